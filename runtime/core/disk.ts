@@ -1,0 +1,107 @@
+/** What a disk is, what uses it, and what must be known of one before it may be overwritten. */
+
+/** One row of `flasher list disks --json`; the spelling is the spec's. */
+export interface DiskRow {
+  readonly path: string
+  /** As lsblk prints it for people, for example `500G`. */
+  readonly size: string | null
+  readonly type: string
+  readonly vendor: string | null
+  readonly model: string | null
+  readonly serial: string | null
+  readonly tran: string | null
+  readonly removable: boolean
+  readonly readonly: boolean
+  /** Of the disk and of everything below it. */
+  readonly mountpoints: readonly string[]
+}
+
+/** What stays the same of a disk however it is named today. */
+export interface DiskIdentity {
+  readonly serial: string | null
+  readonly wwn: string | null
+  readonly sizeBytes: number
+  /** /sys/block/X/diskseq: grows with every disk that appears; null on kernels before 5.15. */
+  readonly diskseq: number | null
+}
+
+/** Something that uses a disk, or part of it, right now. `device` is the part in question. */
+export type DiskUse =
+  | { readonly kind: 'mounted'; readonly device: string; readonly at: string }
+  | { readonly kind: 'swap'; readonly device: string }
+  /** LVM, RAID, dm-crypt, bcache…: `holder` is the device built on top, `what` its lsblk type. */
+  | {
+      readonly kind: 'holder'
+      readonly device: string
+      readonly holder: string
+      readonly what: string
+    }
+  | { readonly kind: 'zfs'; readonly device: string; readonly pool: string }
+  /** A member of a mounted btrfs file system that the mount table does not name. */
+  | { readonly kind: 'btrfs'; readonly device: string; readonly uuid: string }
+  /** A loop device whose backing is this very device. */
+  | { readonly kind: 'loop'; readonly device: string; readonly loop: string }
+  | { readonly kind: 'running-system'; readonly device: string }
+  | { readonly kind: 'holds-image'; readonly device: string }
+
+/** What the kernel says of the ways to zero a device. */
+export interface ZeroFacts {
+  readonly isLoop: boolean
+  /** queue/write_zeroes_max_bytes and queue/discard_max_bytes; 0 where unsupported. */
+  readonly writeZeroesMaxBytes: number
+  readonly discardMaxBytes: number
+}
+
+export interface TargetDevice {
+  /** The device node itself, links resolved: `/dev/sda`. */
+  readonly node: string
+  /** lsblk's TYPE: disk, part, loop, lvm, crypt, raid1, rom… */
+  readonly type: string
+  readonly sectorBytes: number
+  readonly readonly: boolean
+  readonly vendor: string | null
+  readonly model: string | null
+  readonly tran: string | null
+  readonly identity: DiskIdentity
+  readonly zeros: ZeroFacts
+  readonly uses: readonly DiskUse[]
+}
+
+/** A would-be target, looked at once. `device` is null unless it is a block device. */
+export interface TargetFacts {
+  /** As the user named it. */
+  readonly path: string
+  readonly exists: boolean
+  readonly device: TargetDevice | null
+}
+
+/** Whether this is still the disk that was looked at; `diskseq` counts only where both have it. */
+export function isSameDisk(before: DiskIdentity, now: DiskIdentity): boolean {
+  const sameSeq = before.diskseq === null || now.diskseq === null || before.diskseq === now.diskseq
+  return (
+    sameSeq &&
+    before.serial === now.serial &&
+    before.wwn === now.wwn &&
+    before.sizeBytes === now.sizeBytes
+  )
+}
+
+const USE_IN_WORDS: {
+  readonly [Kind in DiskUse['kind']]: (use: Extract<DiskUse, { kind: Kind }>) => string
+} = {
+  mounted: ({ device, at }) => `${device} is mounted on ${at}`,
+  swap: ({ device }) => `${device} is swap space in use`,
+  holder: ({ device, holder, what }) => `${device} is in use by ${holder} (${what})`,
+  zfs: ({ device, pool }) => `${device} belongs to the ZFS pool ${pool}`,
+  btrfs: ({ device, uuid }) => `${device} belongs to the mounted btrfs file system ${uuid}`,
+  loop: ({ device, loop }) => `${device} is the backing of ${loop}`,
+  'running-system': ({ device }) => `${device} holds the running system`,
+  'holds-image': ({ device }) => `${device} holds the image`,
+}
+
+/** A use in one clause, for example `/dev/sda1 is mounted on /home`. */
+export function renderUse<Kind extends DiskUse['kind']>(
+  use: Extract<DiskUse, { kind: Kind }>,
+): string {
+  return USE_IN_WORDS[use.kind as Kind](use)
+}

@@ -1,0 +1,95 @@
+/** Starts other programs: short tools through zx, streaming children with pipes of their own. */
+import { spawn, type ChildProcess } from 'node:child_process'
+import { access, constants } from 'node:fs/promises'
+import { delimiter, join } from 'node:path'
+import { $ } from 'zx'
+import { debianPackageOf } from '../core/tool.ts'
+import { Fault } from '../core/fault.ts'
+
+export interface RunOptions {
+  /** Bytes for the tool's standard input; none when absent. */
+  readonly input?: string
+  readonly env?: Readonly<Record<string, string>>
+  readonly cwd?: string
+  readonly signal?: AbortSignal
+  /** Milliseconds after which the tool is ended. */
+  readonly timeout?: number
+}
+
+export interface Finished {
+  readonly exitCode: number
+  readonly stdout: string
+  readonly stderr: string
+}
+
+export interface Shell {
+  /** Runs a tool to its end and returns what it said; a non-zero exit code is a value here. */
+  run(argv: readonly string[], options?: RunOptions): Promise<Finished>
+  /** As `run`, but a non-zero exit code is a Fault `tool-failed` with the tool's own words. */
+  require(argv: readonly string[], options?: RunOptions): Promise<string>
+  /** Whether a tool is installed. */
+  has(tool: string): Promise<boolean>
+  /** A child whose standard input and output are pipes to us; its stderr is collected by the caller. */
+  pipe(argv: readonly string[]): ChildProcess
+}
+
+/** Tools of /usr/sbin are wanted even where a user's PATH lacks it. */
+const withSystemFolders = (path: string) => {
+  const folders = path.split(delimiter).filter(Boolean)
+  const missing = ['/usr/sbin', '/usr/bin', '/sbin', '/bin'].filter((dir) => !folders.includes(dir))
+  return [...folders, ...missing].join(delimiter)
+}
+
+export type Environment = Readonly<Record<string, string | undefined>>
+
+/** `env`: the environment that tools start in; its PATH says where they are found. */
+export function createShell({ env: given }: { readonly env: Environment }): Shell {
+  const searchPath = withSystemFolders(given['PATH'] ?? '')
+  // Messages are read by our parsers, so they must not depend on the user's language.
+  const env = { ...given, PATH: searchPath, LC_ALL: 'C.UTF-8' }
+
+  async function has(tool: string) {
+    const places = searchPath.split(delimiter).map((dir) => access(join(dir, tool), constants.X_OK))
+    return (await Promise.allSettled(places)).some(({ status }) => status === 'fulfilled')
+  }
+
+  async function need(tool: string) {
+    if (!(await has(tool))) throw toolMissing(tool)
+  }
+
+  async function run(argv: readonly string[], options: RunOptions = {}): Promise<Finished> {
+    await need(argv[0] ?? '')
+    const { input, signal, timeout, cwd } = options
+    const child = $({
+      quiet: true,
+      nothrow: true,
+      verbose: false,
+      env: { ...env, ...options.env },
+      ...(input === undefined ? { stdio: ['ignore', 'pipe', 'pipe'] } : { input }),
+      ...(cwd === undefined ? {} : { cwd }),
+      ...(signal === undefined ? {} : { signal }),
+      ...(timeout === undefined ? {} : { timeout }),
+    })`${argv}`
+    const { exitCode, stdout, stderr } = await child
+    return { exitCode: exitCode ?? 1, stdout, stderr }
+  }
+
+  return {
+    run,
+    has,
+    async require(argv, options) {
+      const { exitCode, stdout, stderr } = await run(argv, options)
+      if (exitCode === 0) return stdout
+      const words = stderr.trim() || stdout.trim() || `exit code ${exitCode}`
+      throw new Fault('tool-failed', `${argv[0]}: ${words}`)
+    },
+    pipe: ([tool = '', ...rest]) => spawn(tool, rest, { stdio: ['pipe', 'pipe', 'pipe'], env }),
+  }
+}
+
+export function toolMissing(tool: string): Fault {
+  const name = debianPackageOf(tool)
+  return new Fault('tool-missing', `${tool} is not installed`, {
+    hint: name === null ? undefined : `On Debian: apt-get install ${name}`,
+  })
+}
