@@ -1,5 +1,5 @@
 /** Starts other programs: short tools through zx, streaming children with pipes of their own. */
-import { spawn, type ChildProcess } from 'node:child_process'
+import { spawn, type ChildProcessWithoutNullStreams } from 'node:child_process'
 import { access, constants } from 'node:fs/promises'
 import { delimiter, join } from 'node:path'
 import { $ } from 'zx'
@@ -30,7 +30,7 @@ export interface Shell {
   /** Whether a tool is installed. */
   has(tool: string): Promise<boolean>
   /** A child whose standard input and output are pipes to us; its stderr is collected by the caller. */
-  pipe(argv: readonly string[]): ChildProcess
+  pipe(argv: readonly string[]): ChildProcessWithoutNullStreams
 }
 
 /** Tools of /usr/sbin are wanted even where a user's PATH lacks it. */
