@@ -16,7 +16,7 @@ const LAYERS: readonly { at: string; folders: readonly string[]; packages?: read
     {
       at: 'runtime/core',
       folders: ['appliance'],
-      packages: ['node:crypto', 'zod', 'smol-toml', '@decimalturn/toml-patch'],
+      packages: ['node:crypto', 'node:zlib', 'zod', 'smol-toml', '@decimalturn/toml-patch'],
     },
     { at: 'runtime/services', folders: ['runtime/core', 'appliance'] },
     {

@@ -1,0 +1,38 @@
+/** Fills whole buffers from pieces, and lets long runs of zeros pass without touching memory. */
+import type { Blocks } from './blocks.ts'
+
+export interface Filler {
+  /** Fills the buffer from the image's next bytes; fewer than its length only at the image's end. */
+  fill(into: Buffer): Promise<number>
+  /** Takes the part of a known run of zeros that comes next, at most `limit` bytes; 0: none known. */
+  takeZeros(limit: number): number
+}
+
+export function createFiller(blocks: Blocks): Filler {
+  let zeros = 0
+  let ended = false
+  return {
+    async fill(into) {
+      let at = 0
+      while (at < into.length && !(ended && zeros === 0)) {
+        if (zeros > 0) {
+          const bytes = Math.min(zeros, into.length - at)
+          into.fill(0, at, at + bytes)
+          at += bytes
+          zeros -= bytes
+          continue
+        }
+        const piece = await blocks.next(at === 0 ? into : into.subarray(at))
+        if (piece === null) ended = true
+        else if (piece.kind === 'zeros') zeros += piece.bytes
+        else at += piece.bytes
+      }
+      return at
+    },
+    takeZeros(limit) {
+      const bytes = Math.min(zeros, limit)
+      zeros -= bytes
+      return bytes
+    },
+  }
+}
