@@ -1,0 +1,82 @@
+/** A loop device of its own for a test, given back whatever happens: `await using loop = …`. */
+import { mkdtemp, open, readFile, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { $ } from 'zx'
+
+export interface LoopOptions {
+  /** The size; `sizeBytes` wins where both are given. 64 MiB when neither is. */
+  readonly megabytes?: number
+  readonly sizeBytes?: number
+  readonly sectorBytes?: 512 | 4096
+  readonly readonly?: boolean
+  /** Bypass the page cache of the backing's file system (ext4: yes, tmpfs: no). */
+  readonly directIo?: boolean
+  /** The folder under which the backing file lies, for example one on tmpfs. */
+  readonly directory?: string
+  /** An existing file or device to sit on, which then stays. */
+  readonly backing?: string
+}
+
+export interface Loop extends AsyncDisposable {
+  /** `/dev/loopN`. */
+  readonly device: string
+  /** The backing file, sparse when we made it. */
+  readonly backing: string
+}
+
+const run = $({ quiet: true, verbose: false })
+const tryRun = $({ quiet: true, verbose: false, nothrow: true })
+
+/** Needs root. Disposing unmounts what is mounted from it, removes partitions, detaches, deletes. */
+export async function createLoop(options: LoopOptions = {}): Promise<Loop> {
+  const folder = await mkdtemp(join(options.directory ?? tmpdir(), 'flasher-loop-'))
+  const remove = () => rm(folder, { recursive: true, force: true })
+  try {
+    const backing = options.backing ?? join(folder, 'disk')
+    if (options.backing === undefined) await makeSparse(backing, bytesOf(options))
+    const device = (await run`losetup --find --show ${flagsOf(options)} ${backing}`).stdout.trim()
+    return {
+      device,
+      backing,
+      async [Symbol.asyncDispose]() {
+        await detach(device).finally(remove)
+      },
+    }
+  } catch (error) {
+    await remove()
+    throw error
+  }
+}
+
+const flagsOf = ({ sectorBytes = 512, readonly, directIo }: LoopOptions): readonly string[] => [
+  `--sector-size=${sectorBytes}`,
+  ...(readonly === true ? ['--read-only'] : []),
+  ...(directIo === true ? ['--direct-io=on'] : []),
+]
+
+const bytesOf = ({ sizeBytes, megabytes = 64 }: LoopOptions) => sizeBytes ?? megabytes * 2 ** 20
+
+async function makeSparse(path: string, bytes: number) {
+  await using file = await open(path, 'wx')
+  await file.truncate(bytes)
+}
+
+/** Best effort, in the order the kernel needs: a device in use would only be marked for later. */
+async function detach(device: string) {
+  await tryRun`swapoff ${device}`
+  for (const point of await mountPointsOf(device)) await tryRun`umount ${point}`
+  await tryRun`partx -d ${device}`
+  await run`losetup --detach ${device}`
+}
+
+/** Where the device or a partition of it is mounted here, the innermost first. */
+async function mountPointsOf(device: string): Promise<readonly string[]> {
+  const lines = (await readFile('/proc/self/mounts', 'utf8')).split('\n')
+  const ours = lines.flatMap((line) => {
+    const [from = '', at = ''] = line.split(' ')
+    const isOurs = from === device || from.startsWith(`${device}p`)
+    return isOurs ? [at.replaceAll('\\040', ' ')] : []
+  })
+  return ours.toReversed()
+}
