@@ -1,0 +1,35 @@
+/** Lists of SHA-256 digests as `sha256sum` writes them, and the entry that names one file. */
+import { accept, refuse, type Result } from './result.ts'
+
+export type Sha256Refusal = 'not-listed' | 'not-a-checksum-list'
+
+const DIGEST = /^[0-9a-f]{64}$/i
+/** Digest, a blank, a blank or `*`, the name. */
+const ENTRY = /^([0-9a-f]{64}) [ *](.+)$/i
+/** The form that names its algorithm: `SHA256 (name) = digest`. */
+const TAGGED = /^SHA256 \((.+)\) = ([0-9a-f]{64})$/i
+
+/**
+ * The digest (lower case) that a checksum list holds for a file name; folders in the list's names do
+ * not count. A list that is nothing but one bare digest is for whatever file it lies beside.
+ */
+export function parseSha256For(text: string, fileName: string): Result<string, Sha256Refusal> {
+  const lines = text.split(/\r?\n/).filter((line) => line.trim() !== '' && !line.startsWith('#'))
+  const [only = ''] = lines
+  if (lines.length === 1 && DIGEST.test(only.trim())) return accept(only.trim().toLowerCase())
+  const entries = lines.flatMap(parseEntry)
+  if (entries.length === 0) return refuse('not-a-checksum-list')
+  const hits = new Set(entries.flatMap(({ name, digest }) => (name === fileName ? [digest] : [])))
+  const [digest] = hits
+  // Two different digests for one name prove nothing.
+  return digest !== undefined && hits.size === 1 ? accept(digest) : refuse('not-listed')
+}
+
+function parseEntry(line: string): readonly { readonly name: string; readonly digest: string }[] {
+  const [, digest, name] = ENTRY.exec(line) ?? []
+  const [, taggedName, taggedDigest] = TAGGED.exec(line) ?? []
+  const found = name ?? taggedName
+  const value = digest ?? taggedDigest
+  if (found === undefined || value === undefined) return []
+  return [{ name: found.slice(found.lastIndexOf('/') + 1), digest: value.toLowerCase() }]
+}

@@ -1,0 +1,92 @@
+/** What a program offers on its command line, as data: parsing, help, completion and manual are made from it. */
+
+export interface Value {
+  /** As help shows it: `PATH`. */
+  readonly name: string
+  /** What a shell offers in its place. */
+  readonly completes: 'choices' | 'file' | 'folder' | 'image' | 'disk' | 'nothing'
+  /** The only values there are. */
+  readonly choices?: readonly string[]
+  readonly default?: string
+  /** What it must look like, for the parser and in words. */
+  readonly shape?: { readonly pattern: RegExp; readonly words: string }
+}
+
+export interface Flag {
+  /** Without the dashes. A name that begins with `no-` is a switch that turns something off. */
+  readonly name: string
+  /** Null: a switch. */
+  readonly value: Value | null
+  readonly required?: true
+  readonly help: string
+}
+
+export interface Positional {
+  readonly value: Value
+  readonly help: string
+}
+
+export interface Example {
+  readonly line: string
+  readonly does: string
+}
+
+export interface Command {
+  /** The words that call it: `['list', 'disks']`. */
+  readonly words: readonly string[]
+  /** One clause, lower case, no full stop. */
+  readonly summary: string
+  /** Paragraphs for the long help and the manual. */
+  readonly about: readonly string[]
+  readonly positionals: readonly Positional[]
+  readonly flags: readonly Flag[]
+  readonly examples: readonly Example[]
+}
+
+/** A name and what it stands for: an exit code, an environment variable, a file. */
+export type Entry = readonly [name: string, meaning: string]
+
+export interface CommandLine {
+  readonly program: string
+  readonly summary: string
+  readonly about: readonly string[]
+  readonly commands: readonly Command[]
+  readonly exitCodes: readonly Entry[]
+  readonly environment: readonly Entry[]
+  readonly files: readonly Entry[]
+  /** The day on which this table was last changed, for the manual: `2026-11-21`. */
+  readonly revised: string
+}
+
+/** Hyphenated, as JSON documents name it: `list-disks`. */
+export const commandName = ({ words }: Pick<Command, 'words'>): string => words.join('-')
+
+const startsWith = (words: readonly string[], first: readonly string[]) =>
+  first.every((word, index) => words[index] === word)
+
+/** The command that is called by exactly these words. */
+export const findCommand = (line: CommandLine, words: readonly string[]): Command | null =>
+  line.commands.find(
+    (command) => command.words.length === words.length && startsWith(command.words, words),
+  ) ?? null
+
+/** All commands that begin with these words. */
+export const commandsUnder = (line: CommandLine, words: readonly string[]): readonly Command[] =>
+  line.commands.filter((command) => startsWith(command.words, words))
+
+/** The words that can come next, each once: `list` has `disks` and `images`. */
+export const nextWords = (line: CommandLine, words: readonly string[]): readonly string[] => [
+  ...new Set(
+    commandsUnder(line, words).flatMap((command) => command.words.slice(words.length).slice(0, 1)),
+  ),
+]
+
+/** Every group of words that leads to commands, the empty one first: `[]`, `['list']`, … */
+export const groupsOf = (line: CommandLine): readonly (readonly string[])[] => [
+  [],
+  ...new Map(
+    line.commands
+      .flatMap(({ words }) => words.slice(1).map((_, index) => words.slice(0, index + 1)))
+      .map((words) => [words.join(' '), words]),
+  ).values(),
+]

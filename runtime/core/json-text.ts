@@ -1,0 +1,15 @@
+/** JSON as both lines' documents spell it: ASCII only, and on one line with a blank after each comma. */
+
+/** Two-space indent, no line end. */
+export const renderJson = (value: unknown): string => ascii(JSON.stringify(value, null, 2))
+
+/** `{"event": "started", "total_bytes": 300000}`: one line, no line end. */
+export const renderJsonLine = (value: unknown): string =>
+  // Strings hold no raw line ends in JSON, so every one here is layout.
+  ascii(JSON.stringify(value, null, 1).replaceAll(/,\n */g, ', ').replaceAll(/\n */g, ''))
+
+const ascii = (json: string) =>
+  json.replaceAll(
+    /[\u007f-\uffff]/g,
+    (character) => `\\u${character.charCodeAt(0).toString(16).padStart(4, '0')}`,
+  )

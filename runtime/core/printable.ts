@@ -1,0 +1,32 @@
+/** Text from outside made safe for a terminal: nothing in it can move the cursor or turn the line round. */
+
+/** Control characters, bidirectional overrides, line separators, invisible joiners, lone surrogates. */
+const UNSAFE =
+  /[\p{Cc}\p{Zl}\p{Zp}\p{Cs}\u061c\u200b-\u200f\u202a-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb]/gu
+
+/** One line that holds what `text` holds, each unsafe character as `\x1b` or `\u202e`. */
+export const printable = (text: string): string => text.replace(UNSAFE, escape)
+
+/** As `printable`, but line ends stay line ends (of any of the three kinds). */
+export const printableLines = (text: string): readonly string[] =>
+  text.split(/\r\n|\n|\r/).map(printable)
+
+const WIDE =
+  /[\u1100-\u115f\u2e80-\u303e\u3041-\ua4cf\uac00-\ud7a3\uf900-\ufaff\ufe30-\ufe6f\uff00-\uff60\uffe0-\uffe6]|\p{Emoji_Presentation}|[\u{20000}-\u{3fffd}]/u
+
+const graphemes = new Intl.Segmenter('en', { granularity: 'grapheme' })
+
+/** Columns that printable text takes on a terminal. */
+export function displayWidth(text: string): number {
+  if (/^[ -~]*$/.test(text)) return text.length
+  let width = 0
+  for (const { segment } of graphemes.segment(text)) width += WIDE.test(segment) ? 2 : 1
+  return width
+}
+
+function escape(character: string): string {
+  const code = character.charCodeAt(0)
+  return code < 0x100
+    ? `\\x${code.toString(16).padStart(2, '0')}`
+    : `\\u${code.toString(16).padStart(4, '0')}`
+}

@@ -1,0 +1,19 @@
+/** How fast, how long and how much of it, in words. */
+import { renderSize } from './size.ts'
+
+/** For example `412 MB/s`. */
+export const renderRate = (bytesPerSecond: number): string => `${renderSize(bytesPerSecond)}/s`
+
+/** For example `0:07`, `12:03`, `1:02:03`. */
+export function renderDuration(seconds: number): string {
+  const whole = Math.max(0, Math.round(seconds))
+  const [hours, minutes] = [Math.floor(whole / 3600), Math.floor(whole / 60) % 60]
+  const tail = twoDigits(whole % 60)
+  return hours > 0 ? `${hours}:${twoDigits(minutes)}:${tail}` : `${minutes}:${tail}`
+}
+
+/** Whole percents, 100 only at the very end: `99%`. */
+export const renderPercent = (fraction: number): string =>
+  `${Math.min(100, Math.max(0, Math.floor(fraction * 100)))}%`
+
+const twoDigits = (value: number) => String(value).padStart(2, '0')

@@ -1,0 +1,38 @@
+/** Numbers of bytes as a person reads them: decimal units, three digits that count. */
+
+const UNITS = ['B', 'kB', 'MB', 'GB', 'TB', 'PB'] as const
+
+/** For example `512 B`, `1.50 kB`, `12.3 GB`, `500 GB`. Below 1000 bytes the number is exact. */
+export function renderSize(bytes: number): string {
+  const [value, unit] = scale(bytes)
+  return unit === 'B' ? `${Math.round(value)} B` : `${threeDigits(value)} ${unit}`
+}
+
+/** A size and the exact number behind it: `4.29 GB (4294967296 bytes)`. */
+export const renderExactSize = (bytes: number): string =>
+  bytes < 1000 ? `${bytes} bytes` : `${renderSize(bytes)} (${bytes} bytes)`
+
+/** What is done of a total, in the total's unit: `1.80 of 4.00 GB`. */
+export function renderPartOf(done: number, total: number): string {
+  const [whole, unit] = scale(total)
+  const part = whole === 0 ? 0 : (done / total) * whole
+  const digits = unit === 'B' ? 0 : decimals(whole)
+  return `${part.toFixed(digits)} of ${whole.toFixed(digits)} ${unit}`
+}
+
+function scale(bytes: number): readonly [number, (typeof UNITS)[number]] {
+  let value = bytes
+  for (const unit of UNITS) {
+    // 999.5 would be shown as 1000: the next unit says it in three digits.
+    if (value < 999.5) return [value, unit]
+    value /= 1000
+  }
+  return [value * 1000, 'PB']
+}
+
+function decimals(value: number): number {
+  if (value < 9.995) return 2
+  return value < 99.95 ? 1 : 0
+}
+
+const threeDigits = (value: number) => value.toFixed(decimals(value))
