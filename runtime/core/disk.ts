@@ -27,7 +27,13 @@ export interface DiskIdentity {
 
 /** Something that uses a disk, or part of it, right now. `device` is the part in question. */
 export type DiskUse =
-  | { readonly kind: 'mounted'; readonly device: string; readonly at: string }
+  | {
+      readonly kind: 'mounted'
+      readonly device: string
+      readonly at: string
+      /** Where our mount namespace does not show it: a process of one that does. */
+      readonly process?: number
+    }
   | { readonly kind: 'swap'; readonly device: string }
   /** LVM, RAID, dm-crypt, bcache…: `holder` is the device built on top, `what` its lsblk type. */
   | {
@@ -55,7 +61,7 @@ export interface ZeroFacts {
 export interface TargetDevice {
   /** The device node itself, links resolved: `/dev/sda`. */
   readonly node: string
-  /** lsblk's TYPE: disk, part, loop, lvm, crypt, raid1, rom… */
+  /** lsblk's TYPE: disk, part, loop, lvm, crypt, mpath, raid1, rom… */
   readonly type: string
   readonly sectorBytes: number
   readonly readonly: boolean
@@ -75,23 +81,46 @@ export interface TargetFacts {
   readonly device: TargetDevice | null
 }
 
-/** Whether this is still the disk that was looked at; `diskseq` counts only where both have it. */
+/**
+ * Whether this is still the disk that was looked at. An equal `diskseq` says that nothing was
+ * plugged in between, so a serial or WWN may then become known (udev is slow) or be lost; without
+ * that proof, also a disk that suddenly has a serial is another one.
+ */
 export function isSameDisk(before: DiskIdentity, now: DiskIdentity): boolean {
-  const sameSeq = before.diskseq === null || now.diskseq === null || before.diskseq === now.diskseq
+  const hasBoth = before.diskseq !== null && now.diskseq !== null
+  if (hasBoth && before.diskseq !== now.diskseq) return false
+  const isSame = (a: string | null, b: string | null) =>
+    a === b || (hasBoth && (a === null || b === null))
   return (
-    sameSeq &&
-    before.serial === now.serial &&
-    before.wwn === now.wwn &&
+    isSame(before.serial, now.serial) &&
+    isSame(before.wwn, now.wwn) &&
     before.sizeBytes === now.sizeBytes
   )
+}
+
+/** lsblk types that people know by another name. */
+const TYPE_IN_WORDS: Readonly<Record<string, string>> = {
+  lvm: 'LVM',
+  crypt: 'encrypted',
+  mpath: 'multipath',
+  part: 'partition',
+  dm: 'device mapper',
+}
+const typeInWords = (type: string) =>
+  Object.hasOwn(TYPE_IN_WORDS, type) ? TYPE_IN_WORDS[type] : type.replace(/^raid(\d+)$/, 'RAID $1')
+
+/** A mount point as it may be shown: nobody's file name gets to move the cursor. */
+export function renderMountPoint({ at, process }: Extract<DiskUse, { kind: 'mounted' }>): string {
+  const shown = at.replaceAll(/\p{Cc}/gu, '?')
+  return process === undefined ? shown : `${shown} (seen by process ${process})`
 }
 
 const USE_IN_WORDS: {
   readonly [Kind in DiskUse['kind']]: (use: Extract<DiskUse, { kind: Kind }>) => string
 } = {
-  mounted: ({ device, at }) => `${device} is mounted on ${at}`,
+  mounted: (use) => `${use.device} is mounted on ${renderMountPoint(use)}`,
   swap: ({ device }) => `${device} is swap space in use`,
-  holder: ({ device, holder, what }) => `${device} is in use by ${holder} (${what})`,
+  holder: ({ device, holder, what }) => `${device} is in use by ${holder} (${typeInWords(what)})`,
   zfs: ({ device, pool }) => `${device} belongs to the ZFS pool ${pool}`,
   btrfs: ({ device, uuid }) => `${device} belongs to the mounted btrfs file system ${uuid}`,
   loop: ({ device, loop }) => `${device} is the backing of ${loop}`,

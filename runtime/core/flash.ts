@@ -1,5 +1,11 @@
 /** What a flash is: facts in, a plan or the reasons against it out, and the events on the way. */
-import { isSameDisk, renderUse, type DiskIdentity, type TargetFacts } from './disk.ts'
+import {
+  isSameDisk,
+  renderMountPoint,
+  renderUse,
+  type DiskIdentity,
+  type TargetFacts,
+} from './disk.ts'
 import { type ImageFacts, type ImageFormat, type VirtualSize, isTarballName } from './image.ts'
 import { accept, refuse, type Result } from './result.ts'
 import { decideZeroMethod, type ZeroMethod } from './zeros.ts'
@@ -36,6 +42,7 @@ export interface FlashPlan {
 
 export type FlashRefusal =
   | { readonly why: 'unknown-format'; readonly image: string; readonly tarball: boolean }
+  | { readonly why: 'image-empty'; readonly image: string }
   | { readonly why: 'target-missing'; readonly target: string }
   | { readonly why: 'not-a-block-device'; readonly target: string }
   | { readonly why: 'mounted'; readonly target: string; readonly at: readonly string[] }
@@ -77,6 +84,9 @@ export const exactBytes = (virtual: VirtualSize): number | null =>
 /** The least that the image needs on a disk. */
 const leastBytes = (virtual: VirtualSize) => (virtual.kind === 'unknown' ? 0 : virtual.bytes)
 
+/** What counts as a whole disk; a multipath device is the only safe way to the disk behind it. */
+const WHOLE_TYPES = ['disk', 'loop', 'mpath']
+
 /** All reasons against this flash, in the order of the earlier line's table ("Validation"). */
 export function decideRefusals(
   image: ImageFacts,
@@ -84,18 +94,15 @@ export function decideRefusals(
   options: Pick<FlashOptions, 'allowPartition'>,
 ): readonly FlashRefusal[] {
   const { path } = target
-  const unknown: readonly FlashRefusal[] =
-    image.format === null
-      ? [{ why: 'unknown-format', image: image.name, tarball: isTarballName(image.name) }]
-      : []
-  if (!target.exists) return [...unknown, { why: 'target-missing', target: path }]
-  if (target.device === null) return [...unknown, { why: 'not-a-block-device', target: path }]
+  const unfit = decideUnfit(image)
+  if (!target.exists) return [...unfit, { why: 'target-missing', target: path }]
+  if (target.device === null) return [...unfit, { why: 'not-a-block-device', target: path }]
   const { uses, type, readonly, identity } = target.device
-  const at = uses.flatMap((use) => (use.kind === 'mounted' ? [use.at] : []))
+  const at = uses.flatMap((use) => (use.kind === 'mounted' ? [renderMountPoint(use)] : []))
   const by = uses.flatMap((use) => (use.kind === 'mounted' ? [] : [renderUse(use)]))
   const needs = leastBytes(image.virtual)
   const has = identity.sizeBytes
-  const isWhole = type === 'disk' || type === 'loop'
+  const isWhole = WHOLE_TYPES.includes(type)
   const checks: readonly (readonly [boolean, FlashRefusal])[] = [
     [at.length > 0, { why: 'mounted', target: path, at }],
     [by.length > 0, { why: 'in-use', target: path, by }],
@@ -104,7 +111,14 @@ export function decideRefusals(
     [has === 0, { why: 'target-empty', target: path }],
     [has > 0 && needs > has, { why: 'image-too-big', needs, has }],
   ]
-  return [...unknown, ...checks.flatMap(([hit, refusal]) => (hit ? [refusal] : []))]
+  return [...unfit, ...checks.flatMap(([hit, refusal]) => (hit ? [refusal] : []))]
+}
+
+/** What is wrong with the image itself. */
+function decideUnfit({ name, format, virtual }: ImageFacts): readonly FlashRefusal[] {
+  if (format === null) return [{ why: 'unknown-format', image: name, tarball: isTarballName(name) }]
+  const isEmpty = virtual.kind === 'exact' && virtual.bytes === 0
+  return isEmpty ? [{ why: 'image-empty', image: name }] : []
 }
 
 /** What a person should know of a plan that may go ahead. */
@@ -151,6 +165,7 @@ export function decideRace(plan: FlashPlan, now: TargetFacts): string | null {
   if (now.device === null) return `${path} is no longer a block device`
   if (now.device.node !== plan.target.node) return `${path} now leads to ${now.device.node}`
   if (!isSameDisk(identity, now.device.identity)) return `${path} is another disk now`
+  if (now.device.sectorBytes !== plan.target.sectorBytes) return `${path} changed its sector size`
   if (now.device.readonly) return `${path} became read-only`
   const [use] = now.device.uses
   return use === undefined ? null : renderUse(use)
@@ -163,6 +178,7 @@ const IN_WORDS: {
     tarball
       ? `${image} is a tarball: extract first`
       : `image format not recognised: ${image} (supported: .qcow2, .img, .img.zst, .img.xz, .img.gz, .img.bz2)`,
+  'image-empty': ({ image }) => `image is empty: ${image}`,
   'target-missing': ({ target }) => `target does not exist: ${target}`,
   'not-a-block-device': ({ target }) => `target is not a block device: ${target}`,
   mounted: ({ at }) => `target has mounted partitions: ${at.join(', ')}`,
