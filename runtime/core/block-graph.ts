@@ -1,0 +1,72 @@
+/** How block devices stand on each other: partitions, device-mapper, RAID, loops. */
+
+/** One device of /sys/class/block, named as there (`sda1`, `dm-0`, `cciss!c0d0`). */
+export interface BlockNode {
+  readonly name: string
+  /** `major:minor`. */
+  readonly dev: string
+  /** Of a partition: its disk, and where it lies there in sectors of 512 bytes; else null. */
+  readonly partition: { readonly of: string; readonly start: number; readonly end: number } | null
+  /** The devices built on this one. */
+  readonly holders: readonly string[]
+  /** Of a loop: the device that it is put on directly, or those that its backing file lies on. */
+  readonly loop: { readonly on: string | null; readonly fileOn: readonly string[] } | null
+}
+
+export type BlockGraph = ReadonlyMap<string, BlockNode>
+
+/**
+ * These devices and all that is built on them, each once. A loop on a file counts for what its file
+ * lies on only downwards: upwards the mounted file system is reason enough.
+ */
+export function listAbove(graph: BlockGraph, names: readonly string[]): ReadonlySet<string> {
+  const above = Map.groupBy(listEdges(graph), ({ lower }) => lower)
+  return spread(names, (name) => (above.get(name) ?? []).map(({ upper }) => upper))
+}
+
+/** These devices and all that they are built on, each once. */
+export function listBelow(graph: BlockGraph, names: readonly string[]): ReadonlySet<string> {
+  const files = [...graph.values()].flatMap(({ name, loop }) => rise(loop?.fileOn ?? [], name))
+  const below = Map.groupBy([...listEdges(graph), ...files], ({ upper }) => upper)
+  return spread(names, (name) => (below.get(name) ?? []).map(({ lower }) => lower))
+}
+
+/** What uses a disk as a whole: all built on it but not on a partition of it, and the disk itself. */
+export function listAboveWhole(graph: BlockGraph, disk: string): ReadonlySet<string> {
+  const direct = listEdges(graph)
+    .filter(({ lower, upper }) => lower === disk && graph.get(upper)?.partition?.of !== disk)
+    .map(({ upper }) => upper)
+  return new Set([disk, ...listAbove(graph, direct)])
+}
+
+/** The partitions of the same disk that share sectors with this one (hybrid ISO layouts do). */
+export function listOverlapping(graph: BlockGraph, name: string): readonly string[] {
+  const own = graph.get(name)?.partition
+  if (!own) return []
+  return [...graph.values()].flatMap(({ name: other, partition }) => {
+    if (!partition || other === name || partition.of !== own.of) return []
+    return partition.start < own.end && own.start < partition.end ? [other] : []
+  })
+}
+
+interface Edge {
+  readonly lower: string
+  readonly upper: string
+}
+
+const rise = (lowers: readonly string[], upper: string): readonly Edge[] =>
+  lowers.map((lower) => ({ lower, upper }))
+
+const listEdges = (graph: BlockGraph): readonly Edge[] =>
+  [...graph.values()].flatMap(({ name, partition, holders, loop }) => [
+    ...rise(partition === null ? [] : [partition.of], name),
+    ...holders.map((holder) => ({ lower: name, upper: holder })),
+    ...rise(loop === null || loop.on === null ? [] : [loop.on], name),
+  ])
+
+/** All that can be reached; a set visits what is added while it is walked, so cycles end. */
+function spread(names: readonly string[], next: (name: string) => readonly string[]) {
+  const reached = new Set(names)
+  for (const name of reached) for (const further of next(name)) reached.add(further)
+  return reached
+}
