@@ -1,7 +1,7 @@
 /** How block devices stand on each other: partitions, device-mapper, RAID, loops. */
 
 /** One device of /sys/class/block, named as there (`sda1`, `dm-0`, `cciss!c0d0`). */
-export interface BlockNode {
+export interface SysBlock {
   readonly name: string
   /** `major:minor`. */
   readonly dev: string
@@ -9,6 +9,12 @@ export interface BlockNode {
   readonly partition: { readonly of: string; readonly start: number; readonly end: number } | null
   /** The devices built on this one. */
   readonly holders: readonly string[]
+  /** Of a loop: the path of what it is put on. */
+  readonly backing: string | null
+}
+
+/** A device with its loop resolved. */
+export interface BlockNode extends SysBlock {
   /** Of a loop: the device that it is put on directly, or those that its backing file lies on. */
   readonly loop: { readonly on: string | null; readonly fileOn: readonly string[] } | null
 }

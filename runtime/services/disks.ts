@@ -1,0 +1,150 @@
+/** Where disks are, and everything that is known of one before it may be overwritten. */
+import { realpath } from 'node:fs/promises'
+import type { SysBlock } from '../core/block-graph.ts'
+import { decideUses } from '../core/disk-uses.ts'
+import type { DiskRow, TargetDevice, TargetFacts } from '../core/disk.ts'
+import { Fault } from '../core/fault.ts'
+import {
+  indexNodes,
+  LSBLK_COLUMNS,
+  LSBLK_COLUMNS_OLD,
+  parseLsblk,
+  renderDiskRows,
+  type LsblkNode,
+} from '../core/lsblk.ts'
+import { assembleFacts, listPaths, lsblkName, type Sightings } from '../core/sightings.ts'
+import { parseZpoolStatus, type PoolMember } from '../core/zpool.ts'
+import { listOtherMounts, listPools, listSwaps, readBacking, readOwnMounts } from './disks/proc.ts'
+import { listBlocks, listBtrfs, readSysFacts, type SysFacts } from './disks/sysfs.ts'
+import type { Shell } from './shell.ts'
+
+export interface Disks {
+  /** The rows of `list disks`: whole disks in lsblk's order. */
+  list(): Promise<readonly DiskRow[]>
+  /**
+   * Looks at a would-be target once, links followed. No Fault for a path that leads nowhere or not
+   * to a block device. `imagePath`: the image's file, so that its own disk is told; null for none.
+   */
+  probe(path: string, imagePath: string | null): Promise<TargetFacts>
+}
+
+export interface DisksOptions {
+  readonly shell: Shell
+  /** Where the kernel's file systems are mounted. */
+  readonly sys?: string
+  readonly proc?: string
+}
+
+/** A device that does not answer must not hold up everything. */
+const TOOL_TIMEOUT = 60_000
+
+export function createDisks({ shell, sys = '/sys', proc = '/proc' }: DisksOptions): Disks {
+  const runLsblk = (columns: string) =>
+    shell.run(['lsblk', '--json', '--output', columns], { timeout: TOOL_TIMEOUT })
+
+  async function readLsblk(): Promise<readonly LsblkNode[]> {
+    const first = await runLsblk(LSBLK_COLUMNS)
+    const isOld = first.exitCode !== 0 && first.stderr.includes('unknown column')
+    const { exitCode, stdout, stderr } = isOld ? await runLsblk(LSBLK_COLUMNS_OLD) : first
+    if (exitCode !== 0)
+      throw new Fault('tool-failed', `lsblk: ${stderr.trim() || `exit code ${exitCode}`}`)
+    const parsed = parseLsblk(stdout)
+    if (!parsed.ok) throw new Fault('tool-failed', 'lsblk printed something other than its JSON')
+    return parsed.value
+  }
+
+  /** By zpool's word, where a pool is imported and the tool is there. */
+  async function readZpool(pools: readonly string[]): Promise<readonly PoolMember[]> {
+    if (pools.length === 0 || !(await shell.has('zpool'))) return []
+    const told = await shell.run(['zpool', 'status', '-P', '-L'], { timeout: TOOL_TIMEOUT })
+    return parseZpoolStatus(told.stdout)
+  }
+
+  async function readSightings(imagePath: string | null): Promise<Sightings> {
+    const [blocks, nodes, own, others, swaps, btrfs, pools] = await Promise.all([
+      listBlocks(sys),
+      readLsblk(),
+      readOwnMounts(proc),
+      listOtherMounts(proc),
+      listSwaps(proc),
+      listBtrfs(sys),
+      listPools(proc),
+    ])
+    const poolMembers = await readZpool(pools)
+    const rows = indexNodes(nodes)
+    const tables = [own, ...others]
+    const seen = { blocks, rows, tables, swaps, btrfs, pools, poolMembers, imagePath }
+    const paths = listPaths(seen)
+    const backings = await Promise.all(paths.map((path) => readBacking(proc, path)))
+    return { ...seen, backings: new Map(paths.map((path, n) => [path, backings[n] ?? null])) }
+  }
+
+  async function readDevice(
+    node: string,
+    dev: string,
+    imagePath: string | null,
+  ): Promise<TargetDevice> {
+    const sightings = await readSightings(imagePath)
+    const target = sightings.blocks.find((block) => block.dev === dev)
+    if (target === undefined) return absent(node)
+    const facts = await readSysFacts(sys, target)
+    const uses = decideUses(assembleFacts(sightings), target.name)
+    const diskName = target.partition?.of ?? target.name
+    return {
+      node,
+      type: sightings.rows.get(lsblkName(target.name))?.type ?? guessType(target),
+      ...describe(facts, sightings.rows.get(lsblkName(diskName)) ?? UNNAMED),
+      uses,
+    }
+  }
+
+  return {
+    list: async () => renderDiskRows(await readLsblk()),
+    async probe(path, imagePath) {
+      const found = await readBacking(proc, path)
+      if (found === null) return { path, exists: false, device: null }
+      if (found.kind === 'file') return { path, exists: true, device: null }
+      const node = await realpath(path)
+      return { path, exists: true, device: await readDevice(node, found.dev, imagePath) }
+    },
+  }
+}
+
+type Names = Pick<LsblkNode, 'vendor' | 'model' | 'tran' | 'serial' | 'wwn'>
+const UNNAMED: Names = { vendor: null, model: null, tran: null, serial: null, wwn: null }
+
+/** Names come from lsblk, which asks udev; where there is none, /sys knows some. */
+const describe = (facts: SysFacts, { vendor, model, tran, serial, wwn }: Names) => ({
+  sectorBytes: facts.sectorBytes,
+  readonly: facts.readonly,
+  vendor,
+  model,
+  tran,
+  identity: {
+    serial: serial ?? facts.serial,
+    wwn: wwn ?? facts.dmUuid,
+    sizeBytes: facts.sizeBytes,
+    diskseq: facts.diskseq,
+  },
+  zeros: facts.zeros,
+})
+
+/** lsblk passes over devices that it takes for uninteresting, such as memory disks. */
+function guessType({ partition, backing }: SysBlock): string {
+  if (partition !== null) return 'part'
+  return backing === null ? 'disk' : 'loop'
+}
+
+/** A node without a device behind it: as good as a drive without a medium. */
+const absent = (node: string): TargetDevice => ({
+  node,
+  type: 'disk',
+  sectorBytes: 512,
+  readonly: false,
+  vendor: null,
+  model: null,
+  tran: null,
+  identity: { serial: null, wwn: null, sizeBytes: 0, diskseq: null },
+  zeros: { isLoop: false, writeZeroesMaxBytes: 0, discardMaxBytes: 0 },
+  uses: [],
+})
