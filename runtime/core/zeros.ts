@@ -17,3 +17,19 @@ export function decideZeroMethod({
   if (isLoop && discardMaxBytes > 0) return 'discard'
   return writeZeroesMaxBytes > 0 ? 'zero-out' : 'write'
 }
+
+/** What a device was seen to do, in bytes per second; null before anything was measured. */
+export interface ZeroRates {
+  readonly writing: number | null
+  readonly zeroing: number | null
+}
+
+/**
+ * Whether the next run of zeros goes by command. On most disks that is many times faster than
+ * writing; on a very fast one it may not be. Until both are known the command is tried. Written
+ * zeros are also read back when the flash is verified, at about the speed of writing.
+ */
+export function decideByCommand({ writing, zeroing }: ZeroRates, verifies: boolean): boolean {
+  if (writing === null || zeroing === null) return true
+  return zeroing >= (verifies ? writing / 2 : writing)
+}

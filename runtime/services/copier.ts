@@ -7,8 +7,9 @@ import {
   type ExtentLog,
   type Range,
 } from '../core/extents.ts'
-import type { Device } from './device.ts'
-import { createSlot } from './device.ts'
+import { createBusyMeter } from '../core/busy.ts'
+import { decideByCommand } from '../core/zeros.ts'
+import { createSlot, type Device } from './device.ts'
 import type { Filler } from './filler.ts'
 import { SLOT_BYTES, type Flights, type Slots } from './slots.ts'
 import type { Zeroer } from './zeroer.ts'
@@ -27,6 +28,8 @@ export interface CopyOrder {
   readonly flights: Flights
   /** Whether runs of zeros are looked for at all. */
   readonly skipZeros: boolean
+  /** Whether what is written will be read back as well. */
+  readonly verifies: boolean
   /** The part of the device to fill: `from` is where the image stands, `to` where it must stop. */
   readonly from: number
   readonly to: number
@@ -35,10 +38,12 @@ export interface CopyOrder {
   readonly onWritten: (bytes: number) => void
 }
 
-/** One command zeroes at most so much, so that a cancel never waits long. */
-const LONGEST_ZERO_RUN = 256 * 1024 * 1024
+/** One run at a time is at most so long, so that speeds are known soon and a cancel never waits. */
+const LONGEST_ZERO_RUN = 64 * 1024 * 1024
 /** Zeroing commands that wait their turn; the reading stops when there are more. */
 const MOST_ZEROING = 32
+
+const now = () => performance.now() / 1000
 
 const ZEROS = createSlot(SLOT_BYTES)
 const isZeroRange = (slot: Buffer, at: number, bytes: number) =>
@@ -51,23 +56,39 @@ export async function copyBody(order: CopyOrder): Promise<{ end: number; written
   const { filler, device, zeroer, slots, flights, from, to, signal, onWritten } = order
   const data = createExtentLog()
   const zeroed = createExtentLog()
+  const writing = createBusyMeter()
+  const zeroingSpeed = createBusyMeter()
   let run: Range = { offset: from, bytes: 0 }
   let zeroing = 0
   let lastZeroing: Promise<unknown> = Promise.resolve()
 
-  async function writeZeros({ offset, bytes }: Range) {
-    for (let at = 0; at < bytes; at += SLOT_BYTES) {
-      const part = ZEROS.subarray(0, Math.min(SLOT_BYTES, bytes - at))
-      data.add(offset + at, part.length, crc32(part))
-      await device.write(part, offset + at)
-    }
+  async function write(part: Buffer, at: number) {
+    data.add(at, part.length, crc32(part))
+    writing.begin(now())
+    await device.write(part, at)
+    writing.end(now(), part.length)
+    onWritten(part.length)
+  }
+
+  async function zeroByCommand(range: Range) {
+    zeroingSpeed.begin(now())
+    const isZero = await zeroer.zero(range)
+    zeroingSpeed.end(now(), range.bytes)
+    if (!isZero) return false
+    zeroed.add(range.offset, range.bytes, 0)
+    onWritten(range.bytes)
+    return true
   }
 
   async function zero(range: Range) {
-    const byCommand = range.bytes >= SHORTEST_ZERO_RUN && (await zeroer.zero(range))
-    if (byCommand) zeroed.add(range.offset, range.bytes, 0)
-    else await writeZeros(range)
-    onWritten(range.bytes)
+    const isLong = range.bytes >= SHORTEST_ZERO_RUN
+    const rates = { writing: writing.rate, zeroing: zeroingSpeed.rate }
+    const byCommand = isLong && decideByCommand(rates, order.verifies)
+    if (byCommand && (await zeroByCommand(range))) return
+    for (let at = 0; at < range.bytes; at += SLOT_BYTES) {
+      signal.throwIfAborted()
+      await write(ZEROS.subarray(0, Math.min(SLOT_BYTES, range.bytes - at)), range.offset + at)
+    }
   }
 
   async function flushRun() {
@@ -110,9 +131,7 @@ export async function copyBody(order: CopyOrder): Promise<{ end: number; written
       try {
         for (const extent of split.data) {
           const part = slot.subarray(extent.offset, extent.offset + extent.bytes)
-          data.add(offset + extent.offset, part.length, crc32(part))
-          await device.write(part, offset + extent.offset)
-          onWritten(part.length)
+          await write(part, offset + extent.offset)
         }
       } finally {
         slots.give(slot)

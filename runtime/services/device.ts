@@ -1,6 +1,7 @@
 /** One block device, held exclusively, for direct and aligned reads and writes. */
 import { constants, open, type FileHandle } from 'node:fs/promises'
 import { Fault } from '../core/fault.ts'
+import { settle } from './watch.ts'
 
 /** Offsets and lengths are bytes, multiples of the sector; buffers come from `createSlot`. */
 export interface Device extends AsyncDisposable {
@@ -30,6 +31,8 @@ const codeOf = (thrown: unknown) =>
 
 /** A disk's bus may be reset under a write; the second try is the one that counts. */
 const TRIES = 2
+/** Closing waits for writes under way, but not for ever. */
+const CLOSE_MS = 500
 
 /**
  * Opens the device with O_EXCL: from here on nobody can mount it or one of its partitions, and if
@@ -76,7 +79,10 @@ export async function openDevice({ node, sizeBytes, sectorBytes }: DeviceFacts):
         )
       })
     },
-    [Symbol.asyncDispose]: () => file.close(),
+    async [Symbol.asyncDispose]() {
+      // A disk that does not answer must not hold the program; the kernel closes it with the process.
+      await settle(file.close(), CLOSE_MS)
+    },
   }
 }
 

@@ -1,15 +1,19 @@
 /** Decoders that hand out one stream: raw, gzip in this process, xz and bzip2 through their tools. */
-import { pipeline } from 'node:stream/promises'
+import type { Transform } from 'node:stream'
 import { createGunzip } from 'node:zlib'
 import { Fault, renderError } from '../core/fault.ts'
 import type { Blocks } from './blocks.ts'
+import { feed, release } from './feed.ts'
 import { toolMissing, type Shell } from './shell.ts'
 import type { Source } from './sources.ts'
 
+/** What to do with a chunk that is used up: `own` ones are given back at once (see `release`). */
+export type Chunks = 'own' | 'borrowed'
+
 /** Takes a stream of buffers as blocks; a buffer is asked for only when the last one is used up. */
-export function blocksOf(stream: AsyncIterable<Buffer>): Blocks {
+export function blocksOf(stream: AsyncIterable<Buffer>, chunkKind: Chunks): Blocks {
   const chunks = stream[Symbol.asyncIterator]()
-  let rest: Buffer = Buffer.alloc(0)
+  let rest = NOTHING
   return {
     async next(into) {
       while (rest.length === 0) {
@@ -18,7 +22,9 @@ export function blocksOf(stream: AsyncIterable<Buffer>): Blocks {
         rest = value
       }
       const bytes = rest.copy(into)
+      const used = rest
       rest = rest.subarray(bytes)
+      if (rest.length === 0 && chunkKind === 'own') release(used)
       return { kind: 'data', bytes }
     },
     async [Symbol.asyncDispose]() {
@@ -27,11 +33,13 @@ export function blocksOf(stream: AsyncIterable<Buffer>): Blocks {
   }
 }
 
+const NOTHING: Buffer = Buffer.alloc(0)
+
 /** A raw image: read straight into the caller's buffer where the source allows it. */
 export function openRaw(source: Source): Blocks {
   const { readAt, sizeBytes } = source
   if (readAt === null || sizeBytes === null || source.path === null) {
-    return blocksOf(source.stream())
+    return blocksOf(source.stream(), 'borrowed')
   }
   let offset = 0
   return {
@@ -46,28 +54,52 @@ export function openRaw(source: Source): Blocks {
   }
 }
 
-export const openGzip = (source: Source): Blocks => blocksOf(gunzip(source))
+export const openGzip = (source: Source): Blocks => blocksOf(gunzip(source), 'own')
 
 /** All members of a gzip file; damage, an early end and garbage behind it are Faults. */
 async function* gunzip(source: Source): AsyncGenerator<Buffer> {
-  const decoder = createGunzip({ chunkSize: 512 * 1024 })
-  let sourceFailed = false
-  const feeding = pipeline(async function* () {
-    try {
-      yield* source.stream()
-    } catch (thrown) {
-      sourceFailed = true
-      throw thrown
-    }
-  }, decoder)
-  // Its failure is the decoder's as well, and is thrown from there.
-  feeding.catch(() => undefined)
+  yield* decodeThrough(source, source.stream(), createGunzip({ chunkSize: CHUNK_BYTES }))
+}
+
+/** Decoded data comes in buffers of this size. */
+export const CHUNK_BYTES = 256 * 1024
+
+/** Feeds a decoder of this process; a failure of the source is thrown as it is, any other as damage. */
+export async function* decodeThrough(
+  source: Source,
+  chunks: AsyncIterable<Buffer>,
+  decoder: Transform,
+): AsyncGenerator<Buffer> {
+  const input = remember(chunks)
+  // A failure on either side ends the decoder, from which it is thrown below.
+  const feeding = feed(input.chunks, decoder).catch((thrown: unknown) => {
+    decoder.destroy(thrown instanceof Error ? thrown : new Error(String(thrown)))
+  })
   try {
     yield* decoder
     await feeding
   } catch (thrown) {
-    throw sourceFailed ? thrown : damaged(source, thrown)
+    input.check()
+    throw damaged(source, thrown)
+  } finally {
+    decoder.destroy()
   }
+}
+
+/** Passes chunks on; `check` throws what ended them, whatever a decoder made of the early end. */
+function remember(chunks: AsyncIterable<Buffer>) {
+  let check = () => {}
+  async function* passed() {
+    try {
+      yield* chunks
+    } catch (thrown) {
+      check = () => {
+        throw thrown
+      }
+      throw thrown
+    }
+  }
+  return { chunks: passed(), check: () => check() }
 }
 
 /** The first tool of each format that is installed decodes it; the better one comes first. */
@@ -94,7 +126,7 @@ export async function openWithTool(
   format: ToolFormat,
   shell: Shell,
 ): Promise<Blocks> {
-  return blocksOf(throughTool(source, await findDecoder(shell, format), shell))
+  return blocksOf(throughTool(source, await findDecoder(shell, format), shell), 'own')
 }
 
 async function* throughTool(
@@ -111,20 +143,15 @@ async function* throughTool(
     child.once('error', () => resolve(127))
     child.once('close', (code) => resolve(code ?? 128))
   })
-  let broken: unknown = null
-  const feeding = pipeline(async function* () {
-    try {
-      yield* source.stream()
-    } catch (thrown) {
-      broken = thrown
-      throw thrown
-    }
-  }, child.stdin).catch(() => undefined)
+  const input = remember(source.stream())
+  // A tool that ends early closes its input; its exit code tells then.
+  child.stdin.on('error', () => undefined)
+  const feeding = feed(input.chunks, child.stdin).catch(() => child.stdin.destroy())
   try {
     yield* child.stdout
     const code = await exit
     await feeding
-    if (broken !== null) throw broken
+    input.check()
     if (code !== 0) throw damaged(source, words.trim() || `${argv[0]} ended with ${code}`)
   } finally {
     child.kill('SIGKILL')

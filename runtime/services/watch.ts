@@ -1,0 +1,47 @@
+/** Waiting that can be watched, ended and bounded. */
+
+/** Resolves after so many milliseconds, without keeping the process alive. */
+export const pause = (milliseconds: number): Promise<void> =>
+  new Promise((resolve) => {
+    setTimeout(resolve, milliseconds).unref()
+  })
+
+/** The work's result, or the signal's reason as soon as it is aborted; the work itself goes on. */
+export async function untilAborted<T>(signal: AbortSignal, work: Promise<T>): Promise<T> {
+  // Its end is awaited below or not at all; a late failure concerns nobody.
+  work.catch(() => undefined)
+  signal.throwIfAborted()
+  const { promise: aborted, reject } = Promise.withResolvers<never>()
+  const onAbort = () => reject(signal.reason)
+  signal.addEventListener('abort', onAbort, { once: true })
+  try {
+    return await Promise.race([work, aborted])
+  } finally {
+    signal.removeEventListener('abort', onAbort)
+  }
+}
+
+/** Waits for work whose result does not matter, at most so long: true when it ended in time. */
+export async function settle(work: PromiseLike<unknown>, milliseconds: number): Promise<boolean> {
+  const ended = work.then(
+    () => true,
+    () => true,
+  )
+  const { promise: late, resolve } = Promise.withResolvers<boolean>()
+  const timer = setTimeout(resolve, milliseconds, false)
+  try {
+    return await Promise.race([ended, late])
+  } finally {
+    clearTimeout(timer)
+  }
+}
+
+/** Yields what `look` sees every so many milliseconds until the work is done; returns its result. */
+export async function* watch<T, Seen>(
+  work: Promise<T>,
+  milliseconds: number,
+  look: () => Seen,
+): AsyncGenerator<Seen, T> {
+  while (!(await settle(work, milliseconds))) yield look()
+  return await work
+}

@@ -1,0 +1,225 @@
+/** Carries out a FlashPlan and says what is happening; decides nothing. */
+import type { TargetFacts } from '../core/disk.ts'
+import { Fault } from '../core/fault.ts'
+import { decideRace, exactBytes, type FlashEvent, type FlashPlan } from '../core/flash.ts'
+import { checkHead } from '../core/head.ts'
+import { copyBody, type Written } from './copier.ts'
+import { checkDigestFirst, countSource, type Counted } from './counted-source.ts'
+import type { Decoders } from './decoders.ts'
+import { createSlot, openDevice, type Device } from './device.ts'
+import { clearEnds, fixBackup, locateEnds, writeEnds, type Ends } from './disk-ends.ts'
+import { createFiller, type Filler } from './filler.ts'
+import { createMeter } from './meter.ts'
+import type { PartitionTable } from './partition-table.ts'
+import type { Shell } from './shell.ts'
+import { DEPTH, createFlights, createSlots, type Flights, type Slots } from './slots.ts'
+import type { Source } from './sources.ts'
+import { bytesToVerify, verifyWritten } from './verifier.ts'
+import { settle, untilAborted, watch } from './watch.ts'
+import { createZeroer } from './zeroer.ts'
+
+export interface WriterParts {
+  readonly shell: Shell
+  readonly decoders: Decoders
+  readonly disks: { probe(path: string, imagePath: string | null): Promise<TargetFacts> }
+  readonly table: PartitionTable
+}
+
+export interface Writer {
+  /**
+   * Writes the plan's image: `started`, `writing` again and again, `synced`, `partprobed`. Whatever
+   * goes wrong is thrown, as a Fault, after the disk was left without partition table and boot
+   * code; so is a cancel through `signal` (`cancelled`).
+   */
+  execute(
+    plan: FlashPlan,
+    source: Source,
+    options: { readonly signal: AbortSignal },
+  ): AsyncGenerator<FlashEvent>
+}
+
+/** Between two `writing` events. */
+const TICK_MS = 250
+/** How long a cancelled or failed flash waits for what is still under way. */
+const PATIENCE_MS = 400
+
+export function createWriter(parts: WriterParts): Writer {
+  return {
+    async *execute(plan, source, { signal }) {
+      yield { event: 'started', total_bytes: exactBytes(plan.image.virtual) }
+      try {
+        yield* write(parts, plan, source, signal)
+      } catch (thrown) {
+        throw signal.aborted ? cancelled(plan, thrown) : thrown
+      }
+      yield { event: 'synced' }
+      await parts.table.reread(plan.target.node)
+      yield { event: 'partprobed' }
+    },
+  }
+}
+
+const cancelled = ({ target }: FlashPlan, cause: unknown) =>
+  new Fault('cancelled', `cancelled while writing to ${target.path}`, { cause })
+
+/** One flash under way. */
+interface Run {
+  readonly plan: FlashPlan
+  readonly counted: Counted
+  readonly filler: Filler
+  readonly head: Buffer
+  readonly device: Device
+  readonly flights: Flights
+  readonly slots: Slots
+  readonly signal: AbortSignal
+}
+
+async function* write(
+  { shell, decoders, disks }: WriterParts,
+  plan: FlashPlan,
+  given: Source,
+  signal: AbortSignal,
+): AsyncGenerator<FlashEvent> {
+  const { image, target } = plan
+  const isOutOfOrder = image.format === 'qcow2'
+  if (plan.sha256 !== null && isOutOfOrder) await checkDigestFirst(given, plan.sha256, signal)
+  const counted = countSource(given, isOutOfOrder ? null : plan.sha256)
+  const blocks = await decoders.open(counted.source, image.format)
+  const flights = createFlights()
+  const slots = createSlots(DEPTH + 2)
+  let device: Device | null = null
+  try {
+    const filler = createFiller(blocks)
+    const head = await untilAborted(signal, readHead(filler, plan))
+    device = await openDevice({ ...target, sizeBytes: target.identity.sizeBytes })
+    const race = decideRace(plan, await disks.probe(target.path, image.path))
+    if (race !== null) throw new Fault('target-raced', race)
+    signal.throwIfAborted()
+    yield* overwrite({ plan, counted, filler, head, device, flights, slots, signal }, shell)
+  } finally {
+    await settle(blocks[Symbol.asyncDispose](), PATIENCE_MS)
+    await settle(flights.land(), PATIENCE_MS)
+    await device?.[Symbol.asyncDispose]()
+  }
+}
+
+/** From here on the disk's old content is lost. */
+async function* overwrite(run: Run, shell: Shell): AsyncGenerator<FlashEvent> {
+  const { plan, device, head, counted, signal } = run
+  let isWhole = false
+  try {
+    await untilAborted(signal, clearEnds(device))
+    const written = yield* writeBody(run, shell)
+    const tail = await untilAborted(signal, readTail(run, written.end))
+    counted.checkDigest()
+    await untilAborted(signal, device.flush())
+    if (plan.verify !== 'none') yield* verify(run, written)
+    const { ends, backup } = plan.fixGpt
+      ? fixBackup({ head, tail }, device)
+      : { ends: { head, tail }, backup: null }
+    await untilAborted(signal, writeEnds(device, ends, backup, plan.verify !== 'none'))
+    isWhole = true
+  } finally {
+    // Whatever part of the ends was written by then goes again: without them nothing boots.
+    if (!isWhole) {
+      await settle(run.flights.land(), PATIENCE_MS)
+      await settle(clearEnds(device), PATIENCE_MS)
+    }
+  }
+}
+
+interface Body extends Written {
+  /** The image's end, or where the disk's last MiB begins. */
+  readonly end: number
+}
+
+async function* writeBody(run: Run, shell: Shell): AsyncGenerator<FlashEvent, Body> {
+  const { plan, counted, head, device, flights, slots, signal, filler } = run
+  let bytesDone = head.length
+  const meter = createMeter({
+    phase: 'write',
+    totalBytes: exactBytes(plan.image.virtual),
+    sourceBytes: counted.source.sizeBytes,
+    counts: () => ({ bytesRead: counted.bytesRead, bytesDone }),
+  })
+  yield meter.look(plan.image.format)
+  const { headBytes, tailStart } = locateEnds(device.sizeBytes)
+  const zeroer = createZeroer(shell, device.node, plan.zeros)
+  async function copy(): Promise<Body> {
+    const { end, written } = await copyBody({
+      filler,
+      device,
+      zeroer,
+      flights,
+      slots,
+      skipZeros: plan.zeros !== 'write',
+      verifies: plan.verify !== 'none',
+      from: head.length,
+      to: head.length < headBytes ? head.length : tailStart,
+      signal,
+      onWritten: (bytes) => {
+        bytesDone += bytes
+      },
+    })
+    await flights.land()
+    return { ...written, end }
+  }
+  try {
+    const body = yield* watch(untilAborted(signal, copy()), TICK_MS, () => meter.look())
+    yield meter.look()
+    return body
+  } finally {
+    await settle(zeroer[Symbol.asyncDispose](), PATIENCE_MS)
+  }
+}
+
+async function* verify(run: Run, written: Written): AsyncGenerator<FlashEvent> {
+  const { plan, counted, device, flights, slots, signal } = run
+  const all = plan.verify === 'all'
+  let bytesDone = 0
+  const meter = createMeter({
+    phase: 'verify',
+    totalBytes: bytesToVerify({ written, all }),
+    sourceBytes: null,
+    counts: () => ({ bytesRead: counted.bytesRead, bytesDone }),
+  })
+  yield meter.look('verify')
+  const reading = verifyWritten({
+    device,
+    written,
+    all,
+    flights,
+    slots,
+    signal,
+    onVerified: (bytes) => {
+      bytesDone += bytes
+    },
+  })
+  yield* watch(untilAborted(signal, reading), TICK_MS, () => meter.look())
+  yield meter.look()
+}
+
+/** The image's first MiB, which says whether it can be meant for this disk at all. */
+async function readHead(filler: Filler, { image, target }: FlashPlan): Promise<Buffer> {
+  const { headBytes } = locateEnds(target.identity.sizeBytes)
+  const whole = createSlot(headBytes)
+  const head = whole.subarray(0, await filler.fill(whole))
+  const checked = checkHead(image.name, head, target.sectorBytes)
+  if (!checked.ok) throw new Fault('plan-refused', checked.refusal)
+  return head
+}
+
+/** The image's part of the disk's last MiB; a Fault when the image goes on behind the disk's end. */
+async function readTail({ filler, device, plan }: Run, bodyEnd: number): Promise<Ends['tail']> {
+  const { tailStart } = locateEnds(device.sizeBytes)
+  const whole = createSlot(bodyEnd < tailStart ? 0 : device.sizeBytes - tailStart)
+  const tail = whole.subarray(0, await filler.fill(whole))
+  if (tail.length === whole.length && (await filler.fill(createSlot(1))) > 0) {
+    throw new Fault(
+      'write-failed',
+      `${plan.image.name} is larger than ${plan.target.path}: the disk ends at byte ${device.sizeBytes}`,
+      { hint: 'Use a larger disk.' },
+    )
+  }
+  return tail
+}
