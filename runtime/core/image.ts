@@ -1,9 +1,28 @@
 /** What an image is: the formats we write, told by name and by content ("Recognised image formats"). */
 import { accept, refuse, type Result } from './result.ts'
+import { isSkippableMagic, legacyVersion } from './zstd.ts'
 
 /** Most specific first: the order in which names are matched. */
 export const IMAGE_FORMATS = ['img.zst', 'img.xz', 'img.gz', 'img.bz2', 'qcow2', 'img'] as const
 export type ImageFormat = (typeof IMAGE_FORMATS)[number]
+
+export const DEFAULT_IMAGE_ROOT = '/var/lib/flasher/images'
+
+/** Where images lie when no flag says so: FLASHER_IMAGE_ROOT unless it is empty, else the default. */
+export const defaultImageRoot = (env: Readonly<Record<string, string | undefined>>): string =>
+  env['FLASHER_IMAGE_ROOT'] || DEFAULT_IMAGE_ROOT
+
+/** The image root: the flag, the environment, the default; the first that is not empty. */
+export const resolveImageRoot = (
+  flag: string | null | undefined,
+  env: Readonly<Record<string, string | undefined>>,
+): string => flag || defaultImageRoot(env)
+
+/** The path of a file in a root: relative where the root is; nothing but `.` and doubled `/` goes. */
+export function joinImagePath(root: string, name: string): string {
+  const folders = root.split('/').filter((folder) => folder !== '' && folder !== '.')
+  return (root.startsWith('/') ? '/' : '') + [...folders, name].join('/')
+}
 
 /** How many bytes an image holds once decoded. */
 export type VirtualSize =
@@ -23,6 +42,32 @@ export interface ImageFacts {
   readonly virtual: VirtualSize
 }
 
+/** One row of `flasher list images --json`; the spelling is the spec's ("ImageEntry"). */
+export interface ImageRow {
+  readonly name: string
+  /** The root as it was given, joined with the name. */
+  readonly path: string
+  readonly format: ImageFormat
+  readonly size_bytes: number
+}
+
+/** What `flasher inspect image` tells of one file; the spelling is the spec's ("Image info"). */
+export interface ImageInfo {
+  /** As it was given. */
+  readonly path: string
+  /** By the name alone; null for a folder and for what we do not write. */
+  readonly format: ImageFormat | null
+  readonly size_bytes: number
+  /** Bytes once decoded; null unless the file says exactly. */
+  readonly virtual_size_bytes: number | null
+  /** Only where the file gives no more than a lower bound. */
+  readonly virtual_size_at_least_bytes?: number
+  /** The format's own tool: an object for qcow2, text for zst and xz. */
+  readonly detail?: Readonly<Record<string, unknown>> | string
+  /** Why there is no detail, or why the file cannot be written. */
+  readonly detail_error?: string
+}
+
 /** What the first bytes of a file say it is; `raw` when they say nothing. */
 export type Content =
   | 'zst'
@@ -36,6 +81,9 @@ export type Content =
   | '7z'
   | 'vmdk'
   | 'vhdx'
+  | 'vhd'
+  | 'vdi'
+  | 'android-sparse'
   | 'raw'
 
 /** The format a file name promises, in any case; null when it is none that we write. */
@@ -60,16 +108,22 @@ const MAGIC: readonly (readonly [Content, number, Buffer])[] = [
   ['7z', 0, Buffer.from('377abcaf271c', 'hex')],
   ['vmdk', 0, ascii('KDMV')],
   ['vhdx', 0, ascii('vhdxfile')],
+  ['vhd', 0, ascii('conectix')],
+  ['vdi', 64, Buffer.from('7f10dabe', 'hex')],
+  ['android-sparse', 0, Buffer.from('3aff26ed', 'hex')],
   ['tar', 257, ascii('ustar')],
 ]
 
-/** A zstd file may open with a skippable frame (pzstd's do): 0x184D2A50 to 0x184D2A5F. */
-const isSkippableFrame = (head: Buffer) =>
-  head.length >= 4 && (head.readUInt32LE(0) & 0xfffffff0) >>> 0 === 0x184d2a50
+/** A zstd file may open with a skippable frame (pzstd's do), or be of a version before 0.8. */
+function isZstdMagic(head: Buffer): boolean {
+  if (head.length < 4) return false
+  const magic = head.readUInt32LE(0)
+  return isSkippableMagic(magic) || legacyVersion(magic) !== null
+}
 
 /** What the first bytes are (512 are enough). */
 export function detectContent(head: Buffer): Content {
-  if (isSkippableFrame(head)) return 'zst'
+  if (isZstdMagic(head)) return 'zst'
   const hit = MAGIC.find(([, at, magic]) => head.subarray(at, at + magic.length).equals(magic))
   return hit?.[0] ?? 'raw'
 }

@@ -1,0 +1,29 @@
+/** Questions about a file that a few short reads answer: what to read next, or the answer itself. */
+import { type VirtualSize } from './image.ts'
+
+/**
+ * One step on the way to a virtual size. Whoever reads (a file, an HTTP server) decides how many
+ * steps are worth their time: `stopped` is the honest answer when no more is read.
+ */
+export type RangeStep<Refusal> =
+  | {
+      readonly kind: 'read'
+      /** Byte offset, never negative; the range lies within the file. */
+      readonly at: number
+      /** At least 1. */
+      readonly length: number
+      /** Takes `length` bytes from `at` on, or more of what follows where that costs nothing. */
+      take(bytes: Buffer): RangeStep<Refusal>
+      readonly stopped: VirtualSize
+    }
+  | { readonly kind: 'known'; readonly virtual: VirtualSize }
+  | { readonly kind: 'refused'; readonly refusal: Refusal }
+
+export const UNKNOWN_SIZE = { kind: 'unknown' } as const satisfies VirtualSize
+
+/** A lower bound; one of nothing says nothing. */
+export const atLeast = (bytes: number): VirtualSize =>
+  bytes > 0 ? { kind: 'at-least', bytes } : UNKNOWN_SIZE
+
+export const known = (virtual: VirtualSize) => ({ kind: 'known', virtual }) as const
+export const refused = <Refusal>(refusal: Refusal) => ({ kind: 'refused', refusal }) as const
