@@ -1,0 +1,60 @@
+/** What one request to a qcow2 image reads: parts for one buffer, compressed neighbours read as one. */
+import type { Run } from './qcow2-tables.ts'
+
+/** A run and where its bytes go in the buffer; `guest` is where they are in the image. */
+export interface Part<R extends Run = Run> {
+  readonly at: number
+  readonly guest: number
+  readonly run: R
+}
+
+export type DataPart = Part<Extract<Run, { kind: 'data' }>>
+export type CompressedPart = Part<Extract<Run, { kind: 'compressed' }>>
+
+/** Compressed clusters that one read of the file brings. */
+export interface HostGroup {
+  readonly host: number
+  readonly bytes: number
+  readonly parts: readonly CompressedPart[]
+}
+
+/** Reading what lies between two clusters is cheaper than another request, up to here. */
+const WIDEST_GAP = 16 * 1024
+/** Longer groups would leave too few of them to run side by side. */
+const LONGEST_GROUP = 512 * 1024
+
+/** The parts by how they are filled. */
+export function sortParts(parts: readonly Part[]) {
+  const zeros: Part[] = []
+  const data: DataPart[] = []
+  const compressed: CompressedPart[] = []
+  for (const { at, guest, run } of parts) {
+    if (run.kind === 'zeros') zeros.push({ at, guest, run })
+    else if (run.kind === 'data') data.push({ at, guest, run })
+    else compressed.push({ at, guest, run })
+  }
+  return { zeros, data, compressed }
+}
+
+/** Groups neighbours in the file; parallel compression leaves them there in any order. */
+export function groupCompressed(parts: readonly CompressedPart[]): readonly HostGroup[] {
+  const groups: { host: number; bytes: number; parts: CompressedPart[] }[] = []
+  for (const part of parts.toSorted((a, b) => a.run.host - b.run.host)) {
+    const { host, hostBytes } = part.run
+    const group = groups.at(-1)
+    if (group !== undefined && isNeighbour(group, host, hostBytes)) {
+      group.bytes = Math.max(group.bytes, host + hostBytes - group.host)
+      group.parts.push(part)
+    } else {
+      groups.push({ host, bytes: hostBytes, parts: [part] })
+    }
+  }
+  return groups
+}
+
+const isNeighbour = (group: Omit<HostGroup, 'parts'>, host: number, bytes: number) =>
+  host - (group.host + group.bytes) <= WIDEST_GAP && host + bytes - group.host <= LONGEST_GROUP
+
+/** The first `bytes` of a run. */
+export const clipRun = (run: Run, bytes: number): Run =>
+  run.bytes <= bytes ? run : { ...run, bytes }

@@ -1,0 +1,95 @@
+/** Walks the tables of a qcow2 image: what lies at a guest offset, with few reads and little memory. */
+import { Fault } from '../core/fault.ts'
+import type { Qcow2Header } from '../core/qcow2.ts'
+import {
+  L1_ENTRY_BYTES,
+  TABLE_BREAKS,
+  nextRun,
+  parseL1Entry,
+  type Run,
+  type TableBreak,
+} from '../core/qcow2-tables.ts'
+import type { HostReader } from './qcow2-host.ts'
+
+export interface Qcow2Map {
+  /**
+   * The longest run at a guest offset below the virtual size, of zeros in one piece however far they
+   * go. Others end at the latest a cluster after `limit` bytes.
+   */
+  runAt(guest: number, limit: number): Promise<Run>
+}
+
+/** L2 tables in memory: the next of them are read together. */
+const TABLES_BYTES = 1024 * 1024
+
+/** Reads the L1 table and checks all of it, so that a broken one is known before a disk is touched. */
+export async function openQcow2Map(host: HostReader, header: Qcow2Header): Promise<Qcow2Map> {
+  const { guestBytesPerTable, l1Entries, virtualBytes, clusterBytes } = header
+  const l1 = Buffer.allocUnsafe(l1Entries * L1_ENTRY_BYTES)
+  await host.read(l1, header.l1Offset, 0)
+  for (let index = 0; index < l1Entries; index += 1) tableOf(index)
+  let tables: ReadonlyMap<number, Buffer> = new Map()
+
+  /** Where the table is; 0: nowhere. */
+  function tableOf(index: number): number {
+    const entry = parseL1Entry(l1, index, header)
+    if (!entry.ok) throw broken(entry.refusal, index * guestBytesPerTable)
+    return entry.value
+  }
+
+  function findAllocated(from: number): number {
+    let index = from
+    while (index < l1Entries && tableOf(index) === 0) index += 1
+    return index
+  }
+
+  /** The table of `first` and those that follow; the ones before are behind us and let go. */
+  async function readTables(first: number): Promise<ReadonlyMap<number, Buffer>> {
+    const read = new Map<number, Buffer>()
+    const most = Math.max(1, Math.floor(TABLES_BYTES / clusterBytes))
+    let index = first
+    while (index < l1Entries && read.size < most) {
+      read.set(index, Buffer.allocUnsafe(clusterBytes))
+      index = findAllocated(index + 1)
+    }
+    await host.readAll(
+      [...read].map(([at, into]) => ({ into, host: tableOf(at), guest: at * guestBytesPerTable })),
+    )
+    return read
+  }
+
+  async function runWithin(guest: number, limit: number): Promise<Run> {
+    const index = Math.floor(guest / guestBytesPerTable)
+    if (tableOf(index) === 0) {
+      const end = Math.min(findAllocated(index) * guestBytesPerTable, virtualBytes)
+      return { kind: 'zeros', bytes: end - guest }
+    }
+    if (!tables.has(index)) {
+      tables = new Map()
+      tables = await readTables(index)
+    }
+    const run = nextRun(tables.get(index) ?? null, guest, limit, header)
+    if (!run.ok) throw broken(run.refusal, guest)
+    return run.value
+  }
+
+  function broken(why: TableBreak, guest: number) {
+    return new Fault(
+      'image-broken',
+      `${host.name} is damaged: its table entry for guest byte ${guest} ${TABLE_BREAKS[why]}`,
+      { hint: 'Download or copy the image again and compare its checksum.' },
+    )
+  }
+
+  return {
+    async runAt(guest, limit) {
+      let run = await runWithin(guest, limit)
+      while (run.kind === 'zeros' && guest + run.bytes < virtualBytes) {
+        const next = await runWithin(guest + run.bytes, 1)
+        if (next.kind !== 'zeros') break
+        run = { kind: 'zeros', bytes: run.bytes + next.bytes }
+      }
+      return run
+    },
+  }
+}
