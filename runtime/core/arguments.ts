@@ -115,12 +115,21 @@ function parseToken(command: Command, word: string, following: string[]): Result
     const known = [...command.flags.map((one) => `--${one.name}`), '--help']
     return refuse({ at, why: 'unknown-flag', given: name, nearest: nearestOf(name, known) })
   }
-  if (flag.value === null && joined !== null) return refuse({ at, why: 'value-unwanted', name })
-  const given = flag.value === null ? null : (joined ?? takeValue(following))
-  return given === ''
-    ? refuse({ at, why: 'value-missing', name, value: flag.value?.name ?? '' })
-    : accept({ kind: 'flag', flag, given })
+  if (flag.value !== null) return parseValue(at, flag, flag.value, joined ?? takeValue(following))
+  return joined === null
+    ? accept({ kind: 'flag', flag, given: null })
+    : refuse({ at, why: 'value-unwanted', name })
 }
+
+const parseValue = (
+  at: readonly string[],
+  flag: Flag,
+  value: Value,
+  given: string,
+): Result<Token, Misuse> =>
+  given === ''
+    ? refuse({ at, why: 'value-missing', name: `--${flag.name}`, value: value.name })
+    : accept({ kind: 'flag', flag, given })
 
 function splitAtEquals(word: string): readonly [string, string | null] {
   const equals = word.indexOf('=')

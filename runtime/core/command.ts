@@ -58,6 +58,10 @@ export interface CommandLine {
   readonly revised: string
 }
 
+/** The shells that completion scripts are made for. */
+export const SHELLS = ['bash', 'zsh', 'fish'] as const
+export type ShellName = (typeof SHELLS)[number]
+
 /** Hyphenated, as JSON documents name it: `list-disks`. */
 export const commandName = ({ words }: Pick<Command, 'words'>): string => words.join('-')
 

@@ -1,0 +1,209 @@
+/** Earlier line: the command table ("Command line"); parser, help, completion and manual are made from it. */
+import {
+  SHELLS,
+  type Command,
+  type CommandLine,
+  type Flag,
+  type Value,
+} from '../../../core/command.ts'
+import { DEFAULT_IMAGE_ROOT, IMAGE_FORMATS } from '../../../core/image.ts'
+import { EXIT_CODES } from './exit-codes.ts'
+
+export const PROVISIONING_MODES = ['none', 'cloud-init', 'cijoe'] as const
+export const PROGRESS_MODES = ['text', 'ndjson', 'none'] as const
+
+const FILE: Value = { name: 'PATH', completes: 'file' }
+const JSON_FLAG: Flag = { name: 'json', value: null, help: 'print one JSON document on stdout' }
+
+const LIST_DISKS = {
+  words: ['list', 'disks'],
+  summary: 'list the disks of this machine',
+  about: [
+    'Shows whole disks with path, size, transport, vendor, model, serial number and whether they are removable. Serial numbers are what tells two equal disks apart.',
+  ],
+  positionals: [],
+  flags: [JSON_FLAG],
+  examples: [{ line: 'flasher list disks', does: 'what could be written to' }],
+} as const satisfies Command
+
+const LIST_IMAGES = {
+  words: ['list', 'images'],
+  summary: 'list the images in the image folder',
+  about: [
+    'Shows the files directly in the folder whose names end in a format that flasher writes. Nothing is opened: look into a file with "flasher inspect image".',
+  ],
+  positionals: [],
+  flags: [
+    {
+      name: 'image-root',
+      value: { name: 'PATH', completes: 'folder' },
+      help: `folder to look in (default: FLASHER_IMAGE_ROOT, else ${DEFAULT_IMAGE_ROOT})`,
+    },
+    JSON_FLAG,
+  ],
+  examples: [
+    { line: 'flasher list images --image-root ~/images', does: 'the images in another folder' },
+  ],
+} as const satisfies Command
+
+const INSPECT_IMAGE = {
+  words: ['inspect', 'image'],
+  summary: 'show what an image is',
+  about: ['Shows path, format and size, and what the format itself says of its content.'],
+  positionals: [{ value: { name: 'PATH', completes: 'image' }, help: 'the image file' }],
+  flags: [JSON_FLAG],
+  examples: [{ line: 'flasher inspect image debian.qcow2', does: 'its virtual size and more' }],
+} as const satisfies Command
+
+const FLASH_FLAGS = [
+  {
+    name: 'image',
+    value: { name: 'IMAGE', completes: 'image' },
+    required: true,
+    help: 'image to write: a path, an http(s) URL, or - for standard input',
+  },
+  {
+    name: 'target',
+    value: { name: 'DISK', completes: 'disk' },
+    required: true,
+    help: 'block device to overwrite',
+  },
+  { name: 'dry-run', value: null, help: 'check everything, write nothing; wins over --yes' },
+  { name: 'yes', value: null, help: 'check everything, then write (needs root)' },
+  {
+    name: 'format',
+    value: { name: 'FORMAT', completes: 'choices', choices: IMAGE_FORMATS },
+    help: 'what the image is, whatever its name says; needed with --image -',
+  },
+  {
+    name: 'sha256',
+    value: {
+      name: 'HEX',
+      completes: 'nothing',
+      shape: { pattern: /^[0-9a-f]{64}$/i, words: '64 hexadecimal digits' },
+    },
+    help: 'digest that the image file must have (default: of IMAGE.sha256, where that exists)',
+  },
+  { name: 'no-verify', value: null, help: 'do not read back what was written' },
+  {
+    name: 'verify-all',
+    value: null,
+    help: 'read back also the ranges that the device zeroed by itself',
+  },
+  { name: 'allow-partition', value: null, help: 'let the target be a partition' },
+  {
+    name: 'fix-gpt',
+    value: null,
+    help: "move the GPT's backup to the end of a disk that is larger than the image",
+  },
+  {
+    name: 'provision',
+    value: {
+      name: 'MODE',
+      completes: 'choices',
+      choices: PROVISIONING_MODES,
+      default: 'none',
+    },
+    help: 'what to do with the disk once it is written',
+  },
+  { name: 'user-data', value: FILE, help: 'cloud-init: user-data file (required there)' },
+  { name: 'meta-data', value: FILE, help: 'cloud-init: meta-data file (default: made up)' },
+  { name: 'cijoe-workflow', value: FILE, help: 'cijoe: workflow to run (required there)' },
+  { name: 'cijoe-config', value: FILE, help: 'cijoe: its configuration' },
+  {
+    name: 'progress',
+    value: { name: 'MODE', completes: 'choices', choices: PROGRESS_MODES, default: 'text' },
+    help: 'events as text on stderr, as JSON lines on stdout, or not at all',
+  },
+  JSON_FLAG,
+] as const satisfies readonly Flag[]
+
+const FLASH = {
+  words: ['flash'],
+  summary: 'write an image onto a disk',
+  about: [
+    'Checks image, disk and everything that provisioning needs; then, with --yes, looks at the disk once more, writes, reads back what was written, and has the kernel read the new partition table. With --dry-run it stops after the checks. One of the two must be given.',
+    'A disk that is mounted, in use, read-only, too small, or that holds the running system is refused. A flash that is cancelled or fails leaves the disk without a partition table, so that it cannot boot half of a system.',
+    'With --progress ndjson nothing but events goes to stdout, one JSON object per line; with --json too, the document is the last line. Event names: started, writing, synced, partprobed, provisioning, done, failed.',
+  ],
+  positionals: [],
+  flags: FLASH_FLAGS,
+  examples: [
+    {
+      line: 'flasher flash --image debian.img.zst --target /dev/sdb --dry-run',
+      does: 'say whether it would work',
+    },
+    {
+      line: 'flasher flash --image https://example.org/debian.img.xz --target /dev/sdb --yes',
+      does: 'write straight from a server',
+    },
+    {
+      line: 'flasher flash --image debian.qcow2 --target /dev/sdb --provision cloud-init --user-data user-data --yes',
+      does: 'write, then leave a cloud-init seed',
+    },
+    {
+      line: 'zcat disk.gz | flasher flash --image - --format img --target /dev/sdb --yes',
+      does: 'write what another program prints',
+    },
+  ],
+} as const satisfies Command
+
+const COMPLETION = {
+  words: ['completion'],
+  summary: 'print a completion script for a shell',
+  about: ['Prints a script that lets the shell complete commands, flags, files and disks.'],
+  positionals: [
+    { value: { name: 'SHELL', completes: 'choices', choices: SHELLS }, help: 'bash, zsh or fish' },
+  ],
+  flags: [JSON_FLAG],
+  examples: [
+    {
+      line: 'flasher completion bash > /etc/bash_completion.d/flasher',
+      does: 'install it for bash',
+    },
+    { line: 'source <(flasher completion bash)', does: 'try it in this shell' },
+  ],
+} as const satisfies Command
+
+const MANUAL = {
+  words: ['manual'],
+  summary: 'print the manual page',
+  about: ['Prints the manual page in the form that man reads.'],
+  positionals: [],
+  flags: [JSON_FLAG],
+  examples: [{ line: 'flasher manual | man -l -', does: 'read it' }],
+} as const satisfies Command
+
+export const COMMANDS = [
+  LIST_DISKS,
+  LIST_IMAGES,
+  INSPECT_IMAGE,
+  FLASH,
+  COMPLETION,
+  MANUAL,
+] as const satisfies readonly Command[]
+
+export const COMMAND_LINE: CommandLine = {
+  program: 'flasher',
+  summary: 'write operating-system images onto disks, and prove that it worked',
+  about: [
+    `Formats: ${IMAGE_FORMATS.toReversed()
+      .map((format) => `.${format}`)
+      .join(', ')}.`,
+    'Every command takes --json and then prints one document whose first keys are schema_version and command; a command that fails prints one with an error of code, message and hint.',
+  ],
+  commands: COMMANDS,
+  exitCodes: EXIT_CODES,
+  environment: [
+    ['FLASHER_IMAGE_ROOT', `the image folder, unless --image-root names one`],
+    ['FLASHER_DEBUG', 'when 1, an unexpected error shows where it came from'],
+    ['http_proxy, https_proxy, no_proxy', 'the proxy through which images are fetched'],
+    ['FLASHER_CA_FILE', 'certificates of authorities to trust besides the usual ones'],
+    ['NO_COLOR, TERM, LC_ALL', 'whether colours and line drawing are used'],
+  ],
+  files: [
+    [DEFAULT_IMAGE_ROOT, 'images that "flasher list images" shows'],
+    ['IMAGE.sha256', 'the digest of an image beside it, as sha256sum writes it'],
+  ],
+  revised: '2026-11-21',
+}

@@ -1,0 +1,38 @@
+/** Earlier line: what each fault means as a process exit ("Exit codes"). */
+import type { Entry } from '../../../core/command.ts'
+import type { FaultCode } from '../../../core/fault.ts'
+
+export const SUCCESS = 0
+/** Also what any surprise without a code of its own ends with. */
+export const FAILED = 1
+/** As a shell reports a program that SIGINT ended; SIGTERM and SIGHUP have numbers of their own. */
+export const CANCELLED = 130
+
+export const EXIT = {
+  misuse: 2,
+  'input-missing': 2,
+  'input-invalid': FAILED,
+  'plan-refused': FAILED,
+  'source-broken': FAILED,
+  'image-broken': FAILED,
+  'digest-mismatch': FAILED,
+  'write-failed': FAILED,
+  'verify-failed': FAILED,
+  'target-raced': 5,
+  'provision-failed': FAILED,
+  'root-required': 3,
+  'tool-missing': 4,
+  'tool-failed': FAILED,
+  cancelled: CANCELLED,
+} as const satisfies Record<FaultCode, number>
+
+/** For help and manual; the first six rows are the spec's. */
+export const EXIT_CODES: readonly Entry[] = [
+  ['0', 'success'],
+  ['1', 'the operation failed: the plan was refused, a write or a provisioning step failed'],
+  ['2', 'misuse: an argument error, a required flag or an input file that is missing'],
+  ['3', 'root is required: run it again as root'],
+  ['4', 'a tool that is needed is not installed'],
+  ['5', 'the target changed between the check and the first byte'],
+  ['130, 143, 129', 'cancelled by SIGINT, SIGTERM or SIGHUP'],
+]

@@ -1,0 +1,76 @@
+/** Usage lines and help screens, made from a command table. */
+import {
+  commandsUnder,
+  findCommand,
+  nextWords,
+  type Command,
+  type CommandLine,
+  type Flag,
+} from '../core/command.ts'
+import { wrap, wrapColumns } from './wrap.ts'
+
+/** A flag as it is typed: `--image IMAGE`, `--json`; choices in braces. */
+export function renderFlag({ name, value }: Flag): string {
+  if (value === null) return `--${name}`
+  return `--${name} ${value.choices === undefined ? value.name : `{${value.choices.join(',')}}`}`
+}
+
+/** One line: how the command, or the group of commands, is called. */
+export function renderUsage(line: CommandLine, at: readonly string[]): string {
+  const words = [line.program, ...at].join(' ')
+  const command = findCommand(line, at)
+  if (command === null) return `Usage: ${words} ${nextInWords(line, at)}`
+  const required = command.flags.filter((flag) => flag.required === true).map(renderFlag)
+  const positionals = command.positionals.map(({ value }) => value.name)
+  return ['Usage:', words, ...positionals, ...required, '[OPTION...]'].join(' ')
+}
+
+const nextInWords = (line: CommandLine, at: readonly string[]) =>
+  at.length === 0 ? 'COMMAND [OPTION...]' : `{${nextWords(line, at).join(',')}} [OPTION...]`
+
+/** The help screen of a command, of a group of commands, or of the whole program. */
+export function renderHelp(line: CommandLine, at: readonly string[], columns: number): string {
+  const width = Math.min(columns, 100)
+  const command = findCommand(line, at)
+  const lines = command === null ? groupHelp(line, at, width) : commandHelp(line, command, width)
+  return `${lines.join('\n')}\n`
+}
+
+function groupHelp(line: CommandLine, at: readonly string[], width: number): readonly string[] {
+  const commands = commandsUnder(line, at).map(
+    ({ words, summary }) => [words.join(' '), summary] as const,
+  )
+  const isWhole = at.length === 0
+  return [
+    ...(isWhole ? [`${line.program}: ${line.summary}`, ''] : []),
+    renderUsage(line, at),
+    ...section('Commands', wrapColumns(commands, width)),
+    ...section('Options', wrapColumns(isWhole ? [HELP, VERSION] : [HELP], width)),
+    ...(isWhole ? section('Exit codes', wrapColumns(line.exitCodes, width)) : []),
+    '',
+    `"${line.program} COMMAND --help" says more of one command.`,
+  ]
+}
+
+function commandHelp(line: CommandLine, command: Command, width: number): readonly string[] {
+  const positionals = command.positionals.map(({ value, help }) => [value.name, help] as const)
+  const flags = command.flags.map((flag) => [renderFlag(flag), withDefault(flag)] as const)
+  return [
+    renderUsage(line, command.words),
+    ...command.about.flatMap((paragraph) => ['', ...wrap(paragraph, width)]),
+    ...(positionals.length === 0 ? [] : section('Arguments', wrapColumns(positionals, width))),
+    ...section('Options', wrapColumns([...flags, HELP], width)),
+    ...section(
+      'Examples',
+      command.examples.flatMap((example) => [`  # ${example.does}`, `  ${example.line}`]),
+    ),
+  ]
+}
+
+const HELP = ['--help', 'show this help'] as const
+const VERSION = ['--version', 'show the version'] as const
+
+const withDefault = ({ value, help }: Flag) =>
+  value?.default === undefined ? help : `${help} (default: ${value.default})`
+
+const section = (title: string, lines: readonly string[]) => ['', `${title}:`, ...lines]
