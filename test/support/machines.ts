@@ -246,6 +246,7 @@ export function createShellTwin(stdout: string, { exitCode = 0, stderr = '' } = 
     run,
     require: async () => stdout,
     has: async (tool) => tool === 'lsblk',
+    show: async () => exitCode,
     pipe() {
       throw new Error('nothing to start here')
     },
