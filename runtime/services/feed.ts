@@ -1,26 +1,31 @@
-/** Moves buffers into a stream one at a time, so that few of them are alive at once. */
-import type { Writable } from 'node:stream'
+/** Tells listeners in this process that something changed; what they then show is their business. */
 
-/**
- * Writes every chunk and ends the stream. The next chunk is asked for only when the stream is done
- * with the last one, so a source may use its memory again. Rejects when either side fails.
- */
-export async function feed(chunks: AsyncIterable<Buffer>, into: Writable): Promise<void> {
-  for await (const chunk of chunks) {
-    await new Promise<void>((resolve, reject) => {
-      into.write(chunk, (error) => (error ? reject(error) : resolve()))
-    })
-  }
-  into.end()
+/** What changed. A listener reads the rest where it is kept. */
+export type Change =
+  | { readonly topic: 'machine'; readonly mac: string }
+  | { readonly topic: 'catalog' }
+  | { readonly topic: 'event' }
+  | { readonly topic: 'fetch'; readonly key: string }
+  | { readonly topic: 'backup'; readonly key: string }
+  | { readonly topic: 'settings' }
+
+export interface Feed {
+  announce(change: Change): void
+  /** Returns the way to stop listening. Listeners are called at once and must not block. */
+  listen(listener: (change: Change) => void): () => void
 }
 
-/**
- * Gives the memory of a used-up chunk back at once: left to the garbage collector, some 64 MiB of
- * them would pile up. Only for chunks that belong to nobody else, and only with the last part of
- * the memory behind them, as a decoder cuts several chunks out of one piece.
- */
-export function release(chunk: Buffer): void {
-  const { buffer, byteOffset, length } = chunk
-  const isOwn = buffer instanceof ArrayBuffer && buffer.byteLength > Buffer.poolSize
-  if (isOwn && byteOffset + length === buffer.byteLength) buffer.transfer(0)
+export function createFeed(): Feed {
+  const listeners = new Set<(change: Change) => void>()
+  return {
+    announce(change) {
+      for (const listener of listeners) listener(change)
+    },
+    listen(listener) {
+      listeners.add(listener)
+      return () => {
+        listeners.delete(listener)
+      }
+    },
+  }
 }

@@ -1,0 +1,44 @@
+/** What both release lines know of a machine, and the disks that it reports. */
+import type { Mac } from './mac.ts'
+
+/** Fields with the same name and meaning in both specifications. Timestamps are ISO 8601 with `Z`. */
+export interface MachineBase {
+  readonly mac: Mac
+  readonly discovered_at: string | null
+  readonly last_seen_at: string | null
+  readonly last_seen_ip: string | null
+  readonly last_flashed_at: string | null
+  readonly created_at: string
+  readonly updated_at: string
+}
+
+/** "InventoryDisk"; every text comes from the machine itself and is hostile. */
+export interface InventoryDisk {
+  readonly path: string
+  readonly size: string | null
+  readonly vendor: string | null
+  readonly model: string | null
+  readonly serial: string | null
+  readonly tran: string | null
+  readonly removable: boolean
+  readonly readonly: boolean
+  /** Not in the specification: clients of ours say them, for disks without a serial. */
+  readonly wwn?: string | null
+  readonly by_path?: string | null
+  readonly size_bytes?: number | null
+}
+
+/**
+ * What a disk is picked by: its serial, else `wwn:…`, else `path:…` (its /dev/disk/by-path name);
+ * null when it has none of them. The same for client, server and picker.
+ */
+export function identifyDisk(
+  disk: Pick<InventoryDisk, 'serial' | 'wwn' | 'by_path'>,
+): string | null {
+  const [serial, wwn, path] = [disk.serial, disk.wwn, disk.by_path].map(
+    (text) => text?.trim() ?? '',
+  )
+  if (serial) return serial
+  if (wwn) return `wwn:${wwn}`
+  return path ? `path:${path}` : null
+}
