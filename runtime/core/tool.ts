@@ -2,6 +2,7 @@
 
 const PACKAGES: Readonly<Record<string, string>> = {
   blkdiscard: 'util-linux',
+  blkid: 'util-linux',
   blockdev: 'util-linux',
   btrfs: 'btrfs-progs',
   bzip2: 'bzip2',
@@ -11,10 +12,15 @@ const PACKAGES: Readonly<Record<string, string>> = {
   lsblk: 'util-linux',
   lvs: 'lvm2',
   mount: 'mount',
+  nsenter: 'util-linux',
   partx: 'util-linux',
+  pvs: 'lvm2',
   'qemu-img': 'qemu-utils',
+  setpriv: 'util-linux',
+  setsid: 'util-linux',
   sgdisk: 'gdisk',
   umount: 'mount',
+  unshare: 'util-linux',
   vgchange: 'lvm2',
   xz: 'xz-utils',
   zstd: 'zstd',

@@ -1,0 +1,70 @@
+/** What a file system may lie on after a flash: a partition, a logical volume, a disk without a table. */
+import { indexNodes, type LsblkNode } from './lsblk.ts'
+
+export interface Volume {
+  /** `/dev/sda2`, `/dev/mapper/vg-root`. */
+  readonly node: string
+  readonly kind: 'part' | 'lvm' | 'disk'
+  readonly sizeBytes: number
+}
+
+/** What the first bytes of a volume say, as blkid reads them; all of it is the image's word. */
+export interface Contents {
+  /** `ext4`, `LVM2_member`, `crypto_LUKS`, `swap`… */
+  readonly type: string | null
+  readonly uuid: string | null
+  readonly label: string | null
+  readonly partuuid: string | null
+  readonly partlabel: string | null
+  /** The partition table that lies here: `gpt`, `dos`. */
+  readonly table: string | null
+}
+
+/** blkid's word for a partition or disk that logical volumes lie on. */
+export const PHYSICAL_VOLUME = 'LVM2_member'
+
+export type FilledVolume = Volume & { readonly contents: Contents }
+
+/**
+ * The volumes of one disk from `lsblk --json --bytes DISK`, nested or flat, in lsblk's order; the
+ * disk itself where it has no partitions.
+ */
+export function listVolumes(nodes: readonly LsblkNode[], disk: string): readonly Volume[] {
+  const all = [...indexNodes(nodes).values()].filter(({ path }) => path.startsWith('/dev/'))
+  const volumes = all.flatMap(({ path, type, size }): readonly Volume[] =>
+    type === 'part' || type === 'lvm'
+      ? [{ node: path, kind: type, sizeBytes: readBytes(size) }]
+      : [],
+  )
+  if (volumes.some(({ kind }) => kind === 'part')) return volumes
+  const whole = all.find(({ path }) => path === disk) ?? all[0]
+  const itself: Volume = { node: disk, kind: 'disk', sizeBytes: readBytes(whole?.size ?? null) }
+  // A target may be a partition itself (--allow-partition): then it was listed as one.
+  return [itself, ...volumes]
+}
+
+/** Reads `blkid --probe --output export`: lines `KEY=VALUE`, unsafe characters behind a backslash. */
+export function parseBlkid(text: string): Contents {
+  const pairs = text.split('\n').flatMap((line) => {
+    const [, key, value] = /^([A-Z_]+)=(.+)$/.exec(line) ?? []
+    return key === undefined || value === undefined
+      ? []
+      : [[key, value.replaceAll(/\\(.)/g, '$1')] as const]
+  })
+  const said = new Map(pairs)
+  const read = (key: string) => said.get(key) ?? null
+  return {
+    type: read('TYPE'),
+    uuid: read('UUID'),
+    label: read('LABEL'),
+    partuuid: read('PART_ENTRY_UUID'),
+    partlabel: read('PART_ENTRY_NAME'),
+    table: read('PTTYPE'),
+  }
+}
+
+/** The kernel answers in bytes; lsblk prints them as a number or, when old, as text. */
+function readBytes(size: string | null): number {
+  const bytes = Number(size ?? 0)
+  return Number.isSafeInteger(bytes) && bytes >= 0 ? bytes : 0
+}
