@@ -1,0 +1,26 @@
+/** How often and how soon a broken download is tried again. */
+
+/** Tries in a row that bring not one byte. */
+export const TRIES_WITHOUT_PROGRESS = 5
+const LONGEST_WAIT_MS = 15_000
+/** A server may ask for more patience than we would have, but not for any amount. */
+const LONGEST_OBEYED_MS = 60_000
+
+/**
+ * Milliseconds before try number `tries` (1 is the first repeat): doubling, and spread by `random`
+ * (0 to 1), so that a rack of machines does not come back at one moment.
+ */
+export function decideDelay(tries: number, firstMs: number, random: number): number {
+  const full = Math.min(LONGEST_WAIT_MS, firstMs * 2 ** (tries - 1))
+  return Math.round(full * (0.5 + random / 2))
+}
+
+/**
+ * A `Retry-After` header as milliseconds from now, bounded; null: none. `untilDateMs` is how far away
+ * it is where it is a date (NaN: it is none).
+ */
+export function parseRetryAfter(text: string | undefined, untilDateMs: number): number | null {
+  if (text === undefined) return null
+  const wait = /^\d{1,9}$/.test(text) ? Number(text) * 1000 : untilDateMs
+  return Number.isNaN(wait) ? null : Math.min(LONGEST_OBEYED_MS, Math.max(0, wait))
+}

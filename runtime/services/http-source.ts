@@ -1,0 +1,74 @@
+/** An image on a web server as a Source: found with HEAD or GET, read by ranges where there are any. */
+import { setMaxListeners } from 'node:events'
+import { fileNameOf, renderSafeUrl, type HttpTarget } from '../core/location.ts'
+import { brokenAt } from '../core/source-fault.ts'
+import { createHttpClient } from './http-client.ts'
+import { createRemote } from './http-remote.ts'
+import { receive } from './http-transfer.ts'
+import type { Environment } from './shell.ts'
+import type { Source } from './sources.ts'
+
+export interface HttpSourceOptions {
+  readonly env: Environment
+  readonly signal: AbortSignal | undefined
+  /** The longest wait for a next byte, in milliseconds. */
+  readonly stallMs: number
+  /** Milliseconds before the first repeat; each further one waits twice as long. */
+  readonly retryMs: number
+}
+
+/** Throws a Fault `input-missing` where nothing can be had from the address. */
+export async function openHttpSource(
+  target: HttpTarget,
+  options: HttpSourceOptions,
+): Promise<Source> {
+  const { env, stallMs, retryMs } = options
+  const closing = new AbortController()
+  const signal = AbortSignal.any([closing.signal, ...(options.signal ? [options.signal] : [])])
+  setMaxListeners(0, signal) // one for each request under way
+  const name = renderSafeUrl(target.url)
+  const client = createHttpClient({ env, signal, stallMs })
+  const remote = createRemote({ name, target, client, signal, retryMs })
+  const close = async () => {
+    closing.abort()
+    await client[Symbol.asyncDispose]()
+  }
+  try {
+    const known = await remote.look()
+    const { sizeBytes } = known
+
+    async function readAt(into: Buffer, offset: number): Promise<number> {
+      const to = Math.min(offset + into.length, sizeBytes ?? 0)
+      let filled = 0
+      const wanted = { from: offset, to, ranged: true }
+      for await (const chunk of receive({ remote, known, wanted })) {
+        filled += chunk.copy(into, filled)
+      }
+      return filled
+    }
+
+    async function* stream(from = 0) {
+      if (from > 0 && !known.ranges) {
+        throw brokenAt(
+          { name, at: from, sizeBytes },
+          'the server sends no parts, so none can start',
+        )
+      }
+      yield* receive({ remote, known, wanted: { from, to: sizeBytes, ranged: from > 0 } })
+    }
+
+    return {
+      name,
+      fileName: fileNameOf({ kind: 'http', target }),
+      path: null,
+      url: name,
+      sizeBytes,
+      readAt: known.ranges && sizeBytes !== null ? readAt : null,
+      stream,
+      [Symbol.asyncDispose]: close,
+    }
+  } catch (thrown) {
+    await close()
+    throw thrown
+  }
+}
