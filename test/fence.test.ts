@@ -57,7 +57,7 @@ const LAYERS: readonly { at: string; folders: readonly string[]; packages?: read
     },
     {
       at: 'runtime/library',
-      folders: ['runtime/services', 'runtime/core', 'appliance'],
+      folders: ['runtime/terminal', 'runtime/services', 'runtime/core', 'appliance'],
       packages: [],
     },
     {

@@ -17,7 +17,7 @@ export interface ProgressParts {
   /** Of stderr. */
   readonly look: Look
   /** The image's bytes as stored; null where they are not known. */
-  readonly storedBytes: number | null
+  readonly storedBytes: () => number | null
   /** Seconds on any steady clock. */
   readonly now: () => number
 }
@@ -71,17 +71,19 @@ function createText({ stderr, look, storedBytes, now }: ProgressParts): Progress
     last = { at: now(), fraction: 0 }
     const { unicode } = look
     const columns = columnsOf(stderr.columns)
-    stderr.write(`\r${renderBar(progress, { columns, unicode, storedBytes })}\u001b[K`)
+    stderr.write(
+      `\r${renderBar(progress, { columns, unicode, storedBytes: storedBytes() })}\u001b[K`,
+    )
     isDrawn = true
   }
 
   function log(progress: WriteProgress) {
-    const fraction = fractionOf(progress, storedBytes) ?? 0
+    const fraction = fractionOf(progress, storedBytes()) ?? 0
     const waited = now() - last.at
     const isMore = fraction - last.fraction >= LOG_FRACTION && waited >= LOG_LEAST_SECONDS
     if (waited < LOG_SECONDS && !isMore) return
     last = { at: now(), fraction }
-    stderr.write(`[writing] ${renderStatus(progress, storedBytes).trimStart()}\n`)
+    stderr.write(`[writing] ${renderStatus(progress, storedBytes()).trimStart()}\n`)
   }
 
   return {

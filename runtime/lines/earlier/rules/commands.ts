@@ -183,6 +183,18 @@ export const COMMANDS = [
   MANUAL,
 ] as const satisfies readonly Command[]
 
+type Joined<Words extends readonly string[]> = Words extends readonly [
+  infer First extends string,
+  ...infer Rest extends readonly string[],
+]
+  ? Rest extends readonly []
+    ? First
+    : `${First}-${Joined<Rest>}`
+  : never
+
+/** As the JSON documents name the commands: `list-disks`, … */
+export type CommandName = Joined<(typeof COMMANDS)[number]['words']>
+
 export const COMMAND_LINE: CommandLine = {
   program: 'flasher',
   summary: 'write operating-system images onto disks, and prove that it worked',

@@ -1,0 +1,64 @@
+#!/usr/bin/env node
+/** Starts `flasher`: the wizard or a subcommand, by its arguments. */
+import { enableCompileCache } from 'node:module'
+import { constants } from 'node:os'
+import { join } from 'node:path'
+import process from 'node:process'
+
+const { env, argv, stdin, stdout, stderr } = process
+/** As a shell reports a program that SIGINT ended. */
+const INTERRUPTED = 128 + constants.signals.SIGINT
+
+enableCompileCache(cacheFolder())
+// Reads and writes of disks wait in these threads; the size counts until the first of them is used.
+env['UV_THREADPOOL_SIZE'] ??= '16'
+
+const ending = new AbortController()
+let endedBy: keyof typeof constants.signals | null = null
+
+for (const name of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) {
+  process.on(name, () => {
+    const code = 128 + constants.signals[name]
+    // The second time is meant: nothing is waited for.
+    if (endedBy !== null) process.exit(code)
+    endedBy = name
+    ending.abort()
+  })
+}
+for (const stream of [stdout, stderr]) {
+  stream.on('error', (error: NodeJS.ErrnoException) => {
+    // Who listened has gone, which is his right; what is being written to a disk goes on.
+    if (error.code !== 'EPIPE') fail(error)
+  })
+}
+process.on('uncaughtException', fail)
+process.on('unhandledRejection', fail)
+
+// Loaded only now, so that the two settings above count for all of it.
+const { cli } = await import('../lines/earlier/programs.ts')
+const code = await cli({
+  argv: argv.slice(2),
+  env,
+  stdin,
+  stdout,
+  stderr,
+  isRoot: process.geteuid?.() === 0,
+  signal: ending.signal,
+  now: () => performance.now() / 1000,
+})
+process.exit(code === INTERRUPTED && endedBy !== null ? 128 + constants.signals[endedBy] : code)
+
+/** Never in a shared folder: what lies in the cache is run. */
+function cacheFolder(): string | undefined {
+  if (process.geteuid?.() === 0) return '/var/cache/flasher'
+  const home = env['XDG_CACHE_HOME'] || join(env['HOME'] ?? '/nonexistent', '.cache')
+  return join(home, 'flasher')
+}
+
+/** One line; more of it only for those who asked. */
+function fail(error: unknown): never {
+  const isDebug = env['FLASHER_DEBUG'] === '1'
+  const words = error instanceof Error ? (isDebug ? error.stack : error.message) : String(error)
+  stderr.write(`flasher: ${isDebug ? words : words?.replaceAll(/\p{Cc}+/gu, ' ')}\n`)
+  process.exit(1)
+}

@@ -1,0 +1,33 @@
+/** The services that a flash takes, put together. */
+import { createDecoders, type Decoders } from '../../../services/decoders.ts'
+import { createDisks, type Disks } from '../../../services/disks.ts'
+import { createImages, type Images } from '../../../services/images.ts'
+import { createPartitionTable } from '../../../services/partition-table.ts'
+import { createProvisioner, type Provisioner } from '../../../services/provisioner.ts'
+import { createShell } from '../../../services/shell.ts'
+import { createSources, type Sources } from '../../../services/sources.ts'
+import { createWriter, type Writer } from '../../../services/writer.ts'
+import type { World } from './session.ts'
+
+export interface FlashParts {
+  readonly sources: Sources
+  readonly images: Images
+  readonly disks: Disks
+  readonly decoders: Decoders
+  readonly provisioner: Provisioner
+  readonly writer: Writer
+}
+
+export function createFlashParts({ env, stdin }: Pick<World, 'env' | 'stdin'>): FlashParts {
+  const shell = createShell({ env })
+  const disks = createDisks({ shell })
+  const decoders = createDecoders({ shell })
+  return {
+    sources: createSources({ env, stdin }),
+    images: createImages({ shell }),
+    disks,
+    decoders,
+    provisioner: createProvisioner({ shell, env }),
+    writer: createWriter({ shell, decoders, disks, table: createPartitionTable({ shell }) }),
+  }
+}

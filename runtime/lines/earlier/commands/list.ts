@@ -1,0 +1,35 @@
+/** `flasher list disks` and `flasher list images`. */
+import { resolveImageRoot } from '../../../core/image.ts'
+import { createDisks } from '../../../services/disks.ts'
+import { createImages } from '../../../services/images.ts'
+import { createShell } from '../../../services/shell.ts'
+import { untilAborted } from '../../../services/watch.ts'
+import { renderTable } from '../../../terminal/table.ts'
+import { SUCCESS } from '../rules/exit-codes.ts'
+import type { Session } from './session.ts'
+
+/** The spec's columns; the JSON rows hold more. */
+const DISK_COLUMNS = ['path', 'size', 'tran', 'vendor', 'model', 'serial', 'removable'] as const
+const IMAGE_COLUMNS = ['name', 'format', 'size_bytes'] as const
+
+export async function listDisks({ world, json, document }: Session): Promise<number> {
+  const { list } = createDisks({ shell: createShell({ env: world.env }) })
+  const disks = await untilAborted(world.signal, list())
+  if (json) document({ disks })
+  else world.stdout.write(renderTable(disks, DISK_COLUMNS))
+  return SUCCESS
+}
+
+export async function listImages(session: Session): Promise<number> {
+  const { given, world, json, log, document } = session
+  const root = resolveImageRoot(given.values['image-root'], world.env)
+  const { list } = createImages({ shell: createShell({ env: world.env }) })
+  const images = await untilAborted(world.signal, list(root))
+  if (json) {
+    document({ image_root: root, images })
+    return SUCCESS
+  }
+  world.stdout.write(renderTable(images, IMAGE_COLUMNS))
+  if (images.length === 0) log.note(`no images in ${root}; --image-root names another folder`)
+  return SUCCESS
+}

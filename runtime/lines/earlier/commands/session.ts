@@ -1,0 +1,108 @@
+/** One run of a command: what it was given, where its words go, and what its failure means. */
+import type { Command } from '../../../core/command.ts'
+import { Fault, renderError } from '../../../core/fault.ts'
+import type { Environment } from '../../../services/shell.ts'
+import type { SourcesOptions } from '../../../services/sources.ts'
+import { createLog, type Log } from '../../../terminal/log.ts'
+import { decideLook, type Look, type Output } from '../../../terminal/look.ts'
+import { errorFields, renderEnvelope, type Fields } from '../rules/envelope.ts'
+import { EXIT, FAILED } from '../rules/exit-codes.ts'
+
+/** What a process hands to its program, and nothing else of the world outside. */
+export interface World {
+  /** Without the program's own name. */
+  readonly argv: readonly string[]
+  readonly env: Environment
+  readonly stdin: NonNullable<SourcesOptions['stdin']>
+  readonly stdout: Output
+  readonly stderr: Output
+  readonly isRoot: boolean
+  /** Aborted when the process is asked to end. */
+  readonly signal: AbortSignal
+  /** Seconds on a steady clock. */
+  readonly now: () => number
+}
+
+/** A command line as its command reads it. */
+export interface Arguments {
+  readonly command: Command
+  /** By flag, without dashes; a default where none was given. */
+  readonly values: Readonly<Record<string, string>>
+  readonly switches: ReadonlySet<string>
+  readonly positionals: readonly string[]
+}
+
+export interface Session {
+  readonly given: Arguments
+  readonly world: World
+  /** Whether stdout gets a document instead of text. */
+  readonly json: boolean
+  readonly log: Log
+  /** Of stderr. */
+  readonly look: Look
+  /** The JSON document on stdout. */
+  document(fields: Fields): void
+  /**
+   * Says why a command ends: the words on stderr, with `--json` the document with its `error`.
+   * `known`: the document's fields as far as they were known by then. Returns the exit code.
+   */
+  fail(thrown: unknown, options?: FailOptions): number
+}
+
+export interface FailOptions {
+  readonly known?: Fields
+  /** The message has been said already: only the way out is. */
+  readonly isTold?: boolean
+}
+
+export function createSession(given: Arguments, world: World): Session {
+  const { stdout, stderr, env, signal } = world
+  const look = decideLook(env, stderr.isTTY === true)
+  const log = createLog({ program: PROGRAM, stderr, look })
+  const json = given.switches.has('json')
+  // The last line of a stream of JSON lines is one line too.
+  const oneLine = given.values['progress'] === 'ndjson'
+  const document = (fields: Fields) => {
+    stdout.write(renderEnvelope(given.command, fields, { oneLine }))
+  }
+  return {
+    given,
+    world,
+    json,
+    log,
+    look,
+    document,
+    fail(thrown, { known = {}, isTold = false } = {}) {
+      const { code, message, hint } = describe(asCancel(thrown, signal))
+      if (!isTold) log.fail(message, hint)
+      else if (hint !== undefined) log.line(`  ${hint}`)
+      if (env['FLASHER_DEBUG'] === '1') stderr.write(`${renderStack(thrown)}\n`)
+      if (json) document({ ...known, ...errorFields(code, message, hint) })
+      return code === 'unexpected' ? FAILED : EXIT[code]
+    },
+  }
+}
+
+export const PROGRAM = 'flasher'
+
+/** Whatever an abort broke off is a cancel, in whichever words it came. */
+export const asCancel = (thrown: unknown, signal: AbortSignal): unknown =>
+  signal.aborted && !(thrown instanceof Fault)
+    ? new Fault('cancelled', 'cancelled', { cause: thrown })
+    : thrown
+
+const describe = (thrown: unknown) =>
+  thrown instanceof Fault
+    ? thrown
+    : {
+        code: 'unexpected' as const,
+        message: renderError(thrown),
+        hint: 'FLASHER_DEBUG=1 shows where this comes from.',
+      }
+
+/** The stack and those of all causes. */
+function renderStack(thrown: unknown): string {
+  if (!(thrown instanceof Error)) return String(thrown)
+  const cause = thrown.cause === undefined ? '' : `\ncaused by: ${renderStack(thrown.cause)}`
+  return `${thrown.stack ?? thrown.message}${cause}`
+}

@@ -1,0 +1,73 @@
+/** Earlier line: its programs, assembled from the folders below. */
+import { parseArguments, renderMisuse, type Misuse } from '../../core/arguments.ts'
+import { commandName, findCommand } from '../../core/command.ts'
+import { readVersion } from '../../services/manifest.ts'
+import { createLog } from '../../terminal/log.ts'
+import { columnsOf, decideLook } from '../../terminal/look.ts'
+import { renderHelp, renderUsage } from '../../terminal/usage.ts'
+import { createSession, PROGRAM, type Session, type World } from './commands/session.ts'
+import { dispatch } from './dispatch.ts'
+import { COMMAND_LINE, type CommandName } from './rules/commands.ts'
+import { errorFields, renderEnvelope } from './rules/envelope.ts'
+import { EXIT, SUCCESS } from './rules/exit-codes.ts'
+
+type Run = (session: Session) => Promise<number>
+
+/** What each command starts; nothing of a command is loaded before it is called. */
+const RUN: Readonly<Record<CommandName, () => Promise<Run>>> = {
+  'list-disks': async () => (await import('./commands/list.ts')).listDisks,
+  'list-images': async () => (await import('./commands/list.ts')).listImages,
+  'inspect-image': async () => (await import('./commands/inspect.ts')).inspectImage,
+  flash: async () => (await import('./commands/flash.ts')).flash,
+  completion: async () => (await import('./commands/texts.ts')).completion,
+  manual: async () => (await import('./commands/texts.ts')).manual,
+}
+const RUNNERS = new Map<string, () => Promise<Run>>(Object.entries(RUN))
+
+/** `flasher` with subcommands ("Command line"); returns the exit code. */
+export async function cli(world: World): Promise<number> {
+  const { argv, stdout } = world
+  const reading = parseArguments(COMMAND_LINE, argv)
+  if (!reading.ok) return failMisuse(reading.refusal, world)
+  const meant = reading.value
+  switch (meant.kind) {
+    case 'help':
+      stdout.write(renderHelp(COMMAND_LINE, meant.at, columnsOf(stdout.columns)))
+      return SUCCESS
+    case 'version':
+      stdout.write(`${PROGRAM} ${await readVersion()}\n`)
+      return SUCCESS
+    case 'run':
+      return dispatch(COMMAND_LINE, meant.argv, (given) => run(createSession(given, world)))
+  }
+}
+
+async function run(session: Session): Promise<number> {
+  try {
+    const load = RUNNERS.get(commandName(session.given.command))
+    if (load === undefined)
+      throw new Error(`no program for ${session.given.command.words.join(' ')}`)
+    const command = await load()
+    return await command(session)
+  } catch (thrown) {
+    return session.fail(thrown)
+  }
+}
+
+/** What was wrong, how it is called, and where to read more; with `--json` the document too. */
+function failMisuse(misuse: Misuse, { argv, env, stdout, stderr }: World): number {
+  const message = renderMisuse(misuse)
+  const called = [PROGRAM, ...misuse.at].join(' ')
+  const hint = `"${called} --help" says what there is.`
+  const log = createLog({ program: PROGRAM, stderr, look: decideLook(env, stderr.isTTY === true) })
+  log.fail(message)
+  log.line(renderUsage(COMMAND_LINE, misuse.at))
+  log.line(hint)
+  const command = findCommand(COMMAND_LINE, misuse.at)
+  if (command !== null && argv.includes('--json')) {
+    const oneLine =
+      argv.includes('--progress=ndjson') || argv[argv.indexOf('--progress') + 1] === 'ndjson'
+    stdout.write(renderEnvelope(command, errorFields('misuse', message, hint), { oneLine }))
+  }
+  return EXIT.misuse
+}

@@ -1,0 +1,144 @@
+/** Earlier line: a flash that was looked at, as a JSON document and as text (`flash`, both modes). */
+import type { TargetFacts } from '../../../core/disk.ts'
+import {
+  decideNotes,
+  exactBytes,
+  renderRefusal,
+  type FlashOptions,
+  type FlashRefusal,
+} from '../../../core/flash.ts'
+import type { ImageFacts, VirtualSize } from '../../../core/image.ts'
+import { printable } from '../../../core/printable.ts'
+import type { Provisioning } from '../../../core/provisioning.ts'
+import { renderSize } from '../../../core/size.ts'
+import type { Fields } from './envelope.ts'
+
+/** Everything that was found out, and everything that speaks against it. */
+export interface Findings {
+  readonly dryRun: boolean
+  readonly image: ImageFacts
+  readonly target: TargetFacts
+  readonly options: FlashOptions
+  readonly provisioning: Provisioning
+  /** Why the image's content cannot be written, in words; null where it can. */
+  readonly imageProblem: string | null
+  readonly refusals: readonly FlashRefusal[]
+}
+
+/** All reasons against a flash, in the order of the checks; none means that it may go ahead. */
+export const renderErrors = ({ imageProblem, refusals }: Findings): readonly string[] => [
+  ...(imageProblem === null ? [] : [imageProblem]),
+  ...refusals.map((refusal) => renderRefusal(refusal)),
+]
+
+const HINTS: { readonly [Why in FlashRefusal['why']]?: string } = {
+  mounted: 'Unmount them first, or choose another disk: "flasher list disks".',
+  'in-use': 'Stop what uses it first, or choose another disk: "flasher list disks".',
+  'target-missing': '"flasher list disks" shows what there is.',
+  'not-a-block-device': '"flasher list disks" shows what there is.',
+  'image-too-big': 'Choose a larger disk: "flasher list disks".',
+}
+
+/** The way out of the first reason that has one. */
+export const hintAgainst = ({ refusals }: Findings): string | undefined =>
+  refusals.map(({ why }) => HINTS[why]).find((hint) => hint !== undefined)
+
+/** The fields behind `schema_version` and `command`; ours come last in each object. */
+export function findingsFields(findings: Findings): Fields {
+  const errors = renderErrors(findings)
+  const { dryRun, image, target, options, provisioning, refusals } = findings
+  return {
+    dry_run: dryRun,
+    plan: {
+      image: {
+        path: image.path,
+        url: image.url,
+        format: image.format,
+        size_bytes: image.sizeBytes,
+        virtual_size_bytes: exactBytes(image.virtual),
+      },
+      target: targetFields(target),
+      provisioning_mode: provisioning.mode,
+      notes: decideNotes(image),
+      verify: options.verify,
+      sha256: options.sha256,
+    },
+    errors,
+    ok: errors.length === 0,
+    ...(refusals.length === 0 ? {} : { refusals }),
+  }
+}
+
+function targetFields({ path, exists, device }: TargetFacts): Fields {
+  const uses = device?.uses ?? []
+  const known = {
+    path,
+    exists,
+    is_block_device: device !== null,
+    size_bytes: device?.identity.sizeBytes ?? null,
+    mountpoints: uses.flatMap((use) => (use.kind === 'mounted' ? [use.at] : [])),
+  }
+  if (device === null) return known
+  const { node, type, vendor, model, tran, identity } = device
+  return { ...known, node, type, vendor, model, tran, serial: identity.serial, wwn: identity.wwn }
+}
+
+/** What would be written where, line by line, with everything that a person should know of it. */
+export function renderFindings(findings: Findings): string {
+  const { image, target, options, provisioning } = findings
+  const rows: readonly (readonly [string, string])[] = [
+    ['Image', describeImage(image)],
+    ['Target', describeTarget(target)],
+    ['Checks', describeChecks(options)],
+    ...(provisioning.mode === 'none' ? [] : [['Then', describeStep(provisioning)] as const]),
+    ...decideNotes(image).map((note) => ['Note', note] as const),
+    ...renderErrors(findings).map((error) => ['Refused', error] as const),
+  ]
+  return rows.map(([name, text]) => `${name.padEnd(9)}${printable(text)}\n`).join('')
+}
+
+/** `/dev/sdb: ATA Samsung SSD 980, serial S5GX, 500 GB, sata` */
+export function describeTarget({ path, exists, device }: TargetFacts): string {
+  if (!exists) return `${path} (not there)`
+  if (device === null) return `${path} (not a block device)`
+  const { node, vendor, model, tran, identity, type } = device
+  const maker = [vendor, model].filter(Boolean).join(' ')
+  const facts = [
+    maker === '' ? `no model name (${type})` : maker,
+    identity.serial === null ? 'no serial number' : `serial ${identity.serial}`,
+    renderSize(identity.sizeBytes),
+    ...(tran === null ? [] : [tran]),
+  ]
+  return `${node === path ? path : `${path} (${node})`}: ${facts.join(', ')}`
+}
+
+function describeImage({ name, format, sizeBytes, virtual }: ImageFacts): string {
+  const facts = [
+    format ?? 'no format that flasher writes',
+    ...(sizeBytes === null ? [] : [renderSize(sizeBytes)]),
+    ...describeUnpacked(virtual, sizeBytes),
+  ]
+  return `${name === '-' ? 'standard input' : name}: ${facts.join(', ')}`
+}
+
+function describeUnpacked(virtual: VirtualSize, sizeBytes: number | null): readonly string[] {
+  if (virtual.kind === 'unknown' || virtual.bytes === sizeBytes) return []
+  return [`${virtual.kind === 'exact' ? '' : 'at least '}${renderSize(virtual.bytes)} unpacked`]
+}
+
+const describeChecks = ({ sha256, verify }: FlashOptions): string =>
+  [
+    sha256 === null ? 'no digest is known' : `SHA-256 ${sha256.slice(0, 12)}…`,
+    VERIFY_IN_WORDS[verify],
+  ].join(', ')
+
+const VERIFY_IN_WORDS = {
+  none: 'nothing is read back',
+  data: 'everything written is read back',
+  all: 'the whole image is read back, zeros included',
+} as const satisfies Record<FlashOptions['verify'], string>
+
+const describeStep = (step: Exclude<Provisioning, { mode: 'none' }>) =>
+  step.mode === 'cloud-init'
+    ? `cloud-init seed with ${step.userData}`
+    : `cijoe workflow ${step.workflow}`

@@ -1,0 +1,103 @@
+/** Earlier line: what a `flash` command line asks for, and what of it cannot be meant. */
+import { IMAGE_FORMATS, type ImageFormat } from '../../../core/image.ts'
+import type { FlashOptions } from '../../../core/flash.ts'
+import { parseLocation, renderLocationRefusal } from '../../../core/location.ts'
+import type { Provisioning } from '../../../core/provisioning.ts'
+import { accept, refuse, type Result } from '../../../core/result.ts'
+import { PROGRESS_MODES, PROVISIONING_MODES } from './commands.ts'
+
+export interface FlashRequest {
+  /** A path, a URL, or `-` for standard input. */
+  readonly image: string
+  readonly target: string
+  /** Null: the image's name tells. */
+  readonly format: ImageFormat | null
+  readonly dryRun: boolean
+  readonly options: FlashOptions
+  readonly provisioning: Provisioning
+}
+
+export interface FlashMisuse {
+  readonly message: string
+  readonly hint?: string
+}
+
+export interface FlashArguments {
+  readonly values: Readonly<Record<string, string>>
+  readonly switches: ReadonlySet<string>
+}
+
+export const progressModeOf = ({ values }: FlashArguments) =>
+  PROGRESS_MODES.find((mode) => mode === values['progress']) ?? 'text'
+
+/** In the order of the checks: consent first, then the flags that others need. */
+export function parseFlashRequest(given: FlashArguments): Result<FlashRequest, FlashMisuse> {
+  const { values, switches } = given
+  const dryRun = switches.has('dry-run')
+  if (!dryRun && !switches.has('yes')) return refuse(NO_CONSENT)
+  const provisioning = parseProvisioning(values)
+  if (!provisioning.ok) return provisioning
+  const image = parseImage(values)
+  if (!image.ok) return image
+  if (switches.has('no-verify') && switches.has('verify-all')) return refuse(VERIFY_TWICE)
+  return accept({
+    ...image.value,
+    target: values['target'] ?? '',
+    dryRun,
+    options: parseOptions(given),
+    provisioning: provisioning.value,
+  })
+}
+
+function parseImage({
+  image = '',
+  format: name,
+}: FlashArguments['values']): Result<Pick<FlashRequest, 'image' | 'format'>, FlashMisuse> {
+  const location = parseLocation(image)
+  if (!location.ok) return refuse({ message: renderLocationRefusal(location.refusal) })
+  const format = IMAGE_FORMATS.find((known) => known === name) ?? null
+  return location.value.kind === 'stdin' && format === null
+    ? refuse(NO_FORMAT)
+    : accept({ image, format })
+}
+
+const parseOptions = ({ values, switches }: FlashArguments): FlashOptions => ({
+  verify: decideVerify(switches),
+  sha256: values['sha256']?.toLowerCase() ?? null,
+  allowPartition: switches.has('allow-partition'),
+  fixGpt: switches.has('fix-gpt'),
+})
+
+const NO_CONSENT: FlashMisuse = {
+  message: 'flash needs --dry-run or --yes',
+  hint: '--dry-run checks everything and writes nothing; --yes overwrites the target.',
+}
+const NO_FORMAT: FlashMisuse = {
+  message: '--image - needs --format: standard input has no name that tells',
+  hint: `One of: ${IMAGE_FORMATS.join(', ')}`,
+}
+const VERIFY_TWICE: FlashMisuse = { message: '--no-verify and --verify-all exclude each other' }
+
+function decideVerify(switches: ReadonlySet<string>): FlashOptions['verify'] {
+  if (switches.has('no-verify')) return 'none'
+  return switches.has('verify-all') ? 'all' : 'data'
+}
+
+function parseProvisioning(
+  values: Readonly<Record<string, string>>,
+): Result<Provisioning, FlashMisuse> {
+  const mode = PROVISIONING_MODES.find((name) => name === values['provision']) ?? 'none'
+  const { 'user-data': userData, 'cijoe-workflow': workflow } = values
+  switch (mode) {
+    case 'none':
+      return accept({ mode })
+    case 'cloud-init':
+      return userData === undefined
+        ? refuse({ message: '--provision cloud-init needs --user-data PATH' })
+        : accept({ mode, userData, metaData: values['meta-data'] ?? null })
+    case 'cijoe':
+      return workflow === undefined
+        ? refuse({ message: '--provision cijoe needs --cijoe-workflow PATH' })
+        : accept({ mode, workflow, config: values['cijoe-config'] ?? null })
+  }
+}
