@@ -3,7 +3,7 @@ import type { Transform } from 'node:stream'
 import { createGunzip } from 'node:zlib'
 import { Fault, renderError } from '../core/fault.ts'
 import type { Blocks } from './blocks.ts'
-import { feed, release } from './feed.ts'
+import { feed, release } from './chunks.ts'
 import { toolMissing, type Shell } from './shell.ts'
 import type { Source } from './sources.ts'
 
