@@ -1,0 +1,103 @@
+/** The Debian packages that the tests need, and their installation where we are root. */
+import { spawnSync } from 'node:child_process'
+
+/** Every package with what the tests use it for. */
+const NEEDED: Readonly<Record<string, string>> = {
+  'bmap-tools': 'a peer in the benchmark',
+  'btrfs-progs': 'btrfs inside images',
+  bzip2: '.bz2 images',
+  'debian-archive-keyring': 'the Debian image: who signed the packages',
+  e2fsprogs: 'ext4 inside images',
+  fdisk: 'partition tables as others see them',
+  fuse3: 'disks that fail: a file under FUSE',
+  gdisk: 'GUID partition tables',
+  'grub-common': 'the Debian image: its boot loader',
+  'grub-efi-amd64-bin': 'the Debian image: booted by UEFI',
+  'grub-pc-bin': 'the Debian image: booted by a BIOS',
+  lbzip2: '.bz2 images in parallel',
+  'libnbd-bin': 'disks that fail: nbdfuse',
+  mmdebstrap: 'the Debian image: its tree',
+  mount: 'loop devices',
+  mtools: 'the Debian image: its EFI partition',
+  nbdkit: 'disks that fail',
+  openssl: 'a server with a certificate of its own',
+  parted: 'partition tables as others see them',
+  pigz: '.gz images in parallel',
+  'qemu-system-x86': 'booting what was written',
+  'qemu-utils': '.qcow2 images',
+  'util-linux': 'lsblk, partx, blockdev',
+  'xz-utils': '.xz images',
+  zstd: '.zst images',
+}
+
+/** What the long run of virtual machines (`pnpm test:vm`) needs besides. */
+const NEEDED_FOR_VM: Readonly<Record<string, string>> = {
+  ovmf: 'UEFI firmware',
+}
+
+export interface PackageChoice {
+  /** Also what only `pnpm test:vm` needs. */
+  readonly vm: boolean
+}
+
+/** Names of the needed packages that are not installed; all of them where dpkg is absent. */
+export function listMissingPackages({ vm }: PackageChoice): readonly string[] {
+  const wanted = Object.keys(vm ? { ...NEEDED, ...NEEDED_FOR_VM } : NEEDED)
+  const format = '${Package} ${db:Status-Status}\n'
+  const { stdout } = spawnSync('dpkg-query', ['-W', '-f', format, ...wanted], { encoding: 'utf8' })
+  const installed = new Set(
+    (stdout ?? '').split('\n').filter((line) => line.endsWith(' installed')),
+  )
+  return wanted.filter((name) => !installed.has(`${name} installed`))
+}
+
+export type Installation =
+  | { readonly ok: true; readonly installed: readonly string[] }
+  | { readonly ok: false; readonly message: string }
+
+/** Installs what is missing by apt-get; says in one line what it is about to do. */
+export function installPackages(choice: PackageChoice, say: (line: string) => void): Installation {
+  const missing = listMissingPackages(choice)
+  if (missing.length === 0) return { ok: true, installed: [] }
+  const names = missing.join(' ')
+  const obstacle = findObstacle()
+  if (obstacle !== null) {
+    return {
+      ok: false,
+      message: `The tests need Debian packages that are not installed: ${names}\n${obstacle}\n  apt-get install --no-install-recommends ${names}`,
+    }
+  }
+  say(`Installing the Debian packages that the tests need: ${names}`)
+  // A stale list of one repository must not stop us: the installation itself says what is wrong.
+  const update = runApt(['update', '-qq'])
+  const install = runApt(['install', '-qq', '--no-install-recommends', ...missing])
+  if (install.ok) return { ok: true, installed: missing }
+  return { ok: false, message: `apt-get could not install them:\n${update.said}${install.said}` }
+}
+
+function findObstacle(): string | null {
+  if (spawnSync('apt-get', ['--version']).status !== 0) {
+    return 'This is not Debian, so look for the like of:'
+  }
+  return process.getuid?.() === 0 ? null : 'Run this as root, or run it as root yourself:'
+}
+
+function runApt(args: readonly string[]) {
+  const patience = ['-o', 'Acquire::Retries=4', '-o', 'DPkg::Lock::Timeout=600']
+  const { status, stdout, stderr } = spawnSync('apt-get', ['-y', ...patience, ...args], {
+    encoding: 'utf8',
+    maxBuffer: 2 ** 26,
+    env: { ...process.env, DEBIAN_FRONTEND: 'noninteractive', LC_ALL: 'C.UTF-8' },
+  })
+  return { ok: status === 0, said: `${stdout ?? ''}${stderr ?? ''}` }
+}
+
+if (import.meta.main) {
+  const outcome = installPackages({ vm: process.argv.includes('--vm') }, (line) => {
+    console.error(line)
+  })
+  if (!outcome.ok) {
+    console.error(outcome.message)
+    process.exitCode = 1
+  }
+}

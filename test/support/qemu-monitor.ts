@@ -1,0 +1,67 @@
+/** QEMU's monitor (QMP): a command as JSON over a socket, and its answer. */
+import { once } from 'node:events'
+import { createConnection, type Socket } from 'node:net'
+import { createInterface } from 'node:readline'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { destr } from 'destr'
+import { z } from 'zod'
+
+/** QEMU makes its socket within a second; a loaded machine may need more. */
+const TRIES = 100
+const PAUSE = 100
+
+const AnswerSchema = z.union([
+  z.object({ return: z.unknown() }),
+  z.object({ error: z.object({ desc: z.string() }) }),
+])
+
+export interface Monitor {
+  /** The command's answer; an Error with QEMU's words when it says no. */
+  execute(command: string, parameters?: Readonly<Record<string, unknown>>): Promise<unknown>
+}
+
+/** `path`: the socket of `-qmp unix:…,server=on,wait=off`. Each command is a connection of its own. */
+export function createMonitor(path: string): Monitor {
+  return {
+    async execute(command, parameters = {}) {
+      const socket = await connect(path)
+      try {
+        const lines = createInterface({ input: socket })[Symbol.asyncIterator]()
+        const ask = async (question: Readonly<Record<string, unknown>>) => {
+          socket.write(`${JSON.stringify(question)}\n`)
+          return readAnswer(lines)
+        }
+        await ask({ execute: 'qmp_capabilities' })
+        return await ask({ execute: command, arguments: parameters })
+      } finally {
+        socket.destroy()
+      }
+    },
+  }
+}
+
+/** Passes over the greeting and over events, which come in between. */
+async function readAnswer(lines: AsyncIterator<string>): Promise<unknown> {
+  for (;;) {
+    const { done, value } = await lines.next()
+    if (done === true) throw new Error('the monitor of the virtual machine hung up')
+    const answer = AnswerSchema.safeParse(destr(value))
+    if (!answer.success) continue
+    if ('error' in answer.data) throw new Error(`the monitor says: ${answer.data.error.desc}`)
+    return answer.data.return
+  }
+}
+
+async function connect(path: string): Promise<Socket> {
+  for (let tries = 1; ; tries++) {
+    const socket = createConnection(path)
+    try {
+      await once(socket, 'connect')
+      socket.on('error', () => {}) // the end of the lines tells
+      return socket
+    } catch (error) {
+      if (tries === TRIES) throw error
+      await sleep(PAUSE)
+    }
+  }
+}

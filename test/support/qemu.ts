@@ -1,0 +1,76 @@
+/** A virtual machine in software emulation: its serial line, its monitor, and its end. */
+import { spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { createWriteStream } from 'node:fs'
+import { mkdtemp, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { createMonitor, type Monitor } from './qemu-monitor.ts'
+import { createTranscript } from './transcript.ts'
+
+export interface QemuOptions {
+  /** Beside those that every machine here gets (see `COMMON`). */
+  readonly args: readonly string[]
+  readonly megabytes?: number
+  readonly cores?: number
+}
+
+export interface Qemu extends AsyncDisposable {
+  /** The folder of this machine: the serial log and the sockets; removed unless a wait failed. */
+  readonly folder: string
+  /**
+   * The serial line from where the last wait stopped up to the end of the match. Rejects when
+   * the machine ends before, or after so many seconds; the log is kept then and named.
+   */
+  waitFor(pattern: RegExp, seconds: number): Promise<string>
+  /** Types on the serial line; Enter is `\r`. */
+  send(keys: string): void
+  readonly monitor: Monitor
+  /** Resolves when the process has ended. */
+  readonly ended: Promise<void>
+}
+
+/** KVM is never tried: where its device exists but guests hang, detection costs the whole run. */
+const COMMON =
+  '-machine q35 -accel tcg,thread=multi -cpu max -nodefaults -no-reboot -display none -serial stdio'
+
+/** Needs the package qemu-system-x86. The machine dies with us, however we end. */
+export async function startQemu({ args, megabytes = 768, cores = 2 }: QemuOptions): Promise<Qemu> {
+  const folder = await mkdtemp(join(tmpdir(), 'flasher-qemu-'))
+  const socket = join(folder, 'monitor')
+  const qemu = ['qemu-system-x86_64', ...COMMON.split(' '), '-m', String(megabytes)]
+  const more = ['-smp', String(cores), '-qmp', `unix:${socket},server=on,wait=off`, ...args]
+  const child = spawn('setpriv', ['--pdeathsig', 'KILL', ...qemu, ...more], {
+    stdio: ['pipe', 'pipe', 'pipe'],
+  })
+  const log = join(folder, 'serial.log')
+  const file = createWriteStream(log)
+  const transcript = createTranscript(`the serial log is ${log}`)
+  for (const stream of [child.stdout, child.stderr]) {
+    stream.pipe(file, { end: false })
+    stream.on('data', (chunk: Buffer) => transcript.add(chunk))
+  }
+  child.stdin.on('error', () => {}) // a machine that has ended takes no keys: `ended` tells
+  const ended = once(child, 'close').then(() => {
+    transcript.close()
+    file.end()
+  })
+  let failed = false
+  return {
+    folder,
+    monitor: createMonitor(socket),
+    ended,
+    async waitFor(pattern, seconds) {
+      failed = true
+      const text = await transcript.waitFor(pattern, seconds)
+      failed = false
+      return text
+    },
+    send: (keys) => child.stdin.write(keys),
+    async [Symbol.asyncDispose]() {
+      child.kill('SIGKILL')
+      await ended
+      if (!failed) await rm(folder, { recursive: true, force: true })
+    },
+  }
+}
