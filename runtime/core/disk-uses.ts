@@ -67,14 +67,13 @@ const listMounts = (facts: UseFacts): ReadonlyMap<string, readonly DeviceMount[]
 function usesOfMounts(facts: UseFacts, name: string, mounts: readonly DeviceMount[]) {
   const ours = mounts.filter(({ process }) => process === null)
   const told = ours.length > 0 ? ours : mounts
-  const isFirst = ({ at }: DeviceMount, index: number) =>
-    told.findIndex((other) => other.at === at) === index
-  return told.filter(isFirst).map(({ at, process }) => ({
-    kind: 'mounted' as const,
-    device: pathOf(facts, name),
-    at,
-    ...(process === null ? {} : { process }),
-  }))
+  const byPoint = Map.groupBy(told, ({ at }) => at)
+  return [...byPoint.values()].flatMap(([first]) => {
+    if (first === undefined) return []
+    const { at, process } = first
+    const use = { kind: 'mounted' as const, device: pathOf(facts, name), at }
+    return process === null ? use : { ...use, process }
+  })
 }
 
 const isMember =

@@ -82,14 +82,15 @@ export function assembleFacts(seen: Sightings): UseFacts {
 
 type NameOf = (path: string) => string | null
 
-/** The device a path leads to, else (another namespace's path) the one that is called so. */
+/** The device that a path leads to, else (a path of another namespace) the one that is called so. */
 function createNameOf({ backings, blocks }: Sightings, byDev: ReadonlyMap<string, string>): NameOf {
   const names = new Set(blocks.map(({ name }) => name))
   return (path) => {
     const backing = backings.get(path) ?? null
-    if (backing?.kind === 'device') return byDev.get(backing.dev) ?? null
+    if (backing?.kind === 'file') return null
+    const found = backing === null ? undefined : byDev.get(backing.dev)
     const called = sysName(path.replace(/^\/(dev\/)?/, ''))
-    return backing === null && names.has(called) ? called : null
+    return found ?? (names.has(called) ? called : null)
   }
 }
 

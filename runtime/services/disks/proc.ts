@@ -8,6 +8,7 @@ import type { Backing } from '../../core/sightings.ts'
 
 /** Bounds for a hostile crowd of containers; a mount past them still stops the exclusive open. */
 const MAX_TABLES = 1024
+const MAX_CHARACTERS = 2 ** 26
 
 /** Our own mounts; without them nothing can be said of any disk. */
 export async function readOwnMounts(proc: string): Promise<MountTable> {
@@ -37,14 +38,16 @@ export async function listOtherMounts(proc: string): Promise<readonly MountTable
     seen.add(view)
     return isNew || pid <= 2
   })
-  const tables = await Promise.all(
-    chosen.slice(0, MAX_TABLES).map(async ({ pid }) => {
-      // A process may have ended meanwhile, or be another user's.
-      const text = await read(proc, `${pid}`, 'mountinfo').catch(() => '')
-      return { process: pid, mounts: parseMountinfo(text) }
-    }),
-  )
-  return tables.filter(({ mounts }) => mounts.length > 0)
+  const tables: MountTable[] = []
+  let left = MAX_CHARACTERS
+  for (const { pid } of chosen.slice(0, MAX_TABLES)) {
+    // A process may have ended meanwhile, or be another user's.
+    const text = await read(proc, `${pid}`, 'mountinfo').catch(() => '')
+    left -= text.length
+    if (left < 0) break
+    if (text !== '') tables.push({ process: pid, mounts: parseMountinfo(text) })
+  }
+  return tables
 }
 
 export async function listSwaps(proc: string): Promise<readonly string[]> {
