@@ -114,8 +114,9 @@ function parseNumber(bytes: Buffer, at: number, end: number): readonly [number, 
 /** The virtual size by the indexes of all streams, the last one first; exact. */
 export function measureXz(head: Buffer, fileBytes: number): RangeStep<XzRefusal> {
   const header = parseXzHeader(head, 0)
-  if (!header.ok) return refused({ why: header.refusal, at: 0 })
-  if (fileBytes % 4 !== 0) return refused({ why: 'cut-off', at: fileBytes })
+  const isShort = fileBytes < 2 * XZ_FRAMING_BYTES || fileBytes % 4 !== 0
+  if (!header.ok && header.refusal !== 'cut-off') return refused({ why: header.refusal, at: 0 })
+  if (!header.ok || isShort) return refused({ why: 'cut-off', at: fileBytes })
   return findFooter({ fileBytes, end: fileBytes, padding: 0, contentBytes: 0 })
 }
 
@@ -131,7 +132,7 @@ interface Behind {
 function findFooter(behind: Behind): RangeStep<XzRefusal> {
   const { end, contentBytes, fileBytes } = behind
   const isLast = end + behind.padding === fileBytes
-  if (end < 2 * XZ_FRAMING_BYTES) return refused({ why: 'bad-footer', at: 0 })
+  if (end < 2 * XZ_FRAMING_BYTES) return refused({ why: 'bad-footer', at: end })
   const length = Math.min(TAIL_BYTES, end)
   return {
     kind: 'read',
