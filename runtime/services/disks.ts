@@ -104,7 +104,9 @@ export function createDisks({ shell, sys = '/sys', proc = '/proc' }: DisksOption
       const found = await readBacking(proc, path)
       if (found === null) return { path, exists: false, device: null }
       if (found.kind === 'file') return { path, exists: true, device: null }
-      const node = await realpath(path)
+      // It may go this very moment.
+      const node = await realpath(path).catch(() => null)
+      if (node === null) return { path, exists: false, device: null }
       return { path, exists: true, device: await readDevice(node, found.dev, imagePath) }
     },
   }

@@ -165,8 +165,10 @@ test('names the ZFS pools that are imported', async () => {
   assert.equal(await listPools('/nope'), [])
 })
 
-test('without mount table there is no answer', async () => {
+test('without /proc or /sys there is no answer', async () => {
   assert.is((await faultOf(readOwnMounts('/nope'))).code, 'tool-missing')
+  assert.is((await faultOf(listBlocks('/nope'))).code, 'tool-missing')
+  assert.equal(await listOtherMounts('/nope'), [])
 })
 
 test('mount tables of others: one process for each namespace, nothing twice', async () => {

@@ -27,7 +27,9 @@ export async function readOwnMounts(proc: string): Promise<MountTable> {
  * threads see what an initramfs left mounted below today's root.
  */
 export async function listOtherMounts(proc: string): Promise<readonly MountTable[]> {
-  const pids = (await readdir(proc)).filter((name) => /^[1-9]\d*$/.test(name)).map(Number)
+  // Without /proc it is readOwnMounts that says so.
+  const names = await readdir(proc).catch(() => [])
+  const pids = names.filter((name) => /^[1-9]\d*$/.test(name)).map(Number)
   const views = await Promise.all(
     pids.toSorted((a, b) => a - b).map(async (pid) => ({ pid, view: await readView(proc, pid) })),
   )

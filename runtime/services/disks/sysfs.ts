@@ -3,6 +3,7 @@ import { readdir, readFile, realpath } from 'node:fs/promises'
 import { basename, dirname, join } from 'node:path'
 import type { SysBlock } from '../../core/block-graph.ts'
 import type { ZeroFacts } from '../../core/disk.ts'
+import { Fault } from '../../core/fault.ts'
 import type { Members } from '../../core/mount-map.ts'
 
 /** What /sys knows of one device; sizes in bytes. */
@@ -22,9 +23,13 @@ const SECTOR = 512
 /** All block devices that have a number (hidden paths of NVMe multipath have none). */
 export async function listBlocks(sys: string): Promise<readonly SysBlock[]> {
   const folder = join(sys, 'class/block')
-  const blocks = await Promise.all(
-    (await readdir(folder)).map((name) => readBlock(join(folder, name), name)),
-  )
+  const names = await readdir(folder).catch((cause: unknown) => {
+    throw new Fault('tool-missing', `${folder} cannot be read`, {
+      hint: 'Mount it: mount -t sysfs sysfs /sys',
+      cause,
+    })
+  })
+  const blocks = await Promise.all(names.map((name) => readBlock(join(folder, name), name)))
   return blocks.filter((block) => block !== null)
 }
 
