@@ -150,8 +150,7 @@ async function examine(file: Readable, format: ImageFormat): Promise<Result<Virt
     return refuse({ code: 'plan-refused', message: renderMismatch(file.name, content.refusal) })
   }
   const { sizeBytes: fileBytes, isNear } = file
-  const first = Buffer.from(head.subarray(0, MEASURE_HEAD_BYTES))
-  const found = await follow(measureImage(format, { head: first, fileBytes, isNear }), windows)
+  const found = await follow(measureImage(format, { head, fileBytes, isNear }), windows)
   return found.ok
     ? found
     : refuse({ code: 'image-broken', message: `${file.name}: ${found.refusal}` })
@@ -186,28 +185,45 @@ function createWindows({ name, sizeBytes, readAt, isNear }: Readable): Windows {
   const { windowBytes, mostReads } = isNear ? NEAR : FAR
   const end = sizeBytes ?? Infinity
   const scratch = Buffer.allocUnsafe(windowBytes)
-  let window = { from: 0, bytes: scratch.subarray(0, 0) }
+  /** The file's start, which is asked for again when its end was looked at, and the latest. */
+  const held = { first: NO_WINDOW, latest: NO_WINDOW }
   let reads = 0
 
-  const atHand = (at: number) =>
-    at < window.from ? window.bytes.subarray(0, 0) : window.bytes.subarray(at - window.from)
+  async function readWindow(at: number, length: number): Promise<Window> {
+    const from = Math.max(0, Math.min(at, end - windowBytes))
+    const wanted = Math.min(Math.max(windowBytes, at + length - from), end - from)
+    const into = wanted <= windowBytes ? scratch.subarray(0, wanted) : Buffer.allocUnsafe(wanted)
+    reads += 1
+    return { from, bytes: into.subarray(0, await readAt(into, from)) }
+  }
 
   return {
     isSpent: () => reads >= mostReads,
     async read(at, length) {
-      const hit = atHand(at)
-      if (hit.length >= length) return hit
-      reads += 1
-      const from = Math.max(0, Math.min(at, end - windowBytes))
-      const wanted = Math.min(Math.max(windowBytes, at + length - from), end - from)
-      const into = wanted <= windowBytes ? scratch.subarray(0, wanted) : Buffer.allocUnsafe(wanted)
-      window = { from, bytes: into.subarray(0, await readAt(into, from)) }
-      const got = atHand(at)
+      const hits = [held.first, held.latest].map((window) => bytesAt(window, at))
+      const hit = hits.find((bytes) => bytes.length >= length)
+      if (hit !== undefined) return hit
+      held.latest = await readWindow(at, length)
+      // A copy, as later windows take the memory again.
+      if (reads === 1) held.first = held.latest = copyOf(held.latest)
+      const got = bytesAt(held.latest, at)
       if (got.length >= length || sizeBytes === null) return got
       throw new Fault('source-broken', `${name} became shorter while it was read`)
     },
   }
 }
+
+interface Window {
+  readonly from: number
+  readonly bytes: Buffer
+}
+
+const NO_WINDOW: Window = { from: 0, bytes: Buffer.alloc(0) }
+
+const copyOf = ({ from, bytes }: Window): Window => ({ from, bytes: Buffer.from(bytes) })
+
+const bytesAt = ({ from, bytes }: Window, at: number) =>
+  at < from ? bytes.subarray(0, 0) : bytes.subarray(at - from)
 
 async function attempt<Value>(path: string, act: () => Promise<Value>): Promise<Value> {
   try {
