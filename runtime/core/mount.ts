@@ -1,5 +1,5 @@
 /** Which file systems of a flashed disk we mount, and with which options. */
-import { PHYSICAL_VOLUME } from './volume.ts'
+import { PHYSICAL_VOLUME, type Contents } from './volume.ts'
 
 /** Those that Linux installs its root on and that can be written. */
 export const ROOT_FILE_SYSTEMS = ['ext2', 'ext3', 'ext4', 'xfs', 'btrfs', 'f2fs'] as const
@@ -17,11 +17,13 @@ const WHY_NOT: Readonly<Record<string, string>> = {
   erofs: 'read-only by its nature',
 }
 
-/** Why a volume of such a type is no root file system for us. */
-export const renderWhyNot = (type: string | null): string =>
-  type === null
+/** Why a volume with these contents is no root file system for us. */
+export function renderWhyNot({ type, table }: Pick<Contents, 'type' | 'table'>): string {
+  if (type !== null) return WHY_NOT[type] ?? 'not a file system that Linux is installed on'
+  return table === null
     ? 'nothing in it that is known'
-    : (WHY_NOT[type] ?? 'not a file system that Linux is installed on')
+    : `it holds a partition table (${table}) and the kernel shows no partition of it`
+}
 
 /** `look` reads, `write` writes files of ours, `work` hands the mount to a workflow. */
 export type MountPurpose = 'look' | 'write' | 'work'

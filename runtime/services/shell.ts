@@ -1,6 +1,7 @@
 /** Starts other programs: short tools through zx, streaming children with pipes of their own. */
-import { spawn, type ChildProcessWithoutNullStreams } from 'node:child_process'
-import { access, constants } from 'node:fs/promises'
+import { spawn, type ChildProcess, type ChildProcessWithoutNullStreams } from 'node:child_process'
+import { access, constants as files } from 'node:fs/promises'
+import { constants } from 'node:os'
 import { delimiter, join } from 'node:path'
 import { $ } from 'zx'
 import { debianPackageOf } from '../core/tool.ts'
@@ -31,6 +32,12 @@ export interface Shell {
   has(tool: string): Promise<boolean>
   /** A child whose standard input and output are pipes to us; its stderr is collected by the caller. */
   pipe(argv: readonly string[]): ChildProcessWithoutNullStreams
+  /**
+   * Runs a program that speaks to the person itself: both its outputs go to our standard error as
+   * they come, it has no input. Gives its exit code (128 and more: ended by a signal). An abort
+   * interrupts it and its children, and kills what is left of them a moment later.
+   */
+  show(argv: readonly string[], options?: Pick<RunOptions, 'env' | 'signal'>): Promise<number>
 }
 
 /** Tools of /usr/sbin are wanted even where a user's PATH lacks it. */
@@ -49,7 +56,7 @@ export function createShell({ env: given }: { readonly env: Environment }): Shel
   const env = { ...given, PATH: searchPath, LC_ALL: 'C.UTF-8' }
 
   async function has(tool: string) {
-    const places = searchPath.split(delimiter).map((dir) => access(join(dir, tool), constants.X_OK))
+    const places = searchPath.split(delimiter).map((dir) => access(join(dir, tool), files.X_OK))
     return (await Promise.allSettled(places)).some(({ status }) => status === 'fulfilled')
   }
 
@@ -77,6 +84,18 @@ export function createShell({ env: given }: { readonly env: Environment }): Shel
   return {
     run,
     has,
+    async show(argv, options = {}) {
+      const [tool = '', ...rest] = argv
+      await need(tool)
+      options.signal?.throwIfAborted()
+      const child = spawn(tool, rest, {
+        // A process group of its own: it can be ended whole, and Ctrl-C reaches it through us alone.
+        detached: true,
+        stdio: ['ignore', 2, 2],
+        env: { ...env, ...options.env },
+      })
+      return waitForGroup(child, options.signal)
+    },
     async require(argv, options) {
       const { exitCode, stdout, stderr } = await run(argv, options)
       if (exitCode === 0) return stdout
@@ -92,4 +111,35 @@ export function toolMissing(tool: string): Fault {
   return new Fault('tool-missing', `${tool} is not installed`, {
     hint: name === null ? undefined : `On Debian: apt-get install ${name}`,
   })
+}
+
+/** How long an interrupted program may clear up. */
+const GRACE_MS = 2000
+
+async function waitForGroup(child: ChildProcess, signal: AbortSignal | undefined) {
+  const signalAll = (name: NodeJS.Signals) => {
+    try {
+      if (child.pid !== undefined) process.kill(-child.pid, name)
+    } catch {
+      // Nothing of the group is left.
+    }
+  }
+  let killing: NodeJS.Timeout | undefined
+  const interrupt = () => {
+    signalAll('SIGINT')
+    killing = setTimeout(signalAll, GRACE_MS, 'SIGKILL')
+  }
+  signal?.addEventListener('abort', interrupt)
+  try {
+    return await new Promise<number>((resolve, reject) => {
+      child.once('error', reject)
+      child.once('exit', (code, name) => {
+        resolve(code ?? 128 + (name === null ? 0 : constants.signals[name]))
+      })
+    })
+  } finally {
+    clearTimeout(killing)
+    signal?.removeEventListener('abort', interrupt)
+    if (signal?.aborted === true) signalAll('SIGKILL')
+  }
 }

@@ -26,6 +26,7 @@ const NEEDED: Readonly<Record<string, string>> = {
   'qemu-system-x86': 'booting what was written',
   'qemu-utils': '.qcow2 images',
   'util-linux': 'lsblk, partx, blockdev',
+  xfsprogs: 'xfs inside images',
   'xz-utils': '.xz images',
   zstd: '.zst images',
 }
