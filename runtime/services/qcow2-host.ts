@@ -20,9 +20,11 @@ export interface HostReader {
 export type ReadAt = (into: Buffer, offset: number) => Promise<number>
 
 /** Requests under way at once: enough to hide what an HTTP server takes to answer. */
-const MOST_READS = 6
+const MOST_READS = 8
 
-export function createHostReader(name: string, readAt: ReadAt): HostReader {
+export function createHostReader(name: string, readFreely: ReadAt): HostReader {
+  const readAt = limit(readFreely, MOST_READS)
+
   async function read(into: Buffer, host: number, guest: number) {
     const bytes = into.length === 0 ? 0 : await readAt(into, host)
     if (bytes === into.length) return
@@ -45,6 +47,24 @@ export function createHostReader(name: string, readAt: ReadAt): HostReader {
         ),
         MOST_READS,
       ),
+  }
+}
+
+/** As `readAt`, but of all calls at most so many are under way; the others wait in order. */
+function limit(readAt: ReadAt, most: number): ReadAt {
+  const waiting: (() => void)[] = []
+  let free = most
+  return async (into, offset) => {
+    if (free === 0) await new Promise<void>((resolve) => waiting.push(resolve))
+    else free -= 1
+    try {
+      return await readAt(into, offset)
+    } finally {
+      // The place goes straight to the next one, so that nobody slips in between.
+      const next = waiting.shift()
+      if (next === undefined) free += 1
+      else next()
+    }
   }
 }
 
