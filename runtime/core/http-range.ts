@@ -35,10 +35,20 @@ export function parseLength(headers: Headers): number | null {
   return Number.isSafeInteger(length) ? length : null
 }
 
-/** A 200 answer to HEAD or GET; whether parts can be had is not known from it. */
-export function describeWhole(headers: Headers): Representation {
-  return { sizeBytes: parseLength(headers), validator: validatorOf(headers), ranges: false }
+/**
+ * A 200 answer to HEAD; whether parts can be had is not known from it. Some servers count the body
+ * that a HEAD does not have, so a length of 0 says nothing.
+ */
+export function describeHead(headers: Headers): Representation {
+  const whole = describeWhole(headers)
+  return whole.sizeBytes === 0 ? { ...whole, sizeBytes: null } : whole
 }
+
+const describeWhole = (headers: Headers): Representation => ({
+  sizeBytes: parseLength(headers),
+  validator: validatorOf(headers),
+  ranges: false,
+})
 
 /** The answer to a GET with `Range: bytes=0-0`; null where it tells nothing of the file. */
 export function describeProbe(status: number, headers: Headers): Representation | null {

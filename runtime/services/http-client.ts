@@ -65,6 +65,11 @@ export function createHttpClient({ env, signal, stallMs }: HttpClientOptions): H
         settle()
         reject(error)
       })
+      // An end without answer and error, as after a switch to another protocol.
+      request.on('close', () => {
+        settle()
+        reject(coded('ECONNRESET', 'no answer'))
+      })
       request.end()
     })
   }

@@ -1,8 +1,8 @@
 /** A file on a web server: where it is just now, what the server says of it, and how to ask for it. */
 import { setTimeout as sleep } from 'node:timers/promises'
 import {
+  describeHead,
   describeProbe,
-  describeWhole,
   mergeLooks,
   type Headers,
   type Representation,
@@ -110,9 +110,8 @@ export function createRemote(options: RemoteOptions): Remote {
 
   async function look(): Promise<Representation> {
     const headers = await head()
-    const whole = headers === null ? null : describeWhole(headers)
-    const needless = headers?.['accept-ranges'] === 'none' || whole?.sizeBytes === 0
-    if (whole !== null && needless) return whole
+    const whole = headers === null ? null : describeHead(headers)
+    if (whole !== null && headers?.['accept-ranges'] === 'none') return whole
     const answer = await probe()
     const found = mergeLooks(whole, describeProbe(answer.status, answer.headers))
     if (found === null) throw notReachable(name, `HTTP ${answer.status}`)

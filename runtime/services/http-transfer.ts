@@ -27,7 +27,7 @@ interface Progress {
   at: number
   /** Attempts since the last byte. */
   tries: number
-  /** Only a source of unknown size ends by itself. */
+  /** The last answer was whole: where the size was not known before, this is the end. */
   isEnded: boolean
 }
 
@@ -60,8 +60,8 @@ async function* attempt(
       }
       yield chunk
     }
-    progress.isEnded = part.to === null
-    return part.to === null || progress.at === part.to ? null : SHORT
+    progress.isEnded = part.to === null || progress.at === part.to
+    return progress.isEnded ? null : SHORT
   } catch (thrown) {
     const { reason, hint, isFinal } = remote.failureOf(thrown)
     return { reason, hint, isFinal, cause: thrown, waitMs: null }

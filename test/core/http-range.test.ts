@@ -1,8 +1,8 @@
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
 import {
+  describeHead,
   describeProbe,
-  describeWhole,
   judgeAnswer,
   mergeLooks,
   parseContentRange,
@@ -12,7 +12,7 @@ import {
 
 const test = suite('http-range')
 
-const validator = (headers: Headers) => describeWhole(headers).validator
+const validator = (headers: Headers) => describeHead(headers).validator
 const range = (text: string) => ({ 'content-range': text })
 
 test('reads Content-Range, and nothing that only looks like one', () => {
@@ -59,6 +59,11 @@ test('learns size and ranges from a probe', () => {
   assert.is(describeProbe(416, range('bytes */5')), null)
   assert.is(describeProbe(200, { 'content-length': '5' })?.ranges, false)
   assert.is(describeProbe(404, {}), null)
+})
+
+test('believes no HEAD that speaks of an empty body', () => {
+  assert.is(describeHead({ 'content-length': '0' }).sizeBytes, null)
+  assert.is(describeHead({ 'content-length': '5' }).sizeBytes, 5)
 })
 
 test('merges HEAD and probe, either of which may be missing', () => {

@@ -107,6 +107,26 @@ test('reads a chunked answer of unknown size to its end', async () => {
   assert.ok(BYTES.equals(await collect(other.stream())))
 })
 
+test('learns the size as late as from the download itself', async () => {
+  await using server = await startHostileServer((request, response) => {
+    if (request.method === 'HEAD') response.writeHead(405).end()
+    else if (request.headers.range === undefined) sendFile(BYTES, request, response)
+    else response.writeHead(200, { 'transfer-encoding': 'chunked' }).end(BYTES)
+  })
+  await using source = await sources.open(`${server.origin}/x.img`)
+  assert.is(source.sizeBytes, null)
+  assert.ok(BYTES.equals(await collect(source.stream())))
+  assert.is(server.seen.length, 3)
+})
+
+test('ends where the server switches to another protocol', async () => {
+  await using server = await startHostileServer((request) => {
+    request.socket.write('HTTP/1.1 101 Switching\r\nUpgrade: x\r\nConnection: upgrade\r\n\r\n')
+  })
+  const fault = await faultOf(() => sources.open(`${server.origin}/x.img`))
+  assert.is(fault.code, 'input-missing')
+})
+
 test('refuses a body whose end is only the end of the connection', async () => {
   await using server = await startHostileServer((request) => {
     request.socket.end(`HTTP/1.0 200 OK\r\n\r\n${request.method === 'HEAD' ? '' : 'abc'}`)

@@ -12,7 +12,8 @@ import { sendFile, startHostileServer, type Answer } from '../support/hostile-se
 
 const test = suite('sources: redirects and secrets')
 const BYTES = makeBytes(300_001)
-const sources = createSources({ env: {}, retryMs: 1, stallMs: 100 })
+const sources = createSources({ env: {}, retryMs: 1, stallMs: 5000 })
+const hasty = createSources({ env: {}, retryMs: 1, stallMs: 250 })
 const decent: Answer = (request, response) => sendFile(BYTES, request, response)
 const secret = `Basic ${btoa('me:hidden')}`
 const withSecret = (origin: string) => origin.replace('://', '://me:hidden@')
@@ -131,7 +132,7 @@ test('shows no credentials, whatever goes wrong', async () => {
     await using server = await startHostileServer(answer)
     const url = `${withSecret(server.origin)}/x.img?X-Signature=hidden`
     const fault = await faultOf(async () => {
-      await using source = await sources.open(url)
+      await using source = await hasty.open(url)
       assert.not.match(`${source.name} ${source.url} ${source.fileName}`, /hidden/)
       await collect(source.stream())
     })

@@ -81,19 +81,19 @@ test('takes the date where there is no strong ETag', async () => {
 test('goes on after a stall', async () => {
   const answer = behave((n) => (n === 2 ? { stallAfter: 300_000 } : {}))
   await using server = await startHostileServer(answer)
-  const hasty = createSources({ env: {}, retryMs: 1, stallMs: 60 })
+  const hasty = createSources({ env: {}, retryMs: 1, stallMs: 250 })
   await using source = await hasty.open(`${server.origin}/x.img`)
   assert.ok(BYTES.equals(await collect(source.stream())))
 })
 
 test('a slow reader is no stall', async () => {
   await using server = await startHostileServer(behave(() => ({})))
-  const hasty = createSources({ env: {}, retryMs: 1, stallMs: 50 })
+  const hasty = createSources({ env: {}, retryMs: 1, stallMs: 300 })
   await using source = await hasty.open(`${server.origin}/x.img`)
   let hasWaited = false
   let got = 0
   for await (const chunk of source.stream()) {
-    if (!hasWaited) await new Promise((resolve) => setTimeout(resolve, 200))
+    if (!hasWaited) await new Promise((resolve) => setTimeout(resolve, 700))
     hasWaited = true
     got += chunk.length
   }
