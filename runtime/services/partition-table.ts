@@ -14,8 +14,9 @@ export function createPartitionTable({ shell }: { readonly shell: Shell }): Part
   return {
     async reread(node) {
       for (let tries = 0; tries < TRIES; tries += 1) {
-        const { exitCode } = await shell.run(['blockdev', '--rereadpt', node])
-        if (exitCode === 0) break
+        const { exitCode, stderr } = await shell.run(['blockdev', '--rereadpt', node])
+        // Some disks (loop devices) are never read by the kernel: no use in waiting.
+        if (exitCode === 0 || !stderr.includes('busy')) break
         await new Promise((resolve) => {
           setTimeout(resolve, PAUSE_MS)
         })

@@ -1,0 +1,137 @@
+/** Flashes as the program does: opens, looks, plans and executes, with the real parts. */
+import { execFileSync } from 'node:child_process'
+import { constants } from 'node:fs'
+import { open } from 'node:fs/promises'
+import * as assert from 'uvu/assert'
+import { Fault } from '../../runtime/core/fault.ts'
+import {
+  planFlash,
+  renderRefusal,
+  type FlashEvent,
+  type FlashOptions,
+  type FlashPlan,
+} from '../../runtime/core/flash.ts'
+import { parseBackupBytes } from '../../runtime/core/gpt.ts'
+import { detectFormat, type ImageFormat } from '../../runtime/core/image.ts'
+import { createDecoders } from '../../runtime/services/decoders.ts'
+import { createSlot } from '../../runtime/services/device.ts'
+import { createDisks } from '../../runtime/services/disks.ts'
+import { createImages } from '../../runtime/services/images.ts'
+import { createPartitionTable } from '../../runtime/services/partition-table.ts'
+import { createShell } from '../../runtime/services/shell.ts'
+import type { Source } from '../../runtime/services/sources.ts'
+import { createWriter } from '../../runtime/services/writer.ts'
+import { makeNoise, writeGpt } from './disk-images.ts'
+
+const shell = createShell({ env: process.env })
+const disks = createDisks({ shell })
+const images = createImages({ shell })
+const writer = createWriter({
+  shell,
+  disks,
+  decoders: createDecoders({ shell }),
+  table: createPartitionTable({ shell }),
+})
+
+export interface FlashOrder extends Partial<FlashOptions> {
+  readonly source: Source
+  readonly device: string
+  readonly format?: ImageFormat
+  readonly signal?: AbortSignal
+  /** Called with each event as it comes. */
+  readonly onEvent?: (event: FlashEvent) => void
+  /** Changes the plan between the check and the execution, as the world might. */
+  readonly change?: (plan: FlashPlan) => FlashPlan
+}
+
+/** The plan, or a Fault `plan-refused` with the refusals in words. */
+export async function plan(order: FlashOrder): Promise<FlashPlan> {
+  const { source, device, format = detectFormat(source.fileName) } = order
+  const options = { verify: 'data', sha256: null, allowPartition: false, fixGpt: false } as const
+  const image = await images.probe(source, format)
+  const target = await disks.probe(device, image.path)
+  const planned = planFlash(image, target, { ...options, ...order })
+  if (planned.ok) return order.change?.(planned.value) ?? planned.value
+  throw new Fault('plan-refused', planned.refusal.map((why) => renderRefusal(why)).join('; '))
+}
+
+/** The events of a flash that succeeds; a failed one throws. */
+export async function flash(order: FlashOrder): Promise<readonly FlashEvent[]> {
+  const { source, onEvent, signal = new AbortController().signal } = order
+  const planned = await plan(order)
+  const events: FlashEvent[] = []
+  for await (const event of writer.execute(planned, source, { signal })) {
+    events.push(event)
+    onEvent?.(event)
+  }
+  return events
+}
+
+/** What a disk holds, past every cache. */
+export async function readDisk(device: string, from = 0, bytes = sizeOf(device) - from) {
+  const file = await open(device, constants.O_RDONLY | constants.O_DIRECT)
+  try {
+    const into = createSlot(bytes)
+    let at = 0
+    while (at < bytes) {
+      const { bytesRead } = await file.read(into, at, Math.min(bytes - at, 4 << 20), from + at)
+      if (bytesRead === 0) throw new Error(`${device} ends at ${from + at}`)
+      at += bytesRead
+    }
+    return into
+  } finally {
+    await file.close()
+  }
+}
+
+export const sizeOf = (device: string): number =>
+  Number(execFileSync('blockdev', ['--getsize64', device], { encoding: 'utf8' }))
+
+/** Covers a disk with noise and another system's partition table; returns what it holds then. */
+export async function makeStale(device: string, sectorBytes = 512): Promise<Buffer> {
+  const stale = makeNoise(sizeOf(device), 99)
+  if (stale.length >= 128 * 1024) writeGpt(stale, sectorBytes, 98)
+  const file = await open(device, 'r+')
+  try {
+    await file.write(stale, 0, stale.length, 0)
+    await file.sync()
+  } finally {
+    await file.close()
+  }
+  return stale
+}
+
+/** What must lie on a disk after a flash: the image, zeros to the sector's end, what was there. */
+export function expectedDisk(stale: Buffer, image: Buffer, sectorBytes = 512): Buffer {
+  const expected = withoutTables(stale)
+  expected.fill(0, image.length, Math.ceil(image.length / sectorBytes) * sectorBytes)
+  image.copy(expected)
+  return expected
+}
+
+/** The same disk with its first MiB and the backup of its table cleared. */
+function withoutTables(stale: Buffer): Buffer {
+  const cleared = Buffer.from(stale)
+  cleared.fill(0, 0, Math.min(cleared.length, 1 << 20))
+  cleared.fill(0, Math.max(0, cleared.length - parseBackupBytes(stale)))
+  return cleared
+}
+
+export function assertSame(found: Buffer, expected: Buffer): void {
+  assert.is(found.length, expected.length)
+  if (found.equals(expected)) return
+  let at = 0
+  while (found[at] === expected[at]) at += 1
+  assert.unreachable(`differs from byte ${at} on (of ${found.length})`)
+}
+
+/** The disk cannot boot and shows nothing: no boot code, no table at either end. */
+export async function assertBlank(device: string): Promise<void> {
+  const disk = await readDisk(device)
+  const head = disk.subarray(0, 1 << 20)
+  assert.ok(
+    head.every((byte) => byte === 0),
+    `${device}: the first MiB is not cleared`,
+  )
+  assert.is(parseBackupBytes(disk.subarray(-8192)), 0, `${device}: a backup table is left`)
+}
