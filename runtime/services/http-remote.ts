@@ -41,10 +41,14 @@ export function createRemote(options: RemoteOptions): Remote {
   let current = target
 
   async function fetchFrom(from: HttpTarget, request: HttpRequest) {
-    current = target // until this answer is a good one
-    const answer = await client.fetch(from, request)
-    if (answer.status < 400) current = answer.target
-    return answer
+    try {
+      const answer = await client.fetch(from, request)
+      current = answer.status < 400 ? answer.target : target
+      return answer
+    } catch (thrown) {
+      current = target // the other server may be the one that is gone
+      throw thrown
+    }
   }
 
   async function ask(request: HttpRequest): Promise<HttpAnswer> {

@@ -41,6 +41,27 @@ test('follows a chain of ten, of every kind, and remembers its end', async () =>
   )
 })
 
+test('goes back to the original address when the place it led to is gone', async () => {
+  const first = await startHostileServer(decent)
+  await using second = await startHostileServer(decent)
+  let led = first.origin
+  await using server = await startHostileServer((request, response, count) =>
+    redirectTo(`${led}/x.img`)(request, response, count),
+  )
+  await using source = await sources.open(`${server.origin}/x.img`)
+  await first[Symbol.asyncDispose]()
+  led = second.origin
+  assert.ok(BYTES.equals(await collect(source.stream())))
+})
+
+test('asks many parts at once without the way round', async () => {
+  await using other = await startHostileServer(decent)
+  await using server = await startHostileServer(redirectTo(`${other.origin}/x.img`))
+  await using source = await sources.open(`${server.origin}/x.img`)
+  await Promise.all([1, 2, 3, 4].map((at) => source.readAt?.(Buffer.alloc(10), at)))
+  assert.is(server.seen.length, 1)
+})
+
 test('ends a loop, and a way to nowhere', async () => {
   const rows = [
     ['/again', /\(more than 10 redirects\)$/],
