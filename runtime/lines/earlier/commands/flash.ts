@@ -9,11 +9,11 @@ import { createProgress, type Progress } from '../../../terminal/progress.ts'
 import type { Fields } from '../rules/envelope.ts'
 import { SUCCESS } from '../rules/exit-codes.ts'
 import {
-  describeTarget,
   findingsFields,
   hintAgainst,
   renderErrors,
   renderFindings,
+  renderLoss,
   type Findings,
 } from '../rules/flash-report.ts'
 import { parseFlashRequest, progressModeOf, type FlashRequest } from '../rules/flash-request.ts'
@@ -50,7 +50,7 @@ export async function flash(session: Session): Promise<number> {
     const cause = asCancel(thrown, world.signal)
     const note = renderError(cause)
     progress.show({ event: 'failed', note })
-    const known = course.stage === 'checking' ? course.fields : failedFields(course.fields, note)
+    const known = course.fields['ok'] === true ? failedFields(course.fields, note) : course.fields
     const code = run.fail(cause, { known, isTold: progressModeOf(given) === 'text' })
     const state = STATE_IN_WORDS[course.stage]
     if (state !== null) run.log.line(`  ${state(given.values['target'] ?? '')}`)
@@ -100,16 +100,16 @@ async function carryOut(request: FlashRequest, run: Run): Promise<number> {
   const findings = await findOut(request, source, parts, signal)
   course.fields = findingsFields(findings)
   course.storedBytes = findings.image.sizeBytes
-  run.say(renderFindings(findings))
+  // A document that says the same is all that a program wants of a dry run.
+  if (!(request.dryRun && run.json)) run.say(renderFindings(findings))
   const plan = planOf(findings)
   if (request.dryRun) {
-    run.say('Dry run: this flash would go ahead. Nothing was written.\n')
+    if (!run.json) run.say('Dry run: this flash would go ahead. Nothing was written.\n')
     return conclude(run, {})
   }
   if (!world.isRoot) throw new Fault('root-required', 'writing to a disk needs root', SUDO)
   course.stage = 'ready'
-  run.say(`\nWriting to ${describeTarget(findings.target)}\n`, 'bold')
-  run.say(`Everything on ${plan.target.path} will be lost.\n`, 'bold')
+  run.say(renderLoss(findings), 'bold')
   const before = world.now()
   for await (const event of parts.writer.execute(plan, source, { signal })) show(event, run)
   const seconds = world.now() - before

@@ -97,14 +97,21 @@ export function renderFindings(findings: Findings): string {
   return rows.map(([name, text]) => `${name.padEnd(9)}${printable(text)}\n`).join('')
 }
 
+/** The last words before the first byte: what goes where, and what is lost. */
+export const renderLoss = ({ image, target }: Findings): string =>
+  `\n${printable(`Writing ${nameOf(image)} to ${describeTarget(target)}`)}\n` +
+  `${printable(`Everything on ${target.path} will be lost.`)}\n`
+
+const nameOf = ({ name }: ImageFacts) => (name === '-' ? 'standard input' : name)
+
 /** `/dev/sdb: ATA Samsung SSD 980, serial S5GX, 500 GB, sata` */
-export function describeTarget({ path, exists, device }: TargetFacts): string {
+function describeTarget({ path, exists, device }: TargetFacts): string {
   if (!exists) return `${path} (not there)`
   if (device === null) return `${path} (not a block device)`
   const { node, vendor, model, tran, identity, type } = device
   const maker = [vendor, model].filter(Boolean).join(' ')
   const facts = [
-    maker === '' ? `no model name (${type})` : maker,
+    maker === '' ? (NAMELESS[type] ?? `${type} without a model name`) : maker,
     identity.serial === null ? 'no serial number' : `serial ${identity.serial}`,
     renderSize(identity.sizeBytes),
     ...(tran === null ? [] : [tran]),
@@ -112,13 +119,20 @@ export function describeTarget({ path, exists, device }: TargetFacts): string {
   return `${node === path ? path : `${path} (${node})`}: ${facts.join(', ')}`
 }
 
-function describeImage({ name, format, sizeBytes, virtual }: ImageFacts): string {
+const NAMELESS: Readonly<Record<string, string>> = {
+  disk: 'no model name',
+  loop: 'loop device',
+  part: 'partition',
+}
+
+function describeImage(image: ImageFacts): string {
+  const { format, sizeBytes, virtual } = image
   const facts = [
     format ?? 'no format that flasher writes',
     ...(sizeBytes === null ? [] : [renderSize(sizeBytes)]),
     ...describeUnpacked(virtual, sizeBytes),
   ]
-  return `${name === '-' ? 'standard input' : name}: ${facts.join(', ')}`
+  return `${nameOf(image)}: ${facts.join(', ')}`
 }
 
 function describeUnpacked(virtual: VirtualSize, sizeBytes: number | null): readonly string[] {
