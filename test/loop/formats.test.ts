@@ -1,0 +1,70 @@
+import { mkdtempDisposableSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { Readable } from 'node:stream'
+import { suite } from 'uvu'
+import * as assert from 'uvu/assert'
+import { createSources } from '../../runtime/services/sources.ts'
+import { makeDiskImage } from '../support/disk-images.ts'
+import { ENCODINGS, type Encoding } from '../support/encodings.ts'
+import { sendFile, startHostileServer } from '../support/hostile-server.ts'
+import { createLoop } from '../support/loop.ts'
+import { assertSame, expectedDisk, flash, makeStale, readDisk } from '../support/writer.ts'
+
+const test = suite('formats onto disks')
+const sources = createSources({ env: {} })
+
+/** No multiple of a sector. qcow2 counts in sectors. */
+const IMAGE = makeDiskImage(8_345_679)
+const padded = Buffer.concat([IMAGE, Buffer.alloc(512 - (IMAGE.length % 512))])
+const imageOf = ({ format }: Encoding) => (format === 'qcow2' ? padded : IMAGE)
+
+async function flashFrom(location: string, encoding: Encoding, stdin?: Readable) {
+  await using loop = await createLoop({ megabytes: 10 })
+  const stale = await makeStale(loop.device)
+  const ours = stdin === undefined ? sources : createSources({ env: {}, stdin })
+  await using source = await ours.open(location)
+  const { format } = encoding
+  const events = await flash({ source, format, device: loop.device })
+  assertSame(await readDisk(loop.device), expectedDisk(stale, imageOf(encoding)))
+  return events.map(({ event }) => event)
+}
+
+for (const encoding of ENCODINGS) {
+  const { name, format } = encoding
+  test(`${name}: from a file, a server, standard input`, async () => {
+    using folder = mkdtempDisposableSync(join(tmpdir(), 'flasher-formats-'))
+    const stored = encoding.encode(imageOf(encoding))
+    const path = join(folder.path, `image.${format}`)
+    writeFileSync(path, stored)
+    const events = await flashFrom(path, encoding)
+    assert.is(events[0], 'started')
+    assert.equal(events.slice(-3), ['writing', 'synced', 'partprobed'])
+
+    await using server = await startHostileServer((request, response) =>
+      sendFile(stored, request, response),
+    )
+    await flashFrom(`${server.origin}/image.${format}`, encoding)
+
+    // Only there does an image come with no random access and no size.
+    if (format === 'qcow2') return
+    await flashFrom('-', encoding, Readable.from(chunksOf(stored), { objectMode: false }))
+  })
+}
+
+function* chunksOf(stored: Buffer) {
+  for (let at = 0; at < stored.length; at += 60_001) yield stored.subarray(at, at + 60_001)
+}
+
+test('an image on a server that sends no parts and no size', async () => {
+  const encoding = ENCODINGS.find(({ name }) => name === 'zstd in frames')
+  if (encoding === undefined) throw new Error('no such encoding')
+  const stored = encoding.encode(IMAGE)
+  await using server = await startHostileServer((request, response) => {
+    response.writeHead(200)
+    if (request.method === 'HEAD') response.end()
+    else Readable.from(chunksOf(stored)).pipe(response)
+  })
+  await flashFrom(`${server.origin}/image.img.zst`, encoding)
+})
+test.run()
