@@ -1,0 +1,34 @@
+/** What is wrong with a body, field by field: the `detail` list of a 422. */
+import type { ZodError } from 'zod'
+
+export interface FieldError {
+  /** `body`, then the way to the field: `["body", "labels", 3]`. */
+  readonly loc: readonly (string | number)[]
+  /** For people; never repeats what was sent. */
+  readonly msg: string
+  /** For programs: `invalid_type`, `unrecognized_keys`… */
+  readonly type: string
+}
+
+/** At most this many are told: a hostile body can hold thousands. */
+const MOST = 32
+
+/** Zod's issues as field errors. */
+export function listFieldErrors(error: ZodError): readonly FieldError[] {
+  return error.issues.slice(0, MOST).map(({ path, message, code }) => ({
+    loc: ['body', ...path.map((part) => (typeof part === 'symbol' ? String(part) : part))],
+    msg: message,
+    type: code,
+  }))
+}
+
+/** One field, in the same shape. */
+export const fieldError = (
+  path: readonly (string | number)[],
+  msg: string,
+  type = 'custom',
+): FieldError => ({ loc: ['body', ...path], msg, type })
+
+/** `labels.3: too long; boot_mode: …`, for pages and logs. */
+export const renderFieldErrors = (errors: readonly FieldError[]): string =>
+  errors.map(({ loc, msg }) => [loc.slice(1).join('.'), msg].filter(Boolean).join(': ')).join('; ')
