@@ -34,6 +34,6 @@ function isUtf8(env: Environment): boolean {
   return /utf-?8/i.test(locale)
 }
 
-/** Columns of a terminal; 80 where it does not say, and never absurdly few or many. */
+/** Columns of a terminal; 80 where it does not say (some say 0), and never absurdly few or many. */
 export const columnsOf = (columns: number | undefined): number =>
-  Math.min(400, Math.max(20, columns ?? 80))
+  Math.min(400, Math.max(20, columns || 80))

@@ -23,7 +23,7 @@ test('what is asked for and what is there', () => {
   for (const [env, isTTY, found] of rows) assert.is(letters(env, isTTY), found)
 })
 test('columns stay within reason', () => {
-  assert.equal([undefined, 0, 1, 132, 1e9].map(columnsOf), [80, 20, 20, 132, 400])
+  assert.equal([undefined, 0, 1, 132, 1e9].map(columnsOf), [80, 80, 20, 132, 400])
 })
 test('failures: one line with the name, the rest below, and nothing that controls the terminal', () => {
   let said = ''
