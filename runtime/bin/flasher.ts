@@ -46,7 +46,15 @@ const code = await cli({
   signal: ending.signal,
   now: () => performance.now() / 1000,
 })
+await Promise.all([stdout, stderr].map(drain))
 process.exit(code === INTERRUPTED && endedBy !== null ? 128 + constants.signals[endedBy] : code)
+
+/** Waits until a slow reader has all of it; an error has had its turn by then. */
+async function drain(stream: NodeJS.WriteStream) {
+  await new Promise<void>((resolve) => {
+    stream.write('', () => setImmediate(resolve))
+  })
+}
 
 /** Never in a shared folder: what lies in the cache is run. */
 function cacheFolder(): string | undefined {

@@ -194,6 +194,30 @@ test('a missing tool is 4: cijoe, where it is not installed', async () => {
   assert.is(code, 4)
   assert.match(stderr, /cijoe is not installed/)
 })
+test('a slow reader gets everything', async () => {
+  await using desk = await createFolder()
+  const name = `${'n'.repeat(200)}.img`
+  await Promise.all(
+    Array.from({ length: 500 }, (_, index) => writeFile(join(desk.folder, `${index}${name}`), 'x')),
+  )
+  const { child, ended } = startFlasher(['list', 'images', '--json', '--image-root', desk.folder])
+  child.stdin?.end()
+  child.stdout?.pause()
+  // More than a pipe holds, read only when the program has long been done with its work.
+  await new Promise((resolve) => {
+    setTimeout(resolve, 1000)
+  })
+  child.stdout?.resume()
+  const { code, stdout } = await ended
+  assert.is(code, 0)
+  assert.is(JSON.parse(stdout).images.length, 500)
+})
+test('a full disk under standard output is a failure', async () => {
+  const full = ['-c', 'exec "$0" "$@" >/dev/full', process.execPath, FLASHER, 'manual']
+  const { exitCode, stderr } = await createShell({ env: process.env }).run(['sh', ...full])
+  assert.is(exitCode, 1)
+  assert.match(stderr, /^flasher: .*ENOSPC.*\n$/)
+})
 test('standard output may go away at any time', async () => {
   const { child, ended } = startFlasher(['flash', '--help'])
   child.stdout?.destroy()

@@ -1,6 +1,7 @@
 /** One run of a command: what it was given, where its words go, and what its failure means. */
 import type { Command } from '../../../core/command.ts'
 import { Fault, renderError } from '../../../core/fault.ts'
+import { printableLines } from '../../../core/printable.ts'
 import type { Environment } from '../../../services/shell.ts'
 import type { SourcesOptions } from '../../../services/sources.ts'
 import { createLog, type Log } from '../../../terminal/log.ts'
@@ -76,7 +77,7 @@ export function createSession(given: Arguments, world: World): Session {
       const { code, message, hint } = describe(asCancel(thrown, signal))
       if (!isTold) log.fail(message, hint)
       else if (hint !== undefined) log.line(`  ${hint}`)
-      if (env['FLASHER_DEBUG'] === '1') stderr.write(`${renderStack(thrown)}\n`)
+      if (env['FLASHER_DEBUG'] === '1') printableLines(renderStack(thrown)).forEach(log.line)
       if (json) document({ ...known, ...errorFields(code, message, hint) })
       return code === 'unexpected' ? FAILED : EXIT[code]
     },
