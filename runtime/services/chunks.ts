@@ -6,12 +6,22 @@ import type { Writable } from 'node:stream'
  * with the last one, so a source may use its memory again. Rejects when either side fails.
  */
 export async function feed(chunks: AsyncIterable<Buffer>, into: Writable): Promise<void> {
-  for await (const chunk of chunks) {
-    await new Promise<void>((resolve, reject) => {
-      into.write(chunk, (error) => (error ? reject(error) : resolve()))
-    })
-  }
+  for await (const chunk of chunks) await write(chunk, into)
   into.end()
+}
+
+/** Resolves when the stream is done with the chunk: it took it, or has come to its own end. */
+function write(chunk: Buffer, into: Writable): Promise<void> {
+  return new Promise((resolve, reject) => {
+    const done = (error?: Error | null) => {
+      into.off('end', done).off('close', onClose)
+      if (error) reject(error)
+      else resolve()
+    }
+    const onClose = () => done(new Error('closed before all was written'))
+    into.once('end', done).once('close', onClose)
+    into.write(chunk, done)
+  })
 }
 
 /**

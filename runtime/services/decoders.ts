@@ -4,7 +4,8 @@ import type { Blocks } from './blocks.ts'
 import { openQcow2 } from './qcow2.ts'
 import type { Shell } from './shell.ts'
 import type { Source } from './sources.ts'
-import { findDecoder, openGzip, openRaw, openWithTool } from './stream-blocks.ts'
+import { openGzip, openRaw } from './stream-blocks.ts'
+import { findDecoder, openWithTool } from './tool-blocks.ts'
 import { openZstd } from './zstd.ts'
 
 export interface Decoders {

@@ -1,10 +1,9 @@
-/** Decoders that hand out one stream: raw, gzip in this process, xz and bzip2 through their tools. */
+/** Decoders that hand out one stream: raw images as they are, and what a decoder of this process makes. */
 import type { Transform } from 'node:stream'
-import { createGunzip } from 'node:zlib'
+import { createGunzip, type Gunzip } from 'node:zlib'
 import { Fault, renderError } from '../core/fault.ts'
 import type { Blocks } from './blocks.ts'
 import { feed, release } from './chunks.ts'
-import { toolMissing, type Shell } from './shell.ts'
 import type { Source } from './sources.ts'
 
 /** What to do with a chunk that is used up: `own` ones are given back at once (see `release`). */
@@ -58,8 +57,24 @@ export const openGzip = (source: Source): Blocks => blocksOf(gunzip(source), 'ow
 
 /** All members of a gzip file; damage, an early end and garbage behind it are Faults. */
 async function* gunzip(source: Source): AsyncGenerator<Buffer> {
-  yield* decodeThrough(source, source.stream(), createGunzip({ chunkSize: CHUNK_BYTES }))
+  const decoder = createGunzip({ chunkSize: CHUNK_BYTES })
+  yield* decodeThrough(source, members(source, decoder), decoder)
 }
+
+/** The decoder stops where no member follows: what is left then may only be padding. */
+async function* members(source: Source, decoder: Gunzip): AsyncGenerator<Buffer> {
+  let at = 0
+  for await (const chunk of source.stream()) {
+    if (!decoder.readableEnded) yield chunk
+    at += chunk.length
+    const unread = Math.min(chunk.length, at - decoder.bytesWritten)
+    if (chunk.subarray(chunk.length - unread).some((byte) => byte !== 0)) {
+      throw damaged(source, GARBAGE)
+    }
+  }
+}
+
+export const GARBAGE = 'something else follows its end'
 
 /** Decoded data comes in buffers of this size. */
 export const CHUNK_BYTES = 256 * 1024
@@ -78,6 +93,7 @@ export async function* decodeThrough(
   try {
     yield* decoder
     await feeding
+    input.check()
   } catch (thrown) {
     input.check()
     throw damaged(source, thrown)
@@ -87,75 +103,21 @@ export async function* decodeThrough(
 }
 
 /** Passes chunks on; `check` throws what ended them, whatever a decoder made of the early end. */
-function remember(chunks: AsyncIterable<Buffer>) {
-  let check = () => {}
+export function remember(chunks: AsyncIterable<Buffer>) {
+  let failure: { readonly thrown: unknown } | null = null
   async function* passed() {
     try {
       yield* chunks
     } catch (thrown) {
-      check = () => {
-        throw thrown
-      }
+      failure = { thrown }
       throw thrown
     }
   }
-  return { chunks: passed(), check: () => check() }
-}
-
-/** The first tool of each format that is installed decodes it; the better one comes first. */
-const TOOLS = {
-  // Two threads hold two blocks of the usual 24 MiB; more memory than that is not worth it.
-  'img.xz': [['xz', '--decompress', '--stdout', '--threads=2', '--memlimit-mt-decompress=150MiB']],
-  'img.bz2': [
-    ['lbzip2', '--decompress', '--stdout', '-n', '2'],
-    ['bzip2', '--decompress', '--stdout'],
-  ],
-} as const satisfies Record<string, readonly (readonly string[])[]>
-export type ToolFormat = keyof typeof TOOLS
-
-/** The tool that would decode this format here; a Fault `tool-missing` when there is none. */
-export async function findDecoder(shell: Shell, format: ToolFormat): Promise<readonly string[]> {
-  for (const argv of TOOLS[format]) {
-    if (await shell.has(argv[0])) return argv
-  }
-  throw toolMissing(TOOLS[format][0][0])
-}
-
-export async function openWithTool(
-  source: Source,
-  format: ToolFormat,
-  shell: Shell,
-): Promise<Blocks> {
-  return blocksOf(throughTool(source, await findDecoder(shell, format), shell), 'own')
-}
-
-async function* throughTool(
-  source: Source,
-  argv: readonly string[],
-  shell: Shell,
-): AsyncGenerator<Buffer> {
-  const child = shell.pipe(argv)
-  let words = ''
-  child.stderr.setEncoding('utf8').on('data', (text: string) => {
-    words = (words + text).slice(-2000)
-  })
-  const exit = new Promise<number>((resolve) => {
-    child.once('error', () => resolve(127))
-    child.once('close', (code) => resolve(code ?? 128))
-  })
-  const input = remember(source.stream())
-  // A tool that ends early closes its input; its exit code tells then.
-  child.stdin.on('error', () => undefined)
-  const feeding = feed(input.chunks, child.stdin).catch(() => child.stdin.destroy())
-  try {
-    yield* child.stdout
-    const code = await exit
-    await feeding
-    input.check()
-    if (code !== 0) throw damaged(source, words.trim() || `${argv[0]} ended with ${code}`)
-  } finally {
-    child.kill('SIGKILL')
-    await exit
+  return {
+    chunks: passed(),
+    check() {
+      if (failure !== null) throw failure.thrown
+    },
   }
 }
 

@@ -44,7 +44,10 @@ async function* decode(source: Source): AsyncGenerator<Buffer> {
       checkWindow(source, span.value.windowBytes)
       const { whole, parts } = await collect(spans, span.value.contentBytes)
       if (whole) {
-        underWay.push({ parts, decoded: decodeWhole(source, parts) })
+        const decoded = decodeWhole(source, parts)
+        // Its failure is told when its turn comes.
+        decoded.catch(() => undefined)
+        underWay.push({ parts, decoded })
         if (underWay.length >= SIDE_BY_SIDE) yield* takeWhole(source, underWay.shift())
       } else {
         while (underWay.length > 0) yield* takeWhole(source, underWay.shift())
