@@ -1,14 +1,17 @@
+import { execFile } from 'node:child_process'
+import { promisify } from 'node:util'
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
-import { createShell } from '../../runtime/services/shell.ts'
 
 const test = suite('formatting')
 
+const run = promisify(execFile)
+
 /** What a program that imports the module prints. */
-const printed = (code: string) => {
+async function printed(code: string): Promise<string> {
   const program = `import { printInspect, printTable } from './runtime/library/formatting.ts'\n${code}`
-  const argv = [process.execPath, '--input-type=module-typescript', '--eval', program]
-  return createShell({ env: process.env }).require(argv)
+  const argv = ['--input-type=module-typescript', '--eval', program]
+  return (await run(process.execPath, argv)).stdout
 }
 
 test('printTable and printInspect write to standard output', async () => {

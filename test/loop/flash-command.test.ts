@@ -5,7 +5,7 @@ import { join } from 'node:path'
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
 import { createShell } from '../../runtime/services/shell.ts'
-import { runFlasher, startFlasher } from '../support/flasher.ts'
+import { FLASHER, runFlasher, startFlasher } from '../support/flasher.ts'
 import { createLoop } from '../support/loop.ts'
 
 const test = suite('flash command')
@@ -215,7 +215,7 @@ test('on a terminal: a bar between the event lines, none in a log', async () => 
   if (!(await shell.has('script'))) return
   await using desk = await createDesk(24 * MIB)
   await using loop = await createLoop()
-  const line = `node runtime/bin/flasher.ts flash --image ${desk.image} --target ${loop.device} --yes`
+  const line = `${process.execPath} ${FLASHER} flash --image ${desk.image} --target ${loop.device} --yes`
   const record = join(desk.folder, 'record')
   const env = { TERM: 'xterm', LC_ALL: 'C.UTF-8', COLUMNS: '100' }
   const { exitCode } = await shell.run(['script', '-qec', line, record], { env })
