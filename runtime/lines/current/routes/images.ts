@@ -1,0 +1,41 @@
+/** `GET /images` and `GET /catalog.toml`: the same rows of the catalog, as JSON and as a manifest. */
+import type { H3Event } from 'h3'
+import { replaceLoopback } from '../../../core/blob-address.ts'
+import { type CatalogEntry, renderImageEntry } from '../../../core/catalog.ts'
+import { renderManifest } from '../../../core/manifest.ts'
+import type { Machine } from '../rules/machine.ts'
+import type { Site } from '../../../web/line.ts'
+import type { Route } from '../../../web/route.ts'
+
+const TOML = { 'content-type': 'application/toml; charset=utf-8', 'cache-control': 'no-cache' }
+
+/** Open: a network-booted wizard has no session. */
+export function imageRoutes(site: Pick<Site<Machine>, 'catalog' | 'contact'>): readonly Route[] {
+  const { catalog, contact } = site
+  return [
+    {
+      method: 'GET',
+      path: '/images',
+      access: 'open',
+      doc: { summary: 'The images that the cache service holds' },
+      handle: () => catalog.snapshot().entries.map(renderImageEntry),
+    },
+    {
+      method: 'GET',
+      path: '/catalog.toml',
+      access: 'open',
+      doc: { summary: 'The same images as a catalog manifest (TOML, version 1)' },
+      handle(event: H3Event) {
+        const { hostname } = new URL(contact(event).baseUrl)
+        const entries = catalog.snapshot().entries.map((entry) => reachable(entry, hostname))
+        return new Response(renderManifest(entries), { headers: TOML })
+      },
+    },
+  ]
+}
+
+/** A cache service beside this server may be set by a loopback address, which no machine can use. */
+const reachable = (entry: CatalogEntry, host: string): CatalogEntry => ({
+  ...entry,
+  url: replaceLoopback(entry.url, host),
+})

@@ -1,0 +1,36 @@
+/** Small files that are there whole or not at all, whatever stops us in the middle. */
+import { randomBytes } from 'node:crypto'
+import { mkdir, open, rename, unlink } from 'node:fs/promises'
+import { dirname } from 'node:path'
+
+/** Replaces a file: written beside it, made durable, and put in its place; its folder is made. */
+export async function replaceFile(
+  path: string,
+  content: string | Uint8Array,
+  mode: number = 0o644,
+): Promise<void> {
+  const folder = dirname(path)
+  await mkdir(folder, { recursive: true })
+  const temporary = `${path}.${randomBytes(6).toString('hex')}.tmp`
+  try {
+    await writeDurably(temporary, content, mode)
+    await rename(temporary, path)
+  } catch (thrown) {
+    // Best effort: what counts is why it could not be written.
+    await unlink(temporary).catch(() => {})
+    throw thrown
+  }
+  await syncFolder(folder)
+}
+
+/** What was renamed into a folder, or removed from it, outlives a power cut. */
+export async function syncFolder(folder: string): Promise<void> {
+  await using handle = await open(folder, 'r')
+  await handle.sync()
+}
+
+async function writeDurably(path: string, content: string | Uint8Array, mode: number) {
+  await using handle = await open(path, 'wx', mode)
+  await handle.writeFile(content)
+  await handle.sync()
+}
