@@ -20,11 +20,13 @@ export function blocksOf(stream: AsyncIterable<Buffer>, chunkKind: Chunks): Bloc
         if (done === true) return null
         rest = value
       }
-      const bytes = rest.copy(into)
       const used = rest
-      rest = rest.subarray(bytes)
+      // Told from its first bytes in most chunks; a chunk of zeros is never copied.
+      const isZeros = isLong(used) && used.compare(ZEROS, 0, used.length) === 0
+      const bytes = isZeros ? used.length : used.copy(into)
+      rest = used.subarray(bytes)
       if (rest.length === 0 && chunkKind === 'own') release(used)
-      return { kind: 'data', bytes }
+      return { kind: isZeros ? 'zeros' : 'data', bytes }
     },
     async [Symbol.asyncDispose]() {
       await chunks.return?.()
@@ -33,6 +35,9 @@ export function blocksOf(stream: AsyncIterable<Buffer>, chunkKind: Chunks): Bloc
 }
 
 const NOTHING: Buffer = Buffer.alloc(0)
+/** What a decoder makes at once; shorter pieces are not worth a look. */
+const ZEROS = Buffer.alloc(256 * 1024)
+const isLong = ({ length }: Buffer) => length >= 64 * 1024 && length <= ZEROS.length
 
 /** A raw image: read straight into the caller's buffer where the source allows it. */
 export function openRaw(source: Source): Blocks {
