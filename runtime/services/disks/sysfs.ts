@@ -88,16 +88,19 @@ async function readBlock(folder: string, name: string): Promise<SysBlock | null>
     readLine(folder, 'loop/backing_file'),
   ])
   if (dev === null) return null
-  const partition = isPartition === null ? null : await readPlace(folder)
-  return { name, dev, partition, holders, backing }
+  if (isPartition === null) return { name, dev, partition: null, holders, backing }
+  const partition = await readPlace(folder)
+  return partition === null ? null : { name, dev, partition, holders, backing }
 }
 
+/** Where a partition lies; null when it went away while it was looked at. */
 async function readPlace(folder: string) {
   const [real, start, size] = await Promise.all([
-    realpath(folder),
+    realpath(folder).catch(() => null),
     readText(folder, 'start'),
     readText(folder, 'size'),
   ])
+  if (real === null) return null
   const from = toNumber(start)
   return { of: basename(dirname(real)), start: from, end: from + toNumber(size) }
 }
