@@ -1,0 +1,14 @@
+/** Library entry points of the disks module: what disks this machine has. */
+import type { DiskRow } from '../core/disk.ts'
+import { createDisks } from '../services/disks.ts'
+import { createShell } from '../services/shell.ts'
+
+export type { DiskRow } from '../core/disk.ts'
+
+/**
+ * The disks of this machine, in the order of `lsblk` ("Disk record"). Rejects with an Error whose
+ * `code` is `tool-missing` where `lsblk` is not installed.
+ */
+export function listDisks(): Promise<readonly DiskRow[]> {
+  return createDisks({ shell: createShell({ env: process.env }) }).list()
+}
