@@ -1,0 +1,179 @@
+/** What a machine is told to boot, and the iPXE script that does it ("GET /pxe/{mac}"). */
+import { backOff, prose, renderScript, segment, START_PAUSE, word } from './ipxe.ts'
+import { renderKernelArgs, type KernelArg } from './kernel-args.ts'
+import { renderHyphens, type Mac } from './mac.ts'
+
+/** The files of one live system; names as in the boot directory. */
+export interface LiveSet {
+  readonly vmlinuz: string
+  readonly initrd: string
+  readonly squashfs: string
+  /** 64 hexadecimal digits; null: the initrd's own manifest decides. */
+  readonly squashfsSha256: string | null
+}
+
+export interface LiveSets {
+  readonly x86_64: LiveSet | null
+  readonly arm64: LiveSet | null
+}
+
+export const SERIAL_CONSOLES = ['ttyS0', 'ttyS1'] as const
+export type SerialConsole = (typeof SERIAL_CONSOLES)[number]
+
+/** The firmware's boot order on UEFI, that drive on a BIOS. */
+export interface ToDisk {
+  readonly kind: 'to-disk'
+  /** `0x80`; anything that is no drive number is taken for that. */
+  readonly drive: string
+}
+
+/** Nothing is booted: the machine asks again, for as long as it takes. */
+export interface ToWait {
+  readonly kind: 'to-wait'
+  readonly base: string
+  readonly seconds: number
+  /** Shown on the machine's screen. */
+  readonly saying: string
+}
+
+export interface ToLive {
+  readonly kind: 'to-live'
+  /** Checked address of this server, no trailing slash. */
+  readonly base: string
+  readonly sets: LiveSets
+  readonly console: SerialConsole
+  /** What to do when the live system cannot be had after all tries. */
+  readonly otherwise: ToDisk | ToWait
+}
+
+export type BootDecision = ToDisk | ToWait | ToLive
+
+/** Who asked, and why it gets this: the comment that heads a script. */
+export interface BootHeader {
+  readonly mac: Mac
+  readonly mode: string
+  readonly rule: string
+  readonly reason: string
+}
+
+export const DEFAULT_DRIVE = '0x80'
+const DRIVE = /^0x[0-9a-f]{1,2}$/i
+
+/** Names that are longer in a URL would make a script that iPXE may not take. */
+const MOST_NAME = 96
+
+/** Whether scripts can name the set. */
+export const isBootable = (set: LiveSet): boolean =>
+  [set.vmlinuz, set.initrd, set.squashfs].every(
+    (name) => name !== '' && segment(name).length <= MOST_NAME,
+  ) &&
+  (set.squashfsSha256 === null || /^[0-9a-f]{64}$/.test(set.squashfsSha256))
+
+/** Under 4 KB, whatever is in it. */
+export const renderBoot = (decision: BootDecision, header: BootHeader): string =>
+  renderScript([...renderHeader(header), ...renderDecision(decision, header)])
+
+const renderHeader = ({ mac, mode, rule, reason }: BootHeader): readonly string[] => [
+  `# flasher: ${mac}, mode ${prose(mode)}`,
+  `# ${prose(rule)}: ${prose(reason)}`,
+]
+
+function renderDecision(decision: BootDecision, header: BootHeader): readonly string[] {
+  switch (decision.kind) {
+    case 'to-disk':
+      return renderToDisk(decision, header)
+    case 'to-wait':
+      return renderToWait(decision, header)
+    case 'to-live':
+      return renderToLive(decision, header)
+  }
+}
+
+/** `exit` ends the script; what was before the last `||` has failed by then. */
+const renderToDisk = ({ drive }: ToDisk, { mac, rule }: BootHeader): readonly string[] => [
+  `echo flasher: ${mac} boots its own disk (${prose(rule)})`,
+  'iseq ${platform} efi && exit ||',
+  `sanboot --no-describe --drive ${DRIVE.test(drive) ? drive : DEFAULT_DRIVE} || exit`,
+]
+
+const renderToWait = (
+  { base, seconds, saying }: ToWait,
+  { mac }: BootHeader,
+): readonly string[] => [
+  ':wait',
+  `echo flasher: ${mac} waits: ${prose(saying)}`,
+  `sleep ${Math.max(1, Math.trunc(seconds))} ||`,
+  `chain --replace --autofree ${word(`${base}/pxe/${renderHyphens(mac)}`)} || goto wait`,
+]
+
+/** `imgfree` first: an image left over would be handed to the kernel as part of its initrd. */
+function renderToLive(decision: ToLive, header: BootHeader): readonly string[] {
+  const { x86_64, arm64 } = decision.sets
+  const hasBoth = x86_64 !== null && arm64 !== null
+  return [
+    'imgfree',
+    `echo flasher: ${header.mac} starts the live system (${prose(header.rule)})`,
+    START_PAUSE,
+    ':try',
+    ...(hasBoth ? ['iseq ${buildarch} arm64 && goto arm64 ||'] : []),
+    ...(x86_64 === null ? [] : renderSet(decision, x86_64, decision.console, header.mac)),
+    ...(hasBoth ? [':arm64'] : []),
+    ...(arm64 === null ? [] : renderSet(decision, arm64, 'ttyAMA0', header.mac)),
+    ':again',
+    'imgfree',
+    ...backOff('the live system is not to be had', 'try', 'otherwise'),
+    ':otherwise',
+    ...renderDecision(decision.otherwise, header),
+  ]
+}
+
+/** The initrd has a name of its own, whatever its URL: the EFI stub asks for it by that. */
+function renderSet(
+  { base }: ToLive,
+  set: LiveSet,
+  console: SerialConsole | 'ttyAMA0',
+  mac: Mac,
+): readonly string[] {
+  const url = (name: string) => word(`${base}/boot/${segment(name)}`)
+  const args = renderKernelArgs([
+    ['initrd', 'initrd'],
+    ...consoleArgs(console),
+    ...QUIRKS,
+    ['flasher.server', base],
+    ['flasher.mac', mac],
+    ['flasher.squashfs', url(set.squashfs)],
+    ...(set.squashfsSha256 === null ? [] : [['flasher.sha256', set.squashfsSha256] as const]),
+  ])
+  return [
+    `kernel ${url(set.vmlinuz)}?mac=${mac} ${args} || goto again`,
+    `initrd --name initrd ${url(set.initrd)}?mac=${mac} || goto again`,
+    'boot || goto again',
+  ]
+}
+
+/** One serial console only: today's kernels take one per driver and leave the others silent. */
+function consoleArgs(console: SerialConsole | 'ttyAMA0'): readonly KernelArg[] {
+  if (console === 'ttyAMA0') {
+    return [
+      ['console', 'tty0'],
+      ['console', 'ttyAMA0'],
+    ]
+  }
+  const uart = `${console},115200`
+  return [
+    ['console', 'tty0'],
+    ['console', uart],
+    ['earlyprintk', uart],
+  ]
+}
+
+/**
+ * Learned on real hardware: nouveau hangs on some boards, a BMC's virtual USB network card wins the
+ * race for an address, and systemd would mount partitions of the disk that is about to be written.
+ */
+const QUIRKS: readonly KernelArg[] = [
+  ['plymouth.enable', '0'],
+  ['modprobe.blacklist', 'nouveau,rndis_host'],
+  ['nouveau.modeset', '0'],
+  ['systemd.gpt_auto', '0'],
+]

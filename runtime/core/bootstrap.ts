@@ -1,0 +1,35 @@
+/** The scripts that bring a machine to its own script, whoever loaded iPXE ("/pxe-bootstrap.ipxe"). */
+import { backOff, renderScript, START_PAUSE, word } from './ipxe.ts'
+import { renderHyphens, type Mac } from './mac.ts'
+
+/** What iPXE says of itself, in the query of `/pxe/{mac}`. */
+const ABOUT = '?buildarch=${buildarch}&platform=${platform}'
+
+/**
+ * One chain command. With `mac` (our own iPXE tells that of the card in use) to that machine's
+ * script; without, iPXE puts in what its first card has, in the words of the specification.
+ */
+export function renderBootstrap(base: string, mac: Mac | null): string {
+  const machine = mac === null ? '${net0/mac:hexhyp}' : `${renderHyphens(mac)}${ABOUT}`
+  return renderScript(chain(`${word(`${base}/pxe/`)}${machine}`))
+}
+
+/**
+ * `autoexec.ipxe`, which an unmodified iPXE 2.0 fetches from where it came itself. After UEFI HTTP
+ * Boot it knows no server, so the script names one.
+ */
+export const renderAutoexec = (base: string): string =>
+  renderScript([
+    'isset ${ip} || dhcp || exit',
+    ...chain(`${word(`${base}/pxe-bootstrap.ipxe`)}?mac=\${mac:hexhyp}`),
+  ])
+
+/** A script that ended well has handed over to the firmware, so this one does, too. */
+const chain = (url: string): readonly string[] => [
+  START_PAUSE,
+  ':try',
+  `chain ${url} && exit ||`,
+  ...backOff('no answer from the server', 'try', 'end'),
+  ':end',
+  'exit',
+]
