@@ -1,4 +1,5 @@
-/** Current line: the machine record and what changes it ("Machine", "MachineUpsert", "Transitions"). */
+/** Current line: the machine record ("Machine"), and the cycle that tells intent from state. */
+import type { SerialConsole } from '../../../core/boot.ts'
 import type { Mac } from '../../../core/mac.ts'
 import type { InventoryDisk, MachineBase } from '../../../core/machine.ts'
 
@@ -11,6 +12,16 @@ export const BOOT_MODES = [
 ] as const
 export type BootMode = (typeof BOOT_MODES)[number]
 
+/** The modes that write a disk. */
+export const isFlashMode = (mode: BootMode): boolean =>
+  mode === 'flasher-flash-always' || mode === 'flasher-flash-once'
+
+/** A flash that did not work, as the machine told it. */
+export interface Failure {
+  readonly at: string
+  readonly reason: string | null
+}
+
 /** The machine's way through one flash or inventory; never on the wire. A new intent starts a new one. */
 export interface Cycle {
   readonly started_at: string
@@ -18,8 +29,15 @@ export interface Cycle {
   readonly offers: number
   /** Whether a flash plan was handed out: from then on the disk may be half written. */
   readonly planned: boolean
+  /** Whether a flash of the cycle before was under way when this one started. */
+  readonly carried: boolean
   /** When done arrived or, in inventory mode, the disks. */
   readonly finished_at: string | null
+  /** Something ended, and the machine has not been sent to its disk since. */
+  readonly owes_disk_boot: boolean
+  /** When the guard stepped in. */
+  readonly loop_suspected_at: string | null
+  readonly failure: Failure | null
 }
 
 export interface Machine extends MachineBase {
@@ -36,7 +54,7 @@ export interface Machine extends MachineBase {
   /** A locked machine refuses every flash mode. */
   readonly locked: boolean
   /** Which UART the live system speaks on. */
-  readonly serial_console: 'ttyS0' | 'ttyS1'
+  readonly serial_console: SerialConsole
   /** Architecture as the last iPXE contact told it (`buildarch`), null until then. */
   readonly arch: string | null
 }
@@ -58,6 +76,10 @@ export const WIRE_FIELDS = [
   'created_at',
   'updated_at',
 ] as const satisfies readonly (keyof Machine)[]
+
+/** "Machine (server responses)": the specified fields, in their order. */
+export const toWire = (machine: Machine): Readonly<Record<string, unknown>> =>
+  Object.fromEntries(WIRE_FIELDS.map((field) => [field, machine[field]]))
 
 /** A machine that is new to the server. */
 export function createMachine(mac: Mac, bootMode: BootMode, now: string): Machine {
@@ -88,5 +110,16 @@ export const createCycle = (now: string): Cycle => ({
   started_at: now,
   offers: 0,
   planned: false,
+  carried: false,
   finished_at: null,
+  owes_disk_boot: false,
+  loop_suspected_at: null,
+  failure: null,
 })
+
+/** A flash began and nobody has said that it ended: what is on the disk must not be booted. */
+export const isHalfWritten = ({ boot_mode, cycle }: Machine): boolean =>
+  isFlashMode(boot_mode) && cycle.finished_at === null && (cycle.planned || cycle.carried)
+
+/** Discovered, and nobody has given it anything to do. */
+export const isUnassigned = (machine: Machine): boolean => machine.bty_image_ref === null

@@ -1,0 +1,169 @@
+/** Current line: what `GET /pxe/{mac}` answers ("boot_mode values and the script returned"). */
+import {
+  DEFAULT_DRIVE,
+  isBootable,
+  type BootDecision,
+  type LiveSet,
+  type LiveSets,
+  type ToDisk,
+  type ToWait,
+} from '../../../core/boot.ts'
+import { isHalfWritten, type BootMode, type Machine } from './machine.ts'
+import type { Surroundings } from './surroundings.ts'
+import { checkReadiness, type Unready } from './target.ts'
+
+export type BootRule =
+  | 'ipxe-exit'
+  | 'wizard'
+  | 'disks-wanted'
+  | 'disks-stale'
+  | 'disks-known'
+  | 'flash'
+  | 'flash-retry'
+  | 'flashed'
+  | 'disk-after-flash'
+  | 'loop-to-disk'
+  | 'loop-to-person'
+  | 'no-live-system'
+  | 'half-written'
+  | Unready
+
+export interface BootRuling {
+  readonly rule: BootRule
+  /** One sentence: why this machine gets this. */
+  readonly reason: string
+  readonly decision: BootDecision
+  /** A live boot that the guard counts. */
+  readonly counts: boolean
+  /** It starts the cycle again: the disks have become too old. */
+  readonly restarts: boolean
+  /** The guard steps in with this very contact: `netboot.loop.suspected`. */
+  readonly alarms: boolean
+}
+
+/** What the machine gets now. Pure: `noteOffer` (contact.ts) makes the record that follows from it. */
+export function decideBoot(machine: Machine, surroundings: Surroundings): BootRuling {
+  const rule = DECIDE[machine.boot_mode](machine, surroundings)
+  const sets = pickSets(surroundings.sets, machine.arch)
+  const isLive = RULES[rule].goes === 'live'
+  const ruling = {
+    reason: RULES[rule].reason,
+    restarts: rule === 'disks-stale',
+    alarms:
+      (rule === 'loop-to-disk' || rule === 'loop-to-person') &&
+      machine.cycle.loop_suspected_at === null,
+  }
+  const escape = chooseEscape(machine, surroundings)
+  if (!isLive) return { ...ruling, rule, counts: false, decision: toDisk(machine) }
+  if (sets === null) return { ...ruling, ...withoutLive(machine), counts: false, decision: escape }
+  const { base } = surroundings
+  return {
+    ...ruling,
+    rule,
+    counts: rule !== 'wizard',
+    decision: { kind: 'to-live', base, sets, console: machine.serial_console, otherwise: escape },
+  }
+}
+
+/** Each rule, where it leads and why, in a sentence. */
+export const RULES: Readonly<
+  Record<BootRule, { readonly goes: 'disk' | 'live' | 'wait'; readonly reason: string }>
+> = {
+  'ipxe-exit': { goes: 'disk', reason: 'Its mode is to boot its own disk.' },
+  wizard: { goes: 'live', reason: 'Its mode is to open the wizard for the person in front of it.' },
+  'disks-wanted': { goes: 'live', reason: 'Its disks are to be listed, and have not come yet.' },
+  'disks-stale': { goes: 'live', reason: 'Its list of disks is older than inventory_refresh.' },
+  'disks-known': { goes: 'disk', reason: 'Its disks are known.' },
+  flash: { goes: 'live', reason: 'An image and a disk are picked: it is flashed.' },
+  'flash-retry': {
+    goes: 'live',
+    reason: 'It was being flashed and never said that it was done: it is flashed again.',
+  },
+  flashed: { goes: 'disk', reason: 'It was flashed once, as it should.' },
+  'disk-after-flash': {
+    goes: 'disk',
+    reason: 'It was just flashed, and boot_disk_once_after_flash is on.',
+  },
+  'loop-to-disk': {
+    goes: 'disk',
+    reason: 'It started the live system too often without an end; nothing was written.',
+  },
+  'loop-to-person': {
+    goes: 'live',
+    reason: 'It was being flashed too often without an end: the disk may be half written.',
+  },
+  'no-live-system': {
+    goes: 'disk',
+    reason: 'It would start the live system, but the server has none for it.',
+  },
+  'half-written': {
+    goes: 'wait',
+    reason: 'The disk may be half written, and the server has no live system for it.',
+  },
+  locked: { goes: 'disk', reason: 'It is locked, so it is not flashed.' },
+  'no-image': { goes: 'disk', reason: 'No image is assigned.' },
+  'unknown-image': { goes: 'disk', reason: 'The assigned image is not in the catalog.' },
+  'not-an-image': { goes: 'disk', reason: 'The assigned file is no disk image.' },
+  'no-target': { goes: 'disk', reason: 'No target disk is picked.' },
+}
+
+const DECIDE: Readonly<Record<BootMode, (m: Machine, s: Surroundings) => BootRule>> = {
+  'ipxe-exit': () => 'ipxe-exit',
+  'flasher-tui': () => 'wizard',
+  'flasher-inventory': decideInventory,
+  'flasher-flash-always': decideFlash,
+  'flasher-flash-once': decideFlash,
+}
+
+/** After each list of disks the machine boots its disk at least once, however short the refresh. */
+function decideInventory({ cycle, known_disks_at }: Machine, s: Surroundings): BootRule {
+  if (cycle.finished_at === null) {
+    return cycle.offers >= s.settings.mostLiveOffers ? 'loop-to-disk' : 'disks-wanted'
+  }
+  if (cycle.owes_disk_boot) return 'disks-known'
+  return isStale(known_disks_at, s) ? 'disks-stale' : 'disks-known'
+}
+
+/** The order counts: what may be half written is never booted, whatever else has become true. */
+function decideFlash(machine: Machine, s: Surroundings): BootRule {
+  const { boot_mode, cycle } = machine
+  const isLoop = cycle.offers >= s.settings.mostLiveOffers
+  if (boot_mode === 'flasher-flash-once' && cycle.finished_at !== null) return 'flashed'
+  if (isHalfWritten(machine)) return isLoop ? 'loop-to-person' : 'flash-retry'
+  if (s.settings.bootDiskOnceAfterFlash && cycle.owes_disk_boot) return 'disk-after-flash'
+  const unready = checkReadiness(machine, s).why
+  if (unready !== null) return unready
+  return isLoop ? 'loop-to-disk' : 'flash'
+}
+
+function isStale(at: string | null, { now, settings }: Surroundings): boolean {
+  if (settings.inventoryRefresh === 'never') return false
+  if (at === null) return true
+  const age = Temporal.Instant.from(now).since(Temporal.Instant.from(at))
+  return age.total('seconds') >= settings.inventoryRefresh
+}
+
+const toDisk = ({ sanboot_drive }: Machine): ToDisk => ({
+  kind: 'to-disk',
+  drive: sanboot_drive ?? DEFAULT_DRIVE,
+})
+
+/** Where the live system cannot be had: the disk, unless it may be half written. */
+const chooseEscape = (machine: Machine, { base }: Surroundings): ToDisk | ToWait =>
+  isHalfWritten(machine)
+    ? { kind: 'to-wait', base, seconds: 30, saying: 'the disk may be half written' }
+    : toDisk(machine)
+
+function withoutLive(machine: Machine): Pick<BootRuling, 'rule' | 'reason'> {
+  const rule = isHalfWritten(machine) ? 'half-written' : 'no-live-system'
+  return { rule, reason: RULES[rule].reason }
+}
+
+const usable = (set: LiveSet | null) => (set !== null && isBootable(set) ? set : null)
+
+/** The sets that the machine may need, by what it said of itself; null: none. */
+function pickSets(sets: LiveSets, arch: string | null): LiveSets | null {
+  const x86_64 = arch === 'arm64' ? null : usable(sets.x86_64)
+  const arm64 = arch === 'arm64' || arch === null ? usable(sets.arm64) : null
+  return x86_64 === null && arm64 === null ? null : { x86_64, arm64 }
+}

@@ -1,0 +1,109 @@
+/** Current line: what a machine's own contacts make of its record ("Transitions"). */
+import type { InventoryDisk } from '../../../core/machine.ts'
+import type { Mac } from '../../../core/mac.ts'
+import type { BootRuling } from './boot.ts'
+import { startCycle } from './edit.ts'
+import { createMachine, isFlashMode, type BootMode, type Cycle, type Machine } from './machine.ts'
+import type { Plan } from './plan.ts'
+
+/** Where nothing changes, each function answers the very object it was given: nothing to store. */
+
+/** A MAC that asks for its script for the first time. */
+export const discover = (mac: Mac, now: string): Machine => ({
+  ...createMachine(mac, 'flasher-inventory', now),
+  discovered_at: now,
+})
+
+/** `GET /pxe/{mac}`, before the decision. `buildarch` as iPXE says it, null when it does not. */
+export function sight(machine: Machine, now: string, buildarch: string | null): Machine {
+  const isArch = buildarch !== null && /^[a-z0-9_]{1,16}$/.test(buildarch)
+  return change(machine, now, {
+    discovered_at: machine.discovered_at ?? now,
+    arch: isArch ? buildarch : machine.arch,
+  })
+}
+
+/** The script was answered. */
+export function noteOffer(machine: Machine, ruling: BootRuling, now: string): Machine {
+  if (ruling.decision.kind === 'to-wait') return machine
+  const begun = ruling.restarts ? startCycle(machine, now) : machine
+  const isLive = ruling.decision.kind === 'to-live'
+  return changeCycle(begun, now, {
+    offers: begun.cycle.offers + (ruling.counts ? 1 : 0),
+    owes_disk_boot: false,
+    loop_suspected_at: begun.cycle.loop_suspected_at ?? (ruling.alarms ? now : null),
+    failure: isLive ? null : begun.cycle.failure,
+  })
+}
+
+/** `GET /boot/{name}?mac=`, of a file that exists: the machine is on its way into the live system. */
+export const noteBootFile = (machine: Machine, now: string): Machine =>
+  isFlashMode(machine.boot_mode) || machine.boot_mode === 'flasher-inventory'
+    ? change(machine, now, { saw_flasher_boot: true })
+    : machine
+
+/** `GET /pxe/{mac}/plan` was answered. To be on disk before the answer is out. */
+export const notePlan = (machine: Machine, plan: Plan, now: string): Machine =>
+  plan.mode === 'flash' ? changeCycle(machine, now, { planned: true, failure: null }) : machine
+
+/** `POST /pxe/{mac}/inventory`: the list is replaced as a whole. */
+export function noteDisks(machine: Machine, disks: readonly InventoryDisk[], now: string): Machine {
+  const known = { ...machine, known_disks: disks, known_disks_at: now, updated_at: now }
+  const isAwaited = machine.boot_mode === 'flasher-inventory' && machine.cycle.finished_at === null
+  return isAwaited ? changeCycle(known, now, { finished_at: now, owes_disk_boot: true }) : known
+}
+
+/** `POST /pxe/{mac}/done`. The mode never changes; what it makes of the cycle is the mode's. */
+export function noteDone(machine: Machine, now: string): Machine {
+  const flashed = { ...machine, last_flashed_at: now, updated_at: now }
+  return isLate(machine.cycle)
+    ? changeCycle(flashed, now, { carried: false })
+    : AFTER_FLASH[machine.boot_mode](flashed, now)
+}
+
+/** `POST /pxe/{mac}/status` with `failed`. What was flashed before stays flashed. */
+export const noteFailure = (machine: Machine, reason: string | null, now: string): Machine =>
+  machine.cycle.finished_at === null
+    ? changeCycle(machine, now, { failure: { at: now, reason } })
+    : machine
+
+const AFTER_FLASH: Readonly<Record<BootMode, (machine: Machine, now: string) => Machine>> = {
+  'ipxe-exit': forgetFailure,
+  'flasher-tui': forgetFailure,
+  'flasher-inventory': forgetFailure,
+  'flasher-flash-once': (machine, now) =>
+    changeCycle({ ...machine, saw_flasher_boot: true }, now, {
+      finished_at: machine.cycle.finished_at ?? now,
+      owes_disk_boot: machine.cycle.finished_at === null,
+      carried: false,
+      failure: null,
+    }),
+  'flasher-flash-always': (machine, now) => {
+    const armed = startCycle(machine, now)
+    return { ...armed, cycle: { ...armed.cycle, carried: false, owes_disk_boot: true } }
+  },
+}
+
+/**
+ * Somebody changed image, disk or mode while the machine was being flashed, and it has not come
+ * back since: what it finished is the flash of before, not this one.
+ */
+const isLate = ({ carried, planned, offers }: Cycle) => carried && !planned && offers === 0
+
+function forgetFailure(machine: Machine, now: string): Machine {
+  return changeCycle(machine, now, { failure: null })
+}
+
+function change(machine: Machine, now: string, fields: Partial<Machine>): Machine {
+  const changed = { ...machine, ...fields }
+  return isEqual(machine, changed) ? machine : { ...changed, updated_at: now }
+}
+
+function changeCycle(machine: Machine, now: string, fields: Partial<Cycle>): Machine {
+  const cycle = { ...machine.cycle, ...fields }
+  return isEqual(machine.cycle, cycle) ? machine : { ...machine, cycle, updated_at: now }
+}
+
+/** Field by field; both have the same fields. */
+const isEqual = <T extends object>(before: T, after: T): boolean =>
+  Object.entries(after).every(([name, value]) => Reflect.get(before, name) === value)

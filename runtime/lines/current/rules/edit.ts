@@ -1,0 +1,69 @@
+/** Current line: what operators make of a machine's record ("Transitions", decision on cycles). */
+import type { SerialConsole } from '../../../core/boot.ts'
+import { fieldError, type FieldError } from '../../../core/field-error.ts'
+import type { Mac } from '../../../core/mac.ts'
+import { accept, refuse, type Result } from '../../../core/result.ts'
+import { createCycle, createMachine, isFlashMode, isHalfWritten, type Machine } from './machine.ts'
+import { sortLabels } from './label.ts'
+import type { MachineUpsert } from './upsert.ts'
+
+/** A new cycle clears nothing but the cycle; that a flash may be under way is carried over. */
+export const startCycle = (machine: Machine, now: string): Machine => ({
+  ...machine,
+  saw_flasher_boot: false,
+  updated_at: now,
+  cycle: { ...createCycle(now), carried: isHalfWritten(machine) },
+})
+
+/**
+ * `PUT /machines/{mac}`: all fields of the body replace those of the record. Only another mode,
+ * image or disk starts a new cycle. `before` null: the machine is new.
+ */
+export function applyUpsert(
+  before: Machine | null,
+  mac: Mac,
+  upsert: MachineUpsert,
+  now: string,
+): Result<Machine, readonly FieldError[]> {
+  const machine = before ?? createMachine(mac, upsert.boot_mode, now)
+  const isSame = isSameIntent(machine, upsert)
+  if (machine.locked && isFlashMode(upsert.boot_mode) && !isSame) {
+    return refuse([fieldError(['boot_mode'], LOCKED, 'locked')])
+  }
+  const begun = isSame ? machine : startCycle(machine, now)
+  return accept({ ...begun, ...upsert, labels: sortLabels(upsert.labels), updated_at: now })
+}
+
+/** Arms a finished (or any) flash again, now. */
+export function flashAgain(machine: Machine, now: string): Result<Machine, string> {
+  if (machine.locked) return refuse(LOCKED)
+  if (!isFlashMode(machine.boot_mode)) return refuse('Its boot mode does not flash.')
+  if (machine.bty_image_ref === null) return refuse('It has no image.')
+  if (machine.target_disk_serial === null) return refuse('Its target disk is not picked.')
+  return accept(startCycle(machine, now))
+}
+
+/** Has the disks listed anew at the next network boot. */
+export const refreshInventory = (machine: Machine, now: string): Result<Machine, string> =>
+  machine.boot_mode === 'flasher-inventory'
+    ? accept(startCycle(machine, now))
+    : refuse('Its boot mode is not flasher-inventory; flash modes list the disks each time.')
+
+/** What operators set beside the specified fields; an absent one stays. */
+export interface Adjustment {
+  readonly locked?: boolean
+  readonly serial_console?: SerialConsole
+  readonly labels?: readonly string[]
+}
+
+export function adjust(machine: Machine, adjustment: Adjustment, now: string): Machine {
+  const labels = sortLabels(adjustment.labels ?? machine.labels)
+  return { ...machine, ...adjustment, labels, updated_at: now }
+}
+
+const LOCKED = 'The machine is locked: unlock it to have it flashed.'
+
+const isSameIntent = (machine: Machine, upsert: MachineUpsert): boolean =>
+  machine.boot_mode === upsert.boot_mode &&
+  machine.bty_image_ref === upsert.bty_image_ref &&
+  machine.target_disk_serial === upsert.target_disk_serial

@@ -1,0 +1,140 @@
+/** Current line: what `GET /pxe/{mac}/plan` answers ("Plan", "Wizard plan modes"). */
+import type { CatalogEntry } from '../../../core/catalog.ts'
+import type { BootMode, Machine } from './machine.ts'
+import type { Surroundings } from './surroundings.ts'
+import { checkReadiness, doubtDisk, type DiskDoubt, type Unready } from './target.ts'
+
+export const PLAN_MODES = ['flash', 'interactive', 'inventory', 'exit'] as const
+export type PlanMode = (typeof PLAN_MODES)[number]
+
+export type Plan =
+  | {
+      readonly mode: 'flash'
+      readonly image: CatalogEntry
+      readonly serial: string
+      /** Whether the client shall have the firmware boot the disk once, next time. */
+      readonly registerUefiBoot: boolean
+    }
+  /** `reason` is for the person in front of the machine; null: nothing is wrong. */
+  | { readonly mode: 'interactive'; readonly reason: string | null }
+  | { readonly mode: 'inventory' }
+  | { readonly mode: 'exit'; readonly reason: string }
+
+export type PlanRule =
+  | 'flash'
+  | 'wizard'
+  | 'list-disks'
+  | 'ipxe-exit'
+  | 'flashed'
+  | 'loop'
+  | Unready
+  | DiskDoubt['why']
+
+export interface PlanRuling {
+  readonly rule: PlanRule
+  readonly plan: Plan
+  /** The picked disk is in doubt: an event tells. */
+  readonly doubt: DiskDoubt | null
+}
+
+/** Pure: `notePlan` (contact.ts) makes the record that follows from it. */
+export const decidePlan = (machine: Machine, surroundings: Surroundings): PlanRuling =>
+  DECIDE[machine.boot_mode](machine, surroundings)
+
+const DECIDE: Readonly<Record<BootMode, (m: Machine, s: Surroundings) => PlanRuling>> = {
+  'ipxe-exit': () => exit('ipxe-exit', 'This machine is set to boot its own disk.'),
+  'flasher-tui': () => interactive('wizard', null),
+  'flasher-inventory': () => ({
+    rule: 'list-disks',
+    plan: { mode: 'inventory' },
+    doubt: null,
+  }),
+  'flasher-flash-always': planFlash,
+  'flasher-flash-once': planFlash,
+}
+
+/** A flash is planned only for exactly one disk, and never twice for a finished flash-once. */
+function planFlash(machine: Machine, surroundings: Surroundings): PlanRuling {
+  const { boot_mode, cycle, known_disks } = machine
+  if (boot_mode === 'flasher-flash-once' && cycle.finished_at !== null) {
+    return exit('flashed', 'This machine was flashed once, as it should.')
+  }
+  const readiness = checkReadiness(machine, surroundings)
+  if (readiness.why === 'locked') return exit('locked', UNREADY.locked)
+  if (readiness.why === 'no-image') return exit('no-image', UNREADY['no-image'])
+  if (cycle.loop_suspected_at !== null) return interactive('loop', LOOP)
+  if (readiness.why !== null) return interactive(readiness.why, UNREADY[readiness.why])
+  const { image, serial } = readiness
+  const doubt = doubtDisk(known_disks, serial, image)
+  if (doubt !== null) return { ...interactive(doubt.why, renderDoubt(doubt, serial)), doubt }
+  const registerUefiBoot =
+    boot_mode === 'flasher-flash-always' && surroundings.settings.bootDiskOnceAfterFlash
+  return { rule: 'flash', plan: { mode: 'flash', image, serial, registerUefiBoot }, doubt: null }
+}
+
+/** The flat object of the deployed clients, which also holds itself under `plan`. */
+export function renderPlan(plan: Plan, base: string): Readonly<Record<string, unknown>> {
+  const flat = renderFlat(plan, base)
+  return { ...flat, plan: flat }
+}
+
+function renderFlat(plan: Plan, base: string): Readonly<Record<string, unknown>> {
+  switch (plan.mode) {
+    case 'flash':
+      return {
+        mode: plan.mode,
+        image: plan.image.url,
+        target_disk_serial: plan.serial,
+        name: plan.image.name,
+        ...(plan.image.sha256 === null ? {} : { disk_image_sha: plan.image.sha256 }),
+        ...(plan.image.format === '' ? {} : { format: plan.image.format }),
+        ...(plan.registerUefiBoot ? { register_uefi_boot: true } : {}),
+      }
+    case 'interactive': {
+      const catalog = `${base}/catalog.toml`
+      return { mode: plan.mode, catalog, ...(plan.reason === null ? {} : { reason: plan.reason }) }
+    }
+    case 'inventory':
+      return { mode: plan.mode }
+    case 'exit':
+      return { mode: plan.mode, reason: plan.reason }
+  }
+}
+
+const LOOP =
+  'The server sent this machine here again and again and never heard that it was done. ' +
+  'Its disk may be half written: look what is wrong, then flash it by hand.'
+
+const UNREADY: Readonly<Record<Unready, string>> = {
+  locked: 'This machine is locked on the server: it is not flashed.',
+  'no-image': 'The server has no image for this machine.',
+  'unknown-image': 'The image of this machine is not in the catalog of the server.',
+  'not-an-image': 'The file that is assigned to this machine is no disk image.',
+  'no-target': 'No disk of this machine is picked on the server.',
+}
+
+/** A doubt in one sentence, for the machine's screen and the event. */
+export function renderDoubt(doubt: DiskDoubt, serial: string): string {
+  switch (doubt.why) {
+    case 'disk-missing':
+      return `The disk ${serial}, which is picked on the server, is not in this machine.`
+    case 'disk-ambiguous':
+      return `${doubt.count} disks of this machine call themselves ${serial}: pick one by hand.`
+    case 'disk-read-only':
+      return `The disk ${serial} is read-only.`
+    case 'disk-too-small':
+      return `The disk ${serial} holds ${doubt.has} bytes, the image needs ${doubt.needs}.`
+  }
+}
+
+const exit = (rule: PlanRule, reason: string): PlanRuling => ({
+  rule,
+  plan: { mode: 'exit', reason },
+  doubt: null,
+})
+
+const interactive = (rule: PlanRule, reason: string | null): PlanRuling => ({
+  rule,
+  plan: { mode: 'interactive', reason },
+  doubt: null,
+})

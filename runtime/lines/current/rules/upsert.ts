@@ -1,0 +1,43 @@
+/** Current line: the body of `PUT /machines/{mac}` ("MachineUpsert"). */
+import { z } from 'zod'
+import { listFieldErrors, type FieldError } from '../../../core/field-error.ts'
+import { accept, refuse, type Result } from '../../../core/result.ts'
+import { LabelsSchema, sortLabels } from './label.ts'
+import { BOOT_MODES, isFlashMode } from './machine.ts'
+
+export const MOST_SERIAL_CHARACTERS = 128
+
+/** Unknown keys are refused; what is left out has its default, whatever was there before. */
+export const MachineUpsertSchema = z.strictObject({
+  bty_image_ref: z
+    .string()
+    .regex(/^[0-9a-f]{64}$/, 'the ref of a catalog entry: 64 hexadecimal digits, lower case')
+    .nullable()
+    .default(null),
+  labels: LabelsSchema.default([]),
+  boot_mode: z.enum(BOOT_MODES).default('ipxe-exit'),
+  sanboot_drive: z
+    .string()
+    .regex(/^0x[0-9a-fA-F]{1,2}$/, 'a drive number such as 0x80')
+    .nullable()
+    .default(null),
+  target_disk_serial: z.string().max(MOST_SERIAL_CHARACTERS).nullable().default(null),
+})
+
+export type MachineUpsert = Readonly<z.infer<typeof MachineUpsertSchema>>
+
+export function parseUpsert(body: unknown): Result<MachineUpsert, readonly FieldError[]> {
+  const parsed = MachineUpsertSchema.safeParse(body)
+  if (!parsed.success) return refuse(listFieldErrors(parsed.error))
+  const { labels, target_disk_serial } = parsed.data
+  return accept({
+    ...parsed.data,
+    labels: [...sortLabels(labels)],
+    // As serials are compared: no blanks around them; an empty one is none.
+    target_disk_serial: target_disk_serial?.trim() || null,
+  })
+}
+
+/** What the form refuses and the API, whose scripts fall back, does not ("UI form post…"). */
+export const lacksTarget = (upsert: MachineUpsert): boolean =>
+  isFlashMode(upsert.boot_mode) && upsert.target_disk_serial === null
