@@ -1,0 +1,48 @@
+/** Configuration files one above the other: the first that holds a key decides it. */
+import { locateTomlKey, locateTomlSection } from './toml-edit.ts'
+import { isTable } from './toml.ts'
+
+/** One file, read and parsed. */
+export interface Layer {
+  readonly path: string
+  readonly text: string
+  readonly values: Readonly<Record<string, unknown>>
+}
+
+/** A place in a file that no setting knows; `key` null: the section itself. */
+export interface Stray {
+  readonly layer: Layer
+  readonly section: string
+  readonly key: string | null
+}
+
+/** Which file decides a key; `layers` with the winner first. Null: none holds it. */
+export const findLayer = (layers: readonly Layer[], section: string, key: string): Layer | null =>
+  layers.find((layer) => valueIn(layer, section, key) !== undefined) ?? null
+
+/** What a file holds for a key; undefined: nothing. */
+export function valueIn({ values }: Layer, section: string, key: string): unknown {
+  const keys = Object.hasOwn(values, section) ? values[section] : undefined
+  return isTable(keys) && Object.hasOwn(keys, key) ? keys[key] : undefined
+}
+
+/** Keys and sections of all files that `isKnown` does not know, in order. */
+export const listStrays = (
+  layers: readonly Layer[],
+  isKnown: (section: string, key: string | null) => boolean,
+): readonly Stray[] =>
+  layers.flatMap((layer) =>
+    Object.entries(layer.values).flatMap(([section, keys]): readonly Stray[] => {
+      if (!isTable(keys) || !isKnown(section, null)) return [{ layer, section, key: null }]
+      return Object.keys(keys)
+        .filter((key) => !isKnown(section, key))
+        .map((key) => ({ layer, section, key }))
+    }),
+  )
+
+/** `/etc/flasher/flasher.toml:12`, or the path alone. */
+export function renderPlace({ path, text }: Layer, section: string, key: string | null): string {
+  const line =
+    key === null ? locateTomlSection(text, section) : locateTomlKey(text, { section, key })
+  return line === null ? path : `${path}:${line}`
+}

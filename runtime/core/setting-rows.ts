@@ -1,0 +1,46 @@
+/** Settings that the machine server and the cache service read alike, from the same files. */
+import { bytes, host, path, port, secretText } from './setting-kinds.ts'
+import { setting } from './setting.ts'
+
+export const ADMIN_SETTINGS = {
+  password: setting(
+    secretText,
+    '',
+    'The administrator password in clear; empty: the one whose hash the state directory holds.',
+    { secret: true },
+  ),
+  password_hash: setting(
+    secretText,
+    '',
+    'A hash of it instead, `$argon2id$…` or `$scrypt$…`, as `flasher-web password --print` makes it.',
+    { secret: true },
+  ),
+}
+
+export const STATE_DIR = setting(
+  path,
+  '',
+  'Where the server keeps its state: database, keys, and what has no place of its own.',
+  {
+    restart: true,
+    fallbackWords:
+      '`/var/lib/flasher` for root, else `$XDG_STATE_HOME/flasher` (`~/.local/state/flasher`)',
+  },
+)
+
+/** Of `flasher-cache`. */
+export const CACHE_SETTINGS = {
+  host: setting(host, '0.0.0.0', 'The address on which `flasher-cache` listens.', {
+    restart: true,
+  }),
+  port: setting(port, 8081, 'The port on which `flasher-cache` listens.', { restart: true }),
+  dir: setting(path, '', 'Where `flasher-cache` keeps images.', {
+    restart: true,
+    fallbackWords: '`<paths.state_dir>/cache`',
+  }),
+  max_bytes: setting(
+    bytes,
+    0,
+    'How much `flasher-cache` may keep before it drops what was not used for longest; 0: what the disk takes.',
+  ),
+}

@@ -1,0 +1,222 @@
+/** Current line: every setting of `flasher-web`, with its type, default and meaning ("Configuration"). */
+import * as kinds from '../../../core/setting-kinds.ts'
+import { ADMIN_SETTINGS, CACHE_SETTINGS, STATE_DIR } from '../../../core/setting-rows.ts'
+import { setting, type SettingsOf, type SettingsTable } from '../../../core/setting.ts'
+import {
+  parseSettings as parse,
+  type KnownElsewhere,
+  type SettingsSources,
+} from '../../../core/settings.ts'
+
+const { wholeNumber, toggle, choice, text, path, port, duration, baseUrl } = kinds
+const restart = true
+
+export const SETTINGS = {
+  admin: ADMIN_SETTINGS,
+  server: {
+    host: setting(kinds.host, '0.0.0.0', 'The address to listen on; `::` for IPv6 too.', {
+      restart,
+    }),
+    port: setting(port, 8080, 'The port to listen on; network-boot firmware tries 8080, then 80.', {
+      restart,
+    }),
+    public_url: setting(
+      baseUrl,
+      '',
+      'What boot scripts name as this server instead of the `Host` header of the request.',
+    ),
+    allowed_hosts: setting(
+      kinds.hosts,
+      [],
+      'Names and addresses that requests may be sent to; empty: any that is well formed.',
+    ),
+    trusted_proxies: setting(
+      kinds.ranges,
+      [],
+      'Proxies whose `Forwarded` and `X-Forwarded-*` headers are believed.',
+    ),
+    tls_cert: setting(
+      path,
+      '',
+      'A PEM certificate (with its chain): the server then speaks HTTPS.',
+      {
+        restart,
+      },
+    ),
+    tls_key: setting(path, '', 'The PEM key of that certificate.', { restart }),
+    session_secret: setting(
+      kinds.secretText,
+      '',
+      'Signs sessions instead of the key in `<paths.state_dir>/session-secret`.',
+      { secret: true, restart },
+    ),
+  },
+  paths: {
+    state_dir: STATE_DIR,
+    boot_dir: setting(path, '', 'Files of the live environment, served below `/boot/`.', {
+      restart,
+      fallbackWords: '`<paths.state_dir>/boot`',
+    }),
+    backup_dir: setting(path, '', 'Where the backup driver `fs` writes.', {
+      restart,
+      fallbackWords: '`<paths.state_dir>/backups`',
+    }),
+  },
+  withcache: {
+    url: setting(baseUrl, '', 'The cache service whose catalog is offered; empty: none.'),
+  },
+  cache: CACHE_SETTINGS,
+  boot: {
+    release_repo: setting(
+      kinds.repository,
+      '',
+      'The repository, `owner/name`, whose releases the Netboot page fetches.',
+    ),
+    release_tag: setting(kinds.tag, 'latest', 'The release that it fetches.'),
+  },
+  releases: {
+    base_url: setting(baseUrl, '', 'The site that hosts those releases.'),
+  },
+  pxe: {
+    tokens: setting(
+      choice(['off', 'prefer', 'require']),
+      'off',
+      'Whether flashing clients prove by a token of their boot script which machine they are.',
+    ),
+    max_flashes: setting(
+      wholeNumber(0, 100_000),
+      0,
+      'How many machines may flash at a time, the others wait in line; 0: any number.',
+    ),
+    inventory_refresh: setting(
+      duration,
+      86_400,
+      'How old a disk inventory may get before the live environment takes a new one; `0`: at every second boot.',
+    ),
+    loop_limit: setting(
+      wholeNumber(1, 1000),
+      5,
+      'How many live boots that do not finish are offered before a machine counts as looping.',
+    ),
+    boot_disk_once_after_flash: setting(
+      toggle,
+      false,
+      'Whether `flasher-flash-always` lets a machine boot its disk once between two flashes.',
+    ),
+    discovery_per_minute: setting(
+      wholeNumber(0, 1_000_000),
+      600,
+      'How many unknown machines are taken up in a minute; others boot their own disk.',
+    ),
+    discovery_rows: setting(
+      wholeNumber(0, 1_000_000),
+      20_000,
+      'How many discovered machines may lie unassigned before no more are taken up.',
+    ),
+  },
+  netboot: {
+    tftp_probe_host: setting(
+      kinds.hostOrNone,
+      '',
+      'The host whose TFTP daemon the Netboot page asks.',
+      { fallbackWords: '`127.0.0.1`' },
+    ),
+  },
+  backup: {
+    enabled: setting(toggle, false, 'Whether backups are made on schedule.'),
+    cadence: setting(choice(['daily', 'weekly', 'manual']), 'manual', 'How often.'),
+    retention: setting(wholeNumber(1, 10_000), 7, 'How many backups are kept.'),
+    driver: setting(
+      text,
+      'fs',
+      'Where they go: `fs`, or the name of another unstorage driver, like `s3`.',
+      { restart },
+    ),
+    driver_options: setting(kinds.options, {}, 'Options of that driver.', {
+      secret: true,
+      restart,
+    }),
+  },
+  retention: {
+    events: setting(wholeNumber(100, 10_000_000), 100_000, 'How many events are kept.'),
+    runs: setting(wholeNumber(10, 1_000_000), 10_000, 'How many flash runs are kept.'),
+    bak_files: setting(wholeNumber(1, 1000), 5, 'How many databases of earlier releases are kept.'),
+    boot_sets: setting(
+      wholeNumber(1, 100),
+      2,
+      'How many netboot file sets are kept for roll-back.',
+    ),
+    warn_free_bytes: setting(
+      kinds.bytes,
+      2 ** 30,
+      'Below this much free space in the state directory the server warns.',
+    ),
+  },
+  tuning: {
+    max_upload_bytes: setting(
+      kinds.bytes,
+      200 * 2 ** 30,
+      'The largest file that `PUT /boot/…` takes.',
+    ),
+  },
+  display: {
+    timezone: setting(kinds.timeZone, 'UTC', 'The time zone of the times on pages.', {
+      env: 'FLASHER_DISPLAY_TZ',
+    }),
+  },
+  metrics: {
+    open: setting(toggle, false, 'Whether `/metrics` answers without a session or token.'),
+  },
+  log: {
+    level: setting(
+      choice(['debug', 'info', 'warn', 'error']),
+      'info',
+      'What the server logs at least.',
+    ),
+  },
+  /** Read by the wizard, here so that one file can serve both. */
+  wizard: {
+    image_root: setting(
+      path,
+      '/var/lib/flasher/images',
+      'The folder whose images the wizard lists.',
+      {
+        env: 'FLASHER_IMAGE_ROOT',
+        restart,
+      },
+    ),
+    register_uefi_boot: setting(
+      toggle,
+      false,
+      'Whether the wizard registers a one-shot UEFI boot entry for a flashed disk.',
+      { env: 'FLASHER_REGISTER_UEFI_BOOT', restart },
+    ),
+    default_catalog: setting(text, '', 'The catalog that the wizard offers as default.', {
+      env: 'FLASHER_DEFAULT_CATALOG',
+      restart,
+    }),
+  },
+} as const satisfies SettingsTable
+
+export type Settings = SettingsOf<typeof SETTINGS>
+
+/** Keys of installations that came before this one. */
+export const RETIRED: KnownElsewhere = {
+  'server.trusted_proxy': 'not read any more: list the proxy in server.trusted_proxies',
+  'paths.catalog_file': 'not read any more: the catalog is kept in the database',
+  'tuning.backup_max_parallel': 'not read any more: one backup is made at a time',
+  'nbdmux.*': 'not read: that component is not part of this program',
+}
+
+/** See `core/settings.ts`; this line's table and what it leaves out. */
+export const parseSettings = (sources: SettingsSources) => parse(SETTINGS, sources, RETIRED)
+
+/** What pages of the server save in its database (decision 25). */
+export const SAVED_KEYS = [
+  'boot.release_repo',
+  'boot.release_tag',
+  'withcache.url',
+  'backup.enabled',
+  'backup.cadence',
+  'backup.retention',
+] as const
