@@ -1,6 +1,10 @@
 /** The fleet's records: one JSON document a machine, kept by MAC. */
+import { zstdCompress, zstdDecompress } from 'node:zlib'
+import { promisify } from 'node:util'
 import type { Mac } from '../core/mac.ts'
 import type { MachineBase } from '../core/machine.ts'
+import type { Database } from './database.ts'
+import { readText, readTextOrNull, type Row, type Sql } from './state/sqlite.ts'
 
 export interface Sighting {
   /** ISO time. */
@@ -10,7 +14,7 @@ export interface Sighting {
 
 export interface Machines<Machine extends MachineBase> {
   find(mac: Mac): Promise<Machine | null>
-  /** All of them, by MAC. */
+  /** All of them, by MAC. The same array as before when nothing changed. */
   list(): Promise<readonly Machine[]>
   count(): Promise<number>
   /**
@@ -26,4 +30,166 @@ export interface Machines<Machine extends MachineBase> {
   /** The hardware tree as JSON text (`lshw -json`), and when it was posted. */
   findHardware(mac: Mac): Promise<{ readonly json: string; readonly at: string } | null>
   saveHardware(mac: Mac, json: string, at: string): Promise<void>
+}
+
+export interface MachinesOptions<Machine> {
+  /** A stored record, perhaps of an older release; null when it cannot be one. */
+  parseRecord(stored: unknown): Machine | null
+  /** Told of records that could not be read; they stay as they are. */
+  onUnreadable?(mac: string): void
+}
+
+const compress = promisify(zstdCompress)
+const decompress = promisify(zstdDecompress)
+
+/** Sightings wait this long in memory, so that a storm of contacts costs two small writes a second. */
+const LAG_MS = 500
+
+/** The whole fleet is kept in memory (some 4 KiB a machine), the database is written through. */
+export function createMachines<Machine extends MachineBase>(
+  database: Database,
+  { parseRecord, onUnreadable }: MachinesOptions<Machine>,
+): Machines<Machine> {
+  const sightings = new Map<Mac, Sighting>()
+  const fleet = new Map<Mac, Machine>()
+  let listed: readonly Machine[] | null = null
+  let epoch: number | null = null
+  let timer: NodeJS.Timeout | null = null
+
+  const merge = (machine: Machine): Machine => {
+    const seen = sightings.get(machine.mac)
+    if (seen === undefined || isAfter(machine.last_seen_at, seen.at)) return machine
+    return { ...machine, last_seen_at: seen.at, last_seen_ip: seen.ip }
+  }
+
+  const decode = (row: Row): Machine | null => {
+    const machine = parseRecord(parseJson(readText(row, 'record')))
+    if (machine === null) {
+      onUnreadable?.(readText(row, 'mac'))
+      return null
+    }
+    const [last_seen_at, last_seen_ip] = [
+      readTextOrNull(row, 'last_seen_at'),
+      readTextOrNull(row, 'last_seen_ip'),
+    ]
+    return merge({ ...machine, last_seen_at, last_seen_ip })
+  }
+
+  const publish = (mac: Mac, machine: Machine | null) => {
+    if (machine === null) fleet.delete(mac)
+    else fleet.set(mac, merge(machine))
+    listed = null
+  }
+
+  /** Reads everything anew when somebody else changed the file. */
+  const current = () => {
+    const now = database.epoch()
+    if (now === epoch) return fleet
+    const rows = database.sql.all(`SELECT ${COLUMNS} FROM machines`)
+    fleet.clear()
+    for (const machine of rows.map(decode)) {
+      if (machine !== null) fleet.set(machine.mac, machine)
+    }
+    listed = null
+    epoch = now
+    return fleet
+  }
+
+  /** What could not be stored is not what readers shall see. */
+  const distrust = (thrown: unknown): never => {
+    epoch = null
+    throw thrown
+  }
+
+  async function flush() {
+    if (timer !== null) clearTimeout(timer)
+    timer = null
+    const batch = [...sightings]
+    if (batch.length === 0) return
+    await database.write((sql) => {
+      for (const [mac, { at, ip }] of batch) sql.run(SEE, at, ip, mac)
+    })
+    for (const [mac, seen] of batch) if (sightings.get(mac) === seen) sightings.delete(mac)
+  }
+
+  const later = () => {
+    // A failure (a full disk) keeps them in memory for the next try.
+    timer ??= setTimeout(() => {
+      timer = null
+      flush().catch(later)
+    }, LAG_MS).unref()
+  }
+  database.beforeClosing(flush)
+
+  return {
+    find: async (mac) => current().get(mac) ?? null,
+    count: async () => current().size,
+    async list() {
+      const machines = current()
+      return (listed ??= [...machines.values()].toSorted((a, b) => (a.mac < b.mac ? -1 : 1)))
+    },
+    async update(mac, change) {
+      const stored = await database
+        .write((sql) => {
+          const row = sql.get(`SELECT ${COLUMNS} FROM machines WHERE mac = ?`, mac)
+          const before = row === null ? null : decode(row)
+          const next = change(before)
+          if (next !== null && next !== before) store(sql, next)
+          return next ?? before
+        })
+        .catch(distrust)
+      publish(mac, stored)
+      return stored
+    },
+    see(mac, sighting) {
+      sightings.set(mac, sighting)
+      later()
+      const machine = current().get(mac)
+      if (machine !== undefined) publish(mac, machine)
+    },
+    async remove(mac) {
+      const removed = await database
+        .write((sql) => {
+          sql.run('DELETE FROM hardware WHERE mac = ?', mac)
+          return sql.run('DELETE FROM machines WHERE mac = ?', mac) > 0
+        })
+        .catch(distrust)
+      sightings.delete(mac)
+      publish(mac, null)
+      return removed
+    },
+    async findHardware(mac) {
+      const row = database.sql.get('SELECT posted_at, tree FROM hardware WHERE mac = ?', mac)
+      const tree = row?.['tree']
+      if (row === null || !(tree instanceof Uint8Array)) return null
+      return { json: (await decompress(tree)).toString('utf8'), at: readText(row, 'posted_at') }
+    },
+    async saveHardware(mac, json, at) {
+      const tree = await compress(json)
+      await database.write((sql) => sql.run(SAVE_HARDWARE, mac, at, tree))
+    },
+  }
+}
+
+const COLUMNS = 'mac, record, last_seen_at, last_seen_ip'
+const SEE = 'UPDATE machines SET last_seen_at = ?, last_seen_ip = ? WHERE mac = ?'
+const SAVE = `INSERT INTO machines (${COLUMNS}) VALUES (?, ?, ?, ?)
+  ON CONFLICT (mac) DO UPDATE SET record = excluded.record,
+  last_seen_at = excluded.last_seen_at, last_seen_ip = excluded.last_seen_ip`
+const SAVE_HARDWARE = `INSERT INTO hardware (mac, posted_at, tree) VALUES (?, ?, ?)
+  ON CONFLICT (mac) DO UPDATE SET posted_at = excluded.posted_at, tree = excluded.tree`
+
+const store = (sql: Sql, machine: MachineBase) => {
+  const { mac, last_seen_at, last_seen_ip } = machine
+  sql.run(SAVE, mac, JSON.stringify(machine), last_seen_at, last_seen_ip)
+}
+
+const isAfter = (a: string | null, b: string) => a !== null && a > b
+
+function parseJson(text: string): unknown {
+  try {
+    return JSON.parse(text)
+  } catch {
+    return null
+  }
 }

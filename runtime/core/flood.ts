@@ -1,0 +1,37 @@
+/** Which of many like events are noted one by one and which are only counted. */
+
+/** One kind of event about one subject, in one stretch of time. */
+export interface FloodWindow {
+  /** Milliseconds. */
+  readonly openedAt: number
+  readonly noted: number
+  readonly counted: number
+}
+
+export const FLOOD_WINDOW_MS = 10_000
+/** What is noted in a stretch before counting begins. */
+export const FLOOD_NOTES = 3
+
+export const isOver = (window: FloodWindow, now: number): boolean =>
+  now - window.openedAt >= FLOOD_WINDOW_MS || now < window.openedAt
+
+/** The window after one more event, and whether that event is noted. */
+export function nextWindow(
+  window: FloodWindow | null,
+  now: number,
+): { readonly note: boolean; readonly window: FloodWindow } {
+  if (window === null || isOver(window, now)) {
+    return { note: true, window: { openedAt: now, noted: 1, counted: 0 } }
+  }
+  const { openedAt, noted, counted } = window
+  return noted < FLOOD_NOTES
+    ? { note: true, window: { openedAt, noted: noted + 1, counted } }
+    : { note: false, window: { openedAt, noted, counted: counted + 1 } }
+}
+
+/**
+ * Whether an event can come in floods: what operators and their scripts do is always noted, save for
+ * logins, which anybody can try.
+ */
+export const canFlood = (kind: string, actor: string): boolean =>
+  kind.startsWith('auth.') || !(actor === 'operator' || actor.startsWith('token:'))

@@ -1,0 +1,29 @@
+/** How a database that was put aside is named, and which of them are kept ("Database upgrade"). */
+
+/** `2026-11-21T06:55:53.193Z` as file names spell it: `20261121T065553Z`. */
+const renderStamp = (iso: string) => `${iso.slice(0, 19).replace(/[-:]/g, '')}Z`
+
+/**
+ * `state.db.<from>.<UTC>.bak` for the release that wrote it; `attempt` above 0 where that name is
+ * taken already.
+ */
+export function renderArchiveName(file: string, from: string, iso: string, attempt = 0): string {
+  const safe = from.replace(/[^A-Za-z0-9._+-]/g, '_').slice(0, 64) || 'unknown'
+  return `${file}.${safe}.${renderStamp(iso)}.${attempt === 0 ? '' : `${attempt}.`}bak`
+}
+
+const TAIL = /\.(\d{8}T\d{6}Z)\.(?:(\d+)\.)?bak$/
+
+/** Those of a folder's names to remove so that the newest `keep` archives of `file` stay. */
+export function planArchivePruning(
+  names: readonly string[],
+  file: string,
+  keep: number,
+): readonly string[] {
+  const archives = names.flatMap((name) => {
+    const tail = name.startsWith(`${file}.`) ? TAIL.exec(name) : null
+    return tail === null ? [] : [{ name, at: `${tail[1]}.${(tail[2] ?? '0').padStart(6, '0')}` }]
+  })
+  const newestFirst = archives.toSorted((a, b) => (a.at < b.at ? 1 : -1))
+  return newestFirst.slice(Math.max(0, keep)).map(({ name }) => name)
+}

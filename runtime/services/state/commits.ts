@@ -1,0 +1,144 @@
+/** Group commit: the writes of one moment share a transaction and one wait for the disk. */
+import { open, type FileHandle } from 'node:fs/promises'
+import { dirname } from 'node:path'
+import { explainSqlite, type Sql, type SqliteFile } from './sqlite.ts'
+
+export interface Commits {
+  /** Resolves when the work is committed and on disk; a throw of `work` undoes it alone. */
+  write<T>(work: (sql: Sql) => T): Promise<T>
+  /** Everything that was asked for so far is done. */
+  settle(): Promise<void>
+  /** To be called before the file is closed: lets go of it; another one may take its place. */
+  detach(): Promise<void>
+}
+
+interface Unit {
+  /** In the transaction; gives what to do once it is on disk. */
+  perform(): () => void
+  fail(thrown: unknown): void
+}
+
+/**
+ * SQLite commits to the `-wal` without waiting (`synchronous = NORMAL`: whole after a kill); the wait
+ * that makes it last through a power cut too is ours, off the event loop, and one for all commits that
+ * were made while the one before was under way.
+ */
+export function createCommits(current: () => SqliteFile): Commits {
+  const disk = createDisk()
+  let queue: Unit[] = []
+  let armed = false
+  let last: Promise<void> = Promise.resolve()
+
+  function flush() {
+    if (!armed) return
+    armed = false
+    const file = current()
+    const units = queue
+    queue = []
+    const done: (() => void)[] = []
+    const failAll = (thrown: unknown) => {
+      for (const unit of units) unit.fail(explainSqlite(thrown, file.path))
+    }
+    try {
+      file.transact(() => {
+        for (const unit of units) attempt(file, unit, done)
+      })
+    } catch (thrown) {
+      failAll(thrown)
+      return
+    }
+    last = disk.sync(`${file.path}-wal`).then(() => {
+      for (const finish of done) finish()
+    }, failAll)
+  }
+
+  return {
+    write: (work) =>
+      new Promise((resolve, reject) => {
+        const perform = () => {
+          const value = work(current())
+          return () => {
+            resolve(value)
+          }
+        }
+        queue.push({ perform, fail: reject })
+        if (armed) return
+        armed = true
+        setImmediate(flush)
+      }),
+    async settle() {
+      flush()
+      await last
+    },
+    detach() {
+      flush()
+      return disk.detach()
+    },
+  }
+}
+
+function attempt(file: SqliteFile, unit: Unit, done: (() => void)[]) {
+  file.instance.exec('SAVEPOINT unit')
+  try {
+    done.push(unit.perform())
+    file.instance.exec('RELEASE unit')
+  } catch (thrown) {
+    // A full disk ends the whole transaction: then none of this moment's writes was made.
+    if (!file.instance.isTransaction) throw thrown
+    file.instance.exec('ROLLBACK TO unit; RELEASE unit')
+    unit.fail(thrown)
+  }
+}
+
+interface Disk {
+  /** Resolves when all that was written to the file before the call is on the medium. */
+  sync(path: string): Promise<void>
+  /** The next call opens anew; resolves when the old file is closed. */
+  detach(): Promise<void>
+}
+
+function createDisk(): Disk {
+  let opening: Promise<FileHandle | null> | null = null
+  let running: Promise<void> = Promise.resolve()
+  let waiting: Promise<void> | null = null
+
+  async function reach(path: string) {
+    opening ??= openLog(path).catch((thrown: unknown) => {
+      opening = null
+      throw thrown
+    })
+    const handle = await opening
+    await handle?.datasync()
+  }
+
+  return {
+    sync(path) {
+      const begin = () => {
+        waiting = null
+        running = reach(path)
+        return running
+      }
+      return (waiting ??= running.then(begin, begin))
+    },
+    async detach() {
+      const handle = opening
+      opening = null
+      // What failed here was told to those who waited for it.
+      await (waiting ?? running).catch(() => undefined)
+      await (await handle?.catch(() => null))?.close()
+    },
+  }
+}
+
+/** Null when there is none: then all of it was folded into the database, and synced, at its closing. */
+async function openLog(path: string): Promise<FileHandle | null> {
+  try {
+    const handle = await open(path, 'r')
+    await using folder = await open(dirname(path), 'r')
+    await folder.sync()
+    return handle
+  } catch (thrown) {
+    if (thrown instanceof Error && 'code' in thrown && thrown.code === 'ENOENT') return null
+    throw thrown
+  }
+}

@@ -1,0 +1,70 @@
+/** Recorded events as rows: stored by whoever holds a transaction, read back checked. */
+import { destr } from 'destr'
+import { readNumber, readText, readTextOrNull, type Row, type Sql } from './sqlite.ts'
+
+/** An event before it has a number; `subject_kind` and `actor` are the journal's closed lists. */
+export interface NewEvent {
+  readonly ts: string
+  readonly kind: string
+  readonly subject_kind: string
+  readonly subject_id: string | null
+  readonly actor: string
+  readonly source_ip: string | null
+  readonly summary: string
+  readonly details: Readonly<Record<string, unknown>> | null
+}
+
+export const EVENT_COLUMNS =
+  'id, ts, kind, subject_kind, subject_id, actor, source_ip, summary, details, acknowledged'
+
+/** Kinds that somebody should look at: failures, suspicions, a reset, a disk filling up. */
+export const isAlarm = (kind: string): boolean =>
+  kind.endsWith('failed') ||
+  kind.endsWith('.suspected') ||
+  kind === 'system.schema.reset' ||
+  kind === 'system.disk.low'
+
+/** Stores an event under the next number. */
+export function insertEvent(sql: Sql, event: NewEvent): void {
+  sql.run(
+    `INSERT INTO events (${EVENT_COLUMNS}, alarm)
+     SELECT coalesce(max(id), 0) + 1, ?, ?, ?, ?, ?, ?, ?, ?, 0, ? FROM events`,
+    event.ts,
+    event.kind,
+    event.subject_kind,
+    event.subject_id,
+    event.actor,
+    event.source_ip,
+    event.summary,
+    event.details === null ? null : JSON.stringify(event.details),
+    isAlarm(event.kind) ? 1 : 0,
+  )
+}
+
+export interface EventRow extends NewEvent {
+  readonly id: number
+  readonly acknowledged: boolean
+}
+
+export function readEvent(row: Row): EventRow {
+  return {
+    id: readNumber(row, 'id'),
+    ts: readText(row, 'ts'),
+    kind: readText(row, 'kind'),
+    subject_kind: readText(row, 'subject_kind'),
+    subject_id: readTextOrNull(row, 'subject_id'),
+    actor: readText(row, 'actor'),
+    source_ip: readTextOrNull(row, 'source_ip'),
+    summary: readText(row, 'summary'),
+    details: readDetails(readTextOrNull(row, 'details')),
+    acknowledged: readNumber(row, 'acknowledged') === 1,
+  }
+}
+
+function readDetails(text: string | null) {
+  const value: unknown = text === null ? null : destr(text)
+  return isRecord(value) ? value : null
+}
+
+const isRecord = (value: unknown): value is Readonly<Record<string, unknown>> =>
+  typeof value === 'object' && value !== null && !Array.isArray(value)

@@ -1,0 +1,68 @@
+/** Counts what comes too fast, and says at the end of each stretch how much it was. */
+import { FLOOD_WINDOW_MS, isOver, nextWindow, type FloodWindow } from '../../core/flood.ts'
+
+export interface Floods<Note> {
+  /** Whether to note it; when not, it was counted. */
+  admit(key: { readonly kind: string; readonly subject: string }, note: Note): boolean
+  /** Ends all stretches now and tells what was counted. */
+  drain(): readonly Counted<Note>[]
+}
+
+export interface Counted<Note> {
+  /** The last of them. */
+  readonly note: Note
+  readonly count: number
+}
+
+/** Subjects told apart at once; past them, all further ones of a kind count as one. */
+const MOST_KEYS = 4096
+
+/** `onCounted` is called soon after a stretch in which something was counted. */
+export function createFloods<Note>(
+  now: () => number,
+  onCounted: (counted: readonly Counted<Note>[]) => void,
+): Floods<Note> {
+  const windows = new Map<string, { window: FloodWindow; note: Note }>()
+  let timer: NodeJS.Timeout | null = null
+
+  function take(which: (window: FloodWindow) => boolean): readonly Counted<Note>[] {
+    const ended = [...windows].filter(([, { window }]) => which(window))
+    for (const [key] of ended) windows.delete(key)
+    return ended.flatMap(([, { window, note }]) =>
+      window.counted === 0 ? [] : [{ note, count: window.counted }],
+    )
+  }
+
+  function sweep() {
+    timer = null
+    const at = now()
+    const counted = take((window) => isOver(window, at))
+    if (counted.length > 0) onCounted(counted)
+    arm()
+  }
+  function arm() {
+    if (windows.size > 0) timer ??= setTimeout(sweep, FLOOD_WINDOW_MS).unref()
+  }
+
+  return {
+    admit({ kind, subject }, note) {
+      const own = `${kind} ${subject}`
+      const key = windows.has(own) || windows.size < MOST_KEYS ? own : `${kind} *`
+      const before = windows.get(key) ?? null
+      const at = now()
+      if (before !== null && before.window.counted > 0 && isOver(before.window, at)) {
+        windows.delete(key)
+        onCounted([{ note: before.note, count: before.window.counted }])
+      }
+      const { note: admitted, window } = nextWindow(before?.window ?? null, at)
+      windows.set(key, { window, note })
+      arm()
+      return admitted
+    },
+    drain() {
+      if (timer !== null) clearTimeout(timer)
+      timer = null
+      return take(() => true)
+    },
+  }
+}

@@ -1,0 +1,37 @@
+/** One server a state directory: a lock that the kernel gives back when its holder dies. */
+import { readFileSync, statSync } from 'node:fs'
+import { DatabaseSync } from 'node:sqlite'
+
+/**
+ * SQLite's own file lock on an empty file beside the database; null when another process (or another
+ * part of this one) holds it.
+ */
+export function lockState(path: string): Disposable | null {
+  const lock = new DatabaseSync(path)
+  try {
+    lock.exec('PRAGMA journal_mode = MEMORY; BEGIN EXCLUSIVE')
+  } catch (thrown) {
+    lock.close()
+    if (thrown instanceof Error && 'errcode' in thrown && thrown.errcode === 5) return null
+    throw thrown
+  }
+  return {
+    [Symbol.dispose]() {
+      lock.close()
+    },
+  }
+}
+
+/** Who holds it, as far as the kernel tells; null when it does not. */
+export function findHolder(path: string): number | null {
+  try {
+    const { ino } = statSync(path)
+    const lines = readFileSync('/proc/locks', 'utf8').split('\n')
+    const line = lines.find((text) => text.includes(' WRITE ') && text.includes(`:${ino} `))
+    const pid = Number(line?.trim().split(/\s+/)[4])
+    return Number.isInteger(pid) && pid > 0 ? pid : null
+  } catch {
+    // Only the message gets poorer.
+    return null
+  }
+}

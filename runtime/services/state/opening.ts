@@ -1,0 +1,89 @@
+/** Opens state.db for use: checked, of this release and line, upgraded where it is older. */
+import { statSync } from 'node:fs'
+import { Fault } from '../../core/fault.ts'
+import { closeWhole, rotateState, type SchemaReset } from './rotation.ts'
+import { readMarker, SCHEMA, writeSchema, type Marker } from './schema.ts'
+import { openSqlite, readText, type SqliteFile } from './sqlite.ts'
+
+export interface Opening {
+  readonly path: string
+  readonly release: string
+  readonly line: string
+  /** ISO time. */
+  readonly now: string
+  /** Whether a file of another release may be rotated now: only the server's process may. */
+  readonly owner: boolean
+}
+
+export interface Opened {
+  readonly file: SqliteFile
+  readonly reset: SchemaReset | null
+}
+
+export function openState(opening: Opening): Opened {
+  const { path, release, line, now, owner } = opening
+  const file = openSqlite(path)
+  const ours: Marker = { release, line, schema: SCHEMA }
+  try {
+    checkHealth(file)
+    // Our own wait for the disk follows each commit (commits.ts): the event loop never waits for it.
+    file.execute('PRAGMA journal_mode = WAL; PRAGMA synchronous = NORMAL')
+    const plan = planOpening(file, ours)
+    if (plan.action === 'use') return { file, reset: null }
+    if (plan.action === 'fill') {
+      file.transact(() => {
+        writeSchema(file, ours)
+      })
+      return { file, reset: null }
+    }
+    if (!owner) throw notUpgraded(path, plan.from)
+    closeWhole(file)
+    const reset = rotateState({ path, from: plan.from, to: ours, carry: plan.carry, now })
+    return { file: openState(opening).file, reset }
+  } catch (thrown) {
+    if (file.instance.isOpen) file.close()
+    throw thrown
+  }
+}
+
+type Plan =
+  | { readonly action: 'use' }
+  | { readonly action: 'fill' }
+  | { readonly action: 'rotate'; readonly from: string; readonly carry: boolean }
+
+function planOpening(file: SqliteFile, ours: Marker): Plan {
+  const found = readMarker(file)
+  if (found.kind === 'empty') return { action: 'fill' }
+  if (found.kind === 'foreign') return { action: 'rotate', from: found.from, carry: false }
+  const { marker } = found
+  if (marker.line !== ours.line) throw otherLine(file.path, marker, ours)
+  if (marker.release === ours.release && marker.schema === ours.schema) return { action: 'use' }
+  return { action: 'rotate', from: marker.release, carry: marker.schema <= SCHEMA }
+}
+
+const otherLine = (path: string, marker: Marker, ours: Marker) =>
+  new Fault(
+    'plan-refused',
+    `${path} belongs to the ${marker.line} release line (${marker.release}); this is the ${ours.line} line`,
+    {
+      hint: 'Start that line, or choose another state directory (FLASHER_PATHS_STATE_DIR), or move the file away.',
+    },
+  )
+
+const notUpgraded = (path: string, from: string) =>
+  new Fault('plan-refused', `${path} was written by release ${from} and a server is using it`, {
+    hint: 'Restart the server with this release first; it upgrades the file.',
+  })
+
+/** Whole files of more than this are not read through at each start. */
+const CHECKED_BYTES = 256 * 1024 * 1024
+
+function checkHealth(file: SqliteFile) {
+  if (statSync(file.path).size > CHECKED_BYTES) return
+  const row = file.get('PRAGMA quick_check(1)')
+  const verdict = row === null ? 'ok' : readText(row, 'quick_check')
+  if (verdict === 'ok') return
+  throw new Fault('input-invalid', `${file.path} is damaged: ${verdict}`, {
+    hint: 'Nothing was changed. Move the file away and start again, then restore a backup; the newest state.db.*.bak beside it is an older state.',
+  })
+}

@@ -1,0 +1,153 @@
+/** Puts a database of another release aside and makes a fresh one ("Database upgrade"). */
+import {
+  closeSync,
+  constants,
+  copyFileSync,
+  existsSync,
+  fsyncSync,
+  linkSync,
+  openSync,
+  readdirSync,
+  renameSync,
+  rmSync,
+} from 'node:fs'
+import { basename, dirname, join } from 'node:path'
+import { Fault } from '../../core/fault.ts'
+import { planArchivePruning, renderArchiveName } from '../../core/state-archive.ts'
+import { insertEvent } from './event-rows.ts'
+import { CARRIED, listTables, writeSchema, type Marker } from './schema.ts'
+import { openSqlite, readNumber, readText, type SqliteFile } from './sqlite.ts'
+
+export interface SchemaReset {
+  readonly from_version: string
+  readonly to_version: string
+  /** The file's name beside the new database. */
+  readonly archived_at: string
+}
+
+export interface Rotation {
+  readonly path: string
+  /** The release that wrote what is there. */
+  readonly from: string
+  readonly to: Marker
+  /** Whether its tables are known, so that machines and settings can be carried over. */
+  readonly carry: boolean
+  /** ISO time. */
+  readonly now: string
+}
+
+/**
+ * The fresh file is whole, and on disk, before it takes the name: a crash at any moment leaves either
+ * the old database or the new one. `path` must be closed and without `-wal`.
+ */
+export function rotateState({ path, from, to, carry, now }: Rotation): SchemaReset {
+  const fresh = `${path}.new`
+  removeDatabase(fresh)
+  const archive = reserveArchive(path, from, now)
+  const reset = { from_version: from, to_version: to.release, archived_at: basename(archive) }
+  try {
+    using file = openSqlite(fresh)
+    file.execute('PRAGMA synchronous = FULL')
+    if (carry) file.run('ATTACH DATABASE ? AS former', path)
+    file.transact(() => {
+      writeSchema(file, to)
+      const machines = carry ? carryOver(file) : null
+      insertEvent(file, describeReset(reset, machines, now))
+    })
+    if (carry) file.execute('DETACH DATABASE former')
+  } catch (thrown) {
+    removeDatabase(fresh)
+    throw thrown
+  }
+  archiveFile(path, archive)
+  renameSync(fresh, path)
+  syncFolder(dirname(path))
+  return reset
+}
+
+const describeReset = (reset: SchemaReset, machines: number | null, now: string) => ({
+  ts: now,
+  kind: 'system.schema.reset',
+  subject_kind: 'system',
+  subject_id: null,
+  actor: 'system',
+  source_ip: null,
+  summary:
+    machines === null
+      ? `The database of ${reset.from_version} was put aside as ${reset.archived_at}; nothing of it could be taken over.`
+      : `Upgraded from ${reset.from_version} to ${reset.to_version}: ${machines} machines and all settings taken over; the old database is ${reset.archived_at}.`,
+  details: { ...reset },
+})
+
+/** Copies what both files know; returns how many machines. */
+function carryOver(file: SqliteFile): number {
+  const ours = new Set(listTables(file))
+  const theirs = file
+    .all(`SELECT name FROM former.sqlite_master WHERE type = 'table'`)
+    .map((row) => readText(row, 'name'))
+  for (const table of CARRIED.filter((name) => ours.has(name) && theirs.includes(name))) {
+    const former = new Set(listColumns(file, 'former', table))
+    const columns = listColumns(file, 'main', table).filter((name) => former.has(name))
+    const list = columns.join(', ')
+    file.execute(`INSERT INTO main.${table} (${list}) SELECT ${list} FROM former.${table}`)
+  }
+  return readNumber(file.get('SELECT count(*) AS n FROM machines'), 'n')
+}
+
+const listColumns = (file: SqliteFile, schema: string, table: string): readonly string[] =>
+  file.all(`PRAGMA ${schema}.table_info(${table})`).map((row) => readText(row, 'name'))
+
+/** Folds the `-wal` in and closes, so that the one file is the whole database. */
+export function closeWhole(file: SqliteFile): void {
+  const row = file.get('PRAGMA wal_checkpoint(TRUNCATE)')
+  file.close()
+  if (readNumber(row, 'busy') !== 0 || existsSync(`${file.path}-wal`)) {
+    throw new Fault('write-failed', `another process still uses ${file.path}`, {
+      hint: 'End the other flasher command and start again; nothing was changed.',
+    })
+  }
+}
+
+/** A name that is free; the release is whatever the file said, so it is made safe. */
+export function reserveArchive(path: string, from: string, now: string): string {
+  for (let attempt = 0; ; attempt += 1) {
+    const archive = join(dirname(path), renderArchiveName(basename(path), from, now, attempt))
+    if (!existsSync(archive)) return archive
+  }
+}
+
+/** Gives a closed database a second name; a copy where the file system knows no links. */
+export function archiveFile(path: string, archive: string): void {
+  try {
+    linkSync(path, archive)
+  } catch {
+    copyFileSync(path, archive, constants.COPYFILE_EXCL)
+    const copy = openSync(archive, 'r')
+    fsyncSync(copy)
+    closeSync(copy)
+  }
+  syncFolder(dirname(path))
+}
+
+/** Removes the oldest archives, so that `keep` of them stay. */
+export function pruneArchives(path: string, keep: number): readonly string[] {
+  const folder = dirname(path)
+  const old = planArchivePruning(readdirSync(folder), basename(path), keep)
+  for (const name of old) rmSync(join(folder, name), { force: true })
+  return old
+}
+
+/** A database and its companions. */
+export function removeDatabase(path: string): void {
+  for (const tail of ['', '-wal', '-shm', '-journal']) rmSync(`${path}${tail}`, { force: true })
+}
+
+/** Makes new names in a folder survive a power cut. */
+export function syncFolder(folder: string): void {
+  const handle = openSync(folder, 'r')
+  try {
+    fsyncSync(handle)
+  } finally {
+    closeSync(handle)
+  }
+}

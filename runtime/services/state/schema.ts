@@ -1,0 +1,103 @@
+/** The tables of state.db and the marker that says who wrote them. */
+import type { Row, Sql, SqliteFile } from './sqlite.ts'
+import { readNumber, readText } from './sqlite.ts'
+
+/** Grows when a table changes its shape; a release that changes none keeps it. */
+export const SCHEMA = 1
+
+/** Who wrote a file: the program's release, the release line, the shape of its tables. */
+export interface Marker {
+  readonly release: string
+  readonly line: string
+  readonly schema: number
+}
+
+/** What is taken into a fresh file after an upgrade. */
+export const CARRIED = ['machines', 'hardware', 'settings', 'tokens'] as const
+
+const TABLES = `
+CREATE TABLE flasher_state (
+  release TEXT NOT NULL,
+  line TEXT NOT NULL,
+  "schema" INTEGER NOT NULL
+);
+CREATE TABLE machines (
+  mac TEXT PRIMARY KEY,
+  record TEXT NOT NULL,
+  last_seen_at TEXT,
+  last_seen_ip TEXT
+);
+CREATE TABLE hardware (
+  mac TEXT PRIMARY KEY,
+  posted_at TEXT NOT NULL,
+  tree BLOB NOT NULL
+);
+CREATE TABLE settings (
+  name TEXT PRIMARY KEY,
+  value TEXT NOT NULL,
+  updated_at TEXT NOT NULL
+);
+CREATE TABLE tokens (
+  id TEXT PRIMARY KEY,
+  record TEXT NOT NULL,
+  digest TEXT NOT NULL UNIQUE,
+  last_used_at TEXT,
+  revoked_at TEXT
+);
+CREATE TABLE events (
+  id INTEGER PRIMARY KEY,
+  ts TEXT NOT NULL,
+  kind TEXT NOT NULL,
+  subject_kind TEXT NOT NULL,
+  subject_id TEXT,
+  actor TEXT NOT NULL,
+  source_ip TEXT,
+  summary TEXT NOT NULL,
+  details TEXT,
+  alarm INTEGER NOT NULL,
+  acknowledged INTEGER NOT NULL
+);
+CREATE INDEX events_by_kind ON events (kind, id);
+CREATE INDEX events_by_subject ON events (subject_id, id);
+CREATE INDEX events_by_time ON events (ts);
+CREATE INDEX events_unacknowledged ON events (id) WHERE alarm = 1 AND acknowledged = 0;
+`
+
+/** Makes the tables in an empty file; part of the caller's transaction. */
+export function writeSchema(file: SqliteFile, { release, line, schema }: Marker) {
+  file.execute(TABLES)
+  file.run(
+    'INSERT INTO flasher_state (release, line, "schema") VALUES (?, ?, ?)',
+    release,
+    line,
+    schema,
+  )
+}
+
+export type Found =
+  | { readonly kind: 'empty' }
+  | { readonly kind: 'marked'; readonly marker: Marker }
+  /** Tables without a marker of ours; `from` is what can be said of the writer. */
+  | { readonly kind: 'foreign'; readonly from: string }
+
+/** Who wrote the file. */
+export function readMarker(sql: Sql): Found {
+  const tables = new Set(listTables(sql))
+  if (tables.size === 0) return { kind: 'empty' }
+  if (!tables.has('flasher_state')) return { kind: 'foreign', from: readForeign(sql, tables) }
+  const row = sql.get('SELECT release, line, "schema" FROM flasher_state')
+  if (row === null) return { kind: 'foreign', from: 'pre-versioning' }
+  const [release, line] = [readText(row, 'release'), readText(row, 'line')]
+  return { kind: 'marked', marker: { release, line, schema: readNumber(row, 'schema') } }
+}
+
+export const listTables = (sql: Sql): readonly string[] =>
+  sql.all(`SELECT name FROM sqlite_master WHERE type = 'table'`).map((row) => readText(row, 'name'))
+
+/** The deployed ancestor kept its release in a table of its own. */
+function readForeign(sql: Sql, tables: ReadonlySet<string>): string {
+  const row: Row | null = tables.has('bty_version')
+    ? sql.get('SELECT version FROM bty_version')
+    : null
+  return row === null ? 'pre-versioning' : readText(row, 'version')
+}
