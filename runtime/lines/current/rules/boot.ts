@@ -118,7 +118,7 @@ const DECIDE: Readonly<Record<BootMode, (m: Machine, s: Surroundings) => BootRul
 /** After each list of disks the machine boots its disk at least once, however short the refresh. */
 function decideInventory({ cycle, known_disks_at }: Machine, s: Surroundings): BootRule {
   if (cycle.finished_at === null) {
-    return cycle.offers >= s.settings.mostLiveOffers ? 'loop-to-disk' : 'disks-wanted'
+    return cycle.offers >= s.settings.loop_limit ? 'loop-to-disk' : 'disks-wanted'
   }
   if (cycle.owes_disk_boot) return 'disks-known'
   return isStale(known_disks_at, s) ? 'disks-stale' : 'disks-known'
@@ -127,20 +127,19 @@ function decideInventory({ cycle, known_disks_at }: Machine, s: Surroundings): B
 /** The order counts: what may be half written is never booted, whatever else has become true. */
 function decideFlash(machine: Machine, s: Surroundings): BootRule {
   const { boot_mode, cycle } = machine
-  const isLoop = cycle.offers >= s.settings.mostLiveOffers
+  const isLoop = cycle.offers >= s.settings.loop_limit
   if (boot_mode === 'flasher-flash-once' && cycle.finished_at !== null) return 'flashed'
   if (isHalfWritten(machine)) return isLoop ? 'loop-to-person' : 'flash-retry'
-  if (s.settings.bootDiskOnceAfterFlash && cycle.owes_disk_boot) return 'disk-after-flash'
+  if (s.settings.boot_disk_once_after_flash && cycle.owes_disk_boot) return 'disk-after-flash'
   const unready = checkReadiness(machine, s).why
   if (unready !== null) return unready
   return isLoop ? 'loop-to-disk' : 'flash'
 }
 
 function isStale(at: string | null, { now, settings }: Surroundings): boolean {
-  if (settings.inventoryRefresh === 'never') return false
   if (at === null) return true
   const age = Temporal.Instant.from(now).since(Temporal.Instant.from(at))
-  return age.total('seconds') >= settings.inventoryRefresh
+  return age.total('seconds') >= settings.inventory_refresh
 }
 
 const toDisk = ({ sanboot_drive }: Machine): ToDisk => ({

@@ -68,7 +68,7 @@ function planFlash(machine: Machine, surroundings: Surroundings): PlanRuling {
   const doubt = doubtDisk(known_disks, serial, image)
   if (doubt !== null) return { ...interactive(doubt.why, renderDoubt(doubt, serial)), doubt }
   const registerUefiBoot =
-    boot_mode === 'flasher-flash-always' && surroundings.settings.bootDiskOnceAfterFlash
+    boot_mode === 'flasher-flash-always' && surroundings.settings.boot_disk_once_after_flash
   return { rule: 'flash', plan: { mode: 'flash', image, serial, registerUefiBoot }, doubt: null }
 }
 

@@ -2,19 +2,13 @@
 import type { LiveSets } from '../../../core/boot.ts'
 import type { CatalogEntry } from '../../../core/catalog.ts'
 
-/** The `[pxe]` settings that decide what is booted. */
+/** The settings of section `[pxe]` that decide what is booted; the names are theirs. */
 export interface PxeRules {
   /** Live boots of one cycle that may go by without an end before the guard steps in. */
-  readonly mostLiveOffers: number
-  /** Age in seconds at which a disk inventory is taken anew; 0: at every second boot. */
-  readonly inventoryRefresh: number | 'never'
-  readonly bootDiskOnceAfterFlash: boolean
-}
-
-export const DEFAULT_PXE_RULES: PxeRules = {
-  mostLiveOffers: 5,
-  inventoryRefresh: 24 * 60 * 60,
-  bootDiskOnceAfterFlash: false,
+  readonly loop_limit: number
+  /** Age in seconds at which the disks are listed anew; 0: at every second boot, Infinity: never. */
+  readonly inventory_refresh: number
+  readonly boot_disk_once_after_flash: boolean
 }
 
 export interface Surroundings {

@@ -1,0 +1,148 @@
+/** Current line: the export bundle, `inventory.json` version 3 ("Export bundle"). */
+import { z } from 'zod'
+import type { InventoryDisk } from '../../../core/machine.ts'
+import { parseMac, type Mac } from '../../../core/mac.ts'
+import { accept, refuse, type Result } from '../../../core/result.ts'
+import { InventoryDiskSchema, MOST_DISKS, toDisk } from './inventory.ts'
+import { createMachine, type Machine } from './machine.ts'
+
+export const BUNDLE_VERSION = 3
+
+/** One machine's hardware; nothing of what operators have made of it. */
+export interface BundleMachine {
+  readonly mac: Mac
+  readonly known_disks: readonly InventoryDisk[] | null
+  readonly known_disks_at: string | null
+  /** A native object, as lshw gave it. */
+  readonly hw_lshw: unknown
+  readonly hw_lshw_at: string | null
+}
+
+export interface Bundle {
+  readonly bty_export_version: typeof BUNDLE_VERSION
+  readonly exported_at: string
+  readonly exported_by_bty_version: string
+  readonly machines: readonly BundleMachine[]
+}
+
+/** `hardware` as it is stored: JSON text. */
+export const buildBundleMachine = (
+  machine: Machine,
+  hardware: { readonly json: string; readonly at: string } | null,
+): BundleMachine => ({
+  mac: machine.mac,
+  known_disks: machine.known_disks,
+  known_disks_at: machine.known_disks_at,
+  hw_lshw: hardware === null ? null : JSON.parse(hardware.json),
+  hw_lshw_at: hardware?.at ?? null,
+})
+
+/** Sorted by MAC. */
+export const buildBundle = (
+  machines: readonly BundleMachine[],
+  { version, now }: { readonly version: string; readonly now: string },
+): Bundle => ({
+  bty_export_version: BUNDLE_VERSION,
+  exported_at: now,
+  exported_by_bty_version: version,
+  machines: machines.toSorted((a, b) => (a.mac < b.mac ? -1 : 1)),
+})
+
+export const renderBundle = (bundle: Bundle): string => `${JSON.stringify(bundle, null, 2)}\n`
+
+/** The text of `inventory.json`; refused in words that name what is wrong and the way out. */
+export function parseBundle(text: string): Result<Bundle, string> {
+  const document = parseJson(text)
+  if (!document.ok) return document
+  const version = VersionSchema.safeParse(document.value)
+  if (!version.success) return refuse('this is no export bundle: it names no bty_export_version')
+  const refusal = refuseVersion(version.data.bty_export_version)
+  if (refusal !== null) return refuse(refusal)
+  const parsed = BundleSchema.safeParse(document.value)
+  if (!parsed.success) return refuse(describeIssue(parsed.error))
+  return checkMachines(parsed.data)
+}
+
+/** An imported machine: its hardware, and nothing that was decided about it ("bundle import"). */
+export const importMachine = (
+  { mac, known_disks, known_disks_at }: BundleMachine,
+  before: Machine | null,
+  now: string,
+): Machine => ({
+  ...createMachine(mac, 'flasher-inventory', now),
+  known_disks,
+  known_disks_at,
+  // A lock protects a disk, a UART is a fact of the board: neither is a binding.
+  locked: before?.locked ?? false,
+  serial_console: before?.serial_console ?? 'ttyS0',
+})
+
+const VersionSchema = z
+  .object({ bty_export_version: z.unknown() })
+  .refine((bundle) => bundle.bty_export_version !== undefined)
+
+function refuseVersion(version: unknown): string | null {
+  const way = 'Import it into a release of its time, upgrade that to 0.33.2 or later, export again.'
+  switch (version) {
+    case BUNDLE_VERSION:
+      return null
+    case 1:
+      return `the bundle has version 1, from before release 0.31.0; only version 3 is read. ${way}`
+    case 2:
+      return `the bundle has version 2, of releases 0.31.0 to 0.33.1, with image bytes; only version 3 is read. ${way}`
+    default:
+      return `the bundle has version ${shown(version)}; only version 3 is read`
+  }
+}
+
+/** Other releases wrote `+00:00`. */
+const time = z.iso
+  .datetime({ offset: true })
+  .transform((at) => Temporal.Instant.from(at).toString())
+  .nullable()
+  .default(null)
+
+const BundleSchema = z.object({
+  bty_export_version: z.literal(BUNDLE_VERSION),
+  exported_at: z.string().max(64),
+  exported_by_bty_version: z.string().max(64),
+  machines: z.array(
+    z.object({
+      mac: z.string().max(32),
+      known_disks: z.array(InventoryDiskSchema).max(MOST_DISKS).nullable().default(null),
+      known_disks_at: time,
+      hw_lshw: z
+        .union([z.record(z.string(), z.unknown()), z.array(z.unknown()), z.null()])
+        .default(null),
+      hw_lshw_at: time,
+    }),
+  ),
+})
+
+/** Every MAC is one, and none comes twice. */
+function checkMachines(parsed: z.infer<typeof BundleSchema>): Result<Bundle, string> {
+  const machines = new Map<Mac, BundleMachine>()
+  for (const [at, machine] of parsed.machines.entries()) {
+    const mac = parseMac(machine.mac)
+    if (!mac.ok) return refuse(`machines.${at}.mac: ${shown(machine.mac)} is no MAC address`)
+    if (machines.has(mac.value)) return refuse(`machines.${at}.mac: ${mac.value} comes twice`)
+    const known_disks = machine.known_disks?.map(toDisk) ?? null
+    machines.set(mac.value, { ...machine, mac: mac.value, known_disks })
+  }
+  return accept({ ...parsed, machines: [...machines.values()] })
+}
+
+function parseJson(text: string): Result<unknown, string> {
+  try {
+    return accept(JSON.parse(text))
+  } catch (error) {
+    return refuse(`inventory.json is no JSON: ${error instanceof Error ? error.message : ''}`)
+  }
+}
+
+function describeIssue({ issues }: z.ZodError): string {
+  const [first] = issues
+  return first === undefined ? 'not an export bundle' : `${first.path.join('.')}: ${first.message}`
+}
+
+const shown = (value: unknown) => (JSON.stringify(value) ?? 'undefined').slice(0, 40)

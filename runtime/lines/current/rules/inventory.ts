@@ -1,0 +1,79 @@
+/** Current line: the body of `POST /pxe/{mac}/inventory` ("InventoryDisk", "Inventory post body"). */
+import { z } from 'zod'
+import { listFieldErrors, type FieldError } from '../../../core/field-error.ts'
+import type { InventoryDisk } from '../../../core/machine.ts'
+import { accept, refuse, type Result } from '../../../core/result.ts'
+import { MOST_SERIAL_CHARACTERS } from './upsert.ts'
+
+export const MOST_DISKS = 64
+/** A larger hardware tree is left out, and the disks are stored all the same. */
+export const MOST_HARDWARE_BYTES = 8 * 2 ** 20
+
+const text = (most: number) => z.string().max(most).nullable().default(null)
+
+const WORDS = ['true', 'false', 'yes', 'no', 'on', 'off', 'y', 'n', 't', 'f', '1', '0'] as const
+const TRUE: readonly unknown[] = [true, 1, 'true', 'yes', 'on', 'y', 't', '1']
+
+/** lsblk's JSON has had true, 1 and "1" for the same. */
+const lax = z
+  .union([
+    z.boolean(),
+    z.literal(0),
+    z.literal(1),
+    z.null(),
+    z.string().toLowerCase().pipe(z.enum(WORDS)),
+  ])
+  .default(false)
+  .transform((value) => TRUE.includes(value))
+
+/** What clients of ours add; one that is not as it must be is as good as none. */
+const extra = (most: number) => z.string().max(most).nullish().catch(null)
+const PREFIX = 'path:'.length
+
+/** Keys that are not in the specification are dropped, not refused: clients send what lsblk says. */
+export const InventoryDiskSchema = z.object({
+  path: z.string().min(1).max(255),
+  size: text(32),
+  vendor: text(64),
+  model: text(128),
+  serial: text(MOST_SERIAL_CHARACTERS),
+  tran: text(32),
+  removable: lax,
+  readonly: lax,
+  wwn: extra(MOST_SERIAL_CHARACTERS - PREFIX),
+  by_path: extra(MOST_SERIAL_CHARACTERS - PREFIX),
+  size_bytes: z.int().min(0).nullish().catch(null),
+})
+
+const HardwareSchema = z.union([z.record(z.string(), z.unknown()), z.array(z.unknown())])
+
+export const InventorySchema = z.strictObject({
+  disks: z.array(InventoryDiskSchema).max(MOST_DISKS),
+  lshw: HardwareSchema.nullish(),
+})
+
+export interface Inventory {
+  readonly disks: readonly InventoryDisk[]
+  /** The hardware tree as JSON text; null: absent, or over the limit. */
+  readonly hardware: string | null
+}
+
+export function parseInventory(body: unknown): Result<Inventory, readonly FieldError[]> {
+  const parsed = InventorySchema.safeParse(body)
+  if (!parsed.success) return refuse(listFieldErrors(parsed.error))
+  const { disks, lshw } = parsed.data
+  const hardware = lshw === undefined || lshw === null ? null : JSON.stringify(lshw)
+  const fits = hardware !== null && Buffer.byteLength(hardware) <= MOST_HARDWARE_BYTES
+  return accept({ disks: disks.map(toDisk), hardware: fits ? hardware : null })
+}
+
+/** The specified fields always, those of our own clients where they were given. */
+export function toDisk(disk: z.infer<typeof InventoryDiskSchema>): InventoryDisk {
+  const { wwn, by_path, size_bytes, ...specified } = disk
+  return {
+    ...specified,
+    ...(wwn === undefined ? {} : { wwn }),
+    ...(by_path === undefined ? {} : { by_path }),
+    ...(size_bytes === undefined ? {} : { size_bytes }),
+  }
+}

@@ -1,0 +1,64 @@
+/** Current line: a machine as it is stored, and as an older release stored it. */
+import { z } from 'zod'
+import { SERIAL_CONSOLES } from '../../../core/boot.ts'
+import { parseMac } from '../../../core/mac.ts'
+import { InventoryDiskSchema, toDisk } from './inventory.ts'
+import { BOOT_MODES, createCycle, createMachine, type Machine } from './machine.ts'
+import { MachineUpsertSchema } from './upsert.ts'
+
+const time = z.iso.datetime({ offset: true })
+const maybeTime = time.nullable().catch(null)
+const flag = z.boolean().catch(false)
+
+/** A cycle that cannot be read counts as one in which a flash was under way. */
+const CycleSchema = z.object({
+  started_at: time,
+  offers: z.int().min(0),
+  planned: z.boolean(),
+  carried: flag,
+  finished_at: time.nullable(),
+  owes_disk_boot: flag,
+  loop_suspected_at: maybeTime,
+  failure: z.object({ at: time, reason: z.string().nullable() }).nullable().catch(null),
+})
+
+const asked = MachineUpsertSchema.shape
+
+/** What must be right is the MAC, and the mode; all else has a value that does no harm. */
+const RecordSchema = z.object({
+  mac: z.string(),
+  boot_mode: z.enum(BOOT_MODES),
+  bty_image_ref: asked.bty_image_ref.catch(null),
+  labels: asked.labels.catch([]),
+  sanboot_drive: asked.sanboot_drive.catch(null),
+  target_disk_serial: asked.target_disk_serial.catch(null),
+  discovered_at: maybeTime,
+  last_seen_at: maybeTime,
+  last_seen_ip: z.string().nullable().catch(null),
+  last_flashed_at: maybeTime,
+  known_disks: z.array(InventoryDiskSchema).nullable().catch(null),
+  known_disks_at: maybeTime,
+  created_at: time,
+  updated_at: time,
+  saw_flasher_boot: flag,
+  cycle: CycleSchema.nullable().catch(null),
+  locked: flag,
+  serial_console: z.enum(SERIAL_CONSOLES).catch('ttyS0'),
+  arch: z.string().nullable().catch(null),
+})
+
+/** Null when it cannot be a machine. */
+export function parseRecord(stored: unknown): Machine | null {
+  const parsed = RecordSchema.safeParse(stored)
+  if (!parsed.success) return null
+  const mac = parseMac(parsed.data.mac)
+  if (!mac.ok) return null
+  const { cycle, known_disks, ...fields } = parsed.data
+  return {
+    ...createMachine(mac.value, fields.boot_mode, fields.created_at),
+    ...fields,
+    mac: mac.value,
+    known_disks: known_disks?.map(toDisk) ?? null,
+    cycle: cycle ?? { ...createCycle(fields.updated_at), carried: true },
+  }
+}

@@ -1,0 +1,177 @@
+/** Current line: the state of a machine in one word, what is true of it, and what happens next. */
+import type { BootRule, BootRuling } from './boot.ts'
+import { isFlashMode, isUnassigned, type Machine } from './machine.ts'
+import { renderDoubt, type PlanRuling } from './plan.ts'
+
+export const MACHINE_STATES = ['ready', 'armed', 'running', 'done', 'failed', 'needs-you'] as const
+export type MachineState = (typeof MACHINE_STATES)[number]
+
+export interface StateView {
+  readonly state: MachineState
+  /** What is true, in a sentence. Can hold what the machine sent. */
+  readonly is: string
+  /** What happens next, or what to do. */
+  readonly next: string
+}
+
+/** A flash that reports its progress; in words, for example `writing, 41 %`. */
+export interface RunView {
+  readonly saying: string
+}
+
+/**
+ * From the very rulings that script and plan are made of (`decideBoot`, `decidePlan`), so that the
+ * page never says what the server would not do.
+ */
+export function decideState(
+  machine: Machine,
+  rulings: { readonly boot: BootRuling; readonly plan: PlanRuling },
+  run: RunView | null = null,
+): StateView {
+  if (run !== null)
+    return { state: 'running', is: `It is being flashed: ${run.saying}.`, next: WAIT }
+  return decideTrouble(machine, rulings) ?? decideUsual(machine, rulings.boot)
+}
+
+const WAIT = 'Nothing to do: it says when it is done.'
+
+interface Rulings {
+  readonly boot: BootRuling
+  readonly plan: PlanRuling
+}
+
+/** What a person must look at first. */
+function decideTrouble(machine: Machine, { boot, plan }: Rulings): StateView | null {
+  const { failure, loop_suspected_at } = machine.cycle
+  if (failure !== null) {
+    const is = failure.reason === null ? 'It failed.' : `It failed: ${failure.reason}`
+    const next = isFlashMode(machine.boot_mode)
+      ? 'Its next network boot tries again.'
+      : 'The wizard is open on its screen.'
+    return { state: 'failed', is, next }
+  }
+  if (loop_suspected_at !== null || boot.alarms) {
+    const { is } = USUAL[boot.rule]
+    return { state: 'needs-you', is, next: 'Find out why, then flash again or change its mode.' }
+  }
+  if (plan.doubt !== null && plan.plan.mode !== 'exit') {
+    const serial = machine.target_disk_serial ?? ''
+    const is = renderDoubt(plan.doubt, serial)
+    return { state: 'needs-you', is, next: 'Pick its disk; until then it opens the wizard.' }
+  }
+  return null
+}
+
+function decideUsual(machine: Machine, { rule }: BootRuling): StateView {
+  if (rule === 'disks-known' && isUnassigned(machine)) return UNASSIGNED
+  if (machine.saw_flasher_boot && machine.cycle.offers > 0) return RUNNING[rule] ?? USUAL[rule]
+  return USUAL[rule]
+}
+
+const UNASSIGNED: StateView = {
+  state: 'needs-you',
+  is: 'It was discovered; nothing is assigned to it.',
+  next: 'Pick an image and a disk. Until then it boots its own disk.',
+}
+
+/** Once the machine has fetched the live system. */
+const RUNNING: Partial<Readonly<Record<BootRule, StateView>>> = {
+  'disks-wanted': { state: 'running', is: 'It started to list its disks.', next: WAIT },
+  flash: { state: 'running', is: 'It fetched the live system.', next: WAIT },
+  'flash-retry': {
+    state: 'running',
+    is: 'It was told to flash, and has not said that it is done.',
+    next: 'Should it come back without that, it is flashed again.',
+  },
+}
+
+const PICK = 'Until then its network boots start its own disk.'
+
+const USUAL: Readonly<Record<BootRule, StateView>> = {
+  'ipxe-exit': {
+    state: 'ready',
+    is: 'It boots its own disk.',
+    next: 'Choose a flash mode to have it flashed.',
+  },
+  wizard: {
+    state: 'ready',
+    is: 'It opens the wizard.',
+    next: 'The person in front of it picks image and disk.',
+  },
+  'disks-wanted': {
+    state: 'armed',
+    is: 'Its disks are not known.',
+    next: 'Its next network boot lists them, then it boots its own disk.',
+  },
+  'disks-stale': {
+    state: 'ready',
+    is: 'Its list of disks is old.',
+    next: 'Its next network boot lists them anew, then it boots its own disk.',
+  },
+  'disks-known': {
+    state: 'ready',
+    is: 'Its disks are known.',
+    next: 'Choose a flash mode to have it flashed.',
+  },
+  flash: {
+    state: 'armed',
+    is: 'It is ready to be flashed.',
+    next: 'Its next network boot flashes it.',
+  },
+  'flash-retry': {
+    state: 'armed',
+    is: 'It was told to flash, and has not said that it is done.',
+    next: 'Its next network boot flashes it again.',
+  },
+  flashed: {
+    state: 'done',
+    is: 'It was flashed.',
+    next: 'It boots its disk from now on; flash again to repeat.',
+  },
+  'disk-after-flash': {
+    state: 'done',
+    is: 'It was flashed.',
+    next: 'Its next network boot starts its disk, the one after that flashes it again.',
+  },
+  'loop-to-disk': {
+    state: 'needs-you',
+    is: 'It started the live system too often without an end; nothing was written.',
+    next: 'It boots its own disk.',
+  },
+  'loop-to-person': {
+    state: 'needs-you',
+    is: 'Its flash never ended; its disk may be half written.',
+    next: 'Its next network boot opens the wizard.',
+  },
+  'no-live-system': {
+    state: 'needs-you',
+    is: 'The server has no live system for it.',
+    next: 'Fetch one on the Netboot page. Until then it boots its own disk.',
+  },
+  'half-written': {
+    state: 'needs-you',
+    is: 'Its disk may be half written, and the server has no live system for it.',
+    next: 'Fetch one on the Netboot page. Until then it waits.',
+  },
+  locked: {
+    state: 'needs-you',
+    is: 'It is locked, and its mode is to flash.',
+    next: `Unlock it, or change its mode. ${PICK}`,
+  },
+  'no-image': { state: 'needs-you', is: 'It has no image.', next: `Pick one. ${PICK}` },
+  'unknown-image': {
+    state: 'needs-you',
+    is: 'Its image is not in the catalog.',
+    next: `Pick another, or download it in the cache. ${PICK}`,
+  },
+  'not-an-image': {
+    state: 'needs-you',
+    is: 'What is assigned to it is no disk image.',
+    next: `Pick another. ${PICK}`,
+  },
+  'no-target': {
+    state: 'needs-you',
+    is: 'Its target disk is not picked.',
+    next: `Pick one. ${PICK}`,
+  },
+}
