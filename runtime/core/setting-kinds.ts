@@ -1,5 +1,6 @@
 /** The sorts of values that settings hold: texts, numbers, addresses, spans of time, lists. */
 import { z } from 'zod'
+import { parsePasswordHash } from './password-hash.ts'
 import type { Kind, TomlValue } from './setting.ts'
 
 const same = <T extends TomlValue>(value: T): TomlValue => value
@@ -26,6 +27,12 @@ export const secretText: Kind<string> = {
   ...text,
   wants: 'one line of text',
   fromText: (given) => given,
+}
+
+export const passwordHash: Kind<string> = {
+  ...secretText,
+  schema: line.refine((given) => given.trim() === '' || parsePasswordHash(given).ok),
+  wants: 'a hash like $argon2id$v=19$m=…,t=…,p=…$salt$hash, or one of flasher-web password --print',
 }
 
 export const path = asText(orEmpty(/\/[^\0]*/), 'an absolute path')

@@ -1,5 +1,5 @@
 /** Settings that the machine server and the cache service read alike, from the same files. */
-import { bytes, host, path, port, secretText } from './setting-kinds.ts'
+import { bytes, host, passwordHash, path, port, secretText } from './setting-kinds.ts'
 import { setting } from './setting.ts'
 
 export const ADMIN_SETTINGS = {
@@ -10,7 +10,7 @@ export const ADMIN_SETTINGS = {
     { secret: true },
   ),
   password_hash: setting(
-    secretText,
+    passwordHash,
     '',
     'A hash of it instead, `$argon2id$…` or `$scrypt$…`, as `flasher-web password --print` makes it.',
     { secret: true },
