@@ -1,11 +1,14 @@
 /** One block device, held exclusively, for direct and aligned reads and writes. */
 import { constants, open, type FileHandle } from 'node:fs/promises'
+import type { Range } from '../core/extents.ts'
 import { Fault } from '../core/fault.ts'
 import { settle } from './watch.ts'
 
 /** Offsets and lengths are bytes, multiples of the sector; buffers come from `createSlot`. */
 export interface Device extends AsyncDisposable {
   readonly node: string
+  /** To be inherited by what works on the disk for us: it stays held until that has ended as well. */
+  readonly fd: number
   readonly sizeBytes: number
   readonly sectorBytes: number
   write(slot: Buffer, offset: number): Promise<void>
@@ -66,6 +69,7 @@ export async function openDevice({ node, sizeBytes, sectorBytes }: DeviceFacts):
 
   return {
     node,
+    fd: file.fd,
     sizeBytes,
     sectorBytes,
     write: (slot, offset) => whole('write', slot, offset, writeOnce(file)),
@@ -111,3 +115,13 @@ function ioFault(doing: 'write' | 'read', node: string, offset: number, cause: u
   const fault = doing === 'write' ? 'write-failed' : 'verify-failed'
   return new Fault(fault, `${node}: ${what} at byte ${offset} (${code})`, { cause })
 }
+
+/** What was read back is not what was written. */
+export const notHeld = (node: string, { offset, bytes }: Range): Fault =>
+  new Fault(
+    'verify-failed',
+    `${node} does not hold what was written, between byte ${offset} and ${offset + bytes}`,
+    {
+      hint: 'The disk, its cable or its reader is failing, or it is smaller than it says: do not use it.',
+    },
+  )

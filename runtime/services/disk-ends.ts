@@ -1,7 +1,7 @@
 /** The first and the last MiB of a disk: cleared before everything else, written after it. */
-import { moveBackup, parseBackupBytes } from '../core/gpt.ts'
+import { moveBackup, parseBackupBytes, type GptRefusal, type MovedBackup } from '../core/gpt.ts'
 import { Fault } from '../core/fault.ts'
-import { createSlot, type Device } from './device.ts'
+import { createSlot, notHeld, type Device } from './device.ts'
 
 export const END_BYTES = 1024 * 1024
 /** What a disk is told by: table and boot code; small enough to be written in one go. */
@@ -36,58 +36,85 @@ export interface Ends {
   readonly tail: Buffer
 }
 
-interface Part {
+/** One piece of the ends, on whole sectors. */
+export interface EndPart {
   readonly offset: number
-  readonly bytes: Buffer
+  readonly slot: Buffer
 }
 
-/** Moves the backup GPT to the end of the disk, in memory. */
+/** The backup GPT moved to the end of the disk, in memory; a Fault where the image has none to move. */
 export function fixBackup(
-  { head, tail }: Ends,
-  device: Device,
-): { ends: Ends; backup: Part | null } {
-  const moved = moveBackup(head, device.sizeBytes, device.sectorBytes)
-  if (!moved.ok) {
-    throw new Fault('image-broken', `the backup GPT cannot be moved: ${moved.refusal}`, {
-      hint: 'Flash without --fix-gpt.',
-    })
-  }
-  const { head: newHead, backup, offset } = moved.value
-  return { ends: { head: newHead, tail }, backup: { offset, bytes: backup } }
+  head: Buffer,
+  { sizeBytes, sectorBytes }: Pick<Device, 'sizeBytes' | 'sectorBytes'>,
+): MovedBackup {
+  const moved = moveBackup(head, sizeBytes, sectorBytes)
+  if (moved.ok) return moved.value
+  throw new Fault('plan-refused', `the backup GPT cannot be moved: ${REFUSALS[moved.refusal]}`, {
+    hint: 'Flash without --fix-gpt.',
+  })
+}
+
+const REFUSALS: Readonly<Record<GptRefusal, string>> = {
+  'no-gpt': 'the image has no GPT for disks with such sectors',
+  'damaged-gpt': "the image's GPT is damaged",
+  'disk-too-small': 'a partition lies where it would have to be',
 }
 
 /**
- * Writes the ends after all the rest is on the medium: the last MiB, then the first but for its
- * first 4 KiB, and these alone at the very end. What was written is read back when `verify` is set.
+ * The ends in the order in which they are written, when all the rest is on the medium: the last MiB,
+ * then the first but for its first 4 KiB, and these alone at the very end.
  */
+export function planEnds(
+  { sizeBytes, sectorBytes }: Device,
+  { head, tail }: Ends,
+  moved: MovedBackup | null,
+): readonly EndPart[] {
+  const first = moved?.head ?? head
+  const parts = [
+    { offset: locateEnds(sizeBytes).tailStart, bytes: tail },
+    ...(moved === null ? [] : [{ offset: moved.offset, bytes: moved.backup }]),
+    { offset: FIRST_BYTES, bytes: first.subarray(FIRST_BYTES) },
+    { offset: 0, bytes: first.subarray(0, FIRST_BYTES) },
+  ]
+  return parts.flatMap(({ offset, bytes }) =>
+    bytes.length === 0 ? [] : [{ offset, slot: alignedCopy(bytes, sectorBytes) }],
+  )
+}
+
+export interface EndOptions {
+  /** Read back what was written. */
+  readonly verify: boolean
+  /** Looked at between the steps. */
+  readonly signal: AbortSignal
+}
+
+/** Each part is on the medium before the next is written. */
 export async function writeEnds(
   device: Device,
-  { head, tail }: Ends,
-  backup: Part | null,
-  verify: boolean,
+  parts: readonly EndPart[],
+  { verify, signal }: EndOptions,
 ): Promise<void> {
-  const { tailStart } = locateEnds(device.sizeBytes)
-  const parts: readonly Part[] = [
-    { offset: tailStart, bytes: tail },
-    ...(backup === null ? [] : [backup]),
-    { offset: FIRST_BYTES, bytes: head.subarray(FIRST_BYTES) },
-    { offset: 0, bytes: head.subarray(0, FIRST_BYTES) },
-  ]
-  for (const { offset, bytes } of parts) {
-    if (bytes.length === 0) continue
-    const slot = alignedCopy(bytes, device.sectorBytes)
+  for (const { offset, slot } of parts) {
+    signal.throwIfAborted()
     await device.write(slot, offset)
     await device.flush()
-    if (!verify) continue
-    const back = createSlot(slot.length)
-    await device.read(back, offset)
-    if (!back.equals(slot)) {
-      throw new Fault(
-        'verify-failed',
-        `${device.node} does not hold what was written at byte ${offset}`,
-      )
-    }
+    if (verify) await verifyPart(device, offset, slot)
   }
+}
+
+async function verifyPart(device: Device, offset: number, slot: Buffer) {
+  const back = createSlot(slot.length)
+  await device.read(back, offset)
+  if (back.equals(slot)) return
+  throw notHeld(device.node, { offset, bytes: slot.length })
+}
+
+/** Takes back, the most telling first, what may have been written; what fails does not end it. */
+export async function eraseEnds(device: Device, parts: readonly EndPart[]): Promise<void> {
+  for (const { offset, slot } of parts.toReversed()) {
+    await device.write(createSlot(slot.length), offset).catch(() => undefined)
+  }
+  if (parts.length > 0) await device.flush()
 }
 
 /** A copy that direct I/O takes, filled up with zeros to a whole sector. */

@@ -30,8 +30,11 @@ export interface Shell {
   require(argv: readonly string[], options?: RunOptions): Promise<string>
   /** Whether a tool is installed. */
   has(tool: string): Promise<boolean>
-  /** A child whose standard input and output are pipes to us; its stderr is collected by the caller. */
-  pipe(argv: readonly string[]): ChildProcessWithoutNullStreams
+  /**
+   * A child whose standard input and output are pipes to us; its stderr is collected by the caller.
+   * `held`: open files that it inherits, and so keeps open as long as it lives.
+   */
+  pipe(argv: readonly string[], held?: readonly number[]): ChildProcessWithoutNullStreams
   /**
    * Runs a program that speaks to the person itself: both its outputs go to our standard error as
    * they come, it has no input. Gives its exit code (128 and more: ended by a signal). An abort
@@ -102,9 +105,16 @@ export function createShell({ env: given }: { readonly env: Environment }): Shel
       const words = stderr.trim() || stdout.trim() || `exit code ${exitCode}`
       throw new Fault('tool-failed', `${argv[0]}: ${words}`)
     },
-    pipe: ([tool = '', ...rest]) => spawn(tool, rest, { stdio: ['pipe', 'pipe', 'pipe'], env }),
+    pipe([tool = '', ...rest], held = []) {
+      const child = spawn(tool, rest, { stdio: ['pipe', 'pipe', 'pipe', ...held], env })
+      if (!hasPipes(child)) throw new Error(`${tool} was started without pipes`)
+      return child
+    },
   }
 }
+
+const hasPipes = (child: ChildProcess): child is ChildProcessWithoutNullStreams =>
+  child.stdin !== null && child.stdout !== null && child.stderr !== null
 
 export function toolMissing(tool: string): Fault {
   const name = debianPackageOf(tool)

@@ -1,9 +1,8 @@
 /** Reads a disk back, past the page cache, and compares it with the checksums of the write. */
 import { crc32 } from 'node:zlib'
 import type { Range } from '../core/extents.ts'
-import { Fault } from '../core/fault.ts'
 import type { Written } from './copier.ts'
-import type { Device } from './device.ts'
+import { notHeld, type Device } from './device.ts'
 import { SLOT_BYTES, type Flights, type Slots } from './slots.ts'
 
 export interface VerifyOrder {
@@ -32,7 +31,7 @@ export async function verifyWritten(order: VerifyOrder): Promise<void> {
       try {
         const part = slot.subarray(0, range.bytes)
         await device.read(part, range.offset)
-        if (!isRight(part)) throw differs(device.node, range)
+        if (!isRight(part)) throw notHeld(device.node, range)
         onVerified(range.bytes)
       } finally {
         slots.give(slot)
@@ -68,14 +67,4 @@ function* zeroRanges({ written, all }: Pick<VerifyOrder, 'written' | 'all'>): Ge
     const last = Math.max(0, bytes - size)
     if (!all && last % step !== 0) yield { offset: offset + last, bytes: bytes - last }
   }
-}
-
-function differs(node: string, { offset, bytes }: Range) {
-  return new Fault(
-    'verify-failed',
-    `${node} does not hold what was written, between byte ${offset} and ${offset + bytes}`,
-    {
-      hint: 'The disk, its cable or its reader is failing, or it is smaller than it says: do not use it.',
-    },
-  )
 }

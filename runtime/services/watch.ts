@@ -36,6 +36,21 @@ export async function settle(work: PromiseLike<unknown>, milliseconds: number): 
   }
 }
 
+/** The least that a wait takes, where patience has run out before. */
+const LEAST_MS = 50
+
+/** As `settle`, for several works one after another: all waits together take about so long. */
+export function createPatience(
+  milliseconds: number,
+): (work: PromiseLike<unknown>) => Promise<boolean> {
+  let end: number | null = null
+  return (work) => {
+    const now = performance.now()
+    end ??= now + milliseconds
+    return settle(work, Math.max(LEAST_MS, end - now))
+  }
+}
+
 /** Yields what `look` sees every so many milliseconds until the work is done; returns its result. */
 export async function* watch<T, Seen>(
   work: Promise<T>,

@@ -1,13 +1,23 @@
 /** Carries out a FlashPlan and says what is happening; decides nothing. */
 import type { TargetFacts } from '../core/disk.ts'
 import { Fault } from '../core/fault.ts'
+import type { MovedBackup } from '../core/gpt.ts'
 import { decideRace, exactBytes, type FlashEvent, type FlashPlan } from '../core/flash.ts'
 import { checkHead } from '../core/head.ts'
 import { copyBody, type Written } from './copier.ts'
 import { checkDigestFirst, countSource, type Counted } from './counted-source.ts'
 import type { Decoders } from './decoders.ts'
 import { createSlot, openDevice, type Device } from './device.ts'
-import { clearEnds, fixBackup, locateEnds, writeEnds, type Ends } from './disk-ends.ts'
+import {
+  clearEnds,
+  eraseEnds,
+  fixBackup,
+  locateEnds,
+  planEnds,
+  writeEnds,
+  type EndPart,
+  type Ends,
+} from './disk-ends.ts'
 import { createFiller, type Filler } from './filler.ts'
 import { createMeter } from './meter.ts'
 import type { PartitionTable } from './partition-table.ts'
@@ -15,7 +25,7 @@ import type { Shell } from './shell.ts'
 import { DEPTH, createFlights, createSlots, type Flights, type Slots } from './slots.ts'
 import type { Source } from './sources.ts'
 import { bytesToVerify, verifyWritten } from './verifier.ts'
-import { settle, untilAborted, watch } from './watch.ts'
+import { createPatience, settle, untilAborted, watch } from './watch.ts'
 import { createZeroer } from './zeroer.ts'
 
 export interface WriterParts {
@@ -41,7 +51,7 @@ export interface Writer {
 /** Between two `writing` events. */
 const TICK_MS = 250
 /** How long a cancelled or failed flash waits for what is still under way. */
-const PATIENCE_MS = 400
+const PATIENCE_MS = 500
 
 export function createWriter(parts: WriterParts): Writer {
   return {
@@ -68,10 +78,14 @@ interface Run {
   readonly counted: Counted
   readonly filler: Filler
   readonly head: Buffer
+  /** What the table becomes with --fix-gpt. */
+  readonly moved: MovedBackup | null
   readonly device: Device
   readonly flights: Flights
   readonly slots: Slots
   readonly signal: AbortSignal
+  /** Waits for what must not hold up the end for long. */
+  readonly patience: ReturnType<typeof createPatience>
 }
 
 async function* write(
@@ -82,49 +96,62 @@ async function* write(
 ): AsyncGenerator<FlashEvent> {
   const { image, target } = plan
   const isOutOfOrder = image.format === 'qcow2'
-  if (plan.sha256 !== null && isOutOfOrder) await checkDigestFirst(given, plan.sha256, signal)
+  if (plan.sha256 !== null && isOutOfOrder) {
+    await untilAborted(signal, checkDigestFirst(given, plan.sha256, signal))
+  }
   const counted = countSource(given, isOutOfOrder ? null : plan.sha256)
-  const blocks = await decoders.open(counted.source, image.format)
+  const opening = decoders.open(counted.source, image.format)
   const flights = createFlights()
   const slots = createSlots(DEPTH + 2)
-  let device: Device | null = null
+  const patience = createPatience(PATIENCE_MS)
+  let holding: Promise<Device> | null = null
   try {
-    const filler = createFiller(blocks)
+    const filler = createFiller(await untilAborted(signal, opening))
     const head = await untilAborted(signal, readHead(filler, plan))
-    device = await openDevice({ ...target, sizeBytes: target.identity.sizeBytes })
-    const race = decideRace(plan, await disks.probe(target.path, image.path))
+    const facts = { ...target, sizeBytes: target.identity.sizeBytes }
+    const moved = plan.fixGpt ? fixBackup(head, facts) : null
+    holding = openDevice(facts)
+    const device = await untilAborted(signal, holding)
+    const race = decideRace(plan, await untilAborted(signal, disks.probe(target.path, image.path)))
     if (race !== null) throw new Fault('target-raced', race)
     signal.throwIfAborted()
-    yield* overwrite({ plan, counted, filler, head, device, flights, slots, signal }, shell)
+    const run = { plan, counted, filler, head, moved, device, flights, slots, signal, patience }
+    yield* overwrite(run, shell)
   } finally {
-    await settle(blocks[Symbol.asyncDispose](), PATIENCE_MS)
-    await settle(flights.land(), PATIENCE_MS)
-    await device?.[Symbol.asyncDispose]()
+    await patience(close(opening))
+    await patience(flights.land())
+    await patience(close(holding))
   }
+}
+
+/** Also what is still being opened. */
+async function close(opening: Promise<AsyncDisposable> | null) {
+  const opened = await opening
+  await opened?.[Symbol.asyncDispose]()
 }
 
 /** From here on the disk's old content is lost. */
 async function* overwrite(run: Run, shell: Shell): AsyncGenerator<FlashEvent> {
-  const { plan, device, head, counted, signal } = run
+  const { plan, device, head, moved, counted, signal, patience } = run
+  const verifies = plan.verify !== 'none'
+  let parts: readonly EndPart[] = []
+  let onEnds = clearEnds(device)
   let isWhole = false
   try {
-    await untilAborted(signal, clearEnds(device))
+    await untilAborted(signal, onEnds)
     const written = yield* writeBody(run, shell)
     const tail = await untilAborted(signal, readTail(run, written.end))
     counted.checkDigest()
     await untilAborted(signal, device.flush())
-    if (plan.verify !== 'none') yield* verify(run, written)
-    const { ends, backup } = plan.fixGpt
-      ? fixBackup({ head, tail }, device)
-      : { ends: { head, tail }, backup: null }
-    await untilAborted(signal, writeEnds(device, ends, backup, plan.verify !== 'none'))
+    if (verifies) yield* verify(run, written)
+    parts = planEnds(device, { head, tail }, moved)
+    onEnds = writeEnds(device, parts, { verify: verifies, signal })
+    await untilAborted(signal, onEnds)
     isWhole = true
   } finally {
-    // Whatever part of the ends was written by then goes again: without them nothing boots.
-    if (!isWhole) {
-      await settle(run.flights.land(), PATIENCE_MS)
-      await settle(clearEnds(device), PATIENCE_MS)
-    }
+    // Without its ends nothing boots. What is still being written there must come before this.
+    const erase = () => eraseEnds(device, parts)
+    if (!isWhole) await patience(onEnds.then(erase, erase))
   }
 }
 
@@ -144,7 +171,7 @@ async function* writeBody(run: Run, shell: Shell): AsyncGenerator<FlashEvent, Bo
   })
   yield meter.look(plan.image.format)
   const { headBytes, tailStart } = locateEnds(device.sizeBytes)
-  const zeroer = createZeroer(shell, device.node, plan.zeros)
+  const zeroer = createZeroer(shell, device, plan.zeros)
   async function copy(): Promise<Body> {
     const { end, written } = await copyBody({
       filler,

@@ -2,6 +2,7 @@
 import { createInterface } from 'node:readline'
 import type { Range } from '../core/extents.ts'
 import type { ZeroMethod } from '../core/zeros.ts'
+import type { Device } from './device.ts'
 import type { Shell } from './shell.ts'
 
 export interface Zeroer extends AsyncDisposable {
@@ -18,32 +19,52 @@ const COMMANDS: Readonly<Record<Exclude<ZeroMethod, 'write'>, string>> = {
   discard: 'blkdiscard -f -o "$o" -l "$l" "$0"',
 }
 
-export function createZeroer(shell: Shell, node: string, method: ZeroMethod): Zeroer {
+interface Job {
+  readonly range: Range
+  readonly answer: (isZero: boolean) => void
+}
+
+export function createZeroer(
+  shell: Shell,
+  { node, fd }: Pick<Device, 'node' | 'fd'>,
+  method: ZeroMethod,
+): Zeroer {
   if (method === 'write') {
     return { zero: () => Promise.resolve(false), [Symbol.asyncDispose]: () => Promise.resolve() }
   }
   const script = `while read -r o l; do ${COMMANDS[method]} 2>/dev/null; echo $?; done`
-  const child = shell.pipe(['/bin/sh', '-c', script, node])
-  const waiting: ((done: boolean) => void)[] = []
-  const refuseAll = () => {
-    for (const answer of waiting.splice(0)) answer(false)
+  const child = shell.pipe(['/bin/sh', '-c', script, node], [fd])
+  /** The first one is under way. */
+  const jobs: Job[] = []
+  const refuse = (refused: readonly Job[]) => {
+    for (const { answer } of refused) answer(false)
   }
   const gone = new Promise<void>((resolve) => {
     child.once('error', () => resolve())
     child.once('close', () => resolve())
   })
-  void gone.then(refuseAll)
+  void gone.then(() => refuse(jobs.splice(0)))
   // A child that died is seen by `gone`; a write to its closed pipe says nothing more.
-  child.stdin.on('error', refuseAll)
-  createInterface({ input: child.stdout }).on('line', (code) => waiting.shift()?.(code === '0'))
+  child.stdin.on('error', () => undefined)
+
+  // One at a time, so that after our end none is left to be read from the pipe.
+  function startFirst() {
+    const [job] = jobs
+    if (job !== undefined) child.stdin.write(`${job.range.offset} ${job.range.bytes}\n`)
+  }
+  createInterface({ input: child.stdout }).on('line', (code) => {
+    jobs.shift()?.answer(code === '0')
+    startFirst()
+  })
   return {
-    zero: ({ offset, bytes }) =>
+    zero: (range) =>
       new Promise((resolve) => {
         if (child.exitCode !== null || !child.stdin.writable) return resolve(false)
-        waiting.push(resolve)
-        child.stdin.write(`${offset} ${bytes}\n`)
+        jobs.push({ range, answer: resolve })
+        if (jobs.length === 1) startFirst()
       }),
     async [Symbol.asyncDispose]() {
+      refuse(jobs.splice(1))
       child.stdin.end()
       await gone
     },

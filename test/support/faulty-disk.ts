@@ -71,7 +71,7 @@ export async function createFaultyDisk(options: FaultyDiskOptions): Promise<Faul
   let seenLines = 0
 
   function start(tool: string, argv: readonly string[]) {
-    const child = spawn(tool, argv, { stdio: ['ignore', 'ignore', 'inherit'] })
+    const child = spawn(tool, argv, { stdio: 'ignore' })
     started.push(child)
     return child
   }

@@ -126,12 +126,12 @@ export function assertSame(found: Buffer, expected: Buffer): void {
 }
 
 /** The disk cannot boot and shows nothing: no boot code, no table at either end. */
-export async function assertBlank(device: string): Promise<void> {
+export async function assertBlank(device: string, headBytes = 1 << 20): Promise<void> {
   const disk = await readDisk(device)
-  const head = disk.subarray(0, 1 << 20)
+  const head = disk.subarray(0, headBytes)
   assert.ok(
     head.every((byte) => byte === 0),
-    `${device}: the first MiB is not cleared`,
+    `${device}: the first ${headBytes} bytes are not cleared`,
   )
   assert.is(parseBackupBytes(disk.subarray(-8192)), 0, `${device}: a backup table is left`)
 }
