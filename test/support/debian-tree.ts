@@ -1,10 +1,13 @@
 /** A small Debian as a folder: the host's own release, from the host's own package sources. */
-import { mkdir, readdir, readFile, writeFile } from 'node:fs/promises'
+import { chmod, mkdir, readdir, readFile, writeFile } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
 import { $ } from 'zx'
 
 /** The root partition is found by this; it is the same in every image. */
 export const ROOT_PARTUUID = '6f0c5a3e-52d4-4b1c-9d58-3a7e0b9f4c21'
+
+/** Takes the place of init in a guest that runs our scripts; see `guest.ts`. */
+export const GUEST_INIT = '/usr/lib/flasher-test/init'
 
 /** What the image prints on the serial line when its boot is complete. */
 export const BOOT_COMPLETE = 'flasher-test: boot complete'
@@ -17,12 +20,12 @@ const words = (text: string) => text.trim().split(/\s+/)
 const PACKAGES = words(`
   usr-is-merged systemd-sysv udev kmod linux-image-amd64 initramfs-tools
   btrfs-progs cryptsetup-bin dosfstools fdisk gdisk lvm2 mdadm parted
-  bzip2 qemu-utils xz-utils zstd
+  bzip2 libatomic1 qemu-utils xz-utils zstd
 `)
 
 /** Kernel modules no virtual machine of ours has a use for: most of the kernel package. */
 const UNWANTED_MODULES = words(`
-  bluetooth char comedi gpu hwmon iio infiniband input isdn
+  bluetooth comedi gpu hwmon iio infiniband input isdn
   media mtd net nfc platform staging target usb/gadget video w1
 `)
 const UNWANTED = [
@@ -62,6 +65,14 @@ const FILES: Readonly<Record<string, string>> = {
   'etc/machine-id': '5f1d0c6f0e9b4f3d8a7c2b1e4d6f8a90\n',
   'etc/initramfs-tools/conf.d/flasher-test': 'MODULES=list\nCOMPRESS=zstd\nCOMPRESSLEVEL=3\n',
   'etc/initramfs-tools/modules': `${BOOT_MODULES.join('\n')}\n`,
+  [GUEST_INIT.slice(1)]: [
+    '#!/bin/bash',
+    '# The rest lies in the checkout, which the host shares with this machine.',
+    'mkdir -p /mnt/checkout',
+    'mount -t 9p -o trans=virtio,version=9p2000.L,ro,cache=loose,msize=262144 checkout /mnt/checkout',
+    'exec /bin/bash /mnt/checkout/test/support/guest-agent.sh',
+    '',
+  ].join('\n'),
   'etc/systemd/system/flasher-test.service': [
     '[Unit]',
     'Description=Says on the serial line that the boot is complete',
@@ -129,6 +140,7 @@ async function configure(tree: string) {
     await mkdir(dirname(join(tree, path)), { recursive: true })
     await writeFile(join(tree, path), text)
   }
+  await chmod(join(tree, GUEST_INIT), 0o755)
   await run`systemctl --root=${tree} enable flasher-test.service`
   await run`systemctl --root=${tree} mask ${MASKED_UNITS}`
   await run`chroot ${tree} update-initramfs -c -k all`

@@ -1,14 +1,8 @@
 /** QEMU's monitor (QMP): a command as JSON over a socket, and its answer. */
-import { once } from 'node:events'
-import { createConnection, type Socket } from 'node:net'
 import { createInterface } from 'node:readline'
-import { setTimeout as sleep } from 'node:timers/promises'
 import { destr } from 'destr'
 import { z } from 'zod'
-
-/** QEMU makes its socket within a second; a loaded machine may need more. */
-const TRIES = 100
-const PAUSE = 100
+import { connectSocket } from './socket.ts'
 
 const AnswerSchema = z.union([
   z.object({ return: z.unknown() }),
@@ -24,7 +18,7 @@ export interface Monitor {
 export function createMonitor(path: string): Monitor {
   return {
     async execute(command, parameters = {}) {
-      const socket = await connect(path)
+      const socket = await connectSocket(path)
       try {
         const lines = createInterface({ input: socket })[Symbol.asyncIterator]()
         const ask = async (question: Readonly<Record<string, unknown>>) => {
@@ -49,19 +43,5 @@ async function readAnswer(lines: AsyncIterator<string>): Promise<unknown> {
     if (!answer.success) continue
     if ('error' in answer.data) throw new Error(`the monitor says: ${answer.data.error.desc}`)
     return answer.data.return
-  }
-}
-
-async function connect(path: string): Promise<Socket> {
-  for (let tries = 1; ; tries++) {
-    const socket = createConnection(path)
-    try {
-      await once(socket, 'connect')
-      socket.on('error', () => {}) // the end of the lines tells
-      return socket
-    } catch (error) {
-      if (tries === TRIES) throw error
-      await sleep(PAUSE)
-    }
   }
 }

@@ -26,6 +26,8 @@ export interface Qemu extends AsyncDisposable {
   /** Types on the serial line; Enter is `\r`. */
   send(keys: string): void
   readonly monitor: Monitor
+  /** Keeps the serial log beyond the machine's end, and says where it is. */
+  keepLog(): string
   /** Resolves when the process has ended. */
   readonly ended: Promise<void>
 }
@@ -55,22 +57,27 @@ export async function startQemu({ args, megabytes = 768, cores = 2 }: QemuOption
     transcript.close()
     file.end()
   })
-  let failed = false
+  let isKept = false
   return {
     folder,
     monitor: createMonitor(socket),
     ended,
     async waitFor(pattern, seconds) {
-      failed = true
+      const before = isKept
+      isKept = true
       const text = await transcript.waitFor(pattern, seconds)
-      failed = false
+      isKept = before
       return text
+    },
+    keepLog() {
+      isKept = true
+      return log
     },
     send: (keys) => child.stdin.write(keys),
     async [Symbol.asyncDispose]() {
       child.kill('SIGKILL')
       await ended
-      if (!failed) await rm(folder, { recursive: true, force: true })
+      if (!isKept) await rm(folder, { recursive: true, force: true })
     },
   }
 }
