@@ -41,6 +41,7 @@ CREATE TABLE tokens (
   id TEXT PRIMARY KEY,
   record TEXT NOT NULL,
   digest TEXT NOT NULL UNIQUE,
+  created_at TEXT NOT NULL,
   last_used_at TEXT,
   revoked_at TEXT
 );

@@ -1,0 +1,98 @@
+/** Which rows of a long list a query means, in which order; quick enough for 10,000 at each change. */
+import {
+  asksForAge,
+  matchesQuery,
+  parseQuery,
+  type Query,
+  type Searchable,
+  type Vocabulary,
+} from './query.ts'
+
+export interface Description extends Searchable {
+  /** What the columns sort by; null comes last either way. */
+  readonly order: Readonly<Record<string, string | number | null>>
+}
+
+export interface Wish {
+  /** In the query language. */
+  readonly text: string
+  /** A column's name, `-` before it for the other direction; one that does not exist sorts nothing. */
+  readonly sort: string | null
+}
+
+export interface SelectorOptions<Row, Context extends object> {
+  readonly vocabulary: Vocabulary
+  /** Called once for a row and a context; rows are never changed, but replaced. */
+  readonly describe: (row: Row, context: Context) => Description
+}
+
+/** `context`: what descriptions depend on beside the row (a catalog snapshot); `now` in milliseconds. */
+export type Select<Row, Context> = (
+  rows: readonly Row[],
+  wish: Wish,
+  on: { readonly context: Context; readonly now: number },
+) => readonly Row[]
+
+/** Answers that are kept; pages that show the same thing share one. */
+const MOST_KEPT = 32
+/** How long "less than an hour ago" may lag. */
+const AGE_STEP_MS = 5000
+
+export function createSelector<Row extends object, Context extends object>({
+  vocabulary,
+  describe,
+}: SelectorOptions<Row, Context>): Select<Row, Context> {
+  let descriptions = new WeakMap<Row, Description>()
+  let [of, under]: [readonly Row[] | null, Context | null] = [null, null]
+  const kept = new Map<string, readonly Row[]>()
+
+  function describeOnce(row: Row, context: Context): Description {
+    const known = descriptions.get(row)
+    if (known !== undefined) return known
+    const made = describe(row, context)
+    descriptions.set(row, made)
+    return made
+  }
+
+  return (rows, { text, sort }, { context, now }) => {
+    if (context !== under) descriptions = new WeakMap()
+    if (rows !== of || context !== under) kept.clear()
+    of = rows
+    under = context
+    const query = parseQuery(text, vocabulary)
+    const age = asksForAge(query) ? Math.floor(now / AGE_STEP_MS) : 0
+    const key = JSON.stringify([text, sort, age])
+    const before = kept.get(key)
+    if (before !== undefined) return before
+    const found = filterRows(rows, query, (row) =>
+      matchesQuery(query, describeOnce(row, context), now),
+    )
+    const sorted =
+      sort === null ? found : sortRows(found, sort, (row) => describeOnce(row, context))
+    if (kept.size >= MOST_KEPT) kept.clear()
+    kept.set(key, sorted)
+    return sorted
+  }
+}
+
+const filterRows = <Row>(rows: readonly Row[], query: Query, isMeant: (row: Row) => boolean) =>
+  query.length === 0 ? rows : rows.filter(isMeant)
+
+/** Stable: rows that are equal stay in the list's own order. */
+function sortRows<Row>(
+  rows: readonly Row[],
+  sort: string,
+  describe: (row: Row) => Description,
+): readonly Row[] {
+  const isDown = sort.startsWith('-')
+  const column = isDown ? sort.slice(1) : sort
+  const keyed = rows.map((row) => ({ row, value: describe(row).order[column] ?? null }))
+  return keyed.toSorted((a, b) => compare(a.value, b.value, isDown)).map(({ row }) => row)
+}
+
+function compare(a: string | number | null, b: string | number | null, isDown: boolean): number {
+  if (a === b) return 0
+  if (a === null) return 1
+  if (b === null) return -1
+  return (a < b ? -1 : 1) * (isDown ? -1 : 1)
+}
