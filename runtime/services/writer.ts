@@ -84,8 +84,6 @@ interface Run {
   readonly flights: Flights
   readonly slots: Slots
   readonly signal: AbortSignal
-  /** Waits for what must not hold up the end for long. */
-  readonly patience: ReturnType<typeof createPatience>
 }
 
 async function* write(
@@ -115,12 +113,13 @@ async function* write(
     const race = decideRace(plan, await untilAborted(signal, disks.probe(target.path, image.path)))
     if (race !== null) throw new Fault('target-raced', race)
     signal.throwIfAborted()
-    const run = { plan, counted, filler, head, moved, device, flights, slots, signal, patience }
+    const run = { plan, counted, filler, head, moved, device, flights, slots, signal }
     yield* overwrite(run, shell)
   } finally {
     await patience(close(opening))
-    await patience(flights.land())
-    await patience(close(holding))
+    // What is still under way when patience ends must find the disk open all the same.
+    const give = () => close(holding)
+    await patience(flights.land().then(give, give))
   }
 }
 
@@ -132,7 +131,7 @@ async function close(opening: Promise<AsyncDisposable> | null) {
 
 /** From here on the disk's old content is lost. */
 async function* overwrite(run: Run, shell: Shell): AsyncGenerator<FlashEvent> {
-  const { plan, device, head, moved, counted, signal, patience } = run
+  const { plan, device, head, moved, counted, flights, signal } = run
   const verifies = plan.verify !== 'none'
   let parts: readonly EndPart[] = []
   let onEnds = clearEnds(device)
@@ -151,7 +150,7 @@ async function* overwrite(run: Run, shell: Shell): AsyncGenerator<FlashEvent> {
   } finally {
     // Without its ends nothing boots. What is still being written there must come before this.
     const erase = () => eraseEnds(device, parts)
-    if (!isWhole) await patience(onEnds.then(erase, erase))
+    if (!isWhole) flights.launch(() => onEnds.then(erase, erase))
   }
 }
 

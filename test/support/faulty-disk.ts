@@ -14,6 +14,8 @@ export interface FaultyDisk extends AsyncDisposable {
   takeRequests(): readonly DiskRequest[]
   /** Makes or removes the file `flag` in the disk's folder, which scripts and filters look at. */
   setFlag(isSet: boolean): void
+  /** Waits until a script made the file `reached` in the disk's folder. */
+  reached(): Promise<void>
   /** From now on every request fails. */
   vanish(): void
 }
@@ -106,6 +108,7 @@ export async function createFaultyDisk(options: FaultyDiskOptions): Promise<Faul
         if (isSet) writeFileSync(flag, '')
         else rmSync(flag, { force: true })
       },
+      reached: () => until(() => existsSync(join(folder, 'reached'))),
       vanish: () => server.kill('SIGKILL'),
       [Symbol.asyncDispose]: takeDown,
     }
@@ -117,7 +120,7 @@ export async function createFaultyDisk(options: FaultyDiskOptions): Promise<Faul
 
 async function until(isDone: () => boolean) {
   for (let tries = 0; !isDone(); tries += 1) {
-    if (tries > 1000) throw new Error('nbdkit or nbdfuse did not start')
+    if (tries > 2000) throw new Error('the disk did not come so far')
     await sleep(10)
   }
 }
