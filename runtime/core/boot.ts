@@ -73,6 +73,10 @@ export const isBootable = (set: LiveSet): boolean =>
 export const renderBoot = (decision: BootDecision, header: BootHeader): string =>
   renderScript([...renderHeader(header), ...renderDecision(decision, header)])
 
+/** For a caller of whom nothing is known, or for whom nothing could be decided. */
+export const renderExit = (reason: string): string =>
+  renderScript([`# flasher: ${prose(reason)}`, ...renderDisk(DEFAULT_DRIVE)])
+
 const renderHeader = ({ mac, mode, rule, reason }: BootHeader): readonly string[] => [
   `# flasher: ${mac}, mode ${prose(mode)}`,
   `# ${prose(rule)}: ${prose(reason)}`,
@@ -89,9 +93,13 @@ function renderDecision(decision: BootDecision, header: BootHeader): readonly st
   }
 }
 
-/** `exit` ends the script; what was before the last `||` has failed by then. */
 const renderToDisk = ({ drive }: ToDisk, { mac, rule }: BootHeader): readonly string[] => [
   `echo flasher: ${mac} boots its own disk (${prose(rule)})`,
+  ...renderDisk(drive),
+]
+
+/** `exit` ends the script; what was before the last `||` has failed by then. */
+const renderDisk = (drive: string): readonly string[] => [
   'iseq ${platform} efi && exit ||',
   `sanboot --no-describe --drive ${DRIVE.test(drive) ? drive : DEFAULT_DRIVE} || exit`,
 ]

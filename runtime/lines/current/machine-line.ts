@@ -1,0 +1,118 @@
+/** Current line: its rules about machines, in the shape that the shared server asks for. */
+import { renderBoot, renderExit, type LiveSets } from '../../core/boot.ts'
+import type { CatalogEntry } from '../../core/catalog.ts'
+import { accept } from '../../core/result.ts'
+import type { Action, Contact, ServerLine } from '../../web/line.ts'
+import { ACTIONS, type MachineAction } from './rules/action.ts'
+import { decideBoot } from './rules/boot.ts'
+import * as contacts from './rules/contact.ts'
+import { applyUpsert } from './rules/edit.ts'
+import { parseInventory } from './rules/inventory.ts'
+import { isUnassigned, toWire, type Machine } from './rules/machine.ts'
+import * as notes from './rules/note.ts'
+import { decidePlan, renderPlan } from './rules/plan.ts'
+import { SCHEMAS } from './rules/schema.ts'
+import type { PxeRules, Surroundings } from './rules/surroundings.ts'
+import { parseUpsert } from './rules/upsert.ts'
+
+/** Getters that answer from memory, at each contact anew. */
+export interface MachineLineParts {
+  findImage(ref: string): CatalogEntry | null
+  sets(): LiveSets
+  settings(): PxeRules
+}
+
+/** What of a line is about machines alone; pages, passwords and routes are elsewhere. */
+export type MachineLine = Omit<
+  ServerLine<Machine>,
+  'match' | 'renderRow' | 'renderLogin' | 'renderError' | 'checkPassword' | 'routes'
+>
+
+/** What `decideBoot` and `decidePlan` ask for, at this contact. */
+export const gatherSurroundings = (
+  parts: MachineLineParts,
+  { baseUrl, now }: Pick<Contact, 'baseUrl' | 'now'>,
+): Surroundings => ({
+  base: baseUrl,
+  now,
+  findImage: parts.findImage,
+  sets: parts.sets(),
+  settings: parts.settings(),
+})
+
+export function createMachineLine(parts: MachineLineParts): MachineLine {
+  return {
+    discover: contacts.discover,
+    parseUpsert(body, before, { mac, now }) {
+      const parsed = parseUpsert(body)
+      return parsed.ok ? applyUpsert(before, mac, parsed.value, now) : parsed
+    },
+    parseInventory,
+    toWire,
+    listDisks: ({ known_disks }) => known_disks,
+    isUnassigned,
+    modeOf: ({ boot_mode }) => boot_mode,
+    describe: notes.describe,
+    renderExit: () => renderExit('nothing is known or decided about this machine'),
+    decideBoot(machine, contact) {
+      const { now, query } = contact
+      const seen = contacts.sight(machine, now, query['buildarch'] ?? null)
+      const ruling = decideBoot(seen, gatherSurroundings(parts, contact))
+      const { decision, rule, reason } = ruling
+      const header = { mac: seen.mac, mode: seen.boot_mode, rule, reason }
+      return {
+        machine: contacts.noteOffer(seen, ruling, now),
+        notes: notes.noteScript(seen, ruling),
+        script: renderBoot(decision, header),
+        offer: rule,
+      }
+    },
+    decidePlan(machine, contact) {
+      const ruling = decidePlan(machine, gatherSurroundings(parts, contact))
+      return {
+        machine: contacts.notePlan(machine, ruling.plan, contact.now),
+        notes: notes.notePlanned(machine, ruling),
+        plan: renderPlan(ruling.plan, contact.baseUrl),
+        mode: ruling.plan.mode,
+      }
+    },
+    afterBootFile(machine, name, { now }) {
+      const after = contacts.noteBootFile(machine, now)
+      return { machine: after, notes: notes.noteArmed(machine, after, name) }
+    },
+    afterInventory(machine, { disks, hardware }, { now }) {
+      return {
+        machine: contacts.noteDisks(machine, disks, now),
+        notes: [notes.noteInventory(machine, disks, hardware !== null)],
+      }
+    },
+    afterFlash: (machine, { now }) => ({
+      machine: contacts.noteDone(machine, now),
+      notes: [notes.noteFlashed(machine)],
+    }),
+    afterFailure: (machine, reason, { now }) => ({
+      machine: contacts.noteFailure(machine, reason, now),
+      notes: [notes.noteFlashFailed(machine, reason)],
+    }),
+    actions: Object.fromEntries(
+      Object.entries(ACTIONS).map(([name, action]) => [name, toAction(name, action)]),
+    ),
+    schemas: SCHEMAS,
+  }
+}
+
+const toAction = (name: string, action: MachineAction): Action<Machine> => ({
+  title: action.title,
+  scope: action.scope,
+  check: (parameters) => action.check(parameters),
+  apply(machine, parameters, { now }) {
+    const applied = action.apply(machine, parameters, now)
+    if (!applied.ok) return applied
+    const summary = `${machine.mac} ${action.past}`
+    const details = { action: name, ...notes.describe(applied.value) }
+    return accept({
+      machine: applied.value,
+      notes: [{ kind: `machine.${name}`, summary, details }],
+    })
+  },
+})

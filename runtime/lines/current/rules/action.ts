@@ -1,0 +1,145 @@
+/** Current line: what an operator can do to a machine, or to many at once, beside replacing it. */
+import { z } from 'zod'
+import { SERIAL_CONSOLES } from '../../../core/boot.ts'
+import { listFieldErrors, type FieldError } from '../../../core/field-error.ts'
+import { accept, refuse, type Result } from '../../../core/result.ts'
+import { adjust, applyUpsert, flashAgain, refreshInventory } from './edit.ts'
+import { LabelSchema, MOST_LABELS, sortLabels } from './label.ts'
+import { BOOT_MODES, type Machine } from './machine.ts'
+import { MachineUpsertSchema, type MachineUpsert } from './upsert.ts'
+
+export interface MachineAction {
+  /** On the button. */
+  readonly title: string
+  /** For the record: `… was locked`. */
+  readonly past: string
+  readonly scope: 'machines' | 'flash'
+  readonly schema: z.ZodType
+  /** Null: the parameters are as they must be. */
+  check(parameters: unknown): readonly FieldError[] | null
+  /** Refused in words. The parameters were checked. */
+  apply(machine: Machine, parameters: unknown, now: string): Result<Machine, string>
+}
+
+const asked = MachineUpsertSchema.shape
+const nothing = z.strictObject({}).nullish()
+const labels = z.array(LabelSchema).max(MOST_LABELS).default([])
+
+/** Some of the fields that a PUT replaces; the others stay. */
+const FieldsSchema = z.strictObject({
+  bty_image_ref: asked.bty_image_ref.unwrap().optional(),
+  boot_mode: z.enum(BOOT_MODES).optional(),
+  target_disk_serial: asked.target_disk_serial.unwrap().optional(),
+})
+
+export const ACTIONS = {
+  flash: action({
+    title: 'Flash again',
+    past: 'was armed to be flashed',
+    scope: 'flash',
+    schema: FieldsSchema.nullish(),
+    apply(machine, fields, now) {
+      const edited = edit(machine, fields ?? {}, now)
+      return edited.ok ? flashAgain(edited.value, now) : edited
+    },
+  }),
+  refresh: action({
+    title: 'Refresh inventory',
+    past: 'is to list its disks anew',
+    scope: 'machines',
+    schema: nothing,
+    apply: (machine, _, now) => refreshInventory(machine, now),
+  }),
+  mode: action({
+    title: 'Set boot mode',
+    past: 'got another boot mode',
+    scope: 'machines',
+    schema: z.strictObject({ boot_mode: z.enum(BOOT_MODES) }),
+    apply: edit,
+  }),
+  image: action({
+    title: 'Assign image',
+    past: 'got another image',
+    scope: 'machines',
+    schema: z.strictObject({ bty_image_ref: asked.bty_image_ref.unwrap() }),
+    apply: edit,
+  }),
+  label: action({
+    title: 'Label',
+    past: 'was labelled',
+    scope: 'machines',
+    schema: z.strictObject({ add: labels, remove: labels }),
+    apply(machine, { add, remove }, now) {
+      const kept = machine.labels.filter((label) => !remove.includes(label))
+      const next = sortLabels([...kept, ...add])
+      if (next.length > MOST_LABELS) return refuse(`It would have more than ${MOST_LABELS} labels.`)
+      return accept(adjust(machine, { labels: next }, now))
+    },
+  }),
+  lock: action({
+    title: 'Lock',
+    past: 'was locked',
+    scope: 'machines',
+    schema: nothing,
+    apply: (machine, _, now) => accept(adjust(machine, { locked: true }, now)),
+  }),
+  unlock: action({
+    title: 'Unlock',
+    past: 'was unlocked',
+    scope: 'machines',
+    schema: nothing,
+    apply: (machine, _, now) => accept(adjust(machine, { locked: false }, now)),
+  }),
+  console: action({
+    title: 'Set serial console',
+    past: 'got another serial console',
+    scope: 'machines',
+    schema: z.strictObject({ serial_console: z.enum(SERIAL_CONSOLES) }),
+    apply: (machine, fields, now) => accept(adjust(machine, fields, now)),
+  }),
+} as const satisfies Readonly<Record<string, MachineAction>>
+
+interface ActionRow<Schema extends z.ZodType> extends Pick<
+  MachineAction,
+  'title' | 'past' | 'scope'
+> {
+  readonly schema: Schema
+  apply(machine: Machine, parameters: z.output<Schema>, now: string): Result<Machine, string>
+}
+
+function action<Schema extends z.ZodType>(row: ActionRow<Schema>): MachineAction {
+  return {
+    ...row,
+    check(parameters) {
+      const parsed = row.schema.safeParse(parameters)
+      return parsed.success ? null : listFieldErrors(parsed.error)
+    },
+    apply(machine, parameters, now) {
+      const parsed = row.schema.safeParse(parameters)
+      return parsed.success
+        ? row.apply(machine, parsed.data, now)
+        : refuse('The parameters are not as they must be.')
+    },
+  }
+}
+
+/** Through the rules of a PUT, so that locks and cycles are the same. */
+function edit(
+  machine: Machine,
+  fields: z.output<typeof FieldsSchema>,
+  now: string,
+): Result<Machine, string> {
+  const upsert: MachineUpsert = {
+    bty_image_ref:
+      fields.bty_image_ref === undefined ? machine.bty_image_ref : fields.bty_image_ref,
+    labels: [...machine.labels],
+    boot_mode: fields.boot_mode ?? machine.boot_mode,
+    sanboot_drive: machine.sanboot_drive,
+    target_disk_serial:
+      fields.target_disk_serial === undefined
+        ? machine.target_disk_serial
+        : fields.target_disk_serial?.trim() || null,
+  }
+  const edited = applyUpsert(machine, machine.mac, upsert, now)
+  return edited.ok ? edited : refuse(edited.refusal.map(({ msg }) => msg).join(' '))
+}
