@@ -21,7 +21,7 @@ export type PasswordHash =
       readonly hash: Uint8Array
     }
 
-export type PasswordHashRefusal = 'not-a-hash' | 'unsupported' | 'out-of-bounds'
+export type PasswordHashRefusal = 'not-a-hash' | 'out-of-bounds'
 
 /** 16 MiB and about a tenth of a second: a login guess costs that as well. */
 export const SCRYPT_COST = { ln: 14, r: 8, p: 5 } as const
@@ -31,21 +31,17 @@ const MOST_BYTES = 2 ** 28
 const MOST_WORK = 64
 
 const SHAPE =
-  /^\$([a-z0-9]+)(?:\$v=(\d+))?\$([a-z]+=\d+(?:,[a-z]+=\d+)*)\$([\w+/]+)={0,2}\$([\w+/]+)={0,2}$/
+  /^\$(scrypt|argon2id\$v=19)\$([a-z]+=\d+(?:,[a-z]+=\d+)*)\$([\w+/]+)={0,2}\$([\w+/]+)={0,2}$/
 
 /** The text form that both algorithms share: `$name$v=19$m=65536,t=3,p=4$salt$hash`, Base64. */
 export function parsePasswordHash(text: string): Result<PasswordHash, PasswordHashRefusal> {
-  const [whole, name = '', version, parameters = '', salt64 = '', hash64 = ''] =
-    SHAPE.exec(text.trim()) ?? []
+  const [whole, name, parameters = '', salt64 = '', hash64 = ''] = SHAPE.exec(text.trim()) ?? []
   if (whole === undefined) return refuse('not-a-hash')
   const given = new Map(parameters.split(',').map((pair) => split(pair)))
   const number = (key: string) => given.get(key) ?? 0
   const stored = { salt: decode(salt64), hash: decode(hash64) }
   if (stored.salt.length < 8 || !inside(stored.hash.length, 16, 128)) return refuse('out-of-bounds')
-  if (name === 'scrypt') return parseScrypt(number, stored)
-  return name === 'argon2id' && version === '19'
-    ? parseArgon2(number, stored)
-    : refuse('unsupported')
+  return name === 'scrypt' ? parseScrypt(number, stored) : parseArgon2(number, stored)
 }
 
 type Stored = Pick<PasswordHash, 'salt' | 'hash'>

@@ -113,6 +113,14 @@ export const findSetting = (table: SettingsTable, section: string, key: string) 
     ? (table[section]?.[key] ?? null)
     : null
 
+/** As a form's field holds it, so that the same text gives the same value back. */
+export function renderText(value: TomlValue): string {
+  if (typeof value === 'string') return value
+  if (Array.isArray(value)) return value.map(renderText).join(', ')
+  if (typeof value !== 'object') return String(value)
+  return Object.keys(value).length === 0 ? '' : JSON.stringify(value)
+}
+
 const LONGEST_SHOWN = 60
 
 /** What somebody wrote instead, short and safe for a terminal. */

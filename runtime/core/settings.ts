@@ -9,6 +9,7 @@ import {
   type SettingsOf,
   type SettingsTable,
 } from './setting.ts'
+import { isSameToml, isTable } from './toml.ts'
 
 /** Who said a value, strongest first: see decision 25 of the order of files. */
 export type Origin =
@@ -62,7 +63,8 @@ export function parseSettings<Table extends SettingsTable>(
     const parsed = row.parse(found.given)
     if (!parsed.ok) {
       problems.push({
-        level: 'error',
+        // A page's value must not keep the server, and with it that page, from starting.
+        level: found.origin.by === 'settings-page' ? 'warning' : 'error',
         where: found.where(),
         message: `${section}.${key} ${parsed.refusal}`,
       })
@@ -76,6 +78,38 @@ export function parseSettings<Table extends SettingsTable>(
   problems.push(...findStrays(table, sources, elsewhere))
   if (!isComplete(table, values)) throw new Error('a setting has no value')
   return { settings: values, origins, problems }
+}
+
+/** What takes effect in a running program: `started` where a change needs a restart, else `next`. */
+export function keepStarted<Table extends SettingsTable>(
+  table: Table,
+  next: SettingsOf<Table>,
+  started: SettingsOf<Table>,
+): { readonly settings: SettingsOf<Table>; readonly pending: readonly string[] } {
+  const values: Record<string, Record<string, unknown>> = {}
+  const pending: string[] = []
+  for (const { section, key, row } of listSettings(table)) {
+    const [value, before] = [valueOf(next, section, key), valueOf(started, section, key)]
+    const waits = row.reload === 'restart' && !isSameToml(value, before)
+    if (waits) pending.push(`${section}.${key}`)
+    values[section] = { ...values[section], [key]: waits ? before : value }
+  }
+  if (!isComplete(table, values)) throw new Error('a setting has no value')
+  return { settings: values, pending }
+}
+
+/** The settings whose values differ, as `section.key`. */
+export const listChanges = (table: SettingsTable, one: object, two: object): readonly string[] =>
+  listSettings(table)
+    .filter(
+      ({ section, key }) => !isSameToml(valueOf(one, section, key), valueOf(two, section, key)),
+    )
+    .map(({ section, key }) => `${section}.${key}`)
+
+/** One value of settings whose table is not known here. */
+export function valueOf(settings: object, section: string, key: string): unknown {
+  const keys = new Map<string, unknown>(Object.entries(settings)).get(section)
+  return isTable(keys) ? keys[key] : undefined
 }
 
 /** True because the loop above has filled every row; said to the compiler this way. */

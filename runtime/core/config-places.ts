@@ -1,0 +1,45 @@
+/** Where configuration is looked for (decision 25): what was named and nothing else, or the usual places. */
+
+export interface ConfigPlace {
+  readonly kind: 'file' | 'folder'
+  readonly path: string
+  /** Somebody named it, so that it must be there. */
+  readonly isNamed: boolean
+}
+
+export interface ConfigPlaces {
+  /** The winner first. `kind` of named ones is still to be looked up. */
+  readonly places: readonly ConfigPlace[]
+  /** Whether `<state_dir>/flasher.toml` comes last. */
+  readonly withStateFile: boolean
+}
+
+export const CONFIG_FILE = 'flasher.toml'
+
+/**
+ * `named`: what `--config` said, in its order. Else `FLASHER_CONFIG_FILE` and `FLASHER_CONFIG_DIR`.
+ * `systemDir`: `/etc/flasher`.
+ */
+export function decideConfigPlaces(
+  named: readonly string[],
+  env: Readonly<Record<string, string | undefined>>,
+  systemDir: string,
+): ConfigPlaces {
+  const file = env['FLASHER_CONFIG_FILE'] ?? ''
+  const folder = env['FLASHER_CONFIG_DIR'] ?? ''
+  const places: readonly ConfigPlace[] =
+    named.length > 0
+      ? named.map((path) => ({ kind: 'file', path, isNamed: true }))
+      : [
+          { kind: 'file' as const, path: file, isNamed: true },
+          { kind: 'folder' as const, path: folder, isNamed: true },
+        ].filter(({ path }) => path !== '')
+  if (places.length > 0) return { places, withStateFile: false }
+  return {
+    places: [
+      { kind: 'folder', path: `${systemDir}/conf.d`, isNamed: false },
+      { kind: 'file', path: `${systemDir}/${CONFIG_FILE}`, isNamed: false },
+    ],
+    withStateFile: true,
+  }
+}

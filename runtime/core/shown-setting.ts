@@ -1,0 +1,79 @@
+/** A setting as pages, commands and the reference show it: never a secret. */
+import {
+  listSettings,
+  renderText,
+  variablesOf,
+  type Setting,
+  type SettingsTable,
+} from './setting.ts'
+import { valueOf, type Origin } from './settings.ts'
+
+export interface ShownSetting {
+  readonly section: string
+  readonly key: string
+  readonly help: string
+  /** "wants …", for the form. */
+  readonly wants: string
+  /** As a form's field holds it; empty for secrets and for what nobody said. */
+  readonly text: string
+  /** For people: `set` or `unset` for secrets, what a default means where the value does not tell. */
+  readonly shown: string
+  readonly origin: Origin
+  readonly isSecret: boolean
+  /** Changed, and in effect from the next start on. */
+  readonly isPending: boolean
+  /** Why a page cannot change it; null: it can. */
+  readonly locked: string | null
+  readonly reload: 'live' | 'restart'
+  /** The variable that would say it. */
+  readonly variable: string
+}
+
+/** All of them in the table's order; `configured` is what the configuration says now. */
+export const describeSettings = (
+  table: SettingsTable,
+  configured: object,
+  origins: ReadonlyMap<string, Origin>,
+  pending: readonly string[],
+): readonly ShownSetting[] =>
+  listSettings(table).map(({ section, key, row }) => {
+    const name = `${section}.${key}`
+    const origin = origins.get(name) ?? { by: 'default' }
+    const text = textOf(row, valueOf(configured, section, key))
+    return {
+      section,
+      key,
+      help: row.help,
+      wants: row.wants,
+      text: row.isSecret || origin.by === 'default' ? '' : text,
+      shown: renderShown(row, text, origin),
+      origin,
+      isSecret: row.isSecret,
+      isPending: pending.includes(name),
+      locked: decideLock(row, origin),
+      reload: row.reload,
+      variable: variablesOf(section, key, row)[0],
+    }
+  })
+
+/** What the reference says of the default. */
+export const renderFallback = (row: Setting<unknown>): string =>
+  row.fallbackWords ??
+  (textOf(row, row.fallback) === '' ? 'none' : `\`${textOf(row, row.fallback)}\``)
+
+function textOf(row: Setting<unknown>, value: unknown): string {
+  const toml = row.toToml(value)
+  return toml === null ? '' : renderText(toml)
+}
+
+function renderShown(row: Setting<unknown>, text: string, origin: Origin): string {
+  if (row.isSecret) return text === '' ? 'unset' : 'set'
+  if (origin.by !== 'default' || text !== '') return text
+  return row.fallbackWords?.replaceAll('`', '') ?? ''
+}
+
+function decideLock(row: Setting<unknown>, origin: Origin): string | null {
+  if (row.isSecret) return 'it is a secret: change it where it is written'
+  if (origin.by === 'environment') return `it is set by the environment variable ${origin.variable}`
+  return null
+}
