@@ -1,0 +1,187 @@
+/** The cycle: when disks are listed anew, when the guard steps in, what starts again and what does not. */
+import { suite } from 'uvu'
+import * as assert from 'uvu/assert'
+import { refreshInventory } from '../../../../runtime/lines/current/rules/edit.ts'
+import {
+  createDesk,
+  diskOf,
+  OTHER_REF,
+  PXE_RULES,
+  REF,
+  type Desk,
+} from '../../../support/machine-desk.ts'
+
+const test = suite('cycles')
+
+const goes = (desk: Desk) => desk.script().decision.kind
+const rules = (desk: Desk, times: number) => Array.from({ length: times }, () => desk.script().rule)
+
+/** It listed its disks. */
+function listed(refresh: number): Desk {
+  const desk = createDesk({ settings: { ...PXE_RULES, inventory_refresh: refresh } })
+  desk.script()
+  desk.disks(diskOf('S1'))
+  return desk
+}
+
+/** It got a flash plan, and was not heard of since. */
+function crashed(): Desk {
+  const desk = createDesk()
+  desk.flash('flasher-flash-once')
+  desk.script()
+  desk.plan()
+  return desk
+}
+
+test('disks are listed anew when they have become too old, and never twice without a disk boot', () => {
+  const day = listed(86_400)
+  day.clock += 10 * 86_400
+  assert.is(day.script().rule, 'disks-known', 'a disk boot is owed first')
+  assert.is(day.script().rule, 'disks-stale')
+  assert.is(day.script().rule, 'disks-wanted', 'still not listed')
+  day.disks(diskOf('S1'))
+  assert.equal(rules(day, 2), ['disks-known', 'disks-known'])
+  day.clock += 86_399
+  assert.is(day.script().rule, 'disks-known')
+  day.clock += 1
+  assert.is(day.script().rule, 'disks-stale')
+
+  const second = listed(0)
+  assert.equal(rules(second, 2), ['disks-known', 'disks-stale'])
+  second.disks(diskOf('S1'))
+  assert.equal(rules(second, 2), ['disks-known', 'disks-stale'])
+
+  const never = listed(Infinity)
+  never.clock += 1000 * 86_400
+  assert.equal(rules(never, 3), ['disks-known', 'disks-known', 'disks-known'])
+})
+
+test('Refresh inventory lists the disks once more; other modes have no use for it', () => {
+  const desk = createDesk()
+  desk.script()
+  desk.disks(diskOf('S1'))
+  const refreshed = refreshInventory(desk.machine, desk.now())
+  assert.ok(refreshed.ok)
+  desk.machine = refreshed.value
+  assert.is(desk.machine.known_disks?.length, 1)
+  assert.is(desk.script().rule, 'disks-wanted')
+  desk.put({})
+  assert.is(refreshInventory(desk.machine, desk.now()).ok, false)
+})
+
+test('the guard sends a machine to its disk when nothing can have been written', () => {
+  for (const mode of ['flasher-inventory', 'flasher-flash-once', 'flasher-flash-always']) {
+    const desk = createDesk()
+    desk.flash(mode)
+    for (let boot = 1; boot <= PXE_RULES.loop_limit; boot++) {
+      const { decision, alarms } = desk.script()
+      assert.equal([decision.kind, alarms], ['to-live', false])
+      desk.bootFile()
+    }
+    const caught = desk.script()
+    assert.equal([caught.rule, caught.alarms], ['loop-to-disk', true])
+    const later = desk.script()
+    assert.equal([later.rule, later.alarms], ['loop-to-disk', false], 'one event a cycle')
+    if (mode !== 'flasher-inventory') assert.is(desk.plan().plan.mode, 'interactive')
+  }
+})
+
+test('the guard fetches a person when a flash plan was handed out', () => {
+  const desk = createDesk()
+  desk.flash('flasher-flash-once')
+  for (let boot = 1; boot <= PXE_RULES.loop_limit; boot++) {
+    assert.is(goes(desk), 'to-live')
+    assert.is(desk.plan().plan.mode, 'flash')
+  }
+  for (let boot = 1; boot <= 10; boot++) {
+    const ruling = desk.script()
+    assert.is(ruling.rule, 'loop-to-person')
+    assert.is(ruling.alarms, boot === 1)
+    const { plan } = desk.plan()
+    assert.ok(plan.mode === 'interactive' && plan.reason?.includes('half written'))
+  }
+  desk.done()
+  assert.is(desk.script().rule, 'flashed')
+})
+
+test('another mode, image or disk starts a new cycle; equal values do not', () => {
+  const body = { boot_mode: 'flasher-flash-once', bty_image_ref: REF, target_disk_serial: 'S1' }
+  const finished = () => {
+    const desk = createDesk()
+    desk.disks(diskOf('S1'), diskOf('S2'))
+    desk.put(body)
+    desk.script()
+    desk.done()
+    return desk
+  }
+  for (const change of [
+    {},
+    { labels: ['rack 1'] },
+    { sanboot_drive: '0x81' },
+    { target_disk_serial: ' S1 ' },
+  ]) {
+    const desk = finished()
+    desk.put({ ...body, ...change })
+    assert.is(desk.script().rule, 'flashed', JSON.stringify(change))
+  }
+  for (const change of [
+    { bty_image_ref: OTHER_REF },
+    { target_disk_serial: 'S2' },
+    { boot_mode: 'flasher-flash-always' },
+  ]) {
+    const desk = finished()
+    desk.put({ ...body, ...change })
+    assert.is(desk.machine.saw_flasher_boot, false)
+    assert.ok(desk.machine.last_flashed_at, 'a new cycle clears nothing else')
+    assert.ok(desk.machine.known_disks_at)
+    assert.is(desk.script().rule, 'flash', JSON.stringify(change))
+  }
+})
+
+test('a flash that ends after its image was changed does not end the new cycle', () => {
+  const desk = createDesk()
+  desk.flash('flasher-flash-once')
+  desk.script()
+  desk.plan()
+  desk.put({ boot_mode: 'flasher-flash-once', bty_image_ref: OTHER_REF, target_disk_serial: 'S1' })
+  desk.done()
+  assert.is(desk.machine.last_flashed_at, desk.now())
+  assert.is(desk.script().rule, 'flash', 'the new image is still to be written')
+  desk.plan()
+  desk.done()
+  assert.is(desk.script().rule, 'flashed')
+})
+
+test('what may be half written is not booted, whatever else goes away', () => {
+  const noImage = crashed()
+  noImage.surroundings = { ...noImage.surroundings, findImage: () => null }
+  assert.is(noImage.script().rule, 'flash-retry')
+  assert.is(noImage.plan().plan.mode, 'interactive')
+
+  const noSerial = crashed()
+  noSerial.put({ boot_mode: 'flasher-flash-once', bty_image_ref: REF })
+  assert.is(goes(noSerial), 'to-live')
+
+  const noLive = crashed()
+  noLive.surroundings = { ...noLive.surroundings, sets: { x86_64: null, arm64: null } }
+  for (let boot = 1; boot <= 20; boot++) assert.is(noLive.script().rule, 'half-written')
+  assert.is(noLive.machine.cycle.offers, 1, 'waiting is no live boot')
+
+  const stopped = crashed()
+  stopped.put({})
+  assert.is(stopped.script().rule, 'ipxe-exit', 'an operator may say otherwise')
+})
+
+test('failed never says flashed, and the next network boot tries again', () => {
+  const desk = createDesk()
+  desk.flash('flasher-flash-once')
+  desk.script()
+  desk.plan()
+  desk.failed('no space')
+  assert.is(desk.machine.last_flashed_at, null)
+  assert.equal(desk.machine.cycle.failure, { at: desk.now(), reason: 'no space' })
+  assert.is(desk.script().rule, 'flash-retry')
+  assert.is(desk.machine.cycle.failure, null)
+})
+
+test.run()
