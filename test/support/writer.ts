@@ -117,12 +117,12 @@ function withoutTables(stale: Buffer): Buffer {
   return cleared
 }
 
-export function assertSame(found: Buffer, expected: Buffer): void {
+export function assertSame(found: Buffer, expected: Buffer, what = 'disk'): void {
   assert.is(found.length, expected.length)
   if (found.equals(expected)) return
   let at = 0
   while (found[at] === expected[at]) at += 1
-  assert.unreachable(`differs from byte ${at} on (of ${found.length})`)
+  assert.unreachable(`${what} differs from byte ${at} on (of ${found.length})`)
 }
 
 /** The disk cannot boot and shows nothing: no boot code, no table at either end. */
