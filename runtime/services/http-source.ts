@@ -63,6 +63,7 @@ export async function openHttpSource(
       path: null,
       url: name,
       sizeBytes,
+      version: known.validator,
       readAt: known.ranges && sizeBytes !== null ? readAt : null,
       stream,
       [Symbol.asyncDispose]: close,

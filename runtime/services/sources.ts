@@ -18,6 +18,8 @@ export interface Source extends AsyncDisposable {
   readonly url: string | null
   /** Null where the source does not say. */
   readonly sizeBytes: number | null
+  /** Tells one version of the bytes from another (an ETag, a date); absent where nothing does. */
+  readonly version?: string | null
   /**
    * Reads up to `into.length` bytes at `offset`, fewer only at the end; null: no random access.
    * Several may be under way at once.

@@ -1,0 +1,60 @@
+/** Which part of a file a request wants, and whether it has it already (RFC 9110, 13 and 14). */
+
+export interface Conditions {
+  readonly range: string | null
+  readonly ifRange: string | null
+  readonly ifNoneMatch: string | null
+  readonly ifModifiedSince: string | null
+}
+
+export interface Version {
+  readonly sizeBytes: number
+  readonly etag: string
+  /** As in `Last-Modified`; clients send it back as they got it. */
+  readonly lastModified: string
+}
+
+export type FileAnswer =
+  | { readonly status: 200 }
+  /** Both inclusive. */
+  | { readonly status: 206; readonly from: number; readonly to: number }
+  | { readonly status: 304 }
+  | { readonly status: 416 }
+
+export function decideFileAnswer(asked: Conditions, version: Version): FileAnswer {
+  if (isKnown(asked, version)) return { status: 304 }
+  if (asked.range === null || !isSameVersion(asked.ifRange, version)) return { status: 200 }
+  return parseRange(asked.range, version.sizeBytes)
+}
+
+function isKnown({ ifNoneMatch, ifModifiedSince }: Conditions, version: Version): boolean {
+  if (ifNoneMatch !== null) {
+    return ifNoneMatch.split(',').some((tag) => ['*', version.etag].includes(bare(tag)))
+  }
+  return ifModifiedSince?.trim() === version.lastModified
+}
+
+/** A weak tag never proves that two byte strings are the same. */
+function isSameVersion(ifRange: string | null, version: Version): boolean {
+  if (ifRange === null) return true
+  const told = ifRange.trim()
+  return told === version.etag || told === version.lastModified
+}
+
+/** One range; several, or anything else, and the whole file is sent, as the RFC allows. */
+function parseRange(header: string, size: number): FileAnswer {
+  const match = /^\s*bytes\s*=\s*(\d{0,15})\s*-\s*(\d{0,15})\s*$/i.exec(header)
+  const [, first = '', last = ''] = match ?? []
+  if (match === null || first + last === '') return { status: 200 }
+  if (first === '') {
+    const length = Number(last)
+    if (length === 0 || size === 0) return { status: 416 }
+    return { status: 206, from: Math.max(0, size - length), to: size - 1 }
+  }
+  const from = Number(first)
+  const to = last === '' ? size - 1 : Math.min(size - 1, Number(last))
+  if (last !== '' && Number(last) < from) return { status: 200 }
+  return from >= size ? { status: 416 } : { status: 206, from, to }
+}
+
+const bare = (tag: string) => tag.trim().replace(/^W\//, '')

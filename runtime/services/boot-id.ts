@@ -1,0 +1,8 @@
+/** Tells one run of the kernel from another: what was written in this one is still in its memory. */
+import { readFile } from 'node:fs/promises'
+
+/** Null where the kernel does not say. */
+export async function readBootId(): Promise<string | null> {
+  const text = await readFile('/proc/sys/kernel/random/boot_id', 'utf8').catch(() => '')
+  return /^[0-9a-f-]{36}\s*$/.test(text) ? text.trim() : null
+}
