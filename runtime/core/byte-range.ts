@@ -45,16 +45,15 @@ function isSameVersion(ifRange: string | null, version: Version): boolean {
 function parseRange(header: string, size: number): FileAnswer {
   const match = /^\s*bytes\s*=\s*(\d{0,15})\s*-\s*(\d{0,15})\s*$/i.exec(header)
   const [, first = '', last = ''] = match ?? []
-  if (match === null || first + last === '') return { status: 200 }
-  if (first === '') {
-    const length = Number(last)
-    if (length === 0 || size === 0) return { status: 416 }
-    return { status: 206, from: Math.max(0, size - length), to: size - 1 }
-  }
-  const from = Number(first)
-  const to = last === '' ? size - 1 : Math.min(size - 1, Number(last))
-  if (last !== '' && Number(last) < from) return { status: 200 }
-  return from >= size ? { status: 416 } : { status: 206, from, to }
+  if (first === '') return last === '' ? { status: 200 } : cutTail(Number(last), size)
+  const [from, to] = [Number(first), last === '' ? Infinity : Number(last)]
+  if (to < from) return { status: 200 }
+  return from >= size ? { status: 416 } : { status: 206, from, to: Math.min(size - 1, to) }
 }
+
+const cutTail = (length: number, size: number): FileAnswer =>
+  length === 0 || size === 0
+    ? { status: 416 }
+    : { status: 206, from: Math.max(0, size - length), to: size - 1 }
 
 const bare = (tag: string) => tag.trim().replace(/^W\//, '')

@@ -17,6 +17,15 @@ export const FAULT_CODES = [
   'tool-missing',
   'tool-failed', // an external tool ended with an error
   'cancelled',
+  'not-found', // what was asked for is not here
+  'login-required',
+  'forbidden', // known who asks, and it is not theirs to do
+  'conflict', // it is in use, or being done already
+  'stale', // what was to be changed is no longer as the caller saw it
+  'too-large',
+  'busy', // too much at once; later it will do
+  'storage-full',
+  'upstream-failed', // another server did not answer, or not as it must
 ] as const
 
 export type FaultCode = (typeof FAULT_CODES)[number]

@@ -2,12 +2,31 @@
 import type { FieldError } from '../core/field-error.ts'
 import type { Mac } from '../core/mac.ts'
 import type { MachineBase } from '../core/machine.ts'
-import type { Result } from '../core/result.ts'
-import type { By, Contact, Turn } from './line.ts'
+import { accept, refuse, type Result } from '../core/result.ts'
+import type { By, Contact, Note, NoteSubject, ServerParts, Turn } from './line.ts'
+
+export type Outcome = 'flashed' | 'failed'
+
+export type Acted<M> =
+  | { readonly result: 'done'; readonly machine: M | null }
+  | { readonly result: 'refused'; readonly reason: string }
+  | { readonly result: 'missing' }
+
+export type UpsertRefusal =
+  | { readonly why: 'fields'; readonly fields: readonly FieldError[] }
+  | { readonly why: 'stale' }
 
 export interface Fleet<M extends MachineBase> {
-  /** As `PUT /machines/{mac}`: creates or replaces. */
-  upsert(mac: Mac, body: unknown, by: By): Promise<Result<M, readonly FieldError[]>>
+  /**
+   * As `PUT /machines/{mac}`: creates or replaces. `isExpected` sees the record that would be
+   * replaced, in the same step.
+   */
+  upsert(
+    mac: Mac,
+    body: unknown,
+    by: By,
+    isExpected?: (before: M | null) => boolean,
+  ): Promise<Result<M, UpsertRefusal>>
   /** False when there was none. */
   remove(mac: Mac, by: By): Promise<boolean>
   /**
@@ -15,11 +34,133 @@ export interface Fleet<M extends MachineBase> {
    * `turn` can be called twice and must be pure.
    */
   turn<T extends Turn<M>>(mac: Mac, by: By, turn: (machine: M) => T): Promise<T | null>
-  /** One of the line's actions, or `delete`; the refusal in words, null when it was done. */
-  act(mac: Mac, action: string, parameters: unknown, contact: Contact, by: By): Promise<Acted<M>>
+  /** One of the line's actions, or `delete`. Nothing is done when `isDryRun`. */
+  act(mac: Mac, wish: ActionWish, by: By): Promise<Acted<M>>
+  /** Tells that a machine reported the end of a flash. */
+  announceOutcome(mac: Mac, outcome: Outcome): void
+  /** Resolves with the next end that a machine reports, or null when `signal` is aborted. */
+  awaitOutcome(mac: Mac, signal: AbortSignal): Promise<Outcome | null>
 }
 
-export type Acted<M> =
-  | { readonly result: 'done'; readonly machine: M | null }
-  | { readonly result: 'refused'; readonly reason: string }
-  | { readonly result: 'missing' }
+export interface ActionWish {
+  readonly action: string
+  readonly parameters: unknown
+  readonly contact: Contact
+  readonly isDryRun?: boolean
+}
+
+export function createFleet<M extends MachineBase>(
+  parts: Pick<ServerParts<M>, 'line' | 'machines' | 'feed' | 'now'>,
+  noteAll: (notes: readonly Note[], on: NoteSubject) => Promise<void>,
+): Fleet<M> {
+  const { line, machines, feed } = parts
+  const waiting = new Map<string, Set<(outcome: Outcome) => void>>()
+  const announce = (mac: Mac) => feed.announce({ topic: 'machine', mac })
+
+  async function turn<T extends Turn<M>>(mac: Mac, by: By, decide: (machine: M) => T) {
+    const before = await machines.find(mac)
+    if (before === null) return null
+    let made = decide(before)
+    if (made.machine !== before) {
+      let isGone = false
+      await machines.update(mac, (now) => {
+        isGone = now === null
+        if (now === null) return null
+        made = decide(now)
+        return made.machine === now ? null : made.machine
+      })
+      if (isGone) return null
+      announce(mac)
+    }
+    await noteAll(made.notes, { subject_id: mac, ...by })
+    return made
+  }
+
+  async function upsert(
+    mac: Mac,
+    body: unknown,
+    by: By,
+    isExpected: (before: M | null) => boolean = () => true,
+  ): Promise<Result<M, UpsertRefusal>> {
+    const now = parts.now().toISOString()
+    let isNew = false
+    let answer: Result<M, UpsertRefusal> = refuse({ why: 'stale' })
+    await machines.update(mac, (before) => {
+      isNew = before === null
+      if (!isExpected(before)) {
+        answer = refuse({ why: 'stale' })
+        return null
+      }
+      const parsed = line.parseUpsert(body, before, { mac, now })
+      answer = parsed.ok ? parsed : refuse({ why: 'fields', fields: parsed.refusal })
+      return parsed.ok ? parsed.value : null
+    })
+    return await settle(answer)
+
+    async function settle(made: Result<M, UpsertRefusal>) {
+      if (!made.ok) return made
+      announce(mac)
+      const kind = isNew ? 'machine.created' : 'machine.upserted'
+      const summary = `${mac} was ${isNew ? 'created' : 'changed'}`
+      await noteAll([{ kind, summary, details: line.describe(made.value) }], {
+        subject_id: mac,
+        ...by,
+      })
+      return accept(made.value)
+    }
+  }
+
+  async function remove(mac: Mac, by: By): Promise<boolean> {
+    const before = await machines.find(mac)
+    if (!(await machines.remove(mac))) return false
+    announce(mac)
+    const details = before === null ? null : line.describe(before)
+    const note: Note = { kind: 'machine.deleted', summary: `${mac} was deleted`, details }
+    await noteAll([note], { subject_id: mac, ...by })
+    return true
+  }
+
+  async function act(mac: Mac, wish: ActionWish, by: By): Promise<Acted<M>> {
+    const { action, parameters, contact, isDryRun = false } = wish
+    if (action === 'delete') {
+      const isThere = isDryRun ? (await machines.find(mac)) !== null : await remove(mac, by)
+      return isThere ? { result: 'done', machine: null } : { result: 'missing' }
+    }
+    const rule = line.actions[action]
+    if (rule === undefined) return { result: 'refused', reason: `there is no action ${action}` }
+    let reason: string | null = null
+    const decide = (machine: M): Turn<M> => {
+      const decided = rule.apply(machine, parameters, contact)
+      reason = decided.ok ? null : decided.refusal
+      return decided.ok && !isDryRun ? decided.value : { machine, notes: [] }
+    }
+    const made = await turn(mac, by, decide)
+    if (made === null) return { result: 'missing' }
+    return reason === null
+      ? { result: 'done', machine: made.machine }
+      : { result: 'refused', reason }
+  }
+
+  return {
+    upsert,
+    remove,
+    turn,
+    act,
+    announceOutcome(mac, outcome) {
+      for (const resolve of waiting.get(mac) ?? []) resolve(outcome)
+    },
+    awaitOutcome(mac, signal) {
+      const { promise, resolve } = Promise.withResolvers<Outcome | null>()
+      const waiters = waiting.get(mac) ?? new Set()
+      waiting.set(mac, waiters.add(resolve))
+      const stop = () => resolve(null)
+      signal.addEventListener('abort', stop, { once: true })
+      if (signal.aborted) stop()
+      return promise.finally(() => {
+        signal.removeEventListener('abort', stop)
+        waiters.delete(resolve)
+        if (waiters.size === 0) waiting.delete(mac)
+      })
+    },
+  }
+}

@@ -10,9 +10,10 @@ import type { Feed } from '../services/feed.ts'
 import type { Actor, EventNote, Journal } from '../services/journal.ts'
 import type { Machines } from '../services/machines.ts'
 import type { Secret } from '../services/secret.ts'
-import type { Tokens } from '../services/tokens.ts'
+import type { Tokens, TokenScope } from '../services/tokens.ts'
 import type { Fleet } from './fleet.ts'
 import type { Metrics } from './metrics.ts'
+import type { Peer } from './peer.ts'
 import type { Route } from './route.ts'
 
 /** What a rule may know of one request of a machine (or of an operator, where it renders a script). */
@@ -30,7 +31,12 @@ export interface Contact {
 export type Note = Pick<EventNote, 'kind' | 'summary' | 'details'> & {
   /** `machine` unless said. */
   readonly subject_kind?: EventNote['subject_kind']
+  /** Of no one's promise: the answer does not wait until it is on disk. */
+  readonly isRoutine?: boolean
 }
+
+/** What a note is about, and who did it. */
+export type NoteSubject = { readonly subject_id: string | null } & By
 
 /** A record after something happened to it. The same object as before: nothing to store. */
 export interface Turn<M> {
@@ -119,8 +125,8 @@ export interface ServerLine<M extends MachineBase> {
   afterFlash(machine: M, contact: Contact): Turn<M>
   afterFailure(machine: M, reason: string | null, contact: Contact): Turn<M>
   readonly actions: Readonly<Record<string, Action<M>>>
-  /** Which machines a page's query (`q`, `page`, `sort`…) shows, in its order. */
-  select(machines: readonly M[], query: URLSearchParams): readonly M[]
+  /** All machines that a page's query (`q`, `sort`…) means, in its order; `cutPage` does the rest. */
+  match(machines: readonly M[], query: URLSearchParams): readonly M[]
   /** One `<tr>` of the machines table. */
   renderRow(machine: M): string
   renderLogin(view: LoginView): string
@@ -171,12 +177,13 @@ export interface ServerParts<M extends MachineBase> {
 }
 
 /** The rights of a token; `admin` includes the others, a session has them all. */
-export type Scope = 'read' | 'machines' | 'flash' | 'admin'
+export type Scope = TokenScope
 
 /** Who asks. */
 export type Caller =
   | { readonly kind: 'anonymous' }
-  | { readonly kind: 'session'; readonly expiresAt: number }
+  /** `expiresAt` in milliseconds since the epoch. */
+  | { readonly kind: 'session'; readonly id: string; readonly expiresAt: number }
   | { readonly kind: 'token'; readonly name: string; readonly scopes: readonly Scope[] }
 
 /** Who did it, for the record. */
@@ -189,8 +196,15 @@ export interface By {
 export interface Site<M extends MachineBase> extends ServerParts<M> {
   readonly fleet: Fleet<M>
   readonly metrics: Metrics
-  /** Known for every request that a handler sees. */
+  /** Who asks: known for every route that is not open, and `anonymous` for those. */
   caller(event: H3Event): Caller
+  /** Throws a 403 for a token without the scope, where a body decides which one it takes. */
+  checkScope(event: H3Event, scope: Scope): void
+  /** False once the caller's session was ended or is over: long answers ask now and then. */
+  isLive(caller: Caller): boolean
   by(event: H3Event): By
   contact(event: H3Event): Contact
+  peer(event: H3Event): Peer
+  /** Puts on record; a journal that fails is logged, and stops nobody. */
+  noteAll(notes: readonly Note[], on: NoteSubject): Promise<void>
 }

@@ -1,8 +1,130 @@
 /** What the server counts of itself, and how it tells it (`GET /metrics`, Prometheus text). */
 
+export type Labels = Readonly<Record<string, string>>
+
 export interface Metrics {
   /** Adds one (or `by`) to a counter; labels from short closed lists, never a MAC. */
-  count(name: string, labels?: Readonly<Record<string, string>>, by?: number): void
+  count(name: string, labels?: Labels, by?: number): void
   /** One measured time, in seconds. */
-  observe(name: string, seconds: number, labels?: Readonly<Record<string, string>>): void
+  observe(name: string, seconds: number, labels?: Labels): void
+  /** A value that is asked for when somebody looks: labels and value, any number of rows. */
+  gauge(name: string, read: () => Promise<readonly Gauge[]>): void
+  render(): Promise<string>
 }
+
+export interface Gauge {
+  readonly labels: Labels
+  readonly value: number
+}
+
+interface Times {
+  readonly buckets: number[]
+  sum: number
+  count: number
+}
+
+const BOUNDS = [0.001, 0.005, 0.01, 0.05, 0.1, 0.5, 1, 5, 30]
+
+const HELP: Readonly<Record<string, string>> = {
+  flasher_boot_bytes_total: 'Bytes of boot files that were asked for.',
+  flasher_catalog_age_seconds: 'Age of the catalog snapshot.',
+  flasher_flash_total: 'Flashes that machines reported as done or failed.',
+  flasher_http_request_seconds: 'Time until a response begins.',
+  flasher_machines: 'Machines by what they are set to do.',
+  flasher_plan_requests_total: 'Plans by mode.',
+  flasher_pxe_requests_total: 'Boot scripts by mode and offer.',
+  flasher_sse_clients: 'Open live channels.',
+  flasher_unacknowledged_events: 'Events that nobody has acknowledged.',
+  process_resident_memory_bytes: 'Resident memory.',
+}
+
+/** More label sets than this for one name mean that a label is no closed list. */
+const MOST_SERIES = 500
+
+export function createMetrics(): Metrics {
+  const counters = new Map<string, Map<string, number>>()
+  const times = new Map<string, Map<string, Times>>()
+  const gauges = new Map<string, () => Promise<readonly Gauge[]>>()
+
+  return {
+    count(name, labels = {}, by = 1) {
+      const series = seriesOf(counters, name)
+      const key = renderLabels(labels)
+      if (series.has(key) || series.size < MOST_SERIES) series.set(key, (series.get(key) ?? 0) + by)
+    },
+    observe(name, seconds, labels = {}) {
+      const series = seriesOf(times, name)
+      const key = renderLabels(labels)
+      const entry = series.get(key) ?? { buckets: BOUNDS.map(() => 0), sum: 0, count: 0 }
+      if (!series.has(key) && series.size >= MOST_SERIES) return
+      series.set(key, entry)
+      const at = BOUNDS.findIndex((bound) => seconds <= bound)
+      if (at >= 0) entry.buckets[at] = (entry.buckets[at] ?? 0) + 1
+      entry.sum += seconds
+      entry.count += 1
+    },
+    gauge(name, read) {
+      gauges.set(name, read)
+    },
+    async render() {
+      const read = [...gauges].map(async ([name, values]) =>
+        renderFamily(
+          name,
+          'gauge',
+          (await values()).map(({ labels, value }) => `${name}${renderLabels(labels)} ${value}`),
+        ),
+      )
+      const counted = [...counters].map(([name, series]) =>
+        renderFamily(
+          name,
+          'counter',
+          [...series].map(([labels, value]) => `${name}${labels} ${value}`),
+        ),
+      )
+      const timed = [...times].map(([name, series]) =>
+        renderFamily(
+          name,
+          'histogram',
+          [...series].flatMap(([labels, entry]) => renderTimes(name, labels, entry)),
+        ),
+      )
+      return [...counted, ...timed, ...(await Promise.all(read))].join('')
+    },
+  }
+}
+
+function seriesOf<Value>(families: Map<string, Map<string, Value>>, name: string) {
+  const known = families.get(name)
+  if (known !== undefined) return known
+  const made = new Map<string, Value>()
+  families.set(name, made)
+  return made
+}
+
+function renderFamily(name: string, type: string, lines: readonly string[]): string {
+  const help = HELP[name] === undefined ? [] : [`# HELP ${name} ${HELP[name]}`]
+  return [...help, `# TYPE ${name} ${type}`, ...lines].map((line) => `${line}\n`).join('')
+}
+
+function renderTimes(name: string, labels: string, { buckets, sum, count }: Times) {
+  let below = 0
+  const inner = labels === '' ? '' : `${labels.slice(1, -1)},`
+  const rows = BOUNDS.map((bound, at) => {
+    below += buckets[at] ?? 0
+    return `${name}_bucket{${inner}le="${bound}"} ${below}`
+  })
+  return [
+    ...rows,
+    `${name}_bucket{${inner}le="+Inf"} ${count}`,
+    `${name}_sum${labels} ${sum}`,
+    `${name}_count${labels} ${count}`,
+  ]
+}
+
+function renderLabels(labels: Labels): string {
+  const pairs = Object.entries(labels).map(([name, value]) => `${name}="${escape(value)}"`)
+  return pairs.length === 0 ? '' : `{${pairs.join(',')}}`
+}
+
+const escape = (value: string) =>
+  value.replaceAll('\\', '\\\\').replaceAll('"', '\\"').replaceAll('\n', '\\n')

@@ -4,34 +4,64 @@ import type { Scope } from './line.ts'
 
 export type Method = 'GET' | 'POST' | 'PUT' | 'DELETE' | 'PATCH'
 
-/** What a body may be. `most` in bytes; a number read at each request where a setting says it. */
-export interface BodyRule {
-  readonly kind: 'json' | 'form' | 'bytes'
-  readonly most: number | (() => number)
-  /** How long it may take to arrive, seconds; for `bytes`, how long nothing may arrive. */
-  readonly seconds?: number
-}
+/** A name of `ServerLine.schemas`, or a JSON schema. */
+export type SchemaRef = string | Readonly<Record<string, unknown>>
 
-/** For the API document. */
+/** For the API document; pages have none. */
 export interface RouteDoc {
   readonly summary: string
-  /** Names of `ServerLine.schemas` or JSON schemas. */
-  readonly body?: string | Readonly<Record<string, unknown>>
-  readonly answers?: Readonly<Record<string, string | Readonly<Record<string, unknown>>>>
+  readonly body?: SchemaRef
+  /** By status; null: no body. */
+  readonly answers?: Readonly<Record<string, SchemaRef | null>>
+  /** Query parameters and what they mean. */
+  readonly query?: Readonly<Record<string, string>>
 }
 
-export interface Route {
+export type Access = 'open' | 'page' | Scope
+
+interface RouteBase {
   readonly method: Method
   /** As h3 writes it: `/machines/:mac`. GET answers HEAD too. */
   readonly path: string
   /**
-   * `open`: everybody. `page`: an operator's session, else 303 to the login page; errors are HTML.
-   * Otherwise a session, or a token with this scope; errors are JSON.
+   * `open`: everybody. `page`: an operator's session, else 303 to the login page; errors are HTML
+   * under `/ui`. Otherwise a session, or a token with this scope; errors are JSON.
    */
-  readonly access: 'open' | 'page' | Scope
-  /** Absent: nothing is read of what is sent (and a body over 64 KiB is 413). */
-  readonly body?: BodyRule
+  readonly access: Access | (() => Access)
   readonly doc?: RouteDoc
-  /** What it returns is answered as h3 does: text, JSON, a Response, nothing for 204. */
+}
+
+interface BodyLimits {
+  /** Most bytes; a function where a setting says it. */
+  readonly most?: number | (() => number)
+  /** How long it may take to arrive, seconds; for `bytes`: how long nothing may arrive. */
+  readonly seconds?: number
+}
+
+/** Nothing is read of what is sent (and more than 64 KiB is 413). */
+export interface PlainRoute extends RouteBase {
+  readonly takes?: undefined
   handle(event: H3Event): unknown
 }
+
+/** JSON of at most 1 MiB unless said, at most 100 levels deep. An empty body is `undefined`. */
+export interface JsonRoute extends RouteBase, BodyLimits {
+  readonly takes: 'json'
+  handle(event: H3Event, json: unknown): unknown
+}
+
+/** A form (urlencoded or multipart, texts alone) of at most 64 KiB unless said. */
+export interface FormRoute extends RouteBase, BodyLimits {
+  readonly takes: 'form'
+  handle(event: H3Event, form: URLSearchParams): unknown
+}
+
+/** Any bytes, as they arrive; the stream fails with `too-large` past the limit. */
+export interface BytesRoute extends RouteBase, BodyLimits {
+  readonly takes: 'bytes'
+  readonly most: number | (() => number)
+  handle(event: H3Event, bytes: AsyncIterable<Uint8Array>): unknown
+}
+
+/** What `handle` returns is answered as h3 does: text, JSON, a Response. */
+export type Route = PlainRoute | JsonRoute | FormRoute | BytesRoute

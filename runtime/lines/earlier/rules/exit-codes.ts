@@ -24,6 +24,15 @@ export const EXIT = {
   'tool-missing': 4,
   'tool-failed': FAILED,
   cancelled: CANCELLED,
+  'not-found': FAILED,
+  'login-required': FAILED,
+  forbidden: FAILED,
+  conflict: FAILED,
+  stale: FAILED,
+  'too-large': FAILED,
+  busy: FAILED,
+  'storage-full': FAILED,
+  'upstream-failed': FAILED,
 } as const satisfies Record<FaultCode, number>
 
 /** For help and manual; the first six rows are the spec's. */

@@ -1,0 +1,22 @@
+/** A token bucket: so many things a minute, and no more than so many at once. */
+
+export interface Bucket {
+  /** What is left, and when that was (milliseconds). */
+  readonly level: number
+  readonly at: number
+}
+
+export interface BucketRate {
+  readonly perMinute: number
+  /** What it holds when nobody took anything for long. */
+  readonly most: number
+}
+
+/** One thing is taken; null when there is none left. A clock that goes back fills nothing. */
+export function takeOne(bucket: Bucket | null, now: number, rate: BucketRate): Bucket | null {
+  const level = bucket === null ? rate.most : refill(bucket, now, rate)
+  return level >= 1 ? { level: level - 1, at: now } : null
+}
+
+const refill = ({ level, at }: Bucket, now: number, { perMinute, most }: BucketRate): number =>
+  Math.min(most, level + (Math.max(0, now - at) / 60_000) * perMinute)

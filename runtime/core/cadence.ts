@@ -1,0 +1,17 @@
+/** How often a live channel speaks: at once after a silence, then at a pace that its size allows. */
+
+const LEAST_MS = 150
+const MOST_MS = 10_000
+/** Bytes a millisecond that all listeners together may cost. */
+const BYTES_PER_MS = 50_000
+
+/**
+ * Milliseconds between two rounds, when one sent so many bytes in all and took so many milliseconds
+ * to make: at most a fifth of the time goes into it.
+ */
+export const intervalOf = (sentBytes: number, tookMs: number): number =>
+  Math.min(MOST_MS, Math.max(LEAST_MS + Math.round(sentBytes / BYTES_PER_MS), tookMs * 5))
+
+/** Milliseconds until the next round may begin; 0: now. */
+export const delayUntilNext = (lastAt: number, now: number, interval: number): number =>
+  Math.max(0, Math.min(interval, lastAt + interval - now))

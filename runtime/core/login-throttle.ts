@@ -1,0 +1,36 @@
+/** How long an address that guessed wrong must wait before its next attempt counts. */
+
+export interface Failures {
+  readonly count: number
+  /** Milliseconds: until then nothing is checked. */
+  readonly until: number
+}
+
+/** The first slips cost nothing; from then on each wait is twice the last, up to five minutes. */
+const FREE = 3
+const MOST_SECONDS = 300
+/** After an hour without attempts it is forgotten. */
+const FORGET_MS = 3_600_000
+
+export function nextFailure(before: Failures | null, now: number): Failures {
+  const count = (before !== null && now - before.until < FORGET_MS ? before.count : 0) + 1
+  const seconds = count <= FREE ? 0 : Math.min(MOST_SECONDS, 2 ** (count - FREE - 1))
+  return { count, until: now + seconds * 1000 }
+}
+
+/** Whole seconds to wait; 0: go on. */
+export const waitOf = (failures: Failures | null, now: number): number =>
+  failures === null ? 0 : Math.max(0, Math.ceil((failures.until - now) / 1000))
+
+/** Whom failures are counted for: an IPv6 host owns its whole /64. */
+export function throttleKey(ip: string | null): string {
+  if (ip === null) return 'unknown'
+  if (!ip.includes(':')) return ip
+  const [head = '', tail = ''] = ip.split('::')
+  const groups = head === '' ? [] : head.split(':')
+  const after = tail === '' ? [] : tail.split(':')
+  const zeros = ip.includes('::') ? 8 - groups.length - after.length : 0
+  return [...groups, ...Array.from({ length: Math.max(0, zeros) }, () => '0'), ...after]
+    .slice(0, 4)
+    .join(':')
+}

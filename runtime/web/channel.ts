@@ -1,0 +1,146 @@
+/** The machines channel: snapshots of what each listener looks at, as often as can be borne. */
+import { delayUntilNext, intervalOf } from '../core/cadence.ts'
+import { renderEvent } from '../core/event-stream.ts'
+import type { MachineBase } from '../core/machine.ts'
+import { renderError } from '../core/fault.ts'
+import type { Caller, ServerParts } from './line.ts'
+import { createListener, type Listener } from './listener.ts'
+import { cutPage } from './paging.ts'
+import { createRowCache } from './row-cache.ts'
+
+const STALL_MS = 15_000
+const KEEP_ALIVE_MS = 20_000
+const SWEEP_MS = 1000
+
+export interface Channel {
+  /** `view` null: the whole table; else what the page with that query shows. */
+  join(view: URLSearchParams | null, caller: Caller): Promise<ReadableStream<Uint8Array>>
+  count(): number
+  /** Ends every stream. */
+  close(): void
+}
+
+interface Seat {
+  readonly listener: Listener
+  readonly caller: Caller
+  /** Number of the newest snapshot that it got: one that was begun before never follows it. */
+  sent: number
+}
+
+/** All who look at the same thing; the frame is made once for them. */
+interface View {
+  readonly query: URLSearchParams | null
+  readonly seats: Set<Seat>
+}
+
+type Parts<M extends MachineBase> = Pick<
+  ServerParts<M>,
+  'line' | 'machines' | 'feed' | 'now' | 'log'
+> & { isLive(caller: Caller): boolean }
+
+export function createChannel<M extends MachineBase>(parts: Parts<M>): Channel {
+  const { line, machines, feed } = parts
+  const views = new Map<string, View>()
+  const rows = createRowCache(line.renderRow)
+  const clock = () => parts.now().getTime()
+  let begun = 0
+  let lastAt = -Infinity
+  let interval = 0
+  let timer: NodeJS.Timeout | null = null
+  let keptAt = clock()
+  let sweeper: NodeJS.Timeout | null = null
+
+  const count = () => [...views.values()].reduce((sum, { seats }) => sum + seats.size, 0)
+
+  async function makeFrame(query: URLSearchParams | null): Promise<Uint8Array> {
+    const all = await machines.list()
+    const shown = query === null ? all : cutPage(line.match(all, query), query).rows
+    return Buffer.from(renderEvent('machines-update', rows.render(shown)))
+  }
+
+  function offer(seat: Seat, number: number, frame: Uint8Array): void {
+    if (number <= seat.sent) return
+    seat.sent = number
+    seat.listener.offer(frame, clock())
+  }
+
+  /** Resolves to the bytes that went out. */
+  async function refresh({ query, seats }: View): Promise<number> {
+    const number = ++begun
+    const frame = await makeFrame(query)
+    for (const seat of seats) offer(seat, number, frame)
+    return frame.byteLength * seats.size
+  }
+
+  async function tick(): Promise<void> {
+    timer = null
+    lastAt = clock()
+    try {
+      const startedAt = performance.now()
+      const sizes = await Promise.all([...views.values()].map(refresh))
+      const sent = sizes.reduce((sum, size) => sum + size, 0)
+      interval = intervalOf(sent, performance.now() - startedAt)
+    } catch (error) {
+      parts.log.error(`live channel: ${renderError(error)}`)
+    }
+  }
+
+  function schedule(): void {
+    if (timer !== null || views.size === 0) return
+    const delay = delayUntilNext(lastAt, clock(), interval)
+    timer = setTimeout(() => void tick(), delay).unref()
+  }
+
+  const stop = feed.listen((change) => {
+    if (change.topic === 'catalog' || change.topic === 'settings') rows.clear()
+    if (change.topic === 'machine' || change.topic === 'catalog') schedule()
+  })
+
+  function leave(key: string, view: View, seat: Seat): void {
+    view.seats.delete(seat)
+    if (view.seats.size === 0 && views.get(key) === view) views.delete(key)
+    if (views.size > 0) return
+    if (sweeper !== null) clearInterval(sweeper)
+    sweeper = null
+    rows.clear()
+  }
+
+  function sweep(): void {
+    const now = clock()
+    const isKeepAlive = now - keptAt >= KEEP_ALIVE_MS
+    if (isKeepAlive) keptAt = now
+    for (const { listener, caller } of [...views.values()].flatMap(({ seats }) => [...seats])) {
+      const since = listener.stalledSince()
+      if (!parts.isLive(caller) || (since !== null && now - since >= STALL_MS)) listener.close()
+      else if (isKeepAlive) listener.keepAlive()
+    }
+  }
+
+  return {
+    count,
+    async join(query, caller) {
+      const key = query === null ? '' : `?${query.toString()}`
+      const view = views.get(key) ?? { query, seats: new Set() }
+      views.set(key, view)
+      const listener = createListener(() => leave(key, view, seat))
+      const seat: Seat = { caller, listener, sent: 0 }
+      sweeper ??= setInterval(sweep, SWEEP_MS).unref()
+      // Seated before the snapshot is made: a change from now on reaches it as a later one.
+      view.seats.add(seat)
+      const number = ++begun
+      try {
+        offer(seat, number, await makeFrame(query))
+      } catch (error) {
+        listener.close()
+        throw error
+      }
+      return listener.body
+    },
+    close() {
+      stop()
+      if (timer !== null) clearTimeout(timer)
+      if (sweeper !== null) clearInterval(sweeper)
+      for (const { seats } of views.values()) for (const { listener } of seats) listener.close()
+    },
+  }
+}

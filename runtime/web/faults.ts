@@ -1,0 +1,113 @@
+/** What each fault and refusal means as an HTTP status, and how it is told: JSON, or a page under /ui. */
+import { HTTPError, HTTPResponse, type H3Event } from 'h3'
+import { STATUS_CODES } from 'node:http'
+import type { FieldError } from '../core/field-error.ts'
+import { Fault, renderError, type FaultCode } from '../core/fault.ts'
+import type { ErrorView, Log } from './line.ts'
+
+export const STATUS = {
+  misuse: 400,
+  'input-missing': 404,
+  'input-invalid': 400,
+  'plan-refused': 409,
+  'source-broken': 502,
+  'image-broken': 422,
+  'digest-mismatch': 422,
+  'write-failed': 500,
+  'verify-failed': 500,
+  'target-raced': 409,
+  'provision-failed': 500,
+  'root-required': 500,
+  'tool-missing': 500,
+  'tool-failed': 500,
+  cancelled: 503,
+  'not-found': 404,
+  'login-required': 401,
+  forbidden: 403,
+  conflict: 409,
+  stale: 412,
+  'too-large': 413,
+  busy: 503,
+  'storage-full': 507,
+  'upstream-failed': 502,
+} as const satisfies Record<FaultCode, number>
+
+export interface RefusalOptions {
+  /** The way out, shown on pages. */
+  readonly hint?: string
+  /** Instead of one sentence: what is wrong with which field. */
+  readonly fields?: readonly FieldError[]
+  readonly headers?: Readonly<Record<string, string>>
+}
+
+interface Told {
+  readonly detail: string | readonly FieldError[]
+  readonly hint: string | null
+}
+
+/** An expected "no": returned or thrown by any route, `{"detail": …}` for who asked. */
+export const refuse = (status: number, detail: string, options: RefusalOptions = {}) =>
+  new HTTPError<Told>({
+    status,
+    message: detail,
+    data: { detail: options.fields ?? detail, hint: options.hint ?? null },
+    headers: { ...options.headers },
+  })
+
+/** 422, with the list of fields. */
+export const refuseFields = (fields: readonly FieldError[]) =>
+  refuse(422, 'the body is not what it must be', { fields })
+
+export interface FailureDesk {
+  readonly log: Log
+  renderError(view: Omit<ErrorView, 'loggedIn'>, event: H3Event): string
+}
+
+/** The last stop of every error: logs what is ours, hides what is not the caller's business. */
+export function answerFailure(error: HTTPError, event: H3Event, desk: FailureDesk): HTTPResponse {
+  const { status, told, headers } = judge(error, event, desk.log)
+  if (!isPage(event)) {
+    return new HTTPResponse(JSON.stringify({ detail: told.detail }), {
+      status,
+      headers: { ...headers, 'content-type': 'application/json' },
+    })
+  }
+  const title = STATUS_CODES[status] ?? 'Error'
+  const detail = typeof told.detail === 'string' ? told.detail : error.message
+  const page = desk.renderError({ status, title, detail, hint: told.hint }, event)
+  return new HTTPResponse(page, {
+    status,
+    headers: { ...headers, 'content-type': 'text/html; charset=utf-8' },
+  })
+}
+
+/** Whether people read the answer: a page, rather than a program's JSON. */
+export const isPage = (event: H3Event): boolean =>
+  event.url.pathname === '/ui' || event.url.pathname.startsWith('/ui/')
+
+function judge(error: HTTPError, event: H3Event, log: Log) {
+  const fault = error.cause
+  if (fault instanceof Fault) {
+    const status = STATUS[fault.code]
+    if (status >= 500) log.error(`${event.req.method} ${event.url.pathname}: ${fault.message}`)
+    return { status, told: { detail: fault.message, hint: fault.hint ?? null }, headers: {} }
+  }
+  if (isTold(error.data)) {
+    return { status: error.status, told: error.data, headers: headersOf(error) }
+  }
+  if (error.unhandled === true || error.status >= 500) {
+    const trace = fault instanceof Error ? (fault.stack ?? renderError(fault)) : renderError(fault)
+    log.error(`${event.req.method} ${event.url.pathname}: ${trace}`)
+    return { status: 500, told: { detail: 'Internal Server Error', hint: null }, headers: {} }
+  }
+  // The framework's own: a malformed URL, a body over its limit. Its words hold what was sent.
+  const detail = STATUS_CODES[error.status] ?? 'Bad Request'
+  return { status: error.status, told: { detail, hint: null }, headers: {} }
+}
+
+const headersOf = (error: HTTPError): Record<string, string> =>
+  Object.fromEntries(error.headers?.entries() ?? [])
+
+function isTold(data: unknown): data is Told {
+  return typeof data === 'object' && data !== null && 'detail' in data && 'hint' in data
+}

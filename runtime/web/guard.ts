@@ -1,0 +1,85 @@
+/** Who may pass: session or token, the right scope, and no form that another site sent. */
+import type { H3Event } from 'h3'
+import type { Tokens } from '../services/tokens.ts'
+import { refuse } from './faults.ts'
+import type { By, Caller, Scope } from './line.ts'
+import type { Peer } from './peer.ts'
+import type { Sessions } from './session.ts'
+
+const SAFE: ReadonlySet<string> = new Set(['GET', 'HEAD', 'OPTIONS'])
+
+export interface Guard {
+  /** Who asks; a session that is an hour old is issued anew with the answer. */
+  identify(event: H3Event, peer: Peer): Caller
+  /** Throws a 403 when a browser says that the request comes from elsewhere. */
+  checkOrigin(event: H3Event, peer: Peer): void
+  /** Throws 401 or 403 for who lacks the scope. */
+  checkScope(caller: Caller, scope: Scope): void
+  /** False once a session was ended or is over: long answers ask now and then. */
+  isLive(caller: Caller): boolean
+}
+
+export function createGuard(parts: {
+  readonly sessions: Sessions
+  readonly tokens: Tokens
+  readonly now: () => Date
+}): Guard {
+  const { sessions, tokens, now } = parts
+
+  return {
+    identify(event, peer) {
+      const session = sessions.read(event)
+      if (session !== null) {
+        if (session.isStale) {
+          event.res.headers.append('set-cookie', sessions.issue(peer.isSecure, session.id))
+        }
+        return { kind: 'session', id: session.id, expiresAt: session.expiresAt }
+      }
+      const bearer = bearerOf(event)
+      const token = bearer === null ? null : tokens.find(bearer)
+      return token === null
+        ? { kind: 'anonymous' }
+        : { kind: 'token', name: token.name, scopes: token.scopes }
+    },
+    checkOrigin(event, peer) {
+      if (SAFE.has(event.req.method)) return
+      if (!isSameOrigin(event, peer)) throw refuse(403, 'this request comes from another site')
+    },
+    checkScope(caller, scope) {
+      if (caller.kind === 'anonymous') throw refuse(401, 'login required')
+      if (caller.kind === 'session') return
+      if (!caller.scopes.includes(scope) && !caller.scopes.includes('admin')) {
+        throw refuse(403, `the token lacks the scope ${scope}`)
+      }
+    },
+    isLive(caller) {
+      if (caller.kind !== 'session') return caller.kind === 'token'
+      return caller.expiresAt > now().getTime() && !sessions.isRevoked(caller.id)
+    },
+  }
+}
+
+/** For the record. */
+export function renderBy(caller: Caller, ip: string | null): By {
+  if (caller.kind === 'token') return { actor: `token:${caller.name}`, ip }
+  return { actor: caller.kind === 'session' ? 'operator' : 'pxe-client', ip }
+}
+
+/** Scripts say neither `Sec-Fetch-Site` nor `Origin`, browsers say both. */
+function isSameOrigin(event: H3Event, peer: Peer): boolean {
+  const site = event.req.headers.get('sec-fetch-site')
+  if (site !== null && site !== 'same-origin' && site !== 'none') return false
+  const origin = event.req.headers.get('origin')
+  if (origin === null) return true
+  const url = URL.parse(origin)
+  return url !== null && url.origin !== 'null' && peer.ownHosts.some((own) => isSame(url, own))
+}
+
+/** Ports that a scheme implies are left out by browsers, and perhaps by proxies. */
+const isSame = (origin: URL, own: string): boolean =>
+  URL.parse(`${origin.protocol}//${own}`)?.host === origin.host
+
+function bearerOf(event: H3Event): string | null {
+  const header = event.req.headers.get('authorization')
+  return header === null ? null : (/^Bearer +([\w.~+/=-]{1,200})$/i.exec(header)?.[1] ?? null)
+}

@@ -1,0 +1,48 @@
+/** How much of everything a caller may ask for, in one place. */
+
+const KIB = 1024
+const MIB = 1024 * KIB
+
+export const LIMITS = {
+  /** Where a route takes nothing. */
+  noBody: 64 * KIB,
+  form: 64 * KIB,
+  json: MIB,
+  inventory: 64 * MIB,
+  jsonDepth: 100,
+  /** Seconds for a body to arrive. */
+  bodySeconds: 30,
+  inventorySeconds: 120,
+  /** Seconds in which an upload may stand still. */
+  idleSeconds: 60,
+  /** Bytes of bodies held at once: those up to `json`, and the larger ones. */
+  smallBodies: 64 * MIB,
+  largeBodies: 160 * MIB,
+  listeners: 1000,
+  queryText: 200,
+  queryFields: 16,
+  bulkMachines: 20_000,
+  /** Seconds that `wait` may last. */
+  waitSeconds: 3600,
+} as const
+
+/** Of Node's HTTP server: what `tuneServer` needs to set. */
+export interface TunableServer {
+  headersTimeout: number
+  requestTimeout: number
+  keepAliveTimeout: number
+  maxHeadersCount: number | null
+  maxConnections: number
+}
+
+/**
+ * Against slow and idle connections. There is no limit on a whole request, since uploads take what
+ * they take: each body has a limit of its own instead (`body.ts`).
+ */
+export function tuneServer(server: TunableServer): void {
+  server.headersTimeout = 15_000
+  server.requestTimeout = 0
+  server.keepAliveTimeout = 30_000
+  server.maxHeadersCount = 100
+  server.maxConnections = 8192
+}

@@ -1,0 +1,25 @@
+/** Which part of a long list a page shows. */
+
+/** Rows of a page of the machines table. */
+export const PAGE_ROWS = 100
+
+export interface Page<Row> {
+  readonly rows: readonly Row[]
+  /** From 1; never past the last. */
+  readonly page: number
+  readonly pages: number
+  readonly total: number
+}
+
+/** `query` holds `page`, from 1; anything else is the first. */
+export function cutPage<Row>(rows: readonly Row[], query: URLSearchParams): Page<Row> {
+  const pages = Math.max(1, Math.ceil(rows.length / PAGE_ROWS))
+  const wished = /^\d{1,6}$/.test(query.get('page') ?? '') ? Number(query.get('page')) : 1
+  const page = Math.min(pages, Math.max(1, wished))
+  return {
+    rows: rows.slice((page - 1) * PAGE_ROWS, page * PAGE_ROWS),
+    page,
+    pages,
+    total: rows.length,
+  }
+}

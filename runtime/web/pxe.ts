@@ -1,0 +1,229 @@
+/** What machines ask: script, plan, inventory, done. Open to all, and never an error that strands iPXE. */
+import type { H3Event } from 'h3'
+import * as z from 'zod'
+import { renderError } from '../core/fault.ts'
+import { renderBootstrap } from '../core/bootstrap.ts'
+import { parseMac, type Mac } from '../core/mac.ts'
+import type { MachineBase } from '../core/machine.ts'
+import { nothing, text } from './answers.ts'
+import { checked } from './checked.ts'
+import { createDiscovery } from './discovery.ts'
+import { refuse, refuseFields } from './faults.ts'
+import { LIMITS } from './limits.ts'
+import type { Contact, Note, PlanTurn, ScriptTurn, Site, Turn } from './line.ts'
+import { readMac } from './mac-param.ts'
+import type { Route } from './route.ts'
+
+export const STATUS_BODY = z.strictObject({
+  status: z.enum(['done', 'failed']),
+  reason: z.string().max(500).nullish(),
+})
+
+export function pxeRoutes<M extends MachineBase>(site: Site<M>): readonly Route[] {
+  const { line, machines, fleet, metrics } = site
+  const discovery = createDiscovery(site, (reason) => {
+    const summary = `New machines are not recorded: ${reason}`
+    void site.noteAll([{ kind: 'machine.discovery.refused', summary, details: { reason } }], {
+      subject_id: null,
+      actor: 'system',
+      ip: null,
+    })
+  })
+
+  /** Stores the sighting; a machine that is new is discovered first. Null: it was not let in. */
+  async function meet<T extends Turn<M>>(
+    mac: Mac,
+    contact: Contact,
+    decide: (machine: M) => T,
+  ): Promise<T | null> {
+    const by = { actor: 'pxe-client', ip: contact.ip } as const
+    const before = await machines.find(mac)
+    let made: T | null
+    if (before !== null && before.discovered_at !== null) {
+      made = await fleet.turn(mac, by, decide)
+    } else {
+      if (before === null && !(await discovery.admit())) return null
+      made = await discover(mac, contact, decide)
+    }
+    machines.see(mac, { at: contact.now, ip: contact.ip ?? '' })
+    site.feed.announce({ topic: 'machine', mac })
+    return made
+  }
+
+  async function discover<T extends Turn<M>>(
+    mac: Mac,
+    contact: Contact,
+    decide: (machine: M) => T,
+  ): Promise<T> {
+    let isNew = false
+    const seen = { last_seen_at: contact.now, last_seen_ip: contact.ip }
+    const decideFrom = (before: M | null): T => {
+      isNew = before === null
+      const machine = before ?? line.discover(mac, contact.now)
+      return decide({ ...machine, ...seen, discovered_at: machine.discovered_at ?? contact.now })
+    }
+    let made = decideFrom(null)
+    await machines.update(mac, (before) => {
+      made = decideFrom(before)
+      return made.machine
+    })
+    const found: Note = {
+      kind: 'machine.discovered',
+      summary: `${mac} made its first contact`,
+      details: line.describe(made.machine),
+    }
+    const notes = isNew ? [found, ...made.notes] : made.notes
+    const by = { actor: 'pxe-client', ip: contact.ip } as const
+    await site.noteAll(notes, { subject_id: mac, ...by })
+    return made
+  }
+
+  async function answerScript(event: H3Event): Promise<unknown> {
+    const mac = readMac(event)
+    const contact = site.contact(event)
+    const exit = () => line.renderExit(contact)
+    try {
+      const made = await meet<ScriptTurn<M>>(mac, contact, (machine) =>
+        line.decideBoot(machine, contact),
+      )
+      metrics.count('flasher_pxe_requests_total', {
+        mode: made === null ? 'none' : line.modeOf(made.machine),
+        offer: made?.offer ?? 'not-admitted',
+      })
+      return text(made?.script ?? exit())
+    } catch (error) {
+      // iPXE stops at an error of ours, with nobody there to type: the box boots its own disk instead.
+      site.log.error(`script for ${mac}: ${renderError(error)}`)
+      metrics.count('flasher_pxe_requests_total', { mode: 'none', offer: 'fault' })
+      return text(exit())
+    }
+  }
+
+  async function answerPlan(event: H3Event): Promise<unknown> {
+    const mac = readMac(event)
+    const contact = site.contact(event)
+    const decide = (machine: M): PlanTurn<M> => line.decidePlan(machine, contact)
+    const made = await meet(mac, contact, decide)
+    const { plan, mode } = made ?? decide(line.discover(mac, contact.now))
+    metrics.count('flasher_plan_requests_total', { mode })
+    return plan
+  }
+
+  /** A signal of a machine that nobody knows: 404 (it was deleted, or never asked for a script). */
+  async function tell(
+    mac: Mac,
+    contact: Contact,
+    signal: string,
+    decide: (machine: M) => Turn<M>,
+  ): Promise<unknown> {
+    const by = { actor: 'pxe-client', ip: contact.ip } as const
+    const made = await fleet.turn(mac, by, decide)
+    if (made === null) {
+      const summary = `${mac} reported ${signal}, and there is no such machine`
+      const orphan: Note = { kind: 'pxe.client.orphan', summary, details: { signal } }
+      await site.noteAll([orphan], { subject_id: mac, ...by })
+      throw refuse(404, `no machine record for ${mac}`)
+    }
+    machines.see(mac, { at: contact.now, ip: contact.ip ?? '' })
+    return nothing()
+  }
+
+  async function finish(event: H3Event, end: z.infer<typeof STATUS_BODY>): Promise<unknown> {
+    const mac = readMac(event)
+    const contact = site.contact(event)
+    const isDone = end.status === 'done'
+    const answer = await tell(mac, contact, end.status, (machine) =>
+      isDone
+        ? line.afterFlash(machine, contact)
+        : line.afterFailure(machine, end.reason ?? null, contact),
+    )
+    metrics.count('flasher_flash_total', { result: end.status })
+    fleet.announceOutcome(mac, isDone ? 'flashed' : 'failed')
+    return answer
+  }
+
+  async function takeInventory(event: H3Event, body: unknown): Promise<unknown> {
+    const mac = readMac(event)
+    const contact = site.contact(event)
+    const inventory = line.parseInventory(body)
+    if (!inventory.ok) throw refuseFields(inventory.refusal)
+    const { hardware } = inventory.value
+    if (hardware !== null && (await machines.find(mac)) !== null) {
+      await machines.saveHardware(mac, hardware, contact.now)
+    }
+    return await tell(mac, contact, 'inventory', (machine) =>
+      line.afterInventory(machine, inventory.value, contact),
+    )
+  }
+
+  return [
+    {
+      method: 'GET',
+      path: '/pxe-bootstrap.ipxe',
+      access: 'open',
+      doc: { summary: 'The script that an iPXE binary chains to first', answers: { 200: TEXT } },
+      handle: (event) => text(renderBootstrap(site.contact(event).baseUrl, toldMac(event))),
+    },
+    {
+      method: 'GET',
+      path: '/pxe/:mac',
+      access: 'open',
+      doc: {
+        summary: "The machine's boot script; a machine that is new is discovered",
+        query: {
+          buildarch: "iPXE's ${buildarch}",
+          platform: "iPXE's ${platform}",
+        },
+        answers: { 200: TEXT },
+      },
+      handle: answerScript,
+    },
+    {
+      method: 'GET',
+      path: '/pxe/:mac/plan',
+      access: 'open',
+      doc: {
+        summary: 'What the live environment does with this machine',
+        answers: { 200: 'Plan' },
+      },
+      handle: answerPlan,
+    },
+    {
+      method: 'POST',
+      path: '/pxe/:mac/inventory',
+      access: 'open',
+      takes: 'json',
+      most: LIMITS.inventory,
+      seconds: LIMITS.inventorySeconds,
+      doc: { summary: 'Posts disks and hardware', body: 'Inventory', answers: { 204: null } },
+      handle: takeInventory,
+    },
+    {
+      method: 'POST',
+      path: '/pxe/:mac/done',
+      access: 'open',
+      doc: { summary: 'The flash is done', answers: { 204: null } },
+      handle: (event) => finish(event, { status: 'done' }),
+    },
+    {
+      method: 'POST',
+      path: '/pxe/:mac/status',
+      access: 'open',
+      takes: 'json',
+      doc: {
+        summary: 'The flash is done, or has failed',
+        body: z.toJSONSchema(STATUS_BODY),
+        answers: { 204: null },
+      },
+      handle: (event, body) => finish(event, checked(STATUS_BODY, body)),
+    },
+  ]
+}
+
+const TEXT = { type: 'string', contentMediaType: 'text/plain' }
+
+/** Our own iPXE says which NIC it came by; what any other says is not looked at. */
+function toldMac(event: H3Event): Mac | null {
+  const told = parseMac(event.url.searchParams.get('mac') ?? '')
+  return told.ok ? told.value : null
+}

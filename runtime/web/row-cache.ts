@@ -1,0 +1,37 @@
+/** Rows of the machines table, rendered when a machine changed and not per event. */
+import { renderData } from '../core/event-stream.ts'
+import type { MachineBase } from '../core/machine.ts'
+
+export interface RowCache<M extends MachineBase> {
+  /** The `data:` lines of these rows. */
+  render(machines: readonly M[]): string
+  forget(mac: string): void
+  clear(): void
+}
+
+interface Entry<M> {
+  readonly machine: M
+  readonly lines: string
+}
+
+export function createRowCache<M extends MachineBase>(
+  renderRow: (machine: M) => string,
+): RowCache<M> {
+  const entries = new Map<string, Entry<M>>()
+
+  function linesOf(machine: M): string {
+    const known = entries.get(machine.mac)
+    if (known !== undefined && isSame(known.machine, machine)) return known.lines
+    const lines = renderData(renderRow(machine))
+    entries.set(machine.mac, { machine, lines })
+    return lines
+  }
+  return {
+    render: (machines) => (machines.length === 0 ? 'data: ' : machines.map(linesOf).join('\n')),
+    forget: (mac) => entries.delete(mac),
+    clear: () => entries.clear(),
+  }
+}
+
+const isSame = (a: MachineBase, b: MachineBase) =>
+  a === b || (a.updated_at === b.updated_at && a.last_seen_at === b.last_seen_at)

@@ -1,0 +1,105 @@
+/** The machine server: every URL that it answers, in one table, on parts that both lines bring. */
+import type { H3, H3Event } from 'h3'
+import type { MachineBase } from '../core/machine.ts'
+import { createBodyReader } from './body.ts'
+import { bootFileRoutes } from './boot-files.ts'
+import { bulkRoutes } from './bulk.ts'
+import { createChannel } from './channel.ts'
+import { readContact } from './contact.ts'
+import { createApp } from './dispatch.ts'
+import { eventRoutes } from './events.ts'
+import { createFleet } from './fleet.ts'
+import { createGuard, renderBy } from './guard.ts'
+import { healthRoutes } from './health.ts'
+import type { Caller, ServerParts, Site } from './line.ts'
+import { liveRoutes } from './live.ts'
+import { loginRoutes } from './login.ts'
+import { machineRoutes } from './machines.ts'
+import { metricsRoutes } from './measures.ts'
+import { createMetrics } from './metrics.ts'
+import { createNotes } from './notes.ts'
+import { documentRoutes } from './openapi.ts'
+import { createPeers, type Peer } from './peer.ts'
+import { pxeRoutes } from './pxe.ts'
+import type { Route } from './route.ts'
+import { createSessions } from './session.ts'
+import { tokenRoutes } from './tokens.ts'
+
+export interface Server<M extends MachineBase> {
+  /** `toNodeHandler(app)` for a listener, `app.request()` for tests. */
+  readonly app: H3
+  readonly site: Site<M>
+  readonly routes: readonly Route[]
+  /** Ends the live channels, so that connections can be closed. */
+  close(): void
+}
+
+const ANONYMOUS: Caller = { kind: 'anonymous' }
+
+export function createServer<M extends MachineBase>(parts: ServerParts<M>): Server<M> {
+  const { line } = parts
+  const noteAll = createNotes(parts)
+  const sessions = createSessions(parts)
+  const guard = createGuard({ sessions, tokens: parts.tokens, now: parts.now })
+  const findPeer = createPeers(parts.settings)
+  const [peers, callers] = [new WeakMap<H3Event, Peer>(), new WeakMap<H3Event, Caller>()]
+
+  function peerOf(event: H3Event): Peer {
+    const known = peers.get(event)
+    if (known !== undefined) return known
+    const peer = findPeer(event)
+    peers.set(event, peer)
+    return peer
+  }
+  const callerOf = (event: H3Event): Caller => callers.get(event) ?? ANONYMOUS
+
+  const site: Site<M> = {
+    ...parts,
+    noteAll,
+    metrics: createMetrics(),
+    fleet: createFleet(parts, noteAll),
+    caller: callerOf,
+    isLive: guard.isLive,
+    checkScope: (event, scope) => guard.checkScope(callerOf(event), scope),
+    peer: peerOf,
+    by: (event) => renderBy(callerOf(event), peerOf(event).ip),
+    contact: (event) => readContact(event, peerOf(event), parts.now()),
+  }
+  const channel = createChannel(site)
+
+  const routes: readonly Route[] = [
+    // Open: machines hold no cookie, and monitoring should need none.
+    ...healthRoutes(parts.version), //    /healthz /version
+    ...pxeRoutes(site), //                /pxe-bootstrap.ipxe /pxe/:mac /plan /inventory /done /status
+    ...bootFileRoutes(site), //           /boot/:name (PUT: admin)
+    ...documentRoutes(site, () => routes), // /openapi.json /docs/api
+    // For operators and their programs.
+    ...machineRoutes(site), //            /machines /machines/:mac /lshw.json /disks.json
+    ...bulkRoutes(site), //               /machines/:mac/flash /machines/bulk
+    ...eventRoutes(site), //              /events /events/:id/ack /events/ack
+    ...liveRoutes(site, channel), //      /events/machines
+    ...tokenRoutes(site), //              /tokens /tokens/:id
+    ...metricsRoutes(site, channel.count), // /metrics
+    ...loginRoutes(site, sessions), //    / /ui /ui/login /ui/logout
+    // What this release line alone serves: images, releases, backups, and the pages.
+    ...line.routes(site),
+  ]
+
+  const app = createApp({
+    routes,
+    guard,
+    bodies: createBodyReader(),
+    peer: peerOf,
+    desk: {
+      log: parts.log,
+      renderError: (view, event) =>
+        line.renderError({ ...view, loggedIn: callerOf(event).kind === 'session' }),
+    },
+    admit: (event, caller) => callers.set(event, caller),
+    answered(event, status, route, seconds) {
+      const labels = { method: event.req.method, route, status: `${Math.floor(status / 100)}xx` }
+      site.metrics.observe('flasher_http_request_seconds', seconds, labels)
+    },
+  })
+  return { app, site, routes, close: channel.close }
+}
