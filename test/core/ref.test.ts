@@ -1,6 +1,6 @@
 /** Refs as the deployed servers compute them. */
 import { createHash } from 'node:crypto'
-import fc from 'fast-check'
+import * as fc from 'fast-check'
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
 import { canonicaliseSource, refOf } from '../../runtime/core/ref.ts'

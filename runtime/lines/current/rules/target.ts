@@ -1,6 +1,5 @@
 /** Current line: whether a machine can be flashed: its image, its disk, and that the one fits the other. */
-import type { CatalogEntry } from '../../../core/catalog.ts'
-import { IMAGE_FORMATS, isTarballName } from '../../../core/image.ts'
+import { isFlashable, type CatalogEntry } from '../../../core/catalog.ts'
 import { identifyDisk, type InventoryDisk } from '../../../core/machine.ts'
 import type { Machine } from './machine.ts'
 import type { Surroundings } from './surroundings.ts'
@@ -22,12 +21,6 @@ export function checkReadiness(machine: Machine, { findImage }: Surroundings): R
   const serial = machine.target_disk_serial?.trim() ?? ''
   return serial === '' ? { why: 'no-target' } : { why: null, image, serial }
 }
-
-const FORMATS: readonly string[] = IMAGE_FORMATS
-
-/** Tarballs and the like are listed, never written. A format that nobody told is the client's to find. */
-export const isFlashable = ({ format, name }: CatalogEntry): boolean =>
-  format === '' ? !isTarballName(name) : FORMATS.includes(format)
 
 /** What is wrong with the disk that was picked, by the newest inventory. */
 export type DiskDoubt =

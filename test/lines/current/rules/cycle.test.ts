@@ -146,6 +146,7 @@ test('a flash that ends after its image was changed does not end the new cycle',
   desk.put({ boot_mode: 'flasher-flash-once', bty_image_ref: OTHER_REF, target_disk_serial: 'S1' })
   desk.done()
   assert.is(desk.machine.last_flashed_at, desk.now())
+  assert.is(desk.machine.cycle.carried, false, 'nothing is half written any more')
   assert.is(desk.script().rule, 'flash', 'the new image is still to be written')
   desk.plan()
   desk.done()

@@ -1,0 +1,277 @@
+/** Any order of contacts, edits, hours and restarts: what must never happen, does not. */
+import * as fc from 'fast-check'
+import { suite } from 'uvu'
+import * as assert from 'uvu/assert'
+import { identifyDisk, type InventoryDisk } from '../../../../runtime/core/machine.ts'
+import type { BootRuling } from '../../../../runtime/lines/current/rules/boot.ts'
+import { flashAgain, refreshInventory } from '../../../../runtime/lines/current/rules/edit.ts'
+import {
+  BOOT_MODES,
+  isFlashMode,
+  type Machine,
+} from '../../../../runtime/lines/current/rules/machine.ts'
+import { parseRecord } from '../../../../runtime/lines/current/rules/record.ts'
+import {
+  createDesk,
+  diskOf,
+  entryOf,
+  OTHER_REF,
+  REF,
+  X86_SETS,
+  type Desk,
+} from '../../../support/machine-desk.ts'
+
+const test = suite('life of a machine')
+
+/** What the world did, as the server cannot know it: the judge of its decisions. */
+interface Truth {
+  /** A flash plan is out and no done came since; an operator who leaves the flash modes takes over. */
+  halfWritten: boolean
+  /** A flash-once was finished, and nothing was asked for since. */
+  finished: boolean
+  /** Counted live boots in a row, with nothing finished and nothing asked for in between. */
+  liveInRow: number
+  /** The disks that were asked for have come, and the machine has not booted since. */
+  listed: boolean
+}
+
+interface World {
+  readonly desk: Desk
+  readonly truth: Truth
+}
+
+type Step = (world: World) => void
+
+const EMPTY = { x86_64: null, arm64: null }
+
+/** A machine asks for its script: every promise about scripts is looked at here. */
+function script({ desk, truth }: World) {
+  const before = desk.machine
+  const ruling = desk.script()
+  const { kind } = ruling.decision
+  if (truth.finished) assert.is(kind, 'to-disk', 'a finished flash-once never goes live')
+  if (truth.halfWritten) {
+    assert.is.not(kind, 'to-disk', 'a crashed write is never booted')
+    assert.ok(
+      ruling.decision.kind !== 'to-live' || ruling.decision.otherwise.kind === 'to-wait',
+      'nor where the live system cannot be had',
+    )
+  }
+  if (truth.listed) assert.is(kind, 'to-disk', 'listing its disks is followed by a disk boot')
+  truth.listed = false
+  truth.liveInRow = ruling.counts ? truth.liveInRow + 1 : 0
+  checkGuard(before, ruling, truth, desk)
+  assert.is(desk.machine.boot_mode, before.boot_mode, 'the mode never changes by itself')
+}
+
+/** Unattended live boots end: by the disk, or by a person with the wizard. */
+function checkGuard(machine: Machine, ruling: BootRuling, truth: Truth, desk: Desk) {
+  const limit = desk.surroundings.settings.loop_limit
+  if (!ruling.counts) return
+  if (truth.liveInRow > limit) {
+    assert.is(ruling.rule, 'loop-to-person', `live boot ${truth.liveInRow} of ${machine.boot_mode}`)
+    assert.is.not(desk.plan().plan.mode, 'flash', 'past the guard nothing is flashed unattended')
+  }
+}
+
+function plan({ desk, truth }: World) {
+  const { machine } = desk
+  const ruling = desk.plan()
+  assert.is(desk.machine.boot_mode, machine.boot_mode)
+  if (ruling.plan.mode !== 'flash') return
+  const { serial } = ruling.plan
+  assert.ok(isFlashMode(machine.boot_mode) && !machine.locked)
+  assert.is(machine.target_disk_serial, serial)
+  assert.is(ruling.plan.image.ref, machine.bty_image_ref)
+  assert.not.ok(truth.finished, 'a finished flash-once is not flashed')
+  if (machine.known_disks !== null) {
+    const matches = machine.known_disks.filter((disk) => identifyDisk(disk) === serial)
+    assert.is(matches.length, 1, 'exactly one disk')
+    assert.is(matches[0]?.readonly, false)
+  }
+  truth.halfWritten = true
+}
+
+function disks(found: readonly InventoryDisk[]): Step {
+  return ({ desk, truth }) => {
+    const { boot_mode, cycle } = desk.machine
+    desk.disks(...found)
+    assert.is(desk.machine.boot_mode, boot_mode)
+    if (boot_mode !== 'flasher-inventory' || cycle.finished_at !== null) return
+    truth.liveInRow = 0
+    truth.listed = true
+  }
+}
+
+function done({ desk, truth }: World) {
+  const { boot_mode, cycle } = desk.machine
+  desk.done()
+  assert.is(desk.machine.boot_mode, boot_mode)
+  assert.is(desk.machine.last_flashed_at, desk.now())
+  if (!isFlashMode(boot_mode)) return
+  truth.halfWritten = false
+  // A flash of the cycle before: the new one is still to come.
+  const isLate = cycle.carried && !cycle.planned && cycle.offers === 0
+  if (isLate) return
+  truth.liveInRow = 0
+  truth.finished = boot_mode === 'flasher-flash-once'
+}
+
+function failed({ desk }: World) {
+  const { boot_mode, last_flashed_at } = desk.machine
+  desk.failed('why')
+  assert.equal([desk.machine.boot_mode, desk.machine.last_flashed_at], [boot_mode, last_flashed_at])
+}
+
+/** Something new was asked for. */
+function begin(truth: Truth, before: Machine, after: Machine) {
+  truth.finished = false
+  truth.listed = false
+  truth.liveInRow = 0
+  const isTakenOver = !isFlashMode(before.boot_mode) || !isFlashMode(after.boot_mode)
+  if (isTakenOver) truth.halfWritten = false
+}
+
+function put(body: Readonly<Record<string, unknown>>): Step {
+  return ({ desk, truth }) => {
+    const before = desk.machine
+    try {
+      desk.put(body)
+    } catch {
+      assert.ok(before.locked)
+      return
+    }
+    const { machine } = desk
+    const isSame =
+      before.boot_mode === machine.boot_mode &&
+      before.bty_image_ref === machine.bty_image_ref &&
+      before.target_disk_serial === machine.target_disk_serial
+    if (!isSame) begin(truth, before, machine)
+    assert.is(machine.last_flashed_at, before.last_flashed_at)
+    assert.is(machine.known_disks, before.known_disks)
+  }
+}
+
+function again({ desk, truth }: World) {
+  for (const act of [flashAgain, refreshInventory]) {
+    const acted = act(desk.machine, desk.now())
+    if (!acted.ok) continue
+    begin(truth, desk.machine, acted.value)
+    desk.machine = acted.value
+  }
+}
+
+function restart({ desk }: World) {
+  const stored = parseRecord(JSON.parse(JSON.stringify(desk.machine)))
+  assert.equal(stored, desk.machine)
+  if (stored !== null) desk.machine = stored
+}
+
+const anyDisk = fc
+  .record({
+    serial: fc.constantFrom('S1', 'S2', null),
+    wwn: fc.constantFrom('0x1', null),
+    readonly: fc.boolean(),
+    size_bytes: fc.constantFrom(10, 10_000, null),
+  })
+  .map(({ serial, ...more }) => diskOf(serial, more))
+
+const anyBody = fc.record({
+  boot_mode: fc.constantFrom(...BOOT_MODES, 'flasher-flash-once', 'flasher-flash-always'),
+  bty_image_ref: fc.constantFrom(REF, REF, OTHER_REF, null),
+  target_disk_serial: fc.constantFrom('S1', 'S1', 'S2', 'wwn:0x1', null),
+})
+
+const always = (step: Step) => fc.constant(step)
+
+const anyStep: fc.Arbitrary<Step> = fc.oneof(
+  { weight: 12, arbitrary: always(script) },
+  { weight: 4, arbitrary: always(({ desk }) => desk.bootFile()) },
+  { weight: 8, arbitrary: always(plan) },
+  { weight: 3, arbitrary: always(done) },
+  { weight: 1, arbitrary: always(failed) },
+  { weight: 2, arbitrary: always(again) },
+  { weight: 1, arbitrary: always(restart) },
+  { weight: 3, arbitrary: fc.array(anyDisk, { maxLength: 4 }).map(disks) },
+  { weight: 3, arbitrary: anyBody.map(put) },
+  {
+    weight: 2,
+    arbitrary: fc.constantFrom(1, 3600, 90_000).map((seconds) => ({ desk }: World) => {
+      desk.clock += seconds
+    }),
+  },
+  {
+    weight: 1,
+    arbitrary: fc.boolean().map((locked) => ({ desk }: World) => {
+      desk.machine = { ...desk.machine, locked }
+    }),
+  },
+  {
+    weight: 1,
+    arbitrary: fc.constantFrom(X86_SETS, X86_SETS, EMPTY).map((sets) => ({ desk }: World) => {
+      desk.surroundings = { ...desk.surroundings, sets }
+    }),
+  },
+  {
+    weight: 1,
+    arbitrary: fc.boolean().map((isThere) => ({ desk }: World) => {
+      desk.surroundings = {
+        ...desk.surroundings,
+        findImage: (ref) => (isThere || ref === OTHER_REF ? entryOf(ref) : null),
+      }
+    }),
+  },
+)
+
+const anySettings = fc.record({
+  loop_limit: fc.integer({ min: 1, max: 5 }),
+  inventory_refresh: fc.constantFrom(0, 3600, 86_400, Infinity),
+  boot_disk_once_after_flash: fc.boolean(),
+})
+
+const createWorld = (settings: Desk['surroundings']['settings']): World => ({
+  desk: createDesk({ settings }),
+  truth: { halfWritten: false, finished: false, liveInRow: 0, listed: false },
+})
+
+test('any order of contacts, edits, hours and restarts', () => {
+  fc.assert(
+    fc.property(
+      anySettings,
+      fc.array(anyStep, { minLength: 5, maxLength: 60, size: 'max' }),
+      (settings, steps) => {
+        const world = createWorld(settings)
+        for (const step of steps) step(world)
+      },
+    ),
+    { numRuns: 20_000 },
+  )
+})
+
+test('a machine that dies in every live boot ends at its disk, or at a person', () => {
+  const anyDeath = fc.constantFrom<readonly Step[]>([], [({ desk }) => desk.bootFile()], [plan])
+  fc.assert(
+    fc.property(
+      anySettings,
+      fc.array(anyStep, { maxLength: 30, size: 'max' }),
+      fc.array(anyDeath, { minLength: 7, maxLength: 7 }),
+      (settings, steps, deaths) => {
+        const world = createWorld(settings)
+        for (const step of steps) step(world)
+        world.desk.surroundings = { ...world.desk.surroundings, sets: X86_SETS }
+        const rules = deaths.map((death) => {
+          const { rule, counts } = world.desk.script()
+          for (const step of death) step(world)
+          return counts && rule !== 'loop-to-person' ? 'unattended' : rule
+        })
+        assert.ok(
+          rules.some((rule) => rule !== 'unattended'),
+          rules.join(' '),
+        )
+      },
+    ),
+    { numRuns: 5000 },
+  )
+})
+
+test.run()
