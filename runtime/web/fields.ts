@@ -1,0 +1,175 @@
+/** Form fields: a label, the control, what it is for, and what is wrong with it, in place. */
+import { banner } from './elements.ts'
+import { attributes, html, type Content, type Html } from './html.ts'
+
+interface FieldBase {
+  readonly name: string
+  readonly label: string
+  readonly hint?: Content
+  /** What was wrong with what was typed. */
+  readonly error?: string | null
+}
+
+export interface TextField extends FieldBase {
+  readonly value?: string
+  readonly type?: 'text' | 'password' | 'search' | 'number' | 'url'
+  readonly placeholder?: string
+  readonly autocomplete?: string
+  readonly required?: boolean
+  readonly autofocus?: boolean
+  readonly pattern?: string
+  readonly mono?: boolean
+  readonly most?: number
+  readonly min?: number
+  readonly max?: number
+}
+
+const describedBy = ({ name, hint, error }: FieldBase) =>
+  [error ? `${name}-error` : '', hint === undefined ? '' : `${name}-hint`].filter(Boolean).join(' ')
+
+const around = (field: FieldBase, control: Content): Html =>
+  html`<div class="field">
+    <label for="${field.name}">${field.label}</label>
+    ${control}
+    ${field.hint === undefined ? null : html`<p class="hint" id="${field.name}-hint">${field.hint}</p>`}
+    ${field.error ? html`<p class="error" id="${field.name}-error">${field.error}</p>` : null}
+  </div>`
+
+export const textField = (field: TextField): Html =>
+  around(
+    field,
+    html`<input${attributes({
+      id: field.name,
+      name: field.name,
+      type: field.type ?? 'text',
+      value: field.value,
+      placeholder: field.placeholder,
+      autocomplete: field.autocomplete ?? 'off',
+      required: field.required,
+      autofocus: field.autofocus,
+      pattern: field.pattern,
+      maxlength: field.most,
+      min: field.min,
+      max: field.max,
+      class: field.mono === true ? 'mono' : null,
+      spellcheck: field.mono === true ? 'false' : null,
+      'aria-invalid': field.error ? 'true' : null,
+      'aria-describedby': describedBy(field) || null,
+    })} />`,
+  )
+
+export interface Option {
+  readonly value: string
+  readonly text: string
+}
+
+export const selectField = (
+  field: FieldBase & { readonly value: string; readonly options: readonly Option[] },
+): Html =>
+  around(
+    field,
+    html`<select${attributes({
+      id: field.name,
+      name: field.name,
+      'aria-describedby': describedBy(field) || null,
+    })}>${field.options.map(
+      ({ value, text }) =>
+        html`<option${attributes({ value, selected: value === field.value })}>${text}</option>`,
+    )}</select>`,
+  )
+
+export interface CheckField {
+  readonly name: string
+  readonly label: Content
+  readonly value?: string
+  readonly checked: boolean
+  readonly hint?: Content
+}
+
+export const checkField = ({ name, label, value = '1', checked, hint }: CheckField): Html =>
+  html`<div class="field">
+    <label class="check"
+      ><input${attributes({ type: 'checkbox', name, value, checked })} />
+      <span>${label}</span></label
+    >${hint === undefined ? null : html`<p class="hint">${hint}</p>`}
+  </div>`
+
+export interface RadioCard {
+  readonly value: string
+  readonly title: Content
+  readonly text?: Content
+  readonly disabled?: boolean
+  /** Found by the search field above the cards. */
+  readonly keywords?: string
+  readonly className?: string
+}
+
+/** Radio buttons as cards; the arrow keys move among them as among any others. */
+export const radioCards = (group: {
+  readonly name: string
+  readonly legend: string
+  readonly value: string | null
+  readonly cards: readonly RadioCard[]
+  readonly before?: Content
+  readonly className?: string
+}): Html =>
+  html`<fieldset class="${`cards ${group.className ?? ''}`.trim()}">
+    <legend>${group.legend}</legend>
+    ${group.before}
+    <div class="options">
+      ${group.cards.map((each) => radioCard(group.name, group.value, each))}
+    </div>
+  </fieldset>`
+
+const radioCard = (name: string, picked: string | null, each: RadioCard): Html =>
+  html`<label
+    class="${`option ${each.className ?? ''}`.trim()}"
+    ${attributes({ 'data-keywords': each.keywords })}
+  >
+    <input${attributes({
+      type: 'radio',
+      name,
+      value: each.value,
+      checked: each.value === picked,
+      disabled: each.disabled,
+    })} />
+    <span class="what"
+      ><span class="title">${each.title}</span>${
+        each.text === undefined ? null : html`<span class="text">${each.text}</span>`
+      }</span
+    >
+  </label>`
+
+/** Values that travel with a form. */
+export const hidden = (values: Readonly<Record<string, string | null | undefined>>): Html =>
+  html`${Object.entries(values).map(([name, value]) =>
+    value === null || value === undefined
+      ? null
+      : html`<input${attributes({ type: 'hidden', name, value })} />`,
+  )}`
+
+export interface PostForm {
+  readonly action: string
+  readonly label: Content
+  readonly values?: Readonly<Record<string, string | null | undefined>>
+  readonly tone?: 'primary' | 'danger' | 'plain'
+  readonly disabled?: string | null
+}
+
+/** One button that does one thing. A disabled one says why. */
+export const postButton = ({
+  action,
+  label,
+  values = {},
+  tone = 'plain',
+  disabled,
+}: PostForm): Html =>
+  html`<form method="post" action="${action}" class="inline">${hidden(values)}<button${attributes({
+    class: tone,
+    disabled: disabled ? true : null,
+    title: disabled,
+  })}>${label}</button></form>`
+
+/** Where a form was refused: what to do about it stands with it. */
+export const formError = (message: string | null): Content =>
+  message === null ? null : banner('failed', message)

@@ -1,0 +1,61 @@
+/** The machines table by keyboard. Everything here can be done with Tab and Enter as well. */
+import { clear, show } from './selection.js'
+
+const links = () => [...document.querySelectorAll('#rows th a')]
+const row = () => document.activeElement?.closest('#rows tr') ?? null
+const isTyping = (target) =>
+  target instanceof Element &&
+  target.closest('input:not([type=checkbox], [type=radio]), select, textarea, dialog') !== null
+
+function move(by) {
+  const list = links()
+  const at = list.indexOf(row()?.querySelector('th a'))
+  const next = list[at === -1 ? (by > 0 ? 0 : list.length - 1) : at + by]
+  next?.focus()
+  next?.closest('tr').scrollIntoView({ block: 'nearest' })
+}
+
+function pick() {
+  const box = row()?.querySelector('.pick input')
+  if (!box) return
+  box.checked = !box.checked
+  show()
+}
+
+/** What is picked, else the row where the focus is. */
+function flash() {
+  const form = document.querySelector('#bulk')
+  if (form === null) return
+  if (document.querySelector('#rows .pick :checked, .bulk [name=all]:checked') === null) pick()
+  if (document.querySelector('#rows .pick :checked, .bulk [name=all]:checked') === null) return
+  form.elements.action.value = 'flash'
+  form.requestSubmit()
+}
+
+function assign() {
+  const link = row()?.querySelector('th a')
+  if (link) location.assign(`${link.href}#intent`)
+}
+
+const KEYS = {
+  '/': () => document.querySelector('#q')?.focus(),
+  j: () => move(1),
+  k: () => move(-1),
+  x: pick,
+  a: assign,
+  f: flash,
+  '?': () => document.querySelector('#keys')?.showModal(),
+  Escape: clear,
+}
+
+export function startKeys() {
+  if (document.querySelector('#rows') === null) return
+  document.addEventListener('keydown', (event) => {
+    if (event.key === 'Escape' && event.target.id === 'q') event.target.blur()
+    if (event.ctrlKey || event.metaKey || event.altKey || isTyping(event.target)) return
+    const act = KEYS[event.key]
+    if (act === undefined) return
+    event.preventDefault()
+    act()
+  })
+}

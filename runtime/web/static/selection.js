@@ -1,0 +1,51 @@
+/** Rows that are picked, and the bar that says what can be done with them. */
+const boxes = () => [...document.querySelectorAll('#rows .pick input')]
+const picked = () => boxes().filter(({ checked }) => checked)
+
+let last = null
+
+export function show() {
+  const bar = document.querySelector('.bulk')
+  if (bar === null) return
+  const all = bar.querySelector('[name=all]')
+  const count = all?.checked ? Number(all.dataset.total) : picked().length
+  bar.classList.toggle('open', count > 0)
+  bar.querySelector('output').textContent = `${count} selected`
+  const page = document.querySelector('#pick-page')
+  if (page === null) return
+  page.checked = boxes().length > 0 && picked().length === boxes().length
+  page.indeterminate = picked().length > 0 && !page.checked
+}
+
+/** With Shift: everything between the last one and this one. */
+function pickRange(box) {
+  const list = boxes()
+  const [from, to] = [list.indexOf(last), list.indexOf(box)].toSorted((a, b) => a - b)
+  if (from < 0) return
+  for (const each of list.slice(from, to + 1)) each.checked = box.checked
+}
+
+function onClick(event) {
+  const box = event.target
+  if (!(box instanceof HTMLInputElement)) return
+  if (box.id === 'pick-page') for (const each of boxes()) each.checked = box.checked
+  else if (box.matches('#rows .pick input')) {
+    if (event.shiftKey) pickRange(box)
+    last = box
+  } else if (box.name !== 'all') return
+  show()
+}
+
+export function clear() {
+  for (const box of boxes()) box.checked = false
+  const all = document.querySelector('.bulk [name=all]')
+  if (all !== null) all.checked = false
+  show()
+}
+
+export function startSelection() {
+  document.addEventListener('click', onClick)
+  document.querySelector('.bulk [type=reset]')?.addEventListener('click', () => setTimeout(show))
+  document.addEventListener('flasher:rows', show)
+  show()
+}

@@ -1,0 +1,56 @@
+/** Points in time for people: how long ago, and exactly when on hover. */
+import { html, NOTHING, type Html } from './html.ts'
+
+/** What a page calls now, and the zone of its exact times. */
+export interface Clock {
+  readonly now: Date
+  /** An IANA name. */
+  readonly zone: string
+}
+
+/** `<time>` with "3 min ago"; a dash for never. A script on the page keeps it up to date. */
+export function renderTime(iso: string | null, clock: Clock, never = '–'): Html {
+  if (iso === null) return html`<span class="dim">${never}</span>`
+  const at = new Date(iso)
+  if (Number.isNaN(at.getTime())) return NOTHING
+  const exact = renderExact(at, clock.zone)
+  return html`<time datetime="${iso}" title="${exact}">${renderAge(at, clock.now)}</time>`
+}
+
+/** `2026-11-21 07:04:05 UTC`. */
+export function renderExact(at: Date, zone: string): string {
+  const text = formatter(zone).format(at)
+  return `${text.replace(',', '')} ${zone}`
+}
+
+const formatters = new Map<string, Intl.DateTimeFormat>()
+
+function formatter(zone: string): Intl.DateTimeFormat {
+  const known = formatters.get(zone)
+  if (known !== undefined) return known
+  const made = new Intl.DateTimeFormat('sv-SE', {
+    timeZone: zone,
+    dateStyle: 'short',
+    timeStyle: 'medium',
+  })
+  formatters.set(zone, made)
+  return made
+}
+
+const [MINUTE, HOUR, DAY] = [60, 3600, 86_400]
+
+/** The same words as `ages.js` finds on the page. */
+export function renderAge(at: Date, now: Date): string {
+  const seconds = Math.round((now.getTime() - at.getTime()) / 1000)
+  if (Math.abs(seconds) < 10) return 'now'
+  const span = renderSpan(Math.abs(seconds))
+  return seconds < 0 ? `in ${span}` : `${span} ago`
+}
+
+/** `42 s`, `3 min`, `5 h`, `12 d`. */
+export function renderSpan(seconds: number): string {
+  if (seconds < MINUTE) return `${Math.floor(seconds)} s`
+  if (seconds < HOUR) return `${Math.floor(seconds / MINUTE)} min`
+  if (seconds < 2 * DAY) return `${Math.floor(seconds / HOUR)} h`
+  return `${Math.floor(seconds / DAY)} d`
+}
