@@ -21,7 +21,7 @@ export interface Guard {
 
 export function createGuard(parts: {
   readonly sessions: Sessions
-  readonly tokens: Tokens
+  readonly tokens: Pick<Tokens, 'find'>
   readonly now: () => Date
 }): Guard {
   const { sessions, tokens, now } = parts

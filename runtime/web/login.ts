@@ -3,7 +3,7 @@ import { HTTPResponse, type H3Event } from 'h3'
 import { nextFailure, throttleKey, waitOf, type Failures } from '../core/login-throttle.ts'
 import type { MachineBase } from '../core/machine.ts'
 import { page, seeOther } from './answers.ts'
-import type { LoginView, Site } from './line.ts'
+import type { LoginView, ServerLine, Site } from './line.ts'
 import type { Route } from './route.ts'
 import type { Sessions } from './session.ts'
 
@@ -13,10 +13,12 @@ const MOST_ADDRESSES = 10_000
 /** Checks under way at once: each is slow on purpose. */
 const MOST_CHECKS = 4
 
-export function loginRoutes<M extends MachineBase>(
-  site: Site<M>,
-  sessions: Sessions,
-): readonly Route[] {
+/** What logging in takes of a server. */
+export interface LoginSite extends Pick<Site<MachineBase>, 'now' | 'peer' | 'caller' | 'noteAll'> {
+  readonly line: Pick<ServerLine<MachineBase>, 'renderLogin' | 'checkPassword'>
+}
+
+export function loginRoutes(site: LoginSite, sessions: Sessions): readonly Route[] {
   const { line } = site
   const failures = new Map<string, Failures>()
   let checks = 0
