@@ -43,4 +43,10 @@ export const CACHE_SETTINGS = {
     0,
     'How much `flasher-cache` may keep before it drops what was not used for longest; 0: what the disk takes.',
   ),
+  token: setting(
+    secretText,
+    '',
+    'With this as bearer token, programs may change what `flasher-cache` holds; it makes one of its own, too.',
+    { secret: true },
+  ),
 }

@@ -64,6 +64,12 @@ export const SETTINGS = {
   },
   withcache: {
     url: setting(baseUrl, '', 'The cache service whose catalog is offered; empty: none.'),
+    token: setting(
+      kinds.secretText,
+      '',
+      'The `cache.token` of that service: it is then told which images machines are bound to, and keeps them.',
+      { secret: true },
+    ),
   },
   cache: CACHE_SETTINGS,
   boot: {
@@ -139,6 +145,7 @@ export const SETTINGS = {
   },
   retention: {
     events: setting(wholeNumber(100, 10_000_000), 100_000, 'How many events are kept.'),
+    event_days: setting(wholeNumber(1, 36_500), 180, 'For how many days they are kept.'),
     runs: setting(wholeNumber(10, 1_000_000), 10_000, 'How many flash runs are kept.'),
     bak_files: setting(wholeNumber(1, 1000), 5, 'How many databases of earlier releases are kept.'),
     boot_sets: setting(
