@@ -111,7 +111,7 @@ export async function createDatabase(options: DatabaseOptions): Promise<Database
       return epoch + replaced
     },
     async copyTo(target, { onProgress, signal } = {}) {
-      await commits.settle()
+      await settle()
       await backup(file.instance, target, {
         rate: COPY_PAGES,
         progress: ({ totalPages, remainingPages }) => {
@@ -168,7 +168,7 @@ const COPY_PAGES = 256
 const inUse = (path: string) => {
   const holder = findHolder(`${path}.lock`)
   const who = holder === null ? 'another process' : `process ${holder}`
-  return new Fault('plan-refused', `${who} already serves ${path}`, {
+  return new Fault('conflict', `${who} already serves ${path}`, {
     hint: 'One server a state directory: stop the other one, or choose another directory (FLASHER_PATHS_STATE_DIR).',
   })
 }

@@ -12,6 +12,19 @@ export interface Sighting {
   readonly ip: string
 }
 
+/** What lshw told, as JSON text, and when; a bundle may not know when. */
+export interface Hardware {
+  readonly json: string
+  readonly at: string
+}
+
+export interface MachineChange<Machine> {
+  readonly mac: Mac
+  change(before: Machine | null): Machine
+  /** Null: what is there stays. */
+  readonly hardware: Hardware | null
+}
+
 export interface Machines<Machine extends MachineBase> {
   find(mac: Mac): Promise<Machine | null>
   /** All of them, by MAC. The same array as before when nothing changed. */
@@ -23,12 +36,14 @@ export interface Machines<Machine extends MachineBase> {
    * sighting merged in.
    */
   update(mac: Mac, change: (before: Machine | null) => Machine | null): Promise<Machine | null>
+  /** All of the changes in one transaction, or none. */
+  updateMany(changes: readonly MachineChange<Machine>[]): Promise<void>
   /** Notes `last_seen_at` and `last_seen_ip`: seen by every reader at once, on disk within a second. */
   see(mac: Mac, sighting: Sighting): void
   /** False when there was none. */
   remove(mac: Mac): Promise<boolean>
   /** The hardware tree as JSON text (`lshw -json`), and when it was posted. */
-  findHardware(mac: Mac): Promise<{ readonly json: string; readonly at: string } | null>
+  findHardware(mac: Mac): Promise<Hardware | null>
   saveHardware(mac: Mac, json: string, at: string): Promise<void>
 }
 
@@ -131,7 +146,7 @@ export function createMachines<Machine extends MachineBase>(
     async update(mac, change) {
       const stored = await database
         .write((sql) => {
-          const row = sql.get(`SELECT ${COLUMNS} FROM machines WHERE mac = ?`, mac)
+          const row = sql.get(FIND, mac)
           const before = row === null ? null : decode(row)
           const next = change(before)
           if (next !== null && next !== before) store(sql, next)
@@ -140,6 +155,25 @@ export function createMachines<Machine extends MachineBase>(
         .catch(distrust)
       publish(mac, stored)
       return stored
+    },
+    async updateMany(changes) {
+      const trees = new Map<Mac, { readonly at: string; readonly tree: Buffer }>()
+      for (const { mac, hardware } of changes) {
+        if (hardware === null) continue
+        trees.set(mac, { at: hardware.at, tree: await compress(hardware.json) })
+      }
+      await database
+        .write((sql) => {
+          for (const { mac, change } of changes) {
+            const row = sql.get(FIND, mac)
+            store(sql, change(row === null ? null : decode(row)))
+            const hardware = trees.get(mac)
+            if (hardware !== undefined) sql.run(SAVE_HARDWARE, mac, hardware.at, hardware.tree)
+          }
+        })
+        .finally(() => {
+          epoch = null
+        })
     },
     see(mac, sighting) {
       sightings.set(mac, sighting)
@@ -172,6 +206,7 @@ export function createMachines<Machine extends MachineBase>(
 }
 
 const COLUMNS = 'mac, record, last_seen_at, last_seen_ip'
+const FIND = `SELECT ${COLUMNS} FROM machines WHERE mac = ?`
 const SEE = 'UPDATE machines SET last_seen_at = ?, last_seen_ip = ? WHERE mac = ?'
 const SAVE = `INSERT INTO machines (${COLUMNS}) VALUES (?, ?, ?, ?)
   ON CONFLICT (mac) DO UPDATE SET record = excluded.record,

@@ -63,7 +63,7 @@ function planOpening(file: SqliteFile, ours: Marker): Plan {
 
 const otherLine = (path: string, marker: Marker, ours: Marker) =>
   new Fault(
-    'plan-refused',
+    'conflict',
     `${path} belongs to the ${marker.line} release line (${marker.release}); this is the ${ours.line} line`,
     {
       hint: 'Start that line, or choose another state directory (FLASHER_PATHS_STATE_DIR), or move the file away.',
@@ -71,7 +71,7 @@ const otherLine = (path: string, marker: Marker, ours: Marker) =>
   )
 
 const notUpgraded = (path: string, from: string) =>
-  new Fault('plan-refused', `${path} was written by release ${from} and a server is using it`, {
+  new Fault('conflict', `${path} was written by release ${from} and a server is using it`, {
     hint: 'Restart the server with this release first; it upgrades the file.',
   })
 

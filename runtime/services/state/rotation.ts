@@ -102,7 +102,7 @@ export function closeWhole(file: SqliteFile): void {
   const row = file.get('PRAGMA wal_checkpoint(TRUNCATE)')
   file.close()
   if (readNumber(row, 'busy') !== 0 || existsSync(`${file.path}-wal`)) {
-    throw new Fault('write-failed', `another process still uses ${file.path}`, {
+    throw new Fault('busy', `another process still uses ${file.path}`, {
       hint: 'End the other flasher command and start again; nothing was changed.',
     })
   }

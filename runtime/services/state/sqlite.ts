@@ -121,7 +121,7 @@ const DAMAGED: Meaning = {
   hint: 'Nothing was changed. Move the file away and start again, then restore a backup; the newest state.db.*.bak beside it is an older state.',
 }
 const FULL: Meaning = {
-  code: 'write-failed',
+  code: 'storage-full',
   says: (path) => `the disk that holds ${path} is full`,
   hint: 'Nothing of this change was stored. Free space on that disk and try again.',
 }
@@ -131,7 +131,7 @@ const BROKEN: Meaning = {
   hint: 'Nothing of this change was stored. The kernel log (dmesg) says more about the disk.',
 }
 const BUSY: Meaning = {
-  code: 'write-failed',
+  code: 'busy',
   says: (path) => `another process keeps ${path} busy`,
   hint: 'Try again when it is done.',
 }

@@ -1,0 +1,25 @@
+/** Looks whether a file is a database that this program can go on with. */
+import { Fault } from '../../core/fault.ts'
+import { readMarker, SCHEMA, type Marker } from './schema.ts'
+import { openSqlite, readText } from './sqlite.ts'
+
+/** Reads all of it, on the event loop's time. Throws when it is damaged, foreign, too new or of another line. */
+export function inspectState(path: string, line: string): Marker {
+  using file = openSqlite(path)
+  const row = file.get('PRAGMA integrity_check(1)')
+  const verdict = row === null ? 'empty' : readText(row, 'integrity_check')
+  if (verdict !== 'ok') throw refused(`it is damaged: ${verdict}`)
+  const found = readMarker(file)
+  if (found.kind !== 'marked') throw refused('it was not written by this program')
+  const { marker } = found
+  if (marker.line !== line) throw refused(`it belongs to the ${marker.line} release line`)
+  if (marker.schema > SCHEMA) throw refused(`release ${marker.release} is newer than this one`)
+  // What follows is a rename: nothing may be left beside the file.
+  file.execute('PRAGMA wal_checkpoint(TRUNCATE)')
+  return marker
+}
+
+const refused = (why: string) =>
+  new Fault('input-invalid', `the database cannot be used: ${why}`, {
+    hint: 'Nothing was changed.',
+  })
