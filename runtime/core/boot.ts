@@ -60,7 +60,7 @@ export const DEFAULT_DRIVE = '0x80'
 const DRIVE = /^0x[0-9a-f]{1,2}$/i
 
 /** Names that are longer in a URL would make a script that iPXE may not take. */
-const MOST_NAME = 96
+const MOST_NAME = 80
 
 /** Whether scripts can name the set. */
 export const isBootable = (set: LiveSet): boolean =>

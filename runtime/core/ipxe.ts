@@ -11,7 +11,7 @@ export function word(text: string): string {
   throw new Fault('misuse', `${JSON.stringify(text)} cannot stand in an iPXE script`)
 }
 
-const MOST_PROSE = 160
+const MOST_PROSE = 120
 
 /** Words for a person, of a comment or an `echo`; whatever iPXE could act on becomes a `?`. */
 export const prose = (text: string): string =>

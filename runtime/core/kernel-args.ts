@@ -29,7 +29,7 @@ export function renderKernelArgs(args: readonly KernelArg[]): string {
  */
 export function parseKernelArgs(line: string): ReadonlyMap<string, string> {
   const args = new Map<string, string>()
-  for (const [word] of line.matchAll(/(?:"[^"]*"?|[^\s"])+/g)) {
+  for (const [word] of line.trim().matchAll(/(?:"[^"]*"?|[^\s"])+/g)) {
     const text = word.startsWith('"') ? word.replaceAll('"', '') : word
     const at = text.indexOf('=')
     const name = at < 0 ? text : text.slice(0, at)
