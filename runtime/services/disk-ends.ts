@@ -19,7 +19,10 @@ export function locateEnds(diskBytes: number): {
 /** Clears the first MiB and a backup GPT at the end, if there is one, so that nothing boots. */
 export async function clearEnds(device: Device): Promise<void> {
   const { headBytes, tailStart } = locateEnds(device.sizeBytes)
-  await device.write(createSlot(headBytes), 0)
+  // First what tells of the rest: whenever this is cut short, no table is left to lead astray.
+  const first = Math.min(FIRST_BYTES, headBytes)
+  await device.write(createSlot(first), 0)
+  if (first < headBytes) await device.write(createSlot(headBytes - first), first)
   if (tailStart < device.sizeBytes) {
     const end = createSlot(device.sizeBytes - tailStart)
     await device.read(end, tailStart)

@@ -1,6 +1,4 @@
 /** A flash that is cancelled, wherever it stands: it returns soon and leaves nothing that boots. */
-import { constants } from 'node:fs'
-import { open } from 'node:fs/promises'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
@@ -16,6 +14,7 @@ import {
   flash,
   makeStale,
   readDisk,
+  untilFree,
   type FlashOrder,
 } from '../support/writer.ts'
 
@@ -45,22 +44,10 @@ async function cancelAt(order: FlashOrder, moment: Promise<unknown>): Promise<Fa
 
 const shortly = () => sleep(300)
 
-/** Lets the disk answer again, and waits until nobody holds it any more. */
+/** Lets the disk answer again, and waits until all that was under way has ended. */
 async function release(disk: FaultyDisk) {
   disk.setFlag(false)
-  for (let tries = 0; !(await isFree(disk.device)); tries += 1) {
-    assert.ok(tries < 500, `${disk.device} is still held`)
-    await sleep(20)
-  }
-}
-
-async function isFree(device: string): Promise<boolean> {
-  try {
-    await using _ = await open(device, constants.O_RDWR | constants.O_EXCL)
-    return true
-  } catch {
-    return false
-  }
+  await untilFree(disk.device)
 }
 
 test('before the first byte the disk stays as it was', async () => {

@@ -2,6 +2,7 @@
 import { execFileSync } from 'node:child_process'
 import { constants } from 'node:fs'
 import { open } from 'node:fs/promises'
+import { setTimeout as sleep } from 'node:timers/promises'
 import * as assert from 'uvu/assert'
 import { Fault } from '../../runtime/core/fault.ts'
 import {
@@ -115,6 +116,23 @@ function withoutTables(stale: Buffer): Buffer {
   cleared.fill(0, 0, Math.min(cleared.length, 1 << 20))
   cleared.fill(0, Math.max(0, cleared.length - parseBackupBytes(stale)))
   return cleared
+}
+
+/** Whether nobody holds the disk. */
+export async function isFree(device: string): Promise<boolean> {
+  try {
+    await using _ = await open(device, constants.O_RDWR | constants.O_EXCL)
+    return true
+  } catch {
+    return false
+  }
+}
+
+export async function untilFree(device: string): Promise<void> {
+  for (let tries = 0; !(await isFree(device)); tries += 1) {
+    assert.ok(tries < 500, `${device} is still held`)
+    await sleep(20)
+  }
 }
 
 export function assertSame(found: Buffer, expected: Buffer, what = 'disk'): void {
