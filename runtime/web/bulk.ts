@@ -3,7 +3,7 @@ import type { H3Event } from 'h3'
 import * as z from 'zod'
 import { parseMac, type Mac } from '../core/mac.ts'
 import type { MachineBase } from '../core/machine.ts'
-import { checked } from './checked.ts'
+import { checked, renderSchema } from './checked.ts'
 import { refuse, refuseFields } from './faults.ts'
 import { LIMITS } from './limits.ts'
 import type { Site } from './line.ts'
@@ -122,7 +122,7 @@ export function bulkRoutes<M extends MachineBase>(site: Site<M>): readonly Route
       takes: 'json',
       doc: {
         summary: 'Flashes the machine at its next network boot',
-        body: z.toJSONSchema(FLASH_BODY),
+        body: renderSchema(FLASH_BODY, 'input'),
         answers: { 200: { type: 'object' } },
       },
       handle: flash,
@@ -134,8 +134,8 @@ export function bulkRoutes<M extends MachineBase>(site: Site<M>): readonly Route
       takes: 'json',
       doc: {
         summary: 'Does one thing to many machines',
-        body: z.toJSONSchema(BULK_BODY),
-        answers: { 200: z.toJSONSchema(BULK_ANSWER) },
+        body: renderSchema(BULK_BODY, 'input'),
+        answers: { 200: renderSchema(BULK_ANSWER, 'output') },
       },
       handle: bulk,
     },

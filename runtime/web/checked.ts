@@ -1,10 +1,21 @@
-/** A body as its schema says, or a 422 that names each field. */
-import type { ZodType } from 'zod'
+/** Bodies as their schemas say, and the same schemas as the API document spells them. */
+import * as z from 'zod'
 import { listFieldErrors } from '../core/field-error.ts'
 import { refuseFields } from './faults.ts'
 
-export function checked<Value>(schema: ZodType<Value>, body: unknown): Value {
+/** The body, or a 422 that names each field. */
+export function checked<Value>(schema: z.ZodType<Value>, body: unknown): Value {
   const parsed = schema.safeParse(body)
   if (!parsed.success) throw refuseFields(listFieldErrors(parsed.error))
   return parsed.data
+}
+
+/** `input` for what is sent (a default makes a field optional), `output` for what is answered. */
+export function renderSchema(
+  schema: z.ZodType,
+  io: 'input' | 'output',
+): Readonly<Record<string, unknown>> {
+  // The dialect is said once, by the document.
+  const { $schema: _, ...rest } = z.toJSONSchema(schema, { io })
+  return rest
 }

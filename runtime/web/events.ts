@@ -3,7 +3,7 @@ import { getRouterParam, type H3Event } from 'h3'
 import * as z from 'zod'
 import type { MachineBase } from '../core/machine.ts'
 import type { EventFilter } from '../services/journal.ts'
-import { checked } from './checked.ts'
+import { checked, renderSchema } from './checked.ts'
 import { refuse } from './faults.ts'
 import type { Site } from './line.ts'
 import type { Route } from './route.ts'
@@ -91,7 +91,7 @@ export function eventRoutes<M extends MachineBase>(site: Site<M>): readonly Rout
       takes: 'json',
       doc: {
         summary: 'Acknowledges many events, or takes that back',
-        body: z.toJSONSchema(ACKS_BODY, { io: 'input' }),
+        body: renderSchema(ACKS_BODY, 'input'),
         answers: { 200: { type: 'object' } },
       },
       async handle(_event, body) {
@@ -106,7 +106,7 @@ export function eventRoutes<M extends MachineBase>(site: Site<M>): readonly Rout
       takes: 'json',
       doc: {
         summary: 'Acknowledges one event, or takes that back',
-        body: z.toJSONSchema(ACK_BODY, { io: 'input' }),
+        body: renderSchema(ACK_BODY, 'input'),
         answers: { 200: { type: 'object' } },
       },
       handle: acknowledgeOne,

@@ -31,8 +31,6 @@ export interface Contact {
 export type Note = Pick<EventNote, 'kind' | 'summary' | 'details'> & {
   /** `machine` unless said. */
   readonly subject_kind?: EventNote['subject_kind']
-  /** Of no one's promise: the answer does not wait until it is on disk. */
-  readonly isRoutine?: boolean
 }
 
 /** What a note is about, and who did it. */

@@ -1,23 +1,27 @@
-/** Puts what happened on record, and tells the pages that there is news. */
+/** Puts what happened on record. */
 import { renderError } from '../core/fault.ts'
 import type { MachineBase } from '../core/machine.ts'
 import type { Note, NoteSubject, ServerParts } from './line.ts'
 
+/** Kinds that come with each contact of a machine: its answer does not wait until they are on disk. */
+const ROUTINE: ReadonlySet<string> = new Set([
+  'netboot.pxe.offered',
+  'netboot.pxe.plan',
+  'netboot.flasher.armed',
+])
+
 export function createNotes<M extends MachineBase>({
   journal,
-  feed,
   log,
-}: Pick<ServerParts<M>, 'journal' | 'feed' | 'log'>) {
-  /** What is promised is on disk by then; the rest follows. */
+}: Pick<ServerParts<M>, 'journal' | 'log'>) {
   return async function noteAll(notes: readonly Note[], on: NoteSubject): Promise<void> {
     const { subject_id, actor, ip } = on
-    const waited = notes.map(async ({ isRoutine = false, ...note }) => {
+    const waited = notes.map(async (note) => {
       const recorded = journal
         .record({ subject_kind: 'machine', ...note, subject_id, actor, source_ip: ip })
-        // The machine goes on: what it asked for matters more than that it is on record.
+        // What was asked for matters more than that it is on record.
         .catch((error: unknown) => log.error(`event ${note.kind}: ${renderError(error)}`))
-        .then(() => feed.announce({ topic: 'event' }))
-      if (!isRoutine) await recorded
+      if (!ROUTINE.has(note.kind)) await recorded
     })
     await Promise.all(waited)
   }

@@ -6,7 +6,7 @@ import { renderBootstrap } from '../core/bootstrap.ts'
 import { parseMac, type Mac } from '../core/mac.ts'
 import type { MachineBase } from '../core/machine.ts'
 import { nothing, text } from './answers.ts'
-import { checked } from './checked.ts'
+import { checked, renderSchema } from './checked.ts'
 import { createDiscovery } from './discovery.ts'
 import { refuse, refuseFields } from './faults.ts'
 import { LIMITS } from './limits.ts'
@@ -212,7 +212,7 @@ export function pxeRoutes<M extends MachineBase>(site: Site<M>): readonly Route[
       takes: 'json',
       doc: {
         summary: 'The flash is done, or has failed',
-        body: z.toJSONSchema(STATUS_BODY),
+        body: renderSchema(STATUS_BODY, 'input'),
         answers: { 204: null },
       },
       handle: (event, body) => finish(event, checked(STATUS_BODY, body)),

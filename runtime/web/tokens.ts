@@ -4,7 +4,7 @@ import * as z from 'zod'
 import type { MachineBase } from '../core/machine.ts'
 import { TOKEN_SCOPES } from '../services/tokens.ts'
 import { json, nothing } from './answers.ts'
-import { checked } from './checked.ts'
+import { checked, renderSchema } from './checked.ts'
 import { refuse } from './faults.ts'
 import type { Site } from './line.ts'
 import type { Route } from './route.ts'
@@ -67,7 +67,7 @@ export function tokenRoutes<M extends MachineBase>(site: Site<M>): readonly Rout
       access: 'admin',
       doc: {
         summary: 'API tokens, without what they are',
-        answers: { 200: { type: 'array', items: z.toJSONSchema(TOKEN) } },
+        answers: { 200: { type: 'array', items: renderSchema(TOKEN, 'output') } },
       },
       handle: () => tokens.list(),
     },
@@ -78,8 +78,8 @@ export function tokenRoutes<M extends MachineBase>(site: Site<M>): readonly Rout
       takes: 'json',
       doc: {
         summary: 'Makes a token; its text is in this answer and nowhere else',
-        body: z.toJSONSchema(TOKEN_BODY, { io: 'input' }),
-        answers: { 201: z.toJSONSchema(TOKEN.extend({ token: z.string() })) },
+        body: renderSchema(TOKEN_BODY, 'input'),
+        answers: { 201: renderSchema(TOKEN.extend({ token: z.string() }), 'output') },
       },
       handle: create,
     },
