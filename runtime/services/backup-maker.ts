@@ -1,11 +1,11 @@
 /** Makes one backup: a full copy of the database and the inventory beside it, read back and verified. */
 import { mkdir, rm, stat } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
-import { Fault } from '../core/fault.ts'
 import type { BackupManifest } from '../core/backup-manifest.ts'
 import type { BackupStore } from './backup-store.ts'
 import { INVENTORY, type Bundles } from './bundle-files.ts'
-import { readSpace, type Database } from './database.ts'
+import type { Database } from './database.ts'
+import { requireSpace } from './disk-space.ts'
 
 export interface BackupOrder {
   readonly id: string
@@ -26,6 +26,8 @@ export interface BackupMaker {
 /** Larger inventories are stored in pieces; one file is what other programs can read. */
 const INVENTORY_WHOLE_BYTES = 64 * 2 ** 20
 const DATABASE_WHOLE_BYTES = 8 * 2 ** 20
+/** What must stay free for the server's own work while a copy lies beside its database. */
+const SPARE_BYTES = 64 * 2 ** 20
 
 export function createBackupMaker({
   database,
@@ -42,12 +44,13 @@ export function createBackupMaker({
   async function fill(order: BackupOrder): Promise<BackupManifest> {
     const { id, signal, trigger, at } = order
     const copy = join(folder, 'state.db')
-    await needRoom(database.path)
+    const { size } = await stat(database.path)
+    await requireSpace(dirname(database.path), size + SPARE_BYTES, 'a backup')
     await database.copyTo(copy, { signal })
     const machines = await bundles.exportTo(folder)
     signal.throwIfAborted()
-    const sizes = await Promise.all([stat(copy), stat(join(folder, INVENTORY))])
-    const total = sizes.reduce((sum, { size }) => sum + size, 0)
+    const stored = await Promise.all([stat(copy), stat(join(folder, INVENTORY))])
+    const total = stored.reduce((sum, one) => sum + one.size, 0)
     let done = 0
     const onBytes = (bytes: number) => {
       done += bytes
@@ -93,18 +96,3 @@ export function createBackupMaker({
     },
   }
 }
-
-/** Room for the copy, and as much again that must stay free for the server's own work. */
-async function needRoom(path: string) {
-  const { size } = await stat(path)
-  const { freeBytes } = await readSpace(dirname(path))
-  const needed = size + 64 * 2 ** 20
-  if (freeBytes >= needed) return
-  throw new Fault(
-    'storage-full',
-    `a backup needs ${mebibytes(needed)} of free space beside ${path}, ${mebibytes(freeBytes)} are left`,
-    { hint: 'Free space on that disk, or keep fewer backups, events and .bak files there.' },
-  )
-}
-
-const mebibytes = (bytes: number) => `${Math.round(bytes / 2 ** 20)} MiB`

@@ -1,5 +1,4 @@
 /** The server's database: one SQLite file, one process, one connection; acknowledged means on disk. */
-import { statfs } from 'node:fs/promises'
 import { basename, dirname } from 'node:path'
 import { renameSync } from 'node:fs'
 import { backup } from 'node:sqlite'
@@ -7,6 +6,7 @@ import { Fault } from '../core/fault.ts'
 import { createCommits } from './state/commits.ts'
 import { findHolder, lockState } from './state/lock.ts'
 import { openState } from './state/opening.ts'
+import { adoptFile } from './state/ownership.ts'
 import {
   archiveFile,
   closeWhole,
@@ -129,6 +129,7 @@ export async function createDatabase(options: DatabaseOptions): Promise<Database
       const archive = reserveArchive(path, release, now())
       archiveFile(path, archive)
       try {
+        adoptFile(other)
         renameSync(other, path)
         syncFolder(dirname(path))
         file = reopen().file
@@ -171,19 +172,4 @@ const inUse = (path: string) => {
   return new Fault('conflict', `${who} already serves ${path}`, {
     hint: 'One server a state directory: stop the other one, or choose another directory (FLASHER_PATHS_STATE_DIR).',
   })
-}
-
-export interface DiskSpace {
-  readonly freeBytes: number
-  readonly totalBytes: number
-  /** Less than 2 % and less than 2 GiB, or less than 64 MiB. */
-  readonly low: boolean
-}
-
-/** How much room is left on the disk that holds a path. */
-export async function readSpace(path: string): Promise<DiskSpace> {
-  const { bavail, blocks, bsize } = await statfs(path)
-  const [freeBytes, totalBytes] = [bavail * bsize, blocks * bsize]
-  const low = freeBytes < 64 * 2 ** 20 || (freeBytes < 2 * 2 ** 30 && freeBytes < totalBytes * 0.02)
-  return { freeBytes, totalBytes, low }
 }

@@ -1,19 +1,22 @@
 /** One server a state directory: a lock that the kernel gives back when its holder dies. */
 import { readFileSync, statSync } from 'node:fs'
 import { DatabaseSync } from 'node:sqlite'
+import { touchFile } from './ownership.ts'
+import { explainSqlite } from './sqlite.ts'
 
 /**
  * SQLite's own file lock on an empty file beside the database; null when another process (or another
  * part of this one) holds it.
  */
 export function lockState(path: string): Disposable | null {
+  touchFile(path)
   const lock = new DatabaseSync(path)
   try {
     lock.exec('PRAGMA journal_mode = MEMORY; BEGIN EXCLUSIVE')
   } catch (thrown) {
     lock.close()
     if (thrown instanceof Error && 'errcode' in thrown && thrown.errcode === 5) return null
-    throw thrown
+    throw explainSqlite(thrown, path)
   }
   return {
     [Symbol.dispose]() {

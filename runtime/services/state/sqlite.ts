@@ -1,5 +1,4 @@
 /** One SQLite file: opened through db0, its pragmas, kept statements, and its failures in words. */
-import { closeSync, openSync } from 'node:fs'
 import {
   DatabaseSync,
   type SQLInputValue,
@@ -9,6 +8,7 @@ import {
 import { createDatabase as connect } from 'db0'
 import nodeSqlite from 'db0/connectors/node-sqlite'
 import { Fault, type FaultCode } from '../../core/fault.ts'
+import { touchFile } from './ownership.ts'
 
 export type SqlValue = SQLInputValue
 export type Row = Readonly<Record<string, SQLOutputValue>>
@@ -35,9 +35,6 @@ export interface SqliteFile extends Sql, Disposable {
   close(): void
 }
 
-/** Nobody but us may read what is in there; SQLite gives its companions the same mode. */
-const PRIVATE = 0o600
-
 /** `busyMs`: how long to wait for another process's write, with everything here standing still. */
 export function openSqlite(path: string, { busyMs = 2000 } = {}): SqliteFile {
   const guard = <T>(work: () => T): T => {
@@ -47,14 +44,7 @@ export function openSqlite(path: string, { busyMs = 2000 } = {}): SqliteFile {
       throw explainSqlite(thrown, path)
     }
   }
-  try {
-    closeSync(openSync(path, 'a', PRIVATE))
-  } catch (cause) {
-    throw new Fault('write-failed', `${path} cannot be opened for writing`, {
-      hint: 'The state directory must exist and belong to the user that the server runs as.',
-      cause,
-    })
-  }
+  touchFile(path)
   const instance = guard(() => connectFile(path))
   guard(() => {
     instance.exec(`PRAGMA busy_timeout = ${busyMs}`)
