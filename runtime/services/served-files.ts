@@ -1,8 +1,9 @@
 /** Files of a folder as a web server needs them: opened once, described, and read in parts. */
-import { constants } from 'node:fs'
-import { open, realpath } from 'node:fs/promises'
+import { close, constants, createReadStream, fstat, open } from 'node:fs'
+import { realpath } from 'node:fs/promises'
 import { join, sep } from 'node:path'
 import type { Readable } from 'node:stream'
+import { promisify } from 'node:util'
 
 export interface ServedFile {
   readonly sizeBytes: number
@@ -13,6 +14,9 @@ export interface ServedFile {
   /** Only when nothing was read. */
   close(): Promise<void>
 }
+
+// Plain numbers: a `FileHandle` that an unread answer leaves behind would end the process.
+const [openFd, statFd, closeFd] = [promisify(open), promisify(fstat), promisify(close)]
 
 /** Bytes of one read: fewer turns between disk and network than Node's 64 KiB. */
 const READ_BYTES = 256 * 1024
@@ -27,17 +31,18 @@ export async function openServed(dir: string, name: string): Promise<ServedFile 
     const [root, real] = await Promise.all([realpath(dir), realpath(path)])
     if (!real.startsWith(root.endsWith(sep) ? root : root + sep)) return null
     // Not a FIFO that nobody writes to: opening that would wait for ever.
-    const file = await open(real, constants.O_RDONLY | constants.O_NONBLOCK | constants.O_NOFOLLOW)
-    const facts = await file.stat()
+    const flags = constants.O_RDONLY | constants.O_NONBLOCK | constants.O_NOFOLLOW
+    const fd = await openFd(real, flags)
+    const facts = await statFd(fd)
     if (!facts.isFile()) {
-      await file.close()
+      await closeFd(fd)
       return null
     }
     return {
       sizeBytes: facts.size,
       modifiedAt: facts.mtimeMs,
-      read: (start, end) => file.createReadStream({ start, end, highWaterMark: READ_BYTES }),
-      close: () => file.close(),
+      read: (start, end) => createReadStream('', { fd, start, end, highWaterMark: READ_BYTES }),
+      close: () => closeFd(fd),
     }
   } catch (error) {
     if (isAbsence(error)) return null

@@ -109,8 +109,7 @@ export function bootFileRoutes<M extends MachineBase>(site: Site<M>): readonly R
 function readName(event: H3Event): string {
   const name = getRouterParam(event, 'name', { decode: true }) ?? ''
   const isBare =
-    /^[^./\\\p{Cc}\p{Cs}][^/\\\p{Cc}\p{Cs}]*$/u.test(name) &&
-    !/%(?:2f|5c|00)/i.test(name) &&
+    /^[^./\\%\p{Cc}\p{Cs}][^/\\%\p{Cc}\p{Cs}]*$/u.test(name) &&
     Buffer.byteLength(name) <= MOST_BYTES
   if (!isBare) {
     throw refuse(400, 'not a file name', { hint: 'A bare name, without a dot at its start.' })

@@ -95,6 +95,10 @@ function judge(error: HTTPError, event: H3Event, log: Log) {
   if (isTold(error.data)) {
     return { status: error.status, told: error.data, headers: headersOf(error) }
   }
+  if (isFull(fault)) {
+    const told = { detail: 'the disk of the server is full', hint: 'Make room, then try again.' }
+    return { status: 507, told, headers: {} }
+  }
   if (error.unhandled === true || error.status >= 500) {
     const trace = fault instanceof Error ? (fault.stack ?? renderError(fault)) : renderError(fault)
     log.error(`${event.req.method} ${event.url.pathname}: ${trace}`)
@@ -104,6 +108,11 @@ function judge(error: HTTPError, event: H3Event, log: Log) {
   const detail = STATUS_CODES[error.status] ?? 'Bad Request'
   return { status: error.status, told: { detail, hint: null }, headers: {} }
 }
+
+const isFull = (thrown: unknown): boolean =>
+  thrown instanceof Error &&
+  'code' in thrown &&
+  (thrown.code === 'ENOSPC' || thrown.code === 'EDQUOT')
 
 const headersOf = (error: HTTPError): Record<string, string> =>
   Object.fromEntries(error.headers?.entries() ?? [])

@@ -3,6 +3,7 @@ import { createWriteStream } from 'node:fs'
 import { access, readdir, rename, rm, stat } from 'node:fs/promises'
 import { join } from 'node:path'
 import { pipeline } from 'node:stream/promises'
+import { Fault } from '../../runtime/core/fault.ts'
 import type { ActiveSets, BootFiles } from '../../runtime/services/boot-files.ts'
 
 /** A boot directory; its active set is that of the files named here. */
@@ -45,7 +46,9 @@ export function createBootFolder(dir: string): BootFiles {
             yield chunk
           }
         }, createWriteStream(partial))
-        await rename(partial, join(dir, name))
+        await rename(partial, join(dir, name)).catch(() => {
+          throw new Fault('conflict', `${name} is a folder`)
+        })
       } catch (error) {
         await rm(partial, { force: true })
         throw error
