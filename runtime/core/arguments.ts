@@ -145,7 +145,7 @@ function checkFlags({ words: at, flags }: Command, tokens: readonly Token[]): Mi
   for (const token of tokens) {
     if (token.kind === 'positional') continue
     const name = `--${token.flag.name}`
-    if (seen.has(token.flag)) return { at, why: 'repeated', name }
+    if (seen.has(token.flag) && token.flag.repeatable !== true) return { at, why: 'repeated', name }
     seen.add(token.flag)
     const misuse = checkValue(at, name, token.flag.value, token.given)
     if (misuse !== null) return misuse

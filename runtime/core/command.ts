@@ -18,6 +18,8 @@ export interface Flag {
   /** Null: a switch. */
   readonly value: Value | null
   readonly required?: true
+  /** May be given more than once; each value counts. */
+  readonly repeatable?: true
   readonly help: string
 }
 

@@ -34,7 +34,7 @@ export function createRestorer({
 }: {
   readonly database: Database
   readonly bundles: Bundles
-  readonly store: BackupStore
+  readonly store: Pick<BackupStore, 'read' | 'readBare'>
 }): Restorer {
   const folder = join(dirname(database.path), '.restore')
 

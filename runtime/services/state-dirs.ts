@@ -33,3 +33,11 @@ export async function prepareStateDir(path: string): Promise<void> {
     throw new Fault('input-invalid', `the state directory ${path} is no folder`, { hint })
   }
 }
+
+/** Whether something is there already: commands that only look must not make it. */
+export async function isThere(path: string): Promise<boolean> {
+  return stat(path).then(
+    () => true,
+    () => false,
+  )
+}

@@ -1,0 +1,56 @@
+/** Listens with listhen: the socket, its certificate, and the addresses under which it can be reached. */
+import { readFile } from 'node:fs/promises'
+import { createServer, type RequestListener } from 'node:http'
+import { isIP } from 'node:net'
+import { listen as listenWith } from 'listhen'
+
+export interface Place {
+  readonly host: string
+  /** 0: any free one. */
+  readonly port: number
+  /** Paths of PEM files. */
+  readonly tls: { readonly cert: string; readonly key: string } | null
+}
+
+/** Rejects with the system's own reason where the address or port cannot be had. */
+export async function listen(handler: RequestListener, { host, port, tls }: Place) {
+  // listhen looks for another port where it cannot have this one, and so hides why.
+  await probe(host, port)
+  const { server, address, getURLs } = await listenWith(handler, {
+    hostname: host,
+    port: { port, random: port === 0 },
+    https: tls ?? false,
+    isProd: true,
+    showURL: false,
+    autoClose: false,
+  })
+  if ((port !== 0 && address.port !== port) || (isIP(host) > 0 && address.address !== host)) {
+    server.close()
+    throw new Error('that port is one that browsers refuse; choose another')
+  }
+  const urls = (await getURLs()).map(({ url }) => url)
+  const reachable = urls.filter((url) => !/\/\/(?:0\.0\.0\.0|\[::\])[:/]/.test(url))
+  return {
+    server,
+    port: address.port,
+    urls: reachable.length > 0 ? reachable : [url(tls, address.port)],
+    /** Takes up a certificate that was renewed; open connections keep theirs. */
+    async renewCertificate() {
+      if (tls === null || !('setSecureContext' in server)) return
+      const [cert, key] = await Promise.all([readFile(tls.cert), readFile(tls.key)])
+      server.setSecureContext({ cert, key })
+    },
+  }
+}
+
+/** A machine without a network still reaches itself. */
+const url = (tls: Place['tls'], port: number) =>
+  `${tls === null ? 'http' : 'https'}://127.0.0.1:${port}/`
+
+function probe(host: string, port: number): Promise<void> {
+  const probing = createServer()
+  return new Promise((resolve, reject) => {
+    probing.once('error', reject)
+    probing.listen({ host, port }, () => probing.close(() => resolve()))
+  })
+}

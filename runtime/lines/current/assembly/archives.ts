@@ -1,0 +1,55 @@
+/** Current line: bundles and backups of an opened state, for the server and for commands beside it. */
+import { accept } from '../../../core/result.ts'
+import { createBackupMaker } from '../../../services/backup-maker.ts'
+import { createRestorer } from '../../../services/backup-restorer.ts'
+import { openBackupStore } from '../../../services/backup-store.ts'
+import { createBackups, type Backups } from '../../../services/backups.ts'
+import { createBundles, type BundleRules, type Bundles } from '../../../services/bundle-files.ts'
+import { decideFolders, type LineConfig } from './configuration.ts'
+import {
+  buildBundle,
+  buildBundleMachine,
+  importMachine,
+  parseBundle,
+  renderBundle,
+  type BundleMachine,
+} from '../rules/bundle.ts'
+import type { Machine } from '../rules/machine.ts'
+import type { State } from './state.ts'
+
+const BUNDLE_RULES: BundleRules<Machine, BundleMachine> = {
+  build: buildBundleMachine,
+  render: (items, about) => renderBundle(buildBundle(items, about)),
+  parse(text) {
+    const parsed = parseBundle(text)
+    return parsed.ok ? accept(parsed.value.machines) : parsed
+  },
+  toMachine: importMachine,
+  toHardware: ({ hw_lshw, hw_lshw_at }) =>
+    hw_lshw === null || hw_lshw_at === null
+      ? null
+      : { json: JSON.stringify(hw_lshw), at: hw_lshw_at },
+}
+
+export const openBundles = ({ machines, feed }: State, version: string): Bundles =>
+  createBundles({ machines, rules: BUNDLE_RULES, feed, version })
+
+/** With the driver that the configuration names. */
+export async function openBackups(
+  config: LineConfig,
+  state: State,
+  version: string,
+): Promise<Backups> {
+  const { driver, driver_options: options } = config.current().backup
+  const store = await openBackupStore({ driver, options, folder: decideFolders(config).backups })
+  const { database, journal, feed } = state
+  const bundles = openBundles(state, version)
+  return createBackups({
+    store,
+    maker: createBackupMaker({ database, bundles, store }),
+    restorer: createRestorer({ database, bundles, store }),
+    journal,
+    feed,
+    settings: () => config.current().backup,
+  })
+}

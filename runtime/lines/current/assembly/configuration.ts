@@ -1,0 +1,34 @@
+/** Current line: its configuration, read for one run of the program. */
+import { createConfig, type Config } from '../../../services/config.ts'
+import { defaultStateDir } from '../../../services/state-dirs.ts'
+import type { Arguments, World } from '../commands/session.ts'
+import { parseSettings, SETTINGS } from '../rules/settings.ts'
+
+export type LineConfig = Config<typeof SETTINGS>
+
+/** From the usual places, or those that `--config` names. */
+export const readConfiguration = (world: World, given: Arguments): Promise<LineConfig> =>
+  createConfig({
+    table: SETTINGS,
+    parse: parseSettings,
+    env: world.env,
+    named: given.values['config'] ?? [],
+    systemDir: world.systemDir,
+    fallbackStateDir: defaultStateDir(world.env, world.isRoot),
+  })
+
+/** Where the parts of the state lie: below the state directory unless a setting says else. */
+export function decideFolders(config: LineConfig) {
+  const { stateDir } = config
+  const { paths, cache } = config.current()
+  return {
+    stateDir,
+    database: `${stateDir}/state.db`,
+    secret: `${stateDir}/session-secret`,
+    password: `${stateDir}/admin-password`,
+    catalog: `${stateDir}/catalog.json`,
+    boot: paths.boot_dir || `${stateDir}/boot`,
+    backups: paths.backup_dir || `${stateDir}/backups`,
+    cache: cache.dir || `${stateDir}/cache`,
+  } as const
+}

@@ -1,0 +1,69 @@
+/** Current line: the database and what is kept in it, opened for the server or for one command. */
+import { createDatabase, type Database } from '../../../services/database.ts'
+import { createFeed, type Feed } from '../../../services/feed.ts'
+import { createJournal, type Journal } from '../../../services/journal.ts'
+import { createMachines, type Machines } from '../../../services/machines.ts'
+import { createSettingsStore, type SettingsStore } from '../../../services/settings-store.ts'
+import { prepareStateDir } from '../../../services/state-dirs.ts'
+import { createTokens, type Tokens } from '../../../services/tokens.ts'
+import { decideFolders, type LineConfig } from './configuration.ts'
+import type { Machine } from '../rules/machine.ts'
+import { parseRecord } from '../rules/record.ts'
+
+export interface State extends AsyncDisposable {
+  readonly database: Database
+  readonly feed: Feed
+  readonly machines: Machines<Machine>
+  readonly journal: Journal
+  readonly tokens: Tokens
+  readonly store: SettingsStore
+}
+
+export interface StateOptions {
+  readonly config: LineConfig
+  readonly release: string
+  /** A command beside the server, which may be running. */
+  readonly visit: boolean
+  readonly log: { warn(message: string): void }
+}
+
+/** Makes the state directory and the database where they are missing. */
+export async function openState({ config, release, visit, log }: StateOptions): Promise<State> {
+  await prepareStateDir(config.stateDir)
+  const { retention } = config.current()
+  const database = await createDatabase({
+    path: decideFolders(config).database,
+    release,
+    line: 'current',
+    visit,
+    keepArchives: retention.bak_files,
+  })
+  const feed = createFeed()
+  const store = createSettingsStore(database, { feed })
+  config.useSaved(store.list)
+  feed.listen(({ topic }) => {
+    if (topic === 'settings') config.readSaved()
+  })
+  config.listen(({ changed }) => {
+    // Said again after the change is in effect: this time nothing changes, and it ends.
+    if (changed.length > 0) feed.announce({ topic: 'settings' })
+  })
+  return {
+    database,
+    feed,
+    store,
+    machines: createMachines(database, {
+      parseRecord,
+      onUnreadable: (mac) => log.warn(`the record of ${mac} cannot be read; it is left as it is`),
+    }),
+    journal: createJournal(database, {
+      feed,
+      retention: () => {
+        const { events, event_days: days } = config.current().retention
+        return { count: events, days }
+      },
+    }),
+    tokens: createTokens(database),
+    [Symbol.asyncDispose]: () => database[Symbol.asyncDispose](),
+  }
+}

@@ -1,0 +1,13 @@
+/** Current line: what the shared server wants to know of the configuration, read at each use. */
+import type { WebSettings } from '../../../web/line.ts'
+import type { Settings } from '../rules/settings.ts'
+
+export const toWebSettings = ({ server, pxe, tuning, metrics }: Settings): WebSettings => ({
+  publicUrl: server.public_url || null,
+  allowedHosts: server.allowed_hosts,
+  trustedProxies: server.trusted_proxies,
+  discoveriesPerMinute: pxe.discovery_per_minute,
+  mostUnassigned: pxe.discovery_rows,
+  uploadMostBytes: tuning.max_upload_bytes,
+  openMetrics: metrics.open,
+})

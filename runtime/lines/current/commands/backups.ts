@@ -1,0 +1,57 @@
+/** `flasher-web backup` and `restore`: a full copy of the state, made and put back. */
+import { isBackupId } from '../../../core/backup.ts'
+import { Fault } from '../../../core/fault.ts'
+import { createRestorer, type Restored } from '../../../services/backup-restorer.ts'
+import { openFileBackup } from '../../../services/file-backup.ts'
+import { openBackups, openBundles } from '../assembly/archives.ts'
+import { SUCCESS } from '../rules/exit-codes.ts'
+import type { Arguments, World } from './session.ts'
+import { visitState, type Visit } from './visit.ts'
+
+const BY = { actor: 'operator', ip: null } as const
+
+export async function backUp(world: World, given: Arguments): Promise<number> {
+  await using visit = await visitState(world, given)
+  await using backups = await openBackups(visit.config, visit.state, visit.release)
+  const { backup_id: id } = await backups.start('manual', BY)
+  const job = await backups.awaitEnd(id)
+  if (job?.status !== 'completed') {
+    throw new Fault('write-failed', `the backup failed: ${job?.error ?? 'it was cut short'}`)
+  }
+  world.stdout.write(`Backup ${id}\n`)
+  return SUCCESS
+}
+
+/** Takes the state for itself: a running server would go on with what is replaced. */
+export async function restore(world: World, given: Arguments): Promise<number> {
+  const [what = ''] = given.positionals
+  await using visit = await visitState(world, given, { alone: true })
+  const restored = isBackupId(what)
+    ? await restoreStored(visit, what)
+    : await restoreFile(visit, what)
+  const archive = restored.archive === null ? '' : `; what was there before is ${restored.archive}`
+  world.stdout.write(`Restored ${restored.machines} machines from ${what}${archive}\n`)
+  return SUCCESS
+}
+
+async function restoreStored(visit: Visit, id: string): Promise<Restored> {
+  await using backups = await openBackups(visit.config, visit.state, visit.release)
+  return backups.restore(id, BY)
+}
+
+async function restoreFile({ state, release }: Visit, path: string): Promise<Restored> {
+  const { database, journal } = state
+  const { backup, store } = await openFileBackup(path, database.line)
+  const restorer = createRestorer({ database, bundles: openBundles(state, release), store })
+  const restored = await restorer.restore(backup, () => undefined)
+  await journal.record({
+    kind: 'backup.restored',
+    subject_kind: 'backup',
+    subject_id: null,
+    actor: 'operator',
+    source_ip: null,
+    summary: `The state was restored from the file ${path}: ${restored.machines} machines`,
+    details: { ...restored },
+  })
+  return restored
+}

@@ -1,0 +1,76 @@
+/** `flasher-web config show` and `config check`: what the configuration says, and what is wrong with it. */
+import { renderError } from '../../../core/fault.ts'
+import { renderOrigin, renderProblem } from '../../../core/settings.ts'
+import type { ShownSetting } from '../../../core/shown-setting.ts'
+import { createSettingsStore } from '../../../services/settings-store.ts'
+import { createDatabase } from '../../../services/database.ts'
+import { readVersion } from '../../../services/manifest.ts'
+import { isThere } from '../../../services/state-dirs.ts'
+import { renderTable } from '../../../terminal/table.ts'
+import { decideFolders, readConfiguration, type LineConfig } from '../assembly/configuration.ts'
+import { SUCCESS } from '../rules/exit-codes.ts'
+import type { Arguments, World } from './session.ts'
+
+/** Every setting with its value and where it comes from; secrets as set or unset. */
+export async function showConfig(world: World, given: Arguments): Promise<number> {
+  const config = await readConfiguration(world, given)
+  await takeSaved(config, world)
+  for (const problem of config.problems()) world.stderr.write(`${renderProblem(problem)}\n`)
+  const settings = config.list()
+  if (given.switches.has('json')) {
+    const document = {
+      state_dir: config.stateDir,
+      files: config.paths(),
+      settings: settings.map(toJson),
+    }
+    world.stdout.write(`${JSON.stringify(document, null, 2)}\n`)
+    return SUCCESS
+  }
+  const files = config.paths()
+  world.stdout.write(`State directory: ${config.stateDir}\n`)
+  world.stdout.write(`Files: ${files.length === 0 ? 'none' : files.join(', ')}\n\n`)
+  world.stdout.write(renderTable(settings.map(toRow), ['setting', 'value', 'from']))
+  return SUCCESS
+}
+
+/** Warnings alone are fine; errors have ended the reading with exit code 2. */
+export async function checkConfig(world: World, given: Arguments): Promise<number> {
+  const config = await readConfiguration(world, given)
+  const problems = config.problems()
+  for (const problem of problems) world.stderr.write(`${renderProblem(problem)}\n`)
+  const files = config.paths()
+  const read = files.length === 0 ? 'No configuration file' : files.join(', ')
+  const verdict = problems.length === 0 ? 'fine' : `${problems.length} to look at, none fatal`
+  world.stdout.write(`${read}: ${verdict}\n`)
+  return SUCCESS
+}
+
+/** What pages saved counts too, where there is a database already. */
+async function takeSaved(config: LineConfig, { stderr }: World): Promise<void> {
+  const path = decideFolders(config).database
+  if (!(await isThere(path))) return
+  try {
+    const release = await readVersion()
+    await using database = await createDatabase({ path, release, line: 'current', visit: true })
+    const saved = createSettingsStore(database).list()
+    config.useSaved(() => saved)
+  } catch (thrown) {
+    // The rest is worth showing, to a user who may not read the state as well.
+    stderr.write(`what pages saved is not shown: ${renderError(thrown)}\n`)
+  }
+}
+
+const toRow = ({ section, key, shown, origin }: ShownSetting) => ({
+  setting: `${section}.${key}`,
+  value: shown,
+  from: renderOrigin(origin),
+})
+
+const toJson = ({ section, key, shown, origin, reload, variable }: ShownSetting) => ({
+  section,
+  key,
+  value: shown,
+  origin,
+  reload,
+  variable,
+})

@@ -1,0 +1,71 @@
+/** `flasher-web password`: sets a new administrator password and ends all sessions. */
+import { Fault } from '../../../core/fault.ts'
+import { renderOrigin } from '../../../core/settings.ts'
+import { createPasswords, generatePassword, hashPassword } from '../../../services/passwords.ts'
+import { replaceSecret } from '../../../services/secret.ts'
+import { prepareStateDir } from '../../../services/state-dirs.ts'
+import { readHiddenLine } from '../../../terminal/hidden-line.ts'
+import { decideFolders, readConfiguration, type LineConfig } from '../assembly/configuration.ts'
+import { SUCCESS } from '../rules/exit-codes.ts'
+import type { Arguments, World } from './session.ts'
+
+export async function changePassword(world: World, given: Arguments): Promise<number> {
+  const { stdout } = world
+  const isGenerated = given.switches.has('generate')
+  if (given.switches.has('print')) {
+    const password = isGenerated ? generatePassword() : await askPassword(world)
+    if (isGenerated) stdout.write(`Password: ${password}\n`)
+    stdout.write(`${await hashPassword(password)}\n`)
+    return SUCCESS
+  }
+  const config = await readConfiguration(world, given)
+  refuseConfigured(config)
+  const folders = decideFolders(config)
+  await prepareStateDir(folders.stateDir)
+  const password = isGenerated ? generatePassword() : await askPassword(world)
+  const passwords = createPasswords({
+    path: folders.password,
+    configured: () => config.current().admin,
+  })
+  await passwords.set(password)
+  if (isGenerated) stdout.write(`Password: ${password}\n`)
+  stdout.write(`Its hash is in ${folders.password}.\n`)
+  await endSessions(config, folders.secret, world)
+  return SUCCESS
+}
+
+/** A password in the configuration would win, and the new one never count. */
+function refuseConfigured(config: LineConfig): void {
+  for (const key of ['password', 'password_hash'] as const) {
+    const origin = config.originOf('admin', key)
+    if (config.current().admin[key].trim() === '' || origin === null) continue
+    throw new Fault('misuse', `the password is set by ${renderOrigin(origin)}: change it there`, {
+      hint: 'Or take it out there, and run this again.',
+    })
+  }
+}
+
+async function endSessions(config: LineConfig, path: string, { stdout }: World): Promise<void> {
+  if (config.current().server.session_secret === '') {
+    await replaceSecret(path)
+    stdout.write('All sessions have ended.\n')
+    return
+  }
+  stdout.write('Sessions go on: change server.session_secret and restart to end them.\n')
+}
+
+const FEWEST = 8
+
+async function askPassword({ stdin, stderr }: World): Promise<string> {
+  const password = await readHiddenLine(stdin, stderr, 'New password: ')
+  if ([...password].length < FEWEST) {
+    throw new Fault('misuse', `the password needs at least ${FEWEST} characters`, {
+      hint: '--generate makes one up.',
+    })
+  }
+  if (stdin.isTTY === true) {
+    const again = await readHiddenLine(stdin, stderr, 'Once more: ')
+    if (again !== password) throw new Fault('misuse', 'the two passwords differ')
+  }
+  return password
+}

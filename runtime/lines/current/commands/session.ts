@@ -1,0 +1,61 @@
+/** One run of a command of `flasher-web`: what it was given, and what of the world it may touch. */
+import type { NodeHandler } from 'h3/node'
+import type { Command } from '../../../core/command.ts'
+import type { Environment } from '../../../services/shell.ts'
+import type { LineInput } from '../../../terminal/hidden-line.ts'
+import type { Output } from '../../../terminal/look.ts'
+
+/** A listening socket and what is behind it. */
+export interface Listening {
+  readonly server: HttpServer
+  readonly port: number
+  /** Where it can be reached, the most useful first: `http://192.0.2.7:8080/`. */
+  readonly urls: readonly string[]
+}
+
+/** What of node's HTTP server is set and ended here. */
+export interface HttpServer {
+  headersTimeout: number
+  requestTimeout: number
+  keepAliveTimeout: number
+  maxHeadersCount: number | null
+  maxConnections: number
+  /** Stops listening; called back when the last connection is gone. */
+  close(ended: () => void): unknown
+  closeIdleConnections(): void
+  closeAllConnections(): void
+}
+
+export interface Place {
+  readonly host: string
+  readonly port: number
+  /** Paths of PEM files; null: plain HTTP. */
+  readonly tls: { readonly cert: string; readonly key: string } | null
+}
+
+/** What a process hands to its program, and nothing else of the world outside. */
+export interface World {
+  /** Without the program's own name. */
+  readonly argv: readonly string[]
+  readonly env: Environment
+  readonly stdin: LineInput
+  readonly stdout: Output
+  readonly stderr: Output
+  readonly isRoot: boolean
+  /** `/etc/flasher`. */
+  readonly systemDir: string
+  /** Aborted when the process is asked to end. */
+  readonly signal: AbortSignal
+  /** SIGHUP: read the configuration again. */
+  onHangup(listener: () => void): void
+  listen(handler: NodeHandler, place: Place): Promise<Listening>
+}
+
+/** A command line as its command reads it. */
+export interface Arguments {
+  readonly command: Command
+  /** By flag, without dashes; every value that was given. */
+  readonly values: Readonly<Record<string, readonly string[]>>
+  readonly switches: ReadonlySet<string>
+  readonly positionals: readonly string[]
+}

@@ -1,0 +1,31 @@
+/** What a command needs that works on the state: its configuration, its log, the state itself. */
+import { renderProblem } from '../../../core/settings.ts'
+import { readVersion } from '../../../services/manifest.ts'
+import { createLog } from '../../../terminal/log.ts'
+import { decideLook } from '../../../terminal/look.ts'
+import { readConfiguration, type LineConfig } from '../assembly/configuration.ts'
+import { COMMAND_LINE } from '../rules/commands.ts'
+import { openState, type State } from '../assembly/state.ts'
+import type { Arguments, World } from './session.ts'
+
+export interface Visit extends AsyncDisposable {
+  readonly config: LineConfig
+  readonly state: State
+  readonly release: string
+}
+
+/** `alone`: the server must not be running. */
+export async function visitState(
+  world: World,
+  given: Arguments,
+  { alone = false }: { readonly alone?: boolean } = {},
+): Promise<Visit> {
+  const { env, stderr } = world
+  const look = decideLook(env, stderr.isTTY === true)
+  const { note } = createLog({ program: COMMAND_LINE.program, stderr, look })
+  const config = await readConfiguration(world, given)
+  for (const problem of config.problems()) note(renderProblem(problem))
+  const release = await readVersion()
+  const state = await openState({ config, release, visit: !alone, log: { warn: note } })
+  return { config, state, release, [Symbol.asyncDispose]: () => state[Symbol.asyncDispose]() }
+}

@@ -1,0 +1,178 @@
+/** Current line: the command table of `flasher-web`; its parser, help and manual are made from it. */
+import type { Command, CommandLine, Flag, Value } from '../../../core/command.ts'
+import { EXIT_CODES } from './exit-codes.ts'
+
+const FOLDER: Value = { name: 'DIR', completes: 'folder' }
+const CONFIG: Flag = {
+  name: 'config',
+  value: { name: 'PATH', completes: 'file' },
+  repeatable: true,
+  help: 'a TOML file, or a folder of them, to read instead of the usual ones; the first named wins',
+}
+const JSON_FLAG: Flag = { name: 'json', value: null, help: 'print one JSON document on stdout' }
+
+const SERVE = {
+  words: ['serve'],
+  summary: 'run the server (what happens without a command, too)',
+  about: [
+    'Serves boot scripts, boot files, the catalog, the pages and the programming interface until SIGTERM or SIGINT. SIGHUP reads the configuration again.',
+    'At the first start without a configured password one is made and printed, once.',
+  ],
+  positionals: [],
+  flags: [CONFIG],
+  examples: [
+    { line: 'flasher-web', does: 'with the configuration below /etc/flasher' },
+    { line: 'flasher-web --config ./flasher.toml', does: 'with one file and nothing else' },
+  ],
+} as const satisfies Command
+
+const EXPORT = {
+  words: ['export'],
+  summary: 'write the fleet as an export bundle into a folder',
+  about: [
+    'Writes DIR/inventory.json: every machine with its disks and hardware, no assignments, no images. Works beside a running server.',
+  ],
+  positionals: [{ value: FOLDER, help: 'the folder, made where it is missing' }],
+  flags: [CONFIG],
+  examples: [{ line: 'flasher-web export /srv/fleet', does: 'a bundle for another server' }],
+} as const satisfies Command
+
+const IMPORT = {
+  words: ['import'],
+  summary: 'take the machines of an export bundle into the fleet',
+  about: [
+    'Every machine of the bundle starts over: mode flasher-inventory, no image, no disk, no labels. Other machines stay. Works beside a running server.',
+  ],
+  positionals: [{ value: FOLDER, help: 'the folder with inventory.json' }],
+  flags: [CONFIG],
+  examples: [{ line: 'flasher-web import /srv/fleet', does: 'what another server exported' }],
+} as const satisfies Command
+
+const BACKUP = {
+  words: ['backup'],
+  summary: 'make a backup now',
+  about: ['A backup holds the export bundle and a full copy of the database.'],
+  positionals: [],
+  flags: [CONFIG],
+  examples: [{ line: 'flasher-web backup', does: 'one more beside the scheduled ones' }],
+} as const satisfies Command
+
+const RESTORE = {
+  words: ['restore'],
+  summary: 'put a backup in the place of the present state',
+  about: [
+    'Brings back machines with their assignments, labels and settings, as they were. The present database is kept beside as .bak. The server must not be running.',
+  ],
+  positionals: [
+    {
+      value: { name: 'ID|FILE', completes: 'file' },
+      help: 'a backup by its name, or a database file of one',
+    },
+  ],
+  flags: [CONFIG],
+  examples: [{ line: 'flasher-web restore 2026-11-21T03-00-00Z', does: 'the state of that night' }],
+} as const satisfies Command
+
+const PASSWORD = {
+  words: ['password'],
+  summary: 'set a new administrator password and end all sessions',
+  about: [
+    'Asks for it twice on a terminal, else reads one line from standard input. A running server takes it up at once.',
+  ],
+  positionals: [],
+  flags: [
+    { name: 'generate', value: null, help: 'make one up and print it' },
+    {
+      name: 'print',
+      value: null,
+      help: 'print the hash for [admin] password_hash and change nothing',
+    },
+    CONFIG,
+  ],
+  examples: [
+    { line: 'flasher-web password', does: 'asks, and stores a hash' },
+    { line: 'flasher-web password --generate', does: 'when it was lost' },
+  ],
+} as const satisfies Command
+
+const CONFIG_SHOW = {
+  words: ['config', 'show'],
+  summary: 'show every setting, its value and where it comes from',
+  about: ['Secrets are shown as set or unset.'],
+  positionals: [],
+  flags: [JSON_FLAG, CONFIG],
+  examples: [{ line: 'flasher-web config show --json', does: 'for a program' }],
+} as const satisfies Command
+
+const CONFIG_CHECK = {
+  words: ['config', 'check'],
+  summary: 'look for mistakes in the configuration',
+  about: ['Prints what is wrong with its place. Exit code 2: the server would not start with it.'],
+  positionals: [],
+  flags: [CONFIG],
+  examples: [{ line: 'flasher-web config check && systemctl reload flasher-web', does: 'safely' }],
+} as const satisfies Command
+
+export const COMMANDS = {
+  serve: SERVE,
+  export: EXPORT,
+  import: IMPORT,
+  backup: BACKUP,
+  restore: RESTORE,
+  password: PASSWORD,
+  'config-show': CONFIG_SHOW,
+  'config-check': CONFIG_CHECK,
+} as const
+
+export type CommandName = keyof typeof COMMANDS
+
+export const COMMAND_LINE: CommandLine = {
+  program: 'flasher-web',
+  summary: 'the machine server',
+  about: [
+    'Network-boots machines, shows them in a browser, and has them write images onto their disks.',
+  ],
+  commands: Object.values(COMMANDS),
+  exitCodes: EXIT_CODES,
+  environment: [
+    ['FLASHER_<SECTION>_<KEY>', 'one setting, for example FLASHER_SERVER_PORT'],
+    ['FLASHER_CONFIG_FILE, FLASHER_CONFIG_DIR', 'a file, a folder to read instead of the usual'],
+    ['FLASHER_LINE', 'the release line to serve: current (default) or earlier'],
+  ],
+  files: [
+    ['/etc/flasher/conf.d/*.toml', 'configuration; the first that holds a key decides it'],
+    ['/etc/flasher/flasher.toml', 'configuration'],
+    ['<state_dir>/flasher.toml', 'configuration'],
+    ['<state_dir>/state.db', 'machines, events and what pages save'],
+  ],
+  revised: '2026-11-21',
+}
+
+/**
+ * `argv` with the command first: options that stand before it go behind it, and without any command
+ * it is `serve`.
+ */
+export function completeArguments(argv: readonly string[]): readonly string[] {
+  const [first] = argv
+  if (first === '--version' || first === '--help' || first === '-h') return argv
+  const end = countLeadingOptions(argv)
+  const command = argv[end]
+  if (command === undefined || command.startsWith('-')) return ['serve', ...argv]
+  const words = COMMAND_LINE.commands.some(({ words: [one, two] }) => one === command && two)
+    ? 2
+    : 1
+  const behind = argv.slice(end + words)
+  return [...argv.slice(end, end + words), ...argv.slice(0, end), ...behind]
+}
+
+/** How many arguments before the command belong to `--config`. */
+function countLeadingOptions(argv: readonly string[]): number {
+  let index = 0
+  while (index < argv.length) {
+    const word = argv[index] ?? ''
+    if (word === '--config') index += 2
+    else if (word.startsWith('--config=')) index += 1
+    else return index
+  }
+  return index
+}

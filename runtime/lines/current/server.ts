@@ -1,0 +1,103 @@
+/** Current line: its machine server, assembled from the services, its rules, routes and pages. */
+import type { H3 } from 'h3'
+import type { CatalogEntry, CatalogSnapshot } from '../../core/catalog.ts'
+import { createCatalog, type Catalog } from '../../services/catalogs.ts'
+import { createKeptCatalogs } from '../../services/kept-catalogs.ts'
+import { createPasswords } from '../../services/passwords.ts'
+import { createSecret } from '../../services/secret.ts'
+import type { ServerLine } from '../../web/line.ts'
+import { createServer } from '../../web/server.ts'
+import type { ServerLog } from '../../terminal/server-log.ts'
+import type { World } from './commands/session.ts'
+import { decideFolders, type LineConfig } from './assembly/configuration.ts'
+import { createMachineLine } from './machine-line.ts'
+import { cacheRoutes } from './routes/cache.ts'
+import { imageRoutes } from './routes/images.ts'
+import type { Machine } from './rules/machine.ts'
+import type { State } from './assembly/state.ts'
+import { NO_PAGES, noBootFiles } from './unfinished.ts'
+import { toWebSettings } from './assembly/web-settings.ts'
+
+export interface MachineServerParts {
+  readonly world: World
+  readonly config: LineConfig
+  readonly state: State
+  readonly log: ServerLog
+  readonly release: string
+}
+
+export interface MachineServer extends AsyncDisposable {
+  readonly app: H3
+  /** Null: there was one already. */
+  readonly generatedPassword: { readonly password: string; readonly path: string } | null
+  /** So that their connections can be closed. */
+  endChannels(): void
+}
+
+/** Waits for no other machine: the catalog is what was kept until the cache service has answered. */
+export async function createMachineServer(parts: MachineServerParts): Promise<MachineServer> {
+  const { world, config, state, log, release } = parts
+  const folders = decideFolders(config)
+  const settings = () => config.current()
+  const secret = await createSecret({
+    path: folders.secret,
+    configured: settings().server.session_secret,
+  })
+  const passwords = createPasswords({ path: folders.password, configured: () => settings().admin })
+  const made = await passwords.ensure()
+  const catalog = await createCatalog({
+    url: () => settings().withcache.url || null,
+    kept: createKeptCatalogs(folders.catalog),
+    now,
+    log,
+    feed: state.feed,
+    env: world.env,
+  })
+  const bootFiles = noBootFiles(folders.boot)
+  const line: ServerLine<Machine> = {
+    ...createMachineLine({
+      findImage: createFinder(catalog),
+      sets: () => bootFiles.active(),
+      settings: () => settings().pxe,
+    }),
+    ...NO_PAGES,
+    checkPassword: (given) => passwords.check(given),
+    routes: (site) => [...imageRoutes(site), ...cacheRoutes(site)],
+  }
+  const server = createServer({
+    ...state,
+    line,
+    catalog,
+    bootFiles,
+    secret,
+    settings: () => toWebSettings(settings()),
+    now,
+    log,
+    version: release,
+  })
+  return {
+    app: server.app,
+    generatedPassword: made === null ? null : { password: made, path: folders.password },
+    endChannels: () => server.close(),
+    async [Symbol.asyncDispose]() {
+      server.close()
+      await catalog[Symbol.asyncDispose]()
+    },
+  }
+}
+
+const now = () => new Date()
+
+/** By `ref`, without a walk through the catalog at each contact. */
+function createFinder(catalog: Catalog): (ref: string) => CatalogEntry | null {
+  let of: CatalogSnapshot | null = null
+  let byRef = new Map<string, CatalogEntry>()
+  return (ref) => {
+    const present = catalog.snapshot()
+    if (present !== of) {
+      byRef = new Map(present.entries.map((entry) => [entry.ref, entry]))
+      of = present
+    }
+    return byRef.get(ref) ?? null
+  }
+}
