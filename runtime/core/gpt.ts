@@ -84,6 +84,7 @@ interface Table {
 /** A table whose checksums are right and whose entries lie within `head`; else null. */
 function parseTable(head: Buffer, sectorBytes: number): Table | null {
   const header = head.subarray(sectorBytes, 2 * sectorBytes)
+  if (header.length < sectorBytes) return null
   const headerBytes = header.readUInt32LE(AT.headerBytes)
   if (headerBytes < 92 || headerBytes > sectorBytes) return null
   const plain = Buffer.from(header.subarray(0, headerBytes))
