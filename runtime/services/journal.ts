@@ -91,7 +91,8 @@ const PRUNE_STEP = 500
 export function createJournal(database: Database, options: JournalOptions = {}): Journal {
   const now = options.now ?? (() => new Date())
   const floods = createFloods<EventNote>(() => now().getTime(), noteCounted)
-  let [recorded, pruning] = [0, false]
+  let recorded = 0
+  let pruning: Promise<number> | null = null
 
   async function store(notes: readonly EventNote[]) {
     const ts = now().toISOString()
@@ -111,14 +112,12 @@ export function createJournal(database: Database, options: JournalOptions = {}):
     store(counted.map(summarize)).catch(() => undefined)
   }
 
-  async function prune(): Promise<number> {
-    if (pruning) return 0
-    pruning = true
-    try {
-      return await pruneEvents(database, options.retention?.() ?? KEPT, now())
-    } finally {
-      pruning = false
-    }
+  /** One at a time; who asks meanwhile gets the same answer. */
+  function prune(): Promise<number> {
+    pruning ??= pruneEvents(database, { ...KEPT, ...options.retention?.() }, now()).finally(() => {
+      pruning = null
+    })
+    return pruning
   }
   const timer = setInterval(() => {
     prune().catch(() => undefined)

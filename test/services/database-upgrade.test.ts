@@ -1,4 +1,5 @@
 import {
+  chownSync,
   existsSync,
   readdirSync,
   readFileSync,
