@@ -85,29 +85,37 @@ export function answerFailure(error: HTTPError, event: H3Event, desk: FailureDes
 export const isPage = (event: H3Event): boolean =>
   event.url.pathname === '/ui' || event.url.pathname.startsWith('/ui/')
 
-function judge(error: HTTPError, event: H3Event, log: Log) {
-  const fault = error.cause
-  if (fault instanceof Fault) {
-    const status = STATUS[fault.code]
-    if (status >= 500) log.error(`${event.req.method} ${event.url.pathname}: ${fault.message}`)
-    return { status, told: { detail: fault.message, hint: fault.hint ?? null }, headers: {} }
-  }
+interface Verdict {
+  readonly status: number
+  readonly told: Told
+  readonly headers: Readonly<Record<string, string>>
+}
+
+function judge(error: HTTPError, event: H3Event, log: Log): Verdict {
+  const thrown = error.cause
   if (isTold(error.data)) {
     return { status: error.status, told: error.data, headers: headersOf(error) }
   }
-  if (isFull(fault)) {
-    const told = { detail: 'the disk of the server is full', hint: 'Make room, then try again.' }
-    return { status: 507, told, headers: {} }
+  const where = `${event.req.method} ${event.url.pathname}`
+  if (thrown instanceof Fault) {
+    const status = STATUS[thrown.code]
+    if (status >= 500) log.error(`${where}: ${thrown.message}`)
+    return tell(status, thrown.message, thrown.hint)
   }
-  if (error.unhandled === true || error.status >= 500) {
-    const trace = fault instanceof Error ? (fault.stack ?? renderError(fault)) : renderError(fault)
-    log.error(`${event.req.method} ${event.url.pathname}: ${trace}`)
-    return { status: 500, told: { detail: 'Internal Server Error', hint: null }, headers: {} }
+  if (isFull(thrown)) return tell(507, 'the disk of the server is full', 'Make room first.')
+  if (error.unhandled !== true && error.status < 500) {
+    // The framework's own: a malformed URL, a body over its limit. Its words hold what was sent.
+    return tell(error.status, STATUS_CODES[error.status] ?? 'Bad Request')
   }
-  // The framework's own: a malformed URL, a body over its limit. Its words hold what was sent.
-  const detail = STATUS_CODES[error.status] ?? 'Bad Request'
-  return { status: error.status, told: { detail, hint: null }, headers: {} }
+  log.error(`${where}: ${(thrown instanceof Error && thrown.stack) || renderError(thrown)}`)
+  return tell(500, 'Internal Server Error')
 }
+
+const tell = (status: number, detail: string, hint: string | null = null): Verdict => ({
+  status,
+  told: { detail, hint },
+  headers: {},
+})
 
 const isFull = (thrown: unknown): boolean =>
   thrown instanceof Error &&
