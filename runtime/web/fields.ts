@@ -4,7 +4,7 @@ import { attributes, html, type Content, type Html } from './html.ts'
 
 interface FieldBase {
   readonly name: string
-  readonly label: string
+  readonly label: Content
   readonly hint?: Content
   /** What was wrong with what was typed. */
   readonly error?: string | null

@@ -1,6 +1,7 @@
 /** Current line: its machine server, assembled from the services, its rules, routes and pages. */
 import type { H3 } from 'h3'
 import type { CatalogEntry, CatalogSnapshot } from '../../core/catalog.ts'
+import { createAssets } from '../../services/assets.ts'
 import { createCatalog, type Catalog } from '../../services/catalogs.ts'
 import { createKeptCatalogs } from '../../services/kept-catalogs.ts'
 import { createPasswords } from '../../services/passwords.ts'
@@ -10,12 +11,13 @@ import { createServer } from '../../web/server.ts'
 import type { ServerLog } from '../../terminal/server-log.ts'
 import type { World } from './commands/session.ts'
 import { decideFolders, type LineConfig } from './assembly/configuration.ts'
-import { createMachineLine } from './machine-line.ts'
+import { createMachineLine, gatherSurroundings } from './machine-line.ts'
+import { createPages } from './pages/site-pages.ts'
 import { cacheRoutes } from './routes/cache.ts'
 import { imageRoutes } from './routes/images.ts'
 import type { Machine } from './rules/machine.ts'
 import type { State } from './assembly/state.ts'
-import { NO_PAGES, noBootFiles } from './unfinished.ts'
+import { noBootFiles } from './unfinished.ts'
 import { toWebSettings } from './assembly/web-settings.ts'
 
 export interface MachineServerParts {
@@ -54,15 +56,25 @@ export async function createMachineServer(parts: MachineServerParts): Promise<Ma
     env: world.env,
   })
   const bootFiles = noBootFiles(folders.boot)
+  const machineParts = {
+    findImage: createFinder(catalog),
+    sets: () => bootFiles.active(),
+    settings: () => settings().pxe,
+  }
+  const pages = createPages({
+    version: release,
+    assets: await createAssets(),
+    services: {},
+    images: () => catalog.snapshot().entries,
+    gather: (on) => gatherSurroundings(machineParts, on),
+    zone: () => settings().display.timezone,
+    now,
+  })
   const line: ServerLine<Machine> = {
-    ...createMachineLine({
-      findImage: createFinder(catalog),
-      sets: () => bootFiles.active(),
-      settings: () => settings().pxe,
-    }),
-    ...NO_PAGES,
+    ...createMachineLine(machineParts),
+    ...pages,
     checkPassword: (given) => passwords.check(given),
-    routes: (site) => [...imageRoutes(site), ...cacheRoutes(site)],
+    routes: (site) => [...imageRoutes(site), ...cacheRoutes(site), ...pages.routes(site)],
   }
   const server = createServer({
     ...state,

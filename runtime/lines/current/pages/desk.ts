@@ -1,0 +1,64 @@
+/** What every page of this line works with: the site, the rules' surroundings, and the frame. */
+import type { H3Event, HTTPResponse } from 'h3'
+import type { CatalogEntry } from '../../../core/catalog.ts'
+import { page } from '../../../web/answers.ts'
+import { banner } from '../../../web/elements.ts'
+import type { Frame, PageView } from '../../../web/frame.ts'
+import { html, type Content } from '../../../web/html.ts'
+import type { Site } from '../../../web/line.ts'
+import { readTheme } from '../../../web/theme.ts'
+import type { Clock } from '../../../web/times.ts'
+import type { Machine } from '../rules/machine.ts'
+import type { Surroundings } from '../rules/surroundings.ts'
+import { viewMachine, type MachineView } from './machine-view.ts'
+import type { PageServices } from './services.ts'
+
+export interface DeskParts {
+  readonly frame: Frame
+  readonly services: PageServices
+  /** What the rules know of a request that came to this base address. */
+  gather(on: { readonly baseUrl: string; readonly now: string }): Surroundings
+  /** An IANA name. */
+  zone(): string
+}
+
+/** A page without what the desk itself puts into its frame. */
+export type Page = Omit<PageView, 'theme' | 'here' | 'alarms'>
+
+export interface Desk extends DeskParts {
+  readonly site: Site<Machine>
+  readonly query: URLSearchParams
+  clock(): Clock
+  images(): readonly CatalogEntry[]
+  /** As a request that comes here now would find it. */
+  view(machine: Machine, event: H3Event): MachineView
+  show(event: H3Event, view: Page, status?: number): Promise<HTTPResponse>
+}
+
+export function createDesk(site: Site<Machine>, parts: DeskParts): Omit<Desk, 'query'> {
+  const clock = () => ({ now: site.now(), zone: parts.zone() })
+  return {
+    ...parts,
+    site,
+    clock,
+    images: () => site.catalog.snapshot().entries,
+    view: (machine, event) => viewMachine(machine, parts.gather(site.contact(event))),
+    async show(event, view, status = 200) {
+      const { pathname, search } = event.url
+      const alarms = await site.journal.countAlarms()
+      const made = parts.frame.page({
+        ...view,
+        theme: readTheme(event),
+        here: `${pathname}${search}`,
+        alarms,
+      })
+      return page(made, status, { vary: 'cookie' })
+    },
+  }
+}
+
+/** What came of the form that led here, as the address says it (`?error=…`). */
+export function messageOf(query: URLSearchParams): Content {
+  const error = query.get('error')
+  return error === null ? null : banner('failed', html`${error.slice(0, 500)}`)
+}

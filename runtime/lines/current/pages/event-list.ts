@@ -1,0 +1,40 @@
+/** Events as a short list: what happened, who did it, when. */
+import type { JournalEvent } from '../../../services/journal.ts'
+import { parseMac } from '../../../core/mac.ts'
+import { icon } from '../../../web/elements.ts'
+import { html, type Content, type Html } from '../../../web/html.ts'
+import { renderTime, type Clock } from '../../../web/times.ts'
+
+export const renderEventList = (
+  events: readonly JournalEvent[],
+  clock: Clock,
+  { withoutSubject = null }: { readonly withoutSubject?: string | null } = {},
+): Html =>
+  html`<ul class="rows events">
+    ${events.map(
+      (event) =>
+        html`<li>
+          <span class="grow"
+            >${isAlarming(event) ? html`<span class="badge failed" title="Failed">${icon('failed')}</span> ` : null}${renderSummary(event, withoutSubject)}
+            <span class="small dim">${event.kind}</span></span
+          >
+          <span class="when">${renderTime(event.ts, clock)}</span>
+        </li>`,
+    )}
+  </ul>`
+
+/** Kinds that end in `failed`, and what asks for a person. */
+export const isAlarming = ({ kind }: JournalEvent): boolean =>
+  /(?:failed|suspected|schema\.reset|doubted)$/.test(kind)
+
+/** MACs lead to their machines; on the page of one, its own goes without saying. */
+export function renderSummary(event: JournalEvent, withoutSubject: string | null = null): Content {
+  const { summary, subject_kind: kind, subject_id: id } = event
+  if (kind !== 'machine' || id === null || !summary.includes(id) || !parseMac(id).ok) return summary
+  const [before = '', ...rest] = summary.split(id)
+  const after = rest.join(id)
+  if (id === withoutSubject) return before === '' ? upperFirst(after.trim()) : summary
+  return html`${before}<a class="mono" href="/ui/machines/${id}">${id}</a>${after}`
+}
+
+const upperFirst = (text: string) => text.charAt(0).toUpperCase() + text.slice(1)

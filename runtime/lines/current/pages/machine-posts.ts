@@ -1,0 +1,197 @@
+/** What the page of a machine posts: its form, its buttons, its end. */
+import type { H3Event, HTTPResponse } from 'h3'
+import type { Mac } from '../../../core/mac.ts'
+import { refuse } from '../../../web/faults.ts'
+import { address } from '../../../web/html.ts'
+import { localPath } from '../../../web/local-path.ts'
+import { readMac } from '../../../web/mac-param.ts'
+import type { Route } from '../../../web/route.ts'
+import { renderFieldErrors } from '../../../core/field-error.ts'
+import { flashAgain } from '../rules/edit.ts'
+import type { Machine } from '../rules/machine.ts'
+import { applyUpsert } from '../rules/edit.ts'
+import type { MachineUpsert } from '../rules/upsert.ts'
+import { goTo } from './answer.ts'
+import type { Desk } from './desk.ts'
+import {
+  EMPTY,
+  FIELDS,
+  fingerprint,
+  isExpected,
+  isTyped,
+  parseConsole,
+  parseForm,
+  readValues,
+} from './machine-form.ts'
+import { viewMachine, willFlash, nameOf, type MachineView } from './machine-view.ts'
+import { renderQuestion } from './question.ts'
+import { machinePath } from './row.ts'
+
+type PostsDesk = Omit<Desk, 'query'>
+
+/** Buttons without parameters. `flash` asks first. */
+const BUTTONS = ['refresh', 'lock', 'unlock'] as const
+
+export function machinePosts(desk: PostsDesk): readonly Route[] {
+  return [
+    {
+      method: 'POST',
+      path: '/ui/machines/:mac',
+      access: 'page',
+      takes: 'form',
+      handle: (event, form) => save(desk, event, form),
+    },
+    {
+      method: 'POST',
+      path: '/ui/machines/:mac/delete',
+      access: 'page',
+      async handle(event) {
+        const mac = readMac(event)
+        const isGone = await desk.site.fleet.remove(mac, desk.site.by(event))
+        return goTo(event, address('/ui/machines', isGone ? { deleted: mac } : { missing: mac }))
+      },
+    },
+    {
+      method: 'POST',
+      path: '/ui/machines/:mac/do/flash',
+      access: 'page',
+      takes: 'form',
+      handle: (event, form) => flash(desk, event, form),
+    },
+    ...BUTTONS.map((action): Route => ({
+      method: 'POST',
+      path: `/ui/machines/:mac/do/${action}`,
+      access: 'page',
+      handle: (event) => act(desk, event, readMac(event), action, { saved: 1 }),
+    })),
+  ]
+}
+
+/** Saved as it was posted; a form of ours asks first where a disk would be written. */
+async function save(desk: PostsDesk, event: H3Event, form: URLSearchParams): Promise<HTTPResponse> {
+  const { site } = desk
+  const mac = readMac(event)
+  const values = readValues(form, EMPTY)
+  const typed = Object.fromEntries(FIELDS.map((name) => [name, values[name]]))
+  const fail = (error: string) =>
+    goTo(event, address(machinePath(mac), { error, ...typed, back: form.get('back') }))
+  const parsed = parseForm(values)
+  if (!parsed.ok) return fail(parsed.refusal)
+  const before = await site.machines.find(mac)
+  const armed = before === null ? null : armedBy(desk, event, before, parsed.value)
+  const confirm = form.get('confirm')
+  if (armed !== null && confirm !== null) {
+    const refusal = refusalOf(confirm, armed)
+    if (refusal !== undefined) return ask(desk, event, armed, form, refusal)
+  }
+  const made = await site.fleet.upsert(
+    mac,
+    parsed.value,
+    site.by(event),
+    isExpected(form.get('was')),
+  )
+  if (!made.ok) {
+    return fail(
+      made.refusal.why === 'stale'
+        ? 'The machine was changed meanwhile. What you entered is still here: look at it, and save again.'
+        : `validation failed: ${renderFieldErrors(made.refusal.fields)}`,
+    )
+  }
+  await saveConsole(desk, event, made.value, values.serial_console)
+  if (confirm === null) return goTo(event, localPath(form.get('back'), '/ui/machines'))
+  const note = armed === null ? { saved: 1 } : { armed: 1 }
+  return goTo(event, address(machinePath(mac), { ...note, back: form.get('back') }))
+}
+
+/** The machine as it would be, when its next network boot would write a disk and did not before. */
+function armedBy(
+  desk: PostsDesk,
+  event: H3Event,
+  before: Machine,
+  upsert: MachineUpsert,
+): MachineView | null {
+  const now = desk.site.now().toISOString()
+  const made = applyUpsert(before, before.mac, upsert, now)
+  if (!made.ok) return null
+  const isSame =
+    before.boot_mode === upsert.boot_mode &&
+    before.bty_image_ref === upsert.bty_image_ref &&
+    before.target_disk_serial === upsert.target_disk_serial
+  const after = viewMachine(made.value, desk.gather(desk.site.contact(event)))
+  return willFlash(after) && !isSame ? after : null
+}
+
+/** Undefined: go on. Null: ask for the first time. */
+function refusalOf(confirm: string, { machine }: MachineView): string | null | undefined {
+  if (confirm === 'ask') return null
+  const typed = isTyped(confirm, machine.target_disk_serial ?? '')
+  return typed.ok ? undefined : typed.refusal
+}
+
+async function ask(
+  desk: PostsDesk,
+  event: H3Event,
+  view: MachineView,
+  form: URLSearchParams,
+  error: string | null,
+): Promise<HTTPResponse> {
+  const { confirm: _, ...values } = Object.fromEntries(form)
+  const { machine } = view
+  return await desk.show(event, {
+    title: `Arm ${nameOf(machine)}`,
+    section: '/ui/machines',
+    body: renderQuestion({ view, action: event.url.pathname, values, error }),
+  })
+}
+
+async function flash(
+  desk: PostsDesk,
+  event: H3Event,
+  form: URLSearchParams,
+): Promise<HTTPResponse> {
+  const { site } = desk
+  const mac = readMac(event)
+  const machine = await site.machines.find(mac)
+  if (machine === null) throw refuse(404, `no machine record for ${mac}`)
+  const wish = flashAgain(machine, site.now().toISOString())
+  if (!wish.ok) return goTo(event, address(machinePath(mac), { error: wish.refusal }))
+  const view = viewMachine(wish.value, desk.gather(site.contact(event)))
+  const refusal = refusalOf(form.get('confirm') ?? 'ask', view)
+  if (refusal !== undefined) {
+    // The question names what is there now; who changes it meanwhile is asked again.
+    return ask(desk, event, view, new URLSearchParams({ was: fingerprint(machine) }), refusal)
+  }
+  if (!isExpected(form.get('was'))(machine)) {
+    return ask(
+      desk,
+      event,
+      view,
+      new URLSearchParams({ was: fingerprint(machine) }),
+      'The machine was changed meanwhile: look again.',
+    )
+  }
+  return act(desk, event, mac, 'flash', { armed: 1 })
+}
+
+async function act(
+  desk: PostsDesk,
+  event: H3Event,
+  mac: Mac,
+  action: string,
+  note: Readonly<Record<string, number>>,
+): Promise<HTTPResponse> {
+  const { site } = desk
+  const wish = { action, parameters: {}, contact: site.contact(event) }
+  const acted = await site.fleet.act(mac, wish, site.by(event))
+  if (acted.result === 'missing') throw refuse(404, `no machine record for ${mac}`)
+  const outcome = acted.result === 'refused' ? { error: acted.reason } : note
+  return goTo(event, address(machinePath(mac), outcome))
+}
+
+async function saveConsole(desk: PostsDesk, event: H3Event, machine: Machine, text: string) {
+  const serial_console = parseConsole(text)
+  if (serial_console === null || serial_console === machine.serial_console) return
+  const { site } = desk
+  const wish = { action: 'console', parameters: { serial_console }, contact: site.contact(event) }
+  await site.fleet.act(machine.mac, wish, site.by(event))
+}

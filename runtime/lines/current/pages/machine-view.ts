@@ -1,0 +1,42 @@
+/** A machine as pages show it: its record, what the rules make of it, its image and its disk. */
+import type { CatalogEntry } from '../../../core/catalog.ts'
+import { identifyDisk, type InventoryDisk } from '../../../core/machine.ts'
+import { decideBoot, type BootRuling } from '../rules/boot.ts'
+import { isFlashMode, type Machine } from '../rules/machine.ts'
+import { decidePlan, type PlanRuling } from '../rules/plan.ts'
+import { decideState, type StateView } from '../rules/state.ts'
+import type { Surroundings } from '../rules/surroundings.ts'
+
+export interface MachineView {
+  readonly machine: Machine
+  readonly boot: BootRuling
+  readonly plan: PlanRuling
+  readonly view: StateView
+  /** Null: none assigned, or the catalog no longer has it. */
+  readonly image: CatalogEntry | null
+  /** Null: none picked, or the machine no longer has it (or has two that say the same). */
+  readonly disk: InventoryDisk | null
+}
+
+export function viewMachine(machine: Machine, surroundings: Surroundings): MachineView {
+  const boot = decideBoot(machine, surroundings)
+  const plan = decidePlan(machine, surroundings)
+  const { bty_image_ref: ref, target_disk_serial: serial } = machine
+  const disks = (machine.known_disks ?? []).filter((disk) => identifyDisk(disk) === serial)
+  return {
+    machine,
+    boot,
+    plan,
+    view: decideState(machine, { boot, plan }),
+    image: ref === null ? null : surroundings.findImage(ref),
+    disk: serial !== null && disks.length === 1 ? (disks[0] ?? null) : null,
+  }
+}
+
+/** What people call it. */
+export const nameOf = ({ labels, mac }: Machine): string =>
+  labels.length === 0 ? mac : labels.join(', ')
+
+/** Whether its next network boot writes a disk. */
+export const willFlash = ({ machine, boot, plan }: MachineView): boolean =>
+  isFlashMode(machine.boot_mode) && boot.decision.kind === 'to-live' && plan.plan.mode === 'flash'

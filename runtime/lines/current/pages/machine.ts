@@ -1,0 +1,229 @@
+/** /ui/machines/{mac}: what happens next, what shall become of it, what it is and what it did. */
+import type { H3Event, HTTPResponse } from 'h3'
+import { parseHardware, type Hardware } from '../../../core/hardware.ts'
+import {
+  badge,
+  banner,
+  card,
+  copyable,
+  copyBlock,
+  factList,
+  icon,
+  renderBytes,
+  tag,
+} from '../../../web/elements.ts'
+import { postButton } from '../../../web/fields.ts'
+import { refuse } from '../../../web/faults.ts'
+import { html, joined, type Content, type Html } from '../../../web/html.ts'
+import { readMac } from '../../../web/mac-param.ts'
+import type { Route } from '../../../web/route.ts'
+import { renderTime } from '../../../web/times.ts'
+import { localPath } from '../../../web/local-path.ts'
+import type { JournalEvent } from '../../../services/journal.ts'
+import { isFlashMode, type Machine } from '../rules/machine.ts'
+import { messageOf, type Desk } from './desk.ts'
+import { renderIntentForm } from './intent-form.ts'
+import { machinePosts } from './machine-posts.ts'
+import { readValues, valuesOf } from './machine-form.ts'
+import { nameOf, type MachineView } from './machine-view.ts'
+import { machinePath } from './row.ts'
+import { renderSentence } from './sentence.ts'
+import { renderEventList } from './event-list.ts'
+
+type MachineDesk = Omit<Desk, 'query'>
+
+export const machinePages = (desk: MachineDesk): readonly Route[] => [
+  {
+    method: 'GET',
+    path: '/ui/machines/:mac',
+    access: 'page',
+    handle: (event) => show(desk, event),
+  },
+  ...machinePosts(desk),
+]
+
+async function show(desk: MachineDesk, event: H3Event): Promise<HTTPResponse> {
+  const { site } = desk
+  const mac = readMac(event)
+  const machine = await site.machines.find(mac)
+  if (machine === null) {
+    throw refuse(404, `no machine record for ${mac}`, {
+      hint: 'It appears by itself when it boots from the network.',
+    })
+  }
+  const { searchParams } = event.url
+  const view = desk.view(machine, event)
+  const [hardware, events] = await Promise.all([
+    site.machines.findHardware(mac),
+    site.journal.list({ subject_id: mac, limit: 20 }),
+  ])
+  const { entries, error } = site.catalog.snapshot()
+  const back = localPath(searchParams.get('back'), '/ui/machines')
+  const here = machinePath(mac)
+  return await desk.show(event, {
+    title: nameOf(machine),
+    section: '/ui/machines',
+    trail: html`<a href="${back}">Machines</a>`,
+    heading: html`${nameOf(machine)}
+    ${machine.locked ? html`<span class="tag">${icon('lock')} locked</span>` : null}`,
+    live: `/events/machines?${new URLSearchParams({ q: `mac:${mac}` }).toString()}`,
+    actions: renderActions(view, here),
+    messages: html`${messageOf(searchParams)}${
+      searchParams.has('saved') ? banner('done', 'Saved.') : null
+    }${searchParams.has('armed') ? banner('done', 'Armed. Start the machine from the network now.') : null}`,
+    body: html`
+      ${renderNow(desk, event, view, here)}
+      <div class="columns">
+        <div>
+          ${card({
+            title: 'What shall become of it',
+            id: 'intent',
+            body: renderIntentForm({
+              machine,
+              images: entries,
+              catalogError: error,
+              values: searchParams.has('error')
+                ? readValues(searchParams, valuesOf(machine))
+                : valuesOf(machine),
+              back,
+            }),
+          })}
+        </div>
+        <div id="facts">${renderFacts(desk, machine, hardware, events)}</div>
+      </div>
+    `,
+  })
+}
+
+function renderActions({ machine }: MachineView, here: string): Content {
+  const { boot_mode: mode, bty_image_ref: ref, target_disk_serial: serial, locked } = machine
+  const lock = locked
+    ? postButton({ action: `${here}/do/unlock`, label: 'Unlock' })
+    : postButton({ action: `${here}/do/lock`, label: html`${icon('lock')}Lock` })
+  if (mode === 'flasher-inventory') {
+    return html`${lock}${postButton({ action: `${here}/do/refresh`, label: 'Refresh inventory' })}`
+  }
+  if (!isFlashMode(mode)) return lock
+  const obstacle = locked
+    ? 'It is locked.'
+    : ref === null || serial === null
+      ? 'It has no image or no target disk.'
+      : null
+  return html`${lock}${postButton({
+    action: `${here}/do/flash`,
+    label: 'Flash again',
+    tone: 'primary',
+    values: { confirm: 'ask' },
+    disabled: obstacle,
+  })}`
+}
+
+const renderNow = (desk: MachineDesk, event: H3Event, view: MachineView, here: string): Html => {
+  const { site } = desk
+  const { script } = site.line.decideBoot(view.machine, site.contact(event))
+  return html`<section
+    class="card stack"
+    id="now"
+    hx-get="${here}"
+    hx-select="#now"
+    hx-select-oob="#facts"
+    hx-swap="morph:outerHTML"
+    hx-trigger="sse:machines-update throttle:1s"
+  >
+    ${badge(view.view.state)} ${renderSentence(view)}
+    <details>
+      <summary>Why, and the exact script</summary>
+      <div class="stack">
+        <p>
+          ${view.boot.reason}
+          <span class="dim"
+            >(rule <code>${view.boot.rule}</code>; then the plan is
+            <code>${view.plan.plan.mode}</code>)</span
+          >
+        </p>
+        ${copyBlock(script, 'Boot script')}
+      </div>
+    </details>
+  </section>`
+}
+
+function renderFacts(
+  desk: MachineDesk,
+  machine: Machine,
+  posted: { readonly json: string; readonly at: string } | null,
+  events: readonly JournalEvent[],
+): Html {
+  const clock = desk.clock()
+  const hardware = posted === null ? null : parseHardware(posted.json)
+  const { mac, last_seen_ip: ip } = machine
+  return html`${card({
+    title: 'Identity',
+    body: factList([
+      ['MAC', copyable(mac)],
+      [
+        'Labels',
+        machine.labels.length === 0
+          ? null
+          : html`${machine.labels.map((each) => html`${tag(each)} `)}`,
+      ],
+      ['Address', ip === null ? null : copyable(ip)],
+      ['Architecture', machine.arch],
+      ['Last seen', renderTime(machine.last_seen_at, clock, 'never')],
+      ['Discovered', renderTime(machine.discovered_at, clock, 'added by hand')],
+      ['Last flashed', renderTime(machine.last_flashed_at, clock, 'never')],
+      ['Disks listed', renderTime(machine.known_disks_at, clock, 'never')],
+    ]),
+  })}
+  ${card({
+    title: 'Hardware',
+    aside: html`<span class="small"
+      >${
+        posted === null ? null : html`<a href="/machines/${mac}/lshw.json">lshw.json</a> `
+      }${machine.known_disks === null ? null : html`<a href="/machines/${mac}/disks.json">disks.json</a>`}</span
+    >`,
+    body:
+      hardware === null
+        ? html`<p class="dim">It is told at the first boot into the live system.</p>`
+        : renderHardware(hardware),
+  })}
+  ${card({
+    title: 'Timeline',
+    aside: html`<a class="small" href="/ui/events?subject_id=${mac}">All events</a>`,
+    body:
+      events.length === 0
+        ? html`<p class="dim">Nothing yet.</p>`
+        : renderEventList(events, clock, { withoutSubject: mac }),
+  })}
+  ${card({
+    title: 'Delete',
+    body: html`<p class="dim">
+        Forgets the record. The machine comes back as discovered when it boots from the network
+        again.
+      </p>
+      ${postButton({ action: `${machinePath(mac)}/delete`, label: 'Delete this machine', tone: 'danger' })}`,
+  })}`
+}
+
+const renderHardware = (hardware: Hardware): Html => {
+  const { processors, cores, networks } = hardware
+  return factList([
+    ['Vendor', hardware.vendor],
+    ['Model', hardware.model],
+    ['Serial', hardware.serial === null ? null : html`<code>${hardware.serial}</code>`],
+    ['Processor', lines(counted(processors))],
+    ['Cores', cores],
+    ['Memory', hardware.memoryBytes === null ? null : renderBytes(hardware.memoryBytes)],
+    ['Network', lines(networks)],
+    ['Firmware', hardware.firmware],
+  ])
+}
+
+const lines = (texts: readonly string[]): Content =>
+  texts.length === 0 ? null : joined(texts, html`<br />`)
+
+/** Two equal sockets are one line. */
+function counted(texts: readonly string[]): readonly string[] {
+  return [...Map.groupBy(texts, (text) => text)].map(([text, all]) =>
+    all.length === 1 ? text : `${all.length} × ${text}`,
+  )
+}

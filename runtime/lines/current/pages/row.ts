@@ -1,0 +1,72 @@
+/** One machine in the table: what is true, what it is, what it will do. */
+import { renderHyphens } from '../../../core/mac.ts'
+import { badge, icon, progress, shortened } from '../../../web/elements.ts'
+import { attributes, html, type Content, type Html } from '../../../web/html.ts'
+import { renderTime, type Clock } from '../../../web/times.ts'
+import { modelOf } from './disk-words.ts'
+import { nameOf, type MachineView } from './machine-view.ts'
+import { renderWill } from './sentence.ts'
+
+export const machinePath = (mac: string): string => `/ui/machines/${mac}`
+
+/** `discovered` is the specification's word for a row that nobody has given anything to do. */
+export function renderMachineRow(view: MachineView, clock: Clock): Html {
+  const { machine } = view
+  const { mac, labels } = machine
+  const name = nameOf(machine)
+  return html`<tr id="m-${renderHyphens(machine.mac)}">
+    <td class="pick">
+      <input
+        type="checkbox"
+        name="macs"
+        form="bulk"
+        aria-label="Pick ${name}"
+        ${attributes({ value: mac })}
+      />
+    </td>
+    <td class="state">${badge(view.view.state)}</td>
+    <th scope="row" class="name">
+      <a href="${machinePath(mac)}"
+        >${labels.length === 0 ? html`<span class="mono">${mac}</span>` : name}</a
+      >
+      ${labels.length === 0 ? null : html`<span class="mono dim">${mac}</span>`}
+      ${machine.locked ? html`<span title="Locked: it is not flashed">${icon('lock')}</span>` : null}
+    </th>
+    <td class="will">${renderDoing(view)}</td>
+    <td class="image">${renderImage(view)}</td>
+    <td class="disk">${renderDisk(view)}</td>
+    <td class="seen">${renderTime(machine.last_seen_at, clock, 'never')}</td>
+  </tr>`
+}
+
+const renderDoing = (view: MachineView): Content =>
+  view.view.state === 'running'
+    ? progress(null, null, view.view.is)
+    : html`<span title="${view.view.is} ${view.view.next}">${renderWill(view)}</span>`
+
+function renderImage({ machine, image }: MachineView): Content {
+  if (machine.bty_image_ref === null) return html`<span class="tag">discovered</span>`
+  if (image !== null) return shortened(image.name, 32)
+  const short = machine.bty_image_ref.slice(0, 12)
+  return html`<span class="warning" title="It is not in the catalog">${short} (gone)</span>`
+}
+
+function renderDisk({ machine, disk }: MachineView): Content {
+  const serial = machine.target_disk_serial
+  if (serial === null) return html`<span class="dim">–</span>`
+  if (disk !== null) return html`<span title="${serial}">${modelOf(disk)}</span>`
+  return html`<code title="${serial}">${shortened(serial, 20)}</code>`
+}
+
+/** The same for a screen above the bench, legible from far away. */
+export const renderTile = ({ machine, view }: MachineView, clock: Clock): Html =>
+  html`<a
+    class="tile ${view.state}"
+    id="t-${renderHyphens(machine.mac)}"
+    href="${machinePath(machine.mac)}"
+  >
+    ${badge(view.state)}
+    <b>${nameOf(machine)}</b>
+    <span class="mono">${machine.mac}</span>
+    <span class="dim">seen ${renderTime(machine.last_seen_at, clock, 'never')}</span>
+  </a>`

@@ -1,0 +1,63 @@
+/** What happens at the next network boot: in a few words for a row, in a sentence for a page. */
+import type { CatalogEntry } from '../../../core/catalog.ts'
+import { renderBytes, shorten } from '../../../web/elements.ts'
+import { html, type Content, type Html } from '../../../web/html.ts'
+import type { BootRule } from '../rules/boot.ts'
+import { aboutDisk, modelOf } from './disk-words.ts'
+import { willFlash, type MachineView } from './machine-view.ts'
+
+const LONGEST_NAME = 26
+const LONGEST_SERIAL = 18
+
+/** "flash *debian-13* to *S5GX…*", or whatever else it does. */
+export function renderWill(view: MachineView): Content {
+  const { state, is } = view.view
+  if (state === 'failed' || state === 'needs-you' || state === 'running') return is
+  if (willFlash(view)) {
+    const serial = view.machine.target_disk_serial ?? ''
+    const image = shorten(stemOf(view.image?.name ?? ''), LONGEST_NAME)
+    return html`flash <em>${image}</em> to <em>${shorten(serial, LONGEST_SERIAL)}</em>`
+  }
+  return WILL[view.boot.rule] ?? is
+}
+
+/** What is no trouble; the rest says what is wrong instead. */
+const WILL: Partial<Readonly<Record<BootRule, string>>> = {
+  'ipxe-exit': 'boot its disk',
+  wizard: 'open the wizard',
+  'disks-wanted': 'list its disks, then boot its disk',
+  'disks-stale': 'list its disks, then boot its disk',
+  'disks-known': 'boot its disk',
+  flashed: 'boot its disk',
+  'disk-after-flash': 'boot its disk once, then flash again',
+}
+
+/** `debian-13` of `debian-13.img.zst`. */
+export const stemOf = (name: string): string =>
+  name.replace(/\.(img(\.\w+)?|qcow2|raw)$/i, '') || name
+
+/** The first thing that a machine's page says. */
+export function renderSentence(view: MachineView): Html {
+  const { image, disk, machine } = view
+  if (!willFlash(view) || image === null) {
+    return html`<p class="sentence">${view.view.is} ${view.view.next}</p>`
+  }
+  const serial = machine.target_disk_serial ?? ''
+  const target =
+    disk === null
+      ? html`the disk <strong>${serial}</strong>`
+      : html`<strong>${modelOf(disk)}</strong> (<code>${serial}</code>, ${aboutDisk(disk)})`
+  const after =
+    machine.boot_mode === 'flasher-flash-always'
+      ? 'and does so again at every network boot'
+      : 'then starts from it'
+  return html`<p class="sentence">
+    At its next network boot this box writes <strong>${image.name}</strong> (${aboutImage(image)})
+    to ${target}, ${after}.
+  </p>`
+}
+
+/** "a1b2c3d4e5f6, 412 MB". */
+export const aboutImage = ({ sha256, sizeBytes }: CatalogEntry): Content =>
+  html`<code>${sha256?.slice(0, 12) ?? 'no digest'}</code>,
+    ${renderBytes(sizeBytes, 'size unknown')}`

@@ -1,0 +1,71 @@
+/** The pages of this line, and what of a `ServerLine` is about them. */
+import type { ServerLine } from '../../../web/line.ts'
+import { assetRoute } from '../../../web/assets.ts'
+import { createFrame, type NavLink } from '../../../web/frame.ts'
+import { themeRoute } from '../../../web/theme.ts'
+import type { Assets } from '../../../services/assets.ts'
+import type { CatalogEntry } from '../../../core/catalog.ts'
+import type { Machine } from '../rules/machine.ts'
+import type { Surroundings } from '../rules/surroundings.ts'
+import { bulkPages } from './bulk.ts'
+import { createDesk } from './desk.ts'
+import { createMatch } from './fleet-query.ts'
+import { renderError, renderLogin } from './login.ts'
+import { machinePages } from './machine.ts'
+import { viewMachine } from './machine-view.ts'
+import { machinesPage } from './machines.ts'
+import { renderMachineRow } from './row.ts'
+import type { PageServices } from './services.ts'
+
+export type Pages = Pick<
+  ServerLine<Machine>,
+  'match' | 'renderRow' | 'renderLogin' | 'renderError' | 'routes'
+>
+
+export interface PagesParts {
+  readonly version: string
+  readonly assets: Assets
+  readonly services: PageServices
+  /** The catalog's entries; another array when it changed. */
+  images(): readonly CatalogEntry[]
+  gather(on: { readonly baseUrl: string; readonly now: string }): Surroundings
+  /** An IANA name. */
+  zone(): string
+  now(): Date
+}
+
+const NAV: readonly NavLink[] = [
+  { href: '/ui/dashboard', title: 'Dashboard', icon: 'dashboard' },
+  { href: '/ui/machines', title: 'Machines', icon: 'machines' },
+  { href: '/ui/netboot', title: 'Netboot', icon: 'netboot' },
+  { href: '/ui/backups', title: 'Backups', icon: 'backups' },
+  { href: '/ui/events', title: 'Events', icon: 'events' },
+  { href: '/ui/settings', title: 'Settings', icon: 'settings' },
+]
+
+/** Rows of the live channel are nobody's request: what a machine does there does not depend on it. */
+const NO_BASE = 'http://localhost'
+
+export function createPages(parts: PagesParts): Pages {
+  const { version, assets, gather, now } = parts
+  const frame = createFrame({ version, assetUrl: assets.url, nav: NAV })
+  const view = (machine: Machine) =>
+    viewMachine(machine, gather({ baseUrl: NO_BASE, now: now().toISOString() }))
+  return {
+    match: createMatch({ images: parts.images, view, now }),
+    renderRow: (machine) =>
+      String(renderMachineRow(view(machine), { now: now(), zone: parts.zone() })),
+    renderLogin: (given) => renderLogin(frame, given),
+    renderError: (given) => renderError(frame, given),
+    routes(site) {
+      const desk = createDesk(site, { ...parts, frame })
+      return [
+        assetRoute(assets),
+        themeRoute,
+        ...machinesPage(desk),
+        ...bulkPages(desk),
+        ...machinePages(desk),
+      ]
+    },
+  }
+}
