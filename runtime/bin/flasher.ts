@@ -1,15 +1,11 @@
-#!/usr/bin/env node
-/** Starts `flasher`: the wizard or a subcommand, by its arguments. */
-import { enableCompileCache } from 'node:module'
+/** `flasher`: the wizard or a subcommand, by its arguments. Started through flasher.mjs. */
 import { constants } from 'node:os'
-import { join } from 'node:path'
 import process from 'node:process'
 
 const { env, argv, stdin, stdout, stderr } = process
 /** As a shell reports a program that SIGINT ended. */
 const INTERRUPTED = 128 + constants.signals.SIGINT
 
-enableCompileCache(cacheFolder())
 // Reads and writes of disks wait in these threads; the size counts until the first of them is used.
 env['UV_THREADPOOL_SIZE'] ??= '16'
 
@@ -34,7 +30,7 @@ for (const stream of [stdout, stderr]) {
 process.on('uncaughtException', fail)
 process.on('unhandledRejection', fail)
 
-// Loaded only now, so that the two settings above count for all of it.
+// Loaded only now, so that the setting above counts for all of it.
 const { cli } = await import('../lines/earlier/programs.ts')
 const code = await cli({
   argv: argv.slice(2),
@@ -54,13 +50,6 @@ async function drain(stream: NodeJS.WriteStream) {
   await new Promise<void>((resolve) => {
     stream.write('', () => setImmediate(resolve))
   })
-}
-
-/** Never in a shared folder: what lies in the cache is run. */
-function cacheFolder(): string | undefined {
-  if (process.geteuid?.() === 0) return '/var/cache/flasher'
-  const home = env['XDG_CACHE_HOME'] || join(env['HOME'] ?? '/nonexistent', '.cache')
-  return join(home, 'flasher')
 }
 
 /** One line; more of it only for those who asked. */

@@ -31,6 +31,8 @@ function write(chunk: Buffer, into: Writable): Promise<void> {
  */
 export function release(chunk: Buffer): void {
   const { buffer, byteOffset, length } = chunk
-  const isOwn = buffer instanceof ArrayBuffer && buffer.byteLength > Buffer.poolSize
-  if (isOwn && byteOffset + length === buffer.byteLength) buffer.transfer(0)
+  if (!(buffer instanceof ArrayBuffer) || byteOffset + length !== buffer.byteLength) return
+  // Node's own pool of small buffers is nobody's to give back; it never lends all of itself.
+  const isPooled = buffer.byteLength === Buffer.poolSize && byteOffset > 0
+  if (!isPooled) buffer.transfer(0)
 }

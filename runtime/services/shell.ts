@@ -3,7 +3,7 @@ import { spawn, type ChildProcess, type ChildProcessWithoutNullStreams } from 'n
 import { access, constants as files } from 'node:fs/promises'
 import { constants } from 'node:os'
 import { delimiter, join } from 'node:path'
-import { $ } from 'zx'
+import { $ } from 'zx/core'
 import { debianPackageOf } from '../core/tool.ts'
 import { Fault } from '../core/fault.ts'
 

@@ -3,7 +3,7 @@ import type { Readable } from 'node:stream'
 import { Fault } from '../core/fault.ts'
 import { parseLocation, renderLocationRefusal, type Location } from '../core/location.ts'
 import { openFileSource } from './file-source.ts'
-import { openHttpSource } from './http-source.ts'
+import type { openHttpSource } from './http-source.ts'
 import type { Environment } from './shell.ts'
 import { openStdinSource } from './stdin-source.ts'
 
@@ -65,7 +65,7 @@ export function createSources(options: SourcesOptions): Sources {
       case 'file':
         return openFileSource(location.path, signal)
       case 'http':
-        return openHttpSource(location.target, { env, signal, stallMs, retryMs })
+        return openRemote(location.target, { env, signal, stallMs, retryMs })
     }
   }
 
@@ -77,3 +77,7 @@ export function createSources(options: SourcesOptions): Sources {
     },
   }
 }
+
+/** Loaded only where it is wanted: Node's HTTP takes its time and 12 MB of memory. */
+const openRemote: typeof openHttpSource = async (...order) =>
+  (await import('./http-source.ts')).openHttpSource(...order)

@@ -9,7 +9,7 @@ import { blocksOf, damaged, GARBAGE, remember } from './stream-blocks.ts'
 /** The first tool of each format that is installed decodes it; the better one comes first. */
 const TOOLS = {
   // Two threads hold two blocks of the usual 24 MiB; more memory than that is not worth it.
-  'img.xz': [['xz', '--decompress', '--stdout', '--threads=2', '--memlimit-mt-decompress=150MiB']],
+  'img.xz': [['xz', '--decompress', '--stdout', '--threads=2', '--memlimit-mt-decompress=75MiB']],
   'img.bz2': [
     ['lbzip2', '--decompress', '--stdout', '-n', '2'],
     ['bzip2', '--decompress', '--stdout'],

@@ -100,7 +100,7 @@ async function* write(
   const counted = countSource(given, isOutOfOrder ? null : plan.sha256)
   const opening = decoders.open(counted.source, image.format)
   const flights = createFlights()
-  const slots = createSlots(DEPTH + 2)
+  const slots = createSlots(DEPTH + 1)
   const patience = createPatience(PATIENCE_MS)
   let holding: Promise<Device> | null = null
   try {

@@ -2,7 +2,7 @@
 import { spawn, type ChildProcess } from 'node:child_process'
 import { fileURLToPath } from 'node:url'
 
-export const FLASHER = fileURLToPath(new URL('../../runtime/bin/flasher.ts', import.meta.url))
+export const FLASHER = fileURLToPath(new URL('../../runtime/bin/flasher.mjs', import.meta.url))
 
 export interface Ended {
   /** As a shell reports it: 128 and the signal's number where a signal ended it. */

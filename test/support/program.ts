@@ -6,7 +6,7 @@ import { Readable } from 'node:stream'
 import { pipeline } from 'node:stream/promises'
 import { fileURLToPath } from 'node:url'
 
-const PROGRAM = fileURLToPath(new URL('../../runtime/bin/flasher.ts', import.meta.url))
+const PROGRAM = fileURLToPath(new URL('../../runtime/bin/flasher.mjs', import.meta.url))
 
 export interface RunningFlash {
   readonly child: ChildProcess

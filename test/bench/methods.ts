@@ -1,0 +1,106 @@
+/** The ways to write an image that are compared: what a user would run otherwise, and flasher. */
+import type { DeviceKind } from './devices.ts'
+import type { BenchFormat, Inputs } from './inputs.ts'
+
+export interface Method {
+  readonly name: string
+  /** A shell command line that writes the image to the node. */
+  readonly script: (inputs: Inputs, node: string) => string
+  /** The figure of this method divided by the first method's must not be above it. */
+  readonly bar?: Partial<Readonly<Record<DeviceKind, number>>>
+  /** Leaves what it does not write as it was: not comparable byte for byte. */
+  readonly leavesStale?: boolean
+}
+
+export interface Contest {
+  readonly format: BenchFormat
+  readonly devices: readonly DeviceKind[]
+  /** The first is the 1.0 of the others. */
+  readonly methods: readonly Method[]
+}
+
+const DD = 'bs=4M oflag=direct conv=fsync status=none'
+const flasher = (file: string, node: string, more = '') =>
+  `${process.execPath} runtime/bin/flasher.mjs flash --image ${file} --target ${node} --yes --progress none ${more}`
+
+const piped = (format: Exclude<BenchFormat, 'qcow2' | 'raw'>, tool: string): Method => ({
+  name: `${tool} -dc | dd ${DD.replace(' status=none', '')}`,
+  script: ({ file }, node) => `${tool} -dc ${file[format]} | dd of=${node} ${DD}`,
+})
+
+const ours = (
+  format: BenchFormat,
+  bar: NonNullable<Method['bar']>,
+  verifiedBar: NonNullable<Method['bar']> = {},
+): readonly Method[] => [
+  {
+    name: 'flasher --no-verify',
+    script: ({ file }, node) => flasher(file[format], node, '--no-verify'),
+    bar,
+  },
+  {
+    name: 'flasher (read back)',
+    script: ({ file }, node) => flasher(file[format], node),
+    bar: verifiedBar,
+  },
+]
+
+const ALL: readonly DeviceKind[] = ['fast', 'throttled', 'memory']
+
+export const CONTESTS: readonly Contest[] = [
+  {
+    format: 'zst',
+    devices: ALL,
+    methods: [
+      piped('zst', 'zstd'),
+      ...ours('zst', { fast: 0.85, throttled: 0.55 }, { fast: 1.1, throttled: 1 }),
+      {
+        name: 'bmaptool copy --nobmap',
+        script: ({ file }, node) => `bmaptool -q copy --nobmap ${file.zst} ${node}`,
+      },
+      {
+        name: 'bmaptool copy --bmap',
+        script: ({ file, bmap }, node) => `bmaptool -q copy --bmap ${bmap} ${file.zst} ${node}`,
+        leavesStale: true,
+      },
+    ],
+  },
+  {
+    format: 'gz',
+    devices: ALL,
+    methods: [piped('gz', 'gzip'), ...ours('gz', { fast: 0.45, throttled: 0.5 })],
+  },
+  { format: 'xz', devices: ['fast'], methods: [piped('xz', 'xz'), ...ours('xz', { fast: 0.8 })] },
+  {
+    format: 'bz2',
+    devices: ['fast'],
+    methods: [piped('bz2', 'bzip2'), ...ours('bz2', { fast: 0.8 })],
+  },
+  {
+    format: 'qcow2',
+    devices: ALL,
+    methods: [
+      {
+        name: 'qemu-img convert -O raw',
+        script: ({ file }, node) => `qemu-img convert -O raw ${file.qcow2} ${node}`,
+      },
+      ...ours('qcow2', { fast: 0.35, throttled: 0.45 }),
+      {
+        name: 'qemu-img convert -n -W -m8 -t none -O host_device',
+        script: ({ file }, node) =>
+          `qemu-img convert -n -W -m8 -t none -O host_device ${file.qcow2} ${node}`,
+      },
+    ],
+  },
+  {
+    format: 'raw',
+    devices: ALL,
+    methods: [
+      {
+        name: `dd ${DD.replace(' status=none', '')}`,
+        script: ({ file }, node) => `dd if=${file.raw} of=${node} ${DD}`,
+      },
+      ...ours('raw', { fast: 1 }),
+    ],
+  },
+]
