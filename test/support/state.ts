@@ -28,7 +28,7 @@ export async function createStateFolder() {
   }
 }
 
-async function openServices(options: DatabaseOptions) {
+export async function openServices(options: DatabaseOptions) {
   const database = await createDatabase(options)
   const feed = createFeed()
   const now = options.now ?? (() => new Date())
