@@ -20,18 +20,16 @@ export function createDiscovery<M extends MachineBase>(
 ): Discovery {
   const { line, machines, settings, now } = parts
   let bucket: Bucket | null = null
-  let unassigned: { readonly count: number; readonly at: number } | null = null
+  let count = 0
+  let countedAt = -Infinity
   let toldAt = -Infinity
 
-  async function countUnassigned(at: number): Promise<number> {
-    if (unassigned === null || at - unassigned.at >= RECOUNT_MS) {
-      // Fewer rows than the limit in all: no need to look at each.
-      const all = await machines.count()
-      const isFar = all < settings().mostUnassigned / 2
-      const count = isFar ? all : (await machines.list()).filter(line.isUnassigned).length
-      unassigned = { count, at: isFar ? -Infinity : at }
-    }
-    return unassigned.count
+  /** What was counted, and what was let in since. */
+  async function recount(at: number): Promise<void> {
+    if (at - countedAt < RECOUNT_MS) return
+    countedAt = at
+    const all = await machines.list()
+    count = all.filter(line.isUnassigned).length
   }
 
   function turnAway(reason: string, at: number): false {
@@ -47,12 +45,13 @@ export function createDiscovery<M extends MachineBase>(
       const at = now().getTime()
       const { discoveriesPerMinute, mostUnassigned } = settings()
       const rate = { perMinute: discoveriesPerMinute, most: discoveriesPerMinute }
+      // Taken before anything is awaited: a thousand at once are a thousand.
       const next = takeOne(bucket, at, rate)
       if (next === null) return turnAway(`more than ${discoveriesPerMinute} a minute`, at)
-      const count = await countUnassigned(at)
-      if (count >= mostUnassigned) return turnAway(`${count} machines are unassigned`, at)
       bucket = next
-      if (unassigned !== null) unassigned = { ...unassigned, count: count + 1 }
+      await recount(at)
+      if (count >= mostUnassigned) return turnAway(`${count} machines are unassigned`, at)
+      count += 1
       return true
     },
   }

@@ -20,3 +20,6 @@ export async function exchange(
   socket.destroy()
   return chunks.join('')
 }
+
+/** Of an answer's first line; 0: it was none. */
+export const codeOf = (text: string) => Number(/^HTTP\/1\.1 (\d{3})/.exec(text)?.[1] ?? 0)

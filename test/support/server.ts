@@ -4,6 +4,7 @@ import { createServer as createHttpServer } from 'node:http'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { toNodeHandler } from 'h3'
+import * as assert from 'uvu/assert'
 import { createDatabase } from '../../runtime/services/database.ts'
 import { createFeed } from '../../runtime/services/feed.ts'
 import { createJournal } from '../../runtime/services/journal.ts'
@@ -164,6 +165,15 @@ export const cookieOf = (answer: Response): string =>
     .getSetCookie()
     .map((line) => line.split(';', 1)[0] ?? '')
     .find((pair) => pair.startsWith('flasher-token=')) ?? ''
+
+/** It answers, and logged no fault but those that a test calls a bug. */
+export async function checkUp(server: TestServer): Promise<void> {
+  assert.is((await server.request('/healthz')).status, 200)
+  assert.equal(
+    server.log.filter((line) => !line.includes('a bug')),
+    [],
+  )
+}
 
 export const asJson = (value: unknown, method = 'POST'): RequestInit => ({
   method,
