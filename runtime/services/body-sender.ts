@@ -1,5 +1,5 @@
 /** Sends long bodies: one part is read while the one before it goes out, and no more is held than that. */
-import type { ServerResponse } from 'node:http'
+import { ServerResponse } from 'node:http'
 
 /** Few turns between disk and network, and little memory for each reader. */
 const CHUNK_BYTES = 256 * 1024
@@ -12,11 +12,22 @@ export interface Body {
   read(into: Buffer, offset: number, signal: AbortSignal): Promise<number>
 }
 
+export interface Answer {
+  readonly status: number
+  readonly headers: Readonly<Record<string, string>>
+  readonly body: Body
+}
+
 /**
  * Ends the response only when all of it was sent; whatever goes wrong ends the connection instead, so
  * that nobody takes a part for the whole. Throws what `read` throws; a listener who left is no error.
  */
-export async function sendBody(response: ServerResponse, body: Body): Promise<void> {
+export async function sendAnswer(
+  response: unknown,
+  { status, headers, body }: Answer,
+): Promise<void> {
+  if (!(response instanceof ServerResponse)) throw new TypeError('not an answer of HTTP/1.1')
+  response.writeHead(status, headers)
   const left = new AbortController()
   const onClose = () => left.abort(LEFT)
   response.once('close', onClose)

@@ -1,11 +1,12 @@
 /** Images that somebody dropped into the cache's folder: offered once they are whole and hashed. */
-import { createHash } from 'node:crypto'
-import { constants, watch as watchFolder } from 'node:fs'
-import { type FileHandle, lstat, mkdir, open, readdir, unlink } from 'node:fs/promises'
+import { watch as watchFolder } from 'node:fs'
+import { type FileHandle, mkdir, readdir, unlink } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { Storage } from 'unstorage'
 import { type FileStamp, isSameStamp, whyNotAnImage } from '../core/dropped-file.ts'
 import { Fault, renderError } from '../core/fault.ts'
+import { createDigests, hashFile } from './file-digests.ts'
+import { isStill, openStamped, readStamp } from './file-stamps.ts'
 import { readSidecar } from './sidecars.ts'
 import { pause } from './watch.ts'
 
@@ -63,6 +64,7 @@ export async function createDroppedFiles(parts: DroppedFilesParts): Promise<Drop
   let scanning: Promise<void> | null = null
   let hashing: Promise<void> = Promise.resolve()
   let isHashing = false
+  let again: NodeJS.Timeout | undefined
 
   async function look() {
     const names = (await readdir(folder))
@@ -74,6 +76,17 @@ export async function createDroppedFiles(parts: DroppedFilesParts): Promise<Drop
     for (const name of seen.keys()) if (!here.has(name)) seen.delete(name)
     if (JSON.stringify([...seen.values()]) !== before) changed()
     if (!isHashing) startHashing()
+    lookAgain()
+  }
+
+  /** As soon as what was copied just now may count as whole. */
+  function lookAgain() {
+    clearTimeout(again)
+    const isUnsettled = [...seen.values()].some(
+      ({ sha256, refusal, since }) =>
+        sha256 === null && refusal === null && performance.now() - since < settleMs,
+    )
+    if (isUnsettled && !closing.signal.aborted) again = setTimeout(scan, settleMs).unref()
   }
 
   async function lookAt(name: string) {
@@ -165,9 +178,7 @@ export async function createDroppedFiles(parts: DroppedFilesParts): Promise<Drop
     list: () => [...seen.values()].toSorted((a, b) => (a.stamp.name < b.stamp.name ? -1 : 1)),
     find: (name) => seen.get(name) ?? null,
     open: ({ stamp }) => openStamped(folder, stamp),
-    async isUnchanged({ stamp }, handle) {
-      return isSameStamp(stampOf(stamp.name, await handle.stat({ bigint: true })), stamp)
-    },
+    isUnchanged: ({ stamp }, handle) => isStill(stamp, handle),
     async remove(name) {
       if (!seen.delete(name)) return
       await unlink(join(folder, name))
@@ -177,78 +188,11 @@ export async function createDroppedFiles(parts: DroppedFilesParts): Promise<Drop
     async [Symbol.asyncDispose]() {
       closing.abort()
       clearInterval(timer)
+      clearTimeout(again)
       watcher?.close()
       await scanning
       await hashing
     },
-  }
-}
-
-/** Null: no regular file (a link may lead out of the folder), or no longer there. */
-async function readStamp(folder: string, name: string): Promise<FileStamp | null> {
-  try {
-    const file = await lstat(join(folder, name), { bigint: true })
-    return file.isFile() && file.size > 0n ? stampOf(name, file) : null
-  } catch {
-    return null // Gone between the listing and the look.
-  }
-}
-
-interface Stat {
-  readonly size: bigint
-  readonly mtimeNs: bigint
-  readonly ino: bigint
-}
-const stampOf = (name: string, { size, mtimeNs, ino }: Stat): FileStamp => ({
-  name,
-  sizeBytes: Number(size),
-  mtimeNs: String(mtimeNs),
-  ino: String(ino),
-})
-
-const FLAGS = constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK
-
-async function openStamped(folder: string, stamp: FileStamp): Promise<FileHandle> {
-  const handle = await open(join(folder, stamp.name), FLAGS).catch(() => null)
-  if (handle !== null) {
-    const found = stampOf(stamp.name, await handle.stat({ bigint: true }))
-    if (isSameStamp(found, stamp)) return handle
-    await handle.close()
-  }
-  throw new Fault('not-found', `${stamp.name} was changed or removed just now`)
-}
-
-const CHUNK_BYTES = 1024 * 1024
-
-/** Null: it was ended. */
-async function hashFile(handle: FileHandle, signal: AbortSignal, tell: (bytes: number) => void) {
-  const hash = createHash('sha256')
-  const buffer = Buffer.allocUnsafe(CHUNK_BYTES)
-  for (let at = 0; ;) {
-    if (signal.aborted) return null
-    const { bytesRead } = await handle.read(buffer, 0, buffer.length, at)
-    if (bytesRead === 0) return hash.digest('hex')
-    hash.update(buffer.subarray(0, bytesRead))
-    at += bytesRead
-    tell(at)
-  }
-}
-
-const keyOf = (name: string) => `file:${createHash('sha256').update(name).digest('hex')}`
-
-/** Digests of files that have not changed since, so that a restart reads none of them again. */
-function createDigests(records: Storage) {
-  return {
-    async find(stamp: FileStamp): Promise<string | null> {
-      const found = await records.getItem(keyOf(stamp.name))
-      if (typeof found !== 'object' || found === null || !('sha256' in found)) return null
-      const { sha256 } = found
-      const isSame =
-        JSON.stringify({ ...found, sha256: '' }) === JSON.stringify({ ...stamp, sha256: '' })
-      return isSame && typeof sha256 === 'string' ? sha256 : null
-    },
-    save: (stamp: FileStamp, sha256: string) =>
-      records.setItem(keyOf(stamp.name), JSON.stringify({ ...stamp, sha256 })),
   }
 }
 

@@ -35,6 +35,8 @@ export interface ImageCache extends BlobReaders, Pick<Pins, 'pin'>, AsyncDisposa
   /** Joins the one under way; null: it is there already (`force` fetches it anew). */
   download(name: string, options: { readonly force: boolean }): Promise<Download | null>
   cancel(name: string): Promise<boolean>
+  /** Why the latest download of an entry failed. */
+  failureOf(name: string): Fault | null
   /** Counts up whenever something is another than before. */
   readonly revision: number
 }
@@ -137,6 +139,7 @@ export async function createImageCache(parts: ImageCacheParts): Promise<ImageCac
     },
     download: async (name, { force }) => start(desk, findEntry(index, name), force),
     cancel: (name) => downloads.cancel(keyOf(findEntry(index, name))),
+    failureOf: (name) => downloads.failureOf(keyOf(findEntry(index, name))),
     async [Symbol.asyncDispose]() {
       await downloads.close()
       await dropped[Symbol.asyncDispose]()

@@ -1,0 +1,130 @@
+/** `flasher-cache`: runs the cache until it is asked to end. */
+import { toNodeHandler } from 'h3/node'
+import { renderError } from '../../core/fault.ts'
+import { renderProblem } from '../../core/settings.ts'
+import { createAssets } from '../../services/assets.ts'
+import { createImageCache } from '../../services/image-cache.ts'
+import { ensureLocalToken, isOneOf } from '../../services/local-token.ts'
+import { readVersion } from '../../services/manifest.ts'
+import { createPasswords } from '../../services/passwords.ts'
+import { createSecret } from '../../services/secret.ts'
+import { createSources } from '../../services/sources.ts'
+import { prepareStateDir } from '../../services/state-dirs.ts'
+import { createServerLog, type ServerLog } from '../../terminal/server-log.ts'
+import { tuneServer } from '../../web/limits.ts'
+import { SUCCESS } from '../rules/commands.ts'
+import { createCacheServer } from '../routes/server.ts'
+import {
+  type Arguments,
+  type CacheConfig,
+  decidePaths,
+  type Listening,
+  readConfiguration,
+  type World,
+} from './session.ts'
+
+export type CacheHandler = ReturnType<typeof toNodeHandler>
+
+/** What is under way may go on for so long once the cache is asked to end. */
+const GRACE_MS = 8000
+
+const now = () => new Date()
+
+export async function serve(world: World<CacheHandler>, given: Arguments): Promise<number> {
+  const { env, stderr } = world
+  const config = await readConfiguration(world, given)
+  const log = createServerLog({ stderr, env, level: () => 'info', now })
+  for (const problem of config.problems()) log.warn(renderProblem(problem))
+  const paths = decidePaths(config)
+  await prepareStateDir(paths.stateDir)
+  const version = await readVersion()
+  await using cache = await createImageCache({
+    folder: paths.folder,
+    sources: createSources({ env }),
+    maxBytes: () => config.current().cache.max_bytes,
+    now,
+    log,
+  })
+  const passwords = createPasswords({
+    path: paths.password,
+    configured: () => config.current().admin,
+  })
+  const generated = await passwords.ensure()
+  const token = await ensureLocalToken(paths.token)
+  const { app } = createCacheServer({
+    cache,
+    secret: await createSecret({ path: paths.secret, configured: '' }),
+    assets: await createAssets(),
+    checkPassword: passwords.check,
+    isToken: (text) => isOneOf(text, [token, ...configuredTokens(config)]),
+    folder: paths.folder,
+    env,
+    version,
+    now,
+    log,
+  })
+  const { host, port } = config.current().cache
+  const listening = await world.listen(toNodeHandler(app), { host, port, tls: null })
+  tuneServer(listening.server)
+  log.info(`flasher-cache ${version} serves ${paths.folder} on ${listening.urls.join(' ')}`)
+  announce(world, listening, paths, generated)
+  reloadOnHangup(world, config, log)
+  await ended(world.signal)
+  log.info('ending: no new connections are taken')
+  await close(listening)
+  return SUCCESS
+}
+
+/** Clients of the deployed service send the password itself as their token. */
+function configuredTokens(config: CacheConfig): readonly string[] {
+  const { admin, cache } = config.current()
+  return [cache.token, admin.password]
+}
+
+function announce(
+  { stdout }: World<CacheHandler>,
+  { urls }: Listening,
+  { folder, password }: ReturnType<typeof decidePaths>,
+  generated: string | null,
+): void {
+  for (const url of urls) stdout.write(`Images: ${url}ui\n`)
+  stdout.write(`Folder: ${folder}\n`)
+  if (generated === null) return
+  // On standard output alone, and this once: logs are kept and read by others.
+  stdout.write(`Password: ${generated}\n`)
+  stdout.write(`  It was made now and is not shown again; its hash is in ${password}.\n`)
+}
+
+function reloadOnHangup(
+  { onHangup }: World<CacheHandler>,
+  config: CacheConfig,
+  log: ServerLog,
+): void {
+  onHangup(() => {
+    config.reload().then(
+      ({ changed, pending }) => {
+        log.info(`configuration read: ${changed.join(', ') || 'nothing'} changed`)
+        if (pending.length > 0) log.warn(`these need a restart: ${pending.join(', ')}`)
+      },
+      (thrown: unknown) => log.error(`the configuration stays as it was: ${renderError(thrown)}`),
+    )
+  })
+}
+
+function ended(signal: AbortSignal): Promise<void> {
+  return new Promise((resolve) => {
+    if (signal.aborted) resolve()
+    else signal.addEventListener('abort', () => resolve(), { once: true })
+  })
+}
+
+/** Who is being sent an image may get a little more of it, then the connection ends. */
+async function close({ server }: Listening): Promise<void> {
+  const closed = new Promise<void>((resolve) => {
+    server.close(() => resolve())
+  })
+  server.closeIdleConnections()
+  const cutting = setTimeout(() => server.closeAllConnections(), GRACE_MS)
+  await closed
+  clearTimeout(cutting)
+}

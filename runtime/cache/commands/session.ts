@@ -1,0 +1,84 @@
+/** One run of a command of `flasher-cache`: what it was given, and what of the world it may touch. */
+import type { Command } from '../../core/command.ts'
+import { type Config, createConfig } from '../../services/config.ts'
+import { DATA_FOLDER } from '../../services/image-cache.ts'
+import type { Environment } from '../../services/shell.ts'
+import { defaultStateDir } from '../../services/state-dirs.ts'
+import type { Output } from '../../terminal/look.ts'
+import type { TunableServer } from '../../web/limits.ts'
+import { parseSettings, SETTINGS } from '../rules/settings.ts'
+
+/** A listening socket and what is behind it. */
+export interface Listening {
+  readonly server: HttpServer
+  readonly port: number
+  /** Where it can be reached, the most useful first: `http://192.0.2.7:8081/`. */
+  readonly urls: readonly string[]
+}
+
+export interface HttpServer extends TunableServer {
+  close(ended: () => void): unknown
+  closeIdleConnections(): void
+  closeAllConnections(): void
+}
+
+export interface Place {
+  readonly host: string
+  readonly port: number
+  readonly tls: null
+}
+
+/** What a process hands to its program, and nothing else of the world outside. */
+export interface World<Handler> {
+  /** Without the program's own name. */
+  readonly argv: readonly string[]
+  readonly env: Environment
+  readonly stdout: Output
+  readonly stderr: Output
+  readonly isRoot: boolean
+  /** `/etc/flasher`. */
+  readonly systemDir: string
+  /** Aborted when the process is asked to end. */
+  readonly signal: AbortSignal
+  /** SIGHUP: read the configuration again. */
+  onHangup(listener: () => void): void
+  listen(handler: Handler, place: Place): Promise<Listening>
+}
+
+/** A command line as its command reads it. */
+export interface Arguments {
+  readonly command: Command
+  /** By flag, without dashes; every value that was given. */
+  readonly values: Readonly<Record<string, readonly string[]>>
+  readonly switches: ReadonlySet<string>
+  readonly positionals: readonly string[]
+}
+
+export type CacheConfig = Config<typeof SETTINGS>
+
+/** From the usual places, or those that `--config` names. */
+export const readConfiguration = (
+  world: Pick<World<never>, 'env' | 'systemDir' | 'isRoot'>,
+  given: Arguments,
+): Promise<CacheConfig> =>
+  createConfig({
+    table: SETTINGS,
+    parse: parseSettings,
+    env: world.env,
+    named: given.values['config'] ?? [],
+    systemDir: world.systemDir,
+    fallbackStateDir: defaultStateDir(world.env, world.isRoot),
+  })
+
+/** Where everything lies; password and session key are those of a server with the same state. */
+export function decidePaths(config: CacheConfig) {
+  const { stateDir } = config
+  const folder = config.current().cache.dir || `${stateDir}/cache`
+  return {
+    stateDir,
+    folder,
+    token: `${folder}/${DATA_FOLDER}/token`,
+    password: `${stateDir}/admin-password`,
+    secret: `${stateDir}/session-secret`,
+  } as const
+}

@@ -1,0 +1,85 @@
+/** The catalog as programs read and change it: `/catalog`, its entries, and what must not be removed. */
+import { getRouterParam, type H3Event, HTTPResponse } from 'h3'
+import { type CacheEntry, publicFields, sourceOf } from '../../core/cache-entry.ts'
+import { etagOf } from '../../core/etag.ts'
+import { json, nothing } from '../../web/answers.ts'
+import { refuse, refuseFields } from '../../web/faults.ts'
+import type { Route } from '../../web/route.ts'
+import { parsePins } from '../rules/pins.ts'
+import { renderCatalog, renderEntry } from '../rules/catalog.ts'
+import { type CacheSite, toShown } from './site.ts'
+
+export function catalogRoutes(site: CacheSite): readonly Route[] {
+  const { cache } = site
+
+  function list(event: H3Event) {
+    const all = event.url.searchParams.has('all')
+    const catalog = renderCatalog(cache.rows().map(toShown), site.peer(event).baseUrl, all)
+    const body = JSON.stringify(catalog)
+    const etag = etagOf(body)
+    const headers = { 'content-type': 'application/json', 'cache-control': 'no-cache', etag }
+    const isKnown = event.req.headers.get('if-none-match') === etag
+    return isKnown
+      ? new HTTPResponse(null, { status: 304, headers })
+      : new HTTPResponse(body, { headers })
+  }
+
+  async function add(event: H3Event, body: unknown) {
+    const added = await cache.add(body)
+    if (added.ok) return json(renderAdded(added.value, site.peer(event).baseUrl), 201)
+    const { refusal } = added
+    if (refusal.why === 'invalid') throw refuseFields(refusal.errors)
+    throw refuse(409, `catalog entry with name='${refusal.name}' already exists`)
+  }
+
+  async function download(event: H3Event) {
+    const name = nameOf(event)
+    const started = await cache.download(name, { force: isForced(event) })
+    const row = cache.rows().find(({ entry }) => entry.name === name)
+    const status = started === null ? 'completed' : started.isQueued ? 'queued' : 'running'
+    const src = row === undefined ? '' : sourceOf(row.entry)
+    return json({ name, src, job_id: started?.id ?? 0, status }, 202)
+  }
+
+  async function remove(event: H3Event) {
+    await cache.remove(nameOf(event), { force: isForced(event) })
+    return nothing()
+  }
+
+  async function pin(body: unknown) {
+    const wish = parsePins(body)
+    if (!wish.ok) throw refuseFields(wish.refusal)
+    await cache.pin(wish.value.holder, wish.value.refs)
+    return nothing()
+  }
+
+  const change = { access: 'admin' } as const
+  const entry = '/catalog/entries/:name'
+  return [
+    { method: 'GET', path: '/catalog', access: 'open', handle: list },
+    { method: 'POST', path: '/catalog/entries', ...change, takes: 'json', handle: add },
+    { method: 'DELETE', path: '/catalog/entries', ...change, handle: remove },
+    { method: 'DELETE', path: entry, ...change, handle: remove },
+    { method: 'POST', path: `${entry}/download`, ...change, handle: download },
+    {
+      method: 'POST',
+      path: `${entry}/cancel`,
+      ...change,
+      async handle(event) {
+        if (!(await cache.cancel(nameOf(event)))) throw refuse(409, 'it is not being downloaded')
+        return nothing()
+      },
+    },
+    { method: 'POST', path: '/pins', ...change, takes: 'json', handle: (_, body) => pin(body) },
+  ]
+}
+
+const renderAdded = (entry: CacheEntry, baseUrl: string) =>
+  renderEntry({ entry: publicFields(entry), fileName: '' }, baseUrl)
+
+/** In the path (any name, percent-encoded) or as `?name=`. */
+const nameOf = (event: H3Event): string =>
+  getRouterParam(event, 'name', { decode: true }) ?? event.url.searchParams.get('name') ?? ''
+
+const isForced = (event: H3Event): boolean =>
+  ['1', 'true', 'yes'].includes(event.url.searchParams.get('force') ?? '')

@@ -1,0 +1,106 @@
+/** The cache service: every URL that it answers, in one table. */
+import type { H3, H3Event } from 'h3'
+import type { Assets } from '../../services/assets.ts'
+import type { ImageCache } from '../../services/image-cache.ts'
+import type { Secret } from '../../services/secret.ts'
+import type { Environment } from '../../services/shell.ts'
+import type { TokenRecord } from '../../services/tokens.ts'
+import { assetRoute } from '../../web/assets.ts'
+import { createBodyReader } from '../../web/body.ts'
+import { createApp } from '../../web/dispatch.ts'
+import { createGuard } from '../../web/guard.ts'
+import { healthRoutes } from '../../web/health.ts'
+import type { Caller, Log } from '../../web/line.ts'
+import { loginRoutes } from '../../web/login.ts'
+import { createPeers, type Peer } from '../../web/peer.ts'
+import type { Route } from '../../web/route.ts'
+import { createSessions } from '../../web/session.ts'
+import { themeRoute } from '../../web/theme.ts'
+import { createCachePages } from '../pages/frame.ts'
+import { blobRoutes } from './blobs.ts'
+import { catalogRoutes } from './catalog.ts'
+import { pageRoutes } from './pages.ts'
+import type { CacheSite } from './site.ts'
+
+export interface CacheServerParts {
+  readonly cache: ImageCache
+  readonly secret: Secret
+  readonly assets: Assets
+  checkPassword(given: string): Promise<boolean>
+  /** Whether a bearer token is one of those that may change things. */
+  isToken(given: string): boolean
+  readonly folder: string
+  /** Names proxies and FLASHER_CA_FILE. */
+  readonly env: Environment
+  readonly version: string
+  now(): Date
+  readonly log: Log
+}
+
+const ANONYMOUS: Caller = { kind: 'anonymous' }
+
+/** The cache stands behind no proxy and has no name of its own: its settings are few. */
+const SETTINGS = {
+  publicUrl: null,
+  allowedHosts: [],
+  trustedProxies: [],
+  discoveriesPerMinute: 0,
+  mostUnassigned: 0,
+  uploadMostBytes: 0,
+  openMetrics: false,
+}
+
+export function createCacheServer(parts: CacheServerParts): { readonly app: H3 } {
+  const { cache, log, now, version, folder, env } = parts
+  const sessions = createSessions(parts)
+  const tokens = { find: (text: string) => (parts.isToken(text) ? TOKEN : null) }
+  const guard = createGuard({ sessions, tokens, now })
+  const findPeer = createPeers(() => SETTINGS)
+  const [peers, callers] = [new WeakMap<H3Event, Peer>(), new WeakMap<H3Event, Caller>()]
+
+  function peer(event: H3Event): Peer {
+    const found = peers.get(event) ?? findPeer(event)
+    peers.set(event, found)
+    return found
+  }
+  const caller = (event: H3Event): Caller => callers.get(event) ?? ANONYMOUS
+  const site: CacheSite = { cache, peer, caller, now, log, version, folder, env }
+  const pages = createCachePages(parts)
+  const login = {
+    now,
+    peer,
+    caller,
+    line: { renderLogin: pages.renderLogin, checkPassword: parts.checkPassword },
+    noteAll: async () => {},
+  }
+
+  const routes: readonly Route[] = [
+    ...healthRoutes(version), //        /healthz /version
+    ...blobRoutes(site), //             /b/:token /files/:name /blob
+    ...catalogRoutes(site), //          /catalog /catalog/entries /pins
+    ...loginRoutes(login, sessions), // / /ui /ui/login /ui/logout
+    ...pageRoutes(site, pages), // /ui/dashboard and its forms
+    themeRoute, //                      /ui/theme
+    assetRoute(parts.assets), //        /static/…
+  ]
+  const app = createApp({
+    routes,
+    guard,
+    bodies: createBodyReader(),
+    peer,
+    desk: { log, renderError: pages.renderError },
+    admit: (event, who) => callers.set(event, who),
+    answered: () => {},
+  })
+  return { app }
+}
+
+/** What every token of the cache may. */
+const TOKEN: TokenRecord = {
+  id: 'cache',
+  name: 'cache',
+  scopes: ['admin'],
+  created_at: '',
+  last_used_at: null,
+  expires_at: null,
+}

@@ -1,0 +1,38 @@
+/** What the routes and pages of the cache work with. */
+import type { H3Event } from 'h3'
+import type { ImageCache } from '../../services/image-cache.ts'
+import type { CacheRow } from '../../services/cache-rows.ts'
+import type { Environment } from '../../services/shell.ts'
+import type { Caller, Log } from '../../web/line.ts'
+import type { Peer } from '../../web/peer.ts'
+import type { Shown } from '../rules/catalog.ts'
+
+export interface CacheSite {
+  readonly cache: ImageCache
+  peer(event: H3Event): Peer
+  caller(event: H3Event): Caller
+  now(): Date
+  readonly log: Log
+  readonly version: string
+  /** Where files can be dropped, for people. */
+  readonly folder: string
+  /** Names proxies and FLASHER_CA_FILE. */
+  readonly env: Environment
+}
+
+export const toShown = ({
+  entry,
+  fileName,
+  state,
+  error,
+  isPinned,
+  download,
+}: CacheRow): Shown => ({
+  entry,
+  fileName,
+  state,
+  error,
+  isPinned,
+  bytesDone: download?.growth.bytes ?? null,
+  rate: download === null ? null : Math.round(download.rate),
+})

@@ -1,0 +1,40 @@
+/** The answer of `GET /catalog`: in the form that every client of such a cache reads, and more for ours. */
+import type { CatalogFields } from '../../core/catalog-fields.ts'
+import { fileUrl } from '../../core/dropped-file.ts'
+
+/** What is shown of one image. */
+export interface Shown {
+  readonly entry: CatalogFields
+  /** As it lies in the folder; empty: no dropped file. */
+  readonly fileName: string
+  readonly state: string
+  readonly error: string | null
+  readonly isPinned: boolean
+  readonly bytesDone: number | null
+  /** Bytes a second. */
+  readonly rate: number | null
+}
+
+/** Only what is here whole, as in the deployed service; `all`: the others too, with their state. */
+export function renderCatalog(shown: readonly Shown[], baseUrl: string, all: boolean) {
+  const entries = shown
+    .filter(({ state }) => all || state === 'ready')
+    .map((one) => ({ ...renderEntry(one, baseUrl), ...(all ? renderState(one) : {}) }))
+  // The empty texts are how that service says "none".
+  return { url: '', env_url: '', fetched_at: '', last_error: '', entries }
+}
+
+/** Fields without a value are left out. */
+export function renderEntry(
+  { entry, fileName }: Pick<Shown, 'entry' | 'fileName'>,
+  baseUrl: string,
+) {
+  const resolved = fileName === '' ? entry.resolved_src : fileUrl(baseUrl, fileName)
+  return present({ ...entry, resolved_src: resolved })
+}
+
+const renderState = ({ state, error, isPinned, bytesDone, rate }: Shown) =>
+  present({ state, error, pinned: isPinned, bytes_done: bytesDone, bytes_per_second: rate })
+
+const present = (fields: object): Readonly<Record<string, unknown>> =>
+  Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== null))

@@ -1,0 +1,142 @@
+/** The command table of `flasher-cache`; its parser, help and manual are made from it. */
+import type { Command, CommandLine, Entry, Flag, Value } from '../../core/command.ts'
+import type { FaultCode } from '../../core/fault.ts'
+
+const NAME: Value = { name: 'NAME', completes: 'nothing' }
+const CONFIG: Flag = {
+  name: 'config',
+  value: { name: 'PATH', completes: 'file' },
+  repeatable: true,
+  help: 'a TOML file, or a folder of them, to read instead of the usual ones; the first named wins',
+}
+const JSON_FLAG: Flag = { name: 'json', value: null, help: 'print one JSON document on stdout' }
+
+const SERVE = {
+  words: ['serve'],
+  summary: 'run the cache (what happens without a command, too)',
+  about: [
+    'Serves images to machines, downloads what is added, and offers image files that are dropped into its folder, until SIGTERM or SIGINT. SIGHUP reads the configuration again.',
+    'At the first start without a configured password one is made and printed, once; a flasher-web beside it has the same one.',
+  ],
+  positionals: [],
+  flags: [CONFIG],
+  examples: [{ line: 'flasher-cache', does: 'on port 8081, images below the state directory' }],
+} as const satisfies Command
+
+const ADD = {
+  words: ['add'],
+  summary: 'add an image, or all images of a catalog, and download',
+  about: [
+    'URL is an image (http://, https://) or a catalog manifest: a URL or a file that ends in .toml, whose images are listed, but not downloaded. The cache must be running.',
+  ],
+  positionals: [
+    { value: { name: 'URL', completes: 'file' }, help: 'the image, or the catalog manifest' },
+  ],
+  flags: [
+    { name: 'name', value: NAME, help: 'what to call it (default: the last part of the URL)' },
+    {
+      name: 'sha256',
+      value: {
+        name: 'HEX',
+        completes: 'nothing',
+        shape: { pattern: /^[0-9a-fA-F]{64}$/, words: '64 hexadecimal digits' },
+      },
+      help: 'the digest that it must have, else nothing of it is offered',
+    },
+    { name: 'no-fetch', value: null, help: 'list it only; it is downloaded when it is asked for' },
+    CONFIG,
+  ],
+  examples: [
+    { line: 'flasher-cache add https://images.example/debian-13.img.zst', does: 'one image' },
+    { line: 'flasher-cache add ./catalog.toml', does: 'a list of them' },
+  ],
+} as const satisfies Command
+
+const LIST = {
+  words: ['list'],
+  summary: 'show what the cache holds, and what is on its way',
+  about: ['The cache must be running.'],
+  positionals: [],
+  flags: [JSON_FLAG, CONFIG],
+  examples: [{ line: 'flasher-cache list --json', does: 'for a program' }],
+} as const satisfies Command
+
+const FETCH = {
+  words: ['fetch'],
+  summary: 'download an image that is listed, and wait for it',
+  about: ['One that is here is fetched anew; what is here stays until the new one is right.'],
+  positionals: [{ value: NAME, help: 'as "flasher-cache list" shows it' }],
+  flags: [CONFIG],
+  examples: [{ line: 'flasher-cache fetch debian-13.img.zst', does: 'brings it here' }],
+} as const satisfies Command
+
+const REMOVE = {
+  words: ['remove'],
+  summary: 'remove an image and its bytes',
+  about: [
+    'Bytes that another entry shares stay. An image that machines are bound to stays, too, unless it is forced.',
+  ],
+  positionals: [{ value: NAME, help: 'as "flasher-cache list" shows it' }],
+  flags: [{ name: 'force', value: null, help: 'even if machines are bound to it' }, CONFIG],
+  examples: [{ line: 'flasher-cache remove debian-12.img.zst', does: 'frees its space' }],
+} as const satisfies Command
+
+export const COMMANDS = {
+  serve: SERVE,
+  add: ADD,
+  list: LIST,
+  fetch: FETCH,
+  remove: REMOVE,
+} as const
+export type CommandName = keyof typeof COMMANDS
+
+export const SUCCESS = 0
+export const FAILED = 1
+export const MISUSED = 2
+
+const MEANT_OTHERWISE: ReadonlySet<FaultCode> = new Set(['misuse', 'input-invalid'])
+
+export const exitCodeOf = (code: FaultCode): number =>
+  MEANT_OTHERWISE.has(code) ? MISUSED : FAILED
+
+const EXIT_CODES: readonly Entry[] = [
+  ['0', 'success; the cache was asked to end, and did'],
+  ['1', 'failure: a file, the network or the cache itself could not be used'],
+  ['2', 'misuse: wrong arguments, or a configuration that says what cannot be'],
+]
+
+export const COMMAND_LINE: CommandLine = {
+  program: 'flasher-cache',
+  summary: 'keeps images near the machines',
+  about: [
+    'Downloads images once, checks them, and serves them to any number of machines at a time.',
+  ],
+  commands: Object.values(COMMANDS),
+  exitCodes: EXIT_CODES,
+  environment: [
+    ['FLASHER_CACHE_<KEY>', 'one setting: HOST, PORT, DIR, MAX_BYTES or TOKEN'],
+    ['FLASHER_CONFIG_FILE, FLASHER_CONFIG_DIR', 'a file, a folder to read instead of the usual'],
+    ['http_proxy, https_proxy, no_proxy', 'how sources are reached'],
+    ['FLASHER_CA_FILE', 'authorities to trust besides the usual'],
+  ],
+  files: [
+    ['/etc/flasher/conf.d/*.toml', 'configuration; the first that holds a key decides it'],
+    ['/etc/flasher/flasher.toml', 'configuration'],
+    ['<state_dir>/flasher.toml', 'configuration'],
+    ['<state_dir>/cache', 'images; what is dropped here is offered'],
+  ],
+  revised: '2026-11-21',
+}
+
+/** `argv` with the command first; without any it is `serve`. */
+export function completeArguments(argv: readonly string[]): readonly string[] {
+  const [first] = argv
+  if (first === '--version' || first === '--help' || first === '-h') return argv
+  let end = 0
+  while (argv[end] === '--config' || argv[end]?.startsWith('--config=') === true) {
+    end += argv[end] === '--config' ? 2 : 1
+  }
+  const command = argv[end]
+  if (command === undefined || command.startsWith('-')) return ['serve', ...argv]
+  return [command, ...argv.slice(0, end), ...argv.slice(end + 1)]
+}

@@ -1,0 +1,20 @@
+/** The body of `POST /pins`: which images a server's machines are bound to. */
+import { z } from 'zod'
+import { type FieldError, listFieldErrors } from '../../core/field-error.ts'
+import { accept, refuse, type Result } from '../../core/result.ts'
+
+export interface PinWish {
+  /** The server's own name or address: what it says replaces what it said before. */
+  readonly holder: string
+  readonly refs: readonly string[]
+}
+
+const BODY = z.strictObject({
+  holder: z.string().min(1).max(200),
+  refs: z.array(z.string().regex(/^[0-9a-f]{64}$/, 'wants 64 hexadecimal digits')).max(10_000),
+})
+
+export function parsePins(body: unknown): Result<PinWish, readonly FieldError[]> {
+  const checked = BODY.safeParse(body)
+  return checked.success ? accept(checked.data) : refuse(listFieldErrors(checked.error))
+}

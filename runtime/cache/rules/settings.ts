@@ -1,0 +1,37 @@
+/** Every setting of `flasher-cache`; it reads the same files as `flasher-web`, and leaves the rest alone. */
+import { ADMIN_SETTINGS, CACHE_SETTINGS, STATE_DIR } from '../../core/setting-rows.ts'
+import type { SettingsOf, SettingsTable } from '../../core/setting.ts'
+import { parseSettings as parse, type SettingsSources } from '../../core/settings.ts'
+
+export const SETTINGS = {
+  admin: ADMIN_SETTINGS,
+  paths: { state_dir: STATE_DIR },
+  cache: CACHE_SETTINGS,
+} as const satisfies SettingsTable
+
+export type Settings = SettingsOf<typeof SETTINGS>
+
+/** Sections of the same files that the server reads. */
+const SERVERS = [
+  'server',
+  'withcache',
+  'boot',
+  'releases',
+  'pxe',
+  'netboot',
+  'backup',
+  'retention',
+  'tuning',
+  'display',
+  'metrics',
+  'log',
+  'wizard',
+] as const
+
+const ELSEWHERE = {
+  ...Object.fromEntries(SERVERS.map((section) => [`${section}.*`, null])),
+  'paths.boot_dir': null,
+  'paths.backup_dir': null,
+}
+
+export const parseSettings = (sources: SettingsSources) => parse(SETTINGS, sources, ELSEWHERE)
