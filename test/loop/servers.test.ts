@@ -1,0 +1,86 @@
+/** Images from servers that drop, stall, lie and change: all of the image gets onto the disk, or none. */
+import { suite } from 'uvu'
+import * as assert from 'uvu/assert'
+import type { ImageFormat } from '../../runtime/core/image.ts'
+import { createSources } from '../../runtime/services/sources.ts'
+import { createRandom, faultOf } from '../support/collect.ts'
+import { makeDiskImage } from '../support/disk-images.ts'
+import { ENCODINGS } from '../support/encodings.ts'
+import { sendFile, startHostileServer, type FileBehaviour } from '../support/hostile-server.ts'
+import { createLoop } from '../support/loop.ts'
+import {
+  assertBlank,
+  assertSame,
+  expectedDisk,
+  flash,
+  makeStale,
+  readDisk,
+} from '../support/writer.ts'
+
+const test = suite('disks written from bad servers')
+const MIB = 1 << 20
+const IMAGE = makeDiskImage(6 * MIB)
+const sources = createSources({ env: {}, retryMs: 1, stallMs: 300 })
+const KINDS = ['raw', 'zstd without size', 'xz in blocks', 'qcow2, zlib']
+const STORED = new Map(
+  ENCODINGS.filter(({ name }) => KINDS.includes(name)).map(({ format, encode }) => [
+    format,
+    encode(IMAGE),
+  ]),
+)
+
+interface Flashing {
+  /** Flashes; `onWriting` is called when the first byte is written. */
+  readonly work: (onWriting?: () => void) => Promise<unknown>
+  readonly device: string
+  readonly stale: Buffer
+}
+
+/** Flashes from a server whose n-th answer behaves so. */
+async function flashFrom(
+  format: ImageFormat,
+  behaviourOf: (count: number) => FileBehaviour,
+  judge: (flashing: Flashing) => Promise<void>,
+) {
+  const stored = STORED.get(format) ?? IMAGE
+  await using server = await startHostileServer((request, response, count) =>
+    sendFile(stored, request, response, behaviourOf(count)),
+  )
+  await using loop = await createLoop({ megabytes: 8 })
+  const { device } = loop
+  const stale = await makeStale(device)
+  await using source = await sources.open(`${server.origin}/disk.${format}`)
+  const work = (onWriting = () => {}) =>
+    flash({ source, device, onEvent: ({ event }) => event === 'writing' && onWriting() })
+  await judge({ work, device, stale })
+}
+
+for (const format of STORED.keys()) {
+  test(`${format}: connections that end or stall again and again`, async () => {
+    const random = createRandom(20)
+    const place = () => 1000 + Math.floor(random() * 400_000)
+    const behaviourOf = (count: number) =>
+      count % 7 === 5 ? { stallAfter: place() } : { cutAfter: place() }
+    await flashFrom(format, behaviourOf, async ({ work, device, stale }) => {
+      await work()
+      assertSame(await readDisk(device), expectedDisk(stale, IMAGE))
+    })
+  })
+
+  test(`${format}: a file that becomes another one, a server that goes away`, async () => {
+    for (const later of [{ etag: '"two"' }, { cutAfter: 0 }]) {
+      let isWriting = false
+      const behaviourOf = () => ({ cutAfter: 60_000, ...(isWriting ? later : {}) })
+      await flashFrom(format, behaviourOf, async ({ work, device }) => {
+        const fault = await faultOf(() =>
+          work(() => {
+            isWriting = true
+          }),
+        )
+        assert.is(fault.code, 'source-broken', fault.message)
+        await assertBlank(device)
+      })
+    }
+  })
+}
+test.run()
