@@ -30,6 +30,8 @@ export interface Server<M extends MachineBase> {
   readonly app: H3
   readonly site: Site<M>
   readonly routes: readonly Route[]
+  /** Open live channels. */
+  listeners(): number
   /** Ends the live channels, so that connections can be closed. */
   close(): void
 }
@@ -101,5 +103,5 @@ export function createServer<M extends MachineBase>(parts: ServerParts<M>): Serv
       site.metrics.observe('flasher_http_request_seconds', seconds, labels)
     },
   })
-  return { app, site, routes, close: channel.close }
+  return { app, site, routes, listeners: channel.count, close: channel.close }
 }

@@ -42,6 +42,8 @@ const SETTINGS: WebSettings = {
 
 /** `await using`: everything is closed and removed at the end, also of a test that failed. */
 export async function createTestServer(options: TestServerOptions = {}) {
+  // The server's own timers keep no process alive; without a socket nothing else does.
+  const alive = setInterval(() => {}, 1000)
   const dir = await mkdtemp(join(tmpdir(), 'flasher-web-'))
   const now = options.now ?? (() => new Date())
   const boot = join(dir, 'boot')
@@ -128,6 +130,7 @@ export async function createTestServer(options: TestServerOptions = {}) {
     operator,
     putBootFile: (name: string, bytes: string | Uint8Array) => writeFile(join(boot, name), bytes),
     async [Symbol.asyncDispose]() {
+      clearInterval(alive)
       server.close()
       await database[Symbol.asyncDispose]()
       await rm(dir, { recursive: true })
