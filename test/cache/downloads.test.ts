@@ -1,0 +1,279 @@
+import { createHash } from 'node:crypto'
+import { readdir, readFile, writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import type { ServerResponse } from 'node:http'
+import { suite } from 'uvu'
+import * as assert from 'uvu/assert'
+import { blobUrl } from '../../runtime/core/blob-address.ts'
+import { makeBytes } from '../support/collect.ts'
+import { type Answer, sendFile, startHostileServer } from '../support/hostile-server.ts'
+import { bring, makeFolder, openCache, serveCache, until } from '../support/image-cache.ts'
+
+const test = suite('cache: downloads')
+const BYTES = makeBytes(1_500_000)
+const OTHER = makeBytes(1_500_000, 2)
+const digest = (bytes: Buffer) => createHash('sha256').update(bytes).digest('hex')
+const parts = (folder: string) => readdir(join(folder, '.cache/parts'))
+const blobs = (folder: string) => readdir(join(folder, '.cache/blobs'))
+
+/** Sends the head and so many bytes, and holds the rest back until it is told. */
+function slowly(first: number, options: { readonly chunked?: boolean } = {}) {
+  const held: ServerResponse[] = []
+  const answer: Answer = (request, response) => {
+    if (request.method === 'HEAD' || request.headers.range !== undefined) {
+      if (options.chunked === true) response.writeHead(200).end()
+      else sendFile(BYTES, request, response, { ranges: false })
+      return
+    }
+    response.writeHead(200, options.chunked === true ? {} : { 'content-length': BYTES.length })
+    response.write(BYTES.subarray(0, first))
+    held.push(response)
+  }
+  return {
+    answer,
+    count: () => held.length,
+    finish: () => held.splice(0).forEach((response) => response.end(BYTES.subarray(first))),
+    cut: () => held.splice(0).forEach((response) => response.destroy()),
+    end: (bytes: Buffer) => held.splice(0).forEach((response) => response.end(bytes)),
+  }
+}
+
+test('twenty readers follow one download that has just begun, and all get all of it', async () => {
+  await using folder = await makeFolder()
+  const slow = slowly(400_000)
+  await using source = await startHostileServer(slow.answer)
+  await using served = await serveCache(folder.path)
+  const src = `${source.origin}/x.img`
+  await served.cache.add({ src, sha256: digest(BYTES) })
+  await served.cache.download('x.img', { force: false })
+  await until(() => (served.cache.rows()[0]?.download?.growth.bytes ?? 0) >= 400_000)
+  const answers = await Promise.all(
+    Array.from({ length: 20 }, () => fetch(blobUrl(served.base, src))),
+  )
+  for (const answer of answers) {
+    assert.is(answer.status, 200)
+    assert.is(answer.headers.get('content-length'), String(BYTES.length))
+    assert.is(answer.headers.get('etag'), `"${digest(BYTES)}"`)
+  }
+  slow.finish()
+  const bodies = await Promise.all(answers.map((answer) => answer.arrayBuffer()))
+  assert.ok(bodies.every((body) => Buffer.from(body).equals(BYTES)))
+  assert.is(
+    source.seen.filter(({ method, headers }) => method === 'GET' && !headers.range).length,
+    1,
+  )
+  await until(() => served.cache.rows()[0]?.state === 'ready')
+})
+
+test('readers of a download without a length get all of it, too', async () => {
+  await using folder = await makeFolder()
+  const slow = slowly(400_000, { chunked: true })
+  await using source = await startHostileServer(slow.answer)
+  await using served = await serveCache(folder.path)
+  const src = `${source.origin}/x.img`
+  await served.cache.add({ src })
+  await served.cache.download('x.img', { force: false })
+  await until(() => (served.cache.rows()[0]?.download?.growth.bytes ?? 0) >= 400_000)
+  const answer = await fetch(blobUrl(served.base, src))
+  assert.is(answer.headers.get('content-length'), null)
+  assert.is(answer.headers.get('etag'), null)
+  slow.finish()
+  assert.ok(Buffer.from(await answer.arrayBuffer()).equals(BYTES))
+})
+
+test('a download that fails ends its readers with an error, never with a short success', async () => {
+  for (const chunked of [false, true]) {
+    await using folder = await makeFolder()
+    const slow = slowly(400_000, { chunked })
+    await using source = await startHostileServer(slow.answer)
+    await using served = await serveCache(folder.path)
+    const src = `${source.origin}/x.img`
+    await served.cache.add({ src })
+    const download = await served.cache.download('x.img', { force: false })
+    await until(() => (download?.growth.bytes ?? 0) >= 400_000)
+    const answer = await fetch(blobUrl(served.base, src))
+    slow.cut()
+    await assertBroken(answer.arrayBuffer())
+    await download?.ended
+    assert.is(served.cache.rows()[0]?.state, 'failed')
+    assert.match(served.cache.rows()[0]?.error ?? '', /cannot go on|gave up/)
+    assert.is((await blobs(folder.path)).length, 0)
+  }
+})
+
+test('readers of a wrong image never get its last byte, and nothing of it is offered', async () => {
+  await using folder = await makeFolder()
+  const slow = slowly(400_000)
+  await using source = await startHostileServer(slow.answer)
+  await using served = await serveCache(folder.path)
+  const src = `${source.origin}/x.img`
+  await served.cache.add({ src, sha256: digest(OTHER) })
+  const download = await served.cache.download('x.img', { force: false })
+  await until(() => (download?.growth.bytes ?? 0) >= 400_000)
+  const answer = await fetch(blobUrl(served.base, src))
+  slow.finish()
+  await assertBroken(answer.arrayBuffer())
+  await download?.ended
+  assert.match(
+    served.cache.rows()[0]?.error ?? '',
+    new RegExp(`${digest(BYTES)}.*${digest(OTHER)}`),
+  )
+  assert.equal(await parts(folder.path), [])
+  assert.equal(await blobs(folder.path), [])
+  // It would be wrong again: asking for it does not fetch it a second time.
+  const before = source.seen.length
+  assert.is((await fetch(blobUrl(served.base, src))).status, 404)
+  assert.is(source.seen.length, before)
+})
+
+test('a reader that leaves does not stop the download, nor others', async () => {
+  await using folder = await makeFolder()
+  const slow = slowly(400_000)
+  await using source = await startHostileServer(slow.answer)
+  await using served = await serveCache(folder.path)
+  const src = `${source.origin}/x.img`
+  await served.cache.add({ src })
+  const download = await served.cache.download('x.img', { force: false })
+  await until(() => (download?.growth.bytes ?? 0) >= 400_000)
+  const leaving = new AbortController()
+  const left = await fetch(blobUrl(served.base, src), { signal: leaving.signal })
+  const stays = await fetch(blobUrl(served.base, src))
+  leaving.abort()
+  await assertBroken(left.arrayBuffer())
+  slow.finish()
+  assert.ok(Buffer.from(await stays.arrayBuffer()).equals(BYTES))
+})
+
+test('a cancelled download leaves nothing, and its readers with an error', async () => {
+  await using folder = await makeFolder()
+  const slow = slowly(400_000)
+  await using source = await startHostileServer(slow.answer)
+  await using served = await serveCache(folder.path)
+  const src = `${source.origin}/x.img`
+  await served.cache.add({ src })
+  const download = await served.cache.download('x.img', { force: false })
+  await until(() => (download?.growth.bytes ?? 0) >= 400_000)
+  const answer = await fetch(blobUrl(served.base, src))
+  assert.ok(await served.cache.cancel('x.img'))
+  await assertBroken(answer.arrayBuffer())
+  assert.equal(await parts(folder.path), [])
+  assert.is(served.cache.rows()[0]?.state, 'absent')
+  assert.not.ok(await served.cache.cancel('x.img'))
+})
+
+test('a restart goes on where the download was, of the same version of the file alone', async () => {
+  for (const isSame of [true, false]) {
+    await using folder = await makeFolder()
+    let etag = '"one"'
+    let bytes = BYTES
+    let isHeld = true
+    await using source = await startHostileServer((request, response) => {
+      const isBody = request.method === 'GET' && request.headers.range !== 'bytes=0-0'
+      sendFile(bytes, request, response, {
+        etag,
+        ...(isHeld && isBody ? { stallAfter: 600_000 } : {}),
+      })
+    })
+    {
+      await using cache = await openCache(folder.path)
+      await cache.add({ src: `${source.origin}/x.img` })
+      const download = await cache.download('x.img', { force: false })
+      await until(() => (download?.growth.bytes ?? 0) >= 600_000)
+    }
+    isHeld = false
+    if (!isSame) [etag, bytes] = ['"two"', OTHER]
+    const before = source.seen.length
+    await using cache = await openCache(folder.path)
+    await until(() => cache.rows()[0]?.state === 'ready')
+    const [asked] = source.seen
+      .slice(before)
+      .filter(({ headers }) => headers.range !== 'bytes=0-0' && headers.range)
+    assert.is(asked?.headers.range, isSame ? 'bytes=600000-1499999' : undefined)
+    assert.is(cache.rows()[0]?.entry.sha256, digest(isSame ? BYTES : OTHER))
+  }
+})
+
+test('after a power cut only what was made durable counts', async () => {
+  await using folder = await makeFolder()
+  let isHeld = true
+  await using source = await startHostileServer((request, response) => {
+    const isBody = request.method === 'GET' && request.headers.range !== 'bytes=0-0'
+    sendFile(BYTES, request, response, isHeld && isBody ? { stallAfter: 600_000 } : {})
+  })
+  {
+    await using cache = await openCache(folder.path, { checkpointBytes: 200_000 })
+    await cache.add({ src: `${source.origin}/x.img` })
+    const download = await cache.download('x.img', { force: false })
+    await until(() => (download?.growth.bytes ?? 0) >= 600_000)
+  }
+  isHeld = false
+  // As if another run of the kernel had written it, and the end of it was lost.
+  const records = join(folder.path, '.cache/records')
+  const [name = ''] = (await readdir(records)).filter((file) => file.startsWith('part'))
+  const note = await readFile(join(records, name), 'utf8')
+  await writeFile(join(records, name), note.replace(/"bootId":"[^"]*"/, '"bootId":"another"'))
+  const [part = ''] = await parts(folder.path)
+  const path = join(folder.path, '.cache/parts', part)
+  const content = await readFile(path)
+  await writeFile(path, content.fill(0, 590_000))
+  await using cache = await openCache(folder.path)
+  await until(() => cache.rows()[0]?.state === 'ready')
+  assert.is(cache.rows()[0]?.entry.sha256, digest(BYTES))
+  const [asked] = source.seen.filter(({ headers }) => /bytes=[1-9]/.test(headers.range ?? ''))
+  assert.match(asked?.headers.range ?? '', /^bytes=(4|5)\d{5}-1499999$/)
+})
+
+test('a source that is cut again and again is fetched to its end', async () => {
+  await using folder = await makeFolder()
+  await using source = await startHostileServer((request, response, count) =>
+    sendFile(BYTES, request, response, count < 2 ? {} : { cutAfter: 150_000 }),
+  )
+  await using cache = await openCache(folder.path)
+  await bring(cache, { src: `${source.origin}/x.img`, sha256: digest(BYTES) })
+  assert.is(cache.rows()[0]?.state, 'ready')
+})
+
+test('redirects to files and other schemes are refused, and oras is told to be missing', async () => {
+  await using folder = await makeFolder()
+  await using source = await startHostileServer((_request, response) => {
+    response.writeHead(302, { location: 'file:///etc/passwd' }).end()
+  })
+  await using cache = await openCache(folder.path)
+  await bring(cache, { src: `${source.origin}/x.img` })
+  assert.match(cache.rows()[0]?.error ?? '', /file:\/\//)
+  await bring(cache, { src: 'oras://registry.invalid/a/b:latest' })
+  assert.is(cache.rows()[1]?.entry.name, 'b-latest')
+  assert.match(cache.rows()[1]?.error ?? '', /oras:\/\/ images are not supported yet/)
+})
+
+test('fetched anew, the old version is served until the new one is right', async () => {
+  await using folder = await makeFolder()
+  let bytes = BYTES
+  await using source = await startHostileServer((request, response) =>
+    sendFile(bytes, request, response, { etag: `"${digest(bytes)}"` }),
+  )
+  await using cache = await openCache(folder.path)
+  const src = `${source.origin}/x.img`
+  await bring(cache, { src })
+  await using old = await cache.open(src, '')
+  bytes = OTHER
+  const download = await cache.download('x.img', { force: true })
+  assert.is(cache.rows()[0]?.state, 'ready')
+  await download?.ended
+  assert.is(cache.rows()[0]?.entry.sha256, digest(OTHER))
+  assert.equal(await blobs(folder.path), [digest(OTHER)])
+  const into = Buffer.alloc(10)
+  assert.is(await old?.read(into, 0, new AbortController().signal), 10)
+  assert.ok(into.equals(BYTES.subarray(0, 10)))
+})
+
+async function assertBroken(body: Promise<unknown>): Promise<void> {
+  try {
+    await body
+  } catch {
+    return
+  }
+  assert.unreachable('a short body passed for a whole one')
+}
+
+test.run()
