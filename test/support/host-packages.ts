@@ -14,6 +14,7 @@ const NEEDED: Readonly<Record<string, string>> = {
   'grub-common': 'the Debian image: its boot loader',
   'grub-efi-amd64-bin': 'the Debian image: booted by UEFI',
   'grub-pc-bin': 'the Debian image: booted by a BIOS',
+  'ipxe-qemu': 'network cards that hold an iPXE',
   lbzip2: '.bz2 images in parallel',
   'libnbd-bin': 'disks that fail: nbdfuse',
   mmdebstrap: 'the Debian image: its tree',
@@ -21,6 +22,7 @@ const NEEDED: Readonly<Record<string, string>> = {
   mtools: 'the Debian image: its EFI partition',
   nbdkit: 'disks that fail',
   openssl: 'a server with a certificate of its own',
+  ovmf: 'UEFI firmware',
   parted: 'partition tables as others see them',
   pigz: '.gz images in parallel',
   'qemu-system-x86': 'booting what was written',
@@ -32,9 +34,7 @@ const NEEDED: Readonly<Record<string, string>> = {
 }
 
 /** What the long run of virtual machines (`pnpm test:vm`) needs besides. */
-const NEEDED_FOR_VM: Readonly<Record<string, string>> = {
-  ovmf: 'UEFI firmware',
-}
+const NEEDED_FOR_VM: Readonly<Record<string, string>> = {}
 
 export interface PackageChoice {
   /** Also what only `pnpm test:vm` needs. */
