@@ -1,7 +1,7 @@
 /** The files that pages load, ours and vendored ones: a closed list, read once, named by version. */
 import { createHash } from 'node:crypto'
 import { readFile } from 'node:fs/promises'
-import { createRequire } from 'node:module'
+import { findPackageJSON } from 'node:module'
 import { dirname, join } from 'node:path'
 import { promisify } from 'node:util'
 import { gzip } from 'node:zlib'
@@ -51,7 +51,6 @@ interface Found {
 }
 
 const compress = promisify(gzip)
-const require = createRequire(import.meta.url)
 
 export async function createAssets(): Promise<Assets> {
   const vendored = await Promise.all(Object.entries(VENDORED).map(readPackage))
@@ -99,9 +98,9 @@ async function readPackage([pkg, paths]: readonly [string, readonly string[]]): 
   )
 }
 
-/** Packages need not export their `package.json`, so the folder is found from their entry. */
+/** Wherever it was installed: packages need not say where their `package.json` is. */
 function findPackage(pkg: string): string {
-  const entry = require.resolve(pkg)
-  const end = entry.lastIndexOf(`/node_modules/${pkg}/`)
-  return end === -1 ? dirname(entry) : entry.slice(0, end + `/node_modules/${pkg}`.length)
+  const path = findPackageJSON(pkg, import.meta.url)
+  if (path === undefined) throw new TypeError(`the package ${pkg} is not installed`)
+  return dirname(path)
 }

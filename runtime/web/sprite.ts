@@ -1,7 +1,7 @@
 /** The icons, once in each page; parts of it name them. */
 import { trusted, type Html } from './html.ts'
 
-/** Lines are drawn on a grid of 16; the states differ in shape, not in colour alone. */
+/** Drawn as lines on a grid of 16 (the stylesheet says how); states differ in shape, not colour alone. */
 const SHAPES = {
   ready: '<circle cx="8" cy="8" r="4.5"/>',
   armed: '<path d="M8 2.5 14 13H2z" fill="currentColor"/>',
@@ -37,9 +37,6 @@ export type IconName = keyof typeof SHAPES
 /** Stands first in the body, takes no room. */
 export const SPRITE: Html = trusted(
   `<svg class="sprite" aria-hidden="true" width="0" height="0">${Object.entries(SHAPES)
-    .map(
-      ([name, shape]) =>
-        `<symbol id="i-${name}" viewBox="0 0 16 16" fill="none" stroke="currentColor" stroke-width="1.4" stroke-linecap="round" stroke-linejoin="round">${shape}</symbol>`,
-    )
+    .map(([name, shape]) => `<symbol id="i-${name}" viewBox="0 0 16 16">${shape}</symbol>`)
     .join('')}</svg>`,
 )

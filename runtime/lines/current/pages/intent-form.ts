@@ -4,7 +4,7 @@ import { identifyDisk, type InventoryDisk } from '../../../core/machine.ts'
 import { printable } from '../../../core/printable.ts'
 import { html, type Content, type Html } from '../../../web/html.ts'
 import { hidden, radioCards, selectField, textField, type RadioCard } from '../../../web/fields.ts'
-import { BOOT_MODES, type BootMode, type Machine } from '../rules/machine.ts'
+import type { BootMode, Machine } from '../rules/machine.ts'
 
 import { aboutDisk, modelOf, warnOf } from './disk-words.ts'
 import { fingerprint, type FormValues } from './machine-form.ts'
@@ -30,7 +30,7 @@ const MODES: Readonly<Record<BootMode, { readonly title: string; readonly text: 
   },
   'flasher-flash-always': {
     title: 'Flash always',
-    text: 'Writes the image at every network boot. A box that boots from the network first never gets past it, on purpose.',
+    text: 'Writes the image at every network boot: a box that tries the network first is written each time, on purpose.',
   },
   'flasher-inventory': {
     title: 'List its disks',
@@ -41,6 +41,15 @@ const MODES: Readonly<Record<BootMode, { readonly title: string; readonly text: 
     text: 'A person at the machine picks image and disk.',
   },
 }
+
+/** In pairs: what leaves the disk alone, what writes it, and where a person does. */
+const MODE_ORDER = [
+  'flasher-flash-once',
+  'flasher-flash-always',
+  'ipxe-exit',
+  'flasher-inventory',
+  'flasher-tui',
+] as const satisfies readonly BootMode[]
 
 export function renderIntentForm({
   machine,
@@ -65,7 +74,7 @@ export function renderIntentForm({
       legend: 'At its network boots',
       value: values.boot_mode,
       className: 'modes',
-      cards: BOOT_MODES.map((mode) => ({ value: mode, ...MODES[mode] })),
+      cards: MODE_ORDER.map((mode) => ({ value: mode, ...MODES[mode] })),
     })}
     ${radioCards({
       name: 'bty_image_ref',

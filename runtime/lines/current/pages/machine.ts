@@ -76,7 +76,7 @@ async function show(desk: MachineDesk, event: H3Event): Promise<HTTPResponse> {
       <div class="columns">
         <div>
           ${card({
-            title: 'What shall become of it',
+            title: 'What it shall do',
             id: 'intent',
             body: renderIntentForm({
               machine,
