@@ -69,10 +69,14 @@ export const isFlashable = ({ format }: Pick<CatalogEntry, 'format'>): boolean =
 /** What a catalog says of the format, else what the names say; empty where nothing does. */
 export function tellFormat(format: string | null, names: readonly (string | null)[]): string {
   if (format !== null) return format
-  const paths = names.map((name) => (name ?? '').split(/[?#]/, 1)[0] ?? '')
+  const paths = names.map((name) => pathOf(name ?? ''))
   const detected = paths.map(detectFormat).find((found) => found !== null)
   return detected ?? paths.map(tarballFormat).find((found) => found !== '') ?? ''
 }
+
+/** Names may hold anything; in an address the path ends where the query begins. */
+const pathOf = (text: string) =>
+  /^[a-z][a-z0-9+.-]*:\/\//i.test(text) ? (text.split(/[?#]/, 1)[0] ?? '') : text
 
 const tarballFormat = (name: string) =>
   isTarballName(name) ? (/\.(tar(\.\w+)?|t\w+)$/i.exec(name)?.[1]?.toLowerCase() ?? '') : ''

@@ -35,7 +35,11 @@ export interface Blobs {
   removePart(key: string): Promise<void>
   listParts(): Promise<readonly string[]>
   /** A complete part becomes the blob of this digest, durably, all at once. */
-  publish(key: string, handle: FileHandle, sha256: string): Promise<void>
+  publish(
+    key: string,
+    handle: FileHandle,
+    as: { readonly sha256: string; readonly usedAt: Date },
+  ): Promise<void>
   /** Bytes that the file system can still take. */
   free(): Promise<number>
 }
@@ -78,8 +82,9 @@ export async function createBlobs(folder: string): Promise<Blobs> {
     async listParts() {
       return (await readdir(parts)).flatMap((name) => PART.exec(name)?.[1] ?? [])
     },
-    async publish(key, handle, sha256) {
+    async publish(key, handle, { sha256, usedAt }) {
       await handle.chmod(0o644)
+      await handle.utimes(usedAt, usedAt)
       await handle.sync()
       await rename(partOf(key), pathOf(sha256))
       await syncFolder(whole)

@@ -14,6 +14,7 @@ export interface DownloadParts {
   readonly bootId: string | null
   /** Where it all lies, for messages. */
   readonly folder: string
+  now(): Date
   /** After so many bytes they are made durable, so that a power cut costs no more than them. */
   readonly checkpointBytes?: number
 }
@@ -60,7 +61,7 @@ export async function runDownload(
     if (order.sha256 !== null && order.sha256 !== sha256) {
       throw mismatch(source.name, order.sha256, sha256)
     }
-    await blobs.publish(order.key, handle, sha256)
+    await blobs.publish(order.key, handle, { sha256, usedAt: parts.now() })
     await notes.remove(order.key)
     return { sha256, sizeBytes: growth.bytes }
   } catch (thrown) {

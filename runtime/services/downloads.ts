@@ -44,7 +44,6 @@ export interface Downloads {
 }
 
 export interface DownloadsParts extends DownloadParts {
-  now(): Date
   /** Before anybody is told that it is complete. */
   finished(order: DownloadOrder, result: Downloaded): Promise<void>
   /** Something began, went on or ended. */

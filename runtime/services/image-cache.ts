@@ -37,6 +37,8 @@ export interface ImageCache extends BlobReaders, Pick<Pins, 'pin'>, AsyncDisposa
   cancel(name: string): Promise<boolean>
   /** Why the latest download of an entry failed. */
   failureOf(name: string): Fault | null
+  /** Looks into the folder now instead of a little later. */
+  scan(): Promise<void>
   /** Counts up whenever something is another than before. */
   readonly revision: number
 }
@@ -116,6 +118,7 @@ export async function createImageCache(parts: ImageCacheParts): Promise<ImageCac
     rows,
     space: room.space,
     pin: pins.pin,
+    scan: dropped.scan,
     get revision() {
       return revision
     },
