@@ -1,4 +1,5 @@
 /** Makes one backup: a full copy of the database and the inventory beside it, read back and verified. */
+import { randomBytes } from 'node:crypto'
 import { mkdir, rm, stat } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
 import type { BackupManifest } from '../core/backup-manifest.ts'
@@ -39,7 +40,8 @@ export function createBackupMaker({
   readonly store: BackupStore
 }): BackupMaker {
   // Beside the database, so that a copy finds the room that was measured.
-  const folder = join(dirname(database.path), '.backup')
+  const name = database.isOwner ? '.backup' : `.backup-${randomBytes(4).toString('hex')}`
+  const folder = join(dirname(database.path), name)
 
   async function fill(order: BackupOrder): Promise<BackupManifest> {
     const { id, signal, trigger, at } = order
@@ -91,6 +93,8 @@ export function createBackupMaker({
       }
     },
     async clean() {
+      // What a command finds beside a running server may be that server's work.
+      if (!database.isOwner) return
       await clear()
       for (const id of await store.listUnfinished()) await store.remove(id)
     },

@@ -16,7 +16,7 @@ const TICK_MS = 60_000
 const LAST_RUN = 'backup.last_run_at'
 
 export interface BackupSchedule extends Disposable {
-  /** What the timer does; resolves when nothing was due, or with the end of the backup. */
+  /** What the timer does; resolves when nothing was due, or with the end of the backup under way. */
   tick(): Promise<void>
 }
 
@@ -24,24 +24,23 @@ export function startBackupSchedule(parts: ScheduleParts): BackupSchedule {
   const { backups, store } = parts
   const now = () => parts.now?.() ?? new Date()
   let triedAt: number | null = null
-  let running = false
+  let running: Promise<void> | null = null
 
-  async function tick() {
-    if (running) return
+  async function runIfDue() {
     const at = now()
     const last = Date.parse(store.find(LAST_RUN) ?? '')
     const succeededAt = Number.isNaN(last) ? null : last
     if (!isBackupDue(parts.settings(), { succeededAt, triedAt }, at.getTime())) return
     triedAt = at.getTime()
-    running = true
-    try {
-      const { backup_id } = await backups.start('scheduled', { actor: 'system', ip: null })
-      const job = await backups.awaitEnd(backup_id)
-      if (job?.status === 'completed') await store.save({ [LAST_RUN]: at.toISOString() })
-    } finally {
-      running = false
-    }
+    const { backup_id } = await backups.start('scheduled', { actor: 'system', ip: null })
+    const job = await backups.awaitEnd(backup_id)
+    if (job?.status === 'completed') await store.save({ [LAST_RUN]: at.toISOString() })
   }
+
+  const tick = () =>
+    (running ??= runIfDue().finally(() => {
+      running = null
+    }))
 
   // Best effort: the backup's own events say what failed, and the next tick comes.
   const look = () => {

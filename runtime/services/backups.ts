@@ -179,7 +179,8 @@ export function createBackups(parts: BackupParts): Backups {
     find: (id) => store.find(id),
     restoring: () => restoring,
     async start(trigger, by) {
-      const stored = new Set(await store.listTraces())
+      // A storage that cannot be read is what the job itself will say.
+      const stored = new Set(await store.listTraces().catch(() => []))
       const id = nextBackupId(now(), (taken) => stored.has(taken) || jobs.has(taken))
       const abort = new AbortController()
       const { promise: ended, resolve } = Promise.withResolvers<void>()

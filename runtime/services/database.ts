@@ -43,6 +43,8 @@ export interface Database extends AsyncDisposable {
   readonly path: string
   readonly release: string
   readonly line: string
+  /** False for a visitor beside a running server. */
+  readonly isOwner: boolean
   /** For reading, at once. What `write` is doing at the moment may show before it is on disk. */
   readonly sql: Sql
   /** Whether an upgrade rotated the file at this start. */
@@ -96,6 +98,7 @@ export async function createDatabase(options: DatabaseOptions): Promise<Database
     path,
     release,
     line,
+    isOwner: lock !== null,
     reset: opened.reset,
     sql: {
       all: (text, ...values) => file.all(text, ...values),

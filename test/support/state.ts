@@ -48,6 +48,7 @@ export async function openServices(options: DatabaseOptions) {
   }
 }
 
+export type StateFolder = Awaited<ReturnType<typeof createStateFolder>>
 export type StateServices = Awaited<ReturnType<typeof openServices>>
 
 /** The n-th machine's address, in the order of n. */
