@@ -96,7 +96,7 @@ export async function populate({ machines, store, tokens }: StateServices, count
         bty_image_ref: 'b'.repeat(64),
         labels: [`rack-${n}`],
         target_disk_serial: `S${n}`,
-        known_disks_at: AT,
+        known_disks_at: '2026-11-21T06:55:53Z',
         known_disks: [
           {
             path: '/dev/sda',
