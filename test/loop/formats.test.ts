@@ -4,6 +4,7 @@ import { join } from 'node:path'
 import { Readable } from 'node:stream'
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
+import type { FlashEvent } from '../../runtime/core/flash.ts'
 import { createSources } from '../../runtime/services/sources.ts'
 import { makeDiskImage } from '../support/disk-images.ts'
 import { ENCODINGS, type Encoding } from '../support/encodings.ts'
@@ -27,7 +28,24 @@ async function flashFrom(location: string, encoding: Encoding, stdin?: Readable)
   const { format } = encoding
   const events = await flash({ source, format, device: loop.device })
   assertSame(await readDisk(loop.device), expectedDisk(stale, imageOf(encoding)))
+  checkProgress(events)
   return events.map(({ event }) => event)
+}
+
+/** Counts only grow, and never beyond what is said to be all. */
+function checkProgress(events: readonly FlashEvent[]) {
+  for (const phase of ['write', 'verify'] as const) {
+    const steps = events.flatMap((each) =>
+      each.event === 'writing' && each.phase === phase ? [each] : [],
+    )
+    assert.ok(steps.length >= 2)
+    for (const [n, { bytes_written, bytes_read, total_bytes }] of steps.entries()) {
+      const before = steps[n - 1] ?? { bytes_written: 0, bytes_read: 0 }
+      assert.ok(bytes_written >= before.bytes_written && bytes_read >= before.bytes_read)
+      assert.ok(total_bytes === null || bytes_written <= total_bytes)
+    }
+    assert.ok([null, steps.at(-1)?.bytes_written].includes(steps.at(-1)?.total_bytes))
+  }
 }
 
 for (const encoding of ENCODINGS) {
