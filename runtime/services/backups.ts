@@ -82,6 +82,7 @@ export function createBackups(parts: BackupParts): Backups {
   last.catch(() => undefined)
   let restoring: Restoring | null = null
   let saidAt = 0
+  let admitting: Promise<unknown> = Promise.resolve()
 
   /** One after the other; what failed before is no reason to fail. */
   function enqueue<T>(work: () => Promise<T>): Promise<T> {
@@ -166,6 +167,20 @@ export function createBackups(parts: BackupParts): Backups {
     }
   }
 
+  async function admit(trigger: BackupTrigger, by: BackupAsker): Promise<BackupJob> {
+    // A storage that cannot be read is what the job itself will say.
+    const stored = new Set(await store.listTraces().catch(() => []))
+    const id = nextBackupId(now(), (taken) => stored.has(taken) || jobs.has(taken))
+    const { promise: ended, resolve } = Promise.withResolvers<void>()
+    const job: Job = { shown: createBackupJob(id, trigger), abort: new AbortController(), ended }
+    jobs.set(id, job)
+    forgetOld()
+    feed.announce({ topic: 'backup', key: id })
+    await note('backup.create.requested', id, `Backup ${id} was asked for`, { by })
+    enqueue(() => run(job, by)).then(resolve, resolve)
+    return job.shown
+  }
+
   function forgetOld() {
     const ended = [...jobs.values()].filter(({ shown }) => shown.finished_at !== null)
     for (const { shown } of ended.slice(0, Math.max(0, jobs.size - MOST_JOBS))) {
@@ -178,19 +193,11 @@ export function createBackups(parts: BackupParts): Backups {
     list: () => store.list(),
     find: (id) => store.find(id),
     restoring: () => restoring,
-    async start(trigger, by) {
-      // A storage that cannot be read is what the job itself will say.
-      const stored = new Set(await store.listTraces().catch(() => []))
-      const id = nextBackupId(now(), (taken) => stored.has(taken) || jobs.has(taken))
-      const abort = new AbortController()
-      const { promise: ended, resolve } = Promise.withResolvers<void>()
-      const job: Job = { shown: createBackupJob(id, trigger), abort, ended }
-      jobs.set(id, job)
-      forgetOld()
-      feed.announce({ topic: 'backup', key: id })
-      await note('backup.create.requested', id, `Backup ${id} was asked for`, { by })
-      enqueue(() => run(job, by)).then(resolve, resolve)
-      return job.shown
+    start(trigger, by) {
+      // Ids and places in the queue in the order of the calls, however long a listing takes.
+      const started = admitting.then(() => admit(trigger, by))
+      admitting = started.catch(() => undefined)
+      return started
     },
     async cancel(id, by) {
       const job = jobs.get(id)
