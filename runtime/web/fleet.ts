@@ -31,9 +31,9 @@ export interface Fleet<M extends MachineBase> {
   remove(mac: Mac, by: By): Promise<boolean>
   /**
    * Lets `turn` change a record and stores what it made; null when there is no such machine.
-   * `turn` can be called twice and must be pure.
+   * `turn` can be called twice and must be pure. `known`: the record, for who has just read it.
    */
-  turn<T extends Turn<M>>(mac: Mac, by: By, turn: (machine: M) => T): Promise<T | null>
+  turn<T extends Turn<M>>(mac: Mac, by: By, turn: (machine: M) => T, known?: M): Promise<T | null>
   /** One of the line's actions, or `delete`. Nothing is done when `isDryRun`. */
   act(mac: Mac, wish: ActionWish, by: By): Promise<Acted<M>>
   /** Tells that a machine reported the end of a flash. */
@@ -57,8 +57,13 @@ export function createFleet<M extends MachineBase>(
   const waiting = new Map<string, Set<(outcome: Outcome) => void>>()
   const announce = (mac: Mac) => feed.announce({ topic: 'machine', mac })
 
-  async function turn<T extends Turn<M>>(mac: Mac, by: By, decide: (machine: M) => T) {
-    const before = await machines.find(mac)
+  async function turn<T extends Turn<M>>(
+    mac: Mac,
+    by: By,
+    decide: (machine: M) => T,
+    known?: M,
+  ): Promise<T | null> {
+    const before = known ?? (await machines.find(mac))
     if (before === null) return null
     let made = decide(before)
     if (made.machine !== before) {

@@ -40,7 +40,7 @@ export function pxeRoutes<M extends MachineBase>(site: Site<M>): readonly Route[
     const before = await machines.find(mac)
     let made: T | null
     if (before !== null && before.discovered_at !== null) {
-      made = await fleet.turn(mac, by, decide)
+      made = await fleet.turn(mac, by, decide, before)
     } else {
       if (before === null && !(await discovery.admit())) return null
       made = await discover(mac, contact, decide)
