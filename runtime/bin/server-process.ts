@@ -20,6 +20,8 @@ export function openProcess(program: string) {
       ending.abort()
     })
   }
+  // Started beside another program: it ends with that one, however that ended.
+  process.on('disconnect', () => ending.abort())
   process.on('SIGHUP', () => {
     for (const listener of hangups) listener()
   })

@@ -1,5 +1,99 @@
-/** Starts the main thing there is (`pnpm start`): for now, a screen of what can be run. */
-import { stdout } from 'node:process'
+/** `pnpm start`: the machine server and, where no other is set, the cache service beside it. */
+import { spawn, type ChildProcess } from 'node:child_process'
+import { createServer } from 'node:net'
+import process from 'node:process'
+import { setTimeout as pause } from 'node:timers/promises'
+import { fileURLToPath } from 'node:url'
+import { loadLine } from './line.ts'
+import { listen } from './listen.ts'
+import { leave, openProcess } from './server-process.ts'
 
-const { renderOverview } = await import('../lines/earlier/overview.ts')
-stdout.write(await renderOverview(stdout.columns ?? 80))
+interface CacheWish {
+  readonly host: string
+  readonly port: number
+  readonly stateDir: string
+  readonly named: readonly string[]
+}
+
+const PROGRAM = fileURLToPath(new URL('flasher-cache.mjs', import.meta.url))
+/** How many ports above the wished one are tried. */
+const MOST_PORTS = 20
+const START_MS = 10_000
+
+const world = openProcess('flasher-web')
+const { stderr } = world
+let child: ChildProcess | null = null
+
+const { web } = await loadLine(world.env['FLASHER_LINE'])
+const code = await web({ ...world, listen, startCache })
+await endCache()
+await leave(code)
+
+/** Null: it did not start, and said why; the server goes on without. */
+async function startCache({ host, port, stateDir, named }: CacheWish): Promise<string | null> {
+  const free = await findPort(host, port)
+  if (free === null) {
+    stderr.write(`flasher-web: no free port for flasher-cache from ${port} on\n`)
+    return null
+  }
+  const flags = named.flatMap((path) => ['--config', path])
+  const started = spawn(process.execPath, [PROGRAM, 'serve', ...flags], {
+    // Its words go where ours go; the channel tells it when we are gone.
+    stdio: ['ignore', 'ignore', 'inherit', 'ipc'],
+    env: {
+      ...world.env,
+      FLASHER_CACHE_HOST: host,
+      FLASHER_CACHE_PORT: String(free),
+      FLASHER_PATHS_STATE_DIR: stateDir,
+    },
+  })
+  child = started
+  started.once('error', (error) => stderr.write(`flasher-web: flasher-cache: ${error.message}\n`))
+  started.once('exit', () => {
+    if (!world.signal.aborted) stderr.write('flasher-web: flasher-cache has ended\n')
+  })
+  const url = `http://${reachable(host)}:${free}`
+  return (await answers(url, started)) ? url : null
+}
+
+/** An address for all networks is none to connect to. */
+function reachable(host: string): string {
+  if (host === '0.0.0.0') return '127.0.0.1'
+  if (host === '::') return '[::1]'
+  return host.includes(':') ? `[${host}]` : host
+}
+
+async function findPort(host: string, first: number): Promise<number | null> {
+  for (let port = first; port < first + MOST_PORTS && port < 65_536; port += 1) {
+    if (await isFree(host, port)) return port
+  }
+  return null
+}
+
+function isFree(host: string, port: number): Promise<boolean> {
+  const probing = createServer()
+  return new Promise((resolve) => {
+    probing.once('error', () => resolve(false))
+    probing.listen({ host, port, exclusive: true }, () => probing.close(() => resolve(true)))
+  })
+}
+
+async function answers(url: string, started: ChildProcess): Promise<boolean> {
+  const until = performance.now() + START_MS
+  while (performance.now() < until && started.exitCode === null) {
+    const answer = await fetch(`${url}/healthz`).catch(() => null)
+    if (answer?.ok === true) return true
+    await pause(100)
+  }
+  return false
+}
+
+async function endCache(): Promise<void> {
+  const started = child
+  if (started === null || started.exitCode !== null || started.signalCode !== null) return
+  const ended = new Promise<void>((resolve) => {
+    started.once('exit', () => resolve())
+  })
+  started.kill('SIGTERM')
+  await ended
+}

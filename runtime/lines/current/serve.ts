@@ -4,9 +4,10 @@ import { Fault, renderError } from '../../core/fault.ts'
 import { renderProblem } from '../../core/settings.ts'
 import type { Reloaded } from '../../services/config.ts'
 import { readVersion } from '../../services/manifest.ts'
+import { createPasswords } from '../../services/passwords.ts'
 import { createServerLog, type ServerLog } from '../../terminal/server-log.ts'
 import { tuneServer } from '../../web/limits.ts'
-import { readConfiguration, type LineConfig } from './assembly/configuration.ts'
+import { decideFolders, readConfiguration, type LineConfig } from './assembly/configuration.ts'
 import { SUCCESS } from './rules/exit-codes.ts'
 import { createMachineServer } from './server.ts'
 import { openState } from './assembly/state.ts'
@@ -26,15 +27,40 @@ export async function serve(world: World, given: Arguments): Promise<number> {
   for (const problem of config.problems()) log.warn(renderProblem(problem))
   const release = await readVersion()
   await using state = await openState({ config, release, visit: false, log })
-  await using server = await createMachineServer({ world, config, state, log, release })
+  const passwords = createPasswords({
+    path: decideFolders(config).password,
+    configured: () => config.current().admin,
+  })
+  const generated = await passwords.ensure()
+  const cacheBeside = await startCache(world, given, config)
+  const parts = { world, config, state, log, release, passwords, cacheBeside }
+  await using server = await createMachineServer(parts)
   const listening = await listen(world, toNodeHandler(server.app), placeOf(config))
   tuneServer(listening.server)
-  announce(world, log, listening, { release, generated: server.generatedPassword })
-  reloadOnHangup(world, config, log)
+  log.info(`flasher-web ${release} listens on ${listening.urls.join(' ')}`)
+  announce(world, config, listening, { generated, cacheBeside })
+  reloadOnHangup(world, config, log, listening)
   await ended(world.signal)
   log.info('ending: no new connections are taken')
   await close(listening, () => server.endChannels())
   return SUCCESS
+}
+
+/** Only where a cache service can be started, and no other is set. */
+async function startCache(
+  { startCache: start }: World,
+  given: Arguments,
+  config: LineConfig,
+): Promise<string | null> {
+  const { withcache, cache, server } = config.current()
+  if (start === undefined || withcache.url !== '') return null
+  const isChosen = config.originOf('cache', 'host')?.by !== 'default'
+  return start({
+    host: isChosen ? cache.host : server.host,
+    port: cache.port,
+    stateDir: config.stateDir,
+    named: given.values['config'] ?? [],
+  })
 }
 
 async function listen(world: World, handler: NodeHandler, place: Place): Promise<Listening> {
@@ -60,27 +86,42 @@ function placeOf(config: LineConfig): Place {
 }
 
 interface Announced {
-  readonly release: string
-  readonly generated: { readonly password: string; readonly path: string } | null
+  /** The password that was made at this start. */
+  readonly generated: string | null
+  readonly cacheBeside: string | null
 }
 
+/** For the person who started it; logs are kept and read by others, so the password is only here. */
 function announce(
   { stdout }: World,
-  log: ServerLog,
+  config: LineConfig,
   { urls }: Listening,
-  { release, generated }: Announced,
+  { generated, cacheBeside }: Announced,
 ): void {
-  log.info(`flasher-web ${release} listens on ${urls.join(' ')}`)
-  for (const url of urls) stdout.write(`Pages: ${url}ui\n`)
-  if (generated === null) return
-  // On standard output alone, and this once: logs are kept and read by others.
-  stdout.write(`Password: ${generated.password}\n`)
-  stdout.write(`  It was made now and is not shown again; its hash is in ${generated.path}.\n`)
-  stdout.write('  "flasher-web password" sets another.\n')
+  const folders = decideFolders(config)
+  for (const url of urls) stdout.write(`Pages:    ${url}ui\n`)
+  if (generated !== null) {
+    stdout.write(`Password: ${generated}\n`)
+    stdout.write(`          made now and not shown again; its hash is in ${folders.password}\n`)
+    stdout.write('          (flasher-web password sets another)\n')
+  }
+  if (cacheBeside === null) return
+  stdout.write(`Images:   copy them into ${folders.cache}, or add them at ${cacheBeside}\n`)
+  stdout.write(
+    'Next:     log in; the checklist there says what is missing, down to the DHCP lines\n',
+  )
 }
 
-function reloadOnHangup({ onHangup }: World, config: LineConfig, log: ServerLog): void {
+function reloadOnHangup(
+  { onHangup }: World,
+  config: LineConfig,
+  log: ServerLog,
+  listening: Listening,
+): void {
   onHangup(() => {
+    listening.renewCertificate().catch((thrown: unknown) => {
+      log.error(`the certificate stays as it was: ${renderError(thrown)}`)
+    })
     config.reload().then(
       ({ problems, changed }) => {
         for (const problem of problems) log.warn(renderProblem(problem))

@@ -4,7 +4,7 @@ import type { CatalogEntry, CatalogSnapshot } from '../../core/catalog.ts'
 import { createAssets } from '../../services/assets.ts'
 import { createCatalog, type Catalog } from '../../services/catalogs.ts'
 import { createKeptCatalogs } from '../../services/kept-catalogs.ts'
-import { createPasswords } from '../../services/passwords.ts'
+import type { Passwords } from '../../services/passwords.ts'
 import { createSecret } from '../../services/secret.ts'
 import type { ServerLine } from '../../web/line.ts'
 import { createServer } from '../../web/server.ts'
@@ -26,29 +26,28 @@ export interface MachineServerParts {
   readonly state: State
   readonly log: ServerLog
   readonly release: string
+  readonly passwords: Passwords
+  /** The cache service that was started beside the server, for when no other is set. */
+  readonly cacheBeside: string | null
 }
 
 export interface MachineServer extends AsyncDisposable {
   readonly app: H3
-  /** Null: there was one already. */
-  readonly generatedPassword: { readonly password: string; readonly path: string } | null
   /** So that their connections can be closed. */
   endChannels(): void
 }
 
 /** Waits for no other machine: the catalog is what was kept until the cache service has answered. */
 export async function createMachineServer(parts: MachineServerParts): Promise<MachineServer> {
-  const { world, config, state, log, release } = parts
+  const { world, config, state, log, release, passwords, cacheBeside } = parts
   const folders = decideFolders(config)
   const settings = () => config.current()
   const secret = await createSecret({
     path: folders.secret,
     configured: settings().server.session_secret,
   })
-  const passwords = createPasswords({ path: folders.password, configured: () => settings().admin })
-  const made = await passwords.ensure()
   const catalog = await createCatalog({
-    url: () => settings().withcache.url || null,
+    url: () => settings().withcache.url || cacheBeside,
     kept: createKeptCatalogs(folders.catalog),
     now,
     log,
@@ -89,7 +88,6 @@ export async function createMachineServer(parts: MachineServerParts): Promise<Ma
   })
   return {
     app: server.app,
-    generatedPassword: made === null ? null : { password: made, path: folders.password },
     endChannels: () => server.close(),
     async [Symbol.asyncDispose]() {
       server.close()

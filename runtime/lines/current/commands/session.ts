@@ -11,6 +11,8 @@ export interface Listening {
   readonly port: number
   /** Where it can be reached, the most useful first: `http://192.0.2.7:8080/`. */
   readonly urls: readonly string[]
+  /** Takes up a certificate that was renewed. */
+  renewCertificate(): Promise<void>
 }
 
 /** What of node's HTTP server is set and ended here. */
@@ -49,6 +51,21 @@ export interface World {
   /** SIGHUP: read the configuration again. */
   onHangup(listener: () => void): void
   listen(handler: NodeHandler, place: Place): Promise<Listening>
+  /**
+   * Starts a cache service beside the server and gives its address, null when it did not start.
+   * Absent: there is none to start. It ends with `signal`.
+   */
+  startCache?(wish: CacheWish): Promise<string | null>
+}
+
+/** What a cache service beside the server is started with. */
+export interface CacheWish {
+  readonly host: string
+  /** Or the next one that is free. */
+  readonly port: number
+  readonly stateDir: string
+  /** What `--config` named. */
+  readonly named: readonly string[]
 }
 
 /** A command line as its command reads it. */
