@@ -10,6 +10,7 @@ import { createFaultyDisk, inMemory, scripted, type FaultyDisk } from '../suppor
 import {
   assertBlank,
   assertSame,
+  execute,
   expectedDisk,
   flash,
   makeStale,
@@ -90,6 +91,20 @@ test('at the first event of each phase', async () => {
       if (event.event === 'writing' && event.phase === phase) resolve()
     }
     await cancelAt({ source, device, onEvent }, promise)
+    await assertBlank(device)
+  }
+})
+
+test('when the one who listens stops listening', async () => {
+  for (const phase of ['write', 'verify'] as const) {
+    await using disk = await createFaultyDisk({ nbdkit: inMemory(SIZE) })
+    const { device } = disk
+    await makeStale(device)
+    const listening = execute({ source: imageSource(), device })
+    for await (const event of listening) {
+      if (event.event === 'writing' && event.phase === phase) break
+    }
+    await untilFree(device)
     await assertBlank(device)
   }
 })

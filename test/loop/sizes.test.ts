@@ -1,6 +1,8 @@
 /** Images and disks of awkward sizes: what fits is exact, what does not stops cleanly. */
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
+import { VERIFY_LEVELS } from '../../runtime/core/flash.ts'
+import { ZERO_METHODS } from '../../runtime/core/zeros.ts'
 import { pipeThrough } from '../support/compressed.ts'
 import { faultOf } from '../support/collect.ts'
 import { makeDiskImage } from '../support/disk-images.ts'
@@ -65,6 +67,20 @@ for (const sectorBytes of [512, 4096] as const) {
     await check(511, diskBytes, sectorBytes)
   })
 }
+
+test('in whatever way zeros get onto the disk', async () => {
+  const image = makeDiskImage(9 * MIB + 700, { seed: 3 })
+  for (const zeros of ZERO_METHODS) {
+    for (const verify of VERIFY_LEVELS) {
+      await using loop = await createLoop({ megabytes: 11 })
+      const { device } = loop
+      const stale = await makeStale(device)
+      const source = createMemorySource(image, { name: 'disk.img' })
+      await flash({ source, device, verify, change: (plan) => ({ ...plan, zeros }) })
+      assertSame(await readDisk(device), expectedDisk(stale, image), `${zeros} ${verify}`)
+    }
+  }
+})
 
 test('an image that turns out too large stops at the end of the disk, which is left blank', async () => {
   for (const diskMib of [1, 2, 9]) {

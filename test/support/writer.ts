@@ -46,7 +46,7 @@ export interface FlashOrder extends Partial<FlashOptions> {
 }
 
 /** The plan, or a Fault `plan-refused` with the refusals in words. */
-export async function plan(order: FlashOrder): Promise<FlashPlan> {
+async function plan(order: FlashOrder): Promise<FlashPlan> {
   const { source, device, format = detectFormat(source.fileName) } = order
   const options = { verify: 'data', sha256: null, allowPartition: false, fixGpt: false } as const
   const image = await images.probe(source, format)
@@ -56,14 +56,18 @@ export async function plan(order: FlashOrder): Promise<FlashPlan> {
   throw new Fault('plan-refused', planned.refusal.map((why) => renderRefusal(why)).join('; '))
 }
 
+/** Plans and flashes, and tells each event as it comes. */
+export async function* execute(order: FlashOrder): AsyncGenerator<FlashEvent> {
+  const { source, signal = new AbortController().signal } = order
+  yield* writer.execute(await plan(order), source, { signal })
+}
+
 /** The events of a flash that succeeds; a failed one throws. */
 export async function flash(order: FlashOrder): Promise<readonly FlashEvent[]> {
-  const { source, onEvent, signal = new AbortController().signal } = order
-  const planned = await plan(order)
   const events: FlashEvent[] = []
-  for await (const event of writer.execute(planned, source, { signal })) {
+  for await (const event of execute(order)) {
     events.push(event)
-    onEvent?.(event)
+    order.onEvent?.(event)
   }
   return events
 }
