@@ -98,7 +98,7 @@ function refuseVersion(version: unknown): string | null {
 /** Other releases wrote `+00:00`. */
 const time = z.iso
   .datetime({ offset: true })
-  .transform((at) => Temporal.Instant.from(at).toString())
+  .transform((at) => (at.endsWith('Z') ? at : Temporal.Instant.from(at).toString()))
   .nullable()
   .default(null)
 

@@ -1,0 +1,164 @@
+/** Inventories as machines post them: what is kept, dropped, refused; and records as they were stored. */
+import * as fc from 'fast-check'
+import { suite } from 'uvu'
+import * as assert from 'uvu/assert'
+import {
+  MOST_HARDWARE_BYTES,
+  parseInventory,
+} from '../../../../runtime/lines/current/rules/inventory.ts'
+import { createMachine } from '../../../../runtime/lines/current/rules/machine.ts'
+import { parseRecord } from '../../../../runtime/lines/current/rules/record.ts'
+import { createDesk, diskOf, MAC, REF } from '../../../support/machine-desk.ts'
+
+const test = suite('inventory')
+const NOW = '2026-05-01T00:00:00.000Z'
+
+function disksOf(...disks: readonly unknown[]) {
+  const parsed = parseInventory({ disks })
+  if (!parsed.ok) throw new Error(JSON.stringify(parsed.refusal))
+  return parsed.value.disks
+}
+
+const isTaken = (body: unknown) => parseInventory(body).ok
+
+test('a disk has the eight fields, and those of our own clients where they were given', () => {
+  assert.is(
+    JSON.stringify(disksOf({ path: '/dev/sda', type: 'disk', mountpoints: [null] })),
+    JSON.stringify([{ ...diskOf(null), size: null, tran: null }].map(({ ...disk }) => disk)),
+  )
+  const full = diskOf('S1', { wwn: '0x5', by_path: 'pci-0000:00:1f.2', size_bytes: 5 })
+  assert.equal(disksOf(full), [full])
+})
+
+test('booleans as every lsblk has said them', () => {
+  const rows = [
+    [true, true],
+    [1, true],
+    ['1', true],
+    ['true', true],
+    ['Yes', true],
+    [false, false],
+    [0, false],
+    ['0', false],
+    ['off', false],
+    [null, false],
+    [undefined, false],
+  ] as const
+  for (const [said, meant] of rows) {
+    assert.is(disksOf({ path: 'a', readonly: said })[0]?.readonly, meant, String(said))
+  }
+  for (const said of ['', 'maybe', 2, [], {}]) {
+    assert.not.ok(isTaken({ disks: [{ path: 'a', removable: said }] }), JSON.stringify(said))
+  }
+})
+
+test('any transport, any text within its bounds', () => {
+  for (const tran of ['sas', 'mmc', 'virtio', '<script>', null, 'x'.repeat(32)]) {
+    assert.is(disksOf({ path: 'a', tran })[0]?.tran, tran)
+  }
+  const long = {
+    path: 256,
+    size: 33,
+    vendor: 65,
+    model: 129,
+    serial: 129,
+    tran: 33,
+  }
+  for (const [field, characters] of Object.entries(long)) {
+    const disk = (count: number) => ({ disks: [{ path: 'a', [field]: 'x'.repeat(count) }] })
+    assert.ok(isTaken(disk(characters - 1)), field)
+    assert.not.ok(isTaken(disk(characters)), field)
+  }
+})
+
+test('what our own clients add is dropped where it is not as it must be, never refused', () => {
+  const [disk] = disksOf({ path: 'a', wwn: 5, by_path: 'x'.repeat(200), size_bytes: -1 })
+  assert.equal([disk?.wwn, disk?.by_path, disk?.size_bytes], [null, null, null])
+})
+
+test('refused: no disks, too many, no path, other keys, numbers for serials', () => {
+  for (const body of [
+    {},
+    null,
+    [],
+    { disks: null },
+    { disks: {} },
+    { disks: [{}] },
+    { disks: [{ path: '' }] },
+    { disks: [{ path: 'a', serial: 5 }] },
+    { disks: [null] },
+    { disks: [], more: 1 },
+    { disks: Array.from({ length: 65 }, () => ({ path: 'a' })) },
+    { disks: [], lshw: 'text' },
+    { disks: [], lshw: 5 },
+  ]) {
+    assert.not.ok(isTaken(body), JSON.stringify(body)?.slice(0, 60))
+  }
+  assert.ok(isTaken({ disks: Array.from({ length: 64 }, () => ({ path: 'a' })) }))
+})
+
+function hardwareOf(lshw: unknown) {
+  const parsed = parseInventory({ disks: [{ path: 'a' }], lshw })
+  assert.ok(parsed.ok)
+  assert.is(parsed.value.disks.length, 1)
+  return parsed.value.hardware
+}
+
+test('the hardware tree is kept as text; one over the limit is left out, the disks are not', () => {
+  assert.is(
+    hardwareOf({ id: 'core', children: [{ 'ä"': null }] }),
+    '{"id":"core","children":[{"ä\\"":null}]}',
+  )
+  assert.is(hardwareOf([1]), '[1]')
+  for (const none of [null, undefined]) assert.is(hardwareOf(none), null)
+  const text = 'x'.repeat(MOST_HARDWARE_BYTES - '{"a":""}'.length)
+  assert.is(hardwareOf({ a: text })?.length, MOST_HARDWARE_BYTES)
+  assert.is(hardwareOf({ a: `${text}x` }), null)
+  assert.is(hardwareOf({ a: `${text.slice(2)}€` }), null, 'bytes are counted, not characters')
+})
+
+test('any JSON is taken or refused', () => {
+  const anyDisk = fc.record(
+    { path: fc.string(), serial: fc.jsonValue(), removable: fc.jsonValue(), tran: fc.jsonValue() },
+    { requiredKeys: [] },
+  )
+  const anyBody = fc.oneof(fc.jsonValue(), fc.record({ disks: fc.array(anyDisk) }))
+  fc.assert(
+    fc.property(anyBody, (body) => {
+      const parsed = parseInventory(body)
+      if (!parsed.ok) assert.ok(parsed.refusal.length > 0)
+    }),
+    { numRuns: 2000 },
+  )
+})
+
+const stored = (machine: unknown): unknown => JSON.parse(JSON.stringify(machine))
+
+test('a record is read as it was stored', () => {
+  const desk = createDesk()
+  desk.disks(diskOf('S1', { wwn: '0x5' }), diskOf(null))
+  desk.flash('flasher-flash-once')
+  desk.script()
+  desk.plan()
+  desk.failed('why')
+  assert.equal(parseRecord(stored(desk.machine)), desk.machine)
+})
+
+test('a record of a release that knew less is read with what does no harm', () => {
+  const { mac, boot_mode, created_at, updated_at } = createMachine(MAC, 'flasher-flash-once', NOW)
+  const least = { mac, boot_mode, created_at, updated_at, bty_image_ref: REF, sanboot_drive: '$' }
+  const read = parseRecord(least)
+  assert.equal(
+    [read?.bty_image_ref, read?.sanboot_drive, read?.labels, read?.locked],
+    [REF, null, [], false],
+  )
+  assert.is(read?.cycle.carried, true, 'an unknown cycle may have been a flash under way')
+})
+
+test('what is no machine is none', () => {
+  for (const text of [null, 5, {}, { ...createMachine(MAC, 'ipxe-exit', NOW), mac: 'x' }]) {
+    assert.is(parseRecord(stored(text)), null)
+  }
+})
+
+test.run()
