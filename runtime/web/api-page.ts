@@ -14,7 +14,7 @@ export function documentPage(version: string, routes: readonly Route[]): string 
           <meta name="viewport" content="width=device-width, initial-scale=1" />
           <meta name="color-scheme" content="light dark" />
           <title>API of flasher-web ${version}</title>
-          <link rel="stylesheet" href="/static/style.css" />
+          <link rel="stylesheet" href="/docs/api.css" />
         </head>
         <body>
           <main>
@@ -46,6 +46,18 @@ export function documentPage(version: string, routes: readonly Route[]): string 
       </html>`,
   )
 }
+
+/** Its own, since it must look the same whatever the pages look like. */
+export const DOCUMENT_STYLE = `
+:root { color-scheme: light dark; font: 14px/1.5 system-ui, sans-serif }
+body { margin: 24px }
+main { max-width: 1100px; margin: 0 auto }
+p { max-width: 72ch }
+table { border-collapse: collapse; width: 100% }
+caption { text-align: start; padding: 8px 0 }
+th, td { text-align: start; vertical-align: top; padding: 8px; border-top: 1px solid GrayText }
+code { font: 13px/1.5 ui-monospace, monospace; overflow-wrap: anywhere }
+`
 
 function renderRow(route: Route, summary: string, query: Readonly<Record<string, string>>) {
   const access: Access = typeof route.access === 'function' ? route.access() : route.access

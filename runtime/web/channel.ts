@@ -54,6 +54,7 @@ export function createChannel<M extends MachineBase>(parts: Parts<M>): Channel {
 
   async function makeFrame(query: URLSearchParams | null): Promise<Uint8Array> {
     const all = await machines.list()
+    rows.trim(all.length)
     const shown = query === null ? all : cutPage(line.match(all, query), query).rows
     return Buffer.from(renderEvent('machines-update', rows.render(shown)))
   }

@@ -15,7 +15,7 @@ export interface Guard {
   checkOrigin(event: H3Event, peer: Peer): void
   /** Throws 401 or 403 for who lacks the scope. */
   checkScope(caller: Caller, scope: Scope): void
-  /** False once a session was ended or is over: long answers ask now and then. */
+  /** False once a session or token is void: long answers ask now and then. */
   isLive(caller: Caller): boolean
 }
 
@@ -25,6 +25,8 @@ export function createGuard(parts: {
   readonly now: () => Date
 }): Guard {
   const { sessions, tokens, now } = parts
+  /** What a caller showed, for as long as its answer lasts. */
+  const shown = new WeakMap<Caller, string>()
 
   return {
     identify(event, peer) {
@@ -37,9 +39,10 @@ export function createGuard(parts: {
       }
       const bearer = bearerOf(event)
       const token = bearer === null ? null : tokens.find(bearer)
-      return token === null
-        ? { kind: 'anonymous' }
-        : { kind: 'token', name: token.name, scopes: token.scopes }
+      if (bearer === null || token === null) return { kind: 'anonymous' }
+      const caller: Caller = { kind: 'token', name: token.name, scopes: token.scopes }
+      shown.set(caller, bearer)
+      return caller
     },
     checkOrigin(event, peer) {
       if (SAFE.has(event.req.method)) return
@@ -53,7 +56,7 @@ export function createGuard(parts: {
       }
     },
     isLive(caller) {
-      if (caller.kind !== 'session') return caller.kind === 'token'
+      if (caller.kind !== 'session') return tokens.find(shown.get(caller) ?? '') !== null
       return caller.expiresAt > now().getTime() && !sessions.isRevoked(caller.id)
     },
   }

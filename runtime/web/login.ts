@@ -78,7 +78,6 @@ export function loginRoutes(site: LoginSite, sessions: Sessions): readonly Route
       headers: {
         location: '/ui/login',
         'set-cookie': sessions.clear(site.peer(event).isSecure),
-        'clear-site-data': '"cache"',
       },
     })
   }

@@ -1,7 +1,7 @@
 /** The API document (OpenAPI 3.1), made from the route table and the schemas that validate. */
 import type { MachineBase } from '../core/machine.ts'
-import { documentPage } from './api-page.ts'
-import { page } from './answers.ts'
+import { DOCUMENT_STYLE, documentPage } from './api-page.ts'
+import { page, text } from './answers.ts'
 import type { Site } from './line.ts'
 import type { Access, Route, RouteDoc, SchemaRef } from './route.ts'
 
@@ -86,6 +86,12 @@ export function documentRoutes<M extends MachineBase>(
       path: '/docs/api',
       access: 'open',
       handle: () => page(documentPage(site.version, routes())),
+    },
+    {
+      method: 'GET',
+      path: '/docs/api.css',
+      access: 'open',
+      handle: () => text(DOCUMENT_STYLE, { 'content-type': 'text/css; charset=utf-8' }),
     },
   ]
 }

@@ -5,9 +5,13 @@ import type { MachineBase } from '../core/machine.ts'
 export interface RowCache<M extends MachineBase> {
   /** The `data:` lines of these rows. */
   render(machines: readonly M[]): string
-  forget(mac: string): void
+  /** Drops everything once it holds much more than there are machines. */
+  trim(machines: number): void
   clear(): void
 }
+
+/** Rows of deleted machines that may stay. */
+const SPARE = 100
 
 interface Entry<M> {
   readonly machine: M
@@ -28,7 +32,9 @@ export function createRowCache<M extends MachineBase>(
   }
   return {
     render: (machines) => (machines.length === 0 ? 'data: ' : machines.map(linesOf).join('\n')),
-    forget: (mac) => entries.delete(mac),
+    trim(machines) {
+      if (entries.size > 2 * machines + SPARE) entries.clear()
+    },
     clear: () => entries.clear(),
   }
 }

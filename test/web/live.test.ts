@@ -204,6 +204,19 @@ test('the stream ends with its session', async () => {
   assert.is(server.listeners(), 0)
 })
 
+test('the stream of a token ends when it is revoked', async () => {
+  await using server = await createTestServer()
+  const ask = await server.operator()
+  const { token, id } = await (
+    await ask('/tokens', asJson({ name: 'wall', scopes: ['read'] }))
+  ).json()
+  const headers = { authorization: `Bearer ${token}` }
+  const events = readEvents(await server.request(PATH, { headers }))
+  await events.next()
+  await ask(`/tokens/${id}`, { method: 'DELETE' })
+  assert.is(await events.next(), null)
+})
+
 test('closing the server ends every stream', async () => {
   await using server = await createTestServer()
   const ask = await server.operator()
