@@ -77,16 +77,17 @@ export async function createCatalog(parts: CatalogParts): Promise<LiveCatalog> {
     if (isNews) feed.announce({ topic: 'catalog' })
   }
 
-  /** What is held of another service than the one that is set now says nothing. */
-  function current(): Held {
+  /** What is held of another service than the one that is set now says nothing; true: it was. */
+  function rebase(): boolean {
     const base = baseOf(parts)
-    if (held.base !== base) show(nothingOf(base))
-    return held
+    if (held.base === base) return false
+    show(nothingOf(base))
+    return true
   }
 
   async function load(base: string): Promise<void> {
-    const before = current()
-    const next = await ask(parts, before, closing.signal)
+    rebase()
+    const next = await ask(parts, held, closing.signal)
     if (closing.signal.aborted || baseOf(parts) !== base) return
     show(next.held)
     if (next.keep !== null) await keep(kept, next.keep, log)
@@ -105,21 +106,28 @@ export async function createCatalog(parts: CatalogParts): Promise<LiveCatalog> {
       flight = mine
     }
     await flight?.done
-    return snapshotOf(current())
+    rebase()
+    return snapshotOf(held)
   }
 
   const refreshQuietly = () => {
     refresh().catch((thrown: unknown) => log.warn(`catalog: ${renderError(thrown)}`))
   }
+  const follow = () => {
+    if (rebase()) refreshQuietly()
+  }
   const stopListening = feed.listen(({ topic }) => {
-    if (topic === 'settings' && held.base !== baseOf(parts)) refreshQuietly()
+    if (topic === 'settings') follow()
   })
   const timer = setInterval(refreshQuietly, staleMs)
   timer.unref()
   refreshQuietly()
 
   return {
-    snapshot: () => snapshotOf(current()),
+    snapshot() {
+      follow()
+      return snapshotOf(held)
+    },
     refresh,
     async [Symbol.asyncDispose]() {
       clearInterval(timer)
