@@ -24,22 +24,25 @@ export function parseToml(text: string): Result<TomlTable, TomlProblem> {
   try {
     return accept(parse(text.replace(/^\uFEFF/, '')))
   } catch (thrown) {
-    if (thrown instanceof TomlError) return refuse(describe(thrown))
+    if (thrown instanceof TomlError) return refuse(describe(thrown, text))
     throw thrown
   }
 }
 
-function describe({ line, column, codeblock, message }: TomlError): TomlProblem {
+function describe({ line, column, codeblock, message }: TomlError, text: string): TomlProblem {
   // The frame is part of the library's message; here it stands by itself.
   const [first = ''] = message.split('\n')
   const clause = first.replace(/^Invalid TOML document: /, '')
-  const frame = codeblock.trimEnd().split('\n').map(renderFrameLine).join('\n')
+  const lines = LONG_SECRET.test(text) ? '' : codeblock.trimEnd()
+  const frame = lines.split('\n').map(renderFrameLine).join('\n')
   return { line, column, message: printable(clause), frame }
 }
 
 const LONGEST_FRAME_LINE = 120
 /** What follows these words is for nobody's eyes, and a frame ends up in logs. */
-const SECRET_LINE = /^(.*(?:password|secret|token|credential|access_?key|options)[^=]*=).*$/i
+const SECRET_LINE = /^(.*(?:password|secret|token|credential|key|options|connection)[^=]*=).*$/i
+/** One that goes over several lines cannot be told from what is around it. */
+const LONG_SECRET = /(?:password|secret|token|credential|key|options|connection).*(?:"""|''')/i
 
 function renderFrameLine(line: string): string {
   const safe = printable(line.replace(SECRET_LINE, '$1 …'))

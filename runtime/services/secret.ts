@@ -45,7 +45,7 @@ const freshKey = () => `${randomBytes(32).toString('base64url')}\n`
 /** Two that start at once end up with the same key: the file appears whole, once. */
 async function makeKey(path: string): Promise<void> {
   if (statSync(path, { throwIfNoEntry: false }) !== undefined) return
-  const own = `${path}.${process.pid}.new`
+  const own = `${path}.${randomBytes(6).toString('hex')}.new`
   await replaceFile(own, freshKey(), 0o600)
   try {
     await link(own, path)
