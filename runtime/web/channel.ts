@@ -8,6 +8,7 @@ import { createListener, type Listener } from './listener.ts'
 import { cutPage } from './paging.ts'
 import { createRowCache } from './row-cache.ts'
 
+const SHARED: ReadonlySet<string> = new Set(['catalog', 'settings', 'fetch'])
 const STALL_MS = 15_000
 const KEEP_ALIVE_MS = 20_000
 const SWEEP_MS = 1000
@@ -93,8 +94,9 @@ export function createChannel<M extends MachineBase>(parts: Parts<M>): Channel {
   }
 
   const stop = feed.listen((change) => {
-    if (change.topic === 'catalog' || change.topic === 'settings') rows.clear()
-    if (change.topic === 'machine' || change.topic === 'catalog') schedule()
+    // What a row says depends on these, too: names of images, whether there is a live system.
+    if (SHARED.has(change.topic)) rows.clear()
+    if (SHARED.has(change.topic) || change.topic === 'machine') schedule()
   })
 
   function leave(key: string, view: View, seat: Seat): void {
