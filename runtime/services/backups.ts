@@ -176,8 +176,10 @@ export function createBackups(parts: BackupParts): Backups {
     jobs.set(id, job)
     forgetOld()
     feed.announce({ topic: 'backup', key: id })
-    await note('backup.create.requested', id, `Backup ${id} was asked for`, { by })
+    const noted = note('backup.create.requested', id, `Backup ${id} was asked for`, { by })
     enqueue(() => run(job, by)).then(resolve, resolve)
+    // Best effort: a journal that cannot be written does not stop a backup to another place.
+    await noted.catch(() => undefined)
     return job.shown
   }
 

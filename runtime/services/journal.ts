@@ -63,7 +63,7 @@ export interface Journal {
   list(filter: EventFilter): Promise<readonly JournalEvent[]>
   /** What needs a look: unacknowledged failures and resets. */
   countAlarms(): Promise<number>
-  /** How many were changed; ids that do not exist count for nothing. */
+  /** How many of them there are; those that are so already count too. */
   acknowledge(ids: readonly number[], acknowledged: boolean): Promise<number>
   /** Removes what retention no longer keeps, in small steps; happens by itself too. */
   prune(): Promise<number>
@@ -156,7 +156,7 @@ export function createJournal(database: Database, options: JournalOptions = {}):
     async acknowledge(ids, acknowledged) {
       const changed = await database.write((sql) => {
         const value = acknowledged ? 1 : 0
-        return ids.reduce((sum, id) => sum + sql.run(ACKNOWLEDGE, value, id, value), 0)
+        return ids.reduce((sum, id) => sum + sql.run(ACKNOWLEDGE, value, id), 0)
       })
       if (changed > 0) options.feed?.announce({ topic: 'event' })
       return changed
@@ -165,7 +165,7 @@ export function createJournal(database: Database, options: JournalOptions = {}):
   }
 }
 
-const ACKNOWLEDGE = 'UPDATE events SET acknowledged = ? WHERE id = ? AND acknowledged <> ?'
+const ACKNOWLEDGE = 'UPDATE events SET acknowledged = ? WHERE id = ?'
 
 async function pruneEvents(database: Database, kept: EventRetention, now: Date) {
   const oldest = new Date(now.getTime() - kept.days * 24 * HOUR_MS).toISOString()
