@@ -135,6 +135,8 @@ export function createMachines<Machine extends MachineBase>(
     }, LAG_MS).unref()
   }
   database.beforeClosing(flush)
+  // Now rather than at the first contact: a large fleet takes a moment.
+  current()
 
   return {
     find: async (mac) => current().get(mac) ?? null,

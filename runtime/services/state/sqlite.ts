@@ -35,6 +35,9 @@ export interface SqliteFile extends Sql, Disposable {
   close(): void
 }
 
+/** Prepared statements that are kept. */
+const MOST_KEPT = 200
+
 /** `busyMs`: how long to wait for another process's write, with everything here standing still. */
 export function openSqlite(path: string, { busyMs = 2000 } = {}): SqliteFile {
   const guard = <T>(work: () => T): T => {
@@ -54,6 +57,8 @@ export function openSqlite(path: string, { busyMs = 2000 } = {}): SqliteFile {
     const known = kept.get(text)
     if (known !== undefined) return known
     const statement = instance.prepare(text)
+    // Filters make many texts; the few that matter are soon back.
+    if (kept.size >= MOST_KEPT) kept.clear()
     kept.set(text, statement)
     return statement
   }
