@@ -1,5 +1,5 @@
 /** The bytes of images: `/b/<token>/<name>` by source, `/files/<name>` by name, in parts or as they come. */
-import { fromNodeHandler, getRouterParam, type H3Event, HTTPResponse } from 'h3'
+import { fromNodeHandler, type H3Event, HTTPResponse } from 'h3'
 import { blobName, parseBlobToken } from '../../core/blob-address.ts'
 import { decideFileAnswer } from '../../core/byte-range.ts'
 import { renderError, type FaultCode } from '../../core/fault.ts'
@@ -7,6 +7,7 @@ import type { BlobReader } from '../../services/blob-readers.ts'
 import { sendAnswer } from '../../services/body-sender.ts'
 import { refuse } from '../../web/faults.ts'
 import type { Route } from '../../web/route.ts'
+import { readSegment } from './segment.ts'
 import type { CacheSite } from './site.ts'
 
 export function blobRoutes(site: CacheSite): readonly Route[] {
@@ -20,7 +21,7 @@ export function blobRoutes(site: CacheSite): readonly Route[] {
   }
 
   async function sendFile(event: H3Event) {
-    const name = getRouterParam(event, 'name', { decode: true }) ?? ''
+    const name = readSegment(event, 1) ?? ''
     const reader = await cache.openFile(name)
     if (reader === null) throw refuse(404, 'no such file is offered')
     return send(site, event, reader, name)
@@ -41,7 +42,7 @@ export function blobRoutes(site: CacheSite): readonly Route[] {
 }
 
 function readToken(event: H3Event): string | null {
-  const token = parseBlobToken(getRouterParam(event, 'token') ?? '')
+  const token = parseBlobToken(readSegment(event, 1) ?? '')
   return token.ok ? token.value : null
 }
 

@@ -1,5 +1,5 @@
 /** The catalog as programs read and change it: `/catalog`, its entries, and what must not be removed. */
-import { getRouterParam, type H3Event, HTTPResponse } from 'h3'
+import { type H3Event, HTTPResponse } from 'h3'
 import { type CacheEntry, publicFields, sourceOf } from '../../core/cache-entry.ts'
 import { etagOf } from '../../core/etag.ts'
 import { json, nothing } from '../../web/answers.ts'
@@ -7,6 +7,7 @@ import { refuse, refuseFields } from '../../web/faults.ts'
 import type { Route } from '../../web/route.ts'
 import { parsePins } from '../rules/pins.ts'
 import { renderCatalog, renderEntry } from '../rules/catalog.ts'
+import { readSegment } from './segment.ts'
 import { type CacheSite, toShown } from './site.ts'
 
 export function catalogRoutes(site: CacheSite): readonly Route[] {
@@ -79,7 +80,7 @@ const renderAdded = (entry: CacheEntry, baseUrl: string) =>
 
 /** In the path (any name, percent-encoded) or as `?name=`. */
 const nameOf = (event: H3Event): string =>
-  getRouterParam(event, 'name', { decode: true }) ?? event.url.searchParams.get('name') ?? ''
+  readSegment(event, 2) ?? event.url.searchParams.get('name') ?? ''
 
 const isForced = (event: H3Event): boolean =>
   ['1', 'true', 'yes'].includes(event.url.searchParams.get('force') ?? '')

@@ -1,0 +1,16 @@
+/** A name in an address, exactly as it was encoded there. */
+import type { H3Event } from 'h3'
+
+/**
+ * The part of the path at `index` (0 is the first), decoded once, slashes too: the framework keeps
+ * those encoded. Null where it is missing or no encoding of anything.
+ */
+export function readSegment(event: H3Event, index: number): string | null {
+  const segment = URL.parse(event.req.url)?.pathname.split('/')[index + 1]
+  if (segment === undefined || segment === '') return null
+  try {
+    return decodeURIComponent(segment)
+  } catch {
+    return null
+  }
+}

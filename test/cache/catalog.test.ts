@@ -1,0 +1,194 @@
+import { suite } from 'uvu'
+import * as assert from 'uvu/assert'
+import { refOf } from '../../runtime/core/ref.ts'
+import { importCatalog } from '../../runtime/services/catalog-imports.ts'
+import { makeBytes } from '../support/collect.ts'
+import { sendFile, startHostileServer } from '../support/hostile-server.ts'
+import { asOperator, makeFolder, PASSWORD, serveCache, until } from '../support/image-cache.ts'
+
+const test = suite('cache: catalog over HTTP')
+const BYTES = makeBytes(50_000)
+const origin = () => startHostileServer((request, response) => sendFile(BYTES, request, response))
+
+const send = (method: string, url: string, body?: unknown, headers: object = asOperator) =>
+  fetch(url, {
+    method,
+    redirect: 'manual',
+    headers: { ...(body === undefined ? {} : { 'content-type': 'application/json' }), ...headers },
+    ...(body === undefined ? {} : { body: JSON.stringify(body) }),
+  })
+
+test('adds, downloads, lists and removes as the deployed service does', async () => {
+  await using folder = await makeFolder()
+  await using source = await origin()
+  await using served = await serveCache(folder.path)
+  const entries = `${served.base}/catalog/entries`
+  const src = `${source.origin}/a b.img`
+  const added = await send('POST', entries, { name: 'a/b (x86_64)', src, format: null, arch: '' })
+  assert.is(added.status, 201)
+  assert.equal(await added.json(), { name: 'a/b (x86_64)', src })
+  assert.is((await send('POST', entries, { name: 'a/b (x86_64)', src })).status, 409)
+  const empty: unknown = await (await fetch(`${served.base}/catalog`)).json()
+  assert.equal(empty, { url: '', env_url: '', fetched_at: '', last_error: '', entries: [] })
+  const one = `${entries}/${encodeURIComponent('a/b (x86_64)')}`
+  const started = await send('POST', `${one}/download`)
+  assert.is(started.status, 202)
+  const job: unknown = await started.json()
+  assert.equal(Object.keys(Object(job)), ['name', 'src', 'job_id', 'status'])
+  await until(() => served.cache.rows()[0]?.state === 'ready')
+  const list: unknown = await (await fetch(`${served.base}/catalog`)).json()
+  const [listed] = Object(list).entries
+  assert.equal([listed.name, listed.size_bytes, listed.arch], ['a/b (x86_64)', 50_000, 'x86_64'])
+  assert.is(
+    (await send('DELETE', `${entries}?name=${encodeURIComponent('a/b (x86_64)')}`)).status,
+    204,
+  )
+  assert.is((await send('DELETE', one)).status, 404)
+})
+
+test('the list can be asked for again at no cost, and with all that is not here', async () => {
+  await using folder = await makeFolder()
+  await using served = await serveCache(folder.path)
+  await served.cache.add({ src: 'https://me:secret@h.invalid/x.img' })
+  const all = await fetch(`${served.base}/catalog?all`)
+  const text = await all.text()
+  assert.not.ok(text.includes('secret'), text)
+  const [entry] = Object(JSON.parse(text)).entries
+  assert.equal([entry.name, entry.state, entry.pinned], ['x.img', 'absent', false])
+  const etag = all.headers.get('etag') ?? ''
+  const again = await fetch(`${served.base}/catalog?all`, { headers: { 'if-none-match': etag } })
+  assert.is(again.status, 304)
+  await served.cache.add({ src: 'https://h.invalid/y.img' })
+  const changed = await fetch(`${served.base}/catalog?all`, { headers: { 'if-none-match': etag } })
+  assert.is(changed.status, 200)
+  await changed.body?.cancel()
+})
+
+test('bodies that cannot be meant are refused by field', async () => {
+  await using folder = await makeFolder()
+  await using served = await serveCache(folder.path)
+  const rows: readonly (readonly [unknown, string])[] = [
+    [{}, 'src'],
+    [{ src: 'garbage' }, 'src'],
+    [{ src: 'https://h/x', size_bytes: 'abc' }, 'size_bytes'],
+    [[], 'body'],
+    [7, 'body'],
+  ]
+  for (const [body, field] of rows) {
+    const answer = await send('POST', `${served.base}/catalog/entries`, body)
+    assert.is(answer.status, 422, JSON.stringify(body))
+    const { detail } = Object(await answer.json())
+    assert.is(detail[0].loc.at(-1), field)
+  }
+  const pins = await send('POST', `${served.base}/pins`, { holder: 'x', refs: ['short'] })
+  assert.is(pins.status, 422)
+})
+
+test('nothing is changed without a token or a session, nor from another site', async () => {
+  await using folder = await makeFolder()
+  await using served = await serveCache(folder.path)
+  const body = { src: 'https://h/x.img' }
+  const entries = `${served.base}/catalog/entries`
+  const none = {}
+  const wrong = { authorization: 'Bearer wrong' }
+  for (const headers of [none, wrong]) {
+    assert.is((await send('POST', entries, body, headers)).status, 401)
+    assert.is((await send('DELETE', `${entries}?name=x`, undefined, headers)).status, 401)
+    assert.is((await send('POST', `${entries}/x/download`, undefined, headers)).status, 401)
+    assert.is((await send('POST', `${entries}/x/cancel`, undefined, headers)).status, 401)
+    assert.is(
+      (await send('POST', `${served.base}/pins`, { holder: 'x', refs: [] }, headers)).status,
+      401,
+    )
+    const page = await send('POST', `${served.base}/ui/remove`, undefined, headers)
+    assert.equal([page.status, page.headers.get('location')], [303, '/ui/login'])
+  }
+  const foreign = { ...asOperator, origin: 'http://elsewhere.invalid' }
+  assert.is((await send('POST', entries, body, foreign)).status, 403)
+  assert.equal(served.cache.rows(), [])
+})
+
+test('a server says what its machines are bound to, and that is kept', async () => {
+  await using folder = await makeFolder()
+  await using source = await origin()
+  await using served = await serveCache(folder.path)
+  const src = `${source.origin}/x.img`
+  await served.cache.add({ name: 'x', src })
+  const ref = refOf(src)
+  const refs = [ref.ok ? ref.value : '']
+  assert.is((await send('POST', `${served.base}/pins`, { holder: 'flasher', refs })).status, 204)
+  const one = `${served.base}/catalog/entries/x`
+  const refused = await send('DELETE', one)
+  assert.is(refused.status, 409)
+  assert.match(Object(await refused.json()).detail, /machines are bound to x/)
+  assert.is((await send('DELETE', `${one}?force=1`)).status, 204)
+})
+
+test('the page does all of it, without a script', async () => {
+  await using folder = await makeFolder()
+  await using source = await origin()
+  await using served = await serveCache(folder.path)
+  const post = (path: string, fields: Record<string, string>, cookie = '') =>
+    fetch(`${served.base}${path}`, {
+      method: 'POST',
+      redirect: 'manual',
+      headers: { cookie, origin: served.base },
+      body: new URLSearchParams(fields),
+    })
+  assert.is((await post('/ui/login', { password: 'wrong' })).status, 401)
+  const login = await post('/ui/login', { password: PASSWORD, next: '/ui/dashboard' })
+  const cookie = (login.headers.get('set-cookie') ?? '').split(';', 1)[0] ?? ''
+  assert.match(cookie, /^flasher-token=./)
+  const read = async (path: string) =>
+    (await fetch(`${served.base}${path}`, { headers: { cookie } })).text()
+  assert.match(await read('/ui/dashboard'), /No images yet/)
+
+  const name = '<script>alert(1)</script>'
+  const added = await post('/ui/add', { src: `${source.origin}/x.img`, name, sha256: '' }, cookie)
+  assert.equal([added.status, added.headers.get('location')?.split('?')[0]], [303, '/ui/dashboard'])
+  await until(() => served.cache.rows()[0]?.state === 'ready')
+  const shown = await read(added.headers.get('location') ?? '')
+  assert.ok(shown.includes('&lt;script&gt;alert(1)') && !shown.includes(name))
+  const refused = await post('/ui/add', { src: 'ftp://h/x', name: 'typed' }, cookie)
+  const again = await refused.text()
+  assert.is(refused.status, 422)
+  assert.match(again, /wants an http:\/\/, https:\/\/ or oras:\/\/ address/)
+  assert.match(again, /value="typed"/)
+  assert.match(await read(`/ui/remove?name=${encodeURIComponent(name)}`), /from the list/)
+  assert.is((await post('/ui/remove', { name }, cookie)).status, 303)
+  assert.equal(served.cache.rows(), [])
+  assert.is((await post('/ui/fetch', { name }, cookie)).status, 404)
+})
+
+test('a catalog manifest is added as a whole; what is there stays', async () => {
+  await using folder = await makeFolder()
+  const toml = [
+    'version = 1',
+    '[[images]]',
+    'name = "one (x86_64)"',
+    'src = "oras://registry.invalid/a/b:latest"',
+    '[[images]]',
+    'name = "taken"',
+    'src = "https://h.invalid/new.img"',
+    '[[images]]',
+    'name = "known"',
+    'src = "https://h.invalid/known.img"',
+    '[[images]]',
+    'name = "file"',
+    'src = "file:///etc/passwd"',
+  ].join('\n')
+  await using source = await startHostileServer((_request, response) => void response.end(toml))
+  await using served = await serveCache(folder.path)
+  await served.cache.add({ name: 'taken', src: 'https://h.invalid/old.img' })
+  await served.cache.add({ name: 'known', src: 'https://h.invalid/known.img' })
+  const imported = await importCatalog(served.cache, `${source.origin}/catalog.toml`, {})
+  assert.equal(imported.added, ['one (x86_64)'])
+  assert.equal(imported.known, ['known'])
+  assert.is(imported.flaws.length, 2)
+  assert.match(
+    imported.flaws.join('; '),
+    /taken: another image has that name.*file: src: a file is added/,
+  )
+})
+
+test.run()
