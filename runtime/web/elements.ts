@@ -122,6 +122,10 @@ export function shorten(text: string, most: number): string {
   return `${text.slice(0, most - 1 - tail)}…${text.slice(text.length - tail)}`
 }
 
-/** Shortened, with the whole on hover. */
-export const shortened = (text: string, most: number): Content =>
-  text.length <= most ? text : html`<span title="${text}">${shorten(text, most)}</span>`
+/** Shortened in the middle by as much as the place needs; the end tells most file names apart. */
+export function middle(text: string): Content {
+  const at = text.length - Math.min(8, Math.floor(text.length / 2))
+  return html`<span class="middle" title="${text}"
+    ><span>${text.slice(0, at)}</span><span>${text.slice(at)}</span></span
+  >`
+}

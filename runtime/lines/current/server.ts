@@ -2,6 +2,8 @@
 import type { H3 } from 'h3'
 import type { CatalogEntry, CatalogSnapshot } from '../../core/catalog.ts'
 import { createAssets } from '../../services/assets.ts'
+import { startBackupSchedule } from '../../services/backup-schedule.ts'
+import { startBackupSchedule } from '../../services/backup-schedule.ts'
 import { createCatalog, type Catalog } from '../../services/catalogs.ts'
 import { createKeptCatalogs } from '../../services/kept-catalogs.ts'
 import type { Passwords } from '../../services/passwords.ts'
@@ -10,9 +12,12 @@ import type { ServerLine } from '../../web/line.ts'
 import { createServer } from '../../web/server.ts'
 import type { ServerLog } from '../../terminal/server-log.ts'
 import type { World } from './commands/session.ts'
+import { openBackups } from './assembly/archives.ts'
+import { openBackups } from './assembly/archives.ts'
 import { decideFolders, type LineConfig } from './assembly/configuration.ts'
 import { createMachineLine, gatherSurroundings } from './machine-line.ts'
 import { createPages } from './pages/site-pages.ts'
+import { backupRoutes } from './routes/backups.ts'
 import { cacheRoutes } from './routes/cache.ts'
 import { imageRoutes } from './routes/images.ts'
 import type { Machine } from './rules/machine.ts'
@@ -60,10 +65,17 @@ export async function createMachineServer(parts: MachineServerParts): Promise<Ma
     sets: () => bootFiles.active(),
     settings: () => settings().pxe,
   }
+  const backups = await openBackups(config, state, release)
+  const schedule = startBackupSchedule({
+    backups,
+    store: state.store,
+    settings: () => settings().backup,
+  })
+  const backups = await openBackups(config, state, release)
   const pages = createPages({
     version: release,
     assets: await createAssets(),
-    services: {},
+    services: { config, store: state.store, backups },
     images: () => catalog.snapshot().entries,
     gather: (on) => gatherSurroundings(machineParts, on),
     zone: () => settings().display.timezone,
@@ -73,7 +85,12 @@ export async function createMachineServer(parts: MachineServerParts): Promise<Ma
     ...createMachineLine(machineParts),
     ...pages,
     checkPassword: (given) => passwords.check(given),
-    routes: (site) => [...imageRoutes(site), ...cacheRoutes(site), ...pages.routes(site)],
+    routes: (site) => [
+      ...imageRoutes(site),
+      ...cacheRoutes(site),
+      ...backupRoutes(site, { backups, place: () => settings().backup.driver }),
+      ...pages.routes(site),
+    ],
   }
   const server = createServer({
     ...state,
@@ -86,11 +103,20 @@ export async function createMachineServer(parts: MachineServerParts): Promise<Ma
     log,
     version: release,
   })
+  const schedule = startBackupSchedule({
+    backups,
+    store: state.store,
+    settings: () => settings().backup,
+  })
   return {
     app: server.app,
     endChannels: () => server.close(),
     async [Symbol.asyncDispose]() {
       server.close()
+      schedule[Symbol.dispose]()
+      await backups[Symbol.asyncDispose]()
+      schedule[Symbol.dispose]()
+      await backups[Symbol.asyncDispose]()
       await catalog[Symbol.asyncDispose]()
     },
   }

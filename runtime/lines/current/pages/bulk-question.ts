@@ -8,7 +8,7 @@ import { splitLabels } from '../rules/label.ts'
 import { BOOT_MODES, type Machine } from '../rules/machine.ts'
 import { BULK_ACTIONS, type BulkAction } from './bulk-bar.ts'
 import type { Desk } from './desk.ts'
-import { nameOf, viewMachine, willFlash, type MachineView } from './machine-view.ts'
+import { isArmed, nameOf, viewMachine, type MachineView } from './machine-view.ts'
 import { machinePath } from './row.ts'
 
 export interface Verdict {
@@ -17,7 +17,7 @@ export interface Verdict {
   readonly refusal: string | null
   /** As it would be; null where nothing is left of it. */
   readonly after: MachineView | null
-  /** Its next network boot would write a disk, for this. */
+  /** A disk is written for this, at its next network boot. */
   readonly arms: boolean
 }
 
@@ -62,7 +62,7 @@ const PARAMETERS: Partial<Readonly<Record<BulkAction, (form: URLSearchParams) =>
 
 /** By the very rules that would carry it out. */
 export function judge(
-  desk: Omit<Desk, 'query'>,
+  desk: Desk,
   event: H3Event,
   machine: Machine,
   action: BulkAction,
@@ -75,7 +75,7 @@ export function judge(
   if (!applied.ok) return { machine, refusal: applied.refusal, after: null, arms: false }
   const after = viewMachine(applied.value.machine, desk.gather(contact))
   const isNew = applied.value.machine.cycle !== machine.cycle
-  const arms = isNew && willFlash(after)
+  const arms = isNew && isArmed(applied.value.machine)
   const refusal = action === 'flash' && !arms ? after.view.is : null
   return { machine, refusal, after, arms }
 }
@@ -119,7 +119,7 @@ export function renderDryRun(run: {
           )
         : null
     }
-    ${renderRows(verdicts.map(({ machine, refusal, after, arms: isArmed }) => ({ machine, refusal, text: isArmed && after !== null ? describeFlash(after) : null })))}
+    ${renderRows(verdicts.map(toRow))}
     <form
       method="post"
       action="/ui/machines/bulk"
@@ -149,6 +149,12 @@ export function renderDryRun(run: {
     </form>
   </section>`
 }
+
+const toRow = ({ machine, refusal, after, arms }: Verdict): ListedRow => ({
+  machine,
+  refusal,
+  text: arms && after !== null ? describeFlash(after) : null,
+})
 
 const describeFlash = ({ image, disk, machine }: MachineView): Content =>
   html`${image?.name} → ${disk?.model ?? ''} <code>${machine.target_disk_serial}</code>`

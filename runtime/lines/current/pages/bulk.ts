@@ -22,12 +22,10 @@ import type { Desk } from './desk.ts'
 import { renderQuestion } from './question.ts'
 import { machinePath } from './row.ts'
 
-type BulkDesk = Omit<Desk, 'query'>
-
 /** Rows between two pauses, so that machines are answered meanwhile. */
 const BATCH = 50
 
-export const bulkPages = (desk: BulkDesk): readonly Route[] => [
+export const bulkPages = (desk: Desk): readonly Route[] => [
   {
     method: 'POST',
     path: '/ui/machines/bulk',
@@ -37,11 +35,7 @@ export const bulkPages = (desk: BulkDesk): readonly Route[] => [
   },
 ]
 
-async function handle(
-  desk: BulkDesk,
-  event: H3Event,
-  form: URLSearchParams,
-): Promise<HTTPResponse> {
+async function handle(desk: Desk, event: H3Event, form: URLSearchParams): Promise<HTTPResponse> {
   const action = readAction(form)
   const machines = await pick(desk, form)
   const parameters = readParameters(action, form)
@@ -90,7 +84,7 @@ function readAction(form: URLSearchParams): BulkAction {
 }
 
 /** What is ticked, or all that the search finds. */
-async function pick({ site }: BulkDesk, form: URLSearchParams): Promise<readonly Machine[]> {
+async function pick({ site }: Desk, form: URLSearchParams): Promise<readonly Machine[]> {
   const all = await site.machines.list()
   if (form.get('all') === '1') {
     const query = new URLSearchParams({ q: form.get('q') ?? '', filter: form.get('filter') ?? '' })
@@ -105,14 +99,14 @@ async function pick({ site }: BulkDesk, form: URLSearchParams): Promise<readonly
   return all.filter(({ mac }) => macs.has(mac))
 }
 
-function checkParameters({ site }: BulkDesk, action: BulkAction, parameters: object): void {
+function checkParameters({ site }: Desk, action: BulkAction, parameters: object): void {
   const errors = site.line.actions[action]?.check(parameters) ?? null
   if (errors !== null) throw refuse(422, renderFieldErrors(errors))
 }
 
 /** Only what the question showed as possible; whatever changed meanwhile says so itself. */
 async function execute(
-  { site }: BulkDesk,
+  { site }: Desk,
   event: H3Event,
   {
     action,
@@ -138,7 +132,7 @@ async function execute(
   return done
 }
 
-function refusalIn(acted: Awaited<ReturnType<BulkDesk['site']['fleet']['act']>>): string | null {
+function refusalIn(acted: Awaited<ReturnType<Desk['site']['fleet']['act']>>): string | null {
   if (acted.result === 'refused') return acted.reason
   return acted.result === 'missing' ? 'It is not there any more.' : null
 }

@@ -27,7 +27,6 @@ export type Page = Omit<PageView, 'theme' | 'here' | 'alarms'>
 
 export interface Desk extends DeskParts {
   readonly site: Site<Machine>
-  readonly query: URLSearchParams
   clock(): Clock
   images(): readonly CatalogEntry[]
   /** As a request that comes here now would find it. */
@@ -35,7 +34,7 @@ export interface Desk extends DeskParts {
   show(event: H3Event, view: Page, status?: number): Promise<HTTPResponse>
 }
 
-export function createDesk(site: Site<Machine>, parts: DeskParts): Omit<Desk, 'query'> {
+export function createDesk(site: Site<Machine>, parts: DeskParts): Desk {
   const clock = () => ({ now: site.now(), zone: parts.zone() })
   return {
     ...parts,

@@ -1,5 +1,6 @@
 /** Events as a short list: what happened, who did it, when. */
 import type { JournalEvent } from '../../../services/journal.ts'
+import { isAlarm } from '../../../services/state/event-rows.ts'
 import { parseMac } from '../../../core/mac.ts'
 import { icon } from '../../../web/elements.ts'
 import { html, type Content, type Html } from '../../../web/html.ts'
@@ -15,17 +16,13 @@ export const renderEventList = (
       (event) =>
         html`<li>
           <span class="grow"
-            >${isAlarming(event) ? html`<span class="badge failed" title="Failed">${icon('failed')}</span> ` : null}${renderSummary(event, withoutSubject)}
+            >${isAlarm(event.kind) ? html`<span class="badge failed" title="Failed">${icon('failed')}</span> ` : null}${renderSummary(event, withoutSubject)}
             <span class="small dim">${event.kind}</span></span
           >
           <span class="when">${renderTime(event.ts, clock)}</span>
         </li>`,
     )}
   </ul>`
-
-/** Kinds that end in `failed`, and what asks for a person. */
-export const isAlarming = ({ kind }: JournalEvent): boolean =>
-  /(?:failed|suspected|schema\.reset|doubted)$/.test(kind)
 
 /** MACs lead to their machines; on the page of one, its own goes without saying. */
 export function renderSummary(event: JournalEvent, withoutSubject: string | null = null): Content {

@@ -23,16 +23,14 @@ import {
   parseForm,
   readValues,
 } from './machine-form.ts'
-import { viewMachine, willFlash, nameOf, type MachineView } from './machine-view.ts'
+import { isArmed, nameOf, viewMachine, type MachineView } from './machine-view.ts'
 import { renderQuestion } from './question.ts'
 import { machinePath } from './row.ts'
-
-type PostsDesk = Omit<Desk, 'query'>
 
 /** Buttons without parameters. `flash` asks first. */
 const BUTTONS = ['refresh', 'lock', 'unlock'] as const
 
-export function machinePosts(desk: PostsDesk): readonly Route[] {
+export function machinePosts(desk: Desk): readonly Route[] {
   return [
     {
       method: 'POST',
@@ -68,7 +66,7 @@ export function machinePosts(desk: PostsDesk): readonly Route[] {
 }
 
 /** Saved as it was posted; a form of ours asks first where a disk would be written. */
-async function save(desk: PostsDesk, event: H3Event, form: URLSearchParams): Promise<HTTPResponse> {
+async function save(desk: Desk, event: H3Event, form: URLSearchParams): Promise<HTTPResponse> {
   const { site } = desk
   const mac = readMac(event)
   const values = readValues(form, EMPTY)
@@ -103,9 +101,9 @@ async function save(desk: PostsDesk, event: H3Event, form: URLSearchParams): Pro
   return goTo(event, address(machinePath(mac), { ...note, back: form.get('back') }))
 }
 
-/** The machine as it would be, when its next network boot would write a disk and did not before. */
+/** The machine as it would be, when that has a disk written which was not to be written before. */
 function armedBy(
-  desk: PostsDesk,
+  desk: Desk,
   event: H3Event,
   before: Machine,
   upsert: MachineUpsert,
@@ -118,7 +116,7 @@ function armedBy(
     before.bty_image_ref === upsert.bty_image_ref &&
     before.target_disk_serial === upsert.target_disk_serial
   const after = viewMachine(made.value, desk.gather(desk.site.contact(event)))
-  return willFlash(after) && !isSame ? after : null
+  return isArmed(made.value) && !isSame ? after : null
 }
 
 /** Undefined: go on. Null: ask for the first time. */
@@ -129,7 +127,7 @@ function refusalOf(confirm: string, { machine }: MachineView): string | null | u
 }
 
 async function ask(
-  desk: PostsDesk,
+  desk: Desk,
   event: H3Event,
   view: MachineView,
   form: URLSearchParams,
@@ -144,11 +142,7 @@ async function ask(
   })
 }
 
-async function flash(
-  desk: PostsDesk,
-  event: H3Event,
-  form: URLSearchParams,
-): Promise<HTTPResponse> {
+async function flash(desk: Desk, event: H3Event, form: URLSearchParams): Promise<HTTPResponse> {
   const { site } = desk
   const mac = readMac(event)
   const machine = await site.machines.find(mac)
@@ -174,7 +168,7 @@ async function flash(
 }
 
 async function act(
-  desk: PostsDesk,
+  desk: Desk,
   event: H3Event,
   mac: Mac,
   action: string,
@@ -188,7 +182,7 @@ async function act(
   return goTo(event, address(machinePath(mac), outcome))
 }
 
-async function saveConsole(desk: PostsDesk, event: H3Event, machine: Machine, text: string) {
+async function saveConsole(desk: Desk, event: H3Event, machine: Machine, text: string) {
   const serial_console = parseConsole(text)
   if (serial_console === null || serial_console === machine.serial_console) return
   const { site } = desk

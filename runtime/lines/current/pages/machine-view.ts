@@ -40,3 +40,15 @@ export const nameOf = ({ labels, mac }: Machine): string =>
 /** Whether its next network boot writes a disk. */
 export const willFlash = ({ machine, boot, plan }: MachineView): boolean =>
   isFlashMode(machine.boot_mode) && boot.decision.kind === 'to-live' && plan.plan.mode === 'flash'
+
+/**
+ * Whether a network boot writes a disk as soon as nothing stands in the way any more: a live system
+ * that is missing now, a catalog that cannot be fetched. This is what people are asked about.
+ */
+export const isArmed = ({
+  boot_mode,
+  bty_image_ref,
+  target_disk_serial,
+  locked,
+}: Machine): boolean =>
+  isFlashMode(boot_mode) && bty_image_ref !== null && target_disk_serial !== null && !locked

@@ -30,9 +30,7 @@ import { machinePath } from './row.ts'
 import { renderSentence } from './sentence.ts'
 import { renderEventList } from './event-list.ts'
 
-type MachineDesk = Omit<Desk, 'query'>
-
-export const machinePages = (desk: MachineDesk): readonly Route[] => [
+export const machinePages = (desk: Desk): readonly Route[] => [
   {
     method: 'GET',
     path: '/ui/machines/:mac',
@@ -42,7 +40,7 @@ export const machinePages = (desk: MachineDesk): readonly Route[] => [
   ...machinePosts(desk),
 ]
 
-async function show(desk: MachineDesk, event: H3Event): Promise<HTTPResponse> {
+async function show(desk: Desk, event: H3Event): Promise<HTTPResponse> {
   const { site } = desk
   const mac = readMac(event)
   const machine = await site.machines.find(mac)
@@ -118,7 +116,7 @@ function renderActions({ machine }: MachineView, here: string): Content {
   })}`
 }
 
-const renderNow = (desk: MachineDesk, event: H3Event, view: MachineView, here: string): Html => {
+const renderNow = (desk: Desk, event: H3Event, view: MachineView, here: string): Html => {
   const { site } = desk
   const { script } = site.line.decideBoot(view.machine, site.contact(event))
   return html`<section
@@ -148,7 +146,7 @@ const renderNow = (desk: MachineDesk, event: H3Event, view: MachineView, here: s
 }
 
 function renderFacts(
-  desk: MachineDesk,
+  desk: Desk,
   machine: Machine,
   posted: { readonly json: string; readonly at: string } | null,
   events: readonly JournalEvent[],

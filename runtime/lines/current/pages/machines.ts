@@ -37,9 +37,7 @@ const VIEWS = [
   { title: 'Seen this hour', q: 'seen:<1h' },
 ] as const
 
-type MachinesDesk = Omit<Desk, 'query'>
-
-export function machinesPage(desk: MachinesDesk): readonly Route[] {
+export function machinesPage(desk: Desk): readonly Route[] {
   return [
     { method: 'GET', path: PATH, access: 'page', handle: (event) => show(desk, event) },
     {
@@ -60,7 +58,7 @@ export const readTableQuery = (query: URLSearchParams): TableQuery =>
     }),
   )
 
-async function show(desk: MachinesDesk, event: H3Event): Promise<HTTPResponse> {
+async function show(desk: Desk, event: H3Event): Promise<HTTPResponse> {
   const { site } = desk
   const { searchParams } = event.url
   const query = readTableQuery(searchParams)
@@ -145,12 +143,7 @@ const renderTools = (query: TableQuery): Html =>
     </nav>
   </div>`
 
-function renderTable(
-  desk: MachinesDesk,
-  event: H3Event,
-  query: TableQuery,
-  page: Page<Machine>,
-): Html {
+function renderTable(desk: Desk, event: H3Event, query: TableQuery, page: Page<Machine>): Html {
   const clock = desk.clock()
   const rows = page.rows.map((machine) => renderMachineRow(desk.view(machine, event), clock))
   const head: readonly Column[] = [
@@ -191,7 +184,7 @@ function renderTable(
     ${page.total === 0 ? null : renderPager(PATH, query, page, (page.page - 1) * PAGE_ROWS + 1)}`
 }
 
-const renderWall = (desk: MachinesDesk, event: H3Event, page: Page<Machine>): Html => {
+const renderWall = (desk: Desk, event: H3Event, page: Page<Machine>): Html => {
   const clock = desk.clock()
   const here = `${event.url.pathname}${event.url.search}`
   return html`<div
@@ -213,7 +206,7 @@ const nothingFound = (): Html =>
     ${emptyState('No machine matches', 'Take a word out of the search, or begin with all of them.', html`<a class="button" href="${PATH}">Show all machines</a>`)}
   </div>`
 
-function teach(desk: MachinesDesk, event: H3Event): Html {
+function teach(desk: Desk, event: H3Event): Html {
   const { baseUrl } = desk.site.contact(event)
   return html`<div class="if-empty">
     ${emptyState(
@@ -242,7 +235,7 @@ const addForm = (): Html =>
   </form>`
 
 /** A box that has not booted yet: it is there with nothing to do but start its disk. */
-async function add(desk: MachinesDesk, event: H3Event, form: URLSearchParams): Promise<unknown> {
+async function add(desk: Desk, event: H3Event, form: URLSearchParams): Promise<unknown> {
   const { site } = desk
   const given = (form.get('mac') ?? '').trim()
   const mac = parseMac(given)

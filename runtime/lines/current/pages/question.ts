@@ -26,8 +26,11 @@ export function renderQuestion({ view, action, values, error }: Question): Html 
     <h2 id="dialog-title">Write this disk of ${name}?</h2>
     <div class="facing">
       <div>
-        ${icon('image')} <strong>${image?.name ?? ''}</strong><br />
-        <span class="small dim">${image === null ? null : aboutImage(image)}</span>
+        ${icon('image')} <strong>${image?.name ?? machine.bty_image_ref?.slice(0, 12)}</strong
+        ><br />
+        <span class="small dim"
+          >${image === null ? 'not in the catalog now' : aboutImage(image)}</span
+        >
       </div>
       <span aria-label="to">→</span>
       <div>
@@ -61,8 +64,9 @@ export function renderQuestion({ view, action, values, error }: Question): Html 
 }
 
 /** What does not forbid it, and yet may be a mistake. */
-function listDoubts({ machine, image, disk }: MachineView): readonly Content[] {
+function listDoubts({ machine, image, disk, boot }: MachineView): readonly Content[] {
   const doubts: Content[] = []
+  if (boot.decision.kind !== 'to-live') doubts.push(boot.reason)
   if (isOtherArch(machine.arch, image?.arch ?? null)) {
     doubts.push(
       html`The image is for <strong>${image?.arch}</strong>, this machine is

@@ -1,6 +1,6 @@
 /** One machine in the table: what is true, what it is, what it will do. */
 import { renderHyphens } from '../../../core/mac.ts'
-import { badge, icon, progress, shorten, shortened } from '../../../web/elements.ts'
+import { badge, icon, middle, progress } from '../../../web/elements.ts'
 import { attributes, html, type Content, type Html } from '../../../web/html.ts'
 import { renderTime, type Clock } from '../../../web/times.ts'
 import { modelOf } from './disk-words.ts'
@@ -48,7 +48,7 @@ const renderDoing = (view: MachineView): Content =>
 
 function renderImage({ machine, image }: MachineView): Content {
   if (machine.bty_image_ref === null) return html`<span class="tag">discovered</span>`
-  if (image !== null) return shortened(image.name, 24)
+  if (image !== null) return middle(image.name)
   const short = machine.bty_image_ref.slice(0, 12)
   return html`<span class="warning" title="It is not in the catalog">${short} (gone)</span>`
 }
@@ -56,9 +56,8 @@ function renderImage({ machine, image }: MachineView): Content {
 function renderDisk({ machine, disk }: MachineView): Content {
   const serial = machine.target_disk_serial
   if (serial === null) return html`<span class="dim">–</span>`
-  if (disk !== null)
-    return html`<span title="${modelOf(disk)}, ${serial}">${shorten(modelOf(disk), 20)}</span>`
-  return html`<code title="${serial}">${shortened(serial, 20)}</code>`
+  if (disk !== null) return html`<span title="${modelOf(disk)}, ${serial}">${modelOf(disk)}</span>`
+  return html`<code>${middle(serial)}</code>`
 }
 
 /** The same for a screen above the bench, legible from far away. */

@@ -1,7 +1,11 @@
-/** What pages show beside machines: settings, boot releases, backups and the network. */
+/** What pages show beside machines: settings, backups, the network, boot releases. */
+import type { Backups } from '../../../services/backups.ts'
+import type { Config } from '../../../services/config.ts'
+import type { SettingsStore } from '../../../services/settings-store.ts'
+import type { SETTINGS } from '../rules/settings.ts'
 
-/** Grows with the pages; what is absent is not there yet. */
 export interface PageServices {
-  /** The addresses at which machines can reach this host. */
-  listAddresses?(): readonly string[]
+  readonly config: Config<typeof SETTINGS>
+  readonly store: SettingsStore
+  readonly backups: Backups
 }

@@ -7,8 +7,12 @@ import type { Assets } from '../../../services/assets.ts'
 import type { CatalogEntry } from '../../../core/catalog.ts'
 import type { Machine } from '../rules/machine.ts'
 import type { Surroundings } from '../rules/surroundings.ts'
+import { accountPages } from './account.ts'
+import { backupPages } from './backups.ts'
 import { bulkPages } from './bulk.ts'
+import { dashboardPage } from './dashboard.ts'
 import { createDesk } from './desk.ts'
+import { eventPages } from './events.ts'
 import { createMatch } from './fleet-query.ts'
 import { renderError, renderLogin } from './login.ts'
 import { machinePages } from './machine.ts'
@@ -16,6 +20,7 @@ import { viewMachine } from './machine-view.ts'
 import { machinesPage } from './machines.ts'
 import { renderMachineRow } from './row.ts'
 import type { PageServices } from './services.ts'
+import { settingsPages } from './settings.ts'
 
 export type Pages = Pick<
   ServerLine<Machine>,
@@ -62,9 +67,14 @@ export function createPages(parts: PagesParts): Pages {
       return [
         assetRoute(assets),
         themeRoute,
+        ...dashboardPage(desk),
         ...machinesPage(desk),
         ...bulkPages(desk),
         ...machinePages(desk),
+        ...backupPages(desk),
+        ...eventPages(desk),
+        ...settingsPages(desk),
+        ...accountPages(desk),
       ]
     },
   }

@@ -1,0 +1,154 @@
+/** /ui/account: who is logged in, how the password is changed, and the tokens of programs. */
+import { getRouterParam, type H3Event, type HTTPResponse } from 'h3'
+import { banner, card, copyable, emptyState, factList, tag } from '../../../web/elements.ts'
+import { checkField, postButton, selectField, textField } from '../../../web/fields.ts'
+import { address, html, type Content, type Html } from '../../../web/html.ts'
+import type { Route } from '../../../web/route.ts'
+import { renderTime, type Clock } from '../../../web/times.ts'
+import { TOKEN_SCOPES, type TokenRecord, type TokenScope } from '../../../services/tokens.ts'
+import { goTo } from './answer.ts'
+import { messageOf, type Desk } from './desk.ts'
+
+const PATH = '/ui/account'
+const DAY_MS = 86_400_000
+
+const SCOPES: Readonly<Record<TokenScope, string>> = {
+  read: 'Read machines, images and events',
+  machines: 'Change machines, but write no disk',
+  flash: 'Arm machines to be flashed',
+  admin: 'Everything, settings and backups too',
+}
+
+const LIFETIMES = { '30': '30 days', '90': '90 days', '365': 'a year', '': 'no end' } as const
+
+export const accountPages = (desk: Desk): readonly Route[] => [
+  { method: 'GET', path: PATH, access: 'page', handle: (event) => show(desk, event, null) },
+  {
+    method: 'POST',
+    path: '/ui/account/tokens',
+    access: 'page',
+    takes: 'form',
+    handle: (event, form) => create(desk, event, form),
+  },
+  {
+    method: 'POST',
+    path: '/ui/account/tokens/:id/revoke',
+    access: 'page',
+    handle: (event) => revoke(desk, event),
+  },
+]
+
+async function show(desk: Desk, event: H3Event, fresh: string | null): Promise<HTTPResponse> {
+  const { site } = desk
+  const caller = site.caller(event)
+  const clock = desk.clock()
+  const until =
+    caller.kind === 'session' ? renderTime(new Date(caller.expiresAt).toISOString(), clock) : null
+  return await desk.show(event, {
+    title: 'Account',
+    section: PATH,
+    actions: postButton({ action: '/ui/logout', label: 'Log out' }),
+    messages: html`${messageOf(event.url.searchParams)}${fresh === null ? null : renderFresh(fresh)}`,
+    body: html`${card({
+      title: 'Administrator',
+      body: html`${factList([
+          ['Logged in from', site.peer(event).ip],
+          ['Session ends', html`${until} without use`],
+        ])}
+        <p class="dim">
+          The password is changed on the server: <code>flasher-web password</code> sets a new one
+          and ends all sessions. One that stands in the configuration is changed there.
+        </p>`,
+    })}
+    ${card({
+      title: 'API tokens',
+      id: 'tokens',
+      aside: html`<a class="small" href="/docs/api">API</a>`,
+      body: html`${renderTokens(await site.tokens.list(), clock)}
+        <details>
+          <summary>Make a token</summary>
+          ${renderForm(event.url.searchParams)}
+        </details>`,
+    })}`,
+  })
+}
+
+const renderFresh = (token: string): Html =>
+  banner('done', html`The token was made. It is shown this once: ${copyable(token)}`)
+
+function renderTokens(tokens: readonly TokenRecord[], clock: Clock): Content {
+  if (tokens.length === 0) {
+    return emptyState(
+      'No tokens',
+      'A token lets a program do what you allow it, without your password.',
+    )
+  }
+  return html`<ul class="rows">
+    ${tokens.map(
+      ({ id, name, scopes, created_at, last_used_at, expires_at }) =>
+        html`<li>
+          <span class="grow"
+            ><strong>${name}</strong> ${scopes.map((scope) => html`${tag(scope)} `)}<br />
+            <span class="small dim"
+              >made ${renderTime(created_at, clock)}, used
+              ${renderTime(last_used_at, clock, 'never')}, ends
+              ${renderTime(expires_at, clock, 'never')}</span
+            ></span
+          >
+          ${postButton({ action: `${PATH}/tokens/${id}/revoke`, label: 'Revoke', tone: 'danger' })}
+        </li>`,
+    )}
+  </ul>`
+}
+
+const renderForm = (query: URLSearchParams): Html =>
+  html`<form method="post" action="${PATH}/tokens">
+    ${textField({ name: 'name', label: 'Name', required: true, most: 64, value: query.get('name') ?? '', hint: 'Shown in the record of what it did.' })}
+    <fieldset>
+      <legend>What it may do</legend>
+      ${TOKEN_SCOPES.map((scope) => checkField({ name: 'scopes', value: scope, label: html`<strong>${scope}</strong> ${SCOPES[scope]}`, checked: scope === 'read' }))}
+    </fieldset>
+    ${selectField({ name: 'days', label: 'It ends after', value: '90', options: Object.entries(LIFETIMES).map(([value, text]) => ({ value, text })) })}
+    <button class="primary">Make token</button>
+  </form>`
+
+async function create(desk: Desk, event: H3Event, form: URLSearchParams): Promise<HTTPResponse> {
+  const { site } = desk
+  const name = (form.get('name') ?? '').trim()
+  const scopes = TOKEN_SCOPES.filter((scope) => form.getAll('scopes').includes(scope))
+  const error = await refusalOf(desk, name, scopes)
+  if (error !== null) return goTo(event, address(PATH, { error, name }))
+  const days = Number(form.get('days'))
+  const expires_at = days > 0 ? new Date(site.now().getTime() + days * DAY_MS).toISOString() : null
+  const { record, token } = await site.tokens.create({ name, scopes, expires_at })
+  await note(desk, event, 'auth.token.created', record)
+  return await show(desk, event, token)
+}
+
+async function refusalOf({ site }: Desk, name: string, scopes: readonly string[]) {
+  if (!/^[A-Za-z0-9][A-Za-z0-9 ._-]{0,63}$/.test(name)) {
+    return 'A token needs a name of letters, digits, blanks, dots, dashes.'
+  }
+  if (scopes.length === 0) return 'Choose at least one thing that the token may do.'
+  const known = await site.tokens.list()
+  return known.some((token) => token.name === name) ? `There is a token ${name} already.` : null
+}
+
+async function revoke(desk: Desk, event: H3Event): Promise<HTTPResponse> {
+  const { site } = desk
+  const id = getRouterParam(event, 'id') ?? ''
+  const record = (await site.tokens.list()).find((token) => token.id === id)
+  if (record === undefined || !(await site.tokens.revoke(id))) {
+    return goTo(event, address(PATH, { error: 'There is no such token any more.' }))
+  }
+  await note(desk, event, 'auth.token.revoked', record)
+  return goTo(event, `${PATH}#tokens`)
+}
+
+async function note({ site }: Desk, event: H3Event, kind: string, { id, name }: TokenRecord) {
+  const verb = kind.endsWith('created') ? 'made' : 'revoked'
+  await site.noteAll(
+    [{ kind, subject_kind: 'auth', summary: `The token ${name} was ${verb}`, details: { name } }],
+    { subject_id: id, ...site.by(event) },
+  )
+}

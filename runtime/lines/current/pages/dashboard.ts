@@ -1,0 +1,156 @@
+/** /ui/dashboard: what is true now, what needs a person, and whether all is ready. */
+import type { H3Event, HTTPResponse } from 'h3'
+import { badge, card, emptyState, icon, progress } from '../../../web/elements.ts'
+import { address, html, type Html } from '../../../web/html.ts'
+import type { Route } from '../../../web/route.ts'
+import { renderTime } from '../../../web/times.ts'
+import { isUnassigned } from '../rules/machine.ts'
+import { messageOf, type Desk } from './desk.ts'
+import { renderEventList } from './event-list.ts'
+import { countDays, renderDays } from './flash-days.ts'
+import { nameOf, type MachineView } from './machine-view.ts'
+import { machinePath } from './row.ts'
+import { listReadiness, type ReadinessRow } from './readiness.ts'
+
+const PATH = '/ui/dashboard'
+/** Rows of each list; the rest is behind its link. */
+const MOST = 8
+const NEWEST_FLASHES = 500
+
+export const dashboardPage = (desk: Desk): readonly Route[] => [
+  { method: 'GET', path: PATH, access: 'page', handle: (event) => show(desk, event) },
+]
+
+async function show(desk: Desk, event: H3Event): Promise<HTTPResponse> {
+  const { site } = desk
+  const machines = await site.machines.list()
+  const views = machines.map((machine) => desk.view(machine, event))
+  const [events, flashed, readiness] = await Promise.all([
+    site.journal.list({ limit: MOST }),
+    site.journal.list({ kind: 'machine.flashed', limit: NEWEST_FLASHES }),
+    listReadiness(desk),
+  ])
+  const needy = views.filter(({ view }) => view.state === 'failed' || view.state === 'needs-you')
+  const running = views.filter(({ view }) => view.state === 'running')
+  const numbers = [
+    ['Machines', machines.length, '/ui/machines'],
+    ['Need you', needy.length, '/ui/machines?q=state:needs-you,failed'],
+    [
+      'Discovered, unassigned',
+      machines.filter(isUnassigned).length,
+      '/ui/machines?q=is:discovered',
+    ],
+    ['Images', desk.images().length, '/ui/settings#ramboot'],
+  ] as const
+  const clock = desk.clock()
+  return await desk.show(event, {
+    title: 'Dashboard',
+    section: PATH,
+    live: address('/events/machines', { q: 'mac:none' }),
+    messages: messageOf(event.url.searchParams),
+    body: html`<div
+      id="board"
+      class="board"
+      hx-get="${PATH}"
+      hx-select="#board"
+      hx-swap="morph:outerHTML"
+      hx-trigger="sse:machines-update throttle:2s"
+    >
+      <div class="numbers">
+        ${numbers.map(([title, count, href]) => html`<a class="card" href="${href}"><strong>${count}</strong><span class="dim">${title}</span></a>`)}
+      </div>
+      ${renderReadiness(readiness)}
+      <div class="columns">
+        <div>
+          ${running.length === 0 ? null : card({ title: 'Running now', body: renderRunning(running) })}
+          ${card({
+            title: 'Needs you',
+            aside:
+              needy.length > MOST
+                ? html`<a class="small" href="/ui/machines?q=state:needs-you,failed"
+                    >All ${needy.length}</a
+                  >`
+                : null,
+            body: needy.length === 0 ? renderCalm(machines.length) : renderNeedy(needy),
+          })}
+        </div>
+        <div>
+          ${card({ title: 'Flashes of the last 30 days', body: renderDays(countDays(flashed, clock), clock) })}
+          ${card({
+            title: 'Newest events',
+            aside: html`<a class="small" href="/ui/events">All events</a>`,
+            body:
+              events.length === 0
+                ? html`<p class="dim">Nothing yet.</p>`
+                : renderEventList(events, clock),
+          })}
+        </div>
+      </div>
+    </div>`,
+  })
+
+  function renderNeedy(list: readonly MachineView[]): Html {
+    return html`<ul class="rows">
+      ${list.slice(0, MOST).map(
+        ({ machine, view }) =>
+          html`<li>
+            <span class="grow"
+              >${badge(view.state)} <a href="${machinePath(machine.mac)}">${nameOf(machine)}</a
+              ><br /><span class="small dim">${view.is}</span></span
+            >
+            <span class="when">${renderTime(machine.last_seen_at, clock, 'never seen')}</span>
+            <a class="button" href="${machinePath(machine.mac)}#intent"
+              >${isUnassigned(machine) ? 'Assign' : 'Look'}</a
+            >
+          </li>`,
+      )}
+    </ul>`
+  }
+}
+
+const renderRunning = (list: readonly MachineView[]): Html =>
+  html`<ul class="rows">
+    ${list
+      .slice(0, MOST)
+      .map(
+        ({ machine, view }) =>
+          html`<li>
+            <a class="grow" href="${machinePath(machine.mac)}">${nameOf(machine)}</a
+            >${progress(null, null, view.is)}
+          </li>`,
+      )}
+  </ul>`
+
+const renderCalm = (machines: number): Html =>
+  machines === 0
+    ? emptyState(
+        'No machines yet',
+        'Boot one from the network: it appears by itself.',
+        html`<a class="button primary" href="/ui/settings#dhcp-pxe">Set up DHCP</a>`,
+      )
+    : html`<p class="dim">Nothing: every machine knows what to do.</p>`
+
+/** Folded away once all of it is green. */
+function renderReadiness(rows: readonly ReadinessRow[]): Html {
+  const missing = rows.filter(({ ok }) => !ok).length
+  const list = html`<ul class="rows">
+    ${rows.map(
+      ({ ok, title, text, href }) =>
+        html`<li>
+          ${badge(ok ? 'done' : 'needs-you', ok ? 'ready' : 'missing')}<span class="grow"
+            ><a href="${href}">${title}</a> <span class="dim small">${text}</span></span
+          >
+        </li>`,
+    )}
+  </ul>`
+  return missing === 0
+    ? html`<details class="card">
+        <summary>${icon('done')} Ready to boot machines</summary>
+        ${list}
+      </details>`
+    : card({
+        title: `Before machines can boot: ${missing} of ${rows.length} to do`,
+        id: 'readiness',
+        body: list,
+      })
+}

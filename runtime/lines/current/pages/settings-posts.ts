@@ -1,0 +1,168 @@
+/** What the settings page posts: values that it saves itself, and lines of configuration files. */
+import type { H3Event, HTTPResponse } from 'h3'
+import { accept, refuse as no, type Result } from '../../../core/result.ts'
+import { findSetting } from '../../../core/setting.ts'
+import { Fault } from '../../../core/fault.ts'
+import { refuse } from '../../../web/faults.ts'
+import { address } from '../../../web/html.ts'
+import { localPath } from '../../../web/local-path.ts'
+import type { Route } from '../../../web/route.ts'
+import { renderEditRefusal } from '../../../services/config-editor.ts'
+import { SETTINGS } from '../rules/settings.ts'
+import { goTo } from './answer.ts'
+import type { Desk } from './desk.ts'
+
+const PATH = '/ui/settings'
+
+/** Form fields as the deployed server names them, and the settings that they are. */
+const UPSTREAM = {
+  netboot_repo: 'boot.release_repo',
+  netboot_tag: 'boot.release_tag',
+  catalog_url: 'withcache.url',
+} as const
+
+export const settingsPosts = (desk: Desk): readonly Route[] => [
+  {
+    method: 'POST',
+    path: `${PATH}/upstream`,
+    access: 'page',
+    takes: 'form',
+    handle: (event, form) => saveUpstream(desk, event, form),
+  },
+  {
+    method: 'POST',
+    path: `${PATH}/backup`,
+    access: 'page',
+    takes: 'form',
+    handle: (event, form) => saveBackup(desk, event, form),
+  },
+  {
+    method: 'POST',
+    path: `${PATH}/config/edit`,
+    access: 'page',
+    takes: 'form',
+    handle: (event, form) => editConfig(desk, event, form),
+  },
+]
+
+interface Refusal {
+  readonly at: string
+  readonly value: string
+  readonly error: string
+}
+
+/** By the setting's own rule; empty takes away what was saved. */
+function parseSaved(desk: Desk, name: string, text: string): Result<string | null, Refusal> {
+  const [section = '', key = ''] = name.split('.')
+  const fail = (error: string) => no({ at: name, value: text, error })
+  const origin = desk.services.config.originOf(section, key)
+  if (origin?.by === 'environment') {
+    return fail(`it is set by the environment variable ${origin.variable}`)
+  }
+  if (text.trim() === '') return accept(null)
+  const row = findSetting(SETTINGS, section, key)
+  const parsed = row?.parse(row.fromText(text.trim()))
+  if (parsed?.ok === false) return fail(parsed.refusal)
+  return accept(text.trim())
+}
+
+async function saveUpstream(
+  desk: Desk,
+  event: H3Event,
+  form: URLSearchParams,
+): Promise<HTTPResponse> {
+  const given = Object.entries(UPSTREAM).flatMap(([field, name]) => {
+    const text = form.get(field)
+    return text === null ? [] : [{ name, text }]
+  })
+  const refusal = await saveAll(desk, event, 'upstream', given)
+  return refusal === null
+    ? goTo(event, `${PATH}?saved=upstream`)
+    : goTo(event, `${address(PATH, { ...refusal })}#${refusal.at}`)
+}
+
+/** Its answer to what cannot be: 422 for programs, the form again for people. */
+async function saveBackup(
+  desk: Desk,
+  event: H3Event,
+  form: URLSearchParams,
+): Promise<HTTPResponse> {
+  const refusal = await saveAll(desk, event, 'backup', [
+    { name: 'backup.enabled', text: form.has('backup_enabled') ? 'true' : 'false' },
+    { name: 'backup.cadence', text: form.get('backup_cadence') ?? 'manual' },
+    { name: 'backup.retention', text: form.get('backup_retention_count') ?? '' },
+  ])
+  if (refusal === null) {
+    const back = form.get('back')
+    return goTo(event, back === null ? `${PATH}?saved=backup#backup-schedule` : localPath(back))
+  }
+  const isPerson = event.req.headers.get('accept')?.includes('text/html') === true
+  if (!isPerson) throw refuse(422, `${refusal.at} ${refusal.error}`)
+  return goTo(event, `${address(PATH, { ...refusal })}#backup-schedule`)
+}
+
+/** All of them or none. */
+async function saveAll(
+  desk: Desk,
+  event: H3Event,
+  what: 'upstream' | 'backup',
+  given: readonly { readonly name: string; readonly text: string }[],
+): Promise<Refusal | null> {
+  const { store, config } = desk.services
+  const changes: Record<string, string | null> = {}
+  for (const { name, text } of given) {
+    const parsed = parseSaved(desk, name, text)
+    if (!parsed.ok) return parsed.refusal
+    changes[name] = parsed.value
+  }
+  await store.save(changes)
+  config.readSaved()
+  await note(desk, event, `settings.${what}.updated`, `The ${what} settings were changed`, changes)
+  return null
+}
+
+async function editConfig(
+  desk: Desk,
+  event: H3Event,
+  form: URLSearchParams,
+): Promise<HTTPResponse> {
+  const [section, key, text] = ['section', 'key', 'value'].map((name) => form.get(name) ?? '')
+  const change = { section: section ?? '', key: key ?? '', text: text ?? '' }
+  const at = `${change.section}.${change.key}`
+  const fail = async (error: string) => {
+    await note(desk, event, 'settings.config.failed', `${at} was not changed: ${error}`, {
+      section,
+      key,
+    })
+    return goTo(event, `${address(PATH, { error, at, value: change.text })}#${at}`)
+  }
+  try {
+    const edited = await desk.services.config.edit(change)
+    if (!edited.ok) return await fail(renderEditRefusal(edited.refusal))
+    const { path, line, pending } = edited.value
+    await note(desk, event, 'settings.config.updated', `${at} was changed in ${path}`, {
+      section,
+      key,
+      path,
+      line,
+    })
+    desk.site.feed.announce({ topic: 'settings' })
+    return goTo(event, `${PATH}?saved=${pending.includes(at) ? 'restart' : 'config'}#${at}`)
+  } catch (error) {
+    if (!(error instanceof Fault)) throw error
+    return await fail(error.message)
+  }
+}
+
+async function note(
+  { site }: Desk,
+  event: H3Event,
+  kind: string,
+  summary: string,
+  details: Readonly<Record<string, unknown>>,
+) {
+  await site.noteAll([{ kind, subject_kind: 'settings', summary, details }], {
+    subject_id: null,
+    ...site.by(event),
+  })
+}

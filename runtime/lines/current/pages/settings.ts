@@ -1,0 +1,198 @@
+/** /ui/settings: every value with its source, what may be changed here, and the DHCP cheatsheet. */
+import type { H3Event, HTTPResponse } from 'h3'
+import type { ShownSetting } from '../../../core/shown-setting.ts'
+import { badge, banner, card, factList } from '../../../web/elements.ts'
+import { postButton, textField } from '../../../web/fields.ts'
+import { html, type Content, type Html } from '../../../web/html.ts'
+import type { Route } from '../../../web/route.ts'
+import { renderTime } from '../../../web/times.ts'
+import { renderSchedule } from './backups.ts'
+import type { Desk } from './desk.ts'
+import { renderDhcp } from './dhcp-cheatsheet.ts'
+import { nameOf, renderSetting, type Refused } from './settings-rows.ts'
+import { settingsPosts } from './settings-posts.ts'
+
+const PATH = '/ui/settings'
+
+/** Which sections stand under which heading. */
+const GROUPS = [
+  { title: 'Identity', id: 'identity', sections: ['admin', 'display', 'log', 'metrics'] },
+  {
+    title: 'Network',
+    id: 'network',
+    sections: ['server', 'pxe', 'netboot', 'releases', 'boot', 'withcache'],
+  },
+  {
+    title: 'Storage',
+    id: 'storage',
+    sections: ['paths', 'backup', 'retention', 'tuning', 'cache'],
+  },
+  { title: 'Wizard', id: 'wizard', sections: ['wizard'] },
+] as const
+
+const TABS = [
+  ['Cache service', '#ramboot'],
+  ['Release', '#netboot-release'],
+  ['Backups', '#backup-schedule'],
+  ...GROUPS.map(({ title, id }) => [title, `#${id}`] as const),
+  ['DHCP', '#dhcp-pxe'],
+] as const
+
+export const settingsPages = (desk: Desk): readonly Route[] => [
+  { method: 'GET', path: PATH, access: 'page', handle: (event) => show(desk, event) },
+  ...settingsPosts(desk),
+]
+
+async function show(desk: Desk, event: H3Event): Promise<HTTPResponse> {
+  const query = event.url.searchParams
+  const { config } = desk.services
+  const rows = config.list()
+  const refused = readRefused(query)
+  return await desk.show(event, {
+    title: 'Settings',
+    section: PATH,
+    messages: html`${renderOutcome(query, refused)}${renderProblems(desk)}`,
+    body: html`<nav class="tabs" aria-label="On this page">
+        ${TABS.map(([title, href]) => html`<a href="${href}">${title}</a>`)}
+      </nav>
+      <div class="columns">
+        <div>${renderCache(desk, rows, refused)}</div>
+        <div>
+          ${renderRelease(rows, refused)}
+          ${card({ title: 'Backup schedule', id: 'backup-schedule', body: renderSchedule(desk) })}
+        </div>
+      </div>
+      ${GROUPS.map(({ title, id, sections }) =>
+        card({
+          title,
+          id,
+          body: html`<ul class="settings">
+            ${rows
+              .filter(({ section }) => sections.some((each) => each === section))
+              .map((row) => renderSetting(row, refused))}
+          </ul>`,
+        }),
+      )}
+      ${await renderDhcp(desk, event)}`,
+  })
+}
+
+/** Where a form was refused: which value, what was typed, and why. */
+function readRefused(query: URLSearchParams): Refused | null {
+  const [name, error] = [query.get('at'), query.get('error')]
+  if (name === null || error === null) return null
+  return { name, error: error.slice(0, 500), text: query.get('value')?.slice(0, 2000) ?? '' }
+}
+
+const SAVED: Readonly<Record<string, string>> = {
+  upstream: 'Saved. It counts from now on.',
+  backup: 'The schedule was saved. It counts from its next look at the clock on, within a minute.',
+  config: 'Saved in the configuration file.',
+  restart: 'Saved in the configuration file. It counts from the next start on.',
+}
+
+function renderOutcome(query: URLSearchParams, refused: Refused | null): Content {
+  const saved = SAVED[query.get('saved') ?? '']
+  if (saved !== undefined) return banner('done', saved)
+  const error = query.get('error')
+  if (error === null) return null
+  return banner(
+    'failed',
+    refused === null
+      ? error.slice(0, 500)
+      : html`<a href="#${refused.name}">${refused.name}</a> was not saved: ${refused.error}`,
+  )
+}
+
+function renderProblems({ services }: Desk): Content {
+  const problems = services.config.problems()
+  if (problems.length === 0) return null
+  return banner(
+    'needs-you',
+    html`The configuration holds what cannot be used:
+      <ul>
+        ${problems.slice(0, 8).map(({ where, message }) => html`<li><code>${where}</code> ${message}</li>`)}
+      </ul>`,
+  )
+}
+
+const find = (rows: readonly ShownSetting[], name: string) =>
+  rows.find((row) => nameOf(row) === name)
+
+function renderCache(desk: Desk, rows: readonly ShownSetting[], refused: Refused | null): Html {
+  const { entries, skipped, fetchedAt, error } = desk.site.catalog.snapshot()
+  const row = find(rows, 'withcache.url')
+  return card({
+    title: 'Cache service',
+    id: 'ramboot',
+    aside: badge(
+      error === null ? 'done' : 'needs-you',
+      error === null ? `${entries.length} images` : 'no answer',
+    ),
+    body: html`
+      <p class="dim">
+        It holds the images. Its catalog is read at start, every minute, and when you say so.
+      </p>
+      ${upstreamForm(row, 'catalog_url', 'Address of the cache service', refused)}
+      ${factList([
+        ['Catalog read', renderTime(fetchedAt, desk.clock(), 'never')],
+        ['Trouble', error === null ? null : html`<span class="warning">${error}</span>`],
+        [
+          'Left out',
+          skipped.length === 0
+            ? null
+            : html`${skipped.slice(0, 5).map(({ name, reason }) => html`<div>${name}: ${reason}</div>`)}`,
+        ],
+      ])}
+      ${postButton({ action: '/admin/cache/refresh', label: 'Read the catalog now' })}
+    `,
+  })
+}
+
+const renderRelease = (rows: readonly ShownSetting[], refused: Refused | null): Html =>
+  card({
+    title: 'Netboot release',
+    id: 'netboot-release',
+    body: html`<p class="dim">Where the Netboot page fetches the live system.</p>
+      <form method="post" action="/ui/settings/upstream">
+        ${upstreamField(find(rows, 'boot.release_repo'), 'netboot_repo', 'Repository, owner/name', refused)}
+        ${upstreamField(find(rows, 'boot.release_tag'), 'netboot_tag', 'Tag', refused)}
+        <button>Save release</button>
+      </form>`,
+  })
+
+const upstreamForm = (
+  row: ShownSetting | undefined,
+  name: string,
+  label: string,
+  refused: Refused | null,
+): Html =>
+  html`<form method="post" action="/ui/settings/upstream">
+    ${upstreamField(row, name, label, refused)}${
+      row?.locked == null ? html`<button>Save address</button>` : null
+    }
+  </form>`
+
+/** Saved on this page, below the environment alone. */
+function upstreamField(
+  row: ShownSetting | undefined,
+  name: string,
+  label: string,
+  refused: Refused | null,
+): Content {
+  if (row === undefined) return null
+  if (row.origin.by === 'environment') {
+    return factList([
+      [label, html`<strong>${row.shown}</strong> <span class="small dim">${row.locked}</span>`],
+    ])
+  }
+  const mine = refused?.name === nameOf(row) ? refused : null
+  return textField({
+    name,
+    label,
+    value: mine?.text ?? row.text,
+    error: mine?.error ?? null,
+    placeholder: row.shown,
+    hint: `Empty: what the file or the default says.`,
+  })
+}
