@@ -1,6 +1,6 @@
 /** pnpm bench:flash: flasher beside what a user would otherwise run, in one run, as ratios. */
 import { execFileSync, spawn } from 'node:child_process'
-import { mkdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { mkdirSync } from 'node:fs'
 import { homedir } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as pause } from 'node:timers/promises'
@@ -9,6 +9,7 @@ import { openBenchDevice, THROTTLE_MIB, type BenchDevice, type DeviceKind } from
 import { FORMATS, makeInputs, type Inputs } from './inputs.ts'
 import { measure, median, type Measured } from './measure.ts'
 import { CONTESTS, type Contest, type Method } from './methods.ts'
+import { publish } from './publish.ts'
 import { renderChart, renderTable, type Row } from './table.ts'
 
 const { values } = parseArgs({
@@ -55,7 +56,11 @@ for (const kind of values.devices.split(',') as DeviceKind[]) {
 const cancelSeconds = await measureCancel()
 console.log(renderTable(rows))
 console.log(`cancel to a closed device: ${cancelSeconds.toFixed(2)} s`)
-if (values.write) publish(cancelSeconds)
+if (values.write) {
+  const words = `${about}. Cancel to a closed device: ${cancelSeconds.toFixed(2)} s.`
+  const shown = 'Time as a ratio to the usual command'
+  publish('flash', words, renderChart(rows), shown, renderTable(rows))
+}
 
 /** Every method in turn, as often as there are runs; each on a disk full of something else. */
 async function compete(contest: Contest, device: BenchDevice): Promise<Row[]> {
@@ -120,16 +125,4 @@ async function measureCancel(): Promise<number> {
     worst = Math.max(worst, (performance.now() - before) / 1000)
   }
   return worst
-}
-
-function publish(cancel: number) {
-  const path = 'docs/performance.md'
-  const [start, end] = ['<!-- bench:flash -->', '<!-- /bench:flash -->']
-  const text = readFileSync(path, 'utf8')
-  const [before = '', rest = ''] = text.split(start)
-  const [, after = ''] = rest.split(end)
-  const words = `${about}. Cancel to a closed device: ${cancel.toFixed(2)} s.`
-  const made = `${start}\n\n${words}\n\n![Time as a ratio to the usual command](performance-flash.svg)\n\n${renderTable(rows)}\n\n${end}`
-  writeFileSync(path, `${before}${made}${after}`)
-  writeFileSync('docs/performance-flash.svg', renderChart(rows))
 }

@@ -1,7 +1,8 @@
 /** Runs a command as a whole process tree: seconds, CPU, peak memory and bytes written to a disk. */
 import { spawn } from 'node:child_process'
-import { readFileSync, readdirSync } from 'node:fs'
+import { readFileSync } from 'node:fs'
 import { basename } from 'node:path'
+import { readTreeUse } from './process-tree.ts'
 
 export interface Measured {
   readonly seconds: number
@@ -24,7 +25,7 @@ export async function measure(script: string, node: string): Promise<Measured> {
   })
   let peak = 0
   const sampling = setInterval(() => {
-    peak = Math.max(peak, residentOfTree(child.pid ?? 0))
+    peak = Math.max(peak, readTreeUse(child.pid ?? 0).residentBytes)
   }, SAMPLE_MS)
   const code = await new Promise((resolve) => {
     child.once('close', resolve)
@@ -48,26 +49,6 @@ const sectorsWritten = (node: string) =>
       .trim()
       .split(/\s+/)[6],
   )
-
-/** Resident bytes of a process and all its descendants. */
-function residentOfTree(root: number): number {
-  const parents = new Map<number, number>()
-  const resident = new Map<number, number>()
-  for (const name of readdirSync('/proc')) {
-    if (!/^\d+$/.test(name)) continue
-    try {
-      const stat = readFileSync(`/proc/${name}/stat`, 'latin1')
-      const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ')
-      parents.set(Number(name), Number(fields[1]))
-      resident.set(Number(name), Number(fields[21]) * 4096)
-    } catch {
-      // It ended while we looked.
-    }
-  }
-  const isOurs = (pid: number): boolean =>
-    pid === root || (pid > 1 && isOurs(parents.get(pid) ?? 0))
-  return [...resident].reduce((sum, [pid, bytes]) => (isOurs(pid) ? sum + bytes : sum), 0)
-}
 
 export function median(values: readonly number[]): number {
   const sorted = values.toSorted((a, b) => a - b)
