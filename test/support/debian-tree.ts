@@ -19,7 +19,7 @@ const words = (text: string) => text.trim().split(/\s+/)
 /** Beside the essential packages. Storage tools are there for tests that run inside a guest. */
 const PACKAGES = words(`
   usr-is-merged systemd-sysv udev kmod linux-image-amd64 initramfs-tools
-  btrfs-progs cryptsetup-bin dosfstools fdisk gdisk lvm2 mdadm parted
+  btrfs-progs cryptsetup-bin dosfstools e2fsprogs fdisk gdisk lvm2 mdadm parted
   bzip2 libatomic1 qemu-utils xz-utils zstd
 `)
 

@@ -27,12 +27,13 @@ export NODE_COMPILE_CACHE=/tmp/node-compile-cache
 ulimit -c 0
 ip link set lo up 2>/dev/null
 
+cd /mnt/checkout || exit 1
+
 answer() {
   local id=$1 code=0 work=/run/job.$1
   mkdir "$work"
   base64 -d <<<"$2" >"$work/script"
-  cd /mnt/checkout || return
-  bash "$work/script" >"$work/out" 2>"$work/err" </dev/null || code=$?
+  bash "$work/script" >"$work/out" 2>"$work/err" </dev/null 3>&- || code=$?
   {
     flock 9
     printf '%s %s %s %s\n' "$id" "$code" "$(base64 -w0 "$work/out")" "$(base64 -w0 "$work/err")" >&3

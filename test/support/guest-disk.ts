@@ -9,6 +9,8 @@ export interface GuestDisk {
   readonly serial?: string
   /** 512 when absent. */
   readonly sectorBytes?: 512 | 4096
+  /** Writes are no faster than this; no limit when absent. */
+  readonly bytesPerSecond?: number
 }
 
 /** Where each kind hangs. PCI devices get a port of their own, from which they can be pulled. */
@@ -32,13 +34,13 @@ export function planDisks(disks: readonly GuestDisk[], folder: string): readonly
     [DEVICES[disk.bus](disk.name), ...planProperties(disk)].join(','),
   )
   return [
-    ...disks.flatMap(({ name }) => [
-      '-drive',
-      `if=none,format=raw,id=drive-${name},file=${folder}/${name}`,
-    ]),
+    ...disks.flatMap((disk) => ['-drive', planDrive(disk, folder)]),
     ...[...controllers, ...ports, ...each].flatMap((device) => ['-device', device]),
   ]
 }
+
+const planDrive = ({ name, bytesPerSecond = 0 }: GuestDisk, folder: string) =>
+  `if=none,format=raw,id=drive-${name},file=${folder}/${name},throttling.bps-write=${bytesPerSecond}`
 
 const planProperties = ({ name, serial, sectorBytes }: GuestDisk): readonly string[] => [
   `id=${name}`,

@@ -89,7 +89,7 @@ const planSystem = (kernel: string, initrd: string, root: string): readonly stri
   '-drive',
   `if=none,id=system,format=raw,snapshot=on,file=${root}`,
   '-device',
-  'virtio-blk-pci,drive=system',
+  'virtio-blk-pci,drive=system,serial=SYSTEM',
 ]
 
 const planShares = (folders: Readonly<Record<string, string>>): readonly string[] =>
