@@ -25,6 +25,19 @@ export async function requireSpace(path: string, bytes: number, what: string): P
   )
 }
 
+/** What the file system says when it is full, with the way out; null for anything else. */
+export async function describeFullDisk(thrown: unknown, path: string): Promise<Fault | null> {
+  const code = thrown instanceof Error && 'code' in thrown ? thrown.code : null
+  if (code !== 'ENOSPC' && code !== 'EDQUOT' && code !== 'EFBIG') return null
+  // Best effort: that it is full is what counts.
+  const left = await readSpace(path).catch(() => null)
+  const words = left === null ? '' : ` (${mebibytes(left.freeBytes)} free)`
+  return new Fault('storage-full', `no space left in ${path}${words}`, {
+    hint: 'Free space on that disk, then try again; nothing was changed.',
+    cause: thrown,
+  })
+}
+
 export interface SpaceWatchParts {
   /** The state directory. */
   readonly path: string
