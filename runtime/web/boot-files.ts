@@ -45,12 +45,18 @@ export function bootFileRoutes<M extends MachineBase>(site: Site<M>): readonly R
   async function send(event: H3Event): Promise<unknown> {
     const name = readName(event)
     if (name === AUTOEXEC) return text(renderAutoexec(site.contact(event).baseUrl))
-    const file = await openServed(bootFiles.dir, name)
+    const file = (await openServed(bootFiles.dir, name)) ?? (await openAlias(name))
     if (file === null) throw refuse(404, 'no such boot file')
     await see(event, name)
     const { body, bytes } = answerFile(event, name, file)
     metrics.count('flasher_boot_bytes_total', { name }, bytes)
     return body
+  }
+
+  /** `ipxe.efi`, which firmware asks for, is the newest iPXE of a release where there is no such file. */
+  async function openAlias(alias: string): Promise<ServedFile | null> {
+    const name = bootFiles.alias?.(alias) ?? null
+    return name === null ? null : openServed(bootFiles.dir, name)
   }
 
   async function take(event: H3Event, bytes: AsyncIterable<Uint8Array>): Promise<unknown> {

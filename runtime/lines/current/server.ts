@@ -3,7 +3,6 @@ import type { H3 } from 'h3'
 import type { CatalogEntry, CatalogSnapshot } from '../../core/catalog.ts'
 import { createAssets } from '../../services/assets.ts'
 import { startBackupSchedule } from '../../services/backup-schedule.ts'
-import { startBackupSchedule } from '../../services/backup-schedule.ts'
 import { createCatalog, type Catalog } from '../../services/catalogs.ts'
 import { createKeptCatalogs } from '../../services/kept-catalogs.ts'
 import type { Passwords } from '../../services/passwords.ts'
@@ -13,8 +12,8 @@ import { createServer } from '../../web/server.ts'
 import type { ServerLog } from '../../terminal/server-log.ts'
 import type { World } from './commands/session.ts'
 import { openBackups } from './assembly/archives.ts'
-import { openBackups } from './assembly/archives.ts'
 import { decideFolders, type LineConfig } from './assembly/configuration.ts'
+import { openNetboot } from './assembly/netboot.ts'
 import { createMachineLine, gatherSurroundings } from './machine-line.ts'
 import { createPages } from './pages/site-pages.ts'
 import { backupRoutes } from './routes/backups.ts'
@@ -22,7 +21,6 @@ import { cacheRoutes } from './routes/cache.ts'
 import { imageRoutes } from './routes/images.ts'
 import type { Machine } from './rules/machine.ts'
 import type { State } from './assembly/state.ts'
-import { noBootFiles } from './unfinished.ts'
 import { toWebSettings } from './assembly/web-settings.ts'
 
 export interface MachineServerParts {
@@ -59,7 +57,8 @@ export async function createMachineServer(parts: MachineServerParts): Promise<Ma
     feed: state.feed,
     env: world.env,
   })
-  const bootFiles = noBootFiles(folders.boot)
+  const netboot = await openNetboot({ config, state, now })
+  const { bootFiles } = netboot
   const machineParts = {
     findImage: createFinder(catalog),
     sets: () => bootFiles.active(),
@@ -71,7 +70,6 @@ export async function createMachineServer(parts: MachineServerParts): Promise<Ma
     store: state.store,
     settings: () => settings().backup,
   })
-  const backups = await openBackups(config, state, release)
   const pages = createPages({
     version: release,
     assets: await createAssets(),
@@ -103,11 +101,6 @@ export async function createMachineServer(parts: MachineServerParts): Promise<Ma
     log,
     version: release,
   })
-  const schedule = startBackupSchedule({
-    backups,
-    store: state.store,
-    settings: () => settings().backup,
-  })
   return {
     app: server.app,
     endChannels: () => server.close(),
@@ -115,8 +108,7 @@ export async function createMachineServer(parts: MachineServerParts): Promise<Ma
       server.close()
       schedule[Symbol.dispose]()
       await backups[Symbol.asyncDispose]()
-      schedule[Symbol.dispose]()
-      await backups[Symbol.asyncDispose]()
+      await netboot[Symbol.asyncDispose]()
       await catalog[Symbol.asyncDispose]()
     },
   }
