@@ -10,7 +10,7 @@ import type { KeptCatalog, KeptCatalogs } from './kept-catalogs.ts'
 import type { Environment } from './shell.ts'
 
 export interface Catalog {
-  /** What is known now; never waits. */
+  /** What is known now; never waits. The same object until something is another. */
   snapshot(): CatalogSnapshot
   /** Fetches now; the answer is the new snapshot, with `error` set when it could not be had. */
   refresh(): Promise<CatalogSnapshot>
@@ -65,11 +65,13 @@ export async function createCatalog(parts: CatalogParts): Promise<LiveCatalog> {
   const { kept, feed, log, staleMs = 60_000 } = parts
   const closing = new AbortController()
   let held = await restore(parts)
+  let shown = snapshotOf(held)
   let flight: { readonly base: string; readonly done: Promise<void> } | null = null
 
   function show(next: Held) {
     const before = held
     held = next
+    shown = snapshotOf(next)
     const isNews = before.list !== next.list || before.error !== next.error
     if (next.error !== null && next.error !== before.error && next.base !== '') {
       log.warn(`catalog: ${next.error}`)
@@ -107,7 +109,7 @@ export async function createCatalog(parts: CatalogParts): Promise<LiveCatalog> {
     }
     await flight?.done
     rebase()
-    return snapshotOf(held)
+    return shown
   }
 
   const refreshQuietly = () => {
@@ -126,7 +128,7 @@ export async function createCatalog(parts: CatalogParts): Promise<LiveCatalog> {
   return {
     snapshot() {
       follow()
-      return snapshotOf(held)
+      return shown
     },
     refresh,
     async [Symbol.asyncDispose]() {

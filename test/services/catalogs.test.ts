@@ -153,6 +153,7 @@ test('asks only whether it changed, and tells only when it did', async () => {
     const told = desk.changes.length
     await catalog.refresh()
     assert.is(desk.changes.length, told)
+    assert.is(catalog.snapshot(), catalog.snapshot())
   }
   await using catalog = await desk.open()
   assert.is((await catalog.refresh()).entries.length, 2)
