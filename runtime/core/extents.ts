@@ -24,25 +24,28 @@ export const SHORTEST_ZERO_RUN = 512 * 1024
  * may go on in the neighbour chunk, unless they are the smaller part of a grain.
  */
 export function splitZeros(length: number, isZero: (at: number, bytes: number) => boolean): Split {
-  const data: Range[] = []
-  const zeros: Range[] = []
-  let dataStart = 0
-  let at = 0
-  while (at < length) {
-    const runStart = at
-    while (at < length && isZero(at, Math.min(ZERO_GRAIN, length - at))) {
-      at = Math.min(length, at + ZERO_GRAIN)
-    }
-    const touchesEnd = runStart === 0 || at === length
-    if (at > runStart && (touchesEnd || at - runStart >= SHORTEST_ZERO_RUN)) {
-      if (runStart > dataStart) data.push({ offset: dataStart, bytes: runStart - dataStart })
-      zeros.push({ offset: runStart, bytes: at - runStart })
-      dataStart = at
-    }
-    if (at < length) at = Math.min(length, at + ZERO_GRAIN)
-  }
-  if (dataStart < length) data.push({ offset: dataStart, bytes: length - dataStart })
+  const isLong = ({ offset, bytes }: Range) =>
+    offset === 0 || offset + bytes === length || bytes >= SHORTEST_ZERO_RUN
+  const zeros = listZeroRuns(length, isZero).filter(isLong)
+  // Data is what lies between two runs, and before the first and behind the last.
+  const starts = [0, ...zeros.map(({ offset, bytes }) => offset + bytes)]
+  const data = starts
+    .map((offset, index) => ({ offset, bytes: (zeros[index]?.offset ?? length) - offset }))
+    .filter(({ bytes }) => bytes > 0)
   return { data, zeros }
+}
+
+function listZeroRuns(length: number, isZero: (at: number, bytes: number) => boolean): Range[] {
+  const runs: Range[] = []
+  let offset = 0
+  for (let at = 0; at < length; at += ZERO_GRAIN) {
+    const end = Math.min(at + ZERO_GRAIN, length)
+    if (isZero(at, end - at)) continue
+    if (at > offset) runs.push({ offset, bytes: at - offset })
+    offset = end
+  }
+  if (length > offset) runs.push({ offset, bytes: length - offset })
+  return runs
 }
 
 /** What was written, with a checksum each: 20 bytes an entry, about 5 MB a TiB of data. */

@@ -24,12 +24,20 @@ export interface ZeroRates {
   readonly zeroing: number | null
 }
 
+/** What a command costs however short the run: a process is started for it. */
+const COMMAND_SECONDS = 0.004
+
 /**
- * Whether the next run of zeros goes by command. On most disks that is many times faster than
- * writing; on a very fast one it may not be. Until both are known the command is tried. Written
+ * Whether a run of zeros goes by command. On most disks that is many times faster than writing; on
+ * a very fast one it may not be. Until a speed is known the best is assumed of the command. Written
  * zeros are also read back when the flash is verified, at about the speed of writing.
  */
-export function decideByCommand({ writing, zeroing }: ZeroRates, verifies: boolean): boolean {
-  if (writing === null || zeroing === null) return true
-  return zeroing >= (verifies ? writing / 2 : writing)
+export function decideByCommand(
+  { writing, zeroing }: ZeroRates,
+  bytes: number,
+  verifies: boolean,
+): boolean {
+  if (writing === null) return true
+  const bySeconds = COMMAND_SECONDS + (zeroing === null ? 0 : bytes / zeroing)
+  return bySeconds <= (bytes / writing) * (verifies ? 2 : 1)
 }

@@ -39,7 +39,7 @@ export interface CopyOrder {
 }
 
 /** One run at a time is at most so long, so that speeds are known soon and a cancel never waits. */
-const LONGEST_ZERO_RUN = 64 * 1024 * 1024
+const LONGEST_ZERO_RUN = 128 * 1024 * 1024
 /** Zeroing commands that wait their turn; the reading stops when there are more. */
 const MOST_ZEROING = 32
 
@@ -65,7 +65,6 @@ export async function copyBody(order: CopyOrder): Promise<{ end: number; written
   const data = createExtentLog()
   const zeroed = createExtentLog()
   const writing = createBusyMeter()
-  const zeroingSpeed = createBusyMeter()
   let run: Range = { offset: from, bytes: 0 }
   let zeroing = 0
   let lastZeroing: Promise<unknown> = Promise.resolve()
@@ -79,10 +78,7 @@ export async function copyBody(order: CopyOrder): Promise<{ end: number; written
   }
 
   async function zeroByCommand(range: Range) {
-    zeroingSpeed.begin(now())
-    const isZero = await zeroer.zero(range)
-    zeroingSpeed.end(now(), range.bytes)
-    if (!isZero) return false
+    if (!(await zeroer.zero(range))) return false
     zeroed.add(range.offset, range.bytes, 0)
     onWritten(range.bytes)
     return true
@@ -90,8 +86,8 @@ export async function copyBody(order: CopyOrder): Promise<{ end: number; written
 
   async function zero(range: Range) {
     const isLong = range.bytes >= SHORTEST_ZERO_RUN
-    const rates = { writing: writing.rate, zeroing: zeroingSpeed.rate }
-    const byCommand = isLong && decideByCommand(rates, order.verifies)
+    const rates = { writing: writing.rate, zeroing: zeroer.rate }
+    const byCommand = isLong && decideByCommand(rates, range.bytes, order.verifies)
     if (byCommand && (await zeroByCommand(range))) return
     for (let at = 0; at < range.bytes; at += SLOT_BYTES) {
       signal.throwIfAborted()

@@ -1,5 +1,6 @@
 /** Zeroes ranges of a device by command: one small child, fed ranges as they are found. */
 import { createInterface } from 'node:readline'
+import { createBusyMeter } from '../core/busy.ts'
 import type { Range } from '../core/extents.ts'
 import type { ZeroMethod } from '../core/zeros.ts'
 import type { Device } from './device.ts'
@@ -8,6 +9,8 @@ import type { Shell } from './shell.ts'
 export interface Zeroer extends AsyncDisposable {
   /** True when the device now reads back zeros there; false when it would not do it. */
   zero(range: Range): Promise<boolean>
+  /** Bytes per second, from runs that are long enough to tell; null before the first of them. */
+  readonly rate: number | null
 }
 
 /**
@@ -18,6 +21,10 @@ const COMMANDS: Readonly<Record<Exclude<ZeroMethod, 'write'>, string>> = {
   'zero-out': 'fallocate --punch-hole -o "$o" -l "$l" "$0"',
   discard: 'blkdiscard -f -o "$o" -l "$l" "$0"',
 }
+
+/** Of a shorter run only the command's start would be measured. */
+const TELLING_RUN = 16 * 1024 * 1024
+const now = () => performance.now() / 1000
 
 interface Job {
   readonly range: Range
@@ -30,7 +37,11 @@ export function createZeroer(
   method: ZeroMethod,
 ): Zeroer {
   if (method === 'write') {
-    return { zero: () => Promise.resolve(false), [Symbol.asyncDispose]: () => Promise.resolve() }
+    return {
+      zero: () => Promise.resolve(false),
+      rate: null,
+      [Symbol.asyncDispose]: () => Promise.resolve(),
+    }
   }
   const script = `while read -r o l; do ${COMMANDS[method]} 2>/dev/null; echo $?; done`
   const child = shell.pipe(['/bin/sh', '-c', script, node], [fd])
@@ -48,15 +59,27 @@ export function createZeroer(
   child.stdin.on('error', () => undefined)
 
   // One at a time, so that after our end none is left to be read from the pipe.
+  const speed = createBusyMeter()
+  let startedAt = 0
   function startFirst() {
     const [job] = jobs
-    if (job !== undefined) child.stdin.write(`${job.range.offset} ${job.range.bytes}\n`)
+    if (job === undefined) return
+    startedAt = now()
+    child.stdin.write(`${job.range.offset} ${job.range.bytes}\n`)
   }
   createInterface({ input: child.stdout }).on('line', (code) => {
-    jobs.shift()?.answer(code === '0')
+    const job = jobs.shift()
+    if (job !== undefined && job.range.bytes >= TELLING_RUN) {
+      speed.begin(startedAt)
+      speed.end(now(), job.range.bytes)
+    }
+    job?.answer(code === '0')
     startFirst()
   })
   return {
+    get rate() {
+      return speed.rate
+    },
     zero: (range) =>
       new Promise((resolve) => {
         if (child.exitCode !== null || !child.stdin.writable) return resolve(false)

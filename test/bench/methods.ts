@@ -81,14 +81,14 @@ export const CONTESTS: readonly Contest[] = [
     devices: ALL,
     methods: [
       {
-        name: 'qemu-img convert -O raw',
-        script: ({ file }, node) => `qemu-img convert -O raw ${file.qcow2} ${node}`,
+        name: 'qemu-img convert -O raw && sync',
+        script: ({ file }, node) => `qemu-img convert -O raw ${file.qcow2} ${node} && sync ${node}`,
       },
       ...ours('qcow2', { fast: 0.35, throttled: 0.45 }),
       {
         name: 'qemu-img convert -n -W -m8 -t none -O host_device',
         script: ({ file }, node) =>
-          `qemu-img convert -n -W -m8 -t none -O host_device ${file.qcow2} ${node}`,
+          `qemu-img convert -n -W -m8 -t none -O host_device ${file.qcow2} ${node} && sync ${node}`,
       },
     ],
   },

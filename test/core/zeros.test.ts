@@ -1,6 +1,6 @@
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
-import { decideZeroMethod } from '../../runtime/core/zeros.ts'
+import { decideByCommand, decideZeroMethod } from '../../runtime/core/zeros.ts'
 
 const test = suite('decideZeroMethod')
 
@@ -17,6 +17,29 @@ const rows = [
 for (const [name, isLoop, writeZeroesMaxBytes, discardMaxBytes, method] of rows)
   test(name, () => {
     assert.is(decideZeroMethod({ isLoop, writeZeroesMaxBytes, discardMaxBytes }), method)
+  })
+
+const MB = 1e6
+/** writing and zeroing in bytes per second, the run, whether what is written is read back. */
+const choices = [
+  ['nothing is known yet', null, null, MB, false, true],
+  ['zeroing is not known yet, the run long', 200 * MB, null, 64 * MB, false, true],
+  ['a short run on a fast disk', 3000 * MB, null, 4 * MB, false, false],
+  ['a short run on a slow disk', 200 * MB, null, 4 * MB, false, true],
+  ['zeroing is faster', 200 * MB, 1000 * MB, 64 * MB, false, true],
+  ['zeroing is slower', 3000 * MB, 1000 * MB, 64 * MB, false, false],
+  [
+    'zeroing is slower than writing, but not than that and reading',
+    1500 * MB,
+    1000 * MB,
+    64 * MB,
+    true,
+    true,
+  ],
+] as const
+for (const [name, writing, zeroing, bytes, verifies, byCommand] of choices)
+  test(name, () => {
+    assert.is(decideByCommand({ writing, zeroing }, bytes, verifies), byCommand)
   })
 
 test.run()
