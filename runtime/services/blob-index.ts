@@ -1,6 +1,6 @@
 /** What the cache has been told to offer, and which blob holds each source: kept on disk, read from memory. */
 import type { Storage } from 'unstorage'
-import type { CacheEntry } from '../core/cache-entry.ts'
+import { blobKeyOf, type CacheEntry, keyOf } from '../core/cache-entry.ts'
 import { parseCatalogFields } from '../core/catalog-fields.ts'
 
 /** The bytes of one source. */
@@ -18,6 +18,8 @@ export interface BlobIndex {
   saveEntry(entry: CacheEntry): Promise<void>
   removeEntry(name: string): Promise<void>
   find(key: string): StoredSource | null
+  /** The entry whose bytes are kept under a key, or whose own source has it. */
+  findEntry(key: string): CacheEntry | null
   sources(): ReadonlyMap<string, StoredSource>
   /** On disk before anybody sees it. */
   store(key: string, source: StoredSource): Promise<void>
@@ -31,6 +33,7 @@ const BLOB = 'blob:'
 export async function createBlobIndex(records: Storage): Promise<BlobIndex> {
   let entries = parseEntries(await records.getItem(ENTRIES))
   const sources = await readSources(records)
+  let byKey = mapKeys(entries)
   let saving: Promise<void> = Promise.resolve()
 
   /** One after the other, each from what the one before it made. */
@@ -39,6 +42,7 @@ export async function createBlobIndex(records: Storage): Promise<BlobIndex> {
       const after = next(entries)
       await records.setItem(ENTRIES, JSON.stringify({ version: 1, entries: after }))
       entries = after
+      byKey = mapKeys(after)
     })
     saving = work.catch(() => {})
     return work
@@ -54,6 +58,7 @@ export async function createBlobIndex(records: Storage): Promise<BlobIndex> {
       ),
     removeEntry: (name) => change((before) => before.filter((entry) => entry.name !== name)),
     find: (key) => sources.get(key) ?? null,
+    findEntry: (key) => byKey.get(key) ?? null,
     sources: () => sources,
     async store(key, source) {
       await records.setItem(`${BLOB}${key}`, JSON.stringify(source))
@@ -64,6 +69,13 @@ export async function createBlobIndex(records: Storage): Promise<BlobIndex> {
       await records.removeItem(`${BLOB}${key}`)
     },
   }
+}
+
+/** The first entry wins; where bytes are kept counts more than by what name they are known. */
+function mapKeys(entries: readonly CacheEntry[]): ReadonlyMap<string, CacheEntry> {
+  const bySource = entries.map((entry) => [blobKeyOf(entry.src) ?? '', entry] as const)
+  const byBytes = entries.map((entry) => [keyOf(entry), entry] as const)
+  return new Map([...bySource.toReversed(), ...byBytes.toReversed()])
 }
 
 function parseEntries(found: unknown): readonly CacheEntry[] {

@@ -46,10 +46,7 @@ export function createBlobReaders(parts: BlobReadersParts): BlobReaders {
   /** An entry can be asked for by its source or by where that was resolved to. */
   function findEntry(source: string): CacheEntry | null {
     const key = blobKeyOf(source)
-    const hit = index
-      .entries()
-      .find((entry) => keyOf(entry) === key || blobKeyOf(entry.src) === key)
-    return key === null ? null : (hit ?? null)
+    return key === null ? null : index.findEntry(key)
   }
 
   async function openSource(source: string): Promise<BlobReader | null> {

@@ -46,8 +46,6 @@ export interface Downloads {
 export interface DownloadsParts extends DownloadParts {
   /** Before anybody is told that it is complete. */
   finished(order: DownloadOrder, result: Downloaded): Promise<void>
-  /** Something began, went on or ended. */
-  changed(): void
   readonly atOnce?: number
 }
 
@@ -65,7 +63,6 @@ export function createDownloads(parts: DownloadsParts): Downloads {
   const run = (order: DownloadOrder, growth: Growth, signal: AbortSignal, begun: () => void) =>
     lane.run(signal, async () => {
       begun()
-      parts.changed()
       await parts.finished(order, await runDownload(parts, order, growth, signal))
     })
 
@@ -91,10 +88,7 @@ export function createDownloads(parts: DownloadsParts): Downloads {
           growth.fail(fault)
         },
       )
-      .finally(() => {
-        running.delete(key)
-        parts.changed()
-      })
+      .finally(() => running.delete(key))
     const download: Running = {
       key,
       id: count,
@@ -113,14 +107,7 @@ export function createDownloads(parts: DownloadsParts): Downloads {
       stop,
     }
     running.set(key, download)
-    parts.changed()
     return download
-  }
-
-  /** Keeps count of the speed, and tells once a second that it goes on. */
-  async function measure(work: Promise<void>, pace: Pace, growth: Growth) {
-    const looks = watch(work, 1000, () => pace.add(performance.now() / 1000, growth.bytes))
-    while ((await looks.next()).done !== true) parts.changed()
   }
 
   async function end(download: Running) {
@@ -149,6 +136,12 @@ export function createDownloads(parts: DownloadsParts): Downloads {
       await Promise.all([...running.values()].map(end))
     },
   }
+}
+
+/** Keeps count of the speed, once a second. */
+async function measure(work: Promise<void>, pace: Pace, growth: Growth) {
+  const looks = watch(work, 1000, () => pace.add(performance.now() / 1000, growth.bytes))
+  while ((await looks.next()).done !== true);
 }
 
 /** What stopped it, always as a Fault: a mistake of ours, too, is something to be shown. */

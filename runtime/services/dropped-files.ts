@@ -40,7 +40,6 @@ export interface DroppedFilesParts {
   /** Milliseconds without a change after which a file counts as whole. */
   readonly settleMs?: number
   readonly scanMs?: number
-  changed(): void
   readonly log: { warn(message: string): void }
 }
 
@@ -56,7 +55,7 @@ interface Seen {
 const MOST_FILES = 10_000
 
 export async function createDroppedFiles(parts: DroppedFilesParts): Promise<DroppedFiles> {
-  const { folder, settleMs = 3000, scanMs = 5000, changed, log } = parts
+  const { folder, settleMs = 3000, scanMs = 5000, log } = parts
   await mkdir(folder, { recursive: true })
   const seen = new Map<string, Seen>()
   const digests = createDigests(parts.records)
@@ -70,11 +69,9 @@ export async function createDroppedFiles(parts: DroppedFilesParts): Promise<Drop
     const names = (await readdir(folder))
       .filter((name) => !name.startsWith('.'))
       .slice(0, MOST_FILES)
-    const before = JSON.stringify([...seen.values()])
     for (const name of names) await lookAt(name)
     const here = new Set(names)
     for (const name of seen.keys()) if (!here.has(name)) seen.delete(name)
-    if (JSON.stringify([...seen.values()]) !== before) changed()
     if (!isHashing) startHashing()
     lookAgain()
   }
@@ -132,7 +129,6 @@ export async function createDroppedFiles(parts: DroppedFilesParts): Promise<Drop
       } catch (thrown) {
         next.refusal = `cannot be read: ${renderError(thrown)}`
       }
-      changed()
     }
   }
 
@@ -182,7 +178,6 @@ export async function createDroppedFiles(parts: DroppedFilesParts): Promise<Drop
     async remove(name) {
       if (!seen.delete(name)) return
       await unlink(join(folder, name))
-      changed()
     },
     scan,
     async [Symbol.asyncDispose]() {

@@ -39,8 +39,6 @@ export interface ImageCache extends BlobReaders, Pick<Pins, 'pin'>, AsyncDisposa
   failureOf(name: string): Fault | null
   /** Looks into the folder now instead of a little later. */
   scan(): Promise<void>
-  /** Counts up whenever something is another than before. */
-  readonly revision: number
 }
 
 export type AddRefusal =
@@ -79,10 +77,6 @@ export async function createImageCache(parts: ImageCacheParts): Promise<ImageCac
   const notes = createPartNotes(records)
   const pins = await createPins(records, now)
   const used = await tidy(blobs, index)
-  let revision = 0
-  const changed = () => {
-    revision += 1
-  }
   const room = createBlobRoom({
     blobs,
     index,
@@ -96,7 +90,6 @@ export async function createImageCache(parts: ImageCacheParts): Promise<ImageCac
     ...parts,
     blobs,
     notes,
-    changed,
     bootId: await readBootId(),
     async finished({ key }, { sha256, sizeBytes }) {
       const before = index.find(key)
@@ -105,13 +98,14 @@ export async function createImageCache(parts: ImageCacheParts): Promise<ImageCac
       if (before !== null) await room.sweep(before.sha256)
     },
   })
-  const dropped = await createDroppedFiles({ ...parts, records, changed })
+  const dropped = await createDroppedFiles({ ...parts, records })
   const readers = createBlobReaders({ blobs, index, room, downloads, dropped, used, now })
-  const desk = { index, blobs, room, downloads, pins, changed }
+  const desk = { index, blobs, room, downloads }
   await resume(desk, await listWanted(blobs, notes))
 
   const rows = () => listRows({ index, downloads, dropped, used, isPinned: pins.has })
-  const isTaken = (name: string) => rows().some((row) => row.entry.name === name)
+  const isTaken = (name: string) =>
+    index.entries().some((entry) => entry.name === name) || dropped.find(name) !== null
 
   return {
     ...readers,
@@ -119,9 +113,6 @@ export async function createImageCache(parts: ImageCacheParts): Promise<ImageCac
     space: room.space,
     pin: pins.pin,
     scan: dropped.scan,
-    get revision() {
-      return revision
-    },
     async add(body) {
       const entry = parseCacheEntry(body, isTaken)
       if (!entry.ok) return refuse({ why: 'invalid', errors: entry.refusal })
@@ -129,7 +120,6 @@ export async function createImageCache(parts: ImageCacheParts): Promise<ImageCac
       if (isTaken(name)) return refuse({ why: 'taken', name })
       await index.saveEntry(entry.value)
       await adopt(desk, entry.value)
-      changed()
       return accept(entry.value)
     },
     async remove(name, options) {
@@ -138,7 +128,6 @@ export async function createImageCache(parts: ImageCacheParts): Promise<ImageCac
       if (row.isPinned && !options.force) throw inUse(name)
       if (row.kind === 'file') await dropped.remove(row.fileName)
       else await removeEntry(desk, name)
-      changed()
     },
     download: async (name, { force }) => start(desk, findEntry(index, name), force),
     cancel: (name) => downloads.cancel(keyOf(findEntry(index, name))),
@@ -156,8 +145,6 @@ interface Desk {
   readonly blobs: Blobs
   readonly room: BlobRoom
   readonly downloads: Downloads
-  readonly pins: Pins
-  changed(): void
 }
 
 function start(desk: Desk, entry: CacheEntry, force: boolean): Download | null {
