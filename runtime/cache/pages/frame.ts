@@ -19,6 +19,7 @@ export interface CachePage {
   readonly title: string
   readonly count?: Content
   readonly section: string
+  readonly actions?: Content
   readonly messages?: Content
   readonly body: Content
 }

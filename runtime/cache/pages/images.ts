@@ -36,23 +36,20 @@ export const EMPTY_FORM: AddForm = { values: {}, errors: {} }
 
 export function renderImages(view: ImagesView): Html {
   const { rows, folder } = view
-  return html`${renderAddCard(view)}
-    <div id="images" class="stack" ${attributes(refreshing(rows))}>
-      ${renderSpace(view)}
-      ${
-        rows.length === 0
-          ? emptyState(
-              'No images yet',
-              html`Add one by its address above, or copy image files into this folder:
-              ${copyable(folder)}`,
-            )
-          : renderTable(view)
-      }
+  return html`<div id="images" class="stack" ${attributes(refreshing(rows))}>
+      ${renderSpace(view)} ${rows.length === 0 ? renderNothing(folder) : renderTable(view)}
       <noscript
         ><p><a href="/ui/dashboard">Load the page anew</a> to see how far it is.</p></noscript
       >
-    </div>`
+    </div>
+    ${renderAddCard(view)}`
 }
+
+const renderNothing = (folder: string): Html =>
+  emptyState(
+    'No images yet',
+    html`Add one by its address below, or copy image files into this folder: ${copyable(folder)}`,
+  )
 
 /** Often while something happens, seldom otherwise; without a script the page is loaded by hand. */
 const refreshing = (rows: readonly CacheRow[]) => ({
@@ -71,6 +68,7 @@ const isMoving = (state: RowState) => ['receiving', 'queued', 'checking'].includ
 const renderAddCard = ({ form }: ImagesView): Html =>
   card({
     title: 'Add an image',
+    id: 'add',
     body: html`<form method="post" action="/ui/add">
       ${textField({
         ...typed(form, 'src'),
@@ -134,8 +132,6 @@ const renderTable = (view: ImagesView): Html =>
           <th scope="col">State</th>
           <th scope="col">Name</th>
           <th scope="col" class="number">Size</th>
-          <th scope="col">SHA-256</th>
-          <th scope="col">Last used</th>
           <th scope="col"><span class="spoken">Actions</span></th>
         </tr>
       </thead>
@@ -155,21 +151,28 @@ const STATES: Readonly<Record<RowState, readonly [Tone, string]>> = {
 }
 
 function renderRow(row: CacheRow, clock: Clock): Html {
-  const { entry, state, error, isPinned, usedAt } = row
+  const { entry, state, error, isPinned } = row
   const [tone, word] = STATES[state]
-  const used = usedAt === null ? null : new Date(usedAt).toISOString()
   return html`<tr id="image-${Buffer.from(entry.name).toString('hex').slice(0, 64)}">
     <td>${badge(tone, word)}</td>
     <th scope="row">
       ${entry.name} ${entry.format === null ? null : tag(entry.format)}
       ${entry.arch === null ? null : tag(entry.arch)} ${isPinned ? tag('bound') : null}
-      ${error === null ? null : html`<p class="error">${error}</p>`}
+      ${error === null ? null : html`<p class="error grow">${error}</p>`} ${renderFacts(row, clock)}
     </th>
     <td class="number">${renderHowFar(row)}</td>
-    <td>${entry.sha256 === null ? '–' : copyable(entry.sha256, entry.sha256.slice(0, 12))}</td>
-    <td>${renderTime(used, clock)}</td>
-    <td><div class="row">${renderActions(row)}</div></td>
+    <td class="nowrap"><div class="bar">${renderActions(row)}</div></td>
   </tr>`
+}
+
+/** What is known of the bytes that are here. */
+function renderFacts({ entry, state, kind, usedAt }: CacheRow, clock: Clock): Content {
+  if (state !== 'ready' || entry.sha256 === null) return null
+  const from = kind === 'file' ? 'dropped into the folder' : 'downloaded'
+  const at = usedAt === null ? null : new Date(usedAt).toISOString()
+  const digest = html`<span title="${entry.sha256}">${entry.sha256.slice(0, 12)}</span>`
+  const used = at === null ? null : html`, used ${renderTime(at, clock)}`
+  return html`<p class="dim small">${copyable(entry.sha256, digest)} ${from}${used}</p>`
 }
 
 function renderHowFar({ entry, download, progress: part, state }: CacheRow): Content {

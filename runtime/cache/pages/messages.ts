@@ -1,6 +1,7 @@
 /** What a form has done, told on the page that follows it; names and numbers alone go through the address. */
 import type { Imported } from '../../services/catalog-imports.ts'
 import { banner } from '../../web/elements.ts'
+import type { AddForm } from './images.ts'
 import { html, type Content } from '../../web/html.ts'
 
 const LONGEST = 512
@@ -11,7 +12,15 @@ export const countsOf = ({ added, known, flaws }: Imported) => ({
   skipped: flaws.length,
 })
 
-export function messageOf(query: URLSearchParams): Content {
+/** What was wrong comes first: the form itself stands below the images. */
+export function messagesOf(query: URLSearchParams, { errors }: AddForm): Content {
+  const wrong = Object.values(errors).join('; ')
+  return wrong === ''
+    ? messageOf(query)
+    : banner('failed', html`Nothing was added: ${wrong}. <a href="#add">Back to the form</a>`)
+}
+
+function messageOf(query: URLSearchParams): Content {
   const [added, removed, listed] = ['added', 'removed', 'listed'].map((name) =>
     query.get(name)?.slice(0, LONGEST),
   )

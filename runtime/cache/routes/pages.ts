@@ -10,7 +10,7 @@ import { address, html } from '../../web/html.ts'
 import type { Route } from '../../web/route.ts'
 import type { CachePages } from '../pages/frame.ts'
 import { type AddForm, EMPTY_FORM, renderImages } from '../pages/images.ts'
-import { countsOf, messageOf } from '../pages/messages.ts'
+import { countsOf, messagesOf } from '../pages/messages.ts'
 import { renderRemoval } from '../pages/removal.ts'
 import type { CacheSite } from './site.ts'
 
@@ -32,7 +32,8 @@ export function pageRoutes(site: CacheSite, pages: CachePages): readonly Route[]
       title: 'Images',
       count: rows.length,
       section: HOME,
-      messages: messageOf(event.url.searchParams),
+      actions: html`<a class="button primary" href="#add">Add an image</a>`,
+      messages: messagesOf(event.url.searchParams, form),
       body: renderImages(view),
     })
     return page(body, status)
