@@ -19,6 +19,7 @@ import { createPages } from './pages/site-pages.ts'
 import { backupRoutes } from './routes/backups.ts'
 import { cacheRoutes } from './routes/cache.ts'
 import { imageRoutes } from './routes/images.ts'
+import { releaseRoutes } from './routes/releases.ts'
 import type { Machine } from './rules/machine.ts'
 import type { State } from './assembly/state.ts'
 import { toWebSettings } from './assembly/web-settings.ts'
@@ -57,7 +58,7 @@ export async function createMachineServer(parts: MachineServerParts): Promise<Ma
     feed: state.feed,
     env: world.env,
   })
-  const netboot = await openNetboot({ config, state, now })
+  const netboot = await openNetboot({ config, state, env: world.env, now })
   const { bootFiles } = netboot
   const machineParts = {
     findImage: createFinder(catalog),
@@ -86,6 +87,10 @@ export async function createMachineServer(parts: MachineServerParts): Promise<Ma
     routes: (site) => [
       ...imageRoutes(site),
       ...cacheRoutes(site),
+      ...releaseRoutes(site, {
+        releases: netboot.releases,
+        tag: () => settings().boot.release_tag,
+      }),
       ...backupRoutes(site, { backups, place: () => settings().backup.driver }),
       ...pages.routes(site),
     ],
