@@ -18,7 +18,7 @@ export async function listen(handler: RequestListener, { host, port, tls }: Plac
   await probe(host, port)
   const { server, address, getURLs } = await listenWith(handler, {
     hostname: host,
-    port: { port, random: port === 0 },
+    port: { port, random: port === 0, verbose: false },
     https: tls ?? false,
     isProd: true,
     showURL: false,

@@ -75,7 +75,10 @@ export function parseSettings<Table extends SettingsTable>(
     }
     origins.set(`${section}.${key}`, found.origin)
   }
-  problems.push(...findStrays(table, sources, elsewhere))
+  problems.push(
+    ...findHidden(table, sources.layers, origins),
+    ...findStrays(table, sources, elsewhere),
+  )
   if (!isComplete(table, values)) throw new Error('a setting has no value')
   return { settings: values, origins, problems }
 }
@@ -160,6 +163,24 @@ function findGiven(
     where: () => renderPlace(layer, section, key),
   }
 }
+
+/** What could not be used in a file, where something stronger says the value today. */
+const findHidden = (
+  table: SettingsTable,
+  layers: readonly Layer[],
+  origins: ReadonlyMap<string, Origin>,
+): readonly Problem[] =>
+  listSettings(table).flatMap(({ section, key, row }) => {
+    const origin = origins.get(`${section}.${key}`)
+    return layers.flatMap((layer): readonly Problem[] => {
+      const given = valueIn(layer, section, key)
+      const isDecider = origin?.by === 'file' && origin.path === layer.path
+      const parsed = given === undefined || isDecider ? null : row.parse(given)
+      if (parsed === null || parsed.ok) return []
+      const message = `${section}.${key} ${parsed.refusal} (it is overruled)`
+      return [{ level: 'warning', where: renderPlace(layer, section, key), message }]
+    })
+  })
 
 function findStrays(
   table: SettingsTable,

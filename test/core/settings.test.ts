@@ -69,6 +69,13 @@ test('what is wrong is named with its file and line, or its variable', () => {
   assert.is(read([layer('/a', '[server]\nport = 0\n')]).settings.server.port, 8080)
 })
 
+test('what is wrong in a file that something stronger overrules is a warning', () => {
+  const { problems } = read([layer('/a', '[server]\nport = "x"\n')], { FLASHER_SERVER_PORT: '1' })
+  const words = '/a:2: server.port wants a whole number from 1 to 65535, not "x" (it is overruled)'
+  assert.equal(problems.map(renderProblem), [words])
+  assert.is(problems[0]?.level, 'warning')
+})
+
 test('a page that saved nonsense keeps no server from starting', () => {
   const { problems, settings } = read([], {}, { 'server.port': 'x' })
   assert.is(settings.server.port, 8080)

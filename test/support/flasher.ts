@@ -16,6 +16,8 @@ export interface StartOptions {
   readonly cwd?: string
   /** Run as this user. */
   readonly uid?: number
+  /** Another program than `flasher`: its path. */
+  readonly program?: string
   /** Options for node itself. */
   readonly nodeOptions?: readonly string[]
 }
@@ -29,8 +31,8 @@ export interface Started {
 
 /** Starts it in an environment that has nothing of the test's own but the way to the tools. */
 export function startFlasher(argv: readonly string[], options: StartOptions = {}): Started {
-  const { env, uid, nodeOptions = [], cwd } = options
-  const child = spawn(process.execPath, [...nodeOptions, FLASHER, ...argv], {
+  const { env, uid, nodeOptions = [], cwd, program = FLASHER } = options
+  const child = spawn(process.execPath, [...nodeOptions, program, ...argv], {
     env: { PATH: process.env['PATH'], HOME: '/nonexistent', LANG: 'C.UTF-8', ...env },
     stdio: ['pipe', 'pipe', 'pipe'],
     ...(uid === undefined ? {} : { uid, gid: uid }),

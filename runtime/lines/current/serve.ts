@@ -99,17 +99,21 @@ function announce(
   { generated, cacheBeside }: Announced,
 ): void {
   const folders = decideFolders(config)
-  for (const url of urls) stdout.write(`Pages:    ${url}ui\n`)
+  const lines = urls.map((url) => `Pages:    ${url}ui`)
   if (generated !== null) {
-    stdout.write(`Password: ${generated}\n`)
-    stdout.write(`          made now and not shown again; its hash is in ${folders.password}\n`)
-    stdout.write('          (flasher-web password sets another)\n')
+    lines.push(
+      `Password: ${generated}`,
+      `          made now and not shown again; its hash is in ${folders.password}`,
+      '          (flasher-web password sets another)',
+    )
   }
-  if (cacheBeside === null) return
-  stdout.write(`Images:   copy them into ${folders.cache}, or add them at ${cacheBeside}\n`)
-  stdout.write(
-    'Next:     log in; the checklist there says what is missing, down to the DHCP lines\n',
-  )
+  if (cacheBeside !== null) {
+    lines.push(
+      `Images:   copy them into ${folders.cache}, or add them at ${cacheBeside}`,
+      'Next:     log in; the checklist there says what is missing, down to the DHCP lines',
+    )
+  }
+  stdout.write(`${lines.join('\n')}\n`)
 }
 
 function reloadOnHangup(

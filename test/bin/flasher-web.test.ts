@@ -1,0 +1,273 @@
+import { readdir, stat } from 'node:fs/promises'
+import { get } from 'node:http'
+import { suite } from 'uvu'
+import * as assert from 'uvu/assert'
+import { createServerHome, findPort } from '../support/flasher-web.ts'
+
+const test = suite('flasher-web')
+
+const login = async (url: string, password: string) => {
+  const answer = await fetch(`${url}/ui/login`, {
+    method: 'POST',
+    body: new URLSearchParams({ password }),
+    redirect: 'manual',
+  })
+  return { status: answer.status, cookie: answer.headers.getSetCookie()[0]?.split(';')[0] ?? '' }
+}
+
+const passwordIn = (text: string) => /^Password: (\S+)$/m.exec(text)?.[1] ?? ''
+
+const machines = async (url: string, cookie: string) =>
+  (await fetch(`${url}/machines`, { headers: { cookie } })).status
+
+test('the first start makes a password and prints it once; the state is its own', async () => {
+  await using home = await createServerHome()
+  let password = ''
+  {
+    await using server = await home.start()
+    password = passwordIn(server.stdout())
+    assert.match(password, /^[a-z2-9]{4}(?:-[a-z2-9]{4}){3}$/)
+    assert.equal(await (await fetch(`${server.url}/healthz`)).json(), { status: 'ok' })
+    assert.is((await login(server.url, 'wrong')).status, 401)
+    const { status, cookie } = await login(server.url, password)
+    assert.equal([status, await machines(server.url, cookie)], [303, 200])
+  }
+  await using again = await home.start()
+  assert.is(passwordIn(again.stdout()), '')
+  assert.is((await login(again.url, password)).status, 303)
+  assert.is((await stat(home.at('state'))).mode & 0o777, 0o700)
+  for (const name of ['admin-password', 'session-secret']) {
+    assert.is((await stat(home.at(`state/${name}`))).mode & 0o777, 0o600, name)
+    assert.not.match(await home.text(`state/${name}`), password)
+  }
+})
+
+test('what is logged holds no password', async () => {
+  await using home = await createServerHome()
+  const server = await home.start([], { FLASHER_LOG_LEVEL: 'debug' })
+  const password = passwordIn(server.stdout())
+  await login(server.url, password)
+  server.child.kill('SIGTERM')
+  const { stderr } = await server.ended
+  assert.not.match(stderr, password)
+})
+
+test('SIGTERM ends it with code 0, live channels and idle connections included', async () => {
+  await using home = await createServerHome()
+  const server = await home.start()
+  const { cookie } = await login(server.url, passwordIn(server.stdout()))
+  const channel = await new Promise<{ readonly ended: Promise<void> }>((resolve, reject) => {
+    get(`${server.url}/events/machines`, { headers: { cookie } }, (answer) => {
+      answer.once('data', () =>
+        resolve({
+          ended: new Promise((done) => {
+            answer.resume().once('close', () => done())
+          }),
+        }),
+      )
+    }).once('error', reject)
+  })
+  const before = performance.now()
+  server.child.kill('SIGTERM')
+  const { code } = await server.ended
+  await channel.ended
+  assert.is(code, 0)
+  assert.ok(performance.now() - before < 10_000)
+})
+
+test('a second server on the same state, or the same port, says so and ends', async () => {
+  await using home = await createServerHome()
+  const port = String(await findPort())
+  await using server = await home.start([], { FLASHER_SERVER_PORT: port })
+  const sameState = await home.run([], { FLASHER_SERVER_PORT: String(await findPort()) })
+  assert.is(sameState.code, 1)
+  assert.match(sameState.stderr, /^flasher-web: process \d+ already serves/)
+  const samePort = await home.run([], {
+    FLASHER_SERVER_PORT: port,
+    FLASHER_PATHS_STATE_DIR: home.at('other'),
+  })
+  assert.is(samePort.code, 1)
+  assert.match(samePort.stderr, `cannot listen on 127.0.0.1 port ${port}: listen EADDRINUSE`)
+  assert.is((await fetch(`${server.url}/healthz`)).status, 200)
+})
+
+test('what cannot be meant ends with code 2 and a line that names it', async () => {
+  await using home = await createServerHome()
+  await home.write('broken.toml', '[server]\nport = 80 80\n')
+  await home.write('type.toml', '[server]\nport = "x"\n')
+  const rows: readonly (readonly [
+    argv: readonly string[],
+    env: Readonly<Record<string, string>>,
+    code: number,
+    words: RegExp,
+  ])[] = [
+    [[], { FLASHER_SERVER_PORT: '0' }, 2, /FLASHER_SERVER_PORT: server\.port wants .* not 0$/m],
+    [[], { FLASHER_SERVER_PORT: '99999' }, 2, /wants a whole number from 1 to 65535, not 99999/],
+    [[], { FLASHER_SERVER_PORT: 'http' }, 2, /not "http"/],
+    [[], { FLASHER_SERVER_PORT: '6000' }, 1, /browsers refuse/],
+    [[], { FLASHER_SERVER_TLS_CERT: '/a' }, 2, /belong together/],
+    [['--config', home.at('broken.toml')], {}, 2, /broken\.toml:2:\d+: /],
+    [
+      ['--config', home.at('type.toml')],
+      { FLASHER_SERVER_PORT: '' },
+      2,
+      /type\.toml:2: server\.port wants/,
+    ],
+    [['--config', home.at('none.toml')], {}, 1, /none\.toml cannot be read: ENOENT/],
+    [['--config', home.at('none.toml'), 'config', 'check'], {}, 1, /none\.toml cannot be read/],
+    [['--port', '80'], {}, 2, /unknown flag: --port/],
+    [['sreve'], {}, 2, /unknown command: sreve; did you mean serve\?/],
+    [['export'], {}, 2, /missing: DIR/],
+    [[], { FLASHER_LINE: 'earlier' }, 1, /not there yet/],
+    [[], { FLASHER_LINE: 'next' }, 1, /current or earlier, not "next"/],
+    [
+      [],
+      { FLASHER_PATHS_STATE_DIR: home.at('type.toml') },
+      1,
+      /state directory .*type\.toml cannot/,
+    ],
+  ]
+  for (const [argv, env, code, words] of rows) {
+    const port = String(await findPort())
+    const ended = await home.run(argv, { FLASHER_SERVER_PORT: port, ...env })
+    assert.match(ended.stderr, words)
+    assert.match(ended.stderr, /^flasher-web: /)
+    assert.is(ended.code, code, String(words))
+    assert.is(ended.stdout, '')
+  }
+})
+
+test('a configuration that is named counts whole, its password too', async () => {
+  await using home = await createServerHome()
+  const port = await findPort()
+  await home.write('a.toml', `[server]\nport = ${port}\n[admin]\npassword = "from the file"\n`)
+  const server = await home.start(['--config', home.at('a.toml')], { FLASHER_SERVER_PORT: '' })
+  try {
+    const url = `http://127.0.0.1:${port}`
+    assert.is((await login(url, 'from the file')).status, 303)
+    assert.is(passwordIn(server.stdout()), '')
+    // Read again while it runs: the password counts at once, the port at the next start.
+    await home.write('a.toml', `[server]\nport = 1\n[admin]\npassword = "another"\n`)
+    server.child.kill('SIGHUP')
+    await server.saw('need a restart: server.port')
+    assert.is((await login(url, 'another')).status, 303)
+    await home.write('a.toml', '[server\n')
+    server.child.kill('SIGHUP')
+    await server.saw('the configuration stays as it was')
+    assert.is((await login(url, 'another')).status, 303)
+  } finally {
+    server.child.kill('SIGTERM')
+  }
+  const { stderr } = await server.ended
+  assert.not.match(stderr, /from the file|"another"/)
+})
+
+test('a new password counts at once and ends all sessions', async () => {
+  await using home = await createServerHome()
+  await using server = await home.start()
+  const { cookie } = await login(server.url, passwordIn(server.stdout()))
+  assert.is(await machines(server.url, cookie), 200)
+  const changed = await home.run(['password'], {}, 'a longer one\n')
+  assert.equal([changed.code, changed.stderr], [0, ''])
+  assert.not.match(changed.stdout, 'a longer one')
+  assert.is((await login(server.url, 'a longer one')).status, 303)
+  const until = performance.now() + 20_000
+  while ((await machines(server.url, cookie)) === 200 && performance.now() < until) {
+    await new Promise((resolve) => setTimeout(resolve, 100))
+  }
+  assert.is(await machines(server.url, cookie), 401)
+  const short = await home.run(['password'], {}, 'short\n')
+  assert.equal([short.code, /at least 8/.test(short.stderr)], [2, true])
+  const configured = await home.run(['password'], { FLASHER_ADMIN_PASSWORD: 'x' })
+  assert.is(configured.code, 2)
+  assert.match(configured.stderr, /set by environment variable FLASHER_ADMIN_PASSWORD/)
+})
+
+test('config show tells every value and its source, and no secret', async () => {
+  await using home = await createServerHome()
+  await home.write('a.toml', '[admin]\npassword = "hunter2"\n[pxe]\nloop_limit = 7\nlop = 1\n')
+  const env = {
+    FLASHER_CONFIG_FILE: home.at('a.toml'),
+    FLASHER_SERVER_SESSION_SECRET: 'hunter2'.repeat(3),
+  }
+  const text = await home.run(['config', 'show'], env)
+  assert.is(text.code, 0)
+  assert.match(text.stdout, /^admin\.password +set +\/.*a\.toml$/m)
+  assert.match(text.stdout, /^pxe\.loop_limit +7 +\/.*a\.toml$/m)
+  assert.match(
+    text.stdout,
+    /^server\.host +127\.0\.0\.1 +environment variable FLASHER_SERVER_HOST$/m,
+  )
+  assert.match(text.stderr, /a\.toml:5: no such setting: pxe\.lop/)
+  const json = await home.run(['config', 'show', '--json'], env)
+  const document: unknown = JSON.parse(json.stdout)
+  assert.ok(typeof document === 'object' && document !== null && 'settings' in document)
+  const check = await home.run(['config', 'check'], env)
+  assert.is(check.code, 0)
+  for (const { stdout, stderr } of [text, json, check]) {
+    assert.not.match(`${stdout}${stderr}`, 'hunter2')
+  }
+  // Looking makes nothing.
+  assert.not.ok((await readdir(home.dir)).includes('state'))
+})
+
+test('export, import, backup and restore, beside the server and without it', async () => {
+  await using home = await createServerHome()
+  const mac = '52:54:00:12:34:56'
+  let id = ''
+  {
+    await using server = await home.start()
+    await fetch(`${server.url}/pxe/${mac}`)
+    const exported = await home.run(['export', home.at('bundle')])
+    assert.match(exported.stdout, /export -> .*bundle: 1 machines/)
+    assert.match(await home.text('bundle/inventory.json'), mac)
+    assert.match((await home.run(['import', home.at('bundle')])).stdout, /import: 1 machines/)
+    const backup = await home.run(['backup'])
+    id = /^Backup (\S+)$/m.exec(backup.stdout)?.[1] ?? ''
+    assert.match(id, /^\d{4}-/)
+    const refused = await home.run(['restore', id])
+    assert.is(refused.code, 1)
+    assert.match(refused.stderr, /process \d+ already serves/)
+  }
+  const restored = await home.run(['restore', id])
+  assert.equal([restored.code, restored.stderr], [0, ''])
+  assert.match(restored.stdout, /^Restored 1 machines from .*\.bak$/m)
+  const unknown = await home.run(['restore', '2020-01-01T00-00-00Z'])
+  assert.equal([unknown.code, unknown.stdout], [1, ''])
+  const copy = await home.run(['restore', home.at(`state/backups/${id}/state.db`)])
+  assert.match(copy.stdout, 'Restored 1 machines')
+  const inventory = await home.run(['restore', home.at('bundle/inventory.json')])
+  assert.match(inventory.stdout, 'Restored 1 machines')
+  const nonsense = await home.run(['restore', home.at('state/admin-password')])
+  assert.is(nonsense.code, 2)
+})
+
+test('version and help', async () => {
+  await using home = await createServerHome()
+  assert.match((await home.run(['--version'])).stdout, /^flasher-web \d+\.\d+\.\d+\n$/)
+  const help = await home.run(['--help'])
+  for (const word of ['export', 'restore', 'password', 'config check', 'Exit codes']) {
+    assert.match(help.stdout, word)
+  }
+  assert.match((await home.run(['restore', '--help'])).stdout, /--config PATH/)
+})
+
+test('pnpm start brings a cache service along and ends it too', async () => {
+  await using home = await createServerHome()
+  const port = await findPort()
+  const env = { FLASHER_CACHE_PORT: String(port) }
+  const server = await home.start([], env, 'start.ts')
+  try {
+    assert.match(passwordIn(server.stdout()), /-/)
+    await server.saw('Next:')
+    assert.is((await fetch(`http://127.0.0.1:${port}/healthz`)).status, 200)
+    assert.equal(await (await fetch(`${server.url}/images`)).json(), [])
+  } finally {
+    server.child.kill('SIGINT')
+  }
+  assert.is((await server.ended).code, 0)
+  const gone = await fetch(`http://127.0.0.1:${port}/healthz`).catch(() => null)
+  assert.is(gone, null)
+})
+
+test.run()
