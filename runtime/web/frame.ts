@@ -86,7 +86,7 @@ export function createFrame({ version, assetUrl, nav }: FrameParts): Frame {
   const side = (view: PageView): Html =>
     html`<header class="side">
       <a class="brand" href="/ui/dashboard">flasher</a>
-      <nav aria-label="Pages">
+      <nav aria-label="Sections">
         <ul>
           ${nav.map((each) => link(each, view))}
         </ul>
@@ -115,7 +115,15 @@ export function createFrame({ version, assetUrl, nav }: FrameParts): Frame {
               ${SPRITE}
               <a class="skip" href="#content">Skip to the content</a>
               ${side(view)}
-              <main id="content" tabindex="-1">
+              <main
+                id="content"
+                tabindex="-1"
+                ${attributes(
+                  view.live === undefined
+                    ? {}
+                    : { 'hx-ext': 'sse,morph', 'sse-connect': view.live },
+                )}
+              >
                 ${view.trail === undefined ? null : html`<p class="trail">${view.trail}</p>`}
                 <div class="top">
                   <h1>

@@ -30,18 +30,20 @@ const parseTheme = (text: string | null | undefined): Theme =>
 
 /** Three buttons; with a script the page changes without being loaded again. */
 export const themeSwitch = (picked: Theme, here: string): Html =>
-  html`<form method="post" action="/ui/theme" class="theme" role="group" aria-label="Colours">
+  html`<form method="post" action="/ui/theme" class="theme">
     <input type="hidden" name="back" value="${here}" />
-    ${THEMES.map(
-      (theme) =>
-        html`<button${attributes({
-          name: 'theme',
-          value: theme,
-          title: LOOKS[theme].title,
-          'aria-label': LOOKS[theme].title,
-          'aria-pressed': theme === picked ? 'true' : 'false',
-        })}>${icon(LOOKS[theme].icon)}</button>`,
-    )}
+    <div role="group" aria-label="Colours">
+      ${THEMES.map(
+        (theme) =>
+          html`<button${attributes({
+            name: 'theme',
+            value: theme,
+            title: LOOKS[theme].title,
+            'aria-label': LOOKS[theme].title,
+            'aria-pressed': theme === picked ? 'true' : 'false',
+          })}>${icon(LOOKS[theme].icon)}</button>`,
+      )}
+    </div>
   </form>`
 
 export const themeRoute: Route = {

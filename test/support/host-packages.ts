@@ -6,6 +6,7 @@ const NEEDED: Readonly<Record<string, string>> = {
   'bmap-tools': 'a peer in the benchmark',
   'btrfs-progs': 'btrfs inside images',
   bzip2: '.bz2 images',
+  chromium: 'the pages, in a real browser',
   'debian-archive-keyring': 'the Debian image: who signed the packages',
   e2fsprogs: 'ext4 inside images',
   fdisk: 'partition tables as others see them',

@@ -57,7 +57,7 @@ function onClick(event) {
 
 /** A question that the server asks is put over the page that led to it. */
 function onSwap({ detail: { target, xhr } }) {
-  if (target.id !== 'dialog') return
+  if (target?.id !== 'dialog') return
   if (target.firstElementChild === null) {
     location.assign(xhr.responseURL)
     return

@@ -2,7 +2,7 @@
 import { age } from './ages.js'
 
 const HIDDEN_MS = 30_000
-const SILENT_MS = 3000
+const SILENT_MS = 2000
 
 let source = null
 let lostAt = null

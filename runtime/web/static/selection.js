@@ -6,7 +6,7 @@ let last = null
 
 export function show() {
   const bar = document.querySelector('.bulk')
-  if (bar === null) return
+  if (bar === null || bar.hidden) return
   const all = bar.querySelector('[name=all]')
   const count = all?.checked ? Number(all.dataset.total) : picked().length
   bar.classList.toggle('open', count > 0)

@@ -75,7 +75,7 @@ async function show(desk: Desk, event: H3Event): Promise<HTTPResponse> {
           })}
         </div>
         <div>
-          ${card({ title: 'Flashes of the last 30 days', body: renderDays(countDays(flashed, clock), clock) })}
+          ${card({ title: 'Flashes of the last 30 days', body: renderDays(countDays(flashed, clock)) })}
           ${card({
             title: 'Newest events',
             aside: html`<a class="small" href="/ui/events">All events</a>`,

@@ -5,7 +5,8 @@ import type { Clock } from '../../../web/times.ts'
 
 const DAYS = 30
 const DAY_MS = 86_400_000
-const [WIDTH, HEIGHT, FOOT] = [600, 96, 16]
+/** Of the drawing, which is stretched to its place. */
+const [STEP, HEIGHT] = [10, 80]
 
 export interface Day {
   /** `2026-11-21` in the zone of the pages. */
@@ -26,25 +27,30 @@ export function countDays(
   })
 }
 
-export function renderDays(days: readonly Day[], _clock: Clock): Html {
+export function renderDays(days: readonly Day[]): Html {
   const total = days.reduce((sum, { count }) => sum + count, 0)
   const most = Math.max(1, ...days.map(({ count }) => count))
-  const step = WIDTH / days.length
-  const words = `${total} in 30 days, at most ${total === 0 ? 0 : most} on one`
-  return html`<svg class="chart" viewBox="0 0 ${WIDTH} ${HEIGHT}" role="img" aria-label="${words}">
+  const words = total === 0 ? 'None in 30 days' : `${total} in 30 days, at most ${most} on one`
+  return html`<svg
+      class="chart"
+      viewBox="0 0 ${days.length * STEP} ${HEIGHT}"
+      preserveAspectRatio="none"
+      role="img"
+      aria-label="${words}"
+    >
       ${days.map(({ date, count }, at) => {
-        const height = count === 0 ? 1 : Math.max(4, ((HEIGHT - FOOT) * count) / most)
+        const height = count === 0 ? 1 : Math.max(4, Math.round((HEIGHT * count) / most))
         return html`<rect
-          x="${(at * step + 2).toFixed(1)}"
-          y="${(HEIGHT - FOOT - height).toFixed(1)}"
-          width="${(step - 4).toFixed(1)}"
-          height="${height.toFixed(1)}"
-          rx="1"
-          ><title>${date}: ${count}</title></rect
-        >`
+          x="${at * STEP + 1}"
+          y="${HEIGHT - height}"
+          width="${STEP - 2}"
+          height="${height}"
+        >
+          <title>${date}: ${count}</title>
+        </rect>`
       })}
-      <text x="2" y="${HEIGHT - 2}">${days[0]?.date}</text>
-      <text x="${WIDTH - 2}" y="${HEIGHT - 2}" text-anchor="end">today</text>
     </svg>
-    <p class="dim small">${words}</p>`
+    <p class="axis small dim">
+      <span>${days[0]?.date}</span><span>${words}</span><span>today</span>
+    </p>`
 }

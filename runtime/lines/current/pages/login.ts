@@ -11,6 +11,7 @@ export const renderLogin = (frame: Frame, { error, next }: LoginView): string =>
     body: html`<h1>flasher</h1>
       <form method="post" action="/ui/login">
         ${hidden({ next })}
+        <input name="username" value="administrator" autocomplete="username" hidden />
         ${textField({
           name: 'password',
           label: 'Administrator password',

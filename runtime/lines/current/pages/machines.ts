@@ -167,6 +167,7 @@ function renderTable(desk: Desk, event: H3Event, query: TableQuery, page: Page<M
       hx-target="#dialog"
       hx-select="#question"
       hx-swap="innerHTML"
+      hx-disinherit="*"
     >
       <div class="table">
         <table class="fleet">

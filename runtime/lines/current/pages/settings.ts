@@ -56,9 +56,8 @@ async function show(desk: Desk, event: H3Event): Promise<HTTPResponse> {
         ${TABS.map(([title, href]) => html`<a href="${href}">${title}</a>`)}
       </nav>
       <div class="columns">
-        <div>${renderCache(desk, rows, refused)}</div>
+        <div>${renderCache(desk, rows, refused)} ${renderRelease(rows, refused)}</div>
         <div>
-          ${renderRelease(rows, refused)}
           ${card({ title: 'Backup schedule', id: 'backup-schedule', body: renderSchedule(desk) })}
         </div>
       </div>

@@ -1,0 +1,158 @@
+import { suite } from 'uvu'
+import * as assert from 'uvu/assert'
+import type { Browser } from 'playwright-core'
+import { logIn, openBrowser, openContext, startSite, type WebSite } from '../../support/browser.ts'
+import { macOf, serialOf } from '../../support/web-boxes.ts'
+
+const test = suite('the browser: from an unknown box to an armed one')
+let browser: Browser
+let site: WebSite
+test.before(async () => {
+  ;[browser, site] = await Promise.all([openBrowser(), startSite()])
+})
+test.after(async () => {
+  await browser.close()
+  await site[Symbol.asyncDispose]()
+})
+
+test('a wrong password is told, the right one leads to where one wanted to go', async () => {
+  await using opened = await openContext(browser, site)
+  const page = await opened.context.newPage()
+  await page.goto('/ui/machines?q=rack-1')
+  assert.match(page.url(), /\/ui\/login\?next=/)
+  await page.getByLabel('Administrator password').fill('no such password')
+  await page.getByRole('button', { name: 'Log in' }).click()
+  await page.getByText('That is not the password.').waitFor()
+  await page.getByLabel('Administrator password').fill('a password for tests')
+  await page.getByRole('button', { name: 'Log in' }).click()
+  await page.waitForURL('**/ui/machines?q=rack-1')
+})
+
+test('a box appears, gets image and disk, is armed by its serial, and its row follows', async () => {
+  await using opened = await openContext(browser, site)
+  const { boxes } = site
+  const page = await opened.context.newPage()
+  await logIn(page)
+  await page.goto('/ui/machines')
+  await page.getByText('No machines yet').waitFor()
+
+  // It appears by itself.
+  await boxes.boot(1)
+  const row = page.locator(`#m-${macOf(1).replaceAll(':', '-')}`)
+  await row.getByText('discovered').waitFor()
+  assert.is(await page.getByText('No machines yet').isVisible(), false)
+  await boxes.tellDisks(1)
+
+  await row.getByRole('link').click()
+  await page.getByRole('radio', { name: /^Flash once/ }).check()
+  await page.getByRole('radio', { name: /^debian-13-generic-amd64/ }).check()
+  await page.getByRole('radio', { name: /^Samsung SSD 980/ }).check()
+  await page.getByLabel('Labels').fill('rack-1, slot-01')
+  await page.getByRole('button', { name: 'Save' }).click()
+
+  // The question names both sides, and does not go on with anything else.
+  const dialog = page.getByRole('dialog')
+  await dialog.getByText('Samsung SSD 980 500GB').waitFor()
+  assert.match(
+    await dialog.innerText(),
+    /debian-13-generic-amd64\.img\.zst[\s\S]*412 MB[\s\S]*S5GXNX0T100001[\s\S]*500 GB, NVMe/,
+  )
+  assert.is(
+    await dialog
+      .getByRole('link', { name: 'Cancel' })
+      .evaluate((link) => link === document.activeElement),
+    true,
+  )
+  const typed = dialog.getByRole('textbox')
+  await typed.fill('1234')
+  await dialog.getByRole('button', { name: /^Arm/ }).click()
+  await page.getByText('Those are not the last characters').waitFor()
+  await page.getByRole('textbox', { name: /Type the last 4/ }).fill(serialOf(1).slice(-4))
+  await page.getByRole('button', { name: /^Arm/ }).click()
+  await page.getByText('Armed. Start the machine').waitFor()
+  const plan = await boxes.plan(1)
+  assert.is(plan.mode, 'flash')
+  assert.is(plan.target_disk_serial, serialOf(1))
+
+  // The row follows what the box says.
+  await page.goto('/ui/machines')
+  await page.getByRole('link', { name: 'rack-1, slot-01' }).waitFor()
+  await boxes.done(1)
+  await row.getByText('done').waitFor()
+  await boxes.fail(1, 'too late to count')
+  assert.equal(opened.complaints, [])
+})
+
+test('what was typed and refused is still there, with the reason', async () => {
+  await using opened = await openContext(browser, site)
+  await site.boxes.boot(2)
+  await site.boxes.tellDisks(2)
+  const page = await opened.context.newPage()
+  await logIn(page)
+  await page.goto(`/ui/machines/${macOf(2)}`)
+  await page.getByRole('radio', { name: /^Flash always/ }).check()
+  await page.getByLabel('Labels').fill('shelf 9')
+  await page.getByRole('button', { name: 'Save' }).click()
+  await page.getByText('requires a target disk').waitFor()
+  assert.is(await page.getByLabel('Labels').inputValue(), 'shelf 9')
+  assert.is(await page.getByRole('radio', { name: /^Flash always/ }).isChecked(), true)
+})
+
+test('a disk and an image that went away stay picked, and say so', async () => {
+  await using opened = await openContext(browser, site)
+  const page = await opened.context.newPage()
+  await logIn(page)
+  await site.boxes.boot(3)
+  await page.request.put(`/machines/${macOf(3)}`, {
+    data: {
+      boot_mode: 'flasher-flash-once',
+      bty_image_ref: 'ab'.repeat(32),
+      target_disk_serial: 'GONE-1',
+    },
+  })
+  await site.boxes.tellDisks(3)
+  await page.goto(`/ui/machines/${macOf(3)}`)
+  await page.getByText('(no longer there)').first().waitFor()
+  await page.getByLabel('Labels').fill('kept')
+  await page.getByRole('button', { name: 'Save' }).click()
+  await page.getByText('Saved.').waitFor()
+  const machine = await (await page.request.get(`/machines/${macOf(3)}`)).json()
+  assert.equal(
+    [machine.labels, machine.bty_image_ref, machine.target_disk_serial],
+    [['kept'], 'ab'.repeat(32), 'GONE-1'],
+  )
+})
+
+test('many at once: what would be done, who is left out and why, and the count to type', async () => {
+  await using opened = await openContext(browser, site)
+  const page = await opened.context.newPage()
+  await logIn(page)
+  const [{ ref }] = await (await page.request.get('/images')).json()
+  for (const box of [11, 12, 13]) {
+    await site.boxes.boot(box)
+    await site.boxes.tellDisks(box)
+    await page.request.put(`/machines/${macOf(box)}`, {
+      data: {
+        labels: [`many-${box}`],
+        bty_image_ref: ref,
+        boot_mode: 'flasher-flash-once',
+        target_disk_serial: box === 13 ? null : serialOf(box),
+      },
+    })
+    await site.boxes.done(box)
+  }
+  await page.goto('/ui/machines?q=many')
+  await page.getByLabel('Pick all on this page').check()
+  await page.getByText('3 selected').waitFor()
+  await page.getByRole('button', { name: 'Show what would be done' }).click()
+  const dialog = page.getByRole('dialog')
+  await dialog.getByText('2 will be armed, 1 skipped: Its target disk is not picked.').waitFor()
+  await dialog.getByRole('textbox').fill('2')
+  await dialog.getByRole('button', { name: 'Flash (2)' }).click()
+  await dialog.getByText('2 were armed, 1 skipped').waitFor()
+  await dialog.getByRole('link', { name: 'Back to the machines' }).click()
+  await page.waitForURL('**/ui/machines?q=many')
+  assert.equal(opened.complaints, [])
+})
+
+test.run()

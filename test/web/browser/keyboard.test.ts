@@ -1,0 +1,103 @@
+import { suite } from 'uvu'
+import * as assert from 'uvu/assert'
+import type { Browser } from 'playwright-core'
+import {
+  openBrowser,
+  openContext,
+  PASSWORD,
+  startSite,
+  type WebSite,
+} from '../../support/browser.ts'
+import { macOf, serialOf } from '../../support/web-boxes.ts'
+
+const test = suite('the browser by keyboard alone')
+let browser: Browser
+let site: WebSite
+test.before(async () => {
+  ;[browser, site] = await Promise.all([openBrowser(), startSite()])
+})
+test.after(async () => {
+  await browser.close()
+  await site[Symbol.asyncDispose]()
+})
+
+test('log in, find, pick, open, assign, arm, and back', async () => {
+  await using opened = await openContext(browser, site)
+  const page = await opened.context.newPage()
+  const { keyboard } = page
+  const focused = () => page.evaluate(() => document.activeElement?.textContent?.trim() ?? '')
+  for (const box of [1, 2, 3]) {
+    await site.boxes.boot(box)
+    await site.boxes.tellDisks(box)
+  }
+  await page.goto('/ui/machines')
+  await keyboard.type(PASSWORD)
+  await keyboard.press('Enter')
+  await page.waitForURL('**/ui/machines')
+
+  await keyboard.press('?')
+  await page.getByRole('heading', { name: 'Keyboard' }).waitFor()
+  await keyboard.press('Escape')
+
+  await keyboard.press('j')
+  await keyboard.press('j')
+  assert.is(await focused(), macOf(2))
+  await keyboard.press('x')
+  await page.getByText('1 selected').waitFor()
+  await keyboard.press('k')
+  assert.is(await focused(), macOf(1))
+  await keyboard.press('Escape')
+  assert.is(await page.locator('.pick :checked').count(), 0)
+
+  await keyboard.press('/')
+  await keyboard.type('00:03')
+  await keyboard.press('Enter')
+  await page.waitForURL('**/ui/machines?q=00%3A03')
+  await keyboard.press('j')
+  await keyboard.press('a')
+  await page.waitForURL(`**/ui/machines/${macOf(3)}#intent`)
+
+  // The groups of radio buttons are reached by Tab and walked by the arrows.
+  await page.getByRole('radio', { name: /^List its disks/ }).focus()
+  await keyboard.press('ArrowUp')
+  await keyboard.press('ArrowUp')
+  await keyboard.press('ArrowUp')
+  assert.is(await page.getByRole('radio', { name: /^Flash once/ }).isChecked(), true)
+  await keyboard.press('Tab')
+  await keyboard.press('ArrowDown')
+  assert.is(await page.getByRole('radio', { name: /^debian-13-generic-amd64/ }).isChecked(), true)
+  await keyboard.press('Tab')
+  await keyboard.press('ArrowDown')
+  await keyboard.press('Enter')
+  const dialog = page.getByRole('dialog')
+  await dialog.waitFor()
+  assert.is(await focused(), 'Cancel')
+  await keyboard.press('Shift+Tab')
+  await keyboard.type(serialOf(3).slice(-4))
+  await keyboard.press('Enter')
+  await page.getByText('Armed. Start the machine').waitFor()
+  assert.is((await site.boxes.plan(3)).mode, 'flash')
+  assert.equal(opened.complaints, [])
+})
+
+test('the first Tab offers to skip the navigation, and focus is always seen', async () => {
+  await using opened = await openContext(browser, site)
+  const page = await opened.context.newPage()
+  await page.goto('/ui/login')
+  await page.keyboard.type(PASSWORD)
+  await page.keyboard.press('Enter')
+  await page.waitForURL('**/ui/dashboard')
+  await page.keyboard.press('Tab')
+  assert.is(await page.getByText('Skip to the content').isVisible(), true)
+  await page.keyboard.press('Enter')
+  assert.is(await page.evaluate(() => document.activeElement?.id), 'content')
+  for (let at = 0; at < 12; at += 1) {
+    await page.keyboard.press('Tab')
+    const style = await page.evaluate(
+      () => getComputedStyle(document.activeElement ?? document.body).outlineStyle,
+    )
+    assert.is(style, 'solid')
+  }
+})
+
+test.run()

@@ -1,0 +1,84 @@
+import { suite } from 'uvu'
+import * as assert from 'uvu/assert'
+import type { Browser } from 'playwright-core'
+import { logIn, openBrowser, openContext, startSite, type WebSite } from '../../support/browser.ts'
+import { macOf } from '../../support/web-boxes.ts'
+
+const test = suite('the browser: live rows')
+let browser: Browser
+let site: WebSite
+test.before(async () => {
+  ;[browser, site] = await Promise.all([openBrowser(), startSite()])
+})
+test.after(async () => {
+  await browser.close()
+  await site[Symbol.asyncDispose]()
+})
+
+const rowOf = (box: number) => `#m-${macOf(box).replaceAll(':', '-')}`
+
+test('a selection stays, rows do not jump, and new machines wait behind a chip', async () => {
+  await using opened = await openContext(browser, site)
+  const page = await opened.context.newPage()
+  await logIn(page)
+  for (const box of [5, 6]) await site.boxes.boot(box)
+  await page.goto('/ui/machines')
+  await page.locator(rowOf(6)).getByRole('checkbox').check()
+  await site.boxes.boot(1)
+  const chip = page.getByRole('button', { name: '1 new machine' })
+  await chip.waitFor()
+  assert.is(await page.locator(rowOf(1)).count(), 0)
+  assert.is(await page.locator(rowOf(6)).getByRole('checkbox').isChecked(), true)
+  // What is there already is kept up to date meanwhile.
+  await site.boxes.fail(5, 'no route to the image')
+  await page.locator(rowOf(5)).getByText('failed', { exact: true }).waitFor()
+  await chip.click()
+  await page.locator(rowOf(1)).waitFor()
+  assert.is(await page.locator(rowOf(6)).getByRole('checkbox').isChecked(), true)
+  assert.is(await page.locator('#rows tr').first().getAttribute('id'), rowOf(1).slice(1))
+  assert.equal(opened.complaints, [])
+})
+
+test('the page of a machine follows it, and leaves alone what is being typed', async () => {
+  await using opened = await openContext(browser, site)
+  const page = await opened.context.newPage()
+  await logIn(page)
+  await site.boxes.boot(7)
+  await page.goto(`/ui/machines/${macOf(7)}`)
+  await page.getByText('Why, and the exact script').click()
+  await page.getByLabel('Labels').fill('half typ')
+  await site.boxes.tellDisks(7)
+  await page.getByText('Supermicro').waitFor()
+  assert.is(await page.getByLabel('Labels').inputValue(), 'half typ')
+  assert.is(await page.getByText('#!ipxe').isVisible(), true)
+})
+
+test('a filtered page shows only what it asked for', async () => {
+  await using opened = await openContext(browser, site)
+  const page = await opened.context.newPage()
+  await logIn(page)
+  await page.goto('/ui/machines?q=label:mine')
+  await page.getByText('No machine matches').waitFor()
+  await site.boxes.boot(8)
+  await page.request.put(`/machines/${macOf(8)}`, { data: { labels: ['mine'] } })
+  await page.locator(rowOf(8)).waitFor()
+  assert.is(await page.locator('#rows tr').count(), 1)
+})
+
+test('silence of the server is told, and its return ends it', async () => {
+  await using opened = await openContext(browser, site)
+  const page = await opened.context.newPage()
+  await logIn(page)
+  await page.goto('/ui/machines')
+  await page.locator(rowOf(1)).waitFor()
+  await site.stop()
+  const banner = page.getByText('No news from the server since')
+  await banner.waitFor({ timeout: 10_000 })
+  await using again = await site.start()
+  await banner.waitFor({ state: 'hidden', timeout: 10_000 })
+  await site.boxes.boot(20)
+  await page.locator(rowOf(20)).waitFor()
+  assert.ok(again.url)
+})
+
+test.run()

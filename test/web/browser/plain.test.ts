@@ -1,0 +1,129 @@
+import { suite } from 'uvu'
+import * as assert from 'uvu/assert'
+import type { Browser, Page } from 'playwright-core'
+import { logIn, openBrowser, openContext, startSite, type WebSite } from '../../support/browser.ts'
+import { macOf, serialOf } from '../../support/web-boxes.ts'
+
+const test = suite('the browser without JavaScript')
+let browser: Browser
+let site: WebSite
+test.before(async () => {
+  ;[browser, site] = await Promise.all([openBrowser(), startSite()])
+})
+test.after(async () => {
+  await browser.close()
+  await site[Symbol.asyncDispose]()
+})
+
+const withPage = async (work: (page: Page) => Promise<void>) => {
+  await using opened = await openContext(browser, site, { javaScriptEnabled: false })
+  const page = await opened.context.newPage()
+  await logIn(page)
+  await work(page)
+  assert.equal(opened.complaints, [])
+}
+
+test('the whole way: discover, assign, confirm, flash again, delete', () =>
+  withPage(async (page) => {
+    await site.boxes.boot(1)
+    await site.boxes.tellDisks(1)
+    await page.goto('/ui/machines')
+    await page.getByRole('link', { name: macOf(1) }).click()
+    await page.getByRole('radio', { name: /^Flash once/ }).check()
+    await page.getByRole('radio', { name: /^fedora-43-server/ }).check()
+    await page.getByRole('radio', { name: /^Samsung SSD 980/ }).check()
+    await page.getByLabel('Labels').fill('bench-1')
+    await page.getByRole('button', { name: 'Save' }).click()
+    await page.getByText('Everything on that disk is lost').waitFor()
+    await page.getByRole('textbox', { name: /Type the last 4/ }).fill('nope')
+    await page.getByRole('button', { name: 'Arm bench-1' }).click()
+    await page.getByText('Those are not the last characters').waitFor()
+    await page.getByRole('textbox', { name: /Type the last 4/ }).fill(serialOf(1).slice(-4))
+    await page.getByRole('button', { name: 'Arm bench-1' }).click()
+    await page.getByText('Armed. Start the machine').waitFor()
+    assert.is((await site.boxes.plan(1)).mode, 'flash')
+
+    await site.boxes.done(1)
+    assert.is((await site.boxes.plan(1)).mode, 'exit')
+    await page.reload()
+    await page.getByRole('button', { name: 'Flash again' }).click()
+    await page.getByRole('textbox', { name: /Type the last 4/ }).fill(serialOf(1).slice(-4))
+    await page.getByRole('button', { name: 'Arm bench-1' }).click()
+    await page.getByText('Armed. Start the machine').waitFor()
+    assert.is((await site.boxes.plan(1)).mode, 'flash')
+
+    await page.getByRole('button', { name: 'Delete this machine' }).click()
+    await page.getByText(`${macOf(1)} was deleted`).waitFor()
+  }))
+
+test('many at once, found by a search that stays', () =>
+  withPage(async (page) => {
+    for (const box of [2, 3]) await site.boxes.boot(box)
+    await page.goto('/ui/machines')
+    await page.getByRole('searchbox', { name: 'Search machines' }).fill('is:discovered')
+    await page.getByRole('button', { name: 'Search' }).click()
+    await page.getByLabel(`Pick ${macOf(2)}`).check()
+    await page.getByLabel('What to do').selectOption('label')
+    await page.getByRole('button', { name: 'Show what would be done' }).click()
+    await page.getByLabel('Add labels').fill('fresh')
+    await page.getByRole('button', { name: 'Show what would be done' }).click()
+    await page.getByText('1 will be labelled.').waitFor()
+    await page.getByRole('button', { name: 'Label (1)' }).click()
+    await page.getByText('1 were labelled.').waitFor()
+    await page.getByRole('link', { name: 'Back to the machines' }).click()
+    assert.match(page.url(), /q=is%3Adiscovered/)
+    await page.getByRole('link', { name: 'fresh' }).waitFor()
+  }))
+
+test('settings: a wrong value is told where it was typed; a right one is saved', () =>
+  withPage(async (page) => {
+    await page.goto('/ui/settings')
+    const row = page.locator('[id="pxe.loop_limit"]')
+    await row.getByText('Edit').click()
+    await row.getByRole('textbox').fill('no number')
+    await row.getByRole('button', { name: 'Save' }).click()
+    await row.getByRole('alert').waitFor()
+    assert.is(await row.getByRole('textbox').inputValue(), 'no number')
+    await row.getByRole('textbox').fill('7')
+    await row.getByRole('button', { name: 'Save' }).click()
+    await page.getByText('Saved in the configuration file.').waitFor()
+    assert.match(await site.home.text('state/flasher.toml'), /loop_limit = 7/)
+  }))
+
+test('a backup is made, and put back after its time was typed', () =>
+  withPage(async (page) => {
+    await page.goto('/ui/backups')
+    await page.getByRole('button', { name: 'Back up now' }).first().click()
+    const restore = page.getByRole('link', { name: 'Restore…' })
+    for (let tries = 0; tries < 100 && (await restore.count()) === 0; tries += 1)
+      await page.reload()
+    await restore.first().click()
+    const wanted = await page.locator('label code').innerText()
+    await page.getByRole('textbox').fill(wanted)
+    await page.getByRole('button', { name: /^Restore/ }).click()
+    await page.getByText('is in force').waitFor()
+  }))
+
+test('events are acknowledged, tokens made and revoked, and the colours stay', () =>
+  withPage(async (page) => {
+    await site.boxes.boot(4)
+    await site.boxes.fail(4, 'no disk at all')
+    await page.goto('/ui/events?unacknowledged=1')
+    await page.getByRole('button', { name: 'Acknowledge selected' }).click()
+    await page.getByText('Nothing needs a look').waitFor()
+
+    await page.goto('/ui/account')
+    await page.getByText('Make a token').click()
+    await page.getByLabel('Name').fill('ci')
+    await page.getByRole('button', { name: 'Make token' }).click()
+    await page.getByText('It is shown this once').waitFor()
+    await page.getByRole('button', { name: 'Revoke' }).click()
+    await page.getByText('No tokens').waitFor()
+
+    await page.getByRole('button', { name: 'Dark' }).click()
+    assert.is(await page.locator('html').getAttribute('data-theme'), 'dark')
+    await page.getByRole('button', { name: 'Log out' }).click()
+    await page.waitForURL('**/ui/login')
+  }))
+
+test.run()
