@@ -3,6 +3,7 @@ import { delayUntilNext, intervalOf } from '../core/cadence.ts'
 import { renderEvent } from '../core/event-stream.ts'
 import type { MachineBase } from '../core/machine.ts'
 import { renderError } from '../core/fault.ts'
+import { refuse } from './faults.ts'
 import type { Caller, ServerParts } from './line.ts'
 import { createListener, type Listener } from './listener.ts'
 import { cutPage } from './paging.ts'
@@ -50,6 +51,7 @@ export function createChannel<M extends MachineBase>(parts: Parts<M>): Channel {
   let timer: NodeJS.Timeout | null = null
   let keptAt = clock()
   let sweeper: NodeJS.Timeout | null = null
+  let isClosed = false
 
   const count = () => [...views.values()].reduce((sum, { seats }) => sum + seats.size, 0)
 
@@ -122,6 +124,8 @@ export function createChannel<M extends MachineBase>(parts: Parts<M>): Channel {
   return {
     count,
     async join(query, caller) {
+      // A browser asks again at once, on a connection that is still open.
+      if (isClosed) throw refuse(503, 'the server ends', { headers: { connection: 'close' } })
       const key = query === null ? '' : `?${query.toString()}`
       const view = views.get(key) ?? { query, seats: new Set() }
       views.set(key, view)
@@ -140,6 +144,7 @@ export function createChannel<M extends MachineBase>(parts: Parts<M>): Channel {
       return listener.body
     },
     close() {
+      isClosed = true
       stop()
       if (timer !== null) clearTimeout(timer)
       if (sweeper !== null) clearInterval(sweeper)
