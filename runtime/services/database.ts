@@ -88,6 +88,7 @@ export async function createDatabase(options: DatabaseOptions): Promise<Database
   let { file } = opened
   const commits = createCommits(() => file)
   let [replaced, version, epoch] = [0, 0, 0]
+  let isLooked = false
 
   async function settle() {
     for (const work of closers) await work()
@@ -107,6 +108,12 @@ export async function createDatabase(options: DatabaseOptions): Promise<Database
     },
     write: (work) => commits.write(work),
     epoch() {
+      // One look a turn of the event loop: what is read in one turn is read at one moment.
+      if (isLooked) return epoch + replaced
+      isLooked = true
+      setImmediate(() => {
+        isLooked = false
+      })
       // 3 µs; grows when another process has committed.
       const seen = Number(file.get('PRAGMA data_version')?.['data_version'])
       if (seen !== version) epoch += 1

@@ -1,20 +1,27 @@
 /** The few shapes of answers that routes give. */
 import { HTTPResponse } from 'h3'
+import { FastResponse } from 'srvx'
+import { NOSNIFF } from './headers.ts'
 
 type Headers = Readonly<Record<string, string>>
 
 /** 204. */
-export const nothing = (headers: Headers = {}) => new HTTPResponse(null, { status: 204, headers })
+export const nothing = () => new FastResponse(null, { status: 204, headers: { ...NOSNIFF } })
 
 /** 303 to a local path. */
 export const seeOther = (location: string, headers: Headers = {}) =>
   new HTTPResponse('', { status: 303, headers: { ...headers, location } })
 
+/** Its headers stay a plain object where nobody changes them: what machines get costs half as much. */
 export const text = (body: string, headers: Headers = {}) =>
-  new HTTPResponse(body, {
+  new FastResponse(body, {
     status: 200,
-    headers: { 'content-type': 'text/plain; charset=utf-8', ...headers },
+    headers: { ...NOSNIFF, 'content-type': 'text/plain; charset=utf-8', ...headers },
   })
+
+/** JSON for machines, who keep no session that the answer could renew. */
+export const plainJson = (value: unknown) =>
+  text(JSON.stringify(value), { 'content-type': 'application/json' })
 
 export const page = (body: string, status = 200, headers: Headers = {}) =>
   new HTTPResponse(body, {

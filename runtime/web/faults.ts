@@ -3,6 +3,7 @@ import { HTTPError, HTTPResponse, type H3Event } from 'h3'
 import { STATUS_CODES } from 'node:http'
 import type { FieldError } from '../core/field-error.ts'
 import { Fault, renderError, type FaultCode } from '../core/fault.ts'
+import { NOSNIFF } from './headers.ts'
 import type { ErrorView, Log } from './line.ts'
 
 export const STATUS = {
@@ -69,7 +70,7 @@ export function answerFailure(error: HTTPError, event: H3Event, desk: FailureDes
   if (!isPage(event)) {
     return new HTTPResponse(JSON.stringify({ detail: told.detail }), {
       status,
-      headers: { ...headers, 'content-type': 'application/json' },
+      headers: { ...headers, ...NOSNIFF, 'content-type': 'application/json' },
     })
   }
   const title = STATUS_CODES[status] ?? 'Error'

@@ -11,6 +11,8 @@ const PAGE_POLICY = [
 ].join('; ')
 const DATA_POLICY = "default-src 'none'; frame-ancestors 'none'"
 
+export const NOSNIFF = { 'x-content-type-options': 'nosniff' } as const
+
 /** Marks an answer as one person's: no cache may keep it. */
 export function keepPrivate(event: H3Event): void {
   event.context['isPrivate'] = true
@@ -18,10 +20,10 @@ export function keepPrivate(event: H3Event): void {
 
 /** Called for each response, errors too. */
 export function addHeaders(response: Response, event: H3Event): void {
-  const { headers } = response
-  headers.set('x-content-type-options', 'nosniff')
-  // Machines' own requests: they know of no pages, and there are many of them.
+  // Machines' own requests: they know of no pages, and their answers bring what they need.
   if (event.url.pathname.startsWith('/pxe')) return
+  const { headers } = response
+  for (const [name, value] of Object.entries(NOSNIFF)) headers.set(name, value)
   const isHtml = headers.get('content-type')?.startsWith('text/html') ?? false
   headers.set('content-security-policy', isHtml ? PAGE_POLICY : DATA_POLICY)
   headers.set('referrer-policy', 'same-origin')

@@ -5,7 +5,7 @@ import { renderError } from '../core/fault.ts'
 import { renderBootstrap } from '../core/bootstrap.ts'
 import { parseMac, type Mac } from '../core/mac.ts'
 import type { MachineBase } from '../core/machine.ts'
-import { nothing, text } from './answers.ts'
+import { nothing, plainJson, text } from './answers.ts'
 import { checked, renderSchema } from './checked.ts'
 import { createDiscovery } from './discovery.ts'
 import { refuse, refuseFields } from './faults.ts'
@@ -106,7 +106,7 @@ export function pxeRoutes<M extends MachineBase>(site: Site<M>): readonly Route[
     const made = await meet(mac, contact, decide)
     const { plan, mode } = made ?? decide(line.discover(mac, contact.now))
     metrics.count('flasher_plan_requests_total', { mode })
-    return plan
+    return plainJson(plan)
   }
 
   /** A signal of a machine that nobody knows: 404 (it was deleted, or never asked for a script). */

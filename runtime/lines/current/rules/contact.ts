@@ -95,15 +95,16 @@ function forgetFailure(machine: Machine, now: string): Machine {
 }
 
 function change(machine: Machine, now: string, fields: Partial<Machine>): Machine {
-  const changed = { ...machine, ...fields }
-  return isEqual(machine, changed) ? machine : { ...changed, updated_at: now }
+  return holds(machine, fields) ? machine : { ...machine, ...fields, updated_at: now }
 }
 
 function changeCycle(machine: Machine, now: string, fields: Partial<Cycle>): Machine {
-  const cycle = { ...machine.cycle, ...fields }
-  return isEqual(machine.cycle, cycle) ? machine : { ...machine, cycle, updated_at: now }
+  if (holds(machine.cycle, fields)) return machine
+  return { ...machine, cycle: { ...machine.cycle, ...fields }, updated_at: now }
 }
 
-/** Field by field; both have the same fields. */
-const isEqual = <T extends object>(before: T, after: T): boolean =>
-  Object.entries(after).every(([name, value]) => Reflect.get(before, name) === value)
+/** Whether nothing would change. */
+function holds<T extends object>(before: T, fields: Partial<T>): boolean {
+  for (const name in fields) if (before[name] !== fields[name]) return false
+  return true
+}
