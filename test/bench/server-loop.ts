@@ -19,7 +19,7 @@ export interface LoopJob {
 }
 
 /** Not counted: compilers and caches get warm. */
-const WARM_MS = 700
+const WARM_MS = 1500
 /** Requests rendered beforehand where the machines are that few. */
 const MOST_RENDERED = 20_000
 

@@ -22,7 +22,7 @@ const PACES = [0, 2] as const
 const MOST_MS = 50
 const MOST_MIB = 300
 /** The files count once they have lain still for a while. */
-const RIPE_MS = 4000
+const RIPE_MS = 9000
 
 export async function measureStorm(runs: number) {
   const rows: StormRow[] = []
