@@ -1,6 +1,6 @@
 /** /ui/dashboard: what is true now, what needs a person, and whether all is ready. */
 import type { H3Event, HTTPResponse } from 'h3'
-import { badge, card, emptyState, icon, progress } from '../../../web/elements.ts'
+import { badge, card, emptyState, progress } from '../../../web/elements.ts'
 import { address, html, type Html } from '../../../web/html.ts'
 import type { Route } from '../../../web/route.ts'
 import { renderTime } from '../../../web/times.ts'
@@ -10,7 +10,7 @@ import { renderEventList } from './event-list.ts'
 import { countDays, renderDays } from './flash-days.ts'
 import { nameOf, type MachineView } from './machine-view.ts'
 import { machinePath } from './row.ts'
-import { listReadiness, type ReadinessRow } from './readiness.ts'
+import { renderReadiness } from './readiness.ts'
 
 const PATH = '/ui/dashboard'
 /** Rows of each list; the rest is behind its link. */
@@ -28,7 +28,7 @@ async function show(desk: Desk, event: H3Event): Promise<HTTPResponse> {
   const [events, flashed, readiness] = await Promise.all([
     site.journal.list({ limit: MOST }),
     site.journal.list({ kind: 'machine.flashed', limit: NEWEST_FLASHES }),
-    listReadiness(desk),
+    desk.services.netboot.readiness(),
   ])
   const needy = views.filter(({ view }) => view.state === 'failed' || view.state === 'needs-you')
   const running = views.filter(({ view }) => view.state === 'running')
@@ -129,28 +129,3 @@ const renderCalm = (machines: number): Html =>
         html`<a class="button primary" href="/ui/settings#dhcp-pxe">Set up DHCP</a>`,
       )
     : html`<p class="dim">Nothing: every machine knows what to do.</p>`
-
-/** Folded away once all of it is green. */
-function renderReadiness(rows: readonly ReadinessRow[]): Html {
-  const missing = rows.filter(({ ok }) => !ok).length
-  const list = html`<ul class="rows">
-    ${rows.map(
-      ({ ok, title, text, href }) =>
-        html`<li>
-          ${badge(ok ? 'done' : 'needs-you', ok ? 'ready' : 'missing')}<span class="grow"
-            ><a href="${href}">${title}</a> <span class="dim small">${text}</span></span
-          >
-        </li>`,
-    )}
-  </ul>`
-  return missing === 0
-    ? html`<details class="card">
-        <summary>${icon('done')} Ready to boot machines</summary>
-        ${list}
-      </details>`
-    : card({
-        title: `Before machines can boot: ${missing} of ${rows.length} to do`,
-        id: 'readiness',
-        body: list,
-      })
-}

@@ -1,37 +1,34 @@
-/** What network boot needs, and whether it is there. */
-import type { Desk } from './desk.ts'
+/** The checklist of the dashboard: what network boot needs, and whether it is there. */
+import type { ReadinessRow } from '../../../core/readiness.ts'
+import { badge, card, icon, type Tone } from '../../../web/elements.ts'
+import { html, type Html } from '../../../web/html.ts'
 
-export interface ReadinessRow {
-  readonly ok: boolean
-  readonly title: string
-  /** What is true, in a sentence. */
-  readonly text: string
-  /** The page where it is put right. */
-  readonly href: string
+/** Folded away once all of it is green. */
+export function renderReadiness(rows: readonly ReadinessRow[]): Html {
+  const open = rows.filter(({ ok }) => !ok).length
+  const list = html`<ul class="rows">
+    ${rows.map(renderRow)}
+  </ul>`
+  return open === 0
+    ? html`<details class="card">
+        <summary>${icon('done')} Ready to boot machines</summary>
+        ${list}
+      </details>`
+    : card({
+        title: `Before machines boot: ${open} of ${rows.length} to do`,
+        id: 'readiness',
+        body: list,
+      })
 }
 
-export async function listReadiness({ site }: Desk): Promise<readonly ReadinessRow[]> {
-  const { x86_64, arm64 } = site.bootFiles.active()
-  const { entries, error } = site.catalog.snapshot()
-  const sets = [x86_64, arm64].filter((set) => set !== null)
-  return [
-    {
-      ok: sets.length > 0,
-      title: 'Live system',
-      text:
-        sets.length > 0
-          ? `Version ${sets.map(({ version, arch }) => `${version ?? 'uploaded'} (${arch})`).join(', ')} is served.`
-          : 'None is there yet: machines can only boot their own disks.',
-      href: '/ui/netboot',
-    },
-    {
-      ok: entries.length > 0,
-      title: 'Images',
-      text:
-        entries.length > 0
-          ? `The catalog holds ${entries.length}.`
-          : `The catalog is empty${error === null ? '' : `: ${error}`}.`,
-      href: '/ui/settings#ramboot',
-    },
-  ]
-}
+const TONES = {
+  ready: 'done',
+  attention: 'needs-you',
+  missing: 'failed',
+} as const satisfies Record<ReadinessRow['state'], Tone>
+
+const renderRow = ({ state, title, text, href }: ReadinessRow): Html =>
+  html`<li>
+    <span class="check-state">${badge(TONES[state], state)}</span>
+    <span class="grow"><a href="${href}">${title}</a> <span class="dim small">${text}</span></span>
+  </li>`

@@ -18,6 +18,7 @@ import { renderError, renderLogin } from './login.ts'
 import { machinePages } from './machine.ts'
 import { viewMachine } from './machine-view.ts'
 import { machinesPage } from './machines.ts'
+import { netbootPages } from './netboot.ts'
 import { renderMachineRow } from './row.ts'
 import type { PageServices } from './services.ts'
 import { settingsPages } from './settings.ts'
@@ -71,6 +72,7 @@ export function createPages(parts: PagesParts): Pages {
         ...machinesPage(desk),
         ...bulkPages(desk),
         ...machinePages(desk),
+        ...netbootPages(desk),
         ...backupPages(desk),
         ...eventPages(desk),
         ...settingsPages(desk),
