@@ -32,7 +32,7 @@ export const secretText: Kind<string> = {
 export const passwordHash: Kind<string> = {
   ...secretText,
   schema: line.refine((given) => given.trim() === '' || parsePasswordHash(given).ok),
-  wants: 'a hash like $argon2id$v=19$m=…,t=…,p=…$salt$hash, or one of flasher-web password --print',
+  wants: 'a hash as flasher-web password --print makes it, or an argon2id one',
 }
 
 export const path = asText(orEmpty(/\/[^\0]*/), 'an absolute path')
@@ -126,7 +126,7 @@ const listOf = (part: z.ZodType<string>, wants: string): Kind<readonly string[]>
 
 /** What a `Host` header may hold: names and addresses without a port. */
 export const hosts = listOf(
-  line.regex(/^(?:\*\.)?[A-Za-z0-9[](?:[A-Za-z0-9.:-]{0,253}[A-Za-z0-9\]])?$/),
+  line.regex(/^[A-Za-z0-9[](?:[A-Za-z0-9.:-]{0,253}[A-Za-z0-9\]])?$/),
   'a list of host names and addresses',
 )
 

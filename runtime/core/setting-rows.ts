@@ -9,12 +9,9 @@ export const ADMIN_SETTINGS = {
     'The administrator password in clear; empty: the one whose hash the state directory holds.',
     { secret: true },
   ),
-  password_hash: setting(
-    passwordHash,
-    '',
-    'A hash of it instead, `$argon2id$…` or `$scrypt$…`, as `flasher-web password --print` makes it.',
-    { secret: true },
-  ),
+  password_hash: setting(passwordHash, '', 'A hash of it instead: `$argon2id$…` or `$scrypt$…`.', {
+    secret: true,
+  }),
 }
 
 export const STATE_DIR = setting(

@@ -23,6 +23,7 @@ const RUN: Readonly<Record<CommandName, () => Promise<Run>>> = {
   password: async () => (await import('./commands/password.ts')).changePassword,
   'config-show': async () => (await import('./commands/config.ts')).showConfig,
   'config-check': async () => (await import('./commands/config.ts')).checkConfig,
+  'config-reference': async () => (await import('./commands/config.ts')).printReference,
 }
 const RUNNERS = new Map<string, () => Promise<Run>>(Object.entries(RUN))
 

@@ -9,6 +9,7 @@ import { isThere } from '../../../services/state-dirs.ts'
 import { renderTable } from '../../../terminal/table.ts'
 import { decideFolders, readConfiguration, type LineConfig } from '../assembly/configuration.ts'
 import { SUCCESS } from '../rules/exit-codes.ts'
+import { renderReference } from '../rules/settings-reference.ts'
 import type { Arguments, World } from './session.ts'
 
 /** Every setting with its value and where it comes from; secrets as set or unset. */
@@ -42,6 +43,11 @@ export async function checkConfig(world: World, given: Arguments): Promise<numbe
   const read = files.length === 0 ? 'No configuration file' : files.join(', ')
   const verdict = problems.length === 0 ? 'fine' : `${problems.length} to look at, none fatal`
   world.stdout.write(`${read}: ${verdict}\n`)
+  return SUCCESS
+}
+
+export async function printReference({ stdout }: World): Promise<number> {
+  stdout.write(renderReference())
   return SUCCESS
 }
 

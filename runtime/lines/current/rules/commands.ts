@@ -113,6 +113,15 @@ const CONFIG_CHECK = {
   examples: [{ line: 'flasher-web config check && systemctl reload flasher-web', does: 'safely' }],
 } as const satisfies Command
 
+const CONFIG_REFERENCE = {
+  words: ['config', 'reference'],
+  summary: 'print what every setting means (docs/settings.md)',
+  about: ['Markdown, made from the same table that reads the configuration.'],
+  positionals: [],
+  flags: [],
+  examples: [{ line: 'flasher-web config reference | less', does: 'all settings and defaults' }],
+} as const satisfies Command
+
 export const COMMANDS = {
   serve: SERVE,
   export: EXPORT,
@@ -122,6 +131,7 @@ export const COMMANDS = {
   password: PASSWORD,
   'config-show': CONFIG_SHOW,
   'config-check': CONFIG_CHECK,
+  'config-reference': CONFIG_REFERENCE,
 } as const
 
 export type CommandName = keyof typeof COMMANDS

@@ -1,0 +1,57 @@
+/** Current line: the reference of all settings as Markdown, made from their table. */
+import { variablesOf, type Setting } from '../../../core/setting.ts'
+import { renderFallback } from '../../../core/shown-setting.ts'
+import { SETTINGS } from './settings.ts'
+
+const ABOUT: Readonly<Record<keyof typeof SETTINGS, string>> = {
+  admin: 'Who may use the pages. With neither key a password is made at the first start.',
+  server: 'Where the server listens, and whom it believes.',
+  paths: 'Where things lie.',
+  withcache: 'The cache service, which holds the images.',
+  cache: 'Read by `flasher-cache`, from the same files.',
+  boot: 'Which release of the live environment machines boot.',
+  releases: 'Where releases are.',
+  pxe: 'What machines are offered.',
+  netboot: 'What else network boot needs.',
+  backup: 'Backups; the settings page saves the first three.',
+  retention: 'What is kept, and for how long.',
+  tuning: 'Limits.',
+  display: 'How pages show things.',
+  metrics: 'For monitoring.',
+  log: 'What is said on standard error.',
+  wizard: 'Read by the wizard `flasher`, from the same files.',
+}
+
+const HEAD = `# Settings
+
+Made by \`flasher-web config reference\`; do not edit. How files and variables work together is in
+[server.md](server.md).
+
+In a file, a key stands in its section:
+
+\`\`\`toml
+[server]
+port = 8080
+\`\`\`
+
+Every key can be said by an environment variable as well, which counts more; an empty one counts as
+none. Lists are written with commas there. Keys marked ↻ count from the next start on, all others as
+soon as the configuration is read again (\`SIGHUP\`, \`systemctl reload flasher-web\`, or an edit on the
+settings page). Keys marked 🔒 are never shown nor logged.
+`
+
+export function renderReference(): string {
+  const sections = Object.entries(SETTINGS).map(([section, keys]) => {
+    const rows = Object.entries(keys).map(([key, row]) => renderRow(section, key, row))
+    const about = new Map(Object.entries(ABOUT)).get(section) ?? ''
+    return [`## \`[${section}]\``, '', about, '', ...rows, ''].join('\n')
+  })
+  return `${HEAD}\n${sections.join('\n')}`
+}
+
+function renderRow(section: string, key: string, row: Setting<unknown>): string {
+  const marks = `${row.reload === 'restart' ? ' ↻' : ''}${row.isSecret ? ' 🔒' : ''}`
+  const variables = variablesOf(section, key, row).map((name) => `\`${name}\``)
+  const facts = [`Wants ${row.wants}`, `default: ${renderFallback(row)}`, variables.join(' or ')]
+  return `- **\`${key}\`**${marks} ${row.help}\n  ${facts.join('; ')}.`
+}

@@ -1,0 +1,64 @@
+import { spawnSync } from 'node:child_process'
+import { existsSync } from 'node:fs'
+import { mkdtemp, rm, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { suite } from 'uvu'
+import * as assert from 'uvu/assert'
+import { parseArguments } from '../../runtime/core/arguments.ts'
+import { parseToml } from '../../runtime/core/toml.ts'
+import { parseSettings } from '../../runtime/lines/current/rules/settings.ts'
+import { COMMAND_LINE, completeArguments } from '../../runtime/lines/current/rules/commands.ts'
+import { readBlocks } from '../support/docs.ts'
+
+const ANALYSE = '/usr/bin/systemd-analyze'
+
+const test = suite('docs/server.md')
+
+if (existsSync(ANALYSE)) {
+  test('systemd finds nothing wrong with the unit', async () => {
+    const [unit = ''] = readBlocks('server.md', 'ini')
+    const dir = await mkdtemp(join(tmpdir(), 'flasher-unit-'))
+    try {
+      // The program and its user are not installed here.
+      const here = unit
+        .replace('/usr/local/bin/flasher-web', process.execPath)
+        .replaceAll(/^(User|Group)=flasher$/gm, '$1=daemon')
+      const path = join(dir, 'flasher-web.service')
+      await writeFile(path, here)
+      const { status, stderr } = spawnSync(ANALYSE, ['verify', path], { encoding: 'utf8' })
+      assert.is(stderr, '')
+      assert.is(status, 0)
+      const security = spawnSync(ANALYSE, ['security', '--offline=yes', '--threshold=30', path], {
+        encoding: 'utf8',
+      })
+      assert.is(security.status, 0, security.stdout)
+    } finally {
+      await rm(dir, { recursive: true, force: true })
+    }
+  })
+}
+
+test('every configuration that it shows is one', () => {
+  const blocks = readBlocks('server.md', 'toml')
+  assert.ok(blocks.length >= 3)
+  for (const text of blocks) {
+    const parsed = parseToml(text)
+    assert.ok(parsed.ok, text)
+    if (!parsed.ok) continue
+    const layers = [{ path: 'docs', text, values: parsed.value }]
+    assert.equal(parseSettings({ env: {}, saved: {}, layers }).problems, [], text)
+  }
+})
+
+test('every command that it shows is one', () => {
+  const lines = readBlocks('server.md', 'sh').flatMap((block) => block.split('\n'))
+  const commands = lines.filter((line) => line.startsWith('flasher-web '))
+  assert.ok(commands.length >= 6)
+  for (const line of commands) {
+    const [, ...argv] = line.replace(/\s*#.*$/, '').split(' ')
+    assert.is(parseArguments(COMMAND_LINE, completeArguments(argv)).ok, true, line)
+  }
+})
+
+test.run()

@@ -1,0 +1,22 @@
+import { readFileSync } from 'node:fs'
+import { suite } from 'uvu'
+import * as assert from 'uvu/assert'
+import { listSettings } from '../../../../runtime/core/setting.ts'
+import { renderReference } from '../../../../runtime/lines/current/rules/settings-reference.ts'
+import { SETTINGS } from '../../../../runtime/lines/current/rules/settings.ts'
+
+const test = suite('settings reference')
+
+test('docs/settings.md is fresh: pnpm docs:settings makes it', () => {
+  assert.is(readFileSync('docs/settings.md', 'utf8'), renderReference())
+})
+
+test('every setting is in it, in its section', () => {
+  const text = renderReference()
+  for (const { section, key } of listSettings(SETTINGS)) {
+    const part = text.split('\n## ').find((each) => each.startsWith(`\`[${section}]\``)) ?? ''
+    assert.match(part, `- **\`${key}\`**`)
+  }
+})
+
+test.run()
