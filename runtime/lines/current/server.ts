@@ -4,6 +4,7 @@ import type { CatalogEntry, CatalogSnapshot } from '../../core/catalog.ts'
 import { createAssets } from '../../services/assets.ts'
 import { startBackupSchedule } from '../../services/backup-schedule.ts'
 import { createCatalog, type Catalog } from '../../services/catalogs.ts'
+import { watchSpace } from '../../services/disk-space.ts'
 import { createKeptCatalogs } from '../../services/kept-catalogs.ts'
 import type { Passwords } from '../../services/passwords.ts'
 import { createSecret } from '../../services/secret.ts'
@@ -71,10 +72,16 @@ export async function createMachineServer(parts: MachineServerParts): Promise<Ma
     store: state.store,
     settings: () => settings().backup,
   })
+  const spaceWatch = watchSpace({
+    path: folders.stateDir,
+    journal: state.journal,
+    warnBelow: () => settings().retention.warn_free_bytes,
+    onLow: (message) => log.warn(message),
+  })
   const pages = createPages({
     version: release,
     assets: await createAssets(),
-    services: { config, store: state.store, backups },
+    services: { config, store: state.store, backups, netboot },
     images: () => catalog.snapshot().entries,
     gather: (on) => gatherSurroundings(machineParts, on),
     zone: () => settings().display.timezone,
@@ -111,6 +118,7 @@ export async function createMachineServer(parts: MachineServerParts): Promise<Ma
     endChannels: () => server.close(),
     async [Symbol.asyncDispose]() {
       server.close()
+      spaceWatch[Symbol.dispose]()
       schedule[Symbol.dispose]()
       await backups[Symbol.asyncDispose]()
       await netboot[Symbol.asyncDispose]()
