@@ -59,7 +59,14 @@ export async function createMachineServer(parts: MachineServerParts): Promise<Ma
     feed: state.feed,
     env: world.env,
   })
-  const netboot = await openNetboot({ config, state, env: world.env, now })
+  const netboot = await openNetboot({
+    config,
+    state,
+    catalog,
+    hasCache: () => settings().withcache.url !== '' || cacheBeside !== null,
+    env: world.env,
+    now,
+  })
   const { bootFiles } = netboot
   const machineParts = {
     findImage: createFinder(catalog),

@@ -1,52 +1,105 @@
 /** Current line: what machines boot from, opened for the server: the boot directory and what fills it. */
+import { BOOT_ARCHS } from '../../../core/boot-set.ts'
+import { renderDhcpRecipes, type DhcpRecipe } from '../../../core/dhcp.ts'
+import { decideDhcpTarget } from '../../../core/dhcp-target.ts'
+import { listReadiness, type ReadinessRow } from '../../../core/readiness.ts'
+import type { TftpState } from '../../../core/tftp.ts'
 import { createBootFiles, type BootFolder } from '../../../services/boot-files.ts'
+import type { Catalog } from '../../../services/catalogs.ts'
+import { readSpace } from '../../../services/disk-space.ts'
+import { listLanAddresses } from '../../../services/host.ts'
 import { createReleases, type Releases } from '../../../services/releases.ts'
 import type { Environment } from '../../../services/shell.ts'
 import { createSources } from '../../../services/sources.ts'
+import { createTftpProbe } from '../../../services/tftp.ts'
 import { decideFolders, type LineConfig } from './configuration.ts'
 import type { State } from './state.ts'
 
 export interface Netboot extends AsyncDisposable {
   readonly bootFiles: BootFolder
   readonly releases: Releases
+  /** From memory: what the daemon answered last. */
+  tftp(): TftpState
+  readiness(): Promise<readonly ReadinessRow[]>
+  /** For a server that is reached there; empty where this host has no address for machines. */
+  recipes(baseUrl: string): readonly DhcpRecipe[]
 }
 
 export interface NetbootParts {
   readonly config: LineConfig
   readonly state: State
+  readonly catalog: Catalog
+  /** Whether a cache service is set, or runs beside the server. */
+  hasCache(): boolean
   readonly env: Environment
   now(): Date
 }
 
-export async function openNetboot({ config, state, env, now }: NetbootParts): Promise<Netboot> {
+export async function openNetboot(parts: NetbootParts): Promise<Netboot> {
+  const { config, state, env, now } = parts
+  const { feed, journal } = state
   const bootFiles = await createBootFiles({
     dir: decideFolders(config).boot,
-    changed: () => state.feed.announce({ topic: 'fetch', key: 'active' }),
+    changed: () => feed.announce({ topic: 'fetch', key: 'active' }),
     now,
   })
   const releases = createReleases({
     bootFiles,
     sources: createSources({ env }),
     env,
-    journal: state.journal,
-    feed: state.feed,
-    settings() {
-      const { boot, releases: site, retention } = config.current()
-      return {
-        site: site.base_url,
-        repository: boot.release_repo,
-        tag: boot.release_tag,
-        keep: retention.boot_sets,
-      }
-    },
+    journal,
+    feed,
+    settings: () => toReleaseSettings(config),
     now,
   })
+  const probe = createTftpProbe({ host: () => config.current().netboot.tftp_probe_host })
+  // Asked at once, so that the first page knows.
+  probe.state()
   return {
     bootFiles,
     releases,
+    tftp: () => probe.state(),
+    async readiness() {
+      const active = bootFiles.active()
+      const { entries, error } = parts.catalog.snapshot()
+      return listReadiness({
+        sets: BOOT_ARCHS.flatMap((arch) => active[arch] ?? []),
+        fetchObstacle: releases.obstacle(),
+        catalog: { images: entries.length, error, isSet: parts.hasCache() },
+        tftp: probe.state(),
+        // The server makes one at its start where there is none.
+        hasPassword: true,
+        disk: await readDisk(config),
+      })
+    },
+    recipes(baseUrl) {
+      const target = decideDhcpTarget(baseUrl, listLanAddresses())
+      return target === null ? [] : renderDhcpRecipes(target)
+    },
     async [Symbol.asyncDispose]() {
       await releases[Symbol.asyncDispose]()
       await bootFiles[Symbol.asyncDispose]()
     },
+  }
+}
+
+function toReleaseSettings(config: LineConfig) {
+  const { boot, releases, retention } = config.current()
+  return {
+    site: releases.base_url,
+    repository: boot.release_repo,
+    tag: boot.release_tag,
+    keep: retention.boot_sets,
+  }
+}
+
+async function readDisk(config: LineConfig) {
+  // Null: that it cannot be read is what the checklist says then.
+  const space = await readSpace(config.stateDir).catch(() => null)
+  if (space === null) return null
+  const { warn_free_bytes: most } = config.current().retention
+  return {
+    freeBytes: space.freeBytes,
+    isLow: space.freeBytes < Math.min(most, space.totalBytes / 10),
   }
 }

@@ -1,21 +1,33 @@
 /** What a DHCP server must say so that machines come here, for this very server. */
 import type { H3Event } from 'h3'
-import { card, copyable, factList } from '../../../web/elements.ts'
-import type { Html } from '../../../web/html.ts'
+import { renderDhcpRecipes, type DhcpRecipe } from '../../../core/dhcp.ts'
+import { decideDhcpTarget } from '../../../core/dhcp-target.ts'
+import { listLanAddresses } from '../../../services/host.ts'
+import { card, copyable, copyBlock, factList } from '../../../web/elements.ts'
+import { html, type Html } from '../../../web/html.ts'
 import type { Desk } from './desk.ts'
 
 export async function renderDhcp(desk: Desk, event: H3Event): Promise<Html> {
   const { baseUrl } = desk.site.contact(event)
-  const { hostname } = new URL(baseUrl)
+  const target = decideDhcpTarget(baseUrl, listLanAddresses())
+  const server = target?.address ?? new URL(baseUrl).hostname
+  const base = target?.baseUrl ?? baseUrl
   return card({
     title: 'DHCP and network boot',
     id: 'dhcp-pxe',
-    body: factList([
-      ['TFTP server (option 66)', copyable(hostname)],
+    body: html`${factList([
+      ['TFTP server (option 66)', copyable(server)],
       ['Boot file of a BIOS (67)', copyable('undionly.kpxe')],
       ['Boot file of UEFI (67)', copyable('ipxe.efi')],
-      ['UEFI HTTP Boot (60 = HTTPClient, 67)', copyable(`${baseUrl}/boot/ipxe.efi`)],
-      ['iPXE itself', copyable(`${baseUrl}/pxe-bootstrap.ipxe`)],
-    ]),
+      ['UEFI HTTP Boot (60 = HTTPClient, 67)', copyable(`${base}/boot/ipxe.efi`)],
+      ['iPXE itself', copyable(`${base}/pxe-bootstrap.ipxe`)],
+    ])}${target === null ? null : renderDhcpRecipes(target).map(renderRecipe)}`,
   })
 }
+
+const renderRecipe = ({ id, title, where, note, text }: DhcpRecipe): Html =>
+  html`<details id="dhcp-${id}">
+    <summary>${title}</summary>
+    <p class="small dim">${where}${note === null ? null : html`<br />${note}`}</p>
+    ${copyBlock(text, `${title}: ${where}`)}
+  </details>`

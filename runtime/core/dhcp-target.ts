@@ -1,0 +1,41 @@
+/** Which of this host's addresses DHCP servers should name, when an operator came here by another one. */
+import { planDhcp, type DhcpTarget } from './dhcp.ts'
+
+/** An address of this host. */
+export interface HostAddress {
+  readonly address: string
+  /** Bits of the network's part. */
+  readonly prefix: number
+  readonly family: 4 | 6
+}
+
+const LOOPBACK = /^(localhost|127\..*|\[::1\])$/
+const UNKNOWN_PREFIX = 24
+
+/**
+ * The address that the request came to where machines can use it, else the first one of this host;
+ * null: there is none. `baseUrl`: checked, no trailing slash.
+ */
+export function decideDhcpTarget(
+  baseUrl: string,
+  addresses: readonly HostAddress[],
+): DhcpTarget | null {
+  const url = URL.parse(baseUrl)
+  if (url === null) return null
+  const usable = addresses.filter(({ family }) => family === 4)
+  const own = usable.find(({ address }) => address === url.hostname)
+  const [first] = usable
+  const isElsewhere = own === undefined && /^\d+(\.\d+){3}$/.test(url.hostname)
+  // Behind an address translation or a proxy: what the operator used is what machines see.
+  const chosen =
+    isElsewhere && !LOOPBACK.test(url.hostname)
+      ? { address: url.hostname, prefix: UNKNOWN_PREFIX }
+      : (own ?? first)
+  if (chosen === undefined) return null
+  const port = url.port === '' ? '' : `:${url.port}`
+  const base = LOOPBACK.test(url.hostname)
+    ? `${url.protocol}//${chosen.address}${port}${url.pathname.replace(/\/$/, '')}`
+    : baseUrl
+  const target = planDhcp(chosen.address, chosen.prefix, base)
+  return target.ok ? target.value : null
+}
