@@ -62,6 +62,19 @@ export async function createServerHome() {
   }
 }
 
+/** The session's cookie as a browser sends it. */
+export const login = async (url: string, password: string) => {
+  const answer = await fetch(`${url}/ui/login`, {
+    method: 'POST',
+    body: new URLSearchParams({ password }),
+    redirect: 'manual',
+  })
+  return { status: answer.status, cookie: answer.headers.getSetCookie()[0]?.split(';')[0] ?? '' }
+}
+
+/** The one that a first start prints. */
+export const passwordIn = (text: string) => /^Password: (\S+)$/m.exec(text)?.[1] ?? ''
+
 /** A port that was free a moment ago. */
 export function findPort(): Promise<number> {
   const server = createServer()

@@ -129,16 +129,20 @@ async function editConfig(
   const [section, key, text] = ['section', 'key', 'value'].map((name) => form.get(name) ?? '')
   const change = { section: section ?? '', key: key ?? '', text: text ?? '' }
   const at = `${change.section}.${change.key}`
-  const fail = async (error: string) => {
+  const fail = async (error: string, value: string) => {
     await note(desk, event, 'settings.config.failed', `${at} was not changed: ${error}`, {
       section,
       key,
     })
-    return goTo(event, `${address(PATH, { error, at, value: change.text })}#${at}`)
+    return goTo(event, `${address(PATH, { error, at, value })}#${at}`)
   }
   try {
     const edited = await desk.services.config.edit(change)
-    if (!edited.ok) return await fail(renderEditRefusal(edited.refusal))
+    if (!edited.ok) {
+      // An address is kept by browsers and proxies: no secret belongs there.
+      const value = edited.refusal.why === 'secret' ? '' : change.text
+      return await fail(renderEditRefusal(edited.refusal), value)
+    }
     const { path, line, pending } = edited.value
     await note(desk, event, 'settings.config.updated', `${at} was changed in ${path}`, {
       section,
@@ -150,7 +154,7 @@ async function editConfig(
     return goTo(event, `${PATH}?saved=${pending.includes(at) ? 'restart' : 'config'}#${at}`)
   } catch (error) {
     if (!(error instanceof Fault)) throw error
-    return await fail(error.message)
+    return await fail(error.message, change.text)
   }
 }
 
