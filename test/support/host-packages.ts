@@ -24,6 +24,7 @@ const NEEDED: Readonly<Record<string, string>> = {
   mount: 'loop devices',
   mtools: 'the Debian image: its EFI partition',
   nbdkit: 'disks that fail',
+  'nginx-light': 'the documented proxy; a peer in the benchmark',
   openssl: 'a server with a certificate of its own',
   ovmf: 'UEFI firmware',
   parted: 'partition tables as others see them',
