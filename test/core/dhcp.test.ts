@@ -1,10 +1,12 @@
 import { spawnSync } from 'node:child_process'
+import { readFileSync } from 'node:fs'
 import { mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
 import { planDhcp, renderDhcpRecipes, type DhcpTarget } from '../../runtime/core/dhcp.ts'
+import { DHCP_DOCUMENT, renderDhcpDocument } from '../support/dhcp-document.ts'
 
 const test = suite('DHCP recipes')
 
@@ -104,6 +106,10 @@ test('nothing that could be read as more than an address comes in', () => {
   for (const [address, prefix, base] of rows) {
     assert.is(planDhcp(address, prefix, base).ok, false, `${address} ${prefix} ${base}`)
   }
+})
+
+test('docs/dhcp.md is fresh: node test/support/dhcp-document.ts makes it', () => {
+  assert.is(readFileSync(DHCP_DOCUMENT, 'utf8'), renderDhcpDocument())
 })
 
 test.run()
