@@ -1,5 +1,5 @@
 /** The fleet's records: one JSON document a machine, kept by MAC. */
-import { zstdCompress, zstdDecompress } from 'node:zlib'
+import { zstdCompress, zstdCompressSync, zstdDecompress } from 'node:zlib'
 import { promisify } from 'node:util'
 import type { Mac } from '../core/mac.ts'
 import type { MachineBase } from '../core/machine.ts'
@@ -54,8 +54,14 @@ export interface MachinesOptions<Machine> {
   onUnreadable?(mac: string): void
 }
 
-const compress = promisify(zstdCompress)
+const compressLong = promisify(zstdCompress)
 const decompress = promisify(zstdDecompress)
+
+/** A compressor on another thread takes a megabyte, and ten times as long as such a text needs. */
+const MOST_AT_ONCE = 512 * 1024
+
+const compress = async (text: string): Promise<Buffer> =>
+  text.length > MOST_AT_ONCE ? await compressLong(text) : zstdCompressSync(text)
 
 /** Sightings wait this long in memory, so that a storm of contacts costs two small writes a second. */
 const LAG_MS = 500

@@ -48,7 +48,7 @@ export function bootFileRoutes<M extends MachineBase>(site: Site<M>): readonly R
     const file = (await openServed(bootFiles.dir, name)) ?? (await openAlias(name))
     if (file === null) throw refuse(404, 'no such boot file')
     await see(event, name)
-    const { body, bytes } = answerFile(event, name, file)
+    const { body, bytes } = await answerFile(event, name, file)
     metrics.count('flasher_boot_bytes_total', { name }, bytes)
     return body
   }
@@ -124,7 +124,7 @@ function readName(event: H3Event): string {
 }
 
 /** Stages status and headers; what it returns is the body. */
-function answerFile(event: H3Event, name: string, file: ServedFile) {
+async function answerFile(event: H3Event, name: string, file: ServedFile) {
   const version = versionOf(file)
   const isHead = event.req.method === 'HEAD'
   const answer = decideFileAnswer(readConditions(event), version)
@@ -147,7 +147,7 @@ function answerFile(event: H3Event, name: string, file: ServedFile) {
     file.close().catch(() => {})
     return { bytes: 0, body: isHead ? null : '' }
   }
-  return { bytes: part.length, body: file.read(part.from, part.from + part.length - 1) }
+  return { bytes: part.length, body: await file.read(part.from, part.from + part.length - 1) }
 }
 
 /** Null: no part of the file is sent. */

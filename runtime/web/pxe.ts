@@ -148,12 +148,15 @@ export function pxeRoutes<M extends MachineBase>(site: Site<M>): readonly Route[
     const inventory = line.parseInventory(body)
     if (!inventory.ok) throw refuseFields(inventory.refusal)
     const { hardware } = inventory.value
-    if (hardware !== null && (await machines.find(mac)) !== null) {
-      await machines.saveHardware(mac, hardware, contact.now)
-    }
-    return await tell(mac, contact, 'inventory', (machine) =>
-      line.afterInventory(machine, inventory.value, contact),
-    )
+    const isKept = hardware !== null && (await machines.find(mac)) !== null
+    // Side by side: they share one wait for the disk.
+    const [answer] = await Promise.all([
+      tell(mac, contact, 'inventory', (machine) =>
+        line.afterInventory(machine, inventory.value, contact),
+      ),
+      isKept ? machines.saveHardware(mac, hardware, contact.now) : null,
+    ])
+    return answer
   }
 
   return [
