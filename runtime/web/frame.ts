@@ -57,12 +57,6 @@ const HTMX_CONFIG = JSON.stringify({
   allowScriptTags: false,
   historyCacheSize: 0,
   selfRequestsOnly: true,
-  // Refusals are pages too.
-  responseHandling: [
-    { code: '204', swap: false },
-    { code: '[234]..', swap: true },
-    { code: '...', swap: false, error: true },
-  ],
 })
 
 const SCRIPTS = ['htmx.min.js', 'sse.min.js', 'idiomorph-ext.min.js'] as const

@@ -1,21 +1,24 @@
 /** A real Chromium on the real server program: pages that must stay within their own walls. */
 import { chromium, type Browser, type BrowserContext, type Page } from 'playwright-core'
+import { mkdir, utimes, writeFile } from 'node:fs/promises'
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
+import { join } from 'node:path'
 import { createServerHome } from './flasher-web.ts'
 import { createBoxes, IMAGES } from './web-boxes.ts'
 
 export const PASSWORD = 'a password for tests'
 
 export const openBrowser = (): Promise<Browser> =>
-  chromium.launch({ executablePath: '/usr/bin/chromium', args: ['--no-sandbox'] })
+  chromium.launch({ executablePath: '/usr/bin/chromium', args: ['--no-sandbox', '--disable-lcd-text'] })
 
-/** The program with a catalog, in a folder of its own. */
+/** The program with a catalog and a live system, in a folder of its own. */
 export async function startSite(more: Readonly<Record<string, string>> = {}) {
   const stack = new AsyncDisposableStack()
   try {
     const home = stack.use(await createServerHome())
     const cache = stack.use(await serveCatalog())
+    await putLiveSystem(home.at('state/boot'))
     const env = {
       FLASHER_ADMIN_PASSWORD: PASSWORD,
       FLASHER_WITHCACHE_URL: cache.url,
@@ -39,6 +42,22 @@ export async function startSite(more: Readonly<Record<string, string>> = {}) {
 }
 
 export type WebSite = Awaited<ReturnType<typeof startSite>>
+
+const SET = 'flasher-netboot-pc-x86_64-v1.4.0'
+
+/** Files that nobody boots; old enough to count as copied whole. */
+async function putLiveSystem(dir: string): Promise<void> {
+  await mkdir(dir, { recursive: true })
+  const before = new Date(Date.now() - 3_600_000)
+  for (const [part, bytes] of [
+    ['vmlinuz', 1_200_000],
+    ['initrd', 3_400_000],
+    ['squashfs', 9_000_000],
+  ] as const) {
+    await writeFile(join(dir, `${SET}.${part}`), Buffer.alloc(bytes))
+    await utimes(join(dir, `${SET}.${part}`), before, before)
+  }
+}
 
 /** What the server's catalog client asks for. */
 async function serveCatalog() {

@@ -100,6 +100,10 @@ export function createBoxes(url: string) {
     boot: async (box: number) => await (await fetch(`${url}${pxe(box)}?buildarch=x86_64`)).text(),
     tellDisks: (box: number, disks: readonly unknown[] = disksOf(box)) =>
       post(`${pxe(box)}/inventory`, { disks, lshw: LSHW }),
+    fetchKernel: async (box: number) => {
+      const name = 'flasher-netboot-pc-x86_64-v1.4.0.vmlinuz'
+      await (await fetch(`${url}/boot/${name}?mac=${macOf(box)}`)).arrayBuffer()
+    },
     plan: async (box: number) => await (await fetch(`${url}${pxe(box)}/plan`)).json(),
     done: (box: number) => post(`${pxe(box)}/done`),
     fail: (box: number, reason: string) => post(`${pxe(box)}/status`, { status: 'failed', reason }),

@@ -66,6 +66,11 @@ function onSwap({ detail: { target, xhr } }) {
   target.querySelector('[data-close]')?.focus()
 }
 
+/** A refusal is an answer to a form; of a page that follows the server it says nothing new. */
+function onAnswer({ detail }) {
+  if (detail.target?.id === 'dialog' && detail.xhr.status < 500) detail.shouldSwap = true
+}
+
 /** What is being edited is not replaced by news (`live.js`). */
 function onInput(event) {
   event.target.closest('form:not(#bulk)')?.setAttribute('data-dirty', '')
@@ -75,6 +80,7 @@ function onInput(event) {
 document.addEventListener('click', onClick)
 document.addEventListener('submit', setTheme)
 document.addEventListener('input', onInput)
+document.addEventListener('htmx:beforeSwap', onAnswer)
 document.addEventListener('htmx:afterSwap', onSwap)
 startAges()
 startSelection()

@@ -38,6 +38,7 @@ test('log in, find, pick, open, assign, arm, and back', async () => {
   await keyboard.press('?')
   await page.getByRole('heading', { name: 'Keyboard' }).waitFor()
   await keyboard.press('Escape')
+  await page.getByRole('dialog').waitFor({ state: 'hidden' })
 
   await keyboard.press('j')
   await keyboard.press('j')

@@ -52,7 +52,8 @@ test('the whole way: discover, assign, confirm, flash again, delete', () =>
     await page.getByText('Armed. Start the machine').waitFor()
     assert.is((await site.boxes.plan(1)).mode, 'flash')
 
-    await page.getByRole('button', { name: 'Delete this machine' }).click()
+    await page.getByText('Delete this machine').click()
+    await page.getByRole('button', { name: `Delete ${macOf(1)}` }).click()
     await page.getByText(`${macOf(1)} was deleted`).waitFor()
   }))
 

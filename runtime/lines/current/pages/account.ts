@@ -53,7 +53,7 @@ async function show(desk: Desk, event: H3Event, fresh: string | null): Promise<H
       title: 'Administrator',
       body: html`${factList([
           ['Logged in from', site.peer(event).ip],
-          ['Session ends', html`${until} without use`],
+          ['Session ends', html`${until}, later when it is used`],
         ])}
         <p class="dim">
           The password is changed on the server: <code>flasher-web password</code> sets a new one

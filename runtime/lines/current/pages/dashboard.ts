@@ -4,7 +4,7 @@ import { badge, card, emptyState, progress } from '../../../web/elements.ts'
 import { address, html, type Html } from '../../../web/html.ts'
 import type { Route } from '../../../web/route.ts'
 import { renderTime } from '../../../web/times.ts'
-import { isUnassigned } from '../rules/machine.ts'
+import { isUnassigned, type Machine } from '../rules/machine.ts'
 import { messageOf, type Desk } from './desk.ts'
 import { renderEventList } from './event-list.ts'
 import { countDays, renderDays } from './flash-days.ts'
@@ -16,6 +16,7 @@ const PATH = '/ui/dashboard'
 /** Rows of each list; the rest is behind its link. */
 const MOST = 8
 const NEWEST_FLASHES = 500
+const NEEDY = 'state:needs-you,failed'
 
 export const dashboardPage = (desk: Desk): readonly Route[] => [
   { method: 'GET', path: PATH, access: 'page', handle: (event) => show(desk, event) },
@@ -24,17 +25,17 @@ export const dashboardPage = (desk: Desk): readonly Route[] => [
 async function show(desk: Desk, event: H3Event): Promise<HTTPResponse> {
   const { site } = desk
   const machines = await site.machines.list()
-  const views = machines.map((machine) => desk.view(machine, event))
+  const find = (q: string) => site.line.match(machines, new URLSearchParams({ q, sort: '-seen' }))
+  const [needy, running] = [find(NEEDY), find('state:running')]
+  const look = (machine: Machine) => desk.view(machine, event)
   const [events, flashed, readiness] = await Promise.all([
     site.journal.list({ limit: MOST }),
     site.journal.list({ kind: 'machine.flashed', limit: NEWEST_FLASHES }),
     desk.services.netboot.readiness(),
   ])
-  const needy = views.filter(({ view }) => view.state === 'failed' || view.state === 'needs-you')
-  const running = views.filter(({ view }) => view.state === 'running')
   const numbers = [
     ['Machines', machines.length, '/ui/machines'],
-    ['Need you', needy.length, '/ui/machines?q=state:needs-you,failed'],
+    ['Need you', needy.length, `/ui/machines?q=${NEEDY}`],
     [
       'Discovered, unassigned',
       machines.filter(isUnassigned).length,
@@ -62,16 +63,17 @@ async function show(desk: Desk, event: H3Event): Promise<HTTPResponse> {
       ${renderReadiness(readiness)}
       <div class="columns">
         <div>
-          ${running.length === 0 ? null : card({ title: 'Running now', body: renderRunning(running) })}
+          ${running.length === 0 ? null : card({ title: 'Running now', body: renderRunning(running.slice(0, MOST).map(look)) })}
           ${card({
             title: 'Needs you',
             aside:
               needy.length > MOST
-                ? html`<a class="small" href="/ui/machines?q=state:needs-you,failed"
-                    >All ${needy.length}</a
-                  >`
+                ? html`<a class="small" href="/ui/machines?q=${NEEDY}">All ${needy.length}</a>`
                 : null,
-            body: needy.length === 0 ? renderCalm(machines.length) : renderNeedy(needy),
+            body:
+              needy.length === 0
+                ? renderCalm(machines.length)
+                : renderNeedy(needy.slice(0, MOST).map(look)),
           })}
         </div>
         <div>
@@ -91,7 +93,7 @@ async function show(desk: Desk, event: H3Event): Promise<HTTPResponse> {
 
   function renderNeedy(list: readonly MachineView[]): Html {
     return html`<ul class="rows">
-      ${list.slice(0, MOST).map(
+      ${list.map(
         ({ machine, view }) =>
           html`<li>
             <span class="grow"

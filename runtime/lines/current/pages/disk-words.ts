@@ -1,8 +1,10 @@
 /** Disks in words: model, size and how they are attached. */
+import type { CatalogEntry } from '../../../core/catalog.ts'
 import { identifyDisk, type InventoryDisk } from '../../../core/machine.ts'
 import { renderSize } from '../../../core/size.ts'
 import { renderBytes } from '../../../web/elements.ts'
 import { html, type Content } from '../../../web/html.ts'
+import { doubtDisk } from '../rules/target.ts'
 
 const UNITS = 'BKMGTPE'
 
@@ -58,18 +60,19 @@ export interface DiskWarning {
 export function warnOf(
   disk: InventoryDisk,
   all: readonly InventoryDisk[],
-  imageBytes: number | null,
+  image: CatalogEntry | null,
 ): readonly DiskWarning[] {
   const id = identifyDisk(disk)
-  const bytes = bytesOf(disk)
+  const doubt =
+    id === null || image === null
+      ? null
+      : doubtDisk([{ ...disk, size_bytes: bytesOf(disk) }], id, image)
   const twins = id === null ? 0 : all.filter((other) => identifyDisk(other) === id).length
   const warnings: readonly (DiskWarning | false)[] = [
     id === null && { text: 'It has no serial, so it cannot be told from others.', isHard: true },
     disk.readonly && { text: 'It is read-only.', isHard: true },
     twins > 1 && { text: `${twins} disks of this machine have this serial.`, isHard: true },
-    imageBytes !== null &&
-      bytes !== null &&
-      imageBytes > bytes && { text: 'The image is larger than this disk.', isHard: true },
+    doubt?.why === 'disk-too-small' && { text: 'It is too small for the image.', isHard: true },
     disk.removable && { text: 'It is removable: a stick or card, perhaps.', isHard: false },
   ]
   return warnings.filter((warning) => warning !== false)

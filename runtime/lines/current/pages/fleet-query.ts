@@ -1,5 +1,4 @@
 /** What the search of the machines page can ask: words, fields, times, and the order of the columns. */
-import type { CatalogEntry } from '../../../core/catalog.ts'
 import { createSelector, type Description } from '../../../core/selection.ts'
 import type { Vocabulary } from '../../../core/query.ts'
 import { isUnassigned, type Machine } from '../rules/machine.ts'
@@ -14,15 +13,15 @@ export const VOCABULARY: Vocabulary = {
 export type Match = (machines: readonly Machine[], query: URLSearchParams) => readonly Machine[]
 
 export interface MatchParts {
-  /** As of now; another array when the catalog changed. */
-  images(): readonly CatalogEntry[]
+  /** Another object whenever anything changed that views depend on besides the machine. */
+  context(): object
   view(machine: Machine): MachineView
   now(): Date
 }
 
 /** `q` and `sort` of an address. `filter=discovered` and `assigned` are the deployed spelling. */
-export function createMatch({ images, view, now }: MatchParts): Match {
-  const select = createSelector<Machine, readonly CatalogEntry[]>({
+export function createMatch({ context, view, now }: MatchParts): Match {
+  const select = createSelector<Machine, object>({
     vocabulary: VOCABULARY,
     describe: (machine) => describe(view(machine)),
   })
@@ -31,7 +30,7 @@ export function createMatch({ images, view, now }: MatchParts): Match {
     return select(
       machines,
       { text, sort: query.get('sort') },
-      { context: images(), now: now().getTime() },
+      { context: context(), now: now().getTime() },
     )
   }
 }

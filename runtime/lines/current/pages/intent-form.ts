@@ -8,7 +8,7 @@ import type { BootMode, Machine } from '../rules/machine.ts'
 
 import { aboutDisk, modelOf, warnOf } from './disk-words.ts'
 import { fingerprint, type FormValues } from './machine-form.ts'
-import { isOtherArch, leastBytes } from './question.ts'
+import { isOtherArch } from './question.ts'
 import { machinePath } from './row.ts'
 import { aboutImage } from './sentence.ts'
 
@@ -84,7 +84,7 @@ export function renderIntentForm({
       before: imageTools(images.length, catalogError),
       cards: imageCards(machine, values.bty_image_ref, images),
     })}
-    ${renderDisks(machine, values.target_disk_serial, leastBytes(picked))}
+    ${renderDisks(machine, values.target_disk_serial, picked)}
     ${textField({
       name: 'labels',
       label: 'Labels',
@@ -173,7 +173,7 @@ function imageCard(machine: Machine, image: CatalogEntry): RadioCard {
   }
 }
 
-function renderDisks(machine: Machine, picked: string, imageBytes: number | null): Html {
+function renderDisks(machine: Machine, picked: string, image: CatalogEntry | null): Html {
   const disks = machine.known_disks
   if (disks === null) {
     return textField({
@@ -198,7 +198,7 @@ function renderDisks(machine: Machine, picked: string, imageBytes: number | null
     cards: [
       { value: '', title: 'None' },
       ...(picked !== '' && !isThere ? [gone] : []),
-      ...disks.map((disk) => diskCard(disk, disks, picked, imageBytes)),
+      ...disks.map((disk) => diskCard(disk, disks, picked, image)),
     ],
   })
 }
@@ -207,10 +207,10 @@ function diskCard(
   disk: InventoryDisk,
   all: readonly InventoryDisk[],
   picked: string,
-  imageBytes: number | null,
+  image: CatalogEntry | null,
 ): RadioCard {
   const id = identifyDisk(disk)
-  const warnings = warnOf(disk, all, imageBytes)
+  const warnings = warnOf(disk, all, image)
   return {
     value: id ?? '-',
     title: modelOf(disk),

@@ -35,7 +35,8 @@ export const renderLogin = (frame: Frame, { error, next }: LoginView): string =>
 export const renderError = (frame: Frame, view: ErrorView): string =>
   frame.bare({
     title: `${view.status} ${view.title}`,
-    body: html`<h1>${view.title}</h1>
+    body: html`<section id="question" class="stack">
+      <h1 id="dialog-title">${view.title}</h1>
       ${banner('failed', html`${sentence(view.detail)}${view.hint === null ? null : html` ${view.hint}`}`)}
       <p>
         ${
@@ -44,7 +45,8 @@ export const renderError = (frame: Frame, view: ErrorView): string =>
                 <a href="/ui/machines">To the machines</a>`
             : html`<a href="/ui/login">Log in</a>`
         }
-      </p>`,
+      </p>
+    </section>`,
   })
 
 /** Refusals are clauses; a page speaks in sentences. */

@@ -56,7 +56,7 @@ async function show(desk: Desk, event: H3Event): Promise<HTTPResponse> {
     site.journal.list({ subject_id: mac, limit: 20 }),
   ])
   const { entries, error } = site.catalog.snapshot()
-  const back = localPath(searchParams.get('back'), '/ui/machines')
+  const back = backOf(event)
   const here = machinePath(mac)
   return await desk.show(event, {
     title: nameOf(machine),
@@ -91,6 +91,14 @@ async function show(desk: Desk, event: H3Event): Promise<HTTPResponse> {
       </div>
     `,
   })
+}
+
+/** The table with its search, from where this page was opened; forms carry it on. */
+function backOf(event: H3Event): string {
+  const given = event.url.searchParams.get('back')
+  if (given !== null) return localPath(given, '/ui/machines')
+  const from = URL.parse(event.req.headers.get('referer') ?? '')
+  return from?.pathname === '/ui/machines' ? `${from.pathname}${from.search}` : '/ui/machines'
 }
 
 function renderActions({ machine }: MachineView, here: string): Content {
@@ -155,51 +163,51 @@ function renderFacts(
   const hardware = posted === null ? null : parseHardware(posted.json)
   const { mac, last_seen_ip: ip } = machine
   return html`${card({
-    title: 'Identity',
-    body: factList([
-      ['MAC', copyable(mac)],
-      [
-        'Labels',
-        machine.labels.length === 0
-          ? null
-          : html`${machine.labels.map((each) => html`${tag(each)} `)}`,
-      ],
-      ['Address', ip === null ? null : copyable(ip)],
-      ['Architecture', machine.arch],
-      ['Last seen', renderTime(machine.last_seen_at, clock, 'never')],
-      ['Discovered', renderTime(machine.discovered_at, clock, 'added by hand')],
-      ['Last flashed', renderTime(machine.last_flashed_at, clock, 'never')],
-      ['Disks listed', renderTime(machine.known_disks_at, clock, 'never')],
-    ]),
-  })}
-  ${card({
-    title: 'Hardware',
-    aside: html`<span class="small"
-      >${
-        posted === null ? null : html`<a href="/machines/${mac}/lshw.json">lshw.json</a> `
-      }${machine.known_disks === null ? null : html`<a href="/machines/${mac}/disks.json">disks.json</a>`}</span
-    >`,
-    body:
-      hardware === null
-        ? html`<p class="dim">It is told at the first boot into the live system.</p>`
-        : renderHardware(hardware),
-  })}
-  ${card({
-    title: 'Timeline',
-    aside: html`<a class="small" href="/ui/events?subject_id=${mac}">All events</a>`,
-    body:
-      events.length === 0
-        ? html`<p class="dim">Nothing yet.</p>`
-        : renderEventList(events, clock, { withoutSubject: mac }),
-  })}
-  ${card({
-    title: 'Delete',
-    body: html`<p class="dim">
-        Forgets the record. The machine comes back as discovered when it boots from the network
-        again.
+      title: 'Identity',
+      body: factList([
+        ['MAC', copyable(mac)],
+        [
+          'Labels',
+          machine.labels.length === 0
+            ? null
+            : html`${machine.labels.map((each) => html`${tag(each)} `)}`,
+        ],
+        ['Address', ip === null ? null : copyable(ip)],
+        ['Architecture', machine.arch],
+        ['Last seen', renderTime(machine.last_seen_at, clock, 'never')],
+        ['Discovered', renderTime(machine.discovered_at, clock, 'added by hand')],
+        ['Last flashed', renderTime(machine.last_flashed_at, clock, 'never')],
+        ['Disks listed', renderTime(machine.known_disks_at, clock, 'never')],
+      ]),
+    })}
+    ${card({
+      title: 'Hardware',
+      aside: html`<span class="small"
+        >${
+          posted === null ? null : html`<a href="/machines/${mac}/lshw.json">lshw.json</a> `
+        }${machine.known_disks === null ? null : html`<a href="/machines/${mac}/disks.json">disks.json</a>`}</span
+      >`,
+      body:
+        hardware === null
+          ? html`<p class="dim">It is told at the first boot into the live system.</p>`
+          : renderHardware(hardware),
+    })}
+    ${card({
+      title: 'Timeline',
+      aside: html`<a class="small" href="/ui/events?subject_id=${mac}">All events</a>`,
+      body:
+        events.length === 0
+          ? html`<p class="dim">Nothing yet.</p>`
+          : renderEventList(events, clock, { withoutSubject: mac }),
+    })}
+    <details class="card">
+      <summary>Delete this machine</summary>
+      <p class="dim">
+        Its image, disk and labels are forgotten. It comes back as discovered when it boots from the
+        network again. Its events stay.
       </p>
-      ${postButton({ action: `${machinePath(mac)}/delete`, label: 'Delete this machine', tone: 'danger' })}`,
-  })}`
+      ${postButton({ action: `${machinePath(mac)}/delete`, label: `Delete ${mac}`, tone: 'danger' })}
+    </details>`
 }
 
 const renderHardware = (hardware: Hardware): Html => {

@@ -20,7 +20,7 @@ const KEPT = ['q', 'filter', 'sort', 'page', 'view'] as const
 const COLUMNS: readonly Column[] = [
   { key: 'state', title: 'State', className: 'state' },
   { key: 'name', title: 'Machine', className: 'name' },
-  { key: null, title: 'At its next network boot', className: 'will' },
+  { key: null, title: 'Next network boot', className: 'will' },
   { key: 'image', title: 'Image', className: 'image' },
   { key: 'disk', title: 'Disk', className: 'disk' },
   { key: 'seen', title: 'Seen', className: 'seen' },

@@ -48,8 +48,7 @@ export function renderQuestion({ view, action, values, error }: Question): Html 
       ${hidden(values)}
       ${textField({
         name: 'confirm',
-        label: html`Type the last ${lastFour(serial).length} characters of its serial:
-          <code>${lastFour(serial)}</code>`,
+        label: `Type the last ${lastFour(serial).length} characters of its serial`,
         mono: true,
         required: true,
         most: 8,
@@ -74,7 +73,7 @@ function listDoubts({ machine, image, disk, boot }: MachineView): readonly Conte
     )
   }
   if (disk !== null) {
-    const warnings = warnOf(disk, machine.known_disks ?? [], leastBytes(image))
+    const warnings = warnOf(disk, machine.known_disks ?? [], image)
     doubts.push(...warnings.map(({ text }) => text))
     if (bytesOf(disk) === null) doubts.push('The size of the disk is not known.')
   }
@@ -84,8 +83,3 @@ function listDoubts({ machine, image, disk, boot }: MachineView): readonly Conte
 /** iPXE says `x86_64`, `i386` and `arm64`; a 64-bit PC may be asked by a 32-bit loader. */
 export const isOtherArch = (machine: string | null, image: string | null): boolean =>
   machine !== null && image !== null && (machine === 'i386' ? 'x86_64' : machine) !== image
-
-/** What of an image's size is certain: the raw ones are as long as they look. */
-export const leastBytes = (
-  image: { readonly format: string; readonly sizeBytes: number | null } | null,
-): number | null => (image?.format === 'img' ? image.sizeBytes : null)

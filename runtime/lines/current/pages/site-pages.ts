@@ -49,6 +49,18 @@ const NAV: readonly NavLink[] = [
   { href: '/ui/settings', title: 'Settings', icon: 'settings' },
 ]
 
+/** Another object whenever anything changed that the state of all machines depends on. */
+function createContext({ images, gather, now }: PagesParts): () => object {
+  let [known, listed, text]: [object, unknown, string] = [{}, null, '']
+  return () => {
+    const { sets, settings } = gather({ baseUrl: NO_BASE, now: now().toISOString() })
+    const next = JSON.stringify([sets, settings])
+    if (listed !== images() || text !== next) known = {}
+    ;[listed, text] = [images(), next]
+    return known
+  }
+}
+
 /** Rows of the live channel are nobody's request: what a machine does there does not depend on it. */
 const NO_BASE = 'http://localhost'
 
@@ -58,7 +70,7 @@ export function createPages(parts: PagesParts): Pages {
   const view = (machine: Machine) =>
     viewMachine(machine, gather({ baseUrl: NO_BASE, now: now().toISOString() }))
   return {
-    match: createMatch({ images: parts.images, view, now }),
+    match: createMatch({ context: createContext(parts), view, now }),
     renderRow: (machine) =>
       String(renderMachineRow(view(machine), { now: now(), zone: parts.zone() })),
     renderLogin: (given) => renderLogin(frame, given),
