@@ -1,4 +1,5 @@
 /** Current line: what `GET /pxe/{mac}/plan` answers ("Plan", "Wizard plan modes"). */
+import { replaceLoopback } from '../../../core/blob-address.ts'
 import type { CatalogEntry } from '../../../core/catalog.ts'
 import type { BootMode, Machine } from './machine.ts'
 import type { Surroundings } from './surroundings.ts'
@@ -83,7 +84,7 @@ function renderFlat(plan: Plan, base: string): Readonly<Record<string, unknown>>
     case 'flash':
       return {
         mode: plan.mode,
-        image: plan.image.url,
+        image: replaceLoopback(plan.image.url, new URL(base).hostname),
         target_disk_serial: plan.serial,
         name: plan.image.name,
         ...(plan.image.sha256 === null ? {} : { disk_image_sha: plan.image.sha256 }),
