@@ -38,7 +38,8 @@ test('log in, find, pick, open, assign, arm, and back', async () => {
   await keyboard.press('?')
   await page.getByRole('heading', { name: 'Keyboard' }).waitFor()
   await keyboard.press('Escape')
-  await page.getByRole('dialog').waitFor({ state: 'hidden' })
+  // The browser gives the focus back a moment after the dialog is gone.
+  await page.waitForFunction(() => document.activeElement === document.body)
 
   await keyboard.press('j')
   await keyboard.press('j')
@@ -92,7 +93,7 @@ test('the first Tab offers to skip the navigation, and focus is always seen', as
   assert.is(await page.getByText('Skip to the content').isVisible(), true)
   await page.keyboard.press('Enter')
   assert.is(await page.evaluate(() => document.activeElement?.id), 'content')
-  for (let at = 0; at < 12; at += 1) {
+  for (let at = 0; at < 6; at += 1) {
     await page.keyboard.press('Tab')
     const style = await page.evaluate(
       () => getComputedStyle(document.activeElement ?? document.body).outlineStyle,
