@@ -24,6 +24,9 @@ export async function listen(handler: RequestListener, { host, port, tls }: Plac
     showURL: false,
     autoClose: false,
   })
+  // listhen's own listener, for a shutdown that nobody here asks for, throws where a caller has gone
+  // before the answer was out.
+  server.removeAllListeners('request').on('request', handler)
   if ((port !== 0 && address.port !== port) || (isIP(host) > 0 && address.address !== host)) {
     server.close()
     throw new Error('that port is one that browsers refuse; choose another')
