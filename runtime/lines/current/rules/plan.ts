@@ -1,7 +1,7 @@
 /** Current line: what `GET /pxe/{mac}/plan` answers ("Plan", "Wizard plan modes"). */
 import { replaceLoopback } from '../../../core/blob-address.ts'
 import type { CatalogEntry } from '../../../core/catalog.ts'
-import type { BootMode, Machine } from './machine.ts'
+import { isHalfWritten, type BootMode, type Machine } from './machine.ts'
 import type { Surroundings } from './surroundings.ts'
 import { checkReadiness, doubtDisk, type DiskDoubt, type Unready } from './target.ts'
 
@@ -61,9 +61,10 @@ function planFlash(machine: Machine, surroundings: Surroundings): PlanRuling {
     return exit('flashed', 'This machine was flashed once, as it should.')
   }
   const readiness = checkReadiness(machine, surroundings)
-  if (readiness.why === 'locked') return exit('locked', UNREADY.locked)
-  if (readiness.why === 'no-image') return exit('no-image', UNREADY['no-image'])
-  if (cycle.loop_suspected_at !== null) return interactive('loop', LOOP)
+  const isLoop = cycle.loop_suspected_at !== null
+  if (isLoop && isHalfWritten(machine)) return interactive('loop', LOOP)
+  if (isUnwanted(readiness.why)) return exit(readiness.why, UNREADY[readiness.why])
+  if (isLoop) return interactive('loop', LOOP)
   if (readiness.why !== null) return interactive(readiness.why, UNREADY[readiness.why])
   const { image, serial } = readiness
   const doubt = doubtDisk(known_disks, serial, image)
@@ -72,6 +73,10 @@ function planFlash(machine: Machine, surroundings: Surroundings): PlanRuling {
     boot_mode === 'flasher-flash-always' && surroundings.settings.boot_disk_once_after_flash
   return { rule: 'flash', plan: { mode: 'flash', image, serial, registerUefiBoot }, doubt: null }
 }
+
+/** There is nothing that a person in front of the machine could go on with. */
+const isUnwanted = (why: Unready | null): why is 'locked' | 'no-image' =>
+  why === 'locked' || why === 'no-image'
 
 /** The flat object of the deployed clients, which also holds itself under `plan`. */
 export function renderPlan(plan: Plan, base: string): Readonly<Record<string, unknown>> {

@@ -104,6 +104,20 @@ test('the guard fetches a person when a flash plan was handed out', () => {
   assert.is(desk.script().rule, 'flashed')
 })
 
+test('the guard fetches a person even where no image is assigned any more, or the machine is locked', () => {
+  const unassigned = crashed()
+  unassigned.put({ boot_mode: 'flasher-flash-once', target_disk_serial: 'S1' })
+  const locked = crashed()
+  locked.machine = { ...locked.machine, locked: true }
+  for (const desk of [unassigned, locked]) {
+    for (let boot = 1; boot <= PXE_RULES.loop_limit + 1; boot++) {
+      assert.is(goes(desk), 'to-live')
+      desk.plan()
+    }
+    assert.equal(desk.plan().rule, 'loop')
+  }
+})
+
 test('another mode, image or disk starts a new cycle; equal values do not', () => {
   const body = { boot_mode: 'flasher-flash-once', bty_image_ref: REF, target_disk_serial: 'S1' }
   const finished = () => {
