@@ -19,6 +19,8 @@ export interface FleetMemory {
 const [SMALL, LARGE] = [100, 10_000]
 const PAGES = 20
 const CHANGES = 10
+/** Machines that make contact. */
+const CONTACTS = 50
 const MOST = 1.5
 
 const CONTACT = 'contact'
@@ -94,7 +96,8 @@ async function openFleet(machines: number): Promise<OpenFleet> {
 async function measureOne(fleet: OpenFleet, what: string, seconds: number): Promise<Load> {
   const { machines, folder, subject, cookie } = fleet
   const headers = { authorization: `Bearer ${folder.token}` }
-  const flashed = { first: 0, step: 2, count: machines / 2 }
+  // As many in both: how often one machine comes decides what is put on record of it.
+  const flashed = { first: 0, step: machines / CONTACTS, count: CONTACTS }
   const loop = { kind: 'loop', connections: 32, seconds, machines: flashed } as const
   const contact = { ...loop, path: '/pxe/{mac}', headers: {} }
   switch (what) {

@@ -1,20 +1,51 @@
 /** pnpm bench:server: flasher-web beside a bare h3 route, a bare handler and nginx, in one run. */
 import { parseArgs } from 'node:util'
+import { publish } from './publish.ts'
 import { measureBoot } from './server-boot.ts'
 import { measureFleet } from './server-fleet.ts'
+import { isHeld, type Bar } from './server-jobs.ts'
 import { measureRoutes } from './server-routes.ts'
 import { measureStorm } from './server-storm.ts'
+import * as table from './server-table.ts'
+
+const PARTS = ['routes', 'boot', 'storm', 'fleet'] as const
 
 const { values } = parseArgs({
   options: {
-    runs: { type: 'string', default: '3' },
-    seconds: { type: 'string', default: '2' },
-    parts: { type: 'string', default: 'routes,boot,storm,fleet' },
+    runs: { type: 'string', default: '5' },
+    seconds: { type: 'string', default: '3' },
+    parts: { type: 'string', default: PARTS.join(',') },
+    write: { type: 'boolean', default: false },
+    help: { type: 'boolean', default: false },
   },
 })
+if (values.help) {
+  console.log(`pnpm bench:server [--runs 5] [--seconds 3] [--parts ${PARTS.join(',')}] [--write]
+
+--write puts tables and chart into docs/performance.md, where all parts were measured. All on
+loopback addresses. nginx (package nginx-light) is compared where it is installed.`)
+  process.exit(0)
+}
 const [runs, seconds] = [Number(values.runs), Number(values.seconds)]
-const parts = new Set(values.parts.split(','))
-if (parts.has('routes')) console.log((await measureRoutes(runs, seconds)).bars)
-if (parts.has('boot')) console.log((await measureBoot(runs)).bars)
-if (parts.has('storm')) console.log((await measureStorm(runs)).bars)
-if (parts.has('fleet')) console.log((await measureFleet(runs, seconds)).bars)
+const wanted = (part: (typeof PARTS)[number]) => values.parts.split(',').includes(part)
+
+const routes = wanted('routes') ? await measureRoutes(runs, seconds) : null
+const boot = wanted('boot') ? await measureBoot(runs) : null
+const storm = wanted('storm') ? await measureStorm(runs) : null
+const fleet = wanted('fleet') ? await measureFleet(runs, seconds) : null
+
+const bars: readonly Bar[] = [routes, boot, storm, fleet].flatMap((part) => part?.bars ?? [])
+const tables = [
+  table.renderPromises(bars),
+  ...(routes === null ? [] : [table.renderRoutes(routes.rows)]),
+  ...(boot === null ? [] : [table.renderBoot(boot.rows)]),
+  ...(storm === null ? [] : [table.renderStorm(storm.rows)]),
+  ...(fleet === null ? [] : [table.renderFleet(fleet.rows, fleet.memory)]),
+].join('\n\n')
+console.log(tables)
+for (const { what } of bars.filter((bar) => !isHeld(bar))) console.error(`missed: ${what}`)
+if (values.write && routes !== null && boot !== null && storm !== null && fleet !== null) {
+  const words = `Median of ${runs} runs, interleaved; each route for ${seconds} s on 32 connections.`
+  const chart = table.renderChart(routes.rows, boot.rows)
+  publish('server', words, chart, table.CHART_WORDS, tables)
+}
