@@ -57,6 +57,8 @@ export interface MachinesOptions<Machine> {
 const compressLong = promisify(zstdCompress)
 const decompress = promisify(zstdDecompress)
 
+const MOST_TEXTS = 2000
+
 /** A compressor on another thread takes a megabyte, and ten times as long as such a text needs. */
 const MOST_AT_ONCE = 512 * 1024
 
@@ -72,6 +74,8 @@ export function createMachines<Machine extends MachineBase>(
   { parseRecord, onUnreadable }: MachinesOptions<Machine>,
 ): Machines<Machine> {
   const sightings = new Map<Mac, Sighting>()
+  /** Records as they were stored of late: a machine that boots changes its own five times. */
+  const texts = new Map<string, Machine>()
   const fleet = new Map<Mac, Machine>()
   let listed: readonly Machine[] | null = null
   let epoch: number | null = null
@@ -83,8 +87,10 @@ export function createMachines<Machine extends MachineBase>(
     return { ...machine, last_seen_at: seen.at, last_seen_ip: seen.ip }
   }
 
+  const parse = (text: string): Machine | null => texts.get(text) ?? parseRecord(parseJson(text))
+
   const decode = (row: Row): Machine | null => {
-    const machine = parseRecord(parseJson(readText(row, 'record')))
+    const machine = parse(readText(row, 'record'))
     if (machine === null) {
       onUnreadable?.(readText(row, 'mac'))
       return null
@@ -94,6 +100,11 @@ export function createMachines<Machine extends MachineBase>(
       readTextOrNull(row, 'last_seen_ip'),
     ]
     return merge({ ...machine, last_seen_at, last_seen_ip })
+  }
+
+  const keep = (text: string, machine: Machine) => {
+    if (texts.size >= MOST_TEXTS) texts.clear()
+    texts.set(text, machine)
   }
 
   const publish = (mac: Mac, machine: Machine | null) => {
@@ -157,7 +168,7 @@ export function createMachines<Machine extends MachineBase>(
           const row = sql.get(FIND, mac)
           const before = row === null ? null : decode(row)
           const next = change(before)
-          if (next !== null && next !== before) store(sql, next)
+          if (next !== null && next !== before) keep(store(sql, next), next)
           return next ?? before
         })
         .catch(distrust)
@@ -222,9 +233,12 @@ const SAVE = `INSERT INTO machines (${COLUMNS}) VALUES (?, ?, ?, ?)
 const SAVE_HARDWARE = `INSERT INTO hardware (mac, posted_at, tree) VALUES (?, ?, ?)
   ON CONFLICT (mac) DO UPDATE SET posted_at = excluded.posted_at, tree = excluded.tree`
 
-const store = (sql: Sql, machine: MachineBase) => {
+/** Returns the record as it is stored. */
+const store = (sql: Sql, machine: MachineBase): string => {
   const { mac, last_seen_at, last_seen_ip } = machine
-  sql.run(SAVE, mac, JSON.stringify(machine), last_seen_at, last_seen_ip)
+  const text = JSON.stringify(machine)
+  sql.run(SAVE, mac, text, last_seen_at, last_seen_ip)
+  return text
 }
 
 const isAfter = (a: string | null, b: string) => a !== null && a > b
