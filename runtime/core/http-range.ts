@@ -9,6 +9,8 @@ export interface Representation {
   readonly validator: string | null
   /** Whether the server sends parts. */
   readonly ranges: boolean
+  /** The address itself names the bytes, by their digest: parts fit together without a validator. */
+  readonly isFixed?: boolean
 }
 
 export interface ContentRange {

@@ -1,4 +1,6 @@
-/** Where an image lies, as a person writes it: standard input, a path or a URL, and what to call it. */
+/** Where an image lies, as a person writes it: standard input, a path, a URL or a registry, and what to call it. */
+import { isOrasUrl, parseOrasRef, renderOrasRef, type OrasRef } from './oras.ts'
+import { canonicaliseSource } from './ref.ts'
 import { accept, refuse, type Result } from './result.ts'
 
 /** An address without its credentials, and what opens it; the two are never put together again. */
@@ -12,10 +14,12 @@ export type Location =
   | { readonly kind: 'stdin' }
   | { readonly kind: 'file'; readonly path: string }
   | { readonly kind: 'http'; readonly target: HttpTarget }
+  | { readonly kind: 'oras'; readonly ref: OrasRef }
 
 export type LocationRefusal =
   | { readonly why: 'empty' }
   | { readonly why: 'not-a-url'; readonly shown: string }
+  | { readonly why: 'not-a-reference'; readonly shown: string; readonly words: string }
   | { readonly why: 'scheme-unsupported'; readonly scheme: string; readonly shown: string }
 
 const SCHEME = /^([a-z][a-z0-9+.-]*):\/\//i
@@ -26,6 +30,7 @@ export function parseLocation(text: string): Result<Location, LocationRefusal> {
   if (text === '-') return accept({ kind: 'stdin' })
   const scheme = SCHEME.exec(text)?.[1]?.toLowerCase()
   if (scheme === undefined) return accept({ kind: 'file', path: text })
+  if (isOrasUrl(text)) return parseReference(text)
   const shown = hideUserInfo(text)
   if (scheme !== 'http' && scheme !== 'https') {
     return refuse({ why: 'scheme-unsupported', scheme, shown })
@@ -42,9 +47,9 @@ export function renderLocationRefusal(refusal: LocationRefusal): string {
     case 'not-a-url':
       return `not a valid URL: ${refusal.shown}`
     case 'scheme-unsupported':
-      return refusal.scheme === 'oras'
-        ? `oras:// images are not supported yet: ${refusal.shown}`
-        : `${refusal.scheme}:// images are not supported: ${refusal.shown} (a path, -, http:// or https:// are)`
+      return `${refusal.scheme}:// images are not supported: ${refusal.shown} (a path, -, http://, https:// or oras:// are)`
+    case 'not-a-reference':
+      return `${refusal.words}: ${refusal.shown}`
   }
 }
 
@@ -60,13 +65,24 @@ export function renderSafeUrl(href: string): string {
   return query === '' ? bare : `${bare}?${query}`
 }
 
-/** The last part of a path or of a URL's path, decoded; empty where there is none. */
+/** The last part of a path, of a reference, or of a URL's path, decoded; empty where there is none. */
 export function fileNameOf(location: Location): string {
   if (location.kind === 'stdin') return '-'
+  if (location.kind === 'oras') return lastPart(renderOrasRef(location.ref))
   if (location.kind === 'file') return lastPart(location.path)
   const encoded = lastPart(new URL(location.target.url).pathname)
   // A second look: `%2F` and control characters come out of the decoding.
   return lastPart(decode(encoded)).replaceAll(/\p{Cc}/gu, '')
+}
+
+/** In the spelling that catalogs know it by, so that what they list can be had. */
+function parseReference(text: string): Result<Location, LocationRefusal> {
+  const canonical = canonicaliseSource(text)
+  const ref = parseOrasRef(canonical.ok ? canonical.value : text)
+  if (ref.ok) return accept({ kind: 'oras', ref: ref.value })
+  // A digest is written behind an @, too: only in front of the first / can it be a password.
+  const shown = text.replace(/^(oras:\/\/)[^/]*@/i, '$1')
+  return refuse({ why: 'not-a-reference', shown, words: ref.refusal })
 }
 
 const lastPart = (path: string) => path.split('/').findLast(Boolean) ?? ''

@@ -26,7 +26,7 @@ export interface FlashPlan extends Plan {
 }
 
 export interface FlashRequest extends Partial<FlashOptions> {
-  /** A path or an http(s) URL. */
+  /** A path, an http(s) URL or an oras reference. */
   readonly image: string
   /** A block device. */
   readonly target: string
@@ -59,7 +59,11 @@ export async function makePlan(request: FlashRequest): Promise<FlashPlan> {
     const image = await createImages({ shell }).probe(source, format)
     if (format !== null) await createDecoders({ shell }).check(format)
     const target = await createDisks({ shell }).probe(request.target, source.path)
-    const planned = planFlash(image, target, { ...DEFAULTS, ...request })
+    const planned = planFlash(image, target, {
+      ...DEFAULTS,
+      sha256: source.sha256 ?? null,
+      ...request,
+    })
     if (planned.ok) return { ...planned.value, location: request.image }
     throw new Fault('plan-refused', planned.refusal.map((one) => renderRefusal(one)).join('; '))
   } catch (thrown) {

@@ -26,6 +26,8 @@ export interface DownloadOrder {
   readonly url: string
   /** Lower case; null: whatever comes is right. */
   readonly sha256: string | null
+  /** Which image, where a registry holds several. */
+  readonly arch?: string | null
   /** Throws a Fault where the cache has no room for so many bytes in all. */
   makeRoom(bytes: number): Promise<void>
 }
@@ -46,7 +48,8 @@ export async function runDownload(
   signal: AbortSignal,
 ): Promise<Downloaded> {
   const { blobs, notes } = parts
-  await using source = await parts.sources.open(order.url, { signal })
+  await using source = await parts.sources.open(order.url, { signal, arch: order.arch })
+  checkPromise(order, source)
   await order.makeRoom(source.sizeBytes ?? STEP_BYTES)
   await using handle = await blobs.openPart(order.key)
   try {
@@ -58,9 +61,7 @@ export async function runDownload(
     growth.start(from, source.sizeBytes)
     await receive(part, from)
     const sha256 = hash.digest('hex')
-    if (order.sha256 !== null && order.sha256 !== sha256) {
-      throw mismatch(source.name, order.sha256, sha256)
-    }
+    checkDigest(order, source, sha256)
     await blobs.publish(order.key, handle, { sha256, usedAt: parts.now() })
     await notes.remove(order.key)
     return { sha256, sizeBytes: growth.bytes }
@@ -70,6 +71,17 @@ export async function runDownload(
     if (isWorthless) await discardPart(parts, order.key)
     throw full ?? thrown
   }
+}
+
+/** A tag that has moved on is told before a byte is fetched. */
+function checkPromise({ sha256 }: DownloadOrder, source: Source): void {
+  if (sha256 === null || source.sha256 === undefined || sha256 === source.sha256) return
+  throw mismatch(source.name, sha256, source.sha256)
+}
+
+function checkDigest({ sha256 }: DownloadOrder, source: Source, found: string): void {
+  const wanted = sha256 ?? source.sha256 ?? found
+  if (wanted !== found) throw mismatch(source.name, wanted, found)
 }
 
 export async function discardPart(

@@ -17,7 +17,7 @@ export interface RemoteOptions {
   /** Safe to show. */
   readonly name: string
   readonly target: HttpTarget
-  readonly client: HttpClient
+  readonly client: Pick<HttpClient, 'fetch'>
   readonly signal: AbortSignal
   /** Milliseconds before the first repeat. */
   readonly retryMs: number

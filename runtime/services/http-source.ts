@@ -1,10 +1,9 @@
 /** An image on a web server as a Source: found with HEAD or GET, read by ranges where there are any. */
 import { setMaxListeners } from 'node:events'
 import { fileNameOf, renderSafeUrl, type HttpTarget } from '../core/location.ts'
-import { brokenAt } from '../core/source-fault.ts'
 import { createHttpClient } from './http-client.ts'
 import { createRemote } from './http-remote.ts'
-import { receive } from './http-transfer.ts'
+import { createRemoteReads } from './remote-reads.ts'
 import type { Environment } from './shell.ts'
 import type { Source } from './sources.ts'
 
@@ -35,37 +34,14 @@ export async function openHttpSource(
   }
   try {
     const known = await remote.look()
-    const { sizeBytes } = known
-
-    async function readAt(into: Buffer, offset: number): Promise<number> {
-      const to = Math.min(offset + into.length, sizeBytes ?? 0)
-      let filled = 0
-      const wanted = { from: offset, to, ranged: true }
-      for await (const chunk of receive({ remote, known, wanted })) {
-        filled += chunk.copy(into, filled)
-      }
-      return filled
-    }
-
-    async function* stream(from = 0) {
-      if (from > 0 && !known.ranges) {
-        throw brokenAt(
-          { name, at: from, sizeBytes },
-          'the server sends no parts, so none can start',
-        )
-      }
-      yield* receive({ remote, known, wanted: { from, to: sizeBytes, ranged: from > 0 } })
-    }
-
     return {
       name,
       fileName: fileNameOf({ kind: 'http', target }),
       path: null,
       url: name,
-      sizeBytes,
+      sizeBytes: known.sizeBytes,
       version: known.validator,
-      readAt: known.ranges && sizeBytes !== null ? readAt : null,
-      stream,
+      ...createRemoteReads(remote, known),
       [Symbol.asyncDispose]: close,
     }
   } catch (thrown) {

@@ -114,7 +114,7 @@ async function recover(transfer: Transfer, progress: Progress, setback: Setback)
 
 /** Going on without a version could join the halves of two files. */
 const canResume = ({ known, wanted }: Transfer) =>
-  known.ranges && known.validator !== null && wanted.to !== null
+  known.ranges && (known.validator !== null || known.isFixed === true) && wanted.to !== null
 
 const RUN_AGAIN = 'Look at the network and run again.'
 const START_OVER = 'Run again: the download has to start over.'

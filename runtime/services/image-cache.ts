@@ -8,6 +8,7 @@ import {
   parseCacheEntry,
   secretSourceOf,
 } from '../core/cache-entry.ts'
+import { tellArch } from '../core/catalog.ts'
 import { Fault } from '../core/fault.ts'
 import type { FieldError } from '../core/field-error.ts'
 import { accept, refuse, type Result } from '../core/result.ts'
@@ -155,6 +156,7 @@ function start(desk: Desk, entry: CacheEntry, force: boolean): Download | null {
     key,
     url: secretSourceOf(entry),
     sha256: entry.sha256,
+    arch: tellArch(entry.arch, [entry.name, entry.resolved_src, entry.src]),
     makeRoom: (bytes) => room.make(key, bytes),
   })
   void download.ended.finally(() => room.release(key))

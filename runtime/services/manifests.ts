@@ -22,6 +22,8 @@ async function readSource(source: string, env: Environment) {
   switch (location.value.kind) {
     case 'stdin':
       throw new Fault('input-invalid', 'a catalog is not read from standard input')
+    case 'oras':
+      throw new Fault('input-invalid', 'a catalog is not read from a registry')
     case 'file':
       return { name: source, text: await readFile(location.value.path) }
     case 'http': {

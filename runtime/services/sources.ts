@@ -1,9 +1,10 @@
-/** Where an image's bytes come from: a file, standard input or a URL, behind one interface. */
+/** Where an image's bytes come from: a file, standard input, a URL or a registry, behind one interface. */
 import type { Readable } from 'node:stream'
 import { Fault } from '../core/fault.ts'
 import { parseLocation, renderLocationRefusal, type Location } from '../core/location.ts'
 import { openFileSource } from './file-source.ts'
 import type { openHttpSource } from './http-source.ts'
+import type { openOrasSource } from './oras-source.ts'
 import type { Environment } from './shell.ts'
 import { openStdinSource } from './stdin-source.ts'
 
@@ -20,6 +21,8 @@ export interface Source extends AsyncDisposable {
   readonly sizeBytes: number | null
   /** Tells one version of the bytes from another (an ETag, a date); absent where nothing does. */
   readonly version?: string | null
+  /** Of all bytes, in lower case, where the source promises one; absent where it does not. */
+  readonly sha256?: string
   /**
    * Reads up to `into.length` bytes at `offset`, fewer only at the end; null: no random access.
    * Several may be under way at once.
@@ -35,18 +38,20 @@ export interface Source extends AsyncDisposable {
 export interface OpenOptions {
   /** Ends every wait of this source, at once, with a Fault `cancelled`. */
   readonly signal?: AbortSignal | undefined
+  /** Which image, where a registry holds several; null: the only one, else this machine's. */
+  readonly arch?: string | null | undefined
 }
 
 export interface Sources {
   /**
-   * `location`: a path, `-` or an http(s) URL. Throws a Fault `input-missing` where nothing is
+   * `location`: a path, `-`, an http(s) URL or an oras reference. Throws a Fault `input-missing` where nothing is
    * there, `input-invalid` where it is nothing that can be read as an image.
    */
   open(location: string, options?: OpenOptions): Promise<Source>
 }
 
 export interface SourcesOptions {
-  /** Names proxies (`http_proxy`, `https_proxy`, `no_proxy`) and FLASHER_CA_FILE. */
+  /** Names proxies (`http_proxy`, `https_proxy`, `no_proxy`), FLASHER_CA_FILE, and for registries more. */
   readonly env: Environment
   readonly stdin?: Readable
   /** Milliseconds without a byte after which a connection counts as broken. */
@@ -55,25 +60,27 @@ export interface SourcesOptions {
   readonly retryMs?: number
 }
 
-export function createSources(options: SourcesOptions): Sources {
-  const { env, stallMs = 30_000, retryMs = 500 } = options
+export function createSources(parts: SourcesOptions): Sources {
+  const { env, stallMs = 30_000, retryMs = 500 } = parts
 
-  function openAt(location: Location, signal: AbortSignal | undefined) {
+  function openAt(location: Location, { signal, arch = null }: OpenOptions) {
     switch (location.kind) {
       case 'stdin':
-        return openStdinSource(options.stdin ?? process.stdin, signal)
+        return openStdinSource(parts.stdin ?? process.stdin, signal)
       case 'file':
         return openFileSource(location.path, signal)
       case 'http':
         return openRemote(location.target, { env, signal, stallMs, retryMs })
+      case 'oras':
+        return openRegistry(location.ref, { env, signal, stallMs, retryMs, arch })
     }
   }
 
   return {
-    async open(text, { signal } = {}) {
+    async open(text, options = {}) {
       const location = parseLocation(text)
       if (!location.ok) throw new Fault('input-invalid', renderLocationRefusal(location.refusal))
-      return openAt(location.value, signal)
+      return openAt(location.value, options)
     },
   }
 }
@@ -81,3 +88,6 @@ export function createSources(options: SourcesOptions): Sources {
 /** Loaded only where it is wanted: Node's HTTP takes its time and 12 MB of memory. */
 const openRemote: typeof openHttpSource = async (...order) =>
   (await import('./http-source.ts')).openHttpSource(...order)
+
+const openRegistry: typeof openOrasSource = async (...order) =>
+  (await import('./oras-source.ts')).openOrasSource(...order)

@@ -233,7 +233,7 @@ test('a source that is cut again and again is fetched to its end', async () => {
   assert.is(cache.rows()[0]?.state, 'ready')
 })
 
-test('redirects to files and other schemes are refused, and oras is told to be missing', async () => {
+test('redirects to files and other schemes are refused, and an absent registry is told', async () => {
   await using folder = await makeFolder()
   await using source = await startHostileServer((_request, response) => {
     response.writeHead(302, { location: 'file:///etc/passwd' }).end()
@@ -243,7 +243,7 @@ test('redirects to files and other schemes are refused, and oras is told to be m
   assert.match(cache.rows()[0]?.error ?? '', /file:\/\//)
   await bring(cache, { src: 'oras://registry.invalid/a/b:latest' })
   assert.is(cache.rows()[1]?.entry.name, 'b-latest')
-  assert.match(cache.rows()[1]?.error ?? '', /oras:\/\/ images are not supported yet/)
+  assert.match(cache.rows()[1]?.error ?? '', /oras:\/\/registry\.invalid\/a\/b:latest \(/)
 })
 
 test('fetched anew, the old version is served until the new one is right', async () => {

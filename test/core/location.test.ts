@@ -44,8 +44,8 @@ test('takes credentials out of the URL, decoded', () => {
 test('refuses what it cannot open, without a password in its words', () => {
   assert.is(refused(''), 'no image is named')
   assert.is(
-    refused('oras://registry.test/a/b:1'),
-    'oras:// images are not supported yet: oras://registry.test/a/b:1',
+    refused('oras://me:hidden@registry.test/a'),
+    'malformed: no host in front of the first /: oras://registry.test/a',
   )
   assert.match(refused('ftp://me:hidden@host/x.img'), /^ftp:\/\/ images are not supported/)
   for (const text of ['ftp://me:hidden@host/x', 'http://me:hid/den@host/x', 'http://me:hidden@/']) {

@@ -178,9 +178,12 @@ test('cancels between two chunks of a file', async () => {
   assert.is(fault.code, 'cancelled')
 })
 
-test('says of oras:// that it is not supported yet', async () => {
-  const fault = await faultOf(() => sources.open('oras://registry.test/a/b:1'))
-  assert.is(fault.message, 'oras:// images are not supported yet: oras://registry.test/a/b:1')
+test('says of an oras:// reference what is wrong with it', async () => {
+  const fault = await faultOf(() => sources.open('oras://registry.test/a/b'))
+  assert.is(
+    fault.message,
+    'malformed: it wants one :tag or one @sha256:<64 digits>: oras://registry.test/a/b',
+  )
 })
 
 test.run()

@@ -8,6 +8,7 @@ const NEEDED: Readonly<Record<string, string>> = {
   bzip2: '.bz2 images',
   chromium: 'the pages, in a real browser',
   'debian-archive-keyring': 'the Debian image: who signed the packages',
+  'docker-registry': 'images from an OCI registry',
   'dnsmasq-base': 'DHCP recipes as dnsmasq reads them',
   e2fsprogs: 'ext4 inside images',
   fdisk: 'partition tables as others see them',

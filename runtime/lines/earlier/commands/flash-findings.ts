@@ -22,7 +22,7 @@ export async function findOut(
   const { dryRun, provisioning } = request
   const format = request.format ?? detectFormat(source.fileName)
   const { image, imageProblem } = await untilAborted(signal, look(source, format, parts))
-  const sha256 = request.options.sha256 ?? (await readDigest(image))
+  const sha256 = request.options.sha256 ?? (await readDigest(image)) ?? source.sha256 ?? null
   await parts.provisioner.check(provisioning)
   if (format !== null) await parts.decoders.check(format)
   const target = await untilAborted(signal, parts.disks.probe(request.target, image.path))

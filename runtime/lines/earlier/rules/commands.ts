@@ -60,7 +60,7 @@ const FLASH_FLAGS = [
     name: 'image',
     value: { name: 'IMAGE', completes: 'image' },
     required: true,
-    help: 'image to write: a path, an http(s) URL, or - for standard input',
+    help: 'image to write: a path, an http(s) URL, an oras reference, or - for standard input',
   },
   {
     name: 'target',
