@@ -141,8 +141,8 @@ async function configure(tree: string) {
     await writeFile(join(tree, path), text)
   }
   await chmod(join(tree, GUEST_INIT), 0o755)
-  await run`systemctl --root=${tree} enable flasher-test.service`
-  await run`systemctl --root=${tree} mask ${MASKED_UNITS}`
+  await run`chroot ${tree} systemctl enable flasher-test.service`
+  await run`chroot ${tree} systemctl mask ${MASKED_UNITS}`
   await run`chroot ${tree} update-initramfs -c -k all`
   const { kernel, initrd } = await findKernel(tree)
   await mkdir(join(tree, 'boot/grub'), { recursive: true })
