@@ -89,7 +89,7 @@ export function bulkRoutes<M extends MachineBase>(site: Site<M>): readonly Route
     const wished = checked(BULK_BODY, body)
     const { action, macs, q, parameters = {}, dry_run = false } = wished
     if ((macs === undefined) === (q === undefined)) throw refuse(422, 'give either macs or q')
-    checkAction(event, action, parameters)
+    checkAction(event, action, parameters, ['parameters'])
     const wish = { action, parameters, contact: site.contact(event), isDryRun: dry_run }
     const results: BulkAnswer['results'] = []
     for (const [at, mac] of (await pick(wished)).entries()) {
@@ -102,7 +102,13 @@ export function bulkRoutes<M extends MachineBase>(site: Site<M>): readonly Route
     return { dry_run, done, refused: results.length - done, results }
   }
 
-  function checkAction(event: H3Event, action: string, parameters: unknown): void {
+  /** `within`: where in the body the parameters stand. */
+  function checkAction(
+    event: H3Event,
+    action: string,
+    parameters: unknown,
+    within: readonly string[] = [],
+  ): void {
     const rule = Object.hasOwn(line.actions, action) ? line.actions[action] : undefined
     if (rule === undefined && action !== 'delete') {
       throw refuseFields([
@@ -111,7 +117,13 @@ export function bulkRoutes<M extends MachineBase>(site: Site<M>): readonly Route
     }
     site.checkScope(event, rule?.scope ?? 'machines')
     const errors = rule?.check(parameters) ?? null
-    if (errors !== null) throw refuseFields(errors)
+    if (errors === null) return
+    throw refuseFields(
+      errors.map(({ loc: [body = 'body', ...rest], ...error }) => ({
+        ...error,
+        loc: [body, ...within, ...rest],
+      })),
+    )
   }
 
   return [

@@ -173,6 +173,9 @@ test('bulk operations answer row by row, and first say what they would do', asyn
   ]) {
     assert.is((await ask('/machines/bulk', asJson(bad))).status, 422, JSON.stringify(bad))
   }
+  const bad = { action: 'label', macs, parameters: { add: ['-'] } }
+  const { detail } = await (await ask('/machines/bulk', asJson(bad))).json()
+  assert.equal(detail[0].loc, ['body', 'parameters', 'add', 0])
 })
 
 test.run()
