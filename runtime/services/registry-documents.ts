@@ -1,8 +1,7 @@
 /** Small documents from registries: bounded, and asked for again where the server is busy. */
-import { STALLED } from '../core/network-failure.ts'
 import { isPassing, type Headers } from '../core/http-range.ts'
 import type { HttpTarget } from '../core/location.ts'
-import { describeFailure } from '../core/network-failure.ts'
+import { describeFailure, STALLED } from '../core/network-failure.ts'
 import { decideDelay } from '../core/retry.ts'
 import type { HttpAnswer, HttpClient } from './http-client.ts'
 import { readRetryAfter } from './http-remote.ts'

@@ -174,5 +174,8 @@ function explain(thrown: unknown, name: string, signal: AbortSignal): unknown {
   if (signal.aborted) return readingCancelled(name)
   const failure = describeFailure(thrown)
   if (failure === null) return thrown
-  return notReachable(name, failure.reason, { hint: failure.hint, cause: thrown })
+  const hint = failure.hint ?? (isTlsUnknown(thrown) ? PLAIN : undefined)
+  return notReachable(name, failure.reason, { hint, cause: thrown })
 }
+
+const PLAIN = 'If this registry speaks plain http, name it in FLASHER_REGISTRY_HTTP.'

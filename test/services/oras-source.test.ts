@@ -184,6 +184,18 @@ test('a busy registry is asked again, and one that stays busy is told', async ()
   assert.match((await faultOf(() => open(`oras://${host}/lab/disk:v1`, env))).message, /HTTP 503/)
 })
 
+test('a registry elsewhere that speaks plain http has to be named', async () => {
+  await using registry = await startRegistry()
+  await pushImage(registry, 'lab/disk:v1', [{ bytes: BYTES, title: 'disk.img' }])
+  // Another name of this machine, which no rule knows for it.
+  const host = `0${registry.host.replace('127.0.0.1', '')}`
+  const reference = `oras://${host}/lab/disk:v1`
+  const fault = await faultOf(() => open(reference))
+  assert.match(fault.hint ?? '', /FLASHER_REGISTRY_HTTP/)
+  await using source = await open(reference, { FLASHER_REGISTRY_HTTP: host })
+  assert.ok(BYTES.equals(await collect(source.stream())))
+})
+
 test('a registry with a certificate of its own authority', async () => {
   await using folder = await makeFolder()
   const { caFile, certificate } = await makeAuthority(folder.path)
