@@ -79,6 +79,8 @@ test('silence of the server is told, and its return ends it', async () => {
   await site.boxes.boot(20)
   await page.locator(rowOf(20)).waitFor()
   assert.ok(again.url)
+  // A page that is open would ask again and again while its server ends.
+  await page.close()
 })
 
 test.run()
