@@ -37,7 +37,18 @@ async function refresh(
     subject_id: null,
     actor,
     source_ip: ip,
-    summary: error ?? `The catalog was fetched: ${entries.length} images`,
-    details: { images: entries.length, skipped: skipped.length, error },
+    summary: error ?? `The catalog was fetched: ${entries.length} images${renderLeftOut(skipped)}`,
+    details: {
+      images: entries.length,
+      skipped: skipped.length,
+      left_out: skipped.slice(0, MOST_NAMED).map(({ name, reason }) => `${name}: ${reason}`),
+      error,
+    },
   })
 }
+
+/** The record names these; a broken catalog can hold thousands. */
+const MOST_NAMED = 20
+
+const renderLeftOut = ({ length }: readonly unknown[]) =>
+  length === 0 ? '' : `, ${length} left out`

@@ -27,8 +27,10 @@ const ENTRIES = [
   entryOf('bundle', { format: 'tar.gz', ref: 'b'.repeat(64), sha256: 'c'.repeat(64) }),
 ]
 
+const SKIPPED = [{ name: 'bad.img', reason: 'it has no source' }]
+
 const catalogOf = (error: string | null) => {
-  const snapshot: CatalogSnapshot = { entries: ENTRIES, skipped: [], fetchedAt: null, error }
+  const snapshot: CatalogSnapshot = { entries: ENTRIES, skipped: SKIPPED, fetchedAt: null, error }
   return { snapshot: () => snapshot, refresh: async () => snapshot }
 }
 
@@ -82,6 +84,7 @@ test('a refresh needs a session, leads back to the page, and is put on record', 
     const events = await (await operator('/events')).text()
     const kind = `catalog.refresh${error === null ? 'ed' : '.failed'}`
     assert.equal(events.match(/catalog\.refresh(ed|\.failed)/g), [kind, kind])
+    assert.match(events, '"left_out":["bad.img: it has no source"]')
   }
 })
 
