@@ -46,6 +46,17 @@ export function backupRoutes(
     return job
   }
 
+  /** Without an id: whatever is queued or running. */
+  async function cancelAll(event: H3Event) {
+    const active = backups
+      .jobs()
+      .filter(({ status }) => status === 'queued' || status === 'running')
+    const asker = askerOf(event)
+    return {
+      cancelled: await Promise.all(active.map((job) => backups.cancel(job.backup_id, asker))),
+    }
+  }
+
   async function download(event: H3Event) {
     const id = readId(event)
     const name = event.url.searchParams.get('file') ?? 'inventory.json'
@@ -84,6 +95,13 @@ export function backupRoutes(
       takes: 'json',
       doc: { summary: 'Begins a backup', body: BACKUP_REQUEST, answers: { 202: ANSWER } },
       handle: start,
+    },
+    {
+      method: 'DELETE',
+      path: '/workers/backups',
+      access: 'admin',
+      doc: { summary: 'Cancels every backup that is queued or running', answers: { 200: ANSWER } },
+      handle: cancelAll,
     },
     {
       method: 'DELETE',

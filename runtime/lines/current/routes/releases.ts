@@ -3,6 +3,7 @@ import { getRouterParam, type H3Event } from 'h3'
 import { BOOT_ARCHS } from '../../../core/boot-set.ts'
 import { Fault } from '../../../core/fault.ts'
 import { ReleaseTagSchema } from '../../../core/release.ts'
+import { isOver } from '../../../services/release-job.ts'
 import type { Releases } from '../../../services/releases.ts'
 import { json } from '../../../web/answers.ts'
 import { refuse, refuseFields } from '../../../web/faults.ts'
@@ -44,6 +45,14 @@ export function releaseRoutes(
     return job
   }
 
+  /** Without a tag: whatever is queued or running. */
+  async function cancelAll(event: H3Event) {
+    const active = releases.jobs().filter((job) => !isOver(job))
+    return {
+      cancelled: await Promise.all(active.map((job) => releases.cancel(job.tag, by(event)))),
+    }
+  }
+
   const startForm = (event: H3Event, form: URLSearchParams) =>
     answerForm(event, () => releases.start(readTag(form) ?? tag(), by(event)))
 
@@ -76,6 +85,13 @@ export function releaseRoutes(
         answers: { 202: ANSWER },
       },
       handle: start,
+    },
+    {
+      method: 'DELETE',
+      path: '/boot/releases',
+      access: 'admin',
+      doc: { summary: 'Cancels every fetch that is queued or running', answers: { 200: ANSWER } },
+      handle: cancelAll,
     },
     {
       method: 'DELETE',

@@ -89,6 +89,8 @@ test('a finished one is answered as it is; unknown and hostile ids are 404', asy
   await desk.backUp()
   const done = await desk.ask(`/workers/backups/${ID}`, { method: 'DELETE' })
   assert.is((await done.json()).status, 'completed')
+  const all = await desk.ask('/workers/backups', { method: 'DELETE' })
+  assert.equal(await all.json(), { cancelled: [] }, 'nothing is under way')
   for (const id of ['2020-01-01T00-00-00Z', 'x', '..%2f..%2fstate.db', '%3Cscript%3E']) {
     for (const [path, method] of [
       [`/workers/backups/${id}`, 'DELETE'],
