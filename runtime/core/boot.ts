@@ -62,8 +62,17 @@ const DRIVE = /^0x[0-9a-f]{1,2}$/i
 /** Names that are longer in a URL would make a script that iPXE may not take. */
 const MOST_NAME = 80
 
+/** Of sets that were asked about: each contact asks, and the sets stay for weeks. */
+const bootable = new WeakMap<LiveSet, boolean>()
+
 /** Whether scripts can name the set. */
-export const isBootable = (set: LiveSet): boolean =>
+export function isBootable(set: LiveSet): boolean {
+  const known = bootable.get(set) ?? canBeNamed(set)
+  bootable.set(set, known)
+  return known
+}
+
+const canBeNamed = (set: LiveSet): boolean =>
   [set.vmlinuz, set.initrd, set.squashfs].every(
     (name) => name !== '' && segment(name).length <= MOST_NAME,
   ) &&

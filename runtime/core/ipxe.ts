@@ -29,7 +29,7 @@ export const segment = (name: string): string =>
 
 /** LF only, and one at the end: older iPXE takes a CR as part of the last word. */
 export const renderScript = (lines: readonly string[]): string =>
-  ['#!ipxe', ...lines].map((line) => `${line}\n`).join('')
+  `${['#!ipxe', ...lines].join('\n')}\n`
 
 /**
  * Tries again after 1, 2, 4, 8 and 16 seconds, then goes to `giveUp`. `${pause}` must be set to 1

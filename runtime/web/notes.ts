@@ -16,13 +16,14 @@ export function createNotes<M extends MachineBase>({
 }: Pick<ServerParts<M>, 'journal' | 'log'>) {
   return async function noteAll(notes: readonly Note[], on: NoteSubject): Promise<void> {
     const { subject_id, actor, ip } = on
-    const waited = notes.map(async (note) => {
+    const waited: Promise<void>[] = []
+    for (const note of notes) {
       const recorded = journal
         .record({ subject_kind: 'machine', ...note, subject_id, actor, source_ip: ip })
         // What was asked for matters more than that it is on record.
         .catch((error: unknown) => log.error(`event ${note.kind}: ${renderError(error)}`))
-      if (!ROUTINE.has(note.kind)) await recorded
-    })
-    await Promise.all(waited)
+      if (!ROUTINE.has(note.kind)) waited.push(recorded)
+    }
+    if (waited.length > 0) await Promise.all(waited)
   }
 }

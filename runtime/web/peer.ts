@@ -31,11 +31,19 @@ export function createPeers(settings: () => WebSettings): (event: H3Event) => Pe
     return isIP(ip) !== 0 && known.list.check(ip, isIP(ip) === 6 ? 'ipv6' : 'ipv4')
   }
 
+  let last = { said: '', host: '' }
+  /** As the request before said it, in nearly all cases. */
+  function hostOf(event: H3Event): string {
+    const said = event.req.headers.get('host') ?? event.url.host
+    if (said !== last.said || said === '') last = { said, host: readHost(said) }
+    return last.host
+  }
+
   return (event) => {
     const { publicUrl, allowedHosts } = settings()
     const direct = plainAddress(event.req.ip ?? '')
     const own = publicUrl === null ? null : new URL(publicUrl)
-    const host = readHost(event)
+    const host = hostOf(event)
     if (!isOurs(host, allowedHosts, own)) {
       throw refuse(400, 'this server does not answer to that name', {
         hint: 'Add the name to [server] allowed_hosts, or set [server] public_url.',
@@ -62,9 +70,8 @@ const readProxied = (event: H3Event, direct: string, isTrusted: (ip: string) => 
   host: event.req.headers.get('x-forwarded-host'),
 })
 
-function readHost(event: H3Event): string {
-  const header = event.req.headers.get('host')
-  const parsed = parseHost(header ?? event.url.host)
+function readHost(said: string): string {
+  const parsed = parseHost(said)
   if (!parsed.ok) throw refuse(400, 'the Host header is not a host name or address')
   return parsed.value
 }
@@ -105,6 +112,7 @@ function forwardedProto(event: H3Event): string {
 
 /** Without brackets, port and the IPv6 clothes of an IPv4 address. */
 function plainAddress(text: string): string {
+  if (isIP(text) === 4) return text
   const address = text.trim().replace(/^\[(.*)\](?::\d+)?$/, '$1')
   const bare = /^\d+\.\d+\.\d+\.\d+:\d+$/.test(address) ? address.replace(/:\d+$/, '') : address
   return bare.replace(/^::ffff:(?=\d+\.\d+\.\d+\.\d+$)/i, '')
