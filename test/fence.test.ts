@@ -27,7 +27,7 @@ const LAYERS: readonly { at: string; folders: readonly string[]; packages?: read
     {
       at: 'runtime/terminal',
       folders: ['runtime/services', 'runtime/core'],
-      packages: ['consola', '@inquirer/select', 'node:'],
+      packages: ['consola', '@inquirer/select', 'sade', 'node:'],
     },
     {
       at: 'runtime/lines/current/rules',
@@ -43,17 +43,17 @@ const LAYERS: readonly { at: string; folders: readonly string[]; packages?: read
     {
       at: 'runtime/lines/current',
       folders: [...SHARED, 'runtime/lines/current/rules'],
-      packages: ['h3', 'sade', 'hono'],
+      packages: ['h3', 'hono'],
     },
     {
       at: 'runtime/lines/earlier',
       folders: [...SHARED, 'runtime/lines/earlier/rules'],
-      packages: ['h3', 'sade', 'hono'],
+      packages: ['h3', 'hono'],
     },
     {
       at: 'runtime/cache',
       folders: [...SHARED, 'runtime/cache/rules'],
-      packages: ['h3', 'sade', 'hono'],
+      packages: ['h3', 'hono'],
     },
     {
       at: 'runtime/library',

@@ -9,9 +9,10 @@ import { readManifest } from '../../services/manifests.ts'
 import { createLog } from '../../terminal/log.ts'
 import { decideLook } from '../../terminal/look.ts'
 import { renderTable } from '../../terminal/table.ts'
-import { SUCCESS, FAILED } from '../rules/commands.ts'
+import { FAILED, SUCCESS } from '../../core/server-exit.ts'
 import { type ListedImage, parseListing, renderListed } from '../rules/listing.ts'
-import { type Arguments, decidePaths, readConfiguration, type World } from './session.ts'
+import { decidePaths, readConfiguration, type World } from './session.ts'
+import type { Arguments } from '../../terminal/dispatch.ts'
 
 type Here = Pick<World<never>, 'env' | 'stdout' | 'stderr' | 'isRoot' | 'systemDir' | 'signal'>
 

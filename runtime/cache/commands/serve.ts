@@ -12,16 +12,16 @@ import { createSources } from '../../services/sources.ts'
 import { prepareStateDir } from '../../services/state-dirs.ts'
 import { createServerLog, type ServerLog } from '../../terminal/server-log.ts'
 import { tuneServer } from '../../web/limits.ts'
-import { SUCCESS } from '../rules/commands.ts'
+import { SUCCESS } from '../../core/server-exit.ts'
 import { createCacheServer } from '../routes/server.ts'
 import {
-  type Arguments,
   type CacheConfig,
   decidePaths,
   type Listening,
   readConfiguration,
   type World,
 } from './session.ts'
+import type { Arguments } from '../../terminal/dispatch.ts'
 
 export type CacheHandler = ReturnType<typeof toNodeHandler>
 

@@ -1,5 +1,4 @@
 /** One run of a command of `flasher-cache`: what it was given, and what of the world it may touch. */
-import type { Command } from '../../core/command.ts'
 import { type Config, createConfig } from '../../services/config.ts'
 import { DATA_FOLDER } from '../../services/image-cache.ts'
 import type { Environment } from '../../services/shell.ts'
@@ -7,6 +6,7 @@ import { defaultStateDir } from '../../services/state-dirs.ts'
 import type { Output } from '../../terminal/look.ts'
 import type { TunableServer } from '../../web/limits.ts'
 import { parseSettings, SETTINGS } from '../rules/settings.ts'
+import type { Arguments } from '../../terminal/dispatch.ts'
 
 /** A listening socket and what is behind it. */
 export interface Listening {
@@ -43,15 +43,6 @@ export interface World<Handler> {
   /** SIGHUP: read the configuration again. */
   onHangup(listener: () => void): void
   listen(handler: Handler, place: Place): Promise<Listening>
-}
-
-/** A command line as its command reads it. */
-export interface Arguments {
-  readonly command: Command
-  /** By flag, without dashes; every value that was given. */
-  readonly values: Readonly<Record<string, readonly string[]>>
-  readonly switches: ReadonlySet<string>
-  readonly positionals: readonly string[]
 }
 
 export type CacheConfig = Config<typeof SETTINGS>

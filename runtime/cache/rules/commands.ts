@@ -1,6 +1,6 @@
 /** The command table of `flasher-cache`; its parser, help and manual are made from it. */
-import type { Command, CommandLine, Entry, Flag, Value } from '../../core/command.ts'
-import type { FaultCode } from '../../core/fault.ts'
+import type { Command, CommandLine, Flag, Value } from '../../core/command.ts'
+import { listExitCodes } from '../../core/server-exit.ts'
 
 const NAME: Value = { name: 'NAME', completes: 'nothing' }
 const CONFIG: Flag = {
@@ -90,21 +90,6 @@ export const COMMANDS = {
 } as const
 export type CommandName = keyof typeof COMMANDS
 
-export const SUCCESS = 0
-export const FAILED = 1
-export const MISUSED = 2
-
-const MEANT_OTHERWISE: ReadonlySet<FaultCode> = new Set(['misuse', 'input-invalid'])
-
-export const exitCodeOf = (code: FaultCode): number =>
-  MEANT_OTHERWISE.has(code) ? MISUSED : FAILED
-
-const EXIT_CODES: readonly Entry[] = [
-  ['0', 'success; the cache was asked to end, and did'],
-  ['1', 'failure: a file, the network or the cache itself could not be used'],
-  ['2', 'misuse: wrong arguments, or a configuration that says what cannot be'],
-]
-
 export const COMMAND_LINE: CommandLine = {
   program: 'flasher-cache',
   summary: 'keeps images near the machines',
@@ -112,7 +97,7 @@ export const COMMAND_LINE: CommandLine = {
     'Downloads images once, checks them, and serves them to any number of machines at a time.',
   ],
   commands: Object.values(COMMANDS),
-  exitCodes: EXIT_CODES,
+  exitCodes: listExitCodes('cache'),
   environment: [
     ['FLASHER_CACHE_<KEY>', 'one setting: HOST, PORT, DIR, MAX_BYTES or TOKEN'],
     ['FLASHER_CONFIG_FILE, FLASHER_CONFIG_DIR', 'a file, a folder to read instead of the usual'],

@@ -8,10 +8,11 @@ import { createPasswords } from '../../services/passwords.ts'
 import { createServerLog, type ServerLog } from '../../terminal/server-log.ts'
 import { tuneServer } from '../../web/limits.ts'
 import { decideFolders, readConfiguration, type LineConfig } from './assembly/configuration.ts'
-import { SUCCESS } from './rules/exit-codes.ts'
+import { SUCCESS } from '../../core/server-exit.ts'
 import { createMachineServer } from './server.ts'
 import { openState } from './assembly/state.ts'
-import type { Arguments, Listening, Place, World } from './commands/session.ts'
+import type { Listening, Place, World } from './commands/session.ts'
+import type { Arguments } from '../../terminal/dispatch.ts'
 
 /** What is under way may go on for so long once the server is asked to end. */
 const GRACE_MS = 8000

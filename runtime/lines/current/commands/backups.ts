@@ -4,9 +4,10 @@ import { Fault } from '../../../core/fault.ts'
 import { createRestorer, type Restored } from '../../../services/backup-restorer.ts'
 import { openFileBackup } from '../../../services/file-backup.ts'
 import { openBackups, openBundles } from '../assembly/archives.ts'
-import { SUCCESS } from '../rules/exit-codes.ts'
-import type { Arguments, World } from './session.ts'
+import { SUCCESS } from '../../../core/server-exit.ts'
+import type { World } from './session.ts'
 import { visitState, type Visit } from './visit.ts'
+import type { Arguments } from '../../../terminal/dispatch.ts'
 
 const BY = { actor: 'operator', ip: null } as const
 

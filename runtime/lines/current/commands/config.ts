@@ -8,9 +8,10 @@ import { readVersion } from '../../../services/manifest.ts'
 import { isThere } from '../../../services/state-dirs.ts'
 import { renderTable } from '../../../terminal/table.ts'
 import { decideFolders, readConfiguration, type LineConfig } from '../assembly/configuration.ts'
-import { SUCCESS } from '../rules/exit-codes.ts'
+import { SUCCESS } from '../../../core/server-exit.ts'
 import { renderReference } from '../rules/settings-reference.ts'
-import type { Arguments, World } from './session.ts'
+import type { World } from './session.ts'
+import type { Arguments } from '../../../terminal/dispatch.ts'
 
 /** Every setting with its value and where it comes from; secrets as set or unset. */
 export async function showConfig(world: World, given: Arguments): Promise<number> {

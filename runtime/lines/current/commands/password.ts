@@ -6,8 +6,9 @@ import { replaceSecret } from '../../../services/secret.ts'
 import { prepareStateDir } from '../../../services/state-dirs.ts'
 import { readHiddenLine } from '../../../terminal/hidden-line.ts'
 import { decideFolders, readConfiguration, type LineConfig } from '../assembly/configuration.ts'
-import { SUCCESS } from '../rules/exit-codes.ts'
-import type { Arguments, World } from './session.ts'
+import { SUCCESS } from '../../../core/server-exit.ts'
+import type { World } from './session.ts'
+import type { Arguments } from '../../../terminal/dispatch.ts'
 
 export async function changePassword(world: World, given: Arguments): Promise<number> {
   const { stdout } = world

@@ -1,6 +1,5 @@
 /** One run of a command of `flasher-web`: what it was given, and what of the world it may touch. */
 import type { NodeHandler } from 'h3/node'
-import type { Command } from '../../../core/command.ts'
 import type { Environment } from '../../../services/shell.ts'
 import type { LineInput } from '../../../terminal/hidden-line.ts'
 import type { Output } from '../../../terminal/look.ts'
@@ -66,13 +65,4 @@ export interface CacheWish {
   readonly stateDir: string
   /** What `--config` named. */
   readonly named: readonly string[]
-}
-
-/** A command line as its command reads it. */
-export interface Arguments {
-  readonly command: Command
-  /** By flag, without dashes; every value that was given. */
-  readonly values: Readonly<Record<string, readonly string[]>>
-  readonly switches: ReadonlySet<string>
-  readonly positionals: readonly string[]
 }

@@ -1,6 +1,6 @@
 /** Current line: the command table of `flasher-web`; its parser, help and manual are made from it. */
 import type { Command, CommandLine, Flag, Value } from '../../../core/command.ts'
-import { EXIT_CODES } from './exit-codes.ts'
+import { listExitCodes } from '../../../core/server-exit.ts'
 
 const FOLDER: Value = { name: 'DIR', completes: 'folder' }
 const CONFIG: Flag = {
@@ -143,7 +143,7 @@ export const COMMAND_LINE: CommandLine = {
     'Network-boots machines, shows them in a browser, and has them write images onto their disks.',
   ],
   commands: Object.values(COMMANDS),
-  exitCodes: EXIT_CODES,
+  exitCodes: listExitCodes('server'),
   environment: [
     ['FLASHER_<SECTION>_<KEY>', 'one setting, for example FLASHER_SERVER_PORT'],
     ['FLASHER_CONFIG_FILE, FLASHER_CONFIG_DIR', 'a file, a folder to read instead of the usual'],

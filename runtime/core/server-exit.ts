@@ -1,6 +1,6 @@
-/** Current line: what each fault means as a process exit. */
-import type { Entry } from '../../../core/command.ts'
-import type { FaultCode } from '../../../core/fault.ts'
+/** What a fault means as the exit of a program that serves: `flasher-web`, `flasher-cache`. */
+import type { Entry } from './command.ts'
+import type { FaultCode } from './fault.ts'
 
 export const SUCCESS = 0
 /** Also what any surprise without a code of its own ends with. */
@@ -13,8 +13,9 @@ const MEANT_OTHERWISE: ReadonlySet<FaultCode> = new Set(['misuse', 'input-invali
 export const exitCodeOf = (code: FaultCode): number =>
   MEANT_OTHERWISE.has(code) ? MISUSED : FAILED
 
-export const EXIT_CODES: readonly Entry[] = [
-  ['0', 'success; the server was asked to end, and did'],
-  ['1', 'failure: a file, the network or the state could not be used'],
+/** For the manual; `what` is the program in a word. */
+export const listExitCodes = (what: string): readonly Entry[] => [
+  ['0', `success; the ${what} was asked to end, and did`],
+  ['1', `failure: a file, the network or the ${what}'s data could not be used`],
   ['2', 'misuse: wrong arguments, or a configuration that says what cannot be'],
 ]

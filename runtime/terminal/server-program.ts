@@ -1,0 +1,78 @@
+/** Runs a program that serves: which command is meant, and what is said when it cannot be run. */
+import { parseArguments, renderMisuse, type Misuse } from '../core/arguments.ts'
+import { commandName, type CommandLine } from '../core/command.ts'
+import { Fault, renderError } from '../core/fault.ts'
+import { exitCodeOf, FAILED, MISUSED, SUCCESS } from '../core/server-exit.ts'
+import { readVersion } from '../services/manifest.ts'
+import type { Environment } from '../services/shell.ts'
+import { dispatch, type Arguments } from './dispatch.ts'
+import { createLog, type Log } from './log.ts'
+import { columnsOf, decideLook, type Output } from './look.ts'
+import { renderHelp, renderUsage } from './usage.ts'
+
+/** What of a process every command needs. */
+export interface ProgramWorld {
+  readonly env: Environment
+  readonly stdout: Output
+  readonly stderr: Output
+}
+
+export type Run<World> = (world: World, given: Arguments) => Promise<number>
+
+export interface ServerProgram<World> {
+  readonly line: CommandLine
+  /** By command name; nothing of a command is loaded before it is called. */
+  readonly commands: Readonly<Record<string, () => Promise<Run<World>>>>
+}
+
+/** `argv`: with a command in front. Returns the exit code. */
+export async function runServerProgram<World extends ProgramWorld>(
+  { line, commands }: ServerProgram<World>,
+  argv: readonly string[],
+  world: World,
+): Promise<number> {
+  const { stdout, stderr, env } = world
+  const log = createLog({
+    program: line.program,
+    stderr,
+    look: decideLook(env, stderr.isTTY === true),
+  })
+  const reading = parseArguments(line, argv)
+  if (!reading.ok) return failMisuse(line, reading.refusal, log)
+  const meant = reading.value
+  switch (meant.kind) {
+    case 'help':
+      stdout.write(renderHelp(line, meant.at, columnsOf(stdout.columns)))
+      return SUCCESS
+    case 'version':
+      stdout.write(`${line.program} ${await readVersion()}\n`)
+      return SUCCESS
+    case 'run':
+      return dispatch(line, meant.argv, async (given) => {
+        try {
+          const load = new Map(Object.entries(commands)).get(commandName(given.command))
+          if (load === undefined) throw new Error(`no program for ${given.command.words.join(' ')}`)
+          const command = await load()
+          return await command(world, given)
+        } catch (thrown) {
+          return fail(thrown, world, log)
+        }
+      })
+  }
+}
+
+function fail(thrown: unknown, { env, stderr }: ProgramWorld, log: Log): number {
+  const isMeant = thrown instanceof Fault
+  const hint = isMeant ? thrown.hint : 'FLASHER_DEBUG=1 shows where this comes from.'
+  log.fail(renderError(thrown), hint)
+  if (env['FLASHER_DEBUG'] === '1' && thrown instanceof Error) stderr.write(`${thrown.stack}\n`)
+  return isMeant ? exitCodeOf(thrown.code) : FAILED
+}
+
+/** What was wrong, how it is called, and where to read more. */
+function failMisuse(line: CommandLine, misuse: Misuse, log: Log): number {
+  log.fail(renderMisuse(misuse))
+  log.line(renderUsage(line, misuse.at))
+  log.line(`"${[line.program, ...misuse.at].join(' ')} --help" says what there is.`)
+  return MISUSED
+}
