@@ -53,12 +53,12 @@ export function createBlobReaders(parts: BlobReadersParts): BlobReaders {
     const entry = findEntry(source)
     const key = entry === null ? blobKeyOf(source) : keyOf(entry)
     if (key === null) return null
-    // A second time: it may have become whole between the two looks.
-    return (
-      (await openWhole(parts, key)) ??
-      (await openGrowing(parts, downloads.find(key), entry)) ??
-      (await openWhole(parts, key))
-    )
+    const download = downloads.find(key)
+    const reader = (await openWhole(parts, key)) ?? (await openGrowing(parts, download, entry))
+    if (reader !== null) return reader
+    // A download whose part is gone is just becoming whole, or has failed: either takes a moment.
+    await download?.ended
+    return openWhole(parts, key)
   }
 
   async function openFile(name: string): Promise<BlobReader | null> {
