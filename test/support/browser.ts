@@ -10,7 +10,10 @@ import { createBoxes, IMAGES } from './web-boxes.ts'
 export const PASSWORD = 'a password for tests'
 
 export const openBrowser = (): Promise<Browser> =>
-  chromium.launch({ executablePath: '/usr/bin/chromium', args: ['--no-sandbox', '--disable-lcd-text'] })
+  chromium.launch({
+    executablePath: '/usr/bin/chromium',
+    args: ['--no-sandbox', '--disable-lcd-text'],
+  })
 
 /** The program with a catalog and a live system, in a folder of its own. */
 export async function startSite(more: Readonly<Record<string, string>> = {}) {

@@ -117,16 +117,23 @@ test('the JSON is flat and holds itself under plan, keys in the deployed order',
   assert.is(renderPlan({ mode: 'exit', reason: 'Why.' }, BASE)['mode'], 'exit')
 })
 
+const flashOf = (url: string) => ({
+  mode: 'flash' as const,
+  image: { ...entryOf(REF), url },
+  serial: 'S1',
+  registerUefiBoot: false,
+})
+
+const imageOf = (url: string, base: string) => renderPlan(flashOf(url), base)['image']
+
 test('an image of a cache beside the server is at the host by which the machine came', () => {
-  const at = (url: string) => ({ ...entryOf(REF), url })
-  const image = (url: string, base: string) =>
-    renderPlan({ mode: 'flash', image: at(url), serial: 'S1', registerUefiBoot: false }, base)[
-      'image'
-    ]
-  assert.is(image('http://127.0.0.1:8081/b/x/y', BASE), 'http://10.0.0.1:8081/b/x/y')
-  assert.is(image('http://localhost:8081/b/x/y', 'http://[fd00::1]'), 'http://[fd00::1]:8081/b/x/y')
-  assert.is(image('http://cache:8081/b/x/y', BASE), 'http://cache:8081/b/x/y')
-  assert.is(image('oras://registry/x:1', BASE), 'oras://registry/x:1')
+  assert.is(imageOf('http://127.0.0.1:8081/b/x/y', BASE), 'http://10.0.0.1:8081/b/x/y')
+  assert.is(
+    imageOf('http://localhost:8081/b/x/y', 'http://[fd00::1]'),
+    'http://[fd00::1]:8081/b/x/y',
+  )
+  assert.is(imageOf('http://cache:8081/b/x/y', BASE), 'http://cache:8081/b/x/y')
+  assert.is(imageOf('oras://registry/x:1', BASE), 'oras://registry/x:1')
 })
 
 test('only flash-always asks for the one-shot boot entry, and only with the setting', () => {
