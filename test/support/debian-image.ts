@@ -27,8 +27,13 @@ export function findImageObstacle(): string | null {
   return process.getuid?.() === 0 ? null : 'making the Debian image needs root'
 }
 
+/** One try for all tests of a run: what fails once fails again, after as long. */
+let opened: Promise<DebianImage> | undefined
+
 /** Some 50 seconds at the first call of a week, else at once. */
-export async function openDebianImage(): Promise<DebianImage> {
+export const openDebianImage = (): Promise<DebianImage> => (opened ??= openImage())
+
+async function openImage(): Promise<DebianImage> {
   const recipe = ['debian-image.ts', 'debian-disk.ts', 'debian-tree.ts']
   const cache = await openTestCache('debian', {
     recipe: recipe.map((name) => join(import.meta.dirname, name)),
