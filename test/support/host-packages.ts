@@ -28,7 +28,6 @@ const NEEDED: Readonly<Record<string, string>> = {
   'nginx-light': 'the documented proxy; a peer in the benchmark',
   openssl: 'a server with a certificate of its own',
   ovmf: 'UEFI firmware',
-  parted: 'partition tables as others see them',
   pigz: '.gz images in parallel',
   'qemu-system-x86': 'booting what was written',
   'qemu-utils': '.qcow2 images',
