@@ -1,5 +1,7 @@
 /** One block device, held exclusively, for direct and aligned reads and writes. */
+import { readFileSync } from 'node:fs'
 import { constants, open, type FileHandle } from 'node:fs/promises'
+import { basename } from 'node:path'
 import type { Range } from '../core/extents.ts'
 import { Fault } from '../core/fault.ts'
 import { settle } from './watch.ts'
@@ -111,9 +113,18 @@ function openingFault(node: string, cause: unknown) {
 
 function ioFault(doing: 'write' | 'read', node: string, offset: number, cause: unknown) {
   const code = codeOf(cause)
-  const what = LOST.has(code) ? 'the disk is gone' : `${doing} error`
+  const what = LOST.has(code) || hasNoSize(node) ? 'the disk is gone' : `${doing} error`
   const fault = doing === 'write' ? 'write-failed' : 'verify-failed'
   return new Fault(fault, `${node}: ${what} at byte ${offset} (${code})`, { cause })
+}
+
+/** A pulled NVMe disk is first made one of no size: its writes end in ENOSPC. */
+function hasNoSize(node: string): boolean {
+  try {
+    return Number(readFileSync(`/sys/class/block/${basename(node)}/size`, 'utf8')) === 0
+  } catch {
+    return false
+  }
 }
 
 /** What was read back is not what was written. */
