@@ -27,7 +27,7 @@ const LAYERS: readonly { at: string; folders: readonly string[]; packages?: read
     {
       at: 'runtime/terminal',
       folders: ['runtime/services', 'runtime/core'],
-      packages: ['consola', '@inquirer/select', 'sade', 'node:'],
+      packages: ['consola', '@inquirer/select', '@inquirer/core', 'sade', 'node:'],
     },
     {
       at: 'runtime/lines/current/rules',

@@ -25,7 +25,13 @@ export interface ZeroRates {
 }
 
 /** What a command costs however short the run: a process is started for it. */
-const COMMAND_SECONDS = 0.004
+const COMMAND_SECONDS = 0.001
+
+/**
+ * The command runs beside the copy and takes none of its processor time or memory bandwidth, so
+ * that it may be this much slower than writing before it is the worse choice.
+ */
+const WORTH_OF_RUNNING_BESIDE = 2
 
 /**
  * Whether a run of zeros goes by command. On most disks that is many times faster than writing; on
@@ -39,5 +45,5 @@ export function decideByCommand(
 ): boolean {
   if (writing === null) return true
   const bySeconds = COMMAND_SECONDS + (zeroing === null ? 0 : bytes / zeroing)
-  return bySeconds <= (bytes / writing) * (verifies ? 2 : 1)
+  return bySeconds <= WORTH_OF_RUNNING_BESIDE * (bytes / writing) * (verifies ? 2 : 1)
 }

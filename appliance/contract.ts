@@ -1,0 +1,36 @@
+/** Names that the images and the programs running in them must spell alike. */
+
+/** What our live system takes from the kernel command line. */
+export const KERNEL_ARGS = {
+  /** The machine server: `http://host:port`, or a bare name. */
+  server: 'flasher.server',
+  /** The network card by which this machine booted: the server drives it by that name. */
+  mac: 'flasher.mac',
+  /** Proves to the server that it sent this boot; see `[pxe] tokens`. */
+  token: 'flasher.token',
+  /** The catalog that the wizard offers as its default. */
+  catalog: 'flasher.catalog',
+  /** Where the initrd fetches the root file system, and its SHA-256 in hexadecimal. */
+  squashfs: 'flasher.squashfs',
+  sha256: 'flasher.sha256',
+  /** The identity of the medium that holds the root file system. */
+  media: 'flasher.media',
+} as const
+
+/** exFAT labels hold 11 characters, so the partition's own name says more than the label. */
+export const IMAGES_PARTITION = { name: 'FLASHER_IMAGES', label: 'FLASHER_IMG' } as const
+
+/** A folder of this name on a stick of Ventoy's is looked through as well. */
+export const VENTOY_FOLDER = 'flasher-images'
+
+export const LIVE_PATHS = {
+  /** Program, Node and packages of the live system; `runtime/` and `appliance/` lie below. */
+  home: '/usr/lib/flasher',
+  node: '/usr/lib/flasher/node',
+  /** The images partition is mounted here, and the wizard looks here. */
+  images: '/var/lib/flasher/images',
+  /** What the initrd learned, for the programs that come after it: `KEY=value` lines. */
+  bootFacts: '/run/flasher/boot',
+  /** Lines that say how far the wizard is; made anew at each boot. */
+  status: '/run/flasher.status',
+} as const
