@@ -24,13 +24,14 @@ const MB = 1e6
 const choices = [
   ['nothing is known yet', null, null, MB, false, true],
   ['zeroing is not known yet, the run long', 200 * MB, null, 64 * MB, false, true],
-  ['a short run on a fast disk', 3000 * MB, null, 4 * MB, false, false],
+  ['a short run on a fast disk', 3000 * MB, null, MB, false, false],
   ['a short run on a slow disk', 200 * MB, null, 4 * MB, false, true],
   ['zeroing is faster', 200 * MB, 1000 * MB, 64 * MB, false, true],
-  ['zeroing is slower', 3000 * MB, 1000 * MB, 64 * MB, false, false],
+  ['zeroing is a little slower', 1500 * MB, 1000 * MB, 64 * MB, false, true],
+  ['zeroing is much slower', 3000 * MB, 1000 * MB, 64 * MB, false, false],
   [
     'zeroing is slower than writing, but not than that and reading',
-    1500 * MB,
+    3000 * MB,
     1000 * MB,
     64 * MB,
     true,
