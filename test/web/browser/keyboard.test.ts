@@ -1,6 +1,6 @@
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
-import type { Browser } from 'playwright-core'
+import type { Browser, Page } from 'playwright-core'
 import {
   openBrowser,
   openContext,
@@ -21,6 +21,13 @@ test.after(async () => {
   await site[Symbol.asyncDispose]()
 })
 
+/** The field has the focus by itself, a moment after the page is there. */
+async function typePassword(page: Page) {
+  await page.waitForFunction(() => document.activeElement?.getAttribute('name') === 'password')
+  await page.keyboard.type(PASSWORD)
+  await page.keyboard.press('Enter')
+}
+
 test('log in, find, pick, open, assign, arm, and back', async () => {
   await using opened = await openContext(browser, site)
   const page = await opened.context.newPage()
@@ -31,8 +38,7 @@ test('log in, find, pick, open, assign, arm, and back', async () => {
     await site.boxes.tellDisks(box)
   }
   await page.goto('/ui/machines')
-  await keyboard.type(PASSWORD)
-  await keyboard.press('Enter')
+  await typePassword(page)
   await page.waitForURL('**/ui/machines')
 
   await keyboard.press('?')
@@ -86,8 +92,7 @@ test('the first Tab offers to skip the navigation, and focus is always seen', as
   await using opened = await openContext(browser, site)
   const page = await opened.context.newPage()
   await page.goto('/ui/login')
-  await page.keyboard.type(PASSWORD)
-  await page.keyboard.press('Enter')
+  await typePassword(page)
   await page.waitForURL('**/ui/dashboard')
   await page.keyboard.press('Tab')
   assert.is(await page.getByText('Skip to the content').isVisible(), true)
