@@ -14,11 +14,13 @@ export const printableLines = (text: string): readonly string[] =>
 const WIDE =
   /[\u1100-\u115f\u2e80-\u303e\u3041-\ua4cf\uac00-\ud7a3\uf900-\ufaff\ufe30-\ufe6f\uff00-\uff60\uffe0-\uffe6]|\p{Emoji_Presentation}|[\u{20000}-\u{3fffd}]/u
 
-const graphemes = new Intl.Segmenter('en', { granularity: 'grapheme' })
+/** Made when it is first needed: that takes 15 ms. */
+let graphemes: Intl.Segmenter | null = null
 
 /** Columns that printable text takes on a terminal. */
 export function displayWidth(text: string): number {
   if (/^[ -~]*$/.test(text)) return text.length
+  graphemes ??= new Intl.Segmenter('en', { granularity: 'grapheme' })
   let width = 0
   for (const { segment } of graphemes.segment(text)) width += WIDE.test(segment) ? 2 : 1
   return width

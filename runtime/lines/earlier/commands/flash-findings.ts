@@ -23,7 +23,7 @@ export async function findOut(
   const format = request.format ?? detectFormat(source.fileName)
   const { image, imageProblem } = await untilAborted(signal, look(source, format, parts))
   const sha256 = request.options.sha256 ?? (await readDigest(image)) ?? source.sha256 ?? null
-  await parts.provisioner.check(provisioning)
+  if (provisioning.mode !== 'none') await (await parts.loadProvisioner()).check(provisioning)
   if (format !== null) await parts.decoders.check(format)
   const target = await untilAborted(signal, parts.disks.probe(request.target, image.path))
   const refusals = decideRefusals(image, target, request.options)

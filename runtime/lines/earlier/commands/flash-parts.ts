@@ -3,7 +3,7 @@ import { createDecoders, type Decoders } from '../../../services/decoders.ts'
 import { createDisks, type Disks } from '../../../services/disks.ts'
 import { createImages, type Images } from '../../../services/images.ts'
 import { createPartitionTable } from '../../../services/partition-table.ts'
-import { createProvisioner, type Provisioner } from '../../../services/provisioner.ts'
+import type { Provisioner } from '../../../services/provisioner.ts'
 import { createShell } from '../../../services/shell.ts'
 import { createSources, type Sources } from '../../../services/sources.ts'
 import { createWriter, type Writer } from '../../../services/writer.ts'
@@ -14,7 +14,8 @@ export interface FlashParts {
   readonly images: Images
   readonly disks: Disks
   readonly decoders: Decoders
-  readonly provisioner: Provisioner
+  /** Loaded only for a flash that provisions. */
+  readonly loadProvisioner: () => Promise<Provisioner>
   readonly writer: Writer
 }
 
@@ -27,7 +28,10 @@ export function createFlashParts({ env, stdin }: Pick<World, 'env' | 'stdin'>): 
     images: createImages({ shell }),
     disks,
     decoders,
-    provisioner: createProvisioner({ shell, env }),
+    async loadProvisioner() {
+      const { createProvisioner } = await import('../../../services/provisioner.ts')
+      return createProvisioner({ shell, env })
+    },
     writer: createWriter({ shell, decoders, disks, table: createPartitionTable({ shell }) }),
   }
 }

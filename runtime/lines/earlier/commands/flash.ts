@@ -146,7 +146,8 @@ async function provision({ target }: FlashPlan, { provisioning }: FlashRequest, 
   if (provisioning.mode === 'none') return
   const { parts, progress, world } = run
   progress.show({ event: 'provisioning', note: provisioning.mode })
-  await parts.provisioner.apply(provisioning, target.node, { signal: world.signal })
+  const provisioner = await parts.loadProvisioner()
+  await provisioner.apply(provisioning, target.node, { signal: world.signal })
 }
 
 function renderDone({ target, verify }: FlashPlan, bytes: number, seconds: number): string {
