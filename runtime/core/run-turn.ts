@@ -1,0 +1,133 @@
+/** What a machine's post makes of its run. */
+import type { Progress, Run, RunDisk, RunImage, RunPhase, RunResult } from './run.ts'
+
+/** Verifying and syncing come in either order. */
+const RANK: Readonly<Record<RunPhase, number>> = {
+  started: 0,
+  write: 1,
+  verify: 2,
+  sync: 2,
+  uefi: 3,
+  done: 4,
+  failed: 4,
+  cancelled: 4,
+}
+
+type Final = Exclude<RunResult, 'lost'>
+
+const FINAL: Readonly<Partial<Record<RunPhase, Final>>> = {
+  done: 'done',
+  failed: 'failed',
+  cancelled: 'cancelled',
+}
+
+/**
+ * What a post makes of a run; the same object when nothing. Posts come late, twice and out of order:
+ * counters never go back, a phase that was left is not entered again, and what ended stays ended.
+ * A run that was given up as lost takes the machine's own word for its end.
+ */
+export function nextRun(run: Run, post: Progress, now: string): Run {
+  const result = FINAL[post.phase] ?? null
+  if (run.result !== null && run.result !== 'lost') {
+    return run.result === result ? complete(run, post) : run
+  }
+  if (result !== null) return conclude(take(run, post, now), result, post.reason ?? null, now)
+  return run.result === null ? take(run, post, now) : run
+}
+
+/** Ends a run that goes on, or was lost; one that ended by the machine's word stays as it is. */
+export function endRun(run: Run, result: RunResult, reason: string | null, now: string): Run {
+  const isOver = run.result !== null && (run.result !== 'lost' || result === 'lost')
+  return isOver ? run : conclude(run, result, reason, now)
+}
+
+function conclude(run: Run, result: RunResult, reason: string | null, now: string): Run {
+  const phase = result === 'lost' ? run.phase : result
+  return {
+    ...run,
+    phase,
+    result,
+    // Lost: when it was last heard of is all that is known.
+    ended_at: result === 'lost' ? run.updated_at : now,
+    updated_at: result === 'lost' ? run.updated_at : now,
+    rate: null,
+    eta_seconds: null,
+    reason: reason ?? run.reason,
+    steps: result === 'lost' ? run.steps : [...run.steps, { phase, at: now }],
+  }
+}
+
+function take(run: Run, post: Progress, now: string): Run {
+  const isFurther = isNextPhase(run, post.phase)
+  const before = isFurther && FINAL[post.phase] === undefined ? enter(run, post.phase, now) : run
+  const counted = { ...before, ...count(before, post), ...describe(before, post), updated_at: now }
+  return post.phase === before.phase ? { ...counted, ...pace(before, post) } : counted
+}
+
+const isNextPhase = (run: Run, phase: RunPhase) =>
+  phase !== run.phase &&
+  RANK[phase] >= RANK[run.phase] &&
+  !run.steps.some((step) => step.phase === phase)
+
+const enter = (run: Run, phase: RunPhase, now: string): Run => ({
+  ...run,
+  phase,
+  step_bytes: 0,
+  step_total: null,
+  rate: null,
+  eta_seconds: null,
+  steps: [...run.steps, { phase, at: now }],
+})
+
+/** What is read back while verifying was not written. */
+function count(run: Run, post: Progress): Partial<Run> {
+  const isRead = post.phase === 'verify'
+  return {
+    bytes_read: Math.max(run.bytes_read, post.bytes_read),
+    bytes_written: isRead ? run.bytes_written : Math.max(run.bytes_written, post.bytes_written),
+    total_bytes: isRead ? run.total_bytes : (post.total_bytes ?? run.total_bytes),
+  }
+}
+
+/** Only of the present phase, and not of a post that is older than what is known. */
+function pace(run: Run, post: Progress): Partial<Run> {
+  if (post.bytes_written < run.step_bytes) return {}
+  return {
+    step_bytes: post.bytes_written,
+    step_total: post.total_bytes ?? run.step_total,
+    rate: post.rate,
+    eta_seconds: post.eta_seconds,
+    bottleneck: post.bottleneck ?? run.bottleneck,
+  }
+}
+
+const describe = (run: Run, post: Progress): Partial<Run> => ({
+  mode: post.mode ?? run.mode,
+  image: readImage(post.image) ?? run.image,
+  disk: readDisk(post.disk) ?? run.disk,
+  verified: post.verified ?? run.verified,
+})
+
+/** The last figures of a run whose end was known before they came. */
+function complete(run: Run, post: Progress): Run {
+  const told = { ...count(run, post), ...describe(run, post) }
+  const reason = run.reason ?? post.reason ?? null
+  const isKnown =
+    told.bytes_read === run.bytes_read &&
+    told.bytes_written === run.bytes_written &&
+    told.verified === run.verified &&
+    reason === run.reason
+  return isKnown ? run : { ...run, ...told, reason }
+}
+
+function readImage(image: Progress['image']): RunImage | null {
+  if (image === null || image === undefined) return null
+  const { name, src = null, ref = null, sha256 = null, format = null, size_bytes = null } = image
+  return { name, src, ref, sha256, format, size_bytes }
+}
+
+function readDisk(disk: Progress['disk']): RunDisk | null {
+  if (disk === null || disk === undefined) return null
+  const { path, model = null, serial = null, size_bytes = null, tran = null } = disk
+  return { path, model, serial, size_bytes, tran }
+}
