@@ -1,7 +1,8 @@
 /** The services that a flash takes, put together. */
-import { createDecoders, type Decoders } from '../../../services/decoders.ts'
-import { createDisks, type Disks } from '../../../services/disks.ts'
-import { createImages, type Images } from '../../../services/images.ts'
+import { createDecoders } from '../../../services/decoders.ts'
+import { createDisks } from '../../../services/disks.ts'
+import { createFlashChecks, type FlashChecks } from '../../../services/flash-checks.ts'
+import { createImages } from '../../../services/images.ts'
 import { createPartitionTable } from '../../../services/partition-table.ts'
 import type { Provisioner } from '../../../services/provisioner.ts'
 import { createShell } from '../../../services/shell.ts'
@@ -11,9 +12,7 @@ import type { World } from './session.ts'
 
 export interface FlashParts {
   readonly sources: Sources
-  readonly images: Images
-  readonly disks: Disks
-  readonly decoders: Decoders
+  readonly checks: FlashChecks
   /** Loaded only for a flash that provisions. */
   readonly loadProvisioner: () => Promise<Provisioner>
   readonly writer: Writer
@@ -25,9 +24,7 @@ export function createFlashParts({ env, stdin }: Pick<World, 'env' | 'stdin'>): 
   const decoders = createDecoders({ shell })
   return {
     sources: createSources({ env, stdin }),
-    images: createImages({ shell }),
-    disks,
-    decoders,
+    checks: createFlashChecks({ images: createImages({ shell }), decoders, disks }),
     async loadProvisioner() {
       const { createProvisioner } = await import('../../../services/provisioner.ts')
       return createProvisioner({ shell, env })
