@@ -66,12 +66,24 @@ const UNCOUNTED: ReadonlySet<number> = new Set([
   BOOT_AT.percentInUse,
 ])
 
+export const CHECKSUM_OFFSET: number = BOOT_REGION.checksumSector * IMAGES_VOLUME.sectorBytes
+
 /** The checksum of a boot region, of whose bytes those before the checksum's sector are looked at. */
-export function sumBootRegion(region: Uint8Array): number {
-  let sum = 0
-  const end = BOOT_REGION.checksumSector * IMAGES_VOLUME.sectorBytes
-  for (let at = 0; at < end; at += 1) {
-    if (!UNCOUNTED.has(at)) sum = addToChecksum(sum, region[at] ?? 0)
+export const sumBootRegion = (region: Uint8Array): number =>
+  sumBootBytes(region, { sum: 0, from: 0, to: CHECKSUM_OFFSET })
+
+export interface PartialSum {
+  /** Of the bytes before `from`. */
+  readonly sum: number
+  readonly from: number
+  readonly to: number
+}
+
+/** The sum of a boot region's bytes before `to`. */
+export function sumBootBytes(region: Uint8Array, { sum, from, to }: PartialSum): number {
+  let next = sum
+  for (let at = from; at < to; at += 1) {
+    if (!UNCOUNTED.has(at)) next = addToChecksum(next, region[at] ?? 0)
   }
-  return sum
+  return next
 }

@@ -2,6 +2,7 @@
 import {
   BOOT_AT,
   BOOT_REGION,
+  CHECKSUM_OFFSET,
   countClusters,
   IMAGES_VOLUME,
   sectorOf,
@@ -117,7 +118,7 @@ function renderBootRegion(sectors: number, serial: number): Buffer {
     region.writeUInt32LE(0xaa550000, (sector + 1) * sectorBytes - 4)
   }
   const sum = sumBootRegion(region)
-  for (let at = BOOT_REGION.checksumSector * sectorBytes; at < region.length; at += 4) {
+  for (let at = CHECKSUM_OFFSET; at < region.length; at += 4) {
     region.writeUInt32LE(sum, at)
   }
   return region

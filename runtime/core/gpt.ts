@@ -6,7 +6,7 @@ const SIGNATURE = Buffer.from('EFI PART', 'latin1')
 const SECTOR_SIZES = [512, 4096] as const
 
 /** Offsets in a GPT header, UEFI specification 2.10, table 5.5. */
-const AT = {
+export const GPT_AT = {
   headerBytes: 12,
   headerCrc: 16,
   myLba: 24,
@@ -18,7 +18,7 @@ const AT = {
   entriesCrc: 88,
 } as const
 
-const hasHeader = (bytes: Buffer, at: number) =>
+export const hasHeader = (bytes: Buffer, at: number): boolean =>
   bytes.subarray(at, at + SIGNATURE.length).equals(SIGNATURE)
 
 /** The sector size that an image's table was made for; null without a GPT. `head`: its first bytes. */
@@ -58,23 +58,24 @@ export function moveBackup(
   if (table.lastUsed >= entriesLba || entriesLba <= table.firstFree) return refuse('disk-too-small')
   const moved = Buffer.from(head)
   const primary = moved.subarray(sectorBytes, sectorBytes + table.headerBytes)
-  primary.writeBigUInt64LE(BigInt(lastLba), AT.otherLba)
-  primary.writeBigUInt64LE(BigInt(entriesLba - 1), AT.lastUsable)
+  primary.writeBigUInt64LE(BigInt(lastLba), GPT_AT.otherLba)
+  primary.writeBigUInt64LE(BigInt(entriesLba - 1), GPT_AT.lastUsable)
   const backup = Buffer.alloc((entrySectors + 1) * sectorBytes)
   table.entries.copy(backup)
   const second = backup.subarray(entrySectors * sectorBytes).subarray(0, table.headerBytes)
   primary.copy(second)
-  second.writeBigUInt64LE(BigInt(lastLba), AT.myLba)
-  second.writeBigUInt64LE(1n, AT.otherLba)
-  second.writeBigUInt64LE(BigInt(entriesLba), AT.entriesLba)
+  second.writeBigUInt64LE(BigInt(lastLba), GPT_AT.myLba)
+  second.writeBigUInt64LE(1n, GPT_AT.otherLba)
+  second.writeBigUInt64LE(BigInt(entriesLba), GPT_AT.entriesLba)
   seal(primary)
   seal(second)
   growProtectiveMbr(moved, lastLba)
   return accept({ head: moved, backup, offset: entriesLba * sectorBytes })
 }
 
-interface Table {
+export interface Table {
   readonly headerBytes: number
+  readonly entryBytes: number
   readonly entries: Buffer
   /** The first sector behind the primary entries, and the last that a partition uses. */
   readonly firstFree: number
@@ -82,22 +83,25 @@ interface Table {
 }
 
 /** A table whose checksums are right and whose entries lie within `head`; else null. */
-function parseTable(head: Buffer, sectorBytes: number): Table | null {
+export function parseTable(head: Buffer, sectorBytes: number): Table | null {
   const header = head.subarray(sectorBytes, 2 * sectorBytes)
   if (header.length < sectorBytes) return null
-  const headerBytes = header.readUInt32LE(AT.headerBytes)
-  if (headerBytes < 92 || headerBytes > sectorBytes) return null
-  const plain = Buffer.from(header.subarray(0, headerBytes))
-  plain.writeUInt32LE(0, AT.headerCrc)
-  if (crc32(plain) !== header.readUInt32LE(AT.headerCrc)) return null
-  const start = Number(header.readBigUInt64LE(AT.entriesLba)) * sectorBytes
-  const entryBytes = header.readUInt32LE(AT.entryBytes)
-  const length = header.readUInt32LE(AT.entryCount) * entryBytes
+  const headerBytes = header.readUInt32LE(GPT_AT.headerBytes)
+  if (!isSealed(header)) return null
+  const start = Number(header.readBigUInt64LE(GPT_AT.entriesLba)) * sectorBytes
+  const entryBytes = header.readUInt32LE(GPT_AT.entryBytes)
+  const length = header.readUInt32LE(GPT_AT.entryCount) * entryBytes
   if (entryBytes < 128 || start + length > head.length) return null
   const entries = head.subarray(start, start + length)
-  if (crc32(entries) !== header.readUInt32LE(AT.entriesCrc)) return null
+  if (crc32(entries) !== header.readUInt32LE(GPT_AT.entriesCrc)) return null
   const firstFree = Math.ceil((start + length) / sectorBytes)
-  return { headerBytes, entries, firstFree, lastUsed: parseLastUsed(entries, entryBytes) }
+  return {
+    headerBytes,
+    entryBytes,
+    entries,
+    firstFree,
+    lastUsed: parseLastUsed(entries, entryBytes),
+  }
 }
 
 function parseLastUsed(entries: Buffer, entryBytes: number) {
@@ -109,9 +113,19 @@ function parseLastUsed(entries: Buffer, entryBytes: number) {
   return last
 }
 
-function seal(header: Buffer) {
-  header.writeUInt32LE(0, AT.headerCrc)
-  header.writeUInt32LE(crc32(header), AT.headerCrc)
+/** Whether a header, seen as its whole sector, has the checksum that it says. */
+export function isSealed(header: Buffer): boolean {
+  const headerBytes = header.readUInt32LE(GPT_AT.headerBytes)
+  if (headerBytes < 92 || headerBytes > header.length) return false
+  const plain = Buffer.from(header.subarray(0, headerBytes))
+  plain.writeUInt32LE(0, GPT_AT.headerCrc)
+  return crc32(plain) === header.readUInt32LE(GPT_AT.headerCrc)
+}
+
+/** Gives a header, of just its own length, its checksum. */
+export function seal(header: Buffer): void {
+  header.writeUInt32LE(0, GPT_AT.headerCrc)
+  header.writeUInt32LE(crc32(header), GPT_AT.headerCrc)
 }
 
 /** The MBR entry of type 0xEE covers the disk, as far as its 32 bits reach. */

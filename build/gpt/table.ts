@@ -1,0 +1,127 @@
+/** A GUID partition table (UEFI specification 2.10, 5.3), rendered whole. */
+import { createHash } from 'node:crypto'
+import { crc32 } from 'node:zlib'
+
+export const SECTOR_BYTES = 512
+const HEADER_BYTES = 92
+const ENTRY_BYTES = 128
+/** As many as stand before the 64th sector, where the first partition of a hybrid image begins. */
+const ENTRIES = 248
+const ENTRY_SECTORS = (ENTRIES * ENTRY_BYTES) / SECTOR_BYTES
+/** Header and entries, before and behind everything else; in front, the boot sector as well. */
+export const BACKUP_SECTORS: number = ENTRY_SECTORS + 1
+
+export const PARTITION_TYPES = {
+  /** Windows gives it no letter and does not offer to format it. */
+  linux: '0fc63daf-8483-4772-8e79-3d69d8477de4',
+  efi: 'c12a7328-f81f-11d2-ba4b-00a0c93ec93b',
+  /** What Windows, macOS and Linux all mount. */
+  data: 'ebd0a0a2-b9e5-4433-87c0-68b6b72699c7',
+} as const
+
+export interface PartitionSpan {
+  readonly firstSector: number
+  readonly lastSector: number
+}
+
+export interface Partition extends PartitionSpan {
+  readonly type: (typeof PARTITION_TYPES)[keyof typeof PARTITION_TYPES]
+  /** At most 36 characters. */
+  readonly name: string
+}
+
+export interface TablePlan {
+  /** GUIDs are made of it: the same for the same medium. */
+  readonly id: string
+  readonly diskSectors: number
+  readonly partitions: readonly Partition[]
+}
+
+/** Bytes, and the sector that they begin at. */
+export interface TablePiece {
+  readonly sector: number
+  readonly bytes: Buffer
+}
+
+export function renderTable({ id, diskSectors, partitions }: TablePlan): readonly TablePiece[] {
+  const last = diskSectors - 1
+  const entries = Buffer.alloc(ENTRY_SECTORS * SECTOR_BYTES)
+  for (const [at, partition] of partitions.entries()) {
+    renderEntry(id, partition).copy(entries, at * ENTRY_BYTES)
+  }
+  const rest = { disk: makeGuid(`${id} disk`), entries, diskSectors }
+  return [
+    { sector: 1, bytes: renderHeader({ ...rest, own: 1, other: last, entriesAt: 2 }) },
+    { sector: 2, bytes: entries },
+    { sector: last - ENTRY_SECTORS, bytes: entries },
+    {
+      sector: last,
+      bytes: renderHeader({ ...rest, own: last, other: 1, entriesAt: last - ENTRY_SECTORS }),
+    },
+  ]
+}
+
+/** Where the partitions of a table begin and end; `head`: the disk's first sectors. */
+export function parseSpans(head: Buffer): readonly PartitionSpan[] {
+  const start = 2 * SECTOR_BYTES
+  return Array.from({ length: ENTRIES }, (_, at) => {
+    const entry = head.subarray(start + at * ENTRY_BYTES, start + (at + 1) * ENTRY_BYTES)
+    return {
+      firstSector: Number(entry.readBigUInt64LE(32)),
+      lastSector: Number(entry.readBigUInt64LE(40)),
+    }
+  }).filter(({ lastSector }) => lastSector > 0)
+}
+
+interface Header {
+  readonly disk: Buffer
+  readonly entries: Buffer
+  readonly diskSectors: number
+  readonly own: number
+  readonly other: number
+  readonly entriesAt: number
+}
+
+function renderHeader({ disk, entries, diskSectors, own, other, entriesAt }: Header): Buffer {
+  const header = Buffer.alloc(SECTOR_BYTES)
+  header.write('EFI PART', 'latin1')
+  header.writeUInt32LE(0x00010000, 8)
+  header.writeUInt32LE(HEADER_BYTES, 12)
+  header.writeBigUInt64LE(BigInt(own), 24)
+  header.writeBigUInt64LE(BigInt(other), 32)
+  header.writeBigUInt64LE(BigInt(2 + ENTRY_SECTORS), 40)
+  header.writeBigUInt64LE(BigInt(diskSectors - 2 - ENTRY_SECTORS), 48)
+  disk.copy(header, 56)
+  header.writeBigUInt64LE(BigInt(entriesAt), 72)
+  header.writeUInt32LE(ENTRIES, 80)
+  header.writeUInt32LE(ENTRY_BYTES, 84)
+  header.writeUInt32LE(crc32(entries), 88)
+  header.writeUInt32LE(crc32(header.subarray(0, HEADER_BYTES)), 16)
+  return header
+}
+
+function renderEntry(id: string, { type, name, firstSector, lastSector }: Partition): Buffer {
+  const entry = Buffer.alloc(ENTRY_BYTES)
+  swapGuid(Buffer.from(type.replaceAll('-', ''), 'hex')).copy(entry, 0)
+  makeGuid(`${id} ${name}`).copy(entry, 16)
+  entry.writeBigUInt64LE(BigInt(firstSector), 32)
+  entry.writeBigUInt64LE(BigInt(lastSector), 40)
+  entry.write(name, 56, 'utf16le')
+  return entry
+}
+
+/** A GUID of version 4 by its marks, made of a text, as it lies on the disk. */
+function makeGuid(text: string): Buffer {
+  const guid = createHash('sha256').update(text).digest().subarray(0, 16)
+  guid.writeUInt8(((guid[6] ?? 0) & 0x0f) | 0x40, 6)
+  guid.writeUInt8(((guid[8] ?? 0) & 0x3f) | 0x80, 8)
+  return swapGuid(guid)
+}
+
+/** The first three fields are numbers, little end first. */
+function swapGuid(guid: Buffer): Buffer {
+  guid.subarray(0, 4).reverse()
+  guid.subarray(4, 6).reverse()
+  guid.subarray(6, 8).reverse()
+  return guid
+}
