@@ -81,6 +81,27 @@ export interface TargetFacts {
   readonly device: TargetDevice | null
 }
 
+/** Something that lies on a disk: a partition, or what a disk without partitions holds itself. */
+export interface DiskPart {
+  /** `/dev/sda1`. */
+  readonly device: string
+  readonly sizeBytes: number
+  /** As blkid names it: `ext4`, `LVM2_member`…; null where nothing is known. */
+  readonly fstype: string | null
+  readonly label: string | null
+  /** The name in the partition table. */
+  readonly partlabel: string | null
+}
+
+/** A whole disk that could be written to, and what would be lost. */
+export interface SurveyedDisk {
+  /** `/dev/sda`. */
+  readonly path: string
+  readonly removable: boolean
+  readonly device: TargetDevice
+  readonly parts: readonly DiskPart[]
+}
+
 /**
  * Whether this is still the disk that was looked at. An equal `diskseq` says that nothing was
  * plugged in between, so a serial or WWN may then become known (udev is slow) or be lost; without

@@ -13,6 +13,7 @@ export interface LsblkNode {
   readonly size: string | null
   readonly fstype: string | null
   readonly label: string | null
+  readonly partlabel: string | null
   readonly vendor: string | null
   readonly model: string | null
   readonly serial: string | null
@@ -26,7 +27,7 @@ export interface LsblkNode {
 
 /** The columns we ask for; util-linux before 2.37 knows only `MOUNTPOINT`, one per device. */
 export const LSBLK_COLUMNS =
-  'NAME,KNAME,PATH,SIZE,TYPE,FSTYPE,LABEL,VENDOR,MODEL,SERIAL,WWN,RM,RO,MOUNTPOINTS,TRAN'
+  'NAME,KNAME,PATH,SIZE,TYPE,FSTYPE,LABEL,PARTLABEL,VENDOR,MODEL,SERIAL,WWN,RM,RO,MOUNTPOINTS,TRAN'
 export const LSBLK_COLUMNS_OLD = LSBLK_COLUMNS.replace('MOUNTPOINTS', 'MOUNTPOINT')
 
 /** More than any machine has; past them the answer is refused whole, never cut to look complete. */
@@ -122,6 +123,7 @@ function readNode(from: unknown, depth: number, reader: { left: number }): Lsblk
     size: readText(from, 'size'),
     fstype: readText(from, 'fstype'),
     label: readText(from, 'label'),
+    partlabel: readText(from, 'partlabel'),
     vendor: readText(from, 'vendor'),
     model: readText(from, 'model'),
     serial: readText(from, 'serial'),

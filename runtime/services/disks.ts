@@ -2,7 +2,8 @@
 import { realpath } from 'node:fs/promises'
 import type { SysBlock } from '../core/block-graph.ts'
 import { decideUses } from '../core/disk-uses.ts'
-import type { DiskRow, TargetDevice, TargetFacts } from '../core/disk.ts'
+import type { DiskRow, SurveyedDisk, TargetDevice, TargetFacts } from '../core/disk.ts'
+import { listParts } from '../core/disk-parts.ts'
 import { Fault } from '../core/fault.ts'
 import {
   indexNodes,
@@ -26,6 +27,14 @@ export interface Disks {
    * to a block device. `imagePath`: the image's file, so that its own disk is told; null for none.
    */
   probe(path: string, imagePath: string | null): Promise<TargetFacts>
+  /** All whole disks at once, in lsblk's order, with what uses them and what lies on them. */
+  survey(options?: SurveyOptions): Promise<readonly SurveyedDisk[]>
+}
+
+export interface SurveyOptions {
+  readonly imagePath?: string | null
+  /** Loop devices with a file behind them count as disks. */
+  readonly loops?: boolean
 }
 
 export interface DisksOptions {
@@ -34,6 +43,10 @@ export interface DisksOptions {
   readonly sys?: string
   readonly proc?: string
 }
+
+/** A multipath device is the only safe way to the disk behind it. */
+const SURVEYED = ['disk', 'mpath']
+const IN_MEMORY = /^z?ram\d/
 
 /** A device that does not answer must not hold up everything. */
 const TOOL_TIMEOUT = 60_000
@@ -86,7 +99,14 @@ export function createDisks({ shell, sys = '/sys', proc = '/proc' }: DisksOption
   ): Promise<TargetDevice> {
     const sightings = await readSightings(imagePath)
     const target = sightings.blocks.find((block) => block.dev === dev)
-    if (target === undefined) return absent(node)
+    return target === undefined ? absent(node) : describeBlock(node, target, sightings)
+  }
+
+  async function describeBlock(
+    node: string,
+    target: SysBlock,
+    sightings: Sightings,
+  ): Promise<TargetDevice> {
     const facts = await readSysFacts(sys, target)
     const uses = decideUses(assembleFacts(sightings), target.name)
     const diskName = target.partition?.of ?? target.name
@@ -108,6 +128,26 @@ export function createDisks({ shell, sys = '/sys', proc = '/proc' }: DisksOption
       const node = await realpath(path).catch(() => null)
       if (node === null) return { path, exists: false, device: null }
       return { path, exists: true, device: await readDevice(node, found.dev, imagePath) }
+    },
+    async survey({ imagePath = null, loops = false } = {}) {
+      const sightings = await readSightings(imagePath)
+      const types = loops ? [...SURVEYED, 'loop'] : SURVEYED
+      const byName = new Map(sightings.blocks.map((block) => [lsblkName(block.name), block]))
+      const rows = [...sightings.rows.values()].filter(({ type }) => types.includes(type))
+      const found = rows.flatMap(({ kname, path, removable }) => {
+        const block = byName.get(kname)
+        return block === undefined || IN_MEMORY.test(kname) ? [] : [{ path, removable, block }]
+      })
+      const disks = await Promise.all(
+        found.map(async ({ path, removable, block }) => ({
+          path,
+          removable,
+          device: await describeBlock(path, block, sightings),
+          parts: listParts(sightings, block.name),
+        })),
+      )
+      // An empty drive is told; a device that nothing was ever connected to is none.
+      return disks.filter(({ device, removable }) => device.identity.sizeBytes > 0 || removable)
     },
   }
 }
