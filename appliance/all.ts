@@ -1,0 +1,7 @@
+/** Everything that `pnpm build:images` makes. */
+import type { Appliance } from './appliance.ts'
+import { ipxeEfi } from './ipxe-efi.ts'
+import { netbootPc } from './netboot-pc.ts'
+import { usbPc } from './usb-pc.ts'
+
+export const APPLIANCES: readonly Appliance[] = [netbootPc, ipxeEfi, usbPc]
