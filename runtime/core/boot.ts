@@ -1,4 +1,5 @@
 /** What a machine is told to boot, and the iPXE script that does it ("GET /pxe/{mac}"). */
+import { KERNEL_ARGS } from '../../appliance/contract.ts'
 import { backOff, prose, renderScript, segment, START_PAUSE, word } from './ipxe.ts'
 import { renderKernelArgs, type KernelArg } from './kernel-args.ts'
 import { renderHyphens, type Mac } from './mac.ts'
@@ -42,6 +43,8 @@ export interface ToLive {
   readonly base: string
   readonly sets: LiveSets
   readonly console: SerialConsole
+  /** Proves to this server that it sent the boot; null: none is needed. */
+  readonly token: string | null
   /** What to do when the live system cannot be had after all tries. */
   readonly otherwise: ToDisk | ToWait
 }
@@ -146,7 +149,7 @@ function renderToLive(decision: ToLive, header: BootHeader): readonly string[] {
 
 /** The initrd has a name of its own, whatever its URL: the EFI stub asks for it by that. */
 function renderSet(
-  { base }: ToLive,
+  { base, token }: ToLive,
   set: LiveSet,
   console: SerialConsole | 'ttyAMA0',
   mac: Mac,
@@ -156,10 +159,11 @@ function renderSet(
     ['initrd', 'initrd'],
     ...consoleArgs(console),
     ...QUIRKS,
-    ['flasher.server', base],
-    ['flasher.mac', mac],
-    ['flasher.squashfs', url(set.squashfs)],
-    ...(set.squashfsSha256 === null ? [] : [['flasher.sha256', set.squashfsSha256] as const]),
+    [KERNEL_ARGS.server, base],
+    [KERNEL_ARGS.mac, mac],
+    ...(token === null ? [] : [[KERNEL_ARGS.token, token] as const]),
+    [KERNEL_ARGS.squashfs, url(set.squashfs)],
+    ...(set.squashfsSha256 === null ? [] : [[KERNEL_ARGS.sha256, set.squashfsSha256] as const]),
   ])
   return [
     `kernel ${url(set.vmlinuz)}?mac=${mac} ${args} || goto again`,

@@ -35,6 +35,10 @@ export async function createSecret({ path, configured }: SecretOptions): Promise
   return createSigner(watchKey(path))
 }
 
+/** A key for one purpose, made of the master's: what one signs, the other does not know. */
+export const deriveSecret = (master: Secret, purpose: string): Secret =>
+  createSigner(() => master.sign(`key of ${purpose}`))
+
 /** Ends whatever the key has signed: sessions and tokens of boots. */
 export async function replaceSecret(path: string): Promise<void> {
   await replaceFile(path, freshKey(), 0o600)

@@ -1,5 +1,6 @@
 /** What a rule may know of one request. */
 import type { H3Event } from 'h3'
+import { readBearer } from './bearer.ts'
 import { LIMITS } from './limits.ts'
 import type { Contact } from './line.ts'
 import type { Peer } from './peer.ts'
@@ -10,6 +11,7 @@ export const readContact = (event: H3Event, peer: Peer, now: Date): Contact => (
   now: now.toISOString(),
   baseUrl: peer.baseUrl,
   ip: peer.ip,
+  bearer: readBearer(event),
   query: event.url.search === '' ? NONE : readQuery(event.url.searchParams),
 })
 

@@ -1,6 +1,7 @@
 /** Who may pass: session or token, the right scope, and no form that another site sent. */
 import type { H3Event } from 'h3'
 import type { Tokens } from '../services/tokens.ts'
+import { readBearer } from './bearer.ts'
 import { refuse } from './faults.ts'
 import type { By, Caller, Scope } from './line.ts'
 import type { Peer } from './peer.ts'
@@ -37,7 +38,7 @@ export function createGuard(parts: {
         }
         return { kind: 'session', id: session.id, expiresAt: session.expiresAt }
       }
-      const bearer = bearerOf(event)
+      const bearer = readBearer(event)
       const token = bearer === null ? null : tokens.find(bearer)
       if (bearer === null || token === null) return { kind: 'anonymous' }
       const caller: Caller = { kind: 'token', name: token.name, scopes: token.scopes }
@@ -81,8 +82,3 @@ function isSameOrigin(event: H3Event, peer: Peer): boolean {
 /** Ports that a scheme implies are left out by browsers, and perhaps by proxies. */
 const isSame = (origin: URL, own: string): boolean =>
   URL.parse(`${origin.protocol}//${own}`)?.host === origin.host
-
-function bearerOf(event: H3Event): string | null {
-  const header = event.req.headers.get('authorization')
-  return header === null ? null : (/^Bearer +([\w.~+/=-]{1,200})$/i.exec(header)?.[1] ?? null)
-}

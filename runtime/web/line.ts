@@ -23,6 +23,8 @@ export interface Contact {
   /** `http://host:port`, checked: it goes into scripts and kernel command lines. */
   readonly baseUrl: string
   readonly ip: string | null
+  /** What it shows as `Authorization: Bearer`: hostile, bounded in length. */
+  readonly bearer: string | null
   /** What the box says of itself in the query (`buildarch`, `platform`…): hostile, bounded in length. */
   readonly query: Readonly<Record<string, string>>
 }
@@ -61,6 +63,9 @@ export interface Inventory {
   /** The hardware tree as JSON text; null: absent, or over the limit. */
   readonly hardware: string | null
 }
+
+/** What a machine comes for: to be told what to do, to list its disks, to tell how it goes. */
+export type MachineWish = 'plan' | 'inventory' | 'report'
 
 /** What an operator can do to one machine or many: `flash`, `mode`, `label`, `lock`… */
 export interface Action<M> {
@@ -115,6 +120,14 @@ export interface ServerLine<M extends MachineBase> {
   decideBoot(machine: M, contact: Contact): ScriptTurn<M>
   /** What a caller gets who is not let in, and whoever meets a fault: it boots its own disk. */
   renderExit(contact: Contact): string
+  /**
+   * Whether the machine is let in with what it shows (`Contact.bearer`); null: nobody knows it.
+   * Refused in words. Notes are worth recording although it is let in.
+   */
+  admit(
+    on: { readonly mac: Mac; readonly machine: M | null; readonly wish: MachineWish },
+    contact: Contact,
+  ): Result<readonly Note[], string>
   /** `GET /pxe/{mac}/plan`. */
   decidePlan(machine: M, contact: Contact): PlanTurn<M>
   /** `GET /boot/{name}?mac=`, of a file that exists. */
@@ -202,6 +215,8 @@ export interface Site<M extends MachineBase> extends ServerParts<M> {
   isLive(caller: Caller): boolean
   by(event: H3Event): By
   contact(event: H3Event): Contact
+  /** Throws a 401 for a machine that must prove who it is (`[pxe] tokens`) and does not. */
+  admitMachine(mac: Mac, wish: MachineWish, contact: Contact): Promise<void>
   peer(event: H3Event): Peer
   /** Puts on record; a journal that fails is logged, and stops nobody. */
   noteAll(notes: readonly Note[], on: NoteSubject): Promise<void>

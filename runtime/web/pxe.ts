@@ -102,6 +102,7 @@ export function pxeRoutes<M extends MachineBase>(site: Site<M>): readonly Route[
   async function answerPlan(event: H3Event): Promise<unknown> {
     const mac = readMac(event)
     const contact = site.contact(event)
+    await site.admitMachine(mac, 'plan', contact)
     const decide = (machine: M): PlanTurn<M> => line.decidePlan(machine, contact)
     const made = await meet(mac, contact, decide)
     const { plan, mode } = made ?? decide(line.discover(mac, contact.now))
@@ -131,6 +132,7 @@ export function pxeRoutes<M extends MachineBase>(site: Site<M>): readonly Route[
   async function finish(event: H3Event, end: z.infer<typeof STATUS_BODY>): Promise<unknown> {
     const mac = readMac(event)
     const contact = site.contact(event)
+    await site.admitMachine(mac, 'report', contact)
     const isDone = end.status === 'done'
     const answer = await tell(mac, contact, end.status, (machine) =>
       isDone
@@ -145,6 +147,7 @@ export function pxeRoutes<M extends MachineBase>(site: Site<M>): readonly Route[
   async function takeInventory(event: H3Event, body: unknown): Promise<unknown> {
     const mac = readMac(event)
     const contact = site.contact(event)
+    await site.admitMachine(mac, 'inventory', contact)
     const inventory = line.parseInventory(body)
     if (!inventory.ok) throw refuseFields(inventory.refusal)
     const { hardware } = inventory.value

@@ -1,6 +1,7 @@
 /** The machine server: every URL that it answers, in one table, on parts that both lines bring. */
 import type { H3, H3Event } from 'h3'
 import type { MachineBase } from '../core/machine.ts'
+import { createAdmission } from './admission.ts'
 import { createBodyReader } from './body.ts'
 import { bootFileRoutes } from './boot-files.ts'
 import { bulkRoutes } from './bulk.ts'
@@ -65,6 +66,7 @@ export function createServer<M extends MachineBase>(parts: ServerParts<M>): Serv
     checkScope: (event, scope) => guard.checkScope(callerOf(event), scope),
     peer: peerOf,
     by: (event) => renderBy(callerOf(event), peerOf(event).ip),
+    admitMachine: createAdmission(parts, noteAll),
     contact: (event) => readContact(event, peerOf(event), parts.now()),
   }
   const channel = createChannel(site)

@@ -25,6 +25,7 @@ const LIVE: BootDecision = {
   base: BASE,
   sets: { x86_64: setOf('x86_64'), arm64: null },
   console: 'ttyS1',
+  token: null,
   otherwise: TO_DISK,
 }
 const linesOf = (script: string) => script.trimEnd().split('\n')
@@ -143,7 +144,8 @@ const anyDecision: fc.Arbitrary<BootDecision> = fc
     const toWait = { kind: 'to-wait', base: base.value, seconds: 20, saying } as const
     const sets = { x86_64: usable(x86_64), arm64: usable(arm64) }
     if (sets.x86_64 === null && sets.arm64 === null) return toWait
-    return { ...LIVE, kind: 'to-live', base: base.value, sets, otherwise: toWait } as const
+    const token = drive.length % 2 === 0 ? null : 'monkruo0.mom5bzbn.QkoN095_O5YnwmCI-Wa0cZtn'
+    return { ...LIVE, kind: 'to-live', base: base.value, sets, token, otherwise: toWait } as const
   })
 
 /** Commands and operators that our scripts consist of; every other word must be a value. */
@@ -180,6 +182,7 @@ test('the longest names and hosts still make a script under 4 KB', () => {
   assert.is(base.length, 'http://'.length + 160)
   const decision: BootDecision = {
     ...LIVE,
+    token: 't'.repeat(70),
     base,
     sets: { x86_64: longest, arm64: longest },
     otherwise: { kind: 'to-wait', base, seconds: 20, saying: 's'.repeat(500) },

@@ -9,11 +9,14 @@ import { applyUpsert } from '../../runtime/lines/current/rules/edit.ts'
 import type { Machine } from '../../runtime/lines/current/rules/machine.ts'
 import { decidePlan, type PlanRuling } from '../../runtime/lines/current/rules/plan.ts'
 import type { PxeRules, Surroundings } from '../../runtime/lines/current/rules/surroundings.ts'
+import type { TokenRules } from '../../runtime/lines/current/rules/token.ts'
 import { parseUpsert } from '../../runtime/lines/current/rules/upsert.ts'
 
 export const REF = 'a'.repeat(64)
 export const OTHER_REF = 'b'.repeat(64)
-export const PXE_RULES: PxeRules = {
+export const PXE_RULES: PxeRules & TokenRules = {
+  tokens: 'off',
+  token_hours: 24,
   loop_limit: 5,
   inventory_refresh: 86_400,
   boot_disk_once_after_flash: false,

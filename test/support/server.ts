@@ -9,7 +9,7 @@ import { createDatabase } from '../../runtime/services/database.ts'
 import { createFeed } from '../../runtime/services/feed.ts'
 import { createJournal } from '../../runtime/services/journal.ts'
 import { createMachines } from '../../runtime/services/machines.ts'
-import { createSecret } from '../../runtime/services/secret.ts'
+import { createSecret, deriveSecret } from '../../runtime/services/secret.ts'
 import { createTokens } from '../../runtime/services/tokens.ts'
 import type { CatalogEntry } from '../../runtime/core/catalog.ts'
 import { createMachineLine } from '../../runtime/lines/current/machine-line.ts'
@@ -28,6 +28,7 @@ export interface TestServerOptions {
   readonly catalog?: readonly CatalogEntry[]
   readonly line?: Partial<ServerLine<Machine>>
   readonly now?: () => Date
+  readonly pxe?: Partial<typeof PXE_RULES>
 }
 
 const SETTINGS: WebSettings = {
@@ -63,11 +64,13 @@ export async function createTestServer(options: TestServerOptions = {}) {
   const journal = createJournal(database, { feed, now })
   const snapshot = { entries, skipped: [], fetchedAt: null, error: null, isStale: false }
   const bootFiles = createBootFolder(boot)
+  const secret = await createSecret({ path: join(dir, 'session-secret'), configured: '' })
   const line: ServerLine<Machine> = {
     ...createMachineLine({
       findImage: (ref) => entries.find((entry) => entry.ref === ref) ?? null,
       sets: bootFiles.active,
-      settings: () => PXE_RULES,
+      settings: () => ({ ...PXE_RULES, ...options.pxe }),
+      bootKey: deriveSecret(secret, 'boot tokens'),
     }),
     match: (all, query) => {
       const q = query.get('q') ?? ''
@@ -91,7 +94,7 @@ export async function createTestServer(options: TestServerOptions = {}) {
     catalog: { snapshot: () => snapshot, refresh: async () => snapshot },
     bootFiles,
     tokens: createTokens(database, { now }),
-    secret: await createSecret({ path: join(dir, 'session-secret'), configured: '' }),
+    secret,
     settings: () => settings.current,
     now,
     log: { debug: note, info: note, warn: note, error: note },

@@ -1,7 +1,10 @@
 /** Current line: its rules about machines, in the shape that the shared server asks for. */
-import { renderBoot, renderExit, type LiveSets } from '../../core/boot.ts'
+import { parseBootToken, renderBootToken } from '../../core/boot-token.ts'
+import { renderBoot, renderExit, type BootDecision, type LiveSets } from '../../core/boot.ts'
 import type { CatalogEntry } from '../../core/catalog.ts'
-import { accept } from '../../core/result.ts'
+import type { Mac } from '../../core/mac.ts'
+import { accept, refuse } from '../../core/result.ts'
+import type { Secret } from '../../services/secret.ts'
 import type { Action, Contact, ServerLine } from '../../web/line.ts'
 import { ACTIONS, type MachineAction } from './rules/action.ts'
 import { decideBoot } from './rules/boot.ts'
@@ -13,13 +16,23 @@ import * as notes from './rules/note.ts'
 import { decidePlan, renderPlan } from './rules/plan.ts'
 import { SCHEMAS } from './rules/schema.ts'
 import type { PxeRules, Surroundings } from './rules/surroundings.ts'
+import {
+  decideStanding,
+  isEnough,
+  planToken,
+  TOKEN_REFUSALS,
+  type ShownToken,
+  type TokenRules,
+} from './rules/token.ts'
 import { parseUpsert } from './rules/upsert.ts'
 
 /** Getters that answer from memory, at each contact anew. */
 export interface MachineLineParts {
   findImage(ref: string): CatalogEntry | null
   sets(): LiveSets
-  settings(): PxeRules
+  settings(): PxeRules & TokenRules
+  /** Signs what machines show that were booted from here. */
+  readonly bootKey: Pick<Secret, 'sign' | 'verify'>
 }
 
 /** What of a line is about machines alone; pages, passwords and routes are elsewhere. */
@@ -41,6 +54,16 @@ export const gatherSurroundings = (
 })
 
 export function createMachineLine(parts: MachineLineParts): MachineLine {
+  const readToken = (mac: Mac, { bearer, now }: Contact): ShownToken =>
+    bearer === null ? null : parseBootToken(bearer, { mac, now }, parts.bootKey.verify)
+  const standingOf = (machine: Machine, contact: Contact) =>
+    decideStanding(machine, readToken(machine.mac, contact), parts.settings().tokens)
+  /** The record is the one after the offer: the offer may begin a cycle. */
+  function proving(decision: BootDecision, machine: Machine, now: string): BootDecision {
+    const token = decision.kind === 'to-live' ? planToken(machine, parts.settings(), now) : null
+    if (decision.kind !== 'to-live' || token === null) return decision
+    return { ...decision, token: renderBootToken(machine.mac, token, parts.bootKey.sign) }
+  }
   return {
     discover: contacts.discover,
     parseUpsert(body, before, { mac, now }) {
@@ -60,12 +83,22 @@ export function createMachineLine(parts: MachineLineParts): MachineLine {
       const ruling = decideBoot(seen, gatherSurroundings(parts, contact))
       const { decision, rule, reason } = ruling
       const header = { mac: seen.mac, mode: seen.boot_mode, rule, reason }
+      const offered = contacts.noteOffer(seen, ruling, now)
       return {
-        machine: contacts.noteOffer(seen, ruling, now),
+        machine: offered,
         notes: notes.noteScript(seen, ruling),
-        script: renderBoot(decision, header),
+        script: renderBoot(proving(decision, offered, now), header),
         offer: rule,
       }
+    },
+    admit({ mac, machine, wish }, contact) {
+      const { tokens } = parts.settings()
+      if (tokens === 'off') return accept([])
+      const standing = decideStanding(machine, readToken(mac, contact), tokens)
+      if (!standing.ok) return refuse(TOKEN_REFUSALS[standing.refusal])
+      if (!isEnough(standing.value, wish)) return refuse(TOKEN_REFUSALS['other-boot'])
+      const isNoted = standing.value === 'unproven' && wish === 'plan' && machine !== null
+      return accept(isNoted ? [notes.noteUnproven(mac)] : [])
     },
     decidePlan(machine, contact) {
       const ruling = decidePlan(machine, gatherSurroundings(parts, contact))
@@ -86,10 +119,12 @@ export function createMachineLine(parts: MachineLineParts): MachineLine {
         notes: [notes.noteInventory(machine, disks, hardware !== null)],
       }
     },
-    afterFlash: (machine, { now }) => ({
-      machine: contacts.noteDone(machine, now),
-      notes: [notes.noteFlashed(machine)],
-    }),
+    afterFlash(machine, contact) {
+      const standing = standingOf(machine, contact)
+      const isFormer = standing.ok && standing.value === 'before'
+      const after = contacts.noteDone(machine, contact.now, isFormer)
+      return { machine: after, notes: after === machine ? [] : [notes.noteFlashed(machine)] }
+    },
     afterFailure: (machine, reason, { now }) => ({
       machine: contacts.noteFailure(machine, reason, now),
       notes: [notes.noteFlashFailed(machine, reason)],

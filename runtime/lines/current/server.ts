@@ -7,7 +7,7 @@ import { createCatalog, type Catalog } from '../../services/catalogs.ts'
 import { watchSpace } from '../../services/disk-space.ts'
 import { createKeptCatalogs } from '../../services/kept-catalogs.ts'
 import type { Passwords } from '../../services/passwords.ts'
-import { createSecret } from '../../services/secret.ts'
+import { createSecret, deriveSecret } from '../../services/secret.ts'
 import type { ServerLine } from '../../web/line.ts'
 import { createServer } from '../../web/server.ts'
 import type { ServerLog } from '../../terminal/server-log.ts'
@@ -72,6 +72,7 @@ export async function createMachineServer(parts: MachineServerParts): Promise<Ma
     findImage: createFinder(catalog),
     sets: () => bootFiles.active(),
     settings: () => settings().pxe,
+    bootKey: deriveSecret(secret, 'boot tokens'),
   }
   const backups = await openBackups(config, state, release)
   const schedule = startBackupSchedule({

@@ -11,12 +11,14 @@ const CONTACT: Contact = {
   now: '2026-05-01T00:00:00.000Z',
   baseUrl: 'http://10.0.0.1:8080',
   ip: '10.0.0.2',
+  bearer: null,
   query: {},
 }
 const line = createMachineLine({
   findImage: (ref) => (ref === REF ? entryOf(ref) : null),
   sets: () => X86_SETS,
   settings: () => PXE_RULES,
+  bootKey: { sign: () => 's'.repeat(43), verify: () => true },
 })
 const FLASH = { boot_mode: 'flasher-flash-once', bty_image_ref: REF, target_disk_serial: 'S1' }
 const kindsOf = (turn: { readonly notes: readonly { readonly kind: string }[] }) =>

@@ -1,5 +1,6 @@
 /** /ui/machines/{mac}: what happens next, what shall become of it, what it is and what it did. */
 import type { H3Event, HTTPResponse } from 'h3'
+import { hideBootTokens } from '../../../core/boot-token.ts'
 import { parseHardware, type Hardware } from '../../../core/hardware.ts'
 import {
   badge,
@@ -147,7 +148,7 @@ const renderNow = (desk: Desk, event: H3Event, view: MachineView, here: string):
             <code>${view.plan.plan.mode}</code>)</span
           >
         </p>
-        ${copyBlock(script, 'Boot script')}
+        ${copyBlock(hideBootTokens(script), 'Boot script')}
       </div>
     </details>
   </section>`

@@ -61,7 +61,14 @@ export function decideBoot(machine: Machine, surroundings: Surroundings): BootRu
     ...ruling,
     rule,
     counts: rule !== 'wizard',
-    decision: { kind: 'to-live', base, sets, console: machine.serial_console, otherwise: escape },
+    decision: {
+      kind: 'to-live',
+      base,
+      sets,
+      console: machine.serial_console,
+      token: null,
+      otherwise: escape,
+    },
   }
 }
 

@@ -53,8 +53,12 @@ export function noteDisks(machine: Machine, disks: readonly InventoryDisk[], now
   return isAwaited ? changeCycle(known, now, { finished_at: now, owes_disk_boot: true }) : known
 }
 
-/** `POST /pxe/{mac}/done`. The mode never changes; what it makes of the cycle is the mode's. */
-export function noteDone(machine: Machine, now: string): Machine {
+/**
+ * `POST /pxe/{mac}/done`. The mode never changes; what it makes of the cycle is the mode's.
+ * `isFormer`: by its token it ends the flash of the cycle before, and never this one.
+ */
+export function noteDone(machine: Machine, now: string, isFormer = false): Machine {
+  if (isFormer) return noteFormerDone(machine, now)
   const flashed = { ...machine, last_flashed_at: now, updated_at: now }
   return isLate(machine.cycle)
     ? changeCycle(flashed, now, { carried: false })
@@ -66,6 +70,14 @@ export const noteFailure = (machine: Machine, reason: string | null, now: string
   machine.cycle.finished_at === null
     ? changeCycle(machine, now, { failure: { at: now, reason } })
     : machine
+
+/** Said again: nothing new. A flash that was planned since may have written by now. */
+function noteFormerDone(machine: Machine, now: string): Machine {
+  const { before } = machine.cycle
+  if (before === null || before.finished_at !== null) return machine
+  const flashed = { ...machine, last_flashed_at: now, updated_at: now }
+  return changeCycle(flashed, now, { carried: false, before: { ...before, finished_at: now } })
+}
 
 const AFTER_FLASH: Readonly<Record<BootMode, (machine: Machine, now: string) => Machine>> = {
   'ipxe-exit': forgetFailure,
@@ -80,7 +92,8 @@ const AFTER_FLASH: Readonly<Record<BootMode, (machine: Machine, now: string) => 
     }),
   'flasher-flash-always': (machine, now) => {
     const armed = startCycle(machine, now)
-    return { ...armed, cycle: { ...armed.cycle, carried: false, owes_disk_boot: true } }
+    const before = { started_at: machine.cycle.started_at, finished_at: now }
+    return { ...armed, cycle: { ...armed.cycle, carried: false, before, owes_disk_boot: true } }
   },
 }
 

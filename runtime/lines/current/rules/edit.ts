@@ -8,12 +8,21 @@ import { sortLabels } from './label.ts'
 import type { MachineUpsert } from './upsert.ts'
 
 /** A new cycle clears nothing but the cycle; that a flash may be under way is carried over. */
-export const startCycle = (machine: Machine, now: string): Machine => ({
-  ...machine,
-  saw_flasher_boot: false,
-  updated_at: now,
-  cycle: { ...createCycle(now), carried: isHalfWritten(machine) },
-})
+export function startCycle(machine: Machine, now: string): Machine {
+  const carried = isHalfWritten(machine)
+  const { cycle } = machine
+  // A flash that nobody heard the end of stays the one of which news may come.
+  const before =
+    carried && !cycle.planned && cycle.before !== null
+      ? cycle.before
+      : { started_at: cycle.started_at, finished_at: cycle.finished_at }
+  return {
+    ...machine,
+    saw_flasher_boot: false,
+    updated_at: now,
+    cycle: { ...createCycle(now), carried, before },
+  }
+}
 
 /**
  * `PUT /machines/{mac}`: all fields of the body replace those of the record. Only another mode,

@@ -22,6 +22,13 @@ export interface Failure {
   readonly reason: string | null
 }
 
+/** The cycle whose flash may still be under way: news of it are not news of this cycle. */
+export interface FormerCycle {
+  readonly started_at: string
+  /** When it was told that it ended. */
+  readonly finished_at: string | null
+}
+
 /** The machine's way through one flash or inventory; never on the wire. A new intent starts a new one. */
 export interface Cycle {
   readonly started_at: string
@@ -31,6 +38,8 @@ export interface Cycle {
   readonly planned: boolean
   /** Whether a flash of the cycle before was under way when this one started. */
   readonly carried: boolean
+  /** Null: there was none. */
+  readonly before: FormerCycle | null
   /** When done arrived or, in inventory mode, the disks. */
   readonly finished_at: string | null
   /** Something ended, and the machine has not been sent to its disk since. */
@@ -38,6 +47,8 @@ export interface Cycle {
   /** When the guard stepped in. */
   readonly loop_suspected_at: string | null
   readonly failure: Failure | null
+  /** Since when it waits for its turn to be flashed; null: it does not. */
+  readonly queued_at: string | null
 }
 
 export interface Machine extends MachineBase {
@@ -111,10 +122,12 @@ export const createCycle = (now: string): Cycle => ({
   offers: 0,
   planned: false,
   carried: false,
+  before: null,
   finished_at: null,
   owes_disk_boot: false,
   loop_suspected_at: null,
   failure: null,
+  queued_at: null,
 })
 
 /** A flash began and nobody has said that it ended: what is on the disk must not be booted. */

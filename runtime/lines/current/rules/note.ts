@@ -59,6 +59,13 @@ export function notePlanned(machine: Machine, { plan, rule, doubt }: PlanRuling)
   return [planned, doubted]
 }
 
+/** Where boot tokens are preferred, and this machine's live system passes none on. */
+export const noteUnproven = (mac: string): MachineNote => ({
+  kind: 'machine.token.missing',
+  summary: `${mac} asked for its plan without a boot token`,
+  details: null,
+})
+
 /** Only when the bit changes. */
 export const noteArmed = (before: Machine, after: Machine, name: string): readonly MachineNote[] =>
   before.saw_flasher_boot === after.saw_flasher_boot

@@ -16,10 +16,12 @@ const CycleSchema = z.object({
   offers: z.int().min(0),
   planned: z.boolean(),
   carried: flag,
+  before: z.object({ started_at: time, finished_at: time.nullable() }).nullable().catch(null),
   finished_at: time.nullable(),
   owes_disk_boot: flag,
   loop_suspected_at: maybeTime,
   failure: z.object({ at: time, reason: z.string().nullable() }).nullable().catch(null),
+  queued_at: maybeTime,
 })
 
 const asked = MachineUpsertSchema.shape

@@ -1,6 +1,7 @@
 /** Current line: every setting of `flasher-web`, with its type, default and meaning ("Configuration"). */
 import * as kinds from '../../../core/setting-kinds.ts'
 import { ADMIN_SETTINGS, CACHE_SETTINGS, STATE_DIR } from '../../../core/setting-rows.ts'
+import { TOKEN_POLICIES } from './token.ts'
 import { setting, type SettingsOf, type SettingsTable } from '../../../core/setting.ts'
 import {
   parseSettings as parse,
@@ -85,14 +86,24 @@ export const SETTINGS = {
   },
   pxe: {
     tokens: setting(
-      choice(['off', 'prefer', 'require']),
+      choice(TOKEN_POLICIES),
       'off',
-      'Whether flashing clients prove by a token of their boot script which machine they are.',
+      'Whether machines prove by a token of their boot script that the server booted them; `prefer`: those that can.',
+    ),
+    token_hours: setting(
+      wholeNumber(1, 8760),
+      24,
+      'How long such a token holds: longer than a flash takes, or a person in front of the wizard.',
     ),
     max_flashes: setting(
       wholeNumber(0, 100_000),
       0,
       'How many machines may flash at a time, the others wait in line; 0: any number.',
+    ),
+    flash_silence: setting(
+      duration,
+      1800,
+      'How long a flashing machine may not be heard of before its place goes to the next in line.',
     ),
     inventory_refresh: setting(
       duration,

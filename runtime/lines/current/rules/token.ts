@@ -1,0 +1,73 @@
+/** Current line: which boot token a machine must show, and for what it is good (`[pxe] tokens`). */
+import type { BootToken, TokenDefect } from '../../../core/boot-token.ts'
+import { accept, refuse, type Result } from '../../../core/result.ts'
+import type { Machine } from './machine.ts'
+
+/** `prefer`: what is shown must be right, but nothing need be shown. */
+export const TOKEN_POLICIES = ['off', 'prefer', 'require'] as const
+export type TokenPolicy = (typeof TOKEN_POLICIES)[number]
+
+/** The settings of section `[pxe]` that are about tokens; the names are theirs. */
+export interface TokenRules {
+  readonly tokens: TokenPolicy
+  readonly token_hours: number
+}
+
+/** Whose boot it is that speaks: this cycle's, or one whose flash may still be under way. */
+export type Standing = 'unproven' | 'current' | 'before'
+
+export type TokenRefusal = TokenDefect | 'missing' | 'no-machine' | 'other-boot'
+
+/** Null: nothing was shown. */
+export type ShownToken = Result<BootToken, TokenDefect> | null
+
+/** What the token of a boot that is offered now says; null: boots carry none. */
+export function planToken(
+  { cycle }: Machine,
+  { tokens, token_hours }: TokenRules,
+  now: string,
+): BootToken | null {
+  if (tokens === 'off') return null
+  const expiresAt = Temporal.Instant.from(now).add({ hours: token_hours }).toString()
+  return { cycle: cycle.started_at, expiresAt }
+}
+
+/** Whose token it is; `machine` null: nobody knows the machine. */
+export function decideStanding(
+  machine: Machine | null,
+  shown: ShownToken,
+  policy: TokenPolicy,
+): Result<Standing, TokenRefusal> {
+  if (policy === 'off') return accept('unproven')
+  if (shown === null) return policy === 'require' ? refuse('missing') : accept('unproven')
+  if (!shown.ok) return shown
+  if (machine === null) return refuse('no-machine')
+  const { cycle } = shown.value
+  if (isSameTime(cycle, machine.cycle.started_at)) return accept('current')
+  const { before } = machine.cycle
+  return before !== null && isSameTime(cycle, before.started_at)
+    ? accept('before')
+    : refuse('other-boot')
+}
+
+/**
+ * A flash that began before its machine was given something else to do may be told to its end; to be
+ * told what to do takes the boot of now.
+ */
+export const isEnough = (standing: Standing, wish: 'plan' | 'inventory' | 'report'): boolean =>
+  wish !== 'plan' || standing !== 'before'
+
+/** For the person in front of the machine, and the record. */
+export const TOKEN_REFUSALS: Readonly<Record<TokenRefusal, string>> = {
+  missing:
+    'no boot token: this server wants one ([pxe] tokens = require), and a live system that passes it on',
+  malformed: 'what was shown is no boot token',
+  foreign: 'the boot token is not of this server and this machine',
+  expired: 'the boot token has expired: boot the machine from the network again',
+  'no-machine': 'the machine was deleted since it booted: boot it from the network again',
+  'other-boot':
+    'the boot token is of an earlier boot, and the machine was given something else to do since: boot it from the network again',
+}
+
+const isSameTime = (a: string, b: string): boolean =>
+  a === b || Temporal.Instant.compare(a, b) === 0

@@ -1,0 +1,27 @@
+/** Lets machines in: the line says whether what they show is enough, this answers and records it. */
+import type { Mac } from '../core/mac.ts'
+import type { MachineBase } from '../core/machine.ts'
+import { refuse } from './faults.ts'
+import type { Contact, MachineWish, Note, NoteSubject, ServerParts } from './line.ts'
+
+export function createAdmission<M extends MachineBase>(
+  { line, machines }: Pick<ServerParts<M>, 'line' | 'machines'>,
+  noteAll: (notes: readonly Note[], on: NoteSubject) => Promise<void>,
+) {
+  return async (mac: Mac, wish: MachineWish, contact: Contact): Promise<void> => {
+    const machine = await machines.find(mac)
+    const admitted = line.admit({ mac, machine, wish }, contact)
+    const notes = admitted.ok ? admitted.value : [renderRefused(mac, wish, admitted.refusal)]
+    if (notes.length > 0) {
+      await noteAll(notes, { subject_id: mac, actor: 'pxe-client', ip: contact.ip })
+    }
+    if (admitted.ok) return
+    throw refuse(401, admitted.refusal, { headers: { 'www-authenticate': 'Bearer' } })
+  }
+}
+
+const renderRefused = (mac: Mac, wish: MachineWish, reason: string): Note => ({
+  kind: 'machine.token.refused',
+  summary: `${mac} was not let in: ${reason}`,
+  details: { wish, reason },
+})
