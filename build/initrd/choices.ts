@@ -1,0 +1,98 @@
+/** The drivers that each initrd carries: what it takes to reach the root file system, no more. */
+import type { ModuleChoice } from './modules.ts'
+
+export const VARIANTS = ['netboot', 'media'] as const
+/** Fetches the root over the network; finds it on a stick, a disc or in a file on one. */
+export type Variant = (typeof VARIANTS)[number]
+
+export const ARCHES = ['x86_64', 'arm64'] as const
+export type Arch = (typeof ARCHES)[number]
+
+/** Both variants: buses, keyboards, and what the root is mounted with. */
+const BASE = [
+  'drivers/virtio/*',
+  'drivers/hv/*',
+  'drivers/pci/controller/*',
+  'drivers/phy/*',
+  'drivers/usb/common/*',
+  'drivers/usb/core/*',
+  'drivers/usb/dwc*',
+  'drivers/usb/host/*',
+  'drivers/usb/roles/*',
+  'drivers/hid/hid.ko',
+  'drivers/hid/hid-generic.ko',
+  'drivers/hid/usbhid/*',
+  'drivers/input/keyboard/atkbd.ko',
+  'drivers/input/serio/*',
+  'drivers/block/loop.ko',
+  'drivers/char/hw_random/virtio*',
+  'fs/overlayfs/*',
+  'fs/squashfs/*',
+]
+
+const NETWORK = [
+  'drivers/net/ethernet/*',
+  'drivers/net/hyperv/*',
+  'drivers/net/mdio/*',
+  'drivers/net/mii.ko',
+  'drivers/net/pcs/*',
+  'drivers/net/phy/*',
+  'drivers/net/usb/*',
+  'drivers/net/virtio_net.ko',
+  'drivers/net/vmxnet3/*',
+  'drivers/net/xen-netfront.ko',
+  'drivers/dca/*',
+  'drivers/ptp/*',
+  'net/packet/*',
+]
+
+const MEDIA = [
+  'drivers/ata/ahci.ko',
+  'drivers/ata/ata_generic.ko',
+  'drivers/ata/ata_piix.ko',
+  'drivers/block/virtio_blk.ko',
+  'drivers/block/xen-blkfront.ko',
+  'drivers/cdrom/*',
+  'drivers/mmc/*',
+  'drivers/nvme/host/*',
+  'drivers/scsi/hv_storvsc.ko',
+  'drivers/scsi/sd_mod.ko',
+  'drivers/scsi/sr_mod.ko',
+  'drivers/scsi/virtio_scsi.ko',
+  'drivers/scsi/vmw_pvscsi.ko',
+  'drivers/thunderbolt/*',
+  'drivers/usb/storage/*',
+  'drivers/usb/typec/*',
+  'fs/exfat/*',
+  'fs/ext4/*',
+  'fs/fat/*',
+  'fs/isofs/*',
+  'fs/nls/nls_ascii.ko',
+  'fs/nls/nls_cp437.ko',
+  'fs/nls/nls_iso8859-1.ko',
+  'fs/nls/nls_utf8.ko',
+  'fs/ntfs3/*',
+]
+
+/** On boards even the clock of a network card is a driver. */
+const BOARD = [
+  'bus clk dma firmware gpio i2c/busses iommu irqchip mailbox mfd misc/rp1 nvmem pinctrl pmdomain',
+  'power/reset regulator reset soc tty/serial usb/dwc2',
+].flatMap((line) => line.split(' ').map((folder) => `drivers/${folder}/*`))
+
+/** Large drivers of adapters for storage and telecom, and of cards older than any machine here. */
+const LEAVE = [
+  '3com 8390 brocade cavium chelsio fungible hisilicon huawei marvell/octeon* marvell/prestera',
+  'mellanox/mlxsw meta myricom natsemi netronome pensando qlogic/netxen qlogic/qed qlogic/qede',
+  'sfc sis smsc',
+].flatMap((line) => line.split(' ').map((folder) => `drivers/net/ethernet/${folder}/*`))
+
+export const chooseFor = (variant: Variant, arch: Arch): ModuleChoice => ({
+  take: [
+    ...BASE,
+    ...NETWORK,
+    ...(variant === 'media' ? MEDIA : []),
+    ...(arch === 'arm64' ? BOARD : []),
+  ],
+  leave: LEAVE,
+})

@@ -1,0 +1,50 @@
+# The machine: its command line, its memory, its drivers, and what later programs are told of it.
+
+folder=/run/flasher
+facts=/run/flasher/boot
+
+read_command_line() { read -r command_line </proc/cmdline; }
+
+# Whether the command line has `NAME=value`; the last one counts and is left in $value.
+param() { # NAME
+  value=
+  found=1
+  for word in $command_line; do
+    case $word in "$1="*) value=${word#*=} found=0 ;; esac
+  done
+  return $found
+}
+
+memory_of() { # FIELD of /proc/meminfo, in MiB
+  while read -r field kib _; do
+    [ "$field" = "$1:" ] && echo $((kib / 1024)) && return
+  done </proc/meminfo
+}
+
+mib() { echo $((($1 + 1048575) / 1048576)); }
+size_of() { stat -c %s "$1" 2>/dev/null || echo 0; }
+mac_of() { echo "$1" | tr 'A-F-' 'a-f:'; }
+base_of() { case $1 in *://*) echo "${1%/}" ;; *) echo "http://${1%/}" ;; esac; }
+
+note() { echo "$1=$2" >>"$facts"; } # KEY VALUE
+
+# kmod reads this from the command line; the modprobe that is here reads it from files only.
+block_modules() {
+  param modprobe.blacklist || return 0
+  mkdir -p /etc/modprobe.d
+  for module in $(echo "$value" | tr , ' '); do echo "blacklist $module"; done \
+    >/etc/modprobe.d/command-line.conf
+}
+
+load_drivers() { modprobe -aq "$@" 2>/dev/null; }
+
+# Only the classes of devices that lead to the root file system: the rest is for udev, later.
+plug_in() {
+  if param flasher.media; then
+    classes='bc01|bc0Csc03|bc08sc05|virtio:|usb:|scsi:|vmbus:|xen:|of:|acpi:|mmc:|platform:|sd:'
+  else
+    classes='bc02|bc0Csc03|virtio:|usb:|vmbus:|xen:|of:|acpi:|platform:|mdio:'
+  fi
+  find /sys/devices -name modalias -type f -exec cat {} + 2>/dev/null |
+    grep -E "$classes" | sort -u | xargs modprobe -aqb 2>/dev/null
+}

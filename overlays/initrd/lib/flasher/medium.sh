@@ -1,0 +1,115 @@
+# The root on the medium that this system was started from: a stick, a disc, or an ISO file on one.
+
+# Times of a fifth of a second; USB sticks come 2 to 3 seconds after their controller.
+most_looks=150
+
+find_on_medium() { # ID: what live/id holds there
+  id=$1
+  image=
+  load_drivers isofs vfat exfat ext4 ntfs3 nls_cp437 nls_ascii nls_iso8859-1 nls_utf8
+  say "looking for the medium $id"
+  look=0
+  while [ $look -lt $most_looks ]; do
+    look_once $look && break
+    look=$((look + 1))
+    usleep 200000
+    plug_in
+    [ $((look % 25)) != 0 ] || say "still looking: $(describe_disks)"
+  done
+  [ -n "$image" ] || fail "no medium carries $id; found: $(describe_disks)" \
+    'plug the stick into another port (USB 2 if there is one), or write it anew'
+  note origin medium
+  note medium "$medium"
+  note medium_disk "$(disk_of "$medium")"
+  note medium_file "$medium_file"
+  if param flasher.toram && [ "$value" != 0 ]; then copy_to_memory; fi
+}
+
+# Partitions first: who mounts a whole disk, keeps its partitions from everyone. Whole disks after
+# 4 seconds, for tables that the kernel does not read; discs have no partitions.
+look_once() { # LOOK
+  wholes=
+  for device in $(ls /sys/class/block); do
+    case $device in ram* | loop* | zram* | fd* | dm-*) continue ;; esac
+    set -- "$1" "/sys/class/block/$device/$device"*
+    if [ -e "$2" ]; then wholes="$wholes $device"; else try_device "$device" && return 0; fi
+  done
+  [ "$1" -ge 20 ] || return 1
+  for device in $wholes; do try_device "$device" && return 0; done
+  return 1
+}
+
+try_device() { # DEVICE
+  kind=$(kind_of "$1")
+  [ -n "$kind" ] || return 1
+  mount -t "$kind" -o ro "/dev/$1" "$folder/medium" 2>/dev/null || return 1
+  if is_ours "$folder/medium"; then
+    found "$1" '' "$folder/medium"
+    return 0
+  fi
+  for file in "$folder/medium"/*.iso "$folder/medium"/*/*.iso; do
+    [ -f "$file" ] && mount -o loop,ro -t iso9660 "$file" "$folder/outer" 2>/dev/null || continue
+    if is_ours "$folder/outer"; then
+      found "$1" "${file#"$folder/medium"}" "$folder/outer"
+      return 0
+    fi
+    umount "$folder/outer"
+  done
+  umount "$folder/medium"
+  return 1
+}
+
+is_ours() { [ "$(head -c 200 "$1/live/id" 2>/dev/null)" = "$id" ] && [ -f "$1/live/root.squashfs" ]; }
+
+found() { # DEVICE FILE FOLDER
+  medium=/dev/$1
+  medium_file=$2
+  image=$3/live/root.squashfs
+  say "the system is on $medium${2:+, in the file $2} ($kind)"
+}
+
+bytes_at() { dd if="/dev/$1" bs=1 skip="$2" count="$3" 2>/dev/null | tr -d '\0'; }
+
+# By what the file systems have at fixed places: this busybox has no blkid.
+kind_of() { # DEVICE
+  case $(bytes_at "$1" 32769 5) in CD001) echo iso9660 && return ;; esac
+  case $(bytes_at "$1" 3 8) in
+    EXFAT*) echo exfat && return ;;
+    NTFS*) echo ntfs3 && return ;;
+  esac
+  case $(bytes_at "$1" 54 5)$(bytes_at "$1" 82 5) in *FAT*) echo vfat && return ;; esac
+  mark=$(dd if="/dev/$1" bs=1 skip=1080 count=2 2>/dev/null | hexdump -v -e '1/1 "%02x"')
+  [ "$mark" != 53ef ] || echo ext4
+}
+
+disk_of() { # /dev/PARTITION
+  part=$(readlink -f "/sys/class/block/${1#/dev/}")
+  if [ -f "$part/partition" ]; then part=${part%/*}; fi
+  echo "/dev/${part##*/}"
+}
+
+describe_disks() {
+  seen=
+  for device in $(ls /sys/class/block); do
+    case $device in ram* | loop* | zram* | fd* | dm-*) continue ;; esac
+    seen="$seen${seen:+, }$device"
+  done
+  echo "${seen:-no disk at all}"
+}
+
+copy_to_memory() {
+  size=$(size_of "$image")
+  need=$(($(mib "$size") + 120))
+  free=$(memory_of MemAvailable)
+  [ "$free" -ge $need ] || fail "$free MiB of memory are free, and a copy in memory takes $need" \
+    'choose the entry that leaves the system on the medium, or add memory'
+  say "copying $(mib "$size") MiB to memory"
+  cp "$image" "$folder/root.squashfs" || fail "$medium cannot be read to its end" \
+    'use another stick or another port'
+  umount "$folder/outer" 2>/dev/null
+  umount "$folder/medium"
+  image=$folder/root.squashfs
+  prove 'the system on the medium is damaged' 'write the stick anew'
+  note to_memory yes
+  say 'the system is in memory: the medium may be removed'
+}

@@ -1,0 +1,61 @@
+# The root itself: is it the right one, how it is mounted, and what goes on in it.
+
+# Digest, size and name of the root that this initrd was built with.
+read_manifest() {
+  read -r sum manifest_size name </etc/root.manifest
+  param flasher.sha256 && sum=$value
+}
+
+# In $image, or fail.
+prove() { # REASON WAY-OUT
+  read_manifest
+  got=$(sha256sum <"$image")
+  [ "${got%% *}" = "$sum" ] ||
+    fail "$1: its digest is ${got%% *}, and this boot system takes only $sum" "$2"
+  say 'digest proven'
+}
+
+# By iPXE, as `initrd --name root.squashfs URL root.squashfs`: no driver of a network card needed.
+take_handed_over() {
+  image=$folder/root.squashfs
+  mv /root.squashfs "$image"
+  say "the boot loader has handed over the root ($(mib "$(size_of "$image")") MiB)"
+  prove 'the root that the boot loader handed over is a wrong one' \
+    'install kernel, initrd and squashfs of one release on the server'
+  note origin handed-over
+}
+
+# What is written goes to memory and is gone with the next boot.
+mount_root() {
+  mount -o loop,ro -t squashfs "$image" "$folder/ro" || fail "$image cannot be mounted" \
+    'write the stick anew, or install the files on the server again'
+  mount -t tmpfs -o mode=755 tmpfs "$folder/rw"
+  mkdir "$folder/rw/upper" "$folder/rw/work"
+  layers=lowerdir=$folder/ro,upperdir=$folder/rw/upper,workdir=$folder/rw/work
+  mount -t overlay -o "$layers" overlay /sysroot || fail 'the overlay cannot be mounted' \
+    'kernel and initrd are not of one release: install them together'
+}
+
+hand_over() {
+  note version "$version"
+  note interface "$interface"
+  note address "$address"
+  want_images_partition
+  [ ! -f /etc/resolv.conf ] || cp /etc/resolv.conf "$folder/resolv.conf"
+  say 'handing over to the live system'
+  for part in dev proc sys run; do mount --move "/$part" "/sysroot/$part"; done
+  exec switch_root /sysroot /usr/lib/systemd/systemd
+}
+
+# Only a medium that has an images partition makes the live system wait for one.
+want_images_partition() {
+  [ -n "$medium" ] || return 0
+  disk=$(disk_of "$medium")
+  disk=${disk#/dev/}
+  for event in "/sys/block/$disk/$disk"*/uevent; do
+    grep -qx PARTNAME=FLASHER_IMAGES "$event" 2>/dev/null || continue
+    wants=/run/systemd/system/flasher-wizard.service.wants
+    mkdir -p "$wants"
+    ln -s /usr/lib/systemd/system/flasher-grow.service "$wants/"
+  done
+}
