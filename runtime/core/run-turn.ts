@@ -1,5 +1,14 @@
 /** What a machine's post makes of its run. */
-import type { Progress, Run, RunDisk, RunImage, RunPhase, RunResult } from './run.ts'
+import {
+  createSilentRun,
+  type Progress,
+  type Run,
+  type RunDisk,
+  type RunImage,
+  type RunOrigin,
+  type RunPhase,
+  type RunResult,
+} from './run.ts'
 
 /** Verifying and syncing come in either order. */
 const RANK: Readonly<Record<RunPhase, number>> = {
@@ -41,12 +50,45 @@ export function endRun(run: Run, result: RunResult, reason: string | null, now: 
   return isOver ? run : conclude(run, result, reason, now)
 }
 
+/** A machine said that a flash ended without naming its run. */
+export interface RunEnd {
+  readonly result: Exclude<RunResult, 'lost'>
+  readonly reason: string | null
+  /** When the machine got the plan that it has carried out; null: not known. */
+  readonly plannedAt: string | null
+}
+
+/**
+ * Which run ended: the machine's newest, where it is heard of or came of that plan; else one that is
+ * made of the plan alone, under `id`. Null: nothing is known of any.
+ */
+export function decideEnded(
+  newest: Run | null,
+  { plannedAt }: Pick<RunEnd, 'plannedAt'>,
+  silent: { readonly id: string; readonly origin: RunOrigin },
+): Run | null {
+  if (newest !== null && (isHeardOf(newest) || isOfPlan(newest, plannedAt))) return newest
+  return plannedAt === null ? null : createSilentRun(silent.id, silent.origin, plannedAt)
+}
+
+const isHeardOf = (run: Run): boolean => run.result === null && !run.stalled
+
+const isOfPlan = (run: Run, plannedAt: string | null): boolean =>
+  plannedAt === null ? run.result === null : run.started_at !== null && run.started_at >= plannedAt
+
+/** Marks a run that was not heard of for so long; the same object when there is nothing to mark. */
+export const markStalled = (run: Run, heardAt: number, now: number, patienceMs: number): Run =>
+  run.result === null && !run.stalled && now - heardAt > patienceMs
+    ? { ...run, stalled: true, rate: null, eta_seconds: null }
+    : run
+
 function conclude(run: Run, result: RunResult, reason: string | null, now: string): Run {
   const phase = result === 'lost' ? run.phase : result
   return {
     ...run,
     phase,
     result,
+    stalled: false,
     // Lost: when it was last heard of is all that is known.
     ended_at: result === 'lost' ? run.updated_at : now,
     updated_at: result === 'lost' ? run.updated_at : now,
@@ -60,9 +102,17 @@ function conclude(run: Run, result: RunResult, reason: string | null, now: strin
 function take(run: Run, post: Progress, now: string): Run {
   const isFurther = isNextPhase(run, post.phase)
   const before = isFurther && FINAL[post.phase] === undefined ? enter(run, post.phase, now) : run
-  const counted = { ...before, ...count(before, post), ...describe(before, post), updated_at: now }
+  const counted = {
+    ...before,
+    ...count(before, post),
+    ...describe(before, post),
+    ...HEARD,
+    updated_at: now,
+  }
   return post.phase === before.phase ? { ...counted, ...pace(before, post) } : counted
 }
+
+const HEARD = { stalled: false } as const
 
 const isNextPhase = (run: Run, phase: RunPhase) =>
   phase !== run.phase &&

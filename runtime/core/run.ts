@@ -123,6 +123,8 @@ export interface Run {
   readonly phase: RunPhase
   /** Null: it goes on. */
   readonly result: RunResult | null
+  /** It goes on, and nothing was heard of it for a while. */
+  readonly stalled: boolean
   /** ISO times, by the server's clock; `started_at` null: nobody knows. */
   readonly started_at: string | null
   readonly updated_at: string
@@ -142,6 +144,8 @@ export interface Run {
   readonly reason: string | null
   readonly armed_by: Armer | null
   readonly steps: readonly RunStep[]
+  /** Whether the machine sent its log. */
+  readonly has_log: boolean
 }
 
 /** What the server knows of a run that begins, from the machine's record. */
@@ -160,6 +164,7 @@ export const createRun = (id: string, origin: RunOrigin, now: string): Run => ({
   reported: true,
   phase: 'started',
   result: null,
+  stalled: false,
   started_at: now,
   updated_at: now,
   ended_at: null,
@@ -174,6 +179,7 @@ export const createRun = (id: string, origin: RunOrigin, now: string): Run => ({
   verified: null,
   reason: null,
   steps: [{ phase: 'started', at: now }],
+  has_log: false,
 })
 
 /** A flash that a client told of at its end alone; `plannedAt`: when it got its plan. */

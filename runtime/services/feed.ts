@@ -3,6 +3,8 @@
 /** What changed. A listener reads the rest where it is kept. */
 export type Change =
   | { readonly topic: 'machine'; readonly mac: string }
+  /** How far a machine's flash is. */
+  | { readonly topic: 'run'; readonly mac: string }
   | { readonly topic: 'catalog' }
   | { readonly topic: 'event' }
   | { readonly topic: 'fetch'; readonly key: string }

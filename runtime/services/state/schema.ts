@@ -3,7 +3,7 @@ import type { Row, Sql, SqliteFile } from './sqlite.ts'
 import { readNumber, readText } from './sqlite.ts'
 
 /** Grows when a table changes its shape; a release that changes none keeps it. */
-export const SCHEMA = 1
+export const SCHEMA = 2
 
 /** Who wrote a file: the program's release, the release line, the shape of its tables. */
 export interface Marker {
@@ -13,7 +13,7 @@ export interface Marker {
 }
 
 /** What is taken into a fresh file after an upgrade. */
-export const CARRIED = ['machines', 'hardware', 'settings', 'tokens'] as const
+export const CARRIED = ['machines', 'hardware', 'settings', 'tokens', 'runs', 'run_logs'] as const
 
 const TABLES = `
 CREATE TABLE flasher_state (
@@ -57,6 +57,31 @@ CREATE TABLE events (
   details TEXT,
   alarm INTEGER NOT NULL,
   acknowledged INTEGER NOT NULL
+);
+CREATE TABLE runs (
+  n INTEGER PRIMARY KEY,
+  mac TEXT NOT NULL,
+  id TEXT NOT NULL,
+  began TEXT NOT NULL,
+  result TEXT,
+  image TEXT,
+  image_ref TEXT,
+  model TEXT,
+  serial TEXT,
+  actor TEXT,
+  record TEXT NOT NULL,
+  UNIQUE (mac, id)
+);
+CREATE INDEX runs_by_machine ON runs (mac, n);
+CREATE INDEX runs_by_result ON runs (result, n);
+CREATE INDEX runs_by_time ON runs (began);
+CREATE TABLE run_logs (
+  mac TEXT NOT NULL,
+  id TEXT NOT NULL,
+  posted_at TEXT NOT NULL,
+  size INTEGER NOT NULL,
+  log BLOB NOT NULL,
+  PRIMARY KEY (mac, id)
 );
 CREATE INDEX events_by_kind ON events (kind, id);
 CREATE INDEX events_by_subject ON events (subject_id, id);
