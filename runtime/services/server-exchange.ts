@@ -145,15 +145,15 @@ function silence(thrown: unknown): ServerNo {
 function asSystemError(error: Error): Error {
   if (error.name === 'HTTPParserError') return coded('HPE_INVALID', '')
   const code = 'code' in error && typeof error.code === 'string' ? error.code : ''
-  const own = UNDICI[code]
+  const own = UNDICI.get(code)
   return own === undefined ? error : coded(own, '')
 }
 
-const UNDICI: Readonly<Record<string, string>> = {
-  UND_ERR_SOCKET: 'ECONNRESET',
-  UND_ERR_CONNECT_TIMEOUT: 'ETIMEDOUT',
-  UND_ERR_HEADERS_TIMEOUT: 'ETIMEDOUT',
-  UND_ERR_BODY_TIMEOUT: 'ETIMEDOUT',
-}
+const UNDICI: ReadonlyMap<string, string> = new Map([
+  ['UND_ERR_SOCKET', 'ECONNRESET'],
+  ['UND_ERR_CONNECT_TIMEOUT', 'ETIMEDOUT'],
+  ['UND_ERR_HEADERS_TIMEOUT', 'ETIMEDOUT'],
+  ['UND_ERR_BODY_TIMEOUT', 'ETIMEDOUT'],
+])
 
 const coded = (code: string, message: string) => Object.assign(new Error(message), { code })
