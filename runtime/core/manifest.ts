@@ -12,6 +12,8 @@ const MOST_IMAGES = 10_000
 export interface ManifestImage extends CatalogFields {
   /** As the manifest says it: needed where `src` was rewritten to a cache's address. */
   readonly ref: string | null
+  /** Where its table starts, from 1; null where that cannot be told. */
+  readonly line: number | null
 }
 
 /** What is wrong, and where: `line` counts from 1, null where it is the document as a whole. */
@@ -76,7 +78,7 @@ function collect(tables: readonly unknown[], lines: readonly (number | null)[]):
       flaws.push({ line, reason: `${fields.value.name} is listed before` })
     } else {
       names.add(fields.value.name)
-      images.push({ ...fields.value, ref: refField(table) })
+      images.push({ ...fields.value, ref: refField(table), line })
     }
   }
   return { images, flaws }

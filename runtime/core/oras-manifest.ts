@@ -49,13 +49,18 @@ const Manifest = z.object({ layers: List.optional(), manifests: List.optional() 
 type Layer = z.infer<typeof Layer>
 type Choice = z.infer<typeof Choice>
 
-/**
- * `arch`: as any of us spells it (`x86_64`, `amd64`); null: only what leaves no choice, else
- * `ownArch`. The refusal says in words why there is nothing to take.
- */
+export interface ManifestWish {
+  /** As any of us spells it (`x86_64`, `amd64`); null: only what leaves no choice, else `ownArch`. */
+  readonly arch: string | null
+  readonly ownArch: string
+  /** Prefers the layer of such a name to the largest. */
+  readonly title?: RegExp | undefined
+}
+
+/** The refusal says in words why there is nothing to take. */
 export function parseManifestBody(
   text: string,
-  { arch, ownArch }: { readonly arch: string | null; readonly ownArch: string },
+  { arch, ownArch, title }: ManifestWish,
 ): Result<OrasManifest, string> {
   const parsed = Manifest.safeParse(parseJson(text))
   if (!parsed.success) return refuse('its manifest is not one that we know')
@@ -63,7 +68,7 @@ export function parseManifestBody(
   if (manifests !== undefined && layers === undefined) {
     return chooseManifest(keep(Choice, manifests), arch, ownArch)
   }
-  return chooseLayer(keep(Layer, layers ?? []))
+  return chooseLayer(keep(Layer, layers ?? []), title)
 }
 
 /** The name that registries use (`amd64`) for any of ours. */
@@ -103,12 +108,16 @@ function chooseManifest(
 }
 
 /** The largest of what is no signature, checksum or description. */
-function chooseLayer(layers: readonly Layer[]): Result<OrasManifest, string> {
+function chooseLayer(
+  layers: readonly Layer[],
+  title: RegExp | undefined,
+): Result<OrasManifest, string> {
   if (layers.length === 0) return refuse('its manifest lists no layers')
   const candidates = layers.filter(({ mediaType }) => !NO_IMAGE.test(mediaType))
   if (candidates.length === 0) return refuse('it is a non-disk-image artifact')
   const images = candidates.filter(({ annotations }) => !SIDECAR.test(annotations))
-  const chosen = largest(images.length > 0 ? images : candidates)
+  const named = images.filter(({ annotations }) => title?.test(annotations) === true)
+  const chosen = largest([named, images].find(({ length }) => length > 0) ?? candidates)
   if (!isDigest(chosen?.digest ?? '') || chosen === undefined) return NO_DIGEST
   const { digest, size, annotations } = chosen
   return accept({

@@ -22,7 +22,7 @@ export async function importCatalog(
   url: string,
   env: Environment,
 ): Promise<Imported> {
-  const { images, flaws } = await readManifest(url, env)
+  const { images, flaws } = await readManifest(url, { env })
   const outcomes: Outcome[] = []
   for (const image of images) outcomes.push(await addImage(cache, image))
   const of = (kind: Outcome['kind']) =>
@@ -41,7 +41,7 @@ interface Outcome {
 
 async function addImage(
   cache: Pick<ImageCache, 'add' | 'rows'>,
-  { ref: _ref, ...fields }: ManifestImage,
+  { ref: _ref, line: _line, ...fields }: ManifestImage,
 ): Promise<Outcome> {
   const { name, src } = fields
   const added = await cache.add(fields)

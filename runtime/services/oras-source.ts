@@ -14,11 +14,13 @@ import type { Source } from './sources.ts'
 export interface OrasSourceOptions extends HttpSourceOptions {
   /** Which image of an index; null: the only one, else the one for this machine. */
   readonly arch: string | null
+  /** Prefers the layer of such a name to the largest. */
+  readonly title?: RegExp
 }
 
 /** Throws a Fault `input-missing` where nothing can be had from the registry. */
 export async function openOrasSource(ref: OrasRef, options: OrasSourceOptions): Promise<Source> {
-  const { env, stallMs, retryMs, arch } = options
+  const { env, stallMs, retryMs, arch, title } = options
   const closing = new AbortController()
   const signal = AbortSignal.any([closing.signal, ...(options.signal ? [options.signal] : [])])
   setMaxListeners(0, signal) // one for each request under way
@@ -29,7 +31,7 @@ export async function openOrasSource(ref: OrasRef, options: OrasSourceOptions): 
     await registry[Symbol.asyncDispose]()
   }
   try {
-    const blob = await registry.resolve(ref, { arch })
+    const blob = await registry.resolve(ref, { arch, title })
     const target = { url: blob.url, authorization: null }
     const remote = createRemote({ name, target, client: blob.client, signal, retryMs })
     const known = agree(name, blob, await remote.look())

@@ -48,8 +48,15 @@ export interface Resolved extends ResolvedBlob {
 }
 
 export interface Registry extends AsyncDisposable {
-  /** `arch`: for an index of several. A Fault `input-missing` says why nothing can be had. */
-  resolve(ref: OrasRef, options?: { readonly arch?: string | null }): Promise<Resolved>
+  /** A Fault `input-missing` says why nothing can be had. */
+  resolve(ref: OrasRef, options?: ResolveOptions): Promise<Resolved>
+}
+
+export interface ResolveOptions {
+  /** For an index of several. */
+  readonly arch?: string | null
+  /** Prefers the layer of such a name to the largest. */
+  readonly title?: RegExp | undefined
 }
 
 /** Indexes may name indexes, but nobody nests them deeper. */
@@ -91,10 +98,10 @@ export function createRegistry({ env, signal, stallMs, retryMs }: RegistryOption
     throw new Error('there is always a scheme')
   }
 
-  async function find(ref: OrasRef, arch: string | null): Promise<Resolved> {
+  async function find(ref: OrasRef, options: ResolveOptions): Promise<Resolved> {
     const { entrance, first } = await greet(ref)
     const { base, access } = entrance
-    const layer = await findLayer(ref, arch, entrance, first)
+    const layer = await findLayer(ref, options, entrance, first)
     const { authorization } = access
     return {
       url: blobUrlOf(base, ref.repository, layer.digest),
@@ -105,9 +112,9 @@ export function createRegistry({ env, signal, stallMs, retryMs }: RegistryOption
   }
 
   return {
-    async resolve(ref, { arch = null } = {}) {
+    async resolve(ref, options = {}) {
       try {
-        return await find(ref, arch)
+        return await find(ref, options)
       } catch (thrown) {
         throw explain(thrown, renderOrasRef(ref), signal)
       }
@@ -129,7 +136,7 @@ interface Greeting {
 
 async function findLayer(
   ref: OrasRef,
-  arch: string | null,
+  { arch = null, title }: ResolveOptions,
   { ask }: Entrance,
   first: RegistryDocument,
 ): Promise<OrasLayer> {
@@ -145,7 +152,7 @@ async function findLayer(
   let digest = isPinned ? version.digest : null
   for (let depth = 0; depth < MOST_MANIFESTS; depth += 1) {
     const text = readManifest(name, document, digest)
-    const manifest = parseManifestBody(text, { arch, ownArch: ownArch() })
+    const manifest = parseManifestBody(text, { arch, ownArch: ownArch(), title })
     if (!manifest.ok) throw notReachable(name, manifest.refusal)
     if (manifest.value.kind === 'image') return manifest.value.layer
     digest = manifest.value.digest

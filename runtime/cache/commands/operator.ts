@@ -77,7 +77,7 @@ async function addAll(world: Here, client: CacheClient, source: string): Promise
     stderr: world.stderr,
     look: decideLook(world.env, world.stderr.isTTY === true),
   })
-  const { images, flaws } = await readManifest(source, world.env)
+  const { images, flaws } = await readManifest(source, { env: world.env })
   for (const flaw of flaws) log.note(`${source}: ${renderFlaw(flaw)}`)
   let failures = flaws.length
   for (const { ref: _ref, ...image } of images) {
