@@ -1,18 +1,14 @@
 /** Keeps the checksum of an exFAT boot region while its boot sector changes. */
-import {
-  BOOT_AT,
-  CHECKSUM_OFFSET,
-  sumBootBytes,
-  sumBootRegion,
-} from '../../appliance/images-volume.ts'
+import { BOOT_AT, CHECKSUM_OFFSET, sumBootBytes } from '../../appliance/images-volume.ts'
 
 /** Four bytes, eight apart: between one and the next the sum turns by eight of its 32 bits. */
 const STEPS = 4
 const APART = 8
-/** The last of the boot code, which on a volume of ours is never run; before the four bytes, a salt. */
+/** The last of the boot code, which on a volume of ours is never run. */
 const END: number = BOOT_AT.signature
 const FIRST = END - STEPS * APART
-const SALT = FIRST - 2
+/** Two more bytes, so far before the four that they change what the last of them finds. */
+const SALT = FIRST - APART
 
 /**
  * The region with the end of its boot code chosen so that its checksum is `wanted`. An Error when no
@@ -25,7 +21,7 @@ export function sumTo(region: Buffer, wanted: number): Buffer {
   for (let salt = 0; salt < 0x10000; salt += 1) {
     tried.writeUInt16BE(salt, SALT)
     fill(tried, before, behind)
-    if (sumBootRegion(tried) === wanted) return tried
+    if (sumBootBytes(tried, { sum: before, from: SALT, to: END }) === behind) return tried
   }
   throw new Error('no boot code gives the boot region its checksum')
 }
