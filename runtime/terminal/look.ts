@@ -5,8 +5,9 @@ import type { Environment } from '../services/shell.ts'
 export interface Output {
   write(text: string): unknown
   readonly isTTY?: boolean
-  /** Width in characters; may change while the program runs. */
+  /** Width and height in characters; may change while the program runs. */
   readonly columns?: number
+  readonly rows?: number
 }
 
 export interface Look {
@@ -24,15 +25,21 @@ export function decideLook(env: Environment, isTTY: boolean): Look {
     live,
     // Any value but the empty one counts, by the convention of that name.
     colour: live && (env['NO_COLOR'] ?? '') === '',
-    unicode: live && isUtf8(env),
+    unicode: live && isUtf8(env) && !FEW_GLYPHS.test(env['TERM'] ?? ''),
   }
 }
+
+/** Consoles whose fonts hold few characters, and terminals made before there were more. */
+const FEW_GLYPHS = /^(linux|vt\d+|ansi|cons\d+|unknown)/
 
 /** The first of the three that says anything decides, as in the C library. */
 function isUtf8(env: Environment): boolean {
   const locale = ['LC_ALL', 'LC_CTYPE', 'LANG'].map((name) => env[name]).find(Boolean) ?? ''
   return /utf-?8/i.test(locale)
 }
+
+/** Rows of a terminal; 24 where it does not say (a serial line never does), and never absurdly few. */
+export const rowsOf = (rows: number | undefined): number => Math.min(200, Math.max(10, rows || 24))
 
 /** Columns of a terminal; 80 where it does not say (some say 0), and never absurdly few or many. */
 export const columnsOf = (columns: number | undefined): number =>

@@ -7,10 +7,15 @@ import {
   type FlashOptions,
   type FlashRefusal,
 } from '../../../core/flash.ts'
-import type { ImageFacts, VirtualSize } from '../../../core/image.ts'
+import {
+  renderChecks,
+  renderDevice,
+  renderImage,
+  renderImageName,
+} from '../../../core/flash-words.ts'
+import type { ImageFacts } from '../../../core/image.ts'
 import { printable } from '../../../core/printable.ts'
 import type { Provisioning } from '../../../core/provisioning.ts'
-import { renderSize } from '../../../core/size.ts'
 import type { Fields } from './envelope.ts'
 
 /** Everything that was found out, and everything that speaks against it. */
@@ -87,9 +92,9 @@ function targetFields({ path, exists, device }: TargetFacts): Fields {
 export function renderFindings(findings: Findings): string {
   const { image, target, options, provisioning } = findings
   const rows: readonly (readonly [string, string])[] = [
-    ['Image', describeImage(image)],
+    ['Image', renderImage(image)],
     ['Target', describeTarget(target)],
-    ['Checks', describeChecks(options)],
+    ['Checks', renderChecks(options)],
     ...(provisioning.mode === 'none' ? [] : [['Then', describeStep(provisioning)] as const]),
     ...decideNotes(image).map((note) => ['Note', note] as const),
     ...renderErrors(findings).map((error) => ['Refused', error] as const),
@@ -99,58 +104,16 @@ export function renderFindings(findings: Findings): string {
 
 /** The last words before the first byte: what goes where, and what is lost. */
 export const renderLoss = ({ image, target }: Findings): string =>
-  `\n${printable(`Writing ${nameOf(image)} to ${describeTarget(target)}`)}\n` +
+  `\n${printable(`Writing ${renderImageName(image)} to ${describeTarget(target)}`)}\n` +
   `${printable(`Everything on ${target.path} will be lost.`)}\n`
-
-const nameOf = ({ name }: ImageFacts) => (name === '-' ? 'standard input' : name)
 
 /** `/dev/sdb: ATA Samsung SSD 980, serial S5GX, 500 GB, sata` */
 function describeTarget({ path, exists, device }: TargetFacts): string {
   if (!exists) return `${path} (not there)`
   if (device === null) return `${path} (not a block device)`
-  const { node, vendor, model, tran, identity, type } = device
-  const maker = [vendor, model].filter(Boolean).join(' ')
-  const facts = [
-    maker === '' ? (NAMELESS[type] ?? `${type} without a model name`) : maker,
-    identity.serial === null ? 'no serial number' : `serial ${identity.serial}`,
-    renderSize(identity.sizeBytes),
-    ...(tran === null ? [] : [tran]),
-  ]
-  return `${node === path ? path : `${path} (${node})`}: ${facts.join(', ')}`
+  const { node } = device
+  return `${node === path ? path : `${path} (${node})`}: ${renderDevice(device)}`
 }
-
-const NAMELESS: Readonly<Record<string, string>> = {
-  disk: 'no model name',
-  loop: 'loop device',
-  part: 'partition',
-}
-
-function describeImage(image: ImageFacts): string {
-  const { format, sizeBytes, virtual } = image
-  const facts = [
-    format ?? 'no format that flasher writes',
-    ...(sizeBytes === null ? [] : [renderSize(sizeBytes)]),
-    ...describeUnpacked(virtual, sizeBytes),
-  ]
-  return `${nameOf(image)}: ${facts.join(', ')}`
-}
-
-function describeUnpacked(virtual: VirtualSize, sizeBytes: number | null): readonly string[] {
-  if (virtual.kind === 'unknown' || virtual.bytes === sizeBytes) return []
-  return [`${virtual.kind === 'exact' ? '' : 'at least '}${renderSize(virtual.bytes)} unpacked`]
-}
-
-const describeChecks = ({ sha256, verify }: FlashOptions): string =>
-  [
-    sha256 === null ? 'no digest is known' : `SHA-256 ${sha256.slice(0, 12)}…`,
-    VERIFY_IN_WORDS[verify],
-  ].join(', ')
-
-const VERIFY_IN_WORDS = {
-  none: 'nothing is read back',
-  data: 'everything written is read back',
-  all: 'the whole image is read back, zeros included',
-} as const satisfies Record<FlashOptions['verify'], string>
 
 const describeStep = (step: Exclude<Provisioning, { mode: 'none' }>) =>
   step.mode === 'cloud-init'
