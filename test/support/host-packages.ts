@@ -11,6 +11,7 @@ const NEEDED: Readonly<Record<string, string>> = {
   'docker-registry': 'images from an OCI registry',
   'dnsmasq-base': 'DHCP recipes as dnsmasq reads them',
   e2fsprogs: 'ext4 inside images',
+  exfatprogs: 'the images volume as others check it',
   fdisk: 'partition tables as others see them',
   fuse3: 'disks that fail: a file under FUSE',
   gdisk: 'GUID partition tables',

@@ -45,6 +45,17 @@ export function makeStick({ diskBytes, files }: StickOptions): Stick {
       },
     ],
   })
+  disk.write(0, renderProtectiveMbr())
   for (const { sector, bytes } of table) disk.write(sector * SECTOR, bytes)
   return { disk, volumeOffset }
+}
+
+/** As on our ISO: one entry that covers whatever disk it is on. */
+function renderProtectiveMbr(): Buffer {
+  const mbr = Buffer.alloc(SECTOR)
+  mbr.writeUInt8(0xee, 446 + 4)
+  mbr.writeUInt32LE(1, 446 + 8)
+  mbr.writeUInt32LE(0xffffffff, 446 + 12)
+  mbr.writeUInt16LE(0xaa55, 510)
+  return mbr
 }
