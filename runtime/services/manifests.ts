@@ -78,7 +78,7 @@ async function readFile(path: string): Promise<string> {
     if (stats.size > MOST_BYTES) throw new Error(TOO_LARGE)
     return await handle.readFile('utf8')
   } catch (cause) {
-    throw cannotBeRead(path, renderError(cause), cause)
+    throw cannotBeRead(path, isMissing(cause) ? 'there is no such file' : renderError(cause), cause)
   }
 }
 
@@ -142,6 +142,9 @@ async function readBlob(ref: OrasRef, options: BlobOptions): Promise<string> {
 const TOO_LARGE = `it is larger than ${MOST_BYTES} bytes`
 const cannotBeRead = (name: string, reason: string, cause?: unknown) =>
   new Fault('input-missing', `${name} cannot be read: ${reason}`, { cause })
+
+const isMissing = (cause: unknown) =>
+  cause instanceof Error && 'code' in cause && cause.code === 'ENOENT'
 
 function renderPlaceRefusal(refusal: LocationRefusal): string {
   if (refusal.why === 'empty') return 'no catalog is named'
