@@ -27,6 +27,8 @@ export interface MachineChange<Machine> {
 
 export interface Machines<Machine extends MachineBase> {
   find(mac: Mac): Promise<Machine | null>
+  /** The same from memory, for rules that ask for many at a time. */
+  peek(mac: Mac): Machine | null
   /** All of them, by MAC. The same array as before when nothing changed. */
   list(): Promise<readonly Machine[]>
   count(): Promise<number>
@@ -157,6 +159,7 @@ export function createMachines<Machine extends MachineBase>(
 
   return {
     find: async (mac) => current().get(mac) ?? null,
+    peek: (mac) => current().get(mac) ?? null,
     count: async () => current().size,
     async list() {
       const machines = current()

@@ -116,7 +116,7 @@ export interface ServerLine<M extends MachineBase> {
   modeOf(machine: M): string
   /** The fields that lifecycle events carry. */
   describe(machine: M): Readonly<Record<string, unknown>>
-  /** `GET /pxe/{mac}`. */
+  /** `GET /pxe/{mac}`, of the machine itself: it may be given a place among those that flash. */
   decideBoot(machine: M, contact: Contact): ScriptTurn<M>
   /** What a caller gets who is not let in, and whoever meets a fault: it boots its own disk. */
   renderExit(contact: Contact): string

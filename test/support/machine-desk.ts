@@ -9,14 +9,17 @@ import { applyUpsert } from '../../runtime/lines/current/rules/edit.ts'
 import type { Machine } from '../../runtime/lines/current/rules/machine.ts'
 import { decidePlan, type PlanRuling } from '../../runtime/lines/current/rules/plan.ts'
 import type { PxeRules, Surroundings } from '../../runtime/lines/current/rules/surroundings.ts'
+import type { QueueRules } from '../../runtime/lines/current/rules/queue.ts'
 import type { TokenRules } from '../../runtime/lines/current/rules/token.ts'
 import { parseUpsert } from '../../runtime/lines/current/rules/upsert.ts'
 
 export const REF = 'a'.repeat(64)
 export const OTHER_REF = 'b'.repeat(64)
-export const PXE_RULES: PxeRules & TokenRules = {
+export const PXE_RULES: PxeRules & TokenRules & QueueRules = {
+  max_flashes: 0,
+  flash_silence: 1800,
   tokens: 'off',
-  token_hours: 24,
+  tokens_hours: 24,
   loop_limit: 5,
   inventory_refresh: 86_400,
   boot_disk_once_after_flash: false,
@@ -102,6 +105,7 @@ export function createDesk(more: Partial<Surroundings> = {}): Desk {
       findImage: (ref) => refs.get(ref) ?? null,
       sets: X86_SETS,
       settings: PXE_RULES,
+      placeOf: () => null,
       ...more,
     },
     now: () => iso(desk.clock),

@@ -12,6 +12,7 @@ import { createMachines } from '../../runtime/services/machines.ts'
 import { createSecret, deriveSecret } from '../../runtime/services/secret.ts'
 import { createTokens } from '../../runtime/services/tokens.ts'
 import type { CatalogEntry } from '../../runtime/core/catalog.ts'
+import { createFlashGate } from '../../runtime/lines/current/flash-gate.ts'
 import { createMachineLine } from '../../runtime/lines/current/machine-line.ts'
 import type { Machine } from '../../runtime/lines/current/rules/machine.ts'
 import { PXE_RULES } from './machine-desk.ts'
@@ -65,11 +66,18 @@ export async function createTestServer(options: TestServerOptions = {}) {
   const snapshot = { entries, skipped: [], fetchedAt: null, error: null, isStale: false }
   const bootFiles = createBootFolder(boot)
   const secret = await createSecret({ path: join(dir, 'session-secret'), configured: '' })
+  const pxe = () => ({ ...PXE_RULES, ...options.pxe })
+  const gate = createFlashGate({
+    find: machines.peek,
+    settings: pxe,
+    fleet: await machines.list(),
+  })
   const line: ServerLine<Machine> = {
     ...createMachineLine({
       findImage: (ref) => entries.find((entry) => entry.ref === ref) ?? null,
       sets: bootFiles.active,
-      settings: () => ({ ...PXE_RULES, ...options.pxe }),
+      settings: pxe,
+      gate,
       bootKey: deriveSecret(secret, 'boot tokens'),
     }),
     match: (all, query) => {

@@ -6,6 +6,7 @@ import type { Mac } from '../../core/mac.ts'
 import { accept, refuse } from '../../core/result.ts'
 import type { Secret } from '../../services/secret.ts'
 import type { Action, Contact, ServerLine } from '../../web/line.ts'
+import type { FlashGate } from './flash-gate.ts'
 import { ACTIONS, type MachineAction } from './rules/action.ts'
 import { decideBoot } from './rules/boot.ts'
 import * as contacts from './rules/contact.ts'
@@ -32,6 +33,7 @@ export interface MachineLineParts {
   sets(): LiveSets
   settings(): PxeRules & TokenRules
   /** Signs what machines show that were booted from here. */
+  readonly gate: Pick<FlashGate, 'placeOf' | 'noteOffer'>
   readonly bootKey: Pick<Secret, 'sign' | 'verify'>
 }
 
@@ -43,7 +45,7 @@ export type MachineLine = Omit<
 
 /** What `decideBoot` and `decidePlan` ask for, at this contact. */
 export const gatherSurroundings = (
-  parts: MachineLineParts,
+  parts: Pick<MachineLineParts, 'findImage' | 'sets' | 'settings' | 'gate'>,
   { baseUrl, now }: Pick<Contact, 'baseUrl' | 'now'>,
 ): Surroundings => ({
   base: baseUrl,
@@ -52,6 +54,7 @@ export const gatherSurroundings = (
   sets: parts.sets(),
   settings: parts.settings(),
 })
+  placeOf: (machine) => parts.gate.placeOf(machine, now),
 
 export function createMachineLine(parts: MachineLineParts): MachineLine {
   const readToken = (mac: Mac, { bearer, now }: Contact): ShownToken =>
@@ -85,6 +88,7 @@ export function createMachineLine(parts: MachineLineParts): MachineLine {
       const header = { mac: seen.mac, mode: seen.boot_mode, rule, reason }
       const offered = contacts.noteOffer(seen, ruling, now)
       return {
+      parts.gate.noteOffer(offered, ruling, now)
         machine: offered,
         notes: notes.noteScript(seen, ruling),
         script: renderBoot(proving(decision, offered, now), header),

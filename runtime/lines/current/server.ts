@@ -15,6 +15,7 @@ import type { World } from './commands/session.ts'
 import { openBackups } from './assembly/archives.ts'
 import { decideFolders, type LineConfig } from './assembly/configuration.ts'
 import { openNetboot } from './assembly/netboot.ts'
+import { createFlashGate } from './flash-gate.ts'
 import { createMachineLine, gatherSurroundings } from './machine-line.ts'
 import { createPages } from './pages/site-pages.ts'
 import { backupRoutes } from './routes/backups.ts'
@@ -68,7 +69,13 @@ export async function createMachineServer(parts: MachineServerParts): Promise<Ma
     now,
   })
   const { bootFiles } = netboot
+  const gate = createFlashGate({
+    find: (mac) => state.machines.peek(mac),
+    settings: () => settings().pxe,
+    fleet: await state.machines.list(),
+  })
   const machineParts = {
+    gate,
     findImage: createFinder(catalog),
     sets: () => bootFiles.active(),
     settings: () => settings().pxe,

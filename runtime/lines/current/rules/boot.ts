@@ -8,6 +8,7 @@ import {
   type ToDisk,
   type ToWait,
 } from '../../../core/boot.ts'
+import { renderPlace, WAIT_SECONDS, type Place } from './queue.ts'
 import { isHalfWritten, type BootMode, type Machine } from './machine.ts'
 import type { Surroundings } from './surroundings.ts'
 import { checkReadiness, type Unready } from './target.ts'
@@ -26,6 +27,7 @@ export type BootRule =
   | 'loop-to-person'
   | 'no-live-system'
   | 'half-written'
+  | 'queued'
   | Unready
 
 export interface BootRuling {
@@ -33,6 +35,8 @@ export interface BootRuling {
   /** One sentence: why this machine gets this. */
   readonly reason: string
   readonly decision: BootDecision
+  /** Where it stands in line; null: it does not have to wait. */
+  readonly place: Place | null
   /** A live boot that the guard counts. */
   readonly counts: boolean
   /** It starts the cycle again: the disks have become too old. */
@@ -47,6 +51,7 @@ export function decideBoot(machine: Machine, surroundings: Surroundings): BootRu
   const sets = pickSets(surroundings.sets, machine.arch)
   const isLive = RULES[rule].goes === 'live'
   const ruling = {
+    place: null,
     reason: RULES[rule].reason,
     restarts: rule === 'disks-stale',
     alarms:
@@ -57,6 +62,19 @@ export function decideBoot(machine: Machine, surroundings: Surroundings): BootRu
   if (!isLive) return { ...ruling, rule, counts: false, decision: toDisk(machine) }
   if (sets === null) return { ...ruling, ...withoutLive(machine), counts: false, decision: escape }
   const { base } = surroundings
+  const place = FLASHING.has(rule) ? surroundings.placeOf(machine) : null
+  if (place !== null) {
+    const saying = renderPlace(place)
+    const decision = { kind: 'to-wait', base, seconds: WAIT_SECONDS, saying } as const
+    return {
+      ...ruling,
+      rule: 'queued',
+      reason: RULES.queued.reason,
+      place,
+      counts: false,
+      decision,
+    }
+  }
   return {
     ...ruling,
     rule,
@@ -71,6 +89,9 @@ export function decideBoot(machine: Machine, surroundings: Surroundings): BootRu
     },
   }
 }
+
+/** A disk is written without a person there: where there is a limit, one after the other. */
+const FLASHING: ReadonlySet<BootRule> = new Set(['flash', 'flash-retry'])
 
 /** Each rule, where it leads and why, in a sentence. */
 export const RULES: Readonly<
@@ -106,6 +127,10 @@ export const RULES: Readonly<
   'half-written': {
     goes: 'wait',
     reason: 'The disk may be half written, and the server has no live system for it.',
+  },
+  queued: {
+    goes: 'wait',
+    reason: 'As many machines are being flashed as max_flashes allows: it waits for its turn.',
   },
   locked: { goes: 'disk', reason: 'It is locked, so it is not flashed.' },
   'no-image': { goes: 'disk', reason: 'No image is assigned.' },

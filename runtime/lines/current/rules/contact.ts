@@ -3,6 +3,7 @@ import type { InventoryDisk } from '../../../core/machine.ts'
 import type { Mac } from '../../../core/mac.ts'
 import type { BootRuling } from './boot.ts'
 import { startCycle } from './edit.ts'
+import { decideQueuedAt } from './queue.ts'
 import { createMachine, isFlashMode, type BootMode, type Cycle, type Machine } from './machine.ts'
 import type { Plan } from './plan.ts'
 
@@ -25,6 +26,9 @@ export function sight(machine: Machine, now: string, buildarch: string | null): 
 
 /** The script was answered. */
 export function noteOffer(machine: Machine, ruling: BootRuling, now: string): Machine {
+  if (ruling.rule === 'queued') {
+    return changeCycle(machine, now, { queued_at: decideQueuedAt(machine, now) })
+  }
   if (ruling.decision.kind === 'to-wait') return machine
   const begun = ruling.restarts ? startCycle(machine, now) : machine
   const isLive = ruling.decision.kind === 'to-live'
@@ -33,6 +37,7 @@ export function noteOffer(machine: Machine, ruling: BootRuling, now: string): Ma
     owes_disk_boot: false,
     loop_suspected_at: begun.cycle.loop_suspected_at ?? (ruling.alarms ? now : null),
     failure: isLive ? null : begun.cycle.failure,
+    queued_at: null,
   })
 }
 

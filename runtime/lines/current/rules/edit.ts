@@ -7,7 +7,10 @@ import { createCycle, createMachine, isFlashMode, isHalfWritten, type Machine } 
 import { sortLabels } from './label.ts'
 import type { MachineUpsert } from './upsert.ts'
 
-/** A new cycle clears nothing but the cycle; that a flash may be under way is carried over. */
+/**
+ * A new cycle clears nothing but the cycle; that a flash may be under way is carried over, and its
+ * place in line stays the machine's.
+ */
 export function startCycle(machine: Machine, now: string): Machine {
   const carried = isHalfWritten(machine)
   const { cycle } = machine
@@ -20,7 +23,7 @@ export function startCycle(machine: Machine, now: string): Machine {
     ...machine,
     saw_flasher_boot: false,
     updated_at: now,
-    cycle: { ...createCycle(now), carried, before },
+    cycle: { ...createCycle(now), carried, before, queued_at: cycle.queued_at },
   }
 }
 

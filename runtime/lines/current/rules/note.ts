@@ -29,6 +29,8 @@ const OFFER_IN_WORDS = {
 export function noteScript(machine: Machine, ruling: BootRuling): readonly MachineNote[] {
   const { rule, reason, decision, alarms } = ruling
   const { mac, boot_mode, cycle } = machine
+  // In line it asks three times a minute; that it began to wait is worth a note.
+  if (rule === 'queued' && cycle.queued_at !== null) return []
   const offered = {
     kind: 'netboot.pxe.offered',
     summary: `${mac} ${OFFER_IN_WORDS[decision.kind]}: ${reason}`,

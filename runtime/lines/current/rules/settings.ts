@@ -90,7 +90,7 @@ export const SETTINGS = {
       'off',
       'Whether machines prove by a token of their boot script that the server booted them; `prefer`: those that can.',
     ),
-    token_hours: setting(
+    tokens_hours: setting(
       wholeNumber(1, 8760),
       24,
       'How long such a token holds: longer than a flash takes, or a person in front of the wizard.',

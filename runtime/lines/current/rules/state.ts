@@ -1,5 +1,6 @@
 /** Current line: the state of a machine in one word, what is true of it, and what happens next. */
 import type { BootRule, BootRuling } from './boot.ts'
+import type { Place } from './queue.ts'
 import { isFlashMode, isUnassigned, type Machine } from './machine.ts'
 import { renderDoubt, type PlanRuling } from './plan.ts'
 
@@ -62,11 +63,18 @@ function decideTrouble(machine: Machine, { boot, plan }: Rulings): StateView | n
   return null
 }
 
-function decideUsual(machine: Machine, { rule }: BootRuling): StateView {
+function decideUsual(machine: Machine, { rule, place }: BootRuling): StateView {
+  if (place !== null) return renderQueued(place)
   if (rule === 'disks-known' && isUnassigned(machine)) return UNASSIGNED
   if (machine.saw_flasher_boot && machine.cycle.offers > 0) return RUNNING[rule] ?? USUAL[rule]
   return USUAL[rule]
 }
+
+const renderQueued = ({ place, waiting }: Place): StateView => ({
+  state: 'armed',
+  is: `It waits for its turn: place ${place} of ${waiting} in line.`,
+  next: USUAL.queued.next,
+})
 
 const UNASSIGNED: StateView = {
   state: 'needs-you',
@@ -152,6 +160,11 @@ const USUAL: Readonly<Record<BootRule, StateView>> = {
     state: 'needs-you',
     is: 'Its disk may be half written, and the server has no live system for it.',
     next: 'Fetch one on the Netboot page. Until then it waits.',
+  },
+  queued: {
+    state: 'armed',
+    is: 'It waits for its turn.',
+    next: 'It is flashed as soon as another machine is done; it asks by itself.',
   },
   locked: {
     state: 'needs-you',

@@ -10,7 +10,7 @@ export type TokenPolicy = (typeof TOKEN_POLICIES)[number]
 /** The settings of section `[pxe]` that are about tokens; the names are theirs. */
 export interface TokenRules {
   readonly tokens: TokenPolicy
-  readonly token_hours: number
+  readonly tokens_hours: number
 }
 
 /** Whose boot it is that speaks: this cycle's, or one whose flash may still be under way. */
@@ -24,11 +24,11 @@ export type ShownToken = Result<BootToken, TokenDefect> | null
 /** What the token of a boot that is offered now says; null: boots carry none. */
 export function planToken(
   { cycle }: Machine,
-  { tokens, token_hours }: TokenRules,
+  { tokens, tokens_hours }: TokenRules,
   now: string,
 ): BootToken | null {
   if (tokens === 'off') return null
-  const expiresAt = Temporal.Instant.from(now).add({ hours: token_hours }).toString()
+  const expiresAt = Temporal.Instant.from(now).add({ hours: tokens_hours }).toString()
   return { cycle: cycle.started_at, expiresAt }
 }
 

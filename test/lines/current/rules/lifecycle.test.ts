@@ -42,6 +42,7 @@ interface World {
 
 type Step = (world: World) => void
 
+const PLACE = { place: 2, waiting: 3, flashing: 1 }
 const EMPTY = { x86_64: null, arm64: null }
 
 /** A machine asks for its script: every promise about scripts is looked at here. */
@@ -61,6 +62,11 @@ function script({ desk, truth }: World) {
   truth.listed = false
   truth.liveInRow = ruling.counts ? truth.liveInRow + 1 : 0
   checkGuard(before, ruling, truth, desk)
+  if (ruling.rule === 'queued') {
+    assert.equal([kind, ruling.counts], ['to-wait', false], 'waiting is no live boot')
+    assert.is(desk.machine.cycle.offers, before.cycle.offers)
+    assert.ok(desk.machine.cycle.queued_at)
+  }
   assert.is(desk.machine.boot_mode, before.boot_mode, 'the mode never changes by itself')
 }
 
@@ -207,6 +213,12 @@ const anyStep: fc.Arbitrary<Step> = fc.oneof(
     }),
   },
   {
+    weight: 2,
+    arbitrary: fc.constantFrom(null, null, PLACE).map((place) => ({ desk }: World) => {
+      desk.surroundings = { ...desk.surroundings, placeOf: () => place }
+    }),
+  },
+  {
     weight: 1,
     arbitrary: fc.constantFrom(X86_SETS, X86_SETS, EMPTY).map((sets) => ({ desk }: World) => {
       desk.surroundings = { ...desk.surroundings, sets }
@@ -258,7 +270,11 @@ test('a machine that dies in every live boot ends at its disk, or at a person', 
       (settings, steps, deaths) => {
         const world = createWorld(settings)
         for (const step of steps) step(world)
-        world.desk.surroundings = { ...world.desk.surroundings, sets: X86_SETS }
+        world.desk.surroundings = {
+          ...world.desk.surroundings,
+          sets: X86_SETS,
+          placeOf: () => null,
+        }
         const rules = deaths.map((death) => {
           const { rule, counts } = world.desk.script()
           for (const step of death) step(world)

@@ -1,0 +1,114 @@
+/** Counts the machines that flash and keeps the line of those that wait; knows only what records say. */
+import type { Mac } from '../../core/mac.ts'
+import type { BootRuling } from './rules/boot.ts'
+import type { Machine } from './rules/machine.ts'
+import { compareQueued, holdsPlace, isInLine, type Place, type QueueRules } from './rules/queue.ts'
+
+export interface FlashGate {
+  /** Null: it may flash now. Asking changes nothing. */
+  placeOf(machine: Machine, now: string): Place | null
+  /** What a machine was told: it has its place at once, before its record is on disk. */
+  noteOffer(offered: Machine, ruling: BootRuling, now: string): void
+  /** How many flash and how many wait. */
+  count(now: string): Pick<Place, 'flashing' | 'waiting'>
+}
+
+export interface FlashGateParts {
+  /** As stored; from memory. */
+  find(mac: Mac): Machine | null
+  settings(): QueueRules
+  /** All of the fleet, at the start: who waited or flashed then goes on. */
+  readonly fleet: readonly Machine[]
+}
+
+/** A place that was given, until the record says so. */
+interface Claim {
+  readonly cycle: string
+  readonly offers: number
+  readonly at: number
+}
+
+/** A record that was not stored by then never will be. */
+const CLAIM_MS = 10_000
+/** The order of the line may be so old; who is first is known at once all the same. */
+const ORDER_MS = 1000
+
+/**
+ * Holds the addresses of machines that may flash or wait, and asks their records each time: done,
+ * failed, edited, deleted and silent ones give their places back by what is stored of them.
+ */
+export function createFlashGate({ find, settings, fleet }: FlashGateParts): FlashGate {
+  const flashing = new Map<Mac, Claim | null>()
+  /** Since when, in milliseconds: who begins to wait is in line before its record says so. */
+  const waiting = new Map<Mac, number>()
+  let order: { readonly at: number; readonly places: Map<Mac, number> } | null = null
+  for (const { mac, cycle } of fleet) {
+    if (cycle.queued_at !== null) waiting.set(mac, 0)
+    else if (cycle.offers > 0 && cycle.finished_at === null) flashing.set(mac, null)
+  }
+
+  function holds(mac: Mac, now: string): boolean {
+    const claim = flashing.get(mac)
+    if (claim === undefined) return false
+    const machine = find(mac)
+    if (claim !== null && isOpen(claim, machine, now)) return true
+    return machine !== null && holdsPlace(machine, now, settings())
+  }
+
+  function countFlashing(now: string): number {
+    let count = 0
+    for (const mac of flashing.keys()) {
+      if (holds(mac, now)) count += 1
+      else flashing.delete(mac)
+    }
+    return count
+  }
+
+  /** Places from 0, of those who still wait. */
+  function line(now: string): Map<Mac, number> {
+    const at = epochOf(now)
+    if (order !== null && Math.abs(at - order.at) < ORDER_MS) return order.places
+    const members: Machine[] = []
+    for (const [mac, since] of waiting) {
+      const machine = find(mac)
+      if (machine !== null && isInLine(machine, now)) members.push(machine)
+      else if (Math.abs(at - since) > CLAIM_MS) waiting.delete(mac)
+    }
+    const places = new Map(members.toSorted(compareQueued).map(({ mac }, place) => [mac, place]))
+    order = { at, places }
+    return places
+  }
+
+  return {
+    placeOf({ mac }, now) {
+      const { max_flashes } = settings()
+      if (max_flashes === 0 || holds(mac, now)) return null
+      const [busy, places] = [countFlashing(now), line(now)]
+      const ahead = places.get(mac) ?? places.size
+      if (ahead < max_flashes - busy) return null
+      const total = places.size + (places.has(mac) ? 0 : 1)
+      return { place: ahead + 1, waiting: total, flashing: busy }
+    },
+    noteOffer({ mac, cycle }, { rule }, now) {
+      if (rule === 'queued') {
+        if (!waiting.has(mac)) waiting.set(mac, epochOf(now))
+        // At the end of the line, which is where a machine that begins to wait stands.
+        if (order !== null && !order.places.has(mac)) order.places.set(mac, order.places.size)
+        return
+      }
+      if (waiting.delete(mac)) order = null
+      if (rule !== 'flash' && rule !== 'flash-retry') return
+      flashing.set(mac, { cycle: cycle.started_at, offers: cycle.offers, at: epochOf(now) })
+    },
+    count: (now) => ({ flashing: countFlashing(now), waiting: line(now).size }),
+  }
+}
+
+/** Whether the record does not yet hold what was claimed. */
+const isOpen = ({ cycle, offers, at }: Claim, machine: Machine | null, now: string): boolean =>
+  machine !== null &&
+  machine.cycle.started_at === cycle &&
+  machine.cycle.offers < offers &&
+  Math.abs(epochOf(now) - at) < CLAIM_MS
+
+const epochOf = (now: string) => Temporal.Instant.from(now).epochMilliseconds

@@ -1,0 +1,57 @@
+/** Current line: whose turn it is, where only so many machines may flash at a time (`[pxe] max_flashes`). */
+import { isFlashMode, type Machine } from './machine.ts'
+
+/** The settings of section `[pxe]` that are about the line; the names are theirs. */
+export interface QueueRules {
+  /** 0: any number. */
+  readonly max_flashes: number
+  /** Seconds without a contact after which a flashing machine's place goes to the next. */
+  readonly flash_silence: number
+}
+
+/** How long a machine in line sleeps before it asks again. */
+export const WAIT_SECONDS = 20
+/** Who did not ask for so long has left the line: several turns, and a slow boot. */
+const LINE_PATIENCE = 120
+
+/** Where a machine stands that has to wait. */
+export interface Place {
+  /** From 1: the next one. */
+  readonly place: number
+  /** How many wait, this one among them. */
+  readonly waiting: number
+  readonly flashing: number
+}
+
+/** On the machine's screen, after "waits:". */
+export const renderPlace = ({ place, waiting, flashing }: Place): string =>
+  `place ${place} of ${waiting} in line, ${flashing} ${flashing === 1 ? 'machine is' : 'machines are'} being flashed`
+
+/** A flash was offered, nothing ended it, and the machine was heard of: until then it has its place. */
+export function holdsPlace(machine: Machine, now: string, { flash_silence }: QueueRules): boolean {
+  const { boot_mode, cycle } = machine
+  const isUnderWay = cycle.offers > 0 && cycle.finished_at === null && cycle.failure === null
+  if (!isFlashMode(boot_mode) || !isUnderWay || cycle.queued_at !== null) return false
+  return isHeardOf(machine, now, flash_silence)
+}
+
+export const isInLine = (machine: Machine, now: string): boolean =>
+  isFlashMode(machine.boot_mode) &&
+  machine.cycle.queued_at !== null &&
+  isHeardOf(machine, now, LINE_PATIENCE)
+
+/** When the machine, told to wait now, began to wait; one that had left begins anew. */
+export const decideQueuedAt = (machine: Machine, now: string): string =>
+  isInLine(machine, now) ? (machine.cycle.queued_at ?? now) : now
+
+/** Who came first is first. */
+export const compareQueued = (a: Machine, b: Machine): number => {
+  const [first, second] = [a.cycle.queued_at ?? '', b.cycle.queued_at ?? '']
+  if (first !== second) return first < second ? -1 : 1
+  return a.mac < b.mac ? -1 : 1
+}
+
+function isHeardOf({ last_seen_at, updated_at }: Machine, now: string, seconds: number): boolean {
+  const last = Temporal.Instant.from(last_seen_at ?? updated_at).epochMilliseconds
+  return Temporal.Instant.from(now).epochMilliseconds - last < seconds * 1000
+}

@@ -1,0 +1,218 @@
+/** A fleet at the gate: never more than may flash, first come first served, nobody forgotten. */
+import * as fc from 'fast-check'
+import { suite } from 'uvu'
+import * as assert from 'uvu/assert'
+import type { Mac } from '../../../runtime/core/mac.ts'
+import { createFlashGate } from '../../../runtime/lines/current/flash-gate.ts'
+import { decideBoot, type BootRuling } from '../../../runtime/lines/current/rules/boot.ts'
+import * as contacts from '../../../runtime/lines/current/rules/contact.ts'
+import { startCycle } from '../../../runtime/lines/current/rules/edit.ts'
+import type { Machine } from '../../../runtime/lines/current/rules/machine.ts'
+import { parseRecord } from '../../../runtime/lines/current/rules/record.ts'
+import { createDesk, REF } from '../../support/machine-desk.ts'
+import { macOf } from '../../support/state.ts'
+
+const test = suite('flash gate')
+
+const START = 1_800_000_000
+
+/** Machines that are to be flashed once, asking at a clock of their own. */
+function createFleet(size: number, max_flashes: number, flash_silence = 1800) {
+  const records = new Map<Mac, Machine>()
+  const { surroundings } = createDesk()
+  const fleet = {
+    clock: START,
+    settings: { max_flashes, flash_silence },
+    gate: createFlashGate({ find: () => null, settings: () => fleet.settings, fleet: [] }),
+    now: () => new Date(fleet.clock * 1000).toISOString(),
+    restart() {
+      const stored = [...records.values()].flatMap(
+        (machine) => parseRecord(structuredClone(machine)) ?? [],
+      )
+      for (const machine of stored) records.set(machine.mac, machine)
+      fleet.gate = createFlashGate({
+        find: (mac) => records.get(mac) ?? null,
+        settings: () => fleet.settings,
+        fleet: stored,
+      })
+    },
+    get: (n: number): Machine => {
+      const machine = records.get(macOf(n))
+      if (machine === undefined) throw new Error(`there is no machine ${n}`)
+      return machine
+    },
+    set(machine: Machine) {
+      records.set(machine.mac, { ...machine, last_seen_at: fleet.now() })
+    },
+    remove: (n: number) => records.delete(macOf(n)),
+    /** As the server does it: decided, and decided again when it is stored. */
+    ask(n: number): BootRuling {
+      const now = fleet.now()
+      const decide = () => {
+        const machine = fleet.get(n)
+        const placeOf = (asked: Machine) => fleet.gate.placeOf(asked, now)
+        const ruling = decideBoot(machine, { ...surroundings, now, placeOf })
+        const offered = contacts.noteOffer(machine, ruling, now)
+        fleet.gate.noteOffer(offered, ruling, now)
+        return { ruling, offered }
+      }
+      decide()
+      const { ruling, offered } = decide()
+      fleet.set(offered)
+      return ruling
+    },
+    done: (n: number) => fleet.set(contacts.noteDone(fleet.get(n), fleet.now())),
+    failed: (n: number) => fleet.set(contacts.noteFailure(fleet.get(n), 'why', fleet.now())),
+    edit: (n: number) => fleet.set(startCycle(fleet.get(n), fleet.now())),
+    places: (...numbers: readonly number[]) =>
+      numbers.map((n) => fleet.ask(n).place?.place ?? 'flash'),
+  }
+  for (let n = 1; n <= size; n++) {
+    const desk = createDesk()
+    desk.flash('flasher-flash-once')
+    fleet.set({ ...desk.machine, mac: macOf(n), bty_image_ref: REF })
+  }
+  fleet.restart()
+  return fleet
+}
+
+test('no limit, no line', () => {
+  const fleet = createFleet(50, 0)
+  for (let n = 1; n <= 50; n++) assert.is(fleet.ask(n).rule, 'flash')
+  assert.equal(fleet.gate.count(fleet.now()), { flashing: 50, waiting: 0 })
+})
+
+test('first come, first served, and a place that is free goes to who waits longest', () => {
+  const fleet = createFleet(6, 2)
+  assert.equal(fleet.places(1, 2, 3, 4, 5), ['flash', 'flash', 1, 2, 3])
+  fleet.clock += 20
+  assert.equal(fleet.places(5, 4, 3), [3, 2, 1], 'whoever asks first')
+  fleet.done(1)
+  assert.equal(fleet.places(5, 4), [3, 2], 'the place is kept for the one who sleeps')
+  assert.equal(fleet.places(6), [4], 'nobody overtakes')
+  assert.equal(fleet.places(3), ['flash'])
+  assert.equal(fleet.places(4, 5, 6), [1, 2, 3])
+  fleet.done(2)
+  fleet.done(3)
+  assert.equal(fleet.places(5), ['flash'], 'two are free, and one is ahead')
+  assert.equal(fleet.places(4), ['flash'])
+  assert.equal(fleet.places(6), [1])
+})
+
+test('places are given back by failures, edits, deletion and silence', () => {
+  for (const free of [
+    (fleet: ReturnType<typeof createFleet>) => fleet.failed(1),
+    (fleet: ReturnType<typeof createFleet>) => fleet.edit(1),
+    (fleet: ReturnType<typeof createFleet>) => fleet.remove(1),
+    (fleet: ReturnType<typeof createFleet>) => {
+      fleet.clock += 1000
+      fleet.ask(2)
+      fleet.clock += 20
+      fleet.ask(2)
+      fleet.clock += 980
+    },
+  ]) {
+    const fleet = createFleet(2, 1)
+    assert.equal(fleet.places(1, 2), ['flash', 1])
+    fleet.clock += 30
+    free(fleet)
+    fleet.clock += 2
+    assert.equal(fleet.places(2), ['flash'])
+  }
+})
+
+test('a machine that comes back while it is being flashed keeps its place', () => {
+  const fleet = createFleet(3, 1)
+  assert.equal(fleet.places(1, 2), ['flash', 1])
+  fleet.clock += 300
+  assert.equal(fleet.places(2, 1), [1, 'flash'])
+  fleet.clock += 20
+  fleet.failed(1)
+  assert.equal(fleet.places(1), [2], 'one that failed goes to the end')
+  assert.equal(fleet.places(2), ['flash'])
+})
+
+test('who was switched off leaves the line, and begins anew when it comes back', () => {
+  const fleet = createFleet(3, 1)
+  assert.equal(fleet.places(1, 2, 3), ['flash', 1, 2])
+  for (let turn = 0; turn < 7; turn++) {
+    fleet.clock += 20
+    fleet.ask(3)
+  }
+  assert.equal(fleet.places(3), [1])
+  assert.equal(fleet.places(2), [2])
+})
+
+test('a restart keeps places and line', () => {
+  const fleet = createFleet(5, 2)
+  assert.equal(fleet.places(1, 2, 3, 4), ['flash', 'flash', 1, 2])
+  fleet.restart()
+  assert.equal(fleet.gate.count(fleet.now()), { flashing: 2, waiting: 2 })
+  assert.equal(fleet.places(5, 4, 3), [3, 2, 1])
+})
+
+test('another limit counts at once, and nobody is stopped by it', () => {
+  const fleet = createFleet(5, 3)
+  assert.equal(fleet.places(1, 2, 3, 4), ['flash', 'flash', 'flash', 1])
+  fleet.settings = { ...fleet.settings, max_flashes: 1 }
+  assert.equal(fleet.places(1, 4), ['flash', 1])
+  fleet.settings = { ...fleet.settings, max_flashes: 0 }
+  assert.equal(fleet.places(4, 5), ['flash', 'flash'])
+})
+
+test('any order of contacts, ends, edits, hours and restarts', () => {
+  const SIZE = 8
+  const any = fc.nat(SIZE - 1).map((n) => n + 1)
+  const anyStep = fc.oneof(
+    { weight: 10, arbitrary: any.map((n) => ['ask', n] as const) },
+    { weight: 2, arbitrary: any.map((n) => ['done', n] as const) },
+    { weight: 1, arbitrary: any.map((n) => ['failed', n] as const) },
+    { weight: 1, arbitrary: any.map((n) => ['edit', n] as const) },
+    { weight: 3, arbitrary: fc.constantFrom(1, 20, 130, 2000).map((by) => ['pass', by] as const) },
+    { weight: 1, arbitrary: fc.constant(['restart', 0] as const) },
+  )
+  fc.assert(
+    fc.property(
+      fc.integer({ min: 1, max: 3 }),
+      fc.array(anyStep, { minLength: 10, maxLength: 80, size: 'max' }),
+      (limit, steps) => {
+        const fleet = createFleet(SIZE, limit)
+        /** Who was told to flash, by what the world knows: until when it counts. */
+        const flashing = new Map<number, number>()
+        const running = () =>
+          [...flashing.values()].filter((heard) => fleet.clock - heard < 1800).length
+        for (const [what, n] of steps) {
+          if (what === 'pass') fleet.clock += n
+          else if (what === 'restart') fleet.restart()
+          else if (what === 'ask') {
+            const wasRunning = fleet.clock - (flashing.get(n) ?? 0) < 1800
+            const { rule } = fleet.ask(n)
+            if (rule === 'flash' || rule === 'flash-retry') flashing.set(n, fleet.clock)
+            else if (rule !== 'queued') flashing.delete(n)
+            assert.not(wasRunning && rule === 'queued', 'who flashes is not made to wait')
+          } else {
+            fleet[what](n)
+            flashing.delete(n)
+          }
+          assert.ok(running() <= limit, `${running()} flash where ${limit} may`)
+        }
+        // Whatever was: all who go on asking have their turn.
+        const left = new Set(Array.from({ length: SIZE }, (_, at) => at + 1))
+        for (let turn = 0; turn < 4 * SIZE && left.size > 0; turn++) {
+          fleet.clock += 20
+          for (const n of left) {
+            const { rule } = fleet.ask(n)
+            if (rule === 'queued') continue
+            fleet.done(n)
+            left.delete(n)
+          }
+          if (turn === 2 * SIZE) fleet.clock += 2000
+        }
+        assert.is(left.size, 0, 'nobody waits for ever')
+      },
+    ),
+    { numRuns: 3000 },
+  )
+})
+
+test.run()
