@@ -1,8 +1,6 @@
-/**
- * How the images partition is laid out so that it can grow where it lies: the FAT and the cluster that holds
- * the allocation bitmap are long enough for half a tebibyte from the start. Builder and growth agree here.
- */
+/** How the images partition is laid out so that it can grow where it lies; builder and growth agree here. */
 
+// The FAT and the cluster that holds the allocation bitmap are long enough for half a tebibyte from the start.
 export const IMAGES_VOLUME = {
   sectorBytes: 512,
   clusterBytes: 256 * 1024,

@@ -1,5 +1,6 @@
 /** What a machine is told to boot, and the iPXE script that does it ("GET /pxe/{mac}"). */
 import { KERNEL_ARGS } from '../../appliance/contract.ts'
+import { LIVE_QUIRKS } from '../../appliance/live-boot.ts'
 import { backOff, prose, renderScript, segment, START_PAUSE, word } from './ipxe.ts'
 import { renderKernelArgs, type KernelArg } from './kernel-args.ts'
 import { renderHyphens, type Mac } from './mac.ts'
@@ -158,7 +159,7 @@ function renderSet(
   const args = renderKernelArgs([
     ['initrd', 'initrd'],
     ...consoleArgs(console),
-    ...QUIRKS,
+    ...LIVE_QUIRKS,
     [KERNEL_ARGS.server, base],
     [KERNEL_ARGS.mac, mac],
     ...(token === null ? [] : [[KERNEL_ARGS.token, token] as const]),
@@ -187,14 +188,3 @@ function consoleArgs(console: SerialConsole | 'ttyAMA0'): readonly KernelArg[] {
     ['earlyprintk', uart],
   ]
 }
-
-/**
- * Learned on real hardware: nouveau hangs on some boards, a BMC's virtual USB network card wins the
- * race for an address, and systemd would mount partitions of the disk that is about to be written.
- */
-const QUIRKS: readonly KernelArg[] = [
-  ['plymouth.enable', '0'],
-  ['modprobe.blacklist', 'nouveau,rndis_host'],
-  ['nouveau.modeset', '0'],
-  ['systemd.gpt_auto', '0'],
-]
