@@ -1,4 +1,5 @@
 /** Adds all images of a catalog manifest to the cache's list; what is there already stays as it is. */
+import { Fault } from '../core/fault.ts'
 import { renderFieldErrors } from '../core/field-error.ts'
 import { type ManifestImage, renderFlaw } from '../core/manifest.ts'
 import type { ImageCache } from './image-cache.ts'
@@ -13,15 +14,22 @@ export interface Imported {
   readonly flaws: readonly string[]
 }
 
-/** Whether an address names a manifest rather than an image. */
-export const isManifestUrl = (url: string): boolean => /\.toml([?#]|$)/i.test(url)
+/**
+ * Whether an address names a manifest rather than an image: by its ending, in a registry by the last
+ * part of the repository (`oras://host/lab/catalog:v1`, `…/our.toml:v1`).
+ */
+export const isManifestUrl = (url: string): boolean =>
+  /\.toml([?#]|$)/i.test(url) || /^oras:\/\/.*[/._-](catalog|toml)[:@][^/]*$/i.test(url)
 
-/** A Fault where the manifest cannot be had, or is none. */
+/** A Fault where the manifest cannot be had, or is none; files of this machine are not read here. */
 export async function importCatalog(
   cache: Pick<ImageCache, 'add' | 'rows'>,
   url: string,
   env: Environment,
 ): Promise<Imported> {
+  if (!/^(https?|oras):\/\//i.test(url)) {
+    throw new Fault('input-invalid', 'a catalog is read from an http(s):// or oras:// address here')
+  }
   const { images, flaws } = await readManifest(url, { env })
   const outcomes: Outcome[] = []
   for (const image of images) outcomes.push(await addImage(cache, image))

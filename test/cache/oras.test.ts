@@ -2,7 +2,8 @@ import { createHash } from 'node:crypto'
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
 import { blobUrl } from '../../runtime/core/blob-address.ts'
-import { makeBytes } from '../support/collect.ts'
+import { importCatalog, isManifestUrl } from '../../runtime/services/catalog-imports.ts'
+import { faultOf, makeBytes } from '../support/collect.ts'
 import { bring, makeFolder, openCache, serveCache, until } from '../support/image-cache.ts'
 import { startHostileServer, sendFile } from '../support/hostile-server.ts'
 import { digestOf, pushImage, pushIndex, startRegistry } from '../support/registry.ts'
@@ -38,6 +39,36 @@ test('a pinned entry whose tag moved on is refused before a byte of it comes', a
   const [row] = cache.rows()
   assert.equal([row?.state, row?.download], ['failed', null])
   assert.match(row?.error ?? '', new RegExp(`holds ${hex(OTHER)}, but ${hex(BYTES)}`))
+})
+
+test('all images of a catalog that lies in a registry are listed', async () => {
+  await using folder = await makeFolder()
+  await using registry = await startRegistry()
+  await using cache = await openCache(folder.path)
+  const at = `oras://${registry.host}/lab`
+  const toml = `version = 1\n[[images]]\nname = "disk"\nsrc = "${at}/disk:v1"\n`
+  await pushImage(registry, 'lab/catalog:v1', [{ bytes: Buffer.from(toml), title: 'catalog.toml' }])
+  assert.ok(isManifestUrl(`${at}/catalog:v1`))
+  const imported = await importCatalog(cache, `${at}/catalog:v1`, {})
+  assert.equal(imported, { added: ['disk'], known: [], flaws: [] })
+  assert.is(cache.rows()[0]?.entry.src, `${at}/disk:v1`)
+})
+
+test('which addresses are catalogs', () => {
+  const digest = `sha256:${'0'.repeat(64)}`
+  const yes = ['x.toml', 'http://h/C.TOML?x=1', 'oras://h/a/catalog:v1', 'oras://h/a/my.toml:v1']
+  for (const url of [...yes, `oras://h:5000/a/lab-catalog@${digest}`]) assert.ok(isManifestUrl(url))
+  const no = ['http://h/catalog', 'oras://h/catalog/disk:v1', 'oras://h/a/disk:catalog', 'a.img']
+  for (const url of no) assert.not.ok(isManifestUrl(url), url)
+})
+
+test('a page that asks for a catalog reads no file of this machine', async () => {
+  await using folder = await makeFolder()
+  await using cache = await openCache(folder.path)
+  for (const url of ['/etc/x.toml', 'file:///etc/x.toml', './x.toml']) {
+    const fault = await faultOf(() => importCatalog(cache, url, {}))
+    assert.match(fault.message, /read from an http/)
+  }
 })
 
 test('goes on after a restart where it stopped, though the registry names no version', async () => {

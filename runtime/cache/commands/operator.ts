@@ -19,7 +19,7 @@ type Here = Pick<World<never>, 'env' | 'stdout' | 'stderr' | 'isRoot' | 'systemD
 export async function add(world: Here, given: Arguments): Promise<number> {
   const client = await connect(world, given)
   const [src = ''] = given.positionals
-  if (isManifestUrl(src)) return addAll(world, client, src)
+  if (given.switches.has('catalog') || isManifestUrl(src)) return addAll(world, client, src)
   const [name] = given.values['name'] ?? []
   const [sha256] = given.values['sha256'] ?? []
   const added = await client.add({ src, name, sha256 })
@@ -80,7 +80,7 @@ async function addAll(world: Here, client: CacheClient, source: string): Promise
   const { images, flaws } = await readManifest(source, { env: world.env })
   for (const flaw of flaws) log.note(`${source}: ${renderFlaw(flaw)}`)
   let failures = flaws.length
-  for (const { ref: _ref, ...image } of images) {
+  for (const { ref: _ref, line: _line, ...image } of images) {
     try {
       await client.add(image)
       world.stdout.write(`${image.name} is listed\n`)

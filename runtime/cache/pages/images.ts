@@ -77,7 +77,7 @@ const renderAddCard = ({ form }: ImagesView): Html =>
         required: true,
         mono: true,
         placeholder: 'https://…/debian-13.img.zst',
-        hint: 'Of an image, or of a catalog (.toml), whose images are then listed.',
+        hint: 'Of an image, or of a catalog (.toml, oras://…/catalog:tag), whose images are then listed.',
       })}
       ${renderDetails(form)}
       <button class="primary">Add and download</button>

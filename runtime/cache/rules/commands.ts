@@ -27,7 +27,7 @@ const ADD = {
   words: ['add'],
   summary: 'add an image, or all images of a catalog, and download',
   about: [
-    'URL is an image (http://, https://) or a catalog manifest: a URL or a file that ends in .toml, whose images are listed, but not downloaded. The cache must be running.',
+    'URL is an image (http://, https://, oras://) or a catalog manifest: a URL or a file that ends in .toml, or a repository called catalog (oras://host/lab/catalog:v1). Its images are listed, but not downloaded. The cache must be running.',
   ],
   positionals: [
     { value: { name: 'URL', completes: 'file' }, help: 'the image, or the catalog manifest' },
@@ -44,11 +44,16 @@ const ADD = {
       help: 'the digest that it must have, else nothing of it is offered',
     },
     { name: 'no-fetch', value: null, help: 'list it only; it is downloaded when it is asked for' },
+    { name: 'catalog', value: null, help: 'URL is a catalog, whatever it is called' },
     CONFIG,
   ],
   examples: [
     { line: 'flasher-cache add https://images.example/debian-13.img.zst', does: 'one image' },
     { line: 'flasher-cache add ./catalog.toml', does: 'a list of them' },
+    {
+      line: 'flasher-cache add oras://registry.example/lab/catalog:v1',
+      does: 'one from a registry',
+    },
   ],
 } as const satisfies Command
 
