@@ -72,3 +72,7 @@ function findInMbr(head: Buffer): number | null {
   const types = [0, 1, 2, 3].map((index) => head[MBR.first + index * MBR.entryBytes + MBR.type])
   return types.indexOf(MBR_SYSTEM_PARTITION)
 }
+
+/** What `FLASHER_REGISTER_UEFI_BOOT` says; unset means no. */
+export const isBootWanted = (setting: string | undefined): boolean =>
+  /^(1|true|yes|on)$/i.test(setting?.trim() ?? '')

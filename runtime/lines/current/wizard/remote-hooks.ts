@@ -1,0 +1,182 @@
+/** What happens around every flash: the server hears of it, the firmware boots the disk once if asked. */
+import { randomUUID } from 'node:crypto'
+import type { FlashPlan } from '../../../core/flash.ts'
+import type { InventoryDisk } from '../../../core/machine.ts'
+import { printable } from '../../../core/printable.ts'
+import { renderDuration } from '../../../core/rate.ts'
+import type { ProgressPost, RunMode } from '../../../core/run.ts'
+import type { Hardware } from '../../../services/hardware.ts'
+import type { Marks } from '../../../services/marks.ts'
+import type { Nvram } from '../../../services/nvram.ts'
+import { createReporter, type Reporter } from '../../../services/reporter.ts'
+import type { Patience, ServerClient } from '../../../services/server-client.ts'
+import type { ServerNo } from '../../../services/server-exchange.ts'
+import { settle } from '../../../services/watch.ts'
+import {
+  endReport,
+  milestone,
+  nextReport,
+  startReport,
+  uefiReport,
+  type RunFacts,
+} from './remote-report.ts'
+import type { FlashEnd, FlashOrder, Hooks } from './start.ts'
+
+export interface HookParts {
+  /** Null: standalone, so nobody is told. */
+  readonly client: ServerClient | null
+  readonly nvram: Nvram
+  readonly hardware: Hardware
+  readonly marks: Marks
+  readonly mode: RunMode
+  /** Whether the firmware shall boot the flashed disk once. */
+  readonly registersBoot: boolean
+  /** The disks as the server was told of them. */
+  readonly disks: () => readonly InventoryDisk[]
+  /** The last lines that the person saw, for the log of a failure. */
+  readonly transcript: () => readonly string[]
+  /** The server heard that the flash is done; null: standalone. */
+  readonly onTold?: (no: ServerNo | null) => void
+  readonly signal: AbortSignal
+  /** Milliseconds on a steady clock. */
+  readonly now: () => number
+  readonly times?: Partial<HookTimes>
+}
+
+/** Milliseconds. */
+export interface HookTimes {
+  /** For how long the end is told to a server that does not answer. */
+  readonly patience: number
+  /** How long a person waits for a failure to be reported; it goes on behind. */
+  readonly failure: number
+  readonly retry: number
+}
+
+const TIMES: HookTimes = { patience: 10 * 60_000, failure: 5000, retry: 1000 }
+
+/** One flash under way. */
+interface Course {
+  readonly facts: RunFacts
+  readonly reporter: Reporter | null
+  last: ProgressPost
+}
+
+export function createHooks(parts: HookParts): Required<Hooks> {
+  const { client, nvram, marks, signal, now } = parts
+  const times = { ...TIMES, ...parts.times }
+  let course: Course | null = null
+
+  function begin(order: FlashOrder, plan: FlashPlan | null): Course {
+    const disk = parts.disks().find(({ path }) => path === order.disk) ?? null
+    const facts: RunFacts = { run: randomUUID(), mode: parts.mode, order, plan, disk }
+    const retryMs = times.retry
+    const reporter = client === null ? null : createReporter({ client, signal, now, retryMs })
+    return { facts, reporter, last: startReport(facts) }
+  }
+
+  function tell(running: Course, report: ProgressPost) {
+    const passed = milestone(running.last, report)
+    if (passed !== null) {
+      void marks.console(passed)
+      void marks.status(passed)
+    } else if (report.phase !== running.last.phase) void marks.status(report.phase)
+    running.last = report
+    running.reporter?.tell(report)
+  }
+
+  async function bootOnce({ target }: FlashPlan, running: Course, say: Say): Promise<void> {
+    tell(running, uefiReport(running.last))
+    const set = await nvram.bootOnce(target)
+    say(
+      set.ok ? `UEFI: ${set.value}.` : `UEFI: no one-shot boot of ${target.path}: ${set.refusal}.`,
+    )
+  }
+
+  /** The server's own copy of the run first: what ends the cycle also ends the run. */
+  async function tellDone(running: Course, say: Say): Promise<ServerNo | null> {
+    if (client === null || running.reporter === null) return null
+    const end = now() + times.patience
+    const patience = patienceUntil(end, say)
+    const isTold = running.reporter.flush(times.patience)
+    if (!(await settle(isTold, TALK_MS))) say('The server does not answer; trying again…')
+    await isTold
+    const told = await client.sendDone(patience())
+    return told.ok ? null : told.refusal
+  }
+
+  const patienceUntil = (end: number, say: Say) => (): Patience => ({
+    ms: Math.max(0, end - now()),
+    onRetry: ({ reason }, waitMs) => {
+      const left = renderDuration((end - now()) / 1000)
+      const wait = Math.max(1, Math.round(waitMs / 1000))
+      say(`The server was not told yet (${reason}); again in ${wait} s, for ${left} more.`)
+    },
+  })
+
+  async function tellFailure(running: Course, reason: string, isAsked: boolean): Promise<void> {
+    if (client === null) return
+    const { run } = running.facts
+    const told = running.reporter?.flush(times.patience)
+    const status = isAsked ? client.sendFailure(reason, { ms: times.patience }) : null
+    await told
+    await client.sendLog(run, await renderLog(parts, reason))
+    await status
+  }
+
+  return {
+    onFlashStart(order, plan) {
+      course = begin(order, plan)
+      course.reporter?.tell(course.last)
+      void marks.status(`flash of ${order.image.name} to ${order.disk}`)
+    },
+    onProgress(event) {
+      if (course === null) return
+      const report = nextReport(course.last, event)
+      if (report !== null) tell(course, report)
+    },
+    async onEnd(end, order, say) {
+      // A flash that its checks refused is worth telling when nobody is there to see it.
+      if (course === null && !order.unattended) return null
+      const running = course ?? begin(order, null)
+      course = null
+      if (end.kind === 'done') {
+        if (parts.registersBoot) await bootOnce(end.plan, running, say)
+        tell(running, endReport(running.facts, running.last, end))
+        const no = await tellDone(running, say)
+        parts.onTold?.(no)
+        return no === null ? null : renderUntold(no)
+      }
+      tell(running, endReport(running.facts, running.last, end))
+      await settle(tellFailure(running, reasonOf(end), order.unattended), times.failure)
+      return null
+    },
+  }
+}
+
+type Say = (line: string) => void
+
+/** How long a silence may last before a word is said about it. */
+const TALK_MS = 2000
+
+const reasonOf = (end: Exclude<FlashEnd, { kind: 'done' }>) =>
+  end.kind === 'cancelled' ? `cancelled: ${end.reason}` : end.reason
+
+const renderUntold = ({ reason }: ServerNo) =>
+  `The disk is flashed, but the server could not be told (${reason}), so it would have this machine flashed again. Reboot when the server is back, or boot the disk by hand.`
+
+/** Enough for anybody; the server keeps the tail of what is longer. */
+const MOST_LOG_CHARACTERS = 200_000
+
+async function renderLog({ hardware, transcript }: HookParts, reason: string): Promise<string> {
+  const kernel = await hardware.readKernelLog()
+  const lines = [
+    `failed: ${reason}`,
+    '',
+    '--- the last lines on the screen',
+    ...transcript(),
+    '',
+    '--- the last lines of the kernel',
+    ...kernel,
+  ]
+  return `${lines.map(printable).join('\n')}\n`.slice(-MOST_LOG_CHARACTERS)
+}
