@@ -1,19 +1,16 @@
 /** The drivers that each initrd carries: what it takes to reach the root file system, no more. */
+import type { Arch } from '../../appliance/appliance.ts'
 import type { ModuleChoice } from './modules.ts'
 
 export const VARIANTS = ['netboot', 'media'] as const
 /** Fetches the root over the network; finds it on a stick, a disc or in a file on one. */
 export type Variant = (typeof VARIANTS)[number]
 
-export const ARCHES = ['x86_64', 'arm64'] as const
-export type Arch = (typeof ARCHES)[number]
-
 /** Both variants: buses, keyboards, and what the root is mounted with. */
 const BASE = [
   'drivers/virtio/*',
   'drivers/hv/*',
   'drivers/pci/controller/*',
-  'drivers/phy/*',
   'drivers/usb/common/*',
   'drivers/usb/core/*',
   'drivers/usb/dwc*',
@@ -22,7 +19,6 @@ const BASE = [
   'drivers/hid/hid.ko',
   'drivers/hid/hid-generic.ko',
   'drivers/hid/usbhid/*',
-  'drivers/input/keyboard/atkbd.ko',
   'drivers/input/serio/*',
   'drivers/block/loop.ko',
   'drivers/char/hw_random/virtio*',
@@ -42,8 +38,6 @@ const NETWORK = [
   'drivers/net/vmxnet3/*',
   'drivers/net/xen-netfront.ko',
   'drivers/dca/*',
-  'drivers/ptp/*',
-  'net/packet/*',
 ]
 
 const MEDIA = [
@@ -71,13 +65,13 @@ const MEDIA = [
   'fs/nls/nls_cp437.ko',
   'fs/nls/nls_iso8859-1.ko',
   'fs/nls/nls_utf8.ko',
-  'fs/ntfs3/*',
+  'fs/ntfs*',
 ]
 
 /** On boards even the clock of a network card is a driver. */
 const BOARD = [
-  'bus clk dma firmware gpio i2c/busses iommu irqchip mailbox mfd misc/rp1 nvmem pinctrl pmdomain',
-  'power/reset regulator reset soc tty/serial usb/dwc2',
+  'bus clk dma firmware gpio i2c/busses iommu irqchip mailbox mfd misc/rp1 nvmem phy pinctrl',
+  'pmdomain power/reset regulator reset soc tty/serial usb/dwc2',
 ].flatMap((line) => line.split(' ').map((folder) => `drivers/${folder}/*`))
 
 /** Large drivers of adapters for storage and telecom, and of cards older than any machine here. */

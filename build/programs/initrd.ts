@@ -6,7 +6,8 @@ import { basename, join } from 'node:path'
 import { pipeline } from 'node:stream/promises'
 import { parseArgs } from 'node:util'
 import { constants, zstdCompressSync } from 'node:zlib'
-import { ARCHES, chooseFor, VARIANTS, type Arch, type Variant } from '../initrd/choices.ts'
+import { ARCHS, type Arch } from '../../appliance/appliance.ts'
+import { chooseFor, VARIANTS, type Variant } from '../initrd/choices.ts'
 import { FIRMWARE_SUFFIXES, listFirmware } from '../initrd/firmware.ts'
 import { planLayout } from '../initrd/layout.ts'
 import { chooseModules } from '../initrd/modules.ts'
@@ -157,7 +158,7 @@ if (import.meta.main) {
       tree: required('tree'),
       overlay: required('overlay'),
       variant: oneOf(VARIANTS, 'variant'),
-      arch: oneOf(ARCHES, 'arch'),
+      arch: oneOf(ARCHS, 'arch'),
       version: required('version'),
       epoch: Number(required('epoch')),
       level: Number(values.level ?? 19),

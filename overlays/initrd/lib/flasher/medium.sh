@@ -6,7 +6,7 @@ most_looks=150
 find_on_medium() { # ID: what live/id holds there
   id=$1
   image=
-  load_drivers isofs vfat exfat ext4 ntfs3 nls_cp437 nls_ascii nls_iso8859-1 nls_utf8
+  load_drivers isofs vfat exfat ext4 ntfs ntfs3 nls_cp437 nls_ascii nls_iso8859-1 nls_utf8
   say "looking for the medium $id"
   look=0
   while [ $look -lt $most_looks ]; do
@@ -75,7 +75,7 @@ kind_of() { # DEVICE
   case $(bytes_at "$1" 32769 5) in CD001) echo iso9660 && return ;; esac
   case $(bytes_at "$1" 3 8) in
     EXFAT*) echo exfat && return ;;
-    NTFS*) echo ntfs3 && return ;;
+    NTFS*) if [ -d /sys/module/ntfs3 ]; then echo ntfs3; else echo ntfs; fi && return ;;
   esac
   case $(bytes_at "$1" 54 5)$(bytes_at "$1" 82 5) in *FAT*) echo vfat && return ;; esac
   mark=$(dd if="/dev/$1" bs=1 skip=1080 count=2 2>/dev/null | hexdump -v -e '1/1 "%02x"')

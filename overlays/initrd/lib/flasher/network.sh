@@ -91,8 +91,6 @@ fetch() {
   check_memory
   say "fetching $url ($(mib "$size") MiB)"
   transfer || return 1
-  got=$(sha256sum <"$image")
-  got=${got%% *}
   if [ "$got" = "$sum" ]; then
     say 'digest proven'
     return 0
@@ -118,21 +116,24 @@ read_head() {
   [ "$size" -gt 0 ] || size=$manifest_size
 }
 
+# What came before a break is kept.
 transfer() {
-  if [ "$(size_of "$image")" -lt "$size" ]; then
+  have=$(size_of "$image")
+  if [ "$have" -lt "$size" ]; then
     (while sleep 5; do say "fetched $(mib "$(size_of "$image")") of $(mib "$size") MiB"; done) &
     teller=$!
-    wget -q -c -T 20 -O "$image" "$url" 2>/run/said
-    code=$?
+    wget -q -c -T 20 -O "$image" "$url" 2>/dev/null
     kill $teller
     wait $teller 2>/dev/null
-    if [ $code != 0 ]; then
-      trouble="the transfer broke off at $(mib "$(size_of "$image")") of $(mib "$size") MiB"
-      say "$trouble"
-      return 1
-    fi
+    have=$(size_of "$image")
   fi
-  return 0
+  if [ "$have" -lt "$size" ]; then
+    trouble="the transfer broke off at $(mib "$have") of $(mib "$size") MiB"
+    say "$trouble"
+    return 1
+  fi
+  got=$(sha256sum <"$image")
+  got=${got%% *}
 }
 
 check_memory() {

@@ -1,0 +1,41 @@
+/** `node build/programs/ipxe-source.ts`: compiles iPXE for UEFI with our script embedded. */
+import { copyFile, cp, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { parseArgs } from 'node:util'
+import { $ } from 'zx'
+import { renderCarried } from '../ipxe/script.ts'
+
+/** What iPXE's own Makefile calls them, and the compiler for a processor that is not this one. */
+const TARGETS = {
+  x86_64: { folder: 'bin-x86_64-efi', node: 'x64', compiler: 'x86_64-linux-gnu-' },
+  arm64: { folder: 'bin-arm64-efi', node: 'arm64', compiler: 'aarch64-linux-gnu-' },
+} as const
+
+const text = { type: 'string' } as const
+const { values } = parseArgs({
+  options: { source: text, arch: text, script: text, server: text, out: text },
+})
+const { source, arch, script, server = null, out } = values
+if (source === undefined || script === undefined || out === undefined) {
+  throw new Error('--source, --script and --out are needed')
+}
+if (arch !== 'x86_64' && arch !== 'arm64') throw new Error('--arch is x86_64 or arm64')
+
+// The tree that was given stays as it is: what a compiler leaves behind would be an input next time.
+const workspace = await mkdtemp(join(tmpdir(), 'flasher-ipxe-'))
+try {
+  const tree = join(workspace, 'ipxe')
+  await cp(source, tree, { recursive: true })
+  const carried = join(workspace, 'flasher.ipxe')
+  await writeFile(carried, renderCarried(await readFile(script, 'utf8'), server))
+  const { folder, node, compiler } = TARGETS[arch]
+  const cross = process.arch === node ? [] : [`CROSS_COMPILE=${compiler}`]
+  const target = `${folder}/ipxe.efi`
+  await $({
+    stdio: 'inherit',
+  })`make -C ${join(tree, 'src')} -j2 EMBED=${carried} ${cross} ${target}`
+  await copyFile(join(tree, 'src', target), out)
+} finally {
+  await rm(workspace, { recursive: true, force: true })
+}

@@ -1,0 +1,34 @@
+/** iPXE for UEFI with our script in it: a packaged binary with a section more, or compiled. */
+import type { Arch } from '../../appliance/appliance.ts'
+import { programStep, type BuildFacts, type Step } from './step.ts'
+
+export interface IpxeStepOptions {
+  readonly name: string
+  readonly arch: Arch
+  /** The packaged program of this architecture. */
+  readonly binary: string
+  /** An address that it asks in place of the one that DHCP tells. */
+  readonly server: string | null
+  /** A source tree of iPXE that is compiled instead. */
+  readonly source: string | null
+  readonly facts: BuildFacts
+}
+
+const SCRIPT = 'overlays/ipxe/flasher.ipxe'
+
+export function ipxeStep({ name, arch, binary, server, source, facts }: IpxeStepOptions): Step {
+  const common = ['--script', SCRIPT, ...(server === null ? [] : ['--server', server])]
+  const out = ['--out', `@${name}/ipxe.efi`]
+  const says = `iPXE for UEFI on ${arch}, with our script`
+  const step = { name, says, makes: ['ipxe.efi'] }
+  if (source === null) {
+    const inputs = [SCRIPT, binary]
+    return programStep('pe-section', ['--program', binary, ...common, ...out], { ...step, inputs })
+  }
+  return programStep(
+    'ipxe-source',
+    ['--source', source, '--arch', arch, ...common, ...out],
+    // Dates would be compiled in.
+    { ...step, inputs: [SCRIPT, source], env: { SOURCE_DATE_EPOCH: String(facts.epoch) } },
+  )
+}

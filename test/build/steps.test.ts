@@ -1,0 +1,43 @@
+/** Steps of the initrds and of iPXE: what they read, what they promise. */
+import { suite } from 'uvu'
+import * as assert from 'uvu/assert'
+import { initrdStep } from '../../build/steps/initrd.ts'
+import { ipxeStep } from '../../build/steps/ipxe.ts'
+
+const test = suite('steps')
+const facts = { version: '1.2.3', epoch: 1_760_000_000, level: 'release' } as const
+
+test('an initrd depends on the tree, our scripts and the one root that it takes', () => {
+  const step = initrdStep({
+    name: 'initrd-netboot',
+    kind: 'netboot',
+    arch: 'x86_64',
+    tree: '@tree/live',
+    squashfs: '@squashfs/root.squashfs',
+    squashfsName: 'a.squashfs',
+    facts,
+  })
+  assert.is(step.argv.slice(0, 2).join(' '), 'node build/programs/initrd.ts')
+  assert.match(
+    step.argv.join(' '),
+    '--level 19 --squashfs @squashfs/root.squashfs --name a.squashfs',
+  )
+  for (const input of ['overlays/initrd', '@tree/live', '@squashfs/root.squashfs']) {
+    assert.ok(step.inputs.includes(input), input)
+  }
+  assert.equal(step.makes, ['initrd'])
+})
+
+const IPXE = { name: 'ipxe', arch: 'arm64', binary: '@ipxe-packages/root/x.efi', facts } as const
+
+test('iPXE is the packaged one with our script, or compiled where sources were given', () => {
+  const packaged = ipxeStep({ ...IPXE, server: null, source: null })
+  assert.match(packaged.argv.join(' '), 'pe-section.ts --program @ipxe-packages/root/x.efi')
+  assert.not.match(packaged.argv.join(' '), '--server')
+  const compiled = ipxeStep({ ...IPXE, server: 'http://a:8080', source: '/src/ipxe' })
+  assert.match(compiled.argv.join(' '), 'ipxe-source.ts --source /src/ipxe --arch arm64')
+  assert.match(compiled.argv.join(' '), '--server http://a:8080')
+  assert.ok(compiled.inputs.includes('/src/ipxe'))
+})
+
+test.run()
