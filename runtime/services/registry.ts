@@ -175,7 +175,7 @@ const refused = (name: string, status: number) =>
     hint: [401, 403].includes(status) ? CREDENTIALS : undefined,
   })
 const CREDENTIALS =
-  "Set FLASHER_REGISTRY_HOST, FLASHER_REGISTRY_USER and FLASHER_REGISTRY_PASSWORD, or put the registry's user and password into Docker's config.json; private and absent images look the same from outside."
+  'Set FLASHER_REGISTRY_HOST, FLASHER_REGISTRY_USER and FLASHER_REGISTRY_PASSWORD, or log in with docker or podman; private and absent images look the same from outside.'
 
 function explain(thrown: unknown, name: string, signal: AbortSignal): unknown {
   if (signal.aborted) return readingCancelled(name)

@@ -1,4 +1,4 @@
-import { mkdir, readdir, readFile, writeFile } from 'node:fs/promises'
+import { readFile, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
@@ -7,7 +7,7 @@ import { makeAuthority } from '../support/authority.ts'
 import { collect, faultOf, makeBytes } from '../support/collect.ts'
 import { type Answer, sendFile, startHostileServer } from '../support/hostile-server.ts'
 import { makeFolder } from '../support/image-cache.ts'
-import { CREDENTIALS, digestOf, pushImage, pushIndex, startRegistry } from '../support/registry.ts'
+import { digestOf, pushImage, pushIndex, startRegistry } from '../support/registry.ts'
 
 const test = suite('oras source')
 const BYTES = makeBytes(700_001)
@@ -71,35 +71,7 @@ test('bytes that are not the ones of the digest are told at the end of the strea
   assert.match(fault.message, new RegExp(hex))
 })
 
-test('a registry with passwords: variables, Docker files, and a hint without either', async () => {
-  await using registry = await startRegistry({ locked: true })
-  await using folder = await makeFolder()
-  await pushImage(registry, 'lab/disk:v1', [{ bytes: BYTES, title: 'disk.img' }])
-  const reference = `oras://${registry.host}/lab/disk:v1`
-  const { user, password } = CREDENTIALS
-  const auth = Buffer.from(`${user}:${password}`).toString('base64')
-  const config = JSON.stringify({ auths: { [registry.host]: { auth } } })
-  await mkdir(join(folder.path, '.docker'))
-  await writeFile(join(folder.path, '.docker/config.json'), config)
-  const own = { FLASHER_REGISTRY_USER: user, FLASHER_REGISTRY_PASSWORD: password }
-  const ways = [
-    { FLASHER_REGISTRY_HOST: registry.host, ...own },
-    { DOCKER_AUTH_CONFIG: config },
-    { DOCKER_CONFIG: join(folder.path, '.docker') },
-    { HOME: folder.path },
-  ]
-  for (const env of ways) {
-    await using source = await open(reference, env)
-    assert.ok(BYTES.equals(await collect(source.stream())))
-  }
-  for (const env of [{}, { FLASHER_REGISTRY_HOST: 'other', ...own }]) {
-    const fault = await faultOf(() => open(reference, env))
-    assert.match(fault.message, /HTTP 401/)
-    assert.match(fault.hint ?? '', /FLASHER_REGISTRY_HOST/)
-  }
-  assert.ok((await readdir(folder.path)).length > 0)
-})
-
+const BASIC = `Basic ${Buffer.from('me:secret').toString('base64')}`
 const MANIFEST = JSON.stringify({
   layers: [
     {
@@ -208,6 +180,40 @@ test('a registry with a certificate of its own authority', async () => {
   assert.ok(BYTES.equals(await collect(source.stream())))
   const fault = await faultOf(() => open(reference))
   assert.match(fault.message, /unknown authority/)
+})
+
+test('an address of the blob that expires in the middle is asked for anew', async () => {
+  let signature = 0
+  let left = 0
+  await using storage = await startHostileServer((request, response) => {
+    const isGood = request.url === `/blob?signature=${signature}` && left > 0
+    left -= 1
+    if (isGood) sendFile(BYTES, request, response, { cutAfter: 150_000 })
+    else response.writeHead(403).end()
+  })
+  await using registry = await startHostileServer((request, response) => {
+    if (request.headers.authorization !== BASIC) {
+      response.writeHead(401, { 'www-authenticate': 'Basic realm="lab"' }).end()
+    } else if (request.url?.includes('/manifests/') === true) response.end(MANIFEST)
+    else {
+      signature += 1
+      left = 2
+      const location = `${storage.origin}/blob?signature=${signature}`
+      response.writeHead(307, { location }).end()
+    }
+  })
+  const host = registry.origin.slice('http://'.length)
+  const env = {
+    FLASHER_REGISTRY_HTTP: host,
+    FLASHER_REGISTRY_HOST: host,
+    FLASHER_REGISTRY_USER: 'me',
+    FLASHER_REGISTRY_PASSWORD: 'secret',
+  }
+  await using source = await open(`oras://${host}/lab/disk:v1`, env)
+  assert.ok(BYTES.equals(await collect(source.stream())))
+  assert.ok(signature >= 2)
+  assert.ok(storage.seen.some(({ url }) => url.endsWith('=2')))
+  assert.ok(storage.seen.every(({ headers }) => headers.authorization === undefined))
 })
 
 test('answers that lie: another manifest than the digest, another size, no end', async () => {

@@ -6,7 +6,7 @@ import { mkdtemp, rm, writeFile } from 'node:fs/promises'
 import * as http from 'node:http'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { listen } from './hostile-server.ts'
+import { type Certificate, listen } from './hostile-server.ts'
 import { until } from './image-cache.ts'
 
 export interface TestRegistry extends AsyncDisposable {
@@ -20,22 +20,22 @@ const HTPASSWD = 'lab:$2y$04$abcdefghijklmnopqrstuuL618pFU4mmFS7YJGdVo56VtjNvjz6
 export const CREDENTIALS = { user: 'lab', password: 'images' }
 const BASIC = `Basic ${Buffer.from('lab:images').toString('base64')}`
 
-export async function startRegistry(
-  options: { readonly locked?: boolean } = {},
-): Promise<TestRegistry> {
+export interface TestRegistryOptions {
+  /** Wants a user and a password. */
+  readonly locked?: boolean
+  /** Speaks TLS with this, and nothing else. */
+  readonly certificate?: Certificate
+  /** Offers what that one holds. */
+  readonly over?: TestRegistry
+}
+
+export async function startRegistry(options: TestRegistryOptions = {}): Promise<TestRegistry> {
   const folder = await mkdtemp(join(tmpdir(), 'flasher-registry-'))
   const host = `127.0.0.1:${await freePort()}`
-  const config = {
-    version: 0.1,
-    log: { level: 'error' },
-    storage: { filesystem: { rootdirectory: join(folder, 'data') } },
-    http: { addr: host },
-    ...(options.locked === true
-      ? { auth: { htpasswd: { realm: 'lab', path: join(folder, 'htpasswd') } } }
-      : {}),
-  }
   await writeFile(join(folder, 'htpasswd'), HTPASSWD)
-  await writeFile(join(folder, 'config.yml'), JSON.stringify(config))
+  await writeFile(join(folder, 'cert.pem'), options.certificate?.cert ?? '')
+  await writeFile(join(folder, 'key.pem'), options.certificate?.key ?? '')
+  await writeFile(join(folder, 'config.yml'), JSON.stringify(configOf(folder, host, options)))
   const child = spawn('docker-registry', ['serve', join(folder, 'config.yml')], { stdio: 'ignore' })
   const ended = once(child, 'exit')
   const close = async () => {
@@ -46,6 +46,7 @@ export async function startRegistry(
   try {
     await until(async () => {
       if (child.exitCode !== null) throw new Error('the registry did not start')
+      // One that speaks TLS answers this, too, with a refusal.
       const answer = await fetch(`http://${host}/v2/`).catch(() => null)
       return answer !== null
     })
@@ -55,6 +56,21 @@ export async function startRegistry(
     throw thrown
   }
 }
+
+const configOf = (folder: string, host: string, options: TestRegistryOptions) => ({
+  version: 0.1,
+  log: { level: 'error' },
+  storage: { filesystem: { rootdirectory: join(options.over?.folder ?? folder, 'data') } },
+  http: {
+    addr: host,
+    ...(options.certificate === undefined
+      ? {}
+      : { tls: { certificate: join(folder, 'cert.pem'), key: join(folder, 'key.pem') } }),
+  },
+  ...(options.locked === true
+    ? { auth: { htpasswd: { realm: 'lab', path: join(folder, 'htpasswd') } } }
+    : {}),
+})
 
 export const digestOf = (bytes: Buffer | string): string =>
   `sha256:${createHash('sha256').update(bytes).digest('hex')}`
