@@ -1,0 +1,81 @@
+/** What GRUB shows and starts on our media: the same by BIOS and by UEFI, on screen and serial line. */
+import { KERNEL_ARGS } from '../../appliance/contract.ts'
+import { LIVE_QUIRKS } from '../../appliance/live-boot.ts'
+
+const PATHS = { kernel: '/live/vmlinuz', initrd: '/live/initrd' } as const
+const CONSOLES = ['console=tty0', 'console=ttyS0,115200'] as const
+/** Seconds: enough to press a key, not long enough to wait for. */
+const PATIENCE = 3
+
+export interface MenuPlan {
+  readonly version: string
+  /** The identity of the medium, by which the initrd knows it. */
+  readonly media: string
+}
+
+interface Entry {
+  readonly title: string
+  readonly args: readonly string[]
+}
+
+const ENTRIES: readonly Entry[] = [
+  { title: 'Flasher', args: [] },
+  { title: 'Flasher, copied to memory: the stick may then be removed', args: ['flasher.toram=1'] },
+  {
+    title: 'Flasher, plain graphics, all messages, a shell if it fails',
+    args: ['nomodeset', 'loglevel=7', 'systemd.show_status=1', 'flasher.onfail=shell'],
+  },
+]
+
+/** The menu. A machine without a serial port keeps its screen. */
+export function renderMenu({ version, media }: MenuPlan): string {
+  const quirks = LIVE_QUIRKS.map(([name, value]) => `${name}=${value}`)
+  // gpt: the backup table counts when the first one is damaged, as by a power cut while it grows.
+  const common = [`${KERNEL_ARGS.media}=${media}`, 'gpt', ...quirks, ...CONSOLES]
+  return [
+    'if serial --unit=0 --speed=115200; then',
+    '  terminal_input console serial',
+    '  terminal_output console serial',
+    'fi',
+    `set timeout=${PATIENCE}`,
+    'set default=0',
+    'set menu_color_normal=light-gray/black',
+    'set menu_color_highlight=black/light-gray',
+    '',
+    ...ENTRIES.flatMap(({ title, args }, at) => [
+      `menuentry "${at === 0 ? `${title} ${version}` : title}" {`,
+      `  linux ${PATHS.kernel} ${[...common, ...args].join(' ')}`,
+      `  initrd ${PATHS.initrd}`,
+      '}',
+    ]),
+    '',
+  ].join('\n')
+}
+
+/** What GRUB of a BIOS runs first: it finds the medium that it came from. */
+export const EARLY = [
+  'search --file --set=root /.disk/info',
+  'set prefix=($root)/boot/grub',
+  'configfile $prefix/grub.cfg',
+  '',
+].join('\n')
+
+/** Debian's signed GRUB looks here for its configuration. */
+export const SIGNED_CONFIG = 'source /boot/grub/grub.cfg\n'
+
+/** All that a BIOS's GRUB can do; the signed one brings its own. */
+export const BIOS_MODULES = [
+  'biosdisk',
+  'iso9660',
+  'part_msdos',
+  'part_gpt',
+  'linux',
+  'normal',
+  'configfile',
+  'search',
+  'search_fs_file',
+  'echo',
+  'serial',
+  'terminal',
+  'test',
+] as const

@@ -1,0 +1,194 @@
+/** `node build/programs/iso.ts`: a hybrid ISO that starts PCs from stick or disc, with a partition for images. */
+import { spawnSync } from 'node:child_process'
+import { createHash } from 'node:crypto'
+import { createReadStream } from 'node:fs'
+import { cp, mkdir, mkdtemp, open, rename, rm, utimes, writeFile } from 'node:fs/promises'
+import { dirname, join, resolve } from 'node:path'
+import { pipeline } from 'node:stream/promises'
+import { parseArgs } from 'node:util'
+import { IMAGES_PARTITION } from '../../appliance/contract.ts'
+import { renderVolume } from '../exfat/volume.ts'
+import { PARTITION_TYPES, SECTOR_BYTES } from '../gpt/table.ts'
+import { BIOS_MODULES, EARLY, renderMenu, SIGNED_CONFIG } from '../iso/grub.ts'
+import { planHybrid } from '../iso/layout.ts'
+import { renderReadme } from '../iso/readme.ts'
+
+interface Job {
+  readonly kernel: string
+  readonly initrd: string
+  readonly squashfs: string
+  /** The files of Debian's signed shim and GRUB, and of GRUB for a BIOS, below one root. */
+  readonly packages: string
+  readonly version: string
+  /** Seconds; the time of everything on the medium. */
+  readonly epoch: number
+  readonly out: string
+}
+
+/** 32 MiB, as small as the room for growth allows and a first image needs. */
+const IMAGES_SECTORS = 65_536
+/** Of the EFI partition: 6 MiB. */
+const EFI_SECTORS = 12_288
+/** FAT and exFAT number volumes; the same number each time. */
+const SERIAL = 0x464c4153
+
+const readWhole = async (path: string, bytes: number) => {
+  await using file = await open(path)
+  const { buffer, bytesRead } = await file.read(Buffer.alloc(bytes), 0, bytes, 0)
+  return buffer.subarray(0, bytesRead)
+}
+
+export async function makeIso(job: Job): Promise<void> {
+  const folder = await mkdtemp(`${job.out}.`)
+  try {
+    const media = `${job.version}-${(await digestOf(job.squashfs)).slice(0, 12)}`
+    const iso = join(folder, 'iso')
+    const parts = { efi: await makeEfi(job, folder), files: await makeFiles(job, folder, media) }
+    runXorriso(job, { ...parts, iso, media })
+    await addImages(job, iso, media)
+    await rename(iso, job.out)
+  } finally {
+    await rm(folder, { recursive: true })
+  }
+}
+
+/** The EFI partition: Debian's shim, which firmware trusts, and the GRUB that it trusts. */
+async function makeEfi({ packages, epoch }: Job, folder: string): Promise<string> {
+  const boot = join(folder, 'efi/EFI/BOOT')
+  await mkdir(boot, { recursive: true })
+  const files = {
+    'BOOTX64.EFI': 'usr/lib/shim/shimx64.efi.signed',
+    'grubx64.efi': 'usr/lib/grub/x86_64-efi-signed/gcdx64.efi.signed',
+    'mmx64.efi': 'usr/lib/shim/mmx64.efi.signed',
+  }
+  for (const [name, from] of Object.entries(files)) {
+    await cp(join(packages, from), join(boot, name))
+    await utimes(join(boot, name), epoch, epoch)
+  }
+  for (const dir of [boot, dirname(boot)]) await utimes(dir, epoch, epoch)
+  const image = join(folder, 'efi.img')
+  await using file = await open(image, 'w')
+  await file.truncate(EFI_SECTORS * SECTOR_BYTES)
+  const size = ['-T', String(EFI_SECTORS), '-h', '64', '-s', '32']
+  run(['mformat', '-i', image, '-v', 'FLASHER_EFI', '-N', SERIAL.toString(16), ...size, '::'])
+  run(['mcopy', '-Q', '-m', '-s', '-i', image, join(folder, 'efi/EFI'), '::'])
+  return image
+}
+
+/** Each file of the ISO, by its path there. */
+async function makeFiles(
+  { kernel, initrd, squashfs, packages, version }: Job,
+  folder: string,
+  media: string,
+) {
+  const menu = renderMenu({ version, media })
+  const texts = {
+    '.disk/info': `Flasher ${media}\n`,
+    'live/id': `${media}\n`,
+    'boot/grub/grub.cfg': menu,
+    'boot/grub/loopback.cfg': menu,
+    'boot/grub/x86_64-efi/grub.cfg': SIGNED_CONFIG,
+  }
+  const early = join(folder, 'early.cfg')
+  const eltorito = join(folder, 'eltorito.img')
+  await writeFile(early, EARLY)
+  const modules = join(packages, 'usr/lib/grub/i386-pc')
+  const what = ['-O', 'i386-pc-eltorito', '-d', modules, '-p', '/boot/grub', '-c', early]
+  run(['grub-mkimage', ...what, '-o', eltorito, ...BIOS_MODULES])
+  const made: Record<string, string> = {
+    'live/vmlinuz': kernel,
+    'live/initrd': initrd,
+    'live/root.squashfs': squashfs,
+    'boot/grub/i386-pc/eltorito.img': eltorito,
+  }
+  for (const [at, [path, text]] of Object.entries(texts).entries()) {
+    const file = join(folder, `text-${at}`)
+    await writeFile(file, text)
+    made[path] = file
+  }
+  return made
+}
+
+interface Parts {
+  readonly efi: string
+  readonly files: Readonly<Record<string, string>>
+  readonly iso: string
+  readonly media: string
+}
+
+function runXorriso({ packages, epoch }: Job, { efi, files, iso, media }: Parts) {
+  const date = `${new Date(epoch * 1000).toISOString().replaceAll(/\D/g, '').slice(0, 14)}00`
+  const disk = createHash('sha256').update(media).digest('hex').slice(0, 32)
+  const boot = ['-no-emul-boot', '-boot-load-size', '4', '-boot-info-table', '--grub2-boot-info']
+  const mbr = join(packages, 'usr/lib/grub/i386-pc/boot_hybrid.img')
+  const words = [
+    ['xorriso', '-as', 'mkisofs', '-quiet', '-o', iso, '-V', 'FLASHER_LIVE'],
+    ['-r', '-J', '-joliet-long', '-iso-level', '3', '-graft-points', '-no-pad'],
+    ['--modification-date', date, '--set_all_file_dates', date, '--gpt_disk_guid', disk],
+    ['-b', 'boot/grub/i386-pc/eltorito.img', '-c', 'boot/boot.cat', ...boot],
+    ['--grub2-mbr', mbr, '-partition_offset', '16', '--mbr-force-bootable'],
+    ['-iso_mbr_part_type', PARTITION_TYPES.linux.toUpperCase()],
+    ['-append_partition', '2', '0xef', efi, '-appended_part_as_gpt'],
+    ['-eltorito-alt-boot', '-e', '--interval:appended_partition_2:all::', '-no-emul-boot'],
+    Object.entries(files).map(([path, file]) => `${path}=${file}`),
+  ]
+  run(words.flat())
+}
+
+/** Behind the ISO, with a partition table over both. */
+async function addImages({ version, epoch }: Job, iso: string, media: string) {
+  await using file = await open(iso, 'r+')
+  const { size } = await file.stat()
+  const head = await readWhole(iso, 64 * SECTOR_BYTES)
+  const hybrid = planHybrid({ id: media, head, imagesSectors: IMAGES_SECTORS })
+  // xorriso's backup table, which would lie in the middle now.
+  await file.truncate(Math.min(size, hybrid.imagesStart * SECTOR_BYTES))
+  await file.truncate(hybrid.sectors * SECTOR_BYTES)
+  const volume = renderVolume({
+    sectors: IMAGES_SECTORS,
+    label: IMAGES_PARTITION.label,
+    serial: SERIAL,
+    time: new Date(epoch * 1000),
+    files: [{ name: 'README.txt', content: Buffer.from(renderReadme(version)) }],
+  })
+  for (const { offset, bytes } of volume) {
+    await file.write(bytes, 0, bytes.length, hybrid.imagesStart * SECTOR_BYTES + offset)
+  }
+  for (const { sector, bytes } of hybrid.pieces) {
+    await file.write(bytes, 0, bytes.length, sector * SECTOR_BYTES)
+  }
+}
+
+async function digestOf(path: string): Promise<string> {
+  const hash = createHash('sha256')
+  await pipeline(createReadStream(path), hash)
+  return hash.digest('hex')
+}
+
+function run([program = '', ...args]: readonly string[]) {
+  const { status, error, stdout, stderr } = spawnSync(program, args, {
+    encoding: 'utf8',
+    env: { ...process.env, TZ: 'UTC', LC_ALL: 'C.UTF-8', MTOOLS_SKIP_CHECK: '1' },
+  })
+  if (error !== undefined) throw new Error(`${program}: ${error.message}`)
+  if (status !== 0) throw new Error(`${program} ended with ${status}: ${stdout}${stderr}`)
+}
+
+if (import.meta.main) {
+  const text = { type: 'string', default: '' } as const
+  const { values } = parseArgs({
+    options: {
+      kernel: text,
+      initrd: text,
+      squashfs: text,
+      packages: text,
+      version: text,
+      epoch: text,
+      out: text,
+    },
+  })
+  const missing = Object.entries(values).filter(([, value]) => value === '')
+  if (missing.length > 0)
+    throw new Error(`missing: ${missing.map(([name]) => `--${name}`).join(' ')}`)
+  await makeIso({ ...values, out: resolve(values.out), epoch: Number(values.epoch) })
+}
