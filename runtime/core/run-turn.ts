@@ -153,8 +153,8 @@ function pace(run: Run, post: Progress): Partial<Run> {
 
 const describe = (run: Run, post: Progress): Partial<Run> => ({
   mode: post.mode ?? run.mode,
-  image: readImage(post.image) ?? run.image,
-  disk: readDisk(post.disk) ?? run.disk,
+  image: readImage(post.image, run.image) ?? run.image,
+  disk: readDisk(post.disk, run.disk) ?? run.disk,
   verified: post.verified ?? run.verified,
 })
 
@@ -170,14 +170,28 @@ function complete(run: Run, post: Progress): Run {
   return isKnown ? run : { ...run, ...told, reason }
 }
 
-function readImage(image: Progress['image']): RunImage | null {
+/** What the machine leaves out, the server may know. */
+function readImage(image: Progress['image'], known: RunImage | null): RunImage | null {
   if (image === null || image === undefined) return null
-  const { name, src = null, ref = null, sha256 = null, format = null, size_bytes = null } = image
-  return { name, src, ref, sha256, format, size_bytes }
+  const base = known?.name === image.name ? known : NO_IMAGE
+  return { ...base, ...dropEmpty(image), name: image.name }
 }
 
-function readDisk(disk: Progress['disk']): RunDisk | null {
+function readDisk(disk: Progress['disk'], known: RunDisk | null): RunDisk | null {
   if (disk === null || disk === undefined) return null
-  const { path, model = null, serial = null, size_bytes = null, tran = null } = disk
-  return { path, model, serial, size_bytes, tran }
+  const base = known !== null && known.serial === disk.serial ? known : NO_DISK
+  return { ...base, ...dropEmpty(disk) }
+}
+
+const NO_IMAGE = { src: null, ref: null, sha256: null, format: null, size_bytes: null } as const
+const NO_DISK: RunDisk = { path: null, model: null, serial: null, size_bytes: null, tran: null }
+
+type Given<T> = { readonly [Name in keyof T]?: NonNullable<T[Name]> }
+
+function dropEmpty<T extends object>(fields: T): Given<T> {
+  const given: Given<T> = {}
+  for (const [name, value] of Object.entries(fields)) {
+    if (value !== null && value !== undefined) Object.assign(given, { [name]: value })
+  }
+  return given
 }

@@ -7,8 +7,8 @@ import { createRun, type Progress, type Run, type RunOrigin } from '../core/run.
 import type { Database } from './database.ts'
 import type { Feed } from './feed.ts'
 import { createRunLogs } from './run-logs.ts'
-import { createLiveRuns, type Entry } from './state/live-runs.ts'
-import { pruneRuns, pruneRunsOf, type RunRetention } from './state/run-pruning.ts'
+import { createLiveRuns, type Entry } from './live-runs.ts'
+import { pruneRuns, pruneRunsOf, type RunRetention } from './run-pruning.ts'
 import {
   countRuns,
   findNewest,

@@ -34,3 +34,18 @@ export const json = (value: unknown, status = 200, headers: Headers = {}) =>
     status,
     headers: { 'content-type': 'application/json', ...headers },
   })
+
+/** Pieces as they are made, taken as fast as the caller reads. */
+export function streamOf(pieces: AsyncIterable<Uint8Array>): ReadableStream<Uint8Array> {
+  const iterator = pieces[Symbol.asyncIterator]()
+  return new ReadableStream({
+    async pull(controller) {
+      const { done, value } = await iterator.next()
+      if (done === true) controller.close()
+      else controller.enqueue(value)
+    },
+    async cancel() {
+      await iterator.return?.()
+    },
+  })
+}

@@ -50,19 +50,25 @@ export interface ActionWish {
 }
 
 export function createFleet<M extends MachineBase>(
-  parts: Pick<ServerParts<M>, 'line' | 'machines' | 'feed' | 'now'>,
+  parts: Pick<ServerParts<M>, 'line' | 'machines' | 'runs' | 'feed' | 'now'>,
   noteAll: (notes: readonly Note[], on: NoteSubject) => Promise<void>,
 ): Fleet<M> {
   const { line, machines, feed } = parts
   const waiting = new Map<string, Set<(outcome: Outcome) => void>>()
+  const armer = ({ actor, ip }: By) => ({ actor, ip, at: parts.now().toISOString() })
   const announce = (mac: Mac) => feed.announce({ topic: 'machine', mac })
 
   async function turn<T extends Turn<M>>(
     mac: Mac,
     by: By,
-    decide: (machine: M) => T,
+    rule: (machine: M) => T,
     known?: M,
   ): Promise<T | null> {
+    const decide = (machine: M): T => {
+      const decided = rule(machine)
+      const signed = line.noteArmer(machine, decided.machine, armer(by))
+      return signed === decided.machine ? decided : { ...decided, machine: signed }
+    }
     const before = known ?? (await machines.find(mac))
     if (before === null) return null
     let made = decide(before)
@@ -97,8 +103,10 @@ export function createFleet<M extends MachineBase>(
         return null
       }
       const parsed = line.parseUpsert(body, before, { mac, now })
-      answer = parsed.ok ? parsed : refuse({ why: 'fields', fields: parsed.refusal })
-      return parsed.ok ? parsed.value : null
+      answer = parsed.ok
+        ? accept(line.noteArmer(before, parsed.value, armer(by)))
+        : refuse({ why: 'fields', fields: parsed.refusal })
+      return answer.ok ? answer.value : null
     })
     return await settle(answer)
 
@@ -118,6 +126,7 @@ export function createFleet<M extends MachineBase>(
   async function remove(mac: Mac, by: By): Promise<boolean> {
     const before = await machines.find(mac)
     if (!(await machines.remove(mac))) return false
+    await parts.runs.giveUp(mac, 'Its machine was deleted.')
     announce(mac)
     const details = before === null ? null : line.describe(before)
     const note: Note = { kind: 'machine.deleted', summary: `${mac} was deleted`, details }

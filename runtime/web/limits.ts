@@ -9,6 +9,8 @@ export const LIMITS = {
   form: 64 * KIB,
   json: MIB,
   inventory: 64 * MIB,
+  /** Of a run; the tail is kept. */
+  log: 4 * MIB,
   jsonDepth: 100,
   /** Seconds for a body to arrive. */
   bodySeconds: 30,

@@ -4,11 +4,13 @@ import type { FieldError } from '../core/field-error.ts'
 import type { Mac } from '../core/mac.ts'
 import type { InventoryDisk, MachineBase } from '../core/machine.ts'
 import type { Result } from '../core/result.ts'
+import type { Armer, Run, RunOrigin } from '../core/run.ts'
 import type { BootFiles } from '../services/boot-files.ts'
 import type { Catalog } from '../services/catalogs.ts'
 import type { Feed } from '../services/feed.ts'
 import type { Actor, EventNote, Journal } from '../services/journal.ts'
 import type { Machines } from '../services/machines.ts'
+import type { Runs } from '../services/runs.ts'
 import type { Secret } from '../services/secret.ts'
 import type { Tokens, TokenScope } from '../services/tokens.ts'
 import type { Fleet } from './fleet.ts'
@@ -130,6 +132,12 @@ export interface ServerLine<M extends MachineBase> {
   ): Result<readonly Note[], string>
   /** `GET /pxe/{mac}/plan`. */
   decidePlan(machine: M, contact: Contact): PlanTurn<M>
+  /** The record after an operator changed it, with who that was where they armed it. */
+  noteArmer(before: M | null, after: M, by: Armer): M
+  /** What the record says of a flash that begins. */
+  originOf(machine: M): RunOrigin
+  /** When it last got a plan after which something is flashed; ISO time. */
+  plannedAt(machine: M): string | null
   /** `GET /boot/{name}?mac=`, of a file that exists. */
   afterBootFile(machine: M, name: string, contact: Contact): Turn<M>
   afterInventory(machine: M, inventory: Inventory, contact: Contact): Turn<M>
@@ -140,6 +148,8 @@ export interface ServerLine<M extends MachineBase> {
   match(machines: readonly M[], query: URLSearchParams): readonly M[]
   /** One `<tr>` of the machines table. */
   renderRow(machine: M): string
+  /** How far a run is, on one line: the element that pages replace by its id. */
+  renderBar(run: Run): string
   renderLogin(view: LoginView): string
   renderError(view: ErrorView): string
   checkPassword(given: string): Promise<boolean>
@@ -176,6 +186,7 @@ export interface ServerParts<M extends MachineBase> {
   readonly line: ServerLine<M>
   readonly machines: Machines<M>
   readonly journal: Journal
+  readonly runs: Runs
   readonly feed: Feed
   readonly catalog: Catalog
   readonly bootFiles: BootFiles

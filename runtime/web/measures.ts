@@ -4,6 +4,7 @@ import type { MachineBase } from '../core/machine.ts'
 import { text } from './answers.ts'
 import type { Site } from './line.ts'
 import type { Route } from './route.ts'
+import { gaugeRuns } from './run-metrics.ts'
 
 export function metricsRoutes<M extends MachineBase>(
   site: Site<M>,
@@ -15,6 +16,7 @@ export function metricsRoutes<M extends MachineBase>(
     const modes = Map.groupBy(await machines.list(), line.modeOf)
     return [...modes].map(([mode, { length }]) => ({ labels: { mode }, value: length }))
   })
+  gaugeRuns(metrics, site.runs)
   metrics.gauge('flasher_sse_clients', async () => [{ labels: {}, value: countListeners() }])
   metrics.gauge('flasher_unacknowledged_events', async () => [
     { labels: {}, value: await journal.countAlarms() },

@@ -24,15 +24,23 @@ interface Times {
 }
 
 const BOUNDS = [0.001, 0.005, 0.01, 0.05, 0.1, 0.5, 1, 5, 30]
+/** Where a measured time is no moment. */
+const OWN_BOUNDS: Readonly<Record<string, readonly number[]>> = {
+  flasher_flash_seconds: [10, 30, 60, 120, 300, 600, 1200, 1800, 3600, 7200],
+}
+const boundsOf = (name: string) => OWN_BOUNDS[name] ?? BOUNDS
 
 const HELP: Readonly<Record<string, string>> = {
   flasher_boot_bytes_total: 'Bytes of boot files that were asked for.',
   flasher_catalog_age_seconds: 'Age of the catalog snapshot.',
-  flasher_flash_total: 'Flashes that machines reported as done or failed.',
+  flasher_flash_bytes_total: 'Bytes that flashes wrote, as machines reported it.',
+  flasher_flash_seconds: 'How long flashes took.',
+  flasher_flash_total: 'Flashes by how they ended.',
   flasher_http_request_seconds: 'Time until a response begins.',
   flasher_machines: 'Machines by what they are set to do.',
   flasher_plan_requests_total: 'Plans by mode.',
   flasher_pxe_requests_total: 'Boot scripts by mode and offer.',
+  flasher_runs: 'Flashes that go on; stalled: not heard of for a while.',
   flasher_sse_clients: 'Open live channels.',
   flasher_unacknowledged_events: 'Events that nobody has acknowledged.',
   process_resident_memory_bytes: 'Resident memory.',
@@ -55,10 +63,11 @@ export function createMetrics(): Metrics {
     observe(name, seconds, labels = {}) {
       const series = seriesOf(times, name)
       const key = renderLabels(labels)
-      const entry = series.get(key) ?? { buckets: BOUNDS.map(() => 0), sum: 0, count: 0 }
+      const bounds = boundsOf(name)
+      const entry = series.get(key) ?? { buckets: bounds.map(() => 0), sum: 0, count: 0 }
       if (!series.has(key) && series.size >= MOST_SERIES) return
       series.set(key, entry)
-      const at = BOUNDS.findIndex((bound) => seconds <= bound)
+      const at = bounds.findIndex((bound) => seconds <= bound)
       if (at >= 0) entry.buckets[at] = (entry.buckets[at] ?? 0) + 1
       entry.sum += seconds
       entry.count += 1
@@ -109,7 +118,7 @@ function renderFamily(name: string, type: string, lines: readonly string[]): str
 function renderTimes(name: string, labels: string, { buckets, sum, count }: Times) {
   let below = 0
   const inner = labels === '' ? '' : `${labels.slice(1, -1)},`
-  const rows = BOUNDS.map((bound, at) => {
+  const rows = boundsOf(name).map((bound, at) => {
     below += buckets[at] ?? 0
     return `${name}_bucket{${inner}le="${bound}"} ${below}`
   })

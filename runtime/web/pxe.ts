@@ -9,6 +9,7 @@ import { nothing, plainJson, text } from './answers.ts'
 import { checked, renderSchema } from './checked.ts'
 import { createDiscovery } from './discovery.ts'
 import { refuse, refuseFields } from './faults.ts'
+import { countRun } from './run-metrics.ts'
 import { LIMITS } from './limits.ts'
 import type { Contact, Note, PlanTurn, ScriptTurn, Site, Turn } from './line.ts'
 import { readMac } from './mac-param.ts'
@@ -134,14 +135,32 @@ export function pxeRoutes<M extends MachineBase>(site: Site<M>): readonly Route[
     const contact = site.contact(event)
     await site.admitMachine(mac, 'report', contact)
     const isDone = end.status === 'done'
+    const reason = end.reason ?? null
+    const run = await endRun(mac, end.status, reason)
     const answer = await tell(mac, contact, end.status, (machine) =>
-      isDone
-        ? line.afterFlash(machine, contact)
-        : line.afterFailure(machine, end.reason ?? null, contact),
+      naming(
+        run,
+        isDone ? line.afterFlash(machine, contact) : line.afterFailure(machine, reason, contact),
+      ),
     )
-    metrics.count('flasher_flash_total', { result: end.status })
+    site.feed.announce({ topic: 'machine', mac })
     fleet.announceOutcome(mac, isDone ? 'flashed' : 'failed')
     return answer
+  }
+
+  /** Also of a client that tells nothing but its end. Null: nothing is known of a run. */
+  async function endRun(
+    mac: Mac,
+    result: 'done' | 'failed',
+    reason: string | null,
+  ): Promise<string | null> {
+    const machine = await machines.find(mac)
+    if (machine === null) return null
+    const plannedAt = line.plannedAt(machine)
+    const ended = await site.runs.end(line.originOf(machine), { result, reason, plannedAt })
+    if (ended === null) metrics.count('flasher_flash_total', { result, format: 'other' })
+    else if (ended.hasEnded) countRun(metrics, ended.run)
+    return ended?.run.id ?? null
   }
 
   async function takeInventory(event: H3Event, body: unknown): Promise<unknown> {
@@ -225,6 +244,15 @@ export function pxeRoutes<M extends MachineBase>(site: Site<M>): readonly Route[
     },
   ]
 }
+
+/** The events of a flash name its run. */
+const naming = <M>(run: string | null, turn: Turn<M>): Turn<M> =>
+  run === null
+    ? turn
+    : {
+        ...turn,
+        notes: turn.notes.map((note) => ({ ...note, details: { ...note.details, run } })),
+      }
 
 const TEXT = { type: 'string', contentMediaType: 'text/plain' }
 

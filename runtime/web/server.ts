@@ -23,6 +23,8 @@ import { documentRoutes } from './openapi.ts'
 import { createPeers, type Peer } from './peer.ts'
 import { pxeRoutes } from './pxe.ts'
 import type { Route } from './route.ts'
+import { runPostRoutes } from './run-posts.ts'
+import { runRoutes } from './runs.ts'
 import { createSessions } from './session.ts'
 import { tokenRoutes } from './tokens.ts'
 
@@ -75,11 +77,13 @@ export function createServer<M extends MachineBase>(parts: ServerParts<M>): Serv
     // Open: machines hold no cookie, and monitoring should need none.
     ...healthRoutes(parts.version), //    /healthz /version
     ...pxeRoutes(site), //                /pxe-bootstrap.ipxe /pxe/:mac /plan /inventory /done /status
+    ...runPostRoutes(site), //            /pxe/:mac/progress /pxe/:mac/log
     ...bootFileRoutes(site), //           /boot/:name (PUT: admin)
     ...documentRoutes(site, () => routes), // /openapi.json /docs/api
     // For operators and their programs.
     ...machineRoutes(site), //            /machines /machines/:mac /lshw.json /disks.json
     ...bulkRoutes(site), //               /machines/:mac/flash /machines/bulk
+    ...runRoutes(site), //                /runs /runs.csv /runs.json /machines/:mac/runs /:id /:id/log
     ...eventRoutes(site), //              /events /events/:id/ack /events/ack
     ...liveRoutes(site, channel), //      /events/machines
     ...tokenRoutes(site), //              /tokens /tokens/:id

@@ -9,6 +9,7 @@ import { createDatabase } from '../../runtime/services/database.ts'
 import { createFeed } from '../../runtime/services/feed.ts'
 import { createJournal } from '../../runtime/services/journal.ts'
 import { createMachines } from '../../runtime/services/machines.ts'
+import { createRuns } from '../../runtime/services/runs.ts'
 import { createSecret, deriveSecret } from '../../runtime/services/secret.ts'
 import { createTokens } from '../../runtime/services/tokens.ts'
 import type { CatalogEntry } from '../../runtime/core/catalog.ts'
@@ -63,6 +64,7 @@ export async function createTestServer(options: TestServerOptions = {}) {
   const entries = options.catalog ?? []
   const machines = createMachines<Machine>(database, { parseRecord })
   const journal = createJournal(database, { feed, now })
+  const runs = createRuns(database, { feed, now })
   const snapshot = { entries, skipped: [], fetchedAt: null, error: null, isStale: false }
   const bootFiles = createBootFolder(boot)
   const secret = await createSecret({ path: join(dir, 'session-secret'), configured: '' })
@@ -86,6 +88,7 @@ export async function createTestServer(options: TestServerOptions = {}) {
     },
     renderRow: ({ mac, boot_mode, last_seen_ip }) =>
       `<tr id="m-${mac}"><td>${mac}</td><td>${boot_mode}</td><td>${last_seen_ip ?? ''}</td></tr>`,
+    renderBar: ({ mac, phase, step_bytes }) => `<span id="b-${mac}">${phase} ${step_bytes}</span>`,
     renderLogin: ({ error }) => `<form>${error ?? 'welcome'}</form>`,
     renderError: ({ status, detail }) => `<h1>${status}</h1><p>${detail}</p>`,
     checkPassword: async (given) => given === PASSWORD,
@@ -98,6 +101,7 @@ export async function createTestServer(options: TestServerOptions = {}) {
     line,
     machines,
     journal,
+    runs,
     feed,
     catalog: { snapshot: () => snapshot, refresh: async () => snapshot },
     bootFiles,
@@ -135,6 +139,7 @@ export async function createTestServer(options: TestServerOptions = {}) {
     log,
     feed,
     journal,
+    runs,
     machines,
     settings,
     request,

@@ -15,6 +15,7 @@ import { parseInventory } from './rules/inventory.ts'
 import { isUnassigned, toWire, type Machine } from './rules/machine.ts'
 import * as notes from './rules/note.ts'
 import { decidePlan, renderPlan } from './rules/plan.ts'
+import { noteArmer, originOf } from './rules/run.ts'
 import { SCHEMAS } from './rules/schema.ts'
 import type { PxeRules, Surroundings } from './rules/surroundings.ts'
 import {
@@ -32,15 +33,15 @@ export interface MachineLineParts {
   findImage(ref: string): CatalogEntry | null
   sets(): LiveSets
   settings(): PxeRules & TokenRules
-  /** Signs what machines show that were booted from here. */
   readonly gate: Pick<FlashGate, 'placeOf' | 'noteOffer'>
+  /** Signs what machines show that were booted from here. */
   readonly bootKey: Pick<Secret, 'sign' | 'verify'>
 }
 
 /** What of a line is about machines alone; pages, passwords and routes are elsewhere. */
 export type MachineLine = Omit<
   ServerLine<Machine>,
-  'match' | 'renderRow' | 'renderLogin' | 'renderError' | 'checkPassword' | 'routes'
+  'match' | 'renderRow' | 'renderBar' | 'renderLogin' | 'renderError' | 'checkPassword' | 'routes'
 >
 
 /** What `decideBoot` and `decidePlan` ask for, at this contact. */
@@ -53,8 +54,8 @@ export const gatherSurroundings = (
   findImage: parts.findImage,
   sets: parts.sets(),
   settings: parts.settings(),
-})
   placeOf: (machine) => parts.gate.placeOf(machine, now),
+})
 
 export function createMachineLine(parts: MachineLineParts): MachineLine {
   const readToken = (mac: Mac, { bearer, now }: Contact): ShownToken =>
@@ -87,8 +88,8 @@ export function createMachineLine(parts: MachineLineParts): MachineLine {
       const { decision, rule, reason } = ruling
       const header = { mac: seen.mac, mode: seen.boot_mode, rule, reason }
       const offered = contacts.noteOffer(seen, ruling, now)
-      return {
       parts.gate.noteOffer(offered, ruling, now)
+      return {
         machine: offered,
         notes: notes.noteScript(seen, ruling),
         script: renderBoot(proving(decision, offered, now), header),
@@ -113,6 +114,9 @@ export function createMachineLine(parts: MachineLineParts): MachineLine {
         mode: ruling.plan.mode,
       }
     },
+    noteArmer,
+    originOf: (machine) => originOf(machine, parts.findImage),
+    plannedAt: ({ planned_at }) => planned_at,
     afterBootFile(machine, name, { now }) {
       const after = contacts.noteBootFile(machine, now)
       return { machine: after, notes: notes.noteArmed(machine, after, name) }

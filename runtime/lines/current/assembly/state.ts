@@ -3,6 +3,7 @@ import { createDatabase, type Database } from '../../../services/database.ts'
 import { createFeed, type Feed } from '../../../services/feed.ts'
 import { createJournal, type Journal } from '../../../services/journal.ts'
 import { createMachines, type Machines } from '../../../services/machines.ts'
+import { createRuns, type Runs } from '../../../services/runs.ts'
 import { createSettingsStore, type SettingsStore } from '../../../services/settings-store.ts'
 import { prepareStateDir } from '../../../services/state-dirs.ts'
 import { createTokens, type Tokens } from '../../../services/tokens.ts'
@@ -15,6 +16,7 @@ export interface State extends AsyncDisposable {
   readonly feed: Feed
   readonly machines: Machines<Machine>
   readonly journal: Journal
+  readonly runs: Runs
   readonly tokens: Tokens
   readonly store: SettingsStore
 }
@@ -62,6 +64,14 @@ export async function openState({ config, release, visit, log }: StateOptions): 
         const { events, event_days: days } = config.current().retention
         return { count: events, days }
       },
+    }),
+    runs: createRuns(database, {
+      feed,
+      retention: () => {
+        const { runs: count, run_days: days } = config.current().retention
+        return { count, days }
+      },
+      patience: () => config.current().pxe.run_patience,
     }),
     tokens: createTokens(database),
     [Symbol.asyncDispose]: () => database[Symbol.asyncDispose](),

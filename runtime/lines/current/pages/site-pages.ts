@@ -11,7 +11,7 @@ import { accountPages } from './account.ts'
 import { backupPages } from './backups.ts'
 import { bulkPages } from './bulk.ts'
 import { dashboardPage } from './dashboard.ts'
-import { createDesk } from './desk.ts'
+import { createDesk, type Queue } from './desk.ts'
 import { eventPages } from './events.ts'
 import { createMatch } from './fleet-query.ts'
 import { renderError, renderLogin } from './login.ts'
@@ -20,12 +20,13 @@ import { viewMachine } from './machine-view.ts'
 import { machinesPage } from './machines.ts'
 import { netbootPages } from './netboot.ts'
 import { renderMachineRow } from './row.ts'
+import { renderBar } from './run-bar.ts'
 import type { PageServices } from './services.ts'
 import { settingsPages } from './settings.ts'
 
 export type Pages = Pick<
   ServerLine<Machine>,
-  'match' | 'renderRow' | 'renderLogin' | 'renderError' | 'routes'
+  'match' | 'renderRow' | 'renderBar' | 'renderLogin' | 'renderError' | 'routes'
 >
 
 export interface PagesParts {
@@ -37,6 +38,7 @@ export interface PagesParts {
   gather(on: { readonly baseUrl: string; readonly now: string }): Surroundings
   /** An IANA name. */
   zone(): string
+  queue(): Queue | null
   now(): Date
 }
 
@@ -73,6 +75,7 @@ export function createPages(parts: PagesParts): Pages {
     match: createMatch({ context: createContext(parts), view, now }),
     renderRow: (machine) =>
       String(renderMachineRow(view(machine), { now: now(), zone: parts.zone() })),
+    renderBar: (run) => String(renderBar(run)),
     renderLogin: (given) => renderLogin(frame, given),
     renderError: (given) => renderError(frame, given),
     routes(site) {

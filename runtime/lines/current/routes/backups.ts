@@ -4,7 +4,7 @@ import { isBackupId } from '../../../core/backup.ts'
 import type { BackupManifest } from '../../../core/backup-manifest.ts'
 import type { Backups, BackupAsker, Download } from '../../../services/backups.ts'
 import type { StoredBackup } from '../../../services/backup-store.ts'
-import { json } from '../../../web/answers.ts'
+import { json, streamOf } from '../../../web/answers.ts'
 import { refuse, refuseFields } from '../../../web/faults.ts'
 import type { Site } from '../../../web/line.ts'
 import type { Route } from '../../../web/route.ts'
@@ -160,25 +160,11 @@ const about = (manifest: BackupManifest | null) => ({
 
 /** Each piece is checked before it is sent; one that is wrong breaks the connection off. */
 function send({ bytes, pieces }: Download, name: string) {
-  return new HTTPResponse(toStream(pieces), {
+  return new HTTPResponse(streamOf(pieces), {
     headers: {
       'content-type': name.endsWith('.json') ? 'application/json' : 'application/octet-stream',
       'content-disposition': `attachment; filename="${name}"`,
       ...(bytes === null ? {} : { 'content-length': String(bytes) }),
-    },
-  })
-}
-
-function toStream(pieces: AsyncIterable<Uint8Array>): ReadableStream<Uint8Array> {
-  const iterator = pieces[Symbol.asyncIterator]()
-  return new ReadableStream({
-    async pull(controller) {
-      const { done, value } = await iterator.next()
-      if (done === true) controller.close()
-      else controller.enqueue(value)
-    },
-    async cancel() {
-      await iterator.return?.()
     },
   })
 }

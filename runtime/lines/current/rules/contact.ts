@@ -48,8 +48,12 @@ export const noteBootFile = (machine: Machine, now: string): Machine =>
     : machine
 
 /** `GET /pxe/{mac}/plan` was answered. To be on disk before the answer is out. */
-export const notePlan = (machine: Machine, plan: Plan, now: string): Machine =>
-  plan.mode === 'flash' ? changeCycle(machine, now, { planned: true, failure: null }) : machine
+export function notePlan(machine: Machine, plan: Plan, now: string): Machine {
+  if (plan.mode === 'interactive') return change(machine, now, { planned_at: now })
+  if (plan.mode !== 'flash') return machine
+  const planned = changeCycle(machine, now, { planned: true, failure: null })
+  return change(planned, now, { planned_at: now })
+}
 
 /** `POST /pxe/{mac}/inventory`: the list is replaced as a whole. */
 export function noteDisks(machine: Machine, disks: readonly InventoryDisk[], now: string): Machine {

@@ -2,6 +2,7 @@
 import type { SerialConsole } from '../../../core/boot.ts'
 import type { Mac } from '../../../core/mac.ts'
 import type { InventoryDisk, MachineBase } from '../../../core/machine.ts'
+import type { Armer } from '../../../core/run.ts'
 
 export const BOOT_MODES = [
   'ipxe-exit',
@@ -62,6 +63,10 @@ export interface Machine extends MachineBase {
   /** Internal from here on. */
   readonly saw_flasher_boot: boolean
   readonly cycle: Cycle
+  /** Who began the newest cycle that a person began. */
+  readonly armed_by: Armer | null
+  /** When it last got a plan to flash something, or to let a person do so. */
+  readonly planned_at: string | null
   /** A locked machine refuses every flash mode. */
   readonly locked: boolean
   /** Which UART the live system speaks on. */
@@ -111,6 +116,8 @@ export function createMachine(mac: Mac, bootMode: BootMode, now: string): Machin
     updated_at: now,
     saw_flasher_boot: false,
     cycle: createCycle(now),
+    armed_by: null,
+    planned_at: null,
     locked: false,
     serial_console: 'ttyS0',
     arch: null,

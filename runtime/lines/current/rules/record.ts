@@ -44,6 +44,11 @@ const RecordSchema = z.object({
   updated_at: time,
   saw_flasher_boot: flag,
   cycle: CycleSchema.nullable().catch(null),
+  armed_by: z
+    .object({ actor: z.string(), ip: z.string().nullable(), at: time })
+    .nullable()
+    .catch(null),
+  planned_at: maybeTime,
   locked: flag,
   serial_console: z.enum(SERIAL_CONSOLES).catch('ttyS0'),
   arch: z.string().nullable().catch(null),

@@ -105,6 +105,11 @@ export const SETTINGS = {
       1800,
       'How long a flashing machine may not be heard of before its place goes to the next in line.',
     ),
+    run_patience: setting(
+      duration,
+      30,
+      'How long a flash may not be heard of before it is marked as stalled.',
+    ),
     inventory_refresh: setting(
       duration,
       86_400,
@@ -158,6 +163,7 @@ export const SETTINGS = {
     events: setting(wholeNumber(100, 10_000_000), 100_000, 'How many events are kept.'),
     event_days: setting(wholeNumber(1, 36_500), 180, 'For how many days they are kept.'),
     runs: setting(wholeNumber(10, 1_000_000), 10_000, 'How many flash runs are kept.'),
+    run_days: setting(wholeNumber(1, 36_500), 730, 'For how many days they are kept.'),
     bak_files: setting(wholeNumber(1, 1000), 5, 'How many databases of earlier releases are kept.'),
     boot_sets: setting(
       wholeNumber(1, 100),

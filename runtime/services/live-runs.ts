@@ -1,7 +1,7 @@
 /** Runs that go on, in memory; what must outlive the process is stored at once. */
-import type { Run } from '../../core/run.ts'
-import type { Database } from '../database.ts'
-import { findRun, listOpen, saveRun } from './run-rows.ts'
+import type { Run } from '../core/run.ts'
+import type { Database } from './database.ts'
+import { findRun, listOpen, saveRun } from './state/run-rows.ts'
 
 export interface Entry {
   run: Run

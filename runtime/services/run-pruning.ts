@@ -1,6 +1,6 @@
 /** Which runs are not kept any more. */
-import type { Database } from '../database.ts'
-import { readNumber } from './sqlite.ts'
+import type { Database } from './database.ts'
+import { readNumber } from './state/sqlite.ts'
 
 /** What is kept at most. */
 export interface RunRetention {

@@ -1,0 +1,51 @@
+/** How far a run is: the bar that stands in a row, on the machine's page and on the dashboard. */
+import { renderHyphens } from '../../../core/mac.ts'
+import { renderDuration, renderPercent, renderRate } from '../../../core/rate.ts'
+import type { Run, RunPhase } from '../../../core/run.ts'
+import { shareOf } from '../../../core/run-view.ts'
+import { renderPartOf, renderSize } from '../../../core/size.ts'
+import { attributes, html, type Html } from '../../../web/html.ts'
+
+/** What is going on, in a word. */
+export const PHASES: Readonly<Record<RunPhase, string>> = {
+  started: 'starting',
+  write: 'writing',
+  verify: 'verifying',
+  sync: 'flushing',
+  uefi: 'boot entry',
+  done: 'done',
+  failed: 'failed',
+  cancelled: 'cancelled',
+}
+
+/** For example `writing 41%`. */
+export function sayShortly(run: Run): string {
+  const share = shareOf(run)
+  const phase = PHASES[run.phase]
+  return share === null ? phase : `${phase} ${renderPercent(share)}`
+}
+
+/** For example `1.80 of 4.00 GB, 412 MB/s, 0:07 left`. */
+export function sayFigures({ phase, step_bytes, step_total, rate, eta_seconds }: Run): string {
+  if (phase !== 'write' && phase !== 'verify') return ''
+  const bytes = step_total === null ? renderSize(step_bytes) : renderPartOf(step_bytes, step_total)
+  return [
+    bytes,
+    ...(rate === null || rate <= 0 ? [] : [renderRate(rate)]),
+    ...(eta_seconds === null ? [] : [`${renderDuration(eta_seconds)} left`]),
+  ].join(', ')
+}
+
+/** `live.js` replaces it by its id as the run goes on. */
+export function renderBar(run: Run): Html {
+  const share = shareOf(run)
+  const said = run.stalled ? `${sayShortly(run)}, no news` : sayShortly(run)
+  return html`<span id="b-${renderHyphens(run.mac)}" class="bar run${run.stalled ? ' stalled' : ''}"
+    ><progress
+      ${attributes({ max: share === null ? null : 1, value: share === null ? null : share.toFixed(4), 'aria-label': said })}
+    ></progress
+    ><span
+      ><b>${said}</b> <span class="figures">${run.stalled ? null : sayFigures(run)}</span></span
+    ></span
+  >`
+}

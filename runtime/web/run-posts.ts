@@ -1,0 +1,143 @@
+/** What a flashing machine tells: how far it is, and its log when something went wrong. */
+import type { H3Event } from 'h3'
+import type { Mac } from '../core/mac.ts'
+import type { MachineBase } from '../core/machine.ts'
+import {
+  MOST_LOG_BYTES,
+  MOST_PROGRESS_BYTES,
+  ProgressSchema,
+  RunIdSchema,
+  type Run,
+} from '../core/run.ts'
+import type { Taken } from '../services/runs.ts'
+import { nothing } from './answers.ts'
+import { checked, renderSchema } from './checked.ts'
+import { refuse } from './faults.ts'
+import { LIMITS } from './limits.ts'
+import type { Contact, Note, Site } from './line.ts'
+import { readMac } from './mac-param.ts'
+import type { Route } from './route.ts'
+import { countRun } from './run-metrics.ts'
+
+const RETRY_SECONDS = 30
+
+export function runPostRoutes<M extends MachineBase>(site: Site<M>): readonly Route[] {
+  const { line, machines, runs, feed } = site
+
+  async function find(mac: Mac, contact: Contact): Promise<M> {
+    await site.admitMachine(mac, 'report', contact)
+    const machine = await machines.find(mac)
+    if (machine === null) throw refuse(404, `no machine record for ${mac}`)
+    return machine
+  }
+
+  async function report(event: H3Event, body: unknown): Promise<unknown> {
+    const mac = readMac(event)
+    const contact = site.contact(event)
+    const machine = await find(mac, contact)
+    const taken = await runs.take(checked(ProgressSchema, body), line.originOf(machine))
+    if (!taken.ok) {
+      const headers = { 'retry-after': String(RETRY_SECONDS) }
+      throw refuse(429, 'this machine begins too many runs', { headers })
+    }
+    machines.see(mac, { at: contact.now, ip: contact.ip ?? '' })
+    await settle(mac, contact, taken.value)
+    return nothing()
+  }
+
+  async function settle(mac: Mac, { ip }: Contact, taken: Taken): Promise<void> {
+    if (!taken.isTurn) return
+    feed.announce({ topic: 'machine', mac })
+    if (taken.hasEnded) countRun(site.metrics, taken.run)
+    if (taken.lost !== null) countRun(site.metrics, taken.lost)
+    await site.noteAll(listNotes(taken), { subject_id: mac, actor: 'pxe-client', ip })
+  }
+
+  async function takeLog(event: H3Event, bytes: AsyncIterable<Uint8Array>): Promise<unknown> {
+    const mac = readMac(event)
+    await find(mac, site.contact(event))
+    const id = RunIdSchema.safeParse(event.url.searchParams.get('run'))
+    const missing = () => refuse(404, `${mac} has no such run`)
+    if (!id.success || runs.find(mac, id.data) === null) throw missing()
+    if (!(await runs.saveLog(mac, id.data, await readTail(bytes)))) throw missing()
+    feed.announce({ topic: 'machine', mac })
+    return nothing()
+  }
+
+  return [
+    {
+      method: 'POST',
+      path: '/pxe/:mac/progress',
+      access: 'open',
+      takes: 'json',
+      most: MOST_PROGRESS_BYTES,
+      doc: {
+        summary: 'How far a flash is: at every change of phase, and every few seconds',
+        body: renderSchema(ProgressSchema, 'input'),
+        answers: { 204: null },
+      },
+      handle: report,
+    },
+    {
+      method: 'POST',
+      path: '/pxe/:mac/log',
+      access: 'open',
+      takes: 'bytes',
+      most: LIMITS.log,
+      seconds: LIMITS.bodySeconds,
+      doc: {
+        summary: `The log of a run; its last ${MOST_LOG_BYTES / 1024} KiB are kept`,
+        query: { run: 'The run that it is of' },
+        body: { type: 'string', contentMediaType: 'text/plain' },
+        answers: { 204: null },
+      },
+      handle: takeLog,
+    },
+  ]
+}
+
+/** The end is what tells why. */
+async function readTail(bytes: AsyncIterable<Uint8Array>): Promise<Uint8Array> {
+  let chunks: Uint8Array[] = []
+  let length = 0
+  const cut = () => {
+    const joined = Buffer.concat(chunks)
+    return joined.subarray(Math.max(0, joined.length - MOST_LOG_BYTES))
+  }
+  for await (const chunk of bytes) {
+    chunks.push(chunk)
+    length += chunk.length
+    if (length < 2 * MOST_LOG_BYTES) continue
+    chunks = [cut()]
+    length = MOST_LOG_BYTES
+  }
+  return cut()
+}
+
+function listNotes({ run, isNew, hasEnded, lost }: Taken): readonly Note[] {
+  const notes: Note[] = []
+  if (lost !== null) notes.push(renderLost(lost))
+  if (isNew) notes.push(renderStarted(run))
+  if (hasEnded && run.result === 'cancelled') notes.push(renderCancelled(run))
+  return notes
+}
+
+const renderStarted = ({ mac, id, mode, image, disk }: Run): Note => ({
+  kind: 'machine.flash_started',
+  summary: `${mac} began to write ${image?.name ?? 'an image'}${
+    disk === null ? '' : ` to ${disk.model ?? disk.path ?? 'a disk'}`
+  }`,
+  details: { run: id, mode, image: image?.name ?? null, serial: disk?.serial ?? null },
+})
+
+const renderCancelled = ({ mac, id, reason }: Run): Note => ({
+  kind: 'machine.flash_cancelled',
+  summary: `${mac} says that its flash was cancelled${reason === null ? '' : `: ${reason}`}`,
+  details: { run: id, reason },
+})
+
+const renderLost = ({ mac, id, reason }: Run): Note => ({
+  kind: 'machine.flash_lost',
+  summary: `${mac} left a flash without an end: ${reason ?? 'it was not heard of'}`,
+  details: { run: id },
+})
