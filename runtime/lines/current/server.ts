@@ -15,7 +15,7 @@ import type { World } from './commands/session.ts'
 import { openBackups } from './assembly/archives.ts'
 import { decideFolders, type LineConfig } from './assembly/configuration.ts'
 import { openNetboot } from './assembly/netboot.ts'
-import { createFlashGate } from './flash-gate.ts'
+import { createFlashGate, type FlashGate } from './flash-gate.ts'
 import { createMachineLine, gatherSurroundings } from './machine-line.ts'
 import { createPages } from './pages/site-pages.ts'
 import { backupRoutes } from './routes/backups.ts'
@@ -100,6 +100,7 @@ export async function createMachineServer(parts: MachineServerParts): Promise<Ma
     images: () => catalog.snapshot().entries,
     gather: (on) => gatherSurroundings(machineParts, on),
     zone: () => settings().display.timezone,
+    queue: () => countQueue(gate, settings().pxe.max_flashes),
     now,
   })
   const line: ServerLine<Machine> = {
@@ -143,6 +144,9 @@ export async function createMachineServer(parts: MachineServerParts): Promise<Ma
 }
 
 const now = () => new Date()
+
+const countQueue = (gate: FlashGate, most: number) =>
+  most === 0 ? null : { most, ...gate.count(now().toISOString()) }
 
 /** By `ref`, without a walk through the catalog at each contact. */
 function createFinder(catalog: Catalog): (ref: string) => CatalogEntry | null {

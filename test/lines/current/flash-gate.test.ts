@@ -20,21 +20,24 @@ const START = 1_800_000_000
 function createFleet(size: number, max_flashes: number, flash_silence = 1800) {
   const records = new Map<Mac, Machine>()
   const { surroundings } = createDesk()
+  const settings = { max_flashes, flash_silence }
+  const open = (stored: readonly Machine[]) =>
+    createFlashGate({
+      find: (mac) => records.get(mac) ?? null,
+      settings: () => settings,
+      fleet: stored,
+    })
   const fleet = {
     clock: START,
-    settings: { max_flashes, flash_silence },
-    gate: createFlashGate({ find: () => null, settings: () => fleet.settings, fleet: [] }),
+    settings,
+    gate: open([]),
     now: () => new Date(fleet.clock * 1000).toISOString(),
     restart() {
       const stored = [...records.values()].flatMap(
         (machine) => parseRecord(structuredClone(machine)) ?? [],
       )
       for (const machine of stored) records.set(machine.mac, machine)
-      fleet.gate = createFlashGate({
-        find: (mac) => records.get(mac) ?? null,
-        settings: () => fleet.settings,
-        fleet: stored,
-      })
+      fleet.gate = open(stored)
     },
     get: (n: number): Machine => {
       const machine = records.get(macOf(n))
@@ -154,9 +157,9 @@ test('a restart keeps places and line', () => {
 test('another limit counts at once, and nobody is stopped by it', () => {
   const fleet = createFleet(5, 3)
   assert.equal(fleet.places(1, 2, 3, 4), ['flash', 'flash', 'flash', 1])
-  fleet.settings = { ...fleet.settings, max_flashes: 1 }
+  fleet.settings.max_flashes = 1
   assert.equal(fleet.places(1, 4), ['flash', 1])
-  fleet.settings = { ...fleet.settings, max_flashes: 0 }
+  fleet.settings.max_flashes = 0
   assert.equal(fleet.places(4, 5), ['flash', 'flash'])
 })
 

@@ -13,6 +13,12 @@ import type { Surroundings } from '../rules/surroundings.ts'
 import { viewMachine, type MachineView } from './machine-view.ts'
 import type { PageServices } from './services.ts'
 
+export interface Queue {
+  readonly most: number
+  readonly flashing: number
+  readonly waiting: number
+}
+
 export interface DeskParts {
   readonly frame: Frame
   readonly services: PageServices
@@ -20,6 +26,8 @@ export interface DeskParts {
   gather(on: { readonly baseUrl: string; readonly now: string }): Surroundings
   /** An IANA name. */
   zone(): string
+  /** Those that flash and those that wait for their turn; null: there is no limit. */
+  queue(): Queue | null
 }
 
 /** A page without what the desk itself puts into its frame. */

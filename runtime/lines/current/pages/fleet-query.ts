@@ -93,6 +93,7 @@ const timesOf = (machine: Machine) => ({
 const listQualities = (machine: Machine): readonly string[] => [
   isUnassigned(machine) ? 'discovered' : 'assigned',
   machine.locked ? 'locked' : 'unlocked',
+  ...(machine.cycle.queued_at === null ? [] : ['waiting']),
 ]
 
 /** What needs a person comes first. */

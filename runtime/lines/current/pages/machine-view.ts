@@ -39,7 +39,13 @@ export const nameOf = ({ labels, mac }: Machine): string =>
 
 /** Whether its next network boot writes a disk. */
 export const willFlash = ({ machine, boot, plan }: MachineView): boolean =>
-  isFlashMode(machine.boot_mode) && boot.decision.kind === 'to-live' && plan.plan.mode === 'flash'
+  isFlashMode(machine.boot_mode) &&
+  (boot.decision.kind === 'to-live' || boot.rule === 'queued') &&
+  plan.plan.mode === 'flash'
+
+/** Whether it sits before its screen and waits for its turn. */
+export const isWaiting = ({ machine, boot }: MachineView): boolean =>
+  boot.rule === 'queued' && machine.cycle.queued_at !== null
 
 /**
  * Whether a network boot writes a disk as soon as nothing stands in the way any more: a live system

@@ -1,6 +1,6 @@
 /** /ui/machines/{mac}: what happens next, what shall become of it, what it is and what it did. */
 import type { H3Event, HTTPResponse } from 'h3'
-import { hideBootTokens } from '../../../core/boot-token.ts'
+import { renderBoot } from '../../../core/boot.ts'
 import { parseHardware, type Hardware } from '../../../core/hardware.ts'
 import {
   badge,
@@ -71,7 +71,7 @@ async function show(desk: Desk, event: H3Event): Promise<HTTPResponse> {
       searchParams.has('saved') ? banner('done', 'Saved.') : null
     }${searchParams.has('armed') ? banner('done', 'Armed. Start the machine from the network now.') : null}`,
     body: html`
-      ${renderNow(desk, event, view, here)}
+      ${renderNow(desk, view, here)}
       <div class="columns">
         <div>
           ${card({
@@ -125,9 +125,16 @@ function renderActions({ machine }: MachineView, here: string): Content {
   })}`
 }
 
-const renderNow = (desk: Desk, event: H3Event, view: MachineView, here: string): Html => {
-  const { site } = desk
-  const { script } = site.line.decideBoot(view.machine, site.contact(event))
+/** As the machine would get it now; its token is for nobody else. */
+function renderScript(desk: Desk, { machine, boot }: MachineView): string {
+  const { decision, rule, reason } = boot
+  const hasToken = desk.services.config.current().pxe.tokens !== 'off'
+  const shown =
+    decision.kind === 'to-live' && hasToken ? { ...decision, token: 'hidden' } : decision
+  return renderBoot(shown, { mac: machine.mac, mode: machine.boot_mode, rule, reason })
+}
+
+const renderNow = (desk: Desk, view: MachineView, here: string): Html => {
   return html`<section
     class="card stack"
     id="now"
@@ -148,7 +155,7 @@ const renderNow = (desk: Desk, event: H3Event, view: MachineView, here: string):
             <code>${view.plan.plan.mode}</code>)</span
           >
         </p>
-        ${copyBlock(hideBootTokens(script), 'Boot script')}
+        ${copyBlock(renderScript(desk, view), 'Boot script')}
       </div>
     </details>
   </section>`

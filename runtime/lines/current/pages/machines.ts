@@ -80,6 +80,7 @@ async function show(desk: Desk, event: H3Event): Promise<HTTPResponse> {
       >`,
     messages: html`${messageOf(searchParams)}${done(searchParams)}`,
     body: html`${all.length === 0 ? null : renderTools(query)}
+    ${all.length === 0 ? null : renderQueue(desk, query)}
     ${isWall ? renderWall(desk, event, page) : renderTable(desk, event, query, page)}
     ${all.length === 0 ? teach(desk, event) : found.length === 0 ? nothingFound() : null}
     ${
@@ -142,6 +143,29 @@ const renderTools = (query: TableQuery): Html =>
       })}
     </nav>
   </div>`
+
+/** Where only so many may flash at a time: how many do, and who waits. */
+function renderQueue(desk: Desk, query: TableQuery): Content {
+  const queue = desk.queue()
+  if (queue === null) return null
+  const { most, flashing, waiting } = queue
+  const follow = attributes({
+    'hx-get': address(PATH, query),
+    'hx-select': '#queue',
+    'hx-swap': 'outerHTML',
+    'hx-trigger': 'sse:machines-update throttle:2s',
+  })
+  return html`<p id="queue" class="dim" ${follow}>
+    ${flashing} of at most ${most} ${most === 1 ? 'machine is' : 'machines are'} being flashed,
+    ${
+      waiting === 0
+        ? 'nobody waits in line'
+        : html`<a href="${address(PATH, { q: 'is:waiting' })}"
+            >${waiting} ${waiting === 1 ? 'waits' : 'wait'} in line</a
+          >`
+    }.
+  </p>`
+}
 
 function renderTable(desk: Desk, event: H3Event, query: TableQuery, page: Page<Machine>): Html {
   const clock = desk.clock()

@@ -4,7 +4,7 @@ import { renderBytes, shorten } from '../../../web/elements.ts'
 import { html, type Content, type Html } from '../../../web/html.ts'
 import type { BootRule } from '../rules/boot.ts'
 import { aboutDisk, modelOf } from './disk-words.ts'
-import { willFlash, type MachineView } from './machine-view.ts'
+import { isWaiting, willFlash, type MachineView } from './machine-view.ts'
 
 const LONGEST_NAME = 26
 const LONGEST_SERIAL = 18
@@ -12,6 +12,7 @@ const LONGEST_SERIAL = 18
 /** "flash *debian-13* to *S5GX…*", or whatever else it does. */
 export function renderWill(view: MachineView): Content {
   const { state, is } = view.view
+  if (isWaiting(view)) return is
   if (state === 'failed' || state === 'needs-you' || state === 'running') return is
   if (willFlash(view)) {
     const serial = view.machine.target_disk_serial ?? ''
@@ -39,7 +40,7 @@ export const stemOf = (name: string): string =>
 /** The first thing that a machine's page says. */
 export function renderSentence(view: MachineView): Html {
   const { image, disk, machine } = view
-  if (!willFlash(view) || image === null) {
+  if (!willFlash(view) || isWaiting(view) || image === null) {
     return html`<p class="sentence">${view.view.is} ${view.view.next}</p>`
   }
   const serial = machine.target_disk_serial ?? ''

@@ -64,7 +64,7 @@ function decideTrouble(machine: Machine, { boot, plan }: Rulings): StateView | n
 }
 
 function decideUsual(machine: Machine, { rule, place }: BootRuling): StateView {
-  if (place !== null) return renderQueued(place)
+  if (place !== null) return machine.cycle.queued_at === null ? USUAL.queued : renderQueued(place)
   if (rule === 'disks-known' && isUnassigned(machine)) return UNASSIGNED
   if (machine.saw_flasher_boot && machine.cycle.offers > 0) return RUNNING[rule] ?? USUAL[rule]
   return USUAL[rule]
@@ -73,7 +73,7 @@ function decideUsual(machine: Machine, { rule, place }: BootRuling): StateView {
 const renderQueued = ({ place, waiting }: Place): StateView => ({
   state: 'armed',
   is: `It waits for its turn: place ${place} of ${waiting} in line.`,
-  next: USUAL.queued.next,
+  next: 'It is flashed as soon as another machine is done; it asks by itself.',
 })
 
 const UNASSIGNED: StateView = {
@@ -163,8 +163,8 @@ const USUAL: Readonly<Record<BootRule, StateView>> = {
   },
   queued: {
     state: 'armed',
-    is: 'It waits for its turn.',
-    next: 'It is flashed as soon as another machine is done; it asks by itself.',
+    is: 'It is ready to be flashed.',
+    next: 'Its next network boot waits for its turn, then flashes it.',
   },
   locked: {
     state: 'needs-you',
