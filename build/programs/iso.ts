@@ -70,7 +70,8 @@ async function makeEfi({ packages, epoch }: Job, folder: string): Promise<string
   await using file = await open(image, 'w')
   await file.truncate(EFI_SECTORS * SECTOR_BYTES)
   const size = ['-T', String(EFI_SECTORS), '-h', '64', '-s', '32']
-  run(['mformat', '-i', image, '-v', 'FLASHER_EFI', '-N', SERIAL.toString(16), ...size, '::'])
+  const label = ['-v', 'FLASHER_EFI', '-N', SERIAL.toString(16)]
+  run(['mformat', '-i', image, ...label, ...size, '::'], { SOURCE_DATE_EPOCH: String(epoch) })
   run(['mcopy', '-Q', '-m', '-s', '-i', image, join(folder, 'efi/EFI'), '::'])
   return image
 }
@@ -124,7 +125,7 @@ function runXorriso({ packages, epoch }: Job, { efi, files, iso, media }: Parts)
   const words = [
     ['xorriso', '-as', 'mkisofs', '-quiet', '-o', iso, '-V', 'FLASHER_LIVE'],
     ['-r', '-J', '-joliet-long', '-iso-level', '3', '-graft-points', '-no-pad'],
-    ['--modification-date', date, '--set_all_file_dates', date, '--gpt_disk_guid', disk],
+    [`--modification-date=${date}`, '--set_all_file_dates', date, '--gpt_disk_guid', disk],
     ['-b', 'boot/grub/i386-pc/eltorito.img', '-c', 'boot/boot.cat', ...boot],
     ['--grub2-mbr', mbr, '-partition_offset', '16', '--mbr-force-bootable'],
     ['-iso_mbr_part_type', PARTITION_TYPES.linux.toUpperCase()],
@@ -165,10 +166,10 @@ async function digestOf(path: string): Promise<string> {
   return hash.digest('hex')
 }
 
-function run([program = '', ...args]: readonly string[]) {
+function run([program = '', ...args]: readonly string[], env: NodeJS.ProcessEnv = {}) {
   const { status, error, stdout, stderr } = spawnSync(program, args, {
     encoding: 'utf8',
-    env: { ...process.env, TZ: 'UTC', LC_ALL: 'C.UTF-8', MTOOLS_SKIP_CHECK: '1' },
+    env: { ...process.env, TZ: 'UTC', LC_ALL: 'C.UTF-8', MTOOLS_SKIP_CHECK: '1', ...env },
   })
   if (error !== undefined) throw new Error(`${program}: ${error.message}`)
   if (status !== 0) throw new Error(`${program} ended with ${status}: ${stdout}${stderr}`)
