@@ -25,13 +25,18 @@ export interface FlashPlan extends Plan {
   readonly location: string
 }
 
+/**
+ * `sha256`: of the stored bytes, checked while they are read. `verify`: how the disk is read back
+ * (default: all that was written). `allowPartition`: the target may be a partition. `fixGpt`: moves the
+ * backup GPT to the end of the disk.
+ */
 export interface FlashRequest extends Partial<FlashOptions> {
   /** A path, an http(s) URL or an oras reference. */
   readonly image: string
   /** A block device. */
   readonly target: string
-  /** What the image is, whatever its name says. */
-  readonly format?: ImageFormat
+  /** What the image is, whatever its name says; null and absent: the name tells. */
+  readonly format?: ImageFormat | null
 }
 
 /** Whatever speaks against a flash or ends one; `code` is from a closed list, `hint` the way out. */
@@ -61,8 +66,8 @@ export async function makePlan(request: FlashRequest): Promise<FlashPlan> {
     const target = await createDisks({ shell }).probe(request.target, source.path)
     const planned = planFlash(image, target, {
       ...DEFAULTS,
-      sha256: source.sha256 ?? null,
       ...request,
+      sha256: request.sha256 ?? source.sha256 ?? null,
     })
     if (planned.ok) return { ...planned.value, location: request.image }
     throw new Fault('plan-refused', planned.refusal.map((one) => renderRefusal(one)).join('; '))

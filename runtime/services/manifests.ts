@@ -35,15 +35,16 @@ export interface ManifestOptions {
 const MOST_BYTES = 4 * 1024 * 1024
 const LONGEST_MS = 30_000
 
-/**
- * A path, a `file://`, http(s) or oras address; a server's bare address means its `/catalog.toml`.
- * A Fault that names it where it cannot be had, or is no manifest.
- */
+export interface ManifestText extends Pick<ReadManifest, 'name' | 'folder'> {
+  readonly text: string
+}
+
+/** As `readManifestText`, and a Fault where it is no manifest. */
 export async function readManifest(
   source: string,
   options: ManifestOptions,
 ): Promise<ReadManifest> {
-  const { name, folder, text } = await readSource(source, options)
+  const { name, folder, text } = await readManifestText(source, options)
   const manifest = parseManifest(text)
   if (manifest.ok) return { ...manifest.value, name, folder }
   throw new Fault('input-invalid', `${name}: ${renderFlaw(manifest.refusal)}`, {
@@ -51,7 +52,14 @@ export async function readManifest(
   })
 }
 
-async function readSource(source: string, options: ManifestOptions) {
+/**
+ * A path, a `file://`, http(s) or oras address; a server's bare address means its `/catalog.toml`.
+ * A Fault that names it where it cannot be had; at most 4 MiB are.
+ */
+export async function readManifestText(
+  source: string,
+  options: ManifestOptions,
+): Promise<ManifestText> {
   const location = parseLocation(filePathOf(source, '.') ?? source)
   if (!location.ok) throw new Fault('input-invalid', renderPlaceRefusal(location.refusal))
   switch (location.value.kind) {

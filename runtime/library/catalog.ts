@@ -1,0 +1,77 @@
+/** Library entry points of the catalog module: which images a catalog offers, and from where. */
+import { type LoadedCatalog, offerImages } from '../core/catalog-source.ts'
+import { Fault, type FaultCode } from '../core/fault.ts'
+import { parseManifest, renderFlaw } from '../core/manifest.ts'
+import { createCatalogSources } from '../services/catalog-sources.ts'
+import { readManifestText } from '../services/manifests.ts'
+
+export type { CatalogImage } from '../core/catalog-source.ts'
+
+/**
+ * What a catalog offers: `images`, each with the `location` that `makePlan` takes, and `flaws`, the
+ * entries that were left out, with `line` (from 1, or null) and `reason`.
+ */
+export type Catalog = LoadedCatalog
+
+/** Where there is no catalog: not to be had (`input-missing`), none (`input-invalid`), `cancelled`. */
+export class CatalogError extends Error {
+  override readonly name = 'CatalogError'
+  readonly code: FaultCode
+  /** The way out, where there is one to tell. */
+  readonly hint: string | undefined
+
+  constructor(code: FaultCode, message: string, hint: string | undefined) {
+    super(message)
+    this.code = code
+    this.hint = hint
+  }
+}
+
+export interface CatalogOptions {
+  /** Ends it at once. */
+  readonly signal?: AbortSignal
+}
+
+/**
+ * Loads a catalog ("Catalog manifest") from a path, a `file://`, `http(s)://` or `oras://` address; a
+ * server's bare address means its `/catalog.toml`. At most 4 MiB and 30 seconds. Rejects with a
+ * CatalogError that names the place, and the line where one is at fault.
+ */
+export async function loadSource(source: string, options: CatalogOptions = {}): Promise<Catalog> {
+  const loaded = await createCatalogSources({ env: process.env })(source, options.signal)
+  if (loaded.ok) return loaded.value
+  const { code, message, hint } = loaded.refusal
+  throw new CatalogError(code, message, hint ?? undefined)
+}
+
+/**
+ * Reads a catalog that is at hand, as text or as UTF-8. `name`: what to call it in messages; `folder`:
+ * where `file://` sources are relative to, absent: such sources are left out. Throws a CatalogError.
+ */
+export function loadBytes(
+  bytes: Uint8Array | string,
+  {
+    name = 'catalog',
+    folder = null,
+  }: { readonly name?: string; readonly folder?: string | null } = {},
+): Catalog {
+  const text = typeof bytes === 'string' ? bytes : Buffer.from(bytes).toString('utf8')
+  const manifest = parseManifest(text)
+  if (manifest.ok) return offerImages(name, manifest.value, folder)
+  const words = `${name}: ${renderFlaw(manifest.refusal)}`
+  throw new CatalogError('input-invalid', words, undefined)
+}
+
+/** The text of a catalog as UTF-8, from wherever `loadSource` finds it; rejects with a CatalogError. */
+export async function fetchBytes(
+  source: string,
+  { signal }: CatalogOptions = {},
+): Promise<Uint8Array> {
+  try {
+    const { text } = await readManifestText(source, { env: process.env, signal })
+    return new TextEncoder().encode(text)
+  } catch (thrown) {
+    if (!(thrown instanceof Fault)) throw thrown
+    throw new CatalogError(thrown.code, thrown.message, thrown.hint)
+  }
+}
