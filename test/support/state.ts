@@ -10,6 +10,7 @@ import { createDatabase, type DatabaseOptions } from '../../runtime/services/dat
 import { createFeed } from '../../runtime/services/feed.ts'
 import { createJournal, type EventNote } from '../../runtime/services/journal.ts'
 import { createMachines } from '../../runtime/services/machines.ts'
+import { createRuns } from '../../runtime/services/runs.ts'
 import { createSettingsStore } from '../../runtime/services/settings-store.ts'
 import { createTokens } from '../../runtime/services/tokens.ts'
 
@@ -42,6 +43,7 @@ export async function openServices(options: DatabaseOptions) {
       onUnreadable: (mac) => void unreadable.push(mac),
     }),
     journal: createJournal(database, { feed, now }),
+    runs: createRuns(database, { feed, now }),
     store: createSettingsStore(database, { feed, now }),
     tokens: createTokens(database, { now }),
     [Symbol.asyncDispose]: () => database[Symbol.asyncDispose](),
