@@ -199,3 +199,10 @@ export const asJson = (value: unknown, method = 'POST'): RequestInit => ({
   body: JSON.stringify(value),
   headers: { 'content-type': 'application/json' },
 })
+
+/** The body of an answer that must be a 200. */
+export async function readJson(asked: Promise<Response>) {
+  const answer = await asked
+  assert.is(answer.status, 200)
+  return await answer.json()
+}
