@@ -1,0 +1,70 @@
+/** Compiles what npm's users get into `dist/package`: Node strips no types below `node_modules`. */
+import { chmod, cp, mkdir, readdir, readFile, rm, writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { $ } from 'zx'
+
+const OUT = 'dist/package'
+const LAUNCHERS = 'runtime/bin'
+/** Plain files that programs read beside their code. */
+const STATIC = 'runtime/web/static'
+
+/** Types are checked by `pnpm check`; here they are only taken away. */
+const COMMON = {
+  noEmit: false,
+  noCheck: true,
+  rootDir: '..',
+  outDir: 'package',
+  removeComments: false,
+}
+/** By the name of a configuration: the programs, and the types of what can be imported. */
+const PASSES = {
+  programs: { include: ['../appliance', '../runtime'], options: {} },
+  types: {
+    include: ['../runtime/library'],
+    options: { declaration: true, emitDeclarationOnly: true },
+  },
+} as const
+
+const run = $({ quiet: true, verbose: false, stdio: ['ignore', 2, 2] })
+
+await rm(OUT, { recursive: true, force: true })
+await mkdir(OUT, { recursive: true })
+for (const [name, { include, options }] of Object.entries(PASSES)) {
+  const path = `dist/package-${name}.json`
+  const config = {
+    extends: '../tsconfig.json',
+    compilerOptions: { ...COMMON, ...options },
+    include,
+  }
+  await writeFile(path, JSON.stringify(config))
+  await run`node_modules/.bin/tsc --project ${path}`
+  await rm(path)
+}
+await Promise.all([
+  copyLaunchers(),
+  renameTypes(),
+  cp(STATIC, join(OUT, STATIC), { recursive: true }),
+])
+
+async function copyLaunchers(): Promise<void> {
+  const names = (await readdir(LAUNCHERS)).filter((name) => name.endsWith('.mjs'))
+  for (const name of names) {
+    const text = await readFile(join(LAUNCHERS, name), 'utf8')
+    const to = join(OUT, LAUNCHERS, name)
+    await writeFile(to, pointAtScripts(text))
+    await chmod(to, 0o755)
+  }
+}
+
+/** The compiler leaves the names of imports in declarations as they were. */
+async function renameTypes(): Promise<void> {
+  const names = await readdir(OUT, { recursive: true })
+  for (const name of names.filter((one) => one.endsWith('.d.ts'))) {
+    const text = await readFile(join(OUT, name), 'utf8')
+    await writeFile(join(OUT, name), pointAtScripts(text))
+  }
+}
+
+function pointAtScripts(text: string): string {
+  return text.replaceAll(/(['"]\.{1,2}\/[\w./-]+)\.ts(['"])/g, '$1.js$2')
+}
