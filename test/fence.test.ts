@@ -61,8 +61,13 @@ const LAYERS: readonly { at: string; folders: readonly string[]; packages?: read
       packages: [],
     },
     {
+      at: 'runtime/live',
+      folders: ['runtime/services', 'runtime/core', 'appliance'],
+      packages: [],
+    },
+    {
       at: 'runtime/bin',
-      folders: ['runtime/lines/current', 'runtime/lines/earlier', 'runtime/cache'],
+      folders: ['runtime/lines/current', 'runtime/lines/earlier', 'runtime/cache', 'runtime/live'],
       packages: ['listhen', 'node:'],
     },
   ]

@@ -26,12 +26,14 @@ export interface VolumeFacts {
 export type VolumeRefusal = 'not-ours' | 'partition-too-small'
 
 export interface VolumeGrowth {
-  readonly fromClusters: number
-  readonly toClusters: number
+  /** Of room for files, as it was and as it will be. */
+  readonly fromBytes: number
+  readonly toBytes: number
   readonly writes: readonly DiskWrite[]
 }
 
-const { sectorBytes, heapStart, mostClusters, bitmapCluster, rootCluster } = IMAGES_VOLUME
+const { sectorBytes, clusterBytes, heapStart, mostClusters, bitmapCluster, rootCluster } =
+  IMAGES_VOLUME
 const REGION_BYTES = BOOT_REGION.sectors * sectorBytes
 
 /** Main boot region and its backup. */
@@ -58,8 +60,8 @@ export function planVolumeGrowth({
   if (toClusters < fromClusters) return refuse('partition-too-small')
   const grown = growRegion(region, toClusters, sectors)
   return accept({
-    fromClusters,
-    toClusters,
+    fromBytes: fromClusters * clusterBytes,
+    toBytes: toClusters * clusterBytes,
     writes: [
       ...planBitmap(root, bitmap, Math.ceil(toClusters / 8)),
       ...planRegion('backup boot sector', backup, grown, REGION_BYTES),

@@ -47,15 +47,15 @@ hand_over() {
   exec switch_root /sysroot /usr/lib/systemd/systemd
 }
 
-# Only a medium that has an images partition makes the live system wait for one.
+# Only a medium that has images, on a partition of its own or beside the ISO file that this system
+# comes from, makes the live system wait for them.
 want_images_partition() {
   [ -n "$medium" ] || return 0
   disk=$(disk_of "$medium")
   disk=${disk#/dev/}
-  for event in "/sys/block/$disk/$disk"*/uevent; do
-    grep -qx PARTNAME=FLASHER_IMAGES "$event" 2>/dev/null || continue
-    wants=/run/systemd/system/flasher-wizard.service.wants
-    mkdir -p "$wants"
-    ln -s /usr/lib/systemd/system/flasher-grow.service "$wants/"
-  done
+  [ -n "$medium_file" ] || grep -qsx PARTNAME=FLASHER_IMAGES "/sys/block/$disk/$disk"*/uevent ||
+    return 0
+  wants=/run/systemd/system/flasher-wizard.service.wants
+  mkdir -p "$wants"
+  ln -s /usr/lib/systemd/system/flasher-grow.service "$wants/"
 }

@@ -1,0 +1,7 @@
+/** Starts `flasher-grow`: the images partition of the live system's stick grows and is mounted. */
+import process from 'node:process'
+import { openImagesOfHost } from '../live/programs.ts'
+
+process.exitCode = await openImagesOfHost(process.env, (line) => {
+  process.stdout.write(`${line}\n`)
+})

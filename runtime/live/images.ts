@@ -1,0 +1,37 @@
+/** What runs before the wizard when there is a stick with images: lets it grow, and mounts it. */
+import { renderError } from '../core/fault.ts'
+import { chooseImagesPlace } from '../core/images-place.ts'
+import { renderSize } from '../core/size.ts'
+import type { Sticks } from '../services/sticks.ts'
+
+export interface ImagesWorld {
+  readonly sticks: Sticks
+  /** Says a line on the console. */
+  readonly say: (line: string) => void
+}
+
+/** Returns the exit code: 0 also when there is no such stick. */
+export async function openImages({ sticks, say }: ImagesWorld): Promise<number> {
+  const place = chooseImagesPlace(await sticks.look())
+  if (place === null) return 0
+  const { node, growable } = place
+  if (growable !== null) {
+    try {
+      const { fromBytes, toBytes, writes } = await sticks.grow(growable)
+      if (writes.length > 0) {
+        say(`images: ${node} has grown from ${renderSize(fromBytes)} to ${renderSize(toBytes)}`)
+      }
+    } catch (error) {
+      // It is as usable as before, and the next start tries again.
+      say(`images: ${node} does not grow: ${renderError(error)}`)
+    }
+  }
+  try {
+    await sticks.mount(node)
+    say(`images: those on ${node} are offered`)
+    return 0
+  } catch (error) {
+    say(`images: those on ${node} cannot be read: ${renderError(error)}`)
+    return 1
+  }
+}
