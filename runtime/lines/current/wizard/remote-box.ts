@@ -65,8 +65,11 @@ export interface Box {
   tellDisks(patience: Patience): Promise<ServerNo | null>
   /** Whether it has the newest list. */
   readonly isTold: () => boolean
-  /** Resolves when the hardware was told, or cannot be. */
-  readonly hardware: Promise<void>
+  /**
+   * Tells of the hardware as soon as it is known; resolves then, or when it cannot be. A server that
+   * has not met this machine before knows it only after the plan was asked for.
+   */
+  tellHardware(): Promise<void>
   patience(): Patience
 }
 
@@ -125,10 +128,11 @@ export async function openBox({
   }
 
   await tellFirst({ look, tellDisks, say, patience })
-  const hardware = tree.then(async (lshw) => {
+  let telling: Promise<void> | null = null
+  async function tellTree() {
+    const lshw = await tree.catch(() => null)
     if (lshw !== null && known.length > 0) await client.sendInventory({ disks: known, lshw })
-  })
-  hardware.catch(() => undefined)
+  }
   return {
     ok: true,
     value: {
@@ -140,7 +144,7 @@ export async function openBox({
       look,
       identityOf: (path) => found.find((disk) => disk.path === path)?.device.identity ?? null,
       tellDisks,
-      hardware,
+      tellHardware: () => (telling ??= tellTree()),
       patience,
       transcript: () => lines,
       disks: () => known,

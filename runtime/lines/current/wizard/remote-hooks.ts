@@ -9,7 +9,7 @@ import type { Hardware } from '../../../services/hardware.ts'
 import type { Marks } from '../../../services/marks.ts'
 import type { Nvram } from '../../../services/nvram.ts'
 import { createReporter, type Reporter } from '../../../services/reporter.ts'
-import type { Patience, ServerClient } from '../../../services/server-client.ts'
+import type { ServerClient } from '../../../services/server-client.ts'
 import type { ServerNo } from '../../../services/server-exchange.ts'
 import { settle } from '../../../services/watch.ts'
 import {
@@ -49,10 +49,12 @@ export interface HookTimes {
   readonly patience: number
   /** How long a person waits for a failure to be reported; it goes on behind. */
   readonly failure: number
+  /** How long a silence lasts before a word is said about it. */
+  readonly talk: number
   readonly retry: number
 }
 
-const TIMES: HookTimes = { patience: 10 * 60_000, failure: 5000, retry: 1000 }
+const TIMES: HookTimes = { patience: 10 * 60_000, failure: 5000, talk: 2000, retry: 1000 }
 
 /** One flash under way. */
 interface Course {
@@ -75,7 +77,7 @@ export function createHooks(parts: HookParts): Required<Hooks> {
   }
 
   function tell(running: Course, report: ProgressPost) {
-    const passed = milestone(running.last, report)
+    const passed = milestone(running.last, report, running.facts.plan?.image.sizeBytes ?? null)
     if (passed !== null) {
       void marks.console(passed)
       void marks.status(passed)
@@ -96,31 +98,24 @@ export function createHooks(parts: HookParts): Required<Hooks> {
   async function tellDone(running: Course, say: Say): Promise<ServerNo | null> {
     if (client === null || running.reporter === null) return null
     const end = now() + times.patience
-    const patience = patienceUntil(end, say)
+    const left = () => renderDuration((end - now()) / 1000)
     const isTold = running.reporter.flush(times.patience)
-    if (!(await settle(isTold, TALK_MS))) say('The server does not answer; trying again…')
-    await isTold
-    const told = await client.sendDone(patience())
+    for (let wait = times.talk; !(await settle(isTold, wait)); wait = times.talk * 15) {
+      say(`The server does not answer; trying again, for ${left()} more.`)
+    }
+    const told = await client.sendDone({
+      ms: Math.max(0, end - now()),
+      onRetry: ({ reason }) => say(`Not told yet (${reason}); trying again, for ${left()} more.`),
+    })
     return told.ok ? null : told.refusal
   }
 
-  const patienceUntil = (end: number, say: Say) => (): Patience => ({
-    ms: Math.max(0, end - now()),
-    onRetry: ({ reason }, waitMs) => {
-      const left = renderDuration((end - now()) / 1000)
-      const wait = Math.max(1, Math.round(waitMs / 1000))
-      say(`The server was not told yet (${reason}); again in ${wait} s, for ${left} more.`)
-    },
-  })
-
   async function tellFailure(running: Course, reason: string, isAsked: boolean): Promise<void> {
     if (client === null) return
-    const { run } = running.facts
-    const told = running.reporter?.flush(times.patience)
-    const status = isAsked ? client.sendFailure(reason, { ms: times.patience }) : null
-    await told
-    await client.sendLog(run, await renderLog(parts, reason))
-    await status
+    // The run's own word first: it knows a cancel from a failure.
+    await running.reporter?.flush(times.patience)
+    if (isAsked) await client.sendFailure(reason, { ms: times.patience })
+    await client.sendLog(running.facts.run, await renderLog(parts, reason))
   }
 
   return {
@@ -154,9 +149,6 @@ export function createHooks(parts: HookParts): Required<Hooks> {
 }
 
 type Say = (line: string) => void
-
-/** How long a silence may last before a word is said about it. */
-const TALK_MS = 2000
 
 const reasonOf = (end: Exclude<FlashEnd, { kind: 'done' }>) =>
   end.kind === 'cancelled' ? `cancelled: ${end.reason}` : end.reason

@@ -1,6 +1,6 @@
 /** A flash in the words of the server's progress posts, and the milestones that it passes. */
 import type { FlashEvent, FlashPlan } from '../../../core/flash.ts'
-import type { InventoryDisk } from '../../../core/machine.ts'
+import { identifyDisk, type InventoryDisk } from '../../../core/machine.ts'
 import { renderSafeUrl } from '../../../core/location.ts'
 import type { ProgressPost, RunMode } from '../../../core/run.ts'
 import type { FlashEnd, FlashOrder } from './start.ts'
@@ -94,23 +94,37 @@ function describeDisk({ order, plan, disk }: RunFacts): ProgressPost['disk'] {
   // A disk that is not there is known by what it should have been called alone.
   if (!order.disk.startsWith('/')) return { path: '', serial: order.disk }
   const seen = { path: order.disk, model, tran }
-  if (plan === null) return { ...seen, serial, size_bytes: size_bytes ?? null }
+  const name = serial ?? (disk === null ? null : identifyDisk(disk))
+  if (plan === null) return { ...seen, serial: name, size_bytes: size_bytes ?? null }
   const { identity } = plan.target
-  return { ...seen, serial: identity.serial ?? serial, size_bytes: identity.sizeBytes }
+  return { ...seen, serial: identity.serial ?? name, size_bytes: identity.sizeBytes }
 }
 
 const UNSEEN = { model: null, serial: null, size_bytes: null, tran: null } as const
 
 const QUARTERS = [25, 50, 75, 100] as const
 
-/** `write 50%` when a report passes it; null: it passes none, or nobody knows how much there is. */
-export function milestone(before: ProgressPost, now: ProgressPost): string | null {
+/**
+ * `write 50%` when a report passes it, `download 50%` where only the image's stored size is known;
+ * null: it passes none, or nobody knows how much there is.
+ */
+export function milestone(
+  before: ProgressPost,
+  now: ProgressPost,
+  storedBytes: number | null,
+): string | null {
   if (now.phase !== 'write' && now.phase !== 'verify') return null
-  const from = before.phase === now.phase ? reached(before) : 0
-  const to = reached(now)
+  const from = before.phase === now.phase ? reached(before, storedBytes) : 0
+  const to = reached(now, storedBytes)
   const passed = QUARTERS.findLast((quarter) => from < quarter && to >= quarter)
-  return passed === undefined ? null : `${now.phase} ${passed}%`
+  if (passed === undefined) return null
+  return `${now.total_bytes === null ? 'download' : now.phase} ${passed}%`
 }
 
-const reached = ({ total_bytes, bytes_written }: ProgressPost) =>
-  total_bytes === null || total_bytes === 0 ? 0 : (bytes_written / total_bytes) * 100
+/** In percent. */
+function reached(report: ProgressPost, storedBytes: number | null): number {
+  const { total_bytes, bytes_written, bytes_read } = report
+  const [done, total] =
+    total_bytes === null ? [bytes_read, storedBytes] : [bytes_written, total_bytes]
+  return total === null || total === 0 ? 0 : (done / total) * 100
+}

@@ -48,6 +48,7 @@ const quote = (text: string) => JSON.stringify(printable(text.slice(0, 100)))
 
 async function follow(box: Box, here: Place): Promise<RemoteOutcome> {
   const got = await box.client.fetchPlan(box.patience())
+  void box.tellHardware()
   if (!got.ok) return open(here, `The server gave no plan: ${got.refusal.reason}.`)
   const plan = parseRemotePlan(got.value)
   if (!plan.ok) return open(here, `The plan of the server cannot be followed: ${plan.refusal}.`)
@@ -111,7 +112,7 @@ const none = () => []
 async function exit(reason: string | null, box: Box): Promise<RemoteOutcome> {
   box.say(reason ?? 'The server has nothing to do for this machine.')
   box.say('Leaving: the machine goes on with its own disk.')
-  await settle(box.hardware, LAST_WORDS_MS)
+  await settle(box.tellHardware(), LAST_WORDS_MS)
   return { kind: 'exit', code: 0 }
 }
 
@@ -120,7 +121,7 @@ async function leaveInventory(box: Box, here: Place): Promise<RemoteOutcome> {
   if (no !== null) return open(here, `The server did not take the disks: ${no.reason}.`)
   box.say(`The server has the list of ${count(box.disks().length)}; reading the hardware…`)
   // lshw has its own end.
-  await box.hardware.catch(() => undefined)
+  await box.tellHardware()
   return await restart(box, here, 'inventory posted; rebooting')
 }
 
@@ -130,7 +131,7 @@ const count = (disks: number) => (disks === 1 ? '1 disk' : `${disks} disks`)
 const LAST_WORDS_MS = 2000
 
 async function restart(box: Box, here: Place, mark: string): Promise<RemoteOutcome> {
-  await settle(box.hardware, LAST_WORDS_MS)
+  await settle(box.tellHardware(), LAST_WORDS_MS)
   await box.parts.marks.mark(mark)
   box.say('Rebooting…')
   const gone = await box.parts.power.reboot()
