@@ -3,7 +3,8 @@
 /**
  * Paths in `argv` and `inputs` are relative to the checkout, where every program starts, or begin with
  * the name of a step's folder: `@squashfs/root.squashfs` is that file of the step `squashfs`, be it
- * another step or this one. The executor puts the folders where it wants.
+ * another step or this one. `%apt` is a folder that all runs share, to speed a step up and decide
+ * nothing. The executor puts the folders where it wants.
  */
 export interface Step {
   /** Unique in a plan; names the folder `@name` that the step writes to. */
@@ -22,8 +23,6 @@ export interface Step {
   readonly env?: Readonly<Record<string, string>>
   /** Runs with the programs of the tools tree instead of the host's, so that their versions are ours. */
   readonly tools?: true
-  /** Folders that speed it up and decide nothing: `%packages` is one of the cache, shared by all runs. */
-  readonly caches?: readonly string[]
 }
 
 /** What is the same for all steps of a run. */

@@ -1,0 +1,33 @@
+/** The key of a step: same key, same outcome. */
+import { createHash } from 'node:crypto'
+import type { Step } from '../steps/step.ts'
+
+/** Changes when the cache's own layout does. */
+const LAYOUT = 1
+
+export interface KeyFacts {
+  readonly step: Step
+  /** Digest of each input, in the order of `step.inputs`. */
+  readonly digests: readonly string[]
+  /** Version of Node: it runs programs and its zlib makes bytes. */
+  readonly node: string
+}
+
+/** 32 hexadecimal digits. */
+export function keyOf({ step, digests, node }: KeyFacts): string {
+  const { name, argv, env = {}, makes, inputs } = step
+  const facts = { layout: LAYOUT, name, argv, env, makes, inputs, digests, node }
+  return createHash('sha256').update(JSON.stringify(facts)).digest('hex').slice(0, 32)
+}
+
+/** The step whose folder a path lies in: `squashfs` for `@squashfs/root.squashfs`; null: in the checkout. */
+export const ownerOf = (path: string): string | null => /^@([a-z0-9_-]+)/.exec(path)?.[1] ?? null
+
+/** Every `@step` and `%cache` in a word, replaced by its folder. */
+export const resolveWord = (word: string, folderOf: (token: string) => string): string =>
+  word.replaceAll(/^[@%][a-z0-9_-]+|(?<==)[@%][a-z0-9_-]+/g, (token) => folderOf(token))
+
+/** The folder of the cache that a step shares with other runs, and so needs for itself; null: none. */
+export const sharedFolder = ({ argv }: Step): string | null =>
+  argv.map((word) => /(?:^|=)%([a-z0-9_-]+)/.exec(word)?.[1]).find((name) => name !== undefined) ??
+  null

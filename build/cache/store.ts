@@ -1,0 +1,124 @@
+/** What steps made, kept by key outside the checkout. What somebody touched counts as absent. */
+import { existsSync } from 'node:fs'
+import { mkdir, readdir, readFile, rename, rm, stat, utimes, writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { digestListing, digestPath } from './digest.ts'
+
+/** What is remembered of one made file or folder. */
+interface Made {
+  /** Decides the keys of the steps that read it. */
+  readonly digest: string
+  readonly listing: string
+}
+
+export interface Entry {
+  readonly folder: string
+  readonly made: Readonly<Record<string, Made>>
+}
+
+/** How many outcomes of a step are kept; the one used longest ago goes first. */
+const KEPT = 3
+
+export function createStore(root: string) {
+  const placeOf = (name: string, key: string) => join(root, name, key)
+  const recordOf = (name: string, key: string) => `${placeOf(name, key)}.json`
+
+  /** Null: never made, or not as it was made. */
+  async function find(name: string, key: string): Promise<Entry | null> {
+    const made = await readRecord(recordOf(name, key))
+    if (made === null) return null
+    const folder = placeOf(name, key)
+    for (const [path, { listing }] of Object.entries(made)) {
+      const now = await digestListing(join(folder, path)).catch(() => null)
+      if (now !== listing) return null
+    }
+    const now = new Date()
+    await utimes(recordOf(name, key), now, now)
+    return { folder, made }
+  }
+
+  /** An empty folder beside its later place, so that becoming whole is one rename. */
+  async function open(name: string, key: string): Promise<string> {
+    const folder = `${placeOf(name, key)}.${process.pid}.part`
+    await rm(folder, { recursive: true, force: true })
+    await mkdir(folder, { recursive: true })
+    return folder
+  }
+
+  /** Takes what was made in `part`. A text where something promised is missing. */
+  async function keep(
+    name: string,
+    key: string,
+    part: string,
+    makes: readonly string[],
+  ): Promise<Entry | string> {
+    const missing = makes.filter((path) => !existsSync(join(part, path)))
+    if (missing.length > 0) return `did not make ${missing.join(', ')}`
+    const made: Record<string, Made> = {}
+    for (const path of makes) {
+      const place = join(part, path)
+      made[path] = { digest: await digestPath(place), listing: await digestListing(place) }
+    }
+    const folder = placeOf(name, key)
+    const record = recordOf(name, key)
+    await rm(record, { force: true })
+    await rm(folder, { recursive: true, force: true })
+    await rename(part, folder)
+    await writeFile(`${record}.${process.pid}`, JSON.stringify(made))
+    await rename(`${record}.${process.pid}`, record)
+    return { folder, made }
+  }
+
+  /** Drops the outcomes of a step that were used longest ago, and what unfinished runs left. */
+  async function prune(name: string): Promise<void> {
+    const entries = await readdir(join(root, name)).catch(() => [])
+    const records = entries.filter((entry) => entry.endsWith('.json'))
+    const used = await Promise.all(
+      records.map(async (record) => ({
+        key: record.slice(0, -'.json'.length),
+        at: (await stat(join(root, name, record))).mtimeMs,
+      })),
+    )
+    for (const { key } of used.toSorted((a, b) => b.at - a.at).slice(KEPT)) {
+      await rm(recordOf(name, key), { force: true })
+      await rm(placeOf(name, key), { recursive: true, force: true })
+    }
+    for (const part of entries.filter(isLeftOver)) {
+      await rm(join(root, name, part), { recursive: true, force: true })
+    }
+  }
+
+  return { find, open, keep, prune }
+}
+
+export type Store = ReturnType<typeof createStore>
+
+/** A folder of a run that is over. */
+function isLeftOver(entry: string): boolean {
+  const pid = /\.(\d+)\.part$/.exec(entry)?.[1]
+  return pid !== undefined && !existsSync(`/proc/${pid}`)
+}
+
+async function readRecord(path: string): Promise<Readonly<Record<string, Made>> | null> {
+  const text = await readFile(path, 'utf8').catch(() => null)
+  if (text === null) return null
+  try {
+    const value: unknown = JSON.parse(text)
+    return isMade(value) ? value : null
+  } catch {
+    return null
+  }
+}
+
+const isMade = (value: unknown): value is Readonly<Record<string, Made>> =>
+  typeof value === 'object' &&
+  value !== null &&
+  Object.values(value).every(
+    (made: unknown) =>
+      typeof made === 'object' &&
+      made !== null &&
+      'digest' in made &&
+      'listing' in made &&
+      typeof made.digest === 'string' &&
+      typeof made.listing === 'string',
+  )

@@ -1,0 +1,28 @@
+/** The package lists that mkosi writes, as ours. */
+
+export interface DebianPackage {
+  readonly name: string
+  readonly version: string
+  readonly architecture: string
+}
+
+const isRecord = (value: unknown): value is Readonly<Record<string, unknown>> =>
+  typeof value === 'object' && value !== null && !Array.isArray(value)
+
+/** From a `.manifest`; sorted by name. Throws where it is none. */
+export function parseManifest(text: string): readonly DebianPackage[] {
+  const manifest: unknown = JSON.parse(text)
+  const rows = isRecord(manifest) ? manifest['packages'] : null
+  if (!Array.isArray(rows))
+    throw new Error('this is no manifest of mkosi: it has no list of packages')
+  return rows
+    .flatMap((row: unknown) => {
+      if (!isRecord(row)) return []
+      const { name, version, architecture } = row
+      const whole = [name, version, architecture].every((value) => typeof value === 'string')
+      return whole
+        ? [{ name: String(name), version: String(version), architecture: String(architecture) }]
+        : []
+    })
+    .toSorted((a, b) => (a.name < b.name ? -1 : 1))
+}

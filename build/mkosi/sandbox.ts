@@ -1,0 +1,26 @@
+/** What mkosi's apt is set up with: sources made from the host's, and which packages come from backports. */
+import { mkdir, writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { readSources } from '../debian/apt.ts'
+
+export interface SandboxWish {
+  readonly folder: string
+  readonly suite: string
+  /** Globs of packages that are taken from backports. */
+  readonly backports?: readonly string[]
+}
+
+/** Gives the folder back. */
+export async function writeSandbox({ folder, suite, backports }: SandboxWish): Promise<string> {
+  const apt = join(folder, 'etc/apt')
+  for (const dir of ['sources.list.d', 'preferences.d']) {
+    await mkdir(join(apt, dir), { recursive: true })
+  }
+  const sources = await readSources(suite, backports !== undefined)
+  await writeFile(join(apt, 'sources.list.d/mkosi.sources'), sources)
+  if (backports !== undefined) {
+    const pin = `Package: ${backports.join(' ')}\nPin: release n=${suite}-backports\nPin-Priority: 600\n`
+    await writeFile(join(apt, 'preferences.d/backports.pref'), pin)
+  }
+  return folder
+}

@@ -1,0 +1,138 @@
+/** From the products that are wanted to the steps that make them and the files that are handed over. */
+import type { Appliance, Arch } from '../appliance/appliance.ts'
+import { ipxeFile, netbootStem, netbootTrio, usbIso } from '../appliance/assets.ts'
+import { ownerOf } from './cache/key.ts'
+import { appStep, nodeStep } from './steps/app.ts'
+import { packagesStep } from './steps/packages.ts'
+import { squashfsStep } from './steps/squashfs.ts'
+import type { BuildFacts, Step } from './steps/step.ts'
+import { toolsStep, withTools } from './steps/tools.ts'
+import { baseStep, treeStep } from './steps/tree.ts'
+
+export interface PlanWish {
+  readonly appliances: readonly Appliance[]
+  readonly facts: BuildFacts
+  /** The machine server that our iPXE asks, where it is to be a fixed one. */
+  readonly ipxeServer: string | null
+  /** A tree of iPXE's sources to compile from, instead of Debian's binary. */
+  readonly ipxeSource: string | null
+}
+
+/** Files that belong together: they share a list of checksums and of what is in them. */
+export interface Bundle {
+  readonly appliance: string
+  /** Begins the names of what lies beside: `flasher-netboot-pc-x86_64-v1.2.0`. */
+  readonly stem: string
+  readonly checksums: string
+  readonly files: readonly { readonly asset: string; readonly from: string }[]
+  /** Lists of Debian packages: those in it and those that it was made with, with a title each. */
+  readonly packages: readonly {
+    readonly title: string
+    readonly from: string
+    readonly within: boolean
+  }[]
+  /** Lists of npm packages in it. */
+  readonly npm: readonly string[]
+}
+
+export interface Plan {
+  /** In an order in which they can run. */
+  readonly steps: readonly Step[]
+  readonly bundles: readonly Bundle[]
+}
+
+export function planImages(wish: PlanWish): Plan {
+  const bundles = wish.appliances.flatMap((appliance) =>
+    appliance.archs.map((arch) =>
+      BUNDLES[appliance.shape](appliance.name, arch, wish.facts.version),
+    ),
+  )
+  const wanted = bundles.flatMap((bundle) => [
+    ...bundle.files.map(({ from }) => from),
+    ...bundle.packages.map(({ from }) => from),
+    ...bundle.npm,
+  ])
+  return { steps: pick(allSteps(wish), wanted), bundles }
+}
+
+const MKOSI = packagesStep({
+  name: 'mkosi',
+  says: 'mkosi, which makes root trees',
+  suite: 'forky',
+  arch: 'amd64',
+  packages: ['mkosi'],
+})
+
+/** Everything that could be made, in an order that inputs allow. */
+function allSteps({ facts }: PlanWish): readonly Step[] {
+  const wish = { arch: 'x86_64', facts } as const
+  return [
+    MKOSI,
+    toolsStep,
+    nodeStep('x86_64'),
+    appStep,
+    baseStep(wish),
+    treeStep(wish),
+    squashfsStep(facts),
+  ].map(withTools)
+}
+
+/** The steps that make `wanted`, and those that they need. */
+function pick(steps: readonly Step[], wanted: readonly string[]): readonly Step[] {
+  const names = new Set(wanted.map(ownerOf))
+  for (const step of steps.toReversed()) {
+    if (names.has(step.name)) for (const input of step.inputs) names.add(ownerOf(input))
+  }
+  return steps.filter(({ name }) => names.has(name))
+}
+
+type MakeBundle = (appliance: string, arch: Arch, version: string) => Bundle
+
+const LIVE = {
+  packages: [
+    { title: 'in the root file system', from: '@base/packages.json', within: true },
+    { title: 'of the tools that made it', from: '@tools/packages.json', within: false },
+  ],
+  npm: ['@app/packages.json'],
+} as const
+
+const BUNDLES: Readonly<Record<Appliance['shape'], MakeBundle>> = {
+  netboot: (appliance, arch, version) => {
+    const { kernel, initrd, squashfs } = netbootTrio(arch, version)
+    const stem = netbootStem(arch, version)
+    const files = [
+      { asset: kernel, from: '@base/vmlinuz' },
+      { asset: initrd, from: '@initrd-netboot/initrd' },
+      { asset: squashfs, from: '@squashfs/root.squashfs' },
+    ]
+    return { appliance, stem, checksums: `${stem}.sha256`, files, ...LIVE }
+  },
+  usb: (appliance, arch, version) => {
+    const asset = usbIso(arch, version)
+    const files = [{ asset, from: '@iso/image.iso' }]
+    return {
+      ...single(appliance, asset, files),
+      npm: LIVE.npm,
+      packages: [...LIVE.packages, LOADERS],
+    }
+  },
+  ipxe: (appliance, arch, version) => {
+    const asset = ipxeFile(arch, version)
+    const files = [{ asset, from: `@ipxe-${arch}/ipxe.efi` }]
+    const packages = [{ title: 'in it', from: '@ipxe-packages/packages.json', within: true }]
+    return { ...single(appliance, asset, files), npm: [], packages }
+  },
+}
+
+const LOADERS = {
+  title: 'of the boot loaders',
+  from: '@boot-packages/packages.json',
+  within: true,
+} as const
+
+const single = (appliance: string, asset: string, files: Bundle['files']) => ({
+  appliance,
+  stem: asset.replace(/\.[a-z]+$/, ''),
+  checksums: `${asset}.sha256`,
+  files,
+})

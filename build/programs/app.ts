@@ -1,0 +1,39 @@
+/** Gathers our programs for the device: `app.ts --out DIR --home PATH --list FILE --node FILE ENTRY…`. */
+import { existsSync } from 'node:fs'
+import { chmod, copyFile, cp, mkdir, writeFile } from 'node:fs/promises'
+import { basename, join } from 'node:path'
+import { parseArgs } from 'node:util'
+import { listPackages } from '../app/npm.ts'
+import { collectImports } from '../cache/imports.ts'
+
+/** Types, maps, sources that Node would not strip, and prose. Licences stay. */
+const USELESS =
+  /\.(d\.[cm]?ts|[cm]?tsx?|map|md|markdown|flow)$|^(test|tests|docs|bench|example|examples)$/i
+const LEGAL = /^(licen[cs]e|copying|notice)/i
+
+const text = { type: 'string', default: '' } as const
+const { values, positionals } = parseArgs({
+  options: { out: text, home: text, list: text, node: text },
+  allowPositionals: true,
+})
+const home = join(values.out, values.home)
+const isUseful = (path: string) => LEGAL.test(basename(path)) || !USELESS.test(basename(path))
+
+await mkdir(join(home, 'node_modules'), { recursive: true })
+await copyFile(values.node, join(home, 'node'))
+await chmod(join(home, 'node'), 0o755)
+for (const folder of ['runtime', 'appliance']) {
+  await cp(folder, join(home, folder), { recursive: true })
+}
+await copyFile('package.json', join(home, 'package.json'))
+
+const entries = positionals.filter((path) => existsSync(path))
+const packages = await listPackages(collectImports(entries).packages, process.cwd())
+for (const { name, folder } of packages) {
+  await cp(folder, join(home, 'node_modules', name), {
+    recursive: true,
+    filter: (path) => path === folder || (isUseful(path) && !path.endsWith('/node_modules')),
+  })
+}
+const list = packages.map(({ name, version, license }) => ({ name, version, license }))
+await writeFile(values.list, `${JSON.stringify(list, null, 2)}\n`)

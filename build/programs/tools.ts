@@ -1,0 +1,30 @@
+/** Makes the tools tree: `tools.ts --mkosi DIR --conf FILE --cache DIR --out DIR`. */
+import { copyFile, mkdir, readFile, rename, rm, writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { parseArgs } from 'node:util'
+import { parseManifest } from '../mkosi/packages.ts'
+import { runMkosi } from '../mkosi/mkosi.ts'
+import { writeSandbox } from '../mkosi/sandbox.ts'
+
+const text = { type: 'string', default: '' } as const
+const { mkosi, conf, cache, out } = parseArgs({
+  options: { mkosi: text, conf: text, cache: text, out: text },
+}).values
+
+// mkosi makes a tools tree on its way to something else, in the folder of the configuration.
+const scratch = join(out, 'scratch')
+await mkdir(scratch, { recursive: true })
+await copyFile(conf, join(scratch, 'mkosi.conf'))
+const sandbox = await writeSandbox({ folder: join(out, 'sandbox'), suite: 'forky' })
+const code = await runMkosi({
+  mkosi,
+  cache,
+  directory: scratch,
+  args: ['--tools-tree-sandbox-tree', sandbox, '-f', 'box', '--', 'true'],
+})
+if (code !== 0) process.exit(code)
+const manifest = await readFile(join(scratch, 'mkosi.tools.manifest'), 'utf8')
+await writeFile(join(out, 'packages.json'), `${JSON.stringify(parseManifest(manifest), null, 2)}\n`)
+await rename(join(scratch, 'mkosi.tools'), join(out, 'root'))
+await rm(scratch, { recursive: true })
+await rm(sandbox, { recursive: true })

@@ -1,0 +1,60 @@
+/** Has mkosi make a tree: `tree.ts --profile P --arch A --epoch S --out DIR --mkosi DIR --tools DIR --cache DIR [--base DIR] [--overlay DIR]…`. */
+import { existsSync } from 'node:fs'
+import { readFile, rename, rm, writeFile } from 'node:fs/promises'
+import { join, resolve } from 'node:path'
+import { parseArgs } from 'node:util'
+import { runMkosi } from '../mkosi/mkosi.ts'
+import { parseManifest } from '../mkosi/packages.ts'
+import { writeSandbox } from '../mkosi/sandbox.ts'
+
+/** Hardware that is newer than the release: its kernel and firmware follow backports. */
+const FROM_BACKPORTS = ['linux-*', 'firmware-*']
+/** As mkosi spells them. */
+const ARCHS: Readonly<Record<string, string>> = { x86_64: 'x86-64', arm64: 'arm64' }
+
+const text = { type: 'string', default: '' } as const
+const { profile, arch, epoch, out, mkosi, tools, cache, base, overlay } = parseArgs({
+  options: {
+    profile: text,
+    arch: text,
+    epoch: text,
+    out: text,
+    mkosi: text,
+    tools: text,
+    cache: text,
+    base: { type: 'string', multiple: true, default: [] },
+    overlay: { type: 'string', multiple: true, default: [] },
+  },
+}).values
+
+const sandbox = await writeSandbox({
+  folder: join(out, 'sandbox'),
+  suite: 'trixie',
+  backports: FROM_BACKPORTS,
+})
+const code = await runMkosi({
+  mkosi,
+  cache,
+  directory: process.cwd(),
+  args: [
+    `--profile=${profile}`,
+    `--architecture=${ARCHS[arch] ?? arch}`,
+    `--tools-tree=${tools}`,
+    `--sandbox-tree=${sandbox}`,
+    `--output-directory=${out}`,
+    `--source-date-epoch=${epoch}`,
+    ...base.map((tree) => `--base-tree=${tree}`),
+    ...overlay.filter((tree) => existsSync(tree)).map((tree) => `--extra-tree=${resolve(tree)}`),
+    '--force',
+    'build',
+  ],
+})
+if (code !== 0) process.exit(code)
+await rm(sandbox, { recursive: true })
+
+const name = base.length === 0 ? 'base' : 'live'
+await rename(join(out, `${name}.vmlinuz`), join(out, 'vmlinuz'))
+if (base.length === 0) {
+  const manifest = parseManifest(await readFile(join(out, 'base.manifest'), 'utf8'))
+  await writeFile(join(out, 'packages.json'), `${JSON.stringify(manifest, null, 2)}\n`)
+}

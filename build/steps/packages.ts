@@ -1,0 +1,22 @@
+/** Files out of Debian packages that are not installed anywhere. */
+import { programStep, type Step } from './step.ts'
+
+export interface PackagesWish {
+  readonly name: string
+  readonly says: string
+  readonly suite: string
+  /** Debian's name of it: `amd64`. */
+  readonly arch: string
+  readonly packages: readonly string[]
+}
+
+/** `root` holds the files of all of them, `packages.json` name, version and architecture of each. */
+export function packagesStep({ name, says, suite, arch, packages }: PackagesWish): Step {
+  const state = `%apt/${suite}-${arch}`
+  const out = ['--out', `@${name}/root`, '--list', `@${name}/packages.json`]
+  return programStep(
+    'packages',
+    ['--suite', suite, '--arch', arch, '--state', state, ...out, ...packages],
+    { name, says, inputs: [], makes: ['root', 'packages.json'] },
+  )
+}

@@ -1,0 +1,26 @@
+/** The programs that make images, from one Debian release, so that their versions are the same on any host. */
+import { programStep, type Step } from './step.ts'
+
+export const TOOLS_CONF = 'mkosi.conf.d/00-tools.conf'
+
+/** A tree of programs, which steps with `tools: true` see as their `/usr`. */
+export const toolsStep: Step = programStep(
+  'tools',
+  ['--mkosi', '@mkosi/root', '--conf', TOOLS_CONF, '--cache', '%mkosi', '--out', '@tools'],
+  {
+    name: 'tools',
+    says: 'programs that make images',
+    inputs: ['@mkosi/root', TOOLS_CONF],
+    makes: ['root', 'packages.json'],
+  },
+)
+
+/** A step that asks for the tools tree, as the executor can run it. */
+export const withTools = (step: Step): Step =>
+  step.tools === undefined
+    ? step
+    : {
+        ...step,
+        argv: ['node', 'build/programs/box.ts', '@mkosi/root', '@tools/root', ...step.argv],
+        inputs: ['build/programs/box.ts', '@mkosi/root', '@tools/root', ...step.inputs],
+      }

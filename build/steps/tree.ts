@@ -1,0 +1,45 @@
+/** The root of the live system, made by mkosi: a tree of packages first, then what is ours. */
+import type { Arch } from '../../appliance/appliance.ts'
+import { programStep, type BuildFacts, type Step } from './step.ts'
+
+/** Laid over the tree in this order; later ones win. */
+export const OVERLAYS = ['overlays/live', 'overlays/usb'] as const
+const COMMON = ['mkosi.conf.d/00-tools.conf', 'mkosi.conf.d/10-common.conf'] as const
+
+export interface TreeWish {
+  readonly arch: Arch
+  readonly facts: BuildFacts
+}
+
+const mkosi = (name: string, { arch, facts }: TreeWish) => [
+  `--arch=${arch}`,
+  `--epoch=${facts.epoch}`,
+  `--out=@${name}`,
+  '--mkosi=@mkosi/root',
+  '--tools=@tools/root',
+  '--cache=%mkosi',
+]
+
+/** `base`: all packages, installed; `vmlinuz`: their kernel; `packages.json`: which they are. */
+export const baseStep = (wish: TreeWish): Step =>
+  programStep('tree', ['--profile=live-packages', ...mkosi('base', wish)], {
+    name: 'base',
+    says: 'packages of the live system',
+    inputs: ['@mkosi/root', '@tools/root', ...COMMON, 'mkosi.conf.d/20-live-packages.conf'].concat(
+      wish.arch === 'x86_64' ? ['mkosi.conf.d/21-live-packages-x86-64.conf'] : [],
+    ),
+    makes: ['base', 'vmlinuz', 'packages.json'],
+  })
+
+/** `live`: the tree that is compressed and booted. */
+export function treeStep(wish: TreeWish): Step {
+  const laid = [...OVERLAYS, '@app/root'].map((tree) => `--overlay=${tree}`)
+  const args = ['--profile=live', '--base=@base/base', ...mkosi('tree', wish), ...laid]
+  const confs = [...COMMON, 'mkosi.conf.d/30-live.conf', 'mkosi.conf.d/live.finalize']
+  return programStep('tree', args, {
+    name: 'tree',
+    says: 'root of the live system',
+    inputs: ['@mkosi/root', '@tools/root', '@base/base', '@app/root', ...confs, ...OVERLAYS],
+    makes: ['live'],
+  })
+}
