@@ -5,6 +5,7 @@ import type { MachineBase } from '../core/machine.ts'
 import { renderError } from '../core/fault.ts'
 import { refuse } from './faults.ts'
 import type { Caller, ServerParts } from './line.ts'
+import { BARS_MS, createBars } from './bars.ts'
 import { createListener, type Listener } from './listener.ts'
 import { cutPage } from './paging.ts'
 import { createRowCache } from './row-cache.ts'
@@ -33,47 +34,84 @@ interface Seat {
 interface View {
   readonly query: URLSearchParams | null
   readonly seats: Set<Seat>
+  /** Machines of its newest frame; null: all. */
+  shown: ReadonlySet<string> | null
 }
 
 type Parts<M extends MachineBase> = Pick<
   ServerParts<M>,
-  'line' | 'machines' | 'feed' | 'now' | 'log'
+  'line' | 'machines' | 'runs' | 'feed' | 'now' | 'log'
 > & { isLive(caller: Caller): boolean }
 
 export function createChannel<M extends MachineBase>(parts: Parts<M>): Channel {
-  const { line, machines, feed } = parts
+  const { line, machines, runs, feed } = parts
   const views = new Map<string, View>()
-  const rows = createRowCache(line.renderRow)
+  const rows = createRowCache(line.renderRow, runs.findLive)
+  const bars = createBars(runs.listLive, line.renderBar)
   const clock = () => parts.now().getTime()
   let begun = 0
   let lastAt = -Infinity
   let interval = 0
   let timer: NodeJS.Timeout | null = null
+  let [barsAt, barsInterval] = [-Infinity, BARS_MS]
+  let barsTimer: NodeJS.Timeout | null = null
   let keptAt = clock()
   let sweeper: NodeJS.Timeout | null = null
   let isClosed = false
 
   const count = () => [...views.values()].reduce((sum, { seats }) => sum + seats.size, 0)
 
-  async function makeFrame(query: URLSearchParams | null): Promise<Uint8Array> {
+  async function makeFrame(view: View): Promise<Uint8Array> {
+    const { query } = view
     const all = await machines.list()
     rows.trim(all.length)
     const shown = query === null ? all : cutPage(line.match(all, query), query).rows
+    view.shown = query === null ? null : new Set(shown.map(({ mac }) => mac))
     return Buffer.from(renderEvent('machines-update', rows.render(shown)))
   }
 
   function offer(seat: Seat, number: number, frame: Uint8Array): void {
     if (number <= seat.sent) return
     seat.sent = number
-    seat.listener.offer(frame, clock())
+    seat.listener.offer('rows', frame, clock())
   }
 
   /** Resolves to the bytes that went out. */
-  async function refresh({ query, seats }: View): Promise<number> {
+  async function refresh(view: View): Promise<number> {
     const number = ++begun
-    const frame = await makeFrame(query)
-    for (const seat of seats) offer(seat, number, frame)
-    return frame.byteLength * seats.size
+    const frame = await makeFrame(view)
+    for (const seat of view.seats) offer(seat, number, frame)
+    return frame.byteLength * view.seats.size
+  }
+
+  /** Returns the bytes that went out. */
+  function sendBars(): number {
+    let sent = 0
+    for (const { seats, shown } of views.values()) {
+      const lines = bars.render(shown)
+      if (lines === '') continue
+      const frame = Buffer.from(renderEvent('runs-update', lines))
+      for (const { listener } of seats) listener.offer('bars', frame, barsAt)
+      sent += frame.byteLength * seats.size
+    }
+    return sent
+  }
+
+  function tickBars(): void {
+    barsTimer = null
+    barsAt = clock()
+    try {
+      const startedAt = performance.now()
+      const sent = sendBars()
+      barsInterval = Math.max(BARS_MS, intervalOf(sent, performance.now() - startedAt))
+    } catch (error) {
+      parts.log.error(`live channel: ${renderError(error)}`)
+    }
+  }
+
+  function scheduleBars(): void {
+    if (barsTimer !== null || views.size === 0) return
+    barsTimer = setTimeout(tickBars, delayUntilNext(barsAt, clock(), barsInterval)).unref()
   }
 
   async function tick(): Promise<void> {
@@ -96,6 +134,7 @@ export function createChannel<M extends MachineBase>(parts: Parts<M>): Channel {
   }
 
   const stop = feed.listen((change) => {
+    if (change.topic === 'run') scheduleBars()
     // What a row says depends on these, too: names of images, whether there is a live system.
     if (SHARED.has(change.topic)) rows.clear()
     if (SHARED.has(change.topic) || change.topic === 'machine') schedule()
@@ -127,7 +166,7 @@ export function createChannel<M extends MachineBase>(parts: Parts<M>): Channel {
       // A browser asks again at once, on a connection that is still open.
       if (isClosed) throw refuse(503, 'the server ends', { headers: { connection: 'close' } })
       const key = query === null ? '' : `?${query.toString()}`
-      const view = views.get(key) ?? { query, seats: new Set() }
+      const view = views.get(key) ?? { query, seats: new Set(), shown: null }
       views.set(key, view)
       const listener = createListener(() => leave(key, view, seat))
       const seat: Seat = { caller, listener, sent: 0 }
@@ -136,7 +175,7 @@ export function createChannel<M extends MachineBase>(parts: Parts<M>): Channel {
       view.seats.add(seat)
       const number = ++begun
       try {
-        offer(seat, number, await makeFrame(query))
+        offer(seat, number, await makeFrame(view))
       } catch (error) {
         listener.close()
         throw error
@@ -147,6 +186,7 @@ export function createChannel<M extends MachineBase>(parts: Parts<M>): Channel {
       isClosed = true
       stop()
       if (timer !== null) clearTimeout(timer)
+      if (barsTimer !== null) clearTimeout(barsTimer)
       if (sweeper !== null) clearInterval(sweeper)
       for (const { seats } of views.values()) for (const { listener } of seats) listener.close()
     },

@@ -1,6 +1,7 @@
 /** Rows of the machines table, rendered when a machine changed and not per event. */
 import { renderData } from '../core/event-stream.ts'
 import type { MachineBase } from '../core/machine.ts'
+import type { Run } from '../core/run.ts'
 
 export interface RowCache<M extends MachineBase> {
   /** The `data:` lines of these rows. */
@@ -15,19 +16,24 @@ const SPARE = 100
 
 interface Entry<M> {
   readonly machine: M
+  readonly run: Run | null
   readonly lines: string
 }
 
 export function createRowCache<M extends MachineBase>(
   renderRow: (machine: M) => string,
+  /** What a row says beside its machine: how far it is being flashed. */
+  findRun: (mac: string) => Run | null,
 ): RowCache<M> {
   const entries = new Map<string, Entry<M>>()
 
   function linesOf(machine: M): string {
     const known = entries.get(machine.mac)
-    if (known !== undefined && isSame(known.machine, machine)) return known.lines
+    const run = findRun(machine.mac)
+    const isKnown = known !== undefined && known.run === run && isSame(known.machine, machine)
+    if (isKnown) return known.lines
     const lines = renderData(renderRow(machine))
-    entries.set(machine.mac, { machine, lines })
+    entries.set(machine.mac, { machine, run, lines })
     return lines
   }
   return {

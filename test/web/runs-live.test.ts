@@ -1,0 +1,113 @@
+import { suite } from 'uvu'
+import * as assert from 'uvu/assert'
+import { readEvents } from '../support/event-reader.ts'
+import { bodyOf, runIdOf } from '../support/runs.ts'
+import { asJson, createTestServer, type TestServer } from '../support/server.ts'
+
+const test = suite('runs, live')
+const macOf = (n: number) => `52:54:00:00:${hex(n >> 8)}:${hex(n & 255)}`
+const hex = (n: number) => n.toString(16).padStart(2, '0')
+
+const report = (server: TestServer, n: number, fields: Parameters<typeof bodyOf>[0] = {}) =>
+  server.request(`/pxe/${macOf(n)}/progress`, asJson(bodyOf(fields)))
+
+test('a bar moves with the posts, and no row is rendered for it', async () => {
+  let rows = 0
+  await using server = await createTestServer({
+    line: {
+      renderRow({ mac }) {
+        rows += 1
+        return `<tr id="m-${mac}"></tr>`
+      },
+    },
+  })
+  const ask = await server.operator()
+  for (let n = 1; n <= 50; n += 1) await server.request(`/pxe/${macOf(n)}`)
+  await report(server, 1, { phase: 'write' })
+  const events = readEvents(await ask('/events/machines'))
+  await events.next()
+  const before = rows
+  for (let at = 1; at <= 40; at += 1) await report(server, 1, { bytes_written: at })
+  const bar = await events.until(({ data }) => data.includes('write 40'))
+  assert.equal(bar, { name: 'runs-update', data: `<span id="b-${macOf(1)}">write 40</span>` })
+  assert.ok(rows - before <= 3, `${rows - before} rows`)
+  await events.close()
+})
+
+test('a change of phase, a stall and an end are news of the row', async () => {
+  let at = Date.now()
+  await using server = await createTestServer({
+    now: () => new Date(at),
+    line: { renderRow: ({ mac }) => `<tr>${stateOf(server, mac)}</tr>` },
+  })
+  const ask = await server.operator()
+  await server.request(`/pxe/${macOf(1)}`)
+  const events = readEvents(await ask('/events/machines'))
+  const awaitRow = async (state: string) =>
+    assert.ok(await events.until(({ data }) => data === `<tr>${state}</tr>`), state)
+  await awaitRow('none')
+  await report(server, 1, { phase: 'started' })
+  await awaitRow('started')
+  await report(server, 1, { phase: 'write' })
+  await awaitRow('write')
+  at += 40_000
+  await server.runs.sweep()
+  await awaitRow('stalled')
+  await report(server, 1, { phase: 'done' })
+  await awaitRow('none')
+  await events.close()
+})
+
+const stateOf = (server: TestServer, mac: string) => {
+  const run = server.runs.findLive(mac)
+  if (run === null) return 'none'
+  return run.stalled ? 'stalled' : run.phase
+}
+
+test('a page gets the bars of the machines that it shows', async () => {
+  await using server = await createTestServer()
+  const ask = await server.operator()
+  for (const n of [1, 2]) {
+    await server.request(`/pxe/${macOf(n)}`)
+    await report(server, n)
+  }
+  const events = readEvents(await ask(`/events/machines?q=${macOf(2)}`))
+  await events.next()
+  await report(server, 1, { bytes_written: 7 })
+  await report(server, 2, { bytes_written: 8 })
+  const bars = await events.until(({ name }) => name === 'runs-update')
+  assert.is(bars?.data, `<span id="b-${macOf(2)}">write 8</span>`)
+  await events.close()
+})
+
+test('500 boxes post at once, twice and out of order: no last state is lost', async () => {
+  const boxes = Array.from({ length: 500 }, (_, n) => n + 1)
+  await using server = await createTestServer({ settings: { discoveriesPerMinute: 1000 } })
+  const ask = await server.operator()
+  await Promise.all(boxes.map((n) => server.request(`/pxe/${macOf(n)}`)))
+  const events = readEvents(await ask('/events/machines'))
+  const flash = async (n: number) => {
+    const run = runIdOf(n)
+    await report(server, n, { run, phase: 'started' })
+    const total_bytes = 1000
+    const posts = [100, 300, 200, 900, 400].map((bytes_written) =>
+      report(server, n, { run, bytes_written, total_bytes }),
+    )
+    await Promise.all(posts)
+    const last = n % 5 === 0 ? 'failed' : 'done'
+    const ends = [1, 2].map(() =>
+      report(server, n, { run, phase: last, bytes_written: 1000, total_bytes }),
+    )
+    await Promise.all([...ends, report(server, n, { run, bytes_written: 950, total_bytes })])
+  }
+  await Promise.all(boxes.map(flash))
+  assert.is(server.runs.listLive().length, 0)
+  assert.is(server.runs.count({ result: 'done' }), 400)
+  assert.is(server.runs.count({ result: 'failed' }), 100)
+  for (const n of boxes) {
+    assert.is(server.runs.find(macOf(n), runIdOf(n))?.bytes_written, 1000, `box ${n}`)
+  }
+  await events.close()
+})
+
+test.run()
