@@ -1,0 +1,185 @@
+/** The npm package as its users get it: packed, laid into an empty project, and used there. */
+import { readFile, writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { suite } from 'uvu'
+import * as assert from 'uvu/assert'
+import { $ } from 'zx'
+import { makeBytes } from '../support/collect.ts'
+import { readBlocks } from '../support/docs.ts'
+import { startHostileServer } from '../support/hostile-server.ts'
+import { createLoop } from '../support/loop.ts'
+import { installPacked, PACKAGE, type PackedProject } from '../support/packed.ts'
+import { digestOf, pushImage, startRegistry } from '../support/registry.ts'
+
+const test = suite('package')
+const isRoot = process.geteuid?.() === 0
+const context: { project: PackedProject | null } = { project: null }
+
+/** What each module exports at run time; the types of the same modules are checked below. */
+const NAMES: Readonly<Record<string, readonly string[]>> = {
+  catalog: ['CatalogError', 'fetchBytes', 'loadBytes', 'loadSource'],
+  disks: ['listDisks'],
+  flash: ['FlashError', 'executePlan', 'makePlan'],
+  formatting: ['printInspect', 'printTable'],
+  images: ['defaultImageRoot', 'detectFormat', 'inspectImage', 'listImages'],
+  oras: ['OrasError', 'isOrasUrl', 'parseRef', 'resolveRef'],
+}
+
+const TYPES = `
+import type { Catalog, CatalogImage } from '${PACKAGE}/catalog'
+import type { DiskRow } from '${PACKAGE}/disks'
+import type { FlashPlan, FlashProgress, FlashRequest } from '${PACKAGE}/flash'
+import type { Image, ImageFormat, ImageInfo } from '${PACKAGE}/images'
+import type { OrasRef, ResolvedBlob } from '${PACKAGE}/oras'
+export type All = [Catalog, CatalogImage, DiskRow, FlashPlan, FlashProgress, FlashRequest]
+export type More = [Image, ImageFormat, ImageInfo, OrasRef, ResolvedBlob]
+export const row = (disk: DiskRow): string => disk.path
+// @ts-expect-error: a disk has no such field, so the types are really there.
+export const wrong = (disk: DiskRow): string => disk.nothing
+export const image = ({ name, location, format, sha256 }: CatalogImage): FlashRequest =>
+  ({ image: location, target: name, format, sha256 })
+`
+
+function project(): PackedProject {
+  if (context.project === null) throw new Error('it was not packed')
+  return context.project
+}
+
+const run = (argv: readonly string[]) => {
+  const { path } = project()
+  const env = { PATH: process.env['PATH'] ?? '', HOME: path }
+  return $({ cwd: path, env, quiet: true, verbose: false, nothrow: true })`${argv}`
+}
+const runScript = (name: string, args: readonly string[] = []) =>
+  run([process.execPath, name, ...args])
+
+test.before(async () => {
+  context.project = await installPacked()
+  for (const block of readBlocks('library.md', 'ts')) {
+    const name = /^\/\/ (\S+\.ts)\n/.exec(block)?.[1] ?? ''
+    await writeFile(join(project().path, name), block)
+  }
+})
+test.after(async () => {
+  await context.project?.[Symbol.asyncDispose]()
+})
+
+test('holds compiled programs and types, and no source that Node would have to strip', () => {
+  const { files } = project()
+  assert.equal(
+    files.filter((name) => /\.[cm]?tsx?$/.test(name) && !name.endsWith('.d.ts')),
+    [],
+  )
+  for (const name of ['LICENSE', 'README.md', 'docs/library.md', 'docs/flasher.1']) {
+    assert.ok(files.includes(name), name)
+  }
+  const strange = files.filter(
+    (name) => !/^(dist\/package\/(appliance|runtime)\/|docs\/)/.test(name),
+  )
+  assert.equal(strange.toSorted(), ['CHANGELOG.md', 'LICENSE', 'README.md', 'package.json'])
+})
+
+test('exports the names of the interface, and nothing else can be imported', async () => {
+  const modules = Object.keys(NAMES)
+  const script = `
+    const all = {}
+    for (const name of ${JSON.stringify(modules)}) {
+      all[name] = Object.keys(await import('${PACKAGE}/' + name)).sort()
+    }
+    console.log(JSON.stringify(all))
+    for (const name of ['', '/dist/package/runtime/core/flash.js']) {
+      await import('${PACKAGE}' + name).then(
+        () => console.log('imported', name),
+        ({ code }) => console.error(code),
+      )
+    }`
+  await writeFile(join(project().path, 'names.mjs'), script)
+  const { stdout, stderr, exitCode } = await runScript('names.mjs')
+  assert.equal([exitCode, JSON.parse(stdout)], [0, NAMES], stderr)
+  assert.match(stderr, /^(ERR_PACKAGE_PATH_NOT_EXPORTED\n){2}$/)
+})
+
+test('its types are right for the examples, with everything checked', async () => {
+  const { path } = project()
+  await writeFile(join(path, 'types.ts'), TYPES)
+  await writeFile(
+    join(path, 'tsconfig.json'),
+    JSON.stringify({
+      compilerOptions: {
+        module: 'nodenext',
+        target: 'esnext',
+        types: ['node'],
+        noEmit: true,
+        strict: true,
+        exactOptionalPropertyTypes: true,
+        noUncheckedIndexedAccess: true,
+        skipLibCheck: false,
+      },
+      include: ['*.ts'],
+    }),
+  )
+  const { exitCode, stdout } = await run([join(process.cwd(), 'node_modules/.bin/tsc')])
+  assert.equal([stdout, exitCode], ['', 0])
+})
+
+test('the programs run', async () => {
+  const { version } = JSON.parse(await readFile('package.json', 'utf8'))
+  for (const name of ['flasher', 'flasher-web', 'flasher-cache']) {
+    const program = join('node_modules/.bin', name)
+    const { stdout, stderr, exitCode } = await runScript(program, ['--version'])
+    assert.equal([exitCode, stdout, stderr], [0, `${name} ${version}\n`, ''])
+  }
+  const listed = await run(['node_modules/.bin/flasher', 'list', 'disks', '--json'])
+  assert.equal([listed.exitCode, listed.stderr], [0, ''])
+  assert.is(JSON.parse(listed.stdout).command, 'list-disks')
+})
+
+test('the examples: disks, images, catalogs, registries', async () => {
+  const { path } = project()
+  await writeFile(join(path, 'one.img'), makeBytes(8192))
+  const listed = await runScript('list.ts', [path])
+  assert.is(listed.exitCode, 0, listed.stderr)
+  assert.match(listed.stdout, /^(PATH +SIZE_BYTES|\(no entries\))/)
+  assert.match(listed.stdout, /format: img\nsize_bytes: 8192/)
+
+  const entries =
+    '[[images]]\nname = "a"\nsrc = "https://h/a.img"\n[[images]]\nname = "b"\nsrc = "c"'
+  await using server = await startHostileServer((_, response) => {
+    response.end(`version = 1\n${entries}`)
+  })
+  const catalog = await runScript('catalog.ts', [server.origin])
+  assert.equal([catalog.exitCode, catalog.stdout], [0, 'a img from https://h/a.img\n'])
+  assert.match(catalog.stderr, /^line 5: b: its source is no/)
+  const none = await runScript('catalog.ts', ['./none.toml'])
+  assert.equal([none.exitCode, none.stderr.includes('none.toml cannot be read')], [1, true])
+
+  const bytes = makeBytes(5000)
+  await using registry = await startRegistry()
+  await pushImage(registry, 'lab/disk:v1', [{ bytes, title: 'disk.img' }])
+  const blob = await runScript('blob.ts', [`oras://${registry.host}/lab/disk:v1`])
+  assert.is(blob.exitCode, 0, blob.stderr)
+  const [first, second = ''] = blob.stdout.split('\n')
+  assert.is(first, `${registry.host} lab/disk v1`)
+  assert.ok(second.endsWith(`/blobs/${digestOf(bytes)} ${digestOf(bytes)} 5000 disk.img`))
+  const absent = await runScript('blob.ts', ['oras://h/a'])
+  assert.equal([absent.exitCode, absent.stderr.startsWith('malformed')], [1, true])
+})
+
+if (isRoot) {
+  test('the examples: a flash of a loop device, and one that is refused', async () => {
+    const { path } = project()
+    const bytes = makeBytes(3 * 1024 * 1024)
+    await writeFile(join(path, 'two.img'), bytes)
+    await using loop = await createLoop({ megabytes: 8 })
+    const done = await runScript('flash.ts', ['two.img', loop.device])
+    assert.equal([done.exitCode, done.stderr], [0, ''])
+    assert.match(done.stdout, /^started\n(write .*\n)+synced\n[^]*verify[^]*done\n$|^started\n/)
+    assert.ok(done.stdout.endsWith('done\n'))
+    assert.ok((await readFile(loop.backing)).subarray(0, bytes.length).equals(bytes))
+    const refused = await runScript('flash.ts', ['two.img', join(path, 'two.img')])
+    assert.is(refused.exitCode, 1)
+    assert.match(refused.stderr, /^plan-refused: .*not a block device/)
+  })
+}
+
+test.run()
