@@ -6,16 +6,17 @@ import { renderAutoexec } from '../../runtime/core/bootstrap.ts'
 import { openDebianImage } from './debian-image.ts'
 import { startIpxe, type IpxeOptions } from './ipxe.ts'
 import { entryOf, MAC, REF } from './machine-desk.ts'
-import { asJson, createTestServer, listen } from './server.ts'
+import { asJson, createTestServer, listen, type TestServerOptions } from './server.ts'
 
 export const KERNEL = 'flasher-netboot-pc-x86_64-v1.2.3.vmlinuz'
 export const INITRD = 'flasher-netboot-pc-x86_64-v1.2.3.initrd'
 
 /** The live system is Debian's kernel, and something for an initrd; its squashfs is not there. */
-export async function startStation() {
+export async function startStation(options: Pick<TestServerOptions, 'pxe'> = {}) {
   await using undo = new AsyncDisposableStack()
   const server = undo.use(
     await createTestServer({
+      ...options,
       catalog: [entryOf(REF)],
       line: {
         routes: (site) => [

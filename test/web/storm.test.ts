@@ -57,7 +57,7 @@ test('the script says what is up, sleeps 20 seconds, and asks again for ever', a
     `# flasher: ${mac}, mode flasher-flash-once`,
     '# queued: As many machines are being flashed as max_flashes allows: it waits for its turn.',
     ':wait',
-    `echo flasher: ${mac} waits: place 1 of 1 in line, 1 machine is being flashed`,
+    `echo flasher: ${mac} waits: place 1 of 1, 1 is being flashed`,
     'sleep 20 ||',
     `chain --replace --autofree http://flasher.test:8080/pxe/${mac.replaceAll(':', '-')} || goto wait`,
     '',
@@ -78,9 +78,9 @@ test('an hour in line is no loop, one note in the journal, and nothing stored', 
   }
   const after = await site.server.machines.find(macOf(2))
   assert.is(after?.updated_at, before?.updated_at)
-  const offered = { kind: 'netboot.pxe.offered', subject_id: macOf(2) }
+  const offered = { kind: 'netboot.pxe.offered', subject_id: macOf(2), limit: 10 }
   assert.is((await site.server.journal.list(offered)).length, 1)
-  assert.equal(await site.server.journal.list({ kind: 'netboot.loop.suspected' }), [])
+  assert.equal(await site.server.journal.list({ kind: 'netboot.loop.suspected', limit: 10 }), [])
 })
 
 test('done, failed, an edit and silence let the next one in', async () => {

@@ -97,7 +97,10 @@ test('prefer: nothing need be shown, which is noted; what is shown must be right
   await site.put(FLASH)
   const token = await boot(site.server)
   assert.equal(await statuses(site.server, null), LET_IN)
-  assert.is((await site.server.journal.list({ kind: 'machine.token.missing' })).length, 1)
+  assert.is(
+    (await site.server.journal.list({ kind: 'machine.token.missing', limit: 10 })).length,
+    1,
+  )
   assert.equal(await statuses(site.server, 'monkruo0.mom5bzbn.forged'), KEPT_OUT)
   assert.equal(await statuses(site.server, token), LET_IN)
 })

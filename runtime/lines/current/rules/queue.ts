@@ -23,9 +23,9 @@ export interface Place {
   readonly flashing: number
 }
 
-/** On the machine's screen, after "waits:". */
+/** On the machine's screen, after "waits:"; with what stands before it, within 80 columns. */
 export const renderPlace = ({ place, waiting, flashing }: Place): string =>
-  `place ${place} of ${waiting} in line, ${flashing} ${flashing === 1 ? 'machine is' : 'machines are'} being flashed`
+  `place ${place} of ${waiting}, ${flashing} ${flashing === 1 ? 'is' : 'are'} being flashed`
 
 /** A flash was offered, nothing ended it, and the machine was heard of: until then it has its place. */
 export function holdsPlace(machine: Machine, now: string, { flash_silence }: QueueRules): boolean {
