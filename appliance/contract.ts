@@ -15,6 +15,8 @@ export const KERNEL_ARGS = {
   sha256: 'flasher.sha256',
   /** The identity of the medium that holds the root file system. */
   media: 'flasher.media',
+  /** A public key that may log in by SSH; without it no SSH runs. */
+  sshKey: 'flasher.ssh_key',
 } as const
 
 /** exFAT labels hold 11 characters, so the partition's own name says more than the label. */
