@@ -1,5 +1,4 @@
 /** This machine before its server: found, told of the disks and the hardware, asked for the plan. */
-import { setTimeout as sleep } from 'node:timers/promises'
 import type { DiskIdentity, SurveyedDisk } from '../../../core/disk.ts'
 import { renderError } from '../../../core/fault.ts'
 import { listInventory } from '../../../core/inventory-disk.ts'
@@ -20,6 +19,7 @@ import {
 } from '../../../services/server-client.ts'
 import type { ServerNo } from '../../../services/server-exchange.ts'
 import type { Environment } from '../../../services/shell.ts'
+import { pause } from '../../../services/watch.ts'
 import type { HookTimes } from './remote-hooks.ts'
 import type { Stage } from './start.ts'
 
@@ -168,7 +168,7 @@ async function find(bases: readonly string[], { parts, say, deadline }: Finding)
     const found = await findServer(bases, { signal })
     if (found !== null || signal.aborted || now() + TRY_MS > deadline) return found
     if (tries === 1) say(`Looking for the machine server at ${bases.join(' and ')}…`)
-    await sleep(TRY_MS, undefined, { signal }).catch(() => undefined)
+    await pause(TRY_MS)
   }
 }
 

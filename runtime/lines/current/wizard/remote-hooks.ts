@@ -1,5 +1,4 @@
 /** What happens around every flash: the server hears of it, the firmware boots the disk once if asked. */
-import { randomUUID } from 'node:crypto'
 import type { FlashPlan } from '../../../core/flash.ts'
 import type { InventoryDisk } from '../../../core/machine.ts'
 import { printable } from '../../../core/printable.ts'
@@ -70,7 +69,7 @@ export function createHooks(parts: HookParts): Required<Hooks> {
 
   function begin(order: FlashOrder, plan: FlashPlan | null): Course {
     const disk = parts.disks().find(({ path }) => path === order.disk) ?? null
-    const facts: RunFacts = { run: randomUUID(), mode: parts.mode, order, plan, disk }
+    const facts: RunFacts = { run: crypto.randomUUID(), mode: parts.mode, order, plan, disk }
     const retryMs = times.retry
     const reporter = client === null ? null : createReporter({ client, signal, now, retryMs })
     return { facts, reporter, last: startReport(facts) }
