@@ -1,9 +1,12 @@
 /** Everything about a flash that can be known before the first byte is written; decides nothing of it. */
 import type { TargetFacts } from '../core/disk.ts'
 import { Fault } from '../core/fault.ts'
+import type { FlashPlan } from '../core/flash.ts'
 import { detectFormat, type ImageFacts, type ImageFormat } from '../core/image.ts'
 import type { Decoders } from './decoders.ts'
 import type { Disks } from './disks.ts'
+import { createFiller } from './filler.ts'
+import { readHead } from './image-head.ts'
 import type { Images } from './images.ts'
 import { readSidecar } from './sidecars.ts'
 import type { Source } from './sources.ts'
@@ -28,6 +31,12 @@ export interface FlashChecks {
   checkImage(source: Source, wishes: ImageWishes, signal: AbortSignal): Promise<CheckedImage>
   /** The tools that the image takes, then the target as it is now. */
   checkTarget(path: string, image: ImageFacts, signal: AbortSignal): Promise<TargetFacts>
+  /**
+   * Decodes the image's first MiB, as the writer does before it touches the disk: a Fault where that
+   * is damaged, no disk image, or made for other sectors. For who stops at the plan; standard input
+   * stays unread.
+   */
+  checkContent(plan: FlashPlan, source: Source, signal: AbortSignal): Promise<void>
 }
 
 export interface FlashChecksParts {
@@ -47,6 +56,16 @@ export function createFlashChecks({ images, decoders, disks }: FlashChecksParts)
     async checkTarget(path, image, signal) {
       if (image.format !== null) await decoders.check(image.format)
       return untilAborted(signal, disks.probe(path, image.path))
+    },
+    async checkContent(plan, source, signal) {
+      if (source.path === null && source.url === null) return
+      const opening = decoders.open(source, plan.image.format)
+      try {
+        const blocks = await untilAborted(signal, opening)
+        await untilAborted(signal, readHead(createFiller(blocks), plan))
+      } finally {
+        await (await opening)[Symbol.asyncDispose]()
+      }
     },
   }
 }

@@ -3,7 +3,6 @@ import type { TargetFacts } from '../core/disk.ts'
 import { Fault } from '../core/fault.ts'
 import type { MovedBackup } from '../core/gpt.ts'
 import { decideRace, exactBytes, type FlashEvent, type FlashPlan } from '../core/flash.ts'
-import { checkHead } from '../core/head.ts'
 import { copyBody, type Written } from './copier.ts'
 import { checkDigestFirst, countSource, type Counted } from './counted-source.ts'
 import type { Decoders } from './decoders.ts'
@@ -19,6 +18,7 @@ import {
   type Ends,
 } from './disk-ends.ts'
 import { createFiller, type Filler } from './filler.ts'
+import { readHead } from './image-head.ts'
 import { createMeter } from './meter.ts'
 import type { PartitionTable } from './partition-table.ts'
 import type { Shell } from './shell.ts'
@@ -223,16 +223,6 @@ async function* verify(run: Run, written: Written): AsyncGenerator<FlashEvent> {
   })
   yield* watch(untilAborted(signal, reading), TICK_MS, () => meter.look())
   yield meter.look()
-}
-
-/** The image's first MiB, which says whether it can be meant for this disk at all. */
-async function readHead(filler: Filler, { image, target }: FlashPlan): Promise<Buffer> {
-  const { headBytes } = locateEnds(target.identity.sizeBytes)
-  const whole = createSlot(headBytes)
-  const head = whole.subarray(0, await filler.fill(whole))
-  const checked = checkHead(image.name, head, target.sectorBytes)
-  if (!checked.ok) throw new Fault('plan-refused', checked.refusal)
-  return head
 }
 
 /** The image's part of the disk's last MiB; a Fault when the image goes on behind the disk's end. */

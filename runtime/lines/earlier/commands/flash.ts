@@ -104,6 +104,7 @@ async function carryOut(request: FlashRequest, run: Run): Promise<number> {
   if (!(request.dryRun && run.json)) run.say(renderFindings(findings))
   const plan = planOf(findings)
   if (request.dryRun) {
+    await parts.checks.checkContent(plan, source, signal)
     if (!run.json) run.say('Dry run: this flash would go ahead. Nothing was written.\n')
     return conclude(run, {})
   }
