@@ -87,6 +87,7 @@ export function pxeRoutes<M extends MachineBase>(site: Site<M>): readonly Route[
       const made = await meet<ScriptTurn<M>>(mac, contact, (machine) =>
         line.decideBoot(machine, contact),
       )
+      await leaveStalled(mac)
       metrics.count('flasher_pxe_requests_total', {
         mode: made === null ? 'none' : line.modeOf(made.machine),
         offer: made?.offer ?? 'not-admitted',
@@ -98,6 +99,13 @@ export function pxeRoutes<M extends MachineBase>(site: Site<M>): readonly Route[
       metrics.count('flasher_pxe_requests_total', { mode: 'none', offer: 'fault' })
       return text(exit())
     }
+  }
+
+  /** Who asks for a script is not flashing: a run that was not heard of for a while is over. */
+  async function leaveStalled(mac: Mac): Promise<void> {
+    if (site.runs.findLive(mac)?.stalled !== true) return
+    await site.runs.giveUp(mac, 'It was not heard of any more, and then booted anew.')
+    site.feed.announce({ topic: 'machine', mac })
   }
 
   async function answerPlan(event: H3Event): Promise<unknown> {

@@ -19,6 +19,7 @@ const SHAPES = {
   dashboard: '<path d="M2 2h5v6H2zM9 2h5v4H9zM2 10h5v4H2zM9 8h5v6H9z"/>',
   machines:
     '<rect x="2" y="2.5" width="12" height="4.5" rx="1"/><rect x="2" y="9" width="12" height="4.5" rx="1"/><path d="M4.5 4.8h.5m-.5 6.4h.5"/>',
+  runs: '<path d="M8 1.5v7m0 0L5.2 5.7M8 8.5l2.8-2.8"/><path d="M2 10v3.5h12V10"/>',
   netboot:
     '<circle cx="8" cy="3.5" r="1.8"/><circle cx="3.5" cy="12.5" r="1.8"/><circle cx="12.5" cy="12.5" r="1.8"/><path d="M8 5.5V8M3.5 10.5V8h9v2.5"/>',
   backups: '<path d="M2 3h12v3.5H2zM3 6.5v7h10v-7M6.5 9h3"/>',

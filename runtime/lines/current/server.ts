@@ -94,6 +94,7 @@ export async function createMachineServer(parts: MachineServerParts): Promise<Ma
     onLow: (message) => log.warn(message),
   })
   const pages = createPages({
+    runs: state.runs,
     version: release,
     assets: await createAssets(),
     services: { config, store: state.store, backups, netboot },

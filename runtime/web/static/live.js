@@ -64,6 +64,17 @@ function onRows(event) {
   }
 }
 
+/** How far each run is; whatever else stands around it stays. */
+function onBars(event) {
+  const template = document.createElement('template')
+  template.innerHTML = event.data
+  for (const fresh of template.content.querySelectorAll('.bar')) {
+    const bar = document.getElementById(fresh.id)
+    if (bar === null || bar.outerHTML === fresh.outerHTML) continue
+    globalThis.Idiomorph.morph(bar, fresh, { morphStyle: 'outerHTML' })
+  }
+}
+
 function applyLatest() {
   const rows = document.querySelector('#rows')
   if (rows === null || latest === null) return
@@ -96,6 +107,7 @@ export function startLive() {
   keepWhatIsInHand()
   document.addEventListener('htmx:sseOpen', (event) => {
     source = event.detail.source
+    source.addEventListener('runs-update', onBars)
     lostAt = null
     tellSilence()
   })

@@ -73,7 +73,7 @@ export function judge(
   if (rule === undefined) return { machine, refusal: null, after: null, arms: false }
   const applied = rule.apply(machine, parameters, contact)
   if (!applied.ok) return { machine, refusal: applied.refusal, after: null, arms: false }
-  const after = viewMachine(applied.value.machine, desk.gather(contact))
+  const after = viewMachine(applied.value.machine, desk.gather(contact), null)
   const isNew = applied.value.machine.cycle !== machine.cycle
   const arms = isNew && isArmed(applied.value.machine)
   const refusal = action === 'flash' && !arms ? after.view.is : null

@@ -11,11 +11,14 @@ import { countDays, renderDays } from './flash-days.ts'
 import { nameOf, type MachineView } from './machine-view.ts'
 import { machinePath } from './row.ts'
 import { renderReadiness } from './readiness.ts'
+import { renderBar } from './run-bar.ts'
+import { renderRunList } from './run-table.ts'
 
 const PATH = '/ui/dashboard'
 /** Rows of each list; the rest is behind its link. */
 const MOST = 8
 const NEWEST_FLASHES = 500
+const DAY_MS = 86_400_000
 const NEEDY = 'state:needs-you,failed'
 
 export const dashboardPage = (desk: Desk): readonly Route[] => [
@@ -33,8 +36,16 @@ async function show(desk: Desk, event: H3Event): Promise<HTTPResponse> {
     site.journal.list({ kind: 'machine.flashed', limit: NEWEST_FLASHES }),
     desk.services.netboot.readiness(),
   ])
+  const since = new Date(site.now().getTime() - DAY_MS).toISOString()
+  const failures = site.runs.list({ result: 'failed', since, limit: MOST })
   const numbers = [
     ['Machines', machines.length, '/ui/machines'],
+    ['Running', running.length, '/ui/machines?q=state:running'],
+    [
+      'Failed in 24 hours',
+      site.runs.count({ result: 'failed', since }),
+      address('/ui/runs', { state: 'failed', since }),
+    ],
     ['Need you', needy.length, `/ui/machines?q=${NEEDY}`],
     [
       'Discovered, unassigned',
@@ -47,7 +58,7 @@ async function show(desk: Desk, event: H3Event): Promise<HTTPResponse> {
   return await desk.show(event, {
     title: 'Dashboard',
     section: PATH,
-    live: address('/events/machines', { q: 'mac:none' }),
+    live: address('/events/machines', { q: 'state:running', page: 1 }),
     messages: messageOf(event.url.searchParams),
     body: html`<div
       id="board"
@@ -64,6 +75,18 @@ async function show(desk: Desk, event: H3Event): Promise<HTTPResponse> {
       <div class="columns">
         <div>
           ${running.length === 0 ? null : card({ title: 'Running now', body: renderRunning(running.slice(0, MOST).map(look)) })}
+          ${
+            failures.length === 0
+              ? null
+              : card({
+                  title: 'Failed in 24 hours',
+                  aside: html`<a class="small" href="/ui/runs?state=failed">All failed runs</a>`,
+                  body: renderRunList(
+                    failures.map(({ run }) => run),
+                    clock,
+                  ),
+                })
+          }
           ${card({
             title: 'Needs you',
             aside:
@@ -115,10 +138,10 @@ const renderRunning = (list: readonly MachineView[]): Html =>
     ${list
       .slice(0, MOST)
       .map(
-        ({ machine, view }) =>
+        ({ machine, view, run }) =>
           html`<li>
             <a class="grow" href="${machinePath(machine.mac)}">${nameOf(machine)}</a
-            >${progress(null, null, view.is)}
+            >${run === null ? progress(null, null, view.is) : renderBar(run)}
           </li>`,
       )}
   </ul>`

@@ -49,7 +49,8 @@ export function createDesk(site: Site<Machine>, parts: DeskParts): Desk {
     site,
     clock,
     images: () => site.catalog.snapshot().entries,
-    view: (machine, event) => viewMachine(machine, parts.gather(site.contact(event))),
+    view: (machine, event) =>
+      viewMachine(machine, parts.gather(site.contact(event)), site.runs.findLive(machine.mac)),
     async show(event, view, status = 200) {
       const { pathname, search } = event.url
       const alarms = await site.journal.countAlarms()

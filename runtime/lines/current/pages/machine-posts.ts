@@ -115,7 +115,7 @@ function armedBy(
     before.boot_mode === upsert.boot_mode &&
     before.bty_image_ref === upsert.bty_image_ref &&
     before.target_disk_serial === upsert.target_disk_serial
-  const after = viewMachine(made.value, desk.gather(desk.site.contact(event)))
+  const after = viewMachine(made.value, desk.gather(desk.site.contact(event)), null)
   return isArmed(made.value) && !isSame ? after : null
 }
 
@@ -149,7 +149,7 @@ async function flash(desk: Desk, event: H3Event, form: URLSearchParams): Promise
   if (machine === null) throw refuse(404, `no machine record for ${mac}`)
   const wish = flashAgain(machine, site.now().toISOString())
   if (!wish.ok) return goTo(event, address(machinePath(mac), { error: wish.refusal }))
-  const view = viewMachine(wish.value, desk.gather(site.contact(event)))
+  const view = viewMachine(wish.value, desk.gather(site.contact(event)), null)
   const refusal = refusalOf(form.get('confirm') ?? 'ask', view)
   if (refusal !== undefined) {
     // The question names what is there now; who changes it meanwhile is asked again.

@@ -1,6 +1,7 @@
 /** A machine as pages show it: its record, what the rules make of it, its image and its disk. */
 import type { CatalogEntry } from '../../../core/catalog.ts'
 import { identifyDisk, type InventoryDisk } from '../../../core/machine.ts'
+import type { Run } from '../../../core/run.ts'
 import { decideBoot, type BootRuling } from '../rules/boot.ts'
 import { isFlashMode, type Machine } from '../rules/machine.ts'
 import { decidePlan, type PlanRuling } from '../rules/plan.ts'
@@ -16,9 +17,15 @@ export interface MachineView {
   readonly image: CatalogEntry | null
   /** Null: none picked, or the machine no longer has it (or has two that say the same). */
   readonly disk: InventoryDisk | null
+  /** The flash that goes on, where the machine tells of it. */
+  readonly run: Run | null
 }
 
-export function viewMachine(machine: Machine, surroundings: Surroundings): MachineView {
+export function viewMachine(
+  machine: Machine,
+  surroundings: Surroundings,
+  run: Run | null,
+): MachineView {
   const boot = decideBoot(machine, surroundings)
   const plan = decidePlan(machine, surroundings)
   const { bty_image_ref: ref, target_disk_serial: serial } = machine
@@ -27,9 +34,10 @@ export function viewMachine(machine: Machine, surroundings: Surroundings): Machi
     machine,
     boot,
     plan,
-    view: decideState(machine, { boot, plan }),
+    view: decideState(machine, { boot, plan }, run),
     image: ref === null ? null : surroundings.findImage(ref),
     disk: serial !== null && disks.length === 1 ? (disks[0] ?? null) : null,
+    run,
   }
 }
 

@@ -30,6 +30,8 @@ import { nameOf, type MachineView } from './machine-view.ts'
 import { machinePath } from './row.ts'
 import { renderSentence } from './sentence.ts'
 import { renderEventList } from './event-list.ts'
+import { renderBar } from './run-bar.ts'
+import { renderRunList } from './run-table.ts'
 
 export const machinePages = (desk: Desk): readonly Route[] => [
   {
@@ -145,6 +147,7 @@ const renderNow = (desk: Desk, view: MachineView, here: string): Html => {
     hx-trigger="sse:machines-update throttle:1s"
   >
     ${badge(view.view.state)} ${renderSentence(view)}
+    ${view.run === null ? null : html`<div class="wide-bar">${renderBar(view.run)}</div>`}
     <details>
       <summary>Why, and the exact script</summary>
       <div class="stack">
@@ -168,6 +171,7 @@ function renderFacts(
   events: readonly JournalEvent[],
 ): Html {
   const clock = desk.clock()
+  const runs = desk.site.runs.list({ mac: machine.mac, limit: 8 }).map(({ run }) => run)
   const hardware = posted === null ? null : parseHardware(posted.json)
   const { mac, last_seen_ip: ip } = machine
   return html`${card({
@@ -201,6 +205,14 @@ function renderFacts(
           : renderHardware(hardware),
     })}
     ${card({
+      title: 'Runs',
+      aside: html`<a class="small" href="/ui/runs?mac=${mac}">All runs</a>`,
+      body:
+        runs.length === 0
+          ? html`<p class="dim">It was never flashed from here.</p>`
+          : renderRunList(runs, clock),
+    })}
+    ${card({
       title: 'Timeline',
       aside: html`<a class="small" href="/ui/events?subject_id=${mac}">All events</a>`,
       body:
@@ -212,7 +224,7 @@ function renderFacts(
       <summary>Delete this machine</summary>
       <p class="dim">
         Its image, disk and labels are forgotten. It comes back as discovered when it boots from the
-        network again. Its events stay.
+        network again. Its events and runs stay.
       </p>
       ${postButton({ action: `${machinePath(mac)}/delete`, label: `Delete ${mac}`, tone: 'danger' })}
     </details>`

@@ -5,6 +5,7 @@ import { attributes, html, type Content, type Html } from '../../../web/html.ts'
 import { renderTime, type Clock } from '../../../web/times.ts'
 import { modelOf } from './disk-words.ts'
 import { nameOf, type MachineView } from './machine-view.ts'
+import { nameDisk, renderBar, shortDisk } from './run-bar.ts'
 import { renderWill } from './sentence.ts'
 
 export const machinePath = (mac: string): string => `/ui/machines/${mac}`
@@ -41,19 +42,25 @@ export function renderMachineRow(view: MachineView, clock: Clock): Html {
   </tr>`
 }
 
-const renderDoing = (view: MachineView): Content =>
-  view.view.state === 'running'
+function renderDoing(view: MachineView): Content {
+  if (view.run !== null) return renderBar(view.run)
+  return view.view.state === 'running'
     ? progress(null, null, view.view.is)
     : html`<span title="${view.view.is} ${view.view.next}">${renderWill(view)}</span>`
+}
 
-function renderImage({ machine, image }: MachineView): Content {
+function renderImage({ machine, image, run }: MachineView): Content {
+  // What a person picked at the wizard is not what is assigned.
+  if (run !== null && run.image !== null) return middle(run.image.name)
   if (machine.bty_image_ref === null) return html`<span class="tag">discovered</span>`
   if (image !== null) return middle(image.name)
   const short = machine.bty_image_ref.slice(0, 12)
   return html`<span class="warning" title="It is not in the catalog">${short} (gone)</span>`
 }
 
-function renderDisk({ machine, disk }: MachineView): Content {
+function renderDisk({ machine, disk, run }: MachineView): Content {
+  const written = run?.disk ?? null
+  if (written !== null) return html`<span title="${nameDisk(written)}">${shortDisk(written)}</span>`
   const serial = machine.target_disk_serial
   if (serial === null) return html`<span class="dim">–</span>`
   if (disk !== null) return html`<span title="${modelOf(disk)}, ${serial}">${modelOf(disk)}</span>`
@@ -61,13 +68,13 @@ function renderDisk({ machine, disk }: MachineView): Content {
 }
 
 /** The same for a screen above the bench, legible from far away. */
-export const renderTile = ({ machine, view }: MachineView, clock: Clock): Html =>
+export const renderTile = ({ machine, view, run }: MachineView, clock: Clock): Html =>
   html`<a
     class="tile ${view.state}"
     id="t-${renderHyphens(machine.mac)}"
     href="${machinePath(machine.mac)}"
   >
-    ${badge(view.state)}
+    ${badge(view.state)} ${run === null ? null : renderBar(run)}
     <b>${nameOf(machine)}</b>
     <span class="mono">${machine.mac}</span>
     <span class="dim">seen ${renderTime(machine.last_seen_at, clock, 'never')}</span>

@@ -1,10 +1,12 @@
 /** What happens at the next network boot: in a few words for a row, in a sentence for a page. */
 import type { CatalogEntry } from '../../../core/catalog.ts'
+import type { Run } from '../../../core/run.ts'
 import { renderBytes, shorten } from '../../../web/elements.ts'
 import { html, type Content, type Html } from '../../../web/html.ts'
 import type { BootRule } from '../rules/boot.ts'
 import { aboutDisk, modelOf } from './disk-words.ts'
 import { isWaiting, willFlash, type MachineView } from './machine-view.ts'
+import { nameDisk } from './run-bar.ts'
 
 const LONGEST_NAME = 26
 const LONGEST_SERIAL = 18
@@ -40,6 +42,7 @@ export const stemOf = (name: string): string =>
 /** The first thing that a machine's page says. */
 export function renderSentence(view: MachineView): Html {
   const { image, disk, machine } = view
+  if (view.run !== null) return renderRunning(view.run, view.view.is, view.view.next)
   if (!willFlash(view) || isWaiting(view) || image === null) {
     return html`<p class="sentence">${view.view.is} ${view.view.next}</p>`
   }
@@ -55,6 +58,17 @@ export function renderSentence(view: MachineView): Html {
   return html`<p class="sentence">
     At its next network boot this box writes <strong>${image.name}</strong> (${aboutImage(image)})
     to ${target}, ${after}.
+  </p>`
+}
+
+/** What is being written now is what the machine says of it. */
+function renderRunning({ image, disk, stalled }: Run, is: string, next: string): Html {
+  if (stalled || image === null) return html`<p class="sentence">${is} ${next}</p>`
+  return html`<p class="sentence">
+    This box is writing <strong>${image.name}</strong>${
+      disk === null ? null : html` to <strong>${nameDisk(disk)}</strong>`
+    }.
+    ${next}
   </p>`
 }
 

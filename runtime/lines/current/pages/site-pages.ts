@@ -5,6 +5,7 @@ import { createFrame, type NavLink } from '../../../web/frame.ts'
 import { themeRoute } from '../../../web/theme.ts'
 import type { Assets } from '../../../services/assets.ts'
 import type { CatalogEntry } from '../../../core/catalog.ts'
+import type { Runs } from '../../../services/runs.ts'
 import type { Machine } from '../rules/machine.ts'
 import type { Surroundings } from '../rules/surroundings.ts'
 import { accountPages } from './account.ts'
@@ -21,6 +22,7 @@ import { machinesPage } from './machines.ts'
 import { netbootPages } from './netboot.ts'
 import { renderMachineRow } from './row.ts'
 import { renderBar } from './run-bar.ts'
+import { runPages } from './runs.ts'
 import type { PageServices } from './services.ts'
 import { settingsPages } from './settings.ts'
 
@@ -39,12 +41,14 @@ export interface PagesParts {
   /** An IANA name. */
   zone(): string
   queue(): Queue | null
+  readonly runs: Pick<Runs, 'findLive' | 'marks'>
   now(): Date
 }
 
 const NAV: readonly NavLink[] = [
   { href: '/ui/dashboard', title: 'Dashboard', icon: 'dashboard' },
   { href: '/ui/machines', title: 'Machines', icon: 'machines' },
+  { href: '/ui/runs', title: 'Runs', icon: 'runs' },
   { href: '/ui/netboot', title: 'Netboot', icon: 'netboot' },
   { href: '/ui/backups', title: 'Backups', icon: 'backups' },
   { href: '/ui/events', title: 'Events', icon: 'events' },
@@ -52,11 +56,12 @@ const NAV: readonly NavLink[] = [
 ]
 
 /** Another object whenever anything changed that the state of all machines depends on. */
-function createContext({ images, gather, now }: PagesParts): () => object {
+function createContext({ images, gather, runs, now }: PagesParts): () => object {
   let [known, listed, text]: [object, unknown, string] = [{}, null, '']
   return () => {
     const { sets, settings } = gather({ baseUrl: NO_BASE, now: now().toISOString() })
-    const next = JSON.stringify([sets, settings])
+    // Runs that machines tell of come with a new sighting of the machine; these do not.
+    const next = JSON.stringify([sets, settings, runs.marks()])
     if (listed !== images() || text !== next) known = {}
     ;[listed, text] = [images(), next]
     return known
@@ -67,10 +72,14 @@ function createContext({ images, gather, now }: PagesParts): () => object {
 const NO_BASE = 'http://localhost'
 
 export function createPages(parts: PagesParts): Pages {
-  const { version, assets, gather, now } = parts
+  const { version, assets, gather, runs, now } = parts
   const frame = createFrame({ version, assetUrl: assets.url, nav: NAV })
   const view = (machine: Machine) =>
-    viewMachine(machine, gather({ baseUrl: NO_BASE, now: now().toISOString() }))
+    viewMachine(
+      machine,
+      gather({ baseUrl: NO_BASE, now: now().toISOString() }),
+      runs.findLive(machine.mac),
+    )
   return {
     match: createMatch({ context: createContext(parts), view, now }),
     renderRow: (machine) =>
@@ -87,6 +96,7 @@ export function createPages(parts: PagesParts): Pages {
         ...machinesPage(desk),
         ...bulkPages(desk),
         ...machinePages(desk),
+        ...runPages(desk),
         ...netbootPages(desk),
         ...backupPages(desk),
         ...eventPages(desk),

@@ -15,9 +15,10 @@ export interface StateView {
   readonly next: string
 }
 
-/** A flash that reports its progress; in words, for example `writing, 41 %`. */
+/** A flash that reports its progress. */
 export interface RunView {
-  readonly saying: string
+  /** Nothing was heard of it for a while. */
+  readonly stalled: boolean
 }
 
 /**
@@ -29,12 +30,18 @@ export function decideState(
   rulings: { readonly boot: BootRuling; readonly plan: PlanRuling },
   run: RunView | null = null,
 ): StateView {
-  if (run !== null)
-    return { state: 'running', is: `It is being flashed: ${run.saying}.`, next: WAIT }
+  if (run !== null) return run.stalled ? STALLED : FLASHING
   return decideTrouble(machine, rulings) ?? decideUsual(machine, rulings.boot)
 }
 
 const WAIT = 'Nothing to do: it says when it is done.'
+
+const FLASHING: StateView = { state: 'running', is: 'It is being flashed.', next: WAIT }
+const STALLED: StateView = {
+  state: 'needs-you',
+  is: 'It was being flashed, and is not heard of any more.',
+  next: 'Look at its screen and its cable; a restart from the network tries again.',
+}
 
 interface Rulings {
   readonly boot: BootRuling

@@ -4,7 +4,7 @@ import * as assert from 'uvu/assert'
 import { ACTIONS } from '../../../../runtime/lines/current/rules/action.ts'
 import { decideBoot } from '../../../../runtime/lines/current/rules/boot.ts'
 import { decidePlan } from '../../../../runtime/lines/current/rules/plan.ts'
-import { decideState } from '../../../../runtime/lines/current/rules/state.ts'
+import { decideState, type RunView } from '../../../../runtime/lines/current/rules/state.ts'
 import {
   createDesk,
   diskOf,
@@ -16,12 +16,12 @@ import {
 
 const test = suite('state')
 
-function stateOf({ machine, surroundings }: Desk, run: string | null = null) {
+function stateOf({ machine, surroundings }: Desk, run: RunView | null = null) {
   const rulings = {
     boot: decideBoot(machine, surroundings),
     plan: decidePlan(machine, surroundings),
   }
-  return decideState(machine, rulings, run === null ? null : { saying: run })
+  return decideState(machine, rulings, run)
 }
 
 test('a flash-once from its discovery to its end', () => {
@@ -66,7 +66,8 @@ test('what went wrong is said in its words, and what is next with it', () => {
     is: 'It failed: no space',
     next: 'Its next network boot tries again.',
   })
-  assert.match(stateOf(desk, 'writing, 41 %').is, 'writing, 41 %')
+  assert.is(stateOf(desk, { stalled: false }).state, 'running')
+  assert.is(stateOf(desk, { stalled: true }).state, 'needs-you')
 })
 
 test('a doubtful disk, a loop and a lock need a person', () => {
