@@ -13,6 +13,8 @@ export interface QemuOptions {
   readonly args: readonly string[]
   readonly megabytes?: number
   readonly cores?: number
+  /** The network namespace that the machine lives in (`ip netns`); the host's own when absent. */
+  readonly namespace?: string
 }
 
 export interface Qemu extends AsyncDisposable {
@@ -37,12 +39,16 @@ const COMMON =
   '-machine q35 -accel tcg,thread=multi -cpu max -nodefaults -no-reboot -display none -serial stdio'
 
 /** Needs the package qemu-system-x86. The machine dies with us, however we end. */
-export async function startQemu({ args, megabytes = 768, cores = 2 }: QemuOptions): Promise<Qemu> {
+export async function startQemu(options: QemuOptions): Promise<Qemu> {
+  const { args, megabytes = 768, cores = 2, namespace } = options
   const folder = await mkdtemp(join(tmpdir(), 'flasher-qemu-'))
   const socket = join(folder, 'monitor')
   const qemu = ['qemu-system-x86_64', ...COMMON.split(' '), '-m', String(megabytes)]
   const more = ['-smp', String(cores), '-qmp', `unix:${socket},server=on,wait=off`, ...args]
-  const child = spawn('setpriv', ['--pdeathsig', 'KILL', ...qemu, ...more], {
+  const within = namespace === undefined ? [] : ['ip', 'netns', 'exec', namespace]
+  const mortal = ['setpriv', '--pdeathsig', 'KILL']
+  const [program = '', ...words] = [...within, ...mortal, ...qemu, ...more]
+  const child = spawn(program, words, {
     stdio: ['pipe', 'pipe', 'pipe'],
   })
   const log = join(folder, 'serial.log')

@@ -1,0 +1,76 @@
+/** A network of its own with one wire, for machines, servers and a DHCP server that nobody else meets. */
+import { spawn, type ChildProcess } from 'node:child_process'
+import { once } from 'node:events'
+import { createServer } from 'node:net'
+import { fileURLToPath } from 'node:url'
+import { $ } from 'zx'
+
+/** Where our end of the wire is. */
+export const LAB_ADDRESS = '192.168.99.1'
+export const LAB_PREFIX = 24
+const WIRE = 'tap0'
+
+const DOOR = fileURLToPath(new URL('namespace-door.ts', import.meta.url))
+const run = $({ quiet: true, verbose: false })
+let made = 0
+
+export interface Namespace extends AsyncDisposable {
+  readonly name: string
+  /** Of QEMU, for a card on the wire. */
+  readonly netdev: string
+  /** Starts a program in it; it dies with us, and at the end at the latest. */
+  spawn(argv: readonly string[], env?: Readonly<Record<string, string>>): ChildProcess
+  /** An address on the host's loopback that leads to `port` in the namespace. */
+  openDoor(port: number): Promise<string>
+}
+
+/** Needs root. */
+export async function createNamespace(): Promise<Namespace> {
+  made += 1
+  const name = `flasher-test-${process.pid}-${made}`
+  await using undo = new AsyncDisposableStack()
+  await run`ip netns add ${name}`
+  undo.defer(async () => {
+    await run`ip netns del ${name}`
+  })
+  const within = run({ prefix: `ip netns exec ${name} ` })
+  await within`ip link set lo up`
+  await within`ip tuntap add ${WIRE} mode tap`
+  await within`ip addr add ${LAB_ADDRESS}/${LAB_PREFIX} dev ${WIRE}`
+  await within`ip link set ${WIRE} up`
+  const children = undo.use(new AsyncDisposableStack())
+
+  const start: Namespace['spawn'] = (argv, env = {}) => {
+    const words = ['netns', 'exec', name, 'setpriv', '--pdeathsig', 'KILL', ...argv]
+    const child = spawn('ip', words, {
+      env: { PATH: process.env['PATH'], HOME: '/nonexistent', LANG: 'C.UTF-8', ...env },
+      stdio: ['ignore', 'pipe', 'pipe', 'ipc'],
+    })
+    const ended = once(child, 'exit')
+    children.defer(async () => {
+      if (child.exitCode === null && child.signalCode === null) child.kill('SIGKILL')
+      await ended
+    })
+    return child
+  }
+
+  const held = undo.move()
+  return {
+    name,
+    netdev: `tap,id=net,ifname=${WIRE},script=no,downscript=no`,
+    spawn: start,
+    async openDoor(port) {
+      const server = createServer()
+      server.listen(0, '127.0.0.1')
+      await once(server, 'listening')
+      const address = server.address()
+      if (address === null || typeof address === 'string') throw new Error('no port')
+      const door = start([process.execPath, DOOR, LAB_ADDRESS, String(port)])
+      door.send('listen', server)
+      await once(door, 'message')
+      server.close()
+      return `http://127.0.0.1:${address.port}`
+    },
+    [Symbol.asyncDispose]: () => held.disposeAsync(),
+  }
+}
