@@ -63,6 +63,9 @@ export function createSticks({
       if (sectorBytes !== SECTOR) {
         throw new Fault('plan-refused', `${disk} has sectors of ${sectorBytes} bytes`)
       }
+      if ((await readNumber(disk, 'ro')) !== 0) {
+        throw new Fault('write-failed', `${disk} is write-protected`)
+      }
       const table = await growTable(disk)
       if (table.length > 0) await shell.require(['partx', '--update', '--nr', String(number), disk])
       const volume = await growVolume(node)
@@ -121,7 +124,7 @@ async function growTable(disk: string): Promise<readonly string[]> {
     IMAGES_PARTITION.name,
   )
   if (!growth.ok) throw new Fault('plan-refused', `${disk}: ${WORDS[growth.refusal]}`)
-  return writeAll(file, growth.value.writes)
+  return await writeAll(file, growth.value.writes)
 }
 
 async function growVolume(node: string): Promise<StickGrowth> {
@@ -152,9 +155,7 @@ const readNumber = async (node: string, what: string) =>
 
 const openNode = (node: string) =>
   open(node, 'r+').catch((cause: unknown) => {
-    throw new Fault('write-failed', `${node} cannot be written: is its switch on read-only?`, {
-      cause,
-    })
+    throw new Fault('write-failed', `${node} cannot be written`, { cause })
   })
 
 async function readAt(file: FileHandle, offset: number, length: number): Promise<Buffer> {

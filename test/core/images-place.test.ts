@@ -1,0 +1,96 @@
+import { suite } from 'uvu'
+import * as assert from 'uvu/assert'
+import { chooseImagesPlace, parseBootMedium } from '../../runtime/core/images-place.ts'
+
+const test = suite('images place')
+
+const NETWORK = { disk: null, partition: null, isFile: false }
+const STICK = { disk: '/dev/sda', partition: '/dev/sda1', isFile: false }
+const VENTOY = { disk: '/dev/sda', partition: '/dev/sda1', isFile: true }
+const own = { node: '/dev/sda3', disk: '/dev/sda', number: 3, name: 'FLASHER_IMAGES' }
+const other = { node: '/dev/sdb3', disk: '/dev/sdb', number: 3, name: 'FLASHER_IMAGES' }
+const none = { node: '/dev/sda2', disk: '/dev/sda', number: 2, name: 'FLASHER_EFI' }
+const labels = (...pairs: (readonly [string, string])[]) => new Map(pairs)
+const look = { growable: null }
+
+const ROWS = [
+  [
+    'our own stick grows, whatever else is there',
+    STICK,
+    [none, other, own],
+    labels(['Ventoy', '/dev/sdc1']),
+    { node: '/dev/sda3', growable: own },
+  ],
+  [
+    'the stick of another is only looked at',
+    NETWORK,
+    [other],
+    labels(),
+    { node: '/dev/sdb3', ...look },
+  ],
+  [
+    'from a disc, a stick with images is found too',
+    { ...STICK, disk: '/dev/sr0' },
+    [other],
+    labels(),
+    { node: '/dev/sdb3', ...look },
+  ],
+  [
+    'an ISO file: what lies beside it',
+    VENTOY,
+    [other],
+    labels(['Ventoy', '/dev/sdc1']),
+    { node: '/dev/sda1', ...look },
+  ],
+  [
+    'a label of ours on a stick without names',
+    NETWORK,
+    [none],
+    labels(['FLASHER_IMG', '/dev/sdb1']),
+    { node: '/dev/sdb1', ...look },
+  ],
+  [
+    'the long name as a label',
+    NETWORK,
+    [],
+    labels(['FLASHER_IMAGES', '/dev/sdb1']),
+    { node: '/dev/sdb1', ...look },
+  ],
+  [
+    'ours before Ventoy',
+    NETWORK,
+    [],
+    labels(['Ventoy', '/dev/sdc1'], ['FLASHER_IMG', '/dev/sdb1']),
+    { node: '/dev/sdb1', ...look },
+  ],
+  [
+    'Ventoy after a start by network',
+    NETWORK,
+    [],
+    labels(['Ventoy', '/dev/sdc1']),
+    { node: '/dev/sdc1', ...look },
+  ],
+  ['nothing', NETWORK, [none], labels(['DATA', '/dev/sdb1']), null],
+] as const
+
+for (const [what, medium, parts, byLabel, expected] of ROWS) {
+  test(what, () => {
+    assert.equal(chooseImagesPlace({ medium, parts, labels: byLabel }), expected)
+  })
+}
+
+test('the notes of the boot system', () => {
+  const notes = 'origin=medium\nmedium=/dev/sda1\nmedium_disk=/dev/sda\nmedium_file=\nversion=1\n'
+  assert.equal(parseBootMedium(notes), STICK)
+  assert.equal(parseBootMedium(notes.replace('file=', 'file=/iso/a=b c.iso')), VENTOY)
+  assert.equal(parseBootMedium('origin=http\nurl=http://x/y?medium=/dev/sda1\n'), NETWORK)
+  assert.equal(parseBootMedium(''), NETWORK)
+})
+
+test('notes that name no device are none', () => {
+  for (const value of ['', 'sda1', '/dev/../etc/passwd', '/dev/sda1 /dev/sdb', '-o', '/dev/$(x)']) {
+    assert.is(parseBootMedium(`medium=${value}\nmedium_disk=${value}`).partition, null, value)
+  }
+})
+
+test.run()
