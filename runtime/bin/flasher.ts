@@ -1,6 +1,7 @@
 /** `flasher`: the wizard or a subcommand, by its arguments. Started through flasher.mjs. */
 import { constants } from 'node:os'
 import process from 'node:process'
+import type { wizard } from '../lines/current/wizard/program.ts'
 
 const { env, argv, stdin, stdout, stderr } = process
 /** As a shell reports a program that SIGINT ended. */
@@ -31,19 +32,35 @@ process.on('uncaughtException', fail)
 process.on('unhandledRejection', fail)
 
 // Loaded only now, so that the setting above counts for all of it.
-const { cli } = await import('../lines/earlier/programs.ts')
-const code = await cli({
+const code = await run({
   argv: argv.slice(2),
   env,
   stdin,
   stdout,
   stderr,
   isRoot: process.geteuid?.() === 0,
+  arch: process.arch,
   signal: ending.signal,
   now: () => performance.now() / 1000,
 })
 await Promise.all([stdout, stderr].map(drain))
 process.exit(code === INTERRUPTED && endedBy !== null ? 128 + constants.signals[endedBy] : code)
+
+/** No command, or an option that only the wizard has; help and version are the whole program's. */
+async function run(world: Parameters<typeof wizard>[0]): Promise<number> {
+  const [first] = world.argv
+  const isAsking = world.argv.some((word) => ['--help', '-h', '--version'].includes(word))
+  const isWizard = first === undefined || /^--(server|mac|catalog)(=|$)/.test(first)
+  if (isWizard && !isAsking) {
+    const program = await import('../lines/current/wizard/program.ts')
+    return program.wizard(world)
+  }
+  const [{ cli }, { WIZARD, WIZARD_ENVIRONMENT }] = await Promise.all([
+    import('../lines/earlier/programs.ts'),
+    import('../lines/current/wizard/options.ts'),
+  ])
+  return cli(world, { main: WIZARD, environment: WIZARD_ENVIRONMENT })
+}
 
 /** Waits until a slow reader has all of it; an error has had its turn by then. */
 async function drain(stream: NodeJS.WriteStream) {

@@ -47,12 +47,16 @@ export type Reading =
 
 const isHelp = (word: string) => word === '--help' || word === '-h'
 
-/** `argv` without program names. No argument at all asks for help. */
+/** `argv` without program names. No argument at all asks for the main program, or else for help. */
 export function parseArguments(
   line: CommandLine,
   argv: readonly string[],
 ): Result<Reading, Misuse> {
-  if (argv.length === 0) return accept({ kind: 'help', at: [] })
+  if (line.main !== undefined && isForMain(line.main, argv)) return parseMain(line.main, argv)
+  return argv.length === 0 ? accept({ kind: 'help', at: [] }) : parseCommand(line, argv)
+}
+
+function parseCommand(line: CommandLine, argv: readonly string[]): Result<Reading, Misuse> {
   const at: string[] = []
   for (const word of argv) {
     if (isHelp(word)) return accept({ kind: 'help', at })
@@ -69,13 +73,28 @@ export function parseArguments(
   return refuse({ at, why: 'command-missing', known: nextWords(line, at) })
 }
 
+/** Nothing, or one of its flags in front. */
+const isForMain = ({ flags }: Command, [first]: readonly string[]) =>
+  first === undefined || flags.some(({ name }) => splitAtEquals(first)[0] === `--${name}`)
+
+function parseMain(main: Command, argv: readonly string[]): Result<Reading, Misuse> {
+  const [before] = splitAtDashes(argv)
+  return before.includes('--version') ? accept({ kind: 'version' }) : parseLeaf(main, argv)
+}
+
 function strayFlag(line: CommandLine, at: readonly string[], given: string): Misuse {
   const name = given.slice(2).split('=')[0] ?? ''
   const isLaters = commandsUnder(line, at).some(({ flags }) => flags.some((f) => f.name === name))
   return isLaters
     ? { at, why: 'flag-too-early', given: `--${name}` }
-    : { at, why: 'unknown-flag', given, nearest: nearestOf(given, ['--help', '--version']) }
+    : { at, why: 'unknown-flag', given, nearest: nearestOf(given, flagsOf(line)) }
 }
+
+const flagsOf = ({ main }: CommandLine) => [
+  ...(main?.flags ?? []).map(({ name }) => `--${name}`),
+  '--help',
+  '--version',
+]
 
 /** One argument after the command's words, its value included. */
 type Token =

@@ -53,6 +53,8 @@ export interface CommandLine {
   readonly summary: string
   readonly about: readonly string[]
   readonly commands: readonly Command[]
+  /** What runs where no command is named; its `words` are empty. */
+  readonly main?: Command
   readonly exitCodes: readonly Entry[]
   readonly environment: readonly Entry[]
   readonly files: readonly Entry[]

@@ -23,6 +23,23 @@ export function listLanAddresses(): readonly LanAddress[] {
   return found.toSorted((one, two) => one.family - two.family)
 }
 
+/** The card that the machine is known by, and its address: the named one, else the first with an address. */
+export function findOwnCard(mac: string | null): {
+  readonly mac: string | null
+  readonly address: string | null
+} {
+  const cards = Object.entries(networkInterfaces()).flatMap(([device, list = []]) =>
+    list.flatMap((card) => (card.internal || INNER.test(device) ? [] : [card])),
+  )
+  const own = mac === null ? cards : cards.filter((card) => card.mac === mac)
+  const reachable = own.filter(({ address }) => !LINK_LOCAL.test(address))
+  const best = reachable.find(({ family }) => family === 'IPv4') ?? reachable[0] ?? own[0]
+  return {
+    mac: mac ?? best?.mac ?? null,
+    address: reachable.length > 0 ? (best?.address ?? null) : null,
+  }
+}
+
 export const readHostName = (): string => hostname()
 
 const INNER = /^(docker|veth|br-[0-9a-f]{12}|cni|podman|virbr|lxcbr|lxdbr)/

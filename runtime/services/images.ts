@@ -1,6 +1,6 @@
 /** Where images are and what they are: the files under an image root, one file, or any source. */
 import { constants } from 'node:fs'
-import { type FileHandle, open, readdir, stat } from 'node:fs/promises'
+import { type FileHandle, open, stat } from 'node:fs/promises'
 import { Fault, type FaultCode, renderError } from '../core/fault.ts'
 import { exactBytes } from '../core/flash.ts'
 import {
@@ -10,7 +10,6 @@ import {
   type ImageFormat,
   type ImageInfo,
   type ImageRow,
-  joinImagePath,
   renderMismatch,
   type VirtualSize,
 } from '../core/image.ts'
@@ -18,6 +17,7 @@ import { planInspection } from '../core/inspection.ts'
 import { measureImage, type Measure, MEASURE_HEAD_BYTES } from '../core/measure.ts'
 import { UNKNOWN_SIZE } from '../core/range.ts'
 import { accept, refuse, type Result } from '../core/result.ts'
+import { listImages } from './image-folder.ts'
 import type { Shell } from './shell.ts'
 import type { Source } from './sources.ts'
 
@@ -40,35 +40,6 @@ export function createImages({ shell }: { readonly shell: Shell }): Images {
     inspect: (path) => inspectImage(path, shell),
     probe: probeImage,
   }
-}
-
-async function listImages(root: string): Promise<readonly ImageRow[]> {
-  const names = (await readNames(root)).filter((name) => detectFormat(name) !== null)
-  const rows = await Promise.all(names.map((name) => readRow(root, name)))
-  return rows
-    .flatMap((row) => (row === null ? [] : [row]))
-    .toSorted((a, b) => Buffer.compare(Buffer.from(a.path), Buffer.from(b.path)))
-}
-
-async function readNames(root: string): Promise<readonly string[]> {
-  try {
-    return await readdir(root)
-  } catch (cause) {
-    if (isMissing(cause)) return []
-    throw new Fault('source-broken', `cannot list the images in ${root}: ${renderError(cause)}`, {
-      cause,
-    })
-  }
-}
-
-/** Null for what is no file, or no longer there. */
-async function readRow(root: string, name: string): Promise<ImageRow | null> {
-  const path = joinImagePath(root, name)
-  const format = detectFormat(name)
-  // Best effort: one dangling link must not hide the other images.
-  const file = await stat(path).catch(() => null)
-  if (format === null || file === null || !file.isFile()) return null
-  return { name, path, format, size_bytes: file.size }
 }
 
 async function inspectImage(path: string, shell: Shell): Promise<ImageInfo> {

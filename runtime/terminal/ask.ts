@@ -37,7 +37,7 @@ export type Asked = MenuAnswer | { readonly kind: 'quit' }
 
 export interface AskParts {
   readonly stdin: NodeJS.ReadStream
-  readonly stdout: Output & Partial<Pick<NodeJS.WriteStream, 'on' | 'off'>>
+  readonly stdout: Output
   readonly look: Look
   readonly painter: Painter
 }
@@ -56,16 +56,12 @@ const MOVES: Readonly<Record<string, Move>> = {
 }
 
 async function askLive(subject: Subject, parts: AskParts, signal: AbortSignal): Promise<Asked> {
-  const { stdin, stdout, painter } = parts
+  const { stdin, painter } = parts
   // The first frame is there before what reads the keys is loaded.
   const question = subject.now()
   painter.paint(question.frame(UNTOUCHED, painter.size()))
   const ending = new AbortController()
   const resized = new EventTarget()
-  const redraw = () => {
-    painter.forget()
-    resized.dispatchEvent(new Event('resize'))
-  }
   let line = ''
   const onKey = (_text: string, key: { readonly name?: string; readonly ctrl?: boolean }) => {
     // Readline takes Ctrl-D on an empty line for the end, and tells nobody.
@@ -74,7 +70,7 @@ async function askLive(subject: Subject, parts: AskParts, signal: AbortSignal): 
   const onEnd = () => ending.abort()
   const prompt = await loadPrompt()
   stdin.prependListener('keypress', onKey).on('end', onEnd).on('close', onEnd)
-  stdout.on?.('resize', redraw)
+  const stopResizing = painter.onResize(() => resized.dispatchEvent(new Event('resize')))
   try {
     return await prompt(
       { subject, painter, resized, onLine: (now) => (line = now) },
@@ -90,7 +86,7 @@ async function askLive(subject: Subject, parts: AskParts, signal: AbortSignal): 
     throw thrown
   } finally {
     stdin.off('keypress', onKey).off('end', onEnd).off('close', onEnd)
-    stdout.off?.('resize', redraw)
+    stopResizing()
   }
 }
 

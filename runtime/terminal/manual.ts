@@ -3,19 +3,21 @@ import type { Command, CommandLine, Entry, Flag } from '../core/command.ts'
 import { wrap } from './wrap.ts'
 
 export function renderManual(line: CommandLine): string {
-  const { program, summary, about, commands, exitCodes, environment, files, revised } = line
+  const { program, summary, about, commands, main, exitCodes, environment, files, revised } = line
+  const all = main === undefined ? commands : [main, ...commands]
   return `${[
     `.\\" Made by "${program} manual"; do not edit.`,
     `.TH ${program.toUpperCase()} 1 ${revised} ${program} "User Commands"`,
     '.SH NAME',
     `${program} \\- ${escape(summary)}`,
     '.SH SYNOPSIS',
-    ...commands.flatMap((command, index) => [
+    ...all.flatMap((command, index) => [
       ...(index > 0 ? ['.br'] : []),
       ...synopsis(program, command),
     ]),
     '.SH DESCRIPTION',
     ...paragraphs(about),
+    ...(main === undefined ? [] : ['.SH WIZARD', ...details(main)]),
     '.SH COMMANDS',
     ...commands.flatMap((command) => section(program, command)),
     '.SH EXIT STATUS',
@@ -25,7 +27,7 @@ export function renderManual(line: CommandLine): string {
     '.SH FILES',
     ...entries(files),
     '.SH EXAMPLES',
-    ...commands.flatMap(({ examples }) =>
+    ...all.flatMap(({ examples }) =>
       examples.flatMap(({ line: typed, does }) => ['.TP', bold(typed), sentence(does)]),
     ),
   ].join('\n')}\n`
@@ -42,8 +44,11 @@ function synopsis(program: string, { words, positionals, flags }: Command): read
 }
 
 function section(program: string, command: Command): readonly string[] {
+  return [`.SS "${escape([program, ...command.words].join(' '))}"`, ...details(command)]
+}
+
+function details(command: Command): readonly string[] {
   return [
-    `.SS "${escape([program, ...command.words].join(' '))}"`,
     ...paragraphs(command.about),
     ...command.positionals.flatMap(({ value, help }) => [
       '.TP',

@@ -13,11 +13,16 @@ export interface Size {
   readonly rows: number
 }
 
+/** A terminal that may tell when its size changes. */
+export type Canvas = Output & Partial<Pick<NodeJS.WriteStream, 'on' | 'off'>>
+
 export interface Painter {
   size(): Size
   paint(frame: Frame): void
   /** What is on the terminal is not known any more: the next frame is drawn whole. */
   forget(): void
+  /** Told when the terminal has another size; what is on it is forgotten. Gives what ends it. */
+  onResize(listener: () => void): () => void
   /** Leaves the last frame where it is, and what comes next goes below it. */
   leave(): void
 }
@@ -28,7 +33,7 @@ const HIDE_CURSOR = `${ESC}?25l`
 const moveTo = (row: number, column: number) => `${ESC}${row + 1};${column + 1}H`
 
 /** No alternate screen: what was drawn can be scrolled back to, and a serial log shows it. */
-export function createPainter(output: Output): Painter {
+export function createPainter(output: Canvas): Painter {
   let drawn: readonly string[] | null = null
   let isFirst = true
   const size = () => ({ columns: columnsOf(output.columns), rows: rowsOf(output.rows) })
@@ -56,6 +61,14 @@ export function createPainter(output: Output): Painter {
     },
     forget() {
       drawn = null
+    },
+    onResize(listener) {
+      const resized = () => {
+        drawn = null
+        listener()
+      }
+      output.on?.('resize', resized)
+      return () => output.off?.('resize', resized)
     },
     leave() {
       if (drawn === null) return

@@ -41,16 +41,41 @@ function groupHelp(line: CommandLine, at: readonly string[], width: number): rea
     ({ words, summary }) => [words.join(' '), summary] as const,
   )
   const isWhole = at.length === 0
+  const main = isWhole ? line.main : undefined
   return [
     ...(isWhole ? [`${line.program}: ${line.summary}`, ''] : []),
-    renderUsage(line, at),
+    ...(main === undefined ? [] : [renderMainUsage(line, main)]),
+    renderUsage(line, at).replace(/^Usage:/, main === undefined ? 'Usage:' : '      '),
+    ...(main?.about ?? []).flatMap((paragraph) => ['', ...wrap(paragraph, width)]),
     ...section('Commands', wrapColumns(commands, width)),
-    ...section('Options', wrapColumns(isWhole ? [HELP, VERSION] : [HELP], width)),
+    ...section('Options', wrapColumns(optionRows(main, isWhole), width)),
+    ...(main === undefined ? [] : section('Options of the commands', optionsOf(line, width))),
     ...(isWhole ? section('Exit codes', wrapColumns(line.exitCodes, width)) : []),
     '',
     `"${line.program} COMMAND --help" says more of one command.`,
   ]
 }
+
+/** Without a command: every flag at a glance. */
+const renderMainUsage = ({ program }: CommandLine, { flags }: Command) =>
+  ['Usage:', program, ...flags.map((flag) => `[${renderFlag(flag)}]`), '[--version] [--help]'].join(
+    ' ',
+  )
+
+const optionRows = (main: Command | undefined, isWhole: boolean) => [
+  ...(main?.flags ?? []).map((flag) => [renderFlag(flag), withDefault(flag)] as const),
+  HELP,
+  ...(isWhole ? [VERSION] : []),
+]
+
+const optionsOf = ({ commands }: CommandLine, width: number) =>
+  wrapColumns(
+    commands.map(({ words, positionals, flags }) => [
+      words.join(' '),
+      [...positionals.map(({ value }) => value.name), ...flags.map(renderFlag)].join(' '),
+    ]),
+    width,
+  )
 
 function commandHelp(line: CommandLine, command: Command, width: number): readonly string[] {
   const positionals = command.positionals.map(({ value, help }) => [value.name, help] as const)

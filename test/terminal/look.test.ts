@@ -17,7 +17,9 @@ test('what is asked for and what is there', () => {
     [{ TERM: 'xterm', LANG: 'en_US.UTF-8', NO_COLOR: '1' }, true, 'l-u'],
     [{ TERM: 'xterm', LANG: 'en_US.UTF-8', NO_COLOR: '' }, true, 'lcu'],
     [{ TERM: 'linux', LC_ALL: 'C', LANG: 'en_US.UTF-8' }, true, 'lc-'],
-    [{ TERM: 'linux', LC_ALL: '', LC_CTYPE: 'de_DE.utf8', LANG: 'C' }, true, 'lcu'],
+    [{ TERM: 'linux', LC_ALL: '', LC_CTYPE: 'de_DE.utf8', LANG: 'C' }, true, 'lc-'],
+    [{ TERM: 'screen', LC_ALL: '', LC_CTYPE: 'de_DE.utf8', LANG: 'C' }, true, 'lcu'],
+    [{ TERM: 'vt220', LANG: 'en_US.UTF-8' }, true, 'lc-'],
     [{ TERM: 'linux' }, true, 'lc-'],
   ]
   for (const [env, isTTY, found] of rows) assert.is(letters(env, isTTY), found)

@@ -1,6 +1,6 @@
 /** Earlier line: its programs, assembled from the folders below. */
 import { parseArguments, renderMisuse, type Misuse } from '../../core/arguments.ts'
-import { commandName, findCommand } from '../../core/command.ts'
+import { commandName, findCommand, type CommandLine } from '../../core/command.ts'
 import { readVersion } from '../../services/manifest.ts'
 import { createLog } from '../../terminal/log.ts'
 import { columnsOf, decideLook } from '../../terminal/look.ts'
@@ -25,22 +25,34 @@ const RUN: Readonly<Record<CommandName, () => Promise<Run>>> = {
 const RUNNERS = new Map<string, () => Promise<Run>>(Object.entries(RUN))
 
 /** `flasher` with subcommands ("Command line"); returns the exit code. */
-export async function cli(world: World): Promise<number> {
+export async function cli(world: World, more: MainProgram = NO_MAIN): Promise<number> {
   const { argv, stdout } = world
-  const reading = parseArguments(COMMAND_LINE, argv)
-  if (!reading.ok) return failMisuse(reading.refusal, world)
+  const line = withMain(more)
+  const reading = parseArguments(line, argv)
+  if (!reading.ok) return failMisuse(line, reading.refusal, world)
   const meant = reading.value
   switch (meant.kind) {
     case 'help':
-      stdout.write(renderHelp(COMMAND_LINE, meant.at, columnsOf(stdout.columns)))
+      stdout.write(renderHelp(line, meant.at, columnsOf(stdout.columns)))
       return SUCCESS
     case 'version':
       stdout.write(`${PROGRAM} ${await readVersion()}\n`)
       return SUCCESS
     case 'run':
-      return dispatch(COMMAND_LINE, meant.argv, (given) => run(createSession(given, world)))
+      return dispatch(line, meant.argv, (given) => run(createSession(given, world, line)))
   }
 }
+
+/** What the same program does without a command, for its help, completion and manual. */
+export interface MainProgram extends Pick<CommandLine, 'main' | 'environment'> {}
+
+const NO_MAIN: MainProgram = { environment: [] }
+
+const withMain = ({ main, environment }: MainProgram): CommandLine => ({
+  ...COMMAND_LINE,
+  ...(main === undefined ? {} : { main }),
+  environment: [...environment, ...COMMAND_LINE.environment],
+})
 
 async function run(session: Session): Promise<number> {
   try {
@@ -55,15 +67,19 @@ async function run(session: Session): Promise<number> {
 }
 
 /** What was wrong, how it is called, and where to read more; with `--json` the document too. */
-function failMisuse(misuse: Misuse, { argv, env, stdout, stderr }: World): number {
+function failMisuse(
+  line: CommandLine,
+  misuse: Misuse,
+  { argv, env, stdout, stderr }: World,
+): number {
   const message = renderMisuse(misuse)
   const called = [PROGRAM, ...misuse.at].join(' ')
   const hint = `"${called} --help" says what there is.`
   const log = createLog({ program: PROGRAM, stderr, look: decideLook(env, stderr.isTTY === true) })
   log.fail(message)
-  log.line(renderUsage(COMMAND_LINE, misuse.at))
+  log.line(renderUsage(line, misuse.at))
   log.line(hint)
-  const command = findCommand(COMMAND_LINE, misuse.at)
+  const command = findCommand(line, misuse.at)
   if (command !== null && argv.includes('--json')) {
     const oneLine =
       argv.includes('--progress=ndjson') || argv[argv.indexOf('--progress') + 1] === 'ndjson'

@@ -7,7 +7,7 @@ import {
   type Value,
 } from '../../core/command.ts'
 import { IMAGE_FORMATS } from '../../core/image.ts'
-import { flagNames, indent, LIST_DISKS, quote, script } from './script.ts'
+import { flagNames, indent, LIST_DISKS, quote, script, topFlags } from './script.ts'
 
 export function renderBashCompletion(line: CommandLine): string {
   const me = `_${line.program}`
@@ -27,6 +27,7 @@ export function renderBashCompletion(line: CommandLine): string {
     '  case "$said" in',
     ...indent(indent(groups(me, line))),
     '  esac',
+    ...(line.main === undefined ? [] : mainValues(me, line.main)),
     '  case "$said " in',
     ...indent(indent(line.commands.flatMap((command) => leaf(me, command)))),
     '  esac',
@@ -71,14 +72,24 @@ const parts = (me: string): readonly string[] => [
 
 const groups = (me: string, line: CommandLine): readonly string[] =>
   groupsOf(line).map((words) => {
-    const next = [...nextWords(line, words), '--help', ...(words.length === 0 ? ['--version'] : [])]
+    const next = [...nextWords(line, words), ...topFlags(line, words)]
     return `${quote(words.join(' '))}) ${me}_words ${quote(next.join(' '))} ;;`
   })
 
+/** Flags without a command in front: what their values may be, and which are left. */
+const mainValues = (me: string, main: Command): readonly string[] => [
+  '  if [[ -z $said && COMP_CWORD -gt 1 ]]; then',
+  '    case "$prev" in',
+  ...indent(indent(indent(valueCases(me, main)))),
+  `      *) ${me}_flags ${flagNames(main).join(' ')} ;;`,
+  '    esac',
+  '  fi',
+]
+
+const valueCases = (me: string, { flags }: Command) =>
+  flags.flatMap(({ name, value }) => (value === null ? [] : [`--${name}) ${call(me, value)} ;;`]))
+
 function leaf(me: string, command: Command): readonly string[] {
-  const values = command.flags.flatMap(({ name, value }) =>
-    value === null ? [] : [`--${name}) ${call(me, value)} ;;`],
-  )
   const [positional] = command.positionals
   const flags = `${me}_flags ${flagNames(command).join(' ')}`
   const rest =
@@ -88,13 +99,13 @@ function leaf(me: string, command: Command): readonly string[] {
   return [
     `${quote(`${command.words.join(' ')} `)}*)`,
     '  case "$prev" in',
-    ...indent(indent([...values, ...rest])),
+    ...indent(indent([...valueCases(me, command), ...rest])),
     '  esac',
     '  ;;',
   ]
 }
 
 function call(me: string, { completes, choices = [] }: Value): string {
-  if (completes === 'nothing') return ':'
+  if (completes === 'nothing') return 'COMPREPLY=()'
   return completes === 'choices' ? `${me}_words ${quote(choices.join(' '))}` : `${me}_${completes}`
 }

@@ -4,6 +4,7 @@ import {
   groupsOf,
   nextWords,
   type CommandLine,
+  type Flag,
   type Value,
 } from '../../core/command.ts'
 import { IMAGE_FORMATS } from '../../core/image.ts'
@@ -27,18 +28,19 @@ export function renderFishCompletion(line: CommandLine): string {
     `${add} -l help -d 'show help'`,
     `${add} -n '${me}_at' -l version -d 'show the version'`,
     ...groupsOf(line).flatMap((words) => group(line, words, `${add} -n ${at(me, words)}`)),
+    ...(line.main?.flags ?? []).map((flag) => `${add} -n '${me}_at' ${renderFlag(flag)}`),
     ...line.commands.flatMap(({ words, flags, positionals }) => {
       const here = `${add} -n '${me}_in ${words.join(' ')}'`
       return [
-        ...flags.map(({ name, value, help }) => {
-          const takes = value === null ? '' : ` ${call(value)}`
-          return `${here} -l ${name}${takes} -d ${quote(help)}`
-        }),
+        ...flags.map((flag) => `${here} ${renderFlag(flag)}`),
         ...positionals.map(({ value }) => `${here} ${call(value).replace(/^-[xr] /, '')}`),
       ]
     }),
   )
 }
+
+const renderFlag = ({ name, value, help }: Flag) =>
+  `-l ${name}${value === null ? '' : ` ${call(value)}`} -d ${quote(help)}`
 
 const at = (me: string, words: readonly string[]) => quote([`${me}_at`, ...words].join(' '))
 

@@ -1,5 +1,5 @@
 /** Pieces that the completion scripts of all shells are put together from. */
-import type { Command } from '../../core/command.ts'
+import type { Command, CommandLine } from '../../core/command.ts'
 
 /** Disks, without memory, loop and optical ones: those can be typed. */
 export const LIST_DISKS = 'lsblk -dpnro NAME -e 1,7,11 2>/dev/null'
@@ -10,6 +10,13 @@ export const quote = (text: string): string => `'${text.replaceAll("'", String.r
 export const flagNames = (command: Command): readonly string[] => [
   ...command.flags.map(({ name }) => `--${name}`),
   '--help',
+]
+
+/** Flags that may stand where the next word of a command could. */
+export const topFlags = ({ main }: CommandLine, words: readonly string[]): readonly string[] => [
+  ...(words.length === 0 ? (main?.flags ?? []).map(({ name }) => `--${name}`) : []),
+  '--help',
+  ...(words.length === 0 ? ['--version'] : []),
 ]
 
 export const indent = (lines: readonly string[]): readonly string[] =>

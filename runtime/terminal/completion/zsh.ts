@@ -7,7 +7,7 @@ import {
   type Value,
 } from '../../core/command.ts'
 import { IMAGE_FORMATS } from '../../core/image.ts'
-import { indent, LIST_DISKS, quote, script } from './script.ts'
+import { indent, LIST_DISKS, quote, script, topFlags } from './script.ts'
 
 export function renderZshCompletion(line: CommandLine): string {
   const me = `_${line.program}`
@@ -22,6 +22,7 @@ export function renderZshCompletion(line: CommandLine): string {
     `${me}() {`,
     ...indent(groupsOf(line).flatMap((words) => group(line, words))),
     ...indent(line.commands.flatMap((command) => leaf(me, command))),
+    ...(line.main === undefined ? [] : indent(mainLeaf(me, line.main))),
     '}',
     `if [[ "\${funcstack[1]}" == ${me} ]]; then ${me} "$@"; else compdef ${me} ${line.program}; fi`,
   )
@@ -32,7 +33,7 @@ const isTyped = (words: readonly string[]) =>
   `[[ "\${words[2,${words.length + 1}]}" == ${quote(words.join(' '))} ]]`
 
 function group(line: CommandLine, words: readonly string[]): readonly string[] {
-  const next = [...nextWords(line, words), '--help', ...(words.length === 0 ? ['--version'] : [])]
+  const next = [...nextWords(line, words), ...topFlags(line, words)]
   return [
     `if (( CURRENT == ${words.length + 2} )) && ${isTyped(words)}; then`,
     `  compadd -- ${next.join(' ')}`,
@@ -49,6 +50,10 @@ const leaf = (me: string, command: Command): readonly string[] => [
   `  _arguments ${specs(me, command).map(quote).join(' ')}`,
   '  return',
   'fi',
+]
+
+const mainLeaf = (me: string, main: Command): readonly string[] => [
+  `_arguments ${specs(me, main).map(quote).join(' ')}`,
 ]
 
 function specs(me: string, command: Command): readonly string[] {

@@ -1,5 +1,5 @@
 /** One run of a command: what it was given, where its words go, and what its failure means. */
-import type { Command } from '../../../core/command.ts'
+import type { Command, CommandLine } from '../../../core/command.ts'
 import { Fault, renderError } from '../../../core/fault.ts'
 import { printableLines } from '../../../core/printable.ts'
 import type { Environment } from '../../../services/shell.ts'
@@ -36,6 +36,8 @@ export interface Arguments {
 export interface Session {
   readonly given: Arguments
   readonly world: World
+  /** Everything that the program offers. */
+  readonly line: CommandLine
   /** Whether stdout gets a document instead of text. */
   readonly json: boolean
   readonly log: Log
@@ -56,7 +58,7 @@ export interface FailOptions {
   readonly isTold?: boolean
 }
 
-export function createSession(given: Arguments, world: World): Session {
+export function createSession(given: Arguments, world: World, line: CommandLine): Session {
   const { stdout, stderr, env, signal } = world
   const look = decideLook(env, stderr.isTTY === true)
   const log = createLog({ program: PROGRAM, stderr, look })
@@ -69,6 +71,7 @@ export function createSession(given: Arguments, world: World): Session {
   return {
     given,
     world,
+    line,
     json,
     log,
     look,

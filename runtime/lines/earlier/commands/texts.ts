@@ -2,20 +2,19 @@
 import { SHELLS } from '../../../core/command.ts'
 import { renderCompletion } from '../../../terminal/completion.ts'
 import { renderManual } from '../../../terminal/manual.ts'
-import { COMMAND_LINE } from '../rules/commands.ts'
 import { SUCCESS } from '../rules/exit-codes.ts'
 import type { Session } from './session.ts'
 
-export async function completion({ given, world, json, document }: Session): Promise<number> {
+export async function completion({ given, world, line, json, document }: Session): Promise<number> {
   const shell = SHELLS.find((name) => name === given.positionals[0]) ?? 'bash'
-  const script = renderCompletion(COMMAND_LINE, shell)
+  const script = renderCompletion(line, shell)
   if (json) document({ shell, script })
   else world.stdout.write(script)
   return SUCCESS
 }
 
-export async function manual({ world, json, document }: Session): Promise<number> {
-  const page = renderManual(COMMAND_LINE)
+export async function manual({ world, line, json, document }: Session): Promise<number> {
+  const page = renderManual(line)
   if (json) document({ manual: page })
   else world.stdout.write(page)
   return SUCCESS

@@ -1,0 +1,47 @@
+/** What every screen works with. */
+import type { LoadedCatalog, CatalogRefusal } from '../../../core/catalog-source.ts'
+import type { ImageRow } from '../../../core/image.ts'
+import type { Result } from '../../../core/result.ts'
+import type { Asked, Subject } from '../../../terminal/ask.ts'
+import type { Look, Output } from '../../../terminal/look.ts'
+import type { Painter } from '../../../terminal/painter.ts'
+import type { followCourse } from './flash-course.ts'
+import type { lookAtImage, Parts, planOrder } from './parts.ts'
+import type { RemoteParts } from './remote-box.ts'
+import type { Drawing } from './screen-frame.ts'
+import type { Hooks } from './start.ts'
+
+export interface FlashKit {
+  readonly parts: Parts
+  readonly lookAtImage: typeof lookAtImage
+  readonly planOrder: typeof planOrder
+  readonly followCourse: typeof followCourse
+}
+
+export interface Desk {
+  readonly stdin: NodeJS.ReadStream
+  readonly stdout: Output
+  readonly look: Look
+  readonly painter: Painter
+  readonly drawing: Drawing
+  /** Aborted when the program is asked to end. */
+  readonly signal: AbortSignal
+  readonly isRoot: boolean
+  /** Seconds on a steady clock. */
+  readonly now: () => number
+  /** Loop devices are offered too. */
+  readonly offersLoops: boolean
+  /** What `[d] default` stands for; null: it is not offered. */
+  readonly defaultCatalog: string | null
+  /** Restarts this machine, refused in words; null: this is no machine that was booted to flash. */
+  readonly reboot: (() => Promise<Result<null, string>>) | null
+  ask(subject: Subject): Promise<Asked>
+  listLocal(): Promise<readonly ImageRow[]>
+  loadCatalog(source: string, signal: AbortSignal): Promise<Result<LoadedCatalog, CatalogRefusal>>
+  /** Who is told of a flash. */
+  loadHooks(): Promise<Hooks>
+  /** What the server-driven mode works with. */
+  loadRemote(): Promise<RemoteParts>
+  /** Everything that disks and flashes need; loaded once. */
+  loadFlash(): Promise<FlashKit>
+}

@@ -1,0 +1,159 @@
+/** The flashing screen: one bar, how far, how fast, how long; Ctrl-C cancels. */
+import type { FlashEvent, FlashPlan, WriteProgress } from '../../../core/flash.ts'
+import { printable } from '../../../core/printable.ts'
+import { renderDuration } from '../../../core/rate.ts'
+import { renderPartOf, renderSize } from '../../../core/size.ts'
+import { renderBar } from '../../../terminal/bar.ts'
+import { holdKeyboard } from '../../../terminal/keyboard.ts'
+import { createProgress } from '../../../terminal/progress.ts'
+import type { Desk } from './desk.ts'
+import type { State } from './flow.ts'
+import { fitted, frameOf } from './screen-frame.ts'
+import type { FlashEnd, FlashOrder, Hooks } from './start.ts'
+
+export interface Flashed {
+  readonly end: FlashEnd
+  /** What the operator must know besides. */
+  readonly notice: string | null
+}
+
+/** What is shown. */
+interface Shown {
+  plan: FlashPlan | null
+  phase: string
+  progress: WriteProgress | null
+  readonly said: string[]
+}
+
+/** From the checks to the end, hooks included; asks nothing. */
+export async function runFlash(
+  state: State,
+  order: FlashOrder,
+  hooks: Hooks,
+  desk: Desk,
+): Promise<Flashed> {
+  const cancelling = new AbortController()
+  const signal = AbortSignal.any([desk.signal, cancelling.signal])
+  const shown: Shown = {
+    plan: null,
+    phase: 'checking image and disk ...',
+    progress: null,
+    said: [],
+  }
+  const screen = desk.look.live ? liveScreen(state, order, shown, desk) : logScreen(shown, desk)
+  using keyboard = holdKeyboard(desk.stdin, () => {
+    shown.phase = 'cancelling ...'
+    screen.draw()
+    cancelling.abort()
+  })
+  void keyboard
+  using drawing = screen
+  drawing.draw()
+  const { parts, followCourse } = await desk.loadFlash()
+  const watcher = {
+    onPlan: (plan: FlashPlan) => {
+      shown.plan = plan
+    },
+    onEvent: (event: FlashEvent) => {
+      take(event, shown)
+      screen.event(event)
+    },
+  }
+  const { isRoot, now } = desk
+  const end = await followCourse(order, hooks, watcher, { parts, isRoot, signal, now })
+  const say = (line: string) => {
+    shown.said.push(line)
+    screen.said(line)
+  }
+  const notice = (await hooks.onEnd?.(end, order, say)) ?? null
+  return { end, notice }
+}
+
+const PHASES: { readonly [Name in FlashEvent['event']]?: string } = {
+  started: 'preparing the disk ...',
+  synced: 'the kernel reads the new partitions ...',
+  partprobed: 'done',
+}
+
+function take(event: FlashEvent, shown: Shown) {
+  if (event.event === 'writing') {
+    shown.progress = event
+    shown.phase = event.phase === 'write' ? 'writing' : 'reading back what was written'
+  } else {
+    shown.phase = PHASES[event.event] ?? shown.phase
+  }
+}
+
+interface Screen extends Disposable {
+  draw(): void
+  event(event: FlashEvent): void
+  said(line: string): void
+}
+
+/** Often enough to be lively, seldom enough for a serial line. */
+const REDRAW_MS = 250
+
+function liveScreen(state: State, order: FlashOrder, shown: Shown, desk: Desk): Screen {
+  const { painter, drawing, now } = desk
+  const before = now()
+  const draw = () => {
+    const size = painter.size()
+    const body = renderBody(order, shown, now() - before, desk, size.columns)
+    painter.paint(frameOf(state, fitted(body, size, drawing), drawing, size))
+  }
+  painter.forget()
+  const timer = setInterval(draw, REDRAW_MS)
+  const stopResizing = painter.onResize(draw)
+  return {
+    draw,
+    event: () => {},
+    said: draw,
+    [Symbol.dispose]() {
+      clearInterval(timer)
+      stopResizing()
+    },
+  }
+}
+
+/** One line at a time, for terminals that cannot redraw. */
+function logScreen(shown: Shown, { stdout, look, now }: Desk): Screen {
+  const storedBytes = () => shown.plan?.image.sizeBytes ?? null
+  const progress = createProgress('text', { stdout, stderr: stdout, look, now, storedBytes })
+  return {
+    draw: () => stdout.write(`${shown.phase}\n`),
+    event: (event) => progress.show(event),
+    said: (line) => stdout.write(`${printable(line)}\n`),
+    [Symbol.dispose]: () => {},
+  }
+}
+
+function renderBody(
+  order: FlashOrder,
+  { plan, phase, progress, said }: Shown,
+  seconds: number,
+  { drawing, look }: Desk,
+  columns: number,
+): readonly string[] {
+  const { ink } = drawing
+  const storedBytes = plan?.image.sizeBytes ?? null
+  const bar =
+    progress === null ? '' : renderBar(progress, { columns, unicode: look.unicode, storedBytes })
+  return [
+    ink.strong(printable(`${order.image.name} -> ${order.disk}`)),
+    '',
+    bar,
+    '',
+    printable(phase),
+    ink.faint([readSoFar(progress, storedBytes), `${renderDuration(seconds)} so far`].join('')),
+    '',
+    ...said.slice(-4).map(printable),
+    ink.faint('Ctrl-C cancels; what is half written cannot boot.'),
+  ]
+}
+
+function readSoFar(progress: WriteProgress | null, storedBytes: number | null): string {
+  if (progress === null || progress.phase !== 'write') return ''
+  const { bytes_read: read } = progress
+  const amount = storedBytes === null ? renderSize(read) : renderPartOf(read, storedBytes)
+  return `${amount} of the image read, `
+}

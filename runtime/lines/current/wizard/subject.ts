@@ -1,0 +1,29 @@
+/** A question about things that are still being looked up: it is asked at once and redrawn as they come. */
+import type { Question, Subject } from '../../../terminal/ask.ts'
+
+/** `changed` draws anew; `work` is what is under way, and never rejects. */
+export function createSubject(
+  build: () => Question,
+  start: (changed: () => void) => Promise<unknown>,
+): Subject {
+  const listeners = new Set<() => void>()
+  let now: Question | null = null
+  const settled = start(() => {
+    now = null
+    for (const listener of [...listeners]) listener()
+  }).then(() => {})
+  return {
+    now: () => (now ??= build()),
+    onChange(listener) {
+      listeners.add(listener)
+      return () => listeners.delete(listener)
+    },
+    settled,
+  }
+}
+
+export const stillSubject = (question: Question): Subject => ({
+  now: () => question,
+  onChange: () => () => {},
+  settled: Promise.resolve(),
+})

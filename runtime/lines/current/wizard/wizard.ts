@@ -1,0 +1,51 @@
+/** Goes from screen to screen until the operator, or the program's end, ends it. */
+import type { Desk } from './desk.ts'
+import { next, openState, orderOf, type ScreenName, type State, type Step } from './flow.ts'
+import type { Start } from './start.ts'
+
+type Screen = (state: State, desk: Desk) => Promise<Step>
+
+/** What each screen starts; nothing of a screen is loaded before it is shown. */
+const SCREENS: Readonly<Record<ScreenName, () => Promise<Screen>>> = {
+  catalog: async () => (await import('./choose-source.ts')).chooseCatalog,
+  source: async () => (await import('./choose-source.ts')).typeSource,
+  image: async () => (await import('./choose-image.ts')).chooseImage,
+  disk: async () => (await import('./choose-disk.ts')).chooseTarget,
+  confirm: async () => (await import('./confirm.ts')).confirm,
+  flash: async () => flash,
+  failed: async () => (await import('./outcome.ts')).showFailure,
+  done: async () => (await import('./outcome.ts')).showDone,
+}
+
+/** Why it ended. */
+export async function runWizard(start: Start, desk: Desk): Promise<'quit' | 'reboot'> {
+  let state = openState(start)
+  for (;;) {
+    const show = await SCREENS[state.screen]()
+    const step = await show(state, desk)
+    const then = desk.signal.aborted ? 'quit' : next(state, step)
+    if (then === 'quit') return then
+    if (then === 'reboot') {
+      const refusal = await restart(desk)
+      if (refusal === null) return then
+      state = { ...state, notice: refusal }
+    } else {
+      state = then
+    }
+  }
+}
+
+/** Null: it is under way. */
+async function restart({ reboot }: Desk): Promise<string | null> {
+  if (reboot === null) return 'this machine is not restarted from here'
+  const outcome = await reboot()
+  return outcome.ok ? null : `the restart failed: ${outcome.refusal}`
+}
+
+async function flash(state: State, desk: Desk): Promise<Step> {
+  const order = orderOf(state)
+  if (order === null) return { step: 'back' }
+  const { runFlash } = await import('./flashing.ts')
+  const { end, notice } = await runFlash(state, order, await desk.loadHooks(), desk)
+  return { step: 'ended', end, notice }
+}
