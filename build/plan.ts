@@ -1,8 +1,11 @@
 /** From the products that are wanted to the steps that make them and the files that are handed over. */
-import type { Appliance, Arch } from '../appliance/appliance.ts'
+import { ARCHS, type Appliance, type Arch } from '../appliance/appliance.ts'
 import { ipxeFile, netbootStem, netbootTrio, usbIso } from '../appliance/assets.ts'
 import { ownerOf } from './cache/key.ts'
 import { appStep, nodeStep } from './steps/app.ts'
+import { initrdStep } from './steps/initrd.ts'
+import { ipxeStep } from './steps/ipxe.ts'
+import { isoStep } from './steps/iso.ts'
 import { packagesStep } from './steps/packages.ts'
 import { squashfsStep } from './steps/squashfs.ts'
 import type { BuildFacts, Step } from './steps/step.ts'
@@ -63,9 +66,43 @@ const MKOSI = packagesStep({
   packages: ['mkosi'],
 })
 
+/** Signed by Debian for Secure Boot, and GRUB for a BIOS. */
+const BOOT_PACKAGES = packagesStep({
+  name: 'boot-packages',
+  says: 'boot loaders for sticks and discs',
+  suite: 'trixie',
+  arch: 'amd64',
+  packages: [
+    'grub-common',
+    'grub-efi-amd64-signed',
+    'grub-pc-bin',
+    'shim-helpers-amd64-signed',
+    'shim-signed',
+  ],
+})
+
+/** One package has the programs of all architectures. */
+const IPXE_PACKAGES = packagesStep({
+  name: 'ipxe-packages',
+  says: 'iPXE as Debian has it',
+  suite: 'forky',
+  arch: 'amd64',
+  packages: ['ipxe'],
+})
+
+const IPXE_BINARIES: Readonly<Record<Arch, string>> = {
+  x86_64: 'ipxe-amd64.efi',
+  arm64: 'ipxe-arm64.efi',
+}
+
 /** Everything that could be made, in an order that inputs allow. */
-function allSteps({ facts }: PlanWish): readonly Step[] {
+function allSteps({ facts, ipxeServer, ipxeSource }: PlanWish): readonly Step[] {
   const wish = { arch: 'x86_64', facts } as const
+  const squashfs = '@squashfs/root.squashfs'
+  const root = { ...wish, tree: '@tree/live', squashfs }
+  const squashfsName = netbootTrio('x86_64', facts.version).squashfs
+  const media = { ...wish, kernel: '@base/vmlinuz', initrd: '@initrd-media/initrd', squashfs }
+  const ipxe = { facts, server: ipxeServer, source: ipxeSource }
   return [
     MKOSI,
     toolsStep,
@@ -74,6 +111,15 @@ function allSteps({ facts }: PlanWish): readonly Step[] {
     baseStep(wish),
     treeStep(wish),
     squashfsStep(facts),
+    initrdStep({ ...root, name: 'initrd-netboot', kind: 'netboot', squashfsName }),
+    initrdStep({ ...root, name: 'initrd-media', kind: 'media', squashfsName: 'root.squashfs' }),
+    BOOT_PACKAGES,
+    isoStep({ ...media, name: 'iso', packages: '@boot-packages/root' }),
+    IPXE_PACKAGES,
+    ...ARCHS.map((arch) => {
+      const binary = `@ipxe-packages/root/usr/lib/ipxe/${IPXE_BINARIES[arch]}`
+      return ipxeStep({ ...ipxe, name: `ipxe-${arch}`, arch, binary })
+    }),
   ].map(withTools)
 }
 

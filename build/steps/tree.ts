@@ -6,14 +6,17 @@ import { programStep, type BuildFacts, type Step } from './step.ts'
 export const OVERLAYS = ['overlays/live', 'overlays/usb'] as const
 const COMMON = ['mkosi.conf.d/00-tools.conf', 'mkosi.conf.d/10-common.conf'] as const
 
+/** Of the tree of packages, whose times reach no image: a commit of ours installs nothing anew. */
+const BASE_EPOCH = 1_767_225_600
+
 export interface TreeWish {
   readonly arch: Arch
   readonly facts: BuildFacts
 }
 
-const mkosi = (name: string, { arch, facts }: TreeWish) => [
+const mkosi = (name: string, arch: Arch, epoch: number) => [
   `--arch=${arch}`,
-  `--epoch=${facts.epoch}`,
+  `--epoch=${epoch}`,
   `--out=@${name}`,
   '--mkosi=@mkosi/root',
   '--tools=@tools/root',
@@ -22,7 +25,7 @@ const mkosi = (name: string, { arch, facts }: TreeWish) => [
 
 /** `base`: all packages, installed; `vmlinuz`: their kernel; `packages.json`: which they are. */
 export const baseStep = (wish: TreeWish): Step =>
-  programStep('tree', ['--profile=live-packages', ...mkosi('base', wish)], {
+  programStep('tree', ['--profile=live-packages', ...mkosi('base', wish.arch, BASE_EPOCH)], {
     name: 'base',
     says: 'packages of the live system',
     inputs: ['@mkosi/root', '@tools/root', ...COMMON, 'mkosi.conf.d/20-live-packages.conf'].concat(
@@ -34,7 +37,12 @@ export const baseStep = (wish: TreeWish): Step =>
 /** `live`: the tree that is compressed and booted. */
 export function treeStep(wish: TreeWish): Step {
   const laid = [...OVERLAYS, '@app/root'].map((tree) => `--overlay=${tree}`)
-  const args = ['--profile=live', '--base=@base/base', ...mkosi('tree', wish), ...laid]
+  const args = [
+    '--profile=live',
+    '--base=@base/base',
+    ...mkosi('tree', wish.arch, wish.facts.epoch),
+    ...laid,
+  ]
   const confs = [...COMMON, 'mkosi.conf.d/30-live.conf', 'mkosi.conf.d/live.finalize']
   return programStep('tree', args, {
     name: 'tree',

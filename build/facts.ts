@@ -1,0 +1,53 @@
+/** What a build takes from the checkout and its surroundings: version, time, folders. */
+import { execFileSync } from 'node:child_process'
+import { readFileSync } from 'node:fs'
+import { homedir } from 'node:os'
+import { dirname, join } from 'node:path'
+import type { Level } from './steps/step.ts'
+
+/** Of the builder that runs. */
+export const CHECKOUT = dirname(import.meta.dirname)
+
+/** What decides the bytes of an image, where commits are concerned. */
+const SOURCES = [
+  'appliance',
+  'build',
+  'mkosi.conf.d',
+  'overlays',
+  'package.json',
+  'pnpm-lock.yaml',
+  'runtime',
+]
+
+type Environment = Readonly<Record<string, string | undefined>>
+
+export function readVersion(checkout: string): string {
+  const about: unknown = JSON.parse(readFileSync(join(checkout, 'package.json'), 'utf8'))
+  if (typeof about !== 'object' || about === null || !('version' in about)) {
+    throw new Error('package.json names no version')
+  }
+  return String(about.version)
+}
+
+/**
+ * SOURCE_DATE_EPOCH where it is set; else the time of the last commit, and while developing of the last
+ * one that images are made from, so that a commit of documents costs no build. Seconds since 1970.
+ */
+export function readEpoch(checkout: string, level: Level, env: Environment): number {
+  const set = Number(env['SOURCE_DATE_EPOCH'])
+  if (Number.isSafeInteger(set) && set > 0) return set
+  const paths = level === 'release' ? [] : ['--', ...SOURCES]
+  const args = ['-C', checkout, 'log', '-1', '--format=%ct', ...paths]
+  try {
+    const epoch = Number(execFileSync('git', args, { encoding: 'utf8', stdio: 'pipe' }))
+    if (epoch > 0) return epoch
+  } catch {
+    // No git, or no history: said below.
+  }
+  throw new Error('This checkout has no commits to take the time from: set SOURCE_DATE_EPOCH')
+}
+
+/** Outside of every checkout, so that a second one builds warm. */
+export const cacheFolder = (env: Environment): string =>
+  env['FLASHER_BUILD_CACHE'] ||
+  join(env['XDG_CACHE_HOME'] || join(homedir(), '.cache'), 'flasher-build')

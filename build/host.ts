@@ -1,0 +1,70 @@
+/** What a host must have to make images, and what to install where it has not. */
+
+export interface Need {
+  /** A program to be found in PATH, or a file. */
+  readonly thing: string
+  /** The Debian package that brings it. */
+  readonly package: string
+  readonly why: string
+  /** For whom: everybody; who is not root; who compiles iPXE. */
+  readonly when: 'always' | 'not-root' | 'ipxe-source'
+}
+
+export interface HostFacts {
+  readonly isRoot: boolean
+  readonly compilesIpxe: boolean
+  readonly has: (thing: string) => boolean
+}
+
+export const NEEDS: readonly Need[] = [
+  { thing: 'apt-get', package: 'apt', why: 'fetches packages', when: 'always' },
+  { thing: 'dpkg-deb', package: 'dpkg', why: 'unpacks packages', when: 'always' },
+  {
+    thing: '/usr/share/keyrings/debian-archive-keyring.gpg',
+    package: 'debian-archive-keyring',
+    why: 'knows who signed packages',
+    when: 'always',
+  },
+  { thing: 'python3', package: 'python3', why: 'runs mkosi', when: 'always' },
+  { thing: 'flock', package: 'util-linux', why: 'keeps two builds apart', when: 'always' },
+  { thing: 'git', package: 'git', why: 'tells the date of the sources', when: 'always' },
+  {
+    thing: 'newuidmap',
+    package: 'uidmap',
+    why: 'lets who is not root make trees',
+    when: 'not-root',
+  },
+  { thing: 'gcc', package: 'gcc', why: 'compiles iPXE', when: 'ipxe-source' },
+  { thing: 'make', package: 'make', why: 'compiles iPXE', when: 'ipxe-source' },
+  { thing: 'perl', package: 'perl', why: 'compiles iPXE', when: 'ipxe-source' },
+  {
+    thing: '/usr/include/lzma.h',
+    package: 'liblzma-dev',
+    why: 'compiles iPXE',
+    when: 'ipxe-source',
+  },
+  {
+    thing: 'aarch64-linux-gnu-gcc',
+    package: 'gcc-aarch64-linux-gnu',
+    why: 'compiles iPXE for arm64',
+    when: 'ipxe-source',
+  },
+]
+
+/** Bytes below which a first build may not fit: trees, packages and what is made of them. */
+export const ROOM_BYTES = 6 * 2 ** 30
+
+export const needsFor = ({ isRoot, compilesIpxe }: HostFacts): readonly Need[] =>
+  NEEDS.filter(
+    ({ when }) =>
+      when === 'always' ||
+      (when === 'not-root' && !isRoot) ||
+      (when === 'ipxe-source' && compilesIpxe),
+  )
+
+export const findMissing = (facts: HostFacts): readonly Need[] =>
+  needsFor(facts).filter(({ thing }) => !facts.has(thing))
+
+/** The command that brings what is missing. */
+export const renderInstall = (missing: readonly Need[]): string =>
+  `apt-get install --no-install-recommends ${[...new Set(missing.map((need) => need.package))].toSorted().join(' ')}`

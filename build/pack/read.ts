@@ -1,0 +1,58 @@
+/** Reads the lists of packages that steps leave beside what they made. */
+import { readFile } from 'node:fs/promises'
+import type { Contents, DebianPackage, NpmPackage } from './contents.ts'
+
+export interface ListFiles {
+  readonly packages: readonly {
+    readonly title: string
+    readonly within: boolean
+    readonly from: string
+  }[]
+  readonly npm: readonly string[]
+}
+
+/** `pathOf`: where a step's file lies. Throws where a list is none. */
+export async function readContents(
+  { packages, npm }: ListFiles,
+  pathOf: (token: string) => string,
+): Promise<Contents> {
+  const debian = await Promise.all(
+    packages.map(async ({ title, within, from }) => ({
+      title,
+      within,
+      packages: (await readRows(pathOf(from), DEBIAN)).map(asDebian),
+    })),
+  )
+  const lists = await Promise.all(npm.map((from) => readRows(pathOf(from), NPM)))
+  return { debian, npm: lists.flat().map(asNpm) }
+}
+
+type Row = Readonly<Record<string, string>>
+
+const DEBIAN = ['name', 'version', 'architecture'] as const
+const NPM = ['name', 'version', 'license'] as const
+
+const asDebian = ({ name = '', version = '', architecture = '' }: Row): DebianPackage => ({
+  name,
+  version,
+  architecture,
+})
+const asNpm = ({ name = '', version = '', license = '' }: Row): NpmPackage => ({
+  name,
+  version,
+  license,
+})
+
+async function readRows(path: string, fields: readonly string[]): Promise<readonly Row[]> {
+  const value: unknown = JSON.parse(await readFile(path, 'utf8'))
+  if (!Array.isArray(value)) throw new Error(`${path} holds no list of packages`)
+  return value.map((row: unknown) => {
+    const given = typeof row === 'object' && row !== null ? Object.entries(row) : []
+    const texts = given.filter((pair): pair is [string, string] => typeof pair[1] === 'string')
+    const whole = Object.fromEntries(texts)
+    if (fields.some((field) => whole[field] === undefined)) {
+      throw new Error(`${path} has a row without ${fields.join(', ')}`)
+    }
+    return whole
+  })
+}

@@ -1,0 +1,77 @@
+/** Hands finished files over: under their release names, with checksums, package list and bill of materials. */
+import { constants, copyFile, mkdir, readFile, rename, stat, writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { ALL_SUMS } from '../../appliance/assets.ts'
+import { digestFile } from '../cache/digest.ts'
+import { renderContents, type Contents } from './contents.ts'
+import { renderSbom } from './sbom.ts'
+import { mergeSums, parseSums, renderSums, type Sum } from './sums.ts'
+
+export interface ReleaseWish {
+  readonly folder: string
+  readonly version: string
+  readonly epoch: number
+  /** Begins the names of the lists. */
+  readonly stem: string
+  /** Name of the list of checksums over `files`. */
+  readonly checksums: string
+  /** Release name, and where the file lies. */
+  readonly files: readonly { readonly asset: string; readonly path: string }[]
+  readonly contents: Contents
+}
+
+export interface Released {
+  readonly asset: string
+  readonly bytes: number
+  readonly digest: string
+}
+
+/** Each file becomes whole by a rename; the checksums come last. */
+export async function writeRelease(wish: ReleaseWish): Promise<readonly Released[]> {
+  const { folder, stem, checksums, files, contents, version, epoch } = wish
+  await mkdir(folder, { recursive: true })
+  const released: Released[] = []
+  for (const { asset, path } of files) {
+    const place = join(folder, asset)
+    await copyFile(path, `${place}.part`, constants.COPYFILE_FICLONE)
+    await rename(`${place}.part`, place)
+    released.push({ asset, bytes: (await stat(place)).size, digest: await digestFile(place) })
+  }
+  const sums = released.map(({ asset, digest }) => ({ file: asset, digest }))
+  const sbom = renderSbom({ stem, version, epoch, files: sums, contents })
+  const beside = {
+    [`${stem}.cdx.json`]: sbom,
+    [`${stem}.packages.txt`]: renderContents(contents),
+    [checksums]: renderSums(sums),
+  }
+  for (const [name, text] of Object.entries(beside)) await writeText(join(folder, name), text)
+  const others = Object.keys(beside).map(async (name) => ({
+    file: name,
+    digest: await digestFile(join(folder, name)),
+  }))
+  await addSums(folder, [...sums, ...(await Promise.all(others))])
+  return released
+}
+
+/** Into the one list of the folder; lines of files that are gone go. */
+async function addSums(folder: string, sums: readonly Sum[]): Promise<void> {
+  const place = join(folder, ALL_SUMS)
+  const known = parseSums(await readFile(place, 'utf8').catch(() => ''))
+  const there = await Promise.all(
+    known.map(async ({ file }) => (await stat(join(folder, file)).catch(() => null)) !== null),
+  )
+  await writeText(
+    place,
+    renderSums(
+      mergeSums(
+        known.filter((_, at) => there[at]),
+        sums,
+      ),
+    ),
+  )
+}
+
+async function writeText(path: string, text: string): Promise<void> {
+  await writeFile(`${path}.part`, text)
+  await rename(`${path}.part`, path)
+}
