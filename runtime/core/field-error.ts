@@ -2,7 +2,7 @@
 import type { ZodError } from 'zod'
 
 export interface FieldError {
-  /** `body`, then the way to the field: `["body", "labels", 3]`. */
+  /** `body` or `query`, then the way to the field: `["body", "labels", 3]`. */
   readonly loc: readonly (string | number)[]
   /** For people; never repeats what was sent. */
   readonly msg: string
@@ -14,9 +14,12 @@ export interface FieldError {
 const MOST = 32
 
 /** Zod's issues as field errors. */
-export function listFieldErrors(error: ZodError): readonly FieldError[] {
+export function listFieldErrors(
+  error: ZodError,
+  where: 'body' | 'query' = 'body',
+): readonly FieldError[] {
   return error.issues.slice(0, MOST).map(({ path, message, code }) => ({
-    loc: ['body', ...path.map((part) => (typeof part === 'symbol' ? String(part) : part))],
+    loc: [where, ...path.map((part) => (typeof part === 'symbol' ? String(part) : part))],
     msg: message,
     type: code,
   }))

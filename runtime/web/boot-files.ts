@@ -16,6 +16,8 @@ import { refuse } from './faults.ts'
 import type { Site } from './line.ts'
 import type { Route } from './route.ts'
 
+/** Names of files that are counted each by itself: some sets, and what else is at hand. */
+const MOST_LABELS = 50
 const AUTOEXEC = 'autoexec.ipxe'
 /** Long enough for any name that a file system takes. */
 const MOST_BYTES = 255
@@ -42,6 +44,13 @@ export function bootFileRoutes<M extends MachineBase>(site: Site<M>): readonly R
     }
   }
 
+  const labelled = new Set<string>()
+  /** Whoever uploads can name files as they like, a metric's label cannot. */
+  function labelOf(name: string): string {
+    if (labelled.size < MOST_LABELS) labelled.add(name)
+    return labelled.has(name) ? name : 'other'
+  }
+
   async function send(event: H3Event): Promise<unknown> {
     const name = readName(event)
     if (name === AUTOEXEC) return text(renderAutoexec(site.contact(event).baseUrl))
@@ -49,7 +58,7 @@ export function bootFileRoutes<M extends MachineBase>(site: Site<M>): readonly R
     if (file === null) throw refuse(404, 'no such boot file')
     await see(event, name)
     const { body, bytes } = await answerFile(event, name, file)
-    metrics.count('flasher_boot_bytes_total', { name }, bytes)
+    metrics.count('flasher_boot_bytes_total', { name: labelOf(name) }, bytes)
     return body
   }
 

@@ -89,6 +89,12 @@ export function bulkRoutes<M extends MachineBase>(site: Site<M>): readonly Route
     const wished = checked(BULK_BODY, body)
     const { action, macs, q, parameters = {}, dry_run = false } = wished
     if ((macs === undefined) === (q === undefined)) throw refuse(422, 'give either macs or q')
+    if (action === 'delete' && q?.trim() === '') {
+      throw refuse(
+        422,
+        'an empty search is the whole fleet: name them in macs, or search for something',
+      )
+    }
     checkAction(event, action, parameters, ['parameters'])
     const wish = { action, parameters, contact: site.contact(event), isDryRun: dry_run }
     const results: BulkAnswer['results'] = []

@@ -3,10 +3,14 @@ import * as z from 'zod'
 import { listFieldErrors } from '../core/field-error.ts'
 import { refuseFields } from './faults.ts'
 
-/** The body, or a 422 that names each field. */
-export function checked<Value>(schema: z.ZodType<Value>, body: unknown): Value {
+/** The body (or query), or a 422 that names each field. */
+export function checked<Value>(
+  schema: z.ZodType<Value>,
+  body: unknown,
+  where: 'body' | 'query' = 'body',
+): Value {
   const parsed = schema.safeParse(body)
-  if (!parsed.success) throw refuseFields(listFieldErrors(parsed.error))
+  if (!parsed.success) throw refuseFields(listFieldErrors(parsed.error, where))
   return parsed.data
 }
 

@@ -36,7 +36,7 @@ const ACKS_BODY = z.strictObject({
 
 /** Of a query string, as pages and programs write it. */
 export function parseEventFilter(query: URLSearchParams) {
-  const asked = checked(QUERY, Object.fromEntries(query))
+  const asked = checked(QUERY, Object.fromEntries(query), 'query')
   const given = Object.entries(asked).filter(([, value]) => value !== undefined)
   const filter: EventFilter = { ...Object.fromEntries(given), limit: asked.limit }
   return filter

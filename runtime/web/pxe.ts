@@ -3,7 +3,7 @@ import type { H3Event } from 'h3'
 import * as z from 'zod'
 import { renderError } from '../core/fault.ts'
 import { renderBootstrap } from '../core/bootstrap.ts'
-import { parseMac, type Mac } from '../core/mac.ts'
+import { isStation, parseMac, type Mac } from '../core/mac.ts'
 import type { MachineBase } from '../core/machine.ts'
 import { nothing, plainJson, text } from './answers.ts'
 import { checked, renderSchema } from './checked.ts'
@@ -43,7 +43,7 @@ export function pxeRoutes<M extends MachineBase>(site: Site<M>): readonly Route[
     if (before !== null && before.discovered_at !== null) {
       made = await fleet.turn(mac, by, decide, before)
     } else {
-      if (before === null && !(await discovery.admit())) return null
+      if (before === null && !(isStation(mac) && (await discovery.admit()))) return null
       made = await discover(mac, contact, decide)
     }
     machines.see(mac, { at: contact.now, ip: contact.ip ?? '' })

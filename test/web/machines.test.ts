@@ -160,7 +160,7 @@ test('bulk operations answer row by row, and first say what they would do', asyn
   ).json()
   assert.equal(sum, { dry_run: false, done: 1, refused: 2 })
   assert.is((await server.journal.list({ kind: 'machine.flash', limit: 9 })).length, 1)
-  const all = await (await ask('/machines/bulk', asJson({ action: 'delete', q: '' }))).json()
+  const all = await (await ask('/machines/bulk', asJson({ action: 'delete', q: ':' }))).json()
   assert.is(all.done, 2)
   assert.equal(await (await ask('/machines')).json(), [])
   for (const bad of [
@@ -176,6 +176,24 @@ test('bulk operations answer row by row, and first say what they would do', asyn
   const bad = { action: 'label', macs, parameters: { add: ['-'] } }
   const { detail } = await (await ask('/machines/bulk', asJson(bad))).json()
   assert.equal(detail[0].loc, ['body', 'parameters', 'add', 0])
+})
+
+test('nobody deletes the whole fleet by a search for nothing', async () => {
+  await using server = await createTestServer()
+  const ask = await server.operator()
+  await ask(`/machines/${MAC}`, asJson({}, 'PUT'))
+  for (const q of ['', '  ']) {
+    for (const dry_run of [true, false]) {
+      const answer = await ask('/machines/bulk', asJson({ action: 'delete', q, dry_run }))
+      assert.is(answer.status, 422)
+      const { detail } = await answer.json()
+      assert.match(detail, /name them in macs, or search for something/)
+    }
+  }
+  assert.is(await server.machines.count(), 1)
+  assert.is((await ask('/machines/bulk', asJson({ action: 'lock', q: '' }))).status, 200)
+  assert.is((await ask('/machines/bulk', asJson({ action: 'delete', macs: [MAC] }))).status, 200)
+  assert.is(await server.machines.count(), 0)
 })
 
 test.run()

@@ -149,4 +149,20 @@ test('a fault of ours never strands iPXE', async () => {
   assert.ok(server.log.some((line) => line.includes('a bug')))
 })
 
+test('addresses that are no card of one machine are sent to their disk, and make no row', async () => {
+  await using server = await createTestServer()
+  for (const mac of [
+    'ff:ff:ff:ff:ff:ff',
+    '00:00:00:00:00:00',
+    '01:00:5e:00:00:01',
+    '33:33:00:00:00:01',
+  ]) {
+    const answer = await server.request(`/pxe/${mac}`)
+    assert.is(answer.status, 200)
+    assert.match(await answer.text(), 'sanboot')
+    await server.request(`/pxe/${mac}/plan`)
+  }
+  assert.is(await server.machines.count(), 0)
+})
+
 test.run()

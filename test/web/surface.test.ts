@@ -214,4 +214,27 @@ test('the API document names every route that is no page', async () => {
   assert.not.match(page, /https?:\/\//)
 })
 
+test('a query that is not what it must be is told as a query', async () => {
+  await using server = await createTestServer()
+  const ask = await server.operator()
+  const answer = await ask('/events?limit=many')
+  assert.is(answer.status, 422)
+  const { detail } = await answer.json()
+  assert.equal(detail[0].loc, ['query', 'limit'])
+})
+
+test('boot files by the thousand are a few series of metrics', async () => {
+  await using server = await createTestServer()
+  const ask = await server.operator()
+  for (let n = 0; n < 200; n++) {
+    await server.putBootFile(`file-${n}`, 'x')
+    assert.is((await server.request(`/boot/file-${n}`)).status, 200)
+  }
+  const lines = (await (await ask('/metrics')).text())
+    .split('\n')
+    .filter((line) => line.startsWith('flasher_boot_bytes_total{'))
+  assert.ok(lines.length <= 51, `${lines.length} series`)
+  assert.ok(lines.includes('flasher_boot_bytes_total{name="other"} 150'), lines.at(-1))
+})
+
 test.run()

@@ -87,6 +87,14 @@ export function releaseRoutes(
       handle: start,
     },
     {
+      method: 'PUT',
+      path: '/boot/releases',
+      access: 'admin',
+      handle() {
+        throw refuse(400, 'releases is a route of this server: a boot file needs another name')
+      },
+    },
+    {
       method: 'DELETE',
       path: '/boot/releases',
       access: 'admin',

@@ -119,4 +119,13 @@ test('the forms of the page lead back to it, also with bad news', async () => {
   assert.is(used.headers.get('location'), '/ui/netboot')
 })
 
+test('no file can be called like the route of releases', async () => {
+  await using desk = await openDesk('http://127.0.0.1:9')
+  const ask = await desk.server.operator()
+  const answer = await ask('/boot/releases', { method: 'PUT', body: 'bytes' })
+  assert.is(answer.status, 400)
+  const { detail } = await answer.json()
+  assert.match(detail, /releases is a route of this server/)
+})
+
 test.run()
