@@ -62,10 +62,13 @@ function planFlash(machine: Machine, surroundings: Surroundings): PlanRuling {
   }
   const readiness = checkReadiness(machine, surroundings)
   const isLoop = cycle.loop_suspected_at !== null
-  if (isLoop && isHalfWritten(machine)) return interactive('loop', LOOP)
-  if (isUnwanted(readiness.why)) return exit(readiness.why, UNREADY[readiness.why])
+  const isHalf = isHalfWritten(machine)
+  if (isUnwanted(readiness.why) && !isHalf) return exit(readiness.why, UNREADY[readiness.why])
   if (isLoop) return interactive('loop', LOOP)
-  if (readiness.why !== null) return interactive(readiness.why, UNREADY[readiness.why])
+  if (readiness.why !== null) {
+    const reason = UNREADY[readiness.why]
+    return interactive(readiness.why, isHalf ? `${reason} ${HALF_WRITTEN}` : reason)
+  }
   const { image, serial } = readiness
   const doubt = doubtDisk(known_disks, serial, image)
   if (doubt !== null) return { ...interactive(doubt.why, renderDoubt(doubt, serial)), doubt }
@@ -110,6 +113,8 @@ function renderFlat(plan: Plan, base: string): Readonly<Record<string, unknown>>
 const LOOP =
   'The server sent this machine here again and again and never heard that it was done. ' +
   'Its disk may be half written: look what is wrong, then flash it by hand.'
+
+const HALF_WRITTEN = 'A flash of it began and never ended: its disk may be half written.'
 
 const UNREADY: Readonly<Record<Unready, string>> = {
   locked: 'This machine is locked on the server: it is not flashed.',

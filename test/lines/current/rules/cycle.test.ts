@@ -187,6 +187,25 @@ test('what may be half written is not booted, whatever else goes away', () => {
   assert.is(stopped.script().rule, 'ipxe-exit', 'an operator may say otherwise')
 })
 
+test('no image: its own disk when nothing was handed out, a person when something may be written', () => {
+  const fresh = createDesk()
+  fresh.flash('flasher-flash-once')
+  fresh.script()
+  fresh.bootFile()
+  fresh.put({ boot_mode: 'flasher-flash-once' })
+  assert.equal(
+    [fresh.script().rule, goes(fresh), fresh.plan().plan.mode],
+    ['no-image', 'to-disk', 'exit'],
+  )
+
+  const begun = crashed()
+  begun.put({ boot_mode: 'flasher-flash-once' })
+  assert.equal([goes(begun), begun.plan().plan.mode], ['to-live', 'interactive'])
+  const locked = crashed()
+  locked.machine = { ...locked.machine, locked: true }
+  assert.equal([goes(locked), locked.plan().plan.mode], ['to-live', 'interactive'])
+})
+
 test('failed never says flashed, and the next network boot tries again', () => {
   const desk = createDesk()
   desk.flash('flasher-flash-once')
