@@ -1,18 +1,11 @@
 /** `flasher-live`: what the live system starts on each of its consoles. Started through flasher-live.mjs. */
-import { LIVE_PATHS } from '../../appliance/contract.ts'
 import { live } from '../lines/current/wizard/live.ts'
 import { leave, openProcess } from './server-process.ts'
 
-const PROGRAM = 'flasher'
-const FOLDER = '/run/flasher'
-
-const { argv: _argv, onHangup: _onHangup, systemDir: _systemDir, ...world } = openProcess(PROGRAM)
+const { argv: _argv, onHangup: _onHangup, systemDir: _systemDir, ...world } = openProcess('flasher')
 await leave(
   await live({
     ...world,
-    statusPath: LIVE_PATHS.status,
-    lockName: `${FOLDER}/driver`,
-    drivenPath: `${FOLDER}/driven`,
     async wizard(argv, env) {
       const { wizard } = await import('../lines/current/wizard/program.ts')
       const { arch } = process

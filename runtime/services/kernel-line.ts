@@ -1,6 +1,6 @@
 /** What the boot loader told the kernel of this machine. */
 import { readFile } from 'node:fs/promises'
 
-/** Empty where there is no /proc. */
-export const readKernelLine = (path = '/proc/cmdline'): Promise<string> =>
+/** `path`: /proc/cmdline. Empty where there is none. */
+export const readKernelLine = (path: string): Promise<string> =>
   readFile(path, 'utf8').catch(() => '')

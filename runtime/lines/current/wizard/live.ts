@@ -1,4 +1,5 @@
 /** What the live system starts on each of its consoles: the wizard, as the kernel command line asks for it. */
+import { LIVE_PATHS } from '../../../../appliance/contract.ts'
 import {
   isDriven,
   parseLiveBoot,
@@ -21,38 +22,55 @@ export interface LiveWorld {
   readonly stdin: Keys
   readonly stdout: Output
   readonly signal: AbortSignal
-  /** Where the console that drives says what it does. */
-  readonly statusPath: string
-  /** By which consoles agree who drives. */
-  readonly lockName: string
-  /** Tells that it was done in this boot, so that a program that died is not tried again for ever. */
-  readonly drivenPath: string
+  readonly paths?: Partial<LivePaths>
   /** The wizard's program; the exit code. */
   wizard(argv: readonly string[], env: Environment): Promise<number>
 }
 
+export interface LivePaths {
+  readonly kernelLine: string
+  readonly kmsg: string
+  readonly console: string
+  /** Where the console that drives says what it does. */
+  readonly status: string
+  /** By which consoles agree who drives; no file. */
+  readonly lock: string
+  /** Tells that it was done in this boot, so that a program that died is not tried again for ever. */
+  readonly driven: string
+}
+
+const PATHS: LivePaths = {
+  kernelLine: '/proc/cmdline',
+  kmsg: '/dev/kmsg',
+  console: '/dev/console',
+  status: LIVE_PATHS.status,
+  lock: '/run/flasher/driver',
+  driven: '/run/flasher/driven',
+}
+
 /** The exit code: 0 tells the service manager that all is done here. */
 export async function live(world: LiveWorld): Promise<number> {
-  const [version, kernelLine] = await Promise.all([readVersion(), readKernelLine()])
-  const marks = createMarks({ status: world.statusPath })
+  const paths = { ...PATHS, ...world.paths }
+  const [version, kernelLine] = await Promise.all([readVersion(), readKernelLine(paths.kernelLine)])
+  const marks = createMarks(paths)
   await marks.mark(`entered v${version}`)
   try {
-    return await serveConsole(parseLiveBoot(kernelLine), world)
+    return await serveConsole(parseLiveBoot(kernelLine), world, paths)
   } finally {
     await marks.mark(`exiting v${version}`)
   }
 }
 
-async function serveConsole(boot: LiveBoot, world: LiveWorld): Promise<number> {
+async function serveConsole(boot: LiveBoot, world: LiveWorld, paths: LivePaths): Promise<number> {
   const env = { ...world.env, ...renderWizardEnv(boot) }
   if (!isDriven(boot)) return await world.wizard(renderGuestArgs(await findBase(boot, world)), env)
-  const lock = await takeDriverLock(world.lockName)
-  if (lock !== null && (await isFirst(world.drivenPath))) {
+  const lock = await takeDriverLock(paths.lock)
+  if (lock !== null && (await isFirst(paths.driven))) {
     await using _held = lock
     return await world.wizard(renderDriverArgs(boot), env)
   }
   await lock?.[Symbol.asyncDispose]()
-  if (lock === null && (await lookOn(world)) === 'ended') return 0
+  if (lock === null && (await lookOn({ ...world, statusPath: paths.status })) === 'ended') return 0
   return await world.wizard(renderGuestArgs(await findBase(boot, world)), env)
 }
 
