@@ -61,7 +61,7 @@ for (const [what, plan, notice] of NONSENSE) {
 test('an interactive plan with a catalog and words of its own', async () => {
   const plan = {
     mode: 'interactive',
-    catalog: 'oras://registry.lan/catalog:1',
+    catalog: 'oras://registry.lan/lab/catalog:1',
     reason: 'a\u001b[2Jb',
   }
   await using server = await startHostileServer(planned(json(plan)))
@@ -92,13 +92,13 @@ test('a server that comes late', async () => {
 
 test('a bare name whose ports do not answer', async () => {
   const parts = { times: { contact: 100, patience: 100, failure: 100, talk: 50, retry: 20 } }
-  const box = await driveBox({ server: 'localhost', parts })
+  const box = await driveBox({ server: 'flasher.invalid', parts })
   assert.match(
     noticeOf(box),
-    /^No machine server answers at http:\/\/localhost or http:\/\/localhost:8080\.$/,
+    /^No machine server answers at http:\/\/flasher.invalid or http:\/\/flasher.invalid:8080\.$/,
   )
   const catalog = box.outcome.kind === 'interactive' ? box.outcome.start.catalog : null
-  assert.is(catalog, 'http://localhost:8080/catalog.toml')
+  assert.is(catalog, 'http://flasher.invalid:8080/catalog.toml')
 })
 
 for (const [server, mac, notice] of [
