@@ -89,7 +89,7 @@ flows('ends on abort, whatever it started and however deaf it is', async () => {
     const work = catchFault(
       desk.provisioner.apply(desk.cijoe, disk.device, { signal: abort.signal }),
     )
-    await waitFor(desk.at('started'))
+    await waitFor(desk.at('started'), work)
     abort.abort()
     assert.is((await work).code, 'cancelled')
     await desk.assertLeftAsFound(disk)
@@ -115,7 +115,7 @@ flows('speaks on standard error as it goes, and leaves nothing when we are kille
     env: { ...process.env, ...desk.env },
     nothrow: true,
   })`${process.execPath} --input-type=module-typescript --eval ${program}`
-  await waitFor(desk.at('started'))
+  await waitFor(desk.at('started'), child)
   process.kill(child.pid ?? 0, 'SIGKILL')
   const { stdout, stderr } = await child
   assert.equal([stdout, stderr], ['', 'spoken\n'])
@@ -126,16 +126,27 @@ flows('speaks on standard error as it goes, and leaves nothing when we are kille
   await desk.assertLeftAsFound(disk)
 })
 
-async function waitFor(path: string) {
-  while ((await lstat(path).catch(() => null)) === null)
-    await new Promise((done) => setTimeout(done, 20))
+const DEADLINE_MS = 60_000
+const pause = () => new Promise<'not yet'>((done) => setTimeout(done, 20, 'not yet'))
+
+/** Fails when the work ends before: then nothing will ever make the file. */
+async function waitFor(path: string, work: Promise<unknown>) {
+  const deadline = performance.now() + DEADLINE_MS
+  const ended = work.then((outcome) => `ended before: ${String(outcome)}`, String)
+  while ((await lstat(path).catch(() => null)) === null) {
+    const news =
+      performance.now() > deadline ? 'it takes too long' : await Promise.race([ended, pause()])
+    if (news !== 'not yet') throw new Error(`${path} is not there: ${news}`)
+  }
 }
 
 async function waitUntilFree(node: string) {
+  const deadline = performance.now() + DEADLINE_MS
   for (;;) {
     const file = await open(node, constants.O_RDONLY | constants.O_EXCL).catch(() => null)
     if (file !== null) return file.close()
-    await new Promise((done) => setTimeout(done, 20))
+    if (performance.now() > deadline) throw new Error(`${node} is still in use`)
+    await pause()
   }
 }
 

@@ -1,5 +1,5 @@
 /** The real program as a child process: what it printed on each stream and how it ended. */
-import { spawn, type ChildProcess } from 'node:child_process'
+import { spawn, spawnSync, type ChildProcess } from 'node:child_process'
 import { fileURLToPath } from 'node:url'
 
 export const FLASHER = fileURLToPath(new URL('../../runtime/bin/flasher.mjs', import.meta.url))
@@ -14,7 +14,7 @@ export interface Ended {
 export interface StartOptions {
   readonly env?: Readonly<Record<string, string>>
   readonly cwd?: string
-  /** Run as this user. */
+  /** Run as this user, who may read this checkout wherever it lies. */
   readonly uid?: number
   /** Another program than `flasher`: its path. */
   readonly program?: string
@@ -32,10 +32,11 @@ export interface Started {
 /** Starts it in an environment that has nothing of the test's own but the way to the tools. */
 export function startFlasher(argv: readonly string[], options: StartOptions = {}): Started {
   const { env, uid, nodeOptions = [], cwd, program = FLASHER } = options
-  const child = spawn(process.execPath, [...nodeOptions, program, ...argv], {
+  const all = [process.execPath, ...nodeOptions, program, ...argv]
+  const [command = '', ...words] = uid === undefined ? all : [...asUser(uid), ...all]
+  const child = spawn(command, words, {
     env: { PATH: process.env['PATH'], HOME: '/nonexistent', LANG: 'C.UTF-8', ...env },
     stdio: ['pipe', 'pipe', 'pipe'],
-    ...(uid === undefined ? {} : { uid, gid: uid }),
     ...(cwd === undefined ? {} : { cwd }),
   })
   // The program may end before it has read what it was given.
@@ -70,6 +71,22 @@ export function startFlasher(argv: readonly string[], options: StartOptions = {}
         look()
       }),
   }
+}
+
+/** A checkout below `/root` is closed to all others, and so would be the program and Node itself. */
+function asUser(uid: number): readonly string[] {
+  const user = ['setpriv', `--reuid=${uid}`, `--regid=${uid}`, '--clear-groups']
+  const can = spawnSync('setpriv', [
+    ...user.slice(1),
+    'test',
+    '-r',
+    FLASHER,
+    '-a',
+    '-x',
+    process.execPath,
+  ])
+  if (can.status === 0) return user
+  return [...user, '--inh-caps=+dac_read_search', '--ambient-caps=+dac_read_search']
 }
 
 /** Runs it to its end, with nothing or `input` on its standard input. */
