@@ -2,6 +2,7 @@
 import { stringify } from 'smol-toml'
 import type { CatalogEntry } from './catalog.ts'
 import { type CatalogFields, parseCatalogFields } from './catalog-fields.ts'
+import { refOf } from './ref.ts'
 import { accept, refuse, type Result } from './result.ts'
 import { parseToml } from './toml.ts'
 
@@ -10,7 +11,7 @@ const MOST_IMAGES = 10_000
 
 /** One image of a manifest. */
 export interface ManifestImage extends CatalogFields {
-  /** As the manifest says it: needed where `src` was rewritten to a cache's address. */
+  /** As the manifest says it (`bty_image_ref`, `ref`): `src` may be a cache's address. */
   readonly ref: string | null
   /** Where its table starts, from 1; null where that cannot be told. */
   readonly line: number | null
@@ -53,13 +54,33 @@ export function parseManifest(text: string): Result<Manifest, ManifestFlaw> {
 export const renderFlaw = ({ line, reason }: ManifestFlaw): string =>
   line === null ? reason : `line ${line}: ${reason}`
 
-/** The same rows as `GET /images`; `src` is where a machine gets the bytes, `ref` the identity. */
+/**
+ * The same rows as `GET /images`; `src` is where a machine gets the bytes, `bty_image_ref` the
+ * identity. Deployed clients compute `ref` from `src` and refuse the whole manifest where another
+ * stands, so it is there only where it is the same.
+ */
 export function renderManifest(entries: readonly CatalogEntry[]): string {
-  const images = entries.map(({ name, url, ref, sha256, format, sizeBytes, arch, description }) =>
-    present({ name, src: url, ref, sha256, format, size_bytes: sizeBytes, arch, description }),
-  )
-  return stringify({ version: MANIFEST_VERSION, images })
+  return stringify({ version: MANIFEST_VERSION, images: entries.map(renderRow) })
 }
+
+function renderRow(entry: CatalogEntry) {
+  const { name, url, ref, sha256, format, sizeBytes, arch, description } = entry
+  const own = refOf(url)
+  return present({
+    name,
+    src: url,
+    ref: own.ok && own.value === ref ? ref : null,
+    [IDENTITY]: ref,
+    sha256,
+    format,
+    size_bytes: sizeBytes,
+    arch,
+    description,
+  })
+}
+
+/** As the field of a machine that holds it. */
+const IDENTITY = 'bty_image_ref'
 
 type Fields = Readonly<Record<string, string | number | null>>
 /** TOML has no null. */
@@ -78,14 +99,15 @@ function collect(tables: readonly unknown[], lines: readonly (number | null)[]):
       flaws.push({ line, reason: `${fields.value.name} is listed before` })
     } else {
       names.add(fields.value.name)
-      images.push({ ...fields.value, ref: refField(table), line })
+      images.push({ ...fields.value, ref: refField(Object(table)), line })
     }
   }
   return { images, flaws }
 }
 
-function refField(table: unknown): string | null {
-  const ref = typeof table === 'object' && table !== null && 'ref' in table ? table.ref : null
+function refField(table: object): string | null {
+  const fields = new Map<string, unknown>(Object.entries(table))
+  const ref = fields.get(IDENTITY) ?? fields.get('ref')
   return typeof ref === 'string' && /^[0-9a-f]{64}$/i.test(ref) ? ref.toLowerCase() : null
 }
 

@@ -1,12 +1,17 @@
+import { createHash } from 'node:crypto'
 import { spawnSync } from 'node:child_process'
 import * as fc from 'fast-check'
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
 import type { CatalogEntry } from '../../runtime/core/catalog.ts'
 import { parseManifest, renderFlaw, renderManifest } from '../../runtime/core/manifest.ts'
+import { refOf } from '../../runtime/core/ref.ts'
+import { parseToml } from '../../runtime/core/toml.ts'
 
 const test = suite('catalog manifests')
 const REF = 'a'.repeat(64)
+/** Of `https://H/x.img` and all its spellings. */
+const refOfPlain = createHash('sha256').update('https://h/x.img').digest('hex')
 
 const isName = (name: string) => name.trim() !== ''
 
@@ -56,7 +61,8 @@ test('what we write is what another reader of TOML reads', () => {
 
 test('has the keys of the schema, and leaves out what is not known', () => {
   const whole = entryOf('n', { sha256: 'b'.repeat(64), sizeBytes: 5, arch: 'x86_64' })
-  const text = renderManifest([whole, entryOf('m', { format: '' })])
+  const plain = { format: '', url: 'https://H/x.img', ref: refOfPlain }
+  const text = renderManifest([whole, entryOf('m', plain)])
   assert.is(
     text.trim(),
     [
@@ -65,7 +71,7 @@ test('has the keys of the schema, and leaves out what is not known', () => {
       '[[images]]',
       'name = "n"',
       'src = "http://cache/b/eA/x.img"',
-      `ref = "${REF}"`,
+      `bty_image_ref = "${REF}"`,
       `sha256 = "${'b'.repeat(64)}"`,
       'format = "img"',
       'size_bytes = 5',
@@ -73,11 +79,37 @@ test('has the keys of the schema, and leaves out what is not known', () => {
       '',
       '[[images]]',
       'name = "m"',
-      'src = "http://cache/b/eA/x.img"',
-      `ref = "${REF}"`,
+      'src = "https://H/x.img"',
+      `ref = "${refOfPlain}"`,
+      `bty_image_ref = "${refOfPlain}"`,
     ].join('\n'),
   )
   assert.equal(parseManifest(renderManifest([])), { ok: true, value: { images: [], flaws: [] } })
+})
+
+test('deployed clients refuse no row: a ref that is there is the one that its src makes', () => {
+  const anyEntry = fc.record({ url: fc.webUrl(), isOwn: fc.boolean() })
+  fc.assert(
+    fc.property(anyEntry, ({ url, isOwn }) => {
+      const made = refOf(url)
+      const ref = isOwn && made.ok ? made.value : REF
+      const [image] = Object(parseToml(renderManifest([entryOf('n', { url, ref })]))).value.images
+      assert.ok(image.ref === undefined || (made.ok && image.ref === made.value))
+      assert.is(image.bty_image_ref, ref)
+    }),
+  )
+})
+
+test('of the two names of the identity the one that needs no src counts', () => {
+  const row = (more: string) => {
+    const parsed = parseManifest(
+      `version = 1\n[[images]]\nname = "n"\nsrc = "https://h/x"\n${more}`,
+    )
+    return parsed.ok ? parsed.value.images[0]?.ref : undefined
+  }
+  assert.is(row(`ref = "${REF.toUpperCase()}"`), REF)
+  assert.is(row(`ref = "${'b'.repeat(64)}"\nbty_image_ref = "${REF}"`), REF)
+  assert.is(row(''), null)
 })
 
 test('says on which line it cannot be read', () => {

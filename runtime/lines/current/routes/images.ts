@@ -1,8 +1,11 @@
 /** `GET /images` and `GET /catalog.toml`: the same rows of the catalog, as JSON and as a manifest. */
 import type { H3Event } from 'h3'
+import * as z from 'zod'
 import { replaceLoopback } from '../../../core/blob-address.ts'
 import { type CatalogEntry, renderImageEntry } from '../../../core/catalog.ts'
 import { renderManifest } from '../../../core/manifest.ts'
+import { ImageEntrySchema, ManifestSchema } from '../rules/image-schema.ts'
+import { renderSchema } from '../../../web/checked.ts'
 import type { Machine } from '../rules/machine.ts'
 import type { Site } from '../../../web/line.ts'
 import type { Route } from '../../../web/route.ts'
@@ -12,24 +15,33 @@ const TOML = { 'content-type': 'application/toml; charset=utf-8', 'cache-control
 /** Open: a network-booted wizard has no session. */
 export function imageRoutes(site: Pick<Site<Machine>, 'catalog' | 'contact'>): readonly Route[] {
   const { catalog, contact } = site
+  function reachableFrom(event: H3Event): readonly CatalogEntry[] {
+    const { hostname } = new URL(contact(event).baseUrl)
+    return catalog.snapshot().entries.map((entry) => reachable(entry, hostname))
+  }
   return [
     {
       method: 'GET',
       path: '/images',
       access: 'open',
-      doc: { summary: 'The images that the cache service holds' },
-      handle: () => catalog.snapshot().entries.map(renderImageEntry),
+      doc: {
+        summary: 'The images that the cache service holds',
+        answers: { 200: renderSchema(z.array(ImageEntrySchema), 'output') },
+      },
+      handle: (event: H3Event) => reachableFrom(event).map(renderImageEntry),
     },
     {
       method: 'GET',
       path: '/catalog.toml',
       access: 'open',
-      doc: { summary: 'The same images as a catalog manifest (TOML, version 1)' },
-      handle(event: H3Event) {
-        const { hostname } = new URL(contact(event).baseUrl)
-        const entries = catalog.snapshot().entries.map((entry) => reachable(entry, hostname))
-        return new Response(renderManifest(entries), { headers: TOML })
+      doc: {
+        summary: 'The same images as a catalog manifest (TOML, version 1)',
+        answers: {
+          200: { ...renderSchema(ManifestSchema, 'output'), contentMediaType: 'application/toml' },
+        },
       },
+      handle: (event: H3Event) =>
+        new Response(renderManifest(reachableFrom(event)), { headers: TOML }),
     },
   ]
 }
@@ -38,4 +50,5 @@ export function imageRoutes(site: Pick<Site<Machine>, 'catalog' | 'contact'>): r
 const reachable = (entry: CatalogEntry, host: string): CatalogEntry => ({
   ...entry,
   url: replaceLoopback(entry.url, host),
+  resolvedSrc: entry.resolvedSrc === null ? null : replaceLoopback(entry.resolvedSrc, host),
 })

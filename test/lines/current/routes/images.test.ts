@@ -4,6 +4,11 @@ import type { CatalogEntry, CatalogSnapshot } from '../../../../runtime/core/cat
 import { parseManifest } from '../../../../runtime/core/manifest.ts'
 import { cacheRoutes } from '../../../../runtime/lines/current/routes/cache.ts'
 import { imageRoutes } from '../../../../runtime/lines/current/routes/images.ts'
+import {
+  ImageEntrySchema,
+  ManifestSchema,
+} from '../../../../runtime/lines/current/rules/image-schema.ts'
+import { parseToml } from '../../../../runtime/core/toml.ts'
 import { createTestServer } from '../../../support/server.ts'
 
 const test = suite('current: /images, /catalog.toml, /admin/cache/refresh')
@@ -69,6 +74,37 @@ test('a cache on the loopback address is shown by the name that the machine aske
   await using server = await serve()
   const text = await (await server.request('/catalog.toml')).text()
   assert.match(text, /src = "http:\/\/flasher\.test:8081\/b\/aHR0cA\/x\.img\.gz"/)
+})
+
+test('a file that was dropped into the cache beside the server is shown by an address that others reach', async () => {
+  const resolvedSrc = 'http://127.0.0.1:8081/files/mine.img'
+  const snapshot: CatalogSnapshot = {
+    entries: [entryOf('mine.img', { src: 'file:///mine.img', resolvedSrc, sizeBytes: 7 })],
+    skipped: [],
+    fetchedAt: null,
+    error: null,
+  }
+  const catalog = { snapshot: () => snapshot, refresh: async () => snapshot }
+  await using server = await createTestServer({
+    line: { routes: (site) => imageRoutes({ ...site, catalog }) },
+  })
+  const rows: unknown = await (await server.request('/images')).json()
+  assert.is(Object(rows)[0].url, 'http://flasher.test:8081/files/mine.img')
+  const text = await (await server.request('/catalog.toml')).text()
+  assert.match(text, 'size_bytes = 7')
+  assert.not.match(text, '127.0.0.1')
+})
+
+test('what is answered is what the API document says of it', async () => {
+  await using server = await serve()
+  const document: unknown = await (await server.request('/openapi.json')).json()
+  const { paths } = Object(document)
+  assert.is(paths['/images'].get.responses['200'].content['application/json'].schema.type, 'array')
+  const toml = paths['/catalog.toml'].get.responses['200'].content['application/toml'].schema
+  assert.equal(toml.required, ['version', 'images'])
+  ImageEntrySchema.array().parse(await (await server.request('/images')).json())
+  const manifest = parseToml(await (await server.request('/catalog.toml')).text())
+  assert.ok(manifest.ok && ManifestSchema.safeParse(manifest.value).success)
 })
 
 test('a refresh needs a session, leads back to the page, and is put on record', async () => {
