@@ -1,0 +1,19 @@
+/** Which files the map shows, read from the checkout. */
+import { globSync } from 'node:fs'
+import { readFile } from 'node:fs/promises'
+import type { MappedFile } from './overview.ts'
+
+const SHOWN = [
+  'appliance/**/*.ts',
+  'build/**/*.ts',
+  'runtime/**/*.{ts,mjs}',
+  'test/support/**/*.ts',
+  'test/bench/**/*.ts',
+]
+
+export const readMapped = (checkout: string): Promise<readonly MappedFile[]> =>
+  Promise.all(
+    globSync(SHOWN, { cwd: checkout })
+      .toSorted()
+      .map(async (path) => ({ path, text: await readFile(`${checkout}/${path}`, 'utf8') })),
+  )

@@ -1,0 +1,40 @@
+/** The map of the house as text: every folder, every file, and the sentence that it opens with. */
+
+export interface MappedFile {
+  /** Relative to the checkout. */
+  readonly path: string
+  readonly text: string
+}
+
+const OPENING = /^(?:#!.*\n)?\/\*\*((?:[^*]|\*(?!\/))*)\*\//
+
+/** The first sentence of the comment that a file opens with; empty where there is none. */
+export function parseOpening(text: string): string {
+  const words = (OPENING.exec(text)?.[1] ?? '').replaceAll(/\s*\n\s*\*?\s*/g, ' ').trim()
+  const [sentence = ''] = words.split(/(?<=\.)\s+(?=[A-Z`(])/, 1)
+  return sentence.replace(/\.$/, '')
+}
+
+const TITLE = `# Map
+
+Every file of the house and what it is for, made from the first line of each by \`npx pnpm docs:map\`. How they belong together is told in [architecture.md](architecture.md), and what happens when in [trips.md](trips.md).
+`
+
+/** Folders and files in the order of their names. */
+export function renderMap(files: readonly MappedFile[]): string {
+  const folders = Map.groupBy(files, ({ path }) => folderOf(path))
+  const names = [...folders.keys()].toSorted()
+  return [TITLE, ...names.map((name) => renderFolder(name, folders.get(name) ?? []))].join('\n')
+}
+
+const folderOf = (path: string) => path.slice(0, path.lastIndexOf('/'))
+
+function renderFolder(folder: string, files: readonly MappedFile[]): string {
+  const lines = files
+    .toSorted((one, other) => (one.path < other.path ? -1 : 1))
+    .map(({ path, text }) => {
+      const name = path.slice(folder.length + 1)
+      return `- [${name}](../${path}): ${parseOpening(text)}`.trimEnd()
+    })
+  return `## ${folder}\n\n${lines.join('\n')}\n`
+}
