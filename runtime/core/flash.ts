@@ -1,4 +1,5 @@
 /** What a flash is: facts in, a plan or the reasons against it out, and the events on the way. */
+import type { Bottleneck } from './bottleneck.ts'
 import {
   isSameDisk,
   renderMountPoint,
@@ -75,6 +76,8 @@ export interface WriteProgress {
   /** Bytes per second over the last moments. */
   readonly rate: number
   readonly eta_seconds: number | null
+  /** What the write waits for most; null where it waits for nothing, absent where nobody looked. */
+  readonly bottleneck?: Bottleneck | null
 }
 
 /** The virtual size as the JSON documents give it: a number only where it is exact. */

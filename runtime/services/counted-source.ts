@@ -2,6 +2,7 @@
 import { createHash } from 'node:crypto'
 import { Fault } from '../core/fault.ts'
 import type { Source } from './sources.ts'
+import type { Waits } from './waits.ts'
 
 export interface Counted {
   readonly source: Source
@@ -11,10 +12,11 @@ export interface Counted {
 }
 
 /** With `sha256` the bytes must come in order: random access is taken away. */
-export function countSource(source: Source, sha256: string | null): Counted {
+export function countSource(source: Source, sha256: string | null, waits?: Waits): Counted {
   const { readAt } = source
   const hash = sha256 === null ? null : createHash('sha256')
   let bytesRead = 0
+  const timed = <Value>(wait: Promise<Value>) => waits?.during('source', wait) ?? wait
   return {
     source: {
       ...source,
@@ -22,12 +24,12 @@ export function countSource(source: Source, sha256: string | null): Counted {
         readAt === null || hash !== null
           ? null
           : async (into, offset) => {
-              const bytes = await readAt(into, offset)
+              const bytes = await timed(readAt(into, offset))
               bytesRead += bytes
               return bytes
             },
       async *stream(from) {
-        for await (const bytes of source.stream(from)) {
+        for await (const bytes of timeEach(source.stream(from), timed)) {
           hash?.update(bytes)
           bytesRead += bytes.length
           yield bytes
@@ -41,6 +43,20 @@ export function countSource(source: Source, sha256: string | null): Counted {
       const found = hash?.digest('hex') ?? null
       if (found !== sha256) throw mismatch(source, sha256 ?? '', found ?? '')
     },
+  }
+}
+
+async function* timeEach(
+  chunks: AsyncIterable<Buffer>,
+  timed: <Value>(wait: Promise<Value>) => Promise<Value>,
+): AsyncGenerator<Buffer> {
+  const each = chunks[Symbol.asyncIterator]()
+  try {
+    for (let next = await timed(each.next()); next.done !== true; next = await timed(each.next())) {
+      yield next.value
+    }
+  } finally {
+    await each.return?.()
   }
 }
 

@@ -1,4 +1,5 @@
 /** Turns counts of bytes into progress events: rate and time left from the last seconds. */
+import type { Bottleneck } from '../core/bottleneck.ts'
 import type { WriteProgress } from '../core/flash.ts'
 import { createPace } from '../core/pace.ts'
 
@@ -16,6 +17,8 @@ export interface MeterOptions {
   /** What bytesRead counts up to: the time left when the total is not known. */
   readonly sourceBytes: number | null
   readonly counts: () => Counts
+  /** Asked at each look; absent: nothing is said of it. */
+  readonly bottleneck?: () => Bottleneck | null
 }
 
 export interface Meter {
@@ -23,7 +26,8 @@ export interface Meter {
   look(note?: string): { readonly event: 'writing' } & WriteProgress
 }
 
-export function createMeter({ phase, totalBytes, sourceBytes, counts }: MeterOptions): Meter {
+export function createMeter(options: MeterOptions): Meter {
+  const { phase, totalBytes, sourceBytes, counts, bottleneck } = options
   const reading = createPace()
   const doing = createPace()
   return {
@@ -44,6 +48,7 @@ export function createMeter({ phase, totalBytes, sourceBytes, counts }: MeterOpt
         total_bytes: totalBytes,
         rate: Math.round(doing.rate),
         eta_seconds: eta === null ? null : Math.ceil(eta),
+        ...(bottleneck === undefined ? {} : { bottleneck: bottleneck() }),
       }
     },
   }

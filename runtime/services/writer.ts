@@ -1,4 +1,5 @@
 /** Carries out a FlashPlan and says what is happening; decides nothing. */
+import { decideBottleneck } from '../core/bottleneck.ts'
 import type { TargetFacts } from '../core/disk.ts'
 import { Fault } from '../core/fault.ts'
 import type { MovedBackup } from '../core/gpt.ts'
@@ -25,6 +26,7 @@ import type { Shell } from './shell.ts'
 import { DEPTH, createFlights, createSlots, type Flights, type Slots } from './slots.ts'
 import type { Source } from './sources.ts'
 import { bytesToVerify, verifyWritten } from './verifier.ts'
+import { createWaits, type Waits } from './waits.ts'
 import { createPatience, settle, untilAborted, watch } from './watch.ts'
 import { createZeroer } from './zeroer.ts'
 
@@ -83,6 +85,7 @@ interface Run {
   readonly device: Device
   readonly flights: Flights
   readonly slots: Slots
+  readonly waits: Waits
   readonly signal: AbortSignal
 }
 
@@ -97,7 +100,8 @@ async function* write(
   if (plan.sha256 !== null && isOutOfOrder) {
     await untilAborted(signal, checkDigestFirst(given, plan.sha256, signal))
   }
-  const counted = countSource(given, isOutOfOrder ? null : plan.sha256)
+  const waits = createWaits()
+  const counted = countSource(given, isOutOfOrder ? null : plan.sha256, waits)
   const opening = decoders.open(counted.source, image.format)
   const flights = createFlights()
   const slots = createSlots(DEPTH + 1)
@@ -113,7 +117,7 @@ async function* write(
     const race = decideRace(plan, await untilAborted(signal, disks.probe(target.path, image.path)))
     if (race !== null) throw new Fault('target-raced', race)
     signal.throwIfAborted()
-    const run = { plan, counted, filler, head, moved, device, flights, slots, signal }
+    const run = { plan, counted, filler, head, moved, device, flights, slots, waits, signal }
     yield* overwrite(run, shell)
   } finally {
     await patience(close(opening))
@@ -160,24 +164,25 @@ interface Body extends Written {
 }
 
 async function* writeBody(run: Run, shell: Shell): AsyncGenerator<FlashEvent, Body> {
-  const { plan, counted, head, device, flights, slots, signal, filler } = run
+  const { plan, counted, head, device, flights, slots, waits, signal, filler } = run
   let bytesDone = head.length
   const meter = createMeter({
     phase: 'write',
     totalBytes: exactBytes(plan.image.virtual),
     sourceBytes: counted.source.sizeBytes,
     counts: () => ({ bytesRead: counted.bytesRead, bytesDone }),
+    bottleneck: () => decideBottleneck(waits.look(), originOf(plan)),
   })
   yield meter.look(plan.image.format)
   const { headBytes, tailStart } = locateEnds(device.sizeBytes)
   const zeroer = createZeroer(shell, device, plan.zeros)
   async function copy(): Promise<Body> {
     const { end, written } = await copyBody({
-      filler,
+      filler: { ...filler, fill: (into) => waits.during('filling', filler.fill(into)) },
       device,
       zeroer,
       flights,
-      slots,
+      slots: { ...slots, take: () => waits.during('disk', slots.take()) },
       skipZeros: plan.zeros !== 'write',
       verifies: plan.verify !== 'none',
       from: head.length,
@@ -198,6 +203,11 @@ async function* writeBody(run: Run, shell: Shell): AsyncGenerator<FlashEvent, Bo
     await settle(zeroer[Symbol.asyncDispose](), PATIENCE_MS)
   }
 }
+
+const originOf = ({ image }: FlashPlan) => ({
+  isRemote: image.url !== null,
+  isDecoded: image.format !== 'img',
+})
 
 async function* verify(run: Run, written: Written): AsyncGenerator<FlashEvent> {
   const { plan, counted, device, flights, slots, signal } = run
