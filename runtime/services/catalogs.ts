@@ -6,7 +6,8 @@ import { Fault, renderError } from '../core/fault.ts'
 import { type HttpTarget, parseLocation, renderSafeUrl } from '../core/location.ts'
 import type { Feed } from './feed.ts'
 import { fetchDocument } from './http-documents.ts'
-import type { KeptCatalog, KeptCatalogs } from './kept-catalogs.ts'
+import type { KeptCatalog } from '../core/kept-catalog.ts'
+import type { KeptCatalogs } from './kept-catalogs.ts'
 import type { Environment } from './shell.ts'
 
 export interface Catalog {

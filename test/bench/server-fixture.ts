@@ -44,7 +44,7 @@ export async function createFolder(machines: number): Promise<Folder> {
   await writeFile(join(bootDir, LARGE_FILE), Buffer.alloc(LARGE_BYTES, 7))
   const fetchedAt = new Date().toISOString()
   const text = JSON.stringify({ entries: Array.from({ length: IMAGES }, (_, n) => imageOf(n)) })
-  const kept = createKeptCatalogs(join(path, 'catalog.json'))
+  const kept = createKeptCatalogs(join(path, 'catalog.toml'))
   await kept.write({ base: cacheUrl, fetchedAt, etag: null, text })
   const release = await readVersion()
   await using database = await createDatabase({

@@ -32,7 +32,7 @@ async function makeDesk(url: string | null, options: { readonly staleMs?: number
   const open = () =>
     createCatalog({
       url: () => setting.url,
-      kept: createKeptCatalogs(join(folder, 'catalog.json')),
+      kept: createKeptCatalogs(join(folder, 'catalog.toml')),
       now: () => new Date('2026-11-21T10:00:00Z'),
       log: { warn: (message) => said.push(message) },
       feed,
@@ -226,7 +226,7 @@ test('a service that never ends, or says too much, is given up', async () => {
 test('what was kept and is damaged, or of another service, is fetched anew', async () => {
   await using server = await startCatalog()
   await using desk = await makeDesk(server.origin)
-  const path = join(desk.folder, 'catalog.json')
+  const path = join(desk.folder, 'catalog.toml')
   {
     await using catalog = await desk.open()
     await catalog.refresh()

@@ -27,7 +27,7 @@ export function decideFolders(config: LineConfig) {
     database: `${stateDir}/state.db`,
     secret: `${stateDir}/session-secret`,
     password: `${stateDir}/admin-password`,
-    catalog: `${stateDir}/catalog.json`,
+    catalog: `${stateDir}/catalog.toml`,
     boot: paths.boot_dir || `${stateDir}/boot`,
     backups: paths.backup_dir || `${stateDir}/backups`,
     cache: cache.dir || `${stateDir}/cache`,
