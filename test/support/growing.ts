@@ -8,23 +8,23 @@ import {
   type VolumeFacts,
 } from '../../runtime/core/exfat-growth.ts'
 import { planTableGrowth, TABLE_BYTES, type TableFacts } from '../../runtime/core/gpt-growth.ts'
-import type { SparseDisk } from './sparse-disk.ts'
+import type { SectorDisk } from './sparse-disk.ts'
 
 const SECTOR = 512
 
-export const readTable = (disk: SparseDisk): TableFacts => ({
+export const readTable = (disk: SectorDisk): TableFacts => ({
   head: disk.read(0, TABLE_BYTES),
   tail: disk.read(disk.bytes - TABLE_BYTES, TABLE_BYTES),
   diskBytes: disk.bytes,
 })
 
-export const readVolume = (disk: SparseDisk, offset: number): Omit<VolumeFacts, 'sectors'> => ({
+export const readVolume = (disk: SectorDisk, offset: number): Omit<VolumeFacts, 'sectors'> => ({
   boot: disk.read(offset, BOOT_BYTES),
   root: disk.read(offset + ROOT_OFFSET, SECTOR),
 })
 
 /** What a run of the program would write now, with offsets on the disk: first the table alone. */
-export function planNextWrites(disk: SparseDisk): readonly DiskWrite[] {
+export function planNextWrites(disk: SectorDisk): readonly DiskWrite[] {
   const table = planTableGrowth(readTable(disk), IMAGES_PARTITION.name)
   if (!table.ok) throw new Error(table.refusal)
   if (table.value.writes.length > 0) return table.value.writes
@@ -39,7 +39,7 @@ export function planNextWrites(disk: SparseDisk): readonly DiskWrite[] {
 }
 
 /** Grows the stick; all writes in their order. */
-export function growWhole(disk: SparseDisk): readonly DiskWrite[] {
+export function growWhole(disk: SectorDisk): readonly DiskWrite[] {
   const done: DiskWrite[] = []
   for (;;) {
     const writes = planNextWrites(disk)

@@ -3,11 +3,14 @@ import { closeSync, ftruncateSync, openSync, writeSync } from 'node:fs'
 
 const SECTOR = 512
 
-export interface SparseDisk {
+export interface SectorDisk {
   readonly bytes: number
   /** Offset and length are whole sectors. */
   read(offset: number, length: number): Buffer
   write(offset: number, bytes: Uint8Array): void
+}
+
+export interface SparseDisk extends SectorDisk {
   /** The same disk, whose later writes are its own. */
   copy(): SparseDisk
   /** Puts a part of it into a sparse file. */

@@ -1,0 +1,67 @@
+/** A machine that starts from our ISO: as a stick or a disc, by a BIOS or by UEFI. */
+import { startQemu, type Qemu } from './qemu.ts'
+
+/** How the firmware comes to the boot loader; `secure` refuses all that Microsoft's keys did not sign. */
+export type Firmware = 'bios' | 'uefi' | 'secure'
+
+export interface UsbMachineOptions {
+  readonly firmware: Firmware
+  /** The file of a stick, which is written to; or an ISO as a disc. */
+  readonly medium: { readonly stick: string } | { readonly disc: string }
+  readonly megabytes?: number
+  /** Raw image of an NVMe disk, serial `FLASHER0001`. */
+  readonly disk?: string
+}
+
+const flash = (code: string, vars: string): readonly string[] =>
+  [`readonly=on,file=/usr/share/OVMF/${code}`, `snapshot=on,file=/usr/share/OVMF/${vars}`].flatMap(
+    (file, unit) => ['-drive', `if=pflash,format=raw,unit=${unit},${file}`],
+  )
+
+const FIRMWARE: Readonly<Record<Firmware, readonly string[]>> = {
+  bios: [],
+  uefi: flash('OVMF_CODE_4M.fd', 'OVMF_VARS_4M.fd'),
+  secure: [
+    '-machine',
+    'smm=on',
+    '-global',
+    'driver=cfi.pflash01,property=secure,value=on',
+    ...flash('OVMF_CODE_4M.ms.fd', 'OVMF_VARS_4M.ms.fd'),
+  ],
+}
+
+/** Needs the packages qemu-system-x86 and, for UEFI, ovmf. */
+export const startUsbMachine = (options: UsbMachineOptions): Promise<Qemu> =>
+  startQemu({
+    megabytes: options.megabytes ?? 1024,
+    args: [
+      ...FIRMWARE[options.firmware],
+      ...COMMON,
+      ...planMedium(options.medium),
+      ...(options.disk === undefined ? [] : planDisk(options.disk)),
+    ],
+  })
+
+const COMMON = ['-vga', 'std', '-device', 'virtio-rng-pci', '-device', 'qemu-xhci']
+
+const planMedium = (medium: UsbMachineOptions['medium']): readonly string[] =>
+  'stick' in medium
+    ? [
+        '-drive',
+        `if=none,id=medium,format=raw,file=${medium.stick}`,
+        '-device',
+        'usb-storage,drive=medium,removable=on,bootindex=0',
+      ]
+    : [
+        '-drive',
+        `if=none,id=medium,format=raw,readonly=on,media=cdrom,file=${medium.disc}`,
+        '-device',
+        'ide-cd,drive=medium,bootindex=0',
+      ]
+
+const planDisk = (path: string): readonly string[] => [
+  '-drive',
+  `if=none,id=disk,format=raw,file=${path}`,
+  '-device',
+  'nvme,drive=disk,serial=FLASHER0001',
+]
