@@ -3,13 +3,8 @@ import { access } from 'node:fs/promises'
 import { setTimeout as pause } from 'node:timers/promises'
 import { Fault } from '../core/fault.ts'
 import { LSBLK_COLUMNS, LSBLK_COLUMNS_OLD, parseLsblk } from '../core/lsblk.ts'
-import {
-  listVolumes,
-  parseBlkid,
-  PHYSICAL_VOLUME,
-  type FilledVolume,
-  type Volume,
-} from '../core/volume.ts'
+import { listVolumes, PHYSICAL_VOLUME, type FilledVolume, type Volume } from '../core/volume.ts'
+import { probeContents } from './disk-contents.ts'
 import type { LogicalVolumes } from './logical-volumes.ts'
 import type { Shell } from './shell.ts'
 
@@ -36,10 +31,7 @@ export function createVolumes({
   readonly logicalVolumes: LogicalVolumes
 }): Volumes {
   async function fill(volume: Volume): Promise<FilledVolume> {
-    // Reads the device itself: udev's record may be of what was there before. Exit code 2 is "nothing
-    // known", 8 "more than one thing": both print what little there is to say.
-    const { stdout } = await shell.run(['blkid', '--probe', '--output', 'export', volume.node])
-    return { ...volume, contents: parseBlkid(stdout) }
+    return { ...volume, contents: await probeContents(shell, volume.node) }
   }
 
   async function look(disk: string): Promise<readonly Volume[]> {

@@ -32,7 +32,10 @@ export async function chooseTarget(state: State, desk: Desk): Promise<Step> {
     () => build(state, known, desk),
     (changed) =>
       Promise.all([
-        readDisks(known, desk).then(changed),
+        readDisks(known, desk)
+          .then(changed)
+          .then(() => fillDisks(known, desk))
+          .then(changed),
         readImage(state, known, desk, signal).then(changed),
       ]),
   )
@@ -57,6 +60,11 @@ async function readDisks(known: Known, desk: Desk): Promise<void> {
     known.disks = []
     known.troubles.push(`the disks cannot be listed: ${renderError(thrown)}`)
   }
+}
+
+async function fillDisks(known: Known, desk: Desk): Promise<void> {
+  const { parts } = await desk.loadFlash()
+  known.disks = await Promise.all((known.disks ?? []).map(parts.fillContents))
 }
 
 async function readImage({ image }: State, known: Known, desk: Desk, signal: AbortSignal) {

@@ -1,10 +1,9 @@
 /** The image screen: what lies here at once, what the catalog lists as soon as it has come. */
-import type { CatalogRefusal, LoadedCatalog } from '../../../core/catalog-source.ts'
+import type { CatalogImage, CatalogRefusal } from '../../../core/catalog-source.ts'
 import { renderError } from '../../../core/fault.ts'
 import type { ImageRow } from '../../../core/image.ts'
-import { renderFlaw } from '../../../core/manifest.ts'
 import { printable } from '../../../core/printable.ts'
-import type { Result } from '../../../core/result.ts'
+import { accept, refuse, type Result } from '../../../core/result.ts'
 import type { Size } from '../../../terminal/painter.ts'
 import type { Desk } from './desk.ts'
 import type { State, Step } from './flow.ts'
@@ -12,13 +11,19 @@ import { IMAGE_COLUMNS, listImageOffers, renderImageRow, type ImageOffer } from 
 import { createQuestion, fitted } from './screen-frame.ts'
 import { createSubject } from './subject.ts'
 
+interface Listed {
+  readonly images: readonly CatalogImage[]
+  /** What was left out and why, in words. */
+  readonly flaws: readonly string[]
+}
+
 /** What is known by now. */
 interface Known {
   local: readonly ImageRow[] | null
   /** Why this machine's images cannot be listed. */
   trouble: string | null
   /** Null: it is being loaded, or there is none. */
-  catalog: Result<LoadedCatalog, CatalogRefusal> | null
+  catalog: Result<Listed, CatalogRefusal> | null
 }
 
 export async function chooseImage(state: State, desk: Desk): Promise<Step> {
@@ -54,10 +59,17 @@ async function readLocal(known: Known, desk: Desk): Promise<void> {
 async function readCatalog({ source }: State, known: Known, desk: Desk, signal: AbortSignal) {
   if (source === null) return
   try {
-    known.catalog = await desk.loadCatalog(source, signal)
+    // What reads manifests is loaded only where there is one.
+    const { renderFlaw } = await import('../../../core/manifest.ts')
+    const loaded = await desk.loadCatalog(source, signal)
+    if (!loaded.ok) known.catalog = loaded
+    else {
+      const { images, flaws } = loaded.value
+      known.catalog = accept({ images, flaws: flaws.map(renderFlaw) })
+    }
   } catch (thrown) {
     const message = renderError(thrown)
-    known.catalog = { ok: false, refusal: { code: 'input-invalid', message, hint: null } }
+    known.catalog = refuse({ code: 'input-invalid', message, hint: null })
   }
 }
 
@@ -113,7 +125,7 @@ function renderFailure(catalog: Known['catalog']): readonly string[] {
 function renderFlaws(catalog: Known['catalog']): readonly string[] {
   if (catalog?.ok !== true) return []
   const { flaws } = catalog.value
-  const shown = flaws.slice(0, 2).map((flaw) => `left out: ${renderFlaw(flaw)}`)
+  const shown = flaws.slice(0, 2).map((flaw) => `left out: ${flaw}`)
   return flaws.length > 2 ? [...shown, `and ${flaws.length - 2} more left out`] : shown
 }
 
@@ -121,6 +133,6 @@ const nothingHere = (imageRoot: string, source: string | null): readonly string[
   source === null
     ? 'There are no images here yet.'
     : 'Neither this machine nor the catalog has images.',
-  `Copy files (.img, .img.zst, .qcow2 ...) to ${imageRoot} and look again with [r],`,
-  'or go back with [b] and choose a catalog.',
+  `Copy some (.img, .img.zst, .qcow2 ...) to ${imageRoot},`,
+  'then look again with [r]; or go back with [b] and choose a catalog.',
 ]

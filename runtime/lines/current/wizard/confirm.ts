@@ -45,7 +45,8 @@ async function check(state: State, known: Known, desk: Desk, signal: AbortSignal
     const checked = await lookAtImage(parts, order.image, signal)
     const planned = await planOrder(parts, order, checked, signal)
     const disks = await parts.disks.survey({ loops: desk.offersLoops })
-    known.disk = disks.find(({ path }) => path === order.disk) ?? null
+    const disk = disks.find(({ path }) => path === order.disk)
+    known.disk = disk === undefined ? null : await parts.fillContents(disk)
     known.plan = planned.ok ? planned.value : null
     const rights = desk.isRoot ? [] : ['writing to a disk needs root: run it again as root']
     known.reasons = [...(planned.ok ? [] : planned.refusal), ...rights]

@@ -24,10 +24,10 @@ export interface DiskOffer {
 export const DISK_COLUMNS: readonly Column[] = [
   { title: 'Path' },
   { title: 'Size', side: 'right' },
-  { title: 'Model', least: 14, cut: 'middle', drops: 3 },
-  { title: 'Serial', least: 10, cut: 'middle', drops: 2 },
-  { title: 'Bus', drops: 1 },
-  { title: 'On it now', least: 16 },
+  { title: 'Model', least: 14, cut: 'middle', drops: 2 },
+  { title: 'Serial', least: 10, cut: 'middle', drops: 1 },
+  { title: 'Bus', drops: 3 },
+  { title: 'On it now', least: 22 },
 ]
 
 /** `image`: null as long as its size is not known. */
@@ -52,7 +52,7 @@ const OF_THE_IMAGE = new Set<FlashRefusal['why']>(['unknown-format', 'image-empt
 /** The shortest that still tells an operator what to do, the most telling first. */
 function renderReason(refusals: readonly FlashRefusal[], uses: readonly DiskUse[]): string | null {
   if (refusals.length === 0) return null
-  if (uses.some(({ kind }) => kind === 'running-system')) return 'the running system is on it'
+  if (uses.some(({ kind }) => kind === 'running-system')) return 'holds this system'
   const points = uses.flatMap((use) => (use.kind === 'mounted' ? [renderMountPoint(use)] : []))
   if (points.length > 0) return `mounted on ${points.join(', ')}`
   const [use] = uses

@@ -143,12 +143,18 @@ function renderBody(
     '',
     bar,
     '',
-    printable(phase),
+    printable(phase) + waitsFor(progress),
     ink.faint([readSoFar(progress, storedBytes), `${renderDuration(seconds)} so far`].join('')),
     '',
     ...said.slice(-4).map(printable),
     ink.faint('Ctrl-C cancels; what is half written cannot boot.'),
   ]
+}
+
+/** Where it would have to be made faster. */
+function waitsFor(progress: WriteProgress | null): string {
+  const { bottleneck } = progress ?? {}
+  return bottleneck === null || bottleneck === undefined ? '' : `, waiting for the ${bottleneck}`
 }
 
 function readSoFar(progress: WriteProgress | null, storedBytes: number | null): string {

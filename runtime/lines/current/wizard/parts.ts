@@ -1,8 +1,9 @@
 /** The services that choosing and flashing take, put together; loaded once the first screen is there. */
 import { planFlash, renderRefusal, type FlashOptions, type FlashPlan } from '../../../core/flash.ts'
-import { isSameDisk } from '../../../core/disk.ts'
+import { isSameDisk, type SurveyedDisk } from '../../../core/disk.ts'
 import { accept, refuse, type Result } from '../../../core/result.ts'
 import { createDecoders } from '../../../services/decoders.ts'
+import { fillContents } from '../../../services/disk-contents.ts'
 import { createDisks, type Disks } from '../../../services/disks.ts'
 import {
   createFlashChecks,
@@ -18,6 +19,8 @@ import type { FlashOrder, ImageChoice } from './start.ts'
 
 export interface Parts {
   readonly disks: Disks
+  /** What lies on a disk, read from it where nothing else tells. */
+  readonly fillContents: (disk: SurveyedDisk) => Promise<SurveyedDisk>
   readonly sources: Sources
   readonly checks: FlashChecks
   readonly writer: Writer
@@ -29,6 +32,7 @@ export function createParts(env: Environment): Parts {
   const decoders = createDecoders({ shell })
   return {
     disks,
+    fillContents: (disk) => fillContents(shell, disk),
     sources: createSources({ env }),
     checks: createFlashChecks({ images: createImages({ shell }), decoders, disks }),
     writer: createWriter({ shell, decoders, disks, table: createPartitionTable({ shell }) }),

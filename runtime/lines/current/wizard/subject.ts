@@ -10,7 +10,8 @@ export function createSubject(
   let now: Question | null = null
   const settled = start(() => {
     now = null
-    for (const listener of [...listeners]) listener()
+    // Listeners come and go while they are told.
+    Array.from(listeners).forEach((listener) => listener())
   }).then(() => {})
   return {
     now: () => (now ??= build()),
