@@ -21,6 +21,9 @@ const UPSTREAM = {
   catalog_url: 'withcache.url',
 } as const
 
+/** Of the form of one setting. */
+const EDITED = ['section', 'key', 'value'] as const
+
 export const settingsPosts = (desk: Desk): readonly Route[] => [
   {
     method: 'POST',
@@ -66,11 +69,19 @@ function parseSaved(desk: Desk, name: string, text: string): Result<string | nul
   return accept(text.trim())
 }
 
+/** What a misspelt field wants is not done, so it must not look as if it were. */
+function checkFields(form: URLSearchParams, known: readonly string[]): void {
+  const stray = [...form.keys()].find((field) => !known.includes(field))
+  if (stray !== undefined) throw refuse(422, `the form has no field ${stray.slice(0, 40)}`)
+  if (form.size === 0) throw refuse(422, 'the form holds nothing to save')
+}
+
 async function saveUpstream(
   desk: Desk,
   event: H3Event,
   form: URLSearchParams,
 ): Promise<HTTPResponse> {
+  checkFields(form, Object.keys(UPSTREAM))
   const given = Object.entries(UPSTREAM).flatMap(([field, name]) => {
     const text = form.get(field)
     return text === null ? [] : [{ name, text }]
@@ -87,6 +98,7 @@ async function saveBackup(
   event: H3Event,
   form: URLSearchParams,
 ): Promise<HTTPResponse> {
+  checkFields(form, ['backup_enabled', 'backup_cadence', 'backup_retention_count', 'back'])
   const refusal = await saveAll(desk, event, 'backup', [
     { name: 'backup.enabled', text: form.has('backup_enabled') ? 'true' : 'false' },
     { name: 'backup.cadence', text: form.get('backup_cadence') ?? 'manual' },
@@ -126,8 +138,12 @@ async function editConfig(
   event: H3Event,
   form: URLSearchParams,
 ): Promise<HTTPResponse> {
-  const [section, key, text] = ['section', 'key', 'value'].map((name) => form.get(name) ?? '')
-  const change = { section: section ?? '', key: key ?? '', text: text ?? '' }
+  checkFields(form, EDITED)
+  const [section, key, text] = EDITED.map((name) => form.get(name))
+  if (typeof section !== 'string' || typeof key !== 'string' || typeof text !== 'string') {
+    throw refuse(422, `one of the fields ${EDITED.join(', ')} is missing`)
+  }
+  const change = { section, key, text }
   const at = `${change.section}.${change.key}`
   const fail = async (error: string, value: string) => {
     await note(desk, event, 'settings.config.failed', `${at} was not changed: ${error}`, {

@@ -1,5 +1,6 @@
 /** /ui/settings: every value with its source, what may be changed here, and the DHCP cheatsheet. */
 import type { H3Event, HTTPResponse } from 'h3'
+import type { SkippedEntry } from '../../../core/catalog.ts'
 import type { ShownSetting } from '../../../core/shown-setting.ts'
 import { badge, banner, card, factList } from '../../../web/elements.ts'
 import { postButton, textField } from '../../../web/fields.ts'
@@ -136,17 +137,21 @@ function renderCache(desk: Desk, rows: readonly ShownSetting[], refused: Refused
       ${factList([
         ['Catalog read', renderTime(fetchedAt, desk.clock(), 'never')],
         ['Trouble', error === null ? null : html`<span class="warning">${error}</span>`],
-        [
-          'Left out',
-          skipped.length === 0
-            ? null
-            : html`${skipped.slice(0, 5).map(({ name, reason }) => html`<div>${name}: ${reason}</div>`)}`,
-        ],
+        ['Left out', skipped.length === 0 ? null : renderSkipped(skipped)],
       ])}
       ${postButton({ action: '/admin/cache/refresh', label: 'Read the catalog now' })}
     `,
   })
 }
+
+/** A broken catalog can leave out thousands. */
+const MOST_SKIPPED = 20
+
+const renderSkipped = (skipped: readonly SkippedEntry[]): Html =>
+  html`${skipped
+    .slice(0, MOST_SKIPPED)
+    .map(({ name, reason }) => html`<div>${name}: ${reason}</div>`)}
+  ${skipped.length > MOST_SKIPPED ? html`<div>and ${skipped.length - MOST_SKIPPED} more</div>` : null}`
 
 const renderRelease = (rows: readonly ShownSetting[], refused: Refused | null): Html =>
   card({
