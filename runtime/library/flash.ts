@@ -7,9 +7,10 @@ import {
   type FlashOptions,
   type FlashPlan as Plan,
 } from '../core/flash.ts'
-import { detectFormat, type ImageFormat } from '../core/image.ts'
+import type { ImageFormat } from '../core/image.ts'
 import { createDecoders } from '../services/decoders.ts'
 import { createDisks } from '../services/disks.ts'
+import { createFlashChecks } from '../services/flash-checks.ts'
 import { createImages } from '../services/images.ts'
 import { createPartitionTable } from '../services/partition-table.ts'
 import { createShell } from '../services/shell.ts'
@@ -53,26 +54,28 @@ export class FlashError extends Error {
 }
 
 /**
- * Looks at image and disk and plans the flash; nothing is written. Rejects with a FlashError:
- * `plan-refused` with every reason where the two do not go together.
+ * Looks at image and disk and plans the flash; nothing is written. The digest is the one of the
+ * request, else of a `.sha256` file beside a local image, else what the source promises. Rejects with
+ * a FlashError: `plan-refused` with every reason where the two do not go together.
  */
-export async function makePlan(request: FlashRequest): Promise<FlashPlan> {
-  const { shell, sources } = services()
+export async function makePlan(
+  request: FlashRequest,
+  { cancel = new AbortController().signal }: { readonly cancel?: AbortSignal } = {},
+): Promise<FlashPlan> {
+  const { sources, checks } = services()
+  const { image: location, target: path, format = null, ...wishes } = request
   try {
-    await using source = await sources.open(request.image)
-    const format = request.format ?? detectFormat(source.fileName)
-    const image = await createImages({ shell }).probe(source, format)
-    if (format !== null) await createDecoders({ shell }).check(format)
-    const target = await createDisks({ shell }).probe(request.target, source.path)
-    const planned = planFlash(image, target, {
-      ...DEFAULTS,
-      ...request,
-      sha256: request.sha256 ?? source.sha256 ?? null,
-    })
-    if (planned.ok) return { ...planned.value, location: request.image }
-    throw new Fault('plan-refused', planned.refusal.map((one) => renderRefusal(one)).join('; '))
+    await using source = await sources.open(location, { signal: cancel })
+    const wish = { format, sha256: wishes.sha256 ?? null }
+    const { image, imageProblem, sha256 } = await checks.checkImage(source, wish, cancel)
+    const target = await checks.checkTarget(path, image, cancel)
+    const planned = planFlash(image, target, { ...DEFAULTS, ...wishes, sha256 })
+    if (planned.ok && imageProblem === null) return { ...planned.value, location }
+    const refusals = planned.ok ? [] : planned.refusal.map((one) => renderRefusal(one))
+    const reasons = imageProblem === null ? refusals : [imageProblem, ...refusals]
+    throw new Fault('plan-refused', reasons.join('; '))
   } catch (thrown) {
-    throw asFlashError(thrown)
+    throw asFlashError(thrown, cancel)
   }
 }
 
@@ -85,21 +88,15 @@ export async function executePlan(
   plan: FlashPlan,
   options: { readonly progress?: ProgressCallback; readonly cancel?: AbortSignal } = {},
 ): Promise<void> {
-  const { shell, sources } = services()
+  const { sources, writer } = services()
   const { progress = () => {}, cancel = new AbortController().signal } = options
-  const writer = createWriter({
-    shell,
-    decoders: createDecoders({ shell }),
-    disks: createDisks({ shell }),
-    table: createPartitionTable({ shell }),
-  })
   try {
     await using source = await sources.open(plan.location, { signal: cancel })
     for await (const event of writer.execute(plan, source, { signal: cancel })) progress(event)
     progress({ event: 'done' })
   } catch (thrown) {
     progress({ event: 'failed', note: renderError(thrown) })
-    throw asFlashError(thrown)
+    throw asFlashError(thrown, cancel)
   }
 }
 
@@ -112,11 +109,20 @@ const DEFAULTS: FlashOptions = {
 
 function services() {
   const env = process.env
-  return { shell: createShell({ env }), sources: createSources({ env }) }
+  const shell = createShell({ env })
+  const disks = createDisks({ shell })
+  const decoders = createDecoders({ shell })
+  return {
+    sources: createSources({ env }),
+    checks: createFlashChecks({ images: createImages({ shell }), decoders, disks }),
+    writer: createWriter({ shell, decoders, disks, table: createPartitionTable({ shell }) }),
+  }
 }
 
-function asFlashError(thrown: unknown): FlashError {
-  return thrown instanceof Fault
-    ? new FlashError(thrown.code, thrown.message, thrown.hint, thrown)
-    : new FlashError('tool-failed', renderError(thrown), undefined, thrown)
+function asFlashError(thrown: unknown, cancel: AbortSignal): FlashError {
+  if (thrown instanceof Fault) {
+    return new FlashError(thrown.code, thrown.message, thrown.hint, thrown)
+  }
+  if (cancel.aborted) return new FlashError('cancelled', 'cancelled', undefined, thrown)
+  return new FlashError('tool-failed', renderError(thrown), undefined, thrown)
 }

@@ -83,4 +83,17 @@ test('what cannot be flashed is a FlashError with every reason', async () => {
   assert.match(String(failed), 'not a block device')
 })
 
+test('a digest beside the image counts, and one in the request counts more', async () => {
+  if (!isRoot) return
+  const path = join(context.folder, 'five.img')
+  await writeFile(path, randomBytes(4096))
+  await writeFile(`${path}.sha256`, `${'a'.repeat(64)}  five.img\n`)
+  await using loop = await createLoop({ megabytes: 8 })
+  const request = { image: path, target: loop.device, format: null }
+  assert.is((await makePlan(request)).sha256, 'a'.repeat(64))
+  assert.is((await makePlan({ ...request, sha256: 'b'.repeat(64) })).sha256, 'b'.repeat(64))
+  const failed = await makePlan(request, { cancel: AbortSignal.abort() }).catch(String)
+  assert.is(failed, 'FlashError: cancelled')
+})
+
 test.run()
