@@ -113,10 +113,11 @@ function decideLocation(image: ManifestImage, folder: string | null): Result<str
 
 function checkAddress(address: string): Result<string, string> {
   const location = parseLocation(address)
-  if (!location.ok) return refuse(renderLocationRefusal(location.refusal))
-  const { kind } = location.value
+  const kind = location.ok ? location.value.kind : null
   if (kind === 'http' || kind === 'oras') return accept(address)
-  return refuse('its source is no http(s)://, oras:// or file:// address')
+  const isWellMeant = /^(https?|oras):/i.test(address)
+  if (isWellMeant && !location.ok) return refuse(renderLocationRefusal(location.refusal))
+  return refuse('its source is no http(s)://, oras:// or, in a local catalog, file:// address')
 }
 
 function describe(image: ManifestImage, location: string): CatalogImage {
