@@ -3,7 +3,7 @@ import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { join } from 'node:path'
 import type { APPLIANCES } from '../../appliance/all.ts'
-import { netbootTrio, usbIso } from '../../appliance/assets.ts'
+import { ipxeFile, netbootStem, netbootTrio, usbIso } from '../../appliance/assets.ts'
 import { readVersion } from '../../build/facts.ts'
 
 const CHECKOUT = join(import.meta.dirname, '../..')
@@ -26,14 +26,29 @@ export async function openIso(): Promise<string> {
   return join(await build('usb-pc'), usbIso('x86_64', version))
 }
 
-/** The paths of kernel, initrd and squashfs. */
-export async function openTrio(): Promise<
-  Readonly<Record<keyof ReturnType<typeof netbootTrio>, string>>
-> {
+export interface Trio {
+  readonly kernel: string
+  readonly initrd: string
+  readonly squashfs: string
+  /** Their digests, as `sha256sum -c` takes them. */
+  readonly checksums: string
+}
+
+/** Paths of the files that boot from the network. */
+export async function openTrio(): Promise<Trio> {
   const folder = await build('netboot-pc')
   const { kernel, initrd, squashfs } = netbootTrio('x86_64', version)
-  const [one, two, three] = [kernel, initrd, squashfs].map((name) => join(folder, name))
-  return { kernel: one ?? '', initrd: two ?? '', squashfs: three ?? '' }
+  return {
+    kernel: join(folder, kernel),
+    initrd: join(folder, initrd),
+    squashfs: join(folder, squashfs),
+    checksums: join(folder, `${netbootStem('x86_64', version)}.sha256`),
+  }
+}
+
+/** The path of our iPXE for UEFI. */
+export async function openIpxe(): Promise<string> {
+  return join(await build('ipxe-efi'), ipxeFile('x86_64', version))
 }
 
 /** The folder in which its files lie. FLASHER_TEST_DIST names one where they lie already. */

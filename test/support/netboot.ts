@@ -1,0 +1,106 @@
+/** A machine that has the trio's kernel and initrd already, and a server with its squashfs that may fail. */
+import { createReadStream } from 'node:fs'
+import { stat } from 'node:fs/promises'
+import type { IncomingMessage, ServerResponse } from 'node:http'
+import { basename } from 'node:path'
+import { KERNEL_ARGS } from '../../appliance/contract.ts'
+import type { Trio } from './built-images.ts'
+import { startHostileServer, type HostileServer } from './hostile-server.ts'
+import { HOST_SEEN_BY_GUESTS } from './ipxe.ts'
+import { startQemu, type Qemu } from './qemu.ts'
+
+export const NETBOOT_MAC = '52:54:00:12:34:56'
+
+/** What a transfer of the squashfs meets, by its number from 0; undefined: nothing bad. */
+export interface Trouble {
+  /** The connection ends after so many bytes of the body. */
+  readonly cutAfter?: number
+  /** The connection is closed before an answer. */
+  readonly isGone?: boolean
+}
+
+export interface NetbootOptions {
+  readonly megabytes?: number
+  /** More words for the kernel's command line. */
+  readonly append?: readonly string[]
+  /** More arguments for QEMU. */
+  readonly args?: readonly string[]
+  readonly trouble?: (transfer: number) => Trouble | undefined
+  /** The date that the server tells. */
+  readonly date?: Date
+}
+
+export interface Netboot extends AsyncDisposable {
+  readonly machine: Qemu
+  readonly server: HostileServer
+  /** What was posted, with the path before it. */
+  readonly posts: readonly string[]
+}
+
+export async function startNetboot(trio: Trio, options: NetbootOptions = {}): Promise<Netboot> {
+  await using undo = new AsyncDisposableStack()
+  const posts: string[] = []
+  const server = undo.use(await startServer(trio.squashfs, posts, options))
+  const { port } = new URL(server.origin)
+  const append = [
+    'console=ttyS0,115200',
+    `${KERNEL_ARGS.server}=${HOST_SEEN_BY_GUESTS}:${port}`,
+    `${KERNEL_ARGS.mac}=${NETBOOT_MAC}`,
+    ...(options.append ?? []),
+  ]
+  const boot = ['-kernel', trio.kernel, '-initrd', trio.initrd, '-append', append.join(' ')]
+  const card = ['-netdev', 'user,id=net', '-device', `virtio-net-pci,netdev=net,mac=${NETBOOT_MAC}`]
+  const args = [...boot, ...card, '-device', 'virtio-rng-pci', ...(options.args ?? [])]
+  const machine = undo.use(await startQemu({ megabytes: options.megabytes ?? 1024, args }))
+  const held = undo.move()
+  return { machine, server, posts, [Symbol.asyncDispose]: () => held.disposeAsync() }
+}
+
+async function startServer(
+  squashfs: string,
+  posts: string[],
+  { trouble = () => undefined, date }: NetbootOptions,
+): Promise<HostileServer> {
+  const { size } = await stat(squashfs)
+  const path = `/boot/${basename(squashfs)}`
+  let transfers = 0
+  return startHostileServer((request, response) => {
+    if (date !== undefined) response.setHeader('date', date.toUTCString())
+    if (request.method === 'POST') return void takePost(request, response, posts)
+    if (request.url !== path) return response.writeHead(404).end()
+    if (request.method === 'HEAD') return response.writeHead(200, { 'content-length': size }).end()
+    const met = trouble(transfers)
+    transfers += 1
+    if (met?.isGone === true) return request.socket.destroy()
+    send(request, response, { squashfs, size, cutAfter: met?.cutAfter ?? Infinity })
+  })
+}
+
+interface Sending {
+  readonly squashfs: string
+  readonly size: number
+  readonly cutAfter: number
+}
+
+function send(
+  request: IncomingMessage,
+  response: ServerResponse,
+  { squashfs, size, cutAfter }: Sending,
+): void {
+  const from = Number(/^bytes=(\d+)-$/.exec(request.headers.range ?? '')?.[1] ?? 0)
+  response.writeHead(from > 0 ? 206 : 200, {
+    'content-length': size - from,
+    ...(from > 0 ? { 'content-range': `bytes ${from}-${size - 1}/${size}` } : {}),
+  })
+  const end = Math.min(size, from + cutAfter) - 1
+  const file = createReadStream(squashfs, { start: from, end })
+  file.on('end', () => end < size - 1 && response.socket?.end())
+  file.pipe(response, { end: end === size - 1 })
+}
+
+async function takePost(request: IncomingMessage, response: ServerResponse, posts: string[]) {
+  const chunks: Buffer[] = []
+  for await (const chunk of request) chunks.push(Buffer.from(chunk))
+  posts.push(`${request.url} ${Buffer.concat(chunks).toString()}`)
+  response.writeHead(204).end()
+}
