@@ -4,13 +4,14 @@ import type { Fault, FaultCode } from './fault.ts'
 import { IMAGE_FORMATS, type ImageFormat } from './image.ts'
 import { parseLocation, renderLocationRefusal } from './location.ts'
 import type { Manifest, ManifestFlaw, ManifestImage } from './manifest.ts'
+import { printable } from './printable.ts'
 import { refOf } from './ref.ts'
 import { accept, refuse, type Result } from './result.ts'
 
 /** One image of a catalog. */
 export interface CatalogImage {
   readonly name: string
-  /** What opens it: a path, an http(s) URL or an oras reference. */
+  /** What opens it: a path, an http(s) URL (credentials and all) or an oras reference. */
   readonly location: string
   /** As the catalog names it. */
   readonly src: string
@@ -61,7 +62,7 @@ export function offerImages(name: string, manifest: Manifest, folder: string | n
   for (const image of manifest.images) {
     const location = decideLocation(image, folder)
     if (location.ok) images.push(describe(image, location.value))
-    else flaws.push({ line: image.line, reason: `${image.name}: ${location.refusal}` })
+    else flaws.push({ line: image.line, reason: printable(`${image.name}: ${location.refusal}`) })
   }
   return { name, images, flaws: flaws.toSorted(byLine) } satisfies LoadedCatalog
 }

@@ -3,6 +3,7 @@ import { stringify } from 'smol-toml'
 import type { CatalogEntry } from './catalog.ts'
 import { type CatalogFields, parseCatalogFields } from './catalog-fields.ts'
 import { refOf } from './ref.ts'
+import { printable } from './printable.ts'
 import { accept, refuse, type Result } from './result.ts'
 import { parseToml } from './toml.ts'
 
@@ -17,7 +18,7 @@ export interface ManifestImage extends CatalogFields {
   readonly line: number | null
 }
 
-/** What is wrong, and where: `line` counts from 1, null where it is the document as a whole. */
+/** What is wrong, safe to show, and where: `line` counts from 1, null where it is the document as a whole. */
 export interface ManifestFlaw {
   readonly line: number | null
   readonly reason: string
@@ -94,9 +95,10 @@ function collect(tables: readonly unknown[], lines: readonly (number | null)[]):
   for (const [index, table] of tables.entries()) {
     const line = lines[index] ?? null
     const fields = parseCatalogFields(table, index)
-    if (!fields.ok) flaws.push({ line, reason: `${fields.refusal.name} ${fields.refusal.reason}` })
+    if (!fields.ok)
+      flaws.push({ line, reason: printable(`${fields.refusal.name} ${fields.refusal.reason}`) })
     else if (names.has(fields.value.name)) {
-      flaws.push({ line, reason: `${fields.value.name} is listed before` })
+      flaws.push({ line, reason: printable(`${fields.value.name} is listed before`) })
     } else {
       names.add(fields.value.name)
       images.push({ ...fields.value, ref: refField(Object(table)), line })

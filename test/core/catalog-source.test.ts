@@ -73,6 +73,11 @@ test('a bad entry is left out by line and name, and the others stay', () => {
   assert.match(offer(['name = "n"\nsrc = "file://"'], '/').flaws[0]?.reason ?? '', /no path/)
 })
 
+test('what is told of a bad entry can be shown on any terminal', () => {
+  const [flaw] = offer(['name = "a\\u001b[31mb"\nsrc = "x"'], null).flaws
+  assert.match(flaw?.reason ?? '', /^a\\x1b\[31mb: its source/)
+})
+
 test('what cannot be flashed is listed with the reason', () => {
   const rows = [
     ['https://h/x.img.zst', '', 'img.zst', null],
