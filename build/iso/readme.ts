@@ -5,11 +5,10 @@ export const renderReadme = (version: string): string =>
   [
     `Flasher ${version}`,
     '',
-    'Copy disk images here: .img, .raw, .iso, .qcow2, also compressed (.zst .xz .gz .bz2).',
-    'Start a machine from this stick and they are offered, beside those of a catalog.',
-    'A file catalog.toml here is the catalog that is offered first.',
+    'Copy disk images here: .img, .img.zst, .img.xz, .img.gz, .img.bz2, .qcow2.',
+    'Start a machine from this stick, choose "local only", and they are offered.',
     '',
     'This partition grows to the end of the stick when a machine is first started from it:',
-    'until then there is room for 22 MiB. Files that are here already stay as they are.',
+    'until then there is room for 22 MB. Files that are here already stay as they are.',
     '',
   ].join('\r\n')
