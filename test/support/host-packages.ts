@@ -40,7 +40,9 @@ const NEEDED: Readonly<Record<string, string>> = {
 }
 
 /** What the long run of virtual machines (`pnpm test:vm`) needs besides. */
-const NEEDED_FOR_VM: Readonly<Record<string, string>> = {}
+const NEEDED_FOR_VM: Readonly<Record<string, string>> = {
+  xorriso: 'kernel and initrd out of our ISO',
+}
 
 export interface PackageChoice {
   /** Also what only `pnpm test:vm` needs. */

@@ -1,0 +1,124 @@
+/** The ISO starts a PC in every way there is, and the wizard flashes a disk that then starts by itself. */
+import { execFileSync } from 'node:child_process'
+import { readFileSync } from 'node:fs'
+import { mkdtempDisposableSync, openSync, closeSync, ftruncateSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { suite } from 'uvu'
+import * as assert from 'uvu/assert'
+import { bootToLogin } from '../support/boot.ts'
+import { findBuildObstacle, openIso } from '../support/built-images.ts'
+import { openDebianImage } from '../support/debian-image.ts'
+import type { Qemu } from '../support/qemu.ts'
+import { startUsbMachine, type Firmware } from '../support/usb-machine.ts'
+import { makeUsbStick } from '../support/usb-stick.ts'
+
+const test = suite('ISO everywhere')
+const obstacle = findBuildObstacle()
+if (obstacle !== null) console.log(`skipped: ${obstacle}`)
+const run = obstacle === null ? test : test.skip
+
+/** Seconds, ten times what a free machine needs. */
+const PATIENCE = 300
+const FLASHING = 900
+const tiny = { name: 'tiny.img', content: Buffer.alloc(2 ** 20, 7) }
+
+/** From the catalog screen to the list of images of this machine. */
+async function lookForImages(machine: Qemu) {
+  await machine.waitFor(/image_root: \/var\/lib\/flasher\/images/, PATIENCE)
+  await machine.waitFor(/local only/, PATIENCE)
+  machine.send('l')
+}
+
+for (const firmware of ['uefi', 'secure'] as const satisfies readonly Firmware[]) {
+  run(`a stick, ${firmware}: grown, and its image offered`, async () => {
+    await using stick = await makeUsbStick({ iso: await openIso(), gigabytes: 2, files: [tiny] })
+    await using machine = await startUsbMachine({ firmware, medium: { stick: stick.path } })
+    const kernel = await machine.waitFor(/flasher: boot system/, PATIENCE)
+    const isLocked = kernel.includes('Kernel is locked down from EFI Secure Boot')
+    assert.is(isLocked, firmware === 'secure')
+    await machine.waitFor(/images: \/dev\/sda3 has grown/, PATIENCE)
+    await lookForImages(machine)
+    await machine.waitFor(/tiny\.img/, PATIENCE)
+    assert.match((await stick.check()).said, 'clean. directories 1, files 1')
+  })
+}
+
+for (const firmware of ['bios', 'uefi'] as const) {
+  run(`a disc, ${firmware}: up to the wizard`, async () => {
+    await using machine = await startUsbMachine({ firmware, medium: { disc: await openIso() } })
+    await machine.waitFor(/flasher: the system is on \/dev\/sr0/, PATIENCE)
+    await lookForImages(machine)
+    await machine.waitFor(/Nothing|no images|Copy files/, PATIENCE)
+  })
+}
+
+run('384 MiB of memory are enough', async () => {
+  await using stick = await makeUsbStick({ iso: await openIso(), gigabytes: 1, files: [tiny] })
+  await using machine = await startUsbMachine({
+    firmware: 'bios',
+    medium: { stick: stick.path },
+    megabytes: 384,
+  })
+  await lookForImages(machine)
+  await machine.waitFor(/tiny\.img/, PATIENCE)
+})
+
+run('the second start of a grown stick writes nothing', async () => {
+  await using stick = await makeUsbStick({
+    iso: await openIso(),
+    gigabytes: 2,
+    files: [tiny],
+    isGrown: true,
+  })
+  const before = execFileSync('sha256sum', [stick.path], { encoding: 'utf8' })
+  {
+    await using machine = await startUsbMachine({ firmware: 'bios', medium: { stick: stick.path } })
+    const said = await machine.waitFor(/images: those on \/dev\/sda3 are offered/, PATIENCE)
+    assert.not.match(said, /has grown/)
+    await lookForImages(machine)
+    await machine.waitFor(/tiny\.img/, PATIENCE)
+  }
+  assert.is(execFileSync('sha256sum', [stick.path], { encoding: 'utf8' }), before)
+})
+
+run(
+  'a Debian image from the stick onto an NVMe disk by the keys of the serial line; the disk starts',
+  async () => {
+    const image = readFileSync(await (await openDebianImage()).file('img.zst'))
+    using folder = mkdtempDisposableSync(join(tmpdir(), 'flasher-nvme-'))
+    const disk = join(folder.path, 'disk')
+    const handle = openSync(disk, 'w')
+    ftruncateSync(handle, 2 ** 30)
+    closeSync(handle)
+    await using stick = await makeUsbStick({
+      iso: await openIso(),
+      gigabytes: 1,
+      files: [{ name: 'debian.img.zst', content: image }],
+      isGrown: true,
+    })
+    {
+      await using machine = await startUsbMachine({
+        firmware: 'uefi',
+        medium: { stick: stick.path },
+        disk,
+      })
+      await lookForImages(machine)
+      await machine.waitFor(/debian\.img\.zst/, PATIENCE)
+      await machine.waitFor(/Image.*>/, PATIENCE)
+      machine.send('1')
+      await machine.waitFor(/nvme0n1/, PATIENCE)
+      machine.send('1')
+      await machine.waitFor(/Everything on \/dev\/nvme0n1 will be lost/, PATIENCE)
+      await machine.waitFor(/ERASE AND FLASH/, PATIENCE)
+      machine.send('y')
+      await machine.waitFor(/\[Reboot\]/, FLASHING)
+    }
+    assert.match(
+      await bootToLogin(disk, { firmware: 'uefi', bus: 'nvme' }),
+      /flasher-test login: $/,
+    )
+  },
+)
+
+test.run()
