@@ -1,9 +1,14 @@
 /** A fixed set of aligned buffers: a slot is free only when its last user gave it back. */
+import type { ImageFormat } from '../core/image.ts'
 import { createSlot } from './device.ts'
 
 /** The size of one write, and how many are under way at once. */
 export const SLOT_BYTES = 4 * 1024 * 1024
 export const DEPTH = 4
+
+/** One to fill and the rest under way. xz and bzip2 decode more slowly than any disk writes. */
+export const countSlots = (format: ImageFormat): number =>
+  format === 'img.xz' || format === 'img.bz2' ? 3 : DEPTH + 1
 
 export interface Slots {
   /** Waits for a free slot. */

@@ -23,7 +23,7 @@ import { readHead } from './image-head.ts'
 import { createMeter } from './meter.ts'
 import type { PartitionTable } from './partition-table.ts'
 import type { Shell } from './shell.ts'
-import { DEPTH, createFlights, createSlots, type Flights, type Slots } from './slots.ts'
+import { countSlots, createFlights, createSlots, type Flights, type Slots } from './slots.ts'
 import type { Source } from './sources.ts'
 import { bytesToVerify, verifyWritten } from './verifier.ts'
 import { createWaits, type Waits } from './waits.ts'
@@ -104,7 +104,7 @@ async function* write(
   const counted = countSource(given, isOutOfOrder ? null : plan.sha256, waits)
   const opening = decoders.open(counted.source, image.format)
   const flights = createFlights()
-  const slots = createSlots(DEPTH + 1)
+  const slots = createSlots(countSlots(image.format))
   const patience = createPatience(PATIENCE_MS)
   let holding: Promise<Device> | null = null
   try {
