@@ -8,7 +8,14 @@ import { createShell } from '../../runtime/services/shell.ts'
 import { makeDiskImage } from '../support/disk-images.ts'
 import { startHostileServer } from '../support/hostile-server.ts'
 import { createLoop } from '../support/loop.ts'
-import { driveBox, entryOf, MAC, openServer, type Driven } from '../support/remote-desk.ts'
+import {
+  driveBox,
+  entryOf,
+  flashByHand,
+  MAC,
+  openServer,
+  type Driven,
+} from '../support/remote-desk.ts'
 import { readDisk } from '../support/writer.ts'
 
 const test = suite('server-driven')
@@ -99,6 +106,22 @@ run('interactive: the wizard with the catalog and the reason', async () => {
   await server.arm({ boot_mode: 'flasher-flash-once', ...TARGET })
   const unknown = await driveBox({ server: server.url })
   assert.match(noticeOf(unknown), /not in the catalog/)
+})
+
+run('a flash by hand is told as well', async () => {
+  await using images = await serveImage()
+  await using server = await openServer([])
+  await using loop = await createLoop({ megabytes: 16 })
+  await server.arm({ boot_mode: 'flasher-tui' })
+  const box = await driveBox({ server: server.url, places: { [PLACE]: loop.device } })
+  if (box.outcome.kind !== 'interactive') throw new Error('no wizard')
+  const { hooks } = box.outcome
+  const refused = await flashByHand(hooks, `${images.origin}/debian.img`, '/dev/nowhere')
+  assert.is(refused.kind, 'failed')
+  await flashByHand(hooks, `${images.origin}/debian.img`, loop.device)
+  const told = await runOf(server)
+  assert.equal([told.mode, told.result, told.verified], ['interactive', 'done', true])
+  assert.is.not((await server.machines.find(MAC))?.last_flashed_at, null)
 })
 
 run('inventory: the disks and the hardware are told, then a reboot', async () => {

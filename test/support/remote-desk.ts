@@ -143,6 +143,14 @@ export async function driveBox(options: BoxOptions): Promise<Driven> {
   }
 }
 
+/** A person flashes in the wizard that was opened. */
+export const flashByHand = (hooks: Hooks, location: string, disk: string): Promise<FlashEnd> => {
+  const name = location.split('/').at(-1) ?? ''
+  const image = { name, location, format: null, sizeBytes: null, sha256: null, ref: null }
+  const order = { image, disk, identity: null, unattended: false }
+  return runFlash(order, hooks, { server: '' }, () => {})
+}
+
 /** As the flashing screen does it, without the screen. */
 async function runFlash(
   order: FlashOrder,

@@ -76,7 +76,7 @@ async function begin(given: ReadonlyMap<string, string>, desk: Desk): Promise<Be
     desk.loadRemote(),
   ])
   const server = given.get('server') ?? WIZARD.flags[0].value.default
-  return drive(createStage(desk), { mac, server }, parts)
+  return drive(createStage(desk, server), { mac, server }, parts)
 }
 
 async function beginAlone(catalog: string | null, desk: Desk): Promise<Beginning> {

@@ -8,9 +8,12 @@ import type { Stage } from './start.ts'
 /** As many of the last lines as any terminal shows. */
 const MOST_LINES = 12
 
-export function createStage(desk: Desk): Stage {
-  const { drawing, painter, look, stdout } = desk
-  const { identity } = drawing.setting
+/** `server`: as it was named; where it answers is known later. */
+export function createStage(given: Desk, server: string): Stage {
+  const identity = { ...given.drawing.setting.identity, server }
+  const drawing = { ...given.drawing, setting: { ...given.drawing.setting, identity } }
+  const desk = { ...given, drawing }
+  const { painter, look, stdout } = desk
   const said: string[] = []
   const state: State = {
     ...openState({ screen: 'image', catalog: null, notice: null, identity }),

@@ -1,0 +1,106 @@
+/** The real program in a real terminal, driven by a real server: nobody presses a key. */
+import { mkdir, mkdtemp, readFile, rm, symlink, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { gzipSync } from 'node:zlib'
+import { suite } from 'uvu'
+import * as assert from 'uvu/assert'
+import { makeDiskImage } from '../support/disk-images.ts'
+import { startFileServer } from '../support/file-server.ts'
+import { FLASHER } from '../support/flasher.ts'
+import { createLoop } from '../support/loop.ts'
+import { entryOf, MAC, openServer } from '../support/remote-desk.ts'
+import { openTerminal } from '../support/tmux.ts'
+import { readDisk } from '../support/writer.ts'
+
+const test = suite('server-driven program')
+const run = process.getuid?.() === 0 ? test : test.skip
+
+const IMAGE = makeDiskImage(12 * 2 ** 20)
+const PLACES = '/dev/disk/by-path'
+
+/** An image on a web server, a disk with a place of its own, and a restart that only says so. */
+async function openDesk() {
+  await using undo = new AsyncDisposableStack()
+  const folder = await mkdtemp(join(tmpdir(), 'flasher-remote-'))
+  undo.defer(() => rm(folder, { recursive: true, force: true }))
+  const loop = undo.use(await createLoop({ megabytes: 32 }))
+  const place = `flasher-test-${process.pid}`
+  await mkdir(PLACES, { recursive: true })
+  await symlink(loop.device, join(PLACES, place))
+  undo.defer(() => rm(join(PLACES, place)))
+  const path = join(folder, 'debian-13-amd64.img')
+  await writeFile(path, IMAGE)
+  const images = undo.use(await startFileServer([path]))
+  const bin = join(folder, 'bin')
+  await mkdir(bin)
+  const restart = `#!/bin/sh\necho "$0 $*" >>${join(folder, 'restarts')}\n`
+  for (const name of ['systemctl', 'reboot']) {
+    await writeFile(join(bin, name), restart, { mode: 0o755 })
+  }
+  const server = undo.use(
+    await openServer([
+      entryOf(`${images.origin}/debian-13-amd64.img`, { sizeBytes: IMAGE.length }),
+    ]),
+  )
+  const held = undo.move()
+  return {
+    server,
+    loop,
+    image: path,
+    target: { bty_image_ref: 'a'.repeat(64), target_disk_serial: `path:${place}` },
+    restarts: () => readFile(join(folder, 'restarts'), 'utf8').catch(() => ''),
+    open: (env: Readonly<Record<string, string>> = {}) =>
+      openTerminal([process.execPath, FLASHER, '--server', server.url, '--mac', MAC], {
+        columns: 100,
+        env: {
+          FLASHER_OFFER_LOOP: '1',
+          FLASHER_IMAGE_ROOT: folder,
+          PATH: `${bin}:${process.env['PATH'] ?? ''}`,
+          ...env,
+        },
+      }),
+    [Symbol.asyncDispose]: () => held.disposeAsync(),
+  }
+}
+
+run('a flash from the plan to the restart', async () => {
+  await using desk = await openDesk()
+  await desk.server.arm({ boot_mode: 'flasher-flash-once', ...desk.target })
+  await using terminal = await desk.open()
+  const screen = await terminal.waitFor('exit code 0')
+  assert.match(screen.join('\n'), /Rebooting/)
+  assert.match(await desk.restarts(), /systemctl reboot\n$/)
+  assert.ok((await readDisk(desk.loop.device, 0, IMAGE.length)).equals(IMAGE))
+  const machine = await desk.server.machines.find(MAC)
+  assert.is.not(machine?.last_flashed_at, null)
+  assert.is.not(machine?.cycle.finished_at, null)
+})
+
+run('a failure needs no key: the server hears of it, the wizard shows why', async () => {
+  await using desk = await openDesk()
+  await desk.server.arm({ boot_mode: 'flasher-flash-once', ...desk.target })
+  const packed = gzipSync(IMAGE)
+  await writeFile(
+    desk.image,
+    Buffer.concat([packed, Buffer.alloc(IMAGE.length)]).subarray(0, IMAGE.length),
+  )
+  await using terminal = await desk.open()
+  const screen = await terminal.waitFor(/The flash that the server asked for failed/)
+  const text = screen.join('\n')
+  assert.match(text, /Image 2 of 5/)
+  assert.ok(text.includes(`catalog:    ${desk.server.url}/catalog.toml`))
+  assert.is(await desk.restarts(), '')
+  assert.is.not((await desk.server.machines.find(MAC))?.cycle.failure, null)
+})
+
+run('nothing to do: a word, and the end', async () => {
+  await using desk = await openDesk()
+  await desk.server.arm({ boot_mode: 'ipxe-exit' })
+  await using terminal = await desk.open()
+  const screen = await terminal.waitFor('exit code 0')
+  assert.match(screen.join('\n'), /goes on with its own disk/)
+  assert.is(await desk.restarts(), '')
+})
+
+test.run()
