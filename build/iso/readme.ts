@@ -6,7 +6,7 @@ export const renderReadme = (version: string): string =>
     `Flasher ${version}`,
     '',
     'Copy disk images here: .img, .img.zst, .img.xz, .img.gz, .img.bz2, .qcow2.',
-    'Start a machine from this stick, choose "local only", and they are offered.',
+    'Start a machine from this stick, and they are offered.',
     '',
     'This partition grows to the end of the stick when a machine is first started from it:',
     'until then there is room for 22 MB. Files that are here already stay as they are.',

@@ -2,6 +2,4 @@
 import process from 'node:process'
 import { openImagesOfHost } from '../live/programs.ts'
 
-process.exitCode = await openImagesOfHost(process.env, (line) => {
-  process.stdout.write(`${line}\n`)
-})
+process.exitCode = await openImagesOfHost(process.env)

@@ -6,8 +6,8 @@ import type { Sticks } from '../services/sticks.ts'
 
 export interface ImagesWorld {
   readonly sticks: Sticks
-  /** Says a line on the console. */
-  readonly say: (line: string) => void
+  /** Says a line where a person, or who looks at the log later, finds it. */
+  readonly say: (line: string) => Promise<void>
 }
 
 /** Returns the exit code: 0 also when there is no such stick. */
@@ -19,19 +19,21 @@ export async function openImages({ sticks, say }: ImagesWorld): Promise<number> 
     try {
       const { fromBytes, toBytes, writes } = await sticks.grow(growable)
       if (writes.length > 0) {
-        say(`images: ${node} has grown from ${renderSize(fromBytes)} to ${renderSize(toBytes)}`)
+        await say(
+          `images: ${node} has grown from ${renderSize(fromBytes)} to ${renderSize(toBytes)}`,
+        )
       }
     } catch (error) {
       // It is as usable as before, and the next start tries again.
-      say(`images: ${node} does not grow: ${renderError(error)}`)
+      await say(`images: ${node} does not grow: ${renderError(error)}`)
     }
   }
   try {
     await sticks.mount(node)
-    say(`images: those on ${node} are offered`)
+    await say(`images: those on ${node} are offered`)
     return 0
   } catch (error) {
-    say(`images: those on ${node} cannot be read: ${renderError(error)}`)
+    await say(`images: those on ${node} cannot be read: ${renderError(error)}`)
     return 1
   }
 }

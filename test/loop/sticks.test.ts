@@ -114,7 +114,9 @@ test('a stick that does not grow is mounted all the same', async () => {
   const own = { node: '/dev/sda3', disk: '/dev/sda', number: 3, name: 'FLASHER_IMAGES' }
   const medium = { disk: '/dev/sda', partition: '/dev/sda1', isFile: false }
   const code = await openImages({
-    say: (line) => said.push(line),
+    say: async (line) => {
+      said.push(line)
+    },
     sticks: {
       look: async () => ({ medium, parts: [own], labels: new Map() }),
       grow: async () => {

@@ -78,8 +78,6 @@ for (const place of ['flasher-images', '']) {
       PATIENCE,
     )
     await machine.waitFor(/images: those on \/dev\/sda1 are offered/, PATIENCE)
-    await machine.waitFor(/local only/, PATIENCE)
-    machine.send('l')
     await machine.waitFor(/beside\.img/, PATIENCE)
   })
 }

@@ -26,8 +26,6 @@ const tiny = { name: 'tiny.img', content: Buffer.alloc(2 ** 20, 7) }
 /** From the catalog screen to the list of images of this machine. */
 async function lookForImages(machine: Qemu) {
   await machine.waitFor(/image_root: \/var\/lib\/flasher\/images/, PATIENCE)
-  await machine.waitFor(/local only/, PATIENCE)
-  machine.send('l')
 }
 
 for (const firmware of ['uefi', 'secure'] as const satisfies readonly Firmware[]) {
