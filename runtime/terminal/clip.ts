@@ -8,7 +8,8 @@ export interface Clip {
 }
 
 /** At most `width` columns; what was cut out is shown by dots. `text`: printable already. */
-export function clip(text: string, width: number, { cut, unicode }: Clip): string {
+export function clip(given: string, width: number, { cut, unicode }: Clip): string {
+  const text = unicode ? given : given.replaceAll('…', '...')
   if (displayWidth(text) <= width) return text
   const dots = unicode ? '…' : '..'
   const room = width - dots.length

@@ -1,21 +1,39 @@
-/** The keyboard while nothing is asked: no echo, and Ctrl-C alone counts. */
+/** The keyboard, key by key and without echo, for as long as it is held. */
 
 export interface HeldKeyboard extends Disposable {
-  readonly isHeld: boolean
+  /** Resolves once what was typed before is thrown away; what comes later counts. */
+  readonly drained: Promise<void>
 }
 
-const INTERRUPT = 3
+/** The byte that Ctrl-C sends. */
+export const INTERRUPT = 3
 
-/** Whatever is typed is thrown away, so that it can answer no later question. */
-export function holdKeyboard(stdin: NodeJS.ReadStream, onInterrupt: () => void): HeldKeyboard {
-  if (!stdin.isTTY) return { isHeld: false, [Symbol.dispose]: () => {} }
-  const onData = (chunk: Buffer | string) => {
-    if (Buffer.from(chunk).includes(INTERRUPT)) onInterrupt()
+/**
+ * Each time, the terminal gets the settings that it had at the start, with echo and lines switched
+ * off: consoles were seen that had lost theirs during a long write.
+ */
+export function holdKeyboard(
+  stdin: NodeJS.ReadStream,
+  onKeys: (chunk: Buffer) => void,
+): HeldKeyboard {
+  if (!stdin.isTTY) return { drained: Promise.resolve(), [Symbol.dispose]: () => {} }
+  let isDrained = false
+  const onData = (chunk: Buffer) => {
+    if (isDrained) onKeys(chunk)
   }
   stdin.setRawMode(true)
   stdin.on('data', onData).resume()
+  const drained = new Promise<void>((resolve) => {
+    // Only after the poll for input, in which what has been waiting arrives.
+    setImmediate(() =>
+      setImmediate(() => {
+        isDrained = true
+        resolve()
+      }),
+    )
+  })
   return {
-    isHeld: true,
+    drained,
     [Symbol.dispose]() {
       stdin.off('data', onData).pause()
       stdin.setRawMode(false)

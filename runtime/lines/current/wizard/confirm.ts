@@ -7,11 +7,12 @@ import { printable } from '../../../core/printable.ts'
 import { layColumns } from '../../../terminal/columns.ts'
 import type { MenuKey } from '../../../terminal/menu.ts'
 import type { Size } from '../../../terminal/painter.ts'
+import { wrap } from '../../../terminal/wrap.ts'
 import { renderArrow, renderBox } from './boxes.ts'
 import type { Desk } from './desk.ts'
 import { renderLosses } from './disk-offers.ts'
 import { orderOf, type State, type Step } from './flow.ts'
-import { createQuestion, fitted, type Drawing } from './screen-frame.ts'
+import { createQuestion, type Drawing } from './screen-frame.ts'
 import { createSubject } from './subject.ts'
 
 /** What is known by now. */
@@ -94,8 +95,8 @@ function introduce(
   ]
   if (reasons === null) return [...boxes, ink.faint('checking ...')]
   if (reasons.length > 0) {
-    const lines = reasons.map((reason) => `  ${printable(reason)}`)
-    return [...boxes, ...fitted(['Rejected:', ...lines], size, drawing).map(ink.danger)]
+    const lines = reasons.flatMap((reason) => wrap(printable(reason), size.columns - 3))
+    return [...boxes, ...['Rejected:', ...lines.map((line) => `  ${line}`)].map(ink.danger)]
   }
   return [...boxes, ...losses(disk?.path ?? '', found, drawing, size)]
 }

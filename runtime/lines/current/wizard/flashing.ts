@@ -4,7 +4,7 @@ import { printable } from '../../../core/printable.ts'
 import { renderDuration } from '../../../core/rate.ts'
 import { renderPartOf, renderSize } from '../../../core/size.ts'
 import { renderBar } from '../../../terminal/bar.ts'
-import { holdKeyboard } from '../../../terminal/keyboard.ts'
+import { holdKeyboard, INTERRUPT } from '../../../terminal/keyboard.ts'
 import { createProgress } from '../../../terminal/progress.ts'
 import type { Desk } from './desk.ts'
 import type { State } from './flow.ts'
@@ -41,12 +41,13 @@ export async function runFlash(
     said: [],
   }
   const screen = desk.look.live ? liveScreen(state, order, shown, desk) : logScreen(shown, desk)
-  using keyboard = holdKeyboard(desk.stdin, () => {
+  using keyboard = holdKeyboard(desk.stdin, (chunk) => {
+    if (!chunk.includes(INTERRUPT)) return
     shown.phase = 'cancelling ...'
     screen.draw()
     cancelling.abort()
   })
-  void keyboard
+  void keyboard.drained
   using drawing = screen
   drawing.draw()
   const { parts, followCourse } = await desk.loadFlash()
