@@ -12,7 +12,7 @@ import { nameOf, type MachineView } from './machine-view.ts'
 import { machinePath } from './row.ts'
 import { renderReadiness } from './readiness.ts'
 import { renderBar } from './run-bar.ts'
-import { renderRunList } from './run-table.ts'
+import { namesOf, renderRunList } from './run-table.ts'
 
 const PATH = '/ui/dashboard'
 /** Rows of each list; the rest is behind its link. */
@@ -84,6 +84,7 @@ async function show(desk: Desk, event: H3Event): Promise<HTTPResponse> {
                   body: renderRunList(
                     failures.map(({ run }) => run),
                     clock,
+                    namesOf(machines, nameOf),
                   ),
                 })
           }

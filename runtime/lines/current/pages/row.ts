@@ -74,8 +74,12 @@ export const renderTile = ({ machine, view, run }: MachineView, clock: Clock): H
     id="t-${renderHyphens(machine.mac)}"
     href="${machinePath(machine.mac)}"
   >
-    ${badge(view.state)} ${run === null ? null : renderBar(run)}
+    ${badge(view.state)}
     <b>${nameOf(machine)}</b>
     <span class="mono">${machine.mac}</span>
-    <span class="dim">seen ${renderTime(machine.last_seen_at, clock, 'never')}</span>
+    ${
+      run === null
+        ? html`<span class="dim">seen ${renderTime(machine.last_seen_at, clock, 'never')}</span>`
+        : renderBar(run)
+    }
   </a>`

@@ -35,14 +35,14 @@ export function sayShortly(run: Run): string {
   return share === null ? phase : `${phase} ${renderPercent(share)}`
 }
 
-/** For example `1.80 of 4.00 GB, 412 MB/s, 0:07 left`. */
+/** For example `412 MB/s, 0:07 left, 1.80 of 4.00 GB`: what matters most first, places are narrow. */
 export function sayFigures({ phase, step_bytes, step_total, rate, eta_seconds }: Run): string {
   if (phase !== 'write' && phase !== 'verify') return ''
   const bytes = step_total === null ? renderSize(step_bytes) : renderPartOf(step_bytes, step_total)
   return [
-    bytes,
     ...(rate === null || rate <= 0 ? [] : [renderRate(rate)]),
     ...(eta_seconds === null ? [] : [`${renderDuration(eta_seconds)} left`]),
+    bytes,
   ].join(', ')
 }
 
@@ -50,12 +50,17 @@ export function sayFigures({ phase, step_bytes, step_total, rate, eta_seconds }:
 export function renderBar(run: Run): Html {
   const share = shareOf(run)
   const said = run.stalled ? `${sayShortly(run)}, no news` : sayShortly(run)
-  return html`<span id="b-${renderHyphens(run.mac)}" class="bar run${run.stalled ? ' stalled' : ''}"
-    ><progress
-      ${attributes({ max: share === null ? null : 1, value: share === null ? null : share.toFixed(4), 'aria-label': said })}
-    ></progress
-    ><span
-      ><b>${said}</b> <span class="figures">${run.stalled ? null : sayFigures(run)}</span></span
-    ></span
+  const figures = run.stalled ? '' : sayFigures(run)
+  const bar = {
+    max: share === null ? null : 1,
+    value: share === null ? null : share.toFixed(4),
+    'aria-label': said,
+  }
+  return html`<span
+    id="b-${renderHyphens(run.mac)}"
+    class="bar run${run.stalled ? ' stalled' : ''}"
+    title="${figures === '' ? said : `${said}, ${figures}`}"
+    ><progress ${attributes(bar)}></progress
+    ><span><b>${said}</b> <span class="figures">${figures}</span></span></span
   >`
 }

@@ -108,15 +108,19 @@ const renderWhere = ({ disk }: Run): Content =>
     ? html`<span class="dim">–</span>`
     : html`<span title="${nameDisk(disk)}">${shortDisk(disk)}</span>`
 
-/** The same for the page of one machine: its newest, in few words. */
-export const renderRunList = (runs: readonly Run[], clock: Clock): Html =>
+/** A few runs in few words. `nameOf` null: the page says of which machine they are. */
+export const renderRunList = (
+  runs: readonly Run[],
+  clock: Clock,
+  nameOf: ((mac: string) => Content) | null = null,
+): Html =>
   html`<ul class="rows">
     ${runs.map(
       (run) =>
         html`<li>
           <span class="grow"
             ><a href="${runPath(run)}">${renderRunState(run)}</a>
-            ${run.image?.name ?? 'unknown image'}${
+            ${nameOf === null ? null : html`<a href="/ui/machines/${run.mac}">${nameOf(run.mac)}</a> `}${run.image?.name ?? 'unknown image'}${
               run.disk === null ? null : html` <span class="dim">to ${shortDisk(run.disk)}</span>`
             }<br /><span class="small dim"
               >${run.result === null ? null : html`${renderTook(run)}, ${renderRateOf(run)}`}${

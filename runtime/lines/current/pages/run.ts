@@ -104,7 +104,7 @@ function renderSteps(run: Run, zone: string): Html {
                 ></meter>`
           }
           <span class="number">${isEnd(phase) ? null : renderDuration(seconds)}</span>
-          <time class="dim small" datetime="${at}">${renderExact(new Date(at), zone)}</time>
+          <span class="dim small nowrap">${renderExact(new Date(at), zone)}</span>
         </li>`,
     )}
   </ol>`
