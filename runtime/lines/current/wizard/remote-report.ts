@@ -36,9 +36,9 @@ export const startReport = (facts: RunFacts): ProgressPost => ({
 export function nextReport(before: ProgressPost, event: FlashEvent): ProgressPost | null {
   if (event.event === 'synced') return { ...before, phase: 'sync', rate: null, eta_seconds: null }
   if (event.event !== 'writing') return null
-  const { phase, bytes_read, bytes_written, total_bytes, rate, eta_seconds } = event
-  const { run } = before
-  return { run, phase, bytes_read, bytes_written, total_bytes, rate, eta_seconds }
+  const { phase, bytes_read, bytes_written, total_bytes, rate, eta_seconds, bottleneck } = event
+  const counts = { bytes_read, bytes_written, total_bytes, rate, eta_seconds }
+  return { run: before.run, phase, ...counts, bottleneck: bottleneck ?? null }
 }
 
 export const uefiReport = (before: ProgressPost): ProgressPost => ({
