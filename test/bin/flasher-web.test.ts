@@ -1,5 +1,6 @@
 import { stat } from 'node:fs/promises'
-import { get } from 'node:http'
+import { Agent, get } from 'node:http'
+import { connect } from 'node:net'
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
 import { createServerHome, findPort, login, passwordIn } from '../support/flasher-web.ts'
@@ -52,6 +53,32 @@ test('SIGTERM ends it with code 0, live channels and idle connections included',
   await channel.ended
   assert.is(code, 0)
   assert.ok(performance.now() - before < 10_000)
+})
+
+test('with a page open it ends at once: its stream, its idle connections, and one that never asked', async () => {
+  await using home = await createServerHome()
+  const server = await home.start()
+  const { cookie } = await login(server.url, passwordIn(server.stdout()))
+  const agent = new Agent({ keepAlive: true })
+  const spare = connect(Number(new URL(server.url).port), '127.0.0.1')
+  spare.on('error', () => {})
+  const ask = (path: string, until: 'data' | 'end') =>
+    new Promise<void>((resolve, reject) => {
+      get(`${server.url}${path}`, { agent, headers: { cookie } }, (answer) => {
+        answer.once(until, () => resolve()).on('error', () => {})
+        answer.resume()
+      }).on('error', reject)
+    })
+  await ask('/ui/machines', 'end')
+  await ask('/events/machines?q=', 'data')
+  const before = performance.now()
+  server.child.kill('SIGTERM')
+  assert.is((await server.ended).code, 0)
+  const took = performance.now() - before
+  agent.destroy()
+  spare.destroy()
+  // A second on a free machine; 8 s is what answers under way would be given.
+  assert.ok(took < 5000, `${took} ms`)
 })
 
 test('a second server on the same state, or the same port, says so and ends', async () => {

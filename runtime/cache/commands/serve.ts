@@ -11,6 +11,7 @@ import { createSecret } from '../../services/secret.ts'
 import { createSources } from '../../services/sources.ts'
 import { prepareStateDir } from '../../services/state-dirs.ts'
 import { createServerLog, type ServerLog } from '../../terminal/server-log.ts'
+import { watchRequests } from '../../web/closing.ts'
 import { tuneServer } from '../../web/limits.ts'
 import { SUCCESS } from '../../core/server-exit.ts'
 import { createCacheServer } from '../routes/server.ts'
@@ -66,12 +67,13 @@ export async function serve(world: World<CacheHandler>, given: Arguments): Promi
   const { host, port } = config.current().cache
   const listening = await world.listen(toNodeHandler(app), { host, port, tls: null })
   tuneServer(listening.server)
+  const closing = watchRequests(listening.server)
   log.info(`flasher-cache ${version} serves ${paths.folder} on ${listening.urls.join(' ')}`)
   announce(world, listening, paths, generated)
   reloadOnHangup(world, config, log)
   await ended(world.signal)
   log.info('ending: no new connections are taken')
-  await close(listening)
+  await closing.end(GRACE_MS)
   return SUCCESS
 }
 
@@ -116,15 +118,4 @@ function ended(signal: AbortSignal): Promise<void> {
     if (signal.aborted) resolve()
     else signal.addEventListener('abort', () => resolve(), { once: true })
   })
-}
-
-/** Who is being sent an image may get a little more of it, then the connection ends. */
-async function close({ server }: Listening): Promise<void> {
-  const closed = new Promise<void>((resolve) => {
-    server.close(() => resolve())
-  })
-  server.closeIdleConnections()
-  const cutting = setTimeout(() => server.closeAllConnections(), GRACE_MS)
-  await closed
-  clearTimeout(cutting)
 }

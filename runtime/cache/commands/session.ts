@@ -4,6 +4,7 @@ import { DATA_FOLDER } from '../../services/image-cache.ts'
 import type { Environment } from '../../services/shell.ts'
 import { defaultStateDir } from '../../services/state-dirs.ts'
 import type { Output } from '../../terminal/look.ts'
+import type { ClosableServer } from '../../web/closing.ts'
 import type { TunableServer } from '../../web/limits.ts'
 import { parseSettings, SETTINGS } from '../rules/settings.ts'
 import type { Arguments } from '../../terminal/dispatch.ts'
@@ -16,11 +17,7 @@ export interface Listening {
   readonly urls: readonly string[]
 }
 
-export interface HttpServer extends TunableServer {
-  close(ended: () => void): unknown
-  closeIdleConnections(): void
-  closeAllConnections(): void
-}
+export type HttpServer = TunableServer & ClosableServer
 
 export interface Place {
   readonly host: string

@@ -6,6 +6,7 @@ import type { Reloaded } from '../../services/config.ts'
 import { readVersion } from '../../services/manifest.ts'
 import { createPasswords } from '../../services/passwords.ts'
 import { createServerLog, type ServerLog } from '../../terminal/server-log.ts'
+import { watchRequests } from '../../web/closing.ts'
 import { tuneServer } from '../../web/limits.ts'
 import { decideFolders, readConfiguration, type LineConfig } from './assembly/configuration.ts'
 import { SUCCESS } from '../../core/server-exit.ts'
@@ -38,12 +39,14 @@ export async function serve(world: World, given: Arguments): Promise<number> {
   await using server = await createMachineServer(parts)
   const listening = await listen(world, toNodeHandler(server.app), placeOf(config))
   tuneServer(listening.server)
+  const closing = watchRequests(listening.server)
   log.info(`flasher-web ${release} listens on ${listening.urls.join(' ')}`)
   announce(world, config, listening, { generated, cacheBeside })
   reloadOnHangup(world, config, log, listening)
   await ended(world.signal)
   log.info('ending: no new connections are taken')
-  await close(listening, () => server.endChannels())
+  server.endChannels()
+  await closing.end(GRACE_MS)
   return SUCCESS
 }
 
@@ -149,16 +152,4 @@ function ended(signal: AbortSignal): Promise<void> {
     if (signal.aborted) resolve()
     else signal.addEventListener('abort', () => resolve(), { once: true })
   })
-}
-
-/** Requests under way may finish; live channels and idle connections end at once. */
-async function close({ server }: Listening, endChannels: () => void): Promise<void> {
-  const closed = new Promise<void>((resolve) => {
-    server.close(() => resolve())
-  })
-  endChannels()
-  server.closeIdleConnections()
-  const cutting = setTimeout(() => server.closeAllConnections(), GRACE_MS)
-  await closed
-  clearTimeout(cutting)
 }

@@ -3,6 +3,8 @@ import type { NodeHandler } from 'h3/node'
 import type { Environment } from '../../../services/shell.ts'
 import type { LineInput } from '../../../terminal/hidden-line.ts'
 import type { Output } from '../../../terminal/look.ts'
+import type { ClosableServer } from '../../../web/closing.ts'
+import type { TunableServer } from '../../../web/limits.ts'
 
 /** A listening socket and what is behind it. */
 export interface Listening {
@@ -15,17 +17,7 @@ export interface Listening {
 }
 
 /** What of node's HTTP server is set and ended here. */
-export interface HttpServer {
-  headersTimeout: number
-  requestTimeout: number
-  keepAliveTimeout: number
-  maxHeadersCount: number | null
-  maxConnections: number
-  /** Stops listening; called back when the last connection is gone. */
-  close(ended: () => void): unknown
-  closeIdleConnections(): void
-  closeAllConnections(): void
-}
+export type HttpServer = TunableServer & ClosableServer
 
 export interface Place {
   readonly host: string
