@@ -17,7 +17,7 @@ import {
   type Patience,
   type ServerClient,
 } from '../../../services/server-client.ts'
-import type { ServerNo } from '../../../services/server-exchange.ts'
+import { trustAuthorities, type ServerNo } from '../../../services/server-exchange.ts'
 import type { Environment } from '../../../services/shell.ts'
 import { pause } from '../../../services/watch.ts'
 import type { HookTimes } from './remote-hooks.ts'
@@ -106,6 +106,7 @@ export async function openBox({
   // Beside everything else from here on; what it finds is posted when both are there.
   const tree = parts.hardware.readTree()
   tree.catch(() => undefined)
+  if (bases.some((base) => base.startsWith('https:'))) await trustAuthorities(env)
   const base = await find(bases, { parts, say, deadline })
   if (base === null) return refuse(`No machine server answers at ${bases.join(' or ')}.`)
   const token = env['FLASHER_PXE_TOKEN'] || null

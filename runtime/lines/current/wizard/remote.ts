@@ -5,6 +5,7 @@ import { renderError } from '../../../core/fault.ts'
 import { parseMac } from '../../../core/mac.ts'
 import type { InventoryDisk } from '../../../core/machine.ts'
 import { printable } from '../../../core/printable.ts'
+import { refuse, type Result } from '../../../core/result.ts'
 import { parseServerAddress } from '../../../core/server-address.ts'
 import { settle } from '../../../services/watch.ts'
 import { openBox, type Box, type RemoteParts } from './remote-box.ts'
@@ -30,17 +31,21 @@ export async function drive(
 ): Promise<RemoteOutcome> {
   const bases = parseServerAddress(request.server)
   const mac = parseMac(request.mac.trim())
-  const alone = { stage, parts, base: null, box: null }
-  if (!bases.ok) return open(alone, `${quote(request.server)} is no address of a server.`)
-  const base = bases.value.at(-1) ?? null
-  if (!mac.ok) return open({ ...alone, base }, `${quote(request.mac)} is no MAC address.`)
-  const box = await openBox({ bases: bases.value, mac: mac.value, stage, parts })
-  if (!box.ok) return open({ ...alone, base }, box.refusal)
-  const here = { stage, parts, base: box.value.client.base, box: box.value }
+  let here: Place = {
+    stage,
+    parts,
+    base: bases.ok ? (bases.value.at(-1) ?? null) : null,
+    box: null,
+  }
+  if (!bases.ok) return open(here, `${quote(request.server)} is no address of a server.`)
+  if (!mac.ok) return open(here, `${quote(request.mac)} is no MAC address.`)
   try {
+    const box = await openBox({ bases: bases.value, mac: mac.value, stage, parts })
+    if (!box.ok) return open(here, box.refusal)
+    here = { ...here, base: box.value.client.base, box: box.value }
     return await follow(box.value, here)
   } catch (thrown) {
-    return open(here, `The plan of the server failed here: ${renderError(thrown)}`)
+    return open(here, `Here the server cannot be followed: ${renderError(thrown)}`)
   }
 }
 
@@ -143,8 +148,7 @@ type FlashPlan = Extract<RemotePlan, { mode: 'flash' }>
 
 async function flash(plan: FlashPlan, box: Box, here: Place): Promise<RemoteOutcome> {
   const hooks = hooksFor(here, true, plan.registerUefiBoot)
-  // Once more, right before the write: what was plugged meanwhile may bear the same name.
-  const disk = findDisk(await box.look(), plan.disk)
+  const disk = await findAgain(plan, box)
   if (!disk.ok) {
     const end = { ...REFUSED, reason: disk.refusal }
     await hooks.onEnd(end, orderFor(plan, plan.disk, null), box.say)
@@ -164,6 +168,15 @@ async function flash(plan: FlashPlan, box: Box, here: Place): Promise<RemoteOutc
   if (end.kind !== 'done') return open(here, failureNotice(end))
   if (notice !== null) return open(here, notice)
   return await restart(box, here, 'flash complete; rebooting')
+}
+
+/** Once more, right before the write: what was plugged meanwhile may bear the same name. */
+async function findAgain(plan: FlashPlan, box: Box): Promise<Result<InventoryDisk, string>> {
+  try {
+    return findDisk(await box.look(), plan.disk)
+  } catch (thrown) {
+    return refuse(`The disks of this machine cannot be listed: ${renderError(thrown)}`)
+  }
 }
 
 const REFUSED = {

@@ -1,6 +1,11 @@
 /** Servers that answer nonsense, or not at all: each ends in a wizard with the reason. */
+import { mkdtemp, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { getCACertificates, setDefaultCACertificates } from 'node:tls'
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
+import { makeAuthority } from '../../../support/authority.ts'
 import { startHostileServer, type Answer } from '../../../support/hostile-server.ts'
 import { driveBox, MAC, type Driven } from '../../../support/remote-desk.ts'
 
@@ -99,6 +104,28 @@ test('a bare name whose ports do not answer', async () => {
   )
   const catalog = box.outcome.kind === 'interactive' ? box.outcome.start.catalog : null
   assert.is(catalog, 'http://flasher.invalid:8080/catalog.toml')
+})
+
+test('https with an authority of its own', async () => {
+  const before = getCACertificates('default')
+  const folder = await mkdtemp(join(tmpdir(), 'flasher-authority-'))
+  try {
+    const { caFile, certificate } = await makeAuthority(folder)
+    const answer = planned(json({ mode: 'exit', reason: 'by a safe way' }))
+    await using server = await startHostileServer(answer, certificate)
+    const stranger = await driveBox({ server: server.origin })
+    assert.match(noticeOf(stranger), /the certificate comes from an unknown authority/)
+    const known = await driveBox({ server: server.origin, env: { FLASHER_CA_FILE: caFile } })
+    assert.ok(known.said.includes('by a safe way'))
+  } finally {
+    setDefaultCACertificates(before)
+    await rm(folder, { recursive: true })
+  }
+})
+
+test('a file of authorities that is none is told', async () => {
+  const box = await driveBox({ server: 'https://lab', env: { FLASHER_CA_FILE: '/nowhere' } })
+  assert.match(noticeOf(box), /^Here the server cannot be followed: FLASHER_CA_FILE cannot be read/)
 })
 
 for (const [server, mac, notice] of [
