@@ -40,6 +40,8 @@ export interface Lab extends AsyncDisposable {
   ask(path: string, body?: unknown, method?: string): Promise<unknown>
   /** A machine with an NVMe disk, if one is named. It ends when it is restarted. */
   start(way: Way, options?: MachineOptions): Promise<Qemu>
+  /** What the machine server has said so far. */
+  said(): string
   /** Ends the machine server at once, and starts it again. */
   stopServer(): Promise<void>
   startServer(): Promise<void>
@@ -110,6 +112,7 @@ export async function startLab({ boot, ipxe, images = [], env = {} }: LabOptions
       return text === '' ? null : JSON.parse(text)
     },
     start: (way, options) => startMachine(namespace, way, options),
+    said: () => server.said(),
     async stopServer() {
       server.child.kill('SIGKILL')
       await waitUntil(async () => !(await isUp(url)), server.said)

@@ -21,6 +21,8 @@ export interface Trouble {
 
 export interface NetbootOptions {
   readonly megabytes?: number
+  /** Nobody tells this machine what to do: it starts the wizard. */
+  readonly isAlone?: boolean
   /** More words for the kernel's command line. */
   readonly append?: readonly string[]
   /** More arguments for QEMU. */
@@ -45,7 +47,7 @@ export async function startNetboot(trio: Trio, options: NetbootOptions = {}): Pr
   const append = [
     'console=ttyS0,115200',
     `${KERNEL_ARGS.server}=${HOST_SEEN_BY_GUESTS}:${port}`,
-    `${KERNEL_ARGS.mac}=${NETBOOT_MAC}`,
+    ...(options.isAlone === true ? [] : [`${KERNEL_ARGS.mac}=${NETBOOT_MAC}`]),
     ...(options.append ?? []),
   ]
   const boot = ['-kernel', trio.kernel, '-initrd', trio.initrd, '-append', append.join(' ')]

@@ -1,0 +1,102 @@
+/** An empty machine that becomes a Debian by the network alone: discovered, bound, flashed, booted. */
+import { open } from 'node:fs/promises'
+import { basename, join } from 'node:path'
+import { z } from 'zod'
+import { openIpxe, openTrio } from './built-images.ts'
+import { openDebianImage } from './debian-image.ts'
+import { DISK_SERIAL, LAB_MAC, startLab, waitUntil, type Lab, type Way } from './lab.ts'
+import type { Qemu } from './qemu.ts'
+
+/** Seconds, ten times what a free machine needs. */
+export const PATIENCE = 600
+const DISK_BYTES = 2 ** 30
+
+const MachineSchema = z.object({
+  boot_mode: z.string(),
+  known_disks: z.array(z.object({ serial: z.string().nullable(), size: z.int() })).nullable(),
+  last_flashed_at: z.string().nullable(),
+})
+const ImagesSchema = z.array(z.object({ name: z.string(), ref: z.string() }))
+const RunsSchema = z.object({
+  runs: z.array(
+    z.object({
+      id: z.string(),
+      phase: z.string(),
+      result: z.string().nullable(),
+      bytes_written: z.int(),
+      total_bytes: z.int().nullable(),
+      verified: z.boolean().nullable(),
+      image: z.object({ name: z.string(), src: z.string().nullable() }).nullable(),
+      disk: z.object({ serial: z.string().nullable() }).nullable(),
+    }),
+  ),
+})
+export type SeenRun = z.infer<typeof RunsSchema>['runs'][number]
+
+export interface PxeLab extends AsyncDisposable {
+  readonly lab: Lab
+  /** The machine's disk, as a file. */
+  readonly disk: string
+  readMachine(): Promise<z.infer<typeof MachineSchema>>
+  /** The newest first. */
+  readRuns(): Promise<readonly SeenRun[]>
+  /** A boot of the machine; it ends when it is restarted. */
+  start(way: Way): Promise<Qemu>
+  /** The operator binds the Debian image to the machine, to be flashed once. */
+  bind(): Promise<void>
+}
+
+/** Server and cache with a built release and the Debian image; a machine with an empty disk. */
+export async function startPxeLab(): Promise<PxeLab> {
+  const trio = await openTrio()
+  const image = await (await openDebianImage()).file('img.zst')
+  const boot = [trio.kernel, trio.initrd, trio.squashfs, trio.checksums]
+  const lab = await startLab({ boot, ipxe: await openIpxe(), images: [image] })
+  const disk = join(lab.folder, 'disk')
+  await using file = await open(disk, 'wx')
+  await file.truncate(DISK_BYTES)
+  const machine = `/machines/${LAB_MAC}`
+  return {
+    lab,
+    disk,
+    readMachine: async () => MachineSchema.parse(await lab.ask(machine)),
+    readRuns: async () => RunsSchema.parse(await lab.ask(`${machine}/runs`)).runs,
+    start: (way) => lab.start(way, { disk }),
+    async bind() {
+      let bty_image_ref: string | undefined
+      await waitUntil(
+        async () => {
+          const images = ImagesSchema.parse(await lab.ask('/images'))
+          bty_image_ref = images.find(({ name }) => name === basename(image))?.ref
+          return bty_image_ref !== undefined
+        },
+        () => 'the image is not offered',
+      )
+      const body = { boot_mode: 'flasher-flash-once', target_disk_serial: DISK_SERIAL }
+      await lab.ask(machine, { ...body, bty_image_ref }, 'PUT')
+    },
+    [Symbol.asyncDispose]: () => lab[Symbol.asyncDispose](),
+  }
+}
+
+/** Boots an unknown machine until the server knows its disks and it has restarted. */
+export async function discover(pxe: PxeLab, way: Way): Promise<void> {
+  await using machine = await pxe.start(way)
+  await machine.waitFor(/flasher: digest proven/, PATIENCE)
+  const { ended } = machine
+  await waitFor(pxe, async () => ((await pxe.readMachine()).known_disks?.length ?? 0) > 0)
+  await ended
+}
+
+/** Boots it until the server has seen bytes being written. */
+export async function startFlash(pxe: PxeLab, way: Way): Promise<Qemu> {
+  const machine = await pxe.start(way)
+  await waitFor(pxe, async () => {
+    const [run] = await pxe.readRuns()
+    return run !== undefined && run.result === null && run.bytes_written > 0
+  })
+  return machine
+}
+
+export const waitFor = (pxe: PxeLab, isSo: () => Promise<boolean>): Promise<void> =>
+  waitUntil(isSo, () => pxe.lab.said(), PATIENCE * 1000)

@@ -1,0 +1,38 @@
+/** UEFI, TFTP, our iPXE, the live system, the server's plan, the cache's image: an empty machine becomes a Debian. */
+import { suite } from 'uvu'
+import * as assert from 'uvu/assert'
+import { findBuildObstacle } from '../../support/built-images.ts'
+import { DISK_SERIAL } from '../../support/lab.ts'
+import { LAB_ADDRESS } from '../../support/namespace.ts'
+import { discover, PATIENCE, startFlash, startPxeLab, waitFor } from '../../support/pxe-flash.ts'
+
+const test = suite('PXE')
+const obstacle = findBuildObstacle()
+if (obstacle !== null) console.log(`skipped: ${obstacle}`)
+const run = obstacle === null ? test : test.skip
+
+run('UEFI PXE: discovered, bound, flashed through the cache, booted', async () => {
+  await using pxe = await startPxeLab()
+  await discover(pxe, 'uefi-pxe')
+  const { boot_mode, known_disks } = await pxe.readMachine()
+  assert.is(boot_mode, 'flasher-inventory')
+  assert.equal(known_disks, [{ serial: DISK_SERIAL, size: 2 ** 30 }])
+
+  await pxe.bind()
+  {
+    await using machine = await startFlash(pxe, 'uefi-pxe')
+    await machine.ended
+  }
+  const [flash] = await pxe.readRuns()
+  assert.is(flash?.result, 'done')
+  assert.is(flash?.verified, true)
+  assert.is(flash?.disk?.serial, DISK_SERIAL)
+  assert.match(flash?.image?.src ?? '', `http://${LAB_ADDRESS}:8081/`)
+  await waitFor(pxe, async () => (await pxe.readMachine()).last_flashed_at !== null)
+
+  await using machine = await pxe.start('uefi-pxe')
+  await machine.waitFor(/boots its own disk/, PATIENCE)
+  await machine.waitFor(/flasher-test login: /, PATIENCE)
+})
+
+test.run()

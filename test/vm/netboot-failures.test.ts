@@ -1,0 +1,107 @@
+/** A network boot that meets trouble says what it is and what to do, goes on where it can, and tells the server. */
+import { mkdtemp, readFile, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { suite } from 'uvu'
+import * as assert from 'uvu/assert'
+import { findBuildObstacle, openTrio } from '../support/built-images.ts'
+import { NETBOOT_MAC, startNetboot } from '../support/netboot.ts'
+
+const test = suite('netboot failures')
+const obstacle = findBuildObstacle()
+if (obstacle !== null) console.log(`skipped: ${obstacle}`)
+const run = obstacle === null ? test : test.skip
+
+/** Seconds, ten times what a free machine needs. */
+const PATIENCE = 240
+const OVER = /this machine starts again in 300 seconds/
+/** The first transfer is only a look at size and date. */
+const breakSecond = (transfer: number) => (transfer === 1 ? { cutAfter: 30 * 2 ** 20 } : undefined)
+const goneForThree = (transfer: number) => (transfer < 3 ? { isGone: true } : undefined)
+const HANDED_OVER = /handing over to the live system/
+
+run('a transfer that breaks off is taken up where it ended', async () => {
+  await using boot = await startNetboot(await openTrio(), { trouble: breakSecond })
+  const said = await boot.machine.waitFor(HANDED_OVER, PATIENCE)
+  assert.match(said, /the transfer broke off at \d+ of \d+ MiB/)
+  assert.match(said, 'trying again in 1 s (attempt 2 of 30)')
+  assert.match(said, 'digest proven')
+  const ranges = boot.server.seen.map(({ headers }) => headers.range).filter(Boolean)
+  assert.is(ranges.length, 1, 'one transfer went on in the middle')
+  assert.not.equal(ranges[0], 'bytes=0-')
+})
+
+run('a server that is gone for a while is asked again, later and later', async () => {
+  await using boot = await startNetboot(await openTrio(), { trouble: goneForThree })
+  const said = await boot.machine.waitFor(HANDED_OVER, PATIENCE)
+  for (const pause of [1, 2, 4]) assert.match(said, `trying again in ${pause} s`)
+})
+
+run('a root of another digest is refused for good, and the server hears of it', async () => {
+  const append = [`flasher.sha256=${'a'.repeat(64)}`, 'flasher.token=a.token']
+  await using boot = await startNetboot(await openTrio(), { append })
+  const said = await boot.machine.waitFor(OVER, PATIENCE)
+  assert.match(said, /FAILED: .* takes only a{64}/)
+  assert.match(said, 'TO DO: the files of the server are not of one release')
+  assert.is(said.match(/wrong digest/g)?.length, 3)
+  const [post = ''] = boot.posts
+  assert.match(post, `/pxe/${NETBOOT_MAC}/status {"status":"failed","reason":"boot system: http://`)
+  const told = boot.server.seen.find(({ method }) => method === 'POST')
+  assert.is(told?.headers.authorization, 'Bearer a.token')
+})
+
+run('too little memory for the root: said before anything is fetched', async () => {
+  await using boot = await startNetboot(await openTrio(), { megabytes: 256 })
+  const said = await boot.machine.waitFor(OVER, PATIENCE)
+  assert.match(said, /FAILED: \d+ MiB of memory are free, and the live system needs \d+/)
+  assert.match(said, 'TO DO: add memory')
+  assert.not.match(said, 'flasher: fetching')
+  assert.is(boot.posts.length, 1)
+})
+
+for (const megabytes of [160, 200]) {
+  run(`${megabytes} MiB: too little to unpack the initrd is said, without a panic`, async () => {
+    await using boot = await startNetboot(await openTrio(), { megabytes })
+    const said = await boot.machine.waitFor(OVER, PATIENCE)
+    assert.match(said, 'FAILED: this machine has too little memory to unpack the boot system')
+    assert.match(said, 'TO DO: add memory')
+    assert.not.match(said, /panic/i)
+  })
+}
+
+run(
+  'no such network card: says which there are, and takes another after three attempts',
+  async () => {
+    const append = ['flasher.mac=52:54:00:99:99:99']
+    await using boot = await startNetboot(await openTrio(), { append })
+    const said = await boot.machine.waitFor(HANDED_OVER, PATIENCE)
+    assert.match(
+      said,
+      `no address for 52:54:00:99:99:99; network cards: eth0 ${NETBOOT_MAC} with link`,
+    )
+  },
+)
+
+run(
+  'a second serial line hears all, a blacklisted driver stays away, the clock is set',
+  async () => {
+    const folder = await mkdtemp(join(tmpdir(), 'flasher-serial-'))
+    try {
+      const second = join(folder, 'second')
+      const card = ['-netdev', 'user,id=more', '-device', 'e1000e,netdev=more']
+      const args = ['-serial', `file:${second}`, ...card, '-rtc', 'base=2020-01-01']
+      const append = ['modprobe.blacklist=e1000e']
+      await using boot = await startNetboot(await openTrio(), { append, args })
+      const said = await boot.machine.waitFor(HANDED_OVER, PATIENCE)
+      assert.match(said, /clock set by the server: it was \d{9} seconds behind/)
+      assert.not.match(said, /e1000e: Intel/)
+      const other = await readFile(second, 'utf8')
+      assert.match(other, /\] flasher: boot system .*\r\n/)
+      assert.match(other, /\] flasher: digest proven\r\n/)
+    } finally {
+      await rm(folder, { recursive: true })
+    }
+  },
+)
+
+test.run()
