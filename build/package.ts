@@ -1,10 +1,9 @@
 /** Compiles what npm's users get into `dist/package`: Node strips no types below `node_modules`. */
-import { chmod, cp, mkdir, readdir, readFile, rm, writeFile } from 'node:fs/promises'
+import { cp, mkdir, readdir, readFile, rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { $ } from 'zx'
 
 const OUT = 'dist/package'
-const LAUNCHERS = 'runtime/bin'
 /** Plain files that programs read beside their code. */
 const STATIC = 'runtime/web/static'
 
@@ -40,21 +39,7 @@ for (const [name, { include, options }] of Object.entries(PASSES)) {
   await run`node_modules/.bin/tsc --project ${path}`
   await rm(path)
 }
-await Promise.all([
-  copyLaunchers(),
-  renameTypes(),
-  cp(STATIC, join(OUT, STATIC), { recursive: true }),
-])
-
-async function copyLaunchers(): Promise<void> {
-  const names = (await readdir(LAUNCHERS)).filter((name) => name.endsWith('.mjs'))
-  for (const name of names) {
-    const text = await readFile(join(LAUNCHERS, name), 'utf8')
-    const to = join(OUT, LAUNCHERS, name)
-    await writeFile(to, pointAtScripts(text))
-    await chmod(to, 0o755)
-  }
-}
+await Promise.all([renameTypes(), cp(STATIC, join(OUT, STATIC), { recursive: true })])
 
 /** The compiler leaves the names of imports in declarations as they were. */
 async function renameTypes(): Promise<void> {

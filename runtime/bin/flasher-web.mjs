@@ -10,4 +10,9 @@ import { env, geteuid } from 'node:process'
 // Never in a shared folder: what lies in the cache is run.
 const home = env['XDG_CACHE_HOME'] || join(env['HOME'] ?? '/nonexistent', '.cache')
 enableCompileCache(geteuid?.() === 0 ? '/var/cache/flasher' : join(home, 'flasher'))
-await import('./flasher-web.ts')
+// Node strips no types below node_modules: the npm package brings the same programs compiled.
+if (import.meta.url.includes('/node_modules/')) {
+  await import(new URL('../../dist/package/runtime/bin/flasher-web.js', import.meta.url).href)
+} else {
+  await import('./flasher-web.ts')
+}
