@@ -12,6 +12,7 @@ import type { Actor, EventNote, Journal } from '../services/journal.ts'
 import type { Machines } from '../services/machines.ts'
 import type { Runs } from '../services/runs.ts'
 import type { Secret } from '../services/secret.ts'
+import type { SignedOut } from '../services/signed-out.ts'
 import type { Tokens, TokenScope } from '../services/tokens.ts'
 import type { Fleet } from './fleet.ts'
 import type { Metrics } from './metrics.ts'
@@ -192,6 +193,7 @@ export interface ServerParts<M extends MachineBase> {
   readonly bootFiles: BootFiles
   readonly tokens: Tokens
   readonly secret: Secret
+  readonly signedOut: SignedOut
   settings(): WebSettings
   now(): Date
   readonly log: Log

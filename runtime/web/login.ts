@@ -71,7 +71,7 @@ export function loginRoutes(site: LoginSite, sessions: Sessions): readonly Route
 
   async function logOut(event: H3Event): Promise<unknown> {
     const caller = site.caller(event)
-    if (caller.kind === 'session') sessions.revoke(caller.id)
+    if (caller.kind === 'session') await sessions.revoke(caller.id)
     await note(event, 'auth.logout', 'An operator logged out')
     return new HTTPResponse('', {
       status: 303,

@@ -1,6 +1,7 @@
 /** The operator's session: a signed cookie that holds itself, slides, and ends after 7 days of silence. */
 import { randomBytes } from 'node:crypto'
 import type { H3Event } from 'h3'
+import type { SignedOut } from '../services/signed-out.ts'
 import type { Secret } from '../services/secret.ts'
 
 export const COOKIE = 'flasher-token'
@@ -10,8 +11,6 @@ const LIFETIME_SECONDS = 7 * 24 * 3600
 const RENEW_SECONDS = 3600
 /** Clocks may differ by this after a restart; a cookie from further ahead is not ours. */
 const SKEW_SECONDS = 300
-/** Logged-out sessions that are remembered; the oldest go first. */
-const MOST_REVOKED = 10_000
 /** Far longer than any of ours. */
 const MOST_CHARACTERS = 512
 
@@ -29,8 +28,8 @@ export interface Sessions {
   issue(isSecure: boolean, id?: string): string
   /** Null for anything but a cookie of ours that still holds. */
   read(event: H3Event): Session | null
-  /** Ends it for every copy of its cookie; forgotten at a restart. */
-  revoke(id: string): void
+  /** Ends it for every copy of its cookie. */
+  revoke(id: string): Promise<void>
   isRevoked(id: string): boolean
   /** The `Set-Cookie` value that deletes it. */
   clear(isSecure: boolean): string
@@ -38,16 +37,17 @@ export interface Sessions {
 
 export function createSessions(parts: {
   readonly secret: Secret
+  readonly signedOut: SignedOut
   readonly now: () => Date
 }): Sessions {
-  const revoked = new Set<string>()
+  const { signedOut } = parts
   const seconds = () => Math.floor(parts.now().getTime() / 1000)
 
   function read(value: string): Session | null {
     const [body = '', signature = '', ...rest] = value.split('.')
     if (rest.length > 0 || !parts.secret.verify(`session:${body}`, signature)) return null
     const claims = parseClaims(body)
-    if (claims === null || revoked.has(claims.sid)) return null
+    if (claims === null || signedOut.has(claims.sid)) return null
     const age = seconds() - claims.iat
     if (age < -SKEW_SECONDS || age >= LIFETIME_SECONDS) return null
     return {
@@ -72,11 +72,9 @@ export function createSessions(parts: {
       }
       return null
     },
-    revoke(id) {
-      revoked.add(id)
-      if (revoked.size > MOST_REVOKED) revoked.delete(revoked.values().next().value ?? '')
-    },
-    isRevoked: (id) => revoked.has(id),
+    // The newest copy of its cookie may be of this moment.
+    revoke: (id) => signedOut.add(id, new Date((seconds() + LIFETIME_SECONDS) * 1000)),
+    isRevoked: (id) => signedOut.has(id),
     clear: (isSecure) =>
       `${COOKIE}=; Path=/; Max-Age=0; Expires=Thu, 01 Jan 1970 00:00:00 GMT; ${attributes(isSecure)}`,
   }

@@ -81,6 +81,20 @@ test('with a page open it ends at once: its stream, its idle connections, and on
   assert.ok(took < 5000, `${took} ms`)
 })
 
+test('who logged out stays logged out over a restart, who did not stays in', async () => {
+  await using home = await createServerHome()
+  const cookies: string[] = []
+  {
+    await using server = await home.start([], { FLASHER_ADMIN_PASSWORD: 'secret words' })
+    for (const _ of [1, 2]) cookies.push((await login(server.url, 'secret words')).cookie)
+    const headers = { cookie: cookies[0] ?? '' }
+    await fetch(`${server.url}/ui/logout`, { method: 'POST', headers, redirect: 'manual' })
+  }
+  await using server = await home.start([], { FLASHER_ADMIN_PASSWORD: 'secret words' })
+  const seen = await Promise.all(cookies.map((cookie) => machines(server.url, cookie)))
+  assert.equal(seen, [401, 200])
+})
+
 test('a second server on the same state, or the same port, says so and ends', async () => {
   await using home = await createServerHome()
   const port = String(await findPort())

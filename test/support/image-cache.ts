@@ -11,6 +11,7 @@ import { createCacheServer } from '../../runtime/cache/routes/server.ts'
 import { createAssets } from '../../runtime/services/assets.ts'
 import { createImageCache, type ImageCache } from '../../runtime/services/image-cache.ts'
 import { readLocalToken } from '../../runtime/services/local-token.ts'
+import { createSignedOut } from '../../runtime/services/signed-out.ts'
 import { createSecret } from '../../runtime/services/secret.ts'
 import { createSources } from '../../runtime/services/sources.ts'
 import { listen } from './hostile-server.ts'
@@ -59,6 +60,11 @@ export async function serveCache(folder: string, options?: CacheOptions): Promis
   const { app } = createCacheServer({
     cache,
     secret,
+    signedOut: await createSignedOut({
+      path: join(folder, '.cache/signed-out'),
+      now: () => new Date(),
+      log: QUIET,
+    }),
     assets: await createAssets(),
     checkPassword: async (given) => given === PASSWORD,
     isToken: (given) => given === TOKEN,

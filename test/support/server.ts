@@ -11,6 +11,7 @@ import { createJournal } from '../../runtime/services/journal.ts'
 import { createMachines } from '../../runtime/services/machines.ts'
 import { createRuns } from '../../runtime/services/runs.ts'
 import { createSecret, deriveSecret } from '../../runtime/services/secret.ts'
+import { createSignedOut } from '../../runtime/services/signed-out.ts'
 import { createTokens } from '../../runtime/services/tokens.ts'
 import type { CatalogEntry } from '../../runtime/core/catalog.ts'
 import { createFlashGate } from '../../runtime/lines/current/flash-gate.ts'
@@ -107,6 +108,11 @@ export async function createTestServer(options: TestServerOptions = {}) {
     bootFiles,
     tokens: createTokens(database, { now }),
     secret,
+    signedOut: await createSignedOut({
+      path: join(dir, 'signed-out.json'),
+      now,
+      log: { warn: note },
+    }),
     settings: () => settings.current,
     now,
     log: { debug: note, info: note, warn: note, error: note },

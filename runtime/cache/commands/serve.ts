@@ -8,6 +8,7 @@ import { ensureLocalToken, isOneOf } from '../../services/local-token.ts'
 import { readVersion } from '../../services/manifest.ts'
 import { createPasswords } from '../../services/passwords.ts'
 import { createSecret } from '../../services/secret.ts'
+import { createSignedOut } from '../../services/signed-out.ts'
 import { createSources } from '../../services/sources.ts'
 import { prepareStateDir } from '../../services/state-dirs.ts'
 import { createServerLog, type ServerLog } from '../../terminal/server-log.ts'
@@ -55,6 +56,7 @@ export async function serve(world: World<CacheHandler>, given: Arguments): Promi
   const { app } = createCacheServer({
     cache,
     secret: await createSecret({ path: paths.secret, configured: '' }),
+    signedOut: await createSignedOut({ path: paths.signedOut, now, log }),
     assets: await createAssets(),
     checkPassword: passwords.check,
     isToken: (text) => isOneOf(text, [token, ...configuredTokens(config)]),

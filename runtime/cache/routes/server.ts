@@ -2,6 +2,7 @@
 import type { H3, H3Event } from 'h3'
 import type { Assets } from '../../services/assets.ts'
 import type { ImageCache } from '../../services/image-cache.ts'
+import type { SignedOut } from '../../services/signed-out.ts'
 import type { Secret } from '../../services/secret.ts'
 import type { Environment } from '../../services/shell.ts'
 import type { TokenRecord } from '../../services/tokens.ts'
@@ -25,6 +26,7 @@ import type { CacheSite } from './site.ts'
 export interface CacheServerParts {
   readonly cache: ImageCache
   readonly secret: Secret
+  readonly signedOut: SignedOut
   readonly assets: Assets
   checkPassword(given: string): Promise<boolean>
   /** Whether a bearer token is one of those that may change things. */

@@ -8,6 +8,7 @@ import { watchSpace } from '../../services/disk-space.ts'
 import { createKeptCatalogs } from '../../services/kept-catalogs.ts'
 import type { Passwords } from '../../services/passwords.ts'
 import { createSecret, deriveSecret } from '../../services/secret.ts'
+import { createSignedOut } from '../../services/signed-out.ts'
 import type { ServerLine } from '../../web/line.ts'
 import { createServer } from '../../web/server.ts'
 import type { ServerLog } from '../../terminal/server-log.ts'
@@ -125,6 +126,7 @@ export async function createMachineServer(parts: MachineServerParts): Promise<Ma
     catalog,
     bootFiles,
     secret,
+    signedOut: await createSignedOut({ path: folders.signedOut, now, log }),
     settings: () => toWebSettings(settings()),
     now,
     log,

@@ -27,6 +27,7 @@ export function decideFolders(config: LineConfig) {
     database: `${stateDir}/state.db`,
     secret: `${stateDir}/session-secret`,
     password: `${stateDir}/admin-password`,
+    signedOut: `${stateDir}/signed-out.json`,
     catalog: `${stateDir}/catalog.toml`,
     boot: paths.boot_dir || `${stateDir}/boot`,
     backups: paths.backup_dir || `${stateDir}/backups`,

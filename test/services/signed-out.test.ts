@@ -1,0 +1,77 @@
+/** Logged-out sessions: remembered over restarts, forgotten when they would have ended anyway. */
+import { mkdtemp, readFile, rm, stat, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { suite } from 'uvu'
+import * as assert from 'uvu/assert'
+import { createSignedOut } from '../../runtime/services/signed-out.ts'
+
+const test = suite('signed-out sessions')
+
+const START = 1_800_000_000_000
+const DAY = 24 * 3600 * 1000
+
+async function makeDesk() {
+  const folder = await mkdtemp(join(tmpdir(), 'flasher-signed-out-'))
+  const path = join(folder, 'signed-out.json')
+  const said: string[] = []
+  const clock = { time: START }
+  return {
+    path,
+    said,
+    clock,
+    open: (at = path) =>
+      createSignedOut({
+        path: at,
+        now: () => new Date(clock.time),
+        log: { warn: (message) => void said.push(message) },
+      }),
+    after: (days: number) => new Date(clock.time + days * DAY),
+    [Symbol.asyncDispose]: () => rm(folder, { recursive: true }),
+  }
+}
+
+test('holds over a restart, readable for its owner alone', async () => {
+  await using desk = await makeDesk()
+  const before = await desk.open()
+  await before.add('one', desk.after(7))
+  assert.equal([before.has('one'), before.has('two')], [true, false])
+  assert.is((await stat(desk.path)).mode & 0o777, 0o600)
+  const after = await desk.open()
+  assert.equal([after.has('one'), after.has('two')], [true, false])
+})
+
+test('forgets what has ended by itself, and holds no more than it should', async () => {
+  await using desk = await makeDesk()
+  const list = await desk.open()
+  await list.add('one', desk.after(7))
+  desk.clock.time += 8 * DAY
+  await list.add('two', desk.after(7))
+  assert.equal(Object.keys(JSON.parse(await readFile(desk.path, 'utf8'))), ['two'])
+  const many = Array.from({ length: 10_001 }, (_, n) => [`s${n}`, START + 20 * DAY])
+  await writeFile(desk.path, JSON.stringify(Object.fromEntries(many)))
+  const full = await desk.open()
+  assert.equal([full.has('s0'), full.has('s10000')], [false, true])
+})
+
+test('many at once all hold', async () => {
+  await using desk = await makeDesk()
+  const list = await desk.open()
+  await Promise.all(Array.from({ length: 50 }, (_, n) => list.add(`s${n}`, desk.after(1))))
+  const again = await desk.open()
+  assert.ok(Array.from({ length: 50 }, (_, n) => again.has(`s${n}`)).every(Boolean))
+})
+
+test('a file that is none, or cannot be written, logs nobody in again', async () => {
+  await using desk = await makeDesk()
+  for (const text of ['', '{', '[1]', '{"one":"two"}', 'null']) {
+    await writeFile(desk.path, text)
+    assert.is((await desk.open()).has('one'), false)
+  }
+  const list = await desk.open('/proc/signed-out.json')
+  await list.add('one', desk.after(1))
+  assert.is(list.has('one'), true)
+  assert.match(desk.said.join(), /forgotten at the next start/)
+})
+
+test.run()
