@@ -26,7 +26,7 @@ export function decideBottleneck(
   { disk, filling, source, span }: WaitedFor,
   from: { readonly isRemote: boolean; readonly isDecoded: boolean },
 ): Bottleneck | null {
-  if (Math.max(disk, filling) < span * LEAST_SHARE) return null
+  if (Math.max(disk, filling) <= span * LEAST_SHARE) return null
   if (disk >= filling) return 'disk'
   if (from.isDecoded && source < filling / 2) return 'decoder'
   return from.isRemote ? 'network' : 'source'
