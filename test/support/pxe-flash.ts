@@ -4,7 +4,15 @@ import { basename, join } from 'node:path'
 import { z } from 'zod'
 import { openIpxe, openTrio } from './built-images.ts'
 import { openDebianImage } from './debian-image.ts'
-import { DISK_SERIAL, LAB_MAC, startLab, waitUntil, type Lab, type Way } from './lab.ts'
+import {
+  DISK_SERIAL,
+  LAB_MAC,
+  startLab,
+  waitUntil,
+  type Lab,
+  type MachineOptions,
+  type Way,
+} from './lab.ts'
 import type { Qemu } from './qemu.ts'
 
 /** Seconds, ten times what a free machine needs. */
@@ -41,7 +49,7 @@ export interface PxeLab extends AsyncDisposable {
   /** The newest first. */
   readRuns(): Promise<readonly SeenRun[]>
   /** A boot of the machine; it ends when it is restarted. */
-  start(way: Way): Promise<Qemu>
+  start(way: Way, options?: MachineOptions): Promise<Qemu>
   /** The operator binds the Debian image to the machine, to be flashed once. */
   bind(): Promise<void>
 }
@@ -61,7 +69,7 @@ export async function startPxeLab(): Promise<PxeLab> {
     disk,
     readMachine: async () => MachineSchema.parse(await lab.ask(machine)),
     readRuns: async () => RunsSchema.parse(await lab.ask(`${machine}/runs`)).runs,
-    start: (way) => lab.start(way, { disk }),
+    start: (way, options) => lab.start(way, { disk, ...options }),
     async bind() {
       let bty_image_ref: string | undefined
       await waitUntil(

@@ -1,17 +1,12 @@
 /** `pnpm docs:boots`: a stick as it starts a machine, from the machine's own screen, into docs/pictures. */
-import { readFile, writeFile } from 'node:fs/promises'
-import { join } from 'node:path'
-import { fileURLToPath } from 'node:url'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { openIso } from './built-images.ts'
-import { shrinkPng } from './png.ts'
-import type { Qemu } from './qemu.ts'
+import { shoot } from './screendump.ts'
 import { startUsbMachine } from './usb-machine.ts'
 import { makeUsbStick } from './usb-stick.ts'
 
-const FOLDER = fileURLToPath(new URL('../../docs/pictures/', import.meta.url))
 const PATIENCE = 300
-/** The serial line, where we wait, is a little ahead of the screen. */
+/** For menus that are drawn after what we wait for. */
 const SETTLE_MS = 1500
 
 const image = (name: string, megabytes: number) => ({
@@ -35,12 +30,3 @@ await shoot(machine, 'usb-menu')
 await machine.waitFor(/memory-test\.img/, PATIENCE)
 await sleep(10 * SETTLE_MS)
 await shoot(machine, 'usb-wizard')
-
-async function shoot({ monitor, folder }: Qemu, name: string) {
-  await sleep(SETTLE_MS)
-  const filename = join(folder, `${name}.png`)
-  await monitor.execute('screendump', { filename, format: 'png' })
-  const small = shrinkPng(await readFile(filename))
-  await writeFile(join(FOLDER, `${name}.png`), small)
-  console.log(`docs/pictures/${name}.png ${small.length} bytes`)
-}
