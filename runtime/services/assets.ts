@@ -24,6 +24,7 @@ const OURS = [
   'flasher.js',
   'ages.js',
   'keys.js',
+  'news.js',
   'live.js',
   'selection.js',
   'theme.js',

@@ -1,5 +1,6 @@
 /** Live rows: nothing that is being typed, picked or read is taken away, and silence is told. */
 import { age } from './ages.js'
+import { tellNews } from './news.js'
 
 const HIDDEN_MS = 30_000
 const SILENT_MS = 2000
@@ -7,6 +8,7 @@ const SILENT_MS = 2000
 let source = null
 let lostAt = null
 let latest = null
+let bars = ''
 
 /** What a person has in hand stays as it is. */
 function isInHand(node) {
@@ -65,14 +67,19 @@ function onRows(event) {
 }
 
 /** How far each run is; whatever else stands around it stays. */
-function onBars(event) {
+function showBars() {
   const template = document.createElement('template')
-  template.innerHTML = event.data
+  template.innerHTML = bars
   for (const fresh of template.content.querySelectorAll('.bar')) {
     const bar = document.getElementById(fresh.id)
     if (bar === null || bar.outerHTML === fresh.outerHTML) continue
     globalThis.Idiomorph.morph(bar, fresh, { morphStyle: 'outerHTML' })
   }
+}
+
+function onBars(event) {
+  bars = event.data
+  showBars()
 }
 
 function applyLatest() {
@@ -107,6 +114,7 @@ export function startLive() {
   keepWhatIsInHand()
   document.addEventListener('htmx:sseOpen', (event) => {
     source = event.detail.source
+    source.addEventListener('machines-update', tellNews)
     source.addEventListener('runs-update', onBars)
     lostAt = null
     tellSilence()
@@ -116,6 +124,8 @@ export function startLive() {
     setTimeout(tellSilence, SILENT_MS + 100)
   })
   setInterval(tellSilence, 10_000)
+  // What was asked for before the newest bars came says less than they do.
+  document.addEventListener('htmx:afterSwap', showBars)
   document.addEventListener('htmx:sseBeforeMessage', onRows)
   document.addEventListener('htmx:sseMessage', () => {
     document.dispatchEvent(new Event('flasher:rows'))

@@ -1,13 +1,11 @@
-import { readFile } from 'node:fs/promises'
-import { createRequire } from 'node:module'
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
-import type { Browser, Page } from 'playwright-core'
+import type { Browser } from 'playwright-core'
+import { addAxe, listViolations } from '../../support/axe.ts'
 import { logIn, openBrowser, openContext, startSite, type WebSite } from '../../support/browser.ts'
 import { disksOf, macOf } from '../../support/web-boxes.ts'
 
 const test = suite('the browser: access for all, no stray requests, hostile texts')
-const axe = await readFile(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8')
 let browser: Browser
 let site: WebSite
 test.before(async () => {
@@ -29,6 +27,7 @@ const PAGES = [
   '/ui/machines?view=wall',
   '/ui/machines?q=nothing',
   `/ui/machines/${macOf(1)}`,
+  '/ui/runs',
   '/ui/netboot',
   '/ui/backups',
   '/ui/events',
@@ -37,41 +36,24 @@ const PAGES = [
   '/ui/no-such-page',
 ]
 
-interface Violation {
-  readonly id: string
-  readonly nodes: readonly { readonly html: string }[]
-}
-
-const violations = (page: Page): Promise<readonly string[]> =>
-  page.evaluate(async () => {
-    const { violations: found }: { violations: Violation[] } = await Reflect.get(
-      globalThis,
-      'axe',
-    ).run()
-    return found.flatMap(({ id, nodes }) =>
-      nodes.slice(0, 3).map(({ html }) => `${id}: ${html.slice(0, 160)}`),
-    )
-  })
-
 for (const colorScheme of ['light', 'dark'] as const) {
   test(`axe finds nothing, ${colorScheme}`, async () => {
     await using opened = await openContext(browser, site, { colorScheme })
-    // Not as a script of the page: its policy lets none in.
-    await opened.context.addInitScript({ content: axe })
+    await addAxe(opened.context)
     const page = await opened.context.newPage()
     await page.goto('/ui/login')
-    assert.equal(await violations(page), [], 'login')
+    assert.equal(await listViolations(page), [], 'login')
     await logIn(page)
     for (const path of PAGES) {
       await page.goto(path)
-      assert.equal(await violations(page), [], `${path} ${colorScheme}`)
+      assert.equal(await listViolations(page), [], `${path} ${colorScheme}`)
     }
     // What is folded away is read too.
     await page.goto(`/ui/machines/${macOf(1)}`)
     await page.evaluate(() =>
       document.querySelectorAll('details').forEach((each) => (each.open = true)),
     )
-    assert.equal(await violations(page), [], 'unfolded')
+    assert.equal(await listViolations(page), [], 'unfolded')
     assert.equal(
       opened.complaints.filter((each) => !each.includes('404')),
       [],

@@ -66,7 +66,8 @@ async function show(desk: Desk, event: H3Event): Promise<HTTPResponse> {
       hx-get="${PATH}"
       hx-select="#board"
       hx-swap="morph:outerHTML"
-      hx-trigger="sse:machines-update throttle:2s"
+      hx-trigger="flasher:news"
+      data-every="2000"
     >
       <div class="numbers">
         ${numbers.map(([title, count, href]) => html`<a class="card" href="${href}"><strong>${count}</strong><span class="dim">${title}</span></a>`)}

@@ -144,7 +144,8 @@ const renderNow = (desk: Desk, view: MachineView, here: string): Html => {
     hx-select="#now"
     hx-select-oob="#facts"
     hx-swap="morph:outerHTML"
-    hx-trigger="sse:machines-update throttle:1s"
+    hx-trigger="flasher:news"
+    data-every="1000"
   >
     ${badge(view.view.state)} ${renderSentence(view)}
     ${view.run === null ? null : html`<div class="wide-bar">${renderBar(view.run)}</div>`}

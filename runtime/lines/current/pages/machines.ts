@@ -101,7 +101,8 @@ const countAttributes = (query: TableQuery) => ({
   'hx-get': address(PATH, query),
   'hx-select': '#count',
   'hx-swap': 'outerHTML',
-  'hx-trigger': 'sse:machines-update throttle:2s',
+  'hx-trigger': 'flasher:news',
+  'data-every': 2000,
 })
 
 function done(query: URLSearchParams): Content {
@@ -153,7 +154,8 @@ function renderQueue(desk: Desk, query: TableQuery): Content {
     'hx-get': address(PATH, query),
     'hx-select': '#queue',
     'hx-swap': 'outerHTML',
-    'hx-trigger': 'sse:machines-update throttle:2s',
+    'hx-trigger': 'flasher:news',
+    'data-every': 2000,
   })
   return html`<p id="queue" class="dim" ${follow}>
     ${flashing} of at most ${most} ${most === 1 ? 'machine is' : 'machines are'} being flashed,
@@ -219,7 +221,8 @@ const renderWall = (desk: Desk, event: H3Event, page: Page<Machine>): Html => {
       'hx-get': here,
       'hx-select': '#wall',
       'hx-swap': 'morph:outerHTML',
-      'hx-trigger': 'sse:machines-update throttle:1s',
+      'hx-trigger': 'flasher:news',
+      'data-every': 1000,
     })}
   >
     ${page.rows.map((machine) => renderTile(desk.view(machine, event), clock))}

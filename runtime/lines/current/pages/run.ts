@@ -44,7 +44,8 @@ async function show(desk: Desk, event: H3Event): Promise<HTTPResponse> {
       hx-get="${here}"
       hx-select="#run"
       hx-swap="morph:outerHTML"
-      hx-trigger="sse:machines-update throttle:1s"
+      hx-trigger="flasher:news"
+      data-every="1000"
     >
       <section class="card stack">
         ${renderRunState(run)} ${renderSentence(run)}

@@ -53,7 +53,8 @@ async function show(desk: Desk, event: H3Event): Promise<HTTPResponse> {
         hx-get="${address(PATH, { ...kept, before })}"
         hx-select="#runs"
         hx-swap="morph:outerHTML"
-        hx-trigger="sse:machines-update throttle:2s"
+        hx-trigger="flasher:news"
+        data-every="2000"
       >
         ${
           found.length === 0

@@ -1,0 +1,25 @@
+/** What axe finds wrong with a page: rules of access that it breaks, and where. */
+import { readFile } from 'node:fs/promises'
+import { createRequire } from 'node:module'
+import type { BrowserContext, Page } from 'playwright-core'
+
+const axe = await readFile(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8')
+
+interface Violation {
+  readonly id: string
+  readonly nodes: readonly { readonly html: string }[]
+}
+
+/** Not as a script of the page: its policy lets none in. */
+export const addAxe = (context: BrowserContext) => context.addInitScript({ content: axe })
+
+export const listViolations = (page: Page): Promise<readonly string[]> =>
+  page.evaluate(async () => {
+    const { violations: found }: { violations: Violation[] } = await Reflect.get(
+      globalThis,
+      'axe',
+    ).run()
+    return found.flatMap(({ id, nodes }) =>
+      nodes.slice(0, 3).map(({ html }) => `${id}: ${html.slice(0, 160)}`),
+    )
+  })
