@@ -16,6 +16,8 @@ export interface GuestOptions {
   readonly disks: readonly GuestDisk[]
   /** Folders of the host that the guest reads as `/mnt/<name>`, beside `checkout` and `node`. */
   readonly shares?: Readonly<Record<string, string>>
+  /** More for QEMU, such as another firmware. */
+  readonly args?: readonly string[]
 }
 
 export interface Guest extends AsyncDisposable {
@@ -30,7 +32,11 @@ export interface Guest extends AsyncDisposable {
 }
 
 /** Needs what the Debian image needs, and the package qemu-system-x86. */
-export async function startGuest({ disks, shares = {} }: GuestOptions): Promise<Guest> {
+export async function startGuest({
+  disks,
+  shares = {},
+  args: more = [],
+}: GuestOptions): Promise<Guest> {
   const image = await openDebianImage()
   const folder = await mkdtemp(join(tmpdir(), 'flasher-guest-'))
   await using undo = new AsyncDisposableStack()
@@ -43,6 +49,7 @@ export async function startGuest({ disks, shares = {} }: GuestOptions): Promise<
     ...planShares(folders),
     ...planAgent(socket),
     ...planDisks(disks, folder),
+    ...more,
   ]
   const machine = undo.use(await startQemu({ megabytes: 1536, args }))
   const session = await openGuestSession(socket, machine.ended)
