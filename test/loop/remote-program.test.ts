@@ -94,6 +94,24 @@ run('a failure needs no key: the server hears of it, the wizard shows why', asyn
   assert.is.not((await desk.server.machines.find(MAC))?.cycle.failure, null)
 })
 
+run(
+  'a server that does not hear of the end: the machine waits, and says for how long',
+  async () => {
+    await using desk = await openDesk()
+    await desk.server.arm({ boot_mode: 'flasher-flash-always', ...desk.target })
+    await using terminal = await desk.open()
+    await terminal.waitFor(/writing|written|read back|\d+%/)
+    await desk.server.close()
+    const screen = await terminal.waitFor(/trying again, for (9|10):\d\d more/)
+    assert.is(await desk.restarts(), '')
+    assert.match(screen.join('\n'), /Ctrl-C goes on without waiting/)
+    await terminal.press('C-c')
+    const wizard = await terminal.waitFor(/Image 2 of 5/)
+    assert.match(wizard.join('\n'), /The disk is flashed, but the server could not be told/)
+    assert.is(await desk.restarts(), '')
+  },
+)
+
 run('nothing to do: a word, and the end', async () => {
   await using desk = await openDesk()
   await desk.server.arm({ boot_mode: 'ipxe-exit' })

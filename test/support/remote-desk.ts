@@ -127,7 +127,7 @@ export async function driveBox(options: BoxOptions): Promise<Driven> {
     env,
     signal: new AbortController().signal,
     now: () => performance.now(),
-    times: { contact: 500, patience: 5000, failure: 2000, talk: 50, retry: 20 },
+    times: { contact: 2000, patience: 20_000, failure: 20_000, talk: 50, retry: 20 },
     ...options.parts,
   }
   const stage: Stage = {

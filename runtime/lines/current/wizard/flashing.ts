@@ -22,6 +22,8 @@ interface Shown {
   plan: FlashPlan | null
   phase: string
   progress: WriteProgress | null
+  /** The disk is done with; others are told. */
+  isTelling: boolean
   readonly said: string[]
 }
 
@@ -33,19 +35,21 @@ export async function runFlash(
   desk: Desk,
 ): Promise<Flashed> {
   const cancelling = new AbortController()
+  const leaving = new AbortController()
   const signal = AbortSignal.any([desk.signal, cancelling.signal])
   const shown: Shown = {
     plan: null,
     phase: 'checking image and disk ...',
     progress: null,
+    isTelling: false,
     said: [],
   }
   const screen = desk.look.live ? liveScreen(state, order, shown, desk) : logScreen(shown, desk)
   using keyboard = holdKeyboard(desk.stdin, (chunk) => {
     if (!chunk.includes(INTERRUPT)) return
-    shown.phase = 'cancelling ...'
+    if (!shown.isTelling) shown.phase = 'cancelling ...'
     screen.draw()
-    cancelling.abort()
+    ;(shown.isTelling ? leaving : cancelling).abort()
   })
   void keyboard.drained
   using drawing = screen
@@ -66,9 +70,13 @@ export async function runFlash(
     shown.said.push(line)
     screen.said(line)
   }
-  const notice = (await hooks.onEnd?.(end, order, say)) ?? null
+  shown.isTelling = true
+  const notice = (await hooks.onEnd?.(end, order, say, leaving.signal)) ?? null
   return { end, notice }
 }
+
+const CANCEL = 'Ctrl-C cancels; what is half written cannot boot.'
+const STOP_TELLING = 'Ctrl-C goes on without waiting.'
 
 const PHASES: { readonly [Name in FlashEvent['event']]?: string } = {
   started: 'preparing the disk ...',
@@ -130,7 +138,7 @@ function logScreen(shown: Shown, { stdout, look, now }: Desk): Screen {
 
 function renderBody(
   order: FlashOrder,
-  { plan, phase, progress, said }: Shown,
+  { plan, phase, progress, said, isTelling }: Shown,
   seconds: number,
   { drawing, look }: Desk,
   columns: number,
@@ -148,7 +156,7 @@ function renderBody(
     ink.faint([readSoFar(progress, storedBytes), `${renderDuration(seconds)} so far`].join('')),
     '',
     ...said.slice(-4).map(printable),
-    ink.faint('Ctrl-C cancels; what is half written cannot boot.'),
+    ink.faint(isTelling ? STOP_TELLING : CANCEL),
   ]
 }
 

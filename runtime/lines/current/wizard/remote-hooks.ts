@@ -10,7 +10,7 @@ import type { Nvram } from '../../../services/nvram.ts'
 import { createReporter, type Reporter } from '../../../services/reporter.ts'
 import type { ServerClient } from '../../../services/server-client.ts'
 import type { ServerNo } from '../../../services/server-exchange.ts'
-import { settle } from '../../../services/watch.ts'
+import { settle, untilAborted } from '../../../services/watch.ts'
 import {
   endReport,
   milestone,
@@ -34,8 +34,6 @@ export interface HookParts {
   readonly disks: () => readonly InventoryDisk[]
   /** The last lines that the person saw, for the log of a failure. */
   readonly transcript: () => readonly string[]
-  /** The server heard that the flash is done; null: standalone. */
-  readonly onTold?: (no: ServerNo | null) => void
   readonly signal: AbortSignal
   /** Milliseconds on a steady clock. */
   readonly now: () => number
@@ -128,7 +126,7 @@ export function createHooks(parts: HookParts): Required<Hooks> {
       const report = nextReport(course.last, event)
       if (report !== null) tell(course, report)
     },
-    async onEnd(end, order, say) {
+    async onEnd(end, order, say, enough = NEVER) {
       // A flash that its checks refused is worth telling when nobody is there to see it.
       if (course === null && !order.unattended) return null
       const running = course ?? begin(order, null)
@@ -136,8 +134,9 @@ export function createHooks(parts: HookParts): Required<Hooks> {
       if (end.kind === 'done') {
         if (parts.registersBoot) await bootOnce(end.plan, running, say)
         tell(running, endReport(running.facts, running.last, end))
-        const no = await tellDone(running, say)
-        parts.onTold?.(no)
+        const telling = tellDone(running, say)
+        // Whoever had enough is not held; it goes on behind.
+        const no = await untilAborted(enough, telling).catch(() => UNHEARD)
         return no === null ? null : renderUntold(no)
       }
       tell(running, endReport(running.facts, running.last, end))
@@ -149,10 +148,13 @@ export function createHooks(parts: HookParts): Required<Hooks> {
 
 type Say = (line: string) => void
 
+const NEVER = new AbortController().signal
+const UNHEARD = { reason: 'its answer was not waited for' }
+
 const reasonOf = (end: Exclude<FlashEnd, { kind: 'done' }>) =>
   end.kind === 'cancelled' ? `cancelled: ${end.reason}` : end.reason
 
-const renderUntold = ({ reason }: ServerNo) =>
+const renderUntold = ({ reason }: Pick<ServerNo, 'reason'>) =>
   `The disk is flashed, but the server could not be told (${reason}), so it would have this machine flashed again. Reboot when the server is back, or boot the disk by hand.`
 
 /** Enough for anybody; the server keeps the tail of what is longer. */

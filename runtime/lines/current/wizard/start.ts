@@ -79,8 +79,14 @@ export interface Hooks {
   /**
    * Once for every flash that was ordered, also for one that was refused by its checks. Waited for;
    * `say` shows what is being done. The text that it gives is shown in red on the screen that follows.
+   * `enough`: aborted by an operator who does not want to wait any longer.
    */
-  onEnd?(end: FlashEnd, order: FlashOrder, say: (line: string) => void): Promise<string | null>
+  onEnd?(
+    end: FlashEnd,
+    order: FlashOrder,
+    say: (line: string) => void,
+    enough?: AbortSignal,
+  ): Promise<string | null>
 }
 
 /** What the server-driven mode may do with the terminal. */
