@@ -36,3 +36,21 @@ export const LIVE_PATHS = {
   /** Lines that say how far the wizard is; made anew at each boot. */
   status: '/run/flasher.status',
 } as const
+
+/** Keys of the lines in `LIVE_PATHS.bootFacts`; what does not apply is missing or empty. */
+export const BOOT_FACTS = {
+  /** Where the root came from: `http`, `medium`, or `handed-over` by the boot loader. */
+  origin: 'origin',
+  url: 'url',
+  /** The device with the file system that holds the root, and the whole disk that it is a part of. */
+  medium: 'medium',
+  mediumDisk: 'medium_disk',
+  /** The ISO file on it that holds the root, from the file system's top; a stick of Ventoy's has one. */
+  mediumFile: 'medium_file',
+  /** `yes`: the medium may be removed. */
+  toMemory: 'to_memory',
+  interface: 'interface',
+  /** With the length of its prefix: `10.0.2.15/24`. */
+  address: 'address',
+  version: 'version',
+} as const

@@ -18,6 +18,7 @@ const NEEDED: Readonly<Record<string, string>> = {
   'grub-common': 'the Debian image: its boot loader',
   'grub-efi-amd64-bin': 'the Debian image: booted by UEFI',
   'grub-pc-bin': 'the Debian image: booted by a BIOS',
+  iproute2: 'machines that boot from the network: a network of their own',
   'ipxe-qemu': 'network cards that hold an iPXE',
   'kea-dhcp4-server': 'DHCP recipes as Kea reads them',
   lbzip2: '.bz2 images in parallel',

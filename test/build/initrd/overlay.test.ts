@@ -3,7 +3,12 @@ import { readdirSync, readFileSync, statSync } from 'node:fs'
 import { join } from 'node:path'
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
-import { IMAGES_PARTITION, KERNEL_ARGS, LIVE_PATHS } from '../../../appliance/contract.ts'
+import {
+  BOOT_FACTS,
+  IMAGES_PARTITION,
+  KERNEL_ARGS,
+  LIVE_PATHS,
+} from '../../../appliance/contract.ts'
 
 const test = suite('scripts of the initrd')
 const FOLDER = join(import.meta.dirname, '../../../overlays/initrd')
@@ -17,6 +22,11 @@ test('arguments of the kernel command line', () => {
   for (const name of [server, mac, token, squashfs, sha256, media]) {
     assert.match(text, new RegExp(String.raw`param ${name.replace('.', String.raw`\.`)}\b`), name)
   }
+})
+
+test('facts for later programs', () => {
+  const noted = [...text.matchAll(/^\s*note (\w+) /gm)].map(([, key]) => key)
+  assert.equal(new Set(noted), new Set(Object.values(BOOT_FACTS)))
 })
 
 test('paths and partitions', () => {

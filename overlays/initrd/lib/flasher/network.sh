@@ -97,7 +97,7 @@ fetch() {
   fi
   rm -f "$image"
   wrong=$((wrong + 1))
-  trouble="it has the digest $got, and this boot system takes only $sum"
+  trouble="its digest is $got, and this boot system takes only $sum"
   say "wrong digest: $trouble"
   [ $wrong -lt $most_wrong ] || fail "$url: $trouble" \
     'the files of the server are not of one release: install kernel, initrd and squashfs together'
