@@ -14,6 +14,8 @@ import type { Runs } from '../services/runs.ts'
 import type { Secret } from '../services/secret.ts'
 import type { SignedOut } from '../services/signed-out.ts'
 import type { Tokens, TokenScope } from '../services/tokens.ts'
+import type { Content } from './html.ts'
+import type { Theme } from './theme.ts'
 import type { Fleet } from './fleet.ts'
 import type { Metrics } from './metrics.ts'
 import type { Peer } from './peer.ts'
@@ -89,6 +91,14 @@ export interface LoginView {
   readonly next: string
 }
 
+export interface DocumentView {
+  readonly title: string
+  readonly body: Content
+  readonly theme: Theme
+  /** Its own address. */
+  readonly here: string
+}
+
 export interface ErrorView {
   readonly status: number
   readonly title: string
@@ -153,6 +163,8 @@ export interface ServerLine<M extends MachineBase> {
   renderBar(run: Run): string
   renderLogin(view: LoginView): string
   renderError(view: ErrorView): string
+  /** A page for everybody, in the frame of the others. */
+  renderDocument(view: DocumentView): string
   checkPassword(given: string): Promise<boolean>
   /** JSON schemas for the API document, by name: `Machine`, `MachineUpsert`, `Inventory`, `Plan`. */
   readonly schemas: Readonly<Record<string, Readonly<Record<string, unknown>>>>

@@ -1,8 +1,9 @@
 /** The API document (OpenAPI 3.1), made from the route table and the schemas that validate. */
 import type { MachineBase } from '../core/machine.ts'
-import { DOCUMENT_STYLE, documentPage } from './api-page.ts'
-import { page, text } from './answers.ts'
+import { renderDocument } from './api-page.ts'
+import { page } from './answers.ts'
 import type { Site } from './line.ts'
+import { readTheme } from './theme.ts'
 import type { Access, Route, RouteDoc, SchemaRef } from './route.ts'
 
 type Json = Readonly<Record<string, unknown>>
@@ -85,13 +86,17 @@ export function documentRoutes<M extends MachineBase>(
       method: 'GET',
       path: '/docs/api',
       access: 'open',
-      handle: () => page(documentPage(site.version, routes())),
-    },
-    {
-      method: 'GET',
-      path: '/docs/api.css',
-      access: 'open',
-      handle: () => text(DOCUMENT_STYLE, { 'content-type': 'text/css; charset=utf-8' }),
+      handle: (event) =>
+        page(
+          site.line.renderDocument({
+            title: 'API',
+            body: renderDocument(site.version, routes()),
+            theme: readTheme(event),
+            here: '/docs/api',
+          }),
+          200,
+          { vary: 'cookie' },
+        ),
     },
   ]
 }

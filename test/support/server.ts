@@ -91,6 +91,7 @@ export async function createTestServer(options: TestServerOptions = {}) {
       `<tr id="m-${mac}"><td>${mac}</td><td>${boot_mode}</td><td>${last_seen_ip ?? ''}</td></tr>`,
     renderBar: ({ mac, phase, step_bytes }) => `<span id="b-${mac}">${phase} ${step_bytes}</span>`,
     renderLogin: ({ error }) => `<form>${error ?? 'welcome'}</form>`,
+    renderDocument: ({ title, body }) => `<h1>${title}</h1>${String(body)}`,
     renderError: ({ status, detail }) => `<h1>${status}</h1><p>${detail}</p>`,
     checkPassword: async (given) => given === PASSWORD,
     routes: () => [

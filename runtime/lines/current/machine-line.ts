@@ -41,7 +41,14 @@ export interface MachineLineParts {
 /** What of a line is about machines alone; pages, passwords and routes are elsewhere. */
 export type MachineLine = Omit<
   ServerLine<Machine>,
-  'match' | 'renderRow' | 'renderBar' | 'renderLogin' | 'renderError' | 'checkPassword' | 'routes'
+  | 'match'
+  | 'renderRow'
+  | 'renderBar'
+  | 'renderLogin'
+  | 'renderError'
+  | 'renderDocument'
+  | 'checkPassword'
+  | 'routes'
 >
 
 /** What `decideBoot` and `decidePlan` ask for, at this contact. */

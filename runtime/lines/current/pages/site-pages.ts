@@ -28,7 +28,7 @@ import { settingsPages } from './settings.ts'
 
 export type Pages = Pick<
   ServerLine<Machine>,
-  'match' | 'renderRow' | 'renderBar' | 'renderLogin' | 'renderError' | 'routes'
+  'match' | 'renderRow' | 'renderBar' | 'renderLogin' | 'renderError' | 'renderDocument' | 'routes'
 >
 
 export interface PagesParts {
@@ -87,6 +87,8 @@ export function createPages(parts: PagesParts): Pages {
     renderBar: (run) => String(renderBar(run)),
     renderLogin: (given) => renderLogin(frame, given),
     renderError: (given) => renderError(frame, given),
+    // Whether something needs a look is for those who are logged in.
+    renderDocument: (given) => frame.page({ ...given, section: given.here, alarms: 0 }),
     routes(site) {
       const desk = createDesk(site, { ...parts, frame })
       return [

@@ -1,10 +1,9 @@
 /** `GET /images` and `GET /catalog.toml`: the same rows of the catalog, as JSON and as a manifest. */
 import type { H3Event } from 'h3'
-import * as z from 'zod'
 import { replaceLoopback } from '../../../core/blob-address.ts'
 import { type CatalogEntry, renderImageEntry } from '../../../core/catalog.ts'
 import { renderManifest } from '../../../core/manifest.ts'
-import { ImageEntrySchema, ManifestSchema } from '../rules/image-schema.ts'
+import { ImagesSchema, ManifestSchema } from '../rules/image-schema.ts'
 import { renderSchema } from '../../../web/checked.ts'
 import type { Machine } from '../rules/machine.ts'
 import type { Site } from '../../../web/line.ts'
@@ -26,7 +25,7 @@ export function imageRoutes(site: Pick<Site<Machine>, 'catalog' | 'contact'>): r
       access: 'open',
       doc: {
         summary: 'The images that the cache service holds',
-        answers: { 200: renderSchema(z.array(ImageEntrySchema), 'output') },
+        answers: { 200: renderSchema(ImagesSchema, 'output') },
       },
       handle: (event: H3Event) => reachableFrom(event).map(renderImageEntry),
     },

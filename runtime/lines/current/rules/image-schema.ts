@@ -4,7 +4,7 @@ import { z } from 'zod'
 const digest = z.string().regex(/^[0-9a-f]{64}$/)
 const ref = digest.describe('sha256 of the canonical source: the bty_image_ref of a machine')
 
-export const ImageEntrySchema = z.object({
+const ImageEntrySchema = z.object({
   name: z.string(),
   format: z.string().describe('img.zst, qcow2…; empty: not known'),
   size_bytes: z.int().min(0).describe('0: not known'),
@@ -16,6 +16,8 @@ export const ImageEntrySchema = z.object({
     .nullable(),
   arch: z.string().nullable(),
 })
+
+export const ImagesSchema = z.array(ImageEntrySchema)
 
 export const ManifestSchema = z.object({
   version: z.literal(1),

@@ -5,7 +5,7 @@ import { parseManifest } from '../../../../runtime/core/manifest.ts'
 import { cacheRoutes } from '../../../../runtime/lines/current/routes/cache.ts'
 import { imageRoutes } from '../../../../runtime/lines/current/routes/images.ts'
 import {
-  ImageEntrySchema,
+  ImagesSchema,
   ManifestSchema,
 } from '../../../../runtime/lines/current/rules/image-schema.ts'
 import { parseToml } from '../../../../runtime/core/toml.ts'
@@ -102,7 +102,7 @@ test('what is answered is what the API document says of it', async () => {
   assert.is(paths['/images'].get.responses['200'].content['application/json'].schema.type, 'array')
   const toml = paths['/catalog.toml'].get.responses['200'].content['application/toml'].schema
   assert.equal(toml.required, ['version', 'images'])
-  ImageEntrySchema.array().parse(await (await server.request('/images')).json())
+  ImagesSchema.parse(await (await server.request('/images')).json())
   const manifest = parseToml(await (await server.request('/catalog.toml')).text())
   assert.ok(manifest.ok && ManifestSchema.safeParse(manifest.value).success)
 })
