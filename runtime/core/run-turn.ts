@@ -129,13 +129,14 @@ const enter = (run: Run, phase: RunPhase, now: string): Run => ({
   steps: [...run.steps, { phase, at: now }],
 })
 
-/** What is read back while verifying was not written. */
+/** What is read back while verifying was not written; what comes after may still say its total. */
 function count(run: Run, post: Progress): Partial<Run> {
   const isRead = post.phase === 'verify'
+  const isCounting = post.phase === 'started' || post.phase === 'write' || post.phase === 'done'
   return {
     bytes_read: Math.max(run.bytes_read, post.bytes_read),
     bytes_written: isRead ? run.bytes_written : Math.max(run.bytes_written, post.bytes_written),
-    total_bytes: isRead ? run.total_bytes : (post.total_bytes ?? run.total_bytes),
+    total_bytes: isCounting ? (post.total_bytes ?? run.total_bytes) : run.total_bytes,
   }
 }
 
@@ -191,7 +192,8 @@ type Given<T> = { readonly [Name in keyof T]?: NonNullable<T[Name]> }
 function dropEmpty<T extends object>(fields: T): Given<T> {
   const given: Given<T> = {}
   for (const [name, value] of Object.entries(fields)) {
-    if (value !== null && value !== undefined) Object.assign(given, { [name]: value })
+    if (value !== null && value !== undefined && value !== '')
+      Object.assign(given, { [name]: value })
   }
   return given
 }

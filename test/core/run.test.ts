@@ -83,6 +83,35 @@ test('the bar of verifying is its own, and leaves what was written as it is', ()
   assert.equal([run.step_bytes, run.step_total], [8, 60])
 })
 
+test('flushing after verifying takes nothing of its figures', () => {
+  const run = play(
+    begin(),
+    post({ bytes_written: 80, total_bytes: 80 }),
+    post({ phase: 'verify', bytes_written: 60, total_bytes: 60 }),
+    post({ phase: 'sync', bytes_written: 60, total_bytes: 60 }),
+  )
+  assert.equal([run.phase, run.bytes_written, run.total_bytes], ['sync', 80, 80])
+})
+
+test('what the machine leaves out, the server knows, of the same image and disk', () => {
+  const known = { src: 'https://a', ref: 'r', sha256: 's', format: 'img', size_bytes: 4 }
+  const image = { name: 'debian', ...known }
+  const disk = { path: '/dev/sda', model: 'SSD', serial: 'S1', size_bytes: 9, tran: 'nvme' }
+  const run = createRun('run-00000001', { ...ORIGIN, image, disk }, at(0))
+  const same = nextRun(
+    run,
+    post({ image: { name: 'debian', sha256: 'new' }, disk: { path: '', serial: 'S1' } }),
+    at(1),
+  )
+  assert.equal([same.image, same.disk], [{ ...image, sha256: 'new' }, disk])
+  const other = nextRun(
+    run,
+    post({ image: { name: 'other' }, disk: { path: '/dev/sdb', serial: 'S2' } }),
+    at(1),
+  )
+  assert.equal([other.image?.sha256, other.disk?.model], [null, null])
+})
+
 test('late, double and out of order', () => {
   const newest = post({ bytes_read: 50, bytes_written: 90, total_bytes: 100, rate: 9 })
   const late = post({ bytes_read: 20, bytes_written: 40, total_bytes: 100, rate: 4 })
