@@ -88,7 +88,7 @@ run('flash: written, told, rebooted', async () => {
   assert.is.not(machine?.last_flashed_at, null)
   assert.is(machine?.known_disks?.[0]?.by_path, PLACE)
   assert.ok(box.marks.includes('auto-flash starting'))
-  assert.is(box.marks.at(-1), 'flash complete; rebooting')
+  assert.ok(box.marks.includes('flash complete; rebooting'))
   assert.ok(box.marks.includes('download 100%'))
   const told = await runOf(server)
   assert.is(told.phases, 'started write verify sync done')

@@ -121,8 +121,7 @@ export async function driveBox(options: BoxOptions): Promise<Driven> {
     },
     marks: {
       mark: async (text) => void marks.push(text),
-      status: async () => {},
-      console: async (text) => void marks.push(text),
+      status: async (text) => void marks.push(text),
     },
     env,
     signal: new AbortController().signal,

@@ -75,10 +75,8 @@ export function createHooks(parts: HookParts): Required<Hooks> {
 
   function tell(running: Course, report: ProgressPost) {
     const passed = milestone(running.last, report, running.facts.plan?.image.sizeBytes ?? null)
-    if (passed !== null) {
-      void marks.console(passed)
-      void marks.status(passed)
-    } else if (report.phase !== running.last.phase) void marks.status(report.phase)
+    if (passed !== null) void marks.status(passed)
+    else if (report.phase !== running.last.phase) void marks.status(report.phase)
     running.last = report
     running.reporter?.tell(report)
   }
