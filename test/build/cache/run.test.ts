@@ -1,0 +1,170 @@
+/** Steps that run, and steps that need not: real programs, a real cache in a folder of its own. */
+import {
+  existsSync,
+  mkdtempDisposableSync,
+  readFileSync,
+  readdirSync,
+  writeFileSync,
+} from 'node:fs'
+import { mkdirSync, appendFileSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { suite } from 'uvu'
+import * as assert from 'uvu/assert'
+import type { BuildEvent } from '../../../build/progress.ts'
+import { readDurations, runSteps } from '../../../build/run.ts'
+import type { Step } from '../../../build/steps/step.ts'
+
+const test = suite('run')
+
+/** Copies its input into a folder, and the folder's file on into a second step's. */
+const STEPS: readonly Step[] = [
+  {
+    name: 'first',
+    says: 'a folder',
+    argv: ['sh', '-c', 'mkdir "$1" && cp source "$1/copy"', 'sh', '@first/folder'],
+    inputs: ['source'],
+    makes: ['folder'],
+  },
+  {
+    name: 'second',
+    says: 'a file',
+    argv: ['sh', '-c', 'cat "$1/copy" "$1/copy" >"$2"', 'sh', '@first/folder', '@second/file'],
+    inputs: ['@first/folder'],
+    makes: ['file'],
+  },
+]
+
+function openLab() {
+  const folder = mkdtempDisposableSync(join(tmpdir(), 'flasher-build-'))
+  const checkout = join(folder.path, 'checkout')
+  const cache = join(folder.path, 'cache')
+  mkdirSync(checkout)
+  const events: BuildEvent[] = []
+  return {
+    checkout,
+    cache,
+    events,
+    source: join(checkout, 'source'),
+    /** What happened, by step. */
+    async run(steps: readonly Step[] = STEPS) {
+      events.length = 0
+      const outcome = await runSteps({ steps, checkout, cache, say: (event) => events.push(event) })
+      const told = events.filter(({ event }) => event !== 'started')
+      return { outcome, told: told.map(({ event, step }) => `${step} ${event}`) }
+    },
+    [Symbol.dispose]: () => folder.remove(),
+  }
+}
+
+test('runs once, and again only where an input changed', async () => {
+  using lab = openLab()
+  writeFileSync(lab.source, 'one')
+  assert.equal((await lab.run()).told, ['first made', 'second made'])
+  const { outcome, told } = await lab.run()
+  assert.equal(told, ['first cached', 'second cached'])
+  assert.ok(outcome.ok)
+  assert.is(outcome.ok && readFileSync(outcome.pathOf('@second/file'), 'utf8'), 'oneone')
+  writeFileSync(lab.source, 'two')
+  assert.equal((await lab.run()).told, ['first made', 'second made'])
+  writeFileSync(lab.source, 'one')
+  assert.equal((await lab.run()).told, ['first cached', 'second cached'])
+  assert.equal(Object.keys(await readDurations(lab.cache)), ['first', 'second'])
+})
+
+test('a second checkout with the same contents builds nothing', async () => {
+  using lab = openLab()
+  writeFileSync(lab.source, 'one')
+  await lab.run()
+  const checkout = join(lab.checkout, '..', 'another')
+  mkdirSync(checkout)
+  writeFileSync(join(checkout, 'source'), 'one')
+  const events: BuildEvent[] = []
+  await runSteps({ steps: STEPS, checkout, cache: lab.cache, say: (event) => events.push(event) })
+  assert.equal(
+    events.map(({ event }) => event),
+    ['cached', 'cached'],
+  )
+})
+
+const SPOILERS: Readonly<Record<string, (folder: string) => void>> = {
+  'a file that grew': (folder) => appendFileSync(join(folder, 'folder/copy'), '!'),
+  'a file of the same length': (folder) => {
+    rmSync(join(folder, 'folder/copy'))
+    writeFileSync(join(folder, 'folder/copy'), 'ONE', { mode: 0o600 })
+  },
+  'a file too many': (folder) => writeFileSync(join(folder, 'folder/more'), ''),
+  'all gone': (folder) => rmSync(folder, { recursive: true }),
+  'a record that is none': (folder) => writeFileSync(`${folder}.json`, '{"folder":1'),
+}
+
+for (const [what, spoil] of Object.entries(SPOILERS)) {
+  test(`a spoilt cache costs a rebuild: ${what}`, async () => {
+    using lab = openLab()
+    writeFileSync(lab.source, 'one')
+    const before = await lab.run()
+    assert.ok(before.outcome.ok)
+    if (before.outcome.ok) spoil(before.outcome.pathOf('@first'))
+    const { outcome, told } = await lab.run()
+    // The second step's input is what it was, so what it made still is.
+    assert.equal(told, ['first made', 'second cached'])
+    assert.is(outcome.ok && readFileSync(outcome.pathOf('@first/folder/copy'), 'utf8'), 'one')
+  })
+}
+
+test('a spoilt result is made again', async () => {
+  using lab = openLab()
+  writeFileSync(lab.source, 'one')
+  const { outcome } = await lab.run()
+  if (outcome.ok) writeFileSync(outcome.pathOf('@second/file'), 'twotwo')
+  assert.equal((await lab.run()).told, ['first cached', 'second made'])
+})
+
+test('a step that fails shows its last words and where the rest is', async () => {
+  using lab = openLab()
+  const broken: Step = {
+    name: 'broken',
+    says: 'nothing',
+    argv: ['sh', '-c', 'seq 100; echo no room >&2; exit 3'],
+    inputs: [],
+    makes: ['file'],
+  }
+  const { outcome } = await lab.run([broken])
+  assert.equal(outcome, { ok: false, step: 'broken' })
+  const failure = lab.events.find(({ event }) => event === 'failed')
+  assert.ok(failure?.event === 'failed')
+  if (failure?.event !== 'failed') return
+  assert.is(failure.why, 'ended with exit code 3')
+  assert.is(failure.tail.at(-1), 'no room')
+  assert.ok(failure.tail.length <= 25)
+  assert.match(readFileSync(failure.log, 'utf8'), /^1$/m)
+})
+
+test('a step that did not make what it promised has failed', async () => {
+  using lab = openLab()
+  const lazy: Step = { name: 'lazy', says: '', argv: ['true'], inputs: [], makes: ['file'] }
+  await lab.run([lazy])
+  const failure = lab.events.find(({ event }) => event === 'failed')
+  assert.is(failure?.event === 'failed' && failure.why, 'did not make file')
+})
+
+test('a program that is not there is a failure, not a crash', async () => {
+  using lab = openLab()
+  const step: Step = { name: 'odd', says: '', argv: ['no-such-program'], inputs: [], makes: [] }
+  await lab.run([step])
+  const failure = lab.events.find(({ event }) => event === 'failed')
+  assert.match(failure?.event === 'failed' ? failure.why : '', /no-such-program did not start/)
+})
+
+test('a few outcomes of a step are kept, the last ones', async () => {
+  using lab = openLab()
+  for (const text of ['1', '2', '3', '4', '5']) {
+    writeFileSync(lab.source, text)
+    await lab.run()
+  }
+  const kept = readdirSync(join(lab.cache, 'steps/first')).filter((name) => name.endsWith('.json'))
+  assert.is(kept.length, 3)
+  assert.ok(kept.every((name) => existsSync(join(lab.cache, 'steps/first', name.slice(0, -5)))))
+  assert.equal((await lab.run()).told, ['first cached', 'second cached'])
+})
+test.run()

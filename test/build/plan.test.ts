@@ -1,0 +1,138 @@
+/** The plan of a build: complete, in order, and the same in every checkout. */
+import { globSync, readFileSync } from 'node:fs'
+import { suite } from 'uvu'
+import * as assert from 'uvu/assert'
+import { APPLIANCES } from '../../appliance/all.ts'
+import { ownerOf } from '../../build/cache/key.ts'
+import { parseBuild } from '../../build/command.ts'
+import { planImages, type Plan } from '../../build/plan.ts'
+import { renderPlan } from '../../build/plan-text.ts'
+import type { Step } from '../../build/steps/step.ts'
+
+const test = suite('plan')
+const facts = { version: '1.2.3', epoch: 1_800_000_000, level: 'dev' } as const
+const wish = { appliances: APPLIANCES, facts, ipxeServer: null, ipxeSource: null }
+const plan = planImages(wish)
+
+const only = (name: string): Plan =>
+  planImages({ ...wish, appliances: APPLIANCES.filter((one) => one.name === name) })
+const names = ({ steps }: Plan) => steps.map(({ name }) => name)
+const tokensOf = ({ argv }: Step) =>
+  argv.flatMap((word) =>
+    [...word.matchAll(/(?:^|=)(@[a-z0-9_-]+)/g)].map(([, token = '']) => token),
+  )
+
+test('the specified names are handed over', () => {
+  const assets = plan.bundles.flatMap(({ files }) => files.map(({ asset }) => asset))
+  assert.equal(assets, [
+    'flasher-netboot-pc-x86_64-v1.2.3.vmlinuz',
+    'flasher-netboot-pc-x86_64-v1.2.3.initrd',
+    'flasher-netboot-pc-x86_64-v1.2.3.squashfs',
+    'flasher-ipxe-x86_64-v1.2.3.efi',
+    'flasher-ipxe-arm64-v1.2.3.efi',
+    'flasher-usbboot-pc-x86_64-v1.2.3.iso',
+  ])
+  assert.equal(
+    plan.bundles.map(({ checksums }) => checksums),
+    [
+      'flasher-netboot-pc-x86_64-v1.2.3.sha256',
+      'flasher-ipxe-x86_64-v1.2.3.efi.sha256',
+      'flasher-ipxe-arm64-v1.2.3.efi.sha256',
+      'flasher-usbboot-pc-x86_64-v1.2.3.iso.sha256',
+    ],
+  )
+})
+
+test('every step runs after those that it reads from', () => {
+  const before = new Set<string>()
+  for (const step of plan.steps) {
+    for (const input of step.inputs) {
+      const owner = ownerOf(input)
+      assert.ok(owner === null || before.has(owner), `${step.name} reads ${input}`)
+    }
+    before.add(step.name)
+  }
+})
+
+test('what a step reads is among its inputs, or its key would lie', () => {
+  for (const step of plan.steps) {
+    const inputs = step.inputs.map(ownerOf)
+    for (const token of tokensOf(step)) {
+      const name = token.slice(1)
+      assert.ok(name === step.name || inputs.includes(name), `${step.name}: ${token}`)
+    }
+  }
+})
+
+test('what a step reads is promised by the one that makes it', () => {
+  const made = new Set(
+    plan.steps.flatMap(({ name, makes }) => makes.map((path) => `@${name}/${path}`)),
+  )
+  const wanted = plan.bundles.flatMap((bundle) => [
+    ...bundle.files.map(({ from }) => from),
+    ...bundle.packages.map(({ from }) => from),
+    ...bundle.npm,
+  ])
+  const inputs = plan.steps.flatMap((step) =>
+    step.inputs.filter((input) => ownerOf(input) !== null),
+  )
+  for (const path of [...inputs, ...wanted]) {
+    const [head = '', top = ''] = path.split('/')
+    assert.ok(made.has(`${head}/${top}`), path)
+  }
+})
+
+test('no step knows where the checkout lies, and none has an absolute path', () => {
+  const words = plan.steps.flatMap(({ argv, inputs }) => [...argv, ...inputs])
+  assert.equal(
+    words.filter((word) => word.startsWith('/') || word.includes(process.cwd())),
+    [],
+  )
+})
+
+test('only what is wanted is made', () => {
+  assert.equal(names(only('ipxe-efi')), ['ipxe-packages', 'ipxe-x86_64', 'ipxe-arm64'])
+  assert.not.ok(names(only('netboot-pc')).includes('iso'))
+  assert.not.ok(names(only('usb-pc')).includes('initrd-netboot'))
+})
+
+test('a commit changes the date of the tree, not that of its packages', () => {
+  const later = planImages({ ...wish, facts: { ...facts, epoch: facts.epoch + 1 } })
+  const changed = plan.steps.filter(
+    ({ argv }, at) => argv.join(' ') !== later.steps[at]?.argv.join(' '),
+  )
+  const stays = ['mkosi', 'tools', 'node', 'app', 'base', 'boot-packages', 'ipxe-packages']
+  assert.equal(
+    changed.filter(({ name }) => stays.includes(name)),
+    [],
+  )
+  assert.ok(changed.some(({ name }) => name === 'tree'))
+})
+
+test('no configuration names a mirror or a registry', () => {
+  const files = globSync(['mkosi.conf.d/*', 'overlays/**/*.{conf,sources,list}', 'build/**/*.ts'])
+  const hosts = files.filter((file) =>
+    /https?:\/\/[a-z0-9.-]*(debian|npmjs|mirror|snapshot)/i.test(readFileSync(file, 'utf8')),
+  )
+  assert.equal(hosts, [])
+})
+
+test('people can read it', () => {
+  const text = renderPlan(only('ipxe-efi'))
+  assert.match(text, /^ipxe-arm64: iPXE for UEFI on arm64/m)
+  assert.match(text, /flasher-ipxe-arm64-v1\.2\.3\.efi {2}← {2}@ipxe-arm64\/ipxe\.efi/)
+})
+
+test('the command line says no with what there is', () => {
+  const why = (...argv: readonly string[]) => {
+    const command = parseBuild(argv, APPLIANCES)
+    return command.ok ? null : command.why
+  }
+  assert.is(why(), null)
+  assert.is(why('usb-pc', '--level', 'release', '--twice'), null)
+  assert.is(why('usb'), 'there is no image usb, only netboot-pc, ipxe-efi, usb-pc')
+  assert.is(why('--level', 'best'), '--level is dev or release, not best')
+  assert.is(why('--ipxe-server', 'server'), '--ipxe-server is http://HOST:PORT, not server')
+  assert.match(why('--jsn') ?? '', /--jsn/)
+})
+test.run()
