@@ -4,7 +4,7 @@ import { open, type FileHandle } from 'node:fs/promises'
 import { printable } from '../core/printable.ts'
 
 export interface Marks {
-  /** Into the kernel's log, which its consoles show (else on the system's console), and the status file. */
+  /** Into the kernel's log, on the system's console (the live system's shows no log), and the status file. */
   mark(text: string): Promise<void>
   /** Into the status file alone, which every console without a bar of its own shows. */
   status(text: string): Promise<void>
@@ -21,14 +21,12 @@ const KERNEL_PREFIX = '<6>'
 
 export function createMarks(options: MarksOptions): Marks {
   const { kmsg = '/dev/kmsg', console = '/dev/console', status } = options
-  const toStatus = async (line: string) => {
-    await append(status, `${line}\n`, constants.O_CREAT)
-  }
+  const toStatus = (line: string) => append(status, `${line}\n`, constants.O_CREAT)
   return {
     async mark(text) {
       const line = lineOf(text)
-      const isLogged = await append(kmsg, `${KERNEL_PREFIX}${line}\n`)
-      if (!isLogged) await append(console, `\r\n${line}\r\n`)
+      await append(kmsg, `${KERNEL_PREFIX}${line}\n`)
+      await append(console, `\r\n${line}\r\n`)
       await toStatus(line)
     },
     status: (text) => toStatus(lineOf(text)),
@@ -44,16 +42,14 @@ export const NO_MARKS: Marks = {
 const lineOf = (text: string) => `flasher: ${printable(text).slice(0, 400)}`
 
 /** A console whose other end is stopped takes nothing; that must hold up nothing here. */
-async function append(path: string, text: string, more = 0): Promise<boolean> {
+async function append(path: string, text: string, more = 0): Promise<void> {
   const { O_WRONLY, O_APPEND, O_NOCTTY, O_NONBLOCK } = constants
   let file: FileHandle | null = null
   try {
     file = await open(path, O_WRONLY | O_APPEND | O_NOCTTY | O_NONBLOCK | more, 0o644)
     await file.write(text)
-    return true
   } catch {
     // Not there, not ours, or full: a milestone less.
-    return false
   } finally {
     await file?.close().catch(() => undefined)
   }

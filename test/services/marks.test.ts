@@ -16,7 +16,7 @@ async function inFolder(act: (at: (name: string) => string) => Promise<void>) {
   }
 }
 
-test('a mark is in the kernel log and in the status file, as one safe line', async () => {
+test('a mark is in the kernel log, on the console and in the status file, as one safe line', async () => {
   await inFolder(async (at) => {
     await Promise.all(['kmsg', 'console'].map((name) => writeFile(at(name), '')))
     const marks = createMarks({ kmsg: at('kmsg'), console: at('console'), status: at('status') })
@@ -25,11 +25,11 @@ test('a mark is in the kernel log and in the status file, as one safe line', asy
     const line = 'flasher: auto-flash\\x0astarting\\x1b[2J\n'
     assert.is(await readFile(at('kmsg'), 'utf8'), `<6>${line}`)
     assert.is(await readFile(at('status'), 'utf8'), `${line}flasher: write 50%\n`)
-    assert.is(await readFile(at('console'), 'utf8'), '')
+    assert.is(await readFile(at('console'), 'utf8'), `\r\n${line.replace('\n', '\r\n')}`)
   })
 })
 
-test('without a kernel log it is on the console; without anything it is nowhere', async () => {
+test('what cannot be written to is left out', async () => {
   await inFolder(async (at) => {
     await writeFile(at('console'), '')
     const nowhere = { kmsg: at('no/kmsg'), status: at('no/status') }
