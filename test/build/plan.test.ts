@@ -123,11 +123,12 @@ test('people can read it', () => {
   assert.match(text, /flasher-ipxe-arm64-v1\.2\.3\.efi {2}← {2}@ipxe-arm64\/ipxe\.efi/)
 })
 
+const why = (...argv: readonly string[]) => {
+  const command = parseBuild(argv, APPLIANCES)
+  return command.ok ? null : command.why
+}
+
 test('the command line says no with what there is', () => {
-  const why = (...argv: readonly string[]) => {
-    const command = parseBuild(argv, APPLIANCES)
-    return command.ok ? null : command.why
-  }
   assert.is(why(), null)
   assert.is(why('usb-pc', '--level', 'release', '--twice'), null)
   assert.is(why('usb'), 'there is no image usb, only netboot-pc, ipxe-efi, usb-pc')
