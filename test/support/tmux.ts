@@ -18,6 +18,8 @@ export interface Terminal extends AsyncDisposable {
   history(): Promise<string>
   /** By tmux's names: `Enter`, `Up`, `C-c`; anything else is typed. */
   press(...keys: readonly string[]): Promise<void>
+  /** Everything that comes out of the program goes there too, from now on. */
+  pipeTo(path: string): Promise<void>
   resize(columns: number, rows: number): Promise<void>
   /** The screen as soon as it shows this; rejects with what it showed instead. */
   waitFor(pattern: RegExp | string): Promise<readonly string[]>
@@ -55,6 +57,7 @@ export async function openTerminal(
     painted: () => tmux('capture-pane', '-p', '-e'),
     history: () => tmux('capture-pane', '-p', '-S', '-'),
     press: async (...keys) => void (await tmux('send-keys', ...keys)),
+    pipeTo: async (path) => void (await tmux('pipe-pane', '-o', `exec cat > ${quote(path)}`)),
     resize: async (x, y) => void (await tmux('resize-window', '-x', `${x}`, '-y', `${y}`)),
     async waitFor(pattern) {
       let seen: readonly string[] = []

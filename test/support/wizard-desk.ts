@@ -11,6 +11,8 @@ const MIB = 1024 * 1024
 
 export interface WizardOptions extends TerminalOptions {
   readonly argv?: readonly string[]
+  /** Words of a command that starts the wizard in a world of its own. */
+  readonly within?: readonly string[]
 }
 
 export interface WizardDesk extends AsyncDisposable {
@@ -35,8 +37,8 @@ export async function createWizardDesk(
     folder,
     imageRoot,
     content,
-    open: ({ argv = [], env = {}, ...more } = {}) =>
-      openTerminal([process.execPath, FLASHER, ...argv], {
+    open: ({ argv = [], env = {}, within = [], ...more } = {}) =>
+      openTerminal([...within, process.execPath, FLASHER, ...argv], {
         ...more,
         env: {
           FLASHER_IMAGE_ROOT: imageRoot,

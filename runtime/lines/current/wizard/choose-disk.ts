@@ -54,8 +54,7 @@ export async function chooseTarget(state: State, desk: Desk): Promise<Step> {
 
 async function readDisks(known: Known, desk: Desk): Promise<void> {
   try {
-    const { parts } = await desk.loadFlash()
-    known.disks = await parts.disks.survey({ loops: desk.offersLoops })
+    known.disks = await desk.surveyDisks()
   } catch (thrown) {
     known.disks = []
     known.troubles.push(`the disks cannot be listed: ${renderError(thrown)}`)

@@ -3,6 +3,7 @@ import type { SurveyedDisk } from '../../../core/disk.ts'
 import { renderError } from '../../../core/fault.ts'
 import { decideNotes, type FlashPlan } from '../../../core/flash.ts'
 import { renderChecks, renderImage } from '../../../core/flash-words.ts'
+import { renderSafeUrl } from '../../../core/location.ts'
 import { printable } from '../../../core/printable.ts'
 import { layColumns } from '../../../terminal/columns.ts'
 import type { MenuKey } from '../../../terminal/menu.ts'
@@ -13,6 +14,7 @@ import type { Desk } from './desk.ts'
 import { renderLosses } from './disk-offers.ts'
 import { orderOf, type State, type Step } from './flow.ts'
 import { createQuestion, type Drawing } from './screen-frame.ts'
+import type { ImageChoice } from './start.ts'
 import { createSubject } from './subject.ts'
 
 /** What is known by now. */
@@ -45,7 +47,7 @@ async function check(state: State, known: Known, desk: Desk, signal: AbortSignal
     const { lookAtImage, planOrder, parts } = await desk.loadFlash()
     const checked = await lookAtImage(parts, order.image, signal)
     const planned = await planOrder(parts, order, checked, signal)
-    const disks = await parts.disks.survey({ loops: desk.offersLoops })
+    const disks = await desk.surveyDisks()
     const disk = disks.find(({ path }) => path === order.disk)
     known.disk = disk === undefined ? null : await parts.fillContents(disk)
     known.plan = planned.ok ? planned.value : null
@@ -83,10 +85,17 @@ function introduce(
 ): readonly string[] {
   const { ink, unicode } = drawing
   const look = { columns: size.columns, unicode }
+  const name = image?.name ?? ''
+  const from = image !== null && image.location.includes('://') ? [`from ${safely(image)}`] : []
   const source =
     plan === null
-      ? [image?.name ?? '']
-      : [renderImage(plan.image), renderChecks(plan), ...decideNotes(plan.image)]
+      ? [name, ...from]
+      : [
+          renderImage({ ...plan.image, name }),
+          ...from,
+          renderChecks(plan),
+          ...decideNotes(plan.image),
+        ]
   const target = [`${disk?.path}: ${disk?.words}`]
   const boxes = [
     ...renderBox('Image', source.map(printable), look),
@@ -100,6 +109,9 @@ function introduce(
   }
   return [...boxes, ...losses(disk?.path ?? '', found, drawing, size)]
 }
+
+/** An address may hold a password. */
+const safely = ({ location }: ImageChoice) => renderSafeUrl(location)
 
 /** As many as an 80×24 terminal has room for. */
 const MOST_PARTS = 5

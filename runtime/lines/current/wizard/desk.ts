@@ -1,5 +1,6 @@
 /** What every screen works with. */
 import type { LoadedCatalog, CatalogRefusal } from '../../../core/catalog-source.ts'
+import type { SurveyedDisk } from '../../../core/disk.ts'
 import type { ImageRow } from '../../../core/image.ts'
 import type { Result } from '../../../core/result.ts'
 import type { Asked, Subject } from '../../../terminal/ask.ts'
@@ -29,8 +30,6 @@ export interface Desk {
   readonly isRoot: boolean
   /** Seconds on a steady clock. */
   readonly now: () => number
-  /** Loop devices are offered too. */
-  readonly offersLoops: boolean
   /** What `[d] default` stands for; null: it is not offered. */
   readonly defaultCatalog: string | null
   /** Restarts this machine, refused in words; null: this is no machine that was booted to flash. */
@@ -42,6 +41,8 @@ export interface Desk {
   loadHooks(): Promise<Hooks>
   /** What the server-driven mode works with. */
   loadRemote(): Promise<RemoteParts>
+  /** The disks that are listed, with what uses them. */
+  surveyDisks(): Promise<readonly SurveyedDisk[]>
   /** Everything that disks and flashes need; loaded once. */
   loadFlash(): Promise<FlashKit>
 }

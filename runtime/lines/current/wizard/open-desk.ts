@@ -21,8 +21,15 @@ export async function openDesk(world: World, mac: string | null): Promise<Desk> 
   const card = findOwnCard(mac?.toLowerCase().replaceAll('-', ':') ?? null)
   const identity = { ...card, server: null }
   const setting = { version: await readVersion(), identity, imageRoot }
-  const offersLoops = env['FLASHER_OFFER_LOOP'] === '1'
-  const remoteWorld = { ...world, now: () => now() * 1000, loops: offersLoops }
+  const loops = parseLoops(env['FLASHER_OFFER_LOOP'] ?? '')
+  const remoteWorld = { ...world, now: () => now() * 1000, loops: loops !== 'none' }
+  const loadFlash = once(async () => {
+    const [{ createParts, lookAtImage, planOrder }, { followCourse }] = await Promise.all([
+      import('./parts.ts'),
+      import('./flash-course.ts'),
+    ])
+    return { parts: createParts(env), lookAtImage, planOrder, followCourse }
+  })
   return {
     stdin,
     stdout,
@@ -32,7 +39,6 @@ export async function openDesk(world: World, mac: string | null): Promise<Desk> 
     signal,
     isRoot,
     now,
-    offersLoops,
     defaultCatalog: decideDefaultCatalog({
       named: env['FLASHER_DEFAULT_CATALOG'],
       kernel: undefined,
@@ -56,15 +62,24 @@ export async function openDesk(world: World, mac: string | null): Promise<Desk> 
       const { createRemoteParts } = await import('./remote-parts.ts')
       return createRemoteParts(remoteWorld)
     },
-    loadFlash: once(async () => {
-      const [{ createParts, lookAtImage, planOrder }, { followCourse }] = await Promise.all([
-        import('./parts.ts'),
-        import('./flash-course.ts'),
-      ])
-      return { parts: createParts(env), lookAtImage, planOrder, followCourse }
-    }),
+    async surveyDisks() {
+      const { parts } = await loadFlash()
+      const found = await parts.disks.survey({ loops: loops !== 'none' })
+      return found.filter(({ path, device }) => device.type !== 'loop' || isOffered(loops, path))
+    },
+    loadFlash,
   }
 }
+
+/** `FLASHER_OFFER_LOOP`: all loop devices, or the named ones, separated by blanks. */
+type Loops = 'none' | 'all' | readonly string[]
+
+function parseLoops(text: string): Loops {
+  if (text === '' || text === '0') return 'none'
+  return text === '1' ? 'all' : text.split(' ')
+}
+
+const isOffered = (loops: Loops, path: string) => loops === 'all' || loops.includes(path)
 
 async function restart(env: World['env']) {
   const [{ createPower }, { createShell }] = await Promise.all([

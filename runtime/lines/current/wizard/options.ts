@@ -42,5 +42,5 @@ export const WIZARD_ENVIRONMENT: readonly Entry[] = [
   ['FLASHER_DEFAULT_CATALOG', 'the catalog that the wizard offers as its default'],
   ['FLASHER_REGISTER_UEFI_BOOT', 'when 1, the firmware boots a flashed disk once, next'],
   ['FLASHER_PXE_TOKEN', 'what proves to the machine server that it booted this machine'],
-  ['FLASHER_OFFER_LOOP', 'when 1, the wizard offers loop devices too, to try it out'],
+  ['FLASHER_OFFER_LOOP', 'loop devices that the wizard offers too, to try it out; 1: all'],
 ]
