@@ -13,7 +13,9 @@ import { isFirst, takeDriverLock } from '../../../services/driver-lock.ts'
 import { readKernelLine } from '../../../services/kernel-line.ts'
 import { readVersion } from '../../../services/manifest.ts'
 import { createMarks } from '../../../services/marks.ts'
+import { readOwnTerminal } from '../../../services/own-terminal.ts'
 import type { Environment } from '../../../services/shell.ts'
+import { pause } from '../../../services/watch.ts'
 import type { Output } from '../../../terminal/look.ts'
 import { lookOn, type Keys } from './live-onlooker.ts'
 
@@ -27,8 +29,13 @@ export interface LiveWorld {
   wizard(argv: readonly string[], env: Environment): Promise<number>
 }
 
+const SCREEN = '/dev/tty1'
+const HEAD_START_MS = 1500
+
 export interface LivePaths {
   readonly kernelLine: string
+  /** Leads to the terminal of our own standard input. */
+  readonly terminal: string
   readonly kmsg: string
   readonly console: string
   /** Where the console that drives says what it does. */
@@ -41,6 +48,7 @@ export interface LivePaths {
 
 const PATHS: LivePaths = {
   kernelLine: '/proc/cmdline',
+  terminal: '/proc/self/fd/0',
   kmsg: '/dev/kmsg',
   console: '/dev/console',
   status: LIVE_PATHS.status,
@@ -64,6 +72,8 @@ export async function live(world: LiveWorld): Promise<number> {
 async function serveConsole(boot: LiveBoot, world: LiveWorld, paths: LivePaths): Promise<number> {
   const env = { ...world.env, ...renderWizardEnv(boot) }
   if (!isDriven(boot)) return await world.wizard(renderGuestArgs(await findBase(boot, world)), env)
+  // The screen has a bar to show; a serial line may have nobody at its other end.
+  if ((await readOwnTerminal(paths.terminal)) !== SCREEN) await pause(HEAD_START_MS)
   const lock = await takeDriverLock(paths.lock)
   if (lock !== null && (await isFirst(paths.driven))) {
     await using _held = lock

@@ -1,5 +1,5 @@
 import { EventEmitter } from 'node:events'
-import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
+import { mkdtemp, readFile, rm, symlink, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
@@ -29,9 +29,12 @@ async function boot(kernelLine: string) {
   const at = (name: string) => join(folder, name)
   await Promise.all(['kmsg', 'console'].map((name) => writeFile(at(name), '')))
   await writeFile(at('cmdline'), kernelLine)
+  await symlink('/dev/tty1', at('screen'))
+  await symlink('/dev/ttyS0', at('serial'))
   const ending = new AbortController()
   const paths = {
     kernelLine: at('cmdline'),
+    terminal: at('screen'),
     kmsg: at('kmsg'),
     console: at('console'),
     status: at('status'),
@@ -42,11 +45,11 @@ async function boot(kernelLine: string) {
   return {
     started,
     text: (name: string) => readFile(at(name), 'utf8'),
-    start(wizard: () => Promise<number>) {
+    start(wizard: () => Promise<number>, terminal = 'screen') {
       const keyboard = createKeyboard()
       let screen = ''
       const world: LiveWorld = {
-        paths,
+        paths: { ...paths, terminal: at(terminal) },
         env: { LANG: 'C.UTF-8' },
         stdin: keyboard,
         stdout: { write: (text) => void (screen += text) },
@@ -106,6 +109,23 @@ test('a driven machine: one console does it, the other looks on until a key is p
   ])
   driving.resolve(0)
   assert.is(await first.ended, 0)
+})
+
+test('the screen drives, also when the serial line was there a little earlier', async () => {
+  await using machine = await boot(DRIVEN)
+  const serial = machine.start(async () => 0, 'serial')
+  await sleep(20)
+  const driving = Promise.withResolvers<number>()
+  const screen = machine.start(() => driving.promise)
+  await until(() => serial.screen().includes('Press a key'))
+  assert.equal(
+    machine.started.map(([argv]) => argv[2]),
+    ['--mac'],
+  )
+  driving.resolve(7)
+  assert.is(await screen.ended, 7)
+  serial.keyboard.emit('data', Buffer.from('x'))
+  assert.is(await serial.ended, 0)
 })
 
 test('what was tried in this boot is not tried again by a program that is started anew', async () => {
