@@ -10,6 +10,8 @@ import { HOST_SEEN_BY_GUESTS } from './ipxe.ts'
 import { startQemu, type Qemu } from './qemu.ts'
 
 export const NETBOOT_MAC = '52:54:00:12:34:56'
+/** In words for the kernel's command line, it stands for where the squashfs is fetched from. */
+export const SQUASHFS_ADDRESS = '@squashfs@'
 
 /** What a transfer of the squashfs meets, by its number from 0; undefined: nothing bad. */
 export interface Trouble {
@@ -37,30 +39,47 @@ export interface Netboot extends AsyncDisposable {
   readonly server: HostileServer
   /** What was posted, with the path before it. */
   readonly posts: readonly string[]
+  /** Of the squashfs, over all transfers. */
+  countSent(): number
 }
 
 export async function startNetboot(trio: Trio, options: NetbootOptions = {}): Promise<Netboot> {
   await using undo = new AsyncDisposableStack()
   const posts: string[] = []
-  const server = undo.use(await startServer(trio.squashfs, posts, options))
+  const tally = { bytes: 0 }
+  const server = undo.use(await startServer(trio.squashfs, { posts, tally }, options))
   const { port } = new URL(server.origin)
+  const host = `${HOST_SEEN_BY_GUESTS}:${port}`
   const append = [
     'console=ttyS0,115200',
-    `${KERNEL_ARGS.server}=${HOST_SEEN_BY_GUESTS}:${port}`,
+    `${KERNEL_ARGS.server}=${host}`,
     ...(options.isAlone === true ? [] : [`${KERNEL_ARGS.mac}=${NETBOOT_MAC}`]),
     ...(options.append ?? []),
   ]
-  const boot = ['-kernel', trio.kernel, '-initrd', trio.initrd, '-append', append.join(' ')]
+  const squashfs = `http://${host}/boot/${basename(trio.squashfs)}`
+  const words = append.join(' ').replaceAll(SQUASHFS_ADDRESS, squashfs)
+  const boot = ['-kernel', trio.kernel, '-initrd', trio.initrd, '-append', words]
   const card = ['-netdev', 'user,id=net', '-device', `virtio-net-pci,netdev=net,mac=${NETBOOT_MAC}`]
   const args = [...boot, ...card, '-device', 'virtio-rng-pci', ...(options.args ?? [])]
   const machine = undo.use(await startQemu({ megabytes: options.megabytes ?? 1024, args }))
   const held = undo.move()
-  return { machine, server, posts, [Symbol.asyncDispose]: () => held.disposeAsync() }
+  return {
+    machine,
+    server,
+    posts,
+    countSent: () => tally.bytes,
+    [Symbol.asyncDispose]: () => held.disposeAsync(),
+  }
+}
+
+interface Records {
+  readonly posts: string[]
+  readonly tally: { bytes: number }
 }
 
 async function startServer(
   squashfs: string,
-  posts: string[],
+  { posts, tally }: Records,
   { trouble = () => undefined, date }: NetbootOptions,
 ): Promise<HostileServer> {
   const { size } = await stat(squashfs)
@@ -74,7 +93,7 @@ async function startServer(
     const met = trouble(transfers)
     transfers += 1
     if (met?.isGone === true) return request.socket.destroy()
-    send(request, response, { squashfs, size, cutAfter: met?.cutAfter ?? Infinity })
+    send(request, response, { squashfs, size, cutAfter: met?.cutAfter ?? Infinity, tally })
   })
 }
 
@@ -82,12 +101,13 @@ interface Sending {
   readonly squashfs: string
   readonly size: number
   readonly cutAfter: number
+  readonly tally: { bytes: number }
 }
 
 function send(
   request: IncomingMessage,
   response: ServerResponse,
-  { squashfs, size, cutAfter }: Sending,
+  { squashfs, size, cutAfter, tally }: Sending,
 ): void {
   const from = Number(/^bytes=(\d+)-$/.exec(request.headers.range ?? '')?.[1] ?? 0)
   response.writeHead(from > 0 ? 206 : 200, {
@@ -96,6 +116,9 @@ function send(
   })
   const end = Math.min(size, from + cutAfter) - 1
   const file = createReadStream(squashfs, { start: from, end })
+  file.on('data', (chunk) => {
+    tally.bytes += chunk.length
+  })
   file.on('end', () => end < size - 1 && response.socket?.end())
   file.pipe(response, { end: end === size - 1 })
 }

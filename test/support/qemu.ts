@@ -20,6 +20,8 @@ export interface QemuOptions {
 export interface Qemu extends AsyncDisposable {
   /** The folder of this machine: the serial log and the sockets; removed unless a wait failed. */
   readonly folder: string
+  /** Of the QEMU process. */
+  readonly pid: number
   /**
    * The serial line from where the last wait stopped up to the end of the match. Rejects when
    * the machine ends before, or after so many seconds; the log is kept then and named.
@@ -66,6 +68,7 @@ export async function startQemu(options: QemuOptions): Promise<Qemu> {
   let isKept = false
   return {
     folder,
+    pid: child.pid ?? 0,
     monitor: createMonitor(socket),
     ended,
     async waitFor(pattern, seconds) {

@@ -11,6 +11,8 @@ export interface UsbMachineOptions {
   readonly megabytes?: number
   /** Raw image of an NVMe disk, serial `FLASHER0001`. */
   readonly disk?: string
+  /** More arguments for QEMU. */
+  readonly args?: readonly string[]
 }
 
 const flash = (code: string, vars: string): readonly string[] =>
@@ -39,6 +41,7 @@ export const startUsbMachine = (options: UsbMachineOptions): Promise<Qemu> =>
       ...COMMON,
       ...planMedium(options.medium),
       ...(options.disk === undefined ? [] : planDisk(options.disk)),
+      ...(options.args ?? []),
     ],
   })
 
