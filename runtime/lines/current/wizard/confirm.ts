@@ -85,17 +85,7 @@ function introduce(
 ): readonly string[] {
   const { ink, unicode } = drawing
   const look = { columns: size.columns, unicode }
-  const name = image?.name ?? ''
-  const from = image !== null && image.location.includes('://') ? [`from ${safely(image)}`] : []
-  const source =
-    plan === null
-      ? [name, ...from]
-      : [
-          renderImage({ ...plan.image, name }),
-          ...from,
-          renderChecks(plan),
-          ...decideNotes(plan.image),
-        ]
+  const source = image === null ? [] : describe(image, plan)
   const target = [`${disk?.path}: ${disk?.words}`]
   const boxes = [
     ...renderBox('Image', source.map(printable), look),
@@ -110,8 +100,13 @@ function introduce(
   return [...boxes, ...losses(disk?.path ?? '', found, drawing, size)]
 }
 
-/** An address may hold a password. */
-const safely = ({ location }: ImageChoice) => renderSafeUrl(location)
+function describe({ name, location }: ImageChoice, plan: FlashPlan | null): readonly string[] {
+  // An address may hold a password.
+  const from = location.includes('://') ? [`from ${renderSafeUrl(location)}`] : []
+  if (plan === null) return [name, ...from]
+  const { image } = plan
+  return [renderImage({ ...image, name }), ...from, renderChecks(plan), ...decideNotes(image)]
+}
 
 /** As many as an 80×24 terminal has room for. */
 const MOST_PARTS = 5
