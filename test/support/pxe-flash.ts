@@ -21,7 +21,7 @@ const DISK_BYTES = 2 ** 30
 
 const MachineSchema = z.object({
   boot_mode: z.string(),
-  known_disks: z.array(z.object({ serial: z.string().nullable(), size: z.int() })).nullable(),
+  known_disks: z.array(z.object({ serial: z.string().nullable(), size: z.string() })).nullable(),
   last_flashed_at: z.string().nullable(),
 })
 const ImagesSchema = z.array(z.object({ name: z.string(), ref: z.string() }))

@@ -16,7 +16,7 @@ run('UEFI PXE: discovered, bound, flashed through the cache, booted', async () =
   await discover(pxe, 'uefi-pxe')
   const { boot_mode, known_disks } = await pxe.readMachine()
   assert.is(boot_mode, 'flasher-inventory')
-  assert.equal(known_disks, [{ serial: DISK_SERIAL, size: 2 ** 30 }])
+  assert.equal(known_disks, [{ serial: DISK_SERIAL, size: '1G' }])
 
   await pxe.bind()
   {
