@@ -11,6 +11,7 @@ const FOLDER = fileURLToPath(new URL('../../docs/pictures/', import.meta.url))
 const MOST_BYTES = 150_000
 
 const ARMED = macOf(4)
+const RUNNING = macOf(10)
 
 interface Picture {
   readonly name: string
@@ -47,6 +48,16 @@ const PICTURES: readonly Picture[] = [
       await page.getByRole('dialog').waitFor()
     },
   },
+  { name: 'runs', path: '/ui/runs' },
+  {
+    name: 'run-failed',
+    path: '/ui/runs?state=failed',
+    async prepare(page) {
+      await page.locator('.runs').getByRole('link', { name: 'failed' }).first().click()
+      await page.getByText('was to write').waitFor()
+    },
+  },
+  { name: 'machine-running', path: `/ui/machines/${RUNNING}` },
   { name: 'netboot', path: '/ui/netboot' },
   { name: 'backups', path: '/ui/backups' },
   { name: 'events', path: '/ui/events' },
@@ -86,7 +97,7 @@ const SIZES = [
 await mkdir(FOLDER, { recursive: true })
 const browser = await openBrowser()
 try {
-  await using site = await startSite()
+  await using site = await startSite({ FLASHER_PXE_RUN_PATIENCE: '1h' })
   let isSettled = false
   for (const { suffix, width, height, scheme, only } of SIZES) {
     await using opened = await openContext(browser, site, {

@@ -76,6 +76,14 @@ const LSHW = {
 
 export const macOf = (box: number): string => `52:54:00:a1:00:${box.toString(16).padStart(2, '0')}`
 
+const UNCOUNTED = {
+  bytes_read: 0,
+  bytes_written: 0,
+  total_bytes: null,
+  rate: null,
+  eta_seconds: null,
+}
+
 const pxe = (box: number) => `/pxe/${macOf(box)}`
 
 export function createBoxes(url: string) {
@@ -105,6 +113,13 @@ export function createBoxes(url: string) {
       await (await fetch(`${url}/boot/${name}?mac=${macOf(box)}`)).arrayBuffer()
     },
     plan: async (box: number) => await (await fetch(`${url}${pxe(box)}/plan`)).json(),
+    /** How far a flash is; `fields` beside the counters, which are 0 unless said. */
+    async report(box: number, fields: object) {
+      const { status } = await post(`${pxe(box)}/progress`, { ...UNCOUNTED, ...fields })
+      if (status !== 204) throw new Error(`progress of box ${box}: ${status}`)
+    },
+    sendLog: (box: number, run: string, text: string) =>
+      fetch(`${url}${pxe(box)}/log?run=${run}`, { method: 'POST', body: text }),
     done: (box: number) => post(`${pxe(box)}/done`),
     fail: (box: number, reason: string) => post(`${pxe(box)}/status`, { status: 'failed', reason }),
   }
