@@ -20,18 +20,18 @@ export interface Comparison {
   readonly digests: readonly [string, string]
 }
 
-/** Null: a step failed, which was said. The second build runs from a copy of the checkout elsewhere. */
+/** Null: a step failed, which was said. Each builds from nothing, in a folder of its own. */
 export async function buildTwice(wish: TwiceWish): Promise<readonly Comparison[] | null> {
   const { plan, checkout, cache, say } = wish
   const work = join(cache, 'twice')
   mkdirSync(work, { recursive: true })
   const folder = mkdtempSync(join(work, 'run-'))
-  const copy = join(folder, 'a', 'checkout')
-  copyCheckout(checkout, copy)
-  const builds = [
-    { checkout, cache: join(folder, 'one') },
-    { checkout: copy, cache: join(folder, 'another', 'place') },
-  ]
+  // Copies: whoever edits the checkout meanwhile changes neither.
+  const builds = ['one', 'another/place'].map((place) => ({
+    checkout: join(folder, place, 'checkout'),
+    cache: join(folder, place, 'cache'),
+  }))
+  for (const build of builds) copyCheckout(checkout, build.checkout)
   const made: (readonly string[])[] = []
   for (const build of builds) {
     const outcome = await runSteps({ ...build, steps: plan.steps, shared: cache, say })
