@@ -86,6 +86,23 @@ test('bodies that are none', async () => {
   await checkUp(server)
 })
 
+test('texts of every kind are kept as texts', async () => {
+  await using server = await createTestServer()
+  const ask = await server.operator()
+  await meet(server)
+  const texts = ['a\0b', '\ud800', '\u202e', '${7*7}', '<b>', '__proto__', '"; DROP TABLE runs; --']
+  for (const [n, name] of texts.entries()) {
+    const fields = { run: runIdOf(n), image: { name }, disk: { path: name, serial: name } }
+    assert.is((await report(server, { ...fields, phase: 'failed', reason: name })).status, 204)
+    assert.is((await sendLog(server, name, runIdOf(n))).status, 204)
+    assert.is((await ask(`/runs?${new URLSearchParams({ q: name })}`)).status, 200)
+  }
+  const runs = await readJson(ask('/runs.json'))
+  assert.is(runs.length, texts.length)
+  assert.is(runs.at(-1).image.name, 'a\0b')
+  await checkUp(server)
+})
+
 test('10,000 run ids of one box are few, and nobody else notices', async () => {
   await using server = await createTestServer()
   await meet(server)
