@@ -49,7 +49,7 @@ export async function buildTwice(wish: TwiceWish): Promise<readonly Comparison[]
 const filesOf = (bundles: readonly Bundle[]) => bundles.flatMap(({ files }) => files)
 
 /** All that a commit would hold, with the packages that are installed. */
-function copyCheckout(from: string, to: string): void {
+export function copyCheckout(from: string, to: string): void {
   const args = ['-C', from, 'ls-files', '-z', '--cached', '--others', '--exclude-standard']
   const files = execFileSync('git', args, { encoding: 'utf8' }).split('\0').filter(Boolean)
   for (const file of files) {

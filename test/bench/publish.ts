@@ -1,17 +1,21 @@
-/** Puts what a benchmark has made between its two markers in docs/performance.md. */
+/** Puts what a benchmark has made between its two markers in a document. */
 import { readFileSync, writeFileSync } from 'node:fs'
 
-const PATH = 'docs/performance.md'
+const PERFORMANCE = 'docs/performance.md'
 
 /** `name` is that of the markers and of the chart: `<!-- bench:flash -->`, performance-flash.svg. */
 export function publish(name: string, words: string, chart: string, about: string, table: string) {
+  const picture = `![${about}](performance-${name}.svg)`
+  publishText(name, [words, picture, table].join('\n\n'))
+  writeFileSync(`docs/performance-${name}.svg`, chart)
+}
+
+/** `path`: a document that has both markers. */
+export function publishText(name: string, text: string, path: string = PERFORMANCE) {
   const [start, end] = [`<!-- bench:${name} -->`, `<!-- /bench:${name} -->`]
-  const text = readFileSync(PATH, 'utf8')
-  const [before, rest] = text.split(start)
+  const [before, rest] = readFileSync(path, 'utf8').split(start)
   const after = rest?.split(end)[1]
   if (before === undefined || after === undefined)
-    throw new Error(`${PATH} lacks ${start} … ${end}`)
-  const picture = `![${about}](performance-${name}.svg)`
-  writeFileSync(PATH, `${before}${[start, words, picture, table, end].join('\n\n')}${after}`)
-  writeFileSync(`docs/performance-${name}.svg`, chart)
+    throw new Error(`${path} lacks ${start} … ${end}`)
+  writeFileSync(path, `${before}${[start, text, end].join('\n\n')}${after}`)
 }
