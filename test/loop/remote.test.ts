@@ -2,7 +2,6 @@
 import { createHash } from 'node:crypto'
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
-import { z } from 'zod'
 import { createDisks } from '../../runtime/services/disks.ts'
 import { createShell } from '../../runtime/services/shell.ts'
 import { makeDiskImage } from '../support/disk-images.ts'
@@ -15,6 +14,7 @@ import {
   MAC,
   openServer,
   type Driven,
+  runOf,
 } from '../support/remote-desk.ts'
 import { readDisk } from '../support/writer.ts'
 
@@ -40,34 +40,6 @@ const noticeOf = ({ outcome }: Driven) =>
   outcome.kind === 'interactive' ? (outcome.start.notice ?? '') : `exit ${outcome.code}`
 const catalogOf = ({ outcome }: Driven) =>
   outcome.kind === 'interactive' ? outcome.start.catalog : null
-
-const RunsSchema = z.object({
-  runs: z.array(
-    z.object({
-      id: z.string(),
-      mode: z.string(),
-      result: z.string().nullable(),
-      reason: z.string().nullable(),
-      bytes_written: z.number(),
-      verified: z.boolean().nullable(),
-      has_log: z.boolean(),
-      disk: z.object({ path: z.string().nullable(), serial: z.string().nullable() }).nullable(),
-      steps: z.array(z.object({ phase: z.string() })),
-    }),
-  ),
-})
-
-/** The one run that the server has of the machine, and its log. */
-async function runOf(server: Awaited<ReturnType<typeof openServer>>) {
-  const answer = await server.ask(`/machines/${MAC}/runs`)
-  const { runs } = RunsSchema.parse(await answer.json())
-  const [only] = runs
-  assert.is(runs.length, 1)
-  if (only === undefined) throw new Error('no run')
-  const log = only.has_log ? await server.ask(`/machines/${MAC}/runs/${only.id}/log`) : null
-  const phases = only.steps.map(({ phase }) => phase).join(' ')
-  return { ...only, phases, log: (await log?.text()) ?? '' }
-}
 
 run('flash: written, told, rebooted', async () => {
   await using images = await serveImage()

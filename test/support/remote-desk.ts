@@ -2,6 +2,8 @@
 import { mkdir, mkdtemp, rm, symlink } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import * as assert from 'uvu/assert'
+import { z } from 'zod'
 import { Fault, renderError } from '../../runtime/core/fault.ts'
 import type { FlashEvent, FlashPlan } from '../../runtime/core/flash.ts'
 import { parseMac, type Mac } from '../../runtime/core/mac.ts'
@@ -69,6 +71,36 @@ export async function openServer(catalog: readonly CatalogEntry[]) {
       await server[Symbol.asyncDispose]()
     },
   }
+}
+
+export type DeskServer = Awaited<ReturnType<typeof openServer>>
+
+const RunsSchema = z.object({
+  runs: z.array(
+    z.object({
+      id: z.string(),
+      mode: z.string(),
+      result: z.string().nullable(),
+      reason: z.string().nullable(),
+      bytes_written: z.number(),
+      verified: z.boolean().nullable(),
+      has_log: z.boolean(),
+      disk: z.object({ path: z.string().nullable(), serial: z.string().nullable() }).nullable(),
+      steps: z.array(z.object({ phase: z.string() })),
+    }),
+  ),
+})
+
+/** The one run that the server has of the machine, and its log. */
+export async function runOf(server: DeskServer) {
+  const answer = await server.ask(`/machines/${MAC}/runs`)
+  const { runs } = RunsSchema.parse(await answer.json())
+  const [only] = runs
+  assert.is(runs.length, 1)
+  if (only === undefined) throw new Error('no run')
+  const log = only.has_log ? await server.ask(`/machines/${MAC}/runs/${only.id}/log`) : null
+  const phases = only.steps.map(({ phase }) => phase).join(' ')
+  return { ...only, phases, log: (await log?.text()) ?? '' }
 }
 
 const shell = createShell({ env: process.env })
