@@ -1,0 +1,110 @@
+/** pnpm bench:boot: what the images weigh, and how long and with how much memory they boot beside dracut's initrd. */
+import { parseArgs } from 'node:util'
+import { makeArtifacts, weigh, weighKernel, type Artifacts } from './boot-artifacts.ts'
+import { measureBuilds } from './boot-builds.ts'
+import { bootOurs, bootPeer, bootPoor, bootStick, type Booted } from './boot-cases.ts'
+import * as table from './boot-table.ts'
+import { publishText } from './publish.ts'
+
+const PARTS = ['boots', 'builds'] as const
+/** MiB: room for both, and the least that is promised. */
+const ROOMY = 2048
+const LEAST = { network: 448, stick: 384 } as const
+/** MiB, with which no boot gets as far as the live system. */
+const POOR = [256, 200, 160] as const
+
+const { values } = parseArgs({
+  options: {
+    runs: { type: 'string', default: '3' },
+    parts: { type: 'string', default: 'boots' },
+    level: { type: 'string', default: 'release' },
+    write: { type: 'boolean', default: false },
+    help: { type: 'boolean', default: false },
+  },
+})
+if (values.help) {
+  console.log(`pnpm bench:boot [--runs 3] [--parts ${PARTS.join(',')}] [--level release] [--write]
+
+boots    sizes, and boots in software emulation beside dracut's initrd (some 10 minutes)
+builds   build:images from nothing, then after a change of a program (some 10 minutes)
+
+--write puts the tables into docs/images.md. Needs root and what build:images needs.`)
+  process.exit(0)
+}
+if (process.geteuid?.() !== 0) {
+  console.error('bench:boot builds images: run it as root')
+  process.exit(3)
+}
+const level = values.level === 'dev' ? 'dev' : 'release'
+const wanted = (part: (typeof PARTS)[number]) => values.parts.split(',').includes(part)
+const note = (line: string) => console.error(line)
+
+if (wanted('boots')) {
+  await using artifacts = await makeArtifacts(level, note)
+  report('boot', await measureBoots(artifacts))
+}
+if (wanted('builds')) {
+  const { cold, warm } = await measureBuilds(level, note)
+  const rows = [
+    { name: 'from nothing, packages fetched', seconds: cold, mostMinutes: 8 },
+    { name: 'after a change in `runtime/`', seconds: warm, mostMinutes: 3 },
+  ]
+  report('build', [table.renderBuilds(rows)])
+}
+
+function report(name: string, texts: readonly string[]) {
+  const text = texts.join('\n\n')
+  console.log(text)
+  if (values.write) publishText(name, text, 'docs/images.md')
+}
+
+async function measureBoots(artifacts: Artifacts): Promise<readonly string[]> {
+  const runs = Number(values.runs)
+  const pairs: table.Pair[] = []
+  for (let run = 0; run < runs; run += 1) {
+    const ours = await tell('ours', bootOurs(artifacts, ROOMY))
+    pairs.push({ ours, peer: await tell('dracut', bootPeer(artifacts, ROOMY)) })
+  }
+  const stick = await tell('stick', bootStick(artifacts, ROOMY))
+  const least = await tell('network, least memory', bootOurs(artifacts, LEAST.network))
+  const leastStick = await tell('stick, least memory', bootStick(artifacts, LEAST.stick))
+  const poor = []
+  for (const megabytes of POOR) {
+    poor.push({ megabytes, says: await bootPoor(artifacts, megabytes) })
+  }
+  const network = 'network'
+  return [
+    table.renderWeights(weighAll(artifacts)),
+    `Boots: median of ${runs} runs by turns for the network with ${ROOMY} MiB, one each for the rest.`,
+    table.renderBoots([
+      { name: network, megabytes: ROOMY, boots: pairs.map(({ ours }) => ours) },
+      { name: 'network, by dracut', megabytes: ROOMY, boots: pairs.map(({ peer }) => peer) },
+      { name: network, megabytes: LEAST.network, boots: [least] },
+      { name: 'fresh stick, BIOS', megabytes: ROOMY, boots: [stick] },
+      { name: 'fresh stick, BIOS', megabytes: LEAST.stick, boots: [leastStick] },
+    ]),
+    table.renderRatios(pairs),
+    table.renderPoor(poor),
+  ]
+}
+
+async function tell(name: string, boot: Promise<Booted>): Promise<Booted> {
+  const done = await boot
+  const { rootSeconds, promptSeconds, peakMib, freeMib } = done
+  const seconds = `root ${rootSeconds.toFixed(1)} s, prompt ${promptSeconds.toFixed(1)} s`
+  note(`${name}: ${seconds}, QEMU ${peakMib.toFixed(0)} MiB, free ${freeMib.toFixed(0)} MiB`)
+  return done
+}
+
+function weighAll({ trio, iso, ipxe, peer }: Artifacts): readonly table.Weight[] {
+  const all = weighKernel(trio) + weigh(trio.squashfs)
+  return [
+    { name: '`…vmlinuz`', bytes: weigh(trio.kernel), mostMb: null },
+    { name: '`…initrd`', bytes: weigh(trio.initrd), mostMb: 14 },
+    { name: '`…squashfs`', bytes: weigh(trio.squashfs), mostMb: 120 },
+    { name: 'the three together', bytes: all, mostMb: 150 },
+    { name: '`….iso`', bytes: weigh(iso), mostMb: 195 },
+    { name: '`….efi`', bytes: weigh(ipxe), mostMb: null },
+    { name: "dracut's initrd, for comparison", bytes: weigh(peer.initrd), mostMb: null },
+  ]
+}
