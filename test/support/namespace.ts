@@ -1,6 +1,7 @@
 /** A network of its own with one wire, for machines, servers and a DHCP server that nobody else meets. */
 import { spawn, type ChildProcess } from 'node:child_process'
 import { once } from 'node:events'
+import { existsSync } from 'node:fs'
 import { createServer } from 'node:net'
 import { fileURLToPath } from 'node:url'
 import { $ } from 'zx'
@@ -29,6 +30,7 @@ export async function createNamespace(): Promise<Namespace> {
   made += 1
   const name = `flasher-test-${process.pid}-${made}`
   await using undo = new AsyncDisposableStack()
+  await removeLeftOvers()
   await run`ip netns add ${name}`
   undo.defer(async () => {
     await run`ip netns del ${name}`
@@ -72,5 +74,14 @@ export async function createNamespace(): Promise<Namespace> {
       return `http://127.0.0.1:${address.port}`
     },
     [Symbol.asyncDispose]: () => held.disposeAsync(),
+  }
+}
+
+/** Of test runs that were killed. */
+async function removeLeftOvers(): Promise<void> {
+  const { stdout } = await run`ip netns list`
+  for (const [name, pid] of stdout.matchAll(/^flasher-test-(\d+)-\d+/gm)) {
+    const isAlive = existsSync(`/proc/${pid}`)
+    if (!isAlive) await run({ nothrow: true })`ip netns del ${name}`
   }
 }

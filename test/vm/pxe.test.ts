@@ -1,4 +1,5 @@
 /** The other ways by which firmware comes to the live system; and a power cut in the middle of a flash. */
+import { open } from 'node:fs/promises'
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
 import { findBuildObstacle } from '../support/built-images.ts'
@@ -33,6 +34,7 @@ run(
     {
       await using _cut = await startFlash(pxe, 'uefi-pxe')
     }
+    assert.ok(await isBlank(pxe.disk), 'what a firmware would boot is not there')
     {
       await using machine = await startFlash(pxe, 'uefi-pxe')
       await machine.ended
@@ -58,5 +60,11 @@ run(
     assert.is((await pxe.readRuns())[0]?.result, 'done')
   },
 )
+
+async function isBlank(disk: string): Promise<boolean> {
+  await using file = await open(disk)
+  const { buffer } = await file.read(Buffer.alloc(4096), 0, 4096, 0)
+  return buffer.every((byte) => byte === 0)
+}
 
 test.run()
