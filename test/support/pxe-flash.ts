@@ -1,4 +1,5 @@
-/** An empty machine that becomes a Debian by the network alone: discovered, bound, flashed, booted. */
+/** A machine that becomes a Debian by the network alone: discovered, bound, flashed, booted. */
+import { randomBytes } from 'node:crypto'
 import { open } from 'node:fs/promises'
 import { basename, join } from 'node:path'
 import { z } from 'zod'
@@ -54,7 +55,7 @@ export interface PxeLab extends AsyncDisposable {
   bind(): Promise<void>
 }
 
-/** Server and cache with a built release and the Debian image; a machine with an empty disk. */
+/** Server and cache with a built release and the Debian image; a machine whose disk has an earlier owner's data. */
 export async function startPxeLab(): Promise<PxeLab> {
   const trio = await openTrio()
   const image = await (await openDebianImage()).file('img.zst')
@@ -63,6 +64,7 @@ export async function startPxeLab(): Promise<PxeLab> {
   const disk = join(lab.folder, 'disk')
   await using file = await open(disk, 'wx')
   await file.truncate(DISK_BYTES)
+  await file.write(randomBytes(2 ** 20), 0, 2 ** 20, 0)
   const machine = `/machines/${LAB_MAC}`
   return {
     lab,
