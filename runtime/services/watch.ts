@@ -1,10 +1,15 @@
 /** Waiting that can be watched, ended and bounded. */
+import { setTimeout as sleep } from 'node:timers/promises'
 
 /** Resolves after so many milliseconds, without keeping the process alive. */
 export const pause = (milliseconds: number): Promise<void> =>
   new Promise((resolve) => {
     setTimeout(resolve, milliseconds).unref()
   })
+
+/** As `pause`, but the process stays alive for it; the signal ends it early. */
+export const linger = (milliseconds: number, signal: AbortSignal): Promise<void> =>
+  sleep(milliseconds, undefined, { signal }).catch(() => undefined)
 
 /** The work's result, or the signal's reason as soon as it is aborted; the work itself goes on. */
 export async function untilAborted<T>(signal: AbortSignal, work: Promise<T>): Promise<T> {

@@ -15,7 +15,7 @@ import { readVersion } from '../../../services/manifest.ts'
 import { createMarks } from '../../../services/marks.ts'
 import { readOwnTerminal } from '../../../services/own-terminal.ts'
 import type { Environment } from '../../../services/shell.ts'
-import { pause } from '../../../services/watch.ts'
+import { linger } from '../../../services/watch.ts'
 import type { Output } from '../../../terminal/look.ts'
 import { lookOn, type Keys } from './live-onlooker.ts'
 
@@ -73,7 +73,7 @@ async function serveConsole(boot: LiveBoot, world: LiveWorld, paths: LivePaths):
   const env = { ...world.env, ...renderWizardEnv(boot) }
   if (!isDriven(boot)) return await world.wizard(renderGuestArgs(await findBase(boot, world)), env)
   // The screen has a bar to show; a serial line may have nobody at its other end.
-  if ((await readOwnTerminal(paths.terminal)) !== SCREEN) await pause(HEAD_START_MS)
+  if ((await readOwnTerminal(paths.terminal)) !== SCREEN) await linger(HEAD_START_MS, world.signal)
   const lock = await takeDriverLock(paths.lock)
   if (lock !== null && (await isFirst(paths.driven))) {
     await using _held = lock

@@ -19,7 +19,7 @@ import {
 } from '../../../services/server-client.ts'
 import { trustAuthorities, type ServerNo } from '../../../services/server-exchange.ts'
 import type { Environment } from '../../../services/shell.ts'
-import { pause } from '../../../services/watch.ts'
+import { linger } from '../../../services/watch.ts'
 import type { HookTimes } from './remote-hooks.ts'
 import type { Stage } from './start.ts'
 
@@ -169,7 +169,7 @@ async function find(bases: readonly string[], { parts, say, deadline }: Finding)
     const found = await findServer(bases, { signal })
     if (found !== null || signal.aborted || now() + TRY_MS > deadline) return found
     if (tries === 1) say(`Looking for the machine server at ${bases.join(' and ')}…`)
-    await pause(TRY_MS)
+    await linger(TRY_MS, signal)
   }
 }
 

@@ -57,6 +57,9 @@ const TIMES: HookTimes = { patience: 10 * 60_000, failure: 5000, talk: 2000, ret
 interface Course {
   readonly facts: RunFacts
   readonly reporter: Reporter | null
+  readonly began: number
+  /** How far it came, in lines. */
+  readonly steps: string[]
   last: ProgressPost
 }
 
@@ -70,13 +73,16 @@ export function createHooks(parts: HookParts): Required<Hooks> {
     const facts: RunFacts = { run: crypto.randomUUID(), mode: parts.mode, order, plan, disk }
     const retryMs = times.retry
     const reporter = client === null ? null : createReporter({ client, signal, now, retryMs })
-    return { facts, reporter, last: startReport(facts) }
+    return { facts, reporter, began: now(), steps: [], last: startReport(facts) }
   }
 
   function tell(running: Course, report: ProgressPost) {
     const passed = milestone(running.last, report, running.facts.plan?.image.sizeBytes ?? null)
-    if (passed !== null) void marks.status(passed)
-    else if (report.phase !== running.last.phase) void marks.status(report.phase)
+    const step = passed ?? (report.phase === running.last.phase ? null : report.phase)
+    if (step !== null) {
+      void marks.status(step)
+      running.steps.push(`${renderDuration((now() - running.began) / 1000)} ${step}`)
+    }
     running.last = report
     running.reporter?.tell(report)
   }
@@ -110,7 +116,7 @@ export function createHooks(parts: HookParts): Required<Hooks> {
     // The run's own word first: it knows a cancel from a failure.
     await running.reporter?.flush(times.patience)
     if (isAsked) await client.sendFailure(reason, { ms: times.patience })
-    await client.sendLog(running.facts.run, await renderLog(parts, reason))
+    await client.sendLog(running.facts.run, await renderLog(parts, running.steps, reason))
   }
 
   return {
@@ -158,13 +164,18 @@ const renderUntold = ({ reason }: Pick<ServerNo, 'reason'>) =>
 /** Enough for anybody; the server keeps the tail of what is longer. */
 const MOST_LOG_CHARACTERS = 200_000
 
-async function renderLog({ hardware, transcript }: HookParts, reason: string): Promise<string> {
+async function renderLog(
+  { hardware, transcript }: HookParts,
+  steps: readonly string[],
+  reason: string,
+): Promise<string> {
   const kernel = await hardware.readKernelLog()
   const lines = [
     `failed: ${reason}`,
     '',
     '--- the last lines on the screen',
     ...transcript(),
+    ...steps,
     '',
     '--- the last lines of the kernel',
     ...kernel,
