@@ -9,22 +9,26 @@ import { findMissing, needsFor, renderInstall, ROOM_BYTES, type HostFacts } from
 
 export interface DoctorWish {
   readonly compilesIpxe: boolean
+  /** The files of a tree have owners, which only root can give them. */
+  readonly makesTree: boolean
 }
 
-export const readHost = ({ compilesIpxe }: DoctorWish): HostFacts => ({
-  isRoot: process.getuid?.() === 0,
+const isRoot = () => process.getuid?.() === 0
+
+export const readHost = ({ compilesIpxe }: Pick<DoctorWish, 'compilesIpxe'>): HostFacts => ({
   compilesIpxe,
   has: (thing) => (isAbsolute(thing) ? existsSync(thing) : isProgram(thing)),
 })
 
 /** Installs what is missing where we are root on Debian. Null: all is there; else what to do, for people. */
 export function prepareHost(wish: DoctorWish, say: (line: string) => void): string | null {
+  if (wish.makesTree && !isRoot()) return 'trees of files that belong to root are made as root'
   const host = readHost(wish)
   const missing = findMissing(host)
   if (missing.length === 0) return null
   const names = missing.map(({ thing }) => thing).join(', ')
   const command = renderInstall(missing)
-  if (!host.isRoot || !isProgram('apt-get')) return `missing: ${names}\nAs root: ${command}`
+  if (!isRoot() || !isProgram('apt-get')) return `missing: ${names}\nAs root: ${command}`
   say(`installing what is missing: ${names}`)
   const quiet = {
     stdio: 'ignore',
@@ -37,7 +41,10 @@ export function prepareHost(wish: DoctorWish, say: (line: string) => void): stri
 }
 
 /** Lines for people, and whether all is well. */
-function examine(wish: DoctorWish): { readonly lines: readonly string[]; readonly well: boolean } {
+function examine(wish: Pick<DoctorWish, 'compilesIpxe'>): {
+  readonly lines: readonly string[]
+  readonly well: boolean
+} {
   const host = readHost(wish)
   const missing = findMissing(host)
   const folder = cacheFolder(process.env)
@@ -50,6 +57,7 @@ function examine(wish: DoctorWish): { readonly lines: readonly string[]; readonl
     says: need.why,
   }))
   const rows = [
+    { well: isRoot(), name: 'root', says: 'owns the files of a tree; iPXE is made without' },
     ...needs,
     { well: knowsDebian(), name: 'package sources of Debian', says: 'everything is made of them' },
     {

@@ -37,7 +37,9 @@ export function readEpoch(checkout: string, level: Level, env: Environment): num
   const set = Number(env['SOURCE_DATE_EPOCH'])
   if (Number.isSafeInteger(set) && set > 0) return set
   const paths = level === 'release' ? [] : ['--', ...SOURCES]
-  const args = ['-C', checkout, 'log', '-1', '--format=%ct', ...paths]
+  // Root may build in a clone of somebody else's.
+  const ours = ['-c', `safe.directory=${checkout}`, '-C', checkout]
+  const args = [...ours, 'log', '-1', '--format=%ct', ...paths]
   try {
     const epoch = Number(execFileSync('git', args, { encoding: 'utf8', stdio: 'pipe' }))
     if (epoch > 0) return epoch

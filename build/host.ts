@@ -6,12 +6,11 @@ export interface Need {
   /** The Debian package that brings it. */
   readonly package: string
   readonly why: string
-  /** For whom: everybody; who is not root; who compiles iPXE. */
-  readonly when: 'always' | 'not-root' | 'ipxe-source'
+  /** For whom: everybody; who compiles iPXE. */
+  readonly when: 'always' | 'ipxe-source'
 }
 
 export interface HostFacts {
-  readonly isRoot: boolean
   readonly compilesIpxe: boolean
   readonly has: (thing: string) => boolean
 }
@@ -28,12 +27,6 @@ export const NEEDS: readonly Need[] = [
   { thing: 'python3', package: 'python3', why: 'runs mkosi', when: 'always' },
   { thing: 'flock', package: 'util-linux', why: 'keeps two builds apart', when: 'always' },
   { thing: 'git', package: 'git', why: 'tells the date of the sources', when: 'always' },
-  {
-    thing: 'newuidmap',
-    package: 'uidmap',
-    why: 'lets who is not root make trees',
-    when: 'not-root',
-  },
   { thing: 'gcc', package: 'gcc', why: 'compiles iPXE', when: 'ipxe-source' },
   { thing: 'make', package: 'make', why: 'compiles iPXE', when: 'ipxe-source' },
   { thing: 'perl', package: 'perl', why: 'compiles iPXE', when: 'ipxe-source' },
@@ -54,13 +47,8 @@ export const NEEDS: readonly Need[] = [
 /** Bytes below which a first build may not fit: trees, packages and what is made of them. */
 export const ROOM_BYTES = 6 * 2 ** 30
 
-export const needsFor = ({ isRoot, compilesIpxe }: HostFacts): readonly Need[] =>
-  NEEDS.filter(
-    ({ when }) =>
-      when === 'always' ||
-      (when === 'not-root' && !isRoot) ||
-      (when === 'ipxe-source' && compilesIpxe),
-  )
+export const needsFor = ({ compilesIpxe }: HostFacts): readonly Need[] =>
+  NEEDS.filter(({ when }) => when === 'always' || compilesIpxe)
 
 export const findMissing = (facts: HostFacts): readonly Need[] =>
   needsFor(facts).filter(({ thing }) => !facts.has(thing))

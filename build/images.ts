@@ -22,7 +22,10 @@ if (!wish.ok) {
 } else if (wish.help) {
   console.log(USAGE)
 } else {
-  process.exitCode = await build(wish)
+  process.exitCode = await build(wish).catch((error: unknown) => {
+    console.error(`build:images: ${error instanceof Error ? error.message : String(error)}`)
+    return 1
+  })
 }
 
 async function build(wanted: BuildWish): Promise<number> {
@@ -39,7 +42,8 @@ async function build(wanted: BuildWish): Promise<number> {
   const cache = cacheFolder(process.env)
   const durations = await readDurations(cache)
   const report = createReport({ json: wanted.json, steps: plan.steps, durations })
-  const obstacle = prepareHost({ compilesIpxe: source !== null }, report.note)
+  const makesTree = plan.steps.some(({ name }) => name === 'tree')
+  const obstacle = prepareHost({ compilesIpxe: source !== null, makesTree }, report.note)
   if (obstacle !== null) {
     report.fail(obstacle)
     return 1

@@ -50,7 +50,17 @@ const filesOf = (bundles: readonly Bundle[]) => bundles.flatMap(({ files }) => f
 
 /** All that a commit would hold, with the packages that are installed. */
 export function copyCheckout(from: string, to: string): void {
-  const args = ['-C', from, 'ls-files', '-z', '--cached', '--others', '--exclude-standard']
+  const args = [
+    '-c',
+    `safe.directory=${from}`,
+    '-C',
+    from,
+    'ls-files',
+    '-z',
+    '--cached',
+    '--others',
+    '--exclude-standard',
+  ]
   const files = execFileSync('git', args, { encoding: 'utf8' }).split('\0').filter(Boolean)
   for (const file of files) {
     mkdirSync(dirname(join(to, file)), { recursive: true })

@@ -27,14 +27,19 @@ export async function digestListing(path: string): Promise<string> {
 
 /**
  * Of a path below `checkout`, as `digestPath`; a TypeScript program stands for all that it imports. The
- * same in every checkout.
+ * same in every checkout, whoever it belongs to.
  */
 export async function digestSource(path: string, checkout: string): Promise<string> {
   const read = (file: string) => readFileSync(join(checkout, file), 'utf8')
-  if (!path.endsWith('.ts')) return await digestPath(join(checkout, path))
+  if (!path.endsWith('.ts')) return await digestTracked(join(checkout, path))
   const hash = createHash('sha256')
   for (const file of collectImports([path], read).files) hash.update(`${file}\0${read(file)}\0`)
   return hash.digest('hex')
+}
+
+async function digestTracked(path: string): Promise<string> {
+  const entry = await lstat(path)
+  return entry.isDirectory() ? await digestFolder(path, trackedLine) : await digestFile(path)
 }
 
 type Line = (path: string) => Promise<string>
@@ -62,6 +67,14 @@ async function digestLine(path: string): Promise<string> {
   const head = `${entry.mode.toString(8)} ${entry.uid}:${entry.gid}`
   if (entry.isSymbolicLink()) return `${head} ${await readlink(path)}`
   return entry.isFile() ? `${head} ${await digestFile(path)}` : head
+}
+
+/** What git keeps of a file: owners and all other bits are the clone's. */
+async function trackedLine(path: string): Promise<string> {
+  const entry = await lstat(path)
+  if (entry.isSymbolicLink()) return `link ${await readlink(path)}`
+  if (!entry.isFile()) return 'folder'
+  return `${(entry.mode & 0o100) === 0 ? 'file' : 'program'} ${await digestFile(path)}`
 }
 
 async function listingLine(path: string): Promise<string> {

@@ -59,6 +59,12 @@ export function createStore(root: string) {
       const place = join(part, path)
       made[path] = { digest: await digestPath(place), listing: await digestListing(place) }
     }
+    // Somebody else was quicker, and what they made may be in use.
+    const before = await find(name, key)
+    if (before !== null) {
+      await rm(part, { recursive: true })
+      return before
+    }
     const folder = placeOf(name, key)
     const record = recordOf(name, key)
     await rm(record, { force: true })

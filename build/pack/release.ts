@@ -33,8 +33,8 @@ export async function writeRelease(wish: ReleaseWish): Promise<readonly Released
   const released: Released[] = []
   for (const { asset, path } of files) {
     const place = join(folder, asset)
-    await copyFile(path, `${place}.part`, constants.COPYFILE_FICLONE)
-    await rename(`${place}.part`, place)
+    await copyFile(path, partOf(place), constants.COPYFILE_FICLONE)
+    await rename(partOf(place), place)
     released.push({ asset, bytes: (await stat(place)).size, digest: await digestFile(place) })
   }
   const sums = released.map(({ asset, digest }) => ({ file: asset, digest }))
@@ -71,7 +71,10 @@ async function addSums(folder: string, sums: readonly Sum[]): Promise<void> {
   )
 }
 
+/** Two builds may write to one folder. */
+const partOf = (path: string) => `${path}.${process.pid}.part`
+
 async function writeText(path: string, text: string): Promise<void> {
-  await writeFile(`${path}.part`, text)
-  await rename(`${path}.part`, path)
+  await writeFile(partOf(path), text)
+  await rename(partOf(path), path)
 }

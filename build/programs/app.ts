@@ -1,14 +1,15 @@
 /** Gathers our programs for the device: `app.ts --out DIR --home PATH --list FILE --node FILE ENTRY…`. */
 import { existsSync } from 'node:fs'
-import { chmod, copyFile, cp, mkdir, writeFile } from 'node:fs/promises'
+import { mkdir, writeFile } from 'node:fs/promises'
 import { basename, join } from 'node:path'
 import { parseArgs } from 'node:util'
+import { layFile, layFolder } from '../app/lay.ts'
 import { listPackages } from '../app/npm.ts'
 import { collectImports } from '../cache/imports.ts'
 
 /** Types, maps, sources that Node would not strip, and prose. Licences stay. */
 const USELESS =
-  /\.(d\.[cm]?ts|[cm]?tsx?|map|md|markdown|flow)$|^(test|tests|docs|bench|example|examples)$/i
+  /^node_modules$|\.(d\.[cm]?ts|[cm]?tsx?|map|md|markdown|flow)$|^(test|tests|docs|bench|example|examples)$/i
 const LEGAL = /^(licen[cs]e|copying|notice)/i
 
 const text = { type: 'string', default: '' } as const
@@ -20,20 +21,14 @@ const home = join(values.out, values.home)
 const isUseful = (path: string) => LEGAL.test(basename(path)) || !USELESS.test(basename(path))
 
 await mkdir(join(home, 'node_modules'), { recursive: true })
-await copyFile(values.node, join(home, 'node'))
-await chmod(join(home, 'node'), 0o755)
-for (const folder of ['runtime', 'appliance']) {
-  await cp(folder, join(home, folder), { recursive: true })
-}
-await copyFile('package.json', join(home, 'package.json'))
+await layFile(values.node, join(home, 'node'), true)
+for (const folder of ['runtime', 'appliance']) await layFolder(folder, join(home, folder))
+await layFile('package.json', join(home, 'package.json'))
 
 const entries = positionals.filter((path) => existsSync(path))
 const packages = await listPackages(collectImports(entries).packages, process.cwd())
 for (const { name, folder } of packages) {
-  await cp(folder, join(home, 'node_modules', name), {
-    recursive: true,
-    filter: (path) => path === folder || (isUseful(path) && !path.endsWith('/node_modules')),
-  })
+  await layFolder(folder, join(home, 'node_modules', name), { wants: isUseful })
 }
 const list = packages.map(({ name, version, license }) => ({ name, version, license }))
 await writeFile(values.list, `${JSON.stringify(list, null, 2)}\n`)

@@ -1,8 +1,9 @@
 /** Has mkosi make a tree: `tree.ts --profile P --arch A --epoch S --out DIR --mkosi DIR --tools DIR --cache DIR [--base DIR] [--overlay DIR]…`. */
 import { existsSync } from 'node:fs'
 import { readFile, rename, rm, writeFile } from 'node:fs/promises'
-import { join, resolve } from 'node:path'
+import { join } from 'node:path'
 import { parseArgs } from 'node:util'
+import { layFolder } from '../app/lay.ts'
 import { runMkosi } from '../mkosi/mkosi.ts'
 import { parseManifest } from '../mkosi/packages.ts'
 import { writeSandbox } from '../mkosi/sandbox.ts'
@@ -32,6 +33,8 @@ const sandbox = await writeSandbox({
   suite: 'trixie',
   backports: FROM_BACKPORTS,
 })
+const laid = join(out, 'laid')
+for (const tree of overlay.filter((one) => existsSync(one))) await layFolder(tree, laid)
 const code = await runMkosi({
   mkosi,
   cache,
@@ -44,13 +47,14 @@ const code = await runMkosi({
     `--output-directory=${out}`,
     `--source-date-epoch=${epoch}`,
     ...base.map((tree) => `--base-tree=${tree}`),
-    ...overlay.filter((tree) => existsSync(tree)).map((tree) => `--extra-tree=${resolve(tree)}`),
+    ...(overlay.length === 0 ? [] : [`--extra-tree=${laid}`]),
     '--force',
     'build',
   ],
 })
 if (code !== 0) process.exit(code)
 await rm(sandbox, { recursive: true })
+await rm(laid, { recursive: true, force: true })
 
 const name = base.length === 0 ? 'base' : 'live'
 await rename(join(out, `${name}.vmlinuz`), join(out, 'vmlinuz'))

@@ -1,0 +1,31 @@
+/** Copies files of the checkout as git knows them: owners, dates and most bits of a clone's are its own. */
+import { chmod, copyFile, lstat, mkdir, readdir, readlink, symlink } from 'node:fs/promises'
+import { join } from 'node:path'
+
+export interface LayOptions {
+  /** Called with paths below `from`; absent: everything. */
+  readonly wants?: (path: string) => boolean
+}
+
+/** `from`: a folder, the contents of which go into the folder `to`. */
+export async function layFolder(
+  from: string,
+  to: string,
+  { wants }: LayOptions = {},
+): Promise<void> {
+  await mkdir(to, { recursive: true })
+  await chmod(to, 0o755)
+  for (const name of await readdir(from)) {
+    const [source, place] = [join(from, name), join(to, name)]
+    if (wants?.(source) === false) continue
+    const entry = await lstat(source)
+    if (entry.isDirectory()) await layFolder(source, place, wants === undefined ? {} : { wants })
+    else if (entry.isSymbolicLink()) await symlink(await readlink(source), place)
+    else await layFile(source, place, (entry.mode & 0o100) !== 0)
+  }
+}
+
+export async function layFile(from: string, to: string, isProgram = false): Promise<void> {
+  await copyFile(from, to)
+  await chmod(to, isProgram ? 0o755 : 0o644)
+}
