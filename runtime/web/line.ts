@@ -159,6 +159,8 @@ export interface ServerLine<M extends MachineBase> {
   match(machines: readonly M[], query: URLSearchParams): readonly M[]
   /** One `<tr>` of the machines table. */
   renderRow(machine: M): string
+  /** A run of the machine failed or was cancelled, by its own word. */
+  noteRunStopped(mac: Mac): void
   /** How far a run is, on one line: the element that pages replace by its id. */
   renderBar(run: Run): string
   renderLogin(view: LoginView): string

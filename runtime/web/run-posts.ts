@@ -1,5 +1,6 @@
 /** What a flashing machine tells: how far it is, and its log when something went wrong. */
 import type { H3Event } from 'h3'
+import { hideBootTokens } from '../core/boot-token.ts'
 import type { Mac } from '../core/mac.ts'
 import type { MachineBase } from '../core/machine.ts'
 import {
@@ -49,6 +50,7 @@ export function runPostRoutes<M extends MachineBase>(site: Site<M>): readonly Ro
     if (!taken.isTurn) return
     feed.announce({ topic: 'machine', mac })
     if (taken.hasEnded) countRun(site.metrics, taken.run)
+    if (taken.hasEnded && taken.run.result !== 'done') line.noteRunStopped(mac)
     if (taken.lost !== null) countRun(site.metrics, taken.lost)
     await site.noteAll(listNotes(taken), { subject_id: mac, actor: 'pxe-client', ip })
   }
@@ -111,7 +113,8 @@ async function readTail(bytes: AsyncIterable<Uint8Array>): Promise<Uint8Array> {
     chunks = [cut()]
     length = MOST_LOG_BYTES
   }
-  return cut()
+  // The kernel's log begins with its command line.
+  return Buffer.from(hideBootTokens(cut().toString('latin1')), 'latin1')
 }
 
 function listNotes({ run, isNew, hasEnded, lost }: Taken): readonly Note[] {

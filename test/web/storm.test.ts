@@ -110,6 +110,37 @@ test('done, failed, an edit and silence let the next one in', async () => {
   }
 })
 
+test('a flash that its machine cancelled gives its place back, without another word', async () => {
+  await using site = await open(2, 1)
+  assert.equal([await contact(site.server, 1), await contact(site.server, 2)], ['live', 1])
+  await site.server.request(`/pxe/${macOf(1)}/plan`)
+  const post = (phase: string) =>
+    site.server.request(
+      `/pxe/${macOf(1)}/progress`,
+      asJson({
+        run: 'run-00000001',
+        phase,
+        bytes_read: 0,
+        bytes_written: 0,
+        total_bytes: null,
+        rate: null,
+        eta_seconds: null,
+      }),
+    )
+  assert.is((await post('write')).status, 204)
+  assert.is(await contact(site.server, 2), 1)
+  assert.is((await post('cancelled')).status, 204)
+  assert.is(await contact(site.server, 2), 'live')
+})
+
+test('who is flashed without a script of ours counts all the same', async () => {
+  await using site = await open(3, 1)
+  await site.server.request(`/pxe/${macOf(1)}/plan`)
+  assert.equal([await contact(site.server, 2), await contact(site.server, 3)], [1, 2])
+  await site.server.request(`/pxe/${macOf(2)}/plan`)
+  assert.equal([await contact(site.server, 3)], [1], 'it waits no longer')
+})
+
 test('modes that do not flash pass by the line', async () => {
   await using site = await open(3, 1)
   assert.is(await contact(site.server, 1), 'live')

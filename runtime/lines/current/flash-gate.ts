@@ -9,6 +9,10 @@ export interface FlashGate {
   placeOf(machine: Machine, now: string): Place | null
   /** What a machine was told: it has its place at once, before its record is on disk. */
   noteOffer(offered: Machine, ruling: BootRuling, now: string): void
+  /** It was told to flash without a script of ours (a stick, a client that asks by itself). */
+  notePlanned(mac: Mac): void
+  /** Its flash failed or was cancelled: its place is free at once. */
+  release(mac: Mac): void
   /** How many flash and how many wait. */
   count(now: string): Pick<Place, 'flashing' | 'waiting'>
 }
@@ -44,7 +48,7 @@ export function createFlashGate({ find, settings, fleet }: FlashGateParts): Flas
   let order: { readonly at: number; readonly places: Map<Mac, number> } | null = null
   for (const { mac, cycle } of fleet) {
     if (cycle.queued_at !== null) waiting.set(mac, 0)
-    else if (cycle.offers > 0 && cycle.finished_at === null) flashing.set(mac, null)
+    else if (isBegun(cycle)) flashing.set(mac, null)
   }
 
   function holds(mac: Mac, now: string): boolean {
@@ -100,9 +104,17 @@ export function createFlashGate({ find, settings, fleet }: FlashGateParts): Flas
       if (rule !== 'flash' && rule !== 'flash-retry') return
       flashing.set(mac, { cycle: cycle.started_at, offers: cycle.offers, at: epochOf(now) })
     },
+    notePlanned(mac) {
+      if (waiting.delete(mac)) order = null
+      if (!flashing.has(mac)) flashing.set(mac, null)
+    },
+    release: (mac) => void flashing.delete(mac),
     count: (now) => ({ flashing: countFlashing(now), waiting: line(now).size }),
   }
 }
+
+const isBegun = ({ offers, planned, finished_at }: Machine['cycle']) =>
+  (offers > 0 || planned) && finished_at === null
 
 /** Whether the record does not yet hold what was claimed. */
 const isOpen = ({ cycle, offers, at }: Claim, machine: Machine | null, now: string): boolean =>

@@ -33,7 +33,7 @@ export interface MachineLineParts {
   findImage(ref: string): CatalogEntry | null
   sets(): LiveSets
   settings(): PxeRules & TokenRules
-  readonly gate: Pick<FlashGate, 'placeOf' | 'noteOffer'>
+  readonly gate: Omit<FlashGate, 'count'>
   /** Signs what machines show that were booted from here. */
   readonly bootKey: Pick<Secret, 'sign' | 'verify'>
 }
@@ -114,6 +114,7 @@ export function createMachineLine(parts: MachineLineParts): MachineLine {
     },
     decidePlan(machine, contact) {
       const ruling = decidePlan(machine, gatherSurroundings(parts, contact))
+      if (ruling.plan.mode === 'flash') parts.gate.notePlanned(machine.mac)
       return {
         machine: contacts.notePlan(machine, ruling.plan, contact.now),
         notes: notes.notePlanned(machine, ruling),
@@ -122,6 +123,7 @@ export function createMachineLine(parts: MachineLineParts): MachineLine {
       }
     },
     noteArmer,
+    noteRunStopped: (mac) => parts.gate.release(mac),
     originOf: (machine) => originOf(machine, parts.findImage),
     plannedAt: ({ planned_at }) => planned_at,
     afterBootFile(machine, name, { now }) {

@@ -18,7 +18,7 @@ const line = createMachineLine({
   findImage: (ref) => (ref === REF ? entryOf(ref) : null),
   sets: () => X86_SETS,
   settings: () => PXE_RULES,
-  gate: { placeOf: () => null, noteOffer: () => {} },
+  gate: { placeOf: () => null, noteOffer: () => {}, notePlanned: () => {}, release: () => {} },
   bootKey: { sign: () => 's'.repeat(43), verify: () => true },
 })
 const FLASH = { boot_mode: 'flasher-flash-once', bty_image_ref: REF, target_disk_serial: 'S1' }

@@ -51,7 +51,7 @@ export const noteBootFile = (machine: Machine, now: string): Machine =>
 export function notePlan(machine: Machine, plan: Plan, now: string): Machine {
   if (plan.mode === 'interactive') return change(machine, now, { planned_at: now })
   if (plan.mode !== 'flash') return machine
-  const planned = changeCycle(machine, now, { planned: true, failure: null })
+  const planned = changeCycle(machine, now, { planned: true, failure: null, queued_at: null })
   return change(planned, now, { planned_at: now })
 }
 

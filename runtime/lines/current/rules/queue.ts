@@ -30,7 +30,8 @@ export const renderPlace = ({ place, waiting, flashing }: Place): string =>
 /** A flash was offered, nothing ended it, and the machine was heard of: until then it has its place. */
 export function holdsPlace(machine: Machine, now: string, { flash_silence }: QueueRules): boolean {
   const { boot_mode, cycle } = machine
-  const isUnderWay = cycle.offers > 0 && cycle.finished_at === null && cycle.failure === null
+  const isBegun = cycle.offers > 0 || cycle.planned
+  const isUnderWay = isBegun && cycle.finished_at === null && cycle.failure === null
   if (!isFlashMode(boot_mode) || !isUnderWay || cycle.queued_at !== null) return false
   return isHeardOf(machine, now, flash_silence)
 }
