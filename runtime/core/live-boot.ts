@@ -37,9 +37,18 @@ export const renderDriverArgs = ({ server, mac }: LiveBoot): readonly string[] =
 export const renderGuestArgs = (base: string | null): readonly string[] =>
   base === null ? [] : ['--server', base, '--catalog', `${base}/catalog.toml`]
 
-/** What the wizard finds in its environment beside what is there. */
-export const renderWizardEnv = (boot: LiveBoot): Readonly<Record<string, string>> => ({
+/**
+ * What the wizard finds in its environment beside what is there. `base`: where the server answers, for
+ * a wizard that it does not drive: its flashes are reported all the same.
+ */
+export const renderWizardEnv = (
+  boot: LiveBoot,
+  base: string | null = null,
+): Readonly<Record<string, string>> => ({
   FLASHER_LIVE: '1',
+  ...(base === null || boot.mac === null
+    ? {}
+    : { FLASHER_LIVE_SERVER: base, FLASHER_LIVE_MAC: boot.mac }),
   ...(boot.token === null ? {} : { FLASHER_PXE_TOKEN: boot.token }),
   ...(boot.catalog === null ? {} : { FLASHER_DEFAULT_CATALOG: boot.catalog }),
 })

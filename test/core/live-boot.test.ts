@@ -23,6 +23,11 @@ test('a network boot: the server drives, one console for all', () => {
     FLASHER_PXE_TOKEN: 'aa.bb',
     FLASHER_DEFAULT_CATALOG: 'http://c/catalog.toml',
   })
+  assert.equal(renderWizardEnv({ ...boot, token: null, catalog: null }, server), {
+    FLASHER_LIVE: '1',
+    FLASHER_LIVE_SERVER: server,
+    FLASHER_LIVE_MAC: '52-54-00-00-00-01',
+  })
 })
 
 test('a stick: a wizard of its own on each console', () => {

@@ -2,6 +2,7 @@
 import { createHash } from 'node:crypto'
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
+import { createStandaloneHooks } from '../../runtime/lines/current/wizard/remote-parts.ts'
 import { createDisks } from '../../runtime/services/disks.ts'
 import { createShell } from '../../runtime/services/shell.ts'
 import { makeDiskImage } from '../support/disk-images.ts'
@@ -94,6 +95,23 @@ run('a flash by hand is told as well', async () => {
   const told = await runOf(server)
   assert.equal([told.mode, told.result, told.verified], ['interactive', 'done', true])
   assert.is.not((await server.machines.find(MAC))?.last_flashed_at, null)
+})
+
+run('a flash on a console that the server does not drive is told as well', async () => {
+  await using images = await serveImage()
+  await using server = await openServer([])
+  await using loop = await createLoop({ megabytes: 16 })
+  await server.arm({ boot_mode: 'flasher-tui' })
+  const hooks = await createStandaloneHooks({
+    env: { FLASHER_LIVE_SERVER: server.url, FLASHER_LIVE_MAC: MAC.replaceAll(':', '-') },
+    signal: new AbortController().signal,
+    now: () => performance.now(),
+    arch: 'x64',
+    loops: true,
+  })
+  await flashByHand(hooks, `${images.origin}/debian.img`, loop.device)
+  const told = await runOf(server)
+  assert.equal([told.mode, told.result, told.disk?.path], ['interactive', 'done', loop.device])
 })
 
 run('inventory: the disks and the hardware are told, then a reboot', async () => {

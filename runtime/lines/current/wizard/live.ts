@@ -70,18 +70,24 @@ export async function live(world: LiveWorld): Promise<number> {
 }
 
 async function serveConsole(boot: LiveBoot, world: LiveWorld, paths: LivePaths): Promise<number> {
-  const env = { ...world.env, ...renderWizardEnv(boot) }
-  if (!isDriven(boot)) return await world.wizard(renderGuestArgs(await findBase(boot, world)), env)
+  if (!isDriven(boot)) return await serveGuest(boot, world)
   // The screen has a bar to show; a serial line may have nobody at its other end.
   if ((await readOwnTerminal(paths.terminal)) !== SCREEN) await linger(HEAD_START_MS, world.signal)
   const lock = await takeDriverLock(paths.lock)
   if (lock !== null && (await isFirst(paths.driven))) {
     await using _held = lock
-    return await world.wizard(renderDriverArgs(boot), env)
+    return await world.wizard(renderDriverArgs(boot), { ...world.env, ...renderWizardEnv(boot) })
   }
   await lock?.[Symbol.asyncDispose]()
   if (lock === null && (await lookOn({ ...world, statusPath: paths.status })) === 'ended') return 0
-  return await world.wizard(renderGuestArgs(await findBase(boot, world)), env)
+  return await serveGuest(boot, world)
+}
+
+/** A wizard for whoever stands there. */
+async function serveGuest(boot: LiveBoot, world: LiveWorld): Promise<number> {
+  const base = await findBase(boot, world)
+  const env = { ...world.env, ...renderWizardEnv(boot, base) }
+  return await world.wizard(renderGuestArgs(base), env)
 }
 
 /** Null: no server is named, or none that can be. */

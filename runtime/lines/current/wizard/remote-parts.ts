@@ -1,11 +1,13 @@
 /** The services that server-driven mode takes, put together. */
 import { LIVE_PATHS } from '../../../../appliance/contract.ts'
 import { isBootWanted } from '../../../core/boot-entry.ts'
+import { parseMac } from '../../../core/mac.ts'
 import { createDisks } from '../../../services/disks.ts'
 import { createHardware } from '../../../services/hardware.ts'
 import { createMarks, NO_MARKS } from '../../../services/marks.ts'
 import { createNvram } from '../../../services/nvram.ts'
 import { createPower } from '../../../services/power.ts'
+import type { ServerClient } from '../../../services/server-client.ts'
 import { createShell, type Environment } from '../../../services/shell.ts'
 import { createHooks } from './remote-hooks.ts'
 import type { RemoteParts } from './remote-box.ts'
@@ -38,17 +40,30 @@ export function createRemoteParts({ env, signal, now, arch, loops }: RemoteWorld
   }
 }
 
-/** For a wizard that no server drives: the firmware alone hears of its flashes, if that is wanted. */
-export function createStandaloneHooks(world: RemoteWorld): Hooks {
-  const registersBoot = isBootWanted(world.env['FLASHER_REGISTER_UEFI_BOOT'])
-  if (!registersBoot) return {}
-  const parts = createRemoteParts(world)
+/**
+ * For a wizard that no server drives: the firmware hears of its flashes if that is wanted, and in a
+ * machine that a server booted the server does.
+ */
+export async function createStandaloneHooks(world: RemoteWorld): Promise<Hooks> {
+  const { env } = world
+  const registersBoot = isBootWanted(env['FLASHER_REGISTER_UEFI_BOOT'])
+  const client = await openClient(world)
+  if (!registersBoot && client === null) return {}
   return createHooks({
-    ...parts,
-    client: null,
+    ...createRemoteParts(world),
+    client,
     mode: 'interactive',
     registersBoot,
     disks: () => [],
     transcript: () => [],
   })
+}
+
+async function openClient({ env, signal }: RemoteWorld): Promise<ServerClient | null> {
+  const base = env['FLASHER_LIVE_SERVER'] ?? ''
+  const mac = parseMac(env['FLASHER_LIVE_MAC'] ?? '')
+  if (base === '' || !mac.ok) return null
+  const { createServerClient } = await import('../../../services/server-client.ts')
+  const token = env['FLASHER_PXE_TOKEN'] || null
+  return createServerClient({ base, mac: mac.value, token, signal })
 }
