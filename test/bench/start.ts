@@ -1,0 +1,106 @@
+/** `pnpm bench:start`: how long the wizard takes to its first screen, beside bare Node and lsblk. */
+import { spawn } from 'node:child_process'
+import { mkdtemp, rm, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { FLASHER } from '../support/flasher.ts'
+import { publishText } from './publish.ts'
+
+const ROUNDS = 21
+/** The most that the wizard may take of the sum of the other two. */
+const LIMIT = 3
+const QUIT = '[q] quit'
+
+interface Subject {
+  readonly name: string
+  readonly argv: readonly string[]
+  /** What ends the measurement; null: the program's end. */
+  readonly until: string | null
+  readonly env?: Readonly<Record<string, string>>
+}
+
+/** In a terminal of its own, which `script` makes; milliseconds. */
+function time({ argv, until, env = {} }: Subject): Promise<number> {
+  const command = argv.map((word) => `'${word}'`).join(' ')
+  const before = performance.now()
+  const child = spawn('script', ['--quiet', '--command', `exec ${command}`, '/dev/null'], {
+    env: { ...process.env, LANG: 'C.UTF-8', TERM: 'xterm', ...env },
+    stdio: ['pipe', 'pipe', 'inherit'],
+  })
+  let said = ''
+  let seen: number | null = null
+  child.stdout.setEncoding('utf8').on('data', (text: string) => {
+    said += text
+    if (until === null || seen !== null || !said.includes(until)) return
+    seen = performance.now() - before
+    // Ctrl-C, as soon as keys are read.
+    setTimeout(() => child.stdin.write('\u0003'), 200)
+  })
+  return new Promise((resolve, reject) => {
+    child.on('error', reject)
+    child.on('close', () => {
+      const ended = performance.now() - before
+      if (until === null) resolve(ended)
+      else if (seen === null) reject(new Error(`never showed ${until}: ${said}`))
+      else resolve(seen)
+    })
+  })
+}
+
+const median = (values: readonly number[]) =>
+  values.toSorted((one, two) => one - two)[Math.floor(values.length / 2)] ?? Number.NaN
+
+async function measure(subjects: readonly Subject[]): Promise<ReadonlyMap<string, number>> {
+  const times = new Map<string, number[]>(subjects.map(({ name }) => [name, []]))
+  // The first round fills caches, Node's compile cache among them.
+  for (let round = 0; round <= ROUNDS; round += 1) {
+    for (const subject of subjects) {
+      const milliseconds = await time(subject)
+      if (round > 0) times.get(subject.name)?.push(milliseconds)
+    }
+  }
+  return new Map([...times].map(([name, values]) => [name, median(values)]))
+}
+
+const folder = await mkdtemp(join(tmpdir(), 'flasher-start-'))
+try {
+  await writeFile(join(folder, 'debian-13-amd64.img'), 'an image')
+  const wizard = { argv: [process.execPath, FLASHER], until: QUIT }
+  const medians = await measure([
+    { name: 'images', ...wizard, env: { FLASHER_IMAGE_ROOT: folder } },
+    { name: 'catalog', ...wizard, env: { FLASHER_IMAGE_ROOT: join(folder, 'none') } },
+    { name: 'node', argv: [process.execPath, '-e', '0'], until: null },
+    { name: 'lsblk', argv: ['lsblk', '--json'], until: null },
+    { name: 'nothing', argv: ['true'], until: null },
+  ])
+  // What the terminal itself takes is in all of them.
+  const of = (name: string) => (medians.get(name) ?? Number.NaN) - (medians.get('nothing') ?? 0)
+  const least = of('node') + of('lsblk')
+  const rows = [
+    ['`node -e 0`', of('node')],
+    ['`lsblk --json`', of('lsblk')],
+    ['`flasher` to the list of images', of('images')],
+    ['`flasher` to the choice of a catalog', of('catalog')],
+  ] as const
+  const table = rows.map(([name, ms]) => {
+    const ratio = name.includes('flasher') ? `${(ms / least).toFixed(1)}x` : ''
+    return `| ${name} | ${ms.toFixed(0)} ms | ${ratio} |`
+  })
+  const lines = [
+    '| What | Median | Of Node and lsblk together |',
+    '| --- | ---: | ---: |',
+    ...table,
+  ]
+  publishText(
+    'start',
+    `${lines.join('\n')}\n\nMedians of ${ROUNDS} rounds, taken in turn, in a terminal.`,
+  )
+  console.log(lines.join('\n'))
+  const worst = Math.max(of('images'), of('catalog')) / least
+  if (worst > LIMIT) {
+    console.error(`the first screen takes ${worst.toFixed(1)} times as long; ${LIMIT} is the most`)
+    process.exitCode = 1
+  }
+} finally {
+  await rm(folder, { recursive: true, force: true })
+}
