@@ -43,6 +43,7 @@ const NEEDED: Readonly<Record<string, string>> = {
 /** What the long run of virtual machines (`pnpm test:vm`) needs besides. */
 const NEEDED_FOR_VM: Readonly<Record<string, string>> = {
   efibootmgr: 'boot entries of UEFI firmware',
+  'openssh-client': 'SSH into the live system',
   xorriso: 'kernel and initrd out of our ISO',
 }
 
