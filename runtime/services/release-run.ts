@@ -1,6 +1,5 @@
 /** Fetches one release: found by its manifest, every file checked against it, installed as a whole. */
-import { createHash } from 'node:crypto'
-import { open, rm, writeFile } from 'node:fs/promises'
+import { rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { Fault, renderError } from '../core/fault.ts'
 import { parseLocation, renderSafeUrl } from '../core/location.ts'
@@ -14,9 +13,9 @@ import {
   type ReleasePlan,
 } from '../core/release.ts'
 import type { BootFolder } from './boot-files.ts'
-import { writeAll } from './boot-folder.ts'
 import { describeFullDisk, requireSpace } from './disk-space.ts'
 import { fetchDocument } from './http-documents.ts'
+import { openReleaseParts, type ReleaseParts } from './release-parts.ts'
 import type { Environment } from './shell.ts'
 import type { Sources } from './sources.ts'
 
@@ -52,12 +51,14 @@ export async function runRelease(
   const { base, plan } = await find(parts, order)
   order.onFound(base, plan)
   await requireSpace(bootFiles.dir, plan.totalBytes + SPARE_BYTES, `Release ${plan.release.tag}`)
+  const incoming = await openReleaseParts(bootFiles.dir, plan.files)
   const staged = await bootFiles.stage()
   try {
     for (const list of plan.lists)
       await fetchList(parts, order, `${base}${list.name}`, staged, list)
     for (const file of plan.files)
-      await fetchFile(parts, order, `${base}${file.name}`, staged, file)
+      await fetchFile(parts, order, { url: `${base}${file.name}`, incoming, file })
+    await incoming.moveInto(staged)
     order.signal.throwIfAborted()
     await bootFiles.install(staged, plan.sets, order.keep)
     return plan
@@ -66,6 +67,8 @@ export async function runRelease(
   } finally {
     // Gone already where it was installed.
     await rm(staged, { recursive: true, force: true })
+    // Who cancels may go on later; what failed is fetched anew.
+    if (!order.signal.aborted) await incoming.clear()
   }
 }
 
@@ -132,28 +135,27 @@ async function readText({ env }: ReleaseRunParts, { signal }: ReleaseOrder, url:
   return answer.kind === 'new' ? answer.text : ''
 }
 
+interface Fetch {
+  readonly url: string
+  readonly incoming: ReleaseParts
+  readonly file: Artifact
+}
+
 async function fetchFile(
   { sources }: ReleaseRunParts,
   { signal, onFile }: ReleaseOrder,
-  url: string,
-  staged: string,
-  { name, sizeBytes, sha256 }: Artifact,
+  { url, incoming, file }: Fetch,
 ): Promise<void> {
+  const { name, sizeBytes, sha256 } = file
   onFile(name, 0, false)
-  await using source = await sources.open(url, { signal })
-  await using handle = await open(join(staged, name), 'wx', 0o644)
-  const hash = createHash('sha256')
-  let done = 0
-  for await (const chunk of source.stream()) {
-    done += chunk.length
-    if (done > sizeBytes)
+  const found = await incoming.bring(file, {
+    signal,
+    open: () => sources.open(url, { signal }),
+    onBytes: (bytes) => onFile(name, bytes, false),
+    onExcess() {
       throw wrong(url, `it is longer than the ${sizeBytes} bytes of its manifest`)
-    const written = writeAll(handle, chunk)
-    hash.update(chunk) // Meanwhile.
-    await written
-    onFile(name, done, false)
-  }
-  const found = hash.digest('hex')
+    },
+  })
   if (found !== sha256) {
     throw new Fault(
       'digest-mismatch',
@@ -161,6 +163,5 @@ async function fetchFile(
       { hint: 'Nothing was changed; the release itself must be put right.' },
     )
   }
-  await handle.sync()
-  onFile(name, done, true)
+  onFile(name, sizeBytes, true)
 }

@@ -1,7 +1,8 @@
 import { spawnSync } from 'node:child_process'
-import { mkdtemp, readFile, rm } from 'node:fs/promises'
+import { createHash } from 'node:crypto'
+import { mkdir, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
-import { join } from 'node:path'
+import { dirname, join } from 'node:path'
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
 import { TRIO } from '../../runtime/core/boot-set.ts'
@@ -160,9 +161,64 @@ test('one fetch of a tag at a time; cancelled in the middle, and fetched again',
   assert.match(cancelled?.error ?? '', /was cancelled/)
   assert.is(await releases.cancel('v0.0.1', BY), null)
   assert.is((await releases.cancel('v1.2.3', BY))?.status, 'cancelled')
-  assert.is((await folder.names()).length, 4)
+  const names = (await folder.names()).filter((name) => name !== '.fetching')
+  assert.is(names.length, 4, names.join(' '))
   assert.is(desk.bootFiles.active().x86_64?.version, '1.0.0')
   assert.is((await desk.kinds()).filter((kind) => kind.endsWith('.cancelled')).length, 2)
+})
+
+test('a fetch that was cancelled is taken up where it ended, also after a restart', async () => {
+  await using folder = await makeBootFolder()
+  const initrd = partName('1.2.3', 'initrd')
+  let site = await startReleaseSite({ stall: initrd })
+  {
+    await using stalled = site
+    await using desk = await openDesk(folder.dir, { site: stalled.origin })
+    await desk.releases.start('v1.2.3', BY)
+    while (stalled.held() === 0) await new Promise((resolve) => setTimeout(resolve, 5))
+    await new Promise((resolve) => setTimeout(resolve, 50))
+    await desk.releases.cancel('v1.2.3', BY)
+  }
+  site = await startReleaseSite()
+  await using whole = site
+  await using desk = await openDesk(folder.dir, { site: whole.origin })
+  const job = await desk.fetch('v1.2.3')
+  assert.is(job.status, 'completed', job.error ?? '')
+  assert.is(job.bytes_done, job.bytes_total)
+  const asked = whole.seen.filter(({ method }) => method === 'GET').map(({ url }) => url ?? '')
+  assert.not.ok(
+    asked.some((url) => url.endsWith('.vmlinuz')),
+    'it was there, whole',
+  )
+  const ranges = whole.seen
+    .filter(({ url }) => url?.endsWith(initrd))
+    .map(({ headers }) => headers.range)
+  assert.ok(
+    ranges.some((range) => range?.startsWith('bytes=1000-')),
+    ranges.join(' '),
+  )
+  assert.not.ok((await folder.names()).includes('.fetching'))
+})
+
+test('what was fetched before and is wrong is fetched anew', async () => {
+  await using folder = await makeBootFolder()
+  await using site = await startReleaseSite()
+  const name = partName('1.2.3', 'squashfs')
+  const right = site.files.get(name) ?? Buffer.alloc(0)
+  const part = join(folder.dir, '.fetching', createHash('sha256').update(right).digest('hex'))
+  for (const wrong of [
+    Buffer.alloc(500),
+    Buffer.alloc(right.length),
+    Buffer.alloc(right.length + 1),
+  ]) {
+    await mkdir(dirname(part), { recursive: true })
+    await writeFile(part, wrong)
+    await writeFile(join(dirname(part), 'of another release'), 'x')
+    await using desk = await openDesk(folder.dir, { site: site.origin })
+    assert.is((await desk.fetch('v1.2.3')).status, 'completed')
+    assert.ok((await readFile(join(folder.dir, name))).equals(right))
+    assert.not.ok((await folder.names()).includes('.fetching'))
+  }
 })
 
 test('a tag can be fetched again, another one after it, and the one before put back', async () => {
