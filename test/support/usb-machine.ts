@@ -45,7 +45,11 @@ export const startUsbMachine = (options: UsbMachineOptions): Promise<Qemu> =>
     ],
   })
 
-const COMMON = ['-vga', 'std', '-device', 'virtio-rng-pci', '-device', 'qemu-xhci']
+/** The screen is a small one: 100 columns, 30 rows. */
+const COMMON = [
+  ['-vga', 'std', '-global', 'VGA.xres=800', '-global', 'VGA.yres=480'],
+  ['-device', 'virtio-rng-pci', '-device', 'qemu-xhci'],
+].flat()
 
 const planMedium = (medium: UsbMachineOptions['medium']): readonly string[] =>
   'stick' in medium
