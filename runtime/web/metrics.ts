@@ -35,6 +35,7 @@ const HELP: Readonly<Record<string, string>> = {
   flasher_catalog_age_seconds: 'Age of the catalog snapshot.',
   flasher_flash_bytes_total: 'Bytes that flashes wrote, as machines reported it.',
   flasher_flash_seconds: 'How long flashes took.',
+  flasher_flash_line: 'Machines that are being flashed, or wait for their turn.',
   flasher_flash_total: 'Flashes by how they ended.',
   flasher_http_request_seconds: 'Time until a response begins.',
   flasher_machines: 'Machines by what they are set to do.',

@@ -10,6 +10,7 @@ import type { Passwords } from '../../services/passwords.ts'
 import { createSecret, deriveSecret } from '../../services/secret.ts'
 import { createSignedOut } from '../../services/signed-out.ts'
 import type { ServerLine } from '../../web/line.ts'
+import type { Metrics } from '../../web/metrics.ts'
 import { createServer } from '../../web/server.ts'
 import type { ServerLog } from '../../terminal/server-log.ts'
 import type { World } from './commands/session.ts'
@@ -109,16 +110,19 @@ export async function createMachineServer(parts: MachineServerParts): Promise<Ma
     ...createMachineLine(machineParts),
     ...pages,
     checkPassword: (given) => passwords.check(given),
-    routes: (site) => [
-      ...imageRoutes(site),
-      ...cacheRoutes(site),
-      ...releaseRoutes(site, {
-        releases: netboot.releases,
-        tag: () => settings().boot.release_tag,
-      }),
-      ...backupRoutes(site, { backups, place: () => settings().backup.driver }),
-      ...pages.routes(site),
-    ],
+    routes(site) {
+      measureLine(site.metrics, gate)
+      return [
+        ...imageRoutes(site),
+        ...cacheRoutes(site),
+        ...releaseRoutes(site, {
+          releases: netboot.releases,
+          tag: () => settings().boot.release_tag,
+        }),
+        ...backupRoutes(site, { backups, place: () => settings().backup.driver }),
+        ...pages.routes(site),
+      ]
+    },
   }
   const server = createServer({
     ...state,
@@ -147,6 +151,16 @@ export async function createMachineServer(parts: MachineServerParts): Promise<Ma
 }
 
 const now = () => new Date()
+
+/** What `GET /metrics` says of the line. */
+function measureLine(metrics: Metrics, gate: FlashGate): void {
+  metrics.gauge('flasher_flash_line', async () =>
+    Object.entries(gate.count(now().toISOString())).map(([state, value]) => ({
+      labels: { state },
+      value,
+    })),
+  )
+}
 
 const countQueue = (gate: FlashGate, most: number) =>
   most === 0 ? null : { most, ...gate.count(now().toISOString()) }
