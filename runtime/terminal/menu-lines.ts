@@ -12,6 +12,8 @@ export interface MenuRoom {
   readonly unicode: boolean
 }
 
+const AT_END = { cut: 'end', unicode: false } as const
+
 /** The header of the columns and the line below the page. */
 const AROUND = 2
 
@@ -33,7 +35,7 @@ export function renderRows(
   const laid = layColumns(
     menu.columns,
     menu.rows.map(({ cells }) => cells),
-    room.columns - lead,
+    room.columns - 1 - lead,
     room.unicode,
   )
   const rows = page.indexes.map((index) => {
@@ -46,7 +48,7 @@ export function renderRows(
   return [
     ink.faint(`   ${'#'.padStart(digits)}  ${laid.head}`),
     ...rows,
-    ...(page.note === null ? [] : [ink.faint(`   ${page.note}`)]),
+    ...(page.note === null ? [] : [ink.faint(clip(`   ${page.note}`, room.columns - 1, AT_END))]),
   ]
 }
 

@@ -127,4 +127,25 @@ test('groups and words of a table', () => {
   assert.equal(nextWords(LINE, ['list']), ['things'])
   assert.is(findCommand(LINE, ['list']), null)
 })
+test('a main program takes its flags in front of everything, also without a command', () => {
+  const url = { name: 'URL', completes: 'nothing' } as const
+  const flags = [{ name: 'server', value: url, help: '' }]
+  const main = { words: [], summary: '', about: [], positionals: [], flags, examples: [] }
+  const line = { ...LINE, main }
+  const rows: readonly (readonly [readonly string[], unknown])[] = [
+    [[], { kind: 'run', command: main, argv: ['--'] }],
+    [['--server', 'lab'], { kind: 'run', command: main, argv: ['--server=lab', '--'] }],
+    [['--server=lab', '--help'], { kind: 'help', at: [] }],
+    [['--server', 'lab', '--version'], { kind: 'version' }],
+    [['--help'], { kind: 'help', at: [] }],
+    [['--server', 'lab', 'list'], 'unexpected argument: list'],
+    [['--server'], '--server needs a value: URL'],
+    [['--serve', 'lab'], 'unknown flag: --serve; did you mean --server?'],
+    [['--json'], '--json comes after the command'],
+  ]
+  for (const [argv, meant] of rows) {
+    const read = parseArguments(line, argv)
+    assert.equal(read.ok ? read.value : renderMisuse(read.refusal), meant, argv.join(' '))
+  }
+})
 test.run()

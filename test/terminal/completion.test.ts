@@ -6,6 +6,7 @@ import * as assert from 'uvu/assert'
 import { SHELLS } from '../../runtime/core/command.ts'
 import { COMMAND_LINE } from '../../runtime/lines/earlier/rules/commands.ts'
 import { createShell } from '../../runtime/services/shell.ts'
+import { WIZARD } from '../../runtime/lines/current/wizard/options.ts'
 import { renderCompletion } from '../../runtime/terminal/completion.ts'
 
 const test = suite('completion')
@@ -19,7 +20,10 @@ async function createDesk() {
     await writeFile(join(folder, name), '')
   }
   for (const name of SHELLS) {
-    await writeFile(join(folder, `script.${name}`), renderCompletion(COMMAND_LINE, name))
+    await writeFile(
+      join(folder, `script.${name}`),
+      renderCompletion({ ...COMMAND_LINE, main: WIZARD }, name),
+    )
   }
   return { folder, [Symbol.asyncDispose]: () => rm(folder, { recursive: true }) }
 }
@@ -44,6 +48,10 @@ test('bash: commands, flags, choices, files', async () => {
     ['flasher |list|d', ['disks']],
     ['flasher |list|disks|', ['--help', '--json']],
     ['flasher |list|disks|--json|', ['--help']],
+    ['flasher |--s', ['--server']],
+    ['flasher |--catalog|n', ['notes.txt']],
+    ['flasher |--mac|', []],
+    ['flasher |--server|lab|--', ['--catalog', '--help', '--mac']],
     ['flasher |flash|--im', ['--image']],
     ['flasher |flash|--json|--js', []],
     ['flasher |flash|--progress|', ['ndjson', 'none', 'text']],
