@@ -4,6 +4,7 @@ import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
 import { identifyDisk, type InventoryDisk } from '../../../../runtime/core/machine.ts'
 import type { BootRuling } from '../../../../runtime/lines/current/rules/boot.ts'
+import { noteDone } from '../../../../runtime/lines/current/rules/contact.ts'
 import { flashAgain, refreshInventory } from '../../../../runtime/lines/current/rules/edit.ts'
 import {
   BOOT_MODES,
@@ -123,6 +124,24 @@ function done({ desk, truth }: World) {
   truth.finished = boot_mode === 'flasher-flash-once'
 }
 
+/** By its token it is the end of the flash of the cycle before, perhaps told again. */
+function formerDone({ desk, truth }: World) {
+  const { machine } = desk
+  const { before, planned } = machine.cycle
+  if (before === null) return
+  desk.machine = noteDone(machine, desk.now(), true)
+  const { cycle, boot_mode, saw_flasher_boot } = desk.machine
+  assert.equal([boot_mode, saw_flasher_boot], [machine.boot_mode, machine.saw_flasher_boot])
+  assert.is(cycle.started_at, machine.cycle.started_at, 'it begins no cycle')
+  assert.equal(
+    [cycle.finished_at, cycle.planned],
+    [machine.cycle.finished_at, planned],
+    'nor ends this one',
+  )
+  if (before.finished_at !== null) assert.is(desk.machine, machine, 'told again it is no news')
+  else if (!planned) truth.halfWritten = false
+}
+
 function failed({ desk }: World) {
   const { boot_mode, last_flashed_at } = desk.machine
   desk.failed('why')
@@ -195,6 +214,7 @@ const anyStep: fc.Arbitrary<Step> = fc.oneof(
   { weight: 4, arbitrary: always(({ desk }) => desk.bootFile()) },
   { weight: 8, arbitrary: always(plan) },
   { weight: 3, arbitrary: always(done) },
+  { weight: 1, arbitrary: always(formerDone) },
   { weight: 1, arbitrary: always(failed) },
   { weight: 2, arbitrary: always(again) },
   { weight: 1, arbitrary: always(restart) },
