@@ -14,6 +14,7 @@ export function renderDuration(seconds: number): string {
 
 /** Whole percents, 100 only at the very end: `99%`. */
 export const renderPercent = (fraction: number): string =>
-  `${Math.min(100, Math.max(0, Math.floor(fraction * 100)))}%`
+  // A little more than nothing: 0.58 times 100 is 57.99999999999999.
+  `${Math.min(100, Math.max(0, Math.floor(fraction * 100 + 1e-12)))}%`
 
 const twoDigits = (value: number) => String(value).padStart(2, '0')

@@ -34,7 +34,7 @@ interface Seat {
 interface View {
   readonly query: URLSearchParams | null
   readonly seats: Set<Seat>
-  /** Machines of its newest frame; null: all. */
+  /** Whose bars it gets: the machines of its newest frame; null: all. */
   shown: ReadonlySet<string> | null
 }
 
@@ -66,7 +66,8 @@ export function createChannel<M extends MachineBase>(parts: Parts<M>): Channel {
     const all = await machines.list()
     rows.trim(all.length)
     const shown = query === null ? all : cutPage(line.match(all, query), query).rows
-    view.shown = query === null ? null : new Set(shown.map(({ mac }) => mac))
+    const wantsAll = query === null || query.get('bars') === 'all'
+    view.shown = wantsAll ? null : new Set(shown.map(({ mac }) => mac))
     return Buffer.from(renderEvent('machines-update', rows.render(shown)))
   }
 

@@ -27,6 +27,7 @@ export function liveRoutes<M extends MachineBase>(
         query: {
           q: 'Only what the page with this search shows',
           page: 'From 1; with it or q, at most 100 rows',
+          bars: '`all`: how far all flashes are, not only those of the rows',
         },
         answers: { 200: { type: 'string', contentMediaType: 'text/event-stream' } },
       },

@@ -80,6 +80,19 @@ test('a page gets the bars of the machines that it shows', async () => {
   await events.close()
 })
 
+test('a page without rows can ask for all bars', async () => {
+  await using server = await createTestServer()
+  const ask = await server.operator()
+  await server.request(`/pxe/${macOf(1)}`)
+  await report(server, 1)
+  const events = readEvents(await ask('/events/machines?q=nothing&bars=all'))
+  assert.is((await events.next())?.data, '')
+  await report(server, 1, { bytes_written: 7 })
+  const bars = await events.until(({ name }) => name === 'runs-update')
+  assert.is(bars?.data, `<span id="b-${macOf(1)}">write 7</span>`)
+  await events.close()
+})
+
 test('500 boxes post at once, twice and out of order: no last state is lost', async () => {
   const boxes = Array.from({ length: 500 }, (_, n) => n + 1)
   await using server = await createTestServer({ settings: { discoveriesPerMinute: 1000 } })

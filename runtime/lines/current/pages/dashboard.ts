@@ -58,7 +58,7 @@ async function show(desk: Desk, event: H3Event): Promise<HTTPResponse> {
   return await desk.show(event, {
     title: 'Dashboard',
     section: PATH,
-    live: address('/events/machines', { q: 'state:running', page: 1 }),
+    live: address('/events/machines', { q: 'mac:none', bars: 'all' }),
     messages: messageOf(event.url.searchParams),
     body: html`<div
       id="board"

@@ -18,7 +18,8 @@ import { refuse } from '../../../web/faults.ts'
 import { html, joined, type Content, type Html } from '../../../web/html.ts'
 import { readMac } from '../../../web/mac-param.ts'
 import type { Route } from '../../../web/route.ts'
-import { renderTime } from '../../../web/times.ts'
+import { renderTime, type Clock } from '../../../web/times.ts'
+import type { Armer } from '../../../core/run.ts'
 import { localPath } from '../../../web/local-path.ts'
 import type { JournalEvent } from '../../../services/journal.ts'
 import { isFlashMode, type Machine } from '../rules/machine.ts'
@@ -189,6 +190,7 @@ function renderFacts(
         ['Architecture', machine.arch],
         ['Last seen', renderTime(machine.last_seen_at, clock, 'never')],
         ['Discovered', renderTime(machine.discovered_at, clock, 'added by hand')],
+        ['Armed', machine.armed_by === null ? null : renderArmed(machine.armed_by, clock)],
         ['Last flashed', renderTime(machine.last_flashed_at, clock, 'never')],
         ['Disks listed', renderTime(machine.known_disks_at, clock, 'never')],
       ]),
@@ -230,6 +232,10 @@ function renderFacts(
       ${postButton({ action: `${machinePath(mac)}/delete`, label: `Delete ${mac}`, tone: 'danger' })}
     </details>`
 }
+
+const renderArmed = ({ actor, ip, at }: Armer, clock: Clock): Html =>
+  html`${renderTime(at, clock)} by
+  ${actor}${ip === null ? null : html` <span class="dim">from ${ip}</span>`}`
 
 const renderHardware = (hardware: Hardware): Html => {
   const { processors, cores, networks } = hardware

@@ -44,7 +44,7 @@ async function show(desk: Desk, event: H3Event): Promise<HTTPResponse> {
     title: 'Runs',
     section: PATH,
     count: String(total),
-    live: address('/events/machines', { q: 'state:running', page: 1 }),
+    live: address('/events/machines', { q: 'mac:none', bars: 'all' }),
     actions: html`<a class="button" href="${address('/runs.csv', kept)}">Save as CSV</a
       ><a class="button" href="${address('/runs.json', kept)}">Save as JSON</a>`,
     body: html`${renderTools(kept)}
