@@ -1,7 +1,4 @@
-/**
- * Code that gives a UEFI program its command line, then starts it: `LoadedImage->LoadOptions` becomes
- * the text. iPXE runs a script that it is given so.
- */
+/** Code that gives a UEFI program its command line (`LoadedImage->LoadOptions`), then starts it: iPXE runs it as a script. */
 import { roundUp, type Place } from './pe.ts'
 
 /** EFI_LOADED_IMAGE_PROTOCOL, 5B1B31A1-9562-11D2-8E3F-00A0C969723B. */

@@ -64,7 +64,7 @@ export const DEFAULT_DRIVE = '0x80'
 const DRIVE = /^0x[0-9a-f]{1,2}$/i
 
 /** Names that are longer in a URL would make a script that iPXE may not take. */
-const MOST_NAME = 80
+const MOST_NAME = 72
 
 /** Of sets that were asked about: each contact asks, and the sets stay for weeks. */
 const bootable = new WeakMap<LiveSet, boolean>()

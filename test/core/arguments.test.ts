@@ -144,8 +144,8 @@ test('a main program takes its flags in front of everything, also without a comm
     [['--json'], '--json comes after the command'],
   ]
   for (const [argv, meant] of rows) {
-    const read = parseArguments(line, argv)
-    assert.equal(read.ok ? read.value : renderMisuse(read.refusal), meant, argv.join(' '))
+    const got = parseArguments(line, argv)
+    assert.equal(got.ok ? got.value : renderMisuse(got.refusal), meant, argv.join(' '))
   }
 })
 test.run()

@@ -173,9 +173,9 @@ test('whatever is in it, a script holds our commands only, in ASCII, LF and unde
 
 test('the longest names and hosts still make a script under 4 KB', () => {
   const longest = setOf('x86_64', {
-    vmlinuz: 'v'.repeat(80),
-    initrd: 'i'.repeat(80),
-    squashfs: 's'.repeat(80),
+    vmlinuz: 'v'.repeat(72),
+    initrd: 'i'.repeat(72),
+    squashfs: 's'.repeat(72),
   })
   const url = decideBaseUrl(`${'h'.repeat(60)}.${'h'.repeat(60)}.${'h'.repeat(32)}:65535`, null)
   const base = url.ok ? url.value : ''

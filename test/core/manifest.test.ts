@@ -101,16 +101,15 @@ test('deployed clients refuse no row: a ref that is there is the one that its sr
 })
 
 test('of the two names of the identity the one that needs no src counts', () => {
-  const row = (more: string) => {
-    const parsed = parseManifest(
-      `version = 1\n[[images]]\nname = "n"\nsrc = "https://h/x"\n${more}`,
-    )
-    return parsed.ok ? parsed.value.images[0]?.ref : undefined
-  }
-  assert.is(row(`ref = "${REF.toUpperCase()}"`), REF)
-  assert.is(row(`ref = "${'b'.repeat(64)}"\nbty_image_ref = "${REF}"`), REF)
-  assert.is(row(''), null)
+  assert.is(identityOf(`ref = "${REF.toUpperCase()}"`), REF)
+  assert.is(identityOf(`ref = "${'b'.repeat(64)}"\nbty_image_ref = "${REF}"`), REF)
+  assert.is(identityOf(''), null)
 })
+
+function identityOf(more: string) {
+  const parsed = parseManifest(`version = 1\n[[images]]\nname = "n"\nsrc = "https://h/x"\n${more}`)
+  return parsed.ok ? parsed.value.images[0]?.ref : undefined
+}
 
 test('says on which line it cannot be read', () => {
   const rows = [

@@ -52,8 +52,8 @@ export async function startStation(options: Pick<TestServerOptions, 'pxe'> = {})
       const answer = await ask(`/machines/${MAC}`, asJson(body, 'PUT'))
       assert.is(answer.status, 200)
     },
-    boot: (options: Omit<IpxeOptions, 'mac' | 'port'>) =>
-      startIpxe({ mac: MAC, port: socket.port, ...options }),
+    boot: (machine: Omit<IpxeOptions, 'mac' | 'port'>) =>
+      startIpxe({ mac: MAC, port: socket.port, ...machine }),
     [Symbol.asyncDispose]: () => held.disposeAsync(),
   }
 }
