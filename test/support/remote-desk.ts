@@ -20,7 +20,7 @@ import type {
 import { createDisks } from '../../runtime/services/disks.ts'
 import { createShell } from '../../runtime/services/shell.ts'
 import { createSources } from '../../runtime/services/sources.ts'
-import { asJson, createTestServer, listen } from './server.ts'
+import { asJson, createTestServer, listen, type TestServerOptions } from './server.ts'
 import { flash } from './writer.ts'
 
 export const MAC = mac('52:54:00:00:00:01')
@@ -47,8 +47,11 @@ export const entryOf = (url: string, more: Partial<CatalogEntry> = {}): CatalogE
 })
 
 /** A server on a socket, and what its operator does there. */
-export async function openServer(catalog: readonly CatalogEntry[]) {
-  const server = await createTestServer({ catalog })
+export async function openServer(
+  catalog: readonly CatalogEntry[],
+  options: Pick<TestServerOptions, 'pxe'> = {},
+) {
+  const server = await createTestServer({ ...options, catalog })
   const open = await listen(server)
   return {
     url: open.url,
