@@ -88,17 +88,23 @@ export function createSticks({
 }
 
 async function listParts(): Promise<readonly Part[]> {
-  const found: Part[] = []
-  for (const name of (await readdir(BLOCKS)).toSorted()) {
-    // A device may go while we look.
-    const uevent = await readFile(join(BLOCKS, name, 'uevent'), 'utf8').catch(() => '')
+  const names = (await readdir(BLOCKS)).toSorted()
+  const found = await Promise.all(names.map(readPart))
+  return found.filter((part) => part !== null)
+}
+
+/** Null for what is no partition, and for a device that goes while we look. */
+async function readPart(name: string): Promise<Part | null> {
+  try {
+    const uevent = await readFile(join(BLOCKS, name, 'uevent'), 'utf8')
     const number = Number(/^PARTN=(\d+)$/m.exec(uevent)?.[1] ?? 0)
-    if (number === 0) continue
+    if (number === 0) return null
     const disk = basename(join(await realpath(join(BLOCKS, name)), '..'))
     const label = /^PARTNAME=(.*)$/m.exec(uevent)?.[1] ?? null
-    found.push({ node: `/dev/${name}`, disk: `/dev/${disk}`, number, name: label })
+    return { node: `/dev/${name}`, disk: `/dev/${disk}`, number, name: label }
+  } catch {
+    return null
   }
-  return found
 }
 
 /** As udev names them: characters that would be odd in a path are written otherwise, ours are not. */
