@@ -148,4 +148,22 @@ test('parameters are checked before, and once more', () => {
   assert.is(ACTIONS.mode.check({ boot_mode: 'ipxe-exit' }), null)
 })
 
+test('who waits for its turn says its place; who has not come yet says that it would wait', () => {
+  const desk = createDesk()
+  desk.flash('flasher-flash-once')
+  desk.surroundings = {
+    ...desk.surroundings,
+    placeOf: () => ({ place: 3, waiting: 12, flashing: 4 }),
+  }
+  const before = stateOf(desk)
+  assert.equal([before.state, before.is], ['armed', 'It is ready to be flashed.'])
+  assert.match(before.next, /waits for its turn/)
+  desk.script()
+  const waiting = stateOf(desk)
+  assert.equal(
+    [waiting.state, waiting.is],
+    ['armed', 'It waits for its turn: place 3 of 12 in line.'],
+  )
+})
+
 test.run()
