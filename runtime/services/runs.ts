@@ -53,8 +53,8 @@ export interface Runs {
    * is made of the plan that it had. Null: nothing is known of any.
    */
   end(origin: RunOrigin, end: RunEnd): Promise<Pick<Taken, 'run' | 'hasEnded'> | null>
-  /** Its machine is gone. */
-  giveUp(mac: string, reason: string): Promise<void>
+  /** Its machine is gone, or does something else. Null: there was none that went on. */
+  giveUp(mac: string, reason: string): Promise<Run | null>
   find(mac: string, id: string): Run | null
   /** Newest first. */
   list(filter: RunFilter): readonly NumberedRun[]
@@ -201,9 +201,11 @@ export function createRuns(database: Database, options: RunsOptions = {}): Runs 
     },
     async giveUp(mac, reason) {
       const entry = live.entries().get(mac)
-      if (entry === undefined) return
-      entry.run = endRun(entry.run, 'lost', reason, iso())
+      if (entry === undefined || entry.run.result !== null) return null
+      const lost = endRun(entry.run, 'lost', reason, iso())
+      entry.run = lost
       await live.keep(entry)
+      return lost
     },
     find: (mac, id) => live.find(mac, id)?.run ?? null,
     list({ stalled, limit, ...condition }) {

@@ -10,6 +10,7 @@ import { checked, renderSchema } from './checked.ts'
 import { createDiscovery } from './discovery.ts'
 import { refuse, refuseFields } from './faults.ts'
 import { countRun } from './run-metrics.ts'
+import { renderLost } from './run-notes.ts'
 import { LIMITS } from './limits.ts'
 import type { Contact, Note, PlanTurn, ScriptTurn, Site, Turn } from './line.ts'
 import { readMac } from './mac-param.ts'
@@ -87,7 +88,7 @@ export function pxeRoutes<M extends MachineBase>(site: Site<M>): readonly Route[
       const made = await meet<ScriptTurn<M>>(mac, contact, (machine) =>
         line.decideBoot(machine, contact),
       )
-      await leaveStalled(mac)
+      await leaveStalled(mac, contact)
       metrics.count('flasher_pxe_requests_total', {
         mode: made === null ? 'none' : line.modeOf(made.machine),
         offer: made?.offer ?? 'not-admitted',
@@ -102,10 +103,13 @@ export function pxeRoutes<M extends MachineBase>(site: Site<M>): readonly Route[
   }
 
   /** Who asks for a script is not flashing: a run that was not heard of for a while is over. */
-  async function leaveStalled(mac: Mac): Promise<void> {
+  async function leaveStalled(mac: Mac, { ip }: Contact): Promise<void> {
     if (site.runs.findLive(mac)?.stalled !== true) return
-    await site.runs.giveUp(mac, 'It was not heard of any more, and then booted anew.')
+    const lost = await site.runs.giveUp(mac, 'It was not heard of any more, and then booted anew.')
+    if (lost === null) return
     site.feed.announce({ topic: 'machine', mac })
+    countRun(metrics, lost)
+    await site.noteAll([renderLost(lost)], { subject_id: mac, actor: 'pxe-client', ip })
   }
 
   async function answerPlan(event: H3Event): Promise<unknown> {

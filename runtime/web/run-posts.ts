@@ -3,22 +3,17 @@ import type { H3Event } from 'h3'
 import { hideBootTokens } from '../core/boot-token.ts'
 import type { Mac } from '../core/mac.ts'
 import type { MachineBase } from '../core/machine.ts'
-import {
-  MOST_LOG_BYTES,
-  MOST_PROGRESS_BYTES,
-  ProgressSchema,
-  RunIdSchema,
-  type Run,
-} from '../core/run.ts'
+import { MOST_LOG_BYTES, MOST_PROGRESS_BYTES, ProgressSchema, RunIdSchema } from '../core/run.ts'
 import type { Taken } from '../services/runs.ts'
 import { nothing } from './answers.ts'
 import { checked, renderSchema } from './checked.ts'
 import { refuse } from './faults.ts'
 import { LIMITS } from './limits.ts'
-import type { Contact, Note, Site } from './line.ts'
+import type { Contact, Site } from './line.ts'
 import { readMac } from './mac-param.ts'
 import type { Route } from './route.ts'
 import { countRun } from './run-metrics.ts'
+import { listNotes } from './run-notes.ts'
 
 const RETRY_SECONDS = 30
 
@@ -116,31 +111,3 @@ async function readTail(bytes: AsyncIterable<Uint8Array>): Promise<Uint8Array> {
   // The kernel's log begins with its command line.
   return Buffer.from(hideBootTokens(cut().toString('latin1')), 'latin1')
 }
-
-function listNotes({ run, isNew, hasEnded, lost }: Taken): readonly Note[] {
-  const notes: Note[] = []
-  if (lost !== null) notes.push(renderLost(lost))
-  if (isNew) notes.push(renderStarted(run))
-  if (hasEnded && run.result === 'cancelled') notes.push(renderCancelled(run))
-  return notes
-}
-
-const renderStarted = ({ mac, id, mode, image, disk }: Run): Note => ({
-  kind: 'machine.flash_started',
-  summary: `${mac} began to write ${image?.name ?? 'an image'}${
-    disk === null ? '' : ` to ${disk.model ?? disk.path ?? 'a disk'}`
-  }`,
-  details: { run: id, mode, image: image?.name ?? null, serial: disk?.serial ?? null },
-})
-
-const renderCancelled = ({ mac, id, reason }: Run): Note => ({
-  kind: 'machine.flash_cancelled',
-  summary: `${mac} says that its flash was cancelled${reason === null ? '' : `: ${reason}`}`,
-  details: { run: id, reason },
-})
-
-const renderLost = ({ mac, id, reason }: Run): Note => ({
-  kind: 'machine.flash_lost',
-  summary: `${mac} left a flash without an end: ${reason ?? 'it was not heard of'}`,
-  details: { run: id },
-})

@@ -64,6 +64,22 @@ const stateOf = (server: TestServer, mac: string) => {
   return run.stalled ? 'stalled' : run.phase
 }
 
+test('a box that fell silent and boots anew leaves its run as lost', async () => {
+  let at = Date.now()
+  await using server = await createTestServer({ now: () => new Date(at) })
+  await server.request(`/pxe/${macOf(1)}`)
+  await report(server, 1, { bytes_written: 7 })
+  await server.request(`/pxe/${macOf(1)}`)
+  assert.is(server.runs.findLive(macOf(1))?.result, null, 'somebody may look at its script')
+  at += 40_000
+  await server.runs.sweep()
+  assert.match(await (await server.request(`/pxe/${macOf(1)}`)).text(), /^#!ipxe/)
+  assert.is(server.runs.findLive(macOf(1)), null)
+  assert.is(server.runs.find(macOf(1), runIdOf(1))?.result, 'lost')
+  const [lost] = await server.journal.list({ kind: 'machine.flash_lost', limit: 5 })
+  assert.is(lost?.details?.['run'], runIdOf(1))
+})
+
 test('a page gets the bars of the machines that it shows', async () => {
   await using server = await createTestServer()
   const ask = await server.operator()
