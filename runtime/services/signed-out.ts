@@ -1,5 +1,5 @@
 /** Sessions that were logged out before their time: a list on disk, as short as their lives. */
-import { readFile } from 'node:fs/promises'
+import { readFileSync, statSync } from 'node:fs'
 import { destr } from 'destr'
 import { renderError } from '../core/fault.ts'
 import { replaceFile } from './atomic-file.ts'
@@ -19,23 +19,40 @@ export interface SignedOutParts {
 
 /** Far more than log out in a week; past it the oldest go first. */
 const MOST = 10_000
+/** How long a change by the program beside this one may go unnoticed. */
+const LOOK_AGAIN_MS = 1000
 
-export async function createSignedOut({ path, now, log }: SignedOutParts): Promise<SignedOut> {
-  const ends = new Map(parse(await readFile(path, 'utf8').catch(() => '')))
+/** Server and cache share the key of sessions, and so this file: each takes up what the other wrote. */
+export function createSignedOut({ path, now, log }: SignedOutParts): SignedOut {
+  const ends = new Map<string, number>()
+  let [seen, lookedAt]: [string | null, number] = [null, -Infinity]
   let writing: Promise<void> = Promise.resolve()
 
-  function prune() {
-    const at = now().getTime()
-    for (const [id, end] of ends) if (end <= at || ends.size > MOST) ends.delete(id)
+  function look() {
+    if (Math.abs(performance.now() - lookedAt) < LOOK_AGAIN_MS) return
+    lookedAt = performance.now()
+    takeUp()
+  }
+
+  function takeUp() {
+    const present = identify(path)
+    if (present === seen) return
+    seen = present
+    for (const [id, end] of read(path)) ends.set(id, end)
   }
 
   async function write() {
-    prune()
+    takeUp()
+    const at = now().getTime()
+    for (const [id, end] of ends) if (end <= at || ends.size > MOST) ends.delete(id)
     await replaceFile(path, `${JSON.stringify(Object.fromEntries(ends))}\n`, 0o600)
   }
 
   return {
-    has: (id) => ends.has(id),
+    has(id) {
+      look()
+      return ends.has(id)
+    },
     async add(id, until) {
       ends.set(id, until.getTime())
       // Who logs out is logged out, whatever becomes of the file.
@@ -47,11 +64,19 @@ export async function createSignedOut({ path, now, log }: SignedOutParts): Promi
   }
 }
 
+function identify(path: string): string | null {
+  const found = statSync(path, { throwIfNoEntry: false })
+  return found === undefined ? null : `${found.ino}:${found.mtimeMs}`
+}
+
 /** Anything else than such a list is none. */
-function parse(text: string): readonly (readonly [string, number])[] {
-  const found = destr<unknown>(text)
-  if (typeof found !== 'object' || found === null) return []
-  return Object.entries(found)
-    .filter((entry): entry is [string, number] => typeof entry[1] === 'number')
-    .slice(-MOST)
+function read(path: string): readonly (readonly [string, number])[] {
+  try {
+    const found = destr<unknown>(readFileSync(path, 'utf8'))
+    return Object.entries(Object(found))
+      .filter((entry): entry is [string, number] => typeof entry[1] === 'number')
+      .slice(-MOST)
+  } catch {
+    return [] // It went away meanwhile, or cannot be read: then it says nothing.
+  }
 }

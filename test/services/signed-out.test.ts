@@ -33,42 +33,57 @@ async function makeDesk() {
 
 test('holds over a restart, readable for its owner alone', async () => {
   await using desk = await makeDesk()
-  const before = await desk.open()
+  const before = desk.open()
   await before.add('one', desk.after(7))
   assert.equal([before.has('one'), before.has('two')], [true, false])
   assert.is((await stat(desk.path)).mode & 0o777, 0o600)
-  const after = await desk.open()
+  const after = desk.open()
   assert.equal([after.has('one'), after.has('two')], [true, false])
 })
 
 test('forgets what has ended by itself, and holds no more than it should', async () => {
   await using desk = await makeDesk()
-  const list = await desk.open()
+  const list = desk.open()
   await list.add('one', desk.after(7))
   desk.clock.time += 8 * DAY
   await list.add('two', desk.after(7))
   assert.equal(Object.keys(JSON.parse(await readFile(desk.path, 'utf8'))), ['two'])
   const many = Array.from({ length: 10_001 }, (_, n) => [`s${n}`, START + 20 * DAY])
   await writeFile(desk.path, JSON.stringify(Object.fromEntries(many)))
-  const full = await desk.open()
+  const full = desk.open()
   assert.equal([full.has('s0'), full.has('s10000')], [false, true])
 })
 
 test('many at once all hold', async () => {
   await using desk = await makeDesk()
-  const list = await desk.open()
+  const list = desk.open()
   await Promise.all(Array.from({ length: 50 }, (_, n) => list.add(`s${n}`, desk.after(1))))
-  const again = await desk.open()
+  const again = desk.open()
   assert.ok(Array.from({ length: 50 }, (_, n) => again.has(`s${n}`)).every(Boolean))
+})
+
+test('two programs on one file know of each other, and lose nothing of it', async () => {
+  await using desk = await makeDesk()
+  const [server, cache] = [desk.open(), desk.open()]
+  await server.add('one', desk.after(7))
+  await cache.add('two', desk.after(7))
+  await server.add('three', desk.after(7))
+  const next = desk.open()
+  assert.equal(
+    ['one', 'two', 'three'].map((id) => next.has(id)),
+    [true, true, true],
+  )
+  await server.add('four', desk.after(7))
+  while (!cache.has('four')) await new Promise((resolve) => setTimeout(resolve, 20))
 })
 
 test('a file that is none, or cannot be written, logs nobody in again', async () => {
   await using desk = await makeDesk()
   for (const text of ['', '{', '[1]', '{"one":"two"}', 'null']) {
     await writeFile(desk.path, text)
-    assert.is((await desk.open()).has('one'), false)
+    assert.is(desk.open().has('one'), false)
   }
-  const list = await desk.open('/proc/signed-out.json')
+  const list = desk.open('/proc/signed-out.json')
   await list.add('one', desk.after(1))
   assert.is(list.has('one'), true)
   assert.match(desk.said.join(), /forgotten at the next start/)

@@ -60,7 +60,7 @@ export async function serveCache(folder: string, options?: CacheOptions): Promis
   const { app } = createCacheServer({
     cache,
     secret,
-    signedOut: await createSignedOut({
+    signedOut: createSignedOut({
       path: join(folder, '.cache/signed-out'),
       now: () => new Date(),
       log: QUIET,

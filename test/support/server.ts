@@ -109,7 +109,7 @@ export async function createTestServer(options: TestServerOptions = {}) {
     bootFiles,
     tokens: createTokens(database, { now }),
     secret,
-    signedOut: await createSignedOut({
+    signedOut: createSignedOut({
       path: join(dir, 'signed-out.json'),
       now,
       log: { warn: note },

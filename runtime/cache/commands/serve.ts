@@ -56,7 +56,7 @@ export async function serve(world: World<CacheHandler>, given: Arguments): Promi
   const { app } = createCacheServer({
     cache,
     secret: await createSecret({ path: paths.secret, configured: '' }),
-    signedOut: await createSignedOut({ path: paths.signedOut, now, log }),
+    signedOut: createSignedOut({ path: paths.signedOut, now, log }),
     assets: await createAssets(),
     checkPassword: passwords.check,
     isToken: (text) => isOneOf(text, [token, ...configuredTokens(config)]),

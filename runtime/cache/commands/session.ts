@@ -68,6 +68,6 @@ export function decidePaths(config: CacheConfig) {
     token: `${folder}/${DATA_FOLDER}/token`,
     password: `${stateDir}/admin-password`,
     secret: `${stateDir}/session-secret`,
-    signedOut: `${stateDir}/cache-signed-out.json`,
+    signedOut: `${stateDir}/signed-out.json`,
   } as const
 }

@@ -130,7 +130,7 @@ export async function createMachineServer(parts: MachineServerParts): Promise<Ma
     catalog,
     bootFiles,
     secret,
-    signedOut: await createSignedOut({ path: folders.signedOut, now, log }),
+    signedOut: createSignedOut({ path: folders.signedOut, now, log }),
     settings: () => toWebSettings(settings()),
     now,
     log,
