@@ -63,6 +63,14 @@ test('who may do what', async () => {
   assert.is((await ask('/runs?limit=0')).status, 422)
 })
 
+test('where boot tokens are required, a post without one is not taken', async () => {
+  await using server = await createTestServer({ pxe: { tokens: 'require' } })
+  await meet(server)
+  assert.is((await report(server)).status, 401)
+  assert.is((await sendLog(server, 'x')).status, 401)
+  assert.is(server.runs.count({}), 0)
+})
+
 test('bodies that are none', async () => {
   await using server = await createTestServer()
   await meet(server)
