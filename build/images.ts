@@ -40,7 +40,7 @@ async function build(wanted: BuildWish): Promise<number> {
     return 0
   }
   const cache = cacheFolder(process.env)
-  const durations = await readDurations(cache)
+  const durations = await readDurations({ cache, pace: level })
   const report = createReport({ json: wanted.json, steps: plan.steps, durations })
   const makesTree = plan.steps.some(({ name }) => name === 'tree')
   const obstacle = prepareHost({ compilesIpxe: source !== null, makesTree }, report.note)
@@ -60,7 +60,7 @@ interface Work {
 }
 
 async function make({ plan, cache, facts, report }: Work): Promise<number> {
-  const run = { steps: plan.steps, checkout: CHECKOUT, cache, say: report.say }
+  const run = { steps: plan.steps, checkout: CHECKOUT, cache, pace: facts.level, say: report.say }
   const outcome = await runSteps(run)
   if (!outcome.ok) return 1
   const folder = join(CHECKOUT, 'dist')
@@ -74,8 +74,14 @@ async function make({ plan, cache, facts, report }: Work): Promise<number> {
   return 0
 }
 
-async function compare({ plan, cache, report }: Work): Promise<number> {
-  const comparisons = await buildTwice({ plan, checkout: CHECKOUT, cache, say: report.say })
+async function compare({ plan, cache, facts, report }: Work): Promise<number> {
+  const comparisons = await buildTwice({
+    plan,
+    checkout: CHECKOUT,
+    cache,
+    pace: facts.level,
+    say: report.say,
+  })
   if (comparisons === null) return 1
   const same = comparisons.every(({ digests: [one, another] }) => one === another)
   report.compare(comparisons)

@@ -16,6 +16,8 @@ export interface RunWish {
   readonly cache: string
   /** Where the folders lie that steps share to be quick; `cache` when absent. */
   readonly shared?: string
+  /** Builds of one pace take the same time: how long steps took is remembered for each. `dev` when absent. */
+  readonly pace?: string
   readonly say: (event: BuildEvent) => void
 }
 
@@ -51,15 +53,17 @@ export async function runSteps(wish: RunWish): Promise<Outcome> {
     }
     made.set(name, entry)
     const seconds = (performance.now() - start) / 1000
-    await recordDuration(cache, name, seconds)
+    await recordDuration(wish, name, seconds)
     say({ event: 'made', step: name, says, seconds })
     await store.prune(name)
   }
   return { ok: true, pathOf: (token) => resolveWord(token, (head) => folderOf(head, made)) }
 }
 
-export async function readDurations(cache: string): Promise<Durations> {
-  return parseDurations(await readFile(join(cache, 'durations.json'), 'utf8').catch(() => '{}'))
+type Pace = Pick<RunWish, 'cache' | 'pace'>
+
+export async function readDurations(pace: Pace): Promise<Durations> {
+  return parseDurations(await readFile(durationsFile(pace), 'utf8').catch(() => '{}'))
 }
 
 interface StepRun {
@@ -105,9 +109,11 @@ async function digestInput(
   return digest
 }
 
-async function recordDuration(cache: string, name: string, seconds: number): Promise<void> {
-  const file = join(cache, 'durations.json')
-  const durations = { ...(await readDurations(cache)), [name]: Math.round(seconds * 10) / 10 }
+const durationsFile = ({ cache, pace = 'dev' }: Pace) => join(cache, `durations-${pace}.json`)
+
+async function recordDuration(pace: Pace, name: string, seconds: number): Promise<void> {
+  const file = durationsFile(pace)
+  const durations = { ...(await readDurations(pace)), [name]: Math.round(seconds * 10) / 10 }
   await writeFile(`${file}.${process.pid}`, JSON.stringify(durations))
   await rename(`${file}.${process.pid}`, file)
 }

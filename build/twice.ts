@@ -12,6 +12,7 @@ export interface TwiceWish {
   readonly checkout: string
   /** Only what was fetched is shared with it. */
   readonly cache: string
+  readonly pace: string
   readonly say: (event: BuildEvent) => void
 }
 
@@ -22,7 +23,7 @@ export interface Comparison {
 
 /** Null: a step failed, which was said. Each builds from nothing, in a folder of its own. */
 export async function buildTwice(wish: TwiceWish): Promise<readonly Comparison[] | null> {
-  const { plan, checkout, cache, say } = wish
+  const { plan, checkout, cache, pace, say } = wish
   const work = join(cache, 'twice')
   mkdirSync(work, { recursive: true })
   const folder = mkdtempSync(join(work, 'run-'))
@@ -34,7 +35,7 @@ export async function buildTwice(wish: TwiceWish): Promise<readonly Comparison[]
   for (const build of builds) copyCheckout(checkout, build.checkout)
   const made: (readonly string[])[] = []
   for (const build of builds) {
-    const outcome = await runSteps({ ...build, steps: plan.steps, shared: cache, say })
+    const outcome = await runSteps({ ...build, steps: plan.steps, shared: cache, pace, say })
     if (!outcome.ok) return null
     const paths = filesOf(plan.bundles).map(({ from }) => outcome.pathOf(from))
     made.push(await Promise.all(paths.map(digestFile)))

@@ -49,7 +49,13 @@ function openLab() {
     /** What happened, by step. */
     async run(steps: readonly Step[] = STEPS) {
       events.length = 0
-      const outcome = await runSteps({ steps, checkout, cache, say: (event) => events.push(event) })
+      const outcome = await runSteps({
+        steps,
+        checkout,
+        cache,
+        pace: 'dev',
+        say: (event) => events.push(event),
+      })
       const told = events.filter(({ event }) => event !== 'started')
       return { outcome, told: told.map(({ event, step }) => `${step} ${event}`) }
     },
@@ -69,7 +75,10 @@ test('runs once, and again only where an input changed', async () => {
   assert.equal((await lab.run()).told, ['first made', 'second made'])
   writeFileSync(lab.source, 'one')
   assert.equal((await lab.run()).told, ['first cached', 'second cached'])
-  assert.equal(Object.keys(await readDurations(lab.cache)), ['first', 'second'])
+  assert.equal(Object.keys(await readDurations({ cache: lab.cache, pace: 'dev' })), [
+    'first',
+    'second',
+  ])
 })
 
 test('a second checkout with the same contents builds nothing', async () => {
@@ -80,7 +89,13 @@ test('a second checkout with the same contents builds nothing', async () => {
   mkdirSync(checkout)
   writeFileSync(join(checkout, 'source'), 'one')
   const events: BuildEvent[] = []
-  await runSteps({ steps: STEPS, checkout, cache: lab.cache, say: (event) => events.push(event) })
+  await runSteps({
+    steps: STEPS,
+    checkout,
+    cache: lab.cache,
+    pace: 'dev',
+    say: (event) => events.push(event),
+  })
   assert.equal(
     events.map(({ event }) => event),
     ['cached', 'cached'],
