@@ -6,18 +6,13 @@ import { identifyDisk, type InventoryDisk } from '../../../../runtime/core/machi
 import type { BootRuling } from '../../../../runtime/lines/current/rules/boot.ts'
 import { noteDone } from '../../../../runtime/lines/current/rules/contact.ts'
 import { flashAgain, refreshInventory } from '../../../../runtime/lines/current/rules/edit.ts'
-import {
-  BOOT_MODES,
-  isFlashMode,
-  type Machine,
-} from '../../../../runtime/lines/current/rules/machine.ts'
+import { isFlashMode, type Machine } from '../../../../runtime/lines/current/rules/machine.ts'
 import { parseRecord } from '../../../../runtime/lines/current/rules/record.ts'
+import { anyBody, anyDisk } from '../../../support/machine-arbitraries.ts'
 import {
   createDesk,
-  diskOf,
   entryOf,
   OTHER_REF,
-  REF,
   X86_SETS,
   type Desk,
 } from '../../../support/machine-desk.ts'
@@ -191,21 +186,6 @@ function restart({ desk }: World) {
   assert.equal(stored, desk.machine)
   if (stored !== null) desk.machine = stored
 }
-
-const anyDisk = fc
-  .record({
-    serial: fc.constantFrom('S1', 'S2', null),
-    wwn: fc.constantFrom('0x1', null),
-    readonly: fc.boolean(),
-    size_bytes: fc.constantFrom(10, 10_000, null),
-  })
-  .map(({ serial, ...more }) => diskOf(serial, more))
-
-const anyBody = fc.record({
-  boot_mode: fc.constantFrom(...BOOT_MODES, 'flasher-flash-once', 'flasher-flash-always'),
-  bty_image_ref: fc.constantFrom(REF, REF, OTHER_REF, null),
-  target_disk_serial: fc.constantFrom('S1', 'S1', 'S2', 'wwn:0x1', null),
-})
 
 const always = (step: Step) => fc.constant(step)
 
