@@ -197,6 +197,17 @@ test('a location is taken as it is typed, and one that leads nowhere leaves the 
   assert.match((await terminal.screen()).join('\n'), /1 {2}debian-13-amd64\.img/)
 })
 
+test('on 80 columns the reason of a failure is shown to its end', async () => {
+  await using desk = await createWizardDesk()
+  const catalog = join(desk.folder, `a-catalog-with-a-long-name-${'x'.repeat(40)}.toml`)
+  await writeFile(catalog, 'version = 1\n[[images]]\nname = "never closed\n')
+  await using terminal = await desk.open({ argv: ['--catalog', catalog] })
+  const screen = await terminal.waitFor('catalog load failed:')
+  const [, reason = ''] = screen.join('\n').split('catalog load failed:')
+  assert.match(reason.split('\n\n')[0]?.replaceAll('\n', ' ') ?? '', /line 3: .*\(column \d+\)$/)
+  assert.match(screen.join('\n'), /1 {2}debian-13-amd64\.img/)
+})
+
 test('Ctrl-C and the end of the input leave, with exit code 0', async () => {
   await using desk = await createWizardDesk()
   for (const key of ['C-c', 'C-d']) {

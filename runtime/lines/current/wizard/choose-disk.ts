@@ -1,7 +1,6 @@
 /** The disk screen: every disk, and why some cannot be chosen, the image's size included once it is known. */
 import type { SurveyedDisk } from '../../../core/disk.ts'
 import { renderError } from '../../../core/fault.ts'
-import { printable } from '../../../core/printable.ts'
 import type { CheckedImage } from '../../../services/flash-checks.ts'
 import type { Size } from '../../../terminal/painter.ts'
 import type { Desk } from './desk.ts'
@@ -13,7 +12,7 @@ import {
   type DiskOffer,
 } from './disk-offers.ts'
 import type { State, Step } from './flow.ts'
-import { createQuestion, fitted } from './screen-frame.ts'
+import { createQuestion, inFull } from './screen-frame.ts'
 import { createSubject } from './subject.ts'
 
 /** What is known by now. */
@@ -101,9 +100,9 @@ function build(state: State, known: Known, desk: Desk) {
 function introduce({ disks, troubles }: Known, { drawing }: Desk, size: Size): readonly string[] {
   const { ink } = drawing
   const lines = [
-    ...fitted(troubles.map(printable), size, drawing).map(ink.danger),
+    ...inFull(troubles, size).map(ink.danger),
     ...(disks === null ? [ink.faint('looking at the disks ...')] : []),
-    ...(disks?.length === 0 ? fitted(NONE, size, drawing) : []),
+    ...(disks?.length === 0 ? inFull(NONE, size) : []),
   ]
   return lines.length === 0 ? [] : [...lines, '']
 }

@@ -2,13 +2,12 @@
 import type { CatalogImage, CatalogRefusal } from '../../../core/catalog-source.ts'
 import { renderError } from '../../../core/fault.ts'
 import type { ImageRow } from '../../../core/image.ts'
-import { printable } from '../../../core/printable.ts'
 import { accept, refuse, type Result } from '../../../core/result.ts'
 import type { Size } from '../../../terminal/painter.ts'
 import type { Desk } from './desk.ts'
 import type { State, Step } from './flow.ts'
 import { IMAGE_COLUMNS, listImageOffers, renderImageRow, type ImageOffer } from './image-offers.ts'
-import { createQuestion, fitted } from './screen-frame.ts'
+import { createQuestion, inFull } from './screen-frame.ts'
 import { createSubject } from './subject.ts'
 
 interface Listed {
@@ -108,9 +107,9 @@ function introduce(
   const faint = isLoading ? [`loading catalog from ${source} ...`] : renderFlaws(catalog)
   const empty = isEmpty && !isLoading ? nothingHere(setting.imageRoot, source) : []
   const lines = [
-    ...fitted(red.map(printable), size, drawing).map(ink.danger),
-    ...fitted(faint.map(printable), size, drawing).map(ink.faint),
-    ...fitted(empty.map(printable), size, drawing),
+    ...inFull(red, size).map(ink.danger),
+    ...inFull(faint, size).map(ink.faint),
+    ...inFull(empty, size),
   ]
   return lines.length === 0 ? [] : [...lines, '']
 }

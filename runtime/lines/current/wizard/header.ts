@@ -43,7 +43,7 @@ export function renderHeader(
     fit(`catalog:    ${state.source ?? 'local only'}`),
     ...(state.image === null ? [] : [fit(`image:      ${state.image.name}`)]),
     ...(state.disk === null ? [] : [fit(`disk:       ${diskInWords(state.disk)}`)]),
-    ...renderNotice(state.notice, width).map(ink.danger),
+    ...(state.notice === null ? [] : renderNotice(state.notice, width).map(ink.danger)),
     '',
   ]
 }
@@ -57,8 +57,8 @@ function between(left: string, right: string, width: number, unicode: boolean): 
   return `${pad(left, room)}  ${right}`
 }
 
-function renderNotice(notice: string | null, width: number): readonly string[] {
-  if (notice === null) return []
+/** Broken at blanks into lines of at most `width` columns. */
+export function renderNotice(notice: string, width: number): readonly string[] {
   const lines = wrap(printable(notice), width)
   return lines
     .slice(0, NOTICE_LINES)

@@ -5,7 +5,7 @@ import type { Ink } from '../../../terminal/ink.ts'
 import { pageRowsOf, renderPrompt, renderRows } from '../../../terminal/menu-lines.ts'
 import type { Menu } from '../../../terminal/menu.ts'
 import type { Frame, Size } from '../../../terminal/painter.ts'
-import { renderHeader, type Setting } from './header.ts'
+import { renderHeader, renderNotice, type Setting } from './header.ts'
 import type { State } from './flow.ts'
 
 /** How this terminal draws. */
@@ -70,3 +70,7 @@ export const fitted = (
   { columns }: Size,
   { unicode }: Pick<Drawing, 'unicode'>,
 ): readonly string[] => lines.map((line) => clip(line, columns - 1, { cut: 'end', unicode }))
+
+/** What went wrong, as lines that fit; a long text goes on in the next line, up to three. */
+export const inFull = (texts: readonly string[], { columns }: Size): readonly string[] =>
+  texts.flatMap((text) => renderNotice(text, columns - 1))
