@@ -179,6 +179,18 @@ test('flash-always: done twice with one token is one flash', async () => {
   assert.ok(twice?.cycle.planned, 'the second flash goes on')
 })
 
+test('an old failure does not make what is under way now a failed one', async () => {
+  await using site = await open('require')
+  await site.put(FLASH)
+  const first = await boot(site.server)
+  await send(site.server, 'plan', first)
+  await site.put({ ...FLASH, bty_image_ref: OTHER_REF })
+  await send(site.server, 'plan', await boot(site.server))
+  assert.is((await send(site.server, 'failed', first)).status, 204)
+  const machine = await site.server.machines.find(MAC)
+  assert.equal([machine?.cycle.failure, machine?.cycle.planned], [null, true])
+})
+
 test('what is on record and on the log holds no token', async () => {
   await using site = await open('require')
   await site.put(FLASH)

@@ -142,10 +142,15 @@ export function createMachineLine(parts: MachineLineParts): MachineLine {
       const after = contacts.noteDone(machine, contact.now, isFormer)
       return { machine: after, notes: after === machine ? [] : [notes.noteFlashed(machine)] }
     },
-    afterFailure: (machine, reason, { now }) => ({
-      machine: contacts.noteFailure(machine, reason, now),
-      notes: [notes.noteFlashFailed(machine, reason)],
-    }),
+    afterFailure(machine, reason, contact) {
+      const standing = standingOf(machine, contact)
+      // What is under way now did not fail.
+      const isOld = standing.ok && standing.value === 'before' && machine.cycle.offers > 0
+      return {
+        machine: isOld ? machine : contacts.noteFailure(machine, reason, contact.now),
+        notes: [notes.noteFlashFailed(machine, reason)],
+      }
+    },
     actions: Object.fromEntries(
       Object.entries(ACTIONS).map(([name, action]) => [name, toAction(name, action)]),
     ),
