@@ -2,9 +2,11 @@
 import { createPrompt, isEnterKey, useEffect, useKeypress, useState } from '@inquirer/core'
 import type { Asked, Subject } from './ask.ts'
 import {
+  complained,
   decideAnswer,
   findInstant,
   moved,
+  renewed,
   typed,
   UNTOUCHED,
   type MenuState,
@@ -35,8 +37,7 @@ export const listPrompt = createPrompt<Asked, ListPrompt>(
     const question = subject.now()
     useEffect(() => {
       const redraw = () => {
-        // It was about what was there before.
-        setState((before) => ({ ...before, complaint: null }))
+        setState((before) => renewed(subject.now().menu, before))
         setNews(news + 1)
       }
       const stop = subject.onChange(redraw)
@@ -55,7 +56,7 @@ export const listPrompt = createPrompt<Asked, ListPrompt>(
       if (isEnterKey(key)) {
         const answer = decideAnswer(menu, state)
         if (answer.ok) done(answer.value)
-        else update({ ...UNTOUCHED, complaint: answer.refusal })
+        else update(complained(state, answer.refusal))
         return
       }
       const move = MOVES[key.name]

@@ -45,7 +45,11 @@ export interface MenuState {
   readonly marked: number | null
   /** What was wrong with the last answer. */
   readonly complaint: string | null
+  /** The answer that it was about. */
+  readonly refused?: Answered
 }
+
+type Answered = Pick<MenuState, 'line' | 'marked'>
 
 export const UNTOUCHED: MenuState = { line: '', at: 0, marked: null, complaint: null }
 
@@ -115,6 +119,20 @@ export function decideAnswer(menu: Menu, state: MenuState): Result<MenuAnswer, s
   if (key !== null) return accept({ kind: 'key', key })
   if (menu.takesText === true) return accept({ kind: 'text', text })
   return decideChoice(menu, text, state.marked)
+}
+
+/** After an answer that was none: the line is empty again, with what was wrong above it. */
+export const complained = ({ line, marked }: MenuState, complaint: string): MenuState => ({
+  ...UNTOUCHED,
+  complaint,
+  refused: { line, marked },
+})
+
+/** After news: what was wrong with the last answer is judged by what is there now. */
+export function renewed(menu: Menu, state: MenuState): MenuState {
+  if (state.refused === undefined || state.complaint === null) return state
+  const answer = decideAnswer(menu, { ...UNTOUCHED, ...state.refused })
+  return { ...state, complaint: answer.ok ? null : answer.refusal }
 }
 
 /** A letter, or its word. */

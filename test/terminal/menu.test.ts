@@ -2,10 +2,12 @@ import * as fc from 'fast-check'
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
 import {
+  complained,
   decideAnswer,
   findInstant,
   listShown,
   moved,
+  renewed,
   typed,
   UNTOUCHED,
   type Menu,
@@ -94,6 +96,17 @@ test('a number and a filter mark their row, and arrows go where something can be
   assert.equal(moved(MENU, type(MENU, '3'), 'down', 2).line, '')
   const chosen = decideAnswer(MENU, moved(MENU, UNTOUCHED, 'down', 2))
   assert.equal(chosen, { ok: true, value: { kind: 'row', index: 1 } })
+})
+test('news leaves what was wrong with an answer standing, unless that is right now', () => {
+  const refusal = 'Number 4 cannot be chosen: read-only.'
+  const state = complained(type(MENU, '4'), refusal)
+  assert.equal([state.line, state.marked, state.complaint], ['', null, refusal])
+  assert.is(renewed(MENU, state).complaint, refusal)
+  const free = { ...MENU, rows: MENU.rows.map((row) => ({ ...row, refusal: null })) }
+  assert.is(renewed(free, state).complaint, null)
+  const fewer = { ...MENU, rows: MENU.rows.slice(0, 2) }
+  assert.match(renewed(fewer, state).complaint ?? '', /"4" is out of range.*1\.\.2/)
+  assert.is(renewed(MENU, type(MENU, '4', state)).complaint, null)
 })
 test('only some keys act at once', () => {
   assert.equal(findInstant(MENU, 'Y'), { kind: 'key', key: 'y' })
