@@ -1,13 +1,19 @@
 import { readFile } from 'node:fs/promises'
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
+import { WIZARD, WIZARD_ENVIRONMENT } from '../../runtime/lines/current/wizard/options.ts'
 import { COMMAND_LINE } from '../../runtime/lines/earlier/rules/commands.ts'
 import { createShell } from '../../runtime/services/shell.ts'
 import { renderManual } from '../../runtime/terminal/manual.ts'
 
 const test = suite('manual')
 const shell = createShell({ env: process.env })
-const page = renderManual(COMMAND_LINE)
+/** With what the program does where no command is named. */
+const page = renderManual({
+  ...COMMAND_LINE,
+  main: WIZARD,
+  environment: [...WIZARD_ENVIRONMENT, ...COMMAND_LINE.environment],
+})
 
 test('docs/flasher.1 is fresh: pnpm docs:manual makes it', async () => {
   assert.is(await readFile('docs/flasher.1', 'utf8'), page)
