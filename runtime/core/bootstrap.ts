@@ -11,25 +11,26 @@ const ABOUT = '?buildarch=${buildarch}&platform=${platform}'
  */
 export function renderBootstrap(base: string, mac: Mac | null): string {
   const machine = mac === null ? '${net0/mac:hexhyp}' : `${renderHyphens(mac)}${ABOUT}`
-  return renderScript(chain(`${word(`${base}/pxe/`)}${machine}`))
+  return renderScript(chain(`${word(`${base}/pxe/`)}${machine}`, 'exit'))
 }
 
 /**
  * `autoexec.ipxe`, which an unmodified iPXE 2.0 fetches from where it came itself. After UEFI HTTP
- * Boot it knows no server, so the script names one.
+ * Boot it knows no server, so the script names one. It ends with an error whatever happened: UEFI shows
+ * its menu after a program that ended well, and goes on with its boot order after one that did not.
  */
 export const renderAutoexec = (base: string): string =>
   renderScript([
-    'isset ${ip} || dhcp || exit',
-    ...chain(`${word(`${base}/pxe-bootstrap.ipxe`)}?mac=\${mac:hexhyp}`),
+    'isset ${ip} || dhcp || exit 1',
+    ...chain(`${word(`${base}/pxe-bootstrap.ipxe`)}?mac=\${mac:hexhyp}`, 'exit 1'),
   ])
 
 /** A script that ended well has handed over to the firmware, so this one does, too. */
-const chain = (url: string): readonly string[] => [
+const chain = (url: string, leave: 'exit' | 'exit 1'): readonly string[] => [
   START_PAUSE,
   ':try',
-  `chain ${url} && exit ||`,
+  `chain ${url} && ${leave} ||`,
   ...backOff('no answer from the server', 'try', 'end'),
   ':end',
-  'exit',
+  leave,
 ]
