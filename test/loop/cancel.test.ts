@@ -45,6 +45,16 @@ async function cancelAt(order: FlashOrder, moment: Promise<unknown>): Promise<Fa
 
 const shortly = () => sleep(300)
 
+/** When the disk's first MiB holds zeros, and a moment later. */
+async function onceCleared(device: string) {
+  for (let tries = 0; tries < 3000; tries += 1) {
+    const head = await readDisk(device, 0, MIB)
+    if (head.every((byte) => byte === 0)) break
+    await sleep(10)
+  }
+  await shortly()
+}
+
 /** Lets the disk answer again, and waits until all that was under way has ended. */
 async function release(disk: FaultyDisk) {
   disk.setFlag(false)
@@ -65,7 +75,7 @@ test('while the source says nothing', async () => {
     await using disk = await createFaultyDisk({ nbdkit: inMemory(SIZE) })
     const { device } = disk
     await makeStale(device)
-    await cancelAt({ source: imageSource({ stallsAt }), device }, shortly())
+    await cancelAt({ source: imageSource({ stallsAt }), device }, onceCleared(device))
     await assertBlank(device)
     const stale = await readDisk(device)
     await flash({ source: imageSource(), device })
