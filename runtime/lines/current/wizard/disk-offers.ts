@@ -85,10 +85,13 @@ export function renderDiskRow({ disk, refusal }: DiskOffer): MenuRow {
   return { cells: cells.map(printable), refusal }
 }
 
-/** `EFI, root, 3 more`. */
+/** `EFI, 3 more`; `4 partitions` where none of them has a name. */
 function summarise(parts: readonly DiskPart[]): string {
   if (parts.length === 0) return 'nothing known'
-  const names = parts.map(({ label, partlabel, fstype }) => label ?? partlabel ?? fstype ?? '?')
+  const known = parts.map(({ label, partlabel, fstype }) => label ?? partlabel ?? fstype)
+  if (known.every((name) => name === null))
+    return parts.length === 1 ? '1 partition' : `${parts.length} partitions`
+  const names = known.map((name) => name ?? '?')
   const [first, ...more] = names
   return names.length <= 3 ? names.join(', ') : `${first}, ${more.length} more`
 }

@@ -119,6 +119,13 @@ test('a disk that can be chosen shows what is on it', () => {
     ['/dev/sda3', '1.02 kB', 'unknown', ''],
   ])
 })
+test('partitions of which nothing is known yet are counted', () => {
+  const disk = diskWith([])
+  const bare = disk.parts.map((part) => ({ ...part, label: null, partlabel: null, fstype: null }))
+  const say = (count: number) =>
+    renderDiskRow(offerDisk({ ...disk, parts: bare.slice(0, count) }, null)).cells.at(-1)
+  assert.equal([0, 1, 3].map(say), ['nothing known', '1 partition', '3 partitions'])
+})
 test('a disk that cannot be chosen says why, the most telling reason first', () => {
   const mounted = { kind: 'mounted', device: '/dev/sda2', at: '/' } as const
   const swap = { kind: 'swap', device: '/dev/sda3' } as const
