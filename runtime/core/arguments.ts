@@ -180,10 +180,13 @@ function checkPositionals(command: Command, tokens: readonly Token[]): Misuse | 
   const given = tokens.flatMap((token) => (token.kind === 'positional' ? [token.given] : []))
   const extra = given[positionals.length]
   if (extra !== undefined) return { at, why: 'extra', given: extra }
-  const names = positionals.slice(given.length).map(({ value }) => value.name)
+  const names = positionals
+    .slice(given.length)
+    .filter(({ optional }) => optional !== true)
+    .map(({ value }) => value.name)
   if (names.length > 0) return { at, why: 'missing', names }
   for (const [index, { value }] of positionals.entries()) {
-    const misuse = checkValue(at, value.name, value, given[index] ?? '')
+    const misuse = checkValue(at, value.name, value, given[index] ?? null)
     if (misuse !== null) return misuse
   }
   return null

@@ -25,6 +25,8 @@ export interface Flag {
 
 export interface Positional {
   readonly value: Value
+  /** May be left out; then those behind it are, too. */
+  readonly optional?: true
   readonly help: string
 }
 

@@ -19,7 +19,9 @@ export function dispatch<T>(
 ): T {
   const app = sade(line.program)
   for (const command of line.commands) {
-    const positionals = command.positionals.map((_, index) => `<argument${index}>`)
+    const positionals = command.positionals.map(({ optional }, index) =>
+      optional === true ? `[argument${index}]` : `<argument${index}>`,
+    )
     app.command([...command.words, ...positionals].join(' '), command.summary)
     for (const { name, value, help } of command.flags) {
       app.option(`--${name}`, help, value?.default)
@@ -54,6 +56,7 @@ function readArguments(command: Command, given: readonly unknown[]): Arguments {
     command,
     values: Object.fromEntries(withValue.map(({ name }) => [name, texts(name)])),
     switches: new Set(switches.map(({ name }) => name).filter(isOn)),
-    positionals: given.slice(0, -1).map(String),
+    // One that was left out is undefined.
+    positionals: given.slice(0, -1).flatMap((each) => (each === undefined ? [] : [String(each)])),
   }
 }

@@ -35,7 +35,9 @@ export function renderManual(line: CommandLine): string {
 
 function synopsis(program: string, { words, positionals, flags }: Command): readonly string[] {
   const required = flags.filter((flag) => flag.required === true).map(renderFlag)
-  const names = positionals.map(({ value }) => italic(value.name))
+  const names = positionals.map(({ value, optional }) =>
+    optional === true ? `[${italic(value.name)}]` : italic(value.name),
+  )
   return [
     [bold([program, ...words].join(' ')), ...names, ...required, `[${italic('OPTION')}...]`].join(
       ' ',

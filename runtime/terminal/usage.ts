@@ -6,6 +6,7 @@ import {
   type Command,
   type CommandLine,
   type Flag,
+  type Positional,
 } from '../core/command.ts'
 import { wrap, wrapColumns } from './wrap.ts'
 
@@ -15,13 +16,17 @@ export function renderFlag({ name, value }: Flag): string {
   return `--${name} ${value.choices === undefined ? value.name : `{${value.choices.join(',')}}`}`
 }
 
+/** In brackets where it may be left out. */
+const renderPositional = ({ value, optional }: Positional) =>
+  optional === true ? `[${value.name}]` : value.name
+
 /** One line: how the command, or the group of commands, is called. */
 export function renderUsage(line: CommandLine, at: readonly string[]): string {
   const words = [line.program, ...at].join(' ')
   const command = findCommand(line, at)
   if (command === null) return `Usage: ${words} ${nextInWords(line, at)}`
   const required = command.flags.filter((flag) => flag.required === true).map(renderFlag)
-  const positionals = command.positionals.map(({ value }) => value.name)
+  const positionals = command.positionals.map(renderPositional)
   return ['Usage:', words, ...positionals, ...required, '[OPTION...]'].join(' ')
 }
 
@@ -72,7 +77,7 @@ const optionsOf = ({ commands }: CommandLine, width: number) =>
   wrapColumns(
     commands.map(({ words, positionals, flags }) => [
       words.join(' '),
-      [...positionals.map(({ value }) => value.name), ...flags.map(renderFlag)].join(' '),
+      [...positionals.map(renderPositional), ...flags.map(renderFlag)].join(' '),
     ]),
     width,
   )

@@ -43,6 +43,17 @@ const LINE: CommandLine = {
       ],
       examples: [],
     },
+    {
+      words: ['undo'],
+      summary: '',
+      about: [],
+      positionals: [
+        { value: PATH, help: '' },
+        { value: { ...PATH, name: 'STEP' }, optional: true, help: '' },
+      ],
+      flags: [],
+      examples: [],
+    },
   ],
   exitCodes: [],
   environment: [],
@@ -88,6 +99,14 @@ test('one spelling for every way to write it', () => {
   assert.equal(argvOf('copy - --to -x'), ['copy', '--to=-x', '--', '-'])
   assert.equal(argvOf('copy a --to b=c'), ['copy', '--to=b=c', '--', 'a'])
 })
+test('what may be left out may be given, but not empty', () => {
+  assert.equal(argvOf('undo a'), ['undo', '--', 'a'])
+  assert.equal(argvOf('undo a b'), ['undo', '--', 'a', 'b'])
+  assert.is(wrongWith('undo'), 'missing: PATH')
+  assert.is(wrongWith('undo a b c'), 'unexpected argument: c')
+  const empty = parseArguments(LINE, ['undo', 'a', ''])
+  assert.is(empty.ok ? 'fine' : renderMisuse(empty.refusal), 'STEP needs a value: STEP')
+})
 test('what is wrong is named, and what was meant', () => {
   const rows: readonly (readonly [string, string])[] = [
     ['list', 'list needs one of: things'],
@@ -123,7 +142,7 @@ test('an empty value is none', () => {
 })
 test('groups and words of a table', () => {
   assert.equal(groupsOf(LINE), [[], ['list']])
-  assert.equal(nextWords(LINE, []), ['list', 'copy'])
+  assert.equal(nextWords(LINE, []), ['list', 'copy', 'undo'])
   assert.equal(nextWords(LINE, ['list']), ['things'])
   assert.is(findCommand(LINE, ['list']), null)
 })

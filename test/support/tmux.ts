@@ -48,7 +48,7 @@ export async function openTerminal(
   )
   const command = `env ${settings.join(' ')} ${argv.map(quote).join(' ')}`
   const size = ['-x', `${columns}`, '-y', `${rows}`]
-  const whole = `${command}; echo; echo ${quote(EXITED)}$?; sleep 1000`
+  const whole = `${command}; code=$?; echo; echo ${quote(EXITED)}$code; sleep 1000`
   await tmux('-f', '/dev/null', 'new-session', '-d', ...size, whole)
 
   const screen = async () => (await tmux('capture-pane', '-p')).split('\n').map((l) => l.trimEnd())

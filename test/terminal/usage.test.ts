@@ -3,6 +3,7 @@ import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
 import { groupsOf } from '../../runtime/core/command.ts'
 import { COMMAND_LINE } from '../../runtime/lines/earlier/rules/commands.ts'
+import { COMMAND_LINE as SERVER } from '../../runtime/lines/current/rules/commands.ts'
 import { renderHelp, renderUsage } from '../../runtime/terminal/usage.ts'
 import { wrap, wrapColumns } from '../../runtime/terminal/wrap.ts'
 
@@ -20,6 +21,10 @@ test('usage lines', () => {
     renderUsage(COMMAND_LINE, ['flash']),
     'Usage: flasher flash --image IMAGE --target DISK [OPTION...]',
   )
+})
+test('what may be left out is in brackets', () => {
+  assert.is(renderUsage(SERVER, ['restore']), 'Usage: flasher-web restore [ID|FILE] [OPTION...]')
+  assert.match(renderHelp(SERVER, ['restore'], 80), /^ {2}ID\|FILE {2,}a backup by its name/m)
 })
 test('help names every command, flag and example', () => {
   const whole = renderHelp(COMMAND_LINE, [], 80)

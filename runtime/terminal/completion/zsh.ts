@@ -63,7 +63,8 @@ function specs(me: string, command: Command): readonly string[] {
       : `--${name}=[${escape(help)}]:${escape(value.name)}:${call(me, value)}`,
   )
   const positionals = command.positionals.map(
-    ({ value }, index) => `${index + 1}:${escape(value.name)}:${call(me, value)}`,
+    ({ value, optional }, index) =>
+      `${index + 1}:${optional === true ? ':' : ''}${escape(value.name)}:${call(me, value)}`,
   )
   return [...flags, '--help[show help]', ...positionals]
 }

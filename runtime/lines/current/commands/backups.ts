@@ -4,6 +4,7 @@ import { Fault } from '../../../core/fault.ts'
 import { createRestorer, type Restored } from '../../../services/backup-restorer.ts'
 import { openFileBackup } from '../../../services/file-backup.ts'
 import { openBackups, openBundles } from '../assembly/archives.ts'
+import { chooseBackup, requireTerminal } from './choose-backup.ts'
 import { SUCCESS } from '../../../core/server-exit.ts'
 import type { World } from './session.ts'
 import { visitState, type Visit } from './visit.ts'
@@ -25,18 +26,24 @@ export async function backUp(world: World, given: Arguments): Promise<number> {
 
 /** Takes the state for itself: a running server would go on with what is replaced. */
 export async function restore(world: World, given: Arguments): Promise<number> {
-  const [what = ''] = given.positionals
+  const what = given.positionals[0] ?? null
+  if (what === null) requireTerminal(world)
   await using visit = await visitState(world, given, { alone: true })
-  const restored = isBackupId(what)
-    ? await restoreStored(visit, what)
-    : await restoreFile(visit, what)
+  const restored =
+    what === null || isBackupId(what)
+      ? await restoreStored(visit, what, world)
+      : await restoreFile(visit, what)
   const archive = restored.archive === null ? '' : `; what was there before is ${restored.archive}`
-  world.stdout.write(`Restored ${restored.machines} machines from ${what}${archive}\n`)
+  const from = what ?? restored.backup_id
+  world.stdout.write(`Restored ${restored.machines} machines from ${from}${archive}\n`)
   return SUCCESS
 }
 
-async function restoreStored(visit: Visit, id: string): Promise<Restored> {
-  await using backups = await openBackups(visit.config, visit.state, visit.release)
+/** `named` null: the operator chooses. */
+async function restoreStored(visit: Visit, named: string | null, world: World): Promise<Restored> {
+  const { config, state, release } = visit
+  await using backups = await openBackups(config, state, release)
+  const id = named ?? (await chooseBackup(await backups.list(), state.database.line, world))
   return backups.restore(id, BY)
 }
 

@@ -31,9 +31,9 @@ export interface World {
   /** Without the program's own name. */
   readonly argv: readonly string[]
   readonly env: Environment
-  readonly stdin: LineInput
+  readonly stdin: LineInput & NodeJS.ReadableStream
   readonly stdout: Output
-  readonly stderr: Output
+  readonly stderr: Output & NodeJS.WritableStream
   readonly isRoot: boolean
   /** `/etc/flasher`. */
   readonly systemDir: string

@@ -62,15 +62,20 @@ const RESTORE = {
   summary: 'put a backup in the place of the present state',
   about: [
     'Brings back machines with their assignments, labels and settings, as they were. The present database is kept beside as .bak. The server must not be running.',
+    'Without an argument it lists the backups on the terminal, newest first, to choose one with the arrow keys.',
   ],
   positionals: [
     {
       value: { name: 'ID|FILE', completes: 'file' },
-      help: 'a backup by its name, or a database file of one',
+      optional: true,
+      help: 'a backup by its name, or a database file of one; absent: it is asked for',
     },
   ],
   flags: [CONFIG],
-  examples: [{ line: 'flasher-web restore 2026-11-21T03-00-00Z', does: 'the state of that night' }],
+  examples: [
+    { line: 'flasher-web restore', does: 'choose among the backups' },
+    { line: 'flasher-web restore 2026-11-21T03-00-00Z', does: 'the state of that night' },
+  ],
 } as const satisfies Command
 
 const PASSWORD = {

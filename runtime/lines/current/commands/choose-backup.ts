@@ -1,0 +1,70 @@
+/** Which backup is put back, where `flasher-web restore` was not told: the operator chooses. */
+import { readBackupTime } from '../../../core/backup.ts'
+import { Fault } from '../../../core/fault.ts'
+import { printable } from '../../../core/printable.ts'
+import { renderSize } from '../../../core/size.ts'
+import type { StoredBackup } from '../../../services/backup-store.ts'
+import { decideLook } from '../../../terminal/look.ts'
+import { renderAge } from '../../../web/times.ts'
+import type { World } from './session.ts'
+
+/** A terminal to ask on and to read from; else a Fault `misuse`. */
+export function requireTerminal({ env, stdin, stderr }: World): void {
+  if (stdin.isTTY === true && decideLook(env, stderr.isTTY === true).live) return
+  throw new Fault('misuse', 'missing: ID|FILE', {
+    hint: 'On a terminal, "flasher-web restore" lists the backups to choose from; so does the page Backups.',
+  })
+}
+
+const COLUMNS = [
+  { title: 'Backup' },
+  { title: 'Made', side: 'right' },
+  { title: 'Machines', side: 'right' },
+  { title: 'Size', side: 'right' },
+  { title: 'Holds' },
+] as const
+
+/** Its id. `stored`: newest first. `line`: whose database it is to become. */
+export async function chooseBackup(
+  stored: readonly StoredBackup[],
+  line: string,
+  { env, stdin, stderr, signal }: World,
+): Promise<string> {
+  if (stored.length === 0) throw none()
+  const now = new Date()
+  const choices = stored.map((backup) => ({
+    value: backup.backup_id,
+    cells: renderCells(backup, now),
+    refusal: decideRefusal(backup, line),
+  }))
+  if (choices.every(({ refusal }) => refusal !== null)) throw noneOfThis(line)
+  const look = decideLook(env, stderr.isTTY === true)
+  const { choose } = await import('../../../terminal/choose.ts')
+  const question = { message: 'Restore which backup?', columns: COLUMNS, choices, signal }
+  return choose(question, { stdin, stderr, look })
+}
+
+/** The same that the restorer would say, before anybody has chosen. */
+const decideRefusal = ({ manifest }: StoredBackup, line: string): string | null =>
+  manifest === null || manifest.line === line ? null : `of the ${printable(manifest.line)} line`
+
+function renderCells({ backup_id: id, manifest, bytes }: StoredBackup, now: Date) {
+  const at = readBackupTime(id)
+  return [
+    id,
+    at === null ? '' : renderAge(new Date(at), now),
+    manifest === null ? '' : `${manifest.machines}`,
+    bytes === null ? '' : renderSize(bytes),
+    manifest === null ? 'hardware only' : '',
+  ]
+}
+
+const none = () =>
+  new Fault('not-found', 'there are no backups yet', {
+    hint: '"flasher-web backup" makes one. A copy of a database is restored by its path: flasher-web restore FILE.',
+  })
+
+const noneOfThis = (line: string) =>
+  new Fault('not-found', `no backup here is of the ${line} release line`, {
+    hint: 'Nothing was changed. Restore them with the line that made them (FLASHER_LINE).',
+  })
