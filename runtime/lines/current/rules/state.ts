@@ -79,7 +79,8 @@ function decideUsual(machine: Machine, { rule, place }: BootRuling): StateView {
 
 const renderQueued = ({ place, waiting }: Place): StateView => ({
   state: 'armed',
-  is: `It waits for its turn: place ${place} of ${waiting} in line.`,
+  // The place first: rows of a table show the beginning.
+  is: `Place ${place} of ${waiting} in line: it waits for its turn.`,
   next: 'It is flashed as soon as another machine is done; it asks by itself.',
 })
 

@@ -162,7 +162,7 @@ test('who waits for its turn says its place; who has not come yet says that it w
   const waiting = stateOf(desk)
   assert.equal(
     [waiting.state, waiting.is],
-    ['armed', 'It waits for its turn: place 3 of 12 in line.'],
+    ['armed', 'Place 3 of 12 in line: it waits for its turn.'],
   )
 })
 
