@@ -60,10 +60,14 @@ run('too little memory for the root: said before anything is fetched', async () 
 })
 
 for (const megabytes of [160, 200]) {
-  run(`${megabytes} MiB: too little to unpack the initrd is said, without a panic`, async () => {
+  run(`${megabytes} MiB: too little memory is said, without a panic`, async () => {
     await using boot = await startNetboot(await openTrio(), { megabytes })
     const said = await boot.machine.waitFor(OVER, PATIENCE)
-    assert.match(said, 'FAILED: this machine has too little memory to unpack the boot system')
+    // How much of the initrd fits depends on the kernel: then too little is left for the root.
+    assert.match(
+      said,
+      /FAILED: (this machine has too little memory to unpack|\d+ MiB of memory are free)/,
+    )
     assert.match(said, 'TO DO: add memory')
     assert.not.match(said, /panic/i)
   })

@@ -21,7 +21,7 @@ tell() { # LEVEL TEXT
   echo "<$1>flasher: $2" >/dev/kmsg
   for uart in $uarts; do
     read -r up _ </proc/uptime
-    printf '[%9s] flasher: %s\r\n' "$up" "$2" >"/dev/$uart"
+    printf '[%9s] flasher: %s\n' "$up" "$2" >"/dev/$uart"
   done
 }
 
