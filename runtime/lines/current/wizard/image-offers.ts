@@ -26,33 +26,41 @@ export const IMAGE_COLUMNS: readonly Column[] = [
   { title: 'SHA-256', least: 17 },
 ]
 
-/** An image that lies here and is in the catalog too is offered once, from here. */
+/** An image that lies here and is in the catalog too is offered once, from here, with its digest. */
 export function listImageOffers(
   local: readonly ImageRow[],
   catalog: readonly CatalogImage[],
 ): readonly ImageOffer[] {
-  const here = local.map(offerLocal)
-  const seen = new Set(here.map(({ choice }) => choice.ref).filter((ref) => ref !== null))
-  const there = catalog.filter(({ ref, location }) => {
-    const isHere = here.some(({ choice }) => choice.location === location)
-    const isNew = !isHere && (ref === null || !seen.has(ref))
-    if (ref !== null) seen.add(ref)
+  const here = local.map((row) => offerLocal(row, catalog))
+  const refs = new Set(here.map(({ choice }) => choice.ref).filter((ref) => ref !== null))
+  const locations = new Set(here.map(({ choice }) => choice.location))
+  const seen = new Set<string>()
+  const there = catalog.filter(({ ref, location, sha256 }) => {
+    if (locations.has(location)) return false
+    if (ref === null) return true
+    // The same source with a digest and without is not the same promise.
+    const key = `${ref} ${sha256}`
+    const isNew = !refs.has(ref) && !seen.has(key)
+    seen.add(key)
     return isNew
   })
   return [...here, ...there.map(offerRemote)]
 }
 
-function offerLocal({ name, path, format, size_bytes }: ImageRow): ImageOffer {
-  const ref = refOf(`file://${path}`)
-  const choice = {
-    name,
-    location: path.startsWith('/') ? path : `./${path}`,
-    format,
-    sizeBytes: size_bytes,
-    // What lies beside it says so, and is read before the flash.
-    sha256: null,
-    ref: ref.ok ? ref.value : null,
-  }
+function offerLocal(
+  { name, path, format, size_bytes }: ImageRow,
+  catalog: readonly CatalogImage[],
+): ImageOffer {
+  const parsed = refOf(`file://${path}`)
+  const ref = parsed.ok ? parsed.value : null
+  const location = path.startsWith('/') ? path : `./${path}`
+  const listed = catalog.find(
+    (one) =>
+      one.sha256 !== null && (one.location === location || (ref !== null && one.ref === ref)),
+  )
+  // Null: what lies beside it may say so, and is read before the flash.
+  const sha256 = listed?.sha256 ?? null
+  const choice = { name, location, format, sizeBytes: size_bytes, sha256, ref }
   const refusal = size_bytes === 0 ? 'the file is empty' : null
   return { choice, arch: tellArch(null, [name]), from: 'local', refusal }
 }

@@ -52,6 +52,19 @@ test('images of this machine come first, and one that is in the catalog too is o
     ],
   )
 })
+test('no digest that a catalog names gets lost with a double', () => {
+  const unpinned = { ...REMOTE, name: 'rolling', sha256: null }
+  const here = { ...REMOTE, ref: null, location: LOCAL.path, src: `file://${LOCAL.path}` }
+  const offers = listImageOffers([LOCAL], [unpinned, REMOTE, REMOTE, here])
+  assert.equal(
+    offers.map(({ choice }) => [choice.name, choice.sha256]),
+    [
+      [LOCAL.name, REMOTE.sha256],
+      ['rolling', null],
+      ['Fedora', REMOTE.sha256],
+    ],
+  )
+})
 test('a row says all that is known, and why an image cannot be flashed', () => {
   const [local, remote, tarball] = listImageOffers(
     [LOCAL],
