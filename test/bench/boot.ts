@@ -1,4 +1,5 @@
 /** pnpm bench:boot: what the images weigh, and how long and with how much memory they boot beside dracut's initrd. */
+import { execFileSync } from 'node:child_process'
 import { parseArgs } from 'node:util'
 import { makeArtifacts, weigh, weighKernel, type Artifacts } from './boot-artifacts.ts'
 import { measureBuilds } from './boot-builds.ts'
@@ -6,6 +7,7 @@ import { bootOurs, bootPeer, bootPoor, bootStick, type Booted } from './boot-cas
 import * as table from './boot-table.ts'
 import { publishText } from './publish.ts'
 
+const DOCUMENT = 'docs/images.md'
 const PARTS = ['boots', 'builds'] as const
 /** MiB: room for both, and the least that is promised. */
 const ROOMY = 2048
@@ -55,7 +57,9 @@ if (wanted('builds')) {
 function report(name: string, texts: readonly string[]) {
   const text = texts.join('\n\n')
   console.log(text)
-  if (values.write) publishText(name, text, 'docs/images.md')
+  if (!values.write) return
+  publishText(name, text, DOCUMENT)
+  execFileSync('node_modules/.bin/oxfmt', [DOCUMENT])
 }
 
 async function measureBoots(artifacts: Artifacts): Promise<readonly string[]> {
@@ -72,14 +76,13 @@ async function measureBoots(artifacts: Artifacts): Promise<readonly string[]> {
   for (const megabytes of POOR) {
     poor.push({ megabytes, says: await bootPoor(artifacts, megabytes) })
   }
-  const network = 'network'
   return [
     table.renderWeights(weighAll(artifacts)),
     `Boots: median of ${runs} runs by turns for the network with ${ROOMY} MiB, one each for the rest.`,
     table.renderBoots([
-      { name: network, megabytes: ROOMY, boots: pairs.map(({ ours }) => ours) },
+      { name: 'network', megabytes: ROOMY, boots: pairs.map(({ ours }) => ours) },
       { name: 'network, by dracut', megabytes: ROOMY, boots: pairs.map(({ peer }) => peer) },
-      { name: network, megabytes: LEAST.network, boots: [least] },
+      { name: 'network', megabytes: LEAST.network, boots: [least] },
       { name: 'fresh stick, BIOS', megabytes: ROOMY, boots: [stick] },
       { name: 'fresh stick, BIOS', megabytes: LEAST.stick, boots: [leastStick] },
     ]),

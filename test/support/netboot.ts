@@ -116,8 +116,9 @@ function send(
   })
   const end = Math.min(size, from + cutAfter) - 1
   const file = createReadStream(squashfs, { start: from, end })
-  file.on('data', (chunk) => {
-    tally.bytes += chunk.length
+  const before = request.socket.bytesWritten
+  response.on('close', () => {
+    tally.bytes += request.socket.bytesWritten - before
   })
   file.on('end', () => end < size - 1 && response.socket?.end())
   file.pipe(response, { end: end === size - 1 })
