@@ -105,14 +105,18 @@ run(
       })
       await lookForImages(machine)
       await machine.waitFor(/debian\.img\.zst/, PATIENCE)
-      await machine.waitFor(/Image.*>/, PATIENCE)
-      machine.send('1')
-      await machine.waitFor(/nvme0n1/, PATIENCE)
-      machine.send('1')
+      machine.send('1\r')
+      // The stick, from which this system runs, is on the list too, and cannot be chosen.
+      const listed = await machine.waitFor(/\d {2}\/dev\/nvme0n1/, PATIENCE)
+      machine.send(`${/\d(?= {2}\/dev\/nvme0n1$)/.exec(listed)?.[0]}\r`)
       await machine.waitFor(/Everything on \/dev\/nvme0n1 will be lost/, PATIENCE)
       await machine.waitFor(/ERASE AND FLASH/, PATIENCE)
       machine.send('y')
-      await machine.waitFor(/\[Reboot\]/, FLASHING)
+      const said = await machine.waitFor(/Done\.|The flash failed\.|Cancelled\./, FLASHING)
+      if (!said.endsWith('Done.')) throw new Error(`see ${machine.keepLog()}`)
+      await machine.waitFor(/read back and found/, PATIENCE)
+      machine.send('r\r')
+      await machine.waitFor(/reboot: Restarting system/, PATIENCE)
     }
     assert.match(
       await bootToLogin(disk, { firmware: 'uefi', bus: 'nvme' }),
