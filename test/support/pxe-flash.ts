@@ -2,6 +2,7 @@
 import { randomBytes } from 'node:crypto'
 import { open } from 'node:fs/promises'
 import { basename, join } from 'node:path'
+import { setTimeout as sleep } from 'node:timers/promises'
 import { z } from 'zod'
 import { openIpxe, openTrio } from './built-images.ts'
 import { openDebianImage } from './debian-image.ts'
@@ -93,9 +94,28 @@ export async function startPxeLab(): Promise<PxeLab> {
 export async function discover(pxe: PxeLab, way: Way): Promise<void> {
   await using machine = await pxe.start(way)
   await machine.waitFor(/flasher: digest proven/, PATIENCE)
-  const { ended } = machine
   await waitFor(pxe, async () => ((await pxe.readMachine()).known_disks?.length ?? 0) > 0)
-  await ended
+  await waitForEnd(machine)
+}
+
+/** Boots it until it has flashed its disk and restarted. */
+export async function flash(pxe: PxeLab, way: Way): Promise<void> {
+  await using machine = await startFlash(pxe, way)
+  await waitForEnd(machine)
+}
+
+/** Rejects when the machine goes on for too long; the serial log is kept then and named. */
+export async function waitForEnd(machine: Qemu): Promise<void> {
+  const isOver = machine.ended.then(() => true)
+  if (await Promise.race([isOver, sleep(PATIENCE * 1000, false, { ref: false })])) return
+  throw new Error(`the machine did not restart; the serial log is ${machine.keepLog()}`)
+}
+
+/** What a firmware would boot is not there: a flash writes it last. */
+export async function isBlank({ disk }: PxeLab): Promise<boolean> {
+  await using file = await open(disk)
+  const { buffer } = await file.read(Buffer.alloc(4096), 0, 4096, 0)
+  return buffer.every((byte) => byte === 0)
 }
 
 /** Boots it until the server has seen bytes being written. */

@@ -1,9 +1,17 @@
-/** The other ways by which firmware comes to the live system; and a power cut in the middle of a flash. */
-import { open } from 'node:fs/promises'
+/** The other ways by which firmware comes to the live system; a power cut, and a server away, in mid-flash. */
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
 import { findBuildObstacle } from '../support/built-images.ts'
-import { discover, PATIENCE, startFlash, startPxeLab } from '../support/pxe-flash.ts'
+import {
+  discover,
+  flash,
+  isBlank,
+  PATIENCE,
+  startFlash,
+  startPxeLab,
+  waitFor,
+  waitForEnd,
+} from '../support/pxe-flash.ts'
 
 const test = suite('PXE, other ways')
 const obstacle = findBuildObstacle()
@@ -15,10 +23,7 @@ for (const way of ['bios-rom', 'uefi-http'] as const) {
     await using pxe = await startPxeLab()
     await discover(pxe, way)
     await pxe.bind()
-    {
-      await using machine = await startFlash(pxe, way)
-      await machine.ended
-    }
+    await flash(pxe, way)
     assert.is((await pxe.readRuns())[0]?.result, 'done')
     await using machine = await pxe.start(way)
     await machine.waitFor(/flasher-test login: /, PATIENCE)
@@ -34,11 +39,8 @@ run(
     {
       await using _cut = await startFlash(pxe, 'uefi-pxe')
     }
-    assert.ok(await isBlank(pxe.disk), 'what a firmware would boot is not there')
-    {
-      await using machine = await startFlash(pxe, 'uefi-pxe')
-      await machine.ended
-    }
+    assert.ok(await isBlank(pxe))
+    await flash(pxe, 'uefi-pxe')
     const [second, first] = await pxe.readRuns()
     assert.equal([first?.result, second?.result], ['lost', 'done'])
     await using machine = await pxe.start('uefi-pxe')
@@ -53,18 +55,13 @@ run(
     await discover(pxe, 'uefi-pxe')
     await pxe.bind()
     await using machine = await startFlash(pxe, 'uefi-pxe')
+    assert.ok(await isBlank(pxe))
     await pxe.lab.stopServer()
-    await machine.waitFor(/server|Server/, PATIENCE)
+    await waitFor(pxe, async () => !(await isBlank(pxe)))
     await pxe.lab.startServer()
-    await machine.ended
+    await waitForEnd(machine)
     assert.is((await pxe.readRuns())[0]?.result, 'done')
   },
 )
-
-async function isBlank(disk: string): Promise<boolean> {
-  await using file = await open(disk)
-  const { buffer } = await file.read(Buffer.alloc(4096), 0, 4096, 0)
-  return buffer.every((byte) => byte === 0)
-}
 
 test.run()

@@ -4,7 +4,7 @@ import * as assert from 'uvu/assert'
 import { findBuildObstacle } from '../../support/built-images.ts'
 import { DISK_SERIAL } from '../../support/lab.ts'
 import { LAB_ADDRESS } from '../../support/namespace.ts'
-import { discover, PATIENCE, startFlash, startPxeLab, waitFor } from '../../support/pxe-flash.ts'
+import { discover, flash, PATIENCE, startPxeLab, waitFor } from '../../support/pxe-flash.ts'
 
 const test = suite('PXE')
 const obstacle = findBuildObstacle()
@@ -19,15 +19,12 @@ run('UEFI PXE: discovered, bound, flashed through the cache, booted', async () =
   assert.equal(known_disks, [{ serial: DISK_SERIAL, size: '1G' }])
 
   await pxe.bind()
-  {
-    await using machine = await startFlash(pxe, 'uefi-pxe')
-    await machine.ended
-  }
-  const [flash] = await pxe.readRuns()
-  assert.is(flash?.result, 'done')
-  assert.is(flash?.verified, true)
-  assert.is(flash?.disk?.serial, DISK_SERIAL)
-  assert.match(flash?.image?.src ?? '', `http://${LAB_ADDRESS}:8081/`)
+  await flash(pxe, 'uefi-pxe')
+  const [last] = await pxe.readRuns()
+  assert.is(last?.result, 'done')
+  assert.is(last?.verified, true)
+  assert.is(last?.disk?.serial, DISK_SERIAL)
+  assert.match(last?.image?.src ?? '', `http://${LAB_ADDRESS}:8081/`)
   await waitFor(pxe, async () => (await pxe.readMachine()).last_flashed_at !== null)
 
   await using machine = await pxe.start('uefi-pxe')
