@@ -147,7 +147,10 @@ export interface ServerLine<M extends MachineBase> {
   noteArmer(before: M | null, after: M, by: Armer): M
   /** What the record says of a flash that begins. */
   originOf(machine: M): RunOrigin
-  /** When it last got a plan after which something is flashed; ISO time. */
+  /**
+   * When it last got a plan after which something is flashed, or was sent off to be flashed and may
+   * have had its plan with it; ISO time.
+   */
   plannedAt(machine: M): string | null
   /** `GET /boot/{name}?mac=`, of a file that exists. */
   afterBootFile(machine: M, name: string, contact: Contact): Turn<M>

@@ -15,7 +15,7 @@ import { parseInventory } from './rules/inventory.ts'
 import { isUnassigned, toWire, type Machine } from './rules/machine.ts'
 import * as notes from './rules/note.ts'
 import { decidePlan, renderPlan } from './rules/plan.ts'
-import { noteArmer, originOf } from './rules/run.ts'
+import { noteArmer, originOf, plannedAt } from './rules/run.ts'
 import { SCHEMAS } from './rules/schema.ts'
 import type { PxeRules, Surroundings } from './rules/surroundings.ts'
 import {
@@ -125,7 +125,7 @@ export function createMachineLine(parts: MachineLineParts): MachineLine {
     noteArmer,
     noteRunStopped: (mac) => parts.gate.release(mac),
     originOf: (machine) => originOf(machine, parts.findImage),
-    plannedAt: ({ planned_at }) => planned_at,
+    plannedAt,
     afterBootFile(machine, name, { now }) {
       const after = contacts.noteBootFile(machine, now)
       return { machine: after, notes: notes.noteArmed(machine, after, name) }

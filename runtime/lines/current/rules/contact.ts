@@ -34,12 +34,15 @@ export function noteOffer(machine: Machine, ruling: BootRuling, now: string): Ma
   const isLive = ruling.decision.kind === 'to-live'
   return changeCycle(begun, now, {
     offers: begun.cycle.offers + (ruling.counts ? 1 : 0),
+    offered_at: isFlashOffer(ruling) ? now : begun.cycle.offered_at,
     owes_disk_boot: false,
     loop_suspected_at: begun.cycle.loop_suspected_at ?? (ruling.alarms ? now : null),
     failure: isLive ? null : begun.cycle.failure,
     queued_at: null,
   })
 }
+
+const isFlashOffer = ({ rule }: BootRuling) => rule === 'flash' || rule === 'flash-retry'
 
 /** `GET /boot/{name}?mac=`, of a file that exists: the machine is on its way into the live system. */
 export const noteBootFile = (machine: Machine, now: string): Machine =>

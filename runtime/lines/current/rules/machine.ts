@@ -35,6 +35,8 @@ export interface Cycle {
   readonly started_at: string
   /** Live boots that were offered in this cycle and did not finish. */
   readonly offers: number
+  /** When the newest live boot was offered that flashes; null: none was. */
+  readonly offered_at: string | null
   /** Whether a flash plan was handed out: from then on the disk may be half written. */
   readonly planned: boolean
   /** Whether a flash of the cycle before was under way when this one started. */
@@ -127,6 +129,7 @@ export function createMachine(mac: Mac, bootMode: BootMode, now: string): Machin
 export const createCycle = (now: string): Cycle => ({
   started_at: now,
   offers: 0,
+  offered_at: null,
   planned: false,
   carried: false,
   before: null,

@@ -14,6 +14,7 @@ const flag = z.boolean().catch(false)
 const CycleSchema = z.object({
   started_at: time,
   offers: z.int().min(0),
+  offered_at: maybeTime,
   planned: z.boolean(),
   carried: flag,
   before: z.object({ started_at: time, finished_at: time.nullable() }).nullable().catch(null),

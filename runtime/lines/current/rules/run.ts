@@ -23,6 +23,13 @@ export function noteArmer(before: Machine | null, after: Machine, by: Armer): Ma
   return isPerson && before?.cycle !== after.cycle ? { ...after, armed_by: by } : after
 }
 
+/** When it was last told to flash: by a plan, or by a live boot that some clients take for one. */
+export function plannedAt({ planned_at, cycle }: Machine): string | null {
+  const { offered_at } = cycle
+  if (planned_at === null || offered_at === null) return planned_at ?? offered_at
+  return Temporal.Instant.compare(planned_at, offered_at) < 0 ? offered_at : planned_at
+}
+
 const GONE = { src: null, sha256: null, format: null, size_bytes: null } as const
 
 /** An entry that is gone leaves its ref. */
