@@ -1,4 +1,4 @@
-/** `pnpm docs:pictures`: the pages as they are, with a fleet in every state, into docs/pictures. */
+/** `pnpm docs:pictures [NAME…]`: the pages as they are, with a fleet in every state, into docs/pictures. */
 import { mkdir, writeFile } from 'node:fs/promises'
 import { fileURLToPath } from 'node:url'
 import type { Page } from 'playwright-core'
@@ -9,6 +9,9 @@ import { settleFleet } from './web-fleet.ts'
 
 const FOLDER = fileURLToPath(new URL('../../docs/pictures/', import.meta.url))
 const MOST_BYTES = 150_000
+/** None: all. */
+const WANTED = process.argv.slice(2)
+const isWanted = (name: string) => WANTED.length === 0 || WANTED.includes(name)
 
 const ARMED = macOf(4)
 const RUNNING = macOf(10)
@@ -107,13 +110,14 @@ try {
     const page = await opened.context.newPage()
     if (!isSettled) {
       await page.goto('/ui/login')
-      await save(page, 'login')
+      if (isWanted('login')) await save(page, 'login')
     }
     await logIn(page)
     if (!isSettled) await settleFleet(site, page.request)
     isSettled = true
     for (const { name, path, prepare } of PICTURES) {
       if (only !== null && !only.some((each) => each === name)) continue
+      if (!isWanted(`${name}${suffix}`)) continue
       await page.goto(path)
       await prepare?.(page)
       await save(page, `${name}${suffix}`)
