@@ -56,6 +56,8 @@ export interface RunEnd {
   readonly reason: string | null
   /** When the machine got the plan that it has carried out; null: not known. */
   readonly plannedAt: string | null
+  /** It speaks of none that began then or later; null: of any. */
+  readonly startedBefore: string | null
 }
 
 /**
@@ -64,14 +66,18 @@ export interface RunEnd {
  */
 export function decideEnded(
   newest: Run | null,
-  { plannedAt }: Pick<RunEnd, 'plannedAt'>,
+  { plannedAt, startedBefore }: Pick<RunEnd, 'plannedAt' | 'startedBefore'>,
   silent: { readonly id: string; readonly origin: RunOrigin },
 ): Run | null {
+  if (newest !== null && isSince(newest, startedBefore)) return null
   if (newest !== null && (isHeardOf(newest) || isOfPlan(newest, plannedAt))) return newest
   return plannedAt === null ? null : createSilentRun(silent.id, silent.origin, plannedAt)
 }
 
 const isHeardOf = (run: Run): boolean => run.result === null && !run.stalled
+
+const isSince = (run: Run, at: string | null): boolean =>
+  at !== null && run.started_at !== null && run.started_at >= at
 
 const isOfPlan = (run: Run, plannedAt: string | null): boolean =>
   plannedAt === null ? run.result === null : run.started_at !== null && run.started_at >= plannedAt

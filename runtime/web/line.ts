@@ -5,6 +5,7 @@ import type { Mac } from '../core/mac.ts'
 import type { InventoryDisk, MachineBase } from '../core/machine.ts'
 import type { Result } from '../core/result.ts'
 import type { Armer, Run, RunOrigin } from '../core/run.ts'
+import type { RunEnd } from '../core/run-turn.ts'
 import type { BootFiles } from '../services/boot-files.ts'
 import type { Catalog } from '../services/catalogs.ts'
 import type { Feed } from '../services/feed.ts'
@@ -69,8 +70,8 @@ export interface Inventory {
   readonly hardware: string | null
 }
 
-/** What a machine comes for: to be told what to do, to list its disks, to tell how it goes. */
-export type MachineWish = 'plan' | 'inventory' | 'report'
+/** What a machine comes for: to be told what to do, to list its disks, to begin a run, to tell of one. */
+export type MachineWish = 'plan' | 'inventory' | 'begin' | 'report'
 
 /** What an operator can do to one machine or many: `flash`, `mode`, `label`, `lock`… */
 export interface Action<M> {
@@ -147,11 +148,8 @@ export interface ServerLine<M extends MachineBase> {
   noteArmer(before: M | null, after: M, by: Armer): M
   /** What the record says of a flash that begins. */
   originOf(machine: M): RunOrigin
-  /**
-   * When it last got a plan after which something is flashed, or was sent off to be flashed and may
-   * have had its plan with it; ISO time.
-   */
-  plannedAt(machine: M): string | null
+  /** Of which flash a machine speaks that says that one ended, without a name. */
+  whoseEnd(machine: M, contact: Contact): Pick<RunEnd, 'plannedAt' | 'startedBefore'>
   /** `GET /boot/{name}?mac=`, of a file that exists. */
   afterBootFile(machine: M, name: string, contact: Contact): Turn<M>
   afterInventory(machine: M, inventory: Inventory, contact: Contact): Turn<M>

@@ -5,6 +5,7 @@ import { renderError } from '../core/fault.ts'
 import { renderBootstrap } from '../core/bootstrap.ts'
 import { isStation, parseMac, type Mac } from '../core/mac.ts'
 import type { MachineBase } from '../core/machine.ts'
+import type { RunEnd } from '../core/run-turn.ts'
 import { nothing, plainJson, text } from './answers.ts'
 import { checked, renderSchema } from './checked.ts'
 import { createDiscovery } from './discovery.ts'
@@ -148,7 +149,7 @@ export function pxeRoutes<M extends MachineBase>(site: Site<M>): readonly Route[
     await site.admitMachine(mac, 'report', contact)
     const isDone = end.status === 'done'
     const reason = end.reason ?? null
-    const run = await endRun(mac, end.status, reason)
+    const run = await endRun(mac, { result: end.status, reason }, contact)
     const answer = await tell(mac, contact, end.status, (machine) =>
       naming(
         run,
@@ -163,13 +164,13 @@ export function pxeRoutes<M extends MachineBase>(site: Site<M>): readonly Route[
   /** Also of a client that tells nothing but its end. Null: nothing is known of a run. */
   async function endRun(
     mac: Mac,
-    result: 'done' | 'failed',
-    reason: string | null,
+    { result, reason }: Pick<RunEnd, 'result' | 'reason'>,
+    contact: Contact,
   ): Promise<string | null> {
     const machine = await machines.find(mac)
     if (machine === null) return null
-    const plannedAt = line.plannedAt(machine)
-    const ended = await site.runs.end(line.originOf(machine), { result, reason, plannedAt })
+    const end = { result, reason, ...line.whoseEnd(machine, contact) }
+    const ended = await site.runs.end(line.originOf(machine), end)
     if (ended === null) metrics.count('flasher_flash_total', { result, format: 'other' })
     else if (ended.hasEnded) countRun(metrics, ended.run)
     return ended?.run.id ?? null

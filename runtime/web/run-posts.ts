@@ -31,7 +31,9 @@ export function runPostRoutes<M extends MachineBase>(site: Site<M>): readonly Ro
     const mac = readMac(event)
     const contact = site.contact(event)
     const machine = await find(mac, contact)
-    const taken = await runs.take(checked(ProgressSchema, body), line.originOf(machine))
+    const post = checked(ProgressSchema, body)
+    if (runs.find(mac, post.run) === null) await site.admitMachine(mac, 'begin', contact)
+    const taken = await runs.take(post, line.originOf(machine))
     if (!taken.ok) {
       const headers = { 'retry-after': String(RETRY_SECONDS) }
       throw refuse(429, 'this machine begins too many runs', { headers })

@@ -86,7 +86,7 @@ test('an end without a name', async () => {
   const clock = createClock()
   await using state = await folder.open({ now: clock.now })
   const { runs } = state
-  const end = { result: 'done', reason: null, plannedAt: null } as const
+  const end = { result: 'done', reason: null, plannedAt: null, startedBefore: null } as const
   assert.is(await runs.end(originOf(MAC), end), null, 'no plan, no run')
 
   const plannedAt = clock.iso()

@@ -95,14 +95,15 @@ test('require: a new machine is discovered by its script, not by asking for a pl
 test('prefer: nothing need be shown, which is noted; what is shown must be right', async () => {
   await using site = await open('prefer')
   await site.put(FLASH)
-  const token = await boot(site.server)
+  assert.ok(await boot(site.server))
   assert.equal(await statuses(site.server, null), LET_IN)
   assert.is(
     (await site.server.journal.list({ kind: 'machine.token.missing', limit: 10 })).length,
     1,
   )
   assert.equal(await statuses(site.server, 'monkruo0.mom5bzbn.forged'), KEPT_OUT)
-  assert.equal(await statuses(site.server, token), LET_IN)
+  await site.put({ ...FLASH, bty_image_ref: OTHER_REF })
+  assert.equal(await statuses(site.server, await boot(site.server)), LET_IN)
 })
 
 test('each refusal says why, and is put on record', async () => {

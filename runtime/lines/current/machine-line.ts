@@ -15,12 +15,12 @@ import { parseInventory } from './rules/inventory.ts'
 import { isUnassigned, toWire, type Machine } from './rules/machine.ts'
 import * as notes from './rules/note.ts'
 import { decidePlan, renderPlan } from './rules/plan.ts'
-import { noteArmer, originOf, plannedAt } from './rules/run.ts'
+import { noteArmer, originOf, whoseEnd } from './rules/run.ts'
 import { SCHEMAS } from './rules/schema.ts'
 import type { PxeRules, Surroundings } from './rules/surroundings.ts'
 import {
   decideStanding,
-  isEnough,
+  decideWish,
   planToken,
   TOKEN_REFUSALS,
   type ShownToken,
@@ -108,7 +108,8 @@ export function createMachineLine(parts: MachineLineParts): MachineLine {
       if (tokens === 'off') return accept([])
       const standing = decideStanding(machine, readToken(mac, contact), tokens)
       if (!standing.ok) return refuse(TOKEN_REFUSALS[standing.refusal])
-      if (!isEnough(standing.value, wish)) return refuse(TOKEN_REFUSALS['other-boot'])
+      const granted = machine === null ? standing : decideWish(machine, standing.value, wish)
+      if (!granted.ok) return refuse(TOKEN_REFUSALS[granted.refusal])
       const isNoted = standing.value === 'unproven' && wish === 'plan' && machine !== null
       return accept(isNoted ? [notes.noteUnproven(mac)] : [])
     },
@@ -125,7 +126,10 @@ export function createMachineLine(parts: MachineLineParts): MachineLine {
     noteArmer,
     noteRunStopped: (mac) => parts.gate.release(mac),
     originOf: (machine) => originOf(machine, parts.findImage),
-    plannedAt,
+    whoseEnd(machine, contact) {
+      const standing = standingOf(machine, contact)
+      return whoseEnd(machine, standing.ok && standing.value === 'before')
+    },
     afterBootFile(machine, name, { now }) {
       const after = contacts.noteBootFile(machine, now)
       return { machine: after, notes: notes.noteArmed(machine, after, name) }

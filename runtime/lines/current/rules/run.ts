@@ -1,6 +1,7 @@
 /** Current line: what a machine's record says of a flash that begins, and who had it flashed. */
 import type { CatalogEntry } from '../../../core/catalog.ts'
 import { identifyDisk, type InventoryDisk } from '../../../core/machine.ts'
+import type { RunEnd } from '../../../core/run-turn.ts'
 import type { Armer, RunDisk, RunImage, RunOrigin } from '../../../core/run.ts'
 import { isFlashMode, type Machine } from './machine.ts'
 
@@ -23,11 +24,25 @@ export function noteArmer(before: Machine | null, after: Machine, by: Armer): Ma
   return isPerson && before?.cycle !== after.cycle ? { ...after, armed_by: by } : after
 }
 
-/** When it was last told to flash: by a plan, or by a live boot that some clients take for one. */
-export function plannedAt({ planned_at, cycle }: Machine): string | null {
-  const { offered_at } = cycle
-  if (planned_at === null || offered_at === null) return planned_at ?? offered_at
-  return Temporal.Instant.compare(planned_at, offered_at) < 0 ? offered_at : planned_at
+/**
+ * Of which flash a machine speaks that says that one ended. `isFormer`: by its token of the one that
+ * was under way when this cycle began, never of this one.
+ */
+export function whoseEnd(
+  machine: Machine,
+  isFormer: boolean,
+): Pick<RunEnd, 'plannedAt' | 'startedBefore'> {
+  const { planned_at, cycle } = machine
+  if (!isFormer) return { plannedAt: latest(planned_at, cycle.offered_at), startedBefore: null }
+  const startedBefore = cycle.started_at
+  const isOlder = planned_at !== null && latest(planned_at, startedBefore) !== planned_at
+  return { plannedAt: isOlder ? planned_at : null, startedBefore }
+}
+
+/** Some clients take the live boot that they were offered for their plan. */
+function latest(a: string | null, b: string | null): string | null {
+  if (a === null || b === null) return a ?? b
+  return Temporal.Instant.compare(a, b) < 0 ? b : a
 }
 
 const GONE = { src: null, sha256: null, format: null, size_bytes: null } as const

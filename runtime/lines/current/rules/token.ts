@@ -1,7 +1,7 @@
 /** Current line: which boot token a machine must show, and for what it is good (`[pxe] tokens`). */
 import type { BootToken, TokenDefect } from '../../../core/boot-token.ts'
 import { accept, refuse, type Result } from '../../../core/result.ts'
-import type { Machine } from './machine.ts'
+import { isFlashMode, type Machine } from './machine.ts'
 
 /** `prefer`: what is shown must be right, but nothing need be shown. */
 export const TOKEN_POLICIES = ['off', 'prefer', 'require'] as const
@@ -16,7 +16,7 @@ export interface TokenRules {
 /** Whose boot it is that speaks: this cycle's, or one whose flash may still be under way. */
 export type Standing = 'unproven' | 'current' | 'before'
 
-export type TokenRefusal = TokenDefect | 'missing' | 'no-machine' | 'other-boot'
+export type TokenRefusal = TokenDefect | 'missing' | 'no-machine' | 'other-boot' | 'over'
 
 /** Null: nothing was shown. */
 export type ShownToken = Result<BootToken, TokenDefect> | null
@@ -51,11 +51,19 @@ export function decideStanding(
 }
 
 /**
- * A flash that began before its machine was given something else to do may be told to its end; to be
- * told what to do takes the boot of now.
+ * Its own run may be told to its end always. A run or a list of disks that is new takes the boot of
+ * now, whose flash has not ended; to be told what to do, the boot of now.
  */
-export const isEnough = (standing: Standing, wish: 'plan' | 'inventory' | 'report'): boolean =>
-  wish !== 'plan' || standing !== 'before'
+export function decideWish(
+  { cycle, boot_mode }: Machine,
+  standing: Standing,
+  wish: 'plan' | 'inventory' | 'begin' | 'report',
+): Result<'granted', TokenRefusal> {
+  if (standing === 'unproven' || wish === 'report') return accept('granted')
+  if (standing === 'before') return refuse('other-boot')
+  const isOver = isFlashMode(boot_mode) && cycle.finished_at !== null
+  return isOver && wish !== 'plan' ? refuse('over') : accept('granted')
+}
 
 /** For the person in front of the machine, and the record. */
 export const TOKEN_REFUSALS: Readonly<Record<TokenRefusal, string>> = {
@@ -67,6 +75,7 @@ export const TOKEN_REFUSALS: Readonly<Record<TokenRefusal, string>> = {
   'no-machine': 'the machine was deleted since it booted: boot it from the network again',
   'other-boot':
     'the boot token is of an earlier boot, and the machine was given something else to do since: boot it from the network again',
+  over: 'the boot token is of a boot whose flash is done: it is good for nothing new',
 }
 
 const isSameTime = (a: string, b: string): boolean =>
