@@ -1,4 +1,5 @@
 /** Library entry points of the images module: what images a folder holds, and what one is. */
+import { Fault, type FaultCode } from '../core/fault.ts'
 import { defaultImageRoot as resolveRoot, type ImageInfo, type ImageRow } from '../core/image.ts'
 import { createImages } from '../services/images.ts'
 import { createShell } from '../services/shell.ts'
@@ -9,17 +10,40 @@ export type { ImageFormat, ImageInfo } from '../core/image.ts'
 /** One image file: `name`, `path`, `format` and `size_bytes` (as stored). */
 export type Image = ImageRow
 
+/** What cannot be looked at: not there or not readable (`input-missing`), a tool that is not installed… */
+export class ImageError extends Error {
+  override readonly name = 'ImageError'
+  readonly code: FaultCode
+  /** The way out, where there is one to tell. */
+  readonly hint: string | undefined
+
+  constructor(code: FaultCode, message: string, hint: string | undefined, cause: unknown) {
+    super(message, { cause })
+    this.code = code
+    this.hint = hint
+  }
+}
+
 const images = () => createImages({ shell: createShell({ env: process.env }) })
 
 /** The folder that is looked in: FLASHER_IMAGE_ROOT, else /var/lib/flasher/images. */
 export const defaultImageRoot = (): string => resolveRoot(process.env)
 
-/** The images directly in a folder, in byte order of their paths; none where no folder is. */
+/**
+ * The images directly in a folder, in byte order of their paths; none where no folder is. Rejects
+ * with an ImageError where it cannot be read.
+ */
 export const listImages = (root: string = defaultImageRoot()): Promise<readonly Image[]> =>
-  images().list(root)
+  images().list(root).catch(rethrow)
 
 /**
- * What one file is ("Image info"); its content is looked at. Rejects with an Error whose `code` is
+ * What one file is ("Image info"); its content is looked at. Rejects with an ImageError: with `code`
  * `input-missing` where nothing is at that path.
  */
-export const inspectImage = (path: string): Promise<ImageInfo> => images().inspect(path)
+export const inspectImage = (path: string): Promise<ImageInfo> =>
+  images().inspect(path).catch(rethrow)
+
+function rethrow(thrown: unknown): never {
+  if (!(thrown instanceof Fault)) throw thrown
+  throw new ImageError(thrown.code, thrown.message, thrown.hint, thrown)
+}

@@ -15,6 +15,7 @@ import {
 import {
   defaultImageRoot,
   detectFormat,
+  ImageError,
   inspectImage,
   listImages,
 } from '../../runtime/library/images.ts'
@@ -28,6 +29,14 @@ test.before(async () => {
   context.folder = await mkdtemp(join(tmpdir(), 'flasher-library-'))
 })
 test.after(() => rm(context.folder, { recursive: true }))
+
+test('an image that is not there is an error that programs can tell', async () => {
+  const path = join(context.folder, 'missing.img')
+  const error = await inspectImage(path).catch((thrown: unknown) => thrown)
+  assert.instance(error, ImageError)
+  assert.is(error instanceof ImageError && error.code, 'input-missing')
+  assert.match(String(error), /^ImageError: .*missing\.img/)
+})
 
 test('lists disks and images, and tells what an image is', async () => {
   const path = join(context.folder, 'one.img')

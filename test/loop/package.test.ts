@@ -21,7 +21,7 @@ const NAMES: Readonly<Record<string, readonly string[]>> = {
   disks: ['listDisks'],
   flash: ['FlashError', 'executePlan', 'makePlan'],
   formatting: ['printInspect', 'printTable'],
-  images: ['defaultImageRoot', 'detectFormat', 'inspectImage', 'listImages'],
+  images: ['ImageError', 'defaultImageRoot', 'detectFormat', 'inspectImage', 'listImages'],
   oras: ['OrasError', 'isOrasUrl', 'parseRef', 'resolveRef'],
 }
 
