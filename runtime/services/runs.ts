@@ -62,6 +62,8 @@ export interface Runs {
   /** False when there is no such run. At most the tail of `MOST_LOG_BYTES` is kept. */
   saveLog(mac: string, id: string, text: Uint8Array): Promise<boolean>
   findLog(mac: string, id: string): Promise<string | null>
+  /** Told of each run that was given up because nothing was heard of it for a day. */
+  onLost(listener: (run: Run) => Promise<void>): void
   /** Marks what was not heard of; happens by itself too. */
   sweep(): Promise<void>
   /** Removes what retention no longer keeps; happens by itself too. */
@@ -95,6 +97,7 @@ export function createRuns(database: Database, options: RunsOptions = {}): Runs 
   const iso = () => new Date(clock()).toISOString()
   const logs = createRunLogs(database)
   const live = createLiveRuns(database, clock)
+  const listeners: ((run: Run) => Promise<void>)[] = []
   const buckets = new Map<string, Bucket>()
   let [marks, begun] = [0, 0]
 
@@ -154,7 +157,13 @@ export function createRuns(database: Database, options: RunsOptions = {}): Runs 
       feed?.announce({ topic: 'machine', mac: run.mac })
       feed?.announce({ topic: 'run', mac: run.mac })
     }
-    await Promise.all(marked.map((entry) => live.store(entry)))
+    await Promise.all(
+      marked.map(async (entry) => {
+        const { run } = entry
+        await live.store(entry)
+        if (run.result === 'lost') await Promise.all(listeners.map((tell) => tell(run)))
+      }),
+    )
   }
 
   const timers = [
@@ -229,6 +238,7 @@ export function createRuns(database: Database, options: RunsOptions = {}): Runs 
       return true
     },
     findLog: logs.find,
+    onLost: (listener) => void listeners.push(listener),
     sweep,
     prune,
   }

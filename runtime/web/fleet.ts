@@ -3,7 +3,9 @@ import type { FieldError } from '../core/field-error.ts'
 import type { Mac } from '../core/mac.ts'
 import type { MachineBase } from '../core/machine.ts'
 import { accept, refuse, type Result } from '../core/result.ts'
-import type { By, Contact, Note, NoteSubject, ServerParts, Turn } from './line.ts'
+import type { By, Contact, Note, NoteSubject, Site, Turn } from './line.ts'
+import { countRun } from './run-metrics.ts'
+import { renderLost } from './run-notes.ts'
 
 export type Outcome = 'flashed' | 'failed'
 
@@ -50,7 +52,7 @@ export interface ActionWish {
 }
 
 export function createFleet<M extends MachineBase>(
-  parts: Pick<ServerParts<M>, 'line' | 'machines' | 'runs' | 'feed' | 'now'>,
+  parts: Pick<Site<M>, 'line' | 'machines' | 'runs' | 'feed' | 'now' | 'metrics'>,
   noteAll: (notes: readonly Note[], on: NoteSubject) => Promise<void>,
 ): Fleet<M> {
   const { line, machines, feed } = parts
@@ -126,11 +128,13 @@ export function createFleet<M extends MachineBase>(
   async function remove(mac: Mac, by: By): Promise<boolean> {
     const before = await machines.find(mac)
     if (!(await machines.remove(mac))) return false
-    await parts.runs.giveUp(mac, 'Its machine was deleted.')
+    const lost = await parts.runs.giveUp(mac, 'Its machine was deleted.')
     announce(mac)
     const details = before === null ? null : line.describe(before)
     const note: Note = { kind: 'machine.deleted', summary: `${mac} was deleted`, details }
-    await noteAll([note], { subject_id: mac, ...by })
+    const notes = lost === null ? [note] : [note, renderLost(lost)]
+    await noteAll(notes, { subject_id: mac, ...by })
+    if (lost !== null) countRun(parts.metrics, lost)
     return true
   }
 

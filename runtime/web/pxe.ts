@@ -6,12 +6,13 @@ import { renderBootstrap } from '../core/bootstrap.ts'
 import { isStation, parseMac, type Mac } from '../core/mac.ts'
 import type { MachineBase } from '../core/machine.ts'
 import type { RunEnd } from '../core/run-turn.ts'
+import type { Taken } from '../services/runs.ts'
 import { nothing, plainJson, text } from './answers.ts'
 import { checked, renderSchema } from './checked.ts'
 import { createDiscovery } from './discovery.ts'
 import { refuse, refuseFields } from './faults.ts'
 import { countRun } from './run-metrics.ts'
-import { renderLost } from './run-notes.ts'
+import { isOnRecord, nameRun, renderLost } from './run-notes.ts'
 import { LIMITS } from './limits.ts'
 import type { Contact, Note, PlanTurn, ScriptTurn, Site, Turn } from './line.ts'
 import { readMac } from './mac-param.ts'
@@ -149,13 +150,15 @@ export function pxeRoutes<M extends MachineBase>(site: Site<M>): readonly Route[
     await site.admitMachine(mac, 'report', contact)
     const isDone = end.status === 'done'
     const reason = end.reason ?? null
-    const run = await endRun(mac, { result: end.status, reason }, contact)
-    const answer = await tell(mac, contact, end.status, (machine) =>
-      naming(
-        run,
-        isDone ? line.afterFlash(machine, contact) : line.afterFailure(machine, reason, contact),
-      ),
-    )
+    const ended = await endRun(mac, { result: end.status, reason }, contact)
+    const answer = await tell(mac, contact, end.status, (machine) => {
+      const turn = isDone
+        ? line.afterFlash(machine, contact)
+        : line.afterFailure(machine, reason, contact)
+      if (ended === null) return turn
+      const notes = isOnRecord(ended, end.status) ? [] : turn.notes
+      return { ...turn, notes: nameRun(ended.run.id, notes) }
+    })
     site.feed.announce({ topic: 'machine', mac })
     fleet.announceOutcome(mac, isDone ? 'flashed' : 'failed')
     return answer
@@ -166,14 +169,14 @@ export function pxeRoutes<M extends MachineBase>(site: Site<M>): readonly Route[
     mac: Mac,
     { result, reason }: Pick<RunEnd, 'result' | 'reason'>,
     contact: Contact,
-  ): Promise<string | null> {
+  ): Promise<Pick<Taken, 'run' | 'hasEnded'> | null> {
     const machine = await machines.find(mac)
     if (machine === null) return null
     const end = { result, reason, ...line.whoseEnd(machine, contact) }
     const ended = await site.runs.end(line.originOf(machine), end)
     if (ended === null) metrics.count('flasher_flash_total', { result, format: 'other' })
     else if (ended.hasEnded) countRun(metrics, ended.run)
-    return ended?.run.id ?? null
+    return ended
   }
 
   async function takeInventory(event: H3Event, body: unknown): Promise<unknown> {
@@ -257,15 +260,6 @@ export function pxeRoutes<M extends MachineBase>(site: Site<M>): readonly Route[
     },
   ]
 }
-
-/** The events of a flash name its run. */
-const naming = <M>(run: string | null, turn: Turn<M>): Turn<M> =>
-  run === null
-    ? turn
-    : {
-        ...turn,
-        notes: turn.notes.map((note) => ({ ...note, details: { ...note.details, run } })),
-      }
 
 const TEXT = { type: 'string', contentMediaType: 'text/plain' }
 

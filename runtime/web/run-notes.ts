@@ -1,5 +1,5 @@
 /** What is put on record of runs. */
-import type { Run } from '../core/run.ts'
+import type { Run, RunResult } from '../core/run.ts'
 import type { Taken } from '../services/runs.ts'
 import type { Note } from './line.ts'
 
@@ -25,6 +25,14 @@ const renderCancelled = ({ mac, id, reason }: Run): Note => ({
   summary: `${mac} says that its flash was cancelled${reason === null ? '' : `: ${reason}`}`,
   details: { run: id, reason },
 })
+
+/** The events of a flash name its run. */
+export const nameRun = (run: string, notes: readonly Note[]): readonly Note[] =>
+  notes.map((note) => ({ ...note, details: { ...note.details, run } }))
+
+/** Whether this end of it is on record already: it was told twice, by `progress` and by `status`. */
+export const isOnRecord = (ended: Pick<Taken, 'run' | 'hasEnded'>, result: RunResult): boolean =>
+  result === 'failed' && !ended.hasEnded && ended.run.result === result
 
 /** A run that nobody will end any more. */
 export const renderLost = ({ mac, id, reason }: Run): Note => ({

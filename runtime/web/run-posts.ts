@@ -13,7 +13,7 @@ import type { Contact, Site } from './line.ts'
 import { readMac } from './mac-param.ts'
 import type { Route } from './route.ts'
 import { countRun } from './run-metrics.ts'
-import { listNotes } from './run-notes.ts'
+import { listNotes, nameRun } from './run-notes.ts'
 
 const RETRY_SECONDS = 30
 
@@ -39,17 +39,25 @@ export function runPostRoutes<M extends MachineBase>(site: Site<M>): readonly Ro
       throw refuse(429, 'this machine begins too many runs', { headers })
     }
     machines.see(mac, { at: contact.now, ip: contact.ip ?? '' })
-    await settle(mac, contact, taken.value)
+    await settle(machine, contact, taken.value)
     return nothing()
   }
 
-  async function settle(mac: Mac, { ip }: Contact, taken: Taken): Promise<void> {
+  async function settle(machine: M, contact: Contact, taken: Taken): Promise<void> {
     if (!taken.isTurn) return
+    const { mac } = machine
+    const { run, hasEnded } = taken
     feed.announce({ topic: 'machine', mac })
-    if (taken.hasEnded) countRun(site.metrics, taken.run)
-    if (taken.hasEnded && taken.run.result !== 'done') line.noteRunStopped(mac)
+    if (hasEnded) countRun(site.metrics, run)
+    if (hasEnded && run.result !== 'done') line.noteRunStopped(mac)
     if (taken.lost !== null) countRun(site.metrics, taken.lost)
-    await site.noteAll(listNotes(taken), { subject_id: mac, actor: 'pxe-client', ip })
+    // `status` may never come; where it does, it is not said again.
+    const failed =
+      hasEnded && run.result === 'failed'
+        ? nameRun(run.id, line.afterFailure(machine, run.reason, contact).notes)
+        : []
+    const notes = [...listNotes(taken), ...failed]
+    await site.noteAll(notes, { subject_id: mac, actor: 'pxe-client', ip: contact.ip })
   }
 
   async function takeLog(event: H3Event, bytes: AsyncIterable<Uint8Array>): Promise<unknown> {

@@ -23,6 +23,8 @@ import { documentRoutes } from './openapi.ts'
 import { createPeers, type Peer } from './peer.ts'
 import { pxeRoutes } from './pxe.ts'
 import type { Route } from './route.ts'
+import { countRun } from './run-metrics.ts'
+import { renderLost } from './run-notes.ts'
 import { runPostRoutes } from './run-posts.ts'
 import { runRoutes } from './runs.ts'
 import { createSessions } from './session.ts'
@@ -44,6 +46,7 @@ const ANONYMOUS: Caller = { kind: 'anonymous' }
 export function createServer<M extends MachineBase>(parts: ServerParts<M>): Server<M> {
   const { line } = parts
   const noteAll = createNotes(parts)
+  const metrics = createMetrics()
   const sessions = createSessions(parts)
   const guard = createGuard({ sessions, tokens: parts.tokens, now: parts.now })
   const findPeer = createPeers(parts.settings)
@@ -61,8 +64,8 @@ export function createServer<M extends MachineBase>(parts: ServerParts<M>): Serv
   const site: Site<M> = {
     ...parts,
     noteAll,
-    metrics: createMetrics(),
-    fleet: createFleet(parts, noteAll),
+    metrics,
+    fleet: createFleet({ ...parts, metrics }, noteAll),
     caller: callerOf,
     isLive: guard.isLive,
     checkScope: (event, scope) => guard.checkScope(callerOf(event), scope),
@@ -72,6 +75,10 @@ export function createServer<M extends MachineBase>(parts: ServerParts<M>): Serv
     contact: (event) => readContact(event, peerOf(event), parts.now()),
   }
   const channel = createChannel(site)
+  parts.runs.onLost(async (run) => {
+    countRun(metrics, run)
+    await noteAll([renderLost(run)], { subject_id: run.mac, actor: 'system', ip: null })
+  })
 
   const routes: readonly Route[] = [
     // Open: machines hold no cookie, and monitoring should need none.

@@ -1,6 +1,7 @@
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
 import { readEvents } from '../support/event-reader.ts'
+import { entryOf, REF } from '../support/machine-desk.ts'
 import { bodyOf, runIdOf } from '../support/runs.ts'
 import { asJson, createTestServer, type TestServer } from '../support/server.ts'
 
@@ -78,6 +79,64 @@ test('a box that fell silent and boots anew leaves its run as lost', async () =>
   assert.is(server.runs.find(macOf(1), runIdOf(1))?.result, 'lost')
   const [lost] = await server.journal.list({ kind: 'machine.flash_lost', limit: 5 })
   assert.is(lost?.details?.['run'], runIdOf(1))
+})
+
+/** Events of one kind, and what the metrics count of ends. */
+async function recordOf(server: TestServer, kind: string, result: string) {
+  const events = await server.journal.list({ kind, limit: 9 })
+  const metrics = await (await (await server.operator())('/metrics')).text()
+  const line = new RegExp(
+    `^flasher_flash_total\\{result="${result}",format="[\\w.]+"\\} (\\d+)$`,
+    'm',
+  )
+  return { runs: events.map(({ details }) => details?.['run']), counted: line.exec(metrics)?.[1] }
+}
+
+test('a run of which nothing is heard for a day, and one of a deleted machine, are put on record', async () => {
+  let at = Date.now()
+  await using server = await createTestServer({ now: () => new Date(at) })
+  await server.request(`/pxe/${macOf(1)}`)
+  await report(server, 1, { bytes_written: 7 })
+  at += 25 * 3_600_000
+  await server.runs.sweep()
+  await server.runs.sweep()
+  const lost = { runs: [runIdOf(1)], counted: '1' }
+  assert.equal(await recordOf(server, 'machine.flash_lost', 'lost'), lost)
+  await server.request(`/pxe/${macOf(2)}`)
+  await report(server, 2, { run: runIdOf(2) })
+  const ask = await server.operator()
+  assert.is((await ask(`/machines/${macOf(2)}`, { method: 'DELETE' })).status, 204)
+  const both = { runs: [runIdOf(2), runIdOf(1)], counted: '2' }
+  assert.equal(await recordOf(server, 'machine.flash_lost', 'lost'), both)
+})
+
+test('a failure is on record once, whether progress, status or both tell it', async () => {
+  for (const told of [
+    'progress',
+    'status',
+    'progress status',
+    'status progress',
+    'status status',
+  ]) {
+    await using server = await createTestServer({ catalog: [entryOf(REF)] })
+    const ask = await server.operator()
+    const body = { boot_mode: 'flasher-flash-once', bty_image_ref: REF, target_disk_serial: 'S1' }
+    await ask(`/machines/${macOf(1)}`, asJson(body, 'PUT'))
+    await server.request(`/pxe/${macOf(1)}`)
+    await report(server, 1, { bytes_written: 7 })
+    for (const by of told.split(' ')) {
+      const answer =
+        by === 'progress'
+          ? report(server, 1, { phase: 'failed', reason: 'disk gone' })
+          : server.request(
+              `/pxe/${macOf(1)}/status`,
+              asJson({ status: 'failed', reason: 'disk gone' }),
+            )
+      assert.is((await answer).status, 204, told)
+    }
+    const once = { runs: [runIdOf(1)], counted: '1' }
+    assert.equal(await recordOf(server, 'machine.flash_failed', 'failed'), once, told)
+  }
 })
 
 test('a page gets the bars of the machines that it shows', async () => {
