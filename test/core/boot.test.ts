@@ -29,6 +29,7 @@ const LIVE: BootDecision = {
   otherwise: TO_DISK,
 }
 const linesOf = (script: string) => script.trimEnd().split('\n')
+const endOf = (script: string) => linesOf(script).slice(linesOf(script).indexOf(':end') + 1)
 const shape = (script: string) => linesOf(script).map((line) => line.split(' ')[0])
 /** As iPXE splits them; comments and what is echoed are for people. */
 const wordsOf = (script: string) =>
@@ -97,12 +98,22 @@ test('the bootstrap is one chain command in the words of the specification', () 
   const chains = linesOf(renderBootstrap('http://flasher:8080', null)).filter((line) =>
     line.startsWith('chain '),
   )
-  assert.equal(chains, ['chain http://flasher:8080/pxe/${net0/mac:hexhyp} && exit ||'])
+  assert.equal(chains, ['chain http://flasher:8080/pxe/${net0/mac:hexhyp} && goto end ||'])
   assert.match(
     renderBootstrap(BASE, MAC),
-    `chain ${BASE}/pxe/52-54-00-12-34-56?buildarch=\${buildarch}&platform=\${platform} && exit ||`,
+    `chain ${BASE}/pxe/52-54-00-12-34-56?buildarch=\${buildarch}&platform=\${platform} && goto end ||`,
   )
-  assert.match(renderAutoexec(BASE), `chain ${BASE}/pxe-bootstrap.ipxe?mac=\${mac:hexhyp} && exit`)
+  assert.match(
+    renderAutoexec(BASE),
+    `chain ${BASE}/pxe-bootstrap.ipxe?mac=\${mac:hexhyp} && goto end`,
+  )
+})
+
+test('scripts that firmware started leave with an error on UEFI; one that ours started without', () => {
+  const leave = ['iseq ${platform} efi && exit 1 ||', 'exit']
+  assert.equal(endOf(renderBootstrap(BASE, null)), leave)
+  assert.equal(endOf(renderAutoexec(BASE)), leave)
+  assert.equal(endOf(renderBootstrap(BASE, MAC)), ['exit'])
 })
 
 const anyText = fc.oneof(
