@@ -11,6 +11,12 @@ export const printable = (text: string): string => text.replace(UNSAFE, escape)
 export const printableLines = (text: string): readonly string[] =>
   text.split(/\r\n|\n|\r/).map(printable)
 
+/** As `printable`, but line ends stay, all as `\n`, and so do tabs: a log, a cell of a table. */
+export const printableText = (text: string): string =>
+  text
+    .replaceAll(/\r\n?/g, '\n')
+    .replace(UNSAFE, (character) => (/[\n\t]/.test(character) ? character : escape(character)))
+
 const WIDE =
   /[\u1100-\u115f\u2e80-\u303e\u3041-\ua4cf\uac00-\ud7a3\uf900-\ufaff\ufe30-\ufe6f\uff00-\uff60\uffe0-\uffe6]|\p{Emoji_Presentation}|[\u{20000}-\u{3fffd}]/u
 

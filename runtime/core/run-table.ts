@@ -1,4 +1,5 @@
 /** Runs as CSV (RFC 4180), safe to open in a spreadsheet. */
+import { printableText } from './printable.ts'
 import type { Run } from './run.ts'
 import { averageRateOf, secondsOf, stateOf } from './run-view.ts'
 
@@ -45,6 +46,7 @@ const FORMULA = /^[\s\0]*[=+\-@\t\r|%＝＋－＠]/
 function renderCell(value: Cell): string {
   if (value === null || value === undefined) return ''
   if (typeof value !== 'string') return String(value)
-  const shown = FORMULA.test(value) ? `'${value}` : value
+  const text = printableText(value)
+  const shown = FORMULA.test(text) ? `'${text}` : text
   return /[",\r\n;\t']/.test(shown) ? `"${shown.replaceAll('"', '""')}"` : shown
 }

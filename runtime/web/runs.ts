@@ -3,6 +3,7 @@ import { getRouterParam, type H3Event } from 'h3'
 import * as z from 'zod'
 import { parseMac } from '../core/mac.ts'
 import type { MachineBase } from '../core/machine.ts'
+import { printableText } from '../core/printable.ts'
 import { CSV_HEAD, renderCsvRow } from '../core/run-table.ts'
 import { toWireRun, WireRunSchema } from '../core/run-record.ts'
 import { RUN_RESULTS, type Run } from '../core/run.ts'
@@ -111,7 +112,7 @@ export function runRoutes<M extends MachineBase>(site: Site<M>): readonly Route[
     const { mac, id } = find(event)
     const log = await runs.findLog(mac, id)
     if (log === null) throw refuse(404, 'this run has no log')
-    return text(log)
+    return text(printableText(log))
   }
 
   /** Row by row, so that a long history is in nobody's memory. */

@@ -1,7 +1,12 @@
 import * as fc from 'fast-check'
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
-import { displayWidth, printable, printableLines } from '../../runtime/core/printable.ts'
+import {
+  displayWidth,
+  printable,
+  printableLines,
+  printableText,
+} from '../../runtime/core/printable.ts'
 
 const test = suite('printable')
 
@@ -25,6 +30,13 @@ test('what can be read stays as it is', () => {
 })
 test('line ends of all kinds part lines', () => {
   assert.equal(printableLines('a\r\nb\nc\rd\u001b'), ['a', 'b', 'c', String.raw`d\x1b`])
+})
+test('a text keeps its lines and its tabs, and no other control character', () => {
+  const given = 'a\r\nb\tc\rd\u001b[2Je\0\u202e'
+  assert.is(
+    printableText(given),
+    String.raw`a%b^c%d\x1b[2Je\x00\u202e`.replaceAll('%', '\n').replace('^', '\t'),
+  )
 })
 test('wide and combined characters are counted as a terminal draws them', () => {
   assert.equal(['', 'abc', '磁盘', 'e\u0301', '👩‍🚀'].map(displayWidth), [0, 3, 4, 1, 2])

@@ -61,6 +61,22 @@ test('CSV: one row a run, and no cell that a spreadsheet would calculate', async
   assert.ok(text.includes('"\'=cmd|""/c calc""!A1"'), text)
 })
 
+test('no control character of a machine leaves the server in CSV or in a log', async () => {
+  await using server = await createTestServer()
+  const ask = await server.operator()
+  await meet(server)
+  const wild = 'a\u001b]0;title\u0007\0b\u009b2J\tc\nd'
+  await report(server, { phase: 'failed', image: { name: wild }, reason: wild })
+  const log = { method: 'POST', body: wild }
+  assert.is((await server.request(`/pxe/${MAC}/log?run=${runIdOf(1)}`, log)).status, 204)
+  const shown = String.raw`a\x1b]0;title\x07\x00b\x9b2J` + '\tc\nd'
+  const csv = await (await ask('/runs.csv')).text()
+  assert.ok(csv.includes(`"${shown}"`), csv)
+  assert.not.match(csv, /(?![\t\n\r])\p{Cc}/u)
+  const text = await (await ask(`/machines/${MAC}/runs/${runIdOf(1)}/log`)).text()
+  assert.is(text, shown)
+})
+
 /** As a strict reader does it. */
 function parseCsv(text: string): string[][] {
   const rows: string[][] = []
