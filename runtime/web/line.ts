@@ -153,6 +153,8 @@ export interface ServerLine<M extends MachineBase> {
   /** `GET /boot/{name}?mac=`, of a file that exists. */
   afterBootFile(machine: M, name: string, contact: Contact): Turn<M>
   afterInventory(machine: M, inventory: Inventory, contact: Contact): Turn<M>
+  /** The first word of a run that does what the record says. */
+  afterRunBegan(machine: M, contact: Contact): Turn<M>
   afterFlash(machine: M, contact: Contact): Turn<M>
   afterFailure(machine: M, reason: string | null, contact: Contact): Turn<M>
   readonly actions: Readonly<Record<string, Action<M>>>

@@ -39,8 +39,15 @@ export function runPostRoutes<M extends MachineBase>(site: Site<M>): readonly Ro
       throw refuse(429, 'this machine begins too many runs', { headers })
     }
     machines.see(mac, { at: contact.now, ip: contact.ip ?? '' })
+    await noteBegun(contact, taken.value)
     await settle(machine, contact, taken.value)
     return nothing()
+  }
+
+  async function noteBegun(contact: Contact, { run, isNew, hasEnded }: Taken): Promise<void> {
+    if (!isNew || hasEnded || run.mode !== 'flash') return
+    const by = { actor: 'pxe-client', ip: contact.ip } as const
+    await site.fleet.turn(run.mac, by, (before) => line.afterRunBegan(before, contact))
   }
 
   async function settle(machine: M, contact: Contact, taken: Taken): Promise<void> {

@@ -2,6 +2,7 @@
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
 import { entryOf, REF } from '../support/machine-desk.ts'
+import { bodyOf } from '../support/runs.ts'
 import { asJson, createTestServer, type TestServer } from '../support/server.ts'
 import { macOf } from '../support/state.ts'
 
@@ -81,6 +82,26 @@ test('an hour in line is no loop, one note in the journal, and nothing stored', 
   const offered = { kind: 'netboot.pxe.offered', subject_id: macOf(2), limit: 10 }
   assert.is((await site.server.journal.list(offered)).length, 1)
   assert.equal(await site.server.journal.list({ kind: 'netboot.loop.suspected', limit: 10 }), [])
+})
+
+test('a box in line that reports a flash of its own is flashed, and no longer in line', async () => {
+  await using site = await open(3, 1)
+  const { server } = site
+  assert.equal([await contact(server, 1), await contact(server, 2)], ['live', 1])
+  assert.is(await contact(server, 3), 2)
+  const report = (fields: Parameters<typeof bodyOf>[0]) =>
+    server.request(`/pxe/${macOf(2)}/progress`, asJson(bodyOf(fields)))
+  site.clock.seconds += 2
+  assert.is((await report({ phase: 'started' })).status, 204)
+  const { cycle } = (await server.machines.find(macOf(2))) ?? {}
+  assert.equal([cycle?.planned, cycle?.queued_at], [true, null])
+  await server.request(`/pxe/${macOf(1)}/done`, { method: 'POST' })
+  assert.is(await contact(server, 3), 1)
+  const script = await (await server.request(`/pxe/${macOf(3)}`)).text()
+  assert.match(script, /place 1 of 1, 1 is being flashed/)
+  assert.is((await report({ phase: 'failed', reason: 'no' })).status, 204)
+  await server.request(`/pxe/${macOf(2)}/status`, asJson({ status: 'failed' }))
+  assert.is(await contact(server, 3), 'live')
 })
 
 test('done, failed, an edit and silence let the next one in', async () => {

@@ -124,6 +124,11 @@ export function createMachineLine(parts: MachineLineParts): MachineLine {
       }
     },
     noteArmer,
+    afterRunBegan(machine, { now }) {
+      const after = contacts.noteRunBegan(machine, now)
+      if (after !== machine) parts.gate.notePlanned(machine.mac)
+      return { machine: after, notes: [] }
+    },
     noteRunStopped: (mac) => parts.gate.release(mac),
     originOf: (machine) => originOf(machine, parts.findImage),
     whoseEnd(machine, contact) {

@@ -58,6 +58,17 @@ export function notePlan(machine: Machine, plan: Plan, now: string): Machine {
   return change(planned, now, { planned_at: now })
 }
 
+/**
+ * A run began: who waits, or was sent off, and writes without a plan of ours, has its place as if it
+ * had one. A post that comes after the end of its flash says nothing of what is to come.
+ */
+export function noteRunBegan(machine: Machine, now: string): Machine {
+  const { finished_at, queued_at, offered_at } = machine.cycle
+  const isAwaited = finished_at === null && (queued_at !== null || offered_at !== null)
+  if (!isFlashMode(machine.boot_mode) || !isAwaited) return machine
+  return changeCycle(machine, now, { planned: true, failure: null, queued_at: null })
+}
+
 /** `POST /pxe/{mac}/inventory`: the list is replaced as a whole. */
 export function noteDisks(machine: Machine, disks: readonly InventoryDisk[], now: string): Machine {
   const known = { ...machine, known_disks: disks, known_disks_at: now, updated_at: now }
