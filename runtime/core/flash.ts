@@ -50,7 +50,13 @@ export type FlashRefusal =
   | { readonly why: 'in-use'; readonly target: string; readonly by: readonly string[] }
   | { readonly why: 'read-only'; readonly target: string }
   | { readonly why: 'not-a-whole-disk'; readonly target: string; readonly type: string }
-  | { readonly why: 'image-too-big'; readonly needs: number; readonly has: number }
+  | {
+      readonly why: 'image-too-big'
+      readonly needs: number
+      readonly has: number
+      /** The size is told by four bytes at the file's end, which are any where it is cut off. */
+      readonly isDoubtful: boolean
+    }
   | { readonly why: 'target-empty'; readonly target: string }
 
 /** The names are the spec's closed list ("Flash lifecycle events"). */
@@ -105,6 +111,7 @@ export function decideRefusals(
   const by = uses.flatMap((use) => (use.kind === 'mounted' ? [] : [renderUse(use)]))
   const needs = leastBytes(image.virtual)
   const has = identity.sizeBytes
+  const isDoubtful = image.format === 'img.gz' && image.virtual.kind === 'at-least'
   const isWhole = WHOLE_TYPES.includes(type)
   const checks: readonly (readonly [boolean, FlashRefusal])[] = [
     [at.length > 0, { why: 'mounted', target: path, at }],
@@ -112,7 +119,7 @@ export function decideRefusals(
     [readonly, { why: 'read-only', target: path }],
     [!isWhole && !options.allowPartition, { why: 'not-a-whole-disk', target: path, type }],
     [has === 0, { why: 'target-empty', target: path }],
-    [has > 0 && needs > has, { why: 'image-too-big', needs, has }],
+    [has > 0 && needs > has, { why: 'image-too-big', needs, has, isDoubtful }],
   ]
   return [...unfit, ...checks.flatMap(([hit, refusal]) => (hit ? [refusal] : []))]
 }
@@ -189,10 +196,12 @@ const IN_WORDS: {
   'read-only': ({ target }) => `target is read-only: ${target}`,
   'not-a-whole-disk': ({ target, type }) =>
     `target is not a whole disk: ${target} is of type ${type} (--allow-partition to write there all the same)`,
-  'image-too-big': ({ needs, has }) =>
-    `image (${needs} bytes) is larger than target (${has} bytes)`,
+  'image-too-big': ({ needs, has, isDoubtful }) =>
+    `image (${needs} bytes) is larger than target (${has} bytes)${isDoubtful ? DOUBT : ''}`,
   'target-empty': ({ target }) => `target has no medium or no size: ${target}`,
 }
+
+const DOUBT = '; its last bytes say that it needs so much: it may be cut off, compare its checksum'
 
 /** A refusal as one line, in the words of the earlier line ("Validation"). */
 export function renderRefusal<Why extends FlashRefusal['why']>(

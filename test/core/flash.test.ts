@@ -150,6 +150,13 @@ test('--allow-partition allows that, and nothing else', () => {
   ])
 })
 
+test('a size that only the last bytes of a gzip file tell is told as such, with the way out', () => {
+  const virtual = { kind: 'at-least', bytes: 9 * MIB } as const
+  assert.equal(messages({ ...IMAGE, format: 'img.gz', virtual }, target()), [
+    `image (${9 * MIB} bytes) is larger than target (${8 * MIB} bytes); its last bytes say that it needs so much: it may be cut off, compare its checksum`,
+  ])
+})
+
 test('a plan has all that the writer needs', () => {
   assert.equal(planned(), {
     image: IMAGE,

@@ -61,8 +61,12 @@ function renderReason(refusals: readonly FlashRefusal[], uses: readonly DiskUse[
 }
 
 function renderShort(refusal: FlashRefusal): string {
-  if (refusal.why === 'image-too-big')
-    return `too small: the image needs ${renderSize(refusal.needs)}`
+  if (refusal.why === 'image-too-big') {
+    const size = renderSize(refusal.needs)
+    return refusal.isDoubtful
+      ? `too small: its last bytes say that the image needs ${size}; cut off? compare its checksum`
+      : `too small: the image needs ${size}`
+  }
   return REASONS[refusal.why] ?? 'not a disk that can be written'
 }
 

@@ -151,6 +151,11 @@ test('a disk that cannot be chosen says why, the most telling reason first', () 
     [diskWith([swap]), null, '/dev/sda3 is swap space in use'],
     [diskWith([], { readonly: true }), null, 'read-only'],
     [diskWith([]), IMAGE, 'too small: the image needs 600 GB'],
+    [
+      diskWith([]),
+      { ...IMAGE, format: 'img.gz', virtual: { kind: 'at-least', bytes: 600e9 } },
+      'too small: its last bytes say that the image needs 600 GB; cut off? compare its checksum',
+    ],
     [diskWith([], { readonly: true }), IMAGE, 'read-only, too small: the image needs 600 GB'],
     [diskWith([], { identity: empty }), null, 'no medium in it'],
     // What is wrong with the image is said of the image.
