@@ -1,5 +1,5 @@
 /** One process of several does something: a lock that the kernel takes back from whoever dies. */
-import { mkdir, writeFile } from 'node:fs/promises'
+import { appendFile, mkdir, stat, writeFile } from 'node:fs/promises'
 import { createServer } from 'node:net'
 import { dirname } from 'node:path'
 
@@ -26,13 +26,25 @@ export function takeDriverLock(name: string): Promise<AsyncDisposable | null> {
   })
 }
 
-/** True for the first who asks since that file was made anew; where none can be made, for everybody. */
-export async function isFirst(path: string): Promise<boolean> {
+/** A program that died is started again, but a machine must not try for ever. */
+const MOST_TRIES = 3
+
+/**
+ * Counts one more try since that file was made anew; false: enough of them. Only who holds the lock
+ * asks. Where no file can be made, everybody may try.
+ */
+export async function startTry(path: string): Promise<boolean> {
   try {
     await mkdir(dirname(path), { recursive: true })
-    await writeFile(path, '', { flag: 'wx' })
+    await appendFile(path, TRY)
+    return (await stat(path)).size <= MOST_TRIES
+  } catch {
     return true
-  } catch (thrown) {
-    return !(thrown instanceof Error && 'code' in thrown && thrown.code === 'EEXIST')
   }
 }
+
+/** A try that came to its end, whatever that was, is the last one. */
+export const endTry = (path: string): Promise<void> =>
+  writeFile(path, TRY.repeat(MOST_TRIES)).catch(() => undefined)
+
+const TRY = '.'

@@ -9,7 +9,7 @@ import {
   type LiveBoot,
 } from '../../../core/live-boot.ts'
 import { parseServerAddress } from '../../../core/server-address.ts'
-import { isFirst, takeDriverLock } from '../../../services/driver-lock.ts'
+import { endTry, startTry, takeDriverLock } from '../../../services/driver-lock.ts'
 import { readKernelLine } from '../../../services/kernel-line.ts'
 import { readVersion } from '../../../services/manifest.ts'
 import { createMarks } from '../../../services/marks.ts'
@@ -42,7 +42,7 @@ export interface LivePaths {
   readonly status: string
   /** By which consoles agree who drives; no file. */
   readonly lock: string
-  /** Tells that it was done in this boot, so that a program that died is not tried again for ever. */
+  /** Counts the tries of this boot, so that a program that died is tried again, but not for ever. */
   readonly driven: string
 }
 
@@ -74,9 +74,12 @@ async function serveConsole(boot: LiveBoot, world: LiveWorld, paths: LivePaths):
   // The screen has a bar to show; a serial line may have nobody at its other end.
   if ((await readOwnTerminal(paths.terminal)) !== SCREEN) await linger(HEAD_START_MS, world.signal)
   const lock = await takeDriverLock(paths.lock)
-  if (lock !== null && (await isFirst(paths.driven))) {
+  if (lock !== null && (await startTry(paths.driven))) {
     await using _held = lock
-    return await world.wizard(renderDriverArgs(boot), { ...world.env, ...renderWizardEnv(boot) })
+    const env = { ...world.env, ...renderWizardEnv(boot) }
+    const code = await world.wizard(renderDriverArgs(boot), env)
+    await endTry(paths.driven)
+    return code
   }
   await lock?.[Symbol.asyncDispose]()
   if (lock === null && (await lookOn({ ...world, statusPath: paths.status })) === 'ended') return 0

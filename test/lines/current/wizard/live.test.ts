@@ -128,7 +128,17 @@ test('the screen drives, also when the serial line was there a little earlier', 
   assert.is(await serial.ended, 0)
 })
 
-test('what was tried in this boot is not tried again by a program that is started anew', async () => {
+test('a program that died is tried three times in a boot', async () => {
+  await using machine = await boot(DRIVEN)
+  for (const _ of [1, 2, 3, 4]) {
+    const died = machine.start(() => Promise.reject(new Error('died')))
+    await died.ended.catch(() => {})
+  }
+  const flags = machine.started.map(([argv]) => argv[2])
+  assert.equal(flags, ['--mac', '--mac', '--mac', '--catalog'])
+})
+
+test('what came to its end in this boot is not tried again by a program that is started anew', async () => {
   await using machine = await boot(DRIVEN)
   assert.is(await machine.start(async () => 1).ended, 1)
   assert.is(await machine.start(async () => 0).ended, 0)
