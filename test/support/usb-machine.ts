@@ -6,7 +6,7 @@ export type Firmware = 'bios' | 'uefi' | 'secure'
 
 export interface UsbMachineOptions {
   readonly firmware: Firmware
-  /** The file of a stick, which is written to; or an ISO as a disc. */
+  /** The file of a stick, which is written to and is `stick` for the monitor; or an ISO as a disc. */
   readonly medium: { readonly stick: string } | { readonly disc: string }
   readonly megabytes?: number
   /** Raw image of an NVMe disk, serial `FLASHER0001`. */
@@ -57,7 +57,7 @@ const planMedium = (medium: UsbMachineOptions['medium']): readonly string[] =>
         '-drive',
         `if=none,id=medium,format=raw,file=${medium.stick}`,
         '-device',
-        'usb-storage,drive=medium,removable=on,bootindex=0',
+        'usb-storage,id=stick,drive=medium,removable=on,bootindex=0',
       ]
     : [
         '-drive',
