@@ -19,14 +19,19 @@ await using stick = await makeUsbStick({
   gigabytes: 16,
   isGrown: true,
   files: [
-    image('debian-13-generic-amd64.img', 64),
-    image('lab-node-2026-11.img', 24),
+    image('debian-13-generic-amd64.img.zst', 48),
+    image('debian-13-generic-arm64.img.zst', 46),
+    image('firmware-update-2026-09.img', 12),
+    image('lab-node-2026-10.qcow2', 38),
+    image('lab-node-2026-11.qcow2', 39),
     image('memory-test.img', 2),
+    image('rescue-x86_64.img.xz', 21),
+    image('router-x86_64.img.gz', 9),
   ],
 })
 await using machine = await startUsbMachine({ firmware: 'bios', medium: { stick: stick.path } })
 await machine.waitFor(/plain graphics, all messages/, PATIENCE)
 await shoot(machine, 'usb-menu')
-await machine.waitFor(/memory-test\.img/, PATIENCE)
+await machine.waitFor(/router-x86_64\.img/, PATIENCE)
 await sleep(10 * SETTLE_MS)
 await shoot(machine, 'usb-wizard')
