@@ -21,6 +21,7 @@ const run = obstacle === null ? test : test.skip
 /** Seconds, ten times what a free machine needs. */
 const PATIENCE = 300
 const FLASHING = 900
+const CURSOR_DOWN = '\u001B[B'
 /** What a kernel says that was started with Secure Boot enforced, and no other one. */
 const SECURE_BOOT = [
   'Kernel is locked down from EFI Secure Boot',
@@ -58,6 +59,19 @@ for (const firmware of ['bios', 'uefi'] as const) {
     await machine.waitFor(/local only/, PATIENCE)
   })
 }
+
+run('copied to memory, the system goes on when the stick is pulled out', async () => {
+  await using stick = await makeUsbStick({ iso: await openIso(), gigabytes: 1, files: [tiny] })
+  await using machine = await startUsbMachine({ firmware: 'uefi', medium: { stick: stick.path } })
+  await machine.waitFor(/Flasher, copied to memory/, PATIENCE)
+  machine.send(`${CURSOR_DOWN}\r`)
+  await machine.waitFor(/flasher: the system is in memory/, PATIENCE)
+  await lookForImages(machine)
+  await machine.waitFor(/tiny\.img/, PATIENCE)
+  await machine.monitor.execute('device_del', { id: 'stick' })
+  machine.send('b\r')
+  await machine.waitFor(/Where do the images come from/, PATIENCE)
+})
 
 run('384 MiB of memory are enough', async () => {
   await using stick = await makeUsbStick({ iso: await openIso(), gigabytes: 1, files: [tiny] })
