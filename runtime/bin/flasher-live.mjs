@@ -5,10 +5,8 @@
  */
 import { enableCompileCache } from 'node:module'
 import { env } from 'node:process'
-import { setFlagsFromString } from 'node:v8'
 
 enableCompileCache('/var/cache/flasher')
-// As in flasher.mjs: threads for the disk, and a small space for new objects.
+// As in flasher.mjs: threads for the disk.
 env['UV_THREADPOOL_SIZE'] ??= '16'
-setFlagsFromString('--semi-space-growth-factor=1')
 await import('./flasher-live.ts')
