@@ -194,6 +194,7 @@ export function pxeRoutes<M extends MachineBase>(site: Site<M>): readonly Route[
       ),
       isKept ? machines.saveHardware(mac, hardware, contact.now) : null,
     ])
+    if (isKept) site.feed.announce({ topic: 'machine', mac })
     return answer
   }
 

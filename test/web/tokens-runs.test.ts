@@ -3,7 +3,7 @@ import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
 import { diskOf, entryOf, MAC, OTHER_REF, REF } from '../support/machine-desk.ts'
 import { bodyOf, runIdOf } from '../support/runs.ts'
-import { asJson, createTestServer } from '../support/server.ts'
+import { asJson, createTestServer, type TestServer } from '../support/server.ts'
 
 const test = suite('boot tokens and runs')
 
@@ -38,6 +38,9 @@ async function open() {
     plan: async (token: string) => (await send(token, '/plan', undefined, 'GET')).status,
     done: async (token: string) => (await send(token, '/done')).status,
     list: (token: string) => send(token, '/inventory', { disks: [diskOf('S1')] }),
+    hardware: async (token: string, id: string) =>
+      (await send(token, '/inventory', { disks: [diskOf('S2')], lshw: { id } })).status,
+    wait: (seconds: number) => void (clock.seconds += seconds),
     report: (token: string, fields: Parameters<typeof bodyOf>[0]) =>
       send(token, '/progress', bodyOf(fields)),
     [Symbol.asyncDispose]: () => server[Symbol.asyncDispose](),
@@ -72,12 +75,56 @@ test('after done, the token of that boot begins and lists nothing', async () => 
     await site.report(token, {})
     assert.is(await site.done(token), 204)
     assert.is((await site.report(token, { run: runIdOf(2) })).status, 401)
+    site.wait(180)
     const list = await site.list(token)
     assert.is(list.status, 401)
     assert.match((await list.json()).detail, /flash is done|given something else/)
     assert.is((await site.report(token, { phase: 'done' })).status, 204, 'told again')
     assert.is(site.server.runs.count({}), 1)
   }
+})
+
+/** What the server has of the machine's hardware and disks. */
+async function recordOf({ machines }: TestServer) {
+  const [hardware, machine] = await Promise.all([machines.findHardware(MAC), machines.find(MAC)])
+  const { known_disks, known_disks_at, cycle } = machine ?? {}
+  return { hardware: hardware?.json, known_disks, known_disks_at, cycle }
+}
+
+test('hardware that was read longer than the flash took is kept, and nothing else', async () => {
+  for (const boot_mode of ['flasher-flash-once', 'flasher-flash-always']) {
+    await using site = await open()
+    await site.put({ ...FLASH, boot_mode })
+    const token = await site.boot()
+    await site.list(token)
+    await site.plan(token)
+    assert.is(await site.done(token), 204)
+    const kept = { ...(await recordOf(site.server)), hardware: '{"id":"box"}' }
+    assert.is(await site.hardware(token, 'box'), 204)
+    assert.equal(await recordOf(site.server), kept)
+    const [told, refused] = await Promise.all(
+      ['machine.inventory', 'machine.token.refused'].map((kind) =>
+        site.server.journal.list({ kind, limit: 1 }),
+      ),
+    )
+    assert.equal(refused, [])
+    assert.is(told?.[0]?.summary, `${MAC} told its hardware after its flash`)
+    site.wait(180)
+    assert.is(await site.hardware(token, 'later'), 401)
+    assert.equal(await recordOf(site.server), kept)
+  }
+})
+
+test('hardware of an earlier boot does not replace what a new one told', async () => {
+  await using site = await open()
+  await site.put({ ...FLASH, boot_mode: 'flasher-flash-always' })
+  const old = await site.boot()
+  await site.plan(old)
+  assert.is(await site.done(old), 204)
+  const fresh = await site.boot()
+  assert.is(await site.hardware(fresh, 'new'), 204)
+  assert.is(await site.hardware(old, 'old'), 401)
+  assert.is((await recordOf(site.server)).hardware, '{"id":"new"}')
 })
 
 test('the done of an earlier boot leaves the run of now alone, and makes none', async () => {

@@ -21,6 +21,7 @@ import type { PxeRules, Surroundings } from './rules/surroundings.ts'
 import {
   decideStanding,
   decideWish,
+  isLateHardware,
   planToken,
   TOKEN_REFUSALS,
   type ShownToken,
@@ -108,7 +109,8 @@ export function createMachineLine(parts: MachineLineParts): MachineLine {
       if (tokens === 'off') return accept([])
       const standing = decideStanding(machine, readToken(mac, contact), tokens)
       if (!standing.ok) return refuse(TOKEN_REFUSALS[standing.refusal])
-      const granted = machine === null ? standing : decideWish(machine, standing.value, wish)
+      const granted =
+        machine === null ? standing : decideWish(machine, standing.value, wish, contact.now)
       if (!granted.ok) return refuse(TOKEN_REFUSALS[granted.refusal])
       const isNoted = standing.value === 'unproven' && wish === 'plan' && machine !== null
       return accept(isNoted ? [notes.noteUnproven(mac)] : [])
@@ -139,7 +141,13 @@ export function createMachineLine(parts: MachineLineParts): MachineLine {
       const after = contacts.noteBootFile(machine, now)
       return { machine: after, notes: notes.noteArmed(machine, after, name) }
     },
-    afterInventory(machine, { disks, hardware }, { now }) {
+    afterInventory(machine, { disks, hardware }, contact) {
+      const { now } = contact
+      const standing = standingOf(machine, contact)
+      // The flash is over, and so are the disks as they were before it.
+      if (standing.ok && isLateHardware(machine, standing.value, now)) {
+        return { machine, notes: hardware === null ? [] : [notes.noteLateHardware(machine)] }
+      }
       return {
         machine: contacts.noteDisks(machine, disks, now),
         notes: [notes.noteInventory(machine, disks, hardware !== null)],

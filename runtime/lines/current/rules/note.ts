@@ -94,6 +94,13 @@ export const noteInventory = (
   },
 })
 
+/** Read beside a flash that was the faster one. */
+export const noteLateHardware = ({ mac }: Machine): MachineNote => ({
+  kind: 'machine.inventory',
+  summary: `${mac} told its hardware after its flash`,
+  details: { lshw: true },
+})
+
 export const noteFlashed = (machine: Machine): MachineNote => ({
   kind: 'machine.flashed',
   summary: `${machine.mac} says that its flash is done`,

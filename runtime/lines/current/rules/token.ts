@@ -55,15 +55,36 @@ export function decideStanding(
  * now, whose flash has not ended; to be told what to do, the boot of now.
  */
 export function decideWish(
-  { cycle, boot_mode }: Machine,
+  machine: Machine,
   standing: Standing,
   wish: 'plan' | 'inventory' | 'begin' | 'report',
+  now: string,
 ): Result<'granted', TokenRefusal> {
   if (standing === 'unproven' || wish === 'report') return accept('granted')
+  if (wish === 'inventory' && isLateHardware(machine, standing, now)) return accept('granted')
   if (standing === 'before') return refuse('other-boot')
-  const isOver = isFlashMode(boot_mode) && cycle.finished_at !== null
-  return isOver && wish !== 'plan' ? refuse('over') : accept('granted')
+  return isOver(machine) && wish !== 'plan' ? refuse('over') : accept('granted')
 }
+
+/**
+ * Reading the hardware can take longer than the flash: what comes a moment after its end is good
+ * for the hardware, and for that alone, unless the machine has booted anew.
+ */
+export function isLateHardware(machine: Machine, standing: Standing, now: string): boolean {
+  const { finished_at, before, offers } = machine.cycle
+  if (standing === 'current') return isOver(machine) && isMomentAgo(finished_at, now)
+  return standing === 'before' && offers === 0 && isMomentAgo(before?.finished_at ?? null, now)
+}
+
+const isOver = ({ boot_mode, cycle }: Machine): boolean =>
+  isFlashMode(boot_mode) && cycle.finished_at !== null
+
+/** `lshw` is given 30 seconds, and a server that is busy is asked again. */
+const MOMENT_SECONDS = 120
+
+const isMomentAgo = (at: string | null, now: string): boolean =>
+  at !== null &&
+  Temporal.Instant.from(at).until(Temporal.Instant.from(now)).total('seconds') <= MOMENT_SECONDS
 
 /** For the person in front of the machine, and the record. */
 export const TOKEN_REFUSALS: Readonly<Record<TokenRefusal, string>> = {
