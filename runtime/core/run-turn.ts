@@ -66,12 +66,14 @@ export interface RunEnd {
  */
 export function decideEnded(
   newest: Run | null,
-  { plannedAt, startedBefore }: Pick<RunEnd, 'plannedAt' | 'startedBefore'>,
+  { result, plannedAt, startedBefore }: Omit<RunEnd, 'reason'>,
   silent: { readonly id: string; readonly origin: RunOrigin },
+  now: string,
 ): Run | null {
   if (newest !== null && isSince(newest, startedBefore)) return null
   if (newest !== null && (isHeardOf(newest) || isOfPlan(newest, plannedAt))) return newest
-  return plannedAt === null ? null : createSilentRun(silent.id, silent.origin, plannedAt)
+  if (plannedAt !== null) return createSilentRun(silent.id, silent.origin, plannedAt)
+  return newest !== null && isToldAgain(newest, result, now) ? newest : null
 }
 
 const isHeardOf = (run: Run): boolean => run.result === null && !run.stalled
@@ -81,6 +83,15 @@ const isSince = (run: Run, at: string | null): boolean =>
 
 const isOfPlan = (run: Run, plannedAt: string | null): boolean =>
   plannedAt === null ? run.result === null : run.started_at !== null && run.started_at >= plannedAt
+
+/** Clients tell an end by its run and by itself, and ask a server that is away for ten minutes. */
+const AGAIN_SECONDS = 15 * 60
+
+const isToldAgain = (run: Run, result: RunResult, now: string): boolean =>
+  run.result === result &&
+  run.ended_at !== null &&
+  Temporal.Instant.from(run.ended_at).until(Temporal.Instant.from(now)).total('seconds') <=
+    AGAIN_SECONDS
 
 /** Marks a run that was not heard of for so long; the same object when there is nothing to mark. */
 export const markStalled = (run: Run, heardAt: number, now: number, patienceMs: number): Run =>

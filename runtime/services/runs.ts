@@ -196,9 +196,10 @@ export function createRuns(database: Database, options: RunsOptions = {}): Runs 
       const { mac } = origin
       const open = live.entries().get(mac)
       const newest = open?.run ?? findNewest(database.sql, mac)?.run ?? null
-      const before = decideEnded(newest, end, { id: `plan-${randomUUID()}`, origin })
+      const at = iso()
+      const before = decideEnded(newest, end, { id: `plan-${randomUUID()}`, origin }, at)
       if (before === null) return null
-      const run = endRun(before, end.result, end.reason, iso())
+      const run = endRun(before, end.result, end.reason, at)
       if (before !== newest) await begin(run)
       else {
         const entry = open ?? { run, stored: before, heardAt: 0 }

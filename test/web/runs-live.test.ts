@@ -139,6 +139,28 @@ test('a failure is on record once, whether progress, status or both tell it', as
   }
 })
 
+test('so it is where nothing was planned or offered, and a later failure is another one', async () => {
+  const told = asJson({ status: 'failed', reason: 'disk gone' })
+  for (const first of ['progress', 'status']) {
+    let at = Date.now()
+    await using server = await createTestServer({ now: () => new Date(at) })
+    const ask = await server.operator()
+    const fail = () => server.request(`/pxe/${macOf(1)}/status`, told)
+    await ask(`/machines/${macOf(1)}`, asJson({ boot_mode: 'ipxe-exit' }, 'PUT'))
+    await report(server, 1, { bytes_written: 7 })
+    if (first === 'progress') await report(server, 1, { phase: 'failed', reason: 'disk gone' })
+    else await fail()
+    at += 600_000
+    await fail()
+    const once = { runs: [runIdOf(1)], counted: '1' }
+    assert.equal(await recordOf(server, 'machine.flash_failed', 'failed'), once, first)
+    at += 3_600_000
+    await fail()
+    const { length } = await server.journal.list({ kind: 'machine.flash_failed', limit: 9 })
+    assert.is(length, 2)
+  }
+})
+
 test('a page gets the bars of the machines that it shows', async () => {
   await using server = await createTestServer()
   const ask = await server.operator()
