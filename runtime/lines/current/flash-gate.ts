@@ -11,7 +11,7 @@ export interface FlashGate {
   noteOffer(offered: Machine, ruling: BootRuling, now: string): void
   /** It was told to flash without a script of ours (a stick, a client that asks by itself). */
   notePlanned(mac: Mac): void
-  /** Its flash failed or was cancelled: its place is free at once. */
+  /** Its flash failed, was cancelled, or its plan is another one: its place is free at once. */
   release(mac: Mac): void
   /** How many flash and how many wait. */
   count(now: string): Pick<Place, 'flashing' | 'waiting'>

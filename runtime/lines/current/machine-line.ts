@@ -118,6 +118,7 @@ export function createMachineLine(parts: MachineLineParts): MachineLine {
     decidePlan(machine, contact) {
       const ruling = decidePlan(machine, gatherSurroundings(parts, contact))
       if (ruling.plan.mode === 'flash') parts.gate.notePlanned(machine.mac)
+      else parts.gate.release(machine.mac)
       return {
         machine: contacts.notePlan(machine, ruling.plan, contact.now),
         notes: notes.notePlanned(machine, ruling),
