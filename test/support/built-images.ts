@@ -2,6 +2,7 @@
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { join } from 'node:path'
+import type { Arch } from '../../appliance/appliance.ts'
 import type { APPLIANCES } from '../../appliance/all.ts'
 import { ipxeFile, netbootStem, netbootTrio, usbIso } from '../../appliance/assets.ts'
 import { readVersion } from '../../build/facts.ts'
@@ -46,9 +47,11 @@ export async function openTrio(): Promise<Trio> {
   }
 }
 
-/** The path of our iPXE for UEFI. */
-export async function openIpxe(): Promise<string> {
-  return join(await build('ipxe-efi'), ipxeFile('x86_64', version))
+/** The paths of our iPXE for UEFI, by processor. */
+export async function openIpxe(): Promise<{ readonly x86_64: string; readonly arm64: string }> {
+  const folder = await build('ipxe-efi')
+  const find = (arch: Arch) => join(folder, ipxeFile(arch, version))
+  return { x86_64: find('x86_64'), arm64: find('arm64') }
 }
 
 /** The folder in which its files lie. FLASHER_TEST_DIST names one where they lie already. */

@@ -8,7 +8,7 @@ import { fileURLToPath } from 'node:url'
 import { planDhcp, renderDhcpRecipes } from '../../runtime/core/dhcp.ts'
 import { login } from './flasher-web.ts'
 import { createNamespace, LAB_ADDRESS, LAB_PREFIX, type Namespace } from './namespace.ts'
-import { startQemu, type Qemu } from './qemu.ts'
+import { startQemu, type Processor, type Qemu } from './qemu.ts'
 
 export const LAB_MAC = '52:54:00:12:34:56'
 export const LAB_SERVER = `http://${LAB_ADDRESS}:8080`
@@ -18,14 +18,13 @@ const PATIENCE_MS = 60_000
 const PROGRAMS = fileURLToPath(new URL('../../runtime/bin/', import.meta.url))
 
 /** How a machine gets to iPXE: by the ROM of its card, or by its firmware over TFTP or HTTP. */
-export const WAYS = ['bios-rom', 'uefi-pxe', 'uefi-http'] as const
-export type Way = (typeof WAYS)[number]
+export type Way = 'bios-rom' | 'uefi-pxe' | 'uefi-http' | 'arm64-pxe'
 
 export interface LabOptions {
   /** Files of a release, for the boot directory. */
   readonly boot: readonly string[]
-  /** iPXE for UEFI, which firmware loads by TFTP. */
-  readonly ipxe: string
+  /** Our iPXE for UEFI, which firmware loads by TFTP or HTTP. */
+  readonly ipxe: { readonly x86_64: string; readonly arm64?: string }
   /** Images that lie in the cache's folder. */
   readonly images?: readonly string[]
   readonly env?: Readonly<Record<string, string>>
@@ -57,7 +56,7 @@ export interface MachineOptions {
 
 export const DISK_SERIAL = 'FLASHER0001'
 
-/** Needs root, and the packages dnsmasq-base, iproute2, ovmf and ipxe-qemu. */
+/** Needs root, and the packages dnsmasq-base, iproute2, ovmf and ipxe-qemu; for arm64 qemu-efi-aarch64. */
 export async function startLab({ boot, ipxe, images = [], env = {} }: LabOptions): Promise<Lab> {
   const folder = await mkdtemp(join(tmpdir(), 'flasher-lab-'))
   await using undo = new AsyncDisposableStack()
@@ -67,9 +66,12 @@ export async function startLab({ boot, ipxe, images = [], env = {} }: LabOptions
   for (const each of ['state/boot', 'state/cache', 'tftp', 'home']) {
     await mkdir(join(folder, each), { recursive: true, mode: 0o700 })
   }
-  for (const path of [...boot, ipxe]) await copyFile(path, join(state, 'boot', basename(path)))
+  const programs = Object.values(ipxe)
+  for (const path of [...boot, ...programs])
+    await copyFile(path, join(state, 'boot', basename(path)))
   for (const path of images) await copyFile(path, join(state, 'cache', basename(path)))
-  await copyFile(ipxe, join(folder, 'tftp/ipxe.efi'))
+  await copyFile(ipxe.x86_64, join(folder, 'tftp/ipxe.efi'))
+  if (ipxe.arm64 !== undefined) await copyFile(ipxe.arm64, join(folder, 'tftp/ipxe-arm64.efi'))
 
   const environment = {
     HOME: join(folder, 'home'),
@@ -153,10 +155,13 @@ async function startDnsmasq(namespace: Namespace, folder: string): Promise<void>
   await waitUntil(async () => said().includes('DHCP, IP range'), said)
 }
 
-const FIRMWARE = ['OVMF_CODE_4M.fd', 'OVMF_VARS_4M.fd'].flatMap((file, unit) => [
-  '-drive',
-  `if=pflash,format=raw,unit=${unit},${unit === 0 ? 'readonly' : 'snapshot'}=on,file=/usr/share/OVMF/${file}`,
-])
+const planFirmware = (...files: readonly string[]) =>
+  files.flatMap((file, unit) => [
+    '-drive',
+    `if=pflash,format=raw,unit=${unit},${unit === 0 ? 'readonly' : 'snapshot'}=on,file=/usr/share/${file}`,
+  ])
+const FIRMWARE = planFirmware('OVMF/OVMF_CODE_4M.fd', 'OVMF/OVMF_VARS_4M.fd')
+const ARM_FIRMWARE = planFirmware('AAVMF/AAVMF_CODE.fd', 'AAVMF/AAVMF_VARS.fd')
 
 /** OVMF tries IPv4 PXE, IPv6 PXE, then HTTP, each for a minute: what is not wanted is switched off. */
 const NOT_BY_PXE = ['IPv4PXESupport', 'IPv6PXESupport'].flatMap((name) => [
@@ -164,10 +169,22 @@ const NOT_BY_PXE = ['IPv4PXESupport', 'IPv6PXESupport'].flatMap((name) => [
   `name=opt/org.tianocore/${name},string=no`,
 ])
 
-const WAY: Readonly<Record<Way, { readonly card: string; readonly args: readonly string[] }>> = {
+interface WayOptions {
+  readonly card: string
+  readonly args: readonly string[]
+  readonly processor?: Processor
+}
+
+const WAY: Readonly<Record<Way, WayOptions>> = {
   'bios-rom': { card: '', args: [] },
   'uefi-pxe': { card: ',romfile=', args: FIRMWARE },
   'uefi-http': { card: ',romfile=', args: [...FIRMWARE, ...NOT_BY_PXE] },
+  'arm64-pxe': { card: ',romfile=', args: ARM_FIRMWARE, processor: 'aarch64' },
+}
+/** A board of ours for arm64 has no graphics that could be switched off. */
+const planScreen = (hasScreen: boolean, { processor = 'x86_64' }: WayOptions) => {
+  if (hasScreen) return ['-vga', 'std']
+  return processor === 'x86_64' ? ['-machine', 'graphics=off'] : []
 }
 
 function startMachine(
@@ -175,13 +192,14 @@ function startMachine(
   way: Way,
   { disk, megabytes = 1024, hasScreen = false }: MachineOptions = {},
 ): Promise<Qemu> {
-  const { card, args } = WAY[way]
+  const { card, args, processor } = WAY[way]
   return startQemu({
     namespace: namespace.name,
     megabytes,
+    ...(processor === undefined ? {} : { processor }),
     args: [
       ...args,
-      ...(hasScreen ? ['-vga', 'std'] : ['-machine', 'graphics=off']),
+      ...planScreen(hasScreen, WAY[way]),
       '-netdev',
       namespace.netdev,
       '-device',

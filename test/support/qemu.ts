@@ -8,11 +8,15 @@ import { join } from 'node:path'
 import { createMonitor, type Monitor } from './qemu-monitor.ts'
 import { createTranscript } from './transcript.ts'
 
+export type Processor = 'x86_64' | 'aarch64'
+
 export interface QemuOptions {
-  /** Beside those that every machine here gets (see `COMMON`). */
+  /** Beside those that every machine here gets (see `COMMON` and `BOARD`). */
   readonly args: readonly string[]
   readonly megabytes?: number
   readonly cores?: number
+  /** A PC when absent. */
+  readonly processor?: Processor
   /** The network namespace that the machine lives in (`ip netns`); the host's own when absent. */
   readonly namespace?: string
 }
@@ -37,15 +41,19 @@ export interface Qemu extends AsyncDisposable {
 }
 
 /** KVM is never tried: where its device exists but guests hang, detection costs the whole run. */
-const COMMON =
-  '-machine q35 -accel tcg,thread=multi -cpu max -nodefaults -no-reboot -display none -serial stdio'
+const COMMON = '-accel tcg,thread=multi -nodefaults -no-reboot -display none -serial stdio'
+const BOARD: Readonly<Record<Processor, string>> = {
+  x86_64: '-machine q35 -cpu max',
+  aarch64: '-machine virt -cpu cortex-a72',
+}
 
-/** Needs the package qemu-system-x86. The machine dies with us, however we end. */
+/** Needs the package qemu-system-x86, or qemu-system-arm. The machine dies with us, however we end. */
 export async function startQemu(options: QemuOptions): Promise<Qemu> {
-  const { args, megabytes = 768, cores = 2, namespace } = options
+  const { args, megabytes = 768, cores = 2, processor = 'x86_64', namespace } = options
   const folder = await mkdtemp(join(tmpdir(), 'flasher-qemu-'))
   const socket = join(folder, 'monitor')
-  const qemu = ['qemu-system-x86_64', ...COMMON.split(' '), '-m', String(megabytes)]
+  const board = `${BOARD[processor]} ${COMMON}`.split(' ')
+  const qemu = [`qemu-system-${processor}`, ...board, '-m', String(megabytes)]
   const more = ['-smp', String(cores), '-qmp', `unix:${socket},server=on,wait=off`, ...args]
   const within = namespace === undefined ? [] : ['ip', 'netns', 'exec', namespace]
   const mortal = ['setpriv', '--pdeathsig', 'KILL']
