@@ -33,7 +33,7 @@ export function decideLook(env: Environment, isTTY: boolean): Look {
 const FEW_GLYPHS = /^(linux|vt\d+|ansi|cons\d+|unknown)/
 
 /** The first of the three that says anything decides, as in the C library. */
-function isUtf8(env: Environment): boolean {
+export function isUtf8(env: Environment): boolean {
   const locale = ['LC_ALL', 'LC_CTYPE', 'LANG'].map((name) => env[name]).find(Boolean) ?? ''
   return /utf-?8/i.test(locale)
 }

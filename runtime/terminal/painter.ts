@@ -1,4 +1,5 @@
 /** Draws whole screens, sending only what changed: over a serial line each character is felt. */
+import type { Encode } from './encoding.ts'
 import { columnsOf, rowsOf, type Output } from './look.ts'
 
 /** What a screen shows; no line is wider than the terminal. */
@@ -32,8 +33,10 @@ const SHOW_CURSOR = `${ESC}?25h`
 const HIDE_CURSOR = `${ESC}?25l`
 const moveTo = (row: number, column: number) => `${ESC}${row + 1};${column + 1}H`
 
+const asItIs: Encode = (text) => text
+
 /** No alternate screen: what was drawn can be scrolled back to, and a serial log shows it. */
-export function createPainter(output: Canvas): Painter {
+export function createPainter(output: Canvas, encode: Encode = asItIs): Painter {
   let drawn: readonly string[] | null = null
   let isFirst = true
   const size = () => ({ columns: columnsOf(output.columns), rows: rowsOf(output.rows) })
@@ -57,7 +60,7 @@ export function createPainter(output: Canvas): Painter {
       }).join('')
       drawn = lines
       const place = cursor === null ? HIDE_CURSOR : moveTo(cursor.row, cursor.column) + SHOW_CURSOR
-      output.write(`${start}${changes}${place}`)
+      output.write(encode(`${start}${changes}${place}`))
     },
     forget() {
       drawn = null

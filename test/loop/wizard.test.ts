@@ -233,6 +233,18 @@ test('consoles without Unicode or without redrawing get plain characters', async
   }
 })
 
+test('a terminal that is not for UTF-8 gets names in ASCII', async () => {
+  await using desk = await createWizardDesk({ 'Größe-日本.img': Buffer.alloc(4096, 1) })
+  for (const TERM of ['xterm', 'dumb']) {
+    await using terminal = await desk.open({ env: { TERM, LANG: 'C' } })
+    const screen = await terminal.waitFor('> Image:')
+    assert.ok(
+      screen.some((line) => line.includes('  Gro?e-????.img  ')),
+      screen.join('\n'),
+    )
+  }
+})
+
 test('a terminal that changes its size is drawn anew, with what was typed', async () => {
   await using desk = await createWizardDesk()
   await using terminal = await desk.open({ columns: 100, rows: 30 })

@@ -16,6 +16,7 @@ import { createMarks } from '../../../services/marks.ts'
 import { readOwnTerminal } from '../../../services/own-terminal.ts'
 import type { Environment } from '../../../services/shell.ts'
 import { linger } from '../../../services/watch.ts'
+import { encodeOutput } from '../../../terminal/encoding.ts'
 import type { Output } from '../../../terminal/look.ts'
 import { lookOn, type Keys } from './live-onlooker.ts'
 
@@ -82,7 +83,9 @@ async function serveConsole(boot: LiveBoot, world: LiveWorld, paths: LivePaths):
     return code
   }
   await lock?.[Symbol.asyncDispose]()
-  if (lock === null && (await lookOn({ ...world, statusPath: paths.status })) === 'ended') return 0
+  const stdout = encodeOutput(world.stdout, world.env)
+  const looker = { ...world, stdout, statusPath: paths.status }
+  if (lock === null && (await lookOn(looker)) === 'ended') return 0
   return await serveGuest(boot, world)
 }
 

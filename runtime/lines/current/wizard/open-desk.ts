@@ -5,6 +5,7 @@ import { findOwnCard } from '../../../services/host.ts'
 import { listImages } from '../../../services/image-folder.ts'
 import { readVersion } from '../../../services/manifest.ts'
 import { ask } from '../../../terminal/ask.ts'
+import { encodeFor, encodeOutput } from '../../../terminal/encoding.ts'
 import { createInk } from '../../../terminal/ink.ts'
 import { decideLook } from '../../../terminal/look.ts'
 import { createPainter } from '../../../terminal/painter.ts'
@@ -16,7 +17,8 @@ import type { World } from './world.ts'
 export async function openDesk(world: World, mac: string | null): Promise<Desk> {
   const { env, stdin, stdout, isRoot, signal, now } = world
   const look = decideLook(env, true)
-  const painter = createPainter(stdout)
+  const out = encodeOutput(stdout, env)
+  const painter = createPainter(stdout, encodeFor(env))
   const imageRoot = resolveImageRoot(null, env)
   const card = findOwnCard(mac?.toLowerCase().replaceAll('-', ':') ?? null)
   const identity = { ...card, server: null }
@@ -32,7 +34,7 @@ export async function openDesk(world: World, mac: string | null): Promise<Desk> 
   })
   return {
     stdin,
-    stdout,
+    stdout: out,
     look,
     painter,
     drawing: { setting, ink: createInk(look), unicode: look.unicode },
@@ -47,7 +49,7 @@ export async function openDesk(world: World, mac: string | null): Promise<Desk> 
     reboot: env['FLASHER_LIVE'] === '1' ? () => restart(env) : null,
     ask(subject) {
       painter.forget()
-      return ask(subject, { stdin, stdout, look, painter }, signal)
+      return ask(subject, { stdin, stdout: out, look, painter }, signal)
     },
     listLocal: () => listImages(imageRoot),
     async loadCatalog(source, until) {
