@@ -33,9 +33,14 @@ export const renderDriverArgs = ({ server, mac }: LiveBoot): readonly string[] =
   ...(mac === null ? [] : ['--mac', mac]),
 ]
 
-/** Those of a wizard for whoever stands there; `base`: the server's address, null where there is none. */
-export const renderGuestArgs = (base: string | null): readonly string[] =>
-  base === null ? [] : ['--server', base, '--catalog', `${base}/catalog.toml`]
+/**
+ * Those of a wizard for whoever stands there; `base`: where the server answers, null where there is
+ * none. One that cannot be is named all the same, unless the console that follows it says so.
+ */
+export function renderGuestArgs({ server, mac }: LiveBoot, base: string | null): readonly string[] {
+  if (base !== null) return ['--server', base, '--catalog', `${base}/catalog.toml`]
+  return server === null || mac !== null ? [] : [`--server=${server}`]
+}
 
 /**
  * What the wizard finds in its environment beside what is there. `base`: where the server answers, for

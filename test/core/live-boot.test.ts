@@ -17,7 +17,12 @@ test('a network boot: the server drives, one console for all', () => {
   assert.is(isDriven(boot), true)
   const server = 'http://10.0.2.2:8080'
   assert.equal(renderDriverArgs(boot), ['--server', server, '--mac', '52-54-00-00-00-01'])
-  assert.equal(renderGuestArgs(server), ['--server', server, '--catalog', `${server}/catalog.toml`])
+  assert.equal(renderGuestArgs(boot, server), [
+    '--server',
+    server,
+    '--catalog',
+    `${server}/catalog.toml`,
+  ])
   assert.equal(renderWizardEnv(boot), {
     FLASHER_LIVE: '1',
     FLASHER_PXE_TOKEN: 'aa.bb',
@@ -33,12 +38,23 @@ test('a network boot: the server drives, one console for all', () => {
 test('a stick: a wizard of its own on each console', () => {
   const boot = parseLiveBoot('quiet flasher.media=1234 flasher.server= flasher.mac')
   assert.is(isDriven(boot), false)
-  assert.equal(renderGuestArgs(null), [])
+  assert.equal(renderGuestArgs(boot, null), [])
   assert.equal(renderWizardEnv(boot), { FLASHER_LIVE: '1' })
 })
 
-test('a server without a MAC drives nobody', () => {
-  assert.is(isDriven(parseLiveBoot('flasher.server=lab')), false)
+test('a server without a MAC drives nobody, and is named all the same', () => {
+  const boot = parseLiveBoot('flasher.server=lab')
+  assert.is(isDriven(boot), false)
+  const server = 'http://lab'
+  assert.equal(renderGuestArgs(boot, server), [
+    '--server',
+    server,
+    '--catalog',
+    `${server}/catalog.toml`,
+  ])
+  const wrong = parseLiveBoot('flasher.server=-lab/x')
+  assert.equal(renderGuestArgs(wrong, null), ['--server=-lab/x'])
+  assert.equal(renderGuestArgs({ ...wrong, mac: '52-54-00-00-00-01' }, null), [])
 })
 
 test.run()

@@ -245,6 +245,23 @@ test('a terminal that is not for UTF-8 gets names in ASCII', async () => {
   }
 })
 
+test('a server that is not followed is named, with the reason', async () => {
+  await using desk = await createWizardDesk()
+  const argv = ['--server=http://127.0.0.1:2', `--catalog=${desk.folder}/none.toml`]
+  const named = /^flasher \S+ {2}http:\/\/127\.0\.0\.1:2 /m
+  await using alone = await desk.open({ argv, columns: 200 })
+  await alone.waitFor(named)
+  await alone.waitFor(
+    /^The server http:\/\/127\.0\.0\.1:2 is not followed.*: .*MAC.*flasher\.mac=/m,
+  )
+  // Another console of this machine follows it.
+  const env = { FLASHER_LIVE_MAC: '52:54:00:00:00:01', FLASHER_LIVE_SERVER: 'http://127.0.0.1:2' }
+  await using beside = await desk.open({ argv, env, columns: 200 })
+  await beside.waitFor(named)
+  const screen = await beside.waitFor('> Image:')
+  assert.not.ok(screen.some((line) => line.includes('is not followed')))
+})
+
 test('a terminal that changes its size is drawn anew, with what was typed', async () => {
   await using desk = await createWizardDesk()
   await using terminal = await desk.open({ columns: 100, rows: 30 })

@@ -93,7 +93,7 @@ async function serveConsole(boot: LiveBoot, world: LiveWorld, paths: LivePaths):
 async function serveGuest(boot: LiveBoot, world: LiveWorld): Promise<number> {
   const base = await findBase(boot, world)
   const env = { ...world.env, ...renderWizardEnv(boot, base) }
-  return await world.wizard(renderGuestArgs(base), env)
+  return await world.wizard(renderGuestArgs(boot, base), env)
 }
 
 /** Null: no server is named, or none that can be. */

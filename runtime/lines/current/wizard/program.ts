@@ -1,6 +1,7 @@
 /** `flasher` without a command: the wizard, alone or driven by a server ("Wizard command line"). */
 import { parseArguments, renderMisuse } from '../../../core/arguments.ts'
 import type { CommandLine } from '../../../core/command.ts'
+import type { Environment } from '../../../services/shell.ts'
 import { createLog } from '../../../terminal/log.ts'
 import { decideLook } from '../../../terminal/look.ts'
 import type { Desk } from './desk.ts'
@@ -42,7 +43,7 @@ export async function wizard(world: World): Promise<number> {
   const given = readFlags(reading.value.kind === 'run' ? reading.value.argv : [])
   const desk = await openDesk(world, given.get('mac') ?? null)
   try {
-    const beginning = await begin(given, desk)
+    const beginning = await begin(given, desk, env)
     if (beginning.kind === 'exit') return beginning.code
     const { start, hooks } = beginning
     await runWizard(start, takeOver(desk, start, hooks))
@@ -54,8 +55,10 @@ export async function wizard(world: World): Promise<number> {
 
 const WITHOUT_TERMINAL = 'Without one: "flasher flash --image IMAGE --target DISK --yes".'
 
+type Flags = ReadonlyMap<string, string>
+
 /** From the unambiguous spelling that `parseArguments` gives. */
-const readFlags = (argv: readonly string[]): ReadonlyMap<string, string> =>
+const readFlags = (argv: readonly string[]): Flags =>
   new Map(
     argv.flatMap((word) => {
       const [, name, value] = /^--([a-z]+)=(.*)$/s.exec(word) ?? []
@@ -67,9 +70,9 @@ type Beginning =
   | { readonly kind: 'exit'; readonly code: number }
   | { readonly kind: 'interactive'; readonly start: Start; readonly hooks: Hooks | null }
 
-async function begin(given: ReadonlyMap<string, string>, desk: Desk): Promise<Beginning> {
+async function begin(given: Flags, desk: Desk, env: Environment): Promise<Beginning> {
   const mac = given.get('mac')
-  if (mac === undefined) return beginAlone(given.get('catalog') ?? null, desk)
+  if (mac === undefined) return beginAlone(given, desk, env)
   const [{ drive }, { createStage }, parts] = await Promise.all([
     import('./remote.ts'),
     import('./stage.ts'),
@@ -79,14 +82,27 @@ async function begin(given: ReadonlyMap<string, string>, desk: Desk): Promise<Be
   return drive(createStage(desk, server), { mac, server }, parts)
 }
 
-async function beginAlone(catalog: string | null, desk: Desk): Promise<Beginning> {
+async function beginAlone(given: Flags, desk: Desk, env: Environment): Promise<Beginning> {
+  const catalog = given.get('catalog') ?? null
+  const server = given.get('server') ?? null
   // What cannot be listed is said on the screen of the images.
   const hasImages = (await desk.listLocal().catch(() => [])).length > 0
   const screen = catalog !== null || hasImages ? 'image' : 'catalog'
-  const notice = desk.isRoot ? null : 'Without root, disks can be looked at but not written.'
-  const { identity } = desk.drawing.setting
+  // With its address there, another console follows the server, and flashes of this one are told.
+  const isAlone = server !== null && (env['FLASHER_LIVE_MAC'] ?? '') === ''
+  const notices = [
+    ...(isAlone ? [renderUnfollowed(server)] : []),
+    ...(desk.isRoot ? [] : [ROOTLESS]),
+  ]
+  const notice = notices.join(' ') || null
+  const identity = { ...desk.drawing.setting.identity, server }
   return { kind: 'interactive', start: { screen, catalog, notice, identity }, hooks: null }
 }
+
+const ROOTLESS = 'Without root, disks can be looked at but not written.'
+
+const renderUnfollowed = (server: string) =>
+  `The server ${server} is not followed, nor told of flashes: this machine's MAC address is not said (--mac, or flasher.mac= on the kernel command line).`
 
 /** A server may have told more of this machine than it knew itself, and hears of its flashes. */
 const takeOver = (desk: Desk, { identity }: Start, hooks: Hooks | null): Desk => ({

@@ -8,7 +8,7 @@ import type { ImageFormat } from '../../../core/image.ts'
 export interface Identity {
   /** Lower case, colons; null: not told and none found. */
   readonly mac: string | null
-  /** `http://host:port`; null: standalone. */
+  /** `http://host:port`, or as it was named; null: standalone. */
   readonly server: string | null
   /** This machine's own address; null: it has none. */
   readonly address: string | null
