@@ -8,14 +8,19 @@ export interface BoxLook {
 
 const WIDEST = 100
 
+const widthOf = (columns: number) => Math.min(WIDEST, columns - 1)
+
+/** Columns for a line within a frame. */
+export const innerWidth = (columns: number): number => widthOf(columns) - 4
+
 /** A titled frame around printable lines; too long ones are cut in the middle. */
 export function renderBox(
   title: string,
   lines: readonly string[],
   { columns, unicode }: BoxLook,
 ): readonly string[] {
-  const width = Math.min(WIDEST, columns - 1)
-  const inner = width - 4
+  const width = widthOf(columns)
+  const inner = innerWidth(columns)
   const [corner, across, down] = unicode ? ['┌┐└┘', '─', '│'] : ['++++', '-', '|']
   const [topLeft, topRight, bottomLeft, bottomRight] = corner
   const head = `${topLeft}${across} ${title} `
@@ -31,4 +36,4 @@ export function renderBox(
 
 /** From one frame to the next. */
 export const renderArrow = ({ columns, unicode }: BoxLook): string =>
-  `${' '.repeat(Math.floor(Math.min(WIDEST, columns - 1) / 2))}${unicode ? '▼' : 'v'}`
+  `${' '.repeat(Math.floor(widthOf(columns) / 2))}${unicode ? '▼' : 'v'}`

@@ -16,8 +16,12 @@ export interface Setting {
 
 export interface HeaderRoom {
   readonly columns: number
+  readonly rows: number
   readonly unicode: boolean
 }
+
+/** On fewer rows the step is what there is room for. */
+const LEAST_ROWS = 16
 
 /** The most that a notice takes; the whole of it is in the log. */
 const NOTICE_LINES = 3
@@ -25,7 +29,7 @@ const NOTICE_LINES = 3
 export function renderHeader(
   state: State,
   { version, identity, imageRoot }: Setting,
-  { columns, unicode }: HeaderRoom,
+  { columns, rows, unicode }: HeaderRoom,
   ink: Ink,
 ): readonly string[] {
   const width = columns - 1
@@ -36,14 +40,19 @@ export function renderHeader(
   const title = STEP_OF[state.screen]
   const count = ` ${STEPS.indexOf(title) + 1} of ${STEPS.length}`
   const trail = STEPS.map((name) => (name === title ? `[${name}]` : name)).join(' > ')
-  return [
+  const where = [
     ink.strong(between(fit(left), printable(right), width, unicode)),
     ink.here(title) + ink.faint(between(count, trail, width - title.length, unicode)),
+  ]
+  const notice = state.notice === null ? [] : renderNotice(state.notice, width).map(ink.danger)
+  if (rows < LEAST_ROWS) return [...where, ...notice]
+  return [
+    ...where,
     fit(`image_root: ${imageRoot}`),
     fit(`catalog:    ${state.source ?? 'local only'}`),
     ...(state.image === null ? [] : [fit(`image:      ${state.image.name}`)]),
     ...(state.disk === null ? [] : [fit(`disk:       ${diskInWords(state.disk)}`)]),
-    ...(state.notice === null ? [] : renderNotice(state.notice, width).map(ink.danger)),
+    ...notice,
     '',
   ]
 }

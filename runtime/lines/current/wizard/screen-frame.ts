@@ -17,8 +17,8 @@ export interface Drawing {
 
 export interface View {
   readonly menu: Menu
-  /** Between the header and the list; wider lines are cut off. */
-  intro(size: Size): readonly string[]
+  /** Between the header and the list; wider lines are cut off, and those for which `room` has no rows. */
+  intro(size: Size, room: number): readonly string[]
 }
 
 /** Of the prompt, and the blank line before it. */
@@ -29,10 +29,10 @@ const LEAST_ROWS = 4
 export function createQuestion(state: State, view: View, drawing: Drawing): Question {
   const { setting, ink, unicode } = drawing
   const top = (size: Size) => {
-    const header = renderHeader(state, setting, { columns: size.columns, unicode }, ink)
+    const header = renderHeader(state, setting, { ...size, unicode }, ink)
     const least = view.menu.rows.length === 0 ? 0 : LEAST_ROWS
     const room = Math.max(0, size.rows - header.length - FOOT_ROWS - least)
-    return [...header, ...view.intro(size).slice(0, room)]
+    return [...header, ...view.intro(size, room).slice(0, room)]
   }
   const room = (size: Size) => ({
     columns: size.columns,
@@ -58,10 +58,13 @@ export function frameOf(
   state: State,
   body: readonly string[],
   { setting, ink, unicode }: Drawing,
-  { columns }: Size,
+  size: Size,
 ): Frame {
-  const header = renderHeader(state, setting, { columns, unicode }, ink)
-  return { lines: [...header, ...body], cursor: null }
+  const header = renderHeader(state, setting, { ...size, unicode }, ink)
+  const room = size.rows - header.length
+  // The newest is at the end.
+  const shown = body.length <= room ? body : body.filter((line) => line !== '').slice(-room)
+  return { lines: [...header, ...shown], cursor: null }
 }
 
 /** Texts as lines that fit, each in the same emphasis. */

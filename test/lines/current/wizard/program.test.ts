@@ -2,7 +2,7 @@ import { execFile } from 'node:child_process'
 import { promisify } from 'node:util'
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
-import { createQuestion } from '../../../../runtime/lines/current/wizard/screen-frame.ts'
+import { createQuestion, frameOf } from '../../../../runtime/lines/current/wizard/screen-frame.ts'
 import { createSubject } from '../../../../runtime/lines/current/wizard/subject.ts'
 import { openState } from '../../../../runtime/lines/current/wizard/flow.ts'
 import { createInk } from '../../../../runtime/terminal/ink.ts'
@@ -107,6 +107,26 @@ test('whatever the size, the frame fits, and the image root, the reason and the 
       assert.is(lines[cursor?.row ?? 0], '> Image: ')
     }
   }
+})
+test('on 40x12 a list keeps its rows, and what asks nothing keeps its newest lines', () => {
+  const size = { columns: 40, rows: 12 }
+  const calm = { ...state, notice: null }
+  const { lines } = createQuestion(calm, { menu: MENU, intro: () => [] }, drawing).frame(
+    UNTOUCHED,
+    size,
+  )
+  assert.is(lines.length, 12)
+  assert.is(lines.filter((line) => line.includes('image-')).length, 4)
+  const body = [
+    'one',
+    '',
+    ...Array.from({ length: 12 }, (_, at) => `said ${at}`),
+    '',
+    'Ctrl-C cancels',
+  ]
+  const shown = frameOf(calm, body, drawing, size).lines
+  assert.is(shown.length, 12)
+  assert.equal(shown.slice(-2), ['said 11', 'Ctrl-C cancels'])
 })
 test('news redraws a question, however many listen and however they come and go', async () => {
   let built = 0
