@@ -151,11 +151,14 @@ export function checkContent(format: ImageFormat, head: Buffer): Result<Content,
     : refuse({ why: 'content-mismatch', format, found })
 }
 
-/** The mismatch in words, with the way out. */
+/** The mismatch in words, with the way out; a catalog or an option can name the format as well. */
 export function renderMismatch(name: string, { format, found }: ContentMismatch): string {
   if (found === 'tar') return `${name} is a tarball: extract first`
-  if (found === 'raw') return `${name} is named .${format} but does not hold ${format} data`
-  const suffix = Object.entries(CONTENT_OF).find(([, content]) => content === found)?.[0]
-  const way = suffix === undefined ? 'extract or convert it first' : `name it .${suffix}`
-  return `${name} is named .${format} but holds ${found} data: ${way}`
+  const isName = name.toLowerCase().endsWith(`.${format}`)
+  const claim = isName ? `is named .${format}` : `is said to be of format ${format}`
+  if (found === 'raw') return `${name} ${claim} but does not hold ${format} data`
+  const right = Object.entries(CONTENT_OF).find(([, content]) => content === found)?.[0]
+  const mend = isName ? `name it .${right}` : `say ${right}`
+  const way = right === undefined ? 'extract or convert it first' : mend
+  return `${name} ${claim} but holds ${found} data: ${way}`
 }

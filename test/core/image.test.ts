@@ -75,15 +75,32 @@ test('content by its first bytes', () => {
 
 test('a name that promises something else is told what to do', () => {
   const rows = [
-    ['img', at(0, 'QFI\xfb'), 'a is named .img but holds qcow2 data: name it .qcow2'],
-    ['img', at(257, 'ustar'), 'a is a tarball: extract first'],
-    ['qcow2', at(0, ''), 'a is named .qcow2 but does not hold qcow2 data'],
-    ['img', at(0, 'vhdxfile'), 'a is named .img but holds vhdx data: extract or convert it first'],
-    ['img.gz', at(0, '\xfd7zXZ\0'), 'a is named .img.gz but holds xz data: name it .img.xz'],
+    ['img', at(0, 'QFI\xfb'), 'a.img', 'is named .img but holds qcow2 data: name it .qcow2'],
+    ['img', at(257, 'ustar'), 'a.img', 'is a tarball: extract first'],
+    ['qcow2', at(0, ''), 'A.QCOW2', 'is named .qcow2 but does not hold qcow2 data'],
+    [
+      'img',
+      at(0, 'vhdxfile'),
+      'a.img',
+      'is named .img but holds vhdx data: extract or convert it first',
+    ],
+    [
+      'img.gz',
+      at(0, '\xfd7zXZ\0'),
+      'a.img.gz',
+      'is named .img.gz but holds xz data: name it .img.xz',
+    ],
+    [
+      'img',
+      at(0, 'QFI\xfb'),
+      'Debian 13',
+      'is said to be of format img but holds qcow2 data: say qcow2',
+    ],
+    ['img.xz', at(0, ''), 'a.img', 'is said to be of format img.xz but does not hold img.xz data'],
   ] as const
-  for (const [format, head, words] of rows) {
+  for (const [format, head, name, words] of rows) {
     const checked = checkContent(format, head)
-    assert.is(checked.ok ? '' : renderMismatch('a', checked.refusal), words)
+    assert.is(checked.ok ? '' : renderMismatch(name, checked.refusal), `${name} ${words}`)
   }
   assert.ok(checkContent('img', at(0, '')).ok)
 })

@@ -61,6 +61,7 @@ run('flash: written, told, rebooted', async () => {
   assert.is.not(machine?.last_flashed_at, null)
   assert.is(machine?.known_disks?.[0]?.by_path, PLACE)
   assert.ok(box.marks.includes('auto-flash starting'))
+  assert.ok(box.said.includes(`The server has debian.img flashed to ${loop.device}, 16.8 MB.`))
   assert.ok(box.marks.includes('flash complete; rebooting'))
   assert.ok(box.marks.includes('download 100%'))
   const told = await runOf(server)

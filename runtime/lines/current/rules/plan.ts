@@ -1,6 +1,7 @@
 /** Current line: what `GET /pxe/{mac}/plan` answers ("Plan", "Wizard plan modes"). */
 import { replaceLoopback } from '../../../core/blob-address.ts'
 import type { CatalogEntry } from '../../../core/catalog.ts'
+import { renderExactSize } from '../../../core/size.ts'
 import { isHalfWritten, type BootMode, type Machine } from './machine.ts'
 import type { Surroundings } from './surroundings.ts'
 import { checkReadiness, doubtDisk, type DiskDoubt, type Unready } from './target.ts'
@@ -134,7 +135,7 @@ export function renderDoubt(doubt: DiskDoubt, serial: string): string {
     case 'disk-read-only':
       return `The disk ${serial} is read-only.`
     case 'disk-too-small':
-      return `The disk ${serial} holds ${doubt.has} bytes, the image needs ${doubt.needs}.`
+      return `The disk ${serial} holds ${renderExactSize(doubt.has)}, the image needs ${renderExactSize(doubt.needs)}.`
   }
 }
 

@@ -86,11 +86,21 @@ const PHASES: { readonly [Name in FlashEvent['event']]?: string } = {
 
 function take(event: FlashEvent, shown: Shown) {
   if (event.event === 'writing') {
+    if (event.phase !== shown.progress?.phase) shown.phase = renderPhase(event, shown.progress)
     shown.progress = event
-    shown.phase = event.phase === 'write' ? 'writing' : 'reading back what was written'
   } else {
     shown.phase = PHASES[event.event] ?? shown.phase
   }
+}
+
+/** What begins with this event; `before`: where the phase before it ended. */
+export function renderPhase(
+  { phase, total_bytes }: WriteProgress,
+  before: WriteProgress | null,
+): string {
+  if (phase === 'write') return 'writing'
+  const isLess = total_bytes !== null && total_bytes < (before?.bytes_written ?? 0)
+  return `reading back what was written${isLess ? ', samples of its zeros' : ''}`
 }
 
 interface Screen extends Disposable {

@@ -7,6 +7,7 @@ import type { InventoryDisk } from '../../../core/machine.ts'
 import { printable } from '../../../core/printable.ts'
 import { refuse, type Result } from '../../../core/result.ts'
 import { parseServerAddress } from '../../../core/server-address.ts'
+import { renderSize } from '../../../core/size.ts'
 import { settle } from '../../../services/watch.ts'
 import { openBox, type Box, type RemoteParts } from './remote-box.ts'
 import { createHooks } from './remote-hooks.ts'
@@ -201,8 +202,11 @@ const orderFor = (plan: FlashPlan, disk: string, identity: DiskIdentity | null):
   unattended: true,
 })
 
-const renderDisk = ({ path, size, model, serial }: InventoryDisk) =>
-  printable([path, size, model, serial].filter((part) => part !== null).join(', '))
+function renderDisk({ path, size, size_bytes: bytes, model, serial }: InventoryDisk): string {
+  // As on all other screens; `size` is as lsblk has it.
+  const shown = bytes === undefined || bytes === null ? size : renderSize(bytes)
+  return printable([path, shown, model, serial].filter((part) => part !== null).join(', '))
+}
 
 function failureNotice(end: Exclude<FlashEnd, { kind: 'done' }>): string {
   const what = end.kind === 'cancelled' ? 'was cancelled' : `failed: ${end.reason}`
