@@ -36,6 +36,8 @@ interface View {
   readonly seats: Set<Seat>
   /** Whose bars it gets: the machines of its newest frame; null: all. */
   shown: ReadonlySet<string> | null
+  /** As all of its seats have them; empty: one has just come. */
+  bars: string
 }
 
 type Parts<M extends MachineBase> = Pick<
@@ -88,8 +90,11 @@ export function createChannel<M extends MachineBase>(parts: Parts<M>): Channel {
   /** Returns the bytes that went out. */
   function sendBars(): number {
     let sent = 0
-    for (const { seats, shown } of views.values()) {
-      const lines = bars.render(shown)
+    for (const view of views.values()) {
+      const { seats } = view
+      const lines = bars.render(view.shown)
+      if (lines === view.bars) continue
+      view.bars = lines
       if (lines === '') continue
       const frame = Buffer.from(renderEvent('runs-update', lines))
       for (const { listener } of seats) listener.offer('bars', frame, barsAt)
@@ -167,13 +172,14 @@ export function createChannel<M extends MachineBase>(parts: Parts<M>): Channel {
       // A browser asks again at once, on a connection that is still open.
       if (isClosed) throw refuse(503, 'the server ends', { headers: { connection: 'close' } })
       const key = query === null ? '' : `?${query.toString()}`
-      const view = views.get(key) ?? { query, seats: new Set(), shown: null }
+      const view = views.get(key) ?? { query, seats: new Set(), shown: null, bars: '' }
       views.set(key, view)
       const listener = createListener(() => leave(key, view, seat))
       const seat: Seat = { caller, listener, sent: 0 }
       sweeper ??= setInterval(sweep, SWEEP_MS).unref()
       // Seated before the snapshot is made: a change from now on reaches it as a later one.
       view.seats.add(seat)
+      view.bars = ''
       const number = ++begun
       try {
         offer(seat, number, await makeFrame(view))

@@ -177,6 +177,28 @@ test('a page gets the bars of the machines that it shows', async () => {
   await events.close()
 })
 
+test('a page hears nothing while the bars that it shows stay as they are', async () => {
+  await using server = await createTestServer()
+  const ask = await server.operator()
+  for (const n of [1, 2]) {
+    await server.request(`/pxe/${macOf(n)}`)
+    await report(server, n)
+  }
+  const all = readEvents(await ask('/events/machines'))
+  const one = readEvents(await ask(`/events/machines?q=${macOf(2)}`))
+  await one.next()
+  for (const bytes_written of [1, 2]) {
+    await report(server, 1, { bytes_written })
+    await all.until(({ data }) => data.includes(`write ${bytes_written}<`))
+    // Whoever has just come gets what there is.
+    if (bytes_written === 1) assert.match((await one.next())?.data ?? '', 'write 0')
+  }
+  await report(server, 2, { bytes_written: 8 })
+  assert.match((await one.next())?.data ?? '', 'write 8')
+  await all.close()
+  await one.close()
+})
+
 test('a page without rows can ask for all bars', async () => {
   await using server = await createTestServer()
   const ask = await server.operator()
