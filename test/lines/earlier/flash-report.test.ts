@@ -91,6 +91,13 @@ test('all reasons at once, the image first', () => {
   )
   assert.match(hintAgainst(findings) ?? '', /flasher list disks/)
 })
+test('an image that only seems too large is not answered with a larger disk alone', () => {
+  const hintFor = (format: ImageFacts['format'], kind: 'exact' | 'at-least') =>
+    hintAgainst(found({ ...RAW, format, virtual: { kind, bytes: 600e9 } }, DISK)) ?? ''
+  assert.match(hintFor('img.gz', 'at-least'), /^Compare its checksum/)
+  assert.match(hintFor('img.gz', 'exact'), /^Choose a larger disk/)
+  assert.match(hintFor('img.zst', 'at-least'), /^Choose a larger disk/)
+})
 test('a plan that may go ahead has no refusals', () => {
   const fields = findingsFields(found(RAW, DISK))
   assert.equal(Object.keys(fields), ['dry_run', 'plan', 'errors', 'ok'])

@@ -44,9 +44,16 @@ const HINTS: { readonly [Why in FlashRefusal['why']]?: string } = {
   'image-too-big': 'Choose a larger disk: "flasher list disks".',
 }
 
+/** Its last bytes, which say how large it is, may not be its last. */
+const DOUBT =
+  'Compare its checksum: it may be cut off. If it is whole, choose a larger disk: "flasher list disks".'
+
 /** The way out of the first reason that has one. */
 export const hintAgainst = ({ refusals }: Findings): string | undefined =>
-  refusals.map(({ why }) => HINTS[why]).find((hint) => hint !== undefined)
+  refusals.map(hintOf).find((hint) => hint !== undefined)
+
+const hintOf = (refusal: FlashRefusal): string | undefined =>
+  refusal.why === 'image-too-big' && refusal.isDoubtful ? DOUBT : HINTS[refusal.why]
 
 /** The fields behind `schema_version` and `command`; ours come last in each object. */
 export function findingsFields(findings: Findings): Fields {
