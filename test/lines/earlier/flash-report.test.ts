@@ -91,9 +91,10 @@ test('all reasons at once, the image first', () => {
   )
   assert.match(hintAgainst(findings) ?? '', /flasher list disks/)
 })
+const hintFor = (format: ImageFacts['format'], kind: 'exact' | 'at-least') =>
+  hintAgainst(found({ ...RAW, format, virtual: { kind, bytes: 600e9 } }, DISK)) ?? ''
+
 test('an image that only seems too large is not answered with a larger disk alone', () => {
-  const hintFor = (format: ImageFacts['format'], kind: 'exact' | 'at-least') =>
-    hintAgainst(found({ ...RAW, format, virtual: { kind, bytes: 600e9 } }, DISK)) ?? ''
   assert.match(hintFor('img.gz', 'at-least'), /^Compare its checksum/)
   assert.match(hintFor('img.gz', 'exact'), /^Choose a larger disk/)
   assert.match(hintFor('img.zst', 'at-least'), /^Choose a larger disk/)
