@@ -1,9 +1,10 @@
 /** Carries out steps, those whose inputs did not change from the cache; decides nothing. */
+import { existsSync } from 'node:fs'
 import { mkdir, readFile, rename, writeFile } from 'node:fs/promises'
-import { join } from 'node:path'
+import { join, resolve } from 'node:path'
 import { digestSource } from './cache/digest.ts'
 import { keyOf, ownerOf, resolveWord, sharedFolder } from './cache/key.ts'
-import { createStore, type Entry } from './cache/store.ts'
+import { createStore, type Entry, type Proof } from './cache/store.ts'
 import { readTail, runChild } from './child.ts'
 import { parseDurations, type BuildEvent, type Durations } from './progress.ts'
 import type { Step } from './steps/step.ts'
@@ -18,6 +19,8 @@ export interface RunWish {
   readonly shared?: string
   /** Builds of one pace take the same time: how long steps took is remembered for each. `dev` when absent. */
   readonly pace?: string
+  /** How what lies in the cache is looked at before it is used; `listing` when absent. */
+  readonly proof?: Proof
   readonly say: (event: BuildEvent) => void
 }
 
@@ -25,12 +28,18 @@ export type Outcome =
   | { readonly ok: true; readonly pathOf: (token: string) => string }
   | { readonly ok: false; readonly step: string }
 
-/** One after the other, in an order that their inputs allow; stops at the first failure. */
+/**
+ * One after the other, in an order that their inputs allow; stops at the first failure. Throws, before
+ * anything is run, where an input is missing in the checkout.
+ */
 export async function runSteps(wish: RunWish): Promise<Outcome> {
-  const { steps, cache, say } = wish
-  const store = createStore(join(cache, 'steps'))
+  const { steps, cache, shared = cache, say } = wish
+  requireInputs(wish)
+  const store = createStore(join(cache, 'steps'), wish.proof)
   const made = new Map<string, Entry>()
-  for (const folder of ['logs', 'locks']) await mkdir(join(cache, folder), { recursive: true })
+  for (const folder of [join(cache, 'logs'), join(shared, 'locks')]) {
+    await mkdir(folder, { recursive: true })
+  }
   for (const step of steps) {
     const { name, says } = step
     const digests = await Promise.all(step.inputs.map((input) => digestInput(input, made, wish)))
@@ -83,26 +92,31 @@ async function runStep({ step, part, log, made, wish }: StepRun): Promise<string
   const [program = '', ...args] = step.argv.map((word) => resolveWord(word, place))
   const argv = [program === 'node' ? process.execPath : program, ...args]
   const folder = sharedFolder(step)
-  const lock = folder === null ? null : join(cache, 'locks', folder)
+  const lock = folder === null ? null : join(shared, 'locks', folder)
   return await runChild({ argv, cwd: checkout, env: step.env ?? {}, log, lock })
 }
 
 const folderOf = (token: string, made: ReadonlyMap<string, Entry>) =>
   made.get(token.slice(1))?.folder ?? token
 
-/** A file that is not there is an input as well: it may come. */
+function requireInputs({ steps, checkout }: RunWish): void {
+  for (const { name, inputs } of steps) {
+    const missing = inputs.find(
+      (input) => ownerOf(input) === null && !existsSync(resolve(checkout, input)),
+    )
+    if (missing !== undefined) {
+      throw new Error(`the step ${name} reads ${missing}, which is not there`)
+    }
+  }
+}
+
 async function digestInput(
   input: string,
   made: ReadonlyMap<string, Entry>,
   { checkout }: RunWish,
 ): Promise<string> {
   const owner = ownerOf(input)
-  if (owner === null) {
-    return await digestSource(input, checkout).catch((error: unknown) => {
-      if (error instanceof Error && 'code' in error && error.code === 'ENOENT') return 'absent'
-      throw error
-    })
-  }
+  if (owner === null) return await digestSource(input, checkout)
   const [, path = ''] = input.split('/')
   const digest = made.get(owner)?.made[path]?.digest
   if (digest === undefined) throw new Error(`${input} is an input, but no step before makes it`)

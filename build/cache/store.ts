@@ -1,4 +1,4 @@
-/** What steps made, kept by key outside the checkout. What somebody touched counts as absent. */
+/** What steps made, kept by key outside the checkout. What is not as it was made counts as absent. */
 import { existsSync } from 'node:fs'
 import { mkdir, readdir, readFile, rename, rm, stat, utimes, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
@@ -16,10 +16,13 @@ export interface Entry {
   readonly made: Readonly<Record<string, Made>>
 }
 
+/** By listing: quick, and what was touched is read. By content: all is read, whatever its times say. */
+export type Proof = 'listing' | 'content'
+
 /** How many outcomes of a step are kept; the one used longest ago goes first. */
 const KEPT = 3
 
-export function createStore(root: string) {
+export function createStore(root: string, proof: Proof = 'listing') {
   const placeOf = (name: string, key: string) => join(root, name, key)
   const recordOf = (name: string, key: string) => `${placeOf(name, key)}.json`
 
@@ -28,13 +31,24 @@ export function createStore(root: string) {
     const made = await readRecord(recordOf(name, key))
     if (made === null) return null
     const folder = placeOf(name, key)
-    for (const [path, { listing }] of Object.entries(made)) {
-      const now = await digestListing(join(folder, path)).catch(() => null)
-      if (now !== listing) return null
+    const seen: Record<string, Made> = {}
+    for (const [path, before] of Object.entries(made)) {
+      const now = await lookAt(join(folder, path), before).catch(() => null)
+      if (now === null) return null
+      seen[path] = now
     }
-    const now = new Date()
-    await utimes(recordOf(name, key), now, now)
+    if (JSON.stringify(seen) === JSON.stringify(made)) {
+      const now = new Date()
+      await utimes(recordOf(name, key), now, now)
+    } else await writeRecord(recordOf(name, key), seen)
     return { folder, made }
+  }
+
+  /** As it was made, with the listing of today: a copy of the cache has other times. Null: it is not. */
+  async function lookAt(place: string, { digest, listing }: Made): Promise<Made | null> {
+    const now = await digestListing(place)
+    if (now === listing && proof === 'listing') return { digest, listing }
+    return (await digestPath(place)) === digest ? { digest, listing: now } : null
   }
 
   /** An empty folder beside its later place, so that becoming whole is one rename. */
@@ -70,8 +84,7 @@ export function createStore(root: string) {
     await rm(record, { force: true })
     await rm(folder, { recursive: true, force: true })
     await rename(part, folder)
-    await writeFile(`${record}.${process.pid}`, JSON.stringify(made))
-    await rename(`${record}.${process.pid}`, record)
+    await writeRecord(record, made)
     return { folder, made }
   }
 
@@ -103,6 +116,11 @@ export type Store = ReturnType<typeof createStore>
 function isLeftOver(entry: string): boolean {
   const pid = /\.(\d+)\.part$/.exec(entry)?.[1]
   return pid !== undefined && !existsSync(`/proc/${pid}`)
+}
+
+async function writeRecord(record: string, made: Readonly<Record<string, Made>>): Promise<void> {
+  await writeFile(`${record}.${process.pid}`, JSON.stringify(made))
+  await rename(`${record}.${process.pid}`, record)
 }
 
 async function readRecord(path: string): Promise<Readonly<Record<string, Made>> | null> {

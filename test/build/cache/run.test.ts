@@ -4,15 +4,18 @@ import {
   mkdtempDisposableSync,
   readFileSync,
   readdirSync,
+  statSync,
+  utimesSync,
   writeFileSync,
 } from 'node:fs'
-import { mkdirSync, appendFileSync, rmSync } from 'node:fs'
+import { appendFileSync, cpSync, mkdirSync, renameSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
+import { digestListing } from '../../../build/cache/digest.ts'
 import type { BuildEvent } from '../../../build/progress.ts'
-import { readDurations, runSteps } from '../../../build/run.ts'
+import { readDurations, runSteps, type RunWish } from '../../../build/run.ts'
 import type { Step } from '../../../build/steps/step.ts'
 
 const test = suite('run')
@@ -47,7 +50,7 @@ function openLab() {
     events,
     source: join(checkout, 'source'),
     /** What happened, by step. */
-    async run(steps: readonly Step[] = STEPS) {
+    async run(steps: readonly Step[] = STEPS, more: Pick<RunWish, 'proof' | 'shared'> = {}) {
       events.length = 0
       const outcome = await runSteps({
         steps,
@@ -55,6 +58,7 @@ function openLab() {
         cache,
         pace: 'dev',
         say: (event) => events.push(event),
+        ...more,
       })
       const told = events.filter(({ event }) => event !== 'started')
       return { outcome, told: told.map(({ event, step }) => `${step} ${event}`) }
@@ -104,9 +108,11 @@ test('a second checkout with the same contents builds nothing', async () => {
 
 const SPOILERS: Readonly<Record<string, (folder: string) => void>> = {
   'a file that grew': (folder) => appendFileSync(join(folder, 'folder/copy'), '!'),
-  'a file of the same length': (folder) => {
-    rmSync(join(folder, 'folder/copy'))
-    writeFileSync(join(folder, 'folder/copy'), 'ONE', { mode: 0o600 })
+  'a file of the same length, mode and date': (folder) => {
+    const file = join(folder, 'folder/copy')
+    const { atime, mtime } = statSync(file)
+    writeFileSync(file, 'ONE')
+    utimesSync(file, atime, mtime)
   },
   'a file too many': (folder) => writeFileSync(join(folder, 'folder/more'), ''),
   'all gone': (folder) => rmSync(folder, { recursive: true }),
@@ -126,6 +132,52 @@ for (const [what, spoil] of Object.entries(SPOILERS)) {
     assert.is(outcome.ok && readFileSync(outcome.pathOf('@first/folder/copy'), 'utf8'), 'one')
   })
 }
+
+test('a copy of the cache, with dates of its own, is as good', async () => {
+  using lab = openLab()
+  writeFileSync(lab.source, 'one')
+  await lab.run()
+  cpSync(lab.cache, `${lab.cache}.copy`, { recursive: true })
+  rmSync(lab.cache, { recursive: true })
+  renameSync(`${lab.cache}.copy`, lab.cache)
+  assert.equal((await lab.run()).told, ['first cached', 'second cached'])
+})
+
+test('by content, not even rotten bits get through', async () => {
+  using lab = openLab()
+  writeFileSync(lab.source, 'one')
+  const { outcome } = await lab.run()
+  if (!outcome.ok) return assert.unreachable()
+  const folder = outcome.pathOf('@first')
+  writeFileSync(join(folder, 'folder/copy'), 'ONE')
+  // A disk forgets bits without leaving a date: the record now says what the listing says.
+  const record = JSON.parse(readFileSync(`${folder}.json`, 'utf8'))
+  record.folder.listing = await digestListing(join(folder, 'folder'))
+  writeFileSync(`${folder}.json`, JSON.stringify(record))
+  assert.equal((await lab.run()).told, ['first cached', 'second cached'])
+  const proven = await lab.run(STEPS, { proof: 'content' })
+  assert.equal(proven.told, ['first made', 'second cached'])
+})
+
+test('an input that is not there is told before anything runs', async () => {
+  using lab = openLab()
+  const message = await lab.run().then(
+    () => null,
+    (error: unknown) => (error instanceof Error ? error.message : null),
+  )
+  assert.is(message, 'the step first reads source, which is not there')
+  assert.equal(lab.events, [])
+})
+
+test('two builders that share a folder share its lock', async () => {
+  using lab = openLab()
+  const shared = join(lab.cache, '../shared')
+  const argv = ['sh', '-c', 'mkdir -p "$1" && echo >"$2"', 'sh', '%pool', '@pooled/file']
+  const step: Step = { name: 'pooled', says: '', argv, inputs: [], makes: ['file'] }
+  assert.ok((await lab.run([step], { shared })).outcome.ok)
+  assert.ok(existsSync(join(shared, 'locks/pool')))
+  assert.not.ok(existsSync(join(lab.cache, 'locks/pool')))
+})
 
 test('a spoilt result is made again', async () => {
   using lab = openLab()
