@@ -1,6 +1,7 @@
 /** The command line of `pnpm build:images`. */
 import { parseArgs } from 'node:util'
 import type { Appliance } from '../appliance/appliance.ts'
+import { parseServerBase } from './ipxe/script.ts'
 import { LEVELS, type Level } from './steps/step.ts'
 
 export interface BuildWish {
@@ -11,6 +12,7 @@ export interface BuildWish {
   readonly json: boolean
   readonly twice: boolean
   readonly level: Level
+  /** Without a slash at its end. */
   readonly ipxeServer: string | null
   readonly ipxeSource: string | null
 }
@@ -54,9 +56,10 @@ export function parseBuild(argv: readonly string[], known: readonly Appliance[])
   if (level === undefined) {
     return { ok: false, why: `--level is ${LEVELS.join(' or ')}, not ${values.level}` }
   }
-  const ipxeServer = values['ipxe-server'] ?? null
-  if (ipxeServer !== null && !/^https?:\/\/[^/\s]+$/.test(ipxeServer)) {
-    return { ok: false, why: `--ipxe-server is http://HOST:PORT, not ${ipxeServer}` }
+  const server = values['ipxe-server']
+  const ipxeServer = server === undefined ? null : parseServerBase(server)
+  if (server !== undefined && ipxeServer === null) {
+    return { ok: false, why: `--ipxe-server is http://HOST:PORT, or with a path, not ${server}` }
   }
   const { help, plan, json, twice } = values
   const ipxeSource = values['ipxe-src'] ?? null

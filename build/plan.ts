@@ -4,7 +4,7 @@ import { ipxeFile, netbootStem, netbootTrio, usbIso } from '../appliance/assets.
 import { ownerOf } from './cache/key.ts'
 import { appStep, nodeStep } from './steps/app.ts'
 import { initrdStep } from './steps/initrd.ts'
-import { ipxeStep } from './steps/ipxe.ts'
+import { ipxeStep, PROGRAMS } from './steps/ipxe.ts'
 import { isoStep } from './steps/iso.ts'
 import { packagesStep } from './steps/packages.ts'
 import { squashfsStep } from './steps/squashfs.ts'
@@ -36,6 +36,8 @@ export interface Bundle {
   }[]
   /** Lists of npm packages in it. */
   readonly npm: readonly string[]
+  /** Lists of programs in it that are nobody's package. */
+  readonly programs: readonly string[]
 }
 
 export interface Plan {
@@ -46,14 +48,13 @@ export interface Plan {
 
 export function planImages(wish: PlanWish): Plan {
   const bundles = wish.appliances.flatMap((appliance) =>
-    appliance.archs.map((arch) =>
-      BUNDLES[appliance.shape](appliance.name, arch, wish.facts.version),
-    ),
+    appliance.archs.map((arch) => BUNDLES[appliance.shape](appliance.name, arch, wish)),
   )
   const wanted = bundles.flatMap((bundle) => [
     ...bundle.files.map(({ from }) => from),
     ...bundle.packages.map(({ from }) => from),
     ...bundle.npm,
+    ...bundle.programs,
   ])
   return { steps: pick(allSteps(wish), wanted), bundles }
 }
@@ -132,18 +133,20 @@ function pick(steps: readonly Step[], wanted: readonly string[]): readonly Step[
   return steps.filter(({ name }) => names.has(name))
 }
 
-type MakeBundle = (appliance: string, arch: Arch, version: string) => Bundle
+type MakeBundle = (appliance: string, arch: Arch, wish: PlanWish) => Bundle
 
 const LIVE = {
   packages: [
     { title: 'in the root file system', from: '@base/packages.json', within: true },
     { title: 'of the tools that made it', from: '@tools/packages.json', within: false },
+    { title: 'of mkosi, which ran them', from: '@mkosi/packages.json', within: false },
   ],
   npm: ['@app/packages.json'],
+  programs: [],
 } as const
 
 const BUNDLES: Readonly<Record<Appliance['shape'], MakeBundle>> = {
-  netboot: (appliance, arch, version) => {
+  netboot: (appliance, arch, { facts: { version } }) => {
     const { kernel, initrd, squashfs } = netbootTrio(arch, version)
     const stem = netbootStem(arch, version)
     const files = [
@@ -153,20 +156,24 @@ const BUNDLES: Readonly<Record<Appliance['shape'], MakeBundle>> = {
     ]
     return { appliance, stem, checksums: `${stem}.sha256`, files, ...LIVE }
   },
-  usb: (appliance, arch, version) => {
+  usb: (appliance, arch, { facts: { version } }) => {
     const asset = usbIso(arch, version)
     const files = [{ asset, from: '@iso/image.iso' }]
     return {
       ...single(appliance, asset, files),
-      npm: LIVE.npm,
+      ...LIVE,
       packages: [...LIVE.packages, LOADERS],
     }
   },
-  ipxe: (appliance, arch, version) => {
+  ipxe: (appliance, arch, { facts: { version }, ipxeSource }) => {
     const asset = ipxeFile(arch, version)
     const files = [{ asset, from: `@ipxe-${arch}/ipxe.efi` }]
-    const packages = [{ title: 'in it', from: '@ipxe-packages/packages.json', within: true }]
-    return { ...single(appliance, asset, files), npm: [], packages }
+    const packaged = [{ title: 'in it', from: '@ipxe-packages/packages.json', within: true }]
+    const from =
+      ipxeSource === null
+        ? { packages: packaged, programs: [] }
+        : { packages: [], programs: [`@ipxe-${arch}/${PROGRAMS}`] }
+    return { ...single(appliance, asset, files), npm: [], ...from }
   },
 }
 

@@ -1,6 +1,7 @@
 /** Reads the lists of packages that steps leave beside what they made. */
 import { readFile } from 'node:fs/promises'
-import type { Contents, DebianPackage, NpmPackage } from './contents.ts'
+import process from 'node:process'
+import type { Contents, DebianPackage, NpmPackage, Program } from './contents.ts'
 
 export interface ListFiles {
   readonly packages: readonly {
@@ -9,11 +10,12 @@ export interface ListFiles {
     readonly from: string
   }[]
   readonly npm: readonly string[]
+  readonly programs: readonly string[]
 }
 
-/** `pathOf`: where a step's file lies. Throws where a list is none. */
+/** `pathOf`: where a step's file lies. Throws where a list is none, or empty. */
 export async function readContents(
-  { packages, npm }: ListFiles,
+  { packages, npm, programs }: ListFiles,
   pathOf: (token: string) => string,
 ): Promise<Contents> {
   const debian = await Promise.all(
@@ -24,13 +26,22 @@ export async function readContents(
     })),
   )
   const lists = await Promise.all(npm.map((from) => readRows(pathOf(from), NPM)))
-  return { debian, npm: lists.flat().map(asNpm) }
+  const others = await Promise.all(programs.map((from) => readRows(pathOf(from), PROGRAM)))
+  return {
+    debian,
+    npm: lists.flat().map(asNpm),
+    programs: [...others.flat().map(asProgram), BUILDER],
+  }
 }
+
+/** It runs our own tools, and its compressor makes bytes. */
+const BUILDER: Program = { name: 'node', version: process.versions.node, within: false }
 
 type Row = Readonly<Record<string, string>>
 
 const DEBIAN = ['name', 'version', 'architecture'] as const
 const NPM = ['name', 'version', 'license'] as const
+const PROGRAM = ['name', 'version'] as const
 
 const asDebian = ({ name = '', version = '', architecture = '' }: Row): DebianPackage => ({
   name,
@@ -42,10 +53,13 @@ const asNpm = ({ name = '', version = '', license = '' }: Row): NpmPackage => ({
   version,
   license,
 })
+const asProgram = ({ name = '', version = '' }: Row): Program => ({ name, version, within: true })
 
 async function readRows(path: string, fields: readonly string[]): Promise<readonly Row[]> {
   const value: unknown = JSON.parse(await readFile(path, 'utf8'))
-  if (!Array.isArray(value)) throw new Error(`${path} holds no list of packages`)
+  if (!Array.isArray(value) || value.length === 0) {
+    throw new Error(`${path} holds no list of packages`)
+  }
   return value.map((row: unknown) => {
     const given = typeof row === 'object' && row !== null ? Object.entries(row) : []
     const texts = given.filter((pair): pair is [string, string] => typeof pair[1] === 'string')

@@ -1,6 +1,6 @@
 /** The bill of materials of a bundle of files: a CycloneDX 1.6 document, the same bytes for the same contents. */
 import { createHash } from 'node:crypto'
-import type { Contents, DebianPackage, NpmPackage } from './contents.ts'
+import type { Contents, DebianPackage, NpmPackage, Program } from './contents.ts'
 import type { Sum } from './sums.ts'
 
 export interface SbomWish {
@@ -21,6 +21,11 @@ export function renderSbom({ stem, version, epoch, files, contents }: SbomWish):
     ...files.map(fileComponent),
     ...within.map(debianComponent),
     ...contents.npm.map(npmComponent),
+    ...contents.programs.filter((program) => program.within).map(programComponent),
+  ]
+  const tools = [
+    ...makers.map(debianComponent),
+    ...contents.programs.filter((program) => !program.within).map(programComponent),
   ]
   const document = {
     $schema: 'http://cyclonedx.org/schema/bom-1.6.schema.json',
@@ -30,7 +35,7 @@ export function renderSbom({ stem, version, epoch, files, contents }: SbomWish):
     version: 1,
     metadata: {
       timestamp: new Date(epoch * 1000).toISOString().replace('.000Z', 'Z'),
-      tools: { components: makers.map(debianComponent) },
+      tools: { components: unique(tools) },
       component: { type: 'firmware', 'bom-ref': stem, name: stem, version },
     },
     components: unique(components),
@@ -59,7 +64,17 @@ function debianComponent({ name, version, architecture }: DebianPackage) {
 function npmComponent({ name, version, license }: NpmPackage) {
   const purl = `pkg:npm/${name.replace('@', '%40')}@${version}`
   const licenses = license === 'NOASSERTION' ? {} : { licenses: [{ expression: license }] }
-  return { type: 'library', 'bom-ref': purl, name, version, purl, ...licenses }
+  // Nobody looks for holes in Node under the name of the package that brings the program.
+  const cpe = name.startsWith('node-linux-') ? { cpe: cpeOfNode(version) } : {}
+  return { type: 'library', 'bom-ref': purl, name, version, ...cpe, purl, ...licenses }
+}
+
+const cpeOfNode = (version: string) => `cpe:2.3:a:nodejs:node.js:${version}:*:*:*:*:*:*:*`
+
+function programComponent({ name, version }: Program) {
+  const purl = `pkg:generic/${name}@${version}`
+  const cpe = name === 'node' ? { cpe: cpeOfNode(version) } : {}
+  return { type: 'application', 'bom-ref': purl, name, version, ...cpe, purl }
 }
 
 /** The format forbids two of one reference; lists may overlap. */

@@ -1,5 +1,4 @@
-/** Gathers our programs for the device: `app.ts --out DIR --home PATH --list FILE --node FILE ENTRY…`. */
-import { existsSync } from 'node:fs'
+/** Gathers our programs for the device: `app.ts --out DIR --home PATH --list FILE --node FILE --node-package NAME ENTRY…`. */
 import { mkdir, writeFile } from 'node:fs/promises'
 import { basename, join } from 'node:path'
 import { parseArgs } from 'node:util'
@@ -14,7 +13,7 @@ const LEGAL = /^(licen[cs]e|copying|notice)/i
 
 const text = { type: 'string', default: '' } as const
 const { values, positionals } = parseArgs({
-  options: { out: text, home: text, list: text, node: text },
+  options: { out: text, home: text, list: text, node: text, 'node-package': text },
   allowPositionals: true,
 })
 const home = join(values.out, values.home)
@@ -25,10 +24,15 @@ await layFile(values.node, join(home, 'node'), true)
 for (const folder of ['runtime', 'appliance']) await layFolder(folder, join(home, folder))
 await layFile('package.json', join(home, 'package.json'))
 
-const entries = positionals.filter((path) => existsSync(path))
-const packages = await listPackages(collectImports(entries).packages, process.cwd())
+const packages = await listPackages(collectImports(positionals).packages, process.cwd())
 for (const { name, folder } of packages) {
   await layFolder(folder, join(home, 'node_modules', name), { wants: isUseful })
 }
-const list = packages.map(({ name, version, license }) => ({ name, version, license }))
-await writeFile(values.list, `${JSON.stringify(list, null, 2)}\n`)
+const node = await listPackages([values['node-package']], process.cwd())
+const list = [...packages, ...node].map(({ name, version, license }) => ({
+  name,
+  version,
+  license,
+}))
+const sorted = list.toSorted((a, b) => (a.name < b.name ? -1 : 1))
+await writeFile(values.list, `${JSON.stringify(sorted, null, 2)}\n`)

@@ -1,10 +1,11 @@
-/** `node build/programs/ipxe-source.ts`: compiles iPXE for UEFI with our script embedded. */
+/** Compiles iPXE for UEFI with our script embedded: `ipxe-source.ts --source DIR --arch A --script FILE [--server URL] --out FILE --list FILE`. */
 import { copyFile, cp, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { parseArgs } from 'node:util'
 import { $ } from 'zx'
 import { renderCarried } from '../ipxe/script.ts'
+import { parseVersion } from '../ipxe/version.ts'
 
 /** What iPXE's own Makefile calls them, and the compiler for a processor that is not this one. */
 const TARGETS = {
@@ -14,11 +15,11 @@ const TARGETS = {
 
 const text = { type: 'string' } as const
 const { values } = parseArgs({
-  options: { source: text, arch: text, script: text, server: text, out: text },
+  options: { source: text, arch: text, script: text, server: text, out: text, list: text },
 })
-const { source, arch, script, server = null, out } = values
-if (source === undefined || script === undefined || out === undefined) {
-  throw new Error('--source, --script and --out are needed')
+const { source, arch, script, server = null, out, list } = values
+if (source === undefined || script === undefined || out === undefined || list === undefined) {
+  throw new Error('--source, --script, --out and --list are needed')
 }
 if (arch !== 'x86_64' && arch !== 'arm64') throw new Error('--arch is x86_64 or arm64')
 
@@ -36,6 +37,8 @@ try {
     stdio: 'inherit',
   })`make -C ${join(tree, 'src')} -j2 EMBED=${carried} ${cross} ${target}`
   await copyFile(join(tree, 'src', target), out)
+  const version = parseVersion(await readFile(join(source, 'src/Makefile'), 'utf8'))
+  await writeFile(list, `${JSON.stringify([{ name: 'ipxe', version }], null, 2)}\n`)
 } finally {
   await rm(workspace, { recursive: true, force: true })
 }

@@ -1,9 +1,10 @@
 /** Lays the files of Debian packages below one folder: `packages.ts --suite S --arch A --state DIR --out DIR --list FILE NAME…`. */
-import { mkdtemp, mkdir, rm, writeFile } from 'node:fs/promises'
+import { mkdtemp, mkdir, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { parseArgs } from 'node:util'
 import { fetchPackages, readPackage, unpackPackage } from '../debian/apt.ts'
+import { writeList } from '../debian/list.ts'
 
 const text = { type: 'string', default: '' } as const
 const { values, positionals } = parseArgs({
@@ -17,9 +18,7 @@ try {
   const files = await fetchPackages({ suite, arch, state }, positionals, folder)
   await mkdir(out, { recursive: true })
   for (const file of files) await unpackPackage(file, out)
-  const packages = await Promise.all(files.map(readPackage))
-  const sorted = packages.toSorted((a, b) => (a.name < b.name ? -1 : 1))
-  await writeFile(list, `${JSON.stringify(sorted, null, 2)}\n`)
+  await writeList(list, await Promise.all(files.map(readPackage)))
 } finally {
   await rm(folder, { recursive: true })
 }

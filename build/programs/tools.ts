@@ -1,8 +1,8 @@
 /** Makes the tools tree: `tools.ts --mkosi DIR --conf FILE --cache DIR --out DIR`. */
-import { copyFile, mkdir, readFile, rename, rm, writeFile } from 'node:fs/promises'
+import { copyFile, mkdir, readFile, rename, rm } from 'node:fs/promises'
 import { join } from 'node:path'
 import { parseArgs } from 'node:util'
-import { parseManifest } from '../mkosi/packages.ts'
+import { parseStatus, writeList } from '../debian/list.ts'
 import { runMkosi } from '../mkosi/mkosi.ts'
 import { writeSandbox } from '../mkosi/sandbox.ts'
 
@@ -23,8 +23,9 @@ const code = await runMkosi({
   args: ['--tools-tree-sandbox-tree', sandbox, '-f', 'box', '--', 'true'],
 })
 if (code !== 0) process.exit(code)
-const manifest = await readFile(join(scratch, 'mkosi.tools.manifest'), 'utf8')
-await writeFile(join(out, 'packages.json'), `${JSON.stringify(parseManifest(manifest), null, 2)}\n`)
+// Of a tools tree mkosi writes an empty manifest; dpkg knows.
+const status = await readFile(join(scratch, 'mkosi.tools/var/lib/dpkg/status'), 'utf8')
+await writeList(join(out, 'packages.json'), parseStatus(status))
 await rename(join(scratch, 'mkosi.tools'), join(out, 'root'))
 await rm(scratch, { recursive: true })
 await rm(sandbox, { recursive: true })

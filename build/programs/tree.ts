@@ -1,9 +1,9 @@
 /** Has mkosi make a tree: `tree.ts --profile P --arch A --epoch S --out DIR --mkosi DIR --tools DIR --cache DIR [--base DIR] [--overlay DIR]…`. */
-import { existsSync } from 'node:fs'
-import { readFile, rename, rm, writeFile } from 'node:fs/promises'
+import { readFile, rename, rm } from 'node:fs/promises'
 import { join } from 'node:path'
 import { parseArgs } from 'node:util'
 import { layFolder } from '../app/lay.ts'
+import { writeList } from '../debian/list.ts'
 import { runMkosi } from '../mkosi/mkosi.ts'
 import { parseManifest } from '../mkosi/packages.ts'
 import { writeSandbox } from '../mkosi/sandbox.ts'
@@ -34,7 +34,7 @@ const sandbox = await writeSandbox({
   backports: FROM_BACKPORTS,
 })
 const laid = join(out, 'laid')
-for (const tree of overlay.filter((one) => existsSync(one))) await layFolder(tree, laid)
+for (const tree of overlay) await layFolder(tree, laid)
 const code = await runMkosi({
   mkosi,
   cache,
@@ -60,5 +60,5 @@ const name = base.length === 0 ? 'base' : 'live'
 await rename(join(out, `${name}.vmlinuz`), join(out, 'vmlinuz'))
 if (base.length === 0) {
   const manifest = parseManifest(await readFile(join(out, 'base.manifest'), 'utf8'))
-  await writeFile(join(out, 'packages.json'), `${JSON.stringify(manifest, null, 2)}\n`)
+  await writeList(join(out, 'packages.json'), manifest)
 }

@@ -29,7 +29,7 @@ export function nodeStep(arch: Arch): Step {
   }
 }
 
-/** `root` is laid over the tree; `packages.json` says which npm packages are in it. */
+/** `root` is laid over the tree; `packages.json` says which npm packages are in it, Node's among them. */
 export const appStep: Step = programStep(
   'app',
   [
@@ -37,6 +37,7 @@ export const appStep: Step = programStep(
     `--home=${LIVE_PATHS.home}`,
     '--list=@app/packages.json',
     '--node=@node/node',
+    `--node-package=${NODE_PACKAGES.x86_64}`,
     ...LIVE_PROGRAMS,
   ],
   {

@@ -14,6 +14,9 @@ export interface IpxeStepOptions {
   readonly facts: BuildFacts
 }
 
+/** Says which iPXE was compiled. */
+export const PROGRAMS = 'programs.json'
+
 const SCRIPT = 'overlays/ipxe/flasher.ipxe'
 
 export function ipxeStep({ name, arch, binary, server, source, facts }: IpxeStepOptions): Step {
@@ -27,8 +30,13 @@ export function ipxeStep({ name, arch, binary, server, source, facts }: IpxeStep
   }
   return programStep(
     'ipxe-source',
-    ['--source', source, '--arch', arch, ...common, ...out],
-    // Dates would be compiled in.
-    { ...step, inputs: [SCRIPT, source], env: { SOURCE_DATE_EPOCH: String(facts.epoch) } },
+    ['--source', source, '--arch', arch, ...common, ...out, '--list', `@${name}/${PROGRAMS}`],
+    {
+      ...step,
+      makes: [...step.makes, PROGRAMS],
+      inputs: [SCRIPT, source],
+      // Dates would be compiled in.
+      env: { SOURCE_DATE_EPOCH: String(facts.epoch) },
+    },
   )
 }

