@@ -53,6 +53,30 @@ export const needsFor = ({ compilesIpxe }: HostFacts): readonly Need[] =>
 export const findMissing = (facts: HostFacts): readonly Need[] =>
   needsFor(facts).filter(({ thing }) => !facts.has(thing))
 
+export interface MachineFacts {
+  /** As Node calls them: `linux`, `x64`. */
+  readonly platform: string
+  readonly arch: string
+  /** A tree or a compiler is asked for; laying a script beside Debian's iPXE is for any machine. */
+  readonly makesPrograms: boolean
+}
+
+/** Null: images can be made on it; else why not, for people. */
+export function findMachineObstacle({ platform, arch, makesPrograms }: MachineFacts) {
+  if (platform !== 'linux') return `images are made on Linux, and this is ${platform}`
+  return makesPrograms && arch !== 'x64'
+    ? `images are made on x86-64, and this is ${arch}: here only ipxe-efi is made`
+    : null
+}
+
+/** The last words of a program that failed. */
+export const renderTail = (said: string, most = 10): string =>
+  said
+    .split(/[\r\n]+/)
+    .filter((line) => line.trim() !== '')
+    .slice(-most)
+    .join('\n')
+
 /** The command that brings what is missing. */
 export const renderInstall = (missing: readonly Need[]): string =>
   `apt-get install --no-install-recommends ${[...new Set(missing.map((need) => need.package))].toSorted().join(' ')}`

@@ -2,7 +2,7 @@
 import { mkdir, readFile, readdir, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { $ } from 'zx/core'
-import { parseTargets, renderSources, TARGET_FORMAT } from './sources.ts'
+import { parseTargets, renderSources, TARGET_FORMAT, type HostSources } from './sources.ts'
 
 export interface AptWish {
   readonly suite: string
@@ -16,16 +16,18 @@ const run = $({ quiet: true, env: { ...process.env, LC_ALL: 'C.UTF-8' } })
 
 /** deb822 text for `suite`, from what this host's apt is set up with. Throws where apt knows too little. */
 export async function readSources(suite: string, backports = false): Promise<string> {
-  const host = await readCodename()
-  let targets = await listTargets()
+  const known = await readHostSources()
   // A host that never fetched an index has none to tell of.
-  if (targets.length === 0) {
-    await run`apt-get update -qq`
-    targets = await listTargets()
-  }
-  const sources = renderSources({ targets, host, suite, backports })
+  if (known.targets.length === 0) await run`apt-get update -qq`
+  const host = known.targets.length === 0 ? await readHostSources() : known
+  const sources = renderSources({ ...host, suite, backports })
   if (!sources.ok) throw new Error(sources.why)
   return sources.text
+}
+
+/** What this host's apt knows of Debian's archives, without fetching anything. */
+export async function readHostSources(): Promise<HostSources> {
+  return { targets: await listTargets(), host: await readCodename() }
 }
 
 /** Fetches packages into `folder` without what they depend on; gives their files' paths. */

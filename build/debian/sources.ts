@@ -34,19 +34,34 @@ export function parseTargets(rows: string): readonly AptTarget[] {
   })
 }
 
-/** The host's own archive and security archive, with the suite swapped (deb822, sources.list(5)). */
+/** What the host's apt knows, and the release that it runs. */
+export type HostSources = Pick<SourcesWish, 'targets' | 'host'>
+
+/** For people: what to do where `findArchive` finds none. */
+export const NO_ARCHIVE =
+  "apt has no package index of Debian's: put Debian's archive among its sources and run apt-get update"
+
+/**
+ * Where Debian's packages are: the archive of the host's own release; else of any other, for a host may
+ * be none of Debian's, or call a release by another name. Null: apt knows none.
+ */
+export function findArchive({ targets, host }: HostSources): AptTarget | null {
+  // What is beside a release has a dash: `trixie-security`, `trixie-backports`.
+  const releases = targets.filter(({ codename }) => /^[a-z]+$/.test(codename))
+  return releases.find(({ codename }) => codename === host) ?? releases[0] ?? null
+}
+
+/** The archive and the security archive that the host knows, with the suite swapped (deb822, sources.list(5)). */
 export function renderSources({ targets, host, suite, backports }: SourcesWish): Sources {
-  const uriOf = (name: string) => targets.find(({ codename }) => codename === name)?.uri
-  const archive = uriOf(host)
-  if (archive === undefined) {
-    return { ok: false, why: `apt knows no package index of ${host}: run apt-get update` }
-  }
-  if (ROLLING.includes(suite)) return { ok: true, text: stanza(archive, [suite]) }
+  const archive = findArchive({ targets, host })
+  if (archive === null) return { ok: false, why: NO_ARCHIVE }
+  if (ROLLING.includes(suite)) return { ok: true, text: stanza(archive.uri, [suite]) }
   const suites = [suite, `${suite}-updates`, ...(backports === true ? [`${suite}-backports`] : [])]
   // A host that follows unstable has no security archive to tell us of.
-  const security = uriOf(`${host}-security`)
+  const beside = `${archive.codename}-security`
+  const security = targets.find(({ codename }) => codename === beside)?.uri
   const guarded = security === undefined ? [] : [stanza(security, [`${suite}-security`])]
-  return { ok: true, text: [stanza(archive, suites), ...guarded].join('\n') }
+  return { ok: true, text: [stanza(archive.uri, suites), ...guarded].join('\n') }
 }
 
 const stanza = (uri: string, suites: readonly string[]) =>

@@ -1,7 +1,14 @@
 /** What a host lacks, and how long a build will take. */
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
-import { findMissing, NEEDS, renderInstall } from '../../build/host.ts'
+import { parseStatus, writeList } from '../../build/debian/list.ts'
+import {
+  findMachineObstacle,
+  findMissing,
+  NEEDS,
+  renderInstall,
+  renderTail,
+} from '../../build/host.ts'
 import { parseManifest } from '../../build/mkosi/packages.ts'
 import { expectSeconds, parseDurations, renderEvent, renderSeconds } from '../../build/progress.ts'
 
@@ -23,6 +30,18 @@ test('one command brings all that is missing, each package once', () => {
 test('a compiler is asked of those alone who compile', () => {
   const missing = findMissing({ compilesIpxe: false, has: () => false })
   assert.not.ok(missing.some(({ thing }) => thing === 'gcc'))
+})
+
+test('a machine that cannot make images is told so before anything is fetched', () => {
+  const machine = { platform: 'linux', arch: 'x64', makesPrograms: true }
+  assert.is(findMachineObstacle(machine), null)
+  assert.match(findMachineObstacle({ ...machine, arch: 'arm64' }) ?? '', /x86-64.*arm64/)
+  assert.is(findMachineObstacle({ ...machine, arch: 'arm64', makesPrograms: false }), null)
+  assert.match(findMachineObstacle({ ...machine, platform: 'darwin' }) ?? '', /Linux.*darwin/)
+})
+
+test('of what apt says, the last lines are shown', () => {
+  assert.is(renderTail('Get:1\n\nE: no room\r\nE: so none\n', 2), 'E: no room\nE: so none')
 })
 
 test('the time left is what the steps took before', () => {
@@ -49,5 +68,21 @@ test('a manifest of mkosi becomes a sorted list; anything else is refused', () =
     { name: 'b', version: '1', architecture: 'all' },
   ])
   assert.throws(() => parseManifest('[]'), /no manifest of mkosi/)
+})
+const stanza = (name: string, status: string) =>
+  `Package: ${name}\nStatus: ${status}\nArchitecture: amd64\nVersion: 1:2-3\nDescription: words\n Package: no\n`
+
+test('of what dpkg knows, a list has what is installed', () => {
+  const installed = stanza('xorriso', 'install ok installed')
+  const removed = stanza('gone', 'deinstall ok config-files')
+  assert.equal(parseStatus(`${installed}\n${removed}\n`), [
+    { name: 'xorriso', version: '1:2-3', architecture: 'amd64' },
+  ])
+  assert.equal(parseStatus(''), [])
+})
+
+test('a list without a package is a failure', async () => {
+  const why = await writeList('/tmp/none.json', []).catch(({ message }: Error) => message)
+  assert.is(why, '/tmp/none.json would list no package')
 })
 test.run()

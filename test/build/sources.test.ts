@@ -1,7 +1,7 @@
 /** Package sources for other releases, from those of the host. */
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
-import { parseTargets, renderSources } from '../../build/debian/sources.ts'
+import { findArchive, NO_ARCHIVE, parseTargets, renderSources } from '../../build/debian/sources.ts'
 
 const test = suite('sources')
 const ROWS = [
@@ -44,11 +44,25 @@ test('what rolls on has neither updates nor a security archive', () => {
   assert.not.match(sources.ok ? sources.text : '', /security/)
 })
 
-test('without an index of its own release the host is told to fetch one', () => {
-  const sources = renderSources({ targets: [], host: 'bookworm', suite: 'trixie' })
-  assert.equal(sources, {
-    ok: false,
-    why: 'apt knows no package index of bookworm: run apt-get update',
-  })
+test('a host that is not Debian may know its archive', () => {
+  const host = { targets, host: 'noble' }
+  assert.is(findArchive(host)?.codename, 'bookworm')
+  const sources = renderSources({ ...host, suite: 'trixie' })
+  assert.match(sources.ok ? sources.text : '', /two\.example.*\nSuites: trixie-security/)
+})
+
+test('the release of the host goes before others', () => {
+  const rows = 'http://old.example/|bullseye|main\nhttp://own.example/|bookworm|main\n'
+  const archive = findArchive({ targets: parseTargets(rows), host: 'bookworm' })
+  assert.is(archive?.uri, 'http://own.example/')
+})
+
+test('without an index the host is told to fetch one, also where only updates are known', () => {
+  const backports = parseTargets('http://one.example/|bookworm-backports|main\n')
+  for (const known of [[], backports]) {
+    assert.is(findArchive({ targets: known, host: 'bookworm' }), null)
+    const sources = renderSources({ targets: known, host: 'bookworm', suite: 'trixie' })
+    assert.equal(sources, { ok: false, why: NO_ARCHIVE })
+  }
 })
 test.run()
