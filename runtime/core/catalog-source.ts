@@ -91,7 +91,7 @@ export interface DefaultCatalogHints {
   readonly releaseBaseUrl: string | undefined
 }
 
-/** Where the wizard's default catalog lies (decision 31); null: none is offered. */
+/** Where the wizard's default catalog lies (docs/decisions/0015); null: none is offered. */
 export function decideDefaultCatalog(hints: DefaultCatalogHints): string | null {
   const told = hints.named || hints.kernel
   if (told) return told

@@ -1,4 +1,4 @@
-/** Where configuration is looked for (decision 25): what was named and nothing else, or the usual places. */
+/** Where configuration is looked for (docs/decisions/0014): what was named and nothing else, or the usual places. */
 
 export interface ConfigPlace {
   readonly kind: 'file' | 'folder'

@@ -11,7 +11,7 @@ import {
 } from './setting.ts'
 import { isSameToml, isTable } from './toml.ts'
 
-/** Who said a value, strongest first: see decision 25 of the order of files. */
+/** Who said a value, strongest first (docs/decisions/0014). */
 export type Origin =
   | { readonly by: 'environment'; readonly variable: string }
   /** Saved on a page of the server, kept in its database. */

@@ -1,4 +1,4 @@
-/** What the settings pages persist: values by dotted name, in the database (decision: below the environment, above TOML). */
+/** What the settings pages persist: values by dotted name, in the database (docs/decisions/0014). */
 import type { Database } from './database.ts'
 import type { Feed } from './feed.ts'
 import { readText } from './state/sqlite.ts'

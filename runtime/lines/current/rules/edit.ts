@@ -1,4 +1,4 @@
-/** Current line: what operators make of a machine's record ("Transitions", decision on cycles). */
+/** Current line: what operators make of a machine's record ("Transitions", docs/decisions/0016). */
 import type { SerialConsole } from '../../../core/boot.ts'
 import { fieldError, type FieldError } from '../../../core/field-error.ts'
 import type { Mac } from '../../../core/mac.ts'
