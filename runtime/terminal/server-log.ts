@@ -1,7 +1,9 @@
 /** What a server says while it runs: one safe line each, with its time, or its rank for the journal. */
+import { styleText } from 'node:util'
+import { createConsola, LogLevels, type LogObject } from 'consola/core'
 import { printable } from '../core/printable.ts'
 import type { Environment } from '../services/shell.ts'
-import type { Output } from './look.ts'
+import { decideLook, type Output } from './look.ts'
 
 export const LOG_LEVELS = ['debug', 'info', 'warn', 'error'] as const
 export type LogLevel = (typeof LOG_LEVELS)[number]
@@ -16,16 +18,26 @@ export interface ServerLogParts {
   now(): Date
 }
 
-/** As systemd's journal and syslog count: smaller is worse. */
-const RANK: Readonly<Record<LogLevel, number>> = { debug: 7, info: 6, warn: 4, error: 3 }
-
 export function createServerLog({ stderr, env, level, now }: ServerLogParts): ServerLog {
+  const { colour } = decideLook(env, stderr.isTTY === true)
   // The journal knows the time itself, and reads the rank.
   const isJournal = (env['JOURNAL_STREAM'] ?? '') !== ''
+  const open = (rank: LogLevel) =>
+    isJournal ? `<${RANK[rank]}>` : `${now().toISOString()} ${renderRank(rank, colour)} `
+  const consola = createConsola({
+    // What is held back to be counted would be lost when the server ends.
+    throttleMin: Number.POSITIVE_INFINITY,
+    reporters: [
+      {
+        log: (said) => {
+          stderr.write(`${open(rankOf(said))}${printable(said.args.join(' '))}\n`)
+        },
+      },
+    ],
+  })
   const say = (rank: LogLevel, message: string) => {
-    if (RANK[rank] > RANK[level()]) return
-    const start = isJournal ? `<${RANK[rank]}>` : `${now().toISOString()} ${rank.padEnd(5)} `
-    stderr.write(`${start}${printable(message)}\n`)
+    consola.level = LogLevels[level()]
+    consola[rank](message)
   }
   return {
     debug: (message) => say('debug', message),
@@ -34,3 +46,19 @@ export function createServerLog({ stderr, env, level, now }: ServerLogParts): Se
     error: (message) => say('error', message),
   }
 }
+
+/** As systemd's journal and syslog count: smaller is worse. */
+const RANK: Readonly<Record<LogLevel, number>> = { debug: 7, info: 6, warn: 4, error: 3 }
+
+const COLOUR = { debug: 'dim', info: null, warn: 'yellow', error: 'red' } as const satisfies Record<
+  LogLevel,
+  string | null
+>
+
+function renderRank(rank: LogLevel, colour: boolean): string {
+  const style = colour ? COLOUR[rank] : null
+  const text = rank.padEnd(5)
+  return style === null ? text : styleText(style, text, { validateStream: false })
+}
+
+const rankOf = ({ type }: LogObject): LogLevel => LOG_LEVELS.find((rank) => rank === type) ?? 'info'
