@@ -1,4 +1,4 @@
-/** The real program in a real terminal, driven by a real server: nobody presses a key. */
+/** The real program, in a real terminal and without any, driven by a real server: nobody presses a key. */
 import { mkdir, mkdtemp, readFile, rm, symlink, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -7,7 +7,7 @@ import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
 import { makeDiskImage } from '../support/disk-images.ts'
 import { startFileServer } from '../support/file-server.ts'
-import { FLASHER } from '../support/flasher.ts'
+import { FLASHER, runFlasher } from '../support/flasher.ts'
 import { createLoop } from '../support/loop.ts'
 import { entryOf, MAC, openServer } from '../support/remote-desk.ts'
 import { openTerminal } from '../support/tmux.ts'
@@ -44,22 +44,30 @@ async function openDesk() {
     ]),
   )
   const held = undo.move()
+  const argv = ['--server', server.url, '--mac', MAC]
+  const settings = {
+    FLASHER_OFFER_LOOP: '1',
+    FLASHER_IMAGE_ROOT: folder,
+    PATH: `${bin}:${process.env['PATH'] ?? ''}`,
+  }
   return {
     server,
     loop,
-    image: path,
     target: { bty_image_ref: 'a'.repeat(64), target_disk_serial: `path:${place}` },
+    /** As many bytes, but no disk image. */
+    spoil: () =>
+      writeFile(
+        path,
+        Buffer.concat([gzipSync(IMAGE), Buffer.alloc(IMAGE.length)]).subarray(0, IMAGE.length),
+      ),
     restarts: () => readFile(join(folder, 'restarts'), 'utf8').catch(() => ''),
     open: (env: Readonly<Record<string, string>> = {}) =>
-      openTerminal([process.execPath, FLASHER, '--server', server.url, '--mac', MAC], {
+      openTerminal([process.execPath, FLASHER, ...argv], {
         columns: 100,
-        env: {
-          FLASHER_OFFER_LOOP: '1',
-          FLASHER_IMAGE_ROOT: folder,
-          PATH: `${bin}:${process.env['PATH'] ?? ''}`,
-          ...env,
-        },
+        env: { ...settings, ...env },
       }),
+    /** Without a terminal: nothing on standard input, and pipes for what is said. */
+    run: () => runFlasher(argv, { env: settings }),
     [Symbol.asyncDispose]: () => held.disposeAsync(),
   }
 }
@@ -80,11 +88,7 @@ run('a flash from the plan to the restart', async () => {
 run('a failure needs no key: the server hears of it, the wizard shows why', async () => {
   await using desk = await openDesk()
   await desk.server.arm({ boot_mode: 'flasher-flash-once', ...desk.target })
-  const packed = gzipSync(IMAGE)
-  await writeFile(
-    desk.image,
-    Buffer.concat([packed, Buffer.alloc(IMAGE.length)]).subarray(0, IMAGE.length),
-  )
+  await desk.spoil()
   await using terminal = await desk.open()
   const screen = await terminal.waitFor(/The flash that the server asked for failed/)
   const text = screen.join('\n')
@@ -119,6 +123,47 @@ run('nothing to do: a word, and the end', async () => {
   const screen = await terminal.waitFor('exit code 0')
   assert.match(screen.join('\n'), /goes on with its own disk/)
   assert.is(await desk.restarts(), '')
+})
+
+run('without a terminal: a flash in plain lines, to the restart', async () => {
+  await using desk = await openDesk()
+  await desk.server.arm({ boot_mode: 'flasher-flash-once', ...desk.target })
+  const { code, stdout, stderr } = await desk.run()
+  assert.is(stderr, '')
+  assert.is(code, 0)
+  assert.not.ok(stdout.includes('\u001b'))
+  assert.match(stdout, /^The server has .+ flashed to .+\n(.+\n)+\[started\]/m)
+  assert.match(stdout, /\nRebooting…\n$/)
+  assert.match(await desk.restarts(), /systemctl reboot\n$/)
+  assert.ok((await readDisk(desk.loop.device, 0, IMAGE.length)).equals(IMAGE))
+  assert.is.not((await desk.server.machines.find(MAC))?.cycle.finished_at, null)
+})
+
+run('without a terminal: what would end in the wizard is said, and is a failure', async () => {
+  await using desk = await openDesk()
+  await desk.server.arm({ boot_mode: 'flasher-tui' })
+  const asked = await desk.run()
+  assert.is(asked.code, 1)
+  assert.match(
+    asked.stderr,
+    /^flasher: .+\n  The wizard, which goes on from here, needs a terminal\.\n$/,
+  )
+
+  await desk.server.arm({ boot_mode: 'flasher-flash-once', ...desk.target })
+  await desk.spoil()
+  const failed = await desk.run()
+  assert.is(failed.code, 1)
+  assert.match(failed.stderr, /^flasher: The flash that the server asked for failed: /)
+  assert.is(await desk.restarts(), '')
+  assert.is.not((await desk.server.machines.find(MAC))?.cycle.failure, null)
+})
+
+run('without a terminal: nothing to do is no failure', async () => {
+  await using desk = await openDesk()
+  await desk.server.arm({ boot_mode: 'ipxe-exit' })
+  const { code, stdout, stderr } = await desk.run()
+  assert.equal({ code, stderr }, { code: 0, stderr: '' })
+  assert.match(stdout, /goes on with its own disk/)
 })
 
 test.run()

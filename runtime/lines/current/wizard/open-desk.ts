@@ -16,7 +16,7 @@ import type { World } from './world.ts'
 /** `mac`: as it was told; null: that of this machine's first network card is shown. */
 export async function openDesk(world: World, mac: string | null): Promise<Desk> {
   const { env, stdin, stdout, isRoot, signal, now } = world
-  const look = decideLook(env, true)
+  const look = decideLook(env, stdout.isTTY)
   const out = encodeOutput(stdout, env)
   const painter = createPainter(stdout, encodeFor(env))
   const imageRoot = resolveImageRoot(null, env)

@@ -5,7 +5,7 @@ export const WIZARD = {
   words: [],
   summary: 'choose an image and a disk in a few steps',
   about: [
-    'Without a command the wizard starts: it asks for an image and a disk, says what would be lost, and flashes. It needs a terminal. With --mac the machine server decides what happens; when the server cannot be reached, the wizard opens with its catalog and says why.',
+    'Without a command the wizard starts: it asks for an image and a disk, says what would be lost, and flashes. It needs a terminal. With --mac the machine server decides what happens; when the server cannot be reached, the wizard opens with its catalog and says why. Without a terminal what the server decides is done all the same, in plain lines, and what would end in the wizard is a failure: exit code 1.',
   ],
   positionals: [],
   flags: [

@@ -1,6 +1,8 @@
 /** `flasher` without a command: the wizard, alone or driven by a server ("Wizard command line"). */
 import { parseArguments, renderMisuse } from '../../../core/arguments.ts'
 import type { CommandLine } from '../../../core/command.ts'
+import { parseMac } from '../../../core/mac.ts'
+import { accept, refuse, type Result } from '../../../core/result.ts'
 import type { Environment } from '../../../services/shell.ts'
 import { createLog } from '../../../terminal/log.ts'
 import { decideLook } from '../../../terminal/look.ts'
@@ -12,7 +14,10 @@ import { runWizard } from './wizard.ts'
 import type { World } from './world.ts'
 
 const SUCCESS = 0
+const FAILED = 1
 const MISUSED = 2
+/** As a shell reports a program that SIGINT ended. */
+const CANCELLED = 130
 
 /** Only what reads the arguments: help is the whole program's. */
 const LINE: CommandLine = {
@@ -31,21 +36,22 @@ const LINE: CommandLine = {
 export async function wizard(world: World): Promise<number> {
   const { env, argv, stdin, stdout, stderr } = world
   const log = createLog({ program: 'flasher', stderr, look: decideLook(env, stderr.isTTY) })
-  const reading = parseArguments(LINE, argv)
-  if (!reading.ok) {
-    log.fail(renderMisuse(reading.refusal), '"flasher --help" says what there is.')
+  const hasTerminal = stdin.isTTY && stdout.isTTY
+  const request = readRequest(argv, hasTerminal)
+  if (!request.ok) {
+    log.fail(request.refusal.message, request.refusal.hint)
     return MISUSED
   }
-  if (!stdin.isTTY || !stdout.isTTY) {
-    log.fail('the wizard needs a terminal', WITHOUT_TERMINAL)
-    return MISUSED
-  }
-  const given = readFlags(reading.value.kind === 'run' ? reading.value.argv : [])
+  const given = request.value
   const desk = await openDesk(world, given.get('mac') ?? null)
   try {
     const beginning = await begin(given, desk, env)
     if (beginning.kind === 'exit') return beginning.code
     const { start, hooks } = beginning
+    if (!hasTerminal) {
+      log.fail(start.notice ?? 'the server leaves it to the wizard what is flashed', NO_WIZARD)
+      return world.signal.aborted ? CANCELLED : FAILED
+    }
     await runWizard(start, takeOver(desk, start, hooks))
     return SUCCESS
   } finally {
@@ -53,9 +59,29 @@ export async function wizard(world: World): Promise<number> {
   }
 }
 
-const WITHOUT_TERMINAL = 'Without one: "flasher flash --image IMAGE --target DISK --yes".'
-
 type Flags = ReadonlyMap<string, string>
+
+/** Without a terminal there must be a server that decides: what it decides needs nobody. */
+function readRequest(argv: readonly string[], hasTerminal: boolean): Result<Flags, Misuse> {
+  const reading = parseArguments(LINE, argv)
+  if (!reading.ok) return refuse({ message: renderMisuse(reading.refusal), hint: HELP })
+  const flags = readFlags(reading.value.kind === 'run' ? reading.value.argv : [])
+  const mac = flags.get('mac') ?? null
+  if (hasTerminal) return accept(flags)
+  if (mac === null) return refuse({ message: 'the wizard needs a terminal', hint: FLASH })
+  if (parseMac(mac).ok) return accept(flags)
+  return refuse({ message: `--mac ${JSON.stringify(mac)} is no MAC address`, hint: SPELLING })
+}
+
+interface Misuse {
+  readonly message: string
+  readonly hint: string
+}
+
+const HELP = '"flasher --help" says what there is.'
+const FLASH = 'Without one: "flasher flash --image IMAGE --target DISK --yes".'
+const SPELLING = 'Write it like 52:54:00:12:34:56.'
+const NO_WIZARD = 'The wizard, which goes on from here, needs a terminal.'
 
 /** From the unambiguous spelling that `parseArguments` gives. */
 const readFlags = (argv: readonly string[]): Flags =>
