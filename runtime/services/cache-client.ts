@@ -16,12 +16,15 @@ export interface CacheClientOptions {
   readonly base: string
   readonly token: string | null
   readonly timeoutMs?: number
+  /** Ends what is asked. */
+  readonly signal?: AbortSignal
 }
 
 export function createCacheClient({
   base,
   token,
   timeoutMs = 15_000,
+  signal,
 }: CacheClientOptions): CacheClient {
   const ask = async (method: 'GET' | 'POST' | 'DELETE', path: string, body?: object) => {
     try {
@@ -32,6 +35,7 @@ export function createCacheClient({
         retry: 0,
         timeout: timeoutMs,
         redirect: 'error',
+        ...(signal === undefined ? {} : { signal }),
       })
       return answer
     } catch (thrown) {

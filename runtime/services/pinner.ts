@@ -1,8 +1,8 @@
 /** Tells the cache service which images machines are bound to, so that it keeps those. */
 import { renderCacheBase } from '../core/blob-address.ts'
-import { Fault } from '../core/fault.ts'
+import { Fault, renderError, type FaultCode } from '../core/fault.ts'
 import { createCacheClient } from './cache-client.ts'
-import type { Feed } from './feed.ts'
+import type { Change, Feed } from './feed.ts'
 
 export interface PinnerParts {
   /** The cache service's address as it is set now; null: none. */
@@ -27,38 +27,41 @@ export interface PinnerParts {
  */
 export function createPinner(parts: PinnerParts): AsyncDisposable {
   const { feed, log, waitMs = 2000, againMs = 3_600_000 } = parts
+  const closing = new AbortController()
   let told = ''
+  let complaint = ''
   let waiting: NodeJS.Timeout | undefined
   let work: Promise<void> = Promise.resolve()
 
   async function tell() {
     const [base, token] = [renderCacheBase(parts.url() ?? ''), await parts.token()]
-    if (base === '' || token === null) return
+    if (base === '' || token === null || closing.signal.aborted) return
     const refs = [...new Set((await parts.bound()).filter((ref) => ref !== null))].toSorted()
     const words = `${base} ${refs.join(' ')}`
     if (words === told) return
-    await createCacheClient({ base, token }).pin(parts.holder, refs)
+    await createCacheClient({ base, token, signal: closing.signal }).pin(parts.holder, refs)
     told = words
+    complaint = ''
   }
 
-  function tellQuietly() {
-    work = work.then(tell).catch((thrown: unknown) => {
-      // A service of another make has no such thing.
-      if (thrown instanceof Fault && thrown.code === 'not-found') return
-      if (thrown instanceof Fault && thrown.code === 'upstream-failed') return
-      log.warn(`the cache service was not told which images are needed: ${String(thrown)}`)
-    })
+  function complain(thrown: unknown) {
+    // No answer: the catalog says so. Not found: a service of another make has no such thing.
+    const isUsual = thrown instanceof Fault && USUAL.includes(thrown.code)
+    const words = renderError(thrown)
+    if (isUsual || closing.signal.aborted || words === complaint) return
+    complaint = words
+    log.warn(`the cache service was not told which images are needed: ${words}`)
   }
 
   function schedule() {
     waiting ??= setTimeout(() => {
       waiting = undefined
-      tellQuietly()
+      work = work.then(tell).catch(complain)
     }, waitMs).unref()
   }
 
   const stopListening = feed.listen(({ topic }) => {
-    if (topic === 'machine' || topic === 'settings') schedule()
+    if (TOPICS.includes(topic)) schedule()
   })
   const again = setInterval(() => {
     told = ''
@@ -68,6 +71,7 @@ export function createPinner(parts: PinnerParts): AsyncDisposable {
 
   return {
     async [Symbol.asyncDispose]() {
+      closing.abort()
       stopListening()
       clearInterval(again)
       clearTimeout(waiting)
@@ -75,3 +79,7 @@ export function createPinner(parts: PinnerParts): AsyncDisposable {
     },
   }
 }
+
+/** A catalog with news is that of a service which answers, perhaps for the first time. */
+const TOPICS: readonly Change['topic'][] = ['machine', 'settings', 'catalog']
+const USUAL: readonly FaultCode[] = ['not-found', 'upstream-failed']

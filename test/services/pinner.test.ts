@@ -1,3 +1,4 @@
+import { setTimeout as sleep } from 'node:timers/promises'
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
 import { refOf } from '../../runtime/core/ref.ts'
@@ -71,6 +72,39 @@ test('asks nothing twice, and takes no for an answer', async () => {
   change()
   await until(() => said.length === 1)
   assert.match(said[0] ?? '', /was not told/)
+})
+
+test('says nothing without a token, the same trouble once, and ends without an answer', async () => {
+  const answers = [401, 401, 401]
+  await using server = await startHostileServer((request, response) => {
+    const status = answers.shift()
+    // Then no answer at all.
+    if (status !== undefined) request.resume().on('end', () => response.writeHead(status).end())
+  })
+  const feed = createFeed()
+  const said: string[] = []
+  let token: string | null = null
+  const bound: string[] = []
+  const pinner = createPinner({
+    url: () => server.origin,
+    token: async () => token,
+    bound: async () => bound,
+    holder: 'flasher',
+    feed,
+    log: { warn: (message) => said.push(message) },
+    waitMs: 1,
+  })
+  await sleep(50)
+  assert.is(server.seen.length, 0)
+  token = 'token'
+  for (const count of [1, 2, 3, 4]) {
+    bound.push(String(count).repeat(64))
+    feed.announce({ topic: 'catalog' })
+    await until(() => server.seen.length === count)
+  }
+  assert.is(said.length, 1)
+  await pinner[Symbol.asyncDispose]()
+  assert.is(said.length, 1)
 })
 
 test.run()

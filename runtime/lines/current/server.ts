@@ -17,6 +17,7 @@ import type { World } from './commands/session.ts'
 import { openBackups } from './assembly/archives.ts'
 import { decideFolders, type LineConfig } from './assembly/configuration.ts'
 import { openNetboot } from './assembly/netboot.ts'
+import { startPinner } from './assembly/pins.ts'
 import { createFlashGate, type FlashGate } from './flash-gate.ts'
 import { createMachineLine, gatherSurroundings } from './machine-line.ts'
 import { createPages } from './pages/site-pages.ts'
@@ -71,6 +72,7 @@ export async function createMachineServer(parts: MachineServerParts): Promise<Ma
     now,
   })
   const { bootFiles } = netboot
+  const pinner = startPinner({ config, state, secret, cacheBeside, log })
   const gate = createFlashGate({
     find: (mac) => state.machines.peek(mac),
     settings: () => settings().pxe,
@@ -141,6 +143,7 @@ export async function createMachineServer(parts: MachineServerParts): Promise<Ma
     endChannels: () => server.close(),
     async [Symbol.asyncDispose]() {
       server.close()
+      await pinner[Symbol.asyncDispose]()
       spaceWatch[Symbol.dispose]()
       schedule[Symbol.dispose]()
       await backups[Symbol.asyncDispose]()
