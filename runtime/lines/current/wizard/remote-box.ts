@@ -1,5 +1,5 @@
 /** This machine before its server: found, told of the disks and the hardware, asked for the plan. */
-import type { DiskIdentity, SurveyedDisk } from '../../../core/disk.ts'
+import type { SurveyedDisk } from '../../../core/disk.ts'
 import { renderError } from '../../../core/fault.ts'
 import { listInventory } from '../../../core/inventory-disk.ts'
 import type { Mac } from '../../../core/mac.ts'
@@ -20,6 +20,8 @@ import {
 import { trustAuthorities, type ServerNo } from '../../../services/server-exchange.ts'
 import type { Environment } from '../../../services/shell.ts'
 import { linger } from '../../../services/watch.ts'
+import { chooseDisk } from './disk-offers.ts'
+import type { DiskChoice } from './flow.ts'
 import type { HookTimes } from './remote-hooks.ts'
 import type { Stage } from './start.ts'
 
@@ -59,8 +61,8 @@ export interface Box {
   readonly disks: () => readonly InventoryDisk[]
   /** Looks at the disks, once more. */
   look(): Promise<readonly InventoryDisk[]>
-  /** What a disk was when it was looked at last. */
-  identityOf(path: string): DiskIdentity | null
+  /** A disk as it was when it was looked at last. */
+  choose(path: string): DiskChoice | null
   /** Tells the server what `look` found; null: it was told. */
   tellDisks(patience: Patience): Promise<ServerNo | null>
   /** Whether it has the newest list. */
@@ -143,7 +145,10 @@ export async function openBox({
       stage,
       say,
       look,
-      identityOf: (path) => found.find((disk) => disk.path === path)?.device.identity ?? null,
+      choose(path) {
+        const seen = found.find((disk) => disk.path === path)
+        return seen === undefined ? null : chooseDisk(seen)
+      },
       tellDisks,
       tellHardware: () => (telling ??= tellTree()),
       patience,

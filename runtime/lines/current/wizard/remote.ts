@@ -1,6 +1,5 @@
 /** Server-driven mode: posts the disks, fetches the plan, does what it says ("Server-driven mode"). */
 import { isBootWanted } from '../../../core/boot-entry.ts'
-import type { DiskIdentity } from '../../../core/disk.ts'
 import { renderError } from '../../../core/fault.ts'
 import { parseMac } from '../../../core/mac.ts'
 import type { InventoryDisk } from '../../../core/machine.ts'
@@ -9,6 +8,7 @@ import { refuse, type Result } from '../../../core/result.ts'
 import { parseServerAddress } from '../../../core/server-address.ts'
 import { renderSize } from '../../../core/size.ts'
 import { settle } from '../../../services/watch.ts'
+import type { DiskChoice } from './flow.ts'
 import { openBox, type Box, type RemoteParts } from './remote-box.ts'
 import { createHooks } from './remote-hooks.ts'
 import { findDisk, parseRemotePlan, type RemotePlan } from './remote-plan.ts'
@@ -152,11 +152,12 @@ async function flash(plan: FlashPlan, box: Box, here: Place): Promise<RemoteOutc
   const disk = await findAgain(plan, box)
   if (!disk.ok) {
     const end = { ...REFUSED, reason: disk.refusal }
-    await hooks.onEnd(end, orderFor(plan, plan.disk, null), box.say)
+    await hooks.onEnd(end, orderFor(plan, { path: plan.disk }), box.say)
     return open(here, failureNotice(end))
   }
   await box.parts.marks.mark('auto-flash starting')
-  const order = orderFor(plan, disk.value.path, box.identityOf(disk.value.path))
+  const { path } = disk.value
+  const order = orderFor(plan, box.choose(path) ?? { path })
   box.say(`The server has ${order.image.name} flashed to ${renderDisk(disk.value)}.`)
   let notice: string | null = null
   const end = await box.stage.runFlash(order, {
@@ -187,7 +188,7 @@ const REFUSED = {
   leaves: 'Nothing was written.',
 } as const
 
-const orderFor = (plan: FlashPlan, disk: string, identity: DiskIdentity | null): FlashOrder => ({
+const orderFor = (plan: FlashPlan, disk: DiskChoice | Pick<DiskChoice, 'path'>): FlashOrder => ({
   image: {
     name:
       plan.name ?? (printable(plan.image.split(/[?#]/, 1)[0]?.split('/').at(-1) ?? '') || 'image'),
@@ -197,8 +198,9 @@ const orderFor = (plan: FlashPlan, disk: string, identity: DiskIdentity | null):
     sha256: plan.sha256,
     ref: null,
   },
-  disk,
-  identity,
+  identity: null,
+  ...disk,
+  disk: disk.path,
   unattended: true,
 })
 

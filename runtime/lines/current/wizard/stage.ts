@@ -3,7 +3,10 @@ import { printable } from '../../../core/printable.ts'
 import type { Desk } from './desk.ts'
 import { openState, type State } from './flow.ts'
 import { fitted, frameOf } from './screen-frame.ts'
-import type { Stage } from './start.ts'
+import type { FlashOrder, Stage } from './start.ts'
+
+/** In place of a catalog: the image is of the server's choice. */
+const PLANNED = "the server's plan"
 
 /** As many of the last lines as any terminal shows. */
 const MOST_LINES = 12
@@ -20,6 +23,13 @@ export function createStage(given: Desk, server: string): Stage {
     screen: 'flash',
   }
 
+  const stateOf = ({ image, disk: path, identity: seen, words = '' }: FlashOrder): State => ({
+    ...state,
+    source: PLANNED,
+    image,
+    disk: seen === null ? null : { path, identity: seen, words },
+  })
+
   function draw() {
     const size = painter.size()
     const lines = fitted(said.slice(-MOST_LINES).map(printable), size, drawing)
@@ -35,7 +45,7 @@ export function createStage(given: Desk, server: string): Stage {
     },
     async runFlash(order, hooks) {
       const { runFlash } = await import('./flashing.ts')
-      const { end } = await runFlash({ ...state, image: order.image }, order, hooks, desk)
+      const { end } = await runFlash(stateOf(order), order, hooks, desk)
       painter.forget()
       return end
     },

@@ -47,6 +47,8 @@ export interface FlashOrder {
   readonly disk: string
   /** What the disk was when it was chosen: another one under that path is refused. Null: not looked at. */
   readonly identity: DiskIdentity | null
+  /** What tells it from others, for the header: `DiskChoice.words`. */
+  readonly words?: string
   /** Nobody is there: no key is waited for, whatever happens. */
   readonly unattended: boolean
 }
