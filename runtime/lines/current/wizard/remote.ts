@@ -188,7 +188,10 @@ const REFUSED = {
   leaves: 'Nothing was written.',
 } as const
 
-const orderFor = (plan: FlashPlan, disk: DiskChoice | Pick<DiskChoice, 'path'>): FlashOrder => ({
+const orderFor = (
+  plan: FlashPlan,
+  { path: disk, ...seen }: DiskChoice | Pick<DiskChoice, 'path'>,
+): FlashOrder => ({
   image: {
     name:
       plan.name ?? (printable(plan.image.split(/[?#]/, 1)[0]?.split('/').at(-1) ?? '') || 'image'),
@@ -198,9 +201,9 @@ const orderFor = (plan: FlashPlan, disk: DiskChoice | Pick<DiskChoice, 'path'>):
     sha256: plan.sha256,
     ref: null,
   },
+  disk,
   identity: null,
-  ...disk,
-  disk: disk.path,
+  ...seen,
   unattended: true,
 })
 
