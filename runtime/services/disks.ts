@@ -20,7 +20,7 @@ import { listBlocks, listBtrfs, readSysFacts, type SysFacts } from './disks/sysf
 import type { Shell } from './shell.ts'
 
 export interface Disks {
-  /** The rows of `list disks`: whole disks in lsblk's order. */
+  /** The rows of `list disks`: whole disks in lsblk's order, as `survey` takes and names them. */
   list(): Promise<readonly DiskRow[]>
   /**
    * Looks at a would-be target once, links followed. No Fault for a path that leads nowhere or not
@@ -99,27 +99,37 @@ export function createDisks({ shell, sys = '/sys', proc = '/proc' }: DisksOption
   ): Promise<TargetDevice> {
     const sightings = await readSightings(imagePath)
     const target = sightings.blocks.find((block) => block.dev === dev)
-    return target === undefined ? absent(node) : describeBlock(node, target, sightings)
+    if (target === undefined) return absent(node)
+    return describeBlock(node, target, await readSysFacts(sys, target), sightings)
   }
 
-  async function describeBlock(
-    node: string,
-    target: SysBlock,
-    sightings: Sightings,
-  ): Promise<TargetDevice> {
-    const facts = await readSysFacts(sys, target)
-    const uses = decideUses(assembleFacts(sightings), target.name)
-    const diskName = target.partition?.of ?? target.name
-    return {
-      node,
-      type: sightings.rows.get(lsblkName(target.name))?.type ?? guessType(target),
-      ...describe(facts, sightings.rows.get(lsblkName(diskName)) ?? UNNAMED),
-      uses,
-    }
+  /** Whole disks in the rows' order; those that went away meanwhile are left out. */
+  async function findDisks(
+    rows: readonly LsblkNode[],
+    blocks: readonly SysBlock[],
+    types: readonly string[],
+  ): Promise<readonly FoundDisk[]> {
+    const byName = new Map(blocks.map((block) => [lsblkName(block.name), block]))
+    const found = rows.flatMap((row) => {
+      const block = byName.get(row.kname)
+      const isDisk = types.includes(row.type) && !IN_MEMORY.test(row.kname)
+      return isDisk && block !== undefined ? [{ row, block }] : []
+    })
+    const disks = await Promise.all(
+      found.map(async (disk) => ({ ...disk, facts: await readSysFacts(sys, disk.block) })),
+    )
+    // An empty drive is told; a device that nothing was ever connected to is none.
+    return disks.filter(({ row, facts }) => facts.sizeBytes > 0 || row.removable)
   }
 
   return {
-    list: async () => renderDiskRows(await readLsblk()),
+    async list() {
+      const [nodes, blocks] = await Promise.all([readLsblk(), listBlocks(sys)])
+      const disks = await findDisks(nodes, blocks, ['disk'])
+      return renderDiskRows(
+        disks.map(({ row, facts }) => ({ ...row, serial: describe(facts, row).identity.serial })),
+      )
+    },
     async probe(path, imagePath) {
       const found = await readBacking(proc, path)
       if (found === null) return { path, exists: false, device: null }
@@ -132,24 +142,37 @@ export function createDisks({ shell, sys = '/sys', proc = '/proc' }: DisksOption
     async survey({ imagePath = null, loops = false } = {}) {
       const sightings = await readSightings(imagePath)
       const types = loops ? [...SURVEYED, 'loop'] : SURVEYED
-      const byName = new Map(sightings.blocks.map((block) => [lsblkName(block.name), block]))
-      const rows = [...sightings.rows.values()].filter(({ type }) => types.includes(type))
-      const found = rows.flatMap(({ kname, path, removable }) => {
-        const block = byName.get(kname)
-        return block === undefined || IN_MEMORY.test(kname) ? [] : [{ path, removable, block }]
-      })
-      const disks = await Promise.all(
-        found.map(async ({ path, removable, block }) => ({
-          path,
-          removable,
-          device: await describeBlock(path, block, sightings),
-          parts: listParts(sightings, block.name),
-        })),
-      )
-      // An empty drive is told; a device that nothing was ever connected to is none.
-      return disks.filter(({ device, removable }) => device.identity.sizeBytes > 0 || removable)
+      const disks = await findDisks([...sightings.rows.values()], sightings.blocks, types)
+      return disks.map(({ row: { path, removable }, block, facts }) => ({
+        path,
+        removable,
+        device: describeBlock(path, block, facts, sightings),
+        parts: listParts(sightings, block.name),
+      }))
     },
   }
+}
+
+function describeBlock(
+  node: string,
+  target: SysBlock,
+  facts: SysFacts,
+  sightings: Sightings,
+): TargetDevice {
+  const uses = decideUses(assembleFacts(sightings), target.name)
+  const diskName = target.partition?.of ?? target.name
+  return {
+    node,
+    type: sightings.rows.get(lsblkName(target.name))?.type ?? guessType(target),
+    ...describe(facts, sightings.rows.get(lsblkName(diskName)) ?? UNNAMED),
+    uses,
+  }
+}
+
+interface FoundDisk {
+  readonly row: LsblkNode
+  readonly block: SysBlock
+  readonly facts: SysFacts
 }
 
 type Names = Pick<LsblkNode, 'vendor' | 'model' | 'tran' | 'serial' | 'wwn'>

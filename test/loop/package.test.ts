@@ -4,6 +4,7 @@ import { join } from 'node:path'
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
 import { $ } from 'zx'
+import { renderTable } from '../../runtime/terminal/table.ts'
 import { makeBytes } from '../support/collect.ts'
 import { readBlocks } from '../support/docs.ts'
 import { startHostileServer } from '../support/hostile-server.ts'
@@ -140,7 +141,10 @@ test('the examples: disks, images, catalogs, registries', async () => {
   await writeFile(join(path, 'one.img'), makeBytes(8192))
   const listed = await runScript('list.ts', [path])
   assert.is(listed.exitCode, 0, listed.stderr)
-  assert.match(listed.stdout, /^(PATH +SIZE_BYTES|\(no entries\))/)
+  const { stdout: program } = await run(['node_modules/.bin/flasher', 'list', 'disks', '--json'])
+  const { disks } = JSON.parse(program)
+  const columns = ['path', 'size', 'model', 'serial', 'removable']
+  assert.ok(listed.stdout.startsWith(renderTable(disks, columns)), listed.stdout)
   assert.match(listed.stdout, /format: img\nsize_bytes: 8192/)
 
   const entries =

@@ -14,6 +14,7 @@ import {
   listMachineBlocks,
   LIVE,
   SERVER,
+  type Machine,
 } from '../support/machines.ts'
 
 const test = suite('disks')
@@ -46,6 +47,35 @@ test('lists the disks of a machine', async () => {
     readonly: false,
     mountpoints: ['/boot/efi', '/', '[SWAP]'],
   })
+  // Two equal disks are told apart by it, and lsblk does not know it without udev.
+  assert.is(rows.find(({ path }) => path === '/dev/sdc')?.serial, 'FROM-SYS')
+})
+
+test('lists the disks that a flash looks at: no memory, and nothing that was never connected', async () => {
+  const machine: Machine = {
+    blocks: {
+      sda: { dev: '8:0' },
+      nbd0: { dev: '43:0', sectors: 0 },
+      zram0: { dev: '253:0' },
+      sdb: { dev: '8:16', sectors: 0 },
+    },
+    lsblk: [
+      { name: 'zram0', type: 'disk' },
+      { name: 'nbd0', type: 'disk' },
+      { name: 'sda', type: 'disk' },
+      { name: 'sdb', type: 'disk', rm: true },
+      { name: 'gone', type: 'disk' },
+    ],
+    mountinfo: '',
+  }
+  await using tree = await createMachine(machine)
+  const disks = createDisks(tree)
+  const listed = (await disks.list()).map(({ path }) => path)
+  assert.equal(listed, ['/dev/sda', '/dev/sdb'])
+  assert.equal(
+    (await disks.survey()).map(({ path }) => path),
+    listed,
+  )
 })
 
 test('lists what the lsblk of this machine says', async () => {
@@ -142,7 +172,7 @@ test('reads what /sys knows of a disk, a partition, a bare one', async () => {
   assert.is(usb.sectorBytes, 512)
   const bare = await readSysFacts(machine.sys, { name: 'sda', partition: null })
   assert.is(bare.diskseq, null)
-  assert.is(bare.sizeBytes, 0)
+  assert.is(bare.sizeBytes, 2 ** 30)
   const path = await readSysFacts(machine.sys, { name: 'dm-3', partition: null })
   assert.is(path.dmUuid, 'mpath-3600')
 })

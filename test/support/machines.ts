@@ -222,8 +222,12 @@ async function write(path: string, text: string) {
   await writeFile(path, text)
 }
 
+/** In sectors: what lsblk says of those that have no size here. */
+const GIBIBYTE = 2 ** 21
+
 async function writeBlock(sys: string, name: string, block: Block) {
-  const { dev, of, start, sectors = 0, holders = [], backing, files = {} } = block
+  const { dev, of, start, holders = [], backing, files = {} } = block
+  const { sectors = of === undefined ? GIBIBYTE : 0 } = block
   const folder = join(sys, 'devices/block', of ?? '', name)
   const all = {
     ro: '0',
