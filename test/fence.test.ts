@@ -1,8 +1,8 @@
 /** The architecture as a test: which folder may import what, how long files are, how they open. */
-import { globSync, readFileSync } from 'node:fs'
-import { dirname, normalize } from 'node:path'
+import { dirname } from 'node:path'
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
+import { listArrows, readTexts } from './support/arrows.ts'
 
 const SHARED = ['runtime/web', 'runtime/terminal', 'runtime/services', 'runtime/core', 'appliance']
 const LAYERS: readonly { at: string; folders: readonly string[]; packages?: readonly string[] }[] =
@@ -71,19 +71,11 @@ const LAYERS: readonly { at: string; folders: readonly string[]; packages?: read
       packages: ['listhen', 'node:'],
     },
   ]
-const IMPORT =
-  /^(?:import|export)\b[^'\n]* from '(.+)'|^import '(.+)'|^\} from '(.+)'|\bimport\('(.+?)'\)/gm
 
-const files = globSync(['appliance/**/*.ts', 'build/**/*.ts', 'runtime/**/*.ts']).toSorted()
-const text = new Map(files.map((file) => [file, readFileSync(file, 'utf8')]))
+const text = readTexts(['appliance/**/*.ts', 'build/**/*.ts', 'runtime/**/*.ts'])
+const files = [...text.keys()]
 const layerOf = (file: string) => LAYERS.find(({ at }) => file.startsWith(`${at}/`))
-const arrows = files.flatMap((from) =>
-  [...(text.get(from) ?? '').matchAll(IMPORT)].map(([, ...names]) => {
-    const name = names.find(Boolean) ?? ''
-    const local = name.startsWith('.')
-    return { from, local, to: local ? normalize(`${dirname(from)}/${name}`) : name }
-  }),
-)
+const arrows = listArrows(text)
 const listed = (found: typeof arrows) => found.map(({ from, to }) => `${from} -> ${to}`)
 const test = suite('fence')
 
