@@ -39,33 +39,51 @@ look_once() { # LOOK
   return 1
 }
 
+# This may be any disk of the machine, and drivers write to what they mount read-only: ext4 takes up
+# its journal and its orphans. So we look through a loop device that lets no write pass; only what
+# is ours is mounted itself, and write-protected before.
 try_device() { # DEVICE
   kind=$(kind_of "$1")
   [ -n "$kind" ] || return 1
-  mount -t "$kind" -o ro "/dev/$1" "$folder/medium" 2>/dev/null || return 1
-  if is_ours "$folder/medium"; then
-    found "$1" '' "$folder/medium"
-    return 0
-  fi
+  loop=$(losetup -f)
+  losetup -r "$loop" "/dev/$1" 2>/dev/null || return 1
+  open_medium "$loop" && seen=ours || seen=
+  [ -z "$seen" ] || close_medium
+  losetup -d "$loop"
+  [ -n "$seen" ] || return 1
+  blockdev --setro "/dev/$1"
+  open_medium "/dev/$1" || return 1
+  medium=/dev/$1
+  medium_file=${file#"$folder/medium"}
+  image=$top/live/root.squashfs
+  say "the system is on $medium${medium_file:+, in the file $medium_file} ($kind)"
+}
+
+# Mounted if it is ours: $top is the folder where, $file the ISO file on it, if it is one.
+open_medium() { # PATH
+  # As it lies there, whatever its journal holds; and no panic, should that be contradictory.
+  case $kind in ext4) options=ro,noload,errors=continue ;; *) options=ro ;; esac
+  mount -t "$kind" -o "$options" "$1" "$folder/medium" 2>/dev/null || return 1
+  file=
+  top=$folder/medium
+  is_ours && return 0
+  top=$folder/outer
   for file in "$folder/medium"/*.iso "$folder/medium"/*/*.iso; do
-    [ -f "$file" ] && mount -o loop,ro -t iso9660 "$file" "$folder/outer" 2>/dev/null || continue
-    if is_ours "$folder/outer"; then
-      found "$1" "${file#"$folder/medium"}" "$folder/outer"
-      return 0
-    fi
-    umount "$folder/outer"
+    [ -f "$file" ] && mount -o loop,ro -t iso9660 "$file" "$top" 2>/dev/null || continue
+    is_ours && return 0
+    umount "$top"
   done
   umount "$folder/medium"
   return 1
 }
 
-is_ours() { [ "$(head -c 200 "$1/live/id" 2>/dev/null)" = "$id" ] && [ -f "$1/live/root.squashfs" ]; }
+close_medium() {
+  umount "$folder/outer" 2>/dev/null
+  umount "$folder/medium"
+}
 
-found() { # DEVICE FILE FOLDER
-  medium=/dev/$1
-  medium_file=$2
-  image=$3/live/root.squashfs
-  say "the system is on $medium${2:+, in the file $2} ($kind)"
+is_ours() {
+  [ "$(head -c 200 "$top/live/id" 2>/dev/null)" = "$id" ] && [ -f "$top/live/root.squashfs" ]
 }
 
 bytes_at() { dd if="/dev/$1" bs=1 skip="$2" count="$3" 2>/dev/null | tr -d '\0'; }
@@ -106,8 +124,8 @@ copy_to_memory() {
   say "copying $(mib "$size") MiB to memory"
   cp "$image" "$folder/root.squashfs" || fail "$medium cannot be read to its end" \
     'use another stick or another port'
-  umount "$folder/outer" 2>/dev/null
-  umount "$folder/medium"
+  close_medium
+  blockdev --setrw "$medium"
   image=$folder/root.squashfs
   prove 'the system on the medium is damaged' 'write the stick anew'
   note to_memory yes
