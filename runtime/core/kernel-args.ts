@@ -24,7 +24,7 @@ export function renderKernelArgs(args: readonly KernelArg[]): string {
 }
 
 /**
- * By name, the first one winning; flags have an empty value. Quotes hold blanks together as the
+ * By name, the last one winning; flags have an empty value. Quotes hold blanks together as the
  * kernel reads them: around a value or around the whole argument.
  */
 export function parseKernelArgs(line: string): ReadonlyMap<string, string> {
@@ -34,7 +34,7 @@ export function parseKernelArgs(line: string): ReadonlyMap<string, string> {
     const at = text.indexOf('=')
     const name = at < 0 ? text : text.slice(0, at)
     const value = at < 0 ? '' : text.slice(at + 1).replaceAll('"', '')
-    if (name !== '' && !args.has(name)) args.set(name, value)
+    if (name !== '') args.set(name, value)
   }
   return args
 }

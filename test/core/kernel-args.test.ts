@@ -26,13 +26,15 @@ test('what could be read as anything else is a fault', () => {
   assert.throws(() => renderKernelArgs([['a', 'x'.repeat(2047)]]), /too long/)
 })
 
-test('the first of a name wins, quotes hold blanks together', () => {
-  const line = 'BOOT_IMAGE=/v  a="b c" "d=e f" quiet a=second x=\ty= "flag with blanks" =z end="\n'
+test('the last of a name wins, quotes hold blanks together', () => {
+  const line =
+    'BOOT_IMAGE=/v  a=first b="b c" "d=e f" quiet a=second x=\ty= "flag with blanks" =z end="\n'
   assert.equal(
     [...parseKernelArgs(line)],
     [
       ['BOOT_IMAGE', '/v'],
-      ['a', 'b c'],
+      ['a', 'second'],
+      ['b', 'b c'],
       ['d', 'e f'],
       ['quiet', ''],
       ['x', ''],

@@ -19,6 +19,8 @@ export interface Trouble {
   readonly cutAfter?: number
   /** The connection is closed before an answer. */
   readonly isGone?: boolean
+  /** An answer of this status, without the squashfs. */
+  readonly status?: number
 }
 
 export interface NetbootOptions {
@@ -29,6 +31,8 @@ export interface NetbootOptions {
   readonly append?: readonly string[]
   /** More arguments for QEMU. */
   readonly args?: readonly string[]
+  /** Those of a network card that Linux finds before ours. */
+  readonly cardBefore?: readonly string[]
   readonly trouble?: (transfer: number) => Trouble | undefined
   /** The date that the server tells. */
   readonly date?: Date
@@ -60,7 +64,8 @@ export async function startNetboot(trio: Trio, options: NetbootOptions = {}): Pr
   const words = append.join(' ').replaceAll(SQUASHFS_ADDRESS, squashfs)
   const boot = ['-kernel', trio.kernel, '-initrd', trio.initrd, '-append', words]
   const card = ['-netdev', 'user,id=net', '-device', `virtio-net-pci,netdev=net,mac=${NETBOOT_MAC}`]
-  const args = [...boot, ...card, '-device', 'virtio-rng-pci', ...(options.args ?? [])]
+  const cards = [...(options.cardBefore ?? []), ...card]
+  const args = [...boot, ...cards, '-device', 'virtio-rng-pci', ...(options.args ?? [])]
   const machine = undo.use(await startQemu({ megabytes: options.megabytes ?? 1024, args }))
   const held = undo.move()
   return {
@@ -90,10 +95,11 @@ async function startServer(
     if (request.method === 'POST') return void takePost(request, response, posts)
     if (request.url !== path) return response.writeHead(404).end()
     if (request.method === 'HEAD') return response.writeHead(200, { 'content-length': size }).end()
-    const met = trouble(transfers)
+    const { isGone = false, status, cutAfter = Infinity } = trouble(transfers) ?? {}
     transfers += 1
-    if (met?.isGone === true) return request.socket.destroy()
-    send(request, response, { squashfs, size, cutAfter: met?.cutAfter ?? Infinity, tally })
+    if (isGone) return request.socket.destroy()
+    if (status !== undefined) return response.writeHead(status).end()
+    send(request, response, { squashfs, size, cutAfter, tally })
   })
 }
 

@@ -5,7 +5,8 @@ import { join } from 'node:path'
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
 import { findBuildObstacle, openTrio } from '../support/built-images.ts'
-import { NETBOOT_MAC, startNetboot } from '../support/netboot.ts'
+import { NETBOOT_MAC, SQUASHFS_ADDRESS, startNetboot } from '../support/netboot.ts'
+import type { Qemu } from '../support/qemu.ts'
 
 const test = suite('netboot failures')
 const obstacle = findBuildObstacle()
@@ -17,6 +18,8 @@ const PATIENCE = 240
 const OVER = /this machine starts again in 300 seconds/
 /** The first transfer is only a look at size and date. */
 const breakSecond = (transfer: number) => (transfer === 1 ? { cutAfter: 30 * 2 ** 20 } : undefined)
+/** Each fetch is two transfers. */
+const breakFirstFour = (transfer: number) => (transfer < 8 ? { cutAfter: 8 * 2 ** 20 } : undefined)
 const goneForThree = (transfer: number) => (transfer < 3 ? { isGone: true } : undefined)
 const HANDED_OVER = /handing over to the live system/
 
@@ -30,6 +33,41 @@ run('a transfer that breaks off is taken up where it ended', async () => {
   assert.is(ranges.length, 1, 'one transfer went on in the middle')
   assert.not.equal(ranges[0], 'bytes=0-')
 })
+
+run('a line that breaks off again and again is enough, as long as bytes come', async () => {
+  const options = { append: ['flasher.attempts=2'], trouble: breakFirstFour }
+  await using boot = await startNetboot(await openTrio(), options)
+  const said = await boot.machine.waitFor(HANDED_OVER, PATIENCE)
+  assert.is(said.match(/trying again in 1 s \(attempt 2 of 2\)/g)?.length, 4)
+})
+
+run('a server without the file: what it answered is told, to the server as well', async () => {
+  const append = [`flasher.squashfs=${SQUASHFS_ADDRESS}.gone`, 'flasher.attempts=2']
+  await using boot = await startNetboot(await openTrio(), { append })
+  const said = await boot.machine.waitFor(OVER, PATIENCE)
+  assert.match(said, /FAILED: no success in 2 attempts, the last one: http.*404 Not Found/)
+  const [post = ''] = boot.posts
+  assert.match(
+    post,
+    `/pxe/${NETBOOT_MAC}/status {"status":"failed","reason":"boot system: no success`,
+  )
+})
+
+run(
+  'a failure and its shell are on the screen, though only a serial line is a console',
+  async () => {
+    const append = [`flasher.sha256=${'a'.repeat(64)}`, 'flasher.onfail=shell']
+    await using boot = await startNetboot(await openTrio(), { append })
+    const { machine } = boot
+    await machine.waitFor(/a shell is on the screen and on the serial lines/, PATIENCE)
+    machine.send('echo here-$((6 * 7))\r')
+    await machine.waitFor(/here-42/, PATIENCE)
+    machine.send('grep -o "flasher: FAILED" /dev/vcs1\r')
+    await machine.waitFor(/\nflasher: FAILED/, PATIENCE)
+    for (const key of [...'echo seen', ...'>/dev/ttyS0', '\n']) await press(machine, key)
+    await machine.waitFor(/seen/, PATIENCE)
+  },
+)
 
 run('a server that is gone for a while is asked again, later and later', async () => {
   await using boot = await startNetboot(await openTrio(), { trouble: goneForThree })
@@ -107,5 +145,21 @@ run(
     }
   },
 )
+
+/** By their names in QEMU, where these are not themselves. */
+const KEYS: Readonly<Record<string, readonly string[]>> = {
+  ' ': ['spc'],
+  '\n': ['ret'],
+  '/': ['slash'],
+  '>': ['shift', 'dot'],
+}
+
+/** On the keyboard of the machine. */
+async function press({ monitor }: Qemu, key: string): Promise<void> {
+  const isCapital = /[A-Z]/.test(key)
+  const names = KEYS[key] ?? [...(isCapital ? ['shift'] : []), key.toLowerCase()]
+  const keys = names.map((data) => ({ type: 'qcode', data }))
+  await monitor.execute('send-key', { keys })
+}
 
 test.run()

@@ -5,14 +5,14 @@ facts=/run/flasher/boot
 
 read_command_line() { read -r command_line </proc/cmdline; }
 
-# Whether the command line has `NAME=value`; the last one counts and is left in $value.
+# Whether the command line has `NAME=value`; the last one counts and is left in $value. An empty
+# value is as good as none.
 param() { # NAME
   value=
-  found=1
   for word in $command_line; do
-    case $word in "$1="*) value=${word#*=} found=0 ;; esac
+    case $word in "$1="*) value=${word#*=} ;; esac
   done
-  return $found
+  [ -n "$value" ]
 }
 
 memory_of() { # FIELD of /proc/meminfo, in MiB
@@ -25,6 +25,16 @@ mib() { echo $((($1 + 1048575) / 1048576)); }
 size_of() { stat -c %s "$1" 2>/dev/null || echo 0; }
 mac_of() { echo "$1" | tr 'A-F-' 'a-f:'; }
 base_of() { case $1 in *://*) echo "${1%/}" ;; *) echo "http://${1%/}" ;; esac; }
+
+# Where a server may be, the best first: a bare name without a port may be on port 80 or on our own;
+# the wizard tries them in the same order.
+bases_of() { # ADDRESS
+  base_of "$1"
+  case $1 in *://*) return ;; esac
+  host=${1%%/*}
+  path=${1#"$host"}
+  case ${host##*]} in *:*) ;; *) echo "http://$host:8080${path%/}" ;; esac
+}
 
 note() { echo "$1=$2" >>"$facts"; } # KEY VALUE
 

@@ -2,18 +2,24 @@
 
 most_attempts=30
 most_wrong=3
+# Attempts in which no card that was asked had an address.
+missed=0
 # MiB that the live system takes beside the root, less what this initrd gives back.
 margin=100
 image=/run/flasher/root.squashfs
 
 # Once more after 1, 2, 4 … 30 seconds: a server that is restarted, a switch that takes its time.
+# Where bytes came the count begins anew: a bad line takes as long as it takes.
 fetch_over_network() {
   find_source
-  pause=1 attempt=1 wrong=0
-  until connect && fetch; do
+  param flasher.attempts && most_attempts=$value
+  pause=1 attempt=1 wrong=0 most=0
+  until try_cards; do
+    have=$(size_of "$image")
+    [ "$have" -le $most ] || most=$have pause=1 attempt=1
     attempt=$((attempt + 1))
-    [ $attempt -le $most_attempts ] ||
-      fail "$url: no success in $most_attempts attempts, the last one: $trouble" \
+    [ $attempt -le "$most_attempts" ] ||
+      fail "no success in $most_attempts attempts, the last one: $trouble" \
         'look whether the server runs and the network reaches it; then start this machine again'
     say "trying again in $pause s (attempt $attempt of $most_attempts)"
     sleep $pause
@@ -27,44 +33,62 @@ fetch_over_network() {
 
 # The digest is the one that this initrd was built with, unless the command line has another.
 find_source() {
-  param flasher.mac && mac=$(mac_of "$value")
+  if param flasher.mac; then mac=$(mac_of "$value")
+  elif param BOOTIF; then mac=$(mac_of "${value#01-}")
+  fi
   read_manifest
-  if param flasher.squashfs; then url=$(base_of "$value")
-  elif param flasher.server; then url=$(base_of "$value")/boot/$name
+  if param flasher.squashfs; then urls=$(base_of "$value")
+  elif param flasher.server; then urls=$(bases_of "$value" | sed "s|\$|/boot/$name|")
   else
     fail 'the command line names no server: neither flasher.server= nor flasher.squashfs=' \
       'start this machine by the script of its server, or add flasher.server=ADDRESS'
   fi
 }
 
-# An address on the card that this machine booted by, else on any card with a link. Firmware may
-# know a card by another address than Linux: after three attempts all cards are tried.
-connect() {
-  [ -z "$address" ] || return 0
-  for card in /sys/class/net/*; do
-    is_ethernet "$card" && ip link set "${card##*/}" up 2>/dev/null
-  done
+# One attempt: by the address at hand, else by one card after the other. A card whose address leads
+# nowhere gives way to the next, and is asked again with the next attempt.
+try_cards() {
+  [ -z "$address" ] || { fetch; return; }
+  for card in $(list_cards); do ip link set "$card" up 2>/dev/null; done
   for turn in 1 2 3 4 5 6; do
-    for card in /sys/class/net/*; do
-      is_candidate "$card" && ask_for_address "${card##*/}" && return 0
+    answered=
+    for card in $(list_candidates); do
+      has_link "$card" && ask_for_address "$card" || continue
+      answered=yes
+      fetch && return 0
+      # The transfer broke off: the address is as good as it was.
+      [ -z "$address" ] || return 1
     done
+    [ -z "$answered" ] || return 1
     usleep 500000
   done
+  missed=$((missed + 1))
   trouble=$(describe_cards)
   say "$trouble"
   return 1
 }
 
-is_ethernet() { [ "$(cat "$1/type" 2>/dev/null)" = 1 ]; }
-has_link() { [ "$(cat "$1/carrier" 2>/dev/null)" = 1 ]; }
+list_cards() {
+  for path in /sys/class/net/*; do
+    [ "$(cat "$path/type" 2>/dev/null)" != 1 ] || echo "${path##*/}"
+  done
+}
 
-is_candidate() {
-  is_ethernet "$1" && has_link "$1" || return 1
-  [ -z "$mac" ] || [ $attempt -gt 3 ] || [ "$(cat "$1/address")" = "$mac" ]
+mac_on() { cat "/sys/class/net/$1/address"; }
+has_link() { [ "$(cat "/sys/class/net/$1/carrier" 2>/dev/null)" = 1 ]; }
+
+# The card that this machine booted by, then the others, if they count: firmware may know a card by
+# another address than Linux, so they do after three attempts without an address.
+list_candidates() {
+  others=
+  for name in $(list_cards); do
+    if [ "$(mac_on "$name")" = "$mac" ]; then echo "$name"; else others="$others $name"; fi
+  done
+  if [ -z "$mac" ] || [ $missed -ge 3 ]; then echo "$others"; fi
 }
 
 ask_for_address() { # CARD
-  say "asking for an address on $1 ($(cat "/sys/class/net/$1/address"))"
+  say "asking for an address on $1 ($(mac_on "$1"))"
   udhcpc -i "$1" -n -q -f -t 5 -T 2 -A 1 -s /etc/udhcpc.script >/dev/null 2>&1 || {
     say "no answer on $1"
     return 1
@@ -76,10 +100,9 @@ ask_for_address() { # CARD
 
 describe_cards() {
   seen=
-  for card in /sys/class/net/*; do
-    is_ethernet "$card" || continue
+  for card in $(list_cards); do
     has_link "$card" && link='with link' || link='no link'
-    seen="$seen${seen:+, }${card##*/} $(cat "$card/address") $link"
+    seen="$seen${seen:+, }$card $(mac_on "$card") $link"
   done
   [ -n "$seen" ] || seen='none (no driver found one)'
   echo "no address${mac:+ for $mac}; network cards: $seen"
@@ -96,6 +119,7 @@ fetch() {
     return 0
   fi
   rm -f "$image"
+  most=0
   wrong=$((wrong + 1))
   trouble="its digest is $got, and this boot system takes only $sum"
   say "wrong digest: $trouble"
@@ -104,16 +128,22 @@ fetch() {
   return 1
 }
 
-# Size and date. An address that was given is asked for again, should it lead nowhere.
+# Size and date, by the first URL that has them. An address that leads to none is given up.
 read_head() {
-  if ! wget -S --spider -T 10 "$url" 2>/run/head; then
-    trouble=$(tame </run/head)
-    say "$url: $trouble"
-    address=
-    return 1
-  fi
-  size=$(awk 'tolower($1) == "content-length:" { n = $2 + 0 } END { print n + 0 }' /run/head)
-  [ "$size" -gt 0 ] || size=$manifest_size
+  trouble=
+  for url in $urls; do
+    if wget -S --spider -T 10 "$url" 2>/run/head; then
+      urls=$url
+      size=$(awk 'tolower($1) == "content-length:" { n = $2 + 0 } END { print n + 0 }' /run/head)
+      [ "$size" -gt 0 ] || size=$manifest_size
+      return 0
+    fi
+    heard=$(tame </run/head)
+    say "$url: $heard"
+    trouble="$trouble${trouble:+; }$url: $heard"
+  done
+  address=
+  return 1
 }
 
 # What came before a break is kept.
@@ -128,8 +158,8 @@ transfer() {
     have=$(size_of "$image")
   fi
   if [ "$have" -lt "$size" ]; then
-    trouble="the transfer broke off at $(mib "$have") of $(mib "$size") MiB"
-    say "$trouble"
+    trouble="$url: the transfer broke off at $(mib "$have") of $(mib "$size") MiB"
+    say "${trouble#"$url: "}"
     return 1
   fi
   got=$(sha256sum <"$image")

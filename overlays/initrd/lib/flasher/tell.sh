@@ -1,10 +1,12 @@
 # What is said, and how a boot ends that cannot go on.
 
-# Serial ports that exist and are no console: the kernel takes one serial console for each driver,
-# and the cable may be in another.
-find_uarts() {
-  uarts=
+# Lines that are no console of the kernel's: the screen, where only serial ones are named, and serial
+# ports that exist: the kernel takes one serial console for each driver, and the cable may be in
+# another.
+find_lines() {
+  lines=
   read -r consoles </sys/class/tty/console/active
+  case " $consoles" in *' tty'[0-9]*) ;; *) [ ! -c /dev/tty1 ] || lines=tty1 ;; esac
   for type in /sys/class/tty/ttyS*/type; do
     read -r kind <"$type" 2>/dev/null || continue
     [ "$kind" != 0 ] || continue
@@ -12,16 +14,28 @@ find_uarts() {
     uart=${uart##*/}
     case " $consoles " in *" $uart "*) continue ;; esac
     stty -F "/dev/$uart" 115200 cs8 clocal -crtscts 2>/dev/null
-    uarts="$uarts $uart"
+    lines="$lines $uart"
   done
 }
 
-# The kernel's log reaches all its consoles, and later the journal.
+# The kernel's log reaches all its consoles, and later the journal. It refuses records of 1 KiB, and
+# names of files come from whoever made them.
 tell() { # LEVEL TEXT
+  text=$2
+  case $text in *[!\ -~]*) text=$(printf %s "$text" | tr -c ' -~' '?') ;; esac
+  while [ ${#text} -gt 900 ]; do
+    piece=$(printf %.900s "$text")
+    tell_line "$1" "$piece"
+    text=${text#"$piece"}
+  done
+  tell_line "$1" "$text"
+}
+
+tell_line() { # LEVEL TEXT
   echo "<$1>flasher: $2" >/dev/kmsg
-  for uart in $uarts; do
+  for line in $lines; do
     read -r up _ </proc/uptime
-    printf '[%9s] flasher: %s\n' "$up" "$2" >"/dev/$uart"
+    printf '[%9s] flasher: %s\n' "$up" "$2" >"/dev/$line"
   done
 }
 
@@ -38,7 +52,7 @@ fail() { # REASON WAY-OUT
   report_failure "$1"
   param flasher.onfail || value=reboot
   case $value in
-    shell) while :; do setsid cttyhack sh </dev/console >/dev/console 2>&1; done ;;
+    shell) open_shells ;;
     halt) poweroff -f ;;
   esac
   for left in 300 240 180 120 60; do
@@ -49,17 +63,45 @@ fail() { # REASON WAY-OUT
   reboot -f
 }
 
+# One on the screen and one on every serial line, for as long as the machine runs.
+open_shells() {
+  load_drivers usbhid hid-generic
+  tell 2 'a shell is on the screen and on the serial lines: "reboot -f" starts this machine again'
+  opened=
+  for line in tty1 $consoles $lines; do
+    case " tty0 $opened " in *" $line "*) continue ;; esac
+    [ -c "/dev/$line" ] || continue
+    opened="$opened $line"
+    while :; do
+      setsid -c sh <"/dev/$line" >"/dev/$line" 2>&1
+      sleep 1
+    done &
+  done
+  wait
+}
+
 # Best effort: the person at the console has been told already.
 report_failure() { # REASON
-  param flasher.server && server=$(base_of "$value") || return 0
+  param flasher.server && servers=$(bases_of "$value") || return 0
   param flasher.mac && mac=$(mac_of "$value") || return 0
-  [ -n "$address" ] || return 0
+  [ -n "$interface" ] || return 0
   reason=$(echo "boot system: $1" | tame | sed 's/[\\"]/\\&/g')
   param flasher.token && set -- --header "Authorization: Bearer $value" || set --
   for pause in 0 2 5; do
     sleep $pause
+    post_failure "$@" && return 0
+  done
+  # The address at hand may be one that did not lead to the server.
+  for card in $(list_candidates); do
+    [ "$card" != "$interface" ] && ask_for_address "$card" && post_failure "$@" && return 0
+  done
+}
+
+post_failure() { # OPTION... of wget
+  for server in $servers; do
     wget -q -T 10 -O /dev/null --header 'Content-Type: application/json' "$@" \
       --post-data "{\"status\":\"failed\",\"reason\":\"$reason\"}" \
       "$server/pxe/$mac/status" 2>/dev/null && return 0
   done
+  return 1
 }

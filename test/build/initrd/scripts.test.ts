@@ -1,0 +1,111 @@
+/** The initrd's scripts decide like the wizard, tell all, and leave one card only with an address. */
+import { execFileSync } from 'node:child_process'
+import { join } from 'node:path'
+import { suite } from 'uvu'
+import * as assert from 'uvu/assert'
+import { parseKernelArgs } from '../../../runtime/core/kernel-args.ts'
+import { parseServerAddress } from '../../../runtime/core/server-address.ts'
+
+const test = suite('scripts of the initrd, run')
+/** A network of one's own needs root. */
+const asRoot = process.getuid?.() === 0 ? test : test.skip
+const FOLDER = join(import.meta.dirname, '../../../overlays/initrd')
+const LEASE = join(FOLDER, 'etc/udhcpc.script')
+
+/** What a shell says that has read these parts of ours before `script`. */
+function say(parts: readonly string[], script: string, ...args: readonly string[]): string {
+  const read = parts.map((part) => `. ${FOLDER}/lib/flasher/${part}.sh`)
+  return execFileSync('sh', ['-c', [...read, script].join('\n'), 'sh', ...args], {
+    encoding: 'utf8',
+  })
+}
+
+/** The same with the cards `eth0` and `eth1` in a network of its own. */
+function sayWithCards(parts: readonly string[], script: string): string {
+  const cards = [
+    'mount -t sysfs sys /sys',
+    'ip link add eth0 address 02:00:00:00:00:0a type veth peer name eth1 address 02:00:00:00:00:0b',
+    'for card in eth0 eth1; do ip link set "$card" up; done',
+  ].join('\n')
+  const read = parts.map((part) => `. ${FOLDER}/lib/flasher/${part}.sh`)
+  const whole = ['set -e', cards, ...read, 'set +e', script].join('\n')
+  return execFileSync('unshare', ['--net', '--mount', 'sh', '-c', whole], { encoding: 'utf8' })
+}
+
+const lease = (card: string, net: string) =>
+  `interface=${card} ip=${net}.5 mask=24 router=${net}.1 dns=${net}.2 sh ${LEASE} bound`
+
+test('a server is looked for where the wizard looks, in the same order', () => {
+  const rows = [
+    'lab',
+    'lab/',
+    'lab:80',
+    'lab:3000',
+    'lab/below',
+    'lab:81/below/',
+    '192.168.1.2',
+    '[fe80::1]',
+    '[fe80::1]:8080',
+    'http://lab',
+    'https://lab/below/',
+  ]
+  for (const given of rows) {
+    const bases = parseServerAddress(given)
+    const said = say(['machine'], 'bases_of "$1"', given).trim().split('\n')
+    assert.equal(said, bases.ok ? bases.value : [], given)
+  }
+})
+
+test('of an argument that is given twice the last counts, as for the wizard', () => {
+  const rows = ['n.a=1 n.a=2', 'n.a=2', 'n.a=1 n.a=', 'n.a=', 'n.a', 'n.ab=1 xn.a=2', '']
+  for (const line of rows) {
+    const said = say(['machine'], 'command_line=$1; param n.a; echo "$value"', line)
+    const value = parseKernelArgs(line).get('n.a') ?? ''
+    assert.is(said.trim(), value, line)
+  }
+})
+
+test('a long message is told in parts, and what is not printable does not come through', () => {
+  const told = 'tell_line() { echo "$2"; }; tell 5 "$1"'
+  const disks = Array.from({ length: 300 }, (_, at) => `sd${at}`).join(', ')
+  const parts = say(['tell'], told, disks).trimEnd().split('\n')
+  assert.is(parts.join(''), disks)
+  assert.ok(parts.every(({ length }) => length <= 900))
+  assert.is(say(['tell'], told, 'a\u001b[2Jb\nc'), 'a?[2Jb?c\n')
+})
+
+asRoot('the card that the machine booted by comes first, others when it brings no address', () => {
+  const list = 'echo $(list_candidates)'
+  const script = [
+    list,
+    `mac=02:00:00:00:00:0b; ${list}`,
+    `missed=3; ${list}`,
+    `mac=02:00:00:00:00:0c; ${list}`,
+    `missed=2; ${list}`,
+  ].join('\n')
+  assert.equal(sayWithCards(['network'], script).split('\n'), [
+    'eth0 eth1',
+    'eth1',
+    'eth1 eth0',
+    'eth0 eth1',
+    '',
+    '',
+  ])
+})
+
+asRoot('the address of a card goes with all its ways when another card gets one', () => {
+  const script = [
+    'file=$(readlink -f /etc/resolv.conf)',
+    'mount -t tmpfs none /mnt && touch /mnt/it && mount --bind /mnt/it "$file" || exit',
+    lease('eth0', '10.9.1'),
+    lease('eth1', '10.9.2'),
+    'ip -4 -o addr show scope global; ip route; cat /etc/resolv.conf',
+  ].join('\n')
+  const said = sayWithCards([], script)
+  assert.match(said, 'inet 10.9.2.5/24')
+  assert.match(said, 'default via 10.9.2.1 dev eth1')
+  assert.match(said, 'nameserver 10.9.2.2')
+  assert.not.match(said, '10.9.1.')
+})
+
+test.run()
