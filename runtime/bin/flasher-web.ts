@@ -1,9 +1,9 @@
 #!/usr/bin/env node
-/** Starts `flasher-web`: the machine server of the line that `FLASHER_LINE` names, or one command of it. */
+/** Starts `flasher-web`: the machine server, or one command of it. */
 import { loadLine } from './line.ts'
 import { listen } from './listen.ts'
 import { leave, openProcess } from './server-process.ts'
 
 const world = openProcess('flasher-web')
-const { web } = await loadLine(world.env['FLASHER_LINE'])
+const { web } = await loadLine(world)
 await leave(await web({ ...world, listen }))

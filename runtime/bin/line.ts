@@ -1,14 +1,16 @@
-/** Picks the release line that the server programs serve: `FLASHER_LINE`, else the current one. */
+/** The release line that the server programs serve: `FLASHER_LINE`, which must be the current one. */
 
-/** The chosen line's programs; the other line's code is not even loaded. */
-export async function loadLine(name: string | undefined) {
-  switch (name ?? '') {
-    case '':
-    case 'current':
-      return import('../lines/current/programs.ts')
-    case 'earlier':
-      throw new Error('FLASHER_LINE=earlier: the server of that line is not there yet')
-    default:
-      throw new Error(`FLASHER_LINE is current or earlier, not ${JSON.stringify(name)}`)
-  }
+interface Start {
+  readonly env: Readonly<Record<string, string | undefined>>
+  readonly argv: readonly string[]
+}
+
+/** That line's programs. Help and version are told whatever is set. */
+export async function loadLine({ env, argv }: Start) {
+  const name = env['FLASHER_LINE'] || 'current'
+  const isAsking = argv.some((word) => ['--help', '-h', '--version'].includes(word))
+  if (name === 'current' || isAsking) return import('../lines/current/programs.ts')
+  throw new Error(
+    `FLASHER_LINE=${name}: there is no server of that line here, only that of the current one; unset it`,
+  )
 }

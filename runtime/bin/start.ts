@@ -24,7 +24,7 @@ const world = openProcess('flasher-web')
 const { stderr } = world
 let child: ChildProcess | null = null
 
-const { web } = await loadLine(world.env['FLASHER_LINE'])
+const { web } = await loadLine(world)
 const code = await web({ ...world, listen, startCache })
 await endCache()
 await leave(code)

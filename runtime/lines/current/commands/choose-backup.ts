@@ -66,5 +66,5 @@ const none = () =>
 
 const noneOfThis = (line: string) =>
   new Fault('not-found', `no backup here is of the ${line} release line`, {
-    hint: 'Nothing was changed. Restore them with the line that made them (FLASHER_LINE).',
+    hint: 'Nothing was changed. Restore them with the release that made them.',
   })

@@ -152,7 +152,6 @@ export const COMMAND_LINE: CommandLine = {
   environment: [
     ['FLASHER_<SECTION>_<KEY>', 'one setting, for example FLASHER_SERVER_PORT'],
     ['FLASHER_CONFIG_FILE, FLASHER_CONFIG_DIR', 'a file, a folder to read instead of the usual'],
-    ['FLASHER_LINE', 'the release line to serve: current (default) or earlier'],
   ],
   files: [
     ['/etc/flasher/conf.d/*.toml', 'configuration; the first that holds a key decides it'],
