@@ -52,15 +52,26 @@ export function renderMenu({ version, media }: MenuPlan): string {
   ].join('\n')
 }
 
-/** What GRUB of a BIOS runs first: it finds the medium that it came from. */
-export const EARLY = [
-  'search --file --set=root /.disk/info',
-  'set prefix=($root)/boot/grub',
-  'configfile $prefix/grub.cfg',
-  '',
-].join('\n')
+/** A file that no other medium has; /.disk/info lies on Debian's and others' as well. */
+export const renderMark = (media: string): string => `.disk/flasher-${media}`
 
-/** Debian's signed GRUB looks here for its configuration. */
+/**
+ * What GRUB runs first, that of a BIOS and the signed one on the EFI partition: it finds the medium that
+ * it came from.
+ */
+export const renderEarly = (media: string): string =>
+  [
+    `search --file --set=root /${renderMark(media)}`,
+    'set prefix=($root)/boot/grub',
+    'configfile $prefix/grub.cfg',
+    '',
+  ].join('\n')
+
+/**
+ * Debian's signed GRUB looks here where it came from, on a stick the EFI partition, and takes any medium
+ * with a /.disk/info only where that has no /boot/grub. On a disc it comes from the ISO itself.
+ */
+export const SIGNED_CONFIG_PATH = 'boot/grub/x86_64-efi/grub.cfg'
 export const SIGNED_CONFIG = 'source /boot/grub/grub.cfg\n'
 
 /** All that a BIOS's GRUB can do; the signed one brings its own. */

@@ -2,14 +2,21 @@
 import { spawnSync } from 'node:child_process'
 import { createHash } from 'node:crypto'
 import { createReadStream } from 'node:fs'
-import { cp, mkdir, mkdtemp, open, rename, rm, utimes, writeFile } from 'node:fs/promises'
+import { cp, mkdir, mkdtemp, open, readdir, rename, rm, utimes, writeFile } from 'node:fs/promises'
 import { dirname, join, resolve } from 'node:path'
 import { pipeline } from 'node:stream/promises'
 import { parseArgs } from 'node:util'
 import { IMAGES_PARTITION } from '../../appliance/contract.ts'
 import { renderVolume } from '../exfat/volume.ts'
 import { PARTITION_TYPES, SECTOR_BYTES } from '../gpt/table.ts'
-import { BIOS_MODULES, EARLY, renderMenu, SIGNED_CONFIG } from '../iso/grub.ts'
+import {
+  BIOS_MODULES,
+  renderEarly,
+  renderMark,
+  renderMenu,
+  SIGNED_CONFIG,
+  SIGNED_CONFIG_PATH,
+} from '../iso/grub.ts'
 import { planHybrid } from '../iso/layout.ts'
 import { renderReadme } from '../iso/readme.ts'
 
@@ -43,7 +50,10 @@ export async function makeIso(job: Job): Promise<void> {
   try {
     const media = `${job.version}-${(await digestOf(job.squashfs)).slice(0, 12)}`
     const iso = join(folder, 'iso')
-    const parts = { efi: await makeEfi(job, folder), files: await makeFiles(job, folder, media) }
+    const parts = {
+      efi: await makeEfi(job, folder, media),
+      files: await makeFiles(job, folder, media),
+    }
     runXorriso(job, { ...parts, iso, media })
     await addImages(job, iso, media)
     await rename(iso, job.out)
@@ -53,26 +63,29 @@ export async function makeIso(job: Job): Promise<void> {
 }
 
 /** The EFI partition: Debian's shim, which firmware trusts, and the GRUB that it trusts. */
-async function makeEfi({ packages, epoch }: Job, folder: string): Promise<string> {
-  const boot = join(folder, 'efi/EFI/BOOT')
-  await mkdir(boot, { recursive: true })
+async function makeEfi({ packages, epoch }: Job, folder: string, media: string): Promise<string> {
+  const root = join(folder, 'efi')
+  const config = dirname(SIGNED_CONFIG_PATH)
+  for (const dir of ['EFI/BOOT', config]) await mkdir(join(root, dir), { recursive: true })
   const files = {
     'BOOTX64.EFI': 'usr/lib/shim/shimx64.efi.signed',
     'grubx64.efi': 'usr/lib/grub/x86_64-efi-signed/gcdx64.efi.signed',
     'mmx64.efi': 'usr/lib/shim/mmx64.efi.signed',
   }
   for (const [name, from] of Object.entries(files)) {
-    await cp(join(packages, from), join(boot, name))
-    await utimes(join(boot, name), epoch, epoch)
+    await cp(join(packages, from), join(root, 'EFI/BOOT', name))
   }
-  for (const dir of [boot, dirname(boot)]) await utimes(dir, epoch, epoch)
+  await writeFile(join(root, SIGNED_CONFIG_PATH), renderEarly(media))
+  for (const path of await readdir(root, { recursive: true })) {
+    await utimes(join(root, path), epoch, epoch)
+  }
   const image = join(folder, 'efi.img')
   await using file = await open(image, 'w')
   await file.truncate(EFI_SECTORS * SECTOR_BYTES)
   const size = ['-T', String(EFI_SECTORS), '-h', '64', '-s', '32']
   const label = ['-v', 'FLASHER_EFI', '-N', SERIAL.toString(16)]
   run(['mformat', '-i', image, ...label, ...size, '::'], { SOURCE_DATE_EPOCH: String(epoch) })
-  run(['mcopy', '-Q', '-m', '-s', '-i', image, join(folder, 'efi/EFI'), '::'])
+  run(['mcopy', '-Q', '-m', '-s', '-i', image, join(root, 'EFI'), join(root, 'boot'), '::'])
   return image
 }
 
@@ -85,14 +98,15 @@ async function makeFiles(
   const menu = renderMenu({ version, media })
   const texts = {
     '.disk/info': `Flasher ${media}\n`,
+    [renderMark(media)]: '',
     'live/id': `${media}\n`,
     'boot/grub/grub.cfg': menu,
     'boot/grub/loopback.cfg': menu,
-    'boot/grub/x86_64-efi/grub.cfg': SIGNED_CONFIG,
+    [SIGNED_CONFIG_PATH]: SIGNED_CONFIG,
   }
   const early = join(folder, 'early.cfg')
   const eltorito = join(folder, 'eltorito.img')
-  await writeFile(early, EARLY)
+  await writeFile(early, renderEarly(media))
   const modules = join(packages, 'usr/lib/grub/i386-pc')
   const what = ['-O', 'i386-pc-eltorito', '-d', modules, '-p', '/boot/grub', '-c', early]
   run(['grub-mkimage', ...what, '-o', eltorito, ...BIOS_MODULES])

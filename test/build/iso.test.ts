@@ -6,7 +6,7 @@ import { join } from 'node:path'
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
 import { PARTITION_TYPES, parseSpans, renderTable } from '../../build/gpt/table.ts'
-import { renderMenu } from '../../build/iso/grub.ts'
+import { renderEarly, renderMark, renderMenu } from '../../build/iso/grub.ts'
 import { planHybrid } from '../../build/iso/layout.ts'
 import { renderReadme } from '../../build/iso/readme.ts'
 import { isoStep } from '../../build/steps/iso.ts'
@@ -90,6 +90,13 @@ test('the menu: three entries of one medium, on screen and serial line', () => {
   assert.match(entries[2] ?? '', 'flasher.onfail=shell')
   // A machine without a serial port keeps its screen.
   assert.match(menu, /^if serial .*; then\n(  terminal.*\n){2}fi\n/)
+})
+
+test('GRUB looks for a file that lies on this medium alone', () => {
+  const early = renderEarly('1.2.3-abc')
+  assert.match(early, `search --file --set=root /${renderMark('1.2.3-abc')}\n`)
+  assert.not.match(early, '/.disk/info')
+  assert.not.equal(early, renderEarly('1.2.3-def'))
 })
 
 test('the file on the images partition is one that Windows shows in lines', () => {
