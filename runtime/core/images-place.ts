@@ -20,6 +20,8 @@ export interface Part {
   readonly number: number
   /** In a GUID partition table; null where it has none. */
   readonly name: string | null
+  /** On a disk inside of the machine, which nobody plugged in for its images. */
+  readonly isFixed: boolean
 }
 
 export interface Surroundings {
@@ -61,13 +63,17 @@ export function parseBootMedium(text: string): BootMedium {
   return { disk: node('medium_disk'), partition: node('medium'), isFile }
 }
 
-/** The stick that we run from comes first; only its images partition grows. Null: there is none. */
+/**
+ * The stick that we run from comes first; only its images partition grows. Null: there is none. A disk
+ * inside of the machine is there to be written, which it could not be while a part of it is mounted.
+ */
 export function chooseImagesPlace({ medium, parts, labels }: Surroundings): ImagesPlace | null {
   const named = parts.filter(({ name }) => name === IMAGES_PARTITION.name)
   const own = named.find(({ disk }) => disk === medium.disk)
   if (own !== undefined) return { node: own.node, growable: own }
-  const labelled = LABELS.map((label) => labels.get(label))
   const file = medium.isFile ? medium.partition : null
-  const node = [file, named[0]?.node, ...labelled].find((each) => typeof each === 'string')
-  return typeof node === 'string' ? { node, growable: null } : null
+  const fixed = new Set(parts.flatMap(({ node, isFixed }) => (isFixed ? [node] : [])))
+  const plugged = [...named.map(({ node }) => node), ...LABELS.map((label) => labels.get(label))]
+  const node = file ?? plugged.find((each) => each !== undefined && !fixed.has(each))
+  return node === undefined ? null : { node, growable: null }
 }

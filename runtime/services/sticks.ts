@@ -99,12 +99,24 @@ async function readPart(name: string): Promise<Part | null> {
     const uevent = await readFile(join(BLOCKS, name, 'uevent'), 'utf8')
     const number = Number(/^PARTN=(\d+)$/m.exec(uevent)?.[1] ?? 0)
     if (number === 0) return null
-    const disk = basename(join(await realpath(join(BLOCKS, name)), '..'))
+    const whole = join(await realpath(join(BLOCKS, name)), '..')
     const label = /^PARTNAME=(.*)$/m.exec(uevent)?.[1] ?? null
-    return { node: `/dev/${name}`, disk: `/dev/${disk}`, number, name: label }
+    const isFixed = !(await isPlugged(whole))
+    return { node: `/dev/${name}`, disk: `/dev/${basename(whole)}`, number, name: label, isFixed }
   } catch {
     return null
   }
+}
+
+/** On USB, in a slot for cards, or with a medium that comes out. `whole`: the disk's folder in sysfs. */
+async function isPlugged(whole: string): Promise<boolean> {
+  const read = async (what: string) =>
+    (await readFile(join(whole, what), 'utf8').catch(() => '')).trim()
+  return (
+    /\/usb\d+\//.test(whole) ||
+    (await read('removable')) === '1' ||
+    (await read('device/type')) === 'SD'
+  )
 }
 
 /** As udev names them: characters that would be odd in a path are written otherwise, ours are not. */

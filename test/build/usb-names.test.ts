@@ -3,7 +3,7 @@ import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
-import { IMAGES_PARTITION, LIVE_PATHS } from '../../appliance/contract.ts'
+import { IMAGES_PARTITION, KERNEL_ARGS, LIVE_PATHS } from '../../appliance/contract.ts'
 import { chooseImagesPlace } from '../../runtime/core/images-place.ts'
 
 const test = suite('names of the stick')
@@ -20,6 +20,7 @@ test('the unit mounts once, where the wizard looks', () => {
   const unit = read(UNIT)
   assert.match(unit, `ConditionPathIsMountPoint=!${LIVE_PATHS.images}\n`)
   assert.match(unit, `EnvironmentFile=-${LIVE_PATHS.bootFacts}\n`)
+  assert.match(unit, `ConditionKernelCommandLine=!${KERNEL_ARGS.mac}\n`)
   assert.match(read('overlays/usb/usr/lib/flasher/live/grow'), `home=${LIVE_PATHS.home}\n`)
 })
 

@@ -7,9 +7,22 @@ const test = suite('images place')
 const NETWORK = { disk: null, partition: null, isFile: false }
 const STICK = { disk: '/dev/sda', partition: '/dev/sda1', isFile: false }
 const VENTOY = { disk: '/dev/sda', partition: '/dev/sda1', isFile: true }
-const own = { node: '/dev/sda3', disk: '/dev/sda', number: 3, name: 'FLASHER_IMAGES' }
-const other = { node: '/dev/sdb3', disk: '/dev/sdb', number: 3, name: 'FLASHER_IMAGES' }
-const none = { node: '/dev/sda2', disk: '/dev/sda', number: 2, name: 'FLASHER_EFI' }
+const own = {
+  node: '/dev/sda3',
+  disk: '/dev/sda',
+  number: 3,
+  name: 'FLASHER_IMAGES',
+  isFixed: false,
+}
+const other = {
+  node: '/dev/sdb3',
+  disk: '/dev/sdb',
+  number: 3,
+  name: 'FLASHER_IMAGES',
+  isFixed: false,
+}
+const none = { node: '/dev/sda2', disk: '/dev/sda', number: 2, name: 'FLASHER_EFI', isFixed: false }
+const fixed = (part: typeof other) => ({ ...part, isFixed: true })
 const labels = (...pairs: (readonly [string, string])[]) => new Map(pairs)
 const look = { growable: null }
 
@@ -69,6 +82,27 @@ const ROWS = [
     [],
     labels(['Ventoy', '/dev/sdc1']),
     { node: '/dev/sdc1', ...look },
+  ],
+  [
+    'the disk that we run from may be one inside of the machine',
+    STICK,
+    [none, other, fixed(own)],
+    labels(),
+    { node: '/dev/sda3', growable: fixed(own) },
+  ],
+  [
+    'another disk inside of the machine is left alone, whatever it is called',
+    { ...STICK, disk: '/dev/sr0' },
+    [fixed(own)],
+    labels(['FLASHER_IMG', own.node]),
+    null,
+  ],
+  [
+    'a stick behind a disk inside of the machine',
+    NETWORK,
+    [fixed(own), other],
+    labels(['FLASHER_IMG', own.node]),
+    { node: '/dev/sdb3', ...look },
   ],
   ['nothing', NETWORK, [none], labels(['DATA', '/dev/sdb1']), null],
 ] as const

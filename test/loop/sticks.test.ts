@@ -111,7 +111,13 @@ test('sectors of 4096 bytes and a write-protected stick are refused with the rea
 test('a stick that does not grow is mounted all the same', async () => {
   const said: string[] = []
   const mounted: string[] = []
-  const own = { node: '/dev/sda3', disk: '/dev/sda', number: 3, name: 'FLASHER_IMAGES' }
+  const own = {
+    node: '/dev/sda3',
+    disk: '/dev/sda',
+    number: 3,
+    name: 'FLASHER_IMAGES',
+    isFixed: false,
+  }
   const medium = { disk: '/dev/sda', partition: '/dev/sda1', isFile: false }
   const code = await openImages({
     say: async (line) => {

@@ -9,8 +9,8 @@ import { setTimeout as pause } from 'node:timers/promises'
 import { promisify } from 'node:util'
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
-import { KERNEL_ARGS } from '../../appliance/contract.ts'
-import { findBuildObstacle, openTrio } from '../support/built-images.ts'
+import { KERNEL_ARGS, LIVE_PATHS } from '../../appliance/contract.ts'
+import { findBuildObstacle, openIso, openTrio } from '../support/built-images.ts'
 import { startNetboot } from '../support/netboot.ts'
 
 const test = suite('live')
@@ -107,4 +107,46 @@ run('the wizard is on every console, nothing has failed, and one key may log in'
   const refused = await logIn({ port, key: other }, 'true').catch((error: unknown) => String(error))
   assert.match(String(refused), /Permission denied/)
 })
+/** The one chip answers where ttyS3 is looked for; a disk inside and a stick both carry our images. */
+const ODD_MACHINE = (iso: string) =>
+  [
+    ['-global', 'isa-serial.iobase=0x2e8', '-global', 'isa-serial.irq=3', '-device', 'qemu-xhci'],
+    ...['inside', 'stick'].map((id) => [
+      '-drive',
+      `if=none,id=${id},format=raw,snapshot=on,file=${iso}`,
+    ]),
+    ['-device', 'nvme,drive=inside,serial=INSIDE'],
+    ['-device', 'usb-storage,drive=stick,removable=on'],
+  ].flat()
+
+run('no wizard on a console without a chip, and no images of a disk inside', async () => {
+  using folder = mkdtempDisposableSync(join(tmpdir(), 'flasher-live-'))
+  const key = join(folder.path, 'key')
+  const port = await findPort()
+  await using boot = await startNetboot(await openTrio(), {
+    isAlone: true,
+    append: [`"${KERNEL_ARGS.sshKey}=${makeKey(key)}"`],
+    args: [...secondCard(port), ...ODD_MACHINE(await openIso())],
+  })
+  await boot.machine.waitFor(/image_root: /, PATIENCE)
+  const told = await logInSoon(
+    { port, key },
+    [
+      'cat /sys/class/tty/console/active /sys/class/tty/ttyS0/type',
+      'systemctl list-units --plain --no-legend "flasher-console@*" | cut -d" " -f1',
+      `until mountpoint -q ${LIVE_PATHS.images}; do sleep 1; done`,
+      'lsblk -nro NAME,MOUNTPOINT | grep -c " /"',
+      `findmnt -no SOURCE ${LIVE_PATHS.images}`,
+    ].join('; '),
+  )
+  assert.equal(told.trim().split('\n'), [
+    'ttyS0',
+    '0',
+    'flasher-console@tty1.service',
+    'flasher-console@ttyS3.service',
+    '2',
+    '/dev/sda3',
+  ])
+})
+
 test.run()

@@ -1,10 +1,13 @@
 /**
- * Compiles what the wizard consists of into its compile cache. Runs once, when the image is made, by
- * `node` beside it: V8 takes no code that was made with other flags.
+ * Compiles what the wizard, and what runs before it on a stick, consist of into their compile cache. Runs
+ * once, when the image is made, by `node` beside it: V8 takes no code that was made with other flags.
  */
 import { enableCompileCache, flushCompileCache } from 'node:module'
 
 enableCompileCache('/var/cache/flasher')
-const line = '/usr/lib/flasher/runtime/lines/current/wizard'
-for (const file of ['live.ts', 'program.ts']) await import(`${line}/${file}`)
+const runtime = '/usr/lib/flasher/runtime'
+const wizard = `${runtime}/lines/current/wizard`
+for (const file of [`${wizard}/live.ts`, `${wizard}/program.ts`, `${runtime}/live/programs.ts`]) {
+  await import(file)
+}
 flushCompileCache()
