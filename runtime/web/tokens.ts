@@ -1,11 +1,13 @@
 /** API tokens: named, scoped, shown once. */
-import { getRouterParam, type H3Event } from 'h3'
+import { getRouterParam, type H3Event, type HTTPError } from 'h3'
 import * as z from 'zod'
+import { fieldError, listFieldErrors, type FieldError } from '../core/field-error.ts'
 import type { MachineBase } from '../core/machine.ts'
-import { TOKEN_SCOPES } from '../services/tokens.ts'
+import { accept, refuse as no, type Result } from '../core/result.ts'
+import { TOKEN_SCOPES, type TokenRecord } from '../services/tokens.ts'
 import { json, nothing } from './answers.ts'
-import { checked, renderSchema } from './checked.ts'
-import { refuse } from './faults.ts'
+import { renderSchema } from './checked.ts'
+import { refuse, refuseFields } from './faults.ts'
 import type { Site } from './line.ts'
 import type { Route } from './route.ts'
 
@@ -29,34 +31,70 @@ export const TOKEN = z.object({
 
 const MOST_TOKENS = 200
 
+export type TokenRefusal =
+  | { readonly why: 'fields'; readonly fields: readonly FieldError[] }
+  | { readonly why: 'name-taken'; readonly name: string }
+  | { readonly why: 'too-many'; readonly count: number }
+
+type TokenSite = Pick<Site<MachineBase>, 'tokens' | 'noteAll' | 'by' | 'now'>
+
+/** By the one rule for programs and pages; the token's text is in the answer and nowhere else. */
+export async function createToken(
+  site: TokenSite,
+  event: H3Event,
+  body: unknown,
+): Promise<Result<{ readonly record: TokenRecord; readonly token: string }, TokenRefusal>> {
+  const { tokens, now } = site
+  const wish = TOKEN_BODY.safeParse(body)
+  if (!wish.success) return no({ why: 'fields', fields: listFieldErrors(wish.error) })
+  const { name, expires_at: end } = wish.data
+  if (end !== null && Date.parse(end) <= now().getTime()) {
+    return no({ why: 'fields', fields: [fieldError(['expires_at'], 'is in the past')] })
+  }
+  const known = await tokens.list()
+  if (known.some((token) => token.name === name)) return no({ why: 'name-taken', name })
+  if (known.length >= MOST_TOKENS) return no({ why: 'too-many', count: known.length })
+  const made = await tokens.create(wish.data)
+  await note(site, event, 'made', made.record)
+  return accept(made)
+}
+
+/** False when there was none. */
+export async function revokeToken(site: TokenSite, event: H3Event, id: string): Promise<boolean> {
+  const record = (await site.tokens.list()).find((each) => each.id === id)
+  if (record === undefined || !(await site.tokens.revoke(id))) return false
+  await note(site, event, 'revoked', record)
+  return true
+}
+
+const KINDS = { made: 'auth.token.created', revoked: 'auth.token.revoked' } as const
+
+async function note(
+  site: TokenSite,
+  event: H3Event,
+  verb: keyof typeof KINDS,
+  { id, name }: TokenRecord,
+): Promise<void> {
+  const summary = `The token ${name} was ${verb}`
+  await site.noteAll([{ kind: KINDS[verb], subject_kind: 'auth', summary, details: { name } }], {
+    subject_id: id,
+    ...site.by(event),
+  })
+}
+
 export function tokenRoutes<M extends MachineBase>(site: Site<M>): readonly Route[] {
   const { tokens } = site
 
-  async function note(event: H3Event, kind: string, id: string, name: string): Promise<void> {
-    const verb = kind.endsWith('created') ? 'made' : 'revoked'
-    await site.noteAll(
-      [{ kind, subject_kind: 'auth', summary: `The token ${name} was ${verb}`, details: { name } }],
-      { subject_id: id, ...site.by(event) },
-    )
-  }
-
   async function create(event: H3Event, body: unknown): Promise<unknown> {
-    const wish = checked(TOKEN_BODY, body)
-    const known = await tokens.list()
-    if (known.some(({ name }) => name === wish.name)) {
-      throw refuse(409, `there is a token ${wish.name} already`)
-    }
-    if (known.length >= MOST_TOKENS) throw refuse(409, `there are ${known.length} tokens already`)
-    const { record, token } = await tokens.create(wish)
-    await note(event, 'auth.token.created', record.id, record.name)
+    const made = await createToken(site, event, body)
+    if (!made.ok) throw asError(made.refusal)
+    const { record, token } = made.value
     return json({ ...record, token }, 201)
   }
 
   async function revoke(event: H3Event): Promise<unknown> {
-    const id = getRouterParam(event, 'id') ?? ''
-    const record = (await tokens.list()).find((each) => each.id === id)
-    if (record === undefined || !(await tokens.revoke(id))) throw refuse(404, 'no such token')
-    await note(event, 'auth.token.revoked', id, record.name)
+    const isGone = await revokeToken(site, event, getRouterParam(event, 'id') ?? '')
+    if (!isGone) throw refuse(404, 'no such token')
     return nothing()
   }
 
@@ -91,4 +129,15 @@ export function tokenRoutes<M extends MachineBase>(site: Site<M>): readonly Rout
       handle: revoke,
     },
   ]
+}
+
+function asError(refusal: TokenRefusal): HTTPError {
+  switch (refusal.why) {
+    case 'fields':
+      return refuseFields(refusal.fields)
+    case 'name-taken':
+      return refuse(409, `there is a token ${refusal.name} already`)
+    case 'too-many':
+      return refuse(409, `there are ${refusal.count} tokens already`)
+  }
 }

@@ -5,6 +5,7 @@ import { checkField, postButton, selectField, textField } from '../../../web/fie
 import { address, html, type Content, type Html } from '../../../web/html.ts'
 import type { Route } from '../../../web/route.ts'
 import { renderTime, type Clock } from '../../../web/times.ts'
+import { createToken, revokeToken, type TokenRefusal } from '../../../web/tokens.ts'
 import { TOKEN_SCOPES, type TokenRecord, type TokenScope } from '../../../services/tokens.ts'
 import { goTo } from './answer.ts'
 import { messageOf, type Desk } from './desk.ts'
@@ -19,6 +20,7 @@ const SCOPES: Readonly<Record<TokenScope, string>> = {
   admin: 'Everything, settings and backups too',
 }
 
+/** By days, as the form posts them. */
 const LIFETIMES = { '30': '30 days', '90': '90 days', '365': 'a year', '': 'no end' } as const
 
 export const accountPages = (desk: Desk): readonly Route[] => [
@@ -115,40 +117,38 @@ const renderForm = (query: URLSearchParams): Html =>
 async function create(desk: Desk, event: H3Event, form: URLSearchParams): Promise<HTTPResponse> {
   const { site } = desk
   const name = (form.get('name') ?? '').trim()
-  const scopes = TOKEN_SCOPES.filter((scope) => form.getAll('scopes').includes(scope))
-  const error = await refusalOf(desk, name, scopes)
-  if (error !== null) return goTo(event, address(PATH, { error, name }))
-  const days = Number(form.get('days'))
-  const expires_at = days > 0 ? new Date(site.now().getTime() + days * DAY_MS).toISOString() : null
-  const { record, token } = await site.tokens.create({ name, scopes, expires_at })
-  await note(desk, event, 'auth.token.created', record)
-  return await show(desk, event, token)
+  const fail = (error: string) => goTo(event, address(PATH, { error, name }))
+  const days = form.get('days') ?? 'none'
+  // What is not understood is no wish for a token without an end.
+  if (!Object.hasOwn(LIFETIMES, days)) return fail(FIELDS.expires_at)
+  const end = days === '' ? null : new Date(site.now().getTime() + Number(days) * DAY_MS)
+  const expires_at = end?.toISOString() ?? null
+  const scopes = [...new Set(form.getAll('scopes'))]
+  const made = await createToken(site, event, { name, scopes, expires_at })
+  return made.ok ? await show(desk, event, made.value.token) : fail(wordsOf(made.refusal))
 }
 
-async function refusalOf({ site }: Desk, name: string, scopes: readonly string[]) {
-  if (!/^[A-Za-z0-9][A-Za-z0-9 ._-]{0,63}$/.test(name)) {
-    return 'A token needs a name of letters, digits, blanks, dots, dashes.'
+const FIELDS = {
+  name: 'A token needs a name of letters, digits, blanks, dots, dashes.',
+  scopes: 'Choose what the token may do: at least one thing, and nothing that is not listed.',
+  expires_at: 'Choose after how long the token ends.',
+} as const
+
+function wordsOf(refusal: TokenRefusal): string {
+  switch (refusal.why) {
+    case 'fields': {
+      const wrong = refusal.fields.map(({ loc }) => loc[1])
+      return wrong.includes('name') ? FIELDS.name : FIELDS.scopes
+    }
+    case 'name-taken':
+      return `There is a token ${refusal.name} already.`
+    case 'too-many':
+      return `There are ${refusal.count} tokens already: revoke those that nobody uses.`
   }
-  if (scopes.length === 0) return 'Choose at least one thing that the token may do.'
-  const known = await site.tokens.list()
-  return known.some((token) => token.name === name) ? `There is a token ${name} already.` : null
 }
 
 async function revoke(desk: Desk, event: H3Event): Promise<HTTPResponse> {
-  const { site } = desk
-  const id = getRouterParam(event, 'id') ?? ''
-  const record = (await site.tokens.list()).find((token) => token.id === id)
-  if (record === undefined || !(await site.tokens.revoke(id))) {
-    return goTo(event, address(PATH, { error: 'There is no such token any more.' }))
-  }
-  await note(desk, event, 'auth.token.revoked', record)
+  const isGone = await revokeToken(desk.site, event, getRouterParam(event, 'id') ?? '')
+  if (!isGone) return goTo(event, address(PATH, { error: 'There is no such token any more.' }))
   return goTo(event, `${PATH}#tokens`)
-}
-
-async function note({ site }: Desk, event: H3Event, kind: string, { id, name }: TokenRecord) {
-  const verb = kind.endsWith('created') ? 'made' : 'revoked'
-  await site.noteAll(
-    [{ kind, subject_kind: 'auth', summary: `The token ${name} was ${verb}`, details: { name } }],
-    { subject_id: id, ...site.by(event) },
-  )
 }
