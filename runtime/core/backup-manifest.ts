@@ -1,6 +1,7 @@
 /** What a backup says of itself: its files, their pieces and digests. */
 import { z } from 'zod'
 import { isBackupId } from './backup.ts'
+import { parseJson } from './json-text.ts'
 import { accept, refuse, type Result } from './result.ts'
 
 const digest = z.string().regex(/^[0-9a-f]{64}$/)
@@ -37,7 +38,7 @@ export type BackupManifest = z.infer<typeof ManifestSchema>
 
 /** The text of `manifest.json`. */
 export function parseManifest(text: string, id: string): Result<BackupManifest, 'no-manifest'> {
-  const parsed = ManifestSchema.safeParse(readJson(text))
+  const parsed = ManifestSchema.safeParse(parseJson(text))
   return parsed.success && parsed.data.backup_id === id
     ? accept(parsed.data)
     : refuse('no-manifest')
@@ -45,11 +46,3 @@ export function parseManifest(text: string, id: string): Result<BackupManifest, 
 
 export const renderManifest = (manifest: BackupManifest): string =>
   `${JSON.stringify(manifest, null, 2)}\n`
-
-function readJson(text: string): unknown {
-  try {
-    return JSON.parse(text)
-  } catch {
-    return null
-  }
-}

@@ -2,6 +2,7 @@
 import { blobUrl } from './blob-address.ts'
 import { type CatalogEntry, type SkippedEntry, tellArch, tellFormat } from './catalog.ts'
 import { type CatalogFields, parseCatalogFields } from './catalog-fields.ts'
+import { parseJson } from './json-text.ts'
 import { refOf } from './ref.ts'
 import { accept, refuse, type Result } from './result.ts'
 
@@ -87,13 +88,5 @@ function describe(fields: CatalogFields) {
     sha256,
     sizeBytes: fields.size_bytes,
     description,
-  }
-}
-
-function parseJson(text: string): unknown {
-  try {
-    return JSON.parse(text)
-  } catch {
-    return null // Said of the document as a whole.
   }
 }

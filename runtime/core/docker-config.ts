@@ -1,5 +1,6 @@
 /** The credentials that a Docker configuration holds for a registry. */
 import { z } from 'zod'
+import { parseJson } from './json-text.ts'
 
 export interface Credentials {
   readonly user: string
@@ -61,11 +62,3 @@ function decodeAuth(auth: string): Credentials | null {
 
 const pairOf = (user: string, password: string): Credentials | null =>
   user === '' ? null : { user, password }
-
-function parseJson(text: string): unknown {
-  try {
-    return JSON.parse(text)
-  } catch {
-    return null
-  }
-}

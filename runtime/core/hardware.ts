@@ -1,4 +1,5 @@
 /** What a hardware tree (`lshw -json`) says of a machine, in a few lines; all of it is hostile. */
+import { parseJson } from './json-text.ts'
 import { printable } from './printable.ts'
 
 export interface Hardware {
@@ -23,7 +24,7 @@ const MOST_OF_A_KIND = 8
 
 /** Null: the text is no such tree. */
 export function parseHardware(json: string): Hardware | null {
-  const nodes = flatten(parse(json))
+  const nodes = flatten(parseJson(json))
   const system = nodes[0]
   if (system === undefined) return null
   const processors = nodes.filter((node) => isClass(node, 'processor') && !isOff(node))
@@ -52,14 +53,6 @@ function flatten(top: unknown): readonly Node[] {
     if (Array.isArray(children)) queue.push(...children.slice(0, MOST_NODES))
   }
   return found
-}
-
-function parse(json: string): unknown {
-  try {
-    return JSON.parse(json)
-  } catch {
-    return null
-  }
 }
 
 const isNode = (value: unknown): value is Node => typeof value === 'object' && value !== null

@@ -1,5 +1,6 @@
 /** Which tool tells the details of an image, and what is taken from its answer ("Image info"). */
 import { type ImageFormat, type ImageInfo } from './image.ts'
+import { parseJson } from './json-text.ts'
 import { accept, refuse, type Result } from './result.ts'
 
 type Detail = NonNullable<ImageInfo['detail']>
@@ -37,12 +38,8 @@ export const planInspection = (format: ImageFormat, path: string): Inspection | 
 const plainPath = (path: string) => (/^[^/]*:/.test(path) ? `./${path}` : path)
 
 function parseObject(output: string): Result<Detail, string> {
-  try {
-    const parsed: unknown = JSON.parse(output)
-    if (isRecord(parsed)) return accept(parsed)
-  } catch {
-    // Answered below: no JSON is as little of an answer as JSON of another shape.
-  }
+  const parsed = parseJson(output)
+  if (isRecord(parsed)) return accept(parsed)
   return refuse('the tool answered with something else than a JSON object')
 }
 

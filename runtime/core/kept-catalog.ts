@@ -1,6 +1,7 @@
 /** The active manifest: the last good catalog of a cache service, as TOML that people can read. */
 import { createHash } from 'node:crypto'
 import { stringify } from 'smol-toml'
+import { parseJson } from './json-text.ts'
 import { parseToml } from './toml.ts'
 
 export interface KeptCatalog {
@@ -76,11 +77,3 @@ const isPlain = (value: unknown): value is Plain =>
 
 const toWellFormed = (value: Plain): Plain =>
   typeof value === 'string' ? value.toWellFormed() : value
-
-function parseJson(text: string): unknown {
-  try {
-    return JSON.parse(text)
-  } catch {
-    return null
-  }
-}

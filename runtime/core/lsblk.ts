@@ -1,5 +1,6 @@
 /** What lsblk says of block devices: its JSON, read with care, as a tree. */
 import type { DiskRow } from './disk.ts'
+import { parseJson } from './json-text.ts'
 import { accept, refuse, type Result } from './result.ts'
 
 /** One device; a child with two parents (RAID, LVM, multipath) appears below each of them. */
@@ -78,14 +79,6 @@ const mountpointsOf = (node: LsblkNode): readonly string[] => [
   ...node.mountpoints,
   ...node.children.flatMap(mountpointsOf),
 ]
-
-function parseJson(text: string): unknown {
-  try {
-    return JSON.parse(text)
-  } catch {
-    return undefined
-  }
-}
 
 /** An own property of an object; undefined for everything else. */
 const read = (from: unknown, key: string): unknown =>

@@ -1,5 +1,6 @@
 /** What a registry's manifests say: which layer holds the disk image, and for which architecture. */
 import { z } from 'zod'
+import { parseJson } from './json-text.ts'
 import { isDigest } from './oras.ts'
 import { accept, refuse, type Result } from './result.ts'
 
@@ -148,11 +149,3 @@ const keep = <Item>(shape: z.ZodType<Item>, items: readonly unknown[]): readonly
     const parsed = shape.safeParse(item)
     return parsed.success ? [parsed.data] : []
   })
-
-function parseJson(text: string): unknown {
-  try {
-    return JSON.parse(text)
-  } catch {
-    return null
-  }
-}

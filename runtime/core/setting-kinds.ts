@@ -1,5 +1,6 @@
 /** The sorts of values that settings hold: texts, numbers, addresses, spans of time, lists. */
 import { z } from 'zod'
+import { parseJson } from './json-text.ts'
 import { parsePasswordHash } from './password-hash.ts'
 import type { Kind, TomlValue } from './setting.ts'
 
@@ -217,18 +218,13 @@ function isTimeZone(given: string): boolean {
 
 const optionValue = z.union([line, z.number(), z.boolean()])
 
+/** What is no JSON is refused by the schema, with what is wanted. */
+const parseOptions = (given: string): unknown => parseJson(given) ?? given
+
 /** A table of names and simple values; JSON in a text. */
 export const options: Kind<Readonly<Record<string, string | number | boolean>>> = {
   schema: z.record(z.string().max(100), optionValue).readonly(),
   wants: 'a table of texts, numbers and switches',
-  fromText: parseJson,
+  fromText: parseOptions,
   toToml: (values) => ({ ...values }),
-}
-
-function parseJson(given: string): unknown {
-  try {
-    return JSON.parse(given)
-  } catch {
-    return given // Refused by the schema, with what is wanted.
-  }
 }

@@ -1,5 +1,6 @@
 /** Which LVM volume groups of a flashed disk may be switched on, and why others must not be. */
 import { z } from 'zod'
+import { parseJson } from './json-text.ts'
 import { accept, refuse, type Result } from './result.ts'
 
 /** One physical volume and the group it belongs to, as `pvs` reports it. */
@@ -80,12 +81,4 @@ function refuseGroup(
   return rows.some(({ missing }) => missing > 0)
     ? `its volume group ${name} also lies on other disks`
     : null
-}
-
-function parseJson(text: string): unknown {
-  try {
-    return JSON.parse(text)
-  } catch {
-    return undefined
-  }
 }

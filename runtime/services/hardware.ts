@@ -1,4 +1,5 @@
 /** The hardware tree of this machine, and what its kernel said last. */
+import { parseJson } from '../core/json-text.ts'
 import type { Shell } from './shell.ts'
 
 export interface Hardware {
@@ -33,11 +34,8 @@ export function createHardware({ shell }: { readonly shell: Shell }): Hardware {
   }
 }
 
+/** Some versions leave out a comma; the server can do without. */
 function parseTree(text: string): object | null {
-  try {
-    const tree: unknown = JSON.parse(text)
-    return typeof tree === 'object' ? tree : null
-  } catch {
-    return null // some versions leave out a comma; the server can do without
-  }
+  const tree = parseJson(text)
+  return typeof tree === 'object' ? tree : null
 }

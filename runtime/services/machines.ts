@@ -1,6 +1,7 @@
 /** The fleet's records: one JSON document a machine, kept by MAC. */
 import { zstdCompress, zstdCompressSync, zstdDecompress } from 'node:zlib'
 import { promisify } from 'node:util'
+import { parseJson } from '../core/json-text.ts'
 import type { Mac } from '../core/mac.ts'
 import type { MachineBase } from '../core/machine.ts'
 import type { Database } from './database.ts'
@@ -245,11 +246,3 @@ const store = (sql: Sql, machine: MachineBase): string => {
 }
 
 const isAfter = (a: string | null, b: string) => a !== null && a > b
-
-function parseJson(text: string): unknown {
-  try {
-    return JSON.parse(text)
-  } catch {
-    return null
-  }
-}

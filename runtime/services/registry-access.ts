@@ -2,6 +2,7 @@
 import { z } from 'zod'
 import { parseChallenges, type Challenge } from '../core/challenge.ts'
 import { renderBasic, type Credentials } from '../core/docker-config.ts'
+import { parseJson } from '../core/json-text.ts'
 import type { HttpAnswer, HttpClient, HttpRequest } from './http-client.ts'
 import { askDocument, type DocumentAsker } from './registry-documents.ts'
 import type { HttpTarget } from '../core/location.ts'
@@ -104,12 +105,4 @@ function realmOf(text: string | undefined, origin: string): URL | null {
   realm.password = ''
   realm.hash = ''
   return realm
-}
-
-function parseJson(text: string): unknown {
-  try {
-    return JSON.parse(text)
-  } catch {
-    return null
-  }
 }

@@ -1,6 +1,7 @@
 /** One request to a machine server: bounded in size and time, never redirected, and no throw. */
 import { setDefaultCACertificates } from 'node:tls'
 import { ofetch } from 'ofetch'
+import { parseJson } from '../core/json-text.ts'
 import { describeFailure } from '../core/network-failure.ts'
 import { printable } from '../core/printable.ts'
 import { isRedirect } from '../core/redirect.ts'
@@ -95,12 +96,9 @@ async function readText(stream: ReadableStream<Uint8Array> | null): Promise<stri
 
 function readJson(text: string): Result<unknown, ServerNo> {
   if (text.trim() === '') return accept(undefined)
-  try {
-    const document: unknown = JSON.parse(text)
-    return accept(document)
-  } catch {
-    return refuse({ ...SILENT, reason: 'its answer is not JSON', status: 200, isPassing: false })
-  }
+  const document = parseJson(text)
+  if (document !== undefined) return accept(document)
+  return refuse({ ...SILENT, reason: 'its answer is not JSON', status: 200, isPassing: false })
 }
 
 const SILENT = { status: null, isPassing: true, waitMs: null } as const

@@ -1,7 +1,7 @@
 import * as fc from 'fast-check'
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
-import { renderJson, renderJsonLine } from '../../runtime/core/json-text.ts'
+import { parseJson, renderJson, renderJsonLine } from '../../runtime/core/json-text.ts'
 
 const test = suite('renderJson')
 
@@ -27,4 +27,12 @@ test('both say what JSON says, in printable ASCII', () => {
     }),
   )
 })
+test('what is no JSON is undefined, and null is JSON', () => {
+  for (const text of ['', ' ', '{', '{"a":1', "{'a':1}", 'NaN', 'undefined', '\uFEFF{}']) {
+    assert.is(parseJson(text), undefined, text)
+  }
+  assert.is(parseJson('null'), null)
+  assert.equal(parseJson(' {"a": [1]} '), { a: [1] })
+})
+
 test.run()
