@@ -58,7 +58,8 @@ export interface Runs {
   find(mac: string, id: string): Run | null
   /** Newest first. */
   list(filter: RunFilter): readonly NumberedRun[]
-  count(condition: RunCondition): number
+  /** All that the filter finds, however many pages they fill. */
+  count(filter: Omit<RunFilter, 'limit'>): number
   /** False when there is no such run. At most the tail of `MOST_LOG_BYTES` is kept. */
   saveLog(mac: string, id: string, text: Uint8Array): Promise<boolean>
   findLog(mac: string, id: string): Promise<string | null>
@@ -179,6 +180,11 @@ export function createRuns(database: Database, options: RunsOptions = {}): Runs 
     return present?.id === each.run.id ? { n: each.n, run: present } : each
   }
 
+  const listOpen = (condition: RunCondition, stalled?: boolean): readonly NumberedRun[] =>
+    listRuns(database.sql, { ...condition, open: true }, MOST_OPEN)
+      .map(renew)
+      .filter(({ run }) => stalled === undefined || run.stalled === stalled)
+
   return {
     findLive: (mac) => goesOn(live.entries().get(mac)?.run ?? null),
     listLive: () => [...live.entries().values()].flatMap(({ run }) => goesOn(run) ?? []),
@@ -223,12 +229,12 @@ export function createRuns(database: Database, options: RunsOptions = {}): Runs 
       if (condition.open !== true && stalled === undefined) {
         return listRuns(database.sql, condition, most).map(renew)
       }
-      return listRuns(database.sql, { ...condition, open: true }, MOST_OPEN)
-        .map(renew)
-        .filter(({ run }) => stalled === undefined || run.stalled === stalled)
-        .slice(0, most)
+      return listOpen(condition, stalled).slice(0, most)
     },
-    count: (condition) => countRuns(database.sql, condition),
+    count: ({ stalled, ...condition }) =>
+      stalled === undefined
+        ? countRuns(database.sql, condition)
+        : listOpen(condition, stalled).length,
     async saveLog(mac, id, text) {
       if (live.find(mac, id) === null) return false
       await logs.save(mac, id, text, iso())

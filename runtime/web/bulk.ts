@@ -1,4 +1,5 @@
 /** Arms one machine now, or does one thing to many, row by row. */
+import { setImmediate as nextTurn } from 'node:timers/promises'
 import type { H3Event } from 'h3'
 import * as z from 'zod'
 import { parseMac, type Mac } from '../core/mac.ts'
@@ -102,7 +103,7 @@ export function bulkRoutes<M extends MachineBase>(site: Site<M>): readonly Route
       const acted = await fleet.act(mac, wish, site.by(event))
       const reason = acted.result === 'refused' ? acted.reason : null
       results.push({ mac, result: acted.result, reason })
-      if (at % BATCH === BATCH - 1) await breathe()
+      if (at % BATCH === BATCH - 1) await nextTurn()
     }
     const done = results.filter(({ result }) => result === 'done').length
     return { dry_run, done, refused: results.length - done, results }
@@ -159,8 +160,3 @@ export function bulkRoutes<M extends MachineBase>(site: Site<M>): readonly Route
     },
   ]
 }
-
-const breathe = () =>
-  new Promise<void>((resolve) => {
-    setImmediate(resolve)
-  })

@@ -1,7 +1,7 @@
 /** What each fault and refusal means as an HTTP status, and how it is told: JSON, or a page under /ui. */
 import { HTTPError, HTTPResponse, type H3Event } from 'h3'
 import { STATUS_CODES } from 'node:http'
-import type { FieldError } from '../core/field-error.ts'
+import { renderFieldErrors, type FieldError } from '../core/field-error.ts'
 import { Fault, renderError, type FaultCode } from '../core/fault.ts'
 import { NOSNIFF } from './headers.ts'
 import type { ErrorView, Log } from './line.ts'
@@ -55,9 +55,11 @@ export const refuse = (status: number, detail: string, options: RefusalOptions =
     headers: { ...options.headers },
   })
 
-/** 422, with the list of fields. */
-export const refuseFields = (fields: readonly FieldError[]) =>
-  refuse(422, 'the body is not what it must be', { fields })
+/** 422, with the list of fields; pages say it in a sentence. */
+export function refuseFields(fields: readonly FieldError[]) {
+  const what = fields[0]?.loc[0] === 'query' ? 'address' : 'form'
+  return refuse(422, `the ${what} is not what it must be: ${renderFieldErrors(fields)}`, { fields })
+}
 
 export interface FailureDesk {
   readonly log: Log

@@ -1,4 +1,5 @@
 /** The history of runs: listed, exported, one by one. */
+import { setImmediate as nextTurn } from 'node:timers/promises'
 import { getRouterParam, type H3Event } from 'h3'
 import * as z from 'zod'
 import { parseMac } from '../core/mac.ts'
@@ -7,7 +8,7 @@ import { printableText } from '../core/printable.ts'
 import { CSV_HEAD, renderCsvRow } from '../core/run-table.ts'
 import { toWireRun, WireRunSchema } from '../core/run-record.ts'
 import { RUN_RESULTS, type Run } from '../core/run.ts'
-import type { RunFilter } from '../services/runs.ts'
+import type { RunFilter, Runs } from '../services/runs.ts'
 import type { NumberedRun } from '../services/state/run-rows.ts'
 import { json, streamOf, text } from './answers.ts'
 import { checked, renderSchema } from './checked.ts'
@@ -64,7 +65,7 @@ const PLAIN = { type: 'string', contentMediaType: 'text/plain' }
 /** Of a query string, as pages and programs write it; empty values ask for nothing. */
 export function parseRunFilter(query: URLSearchParams): RunFilter {
   const fields = [...query].filter(([name, value]) => value !== '' && name !== 'page')
-  const { state, q, since, until, ...asked } = checked(QUERY, Object.fromEntries(fields))
+  const { state, q, since, until, ...asked } = checked(QUERY, Object.fromEntries(fields), 'query')
   const given = Object.entries(asked).filter(([, value]) => value !== undefined)
   const isOpen = state === 'running' || state === 'stalled'
   return {
@@ -78,18 +79,24 @@ export function parseRunFilter(query: URLSearchParams): RunFilter {
   }
 }
 
+/** A page of the history, newest first; without a `next` it is the last, `total` counts them all. */
+export function readRunPage(runs: Pick<Runs, 'list' | 'count'>, filter: RunFilter) {
+  const { before: _, limit, ...condition } = filter
+  const found = runs.list({ ...filter, limit: limit + 1 })
+  const shown = found.slice(0, limit)
+  return {
+    shown,
+    next: found.length > limit ? (shown.at(-1)?.n ?? null) : null,
+    total: runs.count(condition),
+  }
+}
+
 export function runRoutes<M extends MachineBase>(site: Site<M>): readonly Route[] {
   const { machines, runs } = site
 
   function showPage(filter: RunFilter): unknown {
-    const found = runs.list(filter)
-    const last = found.length < filter.limit ? undefined : found.at(-1)
-    const { before: _, ...condition } = filter
-    return {
-      runs: found.map(({ n, run }) => ({ n, ...toWireRun(run) })),
-      next: last?.n ?? null,
-      total: filter.stalled === undefined ? runs.count(condition) : found.length,
-    }
+    const { shown, next, total } = readRunPage(runs, filter)
+    return { runs: shown.map(({ n, run }) => ({ n, ...toWireRun(run) })), next, total }
   }
 
   async function showOfMachine(event: H3Event): Promise<unknown> {
@@ -127,7 +134,7 @@ export function runRoutes<M extends MachineBase>(site: Site<M>): readonly Route[
       if (found.length > 0) yield found
       before = found.at(-1)?.n
       if (found.length < STEP) return
-      await breathe()
+      await nextTurn()
     }
   }
   async function* renderCsv(filter: RunFilter): AsyncGenerator<string> {
@@ -208,11 +215,6 @@ export function runRoutes<M extends MachineBase>(site: Site<M>): readonly Route[
 }
 
 const STEP = 500
-
-const breathe = () =>
-  new Promise<void>((resolve) => {
-    setImmediate(resolve)
-  })
 
 /** Saved, not shown: every text in it is a machine's own. */
 const send = (rows: AsyncIterable<string>, type: string, name: string) =>

@@ -46,6 +46,28 @@ test('from the first post to the history', async () => {
   await checkUp(server)
 })
 
+test('a page of those that go on says how many there are, and which is the last', async () => {
+  const clock = { now: Date.parse('2026-11-21T08:00:00Z') }
+  await using server = await createTestServer({ now: () => new Date(clock.now) })
+  const ask = await server.operator()
+  for (const n of [1, 2, 3]) {
+    const mac = `52:54:00:00:00:0${n}`
+    await meet(server, mac)
+    assert.is((await report(server, { run: runIdOf(n), phase: 'write' }, mac)).status, 204)
+  }
+  for (const state of ['running', 'stalled']) {
+    const first = await readJson(ask(`/runs?state=${state}&limit=2`))
+    assert.equal([first.runs.length, first.next, first.total], [2, 2, 3], state)
+    const last = await readJson(ask(`/runs?state=${state}&limit=2&before=${first.next}`))
+    assert.equal([last.runs.length, last.next, last.total], [1, null, 3], state)
+    assert.is((await readJson(ask(`/runs?state=${state}&limit=3`))).next, null)
+    clock.now += 60_000
+    await server.runs.sweep()
+  }
+  assert.is((await readJson(ask('/runs?state=running'))).total, 0)
+  await checkUp(server)
+})
+
 test('who may do what', async () => {
   await using server = await createTestServer()
   const ask = await server.operator()

@@ -217,10 +217,16 @@ test('the API document names every route that is no page', async () => {
 test('a query that is not what it must be is told as a query', async () => {
   await using server = await createTestServer()
   const ask = await server.operator()
-  const answer = await ask('/events?limit=many')
-  assert.is(answer.status, 422)
-  const { detail } = await answer.json()
-  assert.equal(detail[0].loc, ['query', 'limit'])
+  for (const [path, field] of [
+    ['/events?limit=many', 'limit'],
+    ['/runs?since=x', 'since'],
+    ['/runs.csv?mac=x', 'mac'],
+  ]) {
+    const answer = await ask(path ?? '')
+    assert.is(answer.status, 422)
+    const { detail } = await answer.json()
+    assert.equal(detail[0].loc, ['query', field])
+  }
 })
 
 test('boot files by the thousand are a few series of metrics', async () => {

@@ -4,7 +4,7 @@ import { emptyState, icon } from '../../../web/elements.ts'
 import { hidden } from '../../../web/fields.ts'
 import { address, attributes, html, type Html } from '../../../web/html.ts'
 import type { Route } from '../../../web/route.ts'
-import { parseRunFilter } from '../../../web/runs.ts'
+import { parseRunFilter, readRunPage } from '../../../web/runs.ts'
 import type { Desk } from './desk.ts'
 import { nameOf } from './machine-view.ts'
 import { runPage } from './run.ts'
@@ -34,12 +34,10 @@ async function show(desk: Desk, event: H3Event): Promise<HTTPResponse> {
   const { site } = desk
   const { searchParams } = event.url
   const filter = { ...parseRunFilter(searchParams), limit: ROWS }
-  const found = site.runs.list(filter)
-  const { before, ...condition } = filter
-  const total = filter.stalled === undefined ? site.runs.count(condition) : found.length
+  const { before } = filter
+  const { shown, next, total } = readRunPage(site.runs, filter)
   const kept = keptOf(searchParams)
   const names = namesOf(await site.machines.list(), nameOf)
-  const next = found.length === ROWS ? found.at(-1)?.n : undefined
   return await desk.show(event, {
     title: 'Runs',
     section: PATH,
@@ -57,19 +55,19 @@ async function show(desk: Desk, event: H3Event): Promise<HTTPResponse> {
         data-every="2000"
       >
         ${
-          found.length === 0
+          shown.length === 0
             ? renderNothing(kept)
             : renderRunTable({
-                runs: found.map(({ run }) => run),
+                runs: shown.map(({ run }) => run),
                 clock: desk.clock(),
                 nameOf: names,
               })
         }
       </div>
       <nav class="pager" aria-label="Pages">
-        <span>${found.length} shown</span>
+        <span>${shown.length} shown</span>
         ${before === undefined ? null : html`<a href="${address(PATH, kept)}">Newest</a>`}
-        ${next === undefined ? null : html`<a href="${address(PATH, { ...kept, before: next })}" rel="next">Older</a>`}
+        ${next === null ? null : html`<a href="${address(PATH, { ...kept, before: next })}" rel="next">Older</a>`}
       </nav>`,
   })
 }
