@@ -96,7 +96,7 @@ function collect(tables: readonly unknown[], lines: readonly (number | null)[]):
     const line = lines[index] ?? null
     const fields = parseCatalogFields(table, index)
     if (!fields.ok)
-      flaws.push({ line, reason: printable(`${fields.refusal.name} ${fields.refusal.reason}`) })
+      flaws.push({ line, reason: printable(`${fields.refusal.name}: ${fields.refusal.reason}`) })
     else if (names.has(fields.value.name)) {
       flaws.push({ line, reason: printable(`${fields.value.name} is listed before`) })
     } else {

@@ -33,9 +33,7 @@ export function parseOrasRef(text: string): Result<OrasRef, string> {
   if (!isHost(host)) return refuse('malformed: no host in front of the first /')
   const version = parseVersion(body.slice(host.length + 1))
   if (version === null) return refuse('malformed: it wants one :tag or one @sha256:<64 digits>')
-  const parts = version.repository.split('/')
-  if (parts.length < 2) return refuse('malformed: it wants oras://host/owner/repository')
-  if (!parts.every((part) => PART.test(part))) {
+  if (!version.repository.split('/').every((part) => PART.test(part))) {
     return refuse('malformed: a repository is written in lower-case letters, digits, ., _ and -')
   }
   return accept({ host: host.toLowerCase(), ...version })

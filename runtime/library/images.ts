@@ -38,7 +38,7 @@ export const listImages = (root: string = defaultImageRoot()): Promise<readonly 
 
 /**
  * What one file is ("Image info"); its content is looked at. Rejects with an ImageError: with `code`
- * `input-missing` where nothing is at that path.
+ * `input-missing` where nothing is at that path, with `misuse` where a folder is.
  */
 export const inspectImage = (path: string): Promise<ImageInfo> =>
   images().inspect(path).catch(rethrow)

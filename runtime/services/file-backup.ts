@@ -48,10 +48,19 @@ async function measure(path: string): Promise<number> {
     const found = await stat(path)
     if (found.isFile()) return found.size
   } catch (cause) {
-    throw new Fault('input-missing', `${path} cannot be read: ${renderError(cause)}`, { cause })
+    const isMissing = cause instanceof Error && 'code' in cause && cause.code === 'ENOENT'
+    const what = isMissing
+      ? 'is neither a backup nor a file'
+      : `cannot be read: ${renderError(cause)}`
+    throw new Fault('input-missing', `${path} ${what}`, {
+      hint: isMissing ? LIST : undefined,
+      cause,
+    })
   }
   throw new Fault('input-invalid', `${path} is no file`)
 }
+
+const LIST = 'On a terminal, "flasher-web restore" lists the backups to choose from.'
 
 async function readStart(path: string): Promise<string> {
   await using file = await open(path, 'r')

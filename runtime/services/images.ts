@@ -2,7 +2,7 @@
 import { constants } from 'node:fs'
 import { type FileHandle, open, stat } from 'node:fs/promises'
 import { Fault, type FaultCode, renderError } from '../core/fault.ts'
-import { exactBytes } from '../core/flash.ts'
+import { exactBytes, renderRefusal } from '../core/flash.ts'
 import {
   checkContent,
   detectFormat,
@@ -10,6 +10,7 @@ import {
   type ImageFormat,
   type ImageInfo,
   type ImageRow,
+  isTarballName,
   renderMismatch,
   type VirtualSize,
 } from '../core/image.ts'
@@ -24,7 +25,7 @@ import type { Source } from './sources.ts'
 export interface Images {
   /** The images directly in a folder, in byte order of their paths; none where no folder is. */
   list(root: string): Promise<readonly ImageRow[]>
-  /** One file as it is; a Fault only where it is missing or cannot be read. */
+  /** One file as it is; a Fault only where it is missing, a folder, or cannot be read. */
   inspect(path: string): Promise<ImageInfo>
   /**
    * What a flash must know. Reads the source's first bytes and what its size takes, nothing where the
@@ -44,9 +45,15 @@ export function createImages({ shell }: { readonly shell: Shell }): Images {
 
 async function inspectImage(path: string, shell: Shell): Promise<ImageInfo> {
   const file = await attempt(path, () => stat(path))
+  if (file.isDirectory()) {
+    throw new Fault('misuse', `${path} is a folder, not an image`, { hint: LIST })
+  }
   const format = file.isFile() ? detectFormat(path) : null
   const info = { path, format, size_bytes: file.size }
-  if (format === null) return { ...info, virtual_size_bytes: null }
+  if (format === null) {
+    const error = file.isFile() ? renderUnknown(path) : `${path} is no regular file`
+    return { ...info, virtual_size_bytes: null, detail_error: error }
+  }
   await using handle = await attempt(path, () =>
     open(path, constants.O_RDONLY | constants.O_NONBLOCK),
   )
@@ -54,6 +61,12 @@ async function inspectImage(path: string, shell: Shell): Promise<ImageInfo> {
   if (!found.ok) return { ...info, virtual_size_bytes: null, detail_error: found.refusal.message }
   return { ...info, ...sizeFields(found.value), ...(await readDetail(format, path, shell)) }
 }
+
+const LIST = '"flasher list images --image-root FOLDER" shows the images in one.'
+
+/** As a flash would refuse it. */
+const renderUnknown = (path: string) =>
+  renderRefusal({ why: 'unknown-format', image: path, tarball: isTarballName(path) })
 
 const sizeFields = (virtual: VirtualSize) => ({
   virtual_size_bytes: exactBytes(virtual),

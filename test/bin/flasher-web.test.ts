@@ -232,6 +232,8 @@ test('export, import, backup and restore, beside the server and without it', asy
   assert.match(restored.stdout, /^Restored 1 machines from .*\.bak$/m)
   const unknown = await home.run(['restore', '2020-01-01T00-00-00Z'])
   assert.equal([unknown.code, unknown.stdout], [1, ''])
+  const nothing = await home.run(['restore', 'nope'])
+  assert.match(nothing.stderr, /^flasher-web: nope is neither a backup nor a file\n  On a terminal/)
   const copy = await home.run(['restore', home.at(`state/backups/${id}/state.db`)])
   assert.match(copy.stdout, 'Restored 1 machines')
   const inventory = await home.run(['restore', home.at('bundle/inventory.json')])

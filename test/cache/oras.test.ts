@@ -56,7 +56,13 @@ test('all images of a catalog that lies in a registry are listed', async () => {
 
 test('which addresses are catalogs', () => {
   const digest = `sha256:${'0'.repeat(64)}`
-  const yes = ['x.toml', 'http://h/C.TOML?x=1', 'oras://h/a/catalog:v1', 'oras://h/a/my.toml:v1']
+  const yes = [
+    'x.toml',
+    'http://h/C.TOML?x=1',
+    'oras://h/a/catalog:v1',
+    'oras://h/a/my.toml:v1',
+    'oras://h/catalog:v1',
+  ]
   for (const url of [...yes, `oras://h:5000/a/lab-catalog@${digest}`]) assert.ok(isManifestUrl(url))
   const no = ['http://h/catalog', 'oras://h/catalog/disk:v1', 'oras://h/a/disk:catalog', 'a.img']
   for (const url of no) assert.not.ok(isManifestUrl(url), url)

@@ -66,7 +66,7 @@ test('a bad entry is left out by line and name, and the others stay', () => {
     /^ftp: its source is no/,
     /^path: its source is no/,
   ]
-  const more = [/^entry 5 has no name/, /^registry: malformed/, /^stdin: its source is no/]
+  const more = [/^entry 5: has no name/, /^registry: malformed/, /^stdin: its source is no/]
   for (const [at, pattern] of [...words, ...more].entries()) {
     assert.match(flaws[at]?.reason ?? '', pattern)
   }

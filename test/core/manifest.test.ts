@@ -161,9 +161,9 @@ test('one bad image spoils none of the others, and is told by line', () => {
     ],
   )
   assert.equal(parsed.value.flaws.map(renderFlaw), [
-    'line 5: entry 2 has no name of 1 to 512 characters',
+    'line 5: entry 2: has no name of 1 to 512 characters',
     'line 7: good is listed before',
-    'line 10: bad digest sha256 is not 64 hexadecimal digits',
+    'line 10: bad digest: sha256 is not 64 hexadecimal digits',
   ])
 })
 

@@ -185,19 +185,26 @@ test('a tool that is missing or fails leaves its detail out, and nothing else', 
   })
 })
 
-test('a folder, a pipe or an unknown name has no format; what is missing is a fault', async () => {
+test('a pipe or an unknown name has no format, and why; a folder and what is missing are faults', async () => {
   await using folder = await temporary()
   const at = (name: string) => join(folder.path, name)
   await mkdir(at('folder.img'))
   execFileSync('mkfifo', [at('pipe.img')])
   await writeFile(at('a.iso'), 'x')
-  for (const name of ['folder.img', 'pipe.img', 'a.iso']) {
-    const { format, virtual_size_bytes: virtual } = await images.inspect(at(name))
-    assert.equal([format, virtual], [null, null], name)
+  await writeFile(at('a.tar.gz'), 'x')
+  for (const [name, words] of [
+    ['pipe.img', /pipe\.img is no regular file$/],
+    ['a.iso', /image format not recognised: .*a\.iso \(supported: /],
+    ['a.tar.gz', /a\.tar\.gz is a tarball: extract first$/],
+  ] as const) {
+    const found = await images.inspect(at(name))
+    assert.equal([found.format, found.virtual_size_bytes], [null, null], name)
+    assert.match(found.detail_error ?? '', words)
   }
   await symlink('loop.img', at('loop.img'))
   for (const [name, code] of [
     ['missing.img', 'input-missing'],
+    ['folder.img', 'misuse'],
     ['a.iso/below.img', 'input-missing'],
     ['loop.img', 'input-invalid'],
   ] as const) {

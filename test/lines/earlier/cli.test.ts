@@ -78,6 +78,14 @@ test('the texts, plain and in a document', async () => {
   })
   assert.match((await run(['manual'])).stdout, /^\.\\" Made by/)
 })
+test('a folder is no image: 2; an image root that is not there is named', async () => {
+  const folder = await run(['inspect', 'image', '/proc'])
+  assert.equal([folder.code, folder.stdout], [2, ''])
+  assert.match(folder.stderr, /^flasher: \/proc is a folder, not an image\n/)
+  const listed = await run(['list', 'images', '--image-root', '/nope'])
+  assert.is(listed.code, 0)
+  assert.is(listed.stderr, 'flasher: there is no folder /nope; --image-root names another\n')
+})
 test('an unexpected error: one line, 1, no stack unless it is asked for', async () => {
   const broken = { env: 'FLASHER_DEBUG' }
   const argv = ['list', 'images', '--image-root', '/proc/self/mem/x\u001b']

@@ -1,6 +1,7 @@
 /** `flasher list disks` and `flasher list images`. */
 import { resolveImageRoot } from '../../../core/image.ts'
 import { createDisks } from '../../../services/disks.ts'
+import { isFolder } from '../../../services/image-folder.ts'
 import { createImages } from '../../../services/images.ts'
 import { createShell } from '../../../services/shell.ts'
 import { untilAborted } from '../../../services/watch.ts'
@@ -30,6 +31,9 @@ export async function listImages(session: Session): Promise<number> {
     return SUCCESS
   }
   world.stdout.write(renderTable(images, IMAGE_COLUMNS))
-  if (images.length === 0) log.note(`no images in ${root}; --image-root names another folder`)
+  if (images.length === 0) {
+    const why = (await isFolder(root)) ? `no images in ${root}` : `there is no folder ${root}`
+    log.note(`${why}; --image-root names another`)
+  }
   return SUCCESS
 }
