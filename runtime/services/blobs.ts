@@ -13,6 +13,7 @@ import {
 import { join } from 'node:path'
 import { Fault } from '../core/fault.ts'
 import { renderSize } from '../core/size.ts'
+import { isFull, isMissing } from '../core/system-error.ts'
 import { syncFolder } from './atomic-file.ts'
 
 export interface BlobFile {
@@ -98,8 +99,7 @@ export async function createBlobs(folder: string): Promise<Blobs> {
 
 /** What the file system says when it is full, with the way out; null for anything else. */
 export function describeFull(thrown: unknown, folder: string, freeBytes: number): Fault | null {
-  const code = thrown instanceof Error && 'code' in thrown ? thrown.code : null
-  if (code !== 'ENOSPC' && code !== 'EDQUOT' && code !== 'EFBIG') return null
+  if (!isFull(thrown)) return null
   return new Fault('storage-full', `no space left in ${folder} (${renderSize(freeBytes)} free)`, {
     hint: 'Remove images, or give the cache a larger disk.',
     cause: thrown,
@@ -126,6 +126,3 @@ async function removeFile(path: string): Promise<void> {
     if (!isMissing(thrown)) throw thrown
   })
 }
-
-const isMissing = (thrown: unknown) =>
-  thrown instanceof Error && 'code' in thrown && thrown.code === 'ENOENT'

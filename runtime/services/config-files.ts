@@ -15,6 +15,7 @@ import { basename, dirname, join } from 'node:path'
 import { CONFIG_FILE, type ConfigPlace } from '../core/config-places.ts'
 import { Fault, renderError } from '../core/fault.ts'
 import type { Layer } from '../core/layers.ts'
+import { isMissing, systemCodeOf } from '../core/system-error.ts'
 import { parseToml } from '../core/toml.ts'
 
 export interface ConfigFiles {
@@ -82,9 +83,6 @@ async function readText(path: string, isNamed: boolean): Promise<string | null> 
   }
 }
 
-const isMissing = (thrown: unknown) =>
-  thrown instanceof Error && 'code' in thrown && ['ENOENT', 'ENOTDIR'].includes(String(thrown.code))
-
 const unreadable = (path: string, cause: unknown) =>
   new Fault('input-missing', `the configuration ${path} cannot be read: ${renderError(cause)}`, {
     cause,
@@ -128,8 +126,7 @@ export async function writeConfigFile(path: string, text: string): Promise<void>
 
 const NOT_REPLACEABLE = ['EBUSY', 'EXDEV', 'EACCES', 'EPERM', 'EROFS']
 
-const isNotReplaceable = (thrown: unknown) =>
-  thrown instanceof Error && 'code' in thrown && NOT_REPLACEABLE.includes(String(thrown.code))
+const isNotReplaceable = (thrown: unknown) => NOT_REPLACEABLE.includes(systemCodeOf(thrown) ?? '')
 
 /** What a new file gets: it may come to hold secrets. */
 const FRESH_MODE = 0o640

@@ -1,6 +1,7 @@
 /** How much room is left where the state lies, and a word in time before there is none. */
 import { statfs } from 'node:fs/promises'
 import { Fault } from '../core/fault.ts'
+import { isFull } from '../core/system-error.ts'
 import type { Journal } from './journal.ts'
 
 export interface DiskSpace {
@@ -27,8 +28,7 @@ export async function requireSpace(path: string, bytes: number, what: string): P
 
 /** What the file system says when it is full, with the way out; null for anything else. */
 export async function describeFullDisk(thrown: unknown, path: string): Promise<Fault | null> {
-  const code = thrown instanceof Error && 'code' in thrown ? thrown.code : null
-  if (code !== 'ENOSPC' && code !== 'EDQUOT' && code !== 'EFBIG') return null
+  if (!isFull(thrown)) return null
   // Best effort: that it is full is what counts.
   const left = await readSpace(path).catch(() => null)
   const words = left === null ? '' : ` (${mebibytes(left.freeBytes)} free)`

@@ -14,6 +14,7 @@ import {
 import { type Manifest, parseManifest, renderFlaw } from '../core/manifest.ts'
 import { type OrasRef, renderOrasRef } from '../core/oras.ts'
 import { readingCancelled } from '../core/source-fault.ts'
+import { isMissing } from '../core/system-error.ts'
 import type { OrasSourceOptions } from './oras-source.ts'
 import type { Environment } from './shell.ts'
 
@@ -150,9 +151,6 @@ async function readBlob(ref: OrasRef, options: BlobOptions): Promise<string> {
 const TOO_LARGE = `it is larger than ${MOST_BYTES} bytes`
 const cannotBeRead = (name: string, reason: string, cause?: unknown) =>
   new Fault('input-missing', `${name} cannot be read: ${reason}`, { cause })
-
-const isMissing = (cause: unknown) =>
-  cause instanceof Error && 'code' in cause && cause.code === 'ENOENT'
 
 function renderPlaceRefusal(refusal: LocationRefusal): string {
   if (refusal.why === 'empty') return 'no catalog is named'

@@ -5,6 +5,7 @@ import { constants, mkdir, mkdtemp, open, realpath, rmdir } from 'node:fs/promis
 import { join } from 'node:path'
 import { setTimeout as pause } from 'node:timers/promises'
 import { Fault } from '../core/fault.ts'
+import { systemCodeOf } from '../core/system-error.ts'
 import type { Environment, Shell } from './shell.ts'
 
 export interface MountRequest {
@@ -147,7 +148,7 @@ async function waitUntilFree(node: string) {
   const { O_RDONLY, O_EXCL, O_NONBLOCK } = constants
   for (let waited = 0; waited < FREE_WITHIN_MS; waited += 50) {
     const file = await open(node, O_RDONLY | O_EXCL | O_NONBLOCK).catch((error: unknown) =>
-      error instanceof Error && 'code' in error && error.code === 'EBUSY' ? 'busy' : null,
+      systemCodeOf(error) === 'EBUSY' ? 'busy' : null,
     )
     if (file !== 'busy') return file?.close()
     await pause(50)

@@ -11,6 +11,7 @@ import {
   SCRYPT_COST,
   type PasswordHash,
 } from '../core/password-hash.ts'
+import { isMissing } from '../core/system-error.ts'
 import { replaceFile } from './atomic-file.ts'
 
 export interface Passwords {
@@ -86,7 +87,7 @@ async function readHash(path: string): Promise<string | null> {
   try {
     return await readFile(path, 'latin1')
   } catch (cause) {
-    if (cause instanceof Error && 'code' in cause && cause.code === 'ENOENT') return null
+    if (isMissing(cause)) return null
     throw new Fault('input-missing', `the password cannot be read: ${renderError(cause)}`, {
       cause,
     })

@@ -2,6 +2,7 @@
 import { mkdir, readdir, readFile, unlink } from 'node:fs/promises'
 import { join } from 'node:path'
 import { createStorage, defineDriver, type Storage } from 'unstorage'
+import { isMissing } from '../core/system-error.ts'
 import { replaceFile } from './atomic-file.ts'
 
 /** Keys are `kind:name`; a name may hold letters, digits, `.`, `_` and `-`. */
@@ -43,6 +44,3 @@ const atomicFiles = defineDriver(({ folder }: { readonly folder: string }) => {
     },
   }
 })
-
-const isMissing = (thrown: unknown) =>
-  thrown instanceof Error && 'code' in thrown && thrown.code === 'ENOENT'

@@ -4,6 +4,7 @@ import { readFileSync, statSync } from 'node:fs'
 import { link, unlink } from 'node:fs/promises'
 import { dirname } from 'node:path'
 import { Fault, renderError } from '../core/fault.ts'
+import { systemCodeOf } from '../core/system-error.ts'
 import { replaceFile, syncFolder } from './atomic-file.ts'
 
 export interface Secret {
@@ -55,7 +56,7 @@ async function makeKey(path: string): Promise<void> {
     await link(own, path)
     await syncFolder(dirname(path))
   } catch (thrown) {
-    if (!(thrown instanceof Error && 'code' in thrown && thrown.code === 'EEXIST')) throw thrown
+    if (systemCodeOf(thrown) !== 'EEXIST') throw thrown
   } finally {
     await unlink(own)
   }

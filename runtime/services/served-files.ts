@@ -4,6 +4,7 @@ import { realpath } from 'node:fs/promises'
 import { join, sep } from 'node:path'
 import type { Readable } from 'node:stream'
 import { promisify } from 'node:util'
+import { systemCodeOf } from '../core/system-error.ts'
 
 export interface ServedFile {
   readonly sizeBytes: number
@@ -63,7 +64,7 @@ async function openInside(dir: string, path: string): Promise<number | null> {
   try {
     return await openFd(path, FLAGS)
   } catch (error) {
-    if (!(error instanceof Error && 'code' in error && error.code === 'ELOOP')) throw error
+    if (systemCodeOf(error) !== 'ELOOP') throw error
   }
   const [root, real] = await Promise.all([realpath(dir), realpath(path)])
   return real.startsWith(root.endsWith(sep) ? root : root + sep) ? openFd(real, FLAGS) : null
@@ -89,5 +90,4 @@ const ABSENT: ReadonlySet<unknown> = new Set([
   'ENXIO',
 ])
 
-const isAbsence = (error: unknown) =>
-  error instanceof Error && 'code' in error && ABSENT.has(error.code)
+const isAbsence = (error: unknown) => ABSENT.has(systemCodeOf(error))

@@ -3,6 +3,7 @@ import { constants, open } from 'node:fs/promises'
 import { basename } from 'node:path'
 import { parseSha256For } from '../core/checksum.ts'
 import { Fault, renderError } from '../core/fault.ts'
+import { isMissing } from '../core/system-error.ts'
 
 /** Far more than any list of digests needs. */
 const MAX_BYTES = 1024 * 1024
@@ -33,7 +34,7 @@ async function readText(path: string): Promise<string | null> {
     const { bytesRead } = await file.read(into, 0, into.length, 0)
     return into.toString('utf8', 0, Math.min(bytesRead, MAX_BYTES))
   } catch (cause) {
-    if (cause instanceof Error && 'code' in cause && cause.code === 'ENOENT') return null
+    if (isMissing(cause)) return null
     throw new Fault('input-invalid', `${path} cannot be read: ${renderError(cause)}`, { cause })
   }
 }

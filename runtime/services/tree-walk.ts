@@ -3,6 +3,7 @@ import { isUtf8 } from 'node:buffer'
 import type { Stats } from 'node:fs'
 import { constants, lstat, mkdir, open, readlink, type FileHandle } from 'node:fs/promises'
 import { Fault } from '../core/fault.ts'
+import { isMissing } from '../core/system-error.ts'
 
 /**
  * A name in a folder that is held open. Node has no openat(2), but a folder can be walked from
@@ -56,7 +57,7 @@ export async function look(folder: FileHandle, name: string): Promise<Stats | nu
   try {
     return await lstat(entryOf(folder, name))
   } catch (error) {
-    if (error instanceof Error && 'code' in error && error.code === 'ENOENT') return null
+    if (isMissing(error)) return null
     throw error
   }
 }

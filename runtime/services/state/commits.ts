@@ -1,6 +1,7 @@
 /** Group commit: the writes of one moment share a transaction and one wait for the disk. */
 import { open, type FileHandle } from 'node:fs/promises'
 import { dirname } from 'node:path'
+import { isMissing } from '../../core/system-error.ts'
 import { explainSqlite, type Sql, type SqliteFile } from './sqlite.ts'
 
 export interface Commits {
@@ -138,7 +139,7 @@ async function openLog(path: string): Promise<FileHandle | null> {
     await folder.sync()
     return handle
   } catch (thrown) {
-    if (thrown instanceof Error && 'code' in thrown && thrown.code === 'ENOENT') return null
+    if (isMissing(thrown)) return null
     throw thrown
   }
 }

@@ -1,0 +1,20 @@
+/** What the system said no with, as Node throws it: `ENOENT`, `EBUSY`. */
+import { Fault } from './fault.ts'
+
+/** Null: a Fault, whose code is ours, or no error of the system. */
+export const systemCodeOf = (thrown: unknown): string | null =>
+  thrown instanceof Error &&
+  !(thrown instanceof Fault) &&
+  'code' in thrown &&
+  typeof thrown.code === 'string'
+    ? thrown.code
+    : null
+
+const isOneOf = (codes: readonly string[]) => (thrown: unknown) =>
+  codes.includes(systemCodeOf(thrown) ?? '')
+
+/** Nothing has this name, or what stands before it in the path is no folder. */
+export const isMissing = isOneOf(['ENOENT', 'ENOTDIR'])
+
+/** The file system, or its user's share of it, has no space left, or the file would be too large for it. */
+export const isFull = isOneOf(['ENOSPC', 'EDQUOT', 'EFBIG'])
