@@ -2,6 +2,7 @@
 import { createReadStream } from 'node:fs'
 import { open, readFile, stat } from 'node:fs/promises'
 import { Fault, renderError } from '../core/fault.ts'
+import { isMissing } from '../core/system-error.ts'
 import type { BackupStore, StoredBackup } from './backup-store.ts'
 
 export interface FileBackup {
@@ -48,12 +49,12 @@ async function measure(path: string): Promise<number> {
     const found = await stat(path)
     if (found.isFile()) return found.size
   } catch (cause) {
-    const isMissing = cause instanceof Error && 'code' in cause && cause.code === 'ENOENT'
-    const what = isMissing
+    const isAbsent = isMissing(cause)
+    const what = isAbsent
       ? 'is neither a backup nor a file'
       : `cannot be read: ${renderError(cause)}`
     throw new Fault('input-missing', `${path} ${what}`, {
-      hint: isMissing ? LIST : undefined,
+      hint: isAbsent ? LIST : undefined,
       cause,
     })
   }

@@ -2,6 +2,7 @@
 import { readdir, stat } from 'node:fs/promises'
 import { Fault, renderError } from '../core/fault.ts'
 import { detectFormat, type ImageRow, joinImagePath } from '../core/image.ts'
+import { isMissing } from '../core/system-error.ts'
 
 /** In byte order of their paths; none where no folder is. */
 export async function listImages(root: string): Promise<readonly ImageRow[]> {
@@ -36,8 +37,3 @@ async function readRow(root: string, name: string): Promise<ImageRow | null> {
   if (format === null || file === null || !file.isFile()) return null
   return { name, path, format, size_bytes: file.size }
 }
-
-const isMissing = (thrown: unknown) =>
-  thrown instanceof Error &&
-  'code' in thrown &&
-  (thrown.code === 'ENOENT' || thrown.code === 'ENOTDIR')

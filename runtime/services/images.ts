@@ -18,6 +18,7 @@ import { planInspection } from '../core/inspection.ts'
 import { measureImage, type Measure, MEASURE_HEAD_BYTES } from '../core/measure.ts'
 import { UNKNOWN_SIZE } from '../core/range.ts'
 import { accept, refuse, type Result } from '../core/result.ts'
+import { isMissing } from '../core/system-error.ts'
 import { listImages } from './image-folder.ts'
 import type { Shell } from './shell.ts'
 import type { Source } from './sources.ts'
@@ -219,8 +220,3 @@ async function attempt<Value>(path: string, act: () => Promise<Value>): Promise<
     })
   }
 }
-
-const isMissing = (thrown: unknown) =>
-  thrown instanceof Error &&
-  'code' in thrown &&
-  (thrown.code === 'ENOENT' || thrown.code === 'ENOTDIR')
