@@ -34,19 +34,6 @@ export function parsePublicUrl(text: string): Result<string, 'not-a-url'> {
   return url.length > MOST_CHARACTERS ? refuse('not-a-url') : accept(url)
 }
 
-/**
- * What scripts, plans and kernel command lines name, without a trailing slash. The configured
- * address wins; `host` null: the request had no such header.
- */
-export function decideBaseUrl(
-  host: string | null,
-  publicUrl: string | null,
-): Result<string, 'not-a-host' | 'not-a-url'> {
-  if (publicUrl !== null) return parsePublicUrl(publicUrl)
-  const parsed = parseHost(host ?? '')
-  return parsed.ok ? accept(`http://${parsed.value}`) : parsed
-}
-
 function isHostName(name: string): boolean {
   if (name.startsWith('[')) return URL.canParse(`http://${name}/`)
   // All digits at the end: an address, or nothing (`1.2.3`, `010.0.0.1` mean other hosts elsewhere).

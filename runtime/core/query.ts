@@ -106,25 +106,3 @@ function matchesTest(test: Test, row: Searchable, now: number): boolean {
 
 const isMeant = (wanted: string, value: string) =>
   wanted.endsWith('*') ? value.startsWith(wanted.slice(0, -1)) : value === wanted
-
-/** The query as text that means the same; what a link or a form field holds. */
-export const renderQuery = (query: Query): string => query.map(renderTerm).join(' ')
-
-function renderTerm(term: Term): string {
-  const sign = term.isNegated ? '-' : ''
-  switch (term.kind) {
-    case 'text':
-      // A word that would read as a filter or a negation is quoted whole.
-      return sign + (/[\s:,]|^-/.test(term.text) ? `"${term.text}"` : term.text)
-    case 'field':
-      return `${sign}${term.key}:${term.values.map(quote).join(',')}`
-    case 'never':
-      return `${sign}${term.key}:never`
-    case 'younger':
-      return `${sign}${term.key}:<${term.seconds}s`
-    case 'older':
-      return `${sign}${term.key}:>${term.seconds}s`
-  }
-}
-
-const quote = (value: string) => (/[\s,]/.test(value) ? `"${value}"` : value)

@@ -132,12 +132,6 @@ export function parseBlockHeader(
   return accept({ last: (header & 1) === 1, type, bytes: size, sizeField })
 }
 
-/** How many bytes the frame after it takes, if this is the skippable frame that pzstd writes first. */
-export function parsePzstdFrame(bytes: Buffer, at: number): number | null {
-  if (bytes.length - at < 12 || bytes.readUInt32LE(at) !== 0x184d2a50) return null
-  return bytes.readUInt32LE(at + 4) === 4 ? bytes.readUInt32LE(at + 8) : null
-}
-
 const IN_WORDS: {
   readonly [Why in ZstdRefusal['why']]: (refusal: Extract<ZstdRefusal, { why: Why }>) => string
 } = {

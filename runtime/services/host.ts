@@ -1,5 +1,5 @@
 /** This host as machines on its networks see it. */
-import { hostname, networkInterfaces } from 'node:os'
+import { networkInterfaces } from 'node:os'
 
 export interface LanAddress {
   /** `eth0`. */
@@ -39,8 +39,6 @@ export function findOwnCard(mac: string | null): {
     address: reachable.length > 0 ? (best?.address ?? null) : null,
   }
 }
-
-export const readHostName = (): string => hostname()
 
 const INNER = /^(docker|veth|br-[0-9a-f]{12}|cni|podman|virbr|lxcbr|lxdbr)/
 const LINK_LOCAL = /^(fe80:|169\.254\.)/i

@@ -1,5 +1,4 @@
 /** Form fields: a label, the control, what it is for, and what is wrong with it, in place. */
-import { banner } from './elements.ts'
 import { attributes, html, type Content, type Html } from './html.ts'
 
 interface FieldBase {
@@ -169,7 +168,3 @@ export const postButton = ({
     disabled: disabled ? true : null,
     title: disabled,
   })}>${label}</button></form>`
-
-/** Where a form was refused: what to do about it stands with it. */
-export const formError = (message: string | null): Content =>
-  message === null ? null : banner('failed', message)

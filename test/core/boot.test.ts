@@ -12,7 +12,7 @@ import {
   type ToDisk,
 } from '../../runtime/core/boot.ts'
 import { renderAutoexec, renderBootstrap } from '../../runtime/core/bootstrap.ts'
-import { decideBaseUrl } from '../../runtime/core/host.ts'
+import { parseHost } from '../../runtime/core/host.ts'
 import { MAC, setOf } from '../support/machine-desk.ts'
 
 const test = suite('boot scripts')
@@ -163,14 +163,15 @@ const usable = (set: ReturnType<typeof setOf> | null) =>
 const anyDecision: fc.Arbitrary<BootDecision> = fc
   .record({ host: anyHost, x86_64: anySet, arm64: anySet, drive: anyText, saying: anyText })
   .map(({ host, x86_64, arm64, drive, saying }) => {
-    const base = decideBaseUrl(host, null)
+    const named = parseHost(host)
     const toDisk = { kind: 'to-disk', drive } as const
-    if (!base.ok) return toDisk
-    const toWait = { kind: 'to-wait', base: base.value, seconds: 20, saying } as const
+    if (!named.ok) return toDisk
+    const base = `http://${named.value}`
+    const toWait = { kind: 'to-wait', base, seconds: 20, saying } as const
     const sets = { x86_64: usable(x86_64), arm64: usable(arm64) }
     if (sets.x86_64 === null && sets.arm64 === null) return toWait
     const token = drive.length % 2 === 0 ? null : 'monkruo0.mom5bzbn.QkoN095_O5YnwmCI-Wa0cZtn'
-    return { ...LIVE, kind: 'to-live', base: base.value, sets, token, otherwise: toWait } as const
+    return { ...LIVE, kind: 'to-live', base, sets, token, otherwise: toWait } as const
   })
 
 /** Commands and operators that our scripts consist of; every other word must be a value. */
@@ -202,8 +203,8 @@ test('the longest names and hosts still make a script under 4 KB', () => {
     initrd: 'i'.repeat(72),
     squashfs: 's'.repeat(72),
   })
-  const url = decideBaseUrl(`${'h'.repeat(60)}.${'h'.repeat(60)}.${'h'.repeat(12)}:65535`, null)
-  const base = url.ok ? url.value : ''
+  const host = parseHost(`${'h'.repeat(60)}.${'h'.repeat(60)}.${'h'.repeat(12)}:65535`)
+  const base = `http://${host.ok ? host.value : ''}`
   assert.is(base.length, 'http://'.length + 140)
   const decision: BootDecision = {
     ...LIVE,

@@ -2,7 +2,7 @@
 import * as fc from 'fast-check'
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
-import { decideBaseUrl, parseHost, parsePublicUrl } from '../../runtime/core/host.ts'
+import { parseHost, parsePublicUrl } from '../../runtime/core/host.ts'
 
 const test = suite('host')
 
@@ -20,7 +20,6 @@ for (const host of GOOD) {
   test(`takes ${host}`, () => {
     assert.equal(parseHost(host), { ok: true, value: host })
     assert.equal(parseHost(host.toUpperCase()), { ok: true, value: host })
-    assert.equal(decideBaseUrl(host, null), { ok: true, value: `http://${host}` })
   })
 }
 
@@ -67,19 +66,8 @@ const BAD = [
 for (const host of BAD) {
   test(`refuses ${JSON.stringify(host.slice(0, 20))}`, () => {
     assert.is(parseHost(host).ok, false)
-    assert.is(decideBaseUrl(host, null).ok, false)
   })
 }
-
-test('no header is no host', () => {
-  assert.equal(decideBaseUrl(null, null), { ok: false, refusal: 'not-a-host' })
-})
-
-test('the configured address wins over any header', () => {
-  const url = 'https://flash.example/lab'
-  assert.equal(decideBaseUrl('evil host', `${url}/`), { ok: true, value: url })
-  assert.equal(decideBaseUrl('good', 'nonsense'), { ok: false, refusal: 'not-a-url' })
-})
 
 test('a public URL is scheme, host and perhaps a path', () => {
   const rows = [

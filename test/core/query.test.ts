@@ -1,7 +1,7 @@
 import * as fc from 'fast-check'
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
-import { matchesQuery, parseQuery, renderQuery, type Searchable } from '../../runtime/core/query.ts'
+import { matchesQuery, parseQuery, type Searchable } from '../../runtime/core/query.ts'
 
 const VOCABULARY = { fields: ['mode', 'label', 'state', 'mac'], times: ['seen'] }
 const parse = (text: string) => parseQuery(text, VOCABULARY)
@@ -68,7 +68,7 @@ test('what was never seen is neither young nor old', () => {
   assert.ok(matchesQuery(parse('seen:never'), row, NOW))
 })
 
-test('any text is a query, soon parsed, and its rendering means the same', () => {
+test('any text is a query, soon parsed, of a bounded number of terms', () => {
   const piece = fc.oneof(
     fc.string(),
     fc.constantFrom('-', 'mode:', 'label:"a b",c', 'seen:<3d', ':', '"', ' ', ',', '*', 'seen:x'),
@@ -76,7 +76,8 @@ test('any text is a query, soon parsed, and its rendering means the same', () =>
   fc.assert(
     fc.property(fc.array(piece, { maxLength: 12 }), (pieces) => {
       const query = parse(pieces.join(''))
-      assert.equal(parse(renderQuery(query)), query)
+      assert.ok(query.length <= 32)
+      assert.type(matchesQuery(query, ROW, NOW), 'boolean')
     }),
     { numRuns: 2000 },
   )

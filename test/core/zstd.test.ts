@@ -1,8 +1,8 @@
 import * as fc from 'fast-check'
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
-import { parseBlockHeader, parseFrameHeader, parsePzstdFrame } from '../../runtime/core/zstd.ts'
-import { fromFile, makeContent, pipeThrough, pzstd, skippable } from '../support/compressed.ts'
+import { parseBlockHeader, parseFrameHeader } from '../../runtime/core/zstd.ts'
+import { fromFile, makeContent, pipeThrough } from '../support/compressed.ts'
 
 const test = suite('zstd')
 
@@ -63,16 +63,6 @@ test('block headers', () => {
   assert.equal(short, { ok: false, refusal: { why: 'cut-off' } })
 })
 
-test('pzstd says how long its frames are', () => {
-  const file = pzstd(makeContent(9_000_000))
-  const bytes = parsePzstdFrame(file, 0) ?? 0
-  const next = parseFrameHeader(file, 12 + bytes)
-  assert.equal(next, { ok: true, value: { kind: 'skippable', headerBytes: 8, bodyBytes: 4 } })
-  assert.is(parsePzstdFrame(file.subarray(12), 0), null)
-  assert.is(parsePzstdFrame(file.subarray(0, 11), 0), null)
-  assert.is(parsePzstdFrame(skippable(Buffer.from('12345')), 0), null)
-})
-
 test('fuzz: any bytes are a header or a refusal', () => {
   const magics = ['28b52ffd', '502a4d18', '5e2a4d18', '25b52ffd', ''].map((hex) =>
     Buffer.from(hex, 'hex'),
@@ -86,7 +76,6 @@ test('fuzz: any bytes are a header or a refusal', () => {
         // Cut off says that a header's most bytes were not there.
         else if (header.refusal.why === 'cut-off') assert.ok(file.length - at < 18)
         assert.is(parseBlockHeader(file, at).ok, file.length - at >= 3)
-        parsePzstdFrame(file, at)
       }
     }),
     { numRuns: 1000 },

@@ -1,7 +1,6 @@
 /** Disks in words: model, size and how they are attached. */
 import type { CatalogEntry } from '../../../core/catalog.ts'
 import { identifyDisk, type InventoryDisk } from '../../../core/machine.ts'
-import { renderSize } from '../../../core/size.ts'
 import { renderBytes } from '../../../web/elements.ts'
 import { html, type Content } from '../../../web/html.ts'
 import { doubtDisk } from '../rules/target.ts'
@@ -20,11 +19,6 @@ export function bytesOf({ size, size_bytes }: InventoryDisk): number | null {
 export function renderDiskSize(disk: InventoryDisk): Content {
   const bytes = bytesOf(disk)
   return bytes === null ? (disk.size ?? 'size unknown') : renderBytes(bytes)
-}
-
-export const diskSizeInWords = (disk: InventoryDisk): string => {
-  const bytes = bytesOf(disk)
-  return bytes === null ? (disk.size ?? 'size unknown') : renderSize(bytes)
 }
 
 /** "Samsung SSD 980", else what else it calls itself. */

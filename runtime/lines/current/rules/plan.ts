@@ -7,7 +7,6 @@ import type { Surroundings } from './surroundings.ts'
 import { checkReadiness, doubtDisk, type DiskDoubt, type Unready } from './target.ts'
 
 export const PLAN_MODES = ['flash', 'interactive', 'inventory', 'exit'] as const
-export type PlanMode = (typeof PLAN_MODES)[number]
 
 export type Plan =
   | {

@@ -234,13 +234,3 @@ export const RETIRED: KnownElsewhere = {
 
 /** See `core/settings.ts`; this line's table and what it leaves out. */
 export const parseSettings = (sources: SettingsSources) => parse(SETTINGS, sources, RETIRED)
-
-/** What pages of the server save in its database (docs/decisions/0014). */
-export const SAVED_KEYS = [
-  'boot.release_repo',
-  'boot.release_tag',
-  'withcache.url',
-  'backup.enabled',
-  'backup.cadence',
-  'backup.retention',
-] as const
