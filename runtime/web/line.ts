@@ -19,6 +19,7 @@ import type { Content } from './html.ts'
 import type { Theme } from './theme.ts'
 import type { Fleet } from './fleet.ts'
 import type { Metrics } from './metrics.ts'
+import type { Notices } from './notices.ts'
 import type { Peer } from './peer.ts'
 import type { Route } from './route.ts'
 
@@ -237,6 +238,7 @@ export interface By {
 export interface Site<M extends MachineBase> extends ServerParts<M> {
   readonly fleet: Fleet<M>
   readonly metrics: Metrics
+  readonly notices: Notices
   /** Who asks: known for every route that is not open, and `anonymous` for those. */
   caller(event: H3Event): Caller
   /** Throws a 403 for a token without the scope, where a body decides which one it takes. */

@@ -19,6 +19,7 @@ import { machineRoutes } from './machines.ts'
 import { metricsRoutes } from './measures.ts'
 import { createMetrics } from './metrics.ts'
 import { createNotes } from './notes.ts'
+import { createNotices } from './notices.ts'
 import { documentRoutes } from './openapi.ts'
 import { createPeers, type Peer } from './peer.ts'
 import { pxeRoutes } from './pxe.ts'
@@ -65,6 +66,7 @@ export function createServer<M extends MachineBase>(parts: ServerParts<M>): Serv
     ...parts,
     noteAll,
     metrics,
+    notices: createNotices({ caller: callerOf, now: parts.now }),
     fleet: createFleet({ ...parts, metrics }, noteAll),
     caller: callerOf,
     isLive: guard.isLive,

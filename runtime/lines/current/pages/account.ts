@@ -2,12 +2,12 @@
 import { getRouterParam, type H3Event, type HTTPResponse } from 'h3'
 import { banner, card, copyable, emptyState, factList, tag } from '../../../web/elements.ts'
 import { checkField, postButton, selectField, textField } from '../../../web/fields.ts'
-import { address, html, type Content, type Html } from '../../../web/html.ts'
+import { html, type Content, type Html } from '../../../web/html.ts'
 import type { Route } from '../../../web/route.ts'
 import { renderTime, type Clock } from '../../../web/times.ts'
 import { createToken, revokeToken, type TokenRefusal } from '../../../web/tokens.ts'
 import { TOKEN_SCOPES, type TokenRecord, type TokenScope } from '../../../services/tokens.ts'
-import { goTo } from './answer.ts'
+import { goBack, goTo } from './answer.ts'
 import { messageOf, type Desk } from './desk.ts'
 
 const PATH = '/ui/account'
@@ -50,7 +50,7 @@ async function show(desk: Desk, event: H3Event, fresh: string | null): Promise<H
     title: 'Account',
     section: PATH,
     actions: postButton({ action: '/ui/logout', label: 'Log out' }),
-    messages: html`${messageOf(event.url.searchParams)}${fresh === null ? null : renderFresh(fresh)}`,
+    messages: html`${messageOf(desk, event)}${fresh === null ? null : renderFresh(fresh)}`,
     body: html`${card({
       title: 'Administrator',
       body: html`${factList([
@@ -69,7 +69,7 @@ async function show(desk: Desk, event: H3Event, fresh: string | null): Promise<H
       body: html`${renderTokens(await site.tokens.list(), clock)}
         <details>
           <summary>Make a token</summary>
-          ${renderForm(event.url.searchParams)}
+          ${renderForm(site.notices.read(event)?.typed['name'] ?? '')}
         </details>`,
     })}`,
   })
@@ -103,9 +103,9 @@ function renderTokens(tokens: readonly TokenRecord[], clock: Clock): Content {
   </ul>`
 }
 
-const renderForm = (query: URLSearchParams): Html =>
+const renderForm = (name: string): Html =>
   html`<form method="post" action="${PATH}/tokens">
-    ${textField({ name: 'name', label: 'Name', required: true, most: 64, value: query.get('name') ?? '', hint: 'Shown in the record of what it did.' })}
+    ${textField({ name: 'name', label: 'Name', required: true, most: 64, value: name, hint: 'Shown in the record of what it did.' })}
     <fieldset>
       <legend>What it may do</legend>
       ${TOKEN_SCOPES.map((scope) => checkField({ name: 'scopes', value: scope, label: html`<strong>${scope}</strong> ${SCOPES[scope]}`, checked: scope === 'read' }))}
@@ -117,7 +117,7 @@ const renderForm = (query: URLSearchParams): Html =>
 async function create(desk: Desk, event: H3Event, form: URLSearchParams): Promise<HTTPResponse> {
   const { site } = desk
   const name = (form.get('name') ?? '').trim()
-  const fail = (error: string) => goTo(event, address(PATH, { error, name }))
+  const fail = (error: string) => goBack(site, event, PATH, { error, typed: { name } })
   const days = form.get('days') ?? 'none'
   // What is not understood is no wish for a token without an end.
   if (!Object.hasOwn(LIFETIMES, days)) return fail(FIELDS.expires_at)
@@ -149,6 +149,7 @@ function wordsOf(refusal: TokenRefusal): string {
 
 async function revoke(desk: Desk, event: H3Event): Promise<HTTPResponse> {
   const isGone = await revokeToken(desk.site, event, getRouterParam(event, 'id') ?? '')
-  if (!isGone) return goTo(event, address(PATH, { error: 'There is no such token any more.' }))
-  return goTo(event, `${PATH}#tokens`)
+  return isGone
+    ? goTo(event, `${PATH}#tokens`)
+    : goBack(desk.site, event, PATH, { error: 'There is no such token any more.' })
 }

@@ -1,5 +1,6 @@
 /** /ui/backups: make one, look what there is, bring one back. */
 import { getRouterParam, type H3Event, type HTTPResponse } from 'h3'
+import { readBackupTime } from '../../../core/backup.ts'
 import { Fault } from '../../../core/fault.ts'
 import { badge, banner, card, emptyState, progress, renderBytes } from '../../../web/elements.ts'
 import { checkField, hidden, postButton, selectField, textField } from '../../../web/fields.ts'
@@ -9,7 +10,7 @@ import type { Route } from '../../../web/route.ts'
 import { renderTime, type Clock } from '../../../web/times.ts'
 import type { BackupJob } from '../../../services/backup-job.ts'
 import type { StoredBackup } from '../../../services/backup-store.ts'
-import { goTo } from './answer.ts'
+import { goBack, goTo } from './answer.ts'
 import { messageOf, type Desk } from './desk.ts'
 import { renderEventList } from './event-list.ts'
 
@@ -34,10 +35,9 @@ export const backupPages = (desk: Desk): readonly Route[] => {
       access: 'page',
       async handle(event) {
         const job = await backups.cancel(idOf(event), desk.site.by(event))
-        return goTo(
-          event,
-          address(PATH, { error: job === null ? 'That backup is not under way.' : '' }),
-        )
+        return job === null
+          ? goBack(desk.site, event, PATH, { error: 'That backup is not under way.' })
+          : goTo(event, PATH)
       },
     },
     {
@@ -46,13 +46,9 @@ export const backupPages = (desk: Desk): readonly Route[] => {
       access: 'page',
       async handle(event) {
         const gone = await backups.remove(idOf(event), desk.site.by(event))
-        return goTo(
-          event,
-          address(
-            PATH,
-            gone === null ? { error: 'There is no such backup.' } : { deleted: gone.backup_id },
-          ),
-        )
+        return gone === null
+          ? goBack(desk.site, event, PATH, { error: 'There is no such backup.' })
+          : goTo(event, address(PATH, { deleted: gone.backup_id }))
       },
     },
     {
@@ -91,7 +87,7 @@ async function show(desk: Desk, event: H3Event): Promise<HTTPResponse> {
     section: PATH,
     count: stored.length,
     actions: postButton({ action: PATH, label: 'Back up now', tone: 'primary' }),
-    messages: html`${messageOf(event.url.searchParams)}${done(event.url.searchParams)}`,
+    messages: html`${messageOf(desk, event)}${done(event.url.searchParams)}`,
     body: html`<div id="backups" class="board" ${polling}>
       ${active.length === 0 && backups.restoring() === null ? null : card({ title: 'Under way', body: renderActive(active, backups.restoring()) })}
       ${stored.length === 0 ? emptyState('No backups yet', 'A backup holds machines with their images, disks and labels, the settings and the events. It can be restored here or by flasher-web restore.', postButton({ action: PATH, label: 'Back up now', tone: 'primary' })) : renderStored(stored, clock)}
@@ -106,16 +102,21 @@ async function show(desk: Desk, event: H3Event): Promise<HTTPResponse> {
 }
 
 function done(query: URLSearchParams): Content {
-  const restored = query.get('restored')
-  if (restored !== null) {
+  const [restored, deleted] = ['restored', 'deleted'].map((name) => idIn(query, name))
+  if (restored) {
     return banner(
       'done',
       html`Backup ${restored} is in force. What was there before is kept beside the database as
         <code>.bak</code>.`,
     )
   }
-  const deleted = query.get('deleted')
-  return deleted === null ? null : banner('done', `Backup ${deleted} was removed.`)
+  return deleted ? banner('done', `Backup ${deleted} was removed.`) : null
+}
+
+/** An id of ours alone: whoever made the address, the page says nothing else. */
+function idIn(query: URLSearchParams, name: string): string | null {
+  const id = query.get(name)
+  return id === null || readBackupTime(id) === null ? null : id
 }
 
 const renderActive = (
@@ -269,10 +270,8 @@ async function restore(
     await desk.services.backups.restore(id, desk.site.by(event))
   } catch (error) {
     if (!(error instanceof Fault)) throw error
-    return goTo(
-      event,
-      address(PATH, { error: [error.message, error.hint].filter(Boolean).join('. ') }),
-    )
+    const words = [error.message, error.hint].filter(Boolean).join('. ')
+    return goBack(desk.site, event, PATH, { error: words })
   }
   return goTo(event, address(PATH, { restored: id }))
 }

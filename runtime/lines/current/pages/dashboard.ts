@@ -59,7 +59,7 @@ async function show(desk: Desk, event: H3Event): Promise<HTTPResponse> {
     title: 'Dashboard',
     section: PATH,
     live: address('/events/machines', { q: 'mac:none', bars: 'all' }),
-    messages: messageOf(event.url.searchParams),
+    messages: messageOf(desk, event),
     body: html`<div
       id="board"
       class="board"

@@ -4,7 +4,7 @@ import type { CatalogEntry } from '../../../core/catalog.ts'
 import { page } from '../../../web/answers.ts'
 import { banner } from '../../../web/elements.ts'
 import type { Frame, PageView } from '../../../web/frame.ts'
-import { html, type Content } from '../../../web/html.ts'
+import type { Content } from '../../../web/html.ts'
 import type { Site } from '../../../web/line.ts'
 import { readTheme } from '../../../web/theme.ts'
 import type { Clock } from '../../../web/times.ts'
@@ -65,8 +65,8 @@ export function createDesk(site: Site<Machine>, parts: DeskParts): Desk {
   }
 }
 
-/** What came of the form that led here, as the address says it (`?error=…`). */
-export function messageOf(query: URLSearchParams): Content {
-  const error = query.get('error')
-  return error === null ? null : banner('failed', html`${error.slice(0, 500)}`)
+/** Why the form that led here was refused. */
+export function messageOf({ site }: Desk, event: H3Event): Content {
+  const notice = site.notices.read(event)
+  return notice === null ? null : banner('failed', notice.error)
 }

@@ -44,7 +44,7 @@ async function show(desk: Desk, event: H3Event): Promise<HTTPResponse> {
   return await desk.show(event, {
     title: 'Events',
     section: PATH,
-    messages: html`${messageOf(given)}${renderUpdated(given)}`,
+    messages: html`${messageOf(desk, event)}${renderUpdated(given)}`,
     body: html`${renderTools(kept, alarms)}
     ${events.length === 0 ? renderNothing(kept) : renderTable(events, desk.clock(), kept)}
     ${renderTurns(kept, events, before !== null)}`,
@@ -52,8 +52,8 @@ async function show(desk: Desk, event: H3Event): Promise<HTTPResponse> {
 }
 
 function renderUpdated(query: URLSearchParams): Content {
-  const updated = query.get('updated')
-  return updated === null ? null : banner('done', `${updated.slice(0, 8)} acknowledged.`)
+  const updated = /^\d{1,8}$/.exec(query.get('updated') ?? '')?.[0]
+  return updated === undefined ? null : banner('done', `${updated} acknowledged.`)
 }
 
 /** By number, so that new events do not push rows onto the next page. */

@@ -11,7 +11,7 @@ import { flashAgain } from '../rules/edit.ts'
 import type { Machine } from '../rules/machine.ts'
 import { applyUpsert } from '../rules/edit.ts'
 import type { MachineUpsert } from '../rules/upsert.ts'
-import { goTo } from './answer.ts'
+import { goBack, goTo } from './answer.ts'
 import type { Desk } from './desk.ts'
 import {
   EMPTY,
@@ -72,7 +72,7 @@ async function save(desk: Desk, event: H3Event, form: URLSearchParams): Promise<
   const values = readValues(form, EMPTY)
   const typed = Object.fromEntries(FIELDS.map((name) => [name, values[name]]))
   const fail = (error: string) =>
-    goTo(event, address(machinePath(mac), { error, ...typed, back: form.get('back') }))
+    goBack(site, event, machinePath(mac), { error, typed, query: { back: form.get('back') } })
   const parsed = parseForm(values)
   if (!parsed.ok) return fail(parsed.refusal)
   const before = await site.machines.find(mac)
@@ -148,7 +148,7 @@ async function flash(desk: Desk, event: H3Event, form: URLSearchParams): Promise
   const machine = await site.machines.find(mac)
   if (machine === null) throw refuse(404, `no machine record for ${mac}`)
   const wish = flashAgain(machine, site.now().toISOString())
-  if (!wish.ok) return goTo(event, address(machinePath(mac), { error: wish.refusal }))
+  if (!wish.ok) return goBack(site, event, machinePath(mac), { error: wish.refusal })
   const view = viewMachine(wish.value, desk.gather(site.contact(event)), null)
   const refusal = refusalOf(form.get('confirm') ?? 'ask', view)
   if (refusal !== undefined) {
@@ -178,8 +178,9 @@ async function act(
   const wish = { action, parameters: {}, contact: site.contact(event) }
   const acted = await site.fleet.act(mac, wish, site.by(event))
   if (acted.result === 'missing') throw refuse(404, `no machine record for ${mac}`)
-  const outcome = acted.result === 'refused' ? { error: acted.reason } : note
-  return goTo(event, address(machinePath(mac), outcome))
+  return acted.result === 'refused'
+    ? goBack(site, event, machinePath(mac), { error: acted.reason })
+    : goTo(event, address(machinePath(mac), note))
 }
 
 async function saveConsole(desk: Desk, event: H3Event, machine: Machine, text: string) {

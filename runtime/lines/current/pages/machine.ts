@@ -50,10 +50,12 @@ async function show(desk: Desk, event: H3Event): Promise<HTTPResponse> {
   const machine = await site.machines.find(mac)
   if (machine === null) {
     throw refuse(404, `no machine record for ${mac}`, {
-      hint: 'It appears by itself when it boots from the network.',
+      hint:
+        site.notices.read(event)?.error ?? 'It appears by itself when it boots from the network.',
     })
   }
   const { searchParams } = event.url
+  const typed = site.notices.read(event)?.typed
   const view = desk.view(machine, event)
   const [hardware, events] = await Promise.all([
     site.machines.findHardware(mac),
@@ -70,7 +72,7 @@ async function show(desk: Desk, event: H3Event): Promise<HTTPResponse> {
     ${machine.locked ? html`<span class="tag">${icon('lock')} locked</span>` : null}`,
     live: `/events/machines?${new URLSearchParams({ q: `mac:${mac}` }).toString()}`,
     actions: renderActions(view, here),
-    messages: html`${messageOf(searchParams)}${
+    messages: html`${messageOf(desk, event)}${
       searchParams.has('saved') ? banner('done', 'Saved.') : null
     }${searchParams.has('armed') ? banner('done', 'Armed. Start the machine from the network now.') : null}`,
     body: html`
@@ -84,9 +86,7 @@ async function show(desk: Desk, event: H3Event): Promise<HTTPResponse> {
               machine,
               images: entries,
               catalogError: error,
-              values: searchParams.has('error')
-                ? readValues(searchParams, valuesOf(machine))
-                : valuesOf(machine),
+              values: readValues(new URLSearchParams(typed), valuesOf(machine)),
               back,
             }),
           })}

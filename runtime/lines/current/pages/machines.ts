@@ -8,6 +8,7 @@ import { cutPage, PAGE_ROWS, type Page } from '../../../web/paging.ts'
 import type { Route } from '../../../web/route.ts'
 import { renderHead, renderPager, type Column, type TableQuery } from '../../../web/tables.ts'
 import { renderBulkBar } from './bulk-bar.ts'
+import { goBack } from './answer.ts'
 import { messageOf, type Desk } from './desk.ts'
 import { keysDialog } from './keys-dialog.ts'
 import { machinePath, renderMachineRow, renderTile } from './row.ts'
@@ -78,7 +79,7 @@ async function show(desk: Desk, event: H3Event): Promise<HTTPResponse> {
         href="${address(PATH, { ...query, page: null, view: isWall ? null : 'wall' })}"
         >${isWall ? 'Table' : 'Wall'}</a
       >`,
-    messages: html`${messageOf(searchParams)}${done(searchParams)}`,
+    messages: html`${messageOf(desk, event)}${done(searchParams)}`,
     body: html`${all.length === 0 ? null : renderTools(query)}
     ${all.length === 0 ? null : renderQueue(desk, query)}
     ${isWall ? renderWall(desk, event, page) : renderTable(desk, event, query, page)}
@@ -106,14 +107,16 @@ const countAttributes = (query: TableQuery) => ({
 })
 
 function done(query: URLSearchParams): Content {
-  const [deleted, missing, saved] = ['deleted', 'missing', 'saved'].map((name) => query.get(name))
+  const [deleted, missing] = ['deleted', 'missing'].map((name) => {
+    const mac = parseMac(query.get(name) ?? '')
+    return mac.ok ? mac.value : null
+  })
   if (deleted)
     return banner(
       'done',
       html`${deleted} was deleted. It comes back as discovered when it boots from the network.`,
     )
-  if (missing) return banner('failed', html`${missing} was not there any more.`)
-  return saved ? banner('done', html`${saved} was saved.`) : null
+  return missing ? banner('failed', html`${missing} was not there any more.`) : null
 }
 
 const renderTools = (query: TableQuery): Html =>
@@ -268,16 +271,13 @@ async function add(desk: Desk, event: H3Event, form: URLSearchParams): Promise<u
   const given = (form.get('mac') ?? '').trim()
   const mac = parseMac(given)
   if (!mac.ok) {
-    return seeOther(
-      address(PATH, {
-        error: `"${given.slice(0, 40)}" is not a MAC address: six pairs of hexadecimal digits.`,
-      }),
-    )
+    const error = `"${given.slice(0, 40)}" is not a MAC address: six pairs of hexadecimal digits.`
+    return goBack(site, event, PATH, { error })
   }
   if ((await site.machines.find(mac.value)) === null) {
     const made = await site.fleet.upsert(mac.value, {}, site.by(event), (before) => before === null)
     if (!made.ok && made.refusal.why === 'fields') {
-      return seeOther(address(PATH, { error: 'The machine could not be added.' }))
+      return goBack(site, event, PATH, { error: 'The machine could not be added.' })
     }
   }
   return seeOther(machinePath(mac.value))

@@ -36,7 +36,7 @@ async function show(desk: Desk, event: H3Event): Promise<HTTPResponse> {
     title: 'Netboot',
     section: PATH,
     actions: renderFetch(desk),
-    messages: messageOf(event.url.searchParams),
+    messages: messageOf(desk, event),
     body: html`<nav class="tabs" aria-label="On this page">
         ${TABS.map(([title, href]) => html`<a href="${href}">${title}</a>`)}
       </nav>

@@ -4,12 +4,11 @@ import { accept, refuse as no, type Result } from '../../../core/result.ts'
 import { findSetting } from '../../../core/setting.ts'
 import { Fault } from '../../../core/fault.ts'
 import { refuse } from '../../../web/faults.ts'
-import { address } from '../../../web/html.ts'
 import { localPath } from '../../../web/local-path.ts'
 import type { Route } from '../../../web/route.ts'
 import { renderEditRefusal } from '../../../services/config-editor.ts'
 import { SETTINGS } from '../rules/settings.ts'
-import { goTo } from './answer.ts'
+import { goBack, goTo, type Refused } from './answer.ts'
 import type { Desk } from './desk.ts'
 
 const PATH = '/ui/settings'
@@ -89,7 +88,7 @@ async function saveUpstream(
   const refusal = await saveAll(desk, event, 'upstream', given)
   return refusal === null
     ? goTo(event, `${PATH}?saved=upstream`)
-    : goTo(event, `${address(PATH, { ...refusal })}#${refusal.at}`)
+    : goBack(desk.site, event, PATH, asRefused(refusal, refusal.at))
 }
 
 /** Its answer to what cannot be: 422 for programs, the form again for people. */
@@ -110,8 +109,15 @@ async function saveBackup(
   }
   const isPerson = event.req.headers.get('accept')?.includes('text/html') === true
   if (!isPerson) throw refuse(422, `${refusal.at} ${refusal.error}`)
-  return goTo(event, `${address(PATH, { ...refusal })}#backup-schedule`)
+  return goBack(desk.site, event, PATH, asRefused(refusal, 'backup-schedule'))
 }
+
+/** The page puts what was typed back into the field that it stood in. */
+const asRefused = ({ at, value, error }: Refusal, anchor: string): Refused => ({
+  error,
+  typed: { at, value },
+  anchor,
+})
 
 /** All of them or none. */
 async function saveAll(
@@ -150,12 +156,12 @@ async function editConfig(
       section,
       key,
     })
-    return goTo(event, `${address(PATH, { error, at, value })}#${at}`)
+    return goBack(desk.site, event, PATH, asRefused({ at, value, error }, at))
   }
   try {
     const edited = await desk.services.config.edit(change)
     if (!edited.ok) {
-      // An address is kept by browsers and proxies: no secret belongs there.
+      // A page is kept by browsers: no secret belongs there.
       const value = edited.refusal.why === 'secret' ? '' : change.text
       return await fail(renderEditRefusal(edited.refusal), value)
     }

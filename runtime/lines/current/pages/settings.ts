@@ -8,7 +8,7 @@ import { html, type Content, type Html } from '../../../web/html.ts'
 import type { Route } from '../../../web/route.ts'
 import { renderTime } from '../../../web/times.ts'
 import { renderSchedule } from './backups.ts'
-import type { Desk } from './desk.ts'
+import { messageOf, type Desk } from './desk.ts'
 import { renderDhcp } from './dhcp-cheatsheet.ts'
 import { nameOf, renderSetting, type Refused } from './settings-rows.ts'
 import { settingsPosts } from './settings-posts.ts'
@@ -45,14 +45,13 @@ export const settingsPages = (desk: Desk): readonly Route[] => [
 ]
 
 async function show(desk: Desk, event: H3Event): Promise<HTTPResponse> {
-  const query = event.url.searchParams
   const { config } = desk.services
   const rows = config.list()
-  const refused = readRefused(query)
+  const refused = readRefused(desk, event)
   return await desk.show(event, {
     title: 'Settings',
     section: PATH,
-    messages: html`${renderOutcome(query, refused)}${renderProblems(desk)}`,
+    messages: html`${renderOutcome(desk, event, refused)}${renderProblems(desk)}`,
     body: html`<nav class="tabs" aria-label="On this page">
         ${TABS.map(([title, href]) => html`<a href="${href}">${title}</a>`)}
       </nav>
@@ -78,10 +77,11 @@ async function show(desk: Desk, event: H3Event): Promise<HTTPResponse> {
 }
 
 /** Where a form was refused: which value, what was typed, and why. */
-function readRefused(query: URLSearchParams): Refused | null {
-  const [name, error] = [query.get('at'), query.get('error')]
-  if (name === null || error === null) return null
-  return { name, error: error.slice(0, 500), text: query.get('value')?.slice(0, 2000) ?? '' }
+function readRefused({ site }: Desk, event: H3Event): Refused | null {
+  const notice = site.notices.read(event)
+  const name = notice?.typed['at']
+  if (notice === null || name === undefined) return null
+  return { name, error: notice.error, text: notice.typed['value'] ?? '' }
 }
 
 const SAVED: Readonly<Record<string, string>> = {
@@ -91,16 +91,13 @@ const SAVED: Readonly<Record<string, string>> = {
   restart: 'Saved in the configuration file. It counts from the next start on.',
 }
 
-function renderOutcome(query: URLSearchParams, refused: Refused | null): Content {
-  const saved = SAVED[query.get('saved') ?? '']
-  if (saved !== undefined) return banner('done', saved)
-  const error = query.get('error')
-  if (error === null) return null
+function renderOutcome(desk: Desk, event: H3Event, refused: Refused | null): Content {
+  const saved = event.url.searchParams.get('saved') ?? ''
+  if (Object.hasOwn(SAVED, saved)) return banner('done', SAVED[saved])
+  if (refused === null) return messageOf(desk, event)
   return banner(
     'failed',
-    refused === null
-      ? error.slice(0, 500)
-      : html`<a href="#${refused.name}">${refused.name}</a> was not saved: ${refused.error}`,
+    html`<a href="#${refused.name}">${refused.name}</a> was not saved: ${refused.error}`,
   )
 }
 

@@ -9,7 +9,7 @@ import { json } from '../../../web/answers.ts'
 import { refuse, refuseFields } from '../../../web/faults.ts'
 import type { Site } from '../../../web/line.ts'
 import type { Route } from '../../../web/route.ts'
-import { goTo } from '../pages/answer.ts'
+import { goBack, goTo } from '../pages/answer.ts'
 import type { Machine } from '../rules/machine.ts'
 import { parseReleaseRequest, RELEASE_REQUEST } from '../rules/release-request.ts'
 
@@ -25,7 +25,7 @@ const ANSWER = { type: 'object' } as const
 const ROOT = '/boot/'
 
 export function releaseRoutes(
-  { by }: Pick<Site<Machine>, 'by'>,
+  { by, notices }: Pick<Site<Machine>, 'by' | 'notices'>,
   { releases, tag }: ReleaseRouteParts,
 ): readonly Route[] {
   const list = () => ({ boot_root: ROOT, max_parallel: 1, fetches: releases.jobs() })
@@ -50,6 +50,18 @@ export function releaseRoutes(
     const active = releases.jobs().filter((job) => !isOver(job))
     return {
       cancelled: await Promise.all(active.map((job) => releases.cancel(job.tag, by(event)))),
+    }
+  }
+
+  /** Back to the page, which says what came of it. */
+  async function answerForm(event: H3Event, work: () => Promise<unknown>) {
+    try {
+      await work()
+      return goTo(event, PAGE)
+    } catch (thrown) {
+      if (!(thrown instanceof Fault)) throw thrown
+      const error = [thrown.message, thrown.hint].filter(Boolean).join('. ')
+      return goBack({ notices }, event, PAGE, { error })
     }
   }
 
@@ -132,16 +144,4 @@ function readTag(form: URLSearchParams): string | null {
   if (given === '') return null
   if (ReleaseTagSchema.safeParse(given).success) return given
   throw new Fault('misuse', 'that is no tag', { hint: 'A tag looks like v1.2.3, or is latest.' })
-}
-
-/** Back to the page, which says what came of it. */
-async function answerForm(event: H3Event, work: () => Promise<unknown>) {
-  try {
-    await work()
-    return goTo(event, PAGE)
-  } catch (thrown) {
-    if (!(thrown instanceof Fault)) throw thrown
-    const words = [thrown.message, thrown.hint].filter(Boolean).join('. ')
-    return goTo(event, `${PAGE}?${new URLSearchParams({ error: words })}`)
-  }
 }

@@ -30,7 +30,17 @@ async function openDesk(site: string) {
     now,
   })
   const server = await createTestServer({
-    line: { routes: (given) => releaseRoutes(given, { releases, tag: () => 'v1.2.3' }) },
+    line: {
+      routes: (given) => [
+        ...releaseRoutes(given, { releases, tag: () => 'v1.2.3' }),
+        {
+          method: 'GET',
+          path: '/ui/netboot',
+          access: 'page',
+          handle: (event) => given.notices.read(event)?.error ?? 'nothing was refused',
+        },
+      ],
+    },
   })
   return {
     dir,
@@ -112,9 +122,12 @@ test('the forms of the page lead back to it, also with bad news', async () => {
   assert.is((await desk.releases.awaitEnd('v1.2.3'))?.status, 'completed')
   const wrong = await post('/ui/netboot/fetch-release', { tag: '../..' })
   assert.is(wrong.status, 303)
-  assert.match(wrong.headers.get('location') ?? '', /^\/ui\/netboot\?error=that\+is\+no\+tag/)
+  const said = async (answer: Response) =>
+    await (await ask(answer.headers.get('location') ?? '')).text()
+  assert.match(wrong.headers.get('location') ?? '', /^\/ui\/netboot\?error=[\w-]{12}$/)
+  assert.match(await said(wrong), /^that is no tag/)
   const none = await post('/ui/netboot/use-set', { arch: 'x86_64', version: '9' })
-  assert.match(none.headers.get('location') ?? '', /error=version\+9/)
+  assert.match(await said(none), /^version 9/)
   const used = await post('/ui/netboot/use-set', { arch: 'x86_64', version: '1.2.3' })
   assert.is(used.headers.get('location'), '/ui/netboot')
 })

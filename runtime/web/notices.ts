@@ -1,0 +1,56 @@
+/** Why a form was refused, for the page that follows: no address carries words that a page says as ours. */
+import { randomBytes } from 'node:crypto'
+import type { H3Event } from 'h3'
+import type { Caller } from './line.ts'
+
+export interface Notice {
+  readonly error: string
+  /** Fields as they were typed, by name, so that the form comes back with them. */
+  readonly typed: Readonly<Record<string, string>>
+}
+
+export interface Notices {
+  /** What the page's address carries as `error`; it says nothing to anybody else, nor for long. */
+  keep(event: H3Event, error: string, typed?: Notice['typed']): string
+  /** What the address's `error` stands for; null: nothing that this session was told of late. */
+  read(event: H3Event): Notice | null
+}
+
+/** Time enough to load the page again, and to come back to it. */
+const KEPT_MS = 15 * 60_000
+/** Of all sessions; the oldest are forgotten first. */
+const MOST = 200
+const LONGEST = { error: 500, typed: 2000 } as const
+
+export function createNotices(parts: { caller(event: H3Event): Caller; now(): Date }): Notices {
+  const kept = new Map<string, Notice & { readonly session: string; readonly until: number }>()
+  const sessionOf = (event: H3Event) => {
+    const caller = parts.caller(event)
+    return caller.kind === 'session' ? caller.id : null
+  }
+
+  return {
+    keep(event, error, typed = {}) {
+      const id = randomBytes(9).toString('base64url')
+      const session = sessionOf(event)
+      if (session === null) return id
+      const fields = Object.entries(typed).map(([name, text]) => [
+        name,
+        text.slice(0, LONGEST.typed),
+      ])
+      kept.set(id, {
+        error: error.slice(0, LONGEST.error),
+        typed: Object.fromEntries(fields),
+        session,
+        until: parts.now().getTime() + KEPT_MS,
+      })
+      for (const oldest of [...kept.keys()].slice(0, -MOST)) kept.delete(oldest)
+      return id
+    },
+    read(event) {
+      const found = kept.get(event.url.searchParams.get('error') ?? '')
+      if (found === undefined || found.session !== sessionOf(event)) return null
+      return found.until > parts.now().getTime() ? found : null
+    },
+  }
+}

@@ -1,0 +1,88 @@
+/** What a page says of a form that was refused: to the one who sent it, and never what an address says. */
+import { suite } from 'uvu'
+import * as assert from 'uvu/assert'
+import { createServerHome, login } from '../../../support/flasher-web.ts'
+
+const test = suite('words on pages')
+const MAC = '52:54:00:00:00:01'
+const PASSWORD = 'secret words'
+
+async function open() {
+  const stack = new AsyncDisposableStack()
+  const home = stack.use(await createServerHome())
+  const server = stack.use(await home.start([], { FLASHER_ADMIN_PASSWORD: PASSWORD }))
+  return {
+    async enter() {
+      const { cookie } = await login(server.url, PASSWORD)
+      const ask = (path: string, init: RequestInit = {}) =>
+        fetch(`${server.url}${path}`, { redirect: 'manual', ...init, headers: { cookie } })
+      return {
+        text: async (path: string) => await (await ask(path)).text(),
+        post: async (path: string, fields: Readonly<Record<string, string>> = {}) =>
+          (await ask(path, { method: 'POST', body: new URLSearchParams(fields) })).headers.get(
+            'location',
+          ) ?? '',
+      }
+    },
+    [Symbol.asyncDispose]: () => stack.disposeAsync(),
+  }
+}
+
+test('a link puts no words of its own on any page', async () => {
+  await using site = await open()
+  const operator = await site.enter()
+  await operator.post('/ui/machines', { mac: MAC })
+  for (const path of [
+    '/ui/dashboard',
+    '/ui/machines',
+    `/ui/machines/${MAC}`,
+    '/ui/runs',
+    '/ui/netboot',
+    '/ui/backups',
+    '/ui/events',
+    '/ui/settings',
+    '/ui/account',
+  ]) {
+    for (const name of ['error', 'deleted', 'missing', 'saved', 'restored', 'updated', 'name']) {
+      const page = await operator.text(
+        `${path}?${name}=HELLO-${name}&at=pxe.loop_limit&value=HELLO`,
+      )
+      // The address of the page itself stands in it, to come back to; people do not see that.
+      const shown = page.replaceAll(/\s(?:value|href|action|hx-get|data-\w+)="[^"]*"/g, '')
+      assert.not.match(shown, 'HELLO', `${path} ${name}`)
+    }
+  }
+  const typed = await operator.text('/ui/settings?error=x&at=pxe.loop_limit&value=HELLO')
+  assert.not.match(typed, 'value="HELLO"')
+})
+
+test('what was refused is told to the session that asked, again when the page is loaded again', async () => {
+  await using site = await open()
+  const operator = await site.enter()
+  const other = await site.enter()
+  const rows = [
+    ['/ui/machines', { mac: 'no <b>mac' }, /&quot;no &lt;b&gt;mac&quot; is not a MAC address/],
+    ['/ui/account/tokens/abc/revoke', {}, /There is no such token any more\./],
+    ['/ui/backups/2026-01-01T00-00-00Z/cancel', {}, /That backup is not under way\./],
+    ['/ui/backups/2026-01-01T00-00-00Z/delete', {}, /There is no such backup\./],
+    ['/ui/netboot/fetch-release', { tag: '../..' }, /that is no tag\. A tag looks like/],
+    ['/ui/settings/upstream', { catalog_url: 'ftp://x' }, /withcache\.url<\/a> was not saved:/],
+  ] as const
+  for (const [path, fields, words] of rows) {
+    const location = await operator.post(path, fields)
+    assert.match(location, /^\/ui\/[\w/]+\?error=[\w-]{12}(#[\w.]+)?$/)
+    for (const time of ['at once', 'again'])
+      assert.match(await operator.text(location), words, time)
+    assert.not.match(await other.text(location), words)
+  }
+})
+
+test('a filter that cannot be is told as what the address says', async () => {
+  await using site = await open()
+  const operator = await site.enter()
+  const page = await operator.text('/ui/runs?since=x')
+  assert.match(page, /the address is not what it must be: since: /i)
+  assert.not.match(page, /the body/i)
+})
+
+test.run()
