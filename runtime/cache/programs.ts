@@ -2,7 +2,7 @@
 import { runServerProgram, type Run } from '../terminal/server-program.ts'
 import type { CacheHandler } from './commands/serve.ts'
 import type { World } from './commands/session.ts'
-import { COMMAND_LINE, completeArguments, type CommandName } from './rules/commands.ts'
+import { COMMAND_LINE, type CommandName } from './rules/commands.ts'
 
 /** What each command starts; nothing of a command is loaded before it is called. */
 const COMMANDS: Readonly<Record<CommandName, () => Promise<Run<World<CacheHandler>>>>> = {
@@ -14,4 +14,4 @@ const COMMANDS: Readonly<Record<CommandName, () => Promise<Run<World<CacheHandle
 }
 /** Returns the exit code. */
 export const cache = (world: World<CacheHandler>): Promise<number> =>
-  runServerProgram({ line: COMMAND_LINE, commands: COMMANDS }, completeArguments(world.argv), world)
+  runServerProgram({ line: COMMAND_LINE, commands: COMMANDS }, world.argv, world)

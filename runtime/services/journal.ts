@@ -2,7 +2,7 @@
 import { canFlood } from '../core/flood.ts'
 import type { Database } from './database.ts'
 import type { Feed } from './feed.ts'
-import { renderWhere } from './state/event-filter.ts'
+import { renderWhere, type EventCondition } from './state/event-filter.ts'
 import { EVENT_COLUMNS, insertEvent, readEvent, type EventRow } from './state/event-rows.ts'
 import { createFloods, type Counted } from './state/floods.ts'
 import { readNumber } from './state/sqlite.ts'
@@ -40,18 +40,7 @@ export interface JournalEvent extends EventNote {
   readonly acknowledged: boolean
 }
 
-export interface EventFilter {
-  readonly kind?: string
-  readonly subject_kind?: string
-  readonly subject_id?: string
-  readonly actor?: string
-  readonly source_ip?: string
-  /** Kinds that end in `failed`. */
-  readonly failed?: boolean
-  readonly unacknowledged?: boolean
-  /** Plain text, looked for in kind, subject, actor, address and summary. */
-  readonly text?: string
-  readonly before_id?: number
+export interface EventFilter extends EventCondition {
   /** 1 to 500. */
   readonly limit: number
 }

@@ -2,7 +2,9 @@
 import { parseArguments, renderMisuse, type Misuse } from '../core/arguments.ts'
 import { commandName, type CommandLine } from '../core/command.ts'
 import { Fault, renderError } from '../core/fault.ts'
+import { completeArguments } from '../core/server-command.ts'
 import { exitCodeOf, FAILED, MISUSED, SUCCESS } from '../core/server-exit.ts'
+import { shellOf } from '../core/text-commands.ts'
 import { readVersion } from '../services/manifest.ts'
 import type { Environment } from '../services/shell.ts'
 import { dispatch, type Arguments } from './dispatch.ts'
@@ -21,11 +23,11 @@ export type Run<World> = (world: World, given: Arguments) => Promise<number>
 
 export interface ServerProgram<World> {
   readonly line: CommandLine
-  /** By command name; nothing of a command is loaded before it is called. */
+  /** By command name, without `completion` and `manual`; nothing is loaded before it is called. */
   readonly commands: Readonly<Record<string, () => Promise<Run<World>>>>
 }
 
-/** `argv`: with a command in front. Returns the exit code. */
+/** `argv` without program names. Returns the exit code. */
 export async function runServerProgram<World extends ProgramWorld>(
   { line, commands }: ServerProgram<World>,
   argv: readonly string[],
@@ -37,7 +39,7 @@ export async function runServerProgram<World extends ProgramWorld>(
     stderr,
     look: decideLook(env, stderr.isTTY === true),
   })
-  const reading = parseArguments(line, argv)
+  const reading = parseArguments(line, completeArguments(line, argv))
   if (!reading.ok) return failMisuse(line, reading.refusal, log)
   const meant = reading.value
   switch (meant.kind) {
@@ -50,15 +52,50 @@ export async function runServerProgram<World extends ProgramWorld>(
     case 'run':
       return dispatch(line, meant.argv, async (given) => {
         try {
-          const load = new Map(Object.entries(commands)).get(commandName(given.command))
-          if (load === undefined) throw new Error(`no program for ${given.command.words.join(' ')}`)
-          const command = await load()
+          const load = findProgram(commands, commandName(given.command))
+          const command = await load(line)
           return await command(world, given)
         } catch (thrown) {
           return fail(thrown, world, log)
         }
       })
   }
+}
+
+/** Resolves once the program is asked to end. */
+export const awaitEnding = (signal: AbortSignal): Promise<void> =>
+  new Promise((resolve) => {
+    if (signal.aborted) resolve()
+    else signal.addEventListener('abort', () => resolve(), { once: true })
+  })
+
+type Load<World> = (line: CommandLine) => Promise<Run<World>>
+
+function findProgram<World extends ProgramWorld>(
+  commands: ServerProgram<World>['commands'],
+  name: string,
+): Load<World> {
+  const load = new Map<string, Load<World>>(Object.entries({ ...TEXTS, ...commands })).get(name)
+  if (load === undefined) throw new Error(`no program for ${name}`)
+  return load
+}
+
+/** Made from the table alone, so that no program has to bring them. */
+const TEXTS: Readonly<Record<string, Load<ProgramWorld>>> = {
+  async completion(line) {
+    const { renderCompletion } = await import('./completion.ts')
+    return async ({ stdout }, { positionals }) => {
+      stdout.write(renderCompletion(line, shellOf(positionals)))
+      return SUCCESS
+    }
+  },
+  async manual(line) {
+    const { renderManual } = await import('./manual.ts')
+    return async ({ stdout }) => {
+      stdout.write(renderManual(line))
+      return SUCCESS
+    }
+  },
 }
 
 function fail(thrown: unknown, { env, stderr }: ProgramWorld, log: Log): number {

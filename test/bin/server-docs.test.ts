@@ -8,7 +8,8 @@ import * as assert from 'uvu/assert'
 import { parseArguments } from '../../runtime/core/arguments.ts'
 import { parseToml } from '../../runtime/core/toml.ts'
 import { parseSettings } from '../../runtime/lines/current/rules/settings.ts'
-import { COMMAND_LINE, completeArguments } from '../../runtime/lines/current/rules/commands.ts'
+import { completeArguments } from '../../runtime/core/server-command.ts'
+import { COMMAND_LINE } from '../../runtime/lines/current/rules/commands.ts'
 import { readBlocks } from '../support/docs.ts'
 
 const ANALYSE = '/usr/bin/systemd-analyze'
@@ -57,7 +58,7 @@ test('every command that it shows is one', () => {
   assert.ok(commands.length >= 6)
   for (const line of commands) {
     const [, ...argv] = line.replace(/\s*#.*$/, '').split(' ')
-    assert.is(parseArguments(COMMAND_LINE, completeArguments(argv)).ok, true, line)
+    assert.is(parseArguments(COMMAND_LINE, completeArguments(COMMAND_LINE, argv)).ok, true, line)
   }
 })
 

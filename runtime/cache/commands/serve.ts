@@ -12,6 +12,7 @@ import { createSignedOut } from '../../services/signed-out.ts'
 import { createSources } from '../../services/sources.ts'
 import { prepareStateDir } from '../../services/state-dirs.ts'
 import { createServerLog, type ServerLog } from '../../terminal/server-log.ts'
+import { awaitEnding } from '../../terminal/server-program.ts'
 import { watchRequests } from '../../web/closing.ts'
 import { tuneServer } from '../../web/limits.ts'
 import { SUCCESS } from '../../core/server-exit.ts'
@@ -73,7 +74,7 @@ export async function serve(world: World<CacheHandler>, given: Arguments): Promi
   log.info(`flasher-cache ${version} serves ${paths.folder} on ${listening.urls.join(' ')}`)
   announce(world, listening, paths, generated)
   reloadOnHangup(world, config, log)
-  await ended(world.signal)
+  await awaitEnding(world.signal)
   log.info('ending: no new connections are taken')
   await closing.end(GRACE_MS)
   return SUCCESS
@@ -112,12 +113,5 @@ function reloadOnHangup(
       },
       (thrown: unknown) => log.error(`the configuration stays as it was: ${renderError(thrown)}`),
     )
-  })
-}
-
-function ended(signal: AbortSignal): Promise<void> {
-  return new Promise((resolve) => {
-    if (signal.aborted) resolve()
-    else signal.addEventListener('abort', () => resolve(), { once: true })
   })
 }

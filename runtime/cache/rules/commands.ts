@@ -1,15 +1,10 @@
 /** The command table of `flasher-cache`; its parser, help and manual are made from it. */
-import type { Command, CommandLine, Flag, Value } from '../../core/command.ts'
+import type { Command, CommandLine, Value } from '../../core/command.ts'
+import { CONFIG, CONFIG_ENVIRONMENT, CONFIG_FILES, JSON_FLAG } from '../../core/server-command.ts'
 import { listExitCodes } from '../../core/server-exit.ts'
+import { createTextCommands } from '../../core/text-commands.ts'
 
 const NAME: Value = { name: 'NAME', completes: 'nothing' }
-const CONFIG: Flag = {
-  name: 'config',
-  value: { name: 'PATH', completes: 'file' },
-  repeatable: true,
-  help: 'a TOML file, or a folder of them, to read instead of the usual ones; the first named wins',
-}
-const JSON_FLAG: Flag = { name: 'json', value: null, help: 'print one JSON document on stdout' }
 
 const SERVE = {
   words: ['serve'],
@@ -95,38 +90,22 @@ export const COMMANDS = {
 } as const
 export type CommandName = keyof typeof COMMANDS
 
+const TEXTS = createTextCommands('flasher-cache')
+
 export const COMMAND_LINE: CommandLine = {
   program: 'flasher-cache',
   summary: 'keeps images near the machines',
   about: [
     'Downloads images once, checks them, and serves them to any number of machines at a time.',
   ],
-  commands: Object.values(COMMANDS),
+  commands: [...Object.values(COMMANDS), TEXTS.completion, TEXTS.manual],
   exitCodes: listExitCodes('cache'),
   environment: [
     ['FLASHER_CACHE_<KEY>', 'one setting: HOST, PORT, DIR, MAX_BYTES or TOKEN'],
-    ['FLASHER_CONFIG_FILE, FLASHER_CONFIG_DIR', 'a file, a folder to read instead of the usual'],
+    CONFIG_ENVIRONMENT,
     ['http_proxy, https_proxy, no_proxy', 'how sources are reached'],
     ['FLASHER_CA_FILE', 'authorities to trust besides the usual'],
   ],
-  files: [
-    ['/etc/flasher/conf.d/*.toml', 'configuration; the first that holds a key decides it'],
-    ['/etc/flasher/flasher.toml', 'configuration'],
-    ['<state_dir>/flasher.toml', 'configuration'],
-    ['<state_dir>/cache', 'images; what is dropped here is offered'],
-  ],
+  files: [...CONFIG_FILES, ['<state_dir>/cache', 'images; what is dropped here is offered']],
   revised: '2026-11-21',
-}
-
-/** `argv` with the command first; without any it is `serve`. */
-export function completeArguments(argv: readonly string[]): readonly string[] {
-  const [first] = argv
-  if (first === '--version' || first === '--help' || first === '-h') return argv
-  let end = 0
-  while (argv[end] === '--config' || argv[end]?.startsWith('--config=') === true) {
-    end += argv[end] === '--config' ? 2 : 1
-  }
-  const command = argv[end]
-  if (command === undefined || command.startsWith('-')) return ['serve', ...argv]
-  return [command, ...argv.slice(0, end), ...argv.slice(end + 1)]
 }

@@ -1,7 +1,7 @@
 /** Current line: its programs, assembled from the folders below. */
 import { runServerProgram, type Run } from '../../terminal/server-program.ts'
 import type { World } from './commands/session.ts'
-import { COMMAND_LINE, completeArguments, type CommandName } from './rules/commands.ts'
+import { COMMAND_LINE, type CommandName } from './rules/commands.ts'
 
 /** What each command starts; nothing of a command is loaded before it is called. */
 const COMMANDS: Readonly<Record<CommandName, () => Promise<Run<World>>>> = {
@@ -17,4 +17,4 @@ const COMMANDS: Readonly<Record<CommandName, () => Promise<Run<World>>>> = {
 }
 /** `flasher-web`; returns the exit code. */
 export const web = (world: World): Promise<number> =>
-  runServerProgram({ line: COMMAND_LINE, commands: COMMANDS }, completeArguments(world.argv), world)
+  runServerProgram({ line: COMMAND_LINE, commands: COMMANDS }, world.argv, world)

@@ -6,6 +6,7 @@ import type { Reloaded } from '../../services/config.ts'
 import { readVersion } from '../../services/manifest.ts'
 import { createPasswords } from '../../services/passwords.ts'
 import { createServerLog, type ServerLog } from '../../terminal/server-log.ts'
+import { awaitEnding } from '../../terminal/server-program.ts'
 import { watchRequests } from '../../web/closing.ts'
 import { tuneServer } from '../../web/limits.ts'
 import { decideFolders, readConfiguration, type LineConfig } from './assembly/configuration.ts'
@@ -43,7 +44,7 @@ export async function serve(world: World, given: Arguments): Promise<number> {
   log.info(`flasher-web ${release} listens on ${listening.urls.join(' ')}`)
   announce(world, config, listening, { generated, cacheBeside })
   reloadOnHangup(world, config, log, listening)
-  await ended(world.signal)
+  await awaitEnding(world.signal)
   log.info('ending: no new connections are taken')
   server.endChannels()
   await closing.end(GRACE_MS)
@@ -145,11 +146,4 @@ function logReload({ changed, pending }: Reloaded, log: ServerLog): void {
   if (changed.length > 0) log.info(`configuration: ${changed.join(', ')} changed`)
   if (changed.length > 0 && pending.length > 0)
     log.warn(`these need a restart: ${pending.join(', ')}`)
-}
-
-function ended(signal: AbortSignal): Promise<void> {
-  return new Promise((resolve) => {
-    if (signal.aborted) resolve()
-    else signal.addEventListener('abort', () => resolve(), { once: true })
-  })
 }

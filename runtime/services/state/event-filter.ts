@@ -1,15 +1,16 @@
 /** A filter of events as the condition of a query. */
 import type { SqlValue } from './sqlite.ts'
 
-/** The journal's filter, as far as it is a condition. */
 export interface EventCondition {
   readonly kind?: string
   readonly subject_kind?: string
   readonly subject_id?: string
   readonly actor?: string
   readonly source_ip?: string
+  /** Kinds that end in `failed`. */
   readonly failed?: boolean
   readonly unacknowledged?: boolean
+  /** Plain text, looked for in kind, subject, actor, address and summary. */
   readonly text?: string
   readonly before_id?: number
 }

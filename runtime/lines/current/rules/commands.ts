@@ -1,15 +1,15 @@
 /** Current line: the command table of `flasher-web`; its parser, help and manual are made from it. */
-import type { Command, CommandLine, Flag, Value } from '../../../core/command.ts'
+import type { Command, CommandLine, Value } from '../../../core/command.ts'
+import {
+  CONFIG,
+  CONFIG_ENVIRONMENT,
+  CONFIG_FILES,
+  JSON_FLAG,
+} from '../../../core/server-command.ts'
 import { listExitCodes } from '../../../core/server-exit.ts'
+import { createTextCommands } from '../../../core/text-commands.ts'
 
 const FOLDER: Value = { name: 'DIR', completes: 'folder' }
-const CONFIG: Flag = {
-  name: 'config',
-  value: { name: 'PATH', completes: 'file' },
-  repeatable: true,
-  help: 'a TOML file, or a folder of them, to read instead of the usual ones; the first named wins',
-}
-const JSON_FLAG: Flag = { name: 'json', value: null, help: 'print one JSON document on stdout' }
 
 const SERVE = {
   words: ['serve'],
@@ -141,52 +141,20 @@ export const COMMANDS = {
 
 export type CommandName = keyof typeof COMMANDS
 
+const TEXTS = createTextCommands('flasher-web')
+
 export const COMMAND_LINE: CommandLine = {
   program: 'flasher-web',
   summary: 'the machine server',
   about: [
     'Network-boots machines, shows them in a browser, and has them write images onto their disks.',
   ],
-  commands: Object.values(COMMANDS),
+  commands: [...Object.values(COMMANDS), TEXTS.completion, TEXTS.manual],
   exitCodes: listExitCodes('server'),
   environment: [
     ['FLASHER_<SECTION>_<KEY>', 'one setting, for example FLASHER_SERVER_PORT'],
-    ['FLASHER_CONFIG_FILE, FLASHER_CONFIG_DIR', 'a file, a folder to read instead of the usual'],
+    CONFIG_ENVIRONMENT,
   ],
-  files: [
-    ['/etc/flasher/conf.d/*.toml', 'configuration; the first that holds a key decides it'],
-    ['/etc/flasher/flasher.toml', 'configuration'],
-    ['<state_dir>/flasher.toml', 'configuration'],
-    ['<state_dir>/state.db', 'machines, events and what pages save'],
-  ],
+  files: [...CONFIG_FILES, ['<state_dir>/state.db', 'machines, events and what pages save']],
   revised: '2026-11-21',
-}
-
-/**
- * `argv` with the command first: options that stand before it go behind it, and without any command
- * it is `serve`.
- */
-export function completeArguments(argv: readonly string[]): readonly string[] {
-  const [first] = argv
-  if (first === '--version' || first === '--help' || first === '-h') return argv
-  const end = countLeadingOptions(argv)
-  const command = argv[end]
-  if (command === undefined || command.startsWith('-')) return ['serve', ...argv]
-  const words = COMMAND_LINE.commands.some(({ words: [one, two] }) => one === command && two)
-    ? 2
-    : 1
-  const behind = argv.slice(end + words)
-  return [...argv.slice(end, end + words), ...argv.slice(0, end), ...behind]
-}
-
-/** How many arguments before the command belong to `--config`. */
-function countLeadingOptions(argv: readonly string[]): number {
-  let index = 0
-  while (index < argv.length) {
-    const word = argv[index] ?? ''
-    if (word === '--config') index += 2
-    else if (word.startsWith('--config=')) index += 1
-    else return index
-  }
-  return index
 }

@@ -1,0 +1,54 @@
+/** What the command lines of programs that serve have in common: flags, files, and `serve` where no command is named. */
+import type { CommandLine, Entry, Flag } from './command.ts'
+
+export const CONFIG: Flag = {
+  name: 'config',
+  value: { name: 'PATH', completes: 'file' },
+  repeatable: true,
+  help: 'a TOML file, or a folder of them, to read instead of the usual ones; the first named wins',
+}
+
+export const JSON_FLAG: Flag = {
+  name: 'json',
+  value: null,
+  help: 'print one JSON document on stdout',
+}
+
+/** For the manual, and so are the files. */
+export const CONFIG_ENVIRONMENT: Entry = [
+  'FLASHER_CONFIG_FILE, FLASHER_CONFIG_DIR',
+  'a file, a folder to read instead of the usual',
+]
+
+export const CONFIG_FILES: readonly Entry[] = [
+  ['/etc/flasher/conf.d/*.toml', 'configuration; the first that holds a key decides it'],
+  ['/etc/flasher/flasher.toml', 'configuration'],
+  ['<state_dir>/flasher.toml', 'configuration'],
+]
+
+/**
+ * `argv` with the command first: `--config` that stands before it goes behind it, and without any
+ * command it is `serve`.
+ */
+export function completeArguments(line: CommandLine, argv: readonly string[]): readonly string[] {
+  const [first] = argv
+  if (first === '--version' || first === '--help' || first === '-h') return argv
+  const end = countLeadingOptions(argv)
+  const command = argv[end]
+  if (command === undefined || command.startsWith('-')) return ['serve', ...argv]
+  const words = line.commands.some(({ words: [one, two] }) => one === command && two) ? 2 : 1
+  const behind = argv.slice(end + words)
+  return [...argv.slice(end, end + words), ...argv.slice(0, end), ...behind]
+}
+
+/** How many arguments before the command belong to `--config`. */
+function countLeadingOptions(argv: readonly string[]): number {
+  let index = 0
+  while (index < argv.length) {
+    const word = argv[index] ?? ''
+    if (word === '--config') index += 2
+    else if (word.startsWith('--config=')) index += 1
+    else return index
+  }
+  return index
+}
