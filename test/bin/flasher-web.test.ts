@@ -242,6 +242,7 @@ test('export, import, backup and restore, beside the server and without it', asy
   assert.is(nonsense.code, 2)
 })
 
+const MANUAL = '.\\" Made by "flasher-web manual"'
 test('version and help', async () => {
   await using home = await createServerHome()
   assert.match((await home.run(['--version'])).stdout, /^flasher-web \d+\.\d+\.\d+\n$/)
@@ -250,6 +251,11 @@ test('version and help', async () => {
     assert.match(help.stdout, word)
   }
   assert.match((await home.run(['restore', '--help'])).stdout, /--config PATH/)
+  const manual = await home.run(['manual'])
+  assert.equal([manual.code, manual.stderr, manual.stdout.split(';')[0]], [0, '', MANUAL])
+  const script = await home.run(['completion', 'fish'])
+  assert.equal([script.code, script.stdout.split(',')[0]], [0, '# fish completion of flasher-web'])
+  assert.is((await home.run(['completion', 'csh'])).code, 2)
 })
 
 test('pnpm start brings a cache service along and ends it too', async () => {

@@ -6,6 +6,8 @@ import * as assert from 'uvu/assert'
 import { SHELLS } from '../../runtime/core/command.ts'
 import { COMMAND_LINE } from '../../runtime/lines/earlier/rules/commands.ts'
 import { createShell } from '../../runtime/services/shell.ts'
+import { COMMAND_LINE as CACHE } from '../../runtime/cache/rules/commands.ts'
+import { COMMAND_LINE as WEB } from '../../runtime/lines/current/rules/commands.ts'
 import { WIZARD } from '../../runtime/lines/current/wizard/options.ts'
 import { renderCompletion } from '../../runtime/terminal/completion.ts'
 
@@ -20,20 +22,22 @@ async function createDesk() {
     await writeFile(join(folder, name), '')
   }
   for (const name of SHELLS) {
-    await writeFile(
-      join(folder, `script.${name}`),
-      renderCompletion({ ...COMMAND_LINE, main: WIZARD }, name),
-    )
+    for (const line of [{ ...COMMAND_LINE, main: WIZARD }, WEB, CACHE]) {
+      await writeFile(join(folder, scriptOf(line.program, name)), renderCompletion(line, name))
+    }
   }
   return { folder, [Symbol.asyncDispose]: () => rm(folder, { recursive: true }) }
 }
 
+const scriptOf = (program: string, name: string) =>
+  program === 'flasher' ? `script.${name}` : `script-${program}.${name}`
+
 /** What a real bash offers for a command line; the last word is the one being typed. */
 async function offered(cwd: string, words: readonly string[]): Promise<readonly string[]> {
   const ask = [
-    'source script.bash',
+    `source ${scriptOf(words[0] ?? '', 'bash')}`,
     'COMP_WORDS=("$@") COMP_CWORD=$(($# - 1))',
-    '_flasher',
+    '"_$1"',
     'printf "%s\\n" "${COMPREPLY[@]}"',
   ].join('\n')
   const said = await shell.require(['bash', '-uc', ask, 'bash', ...words], { cwd })
@@ -66,6 +70,11 @@ test('bash: commands, flags, choices, files', async () => {
     ['flasher |list|images|--image-root|', ['more']],
     ['flasher |completion|z', ['zsh']],
     ['flasher |nonsense|', []],
+    ['flasher-web |con', ['config']],
+    ['flasher-web |config|', ['--help', 'check', 'reference', 'show']],
+    ['flasher-web |config|show|--js', ['--json']],
+    ['flasher-cache |completion|f', ['fish']],
+    ['flasher-cache |add|--ca', ['--catalog']],
   ]
   for (const [line, words] of rows) {
     const found = await offered(
@@ -83,8 +92,11 @@ test('every shell that is here reads its script', async () => {
   await using desk = await createDesk()
   for (const name of SHELLS) {
     if (!(await shell.has(name))) continue
-    const { exitCode, stderr } = await shell.run([name, '-n', join(desk.folder, `script.${name}`)])
-    assert.equal({ name, exitCode, stderr }, { name, exitCode: 0, stderr: '' })
+    for (const program of ['flasher', 'flasher-web', 'flasher-cache']) {
+      const script = join(desk.folder, scriptOf(program, name))
+      const { exitCode, stderr } = await shell.run([name, '-n', script])
+      assert.equal({ script, exitCode, stderr }, { script, exitCode: 0, stderr: '' })
+    }
   }
 })
 /** What fish offers, without its descriptions. */

@@ -1,6 +1,8 @@
 import { readFile } from 'node:fs/promises'
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
+import { COMMAND_LINE as CACHE } from '../../runtime/cache/rules/commands.ts'
+import { COMMAND_LINE as WEB } from '../../runtime/lines/current/rules/commands.ts'
 import { WIZARD, WIZARD_ENVIRONMENT } from '../../runtime/lines/current/wizard/options.ts'
 import { COMMAND_LINE } from '../../runtime/lines/earlier/rules/commands.ts'
 import { createShell } from '../../runtime/services/shell.ts'
@@ -32,8 +34,19 @@ test('groff and mandoc, where they are here, have nothing against it', async () 
   ] as const
   for (const argv of tools) {
     if (!(await shell.has(argv[0]))) continue
-    const { exitCode, stdout, stderr } = await shell.run(argv, { input: page })
-    assert.equal({ argv, exitCode, said: stdout + stderr }, { argv, exitCode: 0, said: '' })
+    for (const input of [page, renderManual(WEB), renderManual(CACHE)]) {
+      const { exitCode, stdout, stderr } = await shell.run(argv, { input })
+      assert.equal({ argv, exitCode, said: stdout + stderr }, { argv, exitCode: 0, said: '' })
+    }
+  }
+})
+test('the servers have one, with environment and files', async () => {
+  for (const line of [WEB, CACHE]) {
+    const text = renderManual(line)
+    assert.match(text, /^\.TH FLASHER-(WEB|CACHE) 1 [\d-]+ /m)
+    for (const [name] of [...line.environment, ...line.files]) {
+      assert.ok(text.includes(name.replaceAll('-', '\\-')), name)
+    }
   }
 })
 test('reads as it is meant', async () => {

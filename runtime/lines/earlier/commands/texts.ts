@@ -1,12 +1,12 @@
 /** `flasher completion` and `flasher manual`: texts that are made from the command table. */
-import { SHELLS } from '../../../core/command.ts'
+import { shellOf } from '../../../core/text-commands.ts'
 import { renderCompletion } from '../../../terminal/completion.ts'
 import { renderManual } from '../../../terminal/manual.ts'
 import { SUCCESS } from '../rules/exit-codes.ts'
 import type { Session } from './session.ts'
 
 export async function completion({ given, world, line, json, document }: Session): Promise<number> {
-  const shell = SHELLS.find((name) => name === given.positionals[0]) ?? 'bash'
+  const shell = shellOf(given.positionals)
   const script = renderCompletion(line, shell)
   if (json) document({ shell, script })
   else world.stdout.write(script)

@@ -1,12 +1,7 @@
 /** Earlier line: the command table ("Command line"); parser, help, completion and manual are made from it. */
-import {
-  SHELLS,
-  type Command,
-  type CommandLine,
-  type Flag,
-  type Value,
-} from '../../../core/command.ts'
+import { type Command, type CommandLine, type Flag, type Value } from '../../../core/command.ts'
 import { DEFAULT_IMAGE_ROOT, IMAGE_FORMATS } from '../../../core/image.ts'
+import { createTextCommands } from '../../../core/text-commands.ts'
 import { EXIT_CODES } from './exit-codes.ts'
 
 export const PROVISIONING_MODES = ['none', 'cloud-init', 'cijoe'] as const
@@ -148,39 +143,15 @@ const FLASH = {
   ],
 } as const satisfies Command
 
-const COMPLETION = {
-  words: ['completion'],
-  summary: 'print a completion script for a shell',
-  about: ['Prints a script that lets the shell complete commands, flags, files and disks.'],
-  positionals: [
-    { value: { name: 'SHELL', completes: 'choices', choices: SHELLS }, help: 'bash, zsh or fish' },
-  ],
-  flags: [JSON_FLAG],
-  examples: [
-    {
-      line: 'flasher completion bash > /etc/bash_completion.d/flasher',
-      does: 'install it for bash',
-    },
-    { line: 'source <(flasher completion bash)', does: 'try it in this shell' },
-  ],
-} as const satisfies Command
-
-const MANUAL = {
-  words: ['manual'],
-  summary: 'print the manual page',
-  about: ['Prints the manual page in the form that man reads.'],
-  positionals: [],
-  flags: [JSON_FLAG],
-  examples: [{ line: 'flasher manual | man -l -', does: 'read it' }],
-} as const satisfies Command
+const TEXTS = createTextCommands('flasher', [JSON_FLAG])
 
 export const COMMANDS = [
   LIST_DISKS,
   LIST_IMAGES,
   INSPECT_IMAGE,
   FLASH,
-  COMPLETION,
-  MANUAL,
+  TEXTS.completion,
+  TEXTS.manual,
 ] as const satisfies readonly Command[]
 
 type Joined<Words extends readonly string[]> = Words extends readonly [

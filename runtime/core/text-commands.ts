@@ -1,0 +1,38 @@
+/** The commands that every program has because its table is enough for them: `completion` and `manual`. */
+import { SHELLS, type Command, type Flag, type ShellName } from './command.ts'
+
+/** `flags`: those that every command of the program takes. */
+export const createTextCommands = (program: string, flags: readonly Flag[] = []) =>
+  ({
+    completion: {
+      words: ['completion'],
+      summary: 'print a completion script for a shell',
+      about: ['Prints a script that lets the shell complete commands, flags and their values.'],
+      positionals: [
+        {
+          value: { name: 'SHELL', completes: 'choices', choices: SHELLS },
+          help: 'bash, zsh or fish',
+        },
+      ],
+      flags,
+      examples: [
+        {
+          line: `${program} completion bash > /etc/bash_completion.d/${program}`,
+          does: 'install it for bash',
+        },
+        { line: `source <(${program} completion bash)`, does: 'try it in this shell' },
+      ],
+    },
+    manual: {
+      words: ['manual'],
+      summary: 'print the manual page',
+      about: ['Prints the manual page in the form that man reads.'],
+      positionals: [],
+      flags,
+      examples: [{ line: `${program} manual | man -l -`, does: 'read it' }],
+    },
+  }) as const satisfies Readonly<Record<string, Command>>
+
+/** The one that `completion` was asked for; its arguments were checked. */
+export const shellOf = ([named]: readonly string[]): ShellName =>
+  SHELLS.find((name) => name === named) ?? 'bash'
