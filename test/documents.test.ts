@@ -1,0 +1,120 @@
+/** What the documents name is there: pages, headings, files, scripts, commands and their options. */
+import { existsSync, globSync, readFileSync } from 'node:fs'
+import { dirname, join } from 'node:path'
+import { suite } from 'uvu'
+import * as assert from 'uvu/assert'
+import { COMMAND_LINE as CACHE } from '../runtime/cache/rules/commands.ts'
+import { parseArguments, renderMisuse } from '../runtime/core/arguments.ts'
+import { completeArguments } from '../runtime/core/server-command.ts'
+import { WIZARD } from '../runtime/lines/current/wizard/options.ts'
+import { COMMAND_LINE as WEB } from '../runtime/lines/current/rules/commands.ts'
+import { COMMAND_LINE as FLASHER } from '../runtime/lines/earlier/rules/commands.ts'
+import { readTexts } from './support/arrows.ts'
+
+const pages = readTexts(['*.md', 'docs/**/*.md'])
+const FENCED = /^```\w*\n([^]*?)^```$/gm
+/** What a reader takes for prose: what is fenced is not. */
+const proseOf = (text: string) => text.replaceAll(FENCED, '')
+
+/** The anchors of a page's headings, by the rule of the site that shows them. */
+function anchorsOf(text: string): ReadonlySet<string> {
+  const seen = new Map<string, number>()
+  const anchors = [...proseOf(text).matchAll(/^#{1,6} (.+)$/gm)].map(([, heading = '']) => {
+    const words = heading.replaceAll(/\[([^\]]*)\]\([^)]*\)/g, '$1').toLowerCase()
+    const anchor = words.replaceAll(/[^\p{L}\p{N}\p{M}_ -]/gu, '').replaceAll(' ', '-')
+    const times = seen.get(anchor) ?? 0
+    seen.set(anchor, times + 1)
+    return times === 0 ? anchor : `${anchor}-${times}`
+  })
+  return new Set(anchors)
+}
+
+/** What stands between backquotes, and each line for a shell; what a screen showed is no command. */
+const codeOf = (text: string): readonly string[] => [
+  ...[...proseOf(text).matchAll(/`([^`\n]+)`/g)].map(([, code = '']) => code),
+  ...[...text.matchAll(/^```sh\n([^]*?)^```$/gm)].flatMap(([, block = '']) => block.split('\n')),
+]
+
+const code = [...pages].flatMap(([page, text]) => codeOf(text).map((line) => ({ page, line })))
+const { scripts }: { readonly scripts: Readonly<Record<string, string>> } = JSON.parse(
+  readFileSync('package.json', 'utf8'),
+)
+
+const test = suite('documents')
+
+test('links lead to files and headings that are there', () => {
+  const bad = [...pages].flatMap(([page, text]) =>
+    [...proseOf(text).matchAll(/\]\(([^)\s]+)\)/g)]
+      .map(([, target = '']) => target)
+      .filter((target) => !/^[a-z]+:/.test(target) && !leads(page, target))
+      .map((target) => `${page}: ${target}`),
+  )
+  assert.equal(bad, [])
+})
+
+function leads(page: string, target: string): boolean {
+  const [path = '', anchor = ''] = target.split('#')
+  const file = path === '' ? page : join(dirname(page), decodeURIComponent(path))
+  if (!existsSync(file)) return false
+  return anchor === '' || anchorsOf(readFileSync(file, 'utf8')).has(anchor)
+}
+
+/** Of another project. */
+const OTHERS: ReadonlySet<string> = new Set(['docs/interop/qcow2'])
+
+test('pages that comments and messages cite are there', () => {
+  const texts = readTexts(['{appliance,build,runtime,test}/**/*.{ts,mjs,js}', 'overlays/**/*.sh'])
+  const names = globSync('docs/**')
+  const bad = [...texts].flatMap(([file, text]) =>
+    (text.match(/\bdocs\/[\w/-]*\w(?:\.md)?/g) ?? [])
+      .filter((cited) => !OTHERS.has(cited) && !names.some((name) => name.startsWith(cited)))
+      .map((cited) => `${file}: ${cited}`),
+  )
+  assert.equal(bad, [])
+})
+
+test('scripts that are told to run are there', () => {
+  const own = new Set([...Object.keys(scripts), 'exec', 'pack', 'install', 'publish'])
+  const bad = code.flatMap(({ page, line }) =>
+    [...line.matchAll(/\bpnpm ([a-z][\w:-]*)/g)]
+      .map(([, name = '']) => name.replace(/:$/, ''))
+      .filter((name) => !own.has(name))
+      .map((name) => `${page}: pnpm ${name}`),
+  )
+  assert.equal(bad, [])
+})
+
+test('commands and options that are told to be given are there', () => {
+  const bad = code.flatMap(({ page, line }) => {
+    const [, program = '', rest = ''] =
+      /^(?:npx pnpm |sudo |\$ |# )*(flasher(?:-web|-cache)?)((?: [^\s|#;&>]+)*)/.exec(line) ?? []
+    const wrong =
+      program === '' || NAMES.has(line) ? null : misuseOf(program, rest.trim().split(' '))
+    return wrong === null ? [] : [`${page}: ${line}: ${wrong}`]
+  })
+  assert.equal(bad, [])
+})
+
+/** What reads like a command: the boot entry of a disk, a row of figures. */
+const NAMES: ReadonlySet<string> = new Set(['flasher flashed', 'flasher (read back)'])
+
+const PROGRAMS = {
+  flasher: { ...FLASHER, main: WIZARD },
+  'flasher-web': WEB,
+  'flasher-cache': CACHE,
+}
+/** A command's name alone is no mistake: what it needs is left to the reader. */
+const WRONG: ReadonlySet<string> = new Set(['unknown-command', 'unknown-flag', 'bad-choice'])
+
+function misuseOf(program: string, given: readonly string[]): string | null {
+  const words = given
+    .map((word) => word.replaceAll(/^\[|\]$/g, ''))
+    .filter((word) => /\w/.test(word))
+  const [, line] = Object.entries(PROGRAMS).find(([name]) => name === program) ?? []
+  if (line === undefined || words.includes('COMMAND')) return null
+  const argv = program === 'flasher' ? words : completeArguments(line, words)
+  const reading = parseArguments(line, argv)
+  return reading.ok || !WRONG.has(reading.refusal.why) ? null : renderMisuse(reading.refusal)
+}
+
+test.run()
