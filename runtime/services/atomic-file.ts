@@ -1,7 +1,8 @@
 /** Small files that are there whole or not at all, whatever stops us in the middle. */
 import { randomBytes } from 'node:crypto'
-import { mkdir, open, rename, unlink } from 'node:fs/promises'
+import { open, rename, unlink } from 'node:fs/promises'
 import { dirname } from 'node:path'
+import { makeFolder } from './folders.ts'
 
 /** Replaces a file: written beside it, made durable, and put in its place; its folder is made. */
 export async function replaceFile(
@@ -10,7 +11,7 @@ export async function replaceFile(
   mode: number = 0o644,
 ): Promise<void> {
   const folder = dirname(path)
-  await mkdir(folder, { recursive: true })
+  await makeFolder(folder)
   const temporary = `${path}.${randomBytes(6).toString('hex')}.tmp`
   try {
     await writeDurably(temporary, content, mode)

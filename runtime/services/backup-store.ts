@@ -1,6 +1,6 @@
 /** Where backups lie: files in bounded pieces with their digests, through whichever unstorage driver. */
 import { createHash } from 'node:crypto'
-import { mkdir, open, rmdir, stat } from 'node:fs/promises'
+import { open, rmdir, stat } from 'node:fs/promises'
 import { join } from 'node:path'
 import { createStorage } from 'unstorage'
 import { isBackupId, sortBackups } from '../core/backup.ts'
@@ -12,6 +12,7 @@ import {
 } from '../core/backup-manifest.ts'
 import { Fault } from '../core/fault.ts'
 import { loadDriver, readValue } from './backup/drivers.ts'
+import { makeFolder } from './folders.ts'
 
 /** Drivers take and give whole values, so no value is larger than this. */
 const PIECE_BYTES = 8 * 2 ** 20
@@ -67,7 +68,7 @@ export interface BackupPlace {
 export async function openBackupStore(place: BackupPlace): Promise<BackupStore> {
   const base = place.driver === 'fs' ? String(place.options['base'] ?? place.folder) : null
   // The copies hold what the database holds: nobody else's business.
-  if (base !== null) await mkdir(base, { recursive: true, mode: 0o700 })
+  if (base !== null) await makeFolder(base, 0o700)
   const options = base === null ? place.options : { ...place.options, base }
   const storage = createStorage({ driver: await loadDriver(place.driver, options) })
 

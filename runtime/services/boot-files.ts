@@ -1,5 +1,5 @@
 /** The live environment's files: what is in the boot directory, and which set is active. */
-import { mkdir, mkdtemp, readdir, rm, stat } from 'node:fs/promises'
+import { mkdtemp, readdir, rm, stat } from 'node:fs/promises'
 import { join } from 'node:path'
 import {
   activate,
@@ -25,6 +25,7 @@ import {
   UPLOAD,
   writeBootRecord,
 } from './boot-install.ts'
+import { makeFolder } from './folders.ts'
 
 export interface BootFile {
   readonly name: string
@@ -97,7 +98,7 @@ const PARTS = [...TRIO, 'checksums'] as const
 
 /** Makes the folder; finishes an installation that was cut off, and clears what never became one. */
 export async function createBootFiles({ dir, changed, now }: BootFolderParts): Promise<BootFolder> {
-  await mkdir(dir, { recursive: true })
+  await makeFolder(dir)
   await recoverInstalls(dir)
   let record = await readBootRecord(dir)
   let names: readonly string[] = []

@@ -1,13 +1,14 @@
 /** Export bundles: the fleet's hardware written to a folder, and taken in from one ("Export bundle"). */
 import { randomBytes } from 'node:crypto'
 import { createReadStream } from 'node:fs'
-import { mkdir, open, rename, rm, stat } from 'node:fs/promises'
+import { open, rename, rm, stat } from 'node:fs/promises'
 import { join } from 'node:path'
 import { Fault } from '../core/fault.ts'
 import type { Mac } from '../core/mac.ts'
 import type { MachineBase } from '../core/machine.ts'
 import type { Result } from '../core/result.ts'
 import type { Feed } from './feed.ts'
+import { makeFolder } from './folders.ts'
 import type { Hardware, Machines } from './machines.ts'
 
 export const INVENTORY = 'inventory.json'
@@ -90,7 +91,7 @@ export function createBundles<Machine extends MachineBase, Item extends { readon
     render,
     importText,
     async exportTo(folder) {
-      await mkdir(folder, { recursive: true })
+      await makeFolder(folder)
       await writeWhole(folder, INVENTORY, render())
       return machines.count()
     },

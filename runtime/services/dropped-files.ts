@@ -1,12 +1,13 @@
 /** Images that somebody dropped into the cache's folder: offered once they are whole and hashed. */
 import { watch as watchFolder } from 'node:fs'
-import { type FileHandle, mkdir, readdir, unlink } from 'node:fs/promises'
+import { type FileHandle, readdir, unlink } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { Storage } from 'unstorage'
 import { type FileStamp, isSameStamp, whyNotAnImage } from '../core/dropped-file.ts'
 import { Fault, renderError } from '../core/fault.ts'
 import { createDigests, hashFile } from './file-digests.ts'
 import { isStill, openStamped, readStamp } from './file-stamps.ts'
+import { makeFolder } from './folders.ts'
 import { readSidecar } from './sidecars.ts'
 import { pause } from './watch.ts'
 
@@ -56,7 +57,7 @@ const MOST_FILES = 10_000
 
 export async function createDroppedFiles(parts: DroppedFilesParts): Promise<DroppedFiles> {
   const { folder, settleMs = 3000, scanMs = 5000, log } = parts
-  await mkdir(folder, { recursive: true })
+  await makeFolder(folder)
   const seen = new Map<string, Seen>()
   const digests = createDigests(parts.records)
   const closing = new AbortController()

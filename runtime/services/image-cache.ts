@@ -1,5 +1,4 @@
 /** The cache as a whole: what it offers, what is on its way, and everything that can be done to it. */
-import { mkdir } from 'node:fs/promises'
 import { join } from 'node:path'
 import {
   blobKeyOf,
@@ -20,6 +19,7 @@ import { readBootId } from './boot-id.ts'
 import { type CacheRow, listRows } from './cache-rows.ts'
 import { createDownloads, type Download, type Downloads } from './downloads.ts'
 import { createDroppedFiles } from './dropped-files.ts'
+import { makeFolder } from './folders.ts'
 import { createPartNotes } from './part-notes.ts'
 import { createPins, type Pins } from './pins.ts'
 import { createRecords } from './records.ts'
@@ -65,7 +65,7 @@ export const DATA_FOLDER = '.cache'
 export async function createImageCache(parts: ImageCacheParts): Promise<ImageCache> {
   const { folder, log, now } = parts
   const data = join(folder, DATA_FOLDER)
-  await mkdir(data, { recursive: true })
+  await makeFolder(data)
   const lock = lockState(join(data, 'lock'))
   if (lock === null) {
     throw new Fault('conflict', `another flasher-cache serves ${folder}`, {

@@ -1,7 +1,8 @@
 /** The folder in which a server keeps its state: chosen, made, and tried before anything needs it. */
-import { access, constants, mkdir, stat } from 'node:fs/promises'
+import { access, constants, stat } from 'node:fs/promises'
 import { isAbsolute, join } from 'node:path'
 import { Fault, renderError } from '../core/fault.ts'
+import { makeFolder } from './folders.ts'
 import type { Environment } from './shell.ts'
 
 export const ROOT_STATE_DIR = '/var/lib/flasher'
@@ -20,7 +21,7 @@ export async function prepareStateDir(path: string): Promise<void> {
   const hint =
     'Choose another with FLASHER_PATHS_STATE_DIR or [paths] state_dir, or let the user who runs this own it.'
   try {
-    await mkdir(path, { recursive: true, mode: 0o700 })
+    await makeFolder(path, 0o700)
     await access(path, constants.R_OK | constants.W_OK | constants.X_OK)
   } catch (cause) {
     const why = renderError(cause)

@@ -1,0 +1,26 @@
+/** Makes folders where an operator wants them, also where none can be made. */
+import { mkdir, stat } from 'node:fs/promises'
+import { dirname } from 'node:path'
+
+/**
+ * With the folders above it, one level at a time: Node's own way never ends where a file system says
+ * that the folder above a new one is missing though it is there, as those of the kernel do (`/proc`).
+ * What fails is Node's error, with the path of the level that could not be made.
+ */
+export async function makeFolder(path: string, mode = 0o777): Promise<void> {
+  if (await isFolder(path)) return
+  const above = dirname(path)
+  if (above !== path) await makeFolder(above, mode)
+  try {
+    await mkdir(path, { mode })
+  } catch (thrown) {
+    // Another process may have been faster.
+    if (!(await isFolder(path))) throw thrown
+  }
+}
+
+const isFolder = (path: string): Promise<boolean> =>
+  stat(path).then(
+    (found) => found.isDirectory(),
+    () => false,
+  )
