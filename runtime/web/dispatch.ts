@@ -42,15 +42,23 @@ export function createApp(parts: Dispatcher): H3 {
     }
     const allow = allowOf(routes)
     app.all(path, (event) => {
-      parts.peer(event)
+      meet(event, parts)
       return refuse(405, 'Method Not Allowed', { headers: { allow } })
     })
   }
   app.all('/**', (event) => {
-    parts.peer(event)
+    meet(event, parts)
     return refuse(404, 'Not Found')
   })
   return app
+}
+
+/** Of what is nowhere people are told in the frame that they know: those who are logged in stay so. */
+function meet(event: H3Event, { peer: peerOf, guard, admit }: Dispatcher): void {
+  const peer = peerOf(event)
+  if (!isPage(event)) return
+  keepPrivate(event)
+  admit(event, guard.identify(event, peer))
 }
 
 function guarded(route: Route, parts: Dispatcher) {

@@ -12,11 +12,13 @@ async function open() {
   const home = stack.use(await createServerHome())
   const server = stack.use(await home.start([], { FLASHER_ADMIN_PASSWORD: PASSWORD }))
   return {
+    url: server.url,
     async enter() {
       const { cookie } = await login(server.url, PASSWORD)
       const ask = (path: string, init: RequestInit = {}) =>
         fetch(`${server.url}${path}`, { redirect: 'manual', ...init, headers: { cookie } })
       return {
+        ask,
         text: async (path: string) => await (await ask(path)).text(),
         post: async (path: string, fields: Readonly<Record<string, string>> = {}) =>
           (await ask(path, { method: 'POST', body: new URLSearchParams(fields) })).headers.get(
@@ -83,6 +85,26 @@ test('a filter that cannot be is told as what the address says', async () => {
   const page = await operator.text('/ui/runs?since=x')
   assert.match(page, /the address is not what it must be: since: /i)
   assert.not.match(page, /the body/i)
+})
+
+test('a page that there is not asks nobody to log in who is', async () => {
+  await using site = await open()
+  const operator = await site.enter()
+  for (const [path, status] of [
+    ['/ui/nowhere', 404],
+    ['/ui/machines/52:54:00:00:00:09', 404],
+    ['/ui/settings/upstream', 405],
+  ] as const) {
+    const answer = await operator.ask(path)
+    assert.is(answer.status, status)
+    const page = await answer.text()
+    assert.not.match(page, 'Log in', path)
+    assert.match(page, '/ui/dashboard')
+    assert.match(answer.headers.get('cache-control') ?? '', 'no-store')
+  }
+  const stranger = await fetch(`${site.url}/ui/nowhere`)
+  assert.is(stranger.status, 404)
+  assert.match(await stranger.text(), 'Log in')
 })
 
 test.run()
