@@ -73,6 +73,19 @@ test('pages that comments and messages cite are there', () => {
   assert.equal(bad, [])
 })
 
+test('the page on the architecture tells of every folder', () => {
+  const text = readFileSync('docs/architecture.md', 'utf8')
+  const folders = new Set(
+    globSync('{appliance,build,runtime}/**/*.ts').map((file) => dirname(file)),
+  )
+  assert.equal(
+    [...folders].filter(
+      (folder) => !text.includes(`${folder.slice(folder.lastIndexOf('/') + 1)}/`),
+    ),
+    [],
+  )
+})
+
 test('scripts that are told to run are there', () => {
   const own = new Set([...Object.keys(scripts), 'exec', 'pack', 'install', 'publish'])
   const bad = code.flatMap(({ page, line }) =>
