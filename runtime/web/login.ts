@@ -4,6 +4,7 @@ import { nextFailure, throttleKey, waitOf, type Failures } from '../core/login-t
 import type { MachineBase } from '../core/machine.ts'
 import { page, seeOther } from './answers.ts'
 import type { LoginView, ServerLine, Site } from './line.ts'
+import { localPath } from './local-path.ts'
 import type { Route } from './route.ts'
 import type { Sessions } from './session.ts'
 
@@ -45,7 +46,7 @@ export function loginRoutes(site: LoginSite, sessions: Sessions): readonly Route
 
   async function logIn(event: H3Event, form: URLSearchParams): Promise<unknown> {
     const { ip, isSecure } = site.peer(event)
-    const next = localPath(form.get('next'))
+    const next = nextOf(form.get('next'))
     const key = throttleKey(ip)
     const wait = waitOf(failures.get(key) ?? null, site.now().getTime())
     if (wait > 0 || checks >= MOST_CHECKS) {
@@ -99,7 +100,7 @@ export function loginRoutes(site: LoginSite, sessions: Sessions): readonly Route
       path: '/ui/login',
       access: 'open',
       handle(event) {
-        const next = localPath(event.url.searchParams.get('next'))
+        const next = nextOf(event.url.searchParams.get('next'))
         if (sessions.read(event) !== null) return seeOther(next)
         return show({ error: null, next }, 200, { 'cache-control': 'no-store' })
       },
@@ -112,9 +113,8 @@ export function loginRoutes(site: LoginSite, sessions: Sessions): readonly Route
 /** Wrong passwords of one address that are put on record each; the rest are the same guessing. */
 const NOTED = 50
 
-/** Where to go after the login: below `/ui`, whatever was asked for. */
-function localPath(text: string | null): string {
-  const url = text === null ? null : URL.parse(text, 'http://here.invalid')
-  if (url === null || url.host !== 'here.invalid' || !url.pathname.startsWith('/ui/')) return HOME
-  return url.pathname === '/ui/login' ? HOME : `${url.pathname}${url.search}`
+/** Where to go after the login: the login page itself leads nowhere. */
+function nextOf(wanted: string | null): string {
+  const path = localPath(wanted, HOME)
+  return /^\/ui\/login([?#]|$)/.test(path) ? HOME : path
 }

@@ -164,6 +164,8 @@ test('where to go after the login stays on this server', async () => {
     ['/machines', '/ui/dashboard'],
     ['javascript:alert(1)', '/ui/dashboard'],
     ['/ui/login', '/ui/dashboard'],
+    ['/ui/login?next=%2Fui%2Fx', '/ui/dashboard'],
+    ['http://here.invalid/ui/machines', '/ui/dashboard'],
     ['/ui/../machines', '/ui/dashboard'],
   ] as const
   for (const [next, location] of rows) {
