@@ -75,7 +75,7 @@ const describeReset = (reset: SchemaReset, machines: number | null, now: string)
   summary:
     machines === null
       ? `The database of ${reset.from_version} was put aside as ${reset.archived_at}; nothing of it could be taken over.`
-      : `Upgraded from ${reset.from_version} to ${reset.to_version}: ${machines} machines and all settings taken over; the old database is ${reset.archived_at}.`,
+      : `Upgraded from ${reset.from_version} to ${reset.to_version}: ${machines} machines, their hardware and runs, the settings and the tokens were taken over; the events of before were not, they are in the old database, ${reset.archived_at}.`,
   details: { ...reset },
 })
 
