@@ -1,4 +1,5 @@
 /** Reads a command line against its table: what was meant, or what was wrong with it. */
+import { type Cases, decideCase } from './case.ts'
 import {
   commandsUnder,
   findCommand,
@@ -221,9 +222,7 @@ function unambiguous({ words }: Command, tokens: readonly Token[]): readonly str
 
 const guess = (nearest: string | null) => (nearest === null ? '' : `; did you mean ${nearest}?`)
 
-const IN_WORDS: {
-  readonly [Why in Misuse['why']]: (misuse: Extract<Misuse, { why: Why }>) => string
-} = {
+const IN_WORDS: Cases<'why', Misuse, string> = {
   'command-missing': ({ at, known }) => `${at.join(' ')} needs one of: ${known.join(', ')}`,
   'unknown-command': ({ at, given, nearest }) =>
     `unknown command: ${[...at, given].join(' ')}${guess(nearest)}`,
@@ -240,8 +239,4 @@ const IN_WORDS: {
 }
 
 /** What was wrong, as one clause. */
-export function renderMisuse<Why extends Misuse['why']>(
-  misuse: Extract<Misuse, { why: Why }>,
-): string {
-  return IN_WORDS[misuse.why as Why](misuse)
-}
+export const renderMisuse = (misuse: Misuse): string => decideCase(IN_WORDS, 'why', misuse)

@@ -1,4 +1,5 @@
 /** What a disk is, what uses it, and what must be known of one before it may be overwritten. */
+import { type Cases, decideCase } from './case.ts'
 
 /** One row of `flasher list disks --json`; the spelling is the spec's. */
 export interface DiskRow {
@@ -136,9 +137,7 @@ export function renderMountPoint({ at, process }: Extract<DiskUse, { kind: 'moun
   return process === undefined ? shown : `${shown} (seen by process ${process})`
 }
 
-const USE_IN_WORDS: {
-  readonly [Kind in DiskUse['kind']]: (use: Extract<DiskUse, { kind: Kind }>) => string
-} = {
+const USE_IN_WORDS: Cases<'kind', DiskUse, string> = {
   mounted: (use) => `${use.device} is mounted on ${renderMountPoint(use)}`,
   swap: ({ device }) => `${device} is swap space in use`,
   holder: ({ device, holder, what }) => `${device} is in use by ${holder} (${typeInWords(what)})`,
@@ -150,8 +149,4 @@ const USE_IN_WORDS: {
 }
 
 /** A use in one clause, for example `/dev/sda1 is mounted on /home`. */
-export function renderUse<Kind extends DiskUse['kind']>(
-  use: Extract<DiskUse, { kind: Kind }>,
-): string {
-  return USE_IN_WORDS[use.kind as Kind](use)
-}
+export const renderUse = (use: DiskUse): string => decideCase(USE_IN_WORDS, 'kind', use)

@@ -1,5 +1,6 @@
 /** What a flash is: facts in, a plan or the reasons against it out, and the events on the way. */
 import type { Bottleneck } from './bottleneck.ts'
+import { type Cases, decideCase } from './case.ts'
 import {
   isSameDisk,
   renderMountPoint,
@@ -181,9 +182,7 @@ export function decideRace(plan: FlashPlan, now: TargetFacts): string | null {
   return use === undefined ? null : renderUse(use)
 }
 
-const IN_WORDS: {
-  readonly [Why in FlashRefusal['why']]: (refusal: Extract<FlashRefusal, { why: Why }>) => string
-} = {
+const IN_WORDS: Cases<'why', FlashRefusal, string> = {
   'unknown-format': ({ image, tarball }) =>
     tarball
       ? `${image} is a tarball: extract first`
@@ -204,8 +203,4 @@ const IN_WORDS: {
 const DOUBT = '; its last bytes say that it needs so much: it may be cut off, compare its checksum'
 
 /** A refusal as one line, in the words of the earlier line ("Validation"). */
-export function renderRefusal<Why extends FlashRefusal['why']>(
-  refusal: Extract<FlashRefusal, { why: Why }>,
-): string {
-  return IN_WORDS[refusal.why as Why](refusal)
-}
+export const renderRefusal = (refusal: FlashRefusal): string => decideCase(IN_WORDS, 'why', refusal)

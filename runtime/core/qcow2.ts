@@ -1,4 +1,5 @@
 /** What a qcow2 image says of itself in its header, and why one cannot be written (docs/interop/qcow2). */
+import { type Cases, decideCase } from './case.ts'
 import { accept, refuse, type Result } from './result.ts'
 
 /** What the tables are read by. Offsets and sizes are bytes; `host` means the file, `guest` the disk in it. */
@@ -172,9 +173,7 @@ function headerOf(fields: Fields, fileBytes: number | null): Qcow2Header {
 const FLATTEN = 'flatten it first: qemu-img convert -O qcow2 <image> <new image>'
 const ENCRYPTION: Readonly<Record<number, string>> = { 1: 'AES', 2: 'LUKS' }
 
-const IN_WORDS: {
-  readonly [Why in Qcow2Refusal['why']]: (refusal: Extract<Qcow2Refusal, { why: Why }>) => string
-} = {
+const IN_WORDS: Cases<'why', Qcow2Refusal, string> = {
   'not-qcow2': () => 'it is not a qcow2 image',
   'header-too-short': ({ needs, has }) =>
     `it is cut off: the header takes ${needs} bytes, the file has ${has}; download or copy it again`,
@@ -197,8 +196,5 @@ const IN_WORDS: {
 }
 
 /** A refusal as the rest of a sentence that begins with the image's name, with the way out. */
-export function renderQcow2Refusal<Why extends Qcow2Refusal['why']>(
-  refusal: Extract<Qcow2Refusal, { why: Why }>,
-): string {
-  return IN_WORDS[refusal.why as Why](refusal)
-}
+export const renderQcow2Refusal = (refusal: Qcow2Refusal): string =>
+  decideCase(IN_WORDS, 'why', refusal)

@@ -1,4 +1,5 @@
 /** zstd as it lies in a file (RFC 8878): headers of frames and blocks, and a walk over a stream. */
+import { type Cases, decideCase } from './case.ts'
 import { accept, refuse, type Result } from './result.ts'
 
 export type ZstdProblem =
@@ -132,9 +133,7 @@ export function parseBlockHeader(
   return accept({ last: (header & 1) === 1, type, bytes: size, sizeField })
 }
 
-const IN_WORDS: {
-  readonly [Why in ZstdRefusal['why']]: (refusal: Extract<ZstdRefusal, { why: Why }>) => string
-} = {
+const IN_WORDS: Cases<'why', ZstdRefusal, string> = {
   'cut-off': ({ at }) => `the zstd data ends after ${at} bytes, in the middle of a frame`,
   'not-a-frame': ({ at }) => `no zstd data at byte ${at}`,
   legacy: ({ version }) =>
@@ -148,8 +147,5 @@ const IN_WORDS: {
 }
 
 /** What is wrong, as a clause to stand after the image's name. */
-export function renderZstdRefusal<Why extends ZstdRefusal['why']>(
-  refusal: Extract<ZstdRefusal, { why: Why }>,
-): string {
-  return IN_WORDS[refusal.why as Why](refusal)
-}
+export const renderZstdRefusal = (refusal: ZstdRefusal): string =>
+  decideCase(IN_WORDS, 'why', refusal)

@@ -1,0 +1,19 @@
+/** Tables with one entry for each member of a union, and the call of the entry that is for one. */
+
+/** `Tag`: the field that tells the members apart. */
+export type Cases<Tag extends string, Member extends Readonly<Record<Tag, string>>, Out> = {
+  readonly [Name in Member[Tag]]: Act<Extract<Member, Readonly<Record<Tag, Name>>>, Out>
+}
+
+/** Written as a method, so that an entry for one member is also one for a member of its kind. */
+type Act<Member, Out> = { act(member: Member): Out }['act']
+
+/** What the entry for this member makes of it. */
+export function decideCase<Tag extends string, Member extends Readonly<Record<Tag, string>>, Out>(
+  cases: Cases<Tag, Member, Out>,
+  tag: Tag,
+  member: Member,
+): Out {
+  const act: Act<Member, Out> = cases[member[tag]]
+  return act(member)
+}
