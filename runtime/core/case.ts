@@ -2,7 +2,7 @@
 
 /** `Tag`: the field that tells the members apart. */
 export type Cases<Tag extends string, Member extends Readonly<Record<Tag, string>>, Out> = {
-  readonly [Name in Member[Tag]]: Act<Extract<Member, Readonly<Record<Tag, Name>>>, Out>
+  readonly [Name in Member[Tag]]: Act<Member & Readonly<Record<Tag, Name>>, Out>
 }
 
 /** Written as a method, so that an entry for one member is also one for a member of its kind. */

@@ -1,4 +1,5 @@
 /** The wizard as a state machine: where an answer leads. Pure; screens show it, nothing else decides. */
+import { type Cases, decideCase } from '../../../core/case.ts'
 import type { DiskIdentity } from '../../../core/disk.ts'
 import type { FlashEnd, FlashOrder, ImageChoice, Start } from './start.ts'
 
@@ -86,31 +87,26 @@ const CLEARED: { readonly [Name in ScreenName]?: Partial<State> } = {
   disk: { disk: null, end: null },
 }
 
-const NEXT: {
-  readonly [Name in Step['step']]: (state: State, step: Extract<Step, { step: Name }>) => Next
-} = {
+type Move = Step & { readonly from: State }
+
+const NEXT: Cases<'step', Move, Next> = {
   quit: () => 'quit',
   reboot: () => 'reboot',
-  refresh: (state) => ({ ...state }),
-  back: (state) => goTo(state, BACK[state.screen]),
-  'ask-source': (state) => goTo(state, 'source'),
-  source: (state, { source }) => goTo({ ...state, source }, 'image'),
-  image: (state, { image }) => ({ ...goTo(state, 'disk'), image }),
-  disk: (state, { disk }) => ({ ...goTo(state, 'confirm'), disk }),
-  flash: (state) => goTo(state, 'flash'),
-  ended: (state, { end, notice }) => ({
-    ...goTo(state, end.kind === 'done' ? 'done' : 'failed'),
+  refresh: ({ from }) => ({ ...from }),
+  back: ({ from }) => goTo(from, BACK[from.screen]),
+  'ask-source': ({ from }) => goTo(from, 'source'),
+  source: ({ from, source }) => goTo({ ...from, source }, 'image'),
+  image: ({ from, image }) => ({ ...goTo(from, 'disk'), image }),
+  disk: ({ from, disk }) => ({ ...goTo(from, 'confirm'), disk }),
+  flash: ({ from }) => goTo(from, 'flash'),
+  ended: ({ from, end, notice }) => ({
+    ...goTo(from, end.kind === 'done' ? 'done' : 'failed'),
     end,
     notice,
   }),
 }
 
-export function next<Name extends Step['step']>(
-  state: State,
-  step: Extract<Step, { step: Name }>,
-): Next {
-  return NEXT[step.step as Name](state, step)
-}
+export const next = (from: State, step: Step): Next => decideCase(NEXT, 'step', { ...step, from })
 
 const goTo = (state: State, screen: ScreenName): State => ({
   ...state,
