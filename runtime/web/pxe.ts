@@ -3,20 +3,18 @@ import type { H3Event } from 'h3'
 import * as z from 'zod'
 import { renderError } from '../core/fault.ts'
 import { renderBootstrap } from '../core/bootstrap.ts'
-import { isStation, parseMac, type Mac } from '../core/mac.ts'
+import { parseMac, type Mac } from '../core/mac.ts'
 import type { MachineBase } from '../core/machine.ts'
-import type { RunEnd } from '../core/run-turn.ts'
-import type { Taken } from '../services/runs.ts'
 import { nothing, plainJson, text } from './answers.ts'
 import { checked, renderSchema } from './checked.ts'
-import { createDiscovery } from './discovery.ts'
 import { refuse, refuseFields } from './faults.ts'
-import { countRun } from './run-metrics.ts'
-import { isOnRecord, nameRun, renderLost } from './run-notes.ts'
 import { LIMITS } from './limits.ts'
 import type { Contact, Note, PlanTurn, ScriptTurn, Site, Turn } from './line.ts'
 import { readMac } from './mac-param.ts'
+import { createMeeting } from './meeting.ts'
 import type { Route } from './route.ts'
+import { endRun, leaveStalled } from './run-ends.ts'
+import { isOnRecord, nameRun } from './run-notes.ts'
 
 export const STATUS_BODY = z.strictObject({
   status: z.enum(['done', 'failed']),
@@ -25,62 +23,7 @@ export const STATUS_BODY = z.strictObject({
 
 export function pxeRoutes<M extends MachineBase>(site: Site<M>): readonly Route[] {
   const { line, machines, fleet, metrics } = site
-  const discovery = createDiscovery(site, (reason) => {
-    const summary = `New machines are not recorded: ${reason}`
-    void site.noteAll([{ kind: 'machine.discovery.refused', summary, details: { reason } }], {
-      subject_id: null,
-      actor: 'system',
-      ip: null,
-    })
-  })
-
-  /** Stores the sighting; a machine that is new is discovered first. Null: it was not let in. */
-  async function meet<T extends Turn<M>>(
-    mac: Mac,
-    contact: Contact,
-    decide: (machine: M) => T,
-  ): Promise<T | null> {
-    const by = { actor: 'pxe-client', ip: contact.ip } as const
-    const before = await machines.find(mac)
-    let made: T | null
-    if (before !== null && before.discovered_at !== null) {
-      made = await fleet.turn(mac, by, decide, before)
-    } else {
-      if (before === null && !(isStation(mac) && (await discovery.admit()))) return null
-      made = await discover(mac, contact, decide)
-    }
-    machines.see(mac, { at: contact.now, ip: contact.ip ?? '' })
-    site.feed.announce({ topic: 'machine', mac })
-    return made
-  }
-
-  async function discover<T extends Turn<M>>(
-    mac: Mac,
-    contact: Contact,
-    decide: (machine: M) => T,
-  ): Promise<T> {
-    let isNew = false
-    const seen = { last_seen_at: contact.now, last_seen_ip: contact.ip }
-    const decideFrom = (before: M | null): T => {
-      isNew = before === null
-      const machine = before ?? line.discover(mac, contact.now)
-      return decide({ ...machine, ...seen, discovered_at: machine.discovered_at ?? contact.now })
-    }
-    let made = decideFrom(null)
-    await machines.update(mac, (before) => {
-      made = decideFrom(before)
-      return made.machine
-    })
-    const found: Note = {
-      kind: 'machine.discovered',
-      summary: `${mac} made its first contact`,
-      details: line.describe(made.machine),
-    }
-    const notes = isNew ? [found, ...made.notes] : made.notes
-    const by = { actor: 'pxe-client', ip: contact.ip } as const
-    await site.noteAll(notes, { subject_id: mac, ...by })
-    return made
-  }
+  const meet = createMeeting(site)
 
   async function answerScript(event: H3Event): Promise<unknown> {
     const mac = readMac(event)
@@ -90,7 +33,7 @@ export function pxeRoutes<M extends MachineBase>(site: Site<M>): readonly Route[
       const made = await meet<ScriptTurn<M>>(mac, contact, (machine) =>
         line.decideBoot(machine, contact),
       )
-      await leaveStalled(mac, contact)
+      await leaveStalled(site, mac, contact)
       metrics.count('flasher_pxe_requests_total', {
         mode: made === null ? 'none' : line.modeOf(made.machine),
         offer: made?.offer ?? 'not-admitted',
@@ -102,16 +45,6 @@ export function pxeRoutes<M extends MachineBase>(site: Site<M>): readonly Route[
       metrics.count('flasher_pxe_requests_total', { mode: 'none', offer: 'fault' })
       return text(exit())
     }
-  }
-
-  /** Who asks for a script is not flashing: a run that was not heard of for a while is over. */
-  async function leaveStalled(mac: Mac, { ip }: Contact): Promise<void> {
-    if (site.runs.findLive(mac)?.stalled !== true) return
-    const lost = await site.runs.giveUp(mac, 'It was not heard of any more, and then booted anew.')
-    if (lost === null) return
-    site.feed.announce({ topic: 'machine', mac })
-    countRun(metrics, lost)
-    await site.noteAll([renderLost(lost)], { subject_id: mac, actor: 'pxe-client', ip })
   }
 
   async function answerPlan(event: H3Event): Promise<unknown> {
@@ -150,7 +83,7 @@ export function pxeRoutes<M extends MachineBase>(site: Site<M>): readonly Route[
     await site.admitMachine(mac, 'report', contact)
     const isDone = end.status === 'done'
     const reason = end.reason ?? null
-    const ended = await endRun(mac, { result: end.status, reason }, contact)
+    const ended = await endRun(site, mac, { result: end.status, reason }, contact)
     const answer = await tell(mac, contact, end.status, (machine) => {
       const turn = isDone
         ? line.afterFlash(machine, contact)
@@ -162,21 +95,6 @@ export function pxeRoutes<M extends MachineBase>(site: Site<M>): readonly Route[
     site.feed.announce({ topic: 'machine', mac })
     fleet.announceOutcome(mac, isDone ? 'flashed' : 'failed')
     return answer
-  }
-
-  /** Also of a client that tells nothing but its end. Null: nothing is known of a run. */
-  async function endRun(
-    mac: Mac,
-    { result, reason }: Pick<RunEnd, 'result' | 'reason'>,
-    contact: Contact,
-  ): Promise<Pick<Taken, 'run' | 'hasEnded'> | null> {
-    const machine = await machines.find(mac)
-    if (machine === null) return null
-    const end = { result, reason, ...line.whoseEnd(machine, contact) }
-    const ended = await site.runs.end(line.originOf(machine), end)
-    if (ended === null) metrics.count('flasher_flash_total', { result, format: 'other' })
-    else if (ended.hasEnded) countRun(metrics, ended.run)
-    return ended
   }
 
   async function takeInventory(event: H3Event, body: unknown): Promise<unknown> {
