@@ -9,7 +9,8 @@ import type { MachineBase } from '../core/machine.ts'
 import type { Result } from '../core/result.ts'
 import type { Feed } from './feed.ts'
 import { makeFolder } from './folders.ts'
-import type { Hardware, Machines } from './machines.ts'
+import type { Hardware } from './hardware-trees.ts'
+import type { Machines } from './machines.ts'
 
 export const INVENTORY = 'inventory.json'
 

@@ -1,23 +1,18 @@
 /** The fleet's records: one JSON document a machine, kept by MAC. */
-import { zstdCompress, zstdCompressSync, zstdDecompress } from 'node:zlib'
-import { promisify } from 'node:util'
 import { parseJson } from '../core/json-text.ts'
 import type { Mac } from '../core/mac.ts'
 import type { MachineBase } from '../core/machine.ts'
 import type { Database } from './database.ts'
+import {
+  findHardware,
+  packHardware,
+  removeHardware,
+  saveHardware,
+  type Hardware,
+  type PackedHardware,
+} from './hardware-trees.ts'
+import { createMachineSightings, type Sighting } from './machine-sightings.ts'
 import { readText, readTextOrNull, type Row, type Sql } from './state/sqlite.ts'
-
-export interface Sighting {
-  /** ISO time. */
-  readonly at: string
-  readonly ip: string
-}
-
-/** What lshw told, as JSON text, and when; a bundle may not know when. */
-export interface Hardware {
-  readonly json: string
-  readonly at: string
-}
 
 export interface MachineChange<Machine> {
   readonly mac: Mac
@@ -57,38 +52,19 @@ export interface MachinesOptions<Machine> {
   onUnreadable?(mac: string): void
 }
 
-const compressLong = promisify(zstdCompress)
-const decompress = promisify(zstdDecompress)
-
 const MOST_TEXTS = 2000
-
-/** A compressor on another thread takes a megabyte, and ten times as long as such a text needs. */
-const MOST_AT_ONCE = 512 * 1024
-
-const compress = async (text: string): Promise<Buffer> =>
-  text.length > MOST_AT_ONCE ? await compressLong(text) : zstdCompressSync(text)
-
-/** Sightings wait this long in memory, so that a storm of contacts costs two small writes a second. */
-const LAG_MS = 500
 
 /** The whole fleet is kept in memory (some 4 KiB a machine), the database is written through. */
 export function createMachines<Machine extends MachineBase>(
   database: Database,
   { parseRecord, onUnreadable }: MachinesOptions<Machine>,
 ): Machines<Machine> {
-  const sightings = new Map<Mac, Sighting>()
+  const sightings = createMachineSightings(database)
   /** Records as they were stored of late: a machine that boots changes its own five times. */
   const texts = new Map<string, Machine>()
   const fleet = new Map<Mac, Machine>()
   let listed: readonly Machine[] | null = null
   let epoch: number | null = null
-  let timer: NodeJS.Timeout | null = null
-
-  const merge = (machine: Machine): Machine => {
-    const seen = sightings.get(machine.mac)
-    if (seen === undefined || isAfter(machine.last_seen_at, seen.at)) return machine
-    return { ...machine, last_seen_at: seen.at, last_seen_ip: seen.ip }
-  }
 
   const parse = (text: string): Machine | null => texts.get(text) ?? parseRecord(parseJson(text))
 
@@ -102,7 +78,7 @@ export function createMachines<Machine extends MachineBase>(
       readTextOrNull(row, 'last_seen_at'),
       readTextOrNull(row, 'last_seen_ip'),
     ]
-    return merge({ ...machine, last_seen_at, last_seen_ip })
+    return sightings.merge({ ...machine, last_seen_at, last_seen_ip })
   }
 
   const keep = (text: string, machine: Machine) => {
@@ -112,7 +88,7 @@ export function createMachines<Machine extends MachineBase>(
 
   const publish = (mac: Mac, machine: Machine | null) => {
     if (machine === null) fleet.delete(mac)
-    else fleet.set(mac, merge(machine))
+    else fleet.set(mac, sightings.merge(machine))
     listed = null
   }
 
@@ -136,25 +112,6 @@ export function createMachines<Machine extends MachineBase>(
     throw thrown
   }
 
-  async function flush() {
-    if (timer !== null) clearTimeout(timer)
-    timer = null
-    const batch = [...sightings]
-    if (batch.length === 0) return
-    await database.write((sql) => {
-      for (const [mac, { at, ip }] of batch) sql.run(SEE, at, ip, mac)
-    })
-    for (const [mac, seen] of batch) if (sightings.get(mac) === seen) sightings.delete(mac)
-  }
-
-  const later = () => {
-    // A failure (a full disk) keeps them in memory for the next try.
-    timer ??= setTimeout(() => {
-      timer = null
-      flush().catch(later)
-    }, LAG_MS).unref()
-  }
-  database.beforeClosing(flush)
   // Now rather than at the first contact: a large fleet takes a moment.
   current()
 
@@ -180,10 +137,9 @@ export function createMachines<Machine extends MachineBase>(
       return stored
     },
     async updateMany(changes) {
-      const trees = new Map<Mac, { readonly at: string; readonly tree: Buffer }>()
+      const trees = new Map<Mac, PackedHardware>()
       for (const { mac, hardware } of changes) {
-        if (hardware === null) continue
-        trees.set(mac, { at: hardware.at, tree: await compress(hardware.json) })
+        if (hardware !== null) trees.set(mac, await packHardware(hardware))
       }
       await database
         .write((sql) => {
@@ -191,7 +147,7 @@ export function createMachines<Machine extends MachineBase>(
             const row = sql.get(FIND, mac)
             store(sql, change(row === null ? null : decode(row)))
             const hardware = trees.get(mac)
-            if (hardware !== undefined) sql.run(SAVE_HARDWARE, mac, hardware.at, hardware.tree)
+            if (hardware !== undefined) saveHardware(sql, mac, hardware)
           }
         })
         .finally(() => {
@@ -199,43 +155,34 @@ export function createMachines<Machine extends MachineBase>(
         })
     },
     see(mac, sighting) {
-      sightings.set(mac, sighting)
-      later()
+      sightings.note(mac, sighting)
       const machine = current().get(mac)
       if (machine !== undefined) publish(mac, machine)
     },
     async remove(mac) {
       const removed = await database
         .write((sql) => {
-          sql.run('DELETE FROM hardware WHERE mac = ?', mac)
+          removeHardware(sql, mac)
           return sql.run('DELETE FROM machines WHERE mac = ?', mac) > 0
         })
         .catch(distrust)
-      sightings.delete(mac)
+      sightings.forget(mac)
       publish(mac, null)
       return removed
     },
-    async findHardware(mac) {
-      const row = database.sql.get('SELECT posted_at, tree FROM hardware WHERE mac = ?', mac)
-      const tree = row?.['tree']
-      if (row === null || !(tree instanceof Uint8Array)) return null
-      return { json: (await decompress(tree)).toString('utf8'), at: readText(row, 'posted_at') }
-    },
+    findHardware: (mac) => findHardware(database.sql, mac),
     async saveHardware(mac, json, at) {
-      const tree = await compress(json)
-      await database.write((sql) => sql.run(SAVE_HARDWARE, mac, at, tree))
+      const packed = await packHardware({ json, at })
+      await database.write((sql) => saveHardware(sql, mac, packed))
     },
   }
 }
 
 const COLUMNS = 'mac, record, last_seen_at, last_seen_ip'
 const FIND = `SELECT ${COLUMNS} FROM machines WHERE mac = ?`
-const SEE = 'UPDATE machines SET last_seen_at = ?, last_seen_ip = ? WHERE mac = ?'
 const SAVE = `INSERT INTO machines (${COLUMNS}) VALUES (?, ?, ?, ?)
   ON CONFLICT (mac) DO UPDATE SET record = excluded.record,
   last_seen_at = excluded.last_seen_at, last_seen_ip = excluded.last_seen_ip`
-const SAVE_HARDWARE = `INSERT INTO hardware (mac, posted_at, tree) VALUES (?, ?, ?)
-  ON CONFLICT (mac) DO UPDATE SET posted_at = excluded.posted_at, tree = excluded.tree`
 
 /** Returns the record as it is stored. */
 const store = (sql: Sql, machine: MachineBase): string => {
@@ -244,5 +191,3 @@ const store = (sql: Sql, machine: MachineBase): string => {
   sql.run(SAVE, mac, text, last_seen_at, last_seen_ip)
   return text
 }
-
-const isAfter = (a: string | null, b: string) => a !== null && a > b
