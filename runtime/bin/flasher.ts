@@ -1,6 +1,7 @@
 /** `flasher`: the wizard or a subcommand, by its arguments. Started through flasher.mjs. */
 import { constants } from 'node:os'
 import process from 'node:process'
+import { endOnSurprise, flush } from './process-end.ts'
 import type { wizard } from '../lines/current/wizard/program.ts'
 
 const { env, argv, stdin, stdout, stderr } = process
@@ -22,14 +23,7 @@ for (const name of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) {
     ending.abort()
   })
 }
-for (const stream of [stdout, stderr]) {
-  stream.on('error', (error: NodeJS.ErrnoException) => {
-    // Who listened has gone, which is his right; what is being written to a disk goes on.
-    if (error.code !== 'EPIPE') fail(error)
-  })
-}
-process.on('uncaughtException', fail)
-process.on('unhandledRejection', fail)
+endOnSurprise('flasher')
 
 // Loaded only now, so that the setting above counts for all of it.
 const code = await run({
@@ -43,7 +37,7 @@ const code = await run({
   signal: ending.signal,
   now: () => performance.now() / 1000,
 })
-await Promise.all([stdout, stderr].map(drain))
+await flush()
 process.exit(code === INTERRUPTED && endedBy !== null ? 128 + constants.signals[endedBy] : code)
 
 /** No command, or an option that only the wizard has; help and version are the whole program's. */
@@ -60,19 +54,4 @@ async function run(world: Parameters<typeof wizard>[0]): Promise<number> {
     import('../lines/current/wizard/options.ts'),
   ])
   return cli(world, { main: WIZARD, environment: WIZARD_ENVIRONMENT })
-}
-
-/** Waits until a slow reader has all of it; an error has had its turn by then. */
-async function drain(stream: NodeJS.WriteStream) {
-  await new Promise<void>((resolve) => {
-    stream.write('', () => setImmediate(resolve))
-  })
-}
-
-/** One line; more of it only for those who asked. */
-function fail(error: unknown): never {
-  const isDebug = env['FLASHER_DEBUG'] === '1'
-  const words = error instanceof Error ? (isDebug ? error.stack : error.message) : String(error)
-  stderr.write(`flasher: ${isDebug ? words : words?.replaceAll(/\p{Cc}+/gu, ' ')}\n`)
-  process.exit(1)
 }

@@ -50,7 +50,8 @@ export async function listen(handler: RequestListener, { host, port, tls }: Plac
 const url = (tls: Place['tls'], port: number) =>
   `${tls === null ? 'http' : 'https'}://127.0.0.1:${port}/`
 
-function probe(host: string, port: number): Promise<void> {
+/** Rejects with the reason where nobody could listen there just now. */
+export function probe(host: string, port: number): Promise<void> {
   const probing = createServer()
   return new Promise((resolve, reject) => {
     probing.once('error', reject)

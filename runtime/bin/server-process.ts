@@ -1,8 +1,9 @@
-/** What every server program needs of its process: its end, its hang-ups, and its last words. */
+/** What every server program needs of its process: its end, and its hang-ups. */
 import { enableCompileCache } from 'node:module'
 import { constants } from 'node:os'
 import { join } from 'node:path'
 import process from 'node:process'
+import { endOnSurprise, flush } from './process-end.ts'
 
 const { env, stdin, stdout, stderr } = process
 
@@ -25,14 +26,7 @@ export function openProcess(program: string) {
   process.on('SIGHUP', () => {
     for (const listener of hangups) listener()
   })
-  for (const stream of [stdout, stderr]) {
-    stream.on('error', (error: NodeJS.ErrnoException) => {
-      // Who listened has gone, which is his right; the server goes on.
-      if (error.code !== 'EPIPE') fail(program, error)
-    })
-  }
-  process.on('uncaughtException', (error) => fail(program, error))
-  process.on('unhandledRejection', (error) => fail(program, error))
+  endOnSurprise(program)
   return {
     argv: process.argv.slice(2),
     env,
@@ -50,27 +44,13 @@ export function openProcess(program: string) {
 
 /** What was written is out before the process ends, also into a slow pipe. */
 export async function leave(code: number): Promise<never> {
-  await Promise.all([stdout, stderr].map((stream) => flush(stream)))
+  await flush()
   process.exit(code)
 }
-
-const flush = (stream: NodeJS.WriteStream) =>
-  new Promise<void>((resolve) => {
-    if (stream.destroyed) resolve()
-    else stream.write('', () => resolve())
-  })
 
 /** Never in a shared folder: what lies in the cache is run. */
 function cacheFolder(): string {
   if (process.geteuid?.() === 0) return '/var/cache/flasher'
   const home = env['XDG_CACHE_HOME'] || join(env['HOME'] ?? '/nonexistent', '.cache')
   return join(home, 'flasher')
-}
-
-/** One line; more of it only for those who asked. */
-export function fail(program: string, error: unknown): never {
-  const isDebug = env['FLASHER_DEBUG'] === '1'
-  const words = error instanceof Error ? (isDebug ? error.stack : error.message) : String(error)
-  stderr.write(`${program}: ${isDebug ? words : words?.replaceAll(/\p{Cc}+/gu, ' ')}\n`)
-  process.exit(1)
 }

@@ -1,11 +1,11 @@
 /** `pnpm start`: the machine server and, where no other is set, the cache service beside it. */
 import { spawn, type ChildProcess } from 'node:child_process'
-import { createServer } from 'node:net'
 import process from 'node:process'
 import { setTimeout as pause } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
+import { renderOrigin } from '../cache/commands/reach.ts'
 import { loadLine } from './line.ts'
-import { listen } from './listen.ts'
+import { listen, probe } from './listen.ts'
 import { leave, openProcess } from './server-process.ts'
 
 interface CacheWish {
@@ -52,30 +52,19 @@ async function startCache({ host, port, stateDir, named }: CacheWish): Promise<s
   started.once('exit', () => {
     if (!world.signal.aborted) stderr.write('flasher-web: flasher-cache has ended\n')
   })
-  const url = `http://${reachable(host)}:${free}`
+  const url = renderOrigin(host, free)
   return (await answers(url, started)) ? url : null
-}
-
-/** An address for all networks is none to connect to. */
-function reachable(host: string): string {
-  if (host === '0.0.0.0') return '127.0.0.1'
-  if (host === '::') return '[::1]'
-  return host.includes(':') ? `[${host}]` : host
 }
 
 async function findPort(host: string, first: number): Promise<number | null> {
   for (let port = first; port < first + MOST_PORTS && port < 65_536; port += 1) {
-    if (await isFree(host, port)) return port
+    const isFree = await probe(host, port).then(
+      () => true,
+      () => false,
+    )
+    if (isFree) return port
   }
   return null
-}
-
-function isFree(host: string, port: number): Promise<boolean> {
-  const probing = createServer()
-  return new Promise((resolve) => {
-    probing.once('error', () => resolve(false))
-    probing.listen({ host, port, exclusive: true }, () => probing.close(() => resolve(true)))
-  })
 }
 
 async function answers(url: string, started: ChildProcess): Promise<boolean> {

@@ -1,9 +1,10 @@
 /** Library entry points of the catalog module: which images a catalog offers, and from where. */
 import { type LoadedCatalog, offerImages } from '../core/catalog-source.ts'
-import { Fault, type FaultCode } from '../core/fault.ts'
+import { Fault } from '../core/fault.ts'
 import { parseManifest, renderFlaw } from '../core/manifest.ts'
 import { createCatalogSources } from '../services/catalog-sources.ts'
 import { readManifestText } from '../services/manifests.ts'
+import { LibraryError } from './library-error.ts'
 
 export type { CatalogImage } from '../core/catalog-source.ts'
 
@@ -14,17 +15,8 @@ export type { CatalogImage } from '../core/catalog-source.ts'
 export type Catalog = LoadedCatalog
 
 /** Where there is no catalog: not to be had (`input-missing`), none (`input-invalid`), `cancelled`. */
-export class CatalogError extends Error {
+export class CatalogError extends LibraryError {
   override readonly name = 'CatalogError'
-  readonly code: FaultCode
-  /** The way out, where there is one to tell. */
-  readonly hint: string | undefined
-
-  constructor(code: FaultCode, message: string, hint: string | undefined) {
-    super(message)
-    this.code = code
-    this.hint = hint
-  }
 }
 
 export interface CatalogOptions {
@@ -41,7 +33,7 @@ export async function loadSource(source: string, options: CatalogOptions = {}): 
   const loaded = await createCatalogSources({ env: process.env })(source, options.signal)
   if (loaded.ok) return loaded.value
   const { code, message, hint } = loaded.refusal
-  throw new CatalogError(code, message, hint ?? undefined)
+  throw new CatalogError(code, message, { hint: hint ?? undefined })
 }
 
 /**
@@ -59,7 +51,7 @@ export function loadBytes(
   const manifest = parseManifest(text)
   if (manifest.ok) return offerImages(name, manifest.value, folder)
   const words = `${name}: ${renderFlaw(manifest.refusal)}`
-  throw new CatalogError('input-invalid', words, undefined)
+  throw new CatalogError('input-invalid', words)
 }
 
 /** The text of a catalog as UTF-8, from wherever `loadSource` finds it; rejects with a CatalogError. */
@@ -72,6 +64,6 @@ export async function fetchBytes(
     return new TextEncoder().encode(text)
   } catch (thrown) {
     if (!(thrown instanceof Fault)) throw thrown
-    throw new CatalogError(thrown.code, thrown.message, thrown.hint)
+    throw new CatalogError(thrown.code, thrown.message, { hint: thrown.hint, cause: thrown })
   }
 }

@@ -1,5 +1,5 @@
 /** Library entry points of the flash module: make a plan, carry it out. */
-import { Fault, renderError, type FaultCode } from '../core/fault.ts'
+import { Fault, renderError } from '../core/fault.ts'
 import {
   planFlash,
   renderRefusal,
@@ -16,6 +16,7 @@ import { createPartitionTable } from '../services/partition-table.ts'
 import { createShell } from '../services/shell.ts'
 import { createSources } from '../services/sources.ts'
 import { createWriter } from '../services/writer.ts'
+import { LibraryError } from './library-error.ts'
 
 /** One event of a flash ("Flash lifecycle events"); sizes in bytes, `rate` in bytes per second. */
 export type FlashProgress = FlashEvent
@@ -41,16 +42,8 @@ export interface FlashRequest extends Partial<FlashOptions> {
 }
 
 /** Whatever speaks against a flash or ends one; `code` is from a closed list, `hint` the way out. */
-export class FlashError extends Error {
+export class FlashError extends LibraryError {
   override readonly name = 'FlashError'
-  readonly code: FaultCode
-  readonly hint: string | undefined
-
-  constructor(code: FaultCode, message: string, hint: string | undefined, cause: unknown) {
-    super(message, { cause })
-    this.code = code
-    this.hint = hint
-  }
 }
 
 /**
@@ -121,8 +114,8 @@ function services() {
 
 function asFlashError(thrown: unknown, cancel: AbortSignal): FlashError {
   if (thrown instanceof Fault) {
-    return new FlashError(thrown.code, thrown.message, thrown.hint, thrown)
+    return new FlashError(thrown.code, thrown.message, { hint: thrown.hint, cause: thrown })
   }
-  if (cancel.aborted) return new FlashError('cancelled', 'cancelled', undefined, thrown)
-  return new FlashError('tool-failed', renderError(thrown), undefined, thrown)
+  if (cancel.aborted) return new FlashError('cancelled', 'cancelled', { cause: thrown })
+  return new FlashError('tool-failed', renderError(thrown), { cause: thrown })
 }

@@ -1,8 +1,9 @@
 /** Library entry points of the images module: what images a folder holds, and what one is. */
-import { Fault, type FaultCode } from '../core/fault.ts'
+import { Fault } from '../core/fault.ts'
 import { defaultImageRoot as resolveRoot, type ImageInfo, type ImageRow } from '../core/image.ts'
 import { createImages } from '../services/images.ts'
 import { createShell } from '../services/shell.ts'
+import { LibraryError } from './library-error.ts'
 
 export { detectFormat } from '../core/image.ts'
 export type { ImageFormat, ImageInfo } from '../core/image.ts'
@@ -11,17 +12,8 @@ export type { ImageFormat, ImageInfo } from '../core/image.ts'
 export type Image = ImageRow
 
 /** What cannot be looked at: not there or not readable (`input-missing`), a tool that is not installed… */
-export class ImageError extends Error {
+export class ImageError extends LibraryError {
   override readonly name = 'ImageError'
-  readonly code: FaultCode
-  /** The way out, where there is one to tell. */
-  readonly hint: string | undefined
-
-  constructor(code: FaultCode, message: string, hint: string | undefined, cause: unknown) {
-    super(message, { cause })
-    this.code = code
-    this.hint = hint
-  }
 }
 
 const images = () => createImages({ shell: createShell({ env: process.env }) })
@@ -45,5 +37,5 @@ export const inspectImage = (path: string): Promise<ImageInfo> =>
 
 function rethrow(thrown: unknown): never {
   if (!(thrown instanceof Fault)) throw thrown
-  throw new ImageError(thrown.code, thrown.message, thrown.hint, thrown)
+  throw new ImageError(thrown.code, thrown.message, { hint: thrown.hint, cause: thrown })
 }

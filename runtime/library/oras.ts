@@ -1,7 +1,8 @@
 /** Library entry points of the oras module: images in OCI registries. */
-import { Fault, type FaultCode } from '../core/fault.ts'
+import { Fault } from '../core/fault.ts'
 import { isOrasUrl as isReference, type OrasRef as Reference, parseOrasRef } from '../core/oras.ts'
 import { createRegistry, type ResolvedBlob as Blob } from '../services/registry.ts'
+import { LibraryError } from './library-error.ts'
 
 /** `oras://host/owner/repository` with a `:tag` or a `@sha256:…`: one of the two is null. */
 export interface OrasRef {
@@ -17,17 +18,8 @@ export interface OrasRef {
 export type ResolvedBlob = Blob
 
 /** No reference (`misuse`), or nothing to be had from the registry (`input-missing`…). */
-export class OrasError extends Error {
+export class OrasError extends LibraryError {
   override readonly name = 'OrasError'
-  readonly code: FaultCode
-  /** The way out, where there is one to tell. */
-  readonly hint: string | undefined
-
-  constructor(code: FaultCode, message: string, options: { hint?: string; cause?: unknown } = {}) {
-    super(message, { cause: options.cause })
-    this.code = code
-    this.hint = options.hint
-  }
 }
 
 export interface ResolveOptions {
@@ -70,7 +62,7 @@ export async function resolveRef(
   } catch (thrown) {
     if (!(thrown instanceof Fault)) throw thrown
     const { code, message, hint } = thrown
-    throw new OrasError(code, message, { ...(hint === undefined ? {} : { hint }), cause: thrown })
+    throw new OrasError(code, message, { hint, cause: thrown })
   }
 }
 

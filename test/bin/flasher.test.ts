@@ -59,7 +59,7 @@ test('list images: from the flag, from the environment, the flag wins; exit 0 wi
   )
   const none = await runFlasher(['list', 'images', '--image-root', 'nowhere'], options)
   assert.equal({ code: none.code, stdout: none.stdout }, { code: 0, stdout: '(no entries)\n' })
-  assert.match(none.stderr, /no images in nowhere/)
+  assert.match(none.stderr, /there is no folder nowhere/)
 })
 test('a file name with terminal escapes is shown, not obeyed', async () => {
   await using desk = await createFolder()

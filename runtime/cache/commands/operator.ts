@@ -11,6 +11,7 @@ import { decideLook } from '../../terminal/look.ts'
 import { renderTable } from '../../terminal/table.ts'
 import { FAILED, SUCCESS } from '../../core/server-exit.ts'
 import { type ListedImage, parseListing, renderListed } from '../rules/listing.ts'
+import { renderOrigin } from './reach.ts'
 import { decidePaths, readConfiguration, type World } from './session.ts'
 import type { Arguments } from '../../terminal/dispatch.ts'
 
@@ -60,14 +61,7 @@ async function connect(world: Here, given: Arguments): Promise<CacheClient> {
   const config = await readConfiguration(world, given)
   const { host, port, token } = config.current().cache
   const own = token === '' ? await readLocalToken(decidePaths(config).token) : token
-  return createCacheClient({ base: `http://${reachable(host)}:${port}`, token: own })
-}
-
-/** Where a server that listens everywhere can be reached from here. */
-function reachable(host: string): string {
-  if (host === '0.0.0.0') return '127.0.0.1'
-  if (host === '::') return '[::1]'
-  return host.includes(':') ? `[${host}]` : host
+  return createCacheClient({ base: renderOrigin(host, port), token: own })
 }
 
 /** What is listed already, or has another's name, is said; the rest is added all the same. */
