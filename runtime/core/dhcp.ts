@@ -124,15 +124,20 @@ function renderDnsmasq(target: DhcpTarget): string {
     `dhcp-boot=tag:bios,tag:!ipxe,${BIOS_FILE},,${address}`,
     `dhcp-boot=tag:efi,tag:!ipxe,${UEFI_FILE},,${address}`,
     `dhcp-boot=tag:arm,tag:!ipxe,${ARM_FILE},,${address}`,
-    '# or by UEFI HTTP Boot, which wants its own vendor class back',
-    'dhcp-option-force=tag:http,tag:!ipxe,60,HTTPClient',
-    `dhcp-boot=tag:http,tag:!ipxe,${httpOf(target, UEFI_FILE)}`,
-    'dhcp-option-force=tag:httparm,tag:!ipxe,60,HTTPClient',
-    `dhcp-boot=tag:httparm,tag:!ipxe,${httpOf(target, ARM_FILE)}`,
-    '# iPXE goes on by HTTP',
-    `dhcp-boot=tag:ipxe,${scriptOf(target)},,${address}`,
+    ...dnsmasqHttp(target),
   )
 }
+
+/** The same from a server and from a proxy. */
+const dnsmasqHttp = (target: DhcpTarget): readonly string[] => [
+  '# or by UEFI HTTP Boot, which wants its own vendor class back',
+  'dhcp-option-force=tag:http,tag:!ipxe,60,HTTPClient',
+  `dhcp-boot=tag:http,tag:!ipxe,${httpOf(target, UEFI_FILE)}`,
+  'dhcp-option-force=tag:httparm,tag:!ipxe,60,HTTPClient',
+  `dhcp-boot=tag:httparm,tag:!ipxe,${httpOf(target, ARM_FILE)}`,
+  '# iPXE goes on by HTTP',
+  `dhcp-boot=tag:ipxe,${scriptOf(target)},,${target.address}`,
+]
 
 /** A proxy must use `pxe-service`: PXE firmware takes no `dhcp-boot` from it. */
 function renderProxy(target: DhcpTarget): string {
@@ -146,13 +151,7 @@ function renderProxy(target: DhcpTarget): string {
     `pxe-service=tag:!ipxe,X86-64_EFI,"flasher",${UEFI_FILE},${address}`,
     `pxe-service=tag:!ipxe,BC_EFI,"flasher",${UEFI_FILE},${address}`,
     `pxe-service=tag:!ipxe,ARM64_EFI,"flasher",${ARM_FILE},${address}`,
-    '# or by UEFI HTTP Boot, which wants its own vendor class back',
-    'dhcp-option-force=tag:http,tag:!ipxe,60,HTTPClient',
-    `dhcp-boot=tag:http,tag:!ipxe,${httpOf(target, UEFI_FILE)}`,
-    'dhcp-option-force=tag:httparm,tag:!ipxe,60,HTTPClient',
-    `dhcp-boot=tag:httparm,tag:!ipxe,${httpOf(target, ARM_FILE)}`,
-    '# iPXE goes on by HTTP',
-    `dhcp-boot=tag:ipxe,${scriptOf(target)},,${address}`,
+    ...dnsmasqHttp(target),
   )
 }
 
