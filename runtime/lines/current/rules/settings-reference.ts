@@ -19,7 +19,6 @@ const ABOUT: Readonly<Record<keyof typeof SETTINGS, string>> = {
   display: 'How pages show things.',
   metrics: 'For monitoring.',
   log: 'What is said on standard error.',
-  wizard: 'Read by the wizard `flasher`, from the same files.',
 }
 
 const HEAD = `# Settings

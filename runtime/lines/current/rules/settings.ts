@@ -198,28 +198,6 @@ export const SETTINGS = {
       'What the server logs at least.',
     ),
   },
-  /** Read by the wizard, here so that one file can serve both. */
-  wizard: {
-    image_root: setting(
-      path,
-      '/var/lib/flasher/images',
-      'The folder whose images the wizard lists.',
-      {
-        env: 'FLASHER_IMAGE_ROOT',
-        restart,
-      },
-    ),
-    register_uefi_boot: setting(
-      toggle,
-      false,
-      'Whether the wizard registers a one-shot UEFI boot entry for a flashed disk.',
-      { env: 'FLASHER_REGISTER_UEFI_BOOT', restart },
-    ),
-    default_catalog: setting(text, '', 'The catalog that the wizard offers as default.', {
-      env: 'FLASHER_DEFAULT_CATALOG',
-      restart,
-    }),
-  },
 } as const satisfies SettingsTable
 
 export type Settings = SettingsOf<typeof SETTINGS>
@@ -229,6 +207,8 @@ export const RETIRED: KnownElsewhere = {
   'server.trusted_proxy': 'not read any more: list the proxy in server.trusted_proxies',
   'paths.catalog_file': 'not read any more: the catalog is kept as catalog.toml in paths.state_dir',
   'tuning.backup_max_parallel': 'not read any more: one backup is made at a time',
+  'wizard.*':
+    'not read from files: the wizard has FLASHER_IMAGE_ROOT, FLASHER_REGISTER_UEFI_BOOT and FLASHER_DEFAULT_CATALOG',
   'nbdmux.*': 'not read: that component is not part of this program',
 }
 

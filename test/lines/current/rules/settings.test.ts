@@ -92,8 +92,6 @@ test('the variables of the specification have the names and defaults that it giv
   assert.is(settings.server.host, '0.0.0.0')
   assert.is(settings.server.port, 8080)
   assert.is(settings.withcache.url, '')
-  assert.is(settings.wizard.image_root, '/var/lib/flasher/images')
-  assert.is(settings.wizard.register_uefi_boot, false)
   const named = rows.flatMap(({ section, key, row }) => variablesOf(section, key, row))
   for (const variable of [
     'FLASHER_PATHS_STATE_DIR',
@@ -103,13 +101,18 @@ test('the variables of the specification have the names and defaults that it giv
     'FLASHER_SERVER_PORT',
     'FLASHER_ADMIN_PASSWORD',
     'FLASHER_WITHCACHE_URL',
-    'FLASHER_IMAGE_ROOT',
-    'FLASHER_REGISTER_UEFI_BOOT',
     'FLASHER_RELEASES_BASE_URL',
-    'FLASHER_DEFAULT_CATALOG',
   ]) {
     assert.ok(named.includes(variable), variable)
   }
+})
+
+test('what the wizard goes by is not looked for in files, and the way out is named', () => {
+  const values = { wizard: { image_root: '/images' } }
+  const layers = [{ path: '/a', text: '', values }]
+  const { problems } = parseSettings({ env: { FLASHER_IMAGE_ROOT: '/b' }, saved: {}, layers })
+  assert.is(problems.length, 1)
+  assert.match(problems[0]?.message ?? '', /^wizard\.image_root: .*FLASHER_IMAGE_ROOT/)
 })
 
 test('whatever takes a password, key or token is a secret', () => {
