@@ -1,6 +1,7 @@
 /** API tokens: made once, shown once, kept as hashes. */
 import { createHash, randomBytes } from 'node:crypto'
 import { destr } from 'destr'
+import { accept, refuse, type Result } from '../core/result.ts'
 import type { Database } from './database.ts'
 import { readText, readTextOrNull, type Row } from './state/sqlite.ts'
 
@@ -18,13 +19,22 @@ export interface TokenRecord {
   readonly expires_at: string | null
 }
 
+export interface MadeToken {
+  readonly record: TokenRecord
+  readonly token: string
+}
+
 export interface Tokens {
   /** Oldest first; expired ones too, revoked ones not. */
   list(): Promise<readonly TokenRecord[]>
-  /** The token's text is in the answer and never again. */
+  /**
+   * The token's text is in the answer and never again. Refused where the name is in use, or there are
+   * `most` already: it is decided as it is stored, so that many at once are no way around it.
+   */
   create(
     wish: Pick<TokenRecord, 'name' | 'scopes' | 'expires_at'>,
-  ): Promise<{ readonly record: TokenRecord; readonly token: string }>
+    most: number,
+  ): Promise<Result<MadeToken, 'name-taken' | 'too-many'>>
   /** False when there was none. */
   revoke(id: string): Promise<boolean>
   /** Who it is, or null; never waits for a disk. Notes the use, on disk within a minute. */
@@ -85,15 +95,21 @@ export function createTokens(
 
   return {
     list: async () => [...current().values()].map(shown),
-    async create({ name, scopes, expires_at }) {
+    async create({ name, scopes, expires_at }, most) {
       const id = randomBytes(6).toString('hex')
       const token = `flasher_${id}_${randomBytes(32).toString('base64url')}`
       const created_at = now().toISOString()
       const record = { id, name, scopes, created_at, last_used_at: null, expires_at }
       const stored = JSON.stringify({ name, scopes, expires_at })
-      await database.write((sql) => sql.run(ADD, id, stored, digestOf(token), created_at))
+      const obstacle = await database.write((sql) => {
+        const known = sql.all(ALL).flatMap((row) => readRecord(row) ?? [])
+        if (known.some((each) => each.name === name)) return 'name-taken'
+        if (known.length >= most) return 'too-many'
+        sql.run(ADD, id, stored, digestOf(token), created_at)
+        return null
+      })
       epoch = null
-      return { record, token }
+      return obstacle === null ? accept({ record, token }) : refuse(obstacle)
     },
     async revoke(id) {
       const at = now().toISOString()

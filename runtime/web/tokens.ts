@@ -3,8 +3,8 @@ import { getRouterParam, type H3Event, type HTTPError } from 'h3'
 import * as z from 'zod'
 import { fieldError, listFieldErrors, type FieldError } from '../core/field-error.ts'
 import type { MachineBase } from '../core/machine.ts'
-import { accept, refuse as no, type Result } from '../core/result.ts'
-import { TOKEN_SCOPES, type TokenRecord } from '../services/tokens.ts'
+import { refuse as no, type Result } from '../core/result.ts'
+import { TOKEN_SCOPES, type MadeToken, type TokenRecord } from '../services/tokens.ts'
 import { json, nothing } from './answers.ts'
 import { renderSchema } from './checked.ts'
 import { refuse, refuseFields } from './faults.ts'
@@ -33,8 +33,7 @@ const MOST_TOKENS = 200
 
 export type TokenRefusal =
   | { readonly why: 'fields'; readonly fields: readonly FieldError[] }
-  | { readonly why: 'name-taken'; readonly name: string }
-  | { readonly why: 'too-many'; readonly count: number }
+  | { readonly why: 'name-taken' | 'too-many'; readonly name: string; readonly most: number }
 
 type TokenSite = Pick<Site<MachineBase>, 'tokens' | 'noteAll' | 'by' | 'now'>
 
@@ -43,20 +42,17 @@ export async function createToken(
   site: TokenSite,
   event: H3Event,
   body: unknown,
-): Promise<Result<{ readonly record: TokenRecord; readonly token: string }, TokenRefusal>> {
-  const { tokens, now } = site
+): Promise<Result<MadeToken, TokenRefusal>> {
   const wish = TOKEN_BODY.safeParse(body)
   if (!wish.success) return no({ why: 'fields', fields: listFieldErrors(wish.error) })
   const { name, expires_at: end } = wish.data
-  if (end !== null && Date.parse(end) <= now().getTime()) {
+  if (end !== null && Date.parse(end) <= site.now().getTime()) {
     return no({ why: 'fields', fields: [fieldError(['expires_at'], 'is in the past')] })
   }
-  const known = await tokens.list()
-  if (known.some((token) => token.name === name)) return no({ why: 'name-taken', name })
-  if (known.length >= MOST_TOKENS) return no({ why: 'too-many', count: known.length })
-  const made = await tokens.create(wish.data)
-  await note(site, event, 'made', made.record)
-  return accept(made)
+  const made = await site.tokens.create(wish.data, MOST_TOKENS)
+  if (!made.ok) return no({ why: made.refusal, name, most: MOST_TOKENS })
+  await note(site, event, 'made', made.value.record)
+  return made
 }
 
 /** False when there was none. */
@@ -138,6 +134,6 @@ function asError(refusal: TokenRefusal): HTTPError {
     case 'name-taken':
       return refuse(409, `there is a token ${refusal.name} already`)
     case 'too-many':
-      return refuse(409, `there are ${refusal.count} tokens already`)
+      return refuse(409, `there are ${refusal.most} tokens already`)
   }
 }

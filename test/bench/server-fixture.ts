@@ -14,6 +14,7 @@ import { createMachines } from '../../runtime/services/machines.ts'
 import { readVersion } from '../../runtime/services/manifest.ts'
 import { createTokens } from '../../runtime/services/tokens.ts'
 import { macOf } from './server-wire.ts'
+import { makeToken } from '../support/state.ts'
 
 export const PASSWORD = 'benchmark'
 export const LARGE_FILE = 'large.img'
@@ -56,11 +57,8 @@ export async function createFolder(machines: number): Promise<Folder> {
   await createMachines<Machine>(database, { parseRecord }).updateMany(
     fleet.map((machine) => ({ mac: machine.mac, change: () => machine, hardware: null })),
   )
-  const { token } = await createTokens(database).create({
-    name: 'bench',
-    scopes: ['admin'],
-    expires_at: null,
-  })
+  const wish = { name: 'bench', scopes: ['admin'], expires_at: null } as const
+  const { token } = await makeToken(createTokens(database), wish)
   return {
     path,
     cacheUrl,

@@ -3,7 +3,14 @@ import { join } from 'node:path'
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
 import { BY, openBackupDesk, populate } from '../support/backups.ts'
-import { createStateFolder, faultOf, machineOf, macOf, noteOf } from '../support/state.ts'
+import {
+  createStateFolder,
+  faultOf,
+  machineOf,
+  macOf,
+  makeToken,
+  noteOf,
+} from '../support/state.ts'
 
 const test = suite('restore')
 const ID = '2026-11-21T06-55-53Z'
@@ -58,7 +65,7 @@ test('a token that was revoked since stays revoked, one that was not works', asy
   await using folder = await createStateFolder()
   await using desk = await openBackupDesk(folder, { now })
   const kept = await populate(desk)
-  const revoked = await desk.tokens.create({ name: 'x', scopes: ['admin'], expires_at: null })
+  const revoked = await makeToken(desk.tokens, { name: 'x', scopes: ['admin'], expires_at: null })
   await desk.backUp()
   await desk.tokens.revoke(revoked.record.id)
   await desk.backups.restore(ID, BY)

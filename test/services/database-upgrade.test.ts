@@ -12,7 +12,15 @@ import { DatabaseSync } from 'node:sqlite'
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
 import { SCHEMA } from '../../runtime/services/state/schema.ts'
-import { createStateFolder, faultOf, machineOf, macOf, noteOf, AT } from '../support/state.ts'
+import {
+  createStateFolder,
+  faultOf,
+  machineOf,
+  macOf,
+  makeToken,
+  noteOf,
+  AT,
+} from '../support/state.ts'
 
 const test = suite('database upgrade')
 const NOW = () => new Date('2026-11-21T06:55:53.193Z')
@@ -42,7 +50,11 @@ async function fill(folder: Folder) {
   await state.machines.saveHardware(macOf(1), '{"id":"box"}', AT)
   await state.store.save({ 'backup.cadence': 'weekly' })
   await state.journal.record(noteOf())
-  const { token } = await state.tokens.create({ name: 'ci', scopes: ['flash'], expires_at: null })
+  const { token } = await makeToken(state.tokens, {
+    name: 'ci',
+    scopes: ['flash'],
+    expires_at: null,
+  })
   return { token, machines: await state.machines.list() }
 }
 

@@ -17,7 +17,15 @@ import { openBackupStore, type BackupPlace } from '../../runtime/services/backup
 import { createBackups } from '../../runtime/services/backups.ts'
 import { createBundles, type BundleRules } from '../../runtime/services/bundle-files.ts'
 import type { DatabaseOptions } from '../../runtime/services/database.ts'
-import { AT, machineOf, macOf, RELEASE, type StateFolder, type StateServices } from './state.ts'
+import {
+  AT,
+  machineOf,
+  macOf,
+  makeToken,
+  RELEASE,
+  type StateFolder,
+  type StateServices,
+} from './state.ts'
 
 const RULES: BundleRules<Machine, BundleMachine> = {
   build: buildBundleMachine,
@@ -114,5 +122,5 @@ export async function populate({ machines, store, tokens }: StateServices, count
     await machines.saveHardware(macOf(n), JSON.stringify({ id: `box-${n}`, children: [] }), AT)
   }
   await store.save({ 'upstream.netboot_tag': 'v1' })
-  return tokens.create({ name: 'ci', scopes: ['flash'], expires_at: null })
+  return makeToken(tokens, { name: 'ci', scopes: ['flash'], expires_at: null })
 }

@@ -12,7 +12,7 @@ import { createJournal, type EventNote } from '../../runtime/services/journal.ts
 import { createMachines } from '../../runtime/services/machines.ts'
 import { createRuns } from '../../runtime/services/runs.ts'
 import { createSettingsStore } from '../../runtime/services/settings-store.ts'
-import { createTokens } from '../../runtime/services/tokens.ts'
+import { createTokens, type MadeToken, type Tokens } from '../../runtime/services/tokens.ts'
 
 export const RELEASE = '1.2.3'
 
@@ -93,4 +93,14 @@ export async function faultOf(promise: Promise<unknown>): Promise<Fault> {
   const failure = await failureOf(promise)
   if (failure instanceof Fault) return failure
   throw failure
+}
+
+/** One that nothing speaks against. */
+export async function makeToken(
+  tokens: Tokens,
+  wish: Parameters<Tokens['create']>[0],
+): Promise<MadeToken> {
+  const made = await tokens.create(wish, Infinity)
+  if (!made.ok) throw new Error(made.refusal)
+  return made.value
 }

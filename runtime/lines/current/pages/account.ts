@@ -143,7 +143,7 @@ function wordsOf(refusal: TokenRefusal): string {
     case 'name-taken':
       return `There is a token ${refusal.name} already.`
     case 'too-many':
-      return `There are ${refusal.count} tokens already: revoke those that nobody uses.`
+      return `There are ${refusal.most} tokens already: revoke those that nobody uses.`
   }
 }
 
