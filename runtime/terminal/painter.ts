@@ -38,6 +38,8 @@ const asItIs: Encode = (text) => text
 /** No alternate screen: what was drawn can be scrolled back to, and a serial log shows it. */
 export function createPainter(output: Canvas, encode: Encode = asItIs): Painter {
   let drawn: readonly string[] | null = null
+  /** How many lines the last frame had, forgotten or not; null: there is none to leave. */
+  let height: number | null = null
   let isFirst = true
   const size = () => ({ columns: columnsOf(output.columns), rows: rowsOf(output.rows) })
 
@@ -59,6 +61,7 @@ export function createPainter(output: Canvas, encode: Encode = asItIs): Painter 
         return line === (before[row] ?? '') ? '' : `${moveTo(row, 0)}${line}${ESC}K`
       }).join('')
       drawn = lines
+      height = lines.length
       const place = cursor === null ? HIDE_CURSOR : moveTo(cursor.row, cursor.column) + SHOW_CURSOR
       output.write(encode(`${start}${changes}${place}`))
     },
@@ -74,9 +77,10 @@ export function createPainter(output: Canvas, encode: Encode = asItIs): Painter 
       return () => output.off?.('resize', resized)
     },
     leave() {
-      if (drawn === null) return
-      output.write(`${moveTo(Math.min(drawn.length, size().rows) - 1, 0)}\n${SHOW_CURSOR}`)
+      if (height === null) return
+      output.write(`${moveTo(Math.min(height, size().rows) - 1, 0)}\n${SHOW_CURSOR}`)
       drawn = null
+      height = null
       isFirst = true
     },
   }

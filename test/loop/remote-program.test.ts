@@ -61,8 +61,8 @@ async function openDesk() {
         Buffer.concat([gzipSync(IMAGE), Buffer.alloc(IMAGE.length)]).subarray(0, IMAGE.length),
       ),
     restarts: () => readFile(join(folder, 'restarts'), 'utf8').catch(() => ''),
-    open: (env: Readonly<Record<string, string>> = {}) =>
-      openTerminal([process.execPath, FLASHER, ...argv], {
+    open: (env: Readonly<Record<string, string>> = {}, through: readonly string[] = []) =>
+      openTerminal([...through, process.execPath, FLASHER, ...argv], {
         columns: 100,
         env: { ...settings, ...env },
       }),
@@ -156,6 +156,20 @@ run('without a terminal: what would end in the wizard is said, and is a failure'
   assert.match(failed.stderr, /^flasher: The flash that the server asked for failed: /)
   assert.is(await desk.restarts(), '')
   assert.is.not((await desk.server.machines.find(MAC))?.cycle.failure, null)
+})
+
+run('a screen without a keyboard: the reason stands below what was drawn', async () => {
+  await using desk = await openDesk()
+  await desk.server.arm({ boot_mode: 'flasher-flash-once', ...desk.target })
+  await desk.spoil()
+  await using terminal = await desk.open({}, ['sh', '-c', 'exec "$0" "$@" </dev/null'])
+  const screen = await terminal.waitFor('exit code 1')
+  const said = screen.findIndex((line) =>
+    line.startsWith('flasher: The flash that the server asked'),
+  )
+  assert.ok(said > 0, screen.join('\n'))
+  assert.match(screen[said - 1] ?? '', /^(Ctrl-C .*\.|)$/, screen.join('\n'))
+  assert.match(screen.slice(said).join('\n'), /needs a terminal\.\n+exit code 1/)
 })
 
 run('without a terminal: nothing to do is no failure', async () => {

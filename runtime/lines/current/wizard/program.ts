@@ -49,6 +49,8 @@ export async function wizard(world: World): Promise<number> {
     if (beginning.kind === 'exit') return beginning.code
     const { start, hooks } = beginning
     if (!hasTerminal) {
+      // There may be a screen without a keyboard.
+      desk.painter.leave()
       log.fail(start.notice ?? 'the server leaves it to the wizard what is flashed', NO_WIZARD)
       return world.signal.aborted ? CANCELLED : FAILED
     }
