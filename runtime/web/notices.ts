@@ -1,4 +1,4 @@
-/** Why a form was refused, for the page that follows: no address carries words that a page says as ours. */
+/** Why a form was refused, for the page that follows: no page says an address's words as ours. */
 import { randomBytes } from 'node:crypto'
 import type { H3Event } from 'h3'
 import type { Caller } from './line.ts'
@@ -10,9 +10,9 @@ export interface Notice {
 }
 
 export interface Notices {
-  /** What the page's address carries as `error`; it says nothing to anybody else, nor for long. */
+  /** What the page's address carries as `notice`; it says nothing to anybody else, nor for long. */
   keep(event: H3Event, error: string, typed?: Notice['typed']): string
-  /** What the address's `error` stands for; null: nothing that this session was told of late. */
+  /** What the address's `notice` stands for; null: nothing that this session was told of late. */
   read(event: H3Event): Notice | null
 }
 
@@ -48,7 +48,7 @@ export function createNotices(parts: { caller(event: H3Event): Caller; now(): Da
       return id
     },
     read(event) {
-      const found = kept.get(event.url.searchParams.get('error') ?? '')
+      const found = kept.get(event.url.searchParams.get('notice') ?? '')
       if (found === undefined || found.session !== sessionOf(event)) return null
       return found.until > parts.now().getTime() ? found : null
     },

@@ -22,13 +22,17 @@ export interface Refused {
   readonly anchor?: string
 }
 
-/** Back to a page, which says why not. */
+/** Of the words that an address carries. */
+const LONGEST = 500
+
+/** Back to a page, which says why not. `error` in the address is for scripts; pages never show it. */
 export function goBack(
   { notices }: Pick<Site<Machine>, 'notices'>,
   event: H3Event,
   path: string,
   { error, typed, query, anchor }: Refused,
 ): HTTPResponse {
-  const page = address(path, { error: notices.keep(event, error, typed), ...query })
+  const notice = notices.keep(event, error, typed)
+  const page = address(path, { error: error.slice(0, LONGEST), notice, ...query })
   return goTo(event, anchor === undefined ? page : `${page}#${anchor}`)
 }

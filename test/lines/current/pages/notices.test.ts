@@ -45,7 +45,16 @@ test('a link puts no words of its own on any page', async () => {
     '/ui/settings',
     '/ui/account',
   ]) {
-    for (const name of ['error', 'deleted', 'missing', 'saved', 'restored', 'updated', 'name']) {
+    for (const name of [
+      'error',
+      'notice',
+      'deleted',
+      'missing',
+      'saved',
+      'restored',
+      'updated',
+      'name',
+    ]) {
       const page = await operator.text(
         `${path}?${name}=HELLO-${name}&at=pxe.loop_limit&value=HELLO`,
       )
@@ -72,7 +81,7 @@ test('what was refused is told to the session that asked, again when the page is
   ] as const
   for (const [path, fields, words] of rows) {
     const location = await operator.post(path, fields)
-    assert.match(location, /^\/ui\/[\w/]+\?error=[\w-]{12}(#[\w.]+)?$/)
+    assert.match(location, /^\/ui\/[\w/]+\?error=[^&#]+&notice=[\w-]{12}(#[\w.]+)?$/)
     for (const time of ['at once', 'again'])
       assert.match(await operator.text(location), words, time)
     assert.not.match(await other.text(location), words)

@@ -45,7 +45,7 @@ test('a machine: saved as posted, refused with what was typed, deleted', async (
   const flash = { boot_mode: 'flasher-flash-once', bty_image_ref: REF, labels: ' b, a,,A ' }
   const [status, location] = await site.post(path, flash)
   assert.is(status, 303)
-  assert.match(location ?? '', new RegExp(`^${path}\\?error=[\\w-]{12}$`))
+  assert.match(location ?? '', new RegExp(`^${path}\\?error=[^&]*requires[^&]*&notice=[\\w-]{12}$`))
   assert.match(await site.text(location), /requires a target disk;/, 'there is no machine yet')
   assert.is((await site.ask(`/machines/${MAC}`)).status, 404)
 
@@ -136,7 +136,7 @@ test('configuration lines: written, refused, not for what the environment says',
     const [, location] = await edit(section, key, value)
     assert.match(
       location ?? '',
-      new RegExp(`^/ui/settings\\?error=[\\w-]{12}#${section}\\.${key}$`),
+      new RegExp(`^/ui/settings\\?error=[^&]+&notice=[\\w-]{12}#${section}\\.${key}$`),
     )
     const page = await site.text(location)
     assert.match(page, says)
