@@ -124,10 +124,13 @@ export function renderText(value: TomlValue): string {
 const LONGEST_SHOWN = 60
 
 /** What somebody wrote instead, short and safe for a terminal. */
+const CREDENTIALS = /\/\/[^/\s"]*@/g
+
 function renderGiven(given: unknown): string {
   const text = JSON.stringify(given, (_, value) =>
     typeof value === 'bigint' ? String(value) : value,
   )
-  const safe = printable(text ?? typeof given)
+  // What does not belong into an address is told, but not which.
+  const safe = printable(text ?? typeof given).replace(CREDENTIALS, '//***@')
   return safe.length > LONGEST_SHOWN ? `${safe.slice(0, LONGEST_SHOWN)}…` : safe
 }

@@ -20,7 +20,7 @@ import { listBlocks, listBtrfs, readSysFacts, type SysFacts } from './disks/sysf
 import type { Shell } from './shell.ts'
 
 export interface Disks {
-  /** The rows of `list disks`: whole disks in lsblk's order, as `survey` takes and names them. */
+  /** The rows of `list disks`: whole disks in lsblk's order, named as `survey` does, which takes multipath, too. */
   list(): Promise<readonly DiskRow[]>
   /**
    * Looks at a would-be target once, links followed. No Fault for a path that leads nowhere or not

@@ -27,7 +27,7 @@ let graphemes: Intl.Segmenter | null = null
 // oxlint-disable-next-line no-control-regex
 const isAscii = (text: string) => /^[\0-\x7f]*$/.test(text)
 
-const SIGNS: Readonly<Record<string, string>> = { '…': '...', '–': '-', '‘': "'", '’': "'" }
+const SIGNS: Readonly<Record<string, string>> = { '…': '.', '–': '-', '‘': "'", '’': "'" }
 
 function replace(grapheme: string): string {
   if (isAscii(grapheme)) return grapheme

@@ -3,6 +3,7 @@ import { HTTPError, HTTPResponse, type H3Event } from 'h3'
 import { STATUS_CODES } from 'node:http'
 import { renderFieldErrors, type FieldError } from '../core/field-error.ts'
 import { Fault, renderError, type FaultCode } from '../core/fault.ts'
+import { isFull } from '../core/system-error.ts'
 import { NOSNIFF } from './headers.ts'
 import type { ErrorView, Log } from './line.ts'
 
@@ -119,11 +120,6 @@ const tell = (status: number, detail: string, hint: string | null = null): Verdi
   told: { detail, hint },
   headers: {},
 })
-
-const isFull = (thrown: unknown): boolean =>
-  thrown instanceof Error &&
-  'code' in thrown &&
-  (thrown.code === 'ENOSPC' || thrown.code === 'EDQUOT')
 
 const headersOf = (error: HTTPError): Record<string, string> =>
   Object.fromEntries(error.headers?.entries() ?? [])

@@ -14,7 +14,8 @@ export interface Booted extends Watched {
 const HANDED_OVER = /flasher: handing over to the live system/
 /** The last that systemd says of it in dracut's initrd before it goes there. */
 const SYSROOT = /Mounted .*\/sysroot/
-const args = [...BALLOON]
+/** Two cores, as the least of machines has; tests make do with one (see `startQemu`). */
+const args = ['-smp', '2', ...BALLOON]
 
 export async function bootOurs({ trio }: Artifacts, megabytes: number): Promise<Booted> {
   await using boot = await startNetboot(trio, { megabytes, isAlone: true, args })

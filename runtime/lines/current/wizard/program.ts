@@ -3,6 +3,7 @@ import { parseArguments, renderMisuse } from '../../../core/arguments.ts'
 import type { CommandLine } from '../../../core/command.ts'
 import { parseMac } from '../../../core/mac.ts'
 import { accept, refuse, type Result } from '../../../core/result.ts'
+import { parseServerAddress } from '../../../core/server-address.ts'
 import type { Environment } from '../../../services/shell.ts'
 import { createLog } from '../../../terminal/log.ts'
 import { decideLook } from '../../../terminal/look.ts'
@@ -71,8 +72,12 @@ function readRequest(argv: readonly string[], hasTerminal: boolean): Result<Flag
   const mac = flags.get('mac') ?? null
   if (hasTerminal) return accept(flags)
   if (mac === null) return refuse({ message: 'the wizard needs a terminal', hint: FLASH })
-  if (parseMac(mac).ok) return accept(flags)
-  return refuse({ message: `--mac ${JSON.stringify(mac)} is no MAC address`, hint: SPELLING })
+  if (!parseMac(mac).ok) {
+    return refuse({ message: `--mac ${JSON.stringify(mac)} is no MAC address`, hint: SPELLING })
+  }
+  const server = flags.get('server') ?? WIZARD.flags[0].value.default
+  if (parseServerAddress(server).ok) return accept(flags)
+  return refuse({ message: `--server ${JSON.stringify(server)} is no address`, hint: ADDRESS })
 }
 
 interface Misuse {
@@ -83,6 +88,7 @@ interface Misuse {
 const HELP = '"flasher --help" says what there is.'
 const FLASH = 'Without one: "flasher flash --image IMAGE --target DISK --yes".'
 const SPELLING = 'Write it like 52:54:00:12:34:56.'
+const ADDRESS = 'Write it like http://10.0.0.1:8080.'
 const NO_WIZARD = 'The wizard, which goes on from here, needs a terminal.'
 
 /** From the unambiguous spelling that `parseArguments` gives. */

@@ -87,6 +87,13 @@ test('every setting refuses what it is not, and a secret is not in the refusal',
   }
 })
 
+test('a password in an address is refused, and is not in the refusal', () => {
+  for (const { section, key, row } of rows) {
+    const refused = row.parse('http://admin:hunter2@cache:3000')
+    if (!refused.ok) assert.not.match(refused.refusal, 'hunter2', `${section}.${key}`)
+  }
+})
+
 test('the variables of the specification have the names and defaults that it gives', () => {
   const { settings } = parseSettings({ env: {}, saved: {}, layers: [] })
   assert.is(settings.server.host, '0.0.0.0')

@@ -53,6 +53,13 @@ test('without a terminal a MAC address must be one', async () => {
     stderr: 'flasher: --mac "zz\\u001b[2J" is no MAC address\n  Write it like 52:54:00:12:34:56.\n',
   })
 })
+test('without a terminal a server must be one', async () => {
+  assert.equal(await runFlasher(['--server', '://x', '--mac', '52:54:00:12:34:56']), {
+    code: 2,
+    stdout: '',
+    stderr: 'flasher: --server "://x" is no address\n  Write it like http://10.0.0.1:8080.\n',
+  })
+})
 test('misuse of its options: 2, with what was wrong', async () => {
   const { code, stderr } = await runFlasher(['--server', 'lab', 'list'])
   assert.is(code, 2)
