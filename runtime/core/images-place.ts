@@ -24,9 +24,19 @@ export interface Part {
   readonly isFixed: boolean
 }
 
+/** A disk as a whole: a file system may lie on it without a partition table. */
+export interface WholeDisk {
+  /** `/dev/sdb` */
+  readonly node: string
+  /** As of a partition. */
+  readonly isFixed: boolean
+}
+
 export interface Surroundings {
   readonly medium: BootMedium
   readonly parts: readonly Part[]
+  /** None that lies on others (LVM, dm, md): those would be held as well. */
+  readonly disks: readonly WholeDisk[]
   /** By the label of their file system. */
   readonly labels: ReadonlyMap<string, string>
 }
@@ -64,16 +74,22 @@ export function parseBootMedium(text: string): BootMedium {
 }
 
 /**
- * The stick that we run from comes first; only its images partition grows. Null: there is none. A disk
- * inside of the machine is there to be written, which it could not be while a part of it is mounted.
+ * The stick that we run from comes first; only its images partition grows. Null: there is none. Another
+ * disk inside of the machine is there to be written, which it could not be while anything on it is
+ * mounted: so a label counts only on what is known to be plugged in, or is the disk that we run from.
  */
-export function chooseImagesPlace({ medium, parts, labels }: Surroundings): ImagesPlace | null {
+export function chooseImagesPlace(around: Surroundings): ImagesPlace | null {
+  const { medium, parts, disks, labels } = around
   const named = parts.filter(({ name }) => name === IMAGES_PARTITION.name)
   const own = named.find(({ disk }) => disk === medium.disk)
   if (own !== undefined) return { node: own.node, growable: own }
   const file = medium.isFile ? medium.partition : null
-  const fixed = new Set(parts.flatMap(({ node, isFixed }) => (isFixed ? [node] : [])))
-  const plugged = [...named.map(({ node }) => node), ...LABELS.map((label) => labels.get(label))]
-  const node = file ?? plugged.find((each) => each !== undefined && !fixed.has(each))
+  const free = [
+    ...parts.filter(({ isFixed }) => !isFixed),
+    ...disks.filter(({ node, isFixed }) => !isFixed || node === medium.disk),
+  ]
+  const known = new Set(free.map(({ node }) => node))
+  const wanted = [...named.map(({ node }) => node), ...LABELS.map((label) => labels.get(label))]
+  const node = file ?? wanted.find((each) => each !== undefined && known.has(each))
   return node === undefined ? null : { node, growable: null }
 }

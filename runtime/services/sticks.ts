@@ -16,6 +16,7 @@ import {
   type Growable,
   type Part,
   type Surroundings,
+  type WholeDisk,
 } from '../core/images-place.ts'
 import type { Shell } from './shell.ts'
 
@@ -54,8 +55,12 @@ export function createSticks({
     async look() {
       // After a start by other means there are no notes, and before udev has looked no labels.
       const notes = await readFile(bootFacts, 'utf8').catch(() => '')
-      const [parts, labels] = await Promise.all([listParts(), listLabels()])
-      return { medium: parseBootMedium(notes), parts, labels }
+      const [parts, disks, labels] = await Promise.all([
+        listBlocks(readPart),
+        listBlocks(readDisk),
+        listLabels(),
+      ])
+      return { medium: parseBootMedium(notes), parts, disks, labels }
     },
 
     async grow({ node, disk, number }) {
@@ -87,10 +92,12 @@ export function createSticks({
   }
 }
 
-async function listParts(): Promise<readonly Part[]> {
+async function listBlocks<Kind>(
+  read: (name: string) => Promise<Kind | null>,
+): Promise<readonly Kind[]> {
   const names = (await readdir(BLOCKS)).toSorted()
-  const found = await Promise.all(names.map(readPart))
-  return found.filter((part) => part !== null)
+  const found = await Promise.all(names.map((name) => read(name)))
+  return found.filter((each) => each !== null)
 }
 
 /** Null for what is no partition, and for a device that goes while we look. */
@@ -103,6 +110,17 @@ async function readPart(name: string): Promise<Part | null> {
     const label = /^PARTNAME=(.*)$/m.exec(uevent)?.[1] ?? null
     const isFixed = !(await isPlugged(whole))
     return { node: `/dev/${name}`, disk: `/dev/${basename(whole)}`, number, name: label, isFixed }
+  } catch {
+    return null
+  }
+}
+
+/** Null for a partition, for what has no hardware of its own (LVM, dm, md, loop), and for what goes. */
+async function readDisk(name: string): Promise<WholeDisk | null> {
+  try {
+    const whole = await realpath(join(BLOCKS, name))
+    await stat(join(whole, 'device'))
+    return { node: `/dev/${name}`, isFixed: !(await isPlugged(whole)) }
   } catch {
     return null
   }

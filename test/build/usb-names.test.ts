@@ -35,9 +35,11 @@ test('udev starts it for every label that is looked for, and for no other', () =
   const labels = /ENV\{ID_FS_LABEL\}=="([^"]+)"/.exec(rules)?.[1]?.split('|') ?? []
   assert.is(labels.length, 3)
   const medium = { disk: null, partition: null, isFile: false }
+  const disks = [{ node: '/dev/sdb', isFixed: false }]
   for (const label of labels) {
-    const place = chooseImagesPlace({ medium, parts: [], labels: new Map([[label, '/dev/sdb1']]) })
-    assert.is(place?.node, '/dev/sdb1', label)
+    const labelled = new Map([[label, '/dev/sdb']])
+    const place = chooseImagesPlace({ medium, parts: [], disks, labels: labelled })
+    assert.is(place?.node, '/dev/sdb', label)
   }
 })
 

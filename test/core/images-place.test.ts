@@ -23,6 +23,13 @@ const other = {
 }
 const none = { node: '/dev/sda2', disk: '/dev/sda', number: 2, name: 'FLASHER_EFI', isFixed: false }
 const fixed = (part: typeof other) => ({ ...part, isFixed: true })
+const plain = (letter: string) => ({
+  ...other,
+  node: `/dev/sd${letter}1`,
+  disk: `/dev/sd${letter}`,
+  number: 1,
+  name: null,
+})
 const labels = (...pairs: (readonly [string, string])[]) => new Map(pairs)
 const look = { growable: null }
 
@@ -58,28 +65,28 @@ const ROWS = [
   [
     'a label of ours on a stick without names',
     NETWORK,
-    [none],
+    [none, plain('b')],
     labels(['FLASHER_IMG', '/dev/sdb1']),
     { node: '/dev/sdb1', ...look },
   ],
   [
     'the long name as a label',
     NETWORK,
-    [],
+    [plain('b')],
     labels(['FLASHER_IMAGES', '/dev/sdb1']),
     { node: '/dev/sdb1', ...look },
   ],
   [
     'ours before Ventoy',
     NETWORK,
-    [],
+    [plain('b'), plain('c')],
     labels(['Ventoy', '/dev/sdc1'], ['FLASHER_IMG', '/dev/sdb1']),
     { node: '/dev/sdb1', ...look },
   ],
   [
     'Ventoy after a start by network',
     NETWORK,
-    [],
+    [plain('c')],
     labels(['Ventoy', '/dev/sdc1']),
     { node: '/dev/sdc1', ...look },
   ],
@@ -104,14 +111,67 @@ const ROWS = [
     labels(['FLASHER_IMG', own.node]),
     { node: '/dev/sdb3', ...look },
   ],
-  ['nothing', NETWORK, [none], labels(['DATA', '/dev/sdb1']), null],
+  [
+    'a label on a partition that the kernel does not know',
+    NETWORK,
+    [],
+    labels(['FLASHER_IMG', '/dev/sdb1']),
+    null,
+  ],
+  [
+    'a name or a label of ours on an array: its partitions lie inside as well',
+    NETWORK,
+    [fixed({ ...other, node: '/dev/md127p1', disk: '/dev/md127' })],
+    labels(['FLASHER_IMG', '/dev/md127p1']),
+    null,
+  ],
+  ['nothing', NETWORK, [none, plain('b')], labels(['DATA', '/dev/sdb1']), null],
 ] as const
 
 for (const [what, medium, parts, byLabel, expected] of ROWS) {
   test(what, () => {
-    assert.equal(chooseImagesPlace({ medium, parts, labels: byLabel }), expected)
+    assert.equal(chooseImagesPlace({ medium, parts, disks: [], labels: byLabel }), expected)
   })
 }
+
+const DISKS = [
+  { node: '/dev/sda', isFixed: true },
+  { node: '/dev/sdb', isFixed: false },
+]
+const WHOLES = [
+  ['a stick without partitions', NETWORK, '/dev/sdb', '/dev/sdb'],
+  ['a disk inside of the machine', NETWORK, '/dev/sda', null],
+  ['the disk inside that we run from', STICK, '/dev/sda', '/dev/sda'],
+  ['a disk inside, started from a disc', { ...STICK, disk: '/dev/sr0' }, '/dev/sda', null],
+  ['a volume of LVM', NETWORK, '/dev/dm-0', null],
+  ['an array', NETWORK, '/dev/md127', null],
+  ['an array that we run from', { ...STICK, disk: '/dev/md127' }, '/dev/md127', null],
+  ['an address that is no device', NETWORK, '/dev/disk/by-label/FLASHER_IMG', null],
+] as const
+
+for (const [what, medium, node, expected] of WHOLES) {
+  test(`a label on a whole device: ${what}`, () => {
+    for (const label of ['FLASHER_IMG', 'FLASHER_IMAGES', 'Ventoy']) {
+      const place = chooseImagesPlace({
+        medium,
+        parts: [],
+        disks: DISKS,
+        labels: labels([label, node]),
+      })
+      assert.equal(place, expected === null ? null : { node: expected, ...look }, label)
+    }
+  })
+}
+
+test('a stick behind a whole disk inside of the machine that has the other label', () => {
+  const place = chooseImagesPlace({
+    medium: NETWORK,
+    parts: [],
+    disks: DISKS,
+    labels: labels(['FLASHER_IMG', '/dev/sda'], ['FLASHER_IMAGES', '/dev/sdb']),
+  })
+  assert.equal(place, { node: '/dev/sdb', ...look })
+})
 
 test('the notes of the boot system', () => {
   const notes = 'origin=medium\nmedium=/dev/sda1\nmedium_disk=/dev/sda\nmedium_file=\nversion=1\n'

@@ -1,6 +1,6 @@
 /** A stick on a loop device: found, grown to its end, and left alone where it is not ours. */
 import { execFileSync } from 'node:child_process'
-import { mkdtempDisposableSync, writeFileSync } from 'node:fs'
+import { existsSync, mkdtempDisposableSync, readdirSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { suite } from 'uvu'
@@ -124,7 +124,7 @@ test('a stick that does not grow is mounted all the same', async () => {
       said.push(line)
     },
     sticks: {
-      look: async () => ({ medium, parts: [own], labels: new Map() }),
+      look: async () => ({ medium, parts: [own], disks: [], labels: new Map() }),
       grow: async () => {
         throw new Fault('plan-refused', 'no')
       },
@@ -156,5 +156,21 @@ async function reasonOf(growing: Promise<unknown>): Promise<string> {
   }
   throw new Error('it has grown')
 }
+
+test('whole disks are those with hardware: no partition, and nothing that lies on another disk', async () => {
+  using folder = mkdtempDisposableSync(join(tmpdir(), 'flasher-sticks-'))
+  await using stick = await plugIn(folder.path, { megabytes: 128 })
+  const { parts, disks } = await sticks.look()
+  assert.is(parts.find(({ node }) => node === stick.growable.node)?.isFixed, true)
+  const expected = readdirSync('/sys/class/block').filter((name) =>
+    existsSync(`/sys/class/block/${name}/device`),
+  )
+  assert.equal(
+    disks.map(({ node }) => node),
+    expected.toSorted().map((name) => `/dev/${name}`),
+  )
+  const others = new Set([stick.disk, ...parts.map(({ node }) => node)])
+  assert.not(disks.some(({ node }) => others.has(node) || /^\/dev\/(dm-|md|loop|zram)/.test(node)))
+})
 
 test.run()
