@@ -2,7 +2,18 @@
 import { spawnSync } from 'node:child_process'
 import { createHash } from 'node:crypto'
 import { createReadStream } from 'node:fs'
-import { cp, mkdir, mkdtemp, open, readdir, rename, rm, utimes, writeFile } from 'node:fs/promises'
+import {
+  cp,
+  mkdir,
+  mkdtemp,
+  open,
+  readdir,
+  rename,
+  rm,
+  stat,
+  utimes,
+  writeFile,
+} from 'node:fs/promises'
 import { dirname, join, resolve } from 'node:path'
 import { pipeline } from 'node:stream/promises'
 import { parseArgs } from 'node:util'
@@ -85,7 +96,13 @@ async function makeEfi({ packages, epoch }: Job, folder: string, media: string):
   const size = ['-T', String(EFI_SECTORS), '-h', '64', '-s', '32']
   const label = ['-v', 'FLASHER_EFI', '-N', SERIAL.toString(16)]
   run(['mformat', '-i', image, ...label, ...size, '::'], { SOURCE_DATE_EPOCH: String(epoch) })
-  run(['mcopy', '-Q', '-m', '-s', '-i', image, join(root, 'EFI'), join(root, 'boot'), '::'])
+  // By name: `mcopy -s` takes files as the host's file system happens to list them.
+  for (const path of (await readdir(root, { recursive: true })).toSorted()) {
+    const from = join(root, path)
+    const isFolder = (await stat(from)).isDirectory()
+    const command = isFolder ? ['mmd', '-i', image] : ['mcopy', '-Q', '-m', '-i', image, from]
+    run([...command, `::${path}`], { SOURCE_DATE_EPOCH: String(epoch) })
+  }
   return image
 }
 

@@ -45,6 +45,9 @@ look_once() { # LOOK
 try_device() { # DEVICE
   kind=$(kind_of "$1")
   [ -n "$kind" ] || return 1
+  # Its partitions may have appeared only when we opened it.
+  set -- "$1" "/sys/class/block/$1/$1"*
+  [ ! -e "$2" ] || [ $look -ge 20 ] || return 1
   loop=$(losetup -f)
   losetup -r "$loop" "/dev/$1" 2>/dev/null || return 1
   open_medium "$loop" && seen=ours || seen=

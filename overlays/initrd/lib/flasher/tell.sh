@@ -93,7 +93,7 @@ report_failure() { # REASON
   done
   # The address at hand may be one that did not lead to the server.
   for card in $(list_candidates); do
-    [ "$card" != "$interface" ] && ask_for_address "$card" && post_failure "$@" && return 0
+    [ "$card" != "$interface" ] && has_link "$card" && ask_for_address "$card" && post_failure "$@" && return 0
   done
 }
 
