@@ -10,8 +10,11 @@ import { readAuthorities } from './authorities.ts'
 import type { Environment } from './shell.ts'
 
 export interface HttpRequest {
-  readonly method: 'GET' | 'HEAD'
+  readonly method: 'GET' | 'HEAD' | 'POST' | 'DELETE'
   readonly headers?: Readonly<Record<string, string>>
+  readonly body?: string
+  /** `answer`: a redirect is what came, and nothing is asked elsewhere. */
+  readonly redirects?: 'follow' | 'answer'
 }
 
 export interface HttpAnswer {
@@ -26,7 +29,10 @@ export interface HttpAnswer {
 }
 
 export interface HttpClient extends AsyncDisposable {
-  /** Follows redirects. Throws Node's errors, and its own with the codes of core/network-failure.ts. */
+  /**
+   * Follows redirects where nothing else is said. Throws Node's errors, and its own with the codes of
+   * core/network-failure.ts.
+   */
   fetch(target: HttpTarget, request: HttpRequest): Promise<HttpAnswer>
 }
 
@@ -42,7 +48,7 @@ export interface HttpClientOptions {
 export function createHttpClient({ env, signal, stallMs }: HttpClientOptions): HttpClient {
   const agents = createAgents(env)
 
-  async function exchange(target: HttpTarget, { method, headers }: HttpRequest) {
+  async function exchange(target: HttpTarget, { method, headers, body }: HttpRequest) {
     const { agent, start } = await agents.of(target.url)
     const secret = target.authorization === null ? {} : { authorization: target.authorization }
     return new Promise<http.IncomingMessage>((resolve, reject) => {
@@ -70,7 +76,7 @@ export function createHttpClient({ env, signal, stallMs }: HttpClientOptions): H
         settle()
         reject(coded('ECONNRESET', 'no answer'))
       })
-      request.end()
+      request.end(body)
     })
   }
 
@@ -79,7 +85,7 @@ export function createHttpClient({ env, signal, stallMs }: HttpClientOptions): H
     for (let hops = 0; hops <= REDIRECT_LIMIT; hops += 1) {
       const response = await exchange(target, request)
       const status = response.statusCode ?? 0
-      if (!isRedirect(status))
+      if (!isRedirect(status) || request.redirects === 'answer')
         return answerOf(response, { target, stallMs, method: request.method })
       drop(response, request.method)
       const next = nextTarget(target, response.headers.location)

@@ -72,7 +72,7 @@ export async function createMachineServer(parts: MachineServerParts): Promise<Ma
     now,
   })
   const { bootFiles } = netboot
-  const pinner = startPinner({ config, state, secret, cacheBeside, log })
+  const pinner = startPinner({ config, state, secret, cacheBeside, env: world.env, log })
   const gate = createFlashGate({
     find: (mac) => state.machines.peek(mac),
     settings: () => settings().pxe,

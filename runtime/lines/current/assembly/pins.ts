@@ -3,6 +3,7 @@ import { DATA_FOLDER } from '../../../services/image-cache.ts'
 import { readLocalToken } from '../../../services/local-token.ts'
 import { createPinner } from '../../../services/pinner.ts'
 import { deriveSecret, type Secret } from '../../../services/secret.ts'
+import type { Environment } from '../../../services/shell.ts'
 import { decideFolders, type LineConfig } from './configuration.ts'
 import type { State } from './state.ts'
 
@@ -12,11 +13,13 @@ export interface PinsParts {
   readonly secret: Secret
   /** The cache service that was started beside the server, for when no other is set. */
   readonly cacheBeside: string | null
+  /** Names proxies and FLASHER_CA_FILE. */
+  readonly env: Environment
   readonly log: { warn(message: string): void }
 }
 
 /** Silent towards a service whose token is not set, unless it is the one beside the server. */
-export function startPinner({ config, state, secret, cacheBeside, log }: PinsParts) {
+export function startPinner({ config, state, secret, cacheBeside, env, log }: PinsParts) {
   const { feed, machines } = state
   const settings = () => config.current().withcache
   return createPinner({
@@ -30,6 +33,7 @@ export function startPinner({ config, state, secret, cacheBeside, log }: PinsPar
     bound: async () => (await machines.list()).map(({ bty_image_ref: ref }) => ref),
     // One that no other server has: what two say under one name, each takes back from the other.
     holder: `flasher-web ${deriveSecret(secret, 'cache holder').sign('').slice(0, 16)}`,
+    env,
     feed,
     log,
   })
