@@ -46,9 +46,9 @@ export function createFlashGate({ find, settings, fleet }: FlashGateParts): Flas
   /** Since when, in milliseconds: who begins to wait is in line before its record says so. */
   const waiting = new Map<Mac, number>()
   let order: { readonly at: number; readonly places: Map<Mac, number> } | null = null
-  for (const { mac, cycle } of fleet) {
-    if (cycle.queued_at !== null) waiting.set(mac, 0)
-    else if (isBegun(cycle)) flashing.set(mac, null)
+  for (const machine of fleet) {
+    if (machine.cycle.queued_at !== null) waiting.set(machine.mac, 0)
+    else if (isBegun(machine)) flashing.set(machine.mac, null)
   }
 
   function holds(mac: Mac, now: string): boolean {
@@ -113,8 +113,17 @@ export function createFlashGate({ find, settings, fleet }: FlashGateParts): Flas
   }
 }
 
-const isBegun = ({ offers, planned, finished_at }: Machine['cycle']) =>
-  (offers > 0 || planned) && finished_at === null
+/** By the record alone, which is all that a restart leaves: what was released stays so. */
+const isBegun = (machine: Machine): boolean => {
+  const { offers, planned, finished_at } = machine.cycle
+  return finished_at === null && (planned || (offers > 0 && !isTurnedAway(machine)))
+}
+
+/** It asked for its plan after the newest offer and was to flash nothing, or it will be told so. */
+const isTurnedAway = ({ locked, planned_at, cycle: { offered_at } }: Machine): boolean =>
+  locked || (planned_at !== null && offered_at !== null && !isBefore(planned_at, offered_at))
+
+const isBefore = (a: string, b: string) => Temporal.Instant.compare(a, b) < 0
 
 /** Whether the record does not yet hold what was claimed. */
 const isOpen = ({ cycle, offers, at }: Claim, machine: Machine | null, now: string): boolean =>

@@ -66,6 +66,17 @@ function createFleet(size: number, max_flashes: number, flash_silence = 1800) {
     },
     done: (n: number) => fleet.set(contacts.noteDone(fleet.get(n), fleet.now())),
     failed: (n: number) => fleet.set(contacts.noteFailure(fleet.get(n), 'why', fleet.now())),
+    /** Its plan is no flash: a person is to decide. */
+    turnAway(n: number) {
+      const plan = { mode: 'interactive', reason: null } as const
+      fleet.gate.release(macOf(n))
+      fleet.set(contacts.notePlan(fleet.get(n), plan, fleet.now()))
+    },
+    /** It writes, by what a person picked. */
+    begin(n: number) {
+      fleet.gate.notePlanned(macOf(n))
+      fleet.set(contacts.noteRunBegan(fleet.get(n), fleet.now()))
+    },
     edit: (n: number) => fleet.set(startCycle(fleet.get(n), fleet.now())),
     places: (...numbers: readonly number[]) =>
       numbers.map((n) => fleet.ask(n).place?.place ?? 'flash'),
@@ -152,6 +163,41 @@ test('a restart keeps places and line', () => {
   fleet.restart()
   assert.equal(fleet.gate.count(fleet.now()), { flashing: 2, waiting: 2 })
   assert.equal(fleet.places(5, 4, 3), [3, 2, 1])
+})
+
+test('a place that another plan gave back does not return with a restart', () => {
+  const fleet = createFleet(3, 1)
+  assert.equal(fleet.places(1, 2), ['flash', 1])
+  fleet.clock += 20
+  fleet.turnAway(1)
+  fleet.restart()
+  assert.equal(fleet.gate.count(fleet.now()), { flashing: 0, waiting: 1 })
+  assert.equal(fleet.places(2, 1), ['flash', 1], 'one that comes back is at the end of the line')
+})
+
+test('nor does that of a machine which was locked before it had a plan', () => {
+  const fleet = createFleet(2, 1)
+  assert.equal(fleet.places(1, 2), ['flash', 1])
+  fleet.set({ ...fleet.get(1), locked: true })
+  fleet.gate.release(macOf(1))
+  fleet.restart()
+  assert.equal(fleet.places(2), ['flash'])
+})
+
+test('a restart keeps the place of who writes, whoever planned that, and of the next offer', () => {
+  for (const begin of [
+    (fleet: ReturnType<typeof createFleet>) => fleet.begin(1),
+    (fleet: ReturnType<typeof createFleet>) => void fleet.ask(1),
+  ]) {
+    const fleet = createFleet(2, 1)
+    fleet.ask(1)
+    fleet.clock += 20
+    fleet.turnAway(1)
+    fleet.clock += 20
+    begin(fleet)
+    fleet.restart()
+    assert.equal(fleet.places(2), [1])
+  }
 })
 
 test('another limit counts at once, and nobody is stopped by it', () => {
