@@ -1,7 +1,7 @@
 /** A source whose bytes are counted, and digested on the way when a digest is asked for. */
 import { createHash } from 'node:crypto'
 import { Fault } from '../core/fault.ts'
-import type { Source } from './sources.ts'
+import type { Source } from './source.ts'
 import type { Waits } from './waits.ts'
 
 export interface Counted {

@@ -5,7 +5,8 @@ import { Fault } from '../core/fault.ts'
 import { type Blobs, describeFull } from './blobs.ts'
 import type { Growth } from './growth.ts'
 import type { PartNote, PartNotes } from './part-notes.ts'
-import type { Source, Sources } from './sources.ts'
+import type { Sources } from './sources.ts'
+import type { Source } from './source.ts'
 
 export interface DownloadParts {
   readonly sources: Pick<Sources, 'open'>

@@ -4,7 +4,7 @@ import { open, stat, type FileHandle } from 'node:fs/promises'
 import { Fault } from '../core/fault.ts'
 import { fileNameOf } from '../core/location.ts'
 import { brokenAt, readingCancelled } from '../core/source-fault.ts'
-import type { Source } from './sources.ts'
+import type { Source } from './source.ts'
 
 const CHUNK_BYTES = 1 << 20
 

@@ -9,7 +9,7 @@ import { createFiller } from './filler.ts'
 import { readHead } from './image-head.ts'
 import type { Images } from './images.ts'
 import { readSidecar } from './sidecars.ts'
-import type { Source } from './sources.ts'
+import type { Source } from './source.ts'
 import { untilAborted } from './watch.ts'
 
 export interface ImageWishes {

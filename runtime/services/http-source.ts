@@ -5,7 +5,7 @@ import { createHttpClient } from './http-client.ts'
 import { createRemote } from './http-remote.ts'
 import { createRemoteReads } from './remote-reads.ts'
 import type { Environment } from './shell.ts'
-import type { Source } from './sources.ts'
+import type { Source } from './source.ts'
 
 export interface HttpSourceOptions {
   readonly env: Environment

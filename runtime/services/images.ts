@@ -21,7 +21,7 @@ import { accept, refuse, type Result } from '../core/result.ts'
 import { isMissing } from '../core/system-error.ts'
 import { listImages } from './image-folder.ts'
 import type { Shell } from './shell.ts'
-import type { Source } from './sources.ts'
+import type { Source } from './source.ts'
 
 export interface Images {
   /** The images directly in a folder, in byte order of their paths; none where no folder is. */

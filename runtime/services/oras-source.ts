@@ -9,7 +9,7 @@ import { createRemote } from './http-remote.ts'
 import type { HttpSourceOptions } from './http-source.ts'
 import { createRegistry, type ResolvedBlob } from './registry.ts'
 import { createRemoteReads } from './remote-reads.ts'
-import type { Source } from './sources.ts'
+import type { Source } from './source.ts'
 
 export interface OrasSourceOptions extends HttpSourceOptions {
   /** Which image of an index; null: the only one, else the one for this machine. */

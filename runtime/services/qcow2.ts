@@ -9,7 +9,7 @@ import type { Blocks, Piece } from './blocks.ts'
 import { createClusters, type Clusters } from './qcow2-clusters.ts'
 import { createHostReader, type ReadAt } from './qcow2-host.ts'
 import { openQcow2Map, type Qcow2Map } from './qcow2-map.ts'
-import type { Source } from './sources.ts'
+import type { Source } from './source.ts'
 
 export interface Qcow2Blocks extends Blocks {
   /** The exact size of the image once written. */

@@ -4,7 +4,7 @@ import { mkdir, open, readdir, rename, rm, type FileHandle } from 'node:fs/promi
 import { join } from 'node:path'
 import type { Artifact } from '../core/release.ts'
 import { writeAll } from './boot-folder.ts'
-import type { Source } from './sources.ts'
+import type { Source } from './source.ts'
 
 /** Hidden, so that nobody can fetch it below `/boot/`. */
 const FOLDER = '.fetching'

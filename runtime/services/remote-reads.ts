@@ -3,7 +3,7 @@ import type { Representation } from '../core/http-range.ts'
 import { brokenAt } from '../core/source-fault.ts'
 import type { Remote } from './http-remote.ts'
 import { receive } from './http-transfer.ts'
-import type { Source } from './sources.ts'
+import type { Source } from './source.ts'
 
 export function createRemoteReads(
   remote: Remote,

@@ -1,4 +1,5 @@
 /** Where an image's bytes come from: a file, standard input, a URL or a registry, behind one interface. */
+import type { Source, OpenOptions } from './source.ts'
 import type { Readable } from 'node:stream'
 import { Fault } from '../core/fault.ts'
 import { parseLocation, renderLocationRefusal, type Location } from '../core/location.ts'
@@ -7,40 +8,6 @@ import type { openHttpSource } from './http-source.ts'
 import type { openOrasSource } from './oras-source.ts'
 import type { Environment } from './shell.ts'
 import { openStdinSource } from './stdin-source.ts'
-
-/** An opened source. Offsets and lengths are bytes. */
-export interface Source extends AsyncDisposable {
-  /** What to call it on screen: a path, `-`, or a URL without its credentials. */
-  readonly name: string
-  /** The last part of path or URL, from which the format is told. */
-  readonly fileName: string
-  readonly path: string | null
-  /** Without credentials: to be shown, not to be asked. */
-  readonly url: string | null
-  /** Null where the source does not say. */
-  readonly sizeBytes: number | null
-  /** Tells one version of the bytes from another (an ETag, a date); absent where nothing does. */
-  readonly version?: string | null
-  /** Of all bytes, in lower case, where the source promises one; absent where it does not. */
-  readonly sha256?: string
-  /**
-   * Reads up to `into.length` bytes at `offset`, fewer only at the end; null: no random access.
-   * Several may be under way at once.
-   */
-  readonly readAt: ((into: Buffer, offset: number) => Promise<number>) | null
-  /**
-   * All bytes from `from` on, in order; survives what it can, else throws a Fault. Once for stdin.
-   * A chunk is the reader's until it asks for the next one; then its memory may be used again.
-   */
-  stream(from?: number): AsyncIterable<Buffer>
-}
-
-export interface OpenOptions {
-  /** Ends every wait of this source, at once, with a Fault `cancelled`. */
-  readonly signal?: AbortSignal | undefined
-  /** Which image, where a registry holds several; null: the only one, else this machine's. */
-  readonly arch?: string | null | undefined
-}
 
 export interface Sources {
   /**

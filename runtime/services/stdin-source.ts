@@ -2,7 +2,7 @@
 import { addAbortSignal, type Readable } from 'node:stream'
 import { Fault } from '../core/fault.ts'
 import { brokenAt, readingCancelled } from '../core/source-fault.ts'
-import type { Source } from './sources.ts'
+import type { Source } from './source.ts'
 
 const NAME = '-'
 

@@ -4,7 +4,7 @@ import { createGunzip, type Gunzip } from 'node:zlib'
 import { Fault, renderError } from '../core/fault.ts'
 import type { Blocks } from './blocks.ts'
 import { feed, release } from './chunks.ts'
-import type { Source } from './sources.ts'
+import type { Source } from './source.ts'
 
 /** What to do with a chunk that is used up: `own` ones are given back at once (see `release`). */
 export type Chunks = 'own' | 'borrowed'

@@ -3,7 +3,7 @@ import { createBzip2Scan } from '../core/bzip2-scan.ts'
 import type { Blocks } from './blocks.ts'
 import { feed } from './chunks.ts'
 import { toolMissing, type Shell } from './shell.ts'
-import type { Source } from './sources.ts'
+import type { Source } from './source.ts'
 import { blocksOf, damaged, GARBAGE, remember } from './stream-blocks.ts'
 
 /** The first tool of each format that is installed decodes it; the better one comes first. */

@@ -6,7 +6,7 @@ import { Fault } from '../core/fault.ts'
 import { createFrameWalker, type Span } from '../core/zstd-walker.ts'
 import { renderZstdRefusal } from '../core/zstd.ts'
 import type { Blocks } from './blocks.ts'
-import type { Source } from './sources.ts'
+import type { Source } from './source.ts'
 import { CHUNK_BYTES, blocksOf, damaged, decodeThrough } from './stream-blocks.ts'
 
 /** Frames up to these sizes are decoded whole, side by side; they are what pzstd and seekable files hold. */

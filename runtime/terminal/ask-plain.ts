@@ -1,7 +1,8 @@
 /** Asks on a terminal that cannot redraw: everything once, then a line. */
 import { createInterface } from 'node:readline'
 import { stripVTControlCharacters } from 'node:util'
-import type { Asked, AskParts, Subject } from './ask.ts'
+import type { AskParts } from './question.ts'
+import type { Asked, Subject } from './question.ts'
 import { decideAnswer, typed, UNTOUCHED } from './menu.ts'
 
 /** Waits until nothing more is being looked up, as nothing can be added later. */

@@ -1,36 +1,9 @@
 /** Asks a person for one answer: a list that is redrawn key by key, or plain lines on a dumb terminal. */
+import type { AskParts } from './question.ts'
+import type { Subject, Asked } from './question.ts'
 import { PassThrough } from 'node:stream'
 import { holdKeyboard } from './keyboard.ts'
-import type { Look, Output } from './look.ts'
-import { UNTOUCHED, type Menu, type MenuAnswer, type MenuState } from './menu.ts'
-import type { Frame, Painter, Size } from './painter.ts'
-
-/** What is asked, and how it looks. */
-export interface Question {
-  readonly menu: Menu
-  frame(state: MenuState, size: Size): Frame
-  /** Rows of the list on one page of such a screen. */
-  pageRows(size: Size): number
-}
-
-/** A question that may become another one while it is asked: news arrives, the terminal is resized. */
-export interface Subject {
-  now(): Question
-  /** Gives what ends the listening. */
-  onChange(listener: () => void): () => void
-  /** Resolves when no more news will come. */
-  readonly settled: Promise<void>
-}
-
-/** Ctrl-C, the end of the input, or the program's own end. */
-export type Asked = MenuAnswer | { readonly kind: 'quit' }
-
-export interface AskParts {
-  readonly stdin: NodeJS.ReadStream
-  readonly stdout: Output
-  readonly look: Look
-  readonly painter: Painter
-}
+import { UNTOUCHED } from './menu.ts'
 
 /** The person's answer; what was typed before the question was shown does not count. */
 export async function ask(subject: Subject, parts: AskParts, signal: AbortSignal): Promise<Asked> {

@@ -1,6 +1,6 @@
 /** The prompt of all lists: Inquirer reads the keys, the painter draws what they changed. */
 import { createPrompt, isEnterKey, useEffect, useKeypress, useState } from '@inquirer/core'
-import type { Asked, Subject } from './ask.ts'
+import type { Asked, Subject } from './question.ts'
 import {
   complained,
   decideAnswer,

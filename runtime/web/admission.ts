@@ -2,10 +2,11 @@
 import type { Mac } from '../core/mac.ts'
 import type { MachineBase } from '../core/machine.ts'
 import { refuse } from './faults.ts'
-import type { Contact, MachineWish, Note, NoteSubject, ServerParts } from './line.ts'
+import type { ServerServices } from './server-services.ts'
+import type { Contact, MachineWish, Note, NoteSubject } from './turn.ts'
 
 export function createAdmission<M extends MachineBase>(
-  { line, machines }: Pick<ServerParts<M>, 'line' | 'machines'>,
+  { line, machines }: Pick<ServerServices<M>, 'line' | 'machines'>,
   noteAll: (notes: readonly Note[], on: NoteSubject) => Promise<void>,
 ) {
   return async (mac: Mac, wish: MachineWish, contact: Contact): Promise<void> => {

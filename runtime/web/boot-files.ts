@@ -13,7 +13,7 @@ import type { MachineBase } from '../core/machine.ts'
 import { openServed, type ServedFile } from '../services/served-files.ts'
 import { json, text } from './answers.ts'
 import { refuse } from './faults.ts'
-import type { Site } from './line.ts'
+import type { Site } from './site.ts'
 import type { Route } from './route.ts'
 
 /** Names of files that are counted each by itself: some sets, and what else is at hand. */

@@ -7,7 +7,7 @@ import type { MachineBase } from '../core/machine.ts'
 import { checked, renderSchema } from './checked.ts'
 import { refuse, refuseFields } from './faults.ts'
 import { LIMITS } from './limits.ts'
-import type { Site } from './line.ts'
+import type { Site } from './site.ts'
 import { readMac } from './mac-param.ts'
 import type { Route } from './route.ts'
 

@@ -4,7 +4,11 @@ import { renderEvent } from '../core/event-stream.ts'
 import type { MachineBase } from '../core/machine.ts'
 import { renderError } from '../core/fault.ts'
 import { refuse } from './faults.ts'
-import type { Caller, ServerParts } from './line.ts'
+import type { Run } from '../core/run.ts'
+import type { Feed } from '../services/feed.ts'
+import type { Machines } from '../services/machines.ts'
+import type { Runs } from '../services/runs.ts'
+import type { Caller, Log } from './caller.ts'
 import { BARS_MS, createBars } from './bars.ts'
 import { createListener, type Listener } from './listener.ts'
 import { cutPage } from './paging.ts'
@@ -40,16 +44,32 @@ interface View {
   bars: string
 }
 
-type Parts<M extends MachineBase> = Pick<
-  ServerParts<M>,
-  'line' | 'machines' | 'runs' | 'feed' | 'now' | 'log'
-> & { isLive(caller: Caller): boolean }
+export interface ChannelDependencies<M extends MachineBase> {
+  readonly views: ChannelViews<M>
+  readonly machines: Pick<Machines<M>, 'list'>
+  readonly runs: Pick<Runs, 'findLive' | 'listLive'>
+  readonly feed: Feed
+  readonly log: Pick<Log, 'error'>
+  now(): Date
+  /** False once the caller's session was ended or is over. */
+  isLive(caller: Caller): boolean
+}
 
-export function createChannel<M extends MachineBase>(parts: Parts<M>): Channel {
-  const { line, machines, runs, feed } = parts
+/** How the machines table looks; synchronous and without I/O. */
+export interface ChannelViews<M> {
+  /** All machines that a page's query (`q`, `sort`…) means, in its order; `cutPage` does the rest. */
+  match(machines: readonly M[], query: URLSearchParams): readonly M[]
+  /** One `<tr>` of the machines table. */
+  renderRow(machine: M): string
+  /** How far a run is, on one line: the element that pages replace by its id. */
+  renderBar(run: Run): string
+}
+
+export function createChannel<M extends MachineBase>(parts: ChannelDependencies<M>): Channel {
+  const { views: looks, machines, runs, feed } = parts
   const views = new Map<string, View>()
-  const rows = createRowCache(line.renderRow, runs.findLive)
-  const bars = createBars(runs.listLive, line.renderBar)
+  const rows = createRowCache(looks.renderRow, runs.findLive)
+  const bars = createBars(runs.listLive, looks.renderBar)
   const clock = () => parts.now().getTime()
   let begun = 0
   let lastAt = -Infinity
@@ -67,7 +87,7 @@ export function createChannel<M extends MachineBase>(parts: Parts<M>): Channel {
     const { query } = view
     const all = await machines.list()
     rows.trim(all.length)
-    const shown = query === null ? all : cutPage(line.match(all, query), query).rows
+    const shown = query === null ? all : cutPage(looks.match(all, query), query).rows
     const wantsAll = query === null || query.get('bars') === 'all'
     view.shown = wantsAll ? null : new Set(shown.map(({ mac }) => mac))
     return Buffer.from(renderEvent('machines-update', rows.render(shown)))

@@ -2,7 +2,7 @@
 import type { H3Event } from 'h3'
 import { readBearer } from './bearer.ts'
 import { LIMITS } from './limits.ts'
-import type { Contact } from './line.ts'
+import type { Contact } from './turn.ts'
 import type { Peer } from './peer.ts'
 
 const NONE: Contact['query'] = {}

@@ -1,7 +1,7 @@
 /** Lets new machines in, at a bounded pace and number: whoever can reach us can make rows. */
 import { takeOne, type Bucket } from '../core/bucket.ts'
 import type { MachineBase } from '../core/machine.ts'
-import type { ServerParts } from './line.ts'
+import type { ServerServices } from './server-services.ts'
 
 export interface Discovery {
   /** True: the caller may be stored as a new machine. */
@@ -14,7 +14,7 @@ const RECOUNT_MS = 30_000
 const QUIET_MS = 60_000
 
 export function createDiscovery<M extends MachineBase>(
-  parts: Pick<ServerParts<M>, 'line' | 'machines' | 'settings' | 'now'>,
+  parts: Pick<ServerServices<M>, 'line' | 'machines' | 'settings' | 'now'>,
   /** Told once a minute while new machines are turned away, with the reason in words. */
   refused: (reason: string) => void,
 ): Discovery {

@@ -6,7 +6,7 @@ import { answerFailure, isPage, refuse, type FailureDesk } from './faults.ts'
 import type { Guard } from './guard.ts'
 import { addHeaders, keepPrivate } from './headers.ts'
 import { LIMITS } from './limits.ts'
-import type { Caller } from './line.ts'
+import type { Caller } from './caller.ts'
 import type { Peer } from './peer.ts'
 import type { Route } from './route.ts'
 

@@ -5,7 +5,7 @@ import type { MachineBase } from '../core/machine.ts'
 import type { EventFilter } from '../services/journal.ts'
 import { checked, renderSchema } from './checked.ts'
 import { refuse } from './faults.ts'
-import type { Site } from './line.ts'
+import type { Site } from './site.ts'
 import type { Route } from './route.ts'
 
 const word = z.string().max(200).optional()

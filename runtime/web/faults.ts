@@ -5,7 +5,7 @@ import { renderFieldErrors, type FieldError } from '../core/field-error.ts'
 import { Fault, renderError, type FaultCode } from '../core/fault.ts'
 import { isFull } from '../core/system-error.ts'
 import { NOSNIFF } from './headers.ts'
-import type { ErrorView, Log } from './line.ts'
+import type { ErrorView, Log } from './caller.ts'
 
 export const STATUS = {
   misuse: 400,

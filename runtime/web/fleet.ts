@@ -3,7 +3,10 @@ import type { FieldError } from '../core/field-error.ts'
 import type { Mac } from '../core/mac.ts'
 import type { MachineBase } from '../core/machine.ts'
 import { accept, refuse, type Result } from '../core/result.ts'
-import type { By, Contact, Note, NoteSubject, Site, Turn } from './line.ts'
+import type { ServerServices } from './server-services.ts'
+import type { Metrics } from './metrics.ts'
+import type { Contact, Note, NoteSubject, Turn } from './turn.ts'
+import type { By } from './caller.ts'
 import { countRun } from './run-metrics.ts'
 import { renderLost } from './run-notes.ts'
 
@@ -52,7 +55,9 @@ export interface ActionWish {
 }
 
 export function createFleet<M extends MachineBase>(
-  parts: Pick<Site<M>, 'line' | 'machines' | 'runs' | 'feed' | 'now' | 'metrics'>,
+  parts: Pick<ServerServices<M>, 'line' | 'machines' | 'runs' | 'feed' | 'now'> & {
+    readonly metrics: Metrics
+  },
   noteAll: (notes: readonly Note[], on: NoteSubject) => Promise<void>,
 ): Fleet<M> {
   const { line, machines, feed } = parts

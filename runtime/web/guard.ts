@@ -3,7 +3,7 @@ import type { H3Event } from 'h3'
 import type { Tokens } from '../services/tokens.ts'
 import { readBearer } from './bearer.ts'
 import { refuse } from './faults.ts'
-import type { By, Caller, Scope } from './line.ts'
+import type { By, Caller, Scope } from './caller.ts'
 import type { Peer } from './peer.ts'
 import type { Sessions } from './session.ts'
 

@@ -1,9 +1,9 @@
 /** GET /events/machines: the machines table as server-sent events. */
-import type { MachineBase } from '../core/machine.ts'
 import type { Channel } from './channel.ts'
 import { refuse } from './faults.ts'
 import { LIMITS } from './limits.ts'
-import type { Site } from './line.ts'
+import type { H3Event } from 'h3'
+import type { Caller } from './caller.ts'
 import type { Route } from './route.ts'
 
 const HEADERS = {
@@ -13,8 +13,8 @@ const HEADERS = {
   'x-accel-buffering': 'no',
 }
 
-export function liveRoutes<M extends MachineBase>(
-  site: Site<M>,
+export function liveRoutes(
+  site: { caller(event: H3Event): Caller },
   channel: Channel,
 ): readonly Route[] {
   return [

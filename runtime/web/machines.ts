@@ -5,7 +5,7 @@ import { renderHyphens, type Mac } from '../core/mac.ts'
 import type { MachineBase } from '../core/machine.ts'
 import { json, nothing } from './answers.ts'
 import { refuse, refuseFields } from './faults.ts'
-import type { Site } from './line.ts'
+import type { Site } from './site.ts'
 import { readMac } from './mac-param.ts'
 import type { Route } from './route.ts'
 

@@ -2,7 +2,7 @@
 import process from 'node:process'
 import type { MachineBase } from '../core/machine.ts'
 import { text } from './answers.ts'
-import type { Site } from './line.ts'
+import type { Site } from './site.ts'
 import type { Route } from './route.ts'
 import { gaugeRuns } from './run-metrics.ts'
 

@@ -1,7 +1,8 @@
 /** Puts what happened on record. */
 import { renderError } from '../core/fault.ts'
 import type { MachineBase } from '../core/machine.ts'
-import type { Note, NoteSubject, ServerParts } from './line.ts'
+import type { ServerServices } from './server-services.ts'
+import type { Note, NoteSubject } from './turn.ts'
 
 /** Kinds that come with each contact of a machine: its answer does not wait until they are on disk. */
 const ROUTINE: ReadonlySet<string> = new Set([
@@ -13,7 +14,7 @@ const ROUTINE: ReadonlySet<string> = new Set([
 export function createNotes<M extends MachineBase>({
   journal,
   log,
-}: Pick<ServerParts<M>, 'journal' | 'log'>) {
+}: Pick<ServerServices<M>, 'journal' | 'log'>) {
   return async function noteAll(notes: readonly Note[], on: NoteSubject): Promise<void> {
     const { subject_id, actor, ip } = on
     const waited: Promise<void>[] = []

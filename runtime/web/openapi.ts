@@ -2,7 +2,7 @@
 import type { MachineBase } from '../core/machine.ts'
 import { renderDocument } from './api-page.ts'
 import { page } from './answers.ts'
-import type { Site } from './line.ts'
+import type { Site } from './site.ts'
 import { readTheme } from './theme.ts'
 import type { Access, Route, RouteDoc, SchemaRef } from './route.ts'
 

@@ -3,7 +3,7 @@ import type { H3Event } from 'h3'
 import { BlockList, isIP } from 'node:net'
 import { parseHost } from '../core/host.ts'
 import { refuse } from './faults.ts'
-import type { WebSettings } from './line.ts'
+import type { WebSettings } from './caller.ts'
 
 export interface Peer {
   /** IPv4 where it is one; null only where there is no socket (in-process requests). */

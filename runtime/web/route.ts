@@ -1,6 +1,6 @@
 /** One row of the route table: what is asked, who may, what may be sent, who answers. */
 import type { H3Event } from 'h3'
-import type { Scope } from './line.ts'
+import type { Scope } from './caller.ts'
 
 export type Method = 'GET' | 'POST' | 'PUT' | 'DELETE' | 'PATCH'
 

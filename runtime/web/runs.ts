@@ -13,7 +13,7 @@ import type { NumberedRun } from '../services/state/run-rows.ts'
 import { json, streamOf, text } from './answers.ts'
 import { checked, renderSchema } from './checked.ts'
 import { refuse } from './faults.ts'
-import type { Site } from './line.ts'
+import type { Site } from './site.ts'
 import { readMac } from './mac-param.ts'
 import type { Route } from './route.ts'
 

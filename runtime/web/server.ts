@@ -12,7 +12,8 @@ import { eventRoutes } from './events.ts'
 import { createFleet } from './fleet.ts'
 import { createGuard, renderBy } from './guard.ts'
 import { healthRoutes } from './health.ts'
-import type { Caller, ServerParts, Site } from './line.ts'
+import type { ServerParts, Site } from './site.ts'
+import type { Caller } from './caller.ts'
 import { liveRoutes } from './live.ts'
 import { loginRoutes } from './login.ts'
 import { machineRoutes } from './machines.ts'
@@ -76,7 +77,7 @@ export function createServer<M extends MachineBase>(parts: ServerParts<M>): Serv
     admitMachine: createAdmission(parts, noteAll),
     contact: (event) => readContact(event, peerOf(event), parts.now()),
   }
-  const channel = createChannel(site)
+  const channel = createChannel({ ...site, views: line })
   parts.runs.onLost(async (run) => {
     countRun(metrics, run)
     await noteAll([renderLost(run)], { subject_id: run.mac, actor: 'system', ip: null })
@@ -99,7 +100,7 @@ export function createServer<M extends MachineBase>(parts: ServerParts<M>): Serv
     ...metricsRoutes(site, channel.count), // /metrics
     ...loginRoutes(site, sessions), //    / /ui /ui/login /ui/logout
     // What this release line alone serves: images, releases, backups, and the pages.
-    ...line.routes(site),
+    ...parts.routes(site),
   ]
 
   const app = createApp({

@@ -8,7 +8,7 @@ import { TOKEN_SCOPES, type MadeToken, type TokenRecord } from '../services/toke
 import { json, nothing } from './answers.ts'
 import { renderSchema } from './checked.ts'
 import { refuse, refuseFields } from './faults.ts'
-import type { Site } from './line.ts'
+import type { Site } from './site.ts'
 import type { Route } from './route.ts'
 
 export const TOKEN_BODY = z.strictObject({

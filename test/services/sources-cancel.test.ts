@@ -1,6 +1,7 @@
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
-import { createSources, type Source } from '../../runtime/services/sources.ts'
+import { createSources } from '../../runtime/services/sources.ts'
+import type { Source } from '../../runtime/services/source.ts'
 import { collect, faultOf, makeBytes } from '../support/collect.ts'
 import { sendFile, startHostileServer, type Answer } from '../support/hostile-server.ts'
 

@@ -1,6 +1,6 @@
 /** Bytes in memory as a Source that uses each chunk's memory again as soon as it may. */
 import type { Blocks } from '../../runtime/services/blocks.ts'
-import type { Source } from '../../runtime/services/sources.ts'
+import type { Source } from '../../runtime/services/source.ts'
 
 export interface MemorySourceOptions {
   readonly name?: string

@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { $ } from 'zx'
 import type { Blocks } from '../../runtime/services/blocks.ts'
-import type { Source } from '../../runtime/services/sources.ts'
+import type { Source } from '../../runtime/services/source.ts'
 import { makeBytes } from './collect.ts'
 
 const run = $({ quiet: true, verbose: false })

@@ -20,7 +20,10 @@ import type { Machine } from '../../runtime/lines/current/rules/machine.ts'
 import { PXE_RULES } from './machine-desk.ts'
 import { parseRecord } from '../../runtime/lines/current/rules/record.ts'
 import { tuneServer } from '../../runtime/web/limits.ts'
-import type { ServerLine, WebSettings } from '../../runtime/web/line.ts'
+import type { ServerLine } from '../../runtime/web/line.ts'
+import type { WebSettings } from '../../runtime/web/caller.ts'
+import type { Route } from '../../runtime/web/route.ts'
+import type { ServerParts } from '../../runtime/web/site.ts'
 import { createServer } from '../../runtime/web/server.ts'
 import { createBootFolder } from './twins.ts'
 
@@ -29,7 +32,7 @@ export const PASSWORD = 'correct horse ünicode'
 export interface TestServerOptions {
   readonly settings?: Partial<WebSettings>
   readonly catalog?: readonly CatalogEntry[]
-  readonly line?: Partial<ServerLine<Machine>>
+  readonly line?: Partial<ServerLine<Machine> & Pick<ServerParts<Machine>, 'routes'>>
   readonly now?: () => Date
   readonly pxe?: Partial<typeof PXE_RULES>
 }
@@ -43,6 +46,10 @@ const SETTINGS: WebSettings = {
   uploadMostBytes: 1024 * 1024,
   openMetrics: false,
 }
+
+const dashboardAlone = (): readonly Route[] => [
+  { method: 'GET', path: '/ui/dashboard', access: 'page', handle: () => '<h1>dashboard</h1>' },
+]
 
 /** `await using`: everything is closed and removed at the end, also of a test that failed. */
 export async function createTestServer(options: TestServerOptions = {}) {
@@ -75,6 +82,7 @@ export async function createTestServer(options: TestServerOptions = {}) {
     settings: pxe,
     fleet: await machines.list(),
   })
+  const { routes = dashboardAlone, ...ownLine } = options.line ?? {}
   const line: ServerLine<Machine> = {
     ...createMachineLine({
       findImage: (ref) => entries.find((entry) => entry.ref === ref) ?? null,
@@ -94,13 +102,11 @@ export async function createTestServer(options: TestServerOptions = {}) {
     renderDocument: ({ title, body }) => `<h1>${title}</h1>${String(body)}`,
     renderError: ({ status, detail }) => `<h1>${status}</h1><p>${detail}</p>`,
     checkPassword: async (given) => given === PASSWORD,
-    routes: () => [
-      { method: 'GET', path: '/ui/dashboard', access: 'page', handle: () => '<h1>dashboard</h1>' },
-    ],
-    ...options.line,
+    ...ownLine,
   }
   const server = createServer<Machine>({
     line,
+    routes,
     machines,
     journal,
     runs,

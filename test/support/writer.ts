@@ -20,7 +20,7 @@ import { createDisks } from '../../runtime/services/disks.ts'
 import { createImages } from '../../runtime/services/images.ts'
 import { createPartitionTable } from '../../runtime/services/partition-table.ts'
 import { createShell } from '../../runtime/services/shell.ts'
-import type { Source } from '../../runtime/services/sources.ts'
+import type { Source } from '../../runtime/services/source.ts'
 import { createWriter } from '../../runtime/services/writer.ts'
 import { makeNoise, writeGpt } from './disk-images.ts'
 

@@ -6,7 +6,8 @@ import { textField } from '../../web/fields.ts'
 import { createFrame } from '../../web/frame.ts'
 import { hidden } from '../../web/fields.ts'
 import { html, type Content } from '../../web/html.ts'
-import type { ErrorView, LoginView } from '../../web/line.ts'
+import type { LoginView } from '../../web/line.ts'
+import type { ErrorView } from '../../web/caller.ts'
 import { readTheme } from '../../web/theme.ts'
 
 export interface CachePages {

@@ -3,7 +3,7 @@ import type { H3Event } from 'h3'
 import type { ImageCache } from '../../services/image-cache.ts'
 import type { CacheRow } from '../../services/cache-rows.ts'
 import type { Environment } from '../../services/shell.ts'
-import type { Caller, Log } from '../../web/line.ts'
+import type { Caller, Log } from '../../web/caller.ts'
 import type { Peer } from '../../web/peer.ts'
 import type { Shown } from '../rules/catalog.ts'
 

@@ -5,7 +5,8 @@ import type { CatalogEntry } from '../../core/catalog.ts'
 import type { Mac } from '../../core/mac.ts'
 import { accept, refuse } from '../../core/result.ts'
 import type { Secret } from '../../services/secret.ts'
-import type { Action, Contact, ServerLine } from '../../web/line.ts'
+import type { Action, ServerLine } from '../../web/line.ts'
+import type { Contact } from '../../web/turn.ts'
 import type { FlashGate } from './flash-gate.ts'
 import { ACTIONS, type MachineAction } from './rules/action.ts'
 import { decideBoot } from './rules/boot.ts'
@@ -39,7 +40,7 @@ export interface MachineLineParts {
   readonly bootKey: Pick<Secret, 'sign' | 'verify'>
 }
 
-/** What of a line is about machines alone; pages, passwords and routes are elsewhere. */
+/** What of a line is about machines alone; pages and passwords are elsewhere. */
 export type MachineLine = Omit<
   ServerLine<Machine>,
   | 'match'
@@ -49,7 +50,6 @@ export type MachineLine = Omit<
   | 'renderError'
   | 'renderDocument'
   | 'checkPassword'
-  | 'routes'
 >
 
 /** What `decideBoot` and `decidePlan` ask for, at this contact. */

@@ -13,7 +13,7 @@ import { decideFolders, readConfiguration, type LineConfig } from './assembly/co
 import { SUCCESS } from '../../core/server-exit.ts'
 import { createMachineServer } from './server.ts'
 import { openState } from './assembly/state.ts'
-import type { Listening, Place, World } from './commands/session.ts'
+import type { Listening, Place, World } from './assembly/session.ts'
 import type { Arguments } from '../../terminal/dispatch.ts'
 
 /** What is under way may go on for so long once the server is asked to end. */

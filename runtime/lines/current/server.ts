@@ -13,7 +13,7 @@ import type { ServerLine } from '../../web/line.ts'
 import type { Metrics } from '../../web/metrics.ts'
 import { createServer } from '../../web/server.ts'
 import type { ServerLog } from '../../terminal/server-log.ts'
-import type { World } from './commands/session.ts'
+import type { World } from './assembly/session.ts'
 import { openBackups } from './assembly/archives.ts'
 import { decideFolders, type LineConfig } from './assembly/configuration.ts'
 import { openNetboot } from './assembly/netboot.ts'
@@ -112,6 +112,10 @@ export async function createMachineServer(parts: MachineServerParts): Promise<Ma
     ...createMachineLine(machineParts),
     ...pages,
     checkPassword: (given) => passwords.check(given),
+  }
+  const server = createServer({
+    ...state,
+    line,
     routes(site) {
       measureLine(site.metrics, gate)
       return [
@@ -125,10 +129,6 @@ export async function createMachineServer(parts: MachineServerParts): Promise<Ma
         ...pages.routes(site),
       ]
     },
-  }
-  const server = createServer({
-    ...state,
-    line,
     catalog,
     bootFiles,
     secret,

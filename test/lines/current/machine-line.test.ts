@@ -2,7 +2,7 @@
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
 import { createMachineLine } from '../../../runtime/lines/current/machine-line.ts'
-import type { Contact } from '../../../runtime/web/line.ts'
+import type { Contact } from '../../../runtime/web/turn.ts'
 import { diskOf, entryOf, MAC, PXE_RULES, REF, X86_SETS } from '../../support/machine-desk.ts'
 
 const test = suite('machine line')

@@ -1,7 +1,7 @@
 /** Current line: its configuration, read for one run of the program. */
 import { createConfig, type Config } from '../../../services/config.ts'
 import { defaultStateDir } from '../../../services/state-dirs.ts'
-import type { World } from '../commands/session.ts'
+import type { World } from './session.ts'
 import { parseSettings, SETTINGS } from '../rules/settings.ts'
 import type { Arguments } from '../../../terminal/dispatch.ts'
 

@@ -6,7 +6,7 @@ import { openFileBackup } from '../../../services/file-backup.ts'
 import { openBackups, openBundles } from '../assembly/archives.ts'
 import { chooseBackup, requireTerminal } from './choose-backup.ts'
 import { SUCCESS } from '../../../core/server-exit.ts'
-import type { World } from './session.ts'
+import type { World } from '../assembly/session.ts'
 import { visitState, type Visit } from './visit.ts'
 import type { Arguments } from '../../../terminal/dispatch.ts'
 

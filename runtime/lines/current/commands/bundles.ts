@@ -2,7 +2,7 @@
 import { openBundles } from '../assembly/archives.ts'
 import { COMMAND_LINE } from '../rules/commands.ts'
 import { SUCCESS } from '../../../core/server-exit.ts'
-import type { World } from './session.ts'
+import type { World } from '../assembly/session.ts'
 import { visitState } from './visit.ts'
 import type { Arguments } from '../../../terminal/dispatch.ts'
 

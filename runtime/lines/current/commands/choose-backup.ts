@@ -6,7 +6,7 @@ import { renderSize } from '../../../core/size.ts'
 import type { StoredBackup } from '../../../services/backup-store.ts'
 import { decideLook } from '../../../terminal/look.ts'
 import { renderAge } from '../../../web/times.ts'
-import type { World } from './session.ts'
+import type { World } from '../assembly/session.ts'
 
 /** A terminal to ask on and to read from; else a Fault `misuse`. */
 export function requireTerminal({ env, stdin, stderr }: World): void {

@@ -10,7 +10,7 @@ import { renderTable } from '../../../terminal/table.ts'
 import { decideFolders, readConfiguration, type LineConfig } from '../assembly/configuration.ts'
 import { SUCCESS } from '../../../core/server-exit.ts'
 import { renderReference } from '../rules/settings-reference.ts'
-import type { World } from './session.ts'
+import type { World } from '../assembly/session.ts'
 import type { Arguments } from '../../../terminal/dispatch.ts'
 
 /** Every setting with its value and where it comes from; secrets as set or unset. */

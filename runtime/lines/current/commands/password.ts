@@ -7,7 +7,7 @@ import { prepareStateDir } from '../../../services/state-dirs.ts'
 import { readHiddenLine } from '../../../terminal/hidden-line.ts'
 import { decideFolders, readConfiguration, type LineConfig } from '../assembly/configuration.ts'
 import { SUCCESS } from '../../../core/server-exit.ts'
-import type { World } from './session.ts'
+import type { World } from '../assembly/session.ts'
 import type { Arguments } from '../../../terminal/dispatch.ts'
 
 export async function changePassword(world: World, given: Arguments): Promise<number> {

@@ -6,7 +6,7 @@ import { decideLook } from '../../../terminal/look.ts'
 import { readConfiguration, type LineConfig } from '../assembly/configuration.ts'
 import { COMMAND_LINE } from '../rules/commands.ts'
 import { openState, type State } from '../assembly/state.ts'
-import type { World } from './session.ts'
+import type { World } from '../assembly/session.ts'
 import type { Arguments } from '../../../terminal/dispatch.ts'
 
 export interface Visit extends AsyncDisposable {

@@ -2,7 +2,7 @@
 import { HTTPResponse, type H3Event } from 'h3'
 import { seeOther } from '../../../web/answers.ts'
 import { address } from '../../../web/html.ts'
-import type { Site } from '../../../web/line.ts'
+import type { Site } from '../../../web/site.ts'
 import type { Notice } from '../../../web/notices.ts'
 import type { Machine } from '../rules/machine.ts'
 

@@ -3,7 +3,8 @@ import { banner } from '../../../web/elements.ts'
 import { hidden, textField } from '../../../web/fields.ts'
 import type { Frame } from '../../../web/frame.ts'
 import { html } from '../../../web/html.ts'
-import type { ErrorView, LoginView } from '../../../web/line.ts'
+import type { LoginView } from '../../../web/line.ts'
+import type { ErrorView } from '../../../web/caller.ts'
 
 export const renderLogin = (frame: Frame, { error, next }: LoginView): string =>
   frame.bare({

@@ -1,5 +1,6 @@
 /** The pages of this line, and what of a `ServerLine` is about them. */
 import type { ServerLine } from '../../../web/line.ts'
+import type { ServerParts } from '../../../web/site.ts'
 import { assetRoute } from '../../../web/assets.ts'
 import { createFrame, type NavLink } from '../../../web/frame.ts'
 import { themeRoute } from '../../../web/theme.ts'
@@ -28,8 +29,9 @@ import { settingsPages } from './settings.ts'
 
 export type Pages = Pick<
   ServerLine<Machine>,
-  'match' | 'renderRow' | 'renderBar' | 'renderLogin' | 'renderError' | 'renderDocument' | 'routes'
->
+  'match' | 'renderRow' | 'renderBar' | 'renderLogin' | 'renderError' | 'renderDocument'
+> &
+  Pick<ServerParts<Machine>, 'routes'>
 
 export interface PagesParts {
   readonly version: string

@@ -1,6 +1,6 @@
 /** `POST /admin/cache/refresh`: fetches the catalog now. */
 import type { H3Event } from 'h3'
-import type { Site } from '../../../web/line.ts'
+import type { Site } from '../../../web/site.ts'
 import type { Route } from '../../../web/route.ts'
 import type { Machine } from '../rules/machine.ts'
 

@@ -6,7 +6,7 @@ import { renderManifest } from '../../../core/manifest.ts'
 import { ImagesSchema, ManifestSchema } from '../rules/image-schema.ts'
 import { renderSchema } from '../../../web/checked.ts'
 import type { Machine } from '../rules/machine.ts'
-import type { Site } from '../../../web/line.ts'
+import type { Site } from '../../../web/site.ts'
 import type { Route } from '../../../web/route.ts'
 
 const TOML = { 'content-type': 'application/toml; charset=utf-8', 'cache-control': 'no-cache' }

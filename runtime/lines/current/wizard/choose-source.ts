@@ -1,6 +1,6 @@
 /** The catalog screen, and the one where a location is typed. */
 import { printable } from '../../../core/printable.ts'
-import type { Asked } from '../../../terminal/ask.ts'
+import type { Asked } from '../../../terminal/question.ts'
 import type { Menu } from '../../../terminal/menu.ts'
 import type { Desk } from './desk.ts'
 import type { State, Step } from './flow.ts'

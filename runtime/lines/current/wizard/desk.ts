@@ -3,7 +3,7 @@ import type { LoadedCatalog, CatalogRefusal } from '../../../core/catalog-source
 import type { SurveyedDisk } from '../../../core/disk.ts'
 import type { ImageRow } from '../../../core/image.ts'
 import type { Result } from '../../../core/result.ts'
-import type { Asked, Subject } from '../../../terminal/ask.ts'
+import type { Asked, Subject } from '../../../terminal/question.ts'
 import type { Look, Output } from '../../../terminal/look.ts'
 import type { Painter } from '../../../terminal/painter.ts'
 import type { followCourse } from './flash-course.ts'

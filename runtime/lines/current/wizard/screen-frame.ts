@@ -1,5 +1,5 @@
 /** A screen put together: the header, what there is to know, the list, and the prompt at its foot. Pure. */
-import type { Question } from '../../../terminal/ask.ts'
+import type { Question } from '../../../terminal/question.ts'
 import { clip } from '../../../terminal/clip.ts'
 import type { Ink } from '../../../terminal/ink.ts'
 import { pageRowsOf, renderPrompt, renderRows } from '../../../terminal/menu-lines.ts'

@@ -1,5 +1,5 @@
 /** A question about things that are still being looked up: it is asked at once and redrawn as they come. */
-import type { Question, Subject } from '../../../terminal/ask.ts'
+import type { Question, Subject } from '../../../terminal/question.ts'
 
 /** `changed` draws anew; `work` is what is under way, and never rejects. */
 export function createSubject(

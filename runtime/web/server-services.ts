@@ -1,0 +1,31 @@
+/** The services that a program assembles for its server. */
+import type { Log, WebSettings } from './caller.ts'
+import type { MachineBase } from '../core/machine.ts'
+import type { BootFiles } from '../services/boot-files.ts'
+import type { Catalog } from '../services/catalogs.ts'
+import type { Feed } from '../services/feed.ts'
+import type { Journal } from '../services/journal.ts'
+import type { Machines } from '../services/machines.ts'
+import type { Runs } from '../services/runs.ts'
+import type { Secret } from '../services/secret.ts'
+import type { SignedOut } from '../services/signed-out.ts'
+import type { Tokens } from '../services/tokens.ts'
+import type { ServerLine } from './line.ts'
+
+/** What the program assembles: real services in production, the same ones in tests. */
+export interface ServerServices<M extends MachineBase> {
+  readonly line: ServerLine<M>
+  readonly machines: Machines<M>
+  readonly journal: Journal
+  readonly runs: Runs
+  readonly feed: Feed
+  readonly catalog: Catalog
+  readonly bootFiles: BootFiles
+  readonly tokens: Tokens
+  readonly secret: Secret
+  readonly signedOut: SignedOut
+  settings(): WebSettings
+  now(): Date
+  readonly log: Log
+  readonly version: string
+}
