@@ -36,8 +36,9 @@ export function parsePublicUrl(text: string): Result<string, 'not-a-url'> {
 
 function isHostName(name: string): boolean {
   if (name.startsWith('[')) return URL.canParse(`http://${name}/`)
-  // All digits at the end: an address, or nothing (`1.2.3`, `010.0.0.1` mean other hosts elsewhere).
-  if (/(?:^|\.)\d+\.?$/.test(name)) return IPV4.test(name)
+  // A number at the end: an address, or nothing (`1.2.3`, `010.0.0.1`, `a.0x7f` mean other hosts
+  // elsewhere, or none).
+  if (/(?:^|\.)(?:\d+|0x[0-9a-f]*)\.?$/.test(name)) return IPV4.test(name)
   return NAME.test(name)
 }
 

@@ -16,7 +16,13 @@ export const seeOther = (location: string, headers: Headers = {}) =>
 export const text = (body: string, headers: Headers = {}) =>
   new FastResponse(body, {
     status: 200,
-    headers: { ...NOSNIFF, 'content-type': 'text/plain; charset=utf-8', ...headers },
+    headers: {
+      ...NOSNIFF,
+      'content-type': 'text/plain; charset=utf-8',
+      // Also for HEAD, where the body is gone by the time that its length is asked for.
+      'content-length': String(Buffer.byteLength(body)),
+      ...headers,
+    },
   })
 
 /** JSON for machines, who keep no session that the answer could renew. */

@@ -56,7 +56,8 @@ export function bootFileRoutes<M extends MachineBase>(site: Site<M>): readonly R
     if (name === AUTOEXEC) return text(renderAutoexec(site.contact(event).baseUrl))
     const file = (await openServed(bootFiles.dir, name)) ?? (await openAlias(name))
     if (file === null) throw refuse(404, 'no such boot file')
-    await see(event, name)
+    // GRUB and UEFI ask HEAD first: the machine is seen when it fetches the file.
+    if (event.req.method !== 'HEAD') await see(event, name)
     const { body, bytes } = await answerFile(event, name, file)
     metrics.count('flasher_boot_bytes_total', { name: labelOf(name) }, bytes)
     return body

@@ -4,6 +4,7 @@ import { seeOther } from './answers.ts'
 import { checkLength, streamBody, type BodyReader } from './body.ts'
 import { answerFailure, isPage, refuse, type FailureDesk } from './faults.ts'
 import type { Guard } from './guard.ts'
+import { measure } from './head.ts'
 import { addHeaders, keepPrivate } from './headers.ts'
 import { LIMITS } from './limits.ts'
 import type { Caller } from './caller.ts'
@@ -38,7 +39,7 @@ export function createApp(parts: Dispatcher): H3 {
     for (const route of routes) {
       const handle = guarded(route, parts)
       app.on(route.method, path, handle)
-      if (route.method === 'GET') app.on('HEAD', path, handle)
+      if (isForHead(route)) app.on('HEAD', path, async (event) => measure(await handle(event)))
     }
     const allow = allowOf(routes)
     app.all(path, (event) => {
@@ -108,7 +109,8 @@ function receive(route: Route, event: H3Event, bodies: BodyReader): unknown {
 function sendToLogin(event: H3Event): unknown {
   if (!isPage(event)) throw refuse(401, 'login required')
   const { pathname, search } = event.url
-  const isPlain = event.req.method !== 'GET' || (pathname === '/ui' && search === '')
+  const isRead = event.req.method === 'GET' || event.req.method === 'HEAD'
+  const isPlain = !isRead || (pathname === '/ui' && search === '')
   const next = isPlain ? '' : `?next=${encodeURIComponent(`${pathname}${search}`)}`
   if (event.req.headers.has('hx-request')) {
     // A redirect would be followed unseen, and the login page end up in a table cell.
@@ -123,7 +125,9 @@ function mostOf(route: { readonly most?: number | (() => number) }, usual: numbe
 
 const byPath = (routes: readonly Route[]) => Map.groupBy(routes, ({ path }) => path)
 
+const isForHead = ({ method, answersHead }: Route) => method === 'GET' && answersHead !== false
+
 function allowOf(routes: readonly Route[]): string {
-  const methods = routes.flatMap(({ method }) => (method === 'GET' ? ['GET', 'HEAD'] : [method]))
+  const methods = routes.flatMap((route) => (isForHead(route) ? ['GET', 'HEAD'] : [route.method]))
   return [...new Set(methods)].join(', ')
 }

@@ -71,9 +71,10 @@ export interface FailureDesk {
 export function answerFailure(error: HTTPError, event: H3Event, desk: FailureDesk): HTTPResponse {
   const { status, told, headers } = judge(error, event, desk.log)
   if (!isPage(event)) {
-    return new HTTPResponse(JSON.stringify({ detail: told.detail }), {
+    const body = JSON.stringify({ detail: told.detail })
+    return new HTTPResponse(body, {
       status,
-      headers: { ...headers, ...NOSNIFF, 'content-type': 'application/json' },
+      headers: { ...headers, ...NOSNIFF, ...describeBody(body, 'application/json') },
     })
   }
   const title = STATUS_CODES[status] ?? 'Error'
@@ -81,9 +82,15 @@ export function answerFailure(error: HTTPError, event: H3Event, desk: FailureDes
   const page = desk.renderError({ status, title, detail, hint: told.hint }, event)
   return new HTTPResponse(page, {
     status,
-    headers: { ...headers, 'content-type': 'text/html; charset=utf-8' },
+    headers: { ...headers, ...describeBody(page, 'text/html; charset=utf-8') },
   })
 }
+
+/** The length as well: HEAD is told it, too. */
+const describeBody = (body: string, type: string) => ({
+  'content-type': type,
+  'content-length': String(Buffer.byteLength(body)),
+})
 
 /** Whether people read the answer: a page, rather than a program's JSON. */
 export const isPage = (event: H3Event): boolean =>

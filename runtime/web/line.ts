@@ -62,6 +62,8 @@ export interface ServerLine<M extends MachineBase> extends ChannelViews<M> {
   describe(machine: M): Readonly<Record<string, unknown>>
   /** `GET /pxe/{mac}`, of the machine itself: it may be given a place among those that flash. */
   decideBoot(machine: M, contact: Contact): ScriptTurn<M>
+  /** The script that `decideBoot` would make now; nothing is given and nothing changes. */
+  previewScript(machine: M, contact: Contact): string
   /** What a caller gets who is not let in, and whoever meets a fault: it boots its own disk. */
   renderExit(contact: Contact): string
   /**

@@ -111,7 +111,7 @@ function forwardedProto(event: H3Event): string {
 }
 
 /** Without brackets, port and the IPv6 clothes of an IPv4 address. */
-function plainAddress(text: string): string {
+export function plainAddress(text: string): string {
   if (isIP(text) === 4) return text
   const address = text.trim().replace(/^\[(.*)\](?::\d+)?$/, '$1')
   const bare = /^\d+\.\d+\.\d+\.\d+:\d+$/.test(address) ? address.replace(/:\d+$/, '') : address

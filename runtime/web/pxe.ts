@@ -3,7 +3,7 @@ import type { H3Event } from 'h3'
 import * as z from 'zod'
 import { renderError } from '../core/fault.ts'
 import { renderBootstrap } from '../core/bootstrap.ts'
-import { parseMac, type Mac } from '../core/mac.ts'
+import { isStation, parseMac, type Mac } from '../core/mac.ts'
 import type { MachineBase } from '../core/machine.ts'
 import { nothing, plainJson, text } from './answers.ts'
 import { checked, renderSchema } from './checked.ts'
@@ -31,6 +31,7 @@ export function pxeRoutes<M extends MachineBase>(site: Site<M>): readonly Route[
     const contact = site.contact(event)
     const exit = () => line.renderExit(contact)
     try {
+      if (event.req.method === 'HEAD') return text(await previewScript(site, mac, contact))
       const made = await meet<ScriptTurn<M>>(mac, contact, (machine) =>
         line.decideBoot(machine, contact),
       )
@@ -142,6 +143,7 @@ export function pxeRoutes<M extends MachineBase>(site: Site<M>): readonly Route[
     {
       method: 'GET',
       path: '/pxe/:mac/plan',
+      answersHead: false,
       access: 'open',
       doc: {
         summary: 'What the live environment does with this machine',
@@ -179,6 +181,17 @@ export function pxeRoutes<M extends MachineBase>(site: Site<M>): readonly Route[
       handle: (event, body) => finish(event, checked(STATUS_BODY, body)),
     },
   ]
+}
+
+/** For its headers: nothing is offered, recorded or discovered. */
+async function previewScript<M extends MachineBase>(
+  { line, machines }: Site<M>,
+  mac: Mac,
+  contact: Contact,
+): Promise<string> {
+  const known = await machines.find(mac)
+  if (known === null && !isStation(mac)) return line.renderExit(contact)
+  return line.previewScript(known ?? line.discover(mac, contact.now), contact)
 }
 
 const TEXT = { type: 'string', contentMediaType: 'text/plain' }

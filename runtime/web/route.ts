@@ -21,8 +21,10 @@ export type Access = 'open' | 'page' | Scope
 
 interface RouteBase {
   readonly method: Method
-  /** As h3 writes it: `/machines/:mac`. GET answers HEAD too. */
+  /** As h3 writes it: `/machines/:mac`. */
   readonly path: string
+  /** GET answers HEAD too, and whatever a GET records is not recorded then. False: HEAD is a 405. */
+  readonly answersHead?: false
   /**
    * `open`: everybody. `page`: an operator's session, else 303 to the login page; errors are HTML
    * under `/ui`. Otherwise a session, or a token with this scope; errors are JSON.

@@ -33,7 +33,7 @@ import { createSessions } from './session.ts'
 import { tokenRoutes } from './tokens.ts'
 
 export interface Server<M extends MachineBase> {
-  /** `toNodeHandler(app)` for a listener, `app.request()` for tests. */
+  /** `createEntrance(app, log)` for a listener, `app.request()` for tests. */
   readonly app: H3
   readonly site: Site<M>
   readonly routes: readonly Route[]

@@ -6,7 +6,6 @@ import * as http from 'node:http'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { toNodeHandler } from 'h3/node'
 import { createCacheServer } from '../../runtime/cache/routes/server.ts'
 import { createAssets } from '../../runtime/services/assets.ts'
 import { createImageCache, type ImageCache } from '../../runtime/services/image-cache.ts'
@@ -14,6 +13,7 @@ import { readLocalToken } from '../../runtime/services/local-token.ts'
 import { createSignedOut } from '../../runtime/services/signed-out.ts'
 import { createSecret } from '../../runtime/services/secret.ts'
 import { createSources } from '../../runtime/services/sources.ts'
+import { createEntrance } from '../../runtime/web/entrance.ts'
 import { listen } from './hostile-server.ts'
 
 export interface Folder extends AsyncDisposable {
@@ -74,7 +74,7 @@ export async function serveCache(folder: string, options?: CacheOptions): Promis
     now: () => new Date(),
     log: QUIET,
   })
-  const server = http.createServer(toNodeHandler(app))
+  const server = http.createServer(createEntrance(app, QUIET))
   const port = await listen(server)
   return {
     base: `http://127.0.0.1:${port}`,

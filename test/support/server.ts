@@ -3,7 +3,6 @@ import { mkdtemp, mkdir, rm, writeFile } from 'node:fs/promises'
 import { createServer as createHttpServer } from 'node:http'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { toNodeHandler } from 'h3'
 import * as assert from 'uvu/assert'
 import { createDatabase } from '../../runtime/services/database.ts'
 import { createFeed } from '../../runtime/services/feed.ts'
@@ -19,6 +18,7 @@ import { createMachineLine } from '../../runtime/lines/current/machine-line.ts'
 import type { Machine } from '../../runtime/lines/current/rules/machine.ts'
 import { PXE_RULES } from './machine-desk.ts'
 import { parseRecord } from '../../runtime/lines/current/rules/record.ts'
+import { createEntrance } from '../../runtime/web/entrance.ts'
 import { tuneServer } from '../../runtime/web/limits.ts'
 import type { ServerLine } from '../../runtime/web/line.ts'
 import type { WebSettings } from '../../runtime/web/caller.ts'
@@ -171,7 +171,9 @@ export type TestServer = Awaited<ReturnType<typeof createTestServer>>
 
 /** The same server behind a real socket. */
 export async function listen(server: TestServer) {
-  const http = createHttpServer(toNodeHandler(server.app))
+  const http = createHttpServer(
+    createEntrance(server.app, { error: (message) => void server.log.push(message) }),
+  )
   tuneServer(http)
   await new Promise<void>((resolve) => {
     http.listen(0, '127.0.0.1', resolve)

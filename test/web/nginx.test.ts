@@ -1,7 +1,5 @@
-import { spawn } from 'node:child_process'
 import { createHash, randomBytes } from 'node:crypto'
 import { existsSync } from 'node:fs'
-import { mkdir, writeFile } from 'node:fs/promises'
 import { request as requestPlain, type IncomingMessage } from 'node:http'
 import { request as requestTls } from 'node:https'
 import { suite } from 'uvu'
@@ -9,8 +7,7 @@ import * as assert from 'uvu/assert'
 import { makeAuthority } from '../support/authority.ts'
 import { readBlocks } from '../support/docs.ts'
 import { createServerHome, findPort } from '../support/flasher-web.ts'
-
-const NGINX = '/usr/sbin/nginx'
+import { NGINX, startNginx } from '../support/nginx.ts'
 
 interface Wish {
   readonly method?: string
@@ -49,61 +46,23 @@ async function startProxied() {
   const toml =
     readBlocks('server.md', 'toml').find((block) => block.includes('trusted_proxies')) ?? ''
   await home.write('flasher.toml', toml)
-  await mkdir(home.at('nginx'))
-  await writeFile(home.at('nginx.conf'), renderNginx(home.at('nginx'), conf))
   const server = await home.start(['--config', home.at('flasher.toml')], {
     FLASHER_SERVER_PORT: String(backend),
     FLASHER_SERVER_HOST: '',
     FLASHER_ADMIN_PASSWORD: 'pass word',
   })
-  const nginx = spawn(NGINX, ['-c', home.at('nginx.conf'), '-p', home.at('nginx')], {
-    stdio: ['ignore', 'ignore', 'inherit'],
-  })
-  const ended = new Promise<void>((resolve) => {
-    nginx.once('exit', () => resolve())
-  })
-  await waitFor(() => ask(`http://127.0.0.1:${http}/healthz`))
+  const nginx = await startNginx(home.at('nginx'), conf, () =>
+    ask(`http://127.0.0.1:${http}/healthz`),
+  )
   return {
     https: `https://127.0.0.1:${https}`,
     http: `http://127.0.0.1:${http}`,
     async [Symbol.asyncDispose]() {
-      nginx.kill('SIGTERM')
-      await ended
+      await nginx[Symbol.asyncDispose]()
       await server[Symbol.asyncDispose]()
       await home[Symbol.asyncDispose]()
     },
   }
-}
-
-/** What a distribution's nginx.conf has around a site, with everything in one folder. */
-const renderNginx = (folder: string, site: string) => `daemon off;
-user root;
-pid ${folder}/pid;
-error_log ${folder}/error.log;
-events {}
-http {
-  access_log off;
-  client_body_temp_path ${folder}/body;
-  proxy_temp_path ${folder}/proxy;
-  fastcgi_temp_path ${folder}/fastcgi;
-  uwsgi_temp_path ${folder}/uwsgi;
-  scgi_temp_path ${folder}/scgi;
-  ${site}
-}
-`
-
-async function waitFor(attempt: () => Promise<unknown>): Promise<void> {
-  for (const until = performance.now() + 20_000; performance.now() < until;) {
-    if (
-      await attempt().then(
-        () => true,
-        () => false,
-      )
-    )
-      return
-    await new Promise((resolve) => setTimeout(resolve, 50))
-  }
-  throw new Error('nginx does not answer')
 }
 
 const test = suite('behind nginx as documented')

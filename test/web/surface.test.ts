@@ -70,13 +70,15 @@ test('unknown paths and methods', async () => {
   }
 })
 
-test('HEAD answers wherever GET does', async () => {
+test('HEAD answers wherever GET does, but for plans', async () => {
   await using server = await createTestServer()
   const ask = await server.operator()
   await server.request(`/pxe/${MAC}`)
   await server.putBootFile('vmlinuz', 'bytes')
-  for (const { method, path, access } of server.routes) {
+  for (const { method, path, access, answersHead } of server.routes) {
     if (method !== 'GET') continue
+    assert.is(answersHead === false, path === '/pxe/:mac/plan', path)
+    if (answersHead === false) continue
     const target = path.replace(':mac', MAC).replace(':name', 'vmlinuz')
     const answer = await ask(target, { method: 'HEAD' })
     const expected = await ask(target)

@@ -1,5 +1,4 @@
 /** `flasher-cache`: runs the cache until it is asked to end. */
-import { toNodeHandler } from 'h3/node'
 import { renderError } from '../../core/fault.ts'
 import { renderProblem } from '../../core/settings.ts'
 import { createAssets } from '../../services/assets.ts'
@@ -14,6 +13,7 @@ import { prepareStateDir } from '../../services/state-dirs.ts'
 import { createServerLog, type ServerLog } from '../../terminal/server-log.ts'
 import { awaitEnding } from '../../terminal/server-program.ts'
 import { watchRequests } from '../../web/closing.ts'
+import { createEntrance, type Entrance } from '../../web/entrance.ts'
 import { tuneServer } from '../../web/limits.ts'
 import { SUCCESS } from '../../core/server-exit.ts'
 import { createCacheServer } from '../routes/server.ts'
@@ -26,7 +26,7 @@ import {
 } from './session.ts'
 import type { Arguments } from '../../terminal/dispatch.ts'
 
-export type CacheHandler = ReturnType<typeof toNodeHandler>
+export type CacheHandler = Entrance
 
 /** What is under way may go on for so long once the cache is asked to end. */
 const GRACE_MS = 8000
@@ -68,7 +68,7 @@ export async function serve(world: World<CacheHandler>, given: Arguments): Promi
     log,
   })
   const { host, port } = config.current().cache
-  const listening = await world.listen(toNodeHandler(app), { host, port, tls: null })
+  const listening = await world.listen(createEntrance(app, log), { host, port, tls: null })
   tuneServer(listening.server)
   const closing = watchRequests(listening.server)
   log.info(`flasher-cache ${version} serves ${paths.folder} on ${listening.urls.join(' ')}`)

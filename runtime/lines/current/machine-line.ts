@@ -76,6 +76,16 @@ export function createMachineLine(parts: MachineLineParts): MachineLine {
     if (decision.kind !== 'to-live' || token === null) return decision
     return { ...decision, token: renderBootToken(machine.mac, token, parts.bootKey.sign) }
   }
+  /** What a contact makes of the machine; nobody has heard of it yet. */
+  function offer(machine: Machine, contact: Contact) {
+    const { now, query } = contact
+    const seen = contacts.sight(machine, now, query['buildarch'] ?? null)
+    const ruling = decideBoot(seen, gatherSurroundings(parts, contact))
+    const { decision, rule, reason } = ruling
+    const header = { mac: seen.mac, mode: seen.boot_mode, rule, reason }
+    const offered = contacts.noteOffer(seen, ruling, now)
+    return { seen, ruling, offered, script: renderBoot(proving(decision, offered, now), header) }
+  }
   return {
     discover: contacts.discover,
     parseUpsert(body, before, { mac, now }) {
@@ -90,20 +100,16 @@ export function createMachineLine(parts: MachineLineParts): MachineLine {
     describe: notes.describe,
     renderExit: () => renderExit('nothing is known or decided about this machine'),
     decideBoot(machine, contact) {
-      const { now, query } = contact
-      const seen = contacts.sight(machine, now, query['buildarch'] ?? null)
-      const ruling = decideBoot(seen, gatherSurroundings(parts, contact))
-      const { decision, rule, reason } = ruling
-      const header = { mac: seen.mac, mode: seen.boot_mode, rule, reason }
-      const offered = contacts.noteOffer(seen, ruling, now)
-      parts.gate.noteOffer(offered, ruling, now)
+      const { seen, ruling, offered, script } = offer(machine, contact)
+      parts.gate.noteOffer(offered, ruling, contact.now)
       return {
         machine: offered,
         notes: notes.noteScript(seen, ruling),
-        script: renderBoot(proving(decision, offered, now), header),
-        offer: rule,
+        script,
+        offer: ruling.rule,
       }
     },
+    previewScript: (machine, contact) => offer(machine, contact).script,
     admit({ mac, machine, wish }, contact) {
       const { tokens } = parts.settings()
       if (tokens === 'off') return accept([])

@@ -1,5 +1,4 @@
 /** `flasher-web`: runs the server until it is asked to end. */
-import { toNodeHandler, type NodeHandler } from 'h3/node'
 import { Fault, renderError } from '../../core/fault.ts'
 import { renderProblem } from '../../core/settings.ts'
 import type { Reloaded } from '../../services/config.ts'
@@ -8,6 +7,7 @@ import { createPasswords } from '../../services/passwords.ts'
 import { createServerLog, type ServerLog } from '../../terminal/server-log.ts'
 import { awaitEnding } from '../../terminal/server-program.ts'
 import { watchRequests } from '../../web/closing.ts'
+import { createEntrance, type Entrance } from '../../web/entrance.ts'
 import { tuneServer } from '../../web/limits.ts'
 import { decideFolders, readConfiguration, type LineConfig } from './assembly/configuration.ts'
 import { SUCCESS } from '../../core/server-exit.ts'
@@ -38,7 +38,7 @@ export async function serve(world: World, given: Arguments): Promise<number> {
   const cacheBeside = await startCache(world, given, config)
   const parts = { world, config, state, log, release, passwords, cacheBeside }
   await using server = await createMachineServer(parts)
-  const listening = await listen(world, toNodeHandler(server.app), placeOf(config))
+  const listening = await listen(world, createEntrance(server.app, log), placeOf(config))
   tuneServer(listening.server)
   const closing = watchRequests(listening.server)
   log.info(`flasher-web ${release} listens on ${listening.urls.join(' ')}`)
@@ -68,7 +68,7 @@ async function startCache(
   })
 }
 
-async function listen(world: World, handler: NodeHandler, place: Place): Promise<Listening> {
+async function listen(world: World, handler: Entrance, place: Place): Promise<Listening> {
   try {
     return await world.listen(handler, place)
   } catch (cause) {

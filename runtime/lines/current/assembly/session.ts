@@ -1,9 +1,9 @@
 /** One run of a command of `flasher-web`: what it was given, and what of the world it may touch. */
-import type { NodeHandler } from 'h3/node'
 import type { Environment } from '../../../services/shell.ts'
 import type { LineInput } from '../../../terminal/hidden-line.ts'
 import type { Output } from '../../../terminal/look.ts'
 import type { ClosableServer } from '../../../web/closing.ts'
+import type { Entrance } from '../../../web/entrance.ts'
 import type { TunableServer } from '../../../web/limits.ts'
 
 /** A listening socket and what is behind it. */
@@ -41,7 +41,7 @@ export interface World {
   readonly signal: AbortSignal
   /** SIGHUP: read the configuration again. */
   onHangup(listener: () => void): void
-  listen(handler: NodeHandler, place: Place): Promise<Listening>
+  listen(handler: Entrance, place: Place): Promise<Listening>
   /**
    * Starts a cache service beside the server and gives its address, null when it did not start.
    * Absent: there is none to start. It ends with `signal`.
