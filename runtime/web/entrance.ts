@@ -7,7 +7,7 @@ import { renderError } from '../core/fault.ts'
 import { parseHost } from '../core/host.ts'
 import { isPlainTarget, parseTarget, type TargetRefusal } from '../core/request-target.ts'
 import { NOSNIFF } from './headers.ts'
-import type { Log } from './line.ts'
+import type { Log } from './caller.ts'
 import { plainAddress } from './peer.ts'
 
 const REFUSALS = {
