@@ -18,10 +18,14 @@ export function originOf(
   return { mac, mode: 'flash', image, disk: describeDisk(machine), armed_by }
 }
 
-/** The record with who armed it, where they began a cycle; machines and the server arm nothing. */
+/**
+ * The record with who armed it, where they began a cycle; machines and the server arm nothing, and
+ * whoever has the machine boot its disk disarms it.
+ */
 export function noteArmer(before: Machine | null, after: Machine, by: Armer): Machine {
   const isPerson = by.actor !== 'pxe-client' && by.actor !== 'system'
-  return isPerson && before?.cycle !== after.cycle ? { ...after, armed_by: by } : after
+  const isBegun = before?.cycle !== after.cycle && after.cycle.disk_allowed_at === null
+  return isPerson && isBegun ? { ...after, armed_by: by } : after
 }
 
 /**
