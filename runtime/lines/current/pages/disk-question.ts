@@ -1,4 +1,5 @@
 /** The question before a machine boots a disk that may be half written. */
+import { printable } from '../../../core/printable.ts'
 import { banner } from '../../../web/elements.ts'
 import { hidden } from '../../../web/fields.ts'
 import { html, type Html } from '../../../web/html.ts'
@@ -33,7 +34,7 @@ export function renderDiskQuestion(
         : html`<p>
             It was last given a plan
             ${renderTime(plannedAt, clock)}${
-              serial === null ? null : html`, for the disk <code>${serial}</code>`
+              serial === null ? null : html`, for the disk <code>${printable(serial)}</code>`
             }.${isOpen ? ' Anybody on the network can ask for one, because boot tokens are off.' : ''}
           </p>`
     }

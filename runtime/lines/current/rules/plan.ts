@@ -1,6 +1,7 @@
 /** Current line: what `GET /pxe/{mac}/plan` answers ("Plan", "Wizard plan modes"). */
 import { replaceLoopback } from '../../../core/blob-address.ts'
 import type { CatalogEntry } from '../../../core/catalog.ts'
+import { printable } from '../../../core/printable.ts'
 import { renderExactSize } from '../../../core/size.ts'
 import { isHalfWritten, type BootMode, type Machine } from './machine.ts'
 import type { Surroundings } from './surroundings.ts'
@@ -135,7 +136,8 @@ const UNREADY: Readonly<Record<Unready, string>> = {
 }
 
 /** A doubt in one sentence, for the machine's screen and the event. */
-export function renderDoubt(doubt: DiskDoubt, serial: string): string {
+export function renderDoubt(doubt: DiskDoubt, of: string): string {
+  const serial = printable(of)
   switch (doubt.why) {
     case 'disk-missing':
       return `The disk ${serial}, which is picked on the server, is not in this machine.`
