@@ -1,7 +1,7 @@
 /** What a machine is told to boot, and the iPXE script that does it ("GET /pxe/{mac}"). */
 import { KERNEL_ARGS } from '../../appliance/contract.ts'
 import { LIVE_QUIRKS } from '../../appliance/live-boot.ts'
-import { backOff, prose, renderScript, segment, START_PAUSE, word } from './ipxe.ts'
+import { backOff, comment, prose, renderScript, segment, START_PAUSE, word } from './ipxe.ts'
 import { renderKernelArgs, type KernelArg } from './kernel-args.ts'
 import { renderHyphens, type Mac } from './mac.ts'
 
@@ -88,11 +88,11 @@ export const renderBoot = (decision: BootDecision, header: BootHeader): string =
 
 /** For a caller of whom nothing is known, or for whom nothing could be decided. */
 export const renderExit = (reason: string): string =>
-  renderScript([`# flasher: ${prose(reason)}`, ...renderDisk(DEFAULT_DRIVE)])
+  renderScript([comment(`flasher: ${reason}`), ...renderDisk(DEFAULT_DRIVE)])
 
 const renderHeader = ({ mac, mode, rule, reason }: BootHeader): readonly string[] => [
-  `# flasher: ${mac}, mode ${prose(mode)}`,
-  `# ${prose(rule)}: ${prose(reason)}`,
+  comment(`flasher: ${mac}, mode ${mode}`),
+  comment(`${rule}: ${reason}`),
 ]
 
 function renderDecision(decision: BootDecision, header: BootHeader): readonly string[] {

@@ -104,6 +104,31 @@ export interface SurveyedDisk {
 }
 
 /**
+ * What the kernel calls a disk and no image belongs on: by major number, else by name, because theirs
+ * differs from boot to boot.
+ */
+const APART = [
+  [/^1:/, /^ram\d/, 'memory'],
+  [/^$/, /^zram\d/, 'memory'],
+  [/^2:/, /^fd\d/, 'floppy'],
+  // The chip that holds a board's firmware.
+  [/^31:/, /^mtdblock\d/, 'flash chip'],
+  [/^$/, /^mmcblk\d+(boot\d+|rpmb)$/, 'eMMC boot area'],
+] as const
+
+export type ApartKind = (typeof APART)[number][2]
+
+/** `dev`: `major:minor`. Null: it is a disk, or nothing that would be taken for one. */
+export const decideApart = ({
+  name,
+  dev,
+}: {
+  readonly name: string
+  readonly dev: string
+}): ApartKind | null =>
+  APART.find(([numbers, names]) => numbers.test(dev) || names.test(name))?.[2] ?? null
+
+/**
  * Whether this is still the disk that was looked at. An equal `diskseq` says that nothing was
  * plugged in between, so a serial or WWN may then become known (udev is slow) or be lost; without
  * that proof, also a disk that suddenly has a serial is another one.

@@ -13,12 +13,15 @@ export function word(text: string): string {
 
 const MOST_PROSE = 120
 
-/** Words for a person, of a comment or an `echo`; whatever iPXE could act on becomes a `?`. */
-export const prose = (text: string): string =>
-  text
-    .slice(0, MOST_PROSE)
-    .replaceAll(/[^\w .,:/()@%+=~'-]|(?<=^| )-/g, '?')
-    .trim()
+/** Words for a person, of an `echo`; whatever iPXE could act on becomes a `?`. */
+export const prose = (text: string): string => plain(text, /[^\w .,:/()@%+=~'-]|(?<=^| )-/g)
+
+/** A whole comment line. There a `;` separates no commands: iPXE reads nothing behind the `#`. */
+export const comment = (text: string): string =>
+  `# ${plain(text, /[^\w .,:;/()@%+=~'-]|(?<=^| )-/g)}`
+
+const plain = (text: string, unsafe: RegExp) =>
+  text.slice(0, MOST_PROSE).replaceAll(unsafe, '?').trim()
 
 /** A file name as one segment of a URL. */
 export const segment = (name: string): string =>

@@ -17,6 +17,16 @@ export const printableText = (text: string): string =>
     .replaceAll(/\r\n?/g, '\n')
     .replace(UNSAFE, (character) => (/[\n\t]/.test(character) ? character : escape(character)))
 
+const PARTS_WORDS = /[\t-\r\x85\u2028\u2029]/
+
+/**
+ * Words that others sent, for whoever prints them as they are (`jq -r`): a blank for what parts words
+ * or lines, U+FFFD for everything else that is unsafe. As long as `text`. Not for what must match
+ * exactly later: serials, paths, WWNs, URLs.
+ */
+export const plainWords = (text: string): string =>
+  text.replace(UNSAFE, (character) => (PARTS_WORDS.test(character) ? ' ' : '\ufffd'))
+
 const WIDE =
   /[\u1100-\u115f\u2e80-\u303e\u3041-\ua4cf\uac00-\ud7a3\uf900-\ufaff\ufe30-\ufe6f\uff00-\uff60\uffe0-\uffe6]|\p{Emoji_Presentation}|[\u{20000}-\u{3fffd}]/u
 

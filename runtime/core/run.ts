@@ -1,6 +1,7 @@
 /** A flash as the machine that runs it tells it: what it posts, and the run that the server keeps. */
 import { z } from 'zod'
 import type { Mac } from './mac.ts'
+import { plainWords } from './printable.ts'
 
 /** In the order in which a flash goes through them; a client leaves out what it does not do. */
 export const RUN_PHASES = [
@@ -32,8 +33,15 @@ export const RunIdSchema = z.string().regex(/^[A-Za-z0-9-]{8,64}$/, 'not a run i
 const bytes = z.int().min(0)
 const MOST_SECONDS = 365 * 24 * 3600
 
-/** What only describes: too long is cut, and what cannot be it is as good as none. */
+/** A name, or why: people read it, on terminals as well. */
 const words = (most: number) =>
+  z
+    .string()
+    .transform((text) => plainWords(text.slice(0, most)))
+    .nullish()
+    .catch(null)
+/** What only describes: too long is cut, and what cannot be it is as good as none. */
+const exactly = (most: number) =>
   z
     .string()
     .transform((text) => text.slice(0, most))
@@ -42,17 +50,17 @@ const words = (most: number) =>
 const size = bytes.nullish().catch(null)
 
 const ImageSchema = z.object({
-  name: z.string().transform((text) => text.slice(0, 255)),
-  src: words(2048),
-  ref: words(64),
-  sha256: words(64),
+  name: z.string().transform((text) => plainWords(text.slice(0, 255))),
+  src: exactly(2048),
+  ref: exactly(64),
+  sha256: exactly(64),
   format: words(32),
   size_bytes: size,
 })
 const DiskSchema = z.object({
   path: z.string().transform((text) => text.slice(0, 255)),
   model: words(128),
-  serial: words(256),
+  serial: exactly(256),
   size_bytes: size,
   tran: words(32),
 })

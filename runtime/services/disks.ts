@@ -2,7 +2,13 @@
 import { realpath } from 'node:fs/promises'
 import type { SysBlock } from '../core/block-graph.ts'
 import { decideUses } from '../core/disk-uses.ts'
-import type { DiskRow, SurveyedDisk, TargetDevice, TargetFacts } from '../core/disk.ts'
+import {
+  decideApart,
+  type DiskRow,
+  type SurveyedDisk,
+  type TargetDevice,
+  type TargetFacts,
+} from '../core/disk.ts'
 import { listParts } from '../core/disk-parts.ts'
 import { Fault } from '../core/fault.ts'
 import {
@@ -46,7 +52,6 @@ export interface DisksOptions {
 
 /** A multipath device is the only safe way to the disk behind it. */
 const SURVEYED = ['disk', 'mpath']
-const IN_MEMORY = /^z?ram\d/
 
 /** A device that does not answer must not hold up everything. */
 const TOOL_TIMEOUT = 60_000
@@ -112,8 +117,8 @@ export function createDisks({ shell, sys = '/sys', proc = '/proc' }: DisksOption
     const byName = new Map(blocks.map((block) => [lsblkName(block.name), block]))
     const found = rows.flatMap((row) => {
       const block = byName.get(row.kname)
-      const isDisk = types.includes(row.type) && !IN_MEMORY.test(row.kname)
-      return isDisk && block !== undefined ? [{ row, block }] : []
+      if (block === undefined || !types.includes(row.type)) return []
+      return decideApart(block) === null ? [{ row, block }] : []
     })
     const disks = await Promise.all(
       found.map(async (disk) => ({ ...disk, facts: await readSysFacts(sys, disk.block) })),
@@ -163,7 +168,7 @@ function describeBlock(
   const diskName = target.partition?.of ?? target.name
   return {
     node,
-    type: sightings.rows.get(lsblkName(target.name))?.type ?? guessType(target),
+    type: decideType(target, sightings),
     ...describe(facts, sightings.rows.get(lsblkName(diskName)) ?? UNNAMED),
     uses,
   }
@@ -193,6 +198,13 @@ const describe = (facts: SysFacts, { vendor, model, tran, serial, wwn }: Names) 
   },
   zeros: facts.zeros,
 })
+
+/** What must not be taken for a disk says so; memory is as good as one for those who ask for it. */
+function decideType(target: SysBlock, { rows }: Sightings): string {
+  const apart = target.partition === null ? decideApart(target) : null
+  if (apart !== null && apart !== 'memory') return apart
+  return rows.get(lsblkName(target.name))?.type ?? guessType(target)
+}
 
 /** lsblk passes over devices that it takes for uninteresting, such as memory disks. */
 function guessType({ partition, backing }: SysBlock): string {

@@ -1,5 +1,6 @@
 /** Recorded events: what happened, to what, by whom ("Recorded system events"). */
 import { canFlood } from '../core/flood.ts'
+import { printable } from '../core/printable.ts'
 import type { Database } from './database.ts'
 import type { Feed } from './feed.ts'
 import { renderWhere, type EventCondition } from './state/event-filter.ts'
@@ -177,13 +178,16 @@ const PRUNE = `DELETE FROM events WHERE id IN
 const MOST_SUMMARY = 500
 const MOST_DETAILS = 16_384
 
-/** Callers bound what they note; this is for the one that does not. */
+/**
+ * Callers bound what they note; this is for the one that does not. Serials and the like, which are kept
+ * as they are, stand in summaries escaped.
+ */
 function bound(note: EventNote): EventNote {
   const { details } = note
   const large = details !== null && JSON.stringify(details).length > MOST_DETAILS
   return {
     ...note,
-    summary: note.summary.slice(0, MOST_SUMMARY),
+    summary: printable(note.summary).slice(0, MOST_SUMMARY),
     details: large ? { truncated: true } : details,
   }
 }

@@ -5,6 +5,7 @@ import { renderError } from '../core/fault.ts'
 import { renderBootstrap } from '../core/bootstrap.ts'
 import { isStation, parseMac, type Mac } from '../core/mac.ts'
 import type { MachineBase } from '../core/machine.ts'
+import { plainWords } from '../core/printable.ts'
 import { nothing, plainJson, text } from './answers.ts'
 import { checked, renderSchema } from './checked.ts'
 import { refuse, refuseFields } from './faults.ts'
@@ -19,7 +20,7 @@ import { isOnRecord, nameRun } from './run-notes.ts'
 
 export const STATUS_BODY = z.strictObject({
   status: z.enum(['done', 'failed']),
-  reason: z.string().max(500).nullish(),
+  reason: z.string().max(500).overwrite(plainWords).nullish(),
 })
 
 export function pxeRoutes<M extends MachineBase>(site: Site<M>): readonly Route[] {

@@ -53,6 +53,15 @@ test('the disk: exit on UEFI, sanboot and then exit on a BIOS', () => {
   ])
 })
 
+test('a comment keeps its semicolon, an echo has none: there it would begin a command', () => {
+  const said = 'half written; reboot'
+  const waits = { kind: 'to-wait', base: BASE, seconds: 20, saying: said } as const
+  const lines = linesOf(renderBoot(waits, { ...HEADER, rule: 'a;b', reason: said }))
+  assert.ok(lines.includes('# a;b: half written; reboot'), lines.join('\n'))
+  assert.ok(lines.some((line) => /^echo .* waits: half written\? reboot$/.test(line)))
+  assert.match(renderExit(said), '# flasher: half written; reboot\n')
+})
+
 test('the live system: kernel, arguments and initrd of the active set', () => {
   const lines = linesOf(renderBoot(LIVE, HEADER))
   const boot = `${BASE}/boot/flasher-netboot-pc-x86_64-v1.2.3`
@@ -187,7 +196,12 @@ test('whatever is in it, a script holds our commands only, in ASCII, LF and unde
       for (const word of wordsOf(script)) assert.match(word, COMMANDS)
       for (const line of linesOf(script)) {
         if (/^(# |echo )/.test(line)) {
-          assert.not.match(line.slice(2).replace('${pause}', ''), /[\\$`;|&"#{}]| -/, line)
+          const said = line.slice(2).replace('${pause}', '')
+          assert.not.match(
+            said,
+            line.startsWith('# ') ? /[\\$`|&"#{}]| -/ : /[\\$`;|&"#{}]| -/,
+            line,
+          )
         }
       }
       const frame = renderBoot(decision, HEADER)

@@ -3,6 +3,7 @@ import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
 import {
   displayWidth,
+  plainWords,
   printable,
   printableLines,
   printableText,
@@ -36,6 +37,19 @@ test('a text keeps its lines and its tabs, and no other control character', () =
   assert.is(
     printableText(given),
     String.raw`a%b^c%d\x1b[2Je\x00\u202e`.replaceAll('%', '\n').replace('^', '\t'),
+  )
+})
+test('words keep their length: blanks for what parts them, a mark for what obeys nobody', () => {
+  assert.is(plainWords('a\u001b[31mb\u009b\u007f\0'), 'a\ufffd[31mb\ufffd\ufffd\ufffd')
+  assert.is(plainWords('disk\r\nis\tfull\u0085\u2028'), 'disk  is full  ')
+  assert.is(plainWords('gpj\u202egnp\u2066\u200f'), 'gpj\ufffdgnp\ufffd\ufffd')
+  assert.is(plainWords('größe 磁盘 🚀'), 'größe 磁盘 🚀')
+  fc.assert(
+    fc.property(fc.string({ unit: 'binary' }), (text) => {
+      const plain = plainWords(text)
+      assert.is(plain.length, text.length)
+      assert.is(printable(plain), plain)
+    }),
   )
 })
 test('wide and combined characters are counted as a terminal draws them', () => {

@@ -88,6 +88,17 @@ test('the stick that a live system runs from', async () => {
   assert.equal((await probe(LIVE, 'sdb')).uses, [])
 })
 
+test('a floppy and a board’s firmware are no disks, whatever lsblk calls them', async () => {
+  const names = { fd0: '2:0', mtdblock0: '31:0', mmcblk0boot0: '179:8', ram0: '1:0' }
+  const blocks = Object.fromEntries(Object.entries(names).map(([name, dev]) => [name, { dev }]))
+  const lsblk = Object.keys(names).map((name) => ({ name, type: 'disk' }))
+  const machine: Machine = { blocks, lsblk, mountinfo: '' }
+  const types = await Promise.all(
+    Object.keys(names).map(async (name) => (await probe(machine, name)).type),
+  )
+  assert.equal(types, ['floppy', 'flash chip', 'eMMC boot area', 'disk'])
+})
+
 test('a node with no device behind it has no size', async () => {
   await using tree = await createMachine(
     { ...SERVER, blocks: { sdz: { dev: '259:1048575' } } },

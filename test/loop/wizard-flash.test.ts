@@ -151,6 +151,22 @@ test('the digest beside an image is checked, and the end says that it was right'
   assert.match(text, /The image has the digest that was promised\./)
 })
 
+test('the end says what became of the boot entry that was asked for', async () => {
+  await using desk = await createWizardDesk()
+  await using target = await createTarget()
+  // No partition table is in this image: no firmware is asked, whatever this host has.
+  await using terminal = await desk.open({ env: { FLASHER_REGISTER_UEFI_BOOT: '1' } })
+  await goToConfirm(terminal, 'debian-13-amd64.img', target.device)
+  await terminal.press('y')
+  const text = (await terminal.waitFor('> Done:')).join(' ')
+  assert.match(
+    text,
+    new RegExp(`Done\\..*UEFI: no one-shot boot of ${target.device}: .*(UEFI|table)`),
+  )
+  await terminal.press('q', 'Enter')
+  await terminal.waitFor(`${EXITED}0`)
+})
+
 test('five keys, from the first screen to the flash', async () => {
   await using desk = await createWizardDesk()
   await using target = await createTarget()

@@ -51,17 +51,27 @@ test('lists the disks of a machine', async () => {
   assert.is(rows.find(({ path }) => path === '/dev/sdc')?.serial, 'FROM-SYS')
 })
 
-test('lists the disks that a flash looks at: no memory, and nothing that was never connected', async () => {
+test('lists the disks that a flash looks at: no memory, floppy, firmware, nor what was never connected', async () => {
   const machine: Machine = {
     blocks: {
       sda: { dev: '8:0' },
       nbd0: { dev: '43:0', sectors: 0 },
       zram0: { dev: '253:0' },
+      ram0: { dev: '1:0' },
+      fd0: { dev: '2:0', sectors: 8 },
+      mtdblock0: { dev: '31:0' },
+      mmcblk0: { dev: '179:0' },
+      mmcblk0boot0: { dev: '179:8' },
       sdb: { dev: '8:16', sectors: 0 },
     },
     lsblk: [
       { name: 'zram0', type: 'disk' },
       { name: 'nbd0', type: 'disk' },
+      { name: 'ram0', type: 'disk' },
+      { name: 'fd0', type: 'disk', rm: true },
+      { name: 'mtdblock0', type: 'disk' },
+      { name: 'mmcblk0', type: 'disk' },
+      { name: 'mmcblk0boot0', type: 'disk' },
       { name: 'sda', type: 'disk' },
       { name: 'sdb', type: 'disk', rm: true },
       { name: 'gone', type: 'disk' },
@@ -71,7 +81,7 @@ test('lists the disks that a flash looks at: no memory, and nothing that was nev
   await using tree = await createMachine(machine)
   const disks = createDisks(tree)
   const listed = (await disks.list()).map(({ path }) => path)
-  assert.equal(listed, ['/dev/sda', '/dev/sdb'])
+  assert.equal(listed, ['/dev/mmcblk0', '/dev/sda', '/dev/sdb'])
   assert.equal(
     (await disks.survey()).map(({ path }) => path),
     listed,

@@ -176,6 +176,16 @@ test('long texts and large details are cut', async () => {
   assert.equal(event?.details, { truncated: true })
 })
 
+test('a summary is for terminals too; details stay as they are', async () => {
+  await using desk = await createDesk()
+  await desk.journal.record(
+    noteOf({ summary: 'the disk \u001b[2J\u202e is gone', details: { serial: '\u001b[2J' } }),
+  )
+  const [event] = await desk.journal.list({ limit: 1 })
+  assert.is(event?.summary, String.raw`the disk \x1b[2J\u202e is gone`)
+  assert.equal(event?.details, { serial: '\u001b[2J' })
+})
+
 test('retention keeps the newest by count, and none past an age', async () => {
   await using desk = await createDesk()
   const retention = { count: 1200, days: 30 }

@@ -66,7 +66,8 @@ test('no control character of a machine leaves the server in CSV or in a log', a
   const ask = await server.operator()
   await meet(server)
   const wild = 'a\u001b]0;title\u0007\0b\u009b2J\tc\nd'
-  await report(server, { phase: 'failed', image: { name: wild }, reason: wild })
+  const disk = { path: wild, serial: wild }
+  await report(server, { phase: 'failed', image: { name: wild }, disk, reason: wild })
   const log = { method: 'POST', body: wild }
   assert.is((await server.request(`/pxe/${MAC}/log?run=${runIdOf(1)}`, log)).status, 204)
   const shown = String.raw`a\x1b]0;title\x07\x00b\x9b2J` + '\tc\nd'

@@ -129,7 +129,9 @@ test('texts of every kind are kept as texts', async () => {
   }
   const runs = await readJson(ask('/runs.json'))
   assert.is(runs.length, texts.length)
-  assert.is(runs.at(-1).image.name, 'a\0b')
+  const [{ image, reason, disk }] = runs.slice(-1)
+  assert.equal([image.name, reason], ['a\ufffdb', 'a\ufffdb'], 'they reach terminals as they are')
+  assert.equal([disk.path, disk.serial], ['a\0b', 'a\0b'], 'they must match exactly')
   await checkUp(server)
 })
 

@@ -49,6 +49,19 @@ run('BIOS: without such a drive it goes back to the firmware', async () => {
   await machine.waitFor(new RegExp(DISK_SAYS), PATIENCE)
 })
 
+run('what stands behind a semicolon in a comment is no command', async () => {
+  await using station = await startStation()
+  await station.put({ ...FLASH, boot_mode: 'flasher-flash-once' })
+  await station.machines.update(MAC, (before) =>
+    before === null ? null : { ...before, cycle: { ...before.cycle, offers: 99 } },
+  )
+  const disk = await makeTalkingDisk(station.dir)
+  await using machine = await station.boot({ firmware: 'bios', disk })
+  const said = await machine.waitFor(/boots its own disk \(loop-to-disk\)/, PATIENCE)
+  assert.not.match(said, /command not found/)
+  await machine.waitFor(new RegExp(DISK_SAYS), PATIENCE)
+})
+
 run('UEFI: ipxe-exit goes back to the boot order, with no sanboot', async () => {
   await using station = await startStation()
   await station.put({})

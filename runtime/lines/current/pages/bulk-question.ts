@@ -1,6 +1,7 @@
 /** What doing something to many machines would mean, and what came of it. */
 import type { H3Event } from 'h3'
 import { isFlashable, type CatalogEntry } from '../../../core/catalog.ts'
+import { printable } from '../../../core/printable.ts'
 import { banner } from '../../../web/elements.ts'
 import { hidden, selectField, textField } from '../../../web/fields.ts'
 import { html, type Content, type Html } from '../../../web/html.ts'
@@ -157,7 +158,8 @@ const toRow = ({ machine, refusal, after, arms }: Verdict): ListedRow => ({
 })
 
 const describeFlash = ({ image, disk, machine }: MachineView): Content =>
-  html`${image?.name} → ${disk?.model ?? ''} <code>${machine.target_disk_serial}</code>`
+  html`${image?.name} → ${disk?.model ?? ''}
+    <code>${printable(machine.target_disk_serial ?? '')}</code>`
 
 interface ListedRow extends Done {
   readonly text: Content

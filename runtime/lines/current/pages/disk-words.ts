@@ -1,6 +1,7 @@
 /** Disks in words: model, size and how they are attached. */
 import type { CatalogEntry } from '../../../core/catalog.ts'
 import { identifyDisk, type InventoryDisk } from '../../../core/machine.ts'
+import { printable } from '../../../core/printable.ts'
 import { renderBytes } from '../../../web/elements.ts'
 import { html, type Content } from '../../../web/html.ts'
 import { doubtDisk } from '../rules/target.ts'
@@ -26,7 +27,7 @@ export const modelOf = ({ vendor, model, path }: InventoryDisk): string =>
   [vendor, model]
     .map((text) => text?.trim() ?? '')
     .filter((text, at, all) => text !== '' && !(at === 0 && all[1]?.startsWith(text)))
-    .join(' ') || path
+    .join(' ') || printable(path)
 
 const TRANSPORTS: Readonly<Record<string, string>> = {
   nvme: 'NVMe',

@@ -1,5 +1,6 @@
 /** /ui/events: what was recorded, found by words and kind, and acknowledged. */
 import type { H3Event, HTTPResponse } from 'h3'
+import { printableText } from '../../../core/printable.ts'
 import { json } from '../../../web/answers.ts'
 import { badge, banner, emptyState } from '../../../web/elements.ts'
 import { hidden } from '../../../web/fields.ts'
@@ -176,7 +177,7 @@ function renderDetails({ details }: JournalEvent): Content {
   if (details === null || Object.keys(details).length === 0) return null
   return html`<details class="small">
     <summary>Details</summary>
-    <pre tabindex="0"><code>${JSON.stringify(details, null, 2)}</code></pre>
+    <pre tabindex="0"><code>${printableText(JSON.stringify(details, null, 2))}</code></pre>
   </details>`
 }
 

@@ -188,7 +188,7 @@ function renderDisks(machine: Machine, picked: string, image: CatalogEntry | nul
   const isThere = disks.some((disk) => identifyDisk(disk) === picked)
   const gone: RadioCard = {
     value: picked,
-    title: html`<code>${picked}</code> (no longer there)`,
+    title: html`<code>${printable(picked)}</code> (no longer there)`,
     text: 'The last inventory does not have this disk. It stays picked until you pick another.',
   }
   return radioCards({

@@ -1,6 +1,7 @@
 /** The form of a machine: its fields as they are posted, typed anew after a refusal, and as a body. */
 import { SERIAL_CONSOLES, type SerialConsole } from '../../../core/boot.ts'
 import { renderFieldErrors } from '../../../core/field-error.ts'
+import { printable } from '../../../core/printable.ts'
 import { accept, refuse, type Result } from '../../../core/result.ts'
 import { splitLabels } from '../rules/label.ts'
 import type { Machine } from '../rules/machine.ts'
@@ -101,4 +102,4 @@ export const lastFour = (serial: string): string => serial.trim().slice(-4)
 export const isTyped = (typed: string, serial: string): Result<true, string> =>
   typed.trim().toLowerCase() === lastFour(serial).toLowerCase()
     ? accept(true)
-    : refuse(`Those are not the last characters of ${serial}.`)
+    : refuse(`Those are not the last characters of ${printable(serial)}.`)

@@ -7,12 +7,12 @@ import { localPath } from '../../../web/local-path.ts'
 import { readMac } from '../../../web/mac-param.ts'
 import type { Route } from '../../../web/route.ts'
 import { renderFieldErrors } from '../../../core/field-error.ts'
-import { flashAgain } from '../rules/edit.ts'
+import { allowDisk, applyUpsert, flashAgain } from '../rules/edit.ts'
 import type { Machine } from '../rules/machine.ts'
-import { applyUpsert } from '../rules/edit.ts'
 import type { MachineUpsert } from '../rules/upsert.ts'
 import { goBack, goTo } from './answer.ts'
 import type { Desk } from './desk.ts'
+import { renderDiskQuestion } from './disk-question.ts'
 import {
   EMPTY,
   FIELDS,
@@ -27,7 +27,7 @@ import { isArmed, nameOf, viewMachine, type MachineView } from './machine-view.t
 import { renderQuestion } from './question.ts'
 import { machinePath } from './row.ts'
 
-/** Buttons without parameters. `flash` asks first. */
+/** Buttons without parameters. `flash` and `boot-disk` ask first. */
 const BUTTONS = ['refresh', 'lock', 'unlock'] as const
 
 export function machinePosts(desk: Desk): readonly Route[] {
@@ -55,6 +55,13 @@ export function machinePosts(desk: Desk): readonly Route[] {
       access: 'page',
       takes: 'form',
       handle: (event, form) => flash(desk, event, form),
+    },
+    {
+      method: 'POST',
+      path: '/ui/machines/:mac/do/boot-disk',
+      access: 'page',
+      takes: 'form',
+      handle: (event, form) => bootDisk(desk, event, form),
     },
     ...BUTTONS.map((action): Route => ({
       method: 'POST',
@@ -166,6 +173,32 @@ async function flash(desk: Desk, event: H3Event, form: URLSearchParams): Promise
   }
   return act(desk, event, mac, 'flash', { armed: 1 })
 }
+
+/** Asks until the answer is about the machine as it is now. */
+async function bootDisk(desk: Desk, event: H3Event, form: URLSearchParams): Promise<HTTPResponse> {
+  const { site } = desk
+  const mac = readMac(event)
+  const machine = await site.machines.find(mac)
+  if (machine === null) throw refuse(404, `no machine record for ${mac}`)
+  const allowed = allowDisk(machine, site.now().toISOString())
+  if (!allowed.ok) return goBack(site, event, machinePath(mac), { error: allowed.refusal })
+  const isSame = isExpected(form.get('was'))(machine)
+  if (form.get('confirm') === 'yes' && isSame) return act(desk, event, mac, 'boot-disk', DISK_NEXT)
+  const question = {
+    view: desk.view(machine, event),
+    action: event.url.pathname,
+    values: { was: fingerprint(machine) },
+    error: isSame ? null : 'The machine was changed meanwhile: look again.',
+    isOpen: desk.services.config.current().pxe.tokens === 'off',
+  }
+  return await desk.show(event, {
+    title: `Boot the disk of ${nameOf(machine)}`,
+    section: '/ui/machines',
+    body: renderDiskQuestion(question, desk.clock()),
+  })
+}
+
+const DISK_NEXT = { disk: 1 }
 
 async function act(
   desk: Desk,

@@ -55,6 +55,10 @@ export const willFlash = ({ machine, boot, plan }: MachineView): boolean =>
 export const isWaiting = ({ machine, boot }: MachineView): boolean =>
   boot.rule === 'queued' && machine.cycle.queued_at !== null
 
+/** Whether its disk is not booted until somebody acts, because it may be half written. */
+export const isHeldBack = ({ boot: { rule }, run }: MachineView): boolean =>
+  (rule === 'half-written' || rule === 'loop-to-person') && (run === null || run.stalled)
+
 /**
  * Whether a network boot writes a disk as soon as nothing stands in the way any more: a live system
  * that is missing now, a catalog that cannot be fetched. This is what people are asked about.

@@ -27,7 +27,7 @@ import { messageOf, type Desk } from './desk.ts'
 import { renderIntentForm } from './intent-form.ts'
 import { machinePosts } from './machine-posts.ts'
 import { readValues, valuesOf } from './machine-form.ts'
-import { nameOf, type MachineView } from './machine-view.ts'
+import { isHeldBack, nameOf, type MachineView } from './machine-view.ts'
 import { machinePath } from './row.ts'
 import { renderSentence } from './sentence.ts'
 import { renderEventList } from './event-list.ts'
@@ -74,7 +74,11 @@ async function show(desk: Desk, event: H3Event): Promise<HTTPResponse> {
     actions: renderActions(view, here),
     messages: html`${messageOf(desk, event)}${
       searchParams.has('saved') ? banner('done', 'Saved.') : null
-    }${searchParams.has('armed') ? banner('done', 'Armed. Start the machine from the network now.') : null}`,
+    }${searchParams.has('armed') ? banner('done', 'Armed. Start the machine from the network now.') : null}${
+      searchParams.has('disk')
+        ? banner('done', 'Saved. Its next network boot starts its own disk.')
+        : null
+    }`,
     body: html`
       ${renderNow(desk, view, here)}
       <div class="columns">
@@ -150,6 +154,7 @@ const renderNow = (desk: Desk, view: MachineView, here: string): Html => {
   >
     ${badge(view.view.state)} ${renderSentence(view)}
     ${view.run === null ? null : html`<div class="wide-bar">${renderBar(view.run)}</div>`}
+    ${isHeldBack(view) ? renderBootDisk(here) : null}
     <details>
       <summary>Why, and the exact script</summary>
       <div class="stack">
@@ -165,6 +170,14 @@ const renderNow = (desk: Desk, view: MachineView, here: string): Html => {
     </details>
   </section>`
 }
+
+const renderBootDisk = (here: string): Html =>
+  postButton({
+    action: `${here}/do/boot-disk`,
+    label: 'Boot its disk anyway',
+    values: { confirm: 'ask' },
+    tone: 'danger',
+  })
 
 function renderFacts(
   desk: Desk,

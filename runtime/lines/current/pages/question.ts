@@ -1,4 +1,5 @@
 /** The question before a disk is written: this image, to that disk, and what would be lost. */
+import { printable } from '../../../core/printable.ts'
 import type { Content, Html } from '../../../web/html.ts'
 import { html } from '../../../web/html.ts'
 import { hidden, textField } from '../../../web/fields.ts'
@@ -36,7 +37,7 @@ export function renderQuestion({ view, action, values, error }: Question): Html 
       <div>
         ${icon('disk')}
         <strong>${disk === null ? 'A disk that is not listed yet' : modelOf(disk)}</strong><br />
-        <code>${serial}</code><br />
+        <code>${printable(serial)}</code><br />
         <span class="small dim">${disk === null ? 'size and model unknown' : aboutDisk(disk)}</span>
       </div>
     </div>

@@ -1,5 +1,6 @@
 /** One machine in the table: what is true, what it is, what it will do. */
 import { renderHyphens } from '../../../core/mac.ts'
+import { printable } from '../../../core/printable.ts'
 import { badge, icon, middle, progress } from '../../../web/elements.ts'
 import { attributes, html, type Content, type Html } from '../../../web/html.ts'
 import { renderTime, type Clock } from '../../../web/times.ts'
@@ -63,8 +64,9 @@ function renderDisk({ machine, disk, run }: MachineView): Content {
   if (written !== null) return html`<span title="${nameDisk(written)}">${shortDisk(written)}</span>`
   const serial = machine.target_disk_serial
   if (serial === null) return html`<span class="dim">–</span>`
-  if (disk !== null) return html`<span title="${modelOf(disk)}, ${serial}">${modelOf(disk)}</span>`
-  return html`<code>${middle(serial)}</code>`
+  if (disk !== null)
+    return html`<span title="${modelOf(disk)}, ${printable(serial)}">${modelOf(disk)}</span>`
+  return html`<code>${middle(printable(serial))}</code>`
 }
 
 /** The same for a screen above the bench, legible from far away. */

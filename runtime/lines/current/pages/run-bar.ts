@@ -1,5 +1,6 @@
 /** How far a run is: the bar that stands in a row, on the machine's page and on the dashboard. */
 import { renderHyphens } from '../../../core/mac.ts'
+import { printable } from '../../../core/printable.ts'
 import { renderDuration, renderPercent, renderRate } from '../../../core/rate.ts'
 import type { Run, RunDisk, RunPhase } from '../../../core/run.ts'
 import { shareOf } from '../../../core/run-view.ts'
@@ -20,12 +21,13 @@ export const PHASES: Readonly<Record<RunPhase, string>> = {
 
 /** As people know it: its model, else what it is picked by. */
 export const shortDisk = ({ model, serial, path }: RunDisk): string =>
-  model?.trim() || serial || path || 'a disk'
+  printable(model?.trim() || serial || path || 'a disk')
 
 /** The same with all that tells it from another of its kind. */
 export const nameDisk = (disk: RunDisk): string => {
   const { model, serial, path } = disk
-  return [...new Set([model?.trim(), serial, path].filter(Boolean))].join(', ') || 'a disk'
+  const names = [...new Set([model?.trim(), serial, path].filter(Boolean))]
+  return printable(names.join(', ') || 'a disk')
 }
 
 /** For example `writing 41%`. */

@@ -1,6 +1,6 @@
 /** /ui/machines/{mac}/runs/{id}: one run, what it went through, and the log that the machine sent. */
 import { getRouterParam, type H3Event, type HTTPResponse } from 'h3'
-import { printableLines } from '../../../core/printable.ts'
+import { printable, printableLines } from '../../../core/printable.ts'
 import { renderDuration } from '../../../core/rate.ts'
 import type { Run, RunPhase } from '../../../core/run.ts'
 import { secondsOf } from '../../../core/run-view.ts'
@@ -73,8 +73,8 @@ function renderSentence({ image, disk, result }: Run): Html {
   const target =
     disk === null
       ? 'a disk that it did not name'
-      : html`<strong>${disk.model?.trim() || disk.path || 'a disk'}</strong
-          >${disk.serial === null ? null : html` (<code>${disk.serial}</code>)`}`
+      : html`<strong>${printable(disk.model?.trim() || disk.path || 'a disk')}</strong
+          >${disk.serial === null ? null : html` (<code>${printable(disk.serial)}</code>)`}`
   return html`<p class="sentence">
     This box ${verb} <strong>${image?.name ?? 'an image that it did not name'}</strong> to
     ${target}.
@@ -140,7 +140,7 @@ function listWritten(run: Run): Facts {
   ]
   return [
     ['Image', image?.name],
-    ['Source', image?.src],
+    ['Source', image?.src ? printable(image.src) : null],
     ['Digest', copied(image?.sha256, 12)],
     ['Format', image?.format],
     ...(run.reported ? counted : []),
@@ -172,7 +172,7 @@ function listPlace(run: Run, clock: Clock): Facts {
 
 /** `shown`: how many characters stand on the page. */
 const copied = (text: string | null | undefined, shown = 64): Content =>
-  text ? copyable(text, text.slice(0, shown)) : null
+  text ? copyable(text, printable(text.slice(0, shown))) : null
 
 const renderBy = (run: Run): Content =>
   html`${renderArmer(run)}${run.armed_by?.ip ? html` <span class="dim">from ${run.armed_by.ip}</span>` : null}`

@@ -1,5 +1,6 @@
 /** What happens at the next network boot: in a few words for a row, in a sentence for a page. */
 import type { CatalogEntry } from '../../../core/catalog.ts'
+import { printable } from '../../../core/printable.ts'
 import type { Run } from '../../../core/run.ts'
 import { renderBytes, shorten } from '../../../web/elements.ts'
 import { html, type Content, type Html } from '../../../web/html.ts'
@@ -17,7 +18,7 @@ export function renderWill(view: MachineView): Content {
   if (isWaiting(view)) return is
   if (state === 'failed' || state === 'needs-you' || state === 'running') return is
   if (willFlash(view)) {
-    const serial = view.machine.target_disk_serial ?? ''
+    const serial = printable(view.machine.target_disk_serial ?? '')
     const image = shorten(stemOf(view.image?.name ?? ''), LONGEST_NAME)
     return html`flash <em>${image}</em> to <em>${shorten(serial, LONGEST_SERIAL)}</em>`
   }
@@ -46,7 +47,7 @@ export function renderSentence(view: MachineView): Html {
   if (!willFlash(view) || isWaiting(view) || image === null) {
     return html`<p class="sentence">${view.view.is} ${view.view.next}</p>`
   }
-  const serial = machine.target_disk_serial ?? ''
+  const serial = printable(machine.target_disk_serial ?? '')
   const target =
     disk === null
       ? html`the disk <strong>${serial}</strong>`

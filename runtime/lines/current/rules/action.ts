@@ -3,7 +3,7 @@ import { z } from 'zod'
 import { SERIAL_CONSOLES } from '../../../core/boot.ts'
 import { listFieldErrors, type FieldError } from '../../../core/field-error.ts'
 import { accept, refuse, type Result } from '../../../core/result.ts'
-import { adjust, applyUpsert, flashAgain, refreshInventory } from './edit.ts'
+import { adjust, allowDisk, applyUpsert, flashAgain, refreshInventory } from './edit.ts'
 import { LabelSchema, MOST_LABELS, sortLabels } from './label.ts'
 import { BOOT_MODES, type Machine } from './machine.ts'
 import { MachineUpsertSchema, type MachineUpsert } from './upsert.ts'
@@ -42,6 +42,13 @@ export const ACTIONS = {
       const edited = edit(machine, fields ?? {}, now)
       return edited.ok ? flashAgain(edited.value, now) : edited
     },
+  }),
+  'boot-disk': action({
+    title: 'Boot its disk anyway',
+    past: 'is to boot its disk, although the end of a flash was never reported',
+    scope: 'machines',
+    schema: nothing,
+    apply: (machine, _, now) => allowDisk(machine, now),
   }),
   refresh: action({
     title: 'Refresh inventory',

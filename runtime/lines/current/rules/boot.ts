@@ -22,6 +22,7 @@ export type BootRule =
   | 'flash'
   | 'flash-retry'
   | 'flashed'
+  | 'disk-allowed'
   | 'disk-after-flash'
   | 'loop-to-disk'
   | 'loop-to-person'
@@ -108,6 +109,10 @@ export const RULES: Readonly<
     reason: 'It was being flashed and never said that it was done: it is flashed again.',
   },
   flashed: { goes: 'disk', reason: 'It was flashed once, as it should.' },
+  'disk-allowed': {
+    goes: 'disk',
+    reason: 'An operator had it boot its disk, although the end of a flash was never reported.',
+  },
   'disk-after-flash': {
     goes: 'disk',
     reason: 'It was just flashed, and boot_disk_once_after_flash is on.',
@@ -126,7 +131,8 @@ export const RULES: Readonly<
   },
   'half-written': {
     goes: 'wait',
-    reason: 'The disk may be half written, and the server has no live system for it.',
+    reason:
+      'The end of a flash was never reported: the disk may be half written; no live system can flash it again.',
   },
   queued: {
     goes: 'wait',
@@ -156,11 +162,15 @@ function decideInventory({ cycle, known_disks_at }: Machine, s: Surroundings): B
   return isStale(known_disks_at, s) ? 'disks-stale' : 'disks-known'
 }
 
-/** The order counts: what may be half written is never booted, whatever else has become true. */
+/**
+ * The order counts: what may be half written is never booted, whatever else has become true, unless
+ * an operator said so.
+ */
 function decideFlash(machine: Machine, s: Surroundings): BootRule {
   const { boot_mode, cycle } = machine
   const isLoop = cycle.offers >= s.settings.loop_limit
   if (boot_mode === 'flasher-flash-once' && cycle.finished_at !== null) return 'flashed'
+  if (cycle.disk_allowed_at !== null) return 'disk-allowed'
   if (isHalfWritten(machine)) return isLoop ? 'loop-to-person' : 'flash-retry'
   if (s.settings.boot_disk_once_after_flash && cycle.owes_disk_boot) return 'disk-after-flash'
   const unready = checkReadiness(machine, s).why

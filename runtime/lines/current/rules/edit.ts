@@ -3,7 +3,14 @@ import type { SerialConsole } from '../../../core/boot.ts'
 import { fieldError, type FieldError } from '../../../core/field-error.ts'
 import type { Mac } from '../../../core/mac.ts'
 import { accept, refuse, type Result } from '../../../core/result.ts'
-import { createCycle, createMachine, isFlashMode, isHalfWritten, type Machine } from './machine.ts'
+import {
+  createCycle,
+  createMachine,
+  isFlashMode,
+  isHalfWritten,
+  type Cycle,
+  type Machine,
+} from './machine.ts'
 import { sortLabels } from './label.ts'
 import type { MachineUpsert } from './upsert.ts'
 
@@ -53,6 +60,28 @@ export function flashAgain(machine: Machine, now: string): Result<Machine, strin
   if (machine.bty_image_ref === null) return refuse('It has no image.')
   if (machine.target_disk_serial === null) return refuse('Its target disk is not picked.')
   return accept(startCycle(machine, now))
+}
+
+/**
+ * Has a machine boot its disk although a flash of it may have been cut off: an operator knows better.
+ * It holds for this cycle; nobody is handed a plan to flash until the machine is armed again.
+ */
+export function allowDisk(machine: Machine, now: string): Result<Machine, string> {
+  if (!isHalfWritten(machine)) {
+    return refuse('No flash of it is without an end, so there is nothing to override.')
+  }
+  const cycle: Cycle = {
+    ...machine.cycle,
+    offers: 0,
+    offered_at: null,
+    planned: false,
+    carried: false,
+    loop_suspected_at: null,
+    failure: null,
+    queued_at: null,
+    disk_allowed_at: now,
+  }
+  return accept({ ...machine, cycle, updated_at: now })
 }
 
 /** Has the disks listed anew at the next network boot. */

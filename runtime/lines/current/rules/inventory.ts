@@ -2,6 +2,7 @@
 import { z } from 'zod'
 import { listFieldErrors, type FieldError } from '../../../core/field-error.ts'
 import type { InventoryDisk } from '../../../core/machine.ts'
+import { plainWords } from '../../../core/printable.ts'
 import { accept, refuse, type Result } from '../../../core/result.ts'
 import { MOST_SERIAL_CHARACTERS } from './upsert.ts'
 
@@ -9,7 +10,9 @@ export const MOST_DISKS = 64
 /** A larger hardware tree is left out, and the disks are stored all the same. */
 export const MOST_HARDWARE_BYTES = 8 * 2 ** 20
 
-const text = (most: number) => z.string().max(most).nullable().default(null)
+const exactly = (most: number) => z.string().max(most).nullable().default(null)
+/** For people, on terminals as well. */
+const words = (most: number) => z.string().max(most).overwrite(plainWords).nullable().default(null)
 
 const WORDS = ['true', 'false', 'yes', 'no', 'on', 'off', 'y', 'n', 't', 'f', '1', '0'] as const
 const TRUE: readonly unknown[] = [true, 1, 'true', 'yes', 'on', 'y', 't', '1']
@@ -33,11 +36,11 @@ const PREFIX = 'path:'.length
 /** Keys that are not in the specification are dropped, not refused: clients send what lsblk says. */
 export const InventoryDiskSchema = z.object({
   path: z.string().min(1).max(255),
-  size: text(32),
-  vendor: text(64),
-  model: text(128),
-  serial: text(MOST_SERIAL_CHARACTERS),
-  tran: text(32),
+  size: words(32),
+  vendor: words(64),
+  model: words(128),
+  serial: exactly(MOST_SERIAL_CHARACTERS),
+  tran: words(32),
   removable: lax,
   readonly: lax,
   wwn: extra(MOST_SERIAL_CHARACTERS - PREFIX),

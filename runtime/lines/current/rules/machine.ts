@@ -52,6 +52,8 @@ export interface Cycle {
   readonly failure: Failure | null
   /** Since when it waits for its turn to be flashed; null: it does not. */
   readonly queued_at: string | null
+  /** When an operator had it boot its disk after a flash without an end; null: nobody did. */
+  readonly disk_allowed_at: string | null
 }
 
 export interface Machine extends MachineBase {
@@ -138,6 +140,7 @@ export const createCycle = (now: string): Cycle => ({
   loop_suspected_at: null,
   failure: null,
   queued_at: null,
+  disk_allowed_at: null,
 })
 
 /** A flash began and nobody has said that it ended: what is on the disk must not be booted. */

@@ -1,6 +1,7 @@
 /** Current line: what `GET /pxe/{mac}/plan` answers ("Plan", "Wizard plan modes"). */
 import { replaceLoopback } from '../../../core/blob-address.ts'
 import type { CatalogEntry } from '../../../core/catalog.ts'
+import { printable } from '../../../core/printable.ts'
 import { renderExactSize } from '../../../core/size.ts'
 import { isHalfWritten, type BootMode, type Machine } from './machine.ts'
 import type { Surroundings } from './surroundings.ts'
@@ -27,6 +28,7 @@ export type PlanRule =
   | 'list-disks'
   | 'ipxe-exit'
   | 'flashed'
+  | 'disk-allowed'
   | 'loop'
   | Unready
   | DiskDoubt['why']
@@ -56,10 +58,9 @@ const DECIDE: Readonly<Record<BootMode, (m: Machine, s: Surroundings) => PlanRul
 
 /** A flash is planned only for exactly one disk, and never twice for a finished flash-once. */
 function planFlash(machine: Machine, surroundings: Surroundings): PlanRuling {
+  const disarmed = planDisarmed(machine)
+  if (disarmed !== null) return disarmed
   const { boot_mode, cycle, known_disks } = machine
-  if (boot_mode === 'flasher-flash-once' && cycle.finished_at !== null) {
-    return exit('flashed', 'This machine was flashed once, as it should.')
-  }
   const readiness = checkReadiness(machine, surroundings)
   const isLoop = cycle.loop_suspected_at !== null
   const isHalf = isHalfWritten(machine)
@@ -75,6 +76,16 @@ function planFlash(machine: Machine, surroundings: Surroundings): PlanRuling {
   const registerUefiBoot =
     boot_mode === 'flasher-flash-always' && surroundings.settings.boot_disk_once_after_flash
   return { rule: 'flash', plan: { mode: 'flash', image, serial, registerUefiBoot }, doubt: null }
+}
+
+/** Null: the cycle goes on. */
+function planDisarmed({ boot_mode, cycle }: Machine): PlanRuling | null {
+  if (boot_mode === 'flasher-flash-once' && cycle.finished_at !== null) {
+    return exit('flashed', 'This machine was flashed once, as it should.')
+  }
+  return cycle.disk_allowed_at === null
+    ? null
+    : exit('disk-allowed', 'An operator had this machine boot its own disk.')
 }
 
 /** There is nothing that a person in front of the machine could go on with. */
@@ -125,7 +136,8 @@ const UNREADY: Readonly<Record<Unready, string>> = {
 }
 
 /** A doubt in one sentence, for the machine's screen and the event. */
-export function renderDoubt(doubt: DiskDoubt, serial: string): string {
+export function renderDoubt(doubt: DiskDoubt, of: string): string {
+  const serial = printable(of)
   switch (doubt.why) {
     case 'disk-missing':
       return `The disk ${serial}, which is picked on the server, is not in this machine.`

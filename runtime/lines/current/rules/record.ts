@@ -23,6 +23,7 @@ const CycleSchema = z.object({
   loop_suspected_at: maybeTime,
   failure: z.object({ at: time, reason: z.string().nullable() }).nullable().catch(null),
   queued_at: maybeTime,
+  disk_allowed_at: maybeTime,
 })
 
 const asked = MachineUpsertSchema.shape

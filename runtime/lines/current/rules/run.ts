@@ -1,6 +1,7 @@
 /** Current line: what a machine's record says of a flash that begins, and who had it flashed. */
 import type { CatalogEntry } from '../../../core/catalog.ts'
 import { identifyDisk, type InventoryDisk } from '../../../core/machine.ts'
+import { plainWords } from '../../../core/printable.ts'
 import type { RunEnd } from '../../../core/run-turn.ts'
 import type { Armer, RunDisk, RunImage, RunOrigin } from '../../../core/run.ts'
 import { isFlashMode, type Machine } from './machine.ts'
@@ -18,10 +19,14 @@ export function originOf(
   return { mac, mode: 'flash', image, disk: describeDisk(machine), armed_by }
 }
 
-/** The record with who armed it, where they began a cycle; machines and the server arm nothing. */
+/**
+ * The record with who armed it, where they began a cycle; machines and the server arm nothing, and
+ * whoever has the machine boot its disk disarms it.
+ */
 export function noteArmer(before: Machine | null, after: Machine, by: Armer): Machine {
   const isPerson = by.actor !== 'pxe-client' && by.actor !== 'system'
-  return isPerson && before?.cycle !== after.cycle ? { ...after, armed_by: by } : after
+  const isBegun = before?.cycle !== after.cycle && after.cycle.disk_allowed_at === null
+  return isPerson && isBegun ? { ...after, armed_by: by } : after
 }
 
 /**
@@ -51,7 +56,7 @@ const GONE = { src: null, sha256: null, format: null, size_bytes: null } as cons
 function describeImage(ref: string, entry: CatalogEntry | null): RunImage {
   if (entry === null) return { ...GONE, name: ref.slice(0, 12), ref }
   const { name, src, sha256, format, sizeBytes: size_bytes } = entry
-  return { name, src, ref, sha256, format: format || null, size_bytes }
+  return { name: plainWords(name), src, ref, sha256, format: format || null, size_bytes }
 }
 
 function describeDisk({ known_disks, target_disk_serial: serial }: Machine): RunDisk | null {

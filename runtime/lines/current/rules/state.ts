@@ -30,7 +30,9 @@ export function decideState(
   rulings: { readonly boot: BootRuling; readonly plan: PlanRuling },
   run: RunView | null = null,
 ): StateView {
-  if (run !== null) return run.stalled ? STALLED : FLASHING
+  if (run !== null && !run.stalled) return FLASHING
+  // The machine asked for its script since; its screen says the same.
+  if (run !== null && rulings.boot.rule !== 'half-written') return STALLED
   return decideTrouble(machine, rulings) ?? decideUsual(machine, rulings.boot)
 }
 
@@ -53,9 +55,12 @@ function decideTrouble(machine: Machine, { boot, plan }: Rulings): StateView | n
   const { failure, loop_suspected_at } = machine.cycle
   if (failure !== null) {
     const is = failure.reason === null ? 'It failed.' : `It failed: ${failure.reason}`
-    const next = isFlashMode(machine.boot_mode)
-      ? 'Its next network boot tries again.'
-      : 'The wizard is open on its screen.'
+    const next =
+      boot.rule === 'disk-allowed'
+        ? 'Its next network boot starts its own disk; flash again to have it flashed.'
+        : isFlashMode(machine.boot_mode)
+          ? 'Its next network boot tries again.'
+          : 'The wizard is open on its screen.'
     return { state: 'failed', is, next }
   }
   if (loop_suspected_at !== null || boot.alarms) {
@@ -144,6 +149,11 @@ const USUAL: Readonly<Record<BootRule, StateView>> = {
     is: 'It was flashed.',
     next: 'It boots its disk from now on; flash again to repeat.',
   },
+  'disk-allowed': {
+    state: 'ready',
+    is: 'It boots its own disk: an operator said so after a flash whose end was never reported.',
+    next: 'Flash again to have it flashed.',
+  },
   'disk-after-flash': {
     state: 'done',
     is: 'It was flashed.',
@@ -166,8 +176,10 @@ const USUAL: Readonly<Record<BootRule, StateView>> = {
   },
   'half-written': {
     state: 'needs-you',
-    is: 'Its disk may be half written, and the server has no live system for it.',
-    next: 'Fetch one on the Netboot page. Until then it waits.',
+    is:
+      'It waits: its disk may be half written, because the end of a flash was never reported, ' +
+      'and the server has no live system to flash it again.',
+    next: 'Fetch one on the Netboot page, or boot its disk anyway if you know that the disk is good.',
   },
   queued: {
     state: 'armed',

@@ -36,7 +36,11 @@ function catalogMenu(fallback: string | null, imageRoot: string): Menu {
     columns: [{ title: 'Catalog' }, { title: 'Images', least: 20, cut: 'middle' }],
     rows: [
       {
-        cells: ['[d] default', refusal === null ? printable(fallback ?? '') : `(${refusal})`],
+        // A letter that does nothing is not offered.
+        cells:
+          refusal === null
+            ? ['[d] default', printable(fallback ?? '')]
+            : ['    default', `(${refusal})`],
         refusal,
       },
       { cells: ['[c] custom', 'from a file, an http(s) URL or a registry'], refusal: null },

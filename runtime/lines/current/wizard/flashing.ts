@@ -9,12 +9,16 @@ import { createProgress } from '../../../terminal/progress.ts'
 import type { Desk } from './desk.ts'
 import type { State } from './flow.ts'
 import { fitted, frameOf } from './screen-frame.ts'
-import type { FlashEnd, FlashOrder, Hooks } from './start.ts'
+import {
+  NO_AFTERMATH,
+  type Aftermath,
+  type FlashEnd,
+  type FlashOrder,
+  type Hooks,
+} from './start.ts'
 
-export interface Flashed {
+export interface Flashed extends Aftermath {
   readonly end: FlashEnd
-  /** What the operator must know besides. */
-  readonly notice: string | null
 }
 
 /** What is shown. */
@@ -71,8 +75,8 @@ export async function runFlash(
     screen.said(line)
   }
   shown.isTelling = true
-  const notice = (await hooks.onEnd?.(end, order, say, leaving.signal)) ?? null
-  return { end, notice }
+  const aftermath = (await hooks.onEnd?.(end, order, say, leaving.signal)) ?? NO_AFTERMATH
+  return { end, ...aftermath }
 }
 
 const CANCEL = 'Ctrl-C cancels; what is half written cannot boot.'

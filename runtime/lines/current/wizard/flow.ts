@@ -1,7 +1,7 @@
 /** The wizard as a state machine: where an answer leads. Pure; screens show it, nothing else decides. */
 import { type Cases, decideCase } from '../../../core/case.ts'
 import type { DiskIdentity } from '../../../core/disk.ts'
-import type { FlashEnd, FlashOrder, ImageChoice, Start } from './start.ts'
+import type { Aftermath, FlashEnd, FlashOrder, ImageChoice, Start } from './start.ts'
 
 export const SCREENS = [
   'catalog',
@@ -31,6 +31,8 @@ export interface State {
   readonly disk: DiskChoice | null
   /** How the last flash ended. */
   readonly end: FlashEnd | null
+  /** What became of the UEFI boot entry; null: none was asked for. */
+  readonly bootEntry: string | null
   /** What the operator must know, in red until he goes on. */
   readonly notice: string | null
 }
@@ -41,7 +43,7 @@ export type Step =
   | { readonly step: 'source'; readonly source: string | null }
   | { readonly step: 'image'; readonly image: ImageChoice }
   | { readonly step: 'disk'; readonly disk: DiskChoice }
-  | { readonly step: 'ended'; readonly end: FlashEnd; readonly notice: string | null }
+  | ({ readonly step: 'ended'; readonly end: FlashEnd } & Aftermath)
 
 /** The next screen, or how the wizard ends. */
 export type Next = State | 'quit' | 'reboot'
@@ -77,6 +79,7 @@ export const openState = ({ screen, catalog, notice }: Start): State => ({
   image: null,
   disk: null,
   end: null,
+  bootEntry: null,
   notice,
 })
 
@@ -99,9 +102,10 @@ const NEXT: Cases<'step', Move, Next> = {
   image: ({ from, image }) => ({ ...goTo(from, 'disk'), image }),
   disk: ({ from, disk }) => ({ ...goTo(from, 'confirm'), disk }),
   flash: ({ from }) => goTo(from, 'flash'),
-  ended: ({ from, end, notice }) => ({
+  ended: ({ from, end, notice, bootEntry }) => ({
     ...goTo(from, end.kind === 'done' ? 'done' : 'failed'),
     end,
+    bootEntry,
     notice,
   }),
 }
@@ -112,6 +116,7 @@ const goTo = (state: State, screen: ScreenName): State => ({
   ...state,
   ...CLEARED[screen],
   screen,
+  bootEntry: null,
   notice: null,
 })
 

@@ -66,6 +66,7 @@ export async function showDone(state: State, desk: Desk): Promise<Step> {
       ink.good('Done.'),
       '',
       ...wrap(printable(renderEnd(state.end)), columns - 1),
+      ...(state.bootEntry === null ? [] : ['', ...wrap(printable(state.bootEntry), columns - 1)]),
     ],
   }
   const asked = await desk.ask(stillSubject(createQuestion(state, view, desk.drawing)))

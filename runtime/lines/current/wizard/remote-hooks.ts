@@ -19,7 +19,7 @@ import {
   uefiReport,
   type RunFacts,
 } from './remote-report.ts'
-import type { FlashEnd, FlashOrder, Hooks } from './start.ts'
+import { NO_AFTERMATH, type FlashEnd, type FlashOrder, type Hooks } from './start.ts'
 
 export interface HookParts {
   /** Null: standalone, so nobody is told. */
@@ -87,12 +87,14 @@ export function createHooks(parts: HookParts): Required<Hooks> {
     running.reporter?.tell(report)
   }
 
-  async function bootOnce({ target }: FlashPlan, running: Course, say: Say): Promise<void> {
+  async function bootOnce({ target }: FlashPlan, running: Course, say: Say): Promise<string> {
     tell(running, uefiReport(running.last))
     const set = await nvram.bootOnce(target)
-    say(
-      set.ok ? `UEFI: ${set.value}.` : `UEFI: no one-shot boot of ${target.path}: ${set.refusal}.`,
-    )
+    const words = set.ok
+      ? `UEFI: ${set.value}.`
+      : `UEFI: no one-shot boot of ${target.path}: ${set.refusal}.`
+    say(words)
+    return words
   }
 
   /** The server's own copy of the run first: what ends the cycle also ends the run. */
@@ -132,20 +134,20 @@ export function createHooks(parts: HookParts): Required<Hooks> {
     },
     async onEnd(end, order, say, enough = NEVER) {
       // A flash that its checks refused is worth telling when nobody is there to see it.
-      if (course === null && !order.unattended) return null
+      if (course === null && !order.unattended) return NO_AFTERMATH
       const running = course ?? begin(order, null)
       course = null
       if (end.kind === 'done') {
-        if (parts.registersBoot) await bootOnce(end.plan, running, say)
+        const bootEntry = parts.registersBoot ? await bootOnce(end.plan, running, say) : null
         tell(running, endReport(running.facts, running.last, end))
         const telling = tellDone(running, say)
         // Whoever had enough is not held; it goes on behind.
         const no = await untilAborted(enough, telling).catch(() => UNHEARD)
-        return no === null ? null : renderUntold(no)
+        return { notice: no === null ? null : renderUntold(no), bootEntry }
       }
       tell(running, endReport(running.facts, running.last, end))
       await settle(tellFailure(running, reasonOf(end), order.unattended), times.failure)
-      return null
+      return NO_AFTERMATH
     },
   }
 }

@@ -163,8 +163,9 @@ async function flash(plan: FlashPlan, box: Box, here: Place): Promise<RemoteOutc
   const end = await box.stage.runFlash(order, {
     ...hooks,
     async onEnd(...about) {
-      notice = await hooks.onEnd(...about)
-      return notice
+      const aftermath = await hooks.onEnd(...about)
+      notice = aftermath.notice
+      return aftermath
     },
   })
   if (end.kind !== 'done') return open(here, failureNotice(end))

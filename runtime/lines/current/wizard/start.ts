@@ -80,7 +80,7 @@ export interface Hooks {
   onProgress?(event: FlashEvent): void
   /**
    * Once for every flash that was ordered, also for one that was refused by its checks. Waited for;
-   * `say` shows what is being done. The text that it gives is shown in red on the screen that follows.
+   * `say` shows what is being done; the screen that follows shows what came of it.
    * `enough`: aborted by an operator who does not want to wait any longer.
    */
   onEnd?(
@@ -88,8 +88,18 @@ export interface Hooks {
     order: FlashOrder,
     say: (line: string) => void,
     enough?: AbortSignal,
-  ): Promise<string | null>
+  ): Promise<Aftermath>
 }
+
+/** What an operator is told of a flash besides how it ended. */
+export interface Aftermath {
+  /** What went wrong, in red; null: nothing did. */
+  readonly notice: string | null
+  /** What became of the UEFI boot entry; null: none was asked for. */
+  readonly bootEntry: string | null
+}
+
+export const NO_AFTERMATH: Aftermath = { notice: null, bootEntry: null }
 
 /** What the server-driven mode may do with the terminal. */
 export interface Stage {

@@ -46,6 +46,6 @@ async function flash(state: State, desk: Desk): Promise<Step> {
   const order = orderOf(state)
   if (order === null) return { step: 'back' }
   const { runFlash } = await import('./flashing.ts')
-  const { end, notice } = await runFlash(state, order, await desk.loadHooks(), desk)
-  return { step: 'ended', end, notice }
+  const flashed = await runFlash(state, order, await desk.loadHooks(), desk)
+  return { step: 'ended', ...flashed }
 }

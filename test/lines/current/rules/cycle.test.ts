@@ -1,13 +1,19 @@
 /** The cycle: when disks are listed anew, when the guard steps in, what starts again and what does not. */
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
-import { refreshInventory } from '../../../../runtime/lines/current/rules/edit.ts'
+import {
+  allowDisk,
+  flashAgain,
+  refreshInventory,
+} from '../../../../runtime/lines/current/rules/edit.ts'
+import { noteRunBegan } from '../../../../runtime/lines/current/rules/contact.ts'
 import {
   createDesk,
   diskOf,
   OTHER_REF,
   PXE_RULES,
   REF,
+  X86_SETS,
   type Desk,
 } from '../../../support/machine-desk.ts'
 
@@ -185,6 +191,56 @@ test('what may be half written is not booted, whatever else goes away', () => {
   const stopped = crashed()
   stopped.put({})
   assert.is(stopped.script().rule, 'ipxe-exit', 'an operator may say otherwise')
+})
+
+/** An operator had it boot its disk. */
+function allowed(): Desk {
+  const desk = crashed()
+  desk.surroundings = { ...desk.surroundings, sets: { x86_64: null, arm64: null } }
+  assert.is(desk.script().rule, 'half-written')
+  const acted = allowDisk(desk.machine, desk.now())
+  assert.ok(acted.ok)
+  desk.machine = acted.value
+  return desk
+}
+
+test('a disk that an operator allows is booted from then on, and not flashed unasked', () => {
+  const desk = allowed()
+  for (let boot = 1; boot <= 20; boot++) {
+    assert.equal([desk.script().rule, goes(desk)], ['disk-allowed', 'to-disk'])
+    assert.is(desk.plan().rule, 'disk-allowed', 'asking for a plan marks nothing again')
+  }
+  desk.surroundings = { ...desk.surroundings, sets: X86_SETS }
+  desk.machine = noteRunBegan(desk.machine, desk.now())
+  assert.equal([desk.script().rule, desk.plan().plan.mode], ['disk-allowed', 'exit'])
+  desk.flash('flasher-flash-once')
+  assert.is(desk.script().rule, 'disk-allowed', 'the same intent begins nothing')
+  const again = flashAgain(desk.machine, desk.now())
+  assert.ok(again.ok)
+  desk.machine = again.value
+  assert.equal([desk.script().rule, desk.plan().plan.mode], ['flash', 'flash'])
+  assert.is(desk.script().rule, 'flash-retry', 'and the rule holds as before')
+})
+
+test('a flash that ends after its disk was allowed ended all the same', () => {
+  const once = allowed()
+  once.done()
+  assert.is(once.script().rule, 'flashed')
+  const failing = allowed()
+  failing.failed('no space')
+  assert.is(failing.script().rule, 'disk-allowed', 'an operator said so')
+})
+
+test('only what may be half written can be allowed', () => {
+  const fresh = createDesk()
+  assert.is(allowDisk(fresh.machine, fresh.now()).ok, false)
+  fresh.flash('flasher-flash-once')
+  fresh.script()
+  assert.is(allowDisk(fresh.machine, fresh.now()).ok, false)
+  fresh.plan()
+  assert.is(allowDisk(fresh.machine, fresh.now()).ok, true)
+  const twice = allowed()
+  assert.is(allowDisk(twice.machine, twice.now()).ok, false)
 })
 
 test('no image: its own disk when nothing was handed out, a person when something may be written', () => {

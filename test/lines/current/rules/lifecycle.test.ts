@@ -5,10 +5,10 @@ import * as assert from 'uvu/assert'
 import { identifyDisk, type InventoryDisk } from '../../../../runtime/core/machine.ts'
 import type { BootRuling } from '../../../../runtime/lines/current/rules/boot.ts'
 import { noteDone } from '../../../../runtime/lines/current/rules/contact.ts'
-import { flashAgain, refreshInventory } from '../../../../runtime/lines/current/rules/edit.ts'
+import * as edits from '../../../../runtime/lines/current/rules/edit.ts'
 import { isFlashMode, type Machine } from '../../../../runtime/lines/current/rules/machine.ts'
 import { parseRecord } from '../../../../runtime/lines/current/rules/record.ts'
-import { anyBody, anyDisk } from '../../../support/machine-arbitraries.ts'
+import { anyBody, anyDisk, anySettings } from '../../../support/machine-arbitraries.ts'
 import {
   createDesk,
   entryOf,
@@ -173,12 +173,23 @@ function put(body: Readonly<Record<string, unknown>>): Step {
 }
 
 function again({ desk, truth }: World) {
-  for (const act of [flashAgain, refreshInventory]) {
+  for (const act of [edits.flashAgain, edits.refreshInventory]) {
     const acted = act(desk.machine, desk.now())
     if (!acted.ok) continue
     begin(truth, desk.machine, acted.value)
     desk.machine = acted.value
   }
+}
+
+/** An operator takes over: nothing is written until something new is asked for. */
+function allow({ desk, truth }: World) {
+  const acted = edits.allowDisk(desk.machine, desk.now())
+  assert.is(acted.ok, truth.halfWritten)
+  if (!acted.ok) return
+  desk.machine = acted.value
+  truth.halfWritten = false
+  truth.liveInRow = 0
+  truth.finished = true
 }
 
 function restart({ desk }: World) {
@@ -197,6 +208,7 @@ const anyStep: fc.Arbitrary<Step> = fc.oneof(
   { weight: 1, arbitrary: always(formerDone) },
   { weight: 1, arbitrary: always(failed) },
   { weight: 2, arbitrary: always(again) },
+  { weight: 1, arbitrary: always(allow) },
   { weight: 1, arbitrary: always(restart) },
   { weight: 3, arbitrary: fc.array(anyDisk, { maxLength: 4 }).map(disks) },
   { weight: 3, arbitrary: anyBody.map(put) },
@@ -234,12 +246,6 @@ const anyStep: fc.Arbitrary<Step> = fc.oneof(
     }),
   },
 )
-
-const anySettings = fc.record({
-  loop_limit: fc.integer({ min: 1, max: 5 }),
-  inventory_refresh: fc.constantFrom(0, 3600, 86_400, Infinity),
-  boot_disk_once_after_flash: fc.boolean(),
-})
 
 const createWorld = (settings: Desk['surroundings']['settings']): World => ({
   desk: createDesk({ settings }),

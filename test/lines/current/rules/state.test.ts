@@ -90,6 +90,25 @@ test('a doubtful disk, a loop and a lock need a person', () => {
   assert.match(stateOf(locked).is, 'locked')
 })
 
+test('what waits with its disk says why, and what an operator said about it', () => {
+  const desk = createDesk()
+  desk.surroundings = { ...desk.surroundings, sets: { x86_64: null, arm64: null } }
+  desk.flash('flasher-flash-once')
+  desk.plan()
+  const waiting = stateOf(desk)
+  assert.is(waiting.state, 'needs-you')
+  assert.match(waiting.is, /^It waits: its disk may be half written, .* never reported/)
+  assert.match(waiting.next, 'boot its disk anyway')
+  assert.is(stateOf(desk, { stalled: true }).is, waiting.is, 'whatever was posted before')
+  assert.is(stateOf(desk, { stalled: false }).state, 'running')
+  assert.is(act(desk, 'boot-disk', null), '')
+  assert.is(stateOf(desk).state, 'ready')
+  assert.match(stateOf(desk).is, 'an operator said so')
+  desk.failed('no space')
+  assert.match(stateOf(desk).next, 'starts its own disk')
+  assert.match(act(desk, 'boot-disk', null), 'nothing to override')
+})
+
 /** The refusal; empty: it was done. */
 const act = (desk: Desk, name: keyof typeof ACTIONS, parameters: unknown) => {
   const acted = ACTIONS[name].apply(desk.machine, parameters, desk.now())

@@ -31,6 +31,7 @@ const state: State = {
   },
   disk: { path: '/dev/nvme0n1', identity, words: WORDS },
   end: null,
+  bootEntry: null,
   notice: null,
 }
 const drawing = {

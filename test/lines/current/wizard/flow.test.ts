@@ -65,21 +65,28 @@ test('back leads one step back, from a flash that ended to the disks, with the s
     [WAY.slice(0, 1), 'catalog'],
     [WAY.slice(0, 2), 'image'],
     [WAY.slice(0, 3), 'disk'],
-    [[...WAY, { step: 'ended', end: FAILED, notice: null }], 'disk'],
+    [[...WAY, { step: 'ended', end: FAILED, notice: null, bootEntry: null }], 'disk'],
     [[{ step: 'ask-source' }], 'catalog'],
     [[], 'catalog'],
   ]
   for (const [steps, screen] of rows) {
     assert.is(screenOf(go([...steps, { step: 'back' }])), screen)
   }
-  const after = go([...WAY, { step: 'ended', end: FAILED, notice: null }, { step: 'back' }])
+  const after = go([
+    ...WAY,
+    { step: 'ended', end: FAILED, notice: null, bootEntry: null },
+    { step: 'back' },
+  ])
   assert.ok(typeof after !== 'string')
   assert.equal([after.image, after.disk, after.end], [IMAGE, null, null])
 })
 test('a reason stays until the operator goes on; looking again is not going on', () => {
   assert.is(noticeOf(go([{ step: 'refresh' }])), START.notice)
   assert.is(noticeOf(go([{ step: 'ask-source' }])), null)
-  const told = go([...WAY, { step: 'ended', end: FAILED, notice: 'the server was not told' }])
+  const told = go([
+    ...WAY,
+    { step: 'ended', end: FAILED, notice: 'the server was not told', bootEntry: null },
+  ])
   assert.equal([screenOf(told), noticeOf(told)], ['failed', 'the server was not told'])
 })
 test('quit and reboot end it anywhere', () => {
@@ -105,7 +112,7 @@ test('whatever is pressed, nothing is chosen on a screen that comes before the c
     { step: 'back' },
     { step: 'refresh' },
     { step: 'ask-source' },
-    { step: 'ended', end: FAILED, notice: null },
+    { step: 'ended', end: FAILED, notice: null, bootEntry: null },
   )
   fc.assert(
     fc.property(fc.array(steps, { maxLength: 12 }), (taken) => {
@@ -116,4 +123,18 @@ test('whatever is pressed, nothing is chosen on a screen that comes before the c
     }),
   )
 })
+test('what became of the boot entry stays on the screen after the flash, and no longer', () => {
+  const bootEntry = 'UEFI: the firmware boots it once, next (Boot0003).'
+  const failed = go([...WAY, { step: 'ended', end: FAILED, notice: null, bootEntry }])
+  assert.ok(typeof failed !== 'string')
+  assert.is(failed.bootEntry, bootEntry)
+  const back = go([
+    ...WAY,
+    { step: 'ended', end: FAILED, notice: null, bootEntry },
+    { step: 'back' },
+  ])
+  assert.ok(typeof back !== 'string')
+  assert.is(back.bootEntry, null)
+})
+
 test.run()
