@@ -2,10 +2,11 @@
 import type { Mac } from '../core/mac.ts'
 import type { MachineBase } from '../core/machine.ts'
 import { refuse } from './faults.ts'
-import type { Contact, MachineWish, Note, NoteSubject, ServerParts } from './line.ts'
+import type { Contact, MachineWish, Note, NoteSubject, Site } from './line.ts'
 
+/** What is refused is counted, never slowed: a rack behind one address must not lose its `done`. */
 export function createAdmission<M extends MachineBase>(
-  { line, machines }: Pick<ServerParts<M>, 'line' | 'machines'>,
+  { line, machines, metrics }: Pick<Site<M>, 'line' | 'machines' | 'metrics'>,
   noteAll: (notes: readonly Note[], on: NoteSubject) => Promise<void>,
 ) {
   return async (mac: Mac, wish: MachineWish, contact: Contact): Promise<void> => {
@@ -16,6 +17,7 @@ export function createAdmission<M extends MachineBase>(
       await noteAll(notes, { subject_id: mac, actor: 'pxe-client', ip: contact.ip })
     }
     if (admitted.ok) return
+    metrics.count('flasher_boot_tokens_refused_total', { wish })
     throw refuse(401, admitted.refusal, { headers: { 'www-authenticate': 'Bearer' } })
   }
 }
