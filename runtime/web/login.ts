@@ -17,6 +17,8 @@ export interface LoginSite extends Pick<Site<MachineBase>, 'now' | 'peer' | 'cal
   readonly line: Pick<ServerLine<MachineBase>, 'renderLogin' | 'checkPassword'>
   /** Wrong passwords, wherever they are given. */
   readonly attempts: Attempts
+  /** Once a session was ended, with its cookie (`name=value`). */
+  onLogout?(cookie: string): Promise<void>
 }
 
 export function loginRoutes(site: LoginSite, sessions: Sessions): readonly Route[] {
@@ -53,7 +55,10 @@ export function loginRoutes(site: LoginSite, sessions: Sessions): readonly Route
 
   async function logOut(event: H3Event): Promise<unknown> {
     const caller = site.caller(event)
-    if (caller.kind === 'session') await sessions.revoke(caller.id)
+    if (caller.kind === 'session') {
+      await sessions.revoke(caller.id)
+      await site.onLogout?.(sessions.renderCookie(caller.id))
+    }
     await note(event, 'auth.logout', 'An operator logged out')
     return new HTTPResponse('', {
       status: 303,

@@ -56,7 +56,10 @@ export async function serve(world: World<CacheHandler>, given: Arguments): Promi
   const token = await ensureLocalToken(paths.token)
   const { app } = createCacheServer({
     cache,
-    secret: await createSecret({ path: paths.secret, configured: '' }),
+    secret: await createSecret({
+      path: paths.secret,
+      configured: config.current().server.session_secret,
+    }),
     signedOut: createSignedOut({ path: paths.signedOut, now, log }),
     assets: await createAssets(),
     checkPassword: passwords.check,
