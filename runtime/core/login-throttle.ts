@@ -22,6 +22,10 @@ export function nextFailure(before: Failures | null, now: number): Failures {
 export const waitOf = (failures: Failures | null, now: number): number =>
   failures === null ? 0 : Math.max(0, Math.ceil((failures.until - now) / 1000))
 
+/** Who shares a part of the password checks: one box may have every address of an IPv4 /24, too. */
+export const networkOf = (ip: string | null): string =>
+  throttleKey(ip).replace(/^(\d+\.\d+\.\d+)\.\d+$/, '$1')
+
 /** Whom failures are counted for: an IPv6 host owns its whole /64. */
 export function throttleKey(ip: string | null): string {
   if (ip === null) return 'unknown'

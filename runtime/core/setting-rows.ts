@@ -25,6 +25,13 @@ export const STATE_DIR = setting(
   },
 )
 
+export const SESSION_SECRET = setting(
+  secretText,
+  '',
+  'Signs sessions instead of the key in `<paths.state_dir>/session-secret`.',
+  { secret: true, restart: true },
+)
+
 /** Of `flasher-cache`. */
 export const CACHE_SETTINGS = {
   host: setting(host, '0.0.0.0', 'The address on which `flasher-cache` listens.', {

@@ -199,7 +199,7 @@ function findStrays(
     where: renderPlace(layer, section, key),
     message: describeStray(table, elsewhere, section, key),
   }))
-  return [...inFiles, ...findStrayVariables(table, env)]
+  return [...inFiles, ...findStrayVariables(table, env, elsewhere)]
 }
 
 function describeStray(
@@ -216,11 +216,17 @@ function describeStray(
 }
 
 /** Only names in one of the table's sections are looked at: other FLASHER_ names have other readers. */
-function findStrayVariables(table: SettingsTable, env: SettingsSources['env']): readonly Problem[] {
+function findStrayVariables(
+  table: SettingsTable,
+  env: SettingsSources['env'],
+  elsewhere: KnownElsewhere,
+): readonly Problem[] {
   const known = listSettings(table).flatMap(({ section, key, row }) =>
     variablesOf(section, key, row),
   )
-  const prefixes = Object.keys(table).map((section) => `FLASHER_${section.toUpperCase()}_`)
+  const prefixes = Object.keys(table)
+    .filter((section) => elsewhere[`${section}.*`] !== null)
+    .map((section) => `FLASHER_${section.toUpperCase()}_`)
   return Object.keys(env)
     .filter((name) => prefixes.some((prefix) => name.startsWith(prefix)) && !known.includes(name))
     .map((name) => ({

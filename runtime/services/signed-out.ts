@@ -19,20 +19,15 @@ export interface SignedOutParts {
 
 /** Far more than log out in a week; past it the oldest go first. */
 const MOST = 10_000
-/** How long a change by the program beside this one may go unnoticed. */
-const LOOK_AGAIN_MS = 1000
 
-/** Server and cache share the key of sessions, and so this file: each takes up what the other wrote. */
+/**
+ * Server and cache share the key of sessions, and so this file: each takes up what the other wrote,
+ * at the next question. A look at the file's times is microseconds; the signature costs more.
+ */
 export function createSignedOut({ path, now, log }: SignedOutParts): SignedOut {
   const ends = new Map<string, number>()
-  let [seen, lookedAt]: [string | null, number] = [null, -Infinity]
+  let seen: string | null = null
   let writing: Promise<void> = Promise.resolve()
-
-  function look() {
-    if (Math.abs(performance.now() - lookedAt) < LOOK_AGAIN_MS) return
-    lookedAt = performance.now()
-    takeUp()
-  }
 
   function takeUp() {
     const present = identify(path)
@@ -50,7 +45,7 @@ export function createSignedOut({ path, now, log }: SignedOutParts): SignedOut {
 
   return {
     has(id) {
-      look()
+      takeUp()
       return ends.has(id)
     },
     async add(id, until) {
@@ -66,7 +61,7 @@ export function createSignedOut({ path, now, log }: SignedOutParts): SignedOut {
 
 function identify(path: string): string | null {
   const found = statSync(path, { throwIfNoEntry: false })
-  return found === undefined ? null : `${found.ino}:${found.mtimeMs}`
+  return found === undefined ? null : `${found.ino}:${found.mtimeMs}:${found.size}`
 }
 
 /** Anything else than such a list is none. */

@@ -3,10 +3,17 @@ import type { Mac } from '../core/mac.ts'
 import type { MachineBase } from '../core/machine.ts'
 import { refuse } from './faults.ts'
 import type { ServerServices } from './server-services.ts'
-import type { Contact, MachineWish, Note, NoteSubject } from './turn.ts'
+import type { Contact, MachineWish } from './turn.ts'
+import type { Note, NoteSubject } from './event-note.ts'
+import type { Metrics } from './metrics.ts'
 
+/** What is refused is counted, never slowed: a rack behind one address must not lose its `done`. */
 export function createAdmission<M extends MachineBase>(
-  { line, machines }: Pick<ServerServices<M>, 'line' | 'machines'>,
+  {
+    line,
+    machines,
+    metrics,
+  }: Pick<ServerServices<M>, 'line' | 'machines'> & { readonly metrics: Metrics },
   noteAll: (notes: readonly Note[], on: NoteSubject) => Promise<void>,
 ) {
   return async (mac: Mac, wish: MachineWish, contact: Contact): Promise<void> => {
@@ -17,6 +24,7 @@ export function createAdmission<M extends MachineBase>(
       await noteAll(notes, { subject_id: mac, actor: 'pxe-client', ip: contact.ip })
     }
     if (admitted.ok) return
+    metrics.count('flasher_boot_tokens_refused_total', { wish })
     throw refuse(401, admitted.refusal, { headers: { 'www-authenticate': 'Bearer' } })
   }
 }

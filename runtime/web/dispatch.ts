@@ -59,7 +59,7 @@ function meet(event: H3Event, { peer: peerOf, guard, admit }: Dispatcher): void 
   const peer = peerOf(event)
   if (!isPage(event)) return
   keepPrivate(event)
-  admit(event, guard.identify(event, peer))
+  admit(event, guard.identifyOperator(event, peer))
 }
 
 function guarded(route: Route, parts: Dispatcher) {
@@ -70,14 +70,15 @@ function guarded(route: Route, parts: Dispatcher) {
     const peer = parts.peer(event)
     guard.checkOrigin(event, peer)
     const access = typeof route.access === 'function' ? route.access() : route.access
-    if (access !== 'open') {
+    if (access === 'page') {
+      keepPrivate(event)
+      const operator = guard.identifyOperator(event, peer)
+      if (operator.kind !== 'session') return sendToLogin(event)
+      parts.admit(event, operator)
+    } else if (access !== 'open') {
       keepPrivate(event)
       const caller = guard.identify(event, peer)
-      if (access === 'page') {
-        if (caller.kind !== 'session') return sendToLogin(event)
-      } else {
-        guard.checkScope(caller, access)
-      }
+      guard.checkScope(caller, access)
       parts.admit(event, caller)
     }
     return receive(route, event, parts.bodies)

@@ -1,16 +1,21 @@
 /** Who may pass: session or token, the right scope, and no form that another site sent. */
 import type { H3Event } from 'h3'
-import type { Tokens } from '../services/tokens.ts'
 import { readBearer } from './bearer.ts'
 import { refuse } from './faults.ts'
 import type { By, Caller, Scope } from './caller.ts'
 import type { Peer } from './peer.ts'
 import type { Sessions } from './session.ts'
+import type { TokenCheck } from './token-check.ts'
 
 const SAFE: ReadonlySet<string> = new Set(['GET', 'HEAD', 'OPTIONS'])
 
 export interface Guard {
-  /** Who asks; a session that is an hour old is issued anew with the answer. */
+  /** For pages, which take no token: the operator, or nobody. */
+  identifyOperator(event: H3Event, peer: Peer): Caller
+  /**
+   * Who asks; a session that is an hour old is issued anew with the answer. Throws a 429 for a wrong
+   * token of an address that guesses.
+   */
   identify(event: H3Event, peer: Peer): Caller
   /** Throws a 403 when a browser says that the request comes from elsewhere. */
   checkOrigin(event: H3Event, peer: Peer): void
@@ -22,25 +27,30 @@ export interface Guard {
 
 export function createGuard(parts: {
   readonly sessions: Sessions
-  readonly tokens: Pick<Tokens, 'find'>
+  readonly tokens: TokenCheck
   readonly now: () => Date
 }): Guard {
   const { sessions, tokens, now } = parts
   /** What a caller showed, for as long as its answer lasts. */
   const shown = new WeakMap<Caller, string>()
 
+  function identifyOperator(event: H3Event, peer: Peer): Caller {
+    const session = sessions.read(event)
+    if (session === null) return { kind: 'anonymous' }
+    if (session.isStale) {
+      event.res.headers.append('set-cookie', sessions.issue(peer.isSecure, session.id))
+    }
+    return { kind: 'session', id: session.id, expiresAt: session.expiresAt }
+  }
+
   return {
+    identifyOperator,
     identify(event, peer) {
-      const session = sessions.read(event)
-      if (session !== null) {
-        if (session.isStale) {
-          event.res.headers.append('set-cookie', sessions.issue(peer.isSecure, session.id))
-        }
-        return { kind: 'session', id: session.id, expiresAt: session.expiresAt }
-      }
+      const operator = identifyOperator(event, peer)
+      if (operator.kind === 'session') return operator
       const bearer = readBearer(event)
-      const token = bearer === null ? null : tokens.find(bearer)
-      if (bearer === null || token === null) return { kind: 'anonymous' }
+      const token = bearer === null ? null : tokens.check(bearer, peer)
+      if (bearer === null || token === null) return operator
       const caller: Caller = { kind: 'token', name: token.name, scopes: token.scopes }
       shown.set(caller, bearer)
       return caller

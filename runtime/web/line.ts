@@ -1,6 +1,7 @@
 /** What a release line brings to the shared server, and what the server's routes and pages get. */
 import type { ChannelViews } from './channel.ts'
-import type { Contact, Note, Turn, ScriptTurn, PlanTurn, Inventory, MachineWish } from './turn.ts'
+import type { Contact, Turn, ScriptTurn, PlanTurn, Inventory, MachineWish } from './turn.ts'
+import type { Note } from './event-note.ts'
 import type { Scope, ErrorView } from './caller.ts'
 import type { FieldError } from '../core/field-error.ts'
 import type { Mac } from '../core/mac.ts'

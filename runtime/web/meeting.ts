@@ -3,7 +3,8 @@ import { isStation, type Mac } from '../core/mac.ts'
 import type { MachineBase } from '../core/machine.ts'
 import { createDiscovery } from './discovery.ts'
 import type { Site } from './site.ts'
-import type { Contact, Note, Turn } from './turn.ts'
+import type { Contact, Turn } from './turn.ts'
+import type { Note } from './event-note.ts'
 
 /** Stores the sighting; a machine that is new is discovered first. Null: it was not let in. */
 export type Meet<M> = <T extends Turn<M>>(

@@ -2,7 +2,7 @@
 import { renderError } from '../core/fault.ts'
 import type { MachineBase } from '../core/machine.ts'
 import type { ServerServices } from './server-services.ts'
-import type { Note, NoteSubject } from './turn.ts'
+import type { Note, NoteSubject } from './event-note.ts'
 
 /** Kinds that come with each contact of a machine: its answer does not wait until they are on disk. */
 const ROUTINE: ReadonlySet<string> = new Set([

@@ -1,7 +1,7 @@
 /** What is put on record of runs. */
 import type { Run, RunResult } from '../core/run.ts'
 import type { Taken } from '../services/runs.ts'
-import type { Note } from './turn.ts'
+import type { Note } from './event-note.ts'
 
 /** Of a post: what began, and what ended without `done` or `status`. */
 export function listNotes({ run, isNew, hasEnded, lost }: Taken): readonly Note[] {

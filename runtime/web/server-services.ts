@@ -25,6 +25,8 @@ export interface ServerServices<M extends MachineBase> {
   readonly secret: Secret
   readonly signedOut: SignedOut
   settings(): WebSettings
+  /** Who else takes the sessions is told of one that was ended, with its cookie (`name=value`). */
+  onLogout?(cookie: string): Promise<void>
   now(): Date
   readonly log: Log
   readonly version: string

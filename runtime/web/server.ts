@@ -2,6 +2,7 @@
 import type { H3, H3Event } from 'h3'
 import type { MachineBase } from '../core/machine.ts'
 import { createAdmission } from './admission.ts'
+import { createAttempts } from './attempts.ts'
 import { createBodyReader } from './body.ts'
 import { bootFileRoutes } from './boot-files.ts'
 import { bulkRoutes } from './bulk.ts'
@@ -30,6 +31,7 @@ import { renderLost } from './run-notes.ts'
 import { runPostRoutes } from './run-posts.ts'
 import { runRoutes } from './runs.ts'
 import { createSessions } from './session.ts'
+import { createTokenCheck } from './token-check.ts'
 import { tokenRoutes } from './tokens.ts'
 
 export interface Server<M extends MachineBase> {
@@ -50,7 +52,11 @@ export function createServer<M extends MachineBase>(parts: ServerParts<M>): Serv
   const noteAll = createNotes(parts)
   const metrics = createMetrics()
   const sessions = createSessions(parts)
-  const guard = createGuard({ sessions, tokens: parts.tokens, now: parts.now })
+  const { now } = parts
+  // No bearer is a password here: a program with a token that has ended keeps nobody from logging in.
+  const attempts = createAttempts(now)
+  const tokens = createTokenCheck({ tokens: parts.tokens, attempts: createAttempts(now), noteAll })
+  const guard = createGuard({ sessions, tokens, now })
   const findPeer = createPeers(parts.settings)
   const [peers, callers] = [new WeakMap<H3Event, Peer>(), new WeakMap<H3Event, Caller>()]
 
@@ -74,7 +80,7 @@ export function createServer<M extends MachineBase>(parts: ServerParts<M>): Serv
     checkScope: (event, scope) => guard.checkScope(callerOf(event), scope),
     peer: peerOf,
     by: (event) => renderBy(callerOf(event), peerOf(event).ip),
-    admitMachine: createAdmission(parts, noteAll),
+    admitMachine: createAdmission({ ...parts, metrics }, noteAll),
     contact: (event) => readContact(event, peerOf(event), parts.now()),
   }
   const channel = createChannel({ ...site, views: line })
@@ -98,7 +104,7 @@ export function createServer<M extends MachineBase>(parts: ServerParts<M>): Serv
     ...liveRoutes(site, channel), //      /events/machines
     ...tokenRoutes(site), //              /tokens /tokens/:id
     ...metricsRoutes(site, channel.count), // /metrics
-    ...loginRoutes(site, sessions), //    / /ui /ui/login /ui/logout
+    ...loginRoutes({ ...site, attempts }, sessions), // / /ui /ui/login /ui/logout
     // What this release line alone serves: images, releases, backups, and the pages.
     ...parts.routes(site),
   ]

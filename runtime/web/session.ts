@@ -26,6 +26,8 @@ export interface Session {
 export interface Sessions {
   /** A `Set-Cookie` value; `id` when a session goes on. */
   issue(isSecure: boolean, id?: string): string
+  /** `name=value`, as a browser sends it. */
+  renderCookie(id: string): string
   /** Null for anything but a cookie of ours that still holds. */
   read(event: H3Event): Session | null
   /** Ends it for every copy of its cookie. */
@@ -58,13 +60,16 @@ export function createSessions(parts: {
     }
   }
 
+  function renderCookie(id: string): string {
+    const claims = JSON.stringify({ bty_authed: true, iat: seconds(), sid: id })
+    const body = Buffer.from(claims).toString('base64url')
+    return `${COOKIE}=${body}.${parts.secret.sign(`session:${body}`)}`
+  }
+
   return {
-    issue(isSecure, id = randomBytes(12).toString('base64url')) {
-      const claims = JSON.stringify({ bty_authed: true, iat: seconds(), sid: id })
-      const body = Buffer.from(claims).toString('base64url')
-      const value = `${body}.${parts.secret.sign(`session:${body}`)}`
-      return `${COOKIE}=${value}; Path=/; Max-Age=${LIFETIME_SECONDS}; ${attributes(isSecure)}`
-    },
+    issue: (isSecure, id = randomBytes(12).toString('base64url')) =>
+      `${renderCookie(id)}; Path=/; Max-Age=${LIFETIME_SECONDS}; ${attributes(isSecure)}`,
+    renderCookie,
     read(event) {
       for (const value of cookiesNamed(event.req.headers.get('cookie'))) {
         const session = value.length > MOST_CHARACTERS ? null : read(value)

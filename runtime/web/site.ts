@@ -1,7 +1,8 @@
 /** What routes and pages work with: the services that the program assembled, and what the server made of them. */
 import type { ServerServices } from './server-services.ts'
 import type { H3Event } from 'h3'
-import type { Contact, Note, NoteSubject, MachineWish } from './turn.ts'
+import type { Contact, MachineWish } from './turn.ts'
+import type { Note, NoteSubject } from './event-note.ts'
 import type { Caller, Scope, By } from './caller.ts'
 import type { Mac } from '../core/mac.ts'
 import type { MachineBase } from '../core/machine.ts'

@@ -1,7 +1,6 @@
 /** A machine's record before and after one request, and what is put on record of it. */
-import type { By } from './caller.ts'
+import type { Note } from './event-note.ts'
 import type { InventoryDisk } from '../core/machine.ts'
-import type { EventNote } from '../services/journal.ts'
 
 /** What a rule may know of one request of a machine (or of an operator, where it renders a script). */
 export interface Contact {
@@ -15,15 +14,6 @@ export interface Contact {
   /** What the box says of itself in the query (`buildarch`, `platform`…): hostile, bounded in length. */
   readonly query: Readonly<Record<string, string>>
 }
-
-/** Something to put on record; the server adds subject, actor and address. */
-export type Note = Pick<EventNote, 'kind' | 'summary' | 'details'> & {
-  /** `machine` unless said. */
-  readonly subject_kind?: EventNote['subject_kind']
-}
-
-/** What a note is about, and who did it. */
-export type NoteSubject = { readonly subject_id: string | null } & By
 
 /** A record after something happened to it. The same object as before: nothing to store. */
 export interface Turn<M> {

@@ -4,6 +4,7 @@ import * as assert from 'uvu/assert'
 import { takeOne, type Bucket } from '../../runtime/core/bucket.ts'
 import { delayUntilNext, intervalOf } from '../../runtime/core/cadence.ts'
 import {
+  networkOf,
   nextFailure,
   throttleKey,
   waitOf,
@@ -65,6 +66,14 @@ test('whom it counts for', () => {
   assert.is(throttleKey('fe80::1'), 'fe80:0:0:0')
   assert.is(throttleKey('::1'), '0:0:0:0')
   assert.is(throttleKey(null), 'unknown')
+})
+
+test('a network is an IPv4 /24 or an IPv6 /64', () => {
+  assert.is(networkOf('192.0.2.1'), networkOf('192.0.2.254'))
+  assert.is.not(networkOf('192.0.2.1'), networkOf('192.0.3.1'))
+  assert.is(networkOf('2001:db8:1:2::1'), networkOf('2001:db8:1:2:3:4:5:6'))
+  assert.is.not(networkOf('2001:db8:1:2::1'), networkOf('2001:db8:1:3::1'))
+  assert.is(networkOf(null), 'unknown')
 })
 
 test('a live channel speaks at once, then as often as its size allows', () => {

@@ -14,6 +14,7 @@ import { createSignedOut } from '../../runtime/services/signed-out.ts'
 import { createSecret } from '../../runtime/services/secret.ts'
 import { createSources } from '../../runtime/services/sources.ts'
 import { createEntrance } from '../../runtime/web/entrance.ts'
+import type { Log } from '../../runtime/web/caller.ts'
 import { listen } from './hostile-server.ts'
 
 export interface Folder extends AsyncDisposable {
@@ -30,6 +31,9 @@ export interface CacheOptions {
   readonly settleMs?: number
   readonly checkpointBytes?: number
   readonly now?: () => Date
+  readonly log?: Log
+  /** A bearer that people chose; none where it is left out. */
+  readonly chosen?: string
 }
 
 export const QUIET = { debug() {}, info() {}, warn() {}, error() {} }
@@ -54,7 +58,7 @@ export interface ServedCache extends AsyncDisposable {
   readonly cache: ImageCache
 }
 
-export async function serveCache(folder: string, options?: CacheOptions): Promise<ServedCache> {
+export async function serveCache(folder: string, options: CacheOptions = {}): Promise<ServedCache> {
   const cache = await openCache(folder, options)
   const secret = await createSecret({ path: join(folder, '.cache/secret'), configured: '' })
   const { app } = createCacheServer({
@@ -67,12 +71,13 @@ export async function serveCache(folder: string, options?: CacheOptions): Promis
     }),
     assets: await createAssets(),
     checkPassword: async (given) => given === PASSWORD,
-    isToken: (given) => given === TOKEN,
+    isOwnToken: (given) => given === TOKEN,
+    isChosenToken: (given) => given === options.chosen,
     folder,
     env: {},
     version: '1.2.3',
-    now: () => new Date(),
-    log: QUIET,
+    now: options.now ?? (() => new Date()),
+    log: options.log ?? QUIET,
   })
   const server = http.createServer(createEntrance(app, QUIET))
   const port = await listen(server)

@@ -56,11 +56,15 @@ export async function serve(world: World<CacheHandler>, given: Arguments): Promi
   const token = await ensureLocalToken(paths.token)
   const { app } = createCacheServer({
     cache,
-    secret: await createSecret({ path: paths.secret, configured: '' }),
+    secret: await createSecret({
+      path: paths.secret,
+      configured: config.current().server.session_secret,
+    }),
     signedOut: createSignedOut({ path: paths.signedOut, now, log }),
     assets: await createAssets(),
     checkPassword: passwords.check,
-    isToken: (text) => isOneOf(text, [token, ...configuredTokens(config)]),
+    isOwnToken: (text) => isOneOf(text, [token]),
+    isChosenToken: (text) => isOneOf(text, configuredTokens(config)),
     folder: paths.folder,
     env,
     version,

@@ -7,16 +7,19 @@ import type { Secret } from '../../services/secret.ts'
 import type { Environment } from '../../services/shell.ts'
 import type { TokenRecord } from '../../services/tokens.ts'
 import { assetRoute } from '../../web/assets.ts'
+import { createAttempts } from '../../web/attempts.ts'
 import { createBodyReader } from '../../web/body.ts'
 import { createApp } from '../../web/dispatch.ts'
 import { createGuard } from '../../web/guard.ts'
 import { healthRoutes } from '../../web/health.ts'
 import type { Caller, Log } from '../../web/caller.ts'
+import type { Note, NoteSubject } from '../../web/event-note.ts'
 import { loginRoutes } from '../../web/login.ts'
 import { createPeers, type Peer } from '../../web/peer.ts'
 import type { Route } from '../../web/route.ts'
 import { createSessions } from '../../web/session.ts'
 import { themeRoute } from '../../web/theme.ts'
+import { createTokenCheck } from '../../web/token-check.ts'
 import { createCachePages } from '../pages/frame.ts'
 import { blobRoutes } from './blobs.ts'
 import { catalogRoutes } from './catalog.ts'
@@ -29,8 +32,10 @@ export interface CacheServerParts {
   readonly signedOut: SignedOut
   readonly assets: Assets
   checkPassword(given: string): Promise<boolean>
-  /** Whether a bearer token is one of those that may change things. */
-  isToken(given: string): boolean
+  /** Whether a bearer token is the one that the cache made for itself. */
+  isOwnToken(given: string): boolean
+  /** Whether it is another secret with which things may be changed, one that people chose. */
+  isChosenToken(given: string): boolean
   readonly folder: string
   /** Names proxies and FLASHER_CA_FILE. */
   readonly env: Environment
@@ -55,7 +60,17 @@ const SETTINGS = {
 export function createCacheServer(parts: CacheServerParts): { readonly app: H3 } {
   const { cache, log, now, version, folder, env } = parts
   const sessions = createSessions(parts)
-  const tokens = { find: (text: string) => (parts.isToken(text) ? TOKEN : null) }
+  // One for both: a bearer may be the password, too.
+  const attempts = createAttempts(now)
+  const noteAll = createNotes(log)
+  const tokens = createTokenCheck({
+    tokens: {
+      find: (text) => (parts.isOwnToken(text) ? TOKEN : null),
+      findChosen: (text) => (parts.isChosenToken(text) ? TOKEN : null),
+    },
+    attempts,
+    noteAll,
+  })
   const guard = createGuard({ sessions, tokens, now })
   const findPeer = createPeers(() => SETTINGS)
   const [peers, callers] = [new WeakMap<H3Event, Peer>(), new WeakMap<H3Event, Caller>()]
@@ -73,7 +88,8 @@ export function createCacheServer(parts: CacheServerParts): { readonly app: H3 }
     peer,
     caller,
     line: { renderLogin: pages.renderLogin, checkPassword: parts.checkPassword },
-    noteAll: async () => {},
+    attempts,
+    noteAll,
   }
 
   const routes: readonly Route[] = [
@@ -96,6 +112,17 @@ export function createCacheServer(parts: CacheServerParts): { readonly app: H3 }
   })
   return { app }
 }
+
+/** The cache has no journal: who comes in, and who fails to, goes into its log. */
+const createNotes =
+  (log: Log) =>
+  async (notes: readonly Note[], { ip }: NoteSubject) => {
+    for (const { kind, summary } of notes) {
+      const line = `${summary} (${ip ?? 'no address'})`
+      if (kind.endsWith('.failed')) log.warn(line)
+      else log.info(line)
+    }
+  }
 
 /** What every token of the cache may. */
 const TOKEN: TokenRecord = {

@@ -1,11 +1,18 @@
 /** Every setting of `flasher-cache`; it reads the same files as `flasher-web`, and leaves the rest alone. */
-import { ADMIN_SETTINGS, CACHE_SETTINGS, STATE_DIR } from '../../core/setting-rows.ts'
+import {
+  ADMIN_SETTINGS,
+  CACHE_SETTINGS,
+  SESSION_SECRET,
+  STATE_DIR,
+} from '../../core/setting-rows.ts'
 import type { SettingsOf, SettingsTable } from '../../core/setting.ts'
 import { parseSettings as parse, type SettingsSources } from '../../core/settings.ts'
 
 export const SETTINGS = {
   admin: ADMIN_SETTINGS,
   paths: { state_dir: STATE_DIR },
+  // One key for both, so that there is one session.
+  server: { session_secret: SESSION_SECRET },
   cache: CACHE_SETTINGS,
 } as const satisfies SettingsTable
 

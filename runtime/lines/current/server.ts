@@ -3,6 +3,7 @@ import type { H3 } from 'h3'
 import type { CatalogEntry, CatalogSnapshot } from '../../core/catalog.ts'
 import { createAssets } from '../../services/assets.ts'
 import { startBackupSchedule } from '../../services/backup-schedule.ts'
+import { endCacheSession } from '../../services/cache-logout.ts'
 import { createCatalog, type Catalog } from '../../services/catalogs.ts'
 import { watchSpace } from '../../services/disk-space.ts'
 import { createKeptCatalogs } from '../../services/kept-catalogs.ts'
@@ -134,6 +135,8 @@ export async function createMachineServer(parts: MachineServerParts): Promise<Ma
     secret,
     signedOut: createSignedOut({ path: folders.signedOut, now, log }),
     settings: () => toWebSettings(settings()),
+    onLogout: (cookie) =>
+      endCacheSession({ url: settings().withcache.url, cookie, env: world.env, log }),
     now,
     log,
     version: release,

@@ -1,6 +1,11 @@
 /** Current line: every setting of `flasher-web`, with its type, default and meaning ("Configuration"). */
 import * as kinds from '../../../core/setting-kinds.ts'
-import { ADMIN_SETTINGS, CACHE_SETTINGS, STATE_DIR } from '../../../core/setting-rows.ts'
+import {
+  ADMIN_SETTINGS,
+  CACHE_SETTINGS,
+  SESSION_SECRET,
+  STATE_DIR,
+} from '../../../core/setting-rows.ts'
 import { TOKEN_POLICIES } from './token.ts'
 import { setting, type SettingsOf, type SettingsTable } from '../../../core/setting.ts'
 import {
@@ -45,12 +50,7 @@ export const SETTINGS = {
       },
     ),
     tls_key: setting(path, '', 'The PEM key of that certificate.', { restart }),
-    session_secret: setting(
-      kinds.secretText,
-      '',
-      'Signs sessions instead of the key in `<paths.state_dir>/session-secret`.',
-      { secret: true, restart },
-    ),
+    session_secret: SESSION_SECRET,
   },
   paths: {
     state_dir: STATE_DIR,
