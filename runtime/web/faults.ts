@@ -103,17 +103,7 @@ function judge(error: HTTPError, event: H3Event, { log, isKnown }: FailureDesk):
     return { status: error.status, told: error.data, headers: headersOf(error) }
   }
   const where = `${event.req.method} ${event.url.pathname}`
-  if (thrown instanceof Fault) {
-    // What is wrong with our database is no fault of the request.
-    const status = isDatabaseFault(thrown)
-      ? Math.max(500, STATUS[thrown.code])
-      : STATUS[thrown.code]
-    const general = describeOwnFault(thrown)
-    if (status >= 500) log.error(`${where}: ${thrown.message}`)
-    return general === null || isKnown(event)
-      ? tell(status, thrown.message, thrown.hint)
-      : tell(status, general)
-  }
+  if (thrown instanceof Fault) return judgeFault(thrown, where, log, isKnown(event))
   if (isFull(thrown)) return tell(507, FULL, 'Free space on that disk first.')
   if (error.unhandled !== true && error.status < 500) {
     // The framework's own: a malformed URL, a body over its limit. Its words hold what was sent.
@@ -121,6 +111,14 @@ function judge(error: HTTPError, event: H3Event, { log, isKnown }: FailureDesk):
   }
   log.error(`${where}: ${(thrown instanceof Error && thrown.stack) || renderError(thrown)}`)
   return tell(500, 'Internal Server Error')
+}
+
+function judgeFault(fault: Fault, where: string, log: Log, isKnown: boolean): Verdict {
+  // What is wrong with our database is no fault of the request.
+  const status = isDatabaseFault(fault) ? Math.max(500, STATUS[fault.code]) : STATUS[fault.code]
+  if (status >= 500) log.error(`${where}: ${fault.message}`)
+  const general = isKnown ? null : describeOwnFault(fault)
+  return general === null ? tell(status, fault.message, fault.hint) : tell(status, general)
 }
 
 const FULL = 'the disk of the server is full'

@@ -272,13 +272,6 @@ test('an empty file is a new database, and on record as one that lost what it he
   assert.is(await again.journal.countAlarms(), 1)
 })
 
-test('a state directory without a database is a first start, and nothing to report', async () => {
-  await using folder = await createStateFolder()
-  await using state = await folder.open()
-  assert.is(state.database.wasEmpty, false)
-  assert.is(await state.journal.countAlarms(), 0)
-})
-
 test('a file that root makes belongs to whom the folder belongs', async () => {
   if (process.getuid?.() !== 0) return
   await using folder = await createStateFolder()
