@@ -1,3 +1,4 @@
+import { rm, writeFile } from 'node:fs/promises'
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
 import { createServerHome } from '../../../support/flasher-web.ts'
@@ -170,6 +171,21 @@ test('events: JSON for scripts; assets: a closed list, kept for ever', async () 
   ]) {
     assert.is((await site.ask(path)).status, 404, path)
   }
+})
+
+test('backups: a file where their folder should be is said on the page', async () => {
+  await using site = await open()
+  const folder = site.home.at('state/backups')
+  await rm(folder, { recursive: true })
+  await writeFile(folder, 'no folder')
+  const page = await site.ask('/ui/backups')
+  assert.is(page.status, 200)
+  const text = await page.text()
+  assert.match(text, 'The backup folder is a file')
+  assert.match(text, 'paths.backup_dir')
+  const [status, location] = await site.post('/ui/backups/2026-11-21T06-55-53Z/delete')
+  assert.is(status, 303)
+  assert.match(await site.text(location), 'The backup folder is a file')
 })
 
 test.run()
