@@ -70,6 +70,7 @@ export async function createMachineServer(parts: MachineServerParts): Promise<Ma
     catalog,
     hasCache: () => settings().withcache.url !== '' || cacheBeside !== null,
     env: world.env,
+    log,
     now,
   })
   const { bootFiles } = netboot
