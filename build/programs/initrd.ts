@@ -7,6 +7,7 @@ import { pipeline } from 'node:stream/promises'
 import { parseArgs } from 'node:util'
 import { constants, zstdCompressSync } from 'node:zlib'
 import { ARCHS, type Arch } from '../../appliance/appliance.ts'
+import { ROOT_MANIFEST } from '../../appliance/initrd.ts'
 import { chooseFor, VARIANTS, type Variant } from '../initrd/choices.ts'
 import { FIRMWARE_SUFFIXES, listFirmware } from '../initrd/firmware.ts'
 import { planLayout } from '../initrd/layout.ts'
@@ -49,7 +50,7 @@ export async function makeInitrd(job: Job): Promise<string> {
       { kind: 'link', name: 'bin/sh', target: 'busybox' },
       file('etc/flasher-release', `${version}\n`),
       file('etc/passwd', 'root:x:0:0::/:/bin/sh\n'),
-      file('etc/root.manifest', `${await digestOf(squashfs)} ${statSync(squashfs).size} ${name}\n`),
+      file(ROOT_MANIFEST, `${await digestOf(squashfs)} ${statSync(squashfs).size} ${name}\n`),
     ]),
     epoch,
   )

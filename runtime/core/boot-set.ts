@@ -1,5 +1,6 @@
 /** The files that live systems consist of: their names, which of them make a set, and which set counts. */
 import { z } from 'zod'
+import { ROOT_MANIFEST } from '../../appliance/initrd.ts'
 
 export const BOOT_ARCHS = ['x86_64', 'arm64'] as const
 export type BootArch = (typeof BOOT_ARCHS)[number]
@@ -87,6 +88,16 @@ export function listComplete(names: Iterable<string>): readonly CompleteSet[] {
     .flatMap(({ set, count }) => (count === TRIO.length ? [set] : []))
     .toSorted((one, two) => compareVersions(two.version, one.version))
 }
+
+/** A set that is complete and not ours to boot. */
+export interface SetAside extends CompleteSet {
+  /** A sentence for people. */
+  readonly reason: string
+}
+
+/** Why a set whose initrd is another system's does not count. */
+export const renderForeign = (initrd: string): string =>
+  `${initrd} has no ${ROOT_MANIFEST}, so it is another system's: machines would not find this server from it.`
 
 /**
  * What the scripts name: what is on record, as long as all of it is there, else the newest that was

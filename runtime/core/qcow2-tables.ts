@@ -29,7 +29,7 @@ export const TABLE_BREAKS = {
   'reserved-bits': 'has bits set that mean nothing',
   unaligned: 'points between two clusters',
   'outside-file': 'points past the end of the file: it is cut short, or the table is damaged',
-  'inside-l1': "points into the image's own tables",
+  'inside-tables': "points into the image's own tables",
   'zero-flag': 'has a flag that its version does not have',
   'subcluster-bits': 'contradicts itself about its subclusters',
 } as const
@@ -128,7 +128,7 @@ function findMisplaced(host: number, bytes: number, header: Qcow2Header): TableB
   if (host % clusterBytes !== 0) return 'unaligned'
   if (host + bytes > hostEnd) return 'outside-file'
   const l1End = l1Offset + l1Entries * L1_ENTRY_BYTES
-  return host < l1End && host + bytes > l1Offset ? 'inside-l1' : null
+  return host < l1End && host + bytes > l1Offset ? 'inside-tables' : null
 }
 
 /**

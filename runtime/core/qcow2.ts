@@ -18,6 +18,9 @@ export interface Qcow2Header {
   readonly l1Entries: number
   /** How much of the guest one L2 table covers. */
   readonly guestBytesPerTable: number
+  readonly refcountOffset: number
+  /** 0 where the image has no refcount table. */
+  readonly refcountBytes: number
   /** Nothing of the image lies here or further: the file's size; past all offsets where it is unknown. */
   readonly hostEnd: number
 }
@@ -41,6 +44,7 @@ export type Qcow2Refusal =
 export const QCOW2_HEAD_BYTES = 112
 /** The format's own implementations stop there as well. */
 export const MOST_L1_BYTES = 32 * 1024 * 1024
+const MAX_REFCOUNT_TABLE_BYTES = 8 * 1024 * 1024
 
 const NO_END = Number.MAX_SAFE_INTEGER
 const V2_BYTES = 72
@@ -91,13 +95,19 @@ function readFields(head: Buffer, version: 2 | 3) {
     encryption: head.readUInt32BE(32),
     l1Entries: head.readUInt32BE(36),
     l1Offset: head.readBigUInt64BE(40),
+    refcountOffset: head.readBigUInt64BE(48),
+    refcountClusters: head.readUInt32BE(56),
     compression: headerBytes > V3_BYTES && head.length > V3_BYTES ? head.readUInt8(V3_BYTES) : 0,
   }
 }
 
 /** The first reason in an order in which no check relies on what a later one looks at. */
 function findRefusal(fields: Fields, fileBytes: number | null): Qcow2Refusal | null {
-  return findUnsupported(fields) ?? findDamage(fields, fileBytes)
+  return (
+    findUnsupported(fields) ??
+    findDamage(fields, fileBytes) ??
+    findRefcountDamage(fields, fileBytes)
+  )
 }
 
 function findUnsupported(fields: Fields): Qcow2Refusal | null {
@@ -140,6 +150,26 @@ function findDamage(fields: Fields, fileBytes: number | null): Qcow2Refusal | nu
   return checks.find(([hit]) => hit)?.[1] ?? null
 }
 
+/** Reading needs no reference counts, but must know where they lie: nothing of the guest is there. */
+function findRefcountDamage(fields: Fields, fileBytes: number | null): Qcow2Refusal | null {
+  const { refcountOffset: offset, refcountClusters: clusters, clusterBits } = fields
+  if (clusters === 0) return null
+  const clusterBytes = 2 ** clusterBits
+  const bytes = clusters * clusterBytes
+  const end = Number(offset) + bytes
+  const l1Start = Number(fields.l1Offset)
+  const inL1 = Number(offset) < l1Start + neededL1Entries(fields) * 8 && end > l1Start
+  const checks: readonly (readonly [boolean, string])[] = [
+    [bytes > MAX_REFCOUNT_TABLE_BYTES, `a refcount table of ${clusters} clusters`],
+    [offset % BigInt(clusterBytes) !== 0n, 'the refcount table is not aligned'],
+    [offset < BigInt(clusterBytes), 'the refcount table lies in the header'],
+    [inL1, 'the refcount table lies in the L1 table'],
+    [end > (fileBytes ?? NO_END), 'the refcount table lies outside the file'],
+  ]
+  const what = checks.find(([hit]) => hit)?.[1]
+  return what === undefined ? null : damage(what)
+}
+
 const damage = (what: string): Qcow2Refusal => ({ why: 'damaged-header', what })
 
 const unknownBits = (features: bigint) =>
@@ -166,6 +196,8 @@ function headerOf(fields: Fields, fileBytes: number | null): Qcow2Header {
     l1Offset: Number(fields.l1Offset),
     l1Entries: neededL1Entries(fields),
     guestBytesPerTable: tableCoverage(fields),
+    refcountOffset: Number(fields.refcountOffset),
+    refcountBytes: fields.refcountClusters * 2 ** clusterBits,
     hostEnd: fileBytes ?? NO_END,
   }
 }

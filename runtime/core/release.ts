@@ -114,6 +114,52 @@ export function planRelease(release: Release, tag: string): Result<ReleasePlan, 
   })
 }
 
+/** The version that a tag stands for; null: it is none. */
+export function versionOfTag(tag: string): string | null {
+  const version = tag.replace(/^v/, '')
+  return ManifestSchema.shape.version.safeParse(version).success ? version : null
+}
+
+/** Where the hosting may say as JSON which release is the newest, likeliest first. */
+export function listReleaseApis(site: string, repository: string): readonly string[] {
+  const path = `repos/${repository.split('/').map(segment).join('/')}/releases/latest`
+  const isGithub = URL.parse(site)?.host === 'github.com'
+  const roots = isGithub ? ['https://api.github.com'] : [site, `${site}/api/v1`, `${site}/api/v3`]
+  return roots.map((root) => `${root}/${path}`)
+}
+
+/** The tag in the hosting's answer; null: there is none that could be used. */
+export function parseLatestTag(json: unknown): string | null {
+  const parsed = z.object({ tag_name: ReleaseTagSchema }).safeParse(json)
+  return parsed.success ? parsed.data.tag_name : null
+}
+
+/** The tag in the address to which `latest` redirects; null: it names none. */
+export function parseRedirectedTag(location: string): string | null {
+  const path = /\/releases\/(?:download|tag)\/([^/?#]+)|\/releases\/([^/?#]+)\/download\//.exec(
+    location,
+  )
+  const parsed = ReleaseTagSchema.safeParse(path?.[1] ?? path?.[2])
+  return parsed.success && parsed.data !== LATEST ? parsed.data : null
+}
+
+/** The release that the lists of checksums describe; `sizes`: by name. Refused where one does not list its trio. */
+export function describeBareRelease(
+  tag: string,
+  version: string,
+  lists: readonly { readonly arch: BootArch; readonly text: string }[],
+): Result<readonly Omit<Artifact, 'sizeBytes'>[], string> {
+  const names = lists.flatMap(({ arch, text }) =>
+    TRIO.map((part) => ({ name: setFileName({ arch, version, part }), text })),
+  )
+  const found = names.map(({ name, text }) => ({ name, digest: parseSha256For(text, name) }))
+  const missing = found.filter(({ digest }) => !digest.ok).map(({ name }) => name)
+  if (missing.length > 0) return refuse(`the list of ${tag} does not list ${missing.join(', ')}`)
+  return accept(
+    found.flatMap(({ name, digest }) => (digest.ok ? [{ name, sha256: digest.value }] : [])),
+  )
+}
+
 /** Null: the list agrees with the manifest; else one clause. */
 export function findDisagreement(text: string, files: readonly Artifact[]): string | null {
   for (const { name, sha256 } of files) {

@@ -11,6 +11,7 @@ import {
   type StoredFile,
 } from '../core/backup-manifest.ts'
 import { Fault } from '../core/fault.ts'
+import { systemCodeOf } from '../core/system-error.ts'
 import { loadDriver, readValue } from './backup/drivers.ts'
 import { makeFolder } from './folders.ts'
 
@@ -68,7 +69,7 @@ export interface BackupPlace {
 export async function openBackupStore(place: BackupPlace): Promise<BackupStore> {
   const base = place.driver === 'fs' ? String(place.options['base'] ?? place.folder) : null
   // The copies hold what the database holds: nobody else's business.
-  if (base !== null) await makeFolder(base, 0o700)
+  if (base !== null) await makeFolder(base, 0o700).catch(refuseFile(base))
   const options = base === null ? place.options : { ...place.options, base }
   const storage = createStorage({ driver: await loadDriver(place.driver, options) })
 
@@ -107,7 +108,7 @@ export async function openBackupStore(place: BackupPlace): Promise<BackupStore> 
     return sortBackups([...new Set(keys.map((name) => name.split(':')[0] ?? ''))])
   }
 
-  return {
+  return guardPlace(base, {
     find,
     listTraces,
     async listUnfinished() {
@@ -171,8 +172,50 @@ export async function openBackupStore(place: BackupPlace): Promise<BackupStore> 
     async [Symbol.asyncDispose]() {
       await storage.dispose()
     },
+  })
+}
+
+/** While a file stands where the folder should be, that is what is wrong, and no backup is "not there". */
+function guardPlace(base: string | null, store: BackupStore): BackupStore {
+  if (base === null) return store
+  async function named<T>(work: Promise<T>): Promise<T> {
+    const [ended] = await Promise.allSettled([work])
+    if (ended.status === 'fulfilled' && ended.value !== null) return ended.value
+    const cause = ended.status === 'rejected' ? ended.reason : undefined
+    if (await isFile(base ?? '')) throw notAFolder('the backup folder is a file', cause)
+    return await work
+  }
+  return {
+    ...store,
+    list: () => named(store.list()),
+    find: (id) => named(store.find(id)),
+    put: (...given) => named(store.put(...given)),
+    finish: (manifest) => named(store.finish(manifest)),
+    readBare: (id) => named(store.readBare(id)),
+    remove: (id) => named(store.remove(id)),
+    listTraces: () => named(store.listTraces()),
+    listUnfinished: () => named(store.listUnfinished()),
   }
 }
+
+const isFile = (path: string): Promise<boolean> =>
+  stat(path).then(
+    (found) => !found.isDirectory(),
+    () => false,
+  )
+
+const refuseFile = (base: string) => (thrown: unknown) => {
+  const isInTheWay = ['EEXIST', 'ENOTDIR'].includes(systemCodeOf(thrown) ?? '')
+  throw isInTheWay
+    ? notAFolder(`backups cannot be kept in ${base}: it is no folder`, thrown)
+    : thrown
+}
+
+const notAFolder = (words: string, cause: unknown) =>
+  new Fault('conflict', words, {
+    hint: 'Move the file away, or choose another folder (paths.backup_dir).',
+    cause,
+  })
 
 const key = (id: string, name: string) => `${id}:${name}`
 

@@ -97,10 +97,14 @@ export async function createBlobs(folder: string): Promise<Blobs> {
   }
 }
 
-/** What the file system says when it is full, with the way out; null for anything else. */
-export function describeFull(thrown: unknown, folder: string, freeBytes: number): Fault | null {
+/**
+ * What the file system says when it is full, with the hint; null for anything else. It names no
+ * folder: the catalog, which is open to all, says why a download failed.
+ */
+export function describeFull(thrown: unknown, freeBytes: number): Fault | null {
   if (!isFull(thrown)) return null
-  return new Fault('storage-full', `no space left in ${folder} (${renderSize(freeBytes)} free)`, {
+  const words = `no space left on the disk of the cache (${renderSize(freeBytes)} free)`
+  return new Fault('storage-full', words, {
     hint: 'Remove images, or give the cache a larger disk.',
     cause: thrown,
   })

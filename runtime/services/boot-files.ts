@@ -6,13 +6,13 @@ import {
   BOOT_ARCHS,
   decideActive,
   decideAlias,
-  listComplete,
   prune,
   setFileName,
   TRIO,
   type BootArch,
   type CompleteSet,
   type PerArch,
+  type SetAside,
   type SetFile,
 } from '../core/boot-set.ts'
 import { Fault } from '../core/fault.ts'
@@ -25,6 +25,7 @@ import {
   UPLOAD,
   writeBootRecord,
 } from './boot-install.ts'
+import { createBootSets } from './boot-sets.ts'
 import { makeFolder } from './folders.ts'
 
 export interface BootFile {
@@ -64,6 +65,8 @@ export interface BootFiles {
 export interface BootFolder extends BootFiles, AsyncDisposable {
   /** The complete sets that lie there, newest first, and what is known of each. */
   sets(): readonly KnownSet[]
+  /** The complete sets that are proven to be another system's, newest first; they count nowhere. */
+  setAside(): readonly SetAside[]
   /** An empty folder on the same file system, for files that are to be installed. */
   stage(): Promise<string>
   /**
@@ -87,6 +90,8 @@ export interface BootFolderParts {
   readonly dir: string
   /** After a look that found other sets in force than before. */
   changed?(): void
+  /** Called once for each set that was found to be another system's. */
+  onSetAside?(set: SetAside): void
   now(): Date
 }
 
@@ -97,12 +102,14 @@ const REST_MS = 3000
 const PARTS = [...TRIO, 'checksums'] as const
 
 /** Makes the folder; finishes an installation that was cut off, and clears what never became one. */
-export async function createBootFiles({ dir, changed, now }: BootFolderParts): Promise<BootFolder> {
+export async function createBootFiles(parts: BootFolderParts): Promise<BootFolder> {
+  const { dir, changed, now } = parts
   await makeFolder(dir)
   await recoverInstalls(dir)
   let record = await readBootRecord(dir)
   let names: readonly string[] = []
   let complete: readonly CompleteSet[] = []
+  const bootSets = createBootSets(parts)
   let active: ActiveSets = { x86_64: null, arm64: null }
   /** Files that came whole, by rename: they need not rest before they count. */
   const whole = new Set<string>()
@@ -129,7 +136,7 @@ export async function createBootFiles({ dir, changed, now }: BootFolderParts): P
       ({ name, changedMs }) => whole.has(name) || spared.has(name) || at - changedMs >= REST_MS,
     )
     names = files.map(({ name }) => name)
-    complete = listComplete(ripe.map(({ name }) => name))
+    complete = await bootSets.choose(ripe, record)
     const found = { x86_64: await readActive('x86_64'), arm64: await readActive('arm64') }
     const isNew = JSON.stringify(found) !== JSON.stringify(active)
     active = found
@@ -194,10 +201,12 @@ export async function createBootFiles({ dir, changed, now }: BootFolderParts): P
         isPrevious: earlier[set.arch][0] === set.version,
       }))
     },
+    setAside: bootSets.setAside,
     stage: () => mkdtemp(join(dir, STAGED)),
     install: (staged, sets, keep) =>
       enqueue(async () => {
         const swapped = prune(activate(record, inForce(), sets), keep)
+        await bootSets.checkStaged(staged)
         const staying = await readdir(staged)
         await installStaged(dir, staged, swapped.record)
         for (const name of staying) whole.add(name)
@@ -210,6 +219,7 @@ export async function createBootFiles({ dir, changed, now }: BootFolderParts): P
       enqueue(async () => {
         await lookNow()
         const { arch, version } = set
+        bootSets.check(set)
         if (!complete.some((one) => one.arch === arch && one.version === version)) {
           throw new Fault('not-found', `version ${version} for ${arch} does not lie in ${dir}`, {
             hint: 'Fetch that release, or upload its files.',
@@ -223,6 +233,7 @@ export async function createBootFiles({ dir, changed, now }: BootFolderParts): P
     look: () => enqueue(lookNow),
     async [Symbol.asyncDispose]() {
       clearInterval(timer)
+      await bootSets[Symbol.asyncDispose]()
       await last
     },
   }

@@ -49,6 +49,8 @@ export interface Database extends AsyncDisposable {
   readonly sql: Sql
   /** Whether an upgrade rotated the file at this start. */
   readonly reset: SchemaReset | null
+  /** Whether the file was there at this start and held nothing; an event says so as well. */
+  readonly wasEmpty: boolean
   /**
    * Runs `work` in a transaction shared with the other writes of this moment, and resolves when it is
    * on disk. When `work` throws, what it did is undone, alone.
@@ -101,6 +103,7 @@ export async function createDatabase(options: DatabaseOptions): Promise<Database
     line,
     isOwner: lock !== null,
     reset: opened.reset,
+    wasEmpty: opened.wasEmpty,
     sql: {
       all: (text, ...values) => file.all(text, ...values),
       get: (text, ...values) => file.get(text, ...values),

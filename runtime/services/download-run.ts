@@ -13,8 +13,6 @@ export interface DownloadParts {
   readonly blobs: Blobs
   readonly notes: PartNotes
   readonly bootId: string | null
-  /** Where it all lies, for messages. */
-  readonly folder: string
   now(): Date
   /** After so many bytes they are made durable, so that a power cut costs no more than them. */
   readonly checkpointBytes?: number
@@ -67,7 +65,7 @@ export async function runDownload(
     await notes.remove(order.key)
     return { sha256, sizeBytes: growth.bytes }
   } catch (thrown) {
-    const full = describeFull(thrown, parts.folder, await blobs.free())
+    const full = describeFull(thrown, await blobs.free())
     const isWorthless = full !== null || isWrong(thrown) || growth.bytes === 0
     if (isWorthless) await discardPart(parts, order.key)
     throw full ?? thrown

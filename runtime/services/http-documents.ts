@@ -47,6 +47,10 @@ export async function fetchDocument(query: DocumentQuery): Promise<DocumentAnswe
   }
 }
 
+/** Of a failure: whether a server answered, only not with the document. One of the network has a cause. */
+export const isAnswered = (thrown: unknown): boolean =>
+  thrown instanceof Fault && thrown.code === 'input-missing' && thrown.cause === undefined
+
 async function readText(answer: HttpAnswer, { name, mostBytes }: DocumentQuery): Promise<string> {
   const chunks: Buffer[] = []
   let bytes = 0

@@ -2,6 +2,12 @@
 import { Fault } from '../core/fault.ts'
 import type { Qcow2Header } from '../core/qcow2.ts'
 import {
+  findInside,
+  parseRefcountTable,
+  planMetadata,
+  type Qcow2Metadata,
+} from '../core/qcow2-metadata.ts'
+import {
   L1_ENTRY_BYTES,
   TABLE_BREAKS,
   nextRun,
@@ -22,19 +28,24 @@ export interface Qcow2Map {
 /** L2 tables in memory: the next of them are read together. */
 const TABLES_BYTES = 1024 * 1024
 
-/** Reads the L1 table and checks all of it, so that a broken one is known before a disk is touched. */
+/**
+ * Reads the L1 table and checks all of it, and where the image's tables lie, so that a broken one is
+ * known before a disk is touched.
+ */
 export async function openQcow2Map(host: HostReader, header: Qcow2Header): Promise<Qcow2Map> {
   const { guestBytesPerTable, l1Entries, virtualBytes, clusterBytes } = header
   const l1 = Buffer.allocUnsafe(l1Entries * L1_ENTRY_BYTES)
-  await host.read(l1, header.l1Offset, 0)
-  for (let index = 0; index < l1Entries; index += 1) tableOf(index)
+  const refcounts = Buffer.allocUnsafe(header.refcountBytes)
+  await host.readAll([
+    { into: l1, host: header.l1Offset, guest: 0 },
+    { into: refcounts, host: header.refcountOffset, guest: 0 },
+  ])
+  const metadata = needMetadata(host.name, header, l1, parseRefcountTable(refcounts))
   let tables: ReadonlyMap<number, Buffer> = new Map()
 
   /** Where the table is; 0: nowhere. */
   function tableOf(index: number): number {
-    const entry = parseL1Entry(l1, index, header)
-    if (!entry.ok) throw broken(entry.refusal, index * guestBytesPerTable)
-    return entry.value
+    return needTable(host.name, header, l1, index)
   }
 
   function findAllocated(from: number): number {
@@ -69,16 +80,9 @@ export async function openQcow2Map(host: HostReader, header: Qcow2Header): Promi
       tables = await readTables(index)
     }
     const run = nextRun(tables.get(index) ?? null, guest, limit, header)
-    if (!run.ok) throw broken(run.refusal, guest)
+    if (!run.ok) throw broken(host.name, run.refusal, guest)
+    checkPlace(host.name, metadata, run.value, guest)
     return run.value
-  }
-
-  function broken(why: TableBreak, guest: number) {
-    return new Fault(
-      'image-broken',
-      `${host.name} is damaged: its table entry for guest byte ${guest} ${TABLE_BREAKS[why]}`,
-      { hint: 'Download or copy the image again and compare its checksum.' },
-    )
   }
 
   return {
@@ -93,3 +97,43 @@ export async function openQcow2Map(host: HostReader, header: Qcow2Header): Promi
     },
   }
 }
+
+/** Throws for any entry that is broken. */
+function needMetadata(
+  name: string,
+  header: Qcow2Header,
+  l1: Buffer,
+  blocks: Float64Array,
+): Qcow2Metadata {
+  const l2Tables = Float64Array.from({ length: header.l1Entries }, (_, index) =>
+    needTable(name, header, l1, index),
+  )
+  const planned = planMetadata(header, blocks, l2Tables)
+  if (planned.ok) return planned.value
+  const { refusal } = planned
+  throw refusal.why === 'l2-table'
+    ? broken(name, 'inside-tables', refusal.index * header.guestBytesPerTable)
+    : damaged(name, 'its reference counts lie in its other tables')
+}
+
+function needTable(name: string, header: Qcow2Header, l1: Buffer, index: number): number {
+  const entry = parseL1Entry(l1, index, header)
+  if (!entry.ok) throw broken(name, entry.refusal, index * header.guestBytesPerTable)
+  return entry.value
+}
+
+function checkPlace(name: string, metadata: Qcow2Metadata, run: Run, guest: number): void {
+  if (run.kind === 'zeros') return
+  const isPlain = run.kind === 'data'
+  const inside = findInside(metadata, run.host, isPlain ? run.bytes : run.hostBytes)
+  if (inside === null) return
+  throw broken(name, 'inside-tables', isPlain ? guest + inside - run.host : guest)
+}
+
+const broken = (name: string, why: TableBreak, guest: number) =>
+  damaged(name, `its table entry for guest byte ${guest} ${TABLE_BREAKS[why]}`)
+
+const damaged = (name: string, what: string) =>
+  new Fault('image-broken', `${name} is damaged: ${what}`, {
+    hint: 'Download or copy the image again and compare its checksum.',
+  })

@@ -1,20 +1,12 @@
-/** Fetches one release: found by its manifest, every file checked against it, installed as a whole. */
+/** Fetches one release: found at its site, every file checked against its digest, installed as a whole. */
 import { rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import { Fault, renderError } from '../core/fault.ts'
-import { parseLocation, renderSafeUrl } from '../core/location.ts'
-import {
-  findDisagreement,
-  listReleaseBases,
-  parseRelease,
-  planRelease,
-  RELEASE_MANIFEST,
-  type Artifact,
-  type ReleasePlan,
-} from '../core/release.ts'
+import { Fault } from '../core/fault.ts'
+import { renderSafeUrl } from '../core/location.ts'
+import { findDisagreement, type Artifact, type ReleasePlan } from '../core/release.ts'
 import type { BootFolder } from './boot-files.ts'
 import { describeFullDisk, requireSpace } from './disk-space.ts'
-import { fetchDocument } from './http-documents.ts'
+import { findRelease, readReleaseText, wrongRelease } from './release-finder.ts'
 import { openReleaseParts, type ReleaseParts } from './release-parts.ts'
 import type { Environment } from './shell.ts'
 import type { Sources } from './sources.ts'
@@ -37,8 +29,6 @@ export interface ReleaseOrder {
   onFile(name: string, bytesDone: number, isDone: boolean): void
 }
 
-const MOST_TEXT_BYTES = 1024 * 1024
-const TEXT_MS = 30_000
 /** Besides the files themselves. */
 const SPARE_BYTES = 16 * 2 ** 20
 
@@ -48,7 +38,7 @@ export async function runRelease(
   order: ReleaseOrder,
 ): Promise<ReleasePlan> {
   const { bootFiles } = parts
-  const { base, plan } = await find(parts, order)
+  const { base, plan } = await findRelease(parts, order)
   order.onFound(base, plan)
   await requireSpace(bootFiles.dir, plan.totalBytes + SPARE_BYTES, `Release ${plan.release.tag}`)
   const incoming = await openReleaseParts(bootFiles.dir, plan.files)
@@ -72,39 +62,6 @@ export async function runRelease(
   }
 }
 
-/** Tries the places where the site may keep the tag. */
-async function find(parts: ReleaseRunParts, order: ReleaseOrder) {
-  const { site, repository, tag } = order
-  let first: unknown = null
-  for (const base of listReleaseBases(site, repository, tag)) {
-    const text = await readText(parts, order, `${base}${RELEASE_MANIFEST}`).catch(
-      (thrown: unknown) => {
-        order.signal.throwIfAborted()
-        first ??= thrown
-        return null
-      },
-    )
-    if (text !== null) return { base, plan: planFrom(text, `${base}${RELEASE_MANIFEST}`, tag) }
-  }
-  throw new Fault('upstream-failed', `release ${tag} was not found: ${renderError(first)}`, {
-    cause: first,
-    hint: 'Look at [releases] base_url, boot.release_repo and the tag.',
-  })
-}
-
-function planFrom(text: string, url: string, tag: string): ReleasePlan {
-  const release = parseRelease(text)
-  if (!release.ok) throw wrong(url, release.refusal)
-  const plan = planRelease(release.value, tag)
-  if (!plan.ok) throw wrong(url, plan.refusal)
-  return plan.value
-}
-
-const wrong = (url: string, reason: string) =>
-  new Fault('upstream-failed', `${renderSafeUrl(url)} cannot be used: ${reason}`, {
-    hint: 'Nothing was changed; the release itself must be put right.',
-  })
-
 async function fetchList(
   parts: ReleaseRunParts,
   order: ReleaseOrder,
@@ -112,27 +69,10 @@ async function fetchList(
   staged: string,
   { name, files }: ReleasePlan['lists'][number],
 ): Promise<void> {
-  const text = await readText(parts, order, url)
+  const text = await readReleaseText(parts, order, url)
   const disagreement = findDisagreement(text, files)
-  if (disagreement !== null) throw wrong(url, disagreement)
+  if (disagreement !== null) throw wrongRelease(url, disagreement)
   await writeFile(join(staged, name), text, { flag: 'wx' })
-}
-
-async function readText({ env }: ReleaseRunParts, { signal }: ReleaseOrder, url: string) {
-  const location = parseLocation(url)
-  if (!location.ok || location.value.kind !== 'http') {
-    throw new Fault('misuse', `[releases] base_url must be an http(s) address`)
-  }
-  const answer = await fetchDocument({
-    target: location.value.target,
-    name: renderSafeUrl(url),
-    env,
-    mostBytes: MOST_TEXT_BYTES,
-    timeoutMs: TEXT_MS,
-    etag: null,
-    signal,
-  })
-  return answer.kind === 'new' ? answer.text : ''
 }
 
 interface Fetch {
@@ -153,13 +93,13 @@ async function fetchFile(
     open: () => sources.open(url, { signal }),
     onBytes: (bytes) => onFile(name, bytes, false),
     onExcess() {
-      throw wrong(url, `it is longer than the ${sizeBytes} bytes of its manifest`)
+      throw wrongRelease(url, `it is longer than the ${sizeBytes} bytes that it should have`)
     },
   })
   if (found !== sha256) {
     throw new Fault(
       'digest-mismatch',
-      `${renderSafeUrl(url)} holds ${found}, but ${RELEASE_MANIFEST} says ${sha256}`,
+      `${renderSafeUrl(url)} holds ${found}, but its release lists ${sha256}`,
       { hint: 'Nothing was changed; the release itself must be put right.' },
     )
   }

@@ -1,7 +1,8 @@
 /** Sessions that were logged out before their time: a list on disk, as short as their lives. */
 import { readFileSync, statSync } from 'node:fs'
-import { destr } from 'destr'
+import { basename } from 'node:path'
 import { renderError } from '../core/fault.ts'
+import { isMissing } from '../core/system-error.ts'
 import { replaceFile } from './atomic-file.ts'
 
 export interface SignedOut {
@@ -15,6 +16,8 @@ export interface SignedOutParts {
   readonly path: string
   now(): Date
   readonly log: { warn(message: string): void }
+  /** Called with the words of the log each time that the file is found damaged. */
+  onDamage?(message: string): void
 }
 
 /** Far more than log out in a week; past it the oldest go first. */
@@ -24,7 +27,7 @@ const MOST = 10_000
  * Server and cache share the key of sessions, and so this file: each takes up what the other wrote,
  * at the next question. A look at the file's times is microseconds; the signature costs more.
  */
-export function createSignedOut({ path, now, log }: SignedOutParts): SignedOut {
+export function createSignedOut({ path, now, log, onDamage }: SignedOutParts): SignedOut {
   const ends = new Map<string, number>()
   let seen: string | null = null
   let writing: Promise<void> = Promise.resolve()
@@ -33,7 +36,15 @@ export function createSignedOut({ path, now, log }: SignedOutParts): SignedOut {
     const present = identify(path)
     if (present === seen) return
     seen = present
-    for (const [id, end] of read(path)) ends.set(id, end)
+    const found = present === null ? [] : read(path)
+    if (found === null) report()
+    for (const [id, end] of found ?? []) ends.set(id, end)
+  }
+
+  function report() {
+    const message = `${basename(path)} is damaged: sessions that were logged out before may count again until they expire. A new password (flasher-web password) ends all sessions.`
+    log.warn(message)
+    onDamage?.(message)
   }
 
   async function write() {
@@ -43,6 +54,7 @@ export function createSignedOut({ path, now, log }: SignedOutParts): SignedOut {
     await replaceFile(path, `${JSON.stringify(Object.fromEntries(ends))}\n`, 0o600)
   }
 
+  takeUp()
   return {
     has(id) {
       takeUp()
@@ -64,14 +76,15 @@ function identify(path: string): string | null {
   return found === undefined ? null : `${found.ino}:${found.mtimeMs}:${found.size}`
 }
 
-/** Anything else than such a list is none. */
-function read(path: string): readonly (readonly [string, number])[] {
+/** Null: it is no such list, or cannot be read. */
+function read(path: string): readonly (readonly [string, number])[] | null {
   try {
-    const found = destr<unknown>(readFileSync(path, 'utf8'))
-    return Object.entries(Object(found))
-      .filter((entry): entry is [string, number] => typeof entry[1] === 'number')
-      .slice(-MOST)
-  } catch {
-    return [] // It went away meanwhile, or cannot be read: then it says nothing.
+    const found: unknown = JSON.parse(readFileSync(path, 'utf8'))
+    if (typeof found !== 'object' || found === null || Array.isArray(found)) return null
+    const entries: readonly (readonly [string, unknown])[] = Object.entries(found)
+    const sound = entries.filter((entry): entry is [string, number] => typeof entry[1] === 'number')
+    return sound.length === entries.length ? sound.slice(-MOST) : null
+  } catch (thrown) {
+    return isMissing(thrown) ? [] : null
   }
 }

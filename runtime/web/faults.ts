@@ -64,12 +64,14 @@ export function refuseFields(fields: readonly FieldError[]) {
 
 export interface FailureDesk {
   readonly log: Log
+  /** Whether who asks is logged in, or showed a token: others learn nothing of this host's files. */
+  isKnown(event: H3Event): boolean
   renderError(view: Omit<ErrorView, 'loggedIn'>, event: H3Event): string
 }
 
 /** The last stop of every error: logs what is ours, hides what is not the caller's business. */
 export function answerFailure(error: HTTPError, event: H3Event, desk: FailureDesk): HTTPResponse {
-  const { status, told, headers } = judge(error, event, desk.log)
+  const { status, told, headers } = judge(error, event, desk)
   if (!isPage(event)) {
     const body = JSON.stringify({ detail: told.detail })
     return new HTTPResponse(body, {
@@ -102,18 +104,14 @@ interface Verdict {
   readonly headers: Readonly<Record<string, string>>
 }
 
-function judge(error: HTTPError, event: H3Event, log: Log): Verdict {
+function judge(error: HTTPError, event: H3Event, { log, isKnown }: FailureDesk): Verdict {
   const thrown = error.cause
   if (isTold(error.data)) {
     return { status: error.status, told: error.data, headers: headersOf(error) }
   }
   const where = `${event.req.method} ${event.url.pathname}`
-  if (thrown instanceof Fault) {
-    const status = STATUS[thrown.code]
-    if (status >= 500) log.error(`${where}: ${thrown.message}`)
-    return tell(status, thrown.message, thrown.hint)
-  }
-  if (isFull(thrown)) return tell(507, 'the disk of the server is full', 'Make room first.')
+  if (thrown instanceof Fault) return judgeFault(thrown, where, log, isKnown(event))
+  if (isFull(thrown)) return tell(507, FULL, 'Free space on that disk first.')
   if (error.unhandled !== true && error.status < 500) {
     // The framework's own: a malformed URL, a body over its limit. Its words hold what was sent.
     return tell(error.status, STATUS_CODES[error.status] ?? 'Bad Request')
@@ -121,6 +119,26 @@ function judge(error: HTTPError, event: H3Event, log: Log): Verdict {
   log.error(`${where}: ${(thrown instanceof Error && thrown.stack) || renderError(thrown)}`)
   return tell(500, 'Internal Server Error')
 }
+
+function judgeFault(fault: Fault, where: string, log: Log, isKnown: boolean): Verdict {
+  // What is wrong with our database is no fault of the request.
+  const status = isDatabaseFault(fault) ? Math.max(500, STATUS[fault.code]) : STATUS[fault.code]
+  if (status >= 500) log.error(`${where}: ${fault.message}`)
+  const general = isKnown ? null : describeOwnFault(fault)
+  return general === null ? tell(status, fault.message, fault.hint) : tell(status, general)
+}
+
+const FULL = 'the disk of the server is full'
+
+/** General words for a fault of this host, whose own words may name its files; null for any other. */
+function describeOwnFault(fault: Fault): string | null {
+  if (fault.code === 'storage-full') return FULL
+  if (isDatabaseFault(fault)) return 'the database of the server cannot be used at the moment'
+  return fault.code === 'write-failed' ? 'the server cannot write to its disk' : null
+}
+
+/** SQLite's own errors alone carry such a number. */
+const isDatabaseFault = ({ cause }: Fault) => cause instanceof Error && 'errcode' in cause
 
 const tell = (status: number, detail: string, hint: string | null = null): Verdict => ({
   status,

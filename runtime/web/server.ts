@@ -116,6 +116,7 @@ export function createServer<M extends MachineBase>(parts: ServerParts<M>): Serv
     peer: peerOf,
     desk: {
       log: parts.log,
+      isKnown: (event) => callerOf(event).kind !== 'anonymous',
       renderError: (view, event) =>
         line.renderError({ ...view, loggedIn: callerOf(event).kind === 'session' }),
     },

@@ -20,6 +20,8 @@ const plain: Qcow2Header = {
   l1Offset: 3 * 65536,
   l1Entries: 2,
   guestBytesPerTable: GIB / 2,
+  refcountOffset: 65536,
+  refcountBytes: 65536,
   hostEnd: 16 * 65536,
 }
 const older: Qcow2Header = { ...plain, version: 2 }
@@ -52,7 +54,7 @@ tables('an L1 entry is nowhere, a table, or broken', () => {
     [clusterAt(16), { ok: false, refusal: 'outside-file' }],
     [0x00fffffffffffe00n, { ok: false, refusal: 'unaligned' }],
     [0x00ffffffffff0000n, { ok: false, refusal: 'outside-file' }],
-    [clusterAt(3), { ok: false, refusal: 'inside-l1' }],
+    [clusterAt(3), { ok: false, refusal: 'inside-tables' }],
   ]
   for (const [entry, expected] of rows) {
     assert.equal(parseL1Entry(makeTable(entry), 0, plain), expected)

@@ -21,6 +21,8 @@ function makeHead(edit: (head: Buffer) => void = () => {}, version = 3): Buffer 
   head.writeBigUInt64BE(BigInt(GIB), 24)
   head.writeUInt32BE(2, 36)
   head.writeBigUInt64BE(0x30000n, 40)
+  head.writeBigUInt64BE(0x10000n, 48)
+  head.writeUInt32BE(1, 56)
   if (version === 3) head.writeUInt32BE(112, 100)
   edit(head)
   return head
@@ -58,6 +60,8 @@ header('reads versions 2 and 3', () => {
     l1Offset: 0x30000,
     l1Entries: 2,
     guestBytesPerTable: GIB / 2,
+    refcountOffset: 0x10000,
+    refcountBytes: 65536,
     hostEnd: 0x40000,
   }
   assert.equal(accepted(makeHead(), 0x40000), expected)
@@ -126,10 +130,20 @@ header('refuses a header that contradicts itself or its file', () => {
     [setAt(44, 0), 'the L1 table lies in the header'],
     [setAt(44, 0x40000), 'the L1 table lies outside the file'],
     [setAt(40, 0xffffffff), 'the L1 table lies outside the file'],
+    [setAt(56, 129), 'a refcount table of 129 clusters'],
+    [setAt(52, 0x10008), 'the refcount table is not aligned'],
+    [setAt(52, 0), 'the refcount table lies in the header'],
+    [setAt(52, 0x30000), 'the refcount table lies in the L1 table'],
+    [setAt(56, 3), 'the refcount table lies in the L1 table'],
+    [setAt(52, 0x40000), 'the refcount table lies outside the file'],
   ]
   for (const [edit, what] of rows) {
     assert.equal(refused(makeHead(edit), 0x40000), { why: 'damaged-header', what })
   }
+})
+header('takes an image without reference counts, which reading does not need', () => {
+  const parsed = accepted(makeHead(setAt(56, 0)), 0x40000)
+  assert.equal([parsed.refcountOffset, parsed.refcountBytes], [0x10000, 0])
 })
 header('refuses a header that is cut off, at every length', () => {
   for (let has = 0; has < 104; has += 1) {

@@ -63,7 +63,10 @@ test('a disk that others fill meanwhile ends the download, and gives back what i
   isHeld = false
   await download?.ended
   assert.is(cache.rows()[0]?.state, 'failed')
-  assert.match(cache.rows()[0]?.error ?? '', /no space left in .*free\).*Remove images/)
+  assert.match(
+    cache.rows()[0]?.error ?? '',
+    /^no space left on the disk of the cache \(.*free\).*Remove images/,
+  )
   assert.equal(await readdir(join(disk.path, '.cache/parts')), [])
   assert.equal(await readdir(join(disk.path, '.cache/blobs')), [])
   await writeFile(filler, '')

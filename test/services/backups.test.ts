@@ -245,4 +245,16 @@ test('stopping the server ends what is running', async () => {
   assert.not((await readdir(folder.dir)).includes('.backup'))
 })
 
+test('a backup folder that is a file, or lies below one, is refused at the start', async () => {
+  await using folder = await createStateFolder()
+  const file = join(folder.dir, 'file')
+  await writeFile(file, 'no folder')
+  for (const place of [file, join(file, 'below')]) {
+    const fault = await faultOf(openBackupStore({ driver: 'fs', folder: place, options: {} }))
+    assert.is(fault.code, 'conflict')
+    assert.match(fault.message, place)
+    assert.match(fault.hint ?? '', 'paths.backup_dir')
+  }
+})
+
 test.run()

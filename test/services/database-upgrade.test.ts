@@ -254,12 +254,22 @@ for (const [name, damage] of DAMAGES) {
   })
 }
 
-test('an empty file is a new database', async () => {
+test('an empty file is a new database, and on record as one that lost what it held', async () => {
   await using folder = await createStateFolder()
   writeFileSync(folder.path, '')
-  await using state = await folder.open()
-  assert.is(state.database.reset, null)
-  assert.is(await state.machines.count(), 0)
+  {
+    await using state = await folder.open()
+    assert.is(state.database.reset, null)
+    assert.is(state.database.wasEmpty, true)
+    assert.is(await state.machines.count(), 0)
+    const [event] = await state.journal.list({ limit: 9 })
+    assert.is(event?.kind, 'system.state.empty')
+    assert.match(event?.summary ?? '', /state\.db was empty/)
+    assert.is(await state.journal.countAlarms(), 1)
+  }
+  await using again = await folder.open()
+  assert.is(again.database.wasEmpty, false)
+  assert.is(await again.journal.countAlarms(), 1)
 })
 
 test('a file that root makes belongs to whom the folder belongs', async () => {

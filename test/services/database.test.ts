@@ -29,6 +29,13 @@ test('keeps what was written, in one private file once it is closed', async () =
   assert.equal(namesIn(database), ['a'])
 })
 
+test('a state directory without a database is a first start, and nothing to report', async () => {
+  await using folder = await createStateFolder()
+  await using state = await folder.open()
+  assert.is(state.database.wasEmpty, false)
+  assert.is(await state.journal.countAlarms(), 0)
+})
+
 test('a write that throws is undone alone; those of the same moment stand', async () => {
   await using folder = await createStateFolder()
   await using database = await createDatabase({ path: folder.path, ...OURS })

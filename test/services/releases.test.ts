@@ -117,7 +117,7 @@ test('whatever is wrong with a release, the old set stays in force and nothing i
     [{ changed: { [list]: null } }, /sha256 cannot be read: HTTP 404/],
     [{ changed: { [list]: `${'0'.repeat(64)}  ${squashfs}\n` } }, /does not list/],
     [{ changed: { [list]: '' } }, /does not list/],
-    [{ changed: { 'release.toml': null } }, /was not found: .*HTTP 404/],
+    [{ changed: { 'release.toml': null, [list]: null } }, /was not found: .*HTTP 404/],
     [{ manifest: () => '<html>' }, /line 1, column/],
     [{ manifest: (text) => text.replace(squashfs, 'other') }, /does not list .*squashfs/],
     [{ manifest: (text) => text.replace(squashfs, '../../x') }, /artifacts.* is not what/],

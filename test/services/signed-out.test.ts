@@ -15,16 +15,19 @@ async function makeDesk() {
   const folder = await mkdtemp(join(tmpdir(), 'flasher-signed-out-'))
   const path = join(folder, 'signed-out.json')
   const said: string[] = []
+  const broken: string[] = []
   const clock = { time: START }
   return {
     path,
     said,
+    broken,
     clock,
     open: (at = path) =>
       createSignedOut({
         path: at,
         now: () => new Date(clock.time),
         log: { warn: (message) => void said.push(message) },
+        onDamage: (message) => void broken.push(message),
       }),
     after: (days: number) => new Date(clock.time + days * DAY),
     [Symbol.asyncDispose]: () => rm(folder, { recursive: true }),
@@ -82,11 +85,34 @@ test('a file that is none, or cannot be written, logs nobody in again', async ()
   for (const text of ['', '{', '[1]', '{"one":"two"}', 'null']) {
     await writeFile(desk.path, text)
     assert.is(desk.open().has('one'), false)
+    // Said at the start, once, with what it means.
+    assert.is(desk.said.length, 1, text)
+    assert.match(desk.said.join(), /signed-out\.json is damaged: sessions that were logged out/)
+    assert.equal(desk.broken, desk.said)
+    desk.said.length = 0
+    desk.broken.length = 0
   }
+  assert.is((await stat(desk.path)).size, 4)
   const list = desk.open('/proc/signed-out.json')
   await list.add('one', desk.after(1))
   assert.is(list.has('one'), true)
   assert.match(desk.said.join(), /forgotten at the next start/)
+})
+
+test('a sound file and none are nothing to report; one that breaks later is', async () => {
+  await using desk = await makeDesk()
+  const list = desk.open()
+  await list.add('one', desk.after(7))
+  assert.is(desk.open().has('one'), true)
+  await writeFile(desk.path, '{}')
+  assert.is(desk.open().has('one'), false)
+  assert.equal(desk.said, [])
+  await writeFile(desk.path, 'garbage')
+  while (desk.said.length === 0) {
+    assert.is(list.has('one'), true)
+    await new Promise((resolve) => setTimeout(resolve, 20))
+  }
+  assert.match(desk.said.join(), /is damaged/)
 })
 
 test.run()

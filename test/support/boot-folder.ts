@@ -3,7 +3,11 @@ import { createHash } from 'node:crypto'
 import { mkdtemp, readdir, rm, utimes, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { createBootFiles, type BootFolder } from '../../runtime/services/boot-files.ts'
+import {
+  createBootFiles,
+  type BootFolder,
+  type BootFolderParts,
+} from '../../runtime/services/boot-files.ts'
 import { TRIO } from '../../runtime/core/boot-set.ts'
 
 export const sha256 = (bytes: string | Uint8Array): string =>
@@ -32,7 +36,8 @@ export async function makeBootFolder() {
       )
       await put(partName(version, 'sha256', arch), lines.join(''))
     },
-    open: (): Promise<BootFolder> => createBootFiles({ dir, now: () => new Date() }),
+    open: (more: Partial<BootFolderParts> = {}): Promise<BootFolder> =>
+      createBootFiles({ dir, now: () => new Date(), ...more }),
     [Symbol.asyncDispose]: () => rm(dir, { recursive: true, force: true }),
   }
 }

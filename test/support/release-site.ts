@@ -20,6 +20,11 @@ export interface SiteOptions {
   /** This file begins and never ends. */
   readonly stall?: string
   readonly bytes?: number
+  /** Whether `latest/download/<name>` answers 302 to the folder of the newest tag. */
+  readonly redirects?: boolean
+  /** Where the JSON API says which tag is the newest, and what it says instead of that. */
+  readonly api?: string
+  readonly apiText?: string
 }
 
 export async function startReleaseSite(options: SiteOptions = {}) {
@@ -57,9 +62,22 @@ export async function startReleaseSite(options: SiteOptions = {}) {
     cuts += 1
     return { cutAfter: options.cut.after }
   }
+  /** What tells which tag is the newest; false: something else was asked for. */
+  function answerLatest(url: string, name: string, response: ServerResponse): boolean {
+    const isLatest = url.startsWith(`/${REPOSITORY}/releases/latest/download/`)
+    if (options.redirects === true && isLatest) {
+      response.writeHead(302, { location: `${folder}${name}` }).end()
+      return true
+    }
+    if (url !== options.api) return false
+    response.writeHead(200, { 'content-type': 'application/json' })
+    response.end(options.apiText ?? JSON.stringify({ id: 1, tag_name: tag, assets: [] }))
+    return true
+  }
   const answer: Answer = (request, response) => {
     const { url = '', method, headers } = request
     const name = url.slice(url.lastIndexOf('/') + 1)
+    if (answerLatest(url, name, response)) return
     const file = url.startsWith(folder) ? files.get(name) : undefined
     const isBody = method === 'GET' && headers.range !== 'bytes=0-0'
     if (file === undefined) response.writeHead(404).end()

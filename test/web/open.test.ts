@@ -1,5 +1,8 @@
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
+import { Fault } from '../../runtime/core/fault.ts'
+import { explainSqlite } from '../../runtime/services/state/sqlite.ts'
+import type { Route } from '../../runtime/web/route.ts'
 import { asJson, createTestServer } from '../support/server.ts'
 
 const MAC = '52:54:00:12:34:56'
@@ -163,6 +166,39 @@ test('addresses that are no card of one machine are sent to their disk, and make
     await server.request(`/pxe/${mac}/plan`)
   }
   assert.is(await server.machines.count(), 0)
+})
+
+test('a full disk or a damaged database names no path of the host to who is not logged in', async () => {
+  const failures: Readonly<Record<string, () => unknown>> = {
+    full: () => new Fault('storage-full', 'no space left in /srv/state (0 MiB free)'),
+    broken: () => new Fault('write-failed', '/srv/state/file cannot be written'),
+    damaged: () =>
+      explainSqlite(Object.assign(new Error('malformed'), { errcode: 11 }), '/srv/state/state.db'),
+    busy: () =>
+      explainSqlite(Object.assign(new Error('locked'), { errcode: 5 }), '/srv/state/state.db'),
+  }
+  const routes = Object.entries(failures).flatMap(([name, fail]): Route[] => {
+    const handle = () => {
+      throw fail()
+    }
+    return [
+      { method: 'GET', path: `/open/${name}`, access: 'open', handle },
+      { method: 'GET', path: `/ours/${name}`, access: 'read', handle },
+    ]
+  })
+  await using server = await createTestServer({ line: { routes: () => routes } })
+  const read = await server.operator()
+  const statuses: number[] = []
+  for (const name of Object.keys(failures)) {
+    const answer = await server.request(`/open/${name}`)
+    statuses.push(answer.status)
+    assert.not.match(await answer.text(), '/srv', name)
+    const ours = await read(`/ours/${name}`)
+    assert.is(ours.status, answer.status)
+    assert.match(await ours.text(), '/srv/state', name)
+  }
+  assert.equal(statuses, [507, 500, 500, 503])
+  assert.is(server.log.filter((line) => line.includes('/open/') && line.includes('/srv')).length, 4)
 })
 
 test.run()

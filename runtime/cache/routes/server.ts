@@ -106,7 +106,11 @@ export function createCacheServer(parts: CacheServerParts): { readonly app: H3 }
     guard,
     bodies: createBodyReader(),
     peer,
-    desk: { log, renderError: pages.renderError },
+    desk: {
+      log,
+      isKnown: (event) => caller(event).kind !== 'anonymous',
+      renderError: pages.renderError,
+    },
     admit: (event, who) => callers.set(event, who),
     answered: () => {},
   })

@@ -1,5 +1,6 @@
 /** Current line: its machine server, assembled from the services, its rules, routes and pages. */
 import type { H3 } from 'h3'
+import { renderError } from '../../core/fault.ts'
 import type { CatalogEntry, CatalogSnapshot } from '../../core/catalog.ts'
 import { createAssets } from '../../services/assets.ts'
 import { startBackupSchedule } from '../../services/backup-schedule.ts'
@@ -70,6 +71,7 @@ export async function createMachineServer(parts: MachineServerParts): Promise<Ma
     catalog,
     hasCache: () => settings().withcache.url !== '' || cacheBeside !== null,
     env: world.env,
+    log,
     now,
   })
   const { bootFiles } = netboot
@@ -133,7 +135,12 @@ export async function createMachineServer(parts: MachineServerParts): Promise<Ma
     catalog,
     bootFiles,
     secret,
-    signedOut: createSignedOut({ path: folders.signedOut, now, log }),
+    signedOut: createSignedOut({
+      path: folders.signedOut,
+      now,
+      log,
+      onDamage: (message) => noteLogouts(state, log, message),
+    }),
     settings: () => toWebSettings(settings()),
     onLogout: (cookie) =>
       endCacheSession({ url: settings().withcache.url, cookie, env: world.env, log }),
@@ -157,6 +164,22 @@ export async function createMachineServer(parts: MachineServerParts): Promise<Ma
 }
 
 const now = () => new Date()
+
+/** Puts on record that the list of logged-out sessions is damaged. */
+function noteLogouts({ journal }: State, log: ServerLog, summary: string): void {
+  const note = {
+    kind: 'auth.logouts.lost',
+    subject_kind: 'auth',
+    subject_id: null,
+    actor: 'system',
+    source_ip: null,
+    summary,
+    details: null,
+  } as const
+  journal.record(note).catch((thrown: unknown) => {
+    log.warn(`the event could not be recorded: ${renderError(thrown)}`)
+  })
+}
 
 /** What `GET /metrics` says of the line. */
 function measureLine(metrics: Metrics, gate: FlashGate): void {

@@ -17,12 +17,17 @@ export interface NewEvent {
 export const EVENT_COLUMNS =
   'id, ts, kind, subject_kind, subject_id, actor, source_ip, summary, details, acknowledged'
 
-/** Kinds that somebody should look at: failures, suspicions, a reset, a disk filling up. */
+/** What the state directory lost, or is about to. */
+const LOSSES: ReadonlySet<string> = new Set([
+  'system.schema.reset',
+  'system.disk.low',
+  'system.state.empty',
+  'auth.logouts.lost',
+])
+
+/** Kinds that somebody should look at: failures, suspicions, losses. */
 export const isAlarm = (kind: string): boolean =>
-  kind.endsWith('failed') ||
-  kind.endsWith('.suspected') ||
-  kind === 'system.schema.reset' ||
-  kind === 'system.disk.low'
+  kind.endsWith('failed') || kind.endsWith('.suspected') || LOSSES.has(kind)
 
 /** Stores an event under the next number. */
 export function insertEvent(sql: Sql, event: NewEvent): void {

@@ -1,6 +1,8 @@
 /** Opens state.db for use: checked, of this release and line, upgraded where it is older. */
 import { statSync } from 'node:fs'
+import { basename } from 'node:path'
 import { Fault } from '../../core/fault.ts'
+import { insertEvent } from './event-rows.ts'
 import { closeWhole, rotateState, type SchemaReset } from './rotation.ts'
 import { readMarker, SCHEMA, writeSchema, type Marker } from './schema.ts'
 import { openSqlite, readText, type SqliteFile } from './sqlite.ts'
@@ -18,10 +20,13 @@ export interface Opening {
 export interface Opened {
   readonly file: SqliteFile
   readonly reset: SchemaReset | null
+  /** The file was there and held nothing: whatever it held before is lost. */
+  readonly wasEmpty: boolean
 }
 
 export function openState(opening: Opening): Opened {
   const { path, release, line, now, owner } = opening
+  const wasEmpty = statSync(path, { throwIfNoEntry: false })?.size === 0
   const file = openSqlite(path)
   const ours: Marker = { release, line, schema: SCHEMA }
   try {
@@ -29,22 +34,38 @@ export function openState(opening: Opening): Opened {
     // Our own wait for the disk follows each commit (commits.ts): the event loop never waits for it.
     file.execute('PRAGMA journal_mode = WAL; PRAGMA synchronous = NORMAL')
     const plan = planOpening(file, ours)
-    if (plan.action === 'use') return { file, reset: null }
+    if (plan.action === 'use') return { file, reset: null, wasEmpty: false }
     if (plan.action === 'fill') {
       file.transact(() => {
         writeSchema(file, ours)
+        if (wasEmpty) insertEvent(file, describeEmpty(path, now))
       })
-      return { file, reset: null }
+      return { file, reset: null, wasEmpty }
     }
     if (!owner) throw notUpgraded(path, plan.from)
     closeWhole(file)
     const reset = rotateState({ path, from: plan.from, to: ours, carry: plan.carry, now })
-    return { file: openState(opening).file, reset }
+    return { file: openState(opening).file, reset, wasEmpty: false }
   } catch (thrown) {
     if (file.instance.isOpen) file.close()
     throw thrown
   }
 }
+
+/** Also for the log. */
+export const renderEmptyState = (path: string): string =>
+  `${basename(path)} was empty, so a new database was begun: machines, settings and events that it held are lost. A backup can be restored.`
+
+const describeEmpty = (path: string, now: string) => ({
+  ts: now,
+  kind: 'system.state.empty',
+  subject_kind: 'system',
+  subject_id: null,
+  actor: 'system',
+  source_ip: null,
+  summary: renderEmptyState(path),
+  details: null,
+})
 
 type Plan =
   | { readonly action: 'use' }

@@ -32,15 +32,18 @@ export interface NetbootParts {
   /** Whether a cache service is set, or runs beside the server. */
   hasCache(): boolean
   readonly env: Environment
+  readonly log: { warn(message: string): void }
   now(): Date
 }
 
 export async function openNetboot(parts: NetbootParts): Promise<Netboot> {
-  const { config, state, env, now } = parts
+  const { config, state, env, log, now } = parts
   const { feed, journal } = state
   const bootFiles = await createBootFiles({
     dir: decideFolders(config).boot,
     changed: () => feed.announce({ topic: 'fetch', key: 'active' }),
+    onSetAside: ({ arch, version, reason }) =>
+      log.warn(`version ${version} (${arch}) in the boot directory does not count: ${reason}`),
     now,
   })
   const releases = createReleases({

@@ -6,6 +6,7 @@ import { createMachines, type Machines } from '../../../services/machines.ts'
 import { createRuns, type Runs } from '../../../services/runs.ts'
 import { createSettingsStore, type SettingsStore } from '../../../services/settings-store.ts'
 import { prepareStateDir } from '../../../services/state-dirs.ts'
+import { renderEmptyState } from '../../../services/state/opening.ts'
 import { createTokens, type Tokens } from '../../../services/tokens.ts'
 import { decideFolders, type LineConfig } from './configuration.ts'
 import type { Machine } from '../rules/machine.ts'
@@ -40,6 +41,7 @@ export async function openState({ config, release, visit, log }: StateOptions): 
     visit,
     keepArchives: retention.bak_files,
   })
+  if (database.wasEmpty) log.warn(renderEmptyState(database.path))
   const feed = createFeed()
   const store = createSettingsStore(database, { feed })
   config.useSaved(store.list)

@@ -2,15 +2,15 @@
 import { getRouterParam, type H3Event, type HTTPResponse } from 'h3'
 import { readBackupTime } from '../../../core/backup.ts'
 import { Fault } from '../../../core/fault.ts'
-import { badge, banner, card, emptyState, progress, renderBytes } from '../../../web/elements.ts'
+import { banner, card, emptyState, progress, renderBytes } from '../../../web/elements.ts'
 import { checkField, hidden, postButton, selectField, textField } from '../../../web/fields.ts'
 import { refuse } from '../../../web/faults.ts'
 import { address, html, type Content, type Html } from '../../../web/html.ts'
 import type { Route } from '../../../web/route.ts'
-import { renderTime, type Clock } from '../../../web/times.ts'
 import type { BackupJob } from '../../../services/backup-job.ts'
 import type { StoredBackup } from '../../../services/backup-store.ts'
 import { goBack, goTo } from './answer.ts'
+import { renderStored } from './backup-table.ts'
 import { messageOf, type Desk } from './desk.ts'
 import { renderEventList } from './event-list.ts'
 
@@ -44,12 +44,7 @@ export const backupPages = (desk: Desk): readonly Route[] => {
       method: 'POST',
       path: `${PATH}/:id/delete`,
       access: 'page',
-      async handle(event) {
-        const gone = await backups.remove(idOf(event), desk.site.by(event))
-        return gone === null
-          ? goBack(desk.site, event, PATH, { error: 'There is no such backup.' })
-          : goTo(event, address(PATH, { deleted: gone.backup_id }))
-      },
+      handle: (event) => remove(desk, event),
     },
     {
       method: 'GET',
@@ -73,10 +68,11 @@ async function show(desk: Desk, event: H3Event): Promise<HTTPResponse> {
   const { backups } = desk.services
   const { site } = desk
   const clock = desk.clock()
-  const [stored, events] = await Promise.all([
-    backups.list(),
+  const [found, events] = await Promise.all([
+    list(desk),
     site.journal.list({ subject_kind: 'backup', limit: 10 }),
   ])
+  const { stored, problem } = found
   const active = backups.jobs().filter(({ finished_at: at }) => at === null)
   const isBusy = active.length > 0 || backups.restoring() !== null
   const polling = isBusy
@@ -87,7 +83,7 @@ async function show(desk: Desk, event: H3Event): Promise<HTTPResponse> {
     section: PATH,
     count: stored.length,
     actions: postButton({ action: PATH, label: 'Back up now', tone: 'primary' }),
-    messages: html`${messageOf(desk, event)}${done(event.url.searchParams)}`,
+    messages: html`${messageOf(desk, event)}${problem === null ? done(event.url.searchParams) : banner('failed', problem)}`,
     body: html`<div id="backups" class="board" ${polling}>
       ${active.length === 0 && backups.restoring() === null ? null : card({ title: 'Under way', body: renderActive(active, backups.restoring()) })}
       ${stored.length === 0 ? emptyState('No backups yet', 'A backup holds machines with their images, disks and labels, the settings and the events. It can be restored here or by flasher-web restore.', postButton({ action: PATH, label: 'Back up now', tone: 'primary' })) : renderStored(stored, clock)}
@@ -100,6 +96,25 @@ async function show(desk: Desk, event: H3Event): Promise<HTTPResponse> {
     </div>`,
   })
 }
+
+interface Found {
+  readonly stored: readonly StoredBackup[]
+  /** Null: they could be listed. */
+  readonly problem: string | null
+}
+
+/** The page works where they cannot be listed: it says why. */
+async function list({ services }: Desk): Promise<Found> {
+  try {
+    return { stored: await services.backups.list(), problem: null }
+  } catch (thrown) {
+    if (!(thrown instanceof Fault)) throw thrown
+    return { stored: [], problem: renderFault(thrown) }
+  }
+}
+
+const renderFault = ({ message, hint }: Fault): string =>
+  `${message[0]?.toUpperCase()}${message.slice(1)}.${hint === undefined ? '' : ` ${hint}`}`
 
 function done(query: URLSearchParams): Content {
   const [restored, deleted] = ['restored', 'deleted'].map((name) => idIn(query, name))
@@ -145,52 +160,6 @@ const renderActive = (
           </li>`
     }
   </ul>`
-
-const renderStored = (stored: readonly StoredBackup[], clock: Clock): Html =>
-  html`<div class="table">
-    <table>
-      <caption class="spoken">
-        Backups that can be restored, newest first
-      </caption>
-      <thead>
-        <tr>
-          <th scope="col">Backup</th>
-          <th scope="col">Made</th>
-          <th scope="col" class="number">Machines</th>
-          <th scope="col" class="number">Size</th>
-          <th scope="col">Release</th>
-          <th scope="col"><span class="spoken">Actions</span></th>
-        </tr>
-      </thead>
-      <tbody>
-        ${stored.map(
-          ({ backup_id: id, manifest, bytes }) =>
-            html`<tr>
-              <th scope="row">
-                <code>${id}</code> ${manifest === null ? badge('ready', 'hardware only') : null}
-              </th>
-              <td class="nowrap">${renderTime(timeOf(id), clock)}</td>
-              <td class="number">${manifest?.machines ?? '–'}</td>
-              <td class="number">${renderBytes(bytes)}</td>
-              <td>${manifest?.release ?? '–'}</td>
-              <td>
-                <div class="row">
-                  <a class="button" href="${PATH}/${id}/download">Download</a>
-                  <a class="button" href="${PATH}/${id}/restore">Restore…</a>
-                  ${postButton({ action: `${PATH}/${id}/delete`, label: 'Remove', tone: 'danger' })}
-                </div>
-              </td>
-            </tr>`,
-        )}
-      </tbody>
-    </table>
-  </div>`
-
-/** `2026-11-21T06-55-53Z` as a time. */
-const timeOf = (id: string): string | null => {
-  const parts = /^(\d{4}-\d\d-\d\d)T(\d\d)-(\d\d)-(\d\d)Z/.exec(id)
-  return parts === null ? null : `${parts[1]}T${parts[2]}:${parts[3]}:${parts[4]}Z`
-}
 
 const CADENCES = { daily: 'every day', weekly: 'every week', manual: 'never by itself' } as const
 
@@ -257,6 +226,22 @@ async function ask(
 
 const timeOfDay = (id: string): string => /T(\d\d-\d\d)-/.exec(id)?.[1] ?? id
 
+async function remove(desk: Desk, event: H3Event): Promise<HTTPResponse> {
+  try {
+    const gone = await desk.services.backups.remove(idOf(event), desk.site.by(event))
+    return gone === null
+      ? goBack(desk.site, event, PATH, { error: 'There is no such backup.' })
+      : goTo(event, address(PATH, { deleted: gone.backup_id }))
+  } catch (error) {
+    return sayFault(desk, event, error)
+  }
+}
+
+function sayFault(desk: Desk, event: H3Event, error: unknown): HTTPResponse {
+  if (!(error instanceof Fault)) throw error
+  return goBack(desk.site, event, PATH, { error: renderFault(error) })
+}
+
 async function restore(
   desk: Desk,
   event: H3Event,
@@ -269,9 +254,7 @@ async function restore(
   try {
     await desk.services.backups.restore(id, desk.site.by(event))
   } catch (error) {
-    if (!(error instanceof Fault)) throw error
-    const words = [error.message, error.hint].filter(Boolean).join('. ')
-    return goBack(desk.site, event, PATH, { error: words })
+    return sayFault(desk, event, error)
   }
   return goTo(event, address(PATH, { restored: id }))
 }

@@ -5,7 +5,8 @@ import { postButton } from '../../../web/fields.ts'
 import { attributes, html, type Content, type Html } from '../../../web/html.ts'
 import type { Route } from '../../../web/route.ts'
 import { renderTime, type Clock } from '../../../web/times.ts'
-import type { BootFile, KnownSet } from '../../../services/boot-files.ts'
+import type { SetAside } from '../../../core/boot-set.ts'
+import type { BootFile, BootFolder, KnownSet } from '../../../services/boot-files.ts'
 import { isOver, type FetchJob } from '../../../services/release-job.ts'
 import { messageOf, type Desk } from './desk.ts'
 import { renderEventList } from './event-list.ts'
@@ -42,7 +43,7 @@ async function show(desk: Desk, event: H3Event): Promise<HTTPResponse> {
       </nav>
       <div id="netboot" class="board" ${attributes(polling)}>
         ${renderJobs(releases.jobs(), clock)}
-        ${card({ title: 'Artifacts', id: 'artifacts', body: renderArtifacts(bootFiles.sets(), files, clock) })}
+        ${card({ title: 'Artifacts', id: 'artifacts', body: renderArtifacts(bootFiles, files, clock) })}
         ${renderTftp(desk)}
         ${card({
           title: 'Activity',
@@ -116,7 +117,7 @@ function renderJob(job: FetchJob, clock: Clock): Html {
 }
 
 function renderArtifacts(
-  sets: readonly KnownSet[],
+  bootFiles: Pick<BootFolder, 'sets' | 'setAside'>,
   files: readonly BootFile[],
   clock: Clock,
 ): Content {
@@ -128,7 +129,7 @@ function renderArtifacts(
         their own disks.`,
     )
   }
-  return html`${renderSets(sets)}
+  return html`${renderSets(bootFiles.sets())}${renderAside(bootFiles.setAside())}
     <div class="table">
       <table>
         <caption class="spoken">
@@ -165,6 +166,24 @@ const renderSets = (sets: readonly KnownSet[]): Content =>
       </p>`
     : html`<ul class="rows">
         ${sets.map(renderSet)}
+      </ul>`
+
+/** Files of another system under the same names, as the deployed one has them. */
+const renderAside = (sets: readonly SetAside[]): Content =>
+  sets.length === 0
+    ? null
+    : html`<ul class="rows">
+        ${sets.map(
+          ({ arch, version, reason }) =>
+            html`<li>
+              <span class="grow"
+                ><strong>${version}</strong> <span class="tag">${arch}</span><br /><span
+                  class="small dim"
+                  >${reason}</span
+                ></span
+              >${badge('needs-you', 'not used')}
+            </li>`,
+        )}
       </ul>`
 
 const renderSet = ({ arch, version, isActive, isPrevious }: KnownSet): Html =>

@@ -1,5 +1,8 @@
+import { rm, writeFile } from 'node:fs/promises'
+import { gzipSync } from 'node:zlib'
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
+import { renderNewc } from '../../../../build/initrd/newc.ts'
 import { createServerHome } from '../../../support/flasher-web.ts'
 
 const test = suite('forms of the pages, as scripts post them')
@@ -170,6 +173,35 @@ test('events: JSON for scripts; assets: a closed list, kept for ever', async () 
   ]) {
     assert.is((await site.ask(path)).status, 404, path)
   }
+})
+
+test('backups: a file where their folder should be is said on the page', async () => {
+  await using site = await open()
+  const folder = site.home.at('state/backups')
+  await rm(folder, { recursive: true })
+  await writeFile(folder, 'no folder')
+  const page = await site.ask('/ui/backups')
+  assert.is(page.status, 200)
+  const text = await page.text()
+  assert.match(text, 'The backup folder is a file')
+  assert.match(text, 'paths.backup_dir')
+  const [status, location] = await site.post('/ui/backups/2026-11-21T06-55-53Z/delete')
+  assert.is(status, 303)
+  assert.match(await site.text(location), 'The backup folder is a file')
+})
+
+test('netboot: a set of another system is named on the page, with the reason', async () => {
+  await using site = await open()
+  const name = 'flasher-netboot-pc-x86_64-v9.9.9'
+  const initrd = gzipSync(renderNewc([{ kind: 'folder', name: 'conf' }], 0))
+  for (const part of ['vmlinuz', 'initrd', 'squashfs']) {
+    const body = part === 'initrd' ? new Uint8Array(initrd) : 'any'
+    const sent = await site.ask(`/boot/${name}.${part}`, { method: 'PUT', body })
+    assert.is(sent.ok, true)
+  }
+  const page = await (await site.ask('/ui/netboot')).text()
+  assert.match(page, `${name}.initrd has no etc/root.manifest`)
+  assert.not.match(page, 'what machines boot</span>')
 })
 
 test.run()

@@ -1,3 +1,4 @@
+import { rm, writeFile } from 'node:fs/promises'
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
 import { backupRoutes } from '../../../../runtime/lines/current/routes/backups.ts'
@@ -118,6 +119,32 @@ test('nobody without a session', async () => {
     assert.is((await desk.server.request(path, { method })).status, 401, path)
   }
   assert.equal(desk.backups.jobs(), [])
+})
+
+test('a file where the folder should be is said, and a backup fails with the reason', async () => {
+  await using desk = await createDesk()
+  await desk.backUp()
+  await rm(desk.backupDir, { recursive: true })
+  await writeFile(desk.backupDir, 'no folder')
+  for (const [path, method] of [
+    ['/workers/backups', 'GET'],
+    [`/workers/backups/${ID}/restore`, 'POST'],
+    [`/ui/backups/${ID}/download`, 'GET'],
+    [`/ui/backups/${ID}`, 'DELETE'],
+  ] as const) {
+    const answer = await desk.ask(path, { method })
+    assert.is(answer.status, 409, path)
+    const text = await answer.text()
+    assert.match(text, 'the backup folder is a file', path)
+    assert.not.match(text, desk.backupDir, path)
+  }
+  const job = await (await desk.ask('/workers/backups', asJson({}))).json()
+  const ended = await desk.backups.awaitEnd(job.backup_id)
+  assert.is(ended?.status, 'failed')
+  assert.match(ended?.error ?? '', 'the backup folder is a file')
+  await rm(desk.backupDir)
+  const listing = await (await desk.ask('/workers/backups')).json()
+  assert.equal(listing.stored, [])
 })
 
 test.run()
