@@ -4,7 +4,7 @@ import { createNewcWalker, type NewcStep } from '../core/newc-walker.ts'
 import type { ImageFormat } from '../core/image.ts'
 import type { Decoders } from './decoders.ts'
 import { openFileSource } from './file-source.ts'
-import type { Source } from './sources.ts'
+import type { Source } from './source.ts'
 
 /** `unknown`: it could not be read to its end, so that nothing is proven. */
 export type InitrdKind = 'ours' | 'foreign' | 'unknown'
