@@ -1,5 +1,5 @@
 /** `flasher-live`: what the live system starts on each of its consoles. Started through flasher-live.mjs. */
-import { live } from '../lines/current/wizard/live.ts'
+import { live } from '../lines/current/wizard/live/live.ts'
 import { leave, openProcess } from './server-process.ts'
 
 const { argv: _argv, onHangup: _onHangup, systemDir: _systemDir, ...world } = openProcess('flasher')

@@ -1,7 +1,7 @@
 /** `flasher-cache`: its commands. */
-import { runServerProgram, type Run } from '../terminal/server-program.ts'
+import { runServerProgram, type Run } from '../terminal/command/server-program.ts'
 import type { CacheHandler } from './commands/serve.ts'
-import type { World } from './commands/session.ts'
+import type { World } from './commands/process-environment.ts'
 import { COMMAND_LINE, type CommandName } from './rules/commands.ts'
 
 /** What each command starts; nothing of a command is loaded before it is called. */

@@ -1,12 +1,12 @@
 /** Library entry points of the catalog module: which images a catalog offers, and from where. */
-import { type LoadedCatalog, offerImages } from '../core/catalog-source.ts'
-import { Fault } from '../core/fault.ts'
-import { parseManifest, renderFlaw } from '../core/manifest.ts'
-import { createCatalogSources } from '../services/catalog-sources.ts'
-import { readManifestText } from '../services/manifests.ts'
+import { type LoadedCatalog, offerImages } from '../core/catalog/catalog-source.ts'
+import { Fault } from '../core/foundation/fault.ts'
+import { parseManifest, renderFlaw } from '../core/catalog/manifest.ts'
+import { createCatalogSources } from '../services/catalog/catalog-sources.ts'
+import { readManifestText } from '../services/catalog/catalog-manifests.ts'
 import { LibraryError } from './library-error.ts'
 
-export type { CatalogImage } from '../core/catalog-source.ts'
+export type { CatalogImage } from '../core/catalog/catalog-source.ts'
 
 /**
  * What a catalog offers: `images`, each with the `location` that `makePlan` takes, and `flaws`, the

@@ -1,21 +1,21 @@
 /** Library entry points of the flash module: make a plan, carry it out. */
-import { Fault, renderError } from '../core/fault.ts'
+import { Fault, renderError } from '../core/foundation/fault.ts'
 import {
   planFlash,
   renderRefusal,
   type FlashEvent,
   type FlashOptions,
   type FlashPlan as Plan,
-} from '../core/flash.ts'
-import type { ImageFormat } from '../core/image.ts'
-import { createDecoders } from '../services/decoders.ts'
-import { createDisks } from '../services/disks.ts'
-import { createFlashChecks } from '../services/flash-checks.ts'
-import { createImages } from '../services/images.ts'
-import { createPartitionTable } from '../services/partition-table.ts'
-import { createShell } from '../services/shell.ts'
-import { createSources } from '../services/sources.ts'
-import { createWriter } from '../services/writer.ts'
+} from '../core/flash/flash.ts'
+import type { ImageFormat } from '../core/image/image.ts'
+import { createDecoders } from '../services/image/decoders.ts'
+import { createDisks } from '../services/disk/disks.ts'
+import { createFlashChecks } from '../services/flash/flash-checks.ts'
+import { createImages } from '../services/image/images.ts'
+import { createPartitionTable } from '../services/disk/partition-table.ts'
+import { createShell } from '../services/host/shell.ts'
+import { createSources } from '../services/image/sources.ts'
+import { createWriter } from '../services/flash/writer.ts'
 import { LibraryError } from './library-error.ts'
 
 /** One event of a flash ("Flash lifecycle events"); sizes in bytes, `rate` in bytes per second. */

@@ -1,12 +1,16 @@
 /** Library entry points of the images module: what images a folder holds, and what one is. */
-import { Fault } from '../core/fault.ts'
-import { defaultImageRoot as resolveRoot, type ImageInfo, type ImageRow } from '../core/image.ts'
-import { createImages } from '../services/images.ts'
-import { createShell } from '../services/shell.ts'
+import { Fault } from '../core/foundation/fault.ts'
+import {
+  defaultImageRoot as resolveRoot,
+  type ImageInfo,
+  type ImageRow,
+} from '../core/image/image.ts'
+import { createImages } from '../services/image/images.ts'
+import { createShell } from '../services/host/shell.ts'
 import { LibraryError } from './library-error.ts'
 
-export { detectFormat } from '../core/image.ts'
-export type { ImageFormat, ImageInfo } from '../core/image.ts'
+export { detectFormat } from '../core/image/image.ts'
+export type { ImageFormat, ImageInfo } from '../core/image/image.ts'
 
 /** One image file: `name`, `path`, `format` and `size_bytes` (as stored). */
 export type Image = ImageRow

@@ -1,5 +1,5 @@
 /** What the errors of all modules have: a code from a closed list, and the way out. */
-import type { FaultCode, FaultOptions } from '../core/fault.ts'
+import type { FaultCode, FaultOptions } from '../core/foundation/fault.ts'
 
 export class LibraryError extends Error {
   readonly code: FaultCode

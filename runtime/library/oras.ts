@@ -1,7 +1,11 @@
 /** Library entry points of the oras module: images in OCI registries. */
-import { Fault } from '../core/fault.ts'
-import { isOrasUrl as isReference, type OrasRef as Reference, parseOrasRef } from '../core/oras.ts'
-import { createRegistry, type ResolvedBlob as Blob } from '../services/registry.ts'
+import { Fault } from '../core/foundation/fault.ts'
+import {
+  isOrasUrl as isReference,
+  type OrasRef as Reference,
+  parseOrasRef,
+} from '../core/net/oras.ts'
+import { createRegistry, type ResolvedBlob as Blob } from '../services/net/registry.ts'
 import { LibraryError } from './library-error.ts'
 
 /** `oras://host/owner/repository` with a `:tag` or a `@sha256:…`: one of the two is null. */

@@ -1,8 +1,8 @@
 /** What runs before the wizard when there is a stick with images: lets it grow, and mounts it. */
-import { renderError } from '../core/fault.ts'
-import { chooseImagesPlace } from '../core/images-place.ts'
-import { renderSize } from '../core/size.ts'
-import type { Sticks } from '../services/sticks.ts'
+import { renderError } from '../core/foundation/fault.ts'
+import { chooseImagesPlace } from '../core/disk/images-partition.ts'
+import { renderSize } from '../core/foundation/size.ts'
+import type { Sticks } from '../services/disk/sticks.ts'
 
 export interface ImagesWorld {
   readonly sticks: Sticks

@@ -1,10 +1,10 @@
 /** pnpm bench:boot: what the images weigh, and how long and with how much memory they boot beside dracut's initrd. */
 import { execFileSync } from 'node:child_process'
 import { parseArgs } from 'node:util'
-import { makeArtifacts, weigh, weighKernel, type Artifacts } from './boot-artifacts.ts'
-import { measureBuilds } from './boot-builds.ts'
-import { bootOurs, bootPeer, bootPoor, bootStick, type Booted } from './boot-cases.ts'
-import * as table from './boot-table.ts'
+import { makeArtifacts, weigh, weighKernel, type Artifacts } from './boot/boot-artifacts.ts'
+import { measureBuilds } from './boot/boot-builds.ts'
+import { bootOurs, bootPeer, bootPoor, bootStick, type Booted } from './boot/boot-cases.ts'
+import * as table from './boot/boot-table.ts'
 import { publishText } from './publish.ts'
 
 const DOCUMENT = 'docs/images.md'

@@ -1,12 +1,12 @@
 /** pnpm bench:server: flasher-web beside a bare h3 route, a bare handler and nginx, in one run. */
 import { parseArgs } from 'node:util'
 import { publish } from './publish.ts'
-import { measureBoot } from './server-boot.ts'
-import { measureFleet } from './server-fleet.ts'
-import { isHeld, type Bar } from './server-jobs.ts'
-import { measureRoutes } from './server-routes.ts'
-import { measureStorm } from './server-storm.ts'
-import * as table from './server-table.ts'
+import { measureBoot } from './server/server-boot.ts'
+import { measureFleet } from './server/server-fleet.ts'
+import { isHeld, type Bar } from './server/server-jobs.ts'
+import { measureRoutes } from './server/server-routes.ts'
+import { measureStorm } from './server/server-storm.ts'
+import * as table from './server/server-table.ts'
 
 const PARTS = ['routes', 'boot', 'storm', 'fleet'] as const
 

@@ -3,7 +3,7 @@ import { spawn } from 'node:child_process'
 import { mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { FLASHER } from '../support/flasher.ts'
+import { FLASHER } from '../support/terminal/flasher.ts'
 import { publishText } from './publish.ts'
 
 const ROUNDS = 21

@@ -5,10 +5,10 @@ import { readdir, stat, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
-import { blobUrl } from '../../runtime/core/blob-address.ts'
+import { blobUrl } from '../../runtime/core/catalog/blob-address.ts'
 import { makeBytes } from '../support/collect.ts'
-import { sendFile, startHostileServer } from '../support/hostile-server.ts'
-import { cacheEnv, makeFolder, startCache, until } from '../support/image-cache.ts'
+import { sendFile, startHostileServer } from '../support/http/hostile-server.ts'
+import { cacheEnv, makeFolder, startCache, until } from '../support/server/image-cache.ts'
 
 const test = suite('flasher-cache')
 const PROGRAM = new URL('../../runtime/bin/flasher-cache.ts', import.meta.url).pathname

@@ -2,8 +2,8 @@
 import { join } from 'node:path'
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
-import { createServerHome, findPort, login, passwordIn } from '../support/flasher-web.ts'
-import { startCache } from '../support/image-cache.ts'
+import { createServerHome, findPort, login, passwordIn } from '../support/server/flasher-web.ts'
+import { startCache } from '../support/server/image-cache.ts'
 
 const test = suite('logging out of server and cache')
 const PAGE = 'ui/dashboard'

@@ -1,11 +1,11 @@
 import { mkdir } from 'node:fs/promises'
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
-import { refOf } from '../../runtime/core/ref.ts'
+import { refOf } from '../../runtime/core/image/ref.ts'
 import { makeBytes } from '../support/collect.ts'
-import { createServerHome, findPort } from '../support/flasher-web.ts'
-import { sendFile, startHostileServer } from '../support/hostile-server.ts'
-import { makeFolder, startCache, until, type CacheProcess } from '../support/image-cache.ts'
+import { createServerHome, findPort } from '../support/server/flasher-web.ts'
+import { sendFile, startHostileServer } from '../support/http/hostile-server.ts'
+import { makeFolder, startCache, until, type CacheProcess } from '../support/server/image-cache.ts'
 
 const test = suite('flasher-web and the images that its machines are bound to')
 

@@ -3,8 +3,8 @@ import { mkdir, readFile, writeFile } from 'node:fs/promises'
 import { fileURLToPath } from 'node:url'
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
-import { createServerHome } from '../support/flasher-web.ts'
-import { EXITED, openTerminal, type TerminalOptions } from '../support/tmux.ts'
+import { createServerHome } from '../support/server/flasher-web.ts'
+import { EXITED, openTerminal, type TerminalOptions } from '../support/terminal/tmux.ts'
 
 const test = suite('flasher-web restore')
 const PROGRAM = fileURLToPath(new URL('../../runtime/bin/flasher-web.ts', import.meta.url))

@@ -3,7 +3,7 @@ import { Agent, get } from 'node:http'
 import { connect } from 'node:net'
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
-import { createServerHome, findPort, login, passwordIn } from '../support/flasher-web.ts'
+import { createServerHome, findPort, login, passwordIn } from '../support/server/flasher-web.ts'
 
 const test = suite('flasher-web')
 

@@ -3,7 +3,7 @@ import { once } from 'node:events'
 import { connect } from 'node:net'
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
-import { createServerHome } from '../support/flasher-web.ts'
+import { createServerHome } from '../support/server/flasher-web.ts'
 
 const test = suite('listening')
 

@@ -10,7 +10,7 @@ import { countClusters, IMAGES_VOLUME, sectorOf } from '../../appliance/images-v
 import { renderFileEntries } from '../../build/exfat/directory.ts'
 import { capitalOf, renderUpcase } from '../../build/exfat/upcase.ts'
 import { renderVolume, type VolumeFile } from '../../build/exfat/volume.ts'
-import { createSparseDisk } from '../support/sparse-disk.ts'
+import { createSparseDisk } from '../support/disk/sparse-disk.ts'
 
 const test = suite('exFAT volume')
 const SECTORS = 65_536

@@ -10,7 +10,7 @@ import { renderEarly, renderMark, renderMenu } from '../../build/iso/grub.ts'
 import { planHybrid } from '../../build/iso/layout.ts'
 import { renderReadme } from '../../build/iso/readme.ts'
 import { isoStep } from '../../build/steps/iso.ts'
-import { createSparseDisk } from '../support/sparse-disk.ts'
+import { createSparseDisk } from '../support/disk/sparse-disk.ts'
 
 const test = suite('ISO parts')
 const SECTOR = 512

@@ -1,10 +1,16 @@
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
-import { refOf } from '../../runtime/core/ref.ts'
-import { importCatalog } from '../../runtime/services/catalog-imports.ts'
+import { refOf } from '../../runtime/core/image/ref.ts'
+import { importCatalog } from '../../runtime/services/cache/catalog-imports.ts'
 import { makeBytes } from '../support/collect.ts'
-import { sendFile, startHostileServer } from '../support/hostile-server.ts'
-import { asOperator, makeFolder, PASSWORD, serveCache, until } from '../support/image-cache.ts'
+import { sendFile, startHostileServer } from '../support/http/hostile-server.ts'
+import {
+  asOperator,
+  makeFolder,
+  PASSWORD,
+  serveCache,
+  until,
+} from '../support/server/image-cache.ts'
 
 const test = suite('cache: catalog over HTTP')
 const BYTES = makeBytes(50_000)

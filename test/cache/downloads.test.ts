@@ -4,10 +4,10 @@ import { join } from 'node:path'
 import type { ServerResponse } from 'node:http'
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
-import { blobUrl } from '../../runtime/core/blob-address.ts'
+import { blobUrl } from '../../runtime/core/catalog/blob-address.ts'
 import { makeBytes } from '../support/collect.ts'
-import { type Answer, sendFile, startHostileServer } from '../support/hostile-server.ts'
-import { bring, makeFolder, openCache, serveCache, until } from '../support/image-cache.ts'
+import { type Answer, sendFile, startHostileServer } from '../support/http/hostile-server.ts'
+import { bring, makeFolder, openCache, serveCache, until } from '../support/server/image-cache.ts'
 
 const test = suite('cache: downloads')
 const BYTES = makeBytes(1_500_000)

@@ -3,9 +3,9 @@ import { appendFile, readdir, symlink, unlink, writeFile } from 'node:fs/promise
 import { join } from 'node:path'
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
-import { blobUrl } from '../../runtime/core/blob-address.ts'
+import { blobUrl } from '../../runtime/core/catalog/blob-address.ts'
 import { faultOf, makeBytes } from '../support/collect.ts'
-import { makeFolder, openCache, serveCache, until } from '../support/image-cache.ts'
+import { makeFolder, openCache, serveCache, until } from '../support/server/image-cache.ts'
 
 const test = suite('cache: dropped files')
 const BYTES = makeBytes(300_000)

@@ -9,7 +9,7 @@ import {
   serveCache,
   startCache,
   TOKEN,
-} from '../support/image-cache.ts'
+} from '../support/server/image-cache.ts'
 
 const test = suite('guesses at the cache')
 const CHOSEN = 'of-the-lab'

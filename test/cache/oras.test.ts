@@ -1,12 +1,12 @@
 import { createHash } from 'node:crypto'
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
-import { blobUrl } from '../../runtime/core/blob-address.ts'
-import { importCatalog, isManifestUrl } from '../../runtime/services/catalog-imports.ts'
+import { blobUrl } from '../../runtime/core/catalog/blob-address.ts'
+import { importCatalog, isManifestUrl } from '../../runtime/services/cache/catalog-imports.ts'
 import { faultOf, makeBytes } from '../support/collect.ts'
-import { bring, makeFolder, openCache, serveCache, until } from '../support/image-cache.ts'
-import { startHostileServer, sendFile } from '../support/hostile-server.ts'
-import { digestOf, pushImage, pushIndex, startRegistry } from '../support/registry.ts'
+import { bring, makeFolder, openCache, serveCache, until } from '../support/server/image-cache.ts'
+import { startHostileServer, sendFile } from '../support/http/hostile-server.ts'
+import { digestOf, pushImage, pushIndex, startRegistry } from '../support/http/registry.ts'
 
 const test = suite('cache: oras')
 const BYTES = makeBytes(1_500_000)

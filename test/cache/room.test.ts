@@ -3,10 +3,10 @@ import { readdir, unlink, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
-import { refOf } from '../../runtime/core/ref.ts'
+import { refOf } from '../../runtime/core/image/ref.ts'
 import { faultOf, makeBytes } from '../support/collect.ts'
-import { sendFile, startHostileServer } from '../support/hostile-server.ts'
-import { bring, makeFolder, openCache } from '../support/image-cache.ts'
+import { sendFile, startHostileServer } from '../support/http/hostile-server.ts'
+import { bring, makeFolder, openCache } from '../support/server/image-cache.ts'
 
 const test = suite('cache: room')
 const blobs = async (folder: string) => (await readdir(join(folder, '.cache/blobs'))).length

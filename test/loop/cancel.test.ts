@@ -2,11 +2,16 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
-import type { Fault } from '../../runtime/core/fault.ts'
-import { createMemorySource } from '../support/memory-source.ts'
+import type { Fault } from '../../runtime/core/foundation/fault.ts'
+import { createMemorySource } from '../support/disk/memory-source.ts'
 import { faultOf } from '../support/collect.ts'
-import { makeDiskImage } from '../support/disk-images.ts'
-import { createFaultyDisk, inMemory, scripted, type FaultyDisk } from '../support/faulty-disk.ts'
+import { makeDiskImage } from '../support/disk/disk-images.ts'
+import {
+  createFaultyDisk,
+  inMemory,
+  scripted,
+  type FaultyDisk,
+} from '../support/disk/faulty-disk.ts'
 import {
   assertBlank,
   assertSame,
@@ -17,7 +22,7 @@ import {
   readDisk,
   untilFree,
   type FlashOrder,
-} from '../support/writer.ts'
+} from '../support/disk/writer.ts'
 
 const test = suite('cancelled flashes')
 const MIB = 1 << 20

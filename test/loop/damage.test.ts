@@ -5,14 +5,14 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
-import type { FaultCode } from '../../runtime/core/fault.ts'
-import { createSources } from '../../runtime/services/sources.ts'
+import type { FaultCode } from '../../runtime/core/foundation/fault.ts'
+import { createSources } from '../../runtime/services/image/sources.ts'
 import { createRandom, faultOf, makeBytes } from '../support/collect.ts'
-import { pipeThrough } from '../support/compressed.ts'
-import { makeDiskImage } from '../support/disk-images.ts'
-import { ENCODINGS, type Encoding } from '../support/encodings.ts'
-import { createLoop } from '../support/loop.ts'
-import { createMemorySource } from '../support/memory-source.ts'
+import { pipeThrough } from '../support/disk/compressed.ts'
+import { makeDiskImage } from '../support/disk/disk-images.ts'
+import { ENCODINGS, type Encoding } from '../support/disk/encodings.ts'
+import { createLoop } from '../support/disk/loop.ts'
+import { createMemorySource } from '../support/disk/memory-source.ts'
 import {
   assertBlank,
   assertSame,
@@ -21,7 +21,7 @@ import {
   makeStale,
   readDisk,
   type FlashOrder,
-} from '../support/writer.ts'
+} from '../support/disk/writer.ts'
 
 const test = suite('damaged and mistaken images')
 const MIB = 1 << 20

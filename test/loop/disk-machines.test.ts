@@ -2,9 +2,9 @@ import { symlink } from 'node:fs/promises'
 import { join } from 'node:path'
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
-import { renderUse, type DiskUse } from '../../runtime/core/disk.ts'
-import { createDisks } from '../../runtime/services/disks.ts'
-import { createMachine, LIVE, SERVER, type Machine } from '../support/machines.ts'
+import { renderUse, type DiskUse } from '../../runtime/core/disk/disk.ts'
+import { createDisks } from '../../runtime/services/disk/disks.ts'
+import { createMachine, LIVE, SERVER, type Machine } from '../support/server/machines.ts'
 
 const test = suite('disks of other machines')
 

@@ -4,11 +4,11 @@ import { join } from 'node:path'
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
 import { $ } from 'zx'
-import { renderUse, type DiskUse, type TargetDevice } from '../../runtime/core/disk.ts'
-import { decideRefusals } from '../../runtime/core/flash.ts'
-import { createDisks } from '../../runtime/services/disks.ts'
-import { createShell } from '../../runtime/services/shell.ts'
-import { createLoop } from '../support/loop.ts'
+import { renderUse, type DiskUse, type TargetDevice } from '../../runtime/core/disk/disk.ts'
+import { decideRefusals } from '../../runtime/core/flash/flash.ts'
+import { createDisks } from '../../runtime/services/disk/disks.ts'
+import { createShell } from '../../runtime/services/host/shell.ts'
+import { createLoop } from '../support/disk/loop.ts'
 
 const test = suite('disks on loop devices')
 const run = $({ quiet: true })

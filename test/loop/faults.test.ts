@@ -1,12 +1,17 @@
 /** Disks that fail, lie or go away while they are written: nothing is ever called a success. */
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
-import type { FaultCode } from '../../runtime/core/fault.ts'
-import type { FlashEvent } from '../../runtime/core/flash.ts'
+import type { FaultCode } from '../../runtime/core/foundation/fault.ts'
+import type { FlashEvent } from '../../runtime/core/flash/flash.ts'
 import { faultOf } from '../support/collect.ts'
-import { makeDiskImage, makeNoise } from '../support/disk-images.ts'
-import { createFaultyDisk, inMemory, scripted, type FaultyDisk } from '../support/faulty-disk.ts'
-import { createMemorySource } from '../support/memory-source.ts'
+import { makeDiskImage, makeNoise } from '../support/disk/disk-images.ts'
+import {
+  createFaultyDisk,
+  inMemory,
+  scripted,
+  type FaultyDisk,
+} from '../support/disk/faulty-disk.ts'
+import { createMemorySource } from '../support/disk/memory-source.ts'
 import {
   assertBlank,
   assertSame,
@@ -15,7 +20,7 @@ import {
   makeStale,
   readDisk,
   type FlashOrder,
-} from '../support/writer.ts'
+} from '../support/disk/writer.ts'
 
 const test = suite('disks that fail')
 const MIB = 1 << 20

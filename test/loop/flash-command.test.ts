@@ -4,9 +4,9 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
-import { createShell } from '../../runtime/services/shell.ts'
-import { FLASHER, runFlasher, startFlasher } from '../support/flasher.ts'
-import { createLoop } from '../support/loop.ts'
+import { createShell } from '../../runtime/services/host/shell.ts'
+import { FLASHER, runFlasher, startFlasher } from '../support/terminal/flasher.ts'
+import { createLoop } from '../support/disk/loop.ts'
 
 const test = suite('flash command')
 const shell = createShell({ env: process.env })

@@ -2,11 +2,11 @@ import { createHash } from 'node:crypto'
 import { open } from 'node:fs/promises'
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
-import { makeContent, pipeThrough } from '../support/compressed.ts'
-import { runFlasher } from '../support/flasher.ts'
-import { startHostileServer, sendFile } from '../support/hostile-server.ts'
-import { createLoop } from '../support/loop.ts'
-import { digestOf, pushImage, startRegistry } from '../support/registry.ts'
+import { makeContent, pipeThrough } from '../support/disk/compressed.ts'
+import { runFlasher } from '../support/terminal/flasher.ts'
+import { startHostileServer, sendFile } from '../support/http/hostile-server.ts'
+import { createLoop } from '../support/disk/loop.ts'
+import { digestOf, pushImage, startRegistry } from '../support/http/registry.ts'
 
 const test = suite('flash from a registry')
 const CONTENT = makeContent(4 * 1024 * 1024)

@@ -3,15 +3,22 @@ import { constants } from 'node:fs'
 import { open } from 'node:fs/promises'
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
-import { openDevice } from '../../runtime/services/device.ts'
-import { createShell } from '../../runtime/services/shell.ts'
-import { createZeroer } from '../../runtime/services/zeroer.ts'
+import { openDevice } from '../../runtime/services/disk/device.ts'
+import { createShell } from '../../runtime/services/host/shell.ts'
+import { createZeroer } from '../../runtime/services/flash/zeroer.ts'
 import { faultOf } from '../support/collect.ts'
-import { makeDiskImage } from '../support/disk-images.ts'
-import { createFaultyDisk, scripted } from '../support/faulty-disk.ts'
-import { createLoop } from '../support/loop.ts'
-import { createMemorySource } from '../support/memory-source.ts'
-import { assertSame, flash, isFree, makeStale, readDisk, untilFree } from '../support/writer.ts'
+import { makeDiskImage } from '../support/disk/disk-images.ts'
+import { createFaultyDisk, scripted } from '../support/disk/faulty-disk.ts'
+import { createLoop } from '../support/disk/loop.ts'
+import { createMemorySource } from '../support/disk/memory-source.ts'
+import {
+  assertSame,
+  flash,
+  isFree,
+  makeStale,
+  readDisk,
+  untilFree,
+} from '../support/disk/writer.ts'
 
 const test = suite('held disks')
 const MIB = 1 << 20

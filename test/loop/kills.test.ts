@@ -3,11 +3,11 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
 import { createRandom } from '../support/collect.ts'
-import { pipeThrough } from '../support/compressed.ts'
-import { makeDiskImage } from '../support/disk-images.ts'
-import { createFaultyDisk } from '../support/faulty-disk.ts'
-import { startFlash } from '../support/program.ts'
-import { assertSame, expectedDisk, makeStale, readDisk, untilFree } from '../support/writer.ts'
+import { pipeThrough } from '../support/disk/compressed.ts'
+import { makeDiskImage } from '../support/disk/disk-images.ts'
+import { createFaultyDisk } from '../support/disk/faulty-disk.ts'
+import { startFlash } from '../support/terminal/program.ts'
+import { assertSame, expectedDisk, makeStale, readDisk, untilFree } from '../support/disk/writer.ts'
 
 const test = suite('a program that is killed')
 const MIB = 1 << 20

@@ -19,7 +19,7 @@ import {
   inspectImage,
   listImages,
 } from '../../runtime/library/images.ts'
-import { createLoop } from '../support/loop.ts'
+import { createLoop } from '../support/disk/loop.ts'
 
 const test = suite('library')
 const isRoot = process.geteuid?.() === 0

@@ -9,8 +9,8 @@ import { fileURLToPath } from 'node:url'
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
 import { $ } from 'zx'
-import { makeNoise } from '../support/disk-images.ts'
-import { createLoop } from '../support/loop.ts'
+import { makeNoise } from '../support/disk/disk-images.ts'
+import { createLoop } from '../support/disk/loop.ts'
 
 const test = suite('memory')
 const run = $({ quiet: true })

@@ -4,13 +4,13 @@ import { join } from 'node:path'
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
 import { $ } from 'zx'
-import { renderTable } from '../../runtime/terminal/table.ts'
+import { renderTable } from '../../runtime/terminal/text/table.ts'
 import { makeBytes } from '../support/collect.ts'
 import { readBlocks } from '../support/docs.ts'
-import { startHostileServer } from '../support/hostile-server.ts'
-import { createLoop } from '../support/loop.ts'
-import { installPacked, PACKAGE, type PackedProject } from '../support/packed.ts'
-import { digestOf, pushImage, startRegistry } from '../support/registry.ts'
+import { startHostileServer } from '../support/http/hostile-server.ts'
+import { createLoop } from '../support/disk/loop.ts'
+import { installPacked, PACKAGE, type PackedProject } from '../support/disk/packed.ts'
+import { digestOf, pushImage, startRegistry } from '../support/http/registry.ts'
 
 const test = suite('package')
 const isRoot = process.geteuid?.() === 0

@@ -4,16 +4,21 @@ import { join } from 'node:path'
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
 import { $ } from 'zx'
-import { Fault } from '../../runtime/core/fault.ts'
-import { SEED_FOLDER } from '../../runtime/core/provisioning.ts'
+import { Fault } from '../../runtime/core/foundation/fault.ts'
+import { SEED_FOLDER } from '../../runtime/core/flash/provisioning.ts'
 import {
   createFlashedDisk,
   makeFolders,
   withMounted,
   type FlashedDisk,
-} from '../support/flashed-disk.ts'
-import { createLoop } from '../support/loop.ts'
-import { catchFault, createDesk, readSeed, SYNTHETIC } from '../support/provisioning-desk.ts'
+} from '../support/disk/flashed-disk.ts'
+import { createLoop } from '../support/disk/loop.ts'
+import {
+  catchFault,
+  createDesk,
+  readSeed,
+  SYNTHETIC,
+} from '../support/disk/provisioning-fixture.ts'
 
 const EXT4 = ['mkfs.ext4', '-q']
 /** Nothing is left for the kernel to write behind our back once it is mounted. */

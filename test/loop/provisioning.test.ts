@@ -4,10 +4,20 @@ import { join } from 'node:path'
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
 import { $ } from 'zx'
-import { SEED_FOLDER, type Provisioning } from '../../runtime/core/provisioning.ts'
-import { createFlashedDisk, listTop, makeFolders, withMounted } from '../support/flashed-disk.ts'
-import { createLoop } from '../support/loop.ts'
-import { catchFault, createDesk, readSeed, SYNTHETIC } from '../support/provisioning-desk.ts'
+import { SEED_FOLDER, type Provisioning } from '../../runtime/core/flash/provisioning.ts'
+import {
+  createFlashedDisk,
+  listTop,
+  makeFolders,
+  withMounted,
+} from '../support/disk/flashed-disk.ts'
+import { createLoop } from '../support/disk/loop.ts'
+import {
+  catchFault,
+  createDesk,
+  readSeed,
+  SYNTHETIC,
+} from '../support/disk/provisioning-fixture.ts'
 
 const EXT4 = ['mkfs.ext4', '-q']
 const XFS = ['mkfs.xfs', '-q']

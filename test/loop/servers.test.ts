@@ -1,13 +1,13 @@
 /** Images from servers that drop, stall, lie and change: all of the image gets onto the disk, or none. */
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
-import type { ImageFormat } from '../../runtime/core/image.ts'
-import { createSources } from '../../runtime/services/sources.ts'
+import type { ImageFormat } from '../../runtime/core/image/image.ts'
+import { createSources } from '../../runtime/services/image/sources.ts'
 import { createRandom, faultOf } from '../support/collect.ts'
-import { makeDiskImage } from '../support/disk-images.ts'
-import { ENCODINGS } from '../support/encodings.ts'
-import { sendFile, startHostileServer, type FileBehaviour } from '../support/hostile-server.ts'
-import { createLoop } from '../support/loop.ts'
+import { makeDiskImage } from '../support/disk/disk-images.ts'
+import { ENCODINGS } from '../support/disk/encodings.ts'
+import { sendFile, startHostileServer, type FileBehaviour } from '../support/http/hostile-server.ts'
+import { createLoop } from '../support/disk/loop.ts'
 import {
   assertBlank,
   assertSame,
@@ -15,7 +15,7 @@ import {
   flash,
   makeStale,
   readDisk,
-} from '../support/writer.ts'
+} from '../support/disk/writer.ts'
 
 const test = suite('disks written from bad servers')
 const MIB = 1 << 20

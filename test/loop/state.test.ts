@@ -7,8 +7,8 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
 import { $ } from 'zx'
-import { watchSpace } from '../../runtime/services/disk-space.ts'
-import { createLoop, type Loop } from '../support/loop.ts'
+import { watchSpace } from '../../runtime/services/state/disk-space.ts'
+import { createLoop, type Loop } from '../support/disk/loop.ts'
 import {
   AT,
   createStateFolder,
@@ -18,11 +18,11 @@ import {
   noteOf,
   openServices,
   RELEASE,
-} from '../support/state.ts'
+} from '../support/server/state.ts'
 
 const test = suite('state on real disks')
 const run = $({ quiet: true, verbose: false })
-const WRITER = join(import.meta.dirname, '../support/state-writer.ts')
+const WRITER = join(import.meta.dirname, '../support/server/state-writer.ts')
 const OURS = { release: RELEASE, line: 'current' }
 
 /** The loop device's file system; unmounted with the device. */

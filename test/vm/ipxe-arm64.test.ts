@@ -3,9 +3,9 @@ import { join } from 'node:path'
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
 import { z } from 'zod'
-import { makeBootFolder, partName } from '../support/boot-folder.ts'
-import { findBuildObstacle, openIpxe } from '../support/built-images.ts'
-import { LAB_MAC, LAB_SERVER, startLab } from '../support/lab.ts'
+import { makeBootFolder, partName } from '../support/server/boot-folder.ts'
+import { findBuildObstacle, openIpxe } from '../support/vm/built-images.ts'
+import { LAB_MAC, LAB_SERVER, startLab } from '../support/server/lab.ts'
 
 const test = suite('iPXE on arm64')
 const obstacle = findBuildObstacle()

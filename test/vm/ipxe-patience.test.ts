@@ -2,10 +2,10 @@
 import { unlink } from 'node:fs/promises'
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
-import { findImageObstacle } from '../support/debian-image.ts'
-import { DISK_SAYS, makeTalkingDisk } from '../support/ipxe.ts'
-import { MAC, REF } from '../support/machine-desk.ts'
-import { startStation } from '../support/station.ts'
+import { findImageObstacle } from '../support/disk/debian-image.ts'
+import { DISK_SAYS, makeTalkingDisk } from '../support/vm/ipxe.ts'
+import { MAC, REF } from '../support/server/machine-fixture.ts'
+import { startStation } from '../support/vm/station.ts'
 
 const test = suite('iPXE and its patience')
 const obstacle = findImageObstacle()

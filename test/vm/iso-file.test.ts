@@ -12,8 +12,8 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { suite } from 'uvu'
 import { PARTITION_TYPES, renderTable } from '../../build/gpt/table.ts'
-import { findBuildObstacle, openIso } from '../support/built-images.ts'
-import { startQemu } from '../support/qemu.ts'
+import { findBuildObstacle, openIso } from '../support/vm/built-images.ts'
+import { startQemu } from '../support/vm/qemu.ts'
 
 const test = suite('ISO file')
 const obstacle = findBuildObstacle()

@@ -10,8 +10,8 @@ import { promisify } from 'node:util'
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
 import { KERNEL_ARGS, LIVE_PATHS } from '../../appliance/contract.ts'
-import { findBuildObstacle, openIso, openTrio } from '../support/built-images.ts'
-import { startNetboot } from '../support/netboot.ts'
+import { findBuildObstacle, openIso, openTrio } from '../support/vm/built-images.ts'
+import { startNetboot } from '../support/vm/netboot.ts'
 
 const test = suite('live')
 const obstacle = findBuildObstacle()

@@ -4,9 +4,9 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
-import { findBuildObstacle, openTrio } from '../support/built-images.ts'
-import { NETBOOT_MAC, SQUASHFS_ADDRESS, startNetboot } from '../support/netboot.ts'
-import type { Qemu } from '../support/qemu.ts'
+import { findBuildObstacle, openTrio } from '../support/vm/built-images.ts'
+import { NETBOOT_MAC, SQUASHFS_ADDRESS, startNetboot } from '../support/vm/netboot.ts'
+import type { Qemu } from '../support/vm/qemu.ts'
 
 const test = suite('netboot failures')
 const obstacle = findBuildObstacle()

@@ -1,7 +1,7 @@
 /** The other ways by which firmware comes to the live system; a power cut, and a server away, in mid-flash. */
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
-import { findBuildObstacle } from '../support/built-images.ts'
+import { findBuildObstacle } from '../support/vm/built-images.ts'
 import {
   discover,
   flash,
@@ -11,7 +11,7 @@ import {
   startPxeLab,
   waitFor,
   waitForEnd,
-} from '../support/pxe-flash.ts'
+} from '../support/vm/pxe-flash.ts'
 
 const test = suite('PXE, other ways')
 const obstacle = findBuildObstacle()

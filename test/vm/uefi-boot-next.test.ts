@@ -6,9 +6,9 @@ import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
 import { z } from 'zod'
 import { $ } from 'zx'
-import { findImageObstacle } from '../support/debian-image.ts'
-import { startGuest } from '../support/guest.ts'
-import { startQemu } from '../support/qemu.ts'
+import { findImageObstacle } from '../support/disk/debian-image.ts'
+import { startGuest } from '../support/vm/guest.ts'
+import { startQemu } from '../support/vm/qemu.ts'
 
 const test = suite('BootNext')
 const obstacle = findImageObstacle()

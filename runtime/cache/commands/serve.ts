@@ -1,21 +1,21 @@
 /** `flasher-cache`: runs the cache until it is asked to end. */
-import { renderError } from '../../core/fault.ts'
-import { renderProblem } from '../../core/settings.ts'
-import { createAssets } from '../../services/assets.ts'
-import { createImageCache } from '../../services/image-cache.ts'
-import { ensureLocalToken, isOneOf } from '../../services/local-token.ts'
-import { readVersion } from '../../services/manifest.ts'
-import { createPasswords } from '../../services/passwords.ts'
-import { createSecret } from '../../services/secret.ts'
-import { createSignedOut } from '../../services/signed-out.ts'
-import { createSources } from '../../services/sources.ts'
-import { prepareStateDir } from '../../services/state-dirs.ts'
-import { createServerLog, type ServerLog } from '../../terminal/server-log.ts'
-import { awaitEnding } from '../../terminal/server-program.ts'
-import { watchRequests } from '../../web/closing.ts'
-import { createEntrance, type Entrance } from '../../web/entrance.ts'
-import { tuneServer } from '../../web/limits.ts'
-import { SUCCESS } from '../../core/server-exit.ts'
+import { renderError } from '../../core/foundation/fault.ts'
+import { renderProblem } from '../../core/config/settings.ts'
+import { createAssets } from '../../services/host/assets.ts'
+import { createImageCache } from '../../services/cache/image-cache.ts'
+import { ensureLocalToken, isOneOf } from '../../services/cache/local-token.ts'
+import { readVersion } from '../../services/host/package-manifest.ts'
+import { createPasswords } from '../../services/access/passwords.ts'
+import { createSecret } from '../../services/access/secret.ts'
+import { createSignedOut } from '../../services/access/signed-out.ts'
+import { createSources } from '../../services/image/sources.ts'
+import { prepareStateDir } from '../../services/config/state-dirs.ts'
+import { createServerLog, type ServerLog } from '../../terminal/text/server-log.ts'
+import { awaitEnding } from '../../terminal/command/server-program.ts'
+import { watchRequests } from '../../web/http/closing.ts'
+import { createEntrance, type Entrance } from '../../web/http/entrance.ts'
+import { tuneServer } from '../../web/http/limits.ts'
+import { SUCCESS } from '../../core/command/server-exit.ts'
 import { createCacheServer } from '../routes/server.ts'
 import {
   type CacheConfig,
@@ -23,8 +23,8 @@ import {
   type Listening,
   readConfiguration,
   type World,
-} from './session.ts'
-import type { Arguments } from '../../terminal/dispatch.ts'
+} from './process-environment.ts'
+import type { Arguments } from '../../terminal/command/dispatch.ts'
 
 export type CacheHandler = Entrance
 

@@ -1,14 +1,14 @@
 /** The frame of the cache's pages, in the look of the server's, and the two pages without one of its own. */
 import type { H3Event } from 'h3'
-import type { Assets } from '../../services/assets.ts'
-import { banner } from '../../web/elements.ts'
-import { textField } from '../../web/fields.ts'
-import { createFrame } from '../../web/frame.ts'
-import { hidden } from '../../web/fields.ts'
-import { html, type Content } from '../../web/html.ts'
-import type { LoginView } from '../../web/line.ts'
-import type { ErrorView } from '../../web/caller.ts'
-import { readTheme } from '../../web/theme.ts'
+import type { Assets } from '../../services/host/assets.ts'
+import { banner } from '../../web/ui/elements.ts'
+import { textField } from '../../web/ui/fields.ts'
+import { createFrame } from '../../web/ui/frame.ts'
+import { hidden } from '../../web/ui/fields.ts'
+import { html, type Content } from '../../web/ui/html.ts'
+import type { LoginView } from '../../web/fleet/line.ts'
+import type { ErrorView } from '../../web/http/caller.ts'
+import { readTheme } from '../../web/ui/theme.ts'
 
 export interface CachePages {
   renderLogin(view: LoginView): string

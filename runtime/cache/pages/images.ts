@@ -1,8 +1,8 @@
 /** The page of the cache: what it holds, what is on its way, how much space is left, and adding more. */
-import type { Space } from '../../services/blob-room.ts'
-import type { CacheRow, RowState } from '../../services/cache-rows.ts'
-import { renderDuration, renderRate } from '../../core/rate.ts'
-import { renderPartOf, renderSize } from '../../core/size.ts'
+import type { Space } from '../../services/cache/blob-room.ts'
+import type { CacheRow, RowState } from '../../services/cache/cache-rows.ts'
+import { renderDuration, renderRate } from '../../core/foundation/rate.ts'
+import { renderPartOf, renderSize } from '../../core/foundation/size.ts'
 import {
   badge,
   card,
@@ -12,10 +12,10 @@ import {
   renderBytes,
   tag,
   type Tone,
-} from '../../web/elements.ts'
-import { postButton, textField } from '../../web/fields.ts'
-import { address, attributes, html, type Content, type Html } from '../../web/html.ts'
-import { renderTime, type Clock } from '../../web/times.ts'
+} from '../../web/ui/elements.ts'
+import { postButton, textField } from '../../web/ui/fields.ts'
+import { address, attributes, html, type Content, type Html } from '../../web/ui/html.ts'
+import { renderTime, type Clock } from '../../web/ui/times.ts'
 
 /** What was typed, and what was wrong with it. */
 export interface AddForm {

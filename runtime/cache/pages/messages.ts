@@ -1,8 +1,8 @@
 /** What a form has done, told on the page that follows it; names and numbers alone go through the address. */
-import type { Imported } from '../../services/catalog-imports.ts'
-import { banner } from '../../web/elements.ts'
+import type { Imported } from '../../services/cache/catalog-imports.ts'
+import { banner } from '../../web/ui/elements.ts'
 import type { AddForm } from './images.ts'
-import { html, type Content } from '../../web/html.ts'
+import { html, type Content } from '../../web/ui/html.ts'
 
 const LONGEST = 512
 

@@ -1,9 +1,9 @@
 /** Asks before an image is removed: what goes, and who needs it. */
-import type { CacheRow } from '../../services/cache-rows.ts'
-import { renderExactSize } from '../../core/size.ts'
-import { banner, card } from '../../web/elements.ts'
-import { checkField, hidden } from '../../web/fields.ts'
-import { html, type Html } from '../../web/html.ts'
+import type { CacheRow } from '../../services/cache/cache-rows.ts'
+import { renderExactSize } from '../../core/foundation/size.ts'
+import { banner, card } from '../../web/ui/elements.ts'
+import { checkField, hidden } from '../../web/ui/fields.ts'
+import { html, type Html } from '../../web/ui/html.ts'
 
 export function renderRemoval({ entry, kind, state, isPinned }: CacheRow): Html {
   const size = entry.size_bytes === null ? '' : ` (${renderExactSize(entry.size_bytes)})`

@@ -1,10 +1,10 @@
 /** What the routes and pages of the cache work with. */
 import type { H3Event } from 'h3'
-import type { ImageCache } from '../../services/image-cache.ts'
-import type { CacheRow } from '../../services/cache-rows.ts'
-import type { Environment } from '../../services/shell.ts'
-import type { Caller, Log } from '../../web/caller.ts'
-import type { Peer } from '../../web/peer.ts'
+import type { ImageCache } from '../../services/cache/image-cache.ts'
+import type { CacheRow } from '../../services/cache/cache-rows.ts'
+import type { Environment } from '../../services/host/shell.ts'
+import type { Caller, Log } from '../../web/http/caller.ts'
+import type { Peer } from '../../web/http/peer.ts'
 import type { Shown } from '../rules/catalog.ts'
 
 export interface CacheSite {

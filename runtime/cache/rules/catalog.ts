@@ -1,6 +1,6 @@
 /** The answer of `GET /catalog`: in the form that every client of such a cache reads, and more for ours. */
-import type { CatalogFields } from '../../core/catalog-fields.ts'
-import { fileUrl } from '../../core/dropped-file.ts'
+import type { CatalogFields } from '../../core/catalog/catalog-fields.ts'
+import { fileUrl } from '../../core/catalog/dropped-file.ts'
 
 /** What is shown of one image. */
 export interface Shown {

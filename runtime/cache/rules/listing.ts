@@ -1,5 +1,5 @@
 /** What `GET /catalog?all` of a cache says, read by its own command line. */
-import { renderSize } from '../../core/size.ts'
+import { renderSize } from '../../core/foundation/size.ts'
 
 export interface ListedImage {
   readonly name: string

@@ -1,7 +1,7 @@
 /** The body of `POST /pins`: which images a server's machines are bound to. */
 import { z } from 'zod'
-import { type FieldError, listFieldErrors } from '../../core/field-error.ts'
-import { accept, refuse, type Result } from '../../core/result.ts'
+import { type FieldError, listFieldErrors } from '../../core/foundation/field-error.ts'
+import { accept, refuse, type Result } from '../../core/foundation/result.ts'
 
 export interface PinWish {
   /** The server's own name or address: what it says replaces what it said before. */

@@ -4,9 +4,9 @@ import {
   CACHE_SETTINGS,
   SESSION_SECRET,
   STATE_DIR,
-} from '../../core/setting-rows.ts'
-import type { SettingsOf, SettingsTable } from '../../core/setting.ts'
-import { parseSettings as parse, type SettingsSources } from '../../core/settings.ts'
+} from '../../core/config/setting-rows.ts'
+import type { SettingsOf, SettingsTable } from '../../core/config/setting.ts'
+import { parseSettings as parse, type SettingsSources } from '../../core/config/settings.ts'
 
 export const SETTINGS = {
   admin: ADMIN_SETTINGS,

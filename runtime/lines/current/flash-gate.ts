@@ -1,5 +1,5 @@
 /** Counts the machines that flash and keeps the line of those that wait; knows only what records say. */
-import type { Mac } from '../../core/mac.ts'
+import type { Mac } from '../../core/machine/mac.ts'
 import type { BootRuling } from './rules/boot.ts'
 import type { Machine } from './rules/machine.ts'
 import { compareQueued, holdsPlace, isInLine, type Place, type QueueRules } from './rules/queue.ts'

@@ -1,6 +1,6 @@
 /** Current line: its programs, assembled from the folders below. */
-import { runServerProgram, type Run } from '../../terminal/server-program.ts'
-import type { World } from './assembly/session.ts'
+import { runServerProgram, type Run } from '../../terminal/command/server-program.ts'
+import type { World } from './assembly/process-environment.ts'
 import { COMMAND_LINE, type CommandName } from './rules/commands.ts'
 
 /** What each command starts; nothing of a command is loaded before it is called. */

@@ -1,6 +1,6 @@
 /** Earlier line: hands a checked command line to the command it calls; no flag comes twice here. */
-import type { CommandLine } from '../../core/command.ts'
-import { dispatch as dispatchAll } from '../../terminal/dispatch.ts'
+import type { CommandLine } from '../../core/command/command.ts'
+import { dispatch as dispatchAll } from '../../terminal/command/dispatch.ts'
 import type { Arguments } from './commands/session.ts'
 
 /** `argv`: the unambiguous spelling that `parseArguments` gives. */

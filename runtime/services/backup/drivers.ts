@@ -1,6 +1,6 @@
 /** unstorage's drivers: loaded by name, when they are wanted, and the values they give as bytes. */
 import type { Driver, Storage } from 'unstorage'
-import { Fault } from '../../core/fault.ts'
+import { Fault } from '../../core/foundation/fault.ts'
 
 /** Nothing of a driver is loaded before it is named by the configuration. */
 export async function loadDriver(

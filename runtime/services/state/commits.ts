@@ -1,7 +1,7 @@
 /** Group commit: the writes of one moment share a transaction and one wait for the disk. */
 import { open, type FileHandle } from 'node:fs/promises'
 import { dirname } from 'node:path'
-import { isMissing } from '../../core/system-error.ts'
+import { isMissing } from '../../core/foundation/system-error.ts'
 import { explainSqlite, type Sql, type SqliteFile } from './sqlite.ts'
 
 export interface Commits {

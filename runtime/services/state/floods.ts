@@ -1,5 +1,5 @@
 /** Counts what comes too fast, and says at the end of each stretch how much it was. */
-import { FLOOD_WINDOW_MS, isOver, nextWindow, type FloodWindow } from '../../core/flood.ts'
+import { FLOOD_WINDOW_MS, isOver, nextWindow, type FloodWindow } from '../../core/state/flood.ts'
 
 export interface Floods<Note> {
   /** Whether to note it; when not, it was counted. */

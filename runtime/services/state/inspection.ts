@@ -1,5 +1,5 @@
 /** Looks whether a file is a database that this program can go on with. */
-import { Fault } from '../../core/fault.ts'
+import { Fault } from '../../core/foundation/fault.ts'
 import { readMarker, SCHEMA, type Marker } from './schema.ts'
 import { openSqlite, readText } from './sqlite.ts'
 

@@ -1,7 +1,7 @@
 /** Opens state.db for use: checked, of this release and line, upgraded where it is older. */
 import { statSync } from 'node:fs'
 import { basename } from 'node:path'
-import { Fault } from '../../core/fault.ts'
+import { Fault } from '../../core/foundation/fault.ts'
 import { insertEvent } from './event-rows.ts'
 import { closeWhole, rotateState, type SchemaReset } from './rotation.ts'
 import { readMarker, SCHEMA, writeSchema, type Marker } from './schema.ts'

@@ -1,7 +1,7 @@
 /** New files of the state directory belong to whom the directory belongs, also when root ran the command. */
 import { chownSync, closeSync, openSync, statSync } from 'node:fs'
 import { dirname } from 'node:path'
-import { Fault } from '../../core/fault.ts'
+import { Fault } from '../../core/foundation/fault.ts'
 
 /** Nobody but the server may read what is in there. */
 const PRIVATE = 0o600

@@ -12,8 +12,8 @@ import {
   rmSync,
 } from 'node:fs'
 import { basename, dirname, join } from 'node:path'
-import { Fault } from '../../core/fault.ts'
-import { planArchivePruning, renderArchiveName } from '../../core/state-archive.ts'
+import { Fault } from '../../core/foundation/fault.ts'
+import { planArchivePruning, renderArchiveName } from '../../core/state/state-archive.ts'
 import { insertEvent } from './event-rows.ts'
 import { CARRIED, listTables, writeSchema, type Marker } from './schema.ts'
 import { openSqlite, readNumber, readText, type SqliteFile } from './sqlite.ts'

@@ -1,7 +1,7 @@
 /** Runs as rows: the record as JSON, and beside it what lists are filtered by. */
 import { destr } from 'destr'
-import { parseRun } from '../../core/run-record.ts'
-import type { Run, RunResult } from '../../core/run.ts'
+import { parseRun } from '../../core/machine/run-record.ts'
+import type { Run, RunResult } from '../../core/machine/run.ts'
 import { readNumber, readText, type Row, type Sql, type SqlValue } from './sqlite.ts'
 
 /** A run and its number: later ones have higher ones. */

@@ -7,7 +7,7 @@ import {
 } from 'node:sqlite'
 import { createDatabase as connect } from 'db0'
 import nodeSqlite from 'db0/connectors/node-sqlite'
-import { Fault, type FaultCode } from '../../core/fault.ts'
+import { Fault, type FaultCode } from '../../core/foundation/fault.ts'
 import { touchFile } from './ownership.ts'
 
 export type SqlValue = SQLInputValue

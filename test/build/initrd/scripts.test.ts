@@ -3,8 +3,8 @@ import { execFileSync } from 'node:child_process'
 import { join } from 'node:path'
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
-import { parseKernelArgs } from '../../../runtime/core/kernel-args.ts'
-import { parseServerAddress } from '../../../runtime/core/server-address.ts'
+import { parseKernelArgs } from '../../../runtime/core/boot/kernel-args.ts'
+import { parseServerAddress } from '../../../runtime/core/net/server-address.ts'
 
 const test = suite('scripts of the initrd, run')
 /** A network of one's own needs root. */

@@ -2,15 +2,15 @@
 import * as fc from 'fast-check'
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
-import type { Mac } from '../../../runtime/core/mac.ts'
+import type { Mac } from '../../../runtime/core/machine/mac.ts'
 import { createFlashGate } from '../../../runtime/lines/current/flash-gate.ts'
 import { decideBoot, type BootRuling } from '../../../runtime/lines/current/rules/boot.ts'
 import * as contacts from '../../../runtime/lines/current/rules/contact.ts'
 import { startCycle } from '../../../runtime/lines/current/rules/edit.ts'
 import type { Machine } from '../../../runtime/lines/current/rules/machine.ts'
 import { parseRecord } from '../../../runtime/lines/current/rules/record.ts'
-import { createDesk, REF } from '../../support/machine-desk.ts'
-import { macOf } from '../../support/state.ts'
+import { createDesk, REF } from '../../support/server/machine-fixture.ts'
+import { macOf } from '../../support/server/state.ts'
 
 const test = suite('flash gate')
 

@@ -2,8 +2,15 @@
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
 import { createMachineLine } from '../../../runtime/lines/current/machine-line.ts'
-import type { Contact } from '../../../runtime/web/turn.ts'
-import { diskOf, entryOf, MAC, PXE_RULES, REF, X86_SETS } from '../../support/machine-desk.ts'
+import type { Contact } from '../../../runtime/web/fleet/transition.ts'
+import {
+  diskOf,
+  entryOf,
+  MAC,
+  PXE_RULES,
+  REF,
+  X86_SETS,
+} from '../../support/server/machine-fixture.ts'
 
 const test = suite('machine line')
 

@@ -1,8 +1,8 @@
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
-import type { TargetFacts } from '../../../runtime/core/disk.ts'
-import { decideRefusals } from '../../../runtime/core/flash.ts'
-import type { ImageFacts } from '../../../runtime/core/image.ts'
+import type { TargetFacts } from '../../../runtime/core/disk/disk.ts'
+import { decideRefusals } from '../../../runtime/core/flash/flash.ts'
+import type { ImageFacts } from '../../../runtime/core/image/image.ts'
 import {
   findingsFields,
   hintAgainst,

@@ -1,6 +1,6 @@
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
-import { FAULT_CODES } from '../../../runtime/core/fault.ts'
+import { FAULT_CODES } from '../../../runtime/core/foundation/fault.ts'
 import { COMMANDS } from '../../../runtime/lines/earlier/rules/commands.ts'
 import { errorFields, renderEnvelope } from '../../../runtime/lines/earlier/rules/envelope.ts'
 import { EXIT, EXIT_CODES } from '../../../runtime/lines/earlier/rules/exit-codes.ts'

@@ -1,10 +1,10 @@
 /** UEFI, TFTP, our iPXE, the live system, the server's plan, the cache's image: an empty machine becomes a Debian. */
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
-import { findBuildObstacle } from '../../support/built-images.ts'
-import { DISK_SERIAL } from '../../support/lab.ts'
-import { LAB_ADDRESS } from '../../support/namespace.ts'
-import { discover, flash, PATIENCE, startPxeLab, waitFor } from '../../support/pxe-flash.ts'
+import { findBuildObstacle } from '../../support/vm/built-images.ts'
+import { DISK_SERIAL } from '../../support/server/lab.ts'
+import { LAB_ADDRESS } from '../../support/http/namespace.ts'
+import { discover, flash, PATIENCE, startPxeLab, waitFor } from '../../support/vm/pxe-flash.ts'
 
 const test = suite('PXE')
 const obstacle = findBuildObstacle()

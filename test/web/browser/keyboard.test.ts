@@ -7,8 +7,8 @@ import {
   PASSWORD,
   startSite,
   type WebSite,
-} from '../../support/browser.ts'
-import { macOf, serialOf } from '../../support/web-boxes.ts'
+} from '../../support/browser/browser.ts'
+import { macOf, serialOf } from '../../support/server/web-machines.ts'
 
 const test = suite('the browser by keyboard alone')
 let browser: Browser

@@ -1,8 +1,14 @@
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
 import type { Browser } from 'playwright-core'
-import { logIn, openBrowser, openContext, startSite, type WebSite } from '../../support/browser.ts'
-import { macOf } from '../../support/web-boxes.ts'
+import {
+  logIn,
+  openBrowser,
+  openContext,
+  startSite,
+  type WebSite,
+} from '../../support/browser/browser.ts'
+import { macOf } from '../../support/server/web-machines.ts'
 
 const test = suite('the browser: live rows')
 let browser: Browser

@@ -1,9 +1,15 @@
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
 import type { Browser } from 'playwright-core'
-import { addAxe, listViolations } from '../../support/axe.ts'
-import { logIn, openBrowser, openContext, startSite, type WebSite } from '../../support/browser.ts'
-import { disksOf, macOf } from '../../support/web-boxes.ts'
+import { addAxe, listViolations } from '../../support/browser/axe.ts'
+import {
+  logIn,
+  openBrowser,
+  openContext,
+  startSite,
+  type WebSite,
+} from '../../support/browser/browser.ts'
+import { disksOf, macOf } from '../../support/server/web-machines.ts'
 
 const test = suite('the browser: access for all, no stray requests, hostile texts')
 let browser: Browser

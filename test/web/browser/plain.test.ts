@@ -1,8 +1,14 @@
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
 import type { Browser, Page } from 'playwright-core'
-import { logIn, openBrowser, openContext, startSite, type WebSite } from '../../support/browser.ts'
-import { macOf, serialOf } from '../../support/web-boxes.ts'
+import {
+  logIn,
+  openBrowser,
+  openContext,
+  startSite,
+  type WebSite,
+} from '../../support/browser/browser.ts'
+import { macOf, serialOf } from '../../support/server/web-machines.ts'
 
 const test = suite('the browser without JavaScript')
 let browser: Browser

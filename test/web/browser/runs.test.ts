@@ -1,10 +1,16 @@
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
 import type { Browser, Page } from 'playwright-core'
-import { addAxe, listViolations } from '../../support/axe.ts'
-import { logIn, openBrowser, openContext, startSite, type WebSite } from '../../support/browser.ts'
-import { bodyOf, runIdOf } from '../../support/runs.ts'
-import { macOf, serialOf } from '../../support/web-boxes.ts'
+import { addAxe, listViolations } from '../../support/browser/axe.ts'
+import {
+  logIn,
+  openBrowser,
+  openContext,
+  startSite,
+  type WebSite,
+} from '../../support/browser/browser.ts'
+import { bodyOf, runIdOf } from '../../support/server/runs.ts'
+import { macOf, serialOf } from '../../support/server/web-machines.ts'
 
 const test = suite('the browser: runs')
 let browser: Browser

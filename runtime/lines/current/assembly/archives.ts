@@ -1,10 +1,14 @@
 /** Current line: bundles and backups of an opened state, for the server and for commands beside it. */
-import { accept } from '../../../core/result.ts'
-import { createBackupMaker } from '../../../services/backup-maker.ts'
-import { createRestorer } from '../../../services/backup-restorer.ts'
-import { openBackupStore } from '../../../services/backup-store.ts'
-import { createBackups, type Backups } from '../../../services/backups.ts'
-import { createBundles, type BundleRules, type Bundles } from '../../../services/bundle-files.ts'
+import { accept } from '../../../core/foundation/result.ts'
+import { createBackupMaker } from '../../../services/backup/backup-maker.ts'
+import { createRestorer } from '../../../services/backup/restore.ts'
+import { openBackupStore } from '../../../services/backup/backup-store.ts'
+import { createBackups, type Backups } from '../../../services/backup/backups.ts'
+import {
+  createBundles,
+  type BundleRules,
+  type Bundles,
+} from '../../../services/backup/bundle-files.ts'
 import { decideFolders, type LineConfig } from './configuration.ts'
 import {
   buildBundle,

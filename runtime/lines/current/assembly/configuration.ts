@@ -1,9 +1,9 @@
 /** Current line: its configuration, read for one run of the program. */
-import { createConfig, type Config } from '../../../services/config.ts'
-import { defaultStateDir } from '../../../services/state-dirs.ts'
-import type { World } from './session.ts'
+import { createConfig, type Config } from '../../../services/config/config.ts'
+import { defaultStateDir } from '../../../services/config/state-dirs.ts'
+import type { World } from './process-environment.ts'
 import { parseSettings, SETTINGS } from '../rules/settings.ts'
-import type { Arguments } from '../../../terminal/dispatch.ts'
+import type { Arguments } from '../../../terminal/command/dispatch.ts'
 
 export type LineConfig = Config<typeof SETTINGS>
 

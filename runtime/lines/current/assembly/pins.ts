@@ -1,9 +1,9 @@
 /** Current line: which images machines are bound to, told to the cache service that holds them. */
-import { DATA_FOLDER } from '../../../services/image-cache.ts'
-import { readLocalToken } from '../../../services/local-token.ts'
-import { createPinner } from '../../../services/pinner.ts'
-import { deriveSecret, type Secret } from '../../../services/secret.ts'
-import type { Environment } from '../../../services/shell.ts'
+import { DATA_FOLDER } from '../../../services/cache/image-cache.ts'
+import { readLocalToken } from '../../../services/cache/local-token.ts'
+import { createPinner } from '../../../services/catalog/pinner.ts'
+import { deriveSecret, type Secret } from '../../../services/access/secret.ts'
+import type { Environment } from '../../../services/host/shell.ts'
 import { decideFolders, type LineConfig } from './configuration.ts'
 import type { State } from './state.ts'
 

@@ -1,5 +1,5 @@
 /** Current line: what the shared server wants to know of the configuration, read at each use. */
-import type { WebSettings } from '../../../web/caller.ts'
+import type { WebSettings } from '../../../web/http/caller.ts'
 import type { Settings } from '../rules/settings.ts'
 
 export const toWebSettings = ({ server, pxe, tuning, metrics }: Settings): WebSettings => ({

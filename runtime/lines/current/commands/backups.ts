@@ -1,14 +1,14 @@
 /** `flasher-web backup` and `restore`: a full copy of the state, made and put back. */
-import { isBackupId } from '../../../core/backup.ts'
-import { Fault } from '../../../core/fault.ts'
-import { createRestorer, type Restored } from '../../../services/backup-restorer.ts'
-import { openFileBackup } from '../../../services/file-backup.ts'
+import { isBackupId } from '../../../core/state/backup.ts'
+import { Fault } from '../../../core/foundation/fault.ts'
+import { createRestorer, type Restored } from '../../../services/backup/restore.ts'
+import { openFileBackup } from '../../../services/backup/file-backup.ts'
 import { openBackups, openBundles } from '../assembly/archives.ts'
 import { chooseBackup, requireTerminal } from './choose-backup.ts'
-import { SUCCESS } from '../../../core/server-exit.ts'
-import type { World } from '../assembly/session.ts'
+import { SUCCESS } from '../../../core/command/server-exit.ts'
+import type { World } from '../assembly/process-environment.ts'
 import { visitState, type Visit } from './visit.ts'
-import type { Arguments } from '../../../terminal/dispatch.ts'
+import type { Arguments } from '../../../terminal/command/dispatch.ts'
 
 const BY = { actor: 'operator', ip: null } as const
 

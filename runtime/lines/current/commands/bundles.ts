@@ -1,10 +1,10 @@
 /** `flasher-web export` and `import`: the fleet's hardware to and from a folder ("Export bundle"). */
 import { openBundles } from '../assembly/archives.ts'
 import { COMMAND_LINE } from '../rules/commands.ts'
-import { SUCCESS } from '../../../core/server-exit.ts'
-import type { World } from '../assembly/session.ts'
+import { SUCCESS } from '../../../core/command/server-exit.ts'
+import type { World } from '../assembly/process-environment.ts'
 import { visitState } from './visit.ts'
-import type { Arguments } from '../../../terminal/dispatch.ts'
+import type { Arguments } from '../../../terminal/command/dispatch.ts'
 
 const { program } = COMMAND_LINE
 

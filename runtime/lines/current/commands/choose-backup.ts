@@ -1,12 +1,12 @@
 /** Which backup is put back, where `flasher-web restore` was not told: the operator chooses. */
-import { readBackupTime } from '../../../core/backup.ts'
-import { Fault } from '../../../core/fault.ts'
-import { printable } from '../../../core/printable.ts'
-import { renderSize } from '../../../core/size.ts'
-import type { StoredBackup } from '../../../services/backup-store.ts'
-import { decideLook } from '../../../terminal/look.ts'
-import { renderAge } from '../../../web/times.ts'
-import type { World } from '../assembly/session.ts'
+import { readBackupTime } from '../../../core/state/backup.ts'
+import { Fault } from '../../../core/foundation/fault.ts'
+import { printable } from '../../../core/foundation/printable.ts'
+import { renderSize } from '../../../core/foundation/size.ts'
+import type { StoredBackup } from '../../../services/backup/backup-store.ts'
+import { decideLook } from '../../../terminal/text/terminal-style.ts'
+import { renderAge } from '../../../web/ui/times.ts'
+import type { World } from '../assembly/process-environment.ts'
 
 /** A terminal to ask on and to read from; else a Fault `misuse`. */
 export function requireTerminal({ env, stdin, stderr }: World): void {
@@ -39,7 +39,7 @@ export async function chooseBackup(
   }))
   if (choices.every(({ refusal }) => refusal !== null)) throw noneOfThis(line)
   const look = decideLook(env, stderr.isTTY === true)
-  const { choose } = await import('../../../terminal/choose.ts')
+  const { choose } = await import('../../../terminal/prompt/choose.ts')
   const question = { message: 'Restore which backup?', columns: COLUMNS, choices, signal }
   return choose(question, { stdin, stderr, look })
 }

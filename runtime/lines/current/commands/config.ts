@@ -1,17 +1,17 @@
 /** `flasher-web config show` and `config check`: what the configuration says, and what is wrong with it. */
-import { renderError } from '../../../core/fault.ts'
-import { renderOrigin, renderProblem } from '../../../core/settings.ts'
-import type { ShownSetting } from '../../../core/shown-setting.ts'
-import { createSettingsStore } from '../../../services/settings-store.ts'
-import { createDatabase } from '../../../services/database.ts'
-import { readVersion } from '../../../services/manifest.ts'
-import { isThere } from '../../../services/state-dirs.ts'
-import { renderTable } from '../../../terminal/table.ts'
+import { renderError } from '../../../core/foundation/fault.ts'
+import { renderOrigin, renderProblem } from '../../../core/config/settings.ts'
+import type { ShownSetting } from '../../../core/config/shown-setting.ts'
+import { createSettingsStore } from '../../../services/state/settings-store.ts'
+import { createDatabase } from '../../../services/state/database.ts'
+import { readVersion } from '../../../services/host/package-manifest.ts'
+import { isThere } from '../../../services/config/state-dirs.ts'
+import { renderTable } from '../../../terminal/text/table.ts'
 import { decideFolders, readConfiguration, type LineConfig } from '../assembly/configuration.ts'
-import { SUCCESS } from '../../../core/server-exit.ts'
+import { SUCCESS } from '../../../core/command/server-exit.ts'
 import { renderReference } from '../rules/settings-reference.ts'
-import type { World } from '../assembly/session.ts'
-import type { Arguments } from '../../../terminal/dispatch.ts'
+import type { World } from '../assembly/process-environment.ts'
+import type { Arguments } from '../../../terminal/command/dispatch.ts'
 
 /** Every setting with its value and where it comes from; secrets as set or unset. */
 export async function showConfig(world: World, given: Arguments): Promise<number> {

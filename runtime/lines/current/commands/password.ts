@@ -1,14 +1,18 @@
 /** `flasher-web password`: sets a new administrator password and ends all sessions. */
-import { Fault } from '../../../core/fault.ts'
-import { renderOrigin } from '../../../core/settings.ts'
-import { createPasswords, generatePassword, hashPassword } from '../../../services/passwords.ts'
-import { replaceSecret } from '../../../services/secret.ts'
-import { prepareStateDir } from '../../../services/state-dirs.ts'
-import { readHiddenLine } from '../../../terminal/hidden-line.ts'
+import { Fault } from '../../../core/foundation/fault.ts'
+import { renderOrigin } from '../../../core/config/settings.ts'
+import {
+  createPasswords,
+  generatePassword,
+  hashPassword,
+} from '../../../services/access/passwords.ts'
+import { replaceSecret } from '../../../services/access/secret.ts'
+import { prepareStateDir } from '../../../services/config/state-dirs.ts'
+import { readHiddenLine } from '../../../terminal/prompt/hidden-line.ts'
 import { decideFolders, readConfiguration, type LineConfig } from '../assembly/configuration.ts'
-import { SUCCESS } from '../../../core/server-exit.ts'
-import type { World } from '../assembly/session.ts'
-import type { Arguments } from '../../../terminal/dispatch.ts'
+import { SUCCESS } from '../../../core/command/server-exit.ts'
+import type { World } from '../assembly/process-environment.ts'
+import type { Arguments } from '../../../terminal/command/dispatch.ts'
 
 export async function changePassword(world: World, given: Arguments): Promise<number> {
   const { stdout } = world

@@ -1,13 +1,13 @@
 /** What a command needs that works on the state: its configuration, its log, the state itself. */
-import { renderProblem } from '../../../core/settings.ts'
-import { readVersion } from '../../../services/manifest.ts'
-import { createLog } from '../../../terminal/log.ts'
-import { decideLook } from '../../../terminal/look.ts'
+import { renderProblem } from '../../../core/config/settings.ts'
+import { readVersion } from '../../../services/host/package-manifest.ts'
+import { createLog } from '../../../terminal/text/log.ts'
+import { decideLook } from '../../../terminal/text/terminal-style.ts'
 import { readConfiguration, type LineConfig } from '../assembly/configuration.ts'
 import { COMMAND_LINE } from '../rules/commands.ts'
 import { openState, type State } from '../assembly/state.ts'
-import type { World } from '../assembly/session.ts'
-import type { Arguments } from '../../../terminal/dispatch.ts'
+import type { World } from '../assembly/process-environment.ts'
+import type { Arguments } from '../../../terminal/command/dispatch.ts'
 
 export interface Visit extends AsyncDisposable {
   readonly config: LineConfig

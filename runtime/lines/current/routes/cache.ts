@@ -1,7 +1,7 @@
 /** `POST /admin/cache/refresh`: fetches the catalog now. */
 import type { H3Event } from 'h3'
-import type { Site } from '../../../web/site.ts'
-import type { Route } from '../../../web/route.ts'
+import type { Site } from '../../../web/fleet/site.ts'
+import type { Route } from '../../../web/http/route.ts'
 import type { Machine } from '../rules/machine.ts'
 
 /** The answer waits for the fetch, so that the page it leads to shows what was found. */

@@ -1,13 +1,13 @@
 /** `GET /images` and `GET /catalog.toml`: the same rows of the catalog, as JSON and as a manifest. */
 import type { H3Event } from 'h3'
-import { replaceLoopback } from '../../../core/blob-address.ts'
-import { type CatalogEntry, renderImageEntry } from '../../../core/catalog.ts'
-import { renderManifest } from '../../../core/manifest.ts'
+import { replaceLoopback } from '../../../core/catalog/blob-address.ts'
+import { type CatalogEntry, renderImageEntry } from '../../../core/catalog/catalog.ts'
+import { renderManifest } from '../../../core/catalog/manifest.ts'
 import { ImagesSchema, ManifestSchema } from '../rules/image-schema.ts'
-import { renderSchema } from '../../../web/checked.ts'
+import { renderSchema } from '../../../web/http/checked.ts'
 import type { Machine } from '../rules/machine.ts'
-import type { Site } from '../../../web/site.ts'
-import type { Route } from '../../../web/route.ts'
+import type { Site } from '../../../web/fleet/site.ts'
+import type { Route } from '../../../web/http/route.ts'
 
 const TOML = { 'content-type': 'application/toml; charset=utf-8', 'cache-control': 'no-cache' }
 

@@ -1,8 +1,8 @@
 /** Current line: what an operator can do to a machine, or to many at once, beside replacing it. */
 import { z } from 'zod'
-import { SERIAL_CONSOLES } from '../../../core/boot.ts'
-import { listFieldErrors, type FieldError } from '../../../core/field-error.ts'
-import { accept, refuse, type Result } from '../../../core/result.ts'
+import { SERIAL_CONSOLES } from '../../../core/boot/boot.ts'
+import { listFieldErrors, type FieldError } from '../../../core/foundation/field-error.ts'
+import { accept, refuse, type Result } from '../../../core/foundation/result.ts'
 import { adjust, allowDisk, applyUpsert, flashAgain, refreshInventory } from './edit.ts'
 import { LabelSchema, MOST_LABELS, sortLabels } from './label.ts'
 import { BOOT_MODES, type Machine } from './machine.ts'

@@ -1,7 +1,7 @@
 /** Current line: what `POST /workers/backups` takes. */
 import { z } from 'zod'
-import { listFieldErrors, type FieldError } from '../../../core/field-error.ts'
-import { accept, refuse, type Result } from '../../../core/result.ts'
+import { listFieldErrors, type FieldError } from '../../../core/foundation/field-error.ts'
+import { accept, refuse, type Result } from '../../../core/foundation/result.ts'
 
 const BackupRequestSchema = z.strictObject({
   trigger: z.enum(['manual', 'scheduled']).default('manual'),

@@ -7,7 +7,7 @@ import {
   type LiveSets,
   type ToDisk,
   type ToWait,
-} from '../../../core/boot.ts'
+} from '../../../core/boot/boot.ts'
 import { renderPlace, WAIT_SECONDS, type Place } from './queue.ts'
 import { isHalfWritten, type BootMode, type Machine } from './machine.ts'
 import type { Surroundings } from './surroundings.ts'

@@ -1,8 +1,8 @@
 /** Current line: the export bundle, `inventory.json` version 3 ("Export bundle"). */
 import { z } from 'zod'
-import type { InventoryDisk } from '../../../core/machine.ts'
-import { parseMac, type Mac } from '../../../core/mac.ts'
-import { accept, refuse, type Result } from '../../../core/result.ts'
+import type { InventoryDisk } from '../../../core/machine/machine.ts'
+import { parseMac, type Mac } from '../../../core/machine/mac.ts'
+import { accept, refuse, type Result } from '../../../core/foundation/result.ts'
 import { InventoryDiskSchema, MOST_DISKS, toDisk } from './inventory.ts'
 import { createMachine, type Machine } from './machine.ts'
 

@@ -1,13 +1,13 @@
 /** Current line: the command table of `flasher-web`; its parser, help and manual are made from it. */
-import type { Command, CommandLine, Value } from '../../../core/command.ts'
+import type { Command, CommandLine, Value } from '../../../core/command/command.ts'
 import {
   CONFIG,
   CONFIG_ENVIRONMENT,
   CONFIG_FILES,
   JSON_FLAG,
-} from '../../../core/server-command.ts'
-import { listExitCodes } from '../../../core/server-exit.ts'
-import { createTextCommands } from '../../../core/text-commands.ts'
+} from '../../../core/command/server-command.ts'
+import { listExitCodes } from '../../../core/command/server-exit.ts'
+import { createTextCommands } from '../../../core/command/text-commands.ts'
 
 const FOLDER: Value = { name: 'DIR', completes: 'folder' }
 

@@ -1,6 +1,6 @@
 /** Current line: what a machine's own contacts make of its record ("Transitions"). */
-import type { InventoryDisk } from '../../../core/machine.ts'
-import type { Mac } from '../../../core/mac.ts'
+import type { InventoryDisk } from '../../../core/machine/machine.ts'
+import type { Mac } from '../../../core/machine/mac.ts'
 import type { BootRuling } from './boot.ts'
 import { startCycle } from './edit.ts'
 import { decideQueuedAt } from './queue.ts'

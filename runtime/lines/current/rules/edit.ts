@@ -1,8 +1,8 @@
 /** Current line: what operators make of a machine's record ("Transitions", docs/decisions/0016). */
-import type { SerialConsole } from '../../../core/boot.ts'
-import { fieldError, type FieldError } from '../../../core/field-error.ts'
-import type { Mac } from '../../../core/mac.ts'
-import { accept, refuse, type Result } from '../../../core/result.ts'
+import type { SerialConsole } from '../../../core/boot/boot.ts'
+import { fieldError, type FieldError } from '../../../core/foundation/field-error.ts'
+import type { Mac } from '../../../core/machine/mac.ts'
+import { accept, refuse, type Result } from '../../../core/foundation/result.ts'
 import {
   createCycle,
   createMachine,

@@ -1,9 +1,9 @@
 /** Current line: the body of `POST /pxe/{mac}/inventory` ("InventoryDisk", "Inventory post body"). */
 import { z } from 'zod'
-import { listFieldErrors, type FieldError } from '../../../core/field-error.ts'
-import type { InventoryDisk } from '../../../core/machine.ts'
-import { plainWords } from '../../../core/printable.ts'
-import { accept, refuse, type Result } from '../../../core/result.ts'
+import { listFieldErrors, type FieldError } from '../../../core/foundation/field-error.ts'
+import type { InventoryDisk } from '../../../core/machine/machine.ts'
+import { plainWords } from '../../../core/foundation/printable.ts'
+import { accept, refuse, type Result } from '../../../core/foundation/result.ts'
 import { MOST_SERIAL_CHARACTERS } from './upsert.ts'
 
 export const MOST_DISKS = 64

@@ -1,8 +1,8 @@
 /** Current line: the machine record ("Machine"), and the cycle that tells intent from state. */
-import type { SerialConsole } from '../../../core/boot.ts'
-import type { Mac } from '../../../core/mac.ts'
-import type { InventoryDisk, MachineBase } from '../../../core/machine.ts'
-import type { Armer } from '../../../core/run.ts'
+import type { SerialConsole } from '../../../core/boot/boot.ts'
+import type { Mac } from '../../../core/machine/mac.ts'
+import type { InventoryDisk, MachineBase } from '../../../core/machine/machine.ts'
+import type { Armer } from '../../../core/machine/run.ts'
 
 export const BOOT_MODES = [
   'ipxe-exit',

@@ -1,8 +1,8 @@
 /** Current line: what `GET /pxe/{mac}/plan` answers ("Plan", "Wizard plan modes"). */
-import { replaceLoopback } from '../../../core/blob-address.ts'
-import type { CatalogEntry } from '../../../core/catalog.ts'
-import { printable } from '../../../core/printable.ts'
-import { renderExactSize } from '../../../core/size.ts'
+import { replaceLoopback } from '../../../core/catalog/blob-address.ts'
+import type { CatalogEntry } from '../../../core/catalog/catalog.ts'
+import { printable } from '../../../core/foundation/printable.ts'
+import { renderExactSize } from '../../../core/foundation/size.ts'
 import { isHalfWritten, type BootMode, type Machine } from './machine.ts'
 import type { Surroundings } from './surroundings.ts'
 import { checkReadiness, doubtDisk, type DiskDoubt, type Unready } from './target.ts'

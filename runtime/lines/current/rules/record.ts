@@ -1,7 +1,7 @@
 /** Current line: a machine as it is stored, and as an older release stored it. */
 import { z } from 'zod'
-import { SERIAL_CONSOLES } from '../../../core/boot.ts'
-import { parseMac } from '../../../core/mac.ts'
+import { SERIAL_CONSOLES } from '../../../core/boot/boot.ts'
+import { parseMac } from '../../../core/machine/mac.ts'
 import { InventoryDiskSchema, toDisk } from './inventory.ts'
 import { BOOT_MODES, createCycle, createMachine, type Machine } from './machine.ts'
 import { MachineUpsertSchema } from './upsert.ts'

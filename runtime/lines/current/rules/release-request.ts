@@ -1,8 +1,8 @@
 /** Current line: what `POST /boot/releases` takes. */
 import { z } from 'zod'
-import { listFieldErrors, type FieldError } from '../../../core/field-error.ts'
-import { ReleaseTagSchema } from '../../../core/release.ts'
-import { accept, refuse, type Result } from '../../../core/result.ts'
+import { listFieldErrors, type FieldError } from '../../../core/foundation/field-error.ts'
+import { ReleaseTagSchema } from '../../../core/boot/release.ts'
+import { accept, refuse, type Result } from '../../../core/foundation/result.ts'
 
 const ReleaseRequestSchema = z.strictObject({ tag: ReleaseTagSchema.optional() })
 

@@ -1,9 +1,9 @@
 /** Current line: what a machine's record says of a flash that begins, and who had it flashed. */
-import type { CatalogEntry } from '../../../core/catalog.ts'
-import { identifyDisk, type InventoryDisk } from '../../../core/machine.ts'
-import { plainWords } from '../../../core/printable.ts'
-import type { RunEnd } from '../../../core/run-turn.ts'
-import type { Armer, RunDisk, RunImage, RunOrigin } from '../../../core/run.ts'
+import type { CatalogEntry } from '../../../core/catalog/catalog.ts'
+import { identifyDisk, type InventoryDisk } from '../../../core/machine/machine.ts'
+import { plainWords } from '../../../core/foundation/printable.ts'
+import type { RunEnd } from '../../../core/machine/run-transition.ts'
+import type { Armer, RunDisk, RunImage, RunOrigin } from '../../../core/machine/run.ts'
 import { isFlashMode, type Machine } from './machine.ts'
 
 /** `findImage` as in `Surroundings`. What a person picks at the wizard, the record does not know. */

@@ -1,6 +1,6 @@
 /** Current line: the reference of all settings as Markdown, made from their table. */
-import { variablesOf, type Setting } from '../../../core/setting.ts'
-import { renderFallback } from '../../../core/shown-setting.ts'
+import { variablesOf, type Setting } from '../../../core/config/setting.ts'
+import { renderFallback } from '../../../core/config/shown-setting.ts'
 import { SETTINGS } from './settings.ts'
 
 const ABOUT: Readonly<Record<keyof typeof SETTINGS, string>> = {

@@ -1,18 +1,18 @@
 /** Current line: every setting of `flasher-web`, with its type, default and meaning ("Configuration"). */
-import * as kinds from '../../../core/setting-kinds.ts'
+import * as kinds from '../../../core/config/setting-kinds.ts'
 import {
   ADMIN_SETTINGS,
   CACHE_SETTINGS,
   SESSION_SECRET,
   STATE_DIR,
-} from '../../../core/setting-rows.ts'
+} from '../../../core/config/setting-rows.ts'
 import { TOKEN_POLICIES } from './token.ts'
-import { setting, type SettingsOf, type SettingsTable } from '../../../core/setting.ts'
+import { setting, type SettingsOf, type SettingsTable } from '../../../core/config/setting.ts'
 import {
   parseSettings as parse,
   type KnownElsewhere,
   type SettingsSources,
-} from '../../../core/settings.ts'
+} from '../../../core/config/settings.ts'
 
 const { wholeNumber, toggle, choice, text, path, port, duration, baseUrl } = kinds
 const restart = true
@@ -212,5 +212,5 @@ export const RETIRED: KnownElsewhere = {
   'nbdmux.*': 'not read: that component is not part of this program',
 }
 
-/** See `core/settings.ts`; this line's table and what it leaves out. */
+/** See `core/config/settings.ts`; this line's table and what it leaves out. */
 export const parseSettings = (sources: SettingsSources) => parse(SETTINGS, sources, RETIRED)

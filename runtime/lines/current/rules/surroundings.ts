@@ -1,8 +1,8 @@
 /** Current line: what a decision about a machine may know besides the machine itself. */
-import type { LiveSets } from '../../../core/boot.ts'
+import type { LiveSets } from '../../../core/boot/boot.ts'
 import type { Machine } from './machine.ts'
 import type { Place } from './queue.ts'
-import type { CatalogEntry } from '../../../core/catalog.ts'
+import type { CatalogEntry } from '../../../core/catalog/catalog.ts'
 
 /** The settings of section `[pxe]` that decide what is booted; the names are theirs. */
 export interface PxeRules {
@@ -14,7 +14,7 @@ export interface PxeRules {
 }
 
 export interface Surroundings {
-  /** Checked address of this server (`core/host.ts`), no trailing slash. */
+  /** Checked address of this server (`core/net/host-header.ts`), no trailing slash. */
   readonly base: string
   /** ISO time. */
   readonly now: string

@@ -1,6 +1,6 @@
 /** Current line: whether a machine can be flashed: its image, its disk, and that the one fits the other. */
-import { isFlashable, type CatalogEntry } from '../../../core/catalog.ts'
-import { identifyDisk, type InventoryDisk } from '../../../core/machine.ts'
+import { isFlashable, type CatalogEntry } from '../../../core/catalog/catalog.ts'
+import { identifyDisk, type InventoryDisk } from '../../../core/machine/machine.ts'
 import type { Machine } from './machine.ts'
 import type { Surroundings } from './surroundings.ts'
 

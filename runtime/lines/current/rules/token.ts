@@ -1,6 +1,6 @@
 /** Current line: which boot token a machine must show, and for what it is good (`[pxe] tokens`). */
-import type { BootToken, TokenDefect } from '../../../core/boot-token.ts'
-import { accept, refuse, type Result } from '../../../core/result.ts'
+import type { BootToken, TokenDefect } from '../../../core/boot/boot-token.ts'
+import { accept, refuse, type Result } from '../../../core/foundation/result.ts'
 import { isFlashMode, type Machine } from './machine.ts'
 
 /** `prefer`: what is shown must be right, but nothing need be shown. */

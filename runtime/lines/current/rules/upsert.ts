@@ -1,7 +1,7 @@
 /** Current line: the body of `PUT /machines/{mac}` ("MachineUpsert"). */
 import { z } from 'zod'
-import { listFieldErrors, type FieldError } from '../../../core/field-error.ts'
-import { accept, refuse, type Result } from '../../../core/result.ts'
+import { listFieldErrors, type FieldError } from '../../../core/foundation/field-error.ts'
+import { accept, refuse, type Result } from '../../../core/foundation/result.ts'
 import { LabelsSchema, sortLabels } from './label.ts'
 import { BOOT_MODES, isFlashMode } from './machine.ts'
 

@@ -1,5 +1,5 @@
 /** The wizard's command line ("Wizard command line"): help, completion and manual are made from it. */
-import type { Command, Entry } from '../../../core/command.ts'
+import type { Command, Entry } from '../../../core/command/command.ts'
 
 export const WIZARD = {
   words: [],

@@ -1,18 +1,18 @@
 /** `flasher` without a command: the wizard, alone or driven by a server ("Wizard command line"). */
-import { parseArguments, renderMisuse } from '../../../core/arguments.ts'
-import type { CommandLine } from '../../../core/command.ts'
-import { parseMac } from '../../../core/mac.ts'
-import { accept, refuse, type Result } from '../../../core/result.ts'
-import { parseServerAddress } from '../../../core/server-address.ts'
-import type { Environment } from '../../../services/shell.ts'
-import { createLog } from '../../../terminal/log.ts'
-import { decideLook } from '../../../terminal/look.ts'
-import type { Desk } from './desk.ts'
-import { openDesk } from './open-desk.ts'
+import { parseArguments, renderMisuse } from '../../../core/command/arguments.ts'
+import type { CommandLine } from '../../../core/command/command.ts'
+import { parseMac } from '../../../core/machine/mac.ts'
+import { accept, refuse, type Result } from '../../../core/foundation/result.ts'
+import { parseServerAddress } from '../../../core/net/server-address.ts'
+import type { Environment } from '../../../services/host/shell.ts'
+import { createLog } from '../../../terminal/text/log.ts'
+import { decideLook } from '../../../terminal/text/terminal-style.ts'
+import type { Desk } from './screens/wizard-context.ts'
+import { openDesk } from './open-context.ts'
 import { WIZARD } from './options.ts'
-import type { Hooks, Start } from './start.ts'
+import type { Hooks, Start } from './flow/start.ts'
 import { runWizard } from './wizard.ts'
-import type { World } from './world.ts'
+import type { World } from './flow/wizard-environment.ts'
 
 const SUCCESS = 0
 const FAILED = 1
@@ -108,8 +108,8 @@ async function begin(given: Flags, desk: Desk, env: Environment): Promise<Beginn
   const mac = given.get('mac')
   if (mac === undefined) return beginAlone(given, desk, env)
   const [{ drive }, { createStage }, parts] = await Promise.all([
-    import('./remote.ts'),
-    import('./stage.ts'),
+    import('./driven/remote.ts'),
+    import('./screens/driven-screen.ts'),
     desk.loadRemote(),
   ])
   const server = given.get('server') ?? WIZARD.flags[0].value.default

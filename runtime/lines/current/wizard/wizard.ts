@@ -1,20 +1,20 @@
 /** Goes from screen to screen until the operator, or the program's end, ends it. */
-import type { Desk } from './desk.ts'
-import { next, openState, orderOf, type ScreenName, type State, type Step } from './flow.ts'
-import type { Start } from './start.ts'
+import type { Desk } from './screens/wizard-context.ts'
+import { next, openState, orderOf, type ScreenName, type State, type Step } from './flow/flow.ts'
+import type { Start } from './flow/start.ts'
 
 type Screen = (state: State, desk: Desk) => Promise<Step>
 
 /** What each screen starts; nothing of a screen is loaded before it is shown. */
 const SCREENS: Readonly<Record<ScreenName, () => Promise<Screen>>> = {
-  catalog: async () => (await import('./choose-source.ts')).chooseCatalog,
-  source: async () => (await import('./choose-source.ts')).typeSource,
-  image: async () => (await import('./choose-image.ts')).chooseImage,
-  disk: async () => (await import('./choose-disk.ts')).chooseTarget,
-  confirm: async () => (await import('./confirm.ts')).confirm,
+  catalog: async () => (await import('./screens/choose-source.ts')).chooseCatalog,
+  source: async () => (await import('./screens/choose-source.ts')).typeSource,
+  image: async () => (await import('./screens/choose-image.ts')).chooseImage,
+  disk: async () => (await import('./screens/choose-disk.ts')).chooseTarget,
+  confirm: async () => (await import('./screens/confirm.ts')).confirm,
   flash: async () => flash,
-  failed: async () => (await import('./outcome.ts')).showFailure,
-  done: async () => (await import('./outcome.ts')).showDone,
+  failed: async () => (await import('./screens/outcome.ts')).showFailure,
+  done: async () => (await import('./screens/outcome.ts')).showDone,
 }
 
 /** Why it ended. */
@@ -45,7 +45,7 @@ async function restart({ reboot }: Desk): Promise<string | null> {
 async function flash(state: State, desk: Desk): Promise<Step> {
   const order = orderOf(state)
   if (order === null) return { step: 'back' }
-  const { runFlash } = await import('./flashing.ts')
+  const { runFlash } = await import('./screens/flashing.ts')
   const flashed = await runFlash(state, order, await desk.loadHooks(), desk)
   return { step: 'ended', ...flashed }
 }

@@ -1,6 +1,6 @@
 /** Finds out everything about a flash that can be known before the first byte is written. */
-import { decideRefusals } from '../../../core/flash.ts'
-import type { Source } from '../../../services/source.ts'
+import { decideRefusals } from '../../../core/flash/flash.ts'
+import type { Source } from '../../../services/image/source.ts'
 import type { Findings } from '../rules/flash-report.ts'
 import type { FlashRequest } from '../rules/flash-request.ts'
 import type { FlashParts } from './flash-parts.ts'

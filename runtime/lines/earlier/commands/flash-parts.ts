@@ -1,13 +1,13 @@
 /** The services that a flash takes, put together. */
-import { createDecoders } from '../../../services/decoders.ts'
-import { createDisks } from '../../../services/disks.ts'
-import { createFlashChecks, type FlashChecks } from '../../../services/flash-checks.ts'
-import { createImages } from '../../../services/images.ts'
-import { createPartitionTable } from '../../../services/partition-table.ts'
-import type { Provisioner } from '../../../services/provisioner.ts'
-import { createShell } from '../../../services/shell.ts'
-import { createSources, type Sources } from '../../../services/sources.ts'
-import { createWriter, type Writer } from '../../../services/writer.ts'
+import { createDecoders } from '../../../services/image/decoders.ts'
+import { createDisks } from '../../../services/disk/disks.ts'
+import { createFlashChecks, type FlashChecks } from '../../../services/flash/flash-checks.ts'
+import { createImages } from '../../../services/image/images.ts'
+import { createPartitionTable } from '../../../services/disk/partition-table.ts'
+import type { Provisioner } from '../../../services/flash/provisioner.ts'
+import { createShell } from '../../../services/host/shell.ts'
+import { createSources, type Sources } from '../../../services/image/sources.ts'
+import { createWriter, type Writer } from '../../../services/flash/writer.ts'
 import type { World } from './session.ts'
 
 export interface FlashParts {
@@ -26,7 +26,7 @@ export function createFlashParts({ env, stdin }: Pick<World, 'env' | 'stdin'>): 
     sources: createSources({ env, stdin }),
     checks: createFlashChecks({ images: createImages({ shell }), decoders, disks }),
     async loadProvisioner() {
-      const { createProvisioner } = await import('../../../services/provisioner.ts')
+      const { createProvisioner } = await import('../../../services/flash/provisioner.ts')
       return createProvisioner({ shell, env })
     },
     writer: createWriter({ shell, decoders, disks, table: createPartitionTable({ shell }) }),

@@ -1,11 +1,11 @@
 /** `flasher flash`: finds out everything that can be known, then writes. */
-import { Fault, renderError } from '../../../core/fault.ts'
-import { planFlash, type FlashEvent, type FlashPlan } from '../../../core/flash.ts'
-import { renderDuration } from '../../../core/rate.ts'
-import { renderExactSize } from '../../../core/size.ts'
-import { emphasise } from '../../../terminal/log.ts'
-import { decideLook } from '../../../terminal/look.ts'
-import { createProgress, type Progress } from '../../../terminal/progress.ts'
+import { Fault, renderError } from '../../../core/foundation/fault.ts'
+import { planFlash, type FlashEvent, type FlashPlan } from '../../../core/flash/flash.ts'
+import { renderDuration } from '../../../core/foundation/rate.ts'
+import { renderExactSize } from '../../../core/foundation/size.ts'
+import { emphasise } from '../../../terminal/text/log.ts'
+import { decideLook } from '../../../terminal/text/terminal-style.ts'
+import { createProgress, type Progress } from '../../../terminal/text/progress.ts'
 import type { Fields } from '../rules/envelope.ts'
 import { SUCCESS } from '../rules/exit-codes.ts'
 import {

@@ -1,8 +1,8 @@
 /** `flasher inspect image`. */
-import { createImages } from '../../../services/images.ts'
-import { createShell } from '../../../services/shell.ts'
-import { untilAborted } from '../../../services/watch.ts'
-import { renderRecord } from '../../../terminal/table.ts'
+import { createImages } from '../../../services/image/images.ts'
+import { createShell } from '../../../services/host/shell.ts'
+import { untilAborted } from '../../../services/host/watch.ts'
+import { renderRecord } from '../../../terminal/text/table.ts'
 import { SUCCESS } from '../rules/exit-codes.ts'
 import type { Session } from './session.ts'
 

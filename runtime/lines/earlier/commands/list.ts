@@ -1,11 +1,11 @@
 /** `flasher list disks` and `flasher list images`. */
-import { resolveImageRoot } from '../../../core/image.ts'
-import { createDisks } from '../../../services/disks.ts'
-import { isFolder } from '../../../services/image-folder.ts'
-import { createImages } from '../../../services/images.ts'
-import { createShell } from '../../../services/shell.ts'
-import { untilAborted } from '../../../services/watch.ts'
-import { renderTable } from '../../../terminal/table.ts'
+import { resolveImageRoot } from '../../../core/image/image.ts'
+import { createDisks } from '../../../services/disk/disks.ts'
+import { isFolder } from '../../../services/image/image-folder.ts'
+import { createImages } from '../../../services/image/images.ts'
+import { createShell } from '../../../services/host/shell.ts'
+import { untilAborted } from '../../../services/host/watch.ts'
+import { renderTable } from '../../../terminal/text/table.ts'
 import { SUCCESS } from '../rules/exit-codes.ts'
 import type { Session } from './session.ts'
 

@@ -1,11 +1,11 @@
 /** One run of a command: what it was given, where its words go, and what its failure means. */
-import type { Command, CommandLine } from '../../../core/command.ts'
-import { Fault, renderError } from '../../../core/fault.ts'
-import { printableLines } from '../../../core/printable.ts'
-import type { Environment } from '../../../services/shell.ts'
-import type { SourcesOptions } from '../../../services/sources.ts'
-import { createLog, type Log } from '../../../terminal/log.ts'
-import { decideLook, type Look, type Output } from '../../../terminal/look.ts'
+import type { Command, CommandLine } from '../../../core/command/command.ts'
+import { Fault, renderError } from '../../../core/foundation/fault.ts'
+import { printableLines } from '../../../core/foundation/printable.ts'
+import type { Environment } from '../../../services/host/shell.ts'
+import type { SourcesOptions } from '../../../services/image/sources.ts'
+import { createLog, type Log } from '../../../terminal/text/log.ts'
+import { decideLook, type Look, type Output } from '../../../terminal/text/terminal-style.ts'
 import { errorFields, renderEnvelope, type Fields } from '../rules/envelope.ts'
 import { EXIT, FAILED } from '../rules/exit-codes.ts'
 

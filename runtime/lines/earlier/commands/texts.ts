@@ -1,7 +1,7 @@
 /** `flasher completion` and `flasher manual`: texts that are made from the command table. */
-import { shellOf } from '../../../core/text-commands.ts'
-import { renderCompletion } from '../../../terminal/completion.ts'
-import { renderManual } from '../../../terminal/manual.ts'
+import { shellOf } from '../../../core/command/text-commands.ts'
+import { renderCompletion } from '../../../terminal/command/completion.ts'
+import { renderManual } from '../../../terminal/command/manual.ts'
 import { SUCCESS } from '../rules/exit-codes.ts'
 import type { Session } from './session.ts'
 

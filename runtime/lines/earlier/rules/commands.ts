@@ -1,7 +1,12 @@
 /** Earlier line: the command table ("Command line"); parser, help, completion and manual are made from it. */
-import { type Command, type CommandLine, type Flag, type Value } from '../../../core/command.ts'
-import { DEFAULT_IMAGE_ROOT, IMAGE_FORMATS } from '../../../core/image.ts'
-import { createTextCommands } from '../../../core/text-commands.ts'
+import {
+  type Command,
+  type CommandLine,
+  type Flag,
+  type Value,
+} from '../../../core/command/command.ts'
+import { DEFAULT_IMAGE_ROOT, IMAGE_FORMATS } from '../../../core/image/image.ts'
+import { createTextCommands } from '../../../core/command/text-commands.ts'
 import { EXIT_CODES } from './exit-codes.ts'
 
 export const PROVISIONING_MODES = ['none', 'cloud-init', 'cijoe'] as const

@@ -1,7 +1,7 @@
 /** Earlier line: the JSON documents of the commands ("JSON envelope"). */
-import { commandName, type Command } from '../../../core/command.ts'
-import type { FaultCode } from '../../../core/fault.ts'
-import { renderJson, renderJsonLine } from '../../../core/json-text.ts'
+import { commandName, type Command } from '../../../core/command/command.ts'
+import type { FaultCode } from '../../../core/foundation/fault.ts'
+import { renderJson, renderJsonLine } from '../../../core/foundation/json-text.ts'
 
 /** Incompatible changes of a document's structure bump it ("Versioning"). */
 const SCHEMA_VERSION = '1'

@@ -1,6 +1,6 @@
 /** Earlier line: what each fault means as a process exit ("Exit codes"). */
-import type { Entry } from '../../../core/command.ts'
-import type { FaultCode } from '../../../core/fault.ts'
+import type { Entry } from '../../../core/command/command.ts'
+import type { FaultCode } from '../../../core/foundation/fault.ts'
 
 export const SUCCESS = 0
 /** Also what any surprise without a code of its own ends with. */

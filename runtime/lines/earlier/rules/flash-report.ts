@@ -1,21 +1,21 @@
 /** Earlier line: a flash that was looked at, as a JSON document and as text (`flash`, both modes). */
-import type { TargetFacts } from '../../../core/disk.ts'
+import type { TargetFacts } from '../../../core/disk/disk.ts'
 import {
   decideNotes,
   exactBytes,
   renderRefusal,
   type FlashOptions,
   type FlashRefusal,
-} from '../../../core/flash.ts'
+} from '../../../core/flash/flash.ts'
 import {
   renderChecks,
   renderDevice,
   renderImage,
   renderImageName,
-} from '../../../core/flash-words.ts'
-import type { ImageFacts } from '../../../core/image.ts'
-import { printable } from '../../../core/printable.ts'
-import type { Provisioning } from '../../../core/provisioning.ts'
+} from '../../../core/flash/flash-text.ts'
+import type { ImageFacts } from '../../../core/image/image.ts'
+import { printable } from '../../../core/foundation/printable.ts'
+import type { Provisioning } from '../../../core/flash/provisioning.ts'
 import type { Fields } from './envelope.ts'
 
 /** Everything that was found out, and everything that speaks against it. */

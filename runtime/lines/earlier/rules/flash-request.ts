@@ -1,9 +1,9 @@
 /** Earlier line: what a `flash` command line asks for, and what of it cannot be meant. */
-import { IMAGE_FORMATS, type ImageFormat } from '../../../core/image.ts'
-import type { FlashOptions } from '../../../core/flash.ts'
-import { parseLocation, renderLocationRefusal } from '../../../core/location.ts'
-import type { Provisioning } from '../../../core/provisioning.ts'
-import { accept, refuse, type Result } from '../../../core/result.ts'
+import { IMAGE_FORMATS, type ImageFormat } from '../../../core/image/image.ts'
+import type { FlashOptions } from '../../../core/flash/flash.ts'
+import { parseLocation, renderLocationRefusal } from '../../../core/net/image-location.ts'
+import type { Provisioning } from '../../../core/flash/provisioning.ts'
+import { accept, refuse, type Result } from '../../../core/foundation/result.ts'
 import { PROGRESS_MODES, PROVISIONING_MODES } from './commands.ts'
 
 export interface FlashRequest {

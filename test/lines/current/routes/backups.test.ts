@@ -2,9 +2,9 @@ import { rm, writeFile } from 'node:fs/promises'
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
 import { backupRoutes } from '../../../../runtime/lines/current/routes/backups.ts'
-import { openBackupDesk, populate } from '../../../support/backups.ts'
-import { asJson, createTestServer } from '../../../support/server.ts'
-import { createStateFolder, macOf } from '../../../support/state.ts'
+import { openBackupDesk, populate } from '../../../support/server/backups.ts'
+import { asJson, createTestServer } from '../../../support/server/server.ts'
+import { createStateFolder, macOf } from '../../../support/server/state.ts'
 
 const test = suite('backup routes')
 const ID = '2026-11-21T06-55-53Z'

@@ -1,15 +1,15 @@
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
-import type { CatalogEntry, CatalogSnapshot } from '../../../../runtime/core/catalog.ts'
-import { parseManifest } from '../../../../runtime/core/manifest.ts'
+import type { CatalogEntry, CatalogSnapshot } from '../../../../runtime/core/catalog/catalog.ts'
+import { parseManifest } from '../../../../runtime/core/catalog/manifest.ts'
 import { cacheRoutes } from '../../../../runtime/lines/current/routes/cache.ts'
 import { imageRoutes } from '../../../../runtime/lines/current/routes/images.ts'
 import {
   ImagesSchema,
   ManifestSchema,
 } from '../../../../runtime/lines/current/rules/image-schema.ts'
-import { parseToml } from '../../../../runtime/core/toml.ts'
-import { createTestServer } from '../../../support/server.ts'
+import { parseToml } from '../../../../runtime/core/config/toml.ts'
+import { createTestServer } from '../../../support/server/server.ts'
 
 const test = suite('current: /images, /catalog.toml, /admin/cache/refresh')
 

@@ -12,7 +12,7 @@ import {
   REF,
   setOf,
   type Desk,
-} from '../../../support/machine-desk.ts'
+} from '../../../support/server/machine-fixture.ts'
 
 const test = suite('boot decisions')
 

@@ -9,7 +9,7 @@ import {
   renderBundle,
 } from '../../../../runtime/lines/current/rules/bundle.ts'
 import { createMachine } from '../../../../runtime/lines/current/rules/machine.ts'
-import { createDesk, diskOf, MAC, macOf } from '../../../support/machine-desk.ts'
+import { createDesk, diskOf, MAC, macOf } from '../../../support/server/machine-fixture.ts'
 
 const test = suite('export bundle')
 const NOW = '2026-05-01T00:00:00.000Z'

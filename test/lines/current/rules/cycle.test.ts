@@ -15,7 +15,7 @@ import {
   REF,
   X86_SETS,
   type Desk,
-} from '../../../support/machine-desk.ts'
+} from '../../../support/server/machine-fixture.ts'
 
 const test = suite('cycles')
 

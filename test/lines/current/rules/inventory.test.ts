@@ -8,7 +8,7 @@ import {
 } from '../../../../runtime/lines/current/rules/inventory.ts'
 import { createMachine } from '../../../../runtime/lines/current/rules/machine.ts'
 import { parseRecord } from '../../../../runtime/lines/current/rules/record.ts'
-import { createDesk, diskOf, MAC, REF } from '../../../support/machine-desk.ts'
+import { createDesk, diskOf, MAC, REF } from '../../../support/server/machine-fixture.ts'
 
 const test = suite('inventory')
 const NOW = '2026-05-01T00:00:00.000Z'

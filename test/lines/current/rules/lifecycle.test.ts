@@ -2,20 +2,20 @@
 import * as fc from 'fast-check'
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
-import { identifyDisk, type InventoryDisk } from '../../../../runtime/core/machine.ts'
+import { identifyDisk, type InventoryDisk } from '../../../../runtime/core/machine/machine.ts'
 import type { BootRuling } from '../../../../runtime/lines/current/rules/boot.ts'
 import { noteDone } from '../../../../runtime/lines/current/rules/contact.ts'
 import * as edits from '../../../../runtime/lines/current/rules/edit.ts'
 import { isFlashMode, type Machine } from '../../../../runtime/lines/current/rules/machine.ts'
 import { parseRecord } from '../../../../runtime/lines/current/rules/record.ts'
-import { anyBody, anyDisk, anySettings } from '../../../support/machine-arbitraries.ts'
+import { anyBody, anyDisk, anySettings } from '../../../support/server/machine-arbitraries.ts'
 import {
   createDesk,
   entryOf,
   OTHER_REF,
   X86_SETS,
   type Desk,
-} from '../../../support/machine-desk.ts'
+} from '../../../support/server/machine-fixture.ts'
 
 const test = suite('life of a machine')
 

@@ -2,7 +2,13 @@
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
 import { renderPlan } from '../../../../runtime/lines/current/rules/plan.ts'
-import { createDesk, diskOf, entryOf, PXE_RULES, REF } from '../../../support/machine-desk.ts'
+import {
+  createDesk,
+  diskOf,
+  entryOf,
+  PXE_RULES,
+  REF,
+} from '../../../support/server/machine-fixture.ts'
 
 const test = suite('plans')
 

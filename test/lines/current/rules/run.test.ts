@@ -1,13 +1,13 @@
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
-import type { Armer } from '../../../../runtime/core/run.ts'
+import type { Armer } from '../../../../runtime/core/machine/run.ts'
 import { noteDone, notePlan } from '../../../../runtime/lines/current/rules/contact.ts'
 import { flashAgain } from '../../../../runtime/lines/current/rules/edit.ts'
 import type { BootMode, Machine } from '../../../../runtime/lines/current/rules/machine.ts'
 import { parseRecord } from '../../../../runtime/lines/current/rules/record.ts'
 import { noteArmer, originOf } from '../../../../runtime/lines/current/rules/run.ts'
-import { diskOf, entryOf, REF } from '../../../support/machine-desk.ts'
-import { machineOf } from '../../../support/state.ts'
+import { diskOf, entryOf, REF } from '../../../support/server/machine-fixture.ts'
+import { machineOf } from '../../../support/server/state.ts'
 
 const test = suite('runs by the record')
 const [THEN, NOW] = ['2026-01-01T00:00:00.000Z', '2026-01-02T00:00:00.000Z']

@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs'
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
-import { listSettings } from '../../../../runtime/core/setting.ts'
+import { listSettings } from '../../../../runtime/core/config/setting.ts'
 import { renderReference } from '../../../../runtime/lines/current/rules/settings-reference.ts'
 import { SETTINGS } from '../../../../runtime/lines/current/rules/settings.ts'
 

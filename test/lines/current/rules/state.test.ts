@@ -12,7 +12,7 @@ import {
   PXE_RULES,
   REF,
   type Desk,
-} from '../../../support/machine-desk.ts'
+} from '../../../support/server/machine-fixture.ts'
 
 const test = suite('state')
 

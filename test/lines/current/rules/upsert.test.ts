@@ -6,7 +6,7 @@ import { applyUpsert } from '../../../../runtime/lines/current/rules/edit.ts'
 import { splitLabels } from '../../../../runtime/lines/current/rules/label.ts'
 import { toWire } from '../../../../runtime/lines/current/rules/machine.ts'
 import { lacksTarget, parseUpsert } from '../../../../runtime/lines/current/rules/upsert.ts'
-import { MAC, REF } from '../../../support/machine-desk.ts'
+import { MAC, REF } from '../../../support/server/machine-fixture.ts'
 
 const test = suite('MachineUpsert')
 const NOW = '2026-05-01T00:00:00.000Z'

@@ -1,0 +1,73 @@
+/** One run of a command of `flasher-cache`: what it was given, and what of the world it may touch. */
+import { type Config, createConfig } from '../../services/config/config.ts'
+import { DATA_FOLDER } from '../../services/cache/image-cache.ts'
+import type { Environment } from '../../services/host/shell.ts'
+import { defaultStateDir } from '../../services/config/state-dirs.ts'
+import type { Output } from '../../terminal/text/terminal-style.ts'
+import type { ClosableServer } from '../../web/http/closing.ts'
+import type { TunableServer } from '../../web/http/limits.ts'
+import { parseSettings, SETTINGS } from '../rules/settings.ts'
+import type { Arguments } from '../../terminal/command/dispatch.ts'
+
+/** A listening socket and what is behind it. */
+export interface Listening {
+  readonly server: HttpServer
+  readonly port: number
+  /** Where it can be reached, the most useful first: `http://192.0.2.7:8081/`. */
+  readonly urls: readonly string[]
+}
+
+export type HttpServer = TunableServer & ClosableServer
+
+export interface Place {
+  readonly host: string
+  readonly port: number
+  readonly tls: null
+}
+
+/** What a process hands to its program, and nothing else of the world outside. */
+export interface World<Handler> {
+  /** Without the program's own name. */
+  readonly argv: readonly string[]
+  readonly env: Environment
+  readonly stdout: Output
+  readonly stderr: Output
+  readonly isRoot: boolean
+  /** `/etc/flasher`. */
+  readonly systemDir: string
+  /** Aborted when the process is asked to end. */
+  readonly signal: AbortSignal
+  /** SIGHUP: read the configuration again. */
+  onHangup(listener: () => void): void
+  listen(handler: Handler, place: Place): Promise<Listening>
+}
+
+export type CacheConfig = Config<typeof SETTINGS>
+
+/** From the usual places, or those that `--config` names. */
+export const readConfiguration = (
+  world: Pick<World<never>, 'env' | 'systemDir' | 'isRoot'>,
+  given: Arguments,
+): Promise<CacheConfig> =>
+  createConfig({
+    table: SETTINGS,
+    parse: parseSettings,
+    env: world.env,
+    named: given.values['config'] ?? [],
+    systemDir: world.systemDir,
+    fallbackStateDir: defaultStateDir(world.env, world.isRoot),
+  })
+
+/** Where everything lies; password and session key are those of a server with the same state. */
+export function decidePaths(config: CacheConfig) {
+  const { stateDir } = config
+  const folder = config.current().cache.dir || `${stateDir}/cache`
+  return {
+    stateDir,
+    folder,
+    token: `${folder}/${DATA_FOLDER}/token`,
+    password: `${stateDir}/admin-password`,
+    secret: `${stateDir}/session-secret`,
+    signedOut: `${stateDir}/signed-out.json`,
+  } as const
+}

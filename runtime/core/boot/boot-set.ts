@@ -1,0 +1,187 @@
+/** The files that live systems consist of: their names, which of them make a set, and which set counts. */
+import { z } from 'zod'
+import { ROOT_MANIFEST } from '../../../appliance/initrd.ts'
+
+export const BOOT_ARCHS = ['x86_64', 'arm64'] as const
+export type BootArch = (typeof BOOT_ARCHS)[number]
+
+export const TRIO = ['vmlinuz', 'initrd', 'squashfs'] as const
+export type TrioPart = (typeof TRIO)[number]
+
+/** What one name says; `checksums`: the list that lies beside a trio. */
+export interface SetFile {
+  readonly arch: BootArch
+  readonly version: string
+  readonly part: TrioPart | 'checksums'
+}
+
+/** By architecture; null: none. */
+export type PerArch<Value> = Readonly<Record<BootArch, Value>>
+
+/** Which versions the scripts name, and which they named before, newest first. */
+export interface BootRecord {
+  readonly active: PerArch<string | null>
+  readonly earlier: PerArch<readonly string[]>
+}
+
+/** A trio of which nothing is missing. */
+export interface CompleteSet {
+  readonly arch: BootArch
+  readonly version: string
+}
+
+const VERSION = '[0-9][0-9A-Za-z.+~-]{0,63}'
+const SET_FILE = new RegExp(
+  `^flasher-netboot-pc-(x86_64|arm64)-v(${VERSION})\\.(vmlinuz|initrd|squashfs|sha256)$`,
+)
+const IPXE_FILE = new RegExp(`^flasher-ipxe-(x86_64|arm64)-v(${VERSION})\\.efi$`)
+
+/** Null: a file of another kind. */
+export function parseSetFile(name: string): SetFile | null {
+  const [, arch, version = '', ending] = SET_FILE.exec(name) ?? []
+  const part = ending === 'sha256' ? 'checksums' : TRIO.find((one) => one === ending)
+  const known = BOOT_ARCHS.find((one) => one === arch)
+  return known === undefined || part === undefined ? null : { arch: known, version, part }
+}
+
+/** As releases name it ("Release artifacts"). */
+export const setFileName = ({ arch, version, part }: SetFile): string =>
+  `flasher-netboot-pc-${arch}-v${version}.${part === 'checksums' ? 'sha256' : part}`
+
+/** Null: no iPXE of a release. */
+export function parseIpxeFile(name: string): CompleteSet | null {
+  const [, arch, version = ''] = IPXE_FILE.exec(name) ?? []
+  const known = BOOT_ARCHS.find((one) => one === arch)
+  return known === undefined ? null : { arch: known, version }
+}
+
+/** The names that DHCP servers give to firmware, whatever the release. */
+const ALIASES: Readonly<Record<string, BootArch>> = {
+  'ipxe.efi': 'x86_64',
+  'ipxe-x86_64.efi': 'x86_64',
+  'ipxe-arm64.efi': 'arm64',
+}
+
+/** The newest iPXE among the names, for a name that stands for it; null: for none, or there is none. */
+export function decideAlias(alias: string, names: readonly string[]): string | null {
+  const arch = Object.hasOwn(ALIASES, alias) ? ALIASES[alias] : undefined
+  const found = names.flatMap((name) => {
+    const file = parseIpxeFile(name)
+    return file !== null && file.arch === arch ? [{ name, version: file.version }] : []
+  })
+  return newest(found)?.name ?? null
+}
+
+/** The trios among the names of which no part is missing, newest first. */
+export function listComplete(names: Iterable<string>): readonly CompleteSet[] {
+  const parts = new Map<string, { readonly set: CompleteSet; count: number }>()
+  for (const name of names) {
+    const file = parseSetFile(name)
+    if (file === null || file.part === 'checksums') continue
+    const { arch, version } = file
+    const key = `${arch} ${version}`
+    const entry = parts.get(key) ?? { set: { arch, version }, count: 0 }
+    entry.count += 1
+    parts.set(key, entry)
+  }
+  return [...parts.values()]
+    .flatMap(({ set, count }) => (count === TRIO.length ? [set] : []))
+    .toSorted((one, two) => compareVersions(two.version, one.version))
+}
+
+/** A set that is complete and not ours to boot. */
+export interface SetAside extends CompleteSet {
+  /** A sentence for people. */
+  readonly reason: string
+}
+
+/** Why a set whose initrd is another system's does not count. */
+export const renderForeign = (initrd: string): string =>
+  `${initrd} has no ${ROOT_MANIFEST}, so it is another system's: machines would not find this server from it.`
+
+/**
+ * What the scripts name: what is on record, as long as all of it is there, else the newest that was
+ * put there by hand.
+ */
+export function decideActive(
+  arch: BootArch,
+  record: BootRecord,
+  complete: readonly CompleteSet[],
+): string | null {
+  const versions = complete.flatMap((set) => (set.arch === arch ? [set.version] : []))
+  const recorded = record.active[arch]
+  if (recorded !== null && versions.includes(recorded)) return recorded
+  return versions[0] ?? null
+}
+
+/** After other sets were put in force; those that they replace come first among the earlier ones. */
+export function activate(
+  before: BootRecord,
+  inForce: PerArch<string | null>,
+  next: Partial<PerArch<string>>,
+): BootRecord {
+  const turn = (arch: BootArch) => {
+    const version = next[arch]
+    const [was, known] = [inForce[arch], before.earlier[arch]]
+    if (version === undefined) return { version: before.active[arch], earlier: known }
+    const earlier = [...(was === null ? [] : [was]), ...known].filter((one) => one !== version)
+    return { version, earlier: [...new Set(earlier)] }
+  }
+  const [pc, arm] = [turn('x86_64'), turn('arm64')]
+  return {
+    active: { x86_64: pc.version, arm64: arm.version },
+    earlier: { x86_64: pc.earlier, arm64: arm.earlier },
+  }
+}
+
+/** What goes where no more than `most` earlier sets of an architecture are kept. */
+export function prune(
+  record: BootRecord,
+  most: number,
+): { readonly record: BootRecord; readonly removed: readonly CompleteSet[] } {
+  const removed = BOOT_ARCHS.flatMap((arch) =>
+    record.earlier[arch]
+      .slice(most)
+      .flatMap((version) => (version === record.active[arch] ? [] : [{ arch, version }])),
+  )
+  const { x86_64, arm64 } = record.earlier
+  const earlier = { x86_64: x86_64.slice(0, most), arm64: arm64.slice(0, most) }
+  return { record: { ...record, earlier }, removed }
+}
+
+export const NO_RECORD: BootRecord = {
+  active: { x86_64: null, arm64: null },
+  earlier: { x86_64: [], arm64: [] },
+}
+
+const Version = z.string().regex(new RegExp(`^${VERSION}$`))
+const Versions = z.array(Version).max(1000)
+const RecordSchema = z.object({
+  active: z.object({ x86_64: Version.nullable(), arm64: Version.nullable() }),
+  earlier: z.object({ x86_64: Versions, arm64: Versions }),
+})
+
+/** A record that cannot be read counts as none: the files themselves say enough. */
+export function parseBootRecord(json: unknown): BootRecord {
+  const parsed = RecordSchema.safeParse(json)
+  return parsed.success ? parsed.data : NO_RECORD
+}
+
+/** Numbers by value, the rest as text; `1.2.0-rc1` comes before `1.2.0`. Below 0: `one` is older. */
+export function compareVersions(one: string, two: string): number {
+  const [[oneBase = '', onePre], [twoBase = '', twoPre]] = [splitPre(one), splitPre(two)]
+  const bases = oneBase.localeCompare(twoBase, 'en', { numeric: true })
+  if (bases !== 0) return bases
+  if (onePre === undefined || twoPre === undefined) {
+    return Number(onePre === undefined) - Number(twoPre === undefined)
+  }
+  return onePre.localeCompare(twoPre, 'en', { numeric: true })
+}
+
+function splitPre(version: string): readonly [string, string?] {
+  const at = version.search(/[-~]/)
+  return at < 0 ? [version] : [version.slice(0, at), version.slice(at + 1)]
+}
+
+const newest = <T extends { readonly version: string }>(found: readonly T[]): T | undefined =>
+  found.toSorted((one, two) => compareVersions(two.version, one.version))[0]

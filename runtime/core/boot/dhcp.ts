@@ -1,0 +1,286 @@
+/** What DHCP servers must say so that machines come here, as blocks to paste, for this very server. */
+import { accept, refuse, type Result } from '../foundation/result.ts'
+
+/** This server as its machines reach it. */
+export interface DhcpTarget {
+  /** IPv4, of the TFTP daemon too. */
+  readonly address: string
+  /** `http://192.0.2.10:8080`, no trailing slash. */
+  readonly baseUrl: string
+  /** The network that machines are in, for blocks that need one: `192.0.2.0`, 24. */
+  readonly network: string
+  readonly prefix: number
+}
+
+export interface DhcpRecipe {
+  readonly id: string
+  readonly title: string
+  /** The file or menu that it belongs to. */
+  readonly where: string
+  /** A word on it, or null. */
+  readonly note: string | null
+  readonly text: string
+}
+
+/** What firmware loads by TFTP; iPXE itself never gets these, or it would load itself for ever. */
+const BIOS_FILE = 'undionly.kpxe'
+const UEFI_FILE = 'ipxe.efi'
+const ARM_FILE = 'ipxe-arm64.efi'
+
+/** Client architectures (RFC 4578 and the registry that follows it). */
+const ARCH = { bios: 0, uefi: 7, uefiOld: 9, arm: 11, http: 16, httpArm: 19 } as const
+
+export type DhcpRefusal = 'not-ipv4' | 'not-a-url'
+
+/** Whatever stands in a block was checked here, so that none needs escaping. */
+export function planDhcp(
+  address: string,
+  prefix: number,
+  baseUrl: string,
+): Result<DhcpTarget, DhcpRefusal> {
+  const octets = /^\d{1,3}(\.\d{1,3}){3}$/.test(address) ? address.split('.').map(Number) : []
+  const isPrefix = Number.isInteger(prefix) && prefix >= 1 && prefix <= 32
+  if (octets.length !== 4 || octets.some((one) => one > 255) || !isPrefix) return refuse('not-ipv4')
+  if (!/^https?:\/\/[\w.~:[\]/-]*[\w\]]$/.test(baseUrl) || baseUrl.length > 200) {
+    return refuse('not-a-url')
+  }
+  const network = toAddress(toNumber(octets) & maskOf(prefix))
+  return accept({ address: octets.join('.'), baseUrl, network, prefix })
+}
+
+export const renderDhcpRecipes = (target: DhcpTarget): readonly DhcpRecipe[] => [
+  {
+    id: 'dnsmasq',
+    title: 'dnsmasq',
+    where: '/etc/dnsmasq.d/flasher.conf',
+    note: 'For a dnsmasq that gives out the addresses. Its own TFTP daemon can serve the files.',
+    text: renderDnsmasq(target),
+  },
+  {
+    id: 'dnsmasq-proxy',
+    title: 'dnsmasq, beside another DHCP server',
+    where: '/etc/dnsmasq.d/flasher.conf',
+    note: 'Gives out no addresses: it only adds what to boot. It must be in the same network.',
+    text: renderProxy(target),
+  },
+  {
+    id: 'kea',
+    title: 'Kea',
+    where: '/etc/kea/kea-dhcp4.conf',
+    note: 'Add the client classes to yours; the classes are what counts, not the subnet.',
+    text: renderKea(target),
+  },
+  {
+    id: 'isc',
+    title: 'ISC dhcpd',
+    where: '/etc/dhcp/dhcpd.conf',
+    note: 'Before the subnets.',
+    text: renderIsc(target),
+  },
+  {
+    id: 'opnsense',
+    title: 'OPNsense',
+    where: 'Services: ISC DHCPv4: (your network): Network Booting',
+    note: 'With Kea or Dnsmasq as its DHCP server, use their blocks above.',
+    text: renderOpnsense(target),
+  },
+  {
+    id: 'mikrotik',
+    title: 'MikroTik RouterOS 7',
+    where: 'a terminal of the router',
+    note: 'The matchers need RouterOS 7.4 or newer; name your own server instead of defconf.',
+    text: renderMikrotik(target),
+  },
+  {
+    id: 'unifi',
+    title: 'UniFi Network',
+    where: 'Settings: Networks: (your network): DHCP Service Management',
+    note: 'It has one answer for all: use an iPXE of ours, which finds the server itself, or dnsmasq as a proxy beside it.',
+    text: renderUnifi(target),
+  },
+]
+
+const scriptOf = ({ baseUrl }: DhcpTarget) => `${baseUrl}/pxe-bootstrap.ipxe`
+const httpOf = ({ baseUrl }: DhcpTarget, file: string) => `${baseUrl}/boot/${file}`
+const lines = (...text: readonly string[]) => `${text.join('\n')}\n`
+
+/** iPXE says who it is by its user class and by option 175. */
+const dnsmasqTags = [
+  'dhcp-userclass=set:ipxe,iPXE',
+  'dhcp-match=set:ipxe,175',
+  `dhcp-match=set:bios,option:client-arch,${ARCH.bios}`,
+  `dhcp-match=set:efi,option:client-arch,${ARCH.uefi}`,
+  `dhcp-match=set:efi,option:client-arch,${ARCH.uefiOld}`,
+  `dhcp-match=set:arm,option:client-arch,${ARCH.arm}`,
+  `dhcp-match=set:http,option:client-arch,${ARCH.http}`,
+  `dhcp-match=set:httparm,option:client-arch,${ARCH.httpArm}`,
+]
+
+function renderDnsmasq(target: DhcpTarget): string {
+  const { address } = target
+  return lines(
+    ...dnsmasqTags,
+    '# Firmware loads iPXE by TFTP',
+    `dhcp-boot=tag:bios,tag:!ipxe,${BIOS_FILE},,${address}`,
+    `dhcp-boot=tag:efi,tag:!ipxe,${UEFI_FILE},,${address}`,
+    `dhcp-boot=tag:arm,tag:!ipxe,${ARM_FILE},,${address}`,
+    ...dnsmasqHttp(target),
+  )
+}
+
+/** The same from a server and from a proxy. */
+const dnsmasqHttp = (target: DhcpTarget): readonly string[] => [
+  '# or by UEFI HTTP Boot, which wants its own vendor class back',
+  'dhcp-option-force=tag:http,tag:!ipxe,60,HTTPClient',
+  `dhcp-boot=tag:http,tag:!ipxe,${httpOf(target, UEFI_FILE)}`,
+  'dhcp-option-force=tag:httparm,tag:!ipxe,60,HTTPClient',
+  `dhcp-boot=tag:httparm,tag:!ipxe,${httpOf(target, ARM_FILE)}`,
+  '# iPXE goes on by HTTP',
+  `dhcp-boot=tag:ipxe,${scriptOf(target)},,${target.address}`,
+]
+
+/** A proxy must use `pxe-service`: PXE firmware takes no `dhcp-boot` from it. */
+function renderProxy(target: DhcpTarget): string {
+  const { address, network, prefix } = target
+  return lines(
+    'port=0',
+    `dhcp-range=${network},proxy,${toAddress(maskOf(prefix))}`,
+    ...dnsmasqTags,
+    '# Firmware loads iPXE by TFTP',
+    `pxe-service=tag:!ipxe,x86PC,"flasher",${BIOS_FILE},${address}`,
+    `pxe-service=tag:!ipxe,X86-64_EFI,"flasher",${UEFI_FILE},${address}`,
+    `pxe-service=tag:!ipxe,BC_EFI,"flasher",${UEFI_FILE},${address}`,
+    `pxe-service=tag:!ipxe,ARM64_EFI,"flasher",${ARM_FILE},${address}`,
+    ...dnsmasqHttp(target),
+  )
+}
+
+const IS_IPXE = "option[77].text == 'iPXE'"
+/** Option 93 is a number of two bytes. */
+const isKeaArch = (...archs: readonly number[]) =>
+  `(${archs.map((arch) => `option[93].hex == 0x${arch.toString(16).padStart(4, '0')}`).join(' or ')}) and not (${IS_IPXE})`
+
+function renderKea(target: DhcpTarget): string {
+  const { address, network, prefix } = target
+  const byTftp = (name: string, file: string, ...archs: readonly number[]) => ({
+    name,
+    test: isKeaArch(...archs),
+    'next-server': address,
+    'boot-file-name': file,
+  })
+  const byHttp = (name: string, file: string, arch: number) => ({
+    name,
+    test: isKeaArch(arch),
+    'boot-file-name': httpOf(target, file),
+    // A reservation of a host comes before this: there, both must be said again.
+    'option-data': [
+      { name: 'vendor-class-identifier', data: 'HTTPClient', 'always-send': true },
+      { name: 'boot-file-name', data: httpOf(target, file) },
+    ],
+  })
+  const config = {
+    Dhcp4: {
+      'client-classes': [
+        {
+          name: 'flasher-ipxe',
+          test: IS_IPXE,
+          'next-server': address,
+          'boot-file-name': scriptOf(target),
+        },
+        byTftp('flasher-bios', BIOS_FILE, ARCH.bios),
+        byTftp('flasher-uefi', UEFI_FILE, ARCH.uefi, ARCH.uefiOld),
+        byTftp('flasher-arm64', ARM_FILE, ARCH.arm),
+        byHttp('flasher-http', UEFI_FILE, ARCH.http),
+        byHttp('flasher-http-arm64', ARM_FILE, ARCH.httpArm),
+      ],
+      subnet4: [{ id: 1, subnet: `${network}/${prefix}` }],
+    },
+  }
+  return `${JSON.stringify(config, null, 2)}\n`
+}
+
+const isIscArch = (arch: number) => `option flasher-arch = 00:${arch.toString(16).padStart(2, '0')}`
+
+function renderIsc(target: DhcpTarget): string {
+  const http = (arch: number, file: string) => [
+    `} elsif ${isIscArch(arch)} {`,
+    '  option vendor-class-identifier "HTTPClient";',
+    `  filename "${httpOf(target, file)}";`,
+  ]
+  return lines(
+    'option flasher-arch code 93 = string;',
+    `next-server ${target.address};`,
+    'if exists user-class and option user-class = "iPXE" {',
+    `  filename "${scriptOf(target)}";`,
+    ...http(ARCH.http, UEFI_FILE),
+    ...http(ARCH.httpArm, ARM_FILE),
+    `} elsif ${isIscArch(ARCH.uefi)} or ${isIscArch(ARCH.uefiOld)} {`,
+    `  filename "${UEFI_FILE}";`,
+    `} elsif ${isIscArch(ARCH.arm)} {`,
+    `  filename "${ARM_FILE}";`,
+    '} else {',
+    `  filename "${BIOS_FILE}";`,
+    '}',
+  )
+}
+
+const renderOpnsense = (target: DhcpTarget): string =>
+  lines(
+    'Enable network booting:   yes',
+    `Next-server:              ${target.address}`,
+    `TFTP server:              ${target.address}`,
+    `Default BIOS file name:   ${BIOS_FILE}`,
+    `x64 UEFI file name:       ${UEFI_FILE}`,
+    `arm64 UEFI file name:     ${ARM_FILE}`,
+    `x64 UEFI/HTTPBoot URL:    ${httpOf(target, UEFI_FILE)}`,
+    `iPXE boot file name:      ${scriptOf(target)}`,
+  )
+
+function renderMikrotik(target: DhcpTarget): string {
+  const { address } = target
+  return lines(
+    routerOption('flasher-server', 66, address),
+    routerOption('flasher-class', 60, 'HTTPClient'),
+    routerOption('flasher-script', 67, scriptOf(target)),
+    routerOption('flasher-bios', 67, BIOS_FILE),
+    routerOption('flasher-uefi', 67, UEFI_FILE),
+    routerOption('flasher-arm64', 67, ARM_FILE),
+    routerOption('flasher-http', 67, httpOf(target, UEFI_FILE)),
+    routerOption('flasher-http-arm64', 67, httpOf(target, ARM_FILE)),
+    routerSet('flasher-ipxe', 'flasher-server', 'flasher-script'),
+    routerSet('flasher-bios', 'flasher-server', 'flasher-bios'),
+    routerSet('flasher-uefi', 'flasher-server', 'flasher-uefi'),
+    routerSet('flasher-arm64', 'flasher-server', 'flasher-arm64'),
+    routerSet('flasher-http', 'flasher-class', 'flasher-http'),
+    routerSet('flasher-http-arm64', 'flasher-class', 'flasher-http-arm64'),
+    '# iPXE first: the first one that matches counts',
+    routerMatch('flasher-ipxe', 77, 'iPXE', 'flasher-ipxe'),
+    routerMatch('flasher-http', 93, hexOf(ARCH.http), 'flasher-http'),
+    routerMatch('flasher-http-arm64', 93, hexOf(ARCH.httpArm), 'flasher-http-arm64'),
+    routerMatch('flasher-uefi', 93, hexOf(ARCH.uefi), 'flasher-uefi'),
+    routerMatch('flasher-uefi-old', 93, hexOf(ARCH.uefiOld), 'flasher-uefi'),
+    routerMatch('flasher-arm64', 93, hexOf(ARCH.arm), 'flasher-arm64'),
+    routerMatch('flasher-bios', 93, hexOf(ARCH.bios), 'flasher-bios'),
+  )
+}
+
+const routerOption = (name: string, code: number, value: string) =>
+  `/ip dhcp-server option add name=${name} code=${code} value="'${value}'"`
+const routerSet = (name: string, ...options: readonly string[]) =>
+  `/ip dhcp-server option sets add name=${name} options=${options.join(',')}`
+const routerMatch = (name: string, code: number, value: string, sets: string) =>
+  `/ip dhcp-server matcher add name=${name} server=defconf code=${code} value="${value}" matching-type=exact option-set=${sets}`
+const hexOf = (code: number) => `0x${code.toString(16).padStart(4, '0')}`
+
+const renderUnifi = ({ address }: DhcpTarget): string =>
+  lines(
+    'Network Boot:             on',
+    `Server IP:                ${address}`,
+    `Filename (UEFI):          ${UEFI_FILE}`,
+    `TFTP Server (option 66):  ${address}`,
+  )
+
+const toNumber = (octets: readonly number[]) => octets.reduce((sum, octet) => (sum << 8) | octet, 0)
+const toAddress = (number: number) =>
+  [24, 16, 8, 0].map((shift) => (number >>> shift) & 255).join('.')
+const maskOf = (prefix: number) => (prefix === 32 ? -1 : ~(0xffffffff >>> prefix))

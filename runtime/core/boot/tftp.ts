@@ -1,0 +1,95 @@
+/** The little of TFTP that it takes to ask a daemon for a file (RFC 1350), and what its answer means. */
+import { printable } from '../foundation/printable.ts'
+
+/** What firmware asks for first, so a daemon that has it is one that machines can boot from. */
+export const PROBED_FILE = 'ipxe.efi'
+
+export type TftpFinding =
+  | { readonly kind: 'unasked' }
+  /** It sent the file's first bytes. */
+  | { readonly kind: 'serves' }
+  | { readonly kind: 'file-missing' }
+  /** It answered with an error; its own words, made harmless. */
+  | { readonly kind: 'error'; readonly says: string }
+  /** Nothing listens on the port. */
+  | { readonly kind: 'refused' }
+  | { readonly kind: 'silent'; readonly seconds: number }
+  | { readonly kind: 'unreachable'; readonly why: string }
+
+export interface TftpState {
+  /** A daemon is there. */
+  readonly isActive: boolean
+  /** Machines can get what they ask for first. */
+  readonly isReady: boolean
+  /** What is true, in a sentence. */
+  readonly text: string
+  /** What to do; null: nothing. */
+  readonly hint: string | null
+}
+
+const [READ, DATA, ERROR, OPTIONS] = [1, 3, 5, 6]
+const FILE_NOT_FOUND = 1
+
+export const renderReadRequest = (name: string): Uint8Array =>
+  Buffer.concat([Buffer.of(0, READ), Buffer.from(`${name}\0octet\0`, 'latin1')])
+
+/** Ends a transfer that nobody wants to go on. */
+export const renderTftpError = (): Uint8Array =>
+  Buffer.concat([Buffer.of(0, ERROR, 0, 0), Buffer.from('enough\0', 'latin1')])
+
+/** Null: not TFTP. */
+export function parseTftpAnswer(bytes: Uint8Array): TftpFinding | null {
+  if (bytes.length < 4 || bytes[0] !== 0) return null
+  if (bytes[1] === DATA || bytes[1] === OPTIONS) return { kind: 'serves' }
+  if (bytes[1] !== ERROR) return null
+  const code = Number(bytes[2]) * 256 + Number(bytes[3])
+  if (code === FILE_NOT_FOUND) return { kind: 'file-missing' }
+  const text = Buffer.from(bytes.subarray(4, 204)).toString('latin1').replace(/\0.*$/s, '')
+  return { kind: 'error', says: printable(text) || `error ${code}` }
+}
+
+/** For a page. `host`: who was asked. */
+export function describeTftp(finding: TftpFinding, host: string): TftpState {
+  switch (finding.kind) {
+    case 'unasked':
+      return state([false, false], `The TFTP daemon on ${host} is being asked.`, null)
+    case 'serves':
+      return state([true, true], `The TFTP daemon on ${host} serves ${PROBED_FILE}.`, null)
+    case 'file-missing':
+      return state(
+        [true, false],
+        `The TFTP daemon on ${host} answers, but has no ${PROBED_FILE}.`,
+        `Put ${PROBED_FILE} (and undionly.kpxe for BIOS machines) into its folder.`,
+      )
+    case 'error':
+      return state(
+        [true, false],
+        `The TFTP daemon on ${host} answers with an error: ${finding.says}.`,
+        `Look whether it may read ${PROBED_FILE} in its folder.`,
+      )
+    case 'refused':
+      return state(
+        [false, false],
+        `Nothing listens on UDP port 69 of ${host}.`,
+        'Start the TFTP daemon there, or name its host in netboot.tftp_probe_host.',
+      )
+    case 'silent':
+      return state(
+        [false, false],
+        `${host} gave no TFTP answer within ${finding.seconds} s.`,
+        'Is it running, and does a firewall let UDP port 69 and what follows it through?',
+      )
+    case 'unreachable':
+      return state(
+        [false, false],
+        `${host} cannot be asked: ${printable(finding.why)}.`,
+        'Look at netboot.tftp_probe_host.',
+      )
+  }
+}
+
+const state = (
+  [isActive, isReady]: readonly [boolean, boolean],
+  text: string,
+  hint: string | null,
+): TftpState => ({ isActive, isReady, text, hint })

@@ -1,0 +1,135 @@
+/** What an operator adds to the cache: a source and how it is called, checked before it is kept. */
+import { z } from 'zod'
+import { blobName } from './blob-address.ts'
+import { type CatalogFields, LONGEST_NAME, parseCatalogFields } from './catalog-fields.ts'
+import { type FieldError, fieldError, listFieldErrors } from '../foundation/field-error.ts'
+import { refOf } from '../image/ref.ts'
+import { accept, refuse, type Result } from '../foundation/result.ts'
+
+/** One entry as it is kept; `src` never holds a password. */
+export interface CacheEntry extends CatalogFields {
+  /** `user:password` as the URL had it, for the source alone. */
+  readonly credentials: string | null
+}
+
+/** Where its bytes come from. */
+export const sourceOf = ({ src, resolved_src }: CatalogFields): string => resolved_src ?? src
+
+/** As `sourceOf`, with the credentials: to be asked, never to be shown. */
+export function secretSourceOf(entry: CacheEntry): string {
+  const { credentials } = entry
+  return credentials === null
+    ? sourceOf(entry)
+    : sourceOf(entry).replace(/^([a-z]+:\/\/)/i, `$1${credentials}@`)
+}
+
+/** What others may see of it. */
+export const publicFields = (entry: CacheEntry): CatalogFields => ({
+  name: entry.name,
+  src: entry.src,
+  resolved_src: entry.resolved_src,
+  format: entry.format,
+  arch: entry.arch,
+  sha256: entry.sha256,
+  size_bytes: entry.size_bytes,
+  description: entry.description,
+  netboot_ref: entry.netboot_ref,
+})
+
+/** What the bytes of an entry are kept under; entries are checked when they are made. */
+export const keyOf = (entry: CatalogFields): string => blobKeyOf(sourceOf(entry)) ?? ''
+
+/** What one blob is kept under: two spellings of one address share it. Null: no source. */
+export function blobKeyOf(source: string): string | null {
+  const ref = refOf(source)
+  return ref.ok ? ref.value : null
+}
+
+const BODY = z.strictObject({
+  name: z.string().max(LONGEST_NAME).nullish(),
+  src: z.string().min(1).max(8192),
+  resolved_src: z.string().max(8192).nullish(),
+  format: z.string().max(32).nullish(),
+  arch: z.string().max(32).nullish(),
+  sha256: z
+    .string()
+    .regex(/^\s*([0-9a-fA-F]{64})?\s*$/, 'wants 64 hexadecimal digits')
+    .nullish(),
+  size_bytes: z.int().min(0).nullish(),
+  description: z.string().max(8192).nullish(),
+  netboot_ref: z.string().max(LONGEST_NAME).nullish(),
+})
+
+/** The body of `POST /catalog/entries`; a name is made of the source where none is given. */
+export function parseCacheEntry(
+  body: unknown,
+  isTaken: (name: string) => boolean,
+): Result<CacheEntry, readonly FieldError[]> {
+  const checked = BODY.safeParse(body)
+  if (!checked.success) return refuse(listFieldErrors(checked.error))
+  const { src, resolved_src: resolved } = checked.data
+  const main = splitUser(src.trim())
+  const other = resolved ? splitUser(resolved.trim()) : null
+  const wrong = findWrongSource('src', main.url) ?? findWrongSource('resolved_src', other?.url)
+  if (wrong !== null) return refuse([wrong])
+  const name = pickName(checked.data.name, main.url, isTaken)
+  const given = { ...checked.data, name, src: main.url, resolved_src: other?.url }
+  return toEntry(given, (other ?? main).user)
+}
+
+const pickName = (
+  given: string | null | undefined,
+  source: string,
+  isTaken: (name: string) => boolean,
+) => given?.trim() || freeName(nameOf(source), isTaken)
+
+function toEntry(
+  given: Readonly<Record<string, unknown>>,
+  credentials: string | null,
+): Result<CacheEntry, readonly FieldError[]> {
+  const fields = parseCatalogFields(given, 0)
+  return fields.ok
+    ? accept({ ...fields.value, credentials })
+    : refuse([fieldError([], fields.refusal.reason)])
+}
+
+/** The next name that nobody has: `x`, `x-2`, `x-3`… */
+export function freeName(wanted: string, isTaken: (name: string) => boolean): string {
+  let name = wanted
+  for (let count = 2; isTaken(name); count += 1) name = `${wanted}-${count}`
+  return name
+}
+
+/** The file's name for a URL, `repository-tag` for a registry. */
+function nameOf(source: string): string {
+  const spelled = blobName(source)
+  const name = /^oras:/i.test(source) ? spelled.replace(/[:@]/, '-') : decode(spelled)
+  return name.replaceAll(/[\p{Cc}/\\]/gu, '').slice(0, 255) || 'download'
+}
+
+function decode(text: string): string {
+  try {
+    return decodeURIComponent(text)
+  } catch {
+    return text // A stray percent sign: the name is what it is.
+  }
+}
+
+function splitUser(url: string) {
+  const [, scheme, user, rest] = /^([a-z]+:\/\/)([^/?#]*)@(.*)$/is.exec(url) ?? []
+  return scheme === undefined
+    ? { url, user: null }
+    : { url: `${scheme}${rest}`, user: user ?? null }
+}
+
+const NOT_A_SOURCE = 'wants an http://, https:// or oras:// address'
+
+function findWrongSource(field: string, url: string | undefined): FieldError | null {
+  if (url === undefined) return null
+  if (/^file:/i.test(url)) {
+    return fieldError([field], 'a file is added by dropping it into the folder of the cache')
+  }
+  const isUsable = /^(https?|oras):\/\//i.test(url) && refOf(url).ok
+  const isUrl = isUsable && (/^oras:/i.test(url) || URL.canParse(url))
+  return isUrl ? null : fieldError([field], NOT_A_SOURCE)
+}

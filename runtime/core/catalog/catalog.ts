@@ -1,0 +1,95 @@
+/** The image catalog as this server knows it: a snapshot of what a cache service offers. */
+import { detectFormat, IMAGE_FORMATS, isTarballName } from '../image/image.ts'
+
+/** One image. `src` is its identity (see `ref.ts`), `url` what a machine can fetch it from. */
+export interface CatalogEntry {
+  /** sha256 of the canonical source, 64 hexadecimal digits. */
+  readonly ref: string
+  readonly name: string
+  /** As listed by the cache service. */
+  readonly src: string
+  /** Where the cache service itself has it from, where that is not `src`. */
+  readonly resolvedSrc: string | null
+  /** Where a machine gets the bytes: the cache's own address of the blob, else the source. */
+  readonly url: string
+  /** `img.zst`…; empty when it cannot be told. */
+  readonly format: string
+  readonly arch: string | null
+  /** Of the stored bytes; null when not known. */
+  readonly sha256: string | null
+  readonly sizeBytes: number | null
+  readonly description: string | null
+}
+
+/** An entry that was left out, and why. */
+export interface SkippedEntry {
+  readonly name: string
+  readonly reason: string
+}
+
+export interface CatalogSnapshot {
+  readonly entries: readonly CatalogEntry[]
+  readonly skipped: readonly SkippedEntry[]
+  /** ISO time of the last good fetch; null when there never was one. */
+  readonly fetchedAt: string | null
+  /** Why the newest attempt failed; null when it did not. */
+  readonly error: string | null
+}
+
+/** "ImageEntry"; the spelling is the spec's. `arch` is what the deployed server says beside it. */
+export interface ImageEntry {
+  readonly name: string
+  readonly format: string
+  readonly size_bytes: number
+  readonly url: string
+  readonly ref: string
+  readonly sha_short: string | null
+  readonly arch: string | null
+}
+
+/** One row of `GET /images`. A dropped file's `src` is no address, so it is shown by the other. */
+export function renderImageEntry(entry: CatalogEntry): ImageEntry {
+  const { name, format, sizeBytes, src, resolvedSrc, ref, sha256, arch } = entry
+  const isAddress = !src.toLowerCase().startsWith('file:')
+  return {
+    name,
+    format,
+    size_bytes: sizeBytes ?? 0,
+    url: isAddress ? src : (resolvedSrc ?? src),
+    ref,
+    sha_short: sha256?.slice(0, 12) ?? null,
+    arch,
+  }
+}
+
+/** Whether the wizard could write it: tarballs and boot bundles are listed, but cannot be flashed. */
+export const isFlashable = ({ format }: Pick<CatalogEntry, 'format'>): boolean =>
+  IMAGE_FORMATS.some((known) => known === format)
+
+/** What a catalog says of the format, else what the names say; empty where nothing does. */
+export function tellFormat(format: string | null, names: readonly (string | null)[]): string {
+  if (format !== null) return format
+  const paths = names.map((name) => pathOf(name ?? ''))
+  const detected = paths.map(detectFormat).find((found) => found !== null)
+  return detected ?? paths.map(tarballFormat).find((found) => found !== '') ?? ''
+}
+
+/** Names may hold anything; in an address the path ends where the query begins. */
+const pathOf = (text: string) =>
+  /^[a-z][a-z0-9+.-]*:\/\//i.test(text) ? (text.split(/[?#]/, 1)[0] ?? '') : text
+
+const tarballFormat = (name: string) =>
+  isTarballName(name) ? (/\.(tar(\.\w+)?|t\w+)$/i.exec(name)?.[1]?.toLowerCase() ?? '') : ''
+
+const ARCHES = [
+  [/(^|[^a-z0-9])(x86[-_]64|amd64|x64)($|[^a-z0-9])/i, 'x86_64'],
+  [/(^|[^a-z0-9])(arm64|aarch64)($|[^a-z0-9])/i, 'arm64'],
+  [/(^|[^a-z0-9])riscv64($|[^a-z0-9])/i, 'riscv64'],
+] as const
+
+/** What a catalog says of the architecture, else what the names say; null where nothing does. */
+export function tellArch(arch: string | null, names: readonly (string | null)[]): string | null {
+  if (arch !== null) return arch
+  const hits = names.map((name) => ARCHES.find(([words]) => words.test(name ?? ''))?.[1])
+  return hits.find((hit) => hit !== undefined) ?? null
+}

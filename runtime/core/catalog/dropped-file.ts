@@ -1,0 +1,54 @@
+/** Files that somebody put into the cache's folder: which of them are images, and their addresses. */
+import { detectFormat, isTarballName } from '../image/image.ts'
+
+/** One version of one file: another size, time or inode is another version. */
+export interface FileStamp {
+  readonly name: string
+  readonly sizeBytes: number
+  /** Nanoseconds since the epoch, in decimal. */
+  readonly mtimeNs: string
+  readonly ino: string
+}
+
+export const isSameStamp = (a: FileStamp, b: FileStamp): boolean =>
+  a.name === b.name && a.sizeBytes === b.sizeBytes && a.mtimeNs === b.mtimeNs && a.ino === b.ino
+
+/** Null: an image. Otherwise why it is none, in words; empty where nobody would think it were one. */
+export function whyNotAnImage(name: string): string | null {
+  if (/[\p{Cc}\p{Cs}\ufffd]/u.test(name)) return 'its name holds characters that no address can'
+  if (detectFormat(name) !== null) return null
+  return isTarballName(name) ? 'a tarball cannot be flashed: extract it first' : ''
+}
+
+/** `file:///<name>`, with what would end a path, or is an escape itself, escaped. */
+export const fileSource = (name: string): string =>
+  `file:///${name.replaceAll(/[%?#\\]/g, encodeURIComponent)}`
+
+/** The name behind `file:///<name>`; null for anything that is no such address. */
+export function parseFileSource(source: string): string | null {
+  const [, spelled] = /^file:\/\/\/([^/]+)$/i.exec(source) ?? []
+  return spelled === undefined ? null : decode(spelled)
+}
+
+/** `<base>/files/<name>`. */
+export const fileUrl = (base: string, name: string): string =>
+  `${base}/files/${encodeURIComponent(name)}`
+
+/** The name behind `…/files/<name>` on one of these hosts (with ports) or on this machine; else null. */
+export function parseFileUrl(source: string, ownHost: string): string | null {
+  const url = /^https?:/i.test(source) ? URL.parse(source) : null
+  if (url === null) return null
+  const isOwn = url.host === ownHost.toLowerCase() || LOOPBACK.test(url.hostname)
+  const [, spelled] = /^\/files\/([^/]+)$/.exec(url.pathname) ?? []
+  return isOwn && spelled !== undefined ? decode(spelled) : null
+}
+
+const LOOPBACK = /^(localhost|127(\.\d{1,3}){3}|\[::1\])$/
+
+function decode(text: string): string | null {
+  try {
+    return decodeURIComponent(text)
+  } catch {
+    return null // No spelling of ours.
+  }
+}

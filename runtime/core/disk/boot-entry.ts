@@ -1,0 +1,78 @@
+/** The firmware's boot entries: what efibootmgr says of them, and the one that boots a flashed disk once. */
+import { parseTable } from './gpt.ts'
+import { accept, refuse, type Result } from '../foundation/result.ts'
+
+/** Entries of this name are ours, to be removed again. */
+export const BOOT_LABEL = 'flasher flashed'
+
+/** By Node's name of the processor: what the firmware starts on a disk that has no entry of its own. */
+const LOADERS: ReadonlyMap<string, string> = new Map([
+  ['x64', '\\EFI\\BOOT\\BOOTX64.EFI'],
+  ['arm64', '\\EFI\\BOOT\\BOOTAA64.EFI'],
+])
+
+/** Null where the processor has no such loader. */
+export const loaderFor = (arch: string): string | null => LOADERS.get(arch) ?? null
+
+export interface BootEntries {
+  /** Four hexadecimal digits each. */
+  readonly ours: readonly string[]
+  readonly next: string | null
+  /** As printed; null where the firmware has none. */
+  readonly order: string | null
+}
+
+const MOST_LINES = 2000
+
+/** Reads what `efibootmgr` prints; whatever else is on its lines is passed over. */
+export function parseBootEntries(text: string): BootEntries {
+  const lines = text.split('\n', MOST_LINES)
+  const ours = lines.flatMap((line) => {
+    const [, number, label = ''] = /^Boot([0-9A-F]{4})[* ] ?(.*)$/i.exec(line) ?? []
+    // From version 18 on the device path follows behind a tab.
+    return number !== undefined && label.split('\t', 1)[0]?.trim() === BOOT_LABEL ? [number] : []
+  })
+  const valueOf = (name: string) =>
+    lines
+      .find((line) => line.startsWith(`${name}: `))
+      ?.slice(name.length + 2)
+      .trim() ?? null
+  return { ours, next: valueOf('BootNext'), order: valueOf('BootOrder') }
+}
+
+/** `c12a7328-f81f-11d2-ba4b-00a0c93ec93b` as a table spells it. */
+const SYSTEM_PARTITION = Buffer.from('28732ac11ff8d211ba4b00a0c93ec93b', 'hex')
+const MBR_SYSTEM_PARTITION = 0xef
+const MBR = { first: 446, entryBytes: 16, type: 4, end: 510 } as const
+
+/**
+ * The number of a disk's EFI system partition, from 1. `head`: the disk's first bytes, up to the end
+ * of its table; read by us, because udev may not have looked at the disk yet.
+ */
+export function findSystemPartition(
+  head: Buffer,
+  sectorBytes: number,
+): Result<number, 'no-table' | 'no-system-partition'> {
+  const table = parseTable(head, sectorBytes)
+  const found = table === null ? findInMbr(head) : findInTable(table.entries, table.entryBytes)
+  if (found === null) return refuse('no-table')
+  return found < 0 ? refuse('no-system-partition') : accept(found + 1)
+}
+
+function findInTable(entries: Buffer, entryBytes: number): number {
+  const count = Math.floor(entries.length / entryBytes)
+  return Array.from({ length: count }, (_, index) => index * entryBytes).findIndex((at) =>
+    entries.subarray(at, at + SYSTEM_PARTITION.length).equals(SYSTEM_PARTITION),
+  )
+}
+
+/** Null: there is no table at all. */
+function findInMbr(head: Buffer): number | null {
+  if (head.length < 512 || head.readUInt16LE(MBR.end) !== 0xaa55) return null
+  const types = [0, 1, 2, 3].map((index) => head[MBR.first + index * MBR.entryBytes + MBR.type])
+  return types.indexOf(MBR_SYSTEM_PARTITION)
+}
+
+/** What `FLASHER_REGISTER_UEFI_BOOT` says; unset means no. */
+export const isBootWanted = (setting: string | undefined): boolean =>
+  /^(1|true|yes|on)$/i.test(setting?.trim() ?? '')

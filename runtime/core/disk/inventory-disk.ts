@@ -1,0 +1,68 @@
+/** A disk of this machine as the server is told of it ("InventoryDisk"). */
+import type { SurveyedDisk } from './disk.ts'
+import type { InventoryDisk } from '../machine/machine.ts'
+
+/** What the server takes of each text; a longer one would have the whole list refused. */
+const MOST = {
+  path: 255,
+  size: 32,
+  vendor: 64,
+  model: 128,
+  serial: 128,
+  tran: 32,
+  name: 123,
+} as const
+const MOST_DISKS = 64
+
+/** `byPath`: the /dev/disk/by-path name of a disk by its path. */
+export const listInventory = (
+  disks: readonly SurveyedDisk[],
+  byPath: ReadonlyMap<string, string>,
+): readonly InventoryDisk[] =>
+  disks
+    .filter(({ path }) => path.length <= MOST.path)
+    .slice(0, MOST_DISKS)
+    .map((disk) => toInventory(disk, byPath.get(disk.device.node) ?? byPath.get(disk.path) ?? null))
+
+function toInventory(
+  { path, removable, device }: SurveyedDisk,
+  name: string | null,
+): InventoryDisk {
+  const { vendor, model, tran, readonly, identity } = device
+  return {
+    path,
+    size: renderListedSize(identity.sizeBytes),
+    vendor: cut(vendor, MOST.vendor),
+    model: cut(model, MOST.model),
+    // By a part of it nothing could be found again.
+    serial: fitting(identity.serial, MOST.serial),
+    tran: cut(tran, MOST.tran),
+    removable,
+    readonly,
+    wwn: fitting(identity.wwn, MOST.name),
+    by_path: fitting(name, MOST.name),
+    size_bytes: identity.sizeBytes,
+  }
+}
+
+const UNITS = ['B', 'K', 'M', 'G', 'T', 'P']
+
+/** As lsblk prints it: `465.8G`, `64M`. */
+export function renderListedSize(bytes: number): string {
+  const power = bytes < 1 ? 0 : Math.min(5, Math.floor(Math.log2(bytes) / 10))
+  const value = bytes / 1024 ** power
+  return `${Number(value.toFixed(1))}${UNITS[power] ?? ''}`
+}
+
+const cut = (text: string | null, most: number) => text?.slice(0, most) ?? null
+const fitting = (text: string | null, most: number) =>
+  text !== null && text.length <= most ? text : null
+
+/** Links of /dev/disk/by-path to whole disks; of several to one disk the first by name counts. */
+export function chooseNames(
+  links: readonly { readonly name: string; readonly node: string }[],
+): ReadonlyMap<string, string> {
+  const whole = links.filter(({ name }) => !/-part\d+$/.test(name))
+  const sorted = whole.toSorted((a, b) => (a.name < b.name ? 1 : -1))
+  return new Map(sorted.map(({ name, node }) => [node, name]))
+}

@@ -1,0 +1,53 @@
+/** An image, a disk and the checks between them, each in one line for a person. */
+import type { TargetDevice } from '../disk/disk.ts'
+import type { FlashOptions } from './flash.ts'
+import type { ImageFacts, VirtualSize } from '../image/image.ts'
+import { renderSize } from '../foundation/size.ts'
+
+/** `debian.img.zst: img.zst, 412 MB, 4.00 GB unpacked`; all of it is still to be made printable. */
+export function renderImage(image: ImageFacts): string {
+  const { format, sizeBytes, virtual } = image
+  const facts = [
+    format ?? 'no format that flasher writes',
+    ...(sizeBytes === null ? [] : [renderSize(sizeBytes)]),
+    ...renderUnpacked(virtual, sizeBytes),
+  ]
+  return `${renderImageName(image)}: ${facts.join(', ')}`
+}
+
+export const renderImageName = ({ name }: Pick<ImageFacts, 'name'>): string =>
+  name === '-' ? 'standard input' : name
+
+function renderUnpacked(virtual: VirtualSize, sizeBytes: number | null): readonly string[] {
+  if (virtual.kind === 'unknown' || virtual.bytes === sizeBytes) return []
+  return [`${virtual.kind === 'exact' ? '' : 'at least '}${renderSize(virtual.bytes)} unpacked`]
+}
+
+/** `ATA Samsung SSD 980, serial S5GX, 500 GB, sata`. */
+export function renderDevice({ vendor, model, tran, identity, type }: TargetDevice): string {
+  const maker = [vendor, model].filter(Boolean).join(' ')
+  return [
+    maker === '' ? (NAMELESS[type] ?? `${type} without a model name`) : maker,
+    identity.serial === null ? 'no serial number' : `serial ${identity.serial}`,
+    renderSize(identity.sizeBytes),
+    ...(tran === null ? [] : [tran]),
+  ].join(', ')
+}
+
+const NAMELESS: Readonly<Record<string, string>> = {
+  disk: 'no model name',
+  loop: 'loop device',
+  part: 'partition',
+}
+
+export const renderChecks = ({ sha256, verify }: Pick<FlashOptions, 'sha256' | 'verify'>): string =>
+  [
+    sha256 === null ? 'no digest is known' : `SHA-256 ${sha256.slice(0, 12)}…`,
+    VERIFY_IN_WORDS[verify],
+  ].join(', ')
+
+const VERIFY_IN_WORDS = {
+  none: 'nothing is read back',
+  data: 'everything written is read back',
+  all: 'the whole image is read back, zeros included',
+} as const satisfies Record<FlashOptions['verify'], string>

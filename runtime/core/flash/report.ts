@@ -1,0 +1,57 @@
+/** Which of the things that a flash tells are sent to the server, and when: never too many, never too few. */
+import type { ProgressPost, RunPhase } from '../machine/run.ts'
+
+/** Between two posts of one phase. */
+export const REPORT_EVERY_MS = 2000
+/** A machine cut off from its server goes through a handful of phases; more are not worth keeping. */
+const MOST_WAITING = 16
+
+/** What is still to be sent, the oldest first; at most one of each stretch of equal phases. */
+export interface ReportQueue {
+  readonly waiting: readonly ProgressPost[]
+  /** When the last one went out, by any steady clock; null: none did. */
+  readonly sentAt: number | null
+  /** The phase of the last one that went out. */
+  readonly sentPhase: RunPhase | null
+}
+
+export const EMPTY_QUEUE: ReportQueue = { waiting: [], sentAt: null, sentPhase: null }
+
+const ENDS: readonly RunPhase[] = ['done', 'failed', 'cancelled']
+
+/** After one of these a run has nothing more to say. */
+export const isEnd = ({ phase }: Pick<ProgressPost, 'phase'>): boolean => ENDS.includes(phase)
+
+/** News of the phase that waits last replaces it: it says the same and more. */
+export function addReport(queue: ReportQueue, report: ProgressPost): ReportQueue {
+  const { waiting } = queue
+  const last = waiting.at(-1)
+  if (last !== undefined && isEnd(last)) return queue
+  const kept = last?.phase === report.phase ? waiting.slice(0, -1) : waiting
+  return { ...queue, waiting: [...kept, withoutNonsense(report)].slice(-MOST_WAITING) }
+}
+
+/** Milliseconds until the next one is due; 0: now, null: there is none. A new phase never waits. */
+export function untilDue(queue: ReportQueue, now: number): number | null {
+  const [next] = queue.waiting
+  if (next === undefined) return null
+  const isNews = queue.sentAt === null || next.phase !== queue.sentPhase || isEnd(next)
+  return isNews ? 0 : Math.max(0, (queue.sentAt ?? 0) + REPORT_EVERY_MS - now)
+}
+
+/** The first one was sent, or given up. What came for it meanwhile stays. */
+export function dropReport(queue: ReportQueue, sent: ProgressPost, now: number): ReportQueue {
+  const waiting = queue.waiting.filter((report) => report !== sent)
+  return { waiting, sentAt: now, sentPhase: sent.phase }
+}
+
+/** Rates of the very first moments may be no numbers at all, and JSON has no word for them. */
+function withoutNonsense(report: ProgressPost): ProgressPost {
+  const { rate, eta_seconds } = report
+  return {
+    ...report,
+    rate: rate === null || !Number.isFinite(rate) ? null : Math.max(0, rate),
+    eta_seconds:
+      eta_seconds === null || !Number.isFinite(eta_seconds) ? null : Math.max(0, eta_seconds),
+  }
+}

@@ -1,0 +1,49 @@
+/** How a run of zeros gets onto a disk: by a command that is known to read back zeros, or written. */
+import type { ZeroFacts } from '../disk/disk.ts'
+
+/**
+ * `zero-out`: the kernel's write-zeroes without fallback (fallocate --punch-hole), which ends in an
+ * error where the device cannot do it. `discard`: loop devices alone, whose driver punches a hole
+ * into the backing file; of real disks a discard promises nothing. `write`: plain zeros.
+ */
+export const ZERO_METHODS = ['zero-out', 'discard', 'write'] as const
+export type ZeroMethod = (typeof ZERO_METHODS)[number]
+
+export function decideZeroMethod({
+  isLoop,
+  discardMaxBytes,
+  writeZeroesMaxBytes,
+}: ZeroFacts): ZeroMethod {
+  if (isLoop && discardMaxBytes > 0) return 'discard'
+  return writeZeroesMaxBytes > 0 ? 'zero-out' : 'write'
+}
+
+/** What a device was seen to do, in bytes per second; null before anything was measured. */
+export interface ZeroRates {
+  readonly writing: number | null
+  readonly zeroing: number | null
+}
+
+/** What a command costs however short the run: a process is started for it. */
+const COMMAND_SECONDS = 0.001
+
+/**
+ * The command runs beside the copy and takes none of its processor time or memory bandwidth, so
+ * that it may be this much slower than writing before it is the worse choice.
+ */
+const WORTH_OF_RUNNING_BESIDE = 2
+
+/**
+ * Whether a run of zeros goes by command. On most disks that is many times faster than writing; on
+ * a very fast one it may not be. Until a speed is known the best is assumed of the command. Written
+ * zeros are also read back when the flash is verified, at about the speed of writing.
+ */
+export function decideByCommand(
+  { writing, zeroing }: ZeroRates,
+  bytes: number,
+  verifies: boolean,
+): boolean {
+  if (writing === null) return true
+  const bySeconds = COMMAND_SECONDS + (zeroing === null ? 0 : bytes / zeroing)
+  return bySeconds <= WORTH_OF_RUNNING_BESIDE * (bytes / writing) * (verifies ? 2 : 1)
+}

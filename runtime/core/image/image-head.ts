@@ -1,0 +1,18 @@
+/** What an image's first decoded MiB tells: whether it is a disk image, and for which sector size. */
+import { parseTableSector } from '../disk/gpt.ts'
+import { detectContent } from './image.ts'
+import { accept, refuse, type Result } from '../foundation/result.ts'
+
+/** The refusal is in words, with the way out. */
+export function checkHead(name: string, head: Buffer, sectorBytes: number): Result<null, string> {
+  if (head.length === 0) return refuse(`${name} is empty`)
+  const content = detectContent(head)
+  if (content === 'tar') return refuse(`${name} holds a tarball: extract first`)
+  if (content !== 'raw') return refuse(`${name} holds ${content} data inside: extract it first`)
+  const tableSector = parseTableSector(head)
+  return tableSector === null || tableSector === sectorBytes
+    ? accept(null)
+    : refuse(
+        `${name} is made for disks with ${tableSector}-byte sectors, but this disk has ${sectorBytes}-byte sectors`,
+      )
+}

@@ -1,0 +1,196 @@
+/** The virtual size of a zstd file: by all its frames, by its seek table, or by its first frame. */
+import { atLeast, known, refused, type RangeStep, UNKNOWN_SIZE } from './range.ts'
+import { accept, refuse, type Result } from '../foundation/result.ts'
+import { createFrameWalker, type FrameWalker } from './zstd-walker.ts'
+import { MOST_FRAME_HEADER_BYTES, type ZstdRefusal } from './zstd.ts'
+import { type VirtualSize } from './image.ts'
+
+export interface SeekFooter {
+  readonly frames: number
+  readonly entryBytes: 8 | 12
+  /** The whole skippable frame that holds the table, header and footer included. */
+  readonly tableBytes: number
+}
+
+/** What a seek table adds up to. */
+export interface SeekTable {
+  /** Of the frames in the file, without the table itself. */
+  readonly frameBytes: number
+  readonly contentBytes: number
+}
+
+/** The seekable format's last bytes. */
+export const SEEK_FOOTER_BYTES = 9
+/** Larger tables are not read: some million frames. */
+export const MOST_SEEK_TABLE_BYTES = 16 * 1024 * 1024
+
+const SEEK_MAGIC = 0x8f92eab1
+const SEEK_FRAME_MAGIC = 0x184d2a5e
+/** A file as small as this is walked however far away it is. */
+const SMALL_FILE_BYTES = 256 * 1024
+
+/** Reads a file's last nine bytes; `no-table`: this is not the seekable format. */
+export function parseSeekFooter(bytes: Buffer, at: number): Result<SeekFooter, 'no-table'> {
+  if (bytes.length - at < SEEK_FOOTER_BYTES) return refuse('no-table')
+  const descriptor = bytes.readUInt8(at + 4)
+  const isKnown = bytes.readUInt32LE(at + 5) === SEEK_MAGIC && (descriptor & 0x7c) === 0
+  if (!isKnown) return refuse('no-table')
+  const frames = bytes.readUInt32LE(at)
+  const entryBytes = descriptor & 0x80 ? 12 : 8
+  return accept({ frames, entryBytes, tableBytes: 8 + frames * entryBytes + SEEK_FOOTER_BYTES })
+}
+
+/** Reads the skippable frame that holds the table. `bytes`: `footer.tableBytes` of it. */
+export function parseSeekTable(bytes: Buffer, footer: SeekFooter): Result<SeekTable, 'no-table'> {
+  const { frames, entryBytes, tableBytes } = footer
+  const isFrame =
+    bytes.length >= tableBytes &&
+    bytes.readUInt32LE(0) === SEEK_FRAME_MAGIC &&
+    bytes.readUInt32LE(4) === tableBytes - 8
+  if (!isFrame) return refuse('no-table')
+  let frameBytes = 0
+  let contentBytes = 0
+  for (let frame = 0; frame < frames; frame++) {
+    frameBytes += bytes.readUInt32LE(8 + frame * entryBytes)
+    contentBytes += bytes.readUInt32LE(12 + frame * entryBytes)
+  }
+  return accept({ frameBytes, contentBytes })
+}
+
+/**
+ * `walk`: reads every block header, which also finds a file that is cut off or followed by
+ * something; for files at hand. `glance`: the seek table where there is one, else the first frame's
+ * own size, as zstd's tool writes a single frame; a few reads, for servers. A later frame that a
+ * glance did not see makes the image larger than that.
+ */
+export function measureZstd(fileBytes: number, way: 'walk' | 'glance'): RangeStep<ZstdRefusal> {
+  return way === 'walk' || fileBytes <= SMALL_FILE_BYTES
+    ? walkFrom({ fileBytes, at: 0, ...NO_FRAMES }, createFrameWalker())
+    : lookForTable(fileBytes)
+}
+
+const NO_FRAMES = { contentBytes: 0, isExact: true, frames: 0 }
+
+interface Walked {
+  readonly fileBytes: number
+  readonly at: number
+  /** What the frames so far say that they hold. */
+  readonly contentBytes: number
+  /** Whether every frame so far said so. */
+  readonly isExact: boolean
+  readonly frames: number
+}
+
+function walkFrom(walked: Walked, walker: FrameWalker): RangeStep<ZstdRefusal> {
+  const { fileBytes, at, contentBytes, isExact, frames } = walked
+  if (at >= fileBytes) return endWalk(walked, walker)
+  return {
+    kind: 'read',
+    at,
+    length: Math.min(MOST_FRAME_HEADER_BYTES, fileBytes - at),
+    // In the middle of the only frame so far, what it says of itself is all there is to know.
+    stopped: sizeOf(contentBytes, isExact && frames === 1),
+    take(bytes) {
+      const sizes = takeSizes(walker, bytes)
+      if (!sizes.ok) return refused(sizes.refusal)
+      const next = at + bytes.length
+      const jump = Math.min(walker.ahead(), fileBytes - next)
+      walker.skip(jump)
+      return walkFrom({ fileBytes, at: next + jump, ...addUp(walked, sizes.value) }, walker)
+    },
+  }
+}
+
+/** The content sizes of the frames that start in these bytes. */
+function takeSizes(
+  walker: FrameWalker,
+  bytes: Buffer,
+): Result<readonly (number | null)[], ZstdRefusal> {
+  const spans = walker.push(bytes)
+  if (!spans.ok) return spans
+  return accept(
+    spans.value.flatMap((span) => (span.kind === 'frame-start' ? [span.contentBytes] : [])),
+  )
+}
+
+function addUp(
+  { contentBytes, isExact, frames }: typeof NO_FRAMES,
+  sizes: readonly (number | null)[],
+) {
+  return {
+    contentBytes: sizes.reduce<number>((sum, size) => sum + (size ?? 0), contentBytes),
+    isExact: isExact && !sizes.includes(null),
+    frames: frames + sizes.length,
+  }
+}
+
+function endWalk({ contentBytes, isExact }: Walked, walker: FrameWalker): RangeStep<ZstdRefusal> {
+  const end = walker.end()
+  if (!end.ok) return refused(end.refusal)
+  return known(sizeOf(contentBytes, isExact))
+}
+
+const sizeOf = (bytes: number, isExact: boolean): VirtualSize =>
+  isExact && Number.isSafeInteger(bytes) ? { kind: 'exact', bytes } : atLeast(bytes)
+
+function lookForTable(fileBytes: number): RangeStep<ZstdRefusal> {
+  return {
+    kind: 'read',
+    at: fileBytes - SEEK_FOOTER_BYTES,
+    length: SEEK_FOOTER_BYTES,
+    stopped: UNKNOWN_SIZE,
+    take(bytes) {
+      const footer = parseSeekFooter(bytes, 0)
+      const isReadable =
+        footer.ok && footer.value.tableBytes <= Math.min(fileBytes, MOST_SEEK_TABLE_BYTES)
+      return isReadable ? readTable(fileBytes, footer.value) : findFirst(fileBytes, 0)
+    },
+  }
+}
+
+function readTable(fileBytes: number, footer: SeekFooter): RangeStep<ZstdRefusal> {
+  const at = fileBytes - footer.tableBytes
+  return {
+    kind: 'read',
+    at,
+    length: footer.tableBytes,
+    stopped: UNKNOWN_SIZE,
+    take(bytes) {
+      const table = parseSeekTable(bytes, footer)
+      // A table that does not cover the file is not about this file.
+      const isWhole = table.ok && table.value.frameBytes === at
+      return isWhole ? known(sizeOf(table.value.contentBytes, true)) : findFirst(fileBytes, 0)
+    },
+  }
+}
+
+/** The first frame's size, past the skippable frames before it. */
+function findFirst(
+  fileBytes: number,
+  at: number,
+  walker: FrameWalker = createFrameWalker(),
+): RangeStep<ZstdRefusal> {
+  if (at >= fileBytes) return refused({ why: 'no-frame', at: 0 })
+  return {
+    kind: 'read',
+    at,
+    length: Math.min(MOST_FRAME_HEADER_BYTES, fileBytes - at),
+    stopped: UNKNOWN_SIZE,
+    take(bytes) {
+      const sizes = takeSizes(walker, bytes)
+      if (!sizes.ok) return refused(sizes.refusal)
+      const next = at + bytes.length
+      if (sizes.value.length > 0) return known(decideFirst(fileBytes, next, sizes.value))
+      const jump = Math.min(walker.ahead(), fileBytes - next)
+      walker.skip(jump)
+      return findFirst(fileBytes, next + jump, walker)
+    },
+  }
+}
+
+/** More bytes than a frame of that size takes at its worst must be further frames. */
+function decideFirst(fileBytes: number, seen: number, sizes: readonly (number | null)[]) {
+  const { contentBytes, isExact, frames } = addUp(NO_FRAMES, sizes)
+  const most = seen + contentBytes * (1 + 1 / 128) + SMALL_FILE_BYTES
+  return sizeOf(contentBytes, isExact && frames === 1 && fileBytes <= most)
+}

@@ -1,0 +1,18 @@
+/** A MAC address in the one spelling we store: lower case, colons. */
+import { accept, refuse, type Result } from '../foundation/result.ts'
+
+declare const brand: unique symbol
+export type Mac = string & { readonly [brand]: 'Mac' }
+
+/** Six pairs of hexadecimal digits, any case, `:` or `-` between them. */
+export function parseMac(text: string): Result<Mac, 'not-a-mac'> {
+  const mac = text.toLowerCase().replaceAll('-', ':')
+  return /^[0-9a-f]{2}(:[0-9a-f]{2}){5}$/.test(mac) ? accept(mac as Mac) : refuse('not-a-mac')
+}
+
+/** Whether it can be the address of one card: not all zeros, and no group's (broadcast, multicast). */
+export const isStation = (mac: Mac): boolean =>
+  mac !== '00:00:00:00:00:00' && (Number.parseInt(mac.slice(0, 2), 16) & 1) === 0
+
+/** The spelling of file names and iPXE URLs: `aa-bb-cc-dd-ee-ff`. */
+export const renderHyphens = (mac: Mac): string => mac.replaceAll(':', '-')

@@ -1,0 +1,23 @@
+/** What can go wrong while an image is read, as Faults in one wording for every kind of source. */
+import { Fault, type FaultOptions } from '../foundation/fault.ts'
+
+export const readingCancelled = (name: string): Fault =>
+  new Fault('cancelled', `reading ${name} was cancelled`)
+
+/** `reason`: `HTTP 404`, or what the network said, in words. */
+export const notReachable = (name: string, reason: string, options?: FaultOptions): Fault =>
+  new Fault('input-missing', `image URL not reachable: ${name} (${reason})`, options)
+
+export interface Place {
+  readonly name: string
+  /** The first byte that was not read. */
+  readonly at: number
+  readonly sizeBytes: number | null
+}
+
+/** Reading stopped in the middle; `reason` follows the name and is followed by the place. */
+export function brokenAt(place: Place, reason: string, options?: FaultOptions): Fault {
+  const { name, at, sizeBytes } = place
+  const of = sizeBytes === null ? '' : ` of ${sizeBytes}`
+  return new Fault('source-broken', `${name}: ${reason} at byte ${at}${of}`, options)
+}

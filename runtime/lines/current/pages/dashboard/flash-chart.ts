@@ -1,0 +1,56 @@
+/** How many flashes ended well on each of the last thirty days, drawn as bars. */
+import type { JournalEvent } from '../../../../services/state/journal.ts'
+import { html, type Html } from '../../../../web/ui/html.ts'
+import type { Clock } from '../../../../web/ui/times.ts'
+
+const DAYS = 30
+const DAY_MS = 86_400_000
+/** Of the drawing, which is stretched to its place. */
+const [STEP, HEIGHT] = [10, 80]
+
+export interface Day {
+  /** `2026-11-21` in the zone of the pages. */
+  readonly date: string
+  readonly count: number
+}
+
+/** The oldest first; the last one is today. */
+export function countDays(
+  events: readonly Pick<JournalEvent, 'ts'>[],
+  clock: Clock,
+): readonly Day[] {
+  const format = new Intl.DateTimeFormat('sv-SE', { timeZone: clock.zone, dateStyle: 'short' })
+  const byDate = Map.groupBy(events, ({ ts }) => format.format(new Date(ts)))
+  return Array.from({ length: DAYS }, (_, at) => {
+    const date = format.format(new Date(clock.now.getTime() - (DAYS - 1 - at) * DAY_MS))
+    return { date, count: byDate.get(date)?.length ?? 0 }
+  })
+}
+
+export function renderDays(days: readonly Day[]): Html {
+  const total = days.reduce((sum, { count }) => sum + count, 0)
+  const most = Math.max(1, ...days.map(({ count }) => count))
+  const words = total === 0 ? 'None in 30 days' : `${total} in 30 days, at most ${most} on one`
+  return html`<svg
+      class="chart"
+      viewBox="0 0 ${days.length * STEP} ${HEIGHT}"
+      preserveAspectRatio="none"
+      role="img"
+      aria-label="${words}"
+    >
+      ${days.map(({ date, count }, at) => {
+        const height = count === 0 ? 1 : Math.max(4, Math.round((HEIGHT * count) / most))
+        return html`<rect
+          x="${at * STEP + 1}"
+          y="${HEIGHT - height}"
+          width="${STEP - 2}"
+          height="${height}"
+        >
+          <title>${date}: ${count}</title>
+        </rect>`
+      })}
+    </svg>
+    <p class="axis small dim">
+      <span>${days[0]?.date}</span><span>${words}</span><span>today</span>
+    </p>`
+}

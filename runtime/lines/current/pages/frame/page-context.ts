@@ -1,0 +1,72 @@
+/** What every page of this line works with: the site, the rules' surroundings, and the frame. */
+import type { H3Event, HTTPResponse } from 'h3'
+import type { CatalogEntry } from '../../../../core/catalog/catalog.ts'
+import { page } from '../../../../web/http/answers.ts'
+import { banner } from '../../../../web/ui/elements.ts'
+import type { Frame, PageView } from '../../../../web/ui/frame.ts'
+import type { Content } from '../../../../web/ui/html.ts'
+import type { Site } from '../../../../web/fleet/site.ts'
+import { readTheme } from '../../../../web/ui/theme.ts'
+import type { Clock } from '../../../../web/ui/times.ts'
+import type { Machine } from '../../rules/machine.ts'
+import type { Surroundings } from '../../rules/surroundings.ts'
+import { viewMachine, type MachineView } from '../view/machine-view.ts'
+import type { PageServices } from './page-services.ts'
+
+export interface Queue {
+  readonly most: number
+  readonly flashing: number
+  readonly waiting: number
+}
+
+export interface DeskParts {
+  readonly frame: Frame
+  readonly services: PageServices
+  /** What the rules know of a request that came to this base address. */
+  gather(on: { readonly baseUrl: string; readonly now: string }): Surroundings
+  /** An IANA name. */
+  zone(): string
+  /** Those that flash and those that wait for their turn; null: there is no limit. */
+  queue(): Queue | null
+}
+
+/** A page without what the desk itself puts into its frame. */
+export type Page = Omit<PageView, 'theme' | 'here' | 'alarms'>
+
+export interface Desk extends DeskParts {
+  readonly site: Site<Machine>
+  clock(): Clock
+  images(): readonly CatalogEntry[]
+  /** As a request that comes here now would find it. */
+  view(machine: Machine, event: H3Event): MachineView
+  show(event: H3Event, view: Page, status?: number): Promise<HTTPResponse>
+}
+
+export function createDesk(site: Site<Machine>, parts: DeskParts): Desk {
+  const clock = () => ({ now: site.now(), zone: parts.zone() })
+  return {
+    ...parts,
+    site,
+    clock,
+    images: () => site.catalog.snapshot().entries,
+    view: (machine, event) =>
+      viewMachine(machine, parts.gather(site.contact(event)), site.runs.findLive(machine.mac)),
+    async show(event, view, status = 200) {
+      const { pathname, search } = event.url
+      const alarms = await site.journal.countAlarms()
+      const made = parts.frame.page({
+        ...view,
+        theme: readTheme(event),
+        here: `${pathname}${search}`,
+        alarms,
+      })
+      return page(made, status, { vary: 'cookie' })
+    },
+  }
+}
+
+/** Why the form that led here was refused. */
+export function messageOf({ site }: Desk, event: H3Event): Content {
+  const notice = site.notices.read(event)
+  return notice === null ? null : banner('failed', notice.error)
+}

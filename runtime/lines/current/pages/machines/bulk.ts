@@ -1,0 +1,138 @@
+/** Many machines at once: what would be done to each, then the deed, row by row. */
+import type { H3Event, HTTPResponse } from 'h3'
+import { renderFieldErrors } from '../../../../core/foundation/field-error.ts'
+import { parseMac } from '../../../../core/machine/mac.ts'
+import { refuse } from '../../../../web/http/faults.ts'
+import { LIMITS } from '../../../../web/http/limits.ts'
+import type { Html } from '../../../../web/ui/html.ts'
+import type { Route } from '../../../../web/http/route.ts'
+import type { Machine } from '../../rules/machine.ts'
+import { BULK_ACTIONS, type BulkAction } from './bulk-bar.ts'
+import {
+  askedOf,
+  judge,
+  readParameters,
+  renderDryRun,
+  renderParameterForm,
+  renderResult,
+  type Done,
+  type Verdict,
+} from './bulk-question.ts'
+import type { Desk } from '../frame/page-context.ts'
+import { renderQuestion } from './flash-question.ts'
+import { machinePath } from '../view/machine-row.ts'
+
+/** Rows between two pauses, so that machines are answered meanwhile. */
+const BATCH = 50
+
+export const bulkPages = (desk: Desk): readonly Route[] => [
+  {
+    method: 'POST',
+    path: '/ui/machines/bulk',
+    access: 'page',
+    takes: 'form',
+    handle: (event, form) => handle(desk, event, form),
+  },
+]
+
+async function handle(desk: Desk, event: H3Event, form: URLSearchParams): Promise<HTTPResponse> {
+  const action = readAction(form)
+  const machines = await pick(desk, form)
+  const parameters = readParameters(action, form)
+  const show = (body: Html) =>
+    desk.show(event, { title: BULK_ACTIONS[action], section: '/ui/machines', body })
+  if (machines.length === 0) return await show(renderResult(action, [], form.get('back')))
+  if (parameters === null) {
+    return await show(renderParameterForm(action, machines.length, form, desk.images()))
+  }
+  checkParameters(desk, action, parameters)
+  const verdicts = machines.map((machine) => judge(desk, event, machine, action, parameters))
+  const question = askAboutOne(action, verdicts) ?? askAboutMany(action, verdicts, form)
+  if (question !== null) return await show(question)
+  const done = await execute(desk, event, { action, parameters, verdicts })
+  return await show(renderResult(action, done, form.get('back')))
+}
+
+/** One disk is asked for as on the machine's own page: by its serial. */
+function askAboutOne(action: BulkAction, verdicts: readonly Verdict[]): Html | null {
+  const [only, ...others] = verdicts
+  if (action !== 'flash' || others.length > 0 || only?.arms !== true) return null
+  const path = `${machinePath(only.machine.mac)}/do/flash`
+  return only.after === null
+    ? null
+    : renderQuestion({ view: only.after, action: path, values: {}, error: null })
+}
+
+/** Null: it was asked and answered. */
+function askAboutMany(
+  action: BulkAction,
+  verdicts: readonly Verdict[],
+  form: URLSearchParams,
+): Html | null {
+  const wanted = askedOf(verdicts, action)
+  const typed = form.get('sure')
+  if (typed !== null && (wanted === null || typed.trim() === wanted)) return null
+  const error = typed === null ? null : `Type ${wanted} to go on.`
+  return renderDryRun({ action, verdicts, form, wanted, error })
+}
+
+function readAction(form: URLSearchParams): BulkAction {
+  const name = form.get('action')
+  const action = Object.keys(BULK_ACTIONS).find((each): each is BulkAction => each === name)
+  if (action === undefined) throw refuse(400, 'there is no such action')
+  return action
+}
+
+/** What is ticked, or all that the search finds. */
+async function pick({ site }: Desk, form: URLSearchParams): Promise<readonly Machine[]> {
+  const all = await site.machines.list()
+  if (form.get('all') === '1') {
+    const query = new URLSearchParams({ q: form.get('q') ?? '', filter: form.get('filter') ?? '' })
+    return site.line.match(all, query).slice(0, LIMITS.bulkMachines)
+  }
+  const macs = new Set<string>(
+    form.getAll('macs').flatMap((text) => {
+      const mac = parseMac(text)
+      return mac.ok ? [mac.value] : []
+    }),
+  )
+  return all.filter(({ mac }) => macs.has(mac))
+}
+
+function checkParameters({ site }: Desk, action: BulkAction, parameters: object): void {
+  const errors = site.line.actions[action]?.check(parameters) ?? null
+  if (errors !== null) throw refuse(422, renderFieldErrors(errors))
+}
+
+/** Only what the question showed as possible; whatever changed meanwhile says so itself. */
+async function execute(
+  { site }: Desk,
+  event: H3Event,
+  {
+    action,
+    parameters,
+    verdicts,
+  }: {
+    readonly action: BulkAction
+    readonly parameters: object
+    readonly verdicts: readonly Verdict[]
+  },
+): Promise<readonly Done[]> {
+  const [contact, by] = [site.contact(event), site.by(event)]
+  const done: Done[] = []
+  for (const [at, { machine, refusal }] of verdicts.entries()) {
+    if (refusal !== null) {
+      done.push({ machine, refusal })
+      continue
+    }
+    const acted = await site.fleet.act(machine.mac, { action, parameters, contact }, by)
+    done.push({ machine, refusal: refusalIn(acted) })
+    if (at % BATCH === BATCH - 1) await new Promise((resolve) => setImmediate(resolve))
+  }
+  return done
+}
+
+function refusalIn(acted: Awaited<ReturnType<Desk['site']['fleet']['act']>>): string | null {
+  if (acted.result === 'refused') return acted.reason
+  return acted.result === 'missing' ? 'It is not there any more.' : null
+}

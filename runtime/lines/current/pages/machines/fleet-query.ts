@@ -1,0 +1,109 @@
+/** What the search of the machines page can ask: words, fields, times, and the order of the columns. */
+import { createSelector, type Description } from '../../../../core/machine/selection.ts'
+import type { Vocabulary } from '../../../../core/machine/query.ts'
+import { isUnassigned, type Machine } from '../../rules/machine.ts'
+import type { MachineState } from '../../rules/state.ts'
+import { nameOf, type MachineView } from '../view/machine-view.ts'
+
+export const VOCABULARY: Vocabulary = {
+  fields: ['mac', 'label', 'mode', 'state', 'image', 'disk', 'ip', 'arch', 'is'],
+  times: ['seen', 'flashed', 'discovered'],
+}
+
+export type Match = (machines: readonly Machine[], query: URLSearchParams) => readonly Machine[]
+
+export interface MatchParts {
+  /** Another object whenever anything changed that views depend on besides the machine. */
+  context(): object
+  view(machine: Machine): MachineView
+  now(): Date
+}
+
+/** `q` and `sort` of an address. `filter=discovered` and `assigned` are the deployed spelling. */
+export function createMatch({ context, view, now }: MatchParts): Match {
+  const select = createSelector<Machine, object>({
+    vocabulary: VOCABULARY,
+    describe: (machine) => describe(view(machine)),
+  })
+  return (machines, query) => {
+    const text = [query.get('q') ?? '', FILTERS[query.get('filter') ?? ''] ?? ''].join(' ').trim()
+    return select(
+      machines,
+      { text, sort: query.get('sort') },
+      { context: context(), now: now().getTime() },
+    )
+  }
+}
+
+const FILTERS: Readonly<Record<string, string>> = {
+  discovered: 'is:discovered',
+  assigned: '-is:discovered',
+}
+
+function describe(view: MachineView): Description {
+  const { machine } = view
+  const { seen, flashed, discovered } = timesOf(machine)
+  return {
+    text: textOf(view),
+    fields: fieldsOf(view),
+    times: { seen, flashed, discovered },
+    order: {
+      state: URGENCY[view.view.state],
+      name: machine.labels.length === 0 ? `~${machine.mac}` : nameOf(machine).toLowerCase(),
+      mac: machine.mac,
+      image: imageName(view)?.toLowerCase() ?? null,
+      disk: machine.target_disk_serial,
+      seen,
+      flashed,
+    },
+  }
+}
+
+const imageName = ({ image, machine }: MachineView): string | null =>
+  image?.name ?? machine.bty_image_ref?.slice(0, 12) ?? null
+
+function textOf({ machine, view, image, disk }: MachineView): string {
+  const { mac, labels, last_seen_ip: ip, target_disk_serial: serial } = machine
+  const texts = [mac, mac.replaceAll(':', '-'), ...labels, image?.name, serial, ip, disk?.model]
+  return [...texts, view.is].filter(Boolean).join(' ')
+}
+
+function fieldsOf(view: MachineView): Description['fields'] {
+  const { machine, disk } = view
+  const { mac, labels, boot_mode: mode } = machine
+  return {
+    mac: [mac],
+    label: labels,
+    mode: [mode, mode.replace('flasher-', '')],
+    state: [view.view.state],
+    image: [imageName(view) ?? '', machine.bty_image_ref ?? ''],
+    disk: [machine.target_disk_serial ?? '', disk?.model ?? ''],
+    ip: [machine.last_seen_ip ?? ''],
+    arch: [machine.arch ?? ''],
+    is: listQualities(machine),
+  }
+}
+
+const timesOf = (machine: Machine) => ({
+  seen: millis(machine.last_seen_at),
+  flashed: millis(machine.last_flashed_at),
+  discovered: millis(machine.discovered_at),
+})
+
+const listQualities = (machine: Machine): readonly string[] => [
+  isUnassigned(machine) ? 'discovered' : 'assigned',
+  machine.locked ? 'locked' : 'unlocked',
+  ...(machine.cycle.queued_at === null ? [] : ['waiting']),
+]
+
+/** What needs a person comes first. */
+const URGENCY = {
+  'needs-you': 0,
+  failed: 1,
+  running: 2,
+  armed: 3,
+  done: 4,
+  ready: 5,
+} as const satisfies Record<MachineState, number>
+
+const millis = (iso: string | null) => (iso === null ? null : Date.parse(iso))

@@ -1,0 +1,105 @@
+/** The form of a machine: its fields as they are posted, typed anew after a refusal, and as a body. */
+import { SERIAL_CONSOLES, type SerialConsole } from '../../../../core/boot/boot.ts'
+import { renderFieldErrors } from '../../../../core/foundation/field-error.ts'
+import { printable } from '../../../../core/foundation/printable.ts'
+import { accept, refuse, type Result } from '../../../../core/foundation/result.ts'
+import { splitLabels } from '../../rules/label.ts'
+import type { Machine } from '../../rules/machine.ts'
+import { lacksTarget, parseUpsert, type MachineUpsert } from '../../rules/upsert.ts'
+
+/** As the deployed server names them, and what this one asks besides. */
+export interface FormValues {
+  readonly bty_image_ref: string
+  readonly labels: string
+  readonly boot_mode: string
+  readonly sanboot_drive: string
+  readonly target_disk_serial: string
+  readonly serial_console: string
+}
+
+export const FIELDS = [
+  'bty_image_ref',
+  'labels',
+  'boot_mode',
+  'sanboot_drive',
+  'target_disk_serial',
+  'serial_console',
+] as const satisfies readonly (keyof FormValues)[]
+
+const MOST = 2000
+
+export const valuesOf = (machine: Machine): FormValues => ({
+  bty_image_ref: machine.bty_image_ref ?? '',
+  labels: machine.labels.join(', '),
+  boot_mode: machine.boot_mode,
+  sanboot_drive: machine.sanboot_drive ?? '',
+  target_disk_serial: machine.target_disk_serial ?? '',
+  serial_console: machine.serial_console,
+})
+
+/** What was typed, over what is stored: a refused form comes back with all of it. */
+export function readValues(given: URLSearchParams, stored: FormValues): FormValues {
+  const read = (name: keyof FormValues) => given.get(name)?.slice(0, MOST) ?? stored[name]
+  return {
+    bty_image_ref: read('bty_image_ref'),
+    labels: read('labels'),
+    boot_mode: read('boot_mode'),
+    sanboot_drive: read('sanboot_drive'),
+    target_disk_serial: read('target_disk_serial'),
+    serial_console: read('serial_console'),
+  }
+}
+
+/** A post without a field means its default, as a PUT does. */
+export const EMPTY: FormValues = {
+  bty_image_ref: '',
+  labels: '',
+  boot_mode: 'ipxe-exit',
+  sanboot_drive: '',
+  target_disk_serial: '',
+  serial_console: '',
+}
+
+/** Refused in words that begin as the deployed server's do. */
+export function parseForm(values: FormValues): Result<MachineUpsert, string> {
+  const parsed = parseUpsert({
+    bty_image_ref: values.bty_image_ref.trim() || null,
+    labels: splitLabels(values.labels),
+    boot_mode: values.boot_mode,
+    sanboot_drive: values.sanboot_drive.trim() || null,
+    target_disk_serial: values.target_disk_serial.trim() || null,
+  })
+  if (!parsed.ok) return refuse(`validation failed: ${renderFieldErrors(parsed.refusal)}`)
+  if (lacksTarget(parsed.value)) {
+    const { boot_mode } = parsed.value
+    return refuse(`boot_mode=${boot_mode} requires a target disk; pick the one to be written.`)
+  }
+  return parsed
+}
+
+export const parseConsole = (text: string): SerialConsole | null =>
+  SERIAL_CONSOLES.find((console) => console === text) ?? null
+
+/** What the form showed: whoever changed it meanwhile is not overwritten unseen. */
+export const fingerprint = (machine: Machine): string =>
+  JSON.stringify([
+    machine.boot_mode,
+    machine.bty_image_ref,
+    machine.target_disk_serial,
+    machine.labels,
+    machine.sanboot_drive,
+  ])
+
+/** `was`: the fingerprint that the form carries; without one everything is expected. */
+export const isExpected =
+  (was: string | null) =>
+  (before: Machine | null): boolean =>
+    was === null || (before !== null && fingerprint(before) === was)
+
+/** The last four characters of a serial: to type them is to have looked at it. */
+export const lastFour = (serial: string): string => serial.trim().slice(-4)
+
+export const isTyped = (typed: string, serial: string): Result<true, string> =>
+  typed.trim().toLowerCase() === lastFour(serial).toLowerCase()
+    ? accept(true)
+    : refuse(`Those are not the last characters of ${printable(serial)}.`)

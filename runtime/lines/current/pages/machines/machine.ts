@@ -1,0 +1,275 @@
+/** /ui/machines/{mac}: what happens next, what shall become of it, what it is and what it did. */
+import type { H3Event, HTTPResponse } from 'h3'
+import { renderBoot } from '../../../../core/boot/boot.ts'
+import { parseHardware, type Hardware } from '../../../../core/machine/hardware.ts'
+import {
+  badge,
+  banner,
+  card,
+  copyable,
+  copyBlock,
+  factList,
+  icon,
+  renderBytes,
+  tag,
+} from '../../../../web/ui/elements.ts'
+import { postButton } from '../../../../web/ui/fields.ts'
+import { refuse } from '../../../../web/http/faults.ts'
+import { html, joined, type Content, type Html } from '../../../../web/ui/html.ts'
+import { readMac } from '../../../../web/http/mac-param.ts'
+import type { Route } from '../../../../web/http/route.ts'
+import { renderTime, type Clock } from '../../../../web/ui/times.ts'
+import type { Armer } from '../../../../core/machine/run.ts'
+import { localPath } from '../../../../web/http/local-path.ts'
+import type { JournalEvent } from '../../../../services/state/journal.ts'
+import { isFlashMode, type Machine } from '../../rules/machine.ts'
+import { messageOf, type Desk } from '../frame/page-context.ts'
+import { renderIntentForm } from './configuration-form.ts'
+import { machinePosts } from './machine-posts.ts'
+import { readValues, valuesOf } from './machine-form.ts'
+import { isHeldBack, nameOf, type MachineView } from '../view/machine-view.ts'
+import { machinePath } from '../view/machine-row.ts'
+import { renderSentence } from '../view/next-boot.ts'
+import { renderEventList } from '../view/event-list.ts'
+import { renderBar } from '../view/run-bar.ts'
+import { renderRunList } from '../view/run-table.ts'
+
+export const machinePages = (desk: Desk): readonly Route[] => [
+  {
+    method: 'GET',
+    path: '/ui/machines/:mac',
+    access: 'page',
+    handle: (event) => show(desk, event),
+  },
+  ...machinePosts(desk),
+]
+
+async function show(desk: Desk, event: H3Event): Promise<HTTPResponse> {
+  const { site } = desk
+  const mac = readMac(event)
+  const machine = await site.machines.find(mac)
+  if (machine === null) {
+    throw refuse(404, `no machine record for ${mac}`, {
+      hint:
+        site.notices.read(event)?.error ?? 'It appears by itself when it boots from the network.',
+    })
+  }
+  const { searchParams } = event.url
+  const typed = site.notices.read(event)?.typed
+  const view = desk.view(machine, event)
+  const [hardware, events] = await Promise.all([
+    site.machines.findHardware(mac),
+    site.journal.list({ subject_id: mac, limit: 20 }),
+  ])
+  const { entries, error } = site.catalog.snapshot()
+  const back = backOf(event)
+  const here = machinePath(mac)
+  return await desk.show(event, {
+    title: nameOf(machine),
+    section: '/ui/machines',
+    trail: html`<a href="${back}">Machines</a>`,
+    heading: html`${nameOf(machine)}
+    ${machine.locked ? html`<span class="tag">${icon('lock')} locked</span>` : null}`,
+    live: `/events/machines?${new URLSearchParams({ q: `mac:${mac}` }).toString()}`,
+    actions: renderActions(view, here),
+    messages: html`${messageOf(desk, event)}${
+      searchParams.has('saved') ? banner('done', 'Saved.') : null
+    }${searchParams.has('armed') ? banner('done', 'Armed. Start the machine from the network now.') : null}${
+      searchParams.has('disk')
+        ? banner('done', 'Saved. Its next network boot starts its own disk.')
+        : null
+    }`,
+    body: html`
+      ${renderNow(desk, view, here)}
+      <div class="columns">
+        <div>
+          ${card({
+            title: 'What it shall do',
+            id: 'intent',
+            body: renderIntentForm({
+              machine,
+              images: entries,
+              catalogError: error,
+              values: readValues(new URLSearchParams(typed), valuesOf(machine)),
+              back,
+            }),
+          })}
+        </div>
+        <div id="facts">${renderFacts(desk, machine, hardware, events)}</div>
+      </div>
+    `,
+  })
+}
+
+/** The table with its search, from where this page was opened; forms carry it on. */
+function backOf(event: H3Event): string {
+  const given = event.url.searchParams.get('back')
+  if (given !== null) return localPath(given, '/ui/machines')
+  const from = URL.parse(event.req.headers.get('referer') ?? '')
+  return from?.pathname === '/ui/machines' ? `${from.pathname}${from.search}` : '/ui/machines'
+}
+
+function renderActions({ machine }: MachineView, here: string): Content {
+  const { boot_mode: mode, bty_image_ref: ref, target_disk_serial: serial, locked } = machine
+  const lock = locked
+    ? postButton({ action: `${here}/do/unlock`, label: 'Unlock' })
+    : postButton({ action: `${here}/do/lock`, label: html`${icon('lock')}Lock` })
+  if (mode === 'flasher-inventory') {
+    return html`${lock}${postButton({ action: `${here}/do/refresh`, label: 'Refresh inventory' })}`
+  }
+  if (!isFlashMode(mode)) return lock
+  const obstacle = locked
+    ? 'It is locked.'
+    : ref === null || serial === null
+      ? 'It has no image or no target disk.'
+      : null
+  return html`${lock}${postButton({
+    action: `${here}/do/flash`,
+    label: 'Flash again',
+    tone: 'primary',
+    values: { confirm: 'ask' },
+    disabled: obstacle,
+  })}`
+}
+
+/** As the machine would get it now; its token is for nobody else. */
+function renderScript(desk: Desk, { machine, boot }: MachineView): string {
+  const { decision, rule, reason } = boot
+  const hasToken = desk.services.config.current().pxe.tokens !== 'off'
+  const shown =
+    decision.kind === 'to-live' && hasToken ? { ...decision, token: 'hidden' } : decision
+  return renderBoot(shown, { mac: machine.mac, mode: machine.boot_mode, rule, reason })
+}
+
+const renderNow = (desk: Desk, view: MachineView, here: string): Html => {
+  return html`<section
+    class="card stack"
+    id="now"
+    hx-get="${here}"
+    hx-select="#now"
+    hx-select-oob="#facts"
+    hx-swap="morph:outerHTML"
+    hx-trigger="flasher:news"
+    data-every="1000"
+  >
+    ${badge(view.view.state)} ${renderSentence(view)}
+    ${view.run === null ? null : html`<div class="wide-bar">${renderBar(view.run)}</div>`}
+    ${isHeldBack(view) ? renderBootDisk(here) : null}
+    <details>
+      <summary>Why, and the exact script</summary>
+      <div class="stack">
+        <p>
+          ${view.boot.reason}
+          <span class="dim"
+            >(rule <code>${view.boot.rule}</code>; then the plan is
+            <code>${view.plan.plan.mode}</code>)</span
+          >
+        </p>
+        ${copyBlock(renderScript(desk, view), 'Boot script')}
+      </div>
+    </details>
+  </section>`
+}
+
+const renderBootDisk = (here: string): Html =>
+  postButton({
+    action: `${here}/do/boot-disk`,
+    label: 'Boot its disk anyway',
+    values: { confirm: 'ask' },
+    tone: 'danger',
+  })
+
+function renderFacts(
+  desk: Desk,
+  machine: Machine,
+  posted: { readonly json: string; readonly at: string } | null,
+  events: readonly JournalEvent[],
+): Html {
+  const clock = desk.clock()
+  const runs = desk.site.runs.list({ mac: machine.mac, limit: 8 }).map(({ run }) => run)
+  const hardware = posted === null ? null : parseHardware(posted.json)
+  const { mac, last_seen_ip: ip } = machine
+  return html`${card({
+      title: 'Identity',
+      body: factList([
+        ['MAC', copyable(mac)],
+        [
+          'Labels',
+          machine.labels.length === 0
+            ? null
+            : html`${machine.labels.map((each) => html`${tag(each)} `)}`,
+        ],
+        ['Address', ip === null ? null : copyable(ip)],
+        ['Architecture', machine.arch],
+        ['Last seen', renderTime(machine.last_seen_at, clock, 'never')],
+        ['Discovered', renderTime(machine.discovered_at, clock, 'added by hand')],
+        ['Armed', machine.armed_by === null ? null : renderArmed(machine.armed_by, clock)],
+        ['Last flashed', renderTime(machine.last_flashed_at, clock, 'never')],
+        ['Disks listed', renderTime(machine.known_disks_at, clock, 'never')],
+      ]),
+    })}
+    ${card({
+      title: 'Hardware',
+      aside: html`<span class="small"
+        >${
+          posted === null ? null : html`<a href="/machines/${mac}/lshw.json">lshw.json</a> `
+        }${machine.known_disks === null ? null : html`<a href="/machines/${mac}/disks.json">disks.json</a>`}</span
+      >`,
+      body:
+        hardware === null
+          ? html`<p class="dim">It is told at the first boot into the live system.</p>`
+          : renderHardware(hardware),
+    })}
+    ${card({
+      title: 'Runs',
+      aside: html`<a class="small" href="/ui/runs?mac=${mac}">All runs</a>`,
+      body:
+        runs.length === 0
+          ? html`<p class="dim">It was never flashed from here.</p>`
+          : renderRunList(runs, clock),
+    })}
+    ${card({
+      title: 'Timeline',
+      aside: html`<a class="small" href="/ui/events?subject_id=${mac}">All events</a>`,
+      body:
+        events.length === 0
+          ? html`<p class="dim">Nothing yet.</p>`
+          : renderEventList(events, clock, { withoutSubject: mac }),
+    })}
+    <details class="card">
+      <summary>Delete this machine</summary>
+      <p class="dim">
+        Its image, disk and labels are forgotten. It comes back as discovered when it boots from the
+        network again. Its events and runs stay.
+      </p>
+      ${postButton({ action: `${machinePath(mac)}/delete`, label: `Delete ${mac}`, tone: 'danger' })}
+    </details>`
+}
+
+const renderArmed = ({ actor, ip, at }: Armer, clock: Clock): Html =>
+  html`${renderTime(at, clock)} by
+  ${actor}${ip === null ? null : html` <span class="dim">from ${ip}</span>`}`
+
+const renderHardware = (hardware: Hardware): Html => {
+  const { processors, cores, networks } = hardware
+  return factList([
+    ['Vendor', hardware.vendor],
+    ['Model', hardware.model],
+    ['Serial', hardware.serial === null ? null : html`<code>${hardware.serial}</code>`],
+    ['Processor', lines(counted(processors))],
+    ['Cores', cores],
+    ['Memory', hardware.memoryBytes === null ? null : renderBytes(hardware.memoryBytes)],
+    ['Network', lines(networks)],
+    ['Firmware', hardware.firmware],
+  ])
+}
+
+const lines = (texts: readonly string[]): Content =>
+  texts.length === 0 ? null : joined(texts, html`<br />`)
+
+/** Two equal sockets are one line. */
+function counted(texts: readonly string[]): readonly string[] {
+  return [...Map.groupBy(texts, (text) => text)].map(([text, all]) =>
+    all.length === 1 ? text : `${all.length} × ${text}`,
+  )
+}

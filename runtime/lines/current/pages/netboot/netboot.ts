@@ -1,0 +1,217 @@
+/** /ui/netboot: what machines boot, where it comes from, and whether they find the way to it. */
+import type { H3Event, HTTPResponse } from 'h3'
+import { badge, card, emptyState, progress, renderBytes } from '../../../../web/ui/elements.ts'
+import { postButton } from '../../../../web/ui/fields.ts'
+import { attributes, html, type Content, type Html } from '../../../../web/ui/html.ts'
+import type { Route } from '../../../../web/http/route.ts'
+import { renderTime, type Clock } from '../../../../web/ui/times.ts'
+import type { SetAside } from '../../../../core/boot/boot-set.ts'
+import type { BootFile, BootFolder, KnownSet } from '../../../../services/boot/boot-files.ts'
+import { isOver, type FetchJob } from '../../../../services/boot/release-job.ts'
+import { messageOf, type Desk } from '../frame/page-context.ts'
+import { renderEventList } from '../view/event-list.ts'
+
+const PATH = '/ui/netboot'
+
+const TABS = [
+  ['Artifacts', '#artifacts'],
+  ['TFTP daemon', '#tftp'],
+  ['Activity', '#activity'],
+] as const
+
+/** Its posts are with the releases (`routes/releases.ts`). */
+export const netbootPages = (desk: Desk): readonly Route[] => [
+  { method: 'GET', path: PATH, access: 'page', handle: (event) => show(desk, event) },
+]
+
+async function show(desk: Desk, event: H3Event): Promise<HTTPResponse> {
+  const { releases, bootFiles } = desk.services.netboot
+  const clock = desk.clock()
+  const [files, events] = await Promise.all([
+    bootFiles.list(),
+    desk.site.journal.list({ subject_kind: 'netboot', limit: 12 }),
+  ])
+  const active = releases.jobs().filter((job) => !isOver(job))
+  const polling = active.length === 0 ? {} : POLL
+  return await desk.show(event, {
+    title: 'Netboot',
+    section: PATH,
+    actions: renderFetch(desk),
+    messages: messageOf(desk, event),
+    body: html`<nav class="tabs" aria-label="On this page">
+        ${TABS.map(([title, href]) => html`<a href="${href}">${title}</a>`)}
+      </nav>
+      <div id="netboot" class="board" ${attributes(polling)}>
+        ${renderJobs(releases.jobs(), clock)}
+        ${card({ title: 'Artifacts', id: 'artifacts', body: renderArtifacts(bootFiles, files, clock) })}
+        ${renderTftp(desk)}
+        ${card({
+          title: 'Activity',
+          id: 'activity',
+          aside: html`<a class="small" href="/ui/events?subject_kind=netboot">All</a>`,
+          body:
+            events.length === 0
+              ? html`<p class="dim">Nothing yet.</p>`
+              : renderEventList(events, clock),
+        })}
+      </div>`,
+  })
+}
+
+/** While something is on its way. */
+const POLL = {
+  'hx-ext': 'morph',
+  'hx-get': PATH,
+  'hx-select': '#netboot',
+  'hx-swap': 'morph:outerHTML',
+  'hx-trigger': 'every 1s',
+}
+
+/** The one thing to do here; where it cannot be done, why. */
+function renderFetch({ services }: Desk): Content {
+  const { release_tag: tag } = services.config.current().boot
+  const obstacle = services.netboot.releases.obstacle()
+  if (obstacle !== null) {
+    return html`<a class="button primary" href="/ui/settings#netboot-release"
+      >Set a release site</a
+    >`
+  }
+  return html`<form method="post" action="${PATH}/fetch-release" class="row inline">
+    <input
+      name="tag"
+      value="${tag}"
+      aria-label="Release tag"
+      size="10"
+      maxlength="64"
+      autocomplete="off"
+    />
+    <button class="primary">Fetch release</button>
+  </form>`
+}
+
+function renderJobs(jobs: readonly FetchJob[], clock: Clock): Content {
+  const shown = jobs.filter((job) => !isOver(job) || job.status === 'failed').slice(0, 4)
+  if (shown.length === 0) return null
+  return card({
+    title: 'Fetches',
+    body: html`<ul class="rows">
+      ${shown.map((job) => renderJob(job, clock))}
+    </ul>`,
+  })
+}
+
+function renderJob(job: FetchJob, clock: Clock): Html {
+  const { tag, status, artifact, bytes_done: bytes, bytes_total: total, error } = job
+  if (isOver(job)) {
+    return html`<li>
+      ${badge('failed', status)}<span class="grow">Release ${tag}: ${error}</span>
+      <span class="when">${renderTime(job.finished_at, clock)}</span>
+    </li>`
+  }
+  const share = total === null || total === 0 ? '' : `, ${Math.floor((100 * bytes) / total)} %`
+  return html`<li>
+    <span class="grow">Release ${tag} <span class="dim small">${artifact ?? status}</span></span>
+    ${progress(status === 'queued' ? null : bytes, total, `${status}${share}`)}
+    ${postButton({ action: `${PATH}/cancel-fetch`, label: 'Cancel', values: { tag } })}
+  </li>`
+}
+
+function renderArtifacts(
+  bootFiles: Pick<BootFolder, 'sets' | 'setAside'>,
+  files: readonly BootFile[],
+  clock: Clock,
+): Content {
+  if (files.length === 0) {
+    return emptyState(
+      'No live system yet',
+      html`Machines boot it to be flashed: a kernel, an initrd and a squashfs. Fetch a release, or
+        upload the files with <code>PUT /boot/&lt;name&gt;</code>. Until then machines can only boot
+        their own disks.`,
+    )
+  }
+  return html`${renderSets(bootFiles.sets())}${renderAside(bootFiles.setAside())}
+    <div class="table">
+      <table>
+        <caption class="spoken">
+          Files in the boot directory
+        </caption>
+        <thead>
+          <tr>
+            <th scope="col">File</th>
+            <th scope="col" class="number">Size</th>
+            <th scope="col">Came</th>
+          </tr>
+        </thead>
+        <tbody>
+          ${files.map(
+            ({ name, sizeBytes, modifiedAt }) =>
+              html`<tr>
+                <th scope="row">
+                  <a class="mono" href="/boot/${encodeURIComponent(name)}">${name}</a>
+                </th>
+                <td class="number">${renderBytes(sizeBytes)}</td>
+                <td class="nowrap">${renderTime(modifiedAt, clock)}</td>
+              </tr>`,
+          )}
+        </tbody>
+      </table>
+    </div>`
+}
+
+const renderSets = (sets: readonly KnownSet[]): Content =>
+  sets.length === 0
+    ? html`<p>
+        ${badge('needs-you', 'incomplete')} A kernel, an initrd and a squashfs of one version are
+        needed; they do not all lie here.
+      </p>`
+    : html`<ul class="rows">
+        ${sets.map(renderSet)}
+      </ul>`
+
+/** Files of another system under the same names, as the deployed one has them. */
+const renderAside = (sets: readonly SetAside[]): Content =>
+  sets.length === 0
+    ? null
+    : html`<ul class="rows">
+        ${sets.map(
+          ({ arch, version, reason }) =>
+            html`<li>
+              <span class="grow"
+                ><strong>${version}</strong> <span class="tag">${arch}</span><br /><span
+                  class="small dim"
+                  >${reason}</span
+                ></span
+              >${badge('needs-you', 'not used')}
+            </li>`,
+        )}
+      </ul>`
+
+const renderSet = ({ arch, version, isActive, isPrevious }: KnownSet): Html =>
+  html`<li>
+    <span class="grow"><strong>${version}</strong> <span class="tag">${arch}</span></span>
+    ${
+      isActive
+        ? badge('done', 'what machines boot')
+        : postButton({
+            action: `${PATH}/use-set`,
+            label: isPrevious ? `Go back to ${version}` : `Use ${version}`,
+            values: { arch, version },
+          })
+    }
+  </li>`
+
+function renderTftp({ services }: Desk): Html {
+  const { isActive, isReady, text, hint } = services.netboot.tftp()
+  const tone = isReady ? 'done' : isActive ? 'needs-you' : 'failed'
+  return card({
+    title: 'TFTP daemon',
+    id: 'tftp',
+    aside: badge(tone, isActive ? 'active' : 'inactive'),
+    body: html`<p>${text}</p>
+      ${hint === null ? null : html`<p class="dim">${hint}</p>`}
+      <p class="dim small">
+        It is started and stopped by the service manager of its host. Which host is asked:
+        <a href="/ui/settings#netboot.tftp_probe_host">netboot.tftp_probe_host</a>.
+      </p>`,
+  })
+}

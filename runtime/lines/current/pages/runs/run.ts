@@ -1,0 +1,202 @@
+/** /ui/machines/{mac}/runs/{id}: one run, what it went through, and the log that the machine sent. */
+import { getRouterParam, type H3Event, type HTTPResponse } from 'h3'
+import { printable, printableLines } from '../../../../core/foundation/printable.ts'
+import { renderDuration } from '../../../../core/foundation/rate.ts'
+import type { Run, RunPhase } from '../../../../core/machine/run.ts'
+import { secondsOf } from '../../../../core/machine/run-view.ts'
+import {
+  banner,
+  card,
+  copyable,
+  copyBlock,
+  factList,
+  renderBytes,
+} from '../../../../web/ui/elements.ts'
+import { refuse } from '../../../../web/http/faults.ts'
+import { html, type Content, type Html } from '../../../../web/ui/html.ts'
+import { readMac } from '../../../../web/http/mac-param.ts'
+import type { Route } from '../../../../web/http/route.ts'
+import { renderExact, renderTime, type Clock } from '../../../../web/ui/times.ts'
+import type { Desk } from '../frame/page-context.ts'
+import { nameOf } from '../view/machine-view.ts'
+import { PHASES, renderBar } from '../view/run-bar.ts'
+import {
+  renderArmer,
+  renderRateOf,
+  renderRunState,
+  renderVerified,
+  runPath,
+} from '../view/run-table.ts'
+import { machinePath } from '../view/machine-row.ts'
+
+export const runPage = (desk: Desk): Route => ({
+  method: 'GET',
+  path: '/ui/machines/:mac/runs/:id',
+  access: 'page',
+  handle: (event) => show(desk, event),
+})
+
+async function show(desk: Desk, event: H3Event): Promise<HTTPResponse> {
+  const { site } = desk
+  const mac = readMac(event)
+  const run = site.runs.find(mac, getRouterParam(event, 'id') ?? '')
+  if (run === null) {
+    throw refuse(404, `${mac} has no such run`, { hint: 'It may be older than what is kept.' })
+  }
+  const machine = await site.machines.find(mac)
+  const log = await site.runs.findLog(mac, run.id)
+  const here = runPath(run)
+  return await desk.show(event, {
+    title: `Run of ${machine === null ? mac : nameOf(machine)}`,
+    section: '/ui/runs',
+    trail: html`<a href="/ui/runs">Runs</a> / <a href="${machinePath(mac)}">${mac}</a>`,
+    live: `/events/machines?${new URLSearchParams({ q: `mac:${mac}` }).toString()}`,
+    body: html`<div
+      id="run"
+      class="stack"
+      hx-get="${here}"
+      hx-select="#run"
+      hx-swap="morph:outerHTML"
+      hx-trigger="flasher:news"
+      data-every="1000"
+    >
+      <section class="card stack">
+        ${renderRunState(run)} ${renderSentence(run)}
+        ${run.result === null ? html`<div class="wide-bar">${renderBar(run)}</div>` : null}
+        ${run.reason === null || run.result === 'done' ? null : banner('failed', run.reason)}
+      </section>
+      <div class="columns">
+        <div>${card({ title: 'Steps', body: renderSteps(run, desk.clock().zone) })}</div>
+        <div>${renderFacts(desk, run)}</div>
+      </div>
+      ${renderLog(run, log)}
+    </div>`,
+  })
+}
+
+const VERBS: Readonly<Record<string, string>> = {
+  done: 'wrote',
+  failed: 'was to write',
+  cancelled: 'was to write',
+  lost: 'was writing',
+}
+
+function renderSentence({ image, disk, result }: Run): Html {
+  const verb = VERBS[result ?? ''] ?? 'writes'
+  const target =
+    disk === null
+      ? 'a disk that it did not name'
+      : html`<strong>${printable(disk.model?.trim() || disk.path || 'a disk')}</strong
+          >${disk.serial === null ? null : html` (<code>${printable(disk.serial)}</code>)`}`
+  return html`<p class="sentence">
+    This box ${verb} <strong>${image?.name ?? 'an image that it did not name'}</strong> to
+    ${target}.
+  </p>`
+}
+
+/** What each step took, as bars of the same scale. */
+function renderSteps(run: Run, zone: string): Html {
+  const steps = run.steps.map((step, at) => {
+    const next = run.steps[at + 1]?.at ?? run.ended_at ?? run.updated_at
+    return { ...step, seconds: Math.max(0, (Date.parse(next) - Date.parse(step.at)) / 1000) }
+  })
+  if (steps.length === 0) return html`<p class="dim">When it began is not known.</p>`
+  const whole = Math.max(secondsOf(run) ?? 0, 0.001)
+  return html`<ol class="steps">
+    ${steps.map(
+      ({ phase, at, seconds }) =>
+        html`<li class="${phase}">
+          <span class="what">${NAMES[phase]}</span>
+          ${
+            isEnd(phase)
+              ? html`<span class="grow"></span>`
+              : html`<meter
+                  class="grow"
+                  max="1"
+                  value="${(seconds / whole).toFixed(4)}"
+                  aria-label="${NAMES[phase]}"
+                ></meter>`
+          }
+          <span class="number">${isEnd(phase) ? null : renderDuration(seconds)}</span>
+          <span class="dim small nowrap">${renderExact(new Date(at), zone)}</span>
+        </li>`,
+    )}
+  </ol>`
+}
+
+const isEnd = (phase: RunPhase) => phase === 'done' || phase === 'failed' || phase === 'cancelled'
+
+const NAMES: Readonly<Record<RunPhase, string>> = {
+  ...PHASES,
+  started: 'Started',
+  write: 'Write',
+  verify: 'Verify',
+  sync: 'Flush',
+  uefi: 'Boot entry',
+  done: 'Done',
+  failed: 'Failed',
+  cancelled: 'Cancelled',
+}
+
+const renderFacts = (desk: Desk, run: Run): Html =>
+  html`${card({ title: 'What was written', body: factList(listWritten(run)) })}
+  ${card({ title: 'Where, and by whom', body: factList(listPlace(run, desk.clock())) })}`
+
+type Facts = readonly (readonly [string, Content])[]
+
+function listWritten(run: Run): Facts {
+  const { image, bottleneck } = run
+  const counted: Facts = [
+    ['Read', renderBytes(run.bytes_read)],
+    ['Written', renderBytes(run.bytes_written)],
+    ['Rate', renderRateOf(run)],
+  ]
+  return [
+    ['Image', image?.name],
+    ['Source', image?.src ? printable(image.src) : null],
+    ['Digest', copied(image?.sha256, 12)],
+    ['Format', image?.format],
+    ...(run.reported ? counted : []),
+    ['Held up by', bottleneck],
+    ['Verified', renderVerified(run)],
+  ]
+}
+
+function listPlace(run: Run, clock: Clock): Facts {
+  const { id, mode, disk, armed_by: armer } = run
+  const armed: Facts =
+    armer === null
+      ? []
+      : [
+          ['Armed by', renderBy(run)],
+          ['Armed', renderTime(armer.at, clock)],
+        ]
+  return [
+    ['Disk', disk?.model],
+    ['Serial', copied(disk?.serial)],
+    ['Size', disk?.size_bytes ? renderBytes(disk.size_bytes) : null],
+    ['Path', copied(disk?.path)],
+    ['Connection', disk?.tran],
+    ['Mode', mode === 'flash' ? 'by the server' : 'by a person at the wizard'],
+    ...armed,
+    ['Run', copied(id)],
+  ]
+}
+
+/** `shown`: how many characters stand on the page. */
+const copied = (text: string | null | undefined, shown = 64): Content =>
+  text ? copyable(text, printable(text.slice(0, shown))) : null
+
+const renderBy = (run: Run): Content =>
+  html`${renderArmer(run)}${run.armed_by?.ip ? html` <span class="dim">from ${run.armed_by.ip}</span>` : null}`
+
+/** What a machine sends is shown, never obeyed: no control character reaches the page. */
+function renderLog(run: Run, log: string | null): Content {
+  if (log === null) return null
+  const shown = printableLines(log).join('\n')
+  return card({
+    title: 'Log',
+    aside: html`<a class="small" href="/machines/${run.mac}/runs/${run.id}/log">As text</a>`,
+    body: copyBlock(shown, 'Log of this run'),
+  })
+}

@@ -1,0 +1,194 @@
+/** What the settings page posts: values that it saves itself, and lines of configuration files. */
+import type { H3Event, HTTPResponse } from 'h3'
+import { accept, refuse as no, type Result } from '../../../../core/foundation/result.ts'
+import { findSetting } from '../../../../core/config/setting.ts'
+import { Fault } from '../../../../core/foundation/fault.ts'
+import { refuse } from '../../../../web/http/faults.ts'
+import { localPath } from '../../../../web/http/local-path.ts'
+import type { Route } from '../../../../web/http/route.ts'
+import { renderEditRefusal } from '../../../../services/config/config-editor.ts'
+import { SETTINGS } from '../../rules/settings.ts'
+import { goBack, goTo, type Refused } from '../frame/form-answer.ts'
+import type { Desk } from '../frame/page-context.ts'
+
+const PATH = '/ui/settings'
+
+/** Form fields as the deployed server names them, and the settings that they are. */
+const UPSTREAM = {
+  netboot_repo: 'boot.release_repo',
+  netboot_tag: 'boot.release_tag',
+  catalog_url: 'withcache.url',
+} as const
+
+/** Of the form of one setting. */
+const EDITED = ['section', 'key', 'value'] as const
+
+export const settingsPosts = (desk: Desk): readonly Route[] => [
+  {
+    method: 'POST',
+    path: `${PATH}/upstream`,
+    access: 'page',
+    takes: 'form',
+    handle: (event, form) => saveUpstream(desk, event, form),
+  },
+  {
+    method: 'POST',
+    path: `${PATH}/backup`,
+    access: 'page',
+    takes: 'form',
+    handle: (event, form) => saveBackup(desk, event, form),
+  },
+  {
+    method: 'POST',
+    path: `${PATH}/config/edit`,
+    access: 'page',
+    takes: 'form',
+    handle: (event, form) => editConfig(desk, event, form),
+  },
+]
+
+interface Refusal {
+  readonly at: string
+  readonly value: string
+  readonly error: string
+}
+
+/** By the setting's own rule; empty takes away what was saved. */
+function parseSaved(desk: Desk, name: string, text: string): Result<string | null, Refusal> {
+  const [section = '', key = ''] = name.split('.')
+  const fail = (error: string) => no({ at: name, value: text, error })
+  const origin = desk.services.config.originOf(section, key)
+  if (origin?.by === 'environment') {
+    return fail(`it is set by the environment variable ${origin.variable}`)
+  }
+  if (text.trim() === '') return accept(null)
+  const row = findSetting(SETTINGS, section, key)
+  const parsed = row?.parse(row.fromText(text.trim()))
+  if (parsed?.ok === false) return fail(parsed.refusal)
+  return accept(text.trim())
+}
+
+/** What a misspelt field wants is not done, so it must not look as if it were. */
+function checkFields(form: URLSearchParams, known: readonly string[]): void {
+  const stray = [...form.keys()].find((field) => !known.includes(field))
+  if (stray !== undefined) throw refuse(422, `the form has no field ${stray.slice(0, 40)}`)
+  if (form.size === 0) throw refuse(422, 'the form holds nothing to save')
+}
+
+async function saveUpstream(
+  desk: Desk,
+  event: H3Event,
+  form: URLSearchParams,
+): Promise<HTTPResponse> {
+  checkFields(form, Object.keys(UPSTREAM))
+  const given = Object.entries(UPSTREAM).flatMap(([field, name]) => {
+    const text = form.get(field)
+    return text === null ? [] : [{ name, text }]
+  })
+  const refusal = await saveAll(desk, event, 'upstream', given)
+  return refusal === null
+    ? goTo(event, `${PATH}?saved=upstream`)
+    : goBack(desk.site, event, PATH, asRefused(refusal, refusal.at))
+}
+
+/** Its answer to what cannot be: 422 for programs, the form again for people. */
+async function saveBackup(
+  desk: Desk,
+  event: H3Event,
+  form: URLSearchParams,
+): Promise<HTTPResponse> {
+  checkFields(form, ['backup_enabled', 'backup_cadence', 'backup_retention_count', 'back'])
+  const refusal = await saveAll(desk, event, 'backup', [
+    { name: 'backup.enabled', text: form.has('backup_enabled') ? 'true' : 'false' },
+    { name: 'backup.cadence', text: form.get('backup_cadence') ?? 'manual' },
+    { name: 'backup.retention', text: form.get('backup_retention_count') ?? '' },
+  ])
+  if (refusal === null) {
+    const back = form.get('back')
+    return goTo(event, back === null ? `${PATH}?saved=backup#backup-schedule` : localPath(back))
+  }
+  const isPerson = event.req.headers.get('accept')?.includes('text/html') === true
+  if (!isPerson) throw refuse(422, `${refusal.at} ${refusal.error}`)
+  return goBack(desk.site, event, PATH, asRefused(refusal, 'backup-schedule'))
+}
+
+/** The page puts what was typed back into the field that it stood in. */
+const asRefused = ({ at, value, error }: Refusal, anchor: string): Refused => ({
+  error,
+  typed: { at, value },
+  anchor,
+})
+
+/** All of them or none. */
+async function saveAll(
+  desk: Desk,
+  event: H3Event,
+  what: 'upstream' | 'backup',
+  given: readonly { readonly name: string; readonly text: string }[],
+): Promise<Refusal | null> {
+  const { store, config } = desk.services
+  const changes: Record<string, string | null> = {}
+  for (const { name, text } of given) {
+    const parsed = parseSaved(desk, name, text)
+    if (!parsed.ok) return parsed.refusal
+    changes[name] = parsed.value
+  }
+  await store.save(changes)
+  config.readSaved()
+  await note(desk, event, `settings.${what}.updated`, `The ${what} settings were changed`, changes)
+  return null
+}
+
+async function editConfig(
+  desk: Desk,
+  event: H3Event,
+  form: URLSearchParams,
+): Promise<HTTPResponse> {
+  checkFields(form, EDITED)
+  const [section, key, text] = EDITED.map((name) => form.get(name))
+  if (typeof section !== 'string' || typeof key !== 'string' || typeof text !== 'string') {
+    throw refuse(422, `one of the fields ${EDITED.join(', ')} is missing`)
+  }
+  const change = { section, key, text }
+  const at = `${change.section}.${change.key}`
+  const fail = async (error: string, value: string) => {
+    await note(desk, event, 'settings.config.failed', `${at} was not changed: ${error}`, {
+      section,
+      key,
+    })
+    return goBack(desk.site, event, PATH, asRefused({ at, value, error }, at))
+  }
+  try {
+    const edited = await desk.services.config.edit(change)
+    if (!edited.ok) {
+      // A page is kept by browsers: no secret belongs there.
+      const value = edited.refusal.why === 'secret' ? '' : change.text
+      return await fail(renderEditRefusal(edited.refusal), value)
+    }
+    const { path, line, pending } = edited.value
+    await note(desk, event, 'settings.config.updated', `${at} was changed in ${path}`, {
+      section,
+      key,
+      path,
+      line,
+    })
+    desk.site.feed.announce({ topic: 'settings' })
+    return goTo(event, `${PATH}?saved=${pending.includes(at) ? 'restart' : 'config'}#${at}`)
+  } catch (error) {
+    if (!(error instanceof Fault)) throw error
+    return await fail(error.message, change.text)
+  }
+}
+
+async function note(
+  { site }: Desk,
+  event: H3Event,
+  kind: string,
+  summary: string,
+  details: Readonly<Record<string, unknown>>,
+) {
+  await site.noteAll([{ kind, subject_kind: 'settings', summary, details }], {
+    subject_id: null,
+    ...site.by(event),
+  })
+}

@@ -1,0 +1,199 @@
+/** /ui/settings: every value with its source, what may be changed here, and the DHCP cheatsheet. */
+import type { H3Event, HTTPResponse } from 'h3'
+import type { SkippedEntry } from '../../../../core/catalog/catalog.ts'
+import type { ShownSetting } from '../../../../core/config/shown-setting.ts'
+import { badge, banner, card, factList } from '../../../../web/ui/elements.ts'
+import { postButton, textField } from '../../../../web/ui/fields.ts'
+import { html, type Content, type Html } from '../../../../web/ui/html.ts'
+import type { Route } from '../../../../web/http/route.ts'
+import { renderTime } from '../../../../web/ui/times.ts'
+import { renderSchedule } from '../backups/backups.ts'
+import { messageOf, type Desk } from '../frame/page-context.ts'
+import { renderDhcp } from './dhcp-cheatsheet.ts'
+import { nameOf, renderSetting, type Refused } from './settings-rows.ts'
+import { settingsPosts } from './settings-posts.ts'
+
+const PATH = '/ui/settings'
+
+/** Which sections stand under which heading. */
+const GROUPS = [
+  { title: 'Identity', id: 'identity', sections: ['admin', 'display', 'log', 'metrics'] },
+  {
+    title: 'Network',
+    id: 'network',
+    sections: ['server', 'pxe', 'netboot', 'releases', 'boot', 'withcache'],
+  },
+  {
+    title: 'Storage',
+    id: 'storage',
+    sections: ['paths', 'backup', 'retention', 'tuning', 'cache'],
+  },
+  { title: 'Wizard', id: 'wizard', sections: ['wizard'] },
+] as const
+
+const TABS = [
+  ['Cache service', '#ramboot'],
+  ['Release', '#netboot-release'],
+  ['Backups', '#backup-schedule'],
+  ...GROUPS.map(({ title, id }) => [title, `#${id}`] as const),
+  ['DHCP', '#dhcp-pxe'],
+] as const
+
+export const settingsPages = (desk: Desk): readonly Route[] => [
+  { method: 'GET', path: PATH, access: 'page', handle: (event) => show(desk, event) },
+  ...settingsPosts(desk),
+]
+
+async function show(desk: Desk, event: H3Event): Promise<HTTPResponse> {
+  const { config } = desk.services
+  const rows = config.list()
+  const refused = readRefused(desk, event)
+  return await desk.show(event, {
+    title: 'Settings',
+    section: PATH,
+    messages: html`${renderOutcome(desk, event, refused)}${renderProblems(desk)}`,
+    body: html`<nav class="tabs" aria-label="On this page">
+        ${TABS.map(([title, href]) => html`<a href="${href}">${title}</a>`)}
+      </nav>
+      <div class="columns">
+        <div>${renderCache(desk, rows, refused)} ${renderRelease(rows, refused)}</div>
+        <div>
+          ${card({ title: 'Backup schedule', id: 'backup-schedule', body: renderSchedule(desk) })}
+        </div>
+      </div>
+      ${GROUPS.map(({ title, id, sections }) =>
+        card({
+          title,
+          id,
+          body: html`<ul class="settings">
+            ${rows
+              .filter(({ section }) => sections.some((each) => each === section))
+              .map((row) => renderSetting(row, refused))}
+          </ul>`,
+        }),
+      )}
+      ${await renderDhcp(desk, event)}`,
+  })
+}
+
+/** Where a form was refused: which value, what was typed, and why. */
+function readRefused({ site }: Desk, event: H3Event): Refused | null {
+  const notice = site.notices.read(event)
+  const name = notice?.typed['at']
+  if (notice === null || name === undefined) return null
+  return { name, error: notice.error, text: notice.typed['value'] ?? '' }
+}
+
+const SAVED: Readonly<Record<string, string>> = {
+  upstream: 'Saved. It counts from now on.',
+  backup: 'The schedule was saved. It counts from its next look at the clock on, within a minute.',
+  config: 'Saved in the configuration file.',
+  restart: 'Saved in the configuration file. It counts from the next start on.',
+}
+
+function renderOutcome(desk: Desk, event: H3Event, refused: Refused | null): Content {
+  const saved = event.url.searchParams.get('saved') ?? ''
+  if (Object.hasOwn(SAVED, saved)) return banner('done', SAVED[saved])
+  if (refused === null) return messageOf(desk, event)
+  return banner(
+    'failed',
+    html`<a href="#${refused.name}">${refused.name}</a> was not saved: ${refused.error}`,
+  )
+}
+
+function renderProblems({ services }: Desk): Content {
+  const problems = services.config.problems()
+  if (problems.length === 0) return null
+  return banner(
+    'needs-you',
+    html`The configuration holds what cannot be used:
+      <ul>
+        ${problems.slice(0, 8).map(({ where, message }) => html`<li><code>${where}</code> ${message}</li>`)}
+      </ul>`,
+  )
+}
+
+const find = (rows: readonly ShownSetting[], name: string) =>
+  rows.find((row) => nameOf(row) === name)
+
+function renderCache(desk: Desk, rows: readonly ShownSetting[], refused: Refused | null): Html {
+  const { entries, skipped, fetchedAt, error } = desk.site.catalog.snapshot()
+  const row = find(rows, 'withcache.url')
+  return card({
+    title: 'Cache service',
+    id: 'ramboot',
+    aside: badge(
+      error === null ? 'done' : 'needs-you',
+      error === null ? `${entries.length} images` : 'no answer',
+    ),
+    body: html`
+      <p class="dim">
+        It holds the images. Its catalog is read at start, every minute, and when you say so.
+      </p>
+      ${upstreamForm(row, 'catalog_url', 'Address of the cache service', refused)}
+      ${factList([
+        ['Catalog read', renderTime(fetchedAt, desk.clock(), 'never')],
+        ['Trouble', error === null ? null : html`<span class="warning">${error}</span>`],
+        ['Left out', skipped.length === 0 ? null : renderSkipped(skipped)],
+      ])}
+      ${postButton({ action: '/admin/cache/refresh', label: 'Read the catalog now' })}
+    `,
+  })
+}
+
+/** A broken catalog can leave out thousands. */
+const MOST_SKIPPED = 20
+
+const renderSkipped = (skipped: readonly SkippedEntry[]): Html =>
+  html`${skipped
+    .slice(0, MOST_SKIPPED)
+    .map(({ name, reason }) => html`<div>${name}: ${reason}</div>`)}
+  ${skipped.length > MOST_SKIPPED ? html`<div>and ${skipped.length - MOST_SKIPPED} more</div>` : null}`
+
+const renderRelease = (rows: readonly ShownSetting[], refused: Refused | null): Html =>
+  card({
+    title: 'Netboot release',
+    id: 'netboot-release',
+    body: html`<p class="dim">Where the Netboot page fetches the live system.</p>
+      <form method="post" action="/ui/settings/upstream">
+        ${upstreamField(find(rows, 'boot.release_repo'), 'netboot_repo', 'Repository, owner/name', refused)}
+        ${upstreamField(find(rows, 'boot.release_tag'), 'netboot_tag', 'Tag', refused)}
+        <button>Save release</button>
+      </form>`,
+  })
+
+const upstreamForm = (
+  row: ShownSetting | undefined,
+  name: string,
+  label: string,
+  refused: Refused | null,
+): Html =>
+  html`<form method="post" action="/ui/settings/upstream">
+    ${upstreamField(row, name, label, refused)}${
+      row?.locked == null ? html`<button>Save address</button>` : null
+    }
+  </form>`
+
+/** Saved on this page, below the environment alone. */
+function upstreamField(
+  row: ShownSetting | undefined,
+  name: string,
+  label: string,
+  refused: Refused | null,
+): Content {
+  if (row === undefined) return null
+  if (row.origin.by === 'environment') {
+    return factList([
+      [label, html`<strong>${row.shown}</strong> <span class="small dim">${row.locked}</span>`],
+    ])
+  }
+  const mine = refused?.name === nameOf(row) ? refused : null
+  return textField({
+    name,
+    label,
+    value: mine?.text ?? row.text,
+    error: mine?.error ?? null,
+    placeholder: row.shown,
+    hint: `Empty: what the file or the default says.`,
+  })
+}

@@ -1,0 +1,74 @@
+/** Disks in words: model, size and how they are attached. */
+import type { CatalogEntry } from '../../../../core/catalog/catalog.ts'
+import { identifyDisk, type InventoryDisk } from '../../../../core/machine/machine.ts'
+import { printable } from '../../../../core/foundation/printable.ts'
+import { renderBytes } from '../../../../web/ui/elements.ts'
+import { html, type Content } from '../../../../web/ui/html.ts'
+import { doubtDisk } from '../../rules/target.ts'
+
+const UNITS = 'BKMGTPE'
+
+/** `465.8G` of lsblk counts in binary units. Null: it cannot be told. */
+export function bytesOf({ size, size_bytes }: InventoryDisk): number | null {
+  if (size_bytes != null) return size_bytes
+  const parts = /^(\d+(?:\.\d+)?)([BKMGTPE])?$/.exec(size ?? '')
+  if (parts === null) return null
+  return Math.round(Number(parts[1]) * 1024 ** UNITS.indexOf(parts[2] ?? 'B'))
+}
+
+/** With binary units on hover; as the machine wrote it where that is no size. */
+export function renderDiskSize(disk: InventoryDisk): Content {
+  const bytes = bytesOf(disk)
+  return bytes === null ? (disk.size ?? 'size unknown') : renderBytes(bytes)
+}
+
+/** "Samsung SSD 980", else what else it calls itself. */
+export const modelOf = ({ vendor, model, path }: InventoryDisk): string =>
+  [vendor, model]
+    .map((text) => text?.trim() ?? '')
+    .filter((text, at, all) => text !== '' && !(at === 0 && all[1]?.startsWith(text)))
+    .join(' ') || printable(path)
+
+const TRANSPORTS: Readonly<Record<string, string>> = {
+  nvme: 'NVMe',
+  sata: 'SATA',
+  usb: 'USB',
+  sas: 'SAS',
+  mmc: 'eMMC or SD',
+  virtio: 'virtio',
+}
+
+export const transportOf = ({ tran }: InventoryDisk): string =>
+  tran === null ? 'unknown transport' : (TRANSPORTS[tran] ?? tran)
+
+/** "500 GB, NVMe". */
+export const aboutDisk = (disk: InventoryDisk): Content =>
+  html`${renderDiskSize(disk)}, ${transportOf(disk)}`
+
+export interface DiskWarning {
+  readonly text: string
+  /** It cannot be written at all. */
+  readonly isHard: boolean
+}
+
+/** What speaks against writing this disk, of those that the machine has. */
+export function warnOf(
+  disk: InventoryDisk,
+  all: readonly InventoryDisk[],
+  image: CatalogEntry | null,
+): readonly DiskWarning[] {
+  const id = identifyDisk(disk)
+  const doubt =
+    id === null || image === null
+      ? null
+      : doubtDisk([{ ...disk, size_bytes: bytesOf(disk) }], id, image)
+  const twins = id === null ? 0 : all.filter((other) => identifyDisk(other) === id).length
+  const warnings: readonly (DiskWarning | false)[] = [
+    id === null && { text: 'It has no serial, so it cannot be told from others.', isHard: true },
+    disk.readonly && { text: 'It is read-only.', isHard: true },
+    twins > 1 && { text: `${twins} disks of this machine have this serial.`, isHard: true },
+    doubt?.why === 'disk-too-small' && { text: 'It is too small for the image.', isHard: true },
+    disk.removable && { text: 'It is removable: a stick or card, perhaps.', isHard: false },
+  ]
+  return warnings.filter((warning) => warning !== false)
+}

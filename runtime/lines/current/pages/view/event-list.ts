@@ -1,0 +1,37 @@
+/** Events as a short list: what happened, who did it, when. */
+import type { JournalEvent } from '../../../../services/state/journal.ts'
+import { isAlarm } from '../../../../services/state/event-rows.ts'
+import { parseMac } from '../../../../core/machine/mac.ts'
+import { icon } from '../../../../web/ui/elements.ts'
+import { html, type Content, type Html } from '../../../../web/ui/html.ts'
+import { renderTime, type Clock } from '../../../../web/ui/times.ts'
+
+export const renderEventList = (
+  events: readonly JournalEvent[],
+  clock: Clock,
+  { withoutSubject = null }: { readonly withoutSubject?: string | null } = {},
+): Html =>
+  html`<ul class="rows events">
+    ${events.map(
+      (event) =>
+        html`<li>
+          <span class="grow"
+            >${isAlarm(event.kind) ? html`<span class="badge failed" title="Failed">${icon('failed')}</span> ` : null}${renderSummary(event, withoutSubject)}
+            <span class="small dim">${event.kind}</span></span
+          >
+          <span class="when">${renderTime(event.ts, clock)}</span>
+        </li>`,
+    )}
+  </ul>`
+
+/** MACs lead to their machines; on the page of one, its own goes without saying. */
+export function renderSummary(event: JournalEvent, withoutSubject: string | null = null): Content {
+  const { summary, subject_kind: kind, subject_id: id } = event
+  if (kind !== 'machine' || id === null || !summary.includes(id) || !parseMac(id).ok) return summary
+  const [before = '', ...rest] = summary.split(id)
+  const after = rest.join(id)
+  if (id === withoutSubject) return before === '' ? upperFirst(after.trim()) : summary
+  return html`${before}<a class="mono" href="/ui/machines/${id}">${id}</a>${after}`
+}
+
+const upperFirst = (text: string) => text.charAt(0).toUpperCase() + text.slice(1)

@@ -1,0 +1,79 @@
+/** What happens at the next network boot: in a few words for a row, in a sentence for a page. */
+import type { CatalogEntry } from '../../../../core/catalog/catalog.ts'
+import { printable } from '../../../../core/foundation/printable.ts'
+import type { Run } from '../../../../core/machine/run.ts'
+import { renderBytes, shorten } from '../../../../web/ui/elements.ts'
+import { html, type Content, type Html } from '../../../../web/ui/html.ts'
+import type { BootRule } from '../../rules/boot.ts'
+import { aboutDisk, modelOf } from './disk-text.ts'
+import { isWaiting, willFlash, type MachineView } from './machine-view.ts'
+import { nameDisk } from './run-bar.ts'
+
+const LONGEST_NAME = 26
+const LONGEST_SERIAL = 18
+
+/** "flash *debian-13* to *S5GX…*", or whatever else it does. */
+export function renderWill(view: MachineView): Content {
+  const { state, is } = view.view
+  if (isWaiting(view)) return is
+  if (state === 'failed' || state === 'needs-you' || state === 'running') return is
+  if (willFlash(view)) {
+    const serial = printable(view.machine.target_disk_serial ?? '')
+    const image = shorten(stemOf(view.image?.name ?? ''), LONGEST_NAME)
+    return html`flash <em>${image}</em> to <em>${shorten(serial, LONGEST_SERIAL)}</em>`
+  }
+  return WILL[view.boot.rule] ?? is
+}
+
+/** What is no trouble; the rest says what is wrong instead. */
+const WILL: Partial<Readonly<Record<BootRule, string>>> = {
+  'ipxe-exit': 'boot its disk',
+  wizard: 'open the wizard',
+  'disks-wanted': 'list its disks, then boot its disk',
+  'disks-stale': 'list its disks, then boot its disk',
+  'disks-known': 'boot its disk',
+  flashed: 'boot its disk',
+  'disk-after-flash': 'boot its disk once, then flash again',
+}
+
+/** `debian-13` of `debian-13.img.zst`. */
+export const stemOf = (name: string): string =>
+  name.replace(/\.(img(\.\w+)?|qcow2|raw)$/i, '') || name
+
+/** The first thing that a machine's page says. */
+export function renderSentence(view: MachineView): Html {
+  const { image, disk, machine } = view
+  if (view.run !== null) return renderRunning(view.run, view.view.is, view.view.next)
+  if (!willFlash(view) || isWaiting(view) || image === null) {
+    return html`<p class="sentence">${view.view.is} ${view.view.next}</p>`
+  }
+  const serial = printable(machine.target_disk_serial ?? '')
+  const target =
+    disk === null
+      ? html`the disk <strong>${serial}</strong>`
+      : html`<strong>${modelOf(disk)}</strong> (<code>${serial}</code>, ${aboutDisk(disk)})`
+  const after =
+    machine.boot_mode === 'flasher-flash-always'
+      ? 'and does so again at every network boot'
+      : 'then starts from it'
+  return html`<p class="sentence">
+    At its next network boot this box writes <strong>${image.name}</strong> (${aboutImage(image)})
+    to ${target}, ${after}.
+  </p>`
+}
+
+/** What is being written now is what the machine says of it. */
+function renderRunning({ image, disk, stalled }: Run, is: string, next: string): Html {
+  if (stalled || image === null) return html`<p class="sentence">${is} ${next}</p>`
+  return html`<p class="sentence">
+    This box is writing <strong>${image.name}</strong>${
+      disk === null ? null : html` to <strong>${nameDisk(disk)}</strong>`
+    }.
+    ${next}
+  </p>`
+}
+
+/** "a1b2c3d4e5f6, 412 MB". */
+export const aboutImage = ({ sha256, sizeBytes }: CatalogEntry): Content =>
+  html`<code>${sha256?.slice(0, 12) ?? 'no digest'}</code>,
+    ${renderBytes(sizeBytes, 'size unknown')}`

@@ -1,0 +1,114 @@
+/** Current line: what is put on record when something happens to a machine ("Recorded system events"). */
+import type { InventoryDisk } from '../../../core/machine/machine.ts'
+import type { BootRuling } from './boot.ts'
+import type { Machine } from './machine.ts'
+import { renderDoubt, type PlanRuling } from './plan.ts'
+
+/** The server adds subject, actor, address and time. */
+export interface MachineNote {
+  readonly kind: string
+  readonly summary: string
+  readonly details: Readonly<Record<string, unknown>> | null
+}
+
+/** The fields that lifecycle events carry. */
+export const describe = (machine: Machine): Readonly<Record<string, unknown>> => ({
+  bty_image_ref: machine.bty_image_ref,
+  boot_mode: machine.boot_mode,
+  sanboot_drive: machine.sanboot_drive,
+  labels: machine.labels,
+  target_disk_serial: machine.target_disk_serial,
+})
+
+const OFFER_IN_WORDS = {
+  'to-disk': 'is sent to its own disk',
+  'to-live': 'is sent to the live system',
+  'to-wait': 'is told to wait',
+} as const
+
+export function noteScript(machine: Machine, ruling: BootRuling): readonly MachineNote[] {
+  const { rule, reason, decision, alarms } = ruling
+  const { mac, boot_mode, cycle } = machine
+  // In line it asks three times a minute; that it began to wait is worth a note.
+  if (rule === 'queued' && cycle.queued_at !== null) return []
+  const offered = {
+    kind: 'netboot.pxe.offered',
+    summary: `${mac} ${OFFER_IN_WORDS[decision.kind]}: ${reason}`,
+    details: { boot_mode, offer: decision.kind, rule },
+  }
+  if (!alarms) return [offered]
+  const loop = {
+    kind: 'netboot.loop.suspected',
+    summary: `${mac} was sent to the live system ${cycle.offers} times and never finished`,
+    details: { boot_mode, offers: cycle.offers, half_written: rule === 'loop-to-person' },
+  }
+  return [offered, loop]
+}
+
+export function notePlanned(machine: Machine, { plan, rule, doubt }: PlanRuling) {
+  const { mac, boot_mode, target_disk_serial } = machine
+  const planned: MachineNote = {
+    kind: 'netboot.pxe.plan',
+    summary: `${mac} asked for its plan: ${plan.mode}`,
+    details: { plan: plan.mode, boot_mode, rule },
+  }
+  if (doubt === null) return [planned]
+  const doubted: MachineNote = {
+    kind: 'netboot.plan.doubted',
+    summary: `${mac} is not flashed: ${renderDoubt(doubt, target_disk_serial ?? '')}`,
+    details: { ...doubt, target_disk_serial },
+  }
+  return [planned, doubted]
+}
+
+/** Where boot tokens are preferred, and this machine's live system passes none on. */
+export const noteUnproven = (mac: string): MachineNote => ({
+  kind: 'machine.token.missing',
+  summary: `${mac} asked for its plan without a boot token`,
+  details: null,
+})
+
+/** Only when the bit changes. */
+export const noteArmed = (before: Machine, after: Machine, name: string): readonly MachineNote[] =>
+  before.saw_flasher_boot === after.saw_flasher_boot
+    ? []
+    : [
+        {
+          kind: 'netboot.flasher.armed',
+          summary: `${after.mac} fetches the live system`,
+          details: { name },
+        },
+      ]
+
+export const noteInventory = (
+  { mac }: Machine,
+  disks: readonly InventoryDisk[],
+  hasHardware: boolean,
+): MachineNote => ({
+  kind: 'machine.inventory',
+  summary: `${mac} told its disks: ${disks.length}`,
+  details: {
+    count: disks.length,
+    serials: disks.map(({ serial }) => serial).filter((serial) => serial !== null),
+    lshw: hasHardware,
+  },
+})
+
+/** Read beside a flash that was the faster one. */
+export const noteLateHardware = ({ mac }: Machine): MachineNote => ({
+  kind: 'machine.inventory',
+  summary: `${mac} told its hardware after its flash`,
+  details: { lshw: true },
+})
+
+export const noteFlashed = (machine: Machine): MachineNote => ({
+  kind: 'machine.flashed',
+  summary: `${machine.mac} says that its flash is done`,
+  details: describe(machine),
+})
+
+export const noteFlashFailed = ({ mac }: Machine, reason: string | null): MachineNote => ({
+  kind: 'machine.flash_failed',
+  summary: `${mac} says that its flash failed${reason === null ? '' : `: ${reason}`}`,
+  details: reason === null ? null : { reason },
+})

@@ -1,0 +1,126 @@
+/** What the server wants of this machine: `GET /pxe/{mac}/plan` read with care ("Wizard plan modes"). */
+import { IMAGE_FORMATS, type ImageFormat } from '../../../../core/image/image.ts'
+import { parseLocation } from '../../../../core/net/image-location.ts'
+import { identifyDisk, type InventoryDisk } from '../../../../core/machine/machine.ts'
+import { printable } from '../../../../core/foundation/printable.ts'
+import { accept, refuse, type Result } from '../../../../core/foundation/result.ts'
+
+export type RemotePlan =
+  | {
+      readonly mode: 'flash'
+      /** An http(s) URL or an oras reference. */
+      readonly image: string
+      /** As `identifyDisk` spells it. */
+      readonly disk: string
+      readonly name: string | null
+      readonly format: ImageFormat | null
+      /** Of the stored bytes, lower case. */
+      readonly sha256: string | null
+      readonly registerUefiBoot: boolean
+    }
+  /** `catalog` null: the server's own. */
+  | {
+      readonly mode: 'interactive'
+      readonly catalog: string | null
+      readonly reason: string | null
+    }
+  | { readonly mode: 'inventory' }
+  | { readonly mode: 'exit'; readonly reason: string | null }
+
+const MOST_ADDRESS = 4096
+const MOST_IDENTITY = 256
+const MOST_WORDS = 400
+
+/** The refusal says in a clause what is wrong; nothing of it can harm a terminal. */
+export function parseRemotePlan(document: unknown): Result<RemotePlan, string> {
+  if (!isObject(document)) return refuse('it is no JSON object')
+  // `mode` at the top is what the deployed servers say, `plan.mode` is what the specification writes.
+  const nested = document['plan']
+  const fields = document['mode'] === undefined && isObject(nested) ? nested : document
+  const { mode } = fields
+  if (typeof mode !== 'string') return refuse('it names no mode')
+  const read = READ.get(mode)
+  return read === undefined ? refuse(`it names the unknown mode ${quote(mode)}`) : read(fields)
+}
+
+type Fields = Readonly<Record<string, unknown>>
+
+const READ: ReadonlyMap<string, (fields: Fields) => Result<RemotePlan, string>> = new Map([
+  ['flash', readFlash],
+  ['interactive', readInteractive],
+  ['inventory', () => accept({ mode: 'inventory' } as const)],
+  ['exit', (fields) => accept({ mode: 'exit', reason: wordsOf(fields['reason']) } as const)],
+])
+
+function readFlash(fields: Fields): Result<RemotePlan, string> {
+  const { image, target_disk_serial: disk, disk_image_sha: digest } = fields
+  if (!isText(image, MOST_ADDRESS)) return refuse('it names no image')
+  if (!isRemote(image)) return refuse(`its image is nothing that a server has: ${quote(image)}`)
+  if (!isText(disk, MOST_IDENTITY)) return refuse('it names no disk')
+  const sha256 = readDigest(digest)
+  if (sha256 === undefined) return refuse(`its digest is no SHA-256: ${quote(String(digest))}`)
+  return accept({
+    mode: 'flash',
+    image: image.trim(),
+    disk: disk.trim(),
+    name: wordsOf(fields['name']),
+    format: IMAGE_FORMATS.find((format) => format === fields['format']) ?? null,
+    sha256,
+    registerUefiBoot: fields['register_uefi_boot'] === true,
+  })
+}
+
+/** A catalog that cannot be one is as good as none: the server's own does as well. */
+function readInteractive({ catalog, reason }: Fields): Result<RemotePlan, string> {
+  const isUsable = isText(catalog, MOST_ADDRESS) && isRemote(catalog)
+  return accept({
+    mode: 'interactive',
+    catalog: isUsable ? catalog.trim() : null,
+    reason: wordsOf(reason),
+  })
+}
+
+/** Null: there is none; undefined: there is one that cannot be meant, which must not pass for none. */
+function readDigest(digest: unknown): string | null | undefined {
+  if (digest === undefined || digest === null || digest === '') return null
+  const hex = /^\s*(?:sha256:)?([0-9a-f]{64})\s*$/i.exec(typeof digest === 'string' ? digest : '')
+  return hex?.[1]?.toLowerCase()
+}
+
+/** A server may send us to other servers, never to files of this machine. */
+function isRemote(address: string): boolean {
+  const location = parseLocation(address.trim())
+  return location.ok && (location.value.kind === 'http' || location.value.kind === 'oras')
+}
+
+/** The one disk that is meant; the refusal says what there is instead. */
+export function findDisk(
+  disks: readonly InventoryDisk[],
+  identity: string,
+): Result<InventoryDisk, string> {
+  const [disk, ...others] = disks.filter((known) => identifyDisk(known) === identity)
+  const shown = quote(identity)
+  if (disk === undefined) {
+    const known = disks.map(
+      (each) => `${printable(each.path)} ${quote(identifyDisk(each) ?? 'unnamed')}`,
+    )
+    const list = known.length === 0 ? 'it has no disks' : `it has ${known.slice(0, 8).join(', ')}`
+    return refuse(`The disk ${shown} is not in this machine: ${list}.`)
+  }
+  if (others.length === 0) return accept(disk)
+  const paths = [disk, ...others].map(({ path }) => printable(path)).join(', ')
+  return refuse(`${others.length + 1} disks of this machine call themselves ${shown}: ${paths}.`)
+}
+
+const isObject = (value: unknown): value is Fields =>
+  typeof value === 'object' && value !== null && !Array.isArray(value)
+
+const isText = (value: unknown, most: number): value is string =>
+  typeof value === 'string' && value.trim() !== '' && value.length <= most
+
+const quote = (text: string) => printable(text.length > 80 ? `${text.slice(0, 80)}…` : text)
+
+function wordsOf(value: unknown): string | null {
+  if (typeof value !== 'string') return null
+  return printable(value.trim().slice(0, MOST_WORDS)) || null
+}

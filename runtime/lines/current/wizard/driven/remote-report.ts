@@ -1,0 +1,130 @@
+/** A flash in the words of the server's progress posts, and the milestones that it passes. */
+import type { FlashEvent, FlashPlan } from '../../../../core/flash/flash.ts'
+import { identifyDisk, type InventoryDisk } from '../../../../core/machine/machine.ts'
+import { renderSafeUrl } from '../../../../core/net/image-location.ts'
+import type { ProgressPost, RunMode } from '../../../../core/machine/run.ts'
+import type { FlashEnd, FlashOrder } from '../flow/start.ts'
+
+/** What is flashed, where to, and by whose wish: the first post says it, the last one repeats it. */
+export interface RunFacts {
+  /** Made anew for each attempt. */
+  readonly run: string
+  readonly mode: RunMode
+  readonly order: FlashOrder
+  /** Null: its checks refused it. */
+  readonly plan: FlashPlan | null
+  /** The disk as the inventory has it; null: not in it. */
+  readonly disk: InventoryDisk | null
+}
+
+const NOTHING = {
+  bytes_read: 0,
+  bytes_written: 0,
+  total_bytes: null,
+  rate: null,
+  eta_seconds: null,
+} as const
+
+export const startReport = (facts: RunFacts): ProgressPost => ({
+  ...NOTHING,
+  run: facts.run,
+  phase: 'started',
+  ...describe(facts),
+})
+
+/** What an event makes of the report before it; null: it tells nothing new. */
+export function nextReport(before: ProgressPost, event: FlashEvent): ProgressPost | null {
+  if (event.event === 'synced') return { ...before, phase: 'sync', rate: null, eta_seconds: null }
+  if (event.event !== 'writing') return null
+  const { phase, bytes_read, bytes_written, total_bytes, rate, eta_seconds, bottleneck } = event
+  const counts = { bytes_read, bytes_written, total_bytes, rate, eta_seconds }
+  return { run: before.run, phase, ...counts, bottleneck: bottleneck ?? null }
+}
+
+export const uefiReport = (before: ProgressPost): ProgressPost => ({
+  ...before,
+  phase: 'uefi',
+  rate: null,
+  eta_seconds: null,
+})
+
+/** The last word of a run; it holds all that is known, in case the others were lost. */
+export function endReport(facts: RunFacts, before: ProgressPost, end: FlashEnd): ProgressPost {
+  const { run, bytes_read } = before
+  const counted = { ...NOTHING, run, bytes_read, ...describe(facts) }
+  if (end.kind === 'done') {
+    const { bytesWritten, verified } = end
+    return {
+      ...counted,
+      phase: 'done',
+      bytes_written: bytesWritten,
+      total_bytes: bytesWritten,
+      verified,
+    }
+  }
+  const { bytes_written } = before.phase === 'verify' ? NOTHING : before
+  return { ...counted, phase: end.kind, bytes_written, reason: end.reason.slice(0, 500) }
+}
+
+const describe = (facts: RunFacts): Partial<ProgressPost> => ({
+  mode: facts.mode,
+  image: describeImage(facts),
+  disk: describeDisk(facts),
+})
+
+function describeImage({ order: { image }, plan }: RunFacts): ProgressPost['image'] {
+  const { name, location, ref } = image
+  const src = location.includes('://') ? renderSafeUrl(location) : null
+  if (plan === null) {
+    return {
+      name,
+      src,
+      ref,
+      sha256: image.sha256,
+      format: image.format,
+      size_bytes: image.sizeBytes,
+    }
+  }
+  const { sha256 } = plan
+  return { name, src, ref, sha256, format: plan.image.format, size_bytes: plan.image.sizeBytes }
+}
+
+function describeDisk({ order, plan, disk }: RunFacts): ProgressPost['disk'] {
+  const { model, serial, size_bytes, tran } = disk ?? UNSEEN
+  // A disk that is not there is known by what it should have been called alone.
+  if (!order.disk.startsWith('/')) return { path: '', serial: order.disk }
+  const seen = { path: order.disk, model, tran }
+  const name = serial ?? (disk === null ? null : identifyDisk(disk))
+  if (plan === null) return { ...seen, serial: name, size_bytes: size_bytes ?? null }
+  const { identity } = plan.target
+  return { ...seen, serial: identity.serial ?? name, size_bytes: identity.sizeBytes }
+}
+
+const UNSEEN = { model: null, serial: null, size_bytes: null, tran: null } as const
+
+const QUARTERS = [25, 50, 75, 100] as const
+
+/**
+ * `write 50%` when a report passes it, `download 50%` where only the image's stored size is known;
+ * null: it passes none, or nobody knows how much there is.
+ */
+export function milestone(
+  before: ProgressPost,
+  now: ProgressPost,
+  storedBytes: number | null,
+): string | null {
+  if (now.phase !== 'write' && now.phase !== 'verify') return null
+  const from = before.phase === now.phase ? reached(before, storedBytes) : 0
+  const to = reached(now, storedBytes)
+  const passed = QUARTERS.findLast((quarter) => from < quarter && to >= quarter)
+  if (passed === undefined) return null
+  return `${now.total_bytes === null ? 'download' : now.phase} ${passed}%`
+}
+
+/** In percent. */
+function reached(report: ProgressPost, storedBytes: number | null): number {
+  const { total_bytes, bytes_written, bytes_read } = report
+  const [done, total] =
+    total_bytes === null ? [bytes_read, storedBytes] : [bytes_written, total_bytes]
+  return total === null || total === 0 ? 0 : (done / total) * 100
+}

@@ -1,0 +1,69 @@
+/** The services that server-driven mode takes, put together. */
+import { LIVE_PATHS } from '../../../../../appliance/contract.ts'
+import { isBootWanted } from '../../../../core/disk/boot-entry.ts'
+import { parseMac } from '../../../../core/machine/mac.ts'
+import { createDisks } from '../../../../services/disk/disks.ts'
+import { createHardware } from '../../../../services/host/hardware.ts'
+import { createMarks, NO_MARKS } from '../../../../services/host/marks.ts'
+import { createNvram } from '../../../../services/disk/nvram.ts'
+import { createPower } from '../../../../services/host/power.ts'
+import type { ServerClient } from '../../../../services/net/server-client.ts'
+import { createShell, type Environment } from '../../../../services/host/shell.ts'
+import { createHooks } from './remote-hooks.ts'
+import type { RemoteParts } from './remote-machine.ts'
+import type { Hooks } from '../flow/start.ts'
+
+export interface RemoteWorld {
+  /** `FLASHER_LIVE=1`: the live system started us, and its console and kernel log may be written to. */
+  readonly env: Environment
+  readonly signal: AbortSignal
+  /** Milliseconds on a steady clock. */
+  readonly now: () => number
+  /** Node's name of the processor. */
+  readonly arch: string
+  /** Loop devices count as disks. */
+  readonly loops: boolean
+}
+
+export function createRemoteParts({ env, signal, now, arch, loops }: RemoteWorld): RemoteParts {
+  const shell = createShell({ env })
+  return {
+    disks: createDisks({ shell }),
+    hardware: createHardware({ shell }),
+    nvram: createNvram({ shell, arch }),
+    power: createPower({ shell }),
+    marks: env['FLASHER_LIVE'] === '1' ? createMarks({ status: LIVE_PATHS.status }) : NO_MARKS,
+    env,
+    signal,
+    now,
+    loops,
+  }
+}
+
+/**
+ * For a wizard that no server drives: the firmware hears of its flashes if that is wanted, and in a
+ * machine that a server booted the server does.
+ */
+export async function createStandaloneHooks(world: RemoteWorld): Promise<Hooks> {
+  const { env } = world
+  const registersBoot = isBootWanted(env['FLASHER_REGISTER_UEFI_BOOT'])
+  const client = await openClient(world)
+  if (!registersBoot && client === null) return {}
+  return createHooks({
+    ...createRemoteParts(world),
+    client,
+    mode: 'interactive',
+    registersBoot,
+    disks: () => [],
+    transcript: () => [],
+  })
+}
+
+async function openClient({ env, signal }: RemoteWorld): Promise<ServerClient | null> {
+  const base = env['FLASHER_LIVE_SERVER'] ?? ''
+  const mac = parseMac(env['FLASHER_LIVE_MAC'] ?? '')
+  if (base === '' || !mac.ok) return null
+  const { createServerClient } = await import('../../../../services/net/server-client.ts')
+  const token = env['FLASHER_PXE_TOKEN'] || null
+  return createServerClient({ base, mac: mac.value, token, signal })
+}

@@ -1,0 +1,127 @@
+/** The wizard as a state machine: where an answer leads. Pure; screens show it, nothing else decides. */
+import { type Cases, decideCase } from '../../../../core/foundation/cases.ts'
+import type { DiskIdentity } from '../../../../core/disk/disk.ts'
+import type { Aftermath, FlashEnd, FlashOrder, ImageChoice, Start } from './start.ts'
+
+export const SCREENS = [
+  'catalog',
+  'source',
+  'image',
+  'disk',
+  'confirm',
+  'flash',
+  'failed',
+  'done',
+] as const
+export type ScreenName = (typeof SCREENS)[number]
+
+/** A disk that was chosen. */
+export interface DiskChoice {
+  readonly path: string
+  readonly identity: DiskIdentity
+  /** In one line, for the header: `ATA Samsung SSD 980, serial S5GX, 500 GB`. */
+  readonly words: string
+}
+
+export interface State {
+  readonly screen: ScreenName
+  /** Where the catalog is; null: only images of this machine. */
+  readonly source: string | null
+  readonly image: ImageChoice | null
+  readonly disk: DiskChoice | null
+  /** How the last flash ended. */
+  readonly end: FlashEnd | null
+  /** What became of the UEFI boot entry; null: none was asked for. */
+  readonly bootEntry: string | null
+  /** What the operator must know, in red until he goes on. */
+  readonly notice: string | null
+}
+
+/** What an operator, or a flash, did. */
+export type Step =
+  | { readonly step: 'back' | 'refresh' | 'ask-source' | 'flash' | 'quit' | 'reboot' }
+  | { readonly step: 'source'; readonly source: string | null }
+  | { readonly step: 'image'; readonly image: ImageChoice }
+  | { readonly step: 'disk'; readonly disk: DiskChoice }
+  | ({ readonly step: 'ended'; readonly end: FlashEnd } & Aftermath)
+
+/** The next screen, or how the wizard ends. */
+export type Next = State | 'quit' | 'reboot'
+
+/** The five steps that the header counts. */
+export const STEPS = ['Catalog', 'Image', 'Disk', 'Flash', 'Reboot'] as const
+
+export const STEP_OF: Readonly<Record<ScreenName, (typeof STEPS)[number]>> = {
+  catalog: 'Catalog',
+  source: 'Catalog',
+  image: 'Image',
+  disk: 'Disk',
+  confirm: 'Flash',
+  flash: 'Flash',
+  failed: 'Flash',
+  done: 'Reboot',
+}
+
+const BACK: Readonly<Record<ScreenName, ScreenName>> = {
+  catalog: 'catalog',
+  source: 'catalog',
+  image: 'catalog',
+  disk: 'image',
+  confirm: 'disk',
+  flash: 'disk',
+  failed: 'disk',
+  done: 'disk',
+}
+
+export const openState = ({ screen, catalog, notice }: Start): State => ({
+  screen,
+  source: catalog,
+  image: null,
+  disk: null,
+  end: null,
+  bootEntry: null,
+  notice,
+})
+
+/** What is not chosen yet on the way back is forgotten, so that no header shows it as chosen. */
+const CLEARED: { readonly [Name in ScreenName]?: Partial<State> } = {
+  catalog: { image: null, disk: null, end: null },
+  image: { image: null, disk: null, end: null },
+  disk: { disk: null, end: null },
+}
+
+type Move = Step & { readonly from: State }
+
+const NEXT: Cases<'step', Move, Next> = {
+  quit: () => 'quit',
+  reboot: () => 'reboot',
+  refresh: ({ from }) => ({ ...from }),
+  back: ({ from }) => goTo(from, BACK[from.screen]),
+  'ask-source': ({ from }) => goTo(from, 'source'),
+  source: ({ from, source }) => goTo({ ...from, source }, 'image'),
+  image: ({ from, image }) => ({ ...goTo(from, 'disk'), image }),
+  disk: ({ from, disk }) => ({ ...goTo(from, 'confirm'), disk }),
+  flash: ({ from }) => goTo(from, 'flash'),
+  ended: ({ from, end, notice, bootEntry }) => ({
+    ...goTo(from, end.kind === 'done' ? 'done' : 'failed'),
+    end,
+    bootEntry,
+    notice,
+  }),
+}
+
+export const next = (from: State, step: Step): Next => decideCase(NEXT, 'step', { ...step, from })
+
+const goTo = (state: State, screen: ScreenName): State => ({
+  ...state,
+  ...CLEARED[screen],
+  screen,
+  bootEntry: null,
+  notice: null,
+})
+
+/** What to write where; null until both are chosen. */
+export function orderOf({ image, disk }: State): FlashOrder | null {
+  if (image === null || disk === null) return null
+  return { image, disk: disk.path, identity: disk.identity, unattended: false }
+}

@@ -1,0 +1,88 @@
+/** Images that can be chosen, this machine's first, and why some cannot. Pure. */
+import { tellArch } from '../../../../core/catalog/catalog.ts'
+import type { CatalogImage } from '../../../../core/catalog/catalog-source.ts'
+import type { ImageRow } from '../../../../core/image/image.ts'
+import { printable } from '../../../../core/foundation/printable.ts'
+import { refOf } from '../../../../core/image/ref.ts'
+import { renderSize } from '../../../../core/foundation/size.ts'
+import type { Column } from '../../../../terminal/text/columns.ts'
+import type { MenuRow } from '../../../../terminal/prompt/menu.ts'
+import type { ImageChoice } from './start.ts'
+
+export interface ImageOffer {
+  readonly choice: ImageChoice
+  readonly arch: string | null
+  readonly from: 'local' | 'remote'
+  /** Why it cannot be chosen; null: it can. */
+  readonly refusal: string | null
+}
+
+export const IMAGE_COLUMNS: readonly Column[] = [
+  { title: 'Name', least: 20, cut: 'middle' },
+  { title: 'Size', side: 'right' },
+  { title: 'Format', drops: 1 },
+  { title: 'Arch', drops: 2 },
+  { title: 'From', drops: 3 },
+  { title: 'SHA-256', least: 17 },
+]
+
+/** An image that lies here and is in the catalog too is offered once, from here, with its digest. */
+export function listImageOffers(
+  local: readonly ImageRow[],
+  catalog: readonly CatalogImage[],
+): readonly ImageOffer[] {
+  const here = local.map((row) => offerLocal(row, catalog))
+  const refs = new Set(here.map(({ choice }) => choice.ref).filter((ref) => ref !== null))
+  const locations = new Set(here.map(({ choice }) => choice.location))
+  const seen = new Set<string>()
+  const there = catalog.filter(({ ref, location, sha256 }) => {
+    if (locations.has(location)) return false
+    if (ref === null) return true
+    // The same source with a digest and without is not the same promise.
+    const key = `${ref} ${sha256}`
+    const isNew = !refs.has(ref) && !seen.has(key)
+    seen.add(key)
+    return isNew
+  })
+  return [...here, ...there.map(offerRemote)]
+}
+
+function offerLocal(
+  { name, path, format, size_bytes }: ImageRow,
+  catalog: readonly CatalogImage[],
+): ImageOffer {
+  const parsed = refOf(`file://${path}`)
+  const ref = parsed.ok ? parsed.value : null
+  const location = path.startsWith('/') ? path : `./${path}`
+  const listed = catalog.find(
+    (one) =>
+      one.sha256 !== null && (one.location === location || (ref !== null && one.ref === ref)),
+  )
+  // Null: what lies beside it may say so, and is read before the flash.
+  const sha256 = listed?.sha256 ?? null
+  const choice = { name, location, format, sizeBytes: size_bytes, sha256, ref }
+  const refusal = size_bytes === 0 ? 'the file is empty' : null
+  return { choice, arch: tellArch(null, [name]), from: 'local', refusal }
+}
+
+function offerRemote(image: CatalogImage): ImageOffer {
+  const { name, location, format, sizeBytes, sha256, ref, arch, obstacle } = image
+  const choice = { name, location, format, sizeBytes, sha256, ref }
+  return { choice, arch, from: isHere(location) ? 'local' : 'remote', refusal: obstacle }
+}
+
+const isHere = (location: string) => !/^[a-z][a-z0-9+.-]*:\/\//i.test(location)
+
+/** One row of the list; the reason stands where a digest would. */
+export function renderImageRow({ choice, arch, from, refusal }: ImageOffer): MenuRow {
+  const { name, sizeBytes, format, sha256 } = choice
+  const cells = [
+    name,
+    sizeBytes === null ? '' : renderSize(sizeBytes),
+    format ?? '',
+    arch ?? '',
+    from,
+    refusal === null ? (sha256?.slice(0, 12) ?? '') : `(${refusal})`,
+  ]
+  return { cells: cells.map(printable), refusal }
+}

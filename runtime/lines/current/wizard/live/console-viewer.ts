@@ -1,0 +1,48 @@
+/** A console that leaves the driving to another one: it shows what happens there, until a key is pressed. */
+import { printable } from '../../../../core/foundation/printable.ts'
+import { followLines } from '../../../../services/host/line-follower.ts'
+import type { Output } from '../../../../terminal/text/terminal-style.ts'
+
+/** What a terminal's input can do; a pipe has no raw mode. */
+export interface Keys {
+  readonly isTTY?: boolean
+  setRawMode?(isRaw: boolean): unknown
+  once(event: 'data', listener: () => void): unknown
+  off(event: 'data', listener: () => void): unknown
+  resume(): unknown
+  pause(): unknown
+}
+
+export interface Onlooker {
+  readonly stdin: Keys
+  readonly stdout: Output
+  readonly statusPath: string
+  readonly signal: AbortSignal
+}
+
+/** `key`: somebody is there and wants a wizard; `ended`: the program was asked to end. */
+export async function lookOn(world: Onlooker): Promise<'key' | 'ended'> {
+  const { stdin, stdout, statusPath, signal } = world
+  const looking = new AbortController()
+  const stop = () => looking.abort()
+  signal.addEventListener('abort', stop)
+  if (signal.aborted) stop()
+  stdout.write(`${GREETING}\r\n`)
+  stdin.setRawMode?.(true)
+  stdin.once('data', stop)
+  stdin.resume()
+  try {
+    for await (const line of followLines(statusPath, { signal: looking.signal })) {
+      stdout.write(`${printable(line)}\r\n`)
+    }
+  } finally {
+    signal.removeEventListener('abort', stop)
+    stdin.off('data', stop)
+    stdin.setRawMode?.(false)
+    stdin.pause()
+  }
+  return signal.aborted ? 'ended' : 'key'
+}
+
+const GREETING =
+  'Another console of this machine does what its server says; it is shown here.\r\nPress a key for a wizard of your own.\r\n'

@@ -1,0 +1,106 @@
+/** What the live system starts on each of its consoles: the wizard, as the kernel command line asks for it. */
+import { LIVE_PATHS } from '../../../../../appliance/contract.ts'
+import {
+  isDriven,
+  parseLiveBoot,
+  renderDriverArgs,
+  renderGuestArgs,
+  renderWizardEnv,
+  type LiveBoot,
+} from '../../../../core/boot/live-boot.ts'
+import { parseServerAddress } from '../../../../core/net/server-address.ts'
+import { endTry, startTry, takeDriverLock } from '../../../../services/host/driver-lock.ts'
+import { readKernelLine } from '../../../../services/host/kernel-line.ts'
+import { readVersion } from '../../../../services/host/package-manifest.ts'
+import { createMarks } from '../../../../services/host/marks.ts'
+import { readOwnTerminal } from '../../../../services/host/own-terminal.ts'
+import type { Environment } from '../../../../services/host/shell.ts'
+import { linger } from '../../../../services/host/watch.ts'
+import { encodeOutput } from '../../../../terminal/text/encoding.ts'
+import type { Output } from '../../../../terminal/text/terminal-style.ts'
+import { lookOn, type Keys } from './console-viewer.ts'
+
+export interface LiveWorld {
+  readonly env: Environment
+  readonly stdin: Keys
+  readonly stdout: Output
+  readonly signal: AbortSignal
+  readonly paths?: Partial<LivePaths>
+  /** The wizard's program; the exit code. */
+  wizard(argv: readonly string[], env: Environment): Promise<number>
+}
+
+const SCREEN = '/dev/tty1'
+const HEAD_START_MS = 1500
+
+export interface LivePaths {
+  readonly kernelLine: string
+  /** Leads to the terminal of our own standard input. */
+  readonly terminal: string
+  readonly kmsg: string
+  readonly console: string
+  /** Where the console that drives says what it does. */
+  readonly status: string
+  /** By which consoles agree who drives; no file. */
+  readonly lock: string
+  /** Counts the tries of this boot, so that a program that died is tried again, but not for ever. */
+  readonly driven: string
+}
+
+const PATHS: LivePaths = {
+  kernelLine: '/proc/cmdline',
+  terminal: '/proc/self/fd/0',
+  kmsg: '/dev/kmsg',
+  console: '/dev/console',
+  status: LIVE_PATHS.status,
+  lock: '/run/flasher/driver',
+  driven: '/run/flasher/driven',
+}
+
+/** The exit code: 0 tells the service manager that all is done here. */
+export async function live(world: LiveWorld): Promise<number> {
+  const paths = { ...PATHS, ...world.paths }
+  const [version, kernelLine] = await Promise.all([readVersion(), readKernelLine(paths.kernelLine)])
+  const marks = createMarks(paths)
+  await marks.mark(`entered v${version}`)
+  try {
+    return await serveConsole(parseLiveBoot(kernelLine), world, paths)
+  } finally {
+    await marks.mark(`exiting v${version}`)
+  }
+}
+
+async function serveConsole(boot: LiveBoot, world: LiveWorld, paths: LivePaths): Promise<number> {
+  if (!isDriven(boot)) return await serveGuest(boot, world)
+  // The screen has a bar to show; a serial line may have nobody at its other end.
+  if ((await readOwnTerminal(paths.terminal)) !== SCREEN) await linger(HEAD_START_MS, world.signal)
+  const lock = await takeDriverLock(paths.lock)
+  if (lock !== null && (await startTry(paths.driven))) {
+    await using _held = lock
+    const env = { ...world.env, ...renderWizardEnv(boot) }
+    const code = await world.wizard(renderDriverArgs(boot), env)
+    await endTry(paths.driven)
+    return code
+  }
+  await lock?.[Symbol.asyncDispose]()
+  const stdout = encodeOutput(world.stdout, world.env)
+  const looker = { ...world, stdout, statusPath: paths.status }
+  if (lock === null && (await lookOn(looker)) === 'ended') return 0
+  return await serveGuest(boot, world)
+}
+
+/** A wizard for whoever stands there. */
+async function serveGuest(boot: LiveBoot, world: LiveWorld): Promise<number> {
+  const base = await findBase(boot, world)
+  const env = { ...world.env, ...renderWizardEnv(boot, base) }
+  return await world.wizard(renderGuestArgs(boot, base), env)
+}
+
+/** Null: no server is named, or none that can be. */
+async function findBase({ server }: LiveBoot, { signal }: LiveWorld): Promise<string | null> {
+  const bases = parseServerAddress(server ?? '')
+  if (!bases.ok) return null
+  // Loaded only where there is a server: a stick has none.
+  const { findServer } = await import('../../../../services/net/server-client.ts')
+  return (await findServer(bases.value, { signal })) ?? bases.value.at(-1) ?? null
+}

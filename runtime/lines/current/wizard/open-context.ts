@@ -1,0 +1,97 @@
+/** The wizard's desk: its terminal now, and services that are loaded when a screen first needs them. */
+import { decideDefaultCatalog } from '../../../core/catalog/catalog-source.ts'
+import { resolveImageRoot } from '../../../core/image/image.ts'
+import { findOwnCard } from '../../../services/host/host-addresses.ts'
+import { listImages } from '../../../services/image/image-folder.ts'
+import { readVersion } from '../../../services/host/package-manifest.ts'
+import { ask } from '../../../terminal/prompt/ask.ts'
+import { encodeFor, encodeOutput } from '../../../terminal/text/encoding.ts'
+import { createInk } from '../../../terminal/text/ink.ts'
+import { decideLook } from '../../../terminal/text/terminal-style.ts'
+import { createPainter } from '../../../terminal/prompt/painter.ts'
+import type { Desk } from './screens/wizard-context.ts'
+import type { RemoteParts } from './driven/remote-machine.ts'
+import type { World } from './flow/wizard-environment.ts'
+
+/** `mac`: as it was told; null: that of this machine's first network card is shown. */
+export async function openDesk(world: World, mac: string | null): Promise<Desk> {
+  const { env, stdin, stdout, isRoot, signal, now } = world
+  const look = decideLook(env, stdout.isTTY)
+  const out = encodeOutput(stdout, env)
+  const painter = createPainter(stdout, encodeFor(env))
+  const imageRoot = resolveImageRoot(null, env)
+  const card = findOwnCard(mac?.toLowerCase().replaceAll('-', ':') ?? null)
+  const identity = { ...card, server: null }
+  const setting = { version: await readVersion(), identity, imageRoot }
+  const loops = parseLoops(env['FLASHER_OFFER_LOOP'] ?? '')
+  const remoteWorld = { ...world, now: () => now() * 1000, loops: loops !== 'none' }
+  const loadFlash = once(async () => {
+    const [{ createParts, lookAtImage, planOrder }, { followCourse }] = await Promise.all([
+      import('./flow/flash-services.ts'),
+      import('./flow/flash-run.ts'),
+    ])
+    return { parts: createParts(env), lookAtImage, planOrder, followCourse }
+  })
+  return {
+    stdin,
+    stdout: out,
+    look,
+    painter,
+    drawing: { setting, ink: createInk(look), unicode: look.unicode },
+    signal,
+    isRoot,
+    now,
+    defaultCatalog: decideDefaultCatalog({
+      named: env['FLASHER_DEFAULT_CATALOG'],
+      kernel: undefined,
+      releaseBaseUrl: env['FLASHER_RELEASES_BASE_URL'],
+    }),
+    reboot: env['FLASHER_LIVE'] === '1' ? () => restart(env) : null,
+    ask(subject) {
+      painter.forget()
+      return ask(subject, { stdin, stdout: out, look, painter }, signal)
+    },
+    listLocal: () => listImages(imageRoot),
+    async loadCatalog(source, until) {
+      const { createCatalogSources } = await import('../../../services/catalog/catalog-sources.ts')
+      return createCatalogSources({ env })(source, until)
+    },
+    async loadHooks() {
+      const { createStandaloneHooks } = await import('./driven/remote-services.ts')
+      return createStandaloneHooks(remoteWorld)
+    },
+    async loadRemote(): Promise<RemoteParts> {
+      const { createRemoteParts } = await import('./driven/remote-services.ts')
+      return createRemoteParts(remoteWorld)
+    },
+    async surveyDisks() {
+      const { parts } = await loadFlash()
+      const found = await parts.disks.survey({ loops: loops !== 'none' })
+      return found.filter(({ path, device }) => device.type !== 'loop' || isOffered(loops, path))
+    },
+    loadFlash,
+  }
+}
+
+/** `FLASHER_OFFER_LOOP`: all loop devices, or the named ones, separated by blanks. */
+type Loops = 'none' | 'all' | readonly string[]
+
+function parseLoops(text: string): Loops {
+  if (text === '' || text === '0') return 'none'
+  return text === '1' ? 'all' : text.split(' ')
+}
+
+const isOffered = (loops: Loops, path: string) => loops === 'all' || loops.includes(path)
+
+async function restart(env: World['env']) {
+  const [{ createPower }, { createShell }] = await Promise.all([
+    import('../../../services/host/power.ts'),
+    import('../../../services/host/shell.ts'),
+  ])
+  return createPower({ shell: createShell({ env }) }).reboot()
+}
+
+function once<Value>(load: () => Promise<Value>): () => Promise<Value> {
+  let loaded: Promise<Value> | null = null
+  return () => (loaded ??= load())
+}

@@ -1,0 +1,113 @@
+/** The disk screen: every disk, and why some cannot be chosen, the image's size included once it is known. */
+import type { SurveyedDisk } from '../../../../core/disk/disk.ts'
+import { renderError } from '../../../../core/foundation/fault.ts'
+import type { CheckedImage } from '../../../../services/flash/flash-checks.ts'
+import type { Size } from '../../../../terminal/prompt/painter.ts'
+import type { Desk } from './wizard-context.ts'
+import {
+  chooseDisk,
+  DISK_COLUMNS,
+  offerDisk,
+  renderDiskRow,
+  type DiskOffer,
+} from '../flow/disk-offers.ts'
+import type { State, Step } from '../flow/flow.ts'
+import { createQuestion, inFull } from './screen-frame.ts'
+import { createSubject } from './pending-question.ts'
+
+/** What is known by now. */
+interface Known {
+  disks: readonly SurveyedDisk[] | null
+  image: CheckedImage | null
+  /** Why disks or image could not be looked at. */
+  readonly troubles: string[]
+}
+
+export async function chooseTarget(state: State, desk: Desk): Promise<Step> {
+  const known: Known = { disks: null, image: null, troubles: [] }
+  const leaving = new AbortController()
+  const signal = AbortSignal.any([desk.signal, leaving.signal])
+  const subject = createSubject(
+    () => build(state, known, desk),
+    (changed) =>
+      Promise.all([
+        readDisks(known, desk)
+          .then(changed)
+          .then(() => fillDisks(known, desk))
+          .then(changed),
+        readImage(state, known, desk, signal).then(changed),
+      ]),
+  )
+  const asked = await desk.ask(subject)
+  const offers = listOffers(known)
+  leaving.abort()
+  if (asked.kind === 'row') {
+    const offer = offers[asked.index]
+    return offer === undefined
+      ? { step: 'refresh' }
+      : { step: 'disk', disk: chooseDisk(offer.disk) }
+  }
+  if (asked.kind === 'key' && asked.key === 'b') return { step: 'back' }
+  return { step: asked.kind === 'key' && asked.key === 'r' ? 'refresh' : 'quit' }
+}
+
+async function readDisks(known: Known, desk: Desk): Promise<void> {
+  try {
+    known.disks = await desk.surveyDisks()
+  } catch (thrown) {
+    known.disks = []
+    known.troubles.push(`the disks cannot be listed: ${renderError(thrown)}`)
+  }
+}
+
+async function fillDisks(known: Known, desk: Desk): Promise<void> {
+  const { parts } = await desk.loadFlash()
+  known.disks = await Promise.all((known.disks ?? []).map(parts.fillContents))
+}
+
+async function readImage({ image }: State, known: Known, desk: Desk, signal: AbortSignal) {
+  if (image === null) return
+  try {
+    const { lookAtImage, parts } = await desk.loadFlash()
+    known.image = await lookAtImage(parts, image, signal)
+    if (known.image.imageProblem !== null) known.troubles.push(known.image.imageProblem)
+  } catch (thrown) {
+    if (!signal.aborted) known.troubles.push(renderError(thrown))
+  }
+}
+
+const listOffers = ({ disks, image }: Known): readonly DiskOffer[] =>
+  (disks ?? []).map((disk) => offerDisk(disk, image?.image ?? null))
+
+function build(state: State, known: Known, desk: Desk) {
+  const view = {
+    menu: {
+      prompt: 'Disk',
+      columns: DISK_COLUMNS,
+      rows: listOffers(known).map(renderDiskRow),
+      keys: [
+        { key: 'b', words: ['back'], does: 'image' },
+        { key: 'r', words: ['refresh'], does: 'look again' },
+        { key: 'q', words: ['quit', 'exit'], does: 'quit' },
+      ],
+      enter: 'r',
+    },
+    intro: (size: Size) => introduce(known, desk, size),
+  }
+  return createQuestion(state, view, desk.drawing)
+}
+
+function introduce({ disks, troubles }: Known, { drawing }: Desk, size: Size): readonly string[] {
+  const { ink } = drawing
+  const lines = [
+    ...inFull(troubles, size).map(ink.danger),
+    ...(disks === null ? [ink.faint('looking at the disks ...')] : []),
+    ...(disks?.length === 0 ? inFull(NONE, size) : []),
+  ]
+  return lines.length === 0 ? [] : [...lines, '']
+}
+
+const NONE = [
+  'No flash-eligible disks detected.',
+  'Plug one in and look again with [r]; "lsblk" in another shell shows what the kernel sees.',
+]

@@ -1,0 +1,142 @@
+/** The image screen: what lies here at once, what the catalog lists as soon as it has come. */
+import type { CatalogImage, CatalogRefusal } from '../../../../core/catalog/catalog-source.ts'
+import { renderError } from '../../../../core/foundation/fault.ts'
+import type { ImageRow } from '../../../../core/image/image.ts'
+import { accept, refuse, type Result } from '../../../../core/foundation/result.ts'
+import type { Size } from '../../../../terminal/prompt/painter.ts'
+import type { Desk } from './wizard-context.ts'
+import type { State, Step } from '../flow/flow.ts'
+import {
+  IMAGE_COLUMNS,
+  listImageOffers,
+  renderImageRow,
+  type ImageOffer,
+} from '../flow/image-offers.ts'
+import { createQuestion, inFull } from './screen-frame.ts'
+import { createSubject } from './pending-question.ts'
+
+interface Listed {
+  readonly images: readonly CatalogImage[]
+  /** What was left out and why, in words. */
+  readonly flaws: readonly string[]
+}
+
+/** What is known by now. */
+interface Known {
+  local: readonly ImageRow[] | null
+  /** Why this machine's images cannot be listed. */
+  trouble: string | null
+  /** Null: it is being loaded, or there is none. */
+  catalog: Result<Listed, CatalogRefusal> | null
+}
+
+export async function chooseImage(state: State, desk: Desk): Promise<Step> {
+  const known: Known = { local: null, trouble: null, catalog: null }
+  const leaving = new AbortController()
+  const signal = AbortSignal.any([desk.signal, leaving.signal])
+  // What lies here takes a moment; the first frame waits for it rather than being drawn twice.
+  await readLocal(known, desk)
+  const subject = createSubject(
+    () => build(state, known, desk),
+    (changed) => readCatalog(state, known, desk, signal).then(changed),
+  )
+  const asked = await desk.ask(subject)
+  const offers = listOffers(known)
+  leaving.abort()
+  if (asked.kind === 'row') {
+    const offer = offers[asked.index]
+    return offer === undefined ? { step: 'refresh' } : { step: 'image', image: offer.choice }
+  }
+  if (asked.kind === 'key' && asked.key === 'b') return { step: 'back' }
+  return { step: asked.kind === 'key' && asked.key === 'r' ? 'refresh' : 'quit' }
+}
+
+async function readLocal(known: Known, desk: Desk): Promise<void> {
+  try {
+    known.local = await desk.listLocal()
+  } catch (thrown) {
+    // The catalog's images can still be chosen.
+    known.trouble = renderError(thrown)
+  }
+}
+
+async function readCatalog({ source }: State, known: Known, desk: Desk, signal: AbortSignal) {
+  if (source === null) return
+  try {
+    // What reads manifests is loaded only where there is one.
+    const { renderFlaw } = await import('../../../../core/catalog/manifest.ts')
+    const loaded = await desk.loadCatalog(source, signal)
+    if (!loaded.ok) known.catalog = loaded
+    else {
+      const { images, flaws } = loaded.value
+      known.catalog = accept({ images, flaws: flaws.map(renderFlaw) })
+    }
+  } catch (thrown) {
+    const message = renderError(thrown)
+    known.catalog = refuse({ code: 'input-invalid', message, hint: null })
+  }
+}
+
+const listOffers = ({ local, catalog }: Known): readonly ImageOffer[] =>
+  listImageOffers(local ?? [], catalog?.ok === true ? catalog.value.images : [])
+
+function build(state: State, known: Known, desk: Desk) {
+  const offers = listOffers(known)
+  const view = {
+    menu: {
+      prompt: 'Image',
+      columns: IMAGE_COLUMNS,
+      rows: offers.map(renderImageRow),
+      keys: [
+        { key: 'b', words: ['back'], does: 'catalog' },
+        { key: 'r', words: ['refresh'], does: 'look again' },
+        { key: 'q', words: ['quit', 'exit'], does: 'quit' },
+      ],
+      enter: 'r',
+    },
+    intro: (size: Size) => introduce(state, known, offers.length === 0, desk, size),
+  }
+  return createQuestion(state, view, desk.drawing)
+}
+
+function introduce(
+  { source }: State,
+  { trouble, catalog }: Known,
+  isEmpty: boolean,
+  { drawing }: Desk,
+  size: Size,
+): readonly string[] {
+  const { ink, setting } = drawing
+  const isLoading = source !== null && catalog === null
+  const red = [...(trouble === null ? [] : [trouble]), ...renderFailure(catalog)]
+  const faint = isLoading ? [`loading catalog from ${source} ...`] : renderFlaws(catalog)
+  const empty = isEmpty && !isLoading ? nothingHere(setting.imageRoot, source) : []
+  const lines = [
+    ...inFull(red, size).map(ink.danger),
+    ...inFull(faint, size).map(ink.faint),
+    ...inFull(empty, size),
+  ]
+  return lines.length === 0 ? [] : [...lines, '']
+}
+
+function renderFailure(catalog: Known['catalog']): readonly string[] {
+  if (catalog?.ok !== false) return []
+  const { message, hint } = catalog.refusal
+  return [`catalog load failed: ${message}`, ...(hint === null ? [] : [hint])]
+}
+
+/** Two of them are enough to see what is wrong. */
+function renderFlaws(catalog: Known['catalog']): readonly string[] {
+  if (catalog?.ok !== true) return []
+  const { flaws } = catalog.value
+  const shown = flaws.slice(0, 2).map((flaw) => `left out: ${flaw}`)
+  return flaws.length > 2 ? [...shown, `and ${flaws.length - 2} more left out`] : shown
+}
+
+const nothingHere = (imageRoot: string, source: string | null): readonly string[] => [
+  source === null
+    ? 'There are no images here yet.'
+    : 'Neither this machine nor the catalog has images.',
+  `Copy some (.img, .img.zst, .qcow2 ...) to ${imageRoot},`,
+  'then look again with [r]; or go back with [b] and choose a catalog.',
+]

@@ -1,0 +1,88 @@
+/** The catalog screen, and the one where a location is typed. */
+import { printable } from '../../../../core/foundation/printable.ts'
+import type { Asked } from '../../../../terminal/prompt/question.ts'
+import type { Menu } from '../../../../terminal/prompt/menu.ts'
+import type { Desk } from './wizard-context.ts'
+import type { State, Step } from '../flow/flow.ts'
+import { createQuestion, fitted, type View } from './screen-frame.ts'
+import { stillSubject } from './pending-question.ts'
+
+/** Letters in the order of the rows. */
+const CHOICES = ['d', 'c', 'l'] as const
+
+export async function chooseCatalog(state: State, desk: Desk): Promise<Step> {
+  const view: View = {
+    menu: catalogMenu(desk.defaultCatalog, desk.drawing.setting.imageRoot),
+    intro: () => ['Where do the images come from?', ''],
+  }
+  const asked = await desk.ask(stillSubject(createQuestion(state, view, desk.drawing)))
+  const key = asked.kind === 'row' ? CHOICES[asked.index] : keyOf(asked)
+  if (key === 'd') return { step: 'source', source: desk.defaultCatalog }
+  if (key === 'c') return { step: 'ask-source' }
+  if (key === 'l') return { step: 'source', source: null }
+  return { step: 'quit' }
+}
+
+function catalogMenu(fallback: string | null, imageRoot: string): Menu {
+  const refusal = fallback === null ? 'none is set; FLASHER_DEFAULT_CATALOG names one' : null
+  const keys = [
+    { key: 'd', words: ['default'], does: 'default' },
+    { key: 'c', words: ['custom'], does: 'custom' },
+    { key: 'l', words: ['local', 'local only'], does: 'local only' },
+    { key: 'q', words: ['quit', 'exit'], does: 'quit' },
+  ]
+  return {
+    prompt: 'Catalog',
+    columns: [{ title: 'Catalog' }, { title: 'Images', least: 20, cut: 'middle' }],
+    rows: [
+      {
+        // A letter that does nothing is not offered.
+        cells:
+          refusal === null
+            ? ['[d] default', printable(fallback ?? '')]
+            : ['    default', `(${refusal})`],
+        refusal,
+      },
+      { cells: ['[c] custom', 'from a file, an http(s) URL or a registry'], refusal: null },
+      { cells: ['[l] local only', printable(`those in ${imageRoot}`)], refusal: null },
+    ],
+    keys: fallback === null ? keys.slice(1) : keys,
+    enter: null,
+  }
+}
+
+const keyOf = (asked: Asked) => (asked.kind === 'key' ? asked.key : 'q')
+
+export async function typeSource(state: State, desk: Desk): Promise<Step> {
+  const { drawing } = desk
+  const view: View = {
+    menu: {
+      prompt: 'Location',
+      columns: [],
+      rows: [],
+      keys: [{ key: 'q', words: ['quit', 'back', 'b'], does: 'leave it as it is' }],
+      enter: '',
+      takesText: true,
+    },
+    intro: (size) => [
+      ...fitted(
+        [
+          'Where is the catalog? It may be',
+          '  a TOML file              /media/usb/catalog.toml',
+          '  an address               http://server:8080/catalog.toml',
+          '  an image in a registry   oras://registry.example/lab/catalog:latest',
+          '',
+          `Now it is: ${printable(state.source ?? 'none, local images only')}`,
+        ],
+        size,
+        drawing,
+      ),
+      ...fitted(['Enter alone: no catalog.'], size, drawing).map(drawing.ink.faint),
+    ],
+  }
+  const asked = await desk.ask(stillSubject(createQuestion(state, view, drawing)))
+  if (asked.kind === 'quit') return { step: 'quit' }
+  if (asked.kind === 'text') return { step: 'source', source: asked.text }
+  // Leaving it is a choice too: the images are what comes next.
+  return { step: 'source', source: keyOf(asked) === 'q' ? state.source : null }
+}

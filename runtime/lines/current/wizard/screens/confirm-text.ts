@@ -1,0 +1,154 @@
+/** What the confirm screen says: in frames where there is room, else disk and loss first. Pure. */
+import type { SurveyedDisk } from '../../../../core/disk/disk.ts'
+import { decideNotes, type FlashPlan } from '../../../../core/flash/flash.ts'
+import { renderChecks, renderImage } from '../../../../core/flash/flash-text.ts'
+import { renderSafeUrl } from '../../../../core/net/image-location.ts'
+import { displayWidth, printable } from '../../../../core/foundation/printable.ts'
+import { clip } from '../../../../terminal/text/clip.ts'
+import { layColumns } from '../../../../terminal/text/columns.ts'
+import type { Size } from '../../../../terminal/prompt/painter.ts'
+import { wrap } from '../../../../terminal/text/wrap.ts'
+import { innerWidth, renderArrow, renderBox } from './boxes.ts'
+import { renderLosses } from '../flow/disk-offers.ts'
+import type { State } from '../flow/flow.ts'
+import type { Drawing } from './screen-frame.ts'
+import type { ImageChoice } from '../flow/start.ts'
+
+/** What is known by now. */
+export interface Known {
+  readonly plan: FlashPlan | null
+  readonly disk: Pick<SurveyedDisk, 'parts'> | null
+  /** Null: still being looked for. */
+  readonly reasons: readonly string[] | null
+}
+
+export interface ConfirmRoom extends Pick<Size, 'columns'> {
+  /** Rows for all of it. */
+  readonly room: number
+}
+
+/** Of what would be lost. */
+const LEAST_ROWS = 3
+
+export function renderConfirm(
+  state: State,
+  known: Known,
+  drawing: Drawing,
+  { columns, room }: ConfirmRoom,
+): readonly string[] {
+  const outcome = renderOutcome(state, known, drawing, columns)
+  const boxes = renderBoxes(state, known, { columns, unicode: drawing.unicode })
+  const left = room - boxes.length
+  if (left >= outcome.least) return [...boxes, ...outcome.lines(left)]
+  const words = renderBriefly(state, drawing, columns)
+  // Which disk it is counts more than which image.
+  const facts = words.length + outcome.least <= room ? words : words.slice(1)
+  return [...facts, ...outcome.lines(Math.max(1, room - facts.length))]
+}
+
+function renderBoxes(
+  { image, disk }: State,
+  { plan }: Known,
+  look: { readonly columns: number; readonly unicode: boolean },
+): readonly string[] {
+  const source = image === null ? [] : describe(image, plan)
+  const target = inFull(`${disk?.path}: ${disk?.words}`, innerWidth(look.columns))
+  return [
+    ...renderBox('Image', source.map(printable), look),
+    renderArrow(look),
+    ...renderBox('Disk', target, look),
+  ]
+}
+
+function describe({ name, location }: ImageChoice, plan: FlashPlan | null): readonly string[] {
+  // An address may hold a password.
+  const from = location.includes('://') ? [`from ${renderSafeUrl(location)}`] : []
+  if (plan === null) return [name, ...from]
+  const { image } = plan
+  return [renderImage({ ...image, name }), ...from, renderChecks(plan), ...decideNotes(image)]
+}
+
+/** The image in one line, then all that tells one disk from another. */
+function renderBriefly(
+  { image, disk }: State,
+  { ink, unicode }: Drawing,
+  columns: number,
+): readonly string[] {
+  const width = columns - 1
+  const [name, path] = [printable(image?.name ?? ''), printable(disk?.path ?? '')]
+  const arrow = ` -> ${path}`
+  return [
+    clip(name, Math.max(8, width - arrow.length), { cut: 'middle', unicode }) + arrow,
+    ...inFull(disk?.words ?? '', width).map(ink.strong),
+  ]
+}
+
+/** At blanks, unless a word alone (a serial number) is too wide for a line. */
+function inFull(text: string, width: number): readonly string[] {
+  const shown = printable(text)
+  const lines = wrap(shown, width)
+  return lines.every((line) => displayWidth(line) <= width) ? lines : breakUp(shown, width)
+}
+
+function breakUp(text: string, width: number): readonly string[] {
+  const lines: string[] = []
+  let last = ''
+  for (const character of text) {
+    if (displayWidth(last + character) > width) {
+      lines.push(last)
+      last = ''
+    }
+    last += character
+  }
+  return [...lines, last]
+}
+
+/** What comes of it. */
+interface Outcome {
+  /** With fewer rows frames are given up. */
+  readonly least: number
+  lines(rows: number): readonly string[]
+}
+
+function renderOutcome(
+  { disk }: State,
+  { disk: found, reasons }: Known,
+  drawing: Drawing,
+  columns: number,
+): Outcome {
+  const { ink } = drawing
+  if (reasons === null) return { least: 1, lines: () => [ink.faint('checking ...')] }
+  if (reasons.length > 0) {
+    const lines = reasons.flatMap((reason) => wrap(printable(reason), columns - 3))
+    const rejected = ['Rejected:', ...lines.map((line) => `  ${line}`)].map(ink.danger)
+    return { least: rejected.length, lines: () => rejected }
+  }
+  const whole = printable(`Everything on ${disk?.path} will be lost:`)
+  const headline = ink.danger(whole.length < columns ? whole : 'All of it will be lost:')
+  const losses = layLosses(found, drawing, columns)
+  return {
+    least: Math.min(LEAST_ROWS, 1 + losses.length),
+    lines: (rows) => [headline, ...fit(losses, rows - 1).map((line) => ink.strong(`  ${line}`))],
+  }
+}
+
+function layLosses(found: Known['disk'], { unicode }: Drawing, columns: number): readonly string[] {
+  const parts = found?.parts ?? []
+  if (parts.length === 0) return ['no partitions or file systems are known']
+  const laid = [
+    { title: '' },
+    { title: '', side: 'right' as const },
+    { title: '' },
+    { title: '', least: 8 },
+  ]
+  return layColumns(laid, renderLosses(parts), columns - 4, unicode).lines
+}
+
+/** The last row says how many there is no room for. */
+function fit(lines: readonly string[], rows: number): readonly string[] {
+  if (lines.length <= rows) return lines
+  const shown = lines.slice(0, Math.max(0, rows - 1))
+  const rest = lines.length - shown.length
+  if (rows < 1) return []
+  return [...shown, shown.length === 0 ? `${rest} partitions` : `and ${rest} more`]
+}

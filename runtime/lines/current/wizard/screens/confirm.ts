@@ -1,0 +1,63 @@
+/** The confirm screen: what goes where, what is lost, and whether it can be done at all. */
+import { renderError } from '../../../../core/foundation/fault.ts'
+import type { MenuKey } from '../../../../terminal/prompt/menu.ts'
+import type { Size } from '../../../../terminal/prompt/painter.ts'
+import { renderConfirm, type Known } from './confirm-text.ts'
+import type { Desk } from './wizard-context.ts'
+import { orderOf, type State, type Step } from '../flow/flow.ts'
+import { createQuestion } from './screen-frame.ts'
+import { createSubject } from './pending-question.ts'
+
+type Learned = { -readonly [Name in keyof Known]: Known[Name] }
+
+export async function confirm(state: State, desk: Desk): Promise<Step> {
+  const known: Learned = { plan: null, disk: null, reasons: null }
+  const leaving = new AbortController()
+  const signal = AbortSignal.any([desk.signal, leaving.signal])
+  const subject = createSubject(
+    () => createQuestion(state, viewOf(state, known, desk), desk.drawing),
+    (changed) => check(state, known, desk, signal).then(changed),
+  )
+  const asked = await desk.ask(subject)
+  leaving.abort()
+  if (asked.kind !== 'key') return { step: 'quit' }
+  if (asked.key === 'q') return { step: 'quit' }
+  return { step: asked.key === 'y' ? 'flash' : 'back' }
+}
+
+async function check(state: State, known: Learned, desk: Desk, signal: AbortSignal): Promise<void> {
+  const order = orderOf(state)
+  if (order === null) return
+  try {
+    const { lookAtImage, planOrder, parts } = await desk.loadFlash()
+    const checked = await lookAtImage(parts, order.image, signal)
+    const planned = await planOrder(parts, order, checked, signal)
+    const disks = await desk.surveyDisks()
+    const disk = disks.find(({ path }) => path === order.disk)
+    known.disk = disk === undefined ? null : await parts.fillContents(disk)
+    known.plan = planned.ok ? planned.value : null
+    const rights = desk.isRoot ? [] : ['writing to a disk needs root: run it again as root']
+    known.reasons = [...(planned.ok ? [] : planned.refusal), ...rights]
+  } catch (thrown) {
+    known.reasons = [renderError(thrown)]
+  }
+}
+
+const BACK: MenuKey = { key: 'b', words: ['back', 'n', 'no'], does: 'back' }
+const QUIT: MenuKey = { key: 'q', words: ['quit', 'exit'], does: 'quit' }
+/** One key, but one that nothing else on the way here asks for. */
+const YES: MenuKey = { key: 'y', words: ['yes'], does: 'ERASE AND FLASH', isInstant: true }
+
+function viewOf(state: State, known: Known, { drawing }: Desk) {
+  const isFree = known.reasons?.length === 0
+  return {
+    menu: {
+      prompt: isFree ? 'Flash' : 'Back',
+      columns: [],
+      rows: [],
+      keys: [...(isFree ? [YES] : []), BACK, QUIT],
+      enter: 'b',
+    },
+    intro: (size: Size, room: number) => renderConfirm(state, known, drawing, { ...size, room }),
+  }
+}

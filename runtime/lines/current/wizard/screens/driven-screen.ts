@@ -1,0 +1,53 @@
+/** The terminal while a server decides: lines below the header, and its flashes on the flashing screen. */
+import { printable } from '../../../../core/foundation/printable.ts'
+import type { Desk } from './wizard-context.ts'
+import { openState, type State } from '../flow/flow.ts'
+import { fitted, frameOf } from './screen-frame.ts'
+import type { FlashOrder, Stage } from '../flow/start.ts'
+
+/** In place of a catalog: the image is of the server's choice. */
+const PLANNED = "the server's plan"
+
+/** As many of the last lines as any terminal shows. */
+const MOST_LINES = 12
+
+/** `server`: as it was named; where it answers is known later. */
+export function createStage(given: Desk, server: string): Stage {
+  const identity = { ...given.drawing.setting.identity, server }
+  const drawing = { ...given.drawing, setting: { ...given.drawing.setting, identity } }
+  const desk = { ...given, drawing }
+  const { painter, look, stdout } = desk
+  const said: string[] = []
+  const state: State = {
+    ...openState({ screen: 'image', catalog: null, notice: null, identity }),
+    screen: 'flash',
+  }
+
+  const stateOf = ({ image, disk: path, identity: seen, words = '' }: FlashOrder): State => ({
+    ...state,
+    source: PLANNED,
+    image,
+    disk: seen === null ? null : { path, identity: seen, words },
+  })
+
+  function draw() {
+    const size = painter.size()
+    const lines = fitted(said.slice(-MOST_LINES).map(printable), size, drawing)
+    painter.paint(frameOf(state, lines, drawing, size))
+  }
+
+  return {
+    identity,
+    say(line) {
+      said.push(line)
+      if (look.live) draw()
+      else stdout.write(`${printable(line)}\n`)
+    },
+    async runFlash(order, hooks) {
+      const { runFlash } = await import('./flashing.ts')
+      const { end } = await runFlash(stateOf(order), order, hooks, desk)
+      painter.forget()
+      return end
+    },
+  }
+}

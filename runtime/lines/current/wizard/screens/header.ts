@@ -1,0 +1,75 @@
+/** The top of every screen: the program, this machine, the step, and what is chosen so far. Pure. */
+import { displayWidth, printable } from '../../../../core/foundation/printable.ts'
+import { clip, pad } from '../../../../terminal/text/clip.ts'
+import type { Ink } from '../../../../terminal/text/ink.ts'
+import { wrap } from '../../../../terminal/text/wrap.ts'
+import { STEP_OF, STEPS, type DiskChoice, type State } from '../flow/flow.ts'
+import type { Identity } from '../flow/start.ts'
+
+/** What does not change while the wizard runs. */
+export interface Setting {
+  readonly version: string
+  readonly identity: Identity
+  /** Where images of this machine are looked for. */
+  readonly imageRoot: string
+}
+
+export interface HeaderRoom {
+  readonly columns: number
+  readonly rows: number
+  readonly unicode: boolean
+}
+
+/** On fewer rows the step is what there is room for. */
+const LEAST_ROWS = 16
+
+/** The most that a notice takes; the whole of it is in the log. */
+const NOTICE_LINES = 3
+
+export function renderHeader(
+  state: State,
+  { version, identity, imageRoot }: Setting,
+  { columns, rows, unicode }: HeaderRoom,
+  ink: Ink,
+): readonly string[] {
+  const width = columns - 1
+  const fit = (text: string) => clip(printable(text), width, { cut: 'middle', unicode })
+  const { mac, server, address } = identity
+  const right = [mac, address].filter((part) => part !== null).join('  ')
+  const left = `flasher ${version}  ${server ?? 'standalone'}`
+  const title = STEP_OF[state.screen]
+  const count = ` ${STEPS.indexOf(title) + 1} of ${STEPS.length}`
+  const trail = STEPS.map((name) => (name === title ? `[${name}]` : name)).join(' > ')
+  const where = [
+    ink.strong(between(fit(left), printable(right), width, unicode)),
+    ink.here(title) + ink.faint(between(count, trail, width - title.length, unicode)),
+  ]
+  const notice = state.notice === null ? [] : renderNotice(state.notice, width).map(ink.danger)
+  if (rows < LEAST_ROWS) return [...where, ...notice]
+  return [
+    ...where,
+    fit(`image_root: ${imageRoot}`),
+    fit(`catalog:    ${state.source ?? 'local only'}`),
+    ...(state.image === null ? [] : [fit(`image:      ${state.image.name}`)]),
+    ...(state.disk === null ? [] : [fit(`disk:       ${diskInWords(state.disk)}`)]),
+    ...notice,
+    '',
+  ]
+}
+
+const diskInWords = ({ path, words }: DiskChoice) => (words === '' ? path : `${path}, ${words}`)
+
+/** One text at each side; where there is no room for both, the left one stays. */
+function between(left: string, right: string, width: number, unicode: boolean): string {
+  const room = width - displayWidth(right) - 2
+  if (right === '' || room < displayWidth(left)) return clip(left, width, { cut: 'end', unicode })
+  return `${pad(left, room)}  ${right}`
+}
+
+/** Broken at blanks into lines of at most `width` columns. */
+export function renderNotice(notice: string, width: number): readonly string[] {
+  const lines = wrap(printable(notice), width)
+  return lines
+    .slice(0, NOTICE_LINES)
+    .map((line) => clip(line, width, { cut: 'end', unicode: false }))
+}

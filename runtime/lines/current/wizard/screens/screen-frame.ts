@@ -1,0 +1,79 @@
+/** A screen put together: the header, what there is to know, the list, and the prompt at its foot. Pure. */
+import type { Question } from '../../../../terminal/prompt/question.ts'
+import { clip } from '../../../../terminal/text/clip.ts'
+import type { Ink } from '../../../../terminal/text/ink.ts'
+import { pageRowsOf, renderPrompt, renderRows } from '../../../../terminal/prompt/menu-lines.ts'
+import type { Menu } from '../../../../terminal/prompt/menu.ts'
+import type { Frame, Size } from '../../../../terminal/prompt/painter.ts'
+import { renderHeader, renderNotice, type Setting } from './header.ts'
+import type { State } from '../flow/flow.ts'
+
+/** How this terminal draws. */
+export interface Drawing {
+  readonly setting: Setting
+  readonly ink: Ink
+  readonly unicode: boolean
+}
+
+export interface View {
+  readonly menu: Menu
+  /** Between the header and the list; wider lines are cut off, and those for which `room` has no rows. */
+  intro(size: Size, room: number): readonly string[]
+}
+
+/** Of the prompt, and the blank line before it. */
+const FOOT_ROWS = 4
+/** A list of fewer rows is of no use; then the introduction is cut short. */
+const LEAST_ROWS = 4
+
+export function createQuestion(state: State, view: View, drawing: Drawing): Question {
+  const { setting, ink, unicode } = drawing
+  const top = (size: Size) => {
+    const header = renderHeader(state, setting, { ...size, unicode }, ink)
+    const least = view.menu.rows.length === 0 ? 0 : LEAST_ROWS
+    const room = Math.max(0, size.rows - header.length - FOOT_ROWS - least)
+    return [...header, ...view.intro(size, room).slice(0, room)]
+  }
+  const room = (size: Size) => ({
+    columns: size.columns,
+    rows: Math.max(1, size.rows - top(size).length - FOOT_ROWS),
+    unicode,
+  })
+  return {
+    menu: view.menu,
+    pageRows: (size) => pageRowsOf(room(size)),
+    frame(menuState, size) {
+      const above = [...top(size), ...renderRows(view.menu, menuState, room(size), ink), '']
+      const prompt = renderPrompt(view.menu, menuState, room(size), ink)
+      return {
+        lines: [...above, ...prompt.lines],
+        cursor: { row: above.length + prompt.row, column: prompt.column },
+      }
+    },
+  }
+}
+
+/** A screen that asks nothing. */
+export function frameOf(
+  state: State,
+  body: readonly string[],
+  { setting, ink, unicode }: Drawing,
+  size: Size,
+): Frame {
+  const header = renderHeader(state, setting, { ...size, unicode }, ink)
+  const room = size.rows - header.length
+  // The newest is at the end.
+  const shown = body.length <= room ? body : body.filter((line) => line !== '').slice(-room)
+  return { lines: [...header, ...shown], cursor: null }
+}
+
+/** Texts as lines that fit, each in the same emphasis. */
+export const fitted = (
+  lines: readonly string[],
+  { columns }: Size,
+  { unicode }: Pick<Drawing, 'unicode'>,
+): readonly string[] => lines.map((line) => clip(line, columns - 1, { cut: 'end', unicode }))
+
+/** What went wrong, as lines that fit; a long text goes on in the next line, up to three. */
+export const inFull = (texts: readonly string[], { columns }: Size): readonly string[] =>
+  texts.flatMap((text) => renderNotice(text, columns - 1))

@@ -1,0 +1,48 @@
+/** What every screen works with. */
+import type { LoadedCatalog, CatalogRefusal } from '../../../../core/catalog/catalog-source.ts'
+import type { SurveyedDisk } from '../../../../core/disk/disk.ts'
+import type { ImageRow } from '../../../../core/image/image.ts'
+import type { Result } from '../../../../core/foundation/result.ts'
+import type { Asked, Subject } from '../../../../terminal/prompt/question.ts'
+import type { Look, Output } from '../../../../terminal/text/terminal-style.ts'
+import type { Painter } from '../../../../terminal/prompt/painter.ts'
+import type { followCourse } from '../flow/flash-run.ts'
+import type { lookAtImage, Parts, planOrder } from '../flow/flash-services.ts'
+import type { RemoteParts } from '../driven/remote-machine.ts'
+import type { Drawing } from './screen-frame.ts'
+import type { Hooks } from '../flow/start.ts'
+
+export interface FlashKit {
+  readonly parts: Parts
+  readonly lookAtImage: typeof lookAtImage
+  readonly planOrder: typeof planOrder
+  readonly followCourse: typeof followCourse
+}
+
+export interface Desk {
+  readonly stdin: NodeJS.ReadStream
+  readonly stdout: Output
+  readonly look: Look
+  readonly painter: Painter
+  readonly drawing: Drawing
+  /** Aborted when the program is asked to end. */
+  readonly signal: AbortSignal
+  readonly isRoot: boolean
+  /** Seconds on a steady clock. */
+  readonly now: () => number
+  /** What `[d] default` stands for; null: it is not offered. */
+  readonly defaultCatalog: string | null
+  /** Restarts this machine, refused in words; null: this is no machine that was booted to flash. */
+  readonly reboot: (() => Promise<Result<null, string>>) | null
+  ask(subject: Subject): Promise<Asked>
+  listLocal(): Promise<readonly ImageRow[]>
+  loadCatalog(source: string, signal: AbortSignal): Promise<Result<LoadedCatalog, CatalogRefusal>>
+  /** Who is told of a flash. */
+  loadHooks(): Promise<Hooks>
+  /** What the server-driven mode works with. */
+  loadRemote(): Promise<RemoteParts>
+  /** The disks that are listed, with what uses them. */
+  surveyDisks(): Promise<readonly SurveyedDisk[]>
+  /** Everything that disks and flashes need; loaded once. */
+  loadFlash(): Promise<FlashKit>
+}

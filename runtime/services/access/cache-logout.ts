@@ -1,0 +1,40 @@
+/** Ends a session at the cache service, too, where that takes the sessions of this server. */
+import { renderCacheBase } from '../../core/catalog/blob-address.ts'
+import { renderError } from '../../core/foundation/fault.ts'
+import { parseLocation } from '../../core/net/image-location.ts'
+import { createHttpClient } from '../net/http-client.ts'
+import type { Environment } from '../host/shell.ts'
+
+export interface CacheLogoutOptions {
+  /** The cache service's address as it is set; empty: none. */
+  readonly url: string
+  /** `name=value`: a session that this server takes no more. */
+  readonly cookie: string
+  /** Names proxies and FLASHER_CA_FILE. */
+  readonly env: Environment
+  readonly log: { warn(message: string): void }
+}
+
+/** Logging out waits so long for it. */
+const MAX_WAIT_MS = 2000
+
+/**
+ * A cache with the same state directory knows already. One that has only the key in common is told as
+ * a browser would tell it; to one with another key the cookie means nothing. Best effort.
+ */
+export async function endCacheSession({ url, cookie, env, log }: CacheLogoutOptions) {
+  const location = parseLocation(`${renderCacheBase(url)}/ui/logout`)
+  if (url === '' || !location.ok || location.value.kind !== 'http') return
+  const signal = AbortSignal.timeout(MAX_WAIT_MS)
+  try {
+    await using client = createHttpClient({ env, signal, stallMs: MAX_WAIT_MS })
+    const answer = await client.fetch(location.value.target, {
+      method: 'POST',
+      headers: { cookie },
+      redirects: 'answer',
+    })
+    answer.drop()
+  } catch (thrown) {
+    log.warn(`the cache service was not told of a logout: ${renderError(thrown)}`)
+  }
+}

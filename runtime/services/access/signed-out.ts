@@ -1,0 +1,90 @@
+/** Sessions that were logged out before their time: a list on disk, as short as their lives. */
+import { readFileSync, statSync } from 'node:fs'
+import { basename } from 'node:path'
+import { renderError } from '../../core/foundation/fault.ts'
+import { isMissing } from '../../core/foundation/system-error.ts'
+import { replaceFile } from '../host/atomic-file.ts'
+
+export interface SignedOut {
+  has(id: string): boolean
+  /** Counts at once; on disk when it resolves. `until`: when the session would end by itself. */
+  add(id: string, until: Date): Promise<void>
+}
+
+export interface SignedOutParts {
+  /** `<state_dir>/signed-out.json`. */
+  readonly path: string
+  now(): Date
+  readonly log: { warn(message: string): void }
+  /** Called with the words of the log each time that the file is found damaged. */
+  onDamage?(message: string): void
+}
+
+/** Far more than log out in a week; past it the oldest go first. */
+const MOST = 10_000
+
+/**
+ * Server and cache share the key of sessions, and so this file: each takes up what the other wrote,
+ * at the next question. A look at the file's times is microseconds; the signature costs more.
+ */
+export function createSignedOut({ path, now, log, onDamage }: SignedOutParts): SignedOut {
+  const ends = new Map<string, number>()
+  let seen: string | null = null
+  let writing: Promise<void> = Promise.resolve()
+
+  function takeUp() {
+    const present = identify(path)
+    if (present === seen) return
+    seen = present
+    const found = present === null ? [] : read(path)
+    if (found === null) report()
+    for (const [id, end] of found ?? []) ends.set(id, end)
+  }
+
+  function report() {
+    const message = `${basename(path)} is damaged: sessions that were logged out before may count again until they expire. A new password (flasher-web password) ends all sessions.`
+    log.warn(message)
+    onDamage?.(message)
+  }
+
+  async function write() {
+    takeUp()
+    const at = now().getTime()
+    for (const [id, end] of ends) if (end <= at || ends.size > MOST) ends.delete(id)
+    await replaceFile(path, `${JSON.stringify(Object.fromEntries(ends))}\n`, 0o600)
+  }
+
+  takeUp()
+  return {
+    has(id) {
+      takeUp()
+      return ends.has(id)
+    },
+    async add(id, until) {
+      ends.set(id, until.getTime())
+      // Who logs out is logged out, whatever becomes of the file.
+      writing = writing.then(write).catch((thrown: unknown) => {
+        log.warn(`a logged-out session is forgotten at the next start: ${renderError(thrown)}`)
+      })
+      await writing
+    },
+  }
+}
+
+function identify(path: string): string | null {
+  const found = statSync(path, { throwIfNoEntry: false })
+  return found === undefined ? null : `${found.ino}:${found.mtimeMs}:${found.size}`
+}
+
+/** Null: it is no such list, or cannot be read. */
+function read(path: string): readonly (readonly [string, number])[] | null {
+  try {
+    const found: unknown = JSON.parse(readFileSync(path, 'utf8'))
+    if (typeof found !== 'object' || found === null || Array.isArray(found)) return null
+    const entries: readonly (readonly [string, unknown])[] = Object.entries(found)
+    const sound = entries.filter((entry): entry is [string, number] => typeof entry[1] === 'number')
+    return sound.length === entries.length ? sound.slice(-MOST) : null
+  } catch (thrown) {
+    return isMissing(thrown) ? [] : null
+  }
+}

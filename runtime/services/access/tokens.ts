@@ -1,0 +1,158 @@
+/** API tokens: made once, shown once, kept as hashes. */
+import { createHash, randomBytes } from 'node:crypto'
+import { destr } from 'destr'
+import { accept, refuse, type Result } from '../../core/foundation/result.ts'
+import type { Database } from '../state/database.ts'
+import { readText, readTextOrNull, type Row } from '../state/sqlite.ts'
+
+export const TOKEN_SCOPES = ['read', 'machines', 'flash', 'admin'] as const
+export type TokenScope = (typeof TOKEN_SCOPES)[number]
+
+/** As kept; the token itself is nowhere. */
+export interface TokenRecord {
+  readonly id: string
+  readonly name: string
+  readonly scopes: readonly TokenScope[]
+  /** ISO times; null: never used yet, never ends. */
+  readonly created_at: string
+  readonly last_used_at: string | null
+  readonly expires_at: string | null
+}
+
+export interface MadeToken {
+  readonly record: TokenRecord
+  readonly token: string
+}
+
+export interface Tokens {
+  /** Oldest first; expired ones too, revoked ones not. */
+  list(): Promise<readonly TokenRecord[]>
+  /**
+   * The token's text is in the answer and never again. Refused where the name is in use, or there are
+   * `most` already: it is decided as it is stored, so that many at once are no way around it.
+   */
+  create(
+    wish: Pick<TokenRecord, 'name' | 'scopes' | 'expires_at'>,
+    most: number,
+  ): Promise<Result<MadeToken, 'name-taken' | 'too-many'>>
+  /** False when there was none. */
+  revoke(id: string): Promise<boolean>
+  /** Who it is, or null; never waits for a disk. Notes the use, on disk within a minute. */
+  find(token: string): TokenRecord | null
+}
+
+/** How long a use waits in memory before it is stored. */
+const LAG_MS = 30_000
+
+export function createTokens(
+  database: Database,
+  { now = () => new Date() }: { now?(): Date } = {},
+): Tokens {
+  const byDigest = new Map<string, TokenRecord>()
+  const used = new Map<string, string>()
+  let epoch: number | null = null
+  let timer: NodeJS.Timeout | null = null
+
+  const current = () => {
+    const present = database.epoch()
+    if (present === epoch) return byDigest
+    byDigest.clear()
+    for (const row of database.sql.all(ALL)) {
+      const record = readRecord(row)
+      if (record !== null) byDigest.set(readText(row, 'digest'), record)
+    }
+    epoch = present
+    return byDigest
+  }
+  /** With the use that is not stored yet. */
+  const shown = (record: TokenRecord): TokenRecord => ({
+    ...record,
+    last_used_at: used.get(record.id) ?? record.last_used_at,
+  })
+
+  async function flush() {
+    if (timer !== null) clearTimeout(timer)
+    timer = null
+    if (used.size === 0) return
+    const uses = [...used]
+    await database.write((sql) => {
+      for (const [id, at] of uses)
+        sql.run('UPDATE tokens SET last_used_at = ? WHERE id = ?', at, id)
+    })
+    for (const [id, at] of uses) if (used.get(id) === at) used.delete(id)
+    epoch = null
+  }
+  database.beforeClosing(flush)
+
+  const noteUse = (id: string, at: string) => {
+    used.set(id, at)
+    timer ??= setTimeout(() => {
+      timer = null
+      // Best effort: it stays in memory for the next time.
+      flush().catch(() => undefined)
+    }, LAG_MS).unref()
+  }
+
+  return {
+    list: async () => [...current().values()].map(shown),
+    async create({ name, scopes, expires_at }, most) {
+      const id = randomBytes(6).toString('hex')
+      const token = `flasher_${id}_${randomBytes(32).toString('base64url')}`
+      const created_at = now().toISOString()
+      const record = { id, name, scopes, created_at, last_used_at: null, expires_at }
+      const stored = JSON.stringify({ name, scopes, expires_at })
+      const obstacle = await database.write((sql) => {
+        const known = sql.all(ALL).flatMap((row) => readRecord(row) ?? [])
+        if (known.some((each) => each.name === name)) return 'name-taken'
+        if (known.length >= most) return 'too-many'
+        sql.run(ADD, id, stored, digestOf(token), created_at)
+        return null
+      })
+      epoch = null
+      return obstacle === null ? accept({ record, token }) : refuse(obstacle)
+    },
+    async revoke(id) {
+      const at = now().toISOString()
+      const revoked = await database.write((sql) => sql.run(REVOKE, at, id) > 0)
+      epoch = null
+      return revoked
+    },
+    find(token) {
+      // 256 random bits: looking up the digest gives nothing away.
+      const record = current().get(digestOf(token))
+      if (record === undefined) return null
+      const at = now().toISOString()
+      if (isExpired(record, at)) return null
+      noteUse(record.id, at)
+      return shown(record)
+    },
+  }
+}
+
+/** Revoked rows stay, so that restoring an older state gives no token its rights back. */
+const ALL = `SELECT id, record, digest, created_at, last_used_at FROM tokens
+  WHERE revoked_at IS NULL ORDER BY created_at, id`
+const ADD = 'INSERT INTO tokens (id, record, digest, created_at) VALUES (?, ?, ?, ?)'
+const REVOKE = 'UPDATE tokens SET revoked_at = ? WHERE id = ? AND revoked_at IS NULL'
+
+/** A date that cannot be read ends the token rather than never. */
+const isExpired = ({ expires_at }: TokenRecord, at: string) =>
+  expires_at !== null && !(Date.parse(expires_at) > Date.parse(at))
+
+const digestOf = (token: string) => createHash('sha256').update(token).digest('hex')
+
+/** Null when it grants nothing that we know. */
+function readRecord(row: Row): TokenRecord | null {
+  const stored: unknown = destr(readText(row, 'record'))
+  if (typeof stored !== 'object' || stored === null) return null
+  const { name, scopes, expires_at } = Object.fromEntries(Object.entries(stored))
+  if (typeof name !== 'string' || !Array.isArray(scopes)) return null
+  return {
+    id: readText(row, 'id'),
+    name,
+    scopes: TOKEN_SCOPES.filter((scope) => scopes.includes(scope)),
+    created_at: readText(row, 'created_at'),
+    last_used_at: readTextOrNull(row, 'last_used_at'),
+    expires_at: expires_at === null ? null : String(expires_at),
+  }
+}

@@ -1,0 +1,51 @@
+/** What is told of backups: to the journal, and to pages that show them. */
+import type { Feed } from '../host/feed.ts'
+import type { Actor, EventNote, Journal } from '../state/journal.ts'
+
+/** Who asked for it, for the record. */
+export interface BackupAsker {
+  readonly actor: Actor
+  readonly ip: string | null
+}
+
+export const SYSTEM: BackupAsker = { actor: 'system', ip: null }
+
+export interface NoteMore {
+  readonly by: BackupAsker
+  /** The id alone, unless said. */
+  readonly details?: EventNote['details']
+}
+
+export interface BackupNotes {
+  note(kind: string, id: string, summary: string, more: NoteMore): Promise<void>
+  /** Something about this backup is to be looked at anew. */
+  announce(id: string): void
+  /** As often as it is called, but said once a second at most. */
+  announceProgress(id: string): void
+}
+
+/** Between two words of progress. */
+const PROGRESS_MS = 1000
+
+export function createBackupNotes(journal: Journal, feed: Feed): BackupNotes {
+  let saidAt = 0
+  const announce = (id: string) => feed.announce({ topic: 'backup', key: id })
+  return {
+    announce,
+    announceProgress(id) {
+      if (Math.abs(Date.now() - saidAt) < PROGRESS_MS) return
+      saidAt = Date.now()
+      announce(id)
+    },
+    note: (kind, id, summary, { by, details = { backup_id: id } }) =>
+      journal.record({
+        kind,
+        subject_kind: 'backup',
+        subject_id: id,
+        actor: by.actor,
+        source_ip: by.ip,
+        summary,
+        details,
+      }),
+  }
+}

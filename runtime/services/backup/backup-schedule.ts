@@ -1,0 +1,57 @@
+/** Begins backups when they are due: looks at start, then every 60 seconds. */
+import { isBackupDue, type BackupSettings } from '../../core/state/backup.ts'
+import type { Backups } from './backups.ts'
+import type { SettingsStore } from '../state/settings-store.ts'
+
+export interface ScheduleParts {
+  readonly backups: Backups
+  readonly store: SettingsStore
+  settings(): BackupSettings
+  now?(): Date
+}
+
+/** "Scheduler tick for backups". */
+const TICK_MS = 60_000
+/** When the last scheduled backup succeeded. */
+const LAST_RUN = 'backup.last_run_at'
+
+export interface BackupSchedule extends Disposable {
+  /** What the timer does; resolves when nothing was due, or with the end of the backup under way. */
+  tick(): Promise<void>
+}
+
+export function startBackupSchedule(parts: ScheduleParts): BackupSchedule {
+  const { backups, store } = parts
+  const now = () => parts.now?.() ?? new Date()
+  let triedAt: number | null = null
+  let running: Promise<void> | null = null
+
+  async function runIfDue() {
+    const at = now()
+    const last = Date.parse(store.find(LAST_RUN) ?? '')
+    const succeededAt = Number.isNaN(last) ? null : last
+    if (!isBackupDue(parts.settings(), { succeededAt, triedAt }, at.getTime())) return
+    triedAt = at.getTime()
+    const { backup_id } = await backups.start('scheduled', { actor: 'system', ip: null })
+    const job = await backups.awaitEnd(backup_id)
+    if (job?.status === 'completed') await store.save({ [LAST_RUN]: at.toISOString() })
+  }
+
+  const tick = () =>
+    (running ??= runIfDue().finally(() => {
+      running = null
+    }))
+
+  // Best effort: the backup's own events say what failed, and the next tick comes.
+  const look = () => {
+    tick().catch(() => undefined)
+  }
+  const timer = setInterval(look, TICK_MS).unref()
+  look()
+  return {
+    tick,
+    [Symbol.dispose]() {
+      clearInterval(timer)
+    },
+  }
+}

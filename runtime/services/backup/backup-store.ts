@@ -1,0 +1,256 @@
+/** Where backups lie: files in bounded pieces with their digests, through whichever unstorage driver. */
+import { createHash } from 'node:crypto'
+import { open, rmdir, stat } from 'node:fs/promises'
+import { join } from 'node:path'
+import { createStorage } from 'unstorage'
+import { isBackupId, sortBackups } from '../../core/state/backup.ts'
+import {
+  parseManifest,
+  renderManifest,
+  type BackupManifest,
+  type StoredFile,
+} from '../../core/state/backup-manifest.ts'
+import { Fault } from '../../core/foundation/fault.ts'
+import { systemCodeOf } from '../../core/foundation/system-error.ts'
+import { loadDriver, readValue } from './drivers.ts'
+import { makeFolder } from '../host/folders.ts'
+
+/** Drivers take and give whole values, so no value is larger than this. */
+const PIECE_BYTES = 8 * 2 ** 20
+const MANIFEST = 'manifest.json'
+/** What the deployed ancestor's backups consist of, and an export. */
+const INVENTORY = 'inventory.json'
+/** What lies in a backup that has no manifest yet. */
+const OURS = /^(?:state\.db|inventory\.json)(?:\.\d{6,})?$/
+
+/** A backup that can be restored. */
+export interface StoredBackup {
+  readonly backup_id: string
+  /** Null for one without a database: an inventory as the deployed ancestor made it. */
+  readonly manifest: BackupManifest | null
+  /** Null when it is not known without reading all of it. */
+  readonly bytes: number | null
+}
+
+export interface PutOptions {
+  readonly signal: AbortSignal
+  /** Files of at most so many bytes become one value of their own name. */
+  readonly wholeUpTo: number
+  onBytes(bytes: number): void
+}
+
+export interface BackupStore extends AsyncDisposable {
+  list(): Promise<readonly StoredBackup[]>
+  /** Null when there is none, or it was never finished. */
+  find(id: string): Promise<StoredBackup | null>
+  put(id: string, name: string, path: string, options: PutOptions): Promise<StoredFile>
+  /** Last of all: from here on the backup exists. */
+  finish(manifest: BackupManifest): Promise<void>
+  /** The bytes of a file, checked piece by piece and as a whole; throws when one is wrong or missing. */
+  read(id: string, file: StoredFile): AsyncGenerator<Buffer>
+  /** The inventory of a backup that has no manifest; null when there is none. */
+  readBare(id: string): Promise<Buffer | null>
+  /** Everything of it, finished or not. */
+  remove(id: string): Promise<void>
+  /** Ids of which something is there, finished or not. */
+  listTraces(): Promise<readonly string[]>
+  /** Ids of backups that a crash cut short: pieces of ours, and no manifest. */
+  listUnfinished(): Promise<readonly string[]>
+}
+
+export interface BackupPlace {
+  /** `fs`, or another of unstorage's drivers. */
+  readonly driver: string
+  /** `fs`: where `base` is not among the options. */
+  readonly folder: string
+  readonly options: Readonly<Record<string, string | number | boolean>>
+}
+
+export async function openBackupStore(place: BackupPlace): Promise<BackupStore> {
+  const base = place.driver === 'fs' ? String(place.options['base'] ?? place.folder) : null
+  // The copies hold what the database holds: nobody else's business.
+  if (base !== null) await makeFolder(base, 0o700).catch(refuseFile(base))
+  const options = base === null ? place.options : { ...place.options, base }
+  const storage = createStorage({ driver: await loadDriver(place.driver, options) })
+
+  async function find(id: string): Promise<StoredBackup | null> {
+    if (!isBackupId(id)) return null
+    const text = await readValue(storage, key(id, MANIFEST))
+    if (text === null) return findBare(id)
+    const parsed = parseManifest(text.toString('utf8'), id)
+    if (!parsed.ok) return null
+    const bytes = parsed.value.files.reduce((sum, file) => sum + file.bytes, 0)
+    return { backup_id: id, manifest: parsed.value, bytes }
+  }
+
+  const listNames = async (id: string) =>
+    (await storage.getKeys(id)).map((name) => name.slice(id.length + 1))
+
+  /** An inventory alone is a backup of the ancestor's; one beside pieces is a backup cut short. */
+  async function findBare(id: string): Promise<StoredBackup | null> {
+    const names = await listNames(id)
+    return names.length === 1 && names[0] === INVENTORY
+      ? { backup_id: id, manifest: null, bytes: null }
+      : null
+  }
+
+  /** What the driver gives back is compared with what it was given. */
+  async function putPiece(id: string, name: string, bytes: Buffer) {
+    const sha256 = digestOf(bytes)
+    await storage.setItemRaw(key(id, name), bytes)
+    const back = await readValue(storage, key(id, name))
+    if (back === null || digestOf(back) !== sha256) throw notAsWritten(id, name)
+    return { name, bytes: bytes.length, sha256 }
+  }
+
+  async function listTraces() {
+    const keys = await storage.getKeys()
+    return sortBackups([...new Set(keys.map((name) => name.split(':')[0] ?? ''))])
+  }
+
+  return guardPlace(base, {
+    find,
+    listTraces,
+    async listUnfinished() {
+      const unfinished: string[] = []
+      for (const id of await listTraces()) {
+        const names = await listNames(id)
+        const isOurs = names.every((name) => OURS.test(name))
+        if (isOurs && names.some((name) => name.startsWith('state.db'))) unfinished.push(id)
+      }
+      return unfinished
+    },
+    async list() {
+      const found: StoredBackup[] = []
+      for (const id of await listTraces()) {
+        const backup = await find(id)
+        if (backup !== null) found.push(backup)
+      }
+      return found
+    },
+    async put(id, name, path, { signal, wholeUpTo, onBytes }) {
+      const { size } = await stat(path)
+      const isWhole = size <= wholeUpTo
+      const whole = createHash('sha256')
+      const pieces: StoredFile['pieces'] = []
+      for await (const bytes of cut(path, isWhole ? size : PIECE_BYTES)) {
+        signal.throwIfAborted()
+        whole.update(bytes)
+        const piece = isWhole ? name : `${name}.${String(pieces.length).padStart(6, '0')}`
+        pieces.push(await putPiece(id, piece, bytes))
+        onBytes(bytes.length)
+      }
+      if (base !== null) await syncFiles(join(base, id), pieces)
+      return { name, bytes: size, sha256: whole.digest('hex'), pieces }
+    },
+    async finish(manifest) {
+      const id = manifest.backup_id
+      await putPiece(id, MANIFEST, Buffer.from(renderManifest(manifest)))
+      if (base !== null) await syncFiles(join(base, id), [{ name: MANIFEST }])
+    },
+    async *read(id, file) {
+      const whole = createHash('sha256')
+      for (const piece of file.pieces) {
+        const bytes = await readValue(storage, key(id, piece.name))
+        if (bytes === null) throw damaged(id, `${piece.name} is missing`)
+        if (bytes.length !== piece.bytes || digestOf(bytes) !== piece.sha256) {
+          throw damaged(id, `${piece.name} is not what was written`)
+        }
+        whole.update(bytes)
+        yield bytes
+      }
+      if (whole.digest('hex') !== file.sha256) throw damaged(id, `${file.name} is not whole`)
+    },
+    readBare: (id) => readValue(storage, key(id, INVENTORY)),
+    async remove(id) {
+      // The manifest first: what is half removed is no backup any more.
+      await storage.removeItem(key(id, MANIFEST))
+      for (const name of await storage.getKeys(id)) await storage.removeItem(name)
+      // Best effort: an empty folder is no backup.
+      if (base !== null) await rmdir(join(base, id)).catch(() => undefined)
+    },
+    async [Symbol.asyncDispose]() {
+      await storage.dispose()
+    },
+  })
+}
+
+/** While a file stands where the folder should be, that is what is wrong, and no backup is "not there". */
+function guardPlace(base: string | null, store: BackupStore): BackupStore {
+  if (base === null) return store
+  async function named<T>(work: Promise<T>): Promise<T> {
+    const [ended] = await Promise.allSettled([work])
+    if (ended.status === 'fulfilled' && ended.value !== null) return ended.value
+    const cause = ended.status === 'rejected' ? ended.reason : undefined
+    if (await isFile(base ?? '')) throw notAFolder('the backup folder is a file', cause)
+    return await work
+  }
+  return {
+    ...store,
+    list: () => named(store.list()),
+    find: (id) => named(store.find(id)),
+    put: (...given) => named(store.put(...given)),
+    finish: (manifest) => named(store.finish(manifest)),
+    readBare: (id) => named(store.readBare(id)),
+    remove: (id) => named(store.remove(id)),
+    listTraces: () => named(store.listTraces()),
+    listUnfinished: () => named(store.listUnfinished()),
+  }
+}
+
+const isFile = (path: string): Promise<boolean> =>
+  stat(path).then(
+    (found) => !found.isDirectory(),
+    () => false,
+  )
+
+const refuseFile = (base: string) => (thrown: unknown) => {
+  const isInTheWay = ['EEXIST', 'ENOTDIR'].includes(systemCodeOf(thrown) ?? '')
+  throw isInTheWay
+    ? notAFolder(`backups cannot be kept in ${base}: it is no folder`, thrown)
+    : thrown
+}
+
+const notAFolder = (words: string, cause: unknown) =>
+  new Fault('conflict', words, {
+    hint: 'Move the file away, or choose another folder (paths.backup_dir).',
+    cause,
+  })
+
+const key = (id: string, name: string) => `${id}:${name}`
+
+const digestOf = (bytes: Uint8Array) => createHash('sha256').update(bytes).digest('hex')
+
+const notAsWritten = (id: string, name: string) =>
+  new Fault('verify-failed', `backup ${id}: ${name} does not read back as it was written`, {
+    hint: 'Look after the storage that backups go to (backup.driver, paths.backup_dir).',
+  })
+
+const damaged = (id: string, what: string) =>
+  new Fault('input-invalid', `backup ${id} is damaged: ${what}`, {
+    hint: 'Nothing was changed. Choose another backup.',
+  })
+
+/** A file in pieces of exactly `bytes`, the last one shorter. */
+async function* cut(path: string, bytes: number): AsyncGenerator<Buffer> {
+  await using file = await open(path, 'r')
+  for (;;) {
+    const piece = Buffer.alloc(bytes)
+    let filled = 0
+    while (filled < bytes) {
+      const { bytesRead } = await file.read(piece, filled, bytes - filled)
+      if (bytesRead === 0) break
+      filled += bytesRead
+    }
+    if (filled > 0) yield piece.subarray(0, filled)
+    if (filled < bytes || bytes === 0) return
+  }
+}
+
+/** A driver has no word for "on disk"; where we know the files, we say it ourselves. */
+async function syncFiles(folder: string, files: readonly { readonly name: string }[]) {
+  for (const name of ['.', '..', ...files.map((file) => file.name)]) {
+    await using file = await open(join(folder, name), 'r')
+    await file.sync()
+  }
+}

@@ -1,0 +1,135 @@
+/** Export bundles: the fleet's hardware written to a folder, and taken in from one ("Export bundle"). */
+import { randomBytes } from 'node:crypto'
+import { createReadStream } from 'node:fs'
+import { open, rename, rm, stat } from 'node:fs/promises'
+import { join } from 'node:path'
+import { Fault } from '../../core/foundation/fault.ts'
+import type { Mac } from '../../core/machine/mac.ts'
+import type { MachineBase } from '../../core/machine/machine.ts'
+import type { Result } from '../../core/foundation/result.ts'
+import type { Feed } from '../host/feed.ts'
+import { makeFolder } from '../host/folders.ts'
+import type { Hardware } from '../state/hardware-trees.ts'
+import type { Machines } from '../state/machines.ts'
+
+export const INVENTORY = 'inventory.json'
+
+/** What a release line says a bundle is; pure. */
+export interface BundleRules<Machine extends MachineBase, Item extends { readonly mac: Mac }> {
+  build(machine: Machine, hardware: Hardware | null): Item
+  /** The whole document: an object whose last member is `machines`. */
+  render(items: readonly Item[], about: { readonly version: string; readonly now: string }): string
+  /** Refused in words. */
+  parse(text: string): Result<readonly Item[], string>
+  toMachine(item: Item, before: Machine | null, now: string): Machine
+  toHardware(item: Item): Hardware | null
+}
+
+export interface BundleParts<Machine extends MachineBase, Item extends { readonly mac: Mac }> {
+  readonly machines: Machines<Machine>
+  readonly rules: BundleRules<Machine, Item>
+  readonly feed: Feed
+  /** Of this program, for `exported_by_bty_version`. */
+  readonly version: string
+  now?(): Date
+}
+
+export interface Bundles {
+  /** The document in pieces, one machine at a time: it can be larger than memory. */
+  render(): AsyncIterable<string>
+  /** Writes `inventory.json` into a folder, whole or not at all; returns how many machines. */
+  exportTo(folder: string): Promise<number>
+  /** Takes all machines of a bundle in, or none; returns how many. */
+  importFrom(folder: string): Promise<number>
+  /** The same of a text, which `name` names in errors. */
+  importText(text: string, name: string): Promise<number>
+}
+
+/** Texts past this cannot be parsed at once. */
+const MOST_BYTES = 384 * 2 ** 20
+
+export function createBundles<Machine extends MachineBase, Item extends { readonly mac: Mac }>(
+  parts: BundleParts<Machine, Item>,
+): Bundles {
+  const { machines, rules, feed, version } = parts
+  const now = () => (parts.now?.() ?? new Date()).toISOString()
+
+  async function* render() {
+    const frame = rules.render([], { version, now: now() })
+    const at = frame.lastIndexOf('[]')
+    const fleet = await machines.list()
+    if (fleet.length === 0) {
+      yield frame
+      return
+    }
+    yield `${frame.slice(0, at)}[`
+    let separator = '\n'
+    for (const machine of fleet) {
+      const item = rules.build(machine, await machines.findHardware(machine.mac))
+      yield `${separator}    ${JSON.stringify(item, null, 2).replaceAll('\n', '\n    ')}`
+      separator = ',\n'
+    }
+    yield `\n  ]${frame.slice(at + 2)}`
+  }
+
+  async function importText(text: string, name: string) {
+    const parsed = rules.parse(text)
+    if (!parsed.ok)
+      throw new Fault('input-invalid', `${name}: ${parsed.refusal}`, { hint: NOTHING })
+    const at = now()
+    await machines.updateMany(
+      parsed.value.map((item) => ({
+        mac: item.mac,
+        change: (before) => rules.toMachine(item, before, at),
+        hardware: rules.toHardware(item),
+      })),
+    )
+    for (const { mac } of parsed.value) feed.announce({ topic: 'machine', mac })
+    return parsed.value.length
+  }
+
+  return {
+    render,
+    importText,
+    async exportTo(folder) {
+      await makeFolder(folder)
+      await writeWhole(folder, INVENTORY, render())
+      return machines.count()
+    },
+    async importFrom(folder) {
+      const path = join(folder, INVENTORY)
+      return importText(await readBounded(path), path)
+    },
+  }
+}
+
+const NOTHING = 'Nothing was imported.'
+
+async function readBounded(path: string): Promise<string> {
+  const { size } = await stat(path).catch((cause: unknown) => {
+    throw new Fault('input-missing', `${path} is not there`, {
+      hint: 'Name the folder that `flasher-web export` wrote.',
+      cause,
+    })
+  })
+  if (size > MOST_BYTES) throw new Fault('input-invalid', `${path} is too large`, { hint: NOTHING })
+  const chunks: Buffer[] = []
+  for await (const chunk of createReadStream(path)) chunks.push(chunk)
+  return Buffer.concat(chunks).toString('utf8')
+}
+
+/** Under another name first, on disk, then in place: a reader meets the old file or the new one. */
+async function writeWhole(folder: string, name: string, text: AsyncIterable<string>) {
+  const part = join(folder, `.${name}.${randomBytes(4).toString('hex')}.part`)
+  try {
+    await using file = await open(part, 'wx')
+    for await (const piece of text) await file.writeFile(piece)
+    await file.sync()
+    await rename(part, join(folder, name))
+  } catch (thrown) {
+    await rm(part, { force: true })
+    throw thrown
+  }
+  await using handle = await open(folder, 'r')
+  await handle.sync()
+}

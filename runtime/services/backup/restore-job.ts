@@ -1,0 +1,72 @@
+/** Restores a stored backup when its turn has come, shows how far it is, and puts the outcome on record. */
+import { Fault, renderError } from '../../core/foundation/fault.ts'
+import type { BackupAsker, BackupNotes } from './backup-events.ts'
+import type { BackupQueue } from './backup-queue.ts'
+import type { Restored, Restorer } from './restore.ts'
+import type { BackupStore, StoredBackup } from './backup-store.ts'
+import type { Feed } from '../host/feed.ts'
+
+/** What is being restored now. */
+export interface Restoring {
+  readonly backup_id: string
+  readonly bytes_done: number
+  readonly bytes_total: number | null
+}
+
+export interface BackupRestores {
+  restore(id: string, by: BackupAsker): Promise<Restored>
+  restoring(): Restoring | null
+}
+
+export interface RestoresParts {
+  readonly store: Pick<BackupStore, 'find'>
+  readonly restorer: Restorer
+  readonly notes: BackupNotes
+  readonly queue: Pick<BackupQueue, 'enqueue'>
+  readonly feed: Feed
+}
+
+export function createBackupRestores(parts: RestoresParts): BackupRestores {
+  const { store, restorer, notes, queue, feed } = parts
+  let restoring: Restoring | null = null
+
+  async function restore(stored: StoredBackup, by: BackupAsker): Promise<Restored> {
+    const { backup_id: id } = stored
+    const restored = await restorer.restore(stored, (bytes_done, bytes_total) => {
+      restoring = { backup_id: id, bytes_done, bytes_total }
+      notes.announceProgress(id)
+    })
+    const words = `Backup ${id} was restored: ${restored.machines} machines`
+    await notes.note('backup.restored', id, words, { by, details: { ...restored } })
+    feed.announce({ topic: 'settings' })
+    return restored
+  }
+
+  async function noteFailure(id: string, thrown: unknown, by: BackupAsker) {
+    const error = renderError(thrown)
+    const words = `Backup ${id} could not be restored: ${error}`
+    const details = { backup_id: id, error }
+    // Best effort: whoever asked is told by what is thrown.
+    await notes.note('backup.restore.failed', id, words, { by, details }).catch(() => undefined)
+  }
+
+  return {
+    restoring: () => restoring,
+    restore: (id, by) =>
+      queue.enqueue(async () => {
+        const stored = await store.find(id)
+        if (stored === null) throw new Fault('not-found', `there is no backup ${id}`)
+        restoring = { backup_id: id, bytes_done: 0, bytes_total: stored.bytes }
+        notes.announce(id)
+        try {
+          return await restore(stored, by)
+        } catch (thrown) {
+          await noteFailure(id, thrown, by)
+          throw thrown
+        } finally {
+          restoring = null
+          notes.announce(id)
+        }
+      }),
+  }
+}

@@ -1,0 +1,97 @@
+/** Single files of the boot directory: what is there, what a checksum list says, and uploads. */
+import { randomBytes } from 'node:crypto'
+import { open, readdir, rename, rm, stat, type FileHandle } from 'node:fs/promises'
+import { join } from 'node:path'
+import { parseSha256For } from '../../core/foundation/checksum.ts'
+import { Fault } from '../../core/foundation/fault.ts'
+import { syncFolder } from '../host/atomic-file.ts'
+import { describeFullDisk } from '../state/disk-space.ts'
+
+export interface FolderFile {
+  readonly name: string
+  readonly sizeBytes: number
+  /** ISO time of the last change. */
+  readonly modifiedAt: string
+  /** The same, in milliseconds since the epoch. */
+  readonly changedMs: number
+}
+
+/** Far more than any boot directory holds. */
+const MOST_FILES = 10_000
+const MOST_LIST_BYTES = 64 * 1024
+
+/** Regular files (also behind links) that can be served, by name. */
+export async function listFolder(dir: string): Promise<readonly FolderFile[]> {
+  const names = (await readdir(dir)).filter((name) => !name.startsWith('.')).toSorted()
+  const found = await Promise.all(names.slice(0, MOST_FILES).map((name) => describe(dir, name)))
+  return found.filter((file) => file !== null)
+}
+
+async function describe(dir: string, name: string): Promise<FolderFile | null> {
+  // Null also where it went away between the listing and the look.
+  const facts = await stat(join(dir, name)).catch(() => null)
+  if (facts === null || !facts.isFile()) return null
+  const { size, mtimeMs } = facts
+  const modifiedAt = new Date(mtimeMs).toISOString()
+  return { name, sizeBytes: size, modifiedAt, changedMs: mtimeMs }
+}
+
+/** What a checksum list in the folder says of a file; null: nothing that could be used. */
+export async function readListedDigest(list: string, name: string): Promise<string | null> {
+  try {
+    await using handle = await open(list, 'r')
+    if ((await handle.stat()).size > MOST_LIST_BYTES) return null
+    const parsed = parseSha256For(await handle.readFile('utf8'), name)
+    return parsed.ok ? parsed.value : null
+  } catch {
+    return null // Absent, or unreadable: then nobody said.
+  }
+}
+
+export interface Upload {
+  readonly dir: string
+  readonly name: string
+  readonly bytes: AsyncIterable<Uint8Array>
+  readonly mostBytes: number
+  /** How the temporary file's name begins. */
+  readonly prefix: string
+}
+
+/** The file is there whole or as it was before. Returns its length. */
+export async function receiveUpload({ dir, name, bytes, mostBytes, prefix }: Upload) {
+  const temporary = join(dir, `${prefix}${randomBytes(6).toString('hex')}`)
+  try {
+    const length = await writeStream(temporary, bytes, mostBytes)
+    await rename(temporary, join(dir, name)).catch((cause: unknown) => {
+      throw new Fault('conflict', `${name} cannot be replaced: is it a folder?`, { cause })
+    })
+    await syncFolder(dir)
+    return length
+  } catch (thrown) {
+    await rm(temporary, { force: true })
+    throw (await describeFullDisk(thrown, dir)) ?? thrown
+  }
+}
+
+async function writeStream(path: string, bytes: AsyncIterable<Uint8Array>, mostBytes: number) {
+  await using handle = await open(path, 'wx', 0o644)
+  let length = 0
+  for await (const chunk of bytes) {
+    length += chunk.byteLength
+    if (length > mostBytes) {
+      throw new Fault('too-large', `an upload may have ${mostBytes} bytes at most`, {
+        hint: 'The setting tuning.max_upload_bytes raises the limit.',
+      })
+    }
+    await writeAll(handle, chunk)
+  }
+  await handle.sync()
+  return length
+}
+
+/** A write may take fewer bytes than it was given. */
+export async function writeAll(handle: FileHandle, chunk: Uint8Array): Promise<void> {
+  for (let done = 0; done < chunk.byteLength;) {
+    done += (await handle.write(chunk, done)).bytesWritten
+  }
+}

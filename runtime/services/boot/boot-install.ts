@@ -1,0 +1,78 @@
+/** Files that take their places in the boot directory all together, whatever stops us in the middle. */
+import { lstat, open, readdir, readFile, rename, rm } from 'node:fs/promises'
+import { basename, join } from 'node:path'
+import { destr } from 'destr'
+import { parseBootRecord, type BootRecord } from '../../core/boot/boot-set.ts'
+import { Fault } from '../../core/foundation/fault.ts'
+import { replaceFile, syncFolder } from '../host/atomic-file.ts'
+
+/** Hidden, so that nobody can fetch or upload it below `/boot/`. */
+const RECORD = '.active.json'
+/** How folders begin in which files are gathered, and what they are called once all is there. */
+export const STAGED = '.staged-'
+const COMMITTED = '.install-'
+export const UPLOAD = '.upload-'
+
+export async function readBootRecord(dir: string): Promise<BootRecord> {
+  const text = await readFile(join(dir, RECORD), 'utf8').catch(() => '')
+  return parseBootRecord(destr(text))
+}
+
+export const writeBootRecord = (dir: string, record: BootRecord): Promise<void> =>
+  replaceFile(join(dir, RECORD), renderRecord(record))
+
+/**
+ * Commits with one rename; from then on the installation is finished here, or at the next start.
+ * A Fault `conflict` before that where something that is no file has a name that is needed.
+ */
+export async function installStaged(
+  dir: string,
+  staged: string,
+  record: BootRecord,
+): Promise<void> {
+  const names = await readdir(staged)
+  for (const name of names) await checkPlace(dir, name)
+  for (const name of names) await syncFile(join(staged, name))
+  await replaceFile(join(staged, RECORD), renderRecord(record))
+  const committed = join(dir, basename(staged).replace(STAGED, COMMITTED))
+  await rename(staged, committed)
+  await syncFolder(dir)
+  await finish(dir, committed)
+}
+
+/** At start: ends what was committed, and removes what was not. */
+export async function recoverInstalls(dir: string): Promise<void> {
+  for (const name of await readdir(dir)) {
+    if (name.startsWith(COMMITTED)) await finish(dir, join(dir, name))
+    else if (name.startsWith(STAGED) || name.startsWith(UPLOAD)) {
+      await rm(join(dir, name), { recursive: true, force: true })
+    }
+  }
+}
+
+/** The record comes last: until then the scripts name what they named before. */
+async function finish(dir: string, committed: string): Promise<void> {
+  const names = await readdir(committed)
+  for (const name of names.filter((one) => one !== RECORD)) {
+    await rename(join(committed, name), join(dir, name))
+  }
+  await syncFolder(dir)
+  if (names.includes(RECORD)) await rename(join(committed, RECORD), join(dir, RECORD))
+  await syncFolder(dir)
+  await rm(committed, { recursive: true })
+}
+
+async function checkPlace(dir: string, name: string): Promise<void> {
+  const there = await lstat(join(dir, name)).catch(() => null)
+  if (there === null || there.isFile() || there.isSymbolicLink()) return
+  throw new Fault('conflict', `${join(dir, name)} is in the way: it is no file`, {
+    hint: 'Move it away, then try again.',
+  })
+}
+
+async function syncFile(path: string): Promise<void> {
+  await using handle = await open(path, 'r')
+  await handle.sync()
+}
+
+const renderRecord = (record: BootRecord) => `${JSON.stringify(record, null, 2)}\n`

@@ -1,0 +1,64 @@
+/** Judges each initrd of the boot directory once, in the background; what is proven foreign is known. */
+import { setTimeout as sleep } from 'node:timers/promises'
+import { createDecoders } from '../image/decoders.ts'
+import { readInitrdKind, type InitrdKind } from './initrd-kind.ts'
+import { createShell } from '../host/shell.ts'
+
+/** One file as it is: another size or time makes it another one. */
+export interface InitrdFile {
+  readonly path: string
+  readonly sizeBytes: number
+  readonly changedMs: number
+}
+
+export interface InitrdJudge extends AsyncDisposable {
+  /** Null: it is not known yet; it will be a little later. */
+  kindOf(file: InitrdFile): InitrdKind | null
+  /** Resolves once all is known that was asked for, or after `ms`. */
+  settle(ms: number): Promise<void>
+}
+
+/** Longer than the slowest machine needs for a large one; then nothing is proven. */
+const JUDGE_MS = 30_000
+/** Far more than lie in any boot directory; the oldest are forgotten first. */
+const MAX_KEPT = 1000
+
+export function createInitrdJudge(): InitrdJudge {
+  // xz alone is a tool; where it is missing, such an initrd counts.
+  const decoders = createDecoders({ shell: createShell({ env: {} }) })
+  const kinds = new Map<string, InitrdKind | null>()
+  const stop = new AbortController()
+  let last: Promise<void> = Promise.resolve()
+
+  async function judge(key: string, path: string): Promise<void> {
+    if (stop.signal.aborted) return
+    const signal = AbortSignal.any([stop.signal, AbortSignal.timeout(JUDGE_MS)])
+    kinds.set(key, await readInitrdKind(path, decoders, signal))
+  }
+
+  return {
+    kindOf({ path, sizeBytes, changedMs }) {
+      const key = `${path}\0${sizeBytes}\0${changedMs}`
+      const known = kinds.get(key)
+      if (known !== undefined) return known
+      kinds.set(key, null)
+      for (const [oldest, kind] of kinds) {
+        if (kinds.size <= MAX_KEPT) break
+        if (kind !== null) kinds.delete(oldest)
+      }
+      // One at a time: a server has other things to do.
+      last = last.then(() => judge(key, path))
+      return null
+    },
+    async settle(ms) {
+      const waiting = new AbortController()
+      const late = sleep(ms, undefined, { signal: waiting.signal, ref: false })
+      await Promise.race([last, late.catch(() => undefined)])
+      waiting.abort()
+    },
+    async [Symbol.asyncDispose]() {
+      stop.abort()
+      await last
+    },
+  }
+}

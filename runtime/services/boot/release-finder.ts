@@ -1,0 +1,206 @@
+/** Finds a release at its site: by its manifest, or by the checksums of its trio where there is none. */
+import { destr } from 'destr'
+import { BOOT_ARCHS, setFileName, type BootArch } from '../../core/boot/boot-set.ts'
+import { Fault, renderError } from '../../core/foundation/fault.ts'
+import { parseLocation, renderSafeUrl, type HttpTarget } from '../../core/net/image-location.ts'
+import {
+  describeBareRelease,
+  LATEST,
+  listReleaseApis,
+  listReleaseBases,
+  parseLatestTag,
+  parseRedirectedTag,
+  parseRelease,
+  planRelease,
+  RELEASE_MANIFEST,
+  versionOfTag,
+  type Artifact,
+  type ReleasePlan,
+} from '../../core/boot/release.ts'
+import { createHttpClient } from '../net/http-client.ts'
+import { fetchDocument, isAnswered } from '../net/http-documents.ts'
+import type { Environment } from '../host/shell.ts'
+import type { Sources } from '../image/sources.ts'
+
+export interface ReleaseFinderDependencies {
+  readonly sources: Pick<Sources, 'open'>
+  /** Names proxies and FLASHER_CA_FILE. */
+  readonly env: Environment
+}
+
+export interface ReleaseQuery {
+  readonly site: string
+  readonly repository: string
+  readonly tag: string
+  readonly signal: AbortSignal
+}
+
+export interface FoundRelease {
+  /** The address below which its files lie; ends in a slash. */
+  readonly base: string
+  readonly plan: ReleasePlan
+}
+
+const MAX_TEXT_BYTES = 1024 * 1024
+const TEXT_MS = 30_000
+
+/** Tries the places where the site may keep the tag. A Fault `upstream-failed` where none has it. */
+export async function findRelease(
+  parts: ReleaseFinderDependencies,
+  query: ReleaseQuery,
+): Promise<FoundRelease> {
+  const { site, repository, tag, signal } = query
+  let first: unknown = null
+  for (const base of listReleaseBases(site, repository, tag)) {
+    const url = `${base}${RELEASE_MANIFEST}`
+    const text = await readReleaseText(parts, query, url).catch((thrown: unknown) => {
+      signal.throwIfAborted()
+      first ??= thrown
+      return null
+    })
+    if (text !== null) return { base, plan: planFrom(text, url, tag) }
+  }
+  // Where no server answered at all, none would answer for other names either.
+  const bare = isAnswered(first) ? await findBareRelease(parts, query) : null
+  if (bare !== null) return bare
+  throw new Fault('upstream-failed', `release ${tag} was not found: ${renderError(first)}`, {
+    cause: first,
+    hint: 'Check [releases] base_url, boot.release_repo and the tag.',
+  })
+}
+
+function planFrom(text: string, url: string, tag: string): ReleasePlan {
+  const release = parseRelease(text)
+  if (!release.ok) throw wrongRelease(url, release.refusal)
+  const plan = planRelease(release.value, tag)
+  if (!plan.ok) throw wrongRelease(url, plan.refusal)
+  return plan.value
+}
+
+/** Null: no place has the list of checksums that the trio of this tag would have. */
+async function findBareRelease(
+  parts: ReleaseFinderDependencies,
+  query: ReleaseQuery,
+): Promise<FoundRelease | null> {
+  const { site, repository } = query
+  const tag = query.tag === LATEST ? await findLatestTag(parts, query) : query.tag
+  const version = tag === null ? null : versionOfTag(tag)
+  if (tag === null || version === null) return null
+  const places = [tag, ...(query.tag === LATEST ? [LATEST] : [])]
+  for (const base of places.flatMap((one) => listReleaseBases(site, repository, one))) {
+    const lists = await readLists(parts, query, base, version)
+    if (lists.length === 0) continue
+    const described = describeBareRelease(tag, version, lists)
+    if (!described.ok) throw wrongRelease(base, described.refusal)
+    const artifacts = await measure(parts, query, base, described.value)
+    const plan = planRelease({ version, tag, artifacts }, tag)
+    if (!plan.ok) throw wrongRelease(base, plan.refusal)
+    return { base, plan: plan.value }
+  }
+  return null
+}
+
+/** Those of the architectures that have one; empty where a PC's is missing. */
+async function readLists(
+  parts: ReleaseFinderDependencies,
+  query: ReleaseQuery,
+  base: string,
+  version: string,
+) {
+  const lists: { readonly arch: BootArch; readonly text: string }[] = []
+  for (const arch of BOOT_ARCHS) {
+    const url = `${base}${setFileName({ arch, version, part: 'checksums' })}`
+    const text = await readReleaseText(parts, query, url).catch(() => {
+      query.signal.throwIfAborted()
+      return null // It is not there; where all fails, the manifest's failure is the one to tell.
+    })
+    if (text !== null) lists.push({ arch, text })
+    else if (arch === 'x86_64') return []
+  }
+  return lists
+}
+
+/** A list of checksums says nothing of sizes; the server does. */
+async function measure(
+  { sources }: ReleaseFinderDependencies,
+  { signal }: ReleaseQuery,
+  base: string,
+  files: readonly Omit<Artifact, 'sizeBytes'>[],
+): Promise<readonly Artifact[]> {
+  const artifacts: Artifact[] = []
+  for (const file of files) {
+    const url = `${base}${file.name}`
+    await using source = await sources.open(url, { signal })
+    const { sizeBytes } = source
+    if (sizeBytes === null) throw wrongRelease(url, 'the server does not say how long it is')
+    artifacts.push({ ...file, sizeBytes })
+  }
+  return artifacts
+}
+
+/** By the address to which `latest` redirects, else by the hosting's JSON API. */
+async function findLatestTag(
+  parts: ReleaseFinderDependencies,
+  query: ReleaseQuery,
+): Promise<string | null> {
+  const { site, repository, signal } = query
+  for (const base of listReleaseBases(site, repository, LATEST)) {
+    const location = await readRedirect(parts, query, `${base}${RELEASE_MANIFEST}`).catch(() => {
+      signal.throwIfAborted()
+      return null
+    })
+    const tag = location === null ? null : parseRedirectedTag(location)
+    if (tag !== null) return tag
+  }
+  for (const url of listReleaseApis(site, repository)) {
+    const text = await readReleaseText(parts, query, url).catch(() => {
+      signal.throwIfAborted()
+      return ''
+    })
+    const tag = parseLatestTag(destr(text))
+    if (tag !== null) return tag
+  }
+  return null
+}
+
+/** Null: it is answered, or refused, where it was asked for. */
+async function readRedirect(
+  { env }: ReleaseFinderDependencies,
+  query: ReleaseQuery,
+  url: string,
+): Promise<string | null> {
+  const signal = AbortSignal.any([query.signal, AbortSignal.timeout(TEXT_MS)])
+  await using client = createHttpClient({ env, signal, stallMs: TEXT_MS })
+  const answer = await client.fetch(targetOf(url), { method: 'GET', redirects: 'answer' })
+  answer.drop()
+  return answer.headers.location ?? null
+}
+
+/** A small text of the release, or about it. */
+export async function readReleaseText(
+  { env }: ReleaseFinderDependencies,
+  { signal }: Pick<ReleaseQuery, 'signal'>,
+  url: string,
+): Promise<string> {
+  const answer = await fetchDocument({
+    target: targetOf(url),
+    name: renderSafeUrl(url),
+    env,
+    mostBytes: MAX_TEXT_BYTES,
+    timeoutMs: TEXT_MS,
+    etag: null,
+    signal,
+  })
+  return answer.kind === 'new' ? answer.text : ''
+}
+
+function targetOf(url: string): HttpTarget {
+  const location = parseLocation(url)
+  if (location.ok && location.value.kind === 'http') return location.value.target
+  throw new Fault('misuse', `[releases] base_url must be an http(s) address`)
+}
+
+export const wrongRelease = (url: string, reason: string) =>
+  new Fault('upstream-failed', `${renderSafeUrl(url)} cannot be used: ${reason}`, {
+    hint: 'Nothing was changed; the release itself must be put right.',
+  })

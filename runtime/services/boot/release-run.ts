@@ -1,0 +1,107 @@
+/** Fetches one release: found at its site, every file checked against its digest, installed as a whole. */
+import { rm, writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { Fault } from '../../core/foundation/fault.ts'
+import { renderSafeUrl } from '../../core/net/image-location.ts'
+import { findDisagreement, type Artifact, type ReleasePlan } from '../../core/boot/release.ts'
+import type { BootFolder } from './boot-files.ts'
+import { describeFullDisk, requireSpace } from '../state/disk-space.ts'
+import { findRelease, readReleaseText, wrongRelease } from './release-finder.ts'
+import { openReleaseParts, type ReleaseParts } from './release-parts.ts'
+import type { Environment } from '../host/shell.ts'
+import type { Sources } from '../image/sources.ts'
+
+export interface ReleaseRunParts {
+  readonly bootFiles: BootFolder
+  readonly sources: Pick<Sources, 'open'>
+  /** Names proxies and FLASHER_CA_FILE. */
+  readonly env: Environment
+}
+
+export interface ReleaseOrder {
+  readonly site: string
+  readonly repository: string
+  readonly tag: string
+  /** Earlier sets that are kept. */
+  readonly keep: number
+  readonly signal: AbortSignal
+  onFound(base: string, plan: ReleasePlan): void
+  onFile(name: string, bytesDone: number, isDone: boolean): void
+}
+
+/** Besides the files themselves. */
+const SPARE_BYTES = 16 * 2 ** 20
+
+/** Throws a Fault that says what was wrong with which file; then nothing was changed. */
+export async function runRelease(
+  parts: ReleaseRunParts,
+  order: ReleaseOrder,
+): Promise<ReleasePlan> {
+  const { bootFiles } = parts
+  const { base, plan } = await findRelease(parts, order)
+  order.onFound(base, plan)
+  await requireSpace(bootFiles.dir, plan.totalBytes + SPARE_BYTES, `Release ${plan.release.tag}`)
+  const incoming = await openReleaseParts(bootFiles.dir, plan.files)
+  const staged = await bootFiles.stage()
+  try {
+    for (const list of plan.lists)
+      await fetchList(parts, order, `${base}${list.name}`, staged, list)
+    for (const file of plan.files)
+      await fetchFile(parts, order, { url: `${base}${file.name}`, incoming, file })
+    await incoming.moveInto(staged)
+    order.signal.throwIfAborted()
+    await bootFiles.install(staged, plan.sets, order.keep)
+    return plan
+  } catch (thrown) {
+    throw (await describeFullDisk(thrown, bootFiles.dir)) ?? thrown
+  } finally {
+    // Gone already where it was installed.
+    await rm(staged, { recursive: true, force: true })
+    // Who cancels may go on later; what failed is fetched anew.
+    if (!order.signal.aborted) await incoming.clear()
+  }
+}
+
+async function fetchList(
+  parts: ReleaseRunParts,
+  order: ReleaseOrder,
+  url: string,
+  staged: string,
+  { name, files }: ReleasePlan['lists'][number],
+): Promise<void> {
+  const text = await readReleaseText(parts, order, url)
+  const disagreement = findDisagreement(text, files)
+  if (disagreement !== null) throw wrongRelease(url, disagreement)
+  await writeFile(join(staged, name), text, { flag: 'wx' })
+}
+
+interface Fetch {
+  readonly url: string
+  readonly incoming: ReleaseParts
+  readonly file: Artifact
+}
+
+async function fetchFile(
+  { sources }: ReleaseRunParts,
+  { signal, onFile }: ReleaseOrder,
+  { url, incoming, file }: Fetch,
+): Promise<void> {
+  const { name, sizeBytes, sha256 } = file
+  onFile(name, 0, false)
+  const found = await incoming.bring(file, {
+    signal,
+    open: () => sources.open(url, { signal }),
+    onBytes: (bytes) => onFile(name, bytes, false),
+    onExcess() {
+      throw wrongRelease(url, `it is longer than the ${sizeBytes} bytes that it should have`)
+    },
+  })
+  if (found !== sha256) {
+    throw new Fault(
+      'digest-mismatch',
+      `${renderSafeUrl(url)} holds ${found}, but its release lists ${sha256}`,
+      { hint: 'Nothing was changed; the release itself must be put right.' },
+    )
+  }
+  onFile(name, sizeBytes, true)
+}

@@ -1,0 +1,132 @@
+/** Room for downloads: counts what is stored and promised, and removes what was not used for longest. */
+import { planEviction, type RoomRefusal } from '../../core/catalog/eviction.ts'
+import { Fault } from '../../core/foundation/fault.ts'
+import { renderSize } from '../../core/foundation/size.ts'
+import type { BlobIndex } from './blob-index.ts'
+import type { Blobs } from './blobs.ts'
+
+export interface Space {
+  readonly storedBytes: number
+  /** 0: no limit. */
+  readonly maxBytes: number
+  /** What the disk can still take. */
+  readonly freeBytes: number
+}
+
+export interface BlobRoom {
+  /** Throws a Fault `storage-full`; what is promised counts until it is released. */
+  make(key: string, bytes: number): Promise<void>
+  release(key: string): void
+  /** Somebody reads it: it stays until that is given back. */
+  hold(sha256: string): Disposable
+  space(): Promise<Space>
+  /** A blob that no source names any more goes. */
+  sweep(sha256: string): Promise<void>
+}
+
+export interface BlobRoomParts {
+  readonly blobs: Blobs
+  readonly index: BlobIndex
+  /** Milliseconds since the epoch of each blob's last use; read and written here and by readers. */
+  readonly used: Map<string, number>
+  maxBytes(): number
+  /** Whether machines are bound to it. */
+  isBound(sha256: string): boolean
+  /** How much of a download is on the disk already. */
+  writtenBytes(key: string): number
+  readonly log: { info(message: string): void }
+}
+
+/** Left for everything else that lives on the same disk. */
+const MARGIN_BYTES = 64 * 1024 * 1024
+
+export function createBlobRoom(parts: BlobRoomParts): BlobRoom {
+  const { blobs, index, used, log } = parts
+  const promised = new Map<string, number>()
+  const held = new Map<string, number>()
+
+  const stored = () =>
+    new Map([...index.sources().values()].map(({ sha256, sizeBytes }) => [sha256, sizeBytes]))
+  const storedBytes = () => sum(stored().values())
+  const writtenBytes = () => sum([...promised.keys()].map(parts.writtenBytes))
+
+  async function make(key: string, bytes: number) {
+    const freeBytes = await blobs.free()
+    promised.delete(key)
+    const others = sum(promised.values())
+    // What a full disk allows counts as the limit where we may remove anything at all.
+    const written = writtenBytes() + parts.writtenBytes(key)
+    const onDisk = storedBytes() + written + Math.max(0, freeBytes - MARGIN_BYTES)
+    const maxBytes = parts.maxBytes() === 0 ? 0 : Math.min(parts.maxBytes(), onDisk)
+    const plan = planEviction({
+      blobs: [...stored()].map(([sha256, sizeBytes]) => ({
+        sha256,
+        sizeBytes,
+        usedAt: used.get(sha256) ?? 0,
+        isNeeded: held.has(sha256) || parts.isBound(sha256),
+      })),
+      promisedBytes: others,
+      neededBytes: bytes,
+      maxBytes,
+    })
+    if (!plan.ok) throw full(plan.refusal)
+    if (maxBytes === 0 && others + bytes > onDisk - storedBytes()) throw diskFull(bytes, freeBytes)
+    promised.set(key, bytes)
+    for (const sha256 of plan.value) await evict(sha256)
+  }
+
+  async function evict(sha256: string) {
+    const keys = [...index.sources()].filter(([, source]) => source.sha256 === sha256)
+    for (const [key] of keys) await index.forget(key)
+    await blobs.remove(sha256)
+    used.delete(sha256)
+    log.info(`removed ${sha256.slice(0, 12)}, the image not used for longest, to make room`)
+  }
+
+  return {
+    make,
+    release: (key) => void promised.delete(key),
+    hold(sha256) {
+      held.set(sha256, (held.get(sha256) ?? 0) + 1)
+      return {
+        [Symbol.dispose]() {
+          const left = (held.get(sha256) ?? 1) - 1
+          if (left === 0) held.delete(sha256)
+          else held.set(sha256, left)
+        },
+      }
+    },
+    async space() {
+      const freeBytes = await blobs.free()
+      return { storedBytes: storedBytes(), maxBytes: parts.maxBytes(), freeBytes }
+    },
+    async sweep(sha256) {
+      if (stored().has(sha256)) return
+      await blobs.remove(sha256)
+      used.delete(sha256)
+    },
+  }
+}
+
+const sum = (numbers: Iterable<number>) => Iterator.from(numbers).reduce((a, b) => a + b, 0)
+
+function full(refusal: RoomRefusal): Fault {
+  if (refusal.why === 'larger-than-the-cache') {
+    const { needed, max } = refusal
+    const words = `the image (${renderSize(needed)}) is larger than the cache may be (${renderSize(max)})`
+    return new Fault('storage-full', words, { hint: 'Raise [cache] max_bytes, or free its disk.' })
+  }
+  const { needed, free } = refusal
+  return new Fault(
+    'storage-full',
+    `the cache is full: ${renderSize(needed)} needed, ${renderSize(free)} free, and all images are in use`,
+    { hint: 'Remove images, or raise [cache] max_bytes.' },
+  )
+}
+
+const diskFull = (needed: number, free: number) =>
+  new Fault(
+    'storage-full',
+    `no space left on the disk of the cache: ${renderSize(needed)} needed, ${renderSize(free)} free`,
+    { hint: 'Remove images, or set [cache] max_bytes and the oldest go by themselves.' },
+  )

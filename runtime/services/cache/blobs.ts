@@ -1,0 +1,132 @@
+/** Image files by their digest, and the parts of those that are still on their way. */
+import { constants } from 'node:fs'
+import {
+  type FileHandle,
+  mkdir,
+  open,
+  readdir,
+  rename,
+  stat,
+  statfs,
+  unlink,
+} from 'node:fs/promises'
+import { join } from 'node:path'
+import { Fault } from '../../core/foundation/fault.ts'
+import { renderSize } from '../../core/foundation/size.ts'
+import { isFull, isMissing } from '../../core/foundation/system-error.ts'
+import { syncFolder } from '../host/atomic-file.ts'
+
+export interface BlobFile {
+  readonly sha256: string
+  readonly sizeBytes: number
+  /** Milliseconds since the epoch. */
+  readonly usedAt: number
+}
+
+export interface Blobs {
+  /** What lies there whole. */
+  list(): Promise<readonly BlobFile[]>
+  /** For reading; a Fault `not-found` where there is none. Notes the use. */
+  open(sha256: string, usedAt: Date): Promise<FileHandle>
+  remove(sha256: string): Promise<void>
+  /** The part that has come so far, made where there is none; for reading and writing. */
+  openPart(key: string): Promise<FileHandle>
+  /** The same, for reading what another writes. */
+  readPart(key: string): Promise<FileHandle>
+  removePart(key: string): Promise<void>
+  listParts(): Promise<readonly string[]>
+  /** A complete part becomes the blob of this digest, durably, all at once. */
+  publish(
+    key: string,
+    handle: FileHandle,
+    as: { readonly sha256: string; readonly usedAt: Date },
+  ): Promise<void>
+  /** Bytes that the file system can still take. */
+  free(): Promise<number>
+}
+
+const SHA256 = /^[0-9a-f]{64}$/
+const PART = /^([0-9a-f]{64})\.part$/
+
+export async function createBlobs(folder: string): Promise<Blobs> {
+  const whole = join(folder, 'blobs')
+  const parts = join(folder, 'parts')
+  await mkdir(whole, { recursive: true })
+  await mkdir(parts, { recursive: true, mode: 0o700 })
+  const pathOf = (sha256: string) => join(whole, checked(sha256))
+  const partOf = (key: string) => join(parts, `${checked(key)}.part`)
+
+  return {
+    async list() {
+      const names = (await readdir(whole)).filter((name) => SHA256.test(name))
+      return Promise.all(
+        names.map(async (sha256) => {
+          const { size, atimeMs } = await stat(pathOf(sha256))
+          return { sha256, sizeBytes: size, usedAt: atimeMs }
+        }),
+      )
+    },
+    async open(sha256, usedAt) {
+      const handle = await openExisting(pathOf(sha256))
+      try {
+        await handle.utimes(usedAt, (await handle.stat()).mtime)
+        return handle
+      } catch (thrown) {
+        await handle.close()
+        throw thrown
+      }
+    },
+    remove: (sha256) => removeFile(pathOf(sha256)),
+    openPart: (key) => open(partOf(key), constants.O_RDWR | constants.O_CREAT, 0o600),
+    readPart: (key) => openExisting(partOf(key)),
+    removePart: (key) => removeFile(partOf(key)),
+    async listParts() {
+      return (await readdir(parts)).flatMap((name) => PART.exec(name)?.[1] ?? [])
+    },
+    async publish(key, handle, { sha256, usedAt }) {
+      await handle.chmod(0o644)
+      await handle.utimes(usedAt, usedAt)
+      await handle.sync()
+      await rename(partOf(key), pathOf(sha256))
+      await syncFolder(whole)
+    },
+    async free() {
+      const { bavail, bsize } = await statfs(whole)
+      return bavail * bsize
+    },
+  }
+}
+
+/**
+ * What the file system says when it is full, with the hint; null for anything else. It names no
+ * folder: the catalog, which is open to all, says why a download failed.
+ */
+export function describeFull(thrown: unknown, freeBytes: number): Fault | null {
+  if (!isFull(thrown)) return null
+  const words = `no space left on the disk of the cache (${renderSize(freeBytes)} free)`
+  return new Fault('storage-full', words, {
+    hint: 'Remove images, or give the cache a larger disk.',
+    cause: thrown,
+  })
+}
+
+/** Digests and keys alone become file names. */
+function checked(name: string): string {
+  if (SHA256.test(name)) return name
+  throw new Fault('input-invalid', 'not a digest')
+}
+
+async function openExisting(path: string): Promise<FileHandle> {
+  try {
+    return await open(path, constants.O_RDONLY | constants.O_NOFOLLOW)
+  } catch (cause) {
+    if (!isMissing(cause)) throw cause
+    throw new Fault('not-found', 'the image is not in the cache', { cause })
+  }
+}
+
+async function removeFile(path: string): Promise<void> {
+  await unlink(path).catch((thrown: unknown) => {
+    if (!isMissing(thrown)) throw thrown
+  })
+}

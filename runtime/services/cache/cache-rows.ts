@@ -1,0 +1,127 @@
+/** What the cache holds and knows, one row an image, with what is happening to it. */
+import { blobKeyOf, type CacheEntry, keyOf, publicFields } from '../../core/catalog/cache-entry.ts'
+import { tellArch, tellFormat } from '../../core/catalog/catalog.ts'
+import type { CatalogFields } from '../../core/catalog/catalog-fields.ts'
+import { fileSource } from '../../core/catalog/dropped-file.ts'
+import type { BlobIndex, StoredSource } from './blob-index.ts'
+import type { Download, Downloads } from './downloads.ts'
+import type { DroppedFile, DroppedFiles } from './dropped-files.ts'
+
+export const ROW_STATES = [
+  'ready',
+  'receiving',
+  'queued',
+  'checking', // a dropped file that is being copied or hashed
+  'failed',
+  'absent', // known, and not here
+] as const
+export type RowState = (typeof ROW_STATES)[number]
+
+export interface CacheRow {
+  /** With what is known of the bytes; never a password. */
+  readonly entry: CatalogFields
+  readonly kind: 'source' | 'file'
+  /** Of a dropped file, as it lies there; empty for others. */
+  readonly fileName: string
+  readonly state: RowState
+  /** Why it failed, in words, with the way out. */
+  readonly error: string | null
+  /** While it is on its way. */
+  readonly download: Download | null
+  /** Of what is done, where that is known: 0 to 1. */
+  readonly progress: number | null
+  readonly isPinned: boolean
+  /** Milliseconds since the epoch; null: never, or not counted. */
+  readonly usedAt: number | null
+}
+
+export interface RowParts {
+  readonly index: BlobIndex
+  readonly downloads: Downloads
+  readonly dropped: Pick<DroppedFiles, 'list'>
+  readonly used: ReadonlyMap<string, number>
+  isPinned(ref: string): boolean
+}
+
+/** Entries in the order in which they were added, then dropped files by name. */
+export function listRows(parts: RowParts): readonly CacheRow[] {
+  const sources = parts.index.entries().map((entry) => rowOfEntry(parts, entry))
+  const names = new Set(sources.map(({ entry }) => entry.name))
+  const files = parts.dropped.list().map((file) => rowOfFile(parts, file, names))
+  return [...sources, ...files]
+}
+
+function rowOfEntry(parts: RowParts, entry: CacheEntry): CacheRow {
+  const { index, downloads, used } = parts
+  const key = keyOf(entry)
+  const stored = index.find(key)
+  const download = downloads.find(key)
+  const failure = downloads.failureOf(key)
+  return {
+    entry: { ...describe(entry), ...bytesOf(entry, stored, download) },
+    kind: 'source',
+    fileName: '',
+    state: stateOf(stored !== null, download, failure !== null),
+    error: failure === null ? null : [failure.message, failure.hint].filter(Boolean).join('. '),
+    download,
+    progress: progressOf(download),
+    isPinned: parts.isPinned(blobKeyOf(entry.src) ?? ''),
+    usedAt: stored === null ? null : (used.get(stored.sha256) ?? null),
+  }
+}
+
+function describe(entry: CacheEntry): CatalogFields {
+  const names = [entry.name, entry.resolved_src, entry.src]
+  const format = tellFormat(entry.format, names)
+  return {
+    ...publicFields(entry),
+    format: format === '' ? null : format,
+    arch: tellArch(entry.arch, names),
+  }
+}
+
+/** What the bytes are, where they are here, rather than what the entry says of them. */
+const bytesOf = (entry: CacheEntry, stored: StoredSource | null, download: Download | null) => ({
+  sha256: stored?.sha256 ?? entry.sha256,
+  size_bytes: stored?.sizeBytes ?? download?.growth.total ?? entry.size_bytes,
+})
+
+/** What is here stays ready while a newer version of it comes. */
+function stateOf(isStored: boolean, download: Download | null, hasFailed: boolean): RowState {
+  if (isStored) return 'ready'
+  if (download !== null) return download.isQueued ? 'queued' : 'receiving'
+  return hasFailed ? 'failed' : 'absent'
+}
+
+function progressOf(download: Download | null): number | null {
+  const total = download?.growth.total ?? null
+  return download === null || total === null || total === 0 ? null : download.growth.bytes / total
+}
+
+function rowOfFile(parts: RowParts, file: DroppedFile, taken: ReadonlySet<string>): CacheRow {
+  const { name: fileName, sizeBytes } = file.stamp
+  const src = fileSource(fileName)
+  const names = [fileName]
+  const isOffered = file.sha256 !== null && file.refusal === null
+  return {
+    entry: {
+      name: taken.has(fileName) ? `${fileName} (file)` : fileName,
+      src,
+      resolved_src: null,
+      format: tellFormat(null, names) || null,
+      arch: tellArch(null, names),
+      sha256: file.sha256,
+      size_bytes: sizeBytes,
+      description: null,
+      netboot_ref: null,
+    },
+    kind: 'file',
+    fileName,
+    state: file.refusal !== null ? 'failed' : isOffered ? 'ready' : 'checking',
+    error: file.refusal,
+    download: null,
+    progress: isOffered || file.refusal !== null ? null : file.progress,
+    isPinned: parts.isPinned(blobKeyOf(src) ?? ''),
+    usedAt: null,
+  }
+}

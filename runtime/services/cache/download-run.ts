@@ -1,0 +1,187 @@
+/** One download from its source into the cache: resumed where it can be, hashed, checked, published. */
+import { createHash, type Hash } from 'node:crypto'
+import type { FileHandle } from 'node:fs/promises'
+import { Fault } from '../../core/foundation/fault.ts'
+import { type Blobs, describeFull } from './blobs.ts'
+import type { Growth } from '../host/growth.ts'
+import type { PartNote, PartNotes } from './part-records.ts'
+import type { Sources } from '../image/sources.ts'
+import type { Source } from '../image/source.ts'
+
+export interface DownloadParts {
+  readonly sources: Pick<Sources, 'open'>
+  readonly blobs: Blobs
+  readonly notes: PartNotes
+  readonly bootId: string | null
+  now(): Date
+  /** After so many bytes they are made durable, so that a power cut costs no more than them. */
+  readonly checkpointBytes?: number
+}
+
+export interface DownloadOrder {
+  /** What the blob is kept under while it has no digest. */
+  readonly key: string
+  /** To be asked; may hold a password. */
+  readonly url: string
+  /** Lower case; null: whatever comes is right. */
+  readonly sha256: string | null
+  /** Which image, where a registry holds several. */
+  readonly arch?: string | null
+  /** Throws a Fault where the cache has no room for so many bytes in all. */
+  makeRoom(bytes: number): Promise<void>
+}
+
+export interface Downloaded {
+  readonly sha256: string
+  readonly sizeBytes: number
+}
+
+/** Room is asked for in such steps where the source does not tell its size. */
+const STEP_BYTES = 256 * 1024 * 1024
+
+/** Throws a Fault; the part stays where going on with it later makes sense. */
+export async function runDownload(
+  parts: DownloadParts,
+  order: DownloadOrder,
+  growth: Growth,
+  signal: AbortSignal,
+): Promise<Downloaded> {
+  const { blobs, notes } = parts
+  await using source = await parts.sources.open(order.url, { signal, arch: order.arch })
+  checkPromise(order, source)
+  await order.makeRoom(source.sizeBytes ?? STEP_BYTES)
+  await using handle = await blobs.openPart(order.key)
+  try {
+    const from = await findStart(parts, order, source, handle)
+    await handle.truncate(from)
+    const hash = await hashStart(handle, from, signal)
+    const part = { parts, order, source, handle, hash, growth }
+    await noteProgress(part, from)
+    growth.start(from, source.sizeBytes)
+    await receive(part, from)
+    const sha256 = hash.digest('hex')
+    checkDigest(order, source, sha256)
+    await blobs.publish(order.key, handle, { sha256, usedAt: parts.now() })
+    await notes.remove(order.key)
+    return { sha256, sizeBytes: growth.bytes }
+  } catch (thrown) {
+    const full = describeFull(thrown, await blobs.free())
+    const isWorthless = full !== null || isWrong(thrown) || growth.bytes === 0
+    if (isWorthless) await discardPart(parts, order.key)
+    throw full ?? thrown
+  }
+}
+
+/** A tag that has moved on is told before a byte is fetched. */
+function checkPromise({ sha256 }: DownloadOrder, source: Source): void {
+  if (sha256 === null || source.sha256 === undefined || sha256 === source.sha256) return
+  throw mismatch(source.name, sha256, source.sha256)
+}
+
+function checkDigest({ sha256 }: DownloadOrder, source: Source, found: string): void {
+  const wanted = sha256 ?? source.sha256 ?? found
+  if (wanted !== found) throw mismatch(source.name, wanted, found)
+}
+
+export async function discardPart(
+  { blobs, notes }: Pick<DownloadParts, 'blobs' | 'notes'>,
+  key: string,
+): Promise<void> {
+  await notes.remove(key)
+  await blobs.removePart(key)
+}
+
+interface Part {
+  readonly parts: DownloadParts
+  readonly order: DownloadOrder
+  readonly source: Source
+  readonly handle: FileHandle
+  readonly hash: Hash
+  readonly growth: Growth
+}
+
+async function receive(part: Part, from: number): Promise<void> {
+  const { parts, order, source, handle, hash, growth } = part
+  const { checkpointBytes = STEP_BYTES } = parts
+  let at = from
+  let durable = from
+  let room = source.sizeBytes ?? STEP_BYTES
+  for await (const chunk of source.stream(from)) {
+    if (at + chunk.length > room) {
+      room += STEP_BYTES
+      await order.makeRoom(room)
+    }
+    const written = writeAll(handle, chunk, at)
+    hash.update(chunk) // Meanwhile.
+    await written
+    at += chunk.length
+    growth.add(chunk.length)
+    if (at - durable >= checkpointBytes) {
+      durable = at
+      await handle.datasync()
+      await noteProgress(part, durable)
+    }
+  }
+}
+
+async function writeAll(handle: FileHandle, chunk: Buffer, at: number): Promise<void> {
+  for (let done = 0; done < chunk.length;) {
+    const { bytesWritten } = await handle.write(chunk, done, chunk.length - done, at + done)
+    done += bytesWritten
+  }
+}
+
+const noteProgress = ({ parts, order, source }: Part, durableBytes: number) =>
+  parts.notes.write(order.key, {
+    version: source.version ?? null,
+    sizeBytes: source.sizeBytes,
+    durableBytes,
+    bootId: parts.bootId,
+    isWanted: true,
+  })
+
+/** How much of the part is surely the beginning of what the source has now. */
+async function findStart(
+  parts: DownloadParts,
+  order: DownloadOrder,
+  source: Source,
+  handle: FileHandle,
+): Promise<number> {
+  const note = await parts.notes.read(order.key)
+  if (note === null || !isSameSource(note, source)) return 0
+  const { size } = await handle.stat()
+  const isInMemory = note.bootId !== null && note.bootId === parts.bootId
+  const sure = isInMemory ? size : Math.min(size, note.durableBytes)
+  return Math.min(sure, source.sizeBytes ?? 0)
+}
+
+/** Without a version two halves of two files could be joined; without ranges there is no middle. */
+const isSameSource = (note: PartNote, { version, sizeBytes, readAt }: Source) =>
+  readAt !== null &&
+  version !== undefined &&
+  version !== null &&
+  version === note.version &&
+  sizeBytes === note.sizeBytes
+
+const CHUNK_BYTES = 1024 * 1024
+
+async function hashStart(handle: FileHandle, bytes: number, signal: AbortSignal): Promise<Hash> {
+  const hash = createHash('sha256')
+  const buffer = Buffer.allocUnsafe(Math.min(CHUNK_BYTES, bytes))
+  for (let at = 0; at < bytes;) {
+    signal.throwIfAborted()
+    const { bytesRead } = await handle.read(buffer, 0, Math.min(buffer.length, bytes - at), at)
+    if (bytesRead === 0)
+      throw new Fault('source-broken', 'the part became shorter while it was read')
+    hash.update(buffer.subarray(0, bytesRead))
+    at += bytesRead
+  }
+  return hash
+}
+
+const isWrong = (thrown: unknown) => thrown instanceof Fault && thrown.code === 'digest-mismatch'
+
+const mismatch = (name: string, expected: string, found: string) =>
+  new Fault('digest-mismatch', `${name} holds ${found}, but ${expected} was expected`, {
+    hint: 'Correct the digest of the entry, or look at the source; nothing of it is offered.',
+  })

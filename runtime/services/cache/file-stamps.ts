@@ -1,0 +1,45 @@
+/** Which version of a file lies in a folder, and that very version opened. */
+import { constants } from 'node:fs'
+import { type FileHandle, lstat, open } from 'node:fs/promises'
+import { join } from 'node:path'
+import { type FileStamp, isSameStamp } from '../../core/catalog/dropped-file.ts'
+import { Fault } from '../../core/foundation/fault.ts'
+
+/** Null: no regular file (a link may lead out of the folder), or no longer there. */
+export async function readStamp(folder: string, name: string): Promise<FileStamp | null> {
+  try {
+    const file = await lstat(join(folder, name), { bigint: true })
+    return file.isFile() && file.size > 0n ? stampOf(name, file) : null
+  } catch {
+    return null // Gone between the listing and the look.
+  }
+}
+
+interface Stat {
+  readonly size: bigint
+  readonly mtimeNs: bigint
+  readonly ino: bigint
+}
+const stampOf = (name: string, { size, mtimeNs, ino }: Stat): FileStamp => ({
+  name,
+  sizeBytes: Number(size),
+  mtimeNs: String(mtimeNs),
+  ino: String(ino),
+})
+
+const FLAGS = constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK
+
+/** A Fault `not-found` where it is another version by now. */
+export async function openStamped(folder: string, stamp: FileStamp): Promise<FileHandle> {
+  const handle = await open(join(folder, stamp.name), FLAGS).catch(() => null)
+  if (handle !== null) {
+    const found = stampOf(stamp.name, await handle.stat({ bigint: true }))
+    if (isSameStamp(found, stamp)) return handle
+    await handle.close()
+  }
+  throw new Fault('not-found', `${stamp.name} was changed or removed just now`)
+}
+
+/** Whether what a handle leads to is still that version. */
+export const isStill = async (stamp: FileStamp, handle: FileHandle): Promise<boolean> =>
+  isSameStamp(stampOf(stamp.name, await handle.stat({ bigint: true })), stamp)

@@ -1,0 +1,238 @@
+/** The cache as a whole: what it offers, what is on its way, and everything that can be done to it. */
+import { join } from 'node:path'
+import {
+  blobKeyOf,
+  type CacheEntry,
+  keyOf,
+  parseCacheEntry,
+  secretSourceOf,
+} from '../../core/catalog/cache-entry.ts'
+import { tellArch } from '../../core/catalog/catalog.ts'
+import { Fault } from '../../core/foundation/fault.ts'
+import type { FieldError } from '../../core/foundation/field-error.ts'
+import { accept, refuse, type Result } from '../../core/foundation/result.ts'
+import { type BlobIndex, createBlobIndex } from './blob-index.ts'
+import { type BlobReaders, createBlobReaders } from './blob-readers.ts'
+import { type BlobRoom, createBlobRoom, type Space } from './blob-room.ts'
+import { type Blobs, createBlobs } from './blobs.ts'
+import { readBootId } from '../host/boot-id.ts'
+import { type CacheRow, listRows } from './cache-rows.ts'
+import { createDownloads, type Download, type Downloads } from './downloads.ts'
+import { createDroppedFiles } from './dropped-files.ts'
+import { makeFolder } from '../host/folders.ts'
+import { createPartNotes } from './part-records.ts'
+import { createPins, type Pins } from './pins.ts'
+import { createRecords } from './records.ts'
+import type { Sources } from '../image/sources.ts'
+import { lockState } from '../state/lock.ts'
+
+export interface ImageCache extends BlobReaders, Pick<Pins, 'pin'>, AsyncDisposable {
+  rows(): readonly CacheRow[]
+  space(): Promise<Space>
+  /** The body of `POST /catalog/entries`; nothing is downloaded yet. */
+  add(body: unknown): Promise<Result<CacheEntry, AddRefusal>>
+  /** Ends its download too; bytes that no other entry shares go. A Fault where it cannot be. */
+  remove(name: string, options: { readonly force: boolean }): Promise<void>
+  /** Joins the one under way; null: it is there already (`force` fetches it anew). */
+  download(name: string, options: { readonly force: boolean }): Promise<Download | null>
+  cancel(name: string): Promise<boolean>
+  /** Why the latest download of an entry failed. */
+  failureOf(name: string): Fault | null
+  /** Looks into the folder now instead of a little later. */
+  scan(): Promise<void>
+}
+
+export type AddRefusal =
+  | { readonly why: 'invalid'; readonly errors: readonly FieldError[] }
+  | { readonly why: 'taken'; readonly name: string }
+
+export interface ImageCacheParts {
+  /** The folder that people drop files into; everything else lies in `.cache` there. */
+  readonly folder: string
+  readonly sources: Pick<Sources, 'open'>
+  maxBytes(): number
+  now(): Date
+  readonly log: { info(message: string): void; warn(message: string): void }
+  /** Milliseconds; smaller in tests. */
+  readonly settleMs?: number
+  readonly scanMs?: number
+  readonly checkpointBytes?: number
+}
+
+export const DATA_FOLDER = '.cache'
+
+/** A Fault `conflict` where another process serves the folder already. */
+export async function createImageCache(parts: ImageCacheParts): Promise<ImageCache> {
+  const { folder, log, now } = parts
+  const data = join(folder, DATA_FOLDER)
+  await makeFolder(data)
+  const lock = lockState(join(data, 'lock'))
+  if (lock === null) {
+    throw new Fault('conflict', `another flasher-cache serves ${folder}`, {
+      hint: 'Stop it, or choose another folder with [cache] dir or FLASHER_CACHE_DIR.',
+    })
+  }
+  const records = createRecords(join(data, 'records'))
+  const blobs = await createBlobs(data)
+  const index = await createBlobIndex(records)
+  const notes = createPartNotes(records)
+  const pins = await createPins(records, now)
+  const used = await tidy(blobs, index)
+  const room = createBlobRoom({
+    blobs,
+    index,
+    used,
+    log,
+    maxBytes: parts.maxBytes,
+    isBound: (sha256) => isBound(index, pins, sha256),
+    writtenBytes: (key) => downloads.find(key)?.growth.bytes ?? 0,
+  })
+  const downloads: Downloads = createDownloads({
+    ...parts,
+    blobs,
+    notes,
+    bootId: await readBootId(),
+    async finished({ key }, { sha256, sizeBytes }) {
+      const before = index.find(key)
+      await index.store(key, { sha256, sizeBytes, fetchedAt: now().toISOString() })
+      used.set(sha256, now().getTime())
+      if (before !== null) await room.sweep(before.sha256)
+    },
+  })
+  const dropped = await createDroppedFiles({ ...parts, records })
+  const readers = createBlobReaders({ blobs, index, room, downloads, dropped, used, now })
+  const desk = { index, blobs, room, downloads }
+  await resume(desk, await listWanted(blobs, notes))
+
+  const rows = () => listRows({ index, downloads, dropped, used, isPinned: pins.has })
+  const isTaken = (name: string) =>
+    index.entries().some((entry) => entry.name === name) || dropped.find(name) !== null
+
+  return {
+    ...readers,
+    rows,
+    space: room.space,
+    pin: pins.pin,
+    scan: dropped.scan,
+    async add(body) {
+      const entry = parseCacheEntry(body, isTaken)
+      if (!entry.ok) return refuse({ why: 'invalid', errors: entry.refusal })
+      const { name } = entry.value
+      if (isTaken(name)) return refuse({ why: 'taken', name })
+      await index.saveEntry(entry.value)
+      await adopt(desk, entry.value)
+      return accept(entry.value)
+    },
+    async remove(name, options) {
+      const row = rows().find(({ entry }) => entry.name === name)
+      if (row === undefined) throw unknown(name)
+      if (row.isPinned && !options.force) throw inUse(name)
+      if (row.kind === 'file') await dropped.remove(row.fileName)
+      else await removeEntry(desk, name)
+    },
+    download: async (name, { force }) => start(desk, findEntry(index, name), force),
+    cancel: (name) => downloads.cancel(keyOf(findEntry(index, name))),
+    failureOf: (name) => downloads.failureOf(keyOf(findEntry(index, name))),
+    async [Symbol.asyncDispose]() {
+      await downloads.close()
+      await dropped[Symbol.asyncDispose]()
+      lock[Symbol.dispose]()
+    },
+  }
+}
+
+interface Desk {
+  readonly index: BlobIndex
+  readonly blobs: Blobs
+  readonly room: BlobRoom
+  readonly downloads: Downloads
+}
+
+function start(desk: Desk, entry: CacheEntry, force: boolean): Download | null {
+  const key = keyOf(entry)
+  const { index, downloads, room } = desk
+  if (!force && index.find(key) !== null) return null
+  const download = downloads.start({
+    key,
+    url: secretSourceOf(entry),
+    sha256: entry.sha256,
+    arch: tellArch(entry.arch, [entry.name, entry.resolved_src, entry.src]),
+    makeRoom: (bytes) => room.make(key, bytes),
+  })
+  void download.ended.finally(() => room.release(key))
+  return download
+}
+
+/** An image whose digest is known may be here already, from another address. */
+async function adopt({ index }: Desk, entry: CacheEntry): Promise<void> {
+  const key = keyOf(entry)
+  if (entry.sha256 === null || index.find(key) !== null) return
+  const twin = [...index.sources().values()].find(({ sha256 }) => sha256 === entry.sha256)
+  if (twin !== undefined) await index.store(key, twin)
+}
+
+/** Two entries may share a source, and two sources the bytes. */
+async function removeEntry(desk: Desk, name: string): Promise<void> {
+  const { index, downloads, room } = desk
+  const key = keyOf(findEntry(index, name))
+  await index.removeEntry(name)
+  if (index.entries().some((entry) => keyOf(entry) === key)) return
+  await downloads.cancel(key)
+  downloads.forget(key)
+  const stored = index.find(key)
+  if (stored === null) return
+  await index.forget(key)
+  await room.sweep(stored.sha256)
+}
+
+/** What a crash left over goes; what is not there is forgotten. Returns when each was last used. */
+async function tidy(blobs: Blobs, index: BlobIndex): Promise<Map<string, number>> {
+  const files = new Map((await blobs.list()).map((file) => [file.sha256, file]))
+  for (const [key, { sha256, sizeBytes }] of index.sources()) {
+    if (files.get(sha256)?.sizeBytes !== sizeBytes) await index.forget(key)
+  }
+  const named = new Set([...index.sources().values()].map(({ sha256 }) => sha256))
+  const used = new Map<string, number>()
+  for (const { sha256, usedAt } of files.values()) {
+    if (named.has(sha256)) used.set(sha256, usedAt)
+    else await blobs.remove(sha256)
+  }
+  return used
+}
+
+async function listWanted(blobs: Blobs, notes: ReturnType<typeof createPartNotes>) {
+  const keys = new Set<string>()
+  for (const key of await blobs.listParts()) {
+    const note = await notes.read(key)
+    if (note === null) await blobs.removePart(key)
+    else if (note.isWanted) keys.add(key)
+  }
+  return keys
+}
+
+/** What was on its way when we stopped goes on; parts of entries that are gone go. */
+async function resume(desk: Desk, keys: ReadonlySet<string>): Promise<void> {
+  for (const key of keys) {
+    const entry = desk.index.entries().find((one) => keyOf(one) === key)
+    if (entry === undefined) await desk.blobs.removePart(key)
+    else start(desk, entry, true)
+  }
+}
+
+const isBound = (index: BlobIndex, pins: Pins, sha256: string): boolean =>
+  index.entries().some((entry) => {
+    const ref = blobKeyOf(entry.src)
+    return ref !== null && pins.has(ref) && index.find(keyOf(entry))?.sha256 === sha256
+  })
+
+function findEntry(index: BlobIndex, name: string): CacheEntry {
+  const entry = index.entries().find((one) => one.name === name)
+  if (entry === undefined) throw unknown(name)
+  return entry
+}
+
+const unknown = (name: string) => new Fault('not-found', `no entry is called ${name}`)
+const inUse = (name: string) =>
+  new Fault('conflict', `machines are bound to ${name}`, {
+    hint: 'Bind them to another image first, or remove it all the same (force).',
+  })

@@ -1,0 +1,46 @@
+/** Small JSON records by key, one file each, whole at every instant: unstorage over atomic files. */
+import { mkdir, readdir, readFile, unlink } from 'node:fs/promises'
+import { join } from 'node:path'
+import { createStorage, defineDriver, type Storage } from 'unstorage'
+import { isMissing } from '../../core/foundation/system-error.ts'
+import { replaceFile } from '../host/atomic-file.ts'
+
+/** Keys are `kind:name`; a name may hold letters, digits, `.`, `_` and `-`. */
+export function createRecords(folder: string): Storage {
+  return createStorage({ driver: atomicFiles({ folder }) })
+}
+
+const SUFFIX = '.json'
+
+const atomicFiles = defineDriver(({ folder }: { readonly folder: string }) => {
+  const pathOf = (key: string) => {
+    if (!/^[\w.:-]{1,200}$/.test(key)) throw new Error(`not a key of records: ${key}`)
+    return join(folder, `${key.replaceAll(':', '+')}${SUFFIX}`)
+  }
+  const read = async (key: string) => {
+    try {
+      return await readFile(pathOf(key), 'utf8')
+    } catch (thrown) {
+      if (isMissing(thrown)) return null
+      throw thrown
+    }
+  }
+  return {
+    name: 'atomic-files',
+    hasItem: async (key) => (await read(key)) !== null,
+    getItem: read,
+    setItem: (key, value) => replaceFile(pathOf(key), value),
+    async removeItem(key) {
+      await unlink(pathOf(key)).catch((thrown: unknown) => {
+        if (!isMissing(thrown)) throw thrown
+      })
+    },
+    async getKeys() {
+      await mkdir(folder, { recursive: true })
+      const names = await readdir(folder)
+      return names
+        .filter((name) => name.endsWith(SUFFIX))
+        .map((name) => name.slice(0, -SUFFIX.length).replaceAll('+', ':'))
+    },
+  }
+})

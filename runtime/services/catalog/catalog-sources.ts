@@ -1,0 +1,34 @@
+/** Catalogs as a wizard opens them: from a path, a web server, a registry or our own server. */
+import {
+  type CatalogRefusal,
+  type LoadedCatalog,
+  offerImages,
+  refusalOf,
+} from '../../core/catalog/catalog-source.ts'
+import { Fault } from '../../core/foundation/fault.ts'
+import { accept, refuse, type Result } from '../../core/foundation/result.ts'
+import { type ManifestOptions, readManifest } from './catalog-manifests.ts'
+
+/**
+ * `source` as a person wrote it. Bad entries are left out and named; what is no catalog at all, or
+ * cannot be had, is refused in words, with the line where one is at fault.
+ */
+export type CatalogSources = (
+  source: string,
+  signal?: AbortSignal,
+) => Promise<Result<LoadedCatalog, CatalogRefusal>>
+
+/** Never waits longer than 30 seconds, nor takes more than 4 MiB. */
+export function createCatalogSources(
+  options: Pick<ManifestOptions, 'env' | 'timeoutMs'>,
+): CatalogSources {
+  return async function loadCatalogSource(source, signal) {
+    try {
+      const manifest = await readManifest(source, { ...options, signal })
+      return accept(offerImages(manifest.name, manifest, manifest.folder))
+    } catch (thrown) {
+      if (thrown instanceof Fault) return refuse(refusalOf(thrown))
+      throw thrown
+    }
+  }
+}

@@ -1,0 +1,207 @@
+/** The image catalog of the cache service: fetched, kept across restarts, never waited for. */
+import { renderCacheBase } from '../../core/catalog/blob-address.ts'
+import { type CatalogList, parseCatalogDocument } from '../../core/catalog/catalog-document.ts'
+import type { CatalogSnapshot } from '../../core/catalog/catalog.ts'
+import { Fault, renderError } from '../../core/foundation/fault.ts'
+import { type HttpTarget, parseLocation, renderSafeUrl } from '../../core/net/image-location.ts'
+import type { Feed } from '../host/feed.ts'
+import { fetchDocument } from '../net/http-documents.ts'
+import type { KeptCatalog } from '../../core/catalog/kept-catalog.ts'
+import type { KeptCatalogs } from './kept-catalogs.ts'
+import type { Environment } from '../host/shell.ts'
+
+export interface Catalog {
+  /** What is known now; never waits. The same object until something is another. */
+  snapshot(): CatalogSnapshot
+  /** Fetches now; the answer is the new snapshot, with `error` set when it could not be had. */
+  refresh(): Promise<CatalogSnapshot>
+}
+
+export interface CatalogParts {
+  /** The cache service's address as it is set now; null: none. */
+  url(): string | null
+  /** Keeps the last good answer across restarts. */
+  readonly kept: KeptCatalogs
+  now(): Date
+  readonly log: { warn(message: string): void }
+  readonly feed: Feed
+  /** Names proxies and FLASHER_CA_FILE. */
+  readonly env: Environment
+  /** Milliseconds after which a snapshot is stale. */
+  readonly staleMs?: number
+  /** Milliseconds for one answer, all of it. */
+  readonly timeoutMs?: number
+}
+
+/** A catalog that keeps itself fresh until it is given back. */
+export type LiveCatalog = Catalog & AsyncDisposable
+
+const MOST_BYTES = 16 * 1024 * 1024
+const NOTHING: CatalogList = { entries: [], skipped: [] }
+const NOT_SET = 'no cache service is set (FLASHER_WITHCACHE_URL, or the settings page)'
+
+/** What is held of one cache service. */
+interface Held {
+  /** Empty: none is set. */
+  readonly base: string
+  readonly list: CatalogList
+  readonly fetchedAt: string | null
+  readonly etag: string | null
+  readonly error: string | null
+}
+
+const nothingOf = (base: string): Held => ({
+  base,
+  list: NOTHING,
+  fetchedAt: null,
+  etag: null,
+  error: base === '' ? NOT_SET : 'not fetched yet',
+})
+
+/**
+ * Starts with what was kept, and fetches in the background. Reads `url` before each use, so that a
+ * change of the setting counts at once.
+ */
+export async function createCatalog(parts: CatalogParts): Promise<LiveCatalog> {
+  const { kept, feed, log, staleMs = 60_000 } = parts
+  const closing = new AbortController()
+  let held = await restore(parts)
+  let shown = snapshotOf(held)
+  let flight: { readonly base: string; readonly done: Promise<void> } | null = null
+
+  function show(next: Held) {
+    const before = held
+    held = next
+    shown = snapshotOf(next)
+    const isNews = before.list !== next.list || before.error !== next.error
+    if (next.error !== null && next.error !== before.error && next.base !== '') {
+      log.warn(`catalog: ${next.error}`)
+    }
+    if (isNews) feed.announce({ topic: 'catalog' })
+  }
+
+  /** What is held of another service than the one that is set now says nothing; true: it was. */
+  function rebase(): boolean {
+    const base = baseOf(parts)
+    if (held.base === base) return false
+    show(nothingOf(base))
+    return true
+  }
+
+  async function load(base: string): Promise<void> {
+    rebase()
+    const next = await ask(parts, held, closing.signal)
+    if (closing.signal.aborted || baseOf(parts) !== base) return
+    show(next.held)
+    if (next.keep !== null) await keep(kept, next.keep, log)
+  }
+
+  /** One at a time however many ask; another one only for another address. */
+  async function refresh(): Promise<CatalogSnapshot> {
+    const base = baseOf(parts)
+    if (base !== '' && flight?.base !== base) {
+      const mine = {
+        base,
+        done: load(base).finally(() => {
+          if (flight === mine) flight = null
+        }),
+      }
+      flight = mine
+    }
+    await flight?.done
+    rebase()
+    return shown
+  }
+
+  const refreshQuietly = () => {
+    refresh().catch((thrown: unknown) => log.warn(`catalog: ${renderError(thrown)}`))
+  }
+  const follow = () => {
+    if (rebase()) refreshQuietly()
+  }
+  const stopListening = feed.listen(({ topic }) => {
+    if (topic === 'settings') follow()
+  })
+  const timer = setInterval(refreshQuietly, staleMs)
+  timer.unref()
+  refreshQuietly()
+
+  return {
+    snapshot() {
+      follow()
+      return shown
+    },
+    refresh,
+    async [Symbol.asyncDispose]() {
+      clearInterval(timer)
+      stopListening()
+      closing.abort()
+      await flight?.done.catch(() => {})
+    },
+  }
+}
+
+const baseOf = ({ url }: CatalogParts) => renderCacheBase(url() ?? '')
+
+const snapshotOf = ({ list, fetchedAt, error }: Held): CatalogSnapshot => ({
+  ...list,
+  fetchedAt,
+  error,
+})
+
+interface Asked {
+  readonly held: Held
+  /** What is worth keeping; null: nothing new. */
+  readonly keep: KeptCatalog | null
+}
+
+/** Never throws for what another machine does: then it is the old list with an error. */
+async function ask(parts: CatalogParts, before: Held, signal: AbortSignal): Promise<Asked> {
+  const { base, etag } = before
+  try {
+    const answer = await fetchDocument({
+      target: targetOf(base),
+      name: `the catalog of ${renderSafeUrl(base)}`,
+      env: parts.env,
+      mostBytes: MOST_BYTES,
+      timeoutMs: parts.timeoutMs ?? 10_000,
+      etag,
+      signal,
+    })
+    const fetchedAt = parts.now().toISOString()
+    if (answer.kind === 'same') return { held: { ...before, fetchedAt, error: null }, keep: null }
+    const list = parseCatalogDocument(answer.text, base)
+    if (!list.ok) return failed(before, `${renderSafeUrl(base)}: ${list.refusal}`)
+    const held = { base, list: list.value, fetchedAt, etag: answer.etag, error: null }
+    return { held, keep: { base, fetchedAt, etag: answer.etag, text: answer.text } }
+  } catch (thrown) {
+    if (!(thrown instanceof Fault)) throw thrown
+    return failed(before, [thrown.message, thrown.hint].filter(Boolean).join('. '))
+  }
+}
+
+const failed = (before: Held, error: string): Asked => ({ held: { ...before, error }, keep: null })
+
+function targetOf(base: string): HttpTarget {
+  const location = parseLocation(`${base}/catalog`)
+  if (location.ok && location.value.kind === 'http') return location.value.target
+  throw new Fault('input-invalid', `not the address of a cache service: ${renderSafeUrl(base)}`)
+}
+
+/** What was kept of the service that is set; anything else is as good as nothing. */
+async function restore(parts: CatalogParts): Promise<Held> {
+  const base = baseOf(parts)
+  const found = await parts.kept.read()
+  if (found === null || found.base !== base) return nothingOf(base)
+  const list = parseCatalogDocument(found.text, base)
+  if (!list.ok) return nothingOf(base)
+  const { fetchedAt, etag } = found
+  return { base, list: list.value, fetchedAt, etag, error: null }
+}
+
+/** Best effort: the catalog is right without it, it would only be missing after a restart. */
+async function keep(kept: KeptCatalogs, found: KeptCatalog, log: CatalogParts['log']) {
+  await kept.write(found).catch((thrown: unknown) => {
+    log.warn(`the catalog cannot be kept for the next start: ${renderError(thrown)}`)
+  })
+}

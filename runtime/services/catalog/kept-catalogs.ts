@@ -1,0 +1,35 @@
+/** The last good catalog, kept in the state directory for the next start ("active manifest"). */
+import { open } from 'node:fs/promises'
+import {
+  parseKeptCatalog,
+  renderKeptCatalog,
+  type KeptCatalog,
+} from '../../core/catalog/kept-catalog.ts'
+import { replaceFile } from '../host/atomic-file.ts'
+
+export interface KeptCatalogs {
+  /** Null where there is none, or none that can be read: it is fetched again. */
+  read(): Promise<KeptCatalog | null>
+  write(kept: KeptCatalog): Promise<void>
+}
+
+const MOST_BYTES = 64 * 1024 * 1024
+
+/** `path`: `<state_dir>/catalog.toml`. */
+export function createKeptCatalogs(path: string): KeptCatalogs {
+  return {
+    async read() {
+      try {
+        await using handle = await open(path, 'r')
+        const { size } = await handle.stat()
+        return size > MOST_BYTES ? null : parseKeptCatalog(await handle.readFile('utf8'))
+      } catch {
+        return null // Whatever is wrong with the copy: the cache service has the original.
+      }
+    },
+    async write(kept) {
+      const text = renderKeptCatalog(kept)
+      if (text !== null) await replaceFile(path, text)
+    },
+  }
+}

@@ -1,0 +1,163 @@
+/** The configuration as it is now: read from its layers, edited in place, read again while running. */
+import {
+  CONFIG_FILE,
+  decideConfigPlaces,
+  type ConfigPlace,
+} from '../../core/config/config-paths.ts'
+import { Fault } from '../../core/foundation/fault.ts'
+import type { Result } from '../../core/foundation/result.ts'
+import type { SettingsOf, SettingsTable } from '../../core/config/setting.ts'
+import {
+  keepStarted,
+  listChanges,
+  renderProblem,
+  valueOf,
+  type Origin,
+  type Problem,
+  type SettingsReading,
+  type SettingsSources,
+} from '../../core/config/settings.ts'
+import { describeSettings, type ShownSetting } from '../../core/config/shown-setting.ts'
+import {
+  editConfig,
+  type ConfigEdit,
+  type ConfigEdited,
+  type ConfigEditRefusal,
+} from './config-editor.ts'
+import { readConfigFiles, type ConfigFiles } from './config-files.ts'
+import type { Environment } from '../host/shell.ts'
+
+export interface ConfigOptions<Table extends SettingsTable> {
+  readonly table: Table
+  readonly parse: (sources: SettingsSources) => SettingsReading<Table>
+  readonly env: Environment
+  /** What `--config` named. */
+  readonly named: readonly string[]
+  /** `/etc/flasher`. */
+  readonly systemDir: string
+  /** The state directory where no setting says another. */
+  readonly fallbackStateDir: string
+}
+
+export interface Reloaded {
+  /** What is different now and in effect, as `section.key`. */
+  readonly changed: readonly string[]
+  /** What is different from what runs, and waits for a restart. */
+  readonly pending: readonly string[]
+  readonly problems: readonly Problem[]
+}
+
+export interface Config<Table extends SettingsTable> {
+  readonly stateDir: string
+  /** In effect; from memory. Values that need a restart are those of the start. */
+  current(): SettingsOf<Table>
+  originOf(section: string, key: string): Origin | null
+  list(): readonly ShownSetting[]
+  problems(): readonly Problem[]
+  /** The files that count, the winner first. */
+  paths(): readonly string[]
+  /** Where what pages saved comes from from now on; reads it. */
+  useSaved(list: () => Readonly<Record<string, string>>): Reloaded
+  /** What pages saved has changed. */
+  readSaved(): Reloaded
+  /** Reads the files again. When they cannot be used it throws, and all stays as it is. */
+  reload(): Promise<Reloaded>
+  /** One after the other; the result is in effect, or waits for a restart, when it resolves. */
+  edit(change: ConfigEdit): Promise<Result<ConfigEdited & Reloaded, ConfigEditRefusal>>
+  /** Called after every change of what is in effect. */
+  listen(listener: (reloaded: Reloaded) => void): void
+}
+
+const nothingSaved = (): Readonly<Record<string, string>> => ({})
+
+/** Reads everything once. Files or values that cannot be used are a Fault that names them. */
+export async function createConfig<Table extends SettingsTable>(
+  options: ConfigOptions<Table>,
+): Promise<Config<Table>> {
+  const { table, parse, env } = options
+  const { places, stateDir } = await settlePlaces(options)
+  let saved = nothingSaved
+  let files = await readConfigFiles(places)
+  let reading = parse({ env, saved: saved(), layers: files.layers })
+  refuseErrors(reading.problems)
+  let started = reading.settings
+  let effective = keepStarted(table, reading.settings, started)
+  const listeners = new Set<(reloaded: Reloaded) => void>()
+  let last: Promise<unknown> = Promise.resolve()
+
+  function apply(next: ConfigFiles): Reloaded {
+    const read = parse({ env, saved: saved(), layers: next.layers })
+    refuseErrors(read.problems)
+    const before = effective.settings
+    ;[files, reading] = [next, read]
+    effective = keepStarted(table, read.settings, started)
+    const changed = listChanges(table, before, effective.settings)
+    const reloaded = { changed, pending: effective.pending, problems: read.problems }
+    for (const listener of listeners) listener(reloaded)
+    return reloaded
+  }
+
+  const inTurn = <T>(work: () => Promise<T>): Promise<T> => {
+    const turn = last.then(work)
+    // The next in line does not care how this one ended.
+    last = turn.catch(() => {})
+    return turn
+  }
+  const originOf = (section: string, key: string) =>
+    reading.origins.get(`${section}.${key}`) ?? null
+
+  return {
+    stateDir,
+    current: () => effective.settings,
+    originOf,
+    list: () => describeSettings(table, reading.settings, reading.origins, effective.pending),
+    problems: () => reading.problems,
+    paths: () => files.layers.map(({ path }) => path),
+    useSaved(list) {
+      saved = list
+      // Nothing has been started with anything else yet.
+      started = parse({ env, saved: saved(), layers: files.layers }).settings
+      return apply(files)
+    },
+    readSaved: () => apply(files),
+    reload: () => inTurn(async () => apply(await readConfigFiles(places))),
+    edit: (change) =>
+      inTurn(async () => {
+        const present = await readConfigFiles(places)
+        const origin = originOf(change.section, change.key)
+        const edited = await editConfig(table, present, origin, change)
+        if (!edited.ok) return edited
+        const reloaded = apply(await readConfigFiles(places))
+        return { ok: true, value: { ...edited.value, ...reloaded } }
+      }),
+    listen(listener) {
+      listeners.add(listener)
+    },
+  }
+}
+
+/** The state directory may hold the last file, and the files before that one say where it is. */
+async function settlePlaces<Table extends SettingsTable>({
+  env,
+  named,
+  parse,
+  systemDir,
+  fallbackStateDir,
+}: ConfigOptions<Table>): Promise<{ places: readonly ConfigPlace[]; stateDir: string }> {
+  const { places, withStateFile } = decideConfigPlaces(named, env, systemDir)
+  const { layers } = await readConfigFiles(places)
+  const { settings, problems } = parse({ env, saved: {}, layers })
+  refuseErrors(problems)
+  const given = valueOf(settings, 'paths', 'state_dir')
+  const stateDir = typeof given === 'string' && given !== '' ? given : fallbackStateDir
+  const last = { kind: 'file', path: `${stateDir}/${CONFIG_FILE}`, isNamed: false } as const
+  return { stateDir, places: withStateFile ? [...places, last] : places }
+}
+
+function refuseErrors(problems: readonly Problem[]): void {
+  const [first, ...more] = problems.filter(({ level }) => level === 'error').map(renderProblem)
+  if (first === undefined) return
+  throw new Fault('input-invalid', [first, ...more].join('\n'), {
+    hint: 'flasher-web config check looks at all of the configuration.',
+  })
+}

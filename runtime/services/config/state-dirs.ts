@@ -1,0 +1,44 @@
+/** The folder in which a server keeps its state: chosen, made, and tried before anything needs it. */
+import { access, constants, stat } from 'node:fs/promises'
+import { isAbsolute, join } from 'node:path'
+import { Fault, renderError } from '../../core/foundation/fault.ts'
+import { makeFolder } from '../host/folders.ts'
+import type { Environment } from '../host/shell.ts'
+
+export const ROOT_STATE_DIR = '/var/lib/flasher'
+
+/** Where state goes when no setting says it: the system's folder for root, else the user's own. */
+export function defaultStateDir(env: Environment, isRoot: boolean): string {
+  if (isRoot) return ROOT_STATE_DIR
+  const given = env['XDG_STATE_HOME'] ?? ''
+  // By its specification a relative path there counts as none.
+  const home = isAbsolute(given) ? given : join(env['HOME'] || '/nonexistent', '.local/state')
+  return join(home, 'flasher')
+}
+
+/** Makes the folder for its owner alone (mode 0700) where it is missing, and proves it usable. */
+export async function prepareStateDir(path: string): Promise<void> {
+  const hint =
+    'Choose another with FLASHER_PATHS_STATE_DIR or [paths] state_dir, or let the user who runs this own it.'
+  try {
+    await makeFolder(path, 0o700)
+    await access(path, constants.R_OK | constants.W_OK | constants.X_OK)
+  } catch (cause) {
+    const why = renderError(cause)
+    throw new Fault('input-missing', `the state directory ${path} cannot be used: ${why}`, {
+      cause,
+      hint,
+    })
+  }
+  if (!(await stat(path)).isDirectory()) {
+    throw new Fault('input-invalid', `the state directory ${path} is no folder`, { hint })
+  }
+}
+
+/** Whether something is there already: commands that only look must not make it. */
+export async function isThere(path: string): Promise<boolean> {
+  return stat(path).then(
+    () => true,
+    () => false,
+  )
+}

@@ -1,0 +1,227 @@
+/** Where disks are, and everything that is known of one before it may be overwritten. */
+import { realpath } from 'node:fs/promises'
+import type { SysBlock } from '../../core/disk/block-graph.ts'
+import { decideUses } from '../../core/disk/disk-uses.ts'
+import {
+  decideApart,
+  type DiskRow,
+  type SurveyedDisk,
+  type TargetDevice,
+  type TargetFacts,
+} from '../../core/disk/disk.ts'
+import { listParts } from '../../core/disk/disk-parts.ts'
+import { Fault } from '../../core/foundation/fault.ts'
+import {
+  indexNodes,
+  LSBLK_COLUMNS,
+  LSBLK_COLUMNS_OLD,
+  parseLsblk,
+  renderDiskRows,
+  type LsblkNode,
+} from '../../core/disk/lsblk.ts'
+import { assembleFacts, listPaths, lsblkName, type Sightings } from '../../core/disk/sightings.ts'
+import { parseZpoolStatus, type PoolMember } from '../../core/disk/zpool.ts'
+import { listOtherMounts, listPools, listSwaps, readBacking, readOwnMounts } from './proc.ts'
+import { listBlocks, listBtrfs, readSysFacts, type SysFacts } from './sysfs.ts'
+import type { Shell } from '../host/shell.ts'
+
+export interface Disks {
+  /** The rows of `list disks`: whole disks in lsblk's order, named as `survey` does, which takes multipath, too. */
+  list(): Promise<readonly DiskRow[]>
+  /**
+   * Looks at a would-be target once, links followed. No Fault for a path that leads nowhere or not
+   * to a block device. `imagePath`: the image's file, so that its own disk is told; null for none.
+   */
+  probe(path: string, imagePath: string | null): Promise<TargetFacts>
+  /** All whole disks at once, in lsblk's order, with what uses them and what lies on them. */
+  survey(options?: SurveyOptions): Promise<readonly SurveyedDisk[]>
+}
+
+export interface SurveyOptions {
+  readonly imagePath?: string | null
+  /** Loop devices with a file behind them count as disks. */
+  readonly loops?: boolean
+}
+
+export interface DisksOptions {
+  readonly shell: Shell
+  /** Where the kernel's file systems are mounted. */
+  readonly sys?: string
+  readonly proc?: string
+}
+
+/** A multipath device is the only safe way to the disk behind it. */
+const SURVEYED = ['disk', 'mpath']
+
+/** A device that does not answer must not hold up everything. */
+const TOOL_TIMEOUT = 60_000
+
+export function createDisks({ shell, sys = '/sys', proc = '/proc' }: DisksOptions): Disks {
+  const runLsblk = (columns: string) =>
+    shell.run(['lsblk', '--json', '--output', columns], { timeout: TOOL_TIMEOUT })
+
+  async function readLsblk(): Promise<readonly LsblkNode[]> {
+    const first = await runLsblk(LSBLK_COLUMNS)
+    const isOld = first.exitCode !== 0 && first.stderr.includes('unknown column')
+    const { exitCode, stdout, stderr } = isOld ? await runLsblk(LSBLK_COLUMNS_OLD) : first
+    if (exitCode !== 0)
+      throw new Fault('tool-failed', `lsblk: ${stderr.trim() || `exit code ${exitCode}`}`)
+    const parsed = parseLsblk(stdout)
+    if (!parsed.ok) throw new Fault('tool-failed', 'lsblk printed something other than its JSON')
+    return parsed.value
+  }
+
+  /** By zpool's word, where a pool is imported and the tool is there. */
+  async function readZpool(pools: readonly string[]): Promise<readonly PoolMember[]> {
+    if (pools.length === 0 || !(await shell.has('zpool'))) return []
+    const told = await shell.run(['zpool', 'status', '-P', '-L'], { timeout: TOOL_TIMEOUT })
+    return parseZpoolStatus(told.stdout)
+  }
+
+  async function readSightings(imagePath: string | null): Promise<Sightings> {
+    const [blocks, nodes, own, others, swaps, btrfs, pools] = await Promise.all([
+      listBlocks(sys),
+      readLsblk(),
+      readOwnMounts(proc),
+      listOtherMounts(proc),
+      listSwaps(proc),
+      listBtrfs(sys),
+      listPools(proc),
+    ])
+    const poolMembers = await readZpool(pools)
+    const rows = indexNodes(nodes)
+    const tables = [own, ...others]
+    const seen = { blocks, rows, tables, swaps, btrfs, pools, poolMembers, imagePath }
+    const paths = listPaths(seen)
+    const backings = await Promise.all(paths.map((path) => readBacking(proc, path)))
+    return { ...seen, backings: new Map(paths.map((path, n) => [path, backings[n] ?? null])) }
+  }
+
+  async function readDevice(
+    node: string,
+    dev: string,
+    imagePath: string | null,
+  ): Promise<TargetDevice> {
+    const sightings = await readSightings(imagePath)
+    const target = sightings.blocks.find((block) => block.dev === dev)
+    if (target === undefined) return absent(node)
+    return describeBlock(node, target, await readSysFacts(sys, target), sightings)
+  }
+
+  /** Whole disks in the rows' order; those that went away meanwhile are left out. */
+  async function findDisks(
+    rows: readonly LsblkNode[],
+    blocks: readonly SysBlock[],
+    types: readonly string[],
+  ): Promise<readonly FoundDisk[]> {
+    const byName = new Map(blocks.map((block) => [lsblkName(block.name), block]))
+    const found = rows.flatMap((row) => {
+      const block = byName.get(row.kname)
+      if (block === undefined || !types.includes(row.type)) return []
+      return decideApart(block) === null ? [{ row, block }] : []
+    })
+    const disks = await Promise.all(
+      found.map(async (disk) => ({ ...disk, facts: await readSysFacts(sys, disk.block) })),
+    )
+    // An empty drive is told; a device that nothing was ever connected to is none.
+    return disks.filter(({ row, facts }) => facts.sizeBytes > 0 || row.removable)
+  }
+
+  return {
+    async list() {
+      const [nodes, blocks] = await Promise.all([readLsblk(), listBlocks(sys)])
+      const disks = await findDisks(nodes, blocks, ['disk'])
+      return renderDiskRows(
+        disks.map(({ row, facts }) => ({ ...row, serial: describe(facts, row).identity.serial })),
+      )
+    },
+    async probe(path, imagePath) {
+      const found = await readBacking(proc, path)
+      if (found === null) return { path, exists: false, device: null }
+      if (found.kind === 'file') return { path, exists: true, device: null }
+      // It may go this very moment.
+      const node = await realpath(path).catch(() => null)
+      if (node === null) return { path, exists: false, device: null }
+      return { path, exists: true, device: await readDevice(node, found.dev, imagePath) }
+    },
+    async survey({ imagePath = null, loops = false } = {}) {
+      const sightings = await readSightings(imagePath)
+      const types = loops ? [...SURVEYED, 'loop'] : SURVEYED
+      const disks = await findDisks([...sightings.rows.values()], sightings.blocks, types)
+      return disks.map(({ row: { path, removable }, block, facts }) => ({
+        path,
+        removable,
+        device: describeBlock(path, block, facts, sightings),
+        parts: listParts(sightings, block.name),
+      }))
+    },
+  }
+}
+
+function describeBlock(
+  node: string,
+  target: SysBlock,
+  facts: SysFacts,
+  sightings: Sightings,
+): TargetDevice {
+  const uses = decideUses(assembleFacts(sightings), target.name)
+  const diskName = target.partition?.of ?? target.name
+  return {
+    node,
+    type: decideType(target, sightings),
+    ...describe(facts, sightings.rows.get(lsblkName(diskName)) ?? UNNAMED),
+    uses,
+  }
+}
+
+interface FoundDisk {
+  readonly row: LsblkNode
+  readonly block: SysBlock
+  readonly facts: SysFacts
+}
+
+type Names = Pick<LsblkNode, 'vendor' | 'model' | 'tran' | 'serial' | 'wwn'>
+const UNNAMED: Names = { vendor: null, model: null, tran: null, serial: null, wwn: null }
+
+/** Names come from lsblk, which asks udev; where there is none, /sys knows some. */
+const describe = (facts: SysFacts, { vendor, model, tran, serial, wwn }: Names) => ({
+  sectorBytes: facts.sectorBytes,
+  readonly: facts.readonly,
+  vendor,
+  model,
+  tran,
+  identity: {
+    serial: serial ?? facts.serial,
+    wwn: wwn ?? facts.dmUuid,
+    sizeBytes: facts.sizeBytes,
+    diskseq: facts.diskseq,
+  },
+  zeros: facts.zeros,
+})
+
+/** What must not be taken for a disk says so; memory is as good as one for those who ask for it. */
+function decideType(target: SysBlock, { rows }: Sightings): string {
+  const apart = target.partition === null ? decideApart(target) : null
+  if (apart !== null && apart !== 'memory') return apart
+  return rows.get(lsblkName(target.name))?.type ?? guessType(target)
+}
+
+/** lsblk passes over devices that it takes for uninteresting, such as memory disks. */
+function guessType({ partition, backing }: SysBlock): string {
+  if (partition !== null) return 'part'
+  return backing === null ? 'disk' : 'loop'
+}
+
+/** A node without a device behind it: as good as a drive without a medium. */
+const absent = (node: string): TargetDevice => ({
+  node,
+  type: 'disk',
+  sectorBytes: 512,
+  readonly: false,
+  vendor: null,
+  model: null,
+  tran: null,
+  identity: { serial: null, wwn: null, sizeBytes: 0, diskseq: null },
+  zeros: { isLoop: false, writeZeroesMaxBytes: 0, discardMaxBytes: 0 },
+  uses: [],
+})

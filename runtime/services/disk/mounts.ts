@@ -1,0 +1,156 @@
+/** Mounts foreign file systems where nobody else sees them, and undoes it whatever happens. */
+import type { ChildProcessWithoutNullStreams } from 'node:child_process'
+import { once } from 'node:events'
+import { constants, mkdir, mkdtemp, open, realpath, rmdir } from 'node:fs/promises'
+import { join } from 'node:path'
+import { setTimeout as pause } from 'node:timers/promises'
+import { Fault } from '../../core/foundation/fault.ts'
+import { systemCodeOf } from '../../core/foundation/system-error.ts'
+import type { Environment, Shell } from '../host/shell.ts'
+
+export interface MountRequest {
+  readonly node: string
+  /** The kernel's name of the file system: none is guessed, no helper program is started. */
+  readonly type: string
+  readonly options: readonly string[]
+}
+
+export interface Mounted extends AsyncDisposable {
+  /** Where this process sees the root of the file system. */
+  readonly root: string
+  /** Where programs see it that are started as `enter` says. */
+  readonly at: string
+  /** The argv that starts a program among the mounts, in our current folder. */
+  enter(argv: readonly string[]): readonly string[]
+  /** Returns when all that was written is on the medium. */
+  sync(): Promise<void>
+}
+
+export interface Mounts {
+  /** A mount that cannot be made is a Fault `tool-failed` with the reason in mount's own words. */
+  mount(request: MountRequest): Promise<Mounted>
+}
+
+/** `env`: TMPDIR says where mount points are made. */
+export function createMounts({
+  shell,
+  env,
+}: {
+  readonly shell: Shell
+  readonly env: Environment
+}): Mounts {
+  return {
+    async mount({ node, type, options }) {
+      await using undo = new AsyncDisposableStack()
+      undo.defer(() => waitUntilFree(node))
+      const folder = await mkdtemp(join(await realpath(env['TMPDIR'] || '/tmp'), 'flasher-mount-'))
+      undo.defer(() => rmdir(folder))
+      const at = join(folder, 'root')
+      await mkdir(at)
+      undo.defer(() => rmdir(at))
+      const space = undo.use(await openSpace(shell))
+      const argv = ['mount', '-i', '-t', type, '-o', options.join(','), '--', node, at]
+      const { exitCode, stderr } = await shell.run(space.enter(argv))
+      if (exitCode !== 0)
+        throw new Fault('tool-failed', `cannot be mounted: ${reasonOf(stderr, at)}`)
+      undo.defer(() => unmount(shell, space, node, at))
+      const root = `/proc/${space.pid}/root${at}`
+      const held = undo.move()
+      return {
+        root,
+        at,
+        enter: space.enter,
+        sync: async () => void (await shell.require(['sync', '--file-system', root])),
+        [Symbol.asyncDispose]: () => held.disposeAsync(),
+      }
+    },
+  }
+}
+
+/** mount(8) says where, which nobody knows, then why, then where to read more. */
+const reasonOf = (stderr: string, at: string) =>
+  (stderr.split('\n')[0] ?? '').split(`${at}: `).at(-1) || 'mount does not say why'
+
+interface Space extends AsyncDisposable {
+  readonly pid: number
+  enter(argv: readonly string[]): readonly string[]
+}
+
+/**
+ * A mount namespace of our own, held by a `cat` that reads from us and in a session that no Ctrl-C
+ * reaches. When we end, be it by SIGKILL, it reads the end of its input and goes, and the kernel
+ * takes back every mount in it, those that a workflow left there too. What the host unmounts
+ * meanwhile goes here as well (`slave`); nothing of ours ever shows there.
+ */
+async function openSpace(shell: Shell): Promise<Space> {
+  const argv = ['setsid', 'unshare', '--mount', '--propagation', 'slave', '--', 'cat']
+  const child = shell.pipe(argv)
+  const pid = await waitForEcho(child)
+  return {
+    pid,
+    enter: (inner) => ['nsenter', `--target=${pid}`, '--mount', '--wd', '--', ...inner],
+    async [Symbol.asyncDispose]() {
+      if (child.exitCode !== null || child.signalCode !== null) return
+      const gone = once(child, 'exit')
+      child.stdin.end()
+      await gone
+    },
+  }
+}
+
+/** What was written comes back once `unshare` has become `cat`; setsid and unshare keep the pid. */
+async function waitForEcho(child: ChildProcessWithoutNullStreams): Promise<number> {
+  const { stdin, stdout, stderr, pid } = child
+  const words: Buffer[] = []
+  stderr.on('data', (chunk: Buffer) => words.push(chunk))
+  // A child that cannot start says so by its end; a broken pipe would only say it again.
+  stdin.on('error', () => undefined)
+  const ended = new Promise<never>((_, reject) => {
+    const fail = (cause?: unknown) => {
+      const said = Buffer.concat(words).toString().trim() || 'unshare ended'
+      reject(new Fault('tool-failed', `no mount namespace: ${said}`, { cause }))
+    }
+    child.once('error', fail)
+    child.once('close', () => fail())
+  })
+  // Later ends are the dispose's to wait for, not news.
+  ended.catch(() => undefined)
+  stdin.write('\n')
+  await Promise.race([once(stdout, 'data'), ended])
+  stdout.resume()
+  return pid ?? (await ended)
+}
+
+const TRIES = 5
+const PAUSE_MS = 200
+
+async function unmount(shell: Shell, space: Space, node: string, at: string) {
+  for (let tries = 1; ; tries += 1) {
+    // Recursive: a workflow may have mounted below; all of it is in our namespace only.
+    const { exitCode, stderr } = await shell.run(space.enter(['umount', '-R', '--', at]))
+    if (exitCode === 0) return
+    if (tries === TRIES) {
+      throw new Fault('tool-failed', `cannot unmount ${node}: ${stderr.trim()}`, {
+        hint: 'End the programs that use it; it is unmounted with the last of them.',
+      })
+    }
+    await pause(PAUSE_MS * tries)
+  }
+}
+
+const FREE_WITHIN_MS = 3000
+
+/**
+ * The kernel clears a namespace up a moment after its last process. Best effort: the next user of
+ * the disk says itself when it finds it busy, and others may rightly hold it by then.
+ */
+async function waitUntilFree(node: string) {
+  const { O_RDONLY, O_EXCL, O_NONBLOCK } = constants
+  for (let waited = 0; waited < FREE_WITHIN_MS; waited += 50) {
+    const file = await open(node, O_RDONLY | O_EXCL | O_NONBLOCK).catch((error: unknown) =>
+      systemCodeOf(error) === 'EBUSY' ? 'busy' : null,
+    )
+    if (file !== 'busy') return file?.close()
+    await pause(50)
+  }
+}

@@ -1,0 +1,134 @@
+/** Looks for a root file system in a volume: in itself, and in each subvolume where it is btrfs. */
+import { lstat, readdir } from 'node:fs/promises'
+import { join } from 'node:path'
+import { Fault, renderError } from '../../core/foundation/fault.ts'
+import {
+  BTRFS_TOP,
+  decideMountOptions,
+  findRootFileSystem,
+  renderWhyNot,
+  subvolumeOption,
+  type MountPurpose,
+  type RootFileSystem,
+} from '../../core/disk/mount.ts'
+import { accept, refuse, type Result } from '../../core/foundation/result.ts'
+import type { FilledVolume } from '../../core/disk/volume.ts'
+import type { Mounted, Mounts } from './mounts.ts'
+
+export interface Root<Seen> {
+  readonly volume: FilledVolume
+  /** The mount option that selects it; null: as the volume mounts by itself. */
+  readonly subvolume: string | null
+  readonly seen: Seen
+}
+
+export interface Roots {
+  /** The first root of the volume in which `see` sees something, else why there is none. */
+  find<Seen>(
+    volume: FilledVolume,
+    see: (root: string) => Promise<Seen | null>,
+  ): Promise<Result<Root<Seen>, string>>
+  /** Refused in words where the volume must not or cannot be mounted for `purpose`. */
+  mount(
+    volume: FilledVolume,
+    subvolume: string | null,
+    purpose: MountPurpose,
+  ): Promise<Result<Mounted, string>>
+}
+
+export function createRoots({ mounts }: { readonly mounts: Mounts }): Roots {
+  async function mount(volume: FilledVolume, subvolume: string | null, purpose: MountPurpose) {
+    const type = findRootFileSystem(volume.contents.type)
+    if (type === null) return refuse(renderWhyNot(volume.contents))
+    const twin = await findTwin(type, volume)
+    if (twin !== null) return refuse(twin)
+    const options = decideMountOptions(type, purpose, subvolume)
+    try {
+      return accept(await mounts.mount({ node: volume.node, type, options }))
+    } catch (error) {
+      // An image that cannot be mounted is an answer; a machine that lacks something is none.
+      if (error instanceof Fault && error.code === 'tool-failed') return refuse(error.message)
+      throw error
+    }
+  }
+
+  async function look<Found>(
+    volume: FilledVolume,
+    subvolume: string | null,
+    see: (root: string) => Promise<Found | null>,
+  ): Promise<Result<Found | null, string>> {
+    const outcome = await mount(volume, subvolume, 'look')
+    if (!outcome.ok) return outcome
+    await using mounted = outcome.value
+    try {
+      return accept(await see(mounted.root))
+    } catch (error) {
+      // A damaged file system, or a maze of links: the next volume may be the one.
+      return refuse(renderReading(error))
+    }
+  }
+
+  return {
+    mount,
+    async find(volume, see) {
+      const itself = await look(volume, null, see)
+      if (!itself.ok) return itself
+      if (itself.value !== null) return accept({ volume, subvolume: null, seen: itself.value })
+      if (volume.contents.type !== 'btrfs') return refuse('not in it')
+      const below = await look(volume, BTRFS_TOP, (top) => seeBelow(top, see))
+      if (!below.ok) return below
+      return below.value === null
+        ? refuse('not in it, nor in a subvolume')
+        : accept({ volume, ...below.value })
+    },
+  }
+}
+
+const renderReading = (thrown: unknown) =>
+  thrown instanceof Error && 'code' in thrown && !(thrown instanceof Fault)
+    ? `cannot be read (${String(thrown.code)})`
+    : renderError(thrown)
+
+/**
+ * btrfs knows a file system by its UUID alone: where this machine has one with the same UUID mounted
+ * (it may run the very image that was flashed), the kernel could hand out that one instead.
+ */
+async function findTwin(type: RootFileSystem, { node, contents }: FilledVolume) {
+  const uuid = contents.uuid ?? ''
+  if (type !== 'btrfs' || !/^[0-9a-f-]{36}$/.test(uuid)) return null
+  const devices = await readdir(`/sys/fs/btrfs/${uuid}/devices`).catch(() => [])
+  return devices.length === 0 || devices.some((name) => node.endsWith(`/${name}`))
+    ? null
+    : `btrfs with the UUID of one that is mounted on this machine (${devices.join(', ')})`
+}
+
+async function seeBelow<Seen>(top: string, see: (root: string) => Promise<Seen | null>) {
+  for await (const path of listSubvolumes(top)) {
+    const subvolume = subvolumeOption(path)
+    const seen = subvolume === null ? null : await see(join(top, path))
+    if (seen !== null) return { subvolume, seen }
+  }
+  return null
+}
+
+/** btrfs gives the top folder of each subvolume this inode number, and no other folder. */
+const SUBVOLUME_INODE = 256
+/** Enough for `@/.snapshots/1/snapshot`; both bound what a hostile tree can make us read. */
+const MAX_DEPTH = 4
+const MAX_FOLDERS = 2000
+
+/** Paths of subvolumes below the top, the least deep first. */
+async function* listSubvolumes(top: string): AsyncGenerator<string> {
+  const queue = ['']
+  for (let looked = 0; looked < MAX_FOLDERS; looked += 1) {
+    const folder = queue.shift()
+    if (folder === undefined) return
+    const stats = await lstat(join(top, folder)).catch(() => null)
+    if (stats?.isDirectory() !== true) continue
+    if (folder !== '' && stats.ino === SUBVOLUME_INODE) yield folder
+    if (folder.split('/').length > MAX_DEPTH || queue.length > MAX_FOLDERS) continue
+    const entries = await readdir(join(top, folder), { withFileTypes: true }).catch(() => [])
+    const names = entries.filter((entry) => entry.isDirectory()).map(({ name }) => name)
+    queue.push(...names.toSorted().map((name) => join(folder, name)))
+  }
+}

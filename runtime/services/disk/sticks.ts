@@ -1,0 +1,214 @@
+/** Sticks with images: finds them, lets the images partition grow, mounts it where images are looked for. */
+import { mkdir, open, readdir, readFile, realpath, stat, type FileHandle } from 'node:fs/promises'
+import { basename, join } from 'node:path'
+import { IMAGES_PARTITION, LIVE_PATHS, VENTOY_FOLDER } from '../../../appliance/contract.ts'
+import type { DiskWrite } from '../../core/disk/disk-write.ts'
+import {
+  BOOT_BYTES,
+  planVolumeGrowth,
+  ROOT_OFFSET,
+  type VolumeRefusal,
+} from '../../core/disk/exfat-growth.ts'
+import { Fault } from '../../core/foundation/fault.ts'
+import { planTableGrowth, TABLE_BYTES, type TableRefusal } from '../../core/disk/gpt-growth.ts'
+import {
+  parseBootMedium,
+  type Growable,
+  type Part,
+  type Surroundings,
+  type WholeDisk,
+} from '../../core/disk/images-partition.ts'
+import type { Shell } from '../host/shell.ts'
+
+export interface StickGrowth {
+  /** Of the volume. */
+  readonly fromBytes: number
+  readonly toBytes: number
+  /** None when there was nothing to do. */
+  readonly writes: readonly string[]
+}
+
+export interface Sticks {
+  look(): Promise<Surroundings>
+  /** A Fault where the stick cannot grow: it is as usable as before then. */
+  grow(place: Growable): Promise<StickGrowth>
+  /** Read-only, at `LIVE_PATHS.images`; Ventoy's folder where there is one, else the whole. */
+  mount(node: string): Promise<void>
+}
+
+const SECTOR = 512
+const BLOCKS = '/sys/class/block'
+const BY_LABEL = '/dev/disk/by-label'
+/** The whole of a stick of which a folder is wanted. */
+const WHOLE = '/run/flasher/stick'
+const OPTIONS = 'ro,nosuid,nodev,noexec,noatime'
+
+/** `bootFacts`: the file in which the boot system left its notes. */
+export function createSticks({
+  shell,
+  bootFacts,
+}: {
+  readonly shell: Shell
+  readonly bootFacts: string
+}): Sticks {
+  return {
+    async look() {
+      // After a start by other means there are no notes, and before udev has looked no labels.
+      const notes = await readFile(bootFacts, 'utf8').catch(() => '')
+      const [parts, disks, labels] = await Promise.all([
+        listBlocks(readPart),
+        listBlocks(readDisk),
+        listLabels(),
+      ])
+      return { medium: parseBootMedium(notes), parts, disks, labels }
+    },
+
+    async grow({ node, disk, number }) {
+      const sectorBytes = await readNumber(disk, 'queue/logical_block_size')
+      if (sectorBytes !== SECTOR) {
+        throw new Fault('plan-refused', `${disk} has sectors of ${sectorBytes} bytes`)
+      }
+      if ((await readNumber(disk, 'ro')) !== 0) {
+        throw new Fault('write-failed', `${disk} is write-protected`)
+      }
+      const table = await growTable(disk)
+      if (table.length > 0) await shell.require(['partx', '--update', '--nr', String(number), disk])
+      const volume = await growVolume(node)
+      return { ...volume, writes: [...table, ...volume.writes] }
+    },
+
+    async mount(node) {
+      await mkdir(WHOLE, { recursive: true })
+      await mkdir(LIVE_PATHS.images, { recursive: true })
+      await shell.require(['mount', '-o', OPTIONS, '--', node, WHOLE])
+      const folder = join(WHOLE, VENTOY_FOLDER)
+      const isFolder = await stat(folder).then(
+        (found) => found.isDirectory(),
+        () => false,
+      )
+      const source = isFolder ? folder : WHOLE
+      await shell.require(['mount', '--bind', '--', source, LIVE_PATHS.images])
+    },
+  }
+}
+
+async function listBlocks<Kind>(
+  read: (name: string) => Promise<Kind | null>,
+): Promise<readonly Kind[]> {
+  const names = (await readdir(BLOCKS)).toSorted()
+  const found = await Promise.all(names.map((name) => read(name)))
+  return found.filter((each) => each !== null)
+}
+
+/** Null for what is no partition, and for a device that goes while we look. */
+async function readPart(name: string): Promise<Part | null> {
+  try {
+    const uevent = await readFile(join(BLOCKS, name, 'uevent'), 'utf8')
+    const number = Number(/^PARTN=(\d+)$/m.exec(uevent)?.[1] ?? 0)
+    if (number === 0) return null
+    const whole = join(await realpath(join(BLOCKS, name)), '..')
+    const label = /^PARTNAME=(.*)$/m.exec(uevent)?.[1] ?? null
+    const isFixed = !(await isPlugged(whole))
+    return { node: `/dev/${name}`, disk: `/dev/${basename(whole)}`, number, name: label, isFixed }
+  } catch {
+    return null
+  }
+}
+
+/** Null for a partition, for what has no hardware of its own (LVM, dm, md, loop), and for what goes. */
+async function readDisk(name: string): Promise<WholeDisk | null> {
+  try {
+    const whole = await realpath(join(BLOCKS, name))
+    await stat(join(whole, 'device'))
+    return { node: `/dev/${name}`, isFixed: !(await isPlugged(whole)) }
+  } catch {
+    return null
+  }
+}
+
+/** On USB, in a slot for cards, or with a medium that comes out. `whole`: the disk's folder in sysfs. */
+async function isPlugged(whole: string): Promise<boolean> {
+  const read = async (what: string) =>
+    (await readFile(join(whole, what), 'utf8').catch(() => '')).trim()
+  return (
+    /\/usb\d+\//.test(whole) ||
+    (await read('removable')) === '1' ||
+    (await read('device/type')) === 'SD'
+  )
+}
+
+/** As udev names them: characters that would be odd in a path are written otherwise, ours are not. */
+async function listLabels(): Promise<ReadonlyMap<string, string>> {
+  const names = await readdir(BY_LABEL).catch(() => [])
+  const nodes = await Promise.all(
+    names.map(
+      async (name) => [name, await realpath(join(BY_LABEL, name)).catch(() => '')] as const,
+    ),
+  )
+  return new Map(nodes.filter(([, node]) => node !== ''))
+}
+
+async function growTable(disk: string): Promise<readonly string[]> {
+  const diskBytes = (await readNumber(disk, 'size')) * SECTOR
+  await using file = await openNode(disk)
+  const growth = planTableGrowth(
+    {
+      head: await readAt(file, 0, TABLE_BYTES),
+      tail: await readAt(file, diskBytes - TABLE_BYTES, TABLE_BYTES),
+      diskBytes,
+    },
+    IMAGES_PARTITION.name,
+  )
+  if (!growth.ok) throw new Fault('plan-refused', `${disk}: ${WORDS[growth.refusal]}`)
+  return await writeAll(file, growth.value.writes)
+}
+
+async function growVolume(node: string): Promise<StickGrowth> {
+  const sectors = await readNumber(node, 'size')
+  await using file = await openNode(node)
+  const growth = planVolumeGrowth({
+    boot: await readAt(file, 0, BOOT_BYTES),
+    root: await readAt(file, ROOT_OFFSET, SECTOR),
+    sectors,
+  })
+  if (!growth.ok) throw new Fault('plan-refused', `${node}: ${WORDS[growth.refusal]}`)
+  const { fromBytes, toBytes, writes } = growth.value
+  return { fromBytes, toBytes, writes: await writeAll(file, writes) }
+}
+
+const WORDS: Readonly<Record<TableRefusal | VolumeRefusal, string>> = {
+  'no-table': 'there is no partition table that is whole',
+  'no-partition': `there is no partition ${IMAGES_PARTITION.name}`,
+  'not-last': 'another partition lies behind the images partition',
+  'disk-too-small': 'the partition table is of a larger disk',
+  'not-ours': 'the images partition was formatted anew',
+  'partition-too-small': 'the volume is larger than its partition',
+}
+
+/** The kernel's figure; of `size`, in units of 512 bytes whatever the disk's sectors are. */
+const readNumber = async (node: string, what: string) =>
+  Number(await readFile(join(BLOCKS, basename(node), what), 'utf8'))
+
+const openNode = (node: string) =>
+  open(node, 'r+').catch((cause: unknown) => {
+    throw new Fault('write-failed', `${node} cannot be written`, { cause })
+  })
+
+async function readAt(file: FileHandle, offset: number, length: number): Promise<Buffer> {
+  const { buffer, bytesRead } = await file.read(Buffer.alloc(length), 0, length, offset)
+  return buffer.subarray(0, bytesRead)
+}
+
+/** One after the other, each on the medium before the next; what was written, in words. */
+async function writeAll(
+  file: FileHandle,
+  writes: readonly DiskWrite[],
+): Promise<readonly string[]> {
+  for (const { offset, bytes } of writes) {
+    for (let at = 0; at < bytes.length;) {
+      at += (await file.write(bytes, at, bytes.length - at, offset + at)).bytesWritten
+    }
+    await file.datasync()
+  }
+  return writes.map(({ what }) => what)
+}

@@ -1,0 +1,125 @@
+/** Block devices as /sys tells of them: who stands on whom, sizes, queues. */
+import { readdir, readFile, realpath } from 'node:fs/promises'
+import { basename, dirname, join } from 'node:path'
+import type { SysBlock } from '../../core/disk/block-graph.ts'
+import type { ZeroFacts } from '../../core/disk/disk.ts'
+import { Fault } from '../../core/foundation/fault.ts'
+import type { Members } from '../../core/disk/mount-map.ts'
+
+/** What /sys knows of one device; sizes in bytes. */
+export interface SysFacts {
+  readonly sizeBytes: number
+  readonly sectorBytes: number
+  readonly readonly: boolean
+  readonly diskseq: number | null
+  readonly serial: string | null
+  /** Of device-mapper: the name that its maker gave it for good. */
+  readonly dmUuid: string | null
+  readonly zeros: ZeroFacts
+}
+
+const SECTOR = 512
+
+/** All block devices that have a number (hidden paths of NVMe multipath have none). */
+export async function listBlocks(sys: string): Promise<readonly SysBlock[]> {
+  const folder = join(sys, 'class/block')
+  const names = await readdir(folder).catch((cause: unknown) => {
+    throw new Fault('tool-missing', `${folder} cannot be read`, {
+      hint: 'Mount it: mount -t sysfs sysfs /sys',
+      cause,
+    })
+  })
+  const blocks = await Promise.all(names.map((name) => readBlock(join(folder, name), name)))
+  return blocks.filter((block) => block !== null)
+}
+
+/** One device; of a partition, what its disk alone has (queue, serial) comes from there. */
+export async function readSysFacts(
+  sys: string,
+  { name, partition }: Pick<SysBlock, 'name' | 'partition'>,
+): Promise<SysFacts> {
+  const own = join(sys, 'class/block', name)
+  const disk = join(sys, 'class/block', partition?.of ?? name)
+  const [size, ownReadonly, diskReadonly, diskseq, serial, deviceSerial, dmUuid, loop] =
+    await Promise.all([
+      readText(own, 'size'),
+      readText(own, 'ro'),
+      readText(disk, 'ro'),
+      readText(disk, 'diskseq'),
+      readText(disk, 'serial'),
+      readText(disk, 'device/serial'),
+      readText(disk, 'dm/uuid'),
+      list(disk, 'loop'),
+    ])
+  const [sector, writeZeroes, discard] = await Promise.all([
+    readText(disk, 'queue/logical_block_size'),
+    readText(disk, 'queue/write_zeroes_max_bytes'),
+    readText(disk, 'queue/discard_max_bytes'),
+  ])
+  return {
+    sizeBytes: toNumber(size) * SECTOR,
+    sectorBytes: toNumber(sector) || SECTOR,
+    readonly: ownReadonly === '1' || diskReadonly === '1',
+    diskseq: toNumber(diskseq) || null,
+    serial: serial ?? deviceSerial,
+    dmUuid,
+    zeros: {
+      isLoop: loop.length > 0,
+      writeZeroesMaxBytes: toNumber(writeZeroes),
+      discardMaxBytes: toNumber(discard),
+    },
+  }
+}
+
+/** The mounted btrfs file systems and all devices of each. */
+export async function listBtrfs(sys: string): Promise<readonly Members[]> {
+  const folder = join(sys, 'fs/btrfs')
+  const found = await Promise.all(
+    (await list(folder)).map(async (id) => ({ id, devices: await list(folder, id, 'devices') })),
+  )
+  return found.filter(({ devices }) => devices.length > 0)
+}
+
+async function readBlock(folder: string, name: string): Promise<SysBlock | null> {
+  const [dev, isPartition, holders, backing] = await Promise.all([
+    readText(folder, 'dev'),
+    readText(folder, 'partition'),
+    list(folder, 'holders'),
+    readLine(folder, 'loop/backing_file'),
+  ])
+  if (dev === null) return null
+  if (isPartition === null) return { name, dev, partition: null, holders, backing }
+  const partition = await readPlace(folder)
+  return partition === null ? null : { name, dev, partition, holders, backing }
+}
+
+/** Where a partition lies; null when it went away while it was looked at. */
+async function readPlace(folder: string) {
+  const [real, start, size] = await Promise.all([
+    realpath(folder).catch(() => null),
+    readText(folder, 'start'),
+    readText(folder, 'size'),
+  ])
+  if (real === null) return null
+  const from = toNumber(start)
+  return { of: basename(dirname(real)), start: from, end: from + toNumber(size) }
+}
+
+/** An attribute, with its newline but nothing else removed; null where it is not there or empty. */
+async function readLine(...path: readonly string[]): Promise<string | null> {
+  // Not being there is an answer: most attributes exist for some kinds of devices only.
+  const text = await readFile(join(...path), 'utf8').catch(() => '')
+  return text.replace(/\n$/, '') || null
+}
+
+const readText = async (...path: readonly string[]) =>
+  (await readLine(...path))?.trim().slice(0, 4096) || null
+
+/** A folder's names; none where it is not there. */
+const list = (...path: readonly string[]): Promise<readonly string[]> =>
+  readdir(join(...path)).catch(() => [])
+
+const toNumber = (text: string | null) => {
+  const number = Number(text ?? 0)
+  return Number.isSafeInteger(number) && number > 0 ? number : 0
+}

@@ -1,0 +1,174 @@
+/** Copies the body of an image onto a device: data by aligned writes, runs of zeros by command. */
+import { crc32 } from 'node:zlib'
+import {
+  SHORTEST_ZERO_RUN,
+  createExtentLog,
+  splitZeros,
+  type ExtentLog,
+  type Range,
+} from '../../core/image/extents.ts'
+import { createBusyMeter } from '../../core/foundation/busy-meter.ts'
+import { decideByCommand } from '../../core/flash/zeros.ts'
+import { createSlot, type Device } from '../disk/device.ts'
+import type { Filler } from '../image/filler.ts'
+import { SLOT_BYTES, type Flights, type Slots } from './write-slots.ts'
+import type { Zeroer } from './zeroer.ts'
+
+/** What came to lie on the disk: data with checksums, and ranges that the device zeroed itself. */
+export interface Written {
+  readonly data: ExtentLog
+  readonly zeroed: ExtentLog
+}
+
+export interface CopyOrder {
+  readonly filler: Filler
+  readonly device: Device
+  readonly zeroer: Zeroer
+  readonly slots: Slots
+  readonly flights: Flights
+  /** Whether runs of zeros are looked for at all. */
+  readonly skipZeros: boolean
+  /** Whether what is written will be read back as well. */
+  readonly verifies: boolean
+  /** The part of the device to fill: `from` is where the image stands, `to` where it must stop. */
+  readonly from: number
+  readonly to: number
+  readonly signal: AbortSignal
+  /** Called with the number of image bytes that came to rest. */
+  readonly onWritten: (bytes: number) => void
+}
+
+/** One run at a time is at most so long, so that speeds are known soon and a cancel never waits. */
+const LONGEST_ZERO_RUN = 128 * 1024 * 1024
+/** Zeroing commands that wait their turn; the reading stops when there are more. */
+const MOST_ZEROING = 32
+
+const now = () => performance.now() / 1000
+
+const ZEROS = createSlot(SLOT_BYTES)
+const isZeroRange = (slot: Buffer, at: number, bytes: number) =>
+  slot.compare(ZEROS, 0, bytes, at, at + bytes) === 0
+
+/** Most written zeros come in whole slots: their checksum is worked out once. */
+let wholeSlotOfZeros: number | null = null
+function checksumOfZeros(part: Buffer): number {
+  if (part.length !== SLOT_BYTES) return crc32(part)
+  wholeSlotOfZeros ??= crc32(part)
+  return wholeSlotOfZeros
+}
+
+const roundUp = (bytes: number, unit: number) => Math.ceil(bytes / unit) * unit
+
+/** Returns the end of the image, or `to` when the image reaches it; all writes are launched then. */
+export async function copyBody(order: CopyOrder): Promise<{ end: number; written: Written }> {
+  const { filler, device, zeroer, slots, flights, from, to, signal, onWritten } = order
+  const data = createExtentLog()
+  const zeroed = createExtentLog()
+  const writing = createBusyMeter()
+  let run: Range = { offset: from, bytes: 0 }
+  let zeroing = 0
+  let lastZeroing: Promise<unknown> = Promise.resolve()
+
+  async function write(part: Buffer, at: number, checksum: (part: Buffer) => number) {
+    data.add(at, part.length, order.verifies ? checksum(part) : 0)
+    writing.begin(now())
+    await device.write(part, at)
+    writing.end(now(), part.length)
+    onWritten(part.length)
+  }
+
+  async function zeroByCommand(range: Range) {
+    if (!(await zeroer.zero(range))) return false
+    zeroed.add(range.offset, range.bytes, 0)
+    onWritten(range.bytes)
+    return true
+  }
+
+  async function zero(range: Range) {
+    const isLong = range.bytes >= SHORTEST_ZERO_RUN
+    const rates = { writing: writing.rate, zeroing: zeroer.rate }
+    const byCommand = isLong && decideByCommand(rates, range.bytes, order.verifies)
+    if (byCommand && (await zeroByCommand(range))) return
+    for (let at = 0; at < range.bytes; at += SLOT_BYTES) {
+      signal.throwIfAborted()
+      const part = ZEROS.subarray(0, Math.min(SLOT_BYTES, range.bytes - at))
+      await write(part, range.offset + at, checksumOfZeros)
+    }
+  }
+
+  async function flushRun() {
+    const range = run
+    run = { offset: range.offset + range.bytes, bytes: 0 }
+    if (range.bytes === 0) return
+    if (zeroing >= MOST_ZEROING) await lastZeroing
+    zeroing += 1
+    flights.launch(() => {
+      const flight = zero(range).finally(() => {
+        zeroing -= 1
+      })
+      lastZeroing = flight.catch(() => undefined)
+      return flight
+    })
+  }
+
+  async function addZeros(offset: number, bytes: number) {
+    if (run.offset + run.bytes !== offset) {
+      await flushRun()
+      run = { offset, bytes: 0 }
+    }
+    for (let rest = bytes; rest > 0;) {
+      const part = Math.min(rest, LONGEST_ZERO_RUN - run.bytes)
+      run = { offset: run.offset, bytes: run.bytes + part }
+      rest -= part
+      if (run.bytes >= LONGEST_ZERO_RUN) await flushRun()
+    }
+  }
+
+  async function writeChunk(slot: Buffer, offset: number, bytes: number) {
+    const length = roundUp(bytes, device.sectorBytes)
+    slot.fill(0, bytes, length)
+    const split = order.skipZeros
+      ? splitZeros(length, (at, size) => isZeroRange(slot, at, size))
+      : { data: [{ offset: 0, bytes: length }], zeros: [] }
+    for (const zeros of split.zeros) await addZeros(offset + zeros.offset, zeros.bytes)
+    if (split.data.length === 0) return slots.give(slot)
+    flights.launch(async () => {
+      try {
+        for (const extent of split.data) {
+          const part = slot.subarray(extent.offset, extent.offset + extent.bytes)
+          await write(part, offset + extent.offset, crc32)
+        }
+      } finally {
+        slots.give(slot)
+      }
+    })
+  }
+
+  let offset = from
+  while (offset < to) {
+    signal.throwIfAborted()
+    flights.check()
+    const skipped = order.skipZeros ? filler.takeZeros(wholeSectors(to - offset, device)) : 0
+    const whole = wholeSectors(skipped, device)
+    if (whole > 0) await addZeros(offset, whole)
+    offset += whole
+    if (offset >= to) break
+    const slot = await slots.take()
+    // The first chunk is cut so that all others begin on a multiple of their size.
+    const room = Math.min(SLOT_BYTES - (offset % SLOT_BYTES), to - offset)
+    const rest = skipped - whole
+    slot.fill(0, 0, rest)
+    const bytes = rest + (await filler.fill(slot.subarray(rest, room)))
+    if (bytes === 0) {
+      slots.give(slot)
+      break
+    }
+    await writeChunk(slot, offset, bytes)
+    offset += bytes
+    if (bytes < room) break
+  }
+  await flushRun()
+  return { end: offset, written: { data, zeroed } }
+}
+
+const wholeSectors = (bytes: number, { sectorBytes }: Device) => bytes - (bytes % sectorBytes)

@@ -1,0 +1,77 @@
+/** A source whose bytes are counted, and digested on the way when a digest is asked for. */
+import { createHash } from 'node:crypto'
+import { Fault } from '../../core/foundation/fault.ts'
+import type { Source } from '../image/source.ts'
+import type { Waits } from './wait-times.ts'
+
+export interface Counted {
+  readonly source: Source
+  readonly bytesRead: number
+  /** Throws a Fault `digest-mismatch` unless the bytes that went by are the ones asked for. */
+  checkDigest(): void
+}
+
+/** With `sha256` the bytes must come in order: random access is taken away. */
+export function countSource(source: Source, sha256: string | null, waits?: Waits): Counted {
+  const { readAt } = source
+  const hash = sha256 === null ? null : createHash('sha256')
+  let bytesRead = 0
+  const timed = <Value>(wait: Promise<Value>) => waits?.during('source', wait) ?? wait
+  return {
+    source: {
+      ...source,
+      readAt:
+        readAt === null || hash !== null
+          ? null
+          : async (into, offset) => {
+              const bytes = await timed(readAt(into, offset))
+              bytesRead += bytes
+              return bytes
+            },
+      async *stream(from) {
+        for await (const bytes of timeEach(source.stream(from), timed)) {
+          hash?.update(bytes)
+          bytesRead += bytes.length
+          yield bytes
+        }
+      },
+    },
+    get bytesRead() {
+      return bytesRead
+    },
+    checkDigest() {
+      const found = hash?.digest('hex') ?? null
+      if (found !== sha256) throw mismatch(source, sha256 ?? '', found ?? '')
+    },
+  }
+}
+
+async function* timeEach(
+  chunks: AsyncIterable<Buffer>,
+  timed: <Value>(wait: Promise<Value>) => Promise<Value>,
+): AsyncGenerator<Buffer> {
+  const each = chunks[Symbol.asyncIterator]()
+  try {
+    for (let next = await timed(each.next()); next.done !== true; next = await timed(each.next())) {
+      yield next.value
+    }
+  } finally {
+    await each.return?.()
+  }
+}
+
+/** Reads all of a source to compare its digest, for images that are then read out of order. */
+export async function checkDigestFirst(source: Source, sha256: string, signal: AbortSignal) {
+  const counted = countSource(source, sha256)
+  for await (const _ of counted.source.stream()) signal.throwIfAborted()
+  counted.checkDigest()
+}
+
+const mismatch = ({ name }: Source, wanted: string, found: string) =>
+  new Fault(
+    'digest-mismatch',
+    `${name} is not the image asked for: its sha256 is ${found}, not ${wanted}`,
+    {
+      hint: 'Download it again, or correct the checksum.',
+    },
+  )

@@ -1,0 +1,55 @@
+/** Turns counts of bytes into progress events: rate and time left from the last seconds. */
+import type { Bottleneck } from '../../core/flash/bottleneck.ts'
+import type { WriteProgress } from '../../core/flash/flash.ts'
+import { createPace } from '../../core/foundation/pace.ts'
+
+export interface Counts {
+  /** Of the image as stored. */
+  readonly bytesRead: number
+  /** Of the disk. */
+  readonly bytesDone: number
+}
+
+export interface MeterOptions {
+  readonly phase: WriteProgress['phase']
+  /** What bytesDone counts up to; null where it is not known. */
+  readonly totalBytes: number | null
+  /** What bytesRead counts up to: the time left when the total is not known. */
+  readonly sourceBytes: number | null
+  readonly counts: () => Counts
+  /** Asked at each look; absent: nothing is said of it. */
+  readonly bottleneck?: () => Bottleneck | null
+}
+
+export interface Meter {
+  /** Where things stand now. */
+  look(note?: string): { readonly event: 'writing' } & WriteProgress
+}
+
+export function createMeter(options: MeterOptions): Meter {
+  const { phase, totalBytes, sourceBytes, counts, bottleneck } = options
+  const reading = createPace()
+  const doing = createPace()
+  return {
+    look(note) {
+      const { bytesRead, bytesDone } = counts()
+      const seconds = performance.now() / 1000
+      // A last sector is filled up: the image's own size is what counts.
+      const done = totalBytes === null ? bytesDone : Math.min(bytesDone, totalBytes)
+      reading.add(seconds, bytesRead)
+      doing.add(seconds, done)
+      const eta = totalBytes === null ? reading.eta(sourceBytes) : doing.eta(totalBytes)
+      return {
+        event: 'writing',
+        phase,
+        ...(note === undefined ? {} : { note }),
+        bytes_read: bytesRead,
+        bytes_written: done,
+        total_bytes: totalBytes,
+        rate: Math.round(doing.rate),
+        eta_seconds: eta === null ? null : Math.ceil(eta),
+        ...(bottleneck === undefined ? {} : { bottleneck: bottleneck() }),
+      }
+    },
+  }
+}

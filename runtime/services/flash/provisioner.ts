@@ -1,0 +1,109 @@
+/** Checks and carries out the step after a write: a cloud-init seed or a cijoe workflow. */
+import { constants, access, stat } from 'node:fs/promises'
+import { Fault, renderError } from '../../core/foundation/fault.ts'
+import {
+  listInputs,
+  TOOLS,
+  type Provisioning,
+  type ProvisioningInput,
+} from '../../core/flash/provisioning.ts'
+import { createLogicalVolumes } from '../disk/logical-volumes.ts'
+import { createMounts } from '../disk/mounts.ts'
+import { createRoots } from '../disk/root-file-systems.ts'
+import { createSeeder } from './seeder.ts'
+import { toolMissing, type Environment, type Shell } from '../host/shell.ts'
+import { createVolumes } from '../disk/volumes.ts'
+import { createWorkflows } from './workflows.ts'
+
+export interface Provisioner {
+  /**
+   * To be called before a disk is written: all files and programs that `apply` will need. Faults
+   * `input-missing`, `input-invalid`, `tool-missing`.
+   */
+  check(provisioning: Provisioning): Promise<void>
+  /**
+   * Provisions what was written to `node`, once its partitions were re-read. Fault
+   * `provision-failed`, or `cancelled` on abort; either way nothing is left mounted.
+   */
+  apply(
+    provisioning: Provisioning,
+    node: string,
+    options?: { readonly signal?: AbortSignal },
+  ): Promise<void>
+}
+
+/** Far beyond what cloud-init takes; a disk image named by mistake is not copied into the target. */
+const MAX_INPUT_BYTES = 16 * 2 ** 20
+
+/** `env`: the caller's environment; TMPDIR in it says where mount points and the like are made. */
+export function createProvisioner({
+  shell,
+  env,
+}: {
+  readonly shell: Shell
+  readonly env: Environment
+}): Provisioner {
+  const roots = createRoots({ mounts: createMounts({ shell, env }) })
+  const volumes = createVolumes({ shell, logicalVolumes: createLogicalVolumes({ shell }) })
+  const seeder = createSeeder({ roots })
+  const workflows = createWorkflows({ shell, env, roots })
+
+  async function carryOut(provisioning: Provisioning, node: string, signal?: AbortSignal) {
+    if (provisioning.mode === 'none') return
+    signal?.throwIfAborted()
+    await using disk = await volumes.open(node, signal)
+    if (provisioning.mode === 'cloud-init') await seeder.apply(provisioning, node, disk, signal)
+    else await workflows.run(provisioning, node, disk, signal)
+  }
+
+  return {
+    async check(provisioning) {
+      for (const input of listInputs(provisioning)) await checkInput(input)
+      for (const tool of TOOLS[provisioning.mode]) {
+        if (!(await shell.has(tool))) throw missing(tool)
+      }
+    },
+    async apply(provisioning, node, { signal } = {}) {
+      try {
+        await carryOut(provisioning, node, signal)
+      } catch (error) {
+        throw asFault(error, node, signal?.aborted === true)
+      }
+    },
+  }
+}
+
+async function checkInput({ what, path }: ProvisioningInput) {
+  const stats = await stat(path).catch((cause: unknown) => {
+    throw new Fault('input-missing', `${what} not found: ${path}`, { cause })
+  })
+  if (!stats.isFile()) throw new Fault('input-missing', `${what} is not a file: ${path}`)
+  if (stats.size > MAX_INPUT_BYTES) {
+    throw new Fault('input-invalid', `${what} is larger than 16 MiB: ${path}`)
+  }
+  await access(path, constants.R_OK).catch((cause: unknown) => {
+    throw new Fault('input-missing', `${what} cannot be read: ${path}`, { cause })
+  })
+}
+
+const missing = (tool: string) =>
+  tool === 'cijoe'
+    ? new Fault('tool-missing', 'cijoe is not installed', {
+        hint: 'It is a Python package: pipx install cijoe',
+      })
+    : toolMissing(tool)
+
+/** Whatever went wrong, as one Fault; a clean-up that failed on top of an error is told after it. */
+function asFault(thrown: unknown, node: string, aborted: boolean): Fault {
+  if (thrown instanceof SuppressedError) {
+    const first = asFault(thrown.suppressed, node, aborted)
+    const both = `${first.message}; then: ${asFault(thrown.error, node, false).message}`
+    return new Fault(first.code, both, { hint: first.hint, cause: thrown })
+  }
+  if (thrown instanceof Fault && KEPT.has(thrown.code)) return thrown
+  if (aborted) return new Fault('cancelled', 'provisioning was cancelled', { cause: thrown })
+  const hint = thrown instanceof Fault ? thrown.hint : undefined
+  return new Fault('provision-failed', `${node}: ${renderError(thrown)}`, { hint, cause: thrown })
+}
+
+const KEPT = new Set<string>(['provision-failed', 'tool-missing', 'cancelled'])

@@ -1,0 +1,115 @@
+/** Leaves a cloud-init seed in the root file system of a disk that was just written. */
+import { randomBytes } from 'node:crypto'
+import { readFile } from 'node:fs/promises'
+import { Fault } from '../../core/foundation/fault.ts'
+import { decidePlace, parseFstab, type Place } from '../../core/disk/fstab.ts'
+import {
+  CLOUD_INIT_MARK,
+  CLOUD_INIT_SWITCHED_OFF,
+  findFolderReadFirst,
+  renderLooks,
+  renderMetaData,
+  SEED_FILES,
+  SEED_FOLDER,
+  type Look,
+  type Provisioning,
+} from '../../core/flash/provisioning.ts'
+import { existsInside, isFolderInside, readInside, writeInside } from '../disk/mounted-tree.ts'
+import type { Root, Roots } from '../disk/root-file-systems.ts'
+import type { FlashedDisk } from '../disk/volumes.ts'
+
+export type CloudInit = Extract<Provisioning, { mode: 'cloud-init' }>
+
+export interface Seeder {
+  /** Fault `provision-failed` where no volume holds a cloud-init that would read the seed. */
+  apply(cloudInit: CloudInit, node: string, disk: FlashedDisk, signal?: AbortSignal): Promise<void>
+}
+
+/** What counts of an image with cloud-init. */
+interface Seen {
+  readonly switchedOff: boolean
+  readonly fstab: string
+}
+
+const MAX_FSTAB_BYTES = 2 ** 16
+/** May hold passwords; cloud-init reads it as root. */
+const SEED_MODE = 0o600
+
+export function createSeeder({ roots }: { readonly roots: Roots }): Seeder {
+  async function write(place: Place, cloudInit: CloudInit) {
+    const outcome = await roots.mount(place.volume, place.subvolume, 'write')
+    if (!outcome.ok) throw new Fault('provision-failed', `${place.volume.node}: ${outcome.refusal}`)
+    await using mounted = outcome.value
+    const contents = {
+      'user-data': await readFile(cloudInit.userData),
+      'meta-data': await readMetaData(cloudInit),
+    }
+    const first = findFolderReadFirst(place.folder)
+    const folders = (await hasSeed(mounted.root, first)) ? [place.folder, first] : [place.folder]
+    for (const folder of folders) {
+      for (const name of SEED_FILES) {
+        await writeInside(mounted.root, { folder, name, content: contents[name], mode: SEED_MODE })
+      }
+    }
+    await mounted.sync()
+  }
+
+  return {
+    async apply(cloudInit, node, disk, signal) {
+      const looks: Look[] = []
+      for (const volume of disk.volumes) {
+        signal?.throwIfAborted()
+        const refused = disk.refused.get(volume.node)
+        const found = refused === undefined ? await roots.find(volume, see) : null
+        if (found?.ok === true) {
+          signal?.throwIfAborted()
+          return write(choosePlace(found.value, disk), cloudInit)
+        }
+        const why = refused ?? found?.refusal ?? ''
+        looks.push({ ...volume, type: volume.contents.type, why })
+      }
+      throw new Fault(
+        'provision-failed',
+        `no cloud-init (/${CLOUD_INIT_MARK}) on ${node}; looked at:${renderLooks(looks)}`,
+        { hint: 'The image was written; flash one that has cloud-init, or use --provision none.' },
+      )
+    },
+  }
+}
+
+async function see(root: string): Promise<Seen | null> {
+  if (!(await isFolderInside(root, CLOUD_INIT_MARK))) return null
+  return {
+    switchedOff: await existsInside(root, CLOUD_INIT_SWITCHED_OFF),
+    fstab: (await readInside(root, 'etc/fstab', MAX_FSTAB_BYTES)) ?? '',
+  }
+}
+
+/** Only where cloud-init will find it; an unread seed is worse than an error. */
+function choosePlace({ volume, subvolume, seen }: Root<Seen>, disk: FlashedDisk): Place {
+  if (seen.switchedOff) {
+    throw new Fault(
+      'provision-failed',
+      `cloud-init is switched off in the image on ${volume.node} (/${CLOUD_INIT_SWITCHED_OFF} exists)`,
+    )
+  }
+  const place = decidePlace(parseFstab(seen.fstab), SEED_FOLDER, disk.volumes)
+  if (!place.ok) {
+    const { point, spec } = place.refusal
+    throw new Fault(
+      'provision-failed',
+      `the image on ${volume.node} mounts ${point} from ${spec}, which is not on this disk: cloud-init would not see a seed`,
+    )
+  }
+  return place.value ?? { volume, subvolume, folder: SEED_FOLDER }
+}
+
+async function hasSeed(root: string, folder: string): Promise<boolean> {
+  const there = await Promise.all(SEED_FILES.map((name) => existsInside(root, `${folder}/${name}`)))
+  return there.every(Boolean)
+}
+
+const readMetaData = ({ metaData }: CloudInit): Promise<Buffer> =>
+  metaData === null
+    ? Promise.resolve(Buffer.from(renderMetaData(randomBytes(6).toString('hex'))))
+    : readFile(metaData)

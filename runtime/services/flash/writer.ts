@@ -1,0 +1,251 @@
+/** Carries out a FlashPlan and says what is happening; decides nothing. */
+import { decideBottleneck } from '../../core/flash/bottleneck.ts'
+import type { TargetFacts } from '../../core/disk/disk.ts'
+import { Fault } from '../../core/foundation/fault.ts'
+import type { MovedBackup } from '../../core/disk/gpt.ts'
+import { decideRace, exactBytes, type FlashEvent, type FlashPlan } from '../../core/flash/flash.ts'
+import { copyBody, type Written } from './copier.ts'
+import { checkDigestFirst, countSource, type Counted } from './counted-source.ts'
+import type { Decoders } from '../image/decoders.ts'
+import { createSlot, openDevice, type Device } from '../disk/device.ts'
+import {
+  clearEnds,
+  eraseEnds,
+  fixBackup,
+  locateEnds,
+  planEnds,
+  writeEnds,
+  type EndPart,
+  type Ends,
+} from '../disk/disk-ends.ts'
+import { createFiller, type Filler } from '../image/filler.ts'
+import { readHead } from '../image/image-head.ts'
+import { createMeter } from './meter.ts'
+import type { PartitionTable } from '../disk/partition-table.ts'
+import type { Shell } from '../host/shell.ts'
+import { countSlots, createFlights, createSlots, type Flights, type Slots } from './write-slots.ts'
+import type { Source } from '../image/source.ts'
+import { bytesToVerify, verifyWritten } from './verifier.ts'
+import { createWaits, type Waits } from './wait-times.ts'
+import { createPatience, settle, untilAborted, watch } from '../host/watch.ts'
+import { createZeroer } from './zeroer.ts'
+
+export interface WriterParts {
+  readonly shell: Shell
+  readonly decoders: Decoders
+  readonly disks: { probe(path: string, imagePath: string | null): Promise<TargetFacts> }
+  readonly table: PartitionTable
+}
+
+export interface Writer {
+  /**
+   * Writes the plan's image: `started`, `writing` again and again, `synced`, `partprobed`. Whatever
+   * goes wrong is thrown, as a Fault, after the disk was left without partition table and boot
+   * code; so is a cancel through `signal` (`cancelled`).
+   */
+  execute(
+    plan: FlashPlan,
+    source: Source,
+    options: { readonly signal: AbortSignal },
+  ): AsyncGenerator<FlashEvent>
+}
+
+/** Between two `writing` events. */
+const TICK_MS = 250
+/** How long a cancelled or failed flash waits for what is still under way. */
+const PATIENCE_MS = 500
+
+export function createWriter(parts: WriterParts): Writer {
+  return {
+    async *execute(plan, source, { signal }) {
+      yield { event: 'started', total_bytes: exactBytes(plan.image.virtual) }
+      try {
+        yield* write(parts, plan, source, signal)
+      } catch (thrown) {
+        throw signal.aborted ? cancelled(plan, thrown) : thrown
+      }
+      yield { event: 'synced' }
+      await parts.table.reread(plan.target.node)
+      yield { event: 'partprobed' }
+    },
+  }
+}
+
+const cancelled = ({ target }: FlashPlan, cause: unknown) =>
+  new Fault('cancelled', `cancelled while writing to ${target.path}`, { cause })
+
+/** One flash under way. */
+interface Run {
+  readonly plan: FlashPlan
+  readonly counted: Counted
+  readonly filler: Filler
+  readonly head: Buffer
+  /** What the table becomes with --fix-gpt. */
+  readonly moved: MovedBackup | null
+  readonly device: Device
+  readonly flights: Flights
+  readonly slots: Slots
+  readonly waits: Waits
+  readonly signal: AbortSignal
+}
+
+async function* write(
+  { shell, decoders, disks }: WriterParts,
+  plan: FlashPlan,
+  given: Source,
+  signal: AbortSignal,
+): AsyncGenerator<FlashEvent> {
+  const { image, target } = plan
+  const isOutOfOrder = image.format === 'qcow2'
+  if (plan.sha256 !== null && isOutOfOrder) {
+    await untilAborted(signal, checkDigestFirst(given, plan.sha256, signal))
+  }
+  const waits = createWaits()
+  const counted = countSource(given, isOutOfOrder ? null : plan.sha256, waits)
+  const opening = decoders.open(counted.source, image.format)
+  const flights = createFlights()
+  const slots = createSlots(countSlots(image.format))
+  const patience = createPatience(PATIENCE_MS)
+  let holding: Promise<Device> | null = null
+  try {
+    const filler = createFiller(await untilAborted(signal, opening))
+    const head = await untilAborted(signal, readHead(filler, plan))
+    const facts = { ...target, sizeBytes: target.identity.sizeBytes }
+    const moved = plan.fixGpt ? fixBackup(head, facts) : null
+    holding = openDevice(facts)
+    const device = await untilAborted(signal, holding)
+    const race = decideRace(plan, await untilAborted(signal, disks.probe(target.path, image.path)))
+    if (race !== null) throw new Fault('target-raced', race)
+    signal.throwIfAborted()
+    const run = { plan, counted, filler, head, moved, device, flights, slots, waits, signal }
+    yield* overwrite(run, shell)
+  } finally {
+    await patience(close(opening))
+    // What is still under way when patience ends must find the disk open all the same.
+    const give = () => close(holding)
+    await patience(flights.land().then(give, give))
+  }
+}
+
+/** Also what is still being opened. */
+async function close(opening: Promise<AsyncDisposable> | null) {
+  const opened = await opening
+  await opened?.[Symbol.asyncDispose]()
+}
+
+/** From here on the disk's old content is lost. */
+async function* overwrite(run: Run, shell: Shell): AsyncGenerator<FlashEvent> {
+  const { plan, device, head, moved, counted, flights, signal } = run
+  const verifies = plan.verify !== 'none'
+  let parts: readonly EndPart[] = []
+  let onEnds = clearEnds(device)
+  let isWhole = false
+  try {
+    await untilAborted(signal, onEnds)
+    const written = yield* writeBody(run, shell)
+    const tail = await untilAborted(signal, readTail(run, written.end))
+    counted.checkDigest()
+    await untilAborted(signal, device.flush())
+    if (verifies) yield* verify(run, written)
+    parts = planEnds(device, { head, tail }, moved)
+    onEnds = writeEnds(device, parts, { verify: verifies, signal })
+    await untilAborted(signal, onEnds)
+    isWhole = true
+  } finally {
+    // Without its ends nothing boots. What is still being written there must come before this.
+    const erase = () => eraseEnds(device, parts)
+    if (!isWhole) flights.launch(() => onEnds.then(erase, erase))
+  }
+}
+
+interface Body extends Written {
+  /** The image's end, or where the disk's last MiB begins. */
+  readonly end: number
+}
+
+async function* writeBody(run: Run, shell: Shell): AsyncGenerator<FlashEvent, Body> {
+  const { plan, counted, head, device, flights, slots, waits, signal, filler } = run
+  let bytesDone = head.length
+  const meter = createMeter({
+    phase: 'write',
+    totalBytes: exactBytes(plan.image.virtual),
+    sourceBytes: counted.source.sizeBytes,
+    counts: () => ({ bytesRead: counted.bytesRead, bytesDone }),
+    bottleneck: () => decideBottleneck(waits.look(), originOf(plan)),
+  })
+  yield meter.look(plan.image.format)
+  const { headBytes, tailStart } = locateEnds(device.sizeBytes)
+  const zeroer = createZeroer(shell, device, plan.zeros)
+  async function copy(): Promise<Body> {
+    const { end, written } = await copyBody({
+      filler: { ...filler, fill: (into) => waits.during('filling', filler.fill(into)) },
+      device,
+      zeroer,
+      flights,
+      slots: { ...slots, take: () => waits.during('disk', slots.take()) },
+      skipZeros: plan.zeros !== 'write',
+      verifies: plan.verify !== 'none',
+      from: head.length,
+      to: head.length < headBytes ? head.length : tailStart,
+      signal,
+      onWritten: (bytes) => {
+        bytesDone += bytes
+      },
+    })
+    await flights.land()
+    return { ...written, end }
+  }
+  try {
+    const body = yield* watch(untilAborted(signal, copy()), TICK_MS, () => meter.look())
+    yield meter.look()
+    return body
+  } finally {
+    await settle(zeroer[Symbol.asyncDispose](), PATIENCE_MS)
+  }
+}
+
+const originOf = ({ image }: FlashPlan) => ({
+  isRemote: image.url !== null,
+  isDecoded: image.format !== 'img',
+})
+
+async function* verify(run: Run, written: Written): AsyncGenerator<FlashEvent> {
+  const { plan, counted, device, flights, slots, signal } = run
+  const all = plan.verify === 'all'
+  let bytesDone = 0
+  const meter = createMeter({
+    phase: 'verify',
+    totalBytes: bytesToVerify({ written, all }),
+    sourceBytes: null,
+    counts: () => ({ bytesRead: counted.bytesRead, bytesDone }),
+  })
+  yield meter.look('verify')
+  const reading = verifyWritten({
+    device,
+    written,
+    all,
+    flights,
+    slots,
+    signal,
+    onVerified: (bytes) => {
+      bytesDone += bytes
+    },
+  })
+  yield* watch(untilAborted(signal, reading), TICK_MS, () => meter.look())
+  yield meter.look()
+}
+
+/** The image's part of the disk's last MiB; a Fault when the image goes on behind the disk's end. */
+async function readTail({ filler, device, plan }: Run, bodyEnd: number): Promise<Ends['tail']> {
+  const { tailStart } = locateEnds(device.sizeBytes)
+  const whole = createSlot(bodyEnd < tailStart ? 0 : device.sizeBytes - tailStart)
+  const tail = whole.subarray(0, await filler.fill(whole))
+  if (tail.length === whole.length && (await filler.fill(createSlot(1))) > 0) {
+    throw new Fault(
+      'write-failed',
+      `${plan.image.name} is larger than ${plan.target.path}: the disk ends at byte ${device.sizeBytes}`,
+      { hint: 'Use a larger disk.' },
+    )
+  }
+  return tail
+}

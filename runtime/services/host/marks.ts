@@ -1,0 +1,56 @@
+/** Milestones where a person at another console, a test or the kernel's log finds them; all best effort. */
+import { constants } from 'node:fs'
+import { open, type FileHandle } from 'node:fs/promises'
+import { printable } from '../../core/foundation/printable.ts'
+
+export interface Marks {
+  /** Into the kernel's log, on the system's console (the live system's shows no log), and the status file. */
+  mark(text: string): Promise<void>
+  /** Into the status file alone, which every console without a bar of its own shows. */
+  status(text: string): Promise<void>
+}
+
+export interface MarksOptions {
+  readonly kmsg?: string
+  readonly console?: string
+  readonly status: string
+}
+
+/** Priority `info`. */
+const KERNEL_PREFIX = '<6>'
+
+export function createMarks(options: MarksOptions): Marks {
+  const { kmsg = '/dev/kmsg', console = '/dev/console', status } = options
+  const toStatus = (line: string) => append(status, `${line}\n`, constants.O_CREAT)
+  return {
+    async mark(text) {
+      const line = lineOf(text)
+      await append(kmsg, `${KERNEL_PREFIX}${line}\n`)
+      await append(console, `\r\n${line}\r\n`)
+      await toStatus(line)
+    },
+    status: (text) => toStatus(lineOf(text)),
+  }
+}
+
+/** For programs that no live system started: nobody asked them to write into the kernel's log. */
+export const NO_MARKS: Marks = {
+  mark: async () => {},
+  status: async () => {},
+}
+
+const lineOf = (text: string) => `flasher: ${printable(text).slice(0, 400)}`
+
+/** A console whose other end is stopped takes nothing; that must hold up nothing here. */
+async function append(path: string, text: string, more = 0): Promise<void> {
+  const { O_WRONLY, O_APPEND, O_NOCTTY, O_NONBLOCK } = constants
+  let file: FileHandle | null = null
+  try {
+    file = await open(path, O_WRONLY | O_APPEND | O_NOCTTY | O_NONBLOCK | more, 0o644)
+    await file.write(text)
+  } catch {
+    // Not there, not ours, or full: a milestone less.
+  } finally {
+    await file?.close().catch(() => undefined)
+  }
+}

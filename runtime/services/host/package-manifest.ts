@@ -1,0 +1,14 @@
+/** What this program's own package says of itself. */
+import { readFile } from 'node:fs/promises'
+import { findPackageJSON } from 'node:module'
+import { Fault } from '../../core/foundation/fault.ts'
+
+/** The version of package.json, in the source tree and in an installed package alike. */
+export async function readVersion(): Promise<string> {
+  const path = findPackageJSON('../..', import.meta.url)
+  const manifest: unknown = path === undefined ? null : JSON.parse(await readFile(path, 'utf8'))
+  if (typeof manifest === 'object' && manifest !== null && 'version' in manifest) {
+    if (typeof manifest.version === 'string') return manifest.version
+  }
+  throw new Fault('input-invalid', 'package.json of flasher has no version')
+}

@@ -1,0 +1,36 @@
+/** Restarts this machine. */
+import { printable } from '../../core/foundation/printable.ts'
+import { renderError } from '../../core/foundation/fault.ts'
+import { accept, refuse, type Result } from '../../core/foundation/result.ts'
+import type { Shell } from './shell.ts'
+
+export interface Power {
+  /** Resolves once the restart was accepted; a refusal says in a clause why it was not. */
+  reboot(): Promise<Result<null, string>>
+}
+
+/** A service manager that hangs must not keep a machine here. */
+const TIMEOUT_MS = 15_000
+
+/** The polite way first; the other one asks no service to stop, but the kernel still syncs. */
+const WAYS = [
+  ['systemctl', 'reboot'],
+  ['reboot', '-f'],
+] as const
+
+export function createPower({ shell }: { readonly shell: Shell }): Power {
+  return {
+    async reboot() {
+      const reasons: string[] = []
+      for (const argv of WAYS) {
+        try {
+          await shell.require(argv, { timeout: TIMEOUT_MS })
+          return accept(null)
+        } catch (thrown) {
+          reasons.push(printable(renderError(thrown)))
+        }
+      }
+      return refuse(reasons.join('; '))
+    },
+  }
+}

@@ -1,0 +1,155 @@
+/** Starts other programs: short tools through zx, streaming children with pipes of their own. */
+import { spawn, type ChildProcess, type ChildProcessWithoutNullStreams } from 'node:child_process'
+import { access, constants as files } from 'node:fs/promises'
+import { constants } from 'node:os'
+import { delimiter, join } from 'node:path'
+import { $ } from 'zx/core'
+import { debianPackageOf } from '../../core/foundation/tool.ts'
+import { Fault } from '../../core/foundation/fault.ts'
+
+export interface RunOptions {
+  /** Bytes for the tool's standard input; none when absent. */
+  readonly input?: string
+  readonly env?: Readonly<Record<string, string>>
+  readonly cwd?: string
+  readonly signal?: AbortSignal
+  /** Milliseconds after which the tool is ended. */
+  readonly timeout?: number
+}
+
+export interface Finished {
+  readonly exitCode: number
+  readonly stdout: string
+  readonly stderr: string
+}
+
+export interface Shell {
+  /** Runs a tool to its end and returns what it said; a non-zero exit code is a value here. */
+  run(argv: readonly string[], options?: RunOptions): Promise<Finished>
+  /** As `run`, but a non-zero exit code is a Fault `tool-failed` with the tool's own words. */
+  require(argv: readonly string[], options?: RunOptions): Promise<string>
+  /** Whether a tool is installed. */
+  has(tool: string): Promise<boolean>
+  /**
+   * A child whose standard input and output are pipes to us; its stderr is collected by the caller.
+   * `held`: open files that it inherits, and so keeps open as long as it lives.
+   */
+  pipe(argv: readonly string[], held?: readonly number[]): ChildProcessWithoutNullStreams
+  /**
+   * Runs a program that speaks to the person itself: both its outputs go to our standard error as
+   * they come, it has no input. Gives its exit code (128 and more: ended by a signal). An abort
+   * interrupts it and its children, and kills what is left of them a moment later.
+   */
+  show(argv: readonly string[], options?: Pick<RunOptions, 'env' | 'signal'>): Promise<number>
+}
+
+/** Tools of /usr/sbin are wanted even where a user's PATH lacks it. */
+const withSystemFolders = (path: string) => {
+  const folders = path.split(delimiter).filter(Boolean)
+  const missing = ['/usr/sbin', '/usr/bin', '/sbin', '/bin'].filter((dir) => !folders.includes(dir))
+  return [...folders, ...missing].join(delimiter)
+}
+
+export type Environment = Readonly<Record<string, string | undefined>>
+
+/** `env`: the environment that tools start in; its PATH says where they are found. */
+export function createShell({ env: given }: { readonly env: Environment }): Shell {
+  const searchPath = withSystemFolders(given['PATH'] ?? '')
+  // Messages are read by our parsers, so they must not depend on the user's language.
+  const env = { ...given, PATH: searchPath, LC_ALL: 'C.UTF-8' }
+
+  async function has(tool: string) {
+    const places = searchPath.split(delimiter).map((dir) => access(join(dir, tool), files.X_OK))
+    return (await Promise.allSettled(places)).some(({ status }) => status === 'fulfilled')
+  }
+
+  async function need(tool: string) {
+    if (!(await has(tool))) throw toolMissing(tool)
+  }
+
+  async function run(argv: readonly string[], options: RunOptions = {}): Promise<Finished> {
+    await need(argv[0] ?? '')
+    const { input, signal, timeout, cwd } = options
+    const child = $({
+      quiet: true,
+      nothrow: true,
+      verbose: false,
+      env: { ...env, ...options.env },
+      ...(input === undefined ? { stdio: ['ignore', 'pipe', 'pipe'] } : { input }),
+      ...(cwd === undefined ? {} : { cwd }),
+      ...(signal === undefined ? {} : { signal }),
+      ...(timeout === undefined ? {} : { timeout }),
+    })`${argv}`
+    const { exitCode, stdout, stderr } = await child
+    return { exitCode: exitCode ?? 1, stdout, stderr }
+  }
+
+  return {
+    run,
+    has,
+    async show(argv, options = {}) {
+      const [tool = '', ...rest] = argv
+      await need(tool)
+      options.signal?.throwIfAborted()
+      const child = spawn(tool, rest, {
+        // A process group of its own: it can be ended whole, and Ctrl-C reaches it through us alone.
+        detached: true,
+        stdio: ['ignore', 2, 2],
+        env: { ...env, ...options.env },
+      })
+      return waitForGroup(child, options.signal)
+    },
+    async require(argv, options) {
+      const { exitCode, stdout, stderr } = await run(argv, options)
+      if (exitCode === 0) return stdout
+      const words = stderr.trim() || stdout.trim() || `exit code ${exitCode}`
+      throw new Fault('tool-failed', `${argv[0]}: ${words}`)
+    },
+    pipe([tool = '', ...rest], held = []) {
+      const child = spawn(tool, rest, { stdio: ['pipe', 'pipe', 'pipe', ...held], env })
+      if (!hasPipes(child)) throw new Error(`${tool} was started without pipes`)
+      return child
+    },
+  }
+}
+
+const hasPipes = (child: ChildProcess): child is ChildProcessWithoutNullStreams =>
+  child.stdin !== null && child.stdout !== null && child.stderr !== null
+
+export function toolMissing(tool: string): Fault {
+  const name = debianPackageOf(tool)
+  return new Fault('tool-missing', `${tool} is not installed`, {
+    hint: name === null ? undefined : `On Debian: apt-get install ${name}`,
+  })
+}
+
+/** How long an interrupted program may clear up. */
+const GRACE_MS = 2000
+
+async function waitForGroup(child: ChildProcess, signal: AbortSignal | undefined) {
+  const signalAll = (name: NodeJS.Signals) => {
+    try {
+      if (child.pid !== undefined) process.kill(-child.pid, name)
+    } catch {
+      // Nothing of the group is left.
+    }
+  }
+  let killing: NodeJS.Timeout | undefined
+  const interrupt = () => {
+    signalAll('SIGINT')
+    killing = setTimeout(signalAll, GRACE_MS, 'SIGKILL')
+  }
+  signal?.addEventListener('abort', interrupt)
+  try {
+    return await new Promise<number>((resolve, reject) => {
+      child.once('error', reject)
+      child.once('exit', (code, name) => {
+        resolve(code ?? 128 + (name === null ? 0 : constants.signals[name]))
+      })
+    })
+  } finally {
+    clearTimeout(killing)
+    signal?.removeEventListener('abort', interrupt)
+    if (signal?.aborted === true) signalAll('SIGKILL')
+  }
+}

@@ -1,0 +1,39 @@
+/** The images directly in a folder: names and sizes, nothing is opened. */
+import { readdir, stat } from 'node:fs/promises'
+import { Fault, renderError } from '../../core/foundation/fault.ts'
+import { detectFormat, type ImageRow, joinImagePath } from '../../core/image/image.ts'
+import { isMissing } from '../../core/foundation/system-error.ts'
+
+/** In byte order of their paths; none where no folder is. */
+export async function listImages(root: string): Promise<readonly ImageRow[]> {
+  const names = (await readNames(root)).filter((name) => detectFormat(name) !== null)
+  const rows = await Promise.all(names.map((name) => readRow(root, name)))
+  return rows
+    .flatMap((row) => (row === null ? [] : [row]))
+    .toSorted((a, b) => Buffer.compare(Buffer.from(a.path), Buffer.from(b.path)))
+}
+
+/** Why a root holds no images: the folder itself may not be there. */
+export const isFolder = async (root: string): Promise<boolean> =>
+  (await stat(root).catch(() => null))?.isDirectory() === true
+
+async function readNames(root: string): Promise<readonly string[]> {
+  try {
+    return await readdir(root)
+  } catch (cause) {
+    if (isMissing(cause)) return []
+    throw new Fault('source-broken', `cannot list the images in ${root}: ${renderError(cause)}`, {
+      cause,
+    })
+  }
+}
+
+/** Null for what is no file, or no longer there. */
+async function readRow(root: string, name: string): Promise<ImageRow | null> {
+  const path = joinImagePath(root, name)
+  const format = detectFormat(name)
+  // Best effort: one dangling link must not hide the other images.
+  const file = await stat(path).catch(() => null)
+  if (format === null || file === null || !file.isFile()) return null
+  return { name, path, format, size_bytes: file.size }
+}

@@ -1,0 +1,222 @@
+/** Where images are and what they are: the files under an image root, one file, or any source. */
+import { constants } from 'node:fs'
+import { type FileHandle, open, stat } from 'node:fs/promises'
+import { Fault, type FaultCode, renderError } from '../../core/foundation/fault.ts'
+import { exactBytes, renderRefusal } from '../../core/flash/flash.ts'
+import {
+  checkContent,
+  detectFormat,
+  type ImageFacts,
+  type ImageFormat,
+  type ImageInfo,
+  type ImageRow,
+  isTarballName,
+  renderMismatch,
+  type VirtualSize,
+} from '../../core/image/image.ts'
+import { planInspection } from '../../core/image/inspection.ts'
+import { measureImage, type Measure, MEASURE_HEAD_BYTES } from '../../core/image/measure.ts'
+import { UNKNOWN_SIZE } from '../../core/image/range.ts'
+import { accept, refuse, type Result } from '../../core/foundation/result.ts'
+import { isMissing } from '../../core/foundation/system-error.ts'
+import { listImages } from './image-folder.ts'
+import type { Shell } from '../host/shell.ts'
+import type { Source } from './source.ts'
+
+export interface Images {
+  /** The images directly in a folder, in byte order of their paths; none where no folder is. */
+  list(root: string): Promise<readonly ImageRow[]>
+  /** One file as it is; a Fault only where it is missing, a folder, or cannot be read. */
+  inspect(path: string): Promise<ImageInfo>
+  /**
+   * What a flash must know. Reads the source's first bytes and what its size takes, nothing where the
+   * source has no random access. Faults: `plan-refused` where the content is not what the format says
+   * or nothing is in it, `image-broken` where it is damaged or cut off.
+   */
+  probe(source: Source, format: ImageFormat | null): Promise<ImageFacts>
+}
+
+export function createImages({ shell }: { readonly shell: Shell }): Images {
+  return {
+    list: listImages,
+    inspect: (path) => inspectImage(path, shell),
+    probe: probeImage,
+  }
+}
+
+async function inspectImage(path: string, shell: Shell): Promise<ImageInfo> {
+  const file = await attempt(path, () => stat(path))
+  if (file.isDirectory()) {
+    throw new Fault('misuse', `${path} is a folder, not an image`, { hint: LIST })
+  }
+  const format = file.isFile() ? detectFormat(path) : null
+  const info = { path, format, size_bytes: file.size }
+  if (format === null) {
+    const error = file.isFile() ? renderUnknown(path) : `${path} is no regular file`
+    return { ...info, virtual_size_bytes: null, detail_error: error }
+  }
+  await using handle = await attempt(path, () =>
+    open(path, constants.O_RDONLY | constants.O_NONBLOCK),
+  )
+  const found = await examine(readableOf(handle, path, file.size), format)
+  if (!found.ok) return { ...info, virtual_size_bytes: null, detail_error: found.refusal.message }
+  return { ...info, ...sizeFields(found.value), ...(await readDetail(format, path, shell)) }
+}
+
+const LIST = '"flasher list images --image-root FOLDER" shows the images in one.'
+
+/** As a flash would refuse it. */
+const renderUnknown = (path: string) =>
+  renderRefusal({ why: 'unknown-format', image: path, tarball: isTarballName(path) })
+
+const sizeFields = (virtual: VirtualSize) => ({
+  virtual_size_bytes: exactBytes(virtual),
+  ...(virtual.kind === 'at-least' ? { virtual_size_at_least_bytes: virtual.bytes } : {}),
+})
+
+async function readDetail(
+  format: ImageFormat,
+  path: string,
+  shell: Shell,
+): Promise<Pick<ImageInfo, 'detail' | 'detail_error'>> {
+  const inspection = planInspection(format, path)
+  if (inspection === null) return {}
+  const [tool] = inspection.argv
+  try {
+    const { exitCode, stdout, stderr } = await shell.run(inspection.argv, { timeout: 60_000 })
+    if (exitCode !== 0) return { detail_error: stderr.trim() || `${tool} ended with ${exitCode}` }
+    const detail = inspection.parse(stdout)
+    return detail.ok ? { detail: detail.value } : { detail_error: `${tool}: ${detail.refusal}` }
+  } catch (thrown) {
+    // The file was looked at without the tool; only its details are missing.
+    if (!(thrown instanceof Fault) || thrown.code !== 'tool-missing') throw thrown
+    return { detail_error: [thrown.message, thrown.hint].filter(Boolean).join('. ') }
+  }
+}
+
+async function probeImage(source: Source, format: ImageFormat | null): Promise<ImageFacts> {
+  const { name, path, url, sizeBytes, readAt } = source
+  const facts = { name, path, url, format, sizeBytes }
+  if (sizeBytes === 0) throw new Fault('plan-refused', `${name} is empty`)
+  if (format === null || readAt === null) return { ...facts, virtual: UNKNOWN_SIZE }
+  const isNear = path !== null
+  const found = await examine({ name, sizeBytes, readAt, isNear }, format)
+  if (!found.ok) throw new Fault(found.refusal.code, found.refusal.message)
+  if (exactBytes(found.value) === 0) throw new Fault('plan-refused', `${name} holds an empty image`)
+  return { ...facts, virtual: found.value }
+}
+
+/** What reading here and there takes. */
+interface Readable {
+  readonly name: string
+  readonly sizeBytes: number | null
+  readonly readAt: (into: Buffer, offset: number) => Promise<number>
+  /** Whether a read costs next to nothing. */
+  readonly isNear: boolean
+}
+
+function readableOf(handle: FileHandle, name: string, sizeBytes: number): Readable {
+  const readAt = async (into: Buffer, offset: number) =>
+    (await attempt(name, () => handle.read(into, 0, into.length, offset))).bytesRead
+  return { name, sizeBytes, readAt, isNear: true }
+}
+
+interface Unfit {
+  readonly code: FaultCode
+  readonly message: string
+}
+
+/** Whether the content is what the format says, and how much it holds. */
+async function examine(file: Readable, format: ImageFormat): Promise<Result<VirtualSize, Unfit>> {
+  const windows = createWindows(file)
+  const head = await windows.read(0, Math.min(MEASURE_HEAD_BYTES, file.sizeBytes ?? Infinity))
+  const content = checkContent(format, head)
+  if (!content.ok) {
+    return refuse({ code: 'plan-refused', message: renderMismatch(file.name, content.refusal) })
+  }
+  const { sizeBytes: fileBytes, isNear } = file
+  const found = await follow(measureImage(format, { head, fileBytes, isNear }), windows)
+  return found.ok
+    ? found
+    : refuse({ code: 'image-broken', message: `${file.name}: ${found.refusal}` })
+}
+
+/** Reads what each step asks for, as long as that is worth its time. */
+async function follow(first: Measure, windows: Windows): Promise<Result<VirtualSize, string>> {
+  let step = first
+  while (step.kind === 'read') {
+    if (windows.isSpent()) return accept(step.stopped)
+    step = step.take(await windows.read(step.at, step.length))
+  }
+  return step.kind === 'known' ? accept(step.virtual) : refuse(step.refusal)
+}
+
+interface Windows {
+  /** At least `length` bytes from `at` on, and all that is at hand after them; valid until the next. */
+  read(at: number, length: number): Promise<Buffer>
+  /** Whether no more reads should be made. */
+  isSpent(): boolean
+}
+
+/**
+ * Large ones where a read is cheap: walking a file's blocks in order costs no disk more than reading
+ * it once, and leaves it in the page cache. Few and small ones where each costs a round trip.
+ */
+const NEAR = { windowBytes: 1024 * 1024, mostReads: 65_536 }
+const FAR = { windowBytes: 64 * 1024, mostReads: 8 }
+
+/** Reads a little more than was asked for, as the next question is often about the bytes beside. */
+function createWindows({ name, sizeBytes, readAt, isNear }: Readable): Windows {
+  const { windowBytes, mostReads } = isNear ? NEAR : FAR
+  const end = sizeBytes ?? Infinity
+  const scratch = Buffer.allocUnsafe(windowBytes)
+  /** The file's start, which is asked for again when its end was looked at, and the latest. */
+  const held = { first: NO_WINDOW, latest: NO_WINDOW }
+  let reads = 0
+
+  async function readWindow(at: number, length: number): Promise<Window> {
+    const from = Math.max(0, Math.min(at, end - windowBytes))
+    const wanted = Math.min(Math.max(windowBytes, at + length - from), end - from)
+    const into = wanted <= windowBytes ? scratch.subarray(0, wanted) : Buffer.allocUnsafe(wanted)
+    reads += 1
+    return { from, bytes: into.subarray(0, await readAt(into, from)) }
+  }
+
+  return {
+    isSpent: () => reads >= mostReads,
+    async read(at, length) {
+      const hits = [held.first, held.latest].map((window) => bytesAt(window, at))
+      const hit = hits.find((bytes) => bytes.length >= length)
+      if (hit !== undefined) return hit
+      held.latest = await readWindow(at, length)
+      // A copy, as later windows take the memory again.
+      if (reads === 1) held.first = held.latest = copyOf(held.latest)
+      const got = bytesAt(held.latest, at)
+      if (got.length >= length || sizeBytes === null) return got
+      throw new Fault('source-broken', `${name} became shorter while it was read`)
+    },
+  }
+}
+
+interface Window {
+  readonly from: number
+  readonly bytes: Buffer
+}
+
+const NO_WINDOW: Window = { from: 0, bytes: Buffer.alloc(0) }
+
+const copyOf = ({ from, bytes }: Window): Window => ({ from, bytes: Buffer.from(bytes) })
+
+const bytesAt = ({ from, bytes }: Window, at: number) =>
+  at < from ? bytes.subarray(0, 0) : bytes.subarray(at - from)
+
+async function attempt<Value>(path: string, act: () => Promise<Value>): Promise<Value> {
+  try {
+    return await act()
+  } catch (cause) {
+    if (isMissing(cause)) throw new Fault('input-missing', `image not found: ${path}`, { cause })
+    throw new Fault('input-invalid', `image cannot be read: ${path} (${renderError(cause)})`, {
+      cause,
+    })
+  }
+}

@@ -1,0 +1,87 @@
+/** An image in an OCI registry as a Source: resolved when it is opened, its digest checked as it comes. */
+import { createHash } from 'node:crypto'
+import { setMaxListeners } from 'node:events'
+import { Fault } from '../../core/foundation/fault.ts'
+import type { Representation } from '../../core/net/http-range.ts'
+import { fallbackName, renderOrasRef, type OrasRef } from '../../core/net/oras.ts'
+import { notReachable } from '../../core/net/source-fault.ts'
+import { createRemote } from '../net/http-remote.ts'
+import type { HttpSourceOptions } from './http-source.ts'
+import { createRegistry, type ResolvedBlob } from '../net/registry.ts'
+import { createRemoteReads } from './remote-reads.ts'
+import type { Source } from './source.ts'
+
+export interface OrasSourceOptions extends HttpSourceOptions {
+  /** Which image of an index; null: the only one, else the one for this machine. */
+  readonly arch: string | null
+  /** Prefers the layer of such a name to the largest. */
+  readonly title?: RegExp
+}
+
+/** Throws a Fault `input-missing` where nothing can be had from the registry. */
+export async function openOrasSource(ref: OrasRef, options: OrasSourceOptions): Promise<Source> {
+  const { env, stallMs, retryMs, arch, title } = options
+  const closing = new AbortController()
+  const signal = AbortSignal.any([closing.signal, ...(options.signal ? [options.signal] : [])])
+  setMaxListeners(0, signal) // one for each request under way
+  const name = renderOrasRef(ref)
+  const registry = createRegistry({ env, signal, stallMs, retryMs })
+  const close = async () => {
+    closing.abort()
+    await registry[Symbol.asyncDispose]()
+  }
+  try {
+    const blob = await registry.resolve(ref, { arch, title })
+    const target = { url: blob.url, authorization: null }
+    const remote = createRemote({ name, target, client: blob.client, signal, retryMs })
+    const known = agree(name, blob, await remote.look())
+    const { readAt, stream } = createRemoteReads(remote, known)
+    const sha256 = blob.digest.slice('sha256:'.length)
+
+    async function* checked(from = 0) {
+      // Whoever starts in the middle holds the rest, and has `sha256` to check the whole against.
+      const hash = from === 0 ? createHash('sha256') : null
+      for await (const chunk of stream(from)) {
+        hash?.update(chunk)
+        yield chunk
+      }
+      const found = hash?.digest('hex') ?? sha256
+      if (found !== sha256) throw mismatch(name, sha256, found)
+    }
+
+    return {
+      name,
+      fileName: blob.title ?? fallbackName(ref),
+      path: null,
+      url: name,
+      sizeBytes: known.sizeBytes,
+      version: blob.digest,
+      sha256,
+      readAt,
+      stream: checked,
+      [Symbol.asyncDispose]: close,
+    }
+  } catch (thrown) {
+    await close()
+    throw thrown
+  }
+}
+
+/** The digest names the bytes, so no ETag is needed to join two parts; the size must be the one told. */
+function agree(name: string, { sizeBytes }: ResolvedBlob, found: Representation): Representation {
+  if (sizeBytes !== null && found.sizeBytes !== null && sizeBytes !== found.sizeBytes) {
+    const words = `its manifest tells ${sizeBytes} bytes, the registry has ${found.sizeBytes}`
+    throw notReachable(name, words)
+  }
+  return {
+    sizeBytes: sizeBytes ?? found.sizeBytes,
+    validator: null,
+    ranges: found.ranges,
+    isFixed: true,
+  }
+}
+
+const mismatch = (name: string, wanted: string, found: string) =>
+  new Fault('digest-mismatch', `${name} holds ${found}, but ${wanted} was expected`, {
+    hint: 'What the registry sends is not what it promised: download it again, or ask whoever keeps it.',
+  })

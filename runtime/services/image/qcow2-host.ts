@@ -1,0 +1,91 @@
+/** Reads of a qcow2 file by offset, several at once; bytes that are missing are a Fault. */
+import { Fault } from '../../core/foundation/fault.ts'
+
+export interface HostRead {
+  readonly into: Buffer
+  readonly host: number
+  /** The guest byte that this is read for. */
+  readonly guest: number
+}
+
+export interface HostReader {
+  readonly name: string
+  /** Fills the buffer, or throws. */
+  read(into: Buffer, host: number, guest: number): Promise<void>
+  /** Fills as much as the file has. */
+  readSome(into: Buffer, host: number): Promise<number>
+  readAll(reads: readonly HostRead[]): Promise<void>
+}
+
+export type ReadAt = (into: Buffer, offset: number) => Promise<number>
+
+/** Requests under way at once: enough to hide what an HTTP server takes to answer. */
+const MOST_READS = 8
+
+export function createHostReader(name: string, readFreely: ReadAt): HostReader {
+  const readAt = limit(readFreely, MOST_READS)
+
+  async function read(into: Buffer, host: number, guest: number) {
+    const bytes = into.length === 0 ? 0 : await readAt(into, host)
+    if (bytes === into.length) return
+    throw new Fault(
+      'image-broken',
+      `${name} is cut short: what it holds for guest byte ${guest} is missing from file byte ${host + bytes} on`,
+      { hint: 'Download or copy the image again and compare its checksum.' },
+    )
+  }
+  return {
+    name,
+    read,
+    readSome: readAt,
+    readAll: (reads) =>
+      inParallel(
+        reads.map(
+          ({ into, host, guest }) =>
+            () =>
+              read(into, host, guest),
+        ),
+        MOST_READS,
+      ),
+  }
+}
+
+/** As `readAt`, but of all calls at most so many are under way; the others wait in order. */
+function limit(readAt: ReadAt, most: number): ReadAt {
+  const waiting: (() => void)[] = []
+  let free = most
+  return async (into, offset) => {
+    if (free === 0) await new Promise<void>((resolve) => waiting.push(resolve))
+    else free -= 1
+    try {
+      return await readAt(into, offset)
+    } finally {
+      // The place goes straight to the next one, so that nobody slips in between.
+      const next = waiting.shift()
+      if (next === undefined) free += 1
+      else next()
+    }
+  }
+}
+
+/** Runs jobs, `most` at a time. All that were started have ended when it returns or throws. */
+export async function inParallel(
+  jobs: readonly (() => Promise<void>)[],
+  most: number,
+): Promise<void> {
+  const waiting = jobs.values()
+  let failed = false
+  const work = async () => {
+    for (const job of waiting) {
+      if (failed) return
+      await job().catch((thrown: unknown) => {
+        failed = true
+        throw thrown
+      })
+    }
+  }
+  const workers = Array.from({ length: Math.min(most, jobs.length) }, work)
+  for (const ended of await Promise.allSettled(workers)) {
+    if (ended.status === 'rejected') throw ended.reason
+  }
+}

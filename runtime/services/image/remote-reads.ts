@@ -1,0 +1,33 @@
+/** The reads of a Source over a remote file: at any place where the server sends parts, and in order. */
+import type { Representation } from '../../core/net/http-range.ts'
+import { brokenAt } from '../../core/net/source-fault.ts'
+import type { Remote } from '../net/http-remote.ts'
+import { receive } from '../net/http-transfer.ts'
+import type { Source } from './source.ts'
+
+export function createRemoteReads(
+  remote: Remote,
+  known: Representation,
+): Pick<Source, 'readAt' | 'stream'> {
+  const { sizeBytes } = known
+
+  async function readAt(into: Buffer, offset: number): Promise<number> {
+    const to = Math.min(offset + into.length, sizeBytes ?? 0)
+    let filled = 0
+    const wanted = { from: offset, to, ranged: true }
+    for await (const chunk of receive({ remote, known, wanted })) {
+      filled += chunk.copy(into, filled)
+    }
+    return filled
+  }
+
+  async function* stream(from = 0) {
+    if (from > 0 && !known.ranges) {
+      const place = { name: remote.name, at: from, sizeBytes }
+      throw brokenAt(place, 'the server sends no parts, so none can start')
+    }
+    yield* receive({ remote, known, wanted: { from, to: sizeBytes, ranged: from > 0 } })
+  }
+
+  return { readAt: known.ranges && sizeBytes !== null ? readAt : null, stream }
+}

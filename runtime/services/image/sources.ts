@@ -1,0 +1,64 @@
+/** Where an image's bytes come from: a file, standard input, a URL or a registry, behind one interface. */
+import type { Source, OpenOptions } from './source.ts'
+import type { Readable } from 'node:stream'
+import { Fault } from '../../core/foundation/fault.ts'
+import {
+  parseLocation,
+  renderLocationRefusal,
+  type Location,
+} from '../../core/net/image-location.ts'
+import { openFileSource } from './file-source.ts'
+import type { openHttpSource } from './http-source.ts'
+import type { openOrasSource } from './oras-source.ts'
+import type { Environment } from '../host/shell.ts'
+import { openStdinSource } from './stdin-source.ts'
+
+export interface Sources {
+  /**
+   * `location`: a path, `-`, an http(s) URL or an oras reference. Throws a Fault `input-missing` where nothing is
+   * there, `input-invalid` where it is nothing that can be read as an image.
+   */
+  open(location: string, options?: OpenOptions): Promise<Source>
+}
+
+export interface SourcesOptions {
+  /** Names proxies (`http_proxy`, `https_proxy`, `no_proxy`), FLASHER_CA_FILE, and for registries more. */
+  readonly env: Environment
+  readonly stdin?: Readable
+  /** Milliseconds without a byte after which a connection counts as broken. */
+  readonly stallMs?: number
+  /** Milliseconds before a broken connection is first tried again. */
+  readonly retryMs?: number
+}
+
+export function createSources(parts: SourcesOptions): Sources {
+  const { env, stallMs = 30_000, retryMs = 500 } = parts
+
+  function openAt(location: Location, { signal, arch = null }: OpenOptions) {
+    switch (location.kind) {
+      case 'stdin':
+        return openStdinSource(parts.stdin ?? process.stdin, signal)
+      case 'file':
+        return openFileSource(location.path, signal)
+      case 'http':
+        return openRemote(location.target, { env, signal, stallMs, retryMs })
+      case 'oras':
+        return openRegistry(location.ref, { env, signal, stallMs, retryMs, arch })
+    }
+  }
+
+  return {
+    async open(text, options = {}) {
+      const location = parseLocation(text)
+      if (!location.ok) throw new Fault('input-invalid', renderLocationRefusal(location.refusal))
+      return openAt(location.value, options)
+    },
+  }
+}
+
+/** Loaded only where it is wanted: Node's HTTP takes its time and 12 MB of memory. */
+const openRemote: typeof openHttpSource = async (...order) =>
+  (await import('./http-source.ts')).openHttpSource(...order)
+
+const openRegistry: typeof openOrasSource = async (...order) =>
+  (await import('./oras-source.ts')).openOrasSource(...order)

@@ -1,0 +1,139 @@
+/** Decoders that hand out one stream: raw images as they are, and what a decoder of this process makes. */
+import type { Transform } from 'node:stream'
+import { createGunzip, type Gunzip } from 'node:zlib'
+import { Fault, renderError } from '../../core/foundation/fault.ts'
+import type { Blocks } from './blocks.ts'
+import { feed, release } from './chunks.ts'
+import type { Source } from './source.ts'
+
+/** What to do with a chunk that is used up: `own` ones are given back at once (see `release`). */
+export type Chunks = 'own' | 'borrowed'
+
+/** Takes a stream of buffers as blocks; a buffer is asked for only when the last one is used up. */
+export function blocksOf(stream: AsyncIterable<Buffer>, chunkKind: Chunks): Blocks {
+  const chunks = stream[Symbol.asyncIterator]()
+  let rest = NOTHING
+  return {
+    async next(into) {
+      while (rest.length === 0) {
+        const { done, value } = await chunks.next()
+        if (done === true) return null
+        rest = value
+      }
+      const used = rest
+      // Told from its first bytes in most chunks; a chunk of zeros is never copied.
+      const isZeros = isLong(used) && used.compare(ZEROS, 0, used.length) === 0
+      const bytes = isZeros ? used.length : used.copy(into)
+      rest = used.subarray(bytes)
+      if (rest.length === 0 && chunkKind === 'own') release(used)
+      return { kind: isZeros ? 'zeros' : 'data', bytes }
+    },
+    async [Symbol.asyncDispose]() {
+      await chunks.return?.()
+    },
+  }
+}
+
+const NOTHING: Buffer = Buffer.alloc(0)
+/** What a decoder makes at once; shorter pieces are not worth a look. */
+const ZEROS = Buffer.alloc(256 * 1024)
+const isLong = ({ length }: Buffer) => length >= 64 * 1024 && length <= ZEROS.length
+
+/** A raw image: read straight into the caller's buffer where the source allows it. */
+export function openRaw(source: Source): Blocks {
+  const { readAt, sizeBytes } = source
+  if (readAt === null || sizeBytes === null || source.path === null) {
+    return blocksOf(source.stream(), 'borrowed')
+  }
+  let offset = 0
+  return {
+    async next(into) {
+      if (offset >= sizeBytes) return null
+      const bytes = await readAt(into.subarray(0, sizeBytes - offset), offset)
+      if (bytes === 0) throw endsEarly(source, offset)
+      offset += bytes
+      return { kind: 'data', bytes }
+    },
+    [Symbol.asyncDispose]: () => Promise.resolve(),
+  }
+}
+
+export const openGzip = (source: Source): Blocks => blocksOf(gunzip(source), 'own')
+
+/** All members of a gzip file; damage, an early end and garbage behind it are Faults. */
+async function* gunzip(source: Source): AsyncGenerator<Buffer> {
+  const decoder = createGunzip({ chunkSize: CHUNK_BYTES })
+  yield* decodeThrough(source, members(source, decoder), decoder)
+}
+
+/** The decoder stops where no member follows: what is left then may only be padding. */
+async function* members(source: Source, decoder: Gunzip): AsyncGenerator<Buffer> {
+  let at = 0
+  for await (const chunk of source.stream()) {
+    if (!decoder.readableEnded) yield chunk
+    at += chunk.length
+    const unread = Math.min(chunk.length, at - decoder.bytesWritten)
+    if (chunk.subarray(chunk.length - unread).some((byte) => byte !== 0)) {
+      throw damaged(source, GARBAGE)
+    }
+  }
+}
+
+export const GARBAGE = 'something else follows its end'
+
+/** Decoded data comes in buffers of this size. */
+export const CHUNK_BYTES = 256 * 1024
+
+/** Feeds a decoder of this process; a failure of the source is thrown as it is, any other as damage. */
+export async function* decodeThrough(
+  source: Source,
+  chunks: AsyncIterable<Buffer>,
+  decoder: Transform,
+): AsyncGenerator<Buffer> {
+  const input = remember(chunks)
+  // A failure on either side ends the decoder, from which it is thrown below.
+  const feeding = feed(input.chunks, decoder).catch((thrown: unknown) => {
+    decoder.destroy(thrown instanceof Error ? thrown : new Error(String(thrown)))
+  })
+  try {
+    yield* decoder
+    await feeding
+    input.check()
+  } catch (thrown) {
+    input.check()
+    throw damaged(source, thrown)
+  } finally {
+    decoder.destroy()
+  }
+}
+
+/** Passes chunks on; `check` throws what ended them, whatever a decoder made of the early end. */
+export function remember(chunks: AsyncIterable<Buffer>) {
+  let failure: { readonly thrown: unknown } | null = null
+  async function* passed() {
+    try {
+      yield* chunks
+    } catch (thrown) {
+      failure = { thrown }
+      throw thrown
+    }
+  }
+  return {
+    chunks: passed(),
+    check() {
+      if (failure !== null) throw failure.thrown
+    },
+  }
+}
+
+/** The decoder's own words behind ours; the tools name their input `(stdin)`, which says nothing. */
+export function damaged(source: Source, cause: unknown): Fault {
+  const words = renderError(cause).replace(/^\w+: (\(stdin\): )?/, '')
+  return new Fault('image-broken', `${source.name} is damaged or cut off: ${words}`, {
+    cause,
+    hint: 'Download or copy the image again and compare its checksum.',
+  })
+}
+
+export const endsEarly = (source: Source, at: number): Fault =>
+  new Fault('source-broken', `${source.name} ends early, at byte ${at}`)

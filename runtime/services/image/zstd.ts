@@ -1,0 +1,131 @@
+/** Decodes zstd: small frames several at once, a large one as a stream; nothing but frames passes. */
+import { availableParallelism } from 'node:os'
+import { promisify } from 'node:util'
+import { createZstdDecompress, zstdDecompress } from 'node:zlib'
+import { Fault } from '../../core/foundation/fault.ts'
+import { createFrameWalker, type Span } from '../../core/image/zstd-walker.ts'
+import { renderZstdRefusal } from '../../core/image/zstd.ts'
+import type { Blocks } from './blocks.ts'
+import type { Source } from './source.ts'
+import { CHUNK_BYTES, blocksOf, damaged, decodeThrough } from './stream-blocks.ts'
+
+/** Frames up to these sizes are decoded whole, side by side; they are what pzstd and seekable files hold. */
+const WHOLE_FRAME_BYTES = 4 * 1024 * 1024
+const WHOLE_CONTENT_BYTES = 16 * 1024 * 1024
+/** Frames under way at once: more would only hold memory. */
+const SIDE_BY_SIDE = Math.min(4, availableParallelism() + 1)
+/** What zstd itself decodes unasked; more is made by `--long=28` and up. */
+const MOST_WINDOW_BYTES = 128 * 1024 * 1024
+
+const decodeFrame = promisify(zstdDecompress)
+
+export const openZstd = (source: Source): Blocks => blocksOf(decode(source), 'own')
+
+type Spans = AsyncGenerator<Span, undefined>
+
+/** The walker's spans over the whole source; what is not frames is a Fault. */
+async function* readSpans(source: Source): Spans {
+  const walker = createFrameWalker()
+  for await (const chunk of source.stream()) {
+    const spans = walker.push(chunk)
+    if (!spans.ok) throw damaged(source, renderZstdRefusal(spans.refusal))
+    yield* spans.value
+  }
+  const end = walker.end()
+  if (!end.ok) throw damaged(source, renderZstdRefusal(end.refusal))
+}
+
+async function* decode(source: Source): AsyncGenerator<Buffer> {
+  const spans = readSpans(source)
+  const underWay: WholeFrame[] = []
+  try {
+    for (let span = await spans.next(); span.done !== true; span = await spans.next()) {
+      if (span.value.kind !== 'frame-start') continue
+      checkWindow(source, span.value.windowBytes)
+      const { whole, parts } = await collect(spans, span.value.contentBytes)
+      if (whole) {
+        const decoded = decodeWhole(source, parts)
+        // Its failure is told when its turn comes.
+        decoded.catch(() => undefined)
+        underWay.push({ parts, decoded })
+        if (underWay.length >= SIDE_BY_SIDE) yield* takeWhole(source, underWay.shift())
+      } else {
+        while (underWay.length > 0) yield* takeWhole(source, underWay.shift())
+        yield* decodeStream(source, parts, spans)
+      }
+    }
+    while (underWay.length > 0) yield* takeWhole(source, underWay.shift())
+  } finally {
+    await Promise.allSettled(underWay.map(({ decoded }) => decoded))
+    await spans.return(undefined)
+  }
+}
+
+interface WholeFrame {
+  readonly parts: readonly Buffer[]
+  /** Null when it holds more than is held in memory at once. */
+  readonly decoded: Promise<Buffer | null>
+}
+
+async function* takeWhole(source: Source, frame: WholeFrame | undefined): AsyncGenerator<Buffer> {
+  if (frame === undefined) return
+  const bytes = await frame.decoded
+  if (bytes !== null) yield bytes
+  else yield* decodeStream(source, frame.parts, null)
+}
+
+function checkWindow({ name }: Source, windowBytes: number) {
+  if (windowBytes <= MOST_WINDOW_BYTES) return
+  throw new Fault(
+    'image-broken',
+    `${name} needs a window of ${windowBytes} bytes to decode; at most ${MOST_WINDOW_BYTES} are supported`,
+    { hint: 'Compress it again without --long, or with --long=27 at most.' },
+  )
+}
+
+/** The current frame's bytes: all of them when it is a small one, else its first ones. */
+async function collect(spans: Spans, contentBytes: number | null) {
+  const parts: Buffer[] = []
+  if (contentBytes !== null && contentBytes > WHOLE_CONTENT_BYTES) return { whole: false, parts }
+  for (let bytes = 0; bytes <= WHOLE_FRAME_BYTES;) {
+    const { value } = await spans.next()
+    if (value === undefined || value.kind === 'frame-end') return { whole: true, parts }
+    if (value.kind !== 'data') continue
+    // The source may use the chunk's memory again.
+    parts.push(Buffer.from(value.bytes))
+    bytes += value.bytes.length
+  }
+  return { whole: false, parts }
+}
+
+async function decodeWhole(source: Source, parts: readonly Buffer[]): Promise<Buffer | null> {
+  const frame = Buffer.concat(parts)
+  try {
+    return await decodeFrame(frame, {
+      chunkSize: CHUNK_BYTES,
+      maxOutputLength: WHOLE_CONTENT_BYTES,
+    })
+  } catch (thrown) {
+    if (thrown instanceof Error && 'code' in thrown && thrown.code === 'ERR_BUFFER_TOO_LARGE') {
+      return null
+    }
+    throw damaged(source, thrown)
+  }
+}
+
+/** One frame as a stream: its first parts, then what the spans, if any, bring up to its end. */
+async function* decodeStream(
+  source: Source,
+  parts: readonly Buffer[],
+  spans: Spans | null,
+): AsyncGenerator<Buffer> {
+  async function* frame() {
+    yield* parts
+    if (spans === null) return
+    for (let span = await spans.next(); span.done !== true; span = await spans.next()) {
+      if (span.value.kind === 'frame-end') return
+      if (span.value.kind === 'data') yield span.value.bytes
+    }
+  }
+  yield* decodeThrough(source, frame(), createZstdDecompress({ chunkSize: CHUNK_BYTES }))
+}

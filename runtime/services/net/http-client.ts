@@ -1,0 +1,180 @@
+/** One HTTP(S) exchange: proxies, own authorities, redirects, and no wait without an end. */
+import * as http from 'node:http'
+import * as https from 'node:https'
+import { Fault } from '../../core/foundation/fault.ts'
+import type { HttpTarget } from '../../core/net/image-location.ts'
+import { MISDIRECTED, STALLED } from '../../core/net/network-failure.ts'
+import { decideProxies } from '../../core/net/proxy.ts'
+import { isRedirect, nextTarget, REDIRECT_LIMIT } from '../../core/net/redirect.ts'
+import { readAuthorities } from './authorities.ts'
+import type { Environment } from '../host/shell.ts'
+
+export interface HttpRequest {
+  readonly method: 'GET' | 'HEAD' | 'POST' | 'DELETE'
+  readonly headers?: Readonly<Record<string, string>>
+  readonly body?: string
+  /** `answer`: a redirect is what came, and nothing is asked elsewhere. */
+  readonly redirects?: 'follow' | 'answer'
+}
+
+export interface HttpAnswer {
+  readonly status: number
+  readonly headers: http.IncomingHttpHeaders
+  /** Where the redirects ended. */
+  readonly target: HttpTarget
+  /** The bytes as they are on the wire, never decoded; each wait for more is bounded. */
+  body(): AsyncGenerator<Buffer, void, undefined>
+  /** The body is not wanted. */
+  drop(): void
+}
+
+export interface HttpClient extends AsyncDisposable {
+  /**
+   * Follows redirects where nothing else is said. Throws Node's errors, and its own with the codes of
+   * core/net/network-failure.ts.
+   */
+  fetch(target: HttpTarget, request: HttpRequest): Promise<HttpAnswer>
+}
+
+export interface HttpClientOptions {
+  readonly env: Environment
+  /** Ends everything under way, at once. */
+  readonly signal: AbortSignal
+  /** The longest wait for a next byte. */
+  readonly stallMs: number
+}
+
+/** Connections are kept and used again until the client is given back. */
+export function createHttpClient({ env, signal, stallMs }: HttpClientOptions): HttpClient {
+  const agents = createAgents(env)
+
+  async function exchange(target: HttpTarget, { method, headers, body }: HttpRequest) {
+    const { agent, start } = await agents.of(target.url)
+    const secret = target.authorization === null ? {} : { authorization: target.authorization }
+    return new Promise<http.IncomingMessage>((resolve, reject) => {
+      const request = start(target.url, {
+        method,
+        agent,
+        signal,
+        headers: { 'user-agent': 'flasher', 'accept-encoding': 'identity', ...headers, ...secret },
+      })
+      const timer = setTimeout(() => request.destroy(stalled(stallMs)), stallMs)
+      const settle = () => clearTimeout(timer)
+      request.on('response', (response) => {
+        settle()
+        // Whoever reads the body is told there; an answer that nobody reads may break in peace.
+        response.on('error', () => {})
+        resolve(response)
+      })
+      // Stays on: bytes after the end of an answer are a late error, which concerns nobody.
+      request.on('error', (error) => {
+        settle()
+        reject(error)
+      })
+      // An end without answer and error, as after a switch to another protocol.
+      request.on('close', () => {
+        settle()
+        reject(coded('ECONNRESET', 'no answer'))
+      })
+      request.end(body)
+    })
+  }
+
+  async function fetch(first: HttpTarget, request: HttpRequest): Promise<HttpAnswer> {
+    let target = first
+    for (let hops = 0; hops <= REDIRECT_LIMIT; hops += 1) {
+      const response = await exchange(target, request)
+      const status = response.statusCode ?? 0
+      if (!isRedirect(status) || request.redirects === 'answer')
+        return answerOf(response, { target, stallMs, method: request.method })
+      drop(response, request.method)
+      const next = nextTarget(target, response.headers.location)
+      if (!next.ok) throw misdirected(next.refusal)
+      target = next.value
+    }
+    throw misdirected(`more than ${REDIRECT_LIMIT} redirects`)
+  }
+
+  return { fetch, [Symbol.asyncDispose]: agents.close }
+}
+
+interface Asked {
+  readonly target: HttpTarget
+  readonly method: HttpRequest['method']
+  readonly stallMs: number
+}
+
+function answerOf(response: http.IncomingMessage, { target, method, stallMs }: Asked): HttpAnswer {
+  return {
+    status: response.statusCode ?? 0,
+    headers: response.headers,
+    target,
+    body: () => readBody(response, stallMs),
+    drop: () => drop(response, method),
+  }
+}
+
+/** The clock runs only while we wait for the server, never while the reader takes its time. */
+async function* readBody(response: http.IncomingMessage, stallMs: number) {
+  let isWaiting = true
+  const timer = setTimeout(() => {
+    if (isWaiting) response.destroy(stalled(stallMs))
+  }, stallMs)
+  try {
+    for await (const chunk of response) {
+      isWaiting = false
+      if (chunk instanceof Buffer) yield chunk
+      isWaiting = true
+      timer.refresh()
+    }
+  } finally {
+    clearTimeout(timer)
+  }
+}
+
+const SMALL_BODY = 65_536
+
+/** A short rest is read so that the connection can be used again; any other ends with it. */
+function drop(response: http.IncomingMessage, method: HttpRequest['method']): void {
+  const length = Number(response.headers['content-length'])
+  if (method === 'HEAD' || length <= SMALL_BODY) response.resume()
+  else response.destroy()
+}
+
+/** One agent for each protocol, made when it is first needed. */
+function createAgents(env: Environment) {
+  let plain: http.Agent | undefined
+  let secure: Promise<https.Agent> | undefined
+  const settings = () => ({ keepAlive: true, proxyEnv: proxiesOf(env) })
+  const createSecure = async () => {
+    const ca = await readAuthorities(env)
+    return new https.Agent({ ...settings(), ...(ca === undefined ? {} : { ca }) })
+  }
+  return {
+    async of(url: string) {
+      if (url.startsWith('https:')) {
+        secure ??= createSecure()
+        return { agent: await secure, start: https.request }
+      }
+      plain ??= new http.Agent(settings())
+      return { agent: plain, start: http.request }
+    },
+    async close() {
+      plain?.destroy()
+      const [made] = await Promise.allSettled([secure])
+      if (made.status === 'fulfilled') made.value?.destroy()
+    },
+  }
+}
+
+function proxiesOf(env: Environment) {
+  const proxies = decideProxies(env)
+  if (proxies.ok) return proxies.value
+  throw new Fault('misuse', `${proxies.refusal} is not the address of an http proxy`, {
+    hint: `Unset ${proxies.refusal} or give it as http://host:port.`,
+  })
+}
+
+const coded = (code: string, message: string) => Object.assign(new Error(message), { code })
+const stalled = (ms: number) => coded(STALLED, `no byte for ${ms / 1000} s`)
+const misdirected = (words: string) => coded(MISDIRECTED, words)

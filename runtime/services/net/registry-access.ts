@@ -1,0 +1,108 @@
+/** An HTTP client that lets itself in at one registry: with a token, a password, or as nobody. */
+import { z } from 'zod'
+import { parseChallenges, type Challenge } from '../../core/net/challenge.ts'
+import { renderBasic, type Credentials } from '../../core/net/docker-config.ts'
+import { parseJson } from '../../core/foundation/json-text.ts'
+import type { HttpAnswer, HttpClient, HttpRequest } from './http-client.ts'
+import { askDocument, type DocumentAsker } from './registry-documents.ts'
+import type { HttpTarget } from '../../core/net/image-location.ts'
+
+export interface AccessOptions extends DocumentAsker {
+  /** Of the registry: secrets go there, to its token server, and nowhere else. */
+  readonly origin: string
+  readonly repository: string
+  /** Read when they are first asked for. */
+  credentials(): Promise<Credentials | null>
+}
+
+export interface RegistryAccess extends Pick<HttpClient, 'fetch'> {
+  /** The value of an `Authorization` header; null: none was asked for so far. */
+  readonly authorization: string | null
+}
+
+/** Each 401, and a 403 to a token that may have expired, is answered with one fresh try. */
+export function createRegistryAccess(options: AccessOptions): RegistryAccess {
+  const { origin, client } = options
+  let authorization: string | null = null
+  let challenges: readonly Challenge[] = []
+  let renewal: Promise<string | null> | null = null
+
+  const isOurs = ({ url }: HttpTarget) => URL.parse(url)?.origin === origin
+
+  async function answerChallenge(): Promise<string | null> {
+    const bearer = challenges.find(({ scheme }) => scheme === 'bearer')
+    if (bearer !== undefined) return fetchToken(options, bearer)
+    const basic = challenges.some(({ scheme }) => scheme === 'basic')
+    const credentials = basic ? await options.credentials() : null
+    return credentials === null ? null : renderBasic(credentials)
+  }
+
+  /** Several requests may be refused at once: one of them asks for all. */
+  async function renew(used: string | null): Promise<string | null> {
+    if (authorization !== used) return authorization
+    renewal ??= answerChallenge().finally(() => {
+      renewal = null
+    })
+    const fresh = await renewal
+    authorization = fresh ?? authorization
+    return fresh
+  }
+
+  async function fetch(target: HttpTarget, request: HttpRequest): Promise<HttpAnswer> {
+    if (!isOurs(target)) return client.fetch({ url: target.url, authorization: null }, request)
+    const used = authorization
+    const answer = await client.fetch({ url: target.url, authorization: used }, request)
+    if (!isRefused(answer.status) || !isOurs(answer.target)) return answer
+    const asked = parseChallenges(answer.headers['www-authenticate'] ?? '')
+    if (asked.length > 0) challenges = asked
+    const fresh = await renew(used)
+    if (fresh === null || fresh === used) return answer
+    answer.drop()
+    return client.fetch({ url: target.url, authorization: fresh }, request)
+  }
+
+  return {
+    fetch,
+    get authorization() {
+      return authorization
+    },
+  }
+}
+
+const isRefused = (status: number) => status === 401 || status === 403
+
+/** Bounded, and nothing in it can end the header that it is put into. */
+const Token = z.string().regex(/^[\x21-\x7e]{1,65536}$/)
+const Tokens = z.union([
+  z.object({ token: Token }).transform(({ token }) => token),
+  z.object({ access_token: Token }).transform(({ access_token }) => access_token),
+])
+
+/** Null where the token server gives none: the refusal that led there is then what is told. */
+async function fetchToken(options: AccessOptions, { params }: Challenge): Promise<string | null> {
+  const realm = realmOf(params.get('realm'), options.origin)
+  if (realm === null) return null
+  const service = params.get('service')
+  if (service !== undefined) realm.searchParams.set('service', service)
+  realm.searchParams.set('scope', `repository:${options.repository}:pull`)
+  const credentials = await options.credentials()
+  const target = {
+    url: realm.href,
+    authorization: credentials === null ? null : renderBasic(credentials),
+  }
+  const { status, bytes } = await askDocument(options, target, { accept: 'application/json' })
+  const token = status === 200 ? Tokens.safeParse(parseJson(bytes.toString('utf8'))) : null
+  return token?.success === true ? `Bearer ${token.data}` : null
+}
+
+/** A registry that is spoken to over TLS cannot send a password elsewhere in the clear. */
+function realmOf(text: string | undefined, origin: string): URL | null {
+  const realm = URL.parse(text ?? '')
+  if (realm === null) return null
+  const isPlain = realm.protocol === 'http:' && origin.startsWith('http:')
+  if (realm.protocol !== 'https:' && !isPlain) return null
+  realm.username = ''
+  realm.password = ''
+  realm.hash = ''
+  return realm
+}

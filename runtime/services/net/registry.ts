@@ -1,0 +1,188 @@
+/** An OCI registry: which blob a reference means just now, and how to be let in to read it. */
+import { createHash } from 'node:crypto'
+import { arch as ownArch } from 'node:os'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { Fault } from '../../core/foundation/fault.ts'
+import {
+  blobUrlOf,
+  decideSchemes,
+  locatorOf,
+  manifestUrl,
+  renderOrasRef,
+  type OrasRef,
+  type RegistryScheme,
+} from '../../core/net/oras.ts'
+import { MANIFEST_TYPES, parseManifestBody, type OrasLayer } from '../../core/net/oras-manifest.ts'
+import { describeFailure } from '../../core/net/network-failure.ts'
+import { notReachable, readingCancelled } from '../../core/net/source-fault.ts'
+import { createHttpClient, type HttpClient } from './http-client.ts'
+import { createRegistryAccess, type RegistryAccess } from './registry-access.ts'
+import { readCredentials } from './registry-credentials.ts'
+import { askDocument, isTlsUnknown, type RegistryDocument } from './registry-documents.ts'
+import type { Environment } from '../host/shell.ts'
+
+export interface RegistryOptions {
+  /** Names proxies, FLASHER_CA_FILE, FLASHER_REGISTRY_HTTP and where credentials are. */
+  readonly env: Environment
+  readonly signal: AbortSignal
+  /** The longest wait for a next byte, in milliseconds. */
+  readonly stallMs: number
+  /** Milliseconds before the first repeat. */
+  readonly retryMs: number
+}
+
+export interface ResolvedBlob {
+  readonly url: string
+  /** What a request for `url` needs; to be sent to this host only. */
+  readonly headers: Readonly<Record<string, string>>
+  /** `sha256:` and 64 hexadecimal digits. */
+  readonly digest: string
+  /** As the manifest says; null: it was not asked. */
+  readonly sizeBytes: number | null
+  readonly title: string | null
+}
+
+export interface Resolved extends ResolvedBlob {
+  /** Lets itself in at the registry, again where a token has expired. */
+  readonly client: Pick<HttpClient, 'fetch'>
+}
+
+export interface Registry extends AsyncDisposable {
+  /** A Fault `input-missing` says why nothing can be had. */
+  resolve(ref: OrasRef, options?: ResolveOptions): Promise<Resolved>
+}
+
+export interface ResolveOptions {
+  /** For an index of several. */
+  readonly arch?: string | null
+  /** Prefers the layer of such a name to the largest. */
+  readonly title?: RegExp | undefined
+}
+
+/** Indexes may name indexes, but nobody nests them deeper. */
+const MOST_MANIFESTS = 3
+
+export function createRegistry({ env, signal, stallMs, retryMs }: RegistryOptions): Registry {
+  const client = createHttpClient({ env, signal, stallMs })
+  const asker = { retryMs, pause: (ms: number) => sleep(ms, undefined, { signal }) }
+
+  function enter({ host, repository }: OrasRef, scheme: RegistryScheme): Entrance {
+    const base = `${scheme}://${host}`
+    const access = createRegistryAccess({
+      ...asker,
+      client,
+      origin: new URL(base).origin,
+      repository,
+      credentials: () => readCredentials(env, host),
+    })
+    const ask = (locator: string) =>
+      askDocument(
+        { ...asker, client: access },
+        { url: manifestUrl(base, repository, locator), authorization: null },
+        { accept: MANIFEST_TYPES.join(', ') },
+      )
+    return { base, access, ask }
+  }
+
+  /** This machine's own registries may speak plain http: that shows at the first request. */
+  async function greet(ref: OrasRef): Promise<Greeting> {
+    const schemes = decideSchemes(ref.host, env['FLASHER_REGISTRY_HTTP'] ?? '')
+    for (const [at, scheme] of schemes.entries()) {
+      const entrance = enter(ref, scheme)
+      try {
+        return { entrance, first: await entrance.ask(locatorOf(ref.version)) }
+      } catch (thrown) {
+        if (at === schemes.length - 1 || !isTlsUnknown(thrown)) throw thrown
+      }
+    }
+    throw new Error('there is always a scheme')
+  }
+
+  async function find(ref: OrasRef, options: ResolveOptions): Promise<Resolved> {
+    const { entrance, first } = await greet(ref)
+    const { base, access } = entrance
+    const layer = await findLayer(ref, options, entrance, first)
+    const { authorization } = access
+    return {
+      url: blobUrlOf(base, ref.repository, layer.digest),
+      headers: authorization === null ? {} : { authorization },
+      ...layer,
+      client: access,
+    }
+  }
+
+  return {
+    async resolve(ref, options = {}) {
+      try {
+        return await find(ref, options)
+      } catch (thrown) {
+        throw explain(thrown, renderOrasRef(ref), signal)
+      }
+    },
+    [Symbol.asyncDispose]: () => client[Symbol.asyncDispose](),
+  }
+}
+
+interface Entrance {
+  readonly base: string
+  readonly access: RegistryAccess
+  ask(locator: string): Promise<RegistryDocument>
+}
+
+interface Greeting {
+  readonly entrance: Entrance
+  readonly first: RegistryDocument
+}
+
+async function findLayer(
+  ref: OrasRef,
+  { arch = null, title }: ResolveOptions,
+  { ask }: Entrance,
+  first: RegistryDocument,
+): Promise<OrasLayer> {
+  const name = renderOrasRef(ref)
+  const { version } = ref
+  const isPinned = version.kind === 'digest'
+  // By convention a digest is a manifest's; older catalogs mean the blob itself by it, at which the
+  // widespread registry fails (500), as it takes it for a broken manifest.
+  if (isPinned && [400, 404, 500].includes(first.status)) {
+    return { digest: version.digest, sizeBytes: null, title: null }
+  }
+  let document = first
+  let digest = isPinned ? version.digest : null
+  for (let depth = 0; depth < MOST_MANIFESTS; depth += 1) {
+    const text = readManifest(name, document, digest)
+    const manifest = parseManifestBody(text, { arch, ownArch: ownArch(), title })
+    if (!manifest.ok) throw notReachable(name, manifest.refusal)
+    if (manifest.value.kind === 'image') return manifest.value.layer
+    digest = manifest.value.digest
+    document = await ask(digest)
+  }
+  throw notReachable(name, 'its indexes are nested too deeply')
+}
+
+function readManifest(name: string, { status, bytes }: RegistryDocument, digest: string | null) {
+  if (status !== 200) throw refused(name, status)
+  const found = `sha256:${createHash('sha256').update(bytes).digest('hex')}`
+  if (digest === null || found === digest) return bytes.toString('utf8')
+  throw new Fault('digest-mismatch', `${name}: its manifest is ${found}, not ${digest}`, {
+    hint: 'The registry, or something on the way to it, changes what it sends.',
+  })
+}
+
+const refused = (name: string, status: number) =>
+  notReachable(name, `HTTP ${status}`, {
+    hint: [401, 403].includes(status) ? CREDENTIALS : undefined,
+  })
+const CREDENTIALS =
+  'Set FLASHER_REGISTRY_HOST, FLASHER_REGISTRY_USER and FLASHER_REGISTRY_PASSWORD, or log in with docker or podman; private and absent images look the same from outside.'
+
+function explain(thrown: unknown, name: string, signal: AbortSignal): unknown {
+  if (signal.aborted) return readingCancelled(name)
+  const failure = describeFailure(thrown)
+  if (failure === null) return thrown
+  const hint = failure.hint ?? (isTlsUnknown(thrown) ? PLAIN : undefined)
+  return notReachable(name, failure.reason, { hint, cause: thrown })
+}
+
+const PLAIN = 'If this registry speaks plain http, name it in FLASHER_REGISTRY_HTTP.'

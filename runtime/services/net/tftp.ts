@@ -1,0 +1,136 @@
+/** Asks a TFTP daemon for a small file, now and then, so that pages can say how it is without a wait. */
+import { createSocket, type Socket } from 'node:dgram'
+import { lookup } from 'node:dns/promises'
+import { renderError } from '../../core/foundation/fault.ts'
+import {
+  describeTftp,
+  parseTftpAnswer,
+  PROBED_FILE,
+  renderReadRequest,
+  renderTftpError,
+  type TftpFinding,
+  type TftpState,
+} from '../../core/boot/tftp.ts'
+
+export interface TftpProbe {
+  /** What was found last; a new look begins where that was some seconds ago. */
+  state(): TftpState
+  /** Looks now. */
+  look(): Promise<TftpState>
+}
+
+export interface TftpProbeParts {
+  /** Read at each look; empty: this host. */
+  host(): string
+  readonly port?: number
+  readonly waitMs?: number
+  /** How long a finding is good for. */
+  readonly keepMs?: number
+  /** After a look that found something else than the one before. */
+  changed?(): void
+}
+
+/** Refusals come at once; so long we wait for anything before we look whether it was one. */
+const HEAR_MS = 150
+
+export function createTftpProbe(parts: TftpProbeParts): TftpProbe {
+  const { port = 69, waitMs = 1500, keepMs = 10_000 } = parts
+  let found: TftpFinding = { kind: 'unasked' }
+  let host = parts.host() || '127.0.0.1'
+  let lookedAt = -Infinity
+  let looking: Promise<TftpState> | null = null
+
+  async function ask(): Promise<TftpState> {
+    const asked = parts.host() || '127.0.0.1'
+    const answer = await probe(asked, port, waitMs)
+    const isNew = asked !== host || JSON.stringify(answer) !== JSON.stringify(found)
+    host = asked
+    found = answer
+    lookedAt = performance.now()
+    if (isNew) parts.changed?.()
+    return describeTftp(found, host)
+  }
+
+  function look(): Promise<TftpState> {
+    looking ??= ask().finally(() => {
+      looking = null
+    })
+    return looking
+  }
+
+  return {
+    state() {
+      const isOld = performance.now() - lookedAt > keepMs || (parts.host() || '127.0.0.1') !== host
+      // It never rejects: whatever happens is a finding.
+      if (isOld) void look()
+      return describeTftp(found, host)
+    },
+    look,
+  }
+}
+
+async function probe(host: string, port: number, waitMs: number): Promise<TftpFinding> {
+  try {
+    const { address, family } = await lookup(host)
+    const type = family === 6 ? 'udp6' : 'udp4'
+    return await exchange({ address, port, type, waitMs })
+  } catch (thrown) {
+    return { kind: 'unreachable', why: renderError(thrown) }
+  }
+}
+
+interface Peer {
+  readonly address: string
+  readonly port: number
+  readonly type: 'udp4' | 'udp6'
+  readonly waitMs: number
+}
+
+/**
+ * The answer comes from a port of its own, which a connected socket would not hear; a refusal is
+ * told to connected sockets only. So there are two.
+ */
+async function exchange(peer: Peer): Promise<TftpFinding> {
+  const { address, port, type, waitMs } = peer
+  const [asking, hearing] = [createSocket(type), createSocket(type)]
+  const timers: NodeJS.Timeout[] = []
+  try {
+    return await new Promise<TftpFinding>((resolve) => {
+      const fail = (error: Error) => resolve({ kind: 'unreachable', why: renderError(error) })
+      asking.on('error', fail)
+      asking.on('message', (bytes, from) => {
+        const finding = from.address === address ? parseTftpAnswer(bytes) : null
+        if (finding === null) return
+        if (finding.kind === 'serves') asking.send(renderTftpError(), from.port, address)
+        resolve(finding)
+      })
+      asking.send(renderReadRequest(PROBED_FILE), port, address, (error) => {
+        if (error !== null) fail(error)
+      })
+      timers.push(setTimeout(() => listenForRefusal(hearing, peer, resolve), HEAR_MS))
+      timers.push(setTimeout(resolve, waitMs, { kind: 'silent', seconds: waitMs / 1000 }))
+    })
+  } finally {
+    for (const timer of timers) clearTimeout(timer)
+    // The last word is sent before the socket is gone.
+    setImmediate(() => asking.close())
+    hearing.close()
+  }
+}
+
+function listenForRefusal(
+  hearing: Socket,
+  { address, port }: Peer,
+  resolve: (finding: TftpFinding) => void,
+): void {
+  hearing.on('error', (error) => {
+    if ('code' in error && error.code === 'ECONNREFUSED') resolve({ kind: 'refused' })
+  })
+  hearing.connect(port, address, () => {
+    try {
+      hearing.send(renderReadRequest(PROBED_FILE))
+    } catch {
+      // Closed meanwhile: the answer came after all.
+    }
+  })
+}

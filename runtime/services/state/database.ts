@@ -1,0 +1,188 @@
+/** The server's database: one SQLite file, one process, one connection; acknowledged means on disk. */
+import { basename, dirname } from 'node:path'
+import { renameSync } from 'node:fs'
+import { backup } from 'node:sqlite'
+import { Fault } from '../../core/foundation/fault.ts'
+import { createCommits } from './commits.ts'
+import { findHolder, lockState } from './lock.ts'
+import { openState } from './opening.ts'
+import { adoptFile } from './ownership.ts'
+import {
+  archiveFile,
+  closeWhole,
+  pruneArchives,
+  reserveArchive,
+  syncFolder,
+  type SchemaReset,
+} from './rotation.ts'
+import type { Sql } from './sqlite.ts'
+
+export interface DatabaseOptions {
+  /** `<state_dir>/state.db`; its folder must exist. */
+  readonly path: string
+  readonly release: string
+  /** The release line: a file of another one is refused. */
+  readonly line: string
+  /**
+   * For commands that run beside the server: where one is running, its file is used without upgrading
+   * it.
+   */
+  readonly visit?: boolean
+  /** How many `.bak` files of former releases and restores stay; 5 unless said. */
+  readonly keepArchives?: number
+  now?(): Date
+}
+
+export interface CopyOptions {
+  /** Pages copied and pages in all. */
+  onProgress?(done: number, total: number): void
+  readonly signal?: AbortSignal
+}
+
+export interface Database extends AsyncDisposable {
+  readonly path: string
+  readonly release: string
+  readonly line: string
+  /** False for a visitor beside a running server. */
+  readonly isOwner: boolean
+  /** For reading, at once. What `write` is doing at the moment may show before it is on disk. */
+  readonly sql: Sql
+  /** Whether an upgrade rotated the file at this start. */
+  readonly reset: SchemaReset | null
+  /** Whether the file was there at this start and held nothing; an event says so as well. */
+  readonly wasEmpty: boolean
+  /**
+   * Runs `work` in a transaction shared with the other writes of this moment, and resolves when it is
+   * on disk. When `work` throws, what it did is undone, alone.
+   */
+  write<T>(work: (sql: Sql) => T): Promise<T>
+  /** Another number after anything was changed by another process, or the file was replaced. */
+  epoch(): number
+  /** A consistent copy, made while the server goes on. */
+  copyTo(path: string, options?: CopyOptions): Promise<void>
+  /**
+   * Puts another database, on the same file system, in the place of this one, which stays as `.bak`
+   * (its name is returned). When the other one cannot be used, this one goes on.
+   */
+  replaceWith(path: string): Promise<string>
+  /** Work to do before the file is closed or replaced: what waits in memory is written then. */
+  beforeClosing(work: () => Promise<void>): void
+  /** Told once, when the file is closed for good. */
+  onClosed(listener: () => void): void
+}
+
+export async function createDatabase(options: DatabaseOptions): Promise<Database> {
+  const { path, release, line, visit = false, keepArchives = 5 } = options
+  const now = () => (options.now?.() ?? new Date()).toISOString()
+  const lock = lockState(`${path}.lock`)
+  if (lock === null && !visit) throw inUse(path)
+  const reopen = () => openState({ path, release, line, now: now(), owner: lock !== null })
+  const closers: (() => Promise<void>)[] = []
+  const listeners: (() => void)[] = []
+  let opened
+  try {
+    opened = reopen()
+    if (lock !== null) pruneArchives(path, keepArchives)
+  } catch (thrown) {
+    lock?.[Symbol.dispose]()
+    throw thrown
+  }
+  let { file } = opened
+  const commits = createCommits(() => file)
+  let [replaced, version, epoch] = [0, 0, 0]
+  let isLooked = false
+
+  async function settle() {
+    for (const work of closers) await work()
+    await commits.settle()
+  }
+
+  return {
+    path,
+    release,
+    line,
+    isOwner: lock !== null,
+    reset: opened.reset,
+    wasEmpty: opened.wasEmpty,
+    sql: {
+      all: (text, ...values) => file.all(text, ...values),
+      get: (text, ...values) => file.get(text, ...values),
+      run: (text, ...values) => file.run(text, ...values),
+    },
+    write: (work) => commits.write(work),
+    epoch() {
+      // One look a turn of the event loop: what is read in one turn is read at one moment.
+      if (isLooked) return epoch + replaced
+      isLooked = true
+      setImmediate(() => {
+        isLooked = false
+      })
+      // 3 µs; grows when another process has committed.
+      const seen = Number(file.get('PRAGMA data_version')?.['data_version'])
+      if (seen !== version) epoch += 1
+      version = seen
+      return epoch + replaced
+    },
+    async copyTo(target, { onProgress, signal } = {}) {
+      await settle()
+      await backup(file.instance, target, {
+        rate: COPY_PAGES,
+        progress: ({ totalPages, remainingPages }) => {
+          signal?.throwIfAborted()
+          onProgress?.(totalPages - remainingPages, totalPages)
+        },
+      })
+    },
+    async replaceWith(other) {
+      if (lock === null) throw inUse(path)
+      await settle()
+      // From here on nothing is awaited: nobody can meet a closed file.
+      void commits.detach()
+      closeWhole(file)
+      const archive = reserveArchive(path, release, now())
+      archiveFile(path, archive)
+      try {
+        adoptFile(other)
+        renameSync(other, path)
+        syncFolder(dirname(path))
+        file = reopen().file
+      } catch (thrown) {
+        renameSync(archive, path)
+        syncFolder(dirname(path))
+        file = reopen().file
+        throw thrown
+      } finally {
+        replaced += 1
+      }
+      pruneArchives(path, keepArchives)
+      return basename(archive)
+    },
+    beforeClosing(work) {
+      closers.push(work)
+    },
+    onClosed(listener) {
+      listeners.push(listener)
+    },
+    async [Symbol.asyncDispose]() {
+      try {
+        await settle()
+        await commits.detach()
+      } finally {
+        file.close()
+        lock?.[Symbol.dispose]()
+        for (const listener of listeners) listener()
+      }
+    },
+  }
+}
+
+/** Pages of 4 KiB per step of a copy: the event loop goes on between steps. */
+const COPY_PAGES = 256
+
+const inUse = (path: string) => {
+  const holder = findHolder(`${path}.lock`)
+  const who = holder === null ? 'another process' : `process ${holder}`
+  return new Fault('conflict', `${who} already serves ${path}`, {
+    hint: 'One server a state directory: stop the other one, or choose another directory (FLASHER_PATHS_STATE_DIR).',
+  })
+}

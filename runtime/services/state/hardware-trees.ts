@@ -1,0 +1,49 @@
+/** What lshw told of each machine, compressed beside its record. */
+import { zstdCompress, zstdCompressSync, zstdDecompress } from 'node:zlib'
+import { promisify } from 'node:util'
+import type { Mac } from '../../core/machine/mac.ts'
+import { readText, type Sql } from './sqlite.ts'
+
+/** JSON text, and when it came; a bundle may not know when. */
+export interface Hardware {
+  readonly json: string
+  /** ISO time. */
+  readonly at: string
+}
+
+/** As it is stored. */
+export interface PackedHardware {
+  readonly at: string
+  readonly tree: Buffer
+}
+
+/** A compressor on another thread takes a megabyte, and ten times as long as such a text needs. */
+const MOST_AT_ONCE = 512 * 1024
+
+const compressLong = promisify(zstdCompress)
+const decompress = promisify(zstdDecompress)
+
+const compress = async (text: string): Promise<Buffer> =>
+  text.length > MOST_AT_ONCE ? await compressLong(text) : zstdCompressSync(text)
+
+/** Before a transaction, which waits for nothing. */
+export const packHardware = async ({ json, at }: Hardware): Promise<PackedHardware> => ({
+  at,
+  tree: await compress(json),
+})
+
+export const saveHardware = (sql: Sql, mac: Mac, { at, tree }: PackedHardware): unknown =>
+  sql.run(SAVE, mac, at, tree)
+
+export async function findHardware(sql: Sql, mac: Mac): Promise<Hardware | null> {
+  const row = sql.get('SELECT posted_at, tree FROM hardware WHERE mac = ?', mac)
+  const tree = row?.['tree']
+  if (row === null || !(tree instanceof Uint8Array)) return null
+  return { json: (await decompress(tree)).toString('utf8'), at: readText(row, 'posted_at') }
+}
+
+export const removeHardware = (sql: Sql, mac: Mac): unknown =>
+  sql.run('DELETE FROM hardware WHERE mac = ?', mac)
+
+const SAVE = `INSERT INTO hardware (mac, posted_at, tree) VALUES (?, ?, ?)
+  ON CONFLICT (mac) DO UPDATE SET posted_at = excluded.posted_at, tree = excluded.tree`

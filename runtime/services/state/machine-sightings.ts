@@ -1,0 +1,62 @@
+/** When and from where each machine was last seen: in memory at once, on disk within a second. */
+import type { Mac } from '../../core/machine/mac.ts'
+import type { MachineBase } from '../../core/machine/machine.ts'
+import type { Database } from './database.ts'
+
+export interface Sighting {
+  /** ISO time. */
+  readonly at: string
+  readonly ip: string
+}
+
+export interface MachineSightings {
+  note(mac: Mac, sighting: Sighting): void
+  forget(mac: Mac): void
+  /** The record with what was seen since it was stored. */
+  merge<Machine extends MachineBase>(machine: Machine): Machine
+}
+
+/** They wait this long in memory, so that a storm of contacts costs two small writes a second. */
+const LAG_MS = 500
+
+const SEE = 'UPDATE machines SET last_seen_at = ?, last_seen_ip = ? WHERE mac = ?'
+
+export function createMachineSightings(database: Database): MachineSightings {
+  const waiting = new Map<Mac, Sighting>()
+  let timer: NodeJS.Timeout | null = null
+
+  async function flush() {
+    if (timer !== null) clearTimeout(timer)
+    timer = null
+    const batch = [...waiting]
+    if (batch.length === 0) return
+    await database.write((sql) => {
+      for (const [mac, { at, ip }] of batch) sql.run(SEE, at, ip, mac)
+    })
+    for (const [mac, seen] of batch) if (waiting.get(mac) === seen) waiting.delete(mac)
+  }
+
+  const later = () => {
+    // A failure (a full disk) keeps them in memory for the next try.
+    timer ??= setTimeout(() => {
+      timer = null
+      flush().catch(later)
+    }, LAG_MS).unref()
+  }
+  database.beforeClosing(flush)
+
+  return {
+    note(mac, sighting) {
+      waiting.set(mac, sighting)
+      later()
+    },
+    forget: (mac) => waiting.delete(mac),
+    merge(machine) {
+      const seen = waiting.get(machine.mac)
+      if (seen === undefined || isAfter(machine.last_seen_at, seen.at)) return machine
+      return { ...machine, last_seen_at: seen.at, last_seen_ip: seen.ip }
+    },
+  }
+}
+
+const isAfter = (a: string | null, b: string) => a !== null && a > b

@@ -1,0 +1,50 @@
+/** The logs that machines send of their runs: the tail of each, packed. */
+import { gunzip, gzip } from 'node:zlib'
+import { promisify } from 'node:util'
+import { MOST_LOG_BYTES } from '../../core/machine/run.ts'
+import type { Database } from './database.ts'
+
+export interface RunLogs {
+  /** Takes the place of an earlier one. On disk before it resolves. */
+  save(mac: string, id: string, text: Uint8Array, at: string): Promise<void>
+  find(mac: string, id: string): Promise<string | null>
+  /** Removes logs of runs that are gone, and the oldest past the bytes that all may take. */
+  prune(): Promise<void>
+}
+
+/** Of all logs, packed. */
+const MOST_IN_ALL = 256 * 2 ** 20
+
+const pack = promisify(gzip)
+const unpack = promisify(gunzip)
+
+export function createRunLogs(database: Database, mostInAll = MOST_IN_ALL): RunLogs {
+  return {
+    async save(mac, id, text, at) {
+      const packed = await pack(text.subarray(Math.max(0, text.length - MOST_LOG_BYTES)))
+      await database.write((sql) => sql.run(SAVE, mac, id, at, packed.length, packed))
+    },
+    async find(mac, id) {
+      const row = database.sql.get('SELECT log FROM run_logs WHERE mac = ? AND id = ?', mac, id)
+      const packed = row?.['log']
+      if (!(packed instanceof Uint8Array)) return null
+      const text = await unpack(packed, { maxOutputLength: MOST_LOG_BYTES })
+      return text.toString('utf8')
+    },
+    async prune() {
+      await database.write((sql) => {
+        sql.run(PRUNE_ORPHANS)
+        sql.run(PRUNE_BYTES, mostInAll)
+      })
+    },
+  }
+}
+
+const SAVE = `INSERT INTO run_logs (mac, id, posted_at, size, log) VALUES (?, ?, ?, ?, ?)
+  ON CONFLICT (mac, id) DO UPDATE SET
+  posted_at = excluded.posted_at, size = excluded.size, log = excluded.log`
+const PRUNE_ORPHANS = `DELETE FROM run_logs WHERE NOT EXISTS
+  (SELECT 1 FROM runs WHERE runs.mac = run_logs.mac AND runs.id = run_logs.id)`
+const PRUNE_BYTES = `DELETE FROM run_logs WHERE (mac, id) IN (SELECT mac, id FROM
+  (SELECT mac, id, sum(size) OVER (ORDER BY posted_at DESC, mac, id) AS total FROM run_logs) AS sums
+  WHERE total > ?)`

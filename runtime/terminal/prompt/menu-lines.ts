@@ -1,0 +1,113 @@
+/** A menu as lines of text: the page of rows around the marked one, the prompt, the keys. Pure. */
+import { printable } from '../../core/foundation/printable.ts'
+import { clip } from '../text/clip.ts'
+import { layColumns } from '../text/columns.ts'
+import type { Ink } from '../text/ink.ts'
+import { listShown, type Menu, type MenuState } from './menu.ts'
+
+export interface MenuRoom {
+  readonly columns: number
+  /** For everything that `renderRows` gives. */
+  readonly rows: number
+  readonly unicode: boolean
+}
+
+const AT_END = { cut: 'end', unicode: false } as const
+
+/** The header of the columns and the line below the page. */
+const AROUND = 2
+
+/** How many rows of the list a page holds. */
+export const pageRowsOf = ({ rows }: Pick<MenuRoom, 'rows'>): number => Math.max(1, rows - AROUND)
+
+/** The list, one page of it; nothing where there are no rows. */
+export function renderRows(
+  menu: Menu,
+  state: MenuState,
+  room: MenuRoom,
+  ink: Ink,
+): readonly string[] {
+  if (menu.rows.length === 0) return []
+  const shown = listShown(menu, state.line)
+  const page = pageOf(shown, state.marked, pageRowsOf(room))
+  const digits = String(menu.rows.length).length
+  const lead = digits + 5
+  const laid = layColumns(
+    menu.columns,
+    menu.rows.map(({ cells }) => cells),
+    room.columns - 1 - lead,
+    room.unicode,
+  )
+  const rows = page.indexes.map((index) => {
+    const isMarked = index === state.marked
+    const isFree = menu.rows[index]?.refusal === null
+    const sign = isMarked ? '>' : isFree ? ' ' : '-'
+    const line = ` ${sign} ${String(index + 1).padStart(digits)}  ${laid.lines[index] ?? ''}`
+    return dyeOf(ink, isMarked, isFree)(line)
+  })
+  return [
+    ink.faint(`   ${'#'.padStart(digits)}  ${laid.head}`),
+    ...rows,
+    ...(page.note === null ? [] : [ink.faint(clip(`   ${page.note}`, room.columns - 1, AT_END))]),
+  ]
+}
+
+function dyeOf(ink: Ink, isMarked: boolean, isFree: boolean) {
+  if (!isFree) return ink.faint
+  return isMarked ? ink.here : (line: string) => line
+}
+
+interface Page {
+  readonly indexes: readonly number[]
+  readonly note: string | null
+}
+
+/** Whole pages instead of a moving window: most moves then change two lines alone. */
+function pageOf(shown: readonly number[], marked: number | null, size: number): Page {
+  const at = Math.max(0, marked === null ? 0 : shown.indexOf(marked))
+  const first = Math.floor(at / size) * size
+  const indexes = shown.slice(first, first + size)
+  if (shown.length <= size) return { indexes, note: shown.length === 0 ? 'nothing matches' : null }
+  const [from, to] = [first + 1, first + indexes.length]
+  return { indexes, note: `${from} to ${to} of ${shown.length}; PgUp and PgDn turn the page` }
+}
+
+export interface PromptLines {
+  readonly lines: readonly string[]
+  /** Within the line of the prompt. */
+  readonly column: number
+  /** Which of the lines is the prompt. */
+  readonly row: number
+}
+
+/** What was wrong, the typed text, and the keys that there are. */
+export function renderPrompt(
+  menu: Menu,
+  { line, at, complaint }: MenuState,
+  { columns, unicode }: Pick<MenuRoom, 'columns' | 'unicode'>,
+  ink: Ink,
+): PromptLines {
+  const lead = `> ${menu.prompt}: `
+  const room = Math.max(4, columns - 1 - lead.length)
+  // The end is what is being typed.
+  const from = Math.max(0, at - room)
+  const text = printable(line).slice(from, from + room)
+  const trouble = complaint === null ? '' : printable(complaint)
+  return {
+    lines: [
+      ink.danger(clip(trouble, columns - 1, { cut: 'end', unicode })),
+      `${ink.strong(lead)}${text}`,
+      ink.faint(clip(keysInWords(menu), columns - 1, { cut: 'end', unicode })),
+    ],
+    row: 1,
+    column: Math.min(columns - 1, lead.length + at - from),
+  }
+}
+
+function keysInWords({ rows, keys, takesText }: Menu): string {
+  const free = rows.filter(({ refusal }) => refusal === null).length
+  const list = takesText === true || free === 0 ? [] : ['[number] choose']
+  const filter = rows.length > 5 ? ['[/] filter'] : []
+  const letters = keys.flatMap(({ key, does }) => (does === null ? [] : [`[${key}] ${does}`]))
+  return [...list, ...filter, ...letters].join('  ')
+}

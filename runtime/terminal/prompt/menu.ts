@@ -1,0 +1,175 @@
+/** A list to choose from by number, arrow, filter or letter: what each input means. Pure. */
+import { accept, refuse, type Result } from '../../core/foundation/result.ts'
+import type { Column } from '../text/columns.ts'
+
+export interface MenuRow {
+  /** Printable, one for each column. */
+  readonly cells: readonly string[]
+  /** Why it cannot be chosen, in words; null: it can. */
+  readonly refusal: string | null
+}
+
+export interface MenuKey {
+  readonly key: string
+  /** The same, spelled out. */
+  readonly words: readonly string[]
+  /** What the last line says it does; null: it works, but is not advertised. */
+  readonly does: string | null
+  /** It acts at once, without Enter. */
+  readonly isInstant?: true
+}
+
+export interface Menu {
+  /** What is asked for, before the typed text: `Image`. */
+  readonly prompt: string
+  readonly columns: readonly Column[]
+  readonly rows: readonly MenuRow[]
+  readonly keys: readonly MenuKey[]
+  /** The key that Enter alone stands for; null: none. */
+  readonly enter: string | null
+  /** Any other line is an answer too. */
+  readonly takesText?: true
+}
+
+export type MenuAnswer =
+  | { readonly kind: 'row'; readonly index: number }
+  | { readonly kind: 'key'; readonly key: string }
+  | { readonly kind: 'text'; readonly text: string }
+
+/** What the person did so far. */
+export interface MenuState {
+  readonly line: string
+  /** Where in the line the next character goes. */
+  readonly at: number
+  /** The row that Enter would choose; null: none yet. */
+  readonly marked: number | null
+  /** What was wrong with the last answer. */
+  readonly complaint: string | null
+  /** The answer that it was about. */
+  readonly refused?: Answered
+}
+
+type Answered = Pick<MenuState, 'line' | 'marked'>
+
+export const UNTOUCHED: MenuState = { line: '', at: 0, marked: null, complaint: null }
+
+/** The rows that the typed filter leaves, by index; all of them where none is typed. */
+export function listShown({ rows, takesText }: Menu, line: string): readonly number[] {
+  const words = takesText !== true && line.startsWith('/') ? line.slice(1).toLowerCase() : ''
+  const wanted = words.split(' ').filter(Boolean)
+  return rows.flatMap(({ cells }, index) => {
+    const text = cells.join(' ').toLowerCase()
+    return wanted.every((word) => text.includes(word)) ? [index] : []
+  })
+}
+
+const canChoose =
+  ({ rows }: Menu) =>
+  (index: number) =>
+    rows[index]?.refusal === null
+
+/** The line is another now. A number marks its row, a filter the first row that it leaves. */
+export function typed(menu: Menu, state: MenuState, line: string, at: number): MenuState {
+  if (line === state.line) return { ...state, at }
+  return { line, at, marked: markOf(menu, line), complaint: null }
+}
+
+function markOf(menu: Menu, line: string): number | null {
+  if (menu.takesText === true) return null
+  if (line.startsWith('/')) return listShown(menu, line).find(canChoose(menu)) ?? null
+  const index = numberOf(line)
+  return index !== null && menu.rows[index] !== undefined ? index : null
+}
+
+/** From 1 on the screen, from 0 here. */
+const numberOf = (line: string) => (/^\s*\d{1,6}\s*$/.test(line) ? Number(line) - 1 : null)
+
+export type Move = 'up' | 'down' | 'page-up' | 'page-down'
+
+/** The mark goes to another row that can be chosen; what was typed goes, unless it is a filter. */
+export function moved(menu: Menu, state: MenuState, move: Move, pageRows: number): MenuState {
+  const line = state.line.startsWith('/') ? state.line : ''
+  const shown = listShown(menu, line)
+  const free = shown.filter(canChoose(menu))
+  const marked =
+    state.marked === null ? startOf(free, move) : stepOf(free, state.marked, move, pageRows)
+  return { line, at: line.length, marked: marked ?? state.marked, complaint: null }
+}
+
+const startOf = (free: readonly number[], move: Move) => (move === 'up' ? free.at(-1) : free.at(0))
+
+function stepOf(free: readonly number[], marked: number, move: Move, pageRows: number) {
+  const by = { up: 1, down: 1, 'page-up': pageRows, 'page-down': pageRows }[move]
+  const isUp = move === 'up' || move === 'page-up'
+  const ahead = free.filter((index) => (isUp ? index < marked : index > marked))
+  const ordered = isUp ? ahead.toReversed() : ahead
+  return ordered[Math.min(by, ordered.length) - 1] ?? (by === 1 ? startOf(free, move) : undefined)
+}
+
+/** Whether the typed line acts without Enter. */
+export const findInstant = ({ keys }: Menu, line: string): MenuAnswer | null => {
+  const hit = keys.find(({ key, isInstant }) => isInstant === true && key === line.toLowerCase())
+  return hit === undefined ? null : { kind: 'key', key: hit.key }
+}
+
+/** What Enter means now; refused in words that say what would be right. */
+export function decideAnswer(menu: Menu, state: MenuState): Result<MenuAnswer, string> {
+  const text = state.line.trim()
+  const key = menu.takesText === true && text === '' ? menu.enter : findKey(menu, text)
+  if (key !== null) return accept({ kind: 'key', key })
+  if (menu.takesText === true) return accept({ kind: 'text', text })
+  return decideChoice(menu, text, state.marked)
+}
+
+/** After an answer that was none: the line is empty again, with what was wrong above it. */
+export const complained = ({ line, marked }: MenuState, complaint: string): MenuState => ({
+  ...UNTOUCHED,
+  complaint,
+  refused: { line, marked },
+})
+
+/** After news: what was wrong with the last answer is judged by what is there now. */
+export function renewed(menu: Menu, state: MenuState): MenuState {
+  if (state.refused === undefined || state.complaint === null) return state
+  const answer = decideAnswer(menu, { ...UNTOUCHED, ...state.refused })
+  return { ...state, complaint: answer.ok ? null : answer.refusal }
+}
+
+/** A letter, or its word. */
+function findKey({ keys }: Menu, text: string): string | null {
+  const word = text.toLowerCase()
+  return keys.find((one) => one.key === word || one.words.includes(word))?.key ?? null
+}
+
+function decideChoice(menu: Menu, text: string, marked: number | null): Result<MenuAnswer, string> {
+  const index = text === '' || text.startsWith('/') ? marked : numberOf(text)
+  if (index !== null) return decideRow(menu, index, text)
+  if (text === '' && menu.enter !== null) return accept({ kind: 'key', key: menu.enter })
+  return refuse(
+    text.startsWith('/')
+      ? `Nothing that can be chosen matches "${text.slice(1)}".`
+      : unrecognised(menu, text),
+  )
+}
+
+function decideRow(menu: Menu, index: number, text: string): Result<MenuAnswer, string> {
+  const row = menu.rows[index]
+  const noun = menu.prompt.toLowerCase()
+  if (row === undefined) {
+    return refuse(
+      menu.rows.length === 0
+        ? `There is no ${noun} to choose yet.`
+        : `"${text}" is out of range; valid ${noun} numbers are 1..${menu.rows.length}.`,
+    )
+  }
+  return row.refusal === null
+    ? accept({ kind: 'row', index })
+    : refuse(`Number ${index + 1} cannot be chosen: ${row.refusal}.`)
+}
+
+function unrecognised({ rows, keys }: Menu, text: string): string {
+  const known = keys.filter(({ does }) => does !== null).map(({ key }) => key)
+  const choices = [...(rows.length === 0 ? [] : [`a number from 1 to ${rows.length}`]), ...known]
+  const listed = [choices.slice(0, -1).join(', '), choices.at(-1)].filter(Boolean).join(' or ')
+  return text === '' ? `Type ${listed}.` : `Unrecognised choice "${text}"; type ${listed}.`
+}

@@ -1,0 +1,31 @@
+/** A question for a person: what is shown, how it may change while it is asked, and the answer. */
+import type { Look, Output } from '../text/terminal-style.ts'
+import type { Menu, MenuAnswer, MenuState } from './menu.ts'
+import type { Frame, Painter, Size } from './painter.ts'
+
+/** What is asked, and how it looks. */
+export interface Question {
+  readonly menu: Menu
+  frame(state: MenuState, size: Size): Frame
+  /** Rows of the list on one page of such a screen. */
+  pageRows(size: Size): number
+}
+
+/** A question that may become another one while it is asked: news arrives, the terminal is resized. */
+export interface Subject {
+  now(): Question
+  /** Gives what ends the listening. */
+  onChange(listener: () => void): () => void
+  /** Resolves when no more news will come. */
+  readonly settled: Promise<void>
+}
+
+/** Ctrl-C, the end of the input, or the program's own end. */
+export type Asked = MenuAnswer | { readonly kind: 'quit' }
+
+export interface AskParts {
+  readonly stdin: NodeJS.ReadStream
+  readonly stdout: Output
+  readonly look: Look
+  readonly painter: Painter
+}

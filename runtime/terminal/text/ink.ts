@@ -1,0 +1,39 @@
+/** Emphasis in the sixteen colours that every terminal has; none where none is wanted. */
+import { styleText } from 'node:util'
+import type { Look } from './terminal-style.ts'
+
+type Dye = (text: string) => string
+
+/** By what a text is, not by how it looks. */
+export interface Ink {
+  /** What matters most on its line. */
+  readonly strong: Dye
+  /** What may be read, but need not be. */
+  readonly faint: Dye
+  readonly danger: Dye
+  readonly good: Dye
+  /** Where the person is now. */
+  readonly here: Dye
+}
+
+const STYLES = {
+  strong: 'bold',
+  faint: 'dim',
+  danger: ['bold', 'red'],
+  good: ['bold', 'green'],
+  here: ['bold', 'cyan'],
+} as const
+
+export function createInk({ colour }: Pick<Look, 'colour'>): Ink {
+  const dye =
+    (name: keyof typeof STYLES): Dye =>
+    (text) =>
+      colour && text !== '' ? styleText(STYLES[name], text, { validateStream: false }) : text
+  return {
+    strong: dye('strong'),
+    faint: dye('faint'),
+    danger: dye('danger'),
+    good: dye('good'),
+    here: dye('here'),
+  }
+}

@@ -1,0 +1,105 @@
+/** Shows the events of a flash: lines and a live bar, JSON lines, or nothing ("Flash lifecycle events"). */
+import type { FlashEvent, WriteProgress } from '../../core/flash/flash.ts'
+import { renderJsonLine } from '../../core/foundation/json-text.ts'
+import { printable } from '../../core/foundation/printable.ts'
+import { fractionOf, renderBar, renderStatus } from './bar.ts'
+import { columnsOf, type Look, type Output } from './terminal-style.ts'
+
+export interface Progress {
+  show(event: FlashEvent): void
+  /** Takes the bar away, so that other text can follow. */
+  clear(): void
+}
+
+export interface ProgressParts {
+  readonly stdout: Output
+  readonly stderr: Output
+  /** Of stderr. */
+  readonly look: Look
+  /** The image's bytes as stored; null where they are not known. */
+  readonly storedBytes: () => number | null
+  /** Seconds on any steady clock. */
+  readonly now: () => number
+}
+
+export type ProgressMode = 'text' | 'ndjson' | 'none'
+
+export const createProgress = (mode: ProgressMode, parts: ProgressParts): Progress =>
+  ({
+    text: () => createText(parts),
+    ndjson: () => ({
+      show: (event: FlashEvent) => {
+        parts.stdout.write(renderEventLine(event))
+      },
+      clear: nothing,
+    }),
+    none: () => ({ show: nothing, clear: nothing }),
+  })[mode]()
+
+/** Keys as the deployed clients have them, `event`, `note`, `total_bytes`, then the rest; no nulls. */
+export function renderEventLine(event: FlashEvent): string {
+  const { event: name, note, total_bytes, ...rest } = { note: null, total_bytes: null, ...event }
+  const fields = Object.entries({ event: name, note, total_bytes, ...rest })
+  return `${renderJsonLine(Object.fromEntries(fields.filter(([, value]) => value !== null)))}\n`
+}
+
+/** `[event]`, the note where there is one, and how much there is to write. */
+export function renderEventText(event: FlashEvent): string {
+  const { event: name, note, total_bytes } = { note: '', total_bytes: null, ...event }
+  const total = name === 'started' && total_bytes !== null ? ` total_bytes=${total_bytes}` : ''
+  return `[${name}]${note === '' ? '' : ` ${printable(note)}`}${total}\n`
+}
+
+/** Between two drawings of the bar. */
+const REDRAW_SECONDS = 0.1
+/** Between two lines of a log: this long, or this much more done but not less than a second. */
+const LOG_SECONDS = 10
+const LOG_FRACTION = 0.1
+const LOG_LEAST_SECONDS = 1
+
+function createText({ stderr, look, storedBytes, now }: ProgressParts): Progress {
+  let isDrawn = false
+  let last = { at: -Infinity, fraction: 0 }
+
+  function clear() {
+    if (isDrawn) stderr.write('\r\u001b[K')
+    isDrawn = false
+  }
+
+  function draw(progress: WriteProgress) {
+    if (now() - last.at < REDRAW_SECONDS) return
+    last = { at: now(), fraction: 0 }
+    const { unicode } = look
+    const columns = columnsOf(stderr.columns)
+    stderr.write(
+      `\r${renderBar(progress, { columns, unicode, storedBytes: storedBytes() })}\u001b[K`,
+    )
+    isDrawn = true
+  }
+
+  function log(progress: WriteProgress) {
+    const fraction = fractionOf(progress, storedBytes()) ?? 0
+    const waited = now() - last.at
+    const isMore = fraction - last.fraction >= LOG_FRACTION && waited >= LOG_LEAST_SECONDS
+    if (waited < LOG_SECONDS && !isMore) return
+    last = { at: now(), fraction }
+    stderr.write(`[writing] ${renderStatus(progress, storedBytes()).trimStart()}\n`)
+  }
+
+  return {
+    clear,
+    show(event) {
+      if (event.event === 'writing' && event.note === undefined) {
+        if (look.live) draw(event)
+        else log(event)
+        return
+      }
+      clear()
+      stderr.write(renderEventText(event))
+      // A phase begins: its first line has just been said.
+      if (event.event === 'writing') last = { at: look.live ? -Infinity : now(), fraction: 0 }
+    },
+  }
+}
+
+const nothing = () => {}

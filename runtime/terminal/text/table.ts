@@ -1,0 +1,60 @@
+/** Tables and records as text: aligned, trimmed, and safe whatever they hold. */
+import { displayWidth, printable, printableLines } from '../../core/foundation/printable.ts'
+
+export type Row = Readonly<Record<string, unknown>>
+
+/**
+ * Header in capitals, a line of dashes, then the rows; columns are left-aligned with two blanks
+ * between, no line has trailing blanks. No rows at all read `(no entries)`. Ends with a line end.
+ */
+export function renderTable(rows: readonly object[], columns: readonly string[]): string {
+  if (rows.length === 0) return '(no entries)\n'
+  const cells = rows.map((row) => {
+    const fields = new Map(Object.entries(row))
+    return columns.map((column) => printable(renderValue(fields.get(column))))
+  })
+  const header = columns.map((column) => column.toUpperCase())
+  const widths = columns.map((_, index) =>
+    Math.max(...[header, ...cells].map((line) => displayWidth(line[index] ?? ''))),
+  )
+  const dashes = widths.map((width) => '-'.repeat(width))
+  return [header, dashes, ...cells].map((line) => `${align(line, widths)}\n`).join('')
+}
+
+const align = (cells: readonly string[], widths: readonly number[]) =>
+  cells
+    .map((cell, index) => cell + ' '.repeat(Math.max(0, (widths[index] ?? 0) - displayWidth(cell))))
+    .join('  ')
+    .trimEnd()
+
+/** `key: value` lines; nested records and texts of several lines are indented blocks. */
+export const renderRecord = (record: object): string =>
+  Object.entries(record)
+    .flatMap(([key, value]) => renderField(key, value, ''))
+    .map((line) => `${line}\n`)
+    .join('')
+
+/** Deeper than this, what a tool said is shown as JSON: nobody reads it as an outline. */
+const DEEPEST = 8
+
+function renderField(key: string, value: unknown, indent: string): readonly string[] {
+  const name = `${indent}${printable(key)}:`
+  const deeper = `${indent}  `
+  if (isRecord(value) && indent.length < DEEPEST * 2) {
+    const fields = Object.entries(value).flatMap(([k, v]) => renderField(k, v, deeper))
+    return fields.length === 0 ? [`${name} (none)`] : [name, ...fields]
+  }
+  const lines = typeof value === 'string' ? printableLines(value) : [printable(renderValue(value))]
+  if (lines.length > 1) return [name, ...lines.map((line) => `${deeper}${line}`.trimEnd())]
+  return [`${name} ${lines[0] ?? ''}`.trimEnd()]
+}
+
+const isRecord = (value: unknown): value is object =>
+  typeof value === 'object' && value !== null && !Array.isArray(value)
+
+/** Booleans as yes and no, what is not known as nothing. */
+function renderValue(value: unknown): string {
+  if (value === null || value === undefined) return ''
+  if (typeof value === 'boolean') return value ? 'yes' : 'no'
+  return typeof value === 'object' ? JSON.stringify(value) : String(value)
+}

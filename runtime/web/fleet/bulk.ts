@@ -1,0 +1,162 @@
+/** Arms one machine now, or does one thing to many, row by row. */
+import { setImmediate as nextTurn } from 'node:timers/promises'
+import type { H3Event } from 'h3'
+import * as z from 'zod'
+import { parseMac, type Mac } from '../../core/machine/mac.ts'
+import type { MachineBase } from '../../core/machine/machine.ts'
+import { checked, renderSchema } from '../http/checked.ts'
+import { refuse, refuseFields } from '../http/faults.ts'
+import { LIMITS } from '../http/limits.ts'
+import type { Site } from './site.ts'
+import { readMac } from '../http/mac-param.ts'
+import type { Route } from '../http/route.ts'
+
+/** Whatever else is in the body are the action's own parameters. */
+export const FLASH_BODY = z.looseObject({
+  wait: z
+    .number()
+    .min(0)
+    .max(LIMITS.waitSeconds)
+    .optional()
+    .describe('Seconds to wait for the end of the flash before answering'),
+})
+
+export const BULK_BODY = z.strictObject({
+  action: z.string().max(40).describe('delete, or an action of this server: flash…'),
+  macs: z.array(z.string().max(40)).max(LIMITS.bulkMachines).optional(),
+  q: z.string().max(1000).optional().describe('Instead of macs: all that this search finds'),
+  parameters: z.record(z.string(), z.unknown()).optional(),
+  dry_run: z.boolean().optional().describe('Only say what would be done'),
+})
+
+export const BULK_ANSWER = z.object({
+  dry_run: z.boolean(),
+  done: z.number(),
+  refused: z.number(),
+  results: z.array(
+    z.object({
+      mac: z.string(),
+      result: z.enum(['done', 'refused', 'missing']),
+      reason: z.string().nullable(),
+    }),
+  ),
+})
+
+type BulkAnswer = z.infer<typeof BULK_ANSWER>
+
+/** Rows between two pauses, so that machines are answered meanwhile. */
+const BATCH = 50
+
+export function bulkRoutes<M extends MachineBase>(site: Site<M>): readonly Route[] {
+  const { line, machines, fleet } = site
+
+  async function flash(event: H3Event, body: unknown): Promise<unknown> {
+    const mac = readMac(event)
+    const { wait = 0, ...parameters } = checked(FLASH_BODY, body ?? {})
+    checkAction(event, 'flash', parameters)
+    // Listening starts before arming: a fast box could be done by then.
+    const signal = AbortSignal.any([AbortSignal.timeout(wait * 1000), event.req.signal])
+    const ended = wait > 0 ? fleet.awaitOutcome(mac, signal) : null
+    const contact = site.contact(event)
+    const acted = await fleet.act(mac, { action: 'flash', parameters, contact }, site.by(event))
+    if (acted.result === 'missing') throw refuse(404, `no machine record for ${mac}`)
+    if (acted.result === 'refused') throw refuse(409, acted.reason)
+    const outcome = ended === null ? 'armed' : ((await ended) ?? 'timeout')
+    // It may have gone while we waited.
+    const machine = (await machines.find(mac)) ?? acted.machine
+    return { outcome, machine: machine && line.toWire(machine) }
+  }
+
+  async function pick({ macs, q }: z.infer<typeof BULK_BODY>): Promise<readonly Mac[]> {
+    if (macs === undefined) {
+      const found = line.match(await machines.list(), new URLSearchParams({ q: q ?? '' }))
+      return found.slice(0, LIMITS.bulkMachines).map(({ mac }) => mac)
+    }
+    const parsed = macs.map(parseMac)
+    const bad = parsed.flatMap((each, at) => (each.ok ? [] : [at]))
+    if (bad.length > 0) {
+      throw refuseFields(
+        bad.slice(0, 32).map((at) => ({
+          loc: ['body', 'macs', at],
+          msg: 'not a MAC address',
+          type: 'not-a-mac',
+        })),
+      )
+    }
+    return [...new Set(parsed.flatMap((each) => (each.ok ? [each.value] : [])))]
+  }
+
+  async function bulk(event: H3Event, body: unknown): Promise<BulkAnswer> {
+    const wished = checked(BULK_BODY, body)
+    const { action, macs, q, parameters = {}, dry_run = false } = wished
+    if ((macs === undefined) === (q === undefined)) throw refuse(422, 'give either macs or q')
+    if (action === 'delete' && q?.trim() === '') {
+      throw refuse(
+        422,
+        'an empty search is the whole fleet: name them in macs, or search for something',
+      )
+    }
+    checkAction(event, action, parameters, ['parameters'])
+    const wish = { action, parameters, contact: site.contact(event), isDryRun: dry_run }
+    const results: BulkAnswer['results'] = []
+    for (const [at, mac] of (await pick(wished)).entries()) {
+      const acted = await fleet.act(mac, wish, site.by(event))
+      const reason = acted.result === 'refused' ? acted.reason : null
+      results.push({ mac, result: acted.result, reason })
+      if (at % BATCH === BATCH - 1) await nextTurn()
+    }
+    const done = results.filter(({ result }) => result === 'done').length
+    return { dry_run, done, refused: results.length - done, results }
+  }
+
+  /** `within`: where in the body the parameters stand. */
+  function checkAction(
+    event: H3Event,
+    action: string,
+    parameters: unknown,
+    within: readonly string[] = [],
+  ): void {
+    const rule = Object.hasOwn(line.actions, action) ? line.actions[action] : undefined
+    if (rule === undefined && action !== 'delete') {
+      throw refuseFields([
+        { loc: ['body', 'action'], msg: 'there is no such action', type: 'unknown-action' },
+      ])
+    }
+    site.checkScope(event, rule?.scope ?? 'machines')
+    const errors = rule?.check(parameters) ?? null
+    if (errors === null) return
+    throw refuseFields(
+      errors.map(({ loc: [body = 'body', ...rest], ...error }) => ({
+        ...error,
+        loc: [body, ...within, ...rest],
+      })),
+    )
+  }
+
+  return [
+    {
+      method: 'POST',
+      path: '/machines/:mac/flash',
+      access: 'flash',
+      takes: 'json',
+      doc: {
+        summary: 'Flashes the machine at its next network boot',
+        body: renderSchema(FLASH_BODY, 'input'),
+        answers: { 200: { type: 'object' } },
+      },
+      handle: flash,
+    },
+    {
+      method: 'POST',
+      path: '/machines/bulk',
+      access: 'machines',
+      takes: 'json',
+      doc: {
+        summary: 'Does one thing to many machines',
+        body: renderSchema(BULK_BODY, 'input'),
+        answers: { 200: renderSchema(BULK_ANSWER, 'output') },
+      },
+      handle: bulk,
+    },
+  ]
+}

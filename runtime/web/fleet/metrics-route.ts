@@ -1,0 +1,48 @@
+/** GET /metrics, and what is looked up when somebody asks for it. */
+import process from 'node:process'
+import type { MachineBase } from '../../core/machine/machine.ts'
+import { text } from '../http/answers.ts'
+import type { Site } from './site.ts'
+import type { Route } from '../http/route.ts'
+import { gaugeRuns } from './run-metrics.ts'
+
+export function metricsRoutes<M extends MachineBase>(
+  site: Site<M>,
+  countListeners: () => number,
+): readonly Route[] {
+  const { line, machines, catalog, journal, metrics, now } = site
+
+  metrics.gauge('flasher_machines', async () => {
+    const modes = Map.groupBy(await machines.list(), line.modeOf)
+    return [...modes].map(([mode, { length }]) => ({ labels: { mode }, value: length }))
+  })
+  gaugeRuns(metrics, site.runs)
+  metrics.gauge('flasher_sse_clients', async () => [{ labels: {}, value: countListeners() }])
+  metrics.gauge('flasher_unacknowledged_events', async () => [
+    { labels: {}, value: await journal.countAlarms() },
+  ])
+  metrics.gauge('flasher_catalog_age_seconds', async () => {
+    const { fetchedAt } = catalog.snapshot()
+    if (fetchedAt === null) return []
+    return [{ labels: {}, value: (now().getTime() - Date.parse(fetchedAt)) / 1000 }]
+  })
+  metrics.gauge('process_resident_memory_bytes', async () => [
+    { labels: {}, value: process.memoryUsage.rss() },
+  ])
+
+  return [
+    {
+      method: 'GET',
+      path: '/metrics',
+      access: () => (site.settings().openMetrics ? 'open' : 'read'),
+      doc: {
+        summary: 'Counters and gauges as Prometheus reads them',
+        answers: { 200: { type: 'string', contentMediaType: 'text/plain' } },
+      },
+      handle: async () =>
+        text(await metrics.render(), {
+          'content-type': 'text/plain; version=0.0.4; charset=utf-8',
+        }),
+    },
+  ]
+}

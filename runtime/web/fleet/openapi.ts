@@ -1,0 +1,173 @@
+/** The API document (OpenAPI 3.1), made from the route table and the schemas that validate. */
+import type { MachineBase } from '../../core/machine/machine.ts'
+import { renderDocument } from '../ui/api-page.ts'
+import { page } from '../http/answers.ts'
+import type { Site } from './site.ts'
+import { readTheme } from '../ui/theme.ts'
+import type { Access, Route, RouteDoc, SchemaRef } from '../http/route.ts'
+
+type Json = Readonly<Record<string, unknown>>
+
+/** `:name` as OpenAPI writes it. */
+const templateOf = (path: string) => path.replaceAll(/:([a-z_]+)/gi, '{$1}')
+
+const ERROR: Json = {
+  type: 'object',
+  required: ['detail'],
+  properties: {
+    detail: {
+      anyOf: [
+        { type: 'string' },
+        {
+          type: 'array',
+          items: {
+            type: 'object',
+            required: ['loc', 'msg', 'type'],
+            properties: {
+              loc: {
+                type: 'array',
+                items: { anyOf: [{ type: 'string' }, { type: 'integer' }] },
+              },
+              msg: { type: 'string' },
+              type: { type: 'string' },
+            },
+          },
+        },
+      ],
+    },
+  },
+}
+
+/** Only routes with a `doc` are in it: pages are for people. */
+export function renderOpenApi<M extends MachineBase>(
+  site: Pick<Site<M>, 'line' | 'version'>,
+  routes: readonly Route[],
+): Json {
+  const paths: Record<string, Record<string, Json>> = {}
+  for (const route of routes) {
+    if (route.doc === undefined) continue
+    const path = templateOf(route.path)
+    paths[path] = { ...paths[path], [route.method.toLowerCase()]: renderRoute(route, route.doc) }
+  }
+  return {
+    openapi: '3.1.0',
+    info: {
+      title: 'flasher-web',
+      version: site.version,
+      description: 'The machine server. Errors are `{"detail": …}`.',
+    },
+    paths,
+    components: {
+      schemas: {
+        ...Object.fromEntries(Object.entries(site.line.schemas).map(([k, v]) => [k, plain(v)])),
+        Error: ERROR,
+      },
+      securitySchemes: {
+        session: { type: 'apiKey', in: 'cookie', name: 'flasher-token' },
+        token: { type: 'http', scheme: 'bearer', description: 'An API token with the scope named' },
+      },
+    },
+  }
+}
+
+export function documentRoutes<M extends MachineBase>(
+  site: Site<M>,
+  routes: () => readonly Route[],
+): readonly Route[] {
+  return [
+    {
+      method: 'GET',
+      path: '/openapi.json',
+      access: 'open',
+      doc: { summary: 'This document', answers: { 200: { type: 'object' } } },
+      handle: () => renderOpenApi(site, routes()),
+    },
+    {
+      method: 'GET',
+      path: '/docs/api',
+      access: 'open',
+      handle: (event) =>
+        page(
+          site.line.renderDocument({
+            title: 'API',
+            body: renderDocument(site.version, routes()),
+            theme: readTheme(event),
+            here: '/docs/api',
+          }),
+          200,
+          { vary: 'cookie' },
+        ),
+    },
+  ]
+}
+
+function renderRoute(route: Route, doc: RouteDoc): Json {
+  const access: Access = typeof route.access === 'function' ? route.access() : route.access
+  const isOpen = access === 'open'
+  return {
+    summary: doc.summary,
+    operationId: operationIdOf(route),
+    ...(isOpen ? { security: [] } : { security: [{ session: [] }, { token: [access] }] }),
+    parameters: [...pathParameters(route.path), ...queryParameters(doc)],
+    ...(doc.body === undefined ? {} : { requestBody: renderBody(doc.body) }),
+    responses: {
+      ...Object.fromEntries(
+        Object.entries(doc.answers ?? {}).map(([status, schema]) => [
+          status,
+          renderAnswer(status, schema),
+        ]),
+      ),
+      default: {
+        description: 'What went wrong',
+        content: { 'application/json': { schema: { $ref: '#/components/schemas/Error' } } },
+      },
+    },
+  }
+}
+
+function renderAnswer(status: string, schema: SchemaRef | null): Json {
+  if (schema === null) return { description: status === '204' ? 'Done' : 'OK' }
+  return { description: 'OK', content: { [mediaTypeOf(schema)]: { schema: refer(schema) } } }
+}
+
+const renderBody = (schema: SchemaRef): Json => ({
+  required: true,
+  content: { [mediaTypeOf(schema)]: { schema: refer(schema) } },
+})
+
+function mediaTypeOf(schema: SchemaRef): string {
+  const type = typeof schema === 'string' ? undefined : schema['contentMediaType']
+  return typeof type === 'string' ? type : 'application/json'
+}
+
+const refer = (schema: SchemaRef): Json =>
+  typeof schema === 'string' ? { $ref: `#/components/schemas/${schema}` } : plain(schema)
+
+/** Which dialect it is, the document says once. */
+function plain(schema: Json): Json {
+  const { $schema: _, ...rest } = schema
+  return rest
+}
+
+const pathParameters = (path: string) =>
+  [...path.matchAll(/:([a-z_]+)/gi)].map(([, name]) => ({
+    name,
+    in: 'path',
+    required: true,
+    schema: { type: 'string' },
+  }))
+
+const queryParameters = ({ query = {} }: RouteDoc) =>
+  Object.entries(query).map(([name, description]) => ({
+    name,
+    in: 'query',
+    description,
+    schema: { type: 'string' },
+  }))
+
+const operationIdOf = ({ method, path }: Route) =>
+  `${method.toLowerCase()}${path
+    .split(/[^a-z0-9]+/i)
+    .filter(Boolean)
+    .map((part) => part.charAt(0).toUpperCase() + part.slice(1))
+    .join('')}`

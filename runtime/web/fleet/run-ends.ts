@@ -1,0 +1,39 @@
+/** Runs that end without a word of their own: by `done` and `status`, and by booting anew. */
+import type { Mac } from '../../core/machine/mac.ts'
+import type { MachineBase } from '../../core/machine/machine.ts'
+import type { RunEnd } from '../../core/machine/run-transition.ts'
+import type { Taken } from '../../services/state/runs.ts'
+import type { Site } from './site.ts'
+import type { Contact } from './transition.ts'
+import { countRun } from './run-metrics.ts'
+import { renderLost } from './run-events.ts'
+
+/** Also of a client that tells nothing but its end. Null: nothing is known of a run. */
+export async function endRun<M extends MachineBase>(
+  { line, machines, runs, metrics }: Site<M>,
+  mac: Mac,
+  { result, reason }: Pick<RunEnd, 'result' | 'reason'>,
+  contact: Contact,
+): Promise<Pick<Taken, 'run' | 'hasEnded'> | null> {
+  const machine = await machines.find(mac)
+  if (machine === null) return null
+  const end = { result, reason, ...line.whoseEnd(machine, contact) }
+  const ended = await runs.end(line.originOf(machine), end)
+  if (ended === null) metrics.count('flasher_flash_total', { result, format: 'other' })
+  else if (ended.hasEnded) countRun(metrics, ended.run)
+  return ended
+}
+
+/** Who asks for a script is not flashing: a run that was not heard of for a while is over. */
+export async function leaveStalled<M extends MachineBase>(
+  { runs, feed, metrics, noteAll }: Site<M>,
+  mac: Mac,
+  { ip }: Contact,
+): Promise<void> {
+  if (runs.findLive(mac)?.stalled !== true) return
+  const lost = await runs.giveUp(mac, 'It was not heard of any more, and then booted anew.')
+  if (lost === null) return
+  feed.announce({ topic: 'machine', mac })
+  countRun(metrics, lost)
+  await noteAll([renderLost(lost)], { subject_id: mac, actor: 'pxe-client', ip })
+}

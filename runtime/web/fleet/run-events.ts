@@ -1,0 +1,42 @@
+/** What is put on record of runs. */
+import type { Run, RunResult } from '../../core/machine/run.ts'
+import type { Taken } from '../../services/state/runs.ts'
+import type { Note } from '../http/event-note.ts'
+
+/** Of a post: what began, and what ended without `done` or `status`. */
+export function listNotes({ run, isNew, hasEnded, lost }: Taken): readonly Note[] {
+  const notes: Note[] = []
+  if (lost !== null) notes.push(renderLost(lost))
+  if (isNew) notes.push(renderStarted(run))
+  if (hasEnded && run.result === 'cancelled') notes.push(renderCancelled(run))
+  return notes
+}
+
+const renderStarted = ({ mac, id, mode, image, disk }: Run): Note => ({
+  kind: 'machine.flash_started',
+  summary: `${mac} began to write ${image?.name ?? 'an image'}${
+    disk === null ? '' : ` to ${disk.model ?? disk.path ?? 'a disk'}`
+  }`,
+  details: { run: id, mode, image: image?.name ?? null, serial: disk?.serial ?? null },
+})
+
+const renderCancelled = ({ mac, id, reason }: Run): Note => ({
+  kind: 'machine.flash_cancelled',
+  summary: `${mac} says that its flash was cancelled${reason === null ? '' : `: ${reason}`}`,
+  details: { run: id, reason },
+})
+
+/** The events of a flash name its run. */
+export const nameRun = (run: string, notes: readonly Note[]): readonly Note[] =>
+  notes.map((note) => ({ ...note, details: { ...note.details, run } }))
+
+/** Whether this end of it is on record already: it was told twice, by `progress` and by `status`. */
+export const isOnRecord = (ended: Pick<Taken, 'run' | 'hasEnded'>, result: RunResult): boolean =>
+  result === 'failed' && !ended.hasEnded && ended.run.result === result
+
+/** A run that nobody will end any more. */
+export const renderLost = ({ mac, id, reason }: Run): Note => ({
+  kind: 'machine.flash_lost',
+  summary: `${mac} left a flash without an end: ${reason ?? 'it was not heard of'}`,
+  details: { run: id },
+})

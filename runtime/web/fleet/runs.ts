@@ -1,0 +1,231 @@
+/** The history of runs: listed, exported, one by one. */
+import { setImmediate as nextTurn } from 'node:timers/promises'
+import { getRouterParam, type H3Event } from 'h3'
+import * as z from 'zod'
+import { parseMac } from '../../core/machine/mac.ts'
+import type { MachineBase } from '../../core/machine/machine.ts'
+import { printableText } from '../../core/foundation/printable.ts'
+import { CSV_HEAD, renderCsvRow } from '../../core/machine/run-table.ts'
+import { toWireRun, WireRunSchema } from '../../core/machine/run-record.ts'
+import { RUN_RESULTS, type Run } from '../../core/machine/run.ts'
+import type { RunFilter, Runs } from '../../services/state/runs.ts'
+import type { NumberedRun } from '../../services/state/run-rows.ts'
+import { json, streamOf, text } from '../http/answers.ts'
+import { checked, renderSchema } from '../http/checked.ts'
+import { refuse } from '../http/faults.ts'
+import type { Site } from './site.ts'
+import { readMac } from '../http/mac-param.ts'
+import type { Route } from '../http/route.ts'
+
+const word = z.string().max(300).optional()
+const QUERY = z.object({
+  mac: z
+    .string()
+    .max(40)
+    .transform((given, context) => {
+      const mac = parseMac(given)
+      if (mac.ok) return mac.value
+      context.addIssue({ code: 'custom', message: 'not a MAC address' })
+      return z.NEVER
+    })
+    .optional(),
+  state: z.enum(['running', 'stalled', ...RUN_RESULTS]).optional(),
+  image: word,
+  serial: word,
+  since: z.iso.datetime({ offset: true }).optional(),
+  until: z.iso.datetime({ offset: true }).optional(),
+  q: word,
+  before: z.coerce.number().int().min(1).max(Number.MAX_SAFE_INTEGER).optional(),
+  limit: z.coerce.number().int().min(1).max(500).default(50),
+})
+
+const PAGE = z.object({
+  runs: z.array(WireRunSchema.extend({ n: z.int() })),
+  /** `before` of the next page; null: this was the last. */
+  next: z.int().nullable(),
+  /** Of all pages. */
+  total: z.int(),
+})
+
+const FILTERS = {
+  state: 'running, stalled, done, failed, cancelled or lost',
+  image: 'Exactly this name or ref',
+  serial: 'Exactly this disk',
+  since: 'Begun at this time or later',
+  until: 'Begun before this time',
+  q: 'Words that are looked for in machine, image, disk and who armed it',
+}
+const PAGING = {
+  before: 'The next page: next of this one',
+  limit: '1 to 500, 50 unless said',
+}
+const CSV = { type: 'string', contentMediaType: 'text/csv' }
+const PLAIN = { type: 'string', contentMediaType: 'text/plain' }
+
+/** Of a query string, as pages and programs write it; empty values ask for nothing. */
+export function parseRunFilter(query: URLSearchParams): RunFilter {
+  const fields = [...query].filter(([name, value]) => value !== '' && name !== 'page')
+  const { state, q, since, until, ...asked } = checked(QUERY, Object.fromEntries(fields), 'query')
+  const given = Object.entries(asked).filter(([, value]) => value !== undefined)
+  const isOpen = state === 'running' || state === 'stalled'
+  return {
+    ...Object.fromEntries(given),
+    limit: asked.limit,
+    ...(state === undefined || isOpen ? {} : { result: state }),
+    ...(isOpen ? { open: true, stalled: state === 'stalled' } : {}),
+    ...(q === undefined ? {} : { text: q }),
+    ...(since === undefined ? {} : { since: new Date(since).toISOString() }),
+    ...(until === undefined ? {} : { until: new Date(until).toISOString() }),
+  }
+}
+
+/** A page of the history, newest first; without a `next` it is the last, `total` counts them all. */
+export function readRunPage(runs: Pick<Runs, 'list' | 'count'>, filter: RunFilter) {
+  const { before: _, limit, ...condition } = filter
+  const found = runs.list({ ...filter, limit: limit + 1 })
+  const shown = found.slice(0, limit)
+  return {
+    shown,
+    next: found.length > limit ? (shown.at(-1)?.n ?? null) : null,
+    total: runs.count(condition),
+  }
+}
+
+export function runRoutes<M extends MachineBase>(site: Site<M>): readonly Route[] {
+  const { machines, runs } = site
+
+  function showPage(filter: RunFilter): unknown {
+    const { shown, next, total } = readRunPage(runs, filter)
+    return { runs: shown.map(({ n, run }) => ({ n, ...toWireRun(run) })), next, total }
+  }
+
+  async function showOfMachine(event: H3Event): Promise<unknown> {
+    const mac = readMac(event)
+    const filter = { ...parseRunFilter(event.url.searchParams), mac }
+    // What a machine did outlives its record.
+    const isKnown = (await machines.find(mac)) !== null || runs.count({ mac }) > 0
+    if (!isKnown) throw refuse(404, `no machine record for ${mac}`)
+    return showPage(filter)
+  }
+
+  function find(event: H3Event): Run {
+    const mac = readMac(event)
+    const run = runs.find(mac, getRouterParam(event, 'id') ?? '')
+    if (run === null) throw refuse(404, `${mac} has no such run`)
+    return run
+  }
+
+  async function showLog(event: H3Event): Promise<unknown> {
+    const { mac, id } = find(event)
+    const log = await runs.findLog(mac, id)
+    if (log === null) throw refuse(404, 'this run has no log')
+    return text(printableText(log))
+  }
+
+  /** Row by row, so that a long history is in nobody's memory. */
+  async function* walk(filter: RunFilter): AsyncGenerator<readonly NumberedRun[]> {
+    let before = filter.before
+    for (;;) {
+      const found = runs.list({
+        ...filter,
+        ...(before === undefined ? {} : { before }),
+        limit: STEP,
+      })
+      if (found.length > 0) yield found
+      before = found.at(-1)?.n
+      if (found.length < STEP) return
+      await nextTurn()
+    }
+  }
+  async function* renderCsv(filter: RunFilter): AsyncGenerator<string> {
+    yield CSV_HEAD
+    for await (const found of walk(filter)) yield found.map(({ run }) => renderCsvRow(run)).join('')
+  }
+  async function* renderJson(filter: RunFilter): AsyncGenerator<string> {
+    let separator = '[\n'
+    for await (const found of walk(filter)) {
+      yield separator + found.map(({ run }) => JSON.stringify(toWireRun(run))).join(',\n')
+      separator = ',\n'
+    }
+    yield separator === '[\n' ? '[]\n' : '\n]\n'
+  }
+
+  return [
+    {
+      method: 'GET',
+      path: '/runs',
+      access: 'read',
+      doc: {
+        summary: 'Runs of all machines, newest first',
+        query: { mac: 'Of this machine', ...FILTERS, ...PAGING },
+        answers: { 200: renderSchema(PAGE, 'output') },
+      },
+      handle: (event) => json(showPage(parseRunFilter(event.url.searchParams))),
+    },
+    {
+      method: 'GET',
+      path: '/runs.csv',
+      access: 'read',
+      doc: {
+        summary: 'All runs that the filters find, as CSV',
+        query: { mac: 'Of this machine', ...FILTERS },
+        answers: { 200: CSV },
+      },
+      handle: (event) =>
+        send(renderCsv(parseRunFilter(event.url.searchParams)), 'text/csv', 'runs.csv'),
+    },
+    {
+      method: 'GET',
+      path: '/runs.json',
+      access: 'read',
+      doc: {
+        summary: 'All runs that the filters find, as one JSON array',
+        query: { mac: 'Of this machine', ...FILTERS },
+        answers: { 200: renderSchema(z.array(WireRunSchema), 'output') },
+      },
+      handle: (event) =>
+        send(renderJson(parseRunFilter(event.url.searchParams)), 'application/json', 'runs.json'),
+    },
+    {
+      method: 'GET',
+      path: '/machines/:mac/runs',
+      access: 'read',
+      doc: {
+        summary: 'Runs of one machine, newest first',
+        query: { ...FILTERS, ...PAGING },
+        answers: { 200: renderSchema(PAGE, 'output') },
+      },
+      handle: showOfMachine,
+    },
+    {
+      method: 'GET',
+      path: '/machines/:mac/runs/:id',
+      access: 'read',
+      doc: { summary: 'One run', answers: { 200: renderSchema(WireRunSchema, 'output') } },
+      handle: (event) => json(toWireRun(find(event))),
+    },
+    {
+      method: 'GET',
+      path: '/machines/:mac/runs/:id/log',
+      access: 'read',
+      doc: { summary: 'What the machine sent as the log of a run', answers: { 200: PLAIN } },
+      handle: showLog,
+    },
+  ]
+}
+
+const STEP = 500
+
+/** Saved, not shown: every text in it is a machine's own. */
+const send = (rows: AsyncIterable<string>, type: string, name: string) =>
+  new Response(streamOf(encode(rows)), {
+    headers: {
+      'content-type': `${type}; charset=utf-8`,
+      'content-disposition': `attachment; filename="${name}"`,
+    },
+  })
+
+async function* encode(rows: AsyncIterable<string>): AsyncGenerator<Uint8Array> {
+  const encoder = new TextEncoder()
+  for await (const each of rows) yield encoder.encode(each)
+}

@@ -1,0 +1,33 @@
+/** The services that a program assembles for its server. */
+import type { Log, WebSettings } from '../http/caller.ts'
+import type { MachineBase } from '../../core/machine/machine.ts'
+import type { BootFiles } from '../../services/boot/boot-files.ts'
+import type { Catalog } from '../../services/catalog/catalogs.ts'
+import type { Feed } from '../../services/host/feed.ts'
+import type { Journal } from '../../services/state/journal.ts'
+import type { Machines } from '../../services/state/machines.ts'
+import type { Runs } from '../../services/state/runs.ts'
+import type { Secret } from '../../services/access/secret.ts'
+import type { SignedOut } from '../../services/access/signed-out.ts'
+import type { Tokens } from '../../services/access/tokens.ts'
+import type { ServerLine } from './line.ts'
+
+/** What the program assembles: real services in production, the same ones in tests. */
+export interface ServerServices<M extends MachineBase> {
+  readonly line: ServerLine<M>
+  readonly machines: Machines<M>
+  readonly journal: Journal
+  readonly runs: Runs
+  readonly feed: Feed
+  readonly catalog: Catalog
+  readonly bootFiles: BootFiles
+  readonly tokens: Tokens
+  readonly secret: Secret
+  readonly signedOut: SignedOut
+  settings(): WebSettings
+  /** Who else takes the sessions is told of one that was ended, with its cookie (`name=value`). */
+  onLogout?(cookie: string): Promise<void>
+  now(): Date
+  readonly log: Log
+  readonly version: string
+}

@@ -1,0 +1,39 @@
+/** What routes and pages work with: the services that the program assembled, and what the server made of them. */
+import type { ServerServices } from './server-services.ts'
+import type { H3Event } from 'h3'
+import type { Contact, MachineWish } from './transition.ts'
+import type { Note, NoteSubject } from '../http/event-note.ts'
+import type { Caller, Scope, By } from '../http/caller.ts'
+import type { Mac } from '../../core/machine/mac.ts'
+import type { MachineBase } from '../../core/machine/machine.ts'
+import type { Fleet } from './fleet.ts'
+import type { Metrics } from '../http/metrics.ts'
+import type { Notices } from '../http/form-notices.ts'
+import type { Peer } from '../http/peer.ts'
+import type { Route } from '../http/route.ts'
+
+/** What a program hands to `createServer`. */
+export interface ServerParts<M extends MachineBase> extends ServerServices<M> {
+  /** What this line alone serves: its pages and further routes. */
+  routes(site: Site<M>): readonly Route[]
+}
+
+/** What routes and pages get: the parts, and what the server made of them. */
+export interface Site<M extends MachineBase> extends ServerServices<M> {
+  readonly fleet: Fleet<M>
+  readonly metrics: Metrics
+  readonly notices: Notices
+  /** Who asks: known for every route that is not open, and `anonymous` for those. */
+  caller(event: H3Event): Caller
+  /** Throws a 403 for a token without the scope, where a body decides which one it takes. */
+  checkScope(event: H3Event, scope: Scope): void
+  /** False once the caller's session was ended or is over: long answers ask now and then. */
+  isLive(caller: Caller): boolean
+  by(event: H3Event): By
+  contact(event: H3Event): Contact
+  /** Throws a 401 for a machine that must prove who it is (`[pxe] tokens`) and does not. */
+  admitMachine(mac: Mac, wish: MachineWish, contact: Contact): Promise<void>
+  peer(event: H3Event): Peer
+  /** Puts on record; a journal that fails is logged, and stops nobody. */
+  noteAll(notes: readonly Note[], on: NoteSubject): Promise<void>
+}

@@ -1,0 +1,42 @@
+/** Wrong passwords and tokens by address: whoever guesses waits longer each time. */
+import {
+  nextFailure,
+  throttleKey,
+  waitOf,
+  type Failures,
+} from '../../core/access/login-throttle.ts'
+
+export interface Attempts {
+  /** Whole seconds until something of this address is checked again; 0: now. */
+  waitOf(ip: string | null): number
+  /** One that is wrong, or not known to be right yet; whether it goes on record. */
+  count(ip: string | null): boolean
+  /** The address has shown that it knows the secret. */
+  forgive(ip: string | null): void
+}
+
+/** Addresses whose failures are remembered; the oldest are forgotten first. */
+const MAX_ADDRESSES = 10_000
+/** Wrong ones of an address that are put on record each; the rest are the same guessing. */
+const MAX_NOTED = 50
+
+/** One for each secret that can be guessed: what one counts does not slow the other. */
+export function createAttempts(now: () => Date): Attempts {
+  const failures = new Map<string, Failures>()
+  const time = () => now().getTime()
+  return {
+    waitOf: (ip) => waitOf(failures.get(throttleKey(ip)) ?? null, time()),
+    count(ip) {
+      const key = throttleKey(ip)
+      const next = nextFailure(failures.get(key) ?? null, time())
+      // Deleted first, so that the newest stand last.
+      failures.delete(key)
+      failures.set(key, next)
+      if (failures.size > MAX_ADDRESSES) failures.delete(failures.keys().next().value ?? '')
+      return next.count <= MAX_NOTED
+    },
+    forgive(ip) {
+      failures.delete(throttleKey(ip))
+    },
+  }
+}

@@ -1,0 +1,176 @@
+/** Reads what a caller sends: never more, never deeper, never longer than allowed. */
+import type { H3Event } from 'h3'
+import { createDepthMeter } from '../../core/foundation/json-depth.ts'
+import { Fault } from '../../core/foundation/fault.ts'
+import { refuse } from './faults.ts'
+import { LIMITS } from './limits.ts'
+
+/** The connection is closed after these: what is still on its way is not read. */
+const CLOSE = { connection: 'close' }
+
+export interface BodyReader {
+  /** Undefined when nothing was sent. */
+  readJson(event: H3Event, most: number, seconds: number): Promise<unknown>
+  readForm(event: H3Event, most: number, seconds: number): Promise<URLSearchParams>
+}
+
+/** Refuses what says that it is too long, before a byte of it is read. */
+export function checkLength(event: H3Event, most: number): void {
+  const length = event.req.headers.get('content-length')
+  if (length !== null && Number(length) > most) throw tooLong(most)
+}
+
+/** The bytes as they arrive; fails past `most`, and when nothing arrives for `seconds`. */
+export async function* streamBody(
+  event: H3Event,
+  most: number,
+  seconds: number,
+): AsyncGenerator<Uint8Array> {
+  const reader = event.req.body?.getReader()
+  if (reader === undefined) return
+  let length = 0
+  try {
+    for (;;) {
+      const { done, value } = await within(reader.read(), seconds)
+      if (done) return
+      length += value.byteLength
+      if (length > most) throw new Fault('too-large', `more than ${most} bytes were sent`)
+      yield value
+    }
+  } finally {
+    // Who stops in the middle wants no more of it; a body that broke off has nothing to cancel.
+    reader.cancel().catch(() => {})
+  }
+}
+
+export function createBodyReader(): BodyReader {
+  const budgets = {
+    small: createBudget(LIMITS.smallBodies),
+    large: createBudget(LIMITS.largeBodies),
+  }
+
+  async function readBytes(
+    event: H3Event,
+    most: number,
+    seconds: number,
+    accepts: (bytes: Uint8Array) => boolean,
+  ): Promise<Buffer> {
+    const budget = most > LIMITS.json && !isSmall(event) ? budgets.large : budgets.small
+    const deadline = Date.now() + seconds * 1000
+    const chunks: Uint8Array[] = []
+    let length = 0
+    const reader = event.req.body?.getReader()
+    if (reader === undefined) return Buffer.alloc(0)
+    try {
+      for (;;) {
+        const { done, value } = await within(reader.read(), (deadline - Date.now()) / 1000)
+        if (done) return Buffer.concat(chunks, length)
+        length += value.byteLength
+        if (length > most) throw tooLong(most)
+        if (!accepts(value)) throw refuse(422, 'the JSON nests too deep', { headers: CLOSE })
+        if (!budget.take(value.byteLength)) throw tooMuch()
+        chunks.push(value)
+      }
+    } finally {
+      budget.give(chunks.reduce((sum, chunk) => sum + chunk.byteLength, 0))
+      reader.cancel().catch(() => {})
+    }
+  }
+
+  return {
+    async readJson(event, most, seconds) {
+      checkLength(event, most)
+      const type = typeOf(event)
+      if (type !== '' && !/^application\/(?:[\w.-]+\+)?json$/.test(type)) throw wrongType('JSON')
+      const meter = createDepthMeter(LIMITS.jsonDepth)
+      const bytes = await readBytes(event, most, seconds, (chunk) => meter.feed(chunk))
+      return bytes.length === 0 ? undefined : parse(bytes)
+    },
+    async readForm(event, most, seconds) {
+      checkLength(event, most)
+      const type = typeOf(event)
+      const isParts = type === 'multipart/form-data'
+      if (!isParts && type !== '' && type !== 'application/x-www-form-urlencoded') {
+        throw wrongType('a form')
+      }
+      const bytes = await readBytes(event, most, seconds, () => true)
+      return isParts ? await parseParts(event, bytes) : new URLSearchParams(bytes.toString('utf8'))
+    },
+  }
+}
+
+function parse(bytes: Buffer): unknown {
+  try {
+    return JSON.parse(bytes.toString('utf8'))
+  } catch {
+    throw refuse(422, 'not JSON', {
+      fields: [{ loc: ['body'], msg: 'the body is not valid JSON', type: 'json_invalid' }],
+    })
+  }
+}
+
+/** The texts of a multipart form; files in it are left out. */
+async function parseParts(event: H3Event, bytes: Buffer): Promise<URLSearchParams> {
+  const type = event.req.headers.get('content-type') ?? ''
+  try {
+    const form = await new Response(new Uint8Array(bytes), {
+      headers: { 'content-type': type },
+    }).formData()
+    return new URLSearchParams(
+      [...form].flatMap(([name, value]) => (typeof value === 'string' ? [[name, value]] : [])),
+    )
+  } catch {
+    throw refuse(400, 'the form cannot be read')
+  }
+}
+
+/** Undefined content types are taken for what the route wants. */
+const typeOf = (event: H3Event) =>
+  (event.req.headers.get('content-type') ?? '').split(';', 1)[0]?.trim().toLowerCase() ?? ''
+
+const isSmall = (event: H3Event) => {
+  const length = event.req.headers.get('content-length')
+  return length !== null && Number(length) <= LIMITS.json
+}
+
+/** What is awaited, or a 408 when it takes longer. */
+async function within<Value>(work: Promise<Value>, seconds: number): Promise<Value> {
+  const { promise, reject } = Promise.withResolvers<never>()
+  const timer = setTimeout(
+    () => reject(refuse(408, 'the body took too long to arrive', { headers: CLOSE })),
+    Math.max(0, seconds * 1000),
+  )
+  try {
+    return await Promise.race([work, promise])
+  } catch (error) {
+    throw asRefusal(error)
+  } finally {
+    clearTimeout(timer)
+  }
+}
+
+/** A body that broke off is the caller's doing, not a failure of ours. */
+function asRefusal(error: unknown): unknown {
+  const isOurs = error instanceof Error && error.name === 'HTTPError'
+  return isOurs ? error : refuse(400, 'the body broke off', { headers: CLOSE })
+}
+
+function createBudget(most: number) {
+  let used = 0
+  return {
+    take(bytes: number) {
+      if (used + bytes > most) return false
+      used += bytes
+      return true
+    },
+    give(bytes: number) {
+      used -= bytes
+    },
+  }
+}
+
+const tooLong = (most: number) =>
+  refuse(413, `the body is longer than ${most} bytes`, { headers: CLOSE })
+const tooMuch = () =>
+  refuse(503, 'too much is being received', { headers: { ...CLOSE, 'retry-after': '5' } })
+const wrongType = (wanted: string) => refuse(415, `the body must be ${wanted}`)

@@ -1,0 +1,91 @@
+/** Where requests come in: what no URL can be made of is refused, and no fault of one ends the process. */
+import type { H3 } from 'h3'
+import { toNodeHandler } from 'h3/node'
+import type { IncomingMessage, RequestListener, ServerResponse } from 'node:http'
+import { isIP } from 'node:net'
+import { renderError } from '../../core/foundation/fault.ts'
+import { parseHost } from '../../core/net/host-header.ts'
+import { isPlainTarget, parseTarget, type TargetRefusal } from '../../core/net/request-target.ts'
+import { NOSNIFF } from './headers.ts'
+import type { Log } from './caller.ts'
+import { plainAddress } from './peer.ts'
+
+const REFUSALS = {
+  'dot-segment': 'the path has a segment . or ..',
+  backslash: 'the path has a backslash',
+  'not-a-target': 'the request names neither a path nor an HTTP address',
+} as const satisfies Record<TargetRefusal, string>
+
+/** What a listening socket hands its requests to. */
+export type Entrance = RequestListener
+
+/**
+ * The adapter makes a URL of target and `Host` in a constructor, before any handler of ours: it throws
+ * where there is none, and silently walks up the path where segments say so.
+ */
+export function createEntrance(app: H3, log: Pick<Log, 'error'>): Entrance {
+  const handle = toNodeHandler(app)
+  const isHost = createHostCheck()
+
+  async function serve(request: IncomingMessage, response: ServerResponse): Promise<void> {
+    try {
+      await handle(request, response)
+    } catch (error) {
+      log.error(`${request.method} ${request.url}: ${renderError(error)}`)
+      if (response.headersSent) response.destroy()
+      else answer(response, 500, 'Internal Server Error')
+    }
+  }
+
+  return (request, response) => {
+    const refusal = normalize(request)
+    if (refusal !== null) return answer(response, 400, refusal)
+    if (!isHost(request.headers.host ?? '')) {
+      return answer(response, 400, 'the Host header is not a host name or address')
+    }
+    void serve(request, response)
+  }
+}
+
+/** Makes target and `Host` what routes are told of; answers why there is nothing to be made of them. */
+function normalize(request: IncomingMessage): string | null {
+  let named: string | null = null
+  if (!isPlainTarget(request.url ?? '')) {
+    const target = parseTarget(request.url ?? '')
+    if (!target.ok) return REFUSALS[target.refusal]
+    request.url = target.value.path
+    named = target.value.host
+  }
+  // HTTP/1.0 knows no `Host`; node refuses any other request without one.
+  request.headers.host ??= named ?? ownAddress(request)
+  return null
+}
+
+/** Where the caller has found us. */
+function ownAddress({ socket }: IncomingMessage): string {
+  const address = plainAddress(socket.localAddress ?? '').replace(/%.*$/, '')
+  const host = isIP(address) === 6 ? `[${address}]` : address || 'localhost'
+  return `${host}:${socket.localPort ?? 80}`
+}
+
+/** Nearly always the one of the request before. */
+function createHostCheck(): (said: string) => boolean {
+  let good = ''
+  return (said) => {
+    if (said === good) return said !== ''
+    if (!parseHost(said).ok) return false
+    good = said
+    return true
+  }
+}
+
+function answer(response: ServerResponse, status: number, detail: string): void {
+  const body = JSON.stringify({ detail })
+  response
+    .writeHead(status, {
+      ...NOSNIFF,
+      'content-type': 'application/json',
+      'content-length': Buffer.byteLength(body),
+    })
+    .end(body)
+}

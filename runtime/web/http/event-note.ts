@@ -1,0 +1,12 @@
+/** Something to put on record, and who or what it is about. */
+import type { By } from './caller.ts'
+import type { EventNote } from '../../services/state/journal.ts'
+
+/** Something to put on record; the server adds subject, actor and address. */
+export type Note = Pick<EventNote, 'kind' | 'summary' | 'details'> & {
+  /** `machine` unless said. */
+  readonly subject_kind?: EventNote['subject_kind']
+}
+
+/** What a note is about, and who did it. */
+export type NoteSubject = { readonly subject_id: string | null } & By

@@ -1,0 +1,154 @@
+/** What each fault and refusal means as an HTTP status, and how it is told: JSON, or a page under /ui. */
+import { HTTPError, HTTPResponse, type H3Event } from 'h3'
+import { STATUS_CODES } from 'node:http'
+import { renderFieldErrors, type FieldError } from '../../core/foundation/field-error.ts'
+import { Fault, renderError, type FaultCode } from '../../core/foundation/fault.ts'
+import { isFull } from '../../core/foundation/system-error.ts'
+import { NOSNIFF } from './headers.ts'
+import type { ErrorView, Log } from './caller.ts'
+
+export const STATUS = {
+  misuse: 400,
+  'input-missing': 404,
+  'input-invalid': 400,
+  'plan-refused': 409,
+  'source-broken': 502,
+  'image-broken': 422,
+  'digest-mismatch': 422,
+  'write-failed': 500,
+  'verify-failed': 500,
+  'target-raced': 409,
+  'provision-failed': 500,
+  'root-required': 500,
+  'tool-missing': 500,
+  'tool-failed': 500,
+  cancelled: 503,
+  'not-found': 404,
+  'login-required': 401,
+  forbidden: 403,
+  conflict: 409,
+  stale: 412,
+  'too-large': 413,
+  busy: 503,
+  'storage-full': 507,
+  'upstream-failed': 502,
+} as const satisfies Record<FaultCode, number>
+
+export interface RefusalOptions {
+  /** The way out, shown on pages. */
+  readonly hint?: string
+  /** Instead of one sentence: what is wrong with which field. */
+  readonly fields?: readonly FieldError[]
+  readonly headers?: Readonly<Record<string, string>>
+}
+
+interface Told {
+  readonly detail: string | readonly FieldError[]
+  readonly hint: string | null
+}
+
+/** An expected "no": returned or thrown by any route, `{"detail": …}` for who asked. */
+export const refuse = (status: number, detail: string, options: RefusalOptions = {}) =>
+  new HTTPError<Told>({
+    status,
+    message: detail,
+    data: { detail: options.fields ?? detail, hint: options.hint ?? null },
+    headers: { ...options.headers },
+  })
+
+/** 422, with the list of fields; pages say it in a sentence. */
+export function refuseFields(fields: readonly FieldError[]) {
+  const what = fields[0]?.loc[0] === 'query' ? 'address' : 'form'
+  return refuse(422, `the ${what} is not what it must be: ${renderFieldErrors(fields)}`, { fields })
+}
+
+export interface FailureDesk {
+  readonly log: Log
+  /** Whether who asks is logged in, or showed a token: others learn nothing of this host's files. */
+  isKnown(event: H3Event): boolean
+  renderError(view: Omit<ErrorView, 'loggedIn'>, event: H3Event): string
+}
+
+/** The last stop of every error: logs what is ours, hides what is not the caller's business. */
+export function answerFailure(error: HTTPError, event: H3Event, desk: FailureDesk): HTTPResponse {
+  const { status, told, headers } = judge(error, event, desk)
+  if (!isPage(event)) {
+    const body = JSON.stringify({ detail: told.detail })
+    return new HTTPResponse(body, {
+      status,
+      headers: { ...headers, ...NOSNIFF, ...describeBody(body, 'application/json') },
+    })
+  }
+  const title = STATUS_CODES[status] ?? 'Error'
+  const detail = typeof told.detail === 'string' ? told.detail : error.message
+  const page = desk.renderError({ status, title, detail, hint: told.hint }, event)
+  return new HTTPResponse(page, {
+    status,
+    headers: { ...headers, ...describeBody(page, 'text/html; charset=utf-8') },
+  })
+}
+
+/** The length as well: HEAD is told it, too. */
+const describeBody = (body: string, type: string) => ({
+  'content-type': type,
+  'content-length': String(Buffer.byteLength(body)),
+})
+
+/** Whether people read the answer: a page, rather than a program's JSON. */
+export const isPage = (event: H3Event): boolean =>
+  event.url.pathname === '/ui' || event.url.pathname.startsWith('/ui/')
+
+interface Verdict {
+  readonly status: number
+  readonly told: Told
+  readonly headers: Readonly<Record<string, string>>
+}
+
+function judge(error: HTTPError, event: H3Event, { log, isKnown }: FailureDesk): Verdict {
+  const thrown = error.cause
+  if (isTold(error.data)) {
+    return { status: error.status, told: error.data, headers: headersOf(error) }
+  }
+  const where = `${event.req.method} ${event.url.pathname}`
+  if (thrown instanceof Fault) return judgeFault(thrown, where, log, isKnown(event))
+  if (isFull(thrown)) return tell(507, FULL, 'Free space on that disk first.')
+  if (error.unhandled !== true && error.status < 500) {
+    // The framework's own: a malformed URL, a body over its limit. Its words hold what was sent.
+    return tell(error.status, STATUS_CODES[error.status] ?? 'Bad Request')
+  }
+  log.error(`${where}: ${(thrown instanceof Error && thrown.stack) || renderError(thrown)}`)
+  return tell(500, 'Internal Server Error')
+}
+
+function judgeFault(fault: Fault, where: string, log: Log, isKnown: boolean): Verdict {
+  // What is wrong with our database is no fault of the request.
+  const status = isDatabaseFault(fault) ? Math.max(500, STATUS[fault.code]) : STATUS[fault.code]
+  if (status >= 500) log.error(`${where}: ${fault.message}`)
+  const general = isKnown ? null : describeOwnFault(fault)
+  return general === null ? tell(status, fault.message, fault.hint) : tell(status, general)
+}
+
+const FULL = 'the disk of the server is full'
+
+/** General words for a fault of this host, whose own words may name its files; null for any other. */
+function describeOwnFault(fault: Fault): string | null {
+  if (fault.code === 'storage-full') return FULL
+  if (isDatabaseFault(fault)) return 'the database of the server cannot be used at the moment'
+  return fault.code === 'write-failed' ? 'the server cannot write to its disk' : null
+}
+
+/** SQLite's own errors alone carry such a number. */
+const isDatabaseFault = ({ cause }: Fault) => cause instanceof Error && 'errcode' in cause
+
+const tell = (status: number, detail: string, hint: string | null = null): Verdict => ({
+  status,
+  told: { detail, hint },
+  headers: {},
+})
+
+const headersOf = (error: HTTPError): Record<string, string> =>
+  Object.fromEntries(error.headers?.entries() ?? [])
+
+function isTold(data: unknown): data is Told {
+  return typeof data === 'object' && data !== null && 'detail' in data && 'hint' in data
+}

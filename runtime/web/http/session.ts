@@ -1,0 +1,112 @@
+/** The operator's session: a signed cookie that holds itself, slides, and ends after 7 days of silence. */
+import { randomBytes } from 'node:crypto'
+import type { H3Event } from 'h3'
+import type { SignedOut } from '../../services/access/signed-out.ts'
+import type { Secret } from '../../services/access/secret.ts'
+
+export const COOKIE = 'flasher-token'
+
+const LIFETIME_SECONDS = 7 * 24 * 3600
+/** A session in use is issued anew when it is this old. */
+const RENEW_SECONDS = 3600
+/** Clocks may differ by this after a restart; a cookie from further ahead is not ours. */
+const SKEW_SECONDS = 300
+/** Far longer than any of ours. */
+const MOST_CHARACTERS = 512
+
+export interface Session {
+  readonly id: string
+  /** Seconds since the epoch. */
+  readonly issuedAt: number
+  /** Milliseconds since the epoch. */
+  readonly expiresAt: number
+  readonly isStale: boolean
+}
+
+export interface Sessions {
+  /** A `Set-Cookie` value; `id` when a session goes on. */
+  issue(isSecure: boolean, id?: string): string
+  /** `name=value`, as a browser sends it. */
+  renderCookie(id: string): string
+  /** Null for anything but a cookie of ours that still holds. */
+  read(event: H3Event): Session | null
+  /** Ends it for every copy of its cookie. */
+  revoke(id: string): Promise<void>
+  isRevoked(id: string): boolean
+  /** The `Set-Cookie` value that deletes it. */
+  clear(isSecure: boolean): string
+}
+
+export function createSessions(parts: {
+  readonly secret: Secret
+  readonly signedOut: SignedOut
+  readonly now: () => Date
+}): Sessions {
+  const { signedOut } = parts
+  const seconds = () => Math.floor(parts.now().getTime() / 1000)
+
+  function read(value: string): Session | null {
+    const [body = '', signature = '', ...rest] = value.split('.')
+    if (rest.length > 0 || !parts.secret.verify(`session:${body}`, signature)) return null
+    const claims = parseClaims(body)
+    if (claims === null || signedOut.has(claims.sid)) return null
+    const age = seconds() - claims.iat
+    if (age < -SKEW_SECONDS || age >= LIFETIME_SECONDS) return null
+    return {
+      id: claims.sid,
+      issuedAt: claims.iat,
+      expiresAt: (claims.iat + LIFETIME_SECONDS) * 1000,
+      isStale: age >= RENEW_SECONDS,
+    }
+  }
+
+  function renderCookie(id: string): string {
+    const claims = JSON.stringify({ bty_authed: true, iat: seconds(), sid: id })
+    const body = Buffer.from(claims).toString('base64url')
+    return `${COOKIE}=${body}.${parts.secret.sign(`session:${body}`)}`
+  }
+
+  return {
+    issue: (isSecure, id = randomBytes(12).toString('base64url')) =>
+      `${renderCookie(id)}; Path=/; Max-Age=${LIFETIME_SECONDS}; ${attributes(isSecure)}`,
+    renderCookie,
+    read(event) {
+      for (const value of cookiesNamed(event.req.headers.get('cookie'))) {
+        const session = value.length > MOST_CHARACTERS ? null : read(value)
+        if (session !== null) return session
+      }
+      return null
+    },
+    // The newest copy of its cookie may be of this moment.
+    revoke: (id) => signedOut.add(id, new Date((seconds() + LIFETIME_SECONDS) * 1000)),
+    isRevoked: (id) => signedOut.has(id),
+    clear: (isSecure) =>
+      `${COOKIE}=; Path=/; Max-Age=0; Expires=Thu, 01 Jan 1970 00:00:00 GMT; ${attributes(isSecure)}`,
+  }
+}
+
+const attributes = (isSecure: boolean) => `HttpOnly; SameSite=Strict${isSecure ? '; Secure' : ''}`
+
+/** A browser may hold two of that name; a few are looked at. */
+function cookiesNamed(header: string | null): readonly string[] {
+  if (header === null) return []
+  return header
+    .split(';')
+    .map((pair) => pair.trim())
+    .filter((pair) => pair.startsWith(`${COOKIE}=`))
+    .slice(0, 3)
+    .map((pair) => pair.slice(COOKIE.length + 1))
+}
+
+function parseClaims(body: string): { readonly iat: number; readonly sid: string } | null {
+  try {
+    const claims: unknown = JSON.parse(Buffer.from(body, 'base64url').toString('utf8'))
+    if (typeof claims !== 'object' || claims === null) return null
+    if (!('bty_authed' in claims) || claims.bty_authed !== true) return null
+    if (!('iat' in claims) || typeof claims.iat !== 'number') return null
+    if (!('sid' in claims) || typeof claims.sid !== 'string') return null
+    return { iat: claims.iat, sid: claims.sid }
+  } catch {
+    return null // signed by us, and yet no JSON: another program's text
+  }
+}

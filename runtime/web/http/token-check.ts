@@ -1,0 +1,56 @@
+/** Whose token a bearer is, and what becomes of wrong ones: put on record, and slower each time. */
+import type { TokenRecord } from '../../services/access/tokens.ts'
+import type { Attempts } from './attempts.ts'
+import { refuse } from './faults.ts'
+import type { Note, NoteSubject } from './event-note.ts'
+import type { Peer } from './peer.ts'
+
+export interface TokenSource {
+  /** Of tokens that a program made: no guess finds one, so they are looked up at any time. */
+  find(text: string): TokenRecord | null
+  /** Of secrets that people chose: looked up only for addresses that did not just guess wrong. */
+  findChosen?(text: string): TokenRecord | null
+}
+
+export interface TokenCheck {
+  /** Null for a wrong one; throws a 429 while its address has to wait. */
+  check(bearer: string, peer: Peer): TokenRecord | null
+  /** For a caller who was let in with it: whether it still holds. */
+  find(bearer: string): TokenRecord | null
+}
+
+export interface TokenCheckDependencies {
+  readonly tokens: TokenSource
+  readonly attempts: Attempts
+  noteAll(notes: readonly Note[], on: NoteSubject): Promise<void>
+}
+
+export function createTokenCheck(dependencies: TokenCheckDependencies): TokenCheck {
+  const { tokens, attempts, noteAll } = dependencies
+  const findChosen = (bearer: string) => tokens.findChosen?.(bearer) ?? null
+
+  return {
+    check(bearer, { ip }) {
+      const made = tokens.find(bearer)
+      if (made !== null) return made
+      const wait = attempts.waitOf(ip)
+      if (wait > 0) {
+        const detail = `too many wrong tokens from this address: try again in ${wait} s`
+        throw refuse(429, detail, { headers: { 'retry-after': String(wait) } })
+      }
+      const chosen = findChosen(bearer)
+      if (chosen !== null) return chosen
+      // Nobody's answer waits for the record.
+      if (attempts.count(ip)) void noteAll([WRONG], { subject_id: null, actor: 'operator', ip })
+      return null
+    },
+    find: (bearer) => tokens.find(bearer) ?? findChosen(bearer),
+  }
+}
+
+const WRONG: Note = {
+  kind: 'auth.token.failed',
+  subject_kind: 'auth',
+  summary: 'A wrong token was given',
+  details: null,
+}

@@ -1,0 +1,46 @@
+/** GET /events/machines: the machines table as server-sent events. */
+import type { Channel } from './channel.ts'
+import { refuse } from '../http/faults.ts'
+import { LIMITS } from '../http/limits.ts'
+import type { H3Event } from 'h3'
+import type { Caller } from '../http/caller.ts'
+import type { Route } from '../http/route.ts'
+
+const HEADERS = {
+  'content-type': 'text/event-stream',
+  'cache-control': 'no-store, no-transform',
+  // nginx holds back what it takes for a page.
+  'x-accel-buffering': 'no',
+}
+
+export function liveRoutes(
+  site: { caller(event: H3Event): Caller },
+  channel: Channel,
+): readonly Route[] {
+  return [
+    {
+      method: 'GET',
+      path: '/events/machines',
+      access: 'read',
+      doc: {
+        summary: 'Server-sent events: the machines table, now and after every change',
+        query: {
+          q: 'Only what the page with this search shows',
+          page: 'From 1; with it or q, at most 100 rows',
+          bars: '`all`: how far all flashes are, not only those of the rows',
+        },
+        answers: { 200: { type: 'string', contentMediaType: 'text/event-stream' } },
+      },
+      async handle(event) {
+        if (event.req.method === 'HEAD') return new Response(null, { headers: HEADERS })
+        if (channel.count() >= LIMITS.listeners) {
+          throw refuse(503, 'too many pages are open', { headers: { 'retry-after': '30' } })
+        }
+        const { searchParams } = event.url
+        const view = searchParams.size === 0 ? null : searchParams
+        const body = await channel.join(view, site.caller(event))
+        return new Response(body, { headers: HEADERS })
+      },
+    },
+  ]
+}

@@ -1,0 +1,29 @@
+/** GET /static/<name>@<version>/<file>: open to all, kept by browsers for ever. */
+import { HTTPResponse } from 'h3'
+import type { Assets } from '../../services/host/assets.ts'
+import { refuse } from '../http/faults.ts'
+import type { Route } from '../http/route.ts'
+
+const PREFIX = '/static/'
+
+export const assetRoute = (assets: Assets): Route => ({
+  method: 'GET',
+  path: '/static/**',
+  access: 'open',
+  handle(event) {
+    const asset = assets.find(event.url.pathname.slice(PREFIX.length))
+    if (asset === null) throw refuse(404, 'Not Found')
+    const accepts = event.req.headers.get('accept-encoding') ?? ''
+    const isZipped = /\bgzip\b/.test(accepts)
+    const body = isZipped ? asset.gzipped : asset.bytes
+    return new HTTPResponse(event.req.method === 'HEAD' ? null : new Uint8Array(body), {
+      headers: {
+        'content-type': asset.type,
+        'content-length': String(body.byteLength),
+        'cache-control': 'public, max-age=31536000, immutable',
+        vary: 'accept-encoding',
+        ...(isZipped ? { 'content-encoding': 'gzip' } : {}),
+      },
+    })
+  },
+})

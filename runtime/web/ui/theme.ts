@@ -1,0 +1,59 @@
+/** Light, dark, or as the system has it: remembered in a cookie that the page itself may read. */
+import type { H3Event } from 'h3'
+import { seeOther } from '../http/answers.ts'
+import { icon } from './elements.ts'
+import { attributes, html, type Html } from './html.ts'
+import { localPath } from '../http/local-path.ts'
+import type { Route } from '../http/route.ts'
+import type { IconName } from './sprite.ts'
+
+export const THEMES = ['system', 'light', 'dark'] as const
+export type Theme = (typeof THEMES)[number]
+
+const COOKIE = 'flasher-theme'
+const YEAR_SECONDS = 365 * 24 * 3600
+
+const LOOKS: Readonly<Record<Theme, { readonly icon: IconName; readonly title: string }>> = {
+  system: { icon: 'system', title: 'As the system' },
+  light: { icon: 'sun', title: 'Light' },
+  dark: { icon: 'moon', title: 'Dark' },
+}
+
+export function readTheme(event: H3Event): Theme {
+  const header = event.req.headers.get('cookie') ?? ''
+  const value = new RegExp(`(?:^|; *)${COOKIE}=(\\w+)`).exec(header)?.[1]
+  return parseTheme(value)
+}
+
+const parseTheme = (text: string | null | undefined): Theme =>
+  THEMES.find((theme) => theme === text) ?? 'system'
+
+/** Three buttons; with a script the page changes without being loaded again. */
+export const themeSwitch = (picked: Theme, here: string): Html =>
+  html`<form method="post" action="/ui/theme" class="theme">
+    <input type="hidden" name="back" value="${here}" />
+    <div role="group" aria-label="Colours">
+      ${THEMES.map(
+        (theme) =>
+          html`<button${attributes({
+            name: 'theme',
+            value: theme,
+            title: LOOKS[theme].title,
+            'aria-label': LOOKS[theme].title,
+            'aria-pressed': theme === picked ? 'true' : 'false',
+          })}>${icon(LOOKS[theme].icon)}</button>`,
+      )}
+    </div>
+  </form>`
+
+export const themeRoute: Route = {
+  method: 'POST',
+  path: '/ui/theme',
+  access: 'page',
+  takes: 'form',
+  handle(_event, form) {
+    const theme = parseTheme(form.get('theme'))
+    const cookie = `${COOKIE}=${theme}; Path=/; Max-Age=${YEAR_SECONDS}; SameSite=Lax`
+    return seeOther(localPath(form.get('back')), { 'set-cookie': cookie })
+  },
+}

@@ -1,0 +1,76 @@
+import { suite } from 'uvu'
+import * as assert from 'uvu/assert'
+import type { SurveyedDisk } from '../../../runtime/core/disk/disk.ts'
+import {
+  chooseNames,
+  listInventory,
+  renderListedSize,
+} from '../../../runtime/core/disk/inventory-disk.ts'
+import { parseInventory } from '../../../runtime/lines/current/rules/inventory.ts'
+
+const test = suite('inventory')
+
+const disk = (path: string, names: Partial<SurveyedDisk['device']> = {}): SurveyedDisk => ({
+  path,
+  removable: false,
+  parts: [],
+  device: {
+    node: path,
+    type: 'disk',
+    sectorBytes: 512,
+    readonly: false,
+    vendor: 'ATA',
+    model: 'Disk 9',
+    tran: 'sata',
+    identity: { serial: 'S1', wwn: '0x5000', sizeBytes: 500_107_862_016, diskseq: 1 },
+    zeros: { isLoop: false, writeZeroesMaxBytes: 0, discardMaxBytes: 0 },
+    uses: [],
+    ...names,
+  },
+})
+
+test('says what the server asks for', () => {
+  const names = new Map([['/dev/sda', 'pci-0000:00:17.0-ata-1']])
+  assert.equal(listInventory([disk('/dev/sda')], names), [
+    {
+      path: '/dev/sda',
+      size: '465.8G',
+      vendor: 'ATA',
+      model: 'Disk 9',
+      serial: 'S1',
+      tran: 'sata',
+      removable: false,
+      readonly: false,
+      wwn: '0x5000',
+      by_path: 'pci-0000:00:17.0-ata-1',
+      size_bytes: 500_107_862_016,
+    },
+  ])
+})
+
+test('whatever a disk calls itself, the server takes the list', () => {
+  const long = 'x'.repeat(4096)
+  const identity = { serial: long, wwn: long, sizeBytes: 0, diskseq: null }
+  const odd = disk('/dev/sdb', { vendor: long, model: long, tran: long, identity })
+  const many = Array.from({ length: 100 }, (_, index) => disk(`/dev/vd${index}`))
+  const disks = listInventory([odd, ...many], new Map([['/dev/sdb', long]]))
+  const parsed = parseInventory({ disks })
+  assert.is(parsed.ok && parsed.value.disks.length, 64)
+  assert.equal([disks[0]?.serial, disks[0]?.wwn, disks[0]?.by_path], [null, null, null])
+})
+
+test('sizes read as in a listing', () => {
+  const sizes = [0, 512, 64 * 2 ** 20, 1.5 * 2 ** 40, 2 ** 60].map(renderListedSize)
+  assert.equal(sizes, ['0B', '512B', '64M', '1.5T', '1024P'])
+})
+
+test('of several names of one place the first counts, those of partitions never', () => {
+  const links = [
+    { name: 'virtio-pci-0000:00:05.0', node: '/dev/vda' },
+    { name: 'pci-0000:00:05.0', node: '/dev/vda' },
+    { name: 'pci-0000:00:05.0-part1', node: '/dev/vda1' },
+  ]
+  assert.equal([...chooseNames(links)], [['/dev/vda', 'pci-0000:00:05.0']])
+})
+
+test.run()

@@ -1,0 +1,46 @@
+import { suite } from 'uvu'
+import * as assert from 'uvu/assert'
+import { decideByCommand, decideZeroMethod } from '../../../runtime/core/flash/zeros.ts'
+
+const test = suite('decideZeroMethod')
+
+/** isLoop, write_zeroes_max_bytes, discard_max_bytes. */
+const rows = [
+  ['a loop that can punch holes', true, 4096, 4096, 'discard'],
+  ['a loop that can only discard', true, 0, 4096, 'discard'],
+  ['a loop on a file system without holes', true, 4096, 0, 'zero-out'],
+  ['a loop that can do nothing', true, 0, 0, 'write'],
+  ['an NVMe disk with write-zeroes', false, 131072, 4096, 'zero-out'],
+  ['a disk whose discard promises nothing', false, 0, 4096, 'write'],
+  ['a plain disk', false, 0, 0, 'write'],
+] as const
+for (const [name, isLoop, writeZeroesMaxBytes, discardMaxBytes, method] of rows)
+  test(name, () => {
+    assert.is(decideZeroMethod({ isLoop, writeZeroesMaxBytes, discardMaxBytes }), method)
+  })
+
+const MB = 1e6
+/** writing and zeroing in bytes per second, the run, whether what is written is read back. */
+const choices = [
+  ['nothing is known yet', null, null, MB, false, true],
+  ['zeroing is not known yet, the run long', 200 * MB, null, 64 * MB, false, true],
+  ['a short run on a fast disk', 3000 * MB, null, MB, false, false],
+  ['a short run on a slow disk', 200 * MB, null, 4 * MB, false, true],
+  ['zeroing is faster', 200 * MB, 1000 * MB, 64 * MB, false, true],
+  ['zeroing is a little slower', 1500 * MB, 1000 * MB, 64 * MB, false, true],
+  ['zeroing is much slower', 3000 * MB, 1000 * MB, 64 * MB, false, false],
+  [
+    'zeroing is slower than writing, but not than that and reading',
+    3000 * MB,
+    1000 * MB,
+    64 * MB,
+    true,
+    true,
+  ],
+] as const
+for (const [name, writing, zeroing, bytes, verifies, byCommand] of choices)
+  test(name, () => {
+    assert.is(decideByCommand({ writing, zeroing }, bytes, verifies), byCommand)
+  })
+
+test.run()

@@ -1,0 +1,42 @@
+import * as fc from 'fast-check'
+import { suite } from 'uvu'
+import * as assert from 'uvu/assert'
+import {
+  parseJson,
+  renderJson,
+  renderJsonLine,
+} from '../../../runtime/core/foundation/json-text.ts'
+
+const test = suite('renderJson')
+
+test('two-space indent, non-ASCII escaped', () => {
+  assert.is(
+    renderJson({ a: 'ü\u007f😀', b: [] }),
+    '{\n  "a": "\\u00fc\\u007f\\ud83d\\ude00",\n  "b": []\n}',
+  )
+})
+test('a line has a blank behind commas and colons, and nothing else is touched', () => {
+  assert.is(
+    renderJsonLine({ event: 'started', total_bytes: 300000, note: 'a,\n b', list: [1, { x: [] }] }),
+    '{"event": "started", "total_bytes": 300000, "note": "a,\\n b", "list": [1, {"x": []}]}',
+  )
+})
+test('both say what JSON says, in printable ASCII', () => {
+  fc.assert(
+    fc.property(fc.jsonValue(), (value) => {
+      const plain: unknown = JSON.parse(JSON.stringify(value))
+      assert.equal(JSON.parse(renderJson(value)), plain)
+      assert.equal(JSON.parse(renderJsonLine(value)), plain)
+      assert.match(renderJsonLine(value), /^[ -~]*$/)
+    }),
+  )
+})
+test('what is no JSON is undefined, and null is JSON', () => {
+  for (const text of ['', ' ', '{', '{"a":1', "{'a':1}", 'NaN', 'undefined', '\uFEFF{}']) {
+    assert.is(parseJson(text), undefined, text)
+  }
+  assert.is(parseJson('null'), null)
+  assert.equal(parseJson(' {"a": [1]} '), { a: [1] })
+})
+
+test.run()

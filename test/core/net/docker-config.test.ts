@@ -1,0 +1,52 @@
+import * as fc from 'fast-check'
+import { suite } from 'uvu'
+import * as assert from 'uvu/assert'
+import {
+  findCredentials,
+  findHelper,
+  parseHelperAnswer,
+} from '../../../runtime/core/net/docker-config.ts'
+
+const test = suite('docker config')
+
+test('the program that keeps a password: the one of the host, else the one of all', () => {
+  const config = { credsStore: 'all', credHelpers: { 'REG.example:5000': 'one', bad: 7 } }
+  const rows = [
+    [config, 'reg.example:5000', 'one'],
+    [config, 'reg.example', 'all'],
+    [config, 'bad', null],
+    [{ credHelpers: { 'https://h/v1/': 'old' } }, 'h', 'old'],
+    [{ credsStore: '' }, 'h', null],
+    [{ credsStore: '../evil' }, 'h', null],
+    [{ credsStore: '-x' }, 'h', null],
+    [{ credsStore: 'a b' }, 'h', null],
+    [{ auths: {} }, 'h', null],
+    [[], 'h', null],
+  ] as const
+  for (const [content, host, helper] of rows) {
+    assert.is(findHelper(JSON.stringify(content), host), helper, JSON.stringify(content))
+  }
+})
+
+const read = (answer: unknown) => parseHelperAnswer(JSON.stringify(answer))
+
+test('what such a program answers', () => {
+  const given = { ServerURL: 'h', Username: 'me', Secret: 's:1' }
+  assert.equal(read(given), { user: 'me', password: 's:1' })
+  for (const answer of [{ ...given, Username: '<token>' }, { ...given, Username: '' }, {}, 'x']) {
+    assert.is(read(answer), null)
+  }
+  assert.is(parseHelperAnswer('credentials not found in native keychain'), null)
+})
+
+test('reads any text without throwing', () => {
+  fc.assert(
+    fc.property(fc.oneof(fc.string(), fc.json()), (text) => {
+      findCredentials(text, 'h')
+      findHelper(text, 'h')
+      parseHelperAnswer(text)
+    }),
+  )
+})
+
+test.run()

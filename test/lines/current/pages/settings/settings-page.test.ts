@@ -1,0 +1,72 @@
+/** /ui/settings: what the catalog left out is named, and nothing is said to be saved that is not. */
+import { suite } from 'uvu'
+import * as assert from 'uvu/assert'
+import { createServerHome, login } from '../../../../support/server/flasher-web.ts'
+import { startHostileServer } from '../../../../support/http/hostile-server.ts'
+import { until } from '../../../../support/server/image-cache.ts'
+
+const test = suite('settings page')
+
+const PASSWORD = 'secret words'
+
+async function open(env: Readonly<Record<string, string>> = {}) {
+  const stack = new AsyncDisposableStack()
+  const home = stack.use(await createServerHome())
+  const start = async () => {
+    const server = await home.start([], { FLASHER_ADMIN_PASSWORD: PASSWORD, ...env })
+    const { cookie } = await login(server.url, PASSWORD)
+    const ask = (path: string, init: RequestInit = {}) =>
+      fetch(`${server.url}${path}`, { redirect: 'manual', ...init, headers: { cookie } })
+    return {
+      page: async () => await (await ask('/ui/settings')).text(),
+      post: (path: string, fields: Readonly<Record<string, string>>) =>
+        ask(path, { method: 'POST', body: new URLSearchParams(fields) }),
+      [Symbol.asyncDispose]: () => server[Symbol.asyncDispose](),
+    }
+  }
+  return { home, start, [Symbol.asyncDispose]: () => stack.disposeAsync() }
+}
+
+const good = { name: 'good.img', src: 'https://h/good.img' }
+const bad = (n: number) => ({ name: `bad-${n}.img`, src: 'nowhere' })
+
+test('entries that were left out are named without being asked for, also after a restart', async () => {
+  const entries = [good, ...Array.from({ length: 30 }, (_, n) => bad(n))]
+  await using cache = await startHostileServer((_request, response) => {
+    response.setHeader('etag', '"one"')
+    response.end(JSON.stringify({ entries }))
+  })
+  await using site = await open({ FLASHER_WITHCACHE_URL: cache.origin })
+  for (const start of ['the first start', 'a restart']) {
+    await using server = await site.start()
+    await until(async () => (await server.page()).includes('bad-0.img'))
+    const page = await server.page()
+    assert.match(page, /bad-19\.img: its source cannot be used/, start)
+    assert.not.match(page, 'bad-20.img')
+    assert.match(page, /and 10 more/)
+  }
+  assert.match(await site.home.text('state/catalog.toml'), /^name = "good\.img"$/m)
+})
+
+test('a form with a field that there is not is refused, and nothing of it is saved', async () => {
+  await using site = await open()
+  await using server = await site.start()
+  const rows = [
+    ['upstream', { netboot_rep: 'a/b' }],
+    ['upstream', { netboot_repo: 'a/b', tag: 'v1.0.0' }],
+    ['upstream', {}],
+    ['backup', { backup_enabled: 'on', cadence: 'daily' }],
+    ['backup', {}],
+    ['config/edit', { section: 'pxe', key: 'loop_limit', value: '9', more: '' }],
+    ['config/edit', { section: 'pxe', key: 'loop_limit' }],
+  ] as const
+  for (const [form, fields] of rows) {
+    const answer = await server.post(`/ui/settings/${form}`, fields)
+    assert.is(answer.status, 422, `${form} ${JSON.stringify(fields)}`)
+    assert.match(await answer.text(), /has no field|is missing|holds nothing/)
+  }
+  const page = await server.page()
+  assert.not.match(page, 'value="a/b"')
+})
+
+test.run()

@@ -1,0 +1,143 @@
+import * as fc from 'fast-check'
+import { suite } from 'uvu'
+import * as assert from 'uvu/assert'
+import {
+  next,
+  openState,
+  orderOf,
+  SCREENS,
+  STEP_OF,
+  STEPS,
+  type DiskChoice,
+  type Next,
+  type State,
+  type Step,
+} from '../../../../../runtime/lines/current/wizard/flow/flow.ts'
+import type {
+  FlashEnd,
+  ImageChoice,
+} from '../../../../../runtime/lines/current/wizard/flow/start.ts'
+
+const test = suite('wizard flow')
+
+const IMAGE: ImageChoice = {
+  name: 'debian.img',
+  location: '/images/debian.img',
+  format: 'img',
+  sizeBytes: 5,
+  sha256: null,
+  ref: null,
+}
+const DISK: DiskChoice = {
+  path: '/dev/sda',
+  identity: { serial: 'S1', wwn: null, sizeBytes: 500, diskseq: 7 },
+  words: 'Samsung, serial S1, 500 B',
+}
+const FAILED: FlashEnd = {
+  kind: 'failed',
+  code: 'write-failed',
+  reason: 'the disk does not take it',
+  hint: null,
+  leaves: 'nothing',
+}
+const START = openState({
+  screen: 'catalog',
+  catalog: null,
+  notice: 'the server does not answer',
+  identity: { mac: null, server: null, address: null },
+})
+const go = (steps: readonly Step[], from: State = START) =>
+  steps.reduce<Next>((state, step) => (typeof state === 'string' ? state : next(state, step)), from)
+const screenOf = (state: Next) => (typeof state === 'string' ? state : state.screen)
+
+const noticeOf = (state: Next) => (typeof state === 'string' ? null : state.notice)
+
+const WAY: readonly Step[] = [
+  { step: 'source', source: 'http://lab/catalog.toml' },
+  { step: 'image', image: IMAGE },
+  { step: 'disk', disk: DISK },
+  { step: 'flash' },
+]
+
+test('the straight way: catalog, image, disk, confirm, flash', () => {
+  const screens = WAY.map((_, index) => screenOf(go(WAY.slice(0, index + 1))))
+  assert.equal(screens, ['image', 'disk', 'confirm', 'flash'])
+})
+test('back leads one step back, from a flash that ended to the disks, with the same image', () => {
+  const rows: readonly (readonly [readonly Step[], string])[] = [
+    [WAY.slice(0, 1), 'catalog'],
+    [WAY.slice(0, 2), 'image'],
+    [WAY.slice(0, 3), 'disk'],
+    [[...WAY, { step: 'ended', end: FAILED, notice: null, bootEntry: null }], 'disk'],
+    [[{ step: 'ask-source' }], 'catalog'],
+    [[], 'catalog'],
+  ]
+  for (const [steps, screen] of rows) {
+    assert.is(screenOf(go([...steps, { step: 'back' }])), screen)
+  }
+  const after = go([
+    ...WAY,
+    { step: 'ended', end: FAILED, notice: null, bootEntry: null },
+    { step: 'back' },
+  ])
+  assert.ok(typeof after !== 'string')
+  assert.equal([after.image, after.disk, after.end], [IMAGE, null, null])
+})
+test('a reason stays until the operator goes on; looking again is not going on', () => {
+  assert.is(noticeOf(go([{ step: 'refresh' }])), START.notice)
+  assert.is(noticeOf(go([{ step: 'ask-source' }])), null)
+  const told = go([
+    ...WAY,
+    { step: 'ended', end: FAILED, notice: 'the server was not told', bootEntry: null },
+  ])
+  assert.equal([screenOf(told), noticeOf(told)], ['failed', 'the server was not told'])
+})
+test('quit and reboot end it anywhere', () => {
+  for (const step of ['quit', 'reboot'] as const) assert.is(go([...WAY, { step }]), step)
+})
+test('only what is chosen is flashed', () => {
+  assert.is(orderOf(START), null)
+  const chosen = go(WAY)
+  assert.ok(typeof chosen !== 'string')
+  assert.equal(orderOf(chosen), {
+    image: IMAGE,
+    disk: '/dev/sda',
+    identity: DISK.identity,
+    unattended: false,
+  })
+})
+test('every screen belongs to a step that the header counts', () => {
+  for (const screen of SCREENS) assert.ok(STEPS.includes(STEP_OF[screen]))
+})
+test('whatever is pressed, nothing is chosen on a screen that comes before the choice', () => {
+  const steps = fc.constantFrom<Step>(
+    ...WAY,
+    { step: 'back' },
+    { step: 'refresh' },
+    { step: 'ask-source' },
+    { step: 'ended', end: FAILED, notice: null, bootEntry: null },
+  )
+  fc.assert(
+    fc.property(fc.array(steps, { maxLength: 12 }), (taken) => {
+      const state = go(taken)
+      if (typeof state === 'string') return
+      if (['catalog', 'image'].includes(state.screen)) assert.is(state.image, null)
+      if (['catalog', 'image', 'disk'].includes(state.screen)) assert.is(state.disk, null)
+    }),
+  )
+})
+test('what became of the boot entry stays on the screen after the flash, and no longer', () => {
+  const bootEntry = 'UEFI: the firmware boots it once, next (Boot0003).'
+  const failed = go([...WAY, { step: 'ended', end: FAILED, notice: null, bootEntry }])
+  assert.ok(typeof failed !== 'string')
+  assert.is(failed.bootEntry, bootEntry)
+  const back = go([
+    ...WAY,
+    { step: 'ended', end: FAILED, notice: null, bootEntry },
+    { step: 'back' },
+  ])
+  assert.ok(typeof back !== 'string')
+  assert.is(back.bootEntry, null)
+})
+
+test.run()

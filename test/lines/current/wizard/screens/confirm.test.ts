@@ -1,0 +1,132 @@
+import { suite } from 'uvu'
+import * as assert from 'uvu/assert'
+import {
+  renderConfirm,
+  type Known,
+} from '../../../../../runtime/lines/current/wizard/screens/confirm-text.ts'
+import type { State } from '../../../../../runtime/lines/current/wizard/flow/flow.ts'
+import { createQuestion } from '../../../../../runtime/lines/current/wizard/screens/screen-frame.ts'
+import { createInk } from '../../../../../runtime/terminal/text/ink.ts'
+import { UNTOUCHED } from '../../../../../runtime/terminal/prompt/menu.ts'
+
+const test = suite('wizard confirm')
+
+const identity = {
+  serial: 'S5GXNX0R123456',
+  wwn: null,
+  sizeBytes: 1_000_204_886_016,
+  diskseq: null,
+}
+const WORDS = 'Samsung SSD 980 PRO 1TB, serial S5GXNX0R123456, 1.00 TB, nvme'
+const state: State = {
+  screen: 'confirm',
+  source: 'http://lab:8080/catalog.toml',
+  image: {
+    name: 'debian-13-genericcloud-amd64-daily.img.zst',
+    location: 'http://lab:8080/images/debian.img.zst',
+    format: 'img.zst',
+    sizeBytes: 363_000_000,
+    sha256: null,
+    ref: null,
+  },
+  disk: { path: '/dev/nvme0n1', identity, words: WORDS },
+  end: null,
+  bootEntry: null,
+  notice: null,
+}
+const drawing = {
+  setting: {
+    version: '0.1.0',
+    identity: { mac: '52:54:00:12:34:56', server: null, address: null },
+    imageRoot: '/var/lib/flasher/images',
+  },
+  ink: createInk({ colour: false }),
+  unicode: false,
+}
+const PARTS = Array.from({ length: 6 }, (_, at) => ({
+  device: `/dev/nvme0n1p${at + 1}`,
+  sizeBytes: 67_108_864,
+  fstype: 'ext4',
+  label: `data-${at + 1}`,
+  partlabel: null,
+}))
+const known: Known = {
+  plan: null,
+  disk: { parts: PARTS },
+  reasons: [],
+}
+const KEYS = '[y] ERASE AND FLASH  [b] back  [q] quit'
+
+function show(columns: number, rows: number, of = known, words = WORDS) {
+  const asked = { ...state, disk: { path: '/dev/nvme0n1', identity, words } }
+  const keys = [
+    { key: 'y', words: [], does: 'ERASE AND FLASH' },
+    { key: 'b', words: [], does: 'back' },
+    { key: 'q', words: [], does: 'quit' },
+  ]
+  const view = {
+    menu: { prompt: 'Flash', columns: [], rows: [], keys, enter: 'b' },
+    intro: (size: { readonly columns: number }, room: number) =>
+      renderConfirm(asked, of, drawing, { columns: size.columns, room }),
+  }
+  const { lines } = createQuestion(asked, view, drawing).frame(UNTOUCHED, { columns, rows })
+  assert.ok(lines.length <= rows, `${lines.length} lines in ${rows}`)
+  for (const line of lines) assert.ok(line.length < columns, line)
+  return lines
+}
+
+test('whatever the size: the disk, what is lost, and the prompt', () => {
+  for (const columns of [40, 60, 80, 132]) {
+    for (const rows of [12, 13, 16, 20, 24, 25, 43]) {
+      const lines = show(columns, rows)
+      const text = lines.join(' ').replaceAll(/[\s|]+/g, ' ')
+      for (const fact of ['/dev/nvme0n1', 'Samsung SSD 980 PRO 1TB', 'S5GXNX0R123456', '1.00 TB']) {
+        assert.ok(text.includes(fact), `${fact} at ${columns}x${rows}:\n${lines.join('\n')}`)
+      }
+      assert.match(text, /(Everything on \/dev\/nvme0n1|All of it) will be lost: /)
+      assert.match(text, /and \d more|data-6|6 partitions/)
+      assert.is(lines.at(-2), '> Flash: ')
+      assert.is(lines.at(-1), KEYS)
+    }
+  }
+})
+
+test('on 40x12', () => {
+  assert.equal(show(40, 12), [
+    'flasher 0.1.0  standalone',
+    'Flash 4 of 5',
+    'debian-13-g..ly.img.zst -> /dev/nvme0n1',
+    'Samsung SSD 980 PRO 1TB, serial',
+    'S5GXNX0R123456, 1.00 TB, nvme',
+    'All of it will be lost:',
+    '  /dev/nvme0n1p1  67.1 MB  ext4  data-1',
+    '  and 5 more',
+    '',
+    '',
+    '> Flash: ',
+    KEYS,
+  ])
+})
+
+test('a disk with a long name leaves the image out, and one that goes on for ever ends', () => {
+  const serial = 'X'.repeat(120)
+  const lines = show(40, 12, known, `Model, serial ${serial}, 1.00 TB`)
+  assert.ok(lines.join('').includes(serial), lines.join('\n'))
+  assert.ok(lines.includes('All of it will be lost:'), lines.join('\n'))
+  show(40, 12, known, '日本'.repeat(400))
+})
+
+test('why it is rejected comes before frames', () => {
+  const reasons = Array.from({ length: 4 }, (_, at) => `reason ${at + 1} against it`)
+  for (const rows of [12, 16, 24, 43]) {
+    const lines = show(80, rows, { ...known, reasons })
+    assert.ok(lines.some((line) => line.includes('reason 4')) || rows === 16, lines.join('\n'))
+    assert.is(
+      lines.some((line) => line.startsWith('+- Disk')),
+      rows > 20,
+    )
+  }
+  assert.ok(show(40, 12, { ...known, reasons: null }).includes('checking ...'))
+})
+
+test.run()

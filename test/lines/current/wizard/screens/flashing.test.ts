@@ -1,0 +1,28 @@
+import { suite } from 'uvu'
+import * as assert from 'uvu/assert'
+import type { WriteProgress } from '../../../../../runtime/core/flash/flash.ts'
+import { renderPhase } from '../../../../../runtime/lines/current/wizard/screens/flashing.ts'
+
+const test = suite('wizard flashing')
+
+const at = (phase: WriteProgress['phase'], bytes_written: number, total_bytes: number | null) => ({
+  phase,
+  bytes_read: 0,
+  bytes_written,
+  total_bytes,
+  rate: 0,
+  eta_seconds: null,
+})
+
+test('where less is read back than was written, it says of what', () => {
+  assert.is(renderPhase(at('write', 0, 671), null), 'writing')
+  const all = 'reading back what was written'
+  assert.is(renderPhase(at('verify', 0, 671), at('write', 671, 671)), all)
+  assert.is(
+    renderPhase(at('verify', 0, 409), at('write', 671, null)),
+    `${all}, samples of its zeros`,
+  )
+  assert.is(renderPhase(at('verify', 0, 409), null), all)
+})
+
+test.run()

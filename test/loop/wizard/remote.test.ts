@@ -1,0 +1,261 @@
+/** Machines that a real server drives: each mode, and what becomes of each failure. */
+import { createHash } from 'node:crypto'
+import { suite } from 'uvu'
+import * as assert from 'uvu/assert'
+import { createStandaloneHooks } from '../../../runtime/lines/current/wizard/driven/remote-services.ts'
+import { createDisks } from '../../../runtime/services/disk/disks.ts'
+import { createShell } from '../../../runtime/services/host/shell.ts'
+import { makeDiskImage } from '../../support/disk/disk-images.ts'
+import { startHostileServer } from '../../support/http/hostile-server.ts'
+import { createLoop } from '../../support/disk/loop.ts'
+import {
+  driveBox,
+  entryOf,
+  flashByHand,
+  MAC,
+  openServer,
+  type Driven,
+  runOf,
+} from '../../support/terminal/remote-fixture.ts'
+import { readDisk } from '../../support/disk/writer.ts'
+
+const test = suite('server-driven')
+const run = process.getuid?.() === 0 ? test : test.skip
+
+const IMAGE = makeDiskImage(6 * 2 ** 20)
+const SHA = createHash('sha256').update(IMAGE).digest('hex')
+const REF = 'a'.repeat(64)
+const PLACE = 'pci-0000:00:05.0'
+const TARGET = { bty_image_ref: REF, target_disk_serial: `path:${PLACE}` }
+
+/** Serves the image; `cut`: ends every answer early. */
+const serveImage = (cut = false) =>
+  startHostileServer((request, response) => {
+    response.writeHead(200, { 'content-length': IMAGE.length })
+    if (request.method === 'HEAD') response.end()
+    else if (cut) response.write(IMAGE.subarray(0, 2 ** 20), () => response.destroy())
+    else response.end(IMAGE)
+  })
+
+const noticeOf = ({ outcome }: Driven) =>
+  outcome.kind === 'interactive' ? (outcome.start.notice ?? '') : `exit ${outcome.code}`
+const catalogOf = ({ outcome }: Driven) =>
+  outcome.kind === 'interactive' ? outcome.start.catalog : null
+
+run('flash: written, told, rebooted', async () => {
+  await using images = await serveImage()
+  await using server = await openServer([
+    entryOf(`${images.origin}/debian.img`, { sha256: SHA, sizeBytes: IMAGE.length }),
+  ])
+  await using loop = await createLoop({ megabytes: 16 })
+  await server.arm({ boot_mode: 'flasher-flash-always', ...TARGET })
+  const box = await driveBox({
+    server: server.url,
+    mac: '52-54-00-00-00-01',
+    places: { [PLACE]: loop.device },
+  })
+  assert.equal(box.outcome, { kind: 'exit', code: 0 })
+  assert.is(box.reboots, 1)
+  assert.ok((await readDisk(loop.device, 0, IMAGE.length)).equals(IMAGE))
+  const machine = await server.machines.find(MAC)
+  assert.is.not(machine?.last_flashed_at, null)
+  assert.is(machine?.known_disks?.[0]?.by_path, PLACE)
+  assert.ok(box.marks.includes('auto-flash starting'))
+  assert.ok(box.said.includes(`The server has debian.img flashed to ${loop.device}, 16.8 MB.`))
+  assert.ok(box.marks.includes('flash complete; rebooting'))
+  assert.ok(box.marks.includes('download 100%'))
+  const told = await runOf(server)
+  assert.is(told.phases, 'started write verify sync done')
+  assert.equal([told.mode, told.result, told.verified], ['flash', 'done', true])
+  assert.is(told.bytes_written, IMAGE.length)
+  assert.equal(told.disk, { path: loop.device, serial: `path:${PLACE}` })
+})
+
+run('interactive: the wizard with the catalog and the reason', async () => {
+  await using server = await openServer([])
+  await server.arm({ boot_mode: 'flasher-tui' })
+  const box = await driveBox({ server: server.url })
+  assert.is(box.outcome.kind === 'interactive' && box.outcome.start.notice, null)
+  assert.is(catalogOf(box), `${server.url}/catalog.toml`)
+  await server.arm({ boot_mode: 'flasher-flash-once', ...TARGET })
+  const unknown = await driveBox({ server: server.url })
+  assert.match(noticeOf(unknown), /not in the catalog/)
+})
+
+run('a flash by hand is told as well', async () => {
+  await using images = await serveImage()
+  await using server = await openServer([])
+  await using loop = await createLoop({ megabytes: 16 })
+  await server.arm({ boot_mode: 'flasher-tui' })
+  const box = await driveBox({ server: server.url, places: { [PLACE]: loop.device } })
+  if (box.outcome.kind !== 'interactive') throw new Error('no wizard')
+  const { hooks } = box.outcome
+  const refused = await flashByHand(hooks, `${images.origin}/debian.img`, '/dev/nowhere')
+  assert.is(refused.kind, 'failed')
+  await flashByHand(hooks, `${images.origin}/debian.img`, loop.device)
+  const told = await runOf(server)
+  assert.equal([told.mode, told.result, told.verified], ['interactive', 'done', true])
+  assert.is.not((await server.machines.find(MAC))?.last_flashed_at, null)
+})
+
+run('a flash on a console that the server does not drive is told as well', async () => {
+  await using images = await serveImage()
+  await using server = await openServer([])
+  await using loop = await createLoop({ megabytes: 16 })
+  await server.arm({ boot_mode: 'flasher-tui' })
+  const hooks = await createStandaloneHooks({
+    env: { FLASHER_LIVE_SERVER: server.url, FLASHER_LIVE_MAC: MAC.replaceAll(':', '-') },
+    signal: new AbortController().signal,
+    now: () => performance.now(),
+    arch: 'x64',
+    loops: true,
+  })
+  await flashByHand(hooks, `${images.origin}/debian.img`, loop.device)
+  const told = await runOf(server)
+  assert.equal([told.mode, told.result, told.disk?.path], ['interactive', 'done', loop.device])
+})
+
+run('inventory: the disks and the hardware are told, then a reboot', async () => {
+  await using server = await openServer([])
+  await using loop = await createLoop({ megabytes: 16 })
+  const lshw = { id: 'box', class: 'system' }
+  const hardware = { readTree: async () => lshw, readKernelLog: async () => [] }
+  // Its first contact: the server does not know it before it asks for the plan.
+  const box = await driveBox({
+    server: server.url,
+    places: { [PLACE]: loop.device },
+    parts: { hardware },
+  })
+  assert.equal(box.outcome, { kind: 'exit', code: 0 })
+  assert.is(box.reboots, 1)
+  const [disk] = (await server.machines.find(MAC))?.known_disks ?? []
+  assert.equal([disk?.path, disk?.by_path, disk?.size_bytes], [loop.device, PLACE, 16 * 2 ** 20])
+  const stored = await server.ask(`/machines/${MAC}/lshw.json`)
+  assert.equal(await stored.json(), lshw)
+})
+
+run('exit: a word, and the machine goes on', async () => {
+  await using server = await openServer([])
+  await server.arm({ boot_mode: 'ipxe-exit' })
+  const box = await driveBox({ server: server.url })
+  assert.equal(box.outcome, { kind: 'exit', code: 0 })
+  assert.is(box.reboots, 0)
+  assert.ok(box.said.some((line) => line.includes('boot its own disk')))
+})
+
+run('a failed write is told at once, and the wizard opens', async () => {
+  await using images = await serveImage(true)
+  await using server = await openServer([entryOf(`${images.origin}/debian.img`)])
+  await using loop = await createLoop({ megabytes: 16 })
+  await server.arm({ boot_mode: 'flasher-flash-once', ...TARGET })
+  const box = await driveBox({ server: server.url, places: { [PLACE]: loop.device } })
+  assert.match(noticeOf(box), /^The flash that the server asked for failed: .*debian\.img/)
+  assert.is(catalogOf(box), `${server.url}/catalog.toml`)
+  assert.is(box.reboots, 0)
+  const machine = await server.machines.find(MAC)
+  assert.is(machine?.last_flashed_at, null)
+  assert.match(machine?.cycle.failure?.reason ?? '', /debian\.img/)
+  const told = await runOf(server)
+  assert.is(told.phases, 'started write failed')
+  assert.match(told.reason ?? '', /debian\.img/)
+  assert.match(
+    told.log,
+    /^failed: .*\n\n--- the last lines on the screen\nThe server has debian\.img/,
+  )
+  assert.match(told.log, /\[1\.0\] kernel: hello\n$/)
+  assert.ok((await readDisk(loop.device, 0, 4096)).every((byte) => byte === 0))
+})
+
+run('a wrong digest is told, and nothing boots', async () => {
+  await using images = await serveImage()
+  await using server = await openServer([
+    entryOf(`${images.origin}/debian.img`, { sha256: 'b'.repeat(64) }),
+  ])
+  await using loop = await createLoop({ megabytes: 16 })
+  await server.arm({ boot_mode: 'flasher-flash-once', ...TARGET })
+  const box = await driveBox({ server: server.url, places: { [PLACE]: loop.device } })
+  assert.match(noticeOf(box), /failed: .* is not the image asked for: its sha256 is/)
+  assert.ok((await readDisk(loop.device, 0, 4096)).every((byte) => byte === 0))
+})
+
+run('a disk that is pulled before the first byte: told, and nothing is written', async () => {
+  await using images = await serveImage()
+  await using server = await openServer([entryOf(`${images.origin}/debian.img`)])
+  await using loop = await createLoop({ megabytes: 16 })
+  await server.arm({ boot_mode: 'flasher-flash-once', ...TARGET })
+  const disks = createDisks({ shell: createShell({ env: process.env }) })
+  let looks = 0
+  const survey = async () => {
+    looks += 1
+    const all = await disks.survey({ loops: true })
+    return all.filter(({ path }) => path === loop.device && looks === 1)
+  }
+  const places = { [PLACE]: loop.device }
+  const box = await driveBox({ server: server.url, places, parts: { disks: { survey } } })
+  assert.match(noticeOf(box), /The disk path:pci-0000:00:05\.0 is not in this machine: it has no/)
+  const told = await runOf(server)
+  assert.equal([told.result, told.disk?.serial], ['failed', TARGET.target_disk_serial])
+  assert.match(told.log, /is not in this machine/)
+  assert.ok((await readDisk(loop.device, 0, 4096)).every((byte) => byte === 0))
+})
+
+run('a disk that the server knows to be elsewhere: the wizard, and the reason', async () => {
+  await using images = await serveImage()
+  await using server = await openServer([entryOf(`${images.origin}/debian.img`)])
+  await using loop = await createLoop({ megabytes: 16 })
+  await server.arm({ boot_mode: 'flasher-flash-once', ...TARGET })
+  const box = await driveBox({ server: server.url, places: { elsewhere: loop.device } })
+  assert.match(noticeOf(box), /which is picked on the server, is not in this machine/)
+})
+
+run('cancelled at the machine: told as a failure, the wizard opens', async () => {
+  await using images = await serveImage()
+  await using server = await openServer([entryOf(`${images.origin}/debian.img`)])
+  await using loop = await createLoop({ megabytes: 16 })
+  await server.arm({ boot_mode: 'flasher-flash-once', ...TARGET })
+  const ending = new AbortController()
+  const box = await driveBox({
+    server: server.url,
+    places: { [PLACE]: loop.device },
+    cancel: ending.signal,
+    onWrite: () => ending.abort(),
+  })
+  assert.match(noticeOf(box), /was cancelled\./)
+  assert.is((await runOf(server)).result, 'cancelled')
+  assert.match((await server.machines.find(MAC))?.cycle.failure?.reason ?? '', /^cancelled/)
+})
+
+run('a server that goes away during the flash: the box stays with the reason', async () => {
+  await using images = await serveImage()
+  await using server = await openServer([entryOf(`${images.origin}/debian.img`)])
+  await using loop = await createLoop({ megabytes: 16 })
+  await server.arm({ boot_mode: 'flasher-flash-always', ...TARGET })
+  let closing: Promise<void> | null = null
+  const box = await driveBox({
+    server: server.url,
+    places: { [PLACE]: loop.device },
+    parts: { times: { contact: 500, patience: 300, talk: 50, failure: 500, retry: 20 } },
+    onWrite: () => {
+      closing ??= server.close()
+    },
+  })
+  await closing
+  assert.match(noticeOf(box), /^The disk is flashed, but the server could not be told \(/)
+  assert.is(box.reboots, 0)
+  assert.ok((await readDisk(loop.device, 0, IMAGE.length)).equals(IMAGE))
+  assert.ok(box.said.some((line) => /does not answer; trying again, for 0:0/.test(line)))
+})
+
+run('a machine that cannot be restarted says so', async () => {
+  await using server = await openServer([])
+  await using loop = await createLoop({ megabytes: 16 })
+  const power = { reboot: async () => ({ ok: false, refusal: 'systemctl: no' }) as const }
+  const box = await driveBox({
+    server: server.url,
+    places: { [PLACE]: loop.device },
+    parts: { power },
+  })
+  assert.match(noticeOf(box), /cannot be restarted \(systemctl: no\)/)
+})
+
+test.run()

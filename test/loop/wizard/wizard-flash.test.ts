@@ -1,0 +1,193 @@
+import { createServer } from 'node:http'
+import { createHash } from 'node:crypto'
+import { readFile, writeFile } from 'node:fs/promises'
+import type { AddressInfo } from 'node:net'
+import { join } from 'node:path'
+import { setTimeout as pause } from 'node:timers/promises'
+import { suite } from 'uvu'
+import * as assert from 'uvu/assert'
+import { EXITED } from '../../support/terminal/tmux.ts'
+import { createShell } from '../../../runtime/services/host/shell.ts'
+import {
+  createTarget,
+  createWizardDesk,
+  goToConfirm,
+  numberOf,
+  type WizardDesk,
+} from '../../support/terminal/wizard-fixture.ts'
+
+const test = suite('wizard flashes')
+const MIB = 2 ** 20
+const shell = createShell({ env: process.env })
+
+/** Sends a slice of the image four times a second. */
+async function startSlowServer(content: Buffer) {
+  const server = createServer(async (request, answer) => {
+    const range = /^bytes=(\d+)-/.exec(request.headers.range ?? '')
+    const from = Number(range?.[1] ?? 0)
+    answer.writeHead(range === null ? 200 : 206, {
+      'accept-ranges': 'bytes',
+      'content-length': content.length - from,
+      ...(range === null
+        ? {}
+        : { 'content-range': `bytes ${from}-${content.length - 1}/${content.length}` }),
+    })
+    if (request.method === 'HEAD') return void answer.end()
+    for (let at = from; at < content.length && !answer.destroyed; at += MIB) {
+      answer.write(content.subarray(at, at + MIB))
+      await pause(250)
+    }
+    answer.end()
+  })
+  await new Promise<void>((resolve) => {
+    server.listen(0, '127.0.0.1', resolve)
+  })
+  // oxlint-disable-next-line no-unsafe-type-assertion
+  const address = server.address()
+  const { port }: Pick<AddressInfo, 'port'> =
+    typeof address === 'object' && address !== null ? address : { port: 0 }
+  return {
+    url: `http://127.0.0.1:${port}/slow.img`,
+    async [Symbol.asyncDispose]() {
+      server.closeAllConnections()
+      await new Promise((resolve) => {
+        server.close(resolve)
+      })
+    },
+  }
+}
+
+async function writeCatalog(desk: WizardDesk, url: string): Promise<string> {
+  const path = join(desk.folder, 'catalog.toml')
+  await writeFile(path, `version = 1\n[[images]]\nname = "slow.img"\nsrc = "${url}"\n`)
+  return path
+}
+
+test('Ctrl-C cancels a flash, says what that leaves, and goes back to the disks', async () => {
+  await using desk = await createWizardDesk({})
+  await using target = await createTarget({ megabytes: 64 })
+  await writeFile(target.device, Buffer.alloc(MIB, 'old content'))
+  await using server = await startSlowServer(Buffer.alloc(48 * MIB, 'new content'))
+  const catalog = await writeCatalog(desk, server.url)
+  await using terminal = await desk.open({ argv: ['--catalog', catalog] })
+  await goToConfirm(terminal, 'slow.img', target.device)
+  await terminal.press('y')
+  const screen = await terminal.waitFor(/^ write +\d+% .* MB\/s .*left$/m)
+  assert.ok(screen.includes(`slow.img -> ${target.device}`), screen.join('\n'))
+  await terminal.waitFor('writing, waiting for the network')
+  // Whatever is typed meanwhile counts for nothing, but is not shown either.
+  await terminal.press('x', 'Enter')
+  await terminal.resize(100, 30)
+  await terminal.waitFor(/^Flash 4 of 5 {20,}.*> Reboot$/m)
+  await terminal.press('C-c')
+  const after = await terminal.waitFor('> Back:')
+  const text = after.join('\n')
+  assert.ok(text.includes('Cancelled.'), text)
+  assert.match(text, /was left without a partition table, so that it cannot boot/)
+  assert.equal((await readFile(target.backing)).subarray(0, MIB), Buffer.alloc(MIB))
+  await terminal.press('Enter')
+  await terminal.waitFor('> Disk:')
+  await terminal.press('q', 'Enter')
+  await terminal.waitFor(`${EXITED}0`)
+})
+
+test('a flash that fails says why and what that leaves', async () => {
+  await using desk = await createWizardDesk()
+  const image = join(desk.imageRoot, 'debian-13-amd64.img')
+  const wrong = createHash('sha256').update('something else').digest('hex')
+  await writeFile(`${image}.sha256`, `${wrong}  debian-13-amd64.img\n`)
+  await using target = await createTarget()
+  await using terminal = await desk.open()
+  const question = await goToConfirm(terminal, 'debian-13-amd64.img', target.device)
+  assert.ok(question.some((line) => line.includes(`SHA-256 ${wrong.slice(0, 12)}`)))
+  await terminal.press('y')
+  const screen = await terminal.waitFor('> Back:')
+  const text = screen.join(' ')
+  assert.match(text, /The flash failed\./)
+  assert.match(text, /is not the image asked for/)
+  assert.match(text, /was left without a partition table/)
+  await terminal.press('b', 'Enter')
+  await terminal.waitFor('> Disk:')
+})
+
+test('what is no image is rejected before anything is written, Enter goes back', async () => {
+  await using desk = await createWizardDesk({ 'not-really.img.zst': 'plain text' })
+  await using target = await createTarget()
+  await using terminal = await desk.open()
+  const text = (await goToConfirm(terminal, 'not-really.img.zst', target.device)).join('\n')
+  assert.match(
+    text,
+    /Rejected:\n {2}.*not-really\.img\.zst is named\s+\.img\.zst but\s+does not hold/,
+  )
+  assert.not.match(text, /\[y\]/)
+  await terminal.press('y', 'Enter')
+  await terminal.waitFor('Unrecognised choice "y"; type b or q.')
+  await terminal.press('Enter')
+  await terminal.waitFor('> Disk:')
+})
+
+test('a disk that became another one between the choice and the flash is not written', async () => {
+  await using desk = await createWizardDesk()
+  await using target = await createTarget()
+  await using terminal = await desk.open()
+  await goToConfirm(terminal, 'debian-13-amd64.img', target.device)
+  await writeFile(target.backing, Buffer.alloc(16 * MIB))
+  await shell.require(['losetup', '--set-capacity', target.device])
+  await terminal.press('y')
+  const text = (await terminal.waitFor('> Back:')).join(' ')
+  assert.match(text, /is another disk now than the one that was chosen/)
+  assert.match(text, /Nothing was written to/)
+})
+
+test('the digest beside an image is checked, and the end says that it was right', async () => {
+  await using desk = await createWizardDesk()
+  const digest = createHash('sha256').update(desk.content).digest('hex')
+  await writeFile(join(desk.imageRoot, 'debian-13-amd64.img.sha256'), digest)
+  await using target = await createTarget()
+  await using terminal = await desk.open()
+  await goToConfirm(terminal, 'debian-13-amd64.img', target.device)
+  await terminal.press('y')
+  const text = (await terminal.waitFor('> Done:')).join(' ')
+  assert.match(text, /The image has the digest that was promised\./)
+})
+
+test('the end says what became of the boot entry that was asked for', async () => {
+  await using desk = await createWizardDesk()
+  await using target = await createTarget()
+  // No partition table is in this image: no firmware is asked, whatever this host has.
+  await using terminal = await desk.open({ env: { FLASHER_REGISTER_UEFI_BOOT: '1' } })
+  await goToConfirm(terminal, 'debian-13-amd64.img', target.device)
+  await terminal.press('y')
+  const text = (await terminal.waitFor('> Done:')).join(' ')
+  assert.match(
+    text,
+    new RegExp(`Done\\..*UEFI: no one-shot boot of ${target.device}: .*(UEFI|table)`),
+  )
+  await terminal.press('q', 'Enter')
+  await terminal.waitFor(`${EXITED}0`)
+})
+
+test('five keys, from the first screen to the flash', async () => {
+  await using desk = await createWizardDesk()
+  await using target = await createTarget()
+  await using terminal = await desk.open()
+  await terminal.waitFor('> Image:')
+  await terminal.press('1', 'Enter')
+  const disks = await terminal.waitFor(new RegExp(`${target.device} [^]*> Disk:`))
+  await terminal.press(numberOf(disks, target.device), 'Enter')
+  await terminal.waitFor('ERASE AND FLASH')
+  await terminal.press('y')
+  await terminal.waitFor('> Done:')
+})
+test('on a machine that was booted to be flashed, a restart is what Enter stands for', async () => {
+  await using desk = await createWizardDesk()
+  await using target = await createTarget()
+  await using terminal = await desk.open({ env: { FLASHER_LIVE: '1' } })
+  await goToConfirm(terminal, 'debian-13-amd64.img', target.device)
+  await terminal.press('y')
+  const text = (await terminal.waitFor('> Reboot:')).join('\n')
+  assert.match(text, /\[r\] reboot \(Enter\) {2}\[b\] another disk, same image {2}\[q\] quit$/m)
+  await terminal.press('no', 'Enter')
+  await terminal.waitFor(`${EXITED}0`)
+})
+test.run()

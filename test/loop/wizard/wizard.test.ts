@@ -1,0 +1,288 @@
+import { readFile, writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { suite } from 'uvu'
+import * as assert from 'uvu/assert'
+import { createDisks } from '../../../runtime/services/disk/disks.ts'
+import { createShell } from '../../../runtime/services/host/shell.ts'
+import { EXITED, type Terminal } from '../../support/terminal/tmux.ts'
+import {
+  createTarget,
+  createWizardDesk,
+  goToConfirm,
+  numberOf,
+} from '../../support/terminal/wizard-fixture.ts'
+
+const test = suite('wizard screens')
+const shell = createShell({ env: process.env })
+
+/** A machine may run from what is no disk: from the network, from memory. */
+const hasSystemDisk = async () =>
+  (await createDisks({ shell }).survey()).some(({ device }) => device.uses.length > 0)
+
+async function partition(device: string) {
+  const table = 'label: gpt\nsize=8M, type=U, name="EFI system"\ntype=L\n'
+  await shell.require(['sfdisk', '--quiet', '--no-reread', device], { input: table })
+  await shell.require(['partx', '--add', device])
+  await shell.require(['mkfs.ext4', '-q', '-L', 'rootfs', `${device}p2`])
+  // 8 MiB: 16 heads of 32 sectors, 32 tracks.
+  const geometry = ['-h', '16', '-s', '32', '-t', '32']
+  await shell.require(['mformat', '-i', `${device}p1`, ...geometry, '-v', 'ESP', '::'])
+}
+
+const LOOKS = [
+  { columns: 80, rows: 25, colour: true },
+  { columns: 80, rows: 25, colour: false },
+  { columns: 200, rows: 50, colour: true },
+  { columns: 200, rows: 50, colour: false },
+] as const
+
+/** What holds on every screen. */
+async function check(
+  terminal: Terminal,
+  step: string,
+  { columns, colour }: (typeof LOOKS)[number],
+) {
+  const screen = await terminal.screen()
+  const text = screen.join('\n')
+  const [first = '', second = ''] = screen
+  assert.match(first, /^flasher \d+\.\d+\.\d+\S* {2}standalone/, text)
+  assert.match(second, new RegExp(`^${step} \\d of 5`), text)
+  assert.ok(second.includes(`[${step}]`), text)
+  assert.match(text, /^image_root: \//m)
+  assert.match(text, /^catalog: {4}/m)
+  for (const line of screen) assert.ok(line.length < columns, line)
+  assert.is((await terminal.painted()).includes('\u001b['), colour)
+}
+
+for (const look of LOOKS) {
+  const { columns, rows, colour } = look
+  test(`every screen at ${columns}x${rows}, ${colour ? 'in colour' : 'without colours'}`, async () => {
+    await using desk = await createWizardDesk()
+    await using target = await createTarget()
+    const env = colour ? {} : { NO_COLOR: '1' }
+    await using terminal = await desk.open({ columns, rows, env })
+    // An image lies here, so the catalog is not asked for.
+    await terminal.waitFor('> Image:')
+    await check(terminal, 'Image', look)
+    await terminal.press('b', 'Enter')
+    const catalogs = await terminal.waitFor('> Catalog:')
+    await check(terminal, 'Catalog', look)
+    assert.match(catalogs.join('\n'), / - 1 {2}    default +\(none is set; FLASHER_DEFAULT_CATALOG/)
+    await terminal.press('c', 'Enter')
+    await terminal.waitFor('> Location:')
+    await check(terminal, 'Catalog', look)
+    await terminal.press('q', 'Enter')
+    const question = await goToConfirm(terminal, 'debian-13-amd64.img', target.device)
+    await check(terminal, 'Flash', look)
+    const asked = question.join('\n')
+    assert.match(asked, /debian-13-amd64\.img: img, 8\.39 MB/)
+    assert.ok(asked.includes(`Everything on ${target.device} will be lost`), asked)
+    assert.match(asked, /\[y\] ERASE AND FLASH {2}\[b\] back {2}\[q\] quit/)
+    await terminal.press('y')
+    const done = await terminal.waitFor('> Done:')
+    await check(terminal, 'Reboot', look)
+    assert.match(
+      done.join('\n').replaceAll('\n', ' '),
+      /Wrote 8\.39 MB \(8388608 bytes\) to .*, read back and found equal\./,
+    )
+    assert.ok(
+      desk.content.equals((await readFile(target.backing)).subarray(0, desk.content.length)),
+    )
+    await terminal.press('b', 'Enter')
+    const again = await terminal.waitFor(new RegExp(`${target.device} [^]*> Disk:`))
+    assert.ok(again.some((line) => line.startsWith('image:      debian-13')))
+    await check(terminal, 'Disk', look)
+    await terminal.press('q', 'Enter')
+    await terminal.waitFor(`${EXITED}0`)
+  })
+}
+
+test('the confirm screen names what will be lost', async () => {
+  await using desk = await createWizardDesk()
+  await using target = await createTarget({ megabytes: 64 })
+  await partition(target.device)
+  await using terminal = await desk.open()
+  const text = (await goToConfirm(terminal, 'debian-13-amd64.img', target.device)).join('\n')
+  assert.match(text, new RegExp(`${target.device}p1 +8\\.39 MB +vfat +ESP / EFI system`), text)
+  assert.match(text, new RegExp(`${target.device}p2 +5\\d\\.\\d MB +ext4 +rootfs`), text)
+  await terminal.press('Enter')
+  await terminal.waitFor('> Disk:')
+})
+
+test('what cannot be chosen says why, and cannot be chosen', async () => {
+  await using desk = await createWizardDesk({ 'big.img': Buffer.alloc(48 * 2 ** 20, 1) })
+  await using mounted = await createTarget({ megabytes: 64 })
+  await using sealed = await createTarget({ megabytes: 64, readonly: true })
+  await using small = await createTarget({ megabytes: 32 })
+  const point = join(desk.folder, 'mounted')
+  await shell.require(['mkfs.ext4', '-q', mounted.device])
+  await shell.require(['mount', '--mkdir', mounted.device, point])
+  await using terminal = await desk.open({ columns: 120 })
+  await terminal.waitFor('> Image:')
+  await terminal.press('1', 'Enter')
+  const screen = await terminal.waitFor(/too small: the image needs 50\.3 MB/)
+  const rowOf = (device: string) => screen.find((line) => line.includes(`${device} `)) ?? ''
+  assert.match(rowOf(mounted.device), new RegExp(`^ - .*\\(mounted on ${point}\\)$`))
+  assert.match(rowOf(sealed.device), /^ - .*\(read-only\)$/)
+  assert.match(rowOf(small.device), /^ - .*\(too small: the image needs 50\.3 MB\)$/)
+  assert.ok(
+    screen.some((line) => line.startsWith(' - ') && line.endsWith('(holds this system)')) ||
+      !(await hasSystemDisk()),
+  )
+  await terminal.press(numberOf(screen, sealed.device), 'Enter')
+  await terminal.waitFor(/^Number \d+ cannot be chosen: read-only\.$/m)
+})
+
+test('keys: numbers, arrows, filter, words, and what is none of them', async () => {
+  const names = Array.from(
+    { length: 40 },
+    (_, index) => `image-${String(index + 1).padStart(2, '0')}.img`,
+  )
+  await using desk = await createWizardDesk(
+    Object.fromEntries(names.map((name) => [name, 'content'])),
+  )
+  await using terminal = await desk.open()
+  const first = await terminal.waitFor('> Image:')
+  assert.ok(
+    first.some((line) => line.includes('1 to 14 of 40; PgUp and PgDn turn the page')),
+    first.join('\n'),
+  )
+  assert.ok(first.some((line) => line.startsWith('image_root: ')))
+  await terminal.press('PageDown')
+  await terminal.waitFor(/^ > {2}1 {2}image-01\.img/m)
+  await terminal.press('PageDown')
+  await terminal.waitFor(/^ > 15 {2}image-15\.img[^]*15 to 28 of 40/m)
+  await terminal.press('Up')
+  await terminal.waitFor(/^ > 14 {2}image-14\.img/m)
+  await terminal.press('/', '3', '7')
+  const filtered = await terminal.waitFor(/^ > 37 {2}image-37\.img/m)
+  assert.is(filtered.filter((line) => line.includes('image-')).length, 1)
+  await terminal.press('Escape')
+  await terminal.waitFor(/1 to 14 of 40/)
+  await terminal.press('99', 'Enter')
+  await terminal.waitFor('"99" is out of range; valid image numbers are 1..40.')
+  await terminal.press('nonsense', 'Enter')
+  await terminal.waitFor('Unrecognised choice "nonsense"; type a number from 1 to 40, b, r or q.')
+  await writeFile(join(desk.imageRoot, 'a-new-one.img'), 'content')
+  await terminal.press('Enter')
+  await terminal.waitFor(/ 1 {2}a-new-one\.img/)
+  await terminal.press('BACK', 'Enter')
+  await terminal.waitFor('> Catalog:')
+  await terminal.press('local', 'Enter')
+  await terminal.waitFor('> Image:')
+  await terminal.press('exit', 'Enter')
+  await terminal.waitFor(`${EXITED}0`)
+})
+
+test('a location is taken as it is typed, and one that leads nowhere leaves the local images', async () => {
+  await using desk = await createWizardDesk()
+  const catalog = join(desk.folder, 'Catalog Of The LAB.toml')
+  await writeFile(
+    catalog,
+    'version = 1\n[[images]]\nname = "Remote.img"\nsrc = "http://127.0.0.1:9/Remote.img"\nsize_bytes = 5\n',
+  )
+  await using terminal = await desk.open({ columns: 120 })
+  await terminal.waitFor('> Image:')
+  await terminal.press('b', 'Enter')
+  await terminal.waitFor('> Catalog:')
+  await terminal.press('c', 'Enter')
+  await terminal.waitFor('> Location:')
+  await terminal.press('-l', `${catalog}x`)
+  await terminal.press('BSpace')
+  await terminal.press('Enter')
+  const screen = await terminal.waitFor('Remote.img')
+  assert.ok(screen.includes(`catalog:    ${catalog}`), screen.join('\n'))
+  assert.match(screen.join('\n'), /1 {2}debian-13-amd64\.img.*local[^]*2 {2}Remote\.img.*remote/)
+  await writeFile(catalog, 'version = 1\nimages = [\n')
+  await terminal.press('r', 'Enter')
+  await terminal.waitFor(/^catalog load failed: .*line \d/m)
+  assert.match((await terminal.screen()).join('\n'), /1 {2}debian-13-amd64\.img/)
+})
+
+test('on 80 columns the reason of a failure is shown to its end', async () => {
+  await using desk = await createWizardDesk()
+  const catalog = join(desk.folder, `a-catalog-with-a-long-name-${'x'.repeat(40)}.toml`)
+  await writeFile(catalog, 'version = 1\n[[images]]\nname = "never closed\n')
+  await using terminal = await desk.open({ argv: ['--catalog', catalog] })
+  const screen = await terminal.waitFor('catalog load failed:')
+  const [, reason = ''] = screen.join('\n').split('catalog load failed:')
+  assert.match(reason.split('\n\n')[0]?.replaceAll('\n', ' ') ?? '', /line 3: .*\(column \d+\)$/)
+  assert.match(screen.join('\n'), /1 {2}debian-13-amd64\.img/)
+})
+
+test('Ctrl-C and the end of the input leave, with exit code 0', async () => {
+  await using desk = await createWizardDesk()
+  for (const key of ['C-c', 'C-d']) {
+    await using terminal = await desk.open()
+    await terminal.waitFor('> Image:')
+    await terminal.press(key)
+    await terminal.waitFor(`${EXITED}0`)
+  }
+})
+
+test('consoles without Unicode or without redrawing get plain characters', async () => {
+  await using desk = await createWizardDesk()
+  await using target = await createTarget()
+  for (const TERM of ['linux', 'vt220', 'dumb']) {
+    await using terminal = await desk.open({ env: { TERM } })
+    const question = await goToConfirm(terminal, 'debian-13-amd64.img', target.device)
+    assert.not.match(question.join('\n'), /[^\n -~]/)
+    await terminal.press('y', 'Enter')
+    await terminal.waitFor('> Done:')
+    assert.not.match(await terminal.history(), /[^\n -~]/)
+    await terminal.press('Enter')
+    await terminal.waitFor(`${EXITED}0`)
+  }
+})
+
+test('a terminal that is not for UTF-8 gets names in ASCII', async () => {
+  await using desk = await createWizardDesk({ 'Größe-日本.img': Buffer.alloc(4096, 1) })
+  for (const TERM of ['xterm', 'dumb']) {
+    await using terminal = await desk.open({ env: { TERM, LANG: 'C' } })
+    const screen = await terminal.waitFor('> Image:')
+    assert.ok(
+      screen.some((line) => line.includes('  Gro?e-????.img  ')),
+      screen.join('\n'),
+    )
+  }
+})
+
+test('a server that is not followed is named, with the reason', async () => {
+  await using desk = await createWizardDesk()
+  const argv = ['--server=http://127.0.0.1:2', `--catalog=${desk.folder}/none.toml`]
+  const named = /^flasher \S+ {2}http:\/\/127\.0\.0\.1:2 /m
+  await using alone = await desk.open({ argv, columns: 200 })
+  await alone.waitFor(named)
+  await alone.waitFor(
+    /^The server http:\/\/127\.0\.0\.1:2 is not followed.*: .*MAC.*flasher\.mac=/m,
+  )
+  // Another console of this machine follows it.
+  const env = { FLASHER_LIVE_MAC: '52:54:00:00:00:01', FLASHER_LIVE_SERVER: 'http://127.0.0.1:2' }
+  await using beside = await desk.open({ argv, env, columns: 200 })
+  await beside.waitFor(named)
+  const screen = await beside.waitFor('> Image:')
+  assert.not.ok(screen.some((line) => line.includes('is not followed')))
+})
+
+test('a terminal that changes its size is drawn anew, with what was typed', async () => {
+  await using desk = await createWizardDesk()
+  await using terminal = await desk.open({ columns: 100, rows: 30 })
+  await terminal.waitFor('> Image:')
+  await terminal.press('Down', '1')
+  await terminal.waitFor('> Image: 1')
+  for (const [columns, rows] of [
+    [60, 16],
+    [132, 43],
+    [80, 25],
+  ] as const) {
+    await terminal.resize(columns, rows)
+    const right = '[Reboot]'.length
+    await terminal.waitFor(new RegExp(`^.{${columns - 1 - right},${columns - 1}}> Reboot$`, 'm'))
+    const screen = await terminal.waitFor('> Image: 1')
+    assert.is(screen.filter((line) => line.startsWith('flasher ')).length, 1)
+    for (const line of screen) assert.ok(line.length < columns)
+  }
+  await terminal.press('Enter')
+  await terminal.waitFor('> Disk:')
+})
+test.run()

@@ -1,0 +1,118 @@
+/** Logged-out sessions: remembered over restarts, forgotten when they would have ended anyway. */
+import { mkdtemp, readFile, rm, stat, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { suite } from 'uvu'
+import * as assert from 'uvu/assert'
+import { createSignedOut } from '../../../runtime/services/access/signed-out.ts'
+
+const test = suite('signed-out sessions')
+
+const START = 1_800_000_000_000
+const DAY = 24 * 3600 * 1000
+
+async function makeDesk() {
+  const folder = await mkdtemp(join(tmpdir(), 'flasher-signed-out-'))
+  const path = join(folder, 'signed-out.json')
+  const said: string[] = []
+  const broken: string[] = []
+  const clock = { time: START }
+  return {
+    path,
+    said,
+    broken,
+    clock,
+    open: (at = path) =>
+      createSignedOut({
+        path: at,
+        now: () => new Date(clock.time),
+        log: { warn: (message) => void said.push(message) },
+        onDamage: (message) => void broken.push(message),
+      }),
+    after: (days: number) => new Date(clock.time + days * DAY),
+    [Symbol.asyncDispose]: () => rm(folder, { recursive: true }),
+  }
+}
+
+test('holds over a restart, readable for its owner alone', async () => {
+  await using desk = await makeDesk()
+  const before = desk.open()
+  await before.add('one', desk.after(7))
+  assert.equal([before.has('one'), before.has('two')], [true, false])
+  assert.is((await stat(desk.path)).mode & 0o777, 0o600)
+  const after = desk.open()
+  assert.equal([after.has('one'), after.has('two')], [true, false])
+})
+
+test('forgets what has ended by itself, and holds no more than it should', async () => {
+  await using desk = await makeDesk()
+  const list = desk.open()
+  await list.add('one', desk.after(7))
+  desk.clock.time += 8 * DAY
+  await list.add('two', desk.after(7))
+  assert.equal(Object.keys(JSON.parse(await readFile(desk.path, 'utf8'))), ['two'])
+  const many = Array.from({ length: 10_001 }, (_, n) => [`s${n}`, START + 20 * DAY])
+  await writeFile(desk.path, JSON.stringify(Object.fromEntries(many)))
+  const full = desk.open()
+  assert.equal([full.has('s0'), full.has('s10000')], [false, true])
+})
+
+test('many at once all hold', async () => {
+  await using desk = await makeDesk()
+  const list = desk.open()
+  await Promise.all(Array.from({ length: 50 }, (_, n) => list.add(`s${n}`, desk.after(1))))
+  const again = desk.open()
+  assert.ok(Array.from({ length: 50 }, (_, n) => again.has(`s${n}`)).every(Boolean))
+})
+
+test('two programs on one file know of each other, and lose nothing of it', async () => {
+  await using desk = await makeDesk()
+  const [server, cache] = [desk.open(), desk.open()]
+  await server.add('one', desk.after(7))
+  await cache.add('two', desk.after(7))
+  await server.add('three', desk.after(7))
+  const next = desk.open()
+  assert.equal(
+    ['one', 'two', 'three'].map((id) => next.has(id)),
+    [true, true, true],
+  )
+  await server.add('four', desk.after(7))
+  while (!cache.has('four')) await new Promise((resolve) => setTimeout(resolve, 20))
+})
+
+test('a file that is none, or cannot be written, logs nobody in again', async () => {
+  await using desk = await makeDesk()
+  for (const text of ['', '{', '[1]', '{"one":"two"}', 'null']) {
+    await writeFile(desk.path, text)
+    assert.is(desk.open().has('one'), false)
+    // Said at the start, once, with what it means.
+    assert.is(desk.said.length, 1, text)
+    assert.match(desk.said.join(), /signed-out\.json is damaged: sessions that were logged out/)
+    assert.equal(desk.broken, desk.said)
+    desk.said.length = 0
+    desk.broken.length = 0
+  }
+  assert.is((await stat(desk.path)).size, 4)
+  const list = desk.open('/proc/signed-out.json')
+  await list.add('one', desk.after(1))
+  assert.is(list.has('one'), true)
+  assert.match(desk.said.join(), /forgotten at the next start/)
+})
+
+test('a sound file and none are nothing to report; one that breaks later is', async () => {
+  await using desk = await makeDesk()
+  const list = desk.open()
+  await list.add('one', desk.after(7))
+  assert.is(desk.open().has('one'), true)
+  await writeFile(desk.path, '{}')
+  assert.is(desk.open().has('one'), false)
+  assert.equal(desk.said, [])
+  await writeFile(desk.path, 'garbage')
+  while (desk.said.length === 0) {
+    assert.is(list.has('one'), true)
+    await new Promise((resolve) => setTimeout(resolve, 20))
+  }
+  assert.match(desk.said.join(), /is damaged/)
+})
+
+test.run()

@@ -1,0 +1,198 @@
+import { readdir, readFile, rm, writeFile, mkdir } from 'node:fs/promises'
+import { join } from 'node:path'
+import { suite } from 'uvu'
+import * as assert from 'uvu/assert'
+import { BY, openBackupDesk, populate } from '../../support/server/backups.ts'
+import {
+  createStateFolder,
+  faultOf,
+  machineOf,
+  macOf,
+  makeToken,
+  noteOf,
+} from '../../support/server/state.ts'
+
+const test = suite('restore')
+const ID = '2026-11-21T06-55-53Z'
+const now = () => new Date('2026-11-21T06:55:53.000Z')
+
+test('brings machines, bindings, labels, hardware and settings back, while the server runs', async () => {
+  await using folder = await createStateFolder()
+  await using desk = await openBackupDesk(folder, { now })
+  await populate(desk)
+  const before = await desk.machines.list()
+  await desk.backUp()
+  await desk.machines.remove(macOf(1))
+  await desk.machines.update(macOf(2), () => machineOf(2, { labels: ['changed'] }))
+  await desk.machines.update(macOf(9), () => machineOf(9))
+  await desk.store.save({ 'upstream.netboot_tag': 'v2' })
+  const heard = new Set<string>()
+  desk.feed.listen(({ topic }) => heard.add(topic))
+  const restored = await desk.backups.restore(ID, BY)
+  assert.equal(restored, {
+    backup_id: ID,
+    kind: 'full',
+    machines: 3,
+    archive: 'state.db.1.2.3.20261121T065553Z.bak',
+    release: '1.2.3',
+  })
+  assert.equal(await desk.machines.list(), before)
+  assert.is((await desk.machines.findHardware(macOf(1)))?.json.includes('box-1'), true)
+  assert.is(desk.store.find('upstream.netboot_tag'), 'v1')
+  assert.ok(heard.has('backup') && heard.has('settings'))
+  assert.is((await desk.kinds()).at(-1), 'backup.restored')
+  await desk.machines.update(macOf(10), () => machineOf(10))
+  assert.is(await desk.machines.count(), 4)
+  assert.not((await readdir(folder.dir)).includes('.restore'))
+  await using archive = await folder.open({ path: join(folder.dir, restored.archive ?? '') })
+  assert.equal((await archive.machines.find(macOf(2)))?.labels, ['changed'])
+})
+
+test('comes up again with what was restored', async () => {
+  await using folder = await createStateFolder()
+  {
+    await using desk = await openBackupDesk(folder, { now })
+    await populate(desk)
+    await desk.backUp()
+    await desk.machines.remove(macOf(1))
+    await desk.backups.restore(ID, BY)
+  }
+  await using state = await folder.open()
+  assert.is(await state.machines.count(), 3)
+})
+
+test('a token that was revoked since stays revoked, one that was not works', async () => {
+  await using folder = await createStateFolder()
+  await using desk = await openBackupDesk(folder, { now })
+  const kept = await populate(desk)
+  const revoked = await makeToken(desk.tokens, { name: 'x', scopes: ['admin'], expires_at: null })
+  await desk.backUp()
+  await desk.tokens.revoke(revoked.record.id)
+  await desk.backups.restore(ID, BY)
+  assert.is(desk.tokens.find(revoked.token), null)
+  assert.is(desk.tokens.find(kept.token)?.name, 'ci')
+})
+
+test('what comes in during the restore harms nothing', async () => {
+  await using folder = await createStateFolder()
+  await using desk = await openBackupDesk(folder, { now })
+  await populate(desk)
+  await desk.backUp()
+  await desk.machines.remove(macOf(1))
+  const restoring = desk.backups.restore(ID, BY)
+  const writing = Array.from({ length: 20 }, (_, n) =>
+    desk.journal.record(noteOf({ summary: `${n}` })),
+  )
+  desk.machines.see(macOf(2), { at: '2026-11-21T07:00:00.000Z', ip: '192.0.2.2' })
+  await Promise.all([restoring, ...writing])
+  assert.is(await desk.machines.count(), 3)
+  assert.is(desk.database.sql.get('PRAGMA integrity_check')?.['integrity_check'], 'ok')
+})
+
+test('a backup of an older release is upgraded on its way in', async () => {
+  await using folder = await createStateFolder()
+  {
+    await using desk = await openBackupDesk(folder, { now })
+    await populate(desk)
+    await desk.backUp()
+  }
+  await using desk = await openBackupDesk(folder, { now, database: { release: '2.0.0' } })
+  await desk.machines.remove(macOf(1))
+  const restored = await desk.backups.restore(ID, BY)
+  assert.is(restored.release, '1.2.3')
+  assert.is(restored.machines, 3)
+  assert.equal(await desk.kinds(), ['system.schema.reset', 'backup.restored'])
+})
+
+test('a bare inventory comes in as an import does', async () => {
+  await using folder = await createStateFolder()
+  await using desk = await openBackupDesk(folder, { now })
+  await populate(desk)
+  await desk.backUp()
+  for (const name of ['state.db', 'manifest.json']) await rm(join(desk.backupDir, ID, name))
+  await desk.machines.remove(macOf(1))
+  const restored = await desk.backups.restore(ID, BY)
+  assert.equal([restored.kind, restored.machines, restored.archive], ['inventory', 3, null])
+  assert.is((await desk.machines.find(macOf(1)))?.boot_mode, 'flasher-inventory')
+  assert.is((await desk.machines.find(macOf(2)))?.bty_image_ref, null)
+})
+
+/** What somebody, or a disk, can do to a stored backup. */
+const DAMAGES: readonly (readonly [string, (dir: string) => Promise<void>, string])[] = [
+  ['a changed byte', (dir) => change(join(dir, 'state.db'), flip), 'not what was written'],
+  ['a missing piece', (dir) => rm(join(dir, 'state.db')), 'missing'],
+  [
+    'a cut piece',
+    (dir) => change(join(dir, 'state.db'), (b) => b.subarray(0, 5000)),
+    'not what was',
+  ],
+  [
+    'another digest',
+    (dir) =>
+      changeText(join(dir, 'manifest.json'), (text) =>
+        text.replaceAll(/[0-9a-f]{64}/g, 'a'.repeat(64)),
+      ),
+    'not what was written',
+  ],
+  [
+    'another line',
+    (dir) =>
+      changeText(join(dir, 'manifest.json'), (text) => text.replace('"current"', '"earlier"')),
+    'earlier release line',
+  ],
+  [
+    'no manifest that can be read',
+    (dir) => writeFile(join(dir, 'manifest.json'), '{}'),
+    'no backup',
+  ],
+]
+const flip = (bytes: Buffer) => {
+  bytes[5000] = (bytes[5000] ?? 0) ^ 1
+  return bytes
+}
+const change = async (path: string, edit: (bytes: Buffer) => Buffer) =>
+  writeFile(path, edit(await readFile(path)))
+const changeText = async (path: string, edit: (text: string) => string) =>
+  writeFile(path, edit(await readFile(path, 'utf8')))
+
+for (const [name, damage, words] of DAMAGES) {
+  test(`refused, and nothing is changed: ${name}`, async () => {
+    await using folder = await createStateFolder()
+    await using desk = await openBackupDesk(folder, { now })
+    await populate(desk)
+    await desk.backUp()
+    await desk.machines.remove(macOf(1))
+    const before = await desk.machines.list()
+    await damage(join(desk.backupDir, ID))
+    const fault = await faultOf(desk.backups.restore(ID, BY))
+    assert.match(fault.message, words)
+    assert.equal(await desk.machines.list(), before)
+    assert.is(desk.backups.restoring(), null)
+    const names = await readdir(folder.dir)
+    assert.not(names.some((file) => file.endsWith('.bak') || file === '.restore'))
+  })
+}
+
+test('a database that is whole but foreign is refused', async () => {
+  await using folder = await createStateFolder()
+  await using other = await createStateFolder()
+  {
+    await using desk = await openBackupDesk(other, { now, database: { line: 'earlier' } })
+    await desk.backUp()
+  }
+  await using desk = await openBackupDesk(folder, { now })
+  await populate(desk)
+  const dir = join(desk.backupDir, ID)
+  await mkdir(dir)
+  for (const name of await readdir(join(other.dir, 'backups', ID))) {
+    const text = await readFile(join(other.dir, 'backups', ID, name))
+    await writeFile(join(dir, name), text)
+  }
+  await changeText(join(dir, 'manifest.json'), (text) => text.replace('"earlier"', '"current"'))
+  const fault = await faultOf(desk.backups.restore(ID, BY))
+  assert.match(fault.message, 'belongs to the earlier release line')
+  assert.is(await desk.machines.count(), 3)
+  assert.is((await desk.journal.list({ limit: 1 }))[0]?.kind, 'backup.restore.failed')
+})
+
+test.run()

@@ -1,0 +1,65 @@
+import { spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { join } from 'node:path'
+import { createInterface } from 'node:readline'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { suite } from 'uvu'
+import * as assert from 'uvu/assert'
+import { runIdOf } from '../../support/server/runs.ts'
+import {
+  createStateFolder,
+  macOf,
+  RELEASE,
+  type StateServices,
+} from '../../support/server/state.ts'
+
+const test = suite('runs and kill -9')
+const WRITER = join(import.meta.dirname, '../../support/server/run-writer.ts')
+
+/** What it said until it was killed. */
+async function runUntilKilled(path: string, first: number, ms: number): Promise<readonly string[]> {
+  const child = spawn(process.execPath, [WRITER, path, RELEASE, String(first)], {
+    stdio: ['ignore', 'pipe', 'inherit'],
+  })
+  try {
+    const said: string[] = []
+    for await (const line of createInterface(child.stdout)) {
+      said.push(line)
+      if (line === 'open') void sleep(ms).then(() => child.kill('SIGKILL'))
+    }
+    return said
+  } finally {
+    child.kill('SIGKILL')
+    if (child.exitCode === null && child.signalCode === null) await once(child, 'exit')
+  }
+}
+
+test('every phase that was acknowledged is there, and every end with its last figures', async () => {
+  await using folder = await createStateFolder()
+  const newest = new Map<number, string>()
+  for (let round = 0; round < 5; round += 1) {
+    const first = Math.max(0, ...newest.keys()) + 100
+    for (const line of await runUntilKilled(folder.path, first, 60 + round * 60)) {
+      const [phase = '', n] = line.split(' ')
+      if (n !== undefined) newest.set(Number(n), phase)
+    }
+    await using state = await folder.open()
+    assert.is(state.database.sql.get('PRAGMA integrity_check')?.['integrity_check'], 'ok')
+    for (const [n, phase] of newest) check(state, n, phase)
+  }
+  assert.ok([...newest.values()].filter((phase) => phase === 'done').length > 50, 'few were done')
+})
+
+function check({ runs }: StateServices, n: number, phase: string): void {
+  const run = runs.find(macOf(n), runIdOf(n))
+  const reached = run?.steps.map((step) => step.phase) ?? []
+  assert.ok(reached.includes(toPhase(phase)), `run ${n}: ${phase} was lost, ${reached.join()}`)
+  if (phase !== 'done') return
+  assert.equal([run?.result, run?.bytes_written], ['done', n + 3])
+  assert.is(runs.findLive(macOf(n)), null)
+}
+
+const PHASES = ['started', 'write', 'verify', 'done'] as const
+const toPhase = (said: string) => PHASES.find((phase) => phase === said) ?? 'started'
+
+test.run()

@@ -1,0 +1,93 @@
+import { spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { join } from 'node:path'
+import { createInterface } from 'node:readline'
+import { DatabaseSync } from 'node:sqlite'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { suite } from 'uvu'
+import * as assert from 'uvu/assert'
+import { AT, createStateFolder, machineOf, macOf, RELEASE } from '../../support/server/state.ts'
+
+const test = suite('state and kill -9')
+const WRITER = join(import.meta.dirname, '../../support/server/state-writer.ts')
+
+/** Runs the writer until it is killed `ms` after it said `begun` or `open`; what it said by then. */
+async function runUntilKilled(
+  path: string,
+  { release = RELEASE, first = 0, after = 'open', ms = 0 },
+): Promise<readonly string[]> {
+  const child = spawn(process.execPath, [WRITER, path, release, String(first)], {
+    stdio: ['ignore', 'pipe', 'inherit'],
+  })
+  try {
+    const said: string[] = []
+    for await (const line of createInterface(child.stdout)) {
+      said.push(line)
+      if (line === after) void sleep(ms).then(() => child.kill('SIGKILL'))
+    }
+    return said
+  } finally {
+    child.kill('SIGKILL')
+    if (child.exitCode === null && child.signalCode === null) await once(child, 'exit')
+  }
+}
+
+const numbersOf = (said: readonly string[], what: string) =>
+  said.flatMap((line) => (line.startsWith(`${what} `) ? [Number(line.slice(what.length + 1))] : []))
+
+test('nothing that was acknowledged is lost, however often it is killed', async () => {
+  await using folder = await createStateFolder()
+  const events = new Set<number>()
+  const newest = new Map<number, number>()
+  let first = 0
+  for (let round = 0; round < 5; round += 1) {
+    const said = await runUntilKilled(folder.path, { first, ms: 20 + round * 40 })
+    for (const n of numbersOf(said, 'event')) events.add(n)
+    for (const n of numbersOf(said, 'machine')) newest.set(n % 64, n)
+    first = Math.max(first, ...events, ...newest.values()) + 100
+    await using state = await folder.open()
+    assert.is(state.database.sql.get('PRAGMA integrity_check')?.['integrity_check'], 'ok')
+    const stored = new Set(
+      state.database.sql
+        .all('SELECT summary FROM events')
+        .map((row) => Number(String(row['summary']).slice('event '.length))),
+    )
+    assert.equal(
+      [...events].filter((n) => !stored.has(n)),
+      [],
+    )
+    for (const [index, n] of newest) {
+      const machine = await state.machines.find(macOf(index))
+      assert.ok(machine?.labels.includes(String(n)), `machine ${index} lacks ${n}`)
+    }
+  }
+  assert.ok(events.size > 100, `only ${events.size} events were acknowledged`)
+})
+
+test('an upgrade that is killed at any moment leaves the old fleet or the new one', async () => {
+  await using folder = await createStateFolder()
+  {
+    await using state = await folder.open()
+    await state.machines.updateMany(
+      Array.from({ length: 64 }, (_, n) => ({
+        mac: macOf(n),
+        change: () => ({ ...machineOf(n), labels: ['kept'] }),
+        hardware: { json: JSON.stringify({ n, text: 'x'.repeat(20_000) }), at: AT },
+      })),
+    )
+  }
+  for (let round = 0; round < 8; round += 1) {
+    const release = `2.${round}.0`
+    await runUntilKilled(folder.path, { release, after: 'begun', ms: round * 5, first: 1_000_000 })
+    const file = new DatabaseSync(folder.path)
+    const machines = file.prepare('SELECT count(*) AS n FROM machines').get()?.['n']
+    const hardware = file.prepare('SELECT count(*) AS n FROM hardware').get()?.['n']
+    file.close()
+    assert.equal([machines, hardware], [64, 64], `after round ${round}`)
+  }
+  await using state = await folder.open({ release: '3.0.0' })
+  assert.is(await state.machines.count(), 64)
+  assert.is(JSON.parse((await state.machines.findHardware(macOf(7)))?.json ?? '{}').n, 7)
+})
+
+test.run()

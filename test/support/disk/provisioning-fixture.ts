@@ -1,0 +1,87 @@
+/** Where provisioning is tested from: a caller's files, and a host that must stay as it was. */
+import { constants } from 'node:fs'
+import {
+  chmod,
+  lstat,
+  mkdir,
+  mkdtemp,
+  open,
+  readdir,
+  readFile,
+  rm,
+  writeFile,
+} from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import * as assert from 'uvu/assert'
+import { Fault } from '../../../runtime/core/foundation/fault.ts'
+import { SEED_FOLDER } from '../../../runtime/core/flash/provisioning.ts'
+import { createProvisioner } from '../../../runtime/services/flash/provisioner.ts'
+import { createShell } from '../../../runtime/services/host/shell.ts'
+import { withMounted, type FlashedDisk } from './flashed-disk.ts'
+
+/** A folder of the caller's: his files, a `cijoe` of our own making, mount points, a host to be hurt. */
+export async function createDesk() {
+  const folder = await mkdtemp(join(tmpdir(), 'flasher-desk-'))
+  for (const name of ['bin', 'tmp', 'outside']) await mkdir(join(folder, name))
+  await writeFile(join(folder, 'outside/file'), 'of the host')
+  await writeFile(join(folder, 'user-data'), '#cloud-config\npassword: secret\n')
+  await writeFile(join(folder, 'meta-data'), 'instance-id: given\n')
+  await writeFile(join(folder, 'flow.yaml'), 'doc: nothing\n')
+  const env = { PATH: `${folder}/bin:${process.env['PATH'] ?? ''}`, TMPDIR: join(folder, 'tmp') }
+  const before = await listMounts()
+  return {
+    at: (name: string) => join(folder, name),
+    env,
+    provisioner: createProvisioner({ shell: createShell({ env }), env }),
+    cloudInit: { mode: 'cloud-init', userData: join(folder, 'user-data'), metaData: null },
+    cijoe: { mode: 'cijoe', workflow: join(folder, 'flow.yaml'), config: null },
+    async installCijoe(script: string) {
+      await writeFile(join(folder, 'bin/cijoe'), `#!/bin/sh\n${script}\n`)
+      await chmod(join(folder, 'bin/cijoe'), 0o755)
+    },
+    /** Nothing of the host was written, nothing is mounted, the disk is free again. */
+    async assertLeftAsFound(disk: Pick<FlashedDisk, 'device'>) {
+      assert.equal(await readdir(join(folder, 'outside')), ['file'])
+      assert.is(await readFile(join(folder, 'outside/file'), 'utf8'), 'of the host')
+      assert.equal(await readdir(join(folder, 'tmp')), [])
+      const fresh = (await listMounts()).filter((line) => !before.includes(line))
+      assert.equal(
+        fresh.filter((line) => line.includes(disk.device) || line.includes(folder)),
+        [],
+      )
+      await using _ = await open(disk.device, constants.O_RDONLY | constants.O_EXCL)
+    },
+    [Symbol.asyncDispose]: () => rm(folder, { recursive: true, force: true }),
+  } as const
+}
+
+/** Only new mounts of our own are looked for: the machine may have other users. */
+const listMounts = async () => (await readFile('/proc/self/mountinfo', 'utf8')).split('\n')
+
+/** The Fault that some work ends in. */
+export async function catchFault(work: Promise<unknown>): Promise<Fault> {
+  try {
+    await work
+  } catch (error) {
+    if (error instanceof Fault) return error
+    throw error
+  }
+  throw new Error('it should have failed')
+}
+
+/** The seed in a volume, as files and permissions. */
+export const readSeed = (node: string, options = 'ro', folder = SEED_FOLDER) =>
+  withMounted(
+    node,
+    async (root) => ({
+      userData: await readFile(join(root, folder, 'user-data'), 'utf8'),
+      metaData: await readFile(join(root, folder, 'meta-data'), 'utf8'),
+      mode: (await lstat(join(root, folder, 'user-data'))).mode & 0o7777,
+      names: (await readdir(join(root, folder))).toSorted(),
+    }),
+    options,
+  )
+
+/** Meta-data that nobody gave. */
+export const SYNTHETIC = /^instance-id: flasher-[0-9a-f]{12}\nlocal-hostname: flasher-host\n$/

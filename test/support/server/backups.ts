@@ -1,0 +1,126 @@
+/** Backups of a real state in a temporary folder, as the server assembles them. */
+import { join } from 'node:path'
+import type { BackupSettings } from '../../../runtime/core/state/backup.ts'
+import { accept } from '../../../runtime/core/foundation/result.ts'
+import {
+  buildBundle,
+  buildBundleMachine,
+  importMachine,
+  parseBundle,
+  renderBundle,
+  type BundleMachine,
+} from '../../../runtime/lines/current/rules/bundle.ts'
+import type { Machine } from '../../../runtime/lines/current/rules/machine.ts'
+import { createBackupMaker } from '../../../runtime/services/backup/backup-maker.ts'
+import { createRestorer } from '../../../runtime/services/backup/restore.ts'
+import { openBackupStore, type BackupPlace } from '../../../runtime/services/backup/backup-store.ts'
+import { createBackups } from '../../../runtime/services/backup/backups.ts'
+import { createBundles, type BundleRules } from '../../../runtime/services/backup/bundle-files.ts'
+import type { DatabaseOptions } from '../../../runtime/services/state/database.ts'
+import {
+  AT,
+  machineOf,
+  macOf,
+  makeToken,
+  RELEASE,
+  type StateFolder,
+  type StateServices,
+} from './state.ts'
+
+const RULES: BundleRules<Machine, BundleMachine> = {
+  build: buildBundleMachine,
+  render: (items, about) => renderBundle(buildBundle(items, about)),
+  parse(text) {
+    const parsed = parseBundle(text)
+    return parsed.ok ? accept(parsed.value.machines) : parsed
+  },
+  toMachine: importMachine,
+  toHardware: ({ hw_lshw, hw_lshw_at }) =>
+    hw_lshw === null || hw_lshw_at === null
+      ? null
+      : { json: JSON.stringify(hw_lshw), at: hw_lshw_at },
+}
+
+export const BY = { actor: 'operator', ip: '192.0.2.7' } as const
+
+export interface BackupDeskOptions {
+  readonly place?: Partial<BackupPlace>
+  readonly database?: Partial<DatabaseOptions>
+  readonly now?: () => Date
+}
+
+export const bundlesOf = (state: StateServices, now = () => new Date()) =>
+  createBundles({ ...state, rules: RULES, version: RELEASE, now })
+
+/** State and backups over an existing folder; `settings` can be changed. */
+export async function openBackupDesk(
+  folder: StateFolder,
+  { place, database, now = () => new Date() }: BackupDeskOptions = {},
+) {
+  const state = await folder.open({ now, ...database })
+  const backupDir = join(folder.dir, 'backups')
+  const store = await openBackupStore({ driver: 'fs', folder: backupDir, options: {}, ...place })
+  const bundles = bundlesOf(state, now)
+  const settings: { current: BackupSettings } = {
+    current: { enabled: false, cadence: 'manual', retention: 7 },
+  }
+  const backups = createBackups({
+    store,
+    maker: createBackupMaker({ database: state.database, bundles, store }),
+    restorer: createRestorer({ database: state.database, bundles, store }),
+    journal: state.journal,
+    feed: state.feed,
+    settings: () => settings.current,
+    now,
+  })
+  return {
+    ...state,
+    bundles,
+    backups,
+    backupDir,
+    backupStore: store,
+    settings,
+    async backUp() {
+      const { backup_id } = await backups.start('manual', BY)
+      return await backups.awaitEnd(backup_id)
+    },
+    kinds: async () =>
+      (await state.journal.list({ limit: 100 })).map(({ kind }) => kind).toReversed(),
+    async [Symbol.asyncDispose]() {
+      await backups[Symbol.asyncDispose]()
+      await state[Symbol.asyncDispose]()
+    },
+  }
+}
+
+export type BackupDesk = Awaited<ReturnType<typeof openBackupDesk>>
+
+/** Machines with everything that a backup must bring back. */
+export async function populate({ machines, store, tokens }: StateServices, count = 3) {
+  for (let n = 1; n <= count; n += 1) {
+    await machines.update(macOf(n), () =>
+      machineOf(n, {
+        boot_mode: 'flasher-flash-once',
+        bty_image_ref: 'b'.repeat(64),
+        labels: [`rack-${n}`],
+        target_disk_serial: `S${n}`,
+        known_disks_at: '2026-11-21T06:55:53Z',
+        known_disks: [
+          {
+            path: '/dev/sda',
+            size: '500G',
+            vendor: 'Ä"\n',
+            model: null,
+            serial: `S${n}`,
+            tran: 'sata',
+            removable: false,
+            readonly: false,
+          },
+        ],
+      }),
+    )
+    await machines.saveHardware(macOf(n), JSON.stringify({ id: `box-${n}`, children: [] }), AT)
+  }
+  await store.save({ 'upstream.netboot_tag': 'v1' })
+  return makeToken(tokens, { name: 'ci', scopes: ['flash'], expires_at: null })
+}

@@ -1,0 +1,192 @@
+/** A cache service on loopback, in this process or in one of its own, with a folder that goes with it. */
+import { spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { mkdtemp, rm } from 'node:fs/promises'
+import * as http from 'node:http'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { createCacheServer } from '../../../runtime/cache/routes/server.ts'
+import { createAssets } from '../../../runtime/services/host/assets.ts'
+import { createImageCache, type ImageCache } from '../../../runtime/services/cache/image-cache.ts'
+import { readLocalToken } from '../../../runtime/services/cache/local-token.ts'
+import { createSignedOut } from '../../../runtime/services/access/signed-out.ts'
+import { createSecret } from '../../../runtime/services/access/secret.ts'
+import { createSources } from '../../../runtime/services/image/sources.ts'
+import { createEntrance } from '../../../runtime/web/http/entrance.ts'
+import type { Log } from '../../../runtime/web/http/caller.ts'
+import { listen } from '../http/hostile-server.ts'
+
+export interface Folder extends AsyncDisposable {
+  readonly path: string
+}
+
+export async function makeFolder(): Promise<Folder> {
+  const path = await mkdtemp(join(tmpdir(), 'flasher-cache-'))
+  return { path, [Symbol.asyncDispose]: () => rm(path, { recursive: true, force: true }) }
+}
+
+export interface CacheOptions {
+  readonly maxBytes?: number
+  readonly settleMs?: number
+  readonly checkpointBytes?: number
+  readonly now?: () => Date
+  readonly log?: Log
+  /** A bearer that people chose; none where it is left out. */
+  readonly chosen?: string
+}
+
+export const QUIET = { debug() {}, info() {}, warn() {}, error() {} }
+export const TOKEN = 'a-token-of-the-tests'
+export const PASSWORD = 'correct horse'
+
+/** The cache without its HTTP; given back by who asked for it. */
+export const openCache = (folder: string, options: CacheOptions = {}): Promise<ImageCache> =>
+  createImageCache({
+    folder,
+    sources: createSources({ env: {}, retryMs: 1, stallMs: 5000 }),
+    maxBytes: () => options.maxBytes ?? 0,
+    now: options.now ?? (() => new Date()),
+    log: QUIET,
+    settleMs: options.settleMs ?? 20,
+    scanMs: 50,
+    ...(options.checkpointBytes === undefined ? {} : { checkpointBytes: options.checkpointBytes }),
+  })
+
+export interface ServedCache extends AsyncDisposable {
+  readonly base: string
+  readonly cache: ImageCache
+}
+
+export async function serveCache(folder: string, options: CacheOptions = {}): Promise<ServedCache> {
+  const cache = await openCache(folder, options)
+  const secret = await createSecret({ path: join(folder, '.cache/secret'), configured: '' })
+  const { app } = createCacheServer({
+    cache,
+    secret,
+    signedOut: createSignedOut({
+      path: join(folder, '.cache/signed-out'),
+      now: () => new Date(),
+      log: QUIET,
+    }),
+    assets: await createAssets(),
+    checkPassword: async (given) => given === PASSWORD,
+    isOwnToken: (given) => given === TOKEN,
+    isChosenToken: (given) => given === options.chosen,
+    folder,
+    env: {},
+    version: '1.2.3',
+    now: options.now ?? (() => new Date()),
+    log: options.log ?? QUIET,
+  })
+  const server = http.createServer(createEntrance(app, QUIET))
+  const port = await listen(server)
+  return {
+    base: `http://127.0.0.1:${port}`,
+    cache,
+    async [Symbol.asyncDispose]() {
+      const closed = once(server, 'close')
+      server.close()
+      server.closeAllConnections()
+      await closed
+      await cache[Symbol.asyncDispose]()
+    },
+  }
+}
+
+export interface CacheProcess extends AsyncDisposable {
+  readonly base: string
+  readonly token: string
+  readonly pid: number
+  /** What it said on both outputs. */
+  said(): string
+  kill(signal: NodeJS.Signals): Promise<number | null>
+}
+
+const PROGRAM = new URL('../../../runtime/bin/flasher-cache.ts', import.meta.url).pathname
+
+/** The real program, on a free port. */
+export async function startCache(
+  state: string,
+  env: Readonly<Record<string, string>> = {},
+): Promise<CacheProcess> {
+  const port = await freePort()
+  const child = spawn(process.execPath, [PROGRAM], {
+    stdio: ['ignore', 'pipe', 'pipe'],
+    env: { ...process.env, ...cacheEnv(state, port), ...env },
+  })
+  let said = ''
+  for (const stream of [child.stdout, child.stderr]) {
+    stream.setEncoding('utf8').on('data', (text: string) => {
+      said += text
+    })
+  }
+  const ended = once(child, 'exit').then(() => child.exitCode)
+  const kill = async (signal: NodeJS.Signals) => {
+    child.kill(signal)
+    return ended
+  }
+  const base = `http://127.0.0.1:${port}`
+  try {
+    await until(async () => child.exitCode !== null || (await isUp(base)))
+    const token = await readLocalToken(join(state, 'cache/.cache/token'))
+    if (child.exitCode !== null || token === null) throw new Error(`it did not start: ${said}`)
+    return {
+      base,
+      token,
+      pid: child.pid ?? 0,
+      said: () => said,
+      kill,
+      async [Symbol.asyncDispose]() {
+        if (child.exitCode === null && child.signalCode === null) await kill('SIGKILL')
+      },
+    }
+  } catch (thrown) {
+    await kill('SIGKILL')
+    throw thrown
+  }
+}
+
+export const cacheEnv = (state: string, port: number) => ({
+  FLASHER_PATHS_STATE_DIR: state,
+  FLASHER_CACHE_HOST: '127.0.0.1',
+  FLASHER_CACHE_PORT: String(port),
+  FLASHER_CONFIG_FILE: '/dev/null',
+  http_proxy: '',
+  HTTP_PROXY: '',
+})
+
+async function isUp(base: string): Promise<boolean> {
+  const answer = await fetch(`${base}/healthz`).catch(() => null)
+  return answer?.ok === true
+}
+
+async function freePort(): Promise<number> {
+  const server = http.createServer()
+  const port = await listen(server)
+  server.close()
+  await once(server, 'close')
+  return port
+}
+
+/** Waits until something is so, however long that takes within reason. */
+export async function until(isSo: () => boolean | Promise<boolean>): Promise<void> {
+  for (let tries = 0; tries < 3000; tries += 1) {
+    if (await isSo()) return
+    await sleep(10)
+  }
+  throw new Error('it never came to be')
+}
+
+/** As the server's operator, or a program with the token. */
+export const asOperator = { authorization: `Bearer ${TOKEN}` }
+
+/** Adds an entry and downloads it to its end. */
+export async function bring(cache: ImageCache, entry: object): Promise<string> {
+  const added = await cache.add(entry)
+  if (!added.ok) throw new Error(JSON.stringify(added.refusal))
+  await (
+    await cache.download(added.value.name, { force: false })
+  )?.ended
+  return added.value.name
+}

@@ -1,0 +1,246 @@
+/** A small lab: a wire, DHCP and TFTP by dnsmasq, the machine server, the cache, and machines that boot from them. */
+import { copyFile, mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises'
+import type { ChildProcess } from 'node:child_process'
+import { tmpdir } from 'node:os'
+import { basename, join } from 'node:path'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { fileURLToPath } from 'node:url'
+import { planDhcp, renderDhcpRecipes } from '../../../runtime/core/boot/dhcp.ts'
+import { login } from './flasher-web.ts'
+import { createNamespace, LAB_ADDRESS, LAB_PREFIX, type Namespace } from '../http/namespace.ts'
+import { startQemu, type Processor, type Qemu } from '../vm/qemu.ts'
+
+export const LAB_MAC = '52:54:00:12:34:56'
+export const LAB_SERVER = `http://${LAB_ADDRESS}:8080`
+const PASSWORD = 'a password of the tests'
+const PATIENCE_MS = 60_000
+
+const PROGRAMS = fileURLToPath(new URL('../../../runtime/bin/', import.meta.url))
+
+/** How a machine gets to iPXE: by the ROM of its card, or by its firmware over TFTP or HTTP. */
+export type Way = 'bios-rom' | 'uefi-pxe' | 'uefi-http' | 'arm64-pxe'
+
+export interface LabOptions {
+  /** Files of a release, for the boot directory. */
+  readonly boot: readonly string[]
+  /** Our iPXE for UEFI, which firmware loads by TFTP or HTTP. */
+  readonly ipxe: { readonly x86_64: string; readonly arm64?: string }
+  /** Images that lie in the cache's folder. */
+  readonly images?: readonly string[]
+  readonly env?: Readonly<Record<string, string>>
+}
+
+export interface Lab extends AsyncDisposable {
+  readonly folder: string
+  readonly namespace: Namespace
+  /** The server's address on this host, for a browser. */
+  readonly url: string
+  /** As the operator: a JSON answer, or an Error with the server's words. */
+  ask(path: string, body?: unknown, method?: string): Promise<unknown>
+  /** A machine with a disk, if one is named. It ends when it is restarted. */
+  start(way: Way, options?: MachineOptions): Promise<Qemu>
+  /** What the machine server has said so far. */
+  said(): string
+  /** Ends the machine server at once, and starts it again. */
+  stopServer(): Promise<void>
+  startServer(): Promise<void>
+}
+
+export interface MachineOptions {
+  /** The path of a raw image. */
+  readonly disk?: string
+  readonly megabytes?: number
+  /** With a graphics card, for pictures: a BIOS then speaks there, not on the serial line. */
+  readonly hasScreen?: boolean
+}
+
+export const DISK_SERIAL = 'FLASHER0001'
+
+/** Needs root, and the packages dnsmasq-base, iproute2, ovmf and ipxe-qemu; for arm64 qemu-efi-aarch64. */
+export async function startLab({ boot, ipxe, images = [], env = {} }: LabOptions): Promise<Lab> {
+  const folder = await mkdtemp(join(tmpdir(), 'flasher-lab-'))
+  await using undo = new AsyncDisposableStack()
+  undo.defer(() => rm(folder, { recursive: true, force: true }))
+  const namespace = undo.use(await createNamespace())
+  const state = join(folder, 'state')
+  for (const each of ['state/boot', 'state/cache', 'tftp', 'home']) {
+    await mkdir(join(folder, each), { recursive: true, mode: 0o700 })
+  }
+  const programs = Object.values(ipxe)
+  for (const path of [...boot, ...programs])
+    await copyFile(path, join(state, 'boot', basename(path)))
+  for (const path of images) await copyFile(path, join(state, 'cache', basename(path)))
+  await copyFile(ipxe.x86_64, join(folder, 'tftp/ipxe.efi'))
+  if (ipxe.arm64 !== undefined) await copyFile(ipxe.arm64, join(folder, 'tftp/ipxe-arm64.efi'))
+
+  const environment = {
+    HOME: join(folder, 'home'),
+    FLASHER_PATHS_STATE_DIR: state,
+    FLASHER_CONFIG_FILE: '/dev/null',
+    FLASHER_ADMIN_PASSWORD: PASSWORD,
+    FLASHER_SERVER_HOST: LAB_ADDRESS,
+    FLASHER_CACHE_HOST: LAB_ADDRESS,
+    FLASHER_WITHCACHE_URL: `http://${LAB_ADDRESS}:8081`,
+    ...env,
+  }
+  const startProgram = (name: string) => {
+    const child = namespace.spawn([process.execPath, join(PROGRAMS, name)], environment)
+    return { child, said: collect(child) }
+  }
+  await startDnsmasq(namespace, folder)
+  const cache = startProgram('flasher-cache.ts')
+  const url = await namespace.openDoor(8080)
+  const cacheUrl = await namespace.openDoor(8081)
+  await waitUntil(() => isUp(cacheUrl), cache.said)
+
+  let server = startProgram('flasher-web.ts')
+  const waitForServer = () => waitUntil(() => isUp(url), server.said)
+  await waitForServer()
+  const { cookie } = await login(url, PASSWORD)
+
+  const held = undo.move()
+  return {
+    folder,
+    namespace,
+    url,
+    async ask(path, body, method = body === undefined ? 'GET' : 'POST') {
+      const answer = await fetch(`${url}${path}`, {
+        method,
+        headers: { cookie, 'content-type': 'application/json' },
+        ...(body === undefined ? {} : { body: JSON.stringify(body) }),
+      })
+      const text = await answer.text()
+      if (!answer.ok) throw new Error(`${method} ${path}: ${answer.status} ${text}`)
+      return text === '' ? null : JSON.parse(text)
+    },
+    start: (way, options) => startMachine(namespace, way, options),
+    said: () => server.said(),
+    async stopServer() {
+      server.child.kill('SIGKILL')
+      await waitUntil(async () => !(await isUp(url)), server.said)
+    },
+    async startServer() {
+      server = startProgram('flasher-web.ts')
+      await waitForServer()
+    },
+    [Symbol.asyncDispose]: () => held.disposeAsync(),
+  }
+}
+
+/** The documented recipe, and what makes it a DHCP and TFTP server of this wire. */
+async function startDnsmasq(namespace: Namespace, folder: string): Promise<void> {
+  const target = planDhcp(LAB_ADDRESS, LAB_PREFIX, LAB_SERVER)
+  if (!target.ok) throw new Error(target.refusal)
+  const recipe = renderDhcpRecipes(target.value).find(({ id }) => id === 'dnsmasq')
+  const config = join(folder, 'dnsmasq.conf')
+  const own = [
+    'port=0',
+    'interface=tap0',
+    'bind-interfaces',
+    'dhcp-range=192.168.99.50,192.168.99.99,1h',
+    `dhcp-leasefile=${join(folder, 'leases')}`,
+    'user=root',
+    'enable-tftp',
+    `tftp-root=${join(folder, 'tftp')}`,
+  ]
+  await writeFile(config, [...own, recipe?.text ?? '', ''].join('\n'))
+  const child = namespace.spawn([
+    'dnsmasq',
+    '--keep-in-foreground',
+    '--log-facility=-',
+    '-C',
+    config,
+  ])
+  const said = collect(child)
+  await waitUntil(async () => said().includes('DHCP, IP range'), said)
+}
+
+const planFirmware = (...files: readonly string[]) =>
+  files.flatMap((file, unit) => [
+    '-drive',
+    `if=pflash,format=raw,unit=${unit},${unit === 0 ? 'readonly' : 'snapshot'}=on,file=/usr/share/${file}`,
+  ])
+const FIRMWARE = planFirmware('OVMF/OVMF_CODE_4M.fd', 'OVMF/OVMF_VARS_4M.fd')
+const ARM_FIRMWARE = planFirmware('AAVMF/AAVMF_CODE.fd', 'AAVMF/AAVMF_VARS.fd')
+
+/** OVMF tries IPv4 PXE, IPv6 PXE, then HTTP, each for a minute: what is not wanted is switched off. */
+const NOT_BY_PXE = ['IPv4PXESupport', 'IPv6PXESupport'].flatMap((name) => [
+  '-fw_cfg',
+  `name=opt/org.tianocore/${name},string=no`,
+])
+
+interface WayOptions {
+  readonly card: string
+  readonly args: readonly string[]
+  readonly processor?: Processor
+}
+
+const WAY: Readonly<Record<Way, WayOptions>> = {
+  'bios-rom': { card: '', args: [] },
+  'uefi-pxe': { card: ',romfile=', args: FIRMWARE },
+  'uefi-http': { card: ',romfile=', args: [...FIRMWARE, ...NOT_BY_PXE] },
+  'arm64-pxe': { card: ',romfile=', args: ARM_FIRMWARE, processor: 'aarch64' },
+}
+/** A board of ours for arm64 has no graphics that could be switched off. */
+const planScreen = (hasScreen: boolean, { processor = 'x86_64' }: WayOptions) => {
+  if (hasScreen) return ['-vga', 'std']
+  return processor === 'x86_64' ? ['-machine', 'graphics=off'] : []
+}
+
+function startMachine(
+  namespace: Namespace,
+  way: Way,
+  { disk, megabytes = 1024, hasScreen = false }: MachineOptions = {},
+): Promise<Qemu> {
+  const { card, args, processor } = WAY[way]
+  return startQemu({
+    namespace: namespace.name,
+    megabytes,
+    ...(processor === undefined ? {} : { processor }),
+    args: [
+      ...args,
+      ...planScreen(hasScreen, WAY[way]),
+      '-netdev',
+      namespace.netdev,
+      '-device',
+      `virtio-net-pci,netdev=net,mac=${LAB_MAC},bootindex=1${card}`,
+      '-device',
+      'virtio-rng-pci',
+      ...(disk === undefined ? [] : planDisk(disk)),
+    ],
+  })
+}
+
+/** No NVMe: this OVMF finds none by its place in QEMU's boot order. */
+const planDisk = (path: string): readonly string[] => [
+  '-drive',
+  `if=none,id=disk,format=raw,file=${path}`,
+  '-device',
+  `virtio-blk-pci,drive=disk,serial=${DISK_SERIAL},bootindex=2`,
+]
+
+function collect(child: ChildProcess): () => string {
+  let said = ''
+  for (const stream of [child.stdout, child.stderr]) {
+    stream?.setEncoding('utf8').on('data', (text: string) => {
+      said += text
+    })
+  }
+  return () => said
+}
+
+const isUp = async (url: string): Promise<boolean> =>
+  (await fetch(`${url}/healthz`).catch(() => null))?.ok === true
+
+/** `said` stands in the error when it never comes to be. */
+export async function waitUntil(
+  isSo: () => Promise<boolean>,
+  said: () => string,
+  patienceMs = PATIENCE_MS,
+): Promise<void> {
+  const deadline = performance.now() + patienceMs
+  while (!(await isSo())) {
+    if (performance.now() > deadline) throw new Error(`it never came to be: ${said()}`)
+    await sleep(200)
+  }
+}

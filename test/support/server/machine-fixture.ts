@@ -1,0 +1,146 @@
+/** A machine of the current line and all that decides about it, in memory: contacts as function calls. */
+import { parseMac, type Mac } from '../../../runtime/core/machine/mac.ts'
+import type { LiveSet, LiveSets } from '../../../runtime/core/boot/boot.ts'
+import type { CatalogEntry } from '../../../runtime/core/catalog/catalog.ts'
+import type { InventoryDisk } from '../../../runtime/core/machine/machine.ts'
+import { decideBoot, type BootRuling } from '../../../runtime/lines/current/rules/boot.ts'
+import * as contacts from '../../../runtime/lines/current/rules/contact.ts'
+import { applyUpsert } from '../../../runtime/lines/current/rules/edit.ts'
+import type { Machine } from '../../../runtime/lines/current/rules/machine.ts'
+import { decidePlan, type PlanRuling } from '../../../runtime/lines/current/rules/plan.ts'
+import type { PxeRules, Surroundings } from '../../../runtime/lines/current/rules/surroundings.ts'
+import type { QueueRules } from '../../../runtime/lines/current/rules/queue.ts'
+import type { TokenRules } from '../../../runtime/lines/current/rules/token.ts'
+import { parseUpsert } from '../../../runtime/lines/current/rules/upsert.ts'
+
+export const REF = 'a'.repeat(64)
+export const OTHER_REF = 'b'.repeat(64)
+export const PXE_RULES: PxeRules & TokenRules & QueueRules = {
+  max_flashes: 0,
+  flash_silence: 1800,
+  tokens: 'off',
+  tokens_hours: 24,
+  loop_limit: 5,
+  inventory_refresh: 86_400,
+  boot_disk_once_after_flash: false,
+}
+
+export function macOf(text: string): Mac {
+  const mac = parseMac(text)
+  if (!mac.ok) throw new Error(`${text} is no MAC address`)
+  return mac.value
+}
+export const MAC = macOf('52:54:00:12:34:56')
+
+export const entryOf = (ref: string, more: Partial<CatalogEntry> = {}): CatalogEntry => ({
+  ref,
+  name: 'debian.img.zst',
+  src: 'https://images.example/debian.img.zst',
+  resolvedSrc: null,
+  url: 'http://cache.example:8081/b/token/debian.img.zst',
+  format: 'img.zst',
+  arch: 'x86_64',
+  sha256: 'c'.repeat(64),
+  sizeBytes: 1000,
+  description: null,
+  ...more,
+})
+
+export const diskOf = (
+  serial: string | null,
+  more: Partial<InventoryDisk> = {},
+): InventoryDisk => ({
+  path: '/dev/sda',
+  size: '500G',
+  vendor: null,
+  model: null,
+  serial,
+  tran: 'sata',
+  removable: false,
+  readonly: false,
+  ...more,
+})
+
+export const setOf = (arch: 'x86_64' | 'arm64', more: Partial<LiveSet> = {}): LiveSet => ({
+  vmlinuz: `flasher-netboot-pc-${arch}-v1.2.3.vmlinuz`,
+  initrd: `flasher-netboot-pc-${arch}-v1.2.3.initrd`,
+  squashfs: `flasher-netboot-pc-${arch}-v1.2.3.squashfs`,
+  squashfsSha256: 'd'.repeat(64),
+  ...more,
+})
+
+export const X86_SETS: LiveSets = { x86_64: setOf('x86_64'), arm64: null }
+
+export interface Desk {
+  machine: Machine
+  /** Seconds since the epoch. */
+  clock: number
+  surroundings: Surroundings
+  now(): string
+  /** `GET /pxe/{mac}`. */
+  script(): BootRuling
+  /** `GET /boot/{name}?mac=`. */
+  bootFile(): void
+  plan(): PlanRuling
+  disks(...disks: readonly InventoryDisk[]): void
+  done(): void
+  failed(reason?: string): void
+  /** `PUT /machines/{mac}`; throws when it is refused. */
+  put(body: Readonly<Record<string, unknown>>): void
+  flash(mode: string): void
+}
+
+const iso = (seconds: number) => new Date(seconds * 1000).toISOString()
+
+/** Discovered by its first contact, which is not answered yet. */
+export function createDesk(more: Partial<Surroundings> = {}): Desk {
+  const start = 1_800_000_000
+  const refs = new Map([REF, OTHER_REF].map((ref) => [ref, entryOf(ref)]))
+  const desk: Desk = {
+    machine: contacts.discover(MAC, iso(start)),
+    clock: start,
+    surroundings: {
+      base: 'http://10.0.0.1:8080',
+      now: iso(start),
+      findImage: (ref) => refs.get(ref) ?? null,
+      sets: X86_SETS,
+      settings: PXE_RULES,
+      placeOf: () => null,
+      ...more,
+    },
+    now: () => iso(desk.clock),
+    script() {
+      const ruling = decideBoot(desk.machine, { ...desk.surroundings, now: desk.now() })
+      desk.machine = contacts.noteOffer(desk.machine, ruling, desk.now())
+      return ruling
+    },
+    bootFile() {
+      desk.machine = contacts.noteBootFile(desk.machine, desk.now())
+    },
+    plan() {
+      const ruling = decidePlan(desk.machine, { ...desk.surroundings, now: desk.now() })
+      desk.machine = contacts.notePlan(desk.machine, ruling.plan, desk.now())
+      return ruling
+    },
+    disks(...disks) {
+      desk.machine = contacts.noteDisks(desk.machine, disks, desk.now())
+    },
+    done() {
+      desk.machine = contacts.noteDone(desk.machine, desk.now())
+    },
+    failed(reason) {
+      desk.machine = contacts.noteFailure(desk.machine, reason ?? null, desk.now())
+    },
+    put(body) {
+      const upsert = parseUpsert(body)
+      if (!upsert.ok) throw new Error(JSON.stringify(upsert.refusal))
+      const after = applyUpsert(desk.machine, MAC, upsert.value, desk.now())
+      if (!after.ok) throw new Error(JSON.stringify(after.refusal))
+      desk.machine = after.value
+    },
+    flash(boot_mode) {
+      desk.put({ boot_mode, bty_image_ref: REF, target_disk_serial: 'S1' })
+    },
+  }
+  return desk
+}

@@ -1,0 +1,35 @@
+/** What a flashing machine posts, and what the server knows of it. */
+import type { Mac } from '../../../runtime/core/machine/mac.ts'
+import {
+  ProgressSchema,
+  type Progress,
+  type ProgressPost,
+  type RunOrigin,
+} from '../../../runtime/core/machine/run.ts'
+
+/** The n-th run's name. */
+export const runIdOf = (n: number): string => `run-${String(n).padStart(8, '0')}`
+
+/** A whole body; what is not said is nothing yet. */
+export const bodyOf = (fields: Partial<ProgressPost> = {}): ProgressPost => ({
+  run: runIdOf(1),
+  phase: 'write',
+  bytes_read: 0,
+  bytes_written: 0,
+  total_bytes: null,
+  rate: null,
+  eta_seconds: null,
+  ...fields,
+})
+
+export const postOf = (fields: Partial<ProgressPost> = {}): Progress =>
+  ProgressSchema.parse(bodyOf(fields))
+
+export const originOf = (mac: Mac, fields: Partial<RunOrigin> = {}): RunOrigin => ({
+  mac,
+  mode: 'flash',
+  image: null,
+  disk: null,
+  armed_by: { actor: 'operator', ip: '192.0.2.9', at: '2026-01-01T00:00:00.000Z' },
+  ...fields,
+})

@@ -1,0 +1,223 @@
+/** A machine server for tests: the real services in a temporary state directory, driven in process. */
+import { mkdtemp, mkdir, rm, writeFile } from 'node:fs/promises'
+import { createServer as createHttpServer } from 'node:http'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import * as assert from 'uvu/assert'
+import { createDatabase } from '../../../runtime/services/state/database.ts'
+import { createFeed } from '../../../runtime/services/host/feed.ts'
+import { createJournal } from '../../../runtime/services/state/journal.ts'
+import { createMachines } from '../../../runtime/services/state/machines.ts'
+import { createRuns } from '../../../runtime/services/state/runs.ts'
+import { createSecret, deriveSecret } from '../../../runtime/services/access/secret.ts'
+import { createSignedOut } from '../../../runtime/services/access/signed-out.ts'
+import { createTokens } from '../../../runtime/services/access/tokens.ts'
+import type { CatalogEntry } from '../../../runtime/core/catalog/catalog.ts'
+import { createFlashGate } from '../../../runtime/lines/current/flash-gate.ts'
+import { createMachineLine } from '../../../runtime/lines/current/machine-line.ts'
+import type { Machine } from '../../../runtime/lines/current/rules/machine.ts'
+import { PXE_RULES } from './machine-fixture.ts'
+import { parseRecord } from '../../../runtime/lines/current/rules/record.ts'
+import { createEntrance } from '../../../runtime/web/http/entrance.ts'
+import { tuneServer } from '../../../runtime/web/http/limits.ts'
+import type { ServerLine } from '../../../runtime/web/fleet/line.ts'
+import type { WebSettings } from '../../../runtime/web/http/caller.ts'
+import type { Route } from '../../../runtime/web/http/route.ts'
+import type { ServerParts } from '../../../runtime/web/fleet/site.ts'
+import { createServer } from '../../../runtime/web/fleet/server.ts'
+import { createBootFolder } from './twins.ts'
+
+export const PASSWORD = 'correct horse ünicode'
+
+export interface TestServerOptions {
+  readonly settings?: Partial<WebSettings>
+  readonly catalog?: readonly CatalogEntry[]
+  readonly line?: Partial<ServerLine<Machine> & Pick<ServerParts<Machine>, 'routes'>>
+  readonly now?: () => Date
+  readonly pxe?: Partial<typeof PXE_RULES>
+}
+
+const SETTINGS: WebSettings = {
+  publicUrl: null,
+  allowedHosts: [],
+  trustedProxies: [],
+  discoveriesPerMinute: 600,
+  mostUnassigned: 20_000,
+  uploadMostBytes: 1024 * 1024,
+  openMetrics: false,
+}
+
+const dashboardAlone = (): readonly Route[] => [
+  { method: 'GET', path: '/ui/dashboard', access: 'page', handle: () => '<h1>dashboard</h1>' },
+]
+
+/** `await using`: everything is closed and removed at the end, also of a test that failed. */
+export async function createTestServer(options: TestServerOptions = {}) {
+  // The server's own timers keep no process alive; without a socket nothing else does.
+  const alive = setInterval(() => {}, 1000)
+  const dir = await mkdtemp(join(tmpdir(), 'flasher-web-'))
+  const now = options.now ?? (() => new Date())
+  const boot = join(dir, 'boot')
+  await mkdir(boot)
+  const database = await createDatabase({
+    path: join(dir, 'state.db'),
+    release: '1.2.3',
+    line: 'current',
+    now,
+  })
+  const feed = createFeed()
+  const log: string[] = []
+  const note = (message: string) => void log.push(message)
+  const settings: { current: WebSettings } = { current: { ...SETTINGS, ...options.settings } }
+  const entries = options.catalog ?? []
+  const machines = createMachines<Machine>(database, { parseRecord })
+  const journal = createJournal(database, { feed, now })
+  const runs = createRuns(database, { feed, now })
+  const snapshot = { entries, skipped: [], fetchedAt: null, error: null, isStale: false }
+  const bootFiles = createBootFolder(boot)
+  const secret = await createSecret({ path: join(dir, 'session-secret'), configured: '' })
+  const pxe = () => ({ ...PXE_RULES, ...options.pxe })
+  const gate = createFlashGate({
+    find: machines.peek,
+    settings: pxe,
+    fleet: await machines.list(),
+  })
+  const { routes = dashboardAlone, ...ownLine } = options.line ?? {}
+  const line: ServerLine<Machine> = {
+    ...createMachineLine({
+      findImage: (ref) => entries.find((entry) => entry.ref === ref) ?? null,
+      sets: bootFiles.active,
+      settings: pxe,
+      gate,
+      bootKey: deriveSecret(secret, 'boot tokens'),
+    }),
+    match: (all, query) => {
+      const q = query.get('q') ?? ''
+      return all.filter(({ mac, labels }) => mac.includes(q) || labels.includes(q))
+    },
+    renderRow: ({ mac, boot_mode, last_seen_ip }) =>
+      `<tr id="m-${mac}"><td>${mac}</td><td>${boot_mode}</td><td>${last_seen_ip ?? ''}</td></tr>`,
+    renderBar: ({ mac, phase, step_bytes }) => `<span id="b-${mac}">${phase} ${step_bytes}</span>`,
+    renderLogin: ({ error }) => `<form>${error ?? 'welcome'}</form>`,
+    renderDocument: ({ title, body }) => `<h1>${title}</h1>${String(body)}`,
+    renderError: ({ status, detail }) => `<h1>${status}</h1><p>${detail}</p>`,
+    checkPassword: async (given) => given === PASSWORD,
+    ...ownLine,
+  }
+  const server = createServer<Machine>({
+    line,
+    routes,
+    machines,
+    journal,
+    runs,
+    feed,
+    catalog: { snapshot: () => snapshot, refresh: async () => snapshot },
+    bootFiles,
+    tokens: createTokens(database, { now }),
+    secret,
+    signedOut: createSignedOut({
+      path: join(dir, 'signed-out.json'),
+      now,
+      log: { warn: note },
+    }),
+    settings: () => settings.current,
+    now,
+    log: { debug: note, info: note, warn: note, error: note },
+    version: '1.2.3',
+  })
+
+  async function request(path: string, init: RequestInit = {}): Promise<Response> {
+    const headers = new Headers(init.headers)
+    if (!headers.has('host')) headers.set('host', 'flasher.test:8080')
+    return await server.app.request(path, { ...init, headers })
+  }
+  /** Logs in; what it returns sends the cookie along. */
+  async function operator() {
+    const answer = await request('/ui/login', {
+      method: 'POST',
+      body: new URLSearchParams({ password: PASSWORD }),
+    })
+    const cookie = cookieOf(answer)
+    return async (path: string, init: RequestInit = {}) => {
+      const headers = new Headers(init.headers)
+      headers.set('cookie', cookie)
+      return await request(path, { ...init, headers })
+    }
+  }
+
+  return {
+    ...server,
+    dir,
+    boot,
+    log,
+    feed,
+    journal,
+    runs,
+    machines,
+    settings,
+    request,
+    operator,
+    putBootFile: (name: string, bytes: string | Uint8Array) => writeFile(join(boot, name), bytes),
+    async [Symbol.asyncDispose]() {
+      clearInterval(alive)
+      server.close()
+      await database[Symbol.asyncDispose]()
+      await rm(dir, { recursive: true })
+    },
+  }
+}
+
+export type TestServer = Awaited<ReturnType<typeof createTestServer>>
+
+/** The same server behind a real socket. */
+export async function listen(server: TestServer) {
+  const http = createHttpServer(
+    createEntrance(server.app, { error: (message) => void server.log.push(message) }),
+  )
+  tuneServer(http)
+  await new Promise<void>((resolve) => {
+    http.listen(0, '127.0.0.1', resolve)
+  })
+  const address = http.address()
+  const port = typeof address === 'object' && address !== null ? address.port : 0
+  return {
+    http,
+    port,
+    url: `http://127.0.0.1:${port}`,
+    async [Symbol.asyncDispose]() {
+      http.closeAllConnections()
+      await new Promise((resolve) => {
+        http.close(resolve)
+      })
+    },
+  }
+}
+
+/** `name=value` of the session cookie that an answer sets; empty: none. */
+export const cookieOf = (answer: Response): string =>
+  answer.headers
+    .getSetCookie()
+    .map((line) => line.split(';', 1)[0] ?? '')
+    .find((pair) => pair.startsWith('flasher-token=')) ?? ''
+
+/** It answers, and logged no fault but those that a test calls a bug. */
+export async function checkUp(server: TestServer): Promise<void> {
+  assert.is((await server.request('/healthz')).status, 200)
+  assert.equal(
+    server.log.filter((line) => !line.includes('a bug')),
+    [],
+  )
+}
+
+export const asJson = (value: unknown, method = 'POST'): RequestInit => ({
+  method,
+  body: JSON.stringify(value),
+  headers: { 'content-type': 'application/json' },
+})
+
+/** The body of an answer that must be a 200. */
+export async function readJson(asked: Promise<Response>) {
+  const answer = await asked
+  assert.is(answer.status, 200)
+  return await answer.json()
+}

@@ -1,0 +1,110 @@
+/** The state services in a temporary folder, opened as often as a test wants. */
+import { mkdtemp, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { Fault } from '../../../runtime/core/foundation/fault.ts'
+import { parseMac, type Mac } from '../../../runtime/core/machine/mac.ts'
+import { createMachine, type Machine } from '../../../runtime/lines/current/rules/machine.ts'
+import { parseRecord } from '../../../runtime/lines/current/rules/record.ts'
+import { createDatabase, type DatabaseOptions } from '../../../runtime/services/state/database.ts'
+import { createFeed } from '../../../runtime/services/host/feed.ts'
+import { createJournal, type EventNote } from '../../../runtime/services/state/journal.ts'
+import { createMachines } from '../../../runtime/services/state/machines.ts'
+import { createRuns } from '../../../runtime/services/state/runs.ts'
+import { createSettingsStore } from '../../../runtime/services/state/settings-store.ts'
+import {
+  createTokens,
+  type MadeToken,
+  type Tokens,
+} from '../../../runtime/services/access/tokens.ts'
+
+export const RELEASE = '1.2.3'
+
+/** A folder that is removed at the end, and what lies in it. */
+export async function createStateFolder() {
+  const dir = await mkdtemp(join(tmpdir(), 'flasher-state-'))
+  const path = join(dir, 'state.db')
+  return {
+    dir,
+    path,
+    open: (options: Partial<DatabaseOptions> = {}) =>
+      openServices({ path, release: RELEASE, line: 'current', ...options }),
+    [Symbol.asyncDispose]: () => rm(dir, { recursive: true, force: true }),
+  }
+}
+
+export async function openServices(options: DatabaseOptions) {
+  const database = await createDatabase(options)
+  const feed = createFeed()
+  const now = options.now ?? (() => new Date())
+  const unreadable: string[] = []
+  return {
+    database,
+    feed,
+    unreadable,
+    machines: createMachines<Machine>(database, {
+      parseRecord,
+      onUnreadable: (mac) => void unreadable.push(mac),
+    }),
+    journal: createJournal(database, { feed, now }),
+    runs: createRuns(database, { feed, now }),
+    store: createSettingsStore(database, { feed, now }),
+    tokens: createTokens(database, { now }),
+    [Symbol.asyncDispose]: () => database[Symbol.asyncDispose](),
+  }
+}
+
+export type StateFolder = Awaited<ReturnType<typeof createStateFolder>>
+export type StateServices = Awaited<ReturnType<typeof openServices>>
+
+/** The n-th machine's address, in the order of n. */
+export function macOf(n: number): Mac {
+  const digits = n.toString(16).padStart(8, '0').match(/../g) ?? []
+  const mac = parseMac(['02', '00', ...digits].join(':'))
+  if (!mac.ok) throw new Error('no MAC')
+  return mac.value
+}
+
+export const AT = '2026-11-21T06:55:53.000Z'
+
+export const machineOf = (n: number, change: Partial<Machine> = {}): Machine => ({
+  ...createMachine(macOf(n), 'flasher-inventory', AT),
+  ...change,
+})
+
+export const noteOf = (change: Partial<EventNote> = {}): EventNote => ({
+  kind: 'machine.upserted',
+  subject_kind: 'machine',
+  subject_id: macOf(1),
+  actor: 'operator',
+  source_ip: '192.0.2.7',
+  summary: 'something happened',
+  details: null,
+  ...change,
+})
+
+/** What a promise is rejected with. */
+export async function failureOf(promise: Promise<unknown>): Promise<Error> {
+  const thrown = await promise.then(
+    () => new Error('it did not fail'),
+    (reason: unknown) => reason,
+  )
+  return thrown instanceof Error ? thrown : new Error(String(thrown))
+}
+
+/** The same where it must be a Fault. */
+export async function faultOf(promise: Promise<unknown>): Promise<Fault> {
+  const failure = await failureOf(promise)
+  if (failure instanceof Fault) return failure
+  throw failure
+}
+
+/** One that nothing speaks against. */
+export async function makeToken(
+  tokens: Tokens,
+  wish: Parameters<Tokens['create']>[0],
+): Promise<MadeToken> {
+  const made = await tokens.create(wish, Infinity)
+  if (!made.ok) throw new Error(made.refusal)
+  return made.value
+}

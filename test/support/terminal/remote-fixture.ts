@@ -1,0 +1,250 @@
+/** A machine that its server drives, in this process: real server, real disks, real writes, no screen. */
+import { mkdir, mkdtemp, rm, symlink } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import * as assert from 'uvu/assert'
+import { z } from 'zod'
+import { Fault, renderError } from '../../../runtime/core/foundation/fault.ts'
+import type { FlashEvent, FlashPlan } from '../../../runtime/core/flash/flash.ts'
+import { parseMac, type Mac } from '../../../runtime/core/machine/mac.ts'
+import type { CatalogEntry } from '../../../runtime/core/catalog/catalog.ts'
+import { drive } from '../../../runtime/lines/current/wizard/driven/remote.ts'
+import type { RemoteParts } from '../../../runtime/lines/current/wizard/driven/remote-machine.ts'
+import type {
+  FlashEnd,
+  FlashOrder,
+  Hooks,
+  RemoteOutcome,
+  Stage,
+} from '../../../runtime/lines/current/wizard/flow/start.ts'
+import { createDisks } from '../../../runtime/services/disk/disks.ts'
+import { createShell } from '../../../runtime/services/host/shell.ts'
+import { createSources } from '../../../runtime/services/image/sources.ts'
+import { asJson, createTestServer, listen, type TestServerOptions } from '../server/server.ts'
+import { flash } from '../disk/writer.ts'
+
+export const MAC = mac('52:54:00:00:00:01')
+
+export function mac(text: string): Mac {
+  const parsed = parseMac(text)
+  if (!parsed.ok) throw new Error(`${text} is no MAC address`)
+  return parsed.value
+}
+
+/** An entry of the server's catalog for what a test's web server has. */
+export const entryOf = (url: string, more: Partial<CatalogEntry> = {}): CatalogEntry => ({
+  ref: 'a'.repeat(64),
+  name: url.split('/').at(-1) ?? 'image',
+  src: url,
+  resolvedSrc: null,
+  url,
+  format: 'img',
+  arch: null,
+  sha256: null,
+  sizeBytes: null,
+  description: null,
+  ...more,
+})
+
+/** A server on a socket, and what its operator does there. */
+export async function openServer(
+  catalog: readonly CatalogEntry[],
+  options: Pick<TestServerOptions, 'pxe'> = {},
+) {
+  const server = await createTestServer({ ...options, catalog })
+  const open = await listen(server)
+  return {
+    url: open.url,
+    machines: server.machines,
+    request: server.request,
+    log: server.log,
+    close: () => open[Symbol.asyncDispose](),
+    /** Sets what the machine shall do. */
+    async arm(fields: Readonly<Record<string, unknown>>) {
+      const ask = await server.operator()
+      const answer = await ask(`/machines/${MAC}`, asJson(fields, 'PUT'))
+      if (answer.status !== 200) throw new Error(`${answer.status} ${await answer.text()}`)
+    },
+    ask: async (path: string) => {
+      const ask = await server.operator()
+      return await ask(path)
+    },
+    async [Symbol.asyncDispose]() {
+      await open[Symbol.asyncDispose]()
+      await server[Symbol.asyncDispose]()
+    },
+  }
+}
+
+export type DeskServer = Awaited<ReturnType<typeof openServer>>
+
+const RunsSchema = z.object({
+  runs: z.array(
+    z.object({
+      id: z.string(),
+      mode: z.string(),
+      result: z.string().nullable(),
+      reason: z.string().nullable(),
+      bytes_written: z.number(),
+      verified: z.boolean().nullable(),
+      has_log: z.boolean(),
+      disk: z.object({ path: z.string().nullable(), serial: z.string().nullable() }).nullable(),
+      steps: z.array(z.object({ phase: z.string() })),
+    }),
+  ),
+})
+
+/** The one run that the server has of the machine, and its log. */
+export async function runOf(server: DeskServer) {
+  const answer = await server.ask(`/machines/${MAC}/runs`)
+  const { runs } = RunsSchema.parse(await answer.json())
+  const [only] = runs
+  assert.is(runs.length, 1)
+  if (only === undefined) throw new Error('no run')
+  const log = only.has_log ? await server.ask(`/machines/${MAC}/runs/${only.id}/log`) : null
+  const phases = only.steps.map(({ phase }) => phase).join(' ')
+  return { ...only, phases, log: (await log?.text()) ?? '' }
+}
+
+const shell = createShell({ env: process.env })
+
+export interface BoxOptions {
+  readonly server: string
+  readonly mac?: string
+  /** Disks by the place where they are plugged in; no others are seen. */
+  readonly places?: Readonly<Record<string, string>>
+  readonly env?: Readonly<Record<string, string>>
+  readonly parts?: Partial<RemoteParts>
+  /** Called while it is written. */
+  readonly onWrite?: () => void
+  readonly cancel?: AbortSignal
+}
+
+export interface Driven {
+  readonly outcome: RemoteOutcome
+  readonly said: readonly string[]
+  readonly marks: readonly string[]
+  readonly reboots: number
+}
+
+/** Has the server drive this machine, to the end. */
+export async function driveBox(options: BoxOptions): Promise<Driven> {
+  const { server, places = {}, env = {} } = options
+  const folder = await mkdtemp(join(tmpdir(), 'flasher-places-'))
+  await mkdir(join(folder, 'by-path'))
+  for (const [name, node] of Object.entries(places)) {
+    await symlink(node, join(folder, 'by-path', name))
+  }
+  const said: string[] = []
+  const marks: string[] = []
+  let reboots = 0
+  const all = createDisks({ shell })
+  const nodes = new Set(Object.values(places))
+  const parts: RemoteParts = {
+    disks: {
+      survey: async (how) => (await all.survey(how)).filter(({ path }) => nodes.has(path)),
+    },
+    loops: true,
+    placeNames: join(folder, 'by-path'),
+    hardware: { readTree: async () => null, readKernelLog: async () => ['[1.0] kernel: hello'] },
+    nvram: { bootOnce: async () => ({ ok: false, refusal: 'not in this test' }) },
+    power: {
+      reboot: async () => {
+        reboots += 1
+        return { ok: true, value: null }
+      },
+    },
+    marks: {
+      mark: async (text) => void marks.push(text),
+      status: async (text) => void marks.push(text),
+    },
+    env,
+    signal: new AbortController().signal,
+    now: () => performance.now(),
+    times: { contact: 2000, patience: 20_000, failure: 20_000, talk: 50, retry: 20 },
+    ...options.parts,
+  }
+  const stage: Stage = {
+    identity: { mac: null, server: null, address: null },
+    say: (line) => void said.push(line),
+    runFlash: (order, hooks) => runFlash(order, hooks, options, (line) => void said.push(line)),
+  }
+  try {
+    const outcome = await drive(stage, { server, mac: options.mac ?? MAC }, parts)
+    return { outcome, said, marks, reboots }
+  } finally {
+    await rm(folder, { recursive: true })
+  }
+}
+
+/** A person flashes in the wizard that was opened. */
+export const flashByHand = (hooks: Hooks, location: string, disk: string): Promise<FlashEnd> => {
+  const name = location.split('/').at(-1) ?? ''
+  const image = { name, location, format: null, sizeBytes: null, sha256: null, ref: null }
+  const order = { image, disk, identity: null, unattended: false }
+  return runFlash(order, hooks, { server: '' }, () => {})
+}
+
+/** As the flashing screen does it, without the screen. */
+async function runFlash(
+  order: FlashOrder,
+  hooks: Hooks,
+  options: BoxOptions,
+  say: (line: string) => void,
+): Promise<FlashEnd> {
+  const end = await attempt(order, hooks, options)
+  await hooks.onEnd?.(end, order, say)
+  return end
+}
+
+async function attempt(order: FlashOrder, hooks: Hooks, options: BoxOptions): Promise<FlashEnd> {
+  const began = performance.now()
+  let plan: FlashPlan | null = null
+  let bytesWritten = 0
+  const onEvent = (event: FlashEvent) => {
+    if (event.event === 'writing') options.onWrite?.()
+    if (event.event === 'writing' && event.phase === 'write') bytesWritten = event.bytes_written
+    hooks.onProgress?.(event)
+  }
+  try {
+    const made = await write(order, options, onEvent, (fresh) => {
+      plan = fresh
+      hooks.onFlashStart?.(order, fresh)
+    })
+    const seconds = (performance.now() - began) / 1000
+    return { kind: 'done', plan: made, bytesWritten, seconds, verified: true }
+  } catch (thrown) {
+    const code = thrown instanceof Fault ? thrown.code : 'unexpected'
+    const leaves = plan === null ? 'Nothing was written.' : 'The disk cannot boot: flash it again.'
+    const kind = code === 'cancelled' ? 'cancelled' : 'failed'
+    return { kind, code, reason: renderError(thrown), hint: null, leaves }
+  }
+}
+
+async function write(
+  { image, disk }: FlashOrder,
+  { cancel }: BoxOptions,
+  onEvent: (event: FlashEvent) => void,
+  onPlan: (plan: FlashPlan) => void,
+): Promise<FlashPlan> {
+  const { location, format, sha256 } = image
+  await using source = await createSources({ env: {}, retryMs: 1 }).open(location)
+  const { promise, resolve, reject } = Promise.withResolvers<FlashPlan>()
+  const order = {
+    source,
+    device: disk,
+    sha256,
+    onEvent,
+    ...(format === null ? {} : { format }),
+    ...(cancel === undefined ? {} : { signal: cancel }),
+    change: (made: FlashPlan) => {
+      onPlan(made)
+      resolve(made)
+      return made
+    },
+  }
+  promise.catch(() => undefined)
+  await flash(order)
+  reject(new Error('no plan was made'))
+  return await promise
+}

@@ -1,0 +1,82 @@
+/** What `pnpm build:images` makes, for tests that boot it: built at the first call, else at once. */
+import { spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { join } from 'node:path'
+import type { Arch } from '../../../appliance/appliance.ts'
+import type { APPLIANCES } from '../../../appliance/all.ts'
+import { ipxeFile, netbootStem, netbootTrio, usbIso } from '../../../appliance/assets.ts'
+import { readVersion } from '../../../build/facts.ts'
+
+const CHECKOUT = join(import.meta.dirname, '../../..')
+const DIST = join(CHECKOUT, 'dist')
+const version = readVersion(CHECKOUT)
+
+type Name = (typeof APPLIANCES)[number]['name']
+
+/** One try for all tests of a run. */
+const built = new Map<Name, Promise<string>>()
+
+/** Why nothing can be built here; null where it can. */
+export function findBuildObstacle(): string | null {
+  if (process.arch !== 'x64') return 'images are built on x86-64'
+  return process.getuid?.() === 0 ? null : 'building images needs root'
+}
+
+/** The path of the ISO. */
+export async function openIso(): Promise<string> {
+  return join(await build('usb-pc'), usbIso('x86_64', version))
+}
+
+export interface Trio {
+  readonly kernel: string
+  readonly initrd: string
+  readonly squashfs: string
+  /** Their digests, as `sha256sum -c` takes them. */
+  readonly checksums: string
+}
+
+/** Paths of the files that boot from the network. */
+export async function openTrio(): Promise<Trio> {
+  const folder = await build('netboot-pc')
+  const { kernel, initrd, squashfs } = netbootTrio('x86_64', version)
+  return {
+    kernel: join(folder, kernel),
+    initrd: join(folder, initrd),
+    squashfs: join(folder, squashfs),
+    checksums: join(folder, `${netbootStem('x86_64', version)}.sha256`),
+  }
+}
+
+/** The paths of our iPXE for UEFI, by processor. */
+export async function openIpxe(): Promise<{ readonly x86_64: string; readonly arm64: string }> {
+  const folder = await build('ipxe-efi')
+  const find = (arch: Arch) => join(folder, ipxeFile(arch, version))
+  return { x86_64: find('x86_64'), arm64: find('arm64') }
+}
+
+/** The folder in which its files lie. FLASHER_TEST_DIST names one where they lie already. */
+function build(name: Name): Promise<string> {
+  const given = process.env['FLASHER_TEST_DIST']
+  if (given !== undefined && given !== '') return Promise.resolve(given)
+  const before = built.get(name)
+  if (before !== undefined) return before
+  const building = runBuild(name)
+  built.set(name, building)
+  return building
+}
+
+async function runBuild(name: Name): Promise<string> {
+  const child = spawn(process.execPath, ['build/images.ts', name, '--level', 'dev'], {
+    cwd: CHECKOUT,
+    stdio: ['ignore', 'pipe', 'pipe'],
+  })
+  const said: string[] = []
+  for (const stream of [child.stdout, child.stderr]) {
+    stream.on('data', (chunk: Buffer) => said.push(chunk.toString()))
+  }
+  await once(child, 'close')
+  if (child.exitCode === 0) return DIST
+  throw new Error(
+    `build:images ${name} ended with ${child.exitCode}: ${said.join('').slice(-2000)}`,
+  )
+}

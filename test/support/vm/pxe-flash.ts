@@ -1,0 +1,132 @@
+/** A machine that becomes a Debian by the network alone: discovered, bound, flashed, booted. */
+import { randomBytes } from 'node:crypto'
+import { open } from 'node:fs/promises'
+import { basename, join } from 'node:path'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { z } from 'zod'
+import { openIpxe, openTrio } from './built-images.ts'
+import { openDebianImage } from '../disk/debian-image.ts'
+import {
+  DISK_SERIAL,
+  LAB_MAC,
+  startLab,
+  waitUntil,
+  type Lab,
+  type MachineOptions,
+  type Way,
+} from '../server/lab.ts'
+import type { Qemu } from './qemu.ts'
+
+/** Seconds, ten times what a free machine needs. */
+export const PATIENCE = 600
+const DISK_BYTES = 2 ** 30
+
+const MachineSchema = z.object({
+  boot_mode: z.string(),
+  known_disks: z.array(z.object({ serial: z.string().nullable(), size: z.string() })).nullable(),
+  last_flashed_at: z.string().nullable(),
+})
+const ImagesSchema = z.array(z.object({ name: z.string(), ref: z.string() }))
+const RunsSchema = z.object({
+  runs: z.array(
+    z.object({
+      id: z.string(),
+      phase: z.string(),
+      result: z.string().nullable(),
+      bytes_written: z.int(),
+      total_bytes: z.int().nullable(),
+      verified: z.boolean().nullable(),
+      image: z.object({ name: z.string(), src: z.string().nullable() }).nullable(),
+      disk: z.object({ serial: z.string().nullable() }).nullable(),
+    }),
+  ),
+})
+export type SeenRun = z.infer<typeof RunsSchema>['runs'][number]
+
+export interface PxeLab extends AsyncDisposable {
+  readonly lab: Lab
+  /** The machine's disk, as a file. */
+  readonly disk: string
+  readMachine(): Promise<z.infer<typeof MachineSchema>>
+  /** The newest first. */
+  readRuns(): Promise<readonly SeenRun[]>
+  /** A boot of the machine; it ends when it is restarted. */
+  start(way: Way, options?: MachineOptions): Promise<Qemu>
+  /** The operator binds the Debian image to the machine, to be flashed once. */
+  bind(): Promise<void>
+}
+
+/** Server and cache with a built release and the Debian image; a machine whose disk has an earlier owner's data. */
+export async function startPxeLab(): Promise<PxeLab> {
+  const trio = await openTrio()
+  const image = await (await openDebianImage()).file('img.zst')
+  const boot = [trio.kernel, trio.initrd, trio.squashfs, trio.checksums]
+  const lab = await startLab({ boot, ipxe: await openIpxe(), images: [image] })
+  const disk = join(lab.folder, 'disk')
+  await using file = await open(disk, 'wx')
+  await file.truncate(DISK_BYTES)
+  await file.write(randomBytes(2 ** 20), 0, 2 ** 20, 0)
+  const machine = `/machines/${LAB_MAC}`
+  return {
+    lab,
+    disk,
+    readMachine: async () => MachineSchema.parse(await lab.ask(machine)),
+    readRuns: async () => RunsSchema.parse(await lab.ask(`${machine}/runs`)).runs,
+    start: (way, options) => lab.start(way, { disk, ...options }),
+    async bind() {
+      let bty_image_ref: string | undefined
+      await waitUntil(
+        async () => {
+          const images = ImagesSchema.parse(await lab.ask('/images'))
+          bty_image_ref = images.find(({ name }) => name === basename(image))?.ref
+          return bty_image_ref !== undefined
+        },
+        () => 'the image is not offered',
+      )
+      const body = { boot_mode: 'flasher-flash-once', target_disk_serial: DISK_SERIAL }
+      await lab.ask(machine, { ...body, bty_image_ref }, 'PUT')
+    },
+    [Symbol.asyncDispose]: () => lab[Symbol.asyncDispose](),
+  }
+}
+
+/** Boots an unknown machine until the server knows its disks and it has restarted. */
+export async function discover(pxe: PxeLab, way: Way): Promise<void> {
+  await using machine = await pxe.start(way)
+  await machine.waitFor(/flasher: digest proven/, PATIENCE)
+  await waitFor(pxe, async () => ((await pxe.readMachine()).known_disks?.length ?? 0) > 0)
+  await waitForEnd(machine)
+}
+
+/** Boots it until it has flashed its disk and restarted. */
+export async function flash(pxe: PxeLab, way: Way): Promise<void> {
+  await using machine = await startFlash(pxe, way)
+  await waitForEnd(machine)
+}
+
+/** Rejects when the machine goes on for too long; the serial log is kept then and named. */
+export async function waitForEnd(machine: Qemu): Promise<void> {
+  const isOver = machine.ended.then(() => true)
+  if (await Promise.race([isOver, sleep(PATIENCE * 1000, false, { ref: false })])) return
+  throw new Error(`the machine did not restart; the serial log is ${machine.keepLog()}`)
+}
+
+/** What a firmware would boot is not there: a flash writes it last. */
+export async function isBlank({ disk }: PxeLab): Promise<boolean> {
+  await using file = await open(disk)
+  const { buffer } = await file.read(Buffer.alloc(4096), 0, 4096, 0)
+  return buffer.every((byte) => byte === 0)
+}
+
+/** Boots it until the server has seen bytes being written. */
+export async function startFlash(pxe: PxeLab, way: Way): Promise<Qemu> {
+  const machine = await pxe.start(way)
+  await waitFor(pxe, async () => {
+    const [run] = await pxe.readRuns()
+    return run !== undefined && run.result === null && run.bytes_written > 0
+  })
+  return machine
+}
+
+export const waitFor = (pxe: PxeLab, isSo: () => Promise<boolean>): Promise<void> =>
+  waitUntil(isSo, () => pxe.lab.said(), PATIENCE * 1000)

@@ -1,0 +1,60 @@
+/** The real server with a live system to boot, for machines of a virtual network; and what it was asked. */
+import { copyFile, writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import * as assert from 'uvu/assert'
+import { renderAutoexec } from '../../../runtime/core/boot/bootstrap.ts'
+import { openDebianImage } from '../disk/debian-image.ts'
+import { startIpxe, type IpxeOptions } from './ipxe.ts'
+import { entryOf, MAC, REF } from '../server/machine-fixture.ts'
+import { asJson, createTestServer, listen, type TestServerOptions } from '../server/server.ts'
+
+export const KERNEL = 'flasher-netboot-pc-x86_64-v1.2.3.vmlinuz'
+export const INITRD = 'flasher-netboot-pc-x86_64-v1.2.3.initrd'
+
+/** The live system is Debian's kernel, and something for an initrd; its squashfs is not there. */
+export async function startStation(options: Pick<TestServerOptions, 'pxe'> = {}) {
+  await using undo = new AsyncDisposableStack()
+  const server = undo.use(
+    await createTestServer({
+      ...options,
+      catalog: [entryOf(REF)],
+      line: {
+        routes: (site) => [
+          {
+            method: 'GET',
+            path: '/autoexec.ipxe',
+            access: 'open',
+            handle: (event) => renderAutoexec(site.contact(event).baseUrl),
+          },
+        ],
+      },
+    }),
+  )
+  const socket = undo.use(await listen(server))
+  const { kernel } = await openDebianImage()
+  const kernelPath = join(server.boot, KERNEL)
+  await copyFile(kernel, kernelPath)
+  await writeFile(join(server.boot, INITRD), 'no cpio archive at all')
+  const requests: string[] = []
+  socket.http.on('request', ({ method, url }) => {
+    requests.push(`${method} ${decodeURIComponent(url ?? '')}`)
+  })
+  const held = undo.move()
+  return {
+    ...server,
+    port: socket.port,
+    kernelPath,
+    restoreKernel: () => copyFile(kernel, kernelPath),
+    /** `GET /boot/…` and all the others, in their order, decoded. */
+    requests,
+    async put(body: unknown) {
+      const ask = await server.operator()
+      const answer = await ask(`/machines/${MAC}`, asJson(body, 'PUT'))
+      assert.is(answer.status, 200)
+    },
+    boot: (machine: Omit<IpxeOptions, 'mac' | 'port'>) =>
+      startIpxe({ mac: MAC, port: socket.port, ...machine }),
+    [Symbol.asyncDispose]: () => held.disposeAsync(),
+  }
+}
+export type Station = Awaited<ReturnType<typeof startStation>>

@@ -1,0 +1,199 @@
+import { suite } from 'uvu'
+import * as assert from 'uvu/assert'
+import { entryOf, REF } from '../../support/server/machine-fixture.ts'
+import { asJson, createTestServer } from '../../support/server/server.ts'
+
+const MAC = '52:54:00:12:34:56'
+const FLASH = { bty_image_ref: REF, boot_mode: 'flasher-flash-once', target_disk_serial: 'S1' }
+const test = suite('machines')
+
+test('put creates and replaces, get and list answer it, delete removes it', async () => {
+  await using server = await createTestServer()
+  const ask = await server.operator()
+  const made = await ask(`/machines/52-54-00-12-34-56`, asJson({ labels: ['b', 'a'] }, 'PUT'))
+  assert.is(made.status, 200)
+  const machine = await made.json()
+  assert.equal(Object.keys(machine), [
+    'mac',
+    'bty_image_ref',
+    'labels',
+    'discovered_at',
+    'last_seen_at',
+    'last_seen_ip',
+    'boot_mode',
+    'sanboot_drive',
+    'last_flashed_at',
+    'known_disks',
+    'known_disks_at',
+    'target_disk_serial',
+    'created_at',
+    'updated_at',
+  ])
+  assert.is(machine.mac, MAC)
+  assert.equal(machine.labels, ['a', 'b'])
+  assert.is(machine.boot_mode, 'ipxe-exit')
+  assert.match(machine.created_at, /^\d{4}-\d\d-\d\dT[\d:.]+Z$/)
+  const replaced = await (await ask(`/machines/${MAC}`, asJson(FLASH, 'PUT'))).json()
+  assert.equal(replaced.labels, [])
+  assert.is(replaced.bty_image_ref, REF)
+  assert.equal(await (await ask('/machines')).json(), [replaced])
+  assert.equal(await (await ask(`/machines/${MAC}`)).json(), replaced)
+  const gone = await ask(`/machines/${MAC}`, { method: 'DELETE' })
+  assert.is(gone.status, 204)
+  assert.is(await gone.text(), '')
+  assert.is((await ask(`/machines/${MAC}`, { method: 'DELETE' })).status, 404)
+  const kinds = (await server.journal.list({ subject_kind: 'machine', limit: 9 })).map(
+    (e) => e.kind,
+  )
+  assert.equal(kinds, ['machine.deleted', 'machine.upserted', 'machine.created'])
+})
+
+test('what is not there is a 404 with a reason', async () => {
+  await using server = await createTestServer()
+  const ask = await server.operator()
+  const detail = async (path: string) => {
+    const answer = await ask(path)
+    assert.is(answer.status, 404, path)
+    return (await answer.json()).detail
+  }
+  assert.is(await detail(`/machines/${MAC}`), `no machine record for ${MAC}`)
+  assert.is(await detail(`/machines/${MAC}/lshw.json`), `no machine record for ${MAC}`)
+  await ask(`/machines/${MAC}`, asJson({}, 'PUT'))
+  assert.is(await detail(`/machines/${MAC}/lshw.json`), `no lshw hardware inventory for ${MAC}`)
+  assert.is(await detail(`/machines/${MAC}/disks.json`), `no disk inventory for ${MAC}`)
+  await server.request(`/pxe/${MAC}/inventory`, asJson({ disks: [] }))
+  assert.equal(await (await ask(`/machines/${MAC}/disks.json`)).json(), [])
+})
+
+test('invalid bodies name each field', async () => {
+  await using server = await createTestServer()
+  const ask = await server.operator()
+  const cases: readonly (readonly [unknown, string])[] = [
+    [{ boot_mode: 'reboot' }, 'boot_mode'],
+    [{ bty_image_ref: 'A'.repeat(64) }, 'bty_image_ref'],
+    [{ labels: ['-x'] }, 'labels'],
+    [{ labels: ['x'.repeat(65)] }, 'labels'],
+    [{ labels: Array.from({ length: 17 }, (_, n) => `l${n}`) }, 'labels'],
+    [{ sanboot_drive: '80' }, 'sanboot_drive'],
+    [{ target_disk_serial: 'x'.repeat(129) }, 'target_disk_serial'],
+  ]
+  for (const [body, field] of cases) {
+    const answer = await ask(`/machines/${MAC}`, asJson(body, 'PUT'))
+    assert.is(answer.status, 422, field)
+    const { detail } = await answer.json()
+    assert.ok(
+      detail.some((each: { loc: unknown[] }) => each.loc[1] === field),
+      field,
+    )
+  }
+  for (const body of [[], 'text', 7, null, { unknown: 1 }]) {
+    assert.is((await ask(`/machines/${MAC}`, asJson(body, 'PUT'))).status, 422)
+  }
+  assert.is((await ask(`/machines/${MAC}`, { method: 'PUT' })).status, 422)
+  assert.is((await ask(`/machines/nonsense`, asJson({}, 'PUT'))).status, 400)
+  assert.is((await ask(`/machines/${MAC}`)).status, 404)
+})
+
+test('limits are inclusive', async () => {
+  await using server = await createTestServer()
+  const ask = await server.operator()
+  const labels = Array.from({ length: 16 }, (_, n) => `${'x'.repeat(62)}${10 + n}`)
+  const made = await ask(`/machines/${MAC}`, asJson({ labels }, 'PUT'))
+  assert.is(made.status, 200)
+  assert.equal((await made.json()).labels, labels)
+})
+
+test('If-Match guards against overwriting what another changed', async () => {
+  await using server = await createTestServer()
+  const ask = await server.operator()
+  const tag = (await ask(`/machines/${MAC}`, asJson({}, 'PUT'))).headers.get('etag') ?? ''
+  await server.request(`/pxe/${MAC}`)
+  const put = (etag: string) => {
+    const wish = asJson({ labels: ['mine'] }, 'PUT')
+    return ask(`/machines/${MAC}`, { ...wish, headers: { ...wish.headers, 'if-match': etag } })
+  }
+  assert.is((await put('"other"')).status, 412)
+  const seen = (await ask(`/machines/${MAC}`)).headers.get('etag') ?? ''
+  assert.is((await put(seen)).status, 200)
+  assert.is((await put(tag)).status, 412)
+  const stale = { method: 'DELETE', headers: { 'if-match': tag } }
+  assert.is((await ask(`/machines/${MAC}`, stale)).status, 412)
+})
+
+test('flash arms now, and can wait for the end', async () => {
+  await using server = await createTestServer({ catalog: [entryOf(REF)] })
+  const ask = await server.operator()
+  await ask(`/machines/${MAC}`, asJson({}, 'PUT'))
+  assert.is((await ask(`/machines/${MAC}/flash`, { method: 'POST' })).status, 409)
+  const armed = await ask(`/machines/${MAC}/flash`, asJson(FLASH))
+  assert.is(armed.status, 200)
+  assert.is((await armed.json()).outcome, 'armed')
+  assert.is((await (await server.request(`/pxe/${MAC}/plan`)).json()).mode, 'flash')
+  const waiting = ask(`/machines/${MAC}/flash`, asJson({ wait: 60 }))
+  const done = setInterval(() => void server.request(`/pxe/${MAC}/done`, { method: 'POST' }), 20)
+  try {
+    assert.is((await (await waiting).json()).outcome, 'flashed')
+  } finally {
+    clearInterval(done)
+  }
+  assert.is((await ask(`/machines/${MAC}/flash`, asJson({ wait: -1 }))).status, 422)
+  assert.is((await ask(`/machines/${MAC}/flash`, asJson({ boot_mode: 'x' }))).status, 422)
+})
+
+test('bulk operations answer row by row, and first say what they would do', async () => {
+  await using server = await createTestServer({ catalog: [entryOf(REF)] })
+  const ask = await server.operator()
+  const other = '52:54:00:00:00:02'
+  await ask(`/machines/${MAC}`, asJson(FLASH, 'PUT'))
+  await ask(`/machines/${other}`, asJson({}, 'PUT'))
+  const macs = [MAC, other, '52-54-00-00-00-03']
+  const wish = { action: 'flash', macs, dry_run: true }
+  const dry = await (await ask('/machines/bulk', asJson(wish))).json()
+  assert.equal(
+    dry.results.map(({ result }: { result: string }) => result),
+    ['done', 'refused', 'missing'],
+  )
+  assert.type(dry.results[1].reason, 'string')
+  assert.equal(await server.journal.list({ kind: 'machine.flash', limit: 9 }), [])
+  const { results: _, ...sum } = await (
+    await ask('/machines/bulk', asJson({ ...wish, dry_run: false }))
+  ).json()
+  assert.equal(sum, { dry_run: false, done: 1, refused: 2 })
+  assert.is((await server.journal.list({ kind: 'machine.flash', limit: 9 })).length, 1)
+  const all = await (await ask('/machines/bulk', asJson({ action: 'delete', q: ':' }))).json()
+  assert.is(all.done, 2)
+  assert.equal(await (await ask('/machines')).json(), [])
+  for (const bad of [
+    { action: 'explode', macs },
+    { action: 'flash' },
+    { action: 'flash', macs, q: '' },
+    { action: 'flash', macs: ['x'] },
+    { action: 'constructor', macs },
+    { action: 'mode', macs, parameters: { boot_mode: 'x' } },
+  ]) {
+    assert.is((await ask('/machines/bulk', asJson(bad))).status, 422, JSON.stringify(bad))
+  }
+  const bad = { action: 'label', macs, parameters: { add: ['-'] } }
+  const { detail } = await (await ask('/machines/bulk', asJson(bad))).json()
+  assert.equal(detail[0].loc, ['body', 'parameters', 'add', 0])
+})
+
+test('nobody deletes the whole fleet by a search for nothing', async () => {
+  await using server = await createTestServer()
+  const ask = await server.operator()
+  await ask(`/machines/${MAC}`, asJson({}, 'PUT'))
+  for (const q of ['', '  ']) {
+    for (const dry_run of [true, false]) {
+      const answer = await ask('/machines/bulk', asJson({ action: 'delete', q, dry_run }))
+      assert.is(answer.status, 422)
+      const { detail } = await answer.json()
+      assert.match(detail, /name them in macs, or search for something/)
+    }
+  }
+  assert.is(await server.machines.count(), 1)
+  assert.is((await ask('/machines/bulk', asJson({ action: 'lock', q: '' }))).status, 200)
+  assert.is((await ask('/machines/bulk', asJson({ action: 'delete', macs: [MAC] }))).status, 200)
+  assert.is(await server.machines.count(), 0)
+})
+
+test.run()
