@@ -4,5 +4,5 @@ import { cache } from '../cache/programs.ts'
 import { listen } from './listen.ts'
 import { leave, openProcess } from './server-process.ts'
 
-const world = openProcess('flasher-cache')
-await leave(await cache({ ...world, listen }))
+const environment = openProcess('flasher-cache')
+await leave(await cache({ ...environment, listen }))

@@ -2,14 +2,19 @@
 import { live } from '../lines/current/wizard/live/live.ts'
 import { leave, openProcess } from './server-process.ts'
 
-const { argv: _argv, onHangup: _onHangup, systemDir: _systemDir, ...world } = openProcess('flasher')
+const {
+  argv: _argv,
+  onHangup: _onHangup,
+  systemDir: _systemDir,
+  ...environment
+} = openProcess('flasher')
 await leave(
   await live({
-    ...world,
+    ...environment,
     async wizard(argv, env) {
       const { wizard } = await import('../lines/current/wizard/program.ts')
       const { arch } = process
-      return await wizard({ ...world, argv, env, arch, now: () => performance.now() / 1000 })
+      return await wizard({ ...environment, argv, env, arch, now: () => performance.now() / 1000 })
     },
   }),
 )

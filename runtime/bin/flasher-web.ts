@@ -4,6 +4,6 @@ import { loadLine } from './line.ts'
 import { listen } from './listen.ts'
 import { leave, openProcess } from './server-process.ts'
 
-const world = openProcess('flasher-web')
-const { web } = await loadLine(world)
-await leave(await web({ ...world, listen }))
+const environment = openProcess('flasher-web')
+const { web } = await loadLine(environment)
+await leave(await web({ ...environment, listen }))

@@ -41,17 +41,17 @@ await flush()
 process.exit(code === INTERRUPTED && endedBy !== null ? 128 + constants.signals[endedBy] : code)
 
 /** No command, or an option that only the wizard has; help and version are the whole program's. */
-async function run(world: Parameters<typeof wizard>[0]): Promise<number> {
-  const [first] = world.argv
-  const isAsking = world.argv.some((word) => ['--help', '-h', '--version'].includes(word))
+async function run(environment: Parameters<typeof wizard>[0]): Promise<number> {
+  const [first] = environment.argv
+  const isAsking = environment.argv.some((word) => ['--help', '-h', '--version'].includes(word))
   const isWizard = first === undefined || /^--(server|mac|catalog)(=|$)/.test(first)
   if (isWizard && !isAsking) {
     const program = await import('../lines/current/wizard/program.ts')
-    return program.wizard(world)
+    return program.wizard(environment)
   }
   const [{ cli }, { WIZARD, WIZARD_ENVIRONMENT }] = await Promise.all([
     import('../lines/earlier/programs.ts'),
     import('../lines/current/wizard/options.ts'),
   ])
-  return cli(world, { main: WIZARD, environment: WIZARD_ENVIRONMENT })
+  return cli(environment, { main: WIZARD, environment: WIZARD_ENVIRONMENT })
 }

@@ -3,7 +3,7 @@ import { readFile } from 'node:fs/promises'
 import { createServer, type RequestListener } from 'node:http'
 import { isIP } from 'node:net'
 
-export interface Place {
+export interface ListenAddress {
   readonly host: string
   /** 0: any free one. */
   readonly port: number
@@ -12,7 +12,7 @@ export interface Place {
 }
 
 /** Rejects with the system's own reason where the address or port cannot be had. */
-export async function listen(handler: RequestListener, { host, port, tls }: Place) {
+export async function listen(handler: RequestListener, { host, port, tls }: ListenAddress) {
   // listhen looks for another port where it cannot have this one, and so hides why.
   await probe(host, port)
   // Here: it takes a quarter of the start-up time of commands that do not listen.
@@ -48,7 +48,7 @@ export async function listen(handler: RequestListener, { host, port, tls }: Plac
 }
 
 /** A machine without a network still reaches itself. */
-const url = (tls: Place['tls'], port: number) =>
+const url = (tls: ListenAddress['tls'], port: number) =>
   `${tls === null ? 'http' : 'https'}://127.0.0.1:${port}/`
 
 /** Rejects with the reason where nobody could listen there just now. */

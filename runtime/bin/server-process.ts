@@ -10,7 +10,7 @@ const { env, stdin, stdout, stderr } = process
 /** Told when the configuration is to be read again. */
 const hangups = new Set<() => void>()
 
-/** The world as a line's `World` wants it, without its network. */
+/** The environment as a line's `ProcessEnvironment` wants it, without its network. */
 export function openProcess(program: string) {
   enableCompileCache(cacheFolder())
   const ending = new AbortController()

@@ -8,7 +8,7 @@ import { loadLine } from './line.ts'
 import { listen, probe } from './listen.ts'
 import { leave, openProcess } from './server-process.ts'
 
-interface CacheWish {
+interface CacheOptions {
   readonly host: string
   readonly port: number
   readonly stateDir: string
@@ -17,20 +17,20 @@ interface CacheWish {
 
 const PROGRAM = fileURLToPath(new URL('flasher-cache.mjs', import.meta.url))
 /** How many ports above the wished one are tried. */
-const MOST_PORTS = 20
+const MAX_PORTS = 20
 const START_MS = 10_000
 
-const world = openProcess('flasher-web')
-const { stderr } = world
+const environment = openProcess('flasher-web')
+const { stderr } = environment
 let child: ChildProcess | null = null
 
-const { web } = await loadLine(world)
-const code = await web({ ...world, listen, startCache })
+const { web } = await loadLine(environment)
+const code = await web({ ...environment, listen, startCache })
 await endCache()
 await leave(code)
 
 /** Null: it did not start, and said why; the server goes on without. */
-async function startCache({ host, port, stateDir, named }: CacheWish): Promise<string | null> {
+async function startCache({ host, port, stateDir, named }: CacheOptions): Promise<string | null> {
   const free = await findPort(host, port)
   if (free === null) {
     stderr.write(`flasher-web: no free port for flasher-cache from ${port} on\n`)
@@ -41,7 +41,7 @@ async function startCache({ host, port, stateDir, named }: CacheWish): Promise<s
     // Its words go where ours go; the channel tells it when we are gone.
     stdio: ['ignore', 'ignore', 'inherit', 'ipc'],
     env: {
-      ...world.env,
+      ...environment.env,
       FLASHER_CACHE_HOST: host,
       FLASHER_CACHE_PORT: String(free),
       FLASHER_PATHS_STATE_DIR: stateDir,
@@ -50,14 +50,14 @@ async function startCache({ host, port, stateDir, named }: CacheWish): Promise<s
   child = started
   started.once('error', (error) => stderr.write(`flasher-web: flasher-cache: ${error.message}\n`))
   started.once('exit', () => {
-    if (!world.signal.aborted) stderr.write('flasher-web: flasher-cache has ended\n')
+    if (!environment.signal.aborted) stderr.write('flasher-web: flasher-cache has ended\n')
   })
   const url = renderOrigin(host, free)
   return (await answers(url, started)) ? url : null
 }
 
 async function findPort(host: string, first: number): Promise<number | null> {
-  for (let port = first; port < first + MOST_PORTS && port < 65_536; port += 1) {
+  for (let port = first; port < first + MAX_PORTS && port < 65_536; port += 1) {
     const isFree = await probe(host, port).then(
       () => true,
       () => false,

@@ -1,11 +1,13 @@
 /** `flasher-cache`: its commands. */
 import { runServerProgram, type Run } from '../terminal/command/server-program.ts'
 import type { CacheHandler } from './commands/serve.ts'
-import type { World } from './commands/process-environment.ts'
+import type { ProcessEnvironment } from './commands/process-environment.ts'
 import { COMMAND_LINE, type CommandName } from './rules/commands.ts'
 
 /** What each command starts; nothing of a command is loaded before it is called. */
-const COMMANDS: Readonly<Record<CommandName, () => Promise<Run<World<CacheHandler>>>>> = {
+const COMMANDS: Readonly<
+  Record<CommandName, () => Promise<Run<ProcessEnvironment<CacheHandler>>>>
+> = {
   serve: async () => (await import('./commands/serve.ts')).serve,
   add: async () => (await import('./commands/operator.ts')).add,
   list: async () => (await import('./commands/operator.ts')).list,
@@ -13,5 +15,5 @@ const COMMANDS: Readonly<Record<CommandName, () => Promise<Run<World<CacheHandle
   remove: async () => (await import('./commands/operator.ts')).remove,
 }
 /** Returns the exit code. */
-export const cache = (world: World<CacheHandler>): Promise<number> =>
-  runServerProgram({ line: COMMAND_LINE, commands: COMMANDS }, world.argv, world)
+export const cache = (environment: ProcessEnvironment<CacheHandler>): Promise<number> =>
+  runServerProgram({ line: COMMAND_LINE, commands: COMMANDS }, environment.argv, environment)

@@ -1,18 +1,18 @@
 /** What runs before the wizard when there is a stick with images: lets it grow, and mounts it. */
 import { renderError } from '../core/foundation/fault.ts'
-import { chooseImagesPlace } from '../core/disk/images-partition.ts'
+import { chooseImagesPartition } from '../core/disk/images-partition.ts'
 import { renderSize } from '../core/foundation/size.ts'
 import type { Sticks } from '../services/disk/sticks.ts'
 
-export interface ImagesWorld {
+export interface ImagesEnvironment {
   readonly sticks: Sticks
   /** Says a line where a person, or who looks at the log later, finds it. */
   readonly say: (line: string) => Promise<void>
 }
 
 /** Returns the exit code: 0 also when there is no such stick. */
-export async function openImages({ sticks, say }: ImagesWorld): Promise<number> {
-  const place = chooseImagesPlace(await sticks.look())
+export async function openImages({ sticks, say }: ImagesEnvironment): Promise<number> {
+  const place = chooseImagesPartition(await sticks.look())
   if (place === null) return 0
   const { node, growable } = place
   if (growable !== null) {

@@ -10,7 +10,7 @@ const test = suite('flasher-web restore')
 const PROGRAM = fileURLToPath(new URL('../../runtime/bin/flasher-web.ts', import.meta.url))
 
 /** A backup of ours, one of another line made of it, and hardware alone as the ancestor made it. */
-async function createDesk() {
+async function createFixture() {
   const home = await createServerHome()
   const folder = (id: string) => home.at(`state/backups/${id}`)
   const made = await home.run(['backup'])
@@ -37,15 +37,15 @@ const open = (env: Readonly<Record<string, string>>, options: TerminalOptions = 
   })
 
 test('lists the newest first, says why one cannot be restored, and restores the chosen one', async () => {
-  const desk = await createDesk()
-  await using _home = desk.home
-  await using terminal = await desk.open()
+  const fixture = await createFixture()
+  await using _home = fixture.home
+  await using terminal = await fixture.open()
   const screen = await terminal.waitFor('Esc leaves')
   const rows = screen.filter((line) => /\d{4}-\d\d-\d\dT/.test(line))
   assert.match(screen.join('\n'), /\? Restore which backup\?\n {2}Backup +Made {2}Machines +Size/)
   assert.equal(
     rows.map((row) => row.slice(0, 22)),
-    [`❯ ${desk.id}`, `- ${desk.strange}`, `  ${desk.bare}`],
+    [`❯ ${fixture.id}`, `- ${fixture.strange}`, `  ${fixture.bare}`],
   )
   assert.match(rows[0] ?? '', /Z +now +0 +[\d.]+ kB$/)
   assert.match(rows[1] ?? '', /d ago +0 +[\d.]+ kB +of the earlier\\x1b\[2J line$/)
@@ -54,24 +54,24 @@ test('lists the newest first, says why one cannot be restored, and restores the 
   await terminal.waitFor('That one cannot be chosen.')
   await terminal.press('Up', 'Enter')
   const after = (await terminal.waitFor(EXITED)).join('\n')
-  assert.match(after, `✔ Restore which backup? ${desk.id}`)
-  assert.match(after.replaceAll('\n', ''), `Restored 0 machines from ${desk.id}`)
+  assert.match(after, `✔ Restore which backup? ${fixture.id}`)
+  assert.match(after.replaceAll('\n', ''), `Restored 0 machines from ${fixture.id}`)
   assert.match(after, `${EXITED}0`)
 })
 
 test('is left by Ctrl-C, Esc and Ctrl-D, and nothing has changed then', async () => {
-  const desk = await createDesk()
-  await using home = desk.home
+  const fixture = await createFixture()
+  await using home = fixture.home
   for (const key of ['C-c', 'Escape', 'C-d']) {
-    await using terminal = await desk.open({ env: { LANG: 'C' } })
+    await using terminal = await fixture.open({ env: { LANG: 'C' } })
     const screen = await terminal.waitFor('Esc: leave')
-    assert.ok(screen.some((line) => line.startsWith(`> ${desk.id}`)))
+    assert.ok(screen.some((line) => line.startsWith(`> ${fixture.id}`)))
     await terminal.press(key)
     const after = (await terminal.waitFor(EXITED)).join('\n')
     assert.match(after, 'flasher-web: cancelled')
     assert.match(after, `${EXITED}1`)
   }
-  assert.match((await home.run(['restore', desk.id])).stdout, desk.id)
+  assert.match((await home.run(['restore', fixture.id])).stdout, fixture.id)
 })
 
 test('says the way out where there is nothing to choose, or nobody to ask', async () => {

@@ -32,11 +32,11 @@ test('--help on every level: 0, on stdout alone', async () => {
   }
 })
 test('list images: from the flag, from the environment, the flag wins; exit 0 without a folder', async () => {
-  await using desk = await createFolder()
-  await mkdir(join(desk.folder, 'img'))
-  await writeFile(join(desk.folder, 'img', 'UPPER.IMG'), 'x')
-  await writeFile(join(desk.folder, 'img', 'notes.txt'), '')
-  const options = { cwd: desk.folder, env: { FLASHER_IMAGE_ROOT: 'img' } }
+  await using fixture = await createFolder()
+  await mkdir(join(fixture.folder, 'img'))
+  await writeFile(join(fixture.folder, 'img', 'UPPER.IMG'), 'x')
+  await writeFile(join(fixture.folder, 'img', 'notes.txt'), '')
+  const options = { cwd: fixture.folder, env: { FLASHER_IMAGE_ROOT: 'img' } }
   const { code, stdout, stderr } = await runFlasher(['list', 'images', '--json'], options)
   assert.equal({ code, stderr }, { code: 0, stderr: '' })
   assert.is(
@@ -62,15 +62,15 @@ test('list images: from the flag, from the environment, the flag wins; exit 0 wi
   assert.match(none.stderr, /there is no folder nowhere/)
 })
 test('a file name with terminal escapes is shown, not obeyed', async () => {
-  await using desk = await createFolder()
-  await writeFile(join(desk.folder, 'a\u001b[2J.img'), 'x')
-  const { stdout } = await runFlasher(['list', 'images', '--image-root', desk.folder])
+  await using fixture = await createFolder()
+  await writeFile(join(fixture.folder, 'a\u001b[2J.img'), 'x')
+  const { stdout } = await runFlasher(['list', 'images', '--image-root', fixture.folder])
   assert.ok(stdout.includes(String.raw`a\x1b[2J.img`))
   assert.not.ok(stdout.includes('\u001b'))
 })
 test('inspect image: 0; 2 with a JSON error when there is none', async () => {
-  await using desk = await createFolder()
-  const path = join(desk.folder, 'a.img')
+  await using fixture = await createFolder()
+  const path = join(fixture.folder, 'a.img')
   await writeFile(path, Buffer.alloc(1024))
   const found = await runFlasher(['inspect', 'image', path])
   assert.is(found.code, 0)
@@ -82,8 +82,8 @@ test('inspect image: 0; 2 with a JSON error when there is none', async () => {
   assert.match(none.stderr, /^flasher: .*nope\.img/)
 })
 test('flash: what is wrong with the arguments is 2, in the order of the checks', async () => {
-  await using desk = await createFolder()
-  const path = join(desk.folder, 'a.img')
+  await using fixture = await createFolder()
+  const path = join(fixture.folder, 'a.img')
   await writeFile(path, Buffer.alloc(1024))
   const image = ['--image', path, '--target', '/dev/null']
   const rows: readonly (readonly [readonly string[], RegExp])[] = [
@@ -110,8 +110,8 @@ test('flash: what is wrong with the arguments is 2, in the order of the checks',
   }
 })
 test('flash: a refused plan is 1, dry or not, root or not', async () => {
-  await using desk = await createFolder()
-  const path = join(desk.folder, 'a.img')
+  await using fixture = await createFolder()
+  const path = join(fixture.folder, 'a.img')
   await writeFile(path, Buffer.alloc(1024))
   for (const how of ['--dry-run', '--yes']) {
     const argv = ['flash', '--image', path, '--target', '/dev/null', how]
@@ -122,10 +122,10 @@ test('flash: a refused plan is 1, dry or not, root or not', async () => {
   }
 })
 test('flash --dry-run --json: the document alone on stdout', async () => {
-  await using desk = await createFolder()
-  await writeFile(join(desk.folder, 'a.img'), Buffer.alloc(1024))
+  await using fixture = await createFolder()
+  await writeFile(join(fixture.folder, 'a.img'), Buffer.alloc(1024))
   const argv = ['flash', '--image', 'a.img', '--target', '/dev/null', '--dry-run', '--json']
-  const { code, stdout } = await runFlasher(argv, { cwd: desk.folder })
+  const { code, stdout } = await runFlasher(argv, { cwd: fixture.folder })
   assert.is(code, 1)
   const document = JSON.parse(stdout)
   assert.equal(Object.keys(document).slice(0, 6), [
@@ -146,8 +146,8 @@ test('flash --dry-run --json: the document alone on stdout', async () => {
   assert.is(document.error.code, 'plan-refused')
 })
 test('flash --progress ndjson: nothing but JSON lines on stdout, the document last', async () => {
-  await using desk = await createFolder()
-  await writeFile(join(desk.folder, 'a.img'), Buffer.alloc(1024))
+  await using fixture = await createFolder()
+  await writeFile(join(fixture.folder, 'a.img'), Buffer.alloc(1024))
   const argv = [
     'flash',
     '--image',
@@ -158,49 +158,57 @@ test('flash --progress ndjson: nothing but JSON lines on stdout, the document la
     '--progress',
     'ndjson',
   ]
-  const events = await runFlasher(argv, { cwd: desk.folder })
+  const events = await runFlasher(argv, { cwd: fixture.folder })
   assert.is(
     events.stdout,
     '{"event": "failed", "note": "target is not a block device: /dev/null"}\n',
   )
   assert.match(events.stderr, /Image .*a\.img/)
-  const both = await runFlasher([...argv, '--json'], { cwd: desk.folder })
+  const both = await runFlasher([...argv, '--json'], { cwd: fixture.folder })
   const [first = '', last = '', ...rest] = both.stdout.split('\n')
   assert.is(JSON.parse(first).event, 'failed')
   assert.is(JSON.parse(last).ok, false)
   assert.equal(rest, [''])
 })
 test('a digest file beside the image that is none: refused before the target is looked at', async () => {
-  await using desk = await createFolder()
-  await writeFile(join(desk.folder, 'a.img'), Buffer.alloc(1024))
-  await writeFile(join(desk.folder, 'a.img.sha256'), 'not a digest\n')
+  await using fixture = await createFolder()
+  await writeFile(join(fixture.folder, 'a.img'), Buffer.alloc(1024))
+  await writeFile(join(fixture.folder, 'a.img.sha256'), 'not a digest\n')
   const argv = ['flash', '--image', 'a.img', '--target', '/dev/null', '--dry-run', '--json']
-  const broken = await runFlasher(argv, { cwd: desk.folder })
+  const broken = await runFlasher(argv, { cwd: fixture.folder })
   assert.is(broken.code, 1)
   assert.is(JSON.parse(broken.stdout).error.code, 'input-invalid')
-  await writeFile(join(desk.folder, 'a.img.sha256'), `${'AB'.repeat(32)}  out/a.img\n`)
-  const read = await runFlasher(argv, { cwd: desk.folder })
+  await writeFile(join(fixture.folder, 'a.img.sha256'), `${'AB'.repeat(32)}  out/a.img\n`)
+  const read = await runFlasher(argv, { cwd: fixture.folder })
   assert.is(JSON.parse(read.stdout).plan.sha256, 'ab'.repeat(32))
-  const named = await runFlasher([...argv, '--sha256', '1'.repeat(64)], { cwd: desk.folder })
+  const named = await runFlasher([...argv, '--sha256', '1'.repeat(64)], { cwd: fixture.folder })
   assert.is(JSON.parse(named.stdout).plan.sha256, '1'.repeat(64))
 })
 test('a missing tool is 4: cijoe, where it is not installed', async () => {
   if (await createShell({ env: process.env }).has('cijoe')) return
-  await using desk = await createFolder()
-  await writeFile(join(desk.folder, 'a.img'), Buffer.alloc(1024))
+  await using fixture = await createFolder()
+  await writeFile(join(fixture.folder, 'a.img'), Buffer.alloc(1024))
   const argv = ['flash', '--image', 'a.img', '--target', '/dev/null', '--yes']
   const provision = ['--provision', 'cijoe', '--cijoe-workflow', 'a.img']
-  const { code, stderr } = await runFlasher([...argv, ...provision], { cwd: desk.folder })
+  const { code, stderr } = await runFlasher([...argv, ...provision], { cwd: fixture.folder })
   assert.is(code, 4)
   assert.match(stderr, /cijoe is not installed/)
 })
 test('a slow reader gets everything', async () => {
-  await using desk = await createFolder()
+  await using fixture = await createFolder()
   const name = `${'n'.repeat(200)}.img`
   await Promise.all(
-    Array.from({ length: 500 }, (_, index) => writeFile(join(desk.folder, `${index}${name}`), 'x')),
+    Array.from({ length: 500 }, (_, index) =>
+      writeFile(join(fixture.folder, `${index}${name}`), 'x'),
+    ),
   )
-  const { child, ended } = startFlasher(['list', 'images', '--json', '--image-root', desk.folder])
+  const { child, ended } = startFlasher([
+    'list',
+    'images',
+    '--json',
+    '--image-root',
+    fixture.folder,
+  ])
   child.stdin?.end()
   child.stdout?.pause()
   // More than a pipe holds, read only when the program has long been done with its work.

@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
 import { IMAGES_PARTITION, KERNEL_ARGS, LIVE_PATHS } from '../../appliance/contract.ts'
-import { chooseImagesPlace } from '../../runtime/core/disk/images-partition.ts'
+import { chooseImagesPartition } from '../../runtime/core/disk/images-partition.ts'
 
 const test = suite('names of the stick')
 const read = (path: string) => readFileSync(join(import.meta.dirname, '../..', path), 'utf8')
@@ -38,7 +38,7 @@ test('udev starts it for every label that is looked for, and for no other', () =
   const disks = [{ node: '/dev/sdb', isFixed: false }]
   for (const label of labels) {
     const labelled = new Map([[label, '/dev/sdb']])
-    const place = chooseImagesPlace({ medium, parts: [], disks, labels: labelled })
+    const place = chooseImagesPartition({ medium, parts: [], disks, labels: labelled })
     assert.is(place?.node, '/dev/sdb', label)
   }
 })

@@ -12,7 +12,7 @@ const test = suite('flash command')
 const shell = createShell({ env: process.env })
 const MIB = 1024 * 1024
 
-async function createDesk(bytes = 4 * MIB) {
+async function createFixture(bytes = 4 * MIB) {
   const folder = await mkdtemp(join(tmpdir(), 'flasher-command-'))
   const image = join(folder, 'disk.img')
   const content = randomBytes(bytes)
@@ -42,12 +42,12 @@ const eventsOf = (stdout: string): readonly string[] =>
     .filter((name) => typeof name === 'string')
 
 test('--yes: writes, verifies, says exactly which disk is lost, and exits 0', async () => {
-  await using desk = await createDesk()
+  await using fixture = await createFixture()
   await using loop = await createLoop()
-  const argv = ['flash', '--image', desk.image, '--target', loop.device, '--yes']
+  const argv = ['flash', '--image', fixture.image, '--target', loop.device, '--yes']
   const { code, stdout, stderr } = await runFlasher(argv)
   assert.is(code, 0, stderr)
-  assert.ok(desk.content.equals(await readStart(loop.device, desk.content.length)))
+  assert.ok(fixture.content.equals(await readStart(loop.device, fixture.content.length)))
   assert.match(
     stdout,
     /^Writing .*disk\.img to \/dev\/loop\d+: loop device, no serial number, 67\.1 MB$/m,
@@ -61,19 +61,27 @@ test('--yes: writes, verifies, says exactly which disk is lost, and exits 0', as
   assert.match(stderr, /\n\[synced\]\n\[partprobed\]\n\[done\]\n$/)
 })
 test('--dry-run wins over --yes: nothing is written, 0', async () => {
-  await using desk = await createDesk()
+  await using fixture = await createFixture()
   await using loop = await createLoop()
-  const argv = ['flash', '--image', desk.image, '--target', loop.device, '--yes', '--dry-run']
+  const argv = ['flash', '--image', fixture.image, '--target', loop.device, '--yes', '--dry-run']
   const { code, stdout, stderr } = await runFlasher(argv)
   assert.equal({ code, stderr }, { code: 0, stderr: '' })
   assert.match(stdout, /Nothing was written\.\n$/)
   assert.ok(Buffer.alloc(MIB).equals(await readStart(loop.device, MIB)))
 })
 test('ndjson and --json: events, then the document with the result as the last line', async () => {
-  await using desk = await createDesk()
+  await using fixture = await createFixture()
   await using loop = await createLoop()
-  const flags = ['--yes', '--progress', 'ndjson', '--json', '--sha256', desk.sha256, '--verify-all']
-  const argv = ['flash', '--image', desk.image, '--target', loop.device, ...flags]
+  const flags = [
+    '--yes',
+    '--progress',
+    'ndjson',
+    '--json',
+    '--sha256',
+    fixture.sha256,
+    '--verify-all',
+  ]
+  const argv = ['flash', '--image', fixture.image, '--target', loop.device, ...flags]
   const { code, stdout, stderr } = await runFlasher(argv)
   assert.is(code, 0, stderr)
   const events = eventsOf(stdout)
@@ -81,10 +89,10 @@ test('ndjson and --json: events, then the document with the result as the last l
   const document = JSON.parse(stdout.trimEnd().split('\n').at(-1) ?? '')
   assert.equal([document.dry_run, document.ok, document.errors], [false, true, []])
   const { bytes_written, verified, sha256 } = document.result
-  assert.equal([bytes_written, verified, sha256], [4 * MIB, true, desk.sha256])
+  assert.equal([bytes_written, verified, sha256], [4 * MIB, true, fixture.sha256])
 })
 test('standard input, with --format, as - or joined', async () => {
-  await using desk = await createDesk()
+  await using fixture = await createFixture()
   for (const image of [['--image', '-'], ['--image=-']]) {
     await using loop = await createLoop()
     const argv = [
@@ -97,21 +105,21 @@ test('standard input, with --format, as - or joined', async () => {
       '--yes',
       '--no-verify',
     ]
-    const { code, stdout, stderr } = await runFlasher(argv, { input: desk.content })
+    const { code, stdout, stderr } = await runFlasher(argv, { input: fixture.content })
     assert.is(code, 0, stderr)
     assert.match(stdout, /standard input to \/dev\/loop/)
-    assert.ok(desk.content.equals(await readStart(loop.device, desk.content.length)))
+    assert.ok(fixture.content.equals(await readStart(loop.device, fixture.content.length)))
   }
 })
 test('a wrong digest, named or beside the image: 1, failed, and the disk does not boot', async () => {
-  await using desk = await createDesk()
-  await writeFile(`${desk.image}.sha256`, `${'0'.repeat(64)}  disk.img\n`)
+  await using fixture = await createFixture()
+  await writeFile(`${fixture.image}.sha256`, `${'0'.repeat(64)}  disk.img\n`)
   for (const flags of [['--sha256', '1'.repeat(64)], []]) {
     await using loop = await createLoop()
     const argv = [
       'flash',
       '--image',
-      desk.image,
+      fixture.image,
       '--target',
       loop.device,
       '--yes',
@@ -128,29 +136,32 @@ test('a wrong digest, named or beside the image: 1, failed, and the disk does no
   }
 })
 test('without root: 3, after the plan was found good', async () => {
-  await using desk = await createDesk()
+  await using fixture = await createFixture()
   await using loop = await createLoop()
-  await shell.require(['chmod', '755', desk.folder])
-  const argv = ['flash', '--image', desk.image, '--target', loop.device, '--yes', '--json']
+  await shell.require(['chmod', '755', fixture.folder])
+  const argv = ['flash', '--image', fixture.image, '--target', loop.device, '--yes', '--json']
   const { code, stdout, stderr } = await runFlasher(argv, { uid: 65534 })
   assert.is(code, 3, stderr)
   const document = JSON.parse(stdout)
   assert.equal([document.ok, document.error.code], [false, 'root-required'])
   assert.match(stderr, /sudo/)
-  const bad = await runFlasher(['flash', '--image', desk.image, '--target', '/dev/null', '--yes'], {
-    uid: 65534,
-  })
+  const bad = await runFlasher(
+    ['flash', '--image', fixture.image, '--target', '/dev/null', '--yes'],
+    {
+      uid: 65534,
+    },
+  )
   assert.is(bad.code, 1)
 })
 test('mounted and too small: both are said, 1', async () => {
-  await using desk = await createDesk(8 * MIB)
+  await using fixture = await createFixture(8 * MIB)
   await using loop = await createLoop({ megabytes: 4 })
   await shell.require(['mkfs.ext4', '-q', loop.device])
-  const place = join(desk.folder, 'place')
+  const place = join(fixture.folder, 'place')
   await shell.require(['mkdir', place])
   await shell.require(['mount', loop.device, place])
   try {
-    const argv = ['flash', '--image', desk.image, '--target', loop.device, '--yes', '--json']
+    const argv = ['flash', '--image', fixture.image, '--target', loop.device, '--yes', '--json']
     const { code, stdout } = await runFlasher(argv)
     assert.is(code, 1)
     const document = JSON.parse(stdout)
@@ -168,11 +179,11 @@ test('mounted and too small: both are said, 1', async () => {
   }
 })
 test('mounted between the check and the first byte: 5, nothing written', async () => {
-  await using desk = await createDesk()
+  await using fixture = await createFixture()
   await using loop = await createLoop()
   await shell.require(['mkfs.ext4', '-q', loop.device])
   const before = await readStart(loop.device, MIB)
-  const place = join(desk.folder, 'place')
+  const place = join(fixture.folder, 'place')
   await shell.require(['mkdir', place])
   const argv = ['flash', '--image', '-', '--format', 'img', '--target', loop.device, '--yes']
   const { child, ended, saw } = startFlasher(argv)
@@ -180,7 +191,7 @@ test('mounted between the check and the first byte: 5, nothing written', async (
   await saw('will be lost')
   await shell.require(['mount', '-o', 'ro', loop.device, place])
   try {
-    child.stdin?.end(desk.content)
+    child.stdin?.end(fixture.content)
     const { code, stderr } = await ended
     assert.is(code, 5, stderr)
     assert.match(stderr, /^ {2}Nothing was written\.$/m)
@@ -190,7 +201,7 @@ test('mounted between the check and the first byte: 5, nothing written', async (
   assert.ok(before.equals(await readStart(loop.device, MIB)))
 })
 test('SIGINT and SIGTERM in the middle: 130 and 143, the disk left without a partition table', async () => {
-  await using desk = await createDesk(8 * MIB)
+  await using fixture = await createFixture(8 * MIB)
   for (const [signal, expected] of [
     ['SIGINT', 130],
     ['SIGTERM', 143],
@@ -199,7 +210,7 @@ test('SIGINT and SIGTERM in the middle: 130 and 143, the disk left without a par
     const flags = ['--yes', '--json', '--progress', 'ndjson']
     const argv = ['flash', '--image', '-', '--format', 'img', '--target', loop.device, ...flags]
     const { child, ended, saw } = startFlasher(argv)
-    child.stdin?.write(desk.content)
+    child.stdin?.write(fixture.content)
     // The rest of the image never comes: the writer waits in the middle.
     await saw('"event": "writing"')
     child.kill(signal)
@@ -213,10 +224,10 @@ test('SIGINT and SIGTERM in the middle: 130 and 143, the disk left without a par
 })
 test('on a terminal: a bar between the event lines, none in a log', async () => {
   if (!(await shell.has('script'))) return
-  await using desk = await createDesk(24 * MIB)
+  await using fixture = await createFixture(24 * MIB)
   await using loop = await createLoop()
-  const line = `${process.execPath} ${FLASHER} flash --image ${desk.image} --target ${loop.device} --yes`
-  const record = join(desk.folder, 'record')
+  const line = `${process.execPath} ${FLASHER} flash --image ${fixture.image} --target ${loop.device} --yes`
+  const record = join(fixture.folder, 'record')
   const env = { TERM: 'xterm', LC_ALL: 'C.UTF-8', COLUMNS: '100' }
   const { exitCode } = await shell.run(['script', '-qec', line, record], { env })
   assert.is(exitCode, 0)

@@ -18,7 +18,7 @@ const PROGRAM = fileURLToPath(new URL('../../runtime/bin/flasher.ts', import.met
 const MIB = 1 << 20
 const IMAGE_BYTES = 1024 * MIB
 /** What the program itself may take at most; a few copies of what is in flight, not of the image. */
-const MOST_BYTES = 250 * MIB
+const MAX_BYTES = 250 * MIB
 
 /** Some data, far apart. */
 async function makeSparse(path: string) {
@@ -70,7 +70,7 @@ test('1 GiB, most of it zeros, as zstd and as qcow2', async () => {
     await using loop = await createLoop({ sizeBytes: IMAGE_BYTES })
     const most = await measure(['flash', '--image', path, '--target', loop.device, '--yes'])
     assert.ok(most > 30 * MIB, 'the peak was not seen')
-    assert.ok(most < MOST_BYTES, `${path}: ${Math.round(most / MIB)} MiB`)
+    assert.ok(most < MAX_BYTES, `${path}: ${Math.round(most / MIB)} MiB`)
     await run`cmp ${raw} ${loop.backing}`
   }
 })

@@ -15,7 +15,7 @@ import {
 import { createLoop } from '../support/disk/loop.ts'
 import {
   catchFault,
-  createDesk,
+  createFixture,
   readSeed,
   SYNTHETIC,
 } from '../support/disk/provisioning-fixture.ts'
@@ -60,22 +60,22 @@ const TRAPS: Readonly<Record<string, readonly [trap: Trap, at: (outside: string)
 
 for (const [what, [trap, at]] of Object.entries(TRAPS)) {
   traps(`stays inside the image: ${what}`, async () => {
-    await using desk = await createDesk()
+    await using fixture = await createFixture()
     await using disk = await createFlashedDisk([
       {
         megabytes: 16,
         mkfs: EXT4,
         async fill(root) {
           await makeFolders('etc/cloud')(root)
-          await trap(root, desk.at('outside'))
+          await trap(root, fixture.at('outside'))
         },
       },
     ])
     const tmp = await readdir('/tmp')
-    await desk.provisioner.apply(desk.cloudInit, disk.device)
-    await desk.assertLeftAsFound(disk)
+    await fixture.provisioner.apply(fixture.cloudInit, disk.device)
+    await fixture.assertLeftAsFound(disk)
     assert.is(tmp.includes('x'), (await readdir('/tmp')).includes('x'))
-    const seed = await readSeed(disk.part(1), 'ro', at(desk.at('outside')))
+    const seed = await readSeed(disk.part(1), 'ro', at(fixture.at('outside')))
     assert.match(seed.metaData, SYNTHETIC)
     assert.is(seed.mode, 0o600)
   })
@@ -109,32 +109,32 @@ const OBSTACLES: Readonly<Record<string, readonly [trap: Trap, words: RegExp]>> 
 
 for (const [what, [trap, words]] of Object.entries(OBSTACLES)) {
   traps(`says what is in the way: ${what}`, async () => {
-    await using desk = await createDesk()
+    await using fixture = await createFixture()
     await using disk = await createFlashedDisk([
       {
         megabytes: 16,
         mkfs: EXT4,
         async fill(root) {
           await makeFolders('etc/cloud')(root)
-          await trap(root, desk.at('outside'))
+          await trap(root, fixture.at('outside'))
         },
       },
     ])
-    const fault = await catchFault(desk.provisioner.apply(desk.cloudInit, disk.device))
+    const fault = await catchFault(fixture.provisioner.apply(fixture.cloudInit, disk.device))
     assert.is(fault.code, 'provision-failed')
     assert.match(fault.message, words)
-    await desk.assertLeftAsFound(disk)
+    await fixture.assertLeftAsFound(disk)
   })
 }
 
 traps('reads what a dirty journal holds', async () => {
-  await using desk = await createDesk()
+  await using fixture = await createFixture()
   await using disk = await createFlashedDisk([{ megabytes: 32, mkfs: SETTLED_EXT4 }])
   await using copy = await mountedThenTorn(disk, makeFolders('etc/cloud'))
   const said = await run`dumpe2fs -h ${copy.device}`
   assert.match(said.stdout, /needs_recovery/)
-  await desk.provisioner.apply(desk.cloudInit, copy.device)
-  await desk.assertLeftAsFound(copy)
+  await fixture.provisioner.apply(fixture.cloudInit, copy.device)
+  await fixture.assertLeftAsFound(copy)
   assert.match((await readSeed(copy.device)).metaData, SYNTHETIC)
 })
 
@@ -152,7 +152,7 @@ async function mountedThenTorn(disk: FlashedDisk, fill: (root: string) => Promis
 }
 
 traps('lists what was looked at when nothing has it', async () => {
-  await using desk = await createDesk()
+  await using fixture = await createFixture()
   await using disk = await createFlashedDisk([
     { megabytes: 16, mkfs: EXT4, fill: makeFolders('etc', 'cloud') },
     { megabytes: 8 },
@@ -162,7 +162,9 @@ traps('lists what was looked at when nothing has it', async () => {
   ])
   // A superblock that says ext4 over a file system that is none.
   await run`dd if=/dev/urandom of=${disk.part(4)} bs=1024 seek=2 count=4096 conv=fsync status=none`
-  const { code, message } = await catchFault(desk.provisioner.apply(desk.cloudInit, disk.device))
+  const { code, message } = await catchFault(
+    fixture.provisioner.apply(fixture.cloudInit, disk.device),
+  )
   assert.is(code, 'provision-failed')
   assert.match(message, `no cloud-init (/etc/cloud) on ${disk.device}; looked at:`)
   assert.match(message, `\n  ${disk.part(1)} (ext4, 16.8 MB): not in it`)
@@ -173,35 +175,35 @@ traps('lists what was looked at when nothing has it', async () => {
     new RegExp(`\\n  ${disk.part(4)} \\(ext4, 16.8 MB\\): cannot be mounted: .*needs cleaning`),
   )
   assert.match(message, `\n  ${disk.part(5)} (btrfs, 115 MB): not in it, nor in a subvolume`)
-  await desk.assertLeftAsFound(disk)
+  await fixture.assertLeftAsFound(disk)
 })
 
 traps(
   'does not take a btrfs for the one with the same UUID that this machine has mounted',
   async () => {
-    await using desk = await createDesk()
+    await using fixture = await createFixture()
     await using disk = await createFlashedDisk([{ megabytes: 110, mkfs: BTRFS }])
     await using twin = await createLoop({ megabytes: 110 })
     await run`dd if=${disk.part(1)} of=${twin.device} bs=1M conv=fsync status=none`
     await withMounted(disk.part(1), async (root) => {
-      const fault = await catchFault(desk.provisioner.apply(desk.cloudInit, twin.device))
+      const fault = await catchFault(fixture.provisioner.apply(fixture.cloudInit, twin.device))
       assert.match(fault.message, /btrfs with the UUID of one that is mounted on this machine/)
       assert.equal(await readdir(root), [])
     })
-    await desk.assertLeftAsFound(twin)
+    await fixture.assertLeftAsFound(twin)
   },
 )
 
 traps('says so when the kernel was not told of the partitions', async () => {
-  await using desk = await createDesk()
+  await using fixture = await createFixture()
   await using disk = await createFlashedDisk([{ megabytes: 16, mkfs: EXT4 }])
   await run`partx --delete ${disk.device}`
-  const fault = await catchFault(desk.provisioner.apply(desk.cloudInit, disk.device))
+  const fault = await catchFault(fixture.provisioner.apply(fixture.cloudInit, disk.device))
   assert.match(fault.message, /holds a partition table \(gpt\) and the kernel shows no partition/)
 })
 
 traps('leaves nothing mounted whenever it is cancelled', async () => {
-  await using desk = await createDesk()
+  await using fixture = await createFixture()
   await using disk = await createFlashedDisk([
     { megabytes: 16, mkfs: EXT4 },
     { megabytes: 16, mkfs: EXT4, fill: makeFolders('etc/cloud') },
@@ -210,12 +212,12 @@ traps('leaves nothing mounted whenever it is cancelled', async () => {
     const abort = new AbortController()
     const timer = setTimeout(() => abort.abort(), milliseconds)
     const { signal } = abort
-    const outcome = await desk.provisioner
-      .apply(desk.cloudInit, disk.device, { signal })
+    const outcome = await fixture.provisioner
+      .apply(fixture.cloudInit, disk.device, { signal })
       .catch((error: unknown) => error)
     clearTimeout(timer)
     assert.ok(outcome === undefined || (outcome instanceof Fault && outcome.code === 'cancelled'))
-    await desk.assertLeftAsFound(disk)
+    await fixture.assertLeftAsFound(disk)
   }
 })
 

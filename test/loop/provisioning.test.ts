@@ -14,7 +14,7 @@ import {
 import { createLoop } from '../support/disk/loop.ts'
 import {
   catchFault,
-  createDesk,
+  createFixture,
   readSeed,
   SYNTHETIC,
 } from '../support/disk/provisioning-fixture.ts'
@@ -27,16 +27,16 @@ const run = $({ quiet: true, verbose: false })
 const seeds = suite('cloud-init')
 
 seeds('goes into the partition that has it, with meta-data made up anew each time', async () => {
-  await using desk = await createDesk()
+  await using fixture = await createFixture()
   await using disk = await createFlashedDisk([
     { megabytes: 8 },
     { megabytes: 16, mkfs: EXT4, fill: makeFolders('etc') },
     { megabytes: 16, mkfs: EXT4, fill: makeFolders('etc/cloud') },
     { megabytes: 16, mkfs: EXT4, fill: makeFolders('etc/cloud') },
   ])
-  await desk.provisioner.check(desk.cloudInit)
-  await desk.provisioner.apply(desk.cloudInit, disk.device)
-  await desk.assertLeftAsFound(disk)
+  await fixture.provisioner.check(fixture.cloudInit)
+  await fixture.provisioner.apply(fixture.cloudInit, disk.device)
+  await fixture.assertLeftAsFound(disk)
   const seed = await readSeed(disk.part(3))
   assert.is(seed.userData, '#cloud-config\npassword: secret\n')
   assert.match(seed.metaData, SYNTHETIC)
@@ -44,31 +44,34 @@ seeds('goes into the partition that has it, with meta-data made up anew each tim
   assert.equal(seed.names, ['meta-data', 'user-data'])
   assert.equal(await listTop(disk.part(4)), ['etc', 'lost+found'])
 
-  await desk.provisioner.apply(desk.cloudInit, disk.device)
+  await fixture.provisioner.apply(fixture.cloudInit, disk.device)
   assert.is.not((await readSeed(disk.part(3))).metaData, seed.metaData)
-  await desk.provisioner.apply({ ...desk.cloudInit, metaData: desk.at('meta-data') }, disk.device)
+  await fixture.provisioner.apply(
+    { ...fixture.cloudInit, metaData: fixture.at('meta-data') },
+    disk.device,
+  )
   assert.is((await readSeed(disk.part(3))).metaData, 'instance-id: given\n')
 })
 
 seeds('works on xfs, on a disk without a table and on a partition as target', async () => {
-  await using desk = await createDesk()
+  await using fixture = await createFixture()
   await using xfs = await createFlashedDisk([
     { megabytes: 310, mkfs: XFS, fill: makeFolders('etc/cloud') },
   ])
-  await desk.provisioner.apply(desk.cloudInit, xfs.part(1))
-  await desk.assertLeftAsFound(xfs)
+  await fixture.provisioner.apply(fixture.cloudInit, xfs.part(1))
+  await fixture.assertLeftAsFound(xfs)
   assert.match((await readSeed(xfs.part(1), 'ro,nouuid')).metaData, SYNTHETIC)
 
   await using whole = await createLoop({ megabytes: 16 })
   await run`mkfs.ext4 -q ${whole.device}`
   await withMounted(whole.device, makeFolders('etc/cloud'))
-  await desk.provisioner.apply(desk.cloudInit, whole.device)
-  await desk.assertLeftAsFound(whole)
+  await fixture.provisioner.apply(fixture.cloudInit, whole.device)
+  await fixture.assertLeftAsFound(whole)
   assert.match((await readSeed(whole.device)).metaData, SYNTHETIC)
 })
 
 seeds('finds btrfs subvolumes, and the one that will be mounted on /var', async () => {
-  await using desk = await createDesk()
+  await using fixture = await createFixture()
   await using disk = await createFlashedDisk([
     {
       megabytes: 128,
@@ -84,19 +87,19 @@ seeds('finds btrfs subvolumes, and the one that will be mounted on /var', async 
     },
   ])
   await run`btrfs filesystem label ${disk.part(1)} pool`
-  await desk.provisioner.apply(desk.cloudInit, disk.device)
-  await desk.assertLeftAsFound(disk)
+  await fixture.provisioner.apply(fixture.cloudInit, disk.device)
+  await fixture.assertLeftAsFound(disk)
   const seed = await readSeed(disk.part(1), 'ro,subvol=var', SEED_FOLDER.slice('var/'.length))
   assert.match(seed.metaData, SYNTHETIC)
   assert.equal(await withMounted(disk.part(1), (top) => readdir(join(top, 'root')), 'ro'), ['etc'])
 
   await withMounted(disk.part(1), (top) => rm(join(top, 'root/etc/fstab')))
-  await desk.provisioner.apply(desk.cloudInit, disk.device)
+  await fixture.provisioner.apply(fixture.cloudInit, disk.device)
   assert.match((await readSeed(disk.part(1), 'ro,subvol=root')).metaData, SYNTHETIC)
 })
 
 seeds('replaces a seed that came with the image and would be read first', async () => {
-  await using desk = await createDesk()
+  await using fixture = await createFixture()
   const first = 'var/lib/cloud/seed/nocloud'
   await using disk = await createFlashedDisk([
     {
@@ -110,7 +113,7 @@ seeds('replaces a seed that came with the image and would be read first', async 
       },
     },
   ])
-  await desk.provisioner.apply(desk.cloudInit, disk.device)
+  await fixture.provisioner.apply(fixture.cloudInit, disk.device)
   assert.equal(await readSeed(disk.part(1), 'ro', first), await readSeed(disk.part(1)))
 })
 
@@ -119,13 +122,13 @@ seeds.run()
 const checks = suite('check')
 
 checks('finds missing files and tools before anything is written', async () => {
-  await using desk = await createDesk()
-  const { cloudInit, cijoe, provisioner } = desk
+  await using fixture = await createFixture()
+  const { cloudInit, cijoe, provisioner } = fixture
   const cases: readonly (readonly [Provisioning, string, RegExp])[] = [
-    [{ ...cloudInit, userData: desk.at('none') }, 'input-missing', /user-data not found/],
-    [{ ...cloudInit, metaData: desk.at('bin') }, 'input-missing', /meta-data is not a file/],
-    [{ ...cijoe, workflow: desk.at('none') }, 'input-missing', /cijoe workflow not found/],
-    [{ ...cijoe, config: desk.at('none') }, 'input-missing', /cijoe config not found/],
+    [{ ...cloudInit, userData: fixture.at('none') }, 'input-missing', /user-data not found/],
+    [{ ...cloudInit, metaData: fixture.at('bin') }, 'input-missing', /meta-data is not a file/],
+    [{ ...cijoe, workflow: fixture.at('none') }, 'input-missing', /cijoe workflow not found/],
+    [{ ...cijoe, config: fixture.at('none') }, 'input-missing', /cijoe config not found/],
     [cijoe, 'tool-missing', /cijoe is not installed/],
   ]
   for (const [provisioning, code, words] of cases) {

@@ -7,34 +7,37 @@ import { isManifestUrl } from '../../services/cache/catalog-imports.ts'
 import { readLocalToken } from '../../services/cache/local-token.ts'
 import { readManifest } from '../../services/catalog/catalog-manifests.ts'
 import { createLog } from '../../terminal/text/log.ts'
-import { decideLook } from '../../terminal/text/terminal-style.ts'
+import { decideTerminalStyle } from '../../terminal/text/terminal-style.ts'
 import { renderTable } from '../../terminal/text/table.ts'
 import { FAILED, SUCCESS } from '../../core/command/server-exit.ts'
 import { type ListedImage, parseListing, renderListed } from '../rules/listing.ts'
 import { renderOrigin } from './reach.ts'
-import { decidePaths, readConfiguration, type World } from './process-environment.ts'
+import { decidePaths, readConfiguration, type ProcessEnvironment } from './process-environment.ts'
 import type { Arguments } from '../../terminal/command/dispatch.ts'
 
-type Here = Pick<World<never>, 'env' | 'stdout' | 'stderr' | 'isRoot' | 'systemDir' | 'signal'>
+type Here = Pick<
+  ProcessEnvironment<never>,
+  'env' | 'stdout' | 'stderr' | 'isRoot' | 'systemDir' | 'signal'
+>
 
-export async function add(world: Here, given: Arguments): Promise<number> {
-  const client = await connect(world, given)
+export async function add(environment: Here, given: Arguments): Promise<number> {
+  const client = await connect(environment, given)
   const [src = ''] = given.positionals
-  if (given.switches.has('catalog') || isManifestUrl(src)) return addAll(world, client, src)
+  if (given.switches.has('catalog') || isManifestUrl(src)) return addAll(environment, client, src)
   const [name] = given.values['name'] ?? []
   const [sha256] = given.values['sha256'] ?? []
   const added = await client.add({ src, name, sha256 })
   const called = nameIn(added)
-  world.stdout.write(`${called} is listed\n`)
+  environment.stdout.write(`${called} is listed\n`)
   if (given.switches.has('no-fetch')) return SUCCESS
   await client.download(called, { force: false })
-  return wait(world, client, called)
+  return wait(environment, client, called)
 }
 
-export async function list(world: Here, given: Arguments): Promise<number> {
-  const client = await connect(world, given)
+export async function list(environment: Here, given: Arguments): Promise<number> {
+  const client = await connect(environment, given)
   const listing = await client.list()
-  world.stdout.write(
+  environment.stdout.write(
     given.switches.has('json')
       ? `${renderJson(listing)}\n`
       : renderTable(parseListing(listing).map(renderListed), ['name', 'state', 'size', 'sha256']),
@@ -42,42 +45,42 @@ export async function list(world: Here, given: Arguments): Promise<number> {
   return SUCCESS
 }
 
-export async function fetchImage(world: Here, given: Arguments): Promise<number> {
-  const client = await connect(world, given)
+export async function fetchImage(environment: Here, given: Arguments): Promise<number> {
+  const client = await connect(environment, given)
   const [name = ''] = given.positionals
   await client.download(name, { force: true })
-  return wait(world, client, name)
+  return wait(environment, client, name)
 }
 
-export async function remove(world: Here, given: Arguments): Promise<number> {
-  const client = await connect(world, given)
+export async function remove(environment: Here, given: Arguments): Promise<number> {
+  const client = await connect(environment, given)
   const [name = ''] = given.positionals
   await client.remove(name, { force: given.switches.has('force') })
-  world.stdout.write(`${name} was removed\n`)
+  environment.stdout.write(`${name} was removed\n`)
   return SUCCESS
 }
 
-async function connect(world: Here, given: Arguments): Promise<CacheClient> {
-  const config = await readConfiguration(world, given)
+async function connect(environment: Here, given: Arguments): Promise<CacheClient> {
+  const config = await readConfiguration(environment, given)
   const { host, port, token } = config.current().cache
   const own = token === '' ? await readLocalToken(decidePaths(config).token) : token
   return createCacheClient({ base: renderOrigin(host, port), token: own })
 }
 
 /** What is listed already, or has another's name, is said; the rest is added all the same. */
-async function addAll(world: Here, client: CacheClient, source: string): Promise<number> {
+async function addAll(environment: Here, client: CacheClient, source: string): Promise<number> {
   const log = createLog({
     program: 'flasher-cache',
-    stderr: world.stderr,
-    look: decideLook(world.env, world.stderr.isTTY === true),
+    stderr: environment.stderr,
+    look: decideTerminalStyle(environment.env, environment.stderr.isTTY === true),
   })
-  const { images, flaws } = await readManifest(source, { env: world.env })
+  const { images, flaws } = await readManifest(source, { env: environment.env })
   for (const flaw of flaws) log.note(`${source}: ${renderFlaw(flaw)}`)
   let failures = flaws.length
   for (const { ref: _ref, line: _line, ...image } of images) {
     try {
       await client.add(image)
-      world.stdout.write(`${image.name} is listed\n`)
+      environment.stdout.write(`${image.name} is listed\n`)
     } catch (thrown) {
       if (!(thrown instanceof Fault) || thrown.code === 'upstream-failed') throw thrown
       failures += 1
@@ -88,17 +91,17 @@ async function addAll(world: Here, client: CacheClient, source: string): Promise
 }
 
 /** Says how far it is, on a line of its own each time a tenth is done. */
-async function wait(world: Here, client: CacheClient, name: string): Promise<number> {
+async function wait(environment: Here, client: CacheClient, name: string): Promise<number> {
   let said = ''
   for (;;) {
     const image = find(await client.list(), name)
     const { words, isOver } = renderProgress(image)
-    if (words !== said) world.stdout.write(`${name}: ${words}\n`)
+    if (words !== said) environment.stdout.write(`${name}: ${words}\n`)
     said = words
     if (image.state === 'failed') throw new Fault('source-broken', image.error ?? 'it failed')
     if (isOver) return SUCCESS
     await sleep(500)
-    if (world.signal.aborted) throw new Fault('cancelled', 'the download goes on without us')
+    if (environment.signal.aborted) throw new Fault('cancelled', 'the download goes on without us')
   }
 }
 

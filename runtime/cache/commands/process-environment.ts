@@ -1,4 +1,4 @@
-/** One run of a command of `flasher-cache`: what it was given, and what of the world it may touch. */
+/** One run of a command of `flasher-cache`: what it was given, and what of the environment it may touch. */
 import { type Config, createConfig } from '../../services/config/config.ts'
 import { DATA_FOLDER } from '../../services/cache/image-cache.ts'
 import type { Environment } from '../../services/host/shell.ts'
@@ -19,14 +19,14 @@ export interface Listening {
 
 export type HttpServer = TunableServer & ClosableServer
 
-export interface Place {
+export interface ListenAddress {
   readonly host: string
   readonly port: number
   readonly tls: null
 }
 
-/** What a process hands to its program, and nothing else of the world outside. */
-export interface World<Handler> {
+/** What a process hands to its program, and nothing else of the environment outside. */
+export interface ProcessEnvironment<Handler> {
   /** Without the program's own name. */
   readonly argv: readonly string[]
   readonly env: Environment
@@ -39,23 +39,23 @@ export interface World<Handler> {
   readonly signal: AbortSignal
   /** SIGHUP: read the configuration again. */
   onHangup(listener: () => void): void
-  listen(handler: Handler, place: Place): Promise<Listening>
+  listen(handler: Handler, place: ListenAddress): Promise<Listening>
 }
 
 export type CacheConfig = Config<typeof SETTINGS>
 
 /** From the usual places, or those that `--config` names. */
 export const readConfiguration = (
-  world: Pick<World<never>, 'env' | 'systemDir' | 'isRoot'>,
+  environment: Pick<ProcessEnvironment<never>, 'env' | 'systemDir' | 'isRoot'>,
   given: Arguments,
 ): Promise<CacheConfig> =>
   createConfig({
     table: SETTINGS,
     parse: parseSettings,
-    env: world.env,
+    env: environment.env,
     named: given.values['config'] ?? [],
-    systemDir: world.systemDir,
-    fallbackStateDir: defaultStateDir(world.env, world.isRoot),
+    systemDir: environment.systemDir,
+    fallbackStateDir: defaultStateDir(environment.env, environment.isRoot),
   })
 
 /** Where everything lies; password and session key are those of a server with the same state. */

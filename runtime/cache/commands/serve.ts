@@ -22,7 +22,7 @@ import {
   decidePaths,
   type Listening,
   readConfiguration,
-  type World,
+  type ProcessEnvironment,
 } from './process-environment.ts'
 import type { Arguments } from '../../terminal/command/dispatch.ts'
 
@@ -33,9 +33,12 @@ const GRACE_MS = 8000
 
 const now = () => new Date()
 
-export async function serve(world: World<CacheHandler>, given: Arguments): Promise<number> {
-  const { env, stderr } = world
-  const config = await readConfiguration(world, given)
+export async function serve(
+  environment: ProcessEnvironment<CacheHandler>,
+  given: Arguments,
+): Promise<number> {
+  const { env, stderr } = environment
+  const config = await readConfiguration(environment, given)
   const log = createServerLog({ stderr, env, level: () => 'info', now })
   for (const problem of config.problems()) log.warn(renderProblem(problem))
   const paths = decidePaths(config)
@@ -72,13 +75,13 @@ export async function serve(world: World<CacheHandler>, given: Arguments): Promi
     log,
   })
   const { host, port } = config.current().cache
-  const listening = await world.listen(createEntrance(app, log), { host, port, tls: null })
+  const listening = await environment.listen(createEntrance(app, log), { host, port, tls: null })
   tuneServer(listening.server)
   const closing = watchRequests(listening.server)
   log.info(`flasher-cache ${version} serves ${paths.folder} on ${listening.urls.join(' ')}`)
-  announce(world, listening, paths, generated)
-  reloadOnHangup(world, config, log)
-  await awaitEnding(world.signal)
+  announce(environment, listening, paths, generated)
+  reloadOnHangup(environment, config, log)
+  await awaitEnding(environment.signal)
   log.info('ending: no new connections are taken')
   await closing.end(GRACE_MS)
   return SUCCESS
@@ -91,7 +94,7 @@ function configuredTokens(config: CacheConfig): readonly string[] {
 }
 
 function announce(
-  { stdout }: World<CacheHandler>,
+  { stdout }: ProcessEnvironment<CacheHandler>,
   { urls }: Listening,
   { folder, password }: ReturnType<typeof decidePaths>,
   generated: string | null,
@@ -105,7 +108,7 @@ function announce(
 }
 
 function reloadOnHangup(
-  { onHangup }: World<CacheHandler>,
+  { onHangup }: ProcessEnvironment<CacheHandler>,
   config: CacheConfig,
   log: ServerLog,
 ): void {

@@ -26,7 +26,7 @@ import { catalogRoutes } from './catalog.ts'
 import { pageRoutes } from './pages.ts'
 import type { CacheSite } from './site.ts'
 
-export interface CacheServerParts {
+export interface CacheServerDependencies {
   readonly cache: ImageCache
   readonly secret: Secret
   readonly signedOut: SignedOut
@@ -57,7 +57,7 @@ const SETTINGS = {
   openMetrics: false,
 }
 
-export function createCacheServer(parts: CacheServerParts): { readonly app: H3 } {
+export function createCacheServer(parts: CacheServerDependencies): { readonly app: H3 } {
   const { cache, log, now, version, folder, env } = parts
   const sessions = createSessions(parts)
   // One for both: a bearer may be the password, too.
@@ -106,7 +106,7 @@ export function createCacheServer(parts: CacheServerParts): { readonly app: H3 }
     guard,
     bodies: createBodyReader(),
     peer,
-    desk: {
+    failures: {
       log,
       isKnown: (event) => caller(event).kind !== 'anonymous',
       renderError: pages.renderError,

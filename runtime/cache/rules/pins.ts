@@ -3,7 +3,7 @@ import { z } from 'zod'
 import { type FieldError, listFieldErrors } from '../../core/foundation/field-error.ts'
 import { accept, refuse, type Result } from '../../core/foundation/result.ts'
 
-export interface PinWish {
+export interface PinRequest {
   /** The server's own name or address: what it says replaces what it said before. */
   readonly holder: string
   readonly refs: readonly string[]
@@ -14,7 +14,7 @@ const BODY = z.strictObject({
   refs: z.array(z.string().regex(/^[0-9a-f]{64}$/, 'wants 64 hexadecimal digits')).max(10_000),
 })
 
-export function parsePins(body: unknown): Result<PinWish, readonly FieldError[]> {
+export function parsePins(body: unknown): Result<PinRequest, readonly FieldError[]> {
   const checked = BODY.safeParse(body)
   return checked.success ? accept(checked.data) : refuse(listFieldErrors(checked.error))
 }

@@ -8,13 +8,13 @@ export interface Failures {
 
 /** The first slips cost nothing; from then on each wait is twice the last, up to five minutes. */
 const FREE = 3
-const MOST_SECONDS = 300
+const MAX_SECONDS = 300
 /** After an hour without attempts it is forgotten. */
 const FORGET_MS = 3_600_000
 
 export function nextFailure(before: Failures | null, now: number): Failures {
   const count = (before !== null && now - before.until < FORGET_MS ? before.count : 0) + 1
-  const seconds = count <= FREE ? 0 : Math.min(MOST_SECONDS, 2 ** (count - FREE - 1))
+  const seconds = count <= FREE ? 0 : Math.min(MAX_SECONDS, 2 ** (count - FREE - 1))
   return { count, until: now + seconds * 1000 }
 }
 

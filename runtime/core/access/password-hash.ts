@@ -27,8 +27,8 @@ export type PasswordHashRefusal = 'not-a-hash' | 'out-of-bounds'
 export const SCRYPT_COST = { ln: 14, r: 8, p: 5 } as const
 
 /** A login must not be able to take the machine's memory or a minute of its time. */
-const MOST_BYTES = 2 ** 28
-const MOST_WORK = 64
+const MAX_BYTES = 2 ** 28
+const MAX_WORK = 64
 
 const SHAPE =
   /^\$(scrypt|argon2id\$v=19)\$([a-z]+=\d+(?:,[a-z]+=\d+)*)\$([\w+/]+)={0,2}\$([\w+/]+)={0,2}$/
@@ -50,7 +50,7 @@ type Parsed = Result<PasswordHash, PasswordHashRefusal>
 function parseScrypt(number: (key: string) => number, stored: Stored): Parsed {
   const cost = { ln: number('ln'), r: number('r'), p: number('p') }
   const isFair = inside(cost.ln, 10, 20) && inside(cost.r, 1, 64) && inside(cost.p, 1, 16)
-  return isFair && 128 * cost.r * 2 ** cost.ln <= MOST_BYTES
+  return isFair && 128 * cost.r * 2 ** cost.ln <= MAX_BYTES
     ? accept({ kind: 'scrypt', ...cost, ...stored })
     : refuse('out-of-bounds')
 }
@@ -58,8 +58,8 @@ function parseScrypt(number: (key: string) => number, stored: Stored): Parsed {
 function parseArgon2(number: (key: string) => number, stored: Stored): Parsed {
   const cost = { memory: number('m'), passes: number('t'), parallelism: number('p') }
   const isFair =
-    inside(cost.memory, 8 * cost.parallelism, MOST_BYTES / 1024) &&
-    inside(cost.passes, 1, MOST_WORK) &&
+    inside(cost.memory, 8 * cost.parallelism, MAX_BYTES / 1024) &&
+    inside(cost.passes, 1, MAX_WORK) &&
     inside(cost.parallelism, 1, 16)
   return isFair ? accept({ kind: 'argon2id', ...cost, ...stored }) : refuse('out-of-bounds')
 }

@@ -64,7 +64,7 @@ export const DEFAULT_DRIVE = '0x80'
 const DRIVE = /^0x[0-9a-f]{1,2}$/i
 
 /** Names that are longer in a URL would make a script that iPXE may not take. */
-const MOST_NAME = 72
+const MAX_NAME = 72
 
 /** Of sets that were asked about: each contact asks, and the sets stay for weeks. */
 const bootable = new WeakMap<LiveSet, boolean>()
@@ -78,7 +78,7 @@ export function isBootable(set: LiveSet): boolean {
 
 const canBeNamed = (set: LiveSet): boolean =>
   [set.vmlinuz, set.initrd, set.squashfs].every(
-    (name) => name !== '' && segment(name).length <= MOST_NAME,
+    (name) => name !== '' && segment(name).length <= MAX_NAME,
   ) &&
   (set.squashfsSha256 === null || /^[0-9a-f]{64}$/.test(set.squashfsSha256))
 

@@ -11,7 +11,7 @@ export function word(text: string): string {
   throw new Fault('misuse', `${JSON.stringify(text)} cannot stand in an iPXE script`)
 }
 
-const MOST_PROSE = 120
+const MAX_PROSE = 120
 
 /** Words for a person, of an `echo`; whatever iPXE could act on becomes a `?`. */
 export const prose = (text: string): string => plain(text, /[^\w .,:/()@%+=~'-]|(?<=^| )-/g)
@@ -21,7 +21,7 @@ export const comment = (text: string): string =>
   `# ${plain(text, /[^\w .,:;/()@%+=~'-]|(?<=^| )-/g)}`
 
 const plain = (text: string, unsafe: RegExp) =>
-  text.slice(0, MOST_PROSE).replaceAll(unsafe, '?').trim()
+  text.slice(0, MAX_PROSE).replaceAll(unsafe, '?').trim()
 
 /** A file name as one segment of a URL. */
 export const segment = (name: string): string =>

@@ -5,7 +5,7 @@ import { Fault } from '../foundation/fault.ts'
 export type KernelArg = readonly [name: string, value: string | null]
 
 /** What x86 kernels take; arm64 ones take the same. */
-const MOST_CHARACTERS = 2047
+const MAX_CHARACTERS = 2047
 
 /** Nothing here ends a word, for the kernel or for iPXE, or is expanded by either. */
 const VALUE = /^[\w.~:/?=&%@,+[\]-]+$/
@@ -17,7 +17,7 @@ const NAME = /^[a-z][\w.-]*$/i
  */
 export function renderKernelArgs(args: readonly KernelArg[]): string {
   const line = args.map(renderArg).join(' ')
-  if (line.length > MOST_CHARACTERS) {
+  if (line.length > MAX_CHARACTERS) {
     throw new Fault('misuse', `a kernel command line of ${line.length} characters is too long`)
   }
   return line

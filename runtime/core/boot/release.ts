@@ -45,9 +45,9 @@ export interface ReleasePlan {
   readonly totalBytes: number
 }
 
-const MOST_ARTIFACTS = 1000
+const MAX_ARTIFACTS = 1000
 /** No file of a release is larger; a manifest that says more is wrong. */
-const MOST_BYTES = 64 * 2 ** 30
+const MAX_BYTES = 64 * 2 ** 30
 
 const ManifestSchema = z.object({
   version: z.string().regex(/^[0-9][0-9A-Za-z.+~-]{0,63}$/),
@@ -56,11 +56,11 @@ const ManifestSchema = z.object({
     .array(
       z.object({
         name: z.string().regex(/^[A-Za-z0-9][\w.+~-]{0,199}$/),
-        size: z.int().min(1).max(MOST_BYTES),
+        size: z.int().min(1).max(MAX_BYTES),
         sha256: z.string().regex(/^[0-9a-f]{64}$/i),
       }),
     )
-    .max(MOST_ARTIFACTS),
+    .max(MAX_ARTIFACTS),
 })
 
 /** `release.toml`; the refusal is one clause. */

@@ -7,8 +7,8 @@ import { refOf } from '../image/ref.ts'
 import { accept, refuse, type Result } from '../foundation/result.ts'
 
 /** More than any lab has; the rest is left out, and said. */
-const MOST_ENTRIES = 10_000
-const MOST_SKIPPED = 1000
+const MAX_ENTRIES = 10_000
+const MAX_SKIPPED = 1000
 
 export interface CatalogList {
   readonly entries: readonly CatalogEntry[]
@@ -23,7 +23,7 @@ export function parseCatalogDocument(text: string, cacheBase: string): Result<Ca
   }
   const { entries: listed } = document
   if (!Array.isArray(listed)) return refuse('the answer is not a catalog ("entries" is no list)')
-  return accept(collect(listed.slice(0, MOST_ENTRIES), listed.length, cacheBase))
+  return accept(collect(listed.slice(0, MAX_ENTRIES), listed.length, cacheBase))
 }
 
 function collect(listed: readonly unknown[], total: number, cacheBase: string): CatalogList {
@@ -45,7 +45,7 @@ function collect(listed: readonly unknown[], total: number, cacheBase: string): 
     const reason = `the catalog lists ${total} images; only the first ${listed.length} are taken`
     skipped.unshift({ name: `entries from ${listed.length + 1} on`, reason })
   }
-  return { entries, skipped: skipped.slice(0, MOST_SKIPPED) }
+  return { entries, skipped: skipped.slice(0, MAX_SKIPPED) }
 }
 
 /** A machine is bound to a `ref`, and manifests may not hold a name twice. */

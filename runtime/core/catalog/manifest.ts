@@ -8,7 +8,7 @@ import { accept, refuse, type Result } from '../foundation/result.ts'
 import { parseToml } from '../config/toml.ts'
 
 export const MANIFEST_VERSION = 1
-const MOST_IMAGES = 10_000
+const MAX_IMAGES = 10_000
 
 /** One image of a manifest. */
 export interface ManifestImage extends CatalogFields {
@@ -47,7 +47,7 @@ export function parseManifest(text: string): Result<Manifest, ManifestFlaw> {
   if (!Array.isArray(images)) {
     return flaw('"images" must be tables: [[images]]', lineOf(text, IMAGES))
   }
-  if (images.length > MOST_IMAGES) return flaw(`lists more than ${MOST_IMAGES} images`, null)
+  if (images.length > MAX_IMAGES) return flaw(`lists more than ${MAX_IMAGES} images`, null)
   return accept(collect(images, linesOfTables(text, images.length)))
 }
 

@@ -222,7 +222,7 @@ function unambiguous({ words }: Command, tokens: readonly Token[]): readonly str
 
 const guess = (nearest: string | null) => (nearest === null ? '' : `; did you mean ${nearest}?`)
 
-const IN_WORDS: Cases<'why', Misuse, string> = {
+const MESSAGES: Cases<'why', Misuse, string> = {
   'command-missing': ({ at, known }) => `${at.join(' ')} needs one of: ${known.join(', ')}`,
   'unknown-command': ({ at, given, nearest }) =>
     `unknown command: ${[...at, given].join(' ')}${guess(nearest)}`,
@@ -239,4 +239,4 @@ const IN_WORDS: Cases<'why', Misuse, string> = {
 }
 
 /** What was wrong, as one clause. */
-export const renderMisuse = (misuse: Misuse): string => decideCase(IN_WORDS, 'why', misuse)
+export const renderMisuse = (misuse: Misuse): string => decideCase(MESSAGES, 'why', misuse)

@@ -1,15 +1,15 @@
 /** Where configuration is looked for (docs/decisions/0014): what was named and nothing else, or the usual places. */
 
-export interface ConfigPlace {
+export interface ConfigPath {
   readonly kind: 'file' | 'folder'
   readonly path: string
   /** Somebody named it, so that it must be there. */
   readonly isNamed: boolean
 }
 
-export interface ConfigPlaces {
+export interface ConfigPaths {
   /** The winner first. `kind` of named ones is still to be looked up. */
-  readonly places: readonly ConfigPlace[]
+  readonly places: readonly ConfigPath[]
   /** Whether `<state_dir>/flasher.toml` comes last. */
   readonly withStateFile: boolean
 }
@@ -20,14 +20,14 @@ export const CONFIG_FILE = 'flasher.toml'
  * `named`: what `--config` said, in its order. Else `FLASHER_CONFIG_FILE` and `FLASHER_CONFIG_DIR`.
  * `systemDir`: `/etc/flasher`.
  */
-export function decideConfigPlaces(
+export function decideConfigPaths(
   named: readonly string[],
   env: Readonly<Record<string, string | undefined>>,
   systemDir: string,
-): ConfigPlaces {
+): ConfigPaths {
   const file = env['FLASHER_CONFIG_FILE'] ?? ''
   const folder = env['FLASHER_CONFIG_DIR'] ?? ''
-  const places: readonly ConfigPlace[] =
+  const places: readonly ConfigPath[] =
     named.length > 0
       ? named.map((path) => ({ kind: 'file', path, isNamed: true }))
       : [

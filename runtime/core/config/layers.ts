@@ -41,7 +41,11 @@ export const listStrays = (
   )
 
 /** `/etc/flasher/flasher.toml:12`, or the path alone. */
-export function renderPlace({ path, text }: Layer, section: string, key: string | null): string {
+export function renderKeyLocation(
+  { path, text }: Layer,
+  section: string,
+  key: string | null,
+): string {
   const line =
     key === null ? locateTomlSection(text, section) : locateTomlKey(text, { section, key })
   return line === null ? path : `${path}:${line}`

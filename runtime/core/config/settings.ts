@@ -1,5 +1,5 @@
 /** What a configuration says, key by key: the value, who said it, and what is wrong with it. */
-import { findLayer, listStrays, renderPlace, valueIn, type Layer } from './layers.ts'
+import { findLayer, listStrays, renderKeyLocation, valueIn, type Layer } from './layers.ts'
 import { nearestOf } from '../foundation/nearest.ts'
 import {
   findSetting,
@@ -160,7 +160,7 @@ function findGiven(
   return {
     given: valueIn(layer, section, key),
     origin: { by: 'file', path: layer.path },
-    where: () => renderPlace(layer, section, key),
+    where: () => renderKeyLocation(layer, section, key),
   }
 }
 
@@ -178,7 +178,7 @@ const findHidden = (
       const parsed = given === undefined || isDecider ? null : row.parse(given)
       if (parsed === null || parsed.ok) return []
       const message = `${section}.${key} ${parsed.refusal} (it is overruled)`
-      return [{ level: 'warning', where: renderPlace(layer, section, key), message }]
+      return [{ level: 'warning', where: renderKeyLocation(layer, section, key), message }]
     })
   })
 
@@ -196,7 +196,7 @@ function findStrays(
         isOthers(`${section}.${key}`)
   const inFiles = listStrays(layers, isKnown).map(({ layer, section, key }): Problem => ({
     level: 'warning',
-    where: renderPlace(layer, section, key),
+    where: renderKeyLocation(layer, section, key),
     message: describeStray(table, elsewhere, section, key),
   }))
   return [...inFiles, ...findStrayVariables(table, env, elsewhere)]

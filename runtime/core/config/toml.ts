@@ -14,11 +14,11 @@ export interface TomlProblem {
 }
 
 /** Far beyond any configuration or catalog. */
-const MOST_CHARACTERS = 4 * 1024 * 1024
+const MAX_CHARACTERS = 4 * 1024 * 1024
 
 /** TOML 1.0. Tables have no prototype; whole numbers beyond 2^53 are refused. */
 export function parseToml(text: string): Result<TomlTable, TomlProblem> {
-  if (text.length > MOST_CHARACTERS) {
+  if (text.length > MAX_CHARACTERS) {
     return refuse({ line: 1, column: 1, message: 'the text is too long', frame: '' })
   }
   try {

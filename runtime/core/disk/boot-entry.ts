@@ -22,11 +22,11 @@ export interface BootEntries {
   readonly order: string | null
 }
 
-const MOST_LINES = 2000
+const MAX_LINES = 2000
 
 /** Reads what `efibootmgr` prints; whatever else is on its lines is passed over. */
 export function parseBootEntries(text: string): BootEntries {
-  const lines = text.split('\n', MOST_LINES)
+  const lines = text.split('\n', MAX_LINES)
   const ours = lines.flatMap((line) => {
     const [, number, label = ''] = /^Boot([0-9A-F]{4})[* ] ?(.*)$/i.exec(line) ?? []
     // From version 18 on the device path follows behind a tab.

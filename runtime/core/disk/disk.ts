@@ -146,7 +146,7 @@ export function isSameDisk(before: DiskIdentity, now: DiskIdentity): boolean {
 }
 
 /** lsblk types that people know by another name. */
-const TYPE_IN_WORDS: Readonly<Record<string, string>> = {
+const TYPE_TEXTS: Readonly<Record<string, string>> = {
   lvm: 'LVM',
   crypt: 'encrypted',
   mpath: 'multipath',
@@ -154,7 +154,7 @@ const TYPE_IN_WORDS: Readonly<Record<string, string>> = {
   dm: 'device mapper',
 }
 const typeInWords = (type: string) =>
-  Object.hasOwn(TYPE_IN_WORDS, type) ? TYPE_IN_WORDS[type] : type.replace(/^raid(\d+)$/, 'RAID $1')
+  Object.hasOwn(TYPE_TEXTS, type) ? TYPE_TEXTS[type] : type.replace(/^raid(\d+)$/, 'RAID $1')
 
 /** A mount point as it may be shown: nobody's file name gets to move the cursor. */
 export function renderMountPoint({ at, process }: Extract<DiskUse, { kind: 'mounted' }>): string {
@@ -162,7 +162,7 @@ export function renderMountPoint({ at, process }: Extract<DiskUse, { kind: 'moun
   return process === undefined ? shown : `${shown} (seen by process ${process})`
 }
 
-const USE_IN_WORDS: Cases<'kind', DiskUse, string> = {
+const USE_TEXTS: Cases<'kind', DiskUse, string> = {
   mounted: (use) => `${use.device} is mounted on ${renderMountPoint(use)}`,
   swap: ({ device }) => `${device} is swap space in use`,
   holder: ({ device, holder, what }) => `${device} is in use by ${holder} (${typeInWords(what)})`,
@@ -174,4 +174,4 @@ const USE_IN_WORDS: Cases<'kind', DiskUse, string> = {
 }
 
 /** A use in one clause, for example `/dev/sda1 is mounted on /home`. */
-export const renderUse = (use: DiskUse): string => decideCase(USE_IN_WORDS, 'kind', use)
+export const renderUse = (use: DiskUse): string => decideCase(USE_TEXTS, 'kind', use)

@@ -12,7 +12,7 @@ export interface FstabEntry {
 }
 
 /** A folder as it is found in a volume rather than in the running system. */
-export interface Place {
+export interface VolumeFolder {
   readonly volume: FilledVolume
   readonly subvolume: string | null
   /** Without a leading slash. */
@@ -37,11 +37,11 @@ export function parseFstab(text: string): readonly FstabEntry[] {
  * The volume that `folder` (without a leading slash) will be in once the image has booted. Null: the
  * root file system itself. Refused with the entry that leads to nothing on this disk.
  */
-export function decidePlace(
+export function decideVolumeFolder(
   fstab: readonly FstabEntry[],
   folder: string,
   volumes: readonly FilledVolume[],
-): Result<Place | null, FstabEntry> {
+): Result<VolumeFolder | null, FstabEntry> {
   const entry = fstab
     .filter(({ point, options }) => point !== '/' && covers(point, folder) && isFirm(options))
     .reduce<FstabEntry | null>(

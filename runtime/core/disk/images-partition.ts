@@ -48,7 +48,7 @@ export interface Growable {
   readonly number: number
 }
 
-export interface ImagesPlace {
+export interface ImagesPartition {
   readonly node: string
   /** Null for one that is only looked at. */
   readonly growable: Growable | null
@@ -78,7 +78,7 @@ export function parseBootMedium(text: string): BootMedium {
  * disk inside of the machine is there to be written, which it could not be while anything on it is
  * mounted: so a label counts only on what is known to be plugged in, or is the disk that we run from.
  */
-export function chooseImagesPlace(around: Surroundings): ImagesPlace | null {
+export function chooseImagesPartition(around: Surroundings): ImagesPartition | null {
   const { medium, parts, disks, labels } = around
   const named = parts.filter(({ name }) => name === IMAGES_PARTITION.name)
   const own = named.find(({ disk }) => disk === medium.disk)

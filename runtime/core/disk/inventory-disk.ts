@@ -3,7 +3,7 @@ import type { SurveyedDisk } from './disk.ts'
 import type { InventoryDisk } from '../machine/machine.ts'
 
 /** What the server takes of each text; a longer one would have the whole list refused. */
-const MOST = {
+const MAX = {
   path: 255,
   size: 32,
   vendor: 64,
@@ -12,7 +12,7 @@ const MOST = {
   tran: 32,
   name: 123,
 } as const
-const MOST_DISKS = 64
+const MAX_DISKS = 64
 
 /** `byPath`: the /dev/disk/by-path name of a disk by its path. */
 export const listInventory = (
@@ -20,8 +20,8 @@ export const listInventory = (
   byPath: ReadonlyMap<string, string>,
 ): readonly InventoryDisk[] =>
   disks
-    .filter(({ path }) => path.length <= MOST.path)
-    .slice(0, MOST_DISKS)
+    .filter(({ path }) => path.length <= MAX.path)
+    .slice(0, MAX_DISKS)
     .map((disk) => toInventory(disk, byPath.get(disk.device.node) ?? byPath.get(disk.path) ?? null))
 
 function toInventory(
@@ -32,15 +32,15 @@ function toInventory(
   return {
     path,
     size: renderListedSize(identity.sizeBytes),
-    vendor: cut(vendor, MOST.vendor),
-    model: cut(model, MOST.model),
+    vendor: cut(vendor, MAX.vendor),
+    model: cut(model, MAX.model),
     // By a part of it nothing could be found again.
-    serial: fitting(identity.serial, MOST.serial),
-    tran: cut(tran, MOST.tran),
+    serial: fitting(identity.serial, MAX.serial),
+    tran: cut(tran, MAX.tran),
     removable,
     readonly,
-    wwn: fitting(identity.wwn, MOST.name),
-    by_path: fitting(name, MOST.name),
+    wwn: fitting(identity.wwn, MAX.name),
+    by_path: fitting(name, MAX.name),
     size_bytes: identity.sizeBytes,
   }
 }

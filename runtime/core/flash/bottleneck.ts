@@ -19,14 +19,14 @@ export interface WaitedFor extends Waited {
 }
 
 /** Less than this share of the time is no wait to speak of. */
-const LEAST_SHARE = 0.1
+const MIN_SHARE = 0.1
 
 /** Null: nothing was waited for, so the machine itself is busy. */
 export function decideBottleneck(
   { disk, filling, source, span }: WaitedFor,
   from: { readonly isRemote: boolean; readonly isDecoded: boolean },
 ): Bottleneck | null {
-  if (Math.max(disk, filling) <= span * LEAST_SHARE) return null
+  if (Math.max(disk, filling) <= span * MIN_SHARE) return null
   if (disk >= filling) return 'disk'
   if (from.isDecoded && source < filling / 2) return 'decoder'
   return from.isRemote ? 'network' : 'source'

@@ -43,10 +43,10 @@ const NAMELESS: Readonly<Record<string, string>> = {
 export const renderChecks = ({ sha256, verify }: Pick<FlashOptions, 'sha256' | 'verify'>): string =>
   [
     sha256 === null ? 'no digest is known' : `SHA-256 ${sha256.slice(0, 12)}…`,
-    VERIFY_IN_WORDS[verify],
+    VERIFY_TEXTS[verify],
   ].join(', ')
 
-const VERIFY_IN_WORDS = {
+const VERIFY_TEXTS = {
   none: 'nothing is read back',
   data: 'everything written is read back',
   all: 'the whole image is read back, zeros included',

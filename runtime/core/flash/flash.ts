@@ -187,7 +187,7 @@ export function decideRace(plan: FlashPlan, now: TargetFacts): string | null {
   return use === undefined ? null : renderUse(use)
 }
 
-const IN_WORDS: Cases<'why', FlashRefusal, string> = {
+const MESSAGES: Cases<'why', FlashRefusal, string> = {
   'unknown-format': ({ image, tarball }) =>
     tarball
       ? `${image} is a tarball: extract first`
@@ -208,4 +208,4 @@ const IN_WORDS: Cases<'why', FlashRefusal, string> = {
 const DOUBT = '; its last bytes say that it needs so much: it may be cut off, compare its checksum'
 
 /** A refusal as one line, in the words of the earlier line ("Validation"). */
-export const renderRefusal = (refusal: FlashRefusal): string => decideCase(IN_WORDS, 'why', refusal)
+export const renderRefusal = (refusal: FlashRefusal): string => decideCase(MESSAGES, 'why', refusal)

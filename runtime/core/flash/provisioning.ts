@@ -94,7 +94,7 @@ export function findLargest(volumes: readonly FilledVolume[]): FilledVolume | nu
 }
 
 /** One place that was looked at, and why it was not the one. */
-export interface Look {
+export interface Examination {
   readonly node: string
   readonly type: string | null
   readonly sizeBytes: number
@@ -102,7 +102,7 @@ export interface Look {
 }
 
 /** What was looked at, one indented line each; safe to print whatever the image said. */
-export const renderLooks = (looks: readonly Look[]): string =>
+export const renderExaminations = (looks: readonly Examination[]): string =>
   looks
     .map(
       ({ node, type, sizeBytes, why }) =>

@@ -4,7 +4,7 @@ import type { ProgressPost, RunPhase } from '../machine/run.ts'
 /** Between two posts of one phase. */
 export const REPORT_EVERY_MS = 2000
 /** A machine cut off from its server goes through a handful of phases; more are not worth keeping. */
-const MOST_WAITING = 16
+const MAX_WAITING = 16
 
 /** What is still to be sent, the oldest first; at most one of each stretch of equal phases. */
 export interface ReportQueue {
@@ -28,7 +28,7 @@ export function addReport(queue: ReportQueue, report: ProgressPost): ReportQueue
   const last = waiting.at(-1)
   if (last !== undefined && isEnd(last)) return queue
   const kept = last?.phase === report.phase ? waiting.slice(0, -1) : waiting
-  return { ...queue, waiting: [...kept, withoutNonsense(report)].slice(-MOST_WAITING) }
+  return { ...queue, waiting: [...kept, withoutNonsense(report)].slice(-MAX_WAITING) }
 }
 
 /** Milliseconds until the next one is due; 0: now, null: there is none. A new phase never waits. */

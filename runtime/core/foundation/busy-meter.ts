@@ -8,7 +8,7 @@ export interface BusyMeter {
 }
 
 /** Less than this says nothing: a cache may have swallowed it. */
-const LEAST_BYTES = 8 * 1024 * 1024
+const MIN_BYTES = 8 * 1024 * 1024
 
 export function createBusyMeter(): BusyMeter {
   let underWay = 0
@@ -27,7 +27,7 @@ export function createBusyMeter(): BusyMeter {
       since = seconds
     },
     get rate() {
-      return doneBytes < LEAST_BYTES || busySeconds <= 0 ? null : doneBytes / busySeconds
+      return doneBytes < MIN_BYTES || busySeconds <= 0 ? null : doneBytes / busySeconds
     },
   }
 }

@@ -1,7 +1,7 @@
 /** How often a live channel speaks: at once after a silence, then at a pace that its size allows. */
 
-const LEAST_MS = 150
-const MOST_MS = 10_000
+const MIN_MS = 150
+const MAX_MS = 10_000
 /** Bytes a millisecond that all listeners together may cost. */
 const BYTES_PER_MS = 50_000
 
@@ -10,7 +10,7 @@ const BYTES_PER_MS = 50_000
  * to make: at most a fifth of the time goes into it.
  */
 export const intervalOf = (sentBytes: number, tookMs: number): number =>
-  Math.min(MOST_MS, Math.max(LEAST_MS + Math.round(sentBytes / BYTES_PER_MS), tookMs * 5))
+  Math.min(MAX_MS, Math.max(MIN_MS + Math.round(sentBytes / BYTES_PER_MS), tookMs * 5))
 
 /** Milliseconds until the next round may begin; 0: now. */
 export const delayUntilNext = (lastAt: number, now: number, interval: number): number =>

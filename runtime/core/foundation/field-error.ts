@@ -11,14 +11,14 @@ export interface FieldError {
 }
 
 /** At most this many are told: a hostile body can hold thousands. */
-const MOST = 32
+const MAX = 32
 
 /** Zod's issues as field errors. */
 export function listFieldErrors(
   error: ZodError,
   where: 'body' | 'query' = 'body',
 ): readonly FieldError[] {
-  return error.issues.slice(0, MOST).map(({ path, message, code }) => ({
+  return error.issues.slice(0, MAX).map(({ path, message, code }) => ({
     loc: [where, ...path.map((part) => (typeof part === 'symbol' ? String(part) : part))],
     msg: message,
     type: code,

@@ -25,11 +25,11 @@ export function parseBzip2Header(head: Buffer): Result<Bzip2Header, Bzip2Refusal
   return isKnown ? accept({ level: Number(level) }) : refuse({ why: 'no-block' })
 }
 
-const IN_WORDS: Readonly<Record<Bzip2Refusal['why'], string>> = {
+const MESSAGES: Readonly<Record<Bzip2Refusal['why'], string>> = {
   'not-bzip2': 'no bzip2 data in it',
   'no-block': 'its first bzip2 block is damaged',
   'cut-off': 'it ends within the first bytes of its bzip2 data',
 }
 
 /** What is wrong, as a clause to stand after the image's name. */
-export const renderBzip2Refusal = ({ why }: Bzip2Refusal): string => IN_WORDS[why]
+export const renderBzip2Refusal = ({ why }: Bzip2Refusal): string => MESSAGES[why]

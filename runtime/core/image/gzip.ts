@@ -9,9 +9,9 @@ export type GzipRefusal =
   | { readonly why: 'cut-off' }
 
 /** Header, the shortest deflate stream and trailer. */
-const LEAST_BYTES = 20
+const MIN_BYTES = 20
 /** Deflate spends at least two bits on 258 bytes, so no file holds more than this many times itself. */
-const MOST_RATIO = 1032
+const MAX_RATIO = 1032
 
 /** Checks the fixed part of a member's header, 10 bytes. */
 export function parseGzipHeader(head: Buffer): Result<'gzip', GzipRefusal> {
@@ -28,7 +28,7 @@ export function parseGzipHeader(head: Buffer): Result<'gzip', GzipRefusal> {
 export function measureGzip(head: Buffer, fileBytes: number): RangeStep<GzipRefusal> {
   const header = parseGzipHeader(head)
   if (!header.ok) return refused(header.refusal)
-  if (fileBytes < LEAST_BYTES) return refused({ why: 'cut-off' })
+  if (fileBytes < MIN_BYTES) return refused({ why: 'cut-off' })
   return {
     kind: 'read',
     at: fileBytes - 4,
@@ -36,16 +36,16 @@ export function measureGzip(head: Buffer, fileBytes: number): RangeStep<GzipRefu
     stopped: { kind: 'unknown' },
     take(bytes) {
       const size = bytes.readUInt32LE(0)
-      return size > fileBytes * MOST_RATIO ? refused({ why: 'cut-off' }) : known(atLeast(size))
+      return size > fileBytes * MAX_RATIO ? refused({ why: 'cut-off' }) : known(atLeast(size))
     },
   }
 }
 
-const IN_WORDS: Readonly<Record<GzipRefusal['why'], string>> = {
+const MESSAGES: Readonly<Record<GzipRefusal['why'], string>> = {
   'not-gzip': 'no gzip data in it',
   'unknown-header': 'its gzip header asks for something that is not known',
   'cut-off': 'its end is not that of gzip data: it is cut off, or something follows',
 }
 
 /** What is wrong, as a clause to stand after the image's name. */
-export const renderGzipRefusal = ({ why }: GzipRefusal): string => IN_WORDS[why]
+export const renderGzipRefusal = ({ why }: GzipRefusal): string => MESSAGES[why]

@@ -43,16 +43,16 @@ export type Qcow2Refusal =
 /** So many first bytes of a file hold all that is looked at. */
 export const QCOW2_HEAD_BYTES = 112
 /** The format's own implementations stop there as well. */
-export const MOST_L1_BYTES = 32 * 1024 * 1024
+export const MAX_L1_BYTES = 32 * 1024 * 1024
 const MAX_REFCOUNT_TABLE_BYTES = 8 * 1024 * 1024
 
 const NO_END = Number.MAX_SAFE_INTEGER
 const V2_BYTES = 72
 const V3_BYTES = 104
-const LEAST_CLUSTER_BITS = 9
+const MIN_CLUSTER_BITS = 9
 /** Smaller ones have subclusters of less than a sector. */
-const LEAST_EXTENDED_CLUSTER_BITS = 14
-const MOST_CLUSTER_BITS = 21
+const MIN_EXTENDED_CLUSTER_BITS = 14
+const MAX_CLUSTER_BITS = 21
 /** Incompatible features. The dirty bit (0) is about reference counts, which reading does not need. */
 const CORRUPT = 1
 const EXTERNAL_DATA = 2
@@ -112,7 +112,7 @@ function findRefusal(fields: Fields, fileBytes: number | null): Qcow2Refusal | n
 
 function findUnsupported(fields: Fields): Qcow2Refusal | null {
   const { has, features, clusterBits: bits, compression: type } = fields
-  const least = has(EXTENDED_L2) ? LEAST_EXTENDED_CLUSTER_BITS : LEAST_CLUSTER_BITS
+  const least = has(EXTENDED_L2) ? MIN_EXTENDED_CLUSTER_BITS : MIN_CLUSTER_BITS
   const checks: readonly (readonly [boolean, Qcow2Refusal])[] = [
     [features > KNOWN_FEATURES, { why: 'unknown-features', bits: unknownBits(features) }],
     [has(CORRUPT), { why: 'marked-corrupt' }],
@@ -120,7 +120,7 @@ function findUnsupported(fields: Fields): Qcow2Refusal | null {
     [fields.backingOffset !== 0n, { why: 'backing-file' }],
     [fields.encryption !== 0, { why: 'encrypted', method: fields.encryption }],
     [type > 1, { why: 'unknown-compression', type }],
-    [bits < least || bits > MOST_CLUSTER_BITS, { why: 'cluster-size', bits }],
+    [bits < least || bits > MAX_CLUSTER_BITS, { why: 'cluster-size', bits }],
   ]
   return checks.find(([hit]) => hit)?.[1] ?? null
 }
@@ -141,7 +141,7 @@ function findDamage(fields: Fields, fileBytes: number | null): Qcow2Refusal | nu
       fields.has(COMPRESSION) !== (fields.compression !== 0),
       damage('compression type and feature bit disagree'),
     ],
-    [l1Entries * 8 > MOST_L1_BYTES, damage(`an L1 table of ${l1Entries} entries`)],
+    [l1Entries * 8 > MAX_L1_BYTES, damage(`an L1 table of ${l1Entries} entries`)],
     [l1Entries < needs, damage(`an L1 table of ${l1Entries} entries where ${needs} are needed`)],
     [l1Offset % BigInt(clusterBytes) !== 0n, damage('the L1 table is not aligned')],
     [inHeader, damage('the L1 table lies in the header')],
@@ -205,7 +205,7 @@ function headerOf(fields: Fields, fileBytes: number | null): Qcow2Header {
 const FLATTEN = 'flatten it first: qemu-img convert -O qcow2 <image> <new image>'
 const ENCRYPTION: Readonly<Record<number, string>> = { 1: 'AES', 2: 'LUKS' }
 
-const IN_WORDS: Cases<'why', Qcow2Refusal, string> = {
+const MESSAGES: Cases<'why', Qcow2Refusal, string> = {
   'not-qcow2': () => 'it is not a qcow2 image',
   'header-too-short': ({ needs, has }) =>
     `it is cut off: the header takes ${needs} bytes, the file has ${has}; download or copy it again`,
@@ -229,4 +229,4 @@ const IN_WORDS: Cases<'why', Qcow2Refusal, string> = {
 
 /** A refusal as the rest of a sentence that begins with the image's name, with the way out. */
 export const renderQcow2Refusal = (refusal: Qcow2Refusal): string =>
-  decideCase(IN_WORDS, 'why', refusal)
+  decideCase(MESSAGES, 'why', refusal)

@@ -31,11 +31,11 @@ export interface XzIndex {
 /** Stream header and footer alike. */
 export const XZ_FRAMING_BYTES = 12
 /** Enough for some million blocks; larger indexes are not read. */
-export const MOST_INDEX_BYTES = 8 * 1024 * 1024
-const MOST_PADDING_BYTES = 1024 * 1024
+export const MAX_INDEX_BYTES = 8 * 1024 * 1024
+const MAX_PADDING_BYTES = 1024 * 1024
 const TAIL_BYTES = 1024
 /** A block's least: header, one byte of data. */
-const LEAST_UNPADDED_BYTES = 5
+const MIN_UNPADDED_BYTES = 5
 
 const HEADER_MAGIC = Buffer.from('fd377a585a00', 'hex')
 const FOOTER_MAGIC = Buffer.from('YZ', 'latin1')
@@ -87,7 +87,7 @@ function addUpRecords(bytes: Buffer, first: number, end: number, blocks: number)
     const [unpadded, middle] = parseNumber(bytes, at, end)
     const [content, next] = parseNumber(bytes, middle, end)
     // Also false for what is not a number.
-    if (!(unpadded >= LEAST_UNPADDED_BYTES)) return null
+    if (!(unpadded >= MIN_UNPADDED_BYTES)) return null
     blockBytes += padded(unpadded)
     contentBytes += content
     at = next
@@ -153,7 +153,7 @@ function findFooter(behind: Behind): RangeStep<XzRefusal> {
 
 function stepOverPadding(behind: Behind, bytes: number): RangeStep<XzRefusal> {
   const padding = behind.padding + bytes
-  if (padding > MOST_PADDING_BYTES) return known(atLeast(behind.contentBytes))
+  if (padding > MAX_PADDING_BYTES) return known(atLeast(behind.contentBytes))
   return findFooter({ ...behind, end: behind.end - bytes, padding })
 }
 
@@ -167,7 +167,7 @@ function readIndex(behind: Behind, { check, indexBytes }: XzFooter): RangeStep<X
   const at = behind.end - XZ_FRAMING_BYTES - indexBytes
   if (at < XZ_FRAMING_BYTES) return refused({ why: 'bad-index', at: behind.end })
   const stopped = atLeast(behind.contentBytes)
-  if (indexBytes > MOST_INDEX_BYTES) return known(stopped)
+  if (indexBytes > MAX_INDEX_BYTES) return known(stopped)
   return {
     kind: 'read',
     at,
@@ -202,7 +202,7 @@ function readHeader(behind: Behind, check: number): RangeStep<XzRefusal> {
   }
 }
 
-const IN_WORDS: Readonly<Record<XzProblem, (at: number) => string>> = {
+const MESSAGES: Readonly<Record<XzProblem, (at: number) => string>> = {
   'cut-off': (at) =>
     `its end is not that of xz data: it is cut off after ${at} bytes, or something follows`,
   'not-a-stream': () => 'no xz data in it',
@@ -213,4 +213,4 @@ const IN_WORDS: Readonly<Record<XzProblem, (at: number) => string>> = {
 }
 
 /** What is wrong, as a clause to stand after the image's name. */
-export const renderXzRefusal = ({ why, at }: XzRefusal): string => IN_WORDS[why](at)
+export const renderXzRefusal = ({ why, at }: XzRefusal): string => MESSAGES[why](at)

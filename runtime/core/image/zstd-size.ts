@@ -2,7 +2,7 @@
 import { atLeast, known, refused, type RangeStep, UNKNOWN_SIZE } from './range.ts'
 import { accept, refuse, type Result } from '../foundation/result.ts'
 import { createFrameWalker, type FrameWalker } from './zstd-walker.ts'
-import { MOST_FRAME_HEADER_BYTES, type ZstdRefusal } from './zstd.ts'
+import { MAX_FRAME_HEADER_BYTES, type ZstdRefusal } from './zstd.ts'
 import { type VirtualSize } from './image.ts'
 
 export interface SeekFooter {
@@ -22,7 +22,7 @@ export interface SeekTable {
 /** The seekable format's last bytes. */
 export const SEEK_FOOTER_BYTES = 9
 /** Larger tables are not read: some million frames. */
-export const MOST_SEEK_TABLE_BYTES = 16 * 1024 * 1024
+export const MAX_SEEK_TABLE_BYTES = 16 * 1024 * 1024
 
 const SEEK_MAGIC = 0x8f92eab1
 const SEEK_FRAME_MAGIC = 0x184d2a5e
@@ -87,7 +87,7 @@ function walkFrom(walked: Walked, walker: FrameWalker): RangeStep<ZstdRefusal> {
   return {
     kind: 'read',
     at,
-    length: Math.min(MOST_FRAME_HEADER_BYTES, fileBytes - at),
+    length: Math.min(MAX_FRAME_HEADER_BYTES, fileBytes - at),
     // In the middle of the only frame so far, what it says of itself is all there is to know.
     stopped: sizeOf(contentBytes, isExact && frames === 1),
     take(bytes) {
@@ -142,7 +142,7 @@ function lookForTable(fileBytes: number): RangeStep<ZstdRefusal> {
     take(bytes) {
       const footer = parseSeekFooter(bytes, 0)
       const isReadable =
-        footer.ok && footer.value.tableBytes <= Math.min(fileBytes, MOST_SEEK_TABLE_BYTES)
+        footer.ok && footer.value.tableBytes <= Math.min(fileBytes, MAX_SEEK_TABLE_BYTES)
       return isReadable ? readTable(fileBytes, footer.value) : findFirst(fileBytes, 0)
     },
   }
@@ -174,7 +174,7 @@ function findFirst(
   return {
     kind: 'read',
     at,
-    length: Math.min(MOST_FRAME_HEADER_BYTES, fileBytes - at),
+    length: Math.min(MAX_FRAME_HEADER_BYTES, fileBytes - at),
     stopped: UNKNOWN_SIZE,
     take(bytes) {
       const sizes = takeSizes(walker, bytes)

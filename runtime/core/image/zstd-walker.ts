@@ -3,8 +3,8 @@ import { accept, refuse, type Result } from '../foundation/result.ts'
 import {
   BLOCK_HEADER_BYTES,
   type FrameHeader,
-  MOST_BLOCK_BYTES,
-  MOST_FRAME_HEADER_BYTES,
+  MAX_BLOCK_BYTES,
+  MAX_FRAME_HEADER_BYTES,
   parseBlockHeader,
   parseFrameHeader,
   type ZstdProblem,
@@ -117,7 +117,7 @@ function endSpan({ inFrame }: Walk, cursor: Cursor) {
 }
 
 function takeFrameHeader(walk: Walk, cursor: Cursor): boolean {
-  const [bytes, at] = lookAhead(walk, cursor, MOST_FRAME_HEADER_BYTES)
+  const [bytes, at] = lookAhead(walk, cursor, MAX_FRAME_HEADER_BYTES)
   const parsed = parseFrameHeader(bytes, at)
   if (!parsed.ok) return holdOrRefuse(walk, cursor, bytes.subarray(at), parsed.refusal)
   if (parsed.value.kind === 'frame') startFrame(walk, cursor, parsed.value)
@@ -138,7 +138,7 @@ function startFrame(
   walk.inFrame = true
   walk.frames += 1
   walk.expect = 'block'
-  walk.mostBlockBytes = Math.min(windowBytes, MOST_BLOCK_BYTES)
+  walk.mostBlockBytes = Math.min(windowBytes, MAX_BLOCK_BYTES)
   walk.checksumBytes = hasChecksum ? 4 : 0
 }
 

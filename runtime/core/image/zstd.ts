@@ -42,10 +42,10 @@ export type BlockHeader = {
   readonly sizeField: number
 }
 
-export const MOST_FRAME_HEADER_BYTES = 18
+export const MAX_FRAME_HEADER_BYTES = 18
 export const BLOCK_HEADER_BYTES = 3
 /** No block holds more than this, compressed or decoded, or than its frame's window. */
-export const MOST_BLOCK_BYTES = 128 * 1024
+export const MAX_BLOCK_BYTES = 128 * 1024
 
 const MAGIC = 0xfd2fb528
 const LEGACY: Readonly<Record<number, string>> = {
@@ -133,7 +133,7 @@ export function parseBlockHeader(
   return accept({ last: (header & 1) === 1, type, bytes: size, sizeField })
 }
 
-const IN_WORDS: Cases<'why', ZstdRefusal, string> = {
+const MESSAGES: Cases<'why', ZstdRefusal, string> = {
   'cut-off': ({ at }) => `the zstd data ends after ${at} bytes, in the middle of a frame`,
   'not-a-frame': ({ at }) => `no zstd data at byte ${at}`,
   legacy: ({ version }) =>
@@ -148,4 +148,4 @@ const IN_WORDS: Cases<'why', ZstdRefusal, string> = {
 
 /** What is wrong, as a clause to stand after the image's name. */
 export const renderZstdRefusal = (refusal: ZstdRefusal): string =>
-  decideCase(IN_WORDS, 'why', refusal)
+  decideCase(MESSAGES, 'why', refusal)

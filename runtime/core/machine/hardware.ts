@@ -18,9 +18,9 @@ export interface Hardware {
 type Node = Readonly<Record<string, unknown>>
 
 /** Trees are small; what goes on and on is cut. */
-const MOST_NODES = 5000
-const MOST_CHARACTERS = 120
-const MOST_OF_A_KIND = 8
+const MAX_NODES = 5000
+const MAX_CHARACTERS = 120
+const MAX_OF_A_KIND = 8
 
 /** Null: the text is no such tree. */
 export function parseHardware(json: string): Hardware | null {
@@ -44,13 +44,13 @@ export function parseHardware(json: string): Hardware | null {
 
 function flatten(top: unknown): readonly Node[] {
   const found: Node[] = []
-  const queue: unknown[] = Array.isArray(top) ? top.slice(0, MOST_NODES) : [top]
+  const queue: unknown[] = Array.isArray(top) ? top.slice(0, MAX_NODES) : [top]
   for (const node of queue) {
-    if (found.length >= MOST_NODES) break
+    if (found.length >= MAX_NODES) break
     if (!isNode(node)) continue
     found.push(node)
     const { children } = node
-    if (Array.isArray(children)) queue.push(...children.slice(0, MOST_NODES))
+    if (Array.isArray(children)) queue.push(...children.slice(0, MAX_NODES))
   }
   return found
 }
@@ -63,7 +63,7 @@ const isOff = (node: Node) => node['disabled'] === true
 function textOf(node: Node, key: string): string | null {
   const value = node[key]
   if (typeof value !== 'string' || value.trim() === '') return null
-  return printable(value.trim().slice(0, MOST_CHARACTERS))
+  return printable(value.trim().slice(0, MAX_CHARACTERS))
 }
 
 function numberOf(node: Node, key: string): number | null {
@@ -98,4 +98,4 @@ const joinTexts = (node: Node, keys: readonly string[]): string | null =>
     .join(' ') || null
 
 const listTexts = (texts: readonly (string | null)[]): readonly string[] =>
-  texts.filter((text) => text !== null).slice(0, MOST_OF_A_KIND)
+  texts.filter((text) => text !== null).slice(0, MAX_OF_A_KIND)

@@ -32,15 +32,15 @@ export type Term = Test & { readonly isNegated: boolean }
 export type Query = readonly Term[]
 
 /** Longer ones are cut: nobody types them. */
-const MOST_LENGTH = 1000
-const MOST_TERMS = 32
+const MAX_LENGTH = 1000
+const MAX_TERMS = 32
 /** Blanks part terms, save between double quotes; an open quote ends with the text. */
 const WORD = /(?:"[^"]*"?|[^\s"])+/g
 
 /** Any text is a query: what makes no filter is looked for as it stands. */
 export function parseQuery(text: string, vocabulary: Vocabulary): Query {
-  const words = text.slice(0, MOST_LENGTH).match(WORD) ?? []
-  return words.slice(0, MOST_TERMS).flatMap((word) => {
+  const words = text.slice(0, MAX_LENGTH).match(WORD) ?? []
+  return words.slice(0, MAX_TERMS).flatMap((word) => {
     const isNegated = word.length > 1 && word.startsWith('-')
     const test = parseTest(isNegated ? word.slice(1) : word, vocabulary)
     return test === null ? [] : [{ ...test, isNegated }]

@@ -24,14 +24,14 @@ export const RUN_MODES = ['flash', 'interactive'] as const
 export type RunMode = (typeof RUN_MODES)[number]
 
 /** Of a progress post. */
-export const MOST_PROGRESS_BYTES = 16 * 1024
+export const MAX_PROGRESS_BYTES = 16 * 1024
 /** Of a log: its tail is what is kept. */
-export const MOST_LOG_BYTES = 256 * 1024
+export const MAX_LOG_BYTES = 256 * 1024
 
 export const RunIdSchema = z.string().regex(/^[A-Za-z0-9-]{8,64}$/, 'not a run id')
 
 const bytes = z.int().min(0)
-const MOST_SECONDS = 365 * 24 * 3600
+const MAX_SECONDS = 365 * 24 * 3600
 
 /** A name, or why: people read it, on terminals as well. */
 const words = (most: number) =>
@@ -76,7 +76,7 @@ export const ProgressSchema = z.object({
   total_bytes: bytes.nullable(),
   /** Bytes per second over the last moments. */
   rate: z.number().min(0).max(Number.MAX_SAFE_INTEGER).nullable(),
-  eta_seconds: z.number().min(0).max(MOST_SECONDS).nullable().catch(null),
+  eta_seconds: z.number().min(0).max(MAX_SECONDS).nullable().catch(null),
   mode: z.enum(RUN_MODES).nullish(),
   image: ImageSchema.nullish().catch(null),
   disk: DiskSchema.nullish().catch(null),

@@ -13,7 +13,7 @@ export interface Description extends Searchable {
   readonly order: Readonly<Record<string, string | number | null>>
 }
 
-export interface Wish {
+export interface SelectionQuery {
   /** In the query language. */
   readonly text: string
   /** A column's name, `-` before it for the other direction; one that does not exist sorts nothing. */
@@ -29,12 +29,12 @@ export interface SelectorOptions<Row, Context extends object> {
 /** `context`: what descriptions depend on beside the row (a catalog snapshot); `now` in milliseconds. */
 export type Select<Row, Context> = (
   rows: readonly Row[],
-  wish: Wish,
+  wish: SelectionQuery,
   on: { readonly context: Context; readonly now: number },
 ) => readonly Row[]
 
 /** Answers that are kept; pages that show the same thing share one. */
-const MOST_KEPT = 32
+const MAX_KEPT = 32
 /** How long "less than an hour ago" may lag. */
 const AGE_STEP_MS = 5000
 
@@ -69,7 +69,7 @@ export function createSelector<Row extends object, Context extends object>({
     )
     const sorted =
       sort === null ? found : sortRows(found, sort, (row) => describeOnce(row, context))
-    if (kept.size >= MOST_KEPT) kept.clear()
+    if (kept.size >= MAX_KEPT) kept.clear()
     kept.set(key, sorted)
     return sorted
   }

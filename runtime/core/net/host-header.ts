@@ -2,7 +2,7 @@
 import { accept, refuse, type Result } from '../foundation/result.ts'
 
 /** Longer than any name in use; scripts stay under 4 KB with it. */
-const MOST_CHARACTERS = 140
+const MAX_CHARACTERS = 140
 
 const LABEL = '[a-z0-9_](?:[a-z0-9_-]{0,61}[a-z0-9_])?'
 const NAME = new RegExp(`^${LABEL}(?:\\.${LABEL})*\\.?$`)
@@ -15,7 +15,7 @@ const PREFIX = /^(?:\/[\w.~-]+)*$/
 export function parseHost(header: string): Result<string, 'not-a-host'> {
   const text = header.toLowerCase()
   const parts = /^(\[[0-9a-f:.]+\]|[^:[\]]+)(?::(\d{1,5}))?$/.exec(text)
-  if (parts === null || text.length > MOST_CHARACTERS) return refuse('not-a-host')
+  if (parts === null || text.length > MAX_CHARACTERS) return refuse('not-a-host')
   const [, name = '', port] = parts
   return isHostName(name) && isPort(port) ? accept(text) : refuse('not-a-host')
 }
@@ -31,7 +31,7 @@ export function parsePublicUrl(text: string): Result<string, 'not-a-url'> {
   const host = parseHost(authority)
   if (!host.ok || !PREFIX.test(prefix)) return refuse('not-a-url')
   const url = `${scheme.toLowerCase()}://${host.value}${prefix}`
-  return url.length > MOST_CHARACTERS ? refuse('not-a-url') : accept(url)
+  return url.length > MAX_CHARACTERS ? refuse('not-a-url') : accept(url)
 }
 
 function isHostName(name: string): boolean {

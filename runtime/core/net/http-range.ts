@@ -67,7 +67,7 @@ export function describeProbe(status: number, headers: Headers): Representation 
 }
 
 /** Both looks at one file: what the GET said counts more than what the HEAD said. */
-export function mergeLooks(
+export function mergeRepresentations(
   head: Representation | null,
   probe: Representation | null,
 ): Representation | null {

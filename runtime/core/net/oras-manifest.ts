@@ -26,14 +26,14 @@ export type OrasManifest =
   | { readonly kind: 'index'; readonly digest: string }
 
 const TITLE = 'org.opencontainers.image.title'
-const MOST_LAYERS = 10_000
+const MAX_LAYERS = 10_000
 const SIDECAR = /\.(sha256|sha512|sig|asc|pem|cert|sbom|att|json)$/i
 const NO_IMAGE =
   /^application\/(vnd\.cncf\.helm\.|vnd\.dev\.cosign\.|vnd\.dev\.sigstore\.|vnd\.in-toto|vnd\.dsse|vnd\.cyclonedx|vnd\.oci\.empty\.|spdx)|^text\/spdx|^application\/vnd\.spdx/i
 
 const Text = z.string().max(4096).catch('')
 const Size = z.int().nonnegative().nullable().catch(null)
-const List = z.array(z.unknown()).max(MOST_LAYERS)
+const List = z.array(z.unknown()).max(MAX_LAYERS)
 const Layer = z.object({
   mediaType: Text,
   digest: Text,
@@ -50,7 +50,7 @@ const Manifest = z.object({ layers: List.optional(), manifests: List.optional() 
 type Layer = z.infer<typeof Layer>
 type Choice = z.infer<typeof Choice>
 
-export interface ManifestWish {
+export interface ManifestSelection {
   /** As any of us spells it (`x86_64`, `amd64`); null: only what leaves no choice, else `ownArch`. */
   readonly arch: string | null
   readonly ownArch: string
@@ -61,7 +61,7 @@ export interface ManifestWish {
 /** The refusal says in words why there is nothing to take. */
 export function parseManifestBody(
   text: string,
-  { arch, ownArch, title }: ManifestWish,
+  { arch, ownArch, title }: ManifestSelection,
 ): Result<OrasManifest, string> {
   const parsed = Manifest.safeParse(parseJson(text))
   if (!parsed.success) return refuse('its manifest is not one that we know')

@@ -8,7 +8,7 @@ export const readingCancelled = (name: string): Fault =>
 export const notReachable = (name: string, reason: string, options?: FaultOptions): Fault =>
   new Fault('input-missing', `image URL not reachable: ${name} (${reason})`, options)
 
-export interface Place {
+export interface ReadPosition {
   readonly name: string
   /** The first byte that was not read. */
   readonly at: number
@@ -16,7 +16,7 @@ export interface Place {
 }
 
 /** Reading stopped in the middle; `reason` follows the name and is followed by the place. */
-export function brokenAt(place: Place, reason: string, options?: FaultOptions): Fault {
+export function brokenAt(place: ReadPosition, reason: string, options?: FaultOptions): Fault {
   const { name, at, sizeBytes } = place
   const of = sizeBytes === null ? '' : ` of ${sizeBytes}`
   return new Fault('source-broken', `${name}: ${reason} at byte ${at}${of}`, options)

@@ -2,11 +2,17 @@
 import type { Mac } from '../../core/machine/mac.ts'
 import type { BootRuling } from './rules/boot.ts'
 import type { Machine } from './rules/machine.ts'
-import { compareQueued, holdsPlace, isInLine, type Place, type QueueRules } from './rules/queue.ts'
+import {
+  compareQueued,
+  holdsFlashSlot,
+  isInLine,
+  type QueuePosition,
+  type QueueRules,
+} from './rules/queue.ts'
 
 export interface FlashGate {
   /** Null: it may flash now. Asking changes nothing. */
-  placeOf(machine: Machine, now: string): Place | null
+  placeOf(machine: Machine, now: string): QueuePosition | null
   /** What a machine was told: it has its place at once, before its record is on disk. */
   noteOffer(offered: Machine, ruling: BootRuling, now: string): void
   /** It was told to flash without a script of ours (a stick, a client that asks by itself). */
@@ -14,10 +20,10 @@ export interface FlashGate {
   /** Its flash failed, was cancelled, or its plan is another one: its place is free at once. */
   release(mac: Mac): void
   /** How many flash and how many wait. */
-  count(now: string): Pick<Place, 'flashing' | 'waiting'>
+  count(now: string): Pick<QueuePosition, 'flashing' | 'waiting'>
 }
 
-export interface FlashGateParts {
+export interface FlashGateDependencies {
   /** As stored; from memory. */
   find(mac: Mac): Machine | null
   settings(): QueueRules
@@ -41,7 +47,7 @@ const ORDER_MS = 1000
  * Holds the addresses of machines that may flash or wait, and asks their records each time: done,
  * failed, edited, deleted and silent ones give their places back by what is stored of them.
  */
-export function createFlashGate({ find, settings, fleet }: FlashGateParts): FlashGate {
+export function createFlashGate({ find, settings, fleet }: FlashGateDependencies): FlashGate {
   const flashing = new Map<Mac, Claim | null>()
   /** Since when, in milliseconds: who begins to wait is in line before its record says so. */
   const waiting = new Map<Mac, number>()
@@ -56,7 +62,7 @@ export function createFlashGate({ find, settings, fleet }: FlashGateParts): Flas
     if (claim === undefined) return false
     const machine = find(mac)
     if (claim !== null && isOpen(claim, machine, now)) return true
-    return machine !== null && holdsPlace(machine, now, settings())
+    return machine !== null && holdsFlashSlot(machine, now, settings())
   }
 
   function countFlashing(now: string): number {

@@ -20,8 +20,8 @@ import { noteArmer, originOf, whoseEnd } from './rules/run.ts'
 import { SCHEMAS } from './rules/schema.ts'
 import type { PxeRules, Surroundings } from './rules/surroundings.ts'
 import {
-  decideStanding,
-  decideWish,
+  decideTokenMatch,
+  decideRequest,
   isLateHardware,
   planToken,
   TOKEN_REFUSALS,
@@ -31,7 +31,7 @@ import {
 import { parseUpsert } from './rules/upsert.ts'
 
 /** Getters that answer from memory, at each contact anew. */
-export interface MachineLineParts {
+export interface MachineLineDependencies {
   findImage(ref: string): CatalogEntry | null
   sets(): LiveSets
   settings(): PxeRules & TokenRules
@@ -54,7 +54,7 @@ export type MachineLine = Omit<
 
 /** What `decideBoot` and `decidePlan` ask for, at this contact. */
 export const gatherSurroundings = (
-  parts: Pick<MachineLineParts, 'findImage' | 'sets' | 'settings' | 'gate'>,
+  parts: Pick<MachineLineDependencies, 'findImage' | 'sets' | 'settings' | 'gate'>,
   { baseUrl, now }: Pick<Contact, 'baseUrl' | 'now'>,
 ): Surroundings => ({
   base: baseUrl,
@@ -65,11 +65,11 @@ export const gatherSurroundings = (
   placeOf: (machine) => parts.gate.placeOf(machine, now),
 })
 
-export function createMachineLine(parts: MachineLineParts): MachineLine {
+export function createMachineLine(parts: MachineLineDependencies): MachineLine {
   const readToken = (mac: Mac, { bearer, now }: Contact): ShownToken =>
     bearer === null ? null : parseBootToken(bearer, { mac, now }, parts.bootKey.verify)
-  const standingOf = (machine: Machine, contact: Contact) =>
-    decideStanding(machine, readToken(machine.mac, contact), parts.settings().tokens)
+  const matchToken = (machine: Machine, contact: Contact) =>
+    decideTokenMatch(machine, readToken(machine.mac, contact), parts.settings().tokens)
   /** The record is the one after the offer: the offer may begin a cycle. */
   function proving(decision: BootDecision, machine: Machine, now: string): BootDecision {
     const token = decision.kind === 'to-live' ? planToken(machine, parts.settings(), now) : null
@@ -113,12 +113,12 @@ export function createMachineLine(parts: MachineLineParts): MachineLine {
     admit({ mac, machine, wish }, contact) {
       const { tokens } = parts.settings()
       if (tokens === 'off') return accept([])
-      const standing = decideStanding(machine, readToken(mac, contact), tokens)
-      if (!standing.ok) return refuse(TOKEN_REFUSALS[standing.refusal])
+      const match = decideTokenMatch(machine, readToken(mac, contact), tokens)
+      if (!match.ok) return refuse(TOKEN_REFUSALS[match.refusal])
       const granted =
-        machine === null ? standing : decideWish(machine, standing.value, wish, contact.now)
+        machine === null ? match : decideRequest(machine, match.value, wish, contact.now)
       if (!granted.ok) return refuse(TOKEN_REFUSALS[granted.refusal])
-      const isNoted = standing.value === 'unproven' && wish === 'plan' && machine !== null
+      const isNoted = match.value === 'unproven' && wish === 'plan' && machine !== null
       return accept(isNoted ? [notes.noteUnproven(mac)] : [])
     },
     decidePlan(machine, contact) {
@@ -141,8 +141,8 @@ export function createMachineLine(parts: MachineLineParts): MachineLine {
     noteRunStopped: (mac) => parts.gate.release(mac),
     originOf: (machine) => originOf(machine, parts.findImage),
     whoseEnd(machine, contact) {
-      const standing = standingOf(machine, contact)
-      return whoseEnd(machine, standing.ok && standing.value === 'before')
+      const match = matchToken(machine, contact)
+      return whoseEnd(machine, match.ok && match.value === 'before')
     },
     afterBootFile(machine, name, { now }) {
       const after = contacts.noteBootFile(machine, now)
@@ -150,9 +150,9 @@ export function createMachineLine(parts: MachineLineParts): MachineLine {
     },
     afterInventory(machine, { disks, hardware }, contact) {
       const { now } = contact
-      const standing = standingOf(machine, contact)
+      const match = matchToken(machine, contact)
       // The flash is over, and so are the disks as they were before it.
-      if (standing.ok && isLateHardware(machine, standing.value, now)) {
+      if (match.ok && isLateHardware(machine, match.value, now)) {
         return { machine, notes: hardware === null ? [] : [notes.noteLateHardware(machine)] }
       }
       return {
@@ -161,15 +161,15 @@ export function createMachineLine(parts: MachineLineParts): MachineLine {
       }
     },
     afterFlash(machine, contact) {
-      const standing = standingOf(machine, contact)
-      const isFormer = standing.ok && standing.value === 'before'
+      const match = matchToken(machine, contact)
+      const isFormer = match.ok && match.value === 'before'
       const after = contacts.noteDone(machine, contact.now, isFormer)
       return { machine: after, notes: after === machine ? [] : [notes.noteFlashed(machine)] }
     },
     afterFailure(machine, reason, contact) {
-      const standing = standingOf(machine, contact)
+      const match = matchToken(machine, contact)
       // What is under way now did not fail.
-      const isOld = standing.ok && standing.value === 'before' && machine.cycle.offers > 0
+      const isOld = match.ok && match.value === 'before' && machine.cycle.offers > 0
       return {
         machine: isOld ? machine : contacts.noteFailure(machine, reason, contact.now),
         notes: [notes.noteFlashFailed(machine, reason)],

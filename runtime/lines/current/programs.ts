@@ -1,10 +1,10 @@
 /** Current line: its programs, assembled from the folders below. */
 import { runServerProgram, type Run } from '../../terminal/command/server-program.ts'
-import type { World } from './assembly/process-environment.ts'
+import type { ProcessEnvironment } from './assembly/process-environment.ts'
 import { COMMAND_LINE, type CommandName } from './rules/commands.ts'
 
 /** What each command starts; nothing of a command is loaded before it is called. */
-const COMMANDS: Readonly<Record<CommandName, () => Promise<Run<World>>>> = {
+const COMMANDS: Readonly<Record<CommandName, () => Promise<Run<ProcessEnvironment>>>> = {
   serve: async () => (await import('./serve.ts')).serve,
   export: async () => (await import('./commands/bundles.ts')).exportFleet,
   import: async () => (await import('./commands/bundles.ts')).importFleet,
@@ -16,5 +16,5 @@ const COMMANDS: Readonly<Record<CommandName, () => Promise<Run<World>>>> = {
   'config-reference': async () => (await import('./commands/config.ts')).printReference,
 }
 /** `flasher-web`; returns the exit code. */
-export const web = (world: World): Promise<number> =>
-  runServerProgram({ line: COMMAND_LINE, commands: COMMANDS }, world.argv, world)
+export const web = (environment: ProcessEnvironment): Promise<number> =>
+  runServerProgram({ line: COMMAND_LINE, commands: COMMANDS }, environment.argv, environment)

@@ -13,17 +13,21 @@ import { decideFolders, readConfiguration, type LineConfig } from './assembly/co
 import { SUCCESS } from '../../core/command/server-exit.ts'
 import { createMachineServer } from './server.ts'
 import { openState } from './assembly/state.ts'
-import type { Listening, Place, World } from './assembly/process-environment.ts'
+import type {
+  Listening,
+  ListenAddress,
+  ProcessEnvironment,
+} from './assembly/process-environment.ts'
 import type { Arguments } from '../../terminal/command/dispatch.ts'
 
 /** What is under way may go on for so long once the server is asked to end. */
 const GRACE_MS = 8000
 
-export async function serve(world: World, given: Arguments): Promise<number> {
-  const config = await readConfiguration(world, given)
+export async function serve(environment: ProcessEnvironment, given: Arguments): Promise<number> {
+  const config = await readConfiguration(environment, given)
   const log = createServerLog({
-    stderr: world.stderr,
-    env: world.env,
+    stderr: environment.stderr,
+    env: environment.env,
     level: () => config.current().log.level,
     now: () => new Date(),
   })
@@ -35,16 +39,16 @@ export async function serve(world: World, given: Arguments): Promise<number> {
     configured: () => config.current().admin,
   })
   const generated = await passwords.ensure()
-  const cacheBeside = await startCache(world, given, config)
-  const parts = { world, config, state, log, release, passwords, cacheBeside }
+  const cacheBeside = await startCache(environment, given, config)
+  const parts = { environment, config, state, log, release, passwords, cacheBeside }
   await using server = await createMachineServer(parts)
-  const listening = await listen(world, createEntrance(server.app, log), placeOf(config))
+  const listening = await listen(environment, createEntrance(server.app, log), placeOf(config))
   tuneServer(listening.server)
   const closing = watchRequests(listening.server)
   log.info(`flasher-web ${release} listens on ${listening.urls.join(' ')}`)
-  announce(world, config, listening, { generated, cacheBeside })
-  reloadOnHangup(world, config, log, listening)
-  await awaitEnding(world.signal)
+  announce(environment, config, listening, { generated, cacheBeside })
+  reloadOnHangup(environment, config, log, listening)
+  await awaitEnding(environment.signal)
   log.info('ending: no new connections are taken')
   server.endChannels()
   await closing.end(GRACE_MS)
@@ -53,7 +57,7 @@ export async function serve(world: World, given: Arguments): Promise<number> {
 
 /** Only where a cache service can be started, and no other is set. */
 async function startCache(
-  { startCache: start }: World,
+  { startCache: start }: ProcessEnvironment,
   given: Arguments,
   config: LineConfig,
 ): Promise<string | null> {
@@ -68,9 +72,13 @@ async function startCache(
   })
 }
 
-async function listen(world: World, handler: Entrance, place: Place): Promise<Listening> {
+async function listen(
+  environment: ProcessEnvironment,
+  handler: Entrance,
+  place: ListenAddress,
+): Promise<Listening> {
   try {
-    return await world.listen(handler, place)
+    return await environment.listen(handler, place)
   } catch (cause) {
     const { host, port } = place
     throw new Fault('busy', `cannot listen on ${host} port ${port}: ${renderError(cause)}`, {
@@ -80,7 +88,7 @@ async function listen(world: World, handler: Entrance, place: Place): Promise<Li
   }
 }
 
-function placeOf(config: LineConfig): Place {
+function placeOf(config: LineConfig): ListenAddress {
   const { host, port, tls_cert: cert, tls_key: key } = config.current().server
   if ((cert === '') !== (key === '')) {
     throw new Fault('input-invalid', 'server.tls_cert and server.tls_key belong together', {
@@ -98,7 +106,7 @@ interface Announced {
 
 /** For the person who started it; logs are kept and read by others, so the password is only here. */
 function announce(
-  { stdout }: World,
+  { stdout }: ProcessEnvironment,
   config: LineConfig,
   { urls }: Listening,
   { generated, cacheBeside }: Announced,
@@ -122,7 +130,7 @@ function announce(
 }
 
 function reloadOnHangup(
-  { onHangup }: World,
+  { onHangup }: ProcessEnvironment,
   config: LineConfig,
   log: ServerLog,
   listening: Listening,

@@ -15,7 +15,7 @@ import type { ServerLine } from '../../web/fleet/line.ts'
 import type { Metrics } from '../../web/http/metrics.ts'
 import { createServer } from '../../web/fleet/server.ts'
 import type { ServerLog } from '../../terminal/text/server-log.ts'
-import type { World } from './assembly/process-environment.ts'
+import type { ProcessEnvironment } from './assembly/process-environment.ts'
 import { openBackups } from './assembly/archives.ts'
 import { decideFolders, type LineConfig } from './assembly/configuration.ts'
 import { openNetboot } from './assembly/netboot.ts'
@@ -31,8 +31,8 @@ import type { Machine } from './rules/machine.ts'
 import type { State } from './assembly/state.ts'
 import { toWebSettings } from './assembly/web-settings.ts'
 
-export interface MachineServerParts {
-  readonly world: World
+export interface MachineServerDependencies {
+  readonly environment: ProcessEnvironment
   readonly config: LineConfig
   readonly state: State
   readonly log: ServerLog
@@ -49,8 +49,10 @@ export interface MachineServer extends AsyncDisposable {
 }
 
 /** Waits for no other machine: the catalog is what was kept until the cache service has answered. */
-export async function createMachineServer(parts: MachineServerParts): Promise<MachineServer> {
-  const { world, config, state, log, release, passwords, cacheBeside } = parts
+export async function createMachineServer(
+  parts: MachineServerDependencies,
+): Promise<MachineServer> {
+  const { environment, config, state, log, release, passwords, cacheBeside } = parts
   const folders = decideFolders(config)
   const settings = () => config.current()
   const secret = await createSecret({
@@ -63,19 +65,19 @@ export async function createMachineServer(parts: MachineServerParts): Promise<Ma
     now,
     log,
     feed: state.feed,
-    env: world.env,
+    env: environment.env,
   })
   const netboot = await openNetboot({
     config,
     state,
     catalog,
     hasCache: () => settings().withcache.url !== '' || cacheBeside !== null,
-    env: world.env,
+    env: environment.env,
     log,
     now,
   })
   const { bootFiles } = netboot
-  const pinner = startPinner({ config, state, secret, cacheBeside, env: world.env, log })
+  const pinner = startPinner({ config, state, secret, cacheBeside, env: environment.env, log })
   const gate = createFlashGate({
     find: (mac) => state.machines.peek(mac),
     settings: () => settings().pxe,
@@ -143,7 +145,7 @@ export async function createMachineServer(parts: MachineServerParts): Promise<Ma
     }),
     settings: () => toWebSettings(settings()),
     onLogout: (cookie) =>
-      endCacheSession({ url: settings().withcache.url, cookie, env: world.env, log }),
+      endCacheSession({ url: settings().withcache.url, cookie, env: environment.env, log }),
     now,
     log,
     version: release,

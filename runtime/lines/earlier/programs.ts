@@ -3,9 +3,14 @@ import { parseArguments, renderMisuse, type Misuse } from '../../core/command/ar
 import { commandName, findCommand, type CommandLine } from '../../core/command/command.ts'
 import { readVersion } from '../../services/host/package-manifest.ts'
 import { createLog } from '../../terminal/text/log.ts'
-import { columnsOf, decideLook } from '../../terminal/text/terminal-style.ts'
+import { columnsOf, decideTerminalStyle } from '../../terminal/text/terminal-style.ts'
 import { renderHelp, renderUsage } from '../../terminal/command/usage.ts'
-import { createSession, PROGRAM, type Session, type World } from './commands/session.ts'
+import {
+  createSession,
+  PROGRAM,
+  type Session,
+  type ProcessEnvironment,
+} from './commands/session.ts'
 import { dispatch } from './dispatch.ts'
 import { COMMAND_LINE, type CommandName } from './rules/commands.ts'
 import { errorFields, renderEnvelope } from './rules/envelope.ts'
@@ -25,11 +30,14 @@ const RUN: Readonly<Record<CommandName, () => Promise<Run>>> = {
 const RUNNERS = new Map<string, () => Promise<Run>>(Object.entries(RUN))
 
 /** `flasher` with subcommands ("Command line"); returns the exit code. */
-export async function cli(world: World, more: MainProgram = NO_MAIN): Promise<number> {
-  const { argv, stdout } = world
+export async function cli(
+  environment: ProcessEnvironment,
+  more: MainProgram = NO_MAIN,
+): Promise<number> {
+  const { argv, stdout } = environment
   const line = withMain(more)
   const reading = parseArguments(line, argv)
-  if (!reading.ok) return failMisuse(line, reading.refusal, world)
+  if (!reading.ok) return failMisuse(line, reading.refusal, environment)
   const meant = reading.value
   switch (meant.kind) {
     case 'help':
@@ -39,7 +47,7 @@ export async function cli(world: World, more: MainProgram = NO_MAIN): Promise<nu
       stdout.write(`${PROGRAM} ${await readVersion()}\n`)
       return SUCCESS
     case 'run':
-      return dispatch(line, meant.argv, (given) => run(createSession(given, world, line)))
+      return dispatch(line, meant.argv, (given) => run(createSession(given, environment, line)))
   }
 }
 
@@ -70,12 +78,16 @@ async function run(session: Session): Promise<number> {
 function failMisuse(
   line: CommandLine,
   misuse: Misuse,
-  { argv, env, stdout, stderr }: World,
+  { argv, env, stdout, stderr }: ProcessEnvironment,
 ): number {
   const message = renderMisuse(misuse)
   const called = [PROGRAM, ...misuse.at].join(' ')
   const hint = `"${called} --help" says what there is.`
-  const log = createLog({ program: PROGRAM, stderr, look: decideLook(env, stderr.isTTY === true) })
+  const log = createLog({
+    program: PROGRAM,
+    stderr,
+    look: decideTerminalStyle(env, stderr.isTTY === true),
+  })
   log.fail(message)
   log.line(renderUsage(line, misuse.at))
   log.line(hint)

@@ -33,10 +33,10 @@ export interface PasswordsOptions {
 /** Beyond this a login form is no login. */
 const LONGEST = 1024
 /** Guesses that wait for their turn; hashing takes memory and a thread that boot files need too. */
-const MOST_WAITING = 16
+const MAX_WAITING = 16
 
 export function createPasswords({ path, configured }: PasswordsOptions): Passwords {
-  const inTurn = createQueue(MOST_WAITING)
+  const inTurn = createQueue(MAX_WAITING)
 
   async function check(given: string): Promise<boolean> {
     if (given.length > LONGEST) return false

@@ -11,7 +11,7 @@ export interface SignedOut {
   add(id: string, until: Date): Promise<void>
 }
 
-export interface SignedOutParts {
+export interface SignedOutDependencies {
   /** `<state_dir>/signed-out.json`. */
   readonly path: string
   now(): Date
@@ -21,13 +21,13 @@ export interface SignedOutParts {
 }
 
 /** Far more than log out in a week; past it the oldest go first. */
-const MOST = 10_000
+const MAX = 10_000
 
 /**
  * Server and cache share the key of sessions, and so this file: each takes up what the other wrote,
  * at the next question. A look at the file's times is microseconds; the signature costs more.
  */
-export function createSignedOut({ path, now, log, onDamage }: SignedOutParts): SignedOut {
+export function createSignedOut({ path, now, log, onDamage }: SignedOutDependencies): SignedOut {
   const ends = new Map<string, number>()
   let seen: string | null = null
   let writing: Promise<void> = Promise.resolve()
@@ -50,7 +50,7 @@ export function createSignedOut({ path, now, log, onDamage }: SignedOutParts): S
   async function write() {
     takeUp()
     const at = now().getTime()
-    for (const [id, end] of ends) if (end <= at || ends.size > MOST) ends.delete(id)
+    for (const [id, end] of ends) if (end <= at || ends.size > MAX) ends.delete(id)
     await replaceFile(path, `${JSON.stringify(Object.fromEntries(ends))}\n`, 0o600)
   }
 
@@ -83,7 +83,7 @@ function read(path: string): readonly (readonly [string, number])[] | null {
     if (typeof found !== 'object' || found === null || Array.isArray(found)) return null
     const entries: readonly (readonly [string, unknown])[] = Object.entries(found)
     const sound = entries.filter((entry): entry is [string, number] => typeof entry[1] === 'number')
-    return sound.length === entries.length ? sound.slice(-MOST) : null
+    return sound.length === entries.length ? sound.slice(-MAX) : null
   } catch (thrown) {
     return isMissing(thrown) ? [] : null
   }

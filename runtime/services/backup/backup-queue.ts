@@ -18,7 +18,7 @@ export interface BackupQueue {
   end(): Promise<void>
 }
 
-export interface QueueParts {
+export interface QueueDependencies {
   readonly store: Pick<BackupStore, 'listTraces'>
   readonly runner: BackupRunner
   readonly notes: BackupNotes
@@ -29,9 +29,9 @@ export interface QueueParts {
 }
 
 /** Finished jobs that stay listed. */
-const MOST_JOBS = 100
+const MAX_JOBS = 100
 
-export function createBackupQueue(parts: QueueParts): BackupQueue {
+export function createBackupQueue(parts: QueueDependencies): BackupQueue {
   const { store, runner, notes, now } = parts
   const jobs = new Map<string, Job>()
   let last = parts.first
@@ -63,7 +63,7 @@ export function createBackupQueue(parts: QueueParts): BackupQueue {
 
   function forgetOld() {
     const ended = [...jobs.values()].filter(({ shown }) => shown.finished_at !== null)
-    for (const { shown } of ended.slice(0, Math.max(0, jobs.size - MOST_JOBS))) {
+    for (const { shown } of ended.slice(0, Math.max(0, jobs.size - MAX_JOBS))) {
       jobs.delete(shown.backup_id)
     }
   }

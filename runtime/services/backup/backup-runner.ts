@@ -18,7 +18,7 @@ export interface BackupRunner {
   run(job: Job, by: BackupAsker): Promise<void>
 }
 
-export interface RunnerParts {
+export interface RunnerDependencies {
   readonly maker: BackupMaker
   readonly notes: BackupNotes
   /** After each that was made. */
@@ -27,7 +27,7 @@ export interface RunnerParts {
   now(): string
 }
 
-export function createBackupRunner({ maker, notes, prune, now }: RunnerParts): BackupRunner {
+export function createBackupRunner({ maker, notes, prune, now }: RunnerDependencies): BackupRunner {
   const { note } = notes
 
   function show(job: Job, change: Partial<BackupJob>) {

@@ -3,7 +3,7 @@ import { isBackupDue, type BackupSettings } from '../../core/state/backup.ts'
 import type { Backups } from './backups.ts'
 import type { SettingsStore } from '../state/settings-store.ts'
 
-export interface ScheduleParts {
+export interface ScheduleDependencies {
   readonly backups: Backups
   readonly store: SettingsStore
   settings(): BackupSettings
@@ -20,7 +20,7 @@ export interface BackupSchedule extends Disposable {
   tick(): Promise<void>
 }
 
-export function startBackupSchedule(parts: ScheduleParts): BackupSchedule {
+export function startBackupSchedule(parts: ScheduleDependencies): BackupSchedule {
   const { backups, store } = parts
   const now = () => parts.now?.() ?? new Date()
   let triedAt: number | null = null

@@ -58,7 +58,7 @@ export interface BackupStore extends AsyncDisposable {
   listUnfinished(): Promise<readonly string[]>
 }
 
-export interface BackupPlace {
+export interface BackupStorage {
   /** `fs`, or another of unstorage's drivers. */
   readonly driver: string
   /** `fs`: where `base` is not among the options. */
@@ -66,7 +66,7 @@ export interface BackupPlace {
   readonly options: Readonly<Record<string, string | number | boolean>>
 }
 
-export async function openBackupStore(place: BackupPlace): Promise<BackupStore> {
+export async function openBackupStore(place: BackupStorage): Promise<BackupStore> {
   const base = place.driver === 'fs' ? String(place.options['base'] ?? place.folder) : null
   // The copies hold what the database holds: nobody else's business.
   if (base !== null) await makeFolder(base, 0o700).catch(refuseFile(base))

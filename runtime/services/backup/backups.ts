@@ -38,7 +38,7 @@ export interface Download {
   readonly pieces: AsyncIterable<Uint8Array>
 }
 
-export interface BackupParts {
+export interface BackupDependencies {
   readonly store: BackupStore
   readonly maker: BackupMaker
   readonly restorer: Restorer
@@ -48,7 +48,7 @@ export interface BackupParts {
   now?(): Date
 }
 
-export function createBackups(parts: BackupParts): Backups {
+export function createBackups(parts: BackupDependencies): Backups {
   const { store, maker, restorer, journal, feed } = parts
   const now = () => (parts.now?.() ?? new Date()).toISOString()
   const notes = createBackupNotes(journal, feed)
@@ -90,7 +90,10 @@ export function createBackups(parts: BackupParts): Backups {
 }
 
 /** Removes those that `retention` no longer keeps. */
-async function pruneBackups({ store, settings }: BackupParts, notes: BackupNotes): Promise<void> {
+async function pruneBackups(
+  { store, settings }: BackupDependencies,
+  notes: BackupNotes,
+): Promise<void> {
   const { retention } = settings()
   const ids = (await store.list()).map(({ backup_id }) => backup_id)
   for (const id of planBackupPruning(ids, retention)) {

@@ -25,7 +25,10 @@ export interface BundleRules<Machine extends MachineBase, Item extends { readonl
   toHardware(item: Item): Hardware | null
 }
 
-export interface BundleParts<Machine extends MachineBase, Item extends { readonly mac: Mac }> {
+export interface BundleDependencies<
+  Machine extends MachineBase,
+  Item extends { readonly mac: Mac },
+> {
   readonly machines: Machines<Machine>
   readonly rules: BundleRules<Machine, Item>
   readonly feed: Feed
@@ -46,10 +49,10 @@ export interface Bundles {
 }
 
 /** Texts past this cannot be parsed at once. */
-const MOST_BYTES = 384 * 2 ** 20
+const MAX_BYTES = 384 * 2 ** 20
 
 export function createBundles<Machine extends MachineBase, Item extends { readonly mac: Mac }>(
-  parts: BundleParts<Machine, Item>,
+  parts: BundleDependencies<Machine, Item>,
 ): Bundles {
   const { machines, rules, feed, version } = parts
   const now = () => (parts.now?.() ?? new Date()).toISOString()
@@ -112,7 +115,7 @@ async function readBounded(path: string): Promise<string> {
       cause,
     })
   })
-  if (size > MOST_BYTES) throw new Fault('input-invalid', `${path} is too large`, { hint: NOTHING })
+  if (size > MAX_BYTES) throw new Fault('input-invalid', `${path} is too large`, { hint: NOTHING })
   const chunks: Buffer[] = []
   for await (const chunk of createReadStream(path)) chunks.push(chunk)
   return Buffer.concat(chunks).toString('utf8')

@@ -18,7 +18,7 @@ export interface BackupRestores {
   restoring(): Restoring | null
 }
 
-export interface RestoresParts {
+export interface RestoresDependencies {
   readonly store: Pick<BackupStore, 'find'>
   readonly restorer: Restorer
   readonly notes: BackupNotes
@@ -26,7 +26,7 @@ export interface RestoresParts {
   readonly feed: Feed
 }
 
-export function createBackupRestores(parts: RestoresParts): BackupRestores {
+export function createBackupRestores(parts: RestoresDependencies): BackupRestores {
   const { store, restorer, notes, queue, feed } = parts
   let restoring: Restoring | null = null
 

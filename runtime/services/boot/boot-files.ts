@@ -86,7 +86,7 @@ export interface KnownSet extends CompleteSet {
   readonly isPrevious: boolean
 }
 
-export interface BootFolderParts {
+export interface BootFolderDependencies {
   readonly dir: string
   /** After a look that found other sets in force than before. */
   changed?(): void
@@ -102,7 +102,7 @@ const REST_MS = 3000
 const PARTS = [...TRIO, 'checksums'] as const
 
 /** Makes the folder; finishes an installation that was cut off, and clears what never became one. */
-export async function createBootFiles(parts: BootFolderParts): Promise<BootFolder> {
+export async function createBootFiles(parts: BootFolderDependencies): Promise<BootFolder> {
   const { dir, changed, now } = parts
   await makeFolder(dir)
   await recoverInstalls(dir)

@@ -17,13 +17,13 @@ export interface FolderFile {
 }
 
 /** Far more than any boot directory holds. */
-const MOST_FILES = 10_000
-const MOST_LIST_BYTES = 64 * 1024
+const MAX_FILES = 10_000
+const MAX_LIST_BYTES = 64 * 1024
 
 /** Regular files (also behind links) that can be served, by name. */
 export async function listFolder(dir: string): Promise<readonly FolderFile[]> {
   const names = (await readdir(dir)).filter((name) => !name.startsWith('.')).toSorted()
-  const found = await Promise.all(names.slice(0, MOST_FILES).map((name) => describe(dir, name)))
+  const found = await Promise.all(names.slice(0, MAX_FILES).map((name) => describe(dir, name)))
   return found.filter((file) => file !== null)
 }
 
@@ -40,7 +40,7 @@ async function describe(dir: string, name: string): Promise<FolderFile | null> {
 export async function readListedDigest(list: string, name: string): Promise<string | null> {
   try {
     await using handle = await open(list, 'r')
-    if ((await handle.stat()).size > MOST_LIST_BYTES) return null
+    if ((await handle.stat()).size > MAX_LIST_BYTES) return null
     const parsed = parseSha256For(await handle.readFile('utf8'), name)
     return parsed.ok ? parsed.value : null
   } catch {

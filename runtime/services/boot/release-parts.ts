@@ -10,7 +10,7 @@ import type { Source } from '../image/source.ts'
 const FOLDER = '.fetching'
 const PIECE_BYTES = 1024 * 1024
 
-export interface ReleaseParts {
+export interface ReleaseDependencies {
   /**
    * Brings one file, from where the last try of the same one ended; `onBytes` is told how much of it
    * is there. Returns its digest: when it is not the right one, nothing is there.
@@ -35,7 +35,7 @@ export interface PartHooks {
 export async function openReleaseParts(
   bootDir: string,
   files: readonly Artifact[],
-): Promise<ReleaseParts> {
+): Promise<ReleaseDependencies> {
   const folder = join(bootDir, FOLDER)
   await mkdir(folder, { recursive: true })
   const wanted = new Set(files.map(({ sha256 }) => sha256))

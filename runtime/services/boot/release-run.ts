@@ -7,11 +7,11 @@ import { findDisagreement, type Artifact, type ReleasePlan } from '../../core/bo
 import type { BootFolder } from './boot-files.ts'
 import { describeFullDisk, requireSpace } from '../state/disk-space.ts'
 import { findRelease, readReleaseText, wrongRelease } from './release-finder.ts'
-import { openReleaseParts, type ReleaseParts } from './release-parts.ts'
+import { openReleaseParts, type ReleaseDependencies } from './release-parts.ts'
 import type { Environment } from '../host/shell.ts'
 import type { Sources } from '../image/sources.ts'
 
-export interface ReleaseRunParts {
+export interface ReleaseRunDependencies {
   readonly bootFiles: BootFolder
   readonly sources: Pick<Sources, 'open'>
   /** Names proxies and FLASHER_CA_FILE. */
@@ -34,7 +34,7 @@ const SPARE_BYTES = 16 * 2 ** 20
 
 /** Throws a Fault that says what was wrong with which file; then nothing was changed. */
 export async function runRelease(
-  parts: ReleaseRunParts,
+  parts: ReleaseRunDependencies,
   order: ReleaseOrder,
 ): Promise<ReleasePlan> {
   const { bootFiles } = parts
@@ -63,7 +63,7 @@ export async function runRelease(
 }
 
 async function fetchList(
-  parts: ReleaseRunParts,
+  parts: ReleaseRunDependencies,
   order: ReleaseOrder,
   url: string,
   staged: string,
@@ -77,12 +77,12 @@ async function fetchList(
 
 interface Fetch {
   readonly url: string
-  readonly incoming: ReleaseParts
+  readonly incoming: ReleaseDependencies
   readonly file: Artifact
 }
 
 async function fetchFile(
-  { sources }: ReleaseRunParts,
+  { sources }: ReleaseRunDependencies,
   { signal, onFile }: ReleaseOrder,
   { url, incoming, file }: Fetch,
 ): Promise<void> {

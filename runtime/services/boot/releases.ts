@@ -11,7 +11,7 @@ import {
   noteFound,
   type FetchJob,
 } from './release-job.ts'
-import { runRelease, type ReleaseRunParts } from './release-run.ts'
+import { runRelease, type ReleaseRunDependencies } from './release-run.ts'
 
 /** Who asked. */
 export interface FetchAsker {
@@ -44,7 +44,7 @@ export interface Releases extends AsyncDisposable {
   use(set: Parameters<BootFolder['use']>[0], by: FetchAsker): Promise<void>
 }
 
-export interface ReleasesParts extends ReleaseRunParts {
+export interface ReleasesDependencies extends ReleaseRunDependencies {
   readonly journal: Journal
   readonly feed: Feed
   settings(): ReleaseSettings
@@ -57,9 +57,9 @@ interface Running {
   ended: Promise<void>
 }
 
-const MOST_JOBS = 50
+const MAX_JOBS = 50
 
-export function createReleases(parts: ReleasesParts): Releases {
+export function createReleases(parts: ReleasesDependencies): Releases {
   const { bootFiles, journal, feed, settings } = parts
   const now = () => parts.now().toISOString()
   const jobs = new Map<string, Running>()
@@ -144,7 +144,7 @@ export function createReleases(parts: ReleasesParts): Releases {
 
   function forgetOldest() {
     for (const [tag, { shown }] of jobs) {
-      if (jobs.size <= MOST_JOBS) return
+      if (jobs.size <= MAX_JOBS) return
       if (isOver(shown)) jobs.delete(tag)
     }
   }

@@ -30,7 +30,7 @@ export interface BlobReaders {
   findEntry(source: string): CacheEntry | null
 }
 
-export interface BlobReadersParts {
+export interface BlobReadersDependencies {
   readonly blobs: Blobs
   readonly index: BlobIndex
   readonly room: BlobRoom
@@ -40,7 +40,7 @@ export interface BlobReadersParts {
   now(): Date
 }
 
-export function createBlobReaders(parts: BlobReadersParts): BlobReaders {
+export function createBlobReaders(parts: BlobReadersDependencies): BlobReaders {
   const { index, downloads, dropped } = parts
 
   /** An entry can be asked for by its source or by where that was resolved to. */
@@ -79,7 +79,7 @@ export function createBlobReaders(parts: BlobReadersParts): BlobReaders {
   }
 }
 
-async function openWhole(parts: BlobReadersParts, key: string): Promise<BlobReader | null> {
+async function openWhole(parts: BlobReadersDependencies, key: string): Promise<BlobReader | null> {
   const { blobs, index, room, used, now } = parts
   const stored = index.find(key)
   if (stored === null) return null
@@ -107,7 +107,7 @@ async function openWhole(parts: BlobReadersParts, key: string): Promise<BlobRead
 }
 
 async function openGrowing(
-  { downloads }: BlobReadersParts,
+  { downloads }: BlobReadersDependencies,
   download: Download | null,
   entry: CacheEntry | null,
 ): Promise<BlobReader | null> {

@@ -24,7 +24,7 @@ export interface BlobRoom {
   sweep(sha256: string): Promise<void>
 }
 
-export interface BlobRoomParts {
+export interface BlobRoomDependencies {
   readonly blobs: Blobs
   readonly index: BlobIndex
   /** Milliseconds since the epoch of each blob's last use; read and written here and by readers. */
@@ -40,7 +40,7 @@ export interface BlobRoomParts {
 /** Left for everything else that lives on the same disk. */
 const MARGIN_BYTES = 64 * 1024 * 1024
 
-export function createBlobRoom(parts: BlobRoomParts): BlobRoom {
+export function createBlobRoom(parts: BlobRoomDependencies): BlobRoom {
   const { blobs, index, used, log } = parts
   const promised = new Map<string, number>()
   const held = new Map<string, number>()

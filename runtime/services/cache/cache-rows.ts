@@ -35,7 +35,7 @@ export interface CacheRow {
   readonly usedAt: number | null
 }
 
-export interface RowParts {
+export interface RowDependencies {
   readonly index: BlobIndex
   readonly downloads: Downloads
   readonly dropped: Pick<DroppedFiles, 'list'>
@@ -44,14 +44,14 @@ export interface RowParts {
 }
 
 /** Entries in the order in which they were added, then dropped files by name. */
-export function listRows(parts: RowParts): readonly CacheRow[] {
+export function listRows(parts: RowDependencies): readonly CacheRow[] {
   const sources = parts.index.entries().map((entry) => rowOfEntry(parts, entry))
   const names = new Set(sources.map(({ entry }) => entry.name))
   const files = parts.dropped.list().map((file) => rowOfFile(parts, file, names))
   return [...sources, ...files]
 }
 
-function rowOfEntry(parts: RowParts, entry: CacheEntry): CacheRow {
+function rowOfEntry(parts: RowDependencies, entry: CacheEntry): CacheRow {
   const { index, downloads, used } = parts
   const key = keyOf(entry)
   const stored = index.find(key)
@@ -98,7 +98,11 @@ function progressOf(download: Download | null): number | null {
   return download === null || total === null || total === 0 ? null : download.growth.bytes / total
 }
 
-function rowOfFile(parts: RowParts, file: DroppedFile, taken: ReadonlySet<string>): CacheRow {
+function rowOfFile(
+  parts: RowDependencies,
+  file: DroppedFile,
+  taken: ReadonlySet<string>,
+): CacheRow {
   const { name: fileName, sizeBytes } = file.stamp
   const src = fileSource(fileName)
   const names = [fileName]

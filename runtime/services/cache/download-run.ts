@@ -8,7 +8,7 @@ import type { PartNote, PartNotes } from './part-records.ts'
 import type { Sources } from '../image/sources.ts'
 import type { Source } from '../image/source.ts'
 
-export interface DownloadParts {
+export interface DownloadDependencies {
   readonly sources: Pick<Sources, 'open'>
   readonly blobs: Blobs
   readonly notes: PartNotes
@@ -41,7 +41,7 @@ const STEP_BYTES = 256 * 1024 * 1024
 
 /** Throws a Fault; the part stays where going on with it later makes sense. */
 export async function runDownload(
-  parts: DownloadParts,
+  parts: DownloadDependencies,
   order: DownloadOrder,
   growth: Growth,
   signal: AbortSignal,
@@ -84,7 +84,7 @@ function checkDigest({ sha256 }: DownloadOrder, source: Source, found: string): 
 }
 
 export async function discardPart(
-  { blobs, notes }: Pick<DownloadParts, 'blobs' | 'notes'>,
+  { blobs, notes }: Pick<DownloadDependencies, 'blobs' | 'notes'>,
   key: string,
 ): Promise<void> {
   await notes.remove(key)
@@ -92,7 +92,7 @@ export async function discardPart(
 }
 
 interface Part {
-  readonly parts: DownloadParts
+  readonly parts: DownloadDependencies
   readonly order: DownloadOrder
   readonly source: Source
   readonly handle: FileHandle
@@ -142,7 +142,7 @@ const noteProgress = ({ parts, order, source }: Part, durableBytes: number) =>
 
 /** How much of the part is surely the beginning of what the source has now. */
 async function findStart(
-  parts: DownloadParts,
+  parts: DownloadDependencies,
   order: DownloadOrder,
   source: Source,
   handle: FileHandle,

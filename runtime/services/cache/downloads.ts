@@ -6,7 +6,7 @@ import {
   discardPart,
   type Downloaded,
   type DownloadOrder,
-  type DownloadParts,
+  type DownloadDependencies,
   runDownload,
 } from './download-run.ts'
 import { createGrowth, type Growth } from '../host/growth.ts'
@@ -43,7 +43,7 @@ export interface Downloads {
   close(): Promise<void>
 }
 
-export interface DownloadsParts extends DownloadParts {
+export interface DownloadsDependencies extends DownloadDependencies {
   /** Before anybody is told that it is complete. */
   finished(order: DownloadOrder, result: Downloaded): Promise<void>
   readonly atOnce?: number
@@ -53,7 +53,7 @@ interface Running extends Download {
   readonly stop: AbortController
 }
 
-export function createDownloads(parts: DownloadsParts): Downloads {
+export function createDownloads(parts: DownloadsDependencies): Downloads {
   const { blobs, notes, atOnce = 3 } = parts
   const running = new Map<string, Running>()
   const failures = new Map<string, Fault>()

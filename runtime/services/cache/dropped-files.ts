@@ -34,7 +34,7 @@ export interface DroppedFiles extends AsyncDisposable {
   scan(): Promise<void>
 }
 
-export interface DroppedFilesParts {
+export interface DroppedFilesDependencies {
   readonly folder: string
   /** Keeps digests across restarts. */
   readonly records: Storage
@@ -53,9 +53,9 @@ interface Seen {
   progress: number
 }
 
-const MOST_FILES = 10_000
+const MAX_FILES = 10_000
 
-export async function createDroppedFiles(parts: DroppedFilesParts): Promise<DroppedFiles> {
+export async function createDroppedFiles(parts: DroppedFilesDependencies): Promise<DroppedFiles> {
   const { folder, settleMs = 3000, scanMs = 5000, log } = parts
   await makeFolder(folder)
   const seen = new Map<string, Seen>()
@@ -69,7 +69,7 @@ export async function createDroppedFiles(parts: DroppedFilesParts): Promise<Drop
   async function look() {
     const names = (await readdir(folder))
       .filter((name) => !name.startsWith('.'))
-      .slice(0, MOST_FILES)
+      .slice(0, MAX_FILES)
     for (const name of names) await lookAt(name)
     const here = new Set(names)
     for (const name of seen.keys()) if (!here.has(name)) seen.delete(name)

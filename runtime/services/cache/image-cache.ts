@@ -46,7 +46,7 @@ export type AddRefusal =
   | { readonly why: 'invalid'; readonly errors: readonly FieldError[] }
   | { readonly why: 'taken'; readonly name: string }
 
-export interface ImageCacheParts {
+export interface ImageCacheDependencies {
   /** The folder that people drop files into; everything else lies in `.cache` there. */
   readonly folder: string
   readonly sources: Pick<Sources, 'open'>
@@ -62,7 +62,7 @@ export interface ImageCacheParts {
 export const DATA_FOLDER = '.cache'
 
 /** A Fault `conflict` where another process serves the folder already. */
-export async function createImageCache(parts: ImageCacheParts): Promise<ImageCache> {
+export async function createImageCache(parts: ImageCacheDependencies): Promise<ImageCache> {
   const { folder, log, now } = parts
   const data = join(folder, DATA_FOLDER)
   await makeFolder(data)
@@ -101,8 +101,8 @@ export async function createImageCache(parts: ImageCacheParts): Promise<ImageCac
   })
   const dropped = await createDroppedFiles({ ...parts, records })
   const readers = createBlobReaders({ blobs, index, room, downloads, dropped, used, now })
-  const desk = { index, blobs, room, downloads }
-  await resume(desk, await listWanted(blobs, notes))
+  const stores = { index, blobs, room, downloads }
+  await resume(stores, await listWanted(blobs, notes))
 
   const rows = () => listRows({ index, downloads, dropped, used, isPinned: pins.has })
   const isTaken = (name: string) =>
@@ -120,7 +120,7 @@ export async function createImageCache(parts: ImageCacheParts): Promise<ImageCac
       const { name } = entry.value
       if (isTaken(name)) return refuse({ why: 'taken', name })
       await index.saveEntry(entry.value)
-      await adopt(desk, entry.value)
+      await adopt(stores, entry.value)
       return accept(entry.value)
     },
     async remove(name, options) {
@@ -128,9 +128,9 @@ export async function createImageCache(parts: ImageCacheParts): Promise<ImageCac
       if (row === undefined) throw unknown(name)
       if (row.isPinned && !options.force) throw inUse(name)
       if (row.kind === 'file') await dropped.remove(row.fileName)
-      else await removeEntry(desk, name)
+      else await removeEntry(stores, name)
     },
-    download: async (name, { force }) => start(desk, findEntry(index, name), force),
+    download: async (name, { force }) => start(stores, findEntry(index, name), force),
     cancel: (name) => downloads.cancel(keyOf(findEntry(index, name))),
     failureOf: (name) => downloads.failureOf(keyOf(findEntry(index, name))),
     async [Symbol.asyncDispose]() {
@@ -141,16 +141,16 @@ export async function createImageCache(parts: ImageCacheParts): Promise<ImageCac
   }
 }
 
-interface Desk {
+interface Stores {
   readonly index: BlobIndex
   readonly blobs: Blobs
   readonly room: BlobRoom
   readonly downloads: Downloads
 }
 
-function start(desk: Desk, entry: CacheEntry, force: boolean): Download | null {
+function start(stores: Stores, entry: CacheEntry, force: boolean): Download | null {
   const key = keyOf(entry)
-  const { index, downloads, room } = desk
+  const { index, downloads, room } = stores
   if (!force && index.find(key) !== null) return null
   const download = downloads.start({
     key,
@@ -164,7 +164,7 @@ function start(desk: Desk, entry: CacheEntry, force: boolean): Download | null {
 }
 
 /** An image whose digest is known may be here already, from another address. */
-async function adopt({ index }: Desk, entry: CacheEntry): Promise<void> {
+async function adopt({ index }: Stores, entry: CacheEntry): Promise<void> {
   const key = keyOf(entry)
   if (entry.sha256 === null || index.find(key) !== null) return
   const twin = [...index.sources().values()].find(({ sha256 }) => sha256 === entry.sha256)
@@ -172,8 +172,8 @@ async function adopt({ index }: Desk, entry: CacheEntry): Promise<void> {
 }
 
 /** Two entries may share a source, and two sources the bytes. */
-async function removeEntry(desk: Desk, name: string): Promise<void> {
-  const { index, downloads, room } = desk
+async function removeEntry(stores: Stores, name: string): Promise<void> {
+  const { index, downloads, room } = stores
   const key = keyOf(findEntry(index, name))
   await index.removeEntry(name)
   if (index.entries().some((entry) => keyOf(entry) === key)) return
@@ -211,11 +211,11 @@ async function listWanted(blobs: Blobs, notes: ReturnType<typeof createPartNotes
 }
 
 /** What was on its way when we stopped goes on; parts of entries that are gone go. */
-async function resume(desk: Desk, keys: ReadonlySet<string>): Promise<void> {
+async function resume(stores: Stores, keys: ReadonlySet<string>): Promise<void> {
   for (const key of keys) {
-    const entry = desk.index.entries().find((one) => keyOf(one) === key)
-    if (entry === undefined) await desk.blobs.removePart(key)
-    else start(desk, entry, true)
+    const entry = stores.index.entries().find((one) => keyOf(one) === key)
+    if (entry === undefined) await stores.blobs.removePart(key)
+    else start(stores, entry, true)
   }
 }
 

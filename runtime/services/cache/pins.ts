@@ -8,7 +8,7 @@ export interface Pins {
 }
 
 const KEPT_MS = 7 * 24 * 3600 * 1000
-const MOST_HOLDERS = 100
+const MAX_HOLDERS = 100
 const KEY = 'pins'
 
 interface Holder {
@@ -33,7 +33,7 @@ export async function createPins(records: Storage, now: () => Date): Promise<Pin
       holders.delete(holder)
       if (refs.length > 0) holders.set(holder, { refs, until: now().getTime() + KEPT_MS })
       // The one that spoke last stays.
-      for (const name of [...holders.keys()].slice(0, -MOST_HOLDERS)) holders.delete(name)
+      for (const name of [...holders.keys()].slice(0, -MAX_HOLDERS)) holders.delete(name)
       count()
       await records.setItem(KEY, JSON.stringify([...holders]))
     },

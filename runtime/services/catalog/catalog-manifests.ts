@@ -33,7 +33,7 @@ export interface ManifestOptions {
   readonly timeoutMs?: number
 }
 
-const MOST_BYTES = 4 * 1024 * 1024
+const MAX_BYTES = 4 * 1024 * 1024
 const LONGEST_MS = 30_000
 
 export interface ManifestText extends Pick<ReadManifest, 'name' | 'folder'> {
@@ -84,7 +84,7 @@ async function readFile(path: string): Promise<string> {
     const stats = await handle.stat()
     if (stats.isDirectory()) throw new Error('it is a folder')
     if (!stats.isFile()) throw new Error('it is no file')
-    if (stats.size > MOST_BYTES) throw new Error(TOO_LARGE)
+    if (stats.size > MAX_BYTES) throw new Error(TOO_LARGE)
     return await handle.readFile('utf8')
   } catch (cause) {
     throw cannotBeRead(path, isMissing(cause) ? 'there is no such file' : renderError(cause), cause)
@@ -103,7 +103,7 @@ async function readFromServer(target: HttpTarget, { env, signal, timeoutMs }: Ma
       target: { ...target, url: url.href },
       name,
       env,
-      mostBytes: MOST_BYTES,
+      mostBytes: MAX_BYTES,
       timeoutMs: timeoutMs ?? LONGEST_MS,
       etag: null,
       ...(signal === undefined ? {} : { signal }),
@@ -137,18 +137,18 @@ async function readBlob(ref: OrasRef, options: BlobOptions): Promise<string> {
   const { openOrasSource } = await import('../image/oras-source.ts')
   const wish = { title: /\.toml$/i, arch: null, retryMs: 500 }
   await using source = await openOrasSource(ref, { ...options, ...wish })
-  if ((source.sizeBytes ?? 0) > MOST_BYTES) throw cannotBeRead(source.name, TOO_LARGE)
+  if ((source.sizeBytes ?? 0) > MAX_BYTES) throw cannotBeRead(source.name, TOO_LARGE)
   const chunks: Buffer[] = []
   let bytes = 0
   for await (const chunk of source.stream()) {
     bytes += chunk.length
-    if (bytes > MOST_BYTES) throw cannotBeRead(source.name, TOO_LARGE)
+    if (bytes > MAX_BYTES) throw cannotBeRead(source.name, TOO_LARGE)
     chunks.push(Buffer.from(chunk))
   }
   return Buffer.concat(chunks).toString('utf8')
 }
 
-const TOO_LARGE = `it is larger than ${MOST_BYTES} bytes`
+const TOO_LARGE = `it is larger than ${MAX_BYTES} bytes`
 const cannotBeRead = (name: string, reason: string, cause?: unknown) =>
   new Fault('input-missing', `${name} cannot be read: ${reason}`, { cause })
 

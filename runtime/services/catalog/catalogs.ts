@@ -17,7 +17,7 @@ export interface Catalog {
   refresh(): Promise<CatalogSnapshot>
 }
 
-export interface CatalogParts {
+export interface CatalogDependencies {
   /** The cache service's address as it is set now; null: none. */
   url(): string | null
   /** Keeps the last good answer across restarts. */
@@ -36,7 +36,7 @@ export interface CatalogParts {
 /** A catalog that keeps itself fresh until it is given back. */
 export type LiveCatalog = Catalog & AsyncDisposable
 
-const MOST_BYTES = 16 * 1024 * 1024
+const MAX_BYTES = 16 * 1024 * 1024
 const NOTHING: CatalogList = { entries: [], skipped: [] }
 const NOT_SET = 'no cache service is set (FLASHER_WITHCACHE_URL, or the settings page)'
 
@@ -62,7 +62,7 @@ const nothingOf = (base: string): Held => ({
  * Starts with what was kept, and fetches in the background. Reads `url` before each use, so that a
  * change of the setting counts at once.
  */
-export async function createCatalog(parts: CatalogParts): Promise<LiveCatalog> {
+export async function createCatalog(parts: CatalogDependencies): Promise<LiveCatalog> {
   const { kept, feed, log, staleMs = 60_000 } = parts
   const closing = new AbortController()
   let held = await restore(parts)
@@ -141,7 +141,7 @@ export async function createCatalog(parts: CatalogParts): Promise<LiveCatalog> {
   }
 }
 
-const baseOf = ({ url }: CatalogParts) => renderCacheBase(url() ?? '')
+const baseOf = ({ url }: CatalogDependencies) => renderCacheBase(url() ?? '')
 
 const snapshotOf = ({ list, fetchedAt, error }: Held): CatalogSnapshot => ({
   ...list,
@@ -156,14 +156,14 @@ interface Asked {
 }
 
 /** Never throws for what another machine does: then it is the old list with an error. */
-async function ask(parts: CatalogParts, before: Held, signal: AbortSignal): Promise<Asked> {
+async function ask(parts: CatalogDependencies, before: Held, signal: AbortSignal): Promise<Asked> {
   const { base, etag } = before
   try {
     const answer = await fetchDocument({
       target: targetOf(base),
       name: `the catalog of ${renderSafeUrl(base)}`,
       env: parts.env,
-      mostBytes: MOST_BYTES,
+      mostBytes: MAX_BYTES,
       timeoutMs: parts.timeoutMs ?? 10_000,
       etag,
       signal,
@@ -189,7 +189,7 @@ function targetOf(base: string): HttpTarget {
 }
 
 /** What was kept of the service that is set; anything else is as good as nothing. */
-async function restore(parts: CatalogParts): Promise<Held> {
+async function restore(parts: CatalogDependencies): Promise<Held> {
   const base = baseOf(parts)
   const found = await parts.kept.read()
   if (found === null || found.base !== base) return nothingOf(base)
@@ -200,7 +200,7 @@ async function restore(parts: CatalogParts): Promise<Held> {
 }
 
 /** Best effort: the catalog is right without it, it would only be missing after a restart. */
-async function keep(kept: KeptCatalogs, found: KeptCatalog, log: CatalogParts['log']) {
+async function keep(kept: KeptCatalogs, found: KeptCatalog, log: CatalogDependencies['log']) {
   await kept.write(found).catch((thrown: unknown) => {
     log.warn(`the catalog cannot be kept for the next start: ${renderError(thrown)}`)
   })

@@ -13,7 +13,7 @@ export interface KeptCatalogs {
   write(kept: KeptCatalog): Promise<void>
 }
 
-const MOST_BYTES = 64 * 1024 * 1024
+const MAX_BYTES = 64 * 1024 * 1024
 
 /** `path`: `<state_dir>/catalog.toml`. */
 export function createKeptCatalogs(path: string): KeptCatalogs {
@@ -22,7 +22,7 @@ export function createKeptCatalogs(path: string): KeptCatalogs {
       try {
         await using handle = await open(path, 'r')
         const { size } = await handle.stat()
-        return size > MOST_BYTES ? null : parseKeptCatalog(await handle.readFile('utf8'))
+        return size > MAX_BYTES ? null : parseKeptCatalog(await handle.readFile('utf8'))
       } catch {
         return null // Whatever is wrong with the copy: the cache service has the original.
       }

@@ -5,7 +5,7 @@ import { createCacheClient } from '../net/cache-client.ts'
 import type { Change, Feed } from '../host/feed.ts'
 import type { Environment } from '../host/shell.ts'
 
-export interface PinnerParts {
+export interface PinnerDependencies {
   /** The cache service's address as it is set now; null: none. */
   url(): string | null
   /** What it takes for a token; null: it is told nothing. */
@@ -29,7 +29,7 @@ export interface PinnerParts {
  * service that cannot be told, or knows nothing of this, goes by what was used. What it refused it is
  * told again only when there is reason to hope; one that did not answer, at the next change.
  */
-export function createPinner(parts: PinnerParts): AsyncDisposable {
+export function createPinner(parts: PinnerDependencies): AsyncDisposable {
   const { env, feed, holder, log, waitMs = 2000, againMs = 3_600_000 } = parts
   const closing = new AbortController()
   let told = ''

@@ -12,7 +12,7 @@ import {
   unlink,
 } from 'node:fs/promises'
 import { basename, dirname, join } from 'node:path'
-import { CONFIG_FILE, type ConfigPlace } from '../../core/config/config-paths.ts'
+import { CONFIG_FILE, type ConfigPath } from '../../core/config/config-paths.ts'
 import { Fault, renderError } from '../../core/foundation/fault.ts'
 import type { Layer } from '../../core/config/layers.ts'
 import { isMissing, systemCodeOf } from '../../core/foundation/system-error.ts'
@@ -26,7 +26,7 @@ export interface ConfigFiles {
 }
 
 /** A file that cannot be read or is no TOML is a Fault: half a configuration is none. */
-export async function readConfigFiles(places: readonly ConfigPlace[]): Promise<ConfigFiles> {
+export async function readConfigFiles(places: readonly ConfigPath[]): Promise<ConfigFiles> {
   const paths: string[] = []
   for (const place of places) paths.push(...(await listPlace(place)))
   const named = new Set(places.filter(({ isNamed }) => isNamed).map(({ path }) => path))
@@ -38,7 +38,7 @@ export async function readConfigFiles(places: readonly ConfigPlace[]): Promise<C
   return { layers, paths }
 }
 
-async function listPlace({ kind, path, isNamed }: ConfigPlace): Promise<readonly string[]> {
+async function listPlace({ kind, path, isNamed }: ConfigPath): Promise<readonly string[]> {
   const isFolder = isNamed ? await isNamedFolder(path) : kind === 'folder'
   if (!isFolder) return [path]
   const names = await readNames(path, isNamed)

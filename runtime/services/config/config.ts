@@ -1,9 +1,5 @@
 /** The configuration as it is now: read from its layers, edited in place, read again while running. */
-import {
-  CONFIG_FILE,
-  decideConfigPlaces,
-  type ConfigPlace,
-} from '../../core/config/config-paths.ts'
+import { CONFIG_FILE, decideConfigPaths, type ConfigPath } from '../../core/config/config-paths.ts'
 import { Fault } from '../../core/foundation/fault.ts'
 import type { Result } from '../../core/foundation/result.ts'
 import type { SettingsOf, SettingsTable } from '../../core/config/setting.ts'
@@ -143,8 +139,8 @@ async function settlePlaces<Table extends SettingsTable>({
   parse,
   systemDir,
   fallbackStateDir,
-}: ConfigOptions<Table>): Promise<{ places: readonly ConfigPlace[]; stateDir: string }> {
-  const { places, withStateFile } = decideConfigPlaces(named, env, systemDir)
+}: ConfigOptions<Table>): Promise<{ places: readonly ConfigPath[]; stateDir: string }> {
+  const { places, withStateFile } = decideConfigPaths(named, env, systemDir)
   const { layers } = await readConfigFiles(places)
   const { settings, problems } = parse({ env, saved: {}, layers })
   refuseErrors(problems)

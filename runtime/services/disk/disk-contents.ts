@@ -7,13 +7,13 @@ import type { Shell } from '../host/shell.ts'
 /** A device that does not answer must not hold up everything. */
 const TIMEOUT_MS = 5000
 /** More partitions than anybody reads of. */
-const MOST_PARTS = 64
+const MAX_PARTS = 64
 
 /** Best effort: without root or the tool, what is known stays as it is. */
 export async function fillContents(shell: Shell, disk: SurveyedDisk): Promise<SurveyedDisk> {
   const listed = disk.parts.length === 0 ? [wholeOf(disk)] : disk.parts
   const parts = await Promise.all(
-    listed.map((part, index) => (index < MOST_PARTS ? fillPart(shell, part) : part)),
+    listed.map((part, index) => (index < MAX_PARTS ? fillPart(shell, part) : part)),
   )
   const isBlank = disk.parts.length === 0 && parts.every(({ fstype }) => fstype === null)
   return { ...disk, parts: isBlank ? [] : parts }

@@ -58,7 +58,7 @@ export function createNvram({ shell, arch, sys = '/sys' }: NvramOptions): Nvram 
   async function register({ node, sectorBytes }: DiskToBoot): Promise<string> {
     const loader = await checkFirmware()
     const part = findSystemPartition(await readHead(node), sectorBytes)
-    if (!part.ok) throw new Fault('not-found', `${node} has ${IN_WORDS[part.refusal]}`)
+    if (!part.ok) throw new Fault('not-found', `${node} has ${MESSAGES[part.refusal]}`)
     const before = await look()
     for (const number of before.ours)
       await manage('--quiet', '--bootnum', number, '--delete-bootnum')
@@ -82,7 +82,7 @@ export function createNvram({ shell, arch, sys = '/sys' }: NvramOptions): Nvram 
   }
 }
 
-const IN_WORDS = {
+const MESSAGES = {
   'no-table': 'no partition table',
   'no-system-partition': 'no EFI system partition',
 } as const

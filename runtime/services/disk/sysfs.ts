@@ -89,12 +89,12 @@ async function readBlock(folder: string, name: string): Promise<SysBlock | null>
   ])
   if (dev === null) return null
   if (isPartition === null) return { name, dev, partition: null, holders, backing }
-  const partition = await readPlace(folder)
+  const partition = await readPartitionRange(folder)
   return partition === null ? null : { name, dev, partition, holders, backing }
 }
 
 /** Where a partition lies; null when it went away while it was looked at. */
-async function readPlace(folder: string) {
+async function readPartitionRange(folder: string) {
   const [real, start, size] = await Promise.all([
     realpath(folder).catch(() => null),
     readText(folder, 'start'),

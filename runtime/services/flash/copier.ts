@@ -11,7 +11,7 @@ import { createBusyMeter } from '../../core/foundation/busy-meter.ts'
 import { decideByCommand } from '../../core/flash/zeros.ts'
 import { createSlot, type Device } from '../disk/device.ts'
 import type { Filler } from '../image/filler.ts'
-import { SLOT_BYTES, type Flights, type Slots } from './write-slots.ts'
+import { SLOT_BYTES, type TaskGroup, type Slots } from './write-slots.ts'
 import type { Zeroer } from './zeroer.ts'
 
 /** What came to lie on the disk: data with checksums, and ranges that the device zeroed itself. */
@@ -25,7 +25,7 @@ export interface CopyOrder {
   readonly device: Device
   readonly zeroer: Zeroer
   readonly slots: Slots
-  readonly flights: Flights
+  readonly tasks: TaskGroup
   /** Whether runs of zeros are looked for at all. */
   readonly skipZeros: boolean
   /** Whether what is written will be read back as well. */
@@ -41,7 +41,7 @@ export interface CopyOrder {
 /** One run at a time is at most so long, so that speeds are known soon and a cancel never waits. */
 const LONGEST_ZERO_RUN = 128 * 1024 * 1024
 /** Zeroing commands that wait their turn; the reading stops when there are more. */
-const MOST_ZEROING = 32
+const MAX_ZEROING = 32
 
 const now = () => performance.now() / 1000
 
@@ -61,7 +61,7 @@ const roundUp = (bytes: number, unit: number) => Math.ceil(bytes / unit) * unit
 
 /** Returns the end of the image, or `to` when the image reaches it; all writes are launched then. */
 export async function copyBody(order: CopyOrder): Promise<{ end: number; written: Written }> {
-  const { filler, device, zeroer, slots, flights, from, to, signal, onWritten } = order
+  const { filler, device, zeroer, slots, tasks, from, to, signal, onWritten } = order
   const data = createExtentLog()
   const zeroed = createExtentLog()
   const writing = createBusyMeter()
@@ -100,9 +100,9 @@ export async function copyBody(order: CopyOrder): Promise<{ end: number; written
     const range = run
     run = { offset: range.offset + range.bytes, bytes: 0 }
     if (range.bytes === 0) return
-    if (zeroing >= MOST_ZEROING) await lastZeroing
+    if (zeroing >= MAX_ZEROING) await lastZeroing
     zeroing += 1
-    flights.launch(() => {
+    tasks.launch(() => {
       const flight = zero(range).finally(() => {
         zeroing -= 1
       })
@@ -132,7 +132,7 @@ export async function copyBody(order: CopyOrder): Promise<{ end: number; written
       : { data: [{ offset: 0, bytes: length }], zeros: [] }
     for (const zeros of split.zeros) await addZeros(offset + zeros.offset, zeros.bytes)
     if (split.data.length === 0) return slots.give(slot)
-    flights.launch(async () => {
+    tasks.launch(async () => {
       try {
         for (const extent of split.data) {
           const part = slot.subarray(extent.offset, extent.offset + extent.bytes)
@@ -147,7 +147,7 @@ export async function copyBody(order: CopyOrder): Promise<{ end: number; written
   let offset = from
   while (offset < to) {
     signal.throwIfAborted()
-    flights.check()
+    tasks.check()
     const skipped = order.skipZeros ? filler.takeZeros(wholeSectors(to - offset, device)) : 0
     const whole = wholeSectors(skipped, device)
     if (whole > 0) await addZeros(offset, whole)

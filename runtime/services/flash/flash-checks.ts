@@ -39,13 +39,17 @@ export interface FlashChecks {
   checkContent(plan: FlashPlan, source: Source, signal: AbortSignal): Promise<void>
 }
 
-export interface FlashChecksParts {
+export interface FlashChecksDependencies {
   readonly images: Images
   readonly decoders: Decoders
   readonly disks: Disks
 }
 
-export function createFlashChecks({ images, decoders, disks }: FlashChecksParts): FlashChecks {
+export function createFlashChecks({
+  images,
+  decoders,
+  disks,
+}: FlashChecksDependencies): FlashChecks {
   return {
     async checkImage(source, wishes, signal) {
       const format = wishes.format ?? detectFormat(source.fileName)

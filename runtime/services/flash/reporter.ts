@@ -4,7 +4,7 @@ import { addReport, dropReport, EMPTY_QUEUE, isEnd, untilDue } from '../../core/
 import { decideDelay } from '../../core/net/retry.ts'
 import type { ProgressPost } from '../../core/machine/run.ts'
 import type { ServerClient } from '../net/server-client.ts'
-import type { ServerNo } from '../net/server-exchange.ts'
+import type { Rejection } from '../net/server-exchange.ts'
 import { settle } from '../host/watch.ts'
 
 export interface Reporter {
@@ -14,7 +14,7 @@ export interface Reporter {
    * Waits until all that was told has arrived, or cannot: at most so many milliseconds. The refusal
    * that ended it; null: all of it arrived. What has not by then is still tried.
    */
-  flush(ms: number): Promise<ServerNo | null>
+  flush(ms: number): Promise<Rejection | null>
 }
 
 export interface ReporterOptions {
@@ -32,7 +32,7 @@ const RETRY_MS = 1000
 export function createReporter(options: ReporterOptions): Reporter {
   const { client, signal, retryMs = RETRY_MS, now } = options
   let queue = EMPTY_QUEUE
-  let refusal: ServerNo | null = null
+  let refusal: Rejection | null = null
   let sending: Promise<void> | null = null
   let wake = new AbortController()
 
@@ -80,7 +80,7 @@ export function createReporter(options: ReporterOptions): Reporter {
   }
 }
 
-const LATE: ServerNo = {
+const LATE: Rejection = {
   reason: 'the server does not answer',
   status: null,
   isPassing: true,
@@ -88,4 +88,4 @@ const LATE: ServerNo = {
 }
 
 /** One report that the server does not understand spoils none of the others. */
-const isOdd = ({ status }: ServerNo) => status === 413 || status === 422
+const isOdd = ({ status }: Rejection) => status === 413 || status === 422

@@ -2,16 +2,16 @@
 import { randomBytes } from 'node:crypto'
 import { readFile } from 'node:fs/promises'
 import { Fault } from '../../core/foundation/fault.ts'
-import { decidePlace, parseFstab, type Place } from '../../core/disk/fstab.ts'
+import { decideVolumeFolder, parseFstab, type VolumeFolder } from '../../core/disk/fstab.ts'
 import {
   CLOUD_INIT_MARK,
   CLOUD_INIT_SWITCHED_OFF,
   findFolderReadFirst,
-  renderLooks,
+  renderExaminations,
   renderMetaData,
   SEED_FILES,
   SEED_FOLDER,
-  type Look,
+  type Examination,
   type Provisioning,
 } from '../../core/flash/provisioning.ts'
 import { existsInside, isFolderInside, readInside, writeInside } from '../disk/mounted-tree.ts'
@@ -36,7 +36,7 @@ const MAX_FSTAB_BYTES = 2 ** 16
 const SEED_MODE = 0o600
 
 export function createSeeder({ roots }: { readonly roots: Roots }): Seeder {
-  async function write(place: Place, cloudInit: CloudInit) {
+  async function write(place: VolumeFolder, cloudInit: CloudInit) {
     const outcome = await roots.mount(place.volume, place.subvolume, 'write')
     if (!outcome.ok) throw new Fault('provision-failed', `${place.volume.node}: ${outcome.refusal}`)
     await using mounted = outcome.value
@@ -56,7 +56,7 @@ export function createSeeder({ roots }: { readonly roots: Roots }): Seeder {
 
   return {
     async apply(cloudInit, node, disk, signal) {
-      const looks: Look[] = []
+      const looks: Examination[] = []
       for (const volume of disk.volumes) {
         signal?.throwIfAborted()
         const refused = disk.refused.get(volume.node)
@@ -70,7 +70,7 @@ export function createSeeder({ roots }: { readonly roots: Roots }): Seeder {
       }
       throw new Fault(
         'provision-failed',
-        `no cloud-init (/${CLOUD_INIT_MARK}) on ${node}; looked at:${renderLooks(looks)}`,
+        `no cloud-init (/${CLOUD_INIT_MARK}) on ${node}; looked at:${renderExaminations(looks)}`,
         { hint: 'The image was written; flash one that has cloud-init, or use --provision none.' },
       )
     },
@@ -86,14 +86,14 @@ async function see(root: string): Promise<Seen | null> {
 }
 
 /** Only where cloud-init will find it; an unread seed is worse than an error. */
-function choosePlace({ volume, subvolume, seen }: Root<Seen>, disk: FlashedDisk): Place {
+function choosePlace({ volume, subvolume, seen }: Root<Seen>, disk: FlashedDisk): VolumeFolder {
   if (seen.switchedOff) {
     throw new Fault(
       'provision-failed',
       `cloud-init is switched off in the image on ${volume.node} (/${CLOUD_INIT_SWITCHED_OFF} exists)`,
     )
   }
-  const place = decidePlace(parseFstab(seen.fstab), SEED_FOLDER, disk.volumes)
+  const place = decideVolumeFolder(parseFstab(seen.fstab), SEED_FOLDER, disk.volumes)
   if (!place.ok) {
     const { point, spec } = place.refusal
     throw new Fault(

@@ -3,7 +3,7 @@ import { crc32 } from 'node:zlib'
 import type { Range } from '../../core/image/extents.ts'
 import type { Written } from './copier.ts'
 import { notHeld, type Device } from '../disk/device.ts'
-import { SLOT_BYTES, type Flights, type Slots } from './write-slots.ts'
+import { SLOT_BYTES, type TaskGroup, type Slots } from './write-slots.ts'
 
 export interface VerifyOrder {
   readonly device: Device
@@ -11,7 +11,7 @@ export interface VerifyOrder {
   /** Read the ranges that the device zeroed itself as a whole, not only samples of them. */
   readonly all: boolean
   readonly slots: Slots
-  readonly flights: Flights
+  readonly tasks: TaskGroup
   readonly signal: AbortSignal
   readonly onVerified: (bytes: number) => void
 }
@@ -22,12 +22,12 @@ const SAMPLE_DISTANCE = 64 * 1024 * 1024
 
 /** A Fault `verify-failed` names the first place that differs. */
 export async function verifyWritten(order: VerifyOrder): Promise<void> {
-  const { device, slots, flights, signal, onVerified } = order
+  const { device, slots, tasks, signal, onVerified } = order
   async function check(range: Range, isRight: (bytes: Buffer) => boolean) {
     signal.throwIfAborted()
-    flights.check()
+    tasks.check()
     const slot = await slots.take()
-    flights.launch(async () => {
+    tasks.launch(async () => {
       try {
         const part = slot.subarray(0, range.bytes)
         await device.read(part, range.offset)
@@ -43,7 +43,7 @@ export async function verifyWritten(order: VerifyOrder): Promise<void> {
     await check(extent, (bytes) => crc32(bytes) === extent.crc32)
   }
   for (const range of zeroRanges(order)) await check(range, isZero)
-  await flights.land()
+  await tasks.land()
 }
 
 /** How many bytes a verification reads. */

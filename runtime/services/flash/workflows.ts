@@ -6,7 +6,7 @@ import {
   CIJOE_CONFIG,
   cijoeArgv,
   findLargest,
-  renderLooks,
+  renderExaminations,
   type Provisioning,
 } from '../../core/flash/provisioning.ts'
 import type { FilledVolume } from '../../core/disk/volume.ts'
@@ -55,7 +55,7 @@ export function createWorkflows({
       }))
       throw new Fault(
         'provision-failed',
-        `no file system for the workflow on ${node}; looked at:${renderLooks(looks)}`,
+        `no file system for the workflow on ${node}; looked at:${renderExaminations(looks)}`,
       )
     }
     const mounted = await roots.mount(largest, await findSubvolume(largest), 'work')
@@ -63,7 +63,7 @@ export function createWorkflows({
     const look = { ...largest, type: largest.contents.type, why: mounted.refusal }
     throw new Fault(
       'provision-failed',
-      `the largest volume of ${node} cannot be given to the workflow:${renderLooks([look])}`,
+      `the largest volume of ${node} cannot be given to the workflow:${renderExaminations([look])}`,
     )
   }
 

@@ -37,7 +37,7 @@ export function createSlots(count: number, bytes: number = SLOT_BYTES): Slots {
 }
 
 /** Bounded work in the background: the first failure is kept and thrown at the next call. */
-export interface Flights {
+export interface TaskGroup {
   /** Starts work at once; the slot goes back when it is done. */
   launch(work: () => Promise<void>): void
   /** Throws what failed so far. */
@@ -46,7 +46,7 @@ export interface Flights {
   land(): Promise<void>
 }
 
-export function createFlights(): Flights {
+export function createTaskGroup(): TaskGroup {
   const flying = new Set<Promise<void>>()
   let failure: { readonly thrown: unknown } | null = null
   const check = () => {

@@ -23,14 +23,20 @@ import { readHead } from '../image/image-head.ts'
 import { createMeter } from './meter.ts'
 import type { PartitionTable } from '../disk/partition-table.ts'
 import type { Shell } from '../host/shell.ts'
-import { countSlots, createFlights, createSlots, type Flights, type Slots } from './write-slots.ts'
+import {
+  countSlots,
+  createTaskGroup,
+  createSlots,
+  type TaskGroup,
+  type Slots,
+} from './write-slots.ts'
 import type { Source } from '../image/source.ts'
 import { bytesToVerify, verifyWritten } from './verifier.ts'
 import { createWaits, type Waits } from './wait-times.ts'
-import { createPatience, settle, untilAborted, watch } from '../host/watch.ts'
+import { createDeadline, settle, untilAborted, watch } from '../host/watch.ts'
 import { createZeroer } from './zeroer.ts'
 
-export interface WriterParts {
+export interface WriterDependencies {
   readonly shell: Shell
   readonly decoders: Decoders
   readonly disks: { probe(path: string, imagePath: string | null): Promise<TargetFacts> }
@@ -55,7 +61,7 @@ const TICK_MS = 250
 /** How long a cancelled or failed flash waits for what is still under way. */
 const PATIENCE_MS = 500
 
-export function createWriter(parts: WriterParts): Writer {
+export function createWriter(parts: WriterDependencies): Writer {
   return {
     async *execute(plan, source, { signal }) {
       yield { event: 'started', total_bytes: exactBytes(plan.image.virtual) }
@@ -83,14 +89,14 @@ interface Run {
   /** What the table becomes with --fix-gpt. */
   readonly moved: MovedBackup | null
   readonly device: Device
-  readonly flights: Flights
+  readonly tasks: TaskGroup
   readonly slots: Slots
   readonly waits: Waits
   readonly signal: AbortSignal
 }
 
 async function* write(
-  { shell, decoders, disks }: WriterParts,
+  { shell, decoders, disks }: WriterDependencies,
   plan: FlashPlan,
   given: Source,
   signal: AbortSignal,
@@ -103,9 +109,9 @@ async function* write(
   const waits = createWaits()
   const counted = countSource(given, isOutOfOrder ? null : plan.sha256, waits)
   const opening = decoders.open(counted.source, image.format)
-  const flights = createFlights()
+  const tasks = createTaskGroup()
   const slots = createSlots(countSlots(image.format))
-  const patience = createPatience(PATIENCE_MS)
+  const patience = createDeadline(PATIENCE_MS)
   let holding: Promise<Device> | null = null
   try {
     const filler = createFiller(await untilAborted(signal, opening))
@@ -117,13 +123,13 @@ async function* write(
     const race = decideRace(plan, await untilAborted(signal, disks.probe(target.path, image.path)))
     if (race !== null) throw new Fault('target-raced', race)
     signal.throwIfAborted()
-    const run = { plan, counted, filler, head, moved, device, flights, slots, waits, signal }
+    const run = { plan, counted, filler, head, moved, device, tasks, slots, waits, signal }
     yield* overwrite(run, shell)
   } finally {
     await patience(close(opening))
     // What is still under way when patience ends must find the disk open all the same.
     const give = () => close(holding)
-    await patience(flights.land().then(give, give))
+    await patience(tasks.land().then(give, give))
   }
 }
 
@@ -135,7 +141,7 @@ async function close(opening: Promise<AsyncDisposable> | null) {
 
 /** From here on the disk's old content is lost. */
 async function* overwrite(run: Run, shell: Shell): AsyncGenerator<FlashEvent> {
-  const { plan, device, head, moved, counted, flights, signal } = run
+  const { plan, device, head, moved, counted, tasks, signal } = run
   const verifies = plan.verify !== 'none'
   let parts: readonly EndPart[] = []
   let onEnds = clearEnds(device)
@@ -154,7 +160,7 @@ async function* overwrite(run: Run, shell: Shell): AsyncGenerator<FlashEvent> {
   } finally {
     // Without its ends nothing boots. What is still being written there must come before this.
     const erase = () => eraseEnds(device, parts)
-    if (!isWhole) flights.launch(() => onEnds.then(erase, erase))
+    if (!isWhole) tasks.launch(() => onEnds.then(erase, erase))
   }
 }
 
@@ -164,7 +170,7 @@ interface Body extends Written {
 }
 
 async function* writeBody(run: Run, shell: Shell): AsyncGenerator<FlashEvent, Body> {
-  const { plan, counted, head, device, flights, slots, waits, signal, filler } = run
+  const { plan, counted, head, device, tasks, slots, waits, signal, filler } = run
   let bytesDone = head.length
   const meter = createMeter({
     phase: 'write',
@@ -181,7 +187,7 @@ async function* writeBody(run: Run, shell: Shell): AsyncGenerator<FlashEvent, Bo
       filler: { ...filler, fill: (into) => waits.during('filling', filler.fill(into)) },
       device,
       zeroer,
-      flights,
+      tasks,
       slots: { ...slots, take: () => waits.during('disk', slots.take()) },
       skipZeros: plan.zeros !== 'write',
       verifies: plan.verify !== 'none',
@@ -192,7 +198,7 @@ async function* writeBody(run: Run, shell: Shell): AsyncGenerator<FlashEvent, Bo
         bytesDone += bytes
       },
     })
-    await flights.land()
+    await tasks.land()
     return { ...written, end }
   }
   try {
@@ -210,7 +216,7 @@ const originOf = ({ image }: FlashPlan) => ({
 })
 
 async function* verify(run: Run, written: Written): AsyncGenerator<FlashEvent> {
-  const { plan, counted, device, flights, slots, signal } = run
+  const { plan, counted, device, tasks, slots, signal } = run
   const all = plan.verify === 'all'
   let bytesDone = 0
   const meter = createMeter({
@@ -224,7 +230,7 @@ async function* verify(run: Run, written: Written): AsyncGenerator<FlashEvent> {
     device,
     written,
     all,
-    flights,
+    tasks,
     slots,
     signal,
     onVerified: (bytes) => {

@@ -27,7 +27,7 @@ export function takeDriverLock(name: string): Promise<AsyncDisposable | null> {
 }
 
 /** A program that died is started again, but a machine must not try for ever. */
-const MOST_TRIES = 3
+const MAX_TRIES = 3
 
 /**
  * Counts one more try since that file was made anew; false: enough of them. Only who holds the lock
@@ -37,7 +37,7 @@ export async function startTry(path: string): Promise<boolean> {
   try {
     await mkdir(dirname(path), { recursive: true })
     await appendFile(path, TRY)
-    return (await stat(path)).size <= MOST_TRIES
+    return (await stat(path)).size <= MAX_TRIES
   } catch {
     return true
   }
@@ -45,6 +45,6 @@ export async function startTry(path: string): Promise<boolean> {
 
 /** A try that came to its end, whatever that was, is the last one. */
 export const endTry = (path: string): Promise<void> =>
-  writeFile(path, TRY.repeat(MOST_TRIES)).catch(() => undefined)
+  writeFile(path, TRY.repeat(MAX_TRIES)).catch(() => undefined)
 
 const TRY = '.'

@@ -11,7 +11,7 @@ export interface Hardware {
 
 const TREE_TIMEOUT = 30_000
 const LOG_TIMEOUT = 5000
-const MOST_LOG_LINES = 200
+const MAX_LOG_LINES = 200
 
 export function createHardware({ shell }: { readonly shell: Shell }): Hardware {
   /** What a tool says; null when it cannot: best effort, for people to read. */
@@ -29,7 +29,7 @@ export function createHardware({ shell }: { readonly shell: Shell }): Hardware {
     },
     async readKernelLog() {
       const text = (await ask(['dmesg'], LOG_TIMEOUT)) ?? ''
-      return text.trimEnd().split('\n').slice(-MOST_LOG_LINES).filter(Boolean)
+      return text.trimEnd().split('\n').slice(-MAX_LOG_LINES).filter(Boolean)
     },
   }
 }

@@ -9,7 +9,7 @@ export interface FollowOptions {
   readonly everyMs?: number
 }
 
-const MOST_BYTES = 65_536
+const MAX_BYTES = 65_536
 
 /** Whole lines alone; a file that is not there yet is waited for. Ends with the signal, without a throw. */
 export async function* followLines(
@@ -17,7 +17,7 @@ export async function* followLines(
   { signal, everyMs = 300 }: FollowOptions,
 ): AsyncGenerator<string, void, undefined> {
   const decoder = new StringDecoder('utf8')
-  const into = Buffer.alloc(MOST_BYTES)
+  const into = Buffer.alloc(MAX_BYTES)
   let at = 0
   let rest = ''
   while (!signal.aborted) {

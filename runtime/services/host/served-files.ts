@@ -26,7 +26,7 @@ const readFd = promisify(read)
 /** Bytes of one read: fewer turns between disk and network than Node's 64 KiB. */
 const READ_BYTES = 256 * 1024
 /** Up to here a stream costs more than the bytes. */
-const MOST_PIECE = 64 * 1024
+const MAX_PIECE = 64 * 1024
 
 /**
  * Null when there is no such regular file, or when it is a link that leads out of the folder. `name`
@@ -45,7 +45,7 @@ export async function openServed(dir: string, name: string): Promise<ServedFile 
       sizeBytes: facts.size,
       modifiedAt: facts.mtimeMs,
       read: async (start, end) =>
-        end - start < MOST_PIECE
+        end - start < MAX_PIECE
           ? readPiece(fd, start, end - start + 1)
           : createReadStream('', { fd, start, end, highWaterMark: READ_BYTES }),
       close: () => closeFd(fd),

@@ -42,17 +42,17 @@ export async function settle(work: PromiseLike<unknown>, milliseconds: number): 
 }
 
 /** The least that a wait takes, where patience has run out before. */
-const LEAST_MS = 50
+const MIN_MS = 50
 
 /** As `settle`, for several works one after another: all waits together take about so long. */
-export function createPatience(
+export function createDeadline(
   milliseconds: number,
 ): (work: PromiseLike<unknown>) => Promise<boolean> {
   let end: number | null = null
   return (work) => {
     const now = performance.now()
     end ??= now + milliseconds
-    return settle(work, Math.max(LEAST_MS, end - now))
+    return settle(work, Math.max(MIN_MS, end - now))
   }
 }
 

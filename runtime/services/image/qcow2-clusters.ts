@@ -19,11 +19,11 @@ export interface Clusters {
 }
 
 /** Reads and decodings under way at once in one `load`. */
-const MOST_JOBS = 6
+const MAX_JOBS = 6
 /** The decoder gets room for more than a cluster: one that is longer shows itself. */
 const SPARE_BYTES = 64
 /** One is usual; a cluster in thousands of tiny frames is an attack. */
-const MOST_FRAMES = 16
+const MAX_FRAMES = 16
 
 export function createClusters(host: HostReader, header: Qcow2Header): Clusters {
   const { clusterBytes } = header
@@ -60,7 +60,7 @@ export function createClusters(host: HostReader, header: Qcow2Header): Clusters 
       const end = Math.min(start + part.run.hostBytes, bytes)
       return unpack(part, stored.subarray(Math.min(start, end), end), into)
     })
-    await inParallel(jobs, MOST_JOBS)
+    await inParallel(jobs, MAX_JOBS)
     release(stored)
   }
 
@@ -94,7 +94,7 @@ export function createClusters(host: HostReader, header: Qcow2Header): Clusters 
           ...groupCompressed(whole).map((group) => () => loadGroup(group, into)),
           ...pieces.map((part) => () => loadPiece(part, into)),
         ],
-        MOST_JOBS,
+        MAX_JOBS,
       )
     },
   }
@@ -124,7 +124,7 @@ async function decodeZstd(stored: Buffer, bytes: number): Promise<Buffer> {
   let rest = stored
   let decoded = 0
   while (decoded < bytes) {
-    const end = frames.length < MOST_FRAMES ? findFrameEnd(rest) : null
+    const end = frames.length < MAX_FRAMES ? findFrameEnd(rest) : null
     if (end === null) throw new Error('no whole zstd frames in it')
     const frame = await unzstd(rest.subarray(0, end), roomFor(bytes - decoded))
     frames.push(frame)

@@ -20,10 +20,10 @@ export interface HostReader {
 export type ReadAt = (into: Buffer, offset: number) => Promise<number>
 
 /** Requests under way at once: enough to hide what an HTTP server takes to answer. */
-const MOST_READS = 8
+const MAX_READS = 8
 
 export function createHostReader(name: string, readFreely: ReadAt): HostReader {
-  const readAt = limit(readFreely, MOST_READS)
+  const readAt = limit(readFreely, MAX_READS)
 
   async function read(into: Buffer, host: number, guest: number) {
     const bytes = into.length === 0 ? 0 : await readAt(into, host)
@@ -45,7 +45,7 @@ export function createHostReader(name: string, readFreely: ReadAt): HostReader {
             () =>
               read(into, host, guest),
         ),
-        MOST_READS,
+        MAX_READS,
       ),
   }
 }

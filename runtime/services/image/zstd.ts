@@ -15,7 +15,7 @@ const WHOLE_CONTENT_BYTES = 16 * 1024 * 1024
 /** Frames under way at once: more would only hold memory. */
 const SIDE_BY_SIDE = Math.min(4, availableParallelism() + 1)
 /** What zstd itself decodes unasked; more is made by `--long=28` and up. */
-const MOST_WINDOW_BYTES = 128 * 1024 * 1024
+const MAX_WINDOW_BYTES = 128 * 1024 * 1024
 
 const decodeFrame = promisify(zstdDecompress)
 
@@ -75,10 +75,10 @@ async function* takeWhole(source: Source, frame: WholeFrame | undefined): AsyncG
 }
 
 function checkWindow({ name }: Source, windowBytes: number) {
-  if (windowBytes <= MOST_WINDOW_BYTES) return
+  if (windowBytes <= MAX_WINDOW_BYTES) return
   throw new Fault(
     'image-broken',
-    `${name} needs a window of ${windowBytes} bytes to decode; at most ${MOST_WINDOW_BYTES} are supported`,
+    `${name} needs a window of ${windowBytes} bytes to decode; at most ${MAX_WINDOW_BYTES} are supported`,
     { hint: 'Compress it again without --long, or with --long=27 at most.' },
   )
 }

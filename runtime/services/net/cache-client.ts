@@ -30,7 +30,7 @@ export interface CacheClientOptions {
   readonly signal?: AbortSignal
 }
 
-const MOST_BYTES = 16 * 1024 * 1024
+const MAX_BYTES = 16 * 1024 * 1024
 
 export function createCacheClient(options: CacheClientOptions): CacheClient {
   const { base, timeoutMs = 15_000 } = options
@@ -105,8 +105,8 @@ async function readText(answer: HttpAnswer): Promise<string> {
   let bytes = 0
   for await (const chunk of answer.body()) {
     bytes += chunk.length
-    if (bytes > MOST_BYTES) {
-      throw new Fault('upstream-failed', `the cache's answer is larger than ${MOST_BYTES} bytes`)
+    if (bytes > MAX_BYTES) {
+      throw new Fault('upstream-failed', `the cache's answer is larger than ${MAX_BYTES} bytes`)
     }
     chunks.push(chunk)
   }

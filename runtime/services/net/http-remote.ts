@@ -3,7 +3,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import {
   describeHead,
   describeProbe,
-  mergeLooks,
+  mergeRepresentations,
   type Headers,
   type Representation,
 } from '../../core/net/http-range.ts'
@@ -117,7 +117,7 @@ export function createRemote(options: RemoteOptions): Remote {
     const whole = headers === null ? null : describeHead(headers)
     if (whole !== null && headers?.['accept-ranges'] === 'none') return whole
     const answer = await probe()
-    const found = mergeLooks(whole, describeProbe(answer.status, answer.headers))
+    const found = mergeRepresentations(whole, describeProbe(answer.status, answer.headers))
     if (found === null) throw notReachable(name, `HTTP ${answer.status}`)
     return found
   }

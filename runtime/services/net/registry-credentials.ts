@@ -9,7 +9,7 @@ import {
 } from '../../core/net/docker-config.ts'
 import type { Environment } from '../host/shell.ts'
 
-const MOST_BYTES = 1024 * 1024
+const MAX_BYTES = 1024 * 1024
 const HELPER_MS = 10_000
 
 /**
@@ -72,7 +72,7 @@ async function readConfig(path: string): Promise<string> {
   try {
     await using handle = await open(path, 'r')
     const { size } = await handle.stat()
-    return size > MOST_BYTES ? '' : await handle.readFile('utf8')
+    return size > MAX_BYTES ? '' : await handle.readFile('utf8')
   } catch {
     return '' // Best effort: most images are public, and a refusal says where passwords are looked for.
   }

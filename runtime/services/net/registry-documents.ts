@@ -20,7 +20,7 @@ export interface DocumentAsker {
 }
 
 const TRIES = 3
-const MOST_BYTES = 10 * 1024 * 1024
+const MAX_BYTES = 10 * 1024 * 1024
 const LONGEST_MS = 30_000
 
 /** Throws the network's errors; a no of the server is an answer. */
@@ -82,7 +82,7 @@ async function read(answer: HttpAnswer): Promise<Buffer> {
   let bytes = 0
   for await (const chunk of answer.body()) {
     bytes += chunk.length
-    if (bytes > MOST_BYTES) throw stopped(`its answer is larger than ${MOST_BYTES} bytes`)
+    if (bytes > MAX_BYTES) throw stopped(`its answer is larger than ${MAX_BYTES} bytes`)
     if (performance.now() - started > LONGEST_MS) throw stopped('its answer takes too long')
     chunks.push(Buffer.from(chunk))
   }

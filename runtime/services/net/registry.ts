@@ -60,7 +60,7 @@ export interface ResolveOptions {
 }
 
 /** Indexes may name indexes, but nobody nests them deeper. */
-const MOST_MANIFESTS = 3
+const MAX_MANIFESTS = 3
 
 export function createRegistry({ env, signal, stallMs, retryMs }: RegistryOptions): Registry {
   const client = createHttpClient({ env, signal, stallMs })
@@ -150,7 +150,7 @@ async function findLayer(
   }
   let document = first
   let digest = isPinned ? version.digest : null
-  for (let depth = 0; depth < MOST_MANIFESTS; depth += 1) {
+  for (let depth = 0; depth < MAX_MANIFESTS; depth += 1) {
     const text = readManifest(name, document, digest)
     const manifest = parseManifestBody(text, { arch, ownArch: ownArch(), title })
     if (!manifest.ok) throw notReachable(name, manifest.refusal)

@@ -6,23 +6,23 @@ import { accept, type Result } from '../../core/foundation/result.ts'
 import { decideDelay } from '../../core/net/retry.ts'
 import type { ProgressPost } from '../../core/machine/run.ts'
 import { isServerVersion } from '../../core/net/server-address.ts'
-import { exchange, type Sent, type ServerNo } from './server-exchange.ts'
+import { exchange, type Sent, type Rejection } from './server-exchange.ts'
 
-export type Told = Result<null, ServerNo>
+export type Delivery = Result<null, Rejection>
 
 /** Each call is one try, or `until` as many as fit; none throws. */
 export interface ServerClient {
   /** `http://host:port`, as everything is asked from it. */
   readonly base: string
-  sendInventory(body: InventoryBody, patience?: Patience): Promise<Told>
+  sendInventory(body: InventoryBody, patience?: RetryTime): Promise<Delivery>
   /** The plan as it came; anything at all. */
-  fetchPlan(patience?: Patience): Promise<Result<unknown, ServerNo>>
-  sendProgress(report: ProgressPost): Promise<Told>
+  fetchPlan(patience?: RetryTime): Promise<Result<unknown, Rejection>>
+  sendProgress(report: ProgressPost): Promise<Delivery>
   /** Plain text; its tail is what counts. */
-  sendLog(run: string, text: string): Promise<Told>
+  sendLog(run: string, text: string): Promise<Delivery>
   /** The flash is done: `/done`, and `/status` for servers that have no such route. */
-  sendDone(patience?: Patience): Promise<Told>
-  sendFailure(reason: string, patience?: Patience): Promise<Told>
+  sendDone(patience?: RetryTime): Promise<Delivery>
+  sendFailure(reason: string, patience?: RetryTime): Promise<Delivery>
 }
 
 export interface InventoryBody {
@@ -32,10 +32,10 @@ export interface InventoryBody {
 }
 
 /** For how long a call is tried again while that can help. */
-export interface Patience {
+export interface RetryTime {
   readonly ms: number
-  /** Told before each wait. */
-  onRetry?(no: ServerNo, waitMs: number): void
+  /** Delivery before each wait. */
+  onRetry?(no: Rejection, waitMs: number): void
 }
 
 export interface ServerClientOptions {
@@ -54,7 +54,7 @@ export interface ServerClientOptions {
 
 const TIMEOUT_MS = 15_000
 const RETRY_MS = 1000
-const MOST_REASON = 500
+const MAX_REASON = 500
 
 export function createServerClient(options: ServerClientOptions): ServerClient {
   const { base, mac, token, signal, retryMs = RETRY_MS, timeoutMs = TIMEOUT_MS } = options
@@ -66,9 +66,9 @@ export function createServerClient(options: ServerClientOptions): ServerClient {
 
   /** One try after another until it is a yes, a no for good, or too late. */
   async function insist<Value>(
-    attempt: () => Promise<Result<Value, ServerNo>>,
-    { ms, onRetry }: Patience,
-  ): Promise<Result<Value, ServerNo>> {
+    attempt: () => Promise<Result<Value, Rejection>>,
+    { ms, onRetry }: RetryTime,
+  ): Promise<Result<Value, Rejection>> {
     const end = performance.now() + ms
     for (let tries = 1; ; tries += 1) {
       const made = await attempt()
@@ -81,11 +81,11 @@ export function createServerClient(options: ServerClientOptions): ServerClient {
     }
   }
 
-  const once: Patience = { ms: 0 }
+  const once: RetryTime = { ms: 0 }
   const tell = (path: string, sent: Sent) => ask(`${at}${path}`, { method: 'POST', ...sent })
   const tellStatus = (body: object) => tell('/status', { body })
 
-  async function tellDone(): Promise<Result<unknown, ServerNo>> {
+  async function tellDone(): Promise<Result<unknown, Rejection>> {
     const told = await tell('/done', {})
     const isOld = !told.ok && (told.refusal.status === 404 || told.refusal.status === 405)
     return isOld ? await tellStatus({ status: 'done' }) : told
@@ -94,15 +94,15 @@ export function createServerClient(options: ServerClientOptions): ServerClient {
   return {
     base,
     sendInventory: async (body, patience = once) =>
-      asTold(await insist(() => tell('/inventory', { body }), patience)),
+      toDelivery(await insist(() => tell('/inventory', { body }), patience)),
     fetchPlan: (patience = once) => insist(() => ask(`${at}/plan`), patience),
-    sendProgress: async (report) => asTold(await tell('/progress', { body: report })),
+    sendProgress: async (report) => toDelivery(await tell('/progress', { body: report })),
     sendLog: async (run, text) =>
-      asTold(await tell(`/log?run=${encodeURIComponent(run)}`, { text })),
-    sendDone: async (patience = once) => asTold(await insist(tellDone, patience)),
+      toDelivery(await tell(`/log?run=${encodeURIComponent(run)}`, { text })),
+    sendDone: async (patience = once) => toDelivery(await insist(tellDone, patience)),
     sendFailure: async (reason, patience = once) => {
-      const body = { status: 'failed', reason: reason.slice(0, MOST_REASON) }
-      return asTold(await insist(() => tellStatus(body), patience))
+      const body = { status: 'failed', reason: reason.slice(0, MAX_REASON) }
+      return toDelivery(await insist(() => tellStatus(body), patience))
     },
   }
 }
@@ -123,4 +123,4 @@ export async function findServer(
   return null
 }
 
-const asTold = (made: Result<unknown, ServerNo>): Told => (made.ok ? accept(null) : made)
+const toDelivery = (made: Result<unknown, Rejection>): Delivery => (made.ok ? accept(null) : made)

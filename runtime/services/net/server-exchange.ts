@@ -11,7 +11,7 @@ import { readAuthorities } from './authorities.ts'
 import type { Environment } from '../host/shell.ts'
 
 /** Why the server did not do what it was asked. */
-export interface ServerNo {
+export interface Rejection {
   /** A clause that is safe to show: `connection refused`, `HTTP 404: no machine record for …`. */
   readonly reason: string
   /** Null: it did not answer at all, or not in time. */
@@ -37,11 +37,11 @@ export interface Exchange extends Sent {
   readonly signal: AbortSignal
 }
 
-const MOST_ANSWER_BYTES = 2 ** 20
-const MOST_DETAIL = 300
+const MAX_ANSWER_BYTES = 2 ** 20
+const MAX_DETAIL = 300
 
 /** A yes holds the JSON that came; undefined where none did. */
-export async function exchange(url: string, how: Exchange): Promise<Result<unknown, ServerNo>> {
+export async function exchange(url: string, how: Exchange): Promise<Result<unknown, Rejection>> {
   const { timeoutMs, signal } = how
   const late = AbortSignal.timeout(timeoutMs)
   try {
@@ -88,13 +88,13 @@ async function readText(stream: ReadableStream<Uint8Array> | null): Promise<stri
   let bytes = 0
   for await (const chunk of stream ?? []) {
     bytes += chunk.byteLength
-    if (bytes > MOST_ANSWER_BYTES) throw coded('ERR_STALLED', 'its answer has no end')
+    if (bytes > MAX_ANSWER_BYTES) throw coded('ERR_STALLED', 'its answer has no end')
     chunks.push(chunk)
   }
   return Buffer.concat(chunks).toString('utf8')
 }
 
-function readJson(text: string): Result<unknown, ServerNo> {
+function readJson(text: string): Result<unknown, Rejection> {
   if (text.trim() === '') return accept(undefined)
   const document = parseJson(text)
   if (document !== undefined) return accept(document)
@@ -105,7 +105,7 @@ const SILENT = { status: null, isPassing: true, waitMs: null } as const
 
 const PASSING: ReadonlySet<number> = new Set([408, 425, 429, 500, 502, 503, 504])
 
-function noOf({ status, headers }: Response, text: string): ServerNo {
+function noOf({ status, headers }: Response, text: string): Rejection {
   if (isRedirect(status)) {
     return { ...SILENT, reason: `it sends us elsewhere (HTTP ${status})`, status, isPassing: false }
   }
@@ -126,11 +126,11 @@ function detailOf(text: string): string | null {
   if (typeof document !== 'object' || document === null || !('detail' in document)) return null
   const { detail } = document
   const words = typeof detail === 'string' ? detail : (JSON.stringify(detail) ?? '')
-  return printable(words.trim().slice(0, MOST_DETAIL)) || null
+  return printable(words.trim().slice(0, MAX_DETAIL)) || null
 }
 
 /** Node hides the system's own error below one that says only that fetching failed. */
-function silence(thrown: unknown): ServerNo {
+function silence(thrown: unknown): Rejection {
   for (let error = thrown, depth = 0; error instanceof Error && depth < 5; depth += 1) {
     const known = describeFailure(asSystemError(error))
     if (known !== null) return { ...SILENT, reason: known.reason, isPassing: !known.isFinal }

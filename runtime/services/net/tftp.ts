@@ -19,7 +19,7 @@ export interface TftpProbe {
   look(): Promise<TftpState>
 }
 
-export interface TftpProbeParts {
+export interface TftpProbeDependencies {
   /** Read at each look; empty: this host. */
   host(): string
   readonly port?: number
@@ -33,7 +33,7 @@ export interface TftpProbeParts {
 /** Refusals come at once; so long we wait for anything before we look whether it was one. */
 const HEAR_MS = 150
 
-export function createTftpProbe(parts: TftpProbeParts): TftpProbe {
+export function createTftpProbe(parts: TftpProbeDependencies): TftpProbe {
   const { port = 69, waitMs = 1500, keepMs = 10_000 } = parts
   let found: TftpFinding = { kind: 'unasked' }
   let host = parts.host() || '127.0.0.1'

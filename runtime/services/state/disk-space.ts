@@ -38,7 +38,7 @@ export async function describeFullDisk(thrown: unknown, path: string): Promise<F
   })
 }
 
-export interface SpaceWatchParts {
+export interface SpaceWatchDependencies {
   /** The state directory. */
   readonly path: string
   readonly journal: Journal
@@ -55,7 +55,12 @@ export interface SpaceWatch extends Disposable {
 const LOOK_MS = 300_000
 
 /** Looks now and every five minutes; one event (`system.disk.low`) each time that it gets low. */
-export function watchSpace({ path, journal, warnBelow, onLow }: SpaceWatchParts): SpaceWatch {
+export function watchSpace({
+  path,
+  journal,
+  warnBelow,
+  onLow,
+}: SpaceWatchDependencies): SpaceWatch {
   let wasLow = false
 
   async function look() {

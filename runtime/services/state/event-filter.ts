@@ -46,7 +46,7 @@ export function renderWhere(condition: EventCondition): Where {
 
 /** Every word must be somewhere; `%` and `_` are characters like any other. */
 function search(text: string) {
-  const words = text.toLowerCase().split(/\s+/).slice(0, MOST_WORDS)
+  const words = text.toLowerCase().split(/\s+/).slice(0, MAX_WORDS)
   const one = SEARCHED.map((column) => `lower(coalesce(${column}, '')) LIKE ? ESCAPE '!'`)
   return {
     text: words.map(() => `(${one.join(' OR ')})`).join(' AND '),
@@ -56,4 +56,4 @@ function search(text: string) {
 
 const pattern = (word: string) => `%${word.replace(/[!%_]/g, '!$&')}%`
 
-const MOST_WORDS = 8
+const MAX_WORDS = 8

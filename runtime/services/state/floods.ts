@@ -15,7 +15,7 @@ export interface Counted<Note> {
 }
 
 /** Subjects told apart at once; past them, all further ones of a kind count as one. */
-const MOST_KEYS = 4096
+const MAX_KEYS = 4096
 
 /** `onCounted` is called soon after a stretch in which something was counted. */
 export function createFloods<Note>(
@@ -47,7 +47,7 @@ export function createFloods<Note>(
   return {
     admit({ kind, subject }, note) {
       const own = `${kind} ${subject}`
-      const key = windows.has(own) || windows.size < MOST_KEYS ? own : `${kind} *`
+      const key = windows.has(own) || windows.size < MAX_KEYS ? own : `${kind} *`
       const before = windows.get(key) ?? null
       const at = now()
       if (before !== null && before.window.counted > 0 && isOver(before.window, at)) {

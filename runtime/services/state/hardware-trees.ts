@@ -18,13 +18,13 @@ export interface PackedHardware {
 }
 
 /** A compressor on another thread takes a megabyte, and ten times as long as such a text needs. */
-const MOST_AT_ONCE = 512 * 1024
+const MAX_AT_ONCE = 512 * 1024
 
 const compressLong = promisify(zstdCompress)
 const decompress = promisify(zstdDecompress)
 
 const compress = async (text: string): Promise<Buffer> =>
-  text.length > MOST_AT_ONCE ? await compressLong(text) : zstdCompressSync(text)
+  text.length > MAX_AT_ONCE ? await compressLong(text) : zstdCompressSync(text)
 
 /** Before a transaction, which waits for nothing. */
 export const packHardware = async ({ json, at }: Hardware): Promise<PackedHardware> => ({

@@ -175,8 +175,8 @@ const OLDEST_KEPT = 'SELECT id FROM events ORDER BY id DESC LIMIT 1 OFFSET ?'
 const PRUNE = `DELETE FROM events WHERE id IN
   (SELECT id FROM events WHERE id < ? ORDER BY id LIMIT ?)`
 
-const MOST_SUMMARY = 500
-const MOST_DETAILS = 16_384
+const MAX_SUMMARY = 500
+const MAX_DETAILS = 16_384
 
 /**
  * Callers bound what they note; this is for the one that does not. Serials and the like, which are kept
@@ -184,17 +184,17 @@ const MOST_DETAILS = 16_384
  */
 function bound(note: EventNote): EventNote {
   const { details } = note
-  const large = details !== null && JSON.stringify(details).length > MOST_DETAILS
+  const large = details !== null && JSON.stringify(details).length > MAX_DETAILS
   return {
     ...note,
-    summary: printable(note.summary).slice(0, MOST_SUMMARY),
+    summary: printable(note.summary).slice(0, MAX_SUMMARY),
     details: large ? { truncated: true } : details,
   }
 }
 
 const summarize = ({ note, count }: Counted<EventNote>): EventNote => ({
   ...note,
-  summary: `${note.summary.slice(0, MOST_SUMMARY - 40)} (and ${count} more like it)`,
+  summary: `${note.summary.slice(0, MAX_SUMMARY - 40)} (and ${count} more like it)`,
   details: { ...note.details, repeated: count },
 })
 

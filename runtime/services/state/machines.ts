@@ -52,7 +52,7 @@ export interface MachinesOptions<Machine> {
   onUnreadable?(mac: string): void
 }
 
-const MOST_TEXTS = 2000
+const MAX_TEXTS = 2000
 
 /** The whole fleet is kept in memory (some 4 KiB a machine), the database is written through. */
 export function createMachines<Machine extends MachineBase>(
@@ -82,7 +82,7 @@ export function createMachines<Machine extends MachineBase>(
   }
 
   const keep = (text: string, machine: Machine) => {
-    if (texts.size >= MOST_TEXTS) texts.clear()
+    if (texts.size >= MAX_TEXTS) texts.clear()
     texts.set(text, machine)
   }
 

@@ -1,7 +1,7 @@
 /** The logs that machines send of their runs: the tail of each, packed. */
 import { gunzip, gzip } from 'node:zlib'
 import { promisify } from 'node:util'
-import { MOST_LOG_BYTES } from '../../core/machine/run.ts'
+import { MAX_LOG_BYTES } from '../../core/machine/run.ts'
 import type { Database } from './database.ts'
 
 export interface RunLogs {
@@ -13,22 +13,22 @@ export interface RunLogs {
 }
 
 /** Of all logs, packed. */
-const MOST_IN_ALL = 256 * 2 ** 20
+const MAX_IN_ALL = 256 * 2 ** 20
 
 const pack = promisify(gzip)
 const unpack = promisify(gunzip)
 
-export function createRunLogs(database: Database, mostInAll = MOST_IN_ALL): RunLogs {
+export function createRunLogs(database: Database, mostInAll = MAX_IN_ALL): RunLogs {
   return {
     async save(mac, id, text, at) {
-      const packed = await pack(text.subarray(Math.max(0, text.length - MOST_LOG_BYTES)))
+      const packed = await pack(text.subarray(Math.max(0, text.length - MAX_LOG_BYTES)))
       await database.write((sql) => sql.run(SAVE, mac, id, at, packed.length, packed))
     },
     async find(mac, id) {
       const row = database.sql.get('SELECT log FROM run_logs WHERE mac = ? AND id = ?', mac, id)
       const packed = row?.['log']
       if (!(packed instanceof Uint8Array)) return null
-      const text = await unpack(packed, { maxOutputLength: MOST_LOG_BYTES })
+      const text = await unpack(packed, { maxOutputLength: MAX_LOG_BYTES })
       return text.toString('utf8')
     },
     async prune() {

@@ -9,7 +9,7 @@ export interface RunRetention {
 }
 
 /** Of one machine: no box can push the others' history out. */
-const MOST_OF_ONE = 1000
+const MAX_OF_ONE = 1000
 /** Removed in one transaction. */
 const STEP = 500
 const DAY_MS = 24 * 3_600_000
@@ -39,8 +39,8 @@ export async function pruneRuns(
 
 export async function pruneRunsOf(database: Database, mac: string): Promise<void> {
   const few = database.sql.get('SELECT count(*) AS c FROM runs WHERE mac = ?', mac)
-  if (readNumber(few, 'c') <= MOST_OF_ONE) return
-  await database.write((sql) => sql.run(PRUNE_OF_ONE, mac, mac, MOST_OF_ONE))
+  if (readNumber(few, 'c') <= MAX_OF_ONE) return
+  await database.write((sql) => sql.run(PRUNE_OF_ONE, mac, mac, MAX_OF_ONE))
 }
 
 async function pruneInSteps(database: Database, text: string, floor: number | string) {

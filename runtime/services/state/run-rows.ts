@@ -85,7 +85,7 @@ interface Part {
 
 function renderWhere(condition: RunCondition): Part {
   const { mac, result, image, serial, since, until, text, before, open } = condition
-  const words = (text ?? '').toLowerCase().split(/\s+/).filter(Boolean).slice(0, MOST_WORDS)
+  const words = (text ?? '').toLowerCase().split(/\s+/).filter(Boolean).slice(0, MAX_WORDS)
   const parts: readonly Part[] = [
     ...equal('mac', mac),
     ...equal('result', result),
@@ -105,7 +105,7 @@ function renderWhere(condition: RunCondition): Part {
   }
 }
 
-const MOST_WORDS = 8
+const MAX_WORDS = 8
 
 const equal = (column: string, value: string | undefined): readonly Part[] =>
   value === undefined ? [] : [{ text: `${column} = ?`, values: [value] }]

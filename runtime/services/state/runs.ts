@@ -18,7 +18,7 @@ import { pruneRuns, pruneRunsOf, type RunRetention } from './run-pruning.ts'
 import { countRuns, findNewest, listRuns, type NumberedRun, type RunCondition } from './run-rows.ts'
 
 /** What became of a post. */
-export interface Taken {
+export interface RunUpdate {
   readonly run: Run
   readonly isNew: boolean
   /** Whether it is this post that ended it. */
@@ -47,12 +47,12 @@ export interface Runs {
    * A machine's post. What is no mere figure is on disk before it resolves. Refused: this machine
    * begins runs faster than any could.
    */
-  take(post: Progress, origin: RunOrigin): Promise<Result<Taken, 'too-many'>>
+  take(post: Progress, origin: RunOrigin): Promise<Result<RunUpdate, 'too-many'>>
   /**
    * A machine said that it is done, or failed, without naming a run: the one that goes on ends, or one
    * is made of the plan that it had. Null: nothing is known of any.
    */
-  end(origin: RunOrigin, end: RunEnd): Promise<Pick<Taken, 'run' | 'hasEnded'> | null>
+  end(origin: RunOrigin, end: RunEnd): Promise<Pick<RunUpdate, 'run' | 'hasEnded'> | null>
   /** Its machine is gone, or does something else. Null: there was none that went on. */
   giveUp(mac: string, reason: string): Promise<Run | null>
   find(mac: string, id: string): Run | null
@@ -60,7 +60,7 @@ export interface Runs {
   list(filter: RunFilter): readonly NumberedRun[]
   /** All that the filter finds, however many pages they fill. */
   count(filter: Omit<RunFilter, 'limit'>): number
-  /** False when there is no such run. At most the tail of `MOST_LOG_BYTES` is kept. */
+  /** False when there is no such run. At most the tail of `MAX_LOG_BYTES` is kept. */
   saveLog(mac: string, id: string, text: Uint8Array): Promise<boolean>
   findLog(mac: string, id: string): Promise<string | null>
   /** Told of each run that was given up because nothing was heard of it for a day. */
@@ -88,9 +88,9 @@ const PRUNE_EVERY = 200
 const GIVE_UP_MS = 24 * 3_600_000
 /** What one machine may begin; a real one takes a minute to boot. */
 const BEGINNINGS = { perMinute: 4, most: 20 }
-const MOST_BUCKETS = 20_000
+const MAX_BUCKETS = 20_000
 /** At most one of each machine goes on. */
-const MOST_OPEN = 100_000
+const MAX_OPEN = 100_000
 
 export function createRuns(database: Database, options: RunsOptions = {}): Runs {
   const { feed } = options
@@ -103,13 +103,13 @@ export function createRuns(database: Database, options: RunsOptions = {}): Runs 
   let [marks, begun] = [0, 0]
 
   function mayBegin(mac: string): boolean {
-    if (buckets.size > MOST_BUCKETS) buckets.clear()
+    if (buckets.size > MAX_BUCKETS) buckets.clear()
     const next = takeOne(buckets.get(mac) ?? null, clock(), BEGINNINGS)
     if (next !== null) buckets.set(mac, next)
     return next !== null
   }
 
-  async function go(entry: Entry, post: Progress): Promise<Taken> {
+  async function go(entry: Entry, post: Progress): Promise<RunUpdate> {
     const before = entry.run
     entry.run = nextRun(before, post, iso())
     entry.heardAt = clock()
@@ -181,7 +181,7 @@ export function createRuns(database: Database, options: RunsOptions = {}): Runs 
   }
 
   const listOpen = (condition: RunCondition, stalled?: boolean): readonly NumberedRun[] =>
-    listRuns(database.sql, { ...condition, open: true }, MOST_OPEN)
+    listRuns(database.sql, { ...condition, open: true }, MAX_OPEN)
       .map(renew)
       .filter(({ run }) => stalled === undefined || run.stalled === stalled)
 
@@ -256,7 +256,7 @@ const SILENT = 'Nothing was heard of it for a day.'
 
 const goesOn = (run: Run | null): Run | null => (run?.result === null ? run : null)
 
-const compare = (before: Run, run: Run): Pick<Taken, 'hasEnded' | 'isTurn'> => ({
+const compare = (before: Run, run: Run): Pick<RunUpdate, 'hasEnded' | 'isTurn'> => ({
   hasEnded: run.result !== null && run.result !== before.result,
   isTurn: run.phase !== before.phase || run.result !== before.result || before.stalled,
 })

@@ -36,7 +36,7 @@ export interface SqliteFile extends Sql, Disposable {
 }
 
 /** Prepared statements that are kept. */
-const MOST_KEPT = 200
+const MAX_KEPT = 200
 
 /** `busyMs`: how long to wait for another process's write, with everything here standing still. */
 export function openSqlite(path: string, { busyMs = 2000 } = {}): SqliteFile {
@@ -58,7 +58,7 @@ export function openSqlite(path: string, { busyMs = 2000 } = {}): SqliteFile {
     if (known !== undefined) return known
     const statement = instance.prepare(text)
     // Filters make many texts; the few that matter are soon back.
-    if (kept.size >= MOST_KEPT) kept.clear()
+    if (kept.size >= MAX_KEPT) kept.clear()
     kept.set(text, statement)
     return statement
   }

@@ -9,35 +9,38 @@ import { readVersion } from '../../services/host/package-manifest.ts'
 import type { Environment } from '../../services/host/shell.ts'
 import { dispatch, type Arguments } from './dispatch.ts'
 import { createLog, type Log } from '../text/log.ts'
-import { columnsOf, decideLook, type Output } from '../text/terminal-style.ts'
+import { columnsOf, decideTerminalStyle, type Output } from '../text/terminal-style.ts'
 import { renderHelp, renderUsage } from './usage.ts'
 
 /** What of a process every command needs. */
-export interface ProgramWorld {
+export interface ProgramEnvironment {
   readonly env: Environment
   readonly stdout: Output
   readonly stderr: Output
 }
 
-export type Run<World> = (world: World, given: Arguments) => Promise<number>
+export type Run<ProcessEnvironment> = (
+  environment: ProcessEnvironment,
+  given: Arguments,
+) => Promise<number>
 
-export interface ServerProgram<World> {
+export interface ServerProgram<ProcessEnvironment> {
   readonly line: CommandLine
   /** By command name, without `completion` and `manual`; nothing is loaded before it is called. */
-  readonly commands: Readonly<Record<string, () => Promise<Run<World>>>>
+  readonly commands: Readonly<Record<string, () => Promise<Run<ProcessEnvironment>>>>
 }
 
 /** `argv` without program names. Returns the exit code. */
-export async function runServerProgram<World extends ProgramWorld>(
-  { line, commands }: ServerProgram<World>,
+export async function runServerProgram<ProcessEnvironment extends ProgramEnvironment>(
+  { line, commands }: ServerProgram<ProcessEnvironment>,
   argv: readonly string[],
-  world: World,
+  environment: ProcessEnvironment,
 ): Promise<number> {
-  const { stdout, stderr, env } = world
+  const { stdout, stderr, env } = environment
   const log = createLog({
     program: line.program,
     stderr,
-    look: decideLook(env, stderr.isTTY === true),
+    look: decideTerminalStyle(env, stderr.isTTY === true),
   })
   const reading = parseArguments(line, completeArguments(line, argv))
   if (!reading.ok) return failMisuse(line, reading.refusal, log)
@@ -54,9 +57,9 @@ export async function runServerProgram<World extends ProgramWorld>(
         try {
           const load = findProgram(commands, commandName(given.command))
           const command = await load(line)
-          return await command(world, given)
+          return await command(environment, given)
         } catch (thrown) {
-          return fail(thrown, world, log)
+          return fail(thrown, environment, log)
         }
       })
   }
@@ -69,19 +72,21 @@ export const awaitEnding = (signal: AbortSignal): Promise<void> =>
     else signal.addEventListener('abort', () => resolve(), { once: true })
   })
 
-type Load<World> = (line: CommandLine) => Promise<Run<World>>
+type Load<ProcessEnvironment> = (line: CommandLine) => Promise<Run<ProcessEnvironment>>
 
-function findProgram<World extends ProgramWorld>(
-  commands: ServerProgram<World>['commands'],
+function findProgram<ProcessEnvironment extends ProgramEnvironment>(
+  commands: ServerProgram<ProcessEnvironment>['commands'],
   name: string,
-): Load<World> {
-  const load = new Map<string, Load<World>>(Object.entries({ ...TEXTS, ...commands })).get(name)
+): Load<ProcessEnvironment> {
+  const load = new Map<string, Load<ProcessEnvironment>>(
+    Object.entries({ ...TEXTS, ...commands }),
+  ).get(name)
   if (load === undefined) throw new Error(`no program for ${name}`)
   return load
 }
 
 /** Made from the table alone, so that no program has to bring them. */
-const TEXTS: Readonly<Record<string, Load<ProgramWorld>>> = {
+const TEXTS: Readonly<Record<string, Load<ProgramEnvironment>>> = {
   async completion(line) {
     const { renderCompletion } = await import('./completion.ts')
     return async ({ stdout }, { positionals }) => {
@@ -98,7 +103,7 @@ const TEXTS: Readonly<Record<string, Load<ProgramWorld>>> = {
   },
 }
 
-function fail(thrown: unknown, { env, stderr }: ProgramWorld, log: Log): number {
+function fail(thrown: unknown, { env, stderr }: ProgramEnvironment, log: Log): number {
   const isMeant = thrown instanceof Fault
   const hint = isMeant ? thrown.hint : 'FLASHER_DEBUG=1 shows where this comes from.'
   log.fail(renderError(thrown), hint)

@@ -1,14 +1,14 @@
 /** Asks on a terminal that cannot redraw: everything once, then a line. */
 import { createInterface } from 'node:readline'
 import { stripVTControlCharacters } from 'node:util'
-import type { AskParts } from './question.ts'
+import type { AskDependencies } from './question.ts'
 import type { Asked, Subject } from './question.ts'
 import { decideAnswer, typed, UNTOUCHED } from './menu.ts'
 
 /** Waits until nothing more is being looked up, as nothing can be added later. */
 export async function askPlain(
   subject: Subject,
-  parts: AskParts,
+  parts: AskDependencies,
   signal: AbortSignal,
 ): Promise<Asked> {
   const { stdin, stdout, painter } = parts

@@ -1,12 +1,16 @@
 /** Asks a person for one answer: a list that is redrawn key by key, or plain lines on a dumb terminal. */
-import type { AskParts } from './question.ts'
+import type { AskDependencies } from './question.ts'
 import type { Subject, Asked } from './question.ts'
 import { PassThrough } from 'node:stream'
 import { holdKeyboard } from './keyboard.ts'
 import { UNTOUCHED } from './menu.ts'
 
 /** The person's answer; what was typed before the question was shown does not count. */
-export async function ask(subject: Subject, parts: AskParts, signal: AbortSignal): Promise<Asked> {
+export async function ask(
+  subject: Subject,
+  parts: AskDependencies,
+  signal: AbortSignal,
+): Promise<Asked> {
   if (parts.look.live) return askLive(subject, parts, signal)
   const { askPlain } = await import('./ask-plain.ts')
   return askPlain(subject, parts, signal)
@@ -14,7 +18,11 @@ export async function ask(subject: Subject, parts: AskParts, signal: AbortSignal
 
 const QUIT: Asked = { kind: 'quit' }
 
-async function askLive(subject: Subject, parts: AskParts, signal: AbortSignal): Promise<Asked> {
+async function askLive(
+  subject: Subject,
+  parts: AskDependencies,
+  signal: AbortSignal,
+): Promise<Asked> {
   const { stdin, painter } = parts
   const ending = new AbortController()
   const resized = new EventTarget()

@@ -5,13 +5,13 @@ import { displayWidth } from '../../core/foundation/printable.ts'
 import { clip } from '../text/clip.ts'
 import { layColumns, type Column } from '../text/columns.ts'
 import { createInk } from '../text/ink.ts'
-import { columnsOf, rowsOf, type Look, type Output } from '../text/terminal-style.ts'
+import { columnsOf, rowsOf, type TerminalStyle, type Output } from '../text/terminal-style.ts'
 
 /** A keyboard, and a screen that the question and the answer go to. */
 export interface ChoiceTerminal {
   readonly stdin: NodeJS.ReadableStream
   readonly stderr: NodeJS.WritableStream & Output
-  readonly look: Look
+  readonly look: TerminalStyle
 }
 
 export interface Choice<Value> {
@@ -35,7 +35,7 @@ export interface ChoiceQuestion<Value> {
 const OTHER_LINES = 6
 /** In front of each row. */
 const CURSOR = 2
-const LEAST_REASON = 12
+const MIN_REASON = 12
 
 /** Fault `cancelled` where the person wants none of them. */
 export async function choose<Value>(
@@ -48,7 +48,7 @@ export async function choose<Value>(
   const { head, lines } = layColumns(columns, rows, width - CURSOR, look.unicode)
   const offers = choices.map(({ value, cells, refusal }, index) => {
     const name = lines[index] ?? ''
-    const room = Math.max(LEAST_REASON, width - CURSOR - displayWidth(name) - 2)
+    const room = Math.max(MIN_REASON, width - CURSOR - displayWidth(name) - 2)
     const reason = refusal === null ? false : ` ${clip(refusal, room, { ...look, cut: 'end' })}`
     return { value, name, short: cells[0] ?? name, disabled: reason }
   })
@@ -95,7 +95,7 @@ function holdLeaving(stdin: NodeJS.ReadableStream) {
 }
 
 /** Inquirer asks stdout for its colours, and the wrong variables for its characters. */
-function createTheme(head: string, look: Look) {
+function createTheme(head: string, look: TerminalStyle) {
   const ink = createInk(look)
   const keys = look.unicode
     ? '↑ ↓ move · Enter chooses · Esc leaves'

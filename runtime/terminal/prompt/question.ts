@@ -1,5 +1,5 @@
 /** A question for a person: what is shown, how it may change while it is asked, and the answer. */
-import type { Look, Output } from '../text/terminal-style.ts'
+import type { TerminalStyle, Output } from '../text/terminal-style.ts'
 import type { Menu, MenuAnswer, MenuState } from './menu.ts'
 import type { Frame, Painter, Size } from './painter.ts'
 
@@ -23,9 +23,9 @@ export interface Subject {
 /** Ctrl-C, the end of the input, or the program's own end. */
 export type Asked = MenuAnswer | { readonly kind: 'quit' }
 
-export interface AskParts {
+export interface AskDependencies {
   readonly stdin: NodeJS.ReadStream
   readonly stdout: Output
-  readonly look: Look
+  readonly look: TerminalStyle
   readonly painter: Painter
 }

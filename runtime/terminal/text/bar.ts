@@ -3,7 +3,7 @@ import type { WriteProgress } from '../../core/flash/flash.ts'
 import { renderDuration, renderPercent, renderRate } from '../../core/foundation/rate.ts'
 import { renderPartOf, renderSize } from '../../core/foundation/size.ts'
 
-export interface BarLook {
+export interface BarStyle {
   /** The line stays shorter than this. */
   readonly columns: number
   readonly unicode: boolean
@@ -27,7 +27,7 @@ export function renderStatus(progress: WriteProgress, storedBytes: number | null
 }
 
 /** ` write   45% [#########----------] 1.80 of 4.00 GB  412 MB/s  0:05 left` */
-export function renderBar(progress: WriteProgress, look: BarLook): string {
+export function renderBar(progress: WriteProgress, look: BarStyle): string {
   const fraction = fractionOf(progress, look.storedBytes)
   const [percent, ...details] = statusParts(progress, look.storedBytes)
   const head = ` ${progress.phase.padEnd(6)} ${(percent ?? '').padStart(4)}`

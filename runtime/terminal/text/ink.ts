@@ -1,6 +1,6 @@
 /** Emphasis in the sixteen colours that every terminal has; none where none is wanted. */
 import { styleText } from 'node:util'
-import type { Look } from './terminal-style.ts'
+import type { TerminalStyle } from './terminal-style.ts'
 
 type Dye = (text: string) => string
 
@@ -24,7 +24,7 @@ const STYLES = {
   here: ['bold', 'cyan'],
 } as const
 
-export function createInk({ colour }: Pick<Look, 'colour'>): Ink {
+export function createInk({ colour }: Pick<TerminalStyle, 'colour'>): Ink {
   const dye =
     (name: keyof typeof STYLES): Dye =>
     (text) =>

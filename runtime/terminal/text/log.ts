@@ -1,7 +1,7 @@
 /** What a program has to say besides its results: safe lines on stderr, each with the program's name. */
 import { styleText } from 'node:util'
 import { printable, printableLines } from '../../core/foundation/printable.ts'
-import type { Look, Output } from './terminal-style.ts'
+import type { TerminalStyle, Output } from './terminal-style.ts'
 
 export interface Log {
   /** A failure in one clause, and the way out where there is one. */
@@ -12,13 +12,13 @@ export interface Log {
   line(text: string): void
 }
 
-export interface LogParts {
+export interface LogDependencies {
   readonly program: string
   readonly stderr: Output
-  readonly look: Look
+  readonly look: TerminalStyle
 }
 
-export function createLog({ program, stderr, look }: LogParts): Log {
+export function createLog({ program, stderr, look }: LogDependencies): Log {
   const write = (text: string) => stderr.write(`${text}\n`)
   return {
     fail(message, hint) {
@@ -33,5 +33,5 @@ export function createLog({ program, stderr, look }: LogParts): Log {
 }
 
 /** Text that stands out where colours are wanted. */
-export const emphasise = (text: string, how: 'bold' | 'red', { colour }: Look): string =>
+export const emphasise = (text: string, how: 'bold' | 'red', { colour }: TerminalStyle): string =>
   colour ? styleText(how, text, { validateStream: false }) : text

@@ -3,7 +3,7 @@ import type { FlashEvent, WriteProgress } from '../../core/flash/flash.ts'
 import { renderJsonLine } from '../../core/foundation/json-text.ts'
 import { printable } from '../../core/foundation/printable.ts'
 import { fractionOf, renderBar, renderStatus } from './bar.ts'
-import { columnsOf, type Look, type Output } from './terminal-style.ts'
+import { columnsOf, type TerminalStyle, type Output } from './terminal-style.ts'
 
 export interface Progress {
   show(event: FlashEvent): void
@@ -11,11 +11,11 @@ export interface Progress {
   clear(): void
 }
 
-export interface ProgressParts {
+export interface ProgressDependencies {
   readonly stdout: Output
   readonly stderr: Output
   /** Of stderr. */
-  readonly look: Look
+  readonly look: TerminalStyle
   /** The image's bytes as stored; null where they are not known. */
   readonly storedBytes: () => number | null
   /** Seconds on any steady clock. */
@@ -24,7 +24,7 @@ export interface ProgressParts {
 
 export type ProgressMode = 'text' | 'ndjson' | 'none'
 
-export const createProgress = (mode: ProgressMode, parts: ProgressParts): Progress =>
+export const createProgress = (mode: ProgressMode, parts: ProgressDependencies): Progress =>
   ({
     text: () => createText(parts),
     ndjson: () => ({
@@ -57,7 +57,7 @@ const LOG_SECONDS = 10
 const LOG_FRACTION = 0.1
 const LOG_LEAST_SECONDS = 1
 
-function createText({ stderr, look, storedBytes, now }: ProgressParts): Progress {
+function createText({ stderr, look, storedBytes, now }: ProgressDependencies): Progress {
   let isDrawn = false
   let last = { at: -Infinity, fraction: 0 }
 

@@ -3,14 +3,14 @@ import { styleText } from 'node:util'
 import { createConsola, LogLevels, type LogObject } from 'consola/core'
 import { printable } from '../../core/foundation/printable.ts'
 import type { Environment } from '../../services/host/shell.ts'
-import { decideLook, type Output } from './terminal-style.ts'
+import { decideTerminalStyle, type Output } from './terminal-style.ts'
 
 export const LOG_LEVELS = ['debug', 'info', 'warn', 'error'] as const
 export type LogLevel = (typeof LOG_LEVELS)[number]
 
 export type ServerLog = Readonly<Record<LogLevel, (message: string) => void>>
 
-export interface ServerLogParts {
+export interface ServerLogDependencies {
   readonly stderr: Output
   readonly env: Environment
   /** What is said at least; read for each line. */
@@ -18,8 +18,8 @@ export interface ServerLogParts {
   now(): Date
 }
 
-export function createServerLog({ stderr, env, level, now }: ServerLogParts): ServerLog {
-  const { colour } = decideLook(env, stderr.isTTY === true)
+export function createServerLog({ stderr, env, level, now }: ServerLogDependencies): ServerLog {
+  const { colour } = decideTerminalStyle(env, stderr.isTTY === true)
   // The journal knows the time itself, and reads the rank.
   const isJournal = (env['JOURNAL_STREAM'] ?? '') !== ''
   const open = (rank: LogLevel) =>

@@ -10,7 +10,7 @@ export interface Output {
   readonly rows?: number
 }
 
-export interface Look {
+export interface TerminalStyle {
   /** Lines can be redrawn: a terminal, and not a dumb one. */
   readonly live: boolean
   readonly colour: boolean
@@ -19,7 +19,7 @@ export interface Look {
 }
 
 /** `isTTY`: whether the stream in question is a terminal at all. */
-export function decideLook(env: Environment, isTTY: boolean): Look {
+export function decideTerminalStyle(env: Environment, isTTY: boolean): TerminalStyle {
   const live = isTTY && env['TERM'] !== 'dumb'
   return {
     live,

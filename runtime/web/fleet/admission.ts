@@ -3,7 +3,7 @@ import type { Mac } from '../../core/machine/mac.ts'
 import type { MachineBase } from '../../core/machine/machine.ts'
 import { refuse } from '../http/faults.ts'
 import type { ServerServices } from './server-services.ts'
-import type { Contact, MachineWish } from './transition.ts'
+import type { Contact, MachineRequest } from './transition.ts'
 import type { Note, NoteSubject } from '../http/event-note.ts'
 import type { Metrics } from '../http/metrics.ts'
 
@@ -16,7 +16,7 @@ export function createAdmission<M extends MachineBase>(
   }: Pick<ServerServices<M>, 'line' | 'machines'> & { readonly metrics: Metrics },
   noteAll: (notes: readonly Note[], on: NoteSubject) => Promise<void>,
 ) {
-  return async (mac: Mac, wish: MachineWish, contact: Contact): Promise<void> => {
+  return async (mac: Mac, wish: MachineRequest, contact: Contact): Promise<void> => {
     const machine = await machines.find(mac)
     const admitted = line.admit({ mac, machine, wish }, contact)
     const notes = admitted.ok ? admitted.value : [renderRefused(mac, wish, admitted.refusal)]
@@ -29,7 +29,7 @@ export function createAdmission<M extends MachineBase>(
   }
 }
 
-const renderRefused = (mac: Mac, wish: MachineWish, reason: string): Note => ({
+const renderRefused = (mac: Mac, wish: MachineRequest, reason: string): Note => ({
   kind: 'machine.token.refused',
   summary: `${mac} was not let in: ${reason}`,
   details: { wish, reason },

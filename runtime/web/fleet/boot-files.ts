@@ -17,10 +17,10 @@ import type { Site } from './site.ts'
 import type { Route } from '../http/route.ts'
 
 /** Names of files that are counted each by itself: some sets, and what else is at hand. */
-const MOST_LABELS = 50
+const MAX_LABELS = 50
 const AUTOEXEC = 'autoexec.ipxe'
 /** Long enough for any name that a file system takes. */
-const MOST_BYTES = 255
+const MAX_BYTES = 255
 
 export function bootFileRoutes<M extends MachineBase>(site: Site<M>): readonly Route[] {
   const { line, bootFiles, fleet, machines, metrics, feed } = site
@@ -32,7 +32,7 @@ export function bootFileRoutes<M extends MachineBase>(site: Site<M>): readonly R
     const contact = site.contact(event)
     try {
       const by = { actor: 'pxe-client', ip: contact.ip } as const
-      const made = await fleet.turn(mac.value, by, (machine) =>
+      const made = await fleet.updateMachine(mac.value, by, (machine) =>
         line.afterBootFile(machine, name, contact),
       )
       if (made === null) return
@@ -47,7 +47,7 @@ export function bootFileRoutes<M extends MachineBase>(site: Site<M>): readonly R
   const labelled = new Set<string>()
   /** Whoever uploads can name files as they like, a metric's label cannot. */
   function labelOf(name: string): string {
-    if (labelled.size < MOST_LABELS) labelled.add(name)
+    if (labelled.size < MAX_LABELS) labelled.add(name)
     return labelled.has(name) ? name : 'other'
   }
 
@@ -125,8 +125,7 @@ export function bootFileRoutes<M extends MachineBase>(site: Site<M>): readonly R
 function readName(event: H3Event): string {
   const name = getRouterParam(event, 'name', { decode: true }) ?? ''
   const isBare =
-    /^[^./\\%\p{Cc}\p{Cs}][^/\\%\p{Cc}\p{Cs}]*$/u.test(name) &&
-    Buffer.byteLength(name) <= MOST_BYTES
+    /^[^./\\%\p{Cc}\p{Cs}][^/\\%\p{Cc}\p{Cs}]*$/u.test(name) && Buffer.byteLength(name) <= MAX_BYTES
   if (!isBare) {
     throw refuse(400, 'not a file name', { hint: 'A bare name, without a dot at its start.' })
   }

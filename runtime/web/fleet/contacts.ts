@@ -3,17 +3,17 @@ import { isStation, type Mac } from '../../core/machine/mac.ts'
 import type { MachineBase } from '../../core/machine/machine.ts'
 import { createDiscovery } from './discovery.ts'
 import type { Site } from './site.ts'
-import type { Contact, Turn } from './transition.ts'
+import type { Contact, Transition } from './transition.ts'
 import type { Note } from '../http/event-note.ts'
 
 /** Stores the sighting; a machine that is new is discovered first. Null: it was not let in. */
-export type Meet<M> = <T extends Turn<M>>(
+export type RecordContact<M> = <T extends Transition<M>>(
   mac: Mac,
   contact: Contact,
   decide: (machine: M) => T,
 ) => Promise<T | null>
 
-export function createMeeting<M extends MachineBase>(site: Site<M>): Meet<M> {
+export function createContactRecorder<M extends MachineBase>(site: Site<M>): RecordContact<M> {
   const { line, machines, fleet } = site
   const discovery = createDiscovery(site, (reason) => {
     const summary = `New machines are not recorded: ${reason}`
@@ -24,7 +24,7 @@ export function createMeeting<M extends MachineBase>(site: Site<M>): Meet<M> {
     })
   })
 
-  async function discover<T extends Turn<M>>(
+  async function discover<T extends Transition<M>>(
     mac: Mac,
     contact: Contact,
     decide: (machine: M) => T,
@@ -52,7 +52,7 @@ export function createMeeting<M extends MachineBase>(site: Site<M>): Meet<M> {
     return made
   }
 
-  return async function meet<T extends Turn<M>>(
+  return async function recordContact<T extends Transition<M>>(
     mac: Mac,
     contact: Contact,
     decide: (machine: M) => T,
@@ -61,7 +61,7 @@ export function createMeeting<M extends MachineBase>(site: Site<M>): Meet<M> {
     const before = await machines.find(mac)
     let made: T | null
     if (before !== null && before.discovered_at !== null) {
-      made = await fleet.turn(mac, by, decide, before)
+      made = await fleet.updateMachine(mac, by, decide, before)
     } else {
       if (before === null && !(isStation(mac) && (await discovery.admit()))) return null
       made = await discover(mac, contact, decide)

@@ -45,7 +45,7 @@ export function createDiscovery<M extends MachineBase>(
       const at = now().getTime()
       const { discoveriesPerMinute, mostUnassigned } = settings()
       const rate = { perMinute: discoveriesPerMinute, most: discoveriesPerMinute }
-      // Taken before anything is awaited: a thousand at once are a thousand.
+      // RunUpdate before anything is awaited: a thousand at once are a thousand.
       const next = takeOne(bucket, at, rate)
       if (next === null) return turnAway(`more than ${discoveriesPerMinute} a minute`, at)
       bucket = next

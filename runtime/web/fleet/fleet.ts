@@ -5,7 +5,7 @@ import type { MachineBase } from '../../core/machine/machine.ts'
 import { accept, refuse, type Result } from '../../core/foundation/result.ts'
 import type { ServerServices } from './server-services.ts'
 import type { Metrics } from '../http/metrics.ts'
-import type { Contact, Turn } from './transition.ts'
+import type { Contact, Transition } from './transition.ts'
 import type { Note, NoteSubject } from '../http/event-note.ts'
 import type { By } from '../http/caller.ts'
 import { countRun } from './run-metrics.ts'
@@ -39,16 +39,21 @@ export interface Fleet<M extends MachineBase> {
    * Lets `turn` change a record and stores what it made; null when there is no such machine.
    * `turn` can be called twice and must be pure. `known`: the record, for who has just read it.
    */
-  turn<T extends Turn<M>>(mac: Mac, by: By, turn: (machine: M) => T, known?: M): Promise<T | null>
+  updateMachine<T extends Transition<M>>(
+    mac: Mac,
+    by: By,
+    updateMachine: (machine: M) => T,
+    known?: M,
+  ): Promise<T | null>
   /** One of the line's actions, or `delete`. Nothing is done when `isDryRun`. */
-  act(mac: Mac, wish: ActionWish, by: By): Promise<Acted<M>>
+  act(mac: Mac, wish: ActionRequest, by: By): Promise<Acted<M>>
   /** Tells that a machine reported the end of a flash. */
   announceOutcome(mac: Mac, outcome: Outcome): void
   /** Resolves with the next end that a machine reports, or null when `signal` is aborted. */
   awaitOutcome(mac: Mac, signal: AbortSignal): Promise<Outcome | null>
 }
 
-export interface ActionWish {
+export interface ActionRequest {
   readonly action: string
   readonly parameters: unknown
   readonly contact: Contact
@@ -66,7 +71,7 @@ export function createFleet<M extends MachineBase>(
   const armer = ({ actor, ip }: By) => ({ actor, ip, at: parts.now().toISOString() })
   const announce = (mac: Mac) => feed.announce({ topic: 'machine', mac })
 
-  async function turn<T extends Turn<M>>(
+  async function updateMachine<T extends Transition<M>>(
     mac: Mac,
     by: By,
     rule: (machine: M) => T,
@@ -144,7 +149,7 @@ export function createFleet<M extends MachineBase>(
     return true
   }
 
-  async function act(mac: Mac, wish: ActionWish, by: By): Promise<Acted<M>> {
+  async function act(mac: Mac, wish: ActionRequest, by: By): Promise<Acted<M>> {
     const { action, parameters, contact, isDryRun = false } = wish
     if (action === 'delete') {
       const isThere = isDryRun ? (await machines.find(mac)) !== null : await remove(mac, by)
@@ -153,12 +158,12 @@ export function createFleet<M extends MachineBase>(
     const rule = line.actions[action]
     if (rule === undefined) return { result: 'refused', reason: `there is no action ${action}` }
     let reason: string | null = null
-    const decide = (machine: M): Turn<M> => {
+    const decide = (machine: M): Transition<M> => {
       const decided = rule.apply(machine, parameters, contact)
       reason = decided.ok ? null : decided.refusal
       return decided.ok && !isDryRun ? decided.value : { machine, notes: [] }
     }
-    const made = await turn(mac, by, decide)
+    const made = await updateMachine(mac, by, decide)
     if (made === null) return { result: 'missing' }
     return reason === null
       ? { result: 'done', machine: made.machine }
@@ -168,7 +173,7 @@ export function createFleet<M extends MachineBase>(
   return {
     upsert,
     remove,
-    turn,
+    updateMachine,
     act,
     announceOutcome(mac, outcome) {
       for (const resolve of waiting.get(mac) ?? []) resolve(outcome)

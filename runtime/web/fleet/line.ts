@@ -1,6 +1,13 @@
 /** What a release line brings to the shared server, and what the server's routes and pages get. */
 import type { ChannelViews } from '../live/channel.ts'
-import type { Contact, Turn, ScriptTurn, PlanTurn, Inventory, MachineWish } from './transition.ts'
+import type {
+  Contact,
+  Transition,
+  ScriptTransition,
+  PlanTransition,
+  Inventory,
+  MachineRequest,
+} from './transition.ts'
 import type { Note } from '../http/event-note.ts'
 import type { Scope, ErrorView } from '../http/caller.ts'
 import type { FieldError } from '../../core/foundation/field-error.ts'
@@ -21,7 +28,7 @@ export interface Action<M> {
   /** Null: the parameters are as they must be. */
   check(parameters: unknown): readonly FieldError[] | null
   /** Refused with the reason, in words. `delete` is answered by the server itself. */
-  apply(machine: M, parameters: unknown, contact: Contact): Result<Turn<M>, string>
+  apply(machine: M, parameters: unknown, contact: Contact): Result<Transition<M>, string>
 }
 
 /** What a page shows when somebody must log in, or when it failed. */
@@ -62,7 +69,7 @@ export interface ServerLine<M extends MachineBase> extends ChannelViews<M> {
   /** The fields that lifecycle events carry. */
   describe(machine: M): Readonly<Record<string, unknown>>
   /** `GET /pxe/{mac}`, of the machine itself: it may be given a place among those that flash. */
-  decideBoot(machine: M, contact: Contact): ScriptTurn<M>
+  decideBoot(machine: M, contact: Contact): ScriptTransition<M>
   /** The script that `decideBoot` would make now; nothing is given and nothing changes. */
   previewScript(machine: M, contact: Contact): string
   /** What a caller gets who is not let in, and whoever meets a fault: it boots its own disk. */
@@ -72,11 +79,11 @@ export interface ServerLine<M extends MachineBase> extends ChannelViews<M> {
    * Refused in words. Notes are worth recording although it is let in.
    */
   admit(
-    on: { readonly mac: Mac; readonly machine: M | null; readonly wish: MachineWish },
+    on: { readonly mac: Mac; readonly machine: M | null; readonly wish: MachineRequest },
     contact: Contact,
   ): Result<readonly Note[], string>
   /** `GET /pxe/{mac}/plan`. */
-  decidePlan(machine: M, contact: Contact): PlanTurn<M>
+  decidePlan(machine: M, contact: Contact): PlanTransition<M>
   /** The record after an operator changed it, with who that was where they armed it. */
   noteArmer(before: M | null, after: M, by: Armer): M
   /** What the record says of a flash that begins. */
@@ -84,12 +91,12 @@ export interface ServerLine<M extends MachineBase> extends ChannelViews<M> {
   /** Of which flash a machine speaks that says that one ended, without a name. */
   whoseEnd(machine: M, contact: Contact): Pick<RunEnd, 'plannedAt' | 'startedBefore'>
   /** `GET /boot/{name}?mac=`, of a file that exists. */
-  afterBootFile(machine: M, name: string, contact: Contact): Turn<M>
-  afterInventory(machine: M, inventory: Inventory, contact: Contact): Turn<M>
+  afterBootFile(machine: M, name: string, contact: Contact): Transition<M>
+  afterInventory(machine: M, inventory: Inventory, contact: Contact): Transition<M>
   /** The first word of a run that does what the record says. */
-  afterRunBegan(machine: M, contact: Contact): Turn<M>
-  afterFlash(machine: M, contact: Contact): Turn<M>
-  afterFailure(machine: M, reason: string | null, contact: Contact): Turn<M>
+  afterRunBegan(machine: M, contact: Contact): Transition<M>
+  afterFlash(machine: M, contact: Contact): Transition<M>
+  afterFailure(machine: M, reason: string | null, contact: Contact): Transition<M>
   readonly actions: Readonly<Record<string, Action<M>>>
   /** A run of the machine failed or was cancelled, by its own word. */
   noteRunStopped(mac: Mac): void

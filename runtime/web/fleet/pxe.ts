@@ -11,10 +11,10 @@ import { checked, renderSchema } from '../http/checked.ts'
 import { refuse, refuseFields } from '../http/faults.ts'
 import { LIMITS } from '../http/limits.ts'
 import type { Site } from './site.ts'
-import type { Contact, PlanTurn, ScriptTurn, Turn } from './transition.ts'
+import type { Contact, PlanTransition, ScriptTransition, Transition } from './transition.ts'
 import type { Note } from '../http/event-note.ts'
 import { readMac } from '../http/mac-param.ts'
-import { createMeeting } from './contacts.ts'
+import { createContactRecorder } from './contacts.ts'
 import type { Route } from '../http/route.ts'
 import { endRun, leaveStalled } from './run-ends.ts'
 import { isOnRecord, nameRun } from './run-events.ts'
@@ -26,7 +26,7 @@ export const STATUS_BODY = z.strictObject({
 
 export function pxeRoutes<M extends MachineBase>(site: Site<M>): readonly Route[] {
   const { line, machines, fleet, metrics } = site
-  const meet = createMeeting(site)
+  const recordContact = createContactRecorder(site)
 
   async function answerScript(event: H3Event): Promise<unknown> {
     const mac = readMac(event)
@@ -34,7 +34,7 @@ export function pxeRoutes<M extends MachineBase>(site: Site<M>): readonly Route[
     const exit = () => line.renderExit(contact)
     try {
       if (event.req.method === 'HEAD') return text(await previewScript(site, mac, contact))
-      const made = await meet<ScriptTurn<M>>(mac, contact, (machine) =>
+      const made = await recordContact<ScriptTransition<M>>(mac, contact, (machine) =>
         line.decideBoot(machine, contact),
       )
       await leaveStalled(site, mac, contact)
@@ -55,8 +55,8 @@ export function pxeRoutes<M extends MachineBase>(site: Site<M>): readonly Route[
     const mac = readMac(event)
     const contact = site.contact(event)
     await site.admitMachine(mac, 'plan', contact)
-    const decide = (machine: M): PlanTurn<M> => line.decidePlan(machine, contact)
-    const made = await meet(mac, contact, decide)
+    const decide = (machine: M): PlanTransition<M> => line.decidePlan(machine, contact)
+    const made = await recordContact(mac, contact, decide)
     const { plan, mode } = made ?? decide(line.discover(mac, contact.now))
     metrics.count('flasher_plan_requests_total', { mode })
     return plainJson(plan)
@@ -67,10 +67,10 @@ export function pxeRoutes<M extends MachineBase>(site: Site<M>): readonly Route[
     mac: Mac,
     contact: Contact,
     signal: string,
-    decide: (machine: M) => Turn<M>,
+    decide: (machine: M) => Transition<M>,
   ): Promise<unknown> {
     const by = { actor: 'pxe-client', ip: contact.ip } as const
-    const made = await fleet.turn(mac, by, decide)
+    const made = await fleet.updateMachine(mac, by, decide)
     if (made === null) {
       const summary = `${mac} reported ${signal}, and there is no such machine`
       const orphan: Note = { kind: 'pxe.client.orphan', summary, details: { signal } }

@@ -2,7 +2,7 @@
 import type { Mac } from '../../core/machine/mac.ts'
 import type { MachineBase } from '../../core/machine/machine.ts'
 import type { RunEnd } from '../../core/machine/run-transition.ts'
-import type { Taken } from '../../services/state/runs.ts'
+import type { RunUpdate } from '../../services/state/runs.ts'
 import type { Site } from './site.ts'
 import type { Contact } from './transition.ts'
 import { countRun } from './run-metrics.ts'
@@ -14,7 +14,7 @@ export async function endRun<M extends MachineBase>(
   mac: Mac,
   { result, reason }: Pick<RunEnd, 'result' | 'reason'>,
   contact: Contact,
-): Promise<Pick<Taken, 'run' | 'hasEnded'> | null> {
+): Promise<Pick<RunUpdate, 'run' | 'hasEnded'> | null> {
   const machine = await machines.find(mac)
   if (machine === null) return null
   const end = { result, reason, ...line.whoseEnd(machine, contact) }

@@ -1,10 +1,10 @@
 /** What is put on record of runs. */
 import type { Run, RunResult } from '../../core/machine/run.ts'
-import type { Taken } from '../../services/state/runs.ts'
+import type { RunUpdate } from '../../services/state/runs.ts'
 import type { Note } from '../http/event-note.ts'
 
 /** Of a post: what began, and what ended without `done` or `status`. */
-export function listNotes({ run, isNew, hasEnded, lost }: Taken): readonly Note[] {
+export function listNotes({ run, isNew, hasEnded, lost }: RunUpdate): readonly Note[] {
   const notes: Note[] = []
   if (lost !== null) notes.push(renderLost(lost))
   if (isNew) notes.push(renderStarted(run))
@@ -31,8 +31,10 @@ export const nameRun = (run: string, notes: readonly Note[]): readonly Note[] =>
   notes.map((note) => ({ ...note, details: { ...note.details, run } }))
 
 /** Whether this end of it is on record already: it was told twice, by `progress` and by `status`. */
-export const isOnRecord = (ended: Pick<Taken, 'run' | 'hasEnded'>, result: RunResult): boolean =>
-  result === 'failed' && !ended.hasEnded && ended.run.result === result
+export const isOnRecord = (
+  ended: Pick<RunUpdate, 'run' | 'hasEnded'>,
+  result: RunResult,
+): boolean => result === 'failed' && !ended.hasEnded && ended.run.result === result
 
 /** A run that nobody will end any more. */
 export const renderLost = ({ mac, id, reason }: Run): Note => ({

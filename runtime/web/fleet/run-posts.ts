@@ -4,12 +4,12 @@ import { hideBootTokens } from '../../core/boot/boot-token.ts'
 import type { Mac } from '../../core/machine/mac.ts'
 import type { MachineBase } from '../../core/machine/machine.ts'
 import {
-  MOST_LOG_BYTES,
-  MOST_PROGRESS_BYTES,
+  MAX_LOG_BYTES,
+  MAX_PROGRESS_BYTES,
   ProgressSchema,
   RunIdSchema,
 } from '../../core/machine/run.ts'
-import type { Taken } from '../../services/state/runs.ts'
+import type { RunUpdate } from '../../services/state/runs.ts'
 import { nothing } from '../http/answers.ts'
 import { checked, renderSchema } from '../http/checked.ts'
 import { refuse } from '../http/faults.ts'
@@ -50,13 +50,13 @@ export function runPostRoutes<M extends MachineBase>(site: Site<M>): readonly Ro
     return nothing()
   }
 
-  async function noteBegun(contact: Contact, { run, isNew, hasEnded }: Taken): Promise<void> {
+  async function noteBegun(contact: Contact, { run, isNew, hasEnded }: RunUpdate): Promise<void> {
     if (!isNew || hasEnded || run.mode !== 'flash') return
     const by = { actor: 'pxe-client', ip: contact.ip } as const
-    await site.fleet.turn(run.mac, by, (before) => line.afterRunBegan(before, contact))
+    await site.fleet.updateMachine(run.mac, by, (before) => line.afterRunBegan(before, contact))
   }
 
-  async function settle(machine: M, contact: Contact, taken: Taken): Promise<void> {
+  async function settle(machine: M, contact: Contact, taken: RunUpdate): Promise<void> {
     if (!taken.isTurn) return
     const { mac } = machine
     const { run, hasEnded } = taken
@@ -90,7 +90,7 @@ export function runPostRoutes<M extends MachineBase>(site: Site<M>): readonly Ro
       path: '/pxe/:mac/progress',
       access: 'open',
       takes: 'json',
-      most: MOST_PROGRESS_BYTES,
+      most: MAX_PROGRESS_BYTES,
       doc: {
         summary: 'How far a flash is: at every change of phase, and every few seconds',
         body: renderSchema(ProgressSchema, 'input'),
@@ -106,7 +106,7 @@ export function runPostRoutes<M extends MachineBase>(site: Site<M>): readonly Ro
       most: LIMITS.log,
       seconds: LIMITS.bodySeconds,
       doc: {
-        summary: `The log of a run; its last ${MOST_LOG_BYTES / 1024} KiB are kept`,
+        summary: `The log of a run; its last ${MAX_LOG_BYTES / 1024} KiB are kept`,
         query: { run: 'The run that it is of' },
         body: { type: 'string', contentMediaType: 'text/plain' },
         answers: { 204: null },
@@ -122,14 +122,14 @@ async function readTail(bytes: AsyncIterable<Uint8Array>): Promise<Uint8Array> {
   let length = 0
   const cut = () => {
     const joined = Buffer.concat(chunks)
-    return joined.subarray(Math.max(0, joined.length - MOST_LOG_BYTES))
+    return joined.subarray(Math.max(0, joined.length - MAX_LOG_BYTES))
   }
   for await (const chunk of bytes) {
     chunks.push(chunk)
     length += chunk.length
-    if (length < 2 * MOST_LOG_BYTES) continue
+    if (length < 2 * MAX_LOG_BYTES) continue
     chunks = [cut()]
-    length = MOST_LOG_BYTES
+    length = MAX_LOG_BYTES
   }
   // The kernel's log begins with its command line.
   return Buffer.from(hideBootTokens(cut().toString('latin1')), 'latin1')

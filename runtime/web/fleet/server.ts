@@ -13,7 +13,7 @@ import { eventRoutes } from './events.ts'
 import { createFleet } from './fleet.ts'
 import { createGuard, renderBy } from '../http/guard.ts'
 import { healthRoutes } from '../http/health.ts'
-import type { ServerParts, Site } from './site.ts'
+import type { ServerDependencies, Site } from './site.ts'
 import type { Caller } from '../http/caller.ts'
 import { liveRoutes } from '../live/live.ts'
 import { loginRoutes } from './login.ts'
@@ -47,7 +47,7 @@ export interface Server<M extends MachineBase> {
 
 const ANONYMOUS: Caller = { kind: 'anonymous' }
 
-export function createServer<M extends MachineBase>(parts: ServerParts<M>): Server<M> {
+export function createServer<M extends MachineBase>(parts: ServerDependencies<M>): Server<M> {
   const { line } = parts
   const noteAll = createNotes(parts)
   const metrics = createMetrics()
@@ -114,7 +114,7 @@ export function createServer<M extends MachineBase>(parts: ServerParts<M>): Serv
     guard,
     bodies: createBodyReader(),
     peer: peerOf,
-    desk: {
+    failures: {
       log: parts.log,
       isKnown: (event) => callerOf(event).kind !== 'anonymous',
       renderError: (view, event) =>

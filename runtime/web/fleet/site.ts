@@ -1,7 +1,7 @@
 /** What routes and pages work with: the services that the program assembled, and what the server made of them. */
 import type { ServerServices } from './server-services.ts'
 import type { H3Event } from 'h3'
-import type { Contact, MachineWish } from './transition.ts'
+import type { Contact, MachineRequest } from './transition.ts'
 import type { Note, NoteSubject } from '../http/event-note.ts'
 import type { Caller, Scope, By } from '../http/caller.ts'
 import type { Mac } from '../../core/machine/mac.ts'
@@ -13,7 +13,7 @@ import type { Peer } from '../http/peer.ts'
 import type { Route } from '../http/route.ts'
 
 /** What a program hands to `createServer`. */
-export interface ServerParts<M extends MachineBase> extends ServerServices<M> {
+export interface ServerDependencies<M extends MachineBase> extends ServerServices<M> {
   /** What this line alone serves: its pages and further routes. */
   routes(site: Site<M>): readonly Route[]
 }
@@ -32,7 +32,7 @@ export interface Site<M extends MachineBase> extends ServerServices<M> {
   by(event: H3Event): By
   contact(event: H3Event): Contact
   /** Throws a 401 for a machine that must prove who it is (`[pxe] tokens`) and does not. */
-  admitMachine(mac: Mac, wish: MachineWish, contact: Contact): Promise<void>
+  admitMachine(mac: Mac, wish: MachineRequest, contact: Contact): Promise<void>
   peer(event: H3Event): Peer
   /** Puts on record; a journal that fails is logged, and stops nobody. */
   noteAll(notes: readonly Note[], on: NoteSubject): Promise<void>

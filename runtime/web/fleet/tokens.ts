@@ -29,7 +29,7 @@ export const TOKEN = z.object({
   expires_at: z.string().nullable(),
 })
 
-const MOST_TOKENS = 200
+const MAX_TOKENS = 200
 
 export type TokenRefusal =
   | { readonly why: 'fields'; readonly fields: readonly FieldError[] }
@@ -49,8 +49,8 @@ export async function createToken(
   if (end !== null && Date.parse(end) <= site.now().getTime()) {
     return no({ why: 'fields', fields: [fieldError(['expires_at'], 'is in the past')] })
   }
-  const made = await site.tokens.create(wish.data, MOST_TOKENS)
-  if (!made.ok) return no({ why: made.refusal, name, most: MOST_TOKENS })
+  const made = await site.tokens.create(wish.data, MAX_TOKENS)
+  if (!made.ok) return no({ why: made.refusal, name, most: MAX_TOKENS })
   await note(site, event, 'made', made.value.record)
   return made
 }

@@ -16,19 +16,19 @@ export interface Contact {
 }
 
 /** A record after something happened to it. The same object as before: nothing to store. */
-export interface Turn<M> {
+export interface Transition<M> {
   readonly machine: M
   readonly notes: readonly Note[]
 }
 
-export interface ScriptTurn<M> extends Turn<M> {
+export interface ScriptTransition<M> extends Transition<M> {
   /** The whole iPXE script. */
   readonly script: string
   /** Which offer it is, from a short closed list: a metric's label. */
   readonly offer: string
 }
 
-export interface PlanTurn<M> extends Turn<M> {
+export interface PlanTransition<M> extends Transition<M> {
   /** As it is answered. */
   readonly plan: Readonly<Record<string, unknown>>
   readonly mode: string
@@ -42,4 +42,4 @@ export interface Inventory {
 }
 
 /** What a machine comes for: to be told what to do, to list its disks, to begin a run, to tell of one. */
-export type MachineWish = 'plan' | 'inventory' | 'begin' | 'report'
+export type MachineRequest = 'plan' | 'inventory' | 'begin' | 'report'

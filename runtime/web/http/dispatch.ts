@@ -2,7 +2,7 @@
 import { H3, HTTPResponse, type H3Event } from 'h3'
 import { seeOther } from './answers.ts'
 import { checkLength, streamBody, type BodyReader } from './body.ts'
-import { answerFailure, isPage, refuse, type FailureDesk } from './faults.ts'
+import { answerFailure, isPage, refuse, type FailureContext } from './faults.ts'
 import type { Guard } from './guard.ts'
 import { measure } from './head-answer.ts'
 import { addHeaders, keepPrivate } from './headers.ts'
@@ -15,7 +15,7 @@ export interface Dispatcher {
   readonly routes: readonly Route[]
   readonly guard: Guard
   readonly bodies: BodyReader
-  readonly desk: FailureDesk
+  readonly failures: FailureContext
   peer(event: H3Event): Peer
   /** Remembers who asks. */
   admit(event: H3Event, caller: Caller): void
@@ -26,7 +26,7 @@ export interface Dispatcher {
 export function createApp(parts: Dispatcher): H3 {
   const app = new H3({
     silent: true,
-    onError: (error, event) => answerFailure(error, event, parts.desk),
+    onError: (error, event) => answerFailure(error, event, parts.failures),
     onResponse(response, event) {
       addHeaders(response, event)
       const { startedAt, route } = event.context
@@ -43,19 +43,19 @@ export function createApp(parts: Dispatcher): H3 {
     }
     const allow = allowOf(routes)
     app.all(path, (event) => {
-      meet(event, parts)
+      identifyCaller(event, parts)
       return refuse(405, 'Method Not Allowed', { headers: { allow } })
     })
   }
   app.all('/**', (event) => {
-    meet(event, parts)
+    identifyCaller(event, parts)
     return refuse(404, 'Not Found')
   })
   return app
 }
 
 /** Of what is nowhere people are told in the frame that they know: those who are logged in stay so. */
-function meet(event: H3Event, { peer: peerOf, guard, admit }: Dispatcher): void {
+function identifyCaller(event: H3Event, { peer: peerOf, guard, admit }: Dispatcher): void {
   const peer = peerOf(event)
   if (!isPage(event)) return
   keepPrivate(event)

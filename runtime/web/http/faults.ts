@@ -62,7 +62,7 @@ export function refuseFields(fields: readonly FieldError[]) {
   return refuse(422, `the ${what} is not what it must be: ${renderFieldErrors(fields)}`, { fields })
 }
 
-export interface FailureDesk {
+export interface FailureContext {
   readonly log: Log
   /** Whether who asks is logged in, or showed a token: others learn nothing of this host's files. */
   isKnown(event: H3Event): boolean
@@ -70,8 +70,12 @@ export interface FailureDesk {
 }
 
 /** The last stop of every error: logs what is ours, hides what is not the caller's business. */
-export function answerFailure(error: HTTPError, event: H3Event, desk: FailureDesk): HTTPResponse {
-  const { status, told, headers } = judge(error, event, desk)
+export function answerFailure(
+  error: HTTPError,
+  event: H3Event,
+  failures: FailureContext,
+): HTTPResponse {
+  const { status, told, headers } = judge(error, event, failures)
   if (!isPage(event)) {
     const body = JSON.stringify({ detail: told.detail })
     return new HTTPResponse(body, {
@@ -81,7 +85,7 @@ export function answerFailure(error: HTTPError, event: H3Event, desk: FailureDes
   }
   const title = STATUS_CODES[status] ?? 'Error'
   const detail = typeof told.detail === 'string' ? told.detail : error.message
-  const page = desk.renderError({ status, title, detail, hint: told.hint }, event)
+  const page = failures.renderError({ status, title, detail, hint: told.hint }, event)
   return new HTTPResponse(page, {
     status,
     headers: { ...headers, ...describeBody(page, 'text/html; charset=utf-8') },
@@ -104,7 +108,7 @@ interface Verdict {
   readonly headers: Readonly<Record<string, string>>
 }
 
-function judge(error: HTTPError, event: H3Event, { log, isKnown }: FailureDesk): Verdict {
+function judge(error: HTTPError, event: H3Event, { log, isKnown }: FailureContext): Verdict {
   const thrown = error.cause
   if (isTold(error.data)) {
     return { status: error.status, told: error.data, headers: headersOf(error) }

@@ -19,7 +19,7 @@ export interface Notices {
 /** Time enough to load the page again, and to come back to it. */
 const KEPT_MS = 15 * 60_000
 /** Of all sessions; the oldest are forgotten first. */
-const MOST = 200
+const MAX = 200
 const LONGEST = { error: 500, typed: 2000 } as const
 
 export function createNotices(parts: { caller(event: H3Event): Caller; now(): Date }): Notices {
@@ -44,7 +44,7 @@ export function createNotices(parts: { caller(event: H3Event): Caller; now(): Da
         session,
         until: parts.now().getTime() + KEPT_MS,
       })
-      for (const oldest of [...kept.keys()].slice(0, -MOST)) kept.delete(oldest)
+      for (const oldest of [...kept.keys()].slice(0, -MAX)) kept.delete(oldest)
       return id
     },
     read(event) {

@@ -1,10 +1,10 @@
 /** Where a form wants to go back to: a page of ours, or the start. */
 
-const MOST = 2048
+const MAX = 2048
 
 /** Paths below `/ui` alone: anything else could lead away from here. */
 export function localPath(wanted: string | null | undefined, otherwise = '/ui/dashboard'): string {
-  if (wanted === null || wanted === undefined || wanted.length > MOST) return otherwise
+  if (wanted === null || wanted === undefined || wanted.length > MAX) return otherwise
   const url = URL.parse(wanted, 'http://localhost')
   if (!wanted.startsWith('/') || url === null || url.origin !== 'http://localhost') return otherwise
   const isOurs = url.pathname === '/ui' || url.pathname.startsWith('/ui/')

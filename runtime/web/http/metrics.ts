@@ -49,7 +49,7 @@ const HELP: Readonly<Record<string, string>> = {
 }
 
 /** More label sets than this for one name mean that a label is no closed list. */
-const MOST_SERIES = 500
+const MAX_SERIES = 500
 
 export function createMetrics(): Metrics {
   const counters = new Map<string, Map<string, number>>()
@@ -60,14 +60,14 @@ export function createMetrics(): Metrics {
     count(name, labels = {}, by = 1) {
       const series = seriesOf(counters, name)
       const key = renderLabels(labels)
-      if (series.has(key) || series.size < MOST_SERIES) series.set(key, (series.get(key) ?? 0) + by)
+      if (series.has(key) || series.size < MAX_SERIES) series.set(key, (series.get(key) ?? 0) + by)
     },
     observe(name, seconds, labels = {}) {
       const series = seriesOf(times, name)
       const key = renderLabels(labels)
       const bounds = boundsOf(name)
       const entry = series.get(key) ?? { buckets: bounds.map(() => 0), sum: 0, count: 0 }
-      if (!series.has(key) && series.size >= MOST_SERIES) return
+      if (!series.has(key) && series.size >= MAX_SERIES) return
       series.set(key, entry)
       const at = bounds.findIndex((bound) => seconds <= bound)
       if (at >= 0) entry.buckets[at] = (entry.buckets[at] ?? 0) + 1

@@ -18,7 +18,7 @@ export interface Peer {
 }
 
 /** Hops that are looked at; the rest of a header that long is made up. */
-const MOST_HOPS = 32
+const MAX_HOPS = 32
 
 /** Throws a 400 for a `Host` that cannot be one or is not ours. */
 export function createPeers(settings: () => WebSettings): (event: H3Event) => Peer {
@@ -84,7 +84,7 @@ function isOurs(host: string, allowed: readonly string[], own: URL | null): bool
 
 /** From the right: each trusted proxy vouches for the address before it. */
 function originOf(event: H3Event, direct: string, isTrusted: (ip: string) => boolean): string {
-  const hops = forwardedFor(event).slice(-MOST_HOPS)
+  const hops = forwardedFor(event).slice(-MAX_HOPS)
   let ip = direct
   while (isTrusted(ip)) {
     const before = plainAddress(hops.pop() ?? '')

@@ -12,7 +12,7 @@ const RENEW_SECONDS = 3600
 /** Clocks may differ by this after a restart; a cookie from further ahead is not ours. */
 const SKEW_SECONDS = 300
 /** Far longer than any of ours. */
-const MOST_CHARACTERS = 512
+const MAX_CHARACTERS = 512
 
 export interface Session {
   readonly id: string
@@ -72,7 +72,7 @@ export function createSessions(parts: {
     renderCookie,
     read(event) {
       for (const value of cookiesNamed(event.req.headers.get('cookie'))) {
-        const session = value.length > MOST_CHARACTERS ? null : read(value)
+        const session = value.length > MAX_CHARACTERS ? null : read(value)
         if (session !== null) return session
       }
       return null

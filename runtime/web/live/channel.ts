@@ -27,7 +27,7 @@ export interface Channel {
   close(): void
 }
 
-interface Seat {
+interface Subscriber {
   readonly listener: Listener
   readonly caller: Caller
   /** Number of the newest snapshot that it got: one that was begun before never follows it. */
@@ -37,10 +37,10 @@ interface Seat {
 /** All who look at the same thing; the frame is made once for them. */
 interface View {
   readonly query: URLSearchParams | null
-  readonly seats: Set<Seat>
+  readonly subscribers: Set<Subscriber>
   /** Whose bars it gets: the machines of its newest frame; null: all. */
   shown: ReadonlySet<string> | null
-  /** As all of its seats have them; empty: one has just come. */
+  /** As all of its subscribers have them; empty: one has just come. */
   bars: string
 }
 
@@ -81,7 +81,8 @@ export function createChannel<M extends MachineBase>(parts: ChannelDependencies<
   let sweeper: NodeJS.Timeout | null = null
   let isClosed = false
 
-  const count = () => [...views.values()].reduce((sum, { seats }) => sum + seats.size, 0)
+  const count = () =>
+    [...views.values()].reduce((sum, { subscribers }) => sum + subscribers.size, 0)
 
   async function makeFrame(view: View): Promise<Uint8Array> {
     const { query } = view
@@ -93,32 +94,32 @@ export function createChannel<M extends MachineBase>(parts: ChannelDependencies<
     return Buffer.from(renderEvent('machines-update', rows.render(shown)))
   }
 
-  function offer(seat: Seat, number: number, frame: Uint8Array): void {
-    if (number <= seat.sent) return
-    seat.sent = number
-    seat.listener.offer('rows', frame, clock())
+  function offer(subscriber: Subscriber, number: number, frame: Uint8Array): void {
+    if (number <= subscriber.sent) return
+    subscriber.sent = number
+    subscriber.listener.offer('rows', frame, clock())
   }
 
   /** Resolves to the bytes that went out. */
   async function refresh(view: View): Promise<number> {
     const number = ++begun
     const frame = await makeFrame(view)
-    for (const seat of view.seats) offer(seat, number, frame)
-    return frame.byteLength * view.seats.size
+    for (const subscriber of view.subscribers) offer(subscriber, number, frame)
+    return frame.byteLength * view.subscribers.size
   }
 
   /** Returns the bytes that went out. */
   function sendBars(): number {
     let sent = 0
     for (const view of views.values()) {
-      const { seats } = view
+      const { subscribers } = view
       const lines = bars.render(view.shown)
       if (lines === view.bars) continue
       view.bars = lines
       if (lines === '') continue
       const frame = Buffer.from(renderEvent('runs-update', lines))
-      for (const { listener } of seats) listener.offer('bars', frame, barsAt)
-      sent += frame.byteLength * seats.size
+      for (const { listener } of subscribers) listener.offer('bars', frame, barsAt)
+      sent += frame.byteLength * subscribers.size
     }
     return sent
   }
@@ -166,9 +167,9 @@ export function createChannel<M extends MachineBase>(parts: ChannelDependencies<
     if (SHARED.has(change.topic) || change.topic === 'machine') schedule()
   })
 
-  function leave(key: string, view: View, seat: Seat): void {
-    view.seats.delete(seat)
-    if (view.seats.size === 0 && views.get(key) === view) views.delete(key)
+  function leave(key: string, view: View, subscriber: Subscriber): void {
+    view.subscribers.delete(subscriber)
+    if (view.subscribers.size === 0 && views.get(key) === view) views.delete(key)
     if (views.size > 0) return
     if (sweeper !== null) clearInterval(sweeper)
     sweeper = null
@@ -179,7 +180,9 @@ export function createChannel<M extends MachineBase>(parts: ChannelDependencies<
     const now = clock()
     const isKeepAlive = now - keptAt >= KEEP_ALIVE_MS
     if (isKeepAlive) keptAt = now
-    for (const { listener, caller } of [...views.values()].flatMap(({ seats }) => [...seats])) {
+    for (const { listener, caller } of [...views.values()].flatMap(({ subscribers }) => [
+      ...subscribers,
+    ])) {
       const since = listener.stalledSince()
       if (!parts.isLive(caller) || (since !== null && now - since >= STALL_MS)) listener.close()
       else if (isKeepAlive) listener.keepAlive()
@@ -192,17 +195,17 @@ export function createChannel<M extends MachineBase>(parts: ChannelDependencies<
       // A browser asks again at once, on a connection that is still open.
       if (isClosed) throw refuse(503, 'the server ends', { headers: { connection: 'close' } })
       const key = query === null ? '' : `?${query.toString()}`
-      const view = views.get(key) ?? { query, seats: new Set(), shown: null, bars: '' }
+      const view = views.get(key) ?? { query, subscribers: new Set(), shown: null, bars: '' }
       views.set(key, view)
-      const listener = createListener(() => leave(key, view, seat))
-      const seat: Seat = { caller, listener, sent: 0 }
+      const listener = createListener(() => leave(key, view, subscriber))
+      const subscriber: Subscriber = { caller, listener, sent: 0 }
       sweeper ??= setInterval(sweep, SWEEP_MS).unref()
       // Seated before the snapshot is made: a change from now on reaches it as a later one.
-      view.seats.add(seat)
+      view.subscribers.add(subscriber)
       view.bars = ''
       const number = ++begun
       try {
-        offer(seat, number, await makeFrame(view))
+        offer(subscriber, number, await makeFrame(view))
       } catch (error) {
         listener.close()
         throw error
@@ -215,7 +218,8 @@ export function createChannel<M extends MachineBase>(parts: ChannelDependencies<
       if (timer !== null) clearTimeout(timer)
       if (barsTimer !== null) clearTimeout(barsTimer)
       if (sweeper !== null) clearInterval(sweeper)
-      for (const { seats } of views.values()) for (const { listener } of seats) listener.close()
+      for (const { subscribers } of views.values())
+        for (const { listener } of subscribers) listener.close()
     },
   }
 }

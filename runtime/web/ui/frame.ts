@@ -10,7 +10,7 @@ export interface NavLink {
   readonly icon: IconName
 }
 
-export interface FrameParts {
+export interface FrameDependencies {
   readonly version: string
   /** The address of one of our own assets, or of a vendored one. */
   readonly assetUrl: (name: string) => string
@@ -61,7 +61,7 @@ const HTMX_CONFIG = JSON.stringify({
 
 const SCRIPTS = ['htmx.min.js', 'sse.min.js', 'idiomorph-ext.min.js'] as const
 
-export function createFrame({ version, assetUrl, nav }: FrameParts): Frame {
+export function createFrame({ version, assetUrl, nav }: FrameDependencies): Frame {
   const head = (title: string, isScripted: boolean): Html =>
     html`<head>
       <meta charset="utf-8" />

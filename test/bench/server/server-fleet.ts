@@ -21,7 +21,7 @@ const PAGES = 20
 const CHANGES = 10
 /** Machines that make contact. */
 const CONTACTS = 50
-const MOST = 1.5
+const MAX = 1.5
 
 const CONTACT = 'contact'
 const WATCHED = `contact, ${PAGES} pages open`
@@ -59,7 +59,7 @@ export async function measureFleet(runs: number, seconds: number) {
   const bars: readonly Bar[] = [CONTACT, WATCHED].map((what) => ({
     what: `${what}, its cost in 10,000 machines to that in 100`,
     value: ratioOf(loadsOf(LARGE, what), loadsOf(SMALL, what), costOf),
-    limit: MOST,
+    limit: MAX,
     is: 'most',
   }))
   return { rows, bars, memory }

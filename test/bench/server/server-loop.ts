@@ -21,7 +21,7 @@ export interface LoopJob {
 /** Not counted: compilers and caches get warm. */
 const WARM_MS = 1500
 /** Requests rendered beforehand where the machines are that few. */
-const MOST_RENDERED = 20_000
+const MAX_RENDERED = 20_000
 
 export async function runLoop(job: LoopJob): Promise<Load> {
   const { port, connections, seconds } = job
@@ -54,7 +54,7 @@ function createRequests({ path, headers, machines }: LoopJob): () => Buffer {
   const render = (n: number) =>
     renderRequest({ path: path.replace('{mac}', macOf(first + n * step)), headers })
   let n = 0
-  if (!path.includes('{mac}') || count > MOST_RENDERED) {
+  if (!path.includes('{mac}') || count > MAX_RENDERED) {
     const same = path.includes('{mac}') ? null : render(0)
     return () => same ?? render(n++ % count)
   }

@@ -1,6 +1,9 @@
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
-import { chooseImagesPlace, parseBootMedium } from '../../../runtime/core/disk/images-partition.ts'
+import {
+  chooseImagesPartition,
+  parseBootMedium,
+} from '../../../runtime/core/disk/images-partition.ts'
 
 const test = suite('images place')
 
@@ -130,7 +133,7 @@ const ROWS = [
 
 for (const [what, medium, parts, byLabel, expected] of ROWS) {
   test(what, () => {
-    assert.equal(chooseImagesPlace({ medium, parts, disks: [], labels: byLabel }), expected)
+    assert.equal(chooseImagesPartition({ medium, parts, disks: [], labels: byLabel }), expected)
   })
 }
 
@@ -152,7 +155,7 @@ const WHOLES = [
 for (const [what, medium, node, expected] of WHOLES) {
   test(`a label on a whole device: ${what}`, () => {
     for (const label of ['FLASHER_IMG', 'FLASHER_IMAGES', 'Ventoy']) {
-      const place = chooseImagesPlace({
+      const place = chooseImagesPartition({
         medium,
         parts: [],
         disks: DISKS,
@@ -164,7 +167,7 @@ for (const [what, medium, node, expected] of WHOLES) {
 }
 
 test('a stick behind a whole disk inside of the machine that has the other label', () => {
-  const place = chooseImagesPlace({
+  const place = chooseImagesPartition({
     medium: NETWORK,
     parts: [],
     disks: DISKS,

@@ -1,7 +1,7 @@
 /** What provisioning decides: inputs, file contents, argument lists, which volume, in which words. */
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
-import { decidePlace, parseFstab } from '../../../runtime/core/disk/fstab.ts'
+import { decideVolumeFolder, parseFstab } from '../../../runtime/core/disk/fstab.ts'
 import { parseLsblk } from '../../../runtime/core/disk/lsblk.ts'
 import {
   decideMountOptions,
@@ -13,7 +13,7 @@ import {
   cijoeArgv,
   findLargest,
   listInputs,
-  renderLooks,
+  renderExaminations,
   renderMetaData,
   SEED_FOLDER,
 } from '../../../runtime/core/flash/provisioning.ts'
@@ -80,7 +80,7 @@ provisioning('tells what was looked at in words that move no cursor', () => {
     { node: '/dev/sda2', type: 'ext4', sizeBytes: 12, why: 'bad \u001b[2J' },
   ]
   assert.is(
-    renderLooks(looks),
+    renderExaminations(looks),
     '\n  /dev/sda1 (no file system, 1.50 MB): nothing in it that is known\n  /dev/sda2 (ext4, 12 B): bad \\x1b[2J',
   )
 })
@@ -168,7 +168,7 @@ const disks = [
   filled('/dev/sda2', { uuid: 'bbbb-2', label: 'va r', partuuid: 'cc-03', partlabel: 'VAR' }),
   volume('/dev/mapper/vg--a-var', { kind: 'lvm' }),
 ]
-const place = (text: string) => decidePlace(parseFstab(text), SEED_FOLDER, disks)
+const place = (text: string) => decideVolumeFolder(parseFstab(text), SEED_FOLDER, disks)
 
 fstab('leaves the seed in the root file system where nothing else is mounted', () => {
   for (const text of [

@@ -4,7 +4,7 @@ import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
 import {
   measureXz,
-  MOST_INDEX_BYTES,
+  MAX_INDEX_BYTES,
   parseXzFooter,
   parseXzHeader,
   parseXzIndex,
@@ -67,9 +67,9 @@ test('endless padding is not followed', () => {
 
 test('an index larger than we hold is not read', () => {
   const footer = Buffer.from(BLOCKS.subarray(-12))
-  footer.writeUInt32LE(MOST_INDEX_BYTES / 4, 4)
+  footer.writeUInt32LE(MAX_INDEX_BYTES / 4, 4)
   footer.writeUInt32LE(crc32(footer.subarray(4, 10)), 0)
-  const file = Buffer.concat([BLOCKS.subarray(0, 12), Buffer.alloc(MOST_INDEX_BYTES + 8), footer])
+  const file = Buffer.concat([BLOCKS.subarray(0, 12), Buffer.alloc(MAX_INDEX_BYTES + 8), footer])
   assert.equal(measure(file), { kind: 'unknown' })
 })
 

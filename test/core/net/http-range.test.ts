@@ -4,7 +4,7 @@ import {
   describeHead,
   describeProbe,
   judgeAnswer,
-  mergeLooks,
+  mergeRepresentations,
   parseContentRange,
   parseLength,
   type Headers,
@@ -69,10 +69,10 @@ test('believes no HEAD that speaks of an empty body', () => {
 test('merges HEAD and probe, either of which may be missing', () => {
   const head = { sizeBytes: 5, validator: '"a"', ranges: false }
   const probe = { sizeBytes: null, validator: '"b"', ranges: false }
-  assert.is(mergeLooks(null, null), null)
-  assert.equal(mergeLooks(head, null), head)
-  assert.equal(mergeLooks(null, probe), probe)
-  assert.equal(mergeLooks(head, probe), { sizeBytes: 5, validator: '"b"', ranges: false })
+  assert.is(mergeRepresentations(null, null), null)
+  assert.equal(mergeRepresentations(head, null), head)
+  assert.equal(mergeRepresentations(null, probe), probe)
+  assert.equal(mergeRepresentations(head, probe), { sizeBytes: 5, validator: '"b"', ranges: false })
 })
 
 const KNOWN = { sizeBytes: 100, validator: '"a"', ranges: true }

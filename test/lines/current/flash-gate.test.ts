@@ -9,7 +9,7 @@ import * as contacts from '../../../runtime/lines/current/rules/contact.ts'
 import { startCycle } from '../../../runtime/lines/current/rules/edit.ts'
 import type { Machine } from '../../../runtime/lines/current/rules/machine.ts'
 import { parseRecord } from '../../../runtime/lines/current/rules/record.ts'
-import { createDesk, REF } from '../../support/server/machine-fixture.ts'
+import { createFixture, REF } from '../../support/server/machine-fixture.ts'
 import { macOf } from '../../support/server/state.ts'
 
 const test = suite('flash gate')
@@ -19,7 +19,7 @@ const START = 1_800_000_000
 /** Machines that are to be flashed once, asking at a clock of their own. */
 function createFleet(size: number, max_flashes: number, flash_silence = 1800) {
   const records = new Map<Mac, Machine>()
-  const { surroundings } = createDesk()
+  const { surroundings } = createFixture()
   const settings = { max_flashes, flash_silence }
   const open = (stored: readonly Machine[]) =>
     createFlashGate({
@@ -82,9 +82,9 @@ function createFleet(size: number, max_flashes: number, flash_silence = 1800) {
       numbers.map((n) => fleet.ask(n).place?.place ?? 'flash'),
   }
   for (let n = 1; n <= size; n++) {
-    const desk = createDesk()
-    desk.flash('flasher-flash-once')
-    fleet.set({ ...desk.machine, mac: macOf(n), bty_image_ref: REF })
+    const fixture = createFixture()
+    fixture.flash('flasher-flash-once')
+    fleet.set({ ...fixture.machine, mac: macOf(n), bty_image_ref: REF })
   }
   fleet.restart()
   return fleet
@@ -214,7 +214,7 @@ const SIZE = 8
 const SILENCE = 1800
 const any = fc.nat(SIZE - 1).map((n) => n + 1)
 
-/** What the world knows: who was told to flash, and when it was heard of since. */
+/** What the environment knows: who was told to flash, and when it was heard of since. */
 type Step = (fleet: Fleet, flashing: Map<number, number>) => void
 
 const isRunning = (fleet: Fleet, heard: number | undefined) =>

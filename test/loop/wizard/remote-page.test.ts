@@ -6,7 +6,7 @@ import { createFaultyDisk, inMemory } from '../../support/disk/faulty-disk.ts'
 import { createServerHome, login, passwordIn } from '../../support/server/flasher-web.ts'
 import { startHostileServer } from '../../support/http/hostile-server.ts'
 import { createLoop } from '../../support/disk/loop.ts'
-import { driveBox, MAC, type Driven } from '../../support/terminal/remote-fixture.ts'
+import { driveMachine, MAC, type Driven } from '../../support/terminal/remote-fixture.ts'
 
 const test = suite('the page of a driven machine')
 const run = process.getuid?.() === 0 ? test : test.skip
@@ -51,7 +51,7 @@ async function fail({ isCut = false, sha256, device }: Failure) {
     target_disk_serial: `path:${PLACE}`,
   })
   await fetch(`${server.url}/machines/${MAC}`, { method: 'PUT', headers, body })
-  const box = await driveBox({ server: server.url, places: { [PLACE]: device } })
+  const box = await driveMachine({ server: server.url, places: { [PLACE]: device } })
   return { box, page: textOf(await read(`/ui/machines/${MAC}`)) }
 }
 

@@ -20,7 +20,7 @@ const IMAGE = makeDiskImage(12 * 2 ** 20)
 const PLACES = '/dev/disk/by-path'
 
 /** An image on a web server, a disk with a place of its own, and a restart that only says so. */
-async function openDesk() {
+async function openWizardContext() {
   await using undo = new AsyncDisposableStack()
   const folder = await mkdtemp(join(tmpdir(), 'flasher-remote-'))
   undo.defer(() => rm(folder, { recursive: true, force: true }))
@@ -73,96 +73,96 @@ async function openDesk() {
 }
 
 run('a flash from the plan to the restart', async () => {
-  await using desk = await openDesk()
-  await desk.server.arm({ boot_mode: 'flasher-flash-once', ...desk.target })
-  await using terminal = await desk.open()
+  await using fixture = await openWizardContext()
+  await fixture.server.arm({ boot_mode: 'flasher-flash-once', ...fixture.target })
+  await using terminal = await fixture.open()
   const screen = await terminal.waitFor('exit code 0')
   assert.match(screen.join('\n'), /Rebooting/)
-  assert.match(await desk.restarts(), /systemctl reboot\n$/)
-  assert.ok((await readDisk(desk.loop.device, 0, IMAGE.length)).equals(IMAGE))
-  const machine = await desk.server.machines.find(MAC)
+  assert.match(await fixture.restarts(), /systemctl reboot\n$/)
+  assert.ok((await readDisk(fixture.loop.device, 0, IMAGE.length)).equals(IMAGE))
+  const machine = await fixture.server.machines.find(MAC)
   assert.is.not(machine?.last_flashed_at, null)
   assert.is.not(machine?.cycle.finished_at, null)
 })
 
 run('a failure needs no key: the server hears of it, the wizard shows why', async () => {
-  await using desk = await openDesk()
-  await desk.server.arm({ boot_mode: 'flasher-flash-once', ...desk.target })
-  await desk.spoil()
-  await using terminal = await desk.open()
+  await using fixture = await openWizardContext()
+  await fixture.server.arm({ boot_mode: 'flasher-flash-once', ...fixture.target })
+  await fixture.spoil()
+  await using terminal = await fixture.open()
   const screen = await terminal.waitFor(/The flash that the server asked for failed/)
   const text = screen.join('\n')
   assert.match(text, /Image 2 of 5/)
-  assert.ok(text.includes(`catalog:    ${desk.server.url}/catalog.toml`))
-  assert.is(await desk.restarts(), '')
-  assert.is.not((await desk.server.machines.find(MAC))?.cycle.failure, null)
+  assert.ok(text.includes(`catalog:    ${fixture.server.url}/catalog.toml`))
+  assert.is(await fixture.restarts(), '')
+  assert.is.not((await fixture.server.machines.find(MAC))?.cycle.failure, null)
 })
 
 run(
   'a server that does not hear of the end: the machine waits, and says for how long',
   async () => {
-    await using desk = await openDesk()
-    await desk.server.arm({ boot_mode: 'flasher-flash-always', ...desk.target })
-    await using terminal = await desk.open()
+    await using fixture = await openWizardContext()
+    await fixture.server.arm({ boot_mode: 'flasher-flash-always', ...fixture.target })
+    await using terminal = await fixture.open()
     await terminal.waitFor(/writing|written|read back|\d+%/)
-    await desk.server.close()
+    await fixture.server.close()
     const screen = await terminal.waitFor(/trying again, for (9|10):\d\d more/)
-    assert.is(await desk.restarts(), '')
+    assert.is(await fixture.restarts(), '')
     assert.match(screen.join('\n'), /Ctrl-C goes on without waiting/)
     await terminal.press('C-c')
     const wizard = await terminal.waitFor(/Image 2 of 5/)
     assert.match(wizard.join('\n'), /The disk is flashed, but the server could not be told/)
-    assert.is(await desk.restarts(), '')
+    assert.is(await fixture.restarts(), '')
   },
 )
 
 run('nothing to do: a word, and the end', async () => {
-  await using desk = await openDesk()
-  await desk.server.arm({ boot_mode: 'ipxe-exit' })
-  await using terminal = await desk.open()
+  await using fixture = await openWizardContext()
+  await fixture.server.arm({ boot_mode: 'ipxe-exit' })
+  await using terminal = await fixture.open()
   const screen = await terminal.waitFor('exit code 0')
   assert.match(screen.join('\n'), /goes on with its own disk/)
-  assert.is(await desk.restarts(), '')
+  assert.is(await fixture.restarts(), '')
 })
 
 run('without a terminal: a flash in plain lines, to the restart', async () => {
-  await using desk = await openDesk()
-  await desk.server.arm({ boot_mode: 'flasher-flash-once', ...desk.target })
-  const { code, stdout, stderr } = await desk.run()
+  await using fixture = await openWizardContext()
+  await fixture.server.arm({ boot_mode: 'flasher-flash-once', ...fixture.target })
+  const { code, stdout, stderr } = await fixture.run()
   assert.is(stderr, '')
   assert.is(code, 0)
   assert.not.ok(stdout.includes('\u001b'))
   assert.match(stdout, /^The server has .+ flashed to .+\n(.+\n)+\[started\]/m)
   assert.match(stdout, /\nRebooting…\n$/)
-  assert.match(await desk.restarts(), /systemctl reboot\n$/)
-  assert.ok((await readDisk(desk.loop.device, 0, IMAGE.length)).equals(IMAGE))
-  assert.is.not((await desk.server.machines.find(MAC))?.cycle.finished_at, null)
+  assert.match(await fixture.restarts(), /systemctl reboot\n$/)
+  assert.ok((await readDisk(fixture.loop.device, 0, IMAGE.length)).equals(IMAGE))
+  assert.is.not((await fixture.server.machines.find(MAC))?.cycle.finished_at, null)
 })
 
 run('without a terminal: what would end in the wizard is said, and is a failure', async () => {
-  await using desk = await openDesk()
-  await desk.server.arm({ boot_mode: 'flasher-tui' })
-  const asked = await desk.run()
+  await using fixture = await openWizardContext()
+  await fixture.server.arm({ boot_mode: 'flasher-tui' })
+  const asked = await fixture.run()
   assert.is(asked.code, 1)
   assert.match(
     asked.stderr,
     /^flasher: .+\n  The wizard, which goes on from here, needs a terminal\.\n$/,
   )
 
-  await desk.server.arm({ boot_mode: 'flasher-flash-once', ...desk.target })
-  await desk.spoil()
-  const failed = await desk.run()
+  await fixture.server.arm({ boot_mode: 'flasher-flash-once', ...fixture.target })
+  await fixture.spoil()
+  const failed = await fixture.run()
   assert.is(failed.code, 1)
   assert.match(failed.stderr, /^flasher: The flash that the server asked for failed: /)
-  assert.is(await desk.restarts(), '')
-  assert.is.not((await desk.server.machines.find(MAC))?.cycle.failure, null)
+  assert.is(await fixture.restarts(), '')
+  assert.is.not((await fixture.server.machines.find(MAC))?.cycle.failure, null)
 })
 
 run('a screen without a keyboard: the reason stands below what was drawn', async () => {
-  await using desk = await openDesk()
-  await desk.server.arm({ boot_mode: 'flasher-flash-once', ...desk.target })
-  await desk.spoil()
-  await using terminal = await desk.open({}, ['sh', '-c', 'exec "$0" "$@" </dev/null'])
+  await using fixture = await openWizardContext()
+  await fixture.server.arm({ boot_mode: 'flasher-flash-once', ...fixture.target })
+  await fixture.spoil()
+  await using terminal = await fixture.open({}, ['sh', '-c', 'exec "$0" "$@" </dev/null'])
   const screen = await terminal.waitFor('exit code 1')
   const said = screen.findIndex((line) =>
     line.startsWith('flasher: The flash that the server asked'),
@@ -173,9 +173,9 @@ run('a screen without a keyboard: the reason stands below what was drawn', async
 })
 
 run('without a terminal: nothing to do is no failure', async () => {
-  await using desk = await openDesk()
-  await desk.server.arm({ boot_mode: 'ipxe-exit' })
-  const { code, stdout, stderr } = await desk.run()
+  await using fixture = await openWizardContext()
+  await fixture.server.arm({ boot_mode: 'ipxe-exit' })
+  const { code, stdout, stderr } = await fixture.run()
   assert.equal({ code, stderr }, { code: 0, stderr: '' })
   assert.match(stdout, /goes on with its own disk/)
 })

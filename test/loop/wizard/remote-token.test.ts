@@ -4,7 +4,13 @@ import * as assert from 'uvu/assert'
 import { makeDiskImage } from '../../support/disk/disk-images.ts'
 import { startHostileServer } from '../../support/http/hostile-server.ts'
 import { createLoop } from '../../support/disk/loop.ts'
-import { driveBox, entryOf, MAC, openServer, runOf } from '../../support/terminal/remote-fixture.ts'
+import {
+  driveMachine,
+  entryOf,
+  MAC,
+  openServer,
+  runOf,
+} from '../../support/terminal/remote-fixture.ts'
 import { readDisk } from '../../support/disk/writer.ts'
 
 const test = suite('server-driven, with boot tokens')
@@ -14,7 +20,7 @@ const IMAGE = makeDiskImage(6 * 2 ** 20)
 const PLACE = 'pci-0000:00:05.0'
 const TARGET = { bty_image_ref: 'a'.repeat(64), target_disk_serial: `path:${PLACE}` }
 
-async function openDesk() {
+async function openWizardContext() {
   await using undo = new AsyncDisposableStack()
   const images = undo.use(
     await startHostileServer((request, response) => {
@@ -37,7 +43,7 @@ async function openDesk() {
     loop,
     token: / flasher\.token=(\S+) /.exec(script)?.[1] ?? '',
     drive: (token: string) =>
-      driveBox({
+      driveMachine({
         server: server.url,
         places: { [PLACE]: loop.device },
         env: token === '' ? {} : { FLASHER_PXE_TOKEN: token },
@@ -47,26 +53,26 @@ async function openDesk() {
 }
 
 run('with the token of its boot it is flashed, and tells all of it', async () => {
-  await using desk = await openDesk()
-  const box = await desk.drive(desk.token)
+  await using fixture = await openWizardContext()
+  const box = await fixture.drive(fixture.token)
   assert.equal(box.outcome, { kind: 'exit', code: 0 })
-  assert.ok((await readDisk(desk.loop.device, 0, IMAGE.length)).equals(IMAGE))
-  const { result, phases } = await runOf(desk.server)
+  assert.ok((await readDisk(fixture.loop.device, 0, IMAGE.length)).equals(IMAGE))
+  const { result, phases } = await runOf(fixture.server)
   assert.equal([result, phases.startsWith('started')], ['done', true])
-  assert.ok((await desk.server.machines.find(MAC))?.last_flashed_at)
+  assert.ok((await fixture.server.machines.find(MAC))?.last_flashed_at)
 })
 
 run('without one, or with an old one, nothing is written, and the person is told why', async () => {
-  await using desk = await openDesk()
-  const bare = await desk.drive('')
+  await using fixture = await openWizardContext()
+  const bare = await fixture.drive('')
   assert.is(bare.outcome.kind, 'interactive')
   assert.match(JSON.stringify(bare), /no boot token/)
-  await desk.server.arm({ boot_mode: 'flasher-flash-always', ...TARGET })
-  const late = await desk.drive(desk.token)
+  await fixture.server.arm({ boot_mode: 'flasher-flash-always', ...TARGET })
+  const late = await fixture.drive(fixture.token)
   assert.is(late.outcome.kind, 'interactive')
   assert.match(JSON.stringify(late), /given something else to do since/)
-  assert.ok((await readDisk(desk.loop.device, 0, 4096)).every((byte) => byte === 0))
-  assert.is((await desk.server.machines.find(MAC))?.last_flashed_at, null)
+  assert.ok((await readDisk(fixture.loop.device, 0, 4096)).every((byte) => byte === 0))
+  assert.is((await fixture.server.machines.find(MAC))?.last_flashed_at, null)
 })
 
 test.run()

@@ -4,7 +4,7 @@ import * as assert from 'uvu/assert'
 import { makeDiskImage } from '../../support/disk/disk-images.ts'
 import { startHostileServer } from '../../support/http/hostile-server.ts'
 import { createLoop } from '../../support/disk/loop.ts'
-import { driveBox, entryOf, openServer, runOf } from '../../support/terminal/remote-fixture.ts'
+import { driveMachine, entryOf, openServer, runOf } from '../../support/terminal/remote-fixture.ts'
 
 const test = suite('server-driven, UEFI')
 const run = process.getuid?.() === 0 ? test : test.skip
@@ -37,7 +37,7 @@ for (const [setting, answer, words] of [
       asked.push(node)
       return answer
     }
-    const box = await driveBox({
+    const box = await driveMachine({
       server: server.url,
       places: { [PLACE]: loop.device },
       env: { FLASHER_REGISTER_UEFI_BOOT: setting },

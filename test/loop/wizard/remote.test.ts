@@ -9,7 +9,7 @@ import { makeDiskImage } from '../../support/disk/disk-images.ts'
 import { startHostileServer } from '../../support/http/hostile-server.ts'
 import { createLoop } from '../../support/disk/loop.ts'
 import {
-  driveBox,
+  driveMachine,
   entryOf,
   flashByHand,
   MAC,
@@ -49,7 +49,7 @@ run('flash: written, told, rebooted', async () => {
   ])
   await using loop = await createLoop({ megabytes: 16 })
   await server.arm({ boot_mode: 'flasher-flash-always', ...TARGET })
-  const box = await driveBox({
+  const box = await driveMachine({
     server: server.url,
     mac: '52-54-00-00-00-01',
     places: { [PLACE]: loop.device },
@@ -74,11 +74,11 @@ run('flash: written, told, rebooted', async () => {
 run('interactive: the wizard with the catalog and the reason', async () => {
   await using server = await openServer([])
   await server.arm({ boot_mode: 'flasher-tui' })
-  const box = await driveBox({ server: server.url })
+  const box = await driveMachine({ server: server.url })
   assert.is(box.outcome.kind === 'interactive' && box.outcome.start.notice, null)
   assert.is(catalogOf(box), `${server.url}/catalog.toml`)
   await server.arm({ boot_mode: 'flasher-flash-once', ...TARGET })
-  const unknown = await driveBox({ server: server.url })
+  const unknown = await driveMachine({ server: server.url })
   assert.match(noticeOf(unknown), /not in the catalog/)
 })
 
@@ -87,7 +87,7 @@ run('a flash by hand is told as well', async () => {
   await using server = await openServer([])
   await using loop = await createLoop({ megabytes: 16 })
   await server.arm({ boot_mode: 'flasher-tui' })
-  const box = await driveBox({ server: server.url, places: { [PLACE]: loop.device } })
+  const box = await driveMachine({ server: server.url, places: { [PLACE]: loop.device } })
   if (box.outcome.kind !== 'interactive') throw new Error('no wizard')
   const { hooks } = box.outcome
   const refused = await flashByHand(hooks, `${images.origin}/debian.img`, '/dev/nowhere')
@@ -121,7 +121,7 @@ run('inventory: the disks and the hardware are told, then a reboot', async () =>
   const lshw = { id: 'box', class: 'system' }
   const hardware = { readTree: async () => lshw, readKernelLog: async () => [] }
   // Its first contact: the server does not know it before it asks for the plan.
-  const box = await driveBox({
+  const box = await driveMachine({
     server: server.url,
     places: { [PLACE]: loop.device },
     parts: { hardware },
@@ -137,7 +137,7 @@ run('inventory: the disks and the hardware are told, then a reboot', async () =>
 run('exit: a word, and the machine goes on', async () => {
   await using server = await openServer([])
   await server.arm({ boot_mode: 'ipxe-exit' })
-  const box = await driveBox({ server: server.url })
+  const box = await driveMachine({ server: server.url })
   assert.equal(box.outcome, { kind: 'exit', code: 0 })
   assert.is(box.reboots, 0)
   assert.ok(box.said.some((line) => line.includes('boot its own disk')))
@@ -148,7 +148,7 @@ run('a failed write is told at once, and the wizard opens', async () => {
   await using server = await openServer([entryOf(`${images.origin}/debian.img`)])
   await using loop = await createLoop({ megabytes: 16 })
   await server.arm({ boot_mode: 'flasher-flash-once', ...TARGET })
-  const box = await driveBox({ server: server.url, places: { [PLACE]: loop.device } })
+  const box = await driveMachine({ server: server.url, places: { [PLACE]: loop.device } })
   assert.match(noticeOf(box), /^The flash that the server asked for failed: .*debian\.img/)
   assert.is(catalogOf(box), `${server.url}/catalog.toml`)
   assert.is(box.reboots, 0)
@@ -173,7 +173,7 @@ run('a wrong digest is told, and nothing boots', async () => {
   ])
   await using loop = await createLoop({ megabytes: 16 })
   await server.arm({ boot_mode: 'flasher-flash-once', ...TARGET })
-  const box = await driveBox({ server: server.url, places: { [PLACE]: loop.device } })
+  const box = await driveMachine({ server: server.url, places: { [PLACE]: loop.device } })
   assert.match(noticeOf(box), /failed: .* is not the image asked for: its sha256 is/)
   assert.ok((await readDisk(loop.device, 0, 4096)).every((byte) => byte === 0))
 })
@@ -191,7 +191,7 @@ run('a disk that is pulled before the first byte: told, and nothing is written',
     return all.filter(({ path }) => path === loop.device && looks === 1)
   }
   const places = { [PLACE]: loop.device }
-  const box = await driveBox({ server: server.url, places, parts: { disks: { survey } } })
+  const box = await driveMachine({ server: server.url, places, parts: { disks: { survey } } })
   assert.match(noticeOf(box), /The disk path:pci-0000:00:05\.0 is not in this machine: it has no/)
   const told = await runOf(server)
   assert.equal([told.result, told.disk?.serial], ['failed', TARGET.target_disk_serial])
@@ -204,7 +204,7 @@ run('a disk that the server knows to be elsewhere: the wizard, and the reason', 
   await using server = await openServer([entryOf(`${images.origin}/debian.img`)])
   await using loop = await createLoop({ megabytes: 16 })
   await server.arm({ boot_mode: 'flasher-flash-once', ...TARGET })
-  const box = await driveBox({ server: server.url, places: { elsewhere: loop.device } })
+  const box = await driveMachine({ server: server.url, places: { elsewhere: loop.device } })
   assert.match(noticeOf(box), /which is picked on the server, is not in this machine/)
 })
 
@@ -214,7 +214,7 @@ run('cancelled at the machine: told as a failure, the wizard opens', async () =>
   await using loop = await createLoop({ megabytes: 16 })
   await server.arm({ boot_mode: 'flasher-flash-once', ...TARGET })
   const ending = new AbortController()
-  const box = await driveBox({
+  const box = await driveMachine({
     server: server.url,
     places: { [PLACE]: loop.device },
     cancel: ending.signal,
@@ -231,7 +231,7 @@ run('a server that goes away during the flash: the box stays with the reason', a
   await using loop = await createLoop({ megabytes: 16 })
   await server.arm({ boot_mode: 'flasher-flash-always', ...TARGET })
   let closing: Promise<void> | null = null
-  const box = await driveBox({
+  const box = await driveMachine({
     server: server.url,
     places: { [PLACE]: loop.device },
     parts: { times: { contact: 500, patience: 300, talk: 50, failure: 500, retry: 20 } },
@@ -250,7 +250,7 @@ run('a machine that cannot be restarted says so', async () => {
   await using server = await openServer([])
   await using loop = await createLoop({ megabytes: 16 })
   const power = { reboot: async () => ({ ok: false, refusal: 'systemctl: no' }) as const }
-  const box = await driveBox({
+  const box = await driveMachine({
     server: server.url,
     places: { [PLACE]: loop.device },
     parts: { power },

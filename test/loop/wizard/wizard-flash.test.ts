@@ -10,10 +10,10 @@ import { EXITED } from '../../support/terminal/tmux.ts'
 import { createShell } from '../../../runtime/services/host/shell.ts'
 import {
   createTarget,
-  createWizardDesk,
+  createWizardFixture,
   goToConfirm,
   numberOf,
-  type WizardDesk,
+  type WizardFixture,
 } from '../../support/terminal/wizard-fixture.ts'
 
 const test = suite('wizard flashes')
@@ -57,19 +57,19 @@ async function startSlowServer(content: Buffer) {
   }
 }
 
-async function writeCatalog(desk: WizardDesk, url: string): Promise<string> {
-  const path = join(desk.folder, 'catalog.toml')
+async function writeCatalog(fixture: WizardFixture, url: string): Promise<string> {
+  const path = join(fixture.folder, 'catalog.toml')
   await writeFile(path, `version = 1\n[[images]]\nname = "slow.img"\nsrc = "${url}"\n`)
   return path
 }
 
 test('Ctrl-C cancels a flash, says what that leaves, and goes back to the disks', async () => {
-  await using desk = await createWizardDesk({})
+  await using fixture = await createWizardFixture({})
   await using target = await createTarget({ megabytes: 64 })
   await writeFile(target.device, Buffer.alloc(MIB, 'old content'))
   await using server = await startSlowServer(Buffer.alloc(48 * MIB, 'new content'))
-  const catalog = await writeCatalog(desk, server.url)
-  await using terminal = await desk.open({ argv: ['--catalog', catalog] })
+  const catalog = await writeCatalog(fixture, server.url)
+  await using terminal = await fixture.open({ argv: ['--catalog', catalog] })
   await goToConfirm(terminal, 'slow.img', target.device)
   await terminal.press('y')
   const screen = await terminal.waitFor(/^ write +\d+% .* MB\/s .*left$/m)
@@ -92,12 +92,12 @@ test('Ctrl-C cancels a flash, says what that leaves, and goes back to the disks'
 })
 
 test('a flash that fails says why and what that leaves', async () => {
-  await using desk = await createWizardDesk()
-  const image = join(desk.imageRoot, 'debian-13-amd64.img')
+  await using fixture = await createWizardFixture()
+  const image = join(fixture.imageRoot, 'debian-13-amd64.img')
   const wrong = createHash('sha256').update('something else').digest('hex')
   await writeFile(`${image}.sha256`, `${wrong}  debian-13-amd64.img\n`)
   await using target = await createTarget()
-  await using terminal = await desk.open()
+  await using terminal = await fixture.open()
   const question = await goToConfirm(terminal, 'debian-13-amd64.img', target.device)
   assert.ok(question.some((line) => line.includes(`SHA-256 ${wrong.slice(0, 12)}`)))
   await terminal.press('y')
@@ -111,9 +111,9 @@ test('a flash that fails says why and what that leaves', async () => {
 })
 
 test('what is no image is rejected before anything is written, Enter goes back', async () => {
-  await using desk = await createWizardDesk({ 'not-really.img.zst': 'plain text' })
+  await using fixture = await createWizardFixture({ 'not-really.img.zst': 'plain text' })
   await using target = await createTarget()
-  await using terminal = await desk.open()
+  await using terminal = await fixture.open()
   const text = (await goToConfirm(terminal, 'not-really.img.zst', target.device)).join('\n')
   assert.match(
     text,
@@ -127,9 +127,9 @@ test('what is no image is rejected before anything is written, Enter goes back',
 })
 
 test('a disk that became another one between the choice and the flash is not written', async () => {
-  await using desk = await createWizardDesk()
+  await using fixture = await createWizardFixture()
   await using target = await createTarget()
-  await using terminal = await desk.open()
+  await using terminal = await fixture.open()
   await goToConfirm(terminal, 'debian-13-amd64.img', target.device)
   await writeFile(target.backing, Buffer.alloc(16 * MIB))
   await shell.require(['losetup', '--set-capacity', target.device])
@@ -140,11 +140,11 @@ test('a disk that became another one between the choice and the flash is not wri
 })
 
 test('the digest beside an image is checked, and the end says that it was right', async () => {
-  await using desk = await createWizardDesk()
-  const digest = createHash('sha256').update(desk.content).digest('hex')
-  await writeFile(join(desk.imageRoot, 'debian-13-amd64.img.sha256'), digest)
+  await using fixture = await createWizardFixture()
+  const digest = createHash('sha256').update(fixture.content).digest('hex')
+  await writeFile(join(fixture.imageRoot, 'debian-13-amd64.img.sha256'), digest)
   await using target = await createTarget()
-  await using terminal = await desk.open()
+  await using terminal = await fixture.open()
   await goToConfirm(terminal, 'debian-13-amd64.img', target.device)
   await terminal.press('y')
   const text = (await terminal.waitFor('> Done:')).join(' ')
@@ -152,10 +152,10 @@ test('the digest beside an image is checked, and the end says that it was right'
 })
 
 test('the end says what became of the boot entry that was asked for', async () => {
-  await using desk = await createWizardDesk()
+  await using fixture = await createWizardFixture()
   await using target = await createTarget()
   // No partition table is in this image: no firmware is asked, whatever this host has.
-  await using terminal = await desk.open({ env: { FLASHER_REGISTER_UEFI_BOOT: '1' } })
+  await using terminal = await fixture.open({ env: { FLASHER_REGISTER_UEFI_BOOT: '1' } })
   await goToConfirm(terminal, 'debian-13-amd64.img', target.device)
   await terminal.press('y')
   const text = (await terminal.waitFor('> Done:')).join(' ')
@@ -168,9 +168,9 @@ test('the end says what became of the boot entry that was asked for', async () =
 })
 
 test('five keys, from the first screen to the flash', async () => {
-  await using desk = await createWizardDesk()
+  await using fixture = await createWizardFixture()
   await using target = await createTarget()
-  await using terminal = await desk.open()
+  await using terminal = await fixture.open()
   await terminal.waitFor('> Image:')
   await terminal.press('1', 'Enter')
   const disks = await terminal.waitFor(new RegExp(`${target.device} [^]*> Disk:`))
@@ -180,9 +180,9 @@ test('five keys, from the first screen to the flash', async () => {
   await terminal.waitFor('> Done:')
 })
 test('on a machine that was booted to be flashed, a restart is what Enter stands for', async () => {
-  await using desk = await createWizardDesk()
+  await using fixture = await createWizardFixture()
   await using target = await createTarget()
-  await using terminal = await desk.open({ env: { FLASHER_LIVE: '1' } })
+  await using terminal = await fixture.open({ env: { FLASHER_LIVE: '1' } })
   await goToConfirm(terminal, 'debian-13-amd64.img', target.device)
   await terminal.press('y')
   const text = (await terminal.waitFor('> Reboot:')).join('\n')

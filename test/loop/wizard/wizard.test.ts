@@ -7,7 +7,7 @@ import { createShell } from '../../../runtime/services/host/shell.ts'
 import { EXITED, type Terminal } from '../../support/terminal/tmux.ts'
 import {
   createTarget,
-  createWizardDesk,
+  createWizardFixture,
   goToConfirm,
   numberOf,
 } from '../../support/terminal/wizard-fixture.ts'
@@ -57,10 +57,10 @@ async function check(
 for (const look of LOOKS) {
   const { columns, rows, colour } = look
   test(`every screen at ${columns}x${rows}, ${colour ? 'in colour' : 'without colours'}`, async () => {
-    await using desk = await createWizardDesk()
+    await using fixture = await createWizardFixture()
     await using target = await createTarget()
     const env = colour ? {} : { NO_COLOR: '1' }
-    await using terminal = await desk.open({ columns, rows, env })
+    await using terminal = await fixture.open({ columns, rows, env })
     // An image lies here, so the catalog is not asked for.
     await terminal.waitFor('> Image:')
     await check(terminal, 'Image', look)
@@ -86,7 +86,7 @@ for (const look of LOOKS) {
       /Wrote 8\.39 MB \(8388608 bytes\) to .*, read back and found equal\./,
     )
     assert.ok(
-      desk.content.equals((await readFile(target.backing)).subarray(0, desk.content.length)),
+      fixture.content.equals((await readFile(target.backing)).subarray(0, fixture.content.length)),
     )
     await terminal.press('b', 'Enter')
     const again = await terminal.waitFor(new RegExp(`${target.device} [^]*> Disk:`))
@@ -98,10 +98,10 @@ for (const look of LOOKS) {
 }
 
 test('the confirm screen names what will be lost', async () => {
-  await using desk = await createWizardDesk()
+  await using fixture = await createWizardFixture()
   await using target = await createTarget({ megabytes: 64 })
   await partition(target.device)
-  await using terminal = await desk.open()
+  await using terminal = await fixture.open()
   const text = (await goToConfirm(terminal, 'debian-13-amd64.img', target.device)).join('\n')
   assert.match(text, new RegExp(`${target.device}p1 +8\\.39 MB +vfat +ESP / EFI system`), text)
   assert.match(text, new RegExp(`${target.device}p2 +5\\d\\.\\d MB +ext4 +rootfs`), text)
@@ -110,14 +110,14 @@ test('the confirm screen names what will be lost', async () => {
 })
 
 test('what cannot be chosen says why, and cannot be chosen', async () => {
-  await using desk = await createWizardDesk({ 'big.img': Buffer.alloc(48 * 2 ** 20, 1) })
+  await using fixture = await createWizardFixture({ 'big.img': Buffer.alloc(48 * 2 ** 20, 1) })
   await using mounted = await createTarget({ megabytes: 64 })
   await using sealed = await createTarget({ megabytes: 64, readonly: true })
   await using small = await createTarget({ megabytes: 32 })
-  const point = join(desk.folder, 'mounted')
+  const point = join(fixture.folder, 'mounted')
   await shell.require(['mkfs.ext4', '-q', mounted.device])
   await shell.require(['mount', '--mkdir', mounted.device, point])
-  await using terminal = await desk.open({ columns: 120 })
+  await using terminal = await fixture.open({ columns: 120 })
   await terminal.waitFor('> Image:')
   await terminal.press('1', 'Enter')
   const screen = await terminal.waitFor(/too small: the image needs 50\.3 MB/)
@@ -138,10 +138,10 @@ test('keys: numbers, arrows, filter, words, and what is none of them', async () 
     { length: 40 },
     (_, index) => `image-${String(index + 1).padStart(2, '0')}.img`,
   )
-  await using desk = await createWizardDesk(
+  await using fixture = await createWizardFixture(
     Object.fromEntries(names.map((name) => [name, 'content'])),
   )
-  await using terminal = await desk.open()
+  await using terminal = await fixture.open()
   const first = await terminal.waitFor('> Image:')
   assert.ok(
     first.some((line) => line.includes('1 to 14 of 40; PgUp and PgDn turn the page')),
@@ -163,7 +163,7 @@ test('keys: numbers, arrows, filter, words, and what is none of them', async () 
   await terminal.waitFor('"99" is out of range; valid image numbers are 1..40.')
   await terminal.press('nonsense', 'Enter')
   await terminal.waitFor('Unrecognised choice "nonsense"; type a number from 1 to 40, b, r or q.')
-  await writeFile(join(desk.imageRoot, 'a-new-one.img'), 'content')
+  await writeFile(join(fixture.imageRoot, 'a-new-one.img'), 'content')
   await terminal.press('Enter')
   await terminal.waitFor(/ 1 {2}a-new-one\.img/)
   await terminal.press('BACK', 'Enter')
@@ -175,13 +175,13 @@ test('keys: numbers, arrows, filter, words, and what is none of them', async () 
 })
 
 test('a location is taken as it is typed, and one that leads nowhere leaves the local images', async () => {
-  await using desk = await createWizardDesk()
-  const catalog = join(desk.folder, 'Catalog Of The LAB.toml')
+  await using fixture = await createWizardFixture()
+  const catalog = join(fixture.folder, 'Catalog Of The LAB.toml')
   await writeFile(
     catalog,
     'version = 1\n[[images]]\nname = "Remote.img"\nsrc = "http://127.0.0.1:9/Remote.img"\nsize_bytes = 5\n',
   )
-  await using terminal = await desk.open({ columns: 120 })
+  await using terminal = await fixture.open({ columns: 120 })
   await terminal.waitFor('> Image:')
   await terminal.press('b', 'Enter')
   await terminal.waitFor('> Catalog:')
@@ -200,10 +200,10 @@ test('a location is taken as it is typed, and one that leads nowhere leaves the 
 })
 
 test('on 80 columns the reason of a failure is shown to its end', async () => {
-  await using desk = await createWizardDesk()
-  const catalog = join(desk.folder, `a-catalog-with-a-long-name-${'x'.repeat(40)}.toml`)
+  await using fixture = await createWizardFixture()
+  const catalog = join(fixture.folder, `a-catalog-with-a-long-name-${'x'.repeat(40)}.toml`)
   await writeFile(catalog, 'version = 1\n[[images]]\nname = "never closed\n')
-  await using terminal = await desk.open({ argv: ['--catalog', catalog] })
+  await using terminal = await fixture.open({ argv: ['--catalog', catalog] })
   const screen = await terminal.waitFor('catalog load failed:')
   const [, reason = ''] = screen.join('\n').split('catalog load failed:')
   assert.match(reason.split('\n\n')[0]?.replaceAll('\n', ' ') ?? '', /line 3: .*\(column \d+\)$/)
@@ -211,9 +211,9 @@ test('on 80 columns the reason of a failure is shown to its end', async () => {
 })
 
 test('Ctrl-C and the end of the input leave, with exit code 0', async () => {
-  await using desk = await createWizardDesk()
+  await using fixture = await createWizardFixture()
   for (const key of ['C-c', 'C-d']) {
-    await using terminal = await desk.open()
+    await using terminal = await fixture.open()
     await terminal.waitFor('> Image:')
     await terminal.press(key)
     await terminal.waitFor(`${EXITED}0`)
@@ -221,10 +221,10 @@ test('Ctrl-C and the end of the input leave, with exit code 0', async () => {
 })
 
 test('consoles without Unicode or without redrawing get plain characters', async () => {
-  await using desk = await createWizardDesk()
+  await using fixture = await createWizardFixture()
   await using target = await createTarget()
   for (const TERM of ['linux', 'vt220', 'dumb']) {
-    await using terminal = await desk.open({ env: { TERM } })
+    await using terminal = await fixture.open({ env: { TERM } })
     const question = await goToConfirm(terminal, 'debian-13-amd64.img', target.device)
     assert.not.match(question.join('\n'), /[^\n -~]/)
     await terminal.press('y', 'Enter')
@@ -236,9 +236,9 @@ test('consoles without Unicode or without redrawing get plain characters', async
 })
 
 test('a terminal that is not for UTF-8 gets names in ASCII', async () => {
-  await using desk = await createWizardDesk({ 'Größe-日本.img': Buffer.alloc(4096, 1) })
+  await using fixture = await createWizardFixture({ 'Größe-日本.img': Buffer.alloc(4096, 1) })
   for (const TERM of ['xterm', 'dumb']) {
-    await using terminal = await desk.open({ env: { TERM, LANG: 'C' } })
+    await using terminal = await fixture.open({ env: { TERM, LANG: 'C' } })
     const screen = await terminal.waitFor('> Image:')
     assert.ok(
       screen.some((line) => line.includes('  Gro?e-????.img  ')),
@@ -248,25 +248,25 @@ test('a terminal that is not for UTF-8 gets names in ASCII', async () => {
 })
 
 test('a server that is not followed is named, with the reason', async () => {
-  await using desk = await createWizardDesk()
-  const argv = ['--server=http://127.0.0.1:2', `--catalog=${desk.folder}/none.toml`]
+  await using fixture = await createWizardFixture()
+  const argv = ['--server=http://127.0.0.1:2', `--catalog=${fixture.folder}/none.toml`]
   const named = /^flasher \S+ {2}http:\/\/127\.0\.0\.1:2 /m
-  await using alone = await desk.open({ argv, columns: 200 })
+  await using alone = await fixture.open({ argv, columns: 200 })
   await alone.waitFor(named)
   await alone.waitFor(
     /^The server http:\/\/127\.0\.0\.1:2 is not followed.*: .*MAC.*flasher\.mac=/m,
   )
   // Another console of this machine follows it.
   const env = { FLASHER_LIVE_MAC: '52:54:00:00:00:01', FLASHER_LIVE_SERVER: 'http://127.0.0.1:2' }
-  await using beside = await desk.open({ argv, env, columns: 200 })
+  await using beside = await fixture.open({ argv, env, columns: 200 })
   await beside.waitFor(named)
   const screen = await beside.waitFor('> Image:')
   assert.not.ok(screen.some((line) => line.includes('is not followed')))
 })
 
 test('a terminal that changes its size is drawn anew, with what was typed', async () => {
-  await using desk = await createWizardDesk()
-  await using terminal = await desk.open({ columns: 100, rows: 30 })
+  await using fixture = await createWizardFixture()
+  await using terminal = await fixture.open({ columns: 100, rows: 30 })
   await terminal.waitFor('> Image:')
   await terminal.press('Down', '1')
   await terminal.waitFor('> Image: 1')

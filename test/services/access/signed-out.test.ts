@@ -11,7 +11,7 @@ const test = suite('signed-out sessions')
 const START = 1_800_000_000_000
 const DAY = 24 * 3600 * 1000
 
-async function makeDesk() {
+async function makeFixture() {
   const folder = await mkdtemp(join(tmpdir(), 'flasher-signed-out-'))
   const path = join(folder, 'signed-out.json')
   const said: string[] = []
@@ -35,84 +35,84 @@ async function makeDesk() {
 }
 
 test('holds over a restart, readable for its owner alone', async () => {
-  await using desk = await makeDesk()
-  const before = desk.open()
-  await before.add('one', desk.after(7))
+  await using fixture = await makeFixture()
+  const before = fixture.open()
+  await before.add('one', fixture.after(7))
   assert.equal([before.has('one'), before.has('two')], [true, false])
-  assert.is((await stat(desk.path)).mode & 0o777, 0o600)
-  const after = desk.open()
+  assert.is((await stat(fixture.path)).mode & 0o777, 0o600)
+  const after = fixture.open()
   assert.equal([after.has('one'), after.has('two')], [true, false])
 })
 
 test('forgets what has ended by itself, and holds no more than it should', async () => {
-  await using desk = await makeDesk()
-  const list = desk.open()
-  await list.add('one', desk.after(7))
-  desk.clock.time += 8 * DAY
-  await list.add('two', desk.after(7))
-  assert.equal(Object.keys(JSON.parse(await readFile(desk.path, 'utf8'))), ['two'])
+  await using fixture = await makeFixture()
+  const list = fixture.open()
+  await list.add('one', fixture.after(7))
+  fixture.clock.time += 8 * DAY
+  await list.add('two', fixture.after(7))
+  assert.equal(Object.keys(JSON.parse(await readFile(fixture.path, 'utf8'))), ['two'])
   const many = Array.from({ length: 10_001 }, (_, n) => [`s${n}`, START + 20 * DAY])
-  await writeFile(desk.path, JSON.stringify(Object.fromEntries(many)))
-  const full = desk.open()
+  await writeFile(fixture.path, JSON.stringify(Object.fromEntries(many)))
+  const full = fixture.open()
   assert.equal([full.has('s0'), full.has('s10000')], [false, true])
 })
 
 test('many at once all hold', async () => {
-  await using desk = await makeDesk()
-  const list = desk.open()
-  await Promise.all(Array.from({ length: 50 }, (_, n) => list.add(`s${n}`, desk.after(1))))
-  const again = desk.open()
+  await using fixture = await makeFixture()
+  const list = fixture.open()
+  await Promise.all(Array.from({ length: 50 }, (_, n) => list.add(`s${n}`, fixture.after(1))))
+  const again = fixture.open()
   assert.ok(Array.from({ length: 50 }, (_, n) => again.has(`s${n}`)).every(Boolean))
 })
 
 test('two programs on one file know of each other, and lose nothing of it', async () => {
-  await using desk = await makeDesk()
-  const [server, cache] = [desk.open(), desk.open()]
-  await server.add('one', desk.after(7))
-  await cache.add('two', desk.after(7))
-  await server.add('three', desk.after(7))
-  const next = desk.open()
+  await using fixture = await makeFixture()
+  const [server, cache] = [fixture.open(), fixture.open()]
+  await server.add('one', fixture.after(7))
+  await cache.add('two', fixture.after(7))
+  await server.add('three', fixture.after(7))
+  const next = fixture.open()
   assert.equal(
     ['one', 'two', 'three'].map((id) => next.has(id)),
     [true, true, true],
   )
-  await server.add('four', desk.after(7))
+  await server.add('four', fixture.after(7))
   while (!cache.has('four')) await new Promise((resolve) => setTimeout(resolve, 20))
 })
 
 test('a file that is none, or cannot be written, logs nobody in again', async () => {
-  await using desk = await makeDesk()
+  await using fixture = await makeFixture()
   for (const text of ['', '{', '[1]', '{"one":"two"}', 'null']) {
-    await writeFile(desk.path, text)
-    assert.is(desk.open().has('one'), false)
+    await writeFile(fixture.path, text)
+    assert.is(fixture.open().has('one'), false)
     // Said at the start, once, with what it means.
-    assert.is(desk.said.length, 1, text)
-    assert.match(desk.said.join(), /signed-out\.json is damaged: sessions that were logged out/)
-    assert.equal(desk.broken, desk.said)
-    desk.said.length = 0
-    desk.broken.length = 0
+    assert.is(fixture.said.length, 1, text)
+    assert.match(fixture.said.join(), /signed-out\.json is damaged: sessions that were logged out/)
+    assert.equal(fixture.broken, fixture.said)
+    fixture.said.length = 0
+    fixture.broken.length = 0
   }
-  assert.is((await stat(desk.path)).size, 4)
-  const list = desk.open('/proc/signed-out.json')
-  await list.add('one', desk.after(1))
+  assert.is((await stat(fixture.path)).size, 4)
+  const list = fixture.open('/proc/signed-out.json')
+  await list.add('one', fixture.after(1))
   assert.is(list.has('one'), true)
-  assert.match(desk.said.join(), /forgotten at the next start/)
+  assert.match(fixture.said.join(), /forgotten at the next start/)
 })
 
 test('a sound file and none are nothing to report; one that breaks later is', async () => {
-  await using desk = await makeDesk()
-  const list = desk.open()
-  await list.add('one', desk.after(7))
-  assert.is(desk.open().has('one'), true)
-  await writeFile(desk.path, '{}')
-  assert.is(desk.open().has('one'), false)
-  assert.equal(desk.said, [])
-  await writeFile(desk.path, 'garbage')
-  while (desk.said.length === 0) {
+  await using fixture = await makeFixture()
+  const list = fixture.open()
+  await list.add('one', fixture.after(7))
+  assert.is(fixture.open().has('one'), true)
+  await writeFile(fixture.path, '{}')
+  assert.is(fixture.open().has('one'), false)
+  assert.equal(fixture.said, [])
+  await writeFile(fixture.path, 'garbage')
+  while (fixture.said.length === 0) {
     assert.is(list.has('one'), true)
     await new Promise((resolve) => setTimeout(resolve, 20))
   }
-  assert.match(desk.said.join(), /is damaged/)
+  assert.match(fixture.said.join(), /is damaged/)
 })
 
 test.run()

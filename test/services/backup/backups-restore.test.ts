@@ -2,7 +2,7 @@ import { readdir, readFile, rm, writeFile, mkdir } from 'node:fs/promises'
 import { join } from 'node:path'
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
-import { BY, openBackupDesk, populate } from '../../support/server/backups.ts'
+import { BY, openBackupFixture, populate } from '../../support/server/backups.ts'
 import {
   createStateFolder,
   faultOf,
@@ -18,17 +18,17 @@ const now = () => new Date('2026-11-21T06:55:53.000Z')
 
 test('brings machines, bindings, labels, hardware and settings back, while the server runs', async () => {
   await using folder = await createStateFolder()
-  await using desk = await openBackupDesk(folder, { now })
-  await populate(desk)
-  const before = await desk.machines.list()
-  await desk.backUp()
-  await desk.machines.remove(macOf(1))
-  await desk.machines.update(macOf(2), () => machineOf(2, { labels: ['changed'] }))
-  await desk.machines.update(macOf(9), () => machineOf(9))
-  await desk.store.save({ 'upstream.netboot_tag': 'v2' })
+  await using fixture = await openBackupFixture(folder, { now })
+  await populate(fixture)
+  const before = await fixture.machines.list()
+  await fixture.backUp()
+  await fixture.machines.remove(macOf(1))
+  await fixture.machines.update(macOf(2), () => machineOf(2, { labels: ['changed'] }))
+  await fixture.machines.update(macOf(9), () => machineOf(9))
+  await fixture.store.save({ 'upstream.netboot_tag': 'v2' })
   const heard = new Set<string>()
-  desk.feed.listen(({ topic }) => heard.add(topic))
-  const restored = await desk.backups.restore(ID, BY)
+  fixture.feed.listen(({ topic }) => heard.add(topic))
+  const restored = await fixture.backups.restore(ID, BY)
   assert.equal(restored, {
     backup_id: ID,
     kind: 'full',
@@ -36,13 +36,13 @@ test('brings machines, bindings, labels, hardware and settings back, while the s
     archive: 'state.db.1.2.3.20261121T065553Z.bak',
     release: '1.2.3',
   })
-  assert.equal(await desk.machines.list(), before)
-  assert.is((await desk.machines.findHardware(macOf(1)))?.json.includes('box-1'), true)
-  assert.is(desk.store.find('upstream.netboot_tag'), 'v1')
+  assert.equal(await fixture.machines.list(), before)
+  assert.is((await fixture.machines.findHardware(macOf(1)))?.json.includes('box-1'), true)
+  assert.is(fixture.store.find('upstream.netboot_tag'), 'v1')
   assert.ok(heard.has('backup') && heard.has('settings'))
-  assert.is((await desk.kinds()).at(-1), 'backup.restored')
-  await desk.machines.update(macOf(10), () => machineOf(10))
-  assert.is(await desk.machines.count(), 4)
+  assert.is((await fixture.kinds()).at(-1), 'backup.restored')
+  await fixture.machines.update(macOf(10), () => machineOf(10))
+  assert.is(await fixture.machines.count(), 4)
   assert.not((await readdir(folder.dir)).includes('.restore'))
   await using archive = await folder.open({ path: join(folder.dir, restored.archive ?? '') })
   assert.equal((await archive.machines.find(macOf(2)))?.labels, ['changed'])
@@ -51,11 +51,11 @@ test('brings machines, bindings, labels, hardware and settings back, while the s
 test('comes up again with what was restored', async () => {
   await using folder = await createStateFolder()
   {
-    await using desk = await openBackupDesk(folder, { now })
-    await populate(desk)
-    await desk.backUp()
-    await desk.machines.remove(macOf(1))
-    await desk.backups.restore(ID, BY)
+    await using fixture = await openBackupFixture(folder, { now })
+    await populate(fixture)
+    await fixture.backUp()
+    await fixture.machines.remove(macOf(1))
+    await fixture.backups.restore(ID, BY)
   }
   await using state = await folder.open()
   assert.is(await state.machines.count(), 3)
@@ -63,58 +63,62 @@ test('comes up again with what was restored', async () => {
 
 test('a token that was revoked since stays revoked, one that was not works', async () => {
   await using folder = await createStateFolder()
-  await using desk = await openBackupDesk(folder, { now })
-  const kept = await populate(desk)
-  const revoked = await makeToken(desk.tokens, { name: 'x', scopes: ['admin'], expires_at: null })
-  await desk.backUp()
-  await desk.tokens.revoke(revoked.record.id)
-  await desk.backups.restore(ID, BY)
-  assert.is(desk.tokens.find(revoked.token), null)
-  assert.is(desk.tokens.find(kept.token)?.name, 'ci')
+  await using fixture = await openBackupFixture(folder, { now })
+  const kept = await populate(fixture)
+  const revoked = await makeToken(fixture.tokens, {
+    name: 'x',
+    scopes: ['admin'],
+    expires_at: null,
+  })
+  await fixture.backUp()
+  await fixture.tokens.revoke(revoked.record.id)
+  await fixture.backups.restore(ID, BY)
+  assert.is(fixture.tokens.find(revoked.token), null)
+  assert.is(fixture.tokens.find(kept.token)?.name, 'ci')
 })
 
 test('what comes in during the restore harms nothing', async () => {
   await using folder = await createStateFolder()
-  await using desk = await openBackupDesk(folder, { now })
-  await populate(desk)
-  await desk.backUp()
-  await desk.machines.remove(macOf(1))
-  const restoring = desk.backups.restore(ID, BY)
+  await using fixture = await openBackupFixture(folder, { now })
+  await populate(fixture)
+  await fixture.backUp()
+  await fixture.machines.remove(macOf(1))
+  const restoring = fixture.backups.restore(ID, BY)
   const writing = Array.from({ length: 20 }, (_, n) =>
-    desk.journal.record(noteOf({ summary: `${n}` })),
+    fixture.journal.record(noteOf({ summary: `${n}` })),
   )
-  desk.machines.see(macOf(2), { at: '2026-11-21T07:00:00.000Z', ip: '192.0.2.2' })
+  fixture.machines.see(macOf(2), { at: '2026-11-21T07:00:00.000Z', ip: '192.0.2.2' })
   await Promise.all([restoring, ...writing])
-  assert.is(await desk.machines.count(), 3)
-  assert.is(desk.database.sql.get('PRAGMA integrity_check')?.['integrity_check'], 'ok')
+  assert.is(await fixture.machines.count(), 3)
+  assert.is(fixture.database.sql.get('PRAGMA integrity_check')?.['integrity_check'], 'ok')
 })
 
 test('a backup of an older release is upgraded on its way in', async () => {
   await using folder = await createStateFolder()
   {
-    await using desk = await openBackupDesk(folder, { now })
-    await populate(desk)
-    await desk.backUp()
+    await using fixture = await openBackupFixture(folder, { now })
+    await populate(fixture)
+    await fixture.backUp()
   }
-  await using desk = await openBackupDesk(folder, { now, database: { release: '2.0.0' } })
-  await desk.machines.remove(macOf(1))
-  const restored = await desk.backups.restore(ID, BY)
+  await using fixture = await openBackupFixture(folder, { now, database: { release: '2.0.0' } })
+  await fixture.machines.remove(macOf(1))
+  const restored = await fixture.backups.restore(ID, BY)
   assert.is(restored.release, '1.2.3')
   assert.is(restored.machines, 3)
-  assert.equal(await desk.kinds(), ['system.schema.reset', 'backup.restored'])
+  assert.equal(await fixture.kinds(), ['system.schema.reset', 'backup.restored'])
 })
 
 test('a bare inventory comes in as an import does', async () => {
   await using folder = await createStateFolder()
-  await using desk = await openBackupDesk(folder, { now })
-  await populate(desk)
-  await desk.backUp()
-  for (const name of ['state.db', 'manifest.json']) await rm(join(desk.backupDir, ID, name))
-  await desk.machines.remove(macOf(1))
-  const restored = await desk.backups.restore(ID, BY)
+  await using fixture = await openBackupFixture(folder, { now })
+  await populate(fixture)
+  await fixture.backUp()
+  for (const name of ['state.db', 'manifest.json']) await rm(join(fixture.backupDir, ID, name))
+  await fixture.machines.remove(macOf(1))
+  const restored = await fixture.backups.restore(ID, BY)
   assert.equal([restored.kind, restored.machines, restored.archive], ['inventory', 3, null])
-  assert.is((await desk.machines.find(macOf(1)))?.boot_mode, 'flasher-inventory')
-  assert.is((await desk.machines.find(macOf(2)))?.bty_image_ref, null)
+  assert.is((await fixture.machines.find(macOf(1)))?.boot_mode, 'flasher-inventory')
+  assert.is((await fixture.machines.find(macOf(2)))?.bty_image_ref, null)
 })
 
 /** What somebody, or a disk, can do to a stored backup. */
@@ -158,16 +162,16 @@ const changeText = async (path: string, edit: (text: string) => string) =>
 for (const [name, damage, words] of DAMAGES) {
   test(`refused, and nothing is changed: ${name}`, async () => {
     await using folder = await createStateFolder()
-    await using desk = await openBackupDesk(folder, { now })
-    await populate(desk)
-    await desk.backUp()
-    await desk.machines.remove(macOf(1))
-    const before = await desk.machines.list()
-    await damage(join(desk.backupDir, ID))
-    const fault = await faultOf(desk.backups.restore(ID, BY))
+    await using fixture = await openBackupFixture(folder, { now })
+    await populate(fixture)
+    await fixture.backUp()
+    await fixture.machines.remove(macOf(1))
+    const before = await fixture.machines.list()
+    await damage(join(fixture.backupDir, ID))
+    const fault = await faultOf(fixture.backups.restore(ID, BY))
     assert.match(fault.message, words)
-    assert.equal(await desk.machines.list(), before)
-    assert.is(desk.backups.restoring(), null)
+    assert.equal(await fixture.machines.list(), before)
+    assert.is(fixture.backups.restoring(), null)
     const names = await readdir(folder.dir)
     assert.not(names.some((file) => file.endsWith('.bak') || file === '.restore'))
   })
@@ -177,22 +181,22 @@ test('a database that is whole but foreign is refused', async () => {
   await using folder = await createStateFolder()
   await using other = await createStateFolder()
   {
-    await using desk = await openBackupDesk(other, { now, database: { line: 'earlier' } })
-    await desk.backUp()
+    await using fixture = await openBackupFixture(other, { now, database: { line: 'earlier' } })
+    await fixture.backUp()
   }
-  await using desk = await openBackupDesk(folder, { now })
-  await populate(desk)
-  const dir = join(desk.backupDir, ID)
+  await using fixture = await openBackupFixture(folder, { now })
+  await populate(fixture)
+  const dir = join(fixture.backupDir, ID)
   await mkdir(dir)
   for (const name of await readdir(join(other.dir, 'backups', ID))) {
     const text = await readFile(join(other.dir, 'backups', ID, name))
     await writeFile(join(dir, name), text)
   }
   await changeText(join(dir, 'manifest.json'), (text) => text.replace('"earlier"', '"current"'))
-  const fault = await faultOf(desk.backups.restore(ID, BY))
+  const fault = await faultOf(fixture.backups.restore(ID, BY))
   assert.match(fault.message, 'belongs to the earlier release line')
-  assert.is(await desk.machines.count(), 3)
-  assert.is((await desk.journal.list({ limit: 1 }))[0]?.kind, 'backup.restore.failed')
+  assert.is(await fixture.machines.count(), 3)
+  assert.is((await fixture.journal.list({ limit: 1 }))[0]?.kind, 'backup.restore.failed')
 })
 
 test.run()

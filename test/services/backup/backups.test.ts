@@ -3,7 +3,7 @@ import { join } from 'node:path'
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
 import { openBackupStore } from '../../../runtime/services/backup/backup-store.ts'
-import { BY, openBackupDesk, populate } from '../../support/server/backups.ts'
+import { BY, openBackupFixture, populate } from '../../support/server/backups.ts'
 import { createStateFolder, faultOf, macOf } from '../../support/server/state.ts'
 
 const test = suite('backups')
@@ -13,9 +13,9 @@ const now = () => new Date(AT)
 
 test('a backup holds the inventory and the whole database, private, and says so', async () => {
   await using folder = await createStateFolder()
-  await using desk = await openBackupDesk(folder, { now })
-  await populate(desk)
-  const job = await desk.backUp()
+  await using fixture = await openBackupFixture(folder, { now })
+  await populate(fixture)
+  const job = await fixture.backUp()
   const { bytes_done, ...rest } = job ?? { bytes_done: 0 }
   assert.equal(rest, {
     backup_id: ID,
@@ -28,22 +28,24 @@ test('a backup holds the inventory and the whole database, private, and says so'
     trigger: 'manual',
     error: null,
   })
-  const files = await readdir(join(desk.backupDir, ID))
+  const files = await readdir(join(fixture.backupDir, ID))
   assert.equal(files.toSorted(), ['inventory.json', 'manifest.json', 'state.db'])
-  assert.is((await stat(desk.backupDir)).mode & 0o077, 0)
-  const inventory = JSON.parse(await readFile(join(desk.backupDir, ID, 'inventory.json'), 'utf8'))
+  assert.is((await stat(fixture.backupDir)).mode & 0o077, 0)
+  const inventory = JSON.parse(
+    await readFile(join(fixture.backupDir, ID, 'inventory.json'), 'utf8'),
+  )
   assert.is(inventory.bty_export_version, 3)
   assert.is(inventory.machines[0].hw_lshw.id, 'box-1')
-  const [stored] = await desk.backups.list()
+  const [stored] = await fixture.backups.list()
   assert.is(stored?.backup_id, ID)
   assert.is(stored?.bytes, bytes_done)
   assert.is(stored?.manifest?.machines, 3)
-  assert.equal(await desk.kinds(), [
+  assert.equal(await fixture.kinds(), [
     'backup.create.requested',
     'backup.create.started',
     'backup.created',
   ])
-  const [created] = await desk.journal.list({ limit: 1 })
+  const [created] = await fixture.journal.list({ limit: 1 })
   assert.equal(created?.details, {
     backup_id: ID,
     trigger: 'manual',
@@ -58,18 +60,18 @@ test('a backup holds the inventory and the whole database, private, and says so'
 
 test('they are made one after the other, with ids that differ', async () => {
   await using folder = await createStateFolder()
-  await using desk = await openBackupDesk(folder, { now })
+  await using fixture = await openBackupFixture(folder, { now })
   const started = await Promise.all([
-    desk.backups.start('manual', BY),
-    desk.backups.start('manual', BY),
-    desk.backups.start('manual', BY),
+    fixture.backups.start('manual', BY),
+    fixture.backups.start('manual', BY),
+    fixture.backups.start('manual', BY),
   ])
   const ids = started.map(({ backup_id }) => backup_id)
   assert.equal(ids.toSorted(), [ID, `${ID}-1`, `${ID}-2`])
-  for (const id of ids) assert.is((await desk.backups.awaitEnd(id))?.status, 'completed')
-  assert.is((await desk.backups.list()).length, 3)
+  for (const id of ids) assert.is((await fixture.backups.awaitEnd(id))?.status, 'completed')
+  assert.is((await fixture.backups.list()).length, 3)
   assert.equal(
-    desk.backups.jobs().map(({ backup_id }) => backup_id),
+    fixture.backups.jobs().map(({ backup_id }) => backup_id),
     ids.toReversed(),
   )
 })
@@ -77,20 +79,20 @@ test('they are made one after the other, with ids that differ', async () => {
 test('only the newest stay; what is no backup stays too', async () => {
   await using folder = await createStateFolder()
   const clock = { at: Date.parse(AT) }
-  await using desk = await openBackupDesk(folder, { now: () => new Date(clock.at) })
+  await using fixture = await openBackupFixture(folder, { now: () => new Date(clock.at) })
   const foreign = ['notes', '2026-01-01T00-00-00Z-mine']
   for (const name of foreign) {
-    await mkdir(join(desk.backupDir, name))
-    await writeFile(join(desk.backupDir, name, 'inventory.json'), 'mine')
+    await mkdir(join(fixture.backupDir, name))
+    await writeFile(join(fixture.backupDir, name, 'inventory.json'), 'mine')
   }
-  desk.settings.current = { ...desk.settings.current, retention: 2 }
+  fixture.settings.current = { ...fixture.settings.current, retention: 2 }
   for (let n = 0; n < 4; n += 1) {
-    await desk.backUp()
+    await fixture.backUp()
     clock.at += 60_000
   }
-  const left = (await readdir(desk.backupDir)).toSorted()
+  const left = (await readdir(fixture.backupDir)).toSorted()
   assert.equal(left, [...foreign, '2026-11-21T06-57-53Z', '2026-11-21T06-58-53Z'].toSorted())
-  const pruned = await desk.journal.list({ limit: 10, kind: 'backup.pruned' })
+  const pruned = await fixture.journal.list({ limit: 10, kind: 'backup.pruned' })
   assert.equal(
     pruned.map(({ details }) => details),
     [
@@ -102,48 +104,48 @@ test('only the newest stay; what is no backup stays too', async () => {
 
 test('a queued one can be cancelled, a running one too, and nothing is left of them', async () => {
   await using folder = await createStateFolder()
-  await using desk = await openBackupDesk(folder, { now })
-  await populate(desk, 30)
-  const running = await desk.backups.start('manual', BY)
-  const queued = await desk.backups.start('manual', BY)
+  await using fixture = await openBackupFixture(folder, { now })
+  await populate(fixture, 30)
+  const running = await fixture.backups.start('manual', BY)
+  const queued = await fixture.backups.start('manual', BY)
   const [first, second] = await Promise.all([
-    desk.backups.cancel(running.backup_id, BY),
-    desk.backups.cancel(queued.backup_id, BY),
+    fixture.backups.cancel(running.backup_id, BY),
+    fixture.backups.cancel(queued.backup_id, BY),
   ])
   assert.equal([first?.status, second?.status], ['cancelled', 'cancelled'])
-  assert.equal(await desk.backups.list(), [])
-  assert.equal(await desk.backupStore.listTraces(), [])
-  assert.is(await desk.backups.cancel('2020-01-01T00-00-00Z', BY), null)
-  const kinds = await desk.kinds()
+  assert.equal(await fixture.backups.list(), [])
+  assert.equal(await fixture.backupStore.listTraces(), [])
+  assert.is(await fixture.backups.cancel('2020-01-01T00-00-00Z', BY), null)
+  const kinds = await fixture.kinds()
   assert.is(kinds.filter((kind) => kind === 'backup.create.cancelled').length, 2)
   assert.not(kinds.includes('backup.failed'))
-  const done = await desk.backUp()
-  assert.is((await desk.backups.cancel(done?.backup_id ?? '', BY))?.status, 'completed')
+  const done = await fixture.backUp()
+  assert.is((await fixture.backups.cancel(done?.backup_id ?? '', BY))?.status, 'completed')
 })
 
 test('a failure is on record with its reason, leaves nothing, and the next one works', async () => {
   await using folder = await createStateFolder()
-  await using desk = await openBackupDesk(folder, { now })
-  await populate(desk)
-  await rm(desk.backupDir, { recursive: true })
-  await writeFile(desk.backupDir, 'a file where the folder was')
-  const job = await desk.backUp()
+  await using fixture = await openBackupFixture(folder, { now })
+  await populate(fixture)
+  await rm(fixture.backupDir, { recursive: true })
+  await writeFile(fixture.backupDir, 'a file where the folder was')
+  const job = await fixture.backUp()
   assert.is(job?.status, 'failed')
   assert.ok(job?.error)
-  const [failed] = await desk.journal.list({ limit: 1, failed: true })
+  const [failed] = await fixture.journal.list({ limit: 1, failed: true })
   assert.is(failed?.kind, 'backup.failed')
   assert.is(failed?.details?.['error'], job?.error)
-  assert.is(await desk.journal.countAlarms(), 1)
-  await rm(desk.backupDir)
-  assert.is((await desk.backUp())?.status, 'completed')
+  assert.is(await fixture.journal.countAlarms(), 1)
+  await rm(fixture.backupDir)
+  assert.is((await fixture.backUp())?.status, 'completed')
 })
 
 test('what a crash cut short is removed at the next start; a bare inventory is a backup', async () => {
   await using folder = await createStateFolder()
   {
-    await using desk = await openBackupDesk(folder, { now })
-    await populate(desk)
-    await desk.backUp()
+    await using fixture = await openBackupFixture(folder, { now })
+    await populate(fixture)
+    await fixture.backUp()
   }
   const cut = join(folder.dir, 'backups', '2026-11-20T00-00-00Z')
   const bare = join(folder.dir, 'backups', '2026-11-19T00-00-00Z')
@@ -156,10 +158,10 @@ test('what a crash cut short is removed at the next start; a bare inventory is a
   )
   await writeFile(join(strange, 'state.db'), 'with')
   await writeFile(join(strange, 'letter.txt'), 'a letter')
-  await using desk = await openBackupDesk(folder, { now })
-  await desk.backUp()
+  await using fixture = await openBackupFixture(folder, { now })
+  await fixture.backUp()
   assert.equal(
-    (await desk.backups.list()).map(({ backup_id }) => backup_id),
+    (await fixture.backups.list()).map(({ backup_id }) => backup_id),
     [`${ID}-1`, ID, '2026-11-19T00-00-00Z'],
   )
   assert.equal((await readdir(join(folder.dir, 'backups'))).includes('2026-11-20T00-00-00Z'), false)
@@ -169,13 +171,13 @@ test('what a crash cut short is removed at the next start; a bare inventory is a
 
 test('a command beside the server touches nothing of the server', async () => {
   await using folder = await createStateFolder()
-  await using server = await openBackupDesk(folder, { now })
+  await using server = await openBackupFixture(folder, { now })
   await populate(server)
   const half = join(server.backupDir, '2026-11-20T00-00-00Z')
   await mkdir(half)
   await writeFile(join(half, 'state.db.000000'), 'being written')
   {
-    await using visitor = await openBackupDesk(folder, { now, database: { visit: true } })
+    await using visitor = await openBackupFixture(folder, { now, database: { visit: true } })
     assert.is((await visitor.backUp())?.machines, 3)
   }
   assert.equal(await readdir(half), ['state.db.000000'])
@@ -184,36 +186,36 @@ test('a command beside the server touches nothing of the server', async () => {
 
 test('a backup larger than a piece is stored in pieces and downloaded whole', async () => {
   await using folder = await createStateFolder()
-  await using desk = await openBackupDesk(folder, { now })
+  await using fixture = await openBackupFixture(folder, { now })
   const values = Array.from({ length: 60 }, (_, n) => [`big.${n}`, 'x'.repeat(200_000)] as const)
-  await desk.store.save(Object.fromEntries(values))
-  await desk.backUp()
-  const names = await readdir(join(desk.backupDir, ID))
+  await fixture.store.save(Object.fromEntries(values))
+  await fixture.backUp()
+  const names = await readdir(join(fixture.backupDir, ID))
   assert.ok(names.includes('state.db.000000') && names.includes('state.db.000001'))
-  const download = await desk.backups.download(ID, 'state.db')
+  const download = await fixture.backups.download(ID, 'state.db')
   const bytes = Buffer.concat(await Array.fromAsync(download?.pieces ?? []))
   assert.is(bytes.length, download?.bytes)
   assert.is(bytes.subarray(0, 15).toString(), 'SQLite format 3')
-  assert.is(await desk.backups.download(ID, '../state.db'), null)
-  assert.is(await desk.backups.download('../..', 'state.db'), null)
+  assert.is(await fixture.backups.download(ID, '../state.db'), null)
+  assert.is(await fixture.backups.download('../..', 'state.db'), null)
 })
 
 test('a removed backup is gone; one that is not there is said', async () => {
   await using folder = await createStateFolder()
-  await using desk = await openBackupDesk(folder, { now })
-  await desk.backUp()
-  assert.is((await desk.backups.remove(ID, BY))?.backup_id, ID)
-  assert.is(await desk.backups.remove(ID, BY), null)
-  assert.equal(await desk.backups.list(), [])
-  assert.equal(await readdir(desk.backupDir), [])
-  assert.is((await faultOf(desk.backups.restore(ID, BY))).code, 'not-found')
+  await using fixture = await openBackupFixture(folder, { now })
+  await fixture.backUp()
+  assert.is((await fixture.backups.remove(ID, BY))?.backup_id, ID)
+  assert.is(await fixture.backups.remove(ID, BY), null)
+  assert.equal(await fixture.backups.list(), [])
+  assert.equal(await readdir(fixture.backupDir), [])
+  assert.is((await faultOf(fixture.backups.restore(ID, BY))).code, 'not-found')
 })
 
 test('a storage that gives back something else is noticed at once', async () => {
   await using folder = await createStateFolder()
   const place = { driver: 'null', options: {} }
-  await using desk = await openBackupDesk(folder, { now, place })
-  const job = await desk.backUp()
+  await using fixture = await openBackupFixture(folder, { now, place })
+  const job = await fixture.backUp()
   assert.is(job?.status, 'failed')
   assert.match(job?.error ?? '', 'does not read back')
 })
@@ -222,11 +224,14 @@ test('other drivers work the same, and unknown ones are named', async () => {
   await using folder = await createStateFolder()
   {
     const options = { base: join(folder.dir, 'lite') }
-    await using desk = await openBackupDesk(folder, { now, place: { driver: 'fs-lite', options } })
-    await populate(desk)
-    await desk.backUp()
-    await desk.machines.remove(macOf(1))
-    assert.is((await desk.backups.restore(ID, BY)).machines, 3)
+    await using fixture = await openBackupFixture(folder, {
+      now,
+      place: { driver: 'fs-lite', options },
+    })
+    await populate(fixture)
+    await fixture.backUp()
+    await fixture.machines.remove(macOf(1))
+    assert.is((await fixture.backups.restore(ID, BY)).machines, 3)
   }
   for (const driver of ['nowhere', '../fs', 'utils/index', '']) {
     const fault = await faultOf(openBackupStore({ driver, folder: folder.dir, options: {} }))
@@ -236,11 +241,11 @@ test('other drivers work the same, and unknown ones are named', async () => {
 
 test('stopping the server ends what is running', async () => {
   await using folder = await createStateFolder()
-  const desk = await openBackupDesk(folder, { now })
-  await populate(desk, 20)
-  const { backup_id } = await desk.backups.start('manual', BY)
-  await desk[Symbol.asyncDispose]()
-  assert.is.not((await desk.backups.awaitEnd(backup_id))?.status, 'running')
+  const fixture = await openBackupFixture(folder, { now })
+  await populate(fixture, 20)
+  const { backup_id } = await fixture.backups.start('manual', BY)
+  await fixture[Symbol.asyncDispose]()
+  assert.is.not((await fixture.backups.awaitEnd(backup_id))?.status, 'running')
   await chmod(folder.dir, 0o700)
   assert.not((await readdir(folder.dir)).includes('.backup'))
 })

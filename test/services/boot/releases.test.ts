@@ -17,7 +17,7 @@ const test = suite('releases')
 const BY = { actor: 'operator', ip: '192.0.2.7' } as const
 const now = () => new Date()
 
-async function openDesk(dir: string, settings: Partial<ReleaseSettings>) {
+async function openFixture(dir: string, settings: Partial<ReleaseSettings>) {
   const state = await createStateFolder()
   const services = await state.open()
   const bootFiles = await createBootFiles({ dir, now })
@@ -54,20 +54,20 @@ async function* endless() {
   for (;;) yield Buffer.alloc(1_000_000)
 }
 
-/** A folder with version 1.0.0 by hand, a site, and a desk that fetches from it. */
+/** A folder with version 1.0.0 by hand, a site, and a fixture that fetches from it. */
 async function fetchOnce(options: SiteOptions, tag?: string) {
   await using folder = await makeBootFolder()
   await folder.putTrio('1.0.0')
   await using site = await startReleaseSite(options)
-  await using desk = await openDesk(folder.dir, { site: site.origin })
-  const job = await desk.fetch(tag ?? site.tag)
+  await using fixture = await openFixture(folder.dir, { site: site.origin })
+  const job = await fixture.fetch(tag ?? site.tag)
   return {
     job,
     site,
-    active: desk.bootFiles.active().x86_64,
-    alias: desk.bootFiles.alias?.('ipxe.efi'),
+    active: fixture.bootFiles.active().x86_64,
+    alias: fixture.bootFiles.alias?.('ipxe.efi'),
     names: await folder.names(),
-    kinds: await desk.kinds(),
+    kinds: await fixture.kinds(),
     seen: site.seen.map(({ url }) => url),
   }
 }
@@ -145,8 +145,8 @@ test('one fetch of a tag at a time; cancelled in the middle, and fetched again',
   await using folder = await makeBootFolder()
   await folder.putTrio('1.0.0')
   await using site = await startReleaseSite({ stall: partName('1.2.3', 'initrd') })
-  await using desk = await openDesk(folder.dir, { site: site.origin })
-  const { releases } = desk
+  await using fixture = await openFixture(folder.dir, { site: site.origin })
+  const { releases } = fixture
   await releases.start('v1.2.3', BY)
   await releases.start('v1.2.3', BY)
   await releases.start('v9.9.9', BY)
@@ -163,8 +163,8 @@ test('one fetch of a tag at a time; cancelled in the middle, and fetched again',
   assert.is((await releases.cancel('v1.2.3', BY))?.status, 'cancelled')
   const names = (await folder.names()).filter((name) => name !== '.fetching')
   assert.is(names.length, 4, names.join(' '))
-  assert.is(desk.bootFiles.active().x86_64?.version, '1.0.0')
-  assert.is((await desk.kinds()).filter((kind) => kind.endsWith('.cancelled')).length, 2)
+  assert.is(fixture.bootFiles.active().x86_64?.version, '1.0.0')
+  assert.is((await fixture.kinds()).filter((kind) => kind.endsWith('.cancelled')).length, 2)
 })
 
 test('a fetch that was cancelled is taken up where it ended, also after a restart', async () => {
@@ -173,16 +173,16 @@ test('a fetch that was cancelled is taken up where it ended, also after a restar
   let site = await startReleaseSite({ stall: initrd })
   {
     await using stalled = site
-    await using desk = await openDesk(folder.dir, { site: stalled.origin })
-    await desk.releases.start('v1.2.3', BY)
+    await using fixture = await openFixture(folder.dir, { site: stalled.origin })
+    await fixture.releases.start('v1.2.3', BY)
     while (stalled.held() === 0) await new Promise((resolve) => setTimeout(resolve, 5))
     await new Promise((resolve) => setTimeout(resolve, 50))
-    await desk.releases.cancel('v1.2.3', BY)
+    await fixture.releases.cancel('v1.2.3', BY)
   }
   site = await startReleaseSite()
   await using whole = site
-  await using desk = await openDesk(folder.dir, { site: whole.origin })
-  const job = await desk.fetch('v1.2.3')
+  await using fixture = await openFixture(folder.dir, { site: whole.origin })
+  const job = await fixture.fetch('v1.2.3')
   assert.is(job.status, 'completed', job.error ?? '')
   assert.is(job.bytes_done, job.bytes_total)
   const asked = whole.seen.filter(({ method }) => method === 'GET').map(({ url }) => url ?? '')
@@ -214,8 +214,8 @@ test('what was fetched before and is wrong is fetched anew', async () => {
     await mkdir(dirname(part), { recursive: true })
     await writeFile(part, wrong)
     await writeFile(join(dirname(part), 'of another release'), 'x')
-    await using desk = await openDesk(folder.dir, { site: site.origin })
-    assert.is((await desk.fetch('v1.2.3')).status, 'completed')
+    await using fixture = await openFixture(folder.dir, { site: site.origin })
+    assert.is((await fixture.fetch('v1.2.3')).status, 'completed')
     assert.ok((await readFile(join(folder.dir, name))).equals(right))
     assert.not.ok((await folder.names()).includes('.fetching'))
   }
@@ -226,19 +226,19 @@ test('a tag can be fetched again, another one after it, and the one before put b
   await using one = await startReleaseSite({ version: '1.2.3' })
   await using two = await startReleaseSite({ version: '2.0.0' })
   const settings = { site: one.origin }
-  await using desk = await openDesk(folder.dir, {
+  await using fixture = await openFixture(folder.dir, {
     get site() {
       return settings.site
     },
   })
   for (let times = 0; times < 2; times += 1) {
-    assert.is((await desk.fetch('v1.2.3')).status, 'completed')
+    assert.is((await fixture.fetch('v1.2.3')).status, 'completed')
   }
   settings.site = two.origin
-  assert.is((await desk.fetch('v2.0.0')).status, 'completed')
-  assert.is(desk.bootFiles.active().x86_64?.version, '2.0.0')
-  await desk.releases.use({ arch: 'x86_64', version: '1.2.3' }, BY)
-  const { squashfs = '', version } = desk.bootFiles.active().x86_64 ?? {}
+  assert.is((await fixture.fetch('v2.0.0')).status, 'completed')
+  assert.is(fixture.bootFiles.active().x86_64?.version, '2.0.0')
+  await fixture.releases.use({ arch: 'x86_64', version: '1.2.3' }, BY)
+  const { squashfs = '', version } = fixture.bootFiles.active().x86_64 ?? {}
   assert.is(version, '1.2.3')
   const there = await readFile(join(folder.dir, squashfs))
   assert.ok(there.equals(one.files.get(squashfs) ?? Buffer.alloc(0)))
@@ -250,8 +250,8 @@ test('without a site or a repository it says what is missing', async () => {
     [{ site: '' }, /FLASHER_RELEASES_BASE_URL/],
     [{ site: 'http://127.0.0.1:1', repository: '' }, /FLASHER_BOOT_RELEASE_REPO/],
   ] as const) {
-    await using desk = await openDesk(folder.dir, settings)
-    const fault = await faultOf(desk.releases.start('latest', BY))
+    await using fixture = await openFixture(folder.dir, settings)
+    const fault = await faultOf(fixture.releases.start('latest', BY))
     assert.is(fault.code, 'conflict')
     assert.match(fault.message, words)
   }
@@ -264,14 +264,14 @@ test('a disk that is too small is said before, or when it is full, and nothing s
   try {
     if (mounted.status !== 0) return
     await using site = await startReleaseSite({ bytes: 2_000_000 })
-    await using desk = await openDesk(dir, { site: site.origin })
-    const job = await desk.fetch(site.tag)
+    await using fixture = await openFixture(dir, { site: site.origin })
+    const job = await fixture.fetch(site.tag)
     assert.is(job.status, 'failed')
     assert.match(job.error ?? '', /free space|no space/)
-    assert.equal(await desk.bootFiles.list(), [])
-    const fault = await faultOf(desk.bootFiles.save('x', endless(), 2 ** 40))
+    assert.equal(await fixture.bootFiles.list(), [])
+    const fault = await faultOf(fixture.bootFiles.save('x', endless(), 2 ** 40))
     assert.is(fault.code, 'storage-full')
-    assert.equal(await desk.bootFiles.list(), [])
+    assert.equal(await fixture.bootFiles.list(), [])
   } finally {
     spawnSync('umount', [dir])
     await rm(dir, { recursive: true })

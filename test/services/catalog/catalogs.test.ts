@@ -22,7 +22,7 @@ const RECORDED = `{"url": "http://127.0.0.1:18090/catalog.toml", "env_url": "htt
              {"name": "nosi debian-13-headless netboot bundle (x86_64, 2026.W30)", "format": "tar.gz", "arch": "x86_64",
               "src": "oras://registry.example/nosi/debian-13-headless-netboot:2026.W30", "description": "..."}]}`
 
-async function makeDesk(url: string | null, options: { readonly staleMs?: number } = {}) {
+async function makeFixture(url: string | null, options: { readonly staleMs?: number } = {}) {
   const folder = await mkdtemp(join(tmpdir(), 'flasher-catalog-'))
   const said: string[] = []
   const feed = createFeed()
@@ -56,8 +56,8 @@ async function startCatalog() {
 
 test('reads what a deployed cache service says', async () => {
   await using server = await startCatalog()
-  await using desk = await makeDesk(server.origin)
-  await using catalog = await desk.open()
+  await using fixture = await makeFixture(server.origin)
+  await using catalog = await fixture.open()
   const { entries, error, fetchedAt, skipped } = await catalog.refresh()
   assert.equal([error, fetchedAt, skipped], [null, '2026-11-21T10:00:00.000Z', []])
   assert.equal(entries.map(renderImageEntry)[0], {
@@ -81,8 +81,8 @@ test('reads what our own cache says, rows and manifest alike', async () => {
   await served.cache.add({ name: 'not here', src: `${source.origin}/y.img.zst` })
   await writeFile(join(folder.path, 'dropped.qcow2'), 'bytes')
   await until(() => served.cache.rows().filter(({ state }) => state === 'ready').length === 2)
-  await using desk = await makeDesk(`${served.base}/`)
-  await using catalog = await desk.open()
+  await using fixture = await makeFixture(`${served.base}/`)
+  await using catalog = await fixture.open()
   const { entries, skipped, error } = await catalog.refresh()
   assert.equal([error, skipped], [null, []])
   const rows = entries.map(renderImageEntry)
@@ -103,13 +103,13 @@ test('reads what our own cache says, rows and manifest alike', async () => {
 
 test('starts with what was kept, and keeps it while the service cannot be reached', async () => {
   const server = await startCatalog()
-  await using desk = await makeDesk(server.origin)
+  await using fixture = await makeFixture(server.origin)
   {
-    await using catalog = await desk.open()
+    await using catalog = await fixture.open()
     assert.is((await catalog.refresh()).entries.length, 2)
   }
   await server[Symbol.asyncDispose]()
-  await using catalog = await desk.open()
+  await using catalog = await fixture.open()
   assert.is(catalog.snapshot().entries.length, 2, 'at once, without waiting')
   assert.is(catalog.snapshot().error, null)
   const after = await catalog.refresh()
@@ -120,14 +120,14 @@ test('starts with what was kept, and keeps it while the service cannot be reache
     /the catalog of http:\/\/127\.0\.0\.1:\d+\/? cannot be read: connection refused/,
   )
   await catalog.refresh()
-  assert.is(desk.said.length, 1, 'the same failure is said once')
+  assert.is(fixture.said.length, 1, 'the same failure is said once')
 })
 
 test('an answer that is none keeps the list; a better one clears the error', async () => {
   await using server = await startCatalog()
   const { now } = server
-  await using desk = await makeDesk(server.origin)
-  await using catalog = await desk.open()
+  await using fixture = await makeFixture(server.origin)
+  await using catalog = await fixture.open()
   await catalog.refresh()
   const bad = [
     ['<html>', 200, /not a catalog/],
@@ -146,16 +146,16 @@ test('an answer that is none keeps the list; a better one clears the error', asy
 
 test('asks only whether it changed, and tells only when it did', async () => {
   await using server = await startCatalog()
-  await using desk = await makeDesk(server.origin)
+  await using fixture = await makeFixture(server.origin)
   {
-    await using catalog = await desk.open()
+    await using catalog = await fixture.open()
     await catalog.refresh()
-    const told = desk.changes.length
+    const told = fixture.changes.length
     await catalog.refresh()
-    assert.is(desk.changes.length, told)
+    assert.is(fixture.changes.length, told)
     assert.is(catalog.snapshot(), catalog.snapshot())
   }
-  await using catalog = await desk.open()
+  await using catalog = await fixture.open()
   assert.is((await catalog.refresh()).entries.length, 2)
   const conditions = server.seen.map(({ headers }) => headers['if-none-match'])
   assert.is(conditions[0], undefined)
@@ -165,8 +165,8 @@ test('asks only whether it changed, and tells only when it did', async () => {
 test('many who ask at once cost one question', async () => {
   const held: ServerResponse[] = []
   await using server = await startHostileServer((_request, response) => void held.push(response))
-  await using desk = await makeDesk(server.origin)
-  await using catalog = await desk.open()
+  await using fixture = await makeFixture(server.origin)
+  await using catalog = await fixture.open()
   const answers = Promise.all(Array.from({ length: 20 }, () => catalog.refresh()))
   await until(() => held.length > 0)
   for (const response of held) response.end(RECORDED)
@@ -178,25 +178,25 @@ test('another address takes effect at once, and the old list says nothing of it'
   await using first = await startCatalog()
   await using second = await startCatalog()
   second.now.text = '{"entries":[{"name":"other","src":"https://h/o.img"}]}'
-  await using desk = await makeDesk(first.origin)
-  await using catalog = await desk.open()
+  await using fixture = await makeFixture(first.origin)
+  await using catalog = await fixture.open()
   await catalog.refresh()
-  desk.setting.url = second.origin
+  fixture.setting.url = second.origin
   assert.equal(catalog.snapshot().entries, [])
-  desk.feed.announce({ topic: 'settings' })
+  fixture.feed.announce({ topic: 'settings' })
   await until(() => catalog.snapshot().entries[0]?.name === 'other')
-  desk.setting.url = null
+  fixture.setting.url = null
   assert.match(catalog.snapshot().error ?? '', /no cache service is set/)
   assert.equal((await catalog.refresh()).entries, [])
-  desk.setting.url = 'not an address'
+  fixture.setting.url = 'not an address'
   assert.match((await catalog.refresh()).error ?? '', /not the address of a cache service/)
 })
 
 test('a stale list is fetched again by itself', async () => {
   await using server = await startCatalog()
   const { now } = server
-  await using desk = await makeDesk(server.origin, { staleMs: 20 })
-  await using catalog = await desk.open()
+  await using fixture = await makeFixture(server.origin, { staleMs: 20 })
+  await using catalog = await fixture.open()
   await until(() => catalog.snapshot().entries.length === 2)
   Object.assign(now, { text: '{"entries":[]}', etag: '"two"' })
   await until(() => catalog.snapshot().entries.length === 0)
@@ -217,24 +217,24 @@ test('a service that never ends, or says too much, is given up', async () => {
     [silent, /no answer within 2 s|no byte for 2 s/],
   ] as const
   for (const [server, words] of rows) {
-    await using desk = await makeDesk(server.origin)
-    await using catalog = await desk.open()
+    await using fixture = await makeFixture(server.origin)
+    await using catalog = await fixture.open()
     assert.match((await catalog.refresh()).error ?? '', words)
   }
 })
 
 test('what was kept and is damaged, or of another service, is fetched anew', async () => {
   await using server = await startCatalog()
-  await using desk = await makeDesk(server.origin)
-  const path = join(desk.folder, 'catalog.toml')
+  await using fixture = await makeFixture(server.origin)
+  const path = join(fixture.folder, 'catalog.toml')
   {
-    await using catalog = await desk.open()
+    await using catalog = await fixture.open()
     await catalog.refresh()
   }
   const text = await readFile(path, 'utf8')
   for (const damaged of ['', '{', text.slice(0, -40), text.replaceAll(server.origin, 'http://x')]) {
     await writeFile(path, damaged)
-    await using catalog = await desk.open()
+    await using catalog = await fixture.open()
     assert.is((await catalog.refresh()).entries.length, 2)
   }
 })

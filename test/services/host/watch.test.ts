@@ -1,7 +1,7 @@
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
 import {
-  createPatience,
+  createDeadline,
   settle,
   untilAborted,
   watch,
@@ -34,7 +34,7 @@ test('settling says whether work ended, in whatever way', async () => {
   assert.is(await settle(never, 1), false)
 })
 test('patience is one for all', async () => {
-  const patience = createPatience(200)
+  const patience = createDeadline(200)
   const begun = performance.now()
   for (let n = 0; n < 4; n += 1) assert.is(await patience(never), false)
   const lasted = performance.now() - begun

@@ -22,15 +22,15 @@ const found = (path: string) =>
   )
 
 test('the digest beside an image, and none where there is no file', async () => {
-  await using desk = await createFolder()
-  const image = join(desk.folder, 'a.img.zst')
+  await using fixture = await createFolder()
+  const image = join(fixture.folder, 'a.img.zst')
   assert.is(await found(image), null)
   await writeFile(`${image}.sha256`, `${'0'.repeat(64)}  b.img\n${DIGEST}  /out/a.img.zst\n`)
   assert.is(await found(image), DIGEST)
 })
 test('a file that says nothing of the image is not passed over', async () => {
-  await using desk = await createFolder()
-  const image = join(desk.folder, 'a.img')
+  await using fixture = await createFolder()
+  const image = join(fixture.folder, 'a.img')
   await writeFile(`${image}.sha256`, `${DIGEST}  b.img\n`)
   assert.match(String(await found(image)), /^input-invalid: .*does not list a\.img$/)
   await writeFile(`${image}.sha256`, Buffer.alloc(3 * 1024 * 1024, 'x'))

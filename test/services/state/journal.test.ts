@@ -7,7 +7,7 @@ const test = suite('journal')
 const START = Date.parse('2026-11-21T06:55:53.000Z')
 
 /** A journal on a clock that the test sets. */
-async function createDesk() {
+async function createFixture() {
   const folder = await createStateFolder()
   const clock = { at: START }
   const now = () => new Date(clock.at)
@@ -26,11 +26,11 @@ const found = async ({ journal }: Pick<StateServices, 'journal'>, filter: Partia
   (await journal.list({ limit: 50, ...filter })).map(({ id }) => id)
 
 test('keeps all fields, newest first, numbered', async () => {
-  await using desk = await createDesk()
-  await desk.journal.record(noteOf({ details: { a: [1, 'ü'] }, summary: 'first' }))
-  desk.clock.at += 1500
-  await desk.journal.record(noteOf({ actor: 'token:ci', subject_id: null, source_ip: null }))
-  const events = await desk.journal.list({ limit: 50 })
+  await using fixture = await createFixture()
+  await fixture.journal.record(noteOf({ details: { a: [1, 'ü'] }, summary: 'first' }))
+  fixture.clock.at += 1500
+  await fixture.journal.record(noteOf({ actor: 'token:ci', subject_id: null, source_ip: null }))
+  const events = await fixture.journal.list({ limit: 50 })
   assert.equal(events, [
     {
       ...noteOf({ actor: 'token:ci', subject_id: null, source_ip: null }),
@@ -70,22 +70,26 @@ const FILTERS: readonly (readonly [Partial<EventFilter>, readonly number[]])[] =
   [{ limit: 0 }, [5]],
 ]
 test('filters and pages', async () => {
-  await using desk = await createDesk()
-  await desk.journal.record(noteOf())
-  await desk.journal.record(noteOf({ subject_id: macOf(2), summary: 'it is 100%_done' }))
-  await desk.journal.record(
+  await using fixture = await createFixture()
+  await fixture.journal.record(noteOf())
+  await fixture.journal.record(noteOf({ subject_id: macOf(2), summary: 'it is 100%_done' }))
+  await fixture.journal.record(
     noteOf({ kind: 'auth.login.failed', subject_kind: 'auth', source_ip: '192.0.2.99' }),
   )
   const backup = noteOf({ subject_kind: 'backup', actor: 'system', subject_id: 'x' })
-  await desk.journal.record({ ...backup, kind: 'backup.failed', summary: 'The night was short' })
-  await desk.journal.record({ ...backup, kind: 'netboot.loop.suspected', subject_kind: 'netboot' })
+  await fixture.journal.record({ ...backup, kind: 'backup.failed', summary: 'The night was short' })
+  await fixture.journal.record({
+    ...backup,
+    kind: 'netboot.loop.suspected',
+    subject_kind: 'netboot',
+  })
   for (const [filter, ids] of FILTERS) {
-    assert.equal(await found(desk, filter), ids, JSON.stringify(filter))
+    assert.equal(await found(fixture, filter), ids, JSON.stringify(filter))
   }
 })
 
 test('alarms are failures, suspicions, resets and a disk that fills up, until they are acknowledged', async () => {
-  await using desk = await createDesk()
+  await using fixture = await createFixture()
   const kinds = [
     'machine.flashed',
     'machine.flash_failed',
@@ -95,39 +99,40 @@ test('alarms are failures, suspicions, resets and a disk that fills up, until th
     'system.disk.low',
     'machine.failed_over',
   ]
-  for (const kind of kinds) await desk.journal.record(noteOf({ kind }))
-  assert.is(await desk.journal.countAlarms(), 5)
-  assert.is(await desk.journal.acknowledge([2, 3, 99], true), 2)
-  assert.is(await desk.journal.acknowledge([2, 3], true), 2)
-  assert.is(await desk.journal.acknowledge([99], true), 0)
-  assert.is(await desk.journal.countAlarms(), 3)
-  assert.equal(await found(desk, { unacknowledged: true }), [6, 5, 4])
-  assert.is(await desk.journal.acknowledge([2], false), 1)
-  assert.is(await desk.journal.countAlarms(), 4)
+  for (const kind of kinds) await fixture.journal.record(noteOf({ kind }))
+  assert.is(await fixture.journal.countAlarms(), 5)
+  assert.is(await fixture.journal.acknowledge([2, 3, 99], true), 2)
+  assert.is(await fixture.journal.acknowledge([2, 3], true), 2)
+  assert.is(await fixture.journal.acknowledge([99], true), 0)
+  assert.is(await fixture.journal.countAlarms(), 3)
+  assert.equal(await found(fixture, { unacknowledged: true }), [6, 5, 4])
+  assert.is(await fixture.journal.acknowledge([2], false), 1)
+  assert.is(await fixture.journal.countAlarms(), 4)
 })
 
 test('tells listeners, once a change is stored', async () => {
-  await using desk = await createDesk()
+  await using fixture = await createFixture()
   const heard: string[] = []
-  desk.feed.listen(({ topic }) => heard.push(topic))
-  await desk.journal.record(noteOf())
-  await desk.journal.acknowledge([1], true)
-  await desk.journal.acknowledge([99], true)
+  fixture.feed.listen(({ topic }) => heard.push(topic))
+  await fixture.journal.record(noteOf())
+  await fixture.journal.acknowledge([1], true)
+  await fixture.journal.acknowledge([99], true)
   assert.equal(heard, ['event', 'event'])
 })
 
 test('a flood is counted, and told when it is over', async () => {
-  await using desk = await createDesk()
-  const knock = () => desk.journal.record(noteOf({ kind: 'machine.flashed', actor: 'pxe-client' }))
+  await using fixture = await createFixture()
+  const knock = () =>
+    fixture.journal.record(noteOf({ kind: 'machine.flashed', actor: 'pxe-client' }))
   for (let n = 0; n < 500; n += 1) await knock()
-  assert.is((await found(desk, { limit: 500 })).length, 3)
-  await desk.journal.record(
+  assert.is((await found(fixture, { limit: 500 })).length, 3)
+  await fixture.journal.record(
     noteOf({ kind: 'machine.flashed', actor: 'pxe-client', subject_id: macOf(2) }),
   )
-  assert.is((await found(desk, {})).length, 4)
-  desk.clock.at += 10_000
+  assert.is((await found(fixture, {})).length, 4)
+  fixture.clock.at += 10_000
   await knock()
-  const events = await desk.journal.list({ limit: 50 })
+  const events = await fixture.journal.list({ limit: 50 })
   assert.is(events.length, 6)
   const counted = events.find(({ details }) => details !== null)
   assert.equal(counted?.details, { repeated: 497 })
@@ -149,65 +154,65 @@ test('what was counted is told at the end at the latest', async () => {
 })
 
 test('what operators and their scripts do is never counted away', async () => {
-  await using desk = await createDesk()
+  await using fixture = await createFixture()
   for (let n = 0; n < 20; n += 1) {
-    await desk.journal.record(noteOf({ actor: n % 2 === 0 ? 'operator' : 'token:ci' }))
+    await fixture.journal.record(noteOf({ actor: n % 2 === 0 ? 'operator' : 'token:ci' }))
   }
-  assert.is((await found(desk, {})).length, 20)
+  assert.is((await found(fixture, {})).length, 20)
 })
 
 test('a flood of ever new subjects is bounded too', async () => {
-  await using desk = await createDesk()
+  await using fixture = await createFixture()
   const notes = Array.from({ length: 6000 }, (_, n) =>
     noteOf({ kind: 'pxe.client.orphan', actor: 'pxe-client', subject_id: macOf(n) }),
   )
-  await Promise.all(notes.map((note) => desk.journal.record(note)))
-  const stored = desk.database.sql.get('SELECT count(*) AS n FROM events')?.['n']
+  await Promise.all(notes.map((note) => fixture.journal.record(note)))
+  const stored = fixture.database.sql.get('SELECT count(*) AS n FROM events')?.['n']
   assert.is(stored, 4096 + 3)
 })
 
 test('long texts and large details are cut', async () => {
-  await using desk = await createDesk()
-  await desk.journal.record(
+  await using fixture = await createFixture()
+  await fixture.journal.record(
     noteOf({ summary: 'x'.repeat(9000), details: { a: 'y'.repeat(99_999) } }),
   )
-  const [event] = await desk.journal.list({ limit: 1 })
+  const [event] = await fixture.journal.list({ limit: 1 })
   assert.is(event?.summary.length, 500)
   assert.equal(event?.details, { truncated: true })
 })
 
 test('a summary is for terminals too; details stay as they are', async () => {
-  await using desk = await createDesk()
-  await desk.journal.record(
+  await using fixture = await createFixture()
+  await fixture.journal.record(
     noteOf({ summary: 'the disk \u001b[2J\u202e is gone', details: { serial: '\u001b[2J' } }),
   )
-  const [event] = await desk.journal.list({ limit: 1 })
+  const [event] = await fixture.journal.list({ limit: 1 })
   assert.is(event?.summary, String.raw`the disk \x1b[2J\u202e is gone`)
   assert.equal(event?.details, { serial: '\u001b[2J' })
 })
 
 test('retention keeps the newest by count, and none past an age', async () => {
-  await using desk = await createDesk()
+  await using fixture = await createFixture()
   const retention = { count: 1200, days: 30 }
-  const journal = createJournal(desk.database, { now: desk.now, retention: () => retention })
+  const journal = createJournal(fixture.database, { now: fixture.now, retention: () => retention })
   const many = (count: number) =>
-    Promise.all(Array.from({ length: count }, () => desk.journal.record(noteOf())))
+    Promise.all(Array.from({ length: count }, () => fixture.journal.record(noteOf())))
   await many(700)
-  desk.clock.at += 20 * 86_400_000
+  fixture.clock.at += 20 * 86_400_000
   await many(800)
   assert.is(await journal.prune(), 300)
   assert.is(Math.min(...(await found({ journal }, { before_id: 302 }))), 301)
-  desk.clock.at += 11 * 86_400_000
+  fixture.clock.at += 11 * 86_400_000
   assert.is(await journal.prune(), 400)
   assert.is(await journal.prune(), 0)
-  desk.clock.at += 30 * 86_400_000
+  fixture.clock.at += 30 * 86_400_000
   assert.is(await journal.prune(), 800)
   assert.equal(await found({ journal }, {}), [])
 })
 
 test('is pruned by itself while events come in', async () => {
-  await using desk = await createDesk()
-  const journal = createJournal(desk.database, { retention: () => ({ count: 100, days: 1 }) })
+  await using fixture = await createFixture()
+  const journal = createJournal(fixture.database, { retention: () => ({ count: 100, days: 1 }) })
   for (let round = 0; round < 11; round += 1) {
     await Promise.all(Array.from({ length: 100 }, () => journal.record(noteOf())))
   }

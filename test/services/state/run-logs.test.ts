@@ -1,6 +1,6 @@
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
-import { MOST_LOG_BYTES, type ProgressPost } from '../../../runtime/core/machine/run.ts'
+import { MAX_LOG_BYTES, type ProgressPost } from '../../../runtime/core/machine/run.ts'
 import { createRunLogs } from '../../../runtime/services/state/run-logs.ts'
 import type { Runs } from '../../../runtime/services/state/runs.ts'
 import { originOf, postOf, runIdOf } from '../../support/server/runs.ts'
@@ -19,10 +19,10 @@ test('the tail of a log is kept, packed, and goes with its run', async () => {
   const { runs } = state
   assert.is(await runs.saveLog(MAC, runIdOf(1), Buffer.from('x')), false)
   await take(runs, { phase: 'failed' })
-  const text = `${'a'.repeat(MOST_LOG_BYTES)}the end`
+  const text = `${'a'.repeat(MAX_LOG_BYTES)}the end`
   assert.is(await runs.saveLog(MAC, runIdOf(1), Buffer.from(text)), true)
   const kept = await runs.findLog(MAC, runIdOf(1))
-  assert.is(kept?.length, MOST_LOG_BYTES)
+  assert.is(kept?.length, MAX_LOG_BYTES)
   assert.ok(kept?.endsWith('the end'))
   assert.is(runs.find(MAC, runIdOf(1))?.has_log, true)
   const size = Number(state.database.sql.get('SELECT size FROM run_logs')?.['size'])

@@ -8,7 +8,7 @@ import { macOf } from '../server/web-machines.ts'
 import { settleFleet } from '../server/web-fleet.ts'
 
 const FOLDER = fileURLToPath(new URL('../../../docs/pictures/', import.meta.url))
-const MOST_BYTES = 150_000
+const MAX_BYTES = 150_000
 /** None: all. */
 const WANTED = process.argv.slice(2)
 const isWanted = (name: string) => WANTED.length === 0 || WANTED.includes(name)
@@ -129,7 +129,7 @@ try {
 
 async function save(page: Page, name: string): Promise<void> {
   const bytes = shrinkPng(await page.screenshot({ animations: 'disabled' }))
-  if (bytes.length > MOST_BYTES) throw new Error(`${name}.png has ${bytes.length} bytes`)
+  if (bytes.length > MAX_BYTES) throw new Error(`${name}.png has ${bytes.length} bytes`)
   await writeFile(`${FOLDER}${name}.png`, bytes)
   console.log(`${name}.png ${Math.round(bytes.length / 1000)} kB`)
 }

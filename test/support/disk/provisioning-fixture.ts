@@ -21,8 +21,8 @@ import { createShell } from '../../../runtime/services/host/shell.ts'
 import { withMounted, type FlashedDisk } from './flashed-disk.ts'
 
 /** A folder of the caller's: his files, a `cijoe` of our own making, mount points, a host to be hurt. */
-export async function createDesk() {
-  const folder = await mkdtemp(join(tmpdir(), 'flasher-desk-'))
+export async function createFixture() {
+  const folder = await mkdtemp(join(tmpdir(), 'flasher-fixture-'))
   for (const name of ['bin', 'tmp', 'outside']) await mkdir(join(folder, name))
   await writeFile(join(folder, 'outside/file'), 'of the host')
   await writeFile(join(folder, 'user-data'), '#cloud-config\npassword: secret\n')

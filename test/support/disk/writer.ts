@@ -41,7 +41,7 @@ export interface FlashOrder extends Partial<FlashOptions> {
   readonly signal?: AbortSignal
   /** Called with each event as it comes. */
   readonly onEvent?: (event: FlashEvent) => void
-  /** Changes the plan between the check and the execution, as the world might. */
+  /** Changes the plan between the check and the execution, as the environment might. */
   readonly change?: (plan: FlashPlan) => FlashPlan
 }
 

@@ -1,4 +1,4 @@
-/** Run in a namespace: what comes in by a listener of the world outside goes to HOST PORT here. */
+/** Run in a namespace: what comes in by a listener of the environment outside goes to HOST PORT here. */
 import { connect, Server, type Socket } from 'node:net'
 
 const [host = '', port = ''] = process.argv.slice(2)

@@ -13,7 +13,10 @@ import {
 import type { Machine } from '../../../runtime/lines/current/rules/machine.ts'
 import { createBackupMaker } from '../../../runtime/services/backup/backup-maker.ts'
 import { createRestorer } from '../../../runtime/services/backup/restore.ts'
-import { openBackupStore, type BackupPlace } from '../../../runtime/services/backup/backup-store.ts'
+import {
+  openBackupStore,
+  type BackupStorage,
+} from '../../../runtime/services/backup/backup-store.ts'
 import { createBackups } from '../../../runtime/services/backup/backups.ts'
 import { createBundles, type BundleRules } from '../../../runtime/services/backup/bundle-files.ts'
 import type { DatabaseOptions } from '../../../runtime/services/state/database.ts'
@@ -44,7 +47,7 @@ const RULES: BundleRules<Machine, BundleMachine> = {
 export const BY = { actor: 'operator', ip: '192.0.2.7' } as const
 
 export interface BackupDeskOptions {
-  readonly place?: Partial<BackupPlace>
+  readonly place?: Partial<BackupStorage>
   readonly database?: Partial<DatabaseOptions>
   readonly now?: () => Date
 }
@@ -53,7 +56,7 @@ export const bundlesOf = (state: StateServices, now = () => new Date()) =>
   createBundles({ ...state, rules: RULES, version: RELEASE, now })
 
 /** State and backups over an existing folder; `settings` can be changed. */
-export async function openBackupDesk(
+export async function openBackupFixture(
   folder: StateFolder,
   { place, database, now = () => new Date() }: BackupDeskOptions = {},
 ) {
@@ -93,7 +96,7 @@ export async function openBackupDesk(
   }
 }
 
-export type BackupDesk = Awaited<ReturnType<typeof openBackupDesk>>
+export type BackupFixture = Awaited<ReturnType<typeof openBackupFixture>>
 
 /** Machines with everything that a backup must bring back. */
 export async function populate({ machines, store, tokens }: StateServices, count = 3) {

@@ -6,7 +6,7 @@ import { join } from 'node:path'
 import {
   createBootFiles,
   type BootFolder,
-  type BootFolderParts,
+  type BootFolderDependencies,
 } from '../../../runtime/services/boot/boot-files.ts'
 import { TRIO } from '../../../runtime/core/boot/boot-set.ts'
 
@@ -36,7 +36,7 @@ export async function makeBootFolder() {
       )
       await put(partName(version, 'sha256', arch), lines.join(''))
     },
-    open: (more: Partial<BootFolderParts> = {}): Promise<BootFolder> =>
+    open: (more: Partial<BootFolderDependencies> = {}): Promise<BootFolder> =>
       createBootFiles({ dir, now: () => new Date(), ...more }),
     [Symbol.asyncDispose]: () => rm(dir, { recursive: true, force: true }),
   }

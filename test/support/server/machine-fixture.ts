@@ -71,7 +71,7 @@ export const setOf = (arch: 'x86_64' | 'arm64', more: Partial<LiveSet> = {}): Li
 
 export const X86_SETS: LiveSets = { x86_64: setOf('x86_64'), arm64: null }
 
-export interface Desk {
+export interface Fixture {
   machine: Machine
   /** Seconds since the epoch. */
   clock: number
@@ -93,10 +93,10 @@ export interface Desk {
 const iso = (seconds: number) => new Date(seconds * 1000).toISOString()
 
 /** Discovered by its first contact, which is not answered yet. */
-export function createDesk(more: Partial<Surroundings> = {}): Desk {
+export function createFixture(more: Partial<Surroundings> = {}): Fixture {
   const start = 1_800_000_000
   const refs = new Map([REF, OTHER_REF].map((ref) => [ref, entryOf(ref)]))
-  const desk: Desk = {
+  const fixture: Fixture = {
     machine: contacts.discover(MAC, iso(start)),
     clock: start,
     surroundings: {
@@ -108,39 +108,39 @@ export function createDesk(more: Partial<Surroundings> = {}): Desk {
       placeOf: () => null,
       ...more,
     },
-    now: () => iso(desk.clock),
+    now: () => iso(fixture.clock),
     script() {
-      const ruling = decideBoot(desk.machine, { ...desk.surroundings, now: desk.now() })
-      desk.machine = contacts.noteOffer(desk.machine, ruling, desk.now())
+      const ruling = decideBoot(fixture.machine, { ...fixture.surroundings, now: fixture.now() })
+      fixture.machine = contacts.noteOffer(fixture.machine, ruling, fixture.now())
       return ruling
     },
     bootFile() {
-      desk.machine = contacts.noteBootFile(desk.machine, desk.now())
+      fixture.machine = contacts.noteBootFile(fixture.machine, fixture.now())
     },
     plan() {
-      const ruling = decidePlan(desk.machine, { ...desk.surroundings, now: desk.now() })
-      desk.machine = contacts.notePlan(desk.machine, ruling.plan, desk.now())
+      const ruling = decidePlan(fixture.machine, { ...fixture.surroundings, now: fixture.now() })
+      fixture.machine = contacts.notePlan(fixture.machine, ruling.plan, fixture.now())
       return ruling
     },
     disks(...disks) {
-      desk.machine = contacts.noteDisks(desk.machine, disks, desk.now())
+      fixture.machine = contacts.noteDisks(fixture.machine, disks, fixture.now())
     },
     done() {
-      desk.machine = contacts.noteDone(desk.machine, desk.now())
+      fixture.machine = contacts.noteDone(fixture.machine, fixture.now())
     },
     failed(reason) {
-      desk.machine = contacts.noteFailure(desk.machine, reason ?? null, desk.now())
+      fixture.machine = contacts.noteFailure(fixture.machine, reason ?? null, fixture.now())
     },
     put(body) {
       const upsert = parseUpsert(body)
       if (!upsert.ok) throw new Error(JSON.stringify(upsert.refusal))
-      const after = applyUpsert(desk.machine, MAC, upsert.value, desk.now())
+      const after = applyUpsert(fixture.machine, MAC, upsert.value, fixture.now())
       if (!after.ok) throw new Error(JSON.stringify(after.refusal))
-      desk.machine = after.value
+      fixture.machine = after.value
     },
     flash(boot_mode) {
-      desk.put({ boot_mode, bty_image_ref: REF, target_disk_serial: 'S1' })
+      fixture.put({ boot_mode, bty_image_ref: REF, target_disk_serial: 'S1' })
     },
   }
-  return desk
+  return fixture
 }

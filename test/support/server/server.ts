@@ -23,7 +23,7 @@ import { tuneServer } from '../../../runtime/web/http/limits.ts'
 import type { ServerLine } from '../../../runtime/web/fleet/line.ts'
 import type { WebSettings } from '../../../runtime/web/http/caller.ts'
 import type { Route } from '../../../runtime/web/http/route.ts'
-import type { ServerParts } from '../../../runtime/web/fleet/site.ts'
+import type { ServerDependencies } from '../../../runtime/web/fleet/site.ts'
 import { createServer } from '../../../runtime/web/fleet/server.ts'
 import { createBootFolder } from './twins.ts'
 
@@ -32,7 +32,7 @@ export const PASSWORD = 'correct horse ünicode'
 export interface TestServerOptions {
   readonly settings?: Partial<WebSettings>
   readonly catalog?: readonly CatalogEntry[]
-  readonly line?: Partial<ServerLine<Machine> & Pick<ServerParts<Machine>, 'routes'>>
+  readonly line?: Partial<ServerLine<Machine> & Pick<ServerDependencies<Machine>, 'routes'>>
   readonly now?: () => Date
   readonly pxe?: Partial<typeof PXE_RULES>
 }

@@ -9,13 +9,13 @@ import type { FlashEvent, FlashPlan } from '../../../runtime/core/flash/flash.ts
 import { parseMac, type Mac } from '../../../runtime/core/machine/mac.ts'
 import type { CatalogEntry } from '../../../runtime/core/catalog/catalog.ts'
 import { drive } from '../../../runtime/lines/current/wizard/driven/remote.ts'
-import type { RemoteParts } from '../../../runtime/lines/current/wizard/driven/remote-machine.ts'
+import type { RemoteDependencies } from '../../../runtime/lines/current/wizard/driven/remote-machine.ts'
 import type {
   FlashEnd,
   FlashOrder,
   Hooks,
   RemoteOutcome,
-  Stage,
+  DrivenScreen,
 } from '../../../runtime/lines/current/wizard/flow/start.ts'
 import { createDisks } from '../../../runtime/services/disk/disks.ts'
 import { createShell } from '../../../runtime/services/host/shell.ts'
@@ -114,7 +114,7 @@ export interface BoxOptions {
   /** Disks by the place where they are plugged in; no others are seen. */
   readonly places?: Readonly<Record<string, string>>
   readonly env?: Readonly<Record<string, string>>
-  readonly parts?: Partial<RemoteParts>
+  readonly parts?: Partial<RemoteDependencies>
   /** Called while it is written. */
   readonly onWrite?: () => void
   readonly cancel?: AbortSignal
@@ -128,7 +128,7 @@ export interface Driven {
 }
 
 /** Has the server drive this machine, to the end. */
-export async function driveBox(options: BoxOptions): Promise<Driven> {
+export async function driveMachine(options: BoxOptions): Promise<Driven> {
   const { server, places = {}, env = {} } = options
   const folder = await mkdtemp(join(tmpdir(), 'flasher-places-'))
   await mkdir(join(folder, 'by-path'))
@@ -140,7 +140,7 @@ export async function driveBox(options: BoxOptions): Promise<Driven> {
   let reboots = 0
   const all = createDisks({ shell })
   const nodes = new Set(Object.values(places))
-  const parts: RemoteParts = {
+  const parts: RemoteDependencies = {
     disks: {
       survey: async (how) => (await all.survey(how)).filter(({ path }) => nodes.has(path)),
     },
@@ -164,7 +164,7 @@ export async function driveBox(options: BoxOptions): Promise<Driven> {
     times: { contact: 2000, patience: 20_000, failure: 20_000, talk: 50, retry: 20 },
     ...options.parts,
   }
-  const stage: Stage = {
+  const stage: DrivenScreen = {
     identity: { mac: null, server: null, address: null },
     say: (line) => void said.push(line),
     runFlash: (order, hooks) => runFlash(order, hooks, options, (line) => void said.push(line)),

@@ -10,7 +10,7 @@ import { makeContent } from '../disk/disk-images.ts'
 import { createLoop } from '../disk/loop.ts'
 import { renderSvg, type ShownFrame } from './session-svg.ts'
 import { EXITED, type Terminal } from './tmux.ts'
-import { createWizardDesk, numberOf } from './wizard-fixture.ts'
+import { createWizardFixture, numberOf } from './wizard-fixture.ts'
 
 const SIZE = { columns: 80, rows: 25 } as const
 const DOCUMENT = 'docs/wizard.md'
@@ -37,7 +37,7 @@ interface Recording {
 
 async function record(): Promise<Recording & { readonly captures: ReadonlyMap<string, string> }> {
   const zst = await pack(makeContent(640 * 2 ** 20))
-  await using desk = await createWizardDesk({
+  await using fixture = await createWizardFixture({
     'debian-13-amd64.img.zst': zst,
     'fedora-42-arm64.img.zst': zst.subarray(0, zst.length / 2),
     'openwrt-24.10-x86_64.img': makeContent(16 * 2 ** 20),
@@ -46,7 +46,7 @@ async function record(): Promise<Recording & { readonly captures: ReadonlyMap<st
   await prepare(target.device)
   const folder = await mkdtemp(join(tmpdir(), 'flasher-session-'))
   try {
-    await using terminal = await desk.open({
+    await using terminal = await fixture.open({
       ...SIZE,
       env: { FLASHER_OFFER_LOOP: target.device, IMAGES: DEFAULT_IMAGE_ROOT },
       within: ['unshare', '--net', '--mount', 'sh', '-c', `${STAGE} && exec "$@"`, 'sh'],

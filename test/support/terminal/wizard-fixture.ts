@@ -11,11 +11,11 @@ const MIB = 1024 * 1024
 
 export interface WizardOptions extends TerminalOptions {
   readonly argv?: readonly string[]
-  /** Words of a command that starts the wizard in a world of its own. */
+  /** Words of a command that starts the wizard in a environment of its own. */
   readonly within?: readonly string[]
 }
 
-export interface WizardDesk extends AsyncDisposable {
+export interface WizardFixture extends AsyncDisposable {
   readonly folder: string
   readonly imageRoot: string
   /** Of `debian-13-amd64.img`. */
@@ -24,9 +24,9 @@ export interface WizardDesk extends AsyncDisposable {
 }
 
 /** `images`: names and contents; one image of 8 MiB where none are named. */
-export async function createWizardDesk(
+export async function createWizardFixture(
   images?: Readonly<Record<string, Buffer | string>>,
-): Promise<WizardDesk> {
+): Promise<WizardFixture> {
   const folder = await mkdtemp(join(tmpdir(), 'flasher-wizard-'))
   const imageRoot = join(folder, 'images')
   const content = makeContent(8 * MIB)

@@ -2,7 +2,7 @@
 import { crc32, deflateSync, inflateSync } from 'node:zlib'
 
 const SIGNATURE = Buffer.from('89504e470d0a1a0a', 'hex')
-const MOST_COLOURS = 256
+const MAX_COLOURS = 256
 
 /** Takes 8-bit RGB or RGBA without interlace, as browsers write it; transparency is dropped. */
 export function shrinkPng(png: Buffer): Buffer {
@@ -35,7 +35,7 @@ function choosePalette(pixels: Uint32Array) {
   for (const pixel of pixels) counts.set(pixel, (counts.get(pixel) ?? 0) + 1)
   const kept = [...counts]
     .toSorted((a, b) => b[1] - a[1])
-    .slice(0, MOST_COLOURS)
+    .slice(0, MAX_COLOURS)
     .map(([colour]) => colour)
   const indices = new Map(kept.map((colour, at) => [colour, at]))
   const palette = Buffer.alloc(kept.length * 3)

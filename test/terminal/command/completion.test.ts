@@ -15,7 +15,7 @@ const test = suite('completion')
 const shell = createShell({ env: process.env })
 
 /** A folder with images and other things, and the scripts. */
-async function createDesk() {
+async function createFixture() {
   const folder = await mkdtemp(join(tmpdir(), 'flasher-completion-'))
   await mkdir(join(folder, 'more'))
   for (const name of ['disk.img.zst', 'OLD.IMG', 'notes.txt', 'a b.qcow2']) {
@@ -45,7 +45,7 @@ async function offered(cwd: string, words: readonly string[]): Promise<readonly 
 }
 
 test('bash: commands, flags, choices, files', async () => {
-  await using desk = await createDesk()
+  await using fixture = await createFixture()
   const rows: readonly (readonly [string, readonly string[]])[] = [
     ['flasher |li', ['list']],
     ['flasher |list|', ['--help', 'disks', 'images']],
@@ -78,22 +78,22 @@ test('bash: commands, flags, choices, files', async () => {
   ]
   for (const [line, words] of rows) {
     const found = await offered(
-      desk.folder,
+      fixture.folder,
       line.split('|').map((word) => word.trim()),
     )
     assert.equal(found, words.toSorted(), line)
   }
 })
 test('bash: a path is offered where no disk fits', async () => {
-  await using desk = await createDesk()
-  assert.equal(await offered(desk.folder, ['flasher', 'flash', '--target', 'no']), ['notes.txt'])
+  await using fixture = await createFixture()
+  assert.equal(await offered(fixture.folder, ['flasher', 'flash', '--target', 'no']), ['notes.txt'])
 })
 test('every shell that is here reads its script', async () => {
-  await using desk = await createDesk()
+  await using fixture = await createFixture()
   for (const name of SHELLS) {
     if (!(await shell.has(name))) continue
     for (const program of ['flasher', 'flasher-web', 'flasher-cache']) {
-      const script = join(desk.folder, scriptOf(program, name))
+      const script = join(fixture.folder, scriptOf(program, name))
       const { exitCode, stderr } = await shell.run([name, '-n', script])
       assert.equal({ script, exitCode, stderr }, { script, exitCode: 0, stderr: '' })
     }
@@ -108,11 +108,11 @@ const names = (said: string) =>
 
 test('fish, where it is here, offers the same', async () => {
   if (!(await shell.has('fish'))) return
-  await using desk = await createDesk()
+  await using fixture = await createFixture()
   const ask = (line: string) =>
     shell.require(['fish', '--no-config', '-c', `source script.fish; complete -C '${line}'`], {
-      cwd: desk.folder,
-      env: { HOME: desk.folder },
+      cwd: fixture.folder,
+      env: { HOME: fixture.folder },
     })
   assert.equal(names(await ask('flasher list ')), ['disks', 'images'])
   assert.equal(names(await ask('flasher flash --prog')), ['--progress'])
@@ -122,10 +122,10 @@ test('fish, where it is here, offers the same', async () => {
 })
 test('zsh, where it is here, takes the script as its completion', async () => {
   if (!(await shell.has('zsh'))) return
-  await using desk = await createDesk()
+  await using fixture = await createFixture()
   const ask =
     'autoload -Uz compinit; compinit -D; source script.zsh; print -- ${_comps[flasher]}; whence -w _flasher _flasher_disk'
-  const said = await shell.require(['zsh', '-fc', ask], { cwd: desk.folder })
+  const said = await shell.require(['zsh', '-fc', ask], { cwd: fixture.folder })
   assert.is(said, '_flasher\n_flasher: function\n_flasher_disk: function\n')
 })
 test.run()

@@ -1,7 +1,7 @@
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
 import type { FlashEvent } from '../../../runtime/core/flash/flash.ts'
-import type { Look } from '../../../runtime/terminal/text/terminal-style.ts'
+import type { TerminalStyle } from '../../../runtime/terminal/text/terminal-style.ts'
 import {
   createProgress,
   renderEventLine,
@@ -9,8 +9,8 @@ import {
   type ProgressMode,
 } from '../../../runtime/terminal/text/progress.ts'
 
-const LOG: Look = { live: false, colour: false, unicode: false }
-const TERMINAL: Look = { live: true, colour: true, unicode: true }
+const LOG: TerminalStyle = { live: false, colour: false, unicode: false }
+const TERMINAL: TerminalStyle = { live: true, colour: true, unicode: true }
 
 const writing = (bytes: number, note?: string): FlashEvent => ({
   event: 'writing',
@@ -24,7 +24,11 @@ const writing = (bytes: number, note?: string): FlashEvent => ({
 })
 
 /** Shows events at given seconds and returns what was written. */
-function play(mode: ProgressMode, look: Look, events: readonly (readonly [number, FlashEvent])[]) {
+function play(
+  mode: ProgressMode,
+  look: TerminalStyle,
+  events: readonly (readonly [number, FlashEvent])[],
+) {
   const said = { stdout: '', stderr: '' }
   let clock = 0
   const progress = createProgress(mode, {

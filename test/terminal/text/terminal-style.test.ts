@@ -1,11 +1,11 @@
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
 import { createLog } from '../../../runtime/terminal/text/log.ts'
-import { columnsOf, decideLook } from '../../../runtime/terminal/text/terminal-style.ts'
+import { columnsOf, decideTerminalStyle } from '../../../runtime/terminal/text/terminal-style.ts'
 
 const test = suite('look')
 const letters = (env: Readonly<Record<string, string>>, isTTY: boolean) => {
-  const { live, colour, unicode } = decideLook(env, isTTY)
+  const { live, colour, unicode } = decideTerminalStyle(env, isTTY)
   return `${live ? 'l' : '-'}${colour ? 'c' : '-'}${unicode ? 'u' : '-'}`
 }
 

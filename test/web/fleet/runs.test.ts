@@ -1,6 +1,6 @@
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
-import { MOST_LOG_BYTES, MOST_PROGRESS_BYTES } from '../../../runtime/core/machine/run.ts'
+import { MAX_LOG_BYTES, MAX_PROGRESS_BYTES } from '../../../runtime/core/machine/run.ts'
 import { bodyOf, runIdOf } from '../../support/server/runs.ts'
 import {
   asJson,
@@ -115,7 +115,7 @@ test('bodies that are none', async () => {
     assert.is(answer.status, 422)
     assert.ok(Array.isArray((await answer.json()).detail))
   }
-  const large = { ...bodyOf(), reason: 'x'.repeat(MOST_PROGRESS_BYTES) }
+  const large = { ...bodyOf(), reason: 'x'.repeat(MAX_PROGRESS_BYTES) }
   const answer = await server.request(`/pxe/${MAC}/progress`, asJson(large))
   assert.is(answer.status, 413)
   assert.is(server.runs.listLive().length, 0)
@@ -166,7 +166,7 @@ test('a log is kept as text, its tail, and shown to operators alone', async () =
   assert.is((await sendLog(server, 'x')).status, 404)
   await report(server, { phase: 'failed', reason: 'I/O error' })
   assert.is((await sendLog(server, 'x', 'a')).status, 404)
-  const text = `${'.'.repeat(2 * MOST_LOG_BYTES)}<script>alert(1)</script>`
+  const text = `${'.'.repeat(2 * MAX_LOG_BYTES)}<script>alert(1)</script>`
   assert.is((await sendLog(server, text)).status, 204)
   const path = `/machines/${MAC}/runs/${runIdOf(1)}/log`
   assert.is((await server.request(path)).status, 401)
@@ -174,7 +174,7 @@ test('a log is kept as text, its tail, and shown to operators alone', async () =
   assert.match(answer.headers.get('content-type') ?? '', /^text\/plain/)
   assert.is(answer.headers.get('x-content-type-options'), 'nosniff')
   const kept = await answer.text()
-  assert.is(kept.length, MOST_LOG_BYTES)
+  assert.is(kept.length, MAX_LOG_BYTES)
   assert.ok(kept.endsWith('</script>'))
   assert.is((await sendLog(server, 'y'.repeat(5 * 2 ** 20))).status, 413)
 })

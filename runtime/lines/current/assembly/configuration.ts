@@ -1,21 +1,24 @@
 /** Current line: its configuration, read for one run of the program. */
 import { createConfig, type Config } from '../../../services/config/config.ts'
 import { defaultStateDir } from '../../../services/config/state-dirs.ts'
-import type { World } from './process-environment.ts'
+import type { ProcessEnvironment } from './process-environment.ts'
 import { parseSettings, SETTINGS } from '../rules/settings.ts'
 import type { Arguments } from '../../../terminal/command/dispatch.ts'
 
 export type LineConfig = Config<typeof SETTINGS>
 
 /** From the usual places, or those that `--config` names. */
-export const readConfiguration = (world: World, given: Arguments): Promise<LineConfig> =>
+export const readConfiguration = (
+  environment: ProcessEnvironment,
+  given: Arguments,
+): Promise<LineConfig> =>
   createConfig({
     table: SETTINGS,
     parse: parseSettings,
-    env: world.env,
+    env: environment.env,
     named: given.values['config'] ?? [],
-    systemDir: world.systemDir,
-    fallbackStateDir: defaultStateDir(world.env, world.isRoot),
+    systemDir: environment.systemDir,
+    fallbackStateDir: defaultStateDir(environment.env, environment.isRoot),
   })
 
 /** Where the parts of the state lie: below the state directory unless a setting says else. */

@@ -25,7 +25,7 @@ export interface Netboot extends AsyncDisposable {
   recipes(baseUrl: string): readonly DhcpRecipe[]
 }
 
-export interface NetbootParts {
+export interface NetbootDependencies {
   readonly config: LineConfig
   readonly state: State
   readonly catalog: Catalog
@@ -36,7 +36,7 @@ export interface NetbootParts {
   now(): Date
 }
 
-export async function openNetboot(parts: NetbootParts): Promise<Netboot> {
+export async function openNetboot(parts: NetbootDependencies): Promise<Netboot> {
   const { config, state, env, log, now } = parts
   const { feed, journal } = state
   const bootFiles = await createBootFiles({

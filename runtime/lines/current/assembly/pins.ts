@@ -7,7 +7,7 @@ import type { Environment } from '../../../services/host/shell.ts'
 import { decideFolders, type LineConfig } from './configuration.ts'
 import type { State } from './state.ts'
 
-export interface PinsParts {
+export interface PinsDependencies {
   readonly config: LineConfig
   readonly state: Pick<State, 'feed' | 'machines'>
   readonly secret: Secret
@@ -19,7 +19,7 @@ export interface PinsParts {
 }
 
 /** Silent towards a service whose token is not set, unless it is the one beside the server. */
-export function startPinner({ config, state, secret, cacheBeside, env, log }: PinsParts) {
+export function startPinner({ config, state, secret, cacheBeside, env, log }: PinsDependencies) {
   const { feed, machines } = state
   const settings = () => config.current().withcache
   return createPinner({

@@ -1,4 +1,4 @@
-/** One run of a command of `flasher-web`: what it was given, and what of the world it may touch. */
+/** One run of a command of `flasher-web`: what it was given, and what of the environment it may touch. */
 import type { Environment } from '../../../services/host/shell.ts'
 import type { LineInput } from '../../../terminal/prompt/hidden-line.ts'
 import type { Output } from '../../../terminal/text/terminal-style.ts'
@@ -19,15 +19,15 @@ export interface Listening {
 /** What of node's HTTP server is set and ended here. */
 export type HttpServer = TunableServer & ClosableServer
 
-export interface Place {
+export interface ListenAddress {
   readonly host: string
   readonly port: number
   /** Paths of PEM files; null: plain HTTP. */
   readonly tls: { readonly cert: string; readonly key: string } | null
 }
 
-/** What a process hands to its program, and nothing else of the world outside. */
-export interface World {
+/** What a process hands to its program, and nothing else of the environment outside. */
+export interface ProcessEnvironment {
   /** Without the program's own name. */
   readonly argv: readonly string[]
   readonly env: Environment
@@ -41,16 +41,16 @@ export interface World {
   readonly signal: AbortSignal
   /** SIGHUP: read the configuration again. */
   onHangup(listener: () => void): void
-  listen(handler: Entrance, place: Place): Promise<Listening>
+  listen(handler: Entrance, place: ListenAddress): Promise<Listening>
   /**
    * Starts a cache service beside the server and gives its address, null when it did not start.
    * Absent: there is none to start. It ends with `signal`.
    */
-  startCache?(wish: CacheWish): Promise<string | null>
+  startCache?(wish: CacheOptions): Promise<string | null>
 }
 
 /** What a cache service beside the server is started with. */
-export interface CacheWish {
+export interface CacheOptions {
   readonly host: string
   /** Or the next one that is free. */
   readonly port: number

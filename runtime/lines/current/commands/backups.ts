@@ -6,44 +6,48 @@ import { openFileBackup } from '../../../services/backup/file-backup.ts'
 import { openBackups, openBundles } from '../assembly/archives.ts'
 import { chooseBackup, requireTerminal } from './choose-backup.ts'
 import { SUCCESS } from '../../../core/command/server-exit.ts'
-import type { World } from '../assembly/process-environment.ts'
+import type { ProcessEnvironment } from '../assembly/process-environment.ts'
 import { visitState, type Visit } from './visit.ts'
 import type { Arguments } from '../../../terminal/command/dispatch.ts'
 
 const BY = { actor: 'operator', ip: null } as const
 
-export async function backUp(world: World, given: Arguments): Promise<number> {
-  await using visit = await visitState(world, given)
+export async function backUp(environment: ProcessEnvironment, given: Arguments): Promise<number> {
+  await using visit = await visitState(environment, given)
   await using backups = await openBackups(visit.config, visit.state, visit.release)
   const { backup_id: id } = await backups.start('manual', BY)
   const job = await backups.awaitEnd(id)
   if (job?.status !== 'completed') {
     throw new Fault('write-failed', `the backup failed: ${job?.error ?? 'it was cut short'}`)
   }
-  world.stdout.write(`Backup ${id}\n`)
+  environment.stdout.write(`Backup ${id}\n`)
   return SUCCESS
 }
 
 /** Takes the state for itself: a running server would go on with what is replaced. */
-export async function restore(world: World, given: Arguments): Promise<number> {
+export async function restore(environment: ProcessEnvironment, given: Arguments): Promise<number> {
   const what = given.positionals[0] ?? null
-  if (what === null) requireTerminal(world)
-  await using visit = await visitState(world, given, { alone: true })
+  if (what === null) requireTerminal(environment)
+  await using visit = await visitState(environment, given, { alone: true })
   const restored =
     what === null || isBackupId(what)
-      ? await restoreStored(visit, what, world)
+      ? await restoreStored(visit, what, environment)
       : await restoreFile(visit, what)
   const archive = restored.archive === null ? '' : `; what was there before is ${restored.archive}`
   const from = what ?? restored.backup_id
-  world.stdout.write(`Restored ${restored.machines} machines from ${from}${archive}\n`)
+  environment.stdout.write(`Restored ${restored.machines} machines from ${from}${archive}\n`)
   return SUCCESS
 }
 
 /** `named` null: the operator chooses. */
-async function restoreStored(visit: Visit, named: string | null, world: World): Promise<Restored> {
+async function restoreStored(
+  visit: Visit,
+  named: string | null,
+  environment: ProcessEnvironment,
+): Promise<Restored> {
   const { config, state, release } = visit
   await using backups = await openBackups(config, state, release)
-  const id = named ?? (await chooseBackup(await backups.list(), state.database.line, world))
+  const id = named ?? (await chooseBackup(await backups.list(), state.database.line, environment))
   return backups.restore(id, BY)
 }
 

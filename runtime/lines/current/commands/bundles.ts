@@ -2,24 +2,30 @@
 import { openBundles } from '../assembly/archives.ts'
 import { COMMAND_LINE } from '../rules/commands.ts'
 import { SUCCESS } from '../../../core/command/server-exit.ts'
-import type { World } from '../assembly/process-environment.ts'
+import type { ProcessEnvironment } from '../assembly/process-environment.ts'
 import { visitState } from './visit.ts'
 import type { Arguments } from '../../../terminal/command/dispatch.ts'
 
 const { program } = COMMAND_LINE
 
-export async function exportFleet(world: World, given: Arguments): Promise<number> {
+export async function exportFleet(
+  environment: ProcessEnvironment,
+  given: Arguments,
+): Promise<number> {
   const [folder = ''] = given.positionals
-  await using visit = await visitState(world, given)
+  await using visit = await visitState(environment, given)
   const machines = await openBundles(visit.state, visit.release).exportTo(folder)
-  world.stdout.write(`${program} export -> ${folder}: ${machines} machines\n`)
+  environment.stdout.write(`${program} export -> ${folder}: ${machines} machines\n`)
   return SUCCESS
 }
 
-export async function importFleet(world: World, given: Arguments): Promise<number> {
+export async function importFleet(
+  environment: ProcessEnvironment,
+  given: Arguments,
+): Promise<number> {
   const [folder = ''] = given.positionals
-  await using visit = await visitState(world, given)
+  await using visit = await visitState(environment, given)
   const machines = await openBundles(visit.state, visit.release).importFrom(folder)
-  world.stdout.write(`${program} import: ${machines} machines (as flasher-inventory)\n`)
+  environment.stdout.write(`${program} import: ${machines} machines (as flasher-inventory)\n`)
   return SUCCESS
 }

@@ -4,13 +4,13 @@ import { Fault } from '../../../core/foundation/fault.ts'
 import { printable } from '../../../core/foundation/printable.ts'
 import { renderSize } from '../../../core/foundation/size.ts'
 import type { StoredBackup } from '../../../services/backup/backup-store.ts'
-import { decideLook } from '../../../terminal/text/terminal-style.ts'
+import { decideTerminalStyle } from '../../../terminal/text/terminal-style.ts'
 import { renderAge } from '../../../web/ui/times.ts'
-import type { World } from '../assembly/process-environment.ts'
+import type { ProcessEnvironment } from '../assembly/process-environment.ts'
 
 /** A terminal to ask on and to read from; else a Fault `misuse`. */
-export function requireTerminal({ env, stdin, stderr }: World): void {
-  if (stdin.isTTY === true && decideLook(env, stderr.isTTY === true).live) return
+export function requireTerminal({ env, stdin, stderr }: ProcessEnvironment): void {
+  if (stdin.isTTY === true && decideTerminalStyle(env, stderr.isTTY === true).live) return
   throw new Fault('misuse', 'missing: ID|FILE', {
     hint: 'On a terminal, "flasher-web restore" lists the backups to choose from; so does the page Backups.',
   })
@@ -28,7 +28,7 @@ const COLUMNS = [
 export async function chooseBackup(
   stored: readonly StoredBackup[],
   line: string,
-  { env, stdin, stderr, signal }: World,
+  { env, stdin, stderr, signal }: ProcessEnvironment,
 ): Promise<string> {
   if (stored.length === 0) throw none()
   const now = new Date()
@@ -38,7 +38,7 @@ export async function chooseBackup(
     refusal: decideRefusal(backup, line),
   }))
   if (choices.every(({ refusal }) => refusal !== null)) throw noneOfThis(line)
-  const look = decideLook(env, stderr.isTTY === true)
+  const look = decideTerminalStyle(env, stderr.isTTY === true)
   const { choose } = await import('../../../terminal/prompt/choose.ts')
   const question = { message: 'Restore which backup?', columns: COLUMNS, choices, signal }
   return choose(question, { stdin, stderr, look })

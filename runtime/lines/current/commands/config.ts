@@ -10,14 +10,17 @@ import { renderTable } from '../../../terminal/text/table.ts'
 import { decideFolders, readConfiguration, type LineConfig } from '../assembly/configuration.ts'
 import { SUCCESS } from '../../../core/command/server-exit.ts'
 import { renderReference } from '../rules/settings-reference.ts'
-import type { World } from '../assembly/process-environment.ts'
+import type { ProcessEnvironment } from '../assembly/process-environment.ts'
 import type { Arguments } from '../../../terminal/command/dispatch.ts'
 
 /** Every setting with its value and where it comes from; secrets as set or unset. */
-export async function showConfig(world: World, given: Arguments): Promise<number> {
-  const config = await readConfiguration(world, given)
-  await takeSaved(config, world)
-  for (const problem of config.problems()) world.stderr.write(`${renderProblem(problem)}\n`)
+export async function showConfig(
+  environment: ProcessEnvironment,
+  given: Arguments,
+): Promise<number> {
+  const config = await readConfiguration(environment, given)
+  await takeSaved(config, environment)
+  for (const problem of config.problems()) environment.stderr.write(`${renderProblem(problem)}\n`)
   const settings = config.list()
   if (given.switches.has('json')) {
     const document = {
@@ -25,35 +28,38 @@ export async function showConfig(world: World, given: Arguments): Promise<number
       files: config.paths(),
       settings: settings.map(toJson),
     }
-    world.stdout.write(`${JSON.stringify(document, null, 2)}\n`)
+    environment.stdout.write(`${JSON.stringify(document, null, 2)}\n`)
     return SUCCESS
   }
   const files = config.paths()
-  world.stdout.write(`State directory: ${config.stateDir}\n`)
-  world.stdout.write(`Files: ${files.length === 0 ? 'none' : files.join(', ')}\n\n`)
-  world.stdout.write(renderTable(settings.map(toRow), ['setting', 'value', 'from']))
+  environment.stdout.write(`State directory: ${config.stateDir}\n`)
+  environment.stdout.write(`Files: ${files.length === 0 ? 'none' : files.join(', ')}\n\n`)
+  environment.stdout.write(renderTable(settings.map(toRow), ['setting', 'value', 'from']))
   return SUCCESS
 }
 
 /** Warnings alone are fine; errors have ended the reading with exit code 2. */
-export async function checkConfig(world: World, given: Arguments): Promise<number> {
-  const config = await readConfiguration(world, given)
+export async function checkConfig(
+  environment: ProcessEnvironment,
+  given: Arguments,
+): Promise<number> {
+  const config = await readConfiguration(environment, given)
   const problems = config.problems()
-  for (const problem of problems) world.stderr.write(`${renderProblem(problem)}\n`)
+  for (const problem of problems) environment.stderr.write(`${renderProblem(problem)}\n`)
   const files = config.paths()
   const read = files.length === 0 ? 'No configuration file' : files.join(', ')
   const verdict = problems.length === 0 ? 'fine' : `${problems.length} to look at, none fatal`
-  world.stdout.write(`${read}: ${verdict}\n`)
+  environment.stdout.write(`${read}: ${verdict}\n`)
   return SUCCESS
 }
 
-export async function printReference({ stdout }: World): Promise<number> {
+export async function printReference({ stdout }: ProcessEnvironment): Promise<number> {
   stdout.write(renderReference())
   return SUCCESS
 }
 
 /** What pages saved counts too, where there is a database already. */
-async function takeSaved(config: LineConfig, { stderr }: World): Promise<void> {
+async function takeSaved(config: LineConfig, { stderr }: ProcessEnvironment): Promise<void> {
   const path = decideFolders(config).database
   if (!(await isThere(path))) return
   try {

@@ -11,23 +11,26 @@ import { prepareStateDir } from '../../../services/config/state-dirs.ts'
 import { readHiddenLine } from '../../../terminal/prompt/hidden-line.ts'
 import { decideFolders, readConfiguration, type LineConfig } from '../assembly/configuration.ts'
 import { SUCCESS } from '../../../core/command/server-exit.ts'
-import type { World } from '../assembly/process-environment.ts'
+import type { ProcessEnvironment } from '../assembly/process-environment.ts'
 import type { Arguments } from '../../../terminal/command/dispatch.ts'
 
-export async function changePassword(world: World, given: Arguments): Promise<number> {
-  const { stdout } = world
+export async function changePassword(
+  environment: ProcessEnvironment,
+  given: Arguments,
+): Promise<number> {
+  const { stdout } = environment
   const isGenerated = given.switches.has('generate')
   if (given.switches.has('print')) {
-    const password = isGenerated ? generatePassword() : await askPassword(world)
+    const password = isGenerated ? generatePassword() : await askPassword(environment)
     if (isGenerated) stdout.write(`Password: ${password}\n`)
     stdout.write(`${await hashPassword(password)}\n`)
     return SUCCESS
   }
-  const config = await readConfiguration(world, given)
+  const config = await readConfiguration(environment, given)
   refuseConfigured(config)
   const folders = decideFolders(config)
   await prepareStateDir(folders.stateDir)
-  const password = isGenerated ? generatePassword() : await askPassword(world)
+  const password = isGenerated ? generatePassword() : await askPassword(environment)
   const passwords = createPasswords({
     path: folders.password,
     configured: () => config.current().admin,
@@ -35,7 +38,7 @@ export async function changePassword(world: World, given: Arguments): Promise<nu
   await passwords.set(password)
   if (isGenerated) stdout.write(`Password: ${password}\n`)
   stdout.write(`Its hash is in ${folders.password}.\n`)
-  await endSessions(config, folders.secret, world)
+  await endSessions(config, folders.secret, environment)
   return SUCCESS
 }
 
@@ -50,7 +53,11 @@ function refuseConfigured(config: LineConfig): void {
   }
 }
 
-async function endSessions(config: LineConfig, path: string, { stdout }: World): Promise<void> {
+async function endSessions(
+  config: LineConfig,
+  path: string,
+  { stdout }: ProcessEnvironment,
+): Promise<void> {
   if (config.current().server.session_secret === '') {
     await replaceSecret(path)
     stdout.write('All sessions have ended.\n')
@@ -61,7 +68,7 @@ async function endSessions(config: LineConfig, path: string, { stdout }: World):
 
 const FEWEST = 8
 
-async function askPassword({ stdin, stderr }: World): Promise<string> {
+async function askPassword({ stdin, stderr }: ProcessEnvironment): Promise<string> {
   const password = await readHiddenLine(stdin, stderr, 'New password: ')
   if ([...password].length < FEWEST) {
     throw new Fault('misuse', `the password needs at least ${FEWEST} characters`, {

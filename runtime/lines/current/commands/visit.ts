@@ -2,11 +2,11 @@
 import { renderProblem } from '../../../core/config/settings.ts'
 import { readVersion } from '../../../services/host/package-manifest.ts'
 import { createLog } from '../../../terminal/text/log.ts'
-import { decideLook } from '../../../terminal/text/terminal-style.ts'
+import { decideTerminalStyle } from '../../../terminal/text/terminal-style.ts'
 import { readConfiguration, type LineConfig } from '../assembly/configuration.ts'
 import { COMMAND_LINE } from '../rules/commands.ts'
 import { openState, type State } from '../assembly/state.ts'
-import type { World } from '../assembly/process-environment.ts'
+import type { ProcessEnvironment } from '../assembly/process-environment.ts'
 import type { Arguments } from '../../../terminal/command/dispatch.ts'
 
 export interface Visit extends AsyncDisposable {
@@ -17,14 +17,14 @@ export interface Visit extends AsyncDisposable {
 
 /** `alone`: the server must not be running. */
 export async function visitState(
-  world: World,
+  environment: ProcessEnvironment,
   given: Arguments,
   { alone = false }: { readonly alone?: boolean } = {},
 ): Promise<Visit> {
-  const { env, stderr } = world
-  const look = decideLook(env, stderr.isTTY === true)
+  const { env, stderr } = environment
+  const look = decideTerminalStyle(env, stderr.isTTY === true)
   const { note } = createLog({ program: COMMAND_LINE.program, stderr, look })
-  const config = await readConfiguration(world, given)
+  const config = await readConfiguration(environment, given)
   for (const problem of config.problems()) note(renderProblem(problem))
   const release = await readVersion()
   const state = await openState({ config, release, visit: !alone, log: { warn: note } })

@@ -1,6 +1,6 @@
 /** The pages of this line, and what of a `ServerLine` is about them. */
 import type { ServerLine } from '../../../web/fleet/line.ts'
-import type { ServerParts } from '../../../web/fleet/site.ts'
+import type { ServerDependencies } from '../../../web/fleet/site.ts'
 import { assetRoute } from '../../../web/ui/assets.ts'
 import { createFrame, type NavLink } from '../../../web/ui/frame.ts'
 import { themeRoute } from '../../../web/ui/theme.ts'
@@ -13,7 +13,7 @@ import { accountPages } from './settings/account.ts'
 import { backupPages } from './backups/backups.ts'
 import { bulkPages } from './machines/bulk.ts'
 import { dashboardPage } from './dashboard/dashboard.ts'
-import { createDesk, type Queue } from './frame/page-context.ts'
+import { createPageContext, type Queue } from './frame/page-context.ts'
 import { eventPages } from './events/events.ts'
 import { createMatch } from './machines/fleet-query.ts'
 import { renderError, renderLogin } from './frame/login.ts'
@@ -31,9 +31,9 @@ export type Pages = Pick<
   ServerLine<Machine>,
   'match' | 'renderRow' | 'renderBar' | 'renderLogin' | 'renderError' | 'renderDocument'
 > &
-  Pick<ServerParts<Machine>, 'routes'>
+  Pick<ServerDependencies<Machine>, 'routes'>
 
-export interface PagesParts {
+export interface PagesDependencies {
   readonly version: string
   readonly assets: Assets
   readonly services: PageServices
@@ -58,7 +58,7 @@ const NAV: readonly NavLink[] = [
 ]
 
 /** Another object whenever anything changed that the state of all machines depends on. */
-function createContext({ images, gather, runs, now }: PagesParts): () => object {
+function createContext({ images, gather, runs, now }: PagesDependencies): () => object {
   let [known, listed, text]: [object, unknown, string] = [{}, null, '']
   return () => {
     const { sets, settings } = gather({ baseUrl: NO_BASE, now: now().toISOString() })
@@ -73,7 +73,7 @@ function createContext({ images, gather, runs, now }: PagesParts): () => object 
 /** Rows of the live channel are nobody's request: what a machine does there does not depend on it. */
 const NO_BASE = 'http://localhost'
 
-export function createPages(parts: PagesParts): Pages {
+export function createPages(parts: PagesDependencies): Pages {
   const { version, assets, gather, runs, now } = parts
   const frame = createFrame({ version, assetUrl: assets.url, nav: NAV })
   const view = (machine: Machine) =>
@@ -92,20 +92,20 @@ export function createPages(parts: PagesParts): Pages {
     // Whether something needs a look is for those who are logged in.
     renderDocument: (given) => frame.page({ ...given, section: given.here, alarms: 0 }),
     routes(site) {
-      const desk = createDesk(site, { ...parts, frame })
+      const context = createPageContext(site, { ...parts, frame })
       return [
         assetRoute(assets),
         themeRoute,
-        ...dashboardPage(desk),
-        ...machinesPage(desk),
-        ...bulkPages(desk),
-        ...machinePages(desk),
-        ...runPages(desk),
-        ...netbootPages(desk),
-        ...backupPages(desk),
-        ...eventPages(desk),
-        ...settingsPages(desk),
-        ...accountPages(desk),
+        ...dashboardPage(context),
+        ...machinesPage(context),
+        ...bulkPages(context),
+        ...machinePages(context),
+        ...runPages(context),
+        ...netbootPages(context),
+        ...backupPages(context),
+        ...eventPages(context),
+        ...settingsPages(context),
+        ...accountPages(context),
       ]
     },
   }

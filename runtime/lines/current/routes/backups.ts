@@ -13,7 +13,7 @@ import { BACKUP_REQUEST, parseBackupRequest } from '../rules/backup-request.ts'
 import type { Machine } from '../rules/machine.ts'
 
 /** `place`: what the answer says of where backups go; no path of this host. */
-export interface BackupRouteParts {
+export interface BackupRouteDependencies {
   readonly backups: Backups
   place(): string
 }
@@ -22,7 +22,7 @@ const ANSWER = { type: 'object' } as const
 
 export function backupRoutes(
   { by }: Pick<Site<Machine>, 'by'>,
-  { backups, place }: BackupRouteParts,
+  { backups, place }: BackupRouteDependencies,
 ): readonly Route[] {
   async function list() {
     return {

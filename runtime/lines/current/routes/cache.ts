@@ -41,14 +41,14 @@ async function refresh(
     details: {
       images: entries.length,
       skipped: skipped.length,
-      left_out: skipped.slice(0, MOST_NAMED).map(({ name, reason }) => `${name}: ${reason}`),
+      left_out: skipped.slice(0, MAX_NAMED).map(({ name, reason }) => `${name}: ${reason}`),
       error,
     },
   })
 }
 
 /** The record names these; a broken catalog can hold thousands. */
-const MOST_NAMED = 20
+const MAX_NAMED = 20
 
 const renderLeftOut = ({ length }: readonly unknown[]) =>
   length === 0 ? '' : `, ${length} left out`

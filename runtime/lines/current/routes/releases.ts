@@ -13,7 +13,7 @@ import { goBack, goTo } from '../pages/frame/form-answer.ts'
 import type { Machine } from '../rules/machine.ts'
 import { parseReleaseRequest, RELEASE_REQUEST } from '../rules/release-request.ts'
 
-export interface ReleaseRouteParts {
+export interface ReleaseRouteDependencies {
   readonly releases: Releases
   /** What is fetched unless another tag is named. */
   tag(): string
@@ -26,7 +26,7 @@ const ROOT = '/boot/'
 
 export function releaseRoutes(
   { by, notices }: Pick<Site<Machine>, 'by' | 'notices'>,
-  { releases, tag }: ReleaseRouteParts,
+  { releases, tag }: ReleaseRouteDependencies,
 ): readonly Route[] {
   const list = () => ({ boot_root: ROOT, max_parallel: 1, fetches: releases.jobs() })
 

@@ -4,7 +4,7 @@ import { SERIAL_CONSOLES } from '../../../core/boot/boot.ts'
 import { listFieldErrors, type FieldError } from '../../../core/foundation/field-error.ts'
 import { accept, refuse, type Result } from '../../../core/foundation/result.ts'
 import { adjust, allowDisk, applyUpsert, flashAgain, refreshInventory } from './edit.ts'
-import { LabelSchema, MOST_LABELS, sortLabels } from './label.ts'
+import { LabelSchema, MAX_LABELS, sortLabels } from './label.ts'
 import { BOOT_MODES, type Machine } from './machine.ts'
 import { MachineUpsertSchema, type MachineUpsert } from './upsert.ts'
 
@@ -23,7 +23,7 @@ export interface MachineAction {
 
 const asked = MachineUpsertSchema.shape
 const nothing = z.strictObject({}).nullish()
-const labels = z.array(LabelSchema).max(MOST_LABELS).default([])
+const labels = z.array(LabelSchema).max(MAX_LABELS).default([])
 
 /** Some of the fields that a PUT replaces; the others stay. */
 const FieldsSchema = z.strictObject({
@@ -79,7 +79,7 @@ export const ACTIONS = {
     apply(machine, { add, remove }, now) {
       const kept = machine.labels.filter((label) => !remove.includes(label))
       const next = sortLabels([...kept, ...add])
-      if (next.length > MOST_LABELS) return refuse(`It would have more than ${MOST_LABELS} labels.`)
+      if (next.length > MAX_LABELS) return refuse(`It would have more than ${MAX_LABELS} labels.`)
       return accept(adjust(machine, { labels: next }, now))
     },
   }),

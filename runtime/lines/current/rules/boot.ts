@@ -8,7 +8,7 @@ import {
   type ToDisk,
   type ToWait,
 } from '../../../core/boot/boot.ts'
-import { renderPlace, WAIT_SECONDS, type Place } from './queue.ts'
+import { renderQueuePosition, WAIT_SECONDS, type QueuePosition } from './queue.ts'
 import { isHalfWritten, type BootMode, type Machine } from './machine.ts'
 import type { Surroundings } from './surroundings.ts'
 import { checkReadiness, type Unready } from './target.ts'
@@ -37,7 +37,7 @@ export interface BootRuling {
   readonly reason: string
   readonly decision: BootDecision
   /** Where it stands in line; null: it does not have to wait. */
-  readonly place: Place | null
+  readonly place: QueuePosition | null
   /** A live boot that the guard counts. */
   readonly counts: boolean
   /** It starts the cycle again: the disks have become too old. */
@@ -65,7 +65,7 @@ export function decideBoot(machine: Machine, surroundings: Surroundings): BootRu
   const { base } = surroundings
   const place = FLASHING.has(rule) ? surroundings.placeOf(machine) : null
   if (place !== null) {
-    const saying = renderPlace(place)
+    const saying = renderQueuePosition(place)
     const decision = { kind: 'to-wait', base, seconds: WAIT_SECONDS, saying } as const
     return {
       ...ruling,

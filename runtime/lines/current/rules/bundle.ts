@@ -3,7 +3,7 @@ import { z } from 'zod'
 import type { InventoryDisk } from '../../../core/machine/machine.ts'
 import { parseMac, type Mac } from '../../../core/machine/mac.ts'
 import { accept, refuse, type Result } from '../../../core/foundation/result.ts'
-import { InventoryDiskSchema, MOST_DISKS, toDisk } from './inventory.ts'
+import { InventoryDiskSchema, MAX_DISKS, toDisk } from './inventory.ts'
 import { createMachine, type Machine } from './machine.ts'
 
 export const BUNDLE_VERSION = 3
@@ -109,7 +109,7 @@ const BundleSchema = z.object({
   machines: z.array(
     z.object({
       mac: z.string().max(32),
-      known_disks: z.array(InventoryDiskSchema).max(MOST_DISKS).nullable().default(null),
+      known_disks: z.array(InventoryDiskSchema).max(MAX_DISKS).nullable().default(null),
       known_disks_at: time,
       hw_lshw: z
         .union([z.record(z.string(), z.unknown()), z.array(z.unknown()), z.null()])

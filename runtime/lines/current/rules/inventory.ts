@@ -4,11 +4,11 @@ import { listFieldErrors, type FieldError } from '../../../core/foundation/field
 import type { InventoryDisk } from '../../../core/machine/machine.ts'
 import { plainWords } from '../../../core/foundation/printable.ts'
 import { accept, refuse, type Result } from '../../../core/foundation/result.ts'
-import { MOST_SERIAL_CHARACTERS } from './upsert.ts'
+import { MAX_SERIAL_CHARACTERS } from './upsert.ts'
 
-export const MOST_DISKS = 64
+export const MAX_DISKS = 64
 /** A larger hardware tree is left out, and the disks are stored all the same. */
-export const MOST_HARDWARE_BYTES = 8 * 2 ** 20
+export const MAX_HARDWARE_BYTES = 8 * 2 ** 20
 
 const exactly = (most: number) => z.string().max(most).nullable().default(null)
 /** For people, on terminals as well. */
@@ -39,19 +39,19 @@ export const InventoryDiskSchema = z.object({
   size: words(32),
   vendor: words(64),
   model: words(128),
-  serial: exactly(MOST_SERIAL_CHARACTERS),
+  serial: exactly(MAX_SERIAL_CHARACTERS),
   tran: words(32),
   removable: lax,
   readonly: lax,
-  wwn: extra(MOST_SERIAL_CHARACTERS - PREFIX),
-  by_path: extra(MOST_SERIAL_CHARACTERS - PREFIX),
+  wwn: extra(MAX_SERIAL_CHARACTERS - PREFIX),
+  by_path: extra(MAX_SERIAL_CHARACTERS - PREFIX),
   size_bytes: z.int().min(0).nullish().catch(null),
 })
 
 const HardwareSchema = z.union([z.record(z.string(), z.unknown()), z.array(z.unknown())])
 
 export const InventorySchema = z.strictObject({
-  disks: z.array(InventoryDiskSchema).max(MOST_DISKS),
+  disks: z.array(InventoryDiskSchema).max(MAX_DISKS),
   lshw: HardwareSchema.nullish(),
 })
 
@@ -66,7 +66,7 @@ export function parseInventory(body: unknown): Result<Inventory, readonly FieldE
   if (!parsed.success) return refuse(listFieldErrors(parsed.error))
   const { disks, lshw } = parsed.data
   const hardware = lshw === undefined || lshw === null ? null : JSON.stringify(lshw)
-  const fits = hardware !== null && Buffer.byteLength(hardware) <= MOST_HARDWARE_BYTES
+  const fits = hardware !== null && Buffer.byteLength(hardware) <= MAX_HARDWARE_BYTES
   return accept({ disks: disks.map(toDisk), hardware: fits ? hardware : null })
 }
 

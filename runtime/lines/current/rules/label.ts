@@ -1,20 +1,20 @@
 /** Current line: labels of machines ("Limits"). */
 import { z } from 'zod'
 
-export const MOST_LABELS = 16
-export const MOST_LABEL_CHARACTERS = 64
+export const MAX_LABELS = 16
+export const MAX_LABEL_CHARACTERS = 64
 const LABEL = /^[A-Za-z0-9][A-Za-z0-9 ._-]*$/
 
 export const LabelSchema = z
   .string()
   .min(1, 'a label is not empty')
-  .max(MOST_LABEL_CHARACTERS, `a label has at most ${MOST_LABEL_CHARACTERS} characters`)
+  .max(MAX_LABEL_CHARACTERS, `a label has at most ${MAX_LABEL_CHARACTERS} characters`)
   .regex(LABEL, 'a label starts with a letter or digit; then also blanks and . _ - may stand')
 
 /** Sixteen are counted before equal ones are dropped. */
 export const LabelsSchema = z
   .array(LabelSchema)
-  .max(MOST_LABELS, `a machine has at most ${MOST_LABELS} labels`)
+  .max(MAX_LABELS, `a machine has at most ${MAX_LABELS} labels`)
 
 /** A set, in the order of code points. */
 export const sortLabels = (labels: readonly string[]): readonly string[] =>

@@ -2,7 +2,7 @@
 import type { InventoryDisk } from '../../../core/machine/machine.ts'
 import type { BootRuling } from './boot.ts'
 import type { Machine } from './machine.ts'
-import { renderDoubt, type PlanRuling } from './plan.ts'
+import { renderDiskMismatch, type PlanRuling } from './plan.ts'
 
 /** The server adds subject, actor, address and time. */
 export interface MachineNote {
@@ -20,7 +20,7 @@ export const describe = (machine: Machine): Readonly<Record<string, unknown>> =>
   target_disk_serial: machine.target_disk_serial,
 })
 
-const OFFER_IN_WORDS = {
+const OFFER_TEXTS = {
   'to-disk': 'is sent to its own disk',
   'to-live': 'is sent to the live system',
   'to-wait': 'is told to wait',
@@ -33,7 +33,7 @@ export function noteScript(machine: Machine, ruling: BootRuling): readonly Machi
   if (rule === 'queued' && cycle.queued_at !== null) return []
   const offered = {
     kind: 'netboot.pxe.offered',
-    summary: `${mac} ${OFFER_IN_WORDS[decision.kind]}: ${reason}`,
+    summary: `${mac} ${OFFER_TEXTS[decision.kind]}: ${reason}`,
     details: { boot_mode, offer: decision.kind, rule },
   }
   if (!alarms) return [offered]
@@ -45,18 +45,18 @@ export function noteScript(machine: Machine, ruling: BootRuling): readonly Machi
   return [offered, loop]
 }
 
-export function notePlanned(machine: Machine, { plan, rule, doubt }: PlanRuling) {
+export function notePlanned(machine: Machine, { plan, rule, mismatch }: PlanRuling) {
   const { mac, boot_mode, target_disk_serial } = machine
   const planned: MachineNote = {
     kind: 'netboot.pxe.plan',
     summary: `${mac} asked for its plan: ${plan.mode}`,
     details: { plan: plan.mode, boot_mode, rule },
   }
-  if (doubt === null) return [planned]
+  if (mismatch === null) return [planned]
   const doubted: MachineNote = {
     kind: 'netboot.plan.doubted',
-    summary: `${mac} is not flashed: ${renderDoubt(doubt, target_disk_serial ?? '')}`,
-    details: { ...doubt, target_disk_serial },
+    summary: `${mac} is not flashed: ${renderDiskMismatch(mismatch, target_disk_serial ?? '')}`,
+    details: { ...mismatch, target_disk_serial },
   }
   return [planned, doubted]
 }

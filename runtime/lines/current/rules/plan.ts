@@ -5,7 +5,7 @@ import { printable } from '../../../core/foundation/printable.ts'
 import { renderExactSize } from '../../../core/foundation/size.ts'
 import { isHalfWritten, type BootMode, type Machine } from './machine.ts'
 import type { Surroundings } from './surroundings.ts'
-import { checkReadiness, doubtDisk, type DiskDoubt, type Unready } from './target.ts'
+import { checkReadiness, findDiskMismatch, type DiskMismatch, type Unready } from './target.ts'
 
 export const PLAN_MODES = ['flash', 'interactive', 'inventory', 'exit'] as const
 
@@ -31,13 +31,13 @@ export type PlanRule =
   | 'disk-allowed'
   | 'loop'
   | Unready
-  | DiskDoubt['why']
+  | DiskMismatch['why']
 
 export interface PlanRuling {
   readonly rule: PlanRule
   readonly plan: Plan
-  /** The picked disk is in doubt: an event tells. */
-  readonly doubt: DiskDoubt | null
+  /** The picked disk is in mismatch: an event tells. */
+  readonly mismatch: DiskMismatch | null
 }
 
 /** Pure: `notePlan` (contact.ts) makes the record that follows from it. */
@@ -50,7 +50,7 @@ const DECIDE: Readonly<Record<BootMode, (m: Machine, s: Surroundings) => PlanRul
   'flasher-inventory': () => ({
     rule: 'list-disks',
     plan: { mode: 'inventory' },
-    doubt: null,
+    mismatch: null,
   }),
   'flasher-flash-always': planFlash,
   'flasher-flash-once': planFlash,
@@ -71,11 +71,12 @@ function planFlash(machine: Machine, surroundings: Surroundings): PlanRuling {
     return interactive(readiness.why, isHalf ? `${reason} ${HALF_WRITTEN}` : reason)
   }
   const { image, serial } = readiness
-  const doubt = doubtDisk(known_disks, serial, image)
-  if (doubt !== null) return { ...interactive(doubt.why, renderDoubt(doubt, serial)), doubt }
+  const mismatch = findDiskMismatch(known_disks, serial, image)
+  if (mismatch !== null)
+    return { ...interactive(mismatch.why, renderDiskMismatch(mismatch, serial)), mismatch }
   const registerUefiBoot =
     boot_mode === 'flasher-flash-always' && surroundings.settings.boot_disk_once_after_flash
-  return { rule: 'flash', plan: { mode: 'flash', image, serial, registerUefiBoot }, doubt: null }
+  return { rule: 'flash', plan: { mode: 'flash', image, serial, registerUefiBoot }, mismatch: null }
 }
 
 /** Null: the cycle goes on. */
@@ -135,29 +136,29 @@ const UNREADY: Readonly<Record<Unready, string>> = {
   'no-target': 'No disk of this machine is picked on the server.',
 }
 
-/** A doubt in one sentence, for the machine's screen and the event. */
-export function renderDoubt(doubt: DiskDoubt, of: string): string {
+/** A mismatch in one sentence, for the machine's screen and the event. */
+export function renderDiskMismatch(mismatch: DiskMismatch, of: string): string {
   const serial = printable(of)
-  switch (doubt.why) {
+  switch (mismatch.why) {
     case 'disk-missing':
       return `The disk ${serial}, which is picked on the server, is not in this machine.`
     case 'disk-ambiguous':
-      return `${doubt.count} disks of this machine call themselves ${serial}: pick one by hand.`
+      return `${mismatch.count} disks of this machine call themselves ${serial}: pick one by hand.`
     case 'disk-read-only':
       return `The disk ${serial} is read-only.`
     case 'disk-too-small':
-      return `The disk ${serial} holds ${renderExactSize(doubt.has)}, the image needs ${renderExactSize(doubt.needs)}.`
+      return `The disk ${serial} holds ${renderExactSize(mismatch.has)}, the image needs ${renderExactSize(mismatch.needs)}.`
   }
 }
 
 const exit = (rule: PlanRule, reason: string): PlanRuling => ({
   rule,
   plan: { mode: 'exit', reason },
-  doubt: null,
+  mismatch: null,
 })
 
 const interactive = (rule: PlanRule, reason: string | null): PlanRuling => ({
   rule,
   plan: { mode: 'interactive', reason },
-  doubt: null,
+  mismatch: null,
 })

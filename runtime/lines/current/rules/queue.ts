@@ -15,7 +15,7 @@ export const WAIT_SECONDS = 20
 const LINE_PATIENCE = 120
 
 /** Where a machine stands that has to wait. */
-export interface Place {
+export interface QueuePosition {
   /** From 1: the next one. */
   readonly place: number
   /** How many wait, this one among them. */
@@ -24,11 +24,15 @@ export interface Place {
 }
 
 /** On the machine's screen, after "waits:"; with what stands before it, within 80 columns. */
-export const renderPlace = ({ place, waiting, flashing }: Place): string =>
+export const renderQueuePosition = ({ place, waiting, flashing }: QueuePosition): string =>
   `place ${place} of ${waiting}, ${flashing} ${flashing === 1 ? 'is' : 'are'} being flashed`
 
 /** A flash was offered, nothing ended it, and the machine was heard of: until then it has its place. */
-export function holdsPlace(machine: Machine, now: string, { flash_silence }: QueueRules): boolean {
+export function holdsFlashSlot(
+  machine: Machine,
+  now: string,
+  { flash_silence }: QueueRules,
+): boolean {
   const { boot_mode, cycle } = machine
   const isBegun = cycle.offers > 0 || cycle.planned
   const isUnderWay = isBegun && cycle.finished_at === null && cycle.failure === null

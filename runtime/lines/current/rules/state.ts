@@ -1,8 +1,8 @@
 /** Current line: the state of a machine in one word, what is true of it, and what happens next. */
 import type { BootRule, BootRuling } from './boot.ts'
-import type { Place } from './queue.ts'
+import type { QueuePosition } from './queue.ts'
 import { isFlashMode, isUnassigned, type Machine } from './machine.ts'
-import { renderDoubt, type PlanRuling } from './plan.ts'
+import { renderDiskMismatch, type PlanRuling } from './plan.ts'
 
 export const MACHINE_STATES = ['ready', 'armed', 'running', 'done', 'failed', 'needs-you'] as const
 export type MachineState = (typeof MACHINE_STATES)[number]
@@ -67,9 +67,9 @@ function decideTrouble(machine: Machine, { boot, plan }: Rulings): StateView | n
     const { is } = USUAL[boot.rule]
     return { state: 'needs-you', is, next: 'Find out why, then flash again or change its mode.' }
   }
-  if (plan.doubt !== null && plan.plan.mode !== 'exit') {
+  if (plan.mismatch !== null && plan.plan.mode !== 'exit') {
     const serial = machine.target_disk_serial ?? ''
-    const is = renderDoubt(plan.doubt, serial)
+    const is = renderDiskMismatch(plan.mismatch, serial)
     return { state: 'needs-you', is, next: 'Pick its disk; until then it opens the wizard.' }
   }
   return null
@@ -82,10 +82,10 @@ function decideUsual(machine: Machine, { rule, place }: BootRuling): StateView {
   return USUAL[rule]
 }
 
-const renderQueued = ({ place, waiting }: Place): StateView => ({
+const renderQueued = ({ place, waiting }: QueuePosition): StateView => ({
   state: 'armed',
   // The place first: rows of a table show the beginning.
-  is: `Place ${place} of ${waiting} in line: it waits for its turn.`,
+  is: `QueuePosition ${place} of ${waiting} in line: it waits for its turn.`,
   next: 'It is flashed as soon as another machine is done; it asks by itself.',
 })
 

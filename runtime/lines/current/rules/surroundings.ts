@@ -1,7 +1,7 @@
 /** Current line: what a decision about a machine may know besides the machine itself. */
 import type { LiveSets } from '../../../core/boot/boot.ts'
 import type { Machine } from './machine.ts'
-import type { Place } from './queue.ts'
+import type { QueuePosition } from './queue.ts'
 import type { CatalogEntry } from '../../../core/catalog/catalog.ts'
 
 /** The settings of section `[pxe]` that decide what is booted; the names are theirs. */
@@ -22,5 +22,5 @@ export interface Surroundings {
   readonly sets: LiveSets
   readonly settings: PxeRules
   /** Where a machine stands that would be flashed now; null: it is its turn. */
-  placeOf(machine: Machine): Place | null
+  placeOf(machine: Machine): QueuePosition | null
 }

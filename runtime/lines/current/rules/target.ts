@@ -23,18 +23,18 @@ export function checkReadiness(machine: Machine, { findImage }: Surroundings): R
 }
 
 /** What is wrong with the disk that was picked, by the newest inventory. */
-export type DiskDoubt =
+export type DiskMismatch =
   | { readonly why: 'disk-missing' }
   | { readonly why: 'disk-ambiguous'; readonly count: number }
   | { readonly why: 'disk-read-only' }
   | { readonly why: 'disk-too-small'; readonly needs: number; readonly has: number }
 
 /** Null: it is exactly one disk, or no inventory has come yet (clients post theirs first). */
-export function doubtDisk(
+export function findDiskMismatch(
   disks: readonly InventoryDisk[] | null,
   serial: string,
   image: CatalogEntry,
-): DiskDoubt | null {
+): DiskMismatch | null {
   if (disks === null) return null
   const [disk, ...others] = disks.filter((known) => identifyDisk(known) === serial)
   if (disk === undefined) return { why: 'disk-missing' }

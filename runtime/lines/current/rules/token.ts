@@ -14,7 +14,7 @@ export interface TokenRules {
 }
 
 /** Whose boot it is that speaks: this cycle's, or one whose flash may still be under way. */
-export type Standing = 'unproven' | 'current' | 'before'
+export type TokenMatch = 'unproven' | 'current' | 'before'
 
 export type TokenRefusal = TokenDefect | 'missing' | 'no-machine' | 'other-boot' | 'over'
 
@@ -33,11 +33,11 @@ export function planToken(
 }
 
 /** Whose token it is; `machine` null: nobody knows the machine. */
-export function decideStanding(
+export function decideTokenMatch(
   machine: Machine | null,
   shown: ShownToken,
   policy: TokenPolicy,
-): Result<Standing, TokenRefusal> {
+): Result<TokenMatch, TokenRefusal> {
   if (policy === 'off') return accept('unproven')
   if (shown === null) return policy === 'require' ? refuse('missing') : accept('unproven')
   if (!shown.ok) return shown
@@ -54,15 +54,15 @@ export function decideStanding(
  * Its own run may be told to its end always. A run or a list of disks that is new takes the boot of
  * now, whose flash has not ended; to be told what to do, the boot of now.
  */
-export function decideWish(
+export function decideRequest(
   machine: Machine,
-  standing: Standing,
+  match: TokenMatch,
   wish: 'plan' | 'inventory' | 'begin' | 'report',
   now: string,
 ): Result<'granted', TokenRefusal> {
-  if (standing === 'unproven' || wish === 'report') return accept('granted')
-  if (wish === 'inventory' && isLateHardware(machine, standing, now)) return accept('granted')
-  if (standing === 'before') return refuse('other-boot')
+  if (match === 'unproven' || wish === 'report') return accept('granted')
+  if (wish === 'inventory' && isLateHardware(machine, match, now)) return accept('granted')
+  if (match === 'before') return refuse('other-boot')
   return isOver(machine) && wish !== 'plan' ? refuse('over') : accept('granted')
 }
 
@@ -70,10 +70,10 @@ export function decideWish(
  * Reading the hardware can take longer than the flash: what comes a moment after its end is good
  * for the hardware, and for that alone, unless the machine has booted anew.
  */
-export function isLateHardware(machine: Machine, standing: Standing, now: string): boolean {
+export function isLateHardware(machine: Machine, match: TokenMatch, now: string): boolean {
   const { finished_at, before, offers } = machine.cycle
-  if (standing === 'current') return isOver(machine) && isMomentAgo(finished_at, now)
-  return standing === 'before' && offers === 0 && isMomentAgo(before?.finished_at ?? null, now)
+  if (match === 'current') return isOver(machine) && isMomentAgo(finished_at, now)
+  return match === 'before' && offers === 0 && isMomentAgo(before?.finished_at ?? null, now)
 }
 
 const isOver = ({ boot_mode, cycle }: Machine): boolean =>

@@ -5,7 +5,7 @@ import { accept, refuse, type Result } from '../../../core/foundation/result.ts'
 import { LabelsSchema, sortLabels } from './label.ts'
 import { BOOT_MODES, isFlashMode } from './machine.ts'
 
-export const MOST_SERIAL_CHARACTERS = 128
+export const MAX_SERIAL_CHARACTERS = 128
 
 /** Unknown keys are refused; what is left out has its default, whatever was there before. */
 export const MachineUpsertSchema = z.strictObject({
@@ -21,7 +21,7 @@ export const MachineUpsertSchema = z.strictObject({
     .regex(/^0x[0-9a-fA-F]{1,2}$/, 'a drive number such as 0x80')
     .nullable()
     .default(null),
-  target_disk_serial: z.string().max(MOST_SERIAL_CHARACTERS).nullable().default(null),
+  target_disk_serial: z.string().max(MAX_SERIAL_CHARACTERS).nullable().default(null),
 })
 
 export type MachineUpsert = Readonly<z.infer<typeof MachineUpsertSchema>>

@@ -1,4 +1,4 @@
-/** The wizard's desk: its terminal now, and services that are loaded when a screen first needs them. */
+/** The wizard's context: its terminal now, and services that are loaded when a screen first needs them. */
 import { decideDefaultCatalog } from '../../../core/catalog/catalog-source.ts'
 import { resolveImageRoot } from '../../../core/image/image.ts'
 import { findOwnCard } from '../../../services/host/host-addresses.ts'
@@ -7,16 +7,19 @@ import { readVersion } from '../../../services/host/package-manifest.ts'
 import { ask } from '../../../terminal/prompt/ask.ts'
 import { encodeFor, encodeOutput } from '../../../terminal/text/encoding.ts'
 import { createInk } from '../../../terminal/text/ink.ts'
-import { decideLook } from '../../../terminal/text/terminal-style.ts'
+import { decideTerminalStyle } from '../../../terminal/text/terminal-style.ts'
 import { createPainter } from '../../../terminal/prompt/painter.ts'
-import type { Desk } from './screens/wizard-context.ts'
-import type { RemoteParts } from './driven/remote-machine.ts'
-import type { World } from './flow/wizard-environment.ts'
+import type { WizardContext } from './screens/wizard-context.ts'
+import type { RemoteDependencies } from './driven/remote-machine.ts'
+import type { ProcessEnvironment } from './flow/wizard-environment.ts'
 
 /** `mac`: as it was told; null: that of this machine's first network card is shown. */
-export async function openDesk(world: World, mac: string | null): Promise<Desk> {
-  const { env, stdin, stdout, isRoot, signal, now } = world
-  const look = decideLook(env, stdout.isTTY)
+export async function openWizardContext(
+  environment: ProcessEnvironment,
+  mac: string | null,
+): Promise<WizardContext> {
+  const { env, stdin, stdout, isRoot, signal, now } = environment
+  const look = decideTerminalStyle(env, stdout.isTTY)
   const out = encodeOutput(stdout, env)
   const painter = createPainter(stdout, encodeFor(env))
   const imageRoot = resolveImageRoot(null, env)
@@ -24,13 +27,13 @@ export async function openDesk(world: World, mac: string | null): Promise<Desk> 
   const identity = { ...card, server: null }
   const setting = { version: await readVersion(), identity, imageRoot }
   const loops = parseLoops(env['FLASHER_OFFER_LOOP'] ?? '')
-  const remoteWorld = { ...world, now: () => now() * 1000, loops: loops !== 'none' }
+  const remoteEnvironment = { ...environment, now: () => now() * 1000, loops: loops !== 'none' }
   const loadFlash = once(async () => {
-    const [{ createParts, lookAtImage, planOrder }, { followCourse }] = await Promise.all([
+    const [{ createFlashServices, lookAtImage, planOrder }, { executeFlash }] = await Promise.all([
       import('./flow/flash-services.ts'),
       import('./flow/flash-run.ts'),
     ])
-    return { parts: createParts(env), lookAtImage, planOrder, followCourse }
+    return { parts: createFlashServices(env), lookAtImage, planOrder, executeFlash }
   })
   return {
     stdin,
@@ -58,11 +61,11 @@ export async function openDesk(world: World, mac: string | null): Promise<Desk> 
     },
     async loadHooks() {
       const { createStandaloneHooks } = await import('./driven/remote-services.ts')
-      return createStandaloneHooks(remoteWorld)
+      return createStandaloneHooks(remoteEnvironment)
     },
-    async loadRemote(): Promise<RemoteParts> {
+    async loadRemote(): Promise<RemoteDependencies> {
       const { createRemoteParts } = await import('./driven/remote-services.ts')
-      return createRemoteParts(remoteWorld)
+      return createRemoteParts(remoteEnvironment)
     },
     async surveyDisks() {
       const { parts } = await loadFlash()
@@ -83,7 +86,7 @@ function parseLoops(text: string): Loops {
 
 const isOffered = (loops: Loops, path: string) => loops === 'all' || loops.includes(path)
 
-async function restart(env: World['env']) {
+async function restart(env: ProcessEnvironment['env']) {
   const [{ createPower }, { createShell }] = await Promise.all([
     import('../../../services/host/power.ts'),
     import('../../../services/host/shell.ts'),

@@ -6,13 +6,13 @@ import { accept, refuse, type Result } from '../../../core/foundation/result.ts'
 import { parseServerAddress } from '../../../core/net/server-address.ts'
 import type { Environment } from '../../../services/host/shell.ts'
 import { createLog } from '../../../terminal/text/log.ts'
-import { decideLook } from '../../../terminal/text/terminal-style.ts'
-import type { Desk } from './screens/wizard-context.ts'
-import { openDesk } from './open-context.ts'
+import { decideTerminalStyle } from '../../../terminal/text/terminal-style.ts'
+import type { WizardContext } from './screens/wizard-context.ts'
+import { openWizardContext } from './open-context.ts'
 import { WIZARD } from './options.ts'
 import type { Hooks, Start } from './flow/start.ts'
 import { runWizard } from './wizard.ts'
-import type { World } from './flow/wizard-environment.ts'
+import type { ProcessEnvironment } from './flow/wizard-environment.ts'
 
 const SUCCESS = 0
 const FAILED = 1
@@ -34,9 +34,13 @@ const LINE: CommandLine = {
 }
 
 /** Returns the exit code. */
-export async function wizard(world: World): Promise<number> {
-  const { env, argv, stdin, stdout, stderr } = world
-  const log = createLog({ program: 'flasher', stderr, look: decideLook(env, stderr.isTTY) })
+export async function wizard(environment: ProcessEnvironment): Promise<number> {
+  const { env, argv, stdin, stdout, stderr } = environment
+  const log = createLog({
+    program: 'flasher',
+    stderr,
+    look: decideTerminalStyle(env, stderr.isTTY),
+  })
   const hasTerminal = stdin.isTTY && stdout.isTTY
   const request = readRequest(argv, hasTerminal)
   if (!request.ok) {
@@ -44,21 +48,21 @@ export async function wizard(world: World): Promise<number> {
     return MISUSED
   }
   const given = request.value
-  const desk = await openDesk(world, given.get('mac') ?? null)
+  const context = await openWizardContext(environment, given.get('mac') ?? null)
   try {
-    const beginning = await begin(given, desk, env)
+    const beginning = await begin(given, context, env)
     if (beginning.kind === 'exit') return beginning.code
     const { start, hooks } = beginning
     if (!hasTerminal) {
       // There may be a screen without a keyboard.
-      desk.painter.leave()
+      context.painter.leave()
       log.fail(start.notice ?? 'the server leaves it to the wizard what is flashed', NO_WIZARD)
-      return world.signal.aborted ? CANCELLED : FAILED
+      return environment.signal.aborted ? CANCELLED : FAILED
     }
-    await runWizard(start, takeOver(desk, start, hooks))
+    await runWizard(start, takeOver(context, start, hooks))
     return SUCCESS
   } finally {
-    desk.painter.leave()
+    context.painter.leave()
   }
 }
 
@@ -104,32 +108,36 @@ type Beginning =
   | { readonly kind: 'exit'; readonly code: number }
   | { readonly kind: 'interactive'; readonly start: Start; readonly hooks: Hooks | null }
 
-async function begin(given: Flags, desk: Desk, env: Environment): Promise<Beginning> {
+async function begin(given: Flags, context: WizardContext, env: Environment): Promise<Beginning> {
   const mac = given.get('mac')
-  if (mac === undefined) return beginAlone(given, desk, env)
-  const [{ drive }, { createStage }, parts] = await Promise.all([
+  if (mac === undefined) return beginAlone(given, context, env)
+  const [{ drive }, { createDrivenScreen }, parts] = await Promise.all([
     import('./driven/remote.ts'),
     import('./screens/driven-screen.ts'),
-    desk.loadRemote(),
+    context.loadRemote(),
   ])
   const server = given.get('server') ?? WIZARD.flags[0].value.default
-  return drive(createStage(desk, server), { mac, server }, parts)
+  return drive(createDrivenScreen(context, server), { mac, server }, parts)
 }
 
-async function beginAlone(given: Flags, desk: Desk, env: Environment): Promise<Beginning> {
+async function beginAlone(
+  given: Flags,
+  context: WizardContext,
+  env: Environment,
+): Promise<Beginning> {
   const catalog = given.get('catalog') ?? null
   const server = given.get('server') ?? null
   // What cannot be listed is said on the screen of the images.
-  const hasImages = (await desk.listLocal().catch(() => [])).length > 0
+  const hasImages = (await context.listLocal().catch(() => [])).length > 0
   const screen = catalog !== null || hasImages ? 'image' : 'catalog'
   // With its address there, another console follows the server, and flashes of this one are told.
   const isAlone = server !== null && (env['FLASHER_LIVE_MAC'] ?? '') === ''
   const notices = [
     ...(isAlone ? [renderUnfollowed(server)] : []),
-    ...(desk.isRoot ? [] : [ROOTLESS]),
+    ...(context.isRoot ? [] : [ROOTLESS]),
   ]
   const notice = notices.join(' ') || null
-  const identity = { ...desk.drawing.setting.identity, server }
+  const identity = { ...context.drawing.setting.identity, server }
   return { kind: 'interactive', start: { screen, catalog, notice, identity }, hooks: null }
 }
 
@@ -139,8 +147,12 @@ const renderUnfollowed = (server: string) =>
   `The server ${server} is not followed, nor told of flashes: this machine's MAC address is not said (--mac, or flasher.mac= on the kernel command line).`
 
 /** A server may have told more of this machine than it knew itself, and hears of its flashes. */
-const takeOver = (desk: Desk, { identity }: Start, hooks: Hooks | null): Desk => ({
-  ...desk,
-  drawing: { ...desk.drawing, setting: { ...desk.drawing.setting, identity } },
+const takeOver = (
+  context: WizardContext,
+  { identity }: Start,
+  hooks: Hooks | null,
+): WizardContext => ({
+  ...context,
+  drawing: { ...context.drawing, setting: { ...context.drawing.setting, identity } },
   ...(hooks === null ? {} : { loadHooks: () => Promise.resolve(hooks) }),
 })

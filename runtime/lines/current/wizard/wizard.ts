@@ -1,9 +1,9 @@
 /** Goes from screen to screen until the operator, or the program's end, ends it. */
-import type { Desk } from './screens/wizard-context.ts'
+import type { WizardContext } from './screens/wizard-context.ts'
 import { next, openState, orderOf, type ScreenName, type State, type Step } from './flow/flow.ts'
 import type { Start } from './flow/start.ts'
 
-type Screen = (state: State, desk: Desk) => Promise<Step>
+type Screen = (state: State, context: WizardContext) => Promise<Step>
 
 /** What each screen starts; nothing of a screen is loaded before it is shown. */
 const SCREENS: Readonly<Record<ScreenName, () => Promise<Screen>>> = {
@@ -18,15 +18,15 @@ const SCREENS: Readonly<Record<ScreenName, () => Promise<Screen>>> = {
 }
 
 /** Why it ended. */
-export async function runWizard(start: Start, desk: Desk): Promise<'quit' | 'reboot'> {
+export async function runWizard(start: Start, context: WizardContext): Promise<'quit' | 'reboot'> {
   let state = openState(start)
   for (;;) {
     const show = await SCREENS[state.screen]()
-    const step = await show(state, desk)
-    const then = desk.signal.aborted ? 'quit' : next(state, step)
+    const step = await show(state, context)
+    const then = context.signal.aborted ? 'quit' : next(state, step)
     if (then === 'quit') return then
     if (then === 'reboot') {
-      const refusal = await restart(desk)
+      const refusal = await restart(context)
       if (refusal === null) return then
       state = { ...state, notice: refusal }
     } else {
@@ -36,16 +36,16 @@ export async function runWizard(start: Start, desk: Desk): Promise<'quit' | 'reb
 }
 
 /** Null: it is under way. */
-async function restart({ reboot }: Desk): Promise<string | null> {
+async function restart({ reboot }: WizardContext): Promise<string | null> {
   if (reboot === null) return 'this machine is not restarted from here'
   const outcome = await reboot()
   return outcome.ok ? null : `the restart failed: ${outcome.refusal}`
 }
 
-async function flash(state: State, desk: Desk): Promise<Step> {
+async function flash(state: State, context: WizardContext): Promise<Step> {
   const order = orderOf(state)
   if (order === null) return { step: 'back' }
   const { runFlash } = await import('./screens/flashing.ts')
-  const flashed = await runFlash(state, order, await desk.loadHooks(), desk)
+  const flashed = await runFlash(state, order, await context.loadHooks(), context)
   return { step: 'ended', ...flashed }
 }

@@ -3,7 +3,7 @@ import { decideRefusals } from '../../../core/flash/flash.ts'
 import type { Source } from '../../../services/image/source.ts'
 import type { Findings } from '../rules/flash-report.ts'
 import type { FlashRequest } from '../rules/flash-request.ts'
-import type { FlashParts } from './flash-parts.ts'
+import type { FlashDependencies } from './flash-parts.ts'
 
 /**
  * Image, inputs and tools of the later steps, then the target, in this order. What speaks against
@@ -12,7 +12,7 @@ import type { FlashParts } from './flash-parts.ts'
 export async function findOut(
   request: FlashRequest,
   source: Source,
-  { checks, loadProvisioner }: FlashParts,
+  { checks, loadProvisioner }: FlashDependencies,
   signal: AbortSignal,
 ): Promise<Findings> {
   const { dryRun, provisioning } = request

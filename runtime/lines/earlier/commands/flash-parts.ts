@@ -8,9 +8,9 @@ import type { Provisioner } from '../../../services/flash/provisioner.ts'
 import { createShell } from '../../../services/host/shell.ts'
 import { createSources, type Sources } from '../../../services/image/sources.ts'
 import { createWriter, type Writer } from '../../../services/flash/writer.ts'
-import type { World } from './session.ts'
+import type { ProcessEnvironment } from './session.ts'
 
-export interface FlashParts {
+export interface FlashDependencies {
   readonly sources: Sources
   readonly checks: FlashChecks
   /** Loaded only for a flash that provisions. */
@@ -18,7 +18,10 @@ export interface FlashParts {
   readonly writer: Writer
 }
 
-export function createFlashParts({ env, stdin }: Pick<World, 'env' | 'stdin'>): FlashParts {
+export function createFlashServices({
+  env,
+  stdin,
+}: Pick<ProcessEnvironment, 'env' | 'stdin'>): FlashDependencies {
   const shell = createShell({ env })
   const disks = createDisks({ shell })
   const decoders = createDecoders({ shell })

@@ -4,7 +4,7 @@ import { planFlash, type FlashEvent, type FlashPlan } from '../../../core/flash/
 import { renderDuration } from '../../../core/foundation/rate.ts'
 import { renderExactSize } from '../../../core/foundation/size.ts'
 import { emphasise } from '../../../terminal/text/log.ts'
-import { decideLook } from '../../../terminal/text/terminal-style.ts'
+import { decideTerminalStyle } from '../../../terminal/text/terminal-style.ts'
 import { createProgress, type Progress } from '../../../terminal/text/progress.ts'
 import type { Fields } from '../rules/envelope.ts'
 import { SUCCESS } from '../rules/exit-codes.ts'
@@ -18,11 +18,11 @@ import {
 } from '../rules/flash-report.ts'
 import { parseFlashRequest, progressModeOf, type FlashRequest } from '../rules/flash-request.ts'
 import { findOut } from './flash-findings.ts'
-import { createFlashParts, type FlashParts } from './flash-parts.ts'
+import { createFlashServices, type FlashDependencies } from './flash-parts.ts'
 import { asCancel, type Session } from './session.ts'
 
 /** How far a flash has come. */
-interface Course {
+interface FlashState {
   /** The document's fields that are known by now. */
   fields: Fields
   storedBytes: number | null
@@ -32,54 +32,60 @@ interface Course {
 
 /** One flash: what it says goes through here. */
 interface Run extends Session {
-  readonly parts: FlashParts
+  readonly parts: FlashDependencies
   readonly progress: Progress
-  readonly course: Course
+  readonly flashState: FlashState
   /** Text for a person: on stdout, unless that is for a program. */
   say(text: string, how?: 'bold'): void
 }
 
 export async function flash(session: Session): Promise<number> {
   const run = createRun(session)
-  const { given, world, progress, course } = run
+  const { given, environment, progress, flashState } = run
   try {
     const request = parseFlashRequest(given)
     if (!request.ok) throw new Fault('misuse', request.refusal.message, request.refusal)
     return await carryOut(request.value, run)
   } catch (thrown) {
-    const cause = asCancel(thrown, world.signal)
+    const cause = asCancel(thrown, environment.signal)
     const note = renderError(cause)
     progress.show({ event: 'failed', note })
-    const known = course.fields['ok'] === true ? failedFields(course.fields, note) : course.fields
+    const known =
+      flashState.fields['ok'] === true ? failedFields(flashState.fields, note) : flashState.fields
     const code = run.fail(cause, { known, isTold: progressModeOf(given) === 'text' })
-    const state = STATE_IN_WORDS[course.stage]
+    const state = STATE_TEXTS[flashState.stage]
     if (state !== null) run.log.line(`  ${state(given.values['target'] ?? '')}`)
     return code
   }
 }
 
 function createRun(session: Session): Run {
-  const { given, world, json, look } = session
+  const { given, environment, json, look } = session
   const mode = progressModeOf(given)
-  const course: Course = { fields: {}, storedBytes: null, stage: 'checking', bytesWritten: 0 }
+  const flashState: FlashState = {
+    fields: {},
+    storedBytes: null,
+    stage: 'checking',
+    bytesWritten: 0,
+  }
   const progress = createProgress(mode, {
-    ...world,
+    ...environment,
     look,
-    storedBytes: () => course.storedBytes,
+    storedBytes: () => flashState.storedBytes,
   })
-  const out = json || mode === 'ndjson' ? world.stderr : world.stdout
-  const outLook = decideLook(world.env, out.isTTY === true)
+  const out = json || mode === 'ndjson' ? environment.stderr : environment.stdout
+  const outLook = decideTerminalStyle(environment.env, out.isTTY === true)
   return {
     ...session,
-    parts: createFlashParts(world),
+    parts: createFlashServices(environment),
     progress,
-    course,
+    flashState,
     say: (text, how) => out.write(how === undefined ? text : emphasise(text, how, outLook)),
   }
 }
 
 /** What became of the disk, for a flash that did not end well. */
-const STATE_IN_WORDS: Readonly<Record<Course['stage'], ((target: string) => string) | null>> = {
+const STATE_TEXTS: Readonly<Record<FlashState['stage'], ((target: string) => string) | null>> = {
   checking: null,
   ready: () => 'Nothing was written.',
   writing: (target) =>
@@ -94,12 +100,12 @@ const failedFields = (fields: Fields, message: string): Fields => ({
 })
 
 async function carryOut(request: FlashRequest, run: Run): Promise<number> {
-  const { world, course, parts } = run
-  const { signal } = world
+  const { environment, flashState, parts } = run
+  const { signal } = environment
   await using source = await parts.sources.open(request.image, { signal })
   const findings = await findOut(request, source, parts, signal)
-  course.fields = findingsFields(findings)
-  course.storedBytes = findings.image.sizeBytes
+  flashState.fields = findingsFields(findings)
+  flashState.storedBytes = findings.image.sizeBytes
   // A document that says the same is all that a program wants of a dry run.
   if (!(request.dryRun && run.json)) run.say(renderFindings(findings))
   const plan = planOf(findings)
@@ -108,16 +114,16 @@ async function carryOut(request: FlashRequest, run: Run): Promise<number> {
     if (!run.json) run.say('Dry run: this flash would go ahead. Nothing was written.\n')
     return conclude(run, {})
   }
-  if (!world.isRoot) throw new Fault('root-required', 'writing to a disk needs root', SUDO)
-  course.stage = 'ready'
+  if (!environment.isRoot) throw new Fault('root-required', 'writing to a disk needs root', SUDO)
+  flashState.stage = 'ready'
   run.say(renderLoss(findings), 'bold')
-  const before = world.now()
+  const before = environment.now()
   for await (const event of parts.writer.execute(plan, source, { signal })) show(event, run)
-  const seconds = world.now() - before
+  const seconds = environment.now() - before
   await provision(plan, request, run)
   run.progress.show({ event: 'done' })
-  run.say(renderDone(plan, course.bytesWritten, seconds))
-  return conclude(run, resultFields(plan, course.bytesWritten, seconds))
+  run.say(renderDone(plan, flashState.bytesWritten, seconds))
+  return conclude(run, resultFields(plan, flashState.bytesWritten, seconds))
 }
 
 const SUDO = { hint: 'Run it again as root, for example with sudo.' } as const
@@ -129,26 +135,26 @@ function planOf(findings: Findings): FlashPlan {
   throw new Fault('plan-refused', errors.join('; '), { hint: hintAgainst(findings) })
 }
 
-function conclude({ json, course, document }: Run, more: Fields): number {
-  if (json) document({ ...course.fields, ...more })
+function conclude({ json, flashState, document }: Run, more: Fields): number {
+  if (json) document({ ...flashState.fields, ...more })
   return SUCCESS
 }
 
-function show(event: FlashEvent, { course, progress }: Run) {
+function show(event: FlashEvent, { flashState, progress }: Run) {
   if (event.event === 'writing') {
-    course.stage = 'writing'
-    if (event.phase === 'write') course.bytesWritten = event.bytes_written
+    flashState.stage = 'writing'
+    if (event.phase === 'write') flashState.bytesWritten = event.bytes_written
   }
-  if (event.event === 'synced') course.stage = 'written'
+  if (event.event === 'synced') flashState.stage = 'written'
   progress.show(event)
 }
 
 async function provision({ target }: FlashPlan, { provisioning }: FlashRequest, run: Run) {
   if (provisioning.mode === 'none') return
-  const { parts, progress, world } = run
+  const { parts, progress, environment } = run
   progress.show({ event: 'provisioning', note: provisioning.mode })
   const provisioner = await parts.loadProvisioner()
-  await provisioner.apply(provisioning, target.node, { signal: world.signal })
+  await provisioner.apply(provisioning, target.node, { signal: environment.signal })
 }
 
 function renderDone({ target, verify }: FlashPlan, bytes: number, seconds: number): string {

@@ -6,11 +6,16 @@ import { renderRecord } from '../../../terminal/text/table.ts'
 import { SUCCESS } from '../rules/exit-codes.ts'
 import type { Session } from './session.ts'
 
-export async function inspectImage({ given, world, json, document }: Session): Promise<number> {
+export async function inspectImage({
+  given,
+  environment,
+  json,
+  document,
+}: Session): Promise<number> {
   const [path = ''] = given.positionals
-  const { inspect } = createImages({ shell: createShell({ env: world.env }) })
-  const image = await untilAborted(world.signal, inspect(path))
+  const { inspect } = createImages({ shell: createShell({ env: environment.env }) })
+  const image = await untilAborted(environment.signal, inspect(path))
   if (json) document({ image })
-  else world.stdout.write(renderRecord(image))
+  else environment.stdout.write(renderRecord(image))
   return SUCCESS
 }

@@ -13,24 +13,24 @@ import type { Session } from './session.ts'
 const DISK_COLUMNS = ['path', 'size', 'tran', 'vendor', 'model', 'serial', 'removable'] as const
 const IMAGE_COLUMNS = ['name', 'format', 'size_bytes'] as const
 
-export async function listDisks({ world, json, document }: Session): Promise<number> {
-  const { list } = createDisks({ shell: createShell({ env: world.env }) })
-  const disks = await untilAborted(world.signal, list())
+export async function listDisks({ environment, json, document }: Session): Promise<number> {
+  const { list } = createDisks({ shell: createShell({ env: environment.env }) })
+  const disks = await untilAborted(environment.signal, list())
   if (json) document({ disks })
-  else world.stdout.write(renderTable(disks, DISK_COLUMNS))
+  else environment.stdout.write(renderTable(disks, DISK_COLUMNS))
   return SUCCESS
 }
 
 export async function listImages(session: Session): Promise<number> {
-  const { given, world, json, log, document } = session
-  const root = resolveImageRoot(given.values['image-root'], world.env)
-  const { list } = createImages({ shell: createShell({ env: world.env }) })
-  const images = await untilAborted(world.signal, list(root))
+  const { given, environment, json, log, document } = session
+  const root = resolveImageRoot(given.values['image-root'], environment.env)
+  const { list } = createImages({ shell: createShell({ env: environment.env }) })
+  const images = await untilAborted(environment.signal, list(root))
   if (json) {
     document({ image_root: root, images })
     return SUCCESS
   }
-  world.stdout.write(renderTable(images, IMAGE_COLUMNS))
+  environment.stdout.write(renderTable(images, IMAGE_COLUMNS))
   if (images.length === 0) {
     const why = (await isFolder(root)) ? `no images in ${root}` : `there is no folder ${root}`
     log.note(`${why}; --image-root names another`)

@@ -5,12 +5,16 @@ import { printableLines } from '../../../core/foundation/printable.ts'
 import type { Environment } from '../../../services/host/shell.ts'
 import type { SourcesOptions } from '../../../services/image/sources.ts'
 import { createLog, type Log } from '../../../terminal/text/log.ts'
-import { decideLook, type Look, type Output } from '../../../terminal/text/terminal-style.ts'
+import {
+  decideTerminalStyle,
+  type TerminalStyle,
+  type Output,
+} from '../../../terminal/text/terminal-style.ts'
 import { errorFields, renderEnvelope, type Fields } from '../rules/envelope.ts'
 import { EXIT, FAILED } from '../rules/exit-codes.ts'
 
-/** What a process hands to its program, and nothing else of the world outside. */
-export interface World {
+/** What a process hands to its program, and nothing else of the environment outside. */
+export interface ProcessEnvironment {
   /** Without the program's own name. */
   readonly argv: readonly string[]
   readonly env: Environment
@@ -35,14 +39,14 @@ export interface Arguments {
 
 export interface Session {
   readonly given: Arguments
-  readonly world: World
+  readonly environment: ProcessEnvironment
   /** Everything that the program offers. */
   readonly line: CommandLine
   /** Whether stdout gets a document instead of text. */
   readonly json: boolean
   readonly log: Log
   /** Of stderr. */
-  readonly look: Look
+  readonly look: TerminalStyle
   /** The JSON document on stdout. */
   document(fields: Fields): void
   /**
@@ -58,9 +62,13 @@ export interface FailOptions {
   readonly isTold?: boolean
 }
 
-export function createSession(given: Arguments, world: World, line: CommandLine): Session {
-  const { stdout, stderr, env, signal } = world
-  const look = decideLook(env, stderr.isTTY === true)
+export function createSession(
+  given: Arguments,
+  environment: ProcessEnvironment,
+  line: CommandLine,
+): Session {
+  const { stdout, stderr, env, signal } = environment
+  const look = decideTerminalStyle(env, stderr.isTTY === true)
   const log = createLog({ program: PROGRAM, stderr, look })
   const json = given.switches.has('json')
   // The last line of a stream of JSON lines is one line too.
@@ -70,7 +78,7 @@ export function createSession(given: Arguments, world: World, line: CommandLine)
   }
   return {
     given,
-    world,
+    environment,
     line,
     json,
     log,

@@ -5,17 +5,23 @@ import { renderManual } from '../../../terminal/command/manual.ts'
 import { SUCCESS } from '../rules/exit-codes.ts'
 import type { Session } from './session.ts'
 
-export async function completion({ given, world, line, json, document }: Session): Promise<number> {
+export async function completion({
+  given,
+  environment,
+  line,
+  json,
+  document,
+}: Session): Promise<number> {
   const shell = shellOf(given.positionals)
   const script = renderCompletion(line, shell)
   if (json) document({ shell, script })
-  else world.stdout.write(script)
+  else environment.stdout.write(script)
   return SUCCESS
 }
 
-export async function manual({ world, line, json, document }: Session): Promise<number> {
+export async function manual({ environment, line, json, document }: Session): Promise<number> {
   const page = renderManual(line)
   if (json) document({ manual: page })
-  else world.stdout.write(page)
+  else environment.stdout.write(page)
   return SUCCESS
 }

@@ -15,7 +15,7 @@ import { createStateFolder } from '../../../support/server/state.ts'
 const test = suite('/boot/releases')
 const now = () => new Date()
 
-async function openDesk(site: string) {
+async function openFixture(site: string) {
   const dir = await mkdtemp(join(tmpdir(), 'flasher-releases-'))
   const state = await createStateFolder()
   const services = await state.open()
@@ -60,14 +60,14 @@ async function openDesk(site: string) {
 
 test('begun, listed, ended; nothing tells where it lies on this host', async () => {
   await using site = await startReleaseSite()
-  await using desk = await openDesk(site.origin)
-  const ask = await desk.server.operator()
+  await using fixture = await openFixture(site.origin)
+  const ask = await fixture.server.operator()
   const begun = await ask('/boot/releases', asJson({ tag: 'v1.2.3' }))
   assert.is(begun.status, 202)
-  await desk.releases.awaitEnd('v1.2.3')
+  await fixture.releases.awaitEnd('v1.2.3')
   const listed = await ask('/boot/releases')
   const text = await listed.text()
-  assert.not.ok(text.includes(desk.dir))
+  assert.not.ok(text.includes(fixture.dir))
   assert.match(
     text,
     /^\{"boot_root":"\/boot\/","max_parallel":1,"fetches":\[\{"tag":"v1\.2\.3","status":"completed",/,
@@ -79,12 +79,12 @@ test('begun, listed, ended; nothing tells where it lies on this host', async () 
   const again = await ask('/boot/releases', asJson({}))
   assert.is(again.status, 202)
   assert.match(await again.text(), /"tag":"v1.2.3","status":"(queued|running)"/)
-  await desk.releases.awaitEnd('v1.2.3')
+  await fixture.releases.awaitEnd('v1.2.3')
 })
 
 test('what is wrong with a request', async () => {
-  await using desk = await openDesk('')
-  const ask = await desk.server.operator()
+  await using fixture = await openFixture('')
+  const ask = await fixture.server.operator()
   for (const body of [
     { tag: '../x' },
     { tag: '..' },
@@ -107,19 +107,19 @@ test('what is wrong with a request', async () => {
     ['/boot/releases', 'POST'],
     ['/boot/releases/v1', 'DELETE'],
   ] as const) {
-    assert.is((await desk.server.request(path, { method })).status, 401)
+    assert.is((await fixture.server.request(path, { method })).status, 401)
   }
 })
 
 test('the forms of the page lead back to it, also with bad news', async () => {
   await using site = await startReleaseSite()
-  await using desk = await openDesk(site.origin)
-  const ask = await desk.server.operator()
+  await using fixture = await openFixture(site.origin)
+  const ask = await fixture.server.operator()
   const post = (path: string, fields: Record<string, string>) =>
     ask(path, { method: 'POST', body: new URLSearchParams(fields) })
   const begun = await post('/ui/netboot/fetch-release', {})
   assert.equal([begun.status, begun.headers.get('location')], [303, '/ui/netboot'])
-  assert.is((await desk.releases.awaitEnd('v1.2.3'))?.status, 'completed')
+  assert.is((await fixture.releases.awaitEnd('v1.2.3'))?.status, 'completed')
   const wrong = await post('/ui/netboot/fetch-release', { tag: '../..' })
   assert.is(wrong.status, 303)
   const said = async (answer: Response) =>
@@ -133,8 +133,8 @@ test('the forms of the page lead back to it, also with bad news', async () => {
 })
 
 test('no file can be called like the route of releases', async () => {
-  await using desk = await openDesk('http://127.0.0.1:9')
-  const ask = await desk.server.operator()
+  await using fixture = await openFixture('http://127.0.0.1:9')
+  const ask = await fixture.server.operator()
   const answer = await ask('/boot/releases', { method: 'PUT', body: 'bytes' })
   assert.is(answer.status, 400)
   const { detail } = await answer.json()

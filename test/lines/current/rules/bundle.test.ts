@@ -9,26 +9,26 @@ import {
   renderBundle,
 } from '../../../../runtime/lines/current/rules/bundle.ts'
 import { createMachine } from '../../../../runtime/lines/current/rules/machine.ts'
-import { createDesk, diskOf, MAC, macOf } from '../../../support/server/machine-fixture.ts'
+import { createFixture, diskOf, MAC, macOf } from '../../../support/server/machine-fixture.ts'
 
 const test = suite('export bundle')
 const NOW = '2026-05-01T00:00:00.000Z'
 const OTHER = macOf('02:00:00:00:00:01')
 
 function makeBundle() {
-  const desk = createDesk()
-  desk.disks(diskOf('S1'))
-  desk.flash('flasher-flash-once')
-  desk.done()
+  const fixture = createFixture()
+  fixture.disks(diskOf('S1'))
+  fixture.flash('flasher-flash-once')
+  fixture.done()
   const machines = [
-    buildBundleMachine(desk.machine, { json: '{"id":"core"}', at: NOW }),
+    buildBundleMachine(fixture.machine, { json: '{"id":"core"}', at: NOW }),
     buildBundleMachine(createMachine(OTHER, 'ipxe-exit', NOW), null),
   ]
-  return { desk, bundle: buildBundle(machines, { version: '0.1.0', now: NOW }) }
+  return { fixture, bundle: buildBundle(machines, { version: '0.1.0', now: NOW }) }
 }
 
 test('the layout: native objects, sorted by MAC, nothing of what operators decided', () => {
-  const { desk, bundle } = makeBundle()
+  const { fixture, bundle } = makeBundle()
   assert.is(
     renderBundle(bundle),
     `${JSON.stringify(
@@ -47,7 +47,7 @@ test('the layout: native objects, sorted by MAC, nothing of what operators decid
           {
             mac: MAC,
             known_disks: [diskOf('S1')],
-            known_disks_at: desk.now(),
+            known_disks_at: fixture.now(),
             hw_lshw: { id: 'core' },
             hw_lshw_at: NOW,
           },
@@ -60,18 +60,18 @@ test('the layout: native objects, sorted by MAC, nothing of what operators decid
 })
 
 test('what was exported is imported, as flasher-inventory with its bindings cleared', () => {
-  const { desk, bundle } = makeBundle()
+  const { fixture, bundle } = makeBundle()
   const parsed = parseBundle(renderBundle(bundle))
   assert.equal(parsed, { ok: true, value: bundle })
   if (!parsed.ok) return
   const [, machine] = parsed.value.machines
   assert.ok(machine)
   const later = '2026-06-01T00:00:00.000Z'
-  const locked = { ...desk.machine, locked: true, serial_console: 'ttyS1' } as const
+  const locked = { ...fixture.machine, locked: true, serial_console: 'ttyS1' } as const
   assert.equal(importMachine(machine, locked, later), {
     ...createMachine(MAC, 'flasher-inventory', later),
     known_disks: [diskOf('S1')],
-    known_disks_at: desk.now(),
+    known_disks_at: fixture.now(),
     locked: true,
     serial_console: 'ttyS1',
   })

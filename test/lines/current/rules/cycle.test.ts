@@ -8,35 +8,36 @@ import {
 } from '../../../../runtime/lines/current/rules/edit.ts'
 import { noteRunBegan } from '../../../../runtime/lines/current/rules/contact.ts'
 import {
-  createDesk,
+  createFixture,
   diskOf,
   OTHER_REF,
   PXE_RULES,
   REF,
   X86_SETS,
-  type Desk,
+  type Fixture,
 } from '../../../support/server/machine-fixture.ts'
 
 const test = suite('cycles')
 
-const goes = (desk: Desk) => desk.script().decision.kind
-const rules = (desk: Desk, times: number) => Array.from({ length: times }, () => desk.script().rule)
+const goes = (fixture: Fixture) => fixture.script().decision.kind
+const rules = (fixture: Fixture, times: number) =>
+  Array.from({ length: times }, () => fixture.script().rule)
 
 /** It listed its disks. */
-function listed(refresh: number): Desk {
-  const desk = createDesk({ settings: { ...PXE_RULES, inventory_refresh: refresh } })
-  desk.script()
-  desk.disks(diskOf('S1'))
-  return desk
+function listed(refresh: number): Fixture {
+  const fixture = createFixture({ settings: { ...PXE_RULES, inventory_refresh: refresh } })
+  fixture.script()
+  fixture.disks(diskOf('S1'))
+  return fixture
 }
 
 /** It got a flash plan, and was not heard of since. */
-function crashed(): Desk {
-  const desk = createDesk()
-  desk.flash('flasher-flash-once')
-  desk.script()
-  desk.plan()
-  return desk
+function crashed(): Fixture {
+  const fixture = createFixture()
+  fixture.flash('flasher-flash-once')
+  fixture.script()
+  fixture.plan()
+  return fixture
 }
 
 test('disks are listed anew when they have become too old, and never twice without a disk boot', () => {
@@ -63,51 +64,51 @@ test('disks are listed anew when they have become too old, and never twice witho
 })
 
 test('Refresh inventory lists the disks once more; other modes have no use for it', () => {
-  const desk = createDesk()
-  desk.script()
-  desk.disks(diskOf('S1'))
-  const refreshed = refreshInventory(desk.machine, desk.now())
+  const fixture = createFixture()
+  fixture.script()
+  fixture.disks(diskOf('S1'))
+  const refreshed = refreshInventory(fixture.machine, fixture.now())
   assert.ok(refreshed.ok)
-  desk.machine = refreshed.value
-  assert.is(desk.machine.known_disks?.length, 1)
-  assert.is(desk.script().rule, 'disks-wanted')
-  desk.put({})
-  assert.is(refreshInventory(desk.machine, desk.now()).ok, false)
+  fixture.machine = refreshed.value
+  assert.is(fixture.machine.known_disks?.length, 1)
+  assert.is(fixture.script().rule, 'disks-wanted')
+  fixture.put({})
+  assert.is(refreshInventory(fixture.machine, fixture.now()).ok, false)
 })
 
 test('the guard sends a machine to its disk when nothing can have been written', () => {
   for (const mode of ['flasher-inventory', 'flasher-flash-once', 'flasher-flash-always']) {
-    const desk = createDesk()
-    desk.flash(mode)
+    const fixture = createFixture()
+    fixture.flash(mode)
     for (let boot = 1; boot <= PXE_RULES.loop_limit; boot++) {
-      const { decision, alarms } = desk.script()
+      const { decision, alarms } = fixture.script()
       assert.equal([decision.kind, alarms], ['to-live', false])
-      desk.bootFile()
+      fixture.bootFile()
     }
-    const caught = desk.script()
+    const caught = fixture.script()
     assert.equal([caught.rule, caught.alarms], ['loop-to-disk', true])
-    const later = desk.script()
+    const later = fixture.script()
     assert.equal([later.rule, later.alarms], ['loop-to-disk', false], 'one event a cycle')
-    if (mode !== 'flasher-inventory') assert.is(desk.plan().plan.mode, 'interactive')
+    if (mode !== 'flasher-inventory') assert.is(fixture.plan().plan.mode, 'interactive')
   }
 })
 
 test('the guard fetches a person when a flash plan was handed out', () => {
-  const desk = createDesk()
-  desk.flash('flasher-flash-once')
+  const fixture = createFixture()
+  fixture.flash('flasher-flash-once')
   for (let boot = 1; boot <= PXE_RULES.loop_limit; boot++) {
-    assert.is(goes(desk), 'to-live')
-    assert.is(desk.plan().plan.mode, 'flash')
+    assert.is(goes(fixture), 'to-live')
+    assert.is(fixture.plan().plan.mode, 'flash')
   }
   for (let boot = 1; boot <= 10; boot++) {
-    const ruling = desk.script()
+    const ruling = fixture.script()
     assert.is(ruling.rule, 'loop-to-person')
     assert.is(ruling.alarms, boot === 1)
-    const { plan } = desk.plan()
+    const { plan } = fixture.plan()
     assert.ok(plan.mode === 'interactive' && plan.reason?.includes('half written'))
   }
-  desk.done()
-  assert.is(desk.script().rule, 'flashed')
+  fixture.done()
+  assert.is(fixture.script().rule, 'flashed')
 })
 
 test('the guard fetches a person even where no image is assigned any more, or the machine is locked', () => {
@@ -115,24 +116,24 @@ test('the guard fetches a person even where no image is assigned any more, or th
   unassigned.put({ boot_mode: 'flasher-flash-once', target_disk_serial: 'S1' })
   const locked = crashed()
   locked.machine = { ...locked.machine, locked: true }
-  for (const desk of [unassigned, locked]) {
+  for (const fixture of [unassigned, locked]) {
     for (let boot = 1; boot <= PXE_RULES.loop_limit + 1; boot++) {
-      assert.is(goes(desk), 'to-live')
-      desk.plan()
+      assert.is(goes(fixture), 'to-live')
+      fixture.plan()
     }
-    assert.equal(desk.plan().rule, 'loop')
+    assert.equal(fixture.plan().rule, 'loop')
   }
 })
 
 test('another mode, image or disk starts a new cycle; equal values do not', () => {
   const body = { boot_mode: 'flasher-flash-once', bty_image_ref: REF, target_disk_serial: 'S1' }
   const finished = () => {
-    const desk = createDesk()
-    desk.disks(diskOf('S1'), diskOf('S2'))
-    desk.put(body)
-    desk.script()
-    desk.done()
-    return desk
+    const fixture = createFixture()
+    fixture.disks(diskOf('S1'), diskOf('S2'))
+    fixture.put(body)
+    fixture.script()
+    fixture.done()
+    return fixture
   }
   for (const change of [
     {},
@@ -140,37 +141,41 @@ test('another mode, image or disk starts a new cycle; equal values do not', () =
     { sanboot_drive: '0x81' },
     { target_disk_serial: ' S1 ' },
   ]) {
-    const desk = finished()
-    desk.put({ ...body, ...change })
-    assert.is(desk.script().rule, 'flashed', JSON.stringify(change))
+    const fixture = finished()
+    fixture.put({ ...body, ...change })
+    assert.is(fixture.script().rule, 'flashed', JSON.stringify(change))
   }
   for (const change of [
     { bty_image_ref: OTHER_REF },
     { target_disk_serial: 'S2' },
     { boot_mode: 'flasher-flash-always' },
   ]) {
-    const desk = finished()
-    desk.put({ ...body, ...change })
-    assert.is(desk.machine.saw_flasher_boot, false)
-    assert.ok(desk.machine.last_flashed_at, 'a new cycle clears nothing else')
-    assert.ok(desk.machine.known_disks_at)
-    assert.is(desk.script().rule, 'flash', JSON.stringify(change))
+    const fixture = finished()
+    fixture.put({ ...body, ...change })
+    assert.is(fixture.machine.saw_flasher_boot, false)
+    assert.ok(fixture.machine.last_flashed_at, 'a new cycle clears nothing else')
+    assert.ok(fixture.machine.known_disks_at)
+    assert.is(fixture.script().rule, 'flash', JSON.stringify(change))
   }
 })
 
 test('a flash that ends after its image was changed does not end the new cycle', () => {
-  const desk = createDesk()
-  desk.flash('flasher-flash-once')
-  desk.script()
-  desk.plan()
-  desk.put({ boot_mode: 'flasher-flash-once', bty_image_ref: OTHER_REF, target_disk_serial: 'S1' })
-  desk.done()
-  assert.is(desk.machine.last_flashed_at, desk.now())
-  assert.is(desk.machine.cycle.carried, false, 'nothing is half written any more')
-  assert.is(desk.script().rule, 'flash', 'the new image is still to be written')
-  desk.plan()
-  desk.done()
-  assert.is(desk.script().rule, 'flashed')
+  const fixture = createFixture()
+  fixture.flash('flasher-flash-once')
+  fixture.script()
+  fixture.plan()
+  fixture.put({
+    boot_mode: 'flasher-flash-once',
+    bty_image_ref: OTHER_REF,
+    target_disk_serial: 'S1',
+  })
+  fixture.done()
+  assert.is(fixture.machine.last_flashed_at, fixture.now())
+  assert.is(fixture.machine.cycle.carried, false, 'nothing is half written any more')
+  assert.is(fixture.script().rule, 'flash', 'the new image is still to be written')
+  fixture.plan()
+  fixture.done()
+  assert.is(fixture.script().rule, 'flashed')
 })
 
 test('what may be half written is not booted, whatever else goes away', () => {
@@ -194,32 +199,32 @@ test('what may be half written is not booted, whatever else goes away', () => {
 })
 
 /** An operator had it boot its disk. */
-function allowed(): Desk {
-  const desk = crashed()
-  desk.surroundings = { ...desk.surroundings, sets: { x86_64: null, arm64: null } }
-  assert.is(desk.script().rule, 'half-written')
-  const acted = allowDisk(desk.machine, desk.now())
+function allowed(): Fixture {
+  const fixture = crashed()
+  fixture.surroundings = { ...fixture.surroundings, sets: { x86_64: null, arm64: null } }
+  assert.is(fixture.script().rule, 'half-written')
+  const acted = allowDisk(fixture.machine, fixture.now())
   assert.ok(acted.ok)
-  desk.machine = acted.value
-  return desk
+  fixture.machine = acted.value
+  return fixture
 }
 
 test('a disk that an operator allows is booted from then on, and not flashed unasked', () => {
-  const desk = allowed()
+  const fixture = allowed()
   for (let boot = 1; boot <= 20; boot++) {
-    assert.equal([desk.script().rule, goes(desk)], ['disk-allowed', 'to-disk'])
-    assert.is(desk.plan().rule, 'disk-allowed', 'asking for a plan marks nothing again')
+    assert.equal([fixture.script().rule, goes(fixture)], ['disk-allowed', 'to-disk'])
+    assert.is(fixture.plan().rule, 'disk-allowed', 'asking for a plan marks nothing again')
   }
-  desk.surroundings = { ...desk.surroundings, sets: X86_SETS }
-  desk.machine = noteRunBegan(desk.machine, desk.now())
-  assert.equal([desk.script().rule, desk.plan().plan.mode], ['disk-allowed', 'exit'])
-  desk.flash('flasher-flash-once')
-  assert.is(desk.script().rule, 'disk-allowed', 'the same intent begins nothing')
-  const again = flashAgain(desk.machine, desk.now())
+  fixture.surroundings = { ...fixture.surroundings, sets: X86_SETS }
+  fixture.machine = noteRunBegan(fixture.machine, fixture.now())
+  assert.equal([fixture.script().rule, fixture.plan().plan.mode], ['disk-allowed', 'exit'])
+  fixture.flash('flasher-flash-once')
+  assert.is(fixture.script().rule, 'disk-allowed', 'the same intent begins nothing')
+  const again = flashAgain(fixture.machine, fixture.now())
   assert.ok(again.ok)
-  desk.machine = again.value
-  assert.equal([desk.script().rule, desk.plan().plan.mode], ['flash', 'flash'])
-  assert.is(desk.script().rule, 'flash-retry', 'and the rule holds as before')
+  fixture.machine = again.value
+  assert.equal([fixture.script().rule, fixture.plan().plan.mode], ['flash', 'flash'])
+  assert.is(fixture.script().rule, 'flash-retry', 'and the rule holds as before')
 })
 
 test('a flash that ends after its disk was allowed ended all the same', () => {
@@ -232,7 +237,7 @@ test('a flash that ends after its disk was allowed ended all the same', () => {
 })
 
 test('only what may be half written can be allowed', () => {
-  const fresh = createDesk()
+  const fresh = createFixture()
   assert.is(allowDisk(fresh.machine, fresh.now()).ok, false)
   fresh.flash('flasher-flash-once')
   fresh.script()
@@ -244,7 +249,7 @@ test('only what may be half written can be allowed', () => {
 })
 
 test('no image: its own disk when nothing was handed out, a person when something may be written', () => {
-  const fresh = createDesk()
+  const fresh = createFixture()
   fresh.flash('flasher-flash-once')
   fresh.script()
   fresh.bootFile()
@@ -263,15 +268,15 @@ test('no image: its own disk when nothing was handed out, a person when somethin
 })
 
 test('failed never says flashed, and the next network boot tries again', () => {
-  const desk = createDesk()
-  desk.flash('flasher-flash-once')
-  desk.script()
-  desk.plan()
-  desk.failed('no space')
-  assert.is(desk.machine.last_flashed_at, null)
-  assert.equal(desk.machine.cycle.failure, { at: desk.now(), reason: 'no space' })
-  assert.is(desk.script().rule, 'flash-retry')
-  assert.is(desk.machine.cycle.failure, null)
+  const fixture = createFixture()
+  fixture.flash('flasher-flash-once')
+  fixture.script()
+  fixture.plan()
+  fixture.failed('no space')
+  assert.is(fixture.machine.last_flashed_at, null)
+  assert.equal(fixture.machine.cycle.failure, { at: fixture.now(), reason: 'no space' })
+  assert.is(fixture.script().rule, 'flash-retry')
+  assert.is(fixture.machine.cycle.failure, null)
 })
 
 test.run()

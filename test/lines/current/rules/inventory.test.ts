@@ -3,12 +3,12 @@ import * as fc from 'fast-check'
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
 import {
-  MOST_HARDWARE_BYTES,
+  MAX_HARDWARE_BYTES,
   parseInventory,
 } from '../../../../runtime/lines/current/rules/inventory.ts'
 import { createMachine } from '../../../../runtime/lines/current/rules/machine.ts'
 import { parseRecord } from '../../../../runtime/lines/current/rules/record.ts'
-import { createDesk, diskOf, MAC, REF } from '../../../support/server/machine-fixture.ts'
+import { createFixture, diskOf, MAC, REF } from '../../../support/server/machine-fixture.ts'
 
 const test = suite('inventory')
 const NOW = '2026-05-01T00:00:00.000Z'
@@ -111,8 +111,8 @@ test('the hardware tree is kept as text; one over the limit is left out, the dis
   )
   assert.is(hardwareOf([1]), '[1]')
   for (const none of [null, undefined]) assert.is(hardwareOf(none), null)
-  const text = 'x'.repeat(MOST_HARDWARE_BYTES - '{"a":""}'.length)
-  assert.is(hardwareOf({ a: text })?.length, MOST_HARDWARE_BYTES)
+  const text = 'x'.repeat(MAX_HARDWARE_BYTES - '{"a":""}'.length)
+  assert.is(hardwareOf({ a: text })?.length, MAX_HARDWARE_BYTES)
   assert.is(hardwareOf({ a: `${text}x` }), null)
   assert.is(hardwareOf({ a: `${text.slice(2)}€` }), null, 'bytes are counted, not characters')
 })
@@ -135,13 +135,13 @@ test('any JSON is taken or refused', () => {
 const stored = (machine: unknown): unknown => JSON.parse(JSON.stringify(machine))
 
 test('a record is read as it was stored', () => {
-  const desk = createDesk()
-  desk.disks(diskOf('S1', { wwn: '0x5' }), diskOf(null))
-  desk.flash('flasher-flash-once')
-  desk.script()
-  desk.plan()
-  desk.failed('why')
-  assert.equal(parseRecord(stored(desk.machine)), desk.machine)
+  const fixture = createFixture()
+  fixture.disks(diskOf('S1', { wwn: '0x5' }), diskOf(null))
+  fixture.flash('flasher-flash-once')
+  fixture.script()
+  fixture.plan()
+  fixture.failed('why')
+  assert.equal(parseRecord(stored(fixture.machine)), fixture.machine)
 })
 
 test('a record of a release that knew less is read with what does no harm', () => {

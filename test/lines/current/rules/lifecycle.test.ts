@@ -10,16 +10,16 @@ import { isFlashMode, type Machine } from '../../../../runtime/lines/current/rul
 import { parseRecord } from '../../../../runtime/lines/current/rules/record.ts'
 import { anyBody, anyDisk, anySettings } from '../../../support/server/machine-arbitraries.ts'
 import {
-  createDesk,
+  createFixture,
   entryOf,
   OTHER_REF,
   X86_SETS,
-  type Desk,
+  type Fixture,
 } from '../../../support/server/machine-fixture.ts'
 
 const test = suite('life of a machine')
 
-/** What the world did, as the server cannot know it: the judge of its decisions. */
+/** What the environment did, as the server cannot know it: the judge of its decisions. */
 interface Truth {
   /** A flash plan is out and no done came since; an operator who leaves the flash modes takes over. */
   halfWritten: boolean
@@ -31,20 +31,20 @@ interface Truth {
   listed: boolean
 }
 
-interface World {
-  readonly desk: Desk
+interface ProcessEnvironment {
+  readonly fixture: Fixture
   readonly truth: Truth
 }
 
-type Step = (world: World) => void
+type Step = (environment: ProcessEnvironment) => void
 
 const PLACE = { place: 2, waiting: 3, flashing: 1 }
 const EMPTY = { x86_64: null, arm64: null }
 
 /** A machine asks for its script: every promise about scripts is looked at here. */
-function script({ desk, truth }: World) {
-  const before = desk.machine
-  const ruling = desk.script()
+function script({ fixture, truth }: ProcessEnvironment) {
+  const before = fixture.machine
+  const ruling = fixture.script()
   const { kind } = ruling.decision
   if (truth.finished) assert.is(kind, 'to-disk', 'a finished flash-once never goes live')
   if (truth.halfWritten) {
@@ -57,29 +57,29 @@ function script({ desk, truth }: World) {
   if (truth.listed) assert.is(kind, 'to-disk', 'listing its disks is followed by a disk boot')
   truth.listed = false
   truth.liveInRow = ruling.counts ? truth.liveInRow + 1 : 0
-  checkGuard(before, ruling, truth, desk)
+  checkGuard(before, ruling, truth, fixture)
   if (ruling.rule === 'queued') {
     assert.equal([kind, ruling.counts], ['to-wait', false], 'waiting is no live boot')
-    assert.is(desk.machine.cycle.offers, before.cycle.offers)
-    assert.ok(desk.machine.cycle.queued_at)
+    assert.is(fixture.machine.cycle.offers, before.cycle.offers)
+    assert.ok(fixture.machine.cycle.queued_at)
   }
-  assert.is(desk.machine.boot_mode, before.boot_mode, 'the mode never changes by itself')
+  assert.is(fixture.machine.boot_mode, before.boot_mode, 'the mode never changes by itself')
 }
 
 /** Unattended live boots end: by the disk, or by a person with the wizard. */
-function checkGuard(machine: Machine, ruling: BootRuling, truth: Truth, desk: Desk) {
-  const limit = desk.surroundings.settings.loop_limit
+function checkGuard(machine: Machine, ruling: BootRuling, truth: Truth, fixture: Fixture) {
+  const limit = fixture.surroundings.settings.loop_limit
   if (!ruling.counts) return
   if (truth.liveInRow > limit) {
     assert.is(ruling.rule, 'loop-to-person', `live boot ${truth.liveInRow} of ${machine.boot_mode}`)
-    assert.is.not(desk.plan().plan.mode, 'flash', 'past the guard nothing is flashed unattended')
+    assert.is.not(fixture.plan().plan.mode, 'flash', 'past the guard nothing is flashed unattended')
   }
 }
 
-function plan({ desk, truth }: World) {
-  const { machine } = desk
-  const ruling = desk.plan()
-  assert.is(desk.machine.boot_mode, machine.boot_mode)
+function plan({ fixture, truth }: ProcessEnvironment) {
+  const { machine } = fixture
+  const ruling = fixture.plan()
+  assert.is(fixture.machine.boot_mode, machine.boot_mode)
   if (ruling.plan.mode !== 'flash') return
   const { serial } = ruling.plan
   assert.ok(isFlashMode(machine.boot_mode) && !machine.locked)
@@ -95,21 +95,21 @@ function plan({ desk, truth }: World) {
 }
 
 function disks(found: readonly InventoryDisk[]): Step {
-  return ({ desk, truth }) => {
-    const { boot_mode, cycle } = desk.machine
-    desk.disks(...found)
-    assert.is(desk.machine.boot_mode, boot_mode)
+  return ({ fixture, truth }) => {
+    const { boot_mode, cycle } = fixture.machine
+    fixture.disks(...found)
+    assert.is(fixture.machine.boot_mode, boot_mode)
     if (boot_mode !== 'flasher-inventory' || cycle.finished_at !== null) return
     truth.liveInRow = 0
     truth.listed = true
   }
 }
 
-function done({ desk, truth }: World) {
-  const { boot_mode, cycle } = desk.machine
-  desk.done()
-  assert.is(desk.machine.boot_mode, boot_mode)
-  assert.is(desk.machine.last_flashed_at, desk.now())
+function done({ fixture, truth }: ProcessEnvironment) {
+  const { boot_mode, cycle } = fixture.machine
+  fixture.done()
+  assert.is(fixture.machine.boot_mode, boot_mode)
+  assert.is(fixture.machine.last_flashed_at, fixture.now())
   if (!isFlashMode(boot_mode)) return
   truth.halfWritten = false
   // A flash of the cycle before: the new one is still to come.
@@ -120,12 +120,12 @@ function done({ desk, truth }: World) {
 }
 
 /** By its token it is the end of the flash of the cycle before, perhaps told again. */
-function formerDone({ desk, truth }: World) {
-  const { machine } = desk
+function formerDone({ fixture, truth }: ProcessEnvironment) {
+  const { machine } = fixture
   const { before, planned } = machine.cycle
   if (before === null) return
-  desk.machine = noteDone(machine, desk.now(), true)
-  const { cycle, boot_mode, saw_flasher_boot } = desk.machine
+  fixture.machine = noteDone(machine, fixture.now(), true)
+  const { cycle, boot_mode, saw_flasher_boot } = fixture.machine
   assert.equal([boot_mode, saw_flasher_boot], [machine.boot_mode, machine.saw_flasher_boot])
   assert.is(cycle.started_at, machine.cycle.started_at, 'it begins no cycle')
   assert.equal(
@@ -133,14 +133,17 @@ function formerDone({ desk, truth }: World) {
     [machine.cycle.finished_at, planned],
     'nor ends this one',
   )
-  if (before.finished_at !== null) assert.is(desk.machine, machine, 'told again it is no news')
+  if (before.finished_at !== null) assert.is(fixture.machine, machine, 'told again it is no news')
   else if (!planned) truth.halfWritten = false
 }
 
-function failed({ desk }: World) {
-  const { boot_mode, last_flashed_at } = desk.machine
-  desk.failed('why')
-  assert.equal([desk.machine.boot_mode, desk.machine.last_flashed_at], [boot_mode, last_flashed_at])
+function failed({ fixture }: ProcessEnvironment) {
+  const { boot_mode, last_flashed_at } = fixture.machine
+  fixture.failed('why')
+  assert.equal(
+    [fixture.machine.boot_mode, fixture.machine.last_flashed_at],
+    [boot_mode, last_flashed_at],
+  )
 }
 
 /** Something new was asked for. */
@@ -153,15 +156,15 @@ function begin(truth: Truth, before: Machine, after: Machine) {
 }
 
 function put(body: Readonly<Record<string, unknown>>): Step {
-  return ({ desk, truth }) => {
-    const before = desk.machine
+  return ({ fixture, truth }) => {
+    const before = fixture.machine
     try {
-      desk.put(body)
+      fixture.put(body)
     } catch {
       assert.ok(before.locked)
       return
     }
-    const { machine } = desk
+    const { machine } = fixture
     const isSame =
       before.boot_mode === machine.boot_mode &&
       before.bty_image_ref === machine.bty_image_ref &&
@@ -172,37 +175,37 @@ function put(body: Readonly<Record<string, unknown>>): Step {
   }
 }
 
-function again({ desk, truth }: World) {
+function again({ fixture, truth }: ProcessEnvironment) {
   for (const act of [edits.flashAgain, edits.refreshInventory]) {
-    const acted = act(desk.machine, desk.now())
+    const acted = act(fixture.machine, fixture.now())
     if (!acted.ok) continue
-    begin(truth, desk.machine, acted.value)
-    desk.machine = acted.value
+    begin(truth, fixture.machine, acted.value)
+    fixture.machine = acted.value
   }
 }
 
 /** An operator takes over: nothing is written until something new is asked for. */
-function allow({ desk, truth }: World) {
-  const acted = edits.allowDisk(desk.machine, desk.now())
+function allow({ fixture, truth }: ProcessEnvironment) {
+  const acted = edits.allowDisk(fixture.machine, fixture.now())
   assert.is(acted.ok, truth.halfWritten)
   if (!acted.ok) return
-  desk.machine = acted.value
+  fixture.machine = acted.value
   truth.halfWritten = false
   truth.liveInRow = 0
   truth.finished = true
 }
 
-function restart({ desk }: World) {
-  const stored = parseRecord(JSON.parse(JSON.stringify(desk.machine)))
-  assert.equal(stored, desk.machine)
-  if (stored !== null) desk.machine = stored
+function restart({ fixture }: ProcessEnvironment) {
+  const stored = parseRecord(JSON.parse(JSON.stringify(fixture.machine)))
+  assert.equal(stored, fixture.machine)
+  if (stored !== null) fixture.machine = stored
 }
 
 const always = (step: Step) => fc.constant(step)
 
 const anyStep: fc.Arbitrary<Step> = fc.oneof(
   { weight: 12, arbitrary: always(script) },
-  { weight: 4, arbitrary: always(({ desk }) => desk.bootFile()) },
+  { weight: 4, arbitrary: always(({ fixture }) => fixture.bootFile()) },
   { weight: 8, arbitrary: always(plan) },
   { weight: 3, arbitrary: always(done) },
   { weight: 1, arbitrary: always(formerDone) },
@@ -214,41 +217,47 @@ const anyStep: fc.Arbitrary<Step> = fc.oneof(
   { weight: 3, arbitrary: anyBody.map(put) },
   {
     weight: 2,
-    arbitrary: fc.constantFrom(1, 3600, 90_000).map((seconds) => ({ desk }: World) => {
-      desk.clock += seconds
-    }),
+    arbitrary: fc
+      .constantFrom(1, 3600, 90_000)
+      .map((seconds) => ({ fixture }: ProcessEnvironment) => {
+        fixture.clock += seconds
+      }),
   },
   {
     weight: 1,
-    arbitrary: fc.boolean().map((locked) => ({ desk }: World) => {
-      desk.machine = { ...desk.machine, locked }
+    arbitrary: fc.boolean().map((locked) => ({ fixture }: ProcessEnvironment) => {
+      fixture.machine = { ...fixture.machine, locked }
     }),
   },
   {
     weight: 2,
-    arbitrary: fc.constantFrom(null, null, PLACE).map((place) => ({ desk }: World) => {
-      desk.surroundings = { ...desk.surroundings, placeOf: () => place }
-    }),
+    arbitrary: fc
+      .constantFrom(null, null, PLACE)
+      .map((place) => ({ fixture }: ProcessEnvironment) => {
+        fixture.surroundings = { ...fixture.surroundings, placeOf: () => place }
+      }),
   },
   {
     weight: 1,
-    arbitrary: fc.constantFrom(X86_SETS, X86_SETS, EMPTY).map((sets) => ({ desk }: World) => {
-      desk.surroundings = { ...desk.surroundings, sets }
-    }),
+    arbitrary: fc
+      .constantFrom(X86_SETS, X86_SETS, EMPTY)
+      .map((sets) => ({ fixture }: ProcessEnvironment) => {
+        fixture.surroundings = { ...fixture.surroundings, sets }
+      }),
   },
   {
     weight: 1,
-    arbitrary: fc.boolean().map((isThere) => ({ desk }: World) => {
-      desk.surroundings = {
-        ...desk.surroundings,
+    arbitrary: fc.boolean().map((isThere) => ({ fixture }: ProcessEnvironment) => {
+      fixture.surroundings = {
+        ...fixture.surroundings,
         findImage: (ref) => (isThere || ref === OTHER_REF ? entryOf(ref) : null),
       }
     }),
   },
 )
 
-const createWorld = (settings: Desk['surroundings']['settings']): World => ({
-  desk: createDesk({ settings }),
+const createEnvironment = (settings: Fixture['surroundings']['settings']): ProcessEnvironment => ({
+  fixture: createFixture({ settings }),
   truth: { halfWritten: false, finished: false, liveInRow: 0, listed: false },
 })
 
@@ -258,8 +267,8 @@ test('any order of contacts, edits, hours and restarts', () => {
       anySettings,
       fc.array(anyStep, { minLength: 5, maxLength: 60, size: 'max' }),
       (settings, steps) => {
-        const world = createWorld(settings)
-        for (const step of steps) step(world)
+        const environment = createEnvironment(settings)
+        for (const step of steps) step(environment)
       },
     ),
     { numRuns: 20_000 },
@@ -267,23 +276,27 @@ test('any order of contacts, edits, hours and restarts', () => {
 })
 
 test('a machine that dies in every live boot ends at its disk, or at a person', () => {
-  const anyDeath = fc.constantFrom<readonly Step[]>([], [({ desk }) => desk.bootFile()], [plan])
+  const anyDeath = fc.constantFrom<readonly Step[]>(
+    [],
+    [({ fixture }) => fixture.bootFile()],
+    [plan],
+  )
   fc.assert(
     fc.property(
       anySettings,
       fc.array(anyStep, { maxLength: 30, size: 'max' }),
       fc.array(anyDeath, { minLength: 7, maxLength: 7 }),
       (settings, steps, deaths) => {
-        const world = createWorld(settings)
-        for (const step of steps) step(world)
-        world.desk.surroundings = {
-          ...world.desk.surroundings,
+        const environment = createEnvironment(settings)
+        for (const step of steps) step(environment)
+        environment.fixture.surroundings = {
+          ...environment.fixture.surroundings,
           sets: X86_SETS,
           placeOf: () => null,
         }
         const rules = deaths.map((death) => {
-          const { rule, counts } = world.desk.script()
-          for (const step of death) step(world)
+          const { rule, counts } = environment.fixture.script()
+          for (const step of death) step(environment)
           return counts && rule !== 'loop-to-person' ? 'unattended' : rule
         })
         assert.ok(

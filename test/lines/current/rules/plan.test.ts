@@ -3,7 +3,7 @@ import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
 import { renderPlan } from '../../../../runtime/lines/current/rules/plan.ts'
 import {
-  createDesk,
+  createFixture,
   diskOf,
   entryOf,
   PXE_RULES,
@@ -29,9 +29,9 @@ const ROWS = [
 
 for (const [body, mode, rule] of ROWS) {
   test(`${JSON.stringify(body)} is ${mode}`, () => {
-    const desk = createDesk()
-    desk.put(body)
-    const ruling = desk.plan()
+    const fixture = createFixture()
+    fixture.put(body)
+    const ruling = fixture.plan()
     assert.equal([ruling.plan.mode, ruling.rule], [mode, rule])
   })
 }
@@ -66,14 +66,16 @@ const DISKS = [
 
 for (const [title, disks, image, rule] of DISKS) {
   test(`${title}: ${rule}`, () => {
-    const desk = createDesk({ findImage: (ref) => entryOf(ref, { sizeBytes: GIB, ...image }) })
-    desk.put(FLASH)
-    if (disks !== null) desk.disks(...disks)
-    const ruling = desk.plan()
+    const fixture = createFixture({
+      findImage: (ref) => entryOf(ref, { sizeBytes: GIB, ...image }),
+    })
+    fixture.put(FLASH)
+    if (disks !== null) fixture.disks(...disks)
+    const ruling = fixture.plan()
     assert.is(ruling.rule, rule)
-    assert.is(ruling.doubt?.why ?? 'flash', rule)
+    assert.is(ruling.mismatch?.why ?? 'flash', rule)
     assert.is(ruling.plan.mode, rule === 'flash' ? 'flash' : 'interactive')
-    assert.is(desk.machine.cycle.planned, rule === 'flash')
+    assert.is(fixture.machine.cycle.planned, rule === 'flash')
   })
 }
 
@@ -82,10 +84,10 @@ test('disks without a serial are known by their WWN, else by where they are plug
     ['wwn:0x5000', diskOf(null, { wwn: '0x5000', by_path: 'pci-1' })],
     ['path:pci-1', diskOf('', { wwn: ' ', by_path: 'pci-1' })],
   ] as const) {
-    const desk = createDesk()
-    desk.disks(disk, diskOf(null))
-    desk.put({ ...FLASH, target_disk_serial: target })
-    const { plan } = desk.plan()
+    const fixture = createFixture()
+    fixture.disks(disk, diskOf(null))
+    fixture.put({ ...FLASH, target_disk_serial: target })
+    const { plan } = fixture.plan()
     assert.ok(plan.mode === 'flash')
     assert.is(plan.serial, target)
   }
@@ -149,9 +151,9 @@ test('only flash-always asks for the one-shot boot entry, and only with the sett
     ['flasher-flash-once', true, false],
   ] as const
   for (const [boot_mode, boot_disk_once_after_flash, asks] of rows) {
-    const desk = createDesk({ settings: { ...PXE_RULES, boot_disk_once_after_flash } })
-    desk.put({ ...FLASH, boot_mode })
-    const { plan } = desk.plan()
+    const fixture = createFixture({ settings: { ...PXE_RULES, boot_disk_once_after_flash } })
+    fixture.put({ ...FLASH, boot_mode })
+    const { plan } = fixture.plan()
     assert.is(plan.mode === 'flash' && plan.registerUefiBoot, asks)
   }
 })

@@ -6,17 +6,17 @@ import { decideBoot } from '../../../../runtime/lines/current/rules/boot.ts'
 import { decidePlan } from '../../../../runtime/lines/current/rules/plan.ts'
 import { decideState, type RunView } from '../../../../runtime/lines/current/rules/state.ts'
 import {
-  createDesk,
+  createFixture,
   diskOf,
   OTHER_REF,
   PXE_RULES,
   REF,
-  type Desk,
+  type Fixture,
 } from '../../../support/server/machine-fixture.ts'
 
 const test = suite('state')
 
-function stateOf({ machine, surroundings }: Desk, run: RunView | null = null) {
+function stateOf({ machine, surroundings }: Fixture, run: RunView | null = null) {
   const rulings = {
     boot: decideBoot(machine, surroundings),
     plan: decidePlan(machine, surroundings),
@@ -25,22 +25,22 @@ function stateOf({ machine, surroundings }: Desk, run: RunView | null = null) {
 }
 
 test('a flash-once from its discovery to its end', () => {
-  const desk = createDesk()
-  const states = [stateOf(desk).state]
+  const fixture = createFixture()
+  const states = [stateOf(fixture).state]
   const then = (act: () => unknown) => {
     act()
-    states.push(stateOf(desk).state)
+    states.push(stateOf(fixture).state)
   }
-  then(() => desk.script())
-  then(() => desk.bootFile())
-  then(() => desk.disks(diskOf('S1')))
-  then(() => desk.flash('flasher-flash-once'))
-  then(() => desk.script())
-  then(() => desk.bootFile())
-  then(() => desk.plan())
-  then(() => desk.failed('no space'))
-  then(() => desk.script())
-  then(() => desk.done())
+  then(() => fixture.script())
+  then(() => fixture.bootFile())
+  then(() => fixture.disks(diskOf('S1')))
+  then(() => fixture.flash('flasher-flash-once'))
+  then(() => fixture.script())
+  then(() => fixture.bootFile())
+  then(() => fixture.plan())
+  then(() => fixture.failed('no space'))
+  then(() => fixture.script())
+  then(() => fixture.done())
   assert.equal(states, [
     'armed',
     'armed',
@@ -57,131 +57,131 @@ test('a flash-once from its discovery to its end', () => {
 })
 
 test('what went wrong is said in its words, and what is next with it', () => {
-  const desk = createDesk()
-  desk.flash('flasher-flash-once')
-  desk.script()
-  desk.failed('no space')
-  assert.equal(stateOf(desk), {
+  const fixture = createFixture()
+  fixture.flash('flasher-flash-once')
+  fixture.script()
+  fixture.failed('no space')
+  assert.equal(stateOf(fixture), {
     state: 'failed',
     is: 'It failed: no space',
     next: 'Its next network boot tries again.',
   })
-  assert.is(stateOf(desk, { stalled: false }).state, 'running')
-  assert.is(stateOf(desk, { stalled: true }).state, 'needs-you')
+  assert.is(stateOf(fixture, { stalled: false }).state, 'running')
+  assert.is(stateOf(fixture, { stalled: true }).state, 'needs-you')
 })
 
 test('a doubtful disk, a loop and a lock need a person', () => {
-  const doubtful = createDesk()
+  const doubtful = createFixture()
   doubtful.disks(diskOf('S1'), diskOf('S1'))
   doubtful.flash('flasher-flash-once')
   assert.is(stateOf(doubtful).state, 'needs-you')
   assert.match(stateOf(doubtful).is, '2 disks')
 
-  const looping = createDesk()
+  const looping = createFixture()
   looping.flash('flasher-flash-once')
   for (let boot = 0; boot < PXE_RULES.loop_limit; boot++) looping.script()
   assert.is(stateOf(looping).state, 'needs-you', 'before the contact that tells')
   looping.script()
   assert.match(stateOf(looping).is, 'nothing was written')
 
-  const locked = createDesk()
+  const locked = createFixture()
   locked.flash('flasher-flash-once')
   locked.machine = { ...locked.machine, locked: true }
   assert.match(stateOf(locked).is, 'locked')
 })
 
 test('what waits with its disk says why, and what an operator said about it', () => {
-  const desk = createDesk()
-  desk.surroundings = { ...desk.surroundings, sets: { x86_64: null, arm64: null } }
-  desk.flash('flasher-flash-once')
-  desk.plan()
-  const waiting = stateOf(desk)
+  const fixture = createFixture()
+  fixture.surroundings = { ...fixture.surroundings, sets: { x86_64: null, arm64: null } }
+  fixture.flash('flasher-flash-once')
+  fixture.plan()
+  const waiting = stateOf(fixture)
   assert.is(waiting.state, 'needs-you')
   assert.match(waiting.is, /^It waits: its disk may be half written, .* never reported/)
   assert.match(waiting.next, 'boot its disk anyway')
-  assert.is(stateOf(desk, { stalled: true }).is, waiting.is, 'whatever was posted before')
-  assert.is(stateOf(desk, { stalled: false }).state, 'running')
-  assert.is(act(desk, 'boot-disk', null), '')
-  assert.is(stateOf(desk).state, 'ready')
-  assert.match(stateOf(desk).is, 'an operator said so')
-  desk.failed('no space')
-  assert.match(stateOf(desk).next, 'starts its own disk')
-  assert.match(act(desk, 'boot-disk', null), 'nothing to override')
+  assert.is(stateOf(fixture, { stalled: true }).is, waiting.is, 'whatever was posted before')
+  assert.is(stateOf(fixture, { stalled: false }).state, 'running')
+  assert.is(act(fixture, 'boot-disk', null), '')
+  assert.is(stateOf(fixture).state, 'ready')
+  assert.match(stateOf(fixture).is, 'an operator said so')
+  fixture.failed('no space')
+  assert.match(stateOf(fixture).next, 'starts its own disk')
+  assert.match(act(fixture, 'boot-disk', null), 'nothing to override')
 })
 
 /** The refusal; empty: it was done. */
-const act = (desk: Desk, name: keyof typeof ACTIONS, parameters: unknown) => {
-  const acted = ACTIONS[name].apply(desk.machine, parameters, desk.now())
-  if (acted.ok) desk.machine = acted.value
+const act = (fixture: Fixture, name: keyof typeof ACTIONS, parameters: unknown) => {
+  const acted = ACTIONS[name].apply(fixture.machine, parameters, fixture.now())
+  if (acted.ok) fixture.machine = acted.value
   return acted.ok ? '' : acted.refusal
 }
 
 test('Flash again arms what was flashed, with another image where one is named', () => {
-  const desk = createDesk()
-  assert.match(act(desk, 'flash', null), 'does not flash')
-  desk.flash('flasher-flash-once')
-  desk.script()
-  desk.done()
-  assert.is(stateOf(desk).state, 'done')
-  assert.is(act(desk, 'flash', null), '')
-  assert.is(stateOf(desk).state, 'armed')
-  assert.is(act(desk, 'flash', { bty_image_ref: OTHER_REF }), '')
-  assert.is(desk.machine.bty_image_ref, OTHER_REF)
-  assert.match(act(desk, 'flash', { bty_image_ref: null }), 'no image')
-  assert.match(act(desk, 'flash', { target_disk_serial: ' ' }), 'not picked')
-  assert.is(desk.machine.bty_image_ref, OTHER_REF, 'a refused action changes nothing')
+  const fixture = createFixture()
+  assert.match(act(fixture, 'flash', null), 'does not flash')
+  fixture.flash('flasher-flash-once')
+  fixture.script()
+  fixture.done()
+  assert.is(stateOf(fixture).state, 'done')
+  assert.is(act(fixture, 'flash', null), '')
+  assert.is(stateOf(fixture).state, 'armed')
+  assert.is(act(fixture, 'flash', { bty_image_ref: OTHER_REF }), '')
+  assert.is(fixture.machine.bty_image_ref, OTHER_REF)
+  assert.match(act(fixture, 'flash', { bty_image_ref: null }), 'no image')
+  assert.match(act(fixture, 'flash', { target_disk_serial: ' ' }), 'not picked')
+  assert.is(fixture.machine.bty_image_ref, OTHER_REF, 'a refused action changes nothing')
 })
 
 test('mode and image change nothing else, and obey the lock', () => {
-  const desk = createDesk()
-  desk.put({ labels: ['a'], sanboot_drive: '0x81', target_disk_serial: 'S1' })
-  assert.is(act(desk, 'image', { bty_image_ref: REF }), '')
-  assert.is(act(desk, 'mode', { boot_mode: 'flasher-flash-once' }), '')
-  const { labels, sanboot_drive, target_disk_serial } = desk.machine
+  const fixture = createFixture()
+  fixture.put({ labels: ['a'], sanboot_drive: '0x81', target_disk_serial: 'S1' })
+  assert.is(act(fixture, 'image', { bty_image_ref: REF }), '')
+  assert.is(act(fixture, 'mode', { boot_mode: 'flasher-flash-once' }), '')
+  const { labels, sanboot_drive, target_disk_serial } = fixture.machine
   assert.equal([labels, sanboot_drive, target_disk_serial], [['a'], '0x81', 'S1'])
-  assert.is(act(desk, 'mode', { boot_mode: 'ipxe-exit' }), '')
-  assert.is(act(desk, 'lock', null), '')
-  assert.match(act(desk, 'mode', { boot_mode: 'flasher-flash-always' }), 'locked')
-  assert.match(act(desk, 'flash', { boot_mode: 'flasher-flash-once' }), 'locked')
-  assert.is(act(desk, 'unlock', null), '')
-  assert.is(act(desk, 'flash', { boot_mode: 'flasher-flash-once' }), '')
+  assert.is(act(fixture, 'mode', { boot_mode: 'ipxe-exit' }), '')
+  assert.is(act(fixture, 'lock', null), '')
+  assert.match(act(fixture, 'mode', { boot_mode: 'flasher-flash-always' }), 'locked')
+  assert.match(act(fixture, 'flash', { boot_mode: 'flasher-flash-once' }), 'locked')
+  assert.is(act(fixture, 'unlock', null), '')
+  assert.is(act(fixture, 'flash', { boot_mode: 'flasher-flash-once' }), '')
 })
 
 test('labels are added and taken away, to sixteen', () => {
-  const desk = createDesk()
-  assert.is(act(desk, 'label', { add: ['b', 'a', 'a'] }), '')
-  assert.is(act(desk, 'label', { add: ['c'], remove: ['b', 'x'] }), '')
-  assert.equal(desk.machine.labels, ['a', 'c'])
+  const fixture = createFixture()
+  assert.is(act(fixture, 'label', { add: ['b', 'a', 'a'] }), '')
+  assert.is(act(fixture, 'label', { add: ['c'], remove: ['b', 'x'] }), '')
+  assert.equal(fixture.machine.labels, ['a', 'c'])
   const many = Array.from({ length: 15 }, (_, at) => `l${at}`)
-  assert.match(act(desk, 'label', { add: many }), 'more than 16')
-  assert.is(act(desk, 'console', { serial_console: 'ttyS1' }), '')
-  assert.is(desk.machine.serial_console, 'ttyS1')
+  assert.match(act(fixture, 'label', { add: many }), 'more than 16')
+  assert.is(act(fixture, 'console', { serial_console: 'ttyS1' }), '')
+  assert.is(fixture.machine.serial_console, 'ttyS1')
 })
 
 test('parameters are checked before, and once more', () => {
   for (const [name, action] of Object.entries(ACTIONS)) {
     assert.ok(action.check({ other: 1 }), name)
-    const acted = action.apply(createDesk().machine, { other: 1 }, createDesk().now())
+    const acted = action.apply(createFixture().machine, { other: 1 }, createFixture().now())
     assert.not.ok(acted.ok, name)
   }
   assert.is(ACTIONS.mode.check({ boot_mode: 'ipxe-exit' }), null)
 })
 
 test('who waits for its turn says its place; who has not come yet says that it would wait', () => {
-  const desk = createDesk()
-  desk.flash('flasher-flash-once')
-  desk.surroundings = {
-    ...desk.surroundings,
+  const fixture = createFixture()
+  fixture.flash('flasher-flash-once')
+  fixture.surroundings = {
+    ...fixture.surroundings,
     placeOf: () => ({ place: 3, waiting: 12, flashing: 4 }),
   }
-  const before = stateOf(desk)
+  const before = stateOf(fixture)
   assert.equal([before.state, before.is], ['armed', 'It is ready to be flashed.'])
   assert.match(before.next, /waits for its turn/)
-  desk.script()
-  const waiting = stateOf(desk)
+  fixture.script()
+  const waiting = stateOf(fixture)
   assert.equal(
     [waiting.state, waiting.is],
-    ['armed', 'Place 3 of 12 in line: it waits for its turn.'],
+    ['armed', 'QueuePosition 3 of 12 in line: it waits for its turn.'],
   )
 })
 

@@ -17,21 +17,21 @@ import type { BackupJob } from '../../../../services/backup/backup-job.ts'
 import type { StoredBackup } from '../../../../services/backup/backup-store.ts'
 import { goBack, goTo } from '../frame/form-answer.ts'
 import { renderStored } from './backup-table.ts'
-import { messageOf, type Desk } from '../frame/page-context.ts'
+import { messageOf, type PageContext } from '../frame/page-context.ts'
 import { renderEventList } from '../view/event-list.ts'
 
 const PATH = '/ui/backups'
 
-export const backupPages = (desk: Desk): readonly Route[] => {
-  const { backups } = desk.services
+export const backupPages = (context: PageContext): readonly Route[] => {
+  const { backups } = context.services
   return [
-    { method: 'GET', path: PATH, access: 'page', handle: (event) => show(desk, event) },
+    { method: 'GET', path: PATH, access: 'page', handle: (event) => show(context, event) },
     {
       method: 'POST',
       path: PATH,
       access: 'page',
       async handle(event) {
-        await backups.start('manual', desk.site.by(event))
+        await backups.start('manual', context.site.by(event))
         return goTo(event, PATH)
       },
     },
@@ -40,9 +40,9 @@ export const backupPages = (desk: Desk): readonly Route[] => {
       path: `${PATH}/:id/cancel`,
       access: 'page',
       async handle(event) {
-        const job = await backups.cancel(idOf(event), desk.site.by(event))
+        const job = await backups.cancel(idOf(event), context.site.by(event))
         return job === null
-          ? goBack(desk.site, event, PATH, { error: 'That backup is not under way.' })
+          ? goBack(context.site, event, PATH, { error: 'That backup is not under way.' })
           : goTo(event, PATH)
       },
     },
@@ -50,32 +50,32 @@ export const backupPages = (desk: Desk): readonly Route[] => {
       method: 'POST',
       path: `${PATH}/:id/delete`,
       access: 'page',
-      handle: (event) => remove(desk, event),
+      handle: (event) => remove(context, event),
     },
     {
       method: 'GET',
       path: `${PATH}/:id/restore`,
       access: 'page',
-      handle: (event) => ask(desk, event, idOf(event), null),
+      handle: (event) => ask(context, event, idOf(event), null),
     },
     {
       method: 'POST',
       path: `${PATH}/:id/restore`,
       access: 'page',
       takes: 'form',
-      handle: (event, form) => restore(desk, event, idOf(event), form),
+      handle: (event, form) => restore(context, event, idOf(event), form),
     },
   ]
 }
 
 const idOf = (event: H3Event) => getRouterParam(event, 'id', { decode: true }) ?? ''
 
-async function show(desk: Desk, event: H3Event): Promise<HTTPResponse> {
-  const { backups } = desk.services
-  const { site } = desk
-  const clock = desk.clock()
+async function show(context: PageContext, event: H3Event): Promise<HTTPResponse> {
+  const { backups } = context.services
+  const { site } = context
+  const clock = context.clock()
   const [found, events] = await Promise.all([
-    list(desk),
+    list(context),
     site.journal.list({ subject_kind: 'backup', limit: 10 }),
   ])
   const { stored, problem } = found
@@ -84,17 +84,19 @@ async function show(desk: Desk, event: H3Event): Promise<HTTPResponse> {
   const polling = isBusy
     ? html` hx-get="${PATH}" hx-select="#backups" hx-swap="morph:outerHTML" hx-trigger="every 1s"`
     : null
-  return await desk.show(event, {
+  return await context.show(event, {
     title: 'Backups',
     section: PATH,
     count: stored.length,
     actions: postButton({ action: PATH, label: 'Back up now', tone: 'primary' }),
-    messages: html`${messageOf(desk, event)}${problem === null ? done(event.url.searchParams) : banner('failed', problem)}`,
+    messages: html`${messageOf(context, event)}${problem === null ? done(event.url.searchParams) : banner('failed', problem)}`,
     body: html`<div id="backups" class="board" ${polling}>
       ${active.length === 0 && backups.restoring() === null ? null : card({ title: 'Under way', body: renderActive(active, backups.restoring()) })}
       ${stored.length === 0 ? emptyState('No backups yet', 'A backup holds machines with their images, disks and labels, the settings and the events. It can be restored here or by flasher-web restore.', postButton({ action: PATH, label: 'Back up now', tone: 'primary' })) : renderStored(stored, clock)}
       <div class="columns">
-        <div>${card({ title: 'Schedule', id: 'backup-schedule', body: renderSchedule(desk) })}</div>
+        <div>
+          ${card({ title: 'Schedule', id: 'backup-schedule', body: renderSchedule(context) })}
+        </div>
         <div>
           ${card({ title: 'What happened', body: events.length === 0 ? html`<p class="dim">Nothing yet.</p>` : renderEventList(events, clock) })}
         </div>
@@ -110,7 +112,7 @@ interface Found {
 }
 
 /** The page works where they cannot be listed: it says why. */
-async function list({ services }: Desk): Promise<Found> {
+async function list({ services }: PageContext): Promise<Found> {
   try {
     return { stored: await services.backups.list(), problem: null }
   } catch (thrown) {
@@ -170,7 +172,7 @@ const renderActive = (
 const CADENCES = { daily: 'every day', weekly: 'every week', manual: 'never by itself' } as const
 
 /** The same form as on the settings page. */
-export function renderSchedule({ services }: Desk): Html {
+export function renderSchedule({ services }: PageContext): Html {
   const { enabled, cadence, retention } = services.config.current().backup
   return html`<form method="post" action="/ui/settings/backup">
     ${checkField({ name: 'backup_enabled', label: 'Back up on schedule', checked: enabled })}
@@ -187,16 +189,16 @@ export function renderSchedule({ services }: Desk): Html {
 }
 
 async function ask(
-  desk: Desk,
+  context: PageContext,
   event: H3Event,
   id: string,
   error: string | null,
 ): Promise<HTTPResponse> {
-  const stored = await desk.services.backups.find(id)
+  const stored = await context.services.backups.find(id)
   if (stored === null) throw refuse(404, `there is no backup ${id.slice(0, 40)}`)
-  const present = await desk.site.machines.count()
+  const present = await context.site.machines.count()
   const { manifest, bytes } = stored
-  return await desk.show(event, {
+  return await context.show(event, {
     title: `Restore ${id}`,
     section: PATH,
     trail: html`<a href="${PATH}">Backups</a>`,
@@ -232,35 +234,35 @@ async function ask(
 
 const timeOfDay = (id: string): string => /T(\d\d-\d\d)-/.exec(id)?.[1] ?? id
 
-async function remove(desk: Desk, event: H3Event): Promise<HTTPResponse> {
+async function remove(context: PageContext, event: H3Event): Promise<HTTPResponse> {
   try {
-    const gone = await desk.services.backups.remove(idOf(event), desk.site.by(event))
+    const gone = await context.services.backups.remove(idOf(event), context.site.by(event))
     return gone === null
-      ? goBack(desk.site, event, PATH, { error: 'There is no such backup.' })
+      ? goBack(context.site, event, PATH, { error: 'There is no such backup.' })
       : goTo(event, address(PATH, { deleted: gone.backup_id }))
   } catch (error) {
-    return sayFault(desk, event, error)
+    return sayFault(context, event, error)
   }
 }
 
-function sayFault(desk: Desk, event: H3Event, error: unknown): HTTPResponse {
+function sayFault(context: PageContext, event: H3Event, error: unknown): HTTPResponse {
   if (!(error instanceof Fault)) throw error
-  return goBack(desk.site, event, PATH, { error: renderFault(error) })
+  return goBack(context.site, event, PATH, { error: renderFault(error) })
 }
 
 async function restore(
-  desk: Desk,
+  context: PageContext,
   event: H3Event,
   id: string,
   form: URLSearchParams,
 ): Promise<HTTPResponse> {
   if (form.get('confirm')?.trim() !== timeOfDay(id)) {
-    return await ask(desk, event, id, `Type ${timeOfDay(id)} to go on.`)
+    return await ask(context, event, id, `Type ${timeOfDay(id)} to go on.`)
   }
   try {
-    await desk.services.backups.restore(id, desk.site.by(event))
+    await context.services.backups.restore(id, context.site.by(event))
   } catch (error) {
-    return sayFault(desk, event, error)
+    return sayFault(context, event, error)
   }
   return goTo(event, address(PATH, { restored: id }))
 }

@@ -5,7 +5,7 @@ import { address, html, type Html } from '../../../../web/ui/html.ts'
 import type { Route } from '../../../../web/http/route.ts'
 import { renderTime } from '../../../../web/ui/times.ts'
 import { isUnassigned, type Machine } from '../../rules/machine.ts'
-import { messageOf, type Desk } from '../frame/page-context.ts'
+import { messageOf, type PageContext } from '../frame/page-context.ts'
 import { renderEventList } from '../view/event-list.ts'
 import { countDays, renderDays } from './flash-chart.ts'
 import { nameOf, type MachineView } from '../view/machine-view.ts'
@@ -16,28 +16,28 @@ import { namesOf, renderRunList } from '../view/run-table.ts'
 
 const PATH = '/ui/dashboard'
 /** Rows of each list; the rest is behind its link. */
-const MOST = 8
+const MAX = 8
 const NEWEST_FLASHES = 500
 const DAY_MS = 86_400_000
 const NEEDY = 'state:needs-you,failed'
 
-export const dashboardPage = (desk: Desk): readonly Route[] => [
-  { method: 'GET', path: PATH, access: 'page', handle: (event) => show(desk, event) },
+export const dashboardPage = (context: PageContext): readonly Route[] => [
+  { method: 'GET', path: PATH, access: 'page', handle: (event) => show(context, event) },
 ]
 
-async function show(desk: Desk, event: H3Event): Promise<HTTPResponse> {
-  const { site } = desk
+async function show(context: PageContext, event: H3Event): Promise<HTTPResponse> {
+  const { site } = context
   const machines = await site.machines.list()
   const find = (q: string) => site.line.match(machines, new URLSearchParams({ q, sort: '-seen' }))
   const [needy, running] = [find(NEEDY), find('state:running')]
-  const look = (machine: Machine) => desk.view(machine, event)
+  const look = (machine: Machine) => context.view(machine, event)
   const [events, flashed, readiness] = await Promise.all([
-    site.journal.list({ limit: MOST }),
+    site.journal.list({ limit: MAX }),
     site.journal.list({ kind: 'machine.flashed', limit: NEWEST_FLASHES }),
-    desk.services.netboot.readiness(),
+    context.services.netboot.readiness(),
   ])
   const since = new Date(site.now().getTime() - DAY_MS).toISOString()
-  const failures = site.runs.list({ result: 'failed', since, limit: MOST })
+  const failures = site.runs.list({ result: 'failed', since, limit: MAX })
   const numbers = [
     ['Machines', machines.length, '/ui/machines'],
     ['Running', running.length, '/ui/machines?q=state:running'],
@@ -52,14 +52,14 @@ async function show(desk: Desk, event: H3Event): Promise<HTTPResponse> {
       machines.filter(isUnassigned).length,
       '/ui/machines?q=is:discovered',
     ],
-    ['Images', desk.images().length, '/ui/settings#ramboot'],
+    ['Images', context.images().length, '/ui/settings#ramboot'],
   ] as const
-  const clock = desk.clock()
-  return await desk.show(event, {
+  const clock = context.clock()
+  return await context.show(event, {
     title: 'Dashboard',
     section: PATH,
     live: address('/events/machines', { q: 'mac:none', bars: 'all' }),
-    messages: messageOf(desk, event),
+    messages: messageOf(context, event),
     body: html`<div
       id="board"
       class="board"
@@ -75,7 +75,7 @@ async function show(desk: Desk, event: H3Event): Promise<HTTPResponse> {
       ${renderReadiness(readiness)}
       <div class="columns">
         <div>
-          ${running.length === 0 ? null : card({ title: 'Running now', body: renderRunning(running.slice(0, MOST).map(look)) })}
+          ${running.length === 0 ? null : card({ title: 'Running now', body: renderRunning(running.slice(0, MAX).map(look)) })}
           ${
             failures.length === 0
               ? null
@@ -92,13 +92,13 @@ async function show(desk: Desk, event: H3Event): Promise<HTTPResponse> {
           ${card({
             title: 'Needs you',
             aside:
-              needy.length > MOST
+              needy.length > MAX
                 ? html`<a class="small" href="/ui/machines?q=${NEEDY}">All ${needy.length}</a>`
                 : null,
             body:
               needy.length === 0
                 ? renderCalm(machines.length)
-                : renderNeedy(needy.slice(0, MOST).map(look)),
+                : renderNeedy(needy.slice(0, MAX).map(look)),
           })}
         </div>
         <div>
@@ -127,7 +127,7 @@ async function show(desk: Desk, event: H3Event): Promise<HTTPResponse> {
             >
             <span class="when">${renderTime(machine.last_seen_at, clock, 'never seen')}</span>
             <a class="button" href="${machinePath(machine.mac)}#intent"
-              >${isUnassigned(machine) ? 'Assign' : 'Look'}</a
+              >${isUnassigned(machine) ? 'Assign' : 'TerminalStyle'}</a
             >
           </li>`,
       )}
@@ -138,7 +138,7 @@ async function show(desk: Desk, event: H3Event): Promise<HTTPResponse> {
 const renderRunning = (list: readonly MachineView[]): Html =>
   html`<ul class="rows">
     ${list
-      .slice(0, MOST)
+      .slice(0, MAX)
       .map(
         ({ machine, view, run }) =>
           html`<li>

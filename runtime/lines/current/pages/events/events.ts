@@ -12,7 +12,7 @@ import { renderTime, type Clock } from '../../../../web/ui/times.ts'
 import type { JournalEvent } from '../../../../services/state/journal.ts'
 import { isAlarm } from '../../../../services/state/event-rows.ts'
 import { goTo } from '../frame/form-answer.ts'
-import { messageOf, type Desk } from '../frame/page-context.ts'
+import { messageOf, type PageContext } from '../frame/page-context.ts'
 import { renderSummary } from '../view/event-list.ts'
 
 const PATH = '/ui/events'
@@ -23,31 +23,31 @@ const SUBJECTS = ['machine', 'netboot', 'catalog', 'backup', 'settings', 'auth',
 
 type Kept = Readonly<Record<string, string>>
 
-export const eventPages = (desk: Desk): readonly Route[] => [
-  { method: 'GET', path: PATH, access: 'page', handle: (event) => show(desk, event) },
+export const eventPages = (context: PageContext): readonly Route[] => [
+  { method: 'GET', path: PATH, access: 'page', handle: (event) => show(context, event) },
   {
     method: 'POST',
     path: '/ui/events/acknowledge',
     access: 'page',
     takes: 'form',
-    handle: (event, form) => acknowledge(desk, event, form),
+    handle: (event, form) => acknowledge(context, event, form),
   },
 ]
 
-async function show(desk: Desk, event: H3Event): Promise<HTTPResponse> {
+async function show(context: PageContext, event: H3Event): Promise<HTTPResponse> {
   const given = event.url.searchParams
   const kept = keptOf(given)
   const before = /^\d{1,15}$/.exec(given.get('before_id') ?? '')?.[0] ?? null
   const query = new URLSearchParams({ ...kept, limit: String(ROWS) })
   if (before !== null) query.set('before_id', before)
-  const events = await desk.site.journal.list(parseEventFilter(query))
-  const alarms = await desk.site.journal.countAlarms()
-  return await desk.show(event, {
+  const events = await context.site.journal.list(parseEventFilter(query))
+  const alarms = await context.site.journal.countAlarms()
+  return await context.show(event, {
     title: 'Events',
     section: PATH,
-    messages: html`${messageOf(desk, event)}${renderUpdated(given)}`,
+    messages: html`${messageOf(context, event)}${renderUpdated(given)}`,
     body: html`${renderTools(kept, alarms)}
-    ${events.length === 0 ? renderNothing(kept) : renderTable(events, desk.clock(), kept)}
+    ${events.length === 0 ? renderNothing(kept) : renderTable(events, context.clock(), kept)}
     ${renderTurns(kept, events, before !== null)}`,
   })
 }
@@ -182,8 +182,8 @@ function renderDetails({ details }: JournalEvent): Content {
 }
 
 /** JSON as the deployed server answers; our own page is led back to. */
-async function acknowledge(desk: Desk, event: H3Event, form: URLSearchParams) {
-  const { site } = desk
+async function acknowledge(context: PageContext, event: H3Event, form: URLSearchParams) {
+  const { site } = context
   const ids = form
     .getAll('ids')
     .map(Number)

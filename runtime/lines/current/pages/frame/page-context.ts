@@ -19,7 +19,7 @@ export interface Queue {
   readonly waiting: number
 }
 
-export interface DeskParts {
+export interface PageDependencies {
   readonly frame: Frame
   readonly services: PageServices
   /** What the rules know of a request that came to this base address. */
@@ -30,10 +30,10 @@ export interface DeskParts {
   queue(): Queue | null
 }
 
-/** A page without what the desk itself puts into its frame. */
+/** A page without what the context itself puts into its frame. */
 export type Page = Omit<PageView, 'theme' | 'here' | 'alarms'>
 
-export interface Desk extends DeskParts {
+export interface PageContext extends PageDependencies {
   readonly site: Site<Machine>
   clock(): Clock
   images(): readonly CatalogEntry[]
@@ -42,7 +42,7 @@ export interface Desk extends DeskParts {
   show(event: H3Event, view: Page, status?: number): Promise<HTTPResponse>
 }
 
-export function createDesk(site: Site<Machine>, parts: DeskParts): Desk {
+export function createPageContext(site: Site<Machine>, parts: PageDependencies): PageContext {
   const clock = () => ({ now: site.now(), zone: parts.zone() })
   return {
     ...parts,
@@ -66,7 +66,7 @@ export function createDesk(site: Site<Machine>, parts: DeskParts): Desk {
 }
 
 /** Why the form that led here was refused. */
-export function messageOf({ site }: Desk, event: H3Event): Content {
+export function messageOf({ site }: PageContext, event: H3Event): Content {
   const notice = site.notices.read(event)
   return notice === null ? null : banner('failed', notice.error)
 }

@@ -8,7 +8,7 @@ import { html, type Content, type Html } from '../../../../web/ui/html.ts'
 import { splitLabels } from '../../rules/label.ts'
 import { BOOT_MODES, type Machine } from '../../rules/machine.ts'
 import { BULK_ACTIONS, type BulkAction } from './bulk-bar.ts'
-import type { Desk } from '../frame/page-context.ts'
+import type { PageContext } from '../frame/page-context.ts'
 import { isArmed, nameOf, viewMachine, type MachineView } from '../view/machine-view.ts'
 import { machinePath } from '../view/machine-row.ts'
 
@@ -63,18 +63,18 @@ const PARAMETERS: Partial<Readonly<Record<BulkAction, (form: URLSearchParams) =>
 
 /** By the very rules that would carry it out. */
 export function judge(
-  desk: Desk,
+  context: PageContext,
   event: H3Event,
   machine: Machine,
   action: BulkAction,
   parameters: object,
 ): Verdict {
-  const rule = desk.site.line.actions[action]
-  const contact = desk.site.contact(event)
+  const rule = context.site.line.actions[action]
+  const contact = context.site.contact(event)
   if (rule === undefined) return { machine, refusal: null, after: null, arms: false }
   const applied = rule.apply(machine, parameters, contact)
   if (!applied.ok) return { machine, refusal: applied.refusal, after: null, arms: false }
-  const after = viewMachine(applied.value.machine, desk.gather(contact), null)
+  const after = viewMachine(applied.value.machine, context.gather(contact), null)
   const isNew = applied.value.machine.cycle !== machine.cycle
   const arms = isNew && isArmed(applied.value.machine)
   const refusal = action === 'flash' && !arms ? after.view.is : null

@@ -18,38 +18,42 @@ import {
   type Done,
   type Verdict,
 } from './bulk-question.ts'
-import type { Desk } from '../frame/page-context.ts'
+import type { PageContext } from '../frame/page-context.ts'
 import { renderQuestion } from './flash-question.ts'
 import { machinePath } from '../view/machine-row.ts'
 
 /** Rows between two pauses, so that machines are answered meanwhile. */
 const BATCH = 50
 
-export const bulkPages = (desk: Desk): readonly Route[] => [
+export const bulkPages = (context: PageContext): readonly Route[] => [
   {
     method: 'POST',
     path: '/ui/machines/bulk',
     access: 'page',
     takes: 'form',
-    handle: (event, form) => handle(desk, event, form),
+    handle: (event, form) => handle(context, event, form),
   },
 ]
 
-async function handle(desk: Desk, event: H3Event, form: URLSearchParams): Promise<HTTPResponse> {
+async function handle(
+  context: PageContext,
+  event: H3Event,
+  form: URLSearchParams,
+): Promise<HTTPResponse> {
   const action = readAction(form)
-  const machines = await pick(desk, form)
+  const machines = await pick(context, form)
   const parameters = readParameters(action, form)
   const show = (body: Html) =>
-    desk.show(event, { title: BULK_ACTIONS[action], section: '/ui/machines', body })
+    context.show(event, { title: BULK_ACTIONS[action], section: '/ui/machines', body })
   if (machines.length === 0) return await show(renderResult(action, [], form.get('back')))
   if (parameters === null) {
-    return await show(renderParameterForm(action, machines.length, form, desk.images()))
+    return await show(renderParameterForm(action, machines.length, form, context.images()))
   }
-  checkParameters(desk, action, parameters)
-  const verdicts = machines.map((machine) => judge(desk, event, machine, action, parameters))
+  checkParameters(context, action, parameters)
+  const verdicts = machines.map((machine) => judge(context, event, machine, action, parameters))
   const question = askAboutOne(action, verdicts) ?? askAboutMany(action, verdicts, form)
   if (question !== null) return await show(question)
-  const done = await execute(desk, event, { action, parameters, verdicts })
+  const done = await execute(context, event, { action, parameters, verdicts })
   return await show(renderResult(action, done, form.get('back')))
 }
 
@@ -84,7 +88,7 @@ function readAction(form: URLSearchParams): BulkAction {
 }
 
 /** What is ticked, or all that the search finds. */
-async function pick({ site }: Desk, form: URLSearchParams): Promise<readonly Machine[]> {
+async function pick({ site }: PageContext, form: URLSearchParams): Promise<readonly Machine[]> {
   const all = await site.machines.list()
   if (form.get('all') === '1') {
     const query = new URLSearchParams({ q: form.get('q') ?? '', filter: form.get('filter') ?? '' })
@@ -99,14 +103,14 @@ async function pick({ site }: Desk, form: URLSearchParams): Promise<readonly Mac
   return all.filter(({ mac }) => macs.has(mac))
 }
 
-function checkParameters({ site }: Desk, action: BulkAction, parameters: object): void {
+function checkParameters({ site }: PageContext, action: BulkAction, parameters: object): void {
   const errors = site.line.actions[action]?.check(parameters) ?? null
   if (errors !== null) throw refuse(422, renderFieldErrors(errors))
 }
 
 /** Only what the question showed as possible; whatever changed meanwhile says so itself. */
 async function execute(
-  { site }: Desk,
+  { site }: PageContext,
   event: H3Event,
   {
     action,
@@ -132,7 +136,7 @@ async function execute(
   return done
 }
 
-function refusalIn(acted: Awaited<ReturnType<Desk['site']['fleet']['act']>>): string | null {
+function refusalIn(acted: Awaited<ReturnType<PageContext['site']['fleet']['act']>>): string | null {
   if (acted.result === 'refused') return acted.reason
   return acted.result === 'missing' ? 'It is not there any more.' : null
 }

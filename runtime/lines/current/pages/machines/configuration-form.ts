@@ -18,7 +18,7 @@ import { isOtherArch } from './flash-question.ts'
 import { machinePath } from '../view/machine-row.ts'
 import { aboutImage } from '../view/next-boot.ts'
 
-export interface IntentParts {
+export interface IntentDependencies {
   readonly machine: Machine
   readonly values: FormValues
   readonly images: readonly CatalogEntry[]
@@ -63,7 +63,7 @@ export function renderIntentForm({
   images,
   catalogError,
   back,
-}: IntentParts): Html {
+}: IntentDependencies): Html {
   const picked = images.find(({ ref }) => ref === values.bty_image_ref) ?? null
   const path = machinePath(machine.mac)
   return html`<form

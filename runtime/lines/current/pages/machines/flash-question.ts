@@ -41,7 +41,7 @@ export function renderQuestion({ view, action, values, error }: Question): Html 
         <span class="small dim">${disk === null ? 'size and model unknown' : aboutDisk(disk)}</span>
       </div>
     </div>
-    ${listDoubts(view).map((text) => banner('needs-you', text))}
+    ${listDiskMismatches(view).map((text) => banner('needs-you', text))}
     <p>
       <strong>Everything on that disk is lost</strong>, at the next network boot of this machine.
     </p>
@@ -64,7 +64,7 @@ export function renderQuestion({ view, action, values, error }: Question): Html 
 }
 
 /** What does not forbid it, and yet may be a mistake. */
-function listDoubts({ machine, image, disk, boot }: MachineView): readonly Content[] {
+function listDiskMismatches({ machine, image, disk, boot }: MachineView): readonly Content[] {
   const doubts: Content[] = []
   if (boot.decision.kind !== 'to-live') doubts.push(boot.reason)
   if (isOtherArch(machine.arch, image?.arch ?? null)) {

@@ -12,7 +12,7 @@ export const VOCABULARY: Vocabulary = {
 
 export type Match = (machines: readonly Machine[], query: URLSearchParams) => readonly Machine[]
 
-export interface MatchParts {
+export interface MatchDependencies {
   /** Another object whenever anything changed that views depend on besides the machine. */
   context(): object
   view(machine: Machine): MachineView
@@ -20,7 +20,7 @@ export interface MatchParts {
 }
 
 /** `q` and `sort` of an address. `filter=discovered` and `assigned` are the deployed spelling. */
-export function createMatch({ context, view, now }: MatchParts): Match {
+export function createMatch({ context, view, now }: MatchDependencies): Match {
   const select = createSelector<Machine, object>({
     vocabulary: VOCABULARY,
     describe: (machine) => describe(view(machine)),

@@ -26,7 +26,7 @@ export const FIELDS = [
   'serial_console',
 ] as const satisfies readonly (keyof FormValues)[]
 
-const MOST = 2000
+const MAX = 2000
 
 export const valuesOf = (machine: Machine): FormValues => ({
   bty_image_ref: machine.bty_image_ref ?? '',
@@ -39,7 +39,7 @@ export const valuesOf = (machine: Machine): FormValues => ({
 
 /** What was typed, over what is stored: a refused form comes back with all of it. */
 export function readValues(given: URLSearchParams, stored: FormValues): FormValues {
-  const read = (name: keyof FormValues) => given.get(name)?.slice(0, MOST) ?? stored[name]
+  const read = (name: keyof FormValues) => given.get(name)?.slice(0, MAX) ?? stored[name]
   return {
     bty_image_ref: read('bty_image_ref'),
     labels: read('labels'),

@@ -11,7 +11,7 @@ import { allowDisk, applyUpsert, flashAgain } from '../../rules/edit.ts'
 import type { Machine } from '../../rules/machine.ts'
 import type { MachineUpsert } from '../../rules/upsert.ts'
 import { goBack, goTo } from '../frame/form-answer.ts'
-import type { Desk } from '../frame/page-context.ts'
+import type { PageContext } from '../frame/page-context.ts'
 import { renderDiskQuestion } from './disk-question.ts'
 import {
   EMPTY,
@@ -30,14 +30,14 @@ import { machinePath } from '../view/machine-row.ts'
 /** Buttons without parameters. `flash` and `boot-disk` ask first. */
 const BUTTONS = ['refresh', 'lock', 'unlock'] as const
 
-export function machinePosts(desk: Desk): readonly Route[] {
+export function machinePosts(context: PageContext): readonly Route[] {
   return [
     {
       method: 'POST',
       path: '/ui/machines/:mac',
       access: 'page',
       takes: 'form',
-      handle: (event, form) => save(desk, event, form),
+      handle: (event, form) => save(context, event, form),
     },
     {
       method: 'POST',
@@ -45,7 +45,7 @@ export function machinePosts(desk: Desk): readonly Route[] {
       access: 'page',
       async handle(event) {
         const mac = readMac(event)
-        const isGone = await desk.site.fleet.remove(mac, desk.site.by(event))
+        const isGone = await context.site.fleet.remove(mac, context.site.by(event))
         return goTo(event, address('/ui/machines', isGone ? { deleted: mac } : { missing: mac }))
       },
     },
@@ -54,27 +54,31 @@ export function machinePosts(desk: Desk): readonly Route[] {
       path: '/ui/machines/:mac/do/flash',
       access: 'page',
       takes: 'form',
-      handle: (event, form) => flash(desk, event, form),
+      handle: (event, form) => flash(context, event, form),
     },
     {
       method: 'POST',
       path: '/ui/machines/:mac/do/boot-disk',
       access: 'page',
       takes: 'form',
-      handle: (event, form) => bootDisk(desk, event, form),
+      handle: (event, form) => bootDisk(context, event, form),
     },
     ...BUTTONS.map((action): Route => ({
       method: 'POST',
       path: `/ui/machines/:mac/do/${action}`,
       access: 'page',
-      handle: (event) => act(desk, event, readMac(event), action, { saved: 1 }),
+      handle: (event) => act(context, event, readMac(event), action, { saved: 1 }),
     })),
   ]
 }
 
 /** Saved as it was posted; a form of ours asks first where a disk would be written. */
-async function save(desk: Desk, event: H3Event, form: URLSearchParams): Promise<HTTPResponse> {
-  const { site } = desk
+async function save(
+  context: PageContext,
+  event: H3Event,
+  form: URLSearchParams,
+): Promise<HTTPResponse> {
+  const { site } = context
   const mac = readMac(event)
   const values = readValues(form, EMPTY)
   const typed = Object.fromEntries(FIELDS.map((name) => [name, values[name]]))
@@ -83,11 +87,11 @@ async function save(desk: Desk, event: H3Event, form: URLSearchParams): Promise<
   const parsed = parseForm(values)
   if (!parsed.ok) return fail(parsed.refusal)
   const before = await site.machines.find(mac)
-  const armed = before === null ? null : armedBy(desk, event, before, parsed.value)
+  const armed = before === null ? null : armedBy(context, event, before, parsed.value)
   const confirm = form.get('confirm')
   if (armed !== null && confirm !== null) {
     const refusal = refusalOf(confirm, armed)
-    if (refusal !== undefined) return ask(desk, event, armed, form, refusal)
+    if (refusal !== undefined) return ask(context, event, armed, form, refusal)
   }
   const made = await site.fleet.upsert(
     mac,
@@ -102,7 +106,7 @@ async function save(desk: Desk, event: H3Event, form: URLSearchParams): Promise<
         : `validation failed: ${renderFieldErrors(made.refusal.fields)}`,
     )
   }
-  await saveConsole(desk, event, made.value, values.serial_console)
+  await saveConsole(context, event, made.value, values.serial_console)
   if (confirm === null) return goTo(event, localPath(form.get('back'), '/ui/machines'))
   const note = armed === null ? { saved: 1 } : { armed: 1 }
   return goTo(event, address(machinePath(mac), { ...note, back: form.get('back') }))
@@ -110,19 +114,19 @@ async function save(desk: Desk, event: H3Event, form: URLSearchParams): Promise<
 
 /** The machine as it would be, when that has a disk written which was not to be written before. */
 function armedBy(
-  desk: Desk,
+  context: PageContext,
   event: H3Event,
   before: Machine,
   upsert: MachineUpsert,
 ): MachineView | null {
-  const now = desk.site.now().toISOString()
+  const now = context.site.now().toISOString()
   const made = applyUpsert(before, before.mac, upsert, now)
   if (!made.ok) return null
   const isSame =
     before.boot_mode === upsert.boot_mode &&
     before.bty_image_ref === upsert.bty_image_ref &&
     before.target_disk_serial === upsert.target_disk_serial
-  const after = viewMachine(made.value, desk.gather(desk.site.contact(event)), null)
+  const after = viewMachine(made.value, context.gather(context.site.contact(event)), null)
   return isArmed(made.value) && !isSame ? after : null
 }
 
@@ -134,7 +138,7 @@ function refusalOf(confirm: string, { machine }: MachineView): string | null | u
 }
 
 async function ask(
-  desk: Desk,
+  context: PageContext,
   event: H3Event,
   view: MachineView,
   form: URLSearchParams,
@@ -142,72 +146,81 @@ async function ask(
 ): Promise<HTTPResponse> {
   const { confirm: _, ...values } = Object.fromEntries(form)
   const { machine } = view
-  return await desk.show(event, {
+  return await context.show(event, {
     title: `Arm ${nameOf(machine)}`,
     section: '/ui/machines',
     body: renderQuestion({ view, action: event.url.pathname, values, error }),
   })
 }
 
-async function flash(desk: Desk, event: H3Event, form: URLSearchParams): Promise<HTTPResponse> {
-  const { site } = desk
+async function flash(
+  context: PageContext,
+  event: H3Event,
+  form: URLSearchParams,
+): Promise<HTTPResponse> {
+  const { site } = context
   const mac = readMac(event)
   const machine = await site.machines.find(mac)
   if (machine === null) throw refuse(404, `no machine record for ${mac}`)
   const wish = flashAgain(machine, site.now().toISOString())
   if (!wish.ok) return goBack(site, event, machinePath(mac), { error: wish.refusal })
-  const view = viewMachine(wish.value, desk.gather(site.contact(event)), null)
+  const view = viewMachine(wish.value, context.gather(site.contact(event)), null)
   const refusal = refusalOf(form.get('confirm') ?? 'ask', view)
   if (refusal !== undefined) {
     // The question names what is there now; who changes it meanwhile is asked again.
-    return ask(desk, event, view, new URLSearchParams({ was: fingerprint(machine) }), refusal)
+    return ask(context, event, view, new URLSearchParams({ was: fingerprint(machine) }), refusal)
   }
   if (!isExpected(form.get('was'))(machine)) {
     return ask(
-      desk,
+      context,
       event,
       view,
       new URLSearchParams({ was: fingerprint(machine) }),
       'The machine was changed meanwhile: look again.',
     )
   }
-  return act(desk, event, mac, 'flash', { armed: 1 })
+  return act(context, event, mac, 'flash', { armed: 1 })
 }
 
 /** Asks until the answer is about the machine as it is now. */
-async function bootDisk(desk: Desk, event: H3Event, form: URLSearchParams): Promise<HTTPResponse> {
-  const { site } = desk
+async function bootDisk(
+  context: PageContext,
+  event: H3Event,
+  form: URLSearchParams,
+): Promise<HTTPResponse> {
+  const { site } = context
   const mac = readMac(event)
   const machine = await site.machines.find(mac)
   if (machine === null) throw refuse(404, `no machine record for ${mac}`)
   const allowed = allowDisk(machine, site.now().toISOString())
   if (!allowed.ok) return goBack(site, event, machinePath(mac), { error: allowed.refusal })
   const isSame = isExpected(form.get('was'))(machine)
-  if (form.get('confirm') === 'yes' && isSame) return act(desk, event, mac, 'boot-disk', DISK_NEXT)
+  if (form.get('confirm') === 'yes' && isSame)
+    return act(context, event, mac, 'boot-disk', DISK_NEXT)
   const question = {
-    view: desk.view(machine, event),
+    view: context.view(machine, event),
     action: event.url.pathname,
     values: { was: fingerprint(machine) },
     error: isSame ? null : 'The machine was changed meanwhile: look again.',
-    isOpen: desk.services.config.current().pxe.tokens === 'off',
+    isOpen: context.services.config.current().pxe.tokens === 'off',
   }
-  return await desk.show(event, {
+  return await context.show(event, {
     title: `Boot the disk of ${nameOf(machine)}`,
     section: '/ui/machines',
-    body: renderDiskQuestion(question, desk.clock()),
+    body: renderDiskQuestion(question, context.clock()),
   })
 }
 
 const DISK_NEXT = { disk: 1 }
 
 async function act(
-  desk: Desk,
+  context: PageContext,
   event: H3Event,
   mac: Mac,
   action: string,
   note: Readonly<Record<string, number>>,
 ): Promise<HTTPResponse> {
-  const { site } = desk
+  const { site } = context
   const wish = { action, parameters: {}, contact: site.contact(event) }
   const acted = await site.fleet.act(mac, wish, site.by(event))
   if (acted.result === 'missing') throw refuse(404, `no machine record for ${mac}`)
@@ -216,10 +229,10 @@ async function act(
     : goTo(event, address(machinePath(mac), note))
 }
 
-async function saveConsole(desk: Desk, event: H3Event, machine: Machine, text: string) {
+async function saveConsole(context: PageContext, event: H3Event, machine: Machine, text: string) {
   const serial_console = parseConsole(text)
   if (serial_console === null || serial_console === machine.serial_console) return
-  const { site } = desk
+  const { site } = context
   const wish = { action: 'console', parameters: { serial_console }, contact: site.contact(event) }
   await site.fleet.act(machine.mac, wish, site.by(event))
 }

@@ -23,7 +23,7 @@ import type { Armer } from '../../../../core/machine/run.ts'
 import { localPath } from '../../../../web/http/local-path.ts'
 import type { JournalEvent } from '../../../../services/state/journal.ts'
 import { isFlashMode, type Machine } from '../../rules/machine.ts'
-import { messageOf, type Desk } from '../frame/page-context.ts'
+import { messageOf, type PageContext } from '../frame/page-context.ts'
 import { renderIntentForm } from './configuration-form.ts'
 import { machinePosts } from './machine-posts.ts'
 import { readValues, valuesOf } from './machine-form.ts'
@@ -34,18 +34,18 @@ import { renderEventList } from '../view/event-list.ts'
 import { renderBar } from '../view/run-bar.ts'
 import { renderRunList } from '../view/run-table.ts'
 
-export const machinePages = (desk: Desk): readonly Route[] => [
+export const machinePages = (context: PageContext): readonly Route[] => [
   {
     method: 'GET',
     path: '/ui/machines/:mac',
     access: 'page',
-    handle: (event) => show(desk, event),
+    handle: (event) => show(context, event),
   },
-  ...machinePosts(desk),
+  ...machinePosts(context),
 ]
 
-async function show(desk: Desk, event: H3Event): Promise<HTTPResponse> {
-  const { site } = desk
+async function show(context: PageContext, event: H3Event): Promise<HTTPResponse> {
+  const { site } = context
   const mac = readMac(event)
   const machine = await site.machines.find(mac)
   if (machine === null) {
@@ -56,7 +56,7 @@ async function show(desk: Desk, event: H3Event): Promise<HTTPResponse> {
   }
   const { searchParams } = event.url
   const typed = site.notices.read(event)?.typed
-  const view = desk.view(machine, event)
+  const view = context.view(machine, event)
   const [hardware, events] = await Promise.all([
     site.machines.findHardware(mac),
     site.journal.list({ subject_id: mac, limit: 20 }),
@@ -64,7 +64,7 @@ async function show(desk: Desk, event: H3Event): Promise<HTTPResponse> {
   const { entries, error } = site.catalog.snapshot()
   const back = backOf(event)
   const here = machinePath(mac)
-  return await desk.show(event, {
+  return await context.show(event, {
     title: nameOf(machine),
     section: '/ui/machines',
     trail: html`<a href="${back}">Machines</a>`,
@@ -72,7 +72,7 @@ async function show(desk: Desk, event: H3Event): Promise<HTTPResponse> {
     ${machine.locked ? html`<span class="tag">${icon('lock')} locked</span>` : null}`,
     live: `/events/machines?${new URLSearchParams({ q: `mac:${mac}` }).toString()}`,
     actions: renderActions(view, here),
-    messages: html`${messageOf(desk, event)}${
+    messages: html`${messageOf(context, event)}${
       searchParams.has('saved') ? banner('done', 'Saved.') : null
     }${searchParams.has('armed') ? banner('done', 'Armed. Start the machine from the network now.') : null}${
       searchParams.has('disk')
@@ -80,7 +80,7 @@ async function show(desk: Desk, event: H3Event): Promise<HTTPResponse> {
         : null
     }`,
     body: html`
-      ${renderNow(desk, view, here)}
+      ${renderNow(context, view, here)}
       <div class="columns">
         <div>
           ${card({
@@ -95,7 +95,7 @@ async function show(desk: Desk, event: H3Event): Promise<HTTPResponse> {
             }),
           })}
         </div>
-        <div id="facts">${renderFacts(desk, machine, hardware, events)}</div>
+        <div id="facts">${renderFacts(context, machine, hardware, events)}</div>
       </div>
     `,
   })
@@ -133,15 +133,15 @@ function renderActions({ machine }: MachineView, here: string): Content {
 }
 
 /** As the machine would get it now; its token is for nobody else. */
-function renderScript(desk: Desk, { machine, boot }: MachineView): string {
+function renderScript(context: PageContext, { machine, boot }: MachineView): string {
   const { decision, rule, reason } = boot
-  const hasToken = desk.services.config.current().pxe.tokens !== 'off'
+  const hasToken = context.services.config.current().pxe.tokens !== 'off'
   const shown =
     decision.kind === 'to-live' && hasToken ? { ...decision, token: 'hidden' } : decision
   return renderBoot(shown, { mac: machine.mac, mode: machine.boot_mode, rule, reason })
 }
 
-const renderNow = (desk: Desk, view: MachineView, here: string): Html => {
+const renderNow = (context: PageContext, view: MachineView, here: string): Html => {
   return html`<section
     class="card stack"
     id="now"
@@ -165,7 +165,7 @@ const renderNow = (desk: Desk, view: MachineView, here: string): Html => {
             <code>${view.plan.plan.mode}</code>)</span
           >
         </p>
-        ${copyBlock(renderScript(desk, view), 'Boot script')}
+        ${copyBlock(renderScript(context, view), 'Boot script')}
       </div>
     </details>
   </section>`
@@ -180,13 +180,13 @@ const renderBootDisk = (here: string): Html =>
   })
 
 function renderFacts(
-  desk: Desk,
+  context: PageContext,
   machine: Machine,
   posted: { readonly json: string; readonly at: string } | null,
   events: readonly JournalEvent[],
 ): Html {
-  const clock = desk.clock()
-  const runs = desk.site.runs.list({ mac: machine.mac, limit: 8 }).map(({ run }) => run)
+  const clock = context.clock()
+  const runs = context.site.runs.list({ mac: machine.mac, limit: 8 }).map(({ run }) => run)
   const hardware = posted === null ? null : parseHardware(posted.json)
   const { mac, last_seen_ip: ip } = machine
   return html`${card({

@@ -9,7 +9,7 @@ import type { Route } from '../../../../web/http/route.ts'
 import { renderHead, renderPager, type Column, type TableQuery } from '../../../../web/ui/tables.ts'
 import { renderBulkBar } from './bulk-bar.ts'
 import { goBack } from '../frame/form-answer.ts'
-import { messageOf, type Desk } from '../frame/page-context.ts'
+import { messageOf, type PageContext } from '../frame/page-context.ts'
 import { keysDialog } from './keys-dialog.ts'
 import { machinePath, renderMachineRow, renderTile } from '../view/machine-row.ts'
 import type { Machine } from '../../rules/machine.ts'
@@ -38,15 +38,15 @@ const VIEWS = [
   { title: 'Seen this hour', q: 'seen:<1h' },
 ] as const
 
-export function machinesPage(desk: Desk): readonly Route[] {
+export function machinesPage(context: PageContext): readonly Route[] {
   return [
-    { method: 'GET', path: PATH, access: 'page', handle: (event) => show(desk, event) },
+    { method: 'GET', path: PATH, access: 'page', handle: (event) => show(context, event) },
     {
       method: 'POST',
       path: PATH,
       access: 'page',
       takes: 'form',
-      handle: (e, form) => add(desk, e, form),
+      handle: (e, form) => add(context, e, form),
     },
   ]
 }
@@ -59,15 +59,15 @@ export const readTableQuery = (query: URLSearchParams): TableQuery =>
     }),
   )
 
-async function show(desk: Desk, event: H3Event): Promise<HTTPResponse> {
-  const { site } = desk
+async function show(context: PageContext, event: H3Event): Promise<HTTPResponse> {
+  const { site } = context
   const { searchParams } = event.url
   const query = readTableQuery(searchParams)
   const all = await site.machines.list()
   const found = site.line.match(all, searchParams)
   const page = cutPage(found, searchParams)
   const isWall = query['view'] === 'wall'
-  return await desk.show(event, {
+  return await context.show(event, {
     title: 'Machines',
     section: PATH,
     count: html`<span${attributes(countAttributes(query))}>${found.length === all.length ? all.length : `${found.length} of ${all.length}`}</span>`,
@@ -79,11 +79,11 @@ async function show(desk: Desk, event: H3Event): Promise<HTTPResponse> {
         href="${address(PATH, { ...query, page: null, view: isWall ? null : 'wall' })}"
         >${isWall ? 'Table' : 'Wall'}</a
       >`,
-    messages: html`${messageOf(desk, event)}${done(searchParams)}`,
+    messages: html`${messageOf(context, event)}${done(searchParams)}`,
     body: html`${all.length === 0 ? null : renderTools(query)}
-    ${all.length === 0 ? null : renderQueue(desk, query)}
-    ${isWall ? renderWall(desk, event, page) : renderTable(desk, event, query, page)}
-    ${all.length === 0 ? teach(desk, event) : found.length === 0 ? nothingFound() : null}
+    ${all.length === 0 ? null : renderQueue(context, query)}
+    ${isWall ? renderWall(context, event, page) : renderTable(context, event, query, page)}
+    ${all.length === 0 ? teach(context, event) : found.length === 0 ? nothingFound() : null}
     ${
       all.length === 0
         ? addForm()
@@ -149,8 +149,8 @@ const renderTools = (query: TableQuery): Html =>
   </div>`
 
 /** Where only so many may flash at a time: how many do, and who waits. */
-function renderQueue(desk: Desk, query: TableQuery): Content {
-  const queue = desk.queue()
+function renderQueue(context: PageContext, query: TableQuery): Content {
+  const queue = context.queue()
   if (queue === null) return null
   const { most, flashing, waiting } = queue
   const follow = attributes({
@@ -172,9 +172,14 @@ function renderQueue(desk: Desk, query: TableQuery): Content {
   </p>`
 }
 
-function renderTable(desk: Desk, event: H3Event, query: TableQuery, page: Page<Machine>): Html {
-  const clock = desk.clock()
-  const rows = page.rows.map((machine) => renderMachineRow(desk.view(machine, event), clock))
+function renderTable(
+  context: PageContext,
+  event: H3Event,
+  query: TableQuery,
+  page: Page<Machine>,
+): Html {
+  const clock = context.clock()
+  const rows = page.rows.map((machine) => renderMachineRow(context.view(machine, event), clock))
   const head: readonly Column[] = [
     {
       key: null,
@@ -214,8 +219,8 @@ function renderTable(desk: Desk, event: H3Event, query: TableQuery, page: Page<M
     ${page.total === 0 ? null : renderPager(PATH, query, page, (page.page - 1) * PAGE_ROWS + 1)}`
 }
 
-const renderWall = (desk: Desk, event: H3Event, page: Page<Machine>): Html => {
-  const clock = desk.clock()
+const renderWall = (context: PageContext, event: H3Event, page: Page<Machine>): Html => {
+  const clock = context.clock()
   const here = `${event.url.pathname}${event.url.search}`
   return html`<div
     class="tiles"
@@ -228,7 +233,7 @@ const renderWall = (desk: Desk, event: H3Event, page: Page<Machine>): Html => {
       'data-every': 1000,
     })}
   >
-    ${page.rows.map((machine) => renderTile(desk.view(machine, event), clock))}
+    ${page.rows.map((machine) => renderTile(context.view(machine, event), clock))}
   </div>`
 }
 
@@ -237,8 +242,8 @@ const nothingFound = (): Html =>
     ${emptyState('No machine matches', 'Take a word out of the search, or begin with all of them.', html`<a class="button" href="${PATH}">Show all machines</a>`)}
   </div>`
 
-function teach(desk: Desk, event: H3Event): Html {
-  const { baseUrl } = desk.site.contact(event)
+function teach(context: PageContext, event: H3Event): Html {
+  const { baseUrl } = context.site.contact(event)
   return html`<div class="if-empty">
     ${emptyState(
       'No machines yet',
@@ -266,8 +271,8 @@ const addForm = (): Html =>
   </form>`
 
 /** A box that has not booted yet: it is there with nothing to do but start its disk. */
-async function add(desk: Desk, event: H3Event, form: URLSearchParams): Promise<unknown> {
-  const { site } = desk
+async function add(context: PageContext, event: H3Event, form: URLSearchParams): Promise<unknown> {
+  const { site } = context
   const given = (form.get('mac') ?? '').trim()
   const mac = parseMac(given)
   if (!mac.ok) {

@@ -8,7 +8,7 @@ import { renderTime, type Clock } from '../../../../web/ui/times.ts'
 import type { SetAside } from '../../../../core/boot/boot-set.ts'
 import type { BootFile, BootFolder, KnownSet } from '../../../../services/boot/boot-files.ts'
 import { isOver, type FetchJob } from '../../../../services/boot/release-job.ts'
-import { messageOf, type Desk } from '../frame/page-context.ts'
+import { messageOf, type PageContext } from '../frame/page-context.ts'
 import { renderEventList } from '../view/event-list.ts'
 
 const PATH = '/ui/netboot'
@@ -20,31 +20,31 @@ const TABS = [
 ] as const
 
 /** Its posts are with the releases (`routes/releases.ts`). */
-export const netbootPages = (desk: Desk): readonly Route[] => [
-  { method: 'GET', path: PATH, access: 'page', handle: (event) => show(desk, event) },
+export const netbootPages = (context: PageContext): readonly Route[] => [
+  { method: 'GET', path: PATH, access: 'page', handle: (event) => show(context, event) },
 ]
 
-async function show(desk: Desk, event: H3Event): Promise<HTTPResponse> {
-  const { releases, bootFiles } = desk.services.netboot
-  const clock = desk.clock()
+async function show(context: PageContext, event: H3Event): Promise<HTTPResponse> {
+  const { releases, bootFiles } = context.services.netboot
+  const clock = context.clock()
   const [files, events] = await Promise.all([
     bootFiles.list(),
-    desk.site.journal.list({ subject_kind: 'netboot', limit: 12 }),
+    context.site.journal.list({ subject_kind: 'netboot', limit: 12 }),
   ])
   const active = releases.jobs().filter((job) => !isOver(job))
   const polling = active.length === 0 ? {} : POLL
-  return await desk.show(event, {
+  return await context.show(event, {
     title: 'Netboot',
     section: PATH,
-    actions: renderFetch(desk),
-    messages: messageOf(desk, event),
+    actions: renderFetch(context),
+    messages: messageOf(context, event),
     body: html`<nav class="tabs" aria-label="On this page">
         ${TABS.map(([title, href]) => html`<a href="${href}">${title}</a>`)}
       </nav>
       <div id="netboot" class="board" ${attributes(polling)}>
         ${renderJobs(releases.jobs(), clock)}
         ${card({ title: 'Artifacts', id: 'artifacts', body: renderArtifacts(bootFiles, files, clock) })}
-        ${renderTftp(desk)}
+        ${renderTftp(context)}
         ${card({
           title: 'Activity',
           id: 'activity',
@@ -68,7 +68,7 @@ const POLL = {
 }
 
 /** The one thing to do here; where it cannot be done, why. */
-function renderFetch({ services }: Desk): Content {
+function renderFetch({ services }: PageContext): Content {
   const { release_tag: tag } = services.config.current().boot
   const obstacle = services.netboot.releases.obstacle()
   if (obstacle !== null) {
@@ -200,7 +200,7 @@ const renderSet = ({ arch, version, isActive, isPrevious }: KnownSet): Html =>
     }
   </li>`
 
-function renderTftp({ services }: Desk): Html {
+function renderTftp({ services }: PageContext): Html {
   const { isActive, isReady, text, hint } = services.netboot.tftp()
   const tone = isReady ? 'done' : isActive ? 'needs-you' : 'failed'
   return card({

@@ -17,7 +17,7 @@ import { html, type Content, type Html } from '../../../../web/ui/html.ts'
 import { readMac } from '../../../../web/http/mac-param.ts'
 import type { Route } from '../../../../web/http/route.ts'
 import { renderExact, renderTime, type Clock } from '../../../../web/ui/times.ts'
-import type { Desk } from '../frame/page-context.ts'
+import type { PageContext } from '../frame/page-context.ts'
 import { nameOf } from '../view/machine-view.ts'
 import { PHASES, renderBar } from '../view/run-bar.ts'
 import {
@@ -29,15 +29,15 @@ import {
 } from '../view/run-table.ts'
 import { machinePath } from '../view/machine-row.ts'
 
-export const runPage = (desk: Desk): Route => ({
+export const runPage = (context: PageContext): Route => ({
   method: 'GET',
   path: '/ui/machines/:mac/runs/:id',
   access: 'page',
-  handle: (event) => show(desk, event),
+  handle: (event) => show(context, event),
 })
 
-async function show(desk: Desk, event: H3Event): Promise<HTTPResponse> {
-  const { site } = desk
+async function show(context: PageContext, event: H3Event): Promise<HTTPResponse> {
+  const { site } = context
   const mac = readMac(event)
   const run = site.runs.find(mac, getRouterParam(event, 'id') ?? '')
   if (run === null) {
@@ -46,7 +46,7 @@ async function show(desk: Desk, event: H3Event): Promise<HTTPResponse> {
   const machine = await site.machines.find(mac)
   const log = await site.runs.findLog(mac, run.id)
   const here = runPath(run)
-  return await desk.show(event, {
+  return await context.show(event, {
     title: `Run of ${machine === null ? mac : nameOf(machine)}`,
     section: '/ui/runs',
     trail: html`<a href="/ui/runs">Runs</a> / <a href="${machinePath(mac)}">${mac}</a>`,
@@ -66,8 +66,8 @@ async function show(desk: Desk, event: H3Event): Promise<HTTPResponse> {
         ${run.reason === null || run.result === 'done' ? null : banner('failed', run.reason)}
       </section>
       <div class="columns">
-        <div>${card({ title: 'Steps', body: renderSteps(run, desk.clock().zone) })}</div>
-        <div>${renderFacts(desk, run)}</div>
+        <div>${card({ title: 'Steps', body: renderSteps(run, context.clock().zone) })}</div>
+        <div>${renderFacts(context, run)}</div>
       </div>
       ${renderLog(run, log)}
     </div>`,
@@ -138,9 +138,9 @@ const NAMES: Readonly<Record<RunPhase, string>> = {
   cancelled: 'Cancelled',
 }
 
-const renderFacts = (desk: Desk, run: Run): Html =>
+const renderFacts = (context: PageContext, run: Run): Html =>
   html`${card({ title: 'What was written', body: factList(listWritten(run)) })}
-  ${card({ title: 'Where, and by whom', body: factList(listPlace(run, desk.clock())) })}`
+  ${card({ title: 'Where, and by whom', body: factList(listPlace(run, context.clock())) })}`
 
 type Facts = readonly (readonly [string, Content])[]
 

@@ -5,7 +5,7 @@ import { hidden } from '../../../../web/ui/fields.ts'
 import { address, attributes, html, type Html } from '../../../../web/ui/html.ts'
 import type { Route } from '../../../../web/http/route.ts'
 import { parseRunFilter, readRunPage } from '../../../../web/fleet/runs.ts'
-import type { Desk } from '../frame/page-context.ts'
+import type { PageContext } from '../frame/page-context.ts'
 import { nameOf } from '../view/machine-view.ts'
 import { runPage } from './run.ts'
 import { namesOf, renderRunTable } from '../view/run-table.ts'
@@ -25,20 +25,20 @@ const VIEWS = [
   ['Lost', 'lost'],
 ] as const
 
-export const runPages = (desk: Desk): readonly Route[] => [
-  { method: 'GET', path: PATH, access: 'page', handle: (event) => show(desk, event) },
-  runPage(desk),
+export const runPages = (context: PageContext): readonly Route[] => [
+  { method: 'GET', path: PATH, access: 'page', handle: (event) => show(context, event) },
+  runPage(context),
 ]
 
-async function show(desk: Desk, event: H3Event): Promise<HTTPResponse> {
-  const { site } = desk
+async function show(context: PageContext, event: H3Event): Promise<HTTPResponse> {
+  const { site } = context
   const { searchParams } = event.url
   const filter = { ...parseRunFilter(searchParams), limit: ROWS }
   const { before } = filter
   const { shown, next, total } = readRunPage(site.runs, filter)
   const kept = keptOf(searchParams)
   const names = namesOf(await site.machines.list(), nameOf)
-  return await desk.show(event, {
+  return await context.show(event, {
     title: 'Runs',
     section: PATH,
     count: String(total),
@@ -59,7 +59,7 @@ async function show(desk: Desk, event: H3Event): Promise<HTTPResponse> {
             ? renderNothing(kept)
             : renderRunTable({
                 runs: shown.map(({ run }) => run),
-                clock: desk.clock(),
+                clock: context.clock(),
                 nameOf: names,
               })
         }

@@ -12,7 +12,7 @@ import {
   type TokenScope,
 } from '../../../../services/access/tokens.ts'
 import { goBack, goTo } from '../frame/form-answer.ts'
-import { messageOf, type Desk } from '../frame/page-context.ts'
+import { messageOf, type PageContext } from '../frame/page-context.ts'
 
 const PATH = '/ui/account'
 const DAY_MS = 86_400_000
@@ -27,34 +27,38 @@ const SCOPES: Readonly<Record<TokenScope, string>> = {
 /** By days, as the form posts them. */
 const LIFETIMES = { '30': '30 days', '90': '90 days', '365': 'a year', '': 'no end' } as const
 
-export const accountPages = (desk: Desk): readonly Route[] => [
-  { method: 'GET', path: PATH, access: 'page', handle: (event) => show(desk, event, null) },
+export const accountPages = (context: PageContext): readonly Route[] => [
+  { method: 'GET', path: PATH, access: 'page', handle: (event) => show(context, event, null) },
   {
     method: 'POST',
     path: '/ui/account/tokens',
     access: 'page',
     takes: 'form',
-    handle: (event, form) => create(desk, event, form),
+    handle: (event, form) => create(context, event, form),
   },
   {
     method: 'POST',
     path: '/ui/account/tokens/:id/revoke',
     access: 'page',
-    handle: (event) => revoke(desk, event),
+    handle: (event) => revoke(context, event),
   },
 ]
 
-async function show(desk: Desk, event: H3Event, fresh: string | null): Promise<HTTPResponse> {
-  const { site } = desk
+async function show(
+  context: PageContext,
+  event: H3Event,
+  fresh: string | null,
+): Promise<HTTPResponse> {
+  const { site } = context
   const caller = site.caller(event)
-  const clock = desk.clock()
+  const clock = context.clock()
   const until =
     caller.kind === 'session' ? renderTime(new Date(caller.expiresAt).toISOString(), clock) : null
-  return await desk.show(event, {
+  return await context.show(event, {
     title: 'Account',
     section: PATH,
     actions: postButton({ action: '/ui/logout', label: 'Log out' }),
-    messages: html`${messageOf(desk, event)}${fresh === null ? null : renderFresh(fresh)}`,
+    messages: html`${messageOf(context, event)}${fresh === null ? null : renderFresh(fresh)}`,
     body: html`${card({
       title: 'Administrator',
       body: html`${factList([
@@ -118,8 +122,12 @@ const renderForm = (name: string): Html =>
     <button class="primary">Make token</button>
   </form>`
 
-async function create(desk: Desk, event: H3Event, form: URLSearchParams): Promise<HTTPResponse> {
-  const { site } = desk
+async function create(
+  context: PageContext,
+  event: H3Event,
+  form: URLSearchParams,
+): Promise<HTTPResponse> {
+  const { site } = context
   const name = (form.get('name') ?? '').trim()
   const fail = (error: string) => goBack(site, event, PATH, { error, typed: { name } })
   const days = form.get('days') ?? 'none'
@@ -129,7 +137,7 @@ async function create(desk: Desk, event: H3Event, form: URLSearchParams): Promis
   const expires_at = end?.toISOString() ?? null
   const scopes = [...new Set(form.getAll('scopes'))]
   const made = await createToken(site, event, { name, scopes, expires_at })
-  return made.ok ? await show(desk, event, made.value.token) : fail(wordsOf(made.refusal))
+  return made.ok ? await show(context, event, made.value.token) : fail(wordsOf(made.refusal))
 }
 
 const FIELDS = {
@@ -151,9 +159,9 @@ function wordsOf(refusal: TokenRefusal): string {
   }
 }
 
-async function revoke(desk: Desk, event: H3Event): Promise<HTTPResponse> {
-  const isGone = await revokeToken(desk.site, event, getRouterParam(event, 'id') ?? '')
+async function revoke(context: PageContext, event: H3Event): Promise<HTTPResponse> {
+  const isGone = await revokeToken(context.site, event, getRouterParam(event, 'id') ?? '')
   return isGone
     ? goTo(event, `${PATH}#tokens`)
-    : goBack(desk.site, event, PATH, { error: 'There is no such token any more.' })
+    : goBack(context.site, event, PATH, { error: 'There is no such token any more.' })
 }

@@ -5,10 +5,10 @@ import { decideDhcpTarget } from '../../../../core/boot/dhcp-target.ts'
 import { listLanAddresses } from '../../../../services/host/host-addresses.ts'
 import { card, copyable, copyBlock, factList } from '../../../../web/ui/elements.ts'
 import { html, type Html } from '../../../../web/ui/html.ts'
-import type { Desk } from '../frame/page-context.ts'
+import type { PageContext } from '../frame/page-context.ts'
 
-export async function renderDhcp(desk: Desk, event: H3Event): Promise<Html> {
-  const { baseUrl } = desk.site.contact(event)
+export async function renderDhcp(context: PageContext, event: H3Event): Promise<Html> {
+  const { baseUrl } = context.site.contact(event)
   const target = decideDhcpTarget(baseUrl, listLanAddresses())
   const server = target?.address ?? new URL(baseUrl).hostname
   const base = target?.baseUrl ?? baseUrl

@@ -9,7 +9,7 @@ import type { Route } from '../../../../web/http/route.ts'
 import { renderEditRefusal } from '../../../../services/config/config-editor.ts'
 import { SETTINGS } from '../../rules/settings.ts'
 import { goBack, goTo, type Refused } from '../frame/form-answer.ts'
-import type { Desk } from '../frame/page-context.ts'
+import type { PageContext } from '../frame/page-context.ts'
 
 const PATH = '/ui/settings'
 
@@ -23,27 +23,27 @@ const UPSTREAM = {
 /** Of the form of one setting. */
 const EDITED = ['section', 'key', 'value'] as const
 
-export const settingsPosts = (desk: Desk): readonly Route[] => [
+export const settingsPosts = (context: PageContext): readonly Route[] => [
   {
     method: 'POST',
     path: `${PATH}/upstream`,
     access: 'page',
     takes: 'form',
-    handle: (event, form) => saveUpstream(desk, event, form),
+    handle: (event, form) => saveUpstream(context, event, form),
   },
   {
     method: 'POST',
     path: `${PATH}/backup`,
     access: 'page',
     takes: 'form',
-    handle: (event, form) => saveBackup(desk, event, form),
+    handle: (event, form) => saveBackup(context, event, form),
   },
   {
     method: 'POST',
     path: `${PATH}/config/edit`,
     access: 'page',
     takes: 'form',
-    handle: (event, form) => editConfig(desk, event, form),
+    handle: (event, form) => editConfig(context, event, form),
   },
 ]
 
@@ -54,10 +54,14 @@ interface Refusal {
 }
 
 /** By the setting's own rule; empty takes away what was saved. */
-function parseSaved(desk: Desk, name: string, text: string): Result<string | null, Refusal> {
+function parseSaved(
+  context: PageContext,
+  name: string,
+  text: string,
+): Result<string | null, Refusal> {
   const [section = '', key = ''] = name.split('.')
   const fail = (error: string) => no({ at: name, value: text, error })
-  const origin = desk.services.config.originOf(section, key)
+  const origin = context.services.config.originOf(section, key)
   if (origin?.by === 'environment') {
     return fail(`it is set by the environment variable ${origin.variable}`)
   }
@@ -76,7 +80,7 @@ function checkFields(form: URLSearchParams, known: readonly string[]): void {
 }
 
 async function saveUpstream(
-  desk: Desk,
+  context: PageContext,
   event: H3Event,
   form: URLSearchParams,
 ): Promise<HTTPResponse> {
@@ -85,20 +89,20 @@ async function saveUpstream(
     const text = form.get(field)
     return text === null ? [] : [{ name, text }]
   })
-  const refusal = await saveAll(desk, event, 'upstream', given)
+  const refusal = await saveAll(context, event, 'upstream', given)
   return refusal === null
     ? goTo(event, `${PATH}?saved=upstream`)
-    : goBack(desk.site, event, PATH, asRefused(refusal, refusal.at))
+    : goBack(context.site, event, PATH, asRefused(refusal, refusal.at))
 }
 
 /** Its answer to what cannot be: 422 for programs, the form again for people. */
 async function saveBackup(
-  desk: Desk,
+  context: PageContext,
   event: H3Event,
   form: URLSearchParams,
 ): Promise<HTTPResponse> {
   checkFields(form, ['backup_enabled', 'backup_cadence', 'backup_retention_count', 'back'])
-  const refusal = await saveAll(desk, event, 'backup', [
+  const refusal = await saveAll(context, event, 'backup', [
     { name: 'backup.enabled', text: form.has('backup_enabled') ? 'true' : 'false' },
     { name: 'backup.cadence', text: form.get('backup_cadence') ?? 'manual' },
     { name: 'backup.retention', text: form.get('backup_retention_count') ?? '' },
@@ -109,7 +113,7 @@ async function saveBackup(
   }
   const isPerson = event.req.headers.get('accept')?.includes('text/html') === true
   if (!isPerson) throw refuse(422, `${refusal.at} ${refusal.error}`)
-  return goBack(desk.site, event, PATH, asRefused(refusal, 'backup-schedule'))
+  return goBack(context.site, event, PATH, asRefused(refusal, 'backup-schedule'))
 }
 
 /** The page puts what was typed back into the field that it stood in. */
@@ -121,26 +125,32 @@ const asRefused = ({ at, value, error }: Refusal, anchor: string): Refused => ({
 
 /** All of them or none. */
 async function saveAll(
-  desk: Desk,
+  context: PageContext,
   event: H3Event,
   what: 'upstream' | 'backup',
   given: readonly { readonly name: string; readonly text: string }[],
 ): Promise<Refusal | null> {
-  const { store, config } = desk.services
+  const { store, config } = context.services
   const changes: Record<string, string | null> = {}
   for (const { name, text } of given) {
-    const parsed = parseSaved(desk, name, text)
+    const parsed = parseSaved(context, name, text)
     if (!parsed.ok) return parsed.refusal
     changes[name] = parsed.value
   }
   await store.save(changes)
   config.readSaved()
-  await note(desk, event, `settings.${what}.updated`, `The ${what} settings were changed`, changes)
+  await note(
+    context,
+    event,
+    `settings.${what}.updated`,
+    `The ${what} settings were changed`,
+    changes,
+  )
   return null
 }
 
 async function editConfig(
-  desk: Desk,
+  context: PageContext,
   event: H3Event,
   form: URLSearchParams,
 ): Promise<HTTPResponse> {
@@ -152,27 +162,27 @@ async function editConfig(
   const change = { section, key, text }
   const at = `${change.section}.${change.key}`
   const fail = async (error: string, value: string) => {
-    await note(desk, event, 'settings.config.failed', `${at} was not changed: ${error}`, {
+    await note(context, event, 'settings.config.failed', `${at} was not changed: ${error}`, {
       section,
       key,
     })
-    return goBack(desk.site, event, PATH, asRefused({ at, value, error }, at))
+    return goBack(context.site, event, PATH, asRefused({ at, value, error }, at))
   }
   try {
-    const edited = await desk.services.config.edit(change)
+    const edited = await context.services.config.edit(change)
     if (!edited.ok) {
       // A page is kept by browsers: no secret belongs there.
       const value = edited.refusal.why === 'secret' ? '' : change.text
       return await fail(renderEditRefusal(edited.refusal), value)
     }
     const { path, line, pending } = edited.value
-    await note(desk, event, 'settings.config.updated', `${at} was changed in ${path}`, {
+    await note(context, event, 'settings.config.updated', `${at} was changed in ${path}`, {
       section,
       key,
       path,
       line,
     })
-    desk.site.feed.announce({ topic: 'settings' })
+    context.site.feed.announce({ topic: 'settings' })
     return goTo(event, `${PATH}?saved=${pending.includes(at) ? 'restart' : 'config'}#${at}`)
   } catch (error) {
     if (!(error instanceof Fault)) throw error
@@ -181,7 +191,7 @@ async function editConfig(
 }
 
 async function note(
-  { site }: Desk,
+  { site }: PageContext,
   event: H3Event,
   kind: string,
   summary: string,

@@ -8,7 +8,7 @@ import { html, type Content, type Html } from '../../../../web/ui/html.ts'
 import type { Route } from '../../../../web/http/route.ts'
 import { renderTime } from '../../../../web/ui/times.ts'
 import { renderSchedule } from '../backups/backups.ts'
-import { messageOf, type Desk } from '../frame/page-context.ts'
+import { messageOf, type PageContext } from '../frame/page-context.ts'
 import { renderDhcp } from './dhcp-cheatsheet.ts'
 import { nameOf, renderSetting, type Refused } from './settings-rows.ts'
 import { settingsPosts } from './settings-posts.ts'
@@ -39,26 +39,26 @@ const TABS = [
   ['DHCP', '#dhcp-pxe'],
 ] as const
 
-export const settingsPages = (desk: Desk): readonly Route[] => [
-  { method: 'GET', path: PATH, access: 'page', handle: (event) => show(desk, event) },
-  ...settingsPosts(desk),
+export const settingsPages = (context: PageContext): readonly Route[] => [
+  { method: 'GET', path: PATH, access: 'page', handle: (event) => show(context, event) },
+  ...settingsPosts(context),
 ]
 
-async function show(desk: Desk, event: H3Event): Promise<HTTPResponse> {
-  const { config } = desk.services
+async function show(context: PageContext, event: H3Event): Promise<HTTPResponse> {
+  const { config } = context.services
   const rows = config.list()
-  const refused = readRefused(desk, event)
-  return await desk.show(event, {
+  const refused = readRefused(context, event)
+  return await context.show(event, {
     title: 'Settings',
     section: PATH,
-    messages: html`${renderOutcome(desk, event, refused)}${renderProblems(desk)}`,
+    messages: html`${renderOutcome(context, event, refused)}${renderProblems(context)}`,
     body: html`<nav class="tabs" aria-label="On this page">
         ${TABS.map(([title, href]) => html`<a href="${href}">${title}</a>`)}
       </nav>
       <div class="columns">
-        <div>${renderCache(desk, rows, refused)} ${renderRelease(rows, refused)}</div>
+        <div>${renderCache(context, rows, refused)} ${renderRelease(rows, refused)}</div>
         <div>
-          ${card({ title: 'Backup schedule', id: 'backup-schedule', body: renderSchedule(desk) })}
+          ${card({ title: 'Backup schedule', id: 'backup-schedule', body: renderSchedule(context) })}
         </div>
       </div>
       ${GROUPS.map(({ title, id, sections }) =>
@@ -72,12 +72,12 @@ async function show(desk: Desk, event: H3Event): Promise<HTTPResponse> {
           </ul>`,
         }),
       )}
-      ${await renderDhcp(desk, event)}`,
+      ${await renderDhcp(context, event)}`,
   })
 }
 
 /** Where a form was refused: which value, what was typed, and why. */
-function readRefused({ site }: Desk, event: H3Event): Refused | null {
+function readRefused({ site }: PageContext, event: H3Event): Refused | null {
   const notice = site.notices.read(event)
   const name = notice?.typed['at']
   if (notice === null || name === undefined) return null
@@ -91,17 +91,17 @@ const SAVED: Readonly<Record<string, string>> = {
   restart: 'Saved in the configuration file. It counts from the next start on.',
 }
 
-function renderOutcome(desk: Desk, event: H3Event, refused: Refused | null): Content {
+function renderOutcome(context: PageContext, event: H3Event, refused: Refused | null): Content {
   const saved = event.url.searchParams.get('saved') ?? ''
   if (Object.hasOwn(SAVED, saved)) return banner('done', SAVED[saved])
-  if (refused === null) return messageOf(desk, event)
+  if (refused === null) return messageOf(context, event)
   return banner(
     'failed',
     html`<a href="#${refused.name}">${refused.name}</a> was not saved: ${refused.error}`,
   )
 }
 
-function renderProblems({ services }: Desk): Content {
+function renderProblems({ services }: PageContext): Content {
   const problems = services.config.problems()
   if (problems.length === 0) return null
   return banner(
@@ -116,8 +116,12 @@ function renderProblems({ services }: Desk): Content {
 const find = (rows: readonly ShownSetting[], name: string) =>
   rows.find((row) => nameOf(row) === name)
 
-function renderCache(desk: Desk, rows: readonly ShownSetting[], refused: Refused | null): Html {
-  const { entries, skipped, fetchedAt, error } = desk.site.catalog.snapshot()
+function renderCache(
+  context: PageContext,
+  rows: readonly ShownSetting[],
+  refused: Refused | null,
+): Html {
+  const { entries, skipped, fetchedAt, error } = context.site.catalog.snapshot()
   const row = find(rows, 'withcache.url')
   return card({
     title: 'Cache service',
@@ -132,7 +136,7 @@ function renderCache(desk: Desk, rows: readonly ShownSetting[], refused: Refused
       </p>
       ${upstreamForm(row, 'catalog_url', 'Address of the cache service', refused)}
       ${factList([
-        ['Catalog read', renderTime(fetchedAt, desk.clock(), 'never')],
+        ['Catalog read', renderTime(fetchedAt, context.clock(), 'never')],
         ['Trouble', error === null ? null : html`<span class="warning">${error}</span>`],
         ['Left out', skipped.length === 0 ? null : renderSkipped(skipped)],
       ])}
@@ -142,13 +146,13 @@ function renderCache(desk: Desk, rows: readonly ShownSetting[], refused: Refused
 }
 
 /** A broken catalog can leave out thousands. */
-const MOST_SKIPPED = 20
+const MAX_SKIPPED = 20
 
 const renderSkipped = (skipped: readonly SkippedEntry[]): Html =>
   html`${skipped
-    .slice(0, MOST_SKIPPED)
+    .slice(0, MAX_SKIPPED)
     .map(({ name, reason }) => html`<div>${name}: ${reason}</div>`)}
-  ${skipped.length > MOST_SKIPPED ? html`<div>and ${skipped.length - MOST_SKIPPED} more</div>` : null}`
+  ${skipped.length > MAX_SKIPPED ? html`<div>and ${skipped.length - MAX_SKIPPED} more</div>` : null}`
 
 const renderRelease = (rows: readonly ShownSetting[], refused: Refused | null): Html =>
   card({

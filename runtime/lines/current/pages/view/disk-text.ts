@@ -4,7 +4,7 @@ import { identifyDisk, type InventoryDisk } from '../../../../core/machine/machi
 import { printable } from '../../../../core/foundation/printable.ts'
 import { renderBytes } from '../../../../web/ui/elements.ts'
 import { html, type Content } from '../../../../web/ui/html.ts'
-import { doubtDisk } from '../../rules/target.ts'
+import { findDiskMismatch } from '../../rules/target.ts'
 
 const UNITS = 'BKMGTPE'
 
@@ -58,16 +58,16 @@ export function warnOf(
   image: CatalogEntry | null,
 ): readonly DiskWarning[] {
   const id = identifyDisk(disk)
-  const doubt =
+  const mismatch =
     id === null || image === null
       ? null
-      : doubtDisk([{ ...disk, size_bytes: bytesOf(disk) }], id, image)
+      : findDiskMismatch([{ ...disk, size_bytes: bytesOf(disk) }], id, image)
   const twins = id === null ? 0 : all.filter((other) => identifyDisk(other) === id).length
   const warnings: readonly (DiskWarning | false)[] = [
     id === null && { text: 'It has no serial, so it cannot be told from others.', isHard: true },
     disk.readonly && { text: 'It is read-only.', isHard: true },
     twins > 1 && { text: `${twins} disks of this machine have this serial.`, isHard: true },
-    doubt?.why === 'disk-too-small' && { text: 'It is too small for the image.', isHard: true },
+    mismatch?.why === 'disk-too-small' && { text: 'It is too small for the image.', isHard: true },
     disk.removable && { text: 'It is removable: a stick or card, perhaps.', isHard: false },
   ]
   return warnings.filter((warning) => warning !== false)

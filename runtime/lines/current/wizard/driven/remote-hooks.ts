@@ -9,7 +9,7 @@ import type { Marks } from '../../../../services/host/marks.ts'
 import type { Nvram } from '../../../../services/disk/nvram.ts'
 import { createReporter, type Reporter } from '../../../../services/flash/reporter.ts'
 import type { ServerClient } from '../../../../services/net/server-client.ts'
-import type { ServerNo } from '../../../../services/net/server-exchange.ts'
+import type { Rejection } from '../../../../services/net/server-exchange.ts'
 import { settle, untilAborted } from '../../../../services/host/watch.ts'
 import {
   endReport,
@@ -21,7 +21,7 @@ import {
 } from './remote-report.ts'
 import { NO_AFTERMATH, type FlashEnd, type FlashOrder, type Hooks } from '../flow/start.ts'
 
-export interface HookParts {
+export interface HookDependencies {
   /** Null: standalone, so nobody is told. */
   readonly client: ServerClient | null
   readonly nvram: Nvram
@@ -54,7 +54,7 @@ export interface HookTimes {
 const TIMES: HookTimes = { patience: 10 * 60_000, failure: 5000, talk: 2000, retry: 1000 }
 
 /** One flash under way. */
-interface Course {
+interface RunningFlash {
   readonly facts: RunFacts
   readonly reporter: Reporter | null
   readonly began: number
@@ -63,12 +63,12 @@ interface Course {
   last: ProgressPost
 }
 
-export function createHooks(parts: HookParts): Required<Hooks> {
+export function createHooks(parts: HookDependencies): Required<Hooks> {
   const { client, nvram, marks, signal, now } = parts
   const times = { ...TIMES, ...parts.times }
-  let course: Course | null = null
+  let flash: RunningFlash | null = null
 
-  function begin(order: FlashOrder, plan: FlashPlan | null): Course {
+  function begin(order: FlashOrder, plan: FlashPlan | null): RunningFlash {
     const disk = parts.disks().find(({ path }) => path === order.disk) ?? null
     const facts: RunFacts = { run: crypto.randomUUID(), mode: parts.mode, order, plan, disk }
     const retryMs = times.retry
@@ -76,7 +76,7 @@ export function createHooks(parts: HookParts): Required<Hooks> {
     return { facts, reporter, began: now(), steps: [], last: startReport(facts) }
   }
 
-  function tell(running: Course, report: ProgressPost) {
+  function tell(running: RunningFlash, report: ProgressPost) {
     const passed = milestone(running.last, report, running.facts.plan?.image.sizeBytes ?? null)
     const step = passed ?? (report.phase === running.last.phase ? null : report.phase)
     if (step !== null) {
@@ -87,7 +87,7 @@ export function createHooks(parts: HookParts): Required<Hooks> {
     running.reporter?.tell(report)
   }
 
-  async function bootOnce({ target }: FlashPlan, running: Course, say: Say): Promise<string> {
+  async function bootOnce({ target }: FlashPlan, running: RunningFlash, say: Say): Promise<string> {
     tell(running, uefiReport(running.last))
     const set = await nvram.bootOnce(target)
     const words = set.ok
@@ -98,7 +98,7 @@ export function createHooks(parts: HookParts): Required<Hooks> {
   }
 
   /** The server's own copy of the run first: what ends the cycle also ends the run. */
-  async function tellDone(running: Course, say: Say): Promise<ServerNo | null> {
+  async function tellDone(running: RunningFlash, say: Say): Promise<Rejection | null> {
     if (client === null || running.reporter === null) return null
     const end = now() + times.patience
     const left = () => renderDuration((end - now()) / 1000)
@@ -113,7 +113,11 @@ export function createHooks(parts: HookParts): Required<Hooks> {
     return told.ok ? null : told.refusal
   }
 
-  async function tellFailure(running: Course, reason: string, isAsked: boolean): Promise<void> {
+  async function tellFailure(
+    running: RunningFlash,
+    reason: string,
+    isAsked: boolean,
+  ): Promise<void> {
     if (client === null) return
     // The run's own word first: it knows a cancel from a failure.
     await running.reporter?.flush(times.patience)
@@ -123,20 +127,20 @@ export function createHooks(parts: HookParts): Required<Hooks> {
 
   return {
     onFlashStart(order, plan) {
-      course = begin(order, plan)
-      course.reporter?.tell(course.last)
+      flash = begin(order, plan)
+      flash.reporter?.tell(flash.last)
       void marks.status(`flash of ${order.image.name} to ${order.disk}`)
     },
     onProgress(event) {
-      if (course === null) return
-      const report = nextReport(course.last, event)
-      if (report !== null) tell(course, report)
+      if (flash === null) return
+      const report = nextReport(flash.last, event)
+      if (report !== null) tell(flash, report)
     },
     async onEnd(end, order, say, enough = NEVER) {
       // A flash that its checks refused is worth telling when nobody is there to see it.
-      if (course === null && !order.unattended) return NO_AFTERMATH
-      const running = course ?? begin(order, null)
-      course = null
+      if (flash === null && !order.unattended) return NO_AFTERMATH
+      const running = flash ?? begin(order, null)
+      flash = null
       if (end.kind === 'done') {
         const bootEntry = parts.registersBoot ? await bootOnce(end.plan, running, say) : null
         tell(running, endReport(running.facts, running.last, end))
@@ -160,14 +164,14 @@ const UNHEARD = { reason: 'its answer was not waited for' }
 const reasonOf = (end: Exclude<FlashEnd, { kind: 'done' }>) =>
   end.kind === 'cancelled' ? `cancelled: ${end.reason}` : end.reason
 
-const renderUntold = ({ reason }: Pick<ServerNo, 'reason'>) =>
+const renderUntold = ({ reason }: Pick<Rejection, 'reason'>) =>
   `The disk is flashed, but the server could not be told (${reason}), so it would have this machine flashed again. Reboot when the server is back, or boot the disk by hand.`
 
 /** Enough for anybody; the server keeps the tail of what is longer. */
-const MOST_LOG_CHARACTERS = 200_000
+const MAX_LOG_CHARACTERS = 200_000
 
 async function renderLog(
-  { hardware, transcript }: HookParts,
+  { hardware, transcript }: HookDependencies,
   steps: readonly string[],
   reason: string,
 ): Promise<string> {
@@ -182,5 +186,5 @@ async function renderLog(
     '--- the last lines of the kernel',
     ...kernel,
   ]
-  return `${lines.map(printable).join('\n')}\n`.slice(-MOST_LOG_CHARACTERS)
+  return `${lines.map(printable).join('\n')}\n`.slice(-MAX_LOG_CHARACTERS)
 }

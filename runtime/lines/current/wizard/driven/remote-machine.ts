@@ -14,18 +14,18 @@ import type { Power } from '../../../../services/host/power.ts'
 import {
   createServerClient,
   findServer,
-  type Patience,
+  type RetryTime,
   type ServerClient,
 } from '../../../../services/net/server-client.ts'
-import { trustAuthorities, type ServerNo } from '../../../../services/net/server-exchange.ts'
+import { trustAuthorities, type Rejection } from '../../../../services/net/server-exchange.ts'
 import type { Environment } from '../../../../services/host/shell.ts'
 import { linger } from '../../../../services/host/watch.ts'
 import { chooseDisk } from '../flow/disk-offers.ts'
 import type { DiskChoice } from '../flow/flow.ts'
 import type { HookTimes } from './remote-hooks.ts'
-import type { Stage } from '../flow/start.ts'
+import type { DrivenScreen } from '../flow/start.ts'
 
-export interface RemoteParts {
+export interface RemoteDependencies {
   readonly disks: Pick<Disks, 'survey'>
   readonly hardware: Hardware
   readonly nvram: Nvram
@@ -49,11 +49,11 @@ export interface RemoteTimes extends HookTimes {
 }
 
 /** A machine's contact with its server. */
-export interface Box {
+export interface RemoteMachine {
   readonly mac: Mac
   readonly client: ServerClient
-  readonly parts: RemoteParts
-  readonly stage: Stage
+  readonly parts: RemoteDependencies
+  readonly stage: DrivenScreen
   /** On the screen, into the status file and the transcript. */
   say(line: string): void
   readonly transcript: () => readonly string[]
@@ -64,7 +64,7 @@ export interface Box {
   /** A disk as it was when it was looked at last. */
   choose(path: string): DiskChoice | null
   /** Tells the server what `look` found; null: it was told. */
-  tellDisks(patience: Patience): Promise<ServerNo | null>
+  tellDisks(patience: RetryTime): Promise<Rejection | null>
   /** Whether it has the newest list. */
   readonly isTold: () => boolean
   /**
@@ -72,36 +72,36 @@ export interface Box {
    * has not met this machine before knows it only after the plan was asked for.
    */
   tellHardware(): Promise<void>
-  patience(): Patience
+  patience(): RetryTime
 }
 
 const CONTACT_MS = 30_000
-const MOST_LINES = 400
+const MAX_LINES = 400
 
 export interface BoxOptions {
   readonly bases: readonly string[]
   readonly mac: Mac
-  readonly stage: Stage
-  readonly parts: RemoteParts
+  readonly stage: DrivenScreen
+  readonly parts: RemoteDependencies
 }
 
 /** Finds the server and has the disks posted at once. What fails later does so where it is needed. */
-export async function openBox({
+export async function openRemoteMachine({
   bases,
   mac,
   stage,
   parts,
-}: BoxOptions): Promise<Result<Box, string>> {
+}: BoxOptions): Promise<Result<RemoteMachine, string>> {
   const { env, signal, marks, now } = parts
   const lines: string[] = []
   const say = (line: string) => {
     lines.push(line)
-    if (lines.length > MOST_LINES) lines.shift()
+    if (lines.length > MAX_LINES) lines.shift()
     void marks.status(line)
     stage.say(line)
   }
   const deadline = now() + (parts.times?.contact ?? CONTACT_MS)
-  const patience = (): Patience => ({
+  const patience = (): RetryTime => ({
     ms: deadline - now(),
     onRetry: ({ reason }) => say(`The server does not answer (${reason}); trying again…`),
   })
@@ -124,7 +124,7 @@ export async function openBox({
     known = listInventory(found, names)
     return known
   }
-  async function tellDisks(how: Patience) {
+  async function tellDisks(how: RetryTime) {
     const told = await client.sendInventory({ disks: known }, how)
     isTold = told.ok
     return told.ok ? null : told.refusal
@@ -160,7 +160,7 @@ export async function openBox({
 }
 
 interface Finding {
-  readonly parts: RemoteParts
+  readonly parts: RemoteDependencies
   readonly deadline: number
   say(line: string): void
 }
@@ -180,7 +180,7 @@ async function find(bases: readonly string[], { parts, say, deadline }: Finding)
 
 const TRY_MS = 1000
 
-type First = Pick<Box, 'look' | 'tellDisks' | 'say' | 'patience'>
+type First = Pick<RemoteMachine, 'look' | 'tellDisks' | 'say' | 'patience'>
 
 /** A list that cannot be had or told does not keep us from asking for the plan. */
 async function tellFirst({ look, tellDisks, say, patience }: First): Promise<void> {

@@ -27,9 +27,9 @@ export type RemotePlan =
   | { readonly mode: 'inventory' }
   | { readonly mode: 'exit'; readonly reason: string | null }
 
-const MOST_ADDRESS = 4096
-const MOST_IDENTITY = 256
-const MOST_WORDS = 400
+const MAX_ADDRESS = 4096
+const MAX_IDENTITY = 256
+const MAX_WORDS = 400
 
 /** The refusal says in a clause what is wrong; nothing of it can harm a terminal. */
 export function parseRemotePlan(document: unknown): Result<RemotePlan, string> {
@@ -54,9 +54,9 @@ const READ: ReadonlyMap<string, (fields: Fields) => Result<RemotePlan, string>> 
 
 function readFlash(fields: Fields): Result<RemotePlan, string> {
   const { image, target_disk_serial: disk, disk_image_sha: digest } = fields
-  if (!isText(image, MOST_ADDRESS)) return refuse('it names no image')
+  if (!isText(image, MAX_ADDRESS)) return refuse('it names no image')
   if (!isRemote(image)) return refuse(`its image is nothing that a server has: ${quote(image)}`)
-  if (!isText(disk, MOST_IDENTITY)) return refuse('it names no disk')
+  if (!isText(disk, MAX_IDENTITY)) return refuse('it names no disk')
   const sha256 = readDigest(digest)
   if (sha256 === undefined) return refuse(`its digest is no SHA-256: ${quote(String(digest))}`)
   return accept({
@@ -72,7 +72,7 @@ function readFlash(fields: Fields): Result<RemotePlan, string> {
 
 /** A catalog that cannot be one is as good as none: the server's own does as well. */
 function readInteractive({ catalog, reason }: Fields): Result<RemotePlan, string> {
-  const isUsable = isText(catalog, MOST_ADDRESS) && isRemote(catalog)
+  const isUsable = isText(catalog, MAX_ADDRESS) && isRemote(catalog)
   return accept({
     mode: 'interactive',
     catalog: isUsable ? catalog.trim() : null,
@@ -122,5 +122,5 @@ const quote = (text: string) => printable(text.length > 80 ? `${text.slice(0, 80
 
 function wordsOf(value: unknown): string | null {
   if (typeof value !== 'string') return null
-  return printable(value.trim().slice(0, MOST_WORDS)) || null
+  return printable(value.trim().slice(0, MAX_WORDS)) || null
 }

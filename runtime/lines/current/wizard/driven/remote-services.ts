@@ -10,10 +10,10 @@ import { createPower } from '../../../../services/host/power.ts'
 import type { ServerClient } from '../../../../services/net/server-client.ts'
 import { createShell, type Environment } from '../../../../services/host/shell.ts'
 import { createHooks } from './remote-hooks.ts'
-import type { RemoteParts } from './remote-machine.ts'
+import type { RemoteDependencies } from './remote-machine.ts'
 import type { Hooks } from '../flow/start.ts'
 
-export interface RemoteWorld {
+export interface RemoteEnvironment {
   /** `FLASHER_LIVE=1`: the live system started us, and its console and kernel log may be written to. */
   readonly env: Environment
   readonly signal: AbortSignal
@@ -25,7 +25,13 @@ export interface RemoteWorld {
   readonly loops: boolean
 }
 
-export function createRemoteParts({ env, signal, now, arch, loops }: RemoteWorld): RemoteParts {
+export function createRemoteParts({
+  env,
+  signal,
+  now,
+  arch,
+  loops,
+}: RemoteEnvironment): RemoteDependencies {
   const shell = createShell({ env })
   return {
     disks: createDisks({ shell }),
@@ -44,13 +50,13 @@ export function createRemoteParts({ env, signal, now, arch, loops }: RemoteWorld
  * For a wizard that no server drives: the firmware hears of its flashes if that is wanted, and in a
  * machine that a server booted the server does.
  */
-export async function createStandaloneHooks(world: RemoteWorld): Promise<Hooks> {
-  const { env } = world
+export async function createStandaloneHooks(environment: RemoteEnvironment): Promise<Hooks> {
+  const { env } = environment
   const registersBoot = isBootWanted(env['FLASHER_REGISTER_UEFI_BOOT'])
-  const client = await openClient(world)
+  const client = await openClient(environment)
   if (!registersBoot && client === null) return {}
   return createHooks({
-    ...createRemoteParts(world),
+    ...createRemoteParts(environment),
     client,
     mode: 'interactive',
     registersBoot,
@@ -59,7 +65,7 @@ export async function createStandaloneHooks(world: RemoteWorld): Promise<Hooks> 
   })
 }
 
-async function openClient({ env, signal }: RemoteWorld): Promise<ServerClient | null> {
+async function openClient({ env, signal }: RemoteEnvironment): Promise<ServerClient | null> {
   const base = env['FLASHER_LIVE_SERVER'] ?? ''
   const mac = parseMac(env['FLASHER_LIVE_MAC'] ?? '')
   if (base === '' || !mac.ok) return null

@@ -9,10 +9,10 @@ import { parseServerAddress } from '../../../../core/net/server-address.ts'
 import { renderSize } from '../../../../core/foundation/size.ts'
 import { settle } from '../../../../services/host/watch.ts'
 import type { DiskChoice } from '../flow/flow.ts'
-import { openBox, type Box, type RemoteParts } from './remote-machine.ts'
+import { openRemoteMachine, type RemoteMachine, type RemoteDependencies } from './remote-machine.ts'
 import { createHooks } from './remote-hooks.ts'
 import { findDisk, parseRemotePlan, type RemotePlan } from './remote-plan.ts'
-import type { FlashEnd, FlashOrder, Hooks, RemoteOutcome, Stage } from '../flow/start.ts'
+import type { FlashEnd, FlashOrder, Hooks, RemoteOutcome, DrivenScreen } from '../flow/start.ts'
 
 export interface RemoteRequest {
   /** As `--server` names it. */
@@ -26,25 +26,25 @@ export interface RemoteRequest {
  * screen, because a machine that nobody watches must not stop at an error nor try for ever.
  */
 export async function drive(
-  stage: Stage,
+  stage: DrivenScreen,
   request: RemoteRequest,
-  parts: RemoteParts,
+  parts: RemoteDependencies,
 ): Promise<RemoteOutcome> {
   const bases = parseServerAddress(request.server)
   const mac = parseMac(request.mac.trim())
-  let here: Place = {
+  let here: DrivenSession = {
     stage,
     parts,
     base: bases.ok ? (bases.value.at(-1) ?? null) : null,
-    box: null,
+    machine: null,
   }
   if (!bases.ok) return open(here, `${quote(request.server)} is no address of a server.`)
   if (!mac.ok) return open(here, `${quote(request.mac)} is no MAC address.`)
   try {
-    const box = await openBox({ bases: bases.value, mac: mac.value, stage, parts })
-    if (!box.ok) return open(here, box.refusal)
-    here = { ...here, base: box.value.client.base, box: box.value }
-    return await follow(box.value, here)
+    const machine = await openRemoteMachine({ bases: bases.value, mac: mac.value, stage, parts })
+    if (!machine.ok) return open(here, machine.refusal)
+    here = { ...here, base: machine.value.client.base, machine: machine.value }
+    return await follow(machine.value, here)
   } catch (thrown) {
     return open(here, `Here the server cannot be followed: ${renderError(thrown)}`)
   }
@@ -52,41 +52,49 @@ export async function drive(
 
 const quote = (text: string) => JSON.stringify(printable(text.slice(0, 100)))
 
-async function follow(box: Box, here: Place): Promise<RemoteOutcome> {
-  const got = await box.client.fetchPlan(box.patience())
-  void box.tellHardware()
+async function follow(machine: RemoteMachine, here: DrivenSession): Promise<RemoteOutcome> {
+  const got = await machine.client.fetchPlan(machine.patience())
+  void machine.tellHardware()
   if (!got.ok) return open(here, `The server gave no plan: ${got.refusal.reason}.`)
   const plan = parseRemotePlan(got.value)
   if (!plan.ok) return open(here, `The plan of the server cannot be followed: ${plan.refusal}.`)
   // It knows us by now, if it did not before.
-  if (!box.isTold() && box.disks().length > 0) await box.tellDisks({ ms: 0 })
-  return await act(plan.value, box, here)
+  if (!machine.isTold() && machine.disks().length > 0) await machine.tellDisks({ ms: 0 })
+  return await act(plan.value, machine, here)
 }
 
-function act(plan: RemotePlan, box: Box, here: Place): Promise<RemoteOutcome> {
+function act(
+  plan: RemotePlan,
+  machine: RemoteMachine,
+  here: DrivenSession,
+): Promise<RemoteOutcome> {
   switch (plan.mode) {
     case 'flash':
-      return flash(plan, box, here)
+      return flash(plan, machine, here)
     case 'interactive':
       return Promise.resolve(open(here, plan.reason, plan.catalog))
     case 'inventory':
-      return leaveInventory(box, here)
+      return leaveInventory(machine, here)
     case 'exit':
-      return exit(plan.reason, box)
+      return exit(plan.reason, machine)
   }
 }
 
 /** Where a wizard opens. */
-interface Place {
-  readonly stage: Stage
-  readonly parts: RemoteParts
+interface DrivenSession {
+  readonly stage: DrivenScreen
+  readonly parts: RemoteDependencies
   /** Null: nobody could tell which server is meant. */
   readonly base: string | null
-  readonly box: Box | null
+  readonly machine: RemoteMachine | null
 }
 
-function open(place: Place, notice: string | null, catalog: string | null = null): RemoteOutcome {
-  const { stage, base, box } = place
+function open(
+  place: DrivenSession,
+  notice: string | null,
+  catalog: string | null = null,
+): RemoteOutcome {
+  const { stage, base, machine } = place
   if (notice !== null) void place.parts.marks.status(`wizard: ${notice}`)
   return {
     kind: 'interactive',
@@ -94,41 +102,45 @@ function open(place: Place, notice: string | null, catalog: string | null = null
       screen: 'image',
       catalog: catalog ?? (base === null ? null : `${base}/catalog.toml`),
       notice,
-      identity: { ...stage.identity, mac: box?.mac ?? stage.identity.mac, server: base },
+      identity: { ...stage.identity, mac: machine?.mac ?? stage.identity.mac, server: base },
     },
     hooks: hooksFor(place, false),
   }
 }
 
 /** `unattended`: of the flash that the plan asks for, `registersBoot`: also by its wish. */
-function hooksFor(place: Place, unattended: boolean, registersBoot = false): Required<Hooks> {
-  const { box, parts } = place
+function hooksFor(
+  place: DrivenSession,
+  unattended: boolean,
+  registersBoot = false,
+): Required<Hooks> {
+  const { machine, parts } = place
   return createHooks({
     ...parts,
-    client: box?.client ?? null,
+    client: machine?.client ?? null,
     mode: unattended ? 'flash' : 'interactive',
     registersBoot: registersBoot || isBootWanted(parts.env['FLASHER_REGISTER_UEFI_BOOT']),
-    disks: box?.disks ?? none,
-    transcript: box?.transcript ?? none,
+    disks: machine?.disks ?? none,
+    transcript: machine?.transcript ?? none,
   })
 }
 
 const none = () => []
 
-async function exit(reason: string | null, box: Box): Promise<RemoteOutcome> {
-  box.say(reason ?? 'The server has nothing to do for this machine.')
-  box.say('Leaving: the machine goes on with its own disk.')
-  await settle(box.tellHardware(), LAST_WORDS_MS)
+async function exit(reason: string | null, machine: RemoteMachine): Promise<RemoteOutcome> {
+  machine.say(reason ?? 'The server has nothing to do for this machine.')
+  machine.say('Leaving: the machine goes on with its own disk.')
+  await settle(machine.tellHardware(), LAST_WORDS_MS)
   return { kind: 'exit', code: 0 }
 }
 
-async function leaveInventory(box: Box, here: Place): Promise<RemoteOutcome> {
-  const no = box.isTold() ? null : await box.tellDisks(box.patience())
+async function leaveInventory(machine: RemoteMachine, here: DrivenSession): Promise<RemoteOutcome> {
+  const no = machine.isTold() ? null : await machine.tellDisks(machine.patience())
   if (no !== null) return open(here, `The server did not take the disks: ${no.reason}.`)
-  box.say(`The server has the list of ${count(box.disks().length)}; reading the hardware…`)
+  machine.say(`The server has the list of ${count(machine.disks().length)}; reading the hardware…`)
   // lshw has its own end.
-  await box.tellHardware()
-  return await restart(box, here, 'inventory posted; rebooting')
+  await machine.tellHardware()
+  return await restart(machine, here, 'inventory posted; rebooting')
 }
 
 const count = (disks: number) => (disks === 1 ? '1 disk' : `${disks} disks`)
@@ -136,31 +148,39 @@ const count = (disks: number) => (disks === 1 ? '1 disk' : `${disks} disks`)
 /** For news that are on their way when the machine is about to leave. */
 const LAST_WORDS_MS = 2000
 
-async function restart(box: Box, here: Place, mark: string): Promise<RemoteOutcome> {
-  await settle(box.tellHardware(), LAST_WORDS_MS)
-  await box.parts.marks.mark(mark)
-  box.say('Rebooting…')
-  const gone = await box.parts.power.reboot()
+async function restart(
+  machine: RemoteMachine,
+  here: DrivenSession,
+  mark: string,
+): Promise<RemoteOutcome> {
+  await settle(machine.tellHardware(), LAST_WORDS_MS)
+  await machine.parts.marks.mark(mark)
+  machine.say('Rebooting…')
+  const gone = await machine.parts.power.reboot()
   if (gone.ok) return { kind: 'exit', code: 0 }
   return open(here, `This machine cannot be restarted (${gone.refusal}): do it by hand.`)
 }
 
 type FlashPlan = Extract<RemotePlan, { mode: 'flash' }>
 
-async function flash(plan: FlashPlan, box: Box, here: Place): Promise<RemoteOutcome> {
+async function flash(
+  plan: FlashPlan,
+  machine: RemoteMachine,
+  here: DrivenSession,
+): Promise<RemoteOutcome> {
   const hooks = hooksFor(here, true, plan.registerUefiBoot)
-  const disk = await findAgain(plan, box)
+  const disk = await findAgain(plan, machine)
   if (!disk.ok) {
     const end = { ...REFUSED, reason: disk.refusal }
-    await hooks.onEnd(end, orderFor(plan, { path: plan.disk }), box.say)
+    await hooks.onEnd(end, orderFor(plan, { path: plan.disk }), machine.say)
     return open(here, failureNotice(end))
   }
-  await box.parts.marks.mark('auto-flash starting')
+  await machine.parts.marks.mark('auto-flash starting')
   const { path } = disk.value
-  const order = orderFor(plan, box.choose(path) ?? { path })
-  box.say(`The server has ${order.image.name} flashed to ${renderDisk(disk.value)}.`)
+  const order = orderFor(plan, machine.choose(path) ?? { path })
+  machine.say(`The server has ${order.image.name} flashed to ${renderDisk(disk.value)}.`)
   let notice: string | null = null
-  const end = await box.stage.runFlash(order, {
+  const end = await machine.stage.runFlash(order, {
     ...hooks,
     async onEnd(...about) {
       const aftermath = await hooks.onEnd(...about)
@@ -170,13 +190,16 @@ async function flash(plan: FlashPlan, box: Box, here: Place): Promise<RemoteOutc
   })
   if (end.kind !== 'done') return open(here, failureNotice(end))
   if (notice !== null) return open(here, notice)
-  return await restart(box, here, 'flash complete; rebooting')
+  return await restart(machine, here, 'flash complete; rebooting')
 }
 
 /** Once more, right before the write: what was plugged meanwhile may bear the same name. */
-async function findAgain(plan: FlashPlan, box: Box): Promise<Result<InventoryDisk, string>> {
+async function findAgain(
+  plan: FlashPlan,
+  machine: RemoteMachine,
+): Promise<Result<InventoryDisk, string>> {
   try {
-    return findDisk(await box.look(), plan.disk)
+    return findDisk(await machine.look(), plan.disk)
   } catch (thrown) {
     return refuse(`The disks of this machine cannot be listed: ${renderError(thrown)}`)
   }

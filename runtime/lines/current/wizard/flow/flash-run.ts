@@ -1,12 +1,12 @@
 /** One flash from the checks to its end, whoever ordered it; tells what happens, and never throws. */
 import { Fault, renderError } from '../../../../core/foundation/fault.ts'
 import type { FlashEvent, FlashPlan } from '../../../../core/flash/flash.ts'
-import type { Parts } from './flash-services.ts'
+import type { FlashServices } from './flash-services.ts'
 import { planOrder } from './flash-services.ts'
 import type { FlashEnd, FlashOrder, Hooks } from './start.ts'
 
-export interface CourseParts {
-  readonly parts: Parts
+export interface FlashRunDependencies {
+  readonly parts: FlashServices
   readonly isRoot: boolean
   /** Cancels. */
   readonly signal: AbortSignal
@@ -20,19 +20,19 @@ export interface Watcher {
 }
 
 /** How far it has come. */
-interface Course {
+interface FlashState {
   stage: 'checking' | 'writing' | 'written'
   bytesWritten: number
 }
 
 /** `hooks.onEnd` is for the caller: what it says needs a screen. */
-export async function followCourse(
+export async function executeFlash(
   order: FlashOrder,
   hooks: Hooks,
   watcher: Watcher,
-  course: CourseParts,
+  course: FlashRunDependencies,
 ): Promise<FlashEnd> {
-  const state: Course = { stage: 'checking', bytesWritten: 0 }
+  const state: FlashState = { stage: 'checking', bytesWritten: 0 }
   try {
     return await carryOut(order, hooks, watcher, course, state)
   } catch (thrown) {
@@ -51,7 +51,7 @@ export async function followCourse(
 }
 
 /** What became of the disk. */
-const LEAVES: Readonly<Record<Course['stage'], (disk: string) => string>> = {
+const LEAVES: Readonly<Record<FlashState['stage'], (disk: string) => string>> = {
   checking: (disk) => `Nothing was written to ${disk}.`,
   writing: (disk) =>
     `${disk} was left without a partition table, so that it cannot boot: flash it again.`,
@@ -62,8 +62,8 @@ async function carryOut(
   order: FlashOrder,
   hooks: Hooks,
   watcher: Watcher,
-  { parts, isRoot, signal, now }: CourseParts,
-  state: Course,
+  { parts, isRoot, signal, now }: FlashRunDependencies,
+  state: FlashState,
 ): Promise<FlashEnd> {
   await using source = await parts.sources.open(order.image.location, { signal })
   const checked = await parts.checks.checkImage(source, order.image, signal)
@@ -85,7 +85,7 @@ async function carryOut(
 
 export const SUDO = { hint: 'Run it again as root, for example with sudo.' } as const
 
-function note(event: FlashEvent, state: Course) {
+function note(event: FlashEvent, state: FlashState) {
   if (event.event === 'writing') {
     state.stage = 'writing'
     if (event.phase === 'write') state.bytesWritten = event.bytes_written

@@ -22,7 +22,7 @@ import { createSources, type Sources } from '../../../../services/image/sources.
 import { createWriter, type Writer } from '../../../../services/flash/writer.ts'
 import type { FlashOrder, ImageChoice } from './start.ts'
 
-export interface Parts {
+export interface FlashServices {
   readonly disks: Disks
   /** What lies on a disk, read from it where nothing else tells. */
   readonly fillContents: (disk: SurveyedDisk) => Promise<SurveyedDisk>
@@ -31,7 +31,7 @@ export interface Parts {
   readonly writer: Writer
 }
 
-export function createParts(env: Environment): Parts {
+export function createFlashServices(env: Environment): FlashServices {
   const shell = createShell({ env })
   const disks = createDisks({ shell })
   const decoders = createDecoders({ shell })
@@ -46,7 +46,7 @@ export function createParts(env: Environment): Parts {
 
 /** What the image is; opened for this alone. */
 export async function lookAtImage(
-  { sources, checks }: Parts,
+  { sources, checks }: FlashServices,
   choice: ImageChoice,
   signal: AbortSignal,
 ): Promise<CheckedImage> {
@@ -59,7 +59,7 @@ const OPTIONS = { verify: 'data', allowPartition: false, fixGpt: false } as cons
 
 /** Image and disk as they are now, and what follows: a plan, or every reason against it. */
 export async function planOrder(
-  parts: Parts,
+  parts: FlashServices,
   order: FlashOrder,
   checked: CheckedImage,
   signal: AbortSignal,

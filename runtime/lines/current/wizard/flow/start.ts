@@ -72,7 +72,7 @@ export type FlashEnd =
       readonly leaves: string
     }
 
-/** Told of every flash, an operator's and an unattended one alike. They must not throw. */
+/** Delivery of every flash, an operator's and an unattended one alike. They must not throw. */
 export interface Hooks {
   /** The checks are done and the plan stands; the first byte comes next. Not waited for. */
   onFlashStart?(order: FlashOrder, plan: FlashPlan): void
@@ -102,7 +102,7 @@ export interface Aftermath {
 export const NO_AFTERMATH: Aftermath = { notice: null, bootEntry: null }
 
 /** What the server-driven mode may do with the terminal. */
-export interface Stage {
+export interface DrivenScreen {
   readonly identity: Identity
   /** A line below what is there; kept until a screen is drawn. */
   say(line: string): void

@@ -1,7 +1,7 @@
-/** What a process hands to the wizard, and nothing else of the world outside. */
+/** What a process hands to the wizard, and nothing else of the environment outside. */
 import type { Environment } from '../../../../services/host/shell.ts'
 
-export interface World {
+export interface ProcessEnvironment {
   /** Without the program's own name. */
   readonly argv: readonly string[]
   /** `FLASHER_LIVE=1`: the machine was booted to be flashed, and may be restarted. */

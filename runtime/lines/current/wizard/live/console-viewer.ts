@@ -13,7 +13,7 @@ export interface Keys {
   pause(): unknown
 }
 
-export interface Onlooker {
+export interface ConsoleViewer {
   readonly stdin: Keys
   readonly stdout: Output
   readonly statusPath: string
@@ -21,8 +21,8 @@ export interface Onlooker {
 }
 
 /** `key`: somebody is there and wants a wizard; `ended`: the program was asked to end. */
-export async function lookOn(world: Onlooker): Promise<'key' | 'ended'> {
-  const { stdin, stdout, statusPath, signal } = world
+export async function lookOn(environment: ConsoleViewer): Promise<'key' | 'ended'> {
+  const { stdin, stdout, statusPath, signal } = environment
   const looking = new AbortController()
   const stop = () => looking.abort()
   signal.addEventListener('abort', stop)

@@ -20,7 +20,7 @@ import { encodeOutput } from '../../../../terminal/text/encoding.ts'
 import type { Output } from '../../../../terminal/text/terminal-style.ts'
 import { lookOn, type Keys } from './console-viewer.ts'
 
-export interface LiveWorld {
+export interface ConsoleEnvironment {
   readonly env: Environment
   readonly stdin: Keys
   readonly stdout: Output
@@ -58,46 +58,54 @@ const PATHS: LivePaths = {
 }
 
 /** The exit code: 0 tells the service manager that all is done here. */
-export async function live(world: LiveWorld): Promise<number> {
-  const paths = { ...PATHS, ...world.paths }
+export async function live(environment: ConsoleEnvironment): Promise<number> {
+  const paths = { ...PATHS, ...environment.paths }
   const [version, kernelLine] = await Promise.all([readVersion(), readKernelLine(paths.kernelLine)])
   const marks = createMarks(paths)
   await marks.mark(`entered v${version}`)
   try {
-    return await serveConsole(parseLiveBoot(kernelLine), world, paths)
+    return await serveConsole(parseLiveBoot(kernelLine), environment, paths)
   } finally {
     await marks.mark(`exiting v${version}`)
   }
 }
 
-async function serveConsole(boot: LiveBoot, world: LiveWorld, paths: LivePaths): Promise<number> {
-  if (!isDriven(boot)) return await serveGuest(boot, world)
+async function serveConsole(
+  boot: LiveBoot,
+  environment: ConsoleEnvironment,
+  paths: LivePaths,
+): Promise<number> {
+  if (!isDriven(boot)) return await serveGuest(boot, environment)
   // The screen has a bar to show; a serial line may have nobody at its other end.
-  if ((await readOwnTerminal(paths.terminal)) !== SCREEN) await linger(HEAD_START_MS, world.signal)
+  if ((await readOwnTerminal(paths.terminal)) !== SCREEN)
+    await linger(HEAD_START_MS, environment.signal)
   const lock = await takeDriverLock(paths.lock)
   if (lock !== null && (await startTry(paths.driven))) {
     await using _held = lock
-    const env = { ...world.env, ...renderWizardEnv(boot) }
-    const code = await world.wizard(renderDriverArgs(boot), env)
+    const env = { ...environment.env, ...renderWizardEnv(boot) }
+    const code = await environment.wizard(renderDriverArgs(boot), env)
     await endTry(paths.driven)
     return code
   }
   await lock?.[Symbol.asyncDispose]()
-  const stdout = encodeOutput(world.stdout, world.env)
-  const looker = { ...world, stdout, statusPath: paths.status }
+  const stdout = encodeOutput(environment.stdout, environment.env)
+  const looker = { ...environment, stdout, statusPath: paths.status }
   if (lock === null && (await lookOn(looker)) === 'ended') return 0
-  return await serveGuest(boot, world)
+  return await serveGuest(boot, environment)
 }
 
 /** A wizard for whoever stands there. */
-async function serveGuest(boot: LiveBoot, world: LiveWorld): Promise<number> {
-  const base = await findBase(boot, world)
-  const env = { ...world.env, ...renderWizardEnv(boot, base) }
-  return await world.wizard(renderGuestArgs(boot, base), env)
+async function serveGuest(boot: LiveBoot, environment: ConsoleEnvironment): Promise<number> {
+  const base = await findBase(boot, environment)
+  const env = { ...environment.env, ...renderWizardEnv(boot, base) }
+  return await environment.wizard(renderGuestArgs(boot, base), env)
 }
 
 /** Null: no server is named, or none that can be. */
-async function findBase({ server }: LiveBoot, { signal }: LiveWorld): Promise<string | null> {
+async function findBase(
+  { server }: LiveBoot,
+  { signal }: ConsoleEnvironment,
+): Promise<string | null> {
   const bases = parseServerAddress(server ?? '')
   if (!bases.ok) return null
   // Loaded only where there is a server: a stick has none.

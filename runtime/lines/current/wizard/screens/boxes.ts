@@ -1,7 +1,7 @@
 /** Facts in a frame, as the confirm screen shows what goes where. Pure. */
 import { clip, pad } from '../../../../terminal/text/clip.ts'
 
-export interface BoxLook {
+export interface BoxStyle {
   readonly columns: number
   readonly unicode: boolean
 }
@@ -17,7 +17,7 @@ export const innerWidth = (columns: number): number => widthOf(columns) - 4
 export function renderBox(
   title: string,
   lines: readonly string[],
-  { columns, unicode }: BoxLook,
+  { columns, unicode }: BoxStyle,
 ): readonly string[] {
   const width = widthOf(columns)
   const inner = innerWidth(columns)
@@ -35,5 +35,5 @@ export function renderBox(
 }
 
 /** From one frame to the next. */
-export const renderArrow = ({ columns, unicode }: BoxLook): string =>
+export const renderArrow = ({ columns, unicode }: BoxStyle): string =>
   `${' '.repeat(Math.floor(widthOf(columns) / 2))}${unicode ? '▼' : 'v'}`

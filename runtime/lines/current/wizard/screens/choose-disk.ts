@@ -3,7 +3,7 @@ import type { SurveyedDisk } from '../../../../core/disk/disk.ts'
 import { renderError } from '../../../../core/foundation/fault.ts'
 import type { CheckedImage } from '../../../../services/flash/flash-checks.ts'
 import type { Size } from '../../../../terminal/prompt/painter.ts'
-import type { Desk } from './wizard-context.ts'
+import type { WizardContext } from './wizard-context.ts'
 import {
   chooseDisk,
   DISK_COLUMNS,
@@ -23,22 +23,22 @@ interface Known {
   readonly troubles: string[]
 }
 
-export async function chooseTarget(state: State, desk: Desk): Promise<Step> {
+export async function chooseTarget(state: State, context: WizardContext): Promise<Step> {
   const known: Known = { disks: null, image: null, troubles: [] }
   const leaving = new AbortController()
-  const signal = AbortSignal.any([desk.signal, leaving.signal])
+  const signal = AbortSignal.any([context.signal, leaving.signal])
   const subject = createSubject(
-    () => build(state, known, desk),
+    () => build(state, known, context),
     (changed) =>
       Promise.all([
-        readDisks(known, desk)
+        readDisks(known, context)
           .then(changed)
-          .then(() => fillDisks(known, desk))
+          .then(() => fillDisks(known, context))
           .then(changed),
-        readImage(state, known, desk, signal).then(changed),
+        readImage(state, known, context, signal).then(changed),
       ]),
   )
-  const asked = await desk.ask(subject)
+  const asked = await context.ask(subject)
   const offers = listOffers(known)
   leaving.abort()
   if (asked.kind === 'row') {
@@ -51,24 +51,29 @@ export async function chooseTarget(state: State, desk: Desk): Promise<Step> {
   return { step: asked.kind === 'key' && asked.key === 'r' ? 'refresh' : 'quit' }
 }
 
-async function readDisks(known: Known, desk: Desk): Promise<void> {
+async function readDisks(known: Known, context: WizardContext): Promise<void> {
   try {
-    known.disks = await desk.surveyDisks()
+    known.disks = await context.surveyDisks()
   } catch (thrown) {
     known.disks = []
     known.troubles.push(`the disks cannot be listed: ${renderError(thrown)}`)
   }
 }
 
-async function fillDisks(known: Known, desk: Desk): Promise<void> {
-  const { parts } = await desk.loadFlash()
+async function fillDisks(known: Known, context: WizardContext): Promise<void> {
+  const { parts } = await context.loadFlash()
   known.disks = await Promise.all((known.disks ?? []).map(parts.fillContents))
 }
 
-async function readImage({ image }: State, known: Known, desk: Desk, signal: AbortSignal) {
+async function readImage(
+  { image }: State,
+  known: Known,
+  context: WizardContext,
+  signal: AbortSignal,
+) {
   if (image === null) return
   try {
-    const { lookAtImage, parts } = await desk.loadFlash()
+    const { lookAtImage, parts } = await context.loadFlash()
     known.image = await lookAtImage(parts, image, signal)
     if (known.image.imageProblem !== null) known.troubles.push(known.image.imageProblem)
   } catch (thrown) {
@@ -79,7 +84,7 @@ async function readImage({ image }: State, known: Known, desk: Desk, signal: Abo
 const listOffers = ({ disks, image }: Known): readonly DiskOffer[] =>
   (disks ?? []).map((disk) => offerDisk(disk, image?.image ?? null))
 
-function build(state: State, known: Known, desk: Desk) {
+function build(state: State, known: Known, context: WizardContext) {
   const view = {
     menu: {
       prompt: 'Disk',
@@ -92,12 +97,16 @@ function build(state: State, known: Known, desk: Desk) {
       ],
       enter: 'r',
     },
-    intro: (size: Size) => introduce(known, desk, size),
+    intro: (size: Size) => introduce(known, context, size),
   }
-  return createQuestion(state, view, desk.drawing)
+  return createQuestion(state, view, context.drawing)
 }
 
-function introduce({ disks, troubles }: Known, { drawing }: Desk, size: Size): readonly string[] {
+function introduce(
+  { disks, troubles }: Known,
+  { drawing }: WizardContext,
+  size: Size,
+): readonly string[] {
   const { ink } = drawing
   const lines = [
     ...inFull(troubles, size).map(ink.danger),

@@ -4,7 +4,7 @@ import { renderError } from '../../../../core/foundation/fault.ts'
 import type { ImageRow } from '../../../../core/image/image.ts'
 import { accept, refuse, type Result } from '../../../../core/foundation/result.ts'
 import type { Size } from '../../../../terminal/prompt/painter.ts'
-import type { Desk } from './wizard-context.ts'
+import type { WizardContext } from './wizard-context.ts'
 import type { State, Step } from '../flow/flow.ts'
 import {
   IMAGE_COLUMNS,
@@ -30,17 +30,17 @@ interface Known {
   catalog: Result<Listed, CatalogRefusal> | null
 }
 
-export async function chooseImage(state: State, desk: Desk): Promise<Step> {
+export async function chooseImage(state: State, context: WizardContext): Promise<Step> {
   const known: Known = { local: null, trouble: null, catalog: null }
   const leaving = new AbortController()
-  const signal = AbortSignal.any([desk.signal, leaving.signal])
+  const signal = AbortSignal.any([context.signal, leaving.signal])
   // What lies here takes a moment; the first frame waits for it rather than being drawn twice.
-  await readLocal(known, desk)
+  await readLocal(known, context)
   const subject = createSubject(
-    () => build(state, known, desk),
-    (changed) => readCatalog(state, known, desk, signal).then(changed),
+    () => build(state, known, context),
+    (changed) => readCatalog(state, known, context, signal).then(changed),
   )
-  const asked = await desk.ask(subject)
+  const asked = await context.ask(subject)
   const offers = listOffers(known)
   leaving.abort()
   if (asked.kind === 'row') {
@@ -51,21 +51,26 @@ export async function chooseImage(state: State, desk: Desk): Promise<Step> {
   return { step: asked.kind === 'key' && asked.key === 'r' ? 'refresh' : 'quit' }
 }
 
-async function readLocal(known: Known, desk: Desk): Promise<void> {
+async function readLocal(known: Known, context: WizardContext): Promise<void> {
   try {
-    known.local = await desk.listLocal()
+    known.local = await context.listLocal()
   } catch (thrown) {
     // The catalog's images can still be chosen.
     known.trouble = renderError(thrown)
   }
 }
 
-async function readCatalog({ source }: State, known: Known, desk: Desk, signal: AbortSignal) {
+async function readCatalog(
+  { source }: State,
+  known: Known,
+  context: WizardContext,
+  signal: AbortSignal,
+) {
   if (source === null) return
   try {
     // What reads manifests is loaded only where there is one.
     const { renderFlaw } = await import('../../../../core/catalog/manifest.ts')
-    const loaded = await desk.loadCatalog(source, signal)
+    const loaded = await context.loadCatalog(source, signal)
     if (!loaded.ok) known.catalog = loaded
     else {
       const { images, flaws } = loaded.value
@@ -80,7 +85,7 @@ async function readCatalog({ source }: State, known: Known, desk: Desk, signal: 
 const listOffers = ({ local, catalog }: Known): readonly ImageOffer[] =>
   listImageOffers(local ?? [], catalog?.ok === true ? catalog.value.images : [])
 
-function build(state: State, known: Known, desk: Desk) {
+function build(state: State, known: Known, context: WizardContext) {
   const offers = listOffers(known)
   const view = {
     menu: {
@@ -94,16 +99,16 @@ function build(state: State, known: Known, desk: Desk) {
       ],
       enter: 'r',
     },
-    intro: (size: Size) => introduce(state, known, offers.length === 0, desk, size),
+    intro: (size: Size) => introduce(state, known, offers.length === 0, context, size),
   }
-  return createQuestion(state, view, desk.drawing)
+  return createQuestion(state, view, context.drawing)
 }
 
 function introduce(
   { source }: State,
   { trouble, catalog }: Known,
   isEmpty: boolean,
-  { drawing }: Desk,
+  { drawing }: WizardContext,
   size: Size,
 ): readonly string[] {
   const { ink, setting } = drawing

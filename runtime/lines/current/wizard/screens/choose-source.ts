@@ -2,7 +2,7 @@
 import { printable } from '../../../../core/foundation/printable.ts'
 import type { Asked } from '../../../../terminal/prompt/question.ts'
 import type { Menu } from '../../../../terminal/prompt/menu.ts'
-import type { Desk } from './wizard-context.ts'
+import type { WizardContext } from './wizard-context.ts'
 import type { State, Step } from '../flow/flow.ts'
 import { createQuestion, fitted, type View } from './screen-frame.ts'
 import { stillSubject } from './pending-question.ts'
@@ -10,14 +10,14 @@ import { stillSubject } from './pending-question.ts'
 /** Letters in the order of the rows. */
 const CHOICES = ['d', 'c', 'l'] as const
 
-export async function chooseCatalog(state: State, desk: Desk): Promise<Step> {
+export async function chooseCatalog(state: State, context: WizardContext): Promise<Step> {
   const view: View = {
-    menu: catalogMenu(desk.defaultCatalog, desk.drawing.setting.imageRoot),
+    menu: catalogMenu(context.defaultCatalog, context.drawing.setting.imageRoot),
     intro: () => ['Where do the images come from?', ''],
   }
-  const asked = await desk.ask(stillSubject(createQuestion(state, view, desk.drawing)))
+  const asked = await context.ask(stillSubject(createQuestion(state, view, context.drawing)))
   const key = asked.kind === 'row' ? CHOICES[asked.index] : keyOf(asked)
-  if (key === 'd') return { step: 'source', source: desk.defaultCatalog }
+  if (key === 'd') return { step: 'source', source: context.defaultCatalog }
   if (key === 'c') return { step: 'ask-source' }
   if (key === 'l') return { step: 'source', source: null }
   return { step: 'quit' }
@@ -53,8 +53,8 @@ function catalogMenu(fallback: string | null, imageRoot: string): Menu {
 
 const keyOf = (asked: Asked) => (asked.kind === 'key' ? asked.key : 'q')
 
-export async function typeSource(state: State, desk: Desk): Promise<Step> {
-  const { drawing } = desk
+export async function typeSource(state: State, context: WizardContext): Promise<Step> {
+  const { drawing } = context
   const view: View = {
     menu: {
       prompt: 'Location',
@@ -80,7 +80,7 @@ export async function typeSource(state: State, desk: Desk): Promise<Step> {
       ...fitted(['Enter alone: no catalog.'], size, drawing).map(drawing.ink.faint),
     ],
   }
-  const asked = await desk.ask(stillSubject(createQuestion(state, view, drawing)))
+  const asked = await context.ask(stillSubject(createQuestion(state, view, drawing)))
   if (asked.kind === 'quit') return { step: 'quit' }
   if (asked.kind === 'text') return { step: 'source', source: asked.text }
   // Leaving it is a choice too: the images are what comes next.

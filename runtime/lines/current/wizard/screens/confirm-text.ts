@@ -28,7 +28,7 @@ export interface ConfirmRoom extends Pick<Size, 'columns'> {
 }
 
 /** Of what would be lost. */
-const LEAST_ROWS = 3
+const MIN_ROWS = 3
 
 export function renderConfirm(
   state: State,
@@ -127,7 +127,7 @@ function renderOutcome(
   const headline = ink.danger(whole.length < columns ? whole : 'All of it will be lost:')
   const losses = layLosses(found, drawing, columns)
   return {
-    least: Math.min(LEAST_ROWS, 1 + losses.length),
+    least: Math.min(MIN_ROWS, 1 + losses.length),
     lines: (rows) => [headline, ...fit(losses, rows - 1).map((line) => ink.strong(`  ${line}`))],
   }
 }

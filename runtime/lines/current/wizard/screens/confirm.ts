@@ -3,40 +3,45 @@ import { renderError } from '../../../../core/foundation/fault.ts'
 import type { MenuKey } from '../../../../terminal/prompt/menu.ts'
 import type { Size } from '../../../../terminal/prompt/painter.ts'
 import { renderConfirm, type Known } from './confirm-text.ts'
-import type { Desk } from './wizard-context.ts'
+import type { WizardContext } from './wizard-context.ts'
 import { orderOf, type State, type Step } from '../flow/flow.ts'
 import { createQuestion } from './screen-frame.ts'
 import { createSubject } from './pending-question.ts'
 
 type Learned = { -readonly [Name in keyof Known]: Known[Name] }
 
-export async function confirm(state: State, desk: Desk): Promise<Step> {
+export async function confirm(state: State, context: WizardContext): Promise<Step> {
   const known: Learned = { plan: null, disk: null, reasons: null }
   const leaving = new AbortController()
-  const signal = AbortSignal.any([desk.signal, leaving.signal])
+  const signal = AbortSignal.any([context.signal, leaving.signal])
   const subject = createSubject(
-    () => createQuestion(state, viewOf(state, known, desk), desk.drawing),
-    (changed) => check(state, known, desk, signal).then(changed),
+    () => createQuestion(state, viewOf(state, known, context), context.drawing),
+    (changed) => check(state, known, context, signal).then(changed),
   )
-  const asked = await desk.ask(subject)
+  const asked = await context.ask(subject)
   leaving.abort()
   if (asked.kind !== 'key') return { step: 'quit' }
   if (asked.key === 'q') return { step: 'quit' }
   return { step: asked.key === 'y' ? 'flash' : 'back' }
 }
 
-async function check(state: State, known: Learned, desk: Desk, signal: AbortSignal): Promise<void> {
+async function check(
+  state: State,
+  known: Learned,
+  context: WizardContext,
+  signal: AbortSignal,
+): Promise<void> {
   const order = orderOf(state)
   if (order === null) return
   try {
-    const { lookAtImage, planOrder, parts } = await desk.loadFlash()
+    const { lookAtImage, planOrder, parts } = await context.loadFlash()
     const checked = await lookAtImage(parts, order.image, signal)
     const planned = await planOrder(parts, order, checked, signal)
-    const disks = await desk.surveyDisks()
+    const disks = await context.surveyDisks()
     const disk = disks.find(({ path }) => path === order.disk)
     known.disk = disk === undefined ? null : await parts.fillContents(disk)
     known.plan = planned.ok ? planned.value : null
-    const rights = desk.isRoot ? [] : ['writing to a disk needs root: run it again as root']
+    const rights = context.isRoot ? [] : ['writing to a disk needs root: run it again as root']
     known.reasons = [...(planned.ok ? [] : planned.refusal), ...rights]
   } catch (thrown) {
     known.reasons = [renderError(thrown)]
@@ -48,7 +53,7 @@ const QUIT: MenuKey = { key: 'q', words: ['quit', 'exit'], does: 'quit' }
 /** One key, but one that nothing else on the way here asks for. */
 const YES: MenuKey = { key: 'y', words: ['yes'], does: 'ERASE AND FLASH', isInstant: true }
 
-function viewOf(state: State, known: Known, { drawing }: Desk) {
+function viewOf(state: State, known: Known, { drawing }: WizardContext) {
   const isFree = known.reasons?.length === 0
   return {
     menu: {

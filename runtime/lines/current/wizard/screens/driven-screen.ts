@@ -1,22 +1,22 @@
 /** The terminal while a server decides: lines below the header, and its flashes on the flashing screen. */
 import { printable } from '../../../../core/foundation/printable.ts'
-import type { Desk } from './wizard-context.ts'
+import type { WizardContext } from './wizard-context.ts'
 import { openState, type State } from '../flow/flow.ts'
 import { fitted, frameOf } from './screen-frame.ts'
-import type { FlashOrder, Stage } from '../flow/start.ts'
+import type { FlashOrder, DrivenScreen } from '../flow/start.ts'
 
 /** In place of a catalog: the image is of the server's choice. */
 const PLANNED = "the server's plan"
 
 /** As many of the last lines as any terminal shows. */
-const MOST_LINES = 12
+const MAX_LINES = 12
 
 /** `server`: as it was named; where it answers is known later. */
-export function createStage(given: Desk, server: string): Stage {
+export function createDrivenScreen(given: WizardContext, server: string): DrivenScreen {
   const identity = { ...given.drawing.setting.identity, server }
   const drawing = { ...given.drawing, setting: { ...given.drawing.setting, identity } }
-  const desk = { ...given, drawing }
-  const { painter, look, stdout } = desk
+  const context = { ...given, drawing }
+  const { painter, look, stdout } = context
   const said: string[] = []
   const state: State = {
     ...openState({ screen: 'image', catalog: null, notice: null, identity }),
@@ -32,7 +32,7 @@ export function createStage(given: Desk, server: string): Stage {
 
   function draw() {
     const size = painter.size()
-    const lines = fitted(said.slice(-MOST_LINES).map(printable), size, drawing)
+    const lines = fitted(said.slice(-MAX_LINES).map(printable), size, drawing)
     painter.paint(frameOf(state, lines, drawing, size))
   }
 
@@ -45,7 +45,7 @@ export function createStage(given: Desk, server: string): Stage {
     },
     async runFlash(order, hooks) {
       const { runFlash } = await import('./flashing.ts')
-      const { end } = await runFlash(stateOf(order), order, hooks, desk)
+      const { end } = await runFlash(stateOf(order), order, hooks, context)
       painter.forget()
       return end
     },

@@ -6,7 +6,7 @@ import { renderPartOf, renderSize } from '../../../../core/foundation/size.ts'
 import { renderBar } from '../../../../terminal/text/bar.ts'
 import { holdKeyboard, INTERRUPT } from '../../../../terminal/prompt/keyboard.ts'
 import { createProgress } from '../../../../terminal/text/progress.ts'
-import type { Desk } from './wizard-context.ts'
+import type { WizardContext } from './wizard-context.ts'
 import type { State } from '../flow/flow.ts'
 import { fitted, frameOf } from './screen-frame.ts'
 import {
@@ -36,11 +36,11 @@ export async function runFlash(
   state: State,
   order: FlashOrder,
   hooks: Hooks,
-  desk: Desk,
+  context: WizardContext,
 ): Promise<Flashed> {
   const cancelling = new AbortController()
   const leaving = new AbortController()
-  const signal = AbortSignal.any([desk.signal, cancelling.signal])
+  const signal = AbortSignal.any([context.signal, cancelling.signal])
   const shown: Shown = {
     plan: null,
     phase: 'checking image and disk ...',
@@ -48,8 +48,10 @@ export async function runFlash(
     isTelling: false,
     said: [],
   }
-  const screen = desk.look.live ? liveScreen(state, order, shown, desk) : logScreen(shown, desk)
-  using keyboard = holdKeyboard(desk.stdin, (chunk) => {
+  const screen = context.look.live
+    ? liveScreen(state, order, shown, context)
+    : logScreen(shown, context)
+  using keyboard = holdKeyboard(context.stdin, (chunk) => {
     if (!chunk.includes(INTERRUPT)) return
     if (!shown.isTelling) shown.phase = 'cancelling ...'
     screen.draw()
@@ -58,7 +60,7 @@ export async function runFlash(
   void keyboard.drained
   using drawing = screen
   drawing.draw()
-  const { parts, followCourse } = await desk.loadFlash()
+  const { parts, executeFlash } = await context.loadFlash()
   const watcher = {
     onPlan: (plan: FlashPlan) => {
       shown.plan = plan
@@ -68,8 +70,8 @@ export async function runFlash(
       screen.event(event)
     },
   }
-  const { isRoot, now } = desk
-  const end = await followCourse(order, hooks, watcher, { parts, isRoot, signal, now })
+  const { isRoot, now } = context
+  const end = await executeFlash(order, hooks, watcher, { parts, isRoot, signal, now })
   const say = (line: string) => {
     shown.said.push(line)
     screen.said(line)
@@ -116,12 +118,12 @@ interface Screen extends Disposable {
 /** Often enough to be lively, seldom enough for a serial line. */
 const REDRAW_MS = 250
 
-function liveScreen(state: State, order: FlashOrder, shown: Shown, desk: Desk): Screen {
-  const { painter, drawing, now } = desk
+function liveScreen(state: State, order: FlashOrder, shown: Shown, context: WizardContext): Screen {
+  const { painter, drawing, now } = context
   const before = now()
   const draw = () => {
     const size = painter.size()
-    const body = renderBody(order, shown, now() - before, desk, size.columns)
+    const body = renderBody(order, shown, now() - before, context, size.columns)
     painter.paint(frameOf(state, fitted(body, size, drawing), drawing, size))
   }
   painter.forget()
@@ -139,7 +141,7 @@ function liveScreen(state: State, order: FlashOrder, shown: Shown, desk: Desk): 
 }
 
 /** One line at a time, for terminals that cannot redraw. */
-function logScreen(shown: Shown, { stdout, look, now }: Desk): Screen {
+function logScreen(shown: Shown, { stdout, look, now }: WizardContext): Screen {
   const storedBytes = () => shown.plan?.image.sizeBytes ?? null
   const progress = createProgress('text', { stdout, stderr: stdout, look, now, storedBytes })
   return {
@@ -154,7 +156,7 @@ function renderBody(
   order: FlashOrder,
   { plan, phase, progress, said, isTelling }: Shown,
   seconds: number,
-  { drawing, look }: Desk,
+  { drawing, look }: WizardContext,
   columns: number,
 ): readonly string[] {
   const { ink } = drawing

@@ -21,7 +21,7 @@ export interface HeaderRoom {
 }
 
 /** On fewer rows the step is what there is room for. */
-const LEAST_ROWS = 16
+const MIN_ROWS = 16
 
 /** The most that a notice takes; the whole of it is in the log. */
 const NOTICE_LINES = 3
@@ -45,7 +45,7 @@ export function renderHeader(
     ink.here(title) + ink.faint(between(count, trail, width - title.length, unicode)),
   ]
   const notice = state.notice === null ? [] : renderNotice(state.notice, width).map(ink.danger)
-  if (rows < LEAST_ROWS) return [...where, ...notice]
+  if (rows < MIN_ROWS) return [...where, ...notice]
   return [
     ...where,
     fit(`image_root: ${imageRoot}`),

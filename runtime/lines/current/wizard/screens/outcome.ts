@@ -5,7 +5,7 @@ import { renderExactSize } from '../../../../core/foundation/size.ts'
 import type { MenuKey } from '../../../../terminal/prompt/menu.ts'
 import type { Size } from '../../../../terminal/prompt/painter.ts'
 import { wrap } from '../../../../terminal/text/wrap.ts'
-import type { Desk } from './wizard-context.ts'
+import type { WizardContext } from './wizard-context.ts'
 import type { State, Step } from '../flow/flow.ts'
 import { createQuestion } from './screen-frame.ts'
 import type { FlashEnd } from '../flow/start.ts'
@@ -13,8 +13,8 @@ import { stillSubject } from './pending-question.ts'
 
 const QUIT: MenuKey = { key: 'q', words: ['quit', 'exit'], does: 'quit' }
 
-export async function showFailure(state: State, desk: Desk): Promise<Step> {
-  const { ink } = desk.drawing
+export async function showFailure(state: State, context: WizardContext): Promise<Step> {
+  const { ink } = context.drawing
   const { end } = state
   const view = {
     menu: {
@@ -37,13 +37,13 @@ export async function showFailure(state: State, desk: Desk): Promise<Step> {
       ]
     },
   }
-  const asked = await desk.ask(stillSubject(createQuestion(state, view, desk.drawing)))
+  const asked = await context.ask(stillSubject(createQuestion(state, view, context.drawing)))
   return { step: asked.kind === 'key' && asked.key === 'b' ? 'back' : 'quit' }
 }
 
-export async function showDone(state: State, desk: Desk): Promise<Step> {
-  const { ink } = desk.drawing
-  const canReboot = desk.reboot !== null
+export async function showDone(state: State, context: WizardContext): Promise<Step> {
+  const { ink } = context.drawing
+  const canReboot = context.reboot !== null
   const reboot = { key: 'r', words: ['reboot', 'y', 'yes'], does: 'reboot (Enter)' }
   const quit = {
     ...QUIT,
@@ -69,7 +69,7 @@ export async function showDone(state: State, desk: Desk): Promise<Step> {
       ...(state.bootEntry === null ? [] : ['', ...wrap(printable(state.bootEntry), columns - 1)]),
     ],
   }
-  const asked = await desk.ask(stillSubject(createQuestion(state, view, desk.drawing)))
+  const asked = await context.ask(stillSubject(createQuestion(state, view, context.drawing)))
   if (asked.kind !== 'key' || asked.key === 'q') return { step: 'quit' }
   return { step: asked.key === 'r' ? 'reboot' : 'back' }
 }

@@ -24,13 +24,13 @@ export interface View {
 /** Of the prompt, and the blank line before it. */
 const FOOT_ROWS = 4
 /** A list of fewer rows is of no use; then the introduction is cut short. */
-const LEAST_ROWS = 4
+const MIN_ROWS = 4
 
 export function createQuestion(state: State, view: View, drawing: Drawing): Question {
   const { setting, ink, unicode } = drawing
   const top = (size: Size) => {
     const header = renderHeader(state, setting, { ...size, unicode }, ink)
-    const least = view.menu.rows.length === 0 ? 0 : LEAST_ROWS
+    const least = view.menu.rows.length === 0 ? 0 : MIN_ROWS
     const room = Math.max(0, size.rows - header.length - FOOT_ROWS - least)
     return [...header, ...view.intro(size, room).slice(0, room)]
   }

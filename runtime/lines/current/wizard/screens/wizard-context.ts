@@ -4,25 +4,25 @@ import type { SurveyedDisk } from '../../../../core/disk/disk.ts'
 import type { ImageRow } from '../../../../core/image/image.ts'
 import type { Result } from '../../../../core/foundation/result.ts'
 import type { Asked, Subject } from '../../../../terminal/prompt/question.ts'
-import type { Look, Output } from '../../../../terminal/text/terminal-style.ts'
+import type { TerminalStyle, Output } from '../../../../terminal/text/terminal-style.ts'
 import type { Painter } from '../../../../terminal/prompt/painter.ts'
-import type { followCourse } from '../flow/flash-run.ts'
-import type { lookAtImage, Parts, planOrder } from '../flow/flash-services.ts'
-import type { RemoteParts } from '../driven/remote-machine.ts'
+import type { executeFlash } from '../flow/flash-run.ts'
+import type { lookAtImage, FlashServices, planOrder } from '../flow/flash-services.ts'
+import type { RemoteDependencies } from '../driven/remote-machine.ts'
 import type { Drawing } from './screen-frame.ts'
 import type { Hooks } from '../flow/start.ts'
 
-export interface FlashKit {
-  readonly parts: Parts
+export interface FlashTools {
+  readonly parts: FlashServices
   readonly lookAtImage: typeof lookAtImage
   readonly planOrder: typeof planOrder
-  readonly followCourse: typeof followCourse
+  readonly executeFlash: typeof executeFlash
 }
 
-export interface Desk {
+export interface WizardContext {
   readonly stdin: NodeJS.ReadStream
   readonly stdout: Output
-  readonly look: Look
+  readonly look: TerminalStyle
   readonly painter: Painter
   readonly drawing: Drawing
   /** Aborted when the program is asked to end. */
@@ -40,9 +40,9 @@ export interface Desk {
   /** Who is told of a flash. */
   loadHooks(): Promise<Hooks>
   /** What the server-driven mode works with. */
-  loadRemote(): Promise<RemoteParts>
+  loadRemote(): Promise<RemoteDependencies>
   /** The disks that are listed, with what uses them. */
   surveyDisks(): Promise<readonly SurveyedDisk[]>
   /** Everything that disks and flashes need; loaded once. */
-  loadFlash(): Promise<FlashKit>
+  loadFlash(): Promise<FlashTools>
 }

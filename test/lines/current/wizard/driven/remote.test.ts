@@ -7,7 +7,7 @@ import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
 import { makeAuthority } from '../../../../support/http/authority.ts'
 import { startHostileServer, type Answer } from '../../../../support/http/hostile-server.ts'
-import { driveBox, MAC, type Driven } from '../../../../support/terminal/remote-fixture.ts'
+import { driveMachine, MAC, type Driven } from '../../../../support/terminal/remote-fixture.ts'
 
 const test = suite('remote')
 
@@ -52,7 +52,7 @@ const NONSENSE: readonly (readonly [string, Answer, RegExp])[] = [
 for (const [what, plan, notice] of NONSENSE) {
   test(`${what} for a plan`, async () => {
     await using server = await startHostileServer(planned(plan))
-    const box = await driveBox({ server: server.origin })
+    const box = await driveMachine({ server: server.origin })
     assert.match(noticeOf(box), notice)
     assert.is(box.outcome.kind === 'interactive' && box.outcome.start.screen, 'image')
     assert.equal(
@@ -70,7 +70,7 @@ test('an interactive plan with a catalog and words of its own', async () => {
     reason: 'a\u001b[2Jb',
   }
   await using server = await startHostileServer(planned(json(plan)))
-  const box = await driveBox({ server: server.origin })
+  const box = await driveMachine({ server: server.origin })
   assert.is(noticeOf(box), 'a\\x1b[2Jb')
   assert.is(box.outcome.kind === 'interactive' && box.outcome.start.catalog, plan.catalog)
   const { identity } = box.outcome.kind === 'interactive' ? box.outcome.start : { identity: null }
@@ -78,7 +78,7 @@ test('an interactive plan with a catalog and words of its own', async () => {
 })
 
 test('a server that is not there', async () => {
-  const box = await driveBox({ server: 'http://127.0.0.1:2' })
+  const box = await driveMachine({ server: 'http://127.0.0.1:2' })
   assert.match(noticeOf(box), /^The server gave no plan: connection refused\.$/)
   assert.ok(box.said.some((line) => line.includes('does not answer (connection refused)')))
 })
@@ -90,14 +90,14 @@ test('a server that comes late', async () => {
     if (count < 4) response.writeHead(503, { 'retry-after': '0' }).end()
     else response.end('{"mode":"exit","reason":"done before"}')
   })
-  const box = await driveBox({ server: server.origin })
+  const box = await driveMachine({ server: server.origin })
   assert.equal(box.outcome, { kind: 'exit', code: 0 })
   assert.ok(box.said.includes('done before'))
 })
 
 test('a bare name whose ports do not answer', async () => {
   const parts = { times: { contact: 100, patience: 100, failure: 100, talk: 50, retry: 20 } }
-  const box = await driveBox({ server: 'flasher.invalid', parts })
+  const box = await driveMachine({ server: 'flasher.invalid', parts })
   assert.match(
     noticeOf(box),
     /^No machine server answers at http:\/\/flasher.invalid or http:\/\/flasher.invalid:8080\.$/,
@@ -113,9 +113,9 @@ test('https with an authority of its own', async () => {
     const { caFile, certificate } = await makeAuthority(folder)
     const answer = planned(json({ mode: 'exit', reason: 'by a safe way' }))
     await using server = await startHostileServer(answer, certificate)
-    const stranger = await driveBox({ server: server.origin })
+    const stranger = await driveMachine({ server: server.origin })
     assert.match(noticeOf(stranger), /the certificate comes from an unknown authority/)
-    const known = await driveBox({ server: server.origin, env: { FLASHER_CA_FILE: caFile } })
+    const known = await driveMachine({ server: server.origin, env: { FLASHER_CA_FILE: caFile } })
     assert.ok(known.said.includes('by a safe way'))
   } finally {
     setDefaultCACertificates(before)
@@ -124,7 +124,7 @@ test('https with an authority of its own', async () => {
 })
 
 test('a file of authorities that is none is told', async () => {
-  const box = await driveBox({ server: 'https://lab', env: { FLASHER_CA_FILE: '/nowhere' } })
+  const box = await driveMachine({ server: 'https://lab', env: { FLASHER_CA_FILE: '/nowhere' } })
   assert.match(noticeOf(box), /^Here the server cannot be followed: FLASHER_CA_FILE cannot be read/)
 })
 
@@ -133,13 +133,13 @@ for (const [server, mac, notice] of [
   ['lab', 'eth0\u001b', /^"eth0\\\\x1b" is no MAC address\.$/],
 ] as const) {
   test(`a kernel command line with ${JSON.stringify([server, mac])}`, async () => {
-    assert.match(noticeOf(await driveBox({ server, mac })), notice)
+    assert.match(noticeOf(await driveMachine({ server, mac })), notice)
   })
 }
 
 test('the token goes with everything, to the server alone', async () => {
   await using server = await startHostileServer(planned(json({ mode: 'exit' })))
-  await driveBox({ server: server.origin, env: { FLASHER_PXE_TOKEN: 'boot.token' } })
+  await driveMachine({ server: server.origin, env: { FLASHER_PXE_TOKEN: 'boot.token' } })
   assert.is(server.seen.length > 1, true)
   for (const { headers } of server.seen) assert.is(headers.authorization, 'Bearer boot.token')
 })

@@ -5,7 +5,10 @@ import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
-import { live, type LiveWorld } from '../../../../../runtime/lines/current/wizard/live/live.ts'
+import {
+  live,
+  type ConsoleEnvironment,
+} from '../../../../../runtime/lines/current/wizard/live/live.ts'
 
 const test = suite('live')
 const DRIVEN =
@@ -48,7 +51,7 @@ async function boot(kernelLine: string) {
     start(wizard: () => Promise<number>, terminal = 'screen') {
       const keyboard = createKeyboard()
       let screen = ''
-      const world: LiveWorld = {
+      const environment: ConsoleEnvironment = {
         paths: { ...paths, terminal: at(terminal) },
         env: { LANG: 'C.UTF-8' },
         stdin: keyboard,
@@ -60,7 +63,7 @@ async function boot(kernelLine: string) {
           return await wizard()
         },
       }
-      return { keyboard, screen: () => screen, ended: live(world) }
+      return { keyboard, screen: () => screen, ended: live(environment) }
     },
     async [Symbol.asyncDispose]() {
       ending.abort()
