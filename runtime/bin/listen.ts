@@ -3,7 +3,7 @@ import { readFile } from 'node:fs/promises'
 import { createServer, type RequestListener } from 'node:http'
 import { isIP } from 'node:net'
 
-export interface ListenAddress {
+interface ListenAddress {
   readonly host: string
   /** 0: any free one. */
   readonly port: number

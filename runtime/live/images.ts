@@ -4,7 +4,7 @@ import { chooseImagesPartition } from '../core/disk/images-partition.ts'
 import { renderSize } from '../core/foundation/size.ts'
 import type { Sticks } from '../services/disk/sticks.ts'
 
-export interface ImagesEnvironment {
+interface ImagesEnvironment {
   readonly sticks: Sticks
   /** Says a line where a person, or who looks at the log later, finds it. */
   readonly say: (line: string) => Promise<void>

@@ -17,9 +17,9 @@ export interface Listening {
   readonly urls: readonly string[]
 }
 
-export type HttpServer = TunableServer & ClosableServer
+type HttpServer = TunableServer & ClosableServer
 
-export interface ListenAddress {
+interface ListenAddress {
   readonly host: string
   readonly port: number
   readonly tls: null

@@ -16,7 +16,7 @@ export interface CachePages {
   render(event: H3Event, view: CachePage): string
 }
 
-export interface CachePage {
+interface CachePage {
   readonly title: string
   readonly count?: Content
   readonly section: string

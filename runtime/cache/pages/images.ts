@@ -24,7 +24,7 @@ export interface AddForm {
   readonly errors: Readonly<Record<string, string>>
 }
 
-export interface ImagesView {
+interface ImagesView {
   readonly rows: readonly CacheRow[]
   readonly space: Space
   readonly folder: string

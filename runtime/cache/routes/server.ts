@@ -26,7 +26,7 @@ import { catalogRoutes } from './catalog.ts'
 import { pageRoutes } from './pages.ts'
 import type { CacheSite } from './site.ts'
 
-export interface CacheServerDependencies {
+interface CacheServerDependencies {
   readonly cache: ImageCache
   readonly secret: Secret
   readonly signedOut: SignedOut

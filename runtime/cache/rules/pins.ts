@@ -3,7 +3,7 @@ import { z } from 'zod'
 import { type FieldError, listFieldErrors } from '../../core/foundation/field-error.ts'
 import { accept, refuse, type Result } from '../../core/foundation/result.ts'
 
-export interface PinRequest {
+interface PinRequest {
   /** The server's own name or address: what it says replaces what it said before. */
   readonly holder: string
   readonly refs: readonly string[]

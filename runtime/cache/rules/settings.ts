@@ -5,7 +5,7 @@ import {
   SESSION_SECRET,
   STATE_DIR,
 } from '../../core/config/setting-rows.ts'
-import type { SettingsOf, SettingsTable } from '../../core/config/setting.ts'
+import type { SettingsTable } from '../../core/config/setting.ts'
 import { parseSettings as parse, type SettingsSources } from '../../core/config/settings.ts'
 
 export const SETTINGS = {
@@ -15,8 +15,6 @@ export const SETTINGS = {
   server: { session_secret: SESSION_SECRET },
   cache: CACHE_SETTINGS,
 } as const satisfies SettingsTable
-
-export type Settings = SettingsOf<typeof SETTINGS>
 
 /** Sections of the same files that the server reads. */
 const SERVERS = [

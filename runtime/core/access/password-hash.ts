@@ -21,7 +21,7 @@ export type PasswordHash =
       readonly hash: Uint8Array
     }
 
-export type PasswordHashRefusal = 'not-a-hash' | 'out-of-bounds'
+type PasswordHashRefusal = 'not-a-hash' | 'out-of-bounds'
 
 /** 16 MiB and about a tenth of a second: a login guess costs that as well. */
 export const SCRYPT_COST = { ln: 14, r: 8, p: 5 } as const

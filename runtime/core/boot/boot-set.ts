@@ -6,7 +6,7 @@ export const BOOT_ARCHS = ['x86_64', 'arm64'] as const
 export type BootArch = (typeof BOOT_ARCHS)[number]
 
 export const TRIO = ['vmlinuz', 'initrd', 'squashfs'] as const
-export type TrioPart = (typeof TRIO)[number]
+type TrioPart = (typeof TRIO)[number]
 
 /** What one name says; `checksums`: the list that lies beside a trio. */
 export interface SetFile {

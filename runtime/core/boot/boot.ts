@@ -38,7 +38,7 @@ export interface ToWait {
   readonly saying: string
 }
 
-export interface ToLive {
+interface ToLive {
   readonly kind: 'to-live'
   /** Checked address of this server, no trailing slash. */
   readonly base: string

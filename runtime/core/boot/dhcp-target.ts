@@ -2,7 +2,7 @@
 import { planDhcp, type DhcpTarget } from './dhcp.ts'
 
 /** An address of this host. */
-export interface HostAddress {
+interface HostAddress {
   readonly address: string
   /** Bits of the network's part. */
   readonly prefix: number

@@ -30,7 +30,7 @@ const ARM_FILE = 'ipxe-arm64.efi'
 /** Client architectures (RFC 4578 and the registry that follows it). */
 const ARCH = { bios: 0, uefi: 7, uefiOld: 9, arm: 11, http: 16, httpArm: 19 } as const
 
-export type DhcpRefusal = 'not-ipv4' | 'not-a-url'
+type DhcpRefusal = 'not-ipv4' | 'not-a-url'
 
 /** Whatever stands in a block was checked here, so that none needs escaping. */
 export function planDhcp(

@@ -8,7 +8,7 @@ export type NewcStep =
   | { readonly kind: 'rest'; readonly at: number }
   | { readonly kind: 'broken' }
 
-export interface NewcWalker {
+interface NewcWalker {
   /** After any other answer than `more` nothing more may be pushed. */
   push(chunk: Uint8Array): NewcStep
   /** Whether at least one archive was read, and the last one to its end. */

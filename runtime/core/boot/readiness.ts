@@ -2,7 +2,7 @@
 import type { TftpState } from './tftp.ts'
 
 /** `missing`: nothing works without; `attention`: it may bite; `ready`: nothing to do. */
-export type ReadinessState = 'ready' | 'attention' | 'missing'
+type ReadinessState = 'ready' | 'attention' | 'missing'
 
 export interface ReadinessRow {
   readonly id: 'netboot' | 'catalog' | 'tftp' | 'password' | 'disk'

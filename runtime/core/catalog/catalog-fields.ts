@@ -15,7 +15,7 @@ export interface CatalogFields {
 }
 
 /** `name`: what the entry can be called in a message. */
-export interface FieldsRefusal {
+interface FieldsRefusal {
   readonly name: string
   readonly reason: string
 }

@@ -82,7 +82,7 @@ export function filePathOf(address: string, folder: string): string | null {
 const isFileAddress = (address: string) => /^file:\/\//i.test(address)
 
 /** What the default catalog is made of, as environment, kernel and configuration tell it. */
-export interface DefaultCatalogHints {
+interface DefaultCatalogHints {
   /** FLASHER_DEFAULT_CATALOG. */
   readonly named: string | undefined
   /** `flasher.catalog=` of the kernel command line. */

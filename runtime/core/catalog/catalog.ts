@@ -37,7 +37,7 @@ export interface CatalogSnapshot {
 }
 
 /** "ImageEntry"; the spelling is the spec's. `arch` is what the deployed server says beside it. */
-export interface ImageEntry {
+interface ImageEntry {
   readonly name: string
   readonly format: string
   readonly size_bytes: number

@@ -1,7 +1,7 @@
 /** Which stored images make room for another one: the longest unused, and never one that is needed. */
 import { accept, refuse, type Result } from '../foundation/result.ts'
 
-export interface StoredBlob {
+interface StoredBlob {
   readonly sha256: string
   readonly sizeBytes: number
   /** Milliseconds since the epoch. */

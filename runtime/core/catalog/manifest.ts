@@ -7,7 +7,7 @@ import { printable } from '../foundation/printable.ts'
 import { accept, refuse, type Result } from '../foundation/result.ts'
 import { parseToml } from '../config/toml.ts'
 
-export const MANIFEST_VERSION = 1
+const MANIFEST_VERSION = 1
 const MAX_IMAGES = 10_000
 
 /** One image of a manifest. */

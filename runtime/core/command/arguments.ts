@@ -41,7 +41,7 @@ export type Misuse = {
 )
 
 /** What a command line says once it is read; `argv` is its unambiguous spelling. */
-export type Reading =
+type Reading =
   | { readonly kind: 'help'; readonly at: readonly string[] }
   | { readonly kind: 'version' }
   | { readonly kind: 'run'; readonly command: Command; readonly argv: readonly string[] }

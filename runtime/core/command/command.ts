@@ -30,7 +30,7 @@ export interface Positional {
   readonly help: string
 }
 
-export interface Example {
+interface Example {
   readonly line: string
   readonly does: string
 }

@@ -7,7 +7,7 @@ export interface ConfigPath {
   readonly isNamed: boolean
 }
 
-export interface ConfigPaths {
+interface ConfigPaths {
   /** The winner first. `kind` of named ones is still to be looked up. */
   readonly places: readonly ConfigPath[]
   /** Whether `<state_dir>/flasher.toml` comes last. */

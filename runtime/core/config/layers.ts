@@ -10,7 +10,7 @@ export interface Layer {
 }
 
 /** A place in a file that no setting knows; `key` null: the section itself. */
-export interface Stray {
+interface Stray {
   readonly layer: Layer
   readonly section: string
   readonly key: string | null

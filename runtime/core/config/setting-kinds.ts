@@ -166,7 +166,7 @@ function parseDuration(given: string): number {
 }
 
 /** The longest unit that says it exactly: `24h` is `1d`. */
-export function renderDuration(seconds: number): string {
+function renderDuration(seconds: number): string {
   if (seconds === Infinity) return 'never'
   if (seconds === 0) return '0s'
   const [unit, length] =

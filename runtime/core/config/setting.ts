@@ -42,7 +42,7 @@ export interface Setting<T> {
   readonly toToml: (given: unknown) => TomlValue | null
 }
 
-export interface SettingOptions {
+interface SettingOptions {
   readonly secret?: true
   readonly restart?: true
   readonly env?: string

@@ -6,7 +6,7 @@ import type { TomlValue } from './setting.ts'
 import { listStatements, type Statement } from './toml-statements.ts'
 import { isSameToml, isTable, parseToml, type TomlProblem } from './toml.ts'
 
-export interface TomlKey {
+interface TomlKey {
   readonly section: string
   readonly key: string
 }

@@ -14,7 +14,7 @@ export interface SysBlock {
 }
 
 /** A device with its loop resolved. */
-export interface BlockNode extends SysBlock {
+interface BlockNode extends SysBlock {
   /** Of a loop: the device that it is put on directly, or those that its backing file lies on. */
   readonly loop: { readonly on: string | null; readonly fileOn: readonly string[] } | null
 }

@@ -116,7 +116,7 @@ const APART = [
   [/^$/, /^mmcblk\d+(boot\d+|rpmb)$/, 'eMMC boot area'],
 ] as const
 
-export type ApartKind = (typeof APART)[number][2]
+type ApartKind = (typeof APART)[number][2]
 
 /** `dev`: `major:minor`. Null: it is a disk, or nothing that would be taken for one. */
 export const decideApart = ({

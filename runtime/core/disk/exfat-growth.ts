@@ -25,7 +25,7 @@ export interface VolumeFacts {
 /** `not-ours`: formatted by somebody else, who may have had reasons; it is used as it is. */
 export type VolumeRefusal = 'not-ours' | 'partition-too-small'
 
-export interface VolumeGrowth {
+interface VolumeGrowth {
   /** Of room for files, as it was and as it will be. */
   readonly fromBytes: number
   readonly toBytes: number

@@ -3,7 +3,7 @@ import { subvolumeOption } from './mount.ts'
 import { accept, refuse, type Result } from '../foundation/result.ts'
 import type { FilledVolume } from './volume.ts'
 
-export interface FstabEntry {
+interface FstabEntry {
   /** `UUID=…`, `LABEL=…`, `/dev/…` */
   readonly spec: string
   readonly point: string

@@ -23,7 +23,7 @@ export interface TableFacts {
 
 export type TableRefusal = 'no-table' | 'no-partition' | 'not-last' | 'disk-too-small'
 
-export interface Partition {
+interface Partition {
   readonly number: number
   readonly name: string
   /** Of 512 bytes. */
@@ -31,7 +31,7 @@ export interface Partition {
   readonly lastSector: number
 }
 
-export interface TableGrowth {
+interface TableGrowth {
   /** As it will be. */
   readonly partition: Partition
   readonly writes: readonly DiskWrite[]

@@ -2,7 +2,7 @@
 import { IMAGES_PARTITION } from '../../../appliance/contract.ts'
 
 /** What the boot system wrote down of the medium that it found the root on. */
-export interface BootMedium {
+interface BootMedium {
   /** `/dev/sda`; null after a boot over the network. */
   readonly disk: string | null
   /** `/dev/sda1` */
@@ -48,7 +48,7 @@ export interface Growable {
   readonly number: number
 }
 
-export interface ImagesPartition {
+interface ImagesPartition {
   readonly node: string
   /** Null for one that is only looked at. */
   readonly growable: Growable | null

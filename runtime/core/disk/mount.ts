@@ -2,7 +2,7 @@
 import { PHYSICAL_VOLUME, type Contents } from './volume.ts'
 
 /** Those that Linux installs its root on and that can be written. */
-export const ROOT_FILE_SYSTEMS = ['ext2', 'ext3', 'ext4', 'xfs', 'btrfs', 'f2fs'] as const
+const ROOT_FILE_SYSTEMS = ['ext2', 'ext3', 'ext4', 'xfs', 'btrfs', 'f2fs'] as const
 export type RootFileSystem = (typeof ROOT_FILE_SYSTEMS)[number]
 
 export const findRootFileSystem = (type: string | null): RootFileSystem | null =>

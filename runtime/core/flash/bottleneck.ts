@@ -1,6 +1,6 @@
 /** What a write waits for most: told from how long it waited for each. Pure. */
 
-export const BOTTLENECKS = ['network', 'source', 'decoder', 'disk'] as const
+const BOTTLENECKS = ['network', 'source', 'decoder', 'disk'] as const
 /** `source`: the medium that a local image lies on. */
 export type Bottleneck = (typeof BOTTLENECKS)[number]
 

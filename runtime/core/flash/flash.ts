@@ -19,7 +19,7 @@ import { decideZeroMethod, type ZeroMethod } from './zeros.ts'
 
 /** Read back nothing, all that was written, or also the ranges that the device zeroed itself. */
 export const VERIFY_LEVELS = ['none', 'data', 'all'] as const
-export type VerifyLevel = (typeof VERIFY_LEVELS)[number]
+type VerifyLevel = (typeof VERIFY_LEVELS)[number]
 
 export interface FlashOptions {
   readonly verify: VerifyLevel

@@ -19,7 +19,7 @@ export function decideZeroMethod({
 }
 
 /** What a device was seen to do, in bytes per second; null before anything was measured. */
-export interface ZeroRates {
+interface ZeroRates {
   readonly writing: number | null
   readonly zeroing: number | null
 }

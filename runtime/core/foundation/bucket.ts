@@ -6,7 +6,7 @@ export interface Bucket {
   readonly at: number
 }
 
-export interface BucketRate {
+interface BucketRate {
   readonly perMinute: number
   /** What it holds when nobody took anything for long. */
   readonly most: number

@@ -1,6 +1,6 @@
 /** How fast something is while it is at work: bytes over the time in which anything was under way. */
 
-export interface BusyMeter {
+interface BusyMeter {
   begin(seconds: number): void
   end(seconds: number, bytes: number): void
   /** Bytes per second; null until enough was seen to tell. */

@@ -1,7 +1,7 @@
 /** Lists of SHA-256 digests as `sha256sum` writes them, and the entry that names one file. */
 import { accept, refuse, type Result } from './result.ts'
 
-export type Sha256Refusal = 'not-listed' | 'not-a-checksum-list'
+type Sha256Refusal = 'not-listed' | 'not-a-checksum-list'
 
 const DIGEST = /^[0-9a-f]{64}$/i
 /** Digest, a blank, a blank or `*`, the name. */

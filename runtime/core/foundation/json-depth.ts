@@ -1,6 +1,6 @@
 /** How deep JSON nests, counted while its bytes arrive: what is too deep is never parsed. */
 
-export interface DepthMeter {
+interface DepthMeter {
   /** The next bytes; false from the first that nests deeper than allowed. */
   feed(bytes: Uint8Array): boolean
 }

@@ -1,7 +1,7 @@
 /** Tells where the streams of a bzip2 file end, which its tools do not: they ignore what follows. */
 import { accept, refuse, type Result } from '../foundation/result.ts'
 
-export interface Bzip2Scan {
+interface Bzip2Scan {
   /** The file's next bytes. Refuses as soon as it is certain. */
   push(chunk: Buffer): Result<null, 'trailing-garbage'>
   end(): Result<null, 'trailing-garbage'>

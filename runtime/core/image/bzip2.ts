@@ -1,13 +1,13 @@
 /** bzip2 as it lies in a file: its header; the size of what it holds is nowhere in it. */
 import { accept, refuse, type Result } from '../foundation/result.ts'
 
-export type Bzip2Refusal =
+type Bzip2Refusal =
   | { readonly why: 'not-bzip2' }
   /** The header is right, but no block follows. */
   | { readonly why: 'no-block' }
   | { readonly why: 'cut-off' }
 
-export interface Bzip2Header {
+interface Bzip2Header {
   /** 1 to 9: what a block holds at most, in units of 100,000 bytes. */
   readonly level: number
 }

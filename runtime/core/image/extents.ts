@@ -6,7 +6,7 @@ export interface Range {
   readonly bytes: number
 }
 
-export interface Split {
+interface Split {
   readonly data: readonly Range[]
   readonly zeros: readonly Range[]
 }

@@ -2,7 +2,7 @@
 import { atLeast, known, refused, type RangeStep } from './range.ts'
 import { accept, refuse, type Result } from '../foundation/result.ts'
 
-export type GzipRefusal =
+type GzipRefusal =
   | { readonly why: 'not-gzip' }
   /** A compression method other than deflate, or flags that no version knows. */
   | { readonly why: 'unknown-header' }

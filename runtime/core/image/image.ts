@@ -128,7 +128,7 @@ export function detectContent(head: Buffer): Content {
   return hit?.[0] ?? 'raw'
 }
 
-export const CONTENT_OF: Readonly<Record<ImageFormat, Content>> = {
+const CONTENT_OF: Readonly<Record<ImageFormat, Content>> = {
   'img.zst': 'zst',
   'img.xz': 'xz',
   'img.gz': 'gz',
@@ -137,7 +137,7 @@ export const CONTENT_OF: Readonly<Record<ImageFormat, Content>> = {
   img: 'raw',
 }
 
-export interface ContentMismatch {
+interface ContentMismatch {
   readonly why: 'content-mismatch'
   readonly format: ImageFormat
   readonly found: Content

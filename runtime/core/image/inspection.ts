@@ -5,7 +5,7 @@ import { accept, refuse, type Result } from '../foundation/result.ts'
 
 type Detail = NonNullable<ImageInfo['detail']>
 
-export interface Inspection {
+interface Inspection {
   readonly argv: readonly [string, ...string[]]
   /** The tool's standard output to what is shown; the refusal is in words. */
   parse(output: string): Result<Detail, string>

@@ -8,7 +8,7 @@ import { measureXz, renderXzRefusal } from './xz.ts'
 import { measureZstd } from './zstd-size.ts'
 import { renderZstdRefusal } from './zstd.ts'
 
-export interface MeasureInput {
+interface MeasureInput {
   /** The file's first bytes: MEASURE_HEAD_BYTES, or all where it is shorter. */
   readonly head: Buffer
   /** Null where the source does not say. */

@@ -17,7 +17,7 @@ export interface Qcow2Metadata {
 }
 
 /** `l2-table`: that of this L1 entry. */
-export type MetadataRefusal =
+type MetadataRefusal =
   | { readonly why: 'refcount-block' }
   | { readonly why: 'l2-table'; readonly index: number }
 

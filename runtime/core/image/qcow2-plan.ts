@@ -8,7 +8,7 @@ export interface Part<R extends Run = Run> {
   readonly run: R
 }
 
-export type DataPart = Part<Extract<Run, { kind: 'data' }>>
+type DataPart = Part<Extract<Run, { kind: 'data' }>>
 export type CompressedPart = Part<Extract<Run, { kind: 'compressed' }>>
 
 /** Compressed clusters that one read of the file brings. */

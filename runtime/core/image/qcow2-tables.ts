@@ -3,7 +3,7 @@ import type { Qcow2Header } from './qcow2.ts'
 import { accept, refuse, type Result } from '../foundation/result.ts'
 
 /** What an L2 entry says of one cluster. Two guest clusters may share a host cluster: the format allows it. */
-export type ClusterState =
+type ClusterState =
   | { readonly kind: 'unallocated' }
   | { readonly kind: 'zero' }
   | { readonly kind: 'data'; readonly host: number }

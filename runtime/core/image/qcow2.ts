@@ -43,7 +43,7 @@ export type Qcow2Refusal =
 /** So many first bytes of a file hold all that is looked at. */
 export const QCOW2_HEAD_BYTES = 112
 /** The format's own implementations stop there as well. */
-export const MAX_L1_BYTES = 32 * 1024 * 1024
+const MAX_L1_BYTES = 32 * 1024 * 1024
 const MAX_REFCOUNT_TABLE_BYTES = 8 * 1024 * 1024
 
 const NO_END = Number.MAX_SAFE_INTEGER

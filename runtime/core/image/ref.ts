@@ -3,7 +3,7 @@ import { createHash } from 'node:crypto'
 import { accept, refuse, type Result } from '../foundation/result.ts'
 
 declare const brand: unique symbol
-export type ImageRef = string & { readonly [brand]: 'ImageRef' }
+type ImageRef = string & { readonly [brand]: 'ImageRef' }
 
 const DEFAULT_PORT: Readonly<Record<string, number>> = { http: 80, https: 443 }
 

@@ -4,8 +4,8 @@ import { atLeast, known, refused, type RangeStep } from './range.ts'
 import { accept, refuse, type Result } from '../foundation/result.ts'
 
 /** `at`: the offset in the file of what is wrong; with `cut-off`, the file's size. */
-export type XzRefusal = { readonly at: number; readonly why: XzProblem }
-export type XzProblem =
+type XzRefusal = { readonly at: number; readonly why: XzProblem }
+type XzProblem =
   | 'cut-off'
   | 'not-a-stream'
   | 'bad-header'
@@ -14,14 +14,14 @@ export type XzProblem =
   /** Index and file disagree on where the stream starts. */
   | 'index-mismatch'
 
-export interface XzFooter {
+interface XzFooter {
   /** The kind of integrity check, 0 to 15; the header says the same. */
   readonly check: number
   readonly indexBytes: number
 }
 
 /** What an index adds up to. */
-export interface XzIndex {
+interface XzIndex {
   readonly blocks: number
   /** Bytes of all blocks in the file, each padded to a multiple of four. */
   readonly blockBytes: number
@@ -29,7 +29,7 @@ export interface XzIndex {
 }
 
 /** Stream header and footer alike. */
-export const XZ_FRAMING_BYTES = 12
+const XZ_FRAMING_BYTES = 12
 /** Enough for some million blocks; larger indexes are not read. */
 export const MAX_INDEX_BYTES = 8 * 1024 * 1024
 const MAX_PADDING_BYTES = 1024 * 1024

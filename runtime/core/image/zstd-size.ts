@@ -5,7 +5,7 @@ import { createFrameWalker, type FrameWalker } from './zstd-walker.ts'
 import { MAX_FRAME_HEADER_BYTES, type ZstdRefusal } from './zstd.ts'
 import { type VirtualSize } from './image.ts'
 
-export interface SeekFooter {
+interface SeekFooter {
   readonly frames: number
   readonly entryBytes: 8 | 12
   /** The whole skippable frame that holds the table, header and footer included. */
@@ -13,16 +13,16 @@ export interface SeekFooter {
 }
 
 /** What a seek table adds up to. */
-export interface SeekTable {
+interface SeekTable {
   /** Of the frames in the file, without the table itself. */
   readonly frameBytes: number
   readonly contentBytes: number
 }
 
 /** The seekable format's last bytes. */
-export const SEEK_FOOTER_BYTES = 9
+const SEEK_FOOTER_BYTES = 9
 /** Larger tables are not read: some million frames. */
-export const MAX_SEEK_TABLE_BYTES = 16 * 1024 * 1024
+const MAX_SEEK_TABLE_BYTES = 16 * 1024 * 1024
 
 const SEEK_MAGIC = 0x8f92eab1
 const SEEK_FRAME_MAGIC = 0x184d2a5e

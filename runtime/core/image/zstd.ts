@@ -33,7 +33,7 @@ export type FrameHeader =
       readonly hasChecksum: boolean
     }
 
-export type BlockHeader = {
+type BlockHeader = {
   readonly last: boolean
   readonly type: 'raw' | 'rle' | 'compressed' | 'reserved'
   /** The block's bytes in the file after its 3-byte header. */

@@ -20,14 +20,14 @@ export interface Vocabulary {
   readonly times: readonly string[]
 }
 
-export type Test =
+type Test =
   | { readonly kind: 'text'; readonly text: string }
   /** One of the values; a `*` at the end stands for any rest. */
   | { readonly kind: 'field'; readonly key: string; readonly values: readonly string[] }
   | { readonly kind: 'younger' | 'older'; readonly key: string; readonly seconds: number }
   | { readonly kind: 'never'; readonly key: string }
 
-export type Term = Test & { readonly isNegated: boolean }
+type Term = Test & { readonly isNegated: boolean }
 /** All of them must hold. */
 export type Query = readonly Term[]
 

@@ -63,7 +63,7 @@ export const WireRunSchema = RunSchema.extend({
   /** Bytes per second over the time in which it wrote. */
   average_rate: z.number().nullable(),
 })
-export type WireRun = z.output<typeof WireRunSchema>
+type WireRun = z.output<typeof WireRunSchema>
 
 export const toWireRun = (run: Run): Omit<WireRun, 'steps'> & Pick<Run, 'steps'> => ({
   ...run,

@@ -115,7 +115,7 @@ export interface Armer {
   readonly at: string
 }
 
-export interface RunStep {
+interface RunStep {
   readonly phase: RunPhase
   /** ISO time at which it was first heard of. */
   readonly at: string

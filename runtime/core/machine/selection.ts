@@ -13,21 +13,21 @@ export interface Description extends Searchable {
   readonly order: Readonly<Record<string, string | number | null>>
 }
 
-export interface SelectionQuery {
+interface SelectionQuery {
   /** In the query language. */
   readonly text: string
   /** A column's name, `-` before it for the other direction; one that does not exist sorts nothing. */
   readonly sort: string | null
 }
 
-export interface SelectorOptions<Row, Context extends object> {
+interface SelectorOptions<Row, Context extends object> {
   readonly vocabulary: Vocabulary
   /** Called once for a row and a context; rows are never changed, but replaced. */
   readonly describe: (row: Row, context: Context) => Description
 }
 
 /** `context`: what descriptions depend on beside the row (a catalog snapshot); `now` in milliseconds. */
-export type Select<Row, Context> = (
+type Select<Row, Context> = (
   rows: readonly Row[],
   wish: SelectionQuery,
   on: { readonly context: Context; readonly now: number },

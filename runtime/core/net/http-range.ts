@@ -13,7 +13,7 @@ export interface Representation {
   readonly isFixed?: boolean
 }
 
-export interface ContentRange {
+interface ContentRange {
   readonly from: number
   /** Exclusive, unlike on the wire. */
   readonly to: number
@@ -86,7 +86,7 @@ export interface Question {
   readonly ranged: boolean
 }
 
-export type Verdict =
+type Verdict =
   /** The body holds the bytes asked for, up to `to` (null: to wherever the body ends). */
   | { readonly kind: 'take'; readonly to: number | null }
   /** Not now. */

@@ -20,7 +20,7 @@ export interface OrasLayer {
   readonly title: string | null
 }
 
-export type OrasManifest =
+type OrasManifest =
   | { readonly kind: 'image'; readonly layer: OrasLayer }
   /** Go on with the manifest of this digest. */
   | { readonly kind: 'index'; readonly digest: string }
@@ -50,7 +50,7 @@ const Manifest = z.object({ layers: List.optional(), manifests: List.optional() 
 type Layer = z.infer<typeof Layer>
 type Choice = z.infer<typeof Choice>
 
-export interface ManifestSelection {
+interface ManifestSelection {
   /** As any of us spells it (`x86_64`, `amd64`); null: only what leaves no choice, else `ownArch`. */
   readonly arch: string | null
   readonly ownArch: string

@@ -1,7 +1,7 @@
 /** An image in an OCI registry: how its reference is written, and which addresses that means. */
 import { accept, refuse, type Result } from '../foundation/result.ts'
 
-export type OrasVersion =
+type OrasVersion =
   | { readonly kind: 'tag'; readonly tag: string }
   /** `sha256:` and 64 hexadecimal digits. */
   | { readonly kind: 'digest'; readonly digest: string }

@@ -4,7 +4,7 @@ import { accept, refuse, type Result } from '../foundation/result.ts'
 
 export type TargetRefusal = 'dot-segment' | 'backslash' | 'not-a-target'
 
-export interface RequestTarget {
+interface RequestTarget {
   /** Path and query, or `*`. */
   readonly path: string
   /** Named by an absolute target; null: the `Host` header alone names one. */

@@ -8,7 +8,7 @@ export const readingCancelled = (name: string): Fault =>
 export const notReachable = (name: string, reason: string, options?: FaultOptions): Fault =>
   new Fault('input-missing', `image URL not reachable: ${name} (${reason})`, options)
 
-export interface ReadPosition {
+interface ReadPosition {
   readonly name: string
   /** The first byte that was not read. */
   readonly at: number

@@ -1,7 +1,7 @@
 /** How backups are named, when the next one is due, which ones are kept. */
 
-export const BACKUP_CADENCES = ['daily', 'weekly', 'manual'] as const
-export type BackupCadence = (typeof BACKUP_CADENCES)[number]
+const BACKUP_CADENCES = ['daily', 'weekly', 'manual'] as const
+type BackupCadence = (typeof BACKUP_CADENCES)[number]
 
 export interface BackupSettings {
   readonly enabled: boolean
@@ -53,7 +53,7 @@ const PERIOD_MS = { daily: DAY_MS, weekly: 7 * DAY_MS, manual: null } as const s
 /** How long after a scheduled backup that failed the next one is tried. */
 const RETRY_MS = 3_600_000
 
-export interface BackupHistory {
+interface BackupHistory {
   /** The last scheduled one that succeeded; milliseconds, null when there was none. */
   readonly succeededAt: number | null
   /** The last scheduled one that was begun by this process. */

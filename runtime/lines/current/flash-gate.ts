@@ -23,7 +23,7 @@ export interface FlashGate {
   count(now: string): Pick<QueuePosition, 'flashing' | 'waiting'>
 }
 
-export interface FlashGateDependencies {
+interface FlashGateDependencies {
   /** As stored; from memory. */
   find(mac: Mac): Machine | null
   settings(): QueueRules

@@ -31,7 +31,7 @@ import {
 import { parseUpsert } from './rules/upsert.ts'
 
 /** Getters that answer from memory, at each contact anew. */
-export interface MachineLineDependencies {
+interface MachineLineDependencies {
   findImage(ref: string): CatalogEntry | null
   sets(): LiveSets
   settings(): PxeRules & TokenRules
@@ -41,7 +41,7 @@ export interface MachineLineDependencies {
 }
 
 /** What of a line is about machines alone; pages and passwords are elsewhere. */
-export type MachineLine = Omit<
+type MachineLine = Omit<
   ServerLine<Machine>,
   | 'match'
   | 'renderRow'

@@ -31,7 +31,7 @@ import type { Machine } from './rules/machine.ts'
 import type { State } from './assembly/state.ts'
 import { toWebSettings } from './assembly/web-settings.ts'
 
-export interface MachineServerDependencies {
+interface MachineServerDependencies {
   readonly environment: ProcessEnvironment
   readonly config: LineConfig
   readonly state: State
@@ -42,7 +42,7 @@ export interface MachineServerDependencies {
   readonly cacheBeside: string | null
 }
 
-export interface MachineServer extends AsyncDisposable {
+interface MachineServer extends AsyncDisposable {
   readonly app: H3
   /** So that their connections can be closed. */
   endChannels(): void

@@ -5,7 +5,7 @@ import { parseLocation } from '../../core/net/image-location.ts'
 import { createHttpClient } from '../net/http-client.ts'
 import type { Environment } from '../host/shell.ts'
 
-export interface CacheLogoutOptions {
+interface CacheLogoutOptions {
   /** The cache service's address as it is set; empty: none. */
   readonly url: string
   /** `name=value`: a session that this server takes no more. */

@@ -23,7 +23,7 @@ export interface Passwords {
   set(password: string): Promise<void>
 }
 
-export interface PasswordsOptions {
+interface PasswordsOptions {
   /** `<state_dir>/admin-password`. */
   readonly path: string
   /** What the configuration says now; empty or blank: nothing. */

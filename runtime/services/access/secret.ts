@@ -14,7 +14,7 @@ export interface Secret {
   verify(text: string, signature: string): boolean
 }
 
-export interface SecretOptions {
+interface SecretOptions {
   /** `<state_dir>/session-secret`. */
   readonly path: string
   /** From the configuration: used instead of the file; empty: none. */

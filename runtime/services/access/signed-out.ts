@@ -11,7 +11,7 @@ export interface SignedOut {
   add(id: string, until: Date): Promise<void>
 }
 
-export interface SignedOutDependencies {
+interface SignedOutDependencies {
   /** `<state_dir>/signed-out.json`. */
   readonly path: string
   now(): Date

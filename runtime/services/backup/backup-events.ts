@@ -10,7 +10,7 @@ export interface BackupAsker {
 
 export const SYSTEM: BackupAsker = { actor: 'system', ip: null }
 
-export interface NoteMore {
+interface NoteMore {
   readonly by: BackupAsker
   /** The id alone, unless said. */
   readonly details?: EventNote['details']

@@ -1,7 +1,7 @@
 /** One run of the backup maker, as it is listed and put on record. */
 
 export type BackupTrigger = 'manual' | 'scheduled'
-export type BackupStatus = 'queued' | 'running' | 'completed' | 'failed' | 'cancelled'
+type BackupStatus = 'queued' | 'running' | 'completed' | 'failed' | 'cancelled'
 
 /** One run of this process. Times are ISO. */
 export interface BackupJob {

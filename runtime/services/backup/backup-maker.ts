@@ -8,7 +8,7 @@ import { INVENTORY, type Bundles } from './bundle-files.ts'
 import type { Database } from '../state/database.ts'
 import { requireSpace } from '../state/disk-space.ts'
 
-export interface BackupOrder {
+interface BackupOrder {
   readonly id: string
   readonly trigger: string
   /** ISO time. */

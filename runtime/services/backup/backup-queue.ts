@@ -18,7 +18,7 @@ export interface BackupQueue {
   end(): Promise<void>
 }
 
-export interface QueueDependencies {
+interface QueueDependencies {
   readonly store: Pick<BackupStore, 'listTraces'>
   readonly runner: BackupRunner
   readonly notes: BackupNotes

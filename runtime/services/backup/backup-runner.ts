@@ -18,7 +18,7 @@ export interface BackupRunner {
   run(job: Job, by: BackupAsker): Promise<void>
 }
 
-export interface RunnerDependencies {
+interface RunnerDependencies {
   readonly maker: BackupMaker
   readonly notes: BackupNotes
   /** After each that was made. */

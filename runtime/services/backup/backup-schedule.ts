@@ -3,7 +3,7 @@ import { isBackupDue, type BackupSettings } from '../../core/state/backup.ts'
 import type { Backups } from './backups.ts'
 import type { SettingsStore } from '../state/settings-store.ts'
 
-export interface ScheduleDependencies {
+interface ScheduleDependencies {
   readonly backups: Backups
   readonly store: SettingsStore
   settings(): BackupSettings
@@ -15,7 +15,7 @@ const TICK_MS = 60_000
 /** When the last scheduled backup succeeded. */
 const LAST_RUN = 'backup.last_run_at'
 
-export interface BackupSchedule extends Disposable {
+interface BackupSchedule extends Disposable {
   /** What the timer does; resolves when nothing was due, or with the end of the backup under way. */
   tick(): Promise<void>
 }

@@ -32,7 +32,7 @@ export interface StoredBackup {
   readonly bytes: number | null
 }
 
-export interface PutOptions {
+interface PutOptions {
   readonly signal: AbortSignal
   /** Files of at most so many bytes become one value of their own name. */
   readonly wholeUpTo: number

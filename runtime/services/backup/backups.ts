@@ -38,7 +38,7 @@ export interface Download {
   readonly pieces: AsyncIterable<Uint8Array>
 }
 
-export interface BackupDependencies {
+interface BackupDependencies {
   readonly store: BackupStore
   readonly maker: BackupMaker
   readonly restorer: Restorer

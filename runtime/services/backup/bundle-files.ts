@@ -25,10 +25,7 @@ export interface BundleRules<Machine extends MachineBase, Item extends { readonl
   toHardware(item: Item): Hardware | null
 }
 
-export interface BundleDependencies<
-  Machine extends MachineBase,
-  Item extends { readonly mac: Mac },
-> {
+interface BundleDependencies<Machine extends MachineBase, Item extends { readonly mac: Mac }> {
   readonly machines: Machines<Machine>
   readonly rules: BundleRules<Machine, Item>
   readonly feed: Feed

@@ -5,7 +5,7 @@ import { Fault, renderError } from '../../core/foundation/fault.ts'
 import { isMissing } from '../../core/foundation/system-error.ts'
 import type { BackupStore, StoredBackup } from './backup-store.ts'
 
-export interface FileBackup {
+interface FileBackup {
   readonly backup: StoredBackup
   readonly store: Pick<BackupStore, 'read' | 'readBare'>
 }

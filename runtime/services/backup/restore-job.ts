@@ -13,12 +13,12 @@ export interface Restoring {
   readonly bytes_total: number | null
 }
 
-export interface BackupRestores {
+interface BackupRestores {
   restore(id: string, by: BackupAsker): Promise<Restored>
   restoring(): Restoring | null
 }
 
-export interface RestoresDependencies {
+interface RestoresDependencies {
   readonly store: Pick<BackupStore, 'find'>
   readonly restorer: Restorer
   readonly notes: BackupNotes

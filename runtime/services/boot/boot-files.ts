@@ -36,7 +36,7 @@ export interface BootFile {
 }
 
 /** The files that boot scripts name; swapped as one. */
-export interface BootSet {
+interface BootSet {
   readonly arch: BootArch
   /** The release they came with; null for files that were uploaded by hand. */
   readonly version: string | null

@@ -48,7 +48,7 @@ export async function readListedDigest(list: string, name: string): Promise<stri
   }
 }
 
-export interface Upload {
+interface Upload {
   readonly dir: string
   readonly name: string
   readonly bytes: AsyncIterable<Uint8Array>

@@ -14,7 +14,7 @@ import { Fault } from '../../core/foundation/fault.ts'
 import type { FolderFile } from './boot-folder.ts'
 import { createInitrdJudge, type InitrdFile } from './initrd-judge.ts'
 
-export interface BootSets extends AsyncDisposable {
+interface BootSets extends AsyncDisposable {
   /**
    * The complete sets among the files that count, newest first. One that is not judged within a
    * moment waits for the next call, unless it is on record: then it was in force already.
@@ -27,7 +27,7 @@ export interface BootSets extends AsyncDisposable {
   checkStaged(folder: string): Promise<void>
 }
 
-export interface BootSetsDependencies {
+interface BootSetsDependencies {
   readonly dir: string
   onSetAside?(set: SetAside): void
 }

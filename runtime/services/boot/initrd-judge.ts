@@ -11,7 +11,7 @@ export interface InitrdFile {
   readonly changedMs: number
 }
 
-export interface InitrdJudge extends AsyncDisposable {
+interface InitrdJudge extends AsyncDisposable {
   /** Null: it is not known yet; it will be a little later. */
   kindOf(file: InitrdFile): InitrdKind | null
   /** Resolves once all is known that was asked for, or after `ms`. */

@@ -22,20 +22,20 @@ import { fetchDocument, isAnswered } from '../net/http-documents.ts'
 import type { Environment } from '../host/shell.ts'
 import type { Sources } from '../image/sources.ts'
 
-export interface ReleaseFinderDependencies {
+interface ReleaseFinderDependencies {
   readonly sources: Pick<Sources, 'open'>
   /** Names proxies and FLASHER_CA_FILE. */
   readonly env: Environment
 }
 
-export interface ReleaseQuery {
+interface ReleaseQuery {
   readonly site: string
   readonly repository: string
   readonly tag: string
   readonly signal: AbortSignal
 }
 
-export interface FoundRelease {
+interface FoundRelease {
   /** The address below which its files lie; ends in a slash. */
   readonly base: string
   readonly plan: ReleasePlan

@@ -1,10 +1,10 @@
 /** One fetch of a release, as it is listed and put on record. */
 import type { Artifact } from '../../core/boot/release.ts'
 
-export type FetchStatus = 'queued' | 'running' | 'completed' | 'cancelled' | 'failed'
+type FetchStatus = 'queued' | 'running' | 'completed' | 'cancelled' | 'failed'
 
 /** Times are ISO. */
-export interface FetchedFile {
+interface FetchedFile {
   readonly name: string
   readonly status: FetchStatus
   readonly bytes_done: number

@@ -22,7 +22,7 @@ export interface ReleaseDependencies {
   clear(): Promise<void>
 }
 
-export interface PartHooks {
+interface PartHooks {
   readonly signal: AbortSignal
   /** Called where anything is missing yet. */
   open(): Promise<Source>

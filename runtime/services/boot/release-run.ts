@@ -18,7 +18,7 @@ export interface ReleaseRunDependencies {
   readonly env: Environment
 }
 
-export interface ReleaseOrder {
+interface ReleaseOrder {
   readonly site: string
   readonly repository: string
   readonly tag: string

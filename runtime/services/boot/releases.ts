@@ -14,7 +14,7 @@ import {
 import { runRelease, type ReleaseRunDependencies } from './release-run.ts'
 
 /** Who asked. */
-export interface FetchAsker {
+interface FetchAsker {
   readonly actor: Actor
   readonly ip: string | null
 }
@@ -44,7 +44,7 @@ export interface Releases extends AsyncDisposable {
   use(set: Parameters<BootFolder['use']>[0], by: FetchAsker): Promise<void>
 }
 
-export interface ReleasesDependencies extends ReleaseRunDependencies {
+interface ReleasesDependencies extends ReleaseRunDependencies {
   readonly journal: Journal
   readonly feed: Feed
   settings(): ReleaseSettings

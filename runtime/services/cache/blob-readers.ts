@@ -30,7 +30,7 @@ export interface BlobReaders {
   findEntry(source: string): CacheEntry | null
 }
 
-export interface BlobReadersDependencies {
+interface BlobReadersDependencies {
   readonly blobs: Blobs
   readonly index: BlobIndex
   readonly room: BlobRoom

@@ -24,7 +24,7 @@ export interface BlobRoom {
   sweep(sha256: string): Promise<void>
 }
 
-export interface BlobRoomDependencies {
+interface BlobRoomDependencies {
   readonly blobs: Blobs
   readonly index: BlobIndex
   /** Milliseconds since the epoch of each blob's last use; read and written here and by readers. */

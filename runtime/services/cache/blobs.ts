@@ -16,7 +16,7 @@ import { renderSize } from '../../core/foundation/size.ts'
 import { isFull, isMissing } from '../../core/foundation/system-error.ts'
 import { syncFolder } from '../host/atomic-file.ts'
 
-export interface BlobFile {
+interface BlobFile {
   readonly sha256: string
   readonly sizeBytes: number
   /** Milliseconds since the epoch. */

@@ -7,7 +7,7 @@ import type { BlobIndex, StoredSource } from './blob-index.ts'
 import type { Download, Downloads } from './downloads.ts'
 import type { DroppedFile, DroppedFiles } from './dropped-files.ts'
 
-export const ROW_STATES = [
+const ROW_STATES = [
   'ready',
   'receiving',
   'queued',
@@ -35,7 +35,7 @@ export interface CacheRow {
   readonly usedAt: number | null
 }
 
-export interface RowDependencies {
+interface RowDependencies {
   readonly index: BlobIndex
   readonly downloads: Downloads
   readonly dropped: Pick<DroppedFiles, 'list'>

@@ -43,7 +43,7 @@ export interface Downloads {
   close(): Promise<void>
 }
 
-export interface DownloadsDependencies extends DownloadDependencies {
+interface DownloadsDependencies extends DownloadDependencies {
   /** Before anybody is told that it is complete. */
   finished(order: DownloadOrder, result: Downloaded): Promise<void>
   readonly atOnce?: number

@@ -34,7 +34,7 @@ export interface DroppedFiles extends AsyncDisposable {
   scan(): Promise<void>
 }
 
-export interface DroppedFilesDependencies {
+interface DroppedFilesDependencies {
   readonly folder: string
   /** Keeps digests across restarts. */
   readonly records: Storage

@@ -42,11 +42,11 @@ export interface ImageCache extends BlobReaders, Pick<Pins, 'pin'>, AsyncDisposa
   scan(): Promise<void>
 }
 
-export type AddRefusal =
+type AddRefusal =
   | { readonly why: 'invalid'; readonly errors: readonly FieldError[] }
   | { readonly why: 'taken'; readonly name: string }
 
-export interface ImageCacheDependencies {
+interface ImageCacheDependencies {
   /** The folder that people drop files into; everything else lies in `.cache` there. */
   readonly folder: string
   readonly sources: Pick<Sources, 'open'>

@@ -18,7 +18,7 @@ import { isMissing } from '../../core/foundation/system-error.ts'
 import type { OrasSourceOptions } from '../image/oras-source.ts'
 import type { Environment } from '../host/shell.ts'
 
-export interface ReadManifest extends Manifest {
+interface ReadManifest extends Manifest {
   /** Safe to show. */
   readonly name: string
   /** Where a local one lies; null: it came from another machine. */
@@ -36,7 +36,7 @@ export interface ManifestOptions {
 const MAX_BYTES = 4 * 1024 * 1024
 const LONGEST_MS = 30_000
 
-export interface ManifestText extends Pick<ReadManifest, 'name' | 'folder'> {
+interface ManifestText extends Pick<ReadManifest, 'name' | 'folder'> {
   readonly text: string
 }
 

@@ -13,7 +13,7 @@ import { type ManifestOptions, readManifest } from './catalog-manifests.ts'
  * `source` as a person wrote it. Bad entries are left out and named; what is no catalog at all, or
  * cannot be had, is refused in words, with the line where one is at fault.
  */
-export type CatalogSources = (
+type CatalogSources = (
   source: string,
   signal?: AbortSignal,
 ) => Promise<Result<LoadedCatalog, CatalogRefusal>>

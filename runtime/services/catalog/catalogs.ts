@@ -17,7 +17,7 @@ export interface Catalog {
   refresh(): Promise<CatalogSnapshot>
 }
 
-export interface CatalogDependencies {
+interface CatalogDependencies {
   /** The cache service's address as it is set now; null: none. */
   url(): string | null
   /** Keeps the last good answer across restarts. */
@@ -34,7 +34,7 @@ export interface CatalogDependencies {
 }
 
 /** A catalog that keeps itself fresh until it is given back. */
-export type LiveCatalog = Catalog & AsyncDisposable
+type LiveCatalog = Catalog & AsyncDisposable
 
 const MAX_BYTES = 16 * 1024 * 1024
 const NOTHING: CatalogList = { entries: [], skipped: [] }

@@ -5,7 +5,7 @@ import { createCacheClient } from '../net/cache-client.ts'
 import type { Change, Feed } from '../host/feed.ts'
 import type { Environment } from '../host/shell.ts'
 
-export interface PinnerDependencies {
+interface PinnerDependencies {
   /** The cache service's address as it is set now; null: none. */
   url(): string | null
   /** What it takes for a token; null: it is told nothing. */

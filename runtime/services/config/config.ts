@@ -23,7 +23,7 @@ import {
 import { readConfigFiles, type ConfigFiles } from './config-files.ts'
 import type { Environment } from '../host/shell.ts'
 
-export interface ConfigOptions<Table extends SettingsTable> {
+interface ConfigOptions<Table extends SettingsTable> {
   readonly table: Table
   readonly parse: (sources: SettingsSources) => SettingsReading<Table>
   readonly env: Environment

@@ -5,7 +5,7 @@ import { Fault, renderError } from '../../core/foundation/fault.ts'
 import { makeFolder } from '../host/folders.ts'
 import type { Environment } from '../host/shell.ts'
 
-export const ROOT_STATE_DIR = '/var/lib/flasher'
+const ROOT_STATE_DIR = '/var/lib/flasher'
 
 /** Where state goes when no setting says it: the system's folder for root, else the user's own. */
 export function defaultStateDir(env: Environment, isRoot: boolean): string {

@@ -19,7 +19,7 @@ export interface Device extends AsyncDisposable {
   flush(): Promise<void>
 }
 
-export interface DeviceFacts {
+interface DeviceFacts {
   readonly node: string
   readonly sizeBytes: number
   readonly sectorBytes: number

@@ -8,7 +8,7 @@ import {
 import { Fault } from '../../core/foundation/fault.ts'
 import { createSlot, notHeld, type Device } from './device.ts'
 
-export const END_BYTES = 1024 * 1024
+const END_BYTES = 1024 * 1024
 /** What a disk is told by: table and boot code; small enough to be written in one go. */
 const FIRST_BYTES = 4096
 
@@ -89,7 +89,7 @@ export function planEnds(
   )
 }
 
-export interface EndOptions {
+interface EndOptions {
   /** Read back what was written. */
   readonly verify: boolean
   /** Looked at between the steps. */

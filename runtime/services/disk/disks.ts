@@ -37,13 +37,13 @@ export interface Disks {
   survey(options?: SurveyOptions): Promise<readonly SurveyedDisk[]>
 }
 
-export interface SurveyOptions {
+interface SurveyOptions {
   readonly imagePath?: string | null
   /** Loop devices with a file behind them count as disks. */
   readonly loops?: boolean
 }
 
-export interface DisksOptions {
+interface DisksOptions {
   readonly shell: Shell
   /** Where the kernel's file systems are mounted. */
   readonly sys?: string

@@ -11,7 +11,7 @@ import {
 import { PHYSICAL_VOLUME } from '../../core/disk/volume.ts'
 import type { Shell } from '../host/shell.ts'
 
-export interface ActiveGroups extends AsyncDisposable {
+interface ActiveGroups extends AsyncDisposable {
   /** What was not switched on, by the node of its physical volume, and why. */
   readonly refused: ReadonlyMap<string, string>
 }

@@ -40,7 +40,7 @@ export async function readInside(
   return null
 }
 
-export interface WriteInside {
+interface WriteInside {
   readonly folder: string
   readonly name: string
   readonly content: Buffer

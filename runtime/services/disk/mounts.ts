@@ -8,7 +8,7 @@ import { Fault } from '../../core/foundation/fault.ts'
 import { systemCodeOf } from '../../core/foundation/system-error.ts'
 import type { Environment, Shell } from '../host/shell.ts'
 
-export interface MountRequest {
+interface MountRequest {
   readonly node: string
   /** The kernel's name of the file system: none is guessed, no helper program is started. */
   readonly type: string

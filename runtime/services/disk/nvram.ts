@@ -22,13 +22,13 @@ export interface Nvram {
   bootOnce(disk: DiskToBoot): Promise<Result<string, string>>
 }
 
-export interface DiskToBoot {
+interface DiskToBoot {
   /** `/dev/sda`. */
   readonly node: string
   readonly sectorBytes: number
 }
 
-export interface NvramOptions {
+interface NvramOptions {
   readonly shell: Shell
   /** Node's name of the processor. */
   readonly arch: string

@@ -20,7 +20,7 @@ import {
 } from '../../core/disk/images-partition.ts'
 import type { Shell } from '../host/shell.ts'
 
-export interface StickGrowth {
+interface StickGrowth {
   /** Of the volume. */
   readonly fromBytes: number
   readonly toBytes: number

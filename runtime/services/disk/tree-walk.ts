@@ -21,7 +21,7 @@ export const MAX_LINKS = 40
 /** Bounds the folders that are open at a time, too. */
 const MAX_STEPS = 256
 
-export interface Walk extends AsyncDisposable {
+interface Walk extends AsyncDisposable {
   /** The folder at the end of the path, held open; null where there is none. */
   readonly folder: FileHandle | null
 }

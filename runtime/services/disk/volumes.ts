@@ -20,7 +20,7 @@ export interface FlashedDisk extends AsyncDisposable {
   readonly refused: ReadonlyMap<string, string>
 }
 
-export interface Volumes {
+interface Volumes {
   /** Waits a few seconds for the partitions of a disk that has a partition table. */
   open(disk: string, signal?: AbortSignal): Promise<FlashedDisk>
 }

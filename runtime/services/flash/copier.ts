@@ -20,7 +20,7 @@ export interface Written {
   readonly zeroed: ExtentLog
 }
 
-export interface CopyOrder {
+interface CopyOrder {
   readonly filler: Filler
   readonly device: Device
   readonly zeroer: Zeroer

@@ -12,7 +12,7 @@ import { readSidecar } from '../image/sidecars.ts'
 import type { Source } from '../image/source.ts'
 import { untilAborted } from '../host/watch.ts'
 
-export interface ImageWishes {
+interface ImageWishes {
   /** What the image is, whatever its name says; null: the source's name tells. */
   readonly format: ImageFormat | null
   /** The digest it must have; null: the one beside it or the one its source promises, where there is one. */
@@ -39,7 +39,7 @@ export interface FlashChecks {
   checkContent(plan: FlashPlan, source: Source, signal: AbortSignal): Promise<void>
 }
 
-export interface FlashChecksDependencies {
+interface FlashChecksDependencies {
   readonly images: Images
   readonly decoders: Decoders
   readonly disks: Disks

@@ -3,14 +3,14 @@ import type { Bottleneck } from '../../core/flash/bottleneck.ts'
 import type { WriteProgress } from '../../core/flash/flash.ts'
 import { createPace } from '../../core/foundation/pace.ts'
 
-export interface Counts {
+interface Counts {
   /** Of the image as stored. */
   readonly bytesRead: number
   /** Of the disk. */
   readonly bytesDone: number
 }
 
-export interface MeterOptions {
+interface MeterOptions {
   readonly phase: WriteProgress['phase']
   /** What bytesDone counts up to; null where it is not known. */
   readonly totalBytes: number | null
@@ -21,7 +21,7 @@ export interface MeterOptions {
   readonly bottleneck?: () => Bottleneck | null
 }
 
-export interface Meter {
+interface Meter {
   /** Where things stand now. */
   look(note?: string): { readonly event: 'writing' } & WriteProgress
 }

@@ -17,7 +17,7 @@ export interface Reporter {
   flush(ms: number): Promise<Rejection | null>
 }
 
-export interface ReporterOptions {
+interface ReporterOptions {
   readonly client: Pick<ServerClient, 'sendProgress'>
   readonly signal: AbortSignal
   /** Milliseconds before the first repeat. */

@@ -18,9 +18,9 @@ import { existsInside, isFolderInside, readInside, writeInside } from '../disk/m
 import type { Root, Roots } from '../disk/root-file-systems.ts'
 import type { FlashedDisk } from '../disk/volumes.ts'
 
-export type CloudInit = Extract<Provisioning, { mode: 'cloud-init' }>
+type CloudInit = Extract<Provisioning, { mode: 'cloud-init' }>
 
-export interface Seeder {
+interface Seeder {
   /** Fault `provision-failed` where no volume holds a cloud-init that would read the seed. */
   apply(cloudInit: CloudInit, node: string, disk: FlashedDisk, signal?: AbortSignal): Promise<void>
 }

@@ -5,7 +5,7 @@ import type { Written } from './copier.ts'
 import { notHeld, type Device } from '../disk/device.ts'
 import { SLOT_BYTES, type TaskGroup, type Slots } from './write-slots.ts'
 
-export interface VerifyOrder {
+interface VerifyOrder {
   readonly device: Device
   readonly written: Written
   /** Read the ranges that the device zeroed itself as a whole, not only samples of them. */

@@ -15,9 +15,9 @@ import type { Roots } from '../disk/root-file-systems.ts'
 import type { Environment, Shell } from '../host/shell.ts'
 import type { FlashedDisk } from '../disk/volumes.ts'
 
-export type Cijoe = Extract<Provisioning, { mode: 'cijoe' }>
+type Cijoe = Extract<Provisioning, { mode: 'cijoe' }>
 
-export interface Workflows {
+interface Workflows {
   /** Fault `provision-failed` where the workflow fails or there is nothing to give it. */
   run(cijoe: Cijoe, node: string, disk: FlashedDisk, signal?: AbortSignal): Promise<void>
 }

@@ -4,7 +4,7 @@ import { createSlot } from '../disk/device.ts'
 
 /** The size of one write, and how many are under way at once. */
 export const SLOT_BYTES = 4 * 1024 * 1024
-export const DEPTH = 4
+const DEPTH = 4
 
 /** One to fill and the rest under way. xz and bzip2 decode more slowly than any disk writes. */
 export const countSlots = (format: ImageFormat): number =>

@@ -36,7 +36,7 @@ import { createWaits, type Waits } from './wait-times.ts'
 import { createDeadline, settle, untilAborted, watch } from '../host/watch.ts'
 import { createZeroer } from './zeroer.ts'
 
-export interface WriterDependencies {
+interface WriterDependencies {
   readonly shell: Shell
   readonly decoders: Decoders
   readonly disks: { probe(path: string, imagePath: string | null): Promise<TargetFacts> }

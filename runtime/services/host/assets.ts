@@ -6,7 +6,7 @@ import { dirname, join } from 'node:path'
 import { promisify } from 'node:util'
 import { gzip } from 'node:zlib'
 
-export interface Asset {
+interface Asset {
   readonly bytes: Uint8Array
   readonly gzipped: Uint8Array
   readonly type: string

@@ -4,7 +4,7 @@ import { ServerResponse } from 'node:http'
 /** Few turns between disk and network, and little memory for each reader. */
 const CHUNK_BYTES = 256 * 1024
 
-export interface Body {
+interface Body {
   readonly from: number
   /** Exclusive; null: until `read` says that there is no more. */
   readonly to: number | null
@@ -12,7 +12,7 @@ export interface Body {
   read(into: Buffer, offset: number, signal: AbortSignal): Promise<number>
 }
 
-export interface Answer {
+interface Answer {
   readonly status: number
   readonly headers: Readonly<Record<string, string>>
   readonly body: Body

@@ -1,7 +1,7 @@
 /** This host as machines on its networks see it. */
 import { networkInterfaces } from 'node:os'
 
-export interface LanAddress {
+interface LanAddress {
   /** `eth0`. */
   readonly device: string
   readonly address: string

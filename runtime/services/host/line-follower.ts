@@ -3,7 +3,7 @@ import { open } from 'node:fs/promises'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { StringDecoder } from 'node:string_decoder'
 
-export interface FollowOptions {
+interface FollowOptions {
   readonly signal: AbortSignal
   /** Milliseconds between two looks. */
   readonly everyMs?: number

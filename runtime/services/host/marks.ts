@@ -10,7 +10,7 @@ export interface Marks {
   status(text: string): Promise<void>
 }
 
-export interface MarksOptions {
+interface MarksOptions {
   readonly kmsg?: string
   readonly console?: string
   readonly status: string

@@ -7,7 +7,7 @@ import { $ } from 'zx/core'
 import { debianPackageOf } from '../../core/foundation/tool.ts'
 import { Fault } from '../../core/foundation/fault.ts'
 
-export interface RunOptions {
+interface RunOptions {
   /** Bytes for the tool's standard input; none when absent. */
   readonly input?: string
   readonly env?: Readonly<Record<string, string>>

@@ -1,7 +1,7 @@
 /** Reads of a qcow2 file by offset, several at once; bytes that are missing are a Fault. */
 import { Fault } from '../../core/foundation/fault.ts'
 
-export interface HostRead {
+interface HostRead {
   readonly into: Buffer
   readonly host: number
   /** The guest byte that this is read for. */

@@ -11,7 +11,7 @@ import { createHostReader, type ReadAt } from './qcow2-host.ts'
 import { openQcow2Map, type Qcow2Map } from './qcow2-map.ts'
 import type { Source } from './source.ts'
 
-export interface Qcow2Blocks extends Blocks {
+interface Qcow2Blocks extends Blocks {
   /** The exact size of the image once written. */
   readonly virtualBytes: number
 }

@@ -7,7 +7,7 @@ import { feed, release } from './chunks.ts'
 import type { Source } from './source.ts'
 
 /** What to do with a chunk that is used up: `own` ones are given back at once (see `release`). */
-export type Chunks = 'own' | 'borrowed'
+type Chunks = 'own' | 'borrowed'
 
 /** Takes a stream of buffers as blocks; a buffer is asked for only when the last one is used up. */
 export function blocksOf(stream: AsyncIterable<Buffer>, chunkKind: Chunks): Blocks {
@@ -135,5 +135,5 @@ export function damaged(source: Source, cause: unknown): Fault {
   })
 }
 
-export const endsEarly = (source: Source, at: number): Fault =>
+const endsEarly = (source: Source, at: number): Fault =>
   new Fault('source-broken', `${source.name} ends early, at byte ${at}`)

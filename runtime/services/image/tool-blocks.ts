@@ -15,7 +15,7 @@ const TOOLS = {
     ['bzip2', '--decompress', '--stdout'],
   ],
 } as const satisfies Record<string, readonly (readonly string[])[]>
-export type ToolFormat = keyof typeof TOOLS
+type ToolFormat = keyof typeof TOOLS
 
 /** The tool that would decode this format here; a Fault `tool-missing` when there is none. */
 export async function findDecoder(shell: Shell, format: ToolFormat): Promise<readonly string[]> {

@@ -18,7 +18,7 @@ export interface CacheClient {
   pin(holder: string, refs: readonly string[]): Promise<Result<null, Fault>>
 }
 
-export interface CacheClientOptions {
+interface CacheClientOptions {
   /** `http://host:port`. */
   readonly base: string
   readonly token: string | null

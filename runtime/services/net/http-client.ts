@@ -36,7 +36,7 @@ export interface HttpClient extends AsyncDisposable {
   fetch(target: HttpTarget, request: HttpRequest): Promise<HttpAnswer>
 }
 
-export interface HttpClientOptions {
+interface HttpClientOptions {
   readonly env: Environment
   /** Ends everything under way, at once. */
   readonly signal: AbortSignal

@@ -5,7 +5,7 @@ import { describeFailure } from '../../core/net/network-failure.ts'
 import { createHttpClient, type HttpAnswer } from './http-client.ts'
 import type { Environment } from '../host/shell.ts'
 
-export interface DocumentQuery {
+interface DocumentQuery {
   readonly target: HttpTarget
   /** Safe to show. */
   readonly name: string
@@ -19,7 +19,7 @@ export interface DocumentQuery {
   readonly signal?: AbortSignal
 }
 
-export type DocumentAnswer =
+type DocumentAnswer =
   | { readonly kind: 'same' }
   | { readonly kind: 'new'; readonly text: string; readonly etag: string | null }
 

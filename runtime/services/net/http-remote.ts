@@ -13,7 +13,7 @@ import { parseRetryAfter, TRIES_WITHOUT_PROGRESS } from '../../core/net/retry.ts
 import { notReachable, readingCancelled } from '../../core/net/source-fault.ts'
 import type { HttpAnswer, HttpClient, HttpRequest } from './http-client.ts'
 
-export interface RemoteOptions {
+interface RemoteOptions {
   /** Safe to show. */
   readonly name: string
   readonly target: HttpTarget

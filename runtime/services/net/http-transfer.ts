@@ -5,7 +5,7 @@ import { brokenAt } from '../../core/net/source-fault.ts'
 import type { HttpRequest } from './http-client.ts'
 import { readRetryAfter, type Remote } from './http-remote.ts'
 
-export interface Transfer {
+interface Transfer {
   readonly remote: Remote
   /** What the file was when it was found; an answer about another one is a Fault. */
   readonly known: Representation

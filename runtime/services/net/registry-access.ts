@@ -7,7 +7,7 @@ import type { HttpAnswer, HttpClient, HttpRequest } from './http-client.ts'
 import { askDocument, type DocumentAsker } from './registry-documents.ts'
 import type { HttpTarget } from '../../core/net/image-location.ts'
 
-export interface AccessOptions extends DocumentAsker {
+interface AccessOptions extends DocumentAsker {
   /** Of the registry: secrets go there, to its token server, and nowhere else. */
   readonly origin: string
   readonly repository: string

@@ -21,7 +21,7 @@ import { readCredentials } from './registry-credentials.ts'
 import { askDocument, isTlsUnknown, type RegistryDocument } from './registry-documents.ts'
 import type { Environment } from '../host/shell.ts'
 
-export interface RegistryOptions {
+interface RegistryOptions {
   /** Names proxies, FLASHER_CA_FILE, FLASHER_REGISTRY_HTTP and where credentials are. */
   readonly env: Environment
   readonly signal: AbortSignal
@@ -42,12 +42,12 @@ export interface ResolvedBlob {
   readonly title: string | null
 }
 
-export interface Resolved extends ResolvedBlob {
+interface Resolved extends ResolvedBlob {
   /** Lets itself in at the registry, again where a token has expired. */
   readonly client: Pick<HttpClient, 'fetch'>
 }
 
-export interface Registry extends AsyncDisposable {
+interface Registry extends AsyncDisposable {
   /** A Fault `input-missing` says why nothing can be had. */
   resolve(ref: OrasRef, options?: ResolveOptions): Promise<Resolved>
 }

@@ -8,7 +8,7 @@ import type { ProgressPost } from '../../core/machine/run.ts'
 import { isServerVersion } from '../../core/net/server-address.ts'
 import { exchange, type Sent, type Rejection } from './server-exchange.ts'
 
-export type Delivery = Result<null, Rejection>
+type Delivery = Result<null, Rejection>
 
 /** Each call is one try, or `until` as many as fit; none throws. */
 export interface ServerClient {
@@ -25,7 +25,7 @@ export interface ServerClient {
   sendFailure(reason: string, patience?: RetryTime): Promise<Delivery>
 }
 
-export interface InventoryBody {
+interface InventoryBody {
   readonly disks: readonly InventoryDisk[]
   /** The tree of `lshw -json`. */
   readonly lshw?: object

@@ -29,7 +29,7 @@ export interface Sent {
   readonly text?: string
 }
 
-export interface Exchange extends Sent {
+interface Exchange extends Sent {
   /** Headers that only the server itself may see. */
   readonly secret?: Readonly<Record<string, string>>
   /** For all of it. */

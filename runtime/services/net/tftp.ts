@@ -12,14 +12,14 @@ import {
   type TftpState,
 } from '../../core/boot/tftp.ts'
 
-export interface TftpProbe {
+interface TftpProbe {
   /** What was found last; a new look begins where that was some seconds ago. */
   state(): TftpState
   /** Looks now. */
   look(): Promise<TftpState>
 }
 
-export interface TftpProbeDependencies {
+interface TftpProbeDependencies {
   /** Read at each look; empty: this host. */
   host(): string
   readonly port?: number

@@ -4,7 +4,7 @@ import { dirname } from 'node:path'
 import { isMissing } from '../../core/foundation/system-error.ts'
 import { explainSqlite, type Sql, type SqliteFile } from './sqlite.ts'
 
-export interface Commits {
+interface Commits {
   /** Resolves when the work is committed and on disk; a throw of `work` undoes it alone. */
   write<T>(work: (sql: Sql) => T): Promise<T>
   /** Everything that was asked for so far is done. */

@@ -33,7 +33,7 @@ export interface DatabaseOptions {
   now?(): Date
 }
 
-export interface CopyOptions {
+interface CopyOptions {
   /** Pages copied and pages in all. */
   onProgress?(done: number, total: number): void
   readonly signal?: AbortSignal

@@ -4,7 +4,7 @@ import { Fault } from '../../core/foundation/fault.ts'
 import { isFull } from '../../core/foundation/system-error.ts'
 import type { Journal } from './journal.ts'
 
-export interface DiskSpace {
+interface DiskSpace {
   readonly freeBytes: number
   readonly totalBytes: number
 }
@@ -38,7 +38,7 @@ export async function describeFullDisk(thrown: unknown, path: string): Promise<F
   })
 }
 
-export interface SpaceWatchDependencies {
+interface SpaceWatchDependencies {
   /** The state directory. */
   readonly path: string
   readonly journal: Journal
@@ -48,7 +48,7 @@ export interface SpaceWatchDependencies {
   onLow?(message: string): void
 }
 
-export interface SpaceWatch extends Disposable {
+interface SpaceWatch extends Disposable {
   look(): Promise<DiskSpace & { readonly isLow: boolean }>
 }
 

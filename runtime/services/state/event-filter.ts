@@ -15,7 +15,7 @@ export interface EventCondition {
   readonly before_id?: number
 }
 
-export interface Where {
+interface Where {
   /** With its `WHERE`, or empty. */
   readonly text: string
   readonly values: readonly SqlValue[]

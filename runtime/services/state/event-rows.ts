@@ -3,7 +3,7 @@ import { destr } from 'destr'
 import { readNumber, readText, readTextOrNull, type Row, type Sql } from './sqlite.ts'
 
 /** An event before it has a number; `subject_kind` and `actor` are the journal's closed lists. */
-export interface NewEvent {
+interface NewEvent {
   readonly ts: string
   readonly kind: string
   readonly subject_kind: string

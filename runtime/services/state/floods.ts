@@ -1,7 +1,7 @@
 /** Counts what comes too fast, and says at the end of each stretch how much it was. */
 import { FLOOD_WINDOW_MS, isOver, nextWindow, type FloodWindow } from '../../core/state/flood.ts'
 
-export interface Floods<Note> {
+interface Floods<Note> {
   /** Whether to note it; when not, it was counted. */
   admit(key: { readonly kind: string; readonly subject: string }, note: Note): boolean
   /** Ends all stretches now and tells what was counted. */

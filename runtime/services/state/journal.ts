@@ -10,7 +10,7 @@ import { readNumber } from './sqlite.ts'
 
 export type Actor = 'operator' | 'system' | 'pxe-client' | `token:${string}`
 
-export const SUBJECT_KINDS = [
+const SUBJECT_KINDS = [
   'machine',
   'catalog',
   'netboot',
@@ -19,7 +19,7 @@ export const SUBJECT_KINDS = [
   'backup',
   'system',
 ] as const
-export type SubjectKind = (typeof SUBJECT_KINDS)[number]
+type SubjectKind = (typeof SUBJECT_KINDS)[number]
 
 /** What is noted; `kind` is dotted, for example `machine.flashed` (the facts list the names). */
 export interface EventNote {
@@ -60,12 +60,12 @@ export interface Journal {
 }
 
 /** What is kept at most; read at each pruning. */
-export interface EventRetention {
+interface EventRetention {
   readonly count: number
   readonly days: number
 }
 
-export interface JournalOptions {
+interface JournalOptions {
   readonly feed?: Feed
   retention?(): EventRetention
   now?(): Date

@@ -9,7 +9,7 @@ export interface Sighting {
   readonly ip: string
 }
 
-export interface MachineSightings {
+interface MachineSightings {
   note(mac: Mac, sighting: Sighting): void
   forget(mac: Mac): void
   /** The record with what was seen since it was stored. */

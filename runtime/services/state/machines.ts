@@ -14,7 +14,7 @@ import {
 import { createMachineSightings, type Sighting } from './machine-sightings.ts'
 import { readText, readTextOrNull, type Row, type Sql } from './sqlite.ts'
 
-export interface MachineChange<Machine> {
+interface MachineChange<Machine> {
   readonly mac: Mac
   change(before: Machine | null): Machine
   /** Null: what is there stays. */
@@ -45,7 +45,7 @@ export interface Machines<Machine extends MachineBase> {
   saveHardware(mac: Mac, json: string, at: string): Promise<void>
 }
 
-export interface MachinesOptions<Machine> {
+interface MachinesOptions<Machine> {
   /** A stored record, perhaps of an older release; null when it cannot be one. */
   parseRecord(stored: unknown): Machine | null
   /** Told of records that could not be read; they stay as they are. */

@@ -7,7 +7,7 @@ import { closeWhole, rotateState, type SchemaReset } from './rotation.ts'
 import { readMarker, SCHEMA, writeSchema, type Marker } from './schema.ts'
 import { openSqlite, readText, type SqliteFile } from './sqlite.ts'
 
-export interface Opening {
+interface Opening {
   readonly path: string
   readonly release: string
   readonly line: string
@@ -17,7 +17,7 @@ export interface Opening {
   readonly owner: boolean
 }
 
-export interface Opened {
+interface Opened {
   readonly file: SqliteFile
   readonly reset: SchemaReset | null
   /** The file was there and held nothing: whatever it held before is lost. */

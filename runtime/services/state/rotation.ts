@@ -25,7 +25,7 @@ export interface SchemaReset {
   readonly archived_at: string
 }
 
-export interface Rotation {
+interface Rotation {
   readonly path: string
   /** The release that wrote what is there. */
   readonly from: string
@@ -138,7 +138,7 @@ export function pruneArchives(path: string, keep: number): readonly string[] {
 }
 
 /** A database and its companions. */
-export function removeDatabase(path: string): void {
+function removeDatabase(path: string): void {
   for (const tail of ['', '-wal', '-shm', '-journal']) rmSync(`${path}${tail}`, { force: true })
 }
 

@@ -4,7 +4,7 @@ import { promisify } from 'node:util'
 import { MAX_LOG_BYTES } from '../../core/machine/run.ts'
 import type { Database } from './database.ts'
 
-export interface RunLogs {
+interface RunLogs {
   /** Takes the place of an earlier one. On disk before it resolves. */
   save(mac: string, id: string, text: Uint8Array, at: string): Promise<void>
   find(mac: string, id: string): Promise<string | null>

@@ -11,7 +11,7 @@ export interface Entry {
   heardAt: number
 }
 
-export interface LiveRuns {
+interface LiveRuns {
   /** By machine: at most one run of each goes on. One that has ended stays until that is on disk. */
   entries(): ReadonlyMap<string, Entry>
   find(mac: string, id: string): Entry | null

@@ -71,7 +71,7 @@ export interface Runs {
   prune(): Promise<number>
 }
 
-export interface RunsOptions {
+interface RunsOptions {
   readonly feed?: Feed
   retention?(): RunRetention
   /** Seconds without news after which a run is marked; 30 unless said. */

@@ -100,7 +100,7 @@ export function writeSchema(file: SqliteFile, { release, line, schema }: Marker)
   )
 }
 
-export type Found =
+type Found =
   | { readonly kind: 'empty' }
   | { readonly kind: 'marked'; readonly marker: Marker }
   /** Tables without a marker of ours; `from` is what can be said of the writer. */

@@ -11,7 +11,7 @@ export interface SettingsStore {
   save(changes: Readonly<Record<string, string | null>>): Promise<void>
 }
 
-export interface SettingsStoreOptions {
+interface SettingsStoreOptions {
   readonly feed?: Feed
   now?(): Date
 }

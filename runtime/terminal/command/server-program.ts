@@ -13,7 +13,7 @@ import { columnsOf, decideTerminalStyle, type Output } from '../text/terminal-st
 import { renderHelp, renderUsage } from './usage.ts'
 
 /** What of a process every command needs. */
-export interface ProgramEnvironment {
+interface ProgramEnvironment {
   readonly env: Environment
   readonly stdout: Output
   readonly stderr: Output
@@ -24,7 +24,7 @@ export type Run<ProcessEnvironment> = (
   given: Arguments,
 ) => Promise<number>
 
-export interface ServerProgram<ProcessEnvironment> {
+interface ServerProgram<ProcessEnvironment> {
   readonly line: CommandLine
   /** By command name, without `completion` and `manual`; nothing is loaded before it is called. */
   readonly commands: Readonly<Record<string, () => Promise<Run<ProcessEnvironment>>>>

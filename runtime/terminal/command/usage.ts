@@ -11,7 +11,7 @@ import {
 import { wrap, wrapColumns } from '../text/wrap.ts'
 
 /** A flag as it is typed: `--image IMAGE`, `--json`; choices in braces. */
-export function renderFlag({ name, value }: Flag): string {
+function renderFlag({ name, value }: Flag): string {
   if (value === null) return `--${name}`
   return `--${name} ${value.choices === undefined ? value.name : `{${value.choices.join(',')}}`}`
 }

@@ -8,13 +8,13 @@ import { createInk } from '../text/ink.ts'
 import { columnsOf, rowsOf, type TerminalStyle, type Output } from '../text/terminal-style.ts'
 
 /** A keyboard, and a screen that the question and the answer go to. */
-export interface ChoiceTerminal {
+interface ChoiceTerminal {
   readonly stdin: NodeJS.ReadableStream
   readonly stderr: NodeJS.WritableStream & Output
   readonly look: TerminalStyle
 }
 
-export interface Choice<Value> {
+interface Choice<Value> {
   readonly value: Value
   /** Printable, one for each column; the first one is said once it is chosen. */
   readonly cells: readonly string[]
@@ -22,7 +22,7 @@ export interface Choice<Value> {
   readonly refusal: string | null
 }
 
-export interface ChoiceQuestion<Value> {
+interface ChoiceQuestion<Value> {
   /** `Restore which backup?` */
   readonly message: string
   readonly columns: readonly Column[]

@@ -1,6 +1,6 @@
 /** The keyboard, key by key and without echo, for as long as it is held. */
 
-export interface HeldKeyboard extends Disposable {
+interface HeldKeyboard extends Disposable {
   /** Resolves once what was typed before is thrown away; what comes later counts. */
   readonly drained: Promise<void>
 }

@@ -14,7 +14,7 @@ import {
 } from './menu.ts'
 import type { Painter } from './painter.ts'
 
-export interface ListPrompt {
+interface ListPrompt {
   readonly subject: Subject
   readonly painter: Painter
   /** Fires `resize`. */

@@ -5,7 +5,7 @@ import { layColumns } from '../text/columns.ts'
 import type { Ink } from '../text/ink.ts'
 import { listShown, type Menu, type MenuState } from './menu.ts'
 
-export interface MenuRoom {
+interface MenuRoom {
   readonly columns: number
   /** For everything that `renderRows` gives. */
   readonly rows: number
@@ -72,7 +72,7 @@ function pageOf(shown: readonly number[], marked: number | null, size: number): 
   return { indexes, note: `${from} to ${to} of ${shown.length}; PgUp and PgDn turn the page` }
 }
 
-export interface PromptLines {
+interface PromptLines {
   readonly lines: readonly string[]
   /** Within the line of the prompt. */
   readonly column: number

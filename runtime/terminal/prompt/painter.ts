@@ -15,7 +15,7 @@ export interface Size {
 }
 
 /** A terminal that may tell when its size changes. */
-export type Canvas = Output & Partial<Pick<NodeJS.WriteStream, 'on' | 'off'>>
+type Canvas = Output & Partial<Pick<NodeJS.WriteStream, 'on' | 'off'>>
 
 export interface Painter {
   size(): Size

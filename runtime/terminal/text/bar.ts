@@ -3,7 +3,7 @@ import type { WriteProgress } from '../../core/flash/flash.ts'
 import { renderDuration, renderPercent, renderRate } from '../../core/foundation/rate.ts'
 import { renderPartOf, renderSize } from '../../core/foundation/size.ts'
 
-export interface BarStyle {
+interface BarStyle {
   /** The line stays shorter than this. */
   readonly columns: number
   readonly unicode: boolean

@@ -1,7 +1,7 @@
 /** Texts made to fit into so many columns of a terminal. */
 import { displayWidth } from '../../core/foundation/printable.ts'
 
-export interface Clip {
+interface Clip {
   /** What is given up: the middle where both ends tell (paths, names), else the end. */
   readonly cut: 'middle' | 'end'
   readonly unicode: boolean

@@ -12,7 +12,7 @@ export interface Column {
   readonly drops?: number
 }
 
-export interface Laid {
+interface Laid {
   readonly head: string
   /** One for each row, no blanks at the end. */
   readonly lines: readonly string[]

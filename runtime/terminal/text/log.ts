@@ -12,7 +12,7 @@ export interface Log {
   line(text: string): void
 }
 
-export interface LogDependencies {
+interface LogDependencies {
   readonly program: string
   readonly stderr: Output
   readonly look: TerminalStyle

@@ -11,7 +11,7 @@ export interface Progress {
   clear(): void
 }
 
-export interface ProgressDependencies {
+interface ProgressDependencies {
   readonly stdout: Output
   readonly stderr: Output
   /** Of stderr. */

@@ -5,12 +5,12 @@ import { printable } from '../../core/foundation/printable.ts'
 import type { Environment } from '../../services/host/shell.ts'
 import { decideTerminalStyle, type Output } from './terminal-style.ts'
 
-export const LOG_LEVELS = ['debug', 'info', 'warn', 'error'] as const
+const LOG_LEVELS = ['debug', 'info', 'warn', 'error'] as const
 export type LogLevel = (typeof LOG_LEVELS)[number]
 
 export type ServerLog = Readonly<Record<LogLevel, (message: string) => void>>
 
-export interface ServerLogDependencies {
+interface ServerLogDependencies {
   readonly stderr: Output
   readonly env: Environment
   /** What is said at least; read for each line. */

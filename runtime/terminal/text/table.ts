@@ -1,8 +1,6 @@
 /** Tables and records as text: aligned, trimmed, and safe whatever they hold. */
 import { displayWidth, printable, printableLines } from '../../core/foundation/printable.ts'
 
-export type Row = Readonly<Record<string, unknown>>
-
 /**
  * Header in capitals, a line of dashes, then the rows; columns are left-aligned with two blanks
  * between, no line has trailing blanks. No rows at all read `(no entries)`. Ends with a line end.

@@ -12,7 +12,7 @@ import { readMac } from '../http/mac-param.ts'
 import type { Route } from '../http/route.ts'
 
 /** Whatever else is in the body are the action's own parameters. */
-export const FLASH_BODY = z.looseObject({
+const FLASH_BODY = z.looseObject({
   wait: z
     .number()
     .min(0)
@@ -21,7 +21,7 @@ export const FLASH_BODY = z.looseObject({
     .describe('Seconds to wait for the end of the flash before answering'),
 })
 
-export const BULK_BODY = z.strictObject({
+const BULK_BODY = z.strictObject({
   action: z.string().max(40).describe('delete, or an action of this server: flash…'),
   macs: z.array(z.string().max(40)).max(LIMITS.bulkMachines).optional(),
   q: z.string().max(1000).optional().describe('Instead of macs: all that this search finds'),
@@ -29,7 +29,7 @@ export const BULK_BODY = z.strictObject({
   dry_run: z.boolean().optional().describe('Only say what would be done'),
 })
 
-export const BULK_ANSWER = z.object({
+const BULK_ANSWER = z.object({
   dry_run: z.boolean(),
   done: z.number(),
   refused: z.number(),

@@ -7,7 +7,7 @@ import type { Contact, Transition } from './transition.ts'
 import type { Note } from '../http/event-note.ts'
 
 /** Stores the sighting; a machine that is new is discovered first. Null: it was not let in. */
-export type RecordContact<M> = <T extends Transition<M>>(
+type RecordContact<M> = <T extends Transition<M>>(
   mac: Mac,
   contact: Contact,
   decide: (machine: M) => T,

@@ -3,7 +3,7 @@ import { takeOne, type Bucket } from '../../core/foundation/bucket.ts'
 import type { MachineBase } from '../../core/machine/machine.ts'
 import type { ServerServices } from './server-services.ts'
 
-export interface Discovery {
+interface Discovery {
   /** True: the caller may be stored as a new machine. */
   admit(): Promise<boolean>
 }

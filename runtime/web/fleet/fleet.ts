@@ -11,14 +11,14 @@ import type { By } from '../http/caller.ts'
 import { countRun } from './run-metrics.ts'
 import { renderLost } from './run-events.ts'
 
-export type Outcome = 'flashed' | 'failed'
+type Outcome = 'flashed' | 'failed'
 
-export type Acted<M> =
+type Acted<M> =
   | { readonly result: 'done'; readonly machine: M | null }
   | { readonly result: 'refused'; readonly reason: string }
   | { readonly result: 'missing' }
 
-export type UpsertRefusal =
+type UpsertRefusal =
   | { readonly why: 'fields'; readonly fields: readonly FieldError[] }
   | { readonly why: 'stale' }
 
@@ -53,7 +53,7 @@ export interface Fleet<M extends MachineBase> {
   awaitOutcome(mac: Mac, signal: AbortSignal): Promise<Outcome | null>
 }
 
-export interface ActionRequest {
+interface ActionRequest {
   readonly action: string
   readonly parameters: unknown
   readonly contact: Contact

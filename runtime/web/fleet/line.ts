@@ -38,7 +38,7 @@ export interface LoginView {
   readonly next: string
 }
 
-export interface DocumentView {
+interface DocumentView {
   readonly title: string
   readonly body: Content
   readonly theme: Theme

@@ -14,7 +14,7 @@ import type { Sessions } from '../http/session.ts'
 const HOME = '/ui/dashboard'
 
 /** What logging in takes of a server. */
-export interface LoginSite extends Pick<Site<MachineBase>, 'now' | 'peer' | 'caller' | 'noteAll'> {
+interface LoginSite extends Pick<Site<MachineBase>, 'now' | 'peer' | 'caller' | 'noteAll'> {
   readonly line: Pick<ServerLine<MachineBase>, 'renderLogin' | 'checkPassword'>
   /** Wrong passwords, wherever they are given. */
   readonly attempts: Attempts

@@ -39,7 +39,7 @@ const ERROR: Json = {
 }
 
 /** Only routes with a `doc` are in it: pages are for people. */
-export function renderOpenApi<M extends MachineBase>(
+function renderOpenApi<M extends MachineBase>(
   site: Pick<Site<M>, 'line' | 'version'>,
   routes: readonly Route[],
 ): Json {

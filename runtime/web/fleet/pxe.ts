@@ -19,7 +19,7 @@ import type { Route } from '../http/route.ts'
 import { endRun, leaveStalled } from './run-ends.ts'
 import { isOnRecord, nameRun } from './run-events.ts'
 
-export const STATUS_BODY = z.strictObject({
+const STATUS_BODY = z.strictObject({
   status: z.enum(['done', 'failed']),
   reason: z.string().max(500).overwrite(plainWords).nullish(),
 })

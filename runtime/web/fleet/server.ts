@@ -34,7 +34,7 @@ import { createSessions } from '../http/session.ts'
 import { createTokenCheck } from '../http/token-check.ts'
 import { tokenRoutes } from './tokens.ts'
 
-export interface Server<M extends MachineBase> {
+interface Server<M extends MachineBase> {
   /** `createEntrance(app, log)` for a listener, `app.request()` for tests. */
   readonly app: H3
   readonly site: Site<M>

@@ -11,7 +11,7 @@ import { refuse, refuseFields } from '../http/faults.ts'
 import type { Site } from './site.ts'
 import type { Route } from '../http/route.ts'
 
-export const TOKEN_BODY = z.strictObject({
+const TOKEN_BODY = z.strictObject({
   name: z
     .string()
     .regex(/^[A-Za-z0-9][A-Za-z0-9 ._-]{0,63}$/, 'letters, digits, blanks, `.`, `_` and `-`')
@@ -20,7 +20,7 @@ export const TOKEN_BODY = z.strictObject({
   expires_at: z.iso.datetime().nullable().default(null),
 })
 
-export const TOKEN = z.object({
+const TOKEN = z.object({
   id: z.string(),
   name: z.string(),
   scopes: z.array(z.enum(TOKEN_SCOPES)),

@@ -11,7 +11,7 @@ interface Answering {
   once(event: 'close', listener: () => void): unknown
 }
 
-export interface Closing {
+interface Closing {
   /** Resolves once nothing is open any more. Answers that take longer than `graceMs` are cut off. */
   end(graceMs: number): Promise<void>
 }

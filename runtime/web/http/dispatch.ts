@@ -11,7 +11,7 @@ import type { Caller } from './caller.ts'
 import type { Peer } from './peer.ts'
 import type { Route } from './route.ts'
 
-export interface Dispatcher {
+interface Dispatcher {
   readonly routes: readonly Route[]
   readonly guard: Guard
   readonly bodies: BodyReader

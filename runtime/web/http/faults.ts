@@ -7,7 +7,7 @@ import { isFull } from '../../core/foundation/system-error.ts'
 import { NOSNIFF } from './headers.ts'
 import type { ErrorView, Log } from './caller.ts'
 
-export const STATUS = {
+const STATUS = {
   misuse: 400,
   'input-missing': 404,
   'input-invalid': 400,
@@ -34,7 +34,7 @@ export const STATUS = {
   'upstream-failed': 502,
 } as const satisfies Record<FaultCode, number>
 
-export interface RefusalOptions {
+interface RefusalOptions {
   /** The way out, shown on pages. */
   readonly hint?: string
   /** Instead of one sentence: what is wrong with which field. */

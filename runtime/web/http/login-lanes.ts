@@ -1,6 +1,6 @@
 /** Password checks under way: a few at once, fewer of one network, and the networks take turns. */
 
-export interface LoginLanes {
+interface LoginLanes {
   /** Null: too many of this network, or of all, wait already. */
   run<T>(network: string, check: () => Promise<T>): Promise<T> | null
 }

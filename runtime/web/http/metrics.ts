@@ -1,6 +1,6 @@
 /** What the server counts of itself, and how it tells it (`GET /metrics`, Prometheus text). */
 
-export type Labels = Readonly<Record<string, string>>
+type Labels = Readonly<Record<string, string>>
 
 export interface Metrics {
   /** Adds one (or `by`) to a counter; labels from short closed lists, never a MAC. */
@@ -12,7 +12,7 @@ export interface Metrics {
   render(): Promise<string>
 }
 
-export interface Gauge {
+interface Gauge {
   readonly labels: Labels
   readonly value: number
 }

@@ -41,25 +41,25 @@ interface BodyLimits {
 }
 
 /** Nothing is read of what is sent (and more than 64 KiB is 413). */
-export interface PlainRoute extends RouteBase {
+interface PlainRoute extends RouteBase {
   readonly takes?: undefined
   handle(event: H3Event): unknown
 }
 
 /** JSON of at most 1 MiB unless said, at most 100 levels deep. An empty body is `undefined`. */
-export interface JsonRoute extends RouteBase, BodyLimits {
+interface JsonRoute extends RouteBase, BodyLimits {
   readonly takes: 'json'
   handle(event: H3Event, json: unknown): unknown
 }
 
 /** A form (urlencoded or multipart, texts alone) of at most 64 KiB unless said. */
-export interface FormRoute extends RouteBase, BodyLimits {
+interface FormRoute extends RouteBase, BodyLimits {
   readonly takes: 'form'
   handle(event: H3Event, form: URLSearchParams): unknown
 }
 
 /** Any bytes, as they arrive; the stream fails with `too-large` past the limit. */
-export interface BytesRoute extends RouteBase, BodyLimits {
+interface BytesRoute extends RouteBase, BodyLimits {
   readonly takes: 'bytes'
   readonly most: number | (() => number)
   handle(event: H3Event, bytes: AsyncIterable<Uint8Array>): unknown

@@ -4,7 +4,7 @@ import type { H3Event } from 'h3'
 import type { SignedOut } from '../../services/access/signed-out.ts'
 import type { Secret } from '../../services/access/secret.ts'
 
-export const COOKIE = 'flasher-token'
+const COOKIE = 'flasher-token'
 
 const LIFETIME_SECONDS = 7 * 24 * 3600
 /** A session in use is issued anew when it is this old. */
@@ -14,7 +14,7 @@ const SKEW_SECONDS = 300
 /** Far longer than any of ours. */
 const MAX_CHARACTERS = 512
 
-export interface Session {
+interface Session {
   readonly id: string
   /** Seconds since the epoch. */
   readonly issuedAt: number

@@ -5,7 +5,7 @@ import { refuse } from './faults.ts'
 import type { Note, NoteSubject } from './event-note.ts'
 import type { Peer } from './peer.ts'
 
-export interface TokenSource {
+interface TokenSource {
   /** Of tokens that a program made: no guess finds one, so they are looked up at any time. */
   find(text: string): TokenRecord | null
   /** Of secrets that people chose: looked up only for addresses that did not just guess wrong. */
@@ -19,7 +19,7 @@ export interface TokenCheck {
   find(bearer: string): TokenRecord | null
 }
 
-export interface TokenCheckDependencies {
+interface TokenCheckDependencies {
   readonly tokens: TokenSource
   readonly attempts: Attempts
   noteAll(notes: readonly Note[], on: NoteSubject): Promise<void>

@@ -5,7 +5,7 @@ import type { Run } from '../../core/machine/run.ts'
 /** A bar moves on the page within a second of the post. */
 export const BARS_MS = 400
 
-export interface Bars {
+interface Bars {
   /** The `data:` lines of these machines' bars; null: of all. Empty: none of them is flashed now. */
   render(macs: ReadonlySet<string> | null): string
 }

@@ -44,7 +44,7 @@ interface View {
   bars: string
 }
 
-export interface ChannelDependencies<M extends MachineBase> {
+interface ChannelDependencies<M extends MachineBase> {
   readonly views: ChannelViews<M>
   readonly machines: Pick<Machines<M>, 'list'>
   readonly runs: Pick<Runs, 'findLive' | 'listLive'>

@@ -3,7 +3,7 @@ import { renderData } from '../../core/net/event-stream.ts'
 import type { MachineBase } from '../../core/machine/machine.ts'
 import type { Run } from '../../core/machine/run.ts'
 
-export interface RowCache<M extends MachineBase> {
+interface RowCache<M extends MachineBase> {
   /** The `data:` lines of these rows. */
   render(machines: readonly M[]): string
   /** Drops everything once it holds much more than there are machines. */

@@ -39,7 +39,7 @@ export function renderBytes(bytes: number | null, unknown = '–'): Html {
 export const copyable = (text: string, shown: Content = text): Html =>
   html`<span class="copyable"><code>${shown}</code>${copyButton(text)}</span>`
 
-export const copyButton = (text: string): Html =>
+const copyButton = (text: string): Html =>
   html`<button
     type="button"
     class="copy"
@@ -72,7 +72,7 @@ export const emptyState = (title: string, text: Content, action?: Content): Html
     ${action}
   </div>`
 
-export interface Card {
+interface Card {
   readonly title?: Content
   readonly id?: string
   /** Beside the title. */

@@ -9,7 +9,7 @@ interface FieldBase {
   readonly error?: string | null
 }
 
-export interface TextField extends FieldBase {
+interface TextField extends FieldBase {
   readonly value?: string
   readonly type?: 'text' | 'password' | 'search' | 'number' | 'url'
   readonly placeholder?: string
@@ -57,7 +57,7 @@ export const textField = (field: TextField): Html =>
     })} />`,
   )
 
-export interface Option {
+interface Option {
   readonly value: string
   readonly text: string
 }
@@ -77,7 +77,7 @@ export const selectField = (
     )}</select>`,
   )
 
-export interface CheckField {
+interface CheckField {
   readonly name: string
   readonly label: Content
   readonly value?: string
@@ -147,7 +147,7 @@ export const hidden = (values: Readonly<Record<string, string | null | undefined
       : html`<input${attributes({ type: 'hidden', name, value })} />`,
   )}`
 
-export interface PostForm {
+interface PostForm {
   readonly action: string
   readonly label: Content
   readonly values?: Readonly<Record<string, string | null | undefined>>

@@ -10,7 +10,7 @@ export interface NavLink {
   readonly icon: IconName
 }
 
-export interface FrameDependencies {
+interface FrameDependencies {
   readonly version: string
   /** The address of one of our own assets, or of a vendored one. */
   readonly assetUrl: (name: string) => string
@@ -39,7 +39,7 @@ export interface PageView {
   readonly alarms: number
 }
 
-export interface BareView {
+interface BareView {
   readonly title: string
   readonly body: Content
 }

@@ -7,7 +7,7 @@ import { localPath } from '../http/local-path.ts'
 import type { Route } from '../http/route.ts'
 import type { IconName } from './sprite.ts'
 
-export const THEMES = ['system', 'light', 'dark'] as const
+const THEMES = ['system', 'light', 'dark'] as const
 export type Theme = (typeof THEMES)[number]
 
 const COOKIE = 'flasher-theme'

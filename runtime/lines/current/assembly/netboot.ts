@@ -25,7 +25,7 @@ export interface Netboot extends AsyncDisposable {
   recipes(baseUrl: string): readonly DhcpRecipe[]
 }
 
-export interface NetbootDependencies {
+interface NetbootDependencies {
   readonly config: LineConfig
   readonly state: State
   readonly catalog: Catalog

@@ -7,7 +7,7 @@ import type { Environment } from '../../../services/host/shell.ts'
 import { decideFolders, type LineConfig } from './configuration.ts'
 import type { State } from './state.ts'
 
-export interface PinsDependencies {
+interface PinsDependencies {
   readonly config: LineConfig
   readonly state: Pick<State, 'feed' | 'machines'>
   readonly secret: Secret

@@ -17,7 +17,7 @@ export interface Listening {
 }
 
 /** What of node's HTTP server is set and ended here. */
-export type HttpServer = TunableServer & ClosableServer
+type HttpServer = TunableServer & ClosableServer
 
 export interface ListenAddress {
   readonly host: string
@@ -50,7 +50,7 @@ export interface ProcessEnvironment {
 }
 
 /** What a cache service beside the server is started with. */
-export interface CacheOptions {
+interface CacheOptions {
   readonly host: string
   /** Or the next one that is free. */
   readonly port: number

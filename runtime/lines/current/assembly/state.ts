@@ -22,7 +22,7 @@ export interface State extends AsyncDisposable {
   readonly store: SettingsStore
 }
 
-export interface StateOptions {
+interface StateOptions {
   readonly config: LineConfig
   readonly release: string
   /** A command beside the server, which may be running. */

@@ -27,13 +27,13 @@ import { runPages } from './runs/runs.ts'
 import type { PageServices } from './frame/page-services.ts'
 import { settingsPages } from './settings/settings.ts'
 
-export type Pages = Pick<
+type Pages = Pick<
   ServerLine<Machine>,
   'match' | 'renderRow' | 'renderBar' | 'renderLogin' | 'renderError' | 'renderDocument'
 > &
   Pick<ServerDependencies<Machine>, 'routes'>
 
-export interface PagesDependencies {
+interface PagesDependencies {
   readonly version: string
   readonly assets: Assets
   readonly services: PageServices

@@ -13,7 +13,7 @@ import { BACKUP_REQUEST, parseBackupRequest } from '../rules/backup-request.ts'
 import type { Machine } from '../rules/machine.ts'
 
 /** `place`: what the answer says of where backups go; no path of this host. */
-export interface BackupRouteDependencies {
+interface BackupRouteDependencies {
   readonly backups: Backups
   place(): string
 }

@@ -13,7 +13,7 @@ import { goBack, goTo } from '../pages/frame/form-answer.ts'
 import type { Machine } from '../rules/machine.ts'
 import { parseReleaseRequest, RELEASE_REQUEST } from '../rules/release-request.ts'
 
-export interface ReleaseRouteDependencies {
+interface ReleaseRouteDependencies {
   readonly releases: Releases
   /** What is fetched unless another tag is named. */
   tag(): string

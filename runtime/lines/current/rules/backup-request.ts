@@ -7,7 +7,7 @@ const BackupRequestSchema = z.strictObject({
   trigger: z.enum(['manual', 'scheduled']).default('manual'),
 })
 
-export type BackupRequest = z.infer<typeof BackupRequestSchema>
+type BackupRequest = z.infer<typeof BackupRequestSchema>
 
 /** For the API document. */
 export const BACKUP_REQUEST = z.toJSONSchema(BackupRequestSchema, { io: 'input' })

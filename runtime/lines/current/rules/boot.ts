@@ -95,7 +95,7 @@ export function decideBoot(machine: Machine, surroundings: Surroundings): BootRu
 const FLASHING: ReadonlySet<BootRule> = new Set(['flash', 'flash-retry'])
 
 /** Each rule, where it leads and why, in a sentence. */
-export const RULES: Readonly<
+const RULES: Readonly<
   Record<BootRule, { readonly goes: 'disk' | 'live' | 'wait'; readonly reason: string }>
 > = {
   'ipxe-exit': { goes: 'disk', reason: 'Its mode is to boot its own disk.' },

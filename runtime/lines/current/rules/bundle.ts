@@ -6,7 +6,7 @@ import { accept, refuse, type Result } from '../../../core/foundation/result.ts'
 import { InventoryDiskSchema, MAX_DISKS, toDisk } from './inventory.ts'
 import { createMachine, type Machine } from './machine.ts'
 
-export const BUNDLE_VERSION = 3
+const BUNDLE_VERSION = 3
 
 /** One machine's hardware; nothing of what operators have made of it. */
 export interface BundleMachine {
@@ -18,7 +18,7 @@ export interface BundleMachine {
   readonly hw_lshw_at: string | null
 }
 
-export interface Bundle {
+interface Bundle {
   readonly bty_export_version: typeof BUNDLE_VERSION
   readonly exported_at: string
   readonly exported_by_bty_version: string

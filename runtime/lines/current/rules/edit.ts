@@ -91,7 +91,7 @@ export const refreshInventory = (machine: Machine, now: string): Result<Machine,
     : refuse('Its boot mode is not flasher-inventory; flash modes list the disks each time.')
 
 /** What operators set beside the specified fields; an absent one stays. */
-export interface Adjustment {
+interface Adjustment {
   readonly locked?: boolean
   readonly serial_console?: SerialConsole
   readonly labels?: readonly string[]

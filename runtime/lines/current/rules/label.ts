@@ -2,7 +2,7 @@
 import { z } from 'zod'
 
 export const MAX_LABELS = 16
-export const MAX_LABEL_CHARACTERS = 64
+const MAX_LABEL_CHARACTERS = 64
 const LABEL = /^[A-Za-z0-9][A-Za-z0-9 ._-]*$/
 
 export const LabelSchema = z

@@ -5,7 +5,7 @@ import type { Machine } from './machine.ts'
 import { renderDiskMismatch, type PlanRuling } from './plan.ts'
 
 /** The server adds subject, actor, address and time. */
-export interface MachineNote {
+interface MachineNote {
   readonly kind: string
   readonly summary: string
   readonly details: Readonly<Record<string, unknown>> | null

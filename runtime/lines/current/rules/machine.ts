@@ -18,13 +18,13 @@ export const isFlashMode = (mode: BootMode): boolean =>
   mode === 'flasher-flash-always' || mode === 'flasher-flash-once'
 
 /** A flash that did not work, as the machine told it. */
-export interface Failure {
+interface Failure {
   readonly at: string
   readonly reason: string | null
 }
 
 /** The cycle whose flash may still be under way: news of it are not news of this cycle. */
-export interface FormerCycle {
+interface FormerCycle {
   readonly started_at: string
   /** When it was told that it ended. */
   readonly finished_at: string | null
@@ -80,7 +80,7 @@ export interface Machine extends MachineBase {
 }
 
 /** The fields of "Machine" in the order in which they are answered. */
-export const WIRE_FIELDS = [
+const WIRE_FIELDS = [
   'mac',
   'bty_image_ref',
   'labels',

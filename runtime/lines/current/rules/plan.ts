@@ -22,7 +22,7 @@ export type Plan =
   | { readonly mode: 'inventory' }
   | { readonly mode: 'exit'; readonly reason: string }
 
-export type PlanRule =
+type PlanRule =
   | 'flash'
   | 'wizard'
   | 'list-disks'

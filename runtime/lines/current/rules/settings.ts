@@ -203,7 +203,7 @@ export const SETTINGS = {
 export type Settings = SettingsOf<typeof SETTINGS>
 
 /** Keys of installations that came before this one. */
-export const RETIRED: KnownElsewhere = {
+const RETIRED: KnownElsewhere = {
   'server.trusted_proxy': 'not read any more: list the proxy in server.trusted_proxies',
   'paths.catalog_file': 'not read any more: the catalog is kept as catalog.toml in paths.state_dir',
   'tuning.backup_max_parallel': 'not read any more: one backup is made at a time',

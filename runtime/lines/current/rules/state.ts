@@ -4,7 +4,7 @@ import type { QueuePosition } from './queue.ts'
 import { isFlashMode, isUnassigned, type Machine } from './machine.ts'
 import { renderDiskMismatch, type PlanRuling } from './plan.ts'
 
-export const MACHINE_STATES = ['ready', 'armed', 'running', 'done', 'failed', 'needs-you'] as const
+const MACHINE_STATES = ['ready', 'armed', 'running', 'done', 'failed', 'needs-you'] as const
 export type MachineState = (typeof MACHINE_STATES)[number]
 
 export interface StateView {

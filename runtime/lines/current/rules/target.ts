@@ -7,7 +7,7 @@ import type { Surroundings } from './surroundings.ts'
 /** Why a flash mode boots the disk instead ("Without assignment or serial…"). */
 export type Unready = 'locked' | 'no-image' | 'unknown-image' | 'not-an-image' | 'no-target'
 
-export type Readiness =
+type Readiness =
   | { readonly why: Unready }
   | { readonly why: null; readonly image: CatalogEntry; readonly serial: string }
 

@@ -14,9 +14,9 @@ export interface TokenRules {
 }
 
 /** Whose boot it is that speaks: this cycle's, or one whose flash may still be under way. */
-export type TokenMatch = 'unproven' | 'current' | 'before'
+type TokenMatch = 'unproven' | 'current' | 'before'
 
-export type TokenRefusal = TokenDefect | 'missing' | 'no-machine' | 'other-boot' | 'over'
+type TokenRefusal = TokenDefect | 'missing' | 'no-machine' | 'other-boot' | 'over'
 
 /** Null: nothing was shown. */
 export type ShownToken = Result<BootToken, TokenDefect> | null

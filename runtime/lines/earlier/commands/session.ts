@@ -56,7 +56,7 @@ export interface Session {
   fail(thrown: unknown, options?: FailOptions): number
 }
 
-export interface FailOptions {
+interface FailOptions {
   readonly known?: Fields
   /** The message has been said already: only the way out is. */
   readonly isTold?: boolean

@@ -8,7 +8,7 @@ const SCHEMA_VERSION = '1'
 
 export type Fields = Readonly<Record<string, unknown>>
 
-export interface EnvelopeOptions {
+interface EnvelopeOptions {
   /** On one line, as the last line of an event stream needs it. */
   readonly oneLine: boolean
 }
@@ -23,7 +23,7 @@ export function renderEnvelope(
   return `${oneLine ? renderJsonLine(document) : renderJson(document)}\n`
 }
 
-export interface ErrorFields {
+interface ErrorFields {
   readonly code: FaultCode | 'unexpected'
   readonly message: string
   readonly hint?: string

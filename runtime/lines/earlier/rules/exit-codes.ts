@@ -6,7 +6,7 @@ export const SUCCESS = 0
 /** Also what any surprise without a code of its own ends with. */
 export const FAILED = 1
 /** As a shell reports a program that SIGINT ended; SIGTERM and SIGHUP have numbers of their own. */
-export const CANCELLED = 130
+const CANCELLED = 130
 
 export const EXIT = {
   misuse: 2,

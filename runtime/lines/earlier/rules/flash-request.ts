@@ -17,12 +17,12 @@ export interface FlashRequest {
   readonly provisioning: Provisioning
 }
 
-export interface FlashMisuse {
+interface FlashMisuse {
   readonly message: string
   readonly hint?: string
 }
 
-export interface FlashArguments {
+interface FlashArguments {
   readonly values: Readonly<Record<string, string>>
   readonly switches: ReadonlySet<string>
 }

@@ -8,7 +8,7 @@ const DAY_MS = 86_400_000
 /** Of the drawing, which is stretched to its place. */
 const [STEP, HEIGHT] = [10, 80]
 
-export interface Day {
+interface Day {
   /** `2026-11-21` in the zone of the pages. */
   readonly date: string
   readonly count: number

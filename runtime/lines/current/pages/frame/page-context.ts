@@ -19,7 +19,7 @@ export interface Queue {
   readonly waiting: number
 }
 
-export interface PageDependencies {
+interface PageDependencies {
   readonly frame: Frame
   readonly services: PageServices
   /** What the rules know of a request that came to this base address. */

@@ -18,7 +18,7 @@ import { isOtherArch } from './flash-question.ts'
 import { machinePath } from '../view/machine-row.ts'
 import { aboutImage } from '../view/next-boot.ts'
 
-export interface IntentDependencies {
+interface IntentDependencies {
   readonly machine: Machine
   readonly values: FormValues
   readonly images: readonly CatalogEntry[]

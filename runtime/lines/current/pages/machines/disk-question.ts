@@ -7,7 +7,7 @@ import { renderTime, type Clock } from '../../../../web/ui/times.ts'
 import { nameOf, type MachineView } from '../view/machine-view.ts'
 import { machinePath } from '../view/machine-row.ts'
 
-export interface DiskQuestion {
+interface DiskQuestion {
   readonly view: MachineView
   readonly action: string
   /** What the form that led here held. */

@@ -10,7 +10,7 @@ import { nameOf, type MachineView } from '../view/machine-view.ts'
 import { machinePath } from '../view/machine-row.ts'
 import { aboutImage } from '../view/next-boot.ts'
 
-export interface Question {
+interface Question {
   /** As it would be. */
   readonly view: MachineView
   readonly action: string

@@ -5,14 +5,14 @@ import { isUnassigned, type Machine } from '../../rules/machine.ts'
 import type { MachineState } from '../../rules/state.ts'
 import { nameOf, type MachineView } from '../view/machine-view.ts'
 
-export const VOCABULARY: Vocabulary = {
+const VOCABULARY: Vocabulary = {
   fields: ['mac', 'label', 'mode', 'state', 'image', 'disk', 'ip', 'arch', 'is'],
   times: ['seen', 'flashed', 'discovered'],
 }
 
-export type Match = (machines: readonly Machine[], query: URLSearchParams) => readonly Machine[]
+type Match = (machines: readonly Machine[], query: URLSearchParams) => readonly Machine[]
 
-export interface MatchDependencies {
+interface MatchDependencies {
   /** Another object whenever anything changed that views depend on besides the machine. */
   context(): object
   view(machine: Machine): MachineView

@@ -51,7 +51,7 @@ export function machinesPage(context: PageContext): readonly Route[] {
   ]
 }
 
-export const readTableQuery = (query: URLSearchParams): TableQuery =>
+const readTableQuery = (query: URLSearchParams): TableQuery =>
   Object.fromEntries(
     KEPT.flatMap((name) => {
       const value = query.get(name)

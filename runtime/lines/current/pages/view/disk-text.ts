@@ -17,7 +17,7 @@ export function bytesOf({ size, size_bytes }: InventoryDisk): number | null {
 }
 
 /** With binary units on hover; as the machine wrote it where that is no size. */
-export function renderDiskSize(disk: InventoryDisk): Content {
+function renderDiskSize(disk: InventoryDisk): Content {
   const bytes = bytesOf(disk)
   return bytes === null ? (disk.size ?? 'size unknown') : renderBytes(bytes)
 }
@@ -38,14 +38,14 @@ const TRANSPORTS: Readonly<Record<string, string>> = {
   virtio: 'virtio',
 }
 
-export const transportOf = ({ tran }: InventoryDisk): string =>
+const transportOf = ({ tran }: InventoryDisk): string =>
   tran === null ? 'unknown transport' : (TRANSPORTS[tran] ?? tran)
 
 /** "500 GB, NVMe". */
 export const aboutDisk = (disk: InventoryDisk): Content =>
   html`${renderDiskSize(disk)}, ${transportOf(disk)}`
 
-export interface DiskWarning {
+interface DiskWarning {
   readonly text: string
   /** It cannot be written at all. */
   readonly isHard: boolean

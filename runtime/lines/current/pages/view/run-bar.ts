@@ -31,14 +31,14 @@ export const nameDisk = (disk: RunDisk): string => {
 }
 
 /** For example `writing 41%`. */
-export function sayShortly(run: Run): string {
+function sayShortly(run: Run): string {
   const share = shareOf(run)
   const phase = PHASES[run.phase]
   return share === null ? phase : `${phase} ${renderPercent(share)}`
 }
 
 /** For example `412 MB/s, 0:07 left, 1.80 of 4.00 GB`: what matters most first, places are narrow. */
-export function sayFigures({ phase, step_bytes, step_total, rate, eta_seconds }: Run): string {
+function sayFigures({ phase, step_bytes, step_total, rate, eta_seconds }: Run): string {
   if (phase !== 'write' && phase !== 'verify') return ''
   const bytes = step_total === null ? renderSize(step_bytes) : renderPartOf(step_bytes, step_total)
   return [

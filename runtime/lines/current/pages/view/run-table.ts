@@ -41,7 +41,7 @@ export function renderVerified({ verified, result }: Run): Content {
   return result === null ? null : html`<span class="dim">–</span>`
 }
 
-export const renderTook = (run: Run): Content => {
+const renderTook = (run: Run): Content => {
   const seconds = run.result === 'lost' ? null : secondsOf(run)
   return seconds === null ? html`<span class="dim">–</span>` : renderSpan(seconds)
 }
@@ -51,7 +51,7 @@ export function renderRateOf(run: Run): Content {
   return rate === null || rate === 0 ? html`<span class="dim">–</span>` : renderRate(rate)
 }
 
-export interface RunTable {
+interface RunTable {
   readonly runs: readonly Run[]
   readonly clock: Clock
   /** What people call the machine; null: it is gone. */

@@ -21,7 +21,7 @@ import {
 } from './remote-report.ts'
 import { NO_AFTERMATH, type FlashEnd, type FlashOrder, type Hooks } from '../flow/start.ts'
 
-export interface HookDependencies {
+interface HookDependencies {
   /** Null: standalone, so nobody is told. */
   readonly client: ServerClient | null
   readonly nvram: Nvram

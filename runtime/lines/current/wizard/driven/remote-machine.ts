@@ -43,7 +43,7 @@ export interface RemoteDependencies {
 }
 
 /** Milliseconds. */
-export interface RemoteTimes extends HookTimes {
+interface RemoteTimes extends HookTimes {
   /** For how long disks and plan are asked for again when the server does not answer. */
   readonly contact: number
 }

@@ -13,7 +13,7 @@ import { createHooks } from './remote-hooks.ts'
 import type { RemoteDependencies } from './remote-machine.ts'
 import type { Hooks } from '../flow/start.ts'
 
-export interface RemoteEnvironment {
+interface RemoteEnvironment {
   /** `FLASHER_LIVE=1`: the live system started us, and its console and kernel log may be written to. */
   readonly env: Environment
   readonly signal: AbortSignal

@@ -14,7 +14,7 @@ import { createHooks } from './remote-hooks.ts'
 import { findDisk, parseRemotePlan, type RemotePlan } from './remote-plan.ts'
 import type { FlashEnd, FlashOrder, Hooks, RemoteOutcome, DrivenScreen } from '../flow/start.ts'
 
-export interface RemoteRequest {
+interface RemoteRequest {
   /** As `--server` names it. */
   readonly server: string
   /** As `--mac` says it, in any spelling. */

@@ -5,7 +5,7 @@ import type { FlashServices } from './flash-services.ts'
 import { planOrder } from './flash-services.ts'
 import type { FlashEnd, FlashOrder, Hooks } from './start.ts'
 
-export interface FlashRunDependencies {
+interface FlashRunDependencies {
   readonly parts: FlashServices
   readonly isRoot: boolean
   /** Cancels. */
@@ -14,7 +14,7 @@ export interface FlashRunDependencies {
   readonly now: () => number
 }
 
-export interface Watcher {
+interface Watcher {
   onPlan(plan: FlashPlan): void
   onEvent(event: FlashEvent): void
 }
@@ -83,7 +83,7 @@ async function carryOut(
   return { kind: 'done', plan, bytesWritten: state.bytesWritten, seconds: now() - before, verified }
 }
 
-export const SUDO = { hint: 'Run it again as root, for example with sudo.' } as const
+const SUDO = { hint: 'Run it again as root, for example with sudo.' } as const
 
 function note(event: FlashEvent, state: FlashState) {
   if (event.event === 'writing') {

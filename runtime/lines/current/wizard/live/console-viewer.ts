@@ -13,7 +13,7 @@ export interface Keys {
   pause(): unknown
 }
 
-export interface ConsoleViewer {
+interface ConsoleViewer {
   readonly stdin: Keys
   readonly stdout: Output
   readonly statusPath: string

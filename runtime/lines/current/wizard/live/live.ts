@@ -33,7 +33,7 @@ export interface ConsoleEnvironment {
 const SCREEN = '/dev/tty1'
 const HEAD_START_MS = 1500
 
-export interface LivePaths {
+interface LivePaths {
   readonly kernelLine: string
   /** Leads to the terminal of our own standard input. */
   readonly terminal: string

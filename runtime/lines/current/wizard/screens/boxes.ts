@@ -1,7 +1,7 @@
 /** Facts in a frame, as the confirm screen shows what goes where. Pure. */
 import { clip, pad } from '../../../../terminal/text/clip.ts'
 
-export interface BoxStyle {
+interface BoxStyle {
   readonly columns: number
   readonly unicode: boolean
 }

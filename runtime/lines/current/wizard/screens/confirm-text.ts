@@ -22,7 +22,7 @@ export interface Known {
   readonly reasons: readonly string[] | null
 }
 
-export interface ConfirmRoom extends Pick<Size, 'columns'> {
+interface ConfirmRoom extends Pick<Size, 'columns'> {
   /** Rows for all of it. */
   readonly room: number
 }

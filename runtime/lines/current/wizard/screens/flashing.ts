@@ -17,7 +17,7 @@ import {
   type Hooks,
 } from '../flow/start.ts'
 
-export interface Flashed extends Aftermath {
+interface Flashed extends Aftermath {
   readonly end: FlashEnd
 }
 

@@ -14,7 +14,7 @@ export interface Setting {
   readonly imageRoot: string
 }
 
-export interface HeaderRoom {
+interface HeaderRoom {
   readonly columns: number
   readonly rows: number
   readonly unicode: boolean

@@ -12,7 +12,7 @@ import type { RemoteDependencies } from '../driven/remote-machine.ts'
 import type { Drawing } from './screen-frame.ts'
 import type { Hooks } from '../flow/start.ts'
 
-export interface FlashTools {
+interface FlashTools {
   readonly parts: FlashServices
   readonly lookAtImage: typeof lookAtImage
   readonly planOrder: typeof planOrder
