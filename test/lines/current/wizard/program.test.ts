@@ -10,7 +10,7 @@ import { createSubject } from '../../../../runtime/lines/current/wizard/screens/
 import { openState } from '../../../../runtime/lines/current/wizard/flow/flow.ts'
 import { createInk } from '../../../../runtime/terminal/text/ink.ts'
 import { UNTOUCHED, type Menu } from '../../../../runtime/terminal/prompt/menu.ts'
-import { runFlasher } from '../../../../support/terminal/flasher.ts'
+import { runFlasher } from '../../../support/terminal/flasher.ts'
 
 const test = suite('wizard program')
 const run = promisify(execFile)
