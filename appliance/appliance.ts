@@ -4,7 +4,7 @@ export const ARCHS = ['x86_64', 'arm64'] as const
 export type Arch = (typeof ARCHS)[number]
 
 /** How it starts a machine: kernel, initrd and root by the network; a stick or disc; a firmware program that chains. */
-export type Shape = 'netboot' | 'usb' | 'ipxe'
+type Shape = 'netboot' | 'usb' | 'ipxe'
 
 export interface Appliance {
   /** What `pnpm build:images NAME` takes. */

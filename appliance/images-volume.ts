@@ -70,7 +70,7 @@ export const CHECKSUM_OFFSET: number = BOOT_REGION.checksumSector * IMAGES_VOLUM
 export const sumBootRegion = (region: Uint8Array): number =>
   sumBootBytes(region, { sum: 0, from: 0, to: CHECKSUM_OFFSET })
 
-export interface PartialSum {
+interface PartialSum {
   /** Of the bytes before `from`. */
   readonly sum: number
   readonly from: number

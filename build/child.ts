@@ -2,7 +2,7 @@
 import { spawn } from 'node:child_process'
 import { open, readFile } from 'node:fs/promises'
 
-export interface ChildWish {
+interface ChildOptions {
   readonly argv: readonly string[]
   readonly cwd: string
   readonly env: Readonly<Record<string, string>>
@@ -15,7 +15,7 @@ export interface ChildWish {
 const TAIL = { lines: 25, bytes: 16 * 1024 }
 
 /** Null: it ended well; else why not, for people. */
-export async function runChild({ argv, cwd, env, log, lock }: ChildWish): Promise<string | null> {
+export async function runChild({ argv, cwd, env, log, lock }: ChildOptions): Promise<string | null> {
   const [name = '', ...args] = lock === null ? argv : ['flock', lock, ...argv]
   await using file = await open(log, 'w')
   await file.write(`${argv.join(' ')}\n\n`)

@@ -1,6 +1,6 @@
 /** What a host must have to make images, and what to install where it has not. */
 
-export interface Need {
+interface Need {
   /** A program to be found in PATH, or a file. */
   readonly thing: string
   /** The Debian package that brings it. */
@@ -53,7 +53,7 @@ export const needsFor = ({ compilesIpxe }: HostFacts): readonly Need[] =>
 export const findMissing = (facts: HostFacts): readonly Need[] =>
   needsFor(facts).filter(({ thing }) => !facts.has(thing))
 
-export interface MachineFacts {
+interface MachineFacts {
   /** As Node calls them: `linux`, `x64`. */
   readonly platform: string
   readonly arch: string

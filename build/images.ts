@@ -3,7 +3,7 @@ import { rm } from 'node:fs/promises'
 import { join, resolve } from 'node:path'
 import process from 'node:process'
 import { APPLIANCES } from '../appliance/all.ts'
-import { parseBuild, USAGE, type BuildWish } from './command.ts'
+import { parseBuild, USAGE, type BuildOptions } from './command.ts'
 import { CHECKOUT, cacheFolder, readEpoch, readVersion } from './facts.ts'
 import { readContents } from './pack/read.ts'
 import { writeRelease, type Released } from './pack/release.ts'
@@ -15,20 +15,20 @@ import { createReport, type Report } from './report.ts'
 import type { BuildFacts } from './steps/step.ts'
 import { buildTwice } from './twice.ts'
 
-const wish = parseBuild(process.argv.slice(2), APPLIANCES)
-if (!wish.ok) {
-  console.error(`build:images: ${wish.why}\n\n${USAGE}`)
+const options = parseBuild(process.argv.slice(2), APPLIANCES)
+if (!options.ok) {
+  console.error(`build:images: ${options.why}\n\n${USAGE}`)
   process.exitCode = 2
-} else if (wish.help) {
+} else if (options.help) {
   console.log(USAGE)
 } else {
-  process.exitCode = await build(wish).catch((error: unknown) => {
+  process.exitCode = await build(options).catch((error: unknown) => {
     console.error(`build:images: ${error instanceof Error ? error.message : String(error)}`)
     return 1
   })
 }
 
-async function build(wanted: BuildWish): Promise<number> {
+async function build(wanted: BuildOptions): Promise<number> {
   const { names, level, ipxeServer, ipxeSource } = wanted
   const version = readVersion(CHECKOUT)
   const facts = { version, epoch: readEpoch(CHECKOUT, level, process.env), level }

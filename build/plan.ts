@@ -12,7 +12,7 @@ import type { BuildFacts, Step } from './steps/step.ts'
 import { toolsStep, withTools } from './steps/tools.ts'
 import { baseStep, treeStep } from './steps/tree.ts'
 
-export interface PlanWish {
+interface PlanOptions {
   readonly appliances: readonly Appliance[]
   readonly facts: BuildFacts
   /** The machine server that our iPXE asks, where it is to be a fixed one. */
@@ -46,9 +46,9 @@ export interface Plan {
   readonly bundles: readonly Bundle[]
 }
 
-export function planImages(wish: PlanWish): Plan {
-  const bundles = wish.appliances.flatMap((appliance) =>
-    appliance.archs.map((arch) => BUNDLES[appliance.shape](appliance.name, arch, wish)),
+export function planImages(options: PlanOptions): Plan {
+  const bundles = options.appliances.flatMap((appliance) =>
+    appliance.archs.map((arch) => BUNDLES[appliance.shape](appliance.name, arch, options)),
   )
   const wanted = bundles.flatMap((bundle) => [
     ...bundle.files.map(({ from }) => from),
@@ -56,7 +56,7 @@ export function planImages(wish: PlanWish): Plan {
     ...bundle.npm,
     ...bundle.programs,
   ])
-  return { steps: pick(allSteps(wish), wanted), bundles }
+  return { steps: pick(allSteps(options), wanted), bundles }
 }
 
 const MKOSI = packagesStep({
@@ -97,20 +97,20 @@ const IPXE_BINARIES: Readonly<Record<Arch, string>> = {
 }
 
 /** Everything that could be made, in an order that inputs allow. */
-function allSteps({ facts, ipxeServer, ipxeSource }: PlanWish): readonly Step[] {
-  const wish = { arch: 'x86_64', facts } as const
+function allSteps({ facts, ipxeServer, ipxeSource }: PlanOptions): readonly Step[] {
+  const options = { arch: 'x86_64', facts } as const
   const squashfs = '@squashfs/root.squashfs'
-  const root = { ...wish, tree: '@tree/live', squashfs }
+  const root = { ...options, tree: '@tree/live', squashfs }
   const squashfsName = netbootTrio('x86_64', facts.version).squashfs
-  const media = { ...wish, kernel: '@base/vmlinuz', initrd: '@initrd-media/initrd', squashfs }
+  const media = { ...options, kernel: '@base/vmlinuz', initrd: '@initrd-media/initrd', squashfs }
   const ipxe = { facts, server: ipxeServer, source: ipxeSource }
   return [
     MKOSI,
     toolsStep,
     nodeStep('x86_64'),
     appStep,
-    baseStep(wish),
-    treeStep(wish),
+    baseStep(options),
+    treeStep(options),
     squashfsStep(facts),
     initrdStep({ ...root, name: 'initrd-netboot', kind: 'netboot', squashfsName }),
     initrdStep({ ...root, name: 'initrd-media', kind: 'media', squashfsName: 'root.squashfs' }),
@@ -133,7 +133,7 @@ function pick(steps: readonly Step[], wanted: readonly string[]): readonly Step[
   return steps.filter(({ name }) => names.has(name))
 }
 
-type MakeBundle = (appliance: string, arch: Arch, wish: PlanWish) => Bundle
+type MakeBundle = (appliance: string, arch: Arch, options: PlanOptions) => Bundle
 
 const LIVE = {
   packages: [

@@ -13,7 +13,7 @@ import {
   type HostFacts,
 } from './host.ts'
 
-export interface HostWish {
+interface HostOptions {
   readonly compilesIpxe: boolean
   /** The files of a tree have owners, which only root can give them. */
   readonly makesTree: boolean
@@ -21,13 +21,13 @@ export interface HostWish {
 
 export const isRoot = () => process.getuid?.() === 0
 
-export const readHost = ({ compilesIpxe }: Pick<HostWish, 'compilesIpxe'>): HostFacts => ({
+export const readHost = ({ compilesIpxe }: Pick<HostOptions, 'compilesIpxe'>): HostFacts => ({
   compilesIpxe,
   has: (thing) => (isAbsolute(thing) ? existsSync(thing) : isProgram(thing)),
 })
 
 /** Null: images can be made on this machine; else why not, for people. */
-export const findObstacle = ({ compilesIpxe, makesTree }: HostWish): string | null =>
+export const findObstacle = ({ compilesIpxe, makesTree }: HostOptions): string | null =>
   findMachineObstacle({
     platform: process.platform,
     arch: process.arch,
@@ -40,13 +40,13 @@ export const knowsDebian = async (): Promise<boolean> =>
 
 /** Installs what is missing where we are root on Debian. Null: all is there; else what to do, for people. */
 export async function prepareHost(
-  wish: HostWish,
+  options: HostOptions,
   say: (line: string) => void,
 ): Promise<string | null> {
-  const obstacle = findObstacle(wish)
+  const obstacle = findObstacle(options)
   if (obstacle !== null) return obstacle
-  if (wish.makesTree && !isRoot()) return 'trees of files that belong to root are made as root'
-  return installMissing(readHost(wish), say) ?? (await prepareSources(say))
+  if (options.makesTree && !isRoot()) return 'trees of files that belong to root are made as root'
+  return installMissing(readHost(options), say) ?? (await prepareSources(say))
 }
 
 function installMissing(host: HostFacts, say: (line: string) => void): string | null {

@@ -12,7 +12,7 @@ import {
 import type { Step } from './steps/step.ts'
 import type { Comparison } from './twice.ts'
 
-export interface ReportWish {
+interface ReportOptions {
   readonly json: boolean
   readonly steps: readonly Step[]
   readonly durations: Durations
@@ -26,8 +26,8 @@ export interface Report {
   readonly compare: (comparisons: readonly Comparison[]) => void
 }
 
-export const createReport = (wish: ReportWish): Report =>
-  wish.json ? createJsonReport() : createTextReport(wish)
+export const createReport = (options: ReportOptions): Report =>
+  options.json ? createJsonReport() : createTextReport(options)
 
 const writeJson = (value: object) => {
   process.stdout.write(`${JSON.stringify(value)}\n`)
@@ -45,7 +45,7 @@ const createJsonReport = (): Report => ({
 const TICK_MS = 1000
 const CLEAR_LINE = '\r\u001B[K'
 
-function createTextReport({ steps, durations }: ReportWish): Report {
+function createTextReport({ steps, durations }: ReportOptions): Report {
   const { stdout } = process
   const live = stdout.isTTY
   const start = performance.now()

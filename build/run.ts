@@ -9,7 +9,7 @@ import { readTail, runChild } from './child.ts'
 import { parseDurations, type BuildEvent, type Durations } from './progress.ts'
 import type { Step } from './steps/step.ts'
 
-export interface RunWish {
+export interface RunOptions {
   readonly steps: readonly Step[]
   /** Programs start here, and relative inputs lie below. */
   readonly checkout: string
@@ -24,7 +24,7 @@ export interface RunWish {
   readonly say: (event: BuildEvent) => void
 }
 
-export type Outcome =
+type Outcome =
   | { readonly ok: true; readonly pathOf: (token: string) => string }
   | { readonly ok: false; readonly step: string }
 
@@ -32,17 +32,17 @@ export type Outcome =
  * One after the other, in an order that their inputs allow; stops at the first failure. Throws, before
  * anything is run, where an input is missing in the checkout.
  */
-export async function runSteps(wish: RunWish): Promise<Outcome> {
-  const { steps, cache, shared = cache, say } = wish
-  requireInputs(wish)
-  const store = createStore(join(cache, 'steps'), wish.proof)
+export async function runSteps(options: RunOptions): Promise<Outcome> {
+  const { steps, cache, shared = cache, say } = options
+  requireInputs(options)
+  const store = createStore(join(cache, 'steps'), options.proof)
   const made = new Map<string, Entry>()
   for (const folder of [join(cache, 'logs'), join(shared, 'locks')]) {
     await mkdir(folder, { recursive: true })
   }
   for (const step of steps) {
     const { name, says } = step
-    const digests = await Promise.all(step.inputs.map((input) => digestInput(input, made, wish)))
+    const digests = await Promise.all(step.inputs.map((input) => digestInput(input, made, options)))
     const key = keyOf({ step, digests, node: process.version })
     const known = await store.find(name, key)
     if (known !== null) {
@@ -54,7 +54,7 @@ export async function runSteps(wish: RunWish): Promise<Outcome> {
     say({ event: 'started', step: name, says, log })
     const start = performance.now()
     const part = await store.open(name, key)
-    const why = await runStep({ step, part, log, made, wish })
+    const why = await runStep({ step, part, log, made, options })
     const entry = why === null ? await store.keep(name, key, part, step.makes) : why
     if (typeof entry === 'string') {
       say({ event: 'failed', step: name, why: entry, log, tail: await readTail(log) })
@@ -62,14 +62,14 @@ export async function runSteps(wish: RunWish): Promise<Outcome> {
     }
     made.set(name, entry)
     const seconds = (performance.now() - start) / 1000
-    await recordDuration(wish, name, seconds)
+    await recordDuration(options, name, seconds)
     say({ event: 'made', step: name, says, seconds })
     await store.prune(name)
   }
   return { ok: true, pathOf: (token) => resolveWord(token, (head) => folderOf(head, made)) }
 }
 
-type Pace = Pick<RunWish, 'cache' | 'pace'>
+type Pace = Pick<RunOptions, 'cache' | 'pace'>
 
 export async function readDurations(pace: Pace): Promise<Durations> {
   return parseDurations(await readFile(durationsFile(pace), 'utf8').catch(() => '{}'))
@@ -80,11 +80,11 @@ interface StepRun {
   readonly part: string
   readonly log: string
   readonly made: ReadonlyMap<string, Entry>
-  readonly wish: RunWish
+  readonly options: RunOptions
 }
 
-async function runStep({ step, part, log, made, wish }: StepRun): Promise<string | null> {
-  const { checkout, cache, shared = cache } = wish
+async function runStep({ step, part, log, made, options }: StepRun): Promise<string | null> {
+  const { checkout, cache, shared = cache } = options
   const place = (token: string) => {
     if (token.startsWith('%')) return join(shared, token.slice(1))
     return token === `@${step.name}` ? part : folderOf(token, made)
@@ -99,7 +99,7 @@ async function runStep({ step, part, log, made, wish }: StepRun): Promise<string
 const folderOf = (token: string, made: ReadonlyMap<string, Entry>) =>
   made.get(token.slice(1))?.folder ?? token
 
-function requireInputs({ steps, checkout }: RunWish): void {
+function requireInputs({ steps, checkout }: RunOptions): void {
   for (const { name, inputs } of steps) {
     const missing = inputs.find(
       (input) => ownerOf(input) === null && !existsSync(resolve(checkout, input)),
@@ -113,7 +113,7 @@ function requireInputs({ steps, checkout }: RunWish): void {
 async function digestInput(
   input: string,
   made: ReadonlyMap<string, Entry>,
-  { checkout }: RunWish,
+  { checkout }: RunOptions,
 ): Promise<string> {
   const owner = ownerOf(input)
   if (owner === null) return await digestSource(input, checkout)

@@ -7,7 +7,7 @@ import type { Bundle, Plan } from './plan.ts'
 import type { BuildEvent } from './progress.ts'
 import { runSteps } from './run.ts'
 
-export interface TwiceWish {
+interface TwiceOptions {
   readonly plan: Plan
   readonly checkout: string
   /** Only what was fetched is shared with it. */
@@ -22,8 +22,8 @@ export interface Comparison {
 }
 
 /** Null: a step failed, which was said. Each builds from nothing, in a folder of its own. */
-export async function buildTwice(wish: TwiceWish): Promise<readonly Comparison[] | null> {
-  const { plan, checkout, cache, pace, say } = wish
+export async function buildTwice(options: TwiceOptions): Promise<readonly Comparison[] | null> {
+  const { plan, checkout, cache, pace, say } = options
   const work = join(cache, 'twice')
   mkdirSync(work, { recursive: true })
   const folder = mkdtempSync(join(work, 'run-'))

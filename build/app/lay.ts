@@ -2,7 +2,7 @@
 import { chmod, copyFile, lstat, mkdir, readdir, readlink, symlink } from 'node:fs/promises'
 import { join } from 'node:path'
 
-export interface LayOptions {
+interface LayOptions {
   /** Called with paths below `from`; absent: everything. */
   readonly wants?: (path: string) => boolean
 }

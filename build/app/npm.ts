@@ -3,7 +3,7 @@ import { readFile, realpath } from 'node:fs/promises'
 import { existsSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 
-export interface NpmPackage {
+interface NpmPackage {
   readonly name: string
   readonly version: string
   readonly license: string

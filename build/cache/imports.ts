@@ -7,7 +7,7 @@ const IMPORT =
 /** A comment that names a file for its types imports nothing. */
 const TYPES_ONLY = /^import type [^'{\n]* from '[^']+'$|^import type \{[^}]*\} from '[^']+'$/gm
 
-export interface Closure {
+interface Closure {
   /** Paths of our own files, the entries among them, sorted. */
   readonly files: readonly string[]
   /** Names of packages, without what they import themselves; sorted. */

@@ -5,7 +5,7 @@ import type { Step } from '../steps/step.ts'
 /** Changes when the cache's own layout does. */
 const LAYOUT = 1
 
-export interface KeyFacts {
+interface KeyFacts {
   readonly step: Step
   /** Digest of each input, in the order of `step.inputs`. */
   readonly digests: readonly string[]

@@ -110,8 +110,6 @@ export function createStore(root: string, proof: Proof = 'listing') {
   return { find, open, keep, prune }
 }
 
-export type Store = ReturnType<typeof createStore>
-
 /** A folder of a run that is over. */
 function isLeftOver(entry: string): boolean {
   const pid = /\.(\d+)\.part$/.exec(entry)?.[1]

@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import { $ } from 'zx/core'
 import { parseTargets, renderSources, TARGET_FORMAT, type HostSources } from './sources.ts'
 
-export interface AptWish {
+interface AptOptions {
   readonly suite: string
   /** Debian's name of it: `amd64`. */
   readonly arch: string
@@ -32,7 +32,7 @@ export async function readHostSources(): Promise<HostSources> {
 
 /** Fetches packages into `folder` without what they depend on; gives their files' paths. */
 export async function fetchPackages(
-  { suite, arch, state }: AptWish,
+  { suite, arch, state }: AptOptions,
   names: readonly string[],
   folder: string,
 ): Promise<readonly string[]> {
@@ -63,7 +63,7 @@ async function listTargets() {
   return parseTargets(stdout)
 }
 
-async function openState({ suite, arch, state }: AptWish): Promise<readonly string[]> {
+async function openState({ suite, arch, state }: AptOptions): Promise<readonly string[]> {
   const sources = join(state, 'sources')
   const lists = join(state, 'lists')
   const cache = join(state, 'cache')

@@ -1,12 +1,12 @@
 /** Package sources for any Debian release, made from those of this host: nothing here names a mirror. */
 
 /** A repository that the host's apt takes an index from. */
-export interface AptTarget {
+interface AptTarget {
   readonly uri: string
   readonly codename: string
 }
 
-export interface SourcesWish {
+interface SourcesOptions {
   readonly targets: readonly AptTarget[]
   /** The release that this host runs, by its code name. */
   readonly host: string
@@ -35,7 +35,7 @@ export function parseTargets(rows: string): readonly AptTarget[] {
 }
 
 /** What the host's apt knows, and the release that it runs. */
-export type HostSources = Pick<SourcesWish, 'targets' | 'host'>
+export type HostSources = Pick<SourcesOptions, 'targets' | 'host'>
 
 /** For people: what to do where `findArchive` finds none. */
 export const NO_ARCHIVE =
@@ -52,7 +52,7 @@ export function findArchive({ targets, host }: HostSources): AptTarget | null {
 }
 
 /** The archive and the security archive that the host knows, with the suite swapped (deb822, sources.list(5)). */
-export function renderSources({ targets, host, suite, backports }: SourcesWish): Sources {
+export function renderSources({ targets, host, suite, backports }: SourcesOptions): Sources {
   const archive = findArchive({ targets, host })
   if (archive === null) return { ok: false, why: NO_ARCHIVE }
   if (ROLLING.includes(suite)) return { ok: true, text: stanza(archive.uri, [suite]) }

@@ -17,7 +17,7 @@ const CONTIGUOUS = 0b11
 const ARCHIVE = 0x20
 const UTC_OFFSET = 0x80
 
-export interface FileEntry {
+interface FileEntry {
   /** At most 255 UTF-16 units, none of them `" * / : < > ? \ |` or a control character. */
   readonly name: string
   readonly bytes: number

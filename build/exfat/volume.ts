@@ -22,7 +22,7 @@ export interface VolumeFile {
   readonly content: Buffer
 }
 
-export interface VolumePlan {
+interface VolumePlan {
   /** Of 512 bytes. */
   readonly sectors: number
   /** At most 11 characters. */
@@ -33,7 +33,7 @@ export interface VolumePlan {
 }
 
 /** Bytes of the volume, at an offset in it; all else is zero. */
-export interface VolumePiece {
+interface VolumePiece {
   readonly offset: number
   readonly bytes: Buffer
 }

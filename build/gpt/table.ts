@@ -19,18 +19,18 @@ export const PARTITION_TYPES = {
   data: 'ebd0a0a2-b9e5-4433-87c0-68b6b72699c7',
 } as const
 
-export interface PartitionSpan {
+interface PartitionSpan {
   readonly firstSector: number
   readonly lastSector: number
 }
 
-export interface Partition extends PartitionSpan {
+interface Partition extends PartitionSpan {
   readonly type: (typeof PARTITION_TYPES)[keyof typeof PARTITION_TYPES]
   /** At most 36 characters. */
   readonly name: string
 }
 
-export interface TablePlan {
+interface TablePlan {
   /** GUIDs are made of it: the same for the same medium. */
   readonly id: string
   readonly diskSectors: number

@@ -2,7 +2,7 @@
 import type { Entry } from './newc.ts'
 
 /** Empty, and last: `/init` that does not see it knows that not everything was unpacked. */
-export const COMPLETE = 'complete'
+const COMPLETE = 'complete'
 
 const MOUNT_POINTS = ['dev', 'proc', 'run', 'sys', 'sysroot', 'tmp']
 

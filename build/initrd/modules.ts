@@ -1,7 +1,7 @@
 /** Which kernel modules an initrd takes, and the tables by which `modprobe` finds them there. */
 
 /** The tables of a tree's `lib/modules/<release>`, as text. */
-export interface ModuleTables {
+interface ModuleTables {
   readonly dep: string
   readonly softdep: string
   readonly alias: string
@@ -14,7 +14,7 @@ export interface ModuleChoice {
   readonly leave: readonly string[]
 }
 
-export interface ChosenModules {
+interface ChosenModules {
   /** Paths as in `modules.dep`, sorted: `kernel/drivers/net/virtio_net.ko`. */
   readonly paths: readonly string[]
   /** The tables of exactly these. */

@@ -2,26 +2,26 @@
 
 export type Entry = FileEntry | FolderEntry | LinkEntry | DeviceEntry
 
-export interface FileEntry {
+interface FileEntry {
   readonly kind: 'file'
   readonly name: string
   readonly mode: number
   readonly bytes: Uint8Array
 }
 
-export interface FolderEntry {
+interface FolderEntry {
   readonly kind: 'folder'
   readonly name: string
 }
 
-export interface LinkEntry {
+interface LinkEntry {
   readonly kind: 'link'
   readonly name: string
   readonly target: string
 }
 
 /** A character device. */
-export interface DeviceEntry {
+interface DeviceEntry {
   readonly kind: 'device'
   readonly name: string
   readonly mode: number

@@ -8,14 +8,14 @@ export interface Place {
   readonly entry: number
 }
 
-export interface Section {
+interface Section {
   /** At most 8 characters. */
   readonly name: string
   /** Code first. */
   readonly render: (place: Place) => Buffer
 }
 
-export const MACHINES = { 0x8664: 'x86_64', 0xaa64: 'arm64' } as const
+const MACHINES = { 0x8664: 'x86_64', 0xaa64: 'arm64' } as const
 
 const HEADER_BYTES = 40
 /** contains code, is run, is read */

@@ -7,7 +7,7 @@ const CONSOLES = ['console=tty0', 'console=ttyS0,115200'] as const
 /** Seconds: enough to press a key, not long enough to wait for. */
 const PATIENCE = 3
 
-export interface MenuPlan {
+interface MenuPlan {
   readonly version: string
   /** The identity of the medium, by which the initrd knows it. */
   readonly media: string

@@ -14,7 +14,7 @@ const PROTECTIVE = 0xee
 /** An entry of this size covers the disk, whatever size that is: the image lands on larger ones. */
 const WHATEVER = 0xffffffff
 
-export interface HybridPlan {
+interface HybridPlan {
   readonly id: string
   /** The ISO's first 64 sectors, as xorriso wrote them: two partitions, system and EFI. */
   readonly head: Buffer
@@ -22,7 +22,7 @@ export interface HybridPlan {
   readonly imagesSectors: number
 }
 
-export interface Hybrid {
+interface Hybrid {
   readonly imagesStart: number
   /** Of the whole image, all in sectors of 512 bytes. */
   readonly sectors: number

@@ -4,7 +4,7 @@ import { mkdir } from 'node:fs/promises'
 import { join } from 'node:path'
 import { spawn } from 'node:child_process'
 
-export interface MkosiWish {
+interface MkosiOptions {
   /** Where the files of the package lie. */
   readonly mkosi: string
   /** Where it looks for its configuration. */
@@ -21,7 +21,7 @@ const FOLDERS = {
 }
 
 /** Ends with its exit code; what it says goes where ours goes. */
-export async function runMkosi({ mkosi, directory, cache, args }: MkosiWish): Promise<number> {
+export async function runMkosi({ mkosi, directory, cache, args }: MkosiOptions): Promise<number> {
   const folders = Object.entries(FOLDERS).map(([flag, name]) => [flag, join(cache, name)])
   for (const [, folder = ''] of folders) await mkdir(folder, { recursive: true })
   return await start(mkosi, ['--directory', directory, ...folders.flat(), ...args])

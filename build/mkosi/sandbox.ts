@@ -3,7 +3,7 @@ import { mkdir, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { readSources } from '../debian/apt.ts'
 
-export interface SandboxWish {
+interface SandboxOptions {
   readonly folder: string
   readonly suite: string
   /** Globs of packages that are taken from backports. */
@@ -11,7 +11,7 @@ export interface SandboxWish {
 }
 
 /** Gives the folder back. */
-export async function writeSandbox({ folder, suite, backports }: SandboxWish): Promise<string> {
+export async function writeSandbox({ folder, suite, backports }: SandboxOptions): Promise<string> {
   const apt = join(folder, 'etc/apt')
   for (const dir of ['sources.list.d', 'preferences.d']) {
     await mkdir(join(apt, dir), { recursive: true })

@@ -13,7 +13,7 @@ export interface NpmPackage {
 }
 
 /** A list of Debian packages and where they are. */
-export interface DebianList {
+interface DebianList {
   readonly title: string
   /** Whether they are in the image, or only made it. */
   readonly within: boolean

@@ -3,7 +3,7 @@ import { readFile } from 'node:fs/promises'
 import process from 'node:process'
 import type { Contents, DebianPackage, NpmPackage, Program } from './contents.ts'
 
-export interface ListFiles {
+interface ListFiles {
   readonly packages: readonly {
     readonly title: string
     readonly within: boolean

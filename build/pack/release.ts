@@ -7,7 +7,7 @@ import { renderContents, type Contents } from './contents.ts'
 import { renderSbom } from './sbom.ts'
 import { mergeSums, parseSums, renderSums, type Sum } from './sums.ts'
 
-export interface ReleaseWish {
+interface ReleaseOptions {
   readonly folder: string
   readonly version: string
   readonly epoch: number
@@ -27,8 +27,8 @@ export interface Released {
 }
 
 /** Each file becomes whole by a rename; the checksums come last. */
-export async function writeRelease(wish: ReleaseWish): Promise<readonly Released[]> {
-  const { folder, stem, checksums, files, contents, version, epoch } = wish
+export async function writeRelease(options: ReleaseOptions): Promise<readonly Released[]> {
+  const { folder, stem, checksums, files, contents, version, epoch } = options
   await mkdir(folder, { recursive: true })
   const released: Released[] = []
   for (const { asset, path } of files) {

@@ -3,7 +3,7 @@ import { createHash } from 'node:crypto'
 import type { Contents, DebianPackage, NpmPackage, Program } from './contents.ts'
 import type { Sum } from './sums.ts'
 
-export interface SbomWish {
+interface SbomOptions {
   /** `flasher-netboot-pc-x86_64-v1.2.0` */
   readonly stem: string
   readonly version: string
@@ -14,7 +14,7 @@ export interface SbomWish {
 }
 
 /** Ends with a line feed. */
-export function renderSbom({ stem, version, epoch, files, contents }: SbomWish): string {
+export function renderSbom({ stem, version, epoch, files, contents }: SbomOptions): string {
   const within = contents.debian.filter((list) => list.within).flatMap(({ packages }) => packages)
   const makers = contents.debian.filter((list) => !list.within).flatMap(({ packages }) => packages)
   const components = [

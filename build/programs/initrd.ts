@@ -38,7 +38,7 @@ const file = (name: string, bytes: Uint8Array | string, mode = 0o644): Entry => 
   bytes: typeof bytes === 'string' ? Buffer.from(bytes) : bytes,
 })
 
-export async function makeInitrd(job: Job): Promise<string> {
+async function makeInitrd(job: Job): Promise<string> {
   const { tree, version, squashfs, name, out, epoch, level } = job
   const { entries, idle } = await gatherModules(job)
   const archive = renderNewc(

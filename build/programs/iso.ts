@@ -56,7 +56,7 @@ const readWhole = async (path: string, bytes: number) => {
   return buffer.subarray(0, bytesRead)
 }
 
-export async function makeIso(job: Job): Promise<void> {
+async function makeIso(job: Job): Promise<void> {
   const folder = await mkdtemp(`${job.out}.`)
   try {
     const media = `${job.version}-${(await digestOf(job.squashfs)).slice(0, 12)}`

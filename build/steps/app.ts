@@ -4,7 +4,7 @@ import type { Arch } from '../../appliance/appliance.ts'
 import { programStep, type Step } from './step.ts'
 
 /** What the live system starts; packages that none of them reaches stay out. */
-export const LIVE_PROGRAMS = [
+const LIVE_PROGRAMS = [
   'runtime/bin/flasher.mjs',
   'runtime/bin/flasher-live.mjs',
   'runtime/bin/flasher-grow.mjs',

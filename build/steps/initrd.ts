@@ -3,7 +3,7 @@ import type { Arch } from '../../appliance/appliance.ts'
 import type { Variant } from '../initrd/choices.ts'
 import { programStep, type BuildFacts, type Level, type Step } from './step.ts'
 
-export interface InitrdStepOptions {
+interface InitrdStepOptions {
   readonly name: string
   readonly kind: Variant
   readonly arch: Arch

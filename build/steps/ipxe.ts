@@ -2,7 +2,7 @@
 import type { Arch } from '../../appliance/appliance.ts'
 import { programStep, type BuildFacts, type Step } from './step.ts'
 
-export interface IpxeStepOptions {
+interface IpxeStepOptions {
   readonly name: string
   readonly arch: Arch
   /** The packaged program of this architecture. */

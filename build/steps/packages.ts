@@ -1,7 +1,7 @@
 /** Files out of Debian packages that are not installed anywhere. */
 import { programStep, type Step } from './step.ts'
 
-export interface PackagesWish {
+interface PackagesOptions {
   readonly name: string
   readonly says: string
   readonly suite: string
@@ -11,7 +11,7 @@ export interface PackagesWish {
 }
 
 /** `root` holds the files of all of them, `packages.json` name, version and architecture of each. */
-export function packagesStep({ name, says, suite, arch, packages }: PackagesWish): Step {
+export function packagesStep({ name, says, suite, arch, packages }: PackagesOptions): Step {
   const state = `%apt/${suite}-${arch}`
   const out = ['--out', `@${name}/root`, '--list', `@${name}/packages.json`]
   return programStep(

@@ -1,7 +1,7 @@
 /** The programs that make images, from one Debian release, so that their versions are the same on any host. */
 import { programStep, type Step } from './step.ts'
 
-export const TOOLS_CONF = 'mkosi.conf.d/00-tools.conf'
+const TOOLS_CONF = 'mkosi.conf.d/00-tools.conf'
 
 /** A tree of programs, which steps with `tools: true` see as their `/usr`. */
 export const toolsStep: Step = programStep(

@@ -11,11 +11,11 @@ import type { Step } from '../../build/steps/step.ts'
 
 const test = suite('plan')
 const facts = { version: '1.2.3', epoch: 1_800_000_000, level: 'dev' } as const
-const wish = { appliances: APPLIANCES, facts, ipxeServer: null, ipxeSource: null }
-const plan = planImages(wish)
+const options = { appliances: APPLIANCES, facts, ipxeServer: null, ipxeSource: null }
+const plan = planImages(options)
 
 const only = (name: string): Plan =>
-  planImages({ ...wish, appliances: APPLIANCES.filter((one) => one.name === name) })
+  planImages({ ...options, appliances: APPLIANCES.filter((one) => one.name === name) })
 const names = ({ steps }: Plan) => steps.map(({ name }) => name)
 const tokensOf = ({ argv }: Step) =>
   argv.flatMap((word) =>
@@ -98,7 +98,7 @@ test('only what is wanted is made', () => {
 })
 
 test('a commit changes the date of the tree, not that of its packages', () => {
-  const later = planImages({ ...wish, facts: { ...facts, epoch: facts.epoch + 1 } })
+  const later = planImages({ ...options, facts: { ...facts, epoch: facts.epoch + 1 } })
   const changed = plan.steps.filter(
     ({ argv }, at) => argv.join(' ') !== later.steps[at]?.argv.join(' '),
   )
@@ -151,7 +151,7 @@ test('a server may have a path, and a slash at its end makes no difference', () 
 
 test('iPXE that was compiled is not said to be of Debian, and takes none of its packages', () => {
   const appliances = APPLIANCES.filter(({ shape }) => shape === 'ipxe')
-  const compiled = planImages({ ...wish, appliances, ipxeSource: '/src/ipxe' })
+  const compiled = planImages({ ...options, appliances, ipxeSource: '/src/ipxe' })
   assert.equal(names(compiled), ['ipxe-x86_64', 'ipxe-arm64'])
   assert.equal(
     compiled.bundles.map(({ packages, programs }) => ({ packages, programs })),

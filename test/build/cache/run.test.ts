@@ -15,7 +15,7 @@ import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
 import { digestListing } from '../../../build/cache/digest.ts'
 import type { BuildEvent } from '../../../build/progress.ts'
-import { readDurations, runSteps, type RunWish } from '../../../build/run.ts'
+import { readDurations, runSteps, type RunOptions } from '../../../build/run.ts'
 import type { Step } from '../../../build/steps/step.ts'
 
 const test = suite('run')
@@ -50,7 +50,7 @@ function openLab() {
     events,
     source: join(checkout, 'source'),
     /** What happened, by step. */
-    async run(steps: readonly Step[] = STEPS, more: Pick<RunWish, 'proof' | 'shared'> = {}) {
+    async run(steps: readonly Step[] = STEPS, more: Pick<RunOptions, 'proof' | 'shared'> = {}) {
       events.length = 0
       const outcome = await runSteps({
         steps,
