@@ -46,7 +46,9 @@ export function readArguments(script: Script, argv: readonly string[]): Given | 
     string: namesOf(true),
     boolean: namesOf(false),
     unknown: (flag) => {
-      throw new UsageError(describeUnknown(flag, ['help', 'version', ...options.map(([name]) => name)]))
+      throw new UsageError(
+        describeUnknown(flag, ['help', 'version', ...options.map(([name]) => name)]),
+      )
     },
   })
   // sade has printed the help or the version.
@@ -56,7 +58,7 @@ export function readArguments(script: Script, argv: readonly string[]): Given | 
   const positionals = [...found.args.slice(0, -1), fields.get('_')].flat().filter(isText)
   const [stranger] = positionals
   if (script.positionals === undefined && stranger !== undefined) {
-    throw new UsageError(`${script.name} takes no argument, and was given ${stranger}`)
+    throw new UsageError(`unexpected argument ${stranger}`)
   }
   return {
     positionals,
@@ -74,9 +76,11 @@ const isText = (value: unknown): value is string => typeof value === 'string'
 
 function createApp({ name, summary, version, positionals, options = {}, examples = [] }: Script) {
   const usage = positionals === undefined ? name : `${name} [${positionals}...]`
-  const app = sade(usage, true).version(version).describe([...summary])
+  const app = sade(usage, true)
+    .version(version)
+    .describe([...summary])
   for (const [option, { help, value, default: usual }] of Object.entries(options)) {
-    app.option(`--${option}`, value === undefined ? help : `${value}: ${help}`, usual)
+    app.option(`--${option}`, value === undefined ? help : `${help} (${value})`, usual)
   }
   for (const example of examples) app.example(example)
   return app.action(() => undefined)

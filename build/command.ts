@@ -24,12 +24,15 @@ const SCRIPT = {
   ],
   positionals: 'image',
   options: {
-    level: { value: 'dev|release', help: 'how hard compressors try', default: 'dev' },
-    plan: { help: 'print the steps, build nothing' },
-    json: { help: 'print the plan, or the events of the build, as JSON' },
-    twice: { help: 'build from nothing in two places and compare the bytes' },
-    'ipxe-server': { value: 'URL', help: 'the machine server that our iPXE always asks' },
-    'ipxe-src': { value: 'DIR', help: "compile iPXE from these sources instead of using Debian's" },
+    level: { value: 'dev|release', help: 'How hard compressors try', default: 'dev' },
+    plan: { help: 'Prints the steps and builds nothing' },
+    json: { help: 'Prints the plan, or what happens during the build, as JSON' },
+    twice: { help: 'Builds from nothing in two places and compares the bytes' },
+    'ipxe-server': { value: 'URL', help: 'Our iPXE always asks this machine server' },
+    'ipxe-src': {
+      value: 'DIR',
+      help: "Compiles iPXE from this source tree instead of using Debian's",
+    },
   },
   examples: ['usb-pc', '--level release', 'netboot-pc ipxe-efi --plan --json'],
 } as const satisfies Omit<Script, 'version'>

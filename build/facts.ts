@@ -1,8 +1,8 @@
 /** What a build takes from the checkout and its surroundings: version, time, folders. */
-import { execFileSync } from 'node:child_process'
 import { readFileSync } from 'node:fs'
 import { homedir } from 'node:os'
 import { dirname, join } from 'node:path'
+import { $ } from 'zx/core'
 import type { Level } from './steps/step.ts'
 
 /** Of the builder that runs. */
@@ -37,17 +37,27 @@ export function readEpoch(checkout: string, level: Level, env: Environment): num
   const set = Number(env['SOURCE_DATE_EPOCH'])
   if (Number.isSafeInteger(set) && set > 0) return set
   const paths = level === 'release' ? [] : ['--', ...SOURCES]
-  // Root may build in a clone of somebody else's.
-  const ours = ['-c', `safe.directory=${checkout}`, '-C', checkout]
-  const args = [...ours, 'log', '-1', '--format=%ct', ...paths]
-  try {
-    const epoch = Number(execFileSync('git', args, { encoding: 'utf8', stdio: 'pipe' }))
-    if (epoch > 0) return epoch
-  } catch {
-    // No git, or no history: said below.
-  }
-  throw new Error('This checkout has no commits to take the time from: set SOURCE_DATE_EPOCH')
+  const { stdout } = git(checkout, ['log', '-1', '--format=%ct', ...paths])
+  const epoch = Number(stdout)
+  if (epoch > 0) return epoch
+  throw new Error('This checkout has no commit to take the time from: set SOURCE_DATE_EPOCH')
 }
+
+/** Paths of all files that a commit of the whole checkout would hold. */
+export function listFiles(checkout: string): readonly string[] {
+  const args = ['ls-files', '-z', '--cached', '--others', '--exclude-standard']
+  const { ok, stdout, stderr } = git(checkout, args)
+  if (!ok) throw new Error(`git cannot list the files of ${checkout}: ${stderr.trim()}`)
+  return stdout.split('\0').filter(Boolean)
+}
+
+/** Root may build in a clone that belongs to somebody else. */
+const git = (checkout: string, args: readonly string[]) =>
+  $({
+    sync: true,
+    nothrow: true,
+    quiet: true,
+  })`git -c safe.directory=${checkout} -C ${checkout} ${args}`
 
 /** Outside of every checkout, so that a second one builds warm. */
 export const cacheFolder = (env: Environment): string =>

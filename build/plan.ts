@@ -61,7 +61,7 @@ export function planImages(options: PlanOptions): Plan {
 
 const MKOSI = packagesStep({
   name: 'mkosi',
-  says: 'mkosi, which makes root trees',
+  says: 'mkosi, which builds root trees',
   suite: 'forky',
   arch: 'amd64',
   packages: ['mkosi'],
@@ -85,7 +85,7 @@ const BOOT_PACKAGES = packagesStep({
 /** One package has the programs of all architectures. */
 const IPXE_PACKAGES = packagesStep({
   name: 'ipxe-packages',
-  says: 'iPXE as Debian has it',
+  says: 'iPXE from Debian',
   suite: 'forky',
   arch: 'amd64',
   packages: ['ipxe'],

@@ -1,6 +1,6 @@
 /** Carries out steps, those whose inputs did not change from the cache; decides nothing. */
 import { existsSync } from 'node:fs'
-import { mkdir, readFile, rename, writeFile } from 'node:fs/promises'
+import { mkdir, readFile, rename, rm, writeFile } from 'node:fs/promises'
 import { join, resolve } from 'node:path'
 import { digestSource } from './cache/digest.ts'
 import { keyOf, ownerOf, resolveWord, sharedFolder } from './cache/key.ts'
@@ -22,6 +22,8 @@ export interface RunOptions {
   /** How what lies in the cache is looked at before it is used; `listing` when absent. */
   readonly proof?: Proof
   readonly say: (event: BuildEvent) => void
+  /** Ends the step that is running; what it has made so far is removed. */
+  readonly signal?: AbortSignal
 }
 
 type Outcome =
@@ -29,8 +31,8 @@ type Outcome =
   | { readonly ok: false; readonly step: string }
 
 /**
- * One after the other, in an order that their inputs allow; stops at the first failure. Throws, before
- * anything is run, where an input is missing in the checkout.
+ * One after the other, in an order that their inputs allow; stops at the first failure.
+ * @throws before anything runs, when an input is missing in the checkout.
  */
 export async function runSteps(options: RunOptions): Promise<Outcome> {
   const { steps, cache, shared = cache, say } = options
@@ -45,29 +47,48 @@ export async function runSteps(options: RunOptions): Promise<Outcome> {
     const digests = await Promise.all(step.inputs.map((input) => digestInput(input, made, options)))
     const key = keyOf({ step, digests, node: process.version })
     const known = await store.find(name, key)
-    if (known !== null) {
-      made.set(name, known)
-      say({ event: 'cached', step: name, says })
-      continue
-    }
-    const log = join(cache, 'logs', `${name}.log`)
-    say({ event: 'started', step: name, says, log })
-    const start = performance.now()
-    const part = await store.open(name, key)
-    const why = await runStep({ step, part, log, made, options })
-    const entry = why === null ? await store.keep(name, key, part, step.makes) : why
-    if (typeof entry === 'string') {
-      say({ event: 'failed', step: name, why: entry, log, tail: await readTail(log) })
-      return { ok: false, step: name }
-    }
+    const entry = known ?? (await makeStep({ step, key, store, made, options }))
+    if (entry === null) return { ok: false, step: name }
     made.set(name, entry)
-    const seconds = (performance.now() - start) / 1000
-    await recordDuration(options, name, seconds)
-    say({ event: 'made', step: name, says, seconds })
-    await store.prune(name)
+    if (known !== null) say({ event: 'cached', step: name, says, bytes: sizeOf(known) })
   }
   return { ok: true, pathOf: (token) => resolveWord(token, (head) => folderOf(head, made)) }
 }
+
+const sizeOf = ({ made }: Entry) => Object.values(made).reduce((sum, { bytes }) => sum + bytes, 0)
+
+interface StepOptions {
+  readonly step: Step
+  readonly key: string
+  readonly store: ReturnType<typeof createStore>
+  readonly made: ReadonlyMap<string, Entry>
+  readonly options: RunOptions
+}
+
+/** Null when it failed or was interrupted, which was said. */
+async function makeStep({ step, key, store, made, options }: StepOptions): Promise<Entry | null> {
+  const { name, says } = step
+  const { cache, say, signal = NEVER } = options
+  const log = join(cache, 'logs', `${name}.log`)
+  say({ event: 'started', step: name, says, log })
+  const start = performance.now()
+  const part = await store.open(name, key)
+  const why = await runStep({ step, part, log, made, options })
+  const entry = why === null ? await store.keep(name, key, part, step.makes) : why
+  if (typeof entry === 'string') {
+    if (signal.aborted) await rm(part, { recursive: true, force: true })
+    const tail = signal.aborted ? [] : await readTail(log)
+    say({ event: 'failed', step: name, why: entry, log, tail })
+    return null
+  }
+  const seconds = (performance.now() - start) / 1000
+  await recordDuration(options, name, seconds)
+  say({ event: 'made', step: name, says, seconds, bytes: sizeOf(entry) })
+  await store.prune(name)
+  return entry
+}
+
+const NEVER = new AbortController().signal
 
 type Pace = Pick<RunOptions, 'cache' | 'pace'>
 
@@ -84,7 +105,7 @@ interface StepRun {
 }
 
 async function runStep({ step, part, log, made, options }: StepRun): Promise<string | null> {
-  const { checkout, cache, shared = cache } = options
+  const { checkout, cache, shared = cache, signal = NEVER } = options
   const place = (token: string) => {
     if (token.startsWith('%')) return join(shared, token.slice(1))
     return token === `@${step.name}` ? part : folderOf(token, made)
@@ -93,7 +114,8 @@ async function runStep({ step, part, log, made, options }: StepRun): Promise<str
   const argv = [program === 'node' ? process.execPath : program, ...args]
   const folder = sharedFolder(step)
   const lock = folder === null ? null : join(shared, 'locks', folder)
-  return await runChild({ argv, cwd: checkout, env: step.env ?? {}, log, lock })
+  if (signal.aborted) return 'was interrupted'
+  return await runChild({ argv, cwd: checkout, env: step.env ?? {}, log, lock, signal })
 }
 
 const folderOf = (token: string, made: ReadonlyMap<string, Entry>) =>

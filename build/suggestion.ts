@@ -15,17 +15,25 @@ export function suggest(given: string, known: readonly string[]): string | null 
   return best?.name ?? null
 }
 
-/** Letters that have to be added, dropped or changed (Levenshtein). */
+/** Letters added, dropped, changed, or swapped with their neighbour. */
 function countEdits(one: string, other: string): number {
-  let before = Array.from({ length: other.length + 1 }, (_, column) => column)
-  for (const [row, letter] of [...one].entries()) {
-    const now = [row + 1]
-    for (const [column, counterpart] of [...other].entries()) {
-      const change = (before[column] ?? 0) + Number(letter !== counterpart)
-      const shift = Math.min(before[column + 1] ?? 0, now[column] ?? 0) + 1
-      now.push(Math.min(change, shift))
+  const costs: number[][] = [Array.from({ length: other.length + 1 }, (_, column) => column)]
+  const costAt = (row: number, column: number) => costs[row]?.[column] ?? Infinity
+  for (let row = 1; row <= one.length; row += 1) {
+    const line = [row]
+    costs.push(line)
+    for (let column = 1; column <= other.length; column += 1) {
+      const change = Number(one[row - 1] !== other[column - 1])
+      const isSwap = one[row - 1] === other[column - 2] && one[row - 2] === other[column - 1]
+      line.push(
+        Math.min(
+          costAt(row - 1, column - 1) + change,
+          costAt(row - 1, column) + 1,
+          costAt(row, column - 1) + 1,
+          isSwap ? costAt(row - 2, column - 2) + 1 : Infinity,
+        ),
+      )
     }
-    before = now
   }
-  return before[other.length] ?? 0
+  return costAt(one.length, other.length)
 }

@@ -36,6 +36,14 @@ export async function digestListing(path: string): Promise<string> {
   return entry.isDirectory() ? await digestFolder(path, listingLine) : await digestFile(path)
 }
 
+/** Bytes of a file, or of all files below a folder. */
+export function measurePath(path: string): number {
+  const entry = lstatSync(path)
+  if (!entry.isDirectory()) return entry.size
+  const files = [...walk(path, '')].map((name) => lstatSync(join(path, name)))
+  return files.reduce((sum, file) => sum + (file.isFile() ? file.size : 0), 0)
+}
+
 /**
  * Of a path below `checkout`, or of an absolute one, as `digestPath`; a TypeScript program stands for all
  * that it imports. The same in every checkout, whoever it belongs to.

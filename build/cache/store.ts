@@ -2,13 +2,15 @@
 import { existsSync } from 'node:fs'
 import { mkdir, readdir, readFile, rename, rm, stat, utimes, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import { digestListing, digestPath } from './digest.ts'
+import { digestListing, digestPath, measurePath } from './digest.ts'
 
 /** What is remembered of one made file or folder. */
 interface Made {
   /** Decides the keys of the steps that read it. */
   readonly digest: string
   readonly listing: string
+  /** Of all files in it. */
+  readonly bytes: number
 }
 
 export interface Entry {
@@ -45,10 +47,10 @@ export function createStore(root: string, proof: Proof = 'listing') {
   }
 
   /** As it was made, with the listing of today: a copy of the cache has other times. Null: it is not. */
-  async function lookAt(place: string, { digest, listing }: Made): Promise<Made | null> {
-    const now = await digestListing(place)
-    if (now === listing && proof === 'listing') return { digest, listing }
-    return (await digestPath(place)) === digest ? { digest, listing: now } : null
+  async function lookAt(place: string, before: Made): Promise<Made | null> {
+    const listing = await digestListing(place)
+    if (listing === before.listing && proof === 'listing') return before
+    return (await digestPath(place)) === before.digest ? { ...before, listing } : null
   }
 
   /** An empty folder beside its later place, so that becoming whole is one rename. */
@@ -71,7 +73,11 @@ export function createStore(root: string, proof: Proof = 'listing') {
     const made: Record<string, Made> = {}
     for (const path of makes) {
       const place = join(part, path)
-      made[path] = { digest: await digestPath(place), listing: await digestListing(place) }
+      made[path] = {
+        digest: await digestPath(place),
+        listing: await digestListing(place),
+        bytes: measurePath(place),
+      }
     }
     // Somebody else was quicker, and what they made may be in use.
     const before = await find(name, key)
@@ -142,5 +148,7 @@ const isMade = (value: unknown): value is Readonly<Record<string, Made>> =>
       'digest' in made &&
       'listing' in made &&
       typeof made.digest === 'string' &&
-      typeof made.listing === 'string',
+      typeof made.listing === 'string' &&
+      'bytes' in made &&
+      typeof made.bytes === 'number',
   )

@@ -1,9 +1,8 @@
 /** Compiles iPXE for UEFI with our script embedded: `ipxe-source.ts --source DIR --arch A --script FILE [--server URL] --out FILE --list FILE`. */
 import { copyFile, cp, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
-import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { parseArgs } from 'node:util'
-import { $ } from 'zx'
+import { $ } from 'zx/core'
 import { renderCarried } from '../ipxe/script.ts'
 import { parseVersion } from '../ipxe/version.ts'
 
@@ -23,8 +22,9 @@ if (source === undefined || script === undefined || out === undefined || list ==
 }
 if (arch !== 'x86_64' && arch !== 'arm64') throw new Error('--arch is x86_64 or arm64')
 
-// The tree that was given stays as it is: what a compiler leaves behind would be an input next time.
-const workspace = await mkdtemp(join(tmpdir(), 'flasher-ipxe-'))
+// A copy, for what a compiler leaves behind would be an input next time. It lies beside what is made, so
+// that an interrupted build removes both.
+const workspace = await mkdtemp(`${out}.`)
 try {
   const tree = join(workspace, 'ipxe')
   await cp(source, tree, { recursive: true })

@@ -42,7 +42,7 @@ export const appStep: Step = programStep(
   ],
   {
     name: 'app',
-    says: 'our programs',
+    says: 'flasher and its npm packages',
     inputs: ['@node/node', 'runtime', 'appliance', 'package.json', 'pnpm-lock.yaml'],
     makes: ['root', 'packages.json'],
   },

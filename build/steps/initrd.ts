@@ -17,8 +17,8 @@ interface InitrdStepOptions {
 
 const OVERLAY = 'overlays/initrd'
 const SAYS = {
-  netboot: 'the first file system of a network boot',
-  media: 'the first file system of a boot from a stick or disc',
+  netboot: 'initrd for booting from the network',
+  media: 'initrd for booting from a stick or disc',
 } as const
 /** Of zstd; 19 costs some 15 seconds and saves a fifth. */
 const LEVELS: Readonly<Record<Level, number>> = { dev: 9, release: 19 }

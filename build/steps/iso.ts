@@ -13,7 +13,15 @@ interface IsoOptions {
   readonly facts: BuildFacts
 }
 
-export function isoStep({ name, arch, kernel, initrd, squashfs, packages, facts }: IsoOptions): Step {
+export function isoStep({
+  name,
+  arch,
+  kernel,
+  initrd,
+  squashfs,
+  packages,
+  facts,
+}: IsoOptions): Step {
   return programStep(
     'iso',
     Object.entries({

@@ -9,7 +9,7 @@ export const toolsStep: Step = programStep(
   ['--mkosi', '@mkosi/root', '--conf', TOOLS_CONF, '--cache', '%mkosi', '--out', '@tools'],
   {
     name: 'tools',
-    says: 'programs that make images',
+    says: 'tools that build images',
     inputs: ['@mkosi/root', TOOLS_CONF],
     makes: ['root', 'packages.json'],
   },

@@ -27,7 +27,7 @@ const mkosi = (name: string, arch: Arch, epoch: number) => [
 export const baseStep = (options: TreeOptions): Step =>
   programStep('tree', ['--profile=live-packages', ...mkosi('base', options.arch, BASE_EPOCH)], {
     name: 'base',
-    says: 'packages of the live system',
+    says: 'Debian packages of the live system',
     inputs: ['@mkosi/root', '@tools/root', ...COMMON, 'mkosi.conf.d/20-live-packages.conf'].concat(
       options.arch === 'x86_64' ? ['mkosi.conf.d/21-live-packages-x86-64.conf'] : [],
     ),
@@ -46,7 +46,7 @@ export function treeStep(options: TreeOptions): Step {
   const confs = [...COMMON, 'mkosi.conf.d/30-live.conf', 'mkosi.conf.d/live.finalize']
   return programStep('tree', args, {
     name: 'tree',
-    says: 'root of the live system',
+    says: 'root file system of the live system',
     inputs: ['@mkosi/root', '@tools/root', '@base/base', '@app/root', ...confs, ...OVERLAYS],
     makes: ['live'],
   })
