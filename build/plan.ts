@@ -1,6 +1,6 @@
 /** From the products that are wanted to the steps that make them and the files that are handed over. */
 import { ARCHS, type Appliance, type Arch } from '../appliance/appliance.ts'
-import { ipxeFile, netbootStem, netbootTrio, usbIso } from '../appliance/assets.ts'
+import { checksumsOf, ipxeFile, netbootStem, netbootTrio, usbIso } from '../appliance/assets.ts'
 import { ownerOf } from './cache/key.ts'
 import { appStep, nodeStep } from './steps/app.ts'
 import { initrdStep } from './steps/initrd.ts'
@@ -154,7 +154,7 @@ const BUNDLES: Readonly<Record<Appliance['shape'], MakeBundle>> = {
       { asset: initrd, from: '@initrd-netboot/initrd' },
       { asset: squashfs, from: '@squashfs/root.squashfs' },
     ]
-    return { appliance, stem, checksums: `${stem}.sha256`, files, ...LIVE }
+    return { appliance, stem, checksums: checksumsOf(stem), files, ...LIVE }
   },
   usb: (appliance, arch, { facts: { version } }) => {
     const asset = usbIso(arch, version)
@@ -186,6 +186,6 @@ const LOADERS = {
 const single = (appliance: string, asset: string, files: Bundle['files']) => ({
   appliance,
   stem: asset.replace(/\.[a-z]+$/, ''),
-  checksums: `${asset}.sha256`,
+  checksums: checksumsOf(asset),
   files,
 })

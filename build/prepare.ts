@@ -2,7 +2,7 @@
 import { accessSync, constants, existsSync } from 'node:fs'
 import { delimiter, isAbsolute, join } from 'node:path'
 import process from 'node:process'
-import { $ } from 'zx/core'
+import { $, quote } from 'zx/core'
 import { readHostSources } from './debian/apt.ts'
 import { findArchive, NO_ARCHIVE } from './debian/sources.ts'
 import {
@@ -79,7 +79,15 @@ async function prepareSources(say: (line: string) => void): Promise<string | nul
 /** Its output. */
 async function runApt(args: readonly string[]): Promise<string> {
   const env = { ...process.env, DEBIAN_FRONTEND: 'noninteractive', LC_ALL: 'C.UTF-8' }
-  const run = $({ env, stdio: ['ignore', 'pipe', 'pipe'], nothrow: true, quiet: true })
+  // Whatever PATH holds: by itself zx looks for bash there.
+  const run = $({
+    env,
+    shell: '/bin/bash',
+    quote,
+    stdio: ['ignore', 'pipe', 'pipe'],
+    nothrow: true,
+    quiet: true,
+  })
   const { stdout, stderr } = await run`apt-get -qq ${args}`
   return `${stdout}\n${stderr}`
 }

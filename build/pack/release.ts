@@ -1,7 +1,7 @@
 /** Hands finished files over: under their release names, with checksums, package list and bill of materials. */
 import { constants, copyFile, mkdir, readFile, rename, stat, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import { ALL_SUMS } from '../../appliance/assets.ts'
+import { ALL_SUMS, billOf, packageListOf } from '../../appliance/assets.ts'
 import { digestFile } from '../cache/digest.ts'
 import { renderContents, type Contents } from './contents.ts'
 import { renderSbom } from './sbom.ts'
@@ -40,8 +40,8 @@ export async function writeRelease(options: ReleaseOptions): Promise<readonly Re
   const sums = released.map(({ asset, digest }) => ({ file: asset, digest }))
   const sbom = renderSbom({ stem, version, epoch, files: sums, contents })
   const beside = {
-    [`${stem}.cdx.json`]: sbom,
-    [`${stem}.packages.txt`]: renderContents(contents),
+    [billOf(stem)]: sbom,
+    [packageListOf(stem)]: renderContents(contents),
     [checksums]: renderSums(sums),
   }
   for (const [name, text] of Object.entries(beside)) await writeText(join(folder, name), text)

@@ -1,6 +1,7 @@
 /** Fetches one release: found by its manifest, every file checked against it, installed as a whole. */
 import { rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
+import { RELEASE_MANIFEST } from '../../appliance/assets.ts'
 import { Fault, renderError } from '../core/fault.ts'
 import { parseLocation, renderSafeUrl } from '../core/location.ts'
 import {
@@ -8,7 +9,6 @@ import {
   listReleaseBases,
   parseRelease,
   planRelease,
-  RELEASE_MANIFEST,
   type Artifact,
   type ReleasePlan,
 } from '../core/release.ts'

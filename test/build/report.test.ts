@@ -29,6 +29,16 @@ report.finish([{ asset: 'flasher.iso', bytes: 189_800_000, digest: '', seconds: 
 process.exit()`
 const ARGV = ['--input-type=module', '--eval', PROGRAM]
 
+/** What is typed is not echoed into the screen, and uvu's FORCE_COLOR overrules nothing. */
+const quietly = (argv: readonly string[]) => [
+  'sh',
+  '-c',
+  'trap : INT; stty -echo; unset FORCE_COLOR; "$@"',
+  'sh',
+  process.execPath,
+  ...argv,
+]
+
 test('a log has plain lines: no colour, nothing that moves, no box', () => {
   const env = { ...process.env, FORCE_COLOR: undefined }
   const said = execFileSync(process.execPath, ARGV, { encoding: 'utf8', input: '', env })
@@ -46,7 +56,7 @@ test('a log has plain lines: no colour, nothing that moves, no box', () => {
 })
 
 test('on a terminal the line of a step moves, and leaves no trace', async () => {
-  await using terminal = await openTerminal([process.execPath, ...ARGV])
+  await using terminal = await openTerminal(quietly(ARGV))
   await terminal.waitFor(/^[⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏] tree {11}root  1 s, step 2 of 2, about \d+ s left/m)
   await terminal.press('Enter')
   const screen = await terminal.waitFor(`${EXITED}0`)
@@ -62,7 +72,7 @@ for (const [name, value] of [
   ['TERM', 'dumb'],
 ] as const) {
   test(`${name}=${value} makes a terminal a log`, async () => {
-    await using terminal = await openTerminal([process.execPath, ...ARGV], {
+    await using terminal = await openTerminal(quietly(ARGV), {
       env: { [name]: value },
     })
     await terminal.waitFor(/^· tree {11}root: step 2 of 2/m)
@@ -73,7 +83,7 @@ for (const [name, value] of [
 
 test('NO_COLOR takes the colours away, and nothing else', async () => {
   const env = { NO_COLOR: '1' }
-  await using terminal = await openTerminal([process.execPath, ...ARGV], { env })
+  await using terminal = await openTerminal(quietly(ARGV), { env })
   await terminal.waitFor(/^[⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏] tree/m)
   await terminal.press('Enter')
   await terminal.waitFor(`${EXITED}0`)
@@ -99,7 +109,7 @@ await runScript({
 test('Ctrl-C ends the step and everything that it started, and the script with 130', async () => {
   using folder = mkdtempDisposableSync(join(tmpdir(), 'flasher-report-'))
   const argv = ['--input-type=module', '--eval', SCRIPT, folder.path, join(folder.path, 'cache')]
-  await using terminal = await openTerminal([process.execPath, ...argv])
+  await using terminal = await openTerminal(quietly(argv))
   await terminal.waitFor('started')
   const file = join(folder.path, 'pid')
   while (!existsSync(file) || !readFileSync(file, 'utf8').endsWith('\n')) await terminal.screen()
