@@ -1,14 +1,14 @@
-/** What a build takes from the checkout and its surroundings: version, time, folders. */
+/** What a build reads from the checkout and its environment: version, time, folders. */
 import { readFileSync } from 'node:fs'
 import { homedir } from 'node:os'
 import { dirname, join } from 'node:path'
 import { $ } from 'zx/core'
 import type { Level } from './steps/step.ts'
 
-/** Of the builder that runs. */
+/** The checkout of the builder that is running. */
 export const CHECKOUT = dirname(import.meta.dirname)
 
-/** What decides the bytes of an image, where commits are concerned. */
+/** Paths whose commits decide the bytes of an image. */
 const SOURCES = [
   'appliance',
   'build',
@@ -30,8 +30,8 @@ export function readVersion(checkout: string): string {
 }
 
 /**
- * SOURCE_DATE_EPOCH where it is set; else the time of the last commit, and while developing of the last
- * one that images are made from, so that a commit of documents costs no build. Seconds since 1970.
+ * SOURCE_DATE_EPOCH if it is set, else the time of the last commit; at level dev of the last commit to
+ * the sources of images, so that a commit to documents rebuilds nothing. In seconds since 1970.
  */
 export function readEpoch(checkout: string, level: Level, env: Environment): number {
   const set = Number(env['SOURCE_DATE_EPOCH'])
@@ -59,7 +59,7 @@ const git = (checkout: string, args: readonly string[]) =>
     quiet: true,
   })`git -c safe.directory=${checkout} -C ${checkout} ${args}`
 
-/** Outside of every checkout, so that a second one builds warm. */
+/** Outside of all checkouts, so that they share it. */
 export const cacheFolder = (env: Environment): string =>
   env['FLASHER_BUILD_CACHE'] ||
   join(env['XDG_CACHE_HOME'] || join(homedir(), '.cache'), 'flasher-build')

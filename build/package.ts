@@ -1,4 +1,4 @@
-/** Compiles what npm's users get into `dist/package`: Node strips no types below `node_modules`. */
+/** Compiles what npm users get into `dist/package`, because Node strips no types below `node_modules`. */
 import { cp, mkdir, readdir, readFile, rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import process from 'node:process'
@@ -12,7 +12,7 @@ const OUT = 'dist/package'
 /** Plain files that programs read beside their code. */
 const STATIC = 'runtime/web/static'
 
-/** Types are checked by `pnpm check`; here they are only taken away. */
+/** Types are checked by `pnpm check`; here they are only removed. */
 const COMMON = {
   noEmit: false,
   noCheck: true,
@@ -20,7 +20,7 @@ const COMMON = {
   outDir: 'package',
   removeComments: false,
 }
-/** By the name of a configuration: the programs, and the types of what can be imported. */
+/** The programs, and the declarations of what can be imported. */
 const PASSES = {
   programs: { include: ['../appliance', '../runtime'], options: {} },
   types: {
@@ -73,7 +73,7 @@ async function compile({ say, line }: Context['voice']): Promise<void> {
   await Promise.all([renameTypes(), cp(STATIC, join(OUT, STATIC), { recursive: true })])
 }
 
-/** The compiler leaves the names of imports in declarations as they were. */
+/** In declarations the compiler keeps `.ts` in import paths. */
 async function renameTypes(): Promise<void> {
   const names = await readdir(OUT, { recursive: true })
   for (const name of names.filter((one) => one.endsWith('.d.ts'))) {

@@ -1,4 +1,4 @@
-/** From the products that are wanted to the steps that make them and the files that are handed over. */
+/** Plans a build: the steps that make the wanted products, and the files to hand over. */
 import { ARCHS, type Appliance, type Arch } from '../appliance/appliance.ts'
 import { checksumsOf, ipxeFile, netbootStem, netbootTrio, usbIso } from '../appliance/assets.ts'
 import { ownerOf } from './cache/key.ts'
@@ -15,20 +15,20 @@ import { baseStep, treeStep } from './steps/tree.ts'
 interface PlanOptions {
   readonly appliances: readonly Appliance[]
   readonly facts: BuildFacts
-  /** The machine server that our iPXE asks, where it is to be a fixed one. */
+  /** The fixed machine server that our iPXE asks; null: the one that DHCP names. */
   readonly ipxeServer: string | null
-  /** A tree of iPXE's sources to compile from, instead of Debian's binary. */
+  /** A source tree to compile iPXE from; null: Debian's binary is used. */
   readonly ipxeSource: string | null
 }
 
-/** Files that belong together: they share a list of checksums and of what is in them. */
+/** Files that belong together: they share a list of checksums and a list of contents. */
 export interface Bundle {
   readonly appliance: string
-  /** Begins the names of what lies beside: `flasher-netboot-pc-x86_64-v1.2.0`. */
+  /** Begins the names of the lists beside them: `flasher-netboot-pc-x86_64-v1.2.0`. */
   readonly stem: string
   readonly checksums: string
   readonly files: readonly { readonly asset: string; readonly from: string }[]
-  /** Lists of Debian packages: those in it and those that it was made with, with a title each. */
+  /** Lists of the Debian packages in it, and of those that built it, each with a title. */
   readonly packages: readonly {
     readonly title: string
     readonly from: string
@@ -36,12 +36,12 @@ export interface Bundle {
   }[]
   /** Lists of npm packages in it. */
   readonly npm: readonly string[]
-  /** Lists of programs in it that are nobody's package. */
+  /** Lists of programs in it that come from no package. */
   readonly programs: readonly string[]
 }
 
 export interface Plan {
-  /** In an order in which they can run. */
+  /** In an order that their inputs allow. */
   readonly steps: readonly Step[]
   readonly bundles: readonly Bundle[]
 }
@@ -67,7 +67,7 @@ const MKOSI = packagesStep({
   packages: ['mkosi'],
 })
 
-/** Signed by Debian for Secure Boot, and GRUB for a BIOS. */
+/** Shim and GRUB as signed by Debian for Secure Boot, and GRUB for BIOS. */
 const BOOT_PACKAGES = packagesStep({
   name: 'boot-packages',
   says: 'boot loaders for sticks and discs',
@@ -82,7 +82,7 @@ const BOOT_PACKAGES = packagesStep({
   ],
 })
 
-/** One package has the programs of all architectures. */
+/** One package holds the binaries of all architectures. */
 const IPXE_PACKAGES = packagesStep({
   name: 'ipxe-packages',
   says: 'iPXE from Debian',
@@ -96,7 +96,7 @@ const IPXE_BINARIES: Readonly<Record<Arch, string>> = {
   arm64: 'ipxe-arm64.efi',
 }
 
-/** Everything that could be made, in an order that inputs allow. */
+/** All steps that exist, in an order that their inputs allow. */
 function allSteps({ facts, ipxeServer, ipxeSource }: PlanOptions): readonly Step[] {
   const options = { arch: 'x86_64', facts } as const
   const squashfs = '@squashfs/root.squashfs'
@@ -124,7 +124,7 @@ function allSteps({ facts, ipxeServer, ipxeSource }: PlanOptions): readonly Step
   ].map(withTools)
 }
 
-/** The steps that make `wanted`, and those that they need. */
+/** The steps that make `wanted`, and those that they depend on. */
 function pick(steps: readonly Step[], wanted: readonly string[]): readonly Step[] {
   const names = new Set(wanted.map(ownerOf))
   for (const step of steps.toReversed()) {

@@ -1,4 +1,4 @@
-/** Carries out steps, those whose inputs did not change from the cache; decides nothing. */
+/** Runs the steps of a plan, or takes their outcome from the cache when no input has changed. */
 import { existsSync } from 'node:fs'
 import { mkdir, readFile, rename, rm, writeFile } from 'node:fs/promises'
 import { join, resolve } from 'node:path'
@@ -13,13 +13,13 @@ export interface RunOptions {
   readonly steps: readonly Step[]
   /** Programs start here, and relative inputs lie below. */
   readonly checkout: string
-  /** What steps made, their logs and how long they took; outside the checkout. */
+  /** Holds outcomes, logs and durations of steps; lies outside the checkout. */
   readonly cache: string
-  /** Where the folders lie that steps share to be quick; `cache` when absent. */
+  /** Holds the folders that steps share between builds; default: `cache`. */
   readonly shared?: string
-  /** Builds of one pace take the same time: how long steps took is remembered for each. `dev` when absent. */
+  /** Durations are kept for each pace, because a release build takes longer; default: `dev`. */
   readonly pace?: string
-  /** How what lies in the cache is looked at before it is used; `listing` when absent. */
+  /** How a cached outcome is verified before it is used; default: `listing`. */
   readonly proof?: Proof
   readonly say: (event: BuildEvent) => void
   /** Ends the step that is running; what it has made so far is removed. */
@@ -65,7 +65,7 @@ interface StepOptions {
   readonly options: RunOptions
 }
 
-/** Null when it failed or was interrupted, which was said. */
+/** Null when it failed or was interrupted; `say` has reported it. */
 async function makeStep({ step, key, store, made, options }: StepOptions): Promise<Entry | null> {
   const { name, says } = step
   const { cache, say, signal = NEVER } = options
@@ -127,7 +127,7 @@ function requireInputs({ steps, checkout }: RunOptions): void {
       (input) => ownerOf(input) === null && !existsSync(resolve(checkout, input)),
     )
     if (missing !== undefined) {
-      throw new Error(`the step ${name} reads ${missing}, which is not there`)
+      throw new Error(`the step ${name} reads ${missing}, which does not exist`)
     }
   }
 }

@@ -10,7 +10,7 @@ import { runSteps } from './run.ts'
 interface TwiceOptions {
   readonly plan: Plan
   readonly checkout: string
-  /** The builds share only its downloads. */
+  /** The two builds share its downloads, and nothing else. */
   readonly cache: string
   readonly pace: string
   readonly say: (event: BuildEvent) => void
@@ -22,7 +22,7 @@ export interface Comparison {
   readonly digests: readonly [string, string]
 }
 
-/** Each builds from nothing, in a folder of its own. Null: a step failed or was interrupted, which was said. */
+/** Each builds from nothing, in a folder of its own. Null when a step failed or was interrupted; `say` has reported it. */
 export async function buildTwice(options: TwiceOptions): Promise<readonly Comparison[] | null> {
   const { plan, checkout, cache, pace, say, signal } = options
   const work = join(cache, 'twice')
@@ -58,7 +58,7 @@ export async function buildTwice(options: TwiceOptions): Promise<readonly Compar
 
 const filesOf = (bundles: readonly Bundle[]) => bundles.flatMap(({ files }) => files)
 
-/** All that a commit would hold, with a link to the installed packages. */
+/** Copies all files that a commit would hold, and links the installed packages. */
 export function copyCheckout(from: string, to: string): void {
   for (const file of listFiles(from)) {
     mkdirSync(dirname(join(to, file)), { recursive: true })

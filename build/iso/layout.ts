@@ -1,4 +1,4 @@
-/** Where the images partition goes on a hybrid ISO, and the partition table over it all. */
+/** Places the images partition on a hybrid ISO, and plans the partition table over both. */
 import { IMAGES_PARTITION } from '../../appliance/contract.ts'
 import {
   BACKUP_SECTORS,
@@ -11,7 +11,7 @@ import {
 
 const MIB = 2048
 const PROTECTIVE = 0xee
-/** An entry of this size covers the disk, whatever size that is: the image lands on larger ones. */
+/** A protective entry of this size covers a disk of any size, because the image is written to larger disks. */
 const WHATEVER = 0xffffffff
 
 interface HybridPlan {
@@ -29,11 +29,11 @@ interface Hybrid {
   readonly pieces: readonly TablePiece[]
 }
 
-/** An Error where xorriso's partitions are not the two that we asked for. */
+/** Throws when xorriso has not made exactly the two partitions that we expect. */
 export function planHybrid({ id, head, imagesSectors }: HybridPlan): Hybrid {
   const [system, efi, ...others] = parseSpans(head)
   if (system === undefined || efi === undefined || others.length > 0) {
-    throw new Error('the ISO does not have the two partitions that it was to have')
+    throw new Error('the ISO does not have exactly the two expected partitions')
   }
   const imagesStart = alignUp(Math.max(system.lastSector, efi.lastSector) + 1)
   const sectors = alignUp(imagesStart + imagesSectors + BACKUP_SECTORS)

@@ -1,4 +1,4 @@
-/** The map of the house as text: every folder, every file, and the sentence that it opens with. */
+/** Renders the map of the repository: every folder, every file, and its first sentence. */
 
 export interface MappedFile {
   /** Relative to the checkout. */
@@ -8,7 +8,7 @@ export interface MappedFile {
 
 const OPENING = /^(?:#!.*\n)?\/\*\*((?:[^*]|\*(?!\/))*)\*\//
 
-/** The first sentence of the comment that a file opens with; empty where there is none. */
+/** The first sentence of a file's opening comment; empty when there is none. */
 export function parseOpening(text: string): string {
   const words = (OPENING.exec(text)?.[1] ?? '').replaceAll(/\s*\n\s*\*?\s*/g, ' ').trim()
   const [sentence = ''] = words.split(/(?<=\.)\s+(?=[A-Z`(])/, 1)

@@ -1,4 +1,4 @@
-/** `node build/programs/iso.ts`: a hybrid ISO that starts PCs from stick or disc, with a partition for images. */
+/** Builds the hybrid ISO that boots PCs from a stick or disc, with a partition for images. */
 import { createHash } from 'node:crypto'
 import { createReadStream } from 'node:fs'
 import {
@@ -38,16 +38,16 @@ interface Job {
   /** The files of Debian's signed shim and GRUB, and of GRUB for a BIOS, below one root. */
   readonly packages: string
   readonly version: string
-  /** Seconds; the time of everything on the medium. */
+  /** Seconds since 1970: the time of everything on the medium. */
   readonly epoch: number
   readonly out: string
 }
 
-/** 32 MiB, as small as the room for growth allows and a first image needs. */
+/** 32 MiB: as small as possible with a volume that can grow. */
 const IMAGES_SECTORS = 65_536
 /** Of the EFI partition: 6 MiB. */
 const EFI_SECTORS = 12_288
-/** FAT and exFAT number volumes; the same number each time. */
+/** The serial number of FAT and exFAT volumes; fixed, so that builds are reproducible. */
 const SERIAL = 0x464c4153
 
 const readWhole = async (path: string, bytes: number) => {
@@ -97,7 +97,7 @@ async function makeEfi({ packages, epoch }: Job, folder: string, media: string):
   const label = ['-v', 'FLASHER_EFI', '-N', SERIAL.toString(16)]
   const run = toolsWith({ SOURCE_DATE_EPOCH: String(epoch) })
   await run`mformat -i ${image} ${label} ${size} ::`
-  // By name: `mcopy -s` takes files as the host's file system happens to list them.
+  // Sorted by name: `mcopy -s` copies in whatever order the host's file system lists.
   for (const path of (await readdir(root, { recursive: true })).toSorted()) {
     const from = join(root, path)
     if ((await stat(from)).isDirectory()) await run`mmd -i ${image} ${`::${path}`}`
@@ -106,7 +106,7 @@ async function makeEfi({ packages, epoch }: Job, folder: string, media: string):
   return image
 }
 
-/** Each file of the ISO, by its path there. */
+/** The source of each file of the ISO, by its path on the ISO. */
 async function makeFiles(
   { kernel, initrd, squashfs, packages, version }: Job,
   folder: string,
@@ -167,13 +167,13 @@ async function runXorriso({ packages, epoch }: Job, { efi, files, iso, media }: 
   await toolsWith()`xorriso ${words.flat()}`
 }
 
-/** Behind the ISO, with a partition table over both. */
+/** Appends the images partition, and writes a partition table that covers both. */
 async function addImages({ version, epoch }: Job, iso: string, media: string) {
   await using file = await open(iso, 'r+')
   const { size } = await file.stat()
   const head = await readWhole(iso, 64 * SECTOR_BYTES)
   const hybrid = planHybrid({ id: media, head, imagesSectors: IMAGES_SECTORS })
-  // xorriso's backup table, which would lie in the middle now.
+  // Cuts off xorriso's backup table, which would now lie in the middle.
   await file.truncate(Math.min(size, hybrid.imagesStart * SECTOR_BYTES))
   await file.truncate(hybrid.sectors * SECTOR_BYTES)
   const volume = renderVolume({
@@ -197,7 +197,7 @@ async function digestOf(path: string): Promise<string> {
   return hash.digest('hex')
 }
 
-/** The same settings for every tool; what fails says why. */
+/** zx with the settings of every tool; a tool that fails throws with its output. */
 const toolsWith = (more: NodeJS.ProcessEnv = {}) =>
   $({
     quiet: true,
@@ -219,6 +219,6 @@ if (import.meta.main) {
   })
   const missing = Object.entries(values).filter(([, value]) => value === '')
   if (missing.length > 0)
-    throw new Error(`missing: ${missing.map(([name]) => `--${name}`).join(' ')}`)
+    throw new Error(`these options are missing: ${missing.map(([name]) => `--${name}`).join(' ')}`)
   await makeIso({ ...values, out: resolve(values.out), epoch: Number(values.epoch) })
 }

@@ -1,4 +1,4 @@
-/** Lays the files of Debian packages below one folder: `packages.ts --suite S --arch A --state DIR --out DIR --list FILE NAME…`. */
+/** Unpacks Debian packages into one folder: `packages.ts --suite S --arch A --state DIR --out DIR --list FILE NAME…`. */
 import { mkdir, mkdtemp, rm } from 'node:fs/promises'
 import { parseArgs } from 'node:util'
 import { fetchPackages, readPackage, unpackPackage } from '../debian/apt.ts'
@@ -11,7 +11,7 @@ const { values, positionals } = parseArgs({
 })
 
 const { suite, arch, state, out, list } = values
-// Beside what it makes: an interrupted build removes both.
+// Beside the result, so that an interrupted build removes both.
 const folder = await mkdtemp(`${out}.`)
 try {
   const files = await fetchPackages({ suite, arch, state }, positionals, folder)

@@ -1,4 +1,4 @@
-/** Files out of Debian packages that are not installed anywhere. */
+/** Files from Debian packages, without installing them. */
 import { programStep, type Step } from './step.ts'
 
 interface PackagesOptions {
@@ -10,7 +10,7 @@ interface PackagesOptions {
   readonly packages: readonly string[]
 }
 
-/** `root` holds the files of all of them, `packages.json` name, version and architecture of each. */
+/** `root` holds the files of all packages, `packages.json` the name, version and architecture of each. */
 export function packagesStep({ name, says, suite, arch, packages }: PackagesOptions): Step {
   const state = `%apt/${suite}-${arch}`
   const out = ['--out', `@${name}/root`, '--list', `@${name}/packages.json`]

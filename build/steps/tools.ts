@@ -1,4 +1,4 @@
-/** The programs that make images, from one Debian release, so that their versions are the same on any host. */
+/** The tools that build images, from one Debian release, so that their versions are the same on any host. */
 import { programStep, type Step } from './step.ts'
 
 const TOOLS_CONF = 'mkosi.conf.d/00-tools.conf'
@@ -15,7 +15,7 @@ export const toolsStep: Step = programStep(
   },
 )
 
-/** A step that asks for the tools tree, as the executor can run it. */
+/** Wraps a step with `tools: true` so that it runs inside the tools tree. */
 export const withTools = (step: Step): Step =>
   step.tools === undefined
     ? step

@@ -1,12 +1,12 @@
-/** The root of the live system, made by mkosi: a tree of packages first, then what is ours. */
+/** The root of the live system, built by mkosi: a tree of Debian packages, then our files on top. */
 import type { Arch } from '../../appliance/appliance.ts'
 import { programStep, type BuildFacts, type Step } from './step.ts'
 
-/** Laid over the tree in this order; later ones win. */
+/** Copied over the tree in this order; later ones win. */
 const OVERLAYS = ['overlays/live', 'overlays/usb'] as const
 const COMMON = ['mkosi.conf.d/00-tools.conf', 'mkosi.conf.d/10-common.conf'] as const
 
-/** Of the tree of packages, whose times reach no image: a commit of ours installs nothing anew. */
+/** For the tree of packages. Fixed, so that a commit does not rebuild it; its times reach no image. */
 const BASE_EPOCH = 1_767_225_600
 
 interface TreeOptions {
@@ -23,7 +23,7 @@ const mkosi = (name: string, arch: Arch, epoch: number) => [
   '--cache=%mkosi',
 ]
 
-/** `base`: all packages, installed; `vmlinuz`: their kernel; `packages.json`: which they are. */
+/** Makes `base` with all packages installed, their kernel `vmlinuz`, and the list `packages.json`. */
 export const baseStep = (options: TreeOptions): Step =>
   programStep('tree', ['--profile=live-packages', ...mkosi('base', options.arch, BASE_EPOCH)], {
     name: 'base',
@@ -34,7 +34,7 @@ export const baseStep = (options: TreeOptions): Step =>
     makes: ['base', 'vmlinuz', 'packages.json'],
   })
 
-/** `live`: the tree that is compressed and booted. */
+/** Makes `live`, the tree that is compressed and booted. */
 export function treeStep(options: TreeOptions): Step {
   const laid = [...OVERLAYS, '@app/root'].map((tree) => `--overlay=${tree}`)
   const args = [
