@@ -2,10 +2,10 @@
 import type { WriteStream } from 'node:tty'
 import { styleText } from 'node:util'
 
-/** What the line shows: a head that stays, and what is measured. */
+/** What the line shows: a head, which is cut to fit, and parts behind it, each shown only as a whole. */
 export interface LineText {
   readonly head: string
-  readonly rest: string
+  readonly rest: readonly string[]
 }
 
 export interface MovingLine {
@@ -41,7 +41,10 @@ export function createMovingLine(stream: WriteStream | null): MovingLine {
     // The last column stays free: a terminal would go to the next line there.
     const room = Math.max(0, stream.columns - 3)
     const shown = head.slice(0, room)
-    const measured = rest.slice(0, Math.max(0, room - shown.length))
+    const measured = rest.reduce(
+      (text, part) => (shown.length + text.length + part.length <= room ? text + part : text),
+      '',
+    )
     const mark = styleText('cyan', FRAMES[frame % FRAMES.length] ?? '', { stream })
     stream.write(`${CLEAR_LINE}${mark} ${shown}${styleText('dim', measured, { stream })}`)
   }

@@ -62,7 +62,7 @@ async function compile({ say, line }: Context['voice']): Promise<void> {
     }
     await writeFile(path, JSON.stringify(config))
     try {
-      line.start(() => ({ head: `Compiling ${name}`, rest: '' }))
+      line.start(() => ({ head: `Compiling ${name}`, rest: [] }))
       await run`node_modules/.bin/tsc --project ${path}`
       line.stop()
       say.success(`Compiled ${name}`)

@@ -38,7 +38,10 @@ export const findObstacle = ({ compilesIpxe, makesTree }: HostOptions): string |
 export const knowsDebian = async (): Promise<boolean> =>
   isProgram('apt-get') && findArchive(await readHostSources()) !== null
 
-/** As root on Debian it installs what is missing. Null when nothing is missing any more; else what to do, for people. */
+/**
+ * Installs what is missing, when it is root on Debian.
+ * @returns null when nothing is missing any more; else what to do, for people.
+ */
 export async function prepareHost(
   options: HostOptions,
   say: (line: string) => void,

@@ -60,6 +60,12 @@ export function renderSeconds(seconds: number): string {
   return `${Math.floor(whole / 60)} min ${String(whole % 60).padStart(2, '0')} s`
 }
 
+/** `1:05`: a time that changes while it is read. */
+const renderClock = (seconds: number): string => {
+  const whole = Math.max(0, Math.floor(seconds))
+  return `${Math.floor(whole / 60)}:${String(whole % 60).padStart(2, '0')}`
+}
+
 /** In units of 1000, as release pages count: `189.8 MB`. */
 export function renderBytes(bytes: number): string {
   const units = ['B', 'kB', 'MB', 'GB']
@@ -74,8 +80,28 @@ const TEXT_COLUMNS = 41
 const TIME_COLUMNS = 11
 const SIZE_COLUMNS = 10
 
-export const renderStepHead = (step: string, text: string): string =>
-  `${step.padEnd(NAME_COLUMNS)}${text}`
+const renderStepHead = (step: string, text: string): string => `${step.padEnd(NAME_COLUMNS)}${text}`
+
+/** How far a build is, while one of its steps is running. */
+export interface Position {
+  /** Of the running step, in seconds. */
+  readonly spent: number
+  /** For all that remains, in seconds. */
+  readonly left: number
+  /** The running step's number, from 1, and how many there are. */
+  readonly at: number
+  readonly of: number
+}
+
+/** The line of a running step, for a terminal: times stand below those of other steps. */
+export function renderRunning(step: string, text: string, { spent, left, at, of }: Position) {
+  const times = [
+    renderClock(spent).padStart(TIME_COLUMNS - 1),
+    `${renderClock(left)} left`.padStart(SIZE_COLUMNS),
+  ]
+  const head = renderStepHead(step, text.padEnd(TEXT_COLUMNS))
+  return { head, rest: [times.join(' '), `   ${at}/${of}`] }
+}
 
 /** `took` is a time, or where else the outcome came from. */
 const renderStep = (step: string, text: string, took: string, bytes: number): string =>

@@ -7,7 +7,7 @@ import {
   renderBytes,
   renderEvent,
   renderSeconds,
-  renderStepHead,
+  renderRunning,
   type BuildEvent,
   type Durations,
 } from './progress.ts'
@@ -67,12 +67,15 @@ export function createTextReport({ voice, title, steps, durations }: ReportOptio
   function sayStarted(event: BuildEvent & { readonly event: 'started' }): void {
     const since = performance.now()
     const at = steps.length - waiting.size + 1
-    const left = (spent: number) => `about ${renderSeconds(expectLeft(event.step, spent))} left`
-    if (!line.isShown) say.start(`${renderEvent(event)}: step ${at} of ${steps.length}, ${left(0)}`)
+    const of = steps.length
+    if (!line.isShown) {
+      const left = renderSeconds(expectLeft(event.step, 0))
+      say.start(`${renderEvent(event)}: step ${at} of ${of}, about ${left} left`)
+    }
     line.start(() => {
       const spent = (performance.now() - since) / 1000
-      const rest = `  ${Math.floor(spent)} s, step ${at} of ${steps.length}, ${left(spent)}`
-      return { head: renderStepHead(event.step, event.says), rest }
+      const left = expectLeft(event.step, spent)
+      return renderRunning(event.step, event.says, { spent, left, at, of })
     })
   }
 
@@ -97,13 +100,24 @@ export function createTextReport({ voice, title, steps, durations }: ReportOptio
     fail: (text) => say.fail(text),
     finish(files, folder) {
       const spent = renderSeconds((performance.now() - start) / 1000)
-      say.success(`${steps.length} steps in ${spent}, ${cached} of them from the cache`)
-      say.box({ title: renderFolder(folder), message: renderFiles(files).join('\n') })
+      say.success(`${steps.length} steps in ${spent}${renderCached(cached, steps.length)}`)
+      say.box({
+        title: renderFolder(folder),
+        message: [...renderFiles(files), '', BESIDE].join('\n'),
+      })
     },
     compare: (comparisons) => {
       for (const comparison of comparisons) sayComparison(say, comparison)
     },
   }
+}
+
+/** What lies in the folder as well. */
+const BESIDE = 'with checksums, package lists and bills of materials'
+
+function renderCached(cached: number, all: number): string {
+  if (cached === 0) return ''
+  return cached === all ? ', all from the cache' : `, ${cached} of them from the cache`
 }
 
 /** Relative when that is shorter and does not lead out of the working directory. */

@@ -22,7 +22,10 @@ export interface Comparison {
   readonly digests: readonly [string, string]
 }
 
-/** Each builds from nothing, in a folder of its own. Null when a step failed or was interrupted; `say` has reported it. */
+/**
+ * Each builds from nothing, in a folder of its own.
+ * @returns null when a step failed or was interrupted; `say` has reported it.
+ */
 export async function buildTwice(options: TwiceOptions): Promise<readonly Comparison[] | null> {
   const { plan, checkout, cache, pace, say, signal } = options
   const work = join(cache, 'twice')

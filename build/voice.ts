@@ -81,9 +81,9 @@ const EMPHASIS: Partial<Record<LogType, (text: string, style: Style) => string>>
 
 function renderBox(title: string, text: string, isTerminal: boolean): string {
   if (!isTerminal) {
-    const lines = text.split('\n').map((line) => `  ${line}`)
+    const lines = text.split('\n').map((line) => (line === '' ? '' : `  ${line}`))
     return [`${title}:`, ...lines].join('\n')
   }
   const style = { borderColor: 'gray', borderStyle: 'rounded', padding: 2, marginLeft: 0 } as const
-  return box(text, { title, style }).trimEnd()
+  return box(text, { title: ` ${title} `, style }).trimEnd()
 }

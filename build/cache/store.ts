@@ -46,7 +46,10 @@ export function createStore(root: string, proof: Proof = 'listing') {
     return { folder, made }
   }
 
-  /** The record with its current listing, because a copy of the cache has other times. Null when the content has changed. */
+  /**
+   * @returns the record with its current listing, because a copy of the cache has other times; null when
+   * the content has changed.
+   */
   async function lookAt(place: string, before: Made): Promise<Made | null> {
     const listing = await digestListing(place)
     if (listing === before.listing && proof === 'listing') return before

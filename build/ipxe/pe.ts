@@ -1,7 +1,7 @@
 /** Adds a section to a UEFI program (PE32+), whose code runs first. */
 
 /** What the code of the new section needs: addresses relative to the loaded program. */
-export interface Place {
+export interface CodeAddresses {
   /** Where the section begins. */
   readonly at: number
   /** The original entry point. */
@@ -12,7 +12,7 @@ interface Section {
   /** At most 8 characters. */
   readonly name: string
   /** The content; the entry point is its first byte. */
-  readonly render: (place: Place) => Buffer
+  readonly render: (place: CodeAddresses) => Buffer
 }
 
 const MACHINES = { 0x8664: 'x86_64', 0xaa64: 'arm64' } as const

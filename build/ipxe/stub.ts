@@ -1,11 +1,11 @@
 /** Machine code that sets a UEFI program's command line (`LoadedImage->LoadOptions`) and starts it; iPXE runs that line as a script. */
-import { roundUp, type Place } from './pe.ts'
+import { roundUp, type CodeAddresses } from './pe.ts'
 
 /** EFI_LOADED_IMAGE_PROTOCOL, 5B1B31A1-9562-11D2-8E3F-00A0C969723B. */
 const PROTOCOL = Buffer.from('a1311b5b6295d2118e3f00a0c969723b', 'hex')
 
 /** Offsets from the start of the section. */
-interface Layout extends Place {
+interface Layout extends CodeAddresses {
   readonly guid: number
   readonly text: number
   readonly textBytes: number
@@ -14,7 +14,11 @@ interface Layout extends Place {
 type Render = (layout: Layout) => Buffer
 
 /** Code, the protocol's name, the text as UTF-16 with a NUL. */
-export function renderStub(processor: 'x86_64' | 'arm64', text: string, place: Place): Buffer {
+export function renderStub(
+  processor: 'x86_64' | 'arm64',
+  text: string,
+  place: CodeAddresses,
+): Buffer {
   const options = Buffer.from(`${text}\0`, 'utf16le')
   const layout = (guid: number) => ({
     ...place,

@@ -33,7 +33,7 @@ interface Hybrid {
 export function planHybrid({ id, head, imagesSectors }: HybridPlan): Hybrid {
   const [system, efi, ...others] = parseSpans(head)
   if (system === undefined || efi === undefined || others.length > 0) {
-    throw new Error('the ISO does not have exactly the two expected partitions')
+    throw new Error('the ISO must have exactly two partitions, system and EFI')
   }
   const imagesStart = alignUp(Math.max(system.lastSector, efi.lastSector) + 1)
   const sectors = alignUp(imagesStart + imagesSectors + BACKUP_SECTORS)

@@ -166,7 +166,7 @@ test('an input that is not there is told before anything runs', async () => {
     () => null,
     (error: unknown) => (error instanceof Error ? error.message : null),
   )
-  assert.is(message, 'the step first reads source, which is not there')
+  assert.is(message, 'the step first reads source, which does not exist')
   assert.equal(lab.events, [])
 })
 
