@@ -2,7 +2,7 @@
 import sade from 'sade'
 import { suggest } from './suggestion.ts'
 
-export interface Option {
+interface Option {
   readonly help: string
   /** What stands for its value in the help; absent: a switch. */
   readonly value?: string
@@ -22,7 +22,7 @@ export interface Script {
   readonly examples?: readonly string[]
 }
 
-export interface Given {
+interface Given {
   readonly positionals: readonly string[]
   readonly switches: ReadonlySet<string>
   /** By name; the last one where an option was repeated. Empty where its value is missing. */

@@ -75,11 +75,11 @@ export function findMachineObstacle({ platform, arch, makesPrograms }: MachineFa
 }
 
 /** The last lines of a program's output. */
-export const renderTail = (said: string, most = 10): string =>
+export const renderTail = (said: string, max = 10): string =>
   said
     .split(/[\r\n]+/)
     .filter((line) => line.trim() !== '')
-    .slice(-most)
+    .slice(-max)
     .join('\n')
 
 /** The command that installs what is missing. */

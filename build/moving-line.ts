@@ -3,7 +3,7 @@ import type { WriteStream } from 'node:tty'
 import { styleText } from 'node:util'
 
 /** What the line shows: a head, which is cut to fit, and parts behind it, each shown only as a whole. */
-export interface LineText {
+interface LineText {
   readonly head: string
   readonly rest: readonly string[]
 }

@@ -83,7 +83,7 @@ const SIZE_COLUMNS = 10
 const renderStepHead = (step: string, text: string): string => `${step.padEnd(NAME_COLUMNS)}${text}`
 
 /** How far a build is, while one of its steps is running. */
-export interface Position {
+interface Position {
   /** Of the running step, in seconds. */
   readonly spent: number
   /** For all that remains, in seconds. */

@@ -5,7 +5,7 @@ import { createConsola, type ConsolaInstance, type LogObject, type LogType } fro
 import { box } from 'consola/utils'
 import { createMovingLine, type MovingLine } from './moving-line.ts'
 
-export interface VoiceOptions {
+interface VoiceOptions {
   readonly stdout: WriteStream
   readonly stderr: WriteStream
   readonly env: Readonly<Record<string, string | undefined>>

@@ -17,7 +17,7 @@ export function parseOpening(text: string): string {
 
 const TITLE = `# Map
 
-Every file of the house and what it is for, made from the first line of each by \`npx pnpm docs:map\`. How they belong together is told in [architecture.md](architecture.md), and what happens when in [trips.md](trips.md).
+Every file and what it is for, generated from the first sentence of each by \`npx pnpm docs:map\`. [architecture.md](architecture.md) explains how they belong together, [trips.md](trips.md) what happens when.
 `
 
 /** Folders and files in the order of their names. */
