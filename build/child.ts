@@ -3,6 +3,7 @@ import { open, readFile } from 'node:fs/promises'
 import process from 'node:process'
 import { setTimeout as pause } from 'node:timers/promises'
 import { $ } from 'zx/core'
+import { INTERRUPTED } from './progress.ts'
 
 interface ChildOptions {
   readonly argv: readonly string[]
@@ -41,7 +42,7 @@ export async function runChild(options: ChildOptions): Promise<string | null> {
   const { exitCode, signal: killer } = await child
   signal.removeEventListener('abort', end)
   if (ending !== null) await ending
-  if (signal.aborted) return 'was interrupted'
+  if (signal.aborted) return INTERRUPTED
   return describeEnd(argv[0] ?? '', exitCode, killer)
 }
 

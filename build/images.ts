@@ -76,7 +76,10 @@ async function make({ plan, cache, facts, report, signal }: Work): Promise<numbe
     say,
     signal,
   })
-  if (!outcome.ok) return endFailed(report, signal)
+  if (!outcome.ok) {
+    if (signal.aborted) report.note('Finished steps stay in the cache.')
+    return 1
+  }
   const folder = join(CHECKOUT, 'dist')
   const finished: Finished[] = []
   for (const bundle of plan.bundles) {
@@ -95,11 +98,6 @@ async function make({ plan, cache, facts, report, signal }: Work): Promise<numbe
   return 0
 }
 
-function endFailed(report: Report, signal: AbortSignal): number {
-  if (signal.aborted) report.note('Interrupted. Finished steps stay in the cache.')
-  return 1
-}
-
 async function compare({ plan, cache, facts, report, signal }: Work): Promise<number> {
   const comparisons = await buildTwice({
     plan,
@@ -109,7 +107,7 @@ async function compare({ plan, cache, facts, report, signal }: Work): Promise<nu
     say: report.say,
     signal,
   })
-  if (comparisons === null) return endFailed(report, signal)
+  if (comparisons === null) return 1
   const same = comparisons.every(({ digests: [one, another] }) => one === another)
   report.compare(comparisons)
   // What differs is kept for a closer look.

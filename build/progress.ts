@@ -30,6 +30,9 @@ export type BuildEvent =
       readonly tail: readonly string[]
     }
 
+/** Why a step failed that was interrupted: it has no log worth reading. */
+export const INTERRUPTED = 'was interrupted'
+
 /** Seconds that each step took when it last ran here, by its name. */
 export type Durations = Readonly<Record<string, number>>
 
@@ -121,6 +124,7 @@ export function renderEvent(event: BuildEvent): string {
     case 'made':
       return renderStep(event.step, event.says, renderSeconds(event.seconds), event.bytes)
     case 'failed':
+      if (event.why === INTERRUPTED) return renderStepHead(event.step, event.why)
       return [
         renderStepHead(event.step, event.why),
         ...event.tail.map((line) => `  │ ${line}`),

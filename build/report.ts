@@ -4,6 +4,7 @@ import process from 'node:process'
 import type { Released } from './pack/release.ts'
 import {
   expectSeconds,
+  INTERRUPTED,
   renderBytes,
   renderEvent,
   renderSeconds,
@@ -86,8 +87,10 @@ export function createTextReport({ voice, title, steps, durations }: ReportOptio
     }
     line.stop()
     waiting.delete(event.step)
-    if (event.event === 'failed') say.fail(renderEvent(event))
-    else if (event.event === 'made') say.success(renderEvent(event))
+    if (event.event === 'failed') {
+      if (event.why === INTERRUPTED) say.warn(renderEvent(event))
+      else say.fail(renderEvent(event))
+    } else if (event.event === 'made') say.success(renderEvent(event))
     else {
       cached += 1
       say.ready(renderEvent(event))

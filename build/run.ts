@@ -6,7 +6,7 @@ import { digestSource } from './cache/digest.ts'
 import { keyOf, ownerOf, resolveWord, sharedFolder } from './cache/key.ts'
 import { createStore, type Entry, type Proof } from './cache/store.ts'
 import { readTail, runChild } from './child.ts'
-import { parseDurations, type BuildEvent, type Durations } from './progress.ts'
+import { INTERRUPTED, parseDurations, type BuildEvent, type Durations } from './progress.ts'
 import type { Step } from './steps/step.ts'
 
 export interface RunOptions {
@@ -114,7 +114,7 @@ async function runStep({ step, part, log, made, options }: StepRun): Promise<str
   const argv = [program === 'node' ? process.execPath : program, ...args]
   const folder = sharedFolder(step)
   const lock = folder === null ? null : join(shared, 'locks', folder)
-  if (signal.aborted) return 'was interrupted'
+  if (signal.aborted) return INTERRUPTED
   return await runChild({ argv, cwd: checkout, env: step.env ?? {}, log, lock, signal })
 }
 

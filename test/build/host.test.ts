@@ -14,6 +14,7 @@ import { parseManifest } from '../../build/mkosi/packages.ts'
 import { planImages } from '../../build/plan.ts'
 import {
   expectSeconds,
+  INTERRUPTED,
   parseDurations,
   renderBytes,
   renderEvent,
@@ -60,6 +61,11 @@ test('the time left is what the steps took before', () => {
   assert.is(renderSeconds(7.04), '7.0 s')
   assert.is(renderSeconds(0), '0 s')
   assert.is(renderSeconds(12.4), '12 s')
+})
+
+test('an interrupted step has no log to read', () => {
+  const event = { event: 'failed', step: 'tree', why: INTERRUPTED, log: '/log', tail: [] } as const
+  assert.is(renderEvent(event), 'tree           was interrupted')
 })
 
 test('sizes are counted as release pages count them', () => {
