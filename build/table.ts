@@ -1,6 +1,6 @@
 /** Tables as text: columns as wide as their widest cell. */
 
-export interface Column {
+interface Column {
   readonly title: string
   /** Numbers stand at the right. */
   readonly align: 'left' | 'right'

@@ -1,6 +1,6 @@
 /** Lists of Debian packages: read from a tree's dpkg, written as JSON for later steps. */
 import { writeFile } from 'node:fs/promises'
-import type { DebianPackage } from '../mkosi/packages.ts'
+import type { DebianPackage } from './package-list.ts'
 
 /** From the text of `/var/lib/dpkg/status` (deb-control(5)): packages that are installed. */
 export const parseStatus = (text: string): readonly DebianPackage[] =>

@@ -5,7 +5,7 @@ import { parseArgs } from 'node:util'
 import { layFolder } from '../app/lay.ts'
 import { writeList } from '../debian/list.ts'
 import { runMkosi } from '../mkosi/mkosi.ts'
-import { parseManifest } from '../mkosi/packages.ts'
+import { parseManifest } from '../debian/package-list.ts'
 import { writeSandbox } from '../mkosi/sandbox.ts'
 
 /** Kernel and firmware come from backports, for hardware that is newer than the release. */

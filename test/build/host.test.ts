@@ -10,7 +10,7 @@ import {
   renderInstall,
   renderTail,
 } from '../../build/host.ts'
-import { parseManifest } from '../../build/mkosi/packages.ts'
+import { parseManifest } from '../../build/debian/package-list.ts'
 import { planImages } from '../../build/plan.ts'
 import {
   expectSeconds,
