@@ -1,4 +1,6 @@
 # What is said, and how a boot ends that cannot go on.
+# The parts share their variables.
+# shellcheck shell=dash disable=SC2034,SC2154
 
 # Lines that are no console of the kernel's: the screen, where only serial ones are named, and serial
 # ports that exist: the kernel takes one serial console for each driver, and the cable may be in
