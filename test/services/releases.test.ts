@@ -176,7 +176,8 @@ test('a fetch that was cancelled is taken up where it ended, also after a restar
     await using desk = await openDesk(folder.dir, { site: stalled.origin })
     await desk.releases.start('v1.2.3', BY)
     while (stalled.held() === 0) await new Promise((resolve) => setTimeout(resolve, 5))
-    await new Promise((resolve) => setTimeout(resolve, 50))
+    const received = () => desk.releases.jobs()[0]?.artifacts.find(({ name }) => name === initrd)
+    while (received()?.bytes_done !== 1000) await new Promise((resolve) => setTimeout(resolve, 5))
     await desk.releases.cancel('v1.2.3', BY)
   }
   site = await startReleaseSite()
