@@ -1,4 +1,6 @@
 # The machine: its command line, its memory, its drivers, and the facts that later programs read.
+# The parts share their variables.
+# shellcheck shell=dash disable=SC2034,SC2154
 
 folder=/run/flasher
 facts=/run/flasher/boot

@@ -1,4 +1,6 @@
 # Finds the root on the medium that this system was started from: a stick, a disc, or an ISO file on one.
+# The parts share their variables.
+# shellcheck shell=dash disable=SC2034,SC2154
 
 # Each takes a fifth of a second; USB sticks appear 2 to 3 seconds after their controller.
 most_looks=150
@@ -25,12 +27,19 @@ find_on_medium() { # ID: what live/id holds there
   if param flasher.toram && [ "$value" != 0 ]; then copy_to_memory; fi
 }
 
+# Everything that may be a medium: disks, discs and their partitions.
+list_disks() {
+  for path in /sys/class/block/*; do
+    case ${path##*/} in '*' | ram* | loop* | zram* | fd* | dm-*) continue ;; esac
+    echo "${path##*/}"
+  done
+}
+
 # Partitions first: mounting a whole disk makes its partitions unavailable. Whole disks follow after
 # 4 seconds, for partition tables that the kernel cannot read; discs have no partitions.
 look_once() { # LOOK
   wholes=
-  for device in $(ls /sys/class/block); do
-    case $device in ram* | loop* | zram* | fd* | dm-*) continue ;; esac
+  for device in $(list_disks); do
     set -- "$1" "/sys/class/block/$device/$device"*
     if [ -e "$2" ]; then wholes="$wholes $device"; else try_device "$device" && return 0; fi
   done
@@ -111,10 +120,7 @@ disk_of() { # /dev/PARTITION
 
 describe_disks() {
   seen=
-  for device in $(ls /sys/class/block); do
-    case $device in ram* | loop* | zram* | fd* | dm-*) continue ;; esac
-    seen="$seen${seen:+, }$device"
-  done
+  for device in $(list_disks); do seen="$seen${seen:+, }$device"; done
   echo "${seen:-no disk at all}"
 }
 

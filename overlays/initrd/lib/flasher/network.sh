@@ -1,4 +1,6 @@
 # Fetches the root over HTTP into memory.
+# The parts share their variables.
+# shellcheck shell=dash disable=SC2034,SC2154
 
 most_attempts=30
 most_wrong=3
@@ -50,7 +52,7 @@ find_source() {
 try_cards() {
   [ -z "$address" ] || { fetch; return; }
   for card in $(list_cards); do ip link set "$card" up 2>/dev/null; done
-  for turn in 1 2 3 4 5 6; do
+  for _ in 1 2 3 4 5 6; do
     answered=
     for card in $(list_candidates); do
       has_link "$card" && ask_for_address "$card" || continue

@@ -1,4 +1,6 @@
 # The root file system: verified, mounted, started.
+# The parts share their variables.
+# shellcheck shell=dash disable=SC2034,SC2154
 
 # Digest, size and name of the root that this initrd was built with.
 read_manifest() {

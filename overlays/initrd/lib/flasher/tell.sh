@@ -1,4 +1,6 @@
 # Messages on all consoles, and how a boot ends that has failed.
+# The parts share their variables.
+# shellcheck shell=dash disable=SC2034,SC2154
 
 # Lines that the kernel does not use as consoles: the screen, when only serial ones are named, and serial
 # ports that exist: the kernel uses one serial console for each driver, and the cable may be in

@@ -1,5 +1,5 @@
 /** The wizard's command line ("Wizard command line"): help, completion and manual are made from it. */
-import type { Command, Entry } from '../../../core/command/command.ts'
+import type { Command } from '../../../core/command/command.ts'
 
 export const WIZARD = {
   words: [],
@@ -37,10 +37,3 @@ export const WIZARD = {
     },
   ],
 } as const satisfies Command
-
-export const WIZARD_ENVIRONMENT: readonly Entry[] = [
-  ['FLASHER_DEFAULT_CATALOG', 'the catalog that the wizard offers as its default'],
-  ['FLASHER_REGISTER_UEFI_BOOT', 'when 1, the firmware boots a flashed disk once, next'],
-  ['FLASHER_PXE_TOKEN', 'what proves to the machine server that it booted this machine'],
-  ['FLASHER_OFFER_LOOP', 'loop devices that the wizard offers too, to try it out; 1: all'],
-]
