@@ -49,10 +49,9 @@ async function run(world: Parameters<typeof wizard>[0]): Promise<number> {
     const program = await import('../lines/current/wizard/program.ts')
     return program.wizard(world)
   }
-  const [{ cli }, { WIZARD }, { WIZARD_ENVIRONMENT }] = await Promise.all([
+  const [{ cli }, { WIZARD_LINE }] = await Promise.all([
     import('../lines/earlier/programs.ts'),
     import('../lines/current/wizard/options.ts'),
-    import('../core/environment.ts'),
   ])
-  return cli(world, { main: WIZARD, environment: WIZARD_ENVIRONMENT })
+  return cli(world, WIZARD_LINE)
 }

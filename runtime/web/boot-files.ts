@@ -96,6 +96,7 @@ export function bootFileRoutes<M extends MachineBase>(site: Site<M>): readonly R
         summary: 'A file of the live environment; ranges and ETags as in RFC 9110',
         query: { mac: 'The machine that fetches it' },
         answers: { 200: { type: 'string', contentMediaType: 'application/octet-stream' } },
+        refuses: [416],
       },
       handle: send,
     },
@@ -108,6 +109,8 @@ export function bootFileRoutes<M extends MachineBase>(site: Site<M>): readonly R
       doc: {
         summary: 'Uploads a file of the live environment',
         body: { type: 'string', contentMediaType: 'application/octet-stream' },
+        refuses: [409],
+        isNeverMissing: true,
         answers: {
           200: {
             type: 'object',
