@@ -115,7 +115,11 @@ export function backupRoutes(
       method: 'POST',
       path: '/workers/backups/:id/restore',
       access: 'admin',
-      doc: { summary: 'Puts a stored backup in force', answers: { 200: ANSWER } },
+      doc: {
+        summary: 'Puts a stored backup in force',
+        answers: { 200: ANSWER },
+        refuses: [409],
+      },
       handle: restore,
     },
     {
@@ -125,6 +129,7 @@ export function backupRoutes(
       doc: {
         summary: 'A file of a stored backup',
         query: { file: 'inventory.json (unless said) or state.db' },
+        answers: { 200: { type: 'string', contentMediaType: 'application/octet-stream' } },
       },
       handle: download,
     },

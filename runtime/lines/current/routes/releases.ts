@@ -95,6 +95,7 @@ export function releaseRoutes(
         summary: 'Begins to fetch a release',
         body: RELEASE_REQUEST,
         answers: { 202: ANSWER },
+        refuses: [409],
       },
       handle: start,
     },
@@ -117,7 +118,11 @@ export function releaseRoutes(
       method: 'DELETE',
       path: '/boot/releases/:tag',
       access: 'admin',
-      doc: { summary: 'Cancels a fetch that is queued or running', answers: { 200: ANSWER } },
+      doc: {
+        summary: 'Cancels a fetch that is queued or running',
+        answers: { 200: ANSWER },
+        refuses: [422],
+      },
       handle: cancel,
     },
     {

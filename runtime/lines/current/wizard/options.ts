@@ -1,5 +1,6 @@
 /** The wizard's command line ("Wizard command line"): help, completion and manual are made from it. */
 import type { Command } from '../../../core/command/command.ts'
+import { WIZARD_ENVIRONMENT } from '../../../core/command/environment.ts'
 
 export const WIZARD = {
   words: [],
@@ -37,3 +38,6 @@ export const WIZARD = {
     },
   ],
 } as const satisfies Command
+
+/** What the command line of `flasher` has of the wizard's. */
+export const WIZARD_LINE = { main: WIZARD, environment: WIZARD_ENVIRONMENT } as const
