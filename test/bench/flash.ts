@@ -5,7 +5,13 @@ import { homedir } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as pause } from 'node:timers/promises'
 import { parseArgs } from 'node:util'
-import { openBenchDevice, THROTTLE_MIB, type BenchDevice, type DeviceKind } from './devices.ts'
+import {
+  endBySignals,
+  openBenchDevice,
+  THROTTLE_MIB,
+  type BenchDevice,
+  type DeviceKind,
+} from './devices.ts'
 import { FORMATS, makeInputs, type Inputs } from './inputs.ts'
 import { measure, median, type Measured } from './measure.ts'
 import { CONTESTS, contestsAgainst, type Contest, type Method } from './methods.ts'
@@ -36,6 +42,8 @@ if (process.geteuid?.() !== 0) {
   console.error('bench:flash writes to loop devices: run it as root')
   process.exit(3)
 }
+
+endBySignals()
 
 const runs = Number(values.runs)
 const cache =
