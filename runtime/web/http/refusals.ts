@@ -16,7 +16,7 @@ const MEANINGS: Readonly<Record<number, string>> = {
   415: 'The body is of another type',
   416: 'The range lies outside the file',
   422: 'Not valid: the detail names each field',
-  429: 'Too many requests: try again after Retry-After seconds',
+  429: 'Too many requests, or wrong tokens: try again after Retry-After seconds',
 }
 
 export const meaningOf = (status: number): string => MEANINGS[status] ?? 'Refused'
@@ -36,7 +36,8 @@ export function listRefusals(route: Route, access: Access): readonly number[] {
   const statuses = [
     // The Host header of every request is checked.
     400,
-    ...(access === 'open' ? [] : [401, 403]),
+    // 429: several wrong tokens came from the same address.
+    ...(access === 'open' ? [] : [401, 403, 429]),
     // The guard against forms of other sites, and the limit of bodies.
     ...(SAFE.has(method) ? [] : [403, 413]),
     ...(canBeMissing ? [404] : []),
