@@ -40,6 +40,7 @@ interface PutOptions {
 }
 
 export interface BackupStore extends AsyncDisposable {
+  /** All that can be restored, newest first. */
   list(): Promise<readonly StoredBackup[]>
   /** Null when there is none, or it was never finished. */
   find(id: string): Promise<StoredBackup | null>

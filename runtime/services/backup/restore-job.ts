@@ -1,10 +1,10 @@
 /** Restores a stored backup when its turn has come, shows how far it is, and puts the outcome on record. */
 import { Fault, renderError } from '../../core/foundation/fault.ts'
 import type { BackupAsker, BackupNotes } from './backup-events.ts'
-import type { BackupQueue } from './backup-queue.ts'
 import type { Restored, Restorer } from './restore.ts'
 import type { BackupStore, StoredBackup } from './backup-store.ts'
 import type { Feed } from '../host/feed.ts'
+import type { Jobs } from '../host/jobs.ts'
 
 /** What is being restored now. */
 export interface Restoring {
@@ -13,7 +13,8 @@ export interface Restoring {
   readonly bytes_total: number | null
 }
 
-interface BackupRestores {
+export interface BackupRestores {
+  /** Puts it in force. Waits for the backups that are queued; what was there stays as `.bak`. */
   restore(id: string, by: BackupAsker): Promise<Restored>
   restoring(): Restoring | null
 }
@@ -22,7 +23,7 @@ interface RestoresDependencies {
   readonly store: Pick<BackupStore, 'find'>
   readonly restorer: Restorer
   readonly notes: BackupNotes
-  readonly queue: Pick<BackupQueue, 'enqueue'>
+  readonly queue: Pick<Jobs<never>, 'enqueue'>
   readonly feed: Feed
 }
 
