@@ -134,7 +134,7 @@ export async function createImageCache(parts: ImageCacheDependencies): Promise<I
     cancel: (name) => downloads.cancel(keyOf(findEntry(index, name))),
     failureOf: (name) => downloads.failureOf(keyOf(findEntry(index, name))),
     async [Symbol.asyncDispose]() {
-      await downloads.close()
+      await downloads[Symbol.asyncDispose]()
       await dropped[Symbol.asyncDispose]()
       lock[Symbol.dispose]()
     },
