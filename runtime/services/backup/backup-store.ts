@@ -1,8 +1,9 @@
 /** Where backups lie: files in bounded pieces with their digests, through whichever unstorage driver. */
 import { createHash } from 'node:crypto'
+import { createReadStream } from 'node:fs'
 import { open, rmdir, stat } from 'node:fs/promises'
 import { join } from 'node:path'
-import { createStorage } from 'unstorage'
+import { createStorage, type Driver, type Storage } from 'unstorage'
 import { isBackupId, sortBackups } from '../../core/state/backup.ts'
 import {
   parseManifest,
@@ -72,7 +73,8 @@ export async function openBackupStore(place: BackupStorage): Promise<BackupStore
   // The copies hold what the database holds: nobody else's business.
   if (base !== null) await makeFolder(base, 0o700).catch(refuseFile(base))
   const options = base === null ? place.options : { ...place.options, base }
-  const storage = createStorage({ driver: await loadDriver(place.driver, options) })
+  const driver = await loadDriver(place.driver, options)
+  const storage = createStorage({ driver: base === null ? driver : guardFolder(driver, base) })
 
   async function find(id: string): Promise<StoredBackup | null> {
     if (!isBackupId(id)) return null
@@ -90,18 +92,8 @@ export async function openBackupStore(place: BackupStorage): Promise<BackupStore
   /** An inventory alone is a backup of the ancestor's; one beside pieces is a backup cut short. */
   async function findBare(id: string): Promise<StoredBackup | null> {
     const names = await listNames(id)
-    return names.length === 1 && names[0] === INVENTORY
-      ? { backup_id: id, manifest: null, bytes: null }
-      : null
-  }
-
-  /** What the driver gives back is compared with what it was given. */
-  async function putPiece(id: string, name: string, bytes: Buffer) {
-    const sha256 = digestOf(bytes)
-    await storage.setItemRaw(key(id, name), bytes)
-    const back = await readValue(storage, key(id, name))
-    if (back === null || digestOf(back) !== sha256) throw notAsWritten(id, name)
-    return { name, bytes: bytes.length, sha256 }
+    const isBare = names.length === 1 && names[0] === INVENTORY
+    return isBare ? { backup_id: id, manifest: null, bytes: null } : null
   }
 
   async function listTraces() {
@@ -109,59 +101,32 @@ export async function openBackupStore(place: BackupStorage): Promise<BackupStore
     return sortBackups([...new Set(keys.map((name) => name.split(':')[0] ?? ''))])
   }
 
-  return guardPlace(base, {
+  return {
     find,
     listTraces,
     async listUnfinished() {
-      const unfinished: string[] = []
-      for (const id of await listTraces()) {
+      const found = await Array.fromAsync(await listTraces(), async (id) => {
         const names = await listNames(id)
         const isOurs = names.every((name) => OURS.test(name))
-        if (isOurs && names.some((name) => name.startsWith('state.db'))) unfinished.push(id)
-      }
-      return unfinished
+        return isOurs && names.some((name) => name.startsWith('state.db')) ? [id] : []
+      })
+      return found.flat()
     },
     async list() {
-      const found: StoredBackup[] = []
-      for (const id of await listTraces()) {
-        const backup = await find(id)
-        if (backup !== null) found.push(backup)
-      }
-      return found
+      const found = await Array.fromAsync(await listTraces(), find)
+      return found.filter((backup) => backup !== null)
     },
-    async put(id, name, path, { signal, wholeUpTo, onBytes }) {
-      const { size } = await stat(path)
-      const isWhole = size <= wholeUpTo
-      const whole = createHash('sha256')
-      const pieces: StoredFile['pieces'] = []
-      for await (const bytes of cut(path, isWhole ? size : PIECE_BYTES)) {
-        signal.throwIfAborted()
-        whole.update(bytes)
-        const piece = isWhole ? name : `${name}.${String(pieces.length).padStart(6, '0')}`
-        pieces.push(await putPiece(id, piece, bytes))
-        onBytes(bytes.length)
-      }
-      if (base !== null) await syncFiles(join(base, id), pieces)
-      return { name, bytes: size, sha256: whole.digest('hex'), pieces }
+    async put(id, name, path, putOptions) {
+      const file = await putFile(storage, { id, name, path }, putOptions)
+      if (base !== null) await syncFiles(join(base, id), file.pieces)
+      return file
     },
     async finish(manifest) {
       const id = manifest.backup_id
-      await putPiece(id, MANIFEST, Buffer.from(renderManifest(manifest)))
+      await putPiece(storage, id, MANIFEST, Buffer.from(renderManifest(manifest)))
       if (base !== null) await syncFiles(join(base, id), [{ name: MANIFEST }])
     },
-    async *read(id, file) {
-      const whole = createHash('sha256')
-      for (const piece of file.pieces) {
-        const bytes = await readValue(storage, key(id, piece.name))
-        if (bytes === null) throw damaged(id, `${piece.name} is missing`)
-        if (bytes.length !== piece.bytes || digestOf(bytes) !== piece.sha256) {
-          throw damaged(id, `${piece.name} is not what was written`)
-        }
-        whole.update(bytes)
-        yield bytes
-      }
-      if (whole.digest('hex') !== file.sha256) throw damaged(id, `${file.name} is not whole`)
-    },
+    read: (id, file) => readPieces(storage, id, file),
     readBare: (id) => readValue(storage, key(id, INVENTORY)),
     async remove(id) {
       // The manifest first: what is half removed is no backup any more.
@@ -173,29 +138,64 @@ export async function openBackupStore(place: BackupStorage): Promise<BackupStore
     async [Symbol.asyncDispose]() {
       await storage.dispose()
     },
-  })
+  }
 }
 
-/** While a file stands where the folder should be, that is what is wrong, and no backup is "not there". */
-function guardPlace(base: string | null, store: BackupStore): BackupStore {
-  if (base === null) return store
-  async function named<T>(work: Promise<T>): Promise<T> {
-    const [ended] = await Promise.allSettled([work])
-    if (ended.status === 'fulfilled' && ended.value !== null) return ended.value
-    const cause = ended.status === 'rejected' ? ended.reason : undefined
-    if (await isFile(base ?? '')) throw notAFolder('the backup folder is a file', cause)
-    return await work
+async function putFile(
+  storage: Storage,
+  { id, name, path }: { readonly id: string; readonly name: string; readonly path: string },
+  { signal, wholeUpTo, onBytes }: PutOptions,
+): Promise<StoredFile> {
+  const { size } = await stat(path)
+  const isWhole = size <= wholeUpTo
+  const whole = createHash('sha256')
+  const pieces: StoredFile['pieces'] = []
+  // Pieces of exactly so many bytes, the last one shorter.
+  const highWaterMark = isWhole ? Math.max(1, size) : PIECE_BYTES
+  for await (const bytes of createReadStream(path, { highWaterMark })) {
+    signal.throwIfAborted()
+    whole.update(bytes)
+    const piece = isWhole ? name : `${name}.${String(pieces.length).padStart(6, '0')}`
+    pieces.push(await putPiece(storage, id, piece, bytes))
+    onBytes(bytes.length)
+  }
+  return { name, bytes: size, sha256: whole.digest('hex'), pieces }
+}
+
+/** What the driver gives back is compared with what it was given. */
+async function putPiece(storage: Storage, id: string, name: string, bytes: Buffer) {
+  const sha256 = digestOf(bytes)
+  await storage.setItemRaw(key(id, name), bytes)
+  const back = await readValue(storage, key(id, name))
+  if (back === null || digestOf(back) !== sha256) throw notAsWritten(id, name)
+  return { name, bytes: bytes.length, sha256 }
+}
+
+async function* readPieces(storage: Storage, id: string, file: StoredFile) {
+  const whole = createHash('sha256')
+  for (const piece of file.pieces) {
+    const bytes = await readValue(storage, key(id, piece.name))
+    if (bytes === null) throw damaged(id, `${piece.name} is missing`)
+    if (bytes.length !== piece.bytes || digestOf(bytes) !== piece.sha256) {
+      throw damaged(id, `${piece.name} is not what was written`)
+    }
+    whole.update(bytes)
+    yield bytes
+  }
+  if (whole.digest('hex') !== file.sha256) throw damaged(id, `${file.name} is not whole`)
+}
+
+/** While a file stands where the folder should be, the driver would find nothing instead of failing. */
+function guardFolder(driver: Driver, base: string): Driver {
+  async function check() {
+    if (await isFile(base)) throw notAFolder('the backup folder is a file')
   }
   return {
-    ...store,
-    list: () => named(store.list()),
-    find: (id) => named(store.find(id)),
-    put: (...given) => named(store.put(...given)),
-    finish: (manifest) => named(store.finish(manifest)),
-    readBare: (id) => named(store.readBare(id)),
-    remove: (id) => named(store.remove(id)),
-    listTraces: () => named(store.listTraces()),
-    listUnfinished: () => named(store.listUnfinished()),
+    ...driver,
+    getItemRaw: (...given) => check().then((): unknown => driver.getItemRaw?.(...given)),
+    setItemRaw: (...given) => check().then(() => driver.setItemRaw?.(...given)),
+    removeItem: (...given) => check().then(() => driver.removeItem?.(...given)),
+    getKeys: (...given) => check().then(() => driver.getKeys(...given)),
   }
 }
 
@@ -212,7 +212,7 @@ const refuseFile = (base: string) => (thrown: unknown) => {
     : thrown
 }
 
-const notAFolder = (words: string, cause: unknown) =>
+const notAFolder = (words: string, cause?: unknown) =>
   new Fault('conflict', words, {
     hint: 'Move the file away, or choose another folder (paths.backup_dir).',
     cause,
@@ -231,22 +231,6 @@ const damaged = (id: string, what: string) =>
   new Fault('input-invalid', `backup ${id} is damaged: ${what}`, {
     hint: 'Nothing was changed. Choose another backup.',
   })
-
-/** A file in pieces of exactly `bytes`, the last one shorter. */
-async function* cut(path: string, bytes: number): AsyncGenerator<Buffer> {
-  await using file = await open(path, 'r')
-  for (;;) {
-    const piece = Buffer.alloc(bytes)
-    let filled = 0
-    while (filled < bytes) {
-      const { bytesRead } = await file.read(piece, filled, bytes - filled)
-      if (bytesRead === 0) break
-      filled += bytesRead
-    }
-    if (filled > 0) yield piece.subarray(0, filled)
-    if (filled < bytes || bytes === 0) return
-  }
-}
 
 /** A driver has no word for "on disk"; where we know the files, we say it ourselves. */
 async function syncFiles(folder: string, files: readonly { readonly name: string }[]) {

@@ -1,14 +1,12 @@
 /** Export bundles: the fleet's hardware written to a folder, and taken in from one ("Export bundle"). */
-import { randomBytes } from 'node:crypto'
-import { createReadStream } from 'node:fs'
-import { open, rename, rm, stat } from 'node:fs/promises'
+import { readFile, stat } from 'node:fs/promises'
 import { join } from 'node:path'
 import { Fault } from '../../core/foundation/fault.ts'
 import type { Mac } from '../../core/machine/mac.ts'
 import type { MachineBase } from '../../core/machine/machine.ts'
 import type { Result } from '../../core/foundation/result.ts'
+import { replaceFile } from '../host/atomic-file.ts'
 import type { Feed } from '../host/feed.ts'
-import { makeFolder } from '../host/folders.ts'
 import type { Hardware } from '../state/hardware-trees.ts'
 import type { Machines } from '../state/machines.ts'
 
@@ -92,8 +90,7 @@ export function createBundles<Machine extends MachineBase, Item extends { readon
     render,
     importText,
     async exportTo(folder) {
-      await makeFolder(folder)
-      await writeWhole(folder, INVENTORY, render())
+      await replaceFile(join(folder, INVENTORY), render())
       return machines.count()
     },
     async importFrom(folder) {
@@ -113,23 +110,5 @@ async function readBounded(path: string): Promise<string> {
     })
   })
   if (size > MAX_BYTES) throw new Fault('input-invalid', `${path} is too large`, { hint: NOTHING })
-  const chunks: Buffer[] = []
-  for await (const chunk of createReadStream(path)) chunks.push(chunk)
-  return Buffer.concat(chunks).toString('utf8')
-}
-
-/** Under another name first, on disk, then in place: a reader meets the old file or the new one. */
-async function writeWhole(folder: string, name: string, text: AsyncIterable<string>) {
-  const part = join(folder, `.${name}.${randomBytes(4).toString('hex')}.part`)
-  try {
-    await using file = await open(part, 'wx')
-    for await (const piece of text) await file.writeFile(piece)
-    await file.sync()
-    await rename(part, join(folder, name))
-  } catch (thrown) {
-    await rm(part, { force: true })
-    throw thrown
-  }
-  await using handle = await open(folder, 'r')
-  await handle.sync()
+  return readFile(path, 'utf8')
 }

@@ -1,6 +1,6 @@
 /** Single files of the boot directory: what is there, what a checksum list says, and uploads. */
 import { randomBytes } from 'node:crypto'
-import { open, readdir, rename, rm, stat, type FileHandle } from 'node:fs/promises'
+import { open, readdir, rename, rm, stat } from 'node:fs/promises'
 import { join } from 'node:path'
 import { parseSha256For } from '../../core/foundation/checksum.ts'
 import { Fault } from '../../core/foundation/fault.ts'
@@ -83,15 +83,8 @@ async function writeStream(path: string, bytes: AsyncIterable<Uint8Array>, mostB
         hint: 'The setting tuning.max_upload_bytes raises the limit.',
       })
     }
-    await writeAll(handle, chunk)
+    await handle.writeFile(chunk)
   }
   await handle.sync()
   return length
-}
-
-/** A write may take fewer bytes than it was given. */
-export async function writeAll(handle: FileHandle, chunk: Uint8Array): Promise<void> {
-  for (let done = 0; done < chunk.byteLength;) {
-    done += (await handle.write(chunk, done)).bytesWritten
-  }
 }

@@ -29,7 +29,7 @@ export interface Blobs {
   /** For reading; a Fault `not-found` where there is none. Notes the use. */
   open(sha256: string, usedAt: Date): Promise<FileHandle>
   remove(sha256: string): Promise<void>
-  /** The part that has come so far, made where there is none; for reading and writing. */
+  /** The part that has come so far, made where there is none; for reading and appending. */
   openPart(key: string): Promise<FileHandle>
   /** The same, for reading what another writes. */
   readPart(key: string): Promise<FileHandle>
@@ -77,7 +77,7 @@ export async function createBlobs(folder: string): Promise<Blobs> {
       }
     },
     remove: (sha256) => removeFile(pathOf(sha256)),
-    openPart: (key) => open(partOf(key), constants.O_RDWR | constants.O_CREAT, 0o600),
+    openPart: (key) => open(partOf(key), 'a+', 0o600),
     readPart: (key) => openExisting(partOf(key)),
     removePart: (key) => removeFile(partOf(key)),
     async listParts() {
