@@ -2,6 +2,7 @@
 import { nextBackupId } from '../../core/state/backup.ts'
 import { Fault, renderError } from '../../core/foundation/fault.ts'
 import { createJobs, QUEUED, type Job, type Jobs, type JobState } from '../host/jobs.ts'
+import { createQueue } from '../host/queue.ts'
 import { SYSTEM, type BackupAsker, type BackupNotes } from './backup-events.ts'
 import type { BackupMaker } from './backup-maker.ts'
 import type { BackupStore } from './backup-store.ts'
@@ -55,7 +56,7 @@ export function createBackupJobs(
   })
   // What a crash left behind is removed first; where that fails, so will the backup, and say why.
   jobs.enqueue(() => maker.clean()).catch(() => undefined)
-  let admitting: Promise<unknown> = Promise.resolve()
+  const admitting = createQueue(1)
 
   async function admit(trigger: BackupTrigger, by: BackupAsker): Promise<BackupJob> {
     // A storage that cannot be read is what the job itself will report.
@@ -75,12 +76,8 @@ export function createBackupJobs(
   return {
     queue: jobs,
     jobs: () => jobs.list().map(({ state }) => state),
-    start(trigger, by) {
-      // Ids and places in the queue in the order of the calls, however long a listing takes.
-      const started = admitting.then(() => admit(trigger, by))
-      admitting = started.catch(() => undefined)
-      return started
-    },
+    // Ids and places in the queue in the order of the calls, however long a listing takes.
+    start: (trigger, by) => admitting(() => admit(trigger, by)),
     async cancel(id, by) {
       const before = jobs.find(id)?.state.finished_at ?? null
       const job = await jobs.cancel(id, new Fault('cancelled', `backup ${id} was cancelled`))

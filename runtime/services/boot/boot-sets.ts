@@ -14,7 +14,7 @@ import { Fault } from '../../core/foundation/fault.ts'
 import type { FolderFile } from './boot-folder.ts'
 import { createInitrdJudge, type InitrdFile } from './initrd-judge.ts'
 
-interface BootSets extends AsyncDisposable {
+export interface BootSets extends AsyncDisposable {
   /**
    * The complete sets among the files that count, newest first. One that is not judged within a
    * moment waits for the next call, unless it is on record: then it was in force already.

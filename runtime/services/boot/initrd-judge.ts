@@ -1,8 +1,9 @@
 /** Judges each initrd of the boot directory once, in the background; what is proven foreign is known. */
-import { setTimeout as sleep } from 'node:timers/promises'
 import { createDecoders } from '../image/decoders.ts'
 import { readInitrdKind, type InitrdKind } from './initrd-kind.ts'
+import { createQueue } from '../host/queue.ts'
 import { createShell } from '../host/shell.ts'
+import { settle } from '../host/watch.ts'
 
 /** One file as it is: another size or time makes it another one. */
 export interface InitrdFile {
@@ -28,7 +29,10 @@ export function createInitrdJudge(): InitrdJudge {
   const decoders = createDecoders({ shell: createShell({ env: {} }) })
   const kinds = new Map<string, InitrdKind | null>()
   const stop = new AbortController()
-  let last: Promise<void> = Promise.resolve()
+  // One at a time: a server has other things to do.
+  const enqueue = createQueue(1)
+
+  const whenIdle = () => enqueue(async () => undefined)
 
   async function judge(key: string, path: string): Promise<void> {
     if (stop.signal.aborted) return
@@ -46,19 +50,13 @@ export function createInitrdJudge(): InitrdJudge {
         if (kinds.size <= MAX_KEPT) break
         if (kind !== null) kinds.delete(oldest)
       }
-      // One at a time: a server has other things to do.
-      last = last.then(() => judge(key, path))
+      void enqueue(() => judge(key, path))
       return null
     },
-    async settle(ms) {
-      const waiting = new AbortController()
-      const late = sleep(ms, undefined, { signal: waiting.signal, ref: false })
-      await Promise.race([last, late.catch(() => undefined)])
-      waiting.abort()
-    },
+    settle: async (ms) => void (await settle(whenIdle(), ms)),
     async [Symbol.asyncDispose]() {
       stop.abort()
-      await last
+      await whenIdle()
     },
   }
 }

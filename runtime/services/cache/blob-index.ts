@@ -3,6 +3,7 @@ import type { Storage } from 'unstorage'
 import { z } from 'zod'
 import { blobKeyOf, type CacheEntry, keyOf } from '../../core/catalog/cache-entry.ts'
 import { parseCatalogFields } from '../../core/catalog/catalog-fields.ts'
+import { createQueue } from '../host/queue.ts'
 
 const StoredSourceSchema = z.object({
   sha256: z.string().regex(/^[0-9a-f]{64}$/),
@@ -37,19 +38,16 @@ export async function createBlobIndex(records: Storage): Promise<BlobIndex> {
   let entries = parseEntries(await records.getItem(ENTRIES))
   const sources = await readSources(records)
   let byKey = mapKeys(entries)
-  let saving: Promise<void> = Promise.resolve()
+  const enqueue = createQueue(1)
 
   /** One after the other, each from what the one before it made. */
-  function change(next: (before: readonly CacheEntry[]) => readonly CacheEntry[]): Promise<void> {
-    const work = saving.then(async () => {
+  const change = (next: (before: readonly CacheEntry[]) => readonly CacheEntry[]) =>
+    enqueue(async () => {
       const after = next(entries)
       await records.setItem(ENTRIES, JSON.stringify({ version: 1, entries: after }))
       entries = after
       byKey = mapKeys(after)
     })
-    saving = work.catch(() => {})
-    return work
-  }
 
   return {
     entries: () => entries,

@@ -1,5 +1,6 @@
 /** Jobs in a queue: at most so many run at once; each can be watched and cancelled, and stays listed. */
 import { Fault, renderError } from '../../core/foundation/fault.ts'
+import { createQueue } from './queue.ts'
 
 /** What is known of every job; each kind of job adds its own fields. Times are ISO. */
 export interface JobState {
@@ -154,21 +155,4 @@ function createJob<State extends JobState>(key: string, state: State, work: JobW
   const { signal } = controller
   const job: OwnJob<State> = { key, state, work, controller, signal, failure: null, ended, resolve }
   return job
-}
-
-/** Lets in so many at a time, in the order of the calls; the first ones at once. */
-function createQueue(parallel: number) {
-  const waiting: (() => void)[] = []
-  let free = parallel
-  return async <T>(work: () => Promise<T>): Promise<T> => {
-    if (free > 0) free -= 1
-    else await new Promise<void>((resolve) => waiting.push(resolve))
-    try {
-      return await work()
-    } finally {
-      const next = waiting.shift()
-      if (next === undefined) free += 1
-      else next()
-    }
-  }
 }
