@@ -40,9 +40,19 @@ export function parseBlobToken(token: string): Result<string, 'not-a-token'> {
  */
 export function replaceLoopback(address: string, host: string): string {
   const url = URL.parse(address)
-  if (url === null || !LOOPBACK.test(url.hostname)) return address
+  if (url === null || !isLoopback(url.hostname)) return address
   url.hostname = host
   return url.href
 }
 
-const LOOPBACK = /^(localhost|127(\.\d{1,3}){3}|\[::1\])$/
+export const isLoopback = (host: string): boolean =>
+  /^(localhost|127(\.\d{1,3}){3}|\[::1\])$/.test(host)
+
+/** Null: no spelling of anything. */
+export function decodePart(text: string): string | null {
+  try {
+    return decodeURIComponent(text)
+  } catch {
+    return null
+  }
+}
