@@ -1,17 +1,10 @@
 /** What is told of backups: to the journal, and to pages that show them. */
 import type { Feed } from '../host/feed.ts'
-import type { Actor, EventNote, Journal } from '../state/journal.ts'
-
-/** Who asked for it, for the record. */
-export interface BackupAsker {
-  readonly actor: Actor
-  readonly ip: string | null
-}
-
-export const SYSTEM: BackupAsker = { actor: 'system', ip: null }
+import type { EventNote, Journal } from '../state/journal.ts'
+import type { Requester } from '../state/requester.ts'
 
 interface NoteMore {
-  readonly by: BackupAsker
+  readonly by: Requester
   /** The id alone, unless said. */
   readonly details?: EventNote['details']
 }

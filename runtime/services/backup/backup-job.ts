@@ -3,7 +3,8 @@ import { nextBackupId } from '../../core/state/backup.ts'
 import { Fault, renderError } from '../../core/foundation/fault.ts'
 import { createJobs, QUEUED, type Job, type Jobs, type JobState } from '../host/jobs.ts'
 import { createQueue } from '../host/queue.ts'
-import { SYSTEM, type BackupAsker, type BackupNotes } from './backup-events.ts'
+import type { BackupNotes } from './backup-events.ts'
+import { SYSTEM, type Requester } from '../state/requester.ts'
 import type { BackupMaker } from './backup-maker.ts'
 import type { BackupStore } from './backup-store.ts'
 
@@ -24,9 +25,9 @@ export interface BackupJobs {
   /** Newest first; finished ones stay listed. */
   jobs(): readonly BackupJob[]
   /** Queues one and answers at once. */
-  start(trigger: BackupTrigger, by: BackupAsker): Promise<BackupJob>
+  start(trigger: BackupTrigger, by: Requester): Promise<BackupJob>
   /** Null when no job has that id; one that has ended stays as it is. */
-  cancel(id: string, by: BackupAsker): Promise<BackupJob | null>
+  cancel(id: string, by: Requester): Promise<BackupJob | null>
   /** Resolves with the job once it has ended; null when no job has that id. */
   awaitEnd(id: string): Promise<BackupJob | null>
 }
@@ -58,7 +59,7 @@ export function createBackupJobs(
   jobs.enqueue(() => maker.clean()).catch(() => undefined)
   const admitting = createQueue(1)
 
-  async function admit(trigger: BackupTrigger, by: BackupAsker): Promise<BackupJob> {
+  async function admit(trigger: BackupTrigger, by: Requester): Promise<BackupJob> {
     // A storage that cannot be read is what the job itself will report.
     const stored = new Set(await store.listTraces().catch(() => []))
     const isTaken = (id: string) => stored.has(id) || jobs.find(id) !== null
@@ -120,7 +121,7 @@ async function make({ maker, notes, now }: BackupJobsDependencies, job: Job<Back
 }
 
 /** Puts a job that has ended on record; who cancelled it does so for one that was cancelled. */
-async function report(parts: BackupJobsDependencies, job: Job<BackupJob>, by: BackupAsker) {
+async function report(parts: BackupJobsDependencies, job: Job<BackupJob>, by: Requester) {
   const { notes, prune } = parts
   const { backup_id: id, status, trigger, dest_path, machines, bytes_done, error } = job.state
   const details = { backup_id: id, trigger, dest_path, machines, bytes_done, error }

@@ -1,6 +1,7 @@
 /** Begins backups when they are due: looks at start, then every 60 seconds. */
 import { isBackupDue, type BackupSettings } from '../../core/state/backup.ts'
 import type { Backups } from './backups.ts'
+import { SYSTEM } from '../state/requester.ts'
 import type { SettingsStore } from '../state/settings-store.ts'
 
 interface ScheduleDependencies {
@@ -32,7 +33,7 @@ export function startBackupSchedule(parts: ScheduleDependencies): BackupSchedule
     const succeededAt = Number.isNaN(last) ? null : last
     if (!isBackupDue(parts.settings(), { succeededAt, triedAt }, at.getTime())) return
     triedAt = at.getTime()
-    const { backup_id } = await backups.start('scheduled', { actor: 'system', ip: null })
+    const { backup_id } = await backups.start('scheduled', SYSTEM)
     const job = await backups.awaitEnd(backup_id)
     if (job?.status === 'completed') await store.save({ [LAST_RUN]: at.toISOString() })
   }

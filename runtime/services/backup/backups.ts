@@ -2,7 +2,8 @@
 import { planBackupPruning, type BackupSettings } from '../../core/state/backup.ts'
 import { createBackupJobs, type BackupJobs } from './backup-job.ts'
 import type { BackupMaker } from './backup-maker.ts'
-import { createBackupNotes, SYSTEM, type BackupAsker, type BackupNotes } from './backup-events.ts'
+import { createBackupNotes, type BackupNotes } from './backup-events.ts'
+import { SYSTEM, type Requester } from '../state/requester.ts'
 import { createBackupRestores, type BackupRestores } from './restore-job.ts'
 import type { Restorer } from './restore.ts'
 import type { BackupStore, StoredBackup } from './backup-store.ts'
@@ -12,7 +13,7 @@ import type { Journal } from '../state/journal.ts'
 export interface Backups
   extends BackupJobs, BackupRestores, Pick<BackupStore, 'list' | 'find'>, AsyncDisposable {
   /** Removes a stored backup; null when there is none. */
-  remove(id: string, by: BackupAsker): Promise<StoredBackup | null>
+  remove(id: string, by: Requester): Promise<StoredBackup | null>
   /** A file of a backup (`inventory.json`, `state.db`) in pieces, each checked; null when there is none. */
   download(id: string, name: string): Promise<Download | null>
 }

@@ -1,6 +1,7 @@
 /** Restores a stored backup when its turn has come, shows how far it is, and puts the outcome on record. */
 import { Fault, renderError } from '../../core/foundation/fault.ts'
-import type { BackupAsker, BackupNotes } from './backup-events.ts'
+import type { BackupNotes } from './backup-events.ts'
+import type { Requester } from '../state/requester.ts'
 import type { Restored, Restorer } from './restore.ts'
 import type { BackupStore, StoredBackup } from './backup-store.ts'
 import type { Feed } from '../host/feed.ts'
@@ -15,7 +16,7 @@ export interface Restoring {
 
 export interface BackupRestores {
   /** Puts it in force. Waits for the backups that are queued; what was there stays as `.bak`. */
-  restore(id: string, by: BackupAsker): Promise<Restored>
+  restore(id: string, by: Requester): Promise<Restored>
   restoring(): Restoring | null
 }
 
@@ -31,7 +32,7 @@ export function createBackupRestores(parts: RestoresDependencies): BackupRestore
   const { store, restorer, notes, queue, feed } = parts
   let restoring: Restoring | null = null
 
-  async function restore(stored: StoredBackup, by: BackupAsker): Promise<Restored> {
+  async function restore(stored: StoredBackup, by: Requester): Promise<Restored> {
     const { backup_id: id } = stored
     const restored = await restorer.restore(stored, (bytes_done, bytes_total) => {
       restoring = { backup_id: id, bytes_done, bytes_total }
@@ -43,7 +44,7 @@ export function createBackupRestores(parts: RestoresDependencies): BackupRestore
     return restored
   }
 
-  async function noteFailure(id: string, thrown: unknown, by: BackupAsker) {
+  async function noteFailure(id: string, thrown: unknown, by: Requester) {
     const error = renderError(thrown)
     const words = `Backup ${id} could not be restored: ${error}`
     const details = { backup_id: id, error }

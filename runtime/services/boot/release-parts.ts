@@ -8,7 +8,7 @@ import type { Source } from '../image/source.ts'
 /** Hidden, so that nobody can fetch it below `/boot/`. */
 const FOLDER = '.fetching'
 
-export interface ReleaseDependencies {
+export interface ReleaseParts {
   /**
    * Brings one file, from where the last try of the same one ended; `onBytes` is told how much of it
    * is there. Returns its digest: when it is not the right one, nothing is there.
@@ -33,7 +33,7 @@ interface PartHooks {
 export async function openReleaseParts(
   bootDir: string,
   files: readonly Artifact[],
-): Promise<ReleaseDependencies> {
+): Promise<ReleaseParts> {
   const folder = join(bootDir, FOLDER)
   await mkdir(folder, { recursive: true })
   const wanted = new Set(files.map(({ sha256 }) => sha256))

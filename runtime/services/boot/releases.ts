@@ -3,15 +3,10 @@ import { Fault } from '../../core/foundation/fault.ts'
 import type { BootFolder } from './boot-files.ts'
 import type { Feed } from '../host/feed.ts'
 import { createJobs, isOver, type Job } from '../host/jobs.ts'
-import type { Actor, EventNote, Journal } from '../state/journal.ts'
+import type { EventNote, Journal } from '../state/journal.ts'
+import { SYSTEM, type Requester } from '../state/requester.ts'
 import { createFetchJob, noteEnd, noteFile, noteFound, type FetchJob } from './release-job.ts'
 import { runRelease, type ReleaseRunDependencies } from './release-run.ts'
-
-/** Who asked. */
-interface FetchAsker {
-  readonly actor: Actor
-  readonly ip: string | null
-}
 
 /** Read when a fetch begins. */
 export interface ReleaseSettings {
@@ -30,12 +25,12 @@ export interface Releases extends AsyncDisposable {
   /** Null: a fetch can begin; else what is missing, in words. */
   obstacle(): string | null
   /** The one of that tag that is queued or running already, or a new one. */
-  start(tag: string, by: FetchAsker): Promise<FetchJob>
+  start(tag: string, by: Requester): Promise<FetchJob>
   /** Resolves once it has ended; as it was, where it had before. Null: no such fetch. */
-  cancel(tag: string, by: FetchAsker): Promise<FetchJob | null>
+  cancel(tag: string, by: Requester): Promise<FetchJob | null>
   awaitEnd(tag: string): Promise<FetchJob | null>
   /** Puts a set that lies in the boot directory in force. */
-  use(set: Parameters<BootFolder['use']>[0], by: FetchAsker): Promise<void>
+  use(set: Parameters<BootFolder['use']>[0], by: Requester): Promise<void>
 }
 
 interface ReleasesDependencies extends ReleaseRunDependencies {
@@ -128,7 +123,7 @@ type Note = ReturnType<typeof createNote>
 
 const createNote =
   (journal: Journal) =>
-  (kind: string, summary: string, by: FetchAsker, details: EventNote['details']) =>
+  (kind: string, summary: string, by: Requester, details: EventNote['details']) =>
     journal.record({
       kind,
       subject_kind: 'netboot',
@@ -139,9 +134,7 @@ const createNote =
       details,
     })
 
-const SYSTEM: FetchAsker = { actor: 'system', ip: null }
-
-function createWork(parts: ReleasesDependencies, note: Note, by: FetchAsker) {
+function createWork(parts: ReleasesDependencies, note: Note, by: Requester) {
   const now = () => parts.now().toISOString()
   let version = ''
   return {

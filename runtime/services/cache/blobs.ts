@@ -1,15 +1,6 @@
 /** Image files by their digest, and the parts of those that are still on their way. */
 import { constants } from 'node:fs'
-import {
-  type FileHandle,
-  mkdir,
-  open,
-  readdir,
-  rename,
-  stat,
-  statfs,
-  unlink,
-} from 'node:fs/promises'
+import { type FileHandle, mkdir, open, readdir, rename, rm, stat, statfs } from 'node:fs/promises'
 import { join } from 'node:path'
 import { Fault } from '../../core/foundation/fault.ts'
 import { renderSize } from '../../core/foundation/size.ts'
@@ -76,10 +67,10 @@ export async function createBlobs(folder: string): Promise<Blobs> {
         throw thrown
       }
     },
-    remove: (sha256) => removeFile(pathOf(sha256)),
+    remove: (sha256) => rm(pathOf(sha256), { force: true }),
     openPart: (key) => open(partOf(key), 'a+', 0o600),
     readPart: (key) => openExisting(partOf(key)),
-    removePart: (key) => removeFile(partOf(key)),
+    removePart: (key) => rm(partOf(key), { force: true }),
     async listParts() {
       return (await readdir(parts)).flatMap((name) => PART.exec(name)?.[1] ?? [])
     },
@@ -123,10 +114,4 @@ async function openExisting(path: string): Promise<FileHandle> {
     if (!isMissing(cause)) throw cause
     throw new Fault('not-found', 'the image is not in the cache', { cause })
   }
-}
-
-async function removeFile(path: string): Promise<void> {
-  await unlink(path).catch((thrown: unknown) => {
-    if (!isMissing(thrown)) throw thrown
-  })
 }

@@ -3,9 +3,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 
 /** Resolves after so many milliseconds, without keeping the process alive. */
 export const pause = (milliseconds: number): Promise<void> =>
-  new Promise((resolve) => {
-    setTimeout(resolve, milliseconds).unref()
-  })
+  sleep(milliseconds, undefined, { ref: false })
 
 /** As `pause`, but the process stays alive for it; the signal ends it early. */
 export const linger = (milliseconds: number, signal: AbortSignal): Promise<void> =>
@@ -28,16 +26,15 @@ export async function untilAborted<T>(signal: AbortSignal, work: Promise<T>): Pr
 
 /** Waits for work whose result does not matter, at most so long: true when it ended in time. */
 export async function settle(work: PromiseLike<unknown>, milliseconds: number): Promise<boolean> {
+  const late = new AbortController()
   const ended = work.then(
     () => true,
     () => true,
   )
-  const { promise: late, resolve } = Promise.withResolvers<boolean>()
-  const timer = setTimeout(resolve, milliseconds, false)
   try {
-    return await Promise.race([ended, late])
+    return await Promise.race([ended, sleep(milliseconds, false, { signal: late.signal })])
   } finally {
-    clearTimeout(timer)
+    late.abort()
   }
 }
 
