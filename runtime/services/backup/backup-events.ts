@@ -9,28 +9,29 @@ interface NoteMore {
   readonly details?: EventNote['details']
 }
 
-export interface BackupNotes {
-  note(kind: string, id: string, summary: string, more: NoteMore): Promise<void>
-  /** Something about this backup is to be looked at anew. */
-  announce(id: string): void
-  /** As often as it is called, but said once a second at most. */
-  announceProgress(id: string): void
-}
+export type BackupNotes = ReturnType<typeof createBackupNotes>
 
 /** Between two words of progress. */
 const PROGRESS_MS = 1000
 
-export function createBackupNotes(journal: Journal, feed: Feed): BackupNotes {
+export function createBackupNotes(journal: Journal, feed: Feed) {
   let saidAt = 0
+  /** Something about this backup is to be looked at anew. */
   const announce = (id: string) => feed.announce({ topic: 'backup', key: id })
   return {
     announce,
-    announceProgress(id) {
+    /** As often as it is called, but announced once a second at most. */
+    announceProgress(id: string) {
       if (Math.abs(Date.now() - saidAt) < PROGRESS_MS) return
       saidAt = Date.now()
       announce(id)
     },
-    note: (kind, id, summary, { by, details = { backup_id: id } }) =>
+    note: (
+      kind: string,
+      id: string,
+      summary: string,
+      { by, details = { backup_id: id } }: NoteMore,
+    ) =>
       journal.record({
         kind,
         subject_kind: 'backup',

@@ -32,26 +32,18 @@ interface BundleDependencies<Machine extends MachineBase, Item extends { readonl
   now?(): Date
 }
 
-export interface Bundles {
-  /** The document in pieces, one machine at a time: it can be larger than memory. */
-  render(): AsyncIterable<string>
-  /** Writes `inventory.json` into a folder, whole or not at all; returns how many machines. */
-  exportTo(folder: string): Promise<number>
-  /** Takes all machines of a bundle in, or none; returns how many. */
-  importFrom(folder: string): Promise<number>
-  /** The same of a text, which `name` names in errors. */
-  importText(text: string, name: string): Promise<number>
-}
+export type Bundles = ReturnType<typeof createBundles>
 
 /** Texts past this cannot be parsed at once. */
 const MAX_BYTES = 384 * 2 ** 20
 
 export function createBundles<Machine extends MachineBase, Item extends { readonly mac: Mac }>(
   parts: BundleDependencies<Machine, Item>,
-): Bundles {
+) {
   const { machines, rules, feed, version } = parts
   const now = () => (parts.now?.() ?? new Date()).toISOString()
 
+  /** The document in pieces, one machine at a time: it can be larger than memory. */
   async function* render() {
     const frame = rules.render([], { version, now: now() })
     const at = frame.lastIndexOf('[]')
@@ -70,6 +62,7 @@ export function createBundles<Machine extends MachineBase, Item extends { readon
     yield `\n  ]${frame.slice(at + 2)}`
   }
 
+  /** Takes all machines of a bundle in, or none; returns how many. `name` names the text in errors. */
   async function importText(text: string, name: string) {
     const parsed = rules.parse(text)
     if (!parsed.ok)
@@ -89,11 +82,13 @@ export function createBundles<Machine extends MachineBase, Item extends { readon
   return {
     render,
     importText,
-    async exportTo(folder) {
+    /** Writes `inventory.json` into a folder, whole or not at all; returns how many machines. */
+    async exportTo(folder: string) {
       await replaceFile(join(folder, INVENTORY), render())
       return machines.count()
     },
-    async importFrom(folder) {
+    /** The same of such a folder. */
+    async importFrom(folder: string) {
       const path = join(folder, INVENTORY)
       return importText(await readBounded(path), path)
     },

@@ -12,19 +12,12 @@ export interface InitrdFile {
   readonly changedMs: number
 }
 
-interface InitrdJudge extends AsyncDisposable {
-  /** Null: it is not known yet; it will be a little later. */
-  kindOf(file: InitrdFile): InitrdKind | null
-  /** Resolves once all is known that was asked for, or after `ms`. */
-  settle(ms: number): Promise<void>
-}
-
 /** Longer than the slowest machine needs for a large one; then nothing is proven. */
 const JUDGE_MS = 30_000
 /** Far more than lie in any boot directory; the oldest are forgotten first. */
 const MAX_KEPT = 1000
 
-export function createInitrdJudge(): InitrdJudge {
+export function createInitrdJudge() {
   // xz alone is a tool; where it is missing, such an initrd counts.
   const decoders = createDecoders({ shell: createShell({ env: {} }) })
   const kinds = new Map<string, InitrdKind | null>()
@@ -41,7 +34,8 @@ export function createInitrdJudge(): InitrdJudge {
   }
 
   return {
-    kindOf({ path, sizeBytes, changedMs }) {
+    /** Null: it is not known yet; it will be a little later. */
+    kindOf({ path, sizeBytes, changedMs }: InitrdFile): InitrdKind | null {
       const key = `${path}\0${sizeBytes}\0${changedMs}`
       const known = kinds.get(key)
       if (known !== undefined) return known
@@ -53,7 +47,8 @@ export function createInitrdJudge(): InitrdJudge {
       void enqueue(() => judge(key, path))
       return null
     },
-    settle: async (ms) => void (await settle(whenIdle(), ms)),
+    /** Resolves once all is known that was asked for, or after `ms`. */
+    settle: (ms: number) => settle(whenIdle(), ms),
     async [Symbol.asyncDispose]() {
       stop.abort()
       await whenIdle()

@@ -8,17 +8,7 @@ import type { Source } from '../image/source.ts'
 /** Hidden, so that nobody can fetch it below `/boot/`. */
 const FOLDER = '.fetching'
 
-export interface ReleaseParts {
-  /**
-   * Brings one file, from where the last try of the same one ended; `onBytes` is told how much of it
-   * is there. Returns its digest: when it is not the right one, nothing is there.
-   */
-  bring(file: Artifact, hooks: PartHooks): Promise<string>
-  /** Puts the files, all of which are there, into a folder under their names. */
-  moveInto(folder: string): Promise<void>
-  /** Nothing of it is needed any more. */
-  clear(): Promise<void>
-}
+export type ReleaseParts = Awaited<ReturnType<typeof openReleaseParts>>
 
 interface PartHooks {
   readonly signal: AbortSignal
@@ -30,10 +20,7 @@ interface PartHooks {
 }
 
 /** `files`: what is to be fetched; parts of anything else are removed. */
-export async function openReleaseParts(
-  bootDir: string,
-  files: readonly Artifact[],
-): Promise<ReleaseParts> {
+export async function openReleaseParts(bootDir: string, files: readonly Artifact[]) {
   const folder = join(bootDir, FOLDER)
   await mkdir(folder, { recursive: true })
   const wanted = new Set(files.map(({ sha256 }) => sha256))
@@ -41,6 +28,10 @@ export async function openReleaseParts(
     if (!wanted.has(name)) await rm(join(folder, name), { recursive: true, force: true })
   }
 
+  /**
+   * Brings one file, from where the last try of the same one ended; `onBytes` hears how much of it
+   * is there. Returns its digest: when it is not the right one, nothing is there.
+   */
   async function bring(file: Artifact, hooks: PartHooks): Promise<string> {
     const path = join(folder, file.sha256)
     const { found, from } = await fill(path, file, hooks)
@@ -52,9 +43,11 @@ export async function openReleaseParts(
 
   return {
     bring,
-    async moveInto(target) {
+    /** Puts the files, all of which are there, into a folder under their names. */
+    async moveInto(target: string) {
       for (const { name, sha256 } of files) await rename(join(folder, sha256), join(target, name))
     },
+    /** Nothing of it is needed any more. */
     clear: () => rm(folder, { recursive: true, force: true }),
   }
 }

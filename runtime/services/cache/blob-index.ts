@@ -15,26 +15,12 @@ const StoredSourceSchema = z.object({
 /** The bytes of one source. */
 export type StoredSource = Readonly<z.infer<typeof StoredSourceSchema>>
 
-export interface BlobIndex {
-  /** In the order in which they were added. */
-  entries(): readonly CacheEntry[]
-  /** On disk before it resolves; an entry of the same name is replaced in its place. */
-  saveEntry(entry: CacheEntry): Promise<void>
-  removeEntry(name: string): Promise<void>
-  find(key: string): StoredSource | null
-  /** The entry whose bytes are kept under a key, or whose own source has it. */
-  findEntry(key: string): CacheEntry | null
-  sources(): ReadonlyMap<string, StoredSource>
-  /** On disk before anybody sees it. */
-  store(key: string, source: StoredSource): Promise<void>
-  /** Gone for everybody before it is gone from the disk. */
-  forget(key: string): Promise<void>
-}
+export type BlobIndex = Awaited<ReturnType<typeof createBlobIndex>>
 
 const ENTRIES = 'entries'
 const BLOB = 'blob:'
 
-export async function createBlobIndex(records: Storage): Promise<BlobIndex> {
+export async function createBlobIndex(records: Storage) {
   let entries = parseEntries(await records.getItem(ENTRIES))
   const sources = await readSources(records)
   let byKey = mapKeys(entries)
@@ -50,22 +36,28 @@ export async function createBlobIndex(records: Storage): Promise<BlobIndex> {
     })
 
   return {
+    /** In the order in which they were added. */
     entries: () => entries,
-    saveEntry: (entry) =>
+    /** On disk before it resolves; an entry of the same name is replaced in its place. */
+    saveEntry: (entry: CacheEntry) =>
       change((before) =>
         before.some(({ name }) => name === entry.name)
           ? before.map((one) => (one.name === entry.name ? entry : one))
           : [...before, entry],
       ),
-    removeEntry: (name) => change((before) => before.filter((entry) => entry.name !== name)),
-    find: (key) => sources.get(key) ?? null,
-    findEntry: (key) => byKey.get(key) ?? null,
-    sources: () => sources,
-    async store(key, source) {
+    removeEntry: (name: string) =>
+      change((before) => before.filter((entry) => entry.name !== name)),
+    find: (key: string) => sources.get(key) ?? null,
+    /** The entry whose bytes are kept under a key, or whose own source has it. */
+    findEntry: (key: string) => byKey.get(key) ?? null,
+    sources: (): ReadonlyMap<string, StoredSource> => sources,
+    /** On disk before anybody sees it. */
+    async store(key: string, source: StoredSource) {
       await records.setItem(`${BLOB}${key}`, JSON.stringify(source))
       sources.set(key, source)
     },
-    async forget(key) {
+    /** Gone for everybody before it is gone from the disk. */
+    async forget(key: string) {
       sources.delete(key)
       await records.removeItem(`${BLOB}${key}`)
     },

@@ -21,18 +21,7 @@ export interface DroppedFile {
   readonly progress: number
 }
 
-export interface DroppedFiles extends AsyncDisposable {
-  /** By name; what is no image and does not look like one is left out. */
-  list(): readonly DroppedFile[]
-  find(name: string): DroppedFile | null
-  /** For reading the version that was hashed; a Fault `not-found` where it is another one by now. */
-  open(file: DroppedFile): Promise<FileHandle>
-  /** Whether the file behind a handle is still that version. */
-  isUnchanged(file: DroppedFile, handle: FileHandle): Promise<boolean>
-  remove(name: string): Promise<void>
-  /** Looks now instead of a little later. */
-  scan(): Promise<void>
-}
+export type DroppedFiles = Awaited<ReturnType<typeof createDroppedFiles>>
 
 interface DroppedFilesDependencies {
   readonly folder: string
@@ -63,7 +52,7 @@ interface Scanned {
 
 const MAX_FILES = 10_000
 
-export async function createDroppedFiles(parts: DroppedFilesDependencies): Promise<DroppedFiles> {
+export async function createDroppedFiles(parts: DroppedFilesDependencies) {
   const { folder, settleMs = 3000, scanMs = 5000, log } = parts
   await makeFolder(folder)
   const seen = new Map<string, Seen>()
@@ -99,14 +88,27 @@ export async function createDroppedFiles(parts: DroppedFilesDependencies): Promi
   await scan()
 
   return {
-    list: () => [...seen.values()].toSorted((a, b) => (a.stamp.name < b.stamp.name ? -1 : 1)),
-    find: (name) => seen.get(name) ?? null,
-    open: ({ stamp }) => openStamped(folder, stamp),
-    isUnchanged: ({ stamp }, handle) => isStill(stamp, handle),
-    async remove(name) {
-      if (seen.delete(name)) await unlink(join(folder, name))
+    /** By name; what is no image and does not look like one is left out. */
+    list: (): readonly DroppedFile[] =>
+      [...seen.values()].toSorted((a, b) => (a.stamp.name < b.stamp.name ? -1 : 1)),
+    find: (name: string): DroppedFile | null => seen.get(name) ?? null,
+    /** For reading the version that was hashed; a Fault `not-found` where it is another one by now. */
+    open: ({ stamp }: DroppedFile) => openStamped(folder, stamp),
+    /** Whether the file behind a handle is still that version. */
+    isUnchanged: ({ stamp }: DroppedFile, handle: FileHandle) => isStill(stamp, handle),
+    async remove(name: string) {
+      if (!seen.has(name)) return
+      await unlink(join(folder, name))
+      // A scan that saw the file just before would list it again.
+      await scanning
+      seen.delete(name)
     },
-    scan,
+    /** Looks now instead of a little later. */
+    async scan() {
+      // One that is under way may have passed by what has just changed.
+      await scanning
+      await scan()
+    },
     async [Symbol.asyncDispose]() {
       closing.abort()
       clearInterval(timer)

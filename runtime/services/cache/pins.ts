@@ -2,11 +2,7 @@
 import type { Storage } from 'unstorage'
 import { z } from 'zod'
 
-export interface Pins {
-  /** What a server says replaces what it said before; it holds for a week without another word. */
-  pin(holder: string, refs: readonly string[]): Promise<void>
-  has(ref: string): boolean
-}
+export type Pins = Awaited<ReturnType<typeof createPins>>
 
 const KEPT_MS = 7 * 24 * 3600 * 1000
 const MAX_HOLDERS = 100
@@ -17,7 +13,7 @@ const Holders = z
   .array(z.tuple([z.string(), z.object({ refs: z.array(z.string()), until: z.number() })]))
   .catch([])
 
-export async function createPins(records: Storage, now: () => Date): Promise<Pins> {
+export async function createPins(records: Storage, now: () => Date) {
   const holders = new Map(Holders.parse(await records.getItem(KEY)))
   let pinned = new Set<string>()
 
@@ -28,8 +24,9 @@ export async function createPins(records: Storage, now: () => Date): Promise<Pin
   count()
 
   return {
-    has: (ref) => pinned.has(ref),
-    async pin(holder, refs) {
+    has: (ref: string) => pinned.has(ref),
+    /** What a server says replaces what it said before; it holds for a week without another word. */
+    async pin(holder: string, refs: readonly string[]) {
       holders.delete(holder)
       if (refs.length > 0)
         holders.set(holder, { refs: [...refs], until: now().getTime() + KEPT_MS })
