@@ -2,7 +2,7 @@
 import { accept, refuse, type Result } from '../foundation/result.ts'
 
 /** Longer than any address that a browser or a proxy lets through. */
-const LONGEST_TOKEN = 16_384
+const MAX_TOKEN_LENGTH = 16_384
 
 /** A cache service's base address without slashes at its end; a missing scheme is `http://`. */
 export function renderCacheBase(text: string): string {
@@ -26,7 +26,7 @@ export function blobName(source: string): string {
 /** The source that a token names; padding is tolerated, any other second spelling is not. */
 export function parseBlobToken(token: string): Result<string, 'not-a-token'> {
   const bare = token.replace(/={1,2}$/, '')
-  if (bare === '' || bare.length > LONGEST_TOKEN) return refuse('not-a-token')
+  if (bare === '' || bare.length > MAX_TOKEN_LENGTH) return refuse('not-a-token')
   const bytes = Buffer.from(bare, 'base64url')
   const source = bytes.toString('utf8')
   const isExact = bytes.toString('base64url') === bare && Buffer.from(source).equals(bytes)

@@ -1,7 +1,7 @@
-/** What an operator adds to the cache: a source and how it is called, checked before it is kept. */
+/** What an operator adds to the cache: a source and its name, checked before it is kept. */
 import { z } from 'zod'
 import { blobName, decodePart } from './blob-address.ts'
-import { type CatalogFields, LONGEST_NAME, parseCatalogFields } from './catalog-fields.ts'
+import { type CatalogFields, MAX_NAME_LENGTH, parseCatalogFields } from './catalog-fields.ts'
 import { type FieldError, fieldError, listFieldErrors } from '../foundation/field-error.ts'
 import { refOf } from '../image/ref.ts'
 import { accept, refuse, type Result } from '../foundation/result.ts'
@@ -24,7 +24,8 @@ export function secretSourceOf(entry: CacheEntry): string {
 }
 
 /** What others may see of it. */
-export const publicFields = ({ credentials: _credentials, ...fields }: CacheEntry): CatalogFields => fields
+export const publicFields = ({ credentials: _credentials, ...fields }: CacheEntry): CatalogFields =>
+  fields
 
 /** What the bytes of an entry are kept under; entries are checked when they are made. */
 export const keyOf = (entry: CatalogFields): string => blobKeyOf(sourceOf(entry)) ?? ''
@@ -36,7 +37,7 @@ export function blobKeyOf(source: string): string | null {
 }
 
 const BODY = z.strictObject({
-  name: z.string().max(LONGEST_NAME).nullish(),
+  name: z.string().max(MAX_NAME_LENGTH).nullish(),
   src: z.string().min(1).max(8192),
   resolved_src: z.string().max(8192).nullish(),
   format: z.string().max(32).nullish(),
@@ -47,7 +48,7 @@ const BODY = z.strictObject({
     .nullish(),
   size_bytes: z.int().min(0).nullish(),
   description: z.string().max(8192).nullish(),
-  netboot_ref: z.string().max(LONGEST_NAME).nullish(),
+  netboot_ref: z.string().max(MAX_NAME_LENGTH).nullish(),
 })
 
 /** The body of `POST /catalog/entries`; a name is made of the source where none is given. */

@@ -1,7 +1,7 @@
 /** The cache service's `GET /catalog` as a list of images; one bad entry spoils none of the others. */
 import { z } from 'zod'
 import { blobUrl } from './blob-address.ts'
-import { type CatalogEntry, type SkippedEntry, tellArch, tellFormat } from './catalog.ts'
+import { type CatalogEntry, type SkippedEntry, decideArch, decideFormat } from './catalog.ts'
 import { parseCatalogFields } from './catalog-fields.ts'
 import { parseJson } from '../foundation/json-text.ts'
 import { refOf } from '../image/ref.ts'
@@ -58,8 +58,8 @@ function findDouble(
   names: ReadonlySet<string>,
   refs: ReadonlyMap<string, string>,
 ): SkippedEntry | null {
-  const twin = refs.get(ref)
-  if (twin !== undefined) return { name, reason: `has the same source as ${twin}` }
+  const other = refs.get(ref)
+  if (other !== undefined) return { name, reason: `has the same source as ${other}` }
   return names.has(name) ? { name, reason: 'another entry has this name' } : null
 }
 
@@ -78,8 +78,8 @@ function parseEntry(
     name,
     src,
     resolvedSrc,
-    format: tellFormat(fields.value.format, names),
-    arch: tellArch(fields.value.arch, names),
+    format: decideFormat(fields.value.format, names),
+    arch: decideArch(fields.value.arch, names),
     sha256,
     sizeBytes: size_bytes,
     description,

@@ -2,13 +2,13 @@
 import { z } from 'zod'
 import { accept, refuse, type Result } from '../foundation/result.ts'
 
-export const LONGEST_NAME = 512
-const LONGEST_TEXT = 8192
+export const MAX_NAME_LENGTH = 512
+const MAX_TEXT_LENGTH = 8192
 
-const text = (most: number, words: string) =>
+const text = (maxLength: number, words: string) =>
   z
     .string(words)
-    .max(most, words)
+    .max(maxLength, words)
     .regex(/\S/, words)
     .transform((given) => given.toWellFormed())
 
@@ -27,14 +27,14 @@ const token = z
   .regex(/^[a-z0-9][a-z0-9._+-]{0,31}$/)
 
 const NO_DIGEST = 'sha256 is not 64 hexadecimal digits'
-const NameSchema = text(LONGEST_NAME, `has no name of 1 to ${LONGEST_NAME} characters`)
+const NameSchema = text(MAX_NAME_LENGTH, `has no name of 1 to ${MAX_NAME_LENGTH} characters`)
 
 /** `""` and null mean absent. */
 const FieldsSchema = z.object(
   {
     name: NameSchema,
-    src: text(LONGEST_TEXT, 'has no source (src)'),
-    resolved_src: decisive(text(LONGEST_TEXT, 'resolved_src is not an address')),
+    src: text(MAX_TEXT_LENGTH, 'has no source (src)'),
+    resolved_src: decisive(text(MAX_TEXT_LENGTH, 'resolved_src is not an address')),
     format: descriptive(token),
     arch: descriptive(token),
     /** Lower case. */
@@ -46,7 +46,7 @@ const FieldsSchema = z.object(
         .regex(/^[0-9a-f]{64}$/, NO_DIGEST),
     ),
     size_bytes: descriptive(z.int().min(0)),
-    description: descriptive(text(LONGEST_TEXT, '')),
+    description: descriptive(text(MAX_TEXT_LENGTH, '')),
     netboot_ref: descriptive(NameSchema),
   },
   'is not a table of fields',

@@ -1,4 +1,4 @@
-/** Files that somebody put into the cache's folder: which of them are images, and their addresses. */
+/** Files that people put into the cache's folder: which of them are images, and their addresses. */
 import { decodePart, isLoopback } from './blob-address.ts'
 import { detectFormat, isTarballName } from '../image/image.ts'
 
@@ -14,7 +14,7 @@ export interface FileStamp {
 export const isSameStamp = (a: FileStamp, b: FileStamp): boolean =>
   a.name === b.name && a.sizeBytes === b.sizeBytes && a.mtimeNs === b.mtimeNs && a.ino === b.ino
 
-/** Null: an image. Otherwise why it is none, in words; empty where nobody would think it were one. */
+/** Null: an image. Otherwise why it is none, in words; empty where it does not look like one. */
 export function whyNotAnImage(name: string): string | null {
   if (/[\p{Cc}\p{Cs}\ufffd]/u.test(name)) return 'its name holds characters that no address can'
   if (detectFormat(name) !== null) return null

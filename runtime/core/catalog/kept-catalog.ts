@@ -6,7 +6,7 @@ import { listEntries } from './catalog-document.ts'
 import { parseToml } from '../config/toml.ts'
 
 export interface KeptCatalog {
-  /** The cache service's address; what was kept of one says nothing of another. */
+  /** The cache service's address: the catalog of one service is not that of another. */
   readonly base: string
   /** ISO time. */
   readonly fetchedAt: string

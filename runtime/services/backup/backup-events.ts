@@ -1,4 +1,4 @@
-/** What is told of backups: to the journal, and to pages that show them. */
+/** Notes about backups: for the journal, and for the pages that show them. */
 import type { Feed } from '../host/feed.ts'
 import type { EventNote, Journal } from '../state/journal.ts'
 import type { Requester } from '../state/requester.ts'
@@ -11,19 +11,19 @@ interface NoteMore {
 
 export type BackupNotes = ReturnType<typeof createBackupNotes>
 
-/** Between two words of progress. */
+/** At least so long between two announcements of progress. */
 const PROGRESS_MS = 1000
 
 export function createBackupNotes(journal: Journal, feed: Feed) {
-  let saidAt = 0
-  /** Something about this backup is to be looked at anew. */
+  let announcedAt = 0
+  /** Pages that show this backup read it again. */
   const announce = (id: string) => feed.announce({ topic: 'backup', key: id })
   return {
     announce,
     /** As often as it is called, but announced once a second at most. */
     announceProgress(id: string) {
-      if (Math.abs(Date.now() - saidAt) < PROGRESS_MS) return
-      saidAt = Date.now()
+      if (Math.abs(Date.now() - announcedAt) < PROGRESS_MS) return
+      announcedAt = Date.now()
       announce(id)
     },
     note: (

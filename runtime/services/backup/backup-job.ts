@@ -1,6 +1,7 @@
 /** Backups as jobs: made one after another, listed while this process lives, and put on record. */
 import { nextBackupId } from '../../core/state/backup.ts'
 import { Fault, renderError } from '../../core/foundation/fault.ts'
+import { renderSize } from '../../core/foundation/size.ts'
 import { createJobs, QUEUED, type Job, type Jobs, type JobState } from '../host/jobs.ts'
 import { createQueue } from '../host/queue.ts'
 import type { BackupNotes } from './backup-events.ts'
@@ -16,7 +17,7 @@ export interface BackupJob extends JobState {
   readonly machines: number | null
   readonly bytes_done: number
   readonly bytes_total: number | null
-  /** Where it lies below the place that backups go to. */
+  /** Its path within the backup storage. */
   readonly dest_path: string
   readonly trigger: BackupTrigger
 }
@@ -36,7 +37,7 @@ interface BackupJobsDependencies {
   readonly store: Pick<BackupStore, 'listTraces'>
   readonly maker: BackupMaker
   readonly notes: BackupNotes
-  /** After each that was made. */
+  /** Called after each backup that was made. */
   prune(): Promise<void>
   now(): Date
 }
@@ -64,7 +65,7 @@ export function createBackupJobs(
     const stored = new Set(await store.listTraces().catch(() => []))
     const isTaken = (id: string) => stored.has(id) || jobs.find(id) !== null
     const id = nextBackupId(now().toISOString(), isTaken)
-    const noted = notes.note('backup.create.requested', id, `Backup ${id} was asked for`, { by })
+    const noted = notes.note('backup.create.requested', id, `Backup ${id} requested`, { by })
     const job = jobs.start(id, createState(id, trigger), {
       run: (own) => make(parts, own),
       onEnd: (own) => report(parts, own, by),
@@ -106,7 +107,7 @@ const createState = (id: string, trigger: BackupTrigger): BackupJob => ({
 
 async function make({ maker, notes, now }: BackupJobsDependencies, job: Job<BackupJob>) {
   const { backup_id: id, trigger } = job.state
-  await notes.note('backup.create.started', id, `Backup ${id} began`, { by: SYSTEM })
+  await notes.note('backup.create.started', id, `Backup ${id} started`, { by: SYSTEM })
   const { machines } = await maker.make({
     id,
     trigger,
@@ -120,7 +121,7 @@ async function make({ maker, notes, now }: BackupJobsDependencies, job: Job<Back
   job.state = { ...job.state, machines }
 }
 
-/** Puts a job that has ended on record; who cancelled it does so for one that was cancelled. */
+/** Records how a job has ended; `cancel` itself records a cancelled one. */
 async function report(parts: BackupJobsDependencies, job: Job<BackupJob>, by: Requester) {
   const { notes, prune } = parts
   const { backup_id: id, status, trigger, dest_path, machines, bytes_done, error } = job.state
@@ -133,7 +134,7 @@ async function report(parts: BackupJobsDependencies, job: Job<BackupJob>, by: Re
   if (status === 'failed') return noteFailure(job.failure)
   if (status === 'cancelled') return
   try {
-    const words = `Backup ${id} holds ${machines} machines (${bytes_done} bytes)`
+    const words = `Backup ${id} completed: ${machines} machines, ${renderSize(bytes_done)}`
     await notes.note('backup.created', id, words, { by, details })
     await prune()
   } catch (thrown) {

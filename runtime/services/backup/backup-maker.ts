@@ -55,7 +55,7 @@ export function createBackupMaker({
       order.onProgress(done, total)
     }
     order.onProgress(0, total)
-    // The database first: an inventory without it would pass for a backup of the ancestor's.
+    // The database first: an inventory alone would count as a backup made by the earlier release line.
     const files = [
       await store.put(id, 'state.db', copy, { signal, onBytes, wholeUpTo: DATABASE_WHOLE_BYTES }),
       await store.put(id, INVENTORY, join(folder, INVENTORY), {

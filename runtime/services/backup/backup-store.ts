@@ -1,4 +1,4 @@
-/** Where backups lie: files in bounded pieces with their digests, through whichever unstorage driver. */
+/** Where backups are stored: files in pieces of bounded size with their digests, through any unstorage driver. */
 import { createHash } from 'node:crypto'
 import { createReadStream } from 'node:fs'
 import { open, rmdir, stat } from 'node:fs/promises'
@@ -19,15 +19,15 @@ import { makeFolder } from '../host/folders.ts'
 /** Drivers take and give whole values, so no value is larger than this. */
 const PIECE_BYTES = 8 * 2 ** 20
 const MANIFEST = 'manifest.json'
-/** What the deployed ancestor's backups consist of, and an export. */
+/** A backup of the earlier release line consists of this file alone; an export has it, too. */
 const INVENTORY = 'inventory.json'
-/** What lies in a backup that has no manifest yet. */
+/** The files of a backup that has no manifest yet. */
 const OURS = /^(?:state\.db|inventory\.json)(?:\.\d{6,})?$/
 
 /** A backup that can be restored. */
 export interface StoredBackup {
   readonly backup_id: string
-  /** Null for one without a database: an inventory as the deployed ancestor made it. */
+  /** Null for one without a database: an inventory as the earlier release line made it. */
   readonly manifest: BackupManifest | null
   /** Null when it is not known without reading all of it. */
   readonly bytes: number | null
@@ -70,7 +70,7 @@ export interface BackupStorage {
 
 export async function openBackupStore(place: BackupStorage): Promise<BackupStore> {
   const base = place.driver === 'fs' ? String(place.options['base'] ?? place.folder) : null
-  // The copies hold what the database holds: nobody else's business.
+  // The copies are as secret as the database: no other user may read them.
   if (base !== null) await makeFolder(base, 0o700).catch(refuseFile(base))
   const options = base === null ? place.options : { ...place.options, base }
   const driver = await loadDriver(place.driver, options)
@@ -89,7 +89,7 @@ export async function openBackupStore(place: BackupStorage): Promise<BackupStore
   const listNames = async (id: string) =>
     (await storage.getKeys(id)).map((name) => name.slice(id.length + 1))
 
-  /** An inventory alone is a backup of the ancestor's; one beside pieces is a backup cut short. */
+  /** An inventory alone is a backup of the earlier line; one beside pieces is a backup that was cut short. */
   async function findBare(id: string): Promise<StoredBackup | null> {
     const names = await listNames(id)
     const isBare = names.length === 1 && names[0] === INVENTORY
@@ -232,7 +232,7 @@ const damaged = (id: string, what: string) =>
     hint: 'Nothing was changed. Choose another backup.',
   })
 
-/** A driver has no word for "on disk"; where we know the files, we say it ourselves. */
+/** Drivers have no call that syncs to disk; where we know the files, we sync them ourselves. */
 async function syncFiles(folder: string, files: readonly { readonly name: string }[]) {
   for (const name of ['.', '..', ...files.map((file) => file.name)]) {
     await using file = await open(join(folder, name), 'r')

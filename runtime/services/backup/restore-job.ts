@@ -1,4 +1,4 @@
-/** Restores a stored backup when its turn has come, shows how far it is, and puts the outcome on record. */
+/** Restores a stored backup when its turn has come, shows its progress, and records the outcome. */
 import { Fault, renderError } from '../../core/foundation/fault.ts'
 import type { BackupNotes } from './backup-events.ts'
 import type { Requester } from '../state/requester.ts'
@@ -48,7 +48,7 @@ export function createBackupRestores(parts: RestoresDependencies): BackupRestore
     const error = renderError(thrown)
     const words = `Backup ${id} could not be restored: ${error}`
     const details = { backup_id: id, error }
-    // Best effort: whoever asked is told by what is thrown.
+    // Best effort: the caller gets the reason from what is thrown.
     await notes.note('backup.restore.failed', id, words, { by, details }).catch(() => undefined)
   }
 

@@ -42,7 +42,7 @@ interface BootSet extends CompleteSet {
   readonly vmlinuz: string
   readonly initrd: string
   readonly squashfs: string
-  /** Of the squashfs, 64 hexadecimal digits; null when nobody said. */
+  /** Of the squashfs, 64 hexadecimal digits; null when it is not known. */
   readonly squashfsSha256: string | null
 }
 
@@ -57,12 +57,12 @@ export interface BootFiles {
   /** The file that a name stands for where there is none of that name: `ipxe.efi`. */
   alias?(name: string): string | null
   /** Streams to a temporary file on the same file system, then renames; returns the bytes written. */
-  save(name: string, bytes: AsyncIterable<Uint8Array>, mostBytes: number): Promise<number>
+  save(name: string, bytes: AsyncIterable<Uint8Array>, maxBytes: number): Promise<number>
 }
 
 /** What fetching releases and the Netboot page need besides. */
 export interface BootFolder extends BootFiles, AsyncDisposable {
-  /** The complete sets that lie there, newest first, and what is known of each. */
+  /** The complete sets in the folder, newest first, and what is known of each. */
   sets(): readonly KnownSet[]
   /** The complete sets that are proven to be another system's, newest first; they count nowhere. */
   setAside(): readonly SetAside[]
@@ -73,7 +73,7 @@ export interface BootFolder extends BootFiles, AsyncDisposable {
    * stops us, nothing changes. `keep`: earlier sets that stay.
    */
   install(staged: string, sets: Partial<PerArch<string>>, keep: number): Promise<void>
-  /** Puts a set that lies there in force. A Fault `not-found` where it does not. */
+  /** Makes a set of the folder active. A Fault `not-found` where it is not there. */
   use(set: CompleteSet): Promise<void>
   /** Looks anew, as it does by itself every few seconds. */
   look(): Promise<void>
@@ -143,8 +143,8 @@ export async function createBootFiles(parts: BootFolderDependencies): Promise<Bo
       ),
     active: () => found.active,
     alias: (name) => decideAlias(name, found.names),
-    async save(name, bytes, mostBytes) {
-      const length = await receiveUpload({ dir, name, bytes, mostBytes, prefix: UPLOAD })
+    async save(name, bytes, maxBytes) {
+      const length = await receiveUpload({ dir, name, bytes, maxBytes, prefix: UPLOAD })
       found.whole.add(name)
       await enqueue(lookNow)
       return length
@@ -237,7 +237,7 @@ const versionsOf = ({ active }: Found): PerArch<string | null> => ({
 
 function checkComplete(dir: string, { complete }: Found, { arch, version }: CompleteSet): void {
   if (complete.some((one) => one.arch === arch && one.version === version)) return
-  throw new Fault('not-found', `version ${version} for ${arch} does not lie in ${dir}`, {
+  throw new Fault('not-found', `there is no version ${version} for ${arch} in ${dir}`, {
     hint: 'Fetch that release, or upload its files.',
   })
 }

@@ -20,7 +20,7 @@ interface BootSetsDependencies {
   onSetAside?(set: SetAside): void
 }
 
-/** Our own initrds are told in some milliseconds, another system's in a second or two. */
+/** Our own initrds are recognized in some milliseconds, another system's in a second or two. */
 const WAIT_MS = 2000
 /** What is to be installed is judged before it counts. */
 const WAIT_STAGED_MS = 60_000

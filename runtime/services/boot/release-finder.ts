@@ -36,7 +36,7 @@ export interface ReleaseQuery {
 }
 
 interface FoundRelease {
-  /** The address below which its files lie; ends in a slash. */
+  /** The address of the folder of its files; ends in a slash. */
   readonly base: string
   readonly plan: ReleasePlan
 }
@@ -124,7 +124,7 @@ async function readLists(
   return lists
 }
 
-/** A list of checksums says nothing of sizes; the server does. */
+/** A list of checksums has no sizes; the server knows them. */
 async function measure(
   { sources }: ReleaseFinderDependencies,
   { signal }: ReleaseQuery,
@@ -162,7 +162,7 @@ async function findLatestTag(
   return null
 }
 
-/** Null: it is answered, or refused, where it was asked for. */
+/** Null: the server does not redirect this address. */
 async function readRedirect(
   { env }: ReleaseFinderDependencies,
   query: ReleaseQuery,

@@ -15,7 +15,7 @@ export interface FetchJob extends JobState {
   readonly bytes_total: number | null
   /** Which file is on its way. */
   readonly artifact: string | null
-  /** Where the release lies; null until it was found. */
+  /** The address of the release; null until it was found. */
   readonly base_url: string | null
   readonly artifacts: readonly FetchedFile[]
 }

@@ -29,7 +29,7 @@ export interface Releases extends AsyncDisposable {
   /** Resolves once it has ended; as it was, where it had before. Null: no such fetch. */
   cancel(tag: string, by: Requester): Promise<FetchJob | null>
   awaitEnd(tag: string): Promise<FetchJob | null>
-  /** Puts a set that lies in the boot directory in force. */
+  /** Makes a set of the boot directory the one that machines boot. */
   use(set: Parameters<BootFolder['use']>[0], by: Requester): Promise<void>
 }
 
@@ -67,12 +67,9 @@ export function createReleases(parts: ReleasesDependencies): Releases {
           hint: 'The settings page has both, or upload the files with PUT /boot/<name>.',
         })
       }
-      const noted = note(
-        'netboot.artifacts.fetch.requested',
-        `Release ${tag} is to be fetched`,
-        by,
-        { tag },
-      )
+      const noted = note('netboot.artifacts.fetch.requested', `Release ${tag} requested`, by, {
+        tag,
+      })
       const job = jobs.start(tag, createFetchJob(tag), createWork(parts, note, by))
       await noted
       return job.state
@@ -140,7 +137,7 @@ function createWork(parts: ReleasesDependencies, note: Note, by: Requester) {
   return {
     async run(job: Job<FetchJob>) {
       const { tag } = job.state
-      await note('netboot.artifacts.fetch.started', `Release ${tag} is being fetched`, SYSTEM, {
+      await note('netboot.artifacts.fetch.started', `Fetching release ${tag} started`, SYSTEM, {
         tag,
       })
       const { release } = await runRelease(parts, {
@@ -160,13 +157,13 @@ function createWork(parts: ReleasesDependencies, note: Note, by: Requester) {
       })
       version = release.version
     },
-    /** Who cancelled it puts that on record. */
+    /** A cancelled one is recorded by `cancel`. */
     async onEnd({ state: { tag, status, error, artifacts } }: Job<FetchJob>) {
       if (status === 'failed') {
         const words = `Release ${tag} could not be fetched: ${error}`
         await note('netboot.artifacts.fetch.failed', words, by, { tag, error })
       } else if (status === 'completed') {
-        const words = `Release ${version} was fetched and is what machines boot now`
+        const words = `Release ${version} fetched: machines boot it from now on`
         const files = artifacts.map(({ name }) => name)
         await note('netboot.artifacts.fetched', words, by, { tag, version, files })
       }

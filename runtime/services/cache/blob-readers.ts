@@ -1,4 +1,4 @@
-/** Bytes of images for whoever asks: whole ones, files dropped into the folder, and those still coming. */
+/** The bytes of images for requests: complete ones, files put into the folder, and those being downloaded. */
 import type { FileHandle } from 'node:fs/promises'
 import { blobKeyOf, type CacheEntry, keyOf } from '../../core/catalog/cache-entry.ts'
 import { parseFileSource, parseFileUrl } from '../../core/catalog/dropped-file.ts'
@@ -101,7 +101,7 @@ async function openWhole(parts: BlobReadersDependencies, key: string): Promise<B
   } catch (thrown) {
     hold[Symbol.dispose]()
     if (!isNotFound(thrown)) throw thrown
-    await index.forget(key) // Somebody removed the file behind our back.
+    await index.forget(key) // The file was removed from outside.
     return null
   }
 }

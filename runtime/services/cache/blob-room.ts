@@ -78,7 +78,7 @@ export function createBlobRoom(parts: BlobRoomDependencies) {
   return {
     make,
     release: (key: string) => void promised.delete(key),
-    /** Somebody reads it: it stays until that is given back. */
+    /** Keeps a blob while it is read, until what is returned is disposed. */
     hold(sha256: string): Disposable {
       held.set(sha256, (held.get(sha256) ?? 0) + 1)
       return {
@@ -93,7 +93,7 @@ export function createBlobRoom(parts: BlobRoomDependencies) {
       const freeBytes = await blobs.free()
       return { storedBytes: storedBytes(), maxBytes: parts.maxBytes(), freeBytes }
     },
-    /** A blob that no source names any more goes. */
+    /** Removes a blob that no source names any more. */
     async sweep(sha256: string) {
       if (stored().has(sha256)) return
       await blobs.remove(sha256)

@@ -21,7 +21,7 @@ export async function createBlobs(folder: string) {
   const partOf = (key: string) => join(parts, `${checked(key)}.part`)
 
   return {
-    /** What lies there whole; `usedAt` in milliseconds since the epoch. */
+    /** The complete blobs; `usedAt` in milliseconds since the epoch. */
     async list() {
       const names = (await readdir(whole)).filter((name) => SHA256.test(name))
       return Promise.all(

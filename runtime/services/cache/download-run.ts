@@ -22,7 +22,7 @@ export interface DownloadDependencies {
 export interface DownloadOrder {
   /** What the blob is kept under while it has no digest. */
   readonly key: string
-  /** To be asked; may hold a password. */
+  /** The address to fetch; may hold a password. */
   readonly url: string
   /** Lower case; null: whatever comes is right. */
   readonly sha256: string | null
@@ -37,7 +37,7 @@ export interface Downloaded {
   readonly sizeBytes: number
 }
 
-/** Room is asked for in such steps where the source does not tell its size. */
+/** Room is reserved in such steps where the source does not report its size. */
 const STEP_BYTES = 256 * 1024 * 1024
 
 /** Throws a Fault; the part stays where going on with it later makes sense. */
@@ -73,7 +73,7 @@ export async function runDownload(
   }
 }
 
-/** A tag that has moved on is told before a byte is fetched. */
+/** A tag that now names other bytes is refused before any are fetched. */
 function checkPromise({ sha256 }: DownloadOrder, source: Source): void {
   if (sha256 === null || source.sha256 === undefined || sha256 === source.sha256) return
   throw mismatch(source.name, sha256, source.sha256)

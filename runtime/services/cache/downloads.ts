@@ -41,7 +41,7 @@ export interface Downloads extends AsyncDisposable {
 }
 
 interface DownloadsDependencies extends DownloadDependencies {
-  /** Before anybody is told that it is complete. */
+  /** Called before readers learn that it is complete. */
   finished(order: DownloadOrder, result: Downloaded): Promise<void>
   readonly atOnce?: number
 }
@@ -54,7 +54,7 @@ interface DownloadState extends JobState {
 
 export function createDownloads(parts: DownloadsDependencies): Downloads {
   const { blobs, notes, atOnce = 3, now } = parts
-  // One for each source at most: they are few, and the failed ones are wanted until they are tried again.
+  // At most one for each source; those that failed stay listed until they are tried again.
   const jobs = createJobs<DownloadState>({ parallel: atOnce, maxListed: Infinity, now })
   let count = 0
 
@@ -117,7 +117,7 @@ const toDownload = ({ key, state, ended }: Job<DownloadState>): Download => ({
   ended,
 })
 
-/** What stopped it, always as a Fault: a mistake of ours, too, is something to be shown. */
+/** What stopped it, always as a Fault: our own mistakes are shown, too. */
 function toFault(thrown: unknown): Fault {
   if (thrown instanceof Fault) return thrown
   return new Fault('source-broken', `the download failed: ${renderError(thrown)}`, {

@@ -1,4 +1,4 @@
-/** Images that somebody dropped into the cache's folder: offered once they are whole and hashed. */
+/** Image files that people put into the cache's folder: offered once they are complete and hashed. */
 import { watch as watchFolder } from 'node:fs'
 import { type FileHandle, readdir, unlink } from 'node:fs/promises'
 import { join } from 'node:path'
@@ -191,10 +191,10 @@ async function hash({ folder, digests, signal }: Scanned, file: Seen) {
   file.refusal = await compare(folder, file)
 }
 
-/** Only makes it quicker: some file systems tell nothing. */
-function startWatching(folder: string, tell: () => void) {
+/** Only makes it quicker: some file systems report no changes. */
+function startWatching(folder: string, onChange: () => void) {
   try {
-    const watcher = watchFolder(folder, { persistent: false }, tell)
+    const watcher = watchFolder(folder, { persistent: false }, onChange)
     watcher.on('error', () => watcher.close())
     return watcher
   } catch {

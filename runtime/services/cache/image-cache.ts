@@ -7,7 +7,7 @@ import {
   parseCacheEntry,
   secretSourceOf,
 } from '../../core/catalog/cache-entry.ts'
-import { tellArch } from '../../core/catalog/catalog.ts'
+import { decideArch } from '../../core/catalog/catalog.ts'
 import { Fault } from '../../core/foundation/fault.ts'
 import type { FieldError } from '../../core/foundation/field-error.ts'
 import { accept, refuse, type Result } from '../../core/foundation/result.ts'
@@ -156,7 +156,7 @@ function start(stores: Stores, entry: CacheEntry, force: boolean): Download | nu
     key,
     url: secretSourceOf(entry),
     sha256: entry.sha256,
-    arch: tellArch(entry.arch, [entry.name, entry.resolved_src, entry.src]),
+    arch: decideArch(entry.arch, [entry.name, entry.resolved_src, entry.src]),
     makeRoom: (bytes) => room.make(key, bytes),
   })
   void download.ended.finally(() => room.release(key))
@@ -167,8 +167,8 @@ function start(stores: Stores, entry: CacheEntry, force: boolean): Download | nu
 async function adopt({ index }: Stores, entry: CacheEntry): Promise<void> {
   const key = keyOf(entry)
   if (entry.sha256 === null || index.find(key) !== null) return
-  const twin = [...index.sources().values()].find(({ sha256 }) => sha256 === entry.sha256)
-  if (twin !== undefined) await index.store(key, twin)
+  const same = [...index.sources().values()].find(({ sha256 }) => sha256 === entry.sha256)
+  if (same !== undefined) await index.store(key, same)
 }
 
 /** Two entries may share a source, and two sources the bytes. */
@@ -185,7 +185,7 @@ async function removeEntry(stores: Stores, name: string): Promise<void> {
   await room.sweep(stored.sha256)
 }
 
-/** What a crash left over goes; what is not there is forgotten. Returns when each was last used. */
+/** Removes what a crash left over, and forgets blobs that are missing. Returns when each was last used. */
 async function tidy(blobs: Blobs, index: BlobIndex): Promise<Map<string, number>> {
   const files = new Map((await blobs.list()).map((file) => [file.sha256, file]))
   for (const [key, { sha256, sizeBytes }] of index.sources()) {
@@ -210,7 +210,7 @@ async function listWanted(blobs: Blobs, notes: ReturnType<typeof createPartNotes
   return keys
 }
 
-/** What was on its way when we stopped goes on; parts of entries that are gone go. */
+/** Continues the downloads that a stop interrupted, and removes parts of entries that are gone. */
 async function resume(stores: Stores, keys: ReadonlySet<string>): Promise<void> {
   for (const key of keys) {
     const entry = stores.index.entries().find((one) => keyOf(one) === key)
@@ -231,8 +231,8 @@ function findEntry(index: BlobIndex, name: string): CacheEntry {
   return entry
 }
 
-const unknown = (name: string) => new Fault('not-found', `no entry is called ${name}`)
+const unknown = (name: string) => new Fault('not-found', `there is no entry named ${name}`)
 const inUse = (name: string) =>
   new Fault('conflict', `machines are bound to ${name}`, {
-    hint: 'Bind them to another image first, or remove it all the same (force).',
+    hint: 'Bind them to another image first, or remove it anyway (force).',
   })

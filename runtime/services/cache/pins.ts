@@ -1,4 +1,4 @@
-/** Which images machines are bound to, as their servers say: those are not removed to make room. */
+/** Which images machines are bound to, as their servers report: those are not removed to make room. */
 import type { Storage } from 'unstorage'
 import { z } from 'zod'
 
@@ -25,12 +25,12 @@ export async function createPins(records: Storage, now: () => Date) {
 
   return {
     has: (ref: string) => pinned.has(ref),
-    /** What a server says replaces what it said before; it holds for a week without another word. */
+    /** Replaces what this server has pinned before; a pin ends after a week unless it is renewed. */
     async pin(holder: string, refs: readonly string[]) {
       holders.delete(holder)
       if (refs.length > 0)
         holders.set(holder, { refs: [...refs], until: now().getTime() + KEPT_MS })
-      // The one that spoke last stays.
+      // The latest ones stay.
       for (const name of [...holders.keys()].slice(0, -MAX_HOLDERS)) holders.delete(name)
       count()
       await records.setItem(KEY, JSON.stringify([...holders]))

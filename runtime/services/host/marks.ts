@@ -33,7 +33,7 @@ export function createMarks(options: MarksOptions): Marks {
   }
 }
 
-/** For programs that no live system started: nobody asked them to write into the kernel's log. */
+/** For programs outside a live system, which must not write into the kernel's log. */
 export const NO_MARKS: Marks = {
   mark: async () => {},
   status: async () => {},

@@ -11,7 +11,7 @@ export const linger = (milliseconds: number, signal: AbortSignal): Promise<void>
 
 /** The work's result, or the signal's reason as soon as it is aborted; the work itself goes on. */
 export async function untilAborted<T>(signal: AbortSignal, work: Promise<T>): Promise<T> {
-  // Its end is awaited below or not at all; a late failure concerns nobody.
+  // Its end is awaited below or not at all; a late failure is of no interest.
   work.catch(() => undefined)
   signal.throwIfAborted()
   const { promise: aborted, reject } = Promise.withResolvers<never>()
@@ -38,7 +38,7 @@ export async function settle(work: PromiseLike<unknown>, milliseconds: number): 
   }
 }
 
-/** The least that a wait takes, where patience has run out before. */
+/** The least that a wait takes once the deadline has passed. */
 const MIN_MS = 50
 
 /** As `settle`, for several works one after another: all waits together take about so long. */

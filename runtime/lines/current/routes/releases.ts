@@ -20,7 +20,7 @@ interface ReleaseRouteDependencies {
 }
 
 const PAGE = '/ui/netboot'
-/** Where the files can be fetched; where they lie on this host is nobody's business. */
+/** Where the files can be fetched; their path on this host stays private. */
 const ROOT = '/boot/'
 
 const doc = (summary: string) => ({ summary, answers: { 200: { type: 'object' } } })
