@@ -16,12 +16,7 @@ const TICK_MS = 60_000
 /** When the last scheduled backup succeeded. */
 const LAST_RUN = 'backup.last_run_at'
 
-interface BackupSchedule extends Disposable {
-  /** What the timer does; resolves when nothing was due, or with the end of the backup under way. */
-  tick(): Promise<void>
-}
-
-export function startBackupSchedule(parts: ScheduleDependencies): BackupSchedule {
+export function startBackupSchedule(parts: ScheduleDependencies) {
   const { backups, store } = parts
   const now = () => parts.now?.() ?? new Date()
   let triedAt: number | null = null
@@ -38,6 +33,7 @@ export function startBackupSchedule(parts: ScheduleDependencies): BackupSchedule
     if (job?.status === 'completed') await store.save({ [LAST_RUN]: at.toISOString() })
   }
 
+  /** What the timer does; resolves when nothing was due, or with the end of the backup under way. */
   const tick = () =>
     (running ??= runIfDue().finally(() => {
       running = null

@@ -40,25 +40,7 @@ interface PutOptions {
   onBytes(bytes: number): void
 }
 
-export interface BackupStore extends AsyncDisposable {
-  /** All that can be restored, newest first. */
-  list(): Promise<readonly StoredBackup[]>
-  /** Null when there is none, or it was never finished. */
-  find(id: string): Promise<StoredBackup | null>
-  put(id: string, name: string, path: string, options: PutOptions): Promise<StoredFile>
-  /** Last of all: from here on the backup exists. */
-  finish(manifest: BackupManifest): Promise<void>
-  /** The bytes of a file, checked piece by piece and as a whole; throws when one is wrong or missing. */
-  read(id: string, file: StoredFile): AsyncGenerator<Buffer>
-  /** The inventory of a backup that has no manifest; null when there is none. */
-  readBare(id: string): Promise<Buffer | null>
-  /** Everything of it, finished or not. */
-  remove(id: string): Promise<void>
-  /** Ids of which something is there, finished or not. */
-  listTraces(): Promise<readonly string[]>
-  /** Ids of backups that a crash cut short: pieces of ours, and no manifest. */
-  listUnfinished(): Promise<readonly string[]>
-}
+export type BackupStore = Awaited<ReturnType<typeof openBackupStore>>
 
 export interface BackupStorage {
   /** `fs`, or another of unstorage's drivers. */
@@ -68,7 +50,7 @@ export interface BackupStorage {
   readonly options: Readonly<Record<string, string | number | boolean>>
 }
 
-export async function openBackupStore(place: BackupStorage): Promise<BackupStore> {
+export async function openBackupStore(place: BackupStorage) {
   const base = place.driver === 'fs' ? String(place.options['base'] ?? place.folder) : null
   // The copies are as secret as the database: no other user may read them.
   if (base !== null) await makeFolder(base, 0o700).catch(refuseFile(base))
@@ -76,6 +58,7 @@ export async function openBackupStore(place: BackupStorage): Promise<BackupStore
   const driver = await loadDriver(place.driver, options)
   const storage = createStorage({ driver: base === null ? driver : guardFolder(driver, base) })
 
+  /** Null when there is none, or it was never finished. */
   async function find(id: string): Promise<StoredBackup | null> {
     if (!isBackupId(id)) return null
     const text = await readValue(storage, key(id, MANIFEST))
@@ -96,6 +79,7 @@ export async function openBackupStore(place: BackupStorage): Promise<BackupStore
     return isBare ? { backup_id: id, manifest: null, bytes: null } : null
   }
 
+  /** Ids of which something is there, finished or not. */
   async function listTraces() {
     const keys = await storage.getKeys()
     return sortBackups([...new Set(keys.map((name) => name.split(':')[0] ?? ''))])
@@ -104,6 +88,7 @@ export async function openBackupStore(place: BackupStorage): Promise<BackupStore
   return {
     find,
     listTraces,
+    /** Ids of backups that a crash cut short: pieces of ours, and no manifest. */
     async listUnfinished() {
       const found = await Array.fromAsync(await listTraces(), async (id) => {
         const names = await listNames(id)
@@ -112,23 +97,28 @@ export async function openBackupStore(place: BackupStorage): Promise<BackupStore
       })
       return found.flat()
     },
-    async list() {
+    /** All that can be restored, newest first. */
+    async list(): Promise<readonly StoredBackup[]> {
       const found = await Array.fromAsync(await listTraces(), find)
       return found.filter((backup) => backup !== null)
     },
-    async put(id, name, path, putOptions) {
+    async put(id: string, name: string, path: string, putOptions: PutOptions): Promise<StoredFile> {
       const file = await putFile(storage, { id, name, path }, putOptions)
       if (base !== null) await syncFiles(join(base, id), file.pieces)
       return file
     },
-    async finish(manifest) {
+    /** Last of all: from here on the backup exists. */
+    async finish(manifest: BackupManifest) {
       const id = manifest.backup_id
       await putPiece(storage, id, MANIFEST, Buffer.from(renderManifest(manifest)))
       if (base !== null) await syncFiles(join(base, id), [{ name: MANIFEST }])
     },
-    read: (id, file) => readPieces(storage, id, file),
-    readBare: (id) => readValue(storage, key(id, INVENTORY)),
-    async remove(id) {
+    /** The bytes of a file, checked piece by piece and as a whole; throws when one is wrong or missing. */
+    read: (id: string, file: StoredFile) => readPieces(storage, id, file),
+    /** The inventory of a backup that has no manifest; null when there is none. */
+    readBare: (id: string) => readValue(storage, key(id, INVENTORY)),
+    /** Everything of it, finished or not. */
+    async remove(id: string) {
       // The manifest first: what is half removed is no backup any more.
       await storage.removeItem(key(id, MANIFEST))
       for (const name of await storage.getKeys(id)) await storage.removeItem(name)
@@ -171,7 +161,7 @@ async function putPiece(storage: Storage, id: string, name: string, bytes: Buffe
   return { name, bytes: bytes.length, sha256 }
 }
 
-async function* readPieces(storage: Storage, id: string, file: StoredFile) {
+async function* readPieces(storage: Storage, id: string, file: StoredFile): AsyncGenerator<Buffer> {
   const whole = createHash('sha256')
   for (const piece of file.pieces) {
     const bytes = await readValue(storage, key(id, piece.name))

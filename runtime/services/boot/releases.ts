@@ -1,6 +1,6 @@
 /** Fetches of releases into the boot directory: one at a time, watched, cancelled, put on record. */
+import type { CompleteSet } from '../../core/boot/boot-set.ts'
 import { Fault } from '../../core/foundation/fault.ts'
-import type { BootFolder } from './boot-files.ts'
 import type { Feed } from '../host/feed.ts'
 import { createJobs, isOver, type Job } from '../host/jobs.ts'
 import type { EventNote, Journal } from '../state/journal.ts'
@@ -19,19 +19,7 @@ export interface ReleaseSettings {
   readonly keep: number
 }
 
-export interface Releases extends AsyncDisposable {
-  /** Newest first; the last one of each tag. */
-  jobs(): readonly FetchJob[]
-  /** Null: a fetch can begin; else what is missing, in words. */
-  obstacle(): string | null
-  /** The one of that tag that is queued or running already, or a new one. */
-  start(tag: string, by: Requester): Promise<FetchJob>
-  /** Resolves once it has ended; as it was, where it had before. Null: no such fetch. */
-  cancel(tag: string, by: Requester): Promise<FetchJob | null>
-  awaitEnd(tag: string): Promise<FetchJob | null>
-  /** Makes a set of the boot directory the one that machines boot. */
-  use(set: Parameters<BootFolder['use']>[0], by: Requester): Promise<void>
-}
+export type Releases = ReturnType<typeof createReleases>
 
 interface ReleasesDependencies extends ReleaseRunDependencies {
   readonly journal: Journal
@@ -43,7 +31,7 @@ interface ReleasesDependencies extends ReleaseRunDependencies {
 /** The last fetches stay listed. */
 const MAX_JOBS = 50
 
-export function createReleases(parts: ReleasesDependencies): Releases {
+export function createReleases(parts: ReleasesDependencies) {
   const { bootFiles, feed, settings, now } = parts
   const note = createNote(parts.journal)
   const jobs = createJobs<FetchJob>({
@@ -56,9 +44,12 @@ export function createReleases(parts: ReleasesDependencies): Releases {
   const obstacle = () => findObstacle(settings())
 
   return {
+    /** Newest first; the last one of each tag. */
     jobs: () => jobs.list().map(({ state }) => state),
+    /** Null: a fetch can begin; else what is missing. */
     obstacle,
-    async start(tag, by) {
+    /** The one of that tag that is queued or running already, or a new one. */
+    async start(tag: string, by: Requester): Promise<FetchJob> {
       const before = jobs.find(tag)
       if (before !== null && !isOver(before.state)) return before.state
       const missing = obstacle()
@@ -74,7 +65,8 @@ export function createReleases(parts: ReleasesDependencies): Releases {
       await noted
       return job.state
     },
-    async cancel(tag, by) {
+    /** Resolves once it has ended; as it was, where it had before. Null: no such fetch. */
+    async cancel(tag: string, by: Requester): Promise<FetchJob | null> {
       const before = jobs.find(tag)?.state ?? null
       if (before === null || isOver(before)) return before
       await jobs.cancel(tag, new Fault('cancelled', `the fetch of ${tag} was cancelled`))
@@ -89,12 +81,13 @@ export function createReleases(parts: ReleasesDependencies): Releases {
         )
       return after
     },
-    async awaitEnd(tag) {
+    async awaitEnd(tag: string): Promise<FetchJob | null> {
       const job = jobs.find(tag)
       await job?.ended
       return job?.state ?? null
     },
-    async use(set, by) {
+    /** Makes a set of the boot directory the one that machines boot. */
+    async use(set: CompleteSet, by: Requester) {
       await bootFiles.use(set)
       await note(
         'netboot.artifacts.activated',

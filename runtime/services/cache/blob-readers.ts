@@ -22,13 +22,7 @@ export interface BlobReader extends AsyncDisposable {
   read(into: Buffer, offset: number, signal: AbortSignal): Promise<number>
 }
 
-export interface BlobReaders {
-  /** `source`: any spelling of an entry's address. Null: nothing is there, not even on its way. */
-  open(source: string, ownHost: string): Promise<BlobReader | null>
-  openFile(name: string): Promise<BlobReader | null>
-  /** The entry that an address belongs to. */
-  findEntry(source: string): CacheEntry | null
-}
+export type BlobReaders = ReturnType<typeof createBlobReaders>
 
 interface BlobReadersDependencies {
   readonly blobs: Blobs
@@ -40,7 +34,7 @@ interface BlobReadersDependencies {
   now(): Date
 }
 
-export function createBlobReaders(parts: BlobReadersDependencies): BlobReaders {
+export function createBlobReaders(parts: BlobReadersDependencies) {
   const { index, downloads, dropped } = parts
 
   /** An entry can be asked for by its source or by where that was resolved to. */
@@ -70,7 +64,8 @@ export function createBlobReaders(parts: BlobReadersDependencies): BlobReaders {
   return {
     findEntry,
     openFile,
-    async open(source, ownHost) {
+    /** `source`: any spelling of an entry's address. Null: nothing is there, not even on its way. */
+    async open(source: string, ownHost: string) {
       const found = await openSource(source)
       if (found !== null) return found
       const name = parseFileSource(source) ?? parseFileUrl(source, ownHost)

@@ -7,15 +7,13 @@ import type { BlobIndex, StoredSource } from './blob-index.ts'
 import type { Download, Downloads } from './downloads.ts'
 import type { DroppedFile, DroppedFiles } from './dropped-files.ts'
 
-const ROW_STATES = [
-  'ready',
-  'receiving',
-  'queued',
-  'checking', // a dropped file that is being copied or hashed
-  'failed',
-  'absent', // known, and not here
-] as const
-export type RowState = (typeof ROW_STATES)[number]
+export type RowState =
+  | 'ready'
+  | 'receiving'
+  | 'queued'
+  | 'checking' // a dropped file that is being copied or hashed
+  | 'failed'
+  | 'absent' // known, and not here
 
 export interface CacheRow {
   /** With what is known of the bytes; never a password. */

@@ -26,19 +26,7 @@ export interface Download {
   readonly ended: Promise<void>
 }
 
-/** Disposing ends all of them; what has come stays for the next start. */
-export interface Downloads extends AsyncDisposable {
-  /** Joins the one under way where there is one. */
-  start(order: DownloadOrder): Download
-  find(key: string): Download | null
-  /** Why the latest try failed; null where it did not, or none was made. */
-  failureOf(key: string): Fault | null
-  forget(key: string): void
-  /** Ends it and removes what has come of it. False when there was none. */
-  cancel(key: string): Promise<boolean>
-  /** What has come so far of the one under way, for reading while more comes. */
-  follow(download: Download): Promise<FileHandle>
-}
+export type Downloads = ReturnType<typeof createDownloads>
 
 interface DownloadsDependencies extends DownloadDependencies {
   /** Called before readers learn that it is complete. */
@@ -52,7 +40,7 @@ interface DownloadState extends JobState {
   readonly pace: Pace
 }
 
-export function createDownloads(parts: DownloadsDependencies): Downloads {
+export function createDownloads(parts: DownloadsDependencies) {
   const { blobs, notes, atOnce = 3, now } = parts
   // At most one for each source; those that failed stay listed until they are tried again.
   const jobs = createJobs<DownloadState>({ parallel: atOnce, maxListed: Infinity, now })
@@ -74,7 +62,8 @@ export function createDownloads(parts: DownloadsDependencies): Downloads {
 
   return {
     find,
-    start(order) {
+    /** Joins the one under way where there is one. */
+    start(order: DownloadOrder): Download {
       const { key } = order
       const before = find(key)
       if (before !== null) return before
@@ -88,21 +77,25 @@ export function createDownloads(parts: DownloadsDependencies): Downloads {
       })
       return toDownload(job)
     },
-    failureOf(key) {
+    /** Why the latest try failed; null where it did not, or none was made. */
+    failureOf(key: string): Fault | null {
       const job = jobs.find(key)
       return job?.state.status === 'failed' ? toFault(job.failure) : null
     },
     forget: jobs.forget,
-    async cancel(key) {
+    /** Ends it and removes what has come of it. False when there was none. */
+    async cancel(key: string) {
       if (find(key) === null) return false
       await jobs.cancel(key, new Fault('cancelled', 'the download was cancelled'))
       await discardPart({ blobs, notes }, key)
       return true
     },
-    async follow(download) {
+    /** What has come so far of the one under way, for reading while more comes. */
+    async follow(download: Download): Promise<FileHandle> {
       await download.growth.started
       return blobs.readPart(download.key)
     },
+    /** Ends all of them; what has come stays for the next start. */
     [Symbol.asyncDispose]: jobs[Symbol.asyncDispose],
   }
 }

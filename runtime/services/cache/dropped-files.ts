@@ -33,13 +33,9 @@ interface DroppedFilesDependencies {
   readonly log: { warn(message: string): void }
 }
 
-interface Seen {
-  readonly stamp: FileStamp
-  /** On the clock of performance.now(). */
+type Seen = { -readonly [Field in keyof DroppedFile]: DroppedFile[Field] } & {
+  /** Since when it has this stamp, on the clock of performance.now(). */
   since: number
-  sha256: string | null
-  refusal: string | null
-  progress: number
 }
 
 interface Scanned {

@@ -12,11 +12,11 @@ import { Fault } from '../../core/foundation/fault.ts'
 import type { FieldError } from '../../core/foundation/field-error.ts'
 import { accept, refuse, type Result } from '../../core/foundation/result.ts'
 import { type BlobIndex, createBlobIndex } from './blob-index.ts'
-import { type BlobReaders, createBlobReaders } from './blob-readers.ts'
-import { type BlobRoom, createBlobRoom, type Space } from './blob-room.ts'
+import { createBlobReaders } from './blob-readers.ts'
+import { type BlobRoom, createBlobRoom } from './blob-room.ts'
 import { type Blobs, createBlobs } from './blobs.ts'
 import { readBootId } from '../host/boot-id.ts'
-import { type CacheRow, listRows } from './cache-rows.ts'
+import { listRows } from './cache-rows.ts'
 import { createDownloads, type Download, type Downloads } from './downloads.ts'
 import { createDroppedFiles } from './dropped-files.ts'
 import { makeFolder } from '../host/folders.ts'
@@ -26,21 +26,7 @@ import { createRecords } from './records.ts'
 import type { Sources } from '../image/sources.ts'
 import { lockState } from '../state/lock.ts'
 
-export interface ImageCache extends BlobReaders, Pick<Pins, 'pin'>, AsyncDisposable {
-  rows(): readonly CacheRow[]
-  space(): Promise<Space>
-  /** The body of `POST /catalog/entries`; nothing is downloaded yet. */
-  add(body: unknown): Promise<Result<CacheEntry, AddRefusal>>
-  /** Ends its download too; bytes that no other entry shares go. A Fault where it cannot be. */
-  remove(name: string, options: { readonly force: boolean }): Promise<void>
-  /** Joins the one under way; null: it is there already (`force` fetches it anew). */
-  download(name: string, options: { readonly force: boolean }): Promise<Download | null>
-  cancel(name: string): Promise<boolean>
-  /** Why the latest download of an entry failed. */
-  failureOf(name: string): Fault | null
-  /** Looks into the folder now instead of a little later. */
-  scan(): Promise<void>
-}
+export type ImageCache = Awaited<ReturnType<typeof createImageCache>>
 
 type AddRefusal =
   | { readonly why: 'invalid'; readonly errors: readonly FieldError[] }
@@ -62,16 +48,12 @@ interface ImageCacheDependencies {
 export const DATA_FOLDER = '.cache'
 
 /** A Fault `conflict` where another process serves the folder already. */
-export async function createImageCache(parts: ImageCacheDependencies): Promise<ImageCache> {
+export async function createImageCache(parts: ImageCacheDependencies) {
   const { folder, log, now } = parts
   const data = join(folder, DATA_FOLDER)
   await makeFolder(data)
   const lock = lockState(join(data, 'lock'))
-  if (lock === null) {
-    throw new Fault('conflict', `another flasher-cache serves ${folder}`, {
-      hint: 'Stop it, or choose another folder with [cache] dir or FLASHER_CACHE_DIR.',
-    })
-  }
+  if (lock === null) throw alreadyServed(folder)
   const records = createRecords(join(data, 'records'))
   const blobs = await createBlobs(data)
   const index = await createBlobIndex(records)
@@ -114,7 +96,8 @@ export async function createImageCache(parts: ImageCacheDependencies): Promise<I
     space: room.space,
     pin: pins.pin,
     scan: dropped.scan,
-    async add(body) {
+    /** The body of `POST /catalog/entries`; nothing is downloaded yet. */
+    async add(body: unknown): Promise<Result<CacheEntry, AddRefusal>> {
       const entry = parseCacheEntry(body, isTaken)
       if (!entry.ok) return refuse({ why: 'invalid', errors: entry.refusal })
       const { name } = entry.value
@@ -123,16 +106,20 @@ export async function createImageCache(parts: ImageCacheDependencies): Promise<I
       await adopt(stores, entry.value)
       return accept(entry.value)
     },
-    async remove(name, options) {
+    /** Ends its download too; bytes that no other entry shares go. A Fault where it cannot be. */
+    async remove(name: string, options: { readonly force: boolean }) {
       const row = rows().find(({ entry }) => entry.name === name)
       if (row === undefined) throw unknown(name)
       if (row.isPinned && !options.force) throw inUse(name)
       if (row.kind === 'file') await dropped.remove(row.fileName)
       else await removeEntry(stores, name)
     },
-    download: async (name, { force }) => start(stores, findEntry(index, name), force),
-    cancel: (name) => downloads.cancel(keyOf(findEntry(index, name))),
-    failureOf: (name) => downloads.failureOf(keyOf(findEntry(index, name))),
+    /** Joins the one under way; null: it is there already (`force` fetches it anew). */
+    download: async (name: string, { force }: { readonly force: boolean }) =>
+      start(stores, findEntry(index, name), force),
+    cancel: (name: string) => downloads.cancel(keyOf(findEntry(index, name))),
+    /** Why the latest download of an entry failed. */
+    failureOf: (name: string) => downloads.failureOf(keyOf(findEntry(index, name))),
     async [Symbol.asyncDispose]() {
       await downloads[Symbol.asyncDispose]()
       await dropped[Symbol.asyncDispose]()
@@ -231,6 +218,10 @@ function findEntry(index: BlobIndex, name: string): CacheEntry {
   return entry
 }
 
+const alreadyServed = (folder: string) =>
+  new Fault('conflict', `another flasher-cache serves ${folder}`, {
+    hint: 'Stop it, or choose another folder with [cache] dir or FLASHER_CACHE_DIR.',
+  })
 const unknown = (name: string) => new Fault('not-found', `there is no entry named ${name}`)
 const inUse = (name: string) =>
   new Fault('conflict', `machines are bound to ${name}`, {
