@@ -2,7 +2,7 @@
 import { accept, refuse, type Result } from '../foundation/result.ts'
 
 /** Longer than any address that a browser or a proxy lets through. */
-const LONGEST_TOKEN = 16_384
+const MAX_TOKEN_LENGTH = 16_384
 
 /** A cache service's base address without slashes at its end; a missing scheme is `http://`. */
 export function renderCacheBase(text: string): string {
@@ -26,7 +26,7 @@ export function blobName(source: string): string {
 /** The source that a token names; padding is tolerated, any other second spelling is not. */
 export function parseBlobToken(token: string): Result<string, 'not-a-token'> {
   const bare = token.replace(/={1,2}$/, '')
-  if (bare === '' || bare.length > LONGEST_TOKEN) return refuse('not-a-token')
+  if (bare === '' || bare.length > MAX_TOKEN_LENGTH) return refuse('not-a-token')
   const bytes = Buffer.from(bare, 'base64url')
   const source = bytes.toString('utf8')
   const isExact = bytes.toString('base64url') === bare && Buffer.from(source).equals(bytes)
@@ -40,9 +40,19 @@ export function parseBlobToken(token: string): Result<string, 'not-a-token'> {
  */
 export function replaceLoopback(address: string, host: string): string {
   const url = URL.parse(address)
-  if (url === null || !LOOPBACK.test(url.hostname)) return address
+  if (url === null || !isLoopback(url.hostname)) return address
   url.hostname = host
   return url.href
 }
 
-const LOOPBACK = /^(localhost|127(\.\d{1,3}){3}|\[::1\])$/
+export const isLoopback = (host: string): boolean =>
+  /^(localhost|127(\.\d{1,3}){3}|\[::1\])$/.test(host)
+
+/** Null: no spelling of anything. */
+export function decodePart(text: string): string | null {
+  try {
+    return decodeURIComponent(text)
+  } catch {
+    return null
+  }
+}

@@ -1,7 +1,7 @@
-/** What an operator adds to the cache: a source and how it is called, checked before it is kept. */
+/** What an operator adds to the cache: a source and its name, checked before it is kept. */
 import { z } from 'zod'
-import { blobName } from './blob-address.ts'
-import { type CatalogFields, LONGEST_NAME, parseCatalogFields } from './catalog-fields.ts'
+import { blobName, decodePart } from './blob-address.ts'
+import { type CatalogFields, MAX_NAME_LENGTH, parseCatalogFields } from './catalog-fields.ts'
 import { type FieldError, fieldError, listFieldErrors } from '../foundation/field-error.ts'
 import { refOf } from '../image/ref.ts'
 import { accept, refuse, type Result } from '../foundation/result.ts'
@@ -24,17 +24,8 @@ export function secretSourceOf(entry: CacheEntry): string {
 }
 
 /** What others may see of it. */
-export const publicFields = (entry: CacheEntry): CatalogFields => ({
-  name: entry.name,
-  src: entry.src,
-  resolved_src: entry.resolved_src,
-  format: entry.format,
-  arch: entry.arch,
-  sha256: entry.sha256,
-  size_bytes: entry.size_bytes,
-  description: entry.description,
-  netboot_ref: entry.netboot_ref,
-})
+export const publicFields = ({ credentials: _credentials, ...fields }: CacheEntry): CatalogFields =>
+  fields
 
 /** What the bytes of an entry are kept under; entries are checked when they are made. */
 export const keyOf = (entry: CatalogFields): string => blobKeyOf(sourceOf(entry)) ?? ''
@@ -46,7 +37,7 @@ export function blobKeyOf(source: string): string | null {
 }
 
 const BODY = z.strictObject({
-  name: z.string().max(LONGEST_NAME).nullish(),
+  name: z.string().max(MAX_NAME_LENGTH).nullish(),
   src: z.string().min(1).max(8192),
   resolved_src: z.string().max(8192).nullish(),
   format: z.string().max(32).nullish(),
@@ -57,7 +48,7 @@ const BODY = z.strictObject({
     .nullish(),
   size_bytes: z.int().min(0).nullish(),
   description: z.string().max(8192).nullish(),
-  netboot_ref: z.string().max(LONGEST_NAME).nullish(),
+  netboot_ref: z.string().max(MAX_NAME_LENGTH).nullish(),
 })
 
 /** The body of `POST /catalog/entries`; a name is made of the source where none is given. */
@@ -103,16 +94,10 @@ export function freeName(wanted: string, isTaken: (name: string) => boolean): st
 /** The file's name for a URL, `repository-tag` for a registry. */
 function nameOf(source: string): string {
   const spelled = blobName(source)
-  const name = /^oras:/i.test(source) ? spelled.replace(/[:@]/, '-') : decode(spelled)
+  const name = /^oras:/i.test(source)
+    ? spelled.replace(/[:@]/, '-')
+    : (decodePart(spelled) ?? spelled)
   return name.replaceAll(/[\p{Cc}/\\]/gu, '').slice(0, 255) || 'download'
-}
-
-function decode(text: string): string {
-  try {
-    return decodeURIComponent(text)
-  } catch {
-    return text // A stray percent sign: the name is what it is.
-  }
 }
 
 function splitUser(url: string) {

@@ -1,7 +1,8 @@
 /** The cache service's `GET /catalog` as a list of images; one bad entry spoils none of the others. */
+import { z } from 'zod'
 import { blobUrl } from './blob-address.ts'
-import { type CatalogEntry, type SkippedEntry, tellArch, tellFormat } from './catalog.ts'
-import { type CatalogFields, parseCatalogFields } from './catalog-fields.ts'
+import { type CatalogEntry, type SkippedEntry, decideArch, decideFormat } from './catalog.ts'
+import { parseCatalogFields } from './catalog-fields.ts'
 import { parseJson } from '../foundation/json-text.ts'
 import { refOf } from '../image/ref.ts'
 import { accept, refuse, type Result } from '../foundation/result.ts'
@@ -15,14 +16,17 @@ export interface CatalogList {
   readonly skipped: readonly SkippedEntry[]
 }
 
+const DocumentSchema = z.object({ entries: z.array(z.unknown()) })
+
+/** Null where the document is no catalog at all. */
+export const listEntries = (text: string): readonly unknown[] | null =>
+  DocumentSchema.safeParse(parseJson(text)).data?.entries ?? null
+
 /** The document is hostile: refused in words where it is no catalog at all. */
 export function parseCatalogDocument(text: string, cacheBase: string): Result<CatalogList, string> {
-  const document = parseJson(text)
-  if (typeof document !== 'object' || document === null || !('entries' in document)) {
-    return refuse('the answer is not a catalog (a JSON object with "entries")')
-  }
-  const { entries: listed } = document
-  if (!Array.isArray(listed)) return refuse('the answer is not a catalog ("entries" is no list)')
+  const listed = listEntries(text)
+  if (listed === null)
+    return refuse('the answer is not a catalog (a JSON object with a list of "entries")')
   return accept(collect(listed.slice(0, MAX_ENTRIES), listed.length, cacheBase))
 }
 
@@ -54,8 +58,8 @@ function findDouble(
   names: ReadonlySet<string>,
   refs: ReadonlyMap<string, string>,
 ): SkippedEntry | null {
-  const twin = refs.get(ref)
-  if (twin !== undefined) return { name, reason: `has the same source as ${twin}` }
+  const other = refs.get(ref)
+  if (other !== undefined) return { name, reason: `has the same source as ${other}` }
   return names.has(name) ? { name, reason: 'another entry has this name' } : null
 }
 
@@ -66,27 +70,20 @@ function parseEntry(
 ): Result<CatalogEntry, SkippedEntry> {
   const fields = parseCatalogFields(one, index)
   if (!fields.ok) return fields
-  const { name, src, resolved_src: resolvedSrc } = fields.value
+  const { name, src, resolved_src: resolvedSrc, sha256, size_bytes, description } = fields.value
   const ref = refOf(src)
   if (!ref.ok) return refuse({ name, reason: `its source cannot be used: ${src.slice(0, 200)}` })
-  return accept({
-    ...describe(fields.value),
-    ref: ref.value,
-    url: blobUrl(cacheBase, resolvedSrc ?? src),
-  })
-}
-
-function describe(fields: CatalogFields) {
-  const { name, src, resolved_src: resolvedSrc, sha256, description } = fields
   const names = [name, resolvedSrc, src]
-  return {
+  return accept({
     name,
     src,
     resolvedSrc,
-    format: tellFormat(fields.format, names),
-    arch: tellArch(fields.arch, names),
+    format: decideFormat(fields.value.format, names),
+    arch: decideArch(fields.value.arch, names),
     sha256,
-    sizeBytes: fields.size_bytes,
+    sizeBytes: size_bytes,
     description,
-  }
+    ref: ref.value,
+    url: blobUrl(cacheBase, resolvedSrc ?? src),
+  })
 }

@@ -1,5 +1,5 @@
-/** A catalog from wherever it lies, as a wizard offers it: which images, from where, and which not. */
-import { isFlashable, tellArch, tellFormat } from './catalog.ts'
+/** A catalog from any place, as a wizard offers it: which images, from where, and which not. */
+import { isFlashable, decideArch, decideFormat } from './catalog.ts'
 import type { Fault, FaultCode } from '../foundation/fault.ts'
 import { IMAGE_FORMATS, type ImageFormat } from '../image/image.ts'
 import { parseLocation, renderLocationRefusal } from '../net/image-location.ts'
@@ -17,7 +17,7 @@ export interface CatalogImage {
   readonly src: string
   /** The image's identity: sha256 of the canonical source; null where that has no canonical form. */
   readonly ref: string | null
-  /** Null: the name does not tell, or it is none that we write. */
+  /** Null: unknown, or none that can be written. */
   readonly format: ImageFormat | null
   readonly arch: string | null
   /** Of the stored bytes, lower case; null where the catalog does not say (rolling tags). */
@@ -39,10 +39,10 @@ export interface LoadedCatalog {
 
 /** No catalog; `message` names the place, and the line where one is at fault. */
 export interface CatalogRefusal {
-  /** `input-missing`: not to be had; `input-invalid`: no catalog, or no place for one; `cancelled`. */
+  /** `input-missing`: unavailable; `input-invalid`: no catalog, or no place for one; `cancelled`. */
   readonly code: FaultCode
   readonly message: string
-  /** The way out; null: there is none to tell. */
+  /** How to fix it; null: unknown. */
   readonly hint: string | null
 }
 
@@ -81,7 +81,7 @@ export function filePathOf(address: string, folder: string): string | null {
 
 const isFileAddress = (address: string) => /^file:\/\//i.test(address)
 
-/** What the default catalog is made of, as environment, kernel and configuration tell it. */
+/** What the default catalog is made of, from environment, kernel and configuration. */
 interface DefaultCatalogHints {
   /** FLASHER_DEFAULT_CATALOG. */
   readonly named: string | undefined
@@ -93,8 +93,8 @@ interface DefaultCatalogHints {
 
 /** Where the wizard's default catalog lies (docs/decisions/0015); null: none is offered. */
 export function decideDefaultCatalog(hints: DefaultCatalogHints): string | null {
-  const told = hints.named || hints.kernel
-  if (told) return told
+  const named = hints.named || hints.kernel
+  if (named) return named
   const base = hints.releaseBaseUrl?.replace(/\/+$/, '')
   return base ? `${base}/releases/latest/download/catalog.toml` : null
 }
@@ -124,28 +124,28 @@ function checkAddress(address: string): Result<string, string> {
 function describe(image: ManifestImage, location: string): CatalogImage {
   const { name, src, resolved_src: resolved, sha256, description } = image
   const names = [name, resolved, src]
-  const told = tellFormat(image.format, names)
+  const format = decideFormat(image.format, names)
   const ref = image.ref ?? valueOf(refOf(src))
   return {
     name,
     location,
     src,
     ref,
-    format: IMAGE_FORMATS.find((known) => known === told) ?? null,
-    arch: tellArch(image.arch, names),
+    format: IMAGE_FORMATS.find((known) => known === format) ?? null,
+    arch: decideArch(image.arch, names),
     sha256,
     sizeBytes: image.size_bytes,
     description,
-    obstacle: findObstacle(told, location),
+    obstacle: findObstacle(format, location),
   }
 }
 
-/** A registry tells a file's name when it is asked, and the name tells the format. */
+/** A registry reports a file's name when it is asked, and the name shows the format. */
 function findObstacle(format: string, location: string): string | null {
   if (isFlashable({ format })) return null
   if (/^(tar|t[a-z]z\d?|tar\..*)$/.test(format)) return 'a tarball: extract it first'
   if (format !== '') return `${format} is not a format that can be flashed`
-  return /^oras:/i.test(location) ? null : 'its format cannot be told: the catalog must name it'
+  return /^oras:/i.test(location) ? null : 'its format is unknown: the catalog must name it'
 }
 
 const valueOf = (result: Result<string, unknown>) => (result.ok ? result.value : null)

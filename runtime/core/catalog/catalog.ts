@@ -12,7 +12,7 @@ export interface CatalogEntry {
   readonly resolvedSrc: string | null
   /** Where a machine gets the bytes: the cache's own address of the blob, else the source. */
   readonly url: string
-  /** `img.zst`…; empty when it cannot be told. */
+  /** `img.zst`…; empty when it is unknown. */
   readonly format: string
   readonly arch: string | null
   /** Of the stored bytes; null when not known. */
@@ -67,7 +67,7 @@ export const isFlashable = ({ format }: Pick<CatalogEntry, 'format'>): boolean =
   IMAGE_FORMATS.some((known) => known === format)
 
 /** What a catalog says of the format, else what the names say; empty where nothing does. */
-export function tellFormat(format: string | null, names: readonly (string | null)[]): string {
+export function decideFormat(format: string | null, names: readonly (string | null)[]): string {
   if (format !== null) return format
   const paths = names.map((name) => pathOf(name ?? ''))
   const detected = paths.map(detectFormat).find((found) => found !== null)
@@ -88,7 +88,7 @@ const ARCHES = [
 ] as const
 
 /** What a catalog says of the architecture, else what the names say; null where nothing does. */
-export function tellArch(arch: string | null, names: readonly (string | null)[]): string | null {
+export function decideArch(arch: string | null, names: readonly (string | null)[]): string | null {
   if (arch !== null) return arch
   const hits = names.map((name) => ARCHES.find(([words]) => words.test(name ?? ''))?.[1])
   return hits.find((hit) => hit !== undefined) ?? null

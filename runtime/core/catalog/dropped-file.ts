@@ -1,4 +1,5 @@
-/** Files that somebody put into the cache's folder: which of them are images, and their addresses. */
+/** Files that people put into the cache's folder: which of them are images, and their addresses. */
+import { decodePart, isLoopback } from './blob-address.ts'
 import { detectFormat, isTarballName } from '../image/image.ts'
 
 /** One version of one file: another size, time or inode is another version. */
@@ -13,7 +14,7 @@ export interface FileStamp {
 export const isSameStamp = (a: FileStamp, b: FileStamp): boolean =>
   a.name === b.name && a.sizeBytes === b.sizeBytes && a.mtimeNs === b.mtimeNs && a.ino === b.ino
 
-/** Null: an image. Otherwise why it is none, in words; empty where nobody would think it were one. */
+/** Null: an image. Otherwise why it is none, in words; empty where it does not look like one. */
 export function whyNotAnImage(name: string): string | null {
   if (/[\p{Cc}\p{Cs}\ufffd]/u.test(name)) return 'its name holds characters that no address can'
   if (detectFormat(name) !== null) return null
@@ -27,7 +28,7 @@ export const fileSource = (name: string): string =>
 /** The name behind `file:///<name>`; null for anything that is no such address. */
 export function parseFileSource(source: string): string | null {
   const [, spelled] = /^file:\/\/\/([^/]+)$/i.exec(source) ?? []
-  return spelled === undefined ? null : decode(spelled)
+  return spelled === undefined ? null : decodePart(spelled)
 }
 
 /** `<base>/files/<name>`. */
@@ -38,17 +39,7 @@ export const fileUrl = (base: string, name: string): string =>
 export function parseFileUrl(source: string, ownHost: string): string | null {
   const url = /^https?:/i.test(source) ? URL.parse(source) : null
   if (url === null) return null
-  const isOwn = url.host === ownHost.toLowerCase() || LOOPBACK.test(url.hostname)
+  const isOwn = url.host === ownHost.toLowerCase() || isLoopback(url.hostname)
   const [, spelled] = /^\/files\/([^/]+)$/.exec(url.pathname) ?? []
-  return isOwn && spelled !== undefined ? decode(spelled) : null
-}
-
-const LOOPBACK = /^(localhost|127(\.\d{1,3}){3}|\[::1\])$/
-
-function decode(text: string): string | null {
-  try {
-    return decodeURIComponent(text)
-  } catch {
-    return null // No spelling of ours.
-  }
+  return isOwn && spelled !== undefined ? decodePart(spelled) : null
 }

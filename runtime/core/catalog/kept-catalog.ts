@@ -1,11 +1,12 @@
 /** The active manifest: the last good catalog of a cache service, as TOML that people can read. */
 import { createHash } from 'node:crypto'
 import { stringify } from 'smol-toml'
-import { parseJson } from '../foundation/json-text.ts'
+import { z } from 'zod'
+import { listEntries } from './catalog-document.ts'
 import { parseToml } from '../config/toml.ts'
 
 export interface KeptCatalog {
-  /** The cache service's address; what was kept of one says nothing of another. */
+  /** The cache service's address: the catalog of one service is not that of another. */
   readonly base: string
   /** ISO time. */
   readonly fetchedAt: string
@@ -21,8 +22,8 @@ const NOTE = [
 
 /** Null where the document is none. */
 export function renderKeptCatalog(kept: KeptCatalog): string | null {
-  const images = listImages(kept.text)
-  if (images === null) return null
+  const images = listEntries(kept.text)?.map(plain)
+  if (images === undefined) return null
   const { base, fetchedAt, etag } = kept
   const head = {
     version: 1,
@@ -34,31 +35,27 @@ export function renderKeptCatalog(kept: KeptCatalog): string | null {
   return `${NOTE}\n\n${stringify({ ...head, images })}\n`
 }
 
+const DocumentSchema = z.object({
+  cache: z.string(),
+  fetched_at: z.string(),
+  etag: z.string().nullable().catch(null),
+  digest: z.string(),
+  images: z.array(z.unknown()).default([]),
+})
+
 /** Null for anything but what was written: the cache service has the original. */
 export function parseKeptCatalog(text: string): KeptCatalog | null {
-  const document = parseToml(text)
-  if (!document.ok) return null
-  const { cache, fetched_at, etag, digest, images = [] } = document.value
+  const toml = parseToml(text)
+  const document = DocumentSchema.safeParse(toml.ok ? toml.value : null)
+  if (!document.success) return null
+  const { cache: base, fetched_at: fetchedAt, etag, digest, images } = document.data
   // Cut short or edited it would be a catalog still, and the service says that nothing changed.
   if (digest !== digestOf(images)) return null
-  if (typeof cache !== 'string' || typeof fetched_at !== 'string') return null
-  return {
-    base: cache,
-    fetchedAt: fetched_at,
-    etag: typeof etag === 'string' ? etag : null,
-    text: JSON.stringify({ entries: images }),
-  }
+  return { base, fetchedAt, etag, text: JSON.stringify({ entries: images }) }
 }
 
 const digestOf = (images: unknown): string =>
   createHash('sha256').update(JSON.stringify(images)).digest('hex')
-
-function listImages(text: string): readonly Readonly<Record<string, Plain>>[] | null {
-  const document = parseJson(text)
-  if (typeof document !== 'object' || document === null || !('entries' in document)) return null
-  const { entries } = document
-  return Array.isArray(entries) ? entries.map(plain) : null
-}
 
 type Plain = string | number | boolean
 

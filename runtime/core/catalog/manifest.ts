@@ -14,7 +14,7 @@ const MAX_IMAGES = 10_000
 export interface ManifestImage extends CatalogFields {
   /** As the manifest says it (`bty_image_ref`, `ref`): `src` may be a cache's address. */
   readonly ref: string | null
-  /** Where its table starts, from 1; null where that cannot be told. */
+  /** Where its table starts, from 1; null where that is unknown. */
   readonly line: number | null
 }
 
@@ -124,7 +124,7 @@ function lineOf(text: string, pattern: RegExp): number | null {
   return at < 0 ? null : at + 1
 }
 
-/** The parser tells no places of values; headers that stand in a text would make the counts differ. */
+/** The parser reports no positions of values; headers that stand in a text would make the counts differ. */
 function linesOfTables(text: string, count: number): readonly (number | null)[] {
   const found = text.split('\n').flatMap((line, at) => (TABLE.test(line) ? [at + 1] : []))
   return found.length === count ? found : Array.from({ length: count }, () => null)

@@ -60,7 +60,7 @@ interface BackupHistory {
   readonly triedAt: number | null
 }
 
-/** Whether a scheduled backup shall begin now. One that was missed is due at once. */
+/** Whether a scheduled backup is due now. One that was missed is due at once. */
 export function isBackupDue(
   { enabled, cadence }: BackupSettings,
   { succeededAt, triedAt }: BackupHistory,

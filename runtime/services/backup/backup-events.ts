@@ -1,43 +1,37 @@
-/** What is told of backups: to the journal, and to pages that show them. */
+/** Notes about backups: for the journal, and for the pages that show them. */
 import type { Feed } from '../host/feed.ts'
-import type { Actor, EventNote, Journal } from '../state/journal.ts'
-
-/** Who asked for it, for the record. */
-export interface BackupAsker {
-  readonly actor: Actor
-  readonly ip: string | null
-}
-
-export const SYSTEM: BackupAsker = { actor: 'system', ip: null }
+import type { EventNote, Journal } from '../state/journal.ts'
+import type { Requester } from '../state/requester.ts'
 
 interface NoteMore {
-  readonly by: BackupAsker
+  readonly by: Requester
   /** The id alone, unless said. */
   readonly details?: EventNote['details']
 }
 
-export interface BackupNotes {
-  note(kind: string, id: string, summary: string, more: NoteMore): Promise<void>
-  /** Something about this backup is to be looked at anew. */
-  announce(id: string): void
-  /** As often as it is called, but said once a second at most. */
-  announceProgress(id: string): void
-}
+export type BackupNotes = ReturnType<typeof createBackupNotes>
 
-/** Between two words of progress. */
+/** At least so long between two announcements of progress. */
 const PROGRESS_MS = 1000
 
-export function createBackupNotes(journal: Journal, feed: Feed): BackupNotes {
-  let saidAt = 0
+export function createBackupNotes(journal: Journal, feed: Feed) {
+  let announcedAt = 0
+  /** Pages that show this backup read it again. */
   const announce = (id: string) => feed.announce({ topic: 'backup', key: id })
   return {
     announce,
-    announceProgress(id) {
-      if (Math.abs(Date.now() - saidAt) < PROGRESS_MS) return
-      saidAt = Date.now()
+    /** As often as it is called, but announced once a second at most. */
+    announceProgress(id: string) {
+      if (Math.abs(Date.now() - announcedAt) < PROGRESS_MS) return
+      announcedAt = Date.now()
       announce(id)
     },
-    note: (kind, id, summary, { by, details = { backup_id: id } }) =>
+    note: (
+      kind: string,
+      id: string,
+      summary: string,
+      { by, details = { backup_id: id } }: NoteMore,
+    ) =>
       journal.record({
         kind,
         subject_kind: 'backup',

@@ -18,11 +18,7 @@ interface BackupOrder {
   onProgress(done: number, total: number | null): void
 }
 
-export interface BackupMaker {
-  make(order: BackupOrder): Promise<BackupManifest>
-  /** Removes what a crash left behind. */
-  clean(): Promise<void>
-}
+export type BackupMaker = ReturnType<typeof createBackupMaker>
 
 /** Larger inventories are stored in pieces; one file is what other programs can read. */
 const INVENTORY_WHOLE_BYTES = 64 * 2 ** 20
@@ -38,7 +34,7 @@ export function createBackupMaker({
   readonly database: Database
   readonly bundles: Bundles
   readonly store: BackupStore
-}): BackupMaker {
+}) {
   // Beside the database, so that a copy finds the room that was measured.
   const name = database.isOwner ? '.backup' : `.backup-${randomBytes(4).toString('hex')}`
   const folder = join(dirname(database.path), name)
@@ -59,7 +55,7 @@ export function createBackupMaker({
       order.onProgress(done, total)
     }
     order.onProgress(0, total)
-    // The database first: an inventory without it would pass for a backup of the ancestor's.
+    // The database first: an inventory alone would count as a backup made by the earlier release line.
     const files = [
       await store.put(id, 'state.db', copy, { signal, onBytes, wholeUpTo: DATABASE_WHOLE_BYTES }),
       await store.put(id, INVENTORY, join(folder, INVENTORY), {
@@ -79,7 +75,7 @@ export function createBackupMaker({
   const clear = () => rm(folder, { recursive: true, force: true })
 
   return {
-    async make(order) {
+    async make(order: BackupOrder): Promise<BackupManifest> {
       await clear()
       await mkdir(folder, { mode: 0o700 })
       try {
@@ -92,6 +88,7 @@ export function createBackupMaker({
         await clear()
       }
     },
+    /** Removes what a crash left behind. */
     async clean() {
       // What a command finds beside a running server may be that server's work.
       if (!database.isOwner) return

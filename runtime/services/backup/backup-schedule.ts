@@ -1,6 +1,7 @@
 /** Begins backups when they are due: looks at start, then every 60 seconds. */
 import { isBackupDue, type BackupSettings } from '../../core/state/backup.ts'
 import type { Backups } from './backups.ts'
+import { SYSTEM } from '../state/requester.ts'
 import type { SettingsStore } from '../state/settings-store.ts'
 
 interface ScheduleDependencies {
@@ -15,12 +16,7 @@ const TICK_MS = 60_000
 /** When the last scheduled backup succeeded. */
 const LAST_RUN = 'backup.last_run_at'
 
-interface BackupSchedule extends Disposable {
-  /** What the timer does; resolves when nothing was due, or with the end of the backup under way. */
-  tick(): Promise<void>
-}
-
-export function startBackupSchedule(parts: ScheduleDependencies): BackupSchedule {
+export function startBackupSchedule(parts: ScheduleDependencies) {
   const { backups, store } = parts
   const now = () => parts.now?.() ?? new Date()
   let triedAt: number | null = null
@@ -32,11 +28,12 @@ export function startBackupSchedule(parts: ScheduleDependencies): BackupSchedule
     const succeededAt = Number.isNaN(last) ? null : last
     if (!isBackupDue(parts.settings(), { succeededAt, triedAt }, at.getTime())) return
     triedAt = at.getTime()
-    const { backup_id } = await backups.start('scheduled', { actor: 'system', ip: null })
+    const { backup_id } = await backups.start('scheduled', SYSTEM)
     const job = await backups.awaitEnd(backup_id)
     if (job?.status === 'completed') await store.save({ [LAST_RUN]: at.toISOString() })
   }
 
+  /** What the timer does; resolves when nothing was due, or with the end of the backup under way. */
   const tick = () =>
     (running ??= runIfDue().finally(() => {
       running = null

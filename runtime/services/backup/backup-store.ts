@@ -1,8 +1,9 @@
-/** Where backups lie: files in bounded pieces with their digests, through whichever unstorage driver. */
+/** Where backups are stored: files in pieces of bounded size with their digests, through any unstorage driver. */
 import { createHash } from 'node:crypto'
+import { createReadStream } from 'node:fs'
 import { open, rmdir, stat } from 'node:fs/promises'
 import { join } from 'node:path'
-import { createStorage } from 'unstorage'
+import { createStorage, type Driver, type Storage } from 'unstorage'
 import { isBackupId, sortBackups } from '../../core/state/backup.ts'
 import {
   parseManifest,
@@ -18,15 +19,15 @@ import { makeFolder } from '../host/folders.ts'
 /** Drivers take and give whole values, so no value is larger than this. */
 const PIECE_BYTES = 8 * 2 ** 20
 const MANIFEST = 'manifest.json'
-/** What the deployed ancestor's backups consist of, and an export. */
+/** A backup of the earlier release line consists of this file alone; an export has it, too. */
 const INVENTORY = 'inventory.json'
-/** What lies in a backup that has no manifest yet. */
+/** The files of a backup that has no manifest yet. */
 const OURS = /^(?:state\.db|inventory\.json)(?:\.\d{6,})?$/
 
 /** A backup that can be restored. */
 export interface StoredBackup {
   readonly backup_id: string
-  /** Null for one without a database: an inventory as the deployed ancestor made it. */
+  /** Null for one without a database: an inventory as the earlier release line made it. */
   readonly manifest: BackupManifest | null
   /** Null when it is not known without reading all of it. */
   readonly bytes: number | null
@@ -39,24 +40,7 @@ interface PutOptions {
   onBytes(bytes: number): void
 }
 
-export interface BackupStore extends AsyncDisposable {
-  list(): Promise<readonly StoredBackup[]>
-  /** Null when there is none, or it was never finished. */
-  find(id: string): Promise<StoredBackup | null>
-  put(id: string, name: string, path: string, options: PutOptions): Promise<StoredFile>
-  /** Last of all: from here on the backup exists. */
-  finish(manifest: BackupManifest): Promise<void>
-  /** The bytes of a file, checked piece by piece and as a whole; throws when one is wrong or missing. */
-  read(id: string, file: StoredFile): AsyncGenerator<Buffer>
-  /** The inventory of a backup that has no manifest; null when there is none. */
-  readBare(id: string): Promise<Buffer | null>
-  /** Everything of it, finished or not. */
-  remove(id: string): Promise<void>
-  /** Ids of which something is there, finished or not. */
-  listTraces(): Promise<readonly string[]>
-  /** Ids of backups that a crash cut short: pieces of ours, and no manifest. */
-  listUnfinished(): Promise<readonly string[]>
-}
+export type BackupStore = Awaited<ReturnType<typeof openBackupStore>>
 
 export interface BackupStorage {
   /** `fs`, or another of unstorage's drivers. */
@@ -66,13 +50,15 @@ export interface BackupStorage {
   readonly options: Readonly<Record<string, string | number | boolean>>
 }
 
-export async function openBackupStore(place: BackupStorage): Promise<BackupStore> {
+export async function openBackupStore(place: BackupStorage) {
   const base = place.driver === 'fs' ? String(place.options['base'] ?? place.folder) : null
-  // The copies hold what the database holds: nobody else's business.
+  // The copies are as secret as the database: no other user may read them.
   if (base !== null) await makeFolder(base, 0o700).catch(refuseFile(base))
   const options = base === null ? place.options : { ...place.options, base }
-  const storage = createStorage({ driver: await loadDriver(place.driver, options) })
+  const driver = await loadDriver(place.driver, options)
+  const storage = createStorage({ driver: base === null ? driver : guardFolder(driver, base) })
 
+  /** Null when there is none, or it was never finished. */
   async function find(id: string): Promise<StoredBackup | null> {
     if (!isBackupId(id)) return null
     const text = await readValue(storage, key(id, MANIFEST))
@@ -86,83 +72,53 @@ export async function openBackupStore(place: BackupStorage): Promise<BackupStore
   const listNames = async (id: string) =>
     (await storage.getKeys(id)).map((name) => name.slice(id.length + 1))
 
-  /** An inventory alone is a backup of the ancestor's; one beside pieces is a backup cut short. */
+  /** An inventory alone is a backup of the earlier line; one beside pieces is a backup that was cut short. */
   async function findBare(id: string): Promise<StoredBackup | null> {
     const names = await listNames(id)
-    return names.length === 1 && names[0] === INVENTORY
-      ? { backup_id: id, manifest: null, bytes: null }
-      : null
+    const isBare = names.length === 1 && names[0] === INVENTORY
+    return isBare ? { backup_id: id, manifest: null, bytes: null } : null
   }
 
-  /** What the driver gives back is compared with what it was given. */
-  async function putPiece(id: string, name: string, bytes: Buffer) {
-    const sha256 = digestOf(bytes)
-    await storage.setItemRaw(key(id, name), bytes)
-    const back = await readValue(storage, key(id, name))
-    if (back === null || digestOf(back) !== sha256) throw notAsWritten(id, name)
-    return { name, bytes: bytes.length, sha256 }
-  }
-
+  /** Ids of which something is there, finished or not. */
   async function listTraces() {
     const keys = await storage.getKeys()
     return sortBackups([...new Set(keys.map((name) => name.split(':')[0] ?? ''))])
   }
 
-  return guardPlace(base, {
+  return {
     find,
     listTraces,
+    /** Ids of backups that a crash cut short: pieces of ours, and no manifest. */
     async listUnfinished() {
-      const unfinished: string[] = []
-      for (const id of await listTraces()) {
+      const found = await Array.fromAsync(await listTraces(), async (id) => {
         const names = await listNames(id)
         const isOurs = names.every((name) => OURS.test(name))
-        if (isOurs && names.some((name) => name.startsWith('state.db'))) unfinished.push(id)
-      }
-      return unfinished
+        return isOurs && names.some((name) => name.startsWith('state.db')) ? [id] : []
+      })
+      return found.flat()
     },
-    async list() {
-      const found: StoredBackup[] = []
-      for (const id of await listTraces()) {
-        const backup = await find(id)
-        if (backup !== null) found.push(backup)
-      }
-      return found
+    /** All that can be restored, newest first. */
+    async list(): Promise<readonly StoredBackup[]> {
+      const found = await Array.fromAsync(await listTraces(), find)
+      return found.filter((backup) => backup !== null)
     },
-    async put(id, name, path, { signal, wholeUpTo, onBytes }) {
-      const { size } = await stat(path)
-      const isWhole = size <= wholeUpTo
-      const whole = createHash('sha256')
-      const pieces: StoredFile['pieces'] = []
-      for await (const bytes of cut(path, isWhole ? size : PIECE_BYTES)) {
-        signal.throwIfAborted()
-        whole.update(bytes)
-        const piece = isWhole ? name : `${name}.${String(pieces.length).padStart(6, '0')}`
-        pieces.push(await putPiece(id, piece, bytes))
-        onBytes(bytes.length)
-      }
-      if (base !== null) await syncFiles(join(base, id), pieces)
-      return { name, bytes: size, sha256: whole.digest('hex'), pieces }
+    async put(id: string, name: string, path: string, putOptions: PutOptions): Promise<StoredFile> {
+      const file = await putFile(storage, { id, name, path }, putOptions)
+      if (base !== null) await syncFiles(join(base, id), file.pieces)
+      return file
     },
-    async finish(manifest) {
+    /** Last of all: from here on the backup exists. */
+    async finish(manifest: BackupManifest) {
       const id = manifest.backup_id
-      await putPiece(id, MANIFEST, Buffer.from(renderManifest(manifest)))
+      await putPiece(storage, id, MANIFEST, Buffer.from(renderManifest(manifest)))
       if (base !== null) await syncFiles(join(base, id), [{ name: MANIFEST }])
     },
-    async *read(id, file) {
-      const whole = createHash('sha256')
-      for (const piece of file.pieces) {
-        const bytes = await readValue(storage, key(id, piece.name))
-        if (bytes === null) throw damaged(id, `${piece.name} is missing`)
-        if (bytes.length !== piece.bytes || digestOf(bytes) !== piece.sha256) {
-          throw damaged(id, `${piece.name} is not what was written`)
-        }
-        whole.update(bytes)
-        yield bytes
-      }
-      if (whole.digest('hex') !== file.sha256) throw damaged(id, `${file.name} is not whole`)
-    },
-    readBare: (id) => readValue(storage, key(id, INVENTORY)),
-    async remove(id) {
+    /** The bytes of a file, checked piece by piece and as a whole; throws when one is wrong or missing. */
+    read: (id: string, file: StoredFile) => readPieces(storage, id, file),
+    /** The inventory of a backup that has no manifest; null when there is none. */
+    readBare: (id: string) => readValue(storage, key(id, INVENTORY)),
+    /** Everything of it, finished or not. */
+    async remove(id: string) {
       // The manifest first: what is half removed is no backup any more.
       await storage.removeItem(key(id, MANIFEST))
       for (const name of await storage.getKeys(id)) await storage.removeItem(name)
@@ -172,29 +128,64 @@ export async function openBackupStore(place: BackupStorage): Promise<BackupStore
     async [Symbol.asyncDispose]() {
       await storage.dispose()
     },
-  })
+  }
 }
 
-/** While a file stands where the folder should be, that is what is wrong, and no backup is "not there". */
-function guardPlace(base: string | null, store: BackupStore): BackupStore {
-  if (base === null) return store
-  async function named<T>(work: Promise<T>): Promise<T> {
-    const [ended] = await Promise.allSettled([work])
-    if (ended.status === 'fulfilled' && ended.value !== null) return ended.value
-    const cause = ended.status === 'rejected' ? ended.reason : undefined
-    if (await isFile(base ?? '')) throw notAFolder('the backup folder is a file', cause)
-    return await work
+async function putFile(
+  storage: Storage,
+  { id, name, path }: { readonly id: string; readonly name: string; readonly path: string },
+  { signal, wholeUpTo, onBytes }: PutOptions,
+): Promise<StoredFile> {
+  const { size } = await stat(path)
+  const isWhole = size <= wholeUpTo
+  const whole = createHash('sha256')
+  const pieces: StoredFile['pieces'] = []
+  // Pieces of exactly so many bytes, the last one shorter.
+  const highWaterMark = isWhole ? Math.max(1, size) : PIECE_BYTES
+  for await (const bytes of createReadStream(path, { highWaterMark })) {
+    signal.throwIfAborted()
+    whole.update(bytes)
+    const piece = isWhole ? name : `${name}.${String(pieces.length).padStart(6, '0')}`
+    pieces.push(await putPiece(storage, id, piece, bytes))
+    onBytes(bytes.length)
+  }
+  return { name, bytes: size, sha256: whole.digest('hex'), pieces }
+}
+
+/** What the driver gives back is compared with what it was given. */
+async function putPiece(storage: Storage, id: string, name: string, bytes: Buffer) {
+  const sha256 = digestOf(bytes)
+  await storage.setItemRaw(key(id, name), bytes)
+  const back = await readValue(storage, key(id, name))
+  if (back === null || digestOf(back) !== sha256) throw notAsWritten(id, name)
+  return { name, bytes: bytes.length, sha256 }
+}
+
+async function* readPieces(storage: Storage, id: string, file: StoredFile): AsyncGenerator<Buffer> {
+  const whole = createHash('sha256')
+  for (const piece of file.pieces) {
+    const bytes = await readValue(storage, key(id, piece.name))
+    if (bytes === null) throw damaged(id, `${piece.name} is missing`)
+    if (bytes.length !== piece.bytes || digestOf(bytes) !== piece.sha256) {
+      throw damaged(id, `${piece.name} is not what was written`)
+    }
+    whole.update(bytes)
+    yield bytes
+  }
+  if (whole.digest('hex') !== file.sha256) throw damaged(id, `${file.name} is not whole`)
+}
+
+/** While a file stands where the folder should be, the driver would find nothing instead of failing. */
+function guardFolder(driver: Driver, base: string): Driver {
+  async function check() {
+    if (await isFile(base)) throw notAFolder('the backup folder is a file')
   }
   return {
-    ...store,
-    list: () => named(store.list()),
-    find: (id) => named(store.find(id)),
-    put: (...given) => named(store.put(...given)),
-    finish: (manifest) => named(store.finish(manifest)),
-    readBare: (id) => named(store.readBare(id)),
-    remove: (id) => named(store.remove(id)),
-    listTraces: () => named(store.listTraces()),
-    listUnfinished: () => named(store.listUnfinished()),
+    ...driver,
+    getItemRaw: (...given) => check().then((): unknown => driver.getItemRaw?.(...given)),
+    setItemRaw: (...given) => check().then(() => driver.setItemRaw?.(...given)),
+    removeItem: (...given) => check().then(() => driver.removeItem?.(...given)),
+    getKeys: (...given) => check().then(() => driver.getKeys(...given)),
   }
 }
 
@@ -211,7 +202,7 @@ const refuseFile = (base: string) => (thrown: unknown) => {
     : thrown
 }
 
-const notAFolder = (words: string, cause: unknown) =>
+const notAFolder = (words: string, cause?: unknown) =>
   new Fault('conflict', words, {
     hint: 'Move the file away, or choose another folder (paths.backup_dir).',
     cause,
@@ -231,23 +222,7 @@ const damaged = (id: string, what: string) =>
     hint: 'Nothing was changed. Choose another backup.',
   })
 
-/** A file in pieces of exactly `bytes`, the last one shorter. */
-async function* cut(path: string, bytes: number): AsyncGenerator<Buffer> {
-  await using file = await open(path, 'r')
-  for (;;) {
-    const piece = Buffer.alloc(bytes)
-    let filled = 0
-    while (filled < bytes) {
-      const { bytesRead } = await file.read(piece, filled, bytes - filled)
-      if (bytesRead === 0) break
-      filled += bytesRead
-    }
-    if (filled > 0) yield piece.subarray(0, filled)
-    if (filled < bytes || bytes === 0) return
-  }
-}
-
-/** A driver has no word for "on disk"; where we know the files, we say it ourselves. */
+/** Drivers have no call that syncs to disk; where we know the files, we sync them ourselves. */
 async function syncFiles(folder: string, files: readonly { readonly name: string }[]) {
   for (const name of ['.', '..', ...files.map((file) => file.name)]) {
     await using file = await open(join(folder, name), 'r')

@@ -1,35 +1,21 @@
 /** Backups: queued, made, listed, kept for a while, restored; one thing at a time. */
 import { planBackupPruning, type BackupSettings } from '../../core/state/backup.ts'
-import type { BackupJob, BackupTrigger } from './backup-job.ts'
+import { createBackupJobs, type BackupJobs } from './backup-job.ts'
 import type { BackupMaker } from './backup-maker.ts'
-import { createBackupNotes, SYSTEM, type BackupAsker, type BackupNotes } from './backup-events.ts'
-import { createBackupQueue } from './backup-queue.ts'
-import { createBackupRestores, type Restoring } from './restore-job.ts'
-import type { Restored, Restorer } from './restore.ts'
-import { createBackupRunner } from './backup-runner.ts'
+import { createBackupNotes, type BackupNotes } from './backup-events.ts'
+import { SYSTEM, type Requester } from '../state/requester.ts'
+import { createBackupRestores, type BackupRestores } from './restore-job.ts'
+import type { Restorer } from './restore.ts'
 import type { BackupStore, StoredBackup } from './backup-store.ts'
 import type { Feed } from '../host/feed.ts'
 import type { Journal } from '../state/journal.ts'
 
-export interface Backups extends AsyncDisposable {
-  /** Those of this process, newest first; finished ones stay listed. */
-  jobs(): readonly BackupJob[]
-  /** All that can be restored, newest first. */
-  list(): Promise<readonly StoredBackup[]>
-  find(id: string): Promise<StoredBackup | null>
-  /** Queues one and answers at once. */
-  start(trigger: BackupTrigger, by: BackupAsker): Promise<BackupJob>
-  /** Null when no job has that id; one that has ended stays as it is. */
-  cancel(id: string, by: BackupAsker): Promise<BackupJob | null>
-  /** Resolves with the job once it has ended; null when no job has that id. */
-  awaitEnd(id: string): Promise<BackupJob | null>
+export interface Backups
+  extends BackupJobs, BackupRestores, Pick<BackupStore, 'list' | 'find'>, AsyncDisposable {
   /** Removes a stored backup; null when there is none. */
-  remove(id: string, by: BackupAsker): Promise<StoredBackup | null>
+  remove(id: string, by: Requester): Promise<StoredBackup | null>
   /** A file of a backup (`inventory.json`, `state.db`) in pieces, each checked; null when there is none. */
   download(id: string, name: string): Promise<Download | null>
-  /** Puts it in force. Waits for the backups that are queued; what was there stays as `.bak`. */
-  restore(id: string, by: BackupAsker): Promise<Restored>
-  restoring(): Restoring | null
 }
 
 export interface Download {
@@ -50,22 +36,20 @@ interface BackupDependencies {
 
 export function createBackups(parts: BackupDependencies): Backups {
   const { store, maker, restorer, journal, feed } = parts
-  const now = () => (parts.now?.() ?? new Date()).toISOString()
+  const { now = () => new Date() } = parts
   const notes = createBackupNotes(journal, feed)
-  const prune = () => pruneBackups(parts, notes)
-  const runner = createBackupRunner({ maker, notes, prune, now })
-  const queue = createBackupQueue({ store, runner, notes, first: maker.clean(), now })
-  const { restore, restoring } = createBackupRestores({ store, restorer, notes, queue, feed })
-  const { jobs, start, cancel, awaitEnd } = queue
+  const { queue, ...jobs } = createBackupJobs({
+    store,
+    maker,
+    notes,
+    now,
+    prune: () => prune(parts, notes),
+  })
   return {
-    jobs,
-    start,
-    cancel,
-    awaitEnd,
-    restore,
-    restoring,
-    list: () => store.list(),
-    find: (id) => store.find(id),
+    ...jobs,
+    ...createBackupRestores({ store, restorer, notes, queue, feed }),
+    list: store.list,
+    find: store.find,
     async remove(id, by) {
       const stored = await store.find(id)
       if (stored === null) return null
@@ -83,17 +67,16 @@ export function createBackups(parts: BackupDependencies): Backups {
       return text === null ? null : { bytes: text.length, pieces: once(text) }
     },
     async [Symbol.asyncDispose]() {
-      await queue.end()
+      await queue[Symbol.asyncDispose]()
+      // A restore that is under way, too.
+      await queue.enqueue(async () => undefined)
       await store[Symbol.asyncDispose]()
     },
   }
 }
 
 /** Removes those that `retention` no longer keeps. */
-async function pruneBackups(
-  { store, settings }: BackupDependencies,
-  notes: BackupNotes,
-): Promise<void> {
+async function prune({ store, settings }: BackupDependencies, notes: BackupNotes): Promise<void> {
   const { retention } = settings()
   const ids = (await store.list()).map(({ backup_id }) => backup_id)
   for (const id of planBackupPruning(ids, retention)) {

@@ -1,14 +1,12 @@
 /** Export bundles: the fleet's hardware written to a folder, and taken in from one ("Export bundle"). */
-import { randomBytes } from 'node:crypto'
-import { createReadStream } from 'node:fs'
-import { open, rename, rm, stat } from 'node:fs/promises'
+import { readFile, stat } from 'node:fs/promises'
 import { join } from 'node:path'
 import { Fault } from '../../core/foundation/fault.ts'
 import type { Mac } from '../../core/machine/mac.ts'
 import type { MachineBase } from '../../core/machine/machine.ts'
 import type { Result } from '../../core/foundation/result.ts'
+import { replaceFile } from '../host/atomic-file.ts'
 import type { Feed } from '../host/feed.ts'
-import { makeFolder } from '../host/folders.ts'
 import type { Hardware } from '../state/hardware-trees.ts'
 import type { Machines } from '../state/machines.ts'
 
@@ -34,26 +32,18 @@ interface BundleDependencies<Machine extends MachineBase, Item extends { readonl
   now?(): Date
 }
 
-export interface Bundles {
-  /** The document in pieces, one machine at a time: it can be larger than memory. */
-  render(): AsyncIterable<string>
-  /** Writes `inventory.json` into a folder, whole or not at all; returns how many machines. */
-  exportTo(folder: string): Promise<number>
-  /** Takes all machines of a bundle in, or none; returns how many. */
-  importFrom(folder: string): Promise<number>
-  /** The same of a text, which `name` names in errors. */
-  importText(text: string, name: string): Promise<number>
-}
+export type Bundles = ReturnType<typeof createBundles>
 
 /** Texts past this cannot be parsed at once. */
 const MAX_BYTES = 384 * 2 ** 20
 
 export function createBundles<Machine extends MachineBase, Item extends { readonly mac: Mac }>(
   parts: BundleDependencies<Machine, Item>,
-): Bundles {
+) {
   const { machines, rules, feed, version } = parts
   const now = () => (parts.now?.() ?? new Date()).toISOString()
 
+  /** The document in pieces, one machine at a time: it can be larger than memory. */
   async function* render() {
     const frame = rules.render([], { version, now: now() })
     const at = frame.lastIndexOf('[]')
@@ -72,6 +62,7 @@ export function createBundles<Machine extends MachineBase, Item extends { readon
     yield `\n  ]${frame.slice(at + 2)}`
   }
 
+  /** Takes all machines of a bundle in, or none; returns how many. `name` names the text in errors. */
   async function importText(text: string, name: string) {
     const parsed = rules.parse(text)
     if (!parsed.ok)
@@ -91,12 +82,13 @@ export function createBundles<Machine extends MachineBase, Item extends { readon
   return {
     render,
     importText,
-    async exportTo(folder) {
-      await makeFolder(folder)
-      await writeWhole(folder, INVENTORY, render())
+    /** Writes `inventory.json` into a folder, whole or not at all; returns how many machines. */
+    async exportTo(folder: string) {
+      await replaceFile(join(folder, INVENTORY), render())
       return machines.count()
     },
-    async importFrom(folder) {
+    /** The same of such a folder. */
+    async importFrom(folder: string) {
       const path = join(folder, INVENTORY)
       return importText(await readBounded(path), path)
     },
@@ -113,23 +105,5 @@ async function readBounded(path: string): Promise<string> {
     })
   })
   if (size > MAX_BYTES) throw new Fault('input-invalid', `${path} is too large`, { hint: NOTHING })
-  const chunks: Buffer[] = []
-  for await (const chunk of createReadStream(path)) chunks.push(chunk)
-  return Buffer.concat(chunks).toString('utf8')
-}
-
-/** Under another name first, on disk, then in place: a reader meets the old file or the new one. */
-async function writeWhole(folder: string, name: string, text: AsyncIterable<string>) {
-  const part = join(folder, `.${name}.${randomBytes(4).toString('hex')}.part`)
-  try {
-    await using file = await open(part, 'wx')
-    for await (const piece of text) await file.writeFile(piece)
-    await file.sync()
-    await rename(part, join(folder, name))
-  } catch (thrown) {
-    await rm(part, { force: true })
-    throw thrown
-  }
-  await using handle = await open(folder, 'r')
-  await handle.sync()
+  return readFile(path, 'utf8')
 }

@@ -3,6 +3,7 @@ import { createReadStream } from 'node:fs'
 import { open, readFile, stat } from 'node:fs/promises'
 import { Fault, renderError } from '../../core/foundation/fault.ts'
 import { isMissing } from '../../core/foundation/system-error.ts'
+import type { BackupManifest } from '../../core/state/backup-manifest.ts'
 import type { BackupStore, StoredBackup } from './backup-store.ts'
 
 interface FileBackup {
@@ -12,12 +13,11 @@ interface FileBackup {
 
 const SQLITE = 'SQLite format 3\0'
 
-/** What it is tells its first bytes; what is in it is checked when it is restored. */
+/** Its first bytes show what it is; what is in it is checked when it is restored. */
 export async function openFileBackup(path: string, line: string): Promise<FileBackup> {
   const bytes = await measure(path)
   const isDatabase = (await readStart(path)) === SQLITE
-  const file = { name: 'state.db', bytes, sha256: '', pieces: [] }
-  const manifest = {
+  const manifest: BackupManifest = {
     version: 1,
     backup_id: path,
     created_at: '',
@@ -25,14 +25,10 @@ export async function openFileBackup(path: string, line: string): Promise<FileBa
     line,
     trigger: 'file',
     machines: 0,
-    files: [file],
-  } as const
+    files: [{ name: 'state.db', bytes, sha256: '', pieces: [] }],
+  }
   return {
-    backup: {
-      backup_id: path,
-      manifest: isDatabase ? { ...manifest, files: [file] } : null,
-      bytes,
-    },
+    backup: { backup_id: path, manifest: isDatabase ? manifest : null, bytes },
     store: {
       async *read() {
         for await (const chunk of createReadStream(path)) {

@@ -1,10 +1,11 @@
-/** Restores a stored backup when its turn has come, shows how far it is, and puts the outcome on record. */
+/** Restores a stored backup when its turn has come, shows its progress, and records the outcome. */
 import { Fault, renderError } from '../../core/foundation/fault.ts'
-import type { BackupAsker, BackupNotes } from './backup-events.ts'
-import type { BackupQueue } from './backup-queue.ts'
+import type { BackupNotes } from './backup-events.ts'
+import type { Requester } from '../state/requester.ts'
 import type { Restored, Restorer } from './restore.ts'
 import type { BackupStore, StoredBackup } from './backup-store.ts'
 import type { Feed } from '../host/feed.ts'
+import type { Jobs } from '../host/jobs.ts'
 
 /** What is being restored now. */
 export interface Restoring {
@@ -13,8 +14,9 @@ export interface Restoring {
   readonly bytes_total: number | null
 }
 
-interface BackupRestores {
-  restore(id: string, by: BackupAsker): Promise<Restored>
+export interface BackupRestores {
+  /** Puts it in force. Waits for the backups that are queued; what was there stays as `.bak`. */
+  restore(id: string, by: Requester): Promise<Restored>
   restoring(): Restoring | null
 }
 
@@ -22,7 +24,7 @@ interface RestoresDependencies {
   readonly store: Pick<BackupStore, 'find'>
   readonly restorer: Restorer
   readonly notes: BackupNotes
-  readonly queue: Pick<BackupQueue, 'enqueue'>
+  readonly queue: Pick<Jobs<never>, 'enqueue'>
   readonly feed: Feed
 }
 
@@ -30,7 +32,7 @@ export function createBackupRestores(parts: RestoresDependencies): BackupRestore
   const { store, restorer, notes, queue, feed } = parts
   let restoring: Restoring | null = null
 
-  async function restore(stored: StoredBackup, by: BackupAsker): Promise<Restored> {
+  async function restore(stored: StoredBackup, by: Requester): Promise<Restored> {
     const { backup_id: id } = stored
     const restored = await restorer.restore(stored, (bytes_done, bytes_total) => {
       restoring = { backup_id: id, bytes_done, bytes_total }
@@ -42,11 +44,11 @@ export function createBackupRestores(parts: RestoresDependencies): BackupRestore
     return restored
   }
 
-  async function noteFailure(id: string, thrown: unknown, by: BackupAsker) {
+  async function noteFailure(id: string, thrown: unknown, by: Requester) {
     const error = renderError(thrown)
     const words = `Backup ${id} could not be restored: ${error}`
     const details = { backup_id: id, error }
-    // Best effort: whoever asked is told by what is thrown.
+    // Best effort: the caller gets the reason from what is thrown.
     await notes.note('backup.restore.failed', id, words, { by, details }).catch(() => undefined)
   }
 

@@ -20,12 +20,9 @@ export interface Restored {
   readonly release: string | null
 }
 
-export interface Restorer {
-  restore(
-    backup: StoredBackup,
-    onProgress: (done: number, total: number) => void,
-  ): Promise<Restored>
-}
+export type Restorer = ReturnType<typeof createRestorer>
+
+type OnProgress = (done: number, total: number) => void
 
 export function createRestorer({
   database,
@@ -35,13 +32,13 @@ export function createRestorer({
   readonly database: Database
   readonly bundles: Bundles
   readonly store: Pick<BackupStore, 'read' | 'readBare'>
-}): Restorer {
+}) {
   const folder = join(dirname(database.path), '.restore')
 
   async function restoreFull(
     backup: StoredBackup,
     file: StoredFile,
-    onProgress: (done: number, total: number) => void,
+    onProgress: OnProgress,
   ): Promise<Restored> {
     const candidate = join(folder, 'state.db')
     await rm(folder, { recursive: true, force: true })
@@ -63,7 +60,7 @@ export function createRestorer({
     path: string,
     { backup_id }: StoredBackup,
     stored: StoredFile,
-    onProgress: (done: number, total: number) => void,
+    onProgress: OnProgress,
   ) {
     await using file = await open(path, 'wx', 0o600)
     let done = 0
@@ -81,14 +78,14 @@ export function createRestorer({
       stored === undefined
         ? await store.readBare(backup_id)
         : Buffer.concat(await Array.fromAsync(store.read(backup_id, stored)))
-    if (text === null) throw notThere(backup_id)
+    if (text === null) throw new Fault('not-found', `there is no backup ${backup_id}`)
     const machines = await bundles.importText(text.toString('utf8'), `backup ${backup_id}`)
     const release = manifest?.release ?? null
     return { backup_id, kind: 'inventory', machines, archive: null, release }
   }
 
   return {
-    async restore(backup, onProgress) {
+    async restore(backup: StoredBackup, onProgress: OnProgress): Promise<Restored> {
       const { manifest } = backup
       if (manifest !== null && manifest.line !== database.line) {
         throw new Fault(
@@ -102,8 +99,6 @@ export function createRestorer({
     },
   }
 }
-
-const notThere = (id: string) => new Fault('not-found', `there is no backup ${id}`)
 
 interface Revoked {
   readonly id: string

@@ -10,6 +10,7 @@ import {
   setFileName,
   TRIO,
   type BootArch,
+  type BootRecord,
   type CompleteSet,
   type PerArch,
   type SetAside,
@@ -25,8 +26,9 @@ import {
   UPLOAD,
   writeBootRecord,
 } from './boot-install.ts'
-import { createBootSets } from './boot-sets.ts'
+import { createBootSets, type BootSets } from './boot-sets.ts'
 import { makeFolder } from '../host/folders.ts'
+import { createQueue } from '../host/queue.ts'
 
 export interface BootFile {
   readonly name: string
@@ -36,14 +38,11 @@ export interface BootFile {
 }
 
 /** The files that boot scripts name; swapped as one. */
-interface BootSet {
-  readonly arch: BootArch
-  /** The release they came with; null for files that were uploaded by hand. */
-  readonly version: string | null
+interface BootSet extends CompleteSet {
   readonly vmlinuz: string
   readonly initrd: string
   readonly squashfs: string
-  /** Of the squashfs, 64 hexadecimal digits; null when nobody said. */
+  /** Of the squashfs, 64 hexadecimal digits; null when it is not known. */
   readonly squashfsSha256: string | null
 }
 
@@ -58,12 +57,12 @@ export interface BootFiles {
   /** The file that a name stands for where there is none of that name: `ipxe.efi`. */
   alias?(name: string): string | null
   /** Streams to a temporary file on the same file system, then renames; returns the bytes written. */
-  save(name: string, bytes: AsyncIterable<Uint8Array>, mostBytes: number): Promise<number>
+  save(name: string, bytes: AsyncIterable<Uint8Array>, maxBytes: number): Promise<number>
 }
 
 /** What fetching releases and the Netboot page need besides. */
 export interface BootFolder extends BootFiles, AsyncDisposable {
-  /** The complete sets that lie there, newest first, and what is known of each. */
+  /** The complete sets in the folder, newest first, and what is known of each. */
   sets(): readonly KnownSet[]
   /** The complete sets that are proven to be another system's, newest first; they count nowhere. */
   setAside(): readonly SetAside[]
@@ -74,7 +73,7 @@ export interface BootFolder extends BootFiles, AsyncDisposable {
    * stops us, nothing changes. `keep`: earlier sets that stay.
    */
   install(staged: string, sets: Partial<PerArch<string>>, keep: number): Promise<void>
-  /** Puts a set that lies there in force. A Fault `not-found` where it does not. */
+  /** Makes a set of the folder active. A Fault `not-found` where it is not there. */
   use(set: CompleteSet): Promise<void>
   /** Looks anew, as it does by itself every few seconds. */
   look(): Promise<void>
@@ -101,70 +100,28 @@ const REST_MS = 3000
 
 const PARTS = [...TRIO, 'checksums'] as const
 
+/** What the latest look has found. */
+interface Found {
+  record: BootRecord
+  names: readonly string[]
+  complete: readonly CompleteSet[]
+  active: ActiveSets
+  /** Files that came whole, by rename: they need not rest before they count. */
+  readonly whole: Set<string>
+}
+
 /** Makes the folder; finishes an installation that was cut off, and clears what never became one. */
 export async function createBootFiles(parts: BootFolderDependencies): Promise<BootFolder> {
-  const { dir, changed, now } = parts
+  const { dir } = parts
   await makeFolder(dir)
   await recoverInstalls(dir)
-  let record = await readBootRecord(dir)
-  let names: readonly string[] = []
-  let complete: readonly CompleteSet[] = []
   const bootSets = createBootSets(parts)
-  let active: ActiveSets = { x86_64: null, arm64: null }
-  /** Files that came whole, by rename: they need not rest before they count. */
-  const whole = new Set<string>()
-  let last: Promise<unknown> = Promise.resolve()
-
-  /** One after another: looks, installations and swaps never see each other's middle. */
-  function enqueue<T>(work: () => Promise<T>): Promise<T> {
-    const done = last.then(work)
-    last = done.catch(() => undefined)
-    return done
-  }
-
-  async function lookNow(): Promise<void> {
-    const files = await listFolder(dir)
-    const at = now().getTime()
-    const spared = new Set(
-      BOOT_ARCHS.flatMap((arch) =>
-        [active[arch]?.version, record.active[arch]].flatMap((version) =>
-          version ? TRIO.map((part) => setFileName({ arch, version, part })) : [],
-        ),
-      ),
-    )
-    const ripe = files.filter(
-      ({ name, changedMs }) => whole.has(name) || spared.has(name) || at - changedMs >= REST_MS,
-    )
-    names = files.map(({ name }) => name)
-    complete = await bootSets.choose(ripe, record)
-    const found = { x86_64: await readActive('x86_64'), arm64: await readActive('arm64') }
-    const isNew = JSON.stringify(found) !== JSON.stringify(active)
-    active = found
-    if (isNew) changed?.()
-  }
-
-  async function readActive(arch: BootArch): Promise<BootSet | null> {
-    const version = decideActive(arch, record, complete)
-    if (version === null) return null
-    const name = (part: SetFile['part']) => setFileName({ arch, version, part })
-    const [vmlinuz, initrd, squashfs] = [name('vmlinuz'), name('initrd'), name('squashfs')]
-    const squashfsSha256 = await readListedDigest(join(dir, name('checksums')), squashfs)
-    return { arch, version, vmlinuz, initrd, squashfs, squashfsSha256 }
-  }
-
-  const inForce = (): PerArch<string | null> => ({
-    x86_64: active.x86_64?.version ?? null,
-    arm64: active.arm64?.version ?? null,
-  })
-
-  async function removeSets(removed: readonly CompleteSet[]): Promise<void> {
-    const spared = inForce()
-    for (const { arch, version } of removed.filter((set) => spared[set.arch] !== set.version)) {
-      for (const part of PARTS) {
-        await rm(join(dir, setFileName({ arch, version, part })), { force: true })
-      }
-    }
-  }
+  const active = { x86_64: null, arm64: null }
+  const record = await readBootRecord(dir)
+  const found: Found = { record, names: [], complete: [], active, whole: new Set() }
+  // Looks, installations and swaps never see each other's middle.
+  const enqueue = createQueue(1)
+  const lookNow = () => look(parts, bootSets, found)
 
   const timer = setInterval(() => {
     // Best effort: the next look comes.
@@ -179,23 +136,22 @@ export async function createBootFiles(parts: BootFolderDependencies): Promise<Bo
       const files = await listFolder(dir)
       return files.map(({ name, sizeBytes, modifiedAt }) => ({ name, sizeBytes, modifiedAt }))
     },
-    async has(name) {
-      return stat(join(dir, name)).then(
-        (found) => found.isFile(),
+    has: (name) =>
+      stat(join(dir, name)).then(
+        (file) => file.isFile(),
         () => false,
-      )
-    },
-    active: () => active,
-    alias: (name) => decideAlias(name, names),
-    async save(name, bytes, mostBytes) {
-      const length = await receiveUpload({ dir, name, bytes, mostBytes, prefix: UPLOAD })
-      whole.add(name)
+      ),
+    active: () => found.active,
+    alias: (name) => decideAlias(name, found.names),
+    async save(name, bytes, maxBytes) {
+      const length = await receiveUpload({ dir, name, bytes, maxBytes, prefix: UPLOAD })
+      found.whole.add(name)
       await enqueue(lookNow)
       return length
     },
     sets() {
-      const [versions, earlier] = [inForce(), record.earlier]
-      return complete.map((set) => ({
+      const [versions, { earlier }] = [versionsOf(found), found.record]
+      return found.complete.map((set) => ({
         ...set,
         isActive: versions[set.arch] === set.version,
         isPrevious: earlier[set.arch][0] === set.version,
@@ -205,36 +161,95 @@ export async function createBootFiles(parts: BootFolderDependencies): Promise<Bo
     stage: () => mkdtemp(join(dir, STAGED)),
     install: (staged, sets, keep) =>
       enqueue(async () => {
-        const swapped = prune(activate(record, inForce(), sets), keep)
+        const next = prune(activate(found.record, versionsOf(found), sets), keep)
         await bootSets.checkStaged(staged)
-        const staying = await readdir(staged)
-        await installStaged(dir, staged, swapped.record)
-        for (const name of staying) whole.add(name)
-        record = swapped.record
+        const names = await readdir(staged)
+        await installStaged(dir, staged, next.record)
+        for (const name of names) found.whole.add(name)
+        found.record = next.record
         await lookNow()
-        await removeSets(swapped.removed)
+        await removeSets(dir, next.removed, versionsOf(found))
         await lookNow()
       }),
     use: (set) =>
       enqueue(async () => {
         await lookNow()
-        const { arch, version } = set
         bootSets.check(set)
-        if (!complete.some((one) => one.arch === arch && one.version === version)) {
-          throw new Fault('not-found', `version ${version} for ${arch} does not lie in ${dir}`, {
-            hint: 'Fetch that release, or upload its files.',
-          })
-        }
-        const next = activate(record, inForce(), { [arch]: version })
+        checkComplete(dir, found, set)
+        const next = activate(found.record, versionsOf(found), { [set.arch]: set.version })
         await writeBootRecord(dir, next)
-        record = next
+        found.record = next
         await lookNow()
       }),
     look: () => enqueue(lookNow),
     async [Symbol.asyncDispose]() {
       clearInterval(timer)
       await bootSets[Symbol.asyncDispose]()
-      await last
+      await enqueue(async () => undefined)
     },
+  }
+}
+
+async function look(
+  { dir, now, changed }: BootFolderDependencies,
+  bootSets: BootSets,
+  found: Found,
+): Promise<void> {
+  const { record, whole } = found
+  const files = await listFolder(dir)
+  const at = now().getTime()
+  const inForce = BOOT_ARCHS.flatMap((arch) =>
+    [found.active[arch]?.version, record.active[arch]].flatMap((version) =>
+      version ? TRIO.map((part) => setFileName({ arch, version, part })) : [],
+    ),
+  )
+  const ripe = files.filter(
+    ({ name, changedMs }) => whole.has(name) || inForce.includes(name) || at - changedMs >= REST_MS,
+  )
+  found.names = files.map(({ name }) => name)
+  found.complete = await bootSets.choose(ripe, record)
+  const active = {
+    x86_64: await readActive(dir, 'x86_64', found),
+    arm64: await readActive(dir, 'arm64', found),
+  }
+  const isNew = JSON.stringify(active) !== JSON.stringify(found.active)
+  found.active = active
+  if (isNew) changed?.()
+}
+
+async function readActive(
+  dir: string,
+  arch: BootArch,
+  { record, complete }: Found,
+): Promise<BootSet | null> {
+  const version = decideActive(arch, record, complete)
+  if (version === null) return null
+  const name = (part: SetFile['part']) => setFileName({ arch, version, part })
+  const [vmlinuz, initrd, squashfs] = [name('vmlinuz'), name('initrd'), name('squashfs')]
+  const squashfsSha256 = await readListedDigest(join(dir, name('checksums')), squashfs)
+  return { arch, version, vmlinuz, initrd, squashfs, squashfsSha256 }
+}
+
+const versionsOf = ({ active }: Found): PerArch<string | null> => ({
+  x86_64: active.x86_64?.version ?? null,
+  arm64: active.arm64?.version ?? null,
+})
+
+function checkComplete(dir: string, { complete }: Found, { arch, version }: CompleteSet): void {
+  if (complete.some((one) => one.arch === arch && one.version === version)) return
+  throw new Fault('not-found', `there is no version ${version} for ${arch} in ${dir}`, {
+    hint: 'Fetch that release, or upload its files.',
+  })
+}
+
+async function removeSets(
+  dir: string,
+  removed: readonly CompleteSet[],
+  inForce: PerArch<string | null>,
+): Promise<void> {
+  for (const { arch, version } of removed.filter((set) => inForce[set.arch] !== set.version)) {
+    for (const part of PARTS) {
+      await rm(join(dir, setFileName({ arch, version, part })), { force: true })
+    }
   }
 }

@@ -1,6 +1,6 @@
 /** Single files of the boot directory: what is there, what a checksum list says, and uploads. */
 import { randomBytes } from 'node:crypto'
-import { open, readdir, rename, rm, stat, type FileHandle } from 'node:fs/promises'
+import { open, readdir, rename, rm, stat } from 'node:fs/promises'
 import { join } from 'node:path'
 import { parseSha256For } from '../../core/foundation/checksum.ts'
 import { Fault } from '../../core/foundation/fault.ts'
@@ -44,7 +44,7 @@ export async function readListedDigest(list: string, name: string): Promise<stri
     const parsed = parseSha256For(await handle.readFile('utf8'), name)
     return parsed.ok ? parsed.value : null
   } catch {
-    return null // Absent, or unreadable: then nobody said.
+    return null // Absent or unreadable: the digest is not known.
   }
 }
 
@@ -52,16 +52,16 @@ interface Upload {
   readonly dir: string
   readonly name: string
   readonly bytes: AsyncIterable<Uint8Array>
-  readonly mostBytes: number
+  readonly maxBytes: number
   /** How the temporary file's name begins. */
   readonly prefix: string
 }
 
 /** The file is there whole or as it was before. Returns its length. */
-export async function receiveUpload({ dir, name, bytes, mostBytes, prefix }: Upload) {
+export async function receiveUpload({ dir, name, bytes, maxBytes, prefix }: Upload) {
   const temporary = join(dir, `${prefix}${randomBytes(6).toString('hex')}`)
   try {
-    const length = await writeStream(temporary, bytes, mostBytes)
+    const length = await writeStream(temporary, bytes, maxBytes)
     await rename(temporary, join(dir, name)).catch((cause: unknown) => {
       throw new Fault('conflict', `${name} cannot be replaced: is it a folder?`, { cause })
     })
@@ -73,25 +73,18 @@ export async function receiveUpload({ dir, name, bytes, mostBytes, prefix }: Upl
   }
 }
 
-async function writeStream(path: string, bytes: AsyncIterable<Uint8Array>, mostBytes: number) {
+async function writeStream(path: string, bytes: AsyncIterable<Uint8Array>, maxBytes: number) {
   await using handle = await open(path, 'wx', 0o644)
   let length = 0
   for await (const chunk of bytes) {
     length += chunk.byteLength
-    if (length > mostBytes) {
-      throw new Fault('too-large', `an upload may have ${mostBytes} bytes at most`, {
+    if (length > maxBytes) {
+      throw new Fault('too-large', `an upload may have ${maxBytes} bytes at most`, {
         hint: 'The setting tuning.max_upload_bytes raises the limit.',
       })
     }
-    await writeAll(handle, chunk)
+    await handle.writeFile(chunk)
   }
   await handle.sync()
   return length
-}
-
-/** A write may take fewer bytes than it was given. */
-export async function writeAll(handle: FileHandle, chunk: Uint8Array): Promise<void> {
-  for (let done = 0; done < chunk.byteLength;) {
-    done += (await handle.write(chunk, done)).bytesWritten
-  }
 }

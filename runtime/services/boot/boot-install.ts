@@ -8,7 +8,7 @@ import { replaceFile, syncFolder } from '../host/atomic-file.ts'
 
 /** Hidden, so that nobody can fetch or upload it below `/boot/`. */
 const RECORD = '.active.json'
-/** How folders begin in which files are gathered, and what they are called once all is there. */
+/** How the names of folders begin in which files are gathered, and once all of them are there. */
 export const STAGED = '.staged-'
 const COMMITTED = '.install-'
 export const UPLOAD = '.upload-'

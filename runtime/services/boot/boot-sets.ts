@@ -1,5 +1,4 @@
 /** Which complete sets of the boot directory count: those whose initrd is not another system's. */
-import { readdir, stat } from 'node:fs/promises'
 import { join } from 'node:path'
 import {
   listComplete,
@@ -11,33 +10,22 @@ import {
   type SetAside,
 } from '../../core/boot/boot-set.ts'
 import { Fault } from '../../core/foundation/fault.ts'
-import type { FolderFile } from './boot-folder.ts'
-import { createInitrdJudge, type InitrdFile } from './initrd-judge.ts'
+import { listFolder, type FolderFile } from './boot-folder.ts'
+import { createInitrdJudge } from './initrd-judge.ts'
 
-interface BootSets extends AsyncDisposable {
-  /**
-   * The complete sets among the files that count, newest first. One that is not judged within a
-   * moment waits for the next call, unless it is on record: then it was in force already.
-   */
-  choose(files: readonly FolderFile[], record: BootRecord): Promise<readonly CompleteSet[]>
-  setAside(): readonly SetAside[]
-  /** Throws a Fault `conflict` for a set that was set aside. */
-  check(set: CompleteSet): void
-  /** Throws a Fault `input-invalid` where a folder to be installed holds another system's initrd. */
-  checkStaged(folder: string): Promise<void>
-}
+export type BootSets = ReturnType<typeof createBootSets>
 
 interface BootSetsDependencies {
   readonly dir: string
   onSetAside?(set: SetAside): void
 }
 
-/** Our own initrds are told in some milliseconds, another system's in a second or two. */
+/** Our own initrds are recognized in some milliseconds, another system's in a second or two. */
 const WAIT_MS = 2000
 /** What is to be installed is judged before it counts. */
 const WAIT_STAGED_MS = 60_000
 
-export function createBootSets({ dir, onSetAside }: BootSetsDependencies): BootSets {
+export function createBootSets({ dir, onSetAside }: BootSetsDependencies) {
   const judge = createInitrdJudge()
   let aside: readonly SetAside[] = []
 
@@ -51,12 +39,19 @@ export function createBootSets({ dir, onSetAside }: BootSetsDependencies): BootS
   }
 
   return {
-    async choose(files, record) {
+    /**
+     * The complete sets among the files that count, newest first. One that is not judged within a
+     * moment waits for the next call, unless it is on record: then it was in force already.
+     */
+    async choose(
+      files: readonly FolderFile[],
+      record: BootRecord,
+    ): Promise<readonly CompleteSet[]> {
       const complete = listComplete(files.map(({ name }) => name))
       const byName = new Map(files.map((file) => [file.name, file]))
       const kindOf = (set: CompleteSet) => {
         const file = byName.get(initrdOf(set))
-        return file === undefined ? null : judge.kindOf(placeOf(dir, file))
+        return file === undefined ? null : judge.kindOf({ ...file, path: join(dir, file.name) })
       }
       if (complete.map(kindOf).includes(null)) await judge.settle(WAIT_MS)
       const judged = complete.map((set) => ({ set, kind: kindOf(set) }))
@@ -72,18 +67,19 @@ export function createBootSets({ dir, onSetAside }: BootSetsDependencies): BootS
         .map(({ set }) => set)
     },
     setAside: () => aside,
-    check(set) {
+    /** Throws a Fault `conflict` for a set that was set aside. */
+    check(set: CompleteSet): void {
       const found = find(set)
       if (found === undefined) return
       throw new Fault('conflict', `version ${set.version} cannot be used: ${found.reason}`, {
         hint: 'Fetch a release, or copy the files of one.',
       })
     },
-    async checkStaged(folder) {
-      for (const name of await readdir(folder)) {
+    /** Throws a Fault `input-invalid` where a folder to be installed holds another system's initrd. */
+    async checkStaged(folder: string) {
+      for (const { name, ...facts } of await listFolder(folder)) {
         if (parseSetFile(name)?.part !== 'initrd') continue
-        const { size, mtimeMs } = await stat(join(folder, name))
-        const file = { path: join(folder, name), sizeBytes: size, changedMs: mtimeMs }
+        const file = { ...facts, path: join(folder, name) }
         judge.kindOf(file)
         await judge.settle(WAIT_STAGED_MS)
         if (judge.kindOf(file) !== 'foreign') continue
@@ -97,9 +93,3 @@ export function createBootSets({ dir, onSetAside }: BootSetsDependencies): BootS
 }
 
 const initrdOf = ({ arch, version }: CompleteSet) => setFileName({ arch, version, part: 'initrd' })
-
-const placeOf = (dir: string, { name, sizeBytes, changedMs }: FolderFile): InitrdFile => ({
-  path: join(dir, name),
-  sizeBytes,
-  changedMs,
-})

@@ -1,8 +1,9 @@
 /** Judges each initrd of the boot directory once, in the background; what is proven foreign is known. */
-import { setTimeout as sleep } from 'node:timers/promises'
 import { createDecoders } from '../image/decoders.ts'
 import { readInitrdKind, type InitrdKind } from './initrd-kind.ts'
+import { createQueue } from '../host/queue.ts'
 import { createShell } from '../host/shell.ts'
+import { settle } from '../host/watch.ts'
 
 /** One file as it is: another size or time makes it another one. */
 export interface InitrdFile {
@@ -11,24 +12,20 @@ export interface InitrdFile {
   readonly changedMs: number
 }
 
-interface InitrdJudge extends AsyncDisposable {
-  /** Null: it is not known yet; it will be a little later. */
-  kindOf(file: InitrdFile): InitrdKind | null
-  /** Resolves once all is known that was asked for, or after `ms`. */
-  settle(ms: number): Promise<void>
-}
-
 /** Longer than the slowest machine needs for a large one; then nothing is proven. */
 const JUDGE_MS = 30_000
 /** Far more than lie in any boot directory; the oldest are forgotten first. */
 const MAX_KEPT = 1000
 
-export function createInitrdJudge(): InitrdJudge {
+export function createInitrdJudge() {
   // xz alone is a tool; where it is missing, such an initrd counts.
   const decoders = createDecoders({ shell: createShell({ env: {} }) })
   const kinds = new Map<string, InitrdKind | null>()
   const stop = new AbortController()
-  let last: Promise<void> = Promise.resolve()
+  // One at a time: a server has other things to do.
+  const enqueue = createQueue(1)
+
+  const whenIdle = () => enqueue(async () => undefined)
 
   async function judge(key: string, path: string): Promise<void> {
     if (stop.signal.aborted) return
@@ -37,7 +34,8 @@ export function createInitrdJudge(): InitrdJudge {
   }
 
   return {
-    kindOf({ path, sizeBytes, changedMs }) {
+    /** Null: it is not known yet; it will be a little later. */
+    kindOf({ path, sizeBytes, changedMs }: InitrdFile): InitrdKind | null {
       const key = `${path}\0${sizeBytes}\0${changedMs}`
       const known = kinds.get(key)
       if (known !== undefined) return known
@@ -46,19 +44,14 @@ export function createInitrdJudge(): InitrdJudge {
         if (kinds.size <= MAX_KEPT) break
         if (kind !== null) kinds.delete(oldest)
       }
-      // One at a time: a server has other things to do.
-      last = last.then(() => judge(key, path))
+      void enqueue(() => judge(key, path))
       return null
     },
-    async settle(ms) {
-      const waiting = new AbortController()
-      const late = sleep(ms, undefined, { signal: waiting.signal, ref: false })
-      await Promise.race([last, late.catch(() => undefined)])
-      waiting.abort()
-    },
+    /** Resolves once all is known that was asked for, or after `ms`. */
+    settle: (ms: number) => settle(whenIdle(), ms),
     async [Symbol.asyncDispose]() {
       stop.abort()
-      await last
+      await whenIdle()
     },
   }
 }

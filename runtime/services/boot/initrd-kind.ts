@@ -1,4 +1,4 @@
-/** Whether an initrd is one of ours: told by the manifest that each of ours carries. */
+/** Whether an initrd is one of ours: each of ours carries a manifest. */
 import { ROOT_MANIFEST } from '../../../appliance/initrd.ts'
 import { createNewcWalker, type NewcStep } from '../../core/boot/newc-walker.ts'
 import type { ImageFormat } from '../../core/image/image.ts'
@@ -13,7 +13,7 @@ export type InitrdKind = 'ours' | 'foreign' | 'unknown'
 const MAX_BYTES = 1024 ** 3
 const PIECE_BYTES = 256 * 1024
 
-/** By their first bytes; the kernel takes more, which nobody here reads. */
+/** By their first bytes; the kernel accepts more formats, which this program does not read. */
 const FORMATS: readonly (readonly [string, ImageFormat])[] = [
   ['1f8b', 'img.gz'],
   ['28b52ffd', 'img.zst'],

@@ -22,13 +22,13 @@ import { fetchDocument, isAnswered } from '../net/http-documents.ts'
 import type { Environment } from '../host/shell.ts'
 import type { Sources } from '../image/sources.ts'
 
-interface ReleaseFinderDependencies {
+export interface ReleaseFinderDependencies {
   readonly sources: Pick<Sources, 'open'>
   /** Names proxies and FLASHER_CA_FILE. */
   readonly env: Environment
 }
 
-interface ReleaseQuery {
+export interface ReleaseQuery {
   readonly site: string
   readonly repository: string
   readonly tag: string
@@ -36,7 +36,7 @@ interface ReleaseQuery {
 }
 
 interface FoundRelease {
-  /** The address below which its files lie; ends in a slash. */
+  /** The address of the folder of its files; ends in a slash. */
   readonly base: string
   readonly plan: ReleasePlan
 }
@@ -53,10 +53,8 @@ export async function findRelease(
   let first: unknown = null
   for (const base of listReleaseBases(site, repository, tag)) {
     const url = `${base}${RELEASE_MANIFEST}`
-    const text = await readReleaseText(parts, query, url).catch((thrown: unknown) => {
-      signal.throwIfAborted()
+    const text = await orNull(signal, readReleaseText(parts, query, url), (thrown) => {
       first ??= thrown
-      return null
     })
     if (text !== null) return { base, plan: planFrom(text, url, tag) }
   }
@@ -68,6 +66,14 @@ export async function findRelease(
     hint: 'Check [releases] base_url, boot.release_repo and the tag.',
   })
 }
+
+/** Null where one of several places fails: the next one is tried, unless all of it was cancelled. */
+const orNull = <T>(signal: AbortSignal, work: Promise<T>, onFailure?: (thrown: unknown) => void) =>
+  work.catch((thrown: unknown) => {
+    signal.throwIfAborted()
+    onFailure?.(thrown)
+    return null
+  })
 
 function planFrom(text: string, url: string, tag: string): ReleasePlan {
   const release = parseRelease(text)
@@ -110,17 +116,15 @@ async function readLists(
   const lists: { readonly arch: BootArch; readonly text: string }[] = []
   for (const arch of BOOT_ARCHS) {
     const url = `${base}${setFileName({ arch, version, part: 'checksums' })}`
-    const text = await readReleaseText(parts, query, url).catch(() => {
-      query.signal.throwIfAborted()
-      return null // It is not there; where all fails, the manifest's failure is the one to tell.
-    })
+    // Where all fails, the manifest's failure is the one to report.
+    const text = await orNull(query.signal, readReleaseText(parts, query, url))
     if (text !== null) lists.push({ arch, text })
     else if (arch === 'x86_64') return []
   }
   return lists
 }
 
-/** A list of checksums says nothing of sizes; the server does. */
+/** A list of checksums has no sizes; the server knows them. */
 async function measure(
   { sources }: ReleaseFinderDependencies,
   { signal }: ReleaseQuery,
@@ -145,25 +149,20 @@ async function findLatestTag(
 ): Promise<string | null> {
   const { site, repository, signal } = query
   for (const base of listReleaseBases(site, repository, LATEST)) {
-    const location = await readRedirect(parts, query, `${base}${RELEASE_MANIFEST}`).catch(() => {
-      signal.throwIfAborted()
-      return null
-    })
+    const url = `${base}${RELEASE_MANIFEST}`
+    const location = await orNull(signal, readRedirect(parts, query, url))
     const tag = location === null ? null : parseRedirectedTag(location)
     if (tag !== null) return tag
   }
   for (const url of listReleaseApis(site, repository)) {
-    const text = await readReleaseText(parts, query, url).catch(() => {
-      signal.throwIfAborted()
-      return ''
-    })
-    const tag = parseLatestTag(destr(text))
+    const text = await orNull(signal, readReleaseText(parts, query, url))
+    const tag = parseLatestTag(destr(text ?? ''))
     if (tag !== null) return tag
   }
   return null
 }
 
-/** Null: it is answered, or refused, where it was asked for. */
+/** Null: the server does not redirect this address. */
 async function readRedirect(
   { env }: ReleaseFinderDependencies,
   query: ReleaseQuery,

@@ -1,49 +1,34 @@
 /** One fetch of a release, as it is listed and put on record. */
 import type { Artifact } from '../../core/boot/release.ts'
+import { QUEUED, type JobState } from '../host/jobs.ts'
 
-type FetchStatus = 'queued' | 'running' | 'completed' | 'cancelled' | 'failed'
-
-/** Times are ISO. */
-interface FetchedFile {
+interface FetchedFile extends JobState {
   readonly name: string
-  readonly status: FetchStatus
   readonly bytes_done: number
   readonly bytes_total: number | null
-  readonly error: string | null
-  readonly started_at: string | null
-  readonly finished_at: string | null
 }
 
-export interface FetchJob {
+export interface FetchJob extends JobState {
   readonly tag: string
-  readonly status: FetchStatus
   readonly bytes_done: number
   /** Null until the manifest is there. */
   readonly bytes_total: number | null
   /** Which file is on its way. */
   readonly artifact: string | null
-  readonly started_at: string | null
-  readonly finished_at: string | null
-  readonly error: string | null
-  /** Where the release lies; null until it was found. */
+  /** The address of the release; null until it was found. */
   readonly base_url: string | null
   readonly artifacts: readonly FetchedFile[]
 }
 
 export const createFetchJob = (tag: string): FetchJob => ({
   tag,
-  status: 'queued',
+  ...QUEUED,
   bytes_done: 0,
   bytes_total: null,
   artifact: null,
-  started_at: null,
-  finished_at: null,
-  error: null,
   base_url: null,
   artifacts: [],
 })
-
-export const isOver = ({ status }: FetchJob): boolean => status !== 'queued' && status !== 'running'
 
 /** What is known once the manifest is there. */
 export const noteFound = (
@@ -56,12 +41,9 @@ export const noteFound = (
   bytes_total: files.reduce((sum, { sizeBytes }) => sum + sizeBytes, 0),
   artifacts: files.map(({ name, sizeBytes }) => ({
     name,
-    status: 'queued',
+    ...QUEUED,
     bytes_done: 0,
     bytes_total: sizeBytes,
-    error: null,
-    started_at: null,
-    finished_at: null,
   })),
 })
 
@@ -78,19 +60,12 @@ export function noteFile(job: FetchJob, name: string, change: Partial<FetchedFil
   }
 }
 
-/** It ended; files that were under way end the same way, those that waited never began. */
-export const noteEnd = (
-  job: FetchJob,
-  status: FetchStatus,
-  error: string | null,
-  at: string,
-): FetchJob => ({
-  ...job,
-  status,
-  error,
-  artifact: null,
-  finished_at: at,
-  artifacts: job.artifacts.map((file) =>
-    file.status === 'running' ? { ...file, status, error, finished_at: at } : file,
-  ),
-})
+/** Files that were under way end as the whole did; those that waited never began. */
+export function noteEnd(job: FetchJob): FetchJob {
+  const { status, started_at, finished_at } = job
+  const error = started_at === null ? 'it was cancelled before it began' : job.error
+  const artifacts = job.artifacts.map((file) =>
+    file.status === 'running' ? { ...file, status, error, finished_at } : file,
+  )
+  return { ...job, error, artifact: null, artifacts }
+}

@@ -1,26 +1,14 @@
 /** The files of a release on their way: what a cancelled fetch has brought is taken up by the next one. */
-import { createHash, type Hash } from 'node:crypto'
-import { mkdir, open, readdir, rename, rm, type FileHandle } from 'node:fs/promises'
+import { mkdir, open, readdir, rename, rm } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { Artifact } from '../../core/boot/release.ts'
-import { writeAll } from './boot-folder.ts'
+import { hashStart } from '../host/file-hash.ts'
 import type { Source } from '../image/source.ts'
 
 /** Hidden, so that nobody can fetch it below `/boot/`. */
 const FOLDER = '.fetching'
-const PIECE_BYTES = 1024 * 1024
 
-export interface ReleaseDependencies {
-  /**
-   * Brings one file, from where the last try of the same one ended; `onBytes` is told how much of it
-   * is there. Returns its digest: when it is not the right one, nothing is there.
-   */
-  bring(file: Artifact, hooks: PartHooks): Promise<string>
-  /** Puts the files, all of which are there, into a folder under their names. */
-  moveInto(folder: string): Promise<void>
-  /** Nothing of it is needed any more. */
-  clear(): Promise<void>
-}
+export type ReleaseParts = Awaited<ReturnType<typeof openReleaseParts>>
 
 interface PartHooks {
   readonly signal: AbortSignal
@@ -32,10 +20,7 @@ interface PartHooks {
 }
 
 /** `files`: what is to be fetched; parts of anything else are removed. */
-export async function openReleaseParts(
-  bootDir: string,
-  files: readonly Artifact[],
-): Promise<ReleaseDependencies> {
+export async function openReleaseParts(bootDir: string, files: readonly Artifact[]) {
   const folder = join(bootDir, FOLDER)
   await mkdir(folder, { recursive: true })
   const wanted = new Set(files.map(({ sha256 }) => sha256))
@@ -43,6 +28,10 @@ export async function openReleaseParts(
     if (!wanted.has(name)) await rm(join(folder, name), { recursive: true, force: true })
   }
 
+  /**
+   * Brings one file, from where the last try of the same one ended; `onBytes` hears how much of it
+   * is there. Returns its digest: when it is not the right one, nothing is there.
+   */
   async function bring(file: Artifact, hooks: PartHooks): Promise<string> {
     const path = join(folder, file.sha256)
     const { found, from } = await fill(path, file, hooks)
@@ -54,16 +43,22 @@ export async function openReleaseParts(
 
   return {
     bring,
-    async moveInto(target) {
+    /** Puts the files, all of which are there, into a folder under their names. */
+    async moveInto(target: string) {
       for (const { name, sha256 } of files) await rename(join(folder, sha256), join(target, name))
     },
+    /** Nothing of it is needed any more. */
     clear: () => rm(folder, { recursive: true, force: true }),
   }
 }
 
 async function fill(path: string, file: Artifact, hooks: PartHooks) {
   await using handle = await open(path, 'a+', 0o644)
-  const { hash, bytes: from } = await hashStart(handle, file.sizeBytes, hooks.signal)
+  const { size } = await handle.stat()
+  // Something longer than the file is no part of it.
+  const from = size > file.sizeBytes ? 0 : size
+  await handle.truncate(from)
+  const hash = await hashStart(handle, from, hooks.signal)
   let done = from
   if (done > 0) hooks.onBytes(done)
   if (done === file.sizeBytes) return { found: hash.digest('hex'), from }
@@ -71,27 +66,11 @@ async function fill(path: string, file: Artifact, hooks: PartHooks) {
   for await (const chunk of source.stream(from)) {
     done += chunk.length
     if (done > file.sizeBytes) hooks.onExcess()
-    const written = writeAll(handle, chunk)
+    const written = handle.writeFile(chunk)
     hash.update(chunk) // Meanwhile.
     await written
     hooks.onBytes(done)
   }
   await handle.sync()
   return { found: hash.digest('hex'), from }
-}
-
-/** Of what is there already; something longer than the file is no part of it. */
-async function hashStart(handle: FileHandle, most: number, signal: AbortSignal) {
-  const hash: Hash = createHash('sha256')
-  const { size } = await handle.stat()
-  if (size > most) await handle.truncate(0)
-  const bytes = size > most ? 0 : size
-  const piece = Buffer.allocUnsafe(PIECE_BYTES)
-  for (let at = 0; at < bytes;) {
-    signal.throwIfAborted()
-    const { bytesRead } = await handle.read(piece, 0, PIECE_BYTES, at)
-    hash.update(piece.subarray(0, bytesRead))
-    at += bytesRead
-  }
-  return { hash, bytes }
 }

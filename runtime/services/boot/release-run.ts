@@ -6,25 +6,22 @@ import { renderSafeUrl } from '../../core/net/image-location.ts'
 import { findDisagreement, type Artifact, type ReleasePlan } from '../../core/boot/release.ts'
 import type { BootFolder } from './boot-files.ts'
 import { describeFullDisk, requireSpace } from '../state/disk-space.ts'
-import { findRelease, readReleaseText, wrongRelease } from './release-finder.ts'
-import { openReleaseParts, type ReleaseDependencies } from './release-parts.ts'
-import type { Environment } from '../host/shell.ts'
-import type { Sources } from '../image/sources.ts'
+import {
+  findRelease,
+  readReleaseText,
+  wrongRelease,
+  type ReleaseFinderDependencies,
+  type ReleaseQuery,
+} from './release-finder.ts'
+import { openReleaseParts, type ReleaseParts } from './release-parts.ts'
 
-export interface ReleaseRunDependencies {
+export interface ReleaseRunDependencies extends ReleaseFinderDependencies {
   readonly bootFiles: BootFolder
-  readonly sources: Pick<Sources, 'open'>
-  /** Names proxies and FLASHER_CA_FILE. */
-  readonly env: Environment
 }
 
-interface ReleaseOrder {
-  readonly site: string
-  readonly repository: string
-  readonly tag: string
+interface ReleaseOrder extends ReleaseQuery {
   /** Earlier sets that are kept. */
   readonly keep: number
-  readonly signal: AbortSignal
   onFound(base: string, plan: ReleasePlan): void
   onFile(name: string, bytesDone: number, isDone: boolean): void
 }
@@ -47,7 +44,7 @@ export async function runRelease(
     for (const list of plan.lists)
       await fetchList(parts, order, `${base}${list.name}`, staged, list)
     for (const file of plan.files)
-      await fetchFile(parts, order, { url: `${base}${file.name}`, incoming, file })
+      await fetchFile(parts, order, `${base}${file.name}`, incoming, file)
     await incoming.moveInto(staged)
     order.signal.throwIfAborted()
     await bootFiles.install(staged, plan.sets, order.keep)
@@ -75,16 +72,12 @@ async function fetchList(
   await writeFile(join(staged, name), text, { flag: 'wx' })
 }
 
-interface Fetch {
-  readonly url: string
-  readonly incoming: ReleaseDependencies
-  readonly file: Artifact
-}
-
 async function fetchFile(
   { sources }: ReleaseRunDependencies,
   { signal, onFile }: ReleaseOrder,
-  { url, incoming, file }: Fetch,
+  url: string,
+  incoming: ReleaseParts,
+  file: Artifact,
 ): Promise<void> {
   const { name, sizeBytes, sha256 } = file
   onFile(name, 0, false)

@@ -1,70 +1,63 @@
-/** What the cache has been told to offer, and which blob holds each source: kept on disk, read from memory. */
+/** What the cache is configured to offer, and which blob holds each source: kept on disk, read from memory. */
 import type { Storage } from 'unstorage'
+import { z } from 'zod'
 import { blobKeyOf, type CacheEntry, keyOf } from '../../core/catalog/cache-entry.ts'
 import { parseCatalogFields } from '../../core/catalog/catalog-fields.ts'
+import { createQueue } from '../host/queue.ts'
+
+const StoredSourceSchema = z.object({
+  sha256: z.string().regex(/^[0-9a-f]{64}$/),
+  sizeBytes: z.number(),
+  /** ISO time. */
+  fetchedAt: z.string(),
+})
 
 /** The bytes of one source. */
-export interface StoredSource {
-  readonly sha256: string
-  readonly sizeBytes: number
-  /** ISO time. */
-  readonly fetchedAt: string
-}
+export type StoredSource = Readonly<z.infer<typeof StoredSourceSchema>>
 
-export interface BlobIndex {
-  /** In the order in which they were added. */
-  entries(): readonly CacheEntry[]
-  /** On disk before it resolves; an entry of the same name is replaced in its place. */
-  saveEntry(entry: CacheEntry): Promise<void>
-  removeEntry(name: string): Promise<void>
-  find(key: string): StoredSource | null
-  /** The entry whose bytes are kept under a key, or whose own source has it. */
-  findEntry(key: string): CacheEntry | null
-  sources(): ReadonlyMap<string, StoredSource>
-  /** On disk before anybody sees it. */
-  store(key: string, source: StoredSource): Promise<void>
-  /** Gone for everybody before it is gone from the disk. */
-  forget(key: string): Promise<void>
-}
+export type BlobIndex = Awaited<ReturnType<typeof createBlobIndex>>
 
 const ENTRIES = 'entries'
 const BLOB = 'blob:'
 
-export async function createBlobIndex(records: Storage): Promise<BlobIndex> {
+export async function createBlobIndex(records: Storage) {
   let entries = parseEntries(await records.getItem(ENTRIES))
   const sources = await readSources(records)
   let byKey = mapKeys(entries)
-  let saving: Promise<void> = Promise.resolve()
+  const enqueue = createQueue(1)
 
   /** One after the other, each from what the one before it made. */
-  function change(next: (before: readonly CacheEntry[]) => readonly CacheEntry[]): Promise<void> {
-    const work = saving.then(async () => {
+  const change = (next: (before: readonly CacheEntry[]) => readonly CacheEntry[]) =>
+    enqueue(async () => {
       const after = next(entries)
       await records.setItem(ENTRIES, JSON.stringify({ version: 1, entries: after }))
       entries = after
       byKey = mapKeys(after)
     })
-    saving = work.catch(() => {})
-    return work
-  }
 
   return {
+    /** In the order in which they were added. */
     entries: () => entries,
-    saveEntry: (entry) =>
+    /** On disk before it resolves; an entry of the same name is replaced in its place. */
+    saveEntry: (entry: CacheEntry) =>
       change((before) =>
         before.some(({ name }) => name === entry.name)
           ? before.map((one) => (one.name === entry.name ? entry : one))
           : [...before, entry],
       ),
-    removeEntry: (name) => change((before) => before.filter((entry) => entry.name !== name)),
-    find: (key) => sources.get(key) ?? null,
-    findEntry: (key) => byKey.get(key) ?? null,
-    sources: () => sources,
-    async store(key, source) {
+    removeEntry: (name: string) =>
+      change((before) => before.filter((entry) => entry.name !== name)),
+    find: (key: string) => sources.get(key) ?? null,
+    /** The entry whose bytes are kept under a key, or whose own source has it. */
+    findEntry: (key: string) => byKey.get(key) ?? null,
+    sources: (): ReadonlyMap<string, StoredSource> => sources,
+    /** On disk before anybody sees it. */
+    async store(key: string, source: StoredSource) {
       await records.setItem(`${BLOB}${key}`, JSON.stringify(source))
       sources.set(key, source)
     },
-    async forget(key) {
+    /** Gone for everybody before it is gone from the disk. */
+    async forget(key: string) {
       sources.delete(key)
       await records.removeItem(`${BLOB}${key}`)
     },
@@ -78,37 +71,25 @@ function mapKeys(entries: readonly CacheEntry[]): ReadonlyMap<string, CacheEntry
   return new Map([...bySource.toReversed(), ...byBytes.toReversed()])
 }
 
-function parseEntries(found: unknown): readonly CacheEntry[] {
-  const list = typeof found === 'object' && found !== null && 'entries' in found && found.entries
-  if (!Array.isArray(list)) return []
-  return list.flatMap((one: unknown, index) => {
-    const fields = parseCatalogFields(one, index)
-    return fields.ok ? [{ ...fields.value, credentials: credentialsOf(one) }] : []
-  })
-}
+const EntriesSchema = z.object({ entries: z.array(z.unknown()) })
+const Credentials = z.object({ credentials: z.string().nullable() })
 
-function credentialsOf(one: unknown): string | null {
-  const given = typeof one === 'object' && one !== null && 'credentials' in one && one.credentials
-  return typeof given === 'string' ? given : null
+function parseEntries(found: unknown): readonly CacheEntry[] {
+  const { entries = [] } = EntriesSchema.safeParse(found).data ?? {}
+  return entries.flatMap((one, index) => {
+    const fields = parseCatalogFields(one, index)
+    const { credentials = null } = Credentials.safeParse(one).data ?? {}
+    return fields.ok ? [{ ...fields.value, credentials }] : []
+  })
 }
 
 async function readSources(records: Storage): Promise<Map<string, StoredSource>> {
   const keys = (await records.getKeys()).filter((key) => key.startsWith(BLOB))
   const found = await Promise.all(
-    keys.map(
-      async (key) => [key.slice(BLOB.length), parseSource(await records.getItem(key))] as const,
-    ),
+    keys.map(async (key) => {
+      const source = StoredSourceSchema.safeParse(await records.getItem(key)).data
+      return source === undefined ? [] : [[key.slice(BLOB.length), source] as const]
+    }),
   )
-  return new Map(found.flatMap(([key, source]) => (source === null ? [] : [[key, source]])))
-}
-
-function parseSource(found: unknown): StoredSource | null {
-  if (typeof found !== 'object' || found === null) return null
-  const fields = new Map<string, unknown>(Object.entries(found))
-  const [sha256, sizeBytes, fetchedAt] = ['sha256', 'sizeBytes', 'fetchedAt'].map((name) =>
-    fields.get(name),
-  )
-  const isSource =
-    typeof sha256 === 'string' && typeof sizeBytes === 'number' && typeof fetchedAt === 'string'
-  return isSource && /^[0-9a-f]{64}$/.test(sha256) ? { sha256, sizeBytes, fetchedAt } : null
+  return new Map(found.flat())
 }

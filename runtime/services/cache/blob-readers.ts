@@ -1,4 +1,4 @@
-/** Bytes of images for whoever asks: whole ones, files dropped into the folder, and those still coming. */
+/** The bytes of images for requests: complete ones, files put into the folder, and those being downloaded. */
 import type { FileHandle } from 'node:fs/promises'
 import { blobKeyOf, type CacheEntry, keyOf } from '../../core/catalog/cache-entry.ts'
 import { parseFileSource, parseFileUrl } from '../../core/catalog/dropped-file.ts'
@@ -22,13 +22,7 @@ export interface BlobReader extends AsyncDisposable {
   read(into: Buffer, offset: number, signal: AbortSignal): Promise<number>
 }
 
-export interface BlobReaders {
-  /** `source`: any spelling of an entry's address. Null: nothing is there, not even on its way. */
-  open(source: string, ownHost: string): Promise<BlobReader | null>
-  openFile(name: string): Promise<BlobReader | null>
-  /** The entry that an address belongs to. */
-  findEntry(source: string): CacheEntry | null
-}
+export type BlobReaders = ReturnType<typeof createBlobReaders>
 
 interface BlobReadersDependencies {
   readonly blobs: Blobs
@@ -40,7 +34,7 @@ interface BlobReadersDependencies {
   now(): Date
 }
 
-export function createBlobReaders(parts: BlobReadersDependencies): BlobReaders {
+export function createBlobReaders(parts: BlobReadersDependencies) {
   const { index, downloads, dropped } = parts
 
   /** An entry can be asked for by its source or by where that was resolved to. */
@@ -70,7 +64,8 @@ export function createBlobReaders(parts: BlobReadersDependencies): BlobReaders {
   return {
     findEntry,
     openFile,
-    async open(source, ownHost) {
+    /** `source`: any spelling of an entry's address. Null: nothing is there, not even on its way. */
+    async open(source: string, ownHost: string) {
       const found = await openSource(source)
       if (found !== null) return found
       const name = parseFileSource(source) ?? parseFileUrl(source, ownHost)
@@ -101,7 +96,7 @@ async function openWhole(parts: BlobReadersDependencies, key: string): Promise<B
   } catch (thrown) {
     hold[Symbol.dispose]()
     if (!isNotFound(thrown)) throw thrown
-    await index.forget(key) // Somebody removed the file behind our back.
+    await index.forget(key) // The file was removed from outside.
     return null
   }
 }

@@ -13,16 +13,7 @@ export interface Space {
   readonly freeBytes: number
 }
 
-export interface BlobRoom {
-  /** Throws a Fault `storage-full`; what is promised counts until it is released. */
-  make(key: string, bytes: number): Promise<void>
-  release(key: string): void
-  /** Somebody reads it: it stays until that is given back. */
-  hold(sha256: string): Disposable
-  space(): Promise<Space>
-  /** A blob that no source names any more goes. */
-  sweep(sha256: string): Promise<void>
-}
+export type BlobRoom = ReturnType<typeof createBlobRoom>
 
 interface BlobRoomDependencies {
   readonly blobs: Blobs
@@ -40,7 +31,7 @@ interface BlobRoomDependencies {
 /** Left for everything else that lives on the same disk. */
 const MARGIN_BYTES = 64 * 1024 * 1024
 
-export function createBlobRoom(parts: BlobRoomDependencies): BlobRoom {
+export function createBlobRoom(parts: BlobRoomDependencies) {
   const { blobs, index, used, log } = parts
   const promised = new Map<string, number>()
   const held = new Map<string, number>()
@@ -50,6 +41,7 @@ export function createBlobRoom(parts: BlobRoomDependencies): BlobRoom {
   const storedBytes = () => sum(stored().values())
   const writtenBytes = () => sum([...promised.keys()].map(parts.writtenBytes))
 
+  /** Throws a Fault `storage-full`; what is promised counts until it is released. */
   async function make(key: string, bytes: number) {
     const freeBytes = await blobs.free()
     promised.delete(key)
@@ -85,8 +77,9 @@ export function createBlobRoom(parts: BlobRoomDependencies): BlobRoom {
 
   return {
     make,
-    release: (key) => void promised.delete(key),
-    hold(sha256) {
+    release: (key: string) => void promised.delete(key),
+    /** Keeps a blob while it is read, until what is returned is disposed. */
+    hold(sha256: string): Disposable {
       held.set(sha256, (held.get(sha256) ?? 0) + 1)
       return {
         [Symbol.dispose]() {
@@ -96,11 +89,12 @@ export function createBlobRoom(parts: BlobRoomDependencies): BlobRoom {
         },
       }
     },
-    async space() {
+    async space(): Promise<Space> {
       const freeBytes = await blobs.free()
       return { storedBytes: storedBytes(), maxBytes: parts.maxBytes(), freeBytes }
     },
-    async sweep(sha256) {
+    /** Removes a blob that no source names any more. */
+    async sweep(sha256: string) {
       if (stored().has(sha256)) return
       await blobs.remove(sha256)
       used.delete(sha256)

@@ -1,54 +1,18 @@
 /** Image files by their digest, and the parts of those that are still on their way. */
 import { constants } from 'node:fs'
-import {
-  type FileHandle,
-  mkdir,
-  open,
-  readdir,
-  rename,
-  stat,
-  statfs,
-  unlink,
-} from 'node:fs/promises'
+import { type FileHandle, mkdir, open, readdir, rename, rm, stat, statfs } from 'node:fs/promises'
 import { join } from 'node:path'
 import { Fault } from '../../core/foundation/fault.ts'
 import { renderSize } from '../../core/foundation/size.ts'
 import { isFull, isMissing } from '../../core/foundation/system-error.ts'
 import { syncFolder } from '../host/atomic-file.ts'
 
-interface BlobFile {
-  readonly sha256: string
-  readonly sizeBytes: number
-  /** Milliseconds since the epoch. */
-  readonly usedAt: number
-}
-
-export interface Blobs {
-  /** What lies there whole. */
-  list(): Promise<readonly BlobFile[]>
-  /** For reading; a Fault `not-found` where there is none. Notes the use. */
-  open(sha256: string, usedAt: Date): Promise<FileHandle>
-  remove(sha256: string): Promise<void>
-  /** The part that has come so far, made where there is none; for reading and writing. */
-  openPart(key: string): Promise<FileHandle>
-  /** The same, for reading what another writes. */
-  readPart(key: string): Promise<FileHandle>
-  removePart(key: string): Promise<void>
-  listParts(): Promise<readonly string[]>
-  /** A complete part becomes the blob of this digest, durably, all at once. */
-  publish(
-    key: string,
-    handle: FileHandle,
-    as: { readonly sha256: string; readonly usedAt: Date },
-  ): Promise<void>
-  /** Bytes that the file system can still take. */
-  free(): Promise<number>
-}
+export type Blobs = Awaited<ReturnType<typeof createBlobs>>
 
 const SHA256 = /^[0-9a-f]{64}$/
 const PART = /^([0-9a-f]{64})\.part$/
 
-export async function createBlobs(folder: string): Promise<Blobs> {
+export async function createBlobs(folder: string) {
   const whole = join(folder, 'blobs')
   const parts = join(folder, 'parts')
   await mkdir(whole, { recursive: true })
@@ -57,6 +21,7 @@ export async function createBlobs(folder: string): Promise<Blobs> {
   const partOf = (key: string) => join(parts, `${checked(key)}.part`)
 
   return {
+    /** The complete blobs; `usedAt` in milliseconds since the epoch. */
     async list() {
       const names = (await readdir(whole)).filter((name) => SHA256.test(name))
       return Promise.all(
@@ -66,7 +31,8 @@ export async function createBlobs(folder: string): Promise<Blobs> {
         }),
       )
     },
-    async open(sha256, usedAt) {
+    /** For reading; a Fault `not-found` where there is none. Notes the use. */
+    async open(sha256: string, usedAt: Date) {
       const handle = await openExisting(pathOf(sha256))
       try {
         await handle.utimes(usedAt, (await handle.stat()).mtime)
@@ -76,20 +42,28 @@ export async function createBlobs(folder: string): Promise<Blobs> {
         throw thrown
       }
     },
-    remove: (sha256) => removeFile(pathOf(sha256)),
-    openPart: (key) => open(partOf(key), constants.O_RDWR | constants.O_CREAT, 0o600),
-    readPart: (key) => openExisting(partOf(key)),
-    removePart: (key) => removeFile(partOf(key)),
+    remove: (sha256: string) => rm(pathOf(sha256), { force: true }),
+    /** The part that has come so far, made where there is none; for reading and appending. */
+    openPart: (key: string) => open(partOf(key), 'a+', 0o600),
+    /** The same, for reading what another writes. */
+    readPart: (key: string) => openExisting(partOf(key)),
+    removePart: (key: string) => rm(partOf(key), { force: true }),
     async listParts() {
       return (await readdir(parts)).flatMap((name) => PART.exec(name)?.[1] ?? [])
     },
-    async publish(key, handle, { sha256, usedAt }) {
+    /** A complete part becomes the blob of this digest, durably, all at once. */
+    async publish(
+      key: string,
+      handle: FileHandle,
+      { sha256, usedAt }: { readonly sha256: string; readonly usedAt: Date },
+    ) {
       await handle.chmod(0o644)
       await handle.utimes(usedAt, usedAt)
       await handle.sync()
       await rename(partOf(key), pathOf(sha256))
       await syncFolder(whole)
     },
+    /** Bytes that the file system can still take. */
     async free() {
       const { bavail, bsize } = await statfs(whole)
       return bavail * bsize
@@ -123,10 +97,4 @@ async function openExisting(path: string): Promise<FileHandle> {
     if (!isMissing(cause)) throw cause
     throw new Fault('not-found', 'the image is not in the cache', { cause })
   }
-}
-
-async function removeFile(path: string): Promise<void> {
-  await unlink(path).catch((thrown: unknown) => {
-    if (!isMissing(thrown)) throw thrown
-  })
 }

@@ -1,21 +1,19 @@
 /** What the cache holds and knows, one row an image, with what is happening to it. */
 import { blobKeyOf, type CacheEntry, keyOf, publicFields } from '../../core/catalog/cache-entry.ts'
-import { tellArch, tellFormat } from '../../core/catalog/catalog.ts'
+import { decideArch, decideFormat } from '../../core/catalog/catalog.ts'
 import type { CatalogFields } from '../../core/catalog/catalog-fields.ts'
 import { fileSource } from '../../core/catalog/dropped-file.ts'
 import type { BlobIndex, StoredSource } from './blob-index.ts'
 import type { Download, Downloads } from './downloads.ts'
 import type { DroppedFile, DroppedFiles } from './dropped-files.ts'
 
-const ROW_STATES = [
-  'ready',
-  'receiving',
-  'queued',
-  'checking', // a dropped file that is being copied or hashed
-  'failed',
-  'absent', // known, and not here
-] as const
-export type RowState = (typeof ROW_STATES)[number]
+export type RowState =
+  | 'ready'
+  | 'receiving'
+  | 'queued'
+  | 'checking' // a dropped file that is being copied or hashed
+  | 'failed'
+  | 'absent' // known, and not here
 
 export interface CacheRow {
   /** With what is known of the bytes; never a password. */
@@ -24,7 +22,7 @@ export interface CacheRow {
   /** Of a dropped file, as it lies there; empty for others. */
   readonly fileName: string
   readonly state: RowState
-  /** Why it failed, in words, with the way out. */
+  /** Why it failed, and how to fix it. */
   readonly error: string | null
   /** While it is on its way. */
   readonly download: Download | null
@@ -72,11 +70,11 @@ function rowOfEntry(parts: RowDependencies, entry: CacheEntry): CacheRow {
 
 function describe(entry: CacheEntry): CatalogFields {
   const names = [entry.name, entry.resolved_src, entry.src]
-  const format = tellFormat(entry.format, names)
+  const format = decideFormat(entry.format, names)
   return {
     ...publicFields(entry),
     format: format === '' ? null : format,
-    arch: tellArch(entry.arch, names),
+    arch: decideArch(entry.arch, names),
   }
 }
 
@@ -112,8 +110,8 @@ function rowOfFile(
       name: taken.has(fileName) ? `${fileName} (file)` : fileName,
       src,
       resolved_src: null,
-      format: tellFormat(null, names) || null,
-      arch: tellArch(null, names),
+      format: decideFormat(null, names) || null,
+      arch: decideArch(null, names),
       sha256: file.sha256,
       size_bytes: sizeBytes,
       description: null,

@@ -21,7 +21,7 @@ export interface Imported {
 export const isManifestUrl = (url: string): boolean =>
   /\.toml([?#]|$)/i.test(url) || /^oras:\/\/.*[/._-](catalog|toml)[:@][^/]*$/i.test(url)
 
-/** A Fault where the manifest cannot be had, or is none; files of this machine are not read here. */
+/** A Fault where the manifest is unavailable or is none; files of this machine are not read here. */
 export async function importCatalog(
   cache: Pick<ImageCache, 'add' | 'rows'>,
   url: string,

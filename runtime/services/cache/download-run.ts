@@ -1,8 +1,9 @@
 /** One download from its source into the cache: resumed where it can be, hashed, checked, published. */
-import { createHash, type Hash } from 'node:crypto'
+import type { Hash } from 'node:crypto'
 import type { FileHandle } from 'node:fs/promises'
 import { Fault } from '../../core/foundation/fault.ts'
 import { type Blobs, describeFull } from './blobs.ts'
+import { hashStart } from '../host/file-hash.ts'
 import type { Growth } from '../host/growth.ts'
 import type { PartNote, PartNotes } from './part-records.ts'
 import type { Sources } from '../image/sources.ts'
@@ -21,7 +22,7 @@ export interface DownloadDependencies {
 export interface DownloadOrder {
   /** What the blob is kept under while it has no digest. */
   readonly key: string
-  /** To be asked; may hold a password. */
+  /** The address to fetch; may hold a password. */
   readonly url: string
   /** Lower case; null: whatever comes is right. */
   readonly sha256: string | null
@@ -36,7 +37,7 @@ export interface Downloaded {
   readonly sizeBytes: number
 }
 
-/** Room is asked for in such steps where the source does not tell its size. */
+/** Room is reserved in such steps where the source does not report its size. */
 const STEP_BYTES = 256 * 1024 * 1024
 
 /** Throws a Fault; the part stays where going on with it later makes sense. */
@@ -72,7 +73,7 @@ export async function runDownload(
   }
 }
 
-/** A tag that has moved on is told before a byte is fetched. */
+/** A tag that now names other bytes is refused before any are fetched. */
 function checkPromise({ sha256 }: DownloadOrder, source: Source): void {
   if (sha256 === null || source.sha256 === undefined || sha256 === source.sha256) return
   throw mismatch(source.name, sha256, source.sha256)
@@ -111,7 +112,7 @@ async function receive(part: Part, from: number): Promise<void> {
       room += STEP_BYTES
       await order.makeRoom(room)
     }
-    const written = writeAll(handle, chunk, at)
+    const written = handle.writeFile(chunk)
     hash.update(chunk) // Meanwhile.
     await written
     at += chunk.length
@@ -121,13 +122,6 @@ async function receive(part: Part, from: number): Promise<void> {
       await handle.datasync()
       await noteProgress(part, durable)
     }
-  }
-}
-
-async function writeAll(handle: FileHandle, chunk: Buffer, at: number): Promise<void> {
-  for (let done = 0; done < chunk.length;) {
-    const { bytesWritten } = await handle.write(chunk, done, chunk.length - done, at + done)
-    done += bytesWritten
   }
 }
 
@@ -162,22 +156,6 @@ const isSameSource = (note: PartNote, { version, sizeBytes, readAt }: Source) =>
   version !== null &&
   version === note.version &&
   sizeBytes === note.sizeBytes
-
-const CHUNK_BYTES = 1024 * 1024
-
-async function hashStart(handle: FileHandle, bytes: number, signal: AbortSignal): Promise<Hash> {
-  const hash = createHash('sha256')
-  const buffer = Buffer.allocUnsafe(Math.min(CHUNK_BYTES, bytes))
-  for (let at = 0; at < bytes;) {
-    signal.throwIfAborted()
-    const { bytesRead } = await handle.read(buffer, 0, Math.min(buffer.length, bytes - at), at)
-    if (bytesRead === 0)
-      throw new Fault('source-broken', 'the part became shorter while it was read')
-    hash.update(buffer.subarray(0, bytesRead))
-    at += bytesRead
-  }
-  return hash
-}
 
 const isWrong = (thrown: unknown) => thrown instanceof Fault && thrown.code === 'digest-mismatch'
 

@@ -1,7 +1,10 @@
 /** The downloads under way: one for each blob however many ask, a few at a time, and why others failed. */
 import type { FileHandle } from 'node:fs/promises'
-import { Fault } from '../../core/foundation/fault.ts'
+import { Fault, renderError } from '../../core/foundation/fault.ts'
 import { createPace, type Pace } from '../../core/foundation/pace.ts'
+import { createGrowth, type Growth } from '../host/growth.ts'
+import { createJobs, isOver, QUEUED, type Job, type JobState } from '../host/jobs.ts'
+import { watch } from '../host/watch.ts'
 import {
   discardPart,
   type Downloaded,
@@ -9,15 +12,11 @@ import {
   type DownloadDependencies,
   runDownload,
 } from './download-run.ts'
-import { createGrowth, type Growth } from '../host/growth.ts'
-import { untilAborted, watch } from '../host/watch.ts'
 
 export interface Download {
   readonly key: string
   /** Counts from 1. */
   readonly id: number
-  /** ISO time. */
-  readonly startedAt: string
   readonly isQueued: boolean
   readonly growth: Growth
   /** Bytes a second of the last moments. */
@@ -27,165 +26,94 @@ export interface Download {
   readonly ended: Promise<void>
 }
 
-export interface Downloads {
-  /** Joins the one under way where there is one. */
-  start(order: DownloadOrder): Download
-  find(key: string): Download | null
-  list(): readonly Download[]
-  /** Why the latest try failed; null where it did not, or none was made. */
-  failureOf(key: string): Fault | null
-  forget(key: string): void
-  /** Ends it and removes what has come of it. False when there was none. */
-  cancel(key: string): Promise<boolean>
-  /** What has come so far of the one under way, for reading while more comes. */
-  follow(download: Download): Promise<FileHandle>
-  /** Ends all of them; what has come stays for the next start. */
-  close(): Promise<void>
-}
+export type Downloads = ReturnType<typeof createDownloads>
 
 interface DownloadsDependencies extends DownloadDependencies {
-  /** Before anybody is told that it is complete. */
+  /** Called before readers learn that it is complete. */
   finished(order: DownloadOrder, result: Downloaded): Promise<void>
   readonly atOnce?: number
 }
 
-interface Running extends Download {
-  readonly stop: AbortController
+interface DownloadState extends JobState {
+  readonly id: number
+  readonly growth: Growth
+  readonly pace: Pace
 }
 
-export function createDownloads(parts: DownloadsDependencies): Downloads {
-  const { blobs, notes, atOnce = 3 } = parts
-  const running = new Map<string, Running>()
-  const failures = new Map<string, Fault>()
-  const lane = createLane(atOnce)
+export function createDownloads(parts: DownloadsDependencies) {
+  const { blobs, notes, atOnce = 3, now } = parts
+  // At most one for each source; those that failed stay listed until they are tried again.
+  const jobs = createJobs<DownloadState>({ parallel: atOnce, maxListed: Infinity, now })
   let count = 0
 
-  const run = (order: DownloadOrder, growth: Growth, signal: AbortSignal, begun: () => void) =>
-    lane.run(signal, async () => {
-      begun()
-      await parts.finished(order, await runDownload(parts, order, growth, signal))
-    })
-
-  function start(order: DownloadOrder): Download {
-    const { key } = order
-    const before = running.get(key)
-    if (before !== undefined) return before
-    failures.delete(key)
-    const growth = createGrowth()
-    const stop = new AbortController()
-    const pace = createPace()
-    count += 1
-    let isQueued = true
-    const work = run(order, growth, stop.signal, () => {
-      isQueued = false
-    })
-    const ended = measure(work, pace, growth)
-      .then(
-        () => growth.complete(),
-        (thrown: unknown) => {
-          const fault = describe(thrown, stop.signal)
-          if (fault.code !== 'cancelled') failures.set(key, fault)
-          growth.fail(fault)
-        },
-      )
-      .finally(() => running.delete(key))
-    const download: Running = {
-      key,
-      id: count,
-      startedAt: parts.now().toISOString(),
-      get isQueued() {
-        return isQueued
-      },
-      growth,
-      get rate() {
-        return pace.rate
-      },
-      get eta() {
-        return pace.eta(growth.total)
-      },
-      ended,
-      stop,
-    }
-    running.set(key, download)
-    return download
+  function find(key: string): Download | null {
+    const job = jobs.find(key)
+    return job === null || isOver(job.state) ? null : toDownload(job)
   }
 
-  async function end(download: Running) {
-    download.stop.abort(new Fault('cancelled', 'the download was cancelled'))
-    await download.ended
+  async function run(order: DownloadOrder, { state, signal }: Job<DownloadState>) {
+    const { growth, pace } = state
+    const work = runDownload(parts, order, growth, signal)
+    const looks = watch(work, 1000, () => pace.add(performance.now() / 1000, growth.bytes))
+    while ((await looks.next()).done !== true);
+    await parts.finished(order, await work)
+    growth.complete()
   }
 
   return {
-    start,
-    find: (key) => running.get(key) ?? null,
-    list: () => [...running.values()],
-    failureOf: (key) => failures.get(key) ?? null,
-    forget: (key) => void failures.delete(key),
-    async cancel(key) {
-      const download = running.get(key)
-      if (download === undefined) return false
-      await end(download)
+    find,
+    /** Joins the one under way where there is one. */
+    start(order: DownloadOrder): Download {
+      const { key } = order
+      const before = find(key)
+      if (before !== null) return before
+      count += 1
+      const state = { ...QUEUED, id: count, growth: createGrowth(), pace: createPace() }
+      const job = jobs.start(key, state, {
+        run: (own) => run(order, own),
+        async onEnd({ failure }) {
+          if (failure !== null) state.growth.fail(toFault(failure))
+        },
+      })
+      return toDownload(job)
+    },
+    /** Why the latest try failed; null where it did not, or none was made. */
+    failureOf(key: string): Fault | null {
+      const job = jobs.find(key)
+      return job?.state.status === 'failed' ? toFault(job.failure) : null
+    },
+    forget: jobs.forget,
+    /** Ends it and removes what has come of it. False when there was none. */
+    async cancel(key: string) {
+      if (find(key) === null) return false
+      await jobs.cancel(key, new Fault('cancelled', 'the download was cancelled'))
       await discardPart({ blobs, notes }, key)
       return true
     },
-    async follow(download) {
+    /** What has come so far of the one under way, for reading while more comes. */
+    async follow(download: Download): Promise<FileHandle> {
       await download.growth.started
       return blobs.readPart(download.key)
     },
-    async close() {
-      await Promise.all([...running.values()].map(end))
-    },
+    /** Ends all of them; what has come stays for the next start. */
+    [Symbol.asyncDispose]: jobs[Symbol.asyncDispose],
   }
 }
 
-/** Keeps count of the speed, once a second. */
-async function measure(work: Promise<void>, pace: Pace, growth: Growth) {
-  const looks = watch(work, 1000, () => pace.add(performance.now() / 1000, growth.bytes))
-  while ((await looks.next()).done !== true);
-}
+const toDownload = ({ key, state, ended }: Job<DownloadState>): Download => ({
+  key,
+  id: state.id,
+  isQueued: state.status === 'queued',
+  growth: state.growth,
+  rate: state.pace.rate,
+  eta: state.pace.eta(state.growth.total),
+  ended,
+})
 
-/** What stopped it, always as a Fault: a mistake of ours, too, is something to be shown. */
-function describe(thrown: unknown, signal: AbortSignal): Fault {
-  if (signal.aborted && signal.reason instanceof Fault) return signal.reason
+/** What stopped it, always as a Fault: our own mistakes are shown, too. */
+function toFault(thrown: unknown): Fault {
   if (thrown instanceof Fault) return thrown
-  const words = thrown instanceof Error ? thrown.message : String(thrown)
-  return new Fault('source-broken', `the download failed: ${words}`, { cause: thrown })
-}
-
-/** Lets a few in at a time, in the order in which they came. */
-function createLane(width: number) {
-  const waiting: (() => void)[] = []
-  let inside = 0
-
-  /** Whoever waits longest takes the place that gets free. */
-  function leave() {
-    const next = waiting.shift()
-    if (next === undefined) inside -= 1
-    else next()
-  }
-
-  async function wait(signal: AbortSignal) {
-    const { promise, resolve } = Promise.withResolvers<void>()
-    waiting.push(resolve)
-    try {
-      await untilAborted(signal, promise)
-    } catch (thrown) {
-      const at = waiting.indexOf(resolve)
-      if (at < 0) leave()
-      else waiting.splice(at, 1)
-      throw thrown
-    }
-  }
-
-  return {
-    async run(signal: AbortSignal, work: () => Promise<void>) {
-      if (inside < width) inside += 1
-      else await wait(signal)
-      try {
-        await work()
-      } finally {
-        leave()
-      }
-    },
-  }
+  return new Fault('source-broken', `the download failed: ${renderError(thrown)}`, {
+    cause: thrown,
+  })
 }

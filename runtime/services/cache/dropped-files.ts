@@ -1,12 +1,12 @@
-/** Images that somebody dropped into the cache's folder: offered once they are whole and hashed. */
+/** Image files that people put into the cache's folder: offered once they are complete and hashed. */
 import { watch as watchFolder } from 'node:fs'
 import { type FileHandle, readdir, unlink } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { Storage } from 'unstorage'
 import { type FileStamp, isSameStamp, whyNotAnImage } from '../../core/catalog/dropped-file.ts'
 import { Fault, renderError } from '../../core/foundation/fault.ts'
-import { createDigests, hashFile } from './file-digests.ts'
-import { isStill, openStamped, readStamp } from './file-stamps.ts'
+import { hashStart } from '../host/file-hash.ts'
+import { createDigests, isStill, openStamped, readStamp } from './file-stamps.ts'
 import { makeFolder } from '../host/folders.ts'
 import { readSidecar } from '../image/sidecars.ts'
 import { pause } from '../host/watch.ts'
@@ -21,18 +21,7 @@ export interface DroppedFile {
   readonly progress: number
 }
 
-export interface DroppedFiles extends AsyncDisposable {
-  /** By name; what is no image and does not look like one is left out. */
-  list(): readonly DroppedFile[]
-  find(name: string): DroppedFile | null
-  /** For reading the version that was hashed; a Fault `not-found` where it is another one by now. */
-  open(file: DroppedFile): Promise<FileHandle>
-  /** Whether the file behind a handle is still that version. */
-  isUnchanged(file: DroppedFile, handle: FileHandle): Promise<boolean>
-  remove(name: string): Promise<void>
-  /** Looks now instead of a little later. */
-  scan(): Promise<void>
-}
+export type DroppedFiles = Awaited<ReturnType<typeof createDroppedFiles>>
 
 interface DroppedFilesDependencies {
   readonly folder: string
@@ -44,117 +33,41 @@ interface DroppedFilesDependencies {
   readonly log: { warn(message: string): void }
 }
 
-interface Seen {
-  stamp: FileStamp
-  /** On the clock of performance.now(). */
+type Seen = { -readonly [Field in keyof DroppedFile]: DroppedFile[Field] } & {
+  /** Since when it has this stamp, on the clock of performance.now(). */
   since: number
-  sha256: string | null
-  refusal: string | null
-  progress: number
+}
+
+interface Scanned {
+  readonly folder: string
+  readonly settleMs: number
+  readonly seen: Map<string, Seen>
+  readonly digests: ReturnType<typeof createDigests>
+  readonly signal: AbortSignal
 }
 
 const MAX_FILES = 10_000
 
-export async function createDroppedFiles(parts: DroppedFilesDependencies): Promise<DroppedFiles> {
+export async function createDroppedFiles(parts: DroppedFilesDependencies) {
   const { folder, settleMs = 3000, scanMs = 5000, log } = parts
   await makeFolder(folder)
   const seen = new Map<string, Seen>()
-  const digests = createDigests(parts.records)
   const closing = new AbortController()
+  const { signal } = closing
+  const scanned = { folder, settleMs, seen, digests: createDigests(parts.records), signal }
   let scanning: Promise<void> | null = null
-  let hashing: Promise<void> = Promise.resolve()
-  let isHashing = false
+  let hashing: Promise<void> | null = null
   let again: NodeJS.Timeout | undefined
 
   async function look() {
-    const names = (await readdir(folder))
-      .filter((name) => !name.startsWith('.'))
-      .slice(0, MAX_FILES)
-    for (const name of names) await lookAt(name)
-    const here = new Set(names)
-    for (const name of seen.keys()) if (!here.has(name)) seen.delete(name)
-    if (!isHashing) startHashing()
-    lookAgain()
-  }
-
-  /** As soon as what was copied just now may count as whole. */
-  function lookAgain() {
+    await readNames(scanned)
+    hashing ??= hashAll(scanned).finally(() => {
+      hashing = null
+    })
+    // As soon as what was copied just now may count as whole.
     clearTimeout(again)
-    const isUnsettled = [...seen.values()].some(
-      ({ sha256, refusal, since }) =>
-        sha256 === null && refusal === null && performance.now() - since < settleMs,
-    )
-    if (isUnsettled && !closing.signal.aborted) again = setTimeout(scan, settleMs).unref()
-  }
-
-  async function lookAt(name: string) {
-    const reason = whyNotAnImage(name)
-    const stamp = reason === '' ? null : await readStamp(folder, name)
-    if (stamp === null) {
-      seen.delete(name)
-      return
-    }
-    const known = seen.get(name)
-    if (known === undefined || !isSameStamp(known.stamp, stamp)) {
-      const sha256 = reason === null ? await digests.find(stamp) : null
-      seen.set(name, { stamp, since: performance.now(), sha256, refusal: reason, progress: 0 })
-    }
-    const file = seen.get(name)
-    if (file !== undefined && file.sha256 !== null) file.refusal = await compare(file)
-  }
-
-  async function compare({ stamp, sha256 }: Seen): Promise<string | null> {
-    try {
-      const expected = await readSidecar(join(folder, stamp.name))
-      if (expected === null || expected === sha256) return null
-      return `its digest is ${sha256}, but ${stamp.name}.sha256 says ${expected}`
-    } catch (thrown) {
-      if (thrown instanceof Fault) return thrown.message
-      throw thrown
-    }
-  }
-
-  /** One file at a time, so that disks are read in order. */
-  function startHashing() {
-    isHashing = true
-    hashing = hashAll().finally(() => {
-      isHashing = false
-    })
-  }
-
-  async function hashAll() {
-    for (let next = findSettled(); next !== undefined; next = findSettled()) {
-      if (closing.signal.aborted) return
-      try {
-        await hash(next)
-      } catch (thrown) {
-        next.refusal = `cannot be read: ${renderError(thrown)}`
-      }
-    }
-  }
-
-  const findSettled = () =>
-    [...seen.values()].find(
-      ({ sha256, refusal, since }) =>
-        sha256 === null && refusal === null && performance.now() - since >= settleMs,
-    )
-
-  async function hash(file: Seen) {
-    const { stamp } = file
-    await using handle = await openStamped(folder, stamp)
-    const sha256 = await hashFile(handle, closing.signal, (bytes) => {
-      file.progress = bytes / stamp.sizeBytes
-    })
-    if (sha256 === null) return
-    const after = await readStamp(folder, stamp.name)
-    // It changed meanwhile: the next look finds it new.
-    if (after === null || !isSameStamp(after, stamp)) {
-      file.since = performance.now()
-      return
-    }
-    await digests.save(stamp, sha256)
-    file.sha256 = sha256
-    file.refusal = await compare(file)
+    const isUnsettled = [...seen.values()].some((file) => isOpen(file) && !isSettled(scanned, file))
+    if (isUnsettled && !signal.aborted) again = setTimeout(scan, settleMs).unref()
   }
 
   function scan() {
@@ -166,21 +79,32 @@ export async function createDroppedFiles(parts: DroppedFilesDependencies): Promi
     return scanning
   }
 
-  const timer = setInterval(scan, scanMs)
-  timer.unref()
+  const timer = setInterval(scan, scanMs).unref()
   const watcher = startWatching(folder, () => void pause(200).then(scan))
   await scan()
 
   return {
-    list: () => [...seen.values()].toSorted((a, b) => (a.stamp.name < b.stamp.name ? -1 : 1)),
-    find: (name) => seen.get(name) ?? null,
-    open: ({ stamp }) => openStamped(folder, stamp),
-    isUnchanged: ({ stamp }, handle) => isStill(stamp, handle),
-    async remove(name) {
-      if (!seen.delete(name)) return
+    /** By name; what is no image and does not look like one is left out. */
+    list: (): readonly DroppedFile[] =>
+      [...seen.values()].toSorted((a, b) => (a.stamp.name < b.stamp.name ? -1 : 1)),
+    find: (name: string): DroppedFile | null => seen.get(name) ?? null,
+    /** For reading the version that was hashed; a Fault `not-found` where it is another one by now. */
+    open: ({ stamp }: DroppedFile) => openStamped(folder, stamp),
+    /** Whether the file behind a handle is still that version. */
+    isUnchanged: ({ stamp }: DroppedFile, handle: FileHandle) => isStill(stamp, handle),
+    async remove(name: string) {
+      if (!seen.has(name)) return
       await unlink(join(folder, name))
+      // A scan that saw the file just before would list it again.
+      await scanning
+      seen.delete(name)
     },
-    scan,
+    /** Looks now instead of a little later. */
+    async scan() {
+      // One that is under way may have passed by what has just changed.
+      await scanning
+      await scan()
+    },
     async [Symbol.asyncDispose]() {
       closing.abort()
       clearInterval(timer)
@@ -192,10 +116,81 @@ export async function createDroppedFiles(parts: DroppedFilesDependencies): Promi
   }
 }
 
-/** Only makes it quicker: some file systems tell nothing. */
-function startWatching(folder: string, tell: () => void) {
+const isOpen = ({ sha256, refusal }: Seen) => sha256 === null && refusal === null
+
+const isSettled = ({ settleMs }: Scanned, { since }: Seen) => performance.now() - since >= settleMs
+
+async function readNames(scanned: Scanned) {
+  const { folder, seen } = scanned
+  const names = (await readdir(folder)).filter((name) => !name.startsWith('.')).slice(0, MAX_FILES)
+  for (const name of names) await lookAt(scanned, name)
+  const here = new Set(names)
+  for (const name of seen.keys()) if (!here.has(name)) seen.delete(name)
+}
+
+async function lookAt({ folder, seen, digests }: Scanned, name: string) {
+  const refusal = whyNotAnImage(name)
+  const stamp = refusal === '' ? null : await readStamp(folder, name)
+  if (stamp === null) {
+    seen.delete(name)
+    return
+  }
+  let file = seen.get(name)
+  if (file === undefined || !isSameStamp(file.stamp, stamp)) {
+    const sha256 = refusal === null ? await digests.find(stamp) : null
+    file = { stamp, since: performance.now(), sha256, refusal, progress: 0 }
+    seen.set(name, file)
+  }
+  if (file.sha256 !== null) file.refusal = await compare(folder, file)
+}
+
+async function compare(folder: string, { stamp, sha256 }: Seen): Promise<string | null> {
   try {
-    const watcher = watchFolder(folder, { persistent: false }, tell)
+    const expected = await readSidecar(join(folder, stamp.name))
+    if (expected === null || expected === sha256) return null
+    return `its digest is ${sha256}, but ${stamp.name}.sha256 says ${expected}`
+  } catch (thrown) {
+    if (thrown instanceof Fault) return thrown.message
+    throw thrown
+  }
+}
+
+/** One file at a time, so that disks are read in order. */
+async function hashAll(scanned: Scanned) {
+  const find = () =>
+    [...scanned.seen.values()].find((file) => isOpen(file) && isSettled(scanned, file))
+  for (let next = find(); next !== undefined; next = find()) {
+    try {
+      await hash(scanned, next)
+    } catch (thrown) {
+      if (scanned.signal.aborted) return
+      next.refusal = `cannot be read: ${renderError(thrown)}`
+    }
+  }
+}
+
+async function hash({ folder, digests, signal }: Scanned, file: Seen) {
+  const { stamp } = file
+  await using handle = await openStamped(folder, stamp)
+  const started = await hashStart(handle, stamp.sizeBytes, signal, (bytes) => {
+    file.progress = bytes / stamp.sizeBytes
+  })
+  const after = await readStamp(folder, stamp.name)
+  // It changed meanwhile: the next look finds it new.
+  if (after === null || !isSameStamp(after, stamp)) {
+    file.since = performance.now()
+    return
+  }
+  const sha256 = started.digest('hex')
+  await digests.save(stamp, sha256)
+  file.sha256 = sha256
+  file.refusal = await compare(folder, file)
+}
+
+/** Only makes it quicker: some file systems report no changes. */
+function startWatching(folder: string, onChange: () => void) {
+  try {
+    const watcher = watchFolder(folder, { persistent: false }, onChange)
     watcher.on('error', () => watcher.close())
     return watcher
   } catch {

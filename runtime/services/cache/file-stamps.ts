@@ -1,7 +1,10 @@
-/** Which version of a file lies in a folder, and that very version opened. */
+/** Which version of a file lies in a folder, that very version opened, and its digest remembered. */
+import { createHash } from 'node:crypto'
 import { constants } from 'node:fs'
 import { type FileHandle, lstat, open } from 'node:fs/promises'
 import { join } from 'node:path'
+import type { Storage } from 'unstorage'
+import { z } from 'zod'
 import { type FileStamp, isSameStamp } from '../../core/catalog/dropped-file.ts'
 import { Fault } from '../../core/foundation/fault.ts'
 
@@ -43,3 +46,25 @@ export async function openStamped(folder: string, stamp: FileStamp): Promise<Fil
 /** Whether what a handle leads to is still that version. */
 export const isStill = async (stamp: FileStamp, handle: FileHandle): Promise<boolean> =>
   isSameStamp(stampOf(stamp.name, await handle.stat({ bigint: true })), stamp)
+
+const keyOf = (name: string) => `file:${createHash('sha256').update(name).digest('hex')}`
+
+/** Digests of files that have not changed since, so that a restart reads none of them again. */
+export function createDigests(records: Storage) {
+  return {
+    async find(stamp: FileStamp): Promise<string | null> {
+      const found = FileRecord.safeParse(await records.getItem(keyOf(stamp.name))).data
+      return found !== undefined && isSameStamp(found, stamp) ? found.sha256 : null
+    },
+    save: (stamp: FileStamp, sha256: string) =>
+      records.setItem(keyOf(stamp.name), JSON.stringify({ ...stamp, sha256 })),
+  }
+}
+
+const FileRecord = z.object({
+  name: z.string(),
+  sizeBytes: z.number(),
+  mtimeNs: z.string(),
+  ino: z.string(),
+  sha256: z.string(),
+})

@@ -7,16 +7,16 @@ import {
   parseCacheEntry,
   secretSourceOf,
 } from '../../core/catalog/cache-entry.ts'
-import { tellArch } from '../../core/catalog/catalog.ts'
+import { decideArch } from '../../core/catalog/catalog.ts'
 import { Fault } from '../../core/foundation/fault.ts'
 import type { FieldError } from '../../core/foundation/field-error.ts'
 import { accept, refuse, type Result } from '../../core/foundation/result.ts'
 import { type BlobIndex, createBlobIndex } from './blob-index.ts'
-import { type BlobReaders, createBlobReaders } from './blob-readers.ts'
-import { type BlobRoom, createBlobRoom, type Space } from './blob-room.ts'
+import { createBlobReaders } from './blob-readers.ts'
+import { type BlobRoom, createBlobRoom } from './blob-room.ts'
 import { type Blobs, createBlobs } from './blobs.ts'
 import { readBootId } from '../host/boot-id.ts'
-import { type CacheRow, listRows } from './cache-rows.ts'
+import { listRows } from './cache-rows.ts'
 import { createDownloads, type Download, type Downloads } from './downloads.ts'
 import { createDroppedFiles } from './dropped-files.ts'
 import { makeFolder } from '../host/folders.ts'
@@ -26,21 +26,7 @@ import { createRecords } from './records.ts'
 import type { Sources } from '../image/sources.ts'
 import { lockState } from '../state/lock.ts'
 
-export interface ImageCache extends BlobReaders, Pick<Pins, 'pin'>, AsyncDisposable {
-  rows(): readonly CacheRow[]
-  space(): Promise<Space>
-  /** The body of `POST /catalog/entries`; nothing is downloaded yet. */
-  add(body: unknown): Promise<Result<CacheEntry, AddRefusal>>
-  /** Ends its download too; bytes that no other entry shares go. A Fault where it cannot be. */
-  remove(name: string, options: { readonly force: boolean }): Promise<void>
-  /** Joins the one under way; null: it is there already (`force` fetches it anew). */
-  download(name: string, options: { readonly force: boolean }): Promise<Download | null>
-  cancel(name: string): Promise<boolean>
-  /** Why the latest download of an entry failed. */
-  failureOf(name: string): Fault | null
-  /** Looks into the folder now instead of a little later. */
-  scan(): Promise<void>
-}
+export type ImageCache = Awaited<ReturnType<typeof createImageCache>>
 
 type AddRefusal =
   | { readonly why: 'invalid'; readonly errors: readonly FieldError[] }
@@ -62,16 +48,12 @@ interface ImageCacheDependencies {
 export const DATA_FOLDER = '.cache'
 
 /** A Fault `conflict` where another process serves the folder already. */
-export async function createImageCache(parts: ImageCacheDependencies): Promise<ImageCache> {
+export async function createImageCache(parts: ImageCacheDependencies) {
   const { folder, log, now } = parts
   const data = join(folder, DATA_FOLDER)
   await makeFolder(data)
   const lock = lockState(join(data, 'lock'))
-  if (lock === null) {
-    throw new Fault('conflict', `another flasher-cache serves ${folder}`, {
-      hint: 'Stop it, or choose another folder with [cache] dir or FLASHER_CACHE_DIR.',
-    })
-  }
+  if (lock === null) throw alreadyServed(folder)
   const records = createRecords(join(data, 'records'))
   const blobs = await createBlobs(data)
   const index = await createBlobIndex(records)
@@ -114,7 +96,8 @@ export async function createImageCache(parts: ImageCacheDependencies): Promise<I
     space: room.space,
     pin: pins.pin,
     scan: dropped.scan,
-    async add(body) {
+    /** The body of `POST /catalog/entries`; nothing is downloaded yet. */
+    async add(body: unknown): Promise<Result<CacheEntry, AddRefusal>> {
       const entry = parseCacheEntry(body, isTaken)
       if (!entry.ok) return refuse({ why: 'invalid', errors: entry.refusal })
       const { name } = entry.value
@@ -123,18 +106,22 @@ export async function createImageCache(parts: ImageCacheDependencies): Promise<I
       await adopt(stores, entry.value)
       return accept(entry.value)
     },
-    async remove(name, options) {
+    /** Ends its download too; bytes that no other entry shares go. A Fault where it cannot be. */
+    async remove(name: string, options: { readonly force: boolean }) {
       const row = rows().find(({ entry }) => entry.name === name)
       if (row === undefined) throw unknown(name)
       if (row.isPinned && !options.force) throw inUse(name)
       if (row.kind === 'file') await dropped.remove(row.fileName)
       else await removeEntry(stores, name)
     },
-    download: async (name, { force }) => start(stores, findEntry(index, name), force),
-    cancel: (name) => downloads.cancel(keyOf(findEntry(index, name))),
-    failureOf: (name) => downloads.failureOf(keyOf(findEntry(index, name))),
+    /** Joins the one under way; null: it is there already (`force` fetches it anew). */
+    download: async (name: string, { force }: { readonly force: boolean }) =>
+      start(stores, findEntry(index, name), force),
+    cancel: (name: string) => downloads.cancel(keyOf(findEntry(index, name))),
+    /** Why the latest download of an entry failed. */
+    failureOf: (name: string) => downloads.failureOf(keyOf(findEntry(index, name))),
     async [Symbol.asyncDispose]() {
-      await downloads.close()
+      await downloads[Symbol.asyncDispose]()
       await dropped[Symbol.asyncDispose]()
       lock[Symbol.dispose]()
     },
@@ -156,7 +143,7 @@ function start(stores: Stores, entry: CacheEntry, force: boolean): Download | nu
     key,
     url: secretSourceOf(entry),
     sha256: entry.sha256,
-    arch: tellArch(entry.arch, [entry.name, entry.resolved_src, entry.src]),
+    arch: decideArch(entry.arch, [entry.name, entry.resolved_src, entry.src]),
     makeRoom: (bytes) => room.make(key, bytes),
   })
   void download.ended.finally(() => room.release(key))
@@ -167,8 +154,8 @@ function start(stores: Stores, entry: CacheEntry, force: boolean): Download | nu
 async function adopt({ index }: Stores, entry: CacheEntry): Promise<void> {
   const key = keyOf(entry)
   if (entry.sha256 === null || index.find(key) !== null) return
-  const twin = [...index.sources().values()].find(({ sha256 }) => sha256 === entry.sha256)
-  if (twin !== undefined) await index.store(key, twin)
+  const same = [...index.sources().values()].find(({ sha256 }) => sha256 === entry.sha256)
+  if (same !== undefined) await index.store(key, same)
 }
 
 /** Two entries may share a source, and two sources the bytes. */
@@ -185,7 +172,7 @@ async function removeEntry(stores: Stores, name: string): Promise<void> {
   await room.sweep(stored.sha256)
 }
 
-/** What a crash left over goes; what is not there is forgotten. Returns when each was last used. */
+/** Removes what a crash left over, and forgets blobs that are missing. Returns when each was last used. */
 async function tidy(blobs: Blobs, index: BlobIndex): Promise<Map<string, number>> {
   const files = new Map((await blobs.list()).map((file) => [file.sha256, file]))
   for (const [key, { sha256, sizeBytes }] of index.sources()) {
@@ -210,7 +197,7 @@ async function listWanted(blobs: Blobs, notes: ReturnType<typeof createPartNotes
   return keys
 }
 
-/** What was on its way when we stopped goes on; parts of entries that are gone go. */
+/** Continues the downloads that a stop interrupted, and removes parts of entries that are gone. */
 async function resume(stores: Stores, keys: ReadonlySet<string>): Promise<void> {
   for (const key of keys) {
     const entry = stores.index.entries().find((one) => keyOf(one) === key)
@@ -231,8 +218,12 @@ function findEntry(index: BlobIndex, name: string): CacheEntry {
   return entry
 }
 
-const unknown = (name: string) => new Fault('not-found', `no entry is called ${name}`)
+const alreadyServed = (folder: string) =>
+  new Fault('conflict', `another flasher-cache serves ${folder}`, {
+    hint: 'Stop it, or choose another folder with [cache] dir or FLASHER_CACHE_DIR.',
+  })
+const unknown = (name: string) => new Fault('not-found', `there is no entry named ${name}`)
 const inUse = (name: string) =>
   new Fault('conflict', `machines are bound to ${name}`, {
-    hint: 'Bind them to another image first, or remove it all the same (force).',
+    hint: 'Bind them to another image first, or remove it anyway (force).',
   })

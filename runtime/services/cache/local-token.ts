@@ -13,15 +13,15 @@ export async function readLocalToken(path: string): Promise<string | null> {
 export async function ensureLocalToken(path: string): Promise<string> {
   const found = await readLocalToken(path)
   if (found !== null) return found
-  const made = randomBytes(32).toString('base64url')
-  await replaceFile(path, `${made}\n`, 0o600)
-  return made
+  const token = randomBytes(32).toString('base64url')
+  await replaceFile(path, `${token}\n`, 0o600)
+  return token
 }
 
 /** Whether a text is one of these secrets, in the same time for each; empty ones are none. */
 export function isOneOf(given: string, secrets: readonly string[]): boolean {
   const wanted = digest(given)
-  // All are looked at, so that time tells nothing of which.
+  // All are compared, so that the time taken does not show which one it was.
   const hits = secrets.filter((each) => each.trim() !== '' && timingSafeEqual(digest(each), wanted))
   return hits.length > 0
 }

@@ -1,24 +1,20 @@
-/** Which images machines are bound to, as their servers say: those are not removed to make room. */
+/** Which images machines are bound to, as their servers report: those are not removed to make room. */
 import type { Storage } from 'unstorage'
+import { z } from 'zod'
 
-export interface Pins {
-  /** What a server says replaces what it said before; it holds for a week without another word. */
-  pin(holder: string, refs: readonly string[]): Promise<void>
-  has(ref: string): boolean
-}
+export type Pins = Awaited<ReturnType<typeof createPins>>
 
 const KEPT_MS = 7 * 24 * 3600 * 1000
 const MAX_HOLDERS = 100
 const KEY = 'pins'
 
-interface Holder {
-  readonly refs: readonly string[]
-  /** Milliseconds since the epoch. */
-  readonly until: number
-}
+/** By name: what each said, and until when (milliseconds since the epoch) it holds. */
+const Holders = z
+  .array(z.tuple([z.string(), z.object({ refs: z.array(z.string()), until: z.number() })]))
+  .catch([])
 
-export async function createPins(records: Storage, now: () => Date): Promise<Pins> {
-  const holders = new Map(parseHolders(await records.getItem(KEY)))
+export async function createPins(records: Storage, now: () => Date) {
+  const holders = new Map(Holders.parse(await records.getItem(KEY)))
   let pinned = new Set<string>()
 
   function count() {
@@ -28,26 +24,16 @@ export async function createPins(records: Storage, now: () => Date): Promise<Pin
   count()
 
   return {
-    has: (ref) => pinned.has(ref),
-    async pin(holder, refs) {
+    has: (ref: string) => pinned.has(ref),
+    /** Replaces what this server has pinned before; a pin ends after a week unless it is renewed. */
+    async pin(holder: string, refs: readonly string[]) {
       holders.delete(holder)
-      if (refs.length > 0) holders.set(holder, { refs, until: now().getTime() + KEPT_MS })
-      // The one that spoke last stays.
+      if (refs.length > 0)
+        holders.set(holder, { refs: [...refs], until: now().getTime() + KEPT_MS })
+      // The latest ones stay.
       for (const name of [...holders.keys()].slice(0, -MAX_HOLDERS)) holders.delete(name)
       count()
       await records.setItem(KEY, JSON.stringify([...holders]))
     },
   }
-}
-
-function parseHolders(found: unknown): readonly (readonly [string, Holder])[] {
-  if (!Array.isArray(found)) return []
-  return found.flatMap((one: unknown) => {
-    const [name, holder]: readonly unknown[] = Array.isArray(one) ? one : []
-    if (typeof name !== 'string' || typeof holder !== 'object' || holder === null) return []
-    const fields = new Map<string, unknown>(Object.entries(holder))
-    const [refs, until] = [fields.get('refs'), fields.get('until')]
-    if (!Array.isArray(refs) || typeof until !== 'number') return []
-    return [[name, { refs: refs.filter((ref) => typeof ref === 'string'), until }]]
-  })
 }

@@ -1,5 +1,5 @@
 /** Small JSON records by key, one file each, whole at every instant: unstorage over atomic files. */
-import { mkdir, readdir, readFile, unlink } from 'node:fs/promises'
+import { mkdir, readdir, readFile, rm } from 'node:fs/promises'
 import { join } from 'node:path'
 import { createStorage, defineDriver, type Storage } from 'unstorage'
 import { isMissing } from '../../core/foundation/system-error.ts'
@@ -30,11 +30,7 @@ const atomicFiles = defineDriver(({ folder }: { readonly folder: string }) => {
     hasItem: async (key) => (await read(key)) !== null,
     getItem: read,
     setItem: (key, value) => replaceFile(pathOf(key), value),
-    async removeItem(key) {
-      await unlink(pathOf(key)).catch((thrown: unknown) => {
-        if (!isMissing(thrown)) throw thrown
-      })
-    },
+    removeItem: (key) => rm(pathOf(key), { force: true }),
     async getKeys() {
       await mkdir(folder, { recursive: true })
       const names = await readdir(folder)

@@ -1,4 +1,4 @@
-/** Tells one run of the kernel from another: what was written in this one is still in its memory. */
+/** Identifies the current run of the kernel: what was written during it is still in its memory. */
 import { readFile } from 'node:fs/promises'
 
 /** Null where the kernel does not say. */

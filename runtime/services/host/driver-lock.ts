@@ -1,4 +1,4 @@
-/** One process of several does something: a lock that the kernel takes back from whoever dies. */
+/** A lock between processes of this machine, which the kernel releases when its holder dies. */
 import { appendFile, mkdir, stat, writeFile } from 'node:fs/promises'
 import { createServer } from 'node:net'
 import { dirname } from 'node:path'

@@ -1,4 +1,4 @@
-/** Tells listeners in this process that something changed; what they then show is their business. */
+/** Notifies listeners in this process that something changed; they read the new state themselves. */
 
 /** What changed. A listener reads the rest where it is kept. */
 export type Change =
@@ -13,7 +13,7 @@ export type Change =
 
 export interface Feed {
   announce(change: Change): void
-  /** Returns the way to stop listening. Listeners are called at once and must not block. */
+  /** Returns a function that stops listening. Listeners are called at once and must not block. */
   listen(listener: (change: Change) => void): () => void
 }
 

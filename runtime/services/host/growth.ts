@@ -1,32 +1,14 @@
 /** A file that grows: how far it has come, and waiting for more of it. */
 import { untilAborted } from './watch.ts'
 
-export interface Growth {
-  /** What has come so far. */
-  readonly bytes: number
-  /** Null: nobody knows. */
-  readonly total: number | null
-  /** Resolves once the first byte can come; rejects where none will. */
-  readonly started: Promise<void>
-  start(bytes: number, total: number | null): void
-  add(bytes: number): void
-  /** What there is, is all there is, and it is right. */
-  complete(): void
-  fail(reason: unknown): void
-  /**
-   * How many bytes can be read from `offset` on; waits until it is at least one, or 0 at the end. The
-   * last byte of a file is held back until the whole is known to be right, so that nobody has all of
-   * a wrong one. Throws the reason where it failed.
-   */
-  available(offset: number, signal: AbortSignal): Promise<number>
-}
+export type Growth = ReturnType<typeof createGrowth>
 
 type State =
   | { readonly kind: 'growing' }
   | { readonly kind: 'complete' }
   | { readonly kind: 'failed'; readonly reason: unknown }
 
-export function createGrowth(): Growth {
+export function createGrowth() {
   const { promise: started, resolve, reject } = Promise.withResolvers<void>()
   started.catch(() => {}) // Nobody may be waiting.
   let state: State = { kind: 'growing' }
@@ -53,31 +35,40 @@ export function createGrowth(): Growth {
   }
 
   return {
+    /** What has come so far. */
     get bytes() {
       return bytes
     },
+    /** Null: nobody knows. */
     get total() {
       return total
     },
+    /** Resolves once the first byte can come; rejects where none will. */
     started,
-    start(from, whole) {
+    start(from: number, whole: number | null) {
       bytes = from
       total = whole
       resolve()
     },
-    add(count) {
+    add(count: number) {
       bytes += count
       wake()
     },
+    /** What there is, is all there is, and it is right. */
     complete() {
       end({ kind: 'complete' })
       resolve()
     },
-    fail(reason) {
+    fail(reason: unknown) {
       end({ kind: 'failed', reason })
       reject(reason)
     },
-    async available(offset, signal) {
+    /**
+     * How many bytes can be read from `offset` on; waits until it is at least one, or 0 at the end.
+     * The last byte of a file is held back until the whole is known to be right, so that nobody has
+     * all of a wrong one. Throws the reason where it failed.
+     */
+    async available(offset: number, signal: AbortSignal): Promise<number> {
       while (state.kind === 'growing' && offset >= limit())
         await untilAborted(signal, change.promise)
       if (state.kind === 'failed') throw state.reason

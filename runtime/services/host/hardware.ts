@@ -2,40 +2,28 @@
 import { parseJson } from '../../core/foundation/json-text.ts'
 import type { Shell } from './shell.ts'
 
-export interface Hardware {
-  /** What `lshw -json` says; null where it is not installed, fails, or takes too long. */
-  readTree(): Promise<object | null>
-  /** The last lines of the kernel's log; empty where it may not be read. */
-  readKernelLog(): Promise<readonly string[]>
-}
+export type Hardware = ReturnType<typeof createHardware>
 
 const TREE_TIMEOUT = 30_000
 const LOG_TIMEOUT = 5000
 const MAX_LOG_LINES = 200
 
-export function createHardware({ shell }: { readonly shell: Shell }): Hardware {
-  /** What a tool says; null when it cannot: best effort, for people to read. */
-  const ask = async (argv: readonly string[], timeout: number) => {
-    try {
-      return await shell.require(argv, { timeout })
-    } catch {
-      return null
-    }
-  }
+export function createHardware({ shell }: { readonly shell: Shell }) {
+  /** What a tool prints; null when it fails: best effort, for people to read. */
+  const ask = (argv: readonly string[], timeout: number) =>
+    shell.require(argv, { timeout }).catch(() => null)
   return {
-    async readTree() {
+    /** What `lshw -json` prints; null where it is not installed, fails, or takes too long. */
+    async readTree(): Promise<object | null> {
       const text = await ask(['lshw', '-json', '-quiet'], TREE_TIMEOUT)
-      return text === null ? null : parseTree(text)
+      // Some versions leave out a comma; the server can do without.
+      const tree = parseJson(text ?? '')
+      return typeof tree === 'object' ? tree : null
     },
-    async readKernelLog() {
+    /** The last lines of the kernel's log; empty where it may not be read. */
+    async readKernelLog(): Promise<readonly string[]> {
       const text = (await ask(['dmesg'], LOG_TIMEOUT)) ?? ''
       return text.trimEnd().split('\n').slice(-MAX_LOG_LINES).filter(Boolean)
     },
   }
-}
-
-/** Some versions leave out a comma; the server can do without. */
-function parseTree(text: string): object | null {
-  const tree = parseJson(text)
-  return typeof tree === 'object' ? tree : null
 }

@@ -12,14 +12,11 @@ interface LanAddress {
 
 /** Addresses that other hosts can use, IPv4 first; none of containers' bridges inside this host. */
 export function listLanAddresses(): readonly LanAddress[] {
-  const found = Object.entries(networkInterfaces()).flatMap(([device, list = []]) =>
-    list.flatMap(({ address, cidr, family, internal }): readonly LanAddress[] => {
-      if (internal || INNER.test(device) || LINK_LOCAL.test(address)) return []
-      const prefix = Number(cidr?.split('/')[1] ?? Number.NaN)
-      if (!Number.isInteger(prefix)) return []
-      return [{ device, address, prefix, family: family === 'IPv6' ? 6 : 4 }]
-    }),
-  )
+  const found = listCards().flatMap(({ device, address, cidr, family }): readonly LanAddress[] => {
+    const prefix = Number(cidr?.split('/')[1] ?? Number.NaN)
+    if (LINK_LOCAL.test(address) || !Number.isInteger(prefix)) return []
+    return [{ device, address, prefix, family: family === 'IPv6' ? 6 : 4 }]
+  })
   return found.toSorted((one, two) => one.family - two.family)
 }
 
@@ -28,10 +25,7 @@ export function findOwnCard(mac: string | null): {
   readonly mac: string | null
   readonly address: string | null
 } {
-  const cards = Object.entries(networkInterfaces()).flatMap(([device, list = []]) =>
-    list.flatMap((card) => (card.internal || INNER.test(device) ? [] : [card])),
-  )
-  const own = mac === null ? cards : cards.filter((card) => card.mac === mac)
+  const own = listCards().filter((card) => mac === null || card.mac === mac)
   const reachable = own.filter(({ address }) => !LINK_LOCAL.test(address))
   const best = reachable.find(({ family }) => family === 'IPv4') ?? reachable[0] ?? own[0]
   return {
@@ -39,6 +33,12 @@ export function findOwnCard(mac: string | null): {
     address: reachable.length > 0 ? (best?.address ?? null) : null,
   }
 }
+
+/** The network cards, each as often as it has addresses. */
+const listCards = () =>
+  Object.entries(networkInterfaces()).flatMap(([device, list = []]) =>
+    list.flatMap((card) => (card.internal || INNER.test(device) ? [] : [{ device, ...card }])),
+  )
 
 const INNER = /^(docker|veth|br-[0-9a-f]{12}|cni|podman|virbr|lxcbr|lxdbr)/
 const LINK_LOCAL = /^(fe80:|169\.254\.)/i

@@ -1,4 +1,4 @@
-/** What the boot loader told the kernel of this machine. */
+/** The kernel command line of this machine. */
 import { readFile } from 'node:fs/promises'
 
 /** `path`: /proc/cmdline. Empty where there is none. */

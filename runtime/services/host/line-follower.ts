@@ -1,4 +1,4 @@
-/** The lines of a file, those that are there and those that come, until somebody has seen enough. */
+/** Follows the lines of a growing file, from the first one until the signal. */
 import { open } from 'node:fs/promises'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { StringDecoder } from 'node:string_decoder'

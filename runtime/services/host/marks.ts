@@ -1,6 +1,6 @@
 /** Milestones where a person at another console, a test or the kernel's log finds them; all best effort. */
 import { constants } from 'node:fs'
-import { open, type FileHandle } from 'node:fs/promises'
+import { open } from 'node:fs/promises'
 import { printable } from '../../core/foundation/printable.ts'
 
 export interface Marks {
@@ -33,7 +33,7 @@ export function createMarks(options: MarksOptions): Marks {
   }
 }
 
-/** For programs that no live system started: nobody asked them to write into the kernel's log. */
+/** For programs outside a live system, which must not write into the kernel's log. */
 export const NO_MARKS: Marks = {
   mark: async () => {},
   status: async () => {},
@@ -44,13 +44,10 @@ const lineOf = (text: string) => `flasher: ${printable(text).slice(0, 400)}`
 /** A console whose other end is stopped takes nothing; that must hold up nothing here. */
 async function append(path: string, text: string, more = 0): Promise<void> {
   const { O_WRONLY, O_APPEND, O_NOCTTY, O_NONBLOCK } = constants
-  let file: FileHandle | null = null
   try {
-    file = await open(path, O_WRONLY | O_APPEND | O_NOCTTY | O_NONBLOCK | more, 0o644)
+    await using file = await open(path, O_WRONLY | O_APPEND | O_NOCTTY | O_NONBLOCK | more, 0o644)
     await file.write(text)
   } catch {
     // Not there, not ours, or full: a milestone less.
-  } finally {
-    await file?.close().catch(() => undefined)
   }
 }

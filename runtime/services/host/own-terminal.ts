@@ -1,5 +1,5 @@
 /** On which terminal this program runs. */
 import { readlink } from 'node:fs/promises'
 
-/** `/dev/tty1`; empty where it cannot be told. `path`: the link of our standard input. */
+/** `/dev/tty1`; empty where it is unknown. `path`: the link of our standard input. */
 export const readOwnTerminal = (path: string): Promise<string> => readlink(path).catch(() => '')

@@ -4,10 +4,7 @@ import { renderError } from '../../core/foundation/fault.ts'
 import { accept, refuse, type Result } from '../../core/foundation/result.ts'
 import type { Shell } from './shell.ts'
 
-export interface Power {
-  /** Resolves once the restart was accepted; a refusal says in a clause why it was not. */
-  reboot(): Promise<Result<null, string>>
-}
+export type Power = ReturnType<typeof createPower>
 
 /** A service manager that hangs must not keep a machine here. */
 const TIMEOUT_MS = 15_000
@@ -18,9 +15,10 @@ const WAYS = [
   ['reboot', '-f'],
 ] as const
 
-export function createPower({ shell }: { readonly shell: Shell }): Power {
+export function createPower({ shell }: { readonly shell: Shell }) {
   return {
-    async reboot() {
+    /** Resolves once the restart was accepted; a refusal says in a clause why it was not. */
+    async reboot(): Promise<Result<null, string>> {
       const reasons: string[] = []
       for (const argv of WAYS) {
         try {

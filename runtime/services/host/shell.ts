@@ -1,4 +1,4 @@
-/** Starts other programs: short tools through zx, streaming children with pipes of their own. */
+/** Starts other programs: tools through zx, children that live as long as we do or stream data by themselves. */
 import { spawn, type ChildProcess, type ChildProcessWithoutNullStreams } from 'node:child_process'
 import { access, constants as files } from 'node:fs/promises'
 import { constants } from 'node:os'
@@ -24,7 +24,7 @@ export interface Finished {
 }
 
 export interface Shell {
-  /** Runs a tool to its end and returns what it said; a non-zero exit code is a value here. */
+  /** Runs a tool to its end and returns its output; a non-zero exit code is a value here. */
   run(argv: readonly string[], options?: RunOptions): Promise<Finished>
   /** As `run`, but a non-zero exit code is a Fault `tool-failed` with the tool's own words. */
   require(argv: readonly string[], options?: RunOptions): Promise<string>
@@ -91,6 +91,7 @@ export function createShell({ env: given }: { readonly env: Environment }): Shel
       const [tool = '', ...rest] = argv
       await need(tool)
       options.signal?.throwIfAborted()
+      // Not zx: with its shell in between, a program that asks to die with its parent would outlive us.
       const child = spawn(tool, rest, {
         // A process group of its own: it can be ended whole, and Ctrl-C reaches it through us alone.
         detached: true,
@@ -106,6 +107,7 @@ export function createShell({ env: given }: { readonly env: Environment }): Shel
       throw new Fault('tool-failed', `${argv[0]}: ${words}`)
     },
     pipe([tool = '', ...rest], held = []) {
+      // Not zx: image data streams through these pipes.
       const child = spawn(tool, rest, { stdio: ['pipe', 'pipe', 'pipe', ...held], env })
       if (!hasPipes(child)) throw new Error(`${tool} was started without pipes`)
       return child

@@ -3,9 +3,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 
 /** Resolves after so many milliseconds, without keeping the process alive. */
 export const pause = (milliseconds: number): Promise<void> =>
-  new Promise((resolve) => {
-    setTimeout(resolve, milliseconds).unref()
-  })
+  sleep(milliseconds, undefined, { ref: false })
 
 /** As `pause`, but the process stays alive for it; the signal ends it early. */
 export const linger = (milliseconds: number, signal: AbortSignal): Promise<void> =>
@@ -13,7 +11,7 @@ export const linger = (milliseconds: number, signal: AbortSignal): Promise<void>
 
 /** The work's result, or the signal's reason as soon as it is aborted; the work itself goes on. */
 export async function untilAborted<T>(signal: AbortSignal, work: Promise<T>): Promise<T> {
-  // Its end is awaited below or not at all; a late failure concerns nobody.
+  // Its end is awaited below or not at all; a late failure is of no interest.
   work.catch(() => undefined)
   signal.throwIfAborted()
   const { promise: aborted, reject } = Promise.withResolvers<never>()
@@ -28,20 +26,19 @@ export async function untilAborted<T>(signal: AbortSignal, work: Promise<T>): Pr
 
 /** Waits for work whose result does not matter, at most so long: true when it ended in time. */
 export async function settle(work: PromiseLike<unknown>, milliseconds: number): Promise<boolean> {
+  const late = new AbortController()
   const ended = work.then(
     () => true,
     () => true,
   )
-  const { promise: late, resolve } = Promise.withResolvers<boolean>()
-  const timer = setTimeout(resolve, milliseconds, false)
   try {
-    return await Promise.race([ended, late])
+    return await Promise.race([ended, sleep(milliseconds, false, { signal: late.signal })])
   } finally {
-    clearTimeout(timer)
+    late.abort()
   }
 }
 
-/** The least that a wait takes, where patience has run out before. */
+/** The least that a wait takes once the deadline has passed. */
 const MIN_MS = 50
 
 /** As `settle`, for several works one after another: all waits together take about so long. */

@@ -1,10 +1,10 @@
 /** `/workers/backups`: made, listed, cancelled, downloaded, removed, restored. */
 import { getRouterParam, HTTPResponse, type H3Event } from 'h3'
 import { isBackupId } from '../../../core/state/backup.ts'
-import type { BackupManifest } from '../../../core/state/backup-manifest.ts'
-import type { BackupAsker } from '../../../services/backup/backup-events.ts'
+import type { BackupJob } from '../../../services/backup/backup-job.ts'
 import type { Backups, Download } from '../../../services/backup/backups.ts'
 import type { StoredBackup } from '../../../services/backup/backup-store.ts'
+import { isOver } from '../../../services/host/jobs.ts'
 import { json, streamOf } from '../../../web/http/answers.ts'
 import { refuse, refuseFields } from '../../../web/http/faults.ts'
 import type { Site } from '../../../web/fleet/site.ts'
@@ -18,109 +18,88 @@ interface BackupRouteDependencies {
   place(): string
 }
 
-const ANSWER = { type: 'object' } as const
+const doc = (summary: string, ...refuses: readonly number[]) => ({
+  summary,
+  answers: { 200: { type: 'object' } },
+  refuses,
+})
 
-export function backupRoutes(
+export const backupRoutes = (
+  site: Pick<Site<Machine>, 'by'>,
+  parts: BackupRouteDependencies,
+): readonly Route[] => [...jobRoutes(site, parts), ...storedRoutes(site, parts)]
+
+function jobRoutes(
   { by }: Pick<Site<Machine>, 'by'>,
   { backups, place }: BackupRouteDependencies,
 ): readonly Route[] {
-  async function list() {
-    return {
-      backups_root: place(),
-      max_parallel: 1,
-      backups: backups.jobs(),
-      stored: (await backups.list()).map(toWire),
-      restoring: backups.restoring(),
-    }
-  }
-
-  async function start(event: H3Event, body: unknown) {
-    const asked = parseBackupRequest(body)
-    if (!asked.ok) throw refuseFields(asked.refusal)
-    return json(await backups.start(asked.value.trigger, askerOf(event)), 202)
-  }
-
-  async function cancel(event: H3Event) {
-    const id = readId(event)
-    const job = await backups.cancel(id, askerOf(event))
-    if (job === null) throw refuse(404, `no active backup for id '${id}'`)
-    return job
-  }
-
-  /** Without an id: whatever is queued or running. */
-  async function cancelAll(event: H3Event) {
-    const active = backups
-      .jobs()
-      .filter(({ status }) => status === 'queued' || status === 'running')
-    const asker = askerOf(event)
-    return {
-      cancelled: await Promise.all(active.map((job) => backups.cancel(job.backup_id, asker))),
-    }
-  }
-
-  async function download(event: H3Event) {
-    const id = readId(event)
-    const name = event.url.searchParams.get('file') ?? 'inventory.json'
-    const found = await backups.download(id, name)
-    if (found === null) throw notFound(id)
-    return send(found, name === 'inventory.json' ? `${id}.json` : `${id}-${name}`)
-  }
-
-  async function remove(event: H3Event) {
-    const id = readId(event)
-    const removed = await backups.remove(id, askerOf(event))
-    if (removed === null) throw notFound(id)
-    const { machines, bytes } = toWire(removed)
-    return { backup_id: id, machines, bytes_on_disk: bytes }
-  }
-
-  const restore = (event: H3Event) => backups.restore(readId(event), askerOf(event))
-
-  const askerOf = (event: H3Event): BackupAsker => by(event)
-
   return [
     {
       method: 'GET',
       path: '/workers/backups',
       access: 'read',
-      doc: {
-        summary: 'Backups of this process, and all that can be restored',
-        answers: { 200: ANSWER },
-      },
-      handle: list,
+      doc: doc('Backups of this process, and all that can be restored'),
+      handle: async () => ({
+        backups_root: place(),
+        max_parallel: 1,
+        backups: backups.jobs(),
+        stored: (await backups.list()).map(toWire),
+        restoring: backups.restoring(),
+      }),
     },
     {
       method: 'POST',
       path: '/workers/backups',
       access: 'admin',
       takes: 'json',
-      doc: { summary: 'Begins a backup', body: BACKUP_REQUEST, answers: { 202: ANSWER } },
-      handle: start,
+      doc: {
+        summary: 'Begins a backup',
+        body: BACKUP_REQUEST,
+        answers: { 202: { type: 'object' } },
+      },
+      async handle(event, body) {
+        const asked = parseBackupRequest(body)
+        if (!asked.ok) throw refuseFields(asked.refusal)
+        return json(await backups.start(asked.value.trigger, by(event)), 202)
+      },
     },
     {
       method: 'DELETE',
       path: '/workers/backups',
       access: 'admin',
-      doc: { summary: 'Cancels every backup that is queued or running', answers: { 200: ANSWER } },
-      handle: cancelAll,
+      doc: doc('Cancels every backup that is queued or running'),
+      async handle(event) {
+        const active = backups.jobs().filter((job) => !isOver(job))
+        const cancel = (job: BackupJob) => backups.cancel(job.backup_id, by(event))
+        return { cancelled: await Promise.all(active.map(cancel)) }
+      },
     },
     {
       method: 'DELETE',
       path: '/workers/backups/:id',
       access: 'admin',
-      doc: { summary: 'Cancels a backup that is queued or running', answers: { 200: ANSWER } },
-      handle: cancel,
+      doc: doc('Cancels a backup that is queued or running'),
+      async handle(event) {
+        const id = readId(event)
+        const job = await backups.cancel(id, by(event))
+        if (job === null) throw refuse(404, `no active backup for id '${id}'`)
+        return job
+      },
     },
+  ]
+}
+
+function storedRoutes(
+  { by }: Pick<Site<Machine>, 'by'>,
+  { backups }: BackupRouteDependencies,
+): readonly Route[] {
+  return [
     {
       method: 'POST',
       path: '/workers/backups/:id/restore',
       access: 'admin',
-      doc: {
-        summary: 'Puts a stored backup in force',
-        answers: { 200: ANSWER },
-        refuses: [409],
-      },
-      handle: restore,
+      doc: doc('Puts a stored backup in force', 409),
+      handle: (event) => backups.restore(readId(event), by(event)),
     },
     {
       method: 'GET',
@@ -131,14 +110,26 @@ export function backupRoutes(
         query: { file: 'inventory.json (unless said) or state.db' },
         answers: { 200: { type: 'string', contentMediaType: 'application/octet-stream' } },
       },
-      handle: download,
+      async handle(event) {
+        const id = readId(event)
+        const name = event.url.searchParams.get('file') ?? 'inventory.json'
+        const found = await backups.download(id, name)
+        if (found === null) throw notFound(id)
+        return send(found, name === 'inventory.json' ? `${id}.json` : `${id}-${name}`)
+      },
     },
     {
       method: 'DELETE',
       path: '/ui/backups/:id',
       access: 'admin',
-      doc: { summary: 'Removes a stored backup', answers: { 200: ANSWER } },
-      handle: remove,
+      doc: doc('Removes a stored backup'),
+      async handle(event) {
+        const id = readId(event)
+        const removed = await backups.remove(id, by(event))
+        if (removed === null) throw notFound(id)
+        const { machines, bytes } = toWire(removed)
+        return { backup_id: id, machines, bytes_on_disk: bytes }
+      },
     },
   ]
 }
@@ -152,11 +143,9 @@ function readId(event: H3Event): string {
   return id
 }
 
-function toWire({ backup_id, manifest, bytes }: StoredBackup) {
-  return { backup_id, bytes, ...about(manifest) }
-}
-
-const about = (manifest: BackupManifest | null) => ({
+const toWire = ({ backup_id, manifest, bytes }: StoredBackup) => ({
+  backup_id,
+  bytes,
   kind: manifest === null ? 'inventory' : 'full',
   machines: manifest?.machines ?? null,
   created_at: manifest?.created_at ?? null,

@@ -1,9 +1,9 @@
 /** `/boot/releases` and the forms of the Netboot page: fetching releases, and going back to one. */
-import { getRouterParam, type H3Event } from 'h3'
+import { getRouterParam } from 'h3'
 import { BOOT_ARCHS } from '../../../core/boot/boot-set.ts'
 import { Fault } from '../../../core/foundation/fault.ts'
 import { ReleaseTagSchema } from '../../../core/boot/release.ts'
-import { isOver } from '../../../services/boot/release-job.ts'
+import { isOver } from '../../../services/host/jobs.ts'
 import type { Releases } from '../../../services/boot/releases.ts'
 import { json } from '../../../web/http/answers.ts'
 import { refuse, refuseFields } from '../../../web/http/faults.ts'
@@ -20,71 +20,31 @@ interface ReleaseRouteDependencies {
 }
 
 const PAGE = '/ui/netboot'
-const ANSWER = { type: 'object' } as const
-/** Where the files are to be had; where they lie on this host is nobody's business. */
+/** Where the files can be fetched; their path on this host stays private. */
 const ROOT = '/boot/'
 
-export function releaseRoutes(
-  { by, notices }: Pick<Site<Machine>, 'by' | 'notices'>,
+const doc = (summary: string, ...refuses: readonly number[]) => ({
+  summary,
+  answers: { 200: { type: 'object' } },
+  refuses,
+})
+
+export const releaseRoutes = (
+  site: Pick<Site<Machine>, 'by' | 'notices'>,
+  parts: ReleaseRouteDependencies,
+): readonly Route[] => [...fetchRoutes(site, parts), ...formRoutes(site, parts)]
+
+function fetchRoutes(
+  { by }: Pick<Site<Machine>, 'by'>,
   { releases, tag }: ReleaseRouteDependencies,
 ): readonly Route[] {
-  const list = () => ({ boot_root: ROOT, max_parallel: 1, fetches: releases.jobs() })
-
-  async function start(event: H3Event, body: unknown) {
-    const asked = parseReleaseRequest(body)
-    if (!asked.ok) throw refuseFields(asked.refusal)
-    return json(await releases.start(asked.value ?? tag(), by(event)), 202)
-  }
-
-  async function cancel(event: H3Event) {
-    const given = getRouterParam(event, 'tag', { decode: true }) ?? ''
-    const asked = parseReleaseRequest({ tag: given })
-    if (!asked.ok) throw refuseFields(asked.refusal)
-    const job = await releases.cancel(given, by(event))
-    if (job === null) throw refuse(404, `no active release fetch for tag '${given}'`)
-    return job
-  }
-
-  /** Without a tag: whatever is queued or running. */
-  async function cancelAll(event: H3Event) {
-    const active = releases.jobs().filter((job) => !isOver(job))
-    return {
-      cancelled: await Promise.all(active.map((job) => releases.cancel(job.tag, by(event)))),
-    }
-  }
-
-  /** Back to the page, which says what came of it. */
-  async function answerForm(event: H3Event, work: () => Promise<unknown>) {
-    try {
-      await work()
-      return goTo(event, PAGE)
-    } catch (thrown) {
-      if (!(thrown instanceof Fault)) throw thrown
-      const error = [thrown.message, thrown.hint].filter(Boolean).join('. ')
-      return goBack({ notices }, event, PAGE, { error })
-    }
-  }
-
-  const startForm = (event: H3Event, form: URLSearchParams) =>
-    answerForm(event, () => releases.start(readTag(form) ?? tag(), by(event)))
-
-  const cancelForm = (event: H3Event, form: URLSearchParams) =>
-    answerForm(event, () => releases.cancel(readTag(form) ?? '', by(event)))
-
-  const useForm = (event: H3Event, form: URLSearchParams) =>
-    answerForm(event, () => {
-      const arch = BOOT_ARCHS.find((one) => one === form.get('arch'))
-      if (arch === undefined) throw new Fault('misuse', 'an architecture must be named')
-      return releases.use({ arch, version: form.get('version') ?? '' }, by(event))
-    })
-
   return [
     {
       method: 'GET',
       path: '/boot/releases',
       access: 'read',
-      doc: { summary: 'Fetches of releases by this process', answers: { 200: ANSWER } },
-      handle: list,
+      doc: doc('Fetches of releases by this process'),
+      handle: () => ({ boot_root: ROOT, max_parallel: 1, fetches: releases.jobs() }),
     },
     {
       method: 'POST',
@@ -94,10 +54,14 @@ export function releaseRoutes(
       doc: {
         summary: 'Begins to fetch a release',
         body: RELEASE_REQUEST,
-        answers: { 202: ANSWER },
+        answers: { 202: { type: 'object' } },
         refuses: [409],
       },
-      handle: start,
+      async handle(event, body) {
+        const asked = parseReleaseRequest(body)
+        if (!asked.ok) throw refuseFields(asked.refusal)
+        return json(await releases.start(asked.value ?? tag(), by(event)), 202)
+      },
     },
     {
       method: 'PUT',
@@ -111,35 +75,63 @@ export function releaseRoutes(
       method: 'DELETE',
       path: '/boot/releases',
       access: 'admin',
-      doc: { summary: 'Cancels every fetch that is queued or running', answers: { 200: ANSWER } },
-      handle: cancelAll,
+      doc: doc('Cancels every fetch that is queued or running'),
+      async handle(event) {
+        const active = releases.jobs().filter((job) => !isOver(job))
+        return {
+          cancelled: await Promise.all(active.map((job) => releases.cancel(job.tag, by(event)))),
+        }
+      },
     },
     {
       method: 'DELETE',
       path: '/boot/releases/:tag',
       access: 'admin',
-      doc: {
-        summary: 'Cancels a fetch that is queued or running',
-        answers: { 200: ANSWER },
-        refuses: [422],
+      doc: doc('Cancels a fetch that is queued or running', 422),
+      async handle(event) {
+        const given = getRouterParam(event, 'tag', { decode: true }) ?? ''
+        const asked = parseReleaseRequest({ tag: given })
+        if (!asked.ok) throw refuseFields(asked.refusal)
+        const job = await releases.cancel(given, by(event))
+        if (job === null) throw refuse(404, `no active release fetch for tag '${given}'`)
+        return job
       },
-      handle: cancel,
     },
-    {
-      method: 'POST',
-      path: `${PAGE}/fetch-release`,
-      access: 'page',
-      takes: 'form',
-      handle: startForm,
+  ]
+}
+
+function formRoutes(
+  { by, notices }: Pick<Site<Machine>, 'by' | 'notices'>,
+  { releases, tag }: ReleaseRouteDependencies,
+): readonly Route[] {
+  /** Back to the page, which says what came of it. */
+  const route = (
+    action: string,
+    act: (form: URLSearchParams, who: ReturnType<typeof by>) => Promise<unknown>,
+  ): Route => ({
+    method: 'POST',
+    path: `${PAGE}/${action}`,
+    access: 'page',
+    takes: 'form',
+    async handle(event, form) {
+      try {
+        await act(form, by(event))
+        return goTo(event, PAGE)
+      } catch (thrown) {
+        if (!(thrown instanceof Fault)) throw thrown
+        const error = [thrown.message, thrown.hint].filter(Boolean).join('. ')
+        return goBack({ notices }, event, PAGE, { error })
+      }
     },
-    {
-      method: 'POST',
-      path: `${PAGE}/cancel-fetch`,
-      access: 'page',
-      takes: 'form',
-      handle: cancelForm,
-    },
-    { method: 'POST', path: `${PAGE}/use-set`, access: 'page', takes: 'form', handle: useForm },
+  })
+  return [
+    route('fetch-release', async (form, who) => releases.start(readTag(form) ?? tag(), who)),
+    route('cancel-fetch', async (form, who) => releases.cancel(readTag(form) ?? '', who)),
+    route('use-set', async (form, who) => {
+      const arch = BOOT_ARCHS.find((one) => one === form.get('arch'))
+      if (arch === undefined) throw new Fault('misuse', 'an architecture must be named')
+      await releases.use({ arch, version: form.get('version') ?? '' }, who)
+    }),
   ]
 }
 

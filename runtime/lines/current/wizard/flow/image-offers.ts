@@ -1,5 +1,5 @@
 /** Images that can be chosen, this machine's first, and why some cannot. Pure. */
-import { tellArch } from '../../../../core/catalog/catalog.ts'
+import { decideArch } from '../../../../core/catalog/catalog.ts'
 import type { CatalogImage } from '../../../../core/catalog/catalog-source.ts'
 import type { ImageRow } from '../../../../core/image/image.ts'
 import { printable } from '../../../../core/foundation/printable.ts'
@@ -62,7 +62,7 @@ function offerLocal(
   const sha256 = listed?.sha256 ?? null
   const choice = { name, location, format, sizeBytes: size_bytes, sha256, ref }
   const refusal = size_bytes === 0 ? 'the file is empty' : null
-  return { choice, arch: tellArch(null, [name]), from: 'local', refusal }
+  return { choice, arch: decideArch(null, [name]), from: 'local', refusal }
 }
 
 function offerRemote(image: CatalogImage): ImageOffer {

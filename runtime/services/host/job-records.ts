@@ -1,0 +1,44 @@
+/** Keeps what is known of jobs for the next process, which finds those that were cut off as failed. */
+import type { Storage } from 'unstorage'
+import { isOver, type JobRecords, type JobState } from './jobs.ts'
+
+interface FoundRecords<State extends JobState> extends JobRecords<State> {
+  /** Which jobs had not ended when the process before did. */
+  readonly cutOff: readonly string[]
+}
+
+/** `parse`: null for what is no state. Keys must be ones that the storage's driver takes. */
+export async function openJobRecords<State extends JobState>(
+  storage: Storage,
+  parse: (found: unknown) => State | null,
+  now: Date,
+): Promise<FoundRecords<State>> {
+  let last: Promise<unknown> = Promise.resolve()
+  /** Best effort, one after another: the state that was saved last is the one that stays. */
+  const enqueue = (work: () => Promise<void>) => {
+    last = last.then(work).catch(() => undefined)
+  }
+  const save = (key: string, state: State) =>
+    enqueue(() => storage.setItem(key, JSON.stringify(state)))
+
+  const error = 'the program ended before it did'
+  const failed = { status: 'failed', finished_at: now.toISOString(), error } as const
+  const before: [string, State][] = []
+  const cutOff: string[] = []
+  for (const key of await storage.getKeys()) {
+    const state = parse(await storage.getItem(key))
+    if (state === null) continue
+    before.push([key, isOver(state) ? state : { ...state, ...failed }])
+    if (isOver(state)) continue
+    cutOff.push(key)
+    save(key, { ...state, ...failed })
+  }
+  const begun = ({ started_at, finished_at }: State) => started_at ?? finished_at ?? ''
+  return {
+    before: before.toSorted(([, one], [, two]) => (begun(one) < begun(two) ? -1 : 1)),
+    cutOff,
+    save,
+    remove: (key) => enqueue(() => storage.removeItem(key)),
+    [Symbol.asyncDispose]: async () => void (await last),
+  }
+}

@@ -1,0 +1,158 @@
+/** Jobs in a queue: at most so many run at once; each can be watched and cancelled, and stays listed. */
+import { Fault, renderError } from '../../core/foundation/fault.ts'
+import { createQueue } from './queue.ts'
+
+/** What is known of every job; each kind of job adds its own fields. Times are ISO. */
+export interface JobState {
+  readonly status: 'queued' | 'running' | 'completed' | 'failed' | 'cancelled'
+  readonly started_at: string | null
+  readonly finished_at: string | null
+  readonly error: string | null
+}
+
+export const QUEUED: JobState = {
+  status: 'queued',
+  started_at: null,
+  finished_at: null,
+  error: null,
+}
+
+export const isOver = ({ status }: JobState): boolean => status !== 'queued' && status !== 'running'
+
+export interface Job<State extends JobState> {
+  readonly key: string
+  /** The work itself replaces it to report progress. */
+  state: State
+  readonly signal: AbortSignal
+  /** What was thrown, or why it was cancelled; null unless it failed or was cancelled. */
+  failure: unknown
+  /** Resolves once it has ended, however it ended, and its `onEnd` is done. */
+  readonly ended: Promise<void>
+}
+
+interface JobWork<State extends JobState> {
+  run(job: Job<State>): Promise<void>
+  /** Records the outcome, which the state holds by now. Best effort: what it throws is ignored. */
+  onEnd?(job: Job<State>): Promise<void>
+}
+
+/** What outlives the process: see `job-records.ts`. */
+export interface JobRecords<State extends JobState> extends AsyncDisposable {
+  /** By their keys, those that began last at the end; all have ended. */
+  readonly before: readonly (readonly [key: string, state: State])[]
+  save(key: string, state: State): void
+  remove(key: string): void
+}
+
+interface JobsOptions<State extends JobState> {
+  /** How many run at once. */
+  readonly parallel: number
+  /** Once more jobs are listed, the oldest that have ended are forgotten. */
+  readonly maxListed: number
+  now(): Date
+  /** After each change of a status. */
+  onChange?(state: State): void
+  /** Completes the state of a job that has just ended. */
+  toEnded?(state: State): State
+  /** Keeps the jobs for the next process. */
+  readonly records?: JobRecords<State>
+}
+
+export interface Jobs<State extends JobState> extends AsyncDisposable {
+  /** Newest first. */
+  list(): readonly Job<State>[]
+  find(key: string): Job<State> | null
+  /** Takes the place of the job that had this key before, which must have ended. */
+  start(key: string, state: State, work: JobWork<State>): Job<State>
+  /** Runs work that is not listed when its turn in the queue has come. */
+  enqueue<T>(work: () => Promise<T>): Promise<T>
+  /** Resolves once it has ended; changes nothing of one that had ended before. Null: no such job. */
+  cancel(key: string, reason: Fault): Promise<Job<State> | null>
+  forget(key: string): void
+}
+
+export function createJobs<State extends JobState>(options: JobsOptions<State>): Jobs<State> {
+  const { records, maxListed, toEnded = (state) => state } = options
+  const jobs = new Map<string, OwnJob<State>>()
+  for (const [key, state] of records?.before ?? []) jobs.set(key, createJob(key, state, NOTHING))
+  const enqueue = createQueue(options.parallel)
+  const now = () => options.now().toISOString()
+
+  function show(job: OwnJob<State>) {
+    options.onChange?.(job.state)
+    records?.save(job.key, job.state)
+  }
+
+  async function run(job: OwnJob<State>) {
+    if (isOver(job.state)) return
+    job.state = { ...job.state, status: 'running', started_at: now() }
+    show(job)
+    const [outcome] = await Promise.allSettled([job.work.run(job)])
+    if (outcome.status === 'fulfilled') return end(job, 'completed', null)
+    const { aborted, reason } = job.signal
+    await (aborted ? end(job, 'cancelled', reason) : end(job, 'failed', outcome.reason))
+  }
+
+  async function end(job: OwnJob<State>, status: JobState['status'], failure: unknown) {
+    job.failure = failure
+    const error = failure === null ? null : renderError(failure)
+    job.state = toEnded({ ...job.state, status, error, finished_at: now() })
+    show(job)
+    await job.work.onEnd?.(job).catch(() => undefined)
+  }
+
+  async function cancel(key: string, reason: Fault) {
+    const job = jobs.get(key)
+    if (job === undefined || isOver(job.state)) return job ?? null
+    job.controller.abort(reason)
+    if (job.state.status === 'queued') job.resolve(end(job, 'cancelled', reason))
+    await job.ended
+    return job
+  }
+
+  function forget(key: string) {
+    if (jobs.delete(key)) records?.remove(key)
+  }
+
+  return {
+    enqueue,
+    cancel,
+    forget,
+    list: () => [...jobs.values()].toReversed(),
+    find: (key) => jobs.get(key) ?? null,
+    start(key, state, work) {
+      const job = createJob(key, state, work)
+      jobs.delete(key)
+      jobs.set(key, job)
+      for (const one of jobs.values()) {
+        if (jobs.size > maxListed && isOver(one.state)) forget(one.key)
+      }
+      show(job)
+      void enqueue(() => run(job)).then(() => job.resolve())
+      return job
+    },
+    async [Symbol.asyncDispose]() {
+      const reason = new Fault('cancelled', 'the server stops')
+      for (const key of jobs.keys()) void cancel(key, reason)
+      for (const { ended } of jobs.values()) await ended
+      await records?.[Symbol.asyncDispose]()
+    },
+  }
+}
+
+interface OwnJob<State extends JobState> extends Job<State> {
+  readonly controller: AbortController
+  readonly work: JobWork<State>
+  resolve(work?: Promise<void>): void
+}
+
+const NOTHING = { run: async () => {} }
+
+function createJob<State extends JobState>(key: string, state: State, work: JobWork<State>) {
+  const { promise: ended, resolve } = Promise.withResolvers<void>()
+  if (isOver(state)) resolve()
+  const controller = new AbortController()
+  const { signal } = controller
+  const job: OwnJob<State> = { key, state, work, controller, signal, failure: null, ended, resolve }
+  return job
+}

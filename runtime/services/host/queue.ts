@@ -1,0 +1,18 @@
+/** Work that waits for its turn. */
+
+/** Lets in so many at a time, in the order of the calls; the first ones at once. Failures hold up nothing. */
+export function createQueue(parallel: number) {
+  const waiting: (() => void)[] = []
+  let free = parallel
+  return async <T>(work: () => Promise<T>): Promise<T> => {
+    if (free > 0) free -= 1
+    else await new Promise<void>((resolve) => waiting.push(resolve))
+    try {
+      return await work()
+    } finally {
+      const next = waiting.shift()
+      if (next === undefined) free += 1
+      else next()
+    }
+  }
+}
