@@ -1,4 +1,5 @@
 /** JSON as text: read without a throw, written as both lines' documents spell it (ASCII, a blank after each comma). */
+import { safeDestr } from 'destr'
 
 /** Two-space indent, no line end. */
 export const renderJson = (value: unknown): string => ascii(JSON.stringify(value, null, 2))
@@ -8,10 +9,15 @@ export const renderJsonLine = (value: unknown): string =>
   // Strings hold no raw line ends in JSON, so every one here is layout.
   ascii(JSON.stringify(value, null, 1).replaceAll(/,\n */g, ', ').replaceAll(/\n */g, ''))
 
-/** What a text holds; undefined: it is no JSON. */
+/**
+ * JSON from outside; undefined: it is none, or it names a `__proto__`, which a later copy of it could
+ * put to work.
+ */
 export function parseJson(text: string): unknown {
   try {
-    return JSON.parse(text)
+    const value: unknown = safeDestr(text)
+    // destr reads words that JSON does not know.
+    return typeof value === 'number' && !Number.isFinite(value) ? undefined : value
   } catch {
     return undefined
   }

@@ -17,8 +17,8 @@ import {
   type Artifact,
   type ReleasePlan,
 } from '../../core/boot/release.ts'
-import { createHttpClient } from '../net/http-client.ts'
 import { fetchDocument, isAnswered } from '../net/http-documents.ts'
+import { askOnce } from '../net/json-client.ts'
 import type { Environment } from '../host/shell.ts'
 import type { Sources } from '../image/sources.ts'
 
@@ -169,11 +169,13 @@ async function readRedirect(
   query: ReleaseQuery,
   url: string,
 ): Promise<string | null> {
-  const signal = AbortSignal.any([query.signal, AbortSignal.timeout(TEXT_MS)])
-  await using client = createHttpClient({ env, signal, stallMs: TEXT_MS })
-  const answer = await client.fetch(targetOf(url), { method: 'GET', redirects: 'answer' })
-  answer.drop()
-  return answer.headers.location ?? null
+  const { headers } = await askOnce(env, targetOf(url), {
+    redirects: 'answer',
+    maxBytes: MAX_TEXT_BYTES,
+    timeoutMs: TEXT_MS,
+    signal: query.signal,
+  })
+  return headers.location ?? null
 }
 
 /** A small text of the release, or about it. */
@@ -186,12 +188,12 @@ export async function readReleaseText(
     target: targetOf(url),
     name: renderSafeUrl(url),
     env,
-    mostBytes: MAX_TEXT_BYTES,
+    maxBytes: MAX_TEXT_BYTES,
     timeoutMs: TEXT_MS,
     etag: null,
     signal,
   })
-  return answer.kind === 'new' ? answer.text : ''
+  return answer?.text ?? ''
 }
 
 function targetOf(url: string): HttpTarget {

@@ -103,12 +103,12 @@ async function readFromServer(target: HttpTarget, { env, signal, timeoutMs }: Ma
       target: { ...target, url: url.href },
       name,
       env,
-      mostBytes: MAX_BYTES,
+      maxBytes: MAX_BYTES,
       timeoutMs: timeoutMs ?? LONGEST_MS,
       etag: null,
-      ...(signal === undefined ? {} : { signal }),
+      signal,
     })
-    return { name, folder: null, text: answer.kind === 'new' ? answer.text : '' }
+    return { name, folder: null, text: answer?.text ?? '' }
   } catch (thrown) {
     throw signal?.aborted === true ? readingCancelled(name) : thrown
   }

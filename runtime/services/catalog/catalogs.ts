@@ -163,13 +163,13 @@ async function ask(parts: CatalogDependencies, before: Held, signal: AbortSignal
       target: targetOf(base),
       name: `the catalog of ${renderSafeUrl(base)}`,
       env: parts.env,
-      mostBytes: MAX_BYTES,
+      maxBytes: MAX_BYTES,
       timeoutMs: parts.timeoutMs ?? 10_000,
       etag,
       signal,
     })
     const fetchedAt = parts.now().toISOString()
-    if (answer.kind === 'same') return { held: { ...before, fetchedAt, error: null }, keep: null }
+    if (answer === null) return { held: { ...before, fetchedAt, error: null }, keep: null }
     const list = parseCatalogDocument(answer.text, base)
     if (!list.ok) return failed(before, `${renderSafeUrl(base)}: ${list.refusal}`)
     const held = { base, list: list.value, fetchedAt, etag: answer.etag, error: null }

@@ -3,7 +3,7 @@ import * as http from 'node:http'
 import * as https from 'node:https'
 import { Fault } from '../../core/foundation/fault.ts'
 import type { HttpTarget } from '../../core/net/image-location.ts'
-import { MISDIRECTED, STALLED } from '../../core/net/network-failure.ts'
+import { codedError, MISDIRECTED, STALLED } from '../../core/net/network-failure.ts'
 import { decideProxies } from '../../core/net/proxy.ts'
 import { isRedirect, nextTarget, REDIRECT_LIMIT } from '../../core/net/redirect.ts'
 import { readAuthorities } from './authorities.ts'
@@ -13,8 +13,10 @@ export interface HttpRequest {
   readonly method: 'GET' | 'HEAD' | 'POST' | 'DELETE'
   readonly headers?: Readonly<Record<string, string>>
   readonly body?: string
-  /** `answer`: a redirect is what came, and nothing is asked elsewhere. */
+  /** `answer`: a redirect is the answer, and no other address is asked. */
   readonly redirects?: 'follow' | 'answer'
+  /** Ends this request alone. */
+  readonly signal?: AbortSignal
 }
 
 export interface HttpAnswer {
@@ -48,35 +50,37 @@ interface HttpClientOptions {
 export function createHttpClient({ env, signal, stallMs }: HttpClientOptions): HttpClient {
   const agents = createAgents(env)
 
-  async function exchange(target: HttpTarget, { method, headers, body }: HttpRequest) {
+  async function exchange(target: HttpTarget, request: HttpRequest) {
+    const { method, headers, body } = request
+    const ending = request.signal === undefined ? signal : AbortSignal.any([signal, request.signal])
     const { agent, start } = await agents.of(target.url)
     const secret = target.authorization === null ? {} : { authorization: target.authorization }
     return new Promise<http.IncomingMessage>((resolve, reject) => {
-      const request = start(target.url, {
+      const started = start(target.url, {
         method,
         agent,
-        signal,
+        signal: ending,
         headers: { 'user-agent': 'flasher', 'accept-encoding': 'identity', ...headers, ...secret },
       })
-      const timer = setTimeout(() => request.destroy(stalled(stallMs)), stallMs)
+      const timer = setTimeout(() => started.destroy(stalled(stallMs)), stallMs)
       const settle = () => clearTimeout(timer)
-      request.on('response', (response) => {
+      started.on('response', (response) => {
         settle()
         // Whoever reads the body is told there; an answer that nobody reads may break in peace.
         response.on('error', () => {})
         resolve(response)
       })
       // Stays on: bytes after the end of an answer are a late error, which concerns nobody.
-      request.on('error', (error) => {
+      started.on('error', (error) => {
         settle()
         reject(error)
       })
       // An end without answer and error, as after a switch to another protocol.
-      request.on('close', () => {
+      started.on('close', () => {
         settle()
-        reject(coded('ECONNRESET', 'no answer'))
+        reject(codedError('ECONNRESET', 'no answer'))
       })
-      request.end(body)
+      started.end(body)
     })
   }
 
@@ -175,6 +179,5 @@ function proxiesOf(env: Environment) {
   })
 }
 
-const coded = (code: string, message: string) => Object.assign(new Error(message), { code })
-const stalled = (ms: number) => coded(STALLED, `no byte for ${ms / 1000} s`)
-const misdirected = (words: string) => coded(MISDIRECTED, words)
+const stalled = (ms: number) => codedError(STALLED, `no byte for ${ms / 1000} s`)
+const misdirected = (words: string) => codedError(MISDIRECTED, words)

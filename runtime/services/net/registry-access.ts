@@ -4,16 +4,25 @@ import { parseChallenges, type Challenge } from '../../core/net/challenge.ts'
 import { renderBasic, type Credentials } from '../../core/net/docker-config.ts'
 import { parseJson } from '../../core/foundation/json-text.ts'
 import type { HttpAnswer, HttpClient, HttpRequest } from './http-client.ts'
-import { askDocument, type DocumentAsker } from './registry-documents.ts'
+import { askDocument, type DocumentRequest } from './json-client.ts'
 import type { HttpTarget } from '../../core/net/image-location.ts'
 
-interface AccessOptions extends DocumentAsker {
+interface AccessOptions {
+  readonly client: HttpClient
+  readonly bounds: typeof REGISTRY_BOUNDS & Pick<DocumentRequest, 'retryMs' | 'signal'>
   /** Of the registry: secrets go there, to its token server, and nowhere else. */
   readonly origin: string
   readonly repository: string
   /** Read when they are first asked for. */
   credentials(): Promise<Credentials | null>
 }
+
+/** Of a manifest or a token. */
+export const REGISTRY_BOUNDS = {
+  maxBytes: 10 * 1024 * 1024,
+  timeoutMs: 30_000,
+  retries: 2,
+} as const
 
 export interface RegistryAccess extends Pick<HttpClient, 'fetch'> {
   /** The value of an `Authorization` header; null: none was asked for so far. */
@@ -90,7 +99,11 @@ async function fetchToken(options: AccessOptions, { params }: Challenge): Promis
     url: realm.href,
     authorization: credentials === null ? null : renderBasic(credentials),
   }
-  const { status, bytes } = await askDocument(options, target, { accept: 'application/json' })
+  const headers = { accept: 'application/json' }
+  const { status, bytes } = await askDocument(options.client, target, {
+    ...options.bounds,
+    headers,
+  })
   const token = status === 200 ? Tokens.safeParse(parseJson(bytes.toString('utf8'))) : null
   return token?.success === true ? `Bearer ${token.data}` : null
 }

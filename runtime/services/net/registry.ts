@@ -1,7 +1,6 @@
 /** An OCI registry: which blob a reference means just now, and how to be let in to read it. */
 import { createHash } from 'node:crypto'
 import { arch as ownArch } from 'node:os'
-import { setTimeout as sleep } from 'node:timers/promises'
 import { Fault } from '../../core/foundation/fault.ts'
 import {
   blobUrlOf,
@@ -13,12 +12,12 @@ import {
   type RegistryScheme,
 } from '../../core/net/oras.ts'
 import { MANIFEST_TYPES, parseManifestBody, type OrasLayer } from '../../core/net/oras-manifest.ts'
-import { describeFailure } from '../../core/net/network-failure.ts'
+import { describeFailure, NO_TLS } from '../../core/net/network-failure.ts'
 import { notReachable, readingCancelled } from '../../core/net/source-fault.ts'
 import { createHttpClient, type HttpClient } from './http-client.ts'
-import { createRegistryAccess, type RegistryAccess } from './registry-access.ts'
+import { askDocument, type DocumentAnswer } from './json-client.ts'
+import { createRegistryAccess, REGISTRY_BOUNDS, type RegistryAccess } from './registry-access.ts'
 import { readCredentials } from './registry-credentials.ts'
-import { askDocument, isTlsUnknown, type RegistryDocument } from './registry-documents.ts'
 import type { Environment } from '../host/shell.ts'
 
 interface RegistryOptions {
@@ -64,12 +63,12 @@ const MAX_MANIFESTS = 3
 
 export function createRegistry({ env, signal, stallMs, retryMs }: RegistryOptions): Registry {
   const client = createHttpClient({ env, signal, stallMs })
-  const asker = { retryMs, pause: (ms: number) => sleep(ms, undefined, { signal }) }
+  const bounds = { ...REGISTRY_BOUNDS, retryMs, signal }
 
   function enter({ host, repository }: OrasRef, scheme: RegistryScheme): Entrance {
     const base = `${scheme}://${host}`
     const access = createRegistryAccess({
-      ...asker,
+      bounds,
       client,
       origin: new URL(base).origin,
       repository,
@@ -77,9 +76,9 @@ export function createRegistry({ env, signal, stallMs, retryMs }: RegistryOption
     })
     const ask = (locator: string) =>
       askDocument(
-        { ...asker, client: access },
+        access,
         { url: manifestUrl(base, repository, locator), authorization: null },
-        { accept: MANIFEST_TYPES.join(', ') },
+        { ...bounds, headers: { accept: MANIFEST_TYPES.join(', ') } },
       )
     return { base, access, ask }
   }
@@ -126,19 +125,19 @@ export function createRegistry({ env, signal, stallMs, retryMs }: RegistryOption
 interface Entrance {
   readonly base: string
   readonly access: RegistryAccess
-  ask(locator: string): Promise<RegistryDocument>
+  ask(locator: string): Promise<DocumentAnswer>
 }
 
 interface Greeting {
   readonly entrance: Entrance
-  readonly first: RegistryDocument
+  readonly first: DocumentAnswer
 }
 
 async function findLayer(
   ref: OrasRef,
   { arch = null, title }: ResolveOptions,
   { ask }: Entrance,
-  first: RegistryDocument,
+  first: DocumentAnswer,
 ): Promise<OrasLayer> {
   const name = renderOrasRef(ref)
   const { version } = ref
@@ -161,7 +160,7 @@ async function findLayer(
   throw notReachable(name, 'its indexes are nested too deeply')
 }
 
-function readManifest(name: string, { status, bytes }: RegistryDocument, digest: string | null) {
+function readManifest(name: string, { status, bytes }: DocumentAnswer, digest: string | null) {
   if (status !== 200) throw refused(name, status)
   const found = `sha256:${createHash('sha256').update(bytes).digest('hex')}`
   if (digest === null || found === digest) return bytes.toString('utf8')
@@ -183,6 +182,12 @@ function explain(thrown: unknown, name: string, signal: AbortSignal): unknown {
   if (failure === null) return thrown
   const hint = failure.hint ?? (isTlsUnknown(thrown) ? PLAIN : undefined)
   return notReachable(name, failure.reason, { hint, cause: thrown })
+}
+
+/** What a server that speaks plain http does with a TLS greeting. */
+function isTlsUnknown(thrown: unknown): boolean {
+  const failure = describeFailure(thrown)
+  return failure !== null && (NO_TLS.has(failure.code) || failure.isHangUp)
 }
 
 const PLAIN = 'If this registry speaks plain http, name it in FLASHER_REGISTRY_HTTP.'

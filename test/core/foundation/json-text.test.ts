@@ -38,5 +38,10 @@ test('what is no JSON is undefined, and null is JSON', () => {
   assert.is(parseJson('null'), null)
   assert.equal(parseJson(' {"a": [1]} '), { a: [1] })
 })
+test('what could reach into the prototype of a copy is refused', () => {
+  for (const key of ['__proto__', '\\u005f_proto__']) {
+    assert.is(parseJson(`{"a": {"${key}": {"isAdmin": true}}}`), undefined, key)
+  }
+})
 
 test.run()
