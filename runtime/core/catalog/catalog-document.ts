@@ -1,8 +1,9 @@
 /** The cache service's `GET /catalog` as a list of images; one bad entry spoils none of the others. */
+import { z } from 'zod'
 import { blobUrl } from './blob-address.ts'
 import { type CatalogEntry, type SkippedEntry, tellArch, tellFormat } from './catalog.ts'
 import { type CatalogFields, parseCatalogFields } from './catalog-fields.ts'
-import { parseJson } from '../foundation/json-text.ts'
+import { parseJson } from '../foundation/json-reader.ts'
 import { refOf } from '../image/ref.ts'
 import { accept, refuse, type Result } from '../foundation/result.ts'
 
@@ -15,14 +16,13 @@ export interface CatalogList {
   readonly skipped: readonly SkippedEntry[]
 }
 
+const Document = z.object({ entries: z.array(z.unknown()) })
+
 /** The document is hostile: refused in words where it is no catalog at all. */
 export function parseCatalogDocument(text: string, cacheBase: string): Result<CatalogList, string> {
-  const document = parseJson(text)
-  if (typeof document !== 'object' || document === null || !('entries' in document)) {
-    return refuse('the answer is not a catalog (a JSON object with "entries")')
-  }
-  const { entries: listed } = document
-  if (!Array.isArray(listed)) return refuse('the answer is not a catalog ("entries" is no list)')
+  const document = Document.safeParse(parseJson(text))
+  if (!document.success) return refuse('the answer is not a catalog (a JSON object with "entries")')
+  const { entries: listed } = document.data
   return accept(collect(listed.slice(0, MAX_ENTRIES), listed.length, cacheBase))
 }
 

@@ -1,4 +1,5 @@
 /** The fields of one catalog entry as others write them, in JSON and TOML alike, checked and bounded. */
+import { isRecord } from '../foundation/shape.ts'
 import { accept, refuse, type Result } from '../foundation/result.ts'
 
 export interface CatalogFields {
@@ -32,7 +33,7 @@ export function parseCatalogFields(
   entry: unknown,
   index: number,
 ): Result<CatalogFields, FieldsRefusal> {
-  if (typeof entry !== 'object' || entry === null || Array.isArray(entry)) {
+  if (!isRecord(entry)) {
     return refuse({ name: `entry ${index + 1}`, reason: 'is not a table of fields' })
   }
   const fields = new Map<string, unknown>(Object.entries(entry))

@@ -1,7 +1,9 @@
 /** The active manifest: the last good catalog of a cache service, as TOML that people can read. */
 import { createHash } from 'node:crypto'
 import { stringify } from 'smol-toml'
-import { parseJson } from '../foundation/json-text.ts'
+import { z } from 'zod'
+import { parseJson } from '../foundation/json-reader.ts'
+import { isRecord } from '../foundation/shape.ts'
 import { parseToml } from '../config/toml.ts'
 
 export interface KeptCatalog {
@@ -34,46 +36,45 @@ export function renderKeptCatalog(kept: KeptCatalog): string | null {
   return `${NOTE}\n\n${stringify({ ...head, images })}\n`
 }
 
+const Kept = z.object({
+  cache: z.string(),
+  fetched_at: z.string(),
+  etag: z.string().nullable().catch(null),
+  digest: z.string(),
+  images: z.unknown().default([]),
+})
+
 /** Null for anything but what was written: the cache service has the original. */
 export function parseKeptCatalog(text: string): KeptCatalog | null {
   const document = parseToml(text)
   if (!document.ok) return null
-  const { cache, fetched_at, etag, digest, images = [] } = document.value
+  const kept = Kept.safeParse(document.value)
   // Cut short or edited it would be a catalog still, and the service says that nothing changed.
-  if (digest !== digestOf(images)) return null
-  if (typeof cache !== 'string' || typeof fetched_at !== 'string') return null
-  return {
-    base: cache,
-    fetchedAt: fetched_at,
-    etag: typeof etag === 'string' ? etag : null,
-    text: JSON.stringify({ entries: images }),
-  }
+  if (!kept.success || kept.data.digest !== digestOf(kept.data.images)) return null
+  const { cache: base, fetched_at: fetchedAt, etag, images } = kept.data
+  return { base, fetchedAt, etag, text: JSON.stringify({ entries: images }) }
 }
 
 const digestOf = (images: unknown): string =>
   createHash('sha256').update(JSON.stringify(images)).digest('hex')
 
-function listImages(text: string): readonly Readonly<Record<string, Plain>>[] | null {
-  const document = parseJson(text)
-  if (typeof document !== 'object' || document === null || !('entries' in document)) return null
-  const { entries } = document
-  return Array.isArray(entries) ? entries.map(plain) : null
-}
+const Images = z.object({ entries: z.array(z.unknown()) })
 
 type Plain = string | number | boolean
 
+const listImages = (text: string): readonly Readonly<Record<string, Plain>>[] | null =>
+  Images.safeParse(parseJson(text)).data?.entries.map(plain) ?? null
+
 /** What an image says of itself is texts, numbers and flags; TOML has no null. */
 function plain(entry: unknown): Readonly<Record<string, Plain>> {
-  const fields = typeof entry === 'object' && entry !== null ? Object.entries(entry) : []
+  const fields = isRecord(entry) ? Object.entries(entry) : []
   return Object.fromEntries(
-    fields.flatMap(([key, value]): [string, Plain][] =>
-      isPlain(value) ? [[key.toWellFormed(), toWellFormed(value)]] : [],
-    ),
+    fields.flatMap(([key, value]): [string, Plain][] => {
+      const text = typeof value === 'string' ? value.toWellFormed() : value
+      const isPlain = typeof text === 'string' || typeof text === 'boolean' || isSafe(text)
+      return isPlain ? [[key.toWellFormed(), text]] : []
+    }),
   )
 }
 
-const isPlain = (value: unknown): value is Plain =>
-  typeof value === 'string' || typeof value === 'boolean' || Number.isSafeInteger(value)
-
-const toWellFormed = (value: Plain): Plain =>
-  typeof value === 'string' ? value.toWellFormed() : value
+const isSafe = (value: unknown): value is number => Number.isSafeInteger(value)

@@ -1,5 +1,4 @@
-/** JSON as text: read without a throw, written as both lines' documents spell it (ASCII, a blank after each comma). */
-import { safeDestr } from 'destr'
+/** JSON as text, written as both lines' documents spell it (ASCII, a blank after each comma). */
 
 /** Two-space indent, no line end. */
 export const renderJson = (value: unknown): string => ascii(JSON.stringify(value, null, 2))
@@ -8,20 +7,6 @@ export const renderJson = (value: unknown): string => ascii(JSON.stringify(value
 export const renderJsonLine = (value: unknown): string =>
   // Strings hold no raw line ends in JSON, so every one here is layout.
   ascii(JSON.stringify(value, null, 1).replaceAll(/,\n */g, ', ').replaceAll(/\n */g, ''))
-
-/**
- * JSON from outside; undefined: it is none, or it names a `__proto__`, which a later copy of it could
- * put to work.
- */
-export function parseJson(text: string): unknown {
-  try {
-    const value: unknown = safeDestr(text)
-    // destr reads words that JSON does not know.
-    return typeof value === 'number' && !Number.isFinite(value) ? undefined : value
-  } catch {
-    return undefined
-  }
-}
 
 const ascii = (json: string) =>
   json.replaceAll(

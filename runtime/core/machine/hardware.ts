@@ -1,5 +1,6 @@
 /** What a hardware tree (`lshw -json`) says of a machine, in a few lines; all of it is hostile. */
-import { parseJson } from '../foundation/json-text.ts'
+import { parseJson } from '../foundation/json-reader.ts'
+import { isRecord } from '../foundation/shape.ts'
 import { printable } from '../foundation/printable.ts'
 
 export interface Hardware {
@@ -47,7 +48,7 @@ function flatten(top: unknown): readonly Node[] {
   const queue: unknown[] = Array.isArray(top) ? top.slice(0, MAX_NODES) : [top]
   for (const node of queue) {
     if (found.length >= MAX_NODES) break
-    if (!isNode(node)) continue
+    if (!isRecord(node)) continue
     found.push(node)
     const { children } = node
     if (Array.isArray(children)) queue.push(...children.slice(0, MAX_NODES))
@@ -55,7 +56,6 @@ function flatten(top: unknown): readonly Node[] {
   return found
 }
 
-const isNode = (value: unknown): value is Node => typeof value === 'object' && value !== null
 const isClass = (node: Node, name: string) => node['class'] === name
 const idOf = ({ id }: Node) => (typeof id === 'string' ? id.split(':', 1)[0] : '')
 const isOff = (node: Node) => node['disabled'] === true
@@ -72,7 +72,7 @@ function numberOf(node: Node, key: string): number | null {
 }
 
 function coresOf({ configuration }: Node): number | null {
-  const cores = isNode(configuration) ? configuration['cores'] : null
+  const cores = isRecord(configuration) ? configuration['cores'] : null
   const count = Number(cores)
   return typeof cores === 'string' && Number.isInteger(count) && count > 0 ? count : null
 }

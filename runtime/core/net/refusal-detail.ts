@@ -1,5 +1,6 @@
 /** Why one of our servers refused a request, as its answer says it: `{"detail": …}`. */
-import { parseJson } from '../foundation/json-text.ts'
+import { parseJson } from '../foundation/json-reader.ts'
+import { isRecord } from '../foundation/shape.ts'
 import { printable } from '../foundation/printable.ts'
 
 const MAX_CHARACTERS = 1000
@@ -19,4 +20,4 @@ function renderField(field: unknown): string {
 }
 
 const fieldOf = (document: unknown, name: string): unknown =>
-  typeof document === 'object' && document !== null ? Reflect.get(document, name) : undefined
+  isRecord(document) ? document[name] : undefined

@@ -1,7 +1,7 @@
 /** Finds a release at its site: by its manifest, or by the checksums of its trio where there is none. */
-import { destr } from 'destr'
 import { BOOT_ARCHS, setFileName, type BootArch } from '../../core/boot/boot-set.ts'
 import { Fault, renderError } from '../../core/foundation/fault.ts'
+import { parseJson } from '../../core/foundation/json-reader.ts'
 import { parseLocation, renderSafeUrl, type HttpTarget } from '../../core/net/image-location.ts'
 import {
   describeBareRelease,
@@ -157,7 +157,7 @@ async function findLatestTag(
       signal.throwIfAborted()
       return ''
     })
-    const tag = parseLatestTag(destr(text))
+    const tag = parseLatestTag(parseJson(text))
     if (tag !== null) return tag
   }
   return null

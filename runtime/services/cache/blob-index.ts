@@ -1,15 +1,20 @@
 /** What the cache has been told to offer, and which blob holds each source: kept on disk, read from memory. */
 import type { Storage } from 'unstorage'
+import { z } from 'zod'
 import { blobKeyOf, type CacheEntry, keyOf } from '../../core/catalog/cache-entry.ts'
 import { parseCatalogFields } from '../../core/catalog/catalog-fields.ts'
 
 /** The bytes of one source. */
-export interface StoredSource {
-  readonly sha256: string
-  readonly sizeBytes: number
+const StoredSource = z.object({
+  sha256: z.string().regex(/^[0-9a-f]{64}$/),
+  sizeBytes: z.number(),
   /** ISO time. */
-  readonly fetchedAt: string
-}
+  fetchedAt: z.string(),
+})
+export type StoredSource = Readonly<z.infer<typeof StoredSource>>
+
+const Entries = z.object({ entries: z.array(z.unknown()) })
+const Credentials = z.object({ credentials: z.string() })
 
 export interface BlobIndex {
   /** In the order in which they were added. */
@@ -79,36 +84,19 @@ function mapKeys(entries: readonly CacheEntry[]): ReadonlyMap<string, CacheEntry
 }
 
 function parseEntries(found: unknown): readonly CacheEntry[] {
-  const list = typeof found === 'object' && found !== null && 'entries' in found && found.entries
-  if (!Array.isArray(list)) return []
-  return list.flatMap((one: unknown, index) => {
+  const list = Entries.safeParse(found).data?.entries ?? []
+  return list.flatMap((one, index) => {
     const fields = parseCatalogFields(one, index)
-    return fields.ok ? [{ ...fields.value, credentials: credentialsOf(one) }] : []
+    const credentials = Credentials.safeParse(one).data?.credentials ?? null
+    return fields.ok ? [{ ...fields.value, credentials }] : []
   })
 }
 
-function credentialsOf(one: unknown): string | null {
-  const given = typeof one === 'object' && one !== null && 'credentials' in one && one.credentials
-  return typeof given === 'string' ? given : null
-}
-
 async function readSources(records: Storage): Promise<Map<string, StoredSource>> {
-  const keys = (await records.getKeys()).filter((key) => key.startsWith(BLOB))
-  const found = await Promise.all(
-    keys.map(
-      async (key) => [key.slice(BLOB.length), parseSource(await records.getItem(key))] as const,
-    ),
-  )
-  return new Map(found.flatMap(([key, source]) => (source === null ? [] : [[key, source]])))
-}
-
-function parseSource(found: unknown): StoredSource | null {
-  if (typeof found !== 'object' || found === null) return null
-  const fields = new Map<string, unknown>(Object.entries(found))
-  const [sha256, sizeBytes, fetchedAt] = ['sha256', 'sizeBytes', 'fetchedAt'].map((name) =>
-    fields.get(name),
-  )
-  const isSource =
-    typeof sha256 === 'string' && typeof sizeBytes === 'number' && typeof fetchedAt === 'string'
-  return isSource && /^[0-9a-f]{64}$/.test(sha256) ? { sha256, sizeBytes, fetchedAt } : null
+  const sources = new Map<string, StoredSource>()
+  for (const key of (await records.getKeys()).filter((each) => each.startsWith(BLOB))) {
+    const source = StoredSource.safeParse(await records.getItem(key))
+    if (source.success) sources.set(key.slice(BLOB.length), source.data)
+  }
+  return sources
 }

@@ -1,6 +1,6 @@
 /** Talks to a cache service as its operator does: what it lists, and what it is to list. */
 import { Fault, type FaultCode } from '../../core/foundation/fault.ts'
-import { parseJson } from '../../core/foundation/json-text.ts'
+import { parseJson } from '../../core/foundation/json-reader.ts'
 import { accept, refuse, type Result } from '../../core/foundation/result.ts'
 import { type HttpTarget, parseLocation, renderSafeUrl } from '../../core/net/image-location.ts'
 import { describeFailure } from '../../core/net/network-failure.ts'

@@ -2,7 +2,7 @@
 import { z } from 'zod'
 import { parseChallenges, type Challenge } from '../../core/net/challenge.ts'
 import { renderBasic, type Credentials } from '../../core/net/docker-config.ts'
-import { parseJson } from '../../core/foundation/json-text.ts'
+import { parseJson } from '../../core/foundation/json-reader.ts'
 import type { HttpAnswer, HttpClient, HttpRequest } from './http-client.ts'
 import { askDocument, type DocumentRequest } from './json-client.ts'
 import type { HttpTarget } from '../../core/net/image-location.ts'

@@ -1,6 +1,6 @@
 /** One request to a machine server: bounded in size and time, never redirected, and no throw. */
 import { renderError } from '../../core/foundation/fault.ts'
-import { parseJson } from '../../core/foundation/json-text.ts'
+import { parseJson } from '../../core/foundation/json-reader.ts'
 import { printable } from '../../core/foundation/printable.ts'
 import { accept, refuse, type Result } from '../../core/foundation/result.ts'
 import { isPassing } from '../../core/net/http-range.ts'

@@ -1,11 +1,8 @@
 import * as fc from 'fast-check'
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
-import {
-  parseJson,
-  renderJson,
-  renderJsonLine,
-} from '../../../runtime/core/foundation/json-text.ts'
+import { parseJson } from '../../../runtime/core/foundation/json-reader.ts'
+import { renderJson, renderJsonLine } from '../../../runtime/core/foundation/json-text.ts'
 
 const test = suite('renderJson')
 

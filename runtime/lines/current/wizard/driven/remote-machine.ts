@@ -17,6 +17,7 @@ import {
   type RetryTime,
   type ServerClient,
 } from '../../../../services/net/server-client.ts'
+import { readAuthorities } from '../../../../services/net/authorities.ts'
 import type { Rejection } from '../../../../services/net/server-exchange.ts'
 import type { Environment } from '../../../../services/host/shell.ts'
 import { linger } from '../../../../services/host/watch.ts'
@@ -108,6 +109,8 @@ export async function openRemoteMachine({
   // Beside everything else from here on; what it finds is posted when both are there.
   const tree = parts.hardware.readTree()
   tree.catch(() => undefined)
+  // A file that cannot be used is named here, once, instead of at every request.
+  if (bases.some((base) => base.startsWith('https:'))) await readAuthorities(env)
   const base = await find(bases, { parts, say, deadline })
   if (base === null) return refuse(`No machine server answers at ${bases.join(' or ')}.`)
   const token = env['FLASHER_PXE_TOKEN'] || null
