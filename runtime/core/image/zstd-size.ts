@@ -2,7 +2,7 @@
 import { atLeast, known, refused, type RangeStep, UNKNOWN_SIZE } from './range.ts'
 import { accept, refuse, type Result } from '../foundation/result.ts'
 import { createFrameWalker, type FrameWalker } from './zstd-walker.ts'
-import { MAX_FRAME_HEADER_BYTES, type ZstdRefusal } from './zstd.ts'
+import { MAX_FRAME_HEADER_BYTES, renderZstdRefusal } from './zstd.ts'
 import { type VirtualSize } from './image.ts'
 
 interface SeekFooter {
@@ -63,7 +63,7 @@ export function parseSeekTable(bytes: Buffer, footer: SeekFooter): Result<SeekTa
  * own size, as zstd's tool writes a single frame; a few reads, for servers. A later frame that a
  * glance did not see makes the image larger than that.
  */
-export function measureZstd(fileBytes: number, way: 'walk' | 'glance'): RangeStep<ZstdRefusal> {
+export function measureZstd(fileBytes: number, way: 'walk' | 'glance'): RangeStep {
   return way === 'walk' || fileBytes <= SMALL_FILE_BYTES
     ? walkFrom({ fileBytes, at: 0, ...NO_FRAMES }, createFrameWalker())
     : lookForTable(fileBytes)
@@ -81,7 +81,7 @@ interface Walked {
   readonly frames: number
 }
 
-function walkFrom(walked: Walked, walker: FrameWalker): RangeStep<ZstdRefusal> {
+function walkFrom(walked: Walked, walker: FrameWalker): RangeStep {
   const { fileBytes, at, contentBytes, isExact, frames } = walked
   if (at >= fileBytes) return endWalk(walked, walker)
   return {
@@ -102,12 +102,9 @@ function walkFrom(walked: Walked, walker: FrameWalker): RangeStep<ZstdRefusal> {
 }
 
 /** The content sizes of the frames that start in these bytes. */
-function takeSizes(
-  walker: FrameWalker,
-  bytes: Buffer,
-): Result<readonly (number | null)[], ZstdRefusal> {
+function takeSizes(walker: FrameWalker, bytes: Buffer): Result<readonly (number | null)[], string> {
   const spans = walker.push(bytes)
-  if (!spans.ok) return spans
+  if (!spans.ok) return refuse(renderZstdRefusal(spans.refusal))
   return accept(
     spans.value.flatMap((span) => (span.kind === 'frame-start' ? [span.contentBytes] : [])),
   )
@@ -124,16 +121,16 @@ function addUp(
   }
 }
 
-function endWalk({ contentBytes, isExact }: Walked, walker: FrameWalker): RangeStep<ZstdRefusal> {
+function endWalk({ contentBytes, isExact }: Walked, walker: FrameWalker): RangeStep {
   const end = walker.end()
-  if (!end.ok) return refused(end.refusal)
+  if (!end.ok) return refused(renderZstdRefusal(end.refusal))
   return known(sizeOf(contentBytes, isExact))
 }
 
 const sizeOf = (bytes: number, isExact: boolean): VirtualSize =>
   isExact && Number.isSafeInteger(bytes) ? { kind: 'exact', bytes } : atLeast(bytes)
 
-function lookForTable(fileBytes: number): RangeStep<ZstdRefusal> {
+function lookForTable(fileBytes: number): RangeStep {
   return {
     kind: 'read',
     at: fileBytes - SEEK_FOOTER_BYTES,
@@ -148,7 +145,7 @@ function lookForTable(fileBytes: number): RangeStep<ZstdRefusal> {
   }
 }
 
-function readTable(fileBytes: number, footer: SeekFooter): RangeStep<ZstdRefusal> {
+function readTable(fileBytes: number, footer: SeekFooter): RangeStep {
   const at = fileBytes - footer.tableBytes
   return {
     kind: 'read',
@@ -169,8 +166,8 @@ function findFirst(
   fileBytes: number,
   at: number,
   walker: FrameWalker = createFrameWalker(),
-): RangeStep<ZstdRefusal> {
-  if (at >= fileBytes) return refused({ why: 'no-frame', at: 0 })
+): RangeStep {
+  if (at >= fileBytes) return refused(renderZstdRefusal({ why: 'no-frame', at: 0 }))
   return {
     kind: 'read',
     at,

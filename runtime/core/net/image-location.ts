@@ -40,6 +40,12 @@ export function parseLocation(text: string): Result<Location, LocationRefusal> {
   return accept({ kind: 'http', target: splitCredentials(url) })
 }
 
+/** Null: it is no http(s) address. */
+export function parseHttpTarget(text: string): HttpTarget | null {
+  const location = parseLocation(text)
+  return location.ok && location.value.kind === 'http' ? location.value.target : null
+}
+
 export function renderLocationRefusal(refusal: LocationRefusal): string {
   switch (refusal.why) {
     case 'empty':

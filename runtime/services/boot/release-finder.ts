@@ -2,7 +2,7 @@
 import { BOOT_ARCHS, setFileName, type BootArch } from '../../core/boot/boot-set.ts'
 import { Fault, renderError } from '../../core/foundation/fault.ts'
 import { parseJson } from '../../core/foundation/json-reader.ts'
-import { parseLocation, renderSafeUrl, type HttpTarget } from '../../core/net/image-location.ts'
+import { parseHttpTarget, renderSafeUrl, type HttpTarget } from '../../core/net/image-location.ts'
 import {
   describeBareRelease,
   LATEST,
@@ -197,8 +197,8 @@ export async function readReleaseText(
 }
 
 function targetOf(url: string): HttpTarget {
-  const location = parseLocation(url)
-  if (location.ok && location.value.kind === 'http') return location.value.target
+  const target = parseHttpTarget(url)
+  if (target !== null) return target
   throw new Fault('misuse', `[releases] base_url must be an http(s) address`)
 }
 

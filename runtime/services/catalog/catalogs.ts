@@ -3,7 +3,7 @@ import { renderCacheBase } from '../../core/catalog/blob-address.ts'
 import { type CatalogList, parseCatalogDocument } from '../../core/catalog/catalog-document.ts'
 import type { CatalogSnapshot } from '../../core/catalog/catalog.ts'
 import { Fault, renderError } from '../../core/foundation/fault.ts'
-import { type HttpTarget, parseLocation, renderSafeUrl } from '../../core/net/image-location.ts'
+import { type HttpTarget, parseHttpTarget, renderSafeUrl } from '../../core/net/image-location.ts'
 import type { Feed } from '../host/feed.ts'
 import { fetchDocument } from '../net/http-documents.ts'
 import type { KeptCatalog } from '../../core/catalog/kept-catalog.ts'
@@ -160,7 +160,7 @@ async function ask(parts: CatalogDependencies, before: Held, signal: AbortSignal
   const { base, etag } = before
   try {
     const answer = await fetchDocument({
-      target: targetOf(base),
+      target: needTarget(base),
       name: `the catalog of ${renderSafeUrl(base)}`,
       env: parts.env,
       maxBytes: MAX_BYTES,
@@ -182,9 +182,9 @@ async function ask(parts: CatalogDependencies, before: Held, signal: AbortSignal
 
 const failed = (before: Held, error: string): Asked => ({ held: { ...before, error }, keep: null })
 
-function targetOf(base: string): HttpTarget {
-  const location = parseLocation(`${base}/catalog`)
-  if (location.ok && location.value.kind === 'http') return location.value.target
+function needTarget(base: string): HttpTarget {
+  const target = parseHttpTarget(`${base}/catalog`)
+  if (target !== null) return target
   throw new Fault('input-invalid', `not the address of a cache service: ${renderSafeUrl(base)}`)
 }
 

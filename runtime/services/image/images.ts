@@ -15,8 +15,8 @@ import {
   type VirtualSize,
 } from '../../core/image/image.ts'
 import { planInspection } from '../../core/image/inspection.ts'
-import { measureImage, type Measure, MEASURE_HEAD_BYTES } from '../../core/image/measure.ts'
-import { UNKNOWN_SIZE } from '../../core/image/range.ts'
+import { measureImage, MEASURE_HEAD_BYTES } from '../../core/image/measure.ts'
+import { type RangeStep, UNKNOWN_SIZE } from '../../core/image/range.ts'
 import { accept, refuse, type Result } from '../../core/foundation/result.ts'
 import { isMissing } from '../../core/foundation/system-error.ts'
 import { listImages } from './image-folder.ts'
@@ -142,7 +142,7 @@ async function examine(file: Readable, format: ImageFormat): Promise<Result<Virt
 }
 
 /** Reads what each step asks for, as long as that is worth its time. */
-async function follow(first: Measure, windows: Windows): Promise<Result<VirtualSize, string>> {
+async function follow(first: RangeStep, windows: Windows): Promise<Result<VirtualSize, string>> {
   let step = first
   while (step.kind === 'read') {
     if (windows.isSpent()) return accept(step.stopped)

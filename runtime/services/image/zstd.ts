@@ -2,6 +2,7 @@
 import { availableParallelism } from 'node:os'
 import { promisify } from 'node:util'
 import { createZstdDecompress, zstdDecompress } from 'node:zlib'
+import { systemCodeOf } from '../../core/foundation/system-error.ts'
 import { Fault } from '../../core/foundation/fault.ts'
 import { createFrameWalker, type Span } from '../../core/image/zstd-walker.ts'
 import { renderZstdRefusal } from '../../core/image/zstd.ts'
@@ -106,9 +107,7 @@ async function decodeWhole(source: Source, parts: readonly Buffer[]): Promise<Bu
       maxOutputLength: WHOLE_CONTENT_BYTES,
     })
   } catch (thrown) {
-    if (thrown instanceof Error && 'code' in thrown && thrown.code === 'ERR_BUFFER_TOO_LARGE') {
-      return null
-    }
+    if (systemCodeOf(thrown) === 'ERR_BUFFER_TOO_LARGE') return null
     throw damaged(source, thrown)
   }
 }

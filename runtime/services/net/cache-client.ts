@@ -2,7 +2,7 @@
 import { Fault, type FaultCode } from '../../core/foundation/fault.ts'
 import { parseJson } from '../../core/foundation/json-reader.ts'
 import { accept, refuse, type Result } from '../../core/foundation/result.ts'
-import { type HttpTarget, parseLocation, renderSafeUrl } from '../../core/net/image-location.ts'
+import { type HttpTarget, parseHttpTarget, renderSafeUrl } from '../../core/net/image-location.ts'
 import { describeFailure } from '../../core/net/network-failure.ts'
 import { parseDetail } from '../../core/net/refusal-detail.ts'
 import { askOnce, type DocumentRequest } from './json-client.ts'
@@ -77,11 +77,10 @@ export function createCacheClient(options: CacheClientOptions): CacheClient {
 }
 
 function targetOf({ base, token }: CacheClientOptions, path: string): HttpTarget {
-  const location = parseLocation(`${base}${path}`)
-  if (!location.ok || location.value.kind !== 'http') {
+  const target = parseHttpTarget(`${base}${path}`)
+  if (target === null) {
     throw new Fault('input-invalid', `not the address of a cache service: ${renderSafeUrl(base)}`)
   }
-  const { target } = location.value
   return token === null ? target : { ...target, authorization: `Bearer ${token}` }
 }
 

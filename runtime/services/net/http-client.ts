@@ -24,15 +24,15 @@ export interface HttpAnswer {
   readonly headers: http.IncomingHttpHeaders
   /** Where the redirects ended. */
   readonly target: HttpTarget
-  /** The bytes as they are on the wire, never decoded; each wait for more is bounded. */
+  /** The bytes as they are on the wire, never decoded. Each wait for more is bounded. */
   body(): AsyncGenerator<Buffer, void, undefined>
-  /** The body is not wanted. */
+  /** Ends it without its body. */
   drop(): void
 }
 
 export interface HttpClient extends AsyncDisposable {
   /**
-   * Follows redirects where nothing else is said. Throws Node's errors, and its own with the codes of
+   * Follows redirects by default. Throws Node's errors, and its own with the codes of
    * core/net/network-failure.ts.
    */
   fetch(target: HttpTarget, request: HttpRequest): Promise<HttpAnswer>
@@ -66,11 +66,11 @@ export function createHttpClient({ env, signal, stallMs }: HttpClientOptions): H
       const settle = () => clearTimeout(timer)
       started.on('response', (response) => {
         settle()
-        // Whoever reads the body is told there; an answer that nobody reads may break in peace.
+        // The reader of the body gets it; without a reader it matters to nobody.
         response.on('error', () => {})
         resolve(response)
       })
-      // Stays on: bytes after the end of an answer are a late error, which concerns nobody.
+      // Stays on: bytes after the end of an answer are an error, too, which no longer matters.
       started.on('error', (error) => {
         settle()
         reject(error)
@@ -88,11 +88,18 @@ export function createHttpClient({ env, signal, stallMs }: HttpClientOptions): H
     let target = first
     for (let hops = 0; hops <= REDIRECT_LIMIT; hops += 1) {
       const response = await exchange(target, request)
-      const status = response.statusCode ?? 0
-      if (!isRedirect(status) || request.redirects === 'answer')
-        return answerOf(response, { target, stallMs, method: request.method })
+      const { statusCode: status = 0, headers } = response
+      if (!isRedirect(status) || request.redirects === 'answer') {
+        return {
+          status,
+          headers,
+          target,
+          body: () => readBody(response, stallMs),
+          drop: () => drop(response, request.method),
+        }
+      }
       drop(response, request.method)
-      const next = nextTarget(target, response.headers.location)
+      const next = nextTarget(target, headers.location)
       if (!next.ok) throw misdirected(next.refusal)
       target = next.value
     }
@@ -100,22 +107,6 @@ export function createHttpClient({ env, signal, stallMs }: HttpClientOptions): H
   }
 
   return { fetch, [Symbol.asyncDispose]: agents.close }
-}
-
-interface Asked {
-  readonly target: HttpTarget
-  readonly method: HttpRequest['method']
-  readonly stallMs: number
-}
-
-function answerOf(response: http.IncomingMessage, { target, method, stallMs }: Asked): HttpAnswer {
-  return {
-    status: response.statusCode ?? 0,
-    headers: response.headers,
-    target,
-    body: () => readBody(response, stallMs),
-    drop: () => drop(response, method),
-  }
 }
 
 /** The clock runs only while we wait for the server, never while the reader takes its time. */
@@ -138,14 +129,14 @@ async function* readBody(response: http.IncomingMessage, stallMs: number) {
 
 const SMALL_BODY = 65_536
 
-/** A short rest is read so that the connection can be used again; any other ends with it. */
+/** A short rest is read, so that the connection can be used again; a long one closes it. */
 function drop(response: http.IncomingMessage, method: HttpRequest['method']): void {
   const length = Number(response.headers['content-length'])
   if (method === 'HEAD' || length <= SMALL_BODY) response.resume()
   else response.destroy()
 }
 
-/** One agent for each protocol, made when it is first needed. */
+/** One agent for each protocol, created at its first request. */
 function createAgents(env: Environment) {
   let plain: http.Agent | undefined
   let secure: Promise<https.Agent> | undefined
@@ -165,8 +156,8 @@ function createAgents(env: Environment) {
     },
     async close() {
       plain?.destroy()
-      const [made] = await Promise.allSettled([secure])
-      if (made.status === 'fulfilled') made.value?.destroy()
+      const agent = await secure?.catch(() => null)
+      agent?.destroy()
     },
   }
 }

@@ -2,6 +2,7 @@
 import { createSocket, type Socket } from 'node:dgram'
 import { lookup } from 'node:dns/promises'
 import { renderError } from '../../core/foundation/fault.ts'
+import { systemCodeOf } from '../../core/foundation/system-error.ts'
 import {
   describeTftp,
   parseTftpAnswer,
@@ -124,7 +125,7 @@ function listenForRefusal(
   resolve: (finding: TftpFinding) => void,
 ): void {
   hearing.on('error', (error) => {
-    if ('code' in error && error.code === 'ECONNREFUSED') resolve({ kind: 'refused' })
+    if (systemCodeOf(error) === 'ECONNREFUSED') resolve({ kind: 'refused' })
   })
   hearing.connect(port, address, () => {
     try {
