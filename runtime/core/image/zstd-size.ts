@@ -65,7 +65,7 @@ export function parseSeekTable(bytes: Buffer, footer: SeekFooter): Result<SeekTa
  */
 export function measureZstd(fileBytes: number, way: 'walk' | 'glance'): RangeStep {
   return way === 'walk' || fileBytes <= SMALL_FILE_BYTES
-    ? walkFrom({ fileBytes, at: 0, ...NO_FRAMES }, createFrameWalker())
+    ? walk(fileBytes, 'all')
     : lookForTable(fileBytes)
 }
 
@@ -73,6 +73,8 @@ const NO_FRAMES = { contentBytes: 0, isExact: true, frames: 0 }
 
 interface Walked {
   readonly fileBytes: number
+  /** `first`: to the first frame, past the skippable ones before it. */
+  readonly reach: 'all' | 'first'
   readonly at: number
   /** What the frames so far say that they hold. */
   readonly contentBytes: number
@@ -81,8 +83,11 @@ interface Walked {
   readonly frames: number
 }
 
+const walk = (fileBytes: number, reach: Walked['reach']): RangeStep =>
+  walkFrom({ fileBytes, reach, at: 0, ...NO_FRAMES }, createFrameWalker())
+
 function walkFrom(walked: Walked, walker: FrameWalker): RangeStep {
-  const { fileBytes, at, contentBytes, isExact, frames } = walked
+  const { fileBytes, reach, at, contentBytes, isExact, frames } = walked
   if (at >= fileBytes) return endWalk(walked, walker)
   return {
     kind: 'read',
@@ -94,9 +99,12 @@ function walkFrom(walked: Walked, walker: FrameWalker): RangeStep {
       const sizes = takeSizes(walker, bytes)
       if (!sizes.ok) return refused(sizes.refusal)
       const next = at + bytes.length
+      if (reach === 'first' && sizes.value.length > 0) {
+        return known(decideFirst(fileBytes, next, sizes.value))
+      }
       const jump = Math.min(walker.ahead(), fileBytes - next)
       walker.skip(jump)
-      return walkFrom({ fileBytes, at: next + jump, ...addUp(walked, sizes.value) }, walker)
+      return walkFrom({ ...walked, at: next + jump, ...addUp(walked, sizes.value) }, walker)
     },
   }
 }
@@ -140,7 +148,7 @@ function lookForTable(fileBytes: number): RangeStep {
       const footer = parseSeekFooter(bytes, 0)
       const isReadable =
         footer.ok && footer.value.tableBytes <= Math.min(fileBytes, MAX_SEEK_TABLE_BYTES)
-      return isReadable ? readTable(fileBytes, footer.value) : findFirst(fileBytes, 0)
+      return isReadable ? readTable(fileBytes, footer.value) : walk(fileBytes, 'first')
     },
   }
 }
@@ -156,31 +164,7 @@ function readTable(fileBytes: number, footer: SeekFooter): RangeStep {
       const table = parseSeekTable(bytes, footer)
       // A table that does not cover the file is not about this file.
       const isWhole = table.ok && table.value.frameBytes === at
-      return isWhole ? known(sizeOf(table.value.contentBytes, true)) : findFirst(fileBytes, 0)
-    },
-  }
-}
-
-/** The first frame's size, past the skippable frames before it. */
-function findFirst(
-  fileBytes: number,
-  at: number,
-  walker: FrameWalker = createFrameWalker(),
-): RangeStep {
-  if (at >= fileBytes) return refused(renderZstdRefusal({ why: 'no-frame', at: 0 }))
-  return {
-    kind: 'read',
-    at,
-    length: Math.min(MAX_FRAME_HEADER_BYTES, fileBytes - at),
-    stopped: UNKNOWN_SIZE,
-    take(bytes) {
-      const sizes = takeSizes(walker, bytes)
-      if (!sizes.ok) return refused(sizes.refusal)
-      const next = at + bytes.length
-      if (sizes.value.length > 0) return known(decideFirst(fileBytes, next, sizes.value))
-      const jump = Math.min(walker.ahead(), fileBytes - next)
-      walker.skip(jump)
-      return findFirst(fileBytes, next + jump, walker)
+      return isWhole ? known(sizeOf(table.value.contentBytes, true)) : walk(fileBytes, 'first')
     },
   }
 }
