@@ -36,35 +36,32 @@ export function parseCatalogFields(
   if (!isRecord(entry)) {
     return refuse({ name: `entry ${index + 1}`, reason: 'is not a table of fields' })
   }
-  const fields = new Map<string, unknown>(Object.entries(entry))
-  const name = textOf(fields.get('name'), LONGEST_NAME)
-  const src = textOf(fields.get('src'), LONGEST_SOURCE)
+  const name = textOf(entry['name'], LONGEST_NAME)
+  const src = textOf(entry['src'], LONGEST_SOURCE)
   const called = name ?? `entry ${index + 1}`
-  const reason = findFault(fields, name, src)
-  if (reason !== null || name === null || src === null) {
-    return refuse({ name: called, reason: reason ?? 'has no name or source' })
+  if (name === null) {
+    return refuse({ name: called, reason: `has no name of 1 to ${LONGEST_NAME} characters` })
   }
+  if (src === null) return refuse({ name: called, reason: 'has no source (src)' })
+  const reason = findFault(entry)
+  if (reason !== null) return refuse({ name: called, reason })
   return accept({
     name,
     src,
-    resolved_src: textOf(fields.get('resolved_src'), LONGEST_SOURCE),
-    format: tokenOf(fields.get('format')),
-    arch: tokenOf(fields.get('arch')),
-    sha256: digestOf(fields.get('sha256')),
-    size_bytes: sizeOf(fields.get('size_bytes')),
-    description: textOf(fields.get('description'), LONGEST_TEXT),
-    netboot_ref: textOf(fields.get('netboot_ref'), LONGEST_NAME),
+    resolved_src: textOf(entry['resolved_src'], LONGEST_SOURCE),
+    format: tokenOf(entry['format']),
+    arch: tokenOf(entry['arch']),
+    sha256: digestOf(entry['sha256']),
+    size_bytes: sizeOf(entry['size_bytes']),
+    description: textOf(entry['description'], LONGEST_TEXT),
+    netboot_ref: textOf(entry['netboot_ref'], LONGEST_NAME),
   })
 }
 
-function findFault(fields: ReadonlyMap<string, unknown>, name: string | null, src: string | null) {
-  if (name === null) return `has no name of 1 to ${LONGEST_NAME} characters`
-  if (src === null) return 'has no source (src)'
-  const resolved = fields.get('resolved_src')
+function findFault({ resolved_src: resolved, sha256 }: Readonly<Record<string, unknown>>) {
   if (!isAbsent(resolved) && textOf(resolved, LONGEST_SOURCE) === null) {
     return 'resolved_src is not an address'
   }
-  const sha256 = fields.get('sha256')
   const isDigest = isAbsent(sha256) || digestOf(sha256) !== null
   return isDigest ? null : 'sha256 is not 64 hexadecimal digits'
 }

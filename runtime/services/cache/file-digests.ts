@@ -2,6 +2,7 @@
 import { createHash } from 'node:crypto'
 import type { FileHandle } from 'node:fs/promises'
 import type { Storage } from 'unstorage'
+import { isRecord } from '../../core/foundation/shape.ts'
 import type { FileStamp } from '../../core/catalog/dropped-file.ts'
 
 const CHUNK_BYTES = 1024 * 1024
@@ -31,7 +32,7 @@ export function createDigests(records: Storage) {
   return {
     async find(stamp: FileStamp): Promise<string | null> {
       const found = await records.getItem(keyOf(stamp.name))
-      if (typeof found !== 'object' || found === null || !('sha256' in found)) return null
+      if (!isRecord(found)) return null
       const { sha256 } = found
       const isSame =
         JSON.stringify({ ...found, sha256: '' }) === JSON.stringify({ ...stamp, sha256: '' })

@@ -9,7 +9,6 @@ import {
   type ImageFacts,
   type ImageFormat,
   type ImageInfo,
-  type ImageRow,
   isTarballName,
   renderMismatch,
   type VirtualSize,
@@ -23,27 +22,15 @@ import { listImages } from './image-folder.ts'
 import type { Shell } from '../host/shell.ts'
 import type { Source } from './source.ts'
 
-export interface Images {
-  /** The images directly in a folder, in byte order of their paths; none where no folder is. */
-  list(root: string): Promise<readonly ImageRow[]>
-  /** One file as it is; a Fault only where it is missing, a folder, or cannot be read. */
-  inspect(path: string): Promise<ImageInfo>
-  /**
-   * What a flash must know. Reads the source's first bytes and what its size takes, nothing where the
-   * source has no random access. Faults: `plan-refused` where the content is not what the format says
-   * or nothing is in it, `image-broken` where it is damaged or cut off.
-   */
-  probe(source: Source, format: ImageFormat | null): Promise<ImageFacts>
-}
+export type Images = ReturnType<typeof createImages>
 
-export function createImages({ shell }: { readonly shell: Shell }): Images {
-  return {
-    list: listImages,
-    inspect: (path) => inspectImage(path, shell),
-    probe: probeImage,
-  }
-}
+export const createImages = ({ shell }: { readonly shell: Shell }) => ({
+  list: listImages,
+  inspect: (path: string) => inspectImage(path, shell),
+  probe: probeImage,
+})
 
+/** One file as it is; a Fault only where it is missing, a folder, or cannot be read. */
 async function inspectImage(path: string, shell: Shell): Promise<ImageInfo> {
   const file = await attempt(path, () => stat(path))
   if (file.isDirectory()) {
@@ -94,6 +81,11 @@ async function readDetail(
   }
 }
 
+/**
+ * What a flash must know. Reads the source's first bytes and what its size requires, nothing where the
+ * source has no random access. Faults: `plan-refused` where the content is not what the format says
+ * or nothing is in it, `image-broken` where it is damaged or cut off.
+ */
 async function probeImage(source: Source, format: ImageFormat | null): Promise<ImageFacts> {
   const { name, path, url, sizeBytes, readAt } = source
   const facts = { name, path, url, format, sizeBytes }

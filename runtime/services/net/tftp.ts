@@ -13,13 +13,6 @@ import {
   type TftpState,
 } from '../../core/boot/tftp.ts'
 
-interface TftpProbe {
-  /** What was found last; a new look begins where that was some seconds ago. */
-  state(): TftpState
-  /** Looks now. */
-  look(): Promise<TftpState>
-}
-
 interface TftpProbeDependencies {
   /** Read at each look; empty: this host. */
   host(): string
@@ -34,7 +27,7 @@ interface TftpProbeDependencies {
 /** Refusals come at once; so long we wait for anything before we look whether it was one. */
 const HEAR_MS = 150
 
-export function createTftpProbe(parts: TftpProbeDependencies): TftpProbe {
+export function createTftpProbe(parts: TftpProbeDependencies) {
   const { port = 69, waitMs = 1500, keepMs = 10_000 } = parts
   let found: TftpFinding = { kind: 'unasked' }
   let host = parts.host() || '127.0.0.1'
@@ -52,6 +45,7 @@ export function createTftpProbe(parts: TftpProbeDependencies): TftpProbe {
     return describeTftp(found, host)
   }
 
+  /** Looks now. */
   function look(): Promise<TftpState> {
     looking ??= ask().finally(() => {
       looking = null
@@ -60,7 +54,8 @@ export function createTftpProbe(parts: TftpProbeDependencies): TftpProbe {
   }
 
   return {
-    state() {
+    /** What was found last. A new look begins where that was some seconds ago. */
+    state(): TftpState {
       const isOld = performance.now() - lookedAt > keepMs || (parts.host() || '127.0.0.1') !== host
       // It never rejects: whatever happens is a finding.
       if (isOld) void look()
