@@ -24,13 +24,8 @@ export const REGISTRY_BOUNDS = {
   retries: 2,
 } as const
 
-export interface RegistryAccess extends Pick<HttpClient, 'fetch'> {
-  /** The value of an `Authorization` header; null: none was asked for so far. */
-  readonly authorization: string | null
-}
-
 /** Each 401, and a 403 to a token that may have expired, is answered with one fresh try. */
-export function createRegistryAccess(options: AccessOptions): RegistryAccess {
+export function createRegistryAccess(options: AccessOptions) {
   const { origin, client } = options
   let authorization: string | null = null
   let challenges: readonly Challenge[] = []
@@ -72,6 +67,7 @@ export function createRegistryAccess(options: AccessOptions): RegistryAccess {
 
   return {
     fetch,
+    /** The value of an `Authorization` header; null: none was asked for so far. */
     get authorization() {
       return authorization
     },

@@ -9,14 +9,13 @@ import {
   manifestUrl,
   renderOrasRef,
   type OrasRef,
-  type RegistryScheme,
 } from '../../core/net/oras.ts'
 import { MANIFEST_TYPES, parseManifestBody, type OrasLayer } from '../../core/net/oras-manifest.ts'
 import { describeFailure, NO_TLS } from '../../core/net/network-failure.ts'
 import { notReachable, readingCancelled } from '../../core/net/source-fault.ts'
 import { createHttpClient, type HttpClient } from './http-client.ts'
 import { askDocument, type DocumentAnswer } from './json-client.ts'
-import { createRegistryAccess, REGISTRY_BOUNDS, type RegistryAccess } from './registry-access.ts'
+import { createRegistryAccess, REGISTRY_BOUNDS } from './registry-access.ts'
 import { readCredentials } from './registry-credentials.ts'
 import type { Environment } from '../host/shell.ts'
 
@@ -41,16 +40,6 @@ export interface ResolvedBlob {
   readonly title: string | null
 }
 
-interface Resolved extends ResolvedBlob {
-  /** Lets itself in at the registry, again where a token has expired. */
-  readonly client: Pick<HttpClient, 'fetch'>
-}
-
-interface Registry extends AsyncDisposable {
-  /** A Fault `input-missing` says why nothing can be had. */
-  resolve(ref: OrasRef, options?: ResolveOptions): Promise<Resolved>
-}
-
 export interface ResolveOptions {
   /** For an index of several. */
   readonly arch?: string | null
@@ -61,35 +50,17 @@ export interface ResolveOptions {
 /** Indexes may name indexes, but nobody nests them deeper. */
 const MAX_MANIFESTS = 3
 
-export function createRegistry({ env, signal, stallMs, retryMs }: RegistryOptions): Registry {
+export function createRegistry(options: RegistryOptions) {
+  const { env, signal, stallMs } = options
   const client = createHttpClient({ env, signal, stallMs })
-  const bounds = { ...REGISTRY_BOUNDS, retryMs, signal }
-
-  function enter({ host, repository }: OrasRef, scheme: RegistryScheme): Entrance {
-    const base = `${scheme}://${host}`
-    const access = createRegistryAccess({
-      bounds,
-      client,
-      origin: new URL(base).origin,
-      repository,
-      credentials: () => readCredentials(env, host),
-    })
-    const ask = (locator: string) =>
-      askDocument(
-        access,
-        { url: manifestUrl(base, repository, locator), authorization: null },
-        { ...bounds, headers: { accept: MANIFEST_TYPES.join(', ') } },
-      )
-    return { base, access, ask }
-  }
 
   /** This machine's own registries may speak plain http: that shows at the first request. */
-  async function greet(ref: OrasRef): Promise<Greeting> {
+  async function greet(ref: OrasRef) {
     const schemes = decideSchemes(ref.host, env['FLASHER_REGISTRY_HTTP'] ?? '')
     for (const [at, scheme] of schemes.entries()) {
-      const entrance = enter(ref, scheme)
+      const entrance = enter(options, client, ref, `${scheme}://${ref.host}`)
       try {
-        return { entrance, first: await entrance.ask(locatorOf(ref.version)) }
+        return { ...entrance, first: await entrance.ask(locatorOf(ref.version)) }
       } catch (thrown) {
         if (at === schemes.length - 1 || !isTlsUnknown(thrown)) throw thrown
       }
@@ -97,23 +68,20 @@ export function createRegistry({ env, signal, stallMs, retryMs }: RegistryOption
     throw new Error('there is always a scheme')
   }
 
-  async function find(ref: OrasRef, options: ResolveOptions): Promise<Resolved> {
-    const { entrance, first } = await greet(ref)
-    const { base, access } = entrance
-    const layer = await findLayer(ref, options, entrance, first)
-    const { authorization } = access
-    return {
-      url: blobUrlOf(base, ref.repository, layer.digest),
-      headers: authorization === null ? {} : { authorization },
-      ...layer,
-      client: access,
-    }
-  }
-
   return {
-    async resolve(ref, options = {}) {
+    /** A Fault `input-missing` says why the image is unavailable. */
+    async resolve(ref: OrasRef, wanted: ResolveOptions = {}) {
       try {
-        return await find(ref, options)
+        const { base, access, ask, first } = await greet(ref)
+        const layer = await findLayer(ref, wanted, ask, first)
+        const { authorization } = access
+        return {
+          url: blobUrlOf(base, ref.repository, layer.digest),
+          headers: authorization === null ? {} : { authorization },
+          ...layer,
+          /** Lets itself in at the registry, again where a token has expired. */
+          client: access,
+        } satisfies ResolvedBlob & { readonly client: Pick<HttpClient, 'fetch'> }
       } catch (thrown) {
         throw explain(thrown, renderOrasRef(ref), signal)
       }
@@ -122,21 +90,30 @@ export function createRegistry({ env, signal, stallMs, retryMs }: RegistryOption
   }
 }
 
-interface Entrance {
-  readonly base: string
-  readonly access: RegistryAccess
-  ask(locator: string): Promise<DocumentAnswer>
-}
-
-interface Greeting {
-  readonly entrance: Entrance
-  readonly first: DocumentAnswer
+function enter(
+  { env, signal, retryMs }: RegistryOptions,
+  client: HttpClient,
+  { host, repository }: OrasRef,
+  base: string,
+) {
+  const bounds = { ...REGISTRY_BOUNDS, retryMs, signal }
+  const { origin } = new URL(base)
+  const credentials = () => readCredentials(env, host)
+  const access = createRegistryAccess({ bounds, client, origin, repository, credentials })
+  const headers = { accept: MANIFEST_TYPES.join(', ') }
+  const ask = (locator: string) =>
+    askDocument(
+      access,
+      { url: manifestUrl(base, repository, locator), authorization: null },
+      { ...bounds, headers },
+    )
+  return { base, access, ask }
 }
 
 async function findLayer(
   ref: OrasRef,
   { arch = null, title }: ResolveOptions,
-  { ask }: Entrance,
+  ask: (locator: string) => Promise<DocumentAnswer>,
   first: DocumentAnswer,
 ): Promise<OrasLayer> {
   const name = renderOrasRef(ref)
