@@ -1,4 +1,4 @@
-/** Which tool tells the details of an image, and what is taken from its answer ("Image info"). */
+/** Which tool shows the details of an image, and what is taken from its output ("Image info"). */
 import { type ImageFormat, type ImageInfo } from './image.ts'
 import { parseJson } from '../foundation/json-reader.ts'
 import { isRecord } from '../foundation/shape.ts'

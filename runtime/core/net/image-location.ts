@@ -81,7 +81,7 @@ export function fileNameOf(location: Location): string {
   return lastPart(decode(encoded)).replaceAll(/\p{Cc}/gu, '')
 }
 
-/** In the spelling that catalogs know it by, so that what they list can be had. */
+/** In the spelling of catalogs, so that a reference from one finds its image. */
 function parseReference(text: string): Result<Location, LocationRefusal> {
   const canonical = canonicaliseSource(text)
   const ref = parseOrasRef(canonical.ok ? canonical.value : text)

@@ -62,10 +62,10 @@ const nothingOf = (base: string): Held => ({
  * Starts with what was kept, and fetches in the background. Reads `url` before each use, so that a
  * change of the setting counts at once.
  */
-export async function createCatalog(parts: CatalogDependencies): Promise<LiveCatalog> {
-  const { kept, feed, log, staleMs = 60_000 } = parts
+export async function createCatalog(dependencies: CatalogDependencies): Promise<LiveCatalog> {
+  const { kept, feed, log, staleMs = 60_000 } = dependencies
   const closing = new AbortController()
-  let held = await restore(parts)
+  let held = await restore(dependencies)
   let shown = snapshotOf(held)
   let flight: { readonly base: string; readonly done: Promise<void> } | null = null
 
@@ -82,7 +82,7 @@ export async function createCatalog(parts: CatalogDependencies): Promise<LiveCat
 
   /** What is held of another service than the one that is set now says nothing; true: it was. */
   function rebase(): boolean {
-    const base = baseOf(parts)
+    const base = baseOf(dependencies)
     if (held.base === base) return false
     show(nothingOf(base))
     return true
@@ -90,15 +90,15 @@ export async function createCatalog(parts: CatalogDependencies): Promise<LiveCat
 
   async function load(base: string): Promise<void> {
     rebase()
-    const next = await ask(parts, held, closing.signal)
-    if (closing.signal.aborted || baseOf(parts) !== base) return
+    const next = await ask(dependencies, held, closing.signal)
+    if (closing.signal.aborted || baseOf(dependencies) !== base) return
     show(next.held)
     if (next.keep !== null) await keep(kept, next.keep, log)
   }
 
   /** One at a time however many ask; another one only for another address. */
   async function refresh(): Promise<CatalogSnapshot> {
-    const base = baseOf(parts)
+    const base = baseOf(dependencies)
     if (base !== '' && flight?.base !== base) {
       const mine = {
         base,
@@ -190,9 +190,9 @@ const failed = (before: Held, error: string): Outcome => ({
 })
 
 /** What was kept of the service that is set; anything else is as good as nothing. */
-async function restore(parts: CatalogDependencies): Promise<Held> {
-  const base = baseOf(parts)
-  const found = await parts.kept.read()
+async function restore(dependencies: CatalogDependencies): Promise<Held> {
+  const base = baseOf(dependencies)
+  const found = await dependencies.kept.read()
   if (found === null || found.base !== base) return nothingOf(base)
   const list = parseCatalogDocument(found.text, base)
   if (!list.ok) return nothingOf(base)

@@ -93,7 +93,7 @@ function sourceOf({ path, handle, opened, signal }: Opened): Source {
         at += bytes
         ;[ahead, spare] = [spare, ahead]
         pending = fill(ahead, at)
-        // Its failure is told when its turn comes.
+        // Its failure is thrown when its turn comes.
         pending.catch(() => {})
         yield chunk
       }

@@ -154,12 +154,12 @@ interface Windows {
  * Large ones where a read is cheap: walking a file's blocks in order costs no disk more than reading
  * it once, and leaves it in the page cache. Few and small ones where each costs a round trip.
  */
-const NEAR = { windowBytes: 1024 * 1024, mostReads: 65_536 }
-const FAR = { windowBytes: 64 * 1024, mostReads: 8 }
+const NEAR = { windowBytes: 1024 * 1024, maxReads: 65_536 }
+const FAR = { windowBytes: 64 * 1024, maxReads: 8 }
 
 /** Reads a little more than was asked for, as the next question is often about the bytes beside. */
 function createWindows({ name, sizeBytes, readAt, isNear }: Readable): Windows {
-  const { windowBytes, mostReads } = isNear ? NEAR : FAR
+  const { windowBytes, maxReads } = isNear ? NEAR : FAR
   const end = sizeBytes ?? Infinity
   const scratch = Buffer.allocUnsafe(windowBytes)
   /** The file's start, which is asked for again when its end was looked at, and the latest. */
@@ -175,7 +175,7 @@ function createWindows({ name, sizeBytes, readAt, isNear }: Readable): Windows {
   }
 
   return {
-    isSpent: () => reads >= mostReads,
+    isSpent: () => reads >= maxReads,
     async read(at, length) {
       const hits = [held.first, held.latest].map((window) => bytesAt(window, at))
       const hit = hits.find((bytes) => bytes.length >= length)

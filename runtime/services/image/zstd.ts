@@ -46,7 +46,7 @@ async function* decode(source: Source): AsyncGenerator<Buffer> {
       const { whole, parts } = await collect(spans, span.value.contentBytes)
       if (whole) {
         const decoded = decodeWhole(source, parts)
-        // Its failure is told when its turn comes.
+        // Its failure is thrown when its turn comes.
         decoded.catch(() => undefined)
         underWay.push({ parts, decoded })
         if (underWay.length >= SIDE_BY_SIDE) yield* takeWhole(source, underWay.shift())

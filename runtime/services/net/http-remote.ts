@@ -26,7 +26,7 @@ interface RemoteOptions {
 export interface Remote extends Pick<RemoteOptions, 'name' | 'retryMs'> {
   /** Goes where the last redirect led, and back to the start where that has expired. */
   ask(request: HttpRequest): Promise<HttpAnswer>
-  /** What is there; a Fault `input-missing` where nothing can be had. */
+  /** What is there; a Fault `input-missing` where it is unavailable. */
   look(): Promise<Representation>
   /** Throws what is no network failure, and a Fault `cancelled` after the signal. */
   failureOf(thrown: unknown): NetworkFailure

@@ -13,7 +13,7 @@ interface AccessOptions {
   /** Of the registry: secrets go there, to its token server, and nowhere else. */
   readonly origin: string
   readonly repository: string
-  /** Read when they are first asked for. */
+  /** Read at the first request that requires them. */
   credentials(): Promise<Credentials | null>
 }
 
@@ -83,7 +83,7 @@ const Tokens = z.union([
   z.object({ access_token: Token }).transform(({ access_token }) => access_token),
 ])
 
-/** Null where the token server gives none: the refusal that led there is then what is told. */
+/** Null where the token server gives none: then the registry's own refusal is reported. */
 async function fetchToken(options: AccessOptions, { params }: Challenge): Promise<string | null> {
   const realm = realmOf(params.get('realm'), options.origin)
   if (realm === null) return null

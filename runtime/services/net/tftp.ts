@@ -24,24 +24,24 @@ interface TftpProbeDependencies {
   changed?(): void
 }
 
-/** Refusals come at once; so long we wait for anything before we look whether it was one. */
+/** Refusals come at once; after so long without an answer we check whether it was one. */
 const HEAR_MS = 150
 
-export function createTftpProbe(parts: TftpProbeDependencies) {
-  const { port = 69, waitMs = 1500, keepMs = 10_000 } = parts
+export function createTftpProbe(dependencies: TftpProbeDependencies) {
+  const { port = 69, waitMs = 1500, keepMs = 10_000 } = dependencies
   let found: TftpFinding = { kind: 'unasked' }
-  let host = parts.host() || '127.0.0.1'
+  let host = dependencies.host() || '127.0.0.1'
   let lookedAt = -Infinity
   let looking: Promise<TftpState> | null = null
 
   async function ask(): Promise<TftpState> {
-    const asked = parts.host() || '127.0.0.1'
+    const asked = dependencies.host() || '127.0.0.1'
     const answer = await probe(asked, port, waitMs)
     const isNew = asked !== host || JSON.stringify(answer) !== JSON.stringify(found)
     host = asked
     found = answer
     lookedAt = performance.now()
-    if (isNew) parts.changed?.()
+    if (isNew) dependencies.changed?.()
     return describeTftp(found, host)
   }
 
@@ -56,7 +56,8 @@ export function createTftpProbe(parts: TftpProbeDependencies) {
   return {
     /** What was found last. A new look begins where that was some seconds ago. */
     state(): TftpState {
-      const isOld = performance.now() - lookedAt > keepMs || (parts.host() || '127.0.0.1') !== host
+      const isOld =
+        performance.now() - lookedAt > keepMs || (dependencies.host() || '127.0.0.1') !== host
       // It never rejects: whatever happens is a finding.
       if (isOld) void look()
       return describeTftp(found, host)
