@@ -42,8 +42,9 @@ export async function askOnce(
   target: HttpTarget,
   request: DocumentRequest,
 ): Promise<DocumentAnswer> {
-  const signal = request.signal ?? new AbortController().signal
-  await using client = createHttpClient({ env, signal, stallMs: request.timeoutMs })
+  const { signal = new AbortController().signal, timeoutMs } = request
+  // The time for all of it ends before that for one byte, so that it is what is reported.
+  await using client = createHttpClient({ env, signal, stallMs: 2 * timeoutMs })
   return await askDocument(client, target, request)
 }
 
