@@ -47,11 +47,23 @@ export interface FlashPlan {
   readonly fixGpt: boolean
 }
 
+/** What image and disk are, and what speaks against a flash. */
+export interface FlashFindings {
+  readonly image: ImageFacts
+  /** Why the image's content cannot be written, in words; null where it can. */
+  readonly imageProblem: string | null
+  readonly target: TargetFacts
+  /** With the digest that was found for the image. */
+  readonly options: FlashOptions
+  readonly refusals: readonly FlashRefusal[]
+}
+
 export type FlashRefusal =
   | { readonly why: 'unknown-format'; readonly image: string; readonly tarball: boolean }
   | { readonly why: 'image-empty'; readonly image: string }
   | { readonly why: 'target-missing'; readonly target: string }
   | { readonly why: 'not-a-block-device'; readonly target: string }
+  | { readonly why: 'another-disk'; readonly target: string }
   | { readonly why: 'mounted'; readonly target: string; readonly at: readonly string[] }
   | { readonly why: 'in-use'; readonly target: string; readonly by: readonly string[] }
   | { readonly why: 'read-only'; readonly target: string }
@@ -102,11 +114,15 @@ const leastBytes = (virtual: VirtualSize) => (virtual.kind === 'unknown' ? 0 : v
 /** What counts as a whole disk; a multipath device is the only safe way to the disk behind it. */
 const WHOLE_TYPES = ['disk', 'loop', 'mpath']
 
-/** All reasons against this flash, in the order of the earlier line's table ("Validation"). */
+/**
+ * All reasons against this flash, in the order of the earlier line's table ("Validation").
+ * `chosen`: the disk that was there when somebody chose it; null where nobody did.
+ */
 export function decideRefusals(
   image: ImageFacts,
   target: TargetFacts,
   options: Pick<FlashOptions, 'allowPartition'>,
+  chosen: DiskIdentity | null = null,
 ): readonly FlashRefusal[] {
   const { path } = target
   const unfit = decideUnfit(image)
@@ -119,7 +135,9 @@ export function decideRefusals(
   const has = identity.sizeBytes
   const isDoubtful = image.format === 'img.gz' && image.virtual.kind === 'at-least'
   const isWhole = WHOLE_TYPES.includes(type)
+  const isOther = chosen !== null && !isSameDisk(chosen, identity)
   const checks: readonly (readonly [boolean, FlashRefusal])[] = [
+    [isOther, { why: 'another-disk', target: path }],
     [at.length > 0, { why: 'mounted', target: path, at }],
     [by.length > 0, { why: 'in-use', target: path, by }],
     [readonly, { why: 'read-only', target: path }],
@@ -152,8 +170,9 @@ export function planFlash(
   image: ImageFacts,
   target: TargetFacts,
   options: FlashOptions,
+  chosen: DiskIdentity | null = null,
 ): Result<FlashPlan, readonly FlashRefusal[]> {
-  const refusals = decideRefusals(image, target, options)
+  const refusals = decideRefusals(image, target, options, chosen)
   const { format } = image
   const { device } = target
   if (refusals.length > 0 || format === null || device === null) return refuse(refusals)
@@ -195,17 +214,28 @@ const MESSAGES: Cases<'why', FlashRefusal, string> = {
   'image-empty': ({ image }) => `image is empty: ${image}`,
   'target-missing': ({ target }) => `target does not exist: ${target}`,
   'not-a-block-device': ({ target }) => `target is not a block device: ${target}`,
+  'another-disk': ({ target }) => `${target} is another disk now than the one that was chosen`,
   mounted: ({ at }) => `target has mounted partitions: ${at.join(', ')}`,
   'in-use': ({ by }) => `target is in use: ${by.join(', ')}`,
   'read-only': ({ target }) => `target is read-only: ${target}`,
   'not-a-whole-disk': ({ target, type }) =>
     `target is not a whole disk: ${target} is of type ${type} (--allow-partition to write there all the same)`,
   'image-too-big': ({ needs, has, isDoubtful }) =>
-    `image (${needs} bytes) is larger than target (${has} bytes)${isDoubtful ? DOUBT : ''}`,
+    `image (${needs} bytes) is larger than target (${has} bytes)${isDoubtful ? CUT_OFF : ''}`,
   'target-empty': ({ target }) => `target has no medium or no size: ${target}`,
 }
 
-const DOUBT = '; its last bytes say that it needs so much: it may be cut off, compare its checksum'
+const CUT_OFF =
+  '; its last bytes say that it needs so much: it may be cut off, compare its checksum'
 
 /** A refusal as one line, in the words of the earlier line ("Validation"). */
 export const renderRefusal = (refusal: FlashRefusal): string => decideCase(MESSAGES, 'why', refusal)
+
+/** All reasons against a flash, in the order of the checks; none means that it may go ahead. */
+export const renderReasons = ({
+  imageProblem,
+  refusals,
+}: Pick<FlashFindings, 'imageProblem' | 'refusals'>): readonly string[] => [
+  ...(imageProblem === null ? [] : [imageProblem]),
+  ...refusals.map(renderRefusal),
+]

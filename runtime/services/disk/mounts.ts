@@ -26,44 +26,37 @@ export interface Mounted extends AsyncDisposable {
   sync(): Promise<void>
 }
 
-export interface Mounts {
-  /** A mount that cannot be made is a Fault `tool-failed` with the reason in mount's own words. */
-  mount(request: MountRequest): Promise<Mounted>
-}
-
-/** `env`: TMPDIR says where mount points are made. */
-export function createMounts({
-  shell,
-  env,
-}: {
+/** `env`: TMPDIR in it says where mount points are made. */
+export interface MountTools {
   readonly shell: Shell
   readonly env: Environment
-}): Mounts {
+}
+
+/** A mount that cannot be made is a Fault `tool-failed` with the reason in mount's own words. */
+export async function mountPrivately(
+  { shell, env }: MountTools,
+  { node, type, options }: MountRequest,
+): Promise<Mounted> {
+  await using undo = new AsyncDisposableStack()
+  undo.defer(() => waitUntilFree(node))
+  const folder = await mkdtemp(join(await realpath(env['TMPDIR'] || '/tmp'), 'flasher-mount-'))
+  undo.defer(() => rmdir(folder))
+  const at = join(folder, 'root')
+  await mkdir(at)
+  undo.defer(() => rmdir(at))
+  const space = undo.use(await openSpace(shell))
+  const argv = ['mount', '-i', '-t', type, '-o', options.join(','), '--', node, at]
+  const { exitCode, stderr } = await shell.run(space.enter(argv))
+  if (exitCode !== 0) throw new Fault('tool-failed', `cannot be mounted: ${reasonOf(stderr, at)}`)
+  undo.defer(() => unmount(shell, space, node, at))
+  const root = `/proc/${space.pid}/root${at}`
+  const held = undo.move()
   return {
-    async mount({ node, type, options }) {
-      await using undo = new AsyncDisposableStack()
-      undo.defer(() => waitUntilFree(node))
-      const folder = await mkdtemp(join(await realpath(env['TMPDIR'] || '/tmp'), 'flasher-mount-'))
-      undo.defer(() => rmdir(folder))
-      const at = join(folder, 'root')
-      await mkdir(at)
-      undo.defer(() => rmdir(at))
-      const space = undo.use(await openSpace(shell))
-      const argv = ['mount', '-i', '-t', type, '-o', options.join(','), '--', node, at]
-      const { exitCode, stderr } = await shell.run(space.enter(argv))
-      if (exitCode !== 0)
-        throw new Fault('tool-failed', `cannot be mounted: ${reasonOf(stderr, at)}`)
-      undo.defer(() => unmount(shell, space, node, at))
-      const root = `/proc/${space.pid}/root${at}`
-      const held = undo.move()
-      return {
-        root,
-        at,
-        enter: space.enter,
-        sync: async () => void (await shell.require(['sync', '--file-system', root])),
-        [Symbol.asyncDispose]: () => held.disposeAsync(),
-      }
-    },
+    root,
+    at,
+    enter: space.enter,
+    sync: async () => void (await shell.require(['sync', '--file-system', root])),
+    [Symbol.asyncDispose]: () => held.disposeAsync(),
   }
 }
 

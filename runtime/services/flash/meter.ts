@@ -3,35 +3,25 @@ import type { Bottleneck } from '../../core/flash/bottleneck.ts'
 import type { WriteProgress } from '../../core/flash/flash.ts'
 import { createPace } from '../../core/foundation/pace.ts'
 
-interface Counts {
-  /** Of the image as stored. */
-  readonly bytesRead: number
-  /** Of the disk. */
-  readonly bytesDone: number
-}
-
 interface MeterOptions {
   readonly phase: WriteProgress['phase']
   /** What bytesDone counts up to; null where it is not known. */
   readonly totalBytes: number | null
   /** What bytesRead counts up to: the time left when the total is not known. */
   readonly sourceBytes: number | null
-  readonly counts: () => Counts
-  /** Asked at each look; absent: nothing is said of it. */
+  /** Bytes read of the image as stored, bytes done of the disk. */
+  readonly counts: () => { readonly bytesRead: number; readonly bytesDone: number }
+  /** Asked at each look; absent: progress does not mention it. */
   readonly bottleneck?: () => Bottleneck | null
 }
 
-interface Meter {
-  /** Where things stand now. */
-  look(note?: string): { readonly event: 'writing' } & WriteProgress
-}
-
-export function createMeter(options: MeterOptions): Meter {
+export function createMeter(options: MeterOptions) {
   const { phase, totalBytes, sourceBytes, counts, bottleneck } = options
   const reading = createPace()
   const doing = createPace()
   return {
-    look(note) {
+    /** The progress by now. */
+    look(note?: string): { readonly event: 'writing' } & WriteProgress {
       const { bytesRead, bytesDone } = counts()
       const seconds = performance.now() / 1000
       // A last sector is filled up: the image's own size is what counts.

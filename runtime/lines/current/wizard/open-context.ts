@@ -1,4 +1,5 @@
 /** The wizard's context: its terminal now, and services that are loaded when a screen first needs them. */
+import type { SurveyedDisk } from '../../../core/disk/disk.ts'
 import { decideDefaultCatalog } from '../../../core/catalog/catalog-source.ts'
 import { resolveImageRoot } from '../../../core/image/image.ts'
 import { findOwnCard } from '../../../services/host/host-addresses.ts'
@@ -28,12 +29,17 @@ export async function openWizardContext(
   const setting = { version: await readVersion(), identity, imageRoot }
   const loops = parseLoops(env['FLASHER_OFFER_LOOP'] ?? '')
   const remoteEnvironment = { ...environment, now: () => now() * 1000, loops: loops !== 'none' }
-  const loadFlash = once(async () => {
-    const [{ createFlashServices, lookAtImage, planOrder }, { executeFlash }] = await Promise.all([
-      import('./flow/flash-services.ts'),
-      import('./flow/flash-run.ts'),
+  const loadDisks = once(async () => {
+    const [{ createDisks }, { fillContents }, { createShell }] = await Promise.all([
+      import('../../../services/disk/disks.ts'),
+      import('../../../services/disk/disk-contents.ts'),
+      import('../../../services/host/shell.ts'),
     ])
-    return { parts: createFlashServices(env), lookAtImage, planOrder, executeFlash }
+    const shell = createShell({ env })
+    return {
+      disks: createDisks({ shell }),
+      fill: (disk: SurveyedDisk) => fillContents(shell, disk),
+    }
   })
   return {
     stdin,
@@ -64,15 +70,19 @@ export async function openWizardContext(
       return createStandaloneHooks(remoteEnvironment)
     },
     async loadRemote(): Promise<RemoteDependencies> {
-      const { createRemoteParts } = await import('./driven/remote-services.ts')
-      return createRemoteParts(remoteEnvironment)
+      const { createRemoteDependencies } = await import('./driven/remote-services.ts')
+      return createRemoteDependencies(remoteEnvironment)
     },
     async surveyDisks() {
-      const { parts } = await loadFlash()
-      const found = await parts.disks.survey({ loops: loops !== 'none' })
+      const { disks } = await loadDisks()
+      const found = await disks.survey({ loops: loops !== 'none' })
       return found.filter(({ path, device }) => device.type !== 'loop' || isOffered(loops, path))
     },
-    loadFlash,
+    fillContents: async (disk) => (await loadDisks()).fill(disk),
+    loadFlasher: once(async () => {
+      const { createFlasher } = await import('../../../services/flash/flasher.ts')
+      return createFlasher({ env, isRoot })
+    }),
   }
 }
 

@@ -1,4 +1,4 @@
-/** The services that server-driven mode takes, put together. */
+/** The services that the server-driven mode requires, put together. */
 import { LIVE_PATHS } from '../../../../../appliance/contract.ts'
 import { isBootWanted } from '../../../../core/disk/boot-entry.ts'
 import { parseMac } from '../../../../core/machine/mac.ts'
@@ -11,7 +11,7 @@ import type { ServerClient } from '../../../../services/net/server-client.ts'
 import { createShell, type Environment } from '../../../../services/host/shell.ts'
 import { createHooks } from './remote-hooks.ts'
 import type { RemoteDependencies } from './remote-machine.ts'
-import type { Hooks } from '../flow/start.ts'
+import { NO_HOOKS, type Hooks } from '../flow/start.ts'
 
 interface RemoteEnvironment {
   /** `FLASHER_LIVE=1`: the live system started us, and its console and kernel log may be written to. */
@@ -25,7 +25,7 @@ interface RemoteEnvironment {
   readonly loops: boolean
 }
 
-export function createRemoteParts({
+export function createRemoteDependencies({
   env,
   signal,
   now,
@@ -47,16 +47,16 @@ export function createRemoteParts({
 }
 
 /**
- * For a wizard that no server drives: the firmware hears of its flashes if that is wanted, and in a
- * machine that a server booted the server does.
+ * For a wizard that no server drives: the firmware boots a flashed disk once if that is wanted, and
+ * flashes are reported to the server that booted this machine.
  */
 export async function createStandaloneHooks(environment: RemoteEnvironment): Promise<Hooks> {
   const { env } = environment
   const registersBoot = isBootWanted(env['FLASHER_REGISTER_UEFI_BOOT'])
   const client = await openClient(environment)
-  if (!registersBoot && client === null) return {}
+  if (!registersBoot && client === null) return NO_HOOKS
   return createHooks({
-    ...createRemoteParts(environment),
+    ...createRemoteDependencies(environment),
     client,
     mode: 'interactive',
     registersBoot,

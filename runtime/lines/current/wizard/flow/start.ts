@@ -1,7 +1,7 @@
 /** The seam between the screens and the server-driven mode: how a wizard starts, and who hears of its flashes. */
 import type { DiskIdentity } from '../../../../core/disk/disk.ts'
-import type { FaultCode } from '../../../../core/foundation/fault.ts'
 import type { FlashEvent, FlashPlan } from '../../../../core/flash/flash.ts'
+import type { FlashOutcome } from '../../../../core/flash/outcome.ts'
 import type { ImageFormat } from '../../../../core/image/image.ts'
 
 /** Who this machine is, for the header. */
@@ -41,7 +41,8 @@ export interface ImageChoice {
   readonly ref: string | null
 }
 
-export interface FlashOrder {
+/** An image and a disk for it. */
+export interface FlashChoice {
   readonly image: ImageChoice
   /** `/dev/sda`. */
   readonly disk: string
@@ -53,61 +54,46 @@ export interface FlashOrder {
   readonly unattended: boolean
 }
 
-/** How a flash ended; never thrown. */
-export type FlashEnd =
-  | {
-      readonly kind: 'done'
-      readonly plan: FlashPlan
-      readonly bytesWritten: number
-      readonly seconds: number
-      readonly verified: boolean
-    }
-  | {
-      /** `cancelled`: by the operator or by the signal. */
-      readonly kind: 'failed' | 'cancelled'
-      readonly code: FaultCode | 'unexpected'
-      readonly reason: string
-      readonly hint: string | null
-      /** What became of the disk, in one sentence. */
-      readonly leaves: string
-    }
-
-/** Delivery of every flash, an operator's and an unattended one alike. They must not throw. */
+/** What happens around every flash, an operator's and an unattended one alike. They must not throw. */
 export interface Hooks {
-  /** The checks are done and the plan stands; the first byte comes next. Not waited for. */
-  onFlashStart?(order: FlashOrder, plan: FlashPlan): void
-  /** Each event of the writer, as it comes. Not waited for. */
-  onProgress?(event: FlashEvent): void
+  /** Each event of the write, as it comes; `started` comes before the first byte. Not waited for. */
+  onEvent(event: FlashEvent, choice: FlashChoice, plan: FlashPlan): void
   /**
    * Once for every flash that was ordered, also for one that was refused by its checks. Waited for;
    * `say` shows what is being done; the screen that follows shows what came of it.
    * `enough`: aborted by an operator who does not want to wait any longer.
    */
-  onEnd?(
-    end: FlashEnd,
-    order: FlashOrder,
+  onEnd(
+    end: FlashOutcome,
+    choice: FlashChoice,
     say: (line: string) => void,
     enough?: AbortSignal,
   ): Promise<Aftermath>
 }
 
 /** What an operator is told of a flash besides how it ended. */
-export interface Aftermath {
+interface Aftermath {
   /** What went wrong, in red; null: nothing did. */
   readonly notice: string | null
   /** What became of the UEFI boot entry; null: none was asked for. */
   readonly bootEntry: string | null
 }
 
-export const NO_AFTERMATH: Aftermath = { notice: null, bootEntry: null }
+/** What the flashing screen ends with. */
+export interface Flashed extends Aftermath {
+  readonly end: FlashOutcome
+}
 
-/** What the server-driven mode may do with the terminal. */
+export const NO_AFTERMATH: Aftermath = { notice: null, bootEntry: null }
+export const NO_HOOKS: Hooks = { onEvent: () => {}, onEnd: async () => NO_AFTERMATH }
+
+/** The terminal, as far as the server-driven mode uses it. */
 export interface DrivenScreen {
   readonly identity: Identity
   /** A line below what is there; kept until a screen is drawn. */
   say(line: string): void
-  /** The flashing screen, from the checks to the end. Hooks are told. */
-  runFlash(order: FlashOrder, hooks: Hooks): Promise<FlashEnd>
+  /** The flashing screen, from the checks to the end of the hooks. */
+  runFlash(choice: FlashChoice, hooks: Hooks): Promise<Flashed>
 }
 
 /** What the server-driven mode ends with: a wizard to open, or the end of the program. */

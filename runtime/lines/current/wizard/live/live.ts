@@ -33,27 +33,19 @@ export interface ConsoleEnvironment {
 const SCREEN = '/dev/tty1'
 const HEAD_START_MS = 1500
 
-interface LivePaths {
-  readonly kernelLine: string
-  /** Leads to the terminal of our own standard input. */
-  readonly terminal: string
-  readonly kmsg: string
-  readonly console: string
-  /** Where the console that drives says what it does. */
-  readonly status: string
-  /** By which consoles agree who drives; no file. */
-  readonly lock: string
-  /** Counts the tries of this boot, so that a program that died is tried again, but not for ever. */
-  readonly driven: string
-}
+type LivePaths = Readonly<Record<keyof typeof PATHS, string>>
 
-const PATHS: LivePaths = {
+const PATHS = {
   kernelLine: '/proc/cmdline',
+  /** Leads to the terminal of our own standard input. */
   terminal: '/proc/self/fd/0',
   kmsg: '/dev/kmsg',
   console: '/dev/console',
+  /** Where the console that drives writes what it does. */
   status: LIVE_PATHS.status,
+  /** By which consoles agree who drives; no file. */
   lock: '/run/flasher/driver',
+  /** Counts the tries of this boot, so that a program that died is tried again, but not for ever. */
   driven: '/run/flasher/driven',
 }
 
