@@ -14,7 +14,7 @@ export type { CatalogImage } from '../core/catalog/catalog-source.ts'
  */
 export type Catalog = LoadedCatalog
 
-/** Where there is no catalog: not to be had (`input-missing`), none (`input-invalid`), `cancelled`. */
+/** No catalog: it is unavailable (`input-missing`), it is not one (`input-invalid`), or `cancelled`. */
 export class CatalogError extends LibraryError {
   override readonly name = 'CatalogError'
 }
@@ -50,8 +50,7 @@ export function loadBytes(
   const text = typeof bytes === 'string' ? bytes : Buffer.from(bytes).toString('utf8')
   const manifest = parseManifest(text)
   if (manifest.ok) return offerImages(name, manifest.value, folder)
-  const words = `${name}: ${renderFlaw(manifest.refusal)}`
-  throw new CatalogError('input-invalid', words)
+  throw new CatalogError('input-invalid', `${name}: ${renderFlaw(manifest.refusal)}`)
 }
 
 /** The text of a catalog as UTF-8, from wherever `loadSource` finds it; rejects with a CatalogError. */

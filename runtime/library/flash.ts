@@ -26,7 +26,7 @@ export interface FlashRequest extends Partial<FlashOptions> {
   readonly image: string
   /** A block device. */
   readonly target: string
-  /** What the image is, whatever its name says; null and absent: the name tells. */
+  /** What the image is, whatever its name says; null and absent: its name decides. */
   readonly format?: ImageFormat | null
 }
 

@@ -1,9 +1,9 @@
-/** What the errors of all modules have: a code from a closed list, and the way out. */
+/** What the errors of all modules have: a code from a closed list, and a hint. */
 import type { FaultCode, FaultOptions } from '../core/foundation/fault.ts'
 
 export class LibraryError extends Error {
   readonly code: FaultCode
-  /** The way out, where there is one to tell. */
+  /** How to fix it, where that is known. */
   readonly hint: string | undefined
 
   constructor(code: FaultCode, message: string, options: FaultOptions = {}) {

@@ -21,7 +21,7 @@ export interface OrasRef {
 /** Where the image's bytes are just now, and what has to be sent to be let in. */
 export type ResolvedBlob = Blob
 
-/** No reference (`misuse`), or nothing to be had from the registry (`input-missing`…). */
+/** Not a reference (`misuse`), or unavailable from the registry (`input-missing`…). */
 export class OrasError extends LibraryError {
   override readonly name = 'OrasError'
 }

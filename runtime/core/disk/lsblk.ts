@@ -61,18 +61,11 @@ export function indexNodes(nodes: readonly LsblkNode[]): ReadonlyMap<string, Lsb
 export function renderDiskRows(nodes: readonly LsblkNode[]): readonly DiskRow[] {
   return nodes
     .filter(({ type }) => type === 'disk')
-    .map((node) => ({
-      path: node.path,
-      size: node.size,
-      type: node.type,
-      vendor: node.vendor,
-      model: node.model,
-      serial: node.serial,
-      tran: node.tran,
-      removable: node.removable,
-      readonly: node.readonly,
-      mountpoints: [...new Set(mountpointsOf(node))],
-    }))
+    .map((node) => {
+      const { path, size, type, vendor, model, serial, tran, removable, readonly } = node
+      const mountpoints = [...new Set(mountpointsOf(node))]
+      return { path, size, type, vendor, model, serial, tran, removable, readonly, mountpoints }
+    })
 }
 
 const mountpointsOf = (node: LsblkNode): readonly string[] => [

@@ -72,7 +72,7 @@ export type FlashRefusal =
       readonly why: 'image-too-big'
       readonly needs: number
       readonly has: number
-      /** The size is told by four bytes at the file's end, which are any where it is cut off. */
+      /** The size comes from the file's last four bytes, which mean nothing if the file is cut off. */
       readonly isDoubtful: boolean
     }
   | { readonly why: 'target-empty'; readonly target: string }

@@ -38,7 +38,7 @@ const LEAVES: Readonly<Record<FlashStage, (target: string) => string>> = {
 interface FailurePoint {
   readonly target: string
   readonly stage: FlashStage
-  /** Whether the flash was told to end: then whatever it broke off with is a cancel. */
+  /** Whether the flash was asked to end: what it then failed with is a cancel. */
   readonly isAborted: boolean
 }
 

@@ -25,7 +25,7 @@ interface DeviceFacts {
   readonly sectorBytes: number
 }
 
-/** Memory that direct I/O takes: a resizable ArrayBuffer begins on a page, unlike `Buffer.alloc`. */
+/** Memory that direct I/O accepts: a resizable ArrayBuffer begins on a page, unlike `Buffer.alloc`. */
 export const createSlot = (bytes: number): Buffer =>
   Buffer.from(new ArrayBuffer(bytes, { maxByteLength: bytes }))
 
@@ -49,15 +49,10 @@ export async function openDevice({ node, sizeBytes, sectorBytes }: DeviceFacts):
     throw openingFault(node, cause)
   })
 
-  async function whole(
-    doing: 'write' | 'read',
-    slot: Buffer,
-    offset: number,
-    once: (slot: Buffer, at: number, offset: number) => Promise<number>,
-  ) {
+  async function transfer(doing: 'write' | 'read', slot: Buffer, offset: number) {
     for (let at = 0, tries = 1; at < slot.length;) {
       try {
-        const bytes = await once(slot, at, offset + at)
+        const bytes = await TRANSFERS[doing](file, slot, at, offset + at)
         if (bytes <= 0) throw new Error('the disk ends here')
         at += bytes
       } catch (cause) {
@@ -74,8 +69,8 @@ export async function openDevice({ node, sizeBytes, sectorBytes }: DeviceFacts):
     fd: file.fd,
     sizeBytes,
     sectorBytes,
-    write: (slot, offset) => whole('write', slot, offset, writeOnce(file)),
-    read: (slot, offset) => whole('read', slot, offset, readOnce(file)),
+    write: (slot, offset) => transfer('write', slot, offset),
+    read: (slot, offset) => transfer('read', slot, offset),
     async flush() {
       await file.datasync().catch((cause: unknown) => {
         throw new Fault(
@@ -92,10 +87,12 @@ export async function openDevice({ node, sizeBytes, sectorBytes }: DeviceFacts):
   }
 }
 
-const writeOnce = (file: FileHandle) => async (slot: Buffer, at: number, offset: number) =>
-  (await file.write(slot, at, slot.length - at, offset)).bytesWritten
-const readOnce = (file: FileHandle) => async (slot: Buffer, at: number, offset: number) =>
-  (await file.read(slot, at, slot.length - at, offset)).bytesRead
+const TRANSFERS = {
+  write: async (file: FileHandle, slot: Buffer, at: number, offset: number) =>
+    (await file.write(slot, at, slot.length - at, offset)).bytesWritten,
+  read: async (file: FileHandle, slot: Buffer, at: number, offset: number) =>
+    (await file.read(slot, at, slot.length - at, offset)).bytesRead,
+}
 
 function openingFault(node: string, cause: unknown) {
   const code = codeOf(cause)
@@ -118,7 +115,7 @@ function ioFault(doing: 'write' | 'read', node: string, offset: number, cause: u
   return new Fault(fault, `${node}: ${what} at byte ${offset} (${code})`, { cause })
 }
 
-/** A pulled NVMe disk is first made one of no size: its writes end in ENOSPC. */
+/** A pulled NVMe disk first becomes one of size 0: its writes end in ENOSPC. */
 function hasNoSize(node: string): boolean {
   try {
     return Number(readFileSync(`/sys/class/block/${basename(node)}/size`, 'utf8')) === 0

@@ -44,7 +44,7 @@ export function createDisks({ shell, sys = '/sys', proc = '/proc' }: DisksOption
   const host: Host = { shell, sys, proc }
 
   return {
-    /** The rows of `list disks`: whole disks in lsblk's order, named as `survey` does, which takes multipath, too. */
+    /** The rows of `list disks`: whole disks in lsblk's order, without multipath devices. */
     async list(): Promise<readonly DiskRow[]> {
       const [nodes, blocks] = await Promise.all([readLsblk(shell), listBlocks(sys)])
       const disks = await findDisks(sys, nodes, blocks, ['disk'])
@@ -106,7 +106,7 @@ async function readSightings(
   return { ...seen, backings: new Map(paths.map((path, n) => [path, backings[n] ?? null])) }
 }
 
-/** By zpool's word, where a pool is imported and the tool is there. */
+/** From `zpool status`, where a pool is imported and the tool is installed. */
 async function readZpool(shell: Shell, pools: readonly string[]): Promise<readonly PoolMember[]> {
   if (pools.length === 0 || !(await shell.has('zpool'))) return []
   const { stdout } = await shell.run(['zpool', 'status', '-P', '-L'], { timeout: TOOL_TIMEOUT })
@@ -181,7 +181,7 @@ function decideType(target: SysBlock, { rows }: Sightings): string {
   return rows.get(lsblkName(target.name))?.type ?? guessType(target)
 }
 
-/** lsblk passes over devices that it takes for uninteresting, such as memory disks. */
+/** lsblk leaves out devices that it considers uninteresting, such as memory disks. */
 function guessType({ partition, backing }: SysBlock): string {
   if (partition !== null) return 'part'
   return backing === null ? 'disk' : 'loop'

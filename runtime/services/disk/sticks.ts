@@ -19,22 +19,16 @@ import {
   type WholeDisk,
 } from '../../core/disk/images-partition.ts'
 import type { Shell } from '../host/shell.ts'
+import { listLinks } from './disk-names.ts'
 
+/** In bytes of the volume, and what was written, in words: nothing where there was nothing to do. */
 interface StickGrowth {
-  /** Of the volume. */
   readonly fromBytes: number
   readonly toBytes: number
-  /** None when there was nothing to do. */
   readonly writes: readonly string[]
 }
 
-export interface Sticks {
-  look(): Promise<Surroundings>
-  /** A Fault where the stick cannot grow: it is as usable as before then. */
-  grow(place: Growable): Promise<StickGrowth>
-  /** Read-only, at `LIVE_PATHS.images`; Ventoy's folder where there is one, else the whole. */
-  mount(node: string): Promise<void>
-}
+export type Sticks = ReturnType<typeof createSticks>
 
 const SECTOR = 512
 const BLOCKS = '/sys/class/block'
@@ -50,10 +44,10 @@ export function createSticks({
 }: {
   readonly shell: Shell
   readonly bootFacts: string
-}): Sticks {
+}) {
   return {
-    async look() {
-      // After a start by other means there are no notes, and before udev has looked no labels.
+    async look(): Promise<Surroundings> {
+      // After another kind of boot there are no notes, and before udev has run no labels.
       const notes = await readFile(bootFacts, 'utf8').catch(() => '')
       const [parts, disks, labels] = await Promise.all([
         listBlocks(readPart),
@@ -63,7 +57,8 @@ export function createSticks({
       return { medium: parseBootMedium(notes), parts, disks, labels }
     },
 
-    async grow({ node, disk, number }) {
+    /** A Fault where the stick cannot grow: it is as usable as before then. */
+    async grow({ node, disk, number }: Growable): Promise<StickGrowth> {
       const sectorBytes = await readNumber(disk, 'queue/logical_block_size')
       if (sectorBytes !== SECTOR) {
         throw new Fault('plan-refused', `${disk} has sectors of ${sectorBytes} bytes`)
@@ -77,7 +72,8 @@ export function createSticks({
       return { ...volume, writes: [...table, ...volume.writes] }
     },
 
-    async mount(node) {
+    /** Read-only, at `LIVE_PATHS.images`; Ventoy's folder where there is one, else the whole. */
+    async mount(node: string) {
       await mkdir(WHOLE, { recursive: true })
       await mkdir(LIVE_PATHS.images, { recursive: true })
       await shell.require(['mount', '-o', OPTIONS, '--', node, WHOLE])
@@ -139,13 +135,7 @@ async function isPlugged(whole: string): Promise<boolean> {
 
 /** As udev names them: characters that would be odd in a path are written otherwise, ours are not. */
 async function listLabels(): Promise<ReadonlyMap<string, string>> {
-  const names = await readdir(BY_LABEL).catch(() => [])
-  const nodes = await Promise.all(
-    names.map(
-      async (name) => [name, await realpath(join(BY_LABEL, name)).catch(() => '')] as const,
-    ),
-  )
-  return new Map(nodes.filter(([, node]) => node !== ''))
+  return new Map((await listLinks(BY_LABEL)).map(({ name, node }) => [name, node]))
 }
 
 async function growTable(disk: string): Promise<readonly string[]> {
@@ -159,7 +149,7 @@ async function growTable(disk: string): Promise<readonly string[]> {
     },
     IMAGES_PARTITION.name,
   )
-  if (!growth.ok) throw new Fault('plan-refused', `${disk}: ${WORDS[growth.refusal]}`)
+  if (!growth.ok) throw new Fault('plan-refused', `${disk}: ${REFUSALS[growth.refusal]}`)
   return await writeAll(file, growth.value.writes)
 }
 
@@ -171,12 +161,12 @@ async function growVolume(node: string): Promise<StickGrowth> {
     root: await readAt(file, ROOT_OFFSET, SECTOR),
     sectors,
   })
-  if (!growth.ok) throw new Fault('plan-refused', `${node}: ${WORDS[growth.refusal]}`)
+  if (!growth.ok) throw new Fault('plan-refused', `${node}: ${REFUSALS[growth.refusal]}`)
   const { fromBytes, toBytes, writes } = growth.value
   return { fromBytes, toBytes, writes: await writeAll(file, writes) }
 }
 
-const WORDS: Readonly<Record<TableRefusal | VolumeRefusal, string>> = {
+const REFUSALS: Readonly<Record<TableRefusal | VolumeRefusal, string>> = {
   'no-table': 'there is no partition table that is whole',
   'no-partition': `there is no partition ${IMAGES_PARTITION.name}`,
   'not-last': 'another partition lies behind the images partition',

@@ -1,4 +1,4 @@
-/** Block devices as /sys tells of them: who stands on whom, sizes, queues. */
+/** Block devices as /sys shows them: what is built on what, sizes, queues. */
 import { readdir, readFile, realpath } from 'node:fs/promises'
 import { basename, dirname, join } from 'node:path'
 import type { SysBlock } from '../../core/disk/block-graph.ts'

@@ -77,7 +77,7 @@ export interface Flasher {
 }
 
 interface FlasherOptions extends SourcesOptions {
-  /** Whether this process may write to disks; absent: opening the disk will tell. */
+  /** Whether this process may write to disks; absent: known only once the disk is opened. */
   readonly isRoot?: boolean
 }
 

@@ -7,7 +7,7 @@ import { readSidecar } from '../image/sidecars.ts'
 import type { Source } from '../image/source.ts'
 
 export interface ImageRequest {
-  /** What the image is, whatever its name says; null: the source's name tells. */
+  /** What the image is, whatever its name says; null: the source's name decides. */
   readonly format: ImageFormat | null
   /** The digest it must have; null: the one beside it or the one its source promises, where there is one. */
   readonly sha256: string | null

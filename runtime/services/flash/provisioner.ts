@@ -13,7 +13,7 @@ import { toolMissing } from '../host/shell.ts'
 import { writeSeed } from './seeder.ts'
 import { runWorkflow } from './workflows.ts'
 
-/** Far beyond what cloud-init takes; a disk image named by mistake is not copied into the target. */
+/** Far more than cloud-init accepts; a disk image named by mistake is not copied into the target. */
 const MAX_INPUT_BYTES = 16 * 2 ** 20
 
 export function createProvisioner(tools: MountTools) {
@@ -77,7 +77,7 @@ const missing = (tool: string) =>
       })
     : toolMissing(tool)
 
-/** Whatever went wrong, as one Fault; a clean-up that failed on top of an error is told after it. */
+/** Whatever went wrong, as one Fault; a clean-up that failed after an error is named after it. */
 function asFault(thrown: unknown, node: string, aborted: boolean): Fault {
   if (thrown instanceof SuppressedError) {
     const first = asFault(thrown.suppressed, node, aborted)

@@ -9,7 +9,7 @@ import type { FlashOutcome } from '../../../runtime/core/flash/outcome.ts'
 import { parseMac, type Mac } from '../../../runtime/core/machine/mac.ts'
 import type { CatalogEntry } from '../../../runtime/core/catalog/catalog.ts'
 import { drive } from '../../../runtime/lines/current/wizard/driven/remote.ts'
-import type { RemoteDependencies } from '../../../runtime/lines/current/wizard/driven/remote-machine.ts'
+import type { RemoteDependencies } from '../../../runtime/lines/current/wizard/driven/remote-hooks.ts'
 import { runChoice } from '../../../runtime/lines/current/wizard/flow/flash-run.ts'
 import type {
   DrivenScreen,

@@ -11,10 +11,10 @@ import { createInk } from '../../../terminal/text/ink.ts'
 import { decideTerminalStyle } from '../../../terminal/text/terminal-style.ts'
 import { createPainter } from '../../../terminal/prompt/painter.ts'
 import type { WizardContext } from './screens/wizard-context.ts'
-import type { RemoteDependencies } from './driven/remote-machine.ts'
+import type { RemoteDependencies } from './driven/remote-hooks.ts'
 import type { ProcessEnvironment } from './flow/wizard-environment.ts'
 
-/** `mac`: as it was told; null: that of this machine's first network card is shown. */
+/** `mac`: as `--mac` names it; null: that of this machine's first network card is shown. */
 export async function openWizardContext(
   environment: ProcessEnvironment,
   mac: string | null,

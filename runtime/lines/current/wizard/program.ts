@@ -127,10 +127,10 @@ async function beginAlone(
 ): Promise<Beginning> {
   const catalog = given.get('catalog') ?? null
   const server = given.get('server') ?? null
-  // What cannot be listed is said on the screen of the images.
+  // The screen of the images says why they cannot be listed.
   const hasImages = (await context.listLocal().catch(() => [])).length > 0
   const screen = catalog !== null || hasImages ? 'image' : 'catalog'
-  // With its address there, another console follows the server, and flashes of this one are told.
+  // With FLASHER_LIVE_MAC another console follows the server, and flashes of this one are reported.
   const isAlone = server !== null && (env['FLASHER_LIVE_MAC'] ?? '') === ''
   const notices = [
     ...(isAlone ? [renderUnfollowed(server)] : []),
@@ -144,9 +144,9 @@ async function beginAlone(
 const ROOTLESS = 'Without root, disks can be looked at but not written.'
 
 const renderUnfollowed = (server: string) =>
-  `The server ${server} is not followed, nor told of flashes: this machine's MAC address is not said (--mac, or flasher.mac= on the kernel command line).`
+  `The server ${server} is not followed and flashes are not reported to it: this machine's MAC address is unknown (set --mac, or flasher.mac= on the kernel command line).`
 
-/** A server may have told more of this machine than it knew itself, and hears of its flashes. */
+/** The server may know more of this machine than it did itself, and flashes are reported to it. */
 const takeOver = (
   context: WizardContext,
   { identity }: Start,

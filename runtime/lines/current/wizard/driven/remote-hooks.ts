@@ -6,7 +6,10 @@ import { renderDuration } from '../../../../core/foundation/rate.ts'
 import type { ProgressPost, RunMode } from '../../../../core/machine/run.ts'
 import type { Hardware } from '../../../../services/host/hardware.ts'
 import type { Marks } from '../../../../services/host/marks.ts'
+import type { Disks } from '../../../../services/disk/disks.ts'
 import type { Nvram } from '../../../../services/disk/nvram.ts'
+import type { Power } from '../../../../services/host/power.ts'
+import type { Environment } from '../../../../services/host/shell.ts'
 import { createReporter, type Reporter } from '../../../../services/flash/reporter.ts'
 import type { ServerClient } from '../../../../services/net/server-client.ts'
 import type { Rejection } from '../../../../services/net/server-exchange.ts'
@@ -21,12 +24,27 @@ import {
 } from './remote-report.ts'
 import { NO_AFTERMATH, type FlashChoice, type Hooks } from '../flow/start.ts'
 
-interface HookDependencies {
+/** What the server-driven mode and the hooks require. */
+export interface RemoteDependencies {
+  readonly disks: Pick<Disks, 'survey'>
+  readonly hardware: Hardware
+  readonly nvram: Nvram
+  readonly power: Power
+  readonly marks: Marks
+  /** `FLASHER_PXE_TOKEN`, `FLASHER_REGISTER_UEFI_BOOT`. */
+  readonly env: Environment
+  readonly signal: AbortSignal
+  /** Milliseconds on a steady clock. */
+  readonly now: () => number
+  /** Loop devices count as disks; where disks are named by place. For trying things out. */
+  readonly loops?: boolean
+  readonly placeNames?: string
+  readonly times?: Partial<RemoteTimes>
+}
+
+interface HookDependencies extends Omit<RemoteDependencies, 'disks'> {
   /** Null: standalone, so nothing is reported. */
   readonly client: ServerClient | null
-  readonly nvram: Nvram
-  readonly hardware: Hardware
-  readonly marks: Marks
   readonly mode: RunMode
   /** Whether the firmware shall boot the flashed disk once. */
   readonly registersBoot: boolean
@@ -34,14 +52,12 @@ interface HookDependencies {
   readonly disks: () => readonly InventoryDisk[]
   /** The last lines that the person saw, for the log of a failure. */
   readonly transcript: () => readonly string[]
-  readonly signal: AbortSignal
-  /** Milliseconds on a steady clock. */
-  readonly now: () => number
-  readonly times?: Partial<HookTimes>
 }
 
 /** Milliseconds. */
-export interface HookTimes {
+interface RemoteTimes {
+  /** For how long disks and plan are asked for again when the server does not answer. */
+  readonly contact: number
   /** For how long the end is reported again to a server that does not answer. */
   readonly report: number
   /** How long a person waits for a failure to be reported; it goes on in the background. */
@@ -51,13 +67,19 @@ export interface HookTimes {
   readonly retry: number
 }
 
-const TIMES: HookTimes = { report: 10 * 60_000, failure: 5000, silence: 2000, retry: 1000 }
+export const TIMES: RemoteTimes = {
+  contact: 30_000,
+  report: 10 * 60_000,
+  failure: 5000,
+  silence: 2000,
+  retry: 1000,
+}
 
 /** One flash under way. */
 interface RunningFlash {
   readonly facts: RunFacts
   readonly reporter: Reporter | null
-  readonly times: HookTimes
+  readonly times: RemoteTimes
   readonly began: number
   /** How far it came, in lines. */
   readonly steps: string[]

@@ -6,11 +6,6 @@ import type { Mac } from '../../../../core/machine/mac.ts'
 import type { InventoryDisk } from '../../../../core/machine/machine.ts'
 import { accept, refuse, type Result } from '../../../../core/foundation/result.ts'
 import { readPlaceNames } from '../../../../services/disk/disk-names.ts'
-import type { Disks } from '../../../../services/disk/disks.ts'
-import type { Hardware } from '../../../../services/host/hardware.ts'
-import type { Marks } from '../../../../services/host/marks.ts'
-import type { Nvram } from '../../../../services/disk/nvram.ts'
-import type { Power } from '../../../../services/host/power.ts'
 import {
   createServerClient,
   findServer,
@@ -18,39 +13,14 @@ import {
   type ServerClient,
 } from '../../../../services/net/server-client.ts'
 import { trustAuthorities, type Rejection } from '../../../../services/net/server-exchange.ts'
-import type { Environment } from '../../../../services/host/shell.ts'
 import { linger } from '../../../../services/host/watch.ts'
 import { chooseDisk } from '../flow/disk-offers.ts'
 import type { DiskChoice } from '../flow/flow.ts'
-import type { HookTimes } from './remote-hooks.ts'
+import { TIMES, type RemoteDependencies } from './remote-hooks.ts'
 import type { DrivenScreen } from '../flow/start.ts'
-
-export interface RemoteDependencies {
-  readonly disks: Pick<Disks, 'survey'>
-  readonly hardware: Hardware
-  readonly nvram: Nvram
-  readonly power: Power
-  readonly marks: Marks
-  /** `FLASHER_PXE_TOKEN`, `FLASHER_REGISTER_UEFI_BOOT`. */
-  readonly env: Environment
-  readonly signal: AbortSignal
-  /** Milliseconds on a steady clock. */
-  readonly now: () => number
-  /** Loop devices count as disks; where disks are named by place. For trying things out. */
-  readonly loops?: boolean
-  readonly placeNames?: string
-  readonly times?: Partial<RemoteTimes>
-}
-
-/** Milliseconds. */
-interface RemoteTimes extends HookTimes {
-  /** For how long disks and plan are asked for again when the server does not answer. */
-  readonly contact: number
-}
 
 export type RemoteMachine = ReturnType<typeof createRemoteMachine>
 
-const CONTACT_MS = 30_000
 const MAX_LINES = 400
 
 interface RemoteMachineOptions {
@@ -65,17 +35,17 @@ export async function openRemoteMachine(
   options: RemoteMachineOptions,
 ): Promise<Result<RemoteMachine, string>> {
   const { bases, mac, given } = options
-  const { env, signal, now, times } = given
+  const { env, signal, now } = given
+  const times = { ...TIMES, ...given.times }
   const log = createTranscript(options)
-  const deadline = now() + (times?.contact ?? CONTACT_MS)
+  const deadline = now() + times.contact
   // In the background from here on: it is posted once it is read and the server is known.
   const tree = given.hardware.readTree().catch(() => null)
   if (bases.some((base) => base.startsWith('https:'))) await trustAuthorities(env)
   const base = await find(bases, { given, say: log.say, deadline })
   if (base === null) return refuse(`No machine server answers at ${bases.join(' or ')}.`)
   const token = env['FLASHER_PXE_TOKEN'] || null
-  const retryMs = times?.retry ?? 1000
-  const client = createServerClient({ base, mac, token, signal, retryMs })
+  const client = createServerClient({ base, mac, token, signal, retryMs: times.retry })
   const machine = createRemoteMachine({ given, client, log, deadline, tree })
   await sendFirst(machine)
   return accept(machine)

@@ -1,4 +1,4 @@
-/** A flash in the words of the server's progress posts, and the milestones that it passes. */
+/** A flash as the server's progress posts, and the milestones that it passes. */
 import type { FlashEvent, FlashPlan } from '../../../../core/flash/flash.ts'
 import { identifyDisk, type InventoryDisk } from '../../../../core/machine/machine.ts'
 import { renderSafeUrl } from '../../../../core/net/image-location.ts'
@@ -6,7 +6,7 @@ import type { ProgressPost, RunMode } from '../../../../core/machine/run.ts'
 import type { FlashOutcome } from '../../../../core/flash/outcome.ts'
 import type { FlashChoice } from '../flow/start.ts'
 
-/** What is flashed, where to, and by whose wish: the first post says it, the last one repeats it. */
+/** What is flashed, where to, and who ordered it: the first post says it, the last one repeats it. */
 export interface RunFacts {
   /** Made anew for each attempt. */
   readonly run: string
@@ -33,7 +33,7 @@ export const startReport = (facts: RunFacts): ProgressPost => ({
   ...describe(facts),
 })
 
-/** What an event makes of the report before it; null: it tells nothing new. */
+/** What an event makes of the report before it; null: there is nothing to report. */
 export function nextReport(before: ProgressPost, event: FlashEvent): ProgressPost | null {
   if (event.event === 'synced') return { ...before, phase: 'sync', rate: null, eta_seconds: null }
   if (event.event !== 'writing') return null
@@ -49,7 +49,7 @@ export const uefiReport = (before: ProgressPost): ProgressPost => ({
   eta_seconds: null,
 })
 
-/** The last word of a run; it holds all that is known, in case the others were lost. */
+/** The last report of a run; it holds all that is known, in case the others were lost. */
 export function endReport(facts: RunFacts, before: ProgressPost, end: FlashOutcome): ProgressPost {
   const { run, bytes_read } = before
   const counted = { ...NOTHING, run, bytes_read, ...describe(facts) }

@@ -8,41 +8,29 @@ import { createMarks, NO_MARKS } from '../../../../services/host/marks.ts'
 import { createNvram } from '../../../../services/disk/nvram.ts'
 import { createPower } from '../../../../services/host/power.ts'
 import type { ServerClient } from '../../../../services/net/server-client.ts'
-import { createShell, type Environment } from '../../../../services/host/shell.ts'
-import { createHooks } from './remote-hooks.ts'
-import type { RemoteDependencies } from './remote-machine.ts'
+import { createShell } from '../../../../services/host/shell.ts'
+import { createHooks, type RemoteDependencies } from './remote-hooks.ts'
 import { NO_HOOKS, type Hooks } from '../flow/start.ts'
 
-interface RemoteEnvironment {
-  /** `FLASHER_LIVE=1`: the live system started us, and its console and kernel log may be written to. */
-  readonly env: Environment
-  readonly signal: AbortSignal
-  /** Milliseconds on a steady clock. */
-  readonly now: () => number
+interface RemoteEnvironment extends Pick<RemoteDependencies, 'env' | 'signal' | 'now' | 'loops'> {
   /** Node's name of the processor. */
   readonly arch: string
-  /** Loop devices count as disks. */
-  readonly loops: boolean
 }
 
+/** `FLASHER_LIVE=1`: the live system started us, and its console and kernel log may be written to. */
 export function createRemoteDependencies({
-  env,
-  signal,
-  now,
   arch,
-  loops,
+  ...given
 }: RemoteEnvironment): RemoteDependencies {
+  const { env } = given
   const shell = createShell({ env })
   return {
+    ...given,
     disks: createDisks({ shell }),
     hardware: createHardware({ shell }),
     nvram: createNvram({ shell, arch }),
     power: createPower({ shell }),
     marks: env['FLASHER_LIVE'] === '1' ? createMarks({ status: LIVE_PATHS.status }) : NO_MARKS,
-    env,
-    signal,
-    now,
-    loops,
   }
 }
 

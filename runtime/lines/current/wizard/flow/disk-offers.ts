@@ -49,7 +49,7 @@ const ANY_IMAGE: ImageFacts = {
 }
 const OF_THE_IMAGE = new Set<FlashRefusal['why']>(['unknown-format', 'image-empty'])
 
-/** The shortest that still tells an operator what to do, the most telling first. */
+/** The shortest text from which an operator knows what to do; the most important reason counts. */
 function renderReason(refusals: readonly FlashRefusal[], uses: readonly DiskUse[]): string | null {
   if (refusals.length === 0) return null
   if (uses.some(({ kind }) => kind === 'running-system')) return 'holds this system'

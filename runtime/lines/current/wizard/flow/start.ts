@@ -1,4 +1,4 @@
-/** The seam between the screens and the server-driven mode: how a wizard starts, and who hears of its flashes. */
+/** What the screens and the server-driven mode share: how a wizard starts, and what happens around its flashes. */
 import type { DiskIdentity } from '../../../../core/disk/disk.ts'
 import type { FlashEvent, FlashPlan } from '../../../../core/flash/flash.ts'
 import type { FlashOutcome } from '../../../../core/flash/outcome.ts'
@@ -6,7 +6,7 @@ import type { ImageFormat } from '../../../../core/image/image.ts'
 
 /** Who this machine is, for the header. */
 export interface Identity {
-  /** Lower case, colons; null: not told and none found. */
+  /** Lower case, colons; null: none was named and none found. */
   readonly mac: string | null
   /** `http://host:port`, or as it was named; null: standalone. */
   readonly server: string | null
@@ -18,7 +18,7 @@ export interface Identity {
 export interface Start {
   /** `catalog` shows where images can come from, `image` goes straight to them. */
   readonly screen: 'catalog' | 'image'
-  /** Where the catalog is, as `loadCatalogSource` takes it; null: only images of this machine. */
+  /** Where the catalog is, as `loadCatalog` takes it; null: only images of this machine. */
   readonly catalog: string | null
   /** Why we are here, in red on the first screen and kept until the operator went on; null: no reason. */
   readonly notice: string | null
@@ -31,7 +31,7 @@ export interface ImageChoice {
   readonly name: string
   /** A path, an http(s) URL or an oras reference, as `sources.open` takes it. */
   readonly location: string
-  /** Null: the name or the source's own name tells. */
+  /** Null: the name of the image or of its source decides. */
   readonly format: ImageFormat | null
   /** Bytes as stored; null where nobody said. */
   readonly sizeBytes: number | null
@@ -48,7 +48,7 @@ export interface FlashChoice {
   readonly disk: string
   /** What the disk was when it was chosen: another one under that path is refused. Null: not looked at. */
   readonly identity: DiskIdentity | null
-  /** What tells it from others, for the header: `DiskChoice.words`. */
+  /** What distinguishes it from others, for the header: `DiskChoice.words`. */
   readonly words?: string
   /** Nobody is there: no key is waited for, whatever happens. */
   readonly unattended: boolean
@@ -71,7 +71,7 @@ export interface Hooks {
   ): Promise<Aftermath>
 }
 
-/** What an operator is told of a flash besides how it ended. */
+/** What an operator learns of a flash besides how it ended. */
 interface Aftermath {
   /** What went wrong, in red; null: nothing did. */
   readonly notice: string | null

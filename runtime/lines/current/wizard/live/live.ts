@@ -49,7 +49,7 @@ const PATHS = {
   driven: '/run/flasher/driven',
 }
 
-/** The exit code: 0 tells the service manager that all is done here. */
+/** Returns the exit code: 0 means to the service manager that nothing is left to do. */
 export async function live(environment: ConsoleEnvironment): Promise<number> {
   const paths = { ...PATHS, ...environment.paths }
   const [version, kernelLine] = await Promise.all([readVersion(), readKernelLine(paths.kernelLine)])
@@ -81,12 +81,12 @@ async function serveConsole(
   }
   await lock?.[Symbol.asyncDispose]()
   const stdout = encodeOutput(environment.stdout, environment.env)
-  const looker = { ...environment, stdout, statusPath: paths.status }
-  if (lock === null && (await lookOn(looker)) === 'ended') return 0
+  const viewer = { ...environment, stdout, statusPath: paths.status }
+  if (lock === null && (await lookOn(viewer)) === 'ended') return 0
   return await serveGuest(boot, environment)
 }
 
-/** A wizard for whoever stands there. */
+/** A wizard for a person at this console. */
 async function serveGuest(boot: LiveBoot, environment: ConsoleEnvironment): Promise<number> {
   const base = await findBase(boot, environment)
   const env = { ...environment.env, ...renderWizardEnv(boot, base) }

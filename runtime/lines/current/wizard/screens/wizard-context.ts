@@ -7,7 +7,7 @@ import type { Asked, Subject } from '../../../../terminal/prompt/question.ts'
 import type { TerminalStyle, Output } from '../../../../terminal/text/terminal-style.ts'
 import type { Painter } from '../../../../terminal/prompt/painter.ts'
 import type { Flasher } from '../../../../services/flash/flasher.ts'
-import type { RemoteDependencies } from '../driven/remote-machine.ts'
+import type { RemoteDependencies } from '../driven/remote-hooks.ts'
 import type { Drawing } from './screen-frame.ts'
 import type { Hooks } from '../flow/start.ts'
 
