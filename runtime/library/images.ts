@@ -1,5 +1,4 @@
 /** Library entry points of the images module: what images a folder holds, and what one is. */
-import { Fault } from '../core/foundation/fault.ts'
 import {
   defaultImageRoot as resolveRoot,
   type ImageInfo,
@@ -7,7 +6,7 @@ import {
 } from '../core/image/image.ts'
 import { createImages } from '../services/image/images.ts'
 import { createShell } from '../services/host/shell.ts'
-import { LibraryError } from './library-error.ts'
+import { LibraryError, rethrowAs } from './library-error.ts'
 
 export { detectFormat } from '../core/image/image.ts'
 export type { ImageFormat, ImageInfo } from '../core/image/image.ts'
@@ -20,6 +19,7 @@ export class ImageError extends LibraryError {
   override readonly name = 'ImageError'
 }
 
+const rethrow = rethrowAs(ImageError)
 const images = () => createImages({ shell: createShell({ env: process.env }) })
 
 /** The folder that is looked in: FLASHER_IMAGE_ROOT, else /var/lib/flasher/images. */
@@ -38,8 +38,3 @@ export const listImages = (root: string = defaultImageRoot()): Promise<readonly 
  */
 export const inspectImage = (path: string): Promise<ImageInfo> =>
   images().inspect(path).catch(rethrow)
-
-function rethrow(thrown: unknown): never {
-  if (!(thrown instanceof Fault)) throw thrown
-  throw new ImageError(thrown.code, thrown.message, { hint: thrown.hint, cause: thrown })
-}

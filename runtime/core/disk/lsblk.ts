@@ -1,5 +1,4 @@
 /** What lsblk says of block devices: its JSON, read with care, as a tree. */
-import type { DiskRow } from './disk.ts'
 import { parseJson } from '../foundation/json-text.ts'
 import { accept, refuse, type Result } from '../foundation/result.ts'
 
@@ -25,6 +24,24 @@ export interface LsblkNode {
   readonly mountpoints: readonly string[]
   readonly children: readonly LsblkNode[]
 }
+
+/**
+ * One row of `flasher list disks --json`; the spelling is the spec's. `size` is as lsblk prints it for
+ * people (`500G`), `mountpoints` are those of the disk and of everything below it.
+ */
+export type DiskRow = Pick<
+  LsblkNode,
+  | 'path'
+  | 'size'
+  | 'type'
+  | 'vendor'
+  | 'model'
+  | 'serial'
+  | 'tran'
+  | 'removable'
+  | 'readonly'
+  | 'mountpoints'
+>
 
 /** The columns we ask for; util-linux before 2.37 knows only `MOUNTPOINT`, one per device. */
 export const LSBLK_COLUMNS =

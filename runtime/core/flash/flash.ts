@@ -124,16 +124,25 @@ export function decideRefusals(
   options: Pick<FlashOptions, 'allowPartition'>,
   chosen: DiskIdentity | null = null,
 ): readonly FlashRefusal[] {
+  return [...decideUnfit(image), ...decideTargetRefusals(image, target, options, chosen)]
+}
+
+/** The reasons that lie in the disk; `image`: null as long as it is not known. */
+export function decideTargetRefusals(
+  image: Pick<ImageFacts, 'format' | 'virtual'> | null,
+  target: TargetFacts,
+  options: Pick<FlashOptions, 'allowPartition'>,
+  chosen: DiskIdentity | null = null,
+): readonly FlashRefusal[] {
   const { path } = target
-  const unfit = decideUnfit(image)
-  if (!target.exists) return [...unfit, { why: 'target-missing', target: path }]
-  if (target.device === null) return [...unfit, { why: 'not-a-block-device', target: path }]
+  if (!target.exists) return [{ why: 'target-missing', target: path }]
+  if (target.device === null) return [{ why: 'not-a-block-device', target: path }]
   const { uses, type, readonly, identity } = target.device
   const at = uses.flatMap((use) => (use.kind === 'mounted' ? [renderMountPoint(use)] : []))
   const by = uses.flatMap((use) => (use.kind === 'mounted' ? [] : [renderUse(use)]))
-  const needs = leastBytes(image.virtual)
+  const needs = image === null ? 0 : leastBytes(image.virtual)
   const has = identity.sizeBytes
-  const isDoubtful = image.format === 'img.gz' && image.virtual.kind === 'at-least'
+  const isDoubtful = image?.format === 'img.gz' && image.virtual.kind === 'at-least'
   const isWhole = WHOLE_TYPES.includes(type)
   const isOther = chosen !== null && !isSameDisk(chosen, identity)
   const checks: readonly (readonly [boolean, FlashRefusal])[] = [
@@ -145,7 +154,7 @@ export function decideRefusals(
     [has === 0, { why: 'target-empty', target: path }],
     [has > 0 && needs > has, { why: 'image-too-big', needs, has, isDoubtful }],
   ]
-  return [...unfit, ...checks.flatMap(([hit, refusal]) => (hit ? [refusal] : []))]
+  return checks.flatMap(([hit, refusal]) => (hit ? [refusal] : []))
 }
 
 /** What is wrong with the image itself. */

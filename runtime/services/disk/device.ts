@@ -6,18 +6,7 @@ import type { Range } from '../../core/image/extents.ts'
 import { Fault } from '../../core/foundation/fault.ts'
 import { settle } from '../host/watch.ts'
 
-/** Offsets and lengths are bytes, multiples of the sector; buffers come from `createSlot`. */
-export interface Device extends AsyncDisposable {
-  readonly node: string
-  /** To be inherited by what works on the disk for us: it stays held until that has ended as well. */
-  readonly fd: number
-  readonly sizeBytes: number
-  readonly sectorBytes: number
-  write(slot: Buffer, offset: number): Promise<void>
-  read(slot: Buffer, offset: number): Promise<void>
-  /** Returns when all that was written is on the medium. */
-  flush(): Promise<void>
-}
+export type Device = Awaited<ReturnType<typeof openDevice>>
 
 interface DeviceFacts {
   readonly node: string
@@ -41,9 +30,10 @@ const CLOSE_MS = 500
 
 /**
  * Opens the device with O_EXCL: from here on nobody can mount it or one of its partitions, and if
- * somebody has, this fails with `target-raced`.
+ * somebody has, this fails with `target-raced`. Offsets and lengths are bytes, multiples of the
+ * sector; buffers come from `createSlot`.
  */
-export async function openDevice({ node, sizeBytes, sectorBytes }: DeviceFacts): Promise<Device> {
+export async function openDevice({ node, sizeBytes, sectorBytes }: DeviceFacts) {
   const { O_RDWR, O_EXCL, O_DIRECT } = constants
   const file = await open(node, O_RDWR | O_EXCL | O_DIRECT).catch((cause: unknown) => {
     throw openingFault(node, cause)
@@ -66,11 +56,13 @@ export async function openDevice({ node, sizeBytes, sectorBytes }: DeviceFacts):
 
   return {
     node,
+    /** To be inherited by what works on the disk for us: it stays held until that has ended as well. */
     fd: file.fd,
     sizeBytes,
     sectorBytes,
-    write: (slot, offset) => transfer('write', slot, offset),
-    read: (slot, offset) => transfer('read', slot, offset),
+    write: (slot: Buffer, offset: number) => transfer('write', slot, offset),
+    read: (slot: Buffer, offset: number) => transfer('read', slot, offset),
+    /** Returns when all that was written is on the medium. */
     async flush() {
       await file.datasync().catch((cause: unknown) => {
         throw new Fault(

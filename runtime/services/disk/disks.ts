@@ -4,13 +4,12 @@ import type { SysBlock } from '../../core/disk/block-graph.ts'
 import { decideUses } from '../../core/disk/disk-uses.ts'
 import {
   decideApart,
-  type DiskRow,
   type SurveyedDisk,
   type TargetDevice,
   type TargetFacts,
 } from '../../core/disk/disk.ts'
 import { listParts } from '../../core/disk/disk-parts.ts'
-import { indexNodes, renderDiskRows, type LsblkNode } from '../../core/disk/lsblk.ts'
+import { indexNodes, renderDiskRows, type DiskRow, type LsblkNode } from '../../core/disk/lsblk.ts'
 import { assembleFacts, listPaths, lsblkName, type Sightings } from '../../core/disk/sightings.ts'
 import { parseZpoolStatus, type PoolMember } from '../../core/disk/zpool.ts'
 import { readLsblk } from './block-list.ts'

@@ -20,6 +20,7 @@ import {
 } from '../../core/disk/images-partition.ts'
 import type { Shell } from '../host/shell.ts'
 import { listLinks } from './disk-names.ts'
+import { readText } from './sysfs.ts'
 
 /** In bytes of the volume, and what was written, in words: nothing where there was nothing to do. */
 interface StickGrowth {
@@ -124,12 +125,10 @@ async function readDisk(name: string): Promise<WholeDisk | null> {
 
 /** On USB, in a slot for cards, or with a medium that comes out. `whole`: the disk's folder in sysfs. */
 async function isPlugged(whole: string): Promise<boolean> {
-  const read = async (what: string) =>
-    (await readFile(join(whole, what), 'utf8').catch(() => '')).trim()
   return (
     /\/usb\d+\//.test(whole) ||
-    (await read('removable')) === '1' ||
-    (await read('device/type')) === 'SD'
+    (await readText(whole, 'removable')) === '1' ||
+    (await readText(whole, 'device/type')) === 'SD'
   )
 }
 

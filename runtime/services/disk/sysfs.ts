@@ -103,7 +103,8 @@ async function readLine(...path: readonly string[]): Promise<string | null> {
   return text.replace(/\n$/, '') || null
 }
 
-const readText = async (...path: readonly string[]) =>
+/** The same, trimmed. */
+export const readText = async (...path: readonly string[]) =>
   (await readLine(...path))?.trim().slice(0, 4096) || null
 
 /** A folder's names; none where it is not there. */

@@ -89,34 +89,22 @@ export async function copyBody(order: CopyOrder): Promise<{ end: number; written
       ? splitZeros(length, (at, size) => isZeroRange(slot, at, size))
       : { data: [{ offset: 0, bytes: length }], zeros: [] }
     for (const run of split.zeros) await zeros.add(offset + run.offset, run.bytes)
-    if (split.data.length === 0) slots.give(slot)
-    else launchWrite(order, recorder, { slot, offset, extents: split.data })
+    const at = offset
+    tasks.launch(async () => {
+      try {
+        for (const extent of split.data) {
+          const part = slot.subarray(extent.offset, extent.offset + extent.bytes)
+          await recorder.write(part, at + extent.offset, crc32)
+        }
+      } finally {
+        slots.give(slot)
+      }
+    })
     offset += bytes
     if (bytes < room) break
   }
   await zeros.flush()
   return { end: offset, written: recorder.written }
-}
-
-interface Chunk {
-  readonly slot: Buffer
-  /** Where the slot's first byte belongs on the device. */
-  readonly offset: number
-  readonly extents: readonly Range[]
-}
-
-function launchWrite({ tasks, slots }: CopyOrder, recorder: Recorder, chunk: Chunk) {
-  const { slot, offset, extents } = chunk
-  tasks.launch(async () => {
-    try {
-      for (const extent of extents) {
-        const part = slot.subarray(extent.offset, extent.offset + extent.bytes)
-        await recorder.write(part, offset + extent.offset, crc32)
-      }
-    } finally {
-      slots.give(slot)
-    }
-  })
 }
 
 type Recorder = ReturnType<typeof createRecorder>

@@ -55,43 +55,32 @@ interface RunOptions {
   readonly onEvent: (event: FlashEvent, plan: FlashPlan) => void
 }
 
-export interface Flasher {
-  /** What an image is; a Fault where it cannot be read. */
-  inspect(
-    order: Pick<FlashOrder, 'image'> & ImageRequest,
-    signal: AbortSignal,
-  ): Promise<CheckedImage>
-  /**
-   * Opens the image and looks at it, at the files and tools of the later steps, then at the target.
-   * What speaks against the flash is a value; what is missing is a Fault. Nothing is written.
-   */
-  plan(order: FlashOrder, signal: AbortSignal): Promise<PlannedFlash>
-  /**
-   * Decodes the image's first MiB, as `run` does before it touches the disk, for a caller that stops
-   * at the plan: a Fault where it is damaged, no disk image, or made for other sectors. Standard
-   * input stays unread.
-   */
-  checkContent(flash: PlannedFlash, signal: AbortSignal): Promise<void>
-  /** Writes the image, unless the disk is another one by now, then provisions it. Never throws. */
-  run(flash: ReadyFlash, options: RunOptions): Promise<FlashOutcome>
-}
-
 interface FlasherOptions extends SourcesOptions {
   /** Whether this process may write to disks; absent: known only once the disk is opened. */
   readonly isRoot?: boolean
 }
 
-export function createFlasher(given: FlasherOptions): Flasher {
+export type Flasher = ReturnType<typeof createFlasher>
+
+export function createFlasher(given: FlasherOptions) {
   const tools = createTools(given)
   const { sources, images, decoders, disks } = tools
 
   return {
-    async inspect({ image, ...request }, signal) {
+    /** What an image is; a Fault where it cannot be read. */
+    async inspect(
+      { image, ...request }: Pick<FlashOrder, 'image'> & ImageRequest,
+      signal: AbortSignal,
+    ): Promise<CheckedImage> {
       await using source = await sources.open(image, { signal })
       return await checkImage(source, request, images, signal)
     },
 
-    async plan(order, signal) {
+    /**
+     * Opens the image and looks at it, at the files and tools of the later steps, then at the target.
+     * What speaks against the flash is a value; what is missing is a Fault. Nothing is written.
+     */
+    async plan(order: FlashOrder, signal: AbortSignal): Promise<PlannedFlash> {
       const { format, provisioning = NOTHING } = order
       await using undo = new AsyncDisposableStack()
       const source = undo.use(await sources.open(order.image, { signal }))
@@ -110,7 +99,12 @@ export function createFlasher(given: FlasherOptions): Flasher {
       return { ...findings, order, source, plan, [Symbol.asyncDispose]: () => held.disposeAsync() }
     },
 
-    async checkContent({ plan, source }, signal) {
+    /**
+     * Decodes the image's first MiB, as `run` does before it touches the disk, for a caller that stops
+     * at the plan: a Fault where it is damaged, no disk image, or made for other sectors. Standard
+     * input stays unread.
+     */
+    async checkContent({ plan, source }: PlannedFlash, signal: AbortSignal): Promise<void> {
       if (!plan.ok || (source.path === null && source.url === null)) return
       const opening = decoders.open(source, plan.value.image.format)
       try {
@@ -121,7 +115,8 @@ export function createFlasher(given: FlasherOptions): Flasher {
       }
     },
 
-    async run(flash, options) {
+    /** Writes the image, unless the disk is another one by now, then provisions it. Never throws. */
+    async run(flash: ReadyFlash, options: RunOptions): Promise<FlashOutcome> {
       const reached: Reached = { stage: 'checking', bytesWritten: 0 }
       try {
         return await carryOut(tools, flash, options, reached)

@@ -78,7 +78,8 @@ async function mountLargest(tools: MountTools, node: string, { volumes, refused 
 /** The root of a btrfs installation is often a subvolume that is not the default one. */
 async function findSubvolume(tools: MountTools, volume: FilledVolume) {
   if (volume.contents.type !== 'btrfs') return null
-  const see = async (at: string) => (await isFolderInside(at, 'etc')) || null
-  const root = await findRoot(tools, volume, see)
+  const root = await findRoot(tools, volume, seeEtc)
   return root.ok ? root.value.subvolume : null
 }
+
+const seeEtc = async (root: string) => (await isFolderInside(root, 'etc')) || null

@@ -48,8 +48,8 @@ const TICK_MS = 250
 const CLEANUP_MS = 500
 
 /**
- * Writes the plan's image: `started`, `writing` again and again (the first one right before the first
- * byte), `synced`, `partprobed`. Whatever goes wrong is thrown, as a Fault, after the disk was left
+ * Writes the plan's image: `started`, `writing` again and again (the first one when the first byte is
+ * written), `synced`, `partprobed`. Whatever goes wrong is thrown, as a Fault, after the disk was left
  * without partition table and boot code; so is a cancel through `signal` (`cancelled`).
  */
 export async function* writeImage(
@@ -135,11 +135,13 @@ async function* overwrite(run: Run, shell: Shell): AsyncGenerator<FlashEvent> {
   const { plan, device, head, moved, counted, tasks, signal } = run
   const verifies = plan.verify !== 'none'
   let parts: readonly EndPart[] = []
-  let onEnds = Promise.resolve()
-  const clear = () => (onEnds = clearEnds(device))
+  // From here on the disk's old content is lost.
+  let onEnds = clearEnds(device)
+  // Its failure is awaited after the event that announces it.
+  onEnds.catch(() => undefined)
   let isWhole = false
   try {
-    const written = yield* writeBody(run, shell, clear)
+    const written = yield* writeBody(run, shell, onEnds)
     const tail = await untilAborted(signal, readTail(run, written.end))
     counted.checkDigest()
     await untilAborted(signal, device.flush())
@@ -160,11 +162,11 @@ interface Body extends Written {
   readonly end: number
 }
 
-/** `clear`: clears the disk's ends, the first thing that is written. */
+/** `cleared`: the disk's ends are, which is the first thing that is written. */
 async function* writeBody(
   run: Run,
   shell: Shell,
-  clear: () => Promise<void>,
+  cleared: Promise<void>,
 ): AsyncGenerator<FlashEvent, Body> {
   const { plan, counted, head, device, tasks, slots, waits, signal, filler } = run
   let bytesDone = head.length
@@ -175,9 +177,8 @@ async function* writeBody(
     counts: () => ({ bytesRead: counted.bytesRead(), bytesDone }),
     bottleneck: () => decideBottleneck(waits.look(), originOf(plan)),
   })
-  // From here on the disk's old content is lost, and whoever follows the events knows it.
   yield meter.look(plan.image.format)
-  await untilAborted(signal, clear())
+  await untilAborted(signal, cleared)
   const { headBytes, tailStart } = locateEnds(device.sizeBytes)
   const zeroer = createZeroer(shell, device, plan.zeros)
   async function copy(): Promise<Body> {

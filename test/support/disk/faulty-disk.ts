@@ -81,7 +81,11 @@ export async function createFaultyDisk(options: FaultyDiskOptions): Promise<Faul
   /** The order matters: a mount in use stays, and a loop device over a dead mount hangs. */
   async function takeDown() {
     await loop?.[Symbol.asyncDispose]()
-    await tryRun`fusermount3 -u ${disk}`
+    // Another program that looks at every disk may hold the loop device for a moment.
+    const isMounted = () => readFileSync('/proc/mounts', 'utf8').includes(` ${disk} `)
+    for (let tries = 0; isMounted() && tries < 200; tries += 1) {
+      if ((await tryRun`fusermount3 -u ${disk}`).exitCode !== 0) await sleep(50)
+    }
     for (const child of started.toReversed()) await end(child)
     rmSync(folder, { recursive: true, force: true })
   }

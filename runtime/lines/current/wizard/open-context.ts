@@ -12,7 +12,25 @@ import { decideTerminalStyle } from '../../../terminal/text/terminal-style.ts'
 import { createPainter } from '../../../terminal/prompt/painter.ts'
 import type { WizardContext } from './screens/wizard-context.ts'
 import type { RemoteDependencies } from './driven/remote-hooks.ts'
-import type { ProcessEnvironment } from './flow/wizard-environment.ts'
+import type { Environment } from '../../../services/host/shell.ts'
+
+/** What a process hands to the wizard, and nothing else of the environment outside. */
+export interface ProcessEnvironment {
+  /** Without the program's own name. */
+  readonly argv: readonly string[]
+  /** `FLASHER_LIVE=1`: the machine was booted to be flashed, and may be restarted. */
+  readonly env: Environment
+  readonly stdin: NodeJS.ReadStream
+  readonly stdout: NodeJS.WriteStream
+  readonly stderr: NodeJS.WriteStream
+  readonly isRoot: boolean
+  /** As Node names it: `x64`, `arm64`. */
+  readonly arch: string
+  /** Aborted when the process is asked to end. */
+  readonly signal: AbortSignal
+  /** Seconds on a steady clock. */
+  readonly now: () => number
+}
 
 /** `mac`: as `--mac` names it; null: that of this machine's first network card is shown. */
 export async function openWizardContext(
@@ -96,7 +114,7 @@ function parseLoops(text: string): Loops {
 
 const isOffered = (loops: Loops, path: string) => loops === 'all' || loops.includes(path)
 
-async function restart(env: ProcessEnvironment['env']) {
+async function restart(env: Environment) {
   const [{ createPower }, { createShell }] = await Promise.all([
     import('../../../services/host/power.ts'),
     import('../../../services/host/shell.ts'),

@@ -8,11 +8,10 @@ import type { Environment } from '../../../services/host/shell.ts'
 import { createLog } from '../../../terminal/text/log.ts'
 import { decideTerminalStyle } from '../../../terminal/text/terminal-style.ts'
 import type { WizardContext } from './screens/wizard-context.ts'
-import { openWizardContext } from './open-context.ts'
+import { openWizardContext, type ProcessEnvironment } from './open-context.ts'
 import { WIZARD } from './options.ts'
 import type { Hooks, Start } from './flow/start.ts'
 import { runWizard } from './wizard.ts'
-import type { ProcessEnvironment } from './flow/wizard-environment.ts'
 
 const SUCCESS = 0
 const FAILED = 1
@@ -104,11 +103,7 @@ const readFlags = (argv: readonly string[]): Flags =>
     }),
   )
 
-type Beginning =
-  | { readonly kind: 'exit'; readonly code: number }
-  | { readonly kind: 'interactive'; readonly start: Start; readonly hooks: Hooks | null }
-
-async function begin(given: Flags, context: WizardContext, env: Environment): Promise<Beginning> {
+async function begin(given: Flags, context: WizardContext, env: Environment) {
   const mac = given.get('mac')
   if (mac === undefined) return beginAlone(given, context, env)
   const [{ drive }, { createDrivenScreen }, parts] = await Promise.all([
@@ -120,11 +115,7 @@ async function begin(given: Flags, context: WizardContext, env: Environment): Pr
   return drive(createDrivenScreen(context, server), { mac, server }, parts)
 }
 
-async function beginAlone(
-  given: Flags,
-  context: WizardContext,
-  env: Environment,
-): Promise<Beginning> {
+async function beginAlone(given: Flags, context: WizardContext, env: Environment) {
   const catalog = given.get('catalog') ?? null
   const server = given.get('server') ?? null
   // The screen of the images says why they cannot be listed.
@@ -138,7 +129,8 @@ async function beginAlone(
   ]
   const notice = notices.join(' ') || null
   const identity = { ...context.drawing.setting.identity, server }
-  return { kind: 'interactive', start: { screen, catalog, notice, identity }, hooks: null }
+  const start: Start = { screen, catalog, notice, identity }
+  return { kind: 'interactive' as const, start, hooks: null }
 }
 
 const ROOTLESS = 'Without root, disks can be looked at but not written.'

@@ -42,7 +42,7 @@ export async function openRemoteMachine(
   // In the background from here on: it is posted once it is read and the server is known.
   const tree = given.hardware.readTree().catch(() => null)
   if (bases.some((base) => base.startsWith('https:'))) await trustAuthorities(env)
-  const base = await find(bases, { given, say: log.say, deadline })
+  const base = await find(options, log.say, deadline)
   if (base === null) return refuse(`No machine server answers at ${bases.join(' or ')}.`)
   const token = env['FLASHER_PXE_TOKEN'] || null
   const client = createServerClient({ base, mac, token, signal, retryMs: times.retry })
@@ -51,17 +51,12 @@ export async function openRemoteMachine(
   return accept(machine)
 }
 
-interface Transcript {
-  readonly lines: readonly string[]
-  /** On the screen, into the status file and the transcript. */
-  say(line: string): void
-}
-
-function createTranscript({ screen, given }: RemoteMachineOptions): Transcript {
+/** Lines on the screen, kept, and in the status file. */
+function createTranscript({ screen, given }: RemoteMachineOptions) {
   const lines: string[] = []
   return {
     lines,
-    say(line) {
+    say(line: string) {
       lines.push(line)
       if (lines.length > MAX_LINES) lines.shift()
       void given.marks.status(line)
@@ -70,16 +65,16 @@ function createTranscript({ screen, given }: RemoteMachineOptions): Transcript {
   }
 }
 
-interface MachineParts {
+interface MachineDependencies {
   readonly given: RemoteDependencies
   readonly client: ServerClient
-  readonly log: Transcript
+  readonly log: ReturnType<typeof createTranscript>
   readonly deadline: number
   /** Null where the hardware cannot be read. */
   readonly tree: Promise<object | null>
 }
 
-function createRemoteMachine({ given, client, log, deadline, tree }: MachineParts) {
+function createRemoteMachine({ given, client, log, deadline, tree }: MachineDependencies) {
   const { say, lines } = log
   let found: readonly SurveyedDisk[] = []
   let disks: readonly InventoryDisk[] = []
@@ -130,14 +125,12 @@ function createRemoteMachine({ given, client, log, deadline, tree }: MachinePart
   }
 }
 
-interface Finding {
-  readonly given: RemoteDependencies
-  readonly deadline: number
-  say(line: string): void
-}
-
 /** A server with only one address is not looked for. */
-async function find(bases: readonly string[], { given, say, deadline }: Finding) {
+async function find(
+  { bases, given }: RemoteMachineOptions,
+  say: (line: string) => void,
+  deadline: number,
+) {
   const [only, ...others] = bases
   if (only !== undefined && others.length === 0) return only
   const { signal, now } = given
