@@ -38,12 +38,6 @@ export async function clearEnds(device: Device): Promise<void> {
   await device.flush()
 }
 
-export interface Ends {
-  readonly head: Buffer
-  /** The image's part of the disk's last MiB, from `tailStart` on; empty when it does not reach it. */
-  readonly tail: Buffer
-}
-
 /** One piece of the ends, on whole sectors. */
 export interface EndPart {
   readonly offset: number
@@ -70,11 +64,13 @@ const REFUSALS: Readonly<Record<GptRefusal, string>> = {
 
 /**
  * The ends in the order in which they are written, when all the rest is on the medium: the last MiB,
- * then the first but for its first 4 KiB, and these alone at the very end.
+ * then the first but for its first 4 KiB, and these alone at the very end. `tail`: the image's part of
+ * the disk's last MiB, empty when it does not reach it.
  */
 export function planEnds(
   { sizeBytes, sectorBytes }: Device,
-  { head, tail }: Ends,
+  head: Buffer,
+  tail: Buffer,
   moved: MovedBackup | null,
 ): readonly EndPart[] {
   const first = moved?.head ?? head
@@ -89,18 +85,12 @@ export function planEnds(
   )
 }
 
-interface EndOptions {
-  /** Read back what was written. */
-  readonly verify: boolean
-  /** Looked at between the steps. */
-  readonly signal: AbortSignal
-}
-
-/** Each part is on the medium before the next is written. */
+/** Each part is on the medium, and read back if wanted, before the next is written. */
 export async function writeEnds(
   device: Device,
   parts: readonly EndPart[],
-  { verify, signal }: EndOptions,
+  verify: boolean,
+  signal: AbortSignal,
 ): Promise<void> {
   for (const { offset, slot } of parts) {
     signal.throwIfAborted()

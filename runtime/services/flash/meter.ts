@@ -9,20 +9,26 @@ interface MeterOptions {
   readonly totalBytes: number | null
   /** What bytesRead counts up to: the time left when the total is not known. */
   readonly sourceBytes: number | null
-  /** Bytes read of the image as stored, bytes done of the disk. */
-  readonly counts: () => { readonly bytesRead: number; readonly bytesDone: number }
+  /** Of the image as stored, by now. */
+  readonly bytesRead: () => number
+  /** Of the disk, before anything was added; absent: 0. */
+  readonly bytesDone?: number
   /** Asked at each look; absent: progress does not mention it. */
   readonly bottleneck?: () => Bottleneck | null
 }
 
 export function createMeter(options: MeterOptions) {
-  const { phase, totalBytes, sourceBytes, counts, bottleneck } = options
+  const { phase, totalBytes, sourceBytes, bottleneck } = options
+  let { bytesDone = 0 } = options
   const reading = createPace()
   const doing = createPace()
   return {
+    add(bytes: number) {
+      bytesDone += bytes
+    },
     /** The progress by now. */
     look(note?: string): { readonly event: 'writing' } & WriteProgress {
-      const { bytesRead, bytesDone } = counts()
+      const bytesRead = options.bytesRead()
       const seconds = performance.now() / 1000
       // A last sector is filled up: the image's own size is what counts.
       const done = totalBytes === null ? bytesDone : Math.min(bytesDone, totalBytes)

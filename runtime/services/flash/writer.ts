@@ -16,7 +16,6 @@ import {
   planEnds,
   writeEnds,
   type EndPart,
-  type Ends,
 } from '../disk/disk-ends.ts'
 import { createFiller, type Filler } from '../image/filler.ts'
 import { readHead } from '../image/image-head.ts'
@@ -146,8 +145,8 @@ async function* overwrite(run: Run, shell: Shell): AsyncGenerator<FlashEvent> {
     counted.checkDigest()
     await untilAborted(signal, device.flush())
     if (verifies) yield* verify(run, written)
-    parts = planEnds(device, { head, tail }, moved)
-    onEnds = writeEnds(device, parts, { verify: verifies, signal })
+    parts = planEnds(device, head, tail, moved)
+    onEnds = writeEnds(device, parts, verifies, signal)
     await untilAborted(signal, onEnds)
     isWhole = true
   } finally {
@@ -169,12 +168,12 @@ async function* writeBody(
   cleared: Promise<void>,
 ): AsyncGenerator<FlashEvent, Body> {
   const { plan, counted, head, device, tasks, slots, waits, signal, filler } = run
-  let bytesDone = head.length
   const meter = createMeter({
     phase: 'write',
     totalBytes: exactBytes(plan.image.virtual),
     sourceBytes: counted.source.sizeBytes,
-    counts: () => ({ bytesRead: counted.bytesRead(), bytesDone }),
+    bytesRead: counted.bytesRead,
+    bytesDone: head.length,
     bottleneck: () => decideBottleneck(waits.look(), originOf(plan)),
   })
   yield meter.look(plan.image.format)
@@ -193,9 +192,7 @@ async function* writeBody(
       from: head.length,
       to: head.length < headBytes ? head.length : tailStart,
       signal,
-      onWritten: (bytes) => {
-        bytesDone += bytes
-      },
+      onWritten: meter.add,
     })
     await tasks.land()
     return { ...written, end }
@@ -217,31 +214,21 @@ const originOf = ({ image }: FlashPlan) => ({
 async function* verify(run: Run, written: Written): AsyncGenerator<FlashEvent> {
   const { plan, counted, device, tasks, slots, signal } = run
   const all = plan.verify === 'all'
-  let bytesDone = 0
   const meter = createMeter({
     phase: 'verify',
     totalBytes: bytesToVerify({ written, all }),
     sourceBytes: null,
-    counts: () => ({ bytesRead: counted.bytesRead(), bytesDone }),
+    bytesRead: counted.bytesRead,
   })
   yield meter.look('verify')
-  const reading = verifyWritten({
-    device,
-    written,
-    all,
-    tasks,
-    slots,
-    signal,
-    onVerified: (bytes) => {
-      bytesDone += bytes
-    },
-  })
+  const order = { device, written, all, tasks, slots, signal, onVerified: meter.add }
+  const reading = verifyWritten(order)
   yield* watch(untilAborted(signal, reading), TICK_MS, () => meter.look())
   yield meter.look()
 }
 
 /** The image's part of the disk's last MiB; a Fault when the image goes on behind the disk's end. */
-async function readTail({ filler, device, plan }: Run, bodyEnd: number): Promise<Ends['tail']> {
+async function readTail({ filler, device, plan }: Run, bodyEnd: number): Promise<Buffer> {
   const { tailStart } = locateEnds(device.sizeBytes)
   const whole = createSlot(bodyEnd < tailStart ? 0 : device.sizeBytes - tailStart)
   const tail = whole.subarray(0, await filler.fill(whole))

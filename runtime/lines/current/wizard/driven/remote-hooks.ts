@@ -18,8 +18,8 @@ import {
   endReport,
   milestone,
   nextReport,
+  reportPhase,
   startReport,
-  uefiReport,
   type RunFacts,
 } from './remote-report.ts'
 import { NO_AFTERMATH, type FlashChoice, type Hooks } from '../flow/start.ts'
@@ -148,7 +148,7 @@ async function bootOnce(
   { target }: FlashPlan,
   say: Say,
 ): Promise<string> {
-  post(given, running, uefiReport(running.last))
+  post(given, running, reportPhase(running.last, 'uefi'))
   const set = await given.nvram.bootOnce(target)
   const line = set.ok
     ? `UEFI: ${set.value}.`

@@ -35,16 +35,17 @@ export const startReport = (facts: RunFacts): ProgressPost => ({
 
 /** What an event makes of the report before it; null: there is nothing to report. */
 export function nextReport(before: ProgressPost, event: FlashEvent): ProgressPost | null {
-  if (event.event === 'synced') return { ...before, phase: 'sync', rate: null, eta_seconds: null }
+  if (event.event === 'synced') return reportPhase(before, 'sync')
   if (event.event !== 'writing') return null
   const { phase, bytes_read, bytes_written, total_bytes, rate, eta_seconds, bottleneck } = event
   const counts = { bytes_read, bytes_written, total_bytes, rate, eta_seconds }
   return { run: before.run, phase, ...counts, bottleneck: bottleneck ?? null }
 }
 
-export const uefiReport = (before: ProgressPost): ProgressPost => ({
+/** A step in which no bytes are counted. */
+export const reportPhase = (before: ProgressPost, phase: 'sync' | 'uefi'): ProgressPost => ({
   ...before,
-  phase: 'uefi',
+  phase,
   rate: null,
   eta_seconds: null,
 })

@@ -6,8 +6,8 @@ import {
   endReport,
   milestone,
   nextReport,
+  reportPhase,
   startReport,
-  uefiReport,
   type RunFacts,
 } from '../../../../../runtime/lines/current/wizard/driven/remote-report.ts'
 
@@ -105,7 +105,7 @@ test('each event that says something new is a report that the server takes', () 
     phases.push(report.phase)
     assert.ok(ProgressSchema.safeParse(report).success, JSON.stringify(report))
   }
-  last = uefiReport(last)
+  last = reportPhase(last, 'uefi')
   const end = endReport(FACTS, last, FAILED)
   assert.equal(phases, ['started', 'write', 'write', 'verify', 'sync'])
   assert.ok(ProgressSchema.safeParse(end).success)
