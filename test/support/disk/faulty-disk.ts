@@ -64,6 +64,8 @@ export function scripted(
 
 const tryRun = $({ quiet: true, verbose: false, nothrow: true })
 
+const isMounted = (path: string) => readFileSync('/proc/mounts', 'utf8').includes(` ${path} `)
+
 export async function createFaultyDisk(options: FaultyDiskOptions): Promise<FaultyDisk> {
   const folder = mkdtempSync(join(tmpdir(), 'flasher-faulty-'))
   const [disk, socket, log] = [join(folder, 'disk'), join(folder, 'socket'), join(folder, 'log')]
@@ -82,8 +84,7 @@ export async function createFaultyDisk(options: FaultyDiskOptions): Promise<Faul
   async function takeDown() {
     await loop?.[Symbol.asyncDispose]()
     // Another program that looks at every disk may hold the loop device for a moment.
-    const isMounted = () => readFileSync('/proc/mounts', 'utf8').includes(` ${disk} `)
-    for (let tries = 0; isMounted() && tries < 200; tries += 1) {
+    for (let tries = 0; isMounted(disk) && tries < 200; tries += 1) {
       if ((await tryRun`fusermount3 -u ${disk}`).exitCode !== 0) await sleep(50)
     }
     for (const child of started.toReversed()) await end(child)
