@@ -1,10 +1,9 @@
 /** Library entry points of the catalog module: which images a catalog offers, and from where. */
 import { type LoadedCatalog, offerImages } from '../core/catalog/catalog-source.ts'
-import { Fault } from '../core/foundation/fault.ts'
 import { parseManifest, renderFlaw } from '../core/catalog/manifest.ts'
 import { createCatalogSources } from '../services/catalog/catalog-sources.ts'
 import { readManifestText } from '../services/catalog/catalog-manifests.ts'
-import { LibraryError } from './library-error.ts'
+import { LibraryError, rethrowAs } from './library-error.ts'
 
 export type { CatalogImage } from '../core/catalog/catalog-source.ts'
 
@@ -14,7 +13,7 @@ export type { CatalogImage } from '../core/catalog/catalog-source.ts'
  */
 export type Catalog = LoadedCatalog
 
-/** Where there is no catalog: not to be had (`input-missing`), none (`input-invalid`), `cancelled`. */
+/** No catalog: it is unavailable (`input-missing`), it is not one (`input-invalid`), or `cancelled`. */
 export class CatalogError extends LibraryError {
   override readonly name = 'CatalogError'
 }
@@ -50,8 +49,7 @@ export function loadBytes(
   const text = typeof bytes === 'string' ? bytes : Buffer.from(bytes).toString('utf8')
   const manifest = parseManifest(text)
   if (manifest.ok) return offerImages(name, manifest.value, folder)
-  const words = `${name}: ${renderFlaw(manifest.refusal)}`
-  throw new CatalogError('input-invalid', words)
+  throw new CatalogError('input-invalid', `${name}: ${renderFlaw(manifest.refusal)}`)
 }
 
 /** The text of a catalog as UTF-8, from wherever `loadSource` finds it; rejects with a CatalogError. */
@@ -59,11 +57,7 @@ export async function fetchBytes(
   source: string,
   { signal }: CatalogOptions = {},
 ): Promise<Uint8Array> {
-  try {
-    const { text } = await readManifestText(source, { env: process.env, signal })
-    return new TextEncoder().encode(text)
-  } catch (thrown) {
-    if (!(thrown instanceof Fault)) throw thrown
-    throw new CatalogError(thrown.code, thrown.message, { hint: thrown.hint, cause: thrown })
-  }
+  const reading = readManifestText(source, { env: process.env, signal })
+  const { text } = await reading.catch(rethrowAs(CatalogError))
+  return new TextEncoder().encode(text)
 }

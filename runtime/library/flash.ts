@@ -1,21 +1,10 @@
 /** Library entry points of the flash module: make a plan, carry it out. */
-import { Fault, renderError } from '../core/foundation/fault.ts'
-import {
-  planFlash,
-  renderRefusal,
-  type FlashEvent,
-  type FlashOptions,
-  type FlashPlan as Plan,
-} from '../core/flash/flash.ts'
+import { Fault } from '../core/foundation/fault.ts'
+import type { FlashEvent, FlashOptions, FlashPlan as Plan } from '../core/flash/flash.ts'
+import { describeFailure, type FlashFailure } from '../core/flash/outcome.ts'
+import { accept } from '../core/foundation/result.ts'
 import type { ImageFormat } from '../core/image/image.ts'
-import { createDecoders } from '../services/image/decoders.ts'
-import { createDisks } from '../services/disk/disks.ts'
-import { createFlashChecks } from '../services/flash/flash-checks.ts'
-import { createImages } from '../services/image/images.ts'
-import { createPartitionTable } from '../services/disk/partition-table.ts'
-import { createShell } from '../services/host/shell.ts'
-import { createSources } from '../services/image/sources.ts'
-import { createWriter } from '../services/flash/writer.ts'
+import { createFlasher } from '../services/flash/flasher.ts'
 import { LibraryError } from './library-error.ts'
 
 /** One event of a flash ("Flash lifecycle events"); sizes in bytes, `rate` in bytes per second. */
@@ -37,11 +26,11 @@ export interface FlashRequest extends Partial<FlashOptions> {
   readonly image: string
   /** A block device. */
   readonly target: string
-  /** What the image is, whatever its name says; null and absent: the name tells. */
+  /** What the image is, whatever its name says; null and absent: its name decides. */
   readonly format?: ImageFormat | null
 }
 
-/** Whatever speaks against a flash or ends one; `code` is from a closed list, `hint` the way out. */
+/** Whatever speaks against a flash or ends one; `code` is from a closed list, `hint` says how to fix it. */
 export class FlashError extends LibraryError {
   override readonly name = 'FlashError'
 }
@@ -55,20 +44,15 @@ export async function makePlan(
   request: FlashRequest,
   { cancel = new AbortController().signal }: { readonly cancel?: AbortSignal } = {},
 ): Promise<FlashPlan> {
-  const { sources, checks } = services()
-  const { image: location, target: path, format = null, ...wishes } = request
+  const { image, target, format = null, ...given } = request
+  const options = { ...DEFAULTS, ...given }
   try {
-    await using source = await sources.open(location, { signal: cancel })
-    const wish = { format, sha256: wishes.sha256 ?? null }
-    const { image, imageProblem, sha256 } = await checks.checkImage(source, wish, cancel)
-    const target = await checks.checkTarget(path, image, cancel)
-    const planned = planFlash(image, target, { ...DEFAULTS, ...wishes, sha256 })
-    if (planned.ok && imageProblem === null) return { ...planned.value, location }
-    const refusals = planned.ok ? [] : planned.refusal.map((one) => renderRefusal(one))
-    const reasons = imageProblem === null ? refusals : [imageProblem, ...refusals]
-    throw new Fault('plan-refused', reasons.join('; '))
+    const flasher = createFlasher({ env: process.env })
+    await using planned = await flasher.plan({ image, target, format, options }, cancel)
+    if (planned.plan.ok) return { ...planned.plan.value, location: image }
+    throw new Fault('plan-refused', planned.plan.refusal.join('; '))
   } catch (thrown) {
-    throw asFlashError(thrown, cancel)
+    throw toError(describeFailure(thrown, { target, stage: 'checking', isAborted: cancel.aborted }))
   }
 }
 
@@ -81,16 +65,15 @@ export async function executePlan(
   plan: FlashPlan,
   options: { readonly progress?: ProgressCallback; readonly cancel?: AbortSignal } = {},
 ): Promise<void> {
-  const { sources, writer } = services()
-  const { progress = () => {}, cancel = new AbortController().signal } = options
-  try {
-    await using source = await sources.open(plan.location, { signal: cancel })
-    for await (const event of writer.execute(plan, source, { signal: cancel })) progress(event)
-    progress({ event: 'done' })
-  } catch (thrown) {
-    progress({ event: 'failed', note: renderError(thrown) })
-    throw asFlashError(thrown, cancel)
-  }
+  const { progress = () => {}, cancel: signal = new AbortController().signal } = options
+  const { location: image, ...planned } = plan
+  const order = { image, target: plan.target.path }
+  const ready = { order, plan: accept(planned) }
+  const flasher = createFlasher({ env: process.env })
+  const outcome = await flasher.run(ready, { signal, onEvent: (event) => progress(event) })
+  if (outcome.kind === 'done') return progress({ event: 'done' })
+  progress({ event: 'failed', note: outcome.reason })
+  throw toError(outcome)
 }
 
 const DEFAULTS: FlashOptions = {
@@ -100,22 +83,8 @@ const DEFAULTS: FlashOptions = {
   fixGpt: false,
 }
 
-function services() {
-  const env = process.env
-  const shell = createShell({ env })
-  const disks = createDisks({ shell })
-  const decoders = createDecoders({ shell })
-  return {
-    sources: createSources({ env }),
-    checks: createFlashChecks({ images: createImages({ shell }), decoders, disks }),
-    writer: createWriter({ shell, decoders, disks, table: createPartitionTable({ shell }) }),
-  }
-}
-
-function asFlashError(thrown: unknown, cancel: AbortSignal): FlashError {
-  if (thrown instanceof Fault) {
-    return new FlashError(thrown.code, thrown.message, { hint: thrown.hint, cause: thrown })
-  }
-  if (cancel.aborted) return new FlashError('cancelled', 'cancelled', { cause: thrown })
-  return new FlashError('tool-failed', renderError(thrown), { cause: thrown })
-}
+const toError = ({ code, reason, hint, cause }: FlashFailure) =>
+  new FlashError(code === 'unexpected' ? 'tool-failed' : code, reason, {
+    hint: hint ?? undefined,
+    cause,
+  })

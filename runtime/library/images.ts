@@ -1,9 +1,8 @@
 /** Library entry points of the images module: what images a folder holds, and what one is. */
-import { Fault } from '../core/foundation/fault.ts'
 import { resolveImageRoot, type ImageInfo, type ImageRow } from '../core/image/image.ts'
 import { createImages } from '../services/image/images.ts'
 import { createShell } from '../services/host/shell.ts'
-import { LibraryError } from './library-error.ts'
+import { LibraryError, rethrowAs } from './library-error.ts'
 
 export { detectFormat } from '../core/image/image.ts'
 export type { ImageFormat, ImageInfo } from '../core/image/image.ts'
@@ -16,6 +15,7 @@ export class ImageError extends LibraryError {
   override readonly name = 'ImageError'
 }
 
+const rethrow = rethrowAs(ImageError)
 const images = () => createImages({ shell: createShell({ env: process.env }) })
 
 /** The folder that is looked in: FLASHER_IMAGE_ROOT, else /var/lib/flasher/images. */
@@ -34,8 +34,3 @@ export const listImages = (root: string = defaultImageRoot()): Promise<readonly 
  */
 export const inspectImage = (path: string): Promise<ImageInfo> =>
   images().inspect(path).catch(rethrow)
-
-function rethrow(thrown: unknown): never {
-  if (!(thrown instanceof Fault)) throw thrown
-  throw new ImageError(thrown.code, thrown.message, { hint: thrown.hint, cause: thrown })
-}

@@ -1,9 +1,9 @@
-/** What the errors of all modules have: a code from a closed list, and the way out. */
-import type { FaultCode, FaultOptions } from '../core/foundation/fault.ts'
+/** What the errors of all modules have: a code from a closed list, and a hint. */
+import { Fault, type FaultCode, type FaultOptions } from '../core/foundation/fault.ts'
 
 export class LibraryError extends Error {
   readonly code: FaultCode
-  /** The way out, where there is one to tell. */
+  /** How to fix it, where that is known. */
   readonly hint: string | undefined
 
   constructor(code: FaultCode, message: string, options: FaultOptions = {}) {
@@ -12,3 +12,11 @@ export class LibraryError extends Error {
     this.hint = options.hint
   }
 }
+
+/** Throws a Fault as the error of a module, anything else as it is. */
+export const rethrowAs =
+  (Kind: new (code: FaultCode, message: string, options: FaultOptions) => LibraryError) =>
+  (thrown: unknown): never => {
+    if (!(thrown instanceof Fault)) throw thrown
+    throw new Kind(thrown.code, thrown.message, { hint: thrown.hint, cause: thrown })
+  }

@@ -1,12 +1,11 @@
 /** Library entry points of the oras module: images in OCI registries. */
-import { Fault } from '../core/foundation/fault.ts'
 import {
   isOrasUrl as isReference,
   type OrasRef as Reference,
   parseOrasRef,
 } from '../core/net/oras.ts'
 import { createRegistry, type ResolvedBlob as Blob } from '../services/net/registry.ts'
-import { LibraryError } from './library-error.ts'
+import { LibraryError, rethrowAs } from './library-error.ts'
 
 /** `oras://host/owner/repository` with a `:tag` or a `@sha256:…`: one of the two is null. */
 export interface OrasRef {
@@ -21,7 +20,7 @@ export interface OrasRef {
 /** Where the image's bytes are just now, and what has to be sent to be let in. */
 export type ResolvedBlob = Blob
 
-/** No reference (`misuse`), or nothing to be had from the registry (`input-missing`…). */
+/** Not a reference (`misuse`), or unavailable from the registry (`input-missing`…). */
 export class OrasError extends LibraryError {
   override readonly name = 'OrasError'
 }
@@ -58,16 +57,9 @@ export async function resolveRef(
 ): Promise<ResolvedBlob> {
   const parsed = parse(typeof ref === 'string' ? ref : render(ref))
   await using registry = createRegistry({ env: process.env, signal, stallMs: 30_000, retryMs: 500 })
-  try {
-    const { url, headers, digest, sizeBytes, title } = await registry.resolve(parsed, {
-      arch: arch ?? null,
-    })
-    return { url, headers, digest, sizeBytes, title }
-  } catch (thrown) {
-    if (!(thrown instanceof Fault)) throw thrown
-    const { code, message, hint } = thrown
-    throw new OrasError(code, message, { hint, cause: thrown })
-  }
+  const resolving = registry.resolve(parsed, { arch: arch ?? null })
+  const { url, headers, digest, sizeBytes, title } = await resolving.catch(rethrowAs(OrasError))
+  return { url, headers, digest, sizeBytes, title }
 }
 
 function parse(text: string): Reference {

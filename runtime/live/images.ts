@@ -1,13 +1,23 @@
-/** What runs before the wizard when there is a stick with images: lets it grow, and mounts it. */
+/** `flasher-grow`: runs before the wizard; a stick with images is grown and mounted. */
+import { LIVE_PATHS } from '../../appliance/contract.ts'
 import { renderError } from '../core/foundation/fault.ts'
 import { chooseImagesPartition } from '../core/disk/images-partition.ts'
 import { renderSize } from '../core/foundation/size.ts'
-import type { Sticks } from '../services/disk/sticks.ts'
+import { createSticks, type Sticks } from '../services/disk/sticks.ts'
+import { createMarks } from '../services/host/marks.ts'
+import { createShell, type Environment } from '../services/host/shell.ts'
 
 interface ImagesEnvironment {
   readonly sticks: Sticks
   /** Says a line where a person, or who looks at the log later, finds it. */
   readonly say: (line: string) => Promise<void>
+}
+
+/** On this host; returns the exit code. */
+export function openImagesOfHost(env: Environment): Promise<number> {
+  const { bootFacts, status } = LIVE_PATHS
+  const sticks = createSticks({ shell: createShell({ env }), bootFacts })
+  return openImages({ sticks, say: createMarks({ status }).mark })
 }
 
 /** Returns the exit code: 0 also when there is no such stick. */

@@ -63,11 +63,11 @@ const listMounts = (facts: UseFacts): ReadonlyMap<string, readonly DeviceMount[]
     ({ name }) => name,
   )
 
-/** Mounts of other namespaces are told only where ours does not show the device as mounted. */
+/** Mounts of other namespaces count only where ours does not show the device as mounted. */
 function usesOfMounts(facts: UseFacts, name: string, mounts: readonly DeviceMount[]) {
   const ours = mounts.filter(({ process }) => process === null)
-  const told = ours.length > 0 ? ours : mounts
-  const byPoint = Map.groupBy(told, ({ at }) => at)
+  const shown = ours.length > 0 ? ours : mounts
+  const byPoint = Map.groupBy(shown, ({ at }) => at)
   return [...byPoint.values()].flatMap(([first]) => {
     if (first === undefined) return []
     const { at, process } = first

@@ -1,22 +1,6 @@
 /** What a disk is, what uses it, and what must be known of one before it may be overwritten. */
 import { type Cases, decideCase } from '../foundation/cases.ts'
 
-/** One row of `flasher list disks --json`; the spelling is the spec's. */
-export interface DiskRow {
-  readonly path: string
-  /** As lsblk prints it for people, for example `500G`. */
-  readonly size: string | null
-  readonly type: string
-  readonly vendor: string | null
-  readonly model: string | null
-  readonly serial: string | null
-  readonly tran: string | null
-  readonly removable: boolean
-  readonly readonly: boolean
-  /** Of the disk and of everything below it. */
-  readonly mountpoints: readonly string[]
-}
-
 /** What stays the same of a disk however it is named today. */
 export interface DiskIdentity {
   readonly serial: string | null

@@ -1,7 +1,16 @@
 /** What has to be written so that the images partition, the last of its disk, reaches to the disk's end. */
 import { crc32 } from 'node:zlib'
 import type { DiskWrite } from './disk-write.ts'
-import { GPT_AT, hasHeader, isSealed, moveBackup, parseTable, seal, type Table } from './gpt.ts'
+import {
+  GPT_AT,
+  hasHeader,
+  isSealed,
+  moveBackup,
+  parseTable,
+  seal,
+  type MovedBackup,
+  type Table,
+} from './gpt.ts'
 import { accept, refuse, type Result } from '../foundation/result.ts'
 
 /** Our media have sectors of this size; a disk with larger ones shows no table of ours. */
@@ -102,13 +111,10 @@ function changeLast(head: Buffer, table: Table, { number, lastSector }: Partitio
   return changed
 }
 
-interface Moved {
-  readonly head: Buffer
-  readonly backup: Buffer
-  readonly offset: number
-}
-
-function planWrites(facts: TableFacts, { head, backup, offset }: Moved): readonly DiskWrite[] {
+function planWrites(
+  facts: TableFacts,
+  { head, backup, offset }: MovedBackup,
+): readonly DiskWrite[] {
   const header = head.subarray(SECTOR, 2 * SECTOR)
   const start = Number(header.readBigUInt64LE(GPT_AT.entriesLba)) * SECTOR
   const entryBytes = backup.length - SECTOR

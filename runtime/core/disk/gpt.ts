@@ -73,17 +73,10 @@ export function moveBackup(
   return accept({ head: moved, backup, offset: entriesLba * sectorBytes })
 }
 
-export interface Table {
-  readonly headerBytes: number
-  readonly entryBytes: number
-  readonly entries: Buffer
-  /** The first sector behind the primary entries, and the last that a partition uses. */
-  readonly firstFree: number
-  readonly lastUsed: number
-}
+export type Table = NonNullable<ReturnType<typeof parseTable>>
 
 /** A table whose checksums are right and whose entries lie within `head`; else null. */
-export function parseTable(head: Buffer, sectorBytes: number): Table | null {
+export function parseTable(head: Buffer, sectorBytes: number) {
   const header = head.subarray(sectorBytes, 2 * sectorBytes)
   if (header.length < sectorBytes) return null
   const headerBytes = header.readUInt32LE(GPT_AT.headerBytes)
@@ -94,14 +87,10 @@ export function parseTable(head: Buffer, sectorBytes: number): Table | null {
   if (entryBytes < 128 || start + length > head.length) return null
   const entries = head.subarray(start, start + length)
   if (crc32(entries) !== header.readUInt32LE(GPT_AT.entriesCrc)) return null
+  /** The first sector behind the primary entries, and the last that a partition uses. */
   const firstFree = Math.ceil((start + length) / sectorBytes)
-  return {
-    headerBytes,
-    entryBytes,
-    entries,
-    firstFree,
-    lastUsed: parseLastUsed(entries, entryBytes),
-  }
+  const lastUsed = parseLastUsed(entries, entryBytes)
+  return { headerBytes, entryBytes, entries, firstFree, lastUsed }
 }
 
 function parseLastUsed(entries: Buffer, entryBytes: number) {

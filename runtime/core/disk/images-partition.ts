@@ -25,12 +25,7 @@ export interface Part {
 }
 
 /** A disk as a whole: a file system may lie on it without a partition table. */
-export interface WholeDisk {
-  /** `/dev/sdb` */
-  readonly node: string
-  /** As of a partition. */
-  readonly isFixed: boolean
-}
+export type WholeDisk = Pick<Part, 'node' | 'isFixed'>
 
 export interface Surroundings {
   readonly medium: BootMedium
@@ -41,12 +36,8 @@ export interface Surroundings {
   readonly labels: ReadonlyMap<string, string>
 }
 
-/** A partition that is ours to let grow. */
-export interface Growable {
-  readonly node: string
-  readonly disk: string
-  readonly number: number
-}
+/** A partition of ours, which grows. */
+export type Growable = Pick<Part, 'node' | 'disk' | 'number'>
 
 interface ImagesPartition {
   readonly node: string

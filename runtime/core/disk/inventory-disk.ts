@@ -1,8 +1,8 @@
-/** A disk of this machine as the server is told of it ("InventoryDisk"). */
+/** A disk of this machine as it is reported to the server ("InventoryDisk"). */
 import type { SurveyedDisk } from './disk.ts'
 import type { InventoryDisk } from '../machine/machine.ts'
 
-/** What the server takes of each text; a longer one would have the whole list refused. */
+/** The longest texts that the server accepts; one that is longer would have the whole list refused. */
 const MAX = {
   path: 255,
   size: 32,
@@ -34,7 +34,7 @@ function toInventory(
     size: renderListedSize(identity.sizeBytes),
     vendor: cut(vendor, MAX.vendor),
     model: cut(model, MAX.model),
-    // By a part of it nothing could be found again.
+    // A disk could not be found again by a part of its serial.
     serial: fitting(identity.serial, MAX.serial),
     tran: cut(tran, MAX.tran),
     removable,

@@ -1,5 +1,4 @@
 /** What lsblk says of block devices: its JSON, read with care, as a tree. */
-import type { DiskRow } from './disk.ts'
 import { parseJson } from '../foundation/json-reader.ts'
 import { isRecord } from '../foundation/shape.ts'
 import { accept, refuse, type Result } from '../foundation/result.ts'
@@ -26,6 +25,24 @@ export interface LsblkNode {
   readonly mountpoints: readonly string[]
   readonly children: readonly LsblkNode[]
 }
+
+/**
+ * One row of `flasher list disks --json`; the spelling is the spec's. `size` is as lsblk prints it for
+ * people (`500G`), `mountpoints` are those of the disk and of everything below it.
+ */
+export type DiskRow = Pick<
+  LsblkNode,
+  | 'path'
+  | 'size'
+  | 'type'
+  | 'vendor'
+  | 'model'
+  | 'serial'
+  | 'tran'
+  | 'removable'
+  | 'readonly'
+  | 'mountpoints'
+>
 
 /** The columns we ask for; util-linux before 2.37 knows only `MOUNTPOINT`, one per device. */
 export const LSBLK_COLUMNS =
@@ -62,18 +79,11 @@ export function indexNodes(nodes: readonly LsblkNode[]): ReadonlyMap<string, Lsb
 export function renderDiskRows(nodes: readonly LsblkNode[]): readonly DiskRow[] {
   return nodes
     .filter(({ type }) => type === 'disk')
-    .map((node) => ({
-      path: node.path,
-      size: node.size,
-      type: node.type,
-      vendor: node.vendor,
-      model: node.model,
-      serial: node.serial,
-      tran: node.tran,
-      removable: node.removable,
-      readonly: node.readonly,
-      mountpoints: [...new Set(mountpointsOf(node))],
-    }))
+    .map((node) => {
+      const { path, size, type, vendor, model, serial, tran, removable, readonly } = node
+      const mountpoints = [...new Set(mountpointsOf(node))]
+      return { path, size, type, vendor, model, serial, tran, removable, readonly, mountpoints }
+    })
 }
 
 const mountpointsOf = (node: LsblkNode): readonly string[] => [

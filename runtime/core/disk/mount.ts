@@ -44,7 +44,7 @@ const EXT = ['errors=remount-ro']
 
 /**
  * Journals are replayed, also for a look: what a dirty one holds is part of the file system (a
- * look with `noload` would miss files). XFS takes a file system for mounted when its UUID is, as it
+ * look with `noload` would miss files). XFS considers a file system mounted when its UUID is, as it
  * is where this machine runs the very image that was flashed.
  */
 const OWN: Readonly<Record<RootFileSystem, readonly string[]>> = {

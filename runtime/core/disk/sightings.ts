@@ -15,7 +15,7 @@ import type { PoolMember } from './zpool.ts'
 /** What stands behind a path: a block device, or a file and the mount it lies in. */
 export type Backing =
   | { readonly kind: 'device'; readonly dev: string }
-  /** `mountId` as in our own mount table; null where the kernel does not tell. */
+  /** `mountId` as in our own mount table; null where the kernel does not say. */
   | { readonly kind: 'file'; readonly mountId: number | null; readonly dev: string }
 
 export interface Sightings {
@@ -111,7 +111,7 @@ function resolveLoops(seen: Sightings, facts: MountFacts, nameOf: NameOf): Block
   return new Map(seen.blocks.map((block) => [block.name, { ...block, loop: resolve(block) }]))
 }
 
-/** An image that is itself a device takes all that stands on that device with it. */
+/** For an image that is itself a device: also everything built on that device. */
 function listImageDevices(
   seen: Sightings,
   facts: MountFacts,
@@ -125,7 +125,7 @@ function listImageDevices(
     : [...listAbove(graph, [device])]
 }
 
-/** Members by the label that lsblk shows, and by zpool's word (spares and caches have no label). */
+/** Members by the label that lsblk shows, and as zpool lists them (spares and caches have no label). */
 function listZfs(seen: Sightings, nameOf: NameOf): readonly Members[] {
   const labelled = [...seen.rows.values()].flatMap(({ fstype, label, kname }) =>
     fstype === 'zfs_member' ? [{ pool: label, name: sysName(kname) }] : [],

@@ -1,14 +1,14 @@
 /** What a file system may lie on after a flash: a partition, a logical volume, a disk without a table. */
 import { indexNodes, type LsblkNode } from './lsblk.ts'
 
-export interface Volume {
+interface Volume {
   /** `/dev/sda2`, `/dev/mapper/vg-root`. */
   readonly node: string
   readonly kind: 'part' | 'lvm' | 'disk'
   readonly sizeBytes: number
 }
 
-/** What the first bytes of a volume say, as blkid reads them; all of it is the image's word. */
+/** What the first bytes of a volume say, as blkid reads them; all of it comes from the image. */
 export interface Contents {
   /** `ext4`, `LVM2_member`, `crypto_LUKS`, `swap`… */
   readonly type: string | null
@@ -20,7 +20,7 @@ export interface Contents {
   readonly table: string | null
 }
 
-/** blkid's word for a partition or disk that logical volumes lie on. */
+/** blkid's name for a partition or disk that logical volumes lie on. */
 export const PHYSICAL_VOLUME = 'LVM2_member'
 
 export type FilledVolume = Volume & { readonly contents: Contents }

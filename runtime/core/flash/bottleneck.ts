@@ -1,4 +1,4 @@
-/** What a write waits for most: told from how long it waited for each. Pure. */
+/** What a write waits for most, from how long it waited for each. Pure. */
 
 const BOTTLENECKS = ['network', 'source', 'decoder', 'disk'] as const
 /** `source`: the medium that a local image lies on. */

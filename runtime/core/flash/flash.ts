@@ -47,11 +47,23 @@ export interface FlashPlan {
   readonly fixGpt: boolean
 }
 
+/** What image and disk are, and what speaks against a flash. */
+export interface FlashFindings {
+  readonly image: ImageFacts
+  /** Why the image's content cannot be written, in words; null where it can. */
+  readonly imageProblem: string | null
+  readonly target: TargetFacts
+  /** With the digest that was found for the image. */
+  readonly options: FlashOptions
+  readonly refusals: readonly FlashRefusal[]
+}
+
 export type FlashRefusal =
   | { readonly why: 'unknown-format'; readonly image: string; readonly tarball: boolean }
   | { readonly why: 'image-empty'; readonly image: string }
   | { readonly why: 'target-missing'; readonly target: string }
   | { readonly why: 'not-a-block-device'; readonly target: string }
+  | { readonly why: 'another-disk'; readonly target: string }
   | { readonly why: 'mounted'; readonly target: string; readonly at: readonly string[] }
   | { readonly why: 'in-use'; readonly target: string; readonly by: readonly string[] }
   | { readonly why: 'read-only'; readonly target: string }
@@ -60,7 +72,7 @@ export type FlashRefusal =
       readonly why: 'image-too-big'
       readonly needs: number
       readonly has: number
-      /** The size is told by four bytes at the file's end, which are any where it is cut off. */
+      /** The size comes from the file's last four bytes, which mean nothing if the file is cut off. */
       readonly isDoubtful: boolean
     }
   | { readonly why: 'target-empty'; readonly target: string }
@@ -102,24 +114,39 @@ const leastBytes = (virtual: VirtualSize) => (virtual.kind === 'unknown' ? 0 : v
 /** What counts as a whole disk; a multipath device is the only safe way to the disk behind it. */
 const WHOLE_TYPES = ['disk', 'loop', 'mpath']
 
-/** All reasons against this flash, in the order of the earlier line's table ("Validation"). */
+/**
+ * All reasons against this flash, in the order of the earlier line's table ("Validation").
+ * `chosen`: the disk that was there when somebody chose it; null where nobody did.
+ */
 export function decideRefusals(
   image: ImageFacts,
   target: TargetFacts,
   options: Pick<FlashOptions, 'allowPartition'>,
+  chosen: DiskIdentity | null = null,
+): readonly FlashRefusal[] {
+  return [...decideUnfit(image), ...decideTargetRefusals(image, target, options, chosen)]
+}
+
+/** The reasons that lie in the disk; `image`: null as long as it is not known. */
+export function decideTargetRefusals(
+  image: Pick<ImageFacts, 'format' | 'virtual'> | null,
+  target: TargetFacts,
+  options: Pick<FlashOptions, 'allowPartition'>,
+  chosen: DiskIdentity | null = null,
 ): readonly FlashRefusal[] {
   const { path } = target
-  const unfit = decideUnfit(image)
-  if (!target.exists) return [...unfit, { why: 'target-missing', target: path }]
-  if (target.device === null) return [...unfit, { why: 'not-a-block-device', target: path }]
+  if (!target.exists) return [{ why: 'target-missing', target: path }]
+  if (target.device === null) return [{ why: 'not-a-block-device', target: path }]
   const { uses, type, readonly, identity } = target.device
   const at = uses.flatMap((use) => (use.kind === 'mounted' ? [renderMountPoint(use)] : []))
   const by = uses.flatMap((use) => (use.kind === 'mounted' ? [] : [renderUse(use)]))
-  const needs = leastBytes(image.virtual)
+  const needs = image === null ? 0 : leastBytes(image.virtual)
   const has = identity.sizeBytes
-  const isDoubtful = image.format === 'img.gz' && image.virtual.kind === 'at-least'
+  const isDoubtful = image?.format === 'img.gz' && image.virtual.kind === 'at-least'
   const isWhole = WHOLE_TYPES.includes(type)
+  const isOther = chosen !== null && !isSameDisk(chosen, identity)
   const checks: readonly (readonly [boolean, FlashRefusal])[] = [
+    [isOther, { why: 'another-disk', target: path }],
     [at.length > 0, { why: 'mounted', target: path, at }],
     [by.length > 0, { why: 'in-use', target: path, by }],
     [readonly, { why: 'read-only', target: path }],
@@ -127,7 +154,7 @@ export function decideRefusals(
     [has === 0, { why: 'target-empty', target: path }],
     [has > 0 && needs > has, { why: 'image-too-big', needs, has, isDoubtful }],
   ]
-  return [...unfit, ...checks.flatMap(([hit, refusal]) => (hit ? [refusal] : []))]
+  return checks.flatMap(([hit, refusal]) => (hit ? [refusal] : []))
 }
 
 /** What is wrong with the image itself. */
@@ -152,8 +179,9 @@ export function planFlash(
   image: ImageFacts,
   target: TargetFacts,
   options: FlashOptions,
+  chosen: DiskIdentity | null = null,
 ): Result<FlashPlan, readonly FlashRefusal[]> {
-  const refusals = decideRefusals(image, target, options)
+  const refusals = decideRefusals(image, target, options, chosen)
   const { format } = image
   const { device } = target
   if (refusals.length > 0 || format === null || device === null) return refuse(refusals)
@@ -195,17 +223,28 @@ const MESSAGES: Cases<'why', FlashRefusal, string> = {
   'image-empty': ({ image }) => `image is empty: ${image}`,
   'target-missing': ({ target }) => `target does not exist: ${target}`,
   'not-a-block-device': ({ target }) => `target is not a block device: ${target}`,
+  'another-disk': ({ target }) => `${target} is another disk now than the one that was chosen`,
   mounted: ({ at }) => `target has mounted partitions: ${at.join(', ')}`,
   'in-use': ({ by }) => `target is in use: ${by.join(', ')}`,
   'read-only': ({ target }) => `target is read-only: ${target}`,
   'not-a-whole-disk': ({ target, type }) =>
     `target is not a whole disk: ${target} is of type ${type} (--allow-partition to write there all the same)`,
   'image-too-big': ({ needs, has, isDoubtful }) =>
-    `image (${needs} bytes) is larger than target (${has} bytes)${isDoubtful ? DOUBT : ''}`,
+    `image (${needs} bytes) is larger than target (${has} bytes)${isDoubtful ? CUT_OFF : ''}`,
   'target-empty': ({ target }) => `target has no medium or no size: ${target}`,
 }
 
-const DOUBT = '; its last bytes say that it needs so much: it may be cut off, compare its checksum'
+const CUT_OFF =
+  '; its last bytes say that it needs so much: it may be cut off, compare its checksum'
 
 /** A refusal as one line, in the words of the earlier line ("Validation"). */
 export const renderRefusal = (refusal: FlashRefusal): string => decideCase(MESSAGES, 'why', refusal)
+
+/** All reasons against a flash, in the order of the checks; none means that it may go ahead. */
+export const renderReasons = ({
+  imageProblem,
+  refusals,
+}: Pick<FlashFindings, 'imageProblem' | 'refusals'>): readonly string[] => [
+  ...(imageProblem === null ? [] : [imageProblem]),
+  ...refusals.map(renderRefusal),
+]

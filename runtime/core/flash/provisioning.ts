@@ -9,7 +9,7 @@ export type Provisioning =
   | {
       readonly mode: 'cloud-init'
       readonly userData: string
-      /** Null: made up, new for each call. */
+      /** Null: generated, new for each call. */
       readonly metaData: string | null
     }
   | {
@@ -45,7 +45,7 @@ export function listInputs(provisioning: Provisioning): readonly ProvisioningInp
 const named = (what: string, path: string | null): readonly ProvisioningInput[] =>
   path === null ? [] : [{ what, path }]
 
-/** Programs that looking into a flashed disk takes. */
+/** Programs that are needed to look into a flashed disk. */
 const LOOKING = ['lsblk', 'blkid', 'mount', 'umount', 'nsenter', 'setsid', 'unshare'] as const
 
 export const TOOLS: Readonly<Record<Provisioning['mode'], readonly string[]>> = {

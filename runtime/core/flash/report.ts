@@ -1,4 +1,4 @@
-/** Which of the things that a flash tells are sent to the server, and when: never too many, never too few. */
+/** Which reports of a flash are posted to the server, and when: the newest of each phase, not too often. */
 import type { ProgressPost, RunPhase } from '../machine/run.ts'
 
 /** Between two posts of one phase. */
@@ -19,24 +19,24 @@ export const EMPTY_QUEUE: ReportQueue = { waiting: [], sentAt: null, sentPhase: 
 
 const ENDS: readonly RunPhase[] = ['done', 'failed', 'cancelled']
 
-/** After one of these a run has nothing more to say. */
+/** The last report of a run. */
 export const isEnd = ({ phase }: Pick<ProgressPost, 'phase'>): boolean => ENDS.includes(phase)
 
-/** News of the phase that waits last replaces it: it says the same and more. */
+/** A report of the same phase as the last one waiting replaces it, as it says the same and more. */
 export function addReport(queue: ReportQueue, report: ProgressPost): ReportQueue {
   const { waiting } = queue
   const last = waiting.at(-1)
   if (last !== undefined && isEnd(last)) return queue
   const kept = last?.phase === report.phase ? waiting.slice(0, -1) : waiting
-  return { ...queue, waiting: [...kept, withoutNonsense(report)].slice(-MAX_WAITING) }
+  return { ...queue, waiting: [...kept, withFiniteRates(report)].slice(-MAX_WAITING) }
 }
 
 /** Milliseconds until the next one is due; 0: now, null: there is none. A new phase never waits. */
 export function untilDue(queue: ReportQueue, now: number): number | null {
   const [next] = queue.waiting
   if (next === undefined) return null
-  const isNews = queue.sentAt === null || next.phase !== queue.sentPhase || isEnd(next)
-  return isNews ? 0 : Math.max(0, (queue.sentAt ?? 0) + REPORT_EVERY_MS - now)
+  const isNewPhase = queue.sentAt === null || next.phase !== queue.sentPhase || isEnd(next)
+  return isNewPhase ? 0 : Math.max(0, (queue.sentAt ?? 0) + REPORT_EVERY_MS - now)
 }
 
 /** The first one was sent, or given up. What came for it meanwhile stays. */
@@ -45,8 +45,8 @@ export function dropReport(queue: ReportQueue, sent: ProgressPost, now: number):
   return { waiting, sentAt: now, sentPhase: sent.phase }
 }
 
-/** Rates of the very first moments may be no numbers at all, and JSON has no word for them. */
-function withoutNonsense(report: ProgressPost): ProgressPost {
+/** The rates of the first moments may be infinite or NaN, which JSON cannot hold. */
+function withFiniteRates(report: ProgressPost): ProgressPost {
   const { rate, eta_seconds } = report
   return {
     ...report,

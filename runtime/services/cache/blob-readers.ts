@@ -22,7 +22,7 @@ export interface BlobReader extends AsyncDisposable {
   read(into: Buffer, offset: number, signal: AbortSignal): Promise<number>
 }
 
-export type BlobReaders = ReturnType<typeof createBlobReaders>
+type BlobReaders = ReturnType<typeof createBlobReaders>
 
 interface BlobReadersDependencies {
   readonly blobs: Blobs

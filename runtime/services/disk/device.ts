@@ -6,18 +6,7 @@ import type { Range } from '../../core/image/extents.ts'
 import { Fault } from '../../core/foundation/fault.ts'
 import { settle } from '../host/watch.ts'
 
-/** Offsets and lengths are bytes, multiples of the sector; buffers come from `createSlot`. */
-export interface Device extends AsyncDisposable {
-  readonly node: string
-  /** To be inherited by what works on the disk for us: it stays held until that has ended as well. */
-  readonly fd: number
-  readonly sizeBytes: number
-  readonly sectorBytes: number
-  write(slot: Buffer, offset: number): Promise<void>
-  read(slot: Buffer, offset: number): Promise<void>
-  /** Returns when all that was written is on the medium. */
-  flush(): Promise<void>
-}
+export type Device = Awaited<ReturnType<typeof openDevice>>
 
 interface DeviceFacts {
   readonly node: string
@@ -25,7 +14,7 @@ interface DeviceFacts {
   readonly sectorBytes: number
 }
 
-/** Memory that direct I/O takes: a resizable ArrayBuffer begins on a page, unlike `Buffer.alloc`. */
+/** Memory that direct I/O accepts: a resizable ArrayBuffer begins on a page, unlike `Buffer.alloc`. */
 export const createSlot = (bytes: number): Buffer =>
   Buffer.from(new ArrayBuffer(bytes, { maxByteLength: bytes }))
 
@@ -41,23 +30,19 @@ const CLOSE_MS = 500
 
 /**
  * Opens the device with O_EXCL: from here on nobody can mount it or one of its partitions, and if
- * somebody has, this fails with `target-raced`.
+ * somebody has, this fails with `target-raced`. Offsets and lengths are bytes, multiples of the
+ * sector; buffers come from `createSlot`.
  */
-export async function openDevice({ node, sizeBytes, sectorBytes }: DeviceFacts): Promise<Device> {
+export async function openDevice({ node, sizeBytes, sectorBytes }: DeviceFacts) {
   const { O_RDWR, O_EXCL, O_DIRECT } = constants
   const file = await open(node, O_RDWR | O_EXCL | O_DIRECT).catch((cause: unknown) => {
     throw openingFault(node, cause)
   })
 
-  async function whole(
-    doing: 'write' | 'read',
-    slot: Buffer,
-    offset: number,
-    once: (slot: Buffer, at: number, offset: number) => Promise<number>,
-  ) {
+  async function transfer(doing: 'write' | 'read', slot: Buffer, offset: number) {
     for (let at = 0, tries = 1; at < slot.length;) {
       try {
-        const bytes = await once(slot, at, offset + at)
+        const bytes = await TRANSFERS[doing](file, slot, at, offset + at)
         if (bytes <= 0) throw new Error('the disk ends here')
         at += bytes
       } catch (cause) {
@@ -71,11 +56,13 @@ export async function openDevice({ node, sizeBytes, sectorBytes }: DeviceFacts):
 
   return {
     node,
+    /** To be inherited by what works on the disk for us: it stays held until that has ended as well. */
     fd: file.fd,
     sizeBytes,
     sectorBytes,
-    write: (slot, offset) => whole('write', slot, offset, writeOnce(file)),
-    read: (slot, offset) => whole('read', slot, offset, readOnce(file)),
+    write: (slot: Buffer, offset: number) => transfer('write', slot, offset),
+    read: (slot: Buffer, offset: number) => transfer('read', slot, offset),
+    /** Returns when all that was written is on the medium. */
     async flush() {
       await file.datasync().catch((cause: unknown) => {
         throw new Fault(
@@ -92,10 +79,12 @@ export async function openDevice({ node, sizeBytes, sectorBytes }: DeviceFacts):
   }
 }
 
-const writeOnce = (file: FileHandle) => async (slot: Buffer, at: number, offset: number) =>
-  (await file.write(slot, at, slot.length - at, offset)).bytesWritten
-const readOnce = (file: FileHandle) => async (slot: Buffer, at: number, offset: number) =>
-  (await file.read(slot, at, slot.length - at, offset)).bytesRead
+const TRANSFERS = {
+  write: async (file: FileHandle, slot: Buffer, at: number, offset: number) =>
+    (await file.write(slot, at, slot.length - at, offset)).bytesWritten,
+  read: async (file: FileHandle, slot: Buffer, at: number, offset: number) =>
+    (await file.read(slot, at, slot.length - at, offset)).bytesRead,
+}
 
 function openingFault(node: string, cause: unknown) {
   const code = codeOf(cause)
@@ -118,7 +107,7 @@ function ioFault(doing: 'write' | 'read', node: string, offset: number, cause: u
   return new Fault(fault, `${node}: ${what} at byte ${offset} (${code})`, { cause })
 }
 
-/** A pulled NVMe disk is first made one of no size: its writes end in ENOSPC. */
+/** A pulled NVMe disk first becomes one of size 0: its writes end in ENOSPC. */
 function hasNoSize(node: string): boolean {
   try {
     return Number(readFileSync(`/sys/class/block/${basename(node)}/size`, 'utf8')) === 0

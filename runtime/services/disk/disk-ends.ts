@@ -9,7 +9,7 @@ import { Fault } from '../../core/foundation/fault.ts'
 import { createSlot, notHeld, type Device } from './device.ts'
 
 const END_BYTES = 1024 * 1024
-/** What a disk is told by: table and boot code; small enough to be written in one go. */
+/** Holds what identifies a disk's content, table and boot code; small enough to be written in one go. */
 const FIRST_BYTES = 4096
 
 /** Where the ends lie on a disk; on a very small one they meet. */
@@ -24,7 +24,7 @@ export function locateEnds(diskBytes: number): {
 /** Clears the first MiB and a backup GPT at the end, if there is one, so that nothing boots. */
 export async function clearEnds(device: Device): Promise<void> {
   const { headBytes, tailStart } = locateEnds(device.sizeBytes)
-  // First what tells of the rest: whenever this is cut short, no table is left to lead astray.
+  // The table first: if this is cut short, none is left that describes lost content.
   const first = Math.min(FIRST_BYTES, headBytes)
   await device.write(createSlot(first), 0)
   if (first < headBytes) await device.write(createSlot(headBytes - first), first)
@@ -36,12 +36,6 @@ export async function clearEnds(device: Device): Promise<void> {
     if (whole > 0) await device.write(createSlot(whole), device.sizeBytes - whole)
   }
   await device.flush()
-}
-
-export interface Ends {
-  readonly head: Buffer
-  /** The image's part of the disk's last MiB, from `tailStart` on; empty when it does not reach it. */
-  readonly tail: Buffer
 }
 
 /** One piece of the ends, on whole sectors. */
@@ -70,11 +64,13 @@ const REFUSALS: Readonly<Record<GptRefusal, string>> = {
 
 /**
  * The ends in the order in which they are written, when all the rest is on the medium: the last MiB,
- * then the first but for its first 4 KiB, and these alone at the very end.
+ * then the first but for its first 4 KiB, and these alone at the very end. `tail`: the image's part of
+ * the disk's last MiB, empty when it does not reach it.
  */
 export function planEnds(
   { sizeBytes, sectorBytes }: Device,
-  { head, tail }: Ends,
+  head: Buffer,
+  tail: Buffer,
   moved: MovedBackup | null,
 ): readonly EndPart[] {
   const first = moved?.head ?? head
@@ -89,18 +85,12 @@ export function planEnds(
   )
 }
 
-interface EndOptions {
-  /** Read back what was written. */
-  readonly verify: boolean
-  /** Looked at between the steps. */
-  readonly signal: AbortSignal
-}
-
-/** Each part is on the medium before the next is written. */
+/** Each part is on the medium, and read back if wanted, before the next is written. */
 export async function writeEnds(
   device: Device,
   parts: readonly EndPart[],
-  { verify, signal }: EndOptions,
+  verify: boolean,
+  signal: AbortSignal,
 ): Promise<void> {
   for (const { offset, slot } of parts) {
     signal.throwIfAborted()
@@ -117,7 +107,7 @@ async function verifyPart(device: Device, offset: number, slot: Buffer) {
   throw notHeld(device.node, { offset, bytes: slot.length })
 }
 
-/** Takes back, the most telling first, what may have been written; what fails does not end it. */
+/** Erases what may have been written, the partition table first; a write that fails does not end it. */
 export async function eraseEnds(device: Device, parts: readonly EndPart[]): Promise<void> {
   for (const { offset, slot } of parts.toReversed()) {
     await device.write(createSlot(slot.length), offset).catch(() => undefined)

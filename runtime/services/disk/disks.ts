@@ -4,41 +4,20 @@ import type { SysBlock } from '../../core/disk/block-graph.ts'
 import { decideUses } from '../../core/disk/disk-uses.ts'
 import {
   decideApart,
-  type DiskRow,
   type SurveyedDisk,
   type TargetDevice,
   type TargetFacts,
 } from '../../core/disk/disk.ts'
 import { listParts } from '../../core/disk/disk-parts.ts'
-import { Fault } from '../../core/foundation/fault.ts'
-import {
-  indexNodes,
-  LSBLK_COLUMNS,
-  LSBLK_COLUMNS_OLD,
-  parseLsblk,
-  renderDiskRows,
-  type LsblkNode,
-} from '../../core/disk/lsblk.ts'
+import { indexNodes, renderDiskRows, type DiskRow, type LsblkNode } from '../../core/disk/lsblk.ts'
 import { assembleFacts, listPaths, lsblkName, type Sightings } from '../../core/disk/sightings.ts'
 import { parseZpoolStatus, type PoolMember } from '../../core/disk/zpool.ts'
+import { readLsblk } from './block-list.ts'
 import { listOtherMounts, listPools, listSwaps, readBacking, readOwnMounts } from './proc.ts'
 import { listBlocks, listBtrfs, readSysFacts, type SysFacts } from './sysfs.ts'
 import type { Shell } from '../host/shell.ts'
 
-export interface Disks {
-  /** The rows of `list disks`: whole disks in lsblk's order, named as `survey` does, which takes multipath, too. */
-  list(): Promise<readonly DiskRow[]>
-  /**
-   * Looks at a would-be target once, links followed. No Fault for a path that leads nowhere or not
-   * to a block device. `imagePath`: the image's file, so that its own disk is told; null for none.
-   */
-  probe(path: string, imagePath: string | null): Promise<TargetFacts>
-  /** All whole disks at once, in lsblk's order, with what uses them and what lies on them. */
-  survey(options?: SurveyOptions): Promise<readonly SurveyedDisk[]>
-}
-
 interface SurveyOptions {
-  readonly imagePath?: string | null
   /** Loop devices with a file behind them count as disks. */
   readonly loops?: boolean
 }
@@ -50,104 +29,50 @@ interface DisksOptions {
   readonly proc?: string
 }
 
+type Host = Required<DisksOptions>
+
 /** A multipath device is the only safe way to the disk behind it. */
 const SURVEYED = ['disk', 'mpath']
 
 /** A device that does not answer must not hold up everything. */
 const TOOL_TIMEOUT = 60_000
 
-export function createDisks({ shell, sys = '/sys', proc = '/proc' }: DisksOptions): Disks {
-  const runLsblk = (columns: string) =>
-    shell.run(['lsblk', '--json', '--output', columns], { timeout: TOOL_TIMEOUT })
+export type Disks = ReturnType<typeof createDisks>
 
-  async function readLsblk(): Promise<readonly LsblkNode[]> {
-    const first = await runLsblk(LSBLK_COLUMNS)
-    const isOld = first.exitCode !== 0 && first.stderr.includes('unknown column')
-    const { exitCode, stdout, stderr } = isOld ? await runLsblk(LSBLK_COLUMNS_OLD) : first
-    if (exitCode !== 0)
-      throw new Fault('tool-failed', `lsblk: ${stderr.trim() || `exit code ${exitCode}`}`)
-    const parsed = parseLsblk(stdout)
-    if (!parsed.ok) throw new Fault('tool-failed', 'lsblk printed something other than its JSON')
-    return parsed.value
-  }
-
-  /** By zpool's word, where a pool is imported and the tool is there. */
-  async function readZpool(pools: readonly string[]): Promise<readonly PoolMember[]> {
-    if (pools.length === 0 || !(await shell.has('zpool'))) return []
-    const told = await shell.run(['zpool', 'status', '-P', '-L'], { timeout: TOOL_TIMEOUT })
-    return parseZpoolStatus(told.stdout)
-  }
-
-  async function readSightings(imagePath: string | null): Promise<Sightings> {
-    const [blocks, nodes, own, others, swaps, btrfs, pools] = await Promise.all([
-      listBlocks(sys),
-      readLsblk(),
-      readOwnMounts(proc),
-      listOtherMounts(proc),
-      listSwaps(proc),
-      listBtrfs(sys),
-      listPools(proc),
-    ])
-    const poolMembers = await readZpool(pools)
-    const rows = indexNodes(nodes)
-    const tables = [own, ...others]
-    const seen = { blocks, rows, tables, swaps, btrfs, pools, poolMembers, imagePath }
-    const paths = listPaths(seen)
-    const backings = await Promise.all(paths.map((path) => readBacking(proc, path)))
-    return { ...seen, backings: new Map(paths.map((path, n) => [path, backings[n] ?? null])) }
-  }
-
-  async function readDevice(
-    node: string,
-    dev: string,
-    imagePath: string | null,
-  ): Promise<TargetDevice> {
-    const sightings = await readSightings(imagePath)
-    const target = sightings.blocks.find((block) => block.dev === dev)
-    if (target === undefined) return absent(node)
-    return describeBlock(node, target, await readSysFacts(sys, target), sightings)
-  }
-
-  /** Whole disks in the rows' order; those that went away meanwhile are left out. */
-  async function findDisks(
-    rows: readonly LsblkNode[],
-    blocks: readonly SysBlock[],
-    types: readonly string[],
-  ): Promise<readonly FoundDisk[]> {
-    const byName = new Map(blocks.map((block) => [lsblkName(block.name), block]))
-    const found = rows.flatMap((row) => {
-      const block = byName.get(row.kname)
-      if (block === undefined || !types.includes(row.type)) return []
-      return decideApart(block) === null ? [{ row, block }] : []
-    })
-    const disks = await Promise.all(
-      found.map(async (disk) => ({ ...disk, facts: await readSysFacts(sys, disk.block) })),
-    )
-    // An empty drive is told; a device that nothing was ever connected to is none.
-    return disks.filter(({ row, facts }) => facts.sizeBytes > 0 || row.removable)
-  }
+export function createDisks({ shell, sys = '/sys', proc = '/proc' }: DisksOptions) {
+  const host: Host = { shell, sys, proc }
 
   return {
-    async list() {
-      const [nodes, blocks] = await Promise.all([readLsblk(), listBlocks(sys)])
-      const disks = await findDisks(nodes, blocks, ['disk'])
+    /** The rows of `list disks`: whole disks in lsblk's order, without multipath devices. */
+    async list(): Promise<readonly DiskRow[]> {
+      const [nodes, blocks] = await Promise.all([readLsblk(shell), listBlocks(sys)])
+      const disks = await findDisks(sys, nodes, blocks, ['disk'])
       return renderDiskRows(
         disks.map(({ row, facts }) => ({ ...row, serial: describe(facts, row).identity.serial })),
       )
     },
-    async probe(path, imagePath) {
+    /**
+     * Looks at a would-be target once, links followed. No Fault for a path that leads nowhere or not
+     * to a block device. `imagePath`: the image's file, so that its own disk is found out; null for none.
+     */
+    async probe(path: string, imagePath: string | null): Promise<TargetFacts> {
       const found = await readBacking(proc, path)
       if (found === null) return { path, exists: false, device: null }
       if (found.kind === 'file') return { path, exists: true, device: null }
       // It may go this very moment.
       const node = await realpath(path).catch(() => null)
       if (node === null) return { path, exists: false, device: null }
-      return { path, exists: true, device: await readDevice(node, found.dev, imagePath) }
+      const sightings = await readSightings(host, imagePath)
+      const target = sightings.blocks.find((block) => block.dev === found.dev)
+      if (target === undefined) return { path, exists: true, device: absent(node) }
+      const facts = await readSysFacts(sys, target)
+      return { path, exists: true, device: describeBlock(node, target, facts, sightings) }
     },
-    async survey({ imagePath = null, loops = false } = {}) {
-      const sightings = await readSightings(imagePath)
+    /** All whole disks at once, in lsblk's order, with what uses them and what lies on them. */
+    async survey({ loops = false }: SurveyOptions = {}): Promise<readonly SurveyedDisk[]> {
+      const sightings = await readSightings(host, null)
       const types = loops ? [...SURVEYED, 'loop'] : SURVEYED
-      const disks = await findDisks([...sightings.rows.values()], sightings.blocks, types)
+      const disks = await findDisks(sys, [...sightings.rows.values()], sightings.blocks, types)
       return disks.map(({ row: { path, removable }, block, facts }) => ({
         path,
         removable,
@@ -156,6 +81,61 @@ export function createDisks({ shell, sys = '/sys', proc = '/proc' }: DisksOption
       }))
     },
   }
+}
+
+async function readSightings(
+  { shell, sys, proc }: Host,
+  imagePath: string | null,
+): Promise<Sightings> {
+  const [blocks, nodes, own, others, swaps, btrfs, pools] = await Promise.all([
+    listBlocks(sys),
+    readLsblk(shell),
+    readOwnMounts(proc),
+    listOtherMounts(proc),
+    listSwaps(proc),
+    listBtrfs(sys),
+    listPools(proc),
+  ])
+  const poolMembers = await readZpool(shell, pools)
+  const rows = indexNodes(nodes)
+  const tables = [own, ...others]
+  const seen = { blocks, rows, tables, swaps, btrfs, pools, poolMembers, imagePath }
+  const paths = listPaths(seen)
+  const backings = await Promise.all(paths.map((path) => readBacking(proc, path)))
+  return { ...seen, backings: new Map(paths.map((path, n) => [path, backings[n] ?? null])) }
+}
+
+/** From `zpool status`, where a pool is imported and the tool is installed. */
+async function readZpool(shell: Shell, pools: readonly string[]): Promise<readonly PoolMember[]> {
+  if (pools.length === 0 || !(await shell.has('zpool'))) return []
+  const { stdout } = await shell.run(['zpool', 'status', '-P', '-L'], { timeout: TOOL_TIMEOUT })
+  return parseZpoolStatus(stdout)
+}
+
+interface FoundDisk {
+  readonly row: LsblkNode
+  readonly block: SysBlock
+  readonly facts: SysFacts
+}
+
+/** Whole disks in the rows' order; those that went away meanwhile are left out. */
+async function findDisks(
+  sys: string,
+  rows: readonly LsblkNode[],
+  blocks: readonly SysBlock[],
+  types: readonly string[],
+): Promise<readonly FoundDisk[]> {
+  const byName = new Map(blocks.map((block) => [lsblkName(block.name), block]))
+  const found = rows.flatMap((row) => {
+    const block = byName.get(row.kname)
+    if (block === undefined || !types.includes(row.type)) return []
+    return decideApart(block) === null ? [{ row, block }] : []
+  })
+  const disks = await Promise.all(
+    found.map(async (disk) => ({ ...disk, facts: await readSysFacts(sys, disk.block) })),
+  )
+  // An empty drive is listed; a device that nothing was ever connected to is none.
+  return disks.filter(({ row, facts }) => facts.sizeBytes > 0 || row.removable)
 }
 
 function describeBlock(
@@ -172,12 +152,6 @@ function describeBlock(
     ...describe(facts, sightings.rows.get(lsblkName(diskName)) ?? UNNAMED),
     uses,
   }
-}
-
-interface FoundDisk {
-  readonly row: LsblkNode
-  readonly block: SysBlock
-  readonly facts: SysFacts
 }
 
 type Names = Pick<LsblkNode, 'vendor' | 'model' | 'tran' | 'serial' | 'wwn'>
@@ -206,7 +180,7 @@ function decideType(target: SysBlock, { rows }: Sightings): string {
   return rows.get(lsblkName(target.name))?.type ?? guessType(target)
 }
 
-/** lsblk passes over devices that it takes for uninteresting, such as memory disks. */
+/** lsblk leaves out devices that it considers uninteresting, such as memory disks. */
 function guessType({ partition, backing }: SysBlock): string {
   if (partition !== null) return 'part'
   return backing === null ? 'disk' : 'loop'

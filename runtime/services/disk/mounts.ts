@@ -26,44 +26,37 @@ export interface Mounted extends AsyncDisposable {
   sync(): Promise<void>
 }
 
-export interface Mounts {
-  /** A mount that cannot be made is a Fault `tool-failed` with the reason in mount's own words. */
-  mount(request: MountRequest): Promise<Mounted>
-}
-
-/** `env`: TMPDIR says where mount points are made. */
-export function createMounts({
-  shell,
-  env,
-}: {
+/** `env`: TMPDIR in it says where mount points are made. */
+export interface MountTools {
   readonly shell: Shell
   readonly env: Environment
-}): Mounts {
+}
+
+/** A mount that cannot be made is a Fault `tool-failed` with the reason in mount's own words. */
+export async function mountPrivately(
+  { shell, env }: MountTools,
+  { node, type, options }: MountRequest,
+): Promise<Mounted> {
+  await using undo = new AsyncDisposableStack()
+  undo.defer(() => waitUntilFree(node))
+  const folder = await mkdtemp(join(await realpath(env['TMPDIR'] || '/tmp'), 'flasher-mount-'))
+  undo.defer(() => rmdir(folder))
+  const at = join(folder, 'root')
+  await mkdir(at)
+  undo.defer(() => rmdir(at))
+  const space = undo.use(await openSpace(shell))
+  const argv = ['mount', '-i', '-t', type, '-o', options.join(','), '--', node, at]
+  const { exitCode, stderr } = await shell.run(space.enter(argv))
+  if (exitCode !== 0) throw new Fault('tool-failed', `cannot be mounted: ${reasonOf(stderr, at)}`)
+  undo.defer(() => unmount(shell, space, node, at))
+  const root = `/proc/${space.pid}/root${at}`
+  const held = undo.move()
   return {
-    async mount({ node, type, options }) {
-      await using undo = new AsyncDisposableStack()
-      undo.defer(() => waitUntilFree(node))
-      const folder = await mkdtemp(join(await realpath(env['TMPDIR'] || '/tmp'), 'flasher-mount-'))
-      undo.defer(() => rmdir(folder))
-      const at = join(folder, 'root')
-      await mkdir(at)
-      undo.defer(() => rmdir(at))
-      const space = undo.use(await openSpace(shell))
-      const argv = ['mount', '-i', '-t', type, '-o', options.join(','), '--', node, at]
-      const { exitCode, stderr } = await shell.run(space.enter(argv))
-      if (exitCode !== 0)
-        throw new Fault('tool-failed', `cannot be mounted: ${reasonOf(stderr, at)}`)
-      undo.defer(() => unmount(shell, space, node, at))
-      const root = `/proc/${space.pid}/root${at}`
-      const held = undo.move()
-      return {
-        root,
-        at,
-        enter: space.enter,
-        sync: async () => void (await shell.require(['sync', '--file-system', root])),
-        [Symbol.asyncDispose]: () => held.disposeAsync(),
-      }
-    },
+    root,
+    at,
+    enter: space.enter,
+    sync: async () => void (await shell.require(['sync', '--file-system', root])),
+    [Symbol.asyncDispose]: () => held.disposeAsync(),
   }
 }
 
@@ -101,19 +94,19 @@ async function openSpace(shell: Shell): Promise<Space> {
 /** What was written comes back once `unshare` has become `cat`; setsid and unshare keep the pid. */
 async function waitForEcho(child: ChildProcessWithoutNullStreams): Promise<number> {
   const { stdin, stdout, stderr, pid } = child
-  const words: Buffer[] = []
-  stderr.on('data', (chunk: Buffer) => words.push(chunk))
+  const output: Buffer[] = []
+  stderr.on('data', (chunk: Buffer) => output.push(chunk))
   // A child that cannot start says so by its end; a broken pipe would only say it again.
   stdin.on('error', () => undefined)
   const ended = new Promise<never>((_, reject) => {
     const fail = (cause?: unknown) => {
-      const said = Buffer.concat(words).toString().trim() || 'unshare ended'
+      const said = Buffer.concat(output).toString().trim() || 'unshare ended'
       reject(new Fault('tool-failed', `no mount namespace: ${said}`, { cause }))
     }
     child.once('error', fail)
     child.once('close', () => fail())
   })
-  // Later ends are the dispose's to wait for, not news.
+  // A later end is expected: disposing waits for it.
   ended.catch(() => undefined)
   stdin.write('\n')
   await Promise.race([once(stdout, 'data'), ended])
@@ -126,7 +119,7 @@ const PAUSE_MS = 200
 
 async function unmount(shell: Shell, space: Space, node: string, at: string) {
   for (let tries = 1; ; tries += 1) {
-    // Recursive: a workflow may have mounted below; all of it is in our namespace only.
+    // Recursive, as a workflow may have mounted below; all of it is in our namespace only.
     const { exitCode, stderr } = await shell.run(space.enter(['umount', '-R', '--', at]))
     if (exitCode === 0) return
     if (tries === TRIES) {

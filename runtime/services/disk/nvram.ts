@@ -13,14 +13,7 @@ import { printable } from '../../core/foundation/printable.ts'
 import { accept, refuse, type Result } from '../../core/foundation/result.ts'
 import type { Shell } from '../host/shell.ts'
 
-export interface Nvram {
-  /**
-   * Sets the firmware's one-shot next boot to the disk's EFI system partition. The boot order stays
-   * as it is; entries that we made before are removed. Never throws: a flash is done all the same.
-   * Either way the answer is a clause for a person.
-   */
-  bootOnce(disk: DiskToBoot): Promise<Result<string, string>>
-}
+export type Nvram = ReturnType<typeof createNvram>
 
 interface DiskToBoot {
   /** `/dev/sda`. */
@@ -39,7 +32,7 @@ const HEAD_BYTES = 2 ** 20
 /** Some firmwares take seconds for each change. */
 const TOOL_TIMEOUT = 30_000
 
-export function createNvram({ shell, arch, sys = '/sys' }: NvramOptions): Nvram {
+export function createNvram({ shell, arch, sys = '/sys' }: NvramOptions) {
   const manage = (...args: readonly string[]) =>
     shell.require(['efibootmgr', ...args], { timeout: TOOL_TIMEOUT })
   const look = async () => parseBootEntries(await manage())
@@ -72,7 +65,12 @@ export function createNvram({ shell, arch, sys = '/sys' }: NvramOptions): Nvram 
   }
 
   return {
-    async bootOnce(disk) {
+    /**
+     * Sets the firmware's one-shot next boot to the disk's EFI system partition. The boot order stays
+     * as it is; entries that we made before are removed. Never throws: a flash is done all the same.
+     * Either way the answer is a clause for a person.
+     */
+    async bootOnce(disk: DiskToBoot): Promise<Result<string, string>> {
       try {
         return accept(await register(disk))
       } catch (thrown) {

@@ -13,7 +13,7 @@ import {
 } from '../../core/disk/mount.ts'
 import { accept, refuse, type Result } from '../../core/foundation/result.ts'
 import type { FilledVolume } from '../../core/disk/volume.ts'
-import type { Mounted, Mounts } from './mounts.ts'
+import { mountPrivately, type Mounted, type MountTools } from './mounts.ts'
 
 export interface Root<Seen> {
   readonly volume: FilledVolume
@@ -22,65 +22,58 @@ export interface Root<Seen> {
   readonly seen: Seen
 }
 
-export interface Roots {
-  /** The first root of the volume in which `see` sees something, else why there is none. */
-  find<Seen>(
-    volume: FilledVolume,
-    see: (root: string) => Promise<Seen | null>,
-  ): Promise<Result<Root<Seen>, string>>
-  /** Refused in words where the volume must not or cannot be mounted for `purpose`. */
-  mount(
-    volume: FilledVolume,
-    subvolume: string | null,
-    purpose: MountPurpose,
-  ): Promise<Result<Mounted, string>>
+/** Refused in words where the volume must not or cannot be mounted for `purpose`. */
+export async function mountVolume(
+  tools: MountTools,
+  volume: FilledVolume,
+  subvolume: string | null,
+  purpose: MountPurpose,
+): Promise<Result<Mounted, string>> {
+  const type = findRootFileSystem(volume.contents.type)
+  if (type === null) return refuse(renderWhyNot(volume.contents))
+  const twin = await findTwin(type, volume)
+  if (twin !== null) return refuse(twin)
+  const options = decideMountOptions(type, purpose, subvolume)
+  try {
+    return accept(await mountPrivately(tools, { node: volume.node, type, options }))
+  } catch (error) {
+    // An image that cannot be mounted is an answer; a machine that lacks something is none.
+    if (error instanceof Fault && error.code === 'tool-failed') return refuse(error.message)
+    throw error
+  }
 }
 
-export function createRoots({ mounts }: { readonly mounts: Mounts }): Roots {
-  async function mount(volume: FilledVolume, subvolume: string | null, purpose: MountPurpose) {
-    const type = findRootFileSystem(volume.contents.type)
-    if (type === null) return refuse(renderWhyNot(volume.contents))
-    const twin = await findTwin(type, volume)
-    if (twin !== null) return refuse(twin)
-    const options = decideMountOptions(type, purpose, subvolume)
-    try {
-      return accept(await mounts.mount({ node: volume.node, type, options }))
-    } catch (error) {
-      // An image that cannot be mounted is an answer; a machine that lacks something is none.
-      if (error instanceof Fault && error.code === 'tool-failed') return refuse(error.message)
-      throw error
-    }
-  }
+/** The first root of the volume in which `see` sees something, else why there is none. */
+export async function findRoot<Seen>(
+  tools: MountTools,
+  volume: FilledVolume,
+  see: (root: string) => Promise<Seen | null>,
+): Promise<Result<Root<Seen>, string>> {
+  const itself = await look(tools, volume, null, see)
+  if (!itself.ok) return itself
+  if (itself.value !== null) return accept({ volume, subvolume: null, seen: itself.value })
+  if (volume.contents.type !== 'btrfs') return refuse('not in it')
+  const below = await look(tools, volume, BTRFS_TOP, (top) => seeBelow(top, see))
+  if (!below.ok) return below
+  return below.value === null
+    ? refuse('not in it, nor in a subvolume')
+    : accept({ volume, ...below.value })
+}
 
-  async function look<Found>(
-    volume: FilledVolume,
-    subvolume: string | null,
-    see: (root: string) => Promise<Found | null>,
-  ): Promise<Result<Found | null, string>> {
-    const outcome = await mount(volume, subvolume, 'look')
-    if (!outcome.ok) return outcome
-    await using mounted = outcome.value
-    try {
-      return accept(await see(mounted.root))
-    } catch (error) {
-      // A damaged file system, or a maze of links: the next volume may be the one.
-      return refuse(renderReading(error))
-    }
-  }
-
-  return {
-    mount,
-    async find(volume, see) {
-      const itself = await look(volume, null, see)
-      if (!itself.ok) return itself
-      if (itself.value !== null) return accept({ volume, subvolume: null, seen: itself.value })
-      if (volume.contents.type !== 'btrfs') return refuse('not in it')
-      const below = await look(volume, BTRFS_TOP, (top) => seeBelow(top, see))
-      if (!below.ok) return below
-      return below.value === null
-        ? refuse('not in it, nor in a subvolume')
-        : accept({ volume, ...below.value })
-    },
+async function look<Found>(
+  tools: MountTools,
+  volume: FilledVolume,
+  subvolume: string | null,
+  see: (root: string) => Promise<Found | null>,
+): Promise<Result<Found | null, string>> {
+  const outcome = await mountVolume(tools, volume, subvolume, 'look')
+  if (!outcome.ok) return outcome
+  await using mounted = outcome.value
+  try {
+    return accept(await see(mounted.root))
+  } catch (error) {
+    // A damaged file system, or a maze of links: the next volume may be the one.
+    return refuse(renderReading(error))
   }
 }
 

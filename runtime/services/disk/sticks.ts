@@ -19,22 +19,17 @@ import {
   type WholeDisk,
 } from '../../core/disk/images-partition.ts'
 import type { Shell } from '../host/shell.ts'
+import { listLinks } from './disk-names.ts'
+import { readText } from './sysfs.ts'
 
+/** In bytes of the volume, and what was written, in words: nothing where there was nothing to do. */
 interface StickGrowth {
-  /** Of the volume. */
   readonly fromBytes: number
   readonly toBytes: number
-  /** None when there was nothing to do. */
   readonly writes: readonly string[]
 }
 
-export interface Sticks {
-  look(): Promise<Surroundings>
-  /** A Fault where the stick cannot grow: it is as usable as before then. */
-  grow(place: Growable): Promise<StickGrowth>
-  /** Read-only, at `LIVE_PATHS.images`; Ventoy's folder where there is one, else the whole. */
-  mount(node: string): Promise<void>
-}
+export type Sticks = ReturnType<typeof createSticks>
 
 const SECTOR = 512
 const BLOCKS = '/sys/class/block'
@@ -50,10 +45,10 @@ export function createSticks({
 }: {
   readonly shell: Shell
   readonly bootFacts: string
-}): Sticks {
+}) {
   return {
-    async look() {
-      // After a start by other means there are no notes, and before udev has looked no labels.
+    async look(): Promise<Surroundings> {
+      // After another kind of boot there are no notes, and before udev has run no labels.
       const notes = await readFile(bootFacts, 'utf8').catch(() => '')
       const [parts, disks, labels] = await Promise.all([
         listBlocks(readPart),
@@ -63,7 +58,8 @@ export function createSticks({
       return { medium: parseBootMedium(notes), parts, disks, labels }
     },
 
-    async grow({ node, disk, number }) {
+    /** A Fault where the stick cannot grow: it is as usable as before then. */
+    async grow({ node, disk, number }: Growable): Promise<StickGrowth> {
       const sectorBytes = await readNumber(disk, 'queue/logical_block_size')
       if (sectorBytes !== SECTOR) {
         throw new Fault('plan-refused', `${disk} has sectors of ${sectorBytes} bytes`)
@@ -77,7 +73,8 @@ export function createSticks({
       return { ...volume, writes: [...table, ...volume.writes] }
     },
 
-    async mount(node) {
+    /** Read-only, at `LIVE_PATHS.images`; Ventoy's folder where there is one, else the whole. */
+    async mount(node: string) {
       await mkdir(WHOLE, { recursive: true })
       await mkdir(LIVE_PATHS.images, { recursive: true })
       await shell.require(['mount', '-o', OPTIONS, '--', node, WHOLE])
@@ -128,24 +125,16 @@ async function readDisk(name: string): Promise<WholeDisk | null> {
 
 /** On USB, in a slot for cards, or with a medium that comes out. `whole`: the disk's folder in sysfs. */
 async function isPlugged(whole: string): Promise<boolean> {
-  const read = async (what: string) =>
-    (await readFile(join(whole, what), 'utf8').catch(() => '')).trim()
   return (
     /\/usb\d+\//.test(whole) ||
-    (await read('removable')) === '1' ||
-    (await read('device/type')) === 'SD'
+    (await readText(whole, 'removable')) === '1' ||
+    (await readText(whole, 'device/type')) === 'SD'
   )
 }
 
 /** As udev names them: characters that would be odd in a path are written otherwise, ours are not. */
 async function listLabels(): Promise<ReadonlyMap<string, string>> {
-  const names = await readdir(BY_LABEL).catch(() => [])
-  const nodes = await Promise.all(
-    names.map(
-      async (name) => [name, await realpath(join(BY_LABEL, name)).catch(() => '')] as const,
-    ),
-  )
-  return new Map(nodes.filter(([, node]) => node !== ''))
+  return new Map((await listLinks(BY_LABEL)).map(({ name, node }) => [name, node]))
 }
 
 async function growTable(disk: string): Promise<readonly string[]> {
@@ -159,7 +148,7 @@ async function growTable(disk: string): Promise<readonly string[]> {
     },
     IMAGES_PARTITION.name,
   )
-  if (!growth.ok) throw new Fault('plan-refused', `${disk}: ${WORDS[growth.refusal]}`)
+  if (!growth.ok) throw new Fault('plan-refused', `${disk}: ${REFUSALS[growth.refusal]}`)
   return await writeAll(file, growth.value.writes)
 }
 
@@ -171,12 +160,12 @@ async function growVolume(node: string): Promise<StickGrowth> {
     root: await readAt(file, ROOT_OFFSET, SECTOR),
     sectors,
   })
-  if (!growth.ok) throw new Fault('plan-refused', `${node}: ${WORDS[growth.refusal]}`)
+  if (!growth.ok) throw new Fault('plan-refused', `${node}: ${REFUSALS[growth.refusal]}`)
   const { fromBytes, toBytes, writes } = growth.value
   return { fromBytes, toBytes, writes: await writeAll(file, writes) }
 }
 
-const WORDS: Readonly<Record<TableRefusal | VolumeRefusal, string>> = {
+const REFUSALS: Readonly<Record<TableRefusal | VolumeRefusal, string>> = {
   'no-table': 'there is no partition table that is whole',
   'no-partition': `there is no partition ${IMAGES_PARTITION.name}`,
   'not-last': 'another partition lies behind the images partition',

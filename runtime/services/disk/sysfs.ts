@@ -1,22 +1,12 @@
-/** Block devices as /sys tells of them: who stands on whom, sizes, queues. */
+/** Block devices as /sys shows them: what is built on what, sizes, queues. */
 import { readdir, readFile, realpath } from 'node:fs/promises'
 import { basename, dirname, join } from 'node:path'
 import type { SysBlock } from '../../core/disk/block-graph.ts'
-import type { ZeroFacts } from '../../core/disk/disk.ts'
 import { Fault } from '../../core/foundation/fault.ts'
 import type { Members } from '../../core/disk/mount-map.ts'
 
 /** What /sys knows of one device; sizes in bytes. */
-export interface SysFacts {
-  readonly sizeBytes: number
-  readonly sectorBytes: number
-  readonly readonly: boolean
-  readonly diskseq: number | null
-  readonly serial: string | null
-  /** Of device-mapper: the name that its maker gave it for good. */
-  readonly dmUuid: string | null
-  readonly zeros: ZeroFacts
-}
+export type SysFacts = Awaited<ReturnType<typeof readSysFacts>>
 
 const SECTOR = 512
 
@@ -37,7 +27,7 @@ export async function listBlocks(sys: string): Promise<readonly SysBlock[]> {
 export async function readSysFacts(
   sys: string,
   { name, partition }: Pick<SysBlock, 'name' | 'partition'>,
-): Promise<SysFacts> {
+) {
   const own = join(sys, 'class/block', name)
   const disk = join(sys, 'class/block', partition?.of ?? name)
   const [size, ownReadonly, diskReadonly, diskseq, serial, deviceSerial, dmUuid, loop] =
@@ -62,6 +52,7 @@ export async function readSysFacts(
     readonly: ownReadonly === '1' || diskReadonly === '1',
     diskseq: toNumber(diskseq) || null,
     serial: serial ?? deviceSerial,
+    /** Of device-mapper: the name that its maker gave it for good. */
     dmUuid,
     zeros: {
       isLoop: loop.length > 0,
@@ -112,7 +103,8 @@ async function readLine(...path: readonly string[]): Promise<string | null> {
   return text.replace(/\n$/, '') || null
 }
 
-const readText = async (...path: readonly string[]) =>
+/** The same, trimmed. */
+export const readText = async (...path: readonly string[]) =>
   (await readLine(...path))?.trim().slice(0, 4096) || null
 
 /** A folder's names; none where it is not there. */

@@ -61,96 +61,16 @@ const roundUp = (bytes: number, unit: number) => Math.ceil(bytes / unit) * unit
 
 /** Returns the end of the image, or `to` when the image reaches it; all writes are launched then. */
 export async function copyBody(order: CopyOrder): Promise<{ end: number; written: Written }> {
-  const { filler, device, zeroer, slots, tasks, from, to, signal, onWritten } = order
-  const data = createExtentLog()
-  const zeroed = createExtentLog()
-  const writing = createBusyMeter()
-  let run: Range = { offset: from, bytes: 0 }
-  let zeroing = 0
-  let lastZeroing: Promise<unknown> = Promise.resolve()
-
-  async function write(part: Buffer, at: number, checksum: (part: Buffer) => number) {
-    data.add(at, part.length, order.verifies ? checksum(part) : 0)
-    writing.begin(now())
-    await device.write(part, at)
-    writing.end(now(), part.length)
-    onWritten(part.length)
-  }
-
-  async function zeroByCommand(range: Range) {
-    if (!(await zeroer.zero(range))) return false
-    zeroed.add(range.offset, range.bytes, 0)
-    onWritten(range.bytes)
-    return true
-  }
-
-  async function zero(range: Range) {
-    const isLong = range.bytes >= SHORTEST_ZERO_RUN
-    const rates = { writing: writing.rate, zeroing: zeroer.rate }
-    const byCommand = isLong && decideByCommand(rates, range.bytes, order.verifies)
-    if (byCommand && (await zeroByCommand(range))) return
-    for (let at = 0; at < range.bytes; at += SLOT_BYTES) {
-      signal.throwIfAborted()
-      const part = ZEROS.subarray(0, Math.min(SLOT_BYTES, range.bytes - at))
-      await write(part, range.offset + at, checksumOfZeros)
-    }
-  }
-
-  async function flushRun() {
-    const range = run
-    run = { offset: range.offset + range.bytes, bytes: 0 }
-    if (range.bytes === 0) return
-    if (zeroing >= MAX_ZEROING) await lastZeroing
-    zeroing += 1
-    tasks.launch(() => {
-      const flight = zero(range).finally(() => {
-        zeroing -= 1
-      })
-      lastZeroing = flight.catch(() => undefined)
-      return flight
-    })
-  }
-
-  async function addZeros(offset: number, bytes: number) {
-    if (run.offset + run.bytes !== offset) {
-      await flushRun()
-      run = { offset, bytes: 0 }
-    }
-    for (let rest = bytes; rest > 0;) {
-      const part = Math.min(rest, LONGEST_ZERO_RUN - run.bytes)
-      run = { offset: run.offset, bytes: run.bytes + part }
-      rest -= part
-      if (run.bytes >= LONGEST_ZERO_RUN) await flushRun()
-    }
-  }
-
-  async function writeChunk(slot: Buffer, offset: number, bytes: number) {
-    const length = roundUp(bytes, device.sectorBytes)
-    slot.fill(0, bytes, length)
-    const split = order.skipZeros
-      ? splitZeros(length, (at, size) => isZeroRange(slot, at, size))
-      : { data: [{ offset: 0, bytes: length }], zeros: [] }
-    for (const zeros of split.zeros) await addZeros(offset + zeros.offset, zeros.bytes)
-    if (split.data.length === 0) return slots.give(slot)
-    tasks.launch(async () => {
-      try {
-        for (const extent of split.data) {
-          const part = slot.subarray(extent.offset, extent.offset + extent.bytes)
-          await write(part, offset + extent.offset, crc32)
-        }
-      } finally {
-        slots.give(slot)
-      }
-    })
-  }
-
+  const { filler, device, slots, tasks, from, to, signal } = order
+  const recorder = createRecorder(order)
+  const zeros = createZeroRuns(order, recorder)
   let offset = from
   while (offset < to) {
     signal.throwIfAborted()
     tasks.check()
     const skipped = order.skipZeros ? filler.takeZeros(wholeSectors(to - offset, device)) : 0
     const whole = wholeSectors(skipped, device)
-    if (whole > 0) await addZeros(offset, whole)
+    if (whole > 0) await zeros.add(offset, whole)
     offset += whole
     if (offset >= to) break
     const slot = await slots.take()
@@ -163,12 +83,104 @@ export async function copyBody(order: CopyOrder): Promise<{ end: number; written
       slots.give(slot)
       break
     }
-    await writeChunk(slot, offset, bytes)
+    const length = roundUp(bytes, device.sectorBytes)
+    slot.fill(0, bytes, length)
+    const split = order.skipZeros
+      ? splitZeros(length, (at, size) => isZeroRange(slot, at, size))
+      : { data: [{ offset: 0, bytes: length }], zeros: [] }
+    for (const run of split.zeros) await zeros.add(offset + run.offset, run.bytes)
+    const at = offset
+    tasks.launch(async () => {
+      try {
+        for (const extent of split.data) {
+          const part = slot.subarray(extent.offset, extent.offset + extent.bytes)
+          await recorder.write(part, at + extent.offset, crc32)
+        }
+      } finally {
+        slots.give(slot)
+      }
+    })
     offset += bytes
     if (bytes < room) break
   }
-  await flushRun()
-  return { end: offset, written: { data, zeroed } }
+  await zeros.flush()
+  return { end: offset, written: recorder.written }
+}
+
+type Recorder = ReturnType<typeof createRecorder>
+
+/** Writes, and records what came to lie where. */
+function createRecorder({ device, zeroer, verifies, onWritten }: CopyOrder) {
+  const data = createExtentLog()
+  const zeroed = createExtentLog()
+  const writing = createBusyMeter()
+  return {
+    written: { data, zeroed },
+    decidesByCommand: (bytes: number) =>
+      decideByCommand({ writing: writing.rate, zeroing: zeroer.rate }, bytes, verifies),
+    async write(part: Buffer, at: number, checksum: (part: Buffer) => number) {
+      data.add(at, part.length, verifies ? checksum(part) : 0)
+      writing.begin(now())
+      await device.write(part, at)
+      writing.end(now(), part.length)
+      onWritten(part.length)
+    },
+    /** False: the device would not do it. */
+    async zeroByCommand(range: Range) {
+      if (!(await zeroer.zero(range))) return false
+      zeroed.add(range.offset, range.bytes, 0)
+      onWritten(range.bytes)
+      return true
+    },
+  }
+}
+
+/** Collects zeros into runs, and launches the zeroing of each. */
+function createZeroRuns({ tasks, signal, from }: CopyOrder, recorder: Recorder) {
+  let run: Range = { offset: from, bytes: 0 }
+  let zeroing = 0
+  let lastZeroing: Promise<unknown> = Promise.resolve()
+
+  async function zero(range: Range) {
+    const byCommand = range.bytes >= SHORTEST_ZERO_RUN && recorder.decidesByCommand(range.bytes)
+    if (byCommand && (await recorder.zeroByCommand(range))) return
+    for (let at = 0; at < range.bytes; at += SLOT_BYTES) {
+      signal.throwIfAborted()
+      const part = ZEROS.subarray(0, Math.min(SLOT_BYTES, range.bytes - at))
+      await recorder.write(part, range.offset + at, checksumOfZeros)
+    }
+  }
+
+  async function flush() {
+    const range = run
+    run = { offset: range.offset + range.bytes, bytes: 0 }
+    if (range.bytes === 0) return
+    if (zeroing >= MAX_ZEROING) await lastZeroing
+    zeroing += 1
+    tasks.launch(() => {
+      const task = zero(range).finally(() => {
+        zeroing -= 1
+      })
+      lastZeroing = task.catch(() => undefined)
+      return task
+    })
+  }
+
+  return {
+    flush,
+    async add(offset: number, bytes: number) {
+      if (run.offset + run.bytes !== offset) {
+        await flush()
+        run = { offset, bytes: 0 }
+      }
+      for (let rest = bytes; rest > 0;) {
+        const part = Math.min(rest, LONGEST_ZERO_RUN - run.bytes)
+        run = { offset: run.offset, bytes: run.bytes + part }
+        rest -= part
+        if (run.bytes >= LONGEST_ZERO_RUN) await flush()
+      }
+    },
+  }
 }
 
 const wholeSectors = (bytes: number, { sectorBytes }: Device) => bytes - (bytes % sectorBytes)

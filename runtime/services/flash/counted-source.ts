@@ -4,41 +4,35 @@ import { Fault } from '../../core/foundation/fault.ts'
 import type { Source } from '../image/source.ts'
 import type { Waits } from './wait-times.ts'
 
-export interface Counted {
-  readonly source: Source
-  readonly bytesRead: number
-  /** Throws a Fault `digest-mismatch` unless the bytes that went by are the ones asked for. */
-  checkDigest(): void
-}
+export type Counted = ReturnType<typeof countSource>
 
 /** With `sha256` the bytes must come in order: random access is taken away. */
-export function countSource(source: Source, sha256: string | null, waits?: Waits): Counted {
+export function countSource(source: Source, sha256: string | null, waits?: Waits) {
   const { readAt } = source
   const hash = sha256 === null ? null : createHash('sha256')
   let bytesRead = 0
   const timed = <Value>(wait: Promise<Value>) => waits?.during('source', wait) ?? wait
+  async function countRead(readNext: NonNullable<Source['readAt']>, into: Buffer, offset: number) {
+    const bytes = await timed(readNext(into, offset))
+    bytesRead += bytes
+    return bytes
+  }
+  const counted: Source = {
+    ...source,
+    readAt:
+      readAt === null || hash !== null ? null : (into, offset) => countRead(readAt, into, offset),
+    async *stream(from) {
+      for await (const bytes of timeEach(source.stream(from), timed)) {
+        hash?.update(bytes)
+        bytesRead += bytes.length
+        yield bytes
+      }
+    },
+  }
   return {
-    source: {
-      ...source,
-      readAt:
-        readAt === null || hash !== null
-          ? null
-          : async (into, offset) => {
-              const bytes = await timed(readAt(into, offset))
-              bytesRead += bytes
-              return bytes
-            },
-      async *stream(from) {
-        for await (const bytes of timeEach(source.stream(from), timed)) {
-          hash?.update(bytes)
-          bytesRead += bytes.length
-          yield bytes
-        }
-      },
-    },
-    get bytesRead() {
-      return bytesRead
-    },
+    source: counted,
+    bytesRead: () => bytesRead,
+    /** Throws a Fault `digest-mismatch` unless the bytes that went by are the ones asked for. */
     checkDigest() {
       const found = hash?.digest('hex') ?? null
       if (found !== sha256) throw mismatch(source, sha256 ?? '', found ?? '')

@@ -3,36 +3,32 @@ import type { Bottleneck } from '../../core/flash/bottleneck.ts'
 import type { WriteProgress } from '../../core/flash/flash.ts'
 import { createPace } from '../../core/foundation/pace.ts'
 
-interface Counts {
-  /** Of the image as stored. */
-  readonly bytesRead: number
-  /** Of the disk. */
-  readonly bytesDone: number
-}
-
 interface MeterOptions {
   readonly phase: WriteProgress['phase']
   /** What bytesDone counts up to; null where it is not known. */
   readonly totalBytes: number | null
   /** What bytesRead counts up to: the time left when the total is not known. */
   readonly sourceBytes: number | null
-  readonly counts: () => Counts
-  /** Asked at each look; absent: nothing is said of it. */
+  /** Of the image as stored, by now. */
+  readonly bytesRead: () => number
+  /** Of the disk, before anything was added; absent: 0. */
+  readonly bytesDone?: number
+  /** Asked at each look; absent: progress does not mention it. */
   readonly bottleneck?: () => Bottleneck | null
 }
 
-interface Meter {
-  /** Where things stand now. */
-  look(note?: string): { readonly event: 'writing' } & WriteProgress
-}
-
-export function createMeter(options: MeterOptions): Meter {
-  const { phase, totalBytes, sourceBytes, counts, bottleneck } = options
+export function createMeter(options: MeterOptions) {
+  const { phase, totalBytes, sourceBytes, bottleneck } = options
+  let { bytesDone = 0 } = options
   const reading = createPace()
   const doing = createPace()
   return {
-    look(note) {
-      const { bytesRead, bytesDone } = counts()
+    add(bytes: number) {
+      bytesDone += bytes
+    },
+    /** The progress by now. */
+    look(note?: string): { readonly event: 'writing' } & WriteProgress {
+      const bytesRead = options.bytesRead()
       const seconds = performance.now() / 1000
       // A last sector is filled up: the image's own size is what counts.
       const done = totalBytes === null ? bytesDone : Math.min(bytesDone, totalBytes)

@@ -7,63 +7,47 @@ import {
   type Provisioning,
   type ProvisioningInput,
 } from '../../core/flash/provisioning.ts'
-import { createLogicalVolumes } from '../disk/logical-volumes.ts'
-import { createMounts } from '../disk/mounts.ts'
-import { createRoots } from '../disk/root-file-systems.ts'
-import { createSeeder } from './seeder.ts'
-import { toolMissing, type Environment, type Shell } from '../host/shell.ts'
-import { createVolumes } from '../disk/volumes.ts'
-import { createWorkflows } from './workflows.ts'
+import type { MountTools } from '../disk/mounts.ts'
+import { openVolumes } from '../disk/volumes.ts'
+import { toolMissing } from '../host/shell.ts'
+import { writeSeed } from './seeder.ts'
+import { runWorkflow } from './workflows.ts'
 
-export interface Provisioner {
-  /**
-   * To be called before a disk is written: all files and programs that `apply` will need. Faults
-   * `input-missing`, `input-invalid`, `tool-missing`.
-   */
-  check(provisioning: Provisioning): Promise<void>
-  /**
-   * Provisions what was written to `node`, once its partitions were re-read. Fault
-   * `provision-failed`, or `cancelled` on abort; either way nothing is left mounted.
-   */
-  apply(
-    provisioning: Provisioning,
-    node: string,
-    options?: { readonly signal?: AbortSignal },
-  ): Promise<void>
-}
-
-/** Far beyond what cloud-init takes; a disk image named by mistake is not copied into the target. */
+/** Far more than cloud-init accepts; a disk image named by mistake is not copied into the target. */
 const MAX_INPUT_BYTES = 16 * 2 ** 20
 
-/** `env`: the caller's environment; TMPDIR in it says where mount points and the like are made. */
-export function createProvisioner({
-  shell,
-  env,
-}: {
-  readonly shell: Shell
-  readonly env: Environment
-}): Provisioner {
-  const roots = createRoots({ mounts: createMounts({ shell, env }) })
-  const volumes = createVolumes({ shell, logicalVolumes: createLogicalVolumes({ shell }) })
-  const seeder = createSeeder({ roots })
-  const workflows = createWorkflows({ shell, env, roots })
+export function createProvisioner(tools: MountTools) {
+  const { shell } = tools
 
   async function carryOut(provisioning: Provisioning, node: string, signal?: AbortSignal) {
     if (provisioning.mode === 'none') return
     signal?.throwIfAborted()
-    await using disk = await volumes.open(node, signal)
-    if (provisioning.mode === 'cloud-init') await seeder.apply(provisioning, node, disk, signal)
-    else await workflows.run(provisioning, node, disk, signal)
+    await using disk = await openVolumes(shell, node, signal)
+    if (provisioning.mode === 'cloud-init') {
+      await writeSeed(tools, provisioning, node, disk, signal)
+    } else await runWorkflow(tools, provisioning, node, disk, signal)
   }
 
   return {
-    async check(provisioning) {
+    /**
+     * To be called before a disk is written: all files and programs that `apply` will need. Faults
+     * `input-missing`, `input-invalid`, `tool-missing`.
+     */
+    async check(provisioning: Provisioning): Promise<void> {
       for (const input of listInputs(provisioning)) await checkInput(input)
       for (const tool of TOOLS[provisioning.mode]) {
         if (!(await shell.has(tool))) throw missing(tool)
       }
     },
-    async apply(provisioning, node, { signal } = {}) {
+    /**
+     * Provisions what was written to `node`, once its partitions were re-read. Fault
+     * `provision-failed`, or `cancelled` on abort; either way nothing is left mounted.
+     */
+    async apply(
+      provisioning: Provisioning,
+      node: string,
+      { signal }: { readonly signal?: AbortSignal } = {},
+    ): Promise<void> {
       try {
         await carryOut(provisioning, node, signal)
       } catch (error) {
@@ -93,7 +77,7 @@ const missing = (tool: string) =>
       })
     : toolMissing(tool)
 
-/** Whatever went wrong, as one Fault; a clean-up that failed on top of an error is told after it. */
+/** Whatever went wrong, as one Fault; a clean-up that failed after an error is named after it. */
 function asFault(thrown: unknown, node: string, aborted: boolean): Fault {
   if (thrown instanceof SuppressedError) {
     const first = asFault(thrown.suppressed, node, aborted)

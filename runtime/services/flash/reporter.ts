@@ -1,4 +1,4 @@
-/** Sends what a flash tells to the server, never in its way: newest first, retried, the end for certain. */
+/** Posts the progress of a flash to the server without holding it up: newest first, retried, the end for certain. */
 import { setTimeout as sleep } from 'node:timers/promises'
 import { addReport, dropReport, EMPTY_QUEUE, isEnd, untilDue } from '../../core/flash/report.ts'
 import { decideDelay } from '../../core/net/retry.ts'
@@ -7,15 +7,7 @@ import type { ServerClient } from '../net/server-client.ts'
 import type { Rejection } from '../net/server-exchange.ts'
 import { settle } from '../host/watch.ts'
 
-export interface Reporter {
-  /** Takes news of the run; nothing is waited for and nothing thrown. */
-  tell(report: ProgressPost): void
-  /**
-   * Waits until all that was told has arrived, or cannot: at most so many milliseconds. The refusal
-   * that ended it; null: all of it arrived. What has not by then is still tried.
-   */
-  flush(ms: number): Promise<Rejection | null>
-}
+export type Reporter = ReturnType<typeof createReporter>
 
 interface ReporterOptions {
   readonly client: Pick<ServerClient, 'sendProgress'>
@@ -28,8 +20,8 @@ interface ReporterOptions {
 
 const RETRY_MS = 1000
 
-/** One run's. */
-export function createReporter(options: ReporterOptions): Reporter {
+/** For one run. */
+export function createReporter(options: ReporterOptions) {
   const { client, signal, retryMs = RETRY_MS, now } = options
   let queue = EMPTY_QUEUE
   let refusal: Rejection | null = null
@@ -43,29 +35,30 @@ export function createReporter(options: ReporterOptions): Reporter {
       const [next] = queue.waiting
       if (due === null || next === undefined) return
       if (due > 0) {
-        await rest(due)
+        await pause(due)
         continue
       }
-      const told = await client.sendProgress(next)
-      if (told.ok || isOdd(told.refusal)) {
+      const sent = await client.sendProgress(next)
+      if (sent.ok || isUnprocessable(sent.refusal)) {
         tries = 0
         queue = dropReport(queue, next, now())
-      } else if (told.refusal.isPassing) {
+      } else if (sent.refusal.isPassing) {
         tries += 1
-        await rest(told.refusal.waitMs ?? decideDelay(tries, retryMs, Math.random()), 'fixed')
-      } else refusal = told.refusal
+        await pause(sent.refusal.waitMs ?? decideDelay(tries, retryMs, Math.random()), 'fixed')
+      } else refusal = sent.refusal
     }
   }
 
-  /** News that are due end a rest; what a busy server asks for is kept. */
-  async function rest(ms: number, kind: 'fixed' | 'open' = 'open') {
+  /** A report that is due ends a pause; a pause that a busy server asks for is kept. */
+  async function pause(ms: number, kind: 'fixed' | 'open' = 'open') {
     wake = new AbortController()
     const ends = kind === 'fixed' ? signal : AbortSignal.any([signal, wake.signal])
     await sleep(ms, undefined, { signal: ends, ref: false }).catch(() => undefined)
   }
 
   return {
-    tell(report) {
+    /** Takes a report of the run; nothing is waited for and nothing thrown. */
+    post(report: ProgressPost) {
       if (refusal !== null || signal.aborted) return
       queue = addReport(queue, report)
       if (untilDue(queue, now()) === 0 || isEnd(report)) wake.abort()
@@ -73,7 +66,11 @@ export function createReporter(options: ReporterOptions): Reporter {
         sending = null
       })
     },
-    async flush(ms) {
+    /**
+     * Waits until all reports have arrived, or cannot: at most so many milliseconds. The rejection that
+     * ended it; null: all of them arrived. What has not arrived by then is still tried.
+     */
+    async flush(ms: number): Promise<Rejection | null> {
       const isOver = await settle(sending ?? Promise.resolve(), ms)
       return isOver ? refusal : LATE
     },
@@ -88,4 +85,4 @@ const LATE: Rejection = {
 }
 
 /** One report that the server does not understand spoils none of the others. */
-const isOdd = ({ status }: Rejection) => status === 413 || status === 422
+const isUnprocessable = ({ status }: Rejection) => status === 413 || status === 422

@@ -15,15 +15,11 @@ import {
   type Provisioning,
 } from '../../core/flash/provisioning.ts'
 import { existsInside, isFolderInside, readInside, writeInside } from '../disk/mounted-tree.ts'
-import type { Root, Roots } from '../disk/root-file-systems.ts'
+import type { MountTools } from '../disk/mounts.ts'
+import { findRoot, mountVolume, type Root } from '../disk/root-file-systems.ts'
 import type { FlashedDisk } from '../disk/volumes.ts'
 
 type CloudInit = Extract<Provisioning, { mode: 'cloud-init' }>
-
-interface Seeder {
-  /** Fault `provision-failed` where no volume holds a cloud-init that would read the seed. */
-  apply(cloudInit: CloudInit, node: string, disk: FlashedDisk, signal?: AbortSignal): Promise<void>
-}
 
 /** What counts of an image with cloud-init. */
 interface Seen {
@@ -35,46 +31,49 @@ const MAX_FSTAB_BYTES = 2 ** 16
 /** May hold passwords; cloud-init reads it as root. */
 const SEED_MODE = 0o600
 
-export function createSeeder({ roots }: { readonly roots: Roots }): Seeder {
-  async function write(place: VolumeFolder, cloudInit: CloudInit) {
-    const outcome = await roots.mount(place.volume, place.subvolume, 'write')
-    if (!outcome.ok) throw new Fault('provision-failed', `${place.volume.node}: ${outcome.refusal}`)
-    await using mounted = outcome.value
-    const contents = {
-      'user-data': await readFile(cloudInit.userData),
-      'meta-data': await readMetaData(cloudInit),
+/** Fault `provision-failed` where no volume holds a cloud-init that would read the seed. */
+export async function writeSeed(
+  tools: MountTools,
+  cloudInit: CloudInit,
+  node: string,
+  disk: FlashedDisk,
+  signal?: AbortSignal,
+): Promise<void> {
+  const looks: Examination[] = []
+  for (const volume of disk.volumes) {
+    signal?.throwIfAborted()
+    const refused = disk.refused.get(volume.node)
+    const found = refused === undefined ? await findRoot(tools, volume, see) : null
+    if (found?.ok === true) {
+      signal?.throwIfAborted()
+      return write(tools, choosePlace(found.value, disk), cloudInit)
     }
-    const first = findFolderReadFirst(place.folder)
-    const folders = (await hasSeed(mounted.root, first)) ? [place.folder, first] : [place.folder]
-    for (const folder of folders) {
-      for (const name of SEED_FILES) {
-        await writeInside(mounted.root, { folder, name, content: contents[name], mode: SEED_MODE })
-      }
-    }
-    await mounted.sync()
+    const why = refused ?? found?.refusal ?? ''
+    looks.push({ ...volume, type: volume.contents.type, why })
   }
+  throw new Fault(
+    'provision-failed',
+    `no cloud-init (/${CLOUD_INIT_MARK}) on ${node}; looked at:${renderExaminations(looks)}`,
+    { hint: 'The image was written; flash one that has cloud-init, or use --provision none.' },
+  )
+}
 
-  return {
-    async apply(cloudInit, node, disk, signal) {
-      const looks: Examination[] = []
-      for (const volume of disk.volumes) {
-        signal?.throwIfAborted()
-        const refused = disk.refused.get(volume.node)
-        const found = refused === undefined ? await roots.find(volume, see) : null
-        if (found?.ok === true) {
-          signal?.throwIfAborted()
-          return write(choosePlace(found.value, disk), cloudInit)
-        }
-        const why = refused ?? found?.refusal ?? ''
-        looks.push({ ...volume, type: volume.contents.type, why })
-      }
-      throw new Fault(
-        'provision-failed',
-        `no cloud-init (/${CLOUD_INIT_MARK}) on ${node}; looked at:${renderExaminations(looks)}`,
-        { hint: 'The image was written; flash one that has cloud-init, or use --provision none.' },
-      )
-    },
+async function write(tools: MountTools, place: VolumeFolder, cloudInit: CloudInit) {
+  const outcome = await mountVolume(tools, place.volume, place.subvolume, 'write')
+  if (!outcome.ok) throw new Fault('provision-failed', `${place.volume.node}: ${outcome.refusal}`)
+  await using mounted = outcome.value
+  const contents = {
+    'user-data': await readFile(cloudInit.userData),
+    'meta-data': await readMetaData(cloudInit),
   }
+  const first = findFolderReadFirst(place.folder)
+  const folders = (await hasSeed(mounted.root, first)) ? [place.folder, first] : [place.folder]
+  for (const folder of folders) {
+    for (const name of SEED_FILES) {
+      await writeInside(mounted.root, { folder, name, content: contents[name], mode: SEED_MODE })
+    }
+  }
+  await mounted.sync()
 }
 
 async function see(root: string): Promise<Seen | null> {

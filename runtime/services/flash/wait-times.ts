@@ -1,21 +1,17 @@
 /** Clocks that run while something is waited for, also while the wait still lasts. */
 import type { Waited, WaitedFor } from '../../core/flash/bottleneck.ts'
 
-export interface Waits {
-  /** The same promise's outcome; its time counts. */
-  during<Value>(kind: keyof Waited, wait: Promise<Value>): Promise<Value>
-  /** What was waited since the last look. */
-  look(): WaitedFor
-}
-
 /** Seconds. */
 const now = () => performance.now() / 1000
 
-export function createWaits(): Waits {
+export type Waits = ReturnType<typeof createWaits>
+
+export function createWaits() {
   const clocks = { disk: createClock(), filling: createClock(), source: createClock() }
   let since = now()
   return {
-    async during(kind, wait) {
+    /** The same promise's outcome; its time counts. */
+    async during<Value>(kind: keyof Waited, wait: Promise<Value>): Promise<Value> {
       clocks[kind].begin()
       try {
         return await wait
@@ -23,7 +19,8 @@ export function createWaits(): Waits {
         clocks[kind].end()
       }
     },
-    look() {
+    /** What was waited since the last look. */
+    look(): WaitedFor {
       const { disk, filling, source } = clocks
       const span = now() - since
       since = now()

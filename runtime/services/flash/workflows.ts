@@ -11,16 +11,11 @@ import {
 } from '../../core/flash/provisioning.ts'
 import type { FilledVolume } from '../../core/disk/volume.ts'
 import { isFolderInside } from '../disk/mounted-tree.ts'
-import type { Roots } from '../disk/root-file-systems.ts'
-import type { Environment, Shell } from '../host/shell.ts'
+import type { MountTools } from '../disk/mounts.ts'
+import { findRoot, mountVolume } from '../disk/root-file-systems.ts'
 import type { FlashedDisk } from '../disk/volumes.ts'
 
 type Cijoe = Extract<Provisioning, { mode: 'cijoe' }>
-
-interface Workflows {
-  /** Fault `provision-failed` where the workflow fails or there is nothing to give it. */
-  run(cijoe: Cijoe, node: string, disk: FlashedDisk, signal?: AbortSignal): Promise<void>
-}
 
 /**
  * The workflow and all that it starts end together: with it (they are in a process namespace of their
@@ -29,63 +24,62 @@ interface Workflows {
 const TOGETHER = ['unshare', '--pid', '--fork', '--kill-child', '--mount-proc', '--']
 const WITH_US = ['setpriv', '--pdeathsig', 'KILL', '--']
 
-export function createWorkflows({
-  shell,
-  env,
-  roots,
-}: {
-  readonly shell: Shell
-  readonly env: Environment
-  readonly roots: Roots
-}): Workflows {
-  /** The root of a btrfs installation is often a subvolume that is not the default one. */
-  async function findSubvolume(volume: FilledVolume) {
-    if (volume.contents.type !== 'btrfs') return null
-    const root = await roots.find(volume, async (at) => (await isFolderInside(at, 'etc')) || null)
-    return root.ok ? root.value.subvolume : null
-  }
+/** Fault `provision-failed` where the workflow fails or there is nothing to give it. */
+export async function runWorkflow(
+  tools: MountTools,
+  { workflow, config }: Cijoe,
+  node: string,
+  disk: FlashedDisk,
+  signal?: AbortSignal,
+): Promise<void> {
+  const { shell, env } = tools
+  await using undo = new AsyncDisposableStack()
+  const folder = await mkdtemp(join(env['TMPDIR'] || '/tmp', 'flasher-cijoe-'))
+  undo.defer(() => rm(folder, { recursive: true, force: true }))
+  const generated = join(folder, 'config.toml')
+  if (config === null) await writeFile(generated, CIJOE_CONFIG)
+  await using mounted = await mountLargest(tools, node, disk)
+  const argv = cijoeArgv(workflow, config ?? generated)
+  const exitCode = await shell.show([...WITH_US, ...mounted.enter([...TOGETHER, ...argv])], {
+    env: { FLASHER_ROOTFS: mounted.at },
+    ...(signal === undefined ? {} : { signal }),
+  })
+  await mounted.sync()
+  signal?.throwIfAborted()
+  if (exitCode === 0) return
+  throw new Fault('provision-failed', `cijoe workflow exited ${exitCode}: ${workflow}`, {
+    hint: 'The image was written; cijoe-output/ holds what the workflow said.',
+  })
+}
 
-  async function mountLargest(node: string, { volumes, refused }: FlashedDisk) {
-    const largest = findLargest(volumes)
-    if (largest === null) {
-      const looks = volumes.map((one) => ({
-        ...one,
-        type: one.contents.type,
-        why: refused.get(one.node) ?? 'no file system',
-      }))
-      throw new Fault(
-        'provision-failed',
-        `no file system for the workflow on ${node}; looked at:${renderExaminations(looks)}`,
-      )
-    }
-    const mounted = await roots.mount(largest, await findSubvolume(largest), 'work')
-    if (mounted.ok) return mounted.value
-    const look = { ...largest, type: largest.contents.type, why: mounted.refusal }
+async function mountLargest(tools: MountTools, node: string, { volumes, refused }: FlashedDisk) {
+  const largest = findLargest(volumes)
+  if (largest === null) {
+    const looks = volumes.map((one) => ({
+      ...one,
+      type: one.contents.type,
+      why: refused.get(one.node) ?? 'no file system',
+    }))
     throw new Fault(
       'provision-failed',
-      `the largest volume of ${node} cannot be given to the workflow:${renderExaminations([look])}`,
+      `no file system for the workflow on ${node}; looked at:${renderExaminations(looks)}`,
     )
   }
-
-  return {
-    async run({ workflow, config }, node, disk, signal) {
-      await using undo = new AsyncDisposableStack()
-      const folder = await mkdtemp(join(env['TMPDIR'] || '/tmp', 'flasher-cijoe-'))
-      undo.defer(() => rm(folder, { recursive: true, force: true }))
-      const generated = join(folder, 'config.toml')
-      if (config === null) await writeFile(generated, CIJOE_CONFIG)
-      await using mounted = await mountLargest(node, disk)
-      const argv = cijoeArgv(workflow, config ?? generated)
-      const exitCode = await shell.show([...WITH_US, ...mounted.enter([...TOGETHER, ...argv])], {
-        env: { FLASHER_ROOTFS: mounted.at },
-        ...(signal === undefined ? {} : { signal }),
-      })
-      await mounted.sync()
-      signal?.throwIfAborted()
-      if (exitCode === 0) return
-      throw new Fault('provision-failed', `cijoe workflow exited ${exitCode}: ${workflow}`, {
-        hint: 'The image was written; cijoe-output/ holds what the workflow said.',
-      })
-    },
-  }
+  const subvolume = await findSubvolume(tools, largest)
+  const mounted = await mountVolume(tools, largest, subvolume, 'work')
+  if (mounted.ok) return mounted.value
+  const look = { ...largest, type: largest.contents.type, why: mounted.refusal }
+  throw new Fault(
+    'provision-failed',
+    `the largest volume of ${node} cannot be given to the workflow:${renderExaminations([look])}`,
+  )
 }
+
+/** The root of a btrfs installation is often a subvolume that is not the default one. */
+async function findSubvolume(tools: MountTools, volume: FilledVolume) {
+  if (volume.contents.type !== 'btrfs') return null
+  const root = await findRoot(tools, volume, seeEtc)
+  return root.ok ? root.value.subvolume : null
+}
+
+const seeEtc = async (root: string) => (await isFolderInside(root, 'etc')) || null

@@ -10,17 +10,14 @@ const DEPTH = 4
 export const countSlots = (format: ImageFormat): number =>
   format === 'img.xz' || format === 'img.bz2' ? 3 : DEPTH + 1
 
-export interface Slots {
-  /** Waits for a free slot. */
-  take(): Promise<Buffer>
-  give(slot: Buffer): void
-}
+export type Slots = ReturnType<typeof createSlots>
 
-export function createSlots(count: number, bytes: number = SLOT_BYTES): Slots {
-  const free = Array.from({ length: count }, () => createSlot(bytes))
+export function createSlots(count: number) {
+  const free = Array.from({ length: count }, () => createSlot(SLOT_BYTES))
   const waiting: ((slot: Buffer) => void)[] = []
   return {
-    take() {
+    /** Waits for a free slot. */
+    take(): Promise<Buffer> {
       const slot = free.pop()
       return slot === undefined
         ? new Promise((resolve) => {
@@ -28,7 +25,7 @@ export function createSlots(count: number, bytes: number = SLOT_BYTES): Slots {
           })
         : Promise.resolve(slot)
     },
-    give(slot) {
+    give(slot: Buffer) {
       const next = waiting.shift()
       if (next === undefined) free.push(slot)
       else next(slot)
@@ -36,34 +33,30 @@ export function createSlots(count: number, bytes: number = SLOT_BYTES): Slots {
   }
 }
 
-/** Bounded work in the background: the first failure is kept and thrown at the next call. */
-export interface TaskGroup {
-  /** Starts work at once; the slot goes back when it is done. */
-  launch(work: () => Promise<void>): void
-  /** Throws what failed so far. */
-  check(): void
-  /** Waits for all of it, then throws what failed. */
-  land(): Promise<void>
-}
+export type TaskGroup = ReturnType<typeof createTaskGroup>
 
-export function createTaskGroup(): TaskGroup {
-  const flying = new Set<Promise<void>>()
+/** Work in the background: the first failure is kept and thrown at the next call. */
+export function createTaskGroup() {
+  const running = new Set<Promise<void>>()
   let failure: { readonly thrown: unknown } | null = null
+  /** Throws what failed so far. */
   const check = () => {
     if (failure !== null) throw failure.thrown
   }
   return {
     check,
-    launch(work) {
-      const flight: Promise<void> = work()
+    /** Starts work at once. */
+    launch(work: () => Promise<void>) {
+      const task: Promise<void> = work()
         .catch((thrown: unknown) => {
           failure ??= { thrown }
         })
-        .finally(() => flying.delete(flight))
-      flying.add(flight)
+        .finally(() => running.delete(task))
+      running.add(task)
     },
+    /** Waits for all of it, then throws what failed. */
     async land() {
-      await Promise.all(flying)
+      await Promise.all(running)
       check()
     },
   }

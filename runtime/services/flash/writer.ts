@@ -1,12 +1,12 @@
-/** Carries out a FlashPlan and says what is happening; decides nothing. */
+/** Carries out a FlashPlan and reports each step; decides nothing. */
 import { decideBottleneck } from '../../core/flash/bottleneck.ts'
-import type { TargetFacts } from '../../core/disk/disk.ts'
 import { Fault } from '../../core/foundation/fault.ts'
 import type { MovedBackup } from '../../core/disk/gpt.ts'
 import { decideRace, exactBytes, type FlashEvent, type FlashPlan } from '../../core/flash/flash.ts'
 import { copyBody, type Written } from './copier.ts'
 import { checkDigestFirst, countSource, type Counted } from './counted-source.ts'
 import type { Decoders } from '../image/decoders.ts'
+import type { Disks } from '../disk/disks.ts'
 import { createSlot, openDevice, type Device } from '../disk/device.ts'
 import {
   clearEnds,
@@ -16,12 +16,11 @@ import {
   planEnds,
   writeEnds,
   type EndPart,
-  type Ends,
 } from '../disk/disk-ends.ts'
 import { createFiller, type Filler } from '../image/filler.ts'
 import { readHead } from '../image/image-head.ts'
 import { createMeter } from './meter.ts'
-import type { PartitionTable } from '../disk/partition-table.ts'
+import { rereadPartitions } from '../disk/partition-table.ts'
 import type { Shell } from '../host/shell.ts'
 import {
   countSlots,
@@ -36,45 +35,37 @@ import { createWaits, type Waits } from './wait-times.ts'
 import { createDeadline, settle, untilAborted, watch } from '../host/watch.ts'
 import { createZeroer } from './zeroer.ts'
 
-interface WriterDependencies {
+interface WriterTools {
   readonly shell: Shell
   readonly decoders: Decoders
-  readonly disks: { probe(path: string, imagePath: string | null): Promise<TargetFacts> }
-  readonly table: PartitionTable
-}
-
-export interface Writer {
-  /**
-   * Writes the plan's image: `started`, `writing` again and again, `synced`, `partprobed`. Whatever
-   * goes wrong is thrown, as a Fault, after the disk was left without partition table and boot
-   * code; so is a cancel through `signal` (`cancelled`).
-   */
-  execute(
-    plan: FlashPlan,
-    source: Source,
-    options: { readonly signal: AbortSignal },
-  ): AsyncGenerator<FlashEvent>
+  readonly disks: Pick<Disks, 'probe'>
 }
 
 /** Between two `writing` events. */
 const TICK_MS = 250
 /** How long a cancelled or failed flash waits for what is still under way. */
-const PATIENCE_MS = 500
+const CLEANUP_MS = 500
 
-export function createWriter(parts: WriterDependencies): Writer {
-  return {
-    async *execute(plan, source, { signal }) {
-      yield { event: 'started', total_bytes: exactBytes(plan.image.virtual) }
-      try {
-        yield* write(parts, plan, source, signal)
-      } catch (thrown) {
-        throw signal.aborted ? cancelled(plan, thrown) : thrown
-      }
-      yield { event: 'synced' }
-      await parts.table.reread(plan.target.node)
-      yield { event: 'partprobed' }
-    },
+/**
+ * Writes the plan's image: `started`, `writing` again and again (the first one when the first byte is
+ * written), `synced`, `partprobed`. Whatever goes wrong is thrown, as a Fault, after the disk was left
+ * without partition table and boot code; so is a cancel through `signal` (`cancelled`).
+ */
+export async function* writeImage(
+  tools: WriterTools,
+  plan: FlashPlan,
+  source: Source,
+  signal: AbortSignal,
+): AsyncGenerator<FlashEvent> {
+  yield { event: 'started', total_bytes: exactBytes(plan.image.virtual) }
+  try {
+    yield* write(tools, plan, source, signal)
+  } catch (thrown) {
+    throw signal.aborted ? cancelled(plan, thrown) : thrown
   }
+  yield { event: 'synced' }
+  await rereadPartitions(tools.shell, plan.target.node)
+  yield { event: 'partprobed' }
 }
 
 const cancelled = ({ target }: FlashPlan, cause: unknown) =>
@@ -96,7 +87,7 @@ interface Run {
 }
 
 async function* write(
-  { shell, decoders, disks }: WriterDependencies,
+  { shell, decoders, disks }: WriterTools,
   plan: FlashPlan,
   given: Source,
   signal: AbortSignal,
@@ -111,7 +102,7 @@ async function* write(
   const opening = decoders.open(counted.source, image.format)
   const tasks = createTaskGroup()
   const slots = createSlots(countSlots(image.format))
-  const patience = createDeadline(PATIENCE_MS)
+  const withinDeadline = createDeadline(CLEANUP_MS)
   let holding: Promise<Device> | null = null
   try {
     const filler = createFiller(await untilAborted(signal, opening))
@@ -126,10 +117,10 @@ async function* write(
     const run = { plan, counted, filler, head, moved, device, tasks, slots, waits, signal }
     yield* overwrite(run, shell)
   } finally {
-    await patience(close(opening))
-    // What is still under way when patience ends must find the disk open all the same.
-    const give = () => close(holding)
-    await patience(tasks.land().then(give, give))
+    await withinDeadline(close(opening))
+    // What is still under way after the deadline must find the disk open all the same.
+    const release = () => close(holding)
+    await withinDeadline(tasks.land().then(release, release))
   }
 }
 
@@ -139,22 +130,23 @@ async function close(opening: Promise<AsyncDisposable> | null) {
   await opened?.[Symbol.asyncDispose]()
 }
 
-/** From here on the disk's old content is lost. */
 async function* overwrite(run: Run, shell: Shell): AsyncGenerator<FlashEvent> {
   const { plan, device, head, moved, counted, tasks, signal } = run
   const verifies = plan.verify !== 'none'
   let parts: readonly EndPart[] = []
+  // From here on the disk's old content is lost.
   let onEnds = clearEnds(device)
+  // Its failure is awaited after the event that announces it.
+  onEnds.catch(() => undefined)
   let isWhole = false
   try {
-    await untilAborted(signal, onEnds)
-    const written = yield* writeBody(run, shell)
+    const written = yield* writeBody(run, shell, onEnds)
     const tail = await untilAborted(signal, readTail(run, written.end))
     counted.checkDigest()
     await untilAborted(signal, device.flush())
     if (verifies) yield* verify(run, written)
-    parts = planEnds(device, { head, tail }, moved)
-    onEnds = writeEnds(device, parts, { verify: verifies, signal })
+    parts = planEnds(device, head, tail, moved)
+    onEnds = writeEnds(device, parts, verifies, signal)
     await untilAborted(signal, onEnds)
     isWhole = true
   } finally {
@@ -169,17 +161,23 @@ interface Body extends Written {
   readonly end: number
 }
 
-async function* writeBody(run: Run, shell: Shell): AsyncGenerator<FlashEvent, Body> {
+/** `cleared`: the disk's ends are, which is the first thing that is written. */
+async function* writeBody(
+  run: Run,
+  shell: Shell,
+  cleared: Promise<void>,
+): AsyncGenerator<FlashEvent, Body> {
   const { plan, counted, head, device, tasks, slots, waits, signal, filler } = run
-  let bytesDone = head.length
   const meter = createMeter({
     phase: 'write',
     totalBytes: exactBytes(plan.image.virtual),
     sourceBytes: counted.source.sizeBytes,
-    counts: () => ({ bytesRead: counted.bytesRead, bytesDone }),
+    bytesRead: counted.bytesRead,
+    bytesDone: head.length,
     bottleneck: () => decideBottleneck(waits.look(), originOf(plan)),
   })
   yield meter.look(plan.image.format)
+  await untilAborted(signal, cleared)
   const { headBytes, tailStart } = locateEnds(device.sizeBytes)
   const zeroer = createZeroer(shell, device, plan.zeros)
   async function copy(): Promise<Body> {
@@ -194,9 +192,7 @@ async function* writeBody(run: Run, shell: Shell): AsyncGenerator<FlashEvent, Bo
       from: head.length,
       to: head.length < headBytes ? head.length : tailStart,
       signal,
-      onWritten: (bytes) => {
-        bytesDone += bytes
-      },
+      onWritten: meter.add,
     })
     await tasks.land()
     return { ...written, end }
@@ -206,7 +202,7 @@ async function* writeBody(run: Run, shell: Shell): AsyncGenerator<FlashEvent, Bo
     yield meter.look()
     return body
   } finally {
-    await settle(zeroer[Symbol.asyncDispose](), PATIENCE_MS)
+    await settle(zeroer[Symbol.asyncDispose](), CLEANUP_MS)
   }
 }
 
@@ -218,31 +214,21 @@ const originOf = ({ image }: FlashPlan) => ({
 async function* verify(run: Run, written: Written): AsyncGenerator<FlashEvent> {
   const { plan, counted, device, tasks, slots, signal } = run
   const all = plan.verify === 'all'
-  let bytesDone = 0
   const meter = createMeter({
     phase: 'verify',
     totalBytes: bytesToVerify({ written, all }),
     sourceBytes: null,
-    counts: () => ({ bytesRead: counted.bytesRead, bytesDone }),
+    bytesRead: counted.bytesRead,
   })
   yield meter.look('verify')
-  const reading = verifyWritten({
-    device,
-    written,
-    all,
-    tasks,
-    slots,
-    signal,
-    onVerified: (bytes) => {
-      bytesDone += bytes
-    },
-  })
+  const order = { device, written, all, tasks, slots, signal, onVerified: meter.add }
+  const reading = verifyWritten(order)
   yield* watch(untilAborted(signal, reading), TICK_MS, () => meter.look())
   yield meter.look()
 }
 
 /** The image's part of the disk's last MiB; a Fault when the image goes on behind the disk's end. */
-async function readTail({ filler, device, plan }: Run, bodyEnd: number): Promise<Ends['tail']> {
+async function readTail({ filler, device, plan }: Run, bodyEnd: number): Promise<Buffer> {
   const { tailStart } = locateEnds(device.sizeBytes)
   const whole = createSlot(bodyEnd < tailStart ? 0 : device.sizeBytes - tailStart)
   const tail = whole.subarray(0, await filler.fill(whole))

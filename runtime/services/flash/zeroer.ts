@@ -9,7 +9,7 @@ import type { Shell } from '../host/shell.ts'
 export interface Zeroer extends AsyncDisposable {
   /** True when the device now reads back zeros there; false when it would not do it. */
   zero(range: Range): Promise<boolean>
-  /** Bytes per second, from runs that are long enough to tell; null before the first of them. */
+  /** Bytes per second, measured on long runs only; null before the first of them. */
   readonly rate: number | null
 }
 
@@ -23,7 +23,7 @@ const COMMANDS: Readonly<Record<Exclude<ZeroMethod, 'write'>, string>> = {
 }
 
 /** Of a shorter run only the command's start would be measured. */
-const TELLING_RUN = 16 * 1024 * 1024
+const MIN_MEASURED_RUN = 16 * 1024 * 1024
 const now = () => performance.now() / 1000
 
 interface Job {
@@ -69,7 +69,7 @@ export function createZeroer(
   }
   createInterface({ input: child.stdout }).on('line', (code) => {
     const job = jobs.shift()
-    if (job !== undefined && job.range.bytes >= TELLING_RUN) {
+    if (job !== undefined && job.range.bytes >= MIN_MEASURED_RUN) {
       speed.begin(startedAt)
       speed.end(now(), job.range.bytes)
     }

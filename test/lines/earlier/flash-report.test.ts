@@ -1,12 +1,11 @@
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
 import type { TargetFacts } from '../../../runtime/core/disk/disk.ts'
-import { decideRefusals } from '../../../runtime/core/flash/flash.ts'
+import { decideRefusals, renderReasons } from '../../../runtime/core/flash/flash.ts'
 import type { ImageFacts } from '../../../runtime/core/image/image.ts'
 import {
   findingsFields,
   hintAgainst,
-  renderErrors,
   renderFindings,
   renderLoss,
   type Findings,
@@ -84,9 +83,9 @@ test('the document of the deployed clients, ours behind theirs', () => {
 })
 test('all reasons at once, the image first', () => {
   const findings = found({ ...RAW, format: null }, NULL, { imageProblem: 'raw.img is empty' })
-  assert.is(renderErrors(findings).length, 3)
+  assert.is(renderReasons(findings).length, 3)
   assert.match(
-    renderErrors(findings).join('\n'),
+    renderReasons(findings).join('\n'),
     /^raw.img is empty\nimage format not .*\ntarget is not/,
   )
   assert.match(hintAgainst(findings) ?? '', /flasher list disks/)

@@ -234,7 +234,7 @@ run('a server that goes away during the flash: the box stays with the reason', a
   const box = await driveMachine({
     server: server.url,
     places: { [PLACE]: loop.device },
-    parts: { times: { contact: 500, patience: 300, talk: 50, failure: 500, retry: 20 } },
+    parts: { times: { contact: 500, report: 300, silence: 50, failure: 500, retry: 20 } },
     onWrite: () => {
       closing ??= server.close()
     },

@@ -136,7 +136,7 @@ test('a disk that became another one between the choice and the flash is not wri
   await terminal.press('y')
   const text = (await terminal.waitFor('> Back:')).join(' ')
   assert.match(text, /is another disk now than the one that was chosen/)
-  assert.match(text, /Nothing was written to/)
+  assert.match(text, /Nothing was written\./)
 })
 
 test('the digest beside an image is checked, and the end says that it was right', async () => {

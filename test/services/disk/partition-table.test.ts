@@ -1,6 +1,6 @@
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
-import { createPartitionTable } from '../../../runtime/services/disk/partition-table.ts'
+import { rereadPartitions } from '../../../runtime/services/disk/partition-table.ts'
 import { createShell, type Finished, type Shell } from '../../../runtime/services/host/shell.ts'
 
 const test = suite('partition table')
@@ -17,15 +17,15 @@ function createTwin(answer: (argv: readonly string[], count: number) => Partial<
       return Promise.resolve(finished)
     },
   }
-  return { ran, table: createPartitionTable({ shell }) }
+  return { ran, shell }
 }
 
 const REREAD = 'blockdev --rereadpt /dev/x'
 const REST = ['partx --update /dev/x', 'udevadm settle --timeout=10']
 
 test('has the kernel read the table, and the nodes made', async () => {
-  const { ran, table } = createTwin(() => ({}))
-  await table.reread('/dev/x')
+  const { ran, shell } = createTwin(() => ({}))
+  await rereadPartitions(shell, '/dev/x')
   assert.equal(ran, [REREAD, ...REST])
 })
 test('tries again while somebody holds the disk', async () => {
@@ -33,14 +33,14 @@ test('tries again while somebody holds the disk', async () => {
     exitCode: 1,
     stderr: 'blockdev: ioctl error on BLKRRPART: Device or resource busy\n',
   }
-  const { ran, table } = createTwin((_, count) => (count < 3 ? busy : {}))
-  await table.reread('/dev/x')
+  const { ran, shell } = createTwin((_, count) => (count < 3 ? busy : {}))
+  await rereadPartitions(shell, '/dev/x')
   assert.equal(ran, [REREAD, REREAD, REREAD, ...REST])
 })
 test('does not wait for a disk whose kernel reads no tables', async () => {
   const unable = { exitCode: 1, stderr: 'blockdev: ioctl error on BLKRRPART: Invalid argument\n' }
-  const { ran, table } = createTwin((argv) => (argv[0] === 'blockdev' ? unable : {}))
-  await table.reread('/dev/x')
+  const { ran, shell } = createTwin((argv) => (argv[0] === 'blockdev' ? unable : {}))
+  await rereadPartitions(shell, '/dev/x')
   assert.equal(ran, [REREAD, ...REST])
 })
 test.run()

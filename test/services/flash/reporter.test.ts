@@ -58,7 +58,7 @@ test('each phase and the end arrive, whatever the server does at first', async (
   await using server = await startListener((count) => (count < 5 ? 503 : 204))
   const reporter = reporterTo(server.origin)
   const phases: readonly RunPhase[] = ['started', 'write', 'verify', 'sync', 'done']
-  for (const [at, phase] of phases.entries()) reporter.tell(post('run-number-1', phase, at))
+  for (const [at, phase] of phases.entries()) reporter.post(post('run-number-1', phase, at))
   assert.is(await reporter.flush(60_000), null)
   assert.equal(
     server.told.map(({ phase }) => phase),
@@ -72,11 +72,11 @@ test('a thousand events of one phase are a few posts', async () => {
   let time = 0
   const reporter = reporterTo(server.origin, undefined, undefined, () => time)
   for (let at = 0; at < 1000; at += 1) {
-    reporter.tell(post('run-number-1', 'write', at))
+    reporter.post(post('run-number-1', 'write', at))
     if (at % 100 === 0) await sleep(5)
   }
   time += 10_000
-  reporter.tell(post('run-number-1', 'done', 1000))
+  reporter.post(post('run-number-1', 'done', 1000))
   assert.is(await reporter.flush(60_000), null)
   assert.ok(server.told.length <= 4, `${server.told.length} posts`)
   assert.is(server.told.at(-1)?.bytes_written, 1000)
@@ -85,9 +85,9 @@ test('a thousand events of one phase are a few posts', async () => {
 test('a server without that route is left in peace', async () => {
   await using server = await startListener(() => 404)
   const reporter = reporterTo(server.origin)
-  reporter.tell(post('run-number-1', 'started'))
+  reporter.post(post('run-number-1', 'started'))
   assert.is((await reporter.flush(60_000))?.status, 404)
-  reporter.tell(post('run-number-1', 'done'))
+  reporter.post(post('run-number-1', 'done'))
   assert.is((await reporter.flush(60_000))?.status, 404)
   assert.is(server.seen.length, 1)
 })
@@ -95,8 +95,8 @@ test('a server without that route is left in peace', async () => {
 test('what a server does not understand spoils nothing that follows', async () => {
   await using server = await startListener((count) => (count === 0 ? 422 : 204))
   const reporter = reporterTo(server.origin)
-  reporter.tell(post('run-number-1', 'started'))
-  reporter.tell(post('run-number-1', 'done'))
+  reporter.post(post('run-number-1', 'started'))
+  reporter.post(post('run-number-1', 'done'))
   assert.is(await reporter.flush(60_000), null)
   assert.is(server.told.at(-1)?.phase, 'done')
 })
@@ -105,7 +105,7 @@ test('a server that is away: waiting ends, trying does not', async () => {
   let isAway = true
   await using server = await startListener(() => (isAway ? 503 : 204))
   const reporter = reporterTo(server.origin)
-  reporter.tell(post('run-number-1', 'done'))
+  reporter.post(post('run-number-1', 'done'))
   assert.is((await reporter.flush(50))?.isPassing, true)
   isAway = false
   assert.is(await reporter.flush(60_000), null)
@@ -135,12 +135,12 @@ test(`${BOXES} machines on a bad network: the last state of each is known`, asyn
     const reporter = reporterTo(link.url, address, 50)
     const run = `run-of-${index}-machine`
     await sleep(index * 4)
-    reporter.tell(post(run, 'started'))
+    reporter.post(post(run, 'started'))
     for (let at = 0; at <= 10; at += 1) {
-      reporter.tell(post(run, at < 8 ? 'write' : 'verify', at * 100))
+      reporter.post(post(run, at < 8 ? 'write' : 'verify', at * 100))
       await sleep(100)
     }
-    reporter.tell(post(run, ends[index % 3] ?? 'done', 1000))
+    reporter.post(post(run, ends[index % 3] ?? 'done', 1000))
     assert.is(await reporter.flush(60_000), null)
   }
   await Promise.all(addresses.map(flash))

@@ -64,6 +64,8 @@ export function scripted(
 
 const tryRun = $({ quiet: true, verbose: false, nothrow: true })
 
+const isMounted = (path: string) => readFileSync('/proc/mounts', 'utf8').includes(` ${path} `)
+
 export async function createFaultyDisk(options: FaultyDiskOptions): Promise<FaultyDisk> {
   const folder = mkdtempSync(join(tmpdir(), 'flasher-faulty-'))
   const [disk, socket, log] = [join(folder, 'disk'), join(folder, 'socket'), join(folder, 'log')]
@@ -81,7 +83,10 @@ export async function createFaultyDisk(options: FaultyDiskOptions): Promise<Faul
   /** The order matters: a mount in use stays, and a loop device over a dead mount hangs. */
   async function takeDown() {
     await loop?.[Symbol.asyncDispose]()
-    await tryRun`fusermount3 -u ${disk}`
+    // Another program that looks at every disk may hold the loop device for a moment.
+    for (let tries = 0; isMounted(disk) && tries < 200; tries += 1) {
+      if ((await tryRun`fusermount3 -u ${disk}`).exitCode !== 0) await sleep(50)
+    }
     for (const child of started.toReversed()) await end(child)
     rmSync(folder, { recursive: true, force: true })
   }

@@ -18,21 +18,15 @@ import { createDecoders } from '../../../runtime/services/image/decoders.ts'
 import { createSlot } from '../../../runtime/services/disk/device.ts'
 import { createDisks } from '../../../runtime/services/disk/disks.ts'
 import { createImages } from '../../../runtime/services/image/images.ts'
-import { createPartitionTable } from '../../../runtime/services/disk/partition-table.ts'
 import { createShell } from '../../../runtime/services/host/shell.ts'
 import type { Source } from '../../../runtime/services/image/source.ts'
-import { createWriter } from '../../../runtime/services/flash/writer.ts'
+import { writeImage } from '../../../runtime/services/flash/writer.ts'
 import { makeNoise, writeGpt } from './disk-images.ts'
 
 const shell = createShell({ env: process.env })
 const disks = createDisks({ shell })
 const images = createImages({ shell })
-const writer = createWriter({
-  shell,
-  disks,
-  decoders: createDecoders({ shell }),
-  table: createPartitionTable({ shell }),
-})
+const decoders = createDecoders({ shell })
 
 export interface FlashOrder extends Partial<FlashOptions> {
   readonly source: Source
@@ -59,7 +53,7 @@ async function plan(order: FlashOrder): Promise<FlashPlan> {
 /** Plans and flashes, and tells each event as it comes. */
 export async function* execute(order: FlashOrder): AsyncGenerator<FlashEvent> {
   const { source, signal = new AbortController().signal } = order
-  yield* writer.execute(await plan(order), source, { signal })
+  yield* writeImage({ shell, disks, decoders }, await plan(order), source, signal)
 }
 
 /** The events of a flash that succeeds; a failed one throws. */

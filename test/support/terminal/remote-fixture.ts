@@ -4,24 +4,24 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import * as assert from 'uvu/assert'
 import { z } from 'zod'
-import { Fault, renderError } from '../../../runtime/core/foundation/fault.ts'
-import type { FlashEvent, FlashPlan } from '../../../runtime/core/flash/flash.ts'
+import type { FlashEvent } from '../../../runtime/core/flash/flash.ts'
+import type { FlashOutcome } from '../../../runtime/core/flash/outcome.ts'
 import { parseMac, type Mac } from '../../../runtime/core/machine/mac.ts'
 import type { CatalogEntry } from '../../../runtime/core/catalog/catalog.ts'
 import { drive } from '../../../runtime/lines/current/wizard/driven/remote.ts'
-import type { RemoteDependencies } from '../../../runtime/lines/current/wizard/driven/remote-machine.ts'
+import type { RemoteDependencies } from '../../../runtime/lines/current/wizard/driven/remote-hooks.ts'
+import { runChoice } from '../../../runtime/lines/current/wizard/flow/flash-run.ts'
 import type {
-  FlashEnd,
-  FlashOrder,
+  DrivenScreen,
+  FlashChoice,
+  Flashed,
   Hooks,
   RemoteOutcome,
-  DrivenScreen,
 } from '../../../runtime/lines/current/wizard/flow/start.ts'
 import { createDisks } from '../../../runtime/services/disk/disks.ts'
 import { createShell } from '../../../runtime/services/host/shell.ts'
-import { createSources } from '../../../runtime/services/image/sources.ts'
+import { createFlasher } from '../../../runtime/services/flash/flasher.ts'
 import { asJson, createTestServer, listen, type TestServerOptions } from '../server/server.ts'
-import { flash } from '../disk/writer.ts'
 
 export const MAC = mac('52:54:00:00:00:01')
 
@@ -108,7 +108,7 @@ export async function runOf(server: DeskServer) {
 
 const shell = createShell({ env: process.env })
 
-export interface BoxOptions {
+export interface MachineOptions {
   readonly server: string
   readonly mac?: string
   /** Disks by the place where they are plugged in; no others are seen. */
@@ -128,7 +128,7 @@ export interface Driven {
 }
 
 /** Has the server drive this machine, to the end. */
-export async function driveMachine(options: BoxOptions): Promise<Driven> {
+export async function driveMachine(options: MachineOptions): Promise<Driven> {
   const { server, places = {}, env = {} } = options
   const folder = await mkdtemp(join(tmpdir(), 'flasher-places-'))
   await mkdir(join(folder, 'by-path'))
@@ -161,16 +161,16 @@ export async function driveMachine(options: BoxOptions): Promise<Driven> {
     env,
     signal: new AbortController().signal,
     now: () => performance.now(),
-    times: { contact: 2000, patience: 20_000, failure: 20_000, talk: 50, retry: 20 },
+    times: { contact: 2000, report: 20_000, failure: 20_000, silence: 50, retry: 20 },
     ...options.parts,
   }
-  const stage: DrivenScreen = {
+  const screen: DrivenScreen = {
     identity: { mac: null, server: null, address: null },
     say: (line) => void said.push(line),
-    runFlash: (order, hooks) => runFlash(order, hooks, options, (line) => void said.push(line)),
+    runFlash: (choice, hooks) => runFlash(choice, hooks, options, (line) => void said.push(line)),
   }
   try {
-    const outcome = await drive(stage, { server, mac: options.mac ?? MAC }, parts)
+    const outcome = await drive(screen, { server, mac: options.mac ?? MAC }, parts)
     return { outcome, said, marks, reboots }
   } finally {
     await rm(folder, { recursive: true })
@@ -178,73 +178,26 @@ export async function driveMachine(options: BoxOptions): Promise<Driven> {
 }
 
 /** A person flashes in the wizard that was opened. */
-export const flashByHand = (hooks: Hooks, location: string, disk: string): Promise<FlashEnd> => {
+export async function flashByHand(
+  hooks: Hooks,
+  location: string,
+  disk: string,
+): Promise<FlashOutcome> {
   const name = location.split('/').at(-1) ?? ''
   const image = { name, location, format: null, sizeBytes: null, sha256: null, ref: null }
-  const order = { image, disk, identity: null, unattended: false }
-  return runFlash(order, hooks, { server: '' }, () => {})
+  const choice = { image, disk, identity: null, unattended: false }
+  return (await runFlash(choice, hooks, { server: '' }, () => {})).end
 }
 
 /** As the flashing screen does it, without the screen. */
 async function runFlash(
-  order: FlashOrder,
+  choice: FlashChoice,
   hooks: Hooks,
-  options: BoxOptions,
+  { onWrite, cancel: signal = new AbortController().signal }: MachineOptions,
   say: (line: string) => void,
-): Promise<FlashEnd> {
-  const end = await attempt(order, hooks, options)
-  await hooks.onEnd?.(end, order, say)
-  return end
-}
-
-async function attempt(order: FlashOrder, hooks: Hooks, options: BoxOptions): Promise<FlashEnd> {
-  const began = performance.now()
-  let plan: FlashPlan | null = null
-  let bytesWritten = 0
-  const onEvent = (event: FlashEvent) => {
-    if (event.event === 'writing') options.onWrite?.()
-    if (event.event === 'writing' && event.phase === 'write') bytesWritten = event.bytes_written
-    hooks.onProgress?.(event)
-  }
-  try {
-    const made = await write(order, options, onEvent, (fresh) => {
-      plan = fresh
-      hooks.onFlashStart?.(order, fresh)
-    })
-    const seconds = (performance.now() - began) / 1000
-    return { kind: 'done', plan: made, bytesWritten, seconds, verified: true }
-  } catch (thrown) {
-    const code = thrown instanceof Fault ? thrown.code : 'unexpected'
-    const leaves = plan === null ? 'Nothing was written.' : 'The disk cannot boot: flash it again.'
-    const kind = code === 'cancelled' ? 'cancelled' : 'failed'
-    return { kind, code, reason: renderError(thrown), hint: null, leaves }
-  }
-}
-
-async function write(
-  { image, disk }: FlashOrder,
-  { cancel }: BoxOptions,
-  onEvent: (event: FlashEvent) => void,
-  onPlan: (plan: FlashPlan) => void,
-): Promise<FlashPlan> {
-  const { location, format, sha256 } = image
-  await using source = await createSources({ env: {}, retryMs: 1 }).open(location)
-  const { promise, resolve, reject } = Promise.withResolvers<FlashPlan>()
-  const order = {
-    source,
-    device: disk,
-    sha256,
-    onEvent,
-    ...(format === null ? {} : { format }),
-    ...(cancel === undefined ? {} : { signal: cancel }),
-    change: (made: FlashPlan) => {
-      onPlan(made)
-      resolve(made)
-      return made
-    },
-  }
-  promise.catch(() => undefined)
-  await flash(order)
-  reject(new Error('no plan was made'))
-  return await promise
+): Promise<Flashed> {
+  const onEvent = ({ event }: FlashEvent) => (event === 'writing' ? onWrite?.() : undefined)
+  const flasher = createFlasher({ env: {}, retryMs: 1 })
+  const end = await runChoice(choice, hooks, { flasher, signal, onEvent })
+  return { end, ...(await hooks.onEnd(end, choice, say)) }
 }

@@ -1,4 +1,5 @@
 /** The wizard's context: its terminal now, and services that are loaded when a screen first needs them. */
+import type { SurveyedDisk } from '../../../core/disk/disk.ts'
 import { decideDefaultCatalog } from '../../../core/catalog/catalog-source.ts'
 import { resolveImageRoot } from '../../../core/image/image.ts'
 import { findOwnCard } from '../../../services/host/host-addresses.ts'
@@ -10,10 +11,28 @@ import { createInk } from '../../../terminal/text/ink.ts'
 import { decideTerminalStyle } from '../../../terminal/text/terminal-style.ts'
 import { createPainter } from '../../../terminal/prompt/painter.ts'
 import type { WizardContext } from './screens/wizard-context.ts'
-import type { RemoteDependencies } from './driven/remote-machine.ts'
-import type { ProcessEnvironment } from './flow/wizard-environment.ts'
+import type { RemoteDependencies } from './driven/remote-hooks.ts'
+import type { Environment } from '../../../services/host/shell.ts'
 
-/** `mac`: as it was told; null: that of this machine's first network card is shown. */
+/** What a process hands to the wizard, and nothing else of the environment outside. */
+export interface ProcessEnvironment {
+  /** Without the program's own name. */
+  readonly argv: readonly string[]
+  /** `FLASHER_LIVE=1`: the machine was booted to be flashed, and may be restarted. */
+  readonly env: Environment
+  readonly stdin: NodeJS.ReadStream
+  readonly stdout: NodeJS.WriteStream
+  readonly stderr: NodeJS.WriteStream
+  readonly isRoot: boolean
+  /** As Node names it: `x64`, `arm64`. */
+  readonly arch: string
+  /** Aborted when the process is asked to end. */
+  readonly signal: AbortSignal
+  /** Seconds on a steady clock. */
+  readonly now: () => number
+}
+
+/** `mac`: as `--mac` names it; null: that of this machine's first network card is shown. */
 export async function openWizardContext(
   environment: ProcessEnvironment,
   mac: string | null,
@@ -28,12 +47,17 @@ export async function openWizardContext(
   const setting = { version: await readVersion(), identity, imageRoot }
   const loops = parseLoops(env['FLASHER_OFFER_LOOP'] ?? '')
   const remoteEnvironment = { ...environment, now: () => now() * 1000, loops: loops !== 'none' }
-  const loadFlash = once(async () => {
-    const [{ createFlashServices, lookAtImage, planOrder }, { executeFlash }] = await Promise.all([
-      import('./flow/flash-services.ts'),
-      import('./flow/flash-run.ts'),
+  const loadDisks = once(async () => {
+    const [{ createDisks }, { fillContents }, { createShell }] = await Promise.all([
+      import('../../../services/disk/disks.ts'),
+      import('../../../services/disk/disk-contents.ts'),
+      import('../../../services/host/shell.ts'),
     ])
-    return { parts: createFlashServices(env), lookAtImage, planOrder, executeFlash }
+    const shell = createShell({ env })
+    return {
+      disks: createDisks({ shell }),
+      fill: (disk: SurveyedDisk) => fillContents(shell, disk),
+    }
   })
   return {
     stdin,
@@ -64,15 +88,19 @@ export async function openWizardContext(
       return createStandaloneHooks(remoteEnvironment)
     },
     async loadRemote(): Promise<RemoteDependencies> {
-      const { createRemoteParts } = await import('./driven/remote-services.ts')
-      return createRemoteParts(remoteEnvironment)
+      const { createRemoteDependencies } = await import('./driven/remote-services.ts')
+      return createRemoteDependencies(remoteEnvironment)
     },
     async surveyDisks() {
-      const { parts } = await loadFlash()
-      const found = await parts.disks.survey({ loops: loops !== 'none' })
+      const { disks } = await loadDisks()
+      const found = await disks.survey({ loops: loops !== 'none' })
       return found.filter(({ path, device }) => device.type !== 'loop' || isOffered(loops, path))
     },
-    loadFlash,
+    fillContents: async (disk) => (await loadDisks()).fill(disk),
+    loadFlasher: once(async () => {
+      const { createFlasher } = await import('../../../services/flash/flasher.ts')
+      return createFlasher({ env, isRoot })
+    }),
   }
 }
 
@@ -86,7 +114,7 @@ function parseLoops(text: string): Loops {
 
 const isOffered = (loops: Loops, path: string) => loops === 'all' || loops.includes(path)
 
-async function restart(env: ProcessEnvironment['env']) {
+async function restart(env: Environment) {
   const [{ createPower }, { createShell }] = await Promise.all([
     import('../../../services/host/power.ts'),
     import('../../../services/host/shell.ts'),

@@ -8,11 +8,10 @@ import type { Environment } from '../../../services/host/shell.ts'
 import { createLog } from '../../../terminal/text/log.ts'
 import { decideTerminalStyle } from '../../../terminal/text/terminal-style.ts'
 import type { WizardContext } from './screens/wizard-context.ts'
-import { openWizardContext } from './open-context.ts'
+import { openWizardContext, type ProcessEnvironment } from './open-context.ts'
 import { WIZARD } from './options.ts'
 import type { Hooks, Start } from './flow/start.ts'
 import { runWizard } from './wizard.ts'
-import type { ProcessEnvironment } from './flow/wizard-environment.ts'
 
 const SUCCESS = 0
 const FAILED = 1
@@ -104,11 +103,7 @@ const readFlags = (argv: readonly string[]): Flags =>
     }),
   )
 
-type Beginning =
-  | { readonly kind: 'exit'; readonly code: number }
-  | { readonly kind: 'interactive'; readonly start: Start; readonly hooks: Hooks | null }
-
-async function begin(given: Flags, context: WizardContext, env: Environment): Promise<Beginning> {
+async function begin(given: Flags, context: WizardContext, env: Environment) {
   const mac = given.get('mac')
   if (mac === undefined) return beginAlone(given, context, env)
   const [{ drive }, { createDrivenScreen }, parts] = await Promise.all([
@@ -120,17 +115,13 @@ async function begin(given: Flags, context: WizardContext, env: Environment): Pr
   return drive(createDrivenScreen(context, server), { mac, server }, parts)
 }
 
-async function beginAlone(
-  given: Flags,
-  context: WizardContext,
-  env: Environment,
-): Promise<Beginning> {
+async function beginAlone(given: Flags, context: WizardContext, env: Environment) {
   const catalog = given.get('catalog') ?? null
   const server = given.get('server') ?? null
-  // What cannot be listed is said on the screen of the images.
+  // The screen of the images says why they cannot be listed.
   const hasImages = (await context.listLocal().catch(() => [])).length > 0
   const screen = catalog !== null || hasImages ? 'image' : 'catalog'
-  // With its address there, another console follows the server, and flashes of this one are told.
+  // With FLASHER_LIVE_MAC another console follows the server, and flashes of this one are reported.
   const isAlone = server !== null && (env['FLASHER_LIVE_MAC'] ?? '') === ''
   const notices = [
     ...(isAlone ? [renderUnfollowed(server)] : []),
@@ -138,15 +129,16 @@ async function beginAlone(
   ]
   const notice = notices.join(' ') || null
   const identity = { ...context.drawing.setting.identity, server }
-  return { kind: 'interactive', start: { screen, catalog, notice, identity }, hooks: null }
+  const start: Start = { screen, catalog, notice, identity }
+  return { kind: 'interactive' as const, start, hooks: null }
 }
 
 const ROOTLESS = 'Without root, disks can be looked at but not written.'
 
 const renderUnfollowed = (server: string) =>
-  `The server ${server} is not followed, nor told of flashes: this machine's MAC address is not said (--mac, or flasher.mac= on the kernel command line).`
+  `The server ${server} is not followed and flashes are not reported to it: this machine's MAC address is unknown (set --mac, or flasher.mac= on the kernel command line).`
 
-/** A server may have told more of this machine than it knew itself, and hears of its flashes. */
+/** The server may know more of this machine than it did itself, and flashes are reported to it. */
 const takeOver = (
   context: WizardContext,
   { identity }: Start,

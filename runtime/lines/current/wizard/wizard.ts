@@ -1,6 +1,6 @@
 /** Goes from screen to screen until the operator, or the program's end, ends it. */
 import type { WizardContext } from './screens/wizard-context.ts'
-import { next, openState, orderOf, type ScreenName, type State, type Step } from './flow/flow.ts'
+import { next, openState, choiceOf, type ScreenName, type State, type Step } from './flow/flow.ts'
 import type { Start } from './flow/start.ts'
 
 type Screen = (state: State, context: WizardContext) => Promise<Step>
@@ -43,9 +43,9 @@ async function restart({ reboot }: WizardContext): Promise<string | null> {
 }
 
 async function flash(state: State, context: WizardContext): Promise<Step> {
-  const order = orderOf(state)
-  if (order === null) return { step: 'back' }
+  const choice = choiceOf(state)
+  if (choice === null) return { step: 'back' }
   const { runFlash } = await import('./screens/flashing.ts')
-  const flashed = await runFlash(state, order, await context.loadHooks(), context)
+  const flashed = await runFlash(state, choice, await context.loadHooks(), context)
   return { step: 'ended', ...flashed }
 }

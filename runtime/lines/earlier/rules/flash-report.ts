@@ -3,8 +3,8 @@ import type { TargetFacts } from '../../../core/disk/disk.ts'
 import {
   decideNotes,
   exactBytes,
-  renderRefusal,
-  type FlashOptions,
+  renderReasons,
+  type FlashFindings,
   type FlashRefusal,
 } from '../../../core/flash/flash.ts'
 import {
@@ -13,28 +13,15 @@ import {
   renderImage,
   renderImageName,
 } from '../../../core/flash/flash-text.ts'
-import type { ImageFacts } from '../../../core/image/image.ts'
 import { printable } from '../../../core/foundation/printable.ts'
 import type { Provisioning } from '../../../core/flash/provisioning.ts'
 import type { Fields } from './envelope.ts'
 
 /** Everything that was found out, and everything that speaks against it. */
-export interface Findings {
+export interface Findings extends FlashFindings {
   readonly dryRun: boolean
-  readonly image: ImageFacts
-  readonly target: TargetFacts
-  readonly options: FlashOptions
   readonly provisioning: Provisioning
-  /** Why the image's content cannot be written, in words; null where it can. */
-  readonly imageProblem: string | null
-  readonly refusals: readonly FlashRefusal[]
 }
-
-/** All reasons against a flash, in the order of the checks; none means that it may go ahead. */
-export const renderErrors = ({ imageProblem, refusals }: Findings): readonly string[] => [
-  ...(imageProblem === null ? [] : [imageProblem]),
-  ...refusals.map((refusal) => renderRefusal(refusal)),
-]
 
 const HINTS: { readonly [Why in FlashRefusal['why']]?: string } = {
   mounted: 'Unmount them first, or choose another disk: "flasher list disks".',
@@ -48,8 +35,8 @@ const HINTS: { readonly [Why in FlashRefusal['why']]?: string } = {
 const DOUBT =
   'Compare its checksum: it may be cut off. If it is whole, choose a larger disk: "flasher list disks".'
 
-/** The way out of the first reason that has one. */
-export const hintAgainst = ({ refusals }: Findings): string | undefined =>
+/** The hint of the first reason that has one. */
+export const hintAgainst = ({ refusals }: Pick<Findings, 'refusals'>): string | undefined =>
   refusals.map(hintOf).find((hint) => hint !== undefined)
 
 const hintOf = (refusal: FlashRefusal): string | undefined =>
@@ -57,7 +44,7 @@ const hintOf = (refusal: FlashRefusal): string | undefined =>
 
 /** The fields behind `schema_version` and `command`; ours come last in each object. */
 export function findingsFields(findings: Findings): Fields {
-  const errors = renderErrors(findings)
+  const errors = renderReasons(findings)
   const { dryRun, image, target, options, provisioning, refusals } = findings
   return {
     dry_run: dryRun,
@@ -104,7 +91,7 @@ export function renderFindings(findings: Findings): string {
     ['Checks', renderChecks(options)],
     ...(provisioning.mode === 'none' ? [] : [['Then', describeStep(provisioning)] as const]),
     ...decideNotes(image).map((note) => ['Note', note] as const),
-    ...renderErrors(findings).map((error) => ['Refused', error] as const),
+    ...renderReasons(findings).map((error) => ['Refused', error] as const),
   ]
   return rows.map(([name, text]) => `${name.padEnd(9)}${printable(text)}\n`).join('')
 }

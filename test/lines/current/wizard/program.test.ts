@@ -37,7 +37,9 @@ test('the first screens load no package and nothing of disks, flashes or the ser
   )
   assert.equal(
     loaded.filter((url) =>
-      /node_modules|services\/(shell|disks|writer|sources|server-client)|remote|web\//.test(url),
+      /node_modules|services\/\w+\/(shell|disks|flasher|writer|sources|server-client)|remote|web\//.test(
+        url,
+      ),
     ),
     [],
   )

@@ -1,4 +1,4 @@
-/** What happens around every flash: the server hears of it, the firmware boots the disk once if asked. */
+/** What happens around every flash: it is reported to the server, and the firmware boots the disk once if asked. */
 import type { FlashPlan } from '../../../../core/flash/flash.ts'
 import type { InventoryDisk } from '../../../../core/machine/machine.ts'
 import { printable } from '../../../../core/foundation/printable.ts'
@@ -6,7 +6,10 @@ import { renderDuration } from '../../../../core/foundation/rate.ts'
 import type { ProgressPost, RunMode } from '../../../../core/machine/run.ts'
 import type { Hardware } from '../../../../services/host/hardware.ts'
 import type { Marks } from '../../../../services/host/marks.ts'
+import type { Disks } from '../../../../services/disk/disks.ts'
 import type { Nvram } from '../../../../services/disk/nvram.ts'
+import type { Power } from '../../../../services/host/power.ts'
+import type { Environment } from '../../../../services/host/shell.ts'
 import { createReporter, type Reporter } from '../../../../services/flash/reporter.ts'
 import type { ServerClient } from '../../../../services/net/server-client.ts'
 import type { Rejection } from '../../../../services/net/server-exchange.ts'
@@ -15,156 +18,185 @@ import {
   endReport,
   milestone,
   nextReport,
+  reportPhase,
   startReport,
-  uefiReport,
   type RunFacts,
 } from './remote-report.ts'
-import { NO_AFTERMATH, type FlashEnd, type FlashOrder, type Hooks } from '../flow/start.ts'
+import { NO_AFTERMATH, type FlashChoice, type Hooks } from '../flow/start.ts'
 
-interface HookDependencies {
-  /** Null: standalone, so nobody is told. */
-  readonly client: ServerClient | null
-  readonly nvram: Nvram
+/** What the server-driven mode and the hooks require. */
+export interface RemoteDependencies {
+  readonly disks: Pick<Disks, 'survey'>
   readonly hardware: Hardware
+  readonly nvram: Nvram
+  readonly power: Power
   readonly marks: Marks
-  readonly mode: RunMode
-  /** Whether the firmware shall boot the flashed disk once. */
-  readonly registersBoot: boolean
-  /** The disks as the server was told of them. */
-  readonly disks: () => readonly InventoryDisk[]
-  /** The last lines that the person saw, for the log of a failure. */
-  readonly transcript: () => readonly string[]
+  /** `FLASHER_PXE_TOKEN`, `FLASHER_REGISTER_UEFI_BOOT`. */
+  readonly env: Environment
   readonly signal: AbortSignal
   /** Milliseconds on a steady clock. */
   readonly now: () => number
-  readonly times?: Partial<HookTimes>
+  /** Loop devices count as disks; where disks are named by place. For trying things out. */
+  readonly loops?: boolean
+  readonly placeNames?: string
+  readonly times?: Partial<RemoteTimes>
+}
+
+interface HookDependencies extends Omit<RemoteDependencies, 'disks'> {
+  /** Null: standalone, so nothing is reported. */
+  readonly client: ServerClient | null
+  readonly mode: RunMode
+  /** Whether the firmware shall boot the flashed disk once. */
+  readonly registersBoot: boolean
+  /** The disks as they were last sent to the server. */
+  readonly disks: () => readonly InventoryDisk[]
+  /** The last lines that the person saw, for the log of a failure. */
+  readonly transcript: () => readonly string[]
 }
 
 /** Milliseconds. */
-export interface HookTimes {
-  /** For how long the end is told to a server that does not answer. */
-  readonly patience: number
-  /** How long a person waits for a failure to be reported; it goes on behind. */
+interface RemoteTimes {
+  /** For how long disks and plan are asked for again when the server does not answer. */
+  readonly contact: number
+  /** For how long the end is reported again to a server that does not answer. */
+  readonly report: number
+  /** How long a person waits for a failure to be reported; it goes on in the background. */
   readonly failure: number
-  /** How long a silence lasts before a word is said about it. */
-  readonly talk: number
+  /** How long the server is silent before the person is told so. */
+  readonly silence: number
   readonly retry: number
 }
 
-const TIMES: HookTimes = { patience: 10 * 60_000, failure: 5000, talk: 2000, retry: 1000 }
+export const TIMES: RemoteTimes = {
+  contact: 30_000,
+  report: 10 * 60_000,
+  failure: 5000,
+  silence: 2000,
+  retry: 1000,
+}
 
 /** One flash under way. */
 interface RunningFlash {
   readonly facts: RunFacts
   readonly reporter: Reporter | null
+  readonly times: RemoteTimes
   readonly began: number
   /** How far it came, in lines. */
   readonly steps: string[]
   last: ProgressPost
 }
 
-export function createHooks(parts: HookDependencies): Required<Hooks> {
-  const { client, nvram, marks, signal, now } = parts
-  const times = { ...TIMES, ...parts.times }
+export function createHooks(given: HookDependencies): Hooks {
+  const { marks } = given
   let flash: RunningFlash | null = null
 
-  function begin(order: FlashOrder, plan: FlashPlan | null): RunningFlash {
-    const disk = parts.disks().find(({ path }) => path === order.disk) ?? null
-    const facts: RunFacts = { run: crypto.randomUUID(), mode: parts.mode, order, plan, disk }
-    const retryMs = times.retry
-    const reporter = client === null ? null : createReporter({ client, signal, now, retryMs })
-    return { facts, reporter, began: now(), steps: [], last: startReport(facts) }
-  }
-
-  function tell(running: RunningFlash, report: ProgressPost) {
-    const passed = milestone(running.last, report, running.facts.plan?.image.sizeBytes ?? null)
-    const step = passed ?? (report.phase === running.last.phase ? null : report.phase)
-    if (step !== null) {
-      void marks.status(step)
-      running.steps.push(`${renderDuration((now() - running.began) / 1000)} ${step}`)
-    }
-    running.last = report
-    running.reporter?.tell(report)
-  }
-
-  async function bootOnce({ target }: FlashPlan, running: RunningFlash, say: Say): Promise<string> {
-    tell(running, uefiReport(running.last))
-    const set = await nvram.bootOnce(target)
-    const words = set.ok
-      ? `UEFI: ${set.value}.`
-      : `UEFI: no one-shot boot of ${target.path}: ${set.refusal}.`
-    say(words)
-    return words
-  }
-
-  /** The server's own copy of the run first: what ends the cycle also ends the run. */
-  async function tellDone(running: RunningFlash, say: Say): Promise<Rejection | null> {
-    if (client === null || running.reporter === null) return null
-    const end = now() + times.patience
-    const left = () => renderDuration((end - now()) / 1000)
-    const isTold = running.reporter.flush(times.patience)
-    for (let wait = times.talk; !(await settle(isTold, wait)); wait = times.talk * 15) {
-      say(`The server does not answer; trying again, for ${left()} more.`)
-    }
-    const told = await client.sendDone({
-      ms: Math.max(0, end - now()),
-      onRetry: ({ reason }) => say(`Not told yet (${reason}); trying again, for ${left()} more.`),
-    })
-    return told.ok ? null : told.refusal
-  }
-
-  async function tellFailure(
-    running: RunningFlash,
-    reason: string,
-    isAsked: boolean,
-  ): Promise<void> {
-    if (client === null) return
-    // The run's own word first: it knows a cancel from a failure.
-    await running.reporter?.flush(times.patience)
-    if (isAsked) await client.sendFailure(reason, { ms: times.patience })
-    await client.sendLog(running.facts.run, await renderLog(parts, running.steps, reason))
-  }
-
   return {
-    onFlashStart(order, plan) {
-      flash = begin(order, plan)
-      flash.reporter?.tell(flash.last)
-      void marks.status(`flash of ${order.image.name} to ${order.disk}`)
-    },
-    onProgress(event) {
-      if (flash === null) return
-      const report = nextReport(flash.last, event)
-      if (report !== null) tell(flash, report)
-    },
-    async onEnd(end, order, say, enough = NEVER) {
-      // A flash that its checks refused is worth telling when nobody is there to see it.
-      if (flash === null && !order.unattended) return NO_AFTERMATH
-      const running = flash ?? begin(order, null)
-      flash = null
-      if (end.kind === 'done') {
-        const bootEntry = parts.registersBoot ? await bootOnce(end.plan, running, say) : null
-        tell(running, endReport(running.facts, running.last, end))
-        const telling = tellDone(running, say)
-        // Whoever had enough is not held; it goes on behind.
-        const no = await untilAborted(enough, telling).catch(() => UNHEARD)
-        return { notice: no === null ? null : renderUntold(no), bootEntry }
+    onEvent(event, choice, plan) {
+      if (event.event === 'started') {
+        flash = begin(given, choice, plan)
+        flash.reporter?.post(flash.last)
+        void marks.status(`flash of ${choice.image.name} to ${choice.disk}`)
       }
-      tell(running, endReport(running.facts, running.last, end))
-      await settle(tellFailure(running, reasonOf(end), order.unattended), times.failure)
-      return NO_AFTERMATH
+      const report = flash === null ? null : nextReport(flash.last, event)
+      if (flash !== null && report !== null) post(given, flash, report)
+    },
+    async onEnd(end, choice, say, enough = NEVER) {
+      // A flash that its checks refused is worth reporting when nobody is there to see it.
+      if (flash === null && !choice.unattended) return NO_AFTERMATH
+      const running = flash ?? begin(given, choice, null)
+      flash = null
+      if (end.kind !== 'done') {
+        post(given, running, endReport(running.facts, running.last, end))
+        const reporting = reportFailure(given, running, end.reason, choice.unattended)
+        await settle(reporting, running.times.failure)
+        return NO_AFTERMATH
+      }
+      const bootEntry = given.registersBoot ? await bootOnce(given, running, end.plan, say) : null
+      post(given, running, endReport(running.facts, running.last, end))
+      // A person who does not want to wait is not held; the report goes on in the background.
+      const reporting = untilAborted(enough, reportDone(given, running, say))
+      const rejection = await reporting.catch(() => NOT_WAITED_FOR)
+      return { notice: rejection === null ? null : renderUnreported(rejection), bootEntry }
     },
   }
+}
+
+function begin(given: HookDependencies, choice: FlashChoice, plan: FlashPlan | null): RunningFlash {
+  const { client, signal, now } = given
+  const disk = given.disks().find(({ path }) => path === choice.disk) ?? null
+  const facts: RunFacts = { run: crypto.randomUUID(), mode: given.mode, choice, plan, disk }
+  const times = { ...TIMES, ...given.times }
+  const reporter =
+    client === null ? null : createReporter({ client, signal, now, retryMs: times.retry })
+  return { facts, reporter, times, began: now(), steps: [], last: startReport(facts) }
+}
+
+function post({ marks, now }: HookDependencies, running: RunningFlash, report: ProgressPost) {
+  const passed = milestone(running.last, report, running.facts.plan?.image.sizeBytes ?? null)
+  const step = passed ?? (report.phase === running.last.phase ? null : report.phase)
+  if (step !== null) {
+    void marks.status(step)
+    running.steps.push(`${renderDuration((now() - running.began) / 1000)} ${step}`)
+  }
+  running.last = report
+  running.reporter?.post(report)
+}
+
+async function bootOnce(
+  given: HookDependencies,
+  running: RunningFlash,
+  { target }: FlashPlan,
+  say: Say,
+): Promise<string> {
+  post(given, running, reportPhase(running.last, 'uefi'))
+  const set = await given.nvram.bootOnce(target)
+  const line = set.ok
+    ? `UEFI: ${set.value}.`
+    : `UEFI: no one-shot boot of ${target.path}: ${set.refusal}.`
+  say(line)
+  return line
+}
+
+/** The server's own copy of the run first: what ends the cycle also ends the run. */
+async function reportDone(
+  { client, now }: HookDependencies,
+  { reporter, times }: RunningFlash,
+  say: Say,
+): Promise<Rejection | null> {
+  if (client === null || reporter === null) return null
+  const end = now() + times.report
+  const left = () => renderDuration((end - now()) / 1000)
+  const flushing = reporter.flush(times.report)
+  for (let wait = times.silence; !(await settle(flushing, wait)); wait = times.silence * 15) {
+    say(`The server does not answer; trying again, for ${left()} more.`)
+  }
+  const sent = await client.sendDone({
+    ms: Math.max(0, end - now()),
+    onRetry: ({ reason }) => say(`Not reported yet (${reason}); trying again, for ${left()} more.`),
+  })
+  return sent.ok ? null : sent.refusal
+}
+
+async function reportFailure(
+  given: HookDependencies,
+  { facts, reporter, steps, times }: RunningFlash,
+  reason: string,
+  isOrdered: boolean,
+): Promise<void> {
+  const { client } = given
+  if (client === null) return
+  // The run's own report first: it tells a cancel from a failure.
+  await reporter?.flush(times.report)
+  if (isOrdered) await client.sendFailure(reason, { ms: times.report })
+  await client.sendLog(facts.run, await renderLog(given, steps, reason))
 }
 
 type Say = (line: string) => void
 
 const NEVER = new AbortController().signal
-const UNHEARD = { reason: 'its answer was not waited for' }
+const NOT_WAITED_FOR = { reason: 'its answer was not waited for' }
 
-const reasonOf = (end: Exclude<FlashEnd, { kind: 'done' }>) =>
-  end.kind === 'cancelled' ? `cancelled: ${end.reason}` : end.reason
-
-const renderUntold = ({ reason }: Pick<Rejection, 'reason'>) =>
+const renderUnreported = ({ reason }: Pick<Rejection, 'reason'>) =>
   `The disk is flashed, but the server could not be told (${reason}), so it would have this machine flashed again. Reboot when the server is back, or boot the disk by hand.`
 
 /** Enough for anybody; the server keeps the tail of what is longer. */

@@ -81,7 +81,7 @@ function readInteractive({ catalog, reason }: Fields): Result<RemotePlan, string
   })
 }
 
-/** Null: there is none; undefined: there is one that cannot be meant, which must not pass for none. */
+/** Null: there is none; undefined: there is an invalid one, which must not pass for none. */
 function readDigest(digest: unknown): string | null | undefined {
   if (digest === undefined || digest === null || digest === '') return null
   const hex = /^\s*(?:sha256:)?([0-9a-f]{64})\s*$/i.exec(typeof digest === 'string' ? digest : '')
@@ -94,7 +94,7 @@ function isRemote(address: string): boolean {
   return location.ok && (location.value.kind === 'http' || location.value.kind === 'oras')
 }
 
-/** The one disk that is meant; the refusal says what there is instead. */
+/** The one disk with this identity; the refusal lists the disks that there are. */
 export function findDisk(
   disks: readonly InventoryDisk[],
   identity: string,

@@ -1,16 +1,17 @@
-/** A flash in the words of the server's progress posts, and the milestones that it passes. */
+/** A flash as the server's progress posts, and the milestones that it passes. */
 import type { FlashEvent, FlashPlan } from '../../../../core/flash/flash.ts'
 import { identifyDisk, type InventoryDisk } from '../../../../core/machine/machine.ts'
 import { renderSafeUrl } from '../../../../core/net/image-location.ts'
 import type { ProgressPost, RunMode } from '../../../../core/machine/run.ts'
-import type { FlashEnd, FlashOrder } from '../flow/start.ts'
+import type { FlashOutcome } from '../../../../core/flash/outcome.ts'
+import type { FlashChoice } from '../flow/start.ts'
 
-/** What is flashed, where to, and by whose wish: the first post says it, the last one repeats it. */
+/** What is flashed, where to, and who ordered it: the first post says it, the last one repeats it. */
 export interface RunFacts {
   /** Made anew for each attempt. */
   readonly run: string
   readonly mode: RunMode
-  readonly order: FlashOrder
+  readonly choice: FlashChoice
   /** Null: its checks refused it. */
   readonly plan: FlashPlan | null
   /** The disk as the inventory has it; null: not in it. */
@@ -32,24 +33,25 @@ export const startReport = (facts: RunFacts): ProgressPost => ({
   ...describe(facts),
 })
 
-/** What an event makes of the report before it; null: it tells nothing new. */
+/** What an event makes of the report before it; null: there is nothing to report. */
 export function nextReport(before: ProgressPost, event: FlashEvent): ProgressPost | null {
-  if (event.event === 'synced') return { ...before, phase: 'sync', rate: null, eta_seconds: null }
+  if (event.event === 'synced') return reportPhase(before, 'sync')
   if (event.event !== 'writing') return null
   const { phase, bytes_read, bytes_written, total_bytes, rate, eta_seconds, bottleneck } = event
   const counts = { bytes_read, bytes_written, total_bytes, rate, eta_seconds }
   return { run: before.run, phase, ...counts, bottleneck: bottleneck ?? null }
 }
 
-export const uefiReport = (before: ProgressPost): ProgressPost => ({
+/** A step in which no bytes are counted. */
+export const reportPhase = (before: ProgressPost, phase: 'sync' | 'uefi'): ProgressPost => ({
   ...before,
-  phase: 'uefi',
+  phase,
   rate: null,
   eta_seconds: null,
 })
 
-/** The last word of a run; it holds all that is known, in case the others were lost. */
-export function endReport(facts: RunFacts, before: ProgressPost, end: FlashEnd): ProgressPost {
+/** The last report of a run; it holds all that is known, in case the others were lost. */
+export function endReport(facts: RunFacts, before: ProgressPost, end: FlashOutcome): ProgressPost {
   const { run, bytes_read } = before
   const counted = { ...NOTHING, run, bytes_read, ...describe(facts) }
   if (end.kind === 'done') {
@@ -72,28 +74,19 @@ const describe = (facts: RunFacts): Partial<ProgressPost> => ({
   disk: describeDisk(facts),
 })
 
-function describeImage({ order: { image }, plan }: RunFacts): ProgressPost['image'] {
+function describeImage({ choice: { image }, plan }: RunFacts): ProgressPost['image'] {
   const { name, location, ref } = image
   const src = location.includes('://') ? renderSafeUrl(location) : null
-  if (plan === null) {
-    return {
-      name,
-      src,
-      ref,
-      sha256: image.sha256,
-      format: image.format,
-      size_bytes: image.sizeBytes,
-    }
-  }
-  const { sha256 } = plan
-  return { name, src, ref, sha256, format: plan.image.format, size_bytes: plan.image.sizeBytes }
+  const { format, sizeBytes: size_bytes } = plan?.image ?? image
+  const { sha256 } = plan ?? image
+  return { name, src, ref, sha256, format, size_bytes }
 }
 
-function describeDisk({ order, plan, disk }: RunFacts): ProgressPost['disk'] {
+function describeDisk({ choice, plan, disk }: RunFacts): ProgressPost['disk'] {
   const { model, serial, size_bytes, tran } = disk ?? UNSEEN
   // A disk that is not there is known by what it should have been called alone.
-  if (!order.disk.startsWith('/')) return { path: '', serial: order.disk }
-  const seen = { path: order.disk, model, tran }
+  if (!choice.disk.startsWith('/')) return { path: '', serial: choice.disk }
+  const seen = { path: choice.disk, model, tran }
   const name = serial ?? (disk === null ? null : identifyDisk(disk))
   if (plan === null) return { ...seen, serial: name, size_bytes: size_bytes ?? null }
   const { identity } = plan.target

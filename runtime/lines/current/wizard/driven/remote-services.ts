@@ -1,4 +1,4 @@
-/** The services that server-driven mode takes, put together. */
+/** The services that the server-driven mode requires, put together. */
 import { LIVE_PATHS } from '../../../../../appliance/contract.ts'
 import { isBootWanted } from '../../../../core/disk/boot-entry.ts'
 import { parseMac } from '../../../../core/machine/mac.ts'
@@ -8,55 +8,43 @@ import { createMarks, NO_MARKS } from '../../../../services/host/marks.ts'
 import { createNvram } from '../../../../services/disk/nvram.ts'
 import { createPower } from '../../../../services/host/power.ts'
 import type { ServerClient } from '../../../../services/net/server-client.ts'
-import { createShell, type Environment } from '../../../../services/host/shell.ts'
-import { createHooks } from './remote-hooks.ts'
-import type { RemoteDependencies } from './remote-machine.ts'
-import type { Hooks } from '../flow/start.ts'
+import { createShell } from '../../../../services/host/shell.ts'
+import { createHooks, type RemoteDependencies } from './remote-hooks.ts'
+import { NO_HOOKS, type Hooks } from '../flow/start.ts'
 
-interface RemoteEnvironment {
-  /** `FLASHER_LIVE=1`: the live system started us, and its console and kernel log may be written to. */
-  readonly env: Environment
-  readonly signal: AbortSignal
-  /** Milliseconds on a steady clock. */
-  readonly now: () => number
+interface RemoteEnvironment extends Pick<RemoteDependencies, 'env' | 'signal' | 'now' | 'loops'> {
   /** Node's name of the processor. */
   readonly arch: string
-  /** Loop devices count as disks. */
-  readonly loops: boolean
 }
 
-export function createRemoteParts({
-  env,
-  signal,
-  now,
+/** `FLASHER_LIVE=1`: the live system started us, and its console and kernel log may be written to. */
+export function createRemoteDependencies({
   arch,
-  loops,
+  ...given
 }: RemoteEnvironment): RemoteDependencies {
+  const { env } = given
   const shell = createShell({ env })
   return {
+    ...given,
     disks: createDisks({ shell }),
     hardware: createHardware({ shell }),
     nvram: createNvram({ shell, arch }),
     power: createPower({ shell }),
     marks: env['FLASHER_LIVE'] === '1' ? createMarks({ status: LIVE_PATHS.status }) : NO_MARKS,
-    env,
-    signal,
-    now,
-    loops,
   }
 }
 
 /**
- * For a wizard that no server drives: the firmware hears of its flashes if that is wanted, and in a
- * machine that a server booted the server does.
+ * For a wizard that no server drives: the firmware boots a flashed disk once if that is wanted, and
+ * flashes are reported to the server that booted this machine.
  */
 export async function createStandaloneHooks(environment: RemoteEnvironment): Promise<Hooks> {
   const { env } = environment
   const registersBoot = isBootWanted(env['FLASHER_REGISTER_UEFI_BOOT'])
   const client = await openClient(environment)
-  if (!registersBoot && client === null) return {}
+  if (!registersBoot && client === null) return NO_HOOKS
   return createHooks({
-    ...createRemoteParts(environment),
+    ...createRemoteDependencies(environment),
     client,
     mode: 'interactive',
     registersBoot,

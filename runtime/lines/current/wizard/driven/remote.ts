@@ -1,6 +1,5 @@
 /** Server-driven mode: posts the disks, fetches the plan, does what it says ("Server-driven mode"). */
 import { isBootWanted } from '../../../../core/disk/boot-entry.ts'
-import { renderError } from '../../../../core/foundation/fault.ts'
 import { parseMac } from '../../../../core/machine/mac.ts'
 import type { InventoryDisk } from '../../../../core/machine/machine.ts'
 import { printable } from '../../../../core/foundation/printable.ts'
@@ -9,10 +8,12 @@ import { parseServerAddress } from '../../../../core/net/server-address.ts'
 import { renderSize } from '../../../../core/foundation/size.ts'
 import { settle } from '../../../../services/host/watch.ts'
 import type { DiskChoice } from '../flow/flow.ts'
-import { openRemoteMachine, type RemoteMachine, type RemoteDependencies } from './remote-machine.ts'
-import { createHooks } from './remote-hooks.ts'
+import { createHooks, type RemoteDependencies } from './remote-hooks.ts'
+import { openRemoteMachine, type RemoteMachine } from './remote-machine.ts'
 import { findDisk, parseRemotePlan, type RemotePlan } from './remote-plan.ts'
-import type { FlashEnd, FlashOrder, Hooks, RemoteOutcome, DrivenScreen } from '../flow/start.ts'
+import { describeFailure, type FlashFailure } from '../../../../core/flash/outcome.ts'
+import { Fault, renderError } from '../../../../core/foundation/fault.ts'
+import type { FlashChoice, Hooks, Identity, RemoteOutcome, DrivenScreen } from '../flow/start.ts'
 
 interface RemoteRequest {
   /** As `--server` names it. */
@@ -26,100 +27,102 @@ interface RemoteRequest {
  * screen, because a machine that nobody watches must not stop at an error nor try for ever.
  */
 export async function drive(
-  stage: DrivenScreen,
+  screen: DrivenScreen,
   request: RemoteRequest,
-  parts: RemoteDependencies,
+  given: RemoteDependencies,
 ): Promise<RemoteOutcome> {
   const bases = parseServerAddress(request.server)
   const mac = parseMac(request.mac.trim())
-  let here: DrivenSession = {
-    stage,
-    parts,
-    base: bases.ok ? (bases.value.at(-1) ?? null) : null,
-    machine: null,
-  }
-  if (!bases.ok) return open(here, `${quote(request.server)} is no address of a server.`)
-  if (!mac.ok) return open(here, `${quote(request.mac)} is no MAC address.`)
+  const base = bases.ok ? (bases.value.at(-1) ?? null) : null
+  const identity = { ...screen.identity, server: base }
+  let session: DrivenSession = { screen, given, identity, machine: null }
+  if (!bases.ok) return open(session, `${quote(request.server)} is no address of a server.`)
+  if (!mac.ok) return open(session, `${quote(request.mac)} is no MAC address.`)
   try {
-    const machine = await openRemoteMachine({ bases: bases.value, mac: mac.value, stage, parts })
-    if (!machine.ok) return open(here, machine.refusal)
-    here = { ...here, base: machine.value.client.base, machine: machine.value }
-    return await follow(machine.value, here)
+    const found = await openRemoteMachine({ bases: bases.value, mac: mac.value, screen, given })
+    if (!found.ok) return open(session, found.refusal)
+    const machine = found.value
+    const known = { ...identity, mac: mac.value, server: machine.client.base }
+    const following = { ...session, identity: known, machine }
+    session = following
+    return await follow(following)
   } catch (thrown) {
-    return open(here, `Here the server cannot be followed: ${renderError(thrown)}`)
+    return open(session, `Here the server cannot be followed: ${renderError(thrown)}`)
   }
 }
 
 const quote = (text: string) => JSON.stringify(printable(text.slice(0, 100)))
 
-async function follow(machine: RemoteMachine, here: DrivenSession): Promise<RemoteOutcome> {
-  const got = await machine.client.fetchPlan(machine.patience())
-  void machine.tellHardware()
-  if (!got.ok) return open(here, `The server gave no plan: ${got.refusal.reason}.`)
-  const plan = parseRemotePlan(got.value)
-  if (!plan.ok) return open(here, `The plan of the server cannot be followed: ${plan.refusal}.`)
-  // It knows us by now, if it did not before.
-  if (!machine.isTold() && machine.disks().length > 0) await machine.tellDisks({ ms: 0 })
-  return await act(plan.value, machine, here)
-}
-
-function act(
-  plan: RemotePlan,
-  machine: RemoteMachine,
-  here: DrivenSession,
-): Promise<RemoteOutcome> {
-  switch (plan.mode) {
-    case 'flash':
-      return flash(plan, machine, here)
-    case 'interactive':
-      return Promise.resolve(open(here, plan.reason, plan.catalog))
-    case 'inventory':
-      return leaveInventory(machine, here)
-    case 'exit':
-      return exit(plan.reason, machine)
-  }
-}
-
-/** Where a wizard opens. */
 interface DrivenSession {
-  readonly stage: DrivenScreen
-  readonly parts: RemoteDependencies
-  /** Null: nobody could tell which server is meant. */
-  readonly base: string | null
+  readonly screen: DrivenScreen
+  readonly given: RemoteDependencies
+  /** For a wizard that opens. */
+  readonly identity: Identity
+  /** Null: the server was not found. */
   readonly machine: RemoteMachine | null
 }
 
+/** A session in which the server was found. */
+interface Following extends DrivenSession {
+  readonly machine: RemoteMachine
+}
+
+async function follow(session: Following): Promise<RemoteOutcome> {
+  const { machine } = session
+  const got = await machine.client.fetchPlan(machine.retryTime())
+  void machine.sendHardware()
+  if (!got.ok) return open(session, `The server gave no plan: ${got.refusal.reason}.`)
+  const plan = parseRemotePlan(got.value)
+  if (!plan.ok) return open(session, `The plan of the server cannot be followed: ${plan.refusal}.`)
+  // It knows us by now, if it did not before.
+  if (!machine.isListed() && machine.disks().length > 0) await machine.sendDisks({ ms: 0 })
+  return await act(plan.value, session)
+}
+
+async function act(plan: RemotePlan, session: Following): Promise<RemoteOutcome> {
+  switch (plan.mode) {
+    case 'flash':
+      return flash(plan, session)
+    case 'interactive':
+      return open(session, plan.reason, plan.catalog)
+    case 'inventory':
+      return leaveInventory(session)
+    case 'exit':
+      return exit(plan.reason, session)
+  }
+}
+
 function open(
-  place: DrivenSession,
+  session: DrivenSession,
   notice: string | null,
   catalog: string | null = null,
 ): RemoteOutcome {
-  const { stage, base, machine } = place
-  if (notice !== null) void place.parts.marks.status(`wizard: ${notice}`)
+  const { identity, given } = session
+  const { server } = identity
+  if (notice !== null) void given.marks.status(`wizard: ${notice}`)
   return {
     kind: 'interactive',
     start: {
       screen: 'image',
-      catalog: catalog ?? (base === null ? null : `${base}/catalog.toml`),
+      catalog: catalog ?? (server === null ? null : `${server}/catalog.toml`),
       notice,
-      identity: { ...stage.identity, mac: machine?.mac ?? stage.identity.mac, server: base },
+      identity,
     },
-    hooks: hooksFor(place, false),
+    hooks: hooksFor(session, 'interactive'),
   }
 }
 
-/** `unattended`: of the flash that the plan asks for, `registersBoot`: also by its wish. */
+/** `registersBoot`: the plan asks for a boot entry, as the environment may. */
 function hooksFor(
-  place: DrivenSession,
-  unattended: boolean,
+  { machine, given }: DrivenSession,
+  mode: 'flash' | 'interactive',
   registersBoot = false,
-): Required<Hooks> {
-  const { machine, parts } = place
+): Hooks {
   return createHooks({
-    ...parts,
+    ...given,
     client: machine?.client ?? null,
-    mode: unattended ? 'flash' : 'interactive',
-    registersBoot: registersBoot || isBootWanted(parts.env['FLASHER_REGISTER_UEFI_BOOT']),
+    mode,
+    registersBoot: registersBoot || isBootWanted(given.env['FLASHER_REGISTER_UEFI_BOOT']),
     disks: machine?.disks ?? none,
     transcript: machine?.transcript ?? none,
   })
@@ -127,73 +130,63 @@ function hooksFor(
 
 const none = () => []
 
-async function exit(reason: string | null, machine: RemoteMachine): Promise<RemoteOutcome> {
+async function exit(reason: string | null, { machine }: Following): Promise<RemoteOutcome> {
   machine.say(reason ?? 'The server has nothing to do for this machine.')
   machine.say('Leaving: the machine goes on with its own disk.')
-  await settle(machine.tellHardware(), LAST_WORDS_MS)
+  await settle(machine.sendHardware(), LAST_REPORTS_MS)
   return { kind: 'exit', code: 0 }
 }
 
-async function leaveInventory(machine: RemoteMachine, here: DrivenSession): Promise<RemoteOutcome> {
-  const no = machine.isTold() ? null : await machine.tellDisks(machine.patience())
-  if (no !== null) return open(here, `The server did not take the disks: ${no.reason}.`)
+async function leaveInventory(session: Following): Promise<RemoteOutcome> {
+  const { machine } = session
+  const rejection = machine.isListed() ? null : await machine.sendDisks(machine.retryTime())
+  if (rejection !== null) {
+    return open(session, `The server did not take the disks: ${rejection.reason}.`)
+  }
   machine.say(`The server has the list of ${count(machine.disks().length)}; reading the hardware…`)
   // lshw has its own end.
-  await machine.tellHardware()
-  return await restart(machine, here, 'inventory posted; rebooting')
+  await machine.sendHardware()
+  return await restart(session, 'inventory posted; rebooting')
 }
 
 const count = (disks: number) => (disks === 1 ? '1 disk' : `${disks} disks`)
 
-/** For news that are on their way when the machine is about to leave. */
-const LAST_WORDS_MS = 2000
+/** For reports that are on their way when the machine is about to leave. */
+const LAST_REPORTS_MS = 2000
 
-async function restart(
-  machine: RemoteMachine,
-  here: DrivenSession,
-  mark: string,
-): Promise<RemoteOutcome> {
-  await settle(machine.tellHardware(), LAST_WORDS_MS)
-  await machine.parts.marks.mark(mark)
+async function restart(session: Following, mark: string): Promise<RemoteOutcome> {
+  const { machine, given } = session
+  await settle(machine.sendHardware(), LAST_REPORTS_MS)
+  await given.marks.mark(mark)
   machine.say('Rebooting…')
-  const gone = await machine.parts.power.reboot()
+  const gone = await given.power.reboot()
   if (gone.ok) return { kind: 'exit', code: 0 }
-  return open(here, `This machine cannot be restarted (${gone.refusal}): do it by hand.`)
+  return open(session, `This machine cannot be restarted (${gone.refusal}): do it by hand.`)
 }
 
 type FlashPlan = Extract<RemotePlan, { mode: 'flash' }>
 
-async function flash(
-  plan: FlashPlan,
-  machine: RemoteMachine,
-  here: DrivenSession,
-): Promise<RemoteOutcome> {
-  const hooks = hooksFor(here, true, plan.registerUefiBoot)
+async function flash(plan: FlashPlan, session: Following): Promise<RemoteOutcome> {
+  const { machine, screen, given } = session
+  const hooks = hooksFor(session, 'flash', plan.registerUefiBoot)
   const disk = await findAgain(plan, machine)
   if (!disk.ok) {
-    const end = { ...REFUSED, reason: disk.refusal }
-    await hooks.onEnd(end, orderFor(plan, { path: plan.disk }), machine.say)
-    return open(here, failureNotice(end))
+    const refused = new Fault('plan-refused', disk.refusal)
+    const end = describeFailure(refused, { target: plan.disk, stage: 'checking', isAborted: false })
+    await hooks.onEnd(end, choiceFor(plan, { path: plan.disk }), machine.say)
+    return open(session, renderFailure(end))
   }
-  await machine.parts.marks.mark('auto-flash starting')
+  await given.marks.mark('auto-flash starting')
   const { path } = disk.value
-  const order = orderFor(plan, machine.choose(path) ?? { path })
-  machine.say(`The server has ${order.image.name} flashed to ${renderDisk(disk.value)}.`)
-  let notice: string | null = null
-  const end = await machine.stage.runFlash(order, {
-    ...hooks,
-    async onEnd(...about) {
-      const aftermath = await hooks.onEnd(...about)
-      notice = aftermath.notice
-      return aftermath
-    },
-  })
-  if (end.kind !== 'done') return open(here, failureNotice(end))
-  if (notice !== null) return open(here, notice)
-  return await restart(machine, here, 'flash complete; rebooting')
+  const choice = choiceFor(plan, machine.choose(path) ?? { path })
+  machine.say(`The server has ${choice.image.name} flashed to ${renderDisk(disk.value)}.`)
+  const { end, notice } = await screen.runFlash(choice, hooks)
+  if (end.kind !== 'done') return open(session, renderFailure(end))
+  if (notice !== null) return open(session, notice)
+  return await restart(session, 'flash complete; rebooting')
 }
 
-/** Once more, right before the write: what was plugged meanwhile may bear the same name. */
+/** Once more, right before the write: another disk may have come under the same name. */
 async function findAgain(
   plan: FlashPlan,
   machine: RemoteMachine,
@@ -205,17 +198,10 @@ async function findAgain(
   }
 }
 
-const REFUSED = {
-  kind: 'failed',
-  code: 'plan-refused',
-  hint: null,
-  leaves: 'Nothing was written.',
-} as const
-
-const orderFor = (
+const choiceFor = (
   plan: FlashPlan,
   { path: disk, ...seen }: DiskChoice | Pick<DiskChoice, 'path'>,
-): FlashOrder => ({
+): FlashChoice => ({
   image: {
     name:
       plan.name ?? (printable(plan.image.split(/[?#]/, 1)[0]?.split('/').at(-1) ?? '') || 'image'),
@@ -237,14 +223,9 @@ function renderDisk({ path, size, size_bytes: bytes, model, serial }: InventoryD
   return printable([path, shown, model, serial].filter((part) => part !== null).join(', '))
 }
 
-function failureNotice(end: Exclude<FlashEnd, { kind: 'done' }>): string {
-  const what = end.kind === 'cancelled' ? 'was cancelled' : `failed: ${end.reason}`
-  return [
-    'The flash that the server asked for',
-    `${what.replace(/\.$/, '')}.`,
-    end.leaves,
-    end.hint,
-  ]
+function renderFailure({ kind, reason, leaves, hint }: FlashFailure): string {
+  const what = kind === 'cancelled' ? 'was cancelled' : `failed: ${reason}`
+  return ['The flash that the server asked for', `${what.replace(/\.$/, '')}.`, leaves, hint]
     .filter((part) => part !== null && part !== '')
     .join(' ')
 }

@@ -6,7 +6,7 @@ import {
   type DiskUse,
   type SurveyedDisk,
 } from '../../../../core/disk/disk.ts'
-import { decideRefusals, type FlashRefusal } from '../../../../core/flash/flash.ts'
+import { decideTargetRefusals, type FlashRefusal } from '../../../../core/flash/flash.ts'
 import { renderDevice } from '../../../../core/flash/flash-text.ts'
 import type { ImageFacts } from '../../../../core/image/image.ts'
 import { printable } from '../../../../core/foundation/printable.ts'
@@ -34,22 +34,11 @@ export const DISK_COLUMNS: readonly Column[] = [
 export function offerDisk(disk: SurveyedDisk, image: ImageFacts | null): DiskOffer {
   const { path, device } = disk
   const target = { path, exists: true, device }
-  const refusals = decideRefusals(image ?? ANY_IMAGE, target, { allowPartition: false })
-  const against = refusals.filter(({ why }) => !OF_THE_IMAGE.has(why))
-  return { disk, refusal: renderReason(against, device.uses) }
+  const refusals = decideTargetRefusals(image, target, { allowPartition: false })
+  return { disk, refusal: renderReason(refusals, device.uses) }
 }
 
-const ANY_IMAGE: ImageFacts = {
-  name: '',
-  path: null,
-  url: null,
-  format: 'img',
-  sizeBytes: null,
-  virtual: { kind: 'unknown' },
-}
-const OF_THE_IMAGE = new Set<FlashRefusal['why']>(['unknown-format', 'image-empty'])
-
-/** The shortest that still tells an operator what to do, the most telling first. */
+/** The shortest text from which an operator knows what to do; the most important reason counts. */
 function renderReason(refusals: readonly FlashRefusal[], uses: readonly DiskUse[]): string | null {
   if (refusals.length === 0) return null
   if (uses.some(({ kind }) => kind === 'running-system')) return 'holds this system'

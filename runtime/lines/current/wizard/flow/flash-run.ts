@@ -1,94 +1,43 @@
-/** One flash from the checks to its end, whoever ordered it; tells what happens, and never throws. */
-import { Fault, renderError } from '../../../../core/foundation/fault.ts'
+/** One flash of the wizard, whoever chose it, from the checks to its end. */
 import type { FlashEvent, FlashPlan } from '../../../../core/flash/flash.ts'
-import type { FlashServices } from './flash-services.ts'
-import { planOrder } from './flash-services.ts'
-import type { FlashEnd, FlashOrder, Hooks } from './start.ts'
+import { describeFailure, type FlashOutcome } from '../../../../core/flash/outcome.ts'
+import type { Flasher, FlashOrder } from '../../../../services/flash/flasher.ts'
+import type { FlashChoice, Hooks } from './start.ts'
 
-interface FlashRunDependencies {
-  readonly parts: FlashServices
-  readonly isRoot: boolean
+interface FlashRunOptions {
+  readonly flasher: Flasher
   /** Cancels. */
   readonly signal: AbortSignal
-  /** Seconds on a steady clock. */
-  readonly now: () => number
+  readonly onEvent: (event: FlashEvent, plan: FlashPlan) => void
 }
 
-interface Watcher {
-  onPlan(plan: FlashPlan): void
-  onEvent(event: FlashEvent): void
-}
-
-/** How far it has come. */
-interface FlashState {
-  stage: 'checking' | 'writing' | 'written'
-  bytesWritten: number
-}
-
-/** `hooks.onEnd` is for the caller: what it says needs a screen. */
-export async function executeFlash(
-  order: FlashOrder,
+/** Never throws. `hooks.onEnd` is for the caller: what it says needs a screen. */
+export async function runChoice(
+  choice: FlashChoice,
   hooks: Hooks,
-  watcher: Watcher,
-  course: FlashRunDependencies,
-): Promise<FlashEnd> {
-  const state: FlashState = { stage: 'checking', bytesWritten: 0 }
+  { flasher, signal, onEvent }: FlashRunOptions,
+): Promise<FlashOutcome> {
+  const order = orderFor(choice)
   try {
-    return await carryOut(order, hooks, watcher, course, state)
+    await using flash = await flasher.plan(order, signal)
+    return await flasher.run(flash, {
+      signal,
+      onEvent(event, plan) {
+        onEvent(event, plan)
+        hooks.onEvent(event, choice, plan)
+      },
+    })
   } catch (thrown) {
-    const isCancel =
-      course.signal.aborted || (thrown instanceof Fault && thrown.code === 'cancelled')
-    const { code, hint } =
-      thrown instanceof Fault ? thrown : ({ code: 'unexpected', hint: undefined } as const)
-    return {
-      kind: isCancel ? 'cancelled' : 'failed',
-      code: isCancel ? 'cancelled' : code,
-      reason: isCancel ? 'cancelled' : renderError(thrown),
-      hint: hint ?? null,
-      leaves: LEAVES[state.stage](order.disk),
-    }
+    const isAborted = signal.aborted
+    return describeFailure(thrown, { target: order.target, stage: 'checking', isAborted })
   }
 }
 
-/** What became of the disk. */
-const LEAVES: Readonly<Record<FlashState['stage'], (disk: string) => string>> = {
-  checking: (disk) => `Nothing was written to ${disk}.`,
-  writing: (disk) =>
-    `${disk} was left without a partition table, so that it cannot boot: flash it again.`,
-  written: (disk) => `The image is on ${disk}; the step after the write is what failed.`,
-}
-
-async function carryOut(
-  order: FlashOrder,
-  hooks: Hooks,
-  watcher: Watcher,
-  { parts, isRoot, signal, now }: FlashRunDependencies,
-  state: FlashState,
-): Promise<FlashEnd> {
-  await using source = await parts.sources.open(order.image.location, { signal })
-  const checked = await parts.checks.checkImage(source, order.image, signal)
-  const planned = await planOrder(parts, order, checked, signal)
-  if (!planned.ok) throw new Fault('plan-refused', planned.refusal.join('; '))
-  if (!isRoot) throw new Fault('root-required', 'writing to a disk needs root', SUDO)
-  const plan = planned.value
-  watcher.onPlan(plan)
-  hooks.onFlashStart?.(order, plan)
-  const before = now()
-  for await (const event of parts.writer.execute(plan, source, { signal })) {
-    note(event, state)
-    watcher.onEvent(event)
-    hooks.onProgress?.(event)
-  }
-  const verified = plan.verify !== 'none'
-  return { kind: 'done', plan, bytesWritten: state.bytesWritten, seconds: now() - before, verified }
-}
-
-const SUDO = { hint: 'Run it again as root, for example with sudo.' } as const
-
-function note(event: FlashEvent, state: FlashState) {
-  if (event.event === 'writing') {
-    state.stage = 'writing'
-    if (event.phase === 'write') state.bytesWritten = event.bytes_written
-  }
-  if (event.event === 'synced') state.stage = 'written'
-}
+/** Everything is read back; the target is a whole disk; the image stays as it is, byte for byte. */
+export const orderFor = ({ image, disk, identity }: FlashChoice): FlashOrder => ({
+  image: image.location,
+  format: image.format,
+  target: disk,
+  options: { verify: 'data', sha256: image.sha256, allowPartition: false, fixGpt: false },
+  chosen: identity,
+})

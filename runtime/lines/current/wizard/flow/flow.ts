@@ -1,7 +1,8 @@
 /** The wizard as a state machine: where an answer leads. Pure; screens show it, nothing else decides. */
 import { type Cases, decideCase } from '../../../../core/foundation/cases.ts'
 import type { DiskIdentity } from '../../../../core/disk/disk.ts'
-import type { Aftermath, FlashEnd, FlashOrder, ImageChoice, Start } from './start.ts'
+import type { FlashOutcome } from '../../../../core/flash/outcome.ts'
+import type { FlashChoice, Flashed, ImageChoice, Start } from './start.ts'
 
 export const SCREENS = [
   'catalog',
@@ -30,7 +31,7 @@ export interface State {
   readonly image: ImageChoice | null
   readonly disk: DiskChoice | null
   /** How the last flash ended. */
-  readonly end: FlashEnd | null
+  readonly end: FlashOutcome | null
   /** What became of the UEFI boot entry; null: none was asked for. */
   readonly bootEntry: string | null
   /** What the operator must know, in red until he goes on. */
@@ -43,7 +44,7 @@ export type Step =
   | { readonly step: 'source'; readonly source: string | null }
   | { readonly step: 'image'; readonly image: ImageChoice }
   | { readonly step: 'disk'; readonly disk: DiskChoice }
-  | ({ readonly step: 'ended'; readonly end: FlashEnd } & Aftermath)
+  | ({ readonly step: 'ended' } & Flashed)
 
 /** The next screen, or how the wizard ends. */
 export type Next = State | 'quit' | 'reboot'
@@ -121,7 +122,7 @@ const goTo = (state: State, screen: ScreenName): State => ({
 })
 
 /** What to write where; null until both are chosen. */
-export function orderOf({ image, disk }: State): FlashOrder | null {
+export function choiceOf({ image, disk }: State): FlashChoice | null {
   if (image === null || disk === null) return null
   return { image, disk: disk.path, identity: disk.identity, unattended: false }
 }

@@ -58,7 +58,7 @@ function offerLocal(
     (one) =>
       one.sha256 !== null && (one.location === location || (ref !== null && one.ref === ref)),
   )
-  // Null: what lies beside it may say so, and is read before the flash.
+  // Null: a digest beside the image is still read before the flash.
   const sha256 = listed?.sha256 ?? null
   const choice = { name, location, format, sizeBytes: size_bytes, sha256, ref }
   const refusal = size_bytes === 0 ? 'the file is empty' : null

@@ -1,12 +1,12 @@
-/** The seam between the screens and the server-driven mode: how a wizard starts, and who hears of its flashes. */
+/** What the screens and the server-driven mode share: how a wizard starts, and what happens around its flashes. */
 import type { DiskIdentity } from '../../../../core/disk/disk.ts'
-import type { FaultCode } from '../../../../core/foundation/fault.ts'
 import type { FlashEvent, FlashPlan } from '../../../../core/flash/flash.ts'
+import type { FlashOutcome } from '../../../../core/flash/outcome.ts'
 import type { ImageFormat } from '../../../../core/image/image.ts'
 
 /** Who this machine is, for the header. */
 export interface Identity {
-  /** Lower case, colons; null: not told and none found. */
+  /** Lower case, colons; null: none was named and none found. */
   readonly mac: string | null
   /** `http://host:port`, or as it was named; null: standalone. */
   readonly server: string | null
@@ -18,7 +18,7 @@ export interface Identity {
 export interface Start {
   /** `catalog` shows where images can come from, `image` goes straight to them. */
   readonly screen: 'catalog' | 'image'
-  /** Where the catalog is, as `loadCatalogSource` takes it; null: only images of this machine. */
+  /** Where the catalog is, as `loadCatalog` takes it; null: only images of this machine. */
   readonly catalog: string | null
   /** Why we are here, in red on the first screen and kept until the operator went on; null: no reason. */
   readonly notice: string | null
@@ -31,7 +31,7 @@ export interface ImageChoice {
   readonly name: string
   /** A path, an http(s) URL or an oras reference, as `sources.open` takes it. */
   readonly location: string
-  /** Null: the name or the source's own name tells. */
+  /** Null: the name of the image or of its source decides. */
   readonly format: ImageFormat | null
   /** Bytes as stored; null where nobody said. */
   readonly sizeBytes: number | null
@@ -41,73 +41,59 @@ export interface ImageChoice {
   readonly ref: string | null
 }
 
-export interface FlashOrder {
+/** An image and a disk for it. */
+export interface FlashChoice {
   readonly image: ImageChoice
   /** `/dev/sda`. */
   readonly disk: string
   /** What the disk was when it was chosen: another one under that path is refused. Null: not looked at. */
   readonly identity: DiskIdentity | null
-  /** What tells it from others, for the header: `DiskChoice.words`. */
+  /** What distinguishes it from others, for the header: `DiskChoice.words`. */
   readonly words?: string
   /** Nobody is there: no key is waited for, whatever happens. */
   readonly unattended: boolean
 }
 
-/** How a flash ended; never thrown. */
-export type FlashEnd =
-  | {
-      readonly kind: 'done'
-      readonly plan: FlashPlan
-      readonly bytesWritten: number
-      readonly seconds: number
-      readonly verified: boolean
-    }
-  | {
-      /** `cancelled`: by the operator or by the signal. */
-      readonly kind: 'failed' | 'cancelled'
-      readonly code: FaultCode | 'unexpected'
-      readonly reason: string
-      readonly hint: string | null
-      /** What became of the disk, in one sentence. */
-      readonly leaves: string
-    }
-
-/** Delivery of every flash, an operator's and an unattended one alike. They must not throw. */
+/** What happens around every flash, an operator's and an unattended one alike. They must not throw. */
 export interface Hooks {
-  /** The checks are done and the plan stands; the first byte comes next. Not waited for. */
-  onFlashStart?(order: FlashOrder, plan: FlashPlan): void
-  /** Each event of the writer, as it comes. Not waited for. */
-  onProgress?(event: FlashEvent): void
+  /** Each event of the write, as it comes; `started` comes before the first byte. Not waited for. */
+  onEvent(event: FlashEvent, choice: FlashChoice, plan: FlashPlan): void
   /**
    * Once for every flash that was ordered, also for one that was refused by its checks. Waited for;
    * `say` shows what is being done; the screen that follows shows what came of it.
    * `enough`: aborted by an operator who does not want to wait any longer.
    */
-  onEnd?(
-    end: FlashEnd,
-    order: FlashOrder,
+  onEnd(
+    end: FlashOutcome,
+    choice: FlashChoice,
     say: (line: string) => void,
     enough?: AbortSignal,
   ): Promise<Aftermath>
 }
 
-/** What an operator is told of a flash besides how it ended. */
-export interface Aftermath {
+/** What an operator learns of a flash besides how it ended. */
+interface Aftermath {
   /** What went wrong, in red; null: nothing did. */
   readonly notice: string | null
   /** What became of the UEFI boot entry; null: none was asked for. */
   readonly bootEntry: string | null
 }
 
-export const NO_AFTERMATH: Aftermath = { notice: null, bootEntry: null }
+/** What the flashing screen ends with. */
+export interface Flashed extends Aftermath {
+  readonly end: FlashOutcome
+}
 
-/** What the server-driven mode may do with the terminal. */
+export const NO_AFTERMATH: Aftermath = { notice: null, bootEntry: null }
+export const NO_HOOKS: Hooks = { onEvent: () => {}, onEnd: async () => NO_AFTERMATH }
+
+/** The terminal, as far as the server-driven mode uses it. */
 export interface DrivenScreen {
   readonly identity: Identity
   /** A line below what is there; kept until a screen is drawn. */
   say(line: string): void
-  /** The flashing screen, from the checks to the end. Hooks are told. */
-  runFlash(order: FlashOrder, hooks: Hooks): Promise<FlashEnd>
+  /** The flashing screen, from the checks to the end of the hooks. */
+  runFlash(choice: FlashChoice, hooks: Hooks): Promise<Flashed>
 }
 
 /** What the server-driven mode ends with: a wizard to open, or the end of the program. */

@@ -23,20 +23,19 @@ interface ConsoleViewer {
 /** `key`: somebody is there and wants a wizard; `ended`: the program was asked to end. */
 export async function lookOn(environment: ConsoleViewer): Promise<'key' | 'ended'> {
   const { stdin, stdout, statusPath, signal } = environment
-  const looking = new AbortController()
-  const stop = () => looking.abort()
-  signal.addEventListener('abort', stop)
-  if (signal.aborted) stop()
+  const keyPressed = new AbortController()
+  const stop = () => keyPressed.abort()
   stdout.write(`${GREETING}\r\n`)
   stdin.setRawMode?.(true)
   stdin.once('data', stop)
   stdin.resume()
   try {
-    for await (const line of followLines(statusPath, { signal: looking.signal })) {
+    for await (const line of followLines(statusPath, {
+      signal: AbortSignal.any([signal, keyPressed.signal]),
+    })) {
       stdout.write(`${printable(line)}\r\n`)
     }
   } finally {
-    signal.removeEventListener('abort', stop)
     stdin.off('data', stop)
     stdin.setRawMode?.(false)
     stdin.pause()

@@ -33,31 +33,23 @@ export interface ConsoleEnvironment {
 const SCREEN = '/dev/tty1'
 const HEAD_START_MS = 1500
 
-interface LivePaths {
-  readonly kernelLine: string
-  /** Leads to the terminal of our own standard input. */
-  readonly terminal: string
-  readonly kmsg: string
-  readonly console: string
-  /** Where the console that drives says what it does. */
-  readonly status: string
-  /** By which consoles agree who drives; no file. */
-  readonly lock: string
-  /** Counts the tries of this boot, so that a program that died is tried again, but not for ever. */
-  readonly driven: string
-}
+type LivePaths = Readonly<Record<keyof typeof PATHS, string>>
 
-const PATHS: LivePaths = {
+const PATHS = {
   kernelLine: '/proc/cmdline',
+  /** Leads to the terminal of our own standard input. */
   terminal: '/proc/self/fd/0',
   kmsg: '/dev/kmsg',
   console: '/dev/console',
+  /** Where the console that drives writes what it does. */
   status: LIVE_PATHS.status,
+  /** By which consoles agree who drives; no file. */
   lock: '/run/flasher/driver',
+  /** Counts the tries of this boot, so that a program that died is tried again, but not for ever. */
   driven: '/run/flasher/driven',
 }
 
-/** The exit code: 0 tells the service manager that all is done here. */
+/** Returns the exit code: 0 means to the service manager that nothing is left to do. */
 export async function live(environment: ConsoleEnvironment): Promise<number> {
   const paths = { ...PATHS, ...environment.paths }
   const [version, kernelLine] = await Promise.all([readVersion(), readKernelLine(paths.kernelLine)])
@@ -89,12 +81,12 @@ async function serveConsole(
   }
   await lock?.[Symbol.asyncDispose]()
   const stdout = encodeOutput(environment.stdout, environment.env)
-  const looker = { ...environment, stdout, statusPath: paths.status }
-  if (lock === null && (await lookOn(looker)) === 'ended') return 0
+  const viewer = { ...environment, stdout, statusPath: paths.status }
+  if (lock === null && (await lookOn(viewer)) === 'ended') return 0
   return await serveGuest(boot, environment)
 }
 
-/** A wizard for whoever stands there. */
+/** A wizard for a person at this console. */
 async function serveGuest(boot: LiveBoot, environment: ConsoleEnvironment): Promise<number> {
   const base = await findBase(boot, environment)
   const env = { ...environment.env, ...renderWizardEnv(boot, base) }

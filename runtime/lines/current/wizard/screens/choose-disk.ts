@@ -1,7 +1,7 @@
 /** The disk screen: every disk, and why some cannot be chosen, the image's size included once it is known. */
 import type { SurveyedDisk } from '../../../../core/disk/disk.ts'
 import { renderError } from '../../../../core/foundation/fault.ts'
-import type { CheckedImage } from '../../../../services/flash/flash-checks.ts'
+import type { CheckedImage } from '../../../../services/flash/image-checks.ts'
 import type { Size } from '../../../../terminal/prompt/painter.ts'
 import type { WizardContext } from './wizard-context.ts'
 import {
@@ -61,8 +61,7 @@ async function readDisks(known: Known, context: WizardContext): Promise<void> {
 }
 
 async function fillDisks(known: Known, context: WizardContext): Promise<void> {
-  const { parts } = await context.loadFlash()
-  known.disks = await Promise.all((known.disks ?? []).map(parts.fillContents))
+  known.disks = await Promise.all((known.disks ?? []).map(context.fillContents))
 }
 
 async function readImage(
@@ -73,8 +72,8 @@ async function readImage(
 ) {
   if (image === null) return
   try {
-    const { lookAtImage, parts } = await context.loadFlash()
-    known.image = await lookAtImage(parts, image, signal)
+    const flasher = await context.loadFlasher()
+    known.image = await flasher.inspect({ ...image, image: image.location }, signal)
     if (known.image.imageProblem !== null) known.troubles.push(known.image.imageProblem)
   } catch (thrown) {
     if (!signal.aborted) known.troubles.push(renderError(thrown))

@@ -4,7 +4,8 @@ import type { MenuKey } from '../../../../terminal/prompt/menu.ts'
 import type { Size } from '../../../../terminal/prompt/painter.ts'
 import { renderConfirm, type Known } from './confirm-text.ts'
 import type { WizardContext } from './wizard-context.ts'
-import { orderOf, type State, type Step } from '../flow/flow.ts'
+import { choiceOf, type State, type Step } from '../flow/flow.ts'
+import { orderFor } from '../flow/flash-run.ts'
 import { createQuestion } from './screen-frame.ts'
 import { createSubject } from './pending-question.ts'
 
@@ -31,18 +32,18 @@ async function check(
   context: WizardContext,
   signal: AbortSignal,
 ): Promise<void> {
-  const order = orderOf(state)
-  if (order === null) return
+  const choice = choiceOf(state)
+  if (choice === null) return
   try {
-    const { lookAtImage, planOrder, parts } = await context.loadFlash()
-    const checked = await lookAtImage(parts, order.image, signal)
-    const planned = await planOrder(parts, order, checked, signal)
+    const flasher = await context.loadFlasher()
+    await using flash = await flasher.plan(orderFor(choice), signal)
+    const { plan } = flash
     const disks = await context.surveyDisks()
-    const disk = disks.find(({ path }) => path === order.disk)
-    known.disk = disk === undefined ? null : await parts.fillContents(disk)
-    known.plan = planned.ok ? planned.value : null
+    const disk = disks.find(({ path }) => path === choice.disk)
+    known.disk = disk === undefined ? null : await context.fillContents(disk)
+    known.plan = plan.ok ? plan.value : null
     const rights = context.isRoot ? [] : ['writing to a disk needs root: run it again as root']
-    known.reasons = [...(planned.ok ? [] : planned.refusal), ...rights]
+    known.reasons = [...(plan.ok ? [] : plan.refusal), ...rights]
   } catch (thrown) {
     known.reasons = [renderError(thrown)]
   }

@@ -3,7 +3,7 @@ import { printable } from '../../../../core/foundation/printable.ts'
 import type { WizardContext } from './wizard-context.ts'
 import { openState, type State } from '../flow/flow.ts'
 import { fitted, frameOf } from './screen-frame.ts'
-import type { FlashOrder, DrivenScreen } from '../flow/start.ts'
+import type { FlashChoice, DrivenScreen } from '../flow/start.ts'
 
 /** In place of a catalog: the image is of the server's choice. */
 const PLANNED = "the server's plan"
@@ -23,7 +23,7 @@ export function createDrivenScreen(given: WizardContext, server: string): Driven
     screen: 'flash',
   }
 
-  const stateOf = ({ image, disk: path, identity: seen, words = '' }: FlashOrder): State => ({
+  const stateOf = ({ image, disk: path, identity: seen, words = '' }: FlashChoice): State => ({
     ...state,
     source: PLANNED,
     image,
@@ -43,11 +43,11 @@ export function createDrivenScreen(given: WizardContext, server: string): Driven
       if (look.live) draw()
       else stdout.write(`${printable(line)}\n`)
     },
-    async runFlash(order, hooks) {
+    async runFlash(choice, hooks) {
       const { runFlash } = await import('./flashing.ts')
-      const { end } = await runFlash(stateOf(order), order, hooks, context)
+      const flashed = await runFlash(stateOf(choice), choice, hooks, context)
       painter.forget()
-      return end
+      return flashed
     },
   }
 }

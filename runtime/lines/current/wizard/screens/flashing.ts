@@ -9,32 +9,24 @@ import { createProgress } from '../../../../terminal/text/progress.ts'
 import type { WizardContext } from './wizard-context.ts'
 import type { State } from '../flow/flow.ts'
 import { fitted, frameOf } from './screen-frame.ts'
-import {
-  NO_AFTERMATH,
-  type Aftermath,
-  type FlashEnd,
-  type FlashOrder,
-  type Hooks,
-} from '../flow/start.ts'
-
-interface Flashed extends Aftermath {
-  readonly end: FlashEnd
-}
+import { runChoice } from '../flow/flash-run.ts'
+import type { FlashChoice, Flashed, Hooks } from '../flow/start.ts'
 
 /** What is shown. */
 interface Shown {
-  plan: FlashPlan | null
+  /** Of the image as stored; null where they are not known, or not yet. */
+  storedBytes: number | null
   phase: string
   progress: WriteProgress | null
-  /** The disk is done with; others are told. */
-  isTelling: boolean
+  /** The disk is done with; the hooks report the end. */
+  isReporting: boolean
   readonly said: string[]
 }
 
 /** From the checks to the end, hooks included; asks nothing. */
 export async function runFlash(
   state: State,
-  order: FlashOrder,
+  choice: FlashChoice,
   hooks: Hooks,
   context: WizardContext,
 ): Promise<Flashed> {
@@ -42,47 +34,41 @@ export async function runFlash(
   const leaving = new AbortController()
   const signal = AbortSignal.any([context.signal, cancelling.signal])
   const shown: Shown = {
-    plan: null,
+    storedBytes: null,
     phase: 'checking image and disk ...',
     progress: null,
-    isTelling: false,
+    isReporting: false,
     said: [],
   }
   const screen = context.look.live
-    ? liveScreen(state, order, shown, context)
+    ? liveScreen(state, choice, shown, context)
     : logScreen(shown, context)
   using keyboard = holdKeyboard(context.stdin, (chunk) => {
     if (!chunk.includes(INTERRUPT)) return
-    if (!shown.isTelling) shown.phase = 'cancelling ...'
+    if (!shown.isReporting) shown.phase = 'cancelling ...'
     screen.draw()
-    ;(shown.isTelling ? leaving : cancelling).abort()
+    ;(shown.isReporting ? leaving : cancelling).abort()
   })
   void keyboard.drained
   using drawing = screen
   drawing.draw()
-  const { parts, executeFlash } = await context.loadFlash()
-  const watcher = {
-    onPlan: (plan: FlashPlan) => {
-      shown.plan = plan
-    },
-    onEvent: (event: FlashEvent) => {
-      take(event, shown)
-      screen.event(event)
-    },
+  const onEvent = (event: FlashEvent, { image }: FlashPlan) => {
+    shown.storedBytes = image.sizeBytes
+    take(event, shown)
+    screen.event(event)
   }
-  const { isRoot, now } = context
-  const end = await executeFlash(order, hooks, watcher, { parts, isRoot, signal, now })
+  const flasher = await context.loadFlasher()
+  const end = await runChoice(choice, hooks, { flasher, signal, onEvent })
   const say = (line: string) => {
     shown.said.push(line)
     screen.said(line)
   }
-  shown.isTelling = true
-  const aftermath = (await hooks.onEnd?.(end, order, say, leaving.signal)) ?? NO_AFTERMATH
-  return { end, ...aftermath }
+  shown.isReporting = true
+  return { end, ...(await hooks.onEnd(end, choice, say, leaving.signal)) }
 }
 
 const CANCEL = 'Ctrl-C cancels; what is half written cannot boot.'
-const STOP_TELLING = 'Ctrl-C goes on without waiting.'
+const STOP_REPORTING = 'Ctrl-C goes on without waiting.'
 
 const PHASES: { readonly [Name in FlashEvent['event']]?: string } = {
   started: 'preparing the disk ...',
@@ -118,12 +104,17 @@ interface Screen extends Disposable {
 /** Often enough to be lively, seldom enough for a serial line. */
 const REDRAW_MS = 250
 
-function liveScreen(state: State, order: FlashOrder, shown: Shown, context: WizardContext): Screen {
+function liveScreen(
+  state: State,
+  choice: FlashChoice,
+  shown: Shown,
+  context: WizardContext,
+): Screen {
   const { painter, drawing, now } = context
   const before = now()
   const draw = () => {
     const size = painter.size()
-    const body = renderBody(order, shown, now() - before, context, size.columns)
+    const body = renderBody(choice, shown, now() - before, context, size.columns)
     painter.paint(frameOf(state, fitted(body, size, drawing), drawing, size))
   }
   painter.forget()
@@ -142,7 +133,7 @@ function liveScreen(state: State, order: FlashOrder, shown: Shown, context: Wiza
 
 /** One line at a time, for terminals that cannot redraw. */
 function logScreen(shown: Shown, { stdout, look, now }: WizardContext): Screen {
-  const storedBytes = () => shown.plan?.image.sizeBytes ?? null
+  const storedBytes = () => shown.storedBytes
   const progress = createProgress('text', { stdout, stderr: stdout, look, now, storedBytes })
   return {
     draw: () => stdout.write(`${shown.phase}\n`),
@@ -153,18 +144,17 @@ function logScreen(shown: Shown, { stdout, look, now }: WizardContext): Screen {
 }
 
 function renderBody(
-  order: FlashOrder,
-  { plan, phase, progress, said, isTelling }: Shown,
+  choice: FlashChoice,
+  { storedBytes, phase, progress, said, isReporting }: Shown,
   seconds: number,
   { drawing, look }: WizardContext,
   columns: number,
 ): readonly string[] {
   const { ink } = drawing
-  const storedBytes = plan?.image.sizeBytes ?? null
   const bar =
     progress === null ? '' : renderBar(progress, { columns, unicode: look.unicode, storedBytes })
   return [
-    ink.strong(printable(`${order.image.name} -> ${order.disk}`)),
+    ink.strong(printable(`${choice.image.name} -> ${choice.disk}`)),
     '',
     bar,
     '',
@@ -172,7 +162,7 @@ function renderBody(
     ink.faint([readSoFar(progress, storedBytes), `${renderDuration(seconds)} so far`].join('')),
     '',
     ...said.slice(-4).map(printable),
-    ink.faint(isTelling ? STOP_TELLING : CANCEL),
+    ink.faint(isReporting ? STOP_REPORTING : CANCEL),
   ]
 }
 

@@ -8,7 +8,7 @@ import { wrap } from '../../../../terminal/text/wrap.ts'
 import type { WizardContext } from './wizard-context.ts'
 import type { State, Step } from '../flow/flow.ts'
 import { createQuestion } from './screen-frame.ts'
-import type { FlashEnd } from '../flow/start.ts'
+import type { FlashOutcome } from '../../../../core/flash/outcome.ts'
 import { stillSubject } from './pending-question.ts'
 
 const QUIT: MenuKey = { key: 'q', words: ['quit', 'exit'], does: 'quit' }
@@ -74,7 +74,7 @@ export async function showDone(state: State, context: WizardContext): Promise<St
   return { step: asked.key === 'r' ? 'reboot' : 'back' }
 }
 
-function renderEnd(end: FlashEnd | null): string {
+function renderEnd(end: FlashOutcome | null): string {
   if (end?.kind !== 'done') return ''
   const { plan, bytesWritten, seconds, verified } = end
   const readBack = verified ? 'read back and found equal' : 'not read back'

@@ -6,18 +6,10 @@ import type { Result } from '../../../../core/foundation/result.ts'
 import type { Asked, Subject } from '../../../../terminal/prompt/question.ts'
 import type { TerminalStyle, Output } from '../../../../terminal/text/terminal-style.ts'
 import type { Painter } from '../../../../terminal/prompt/painter.ts'
-import type { executeFlash } from '../flow/flash-run.ts'
-import type { lookAtImage, FlashServices, planOrder } from '../flow/flash-services.ts'
-import type { RemoteDependencies } from '../driven/remote-machine.ts'
+import type { Flasher } from '../../../../services/flash/flasher.ts'
+import type { RemoteDependencies } from '../driven/remote-hooks.ts'
 import type { Drawing } from './screen-frame.ts'
 import type { Hooks } from '../flow/start.ts'
-
-interface FlashTools {
-  readonly parts: FlashServices
-  readonly lookAtImage: typeof lookAtImage
-  readonly planOrder: typeof planOrder
-  readonly executeFlash: typeof executeFlash
-}
 
 export interface WizardContext {
   readonly stdin: NodeJS.ReadStream
@@ -37,12 +29,14 @@ export interface WizardContext {
   ask(subject: Subject): Promise<Asked>
   listLocal(): Promise<readonly ImageRow[]>
   loadCatalog(source: string, signal: AbortSignal): Promise<Result<LoadedCatalog, CatalogRefusal>>
-  /** Who is told of a flash. */
+  /** What happens around each flash. */
   loadHooks(): Promise<Hooks>
   /** What the server-driven mode works with. */
   loadRemote(): Promise<RemoteDependencies>
   /** The disks that are listed, with what uses them. */
   surveyDisks(): Promise<readonly SurveyedDisk[]>
-  /** Everything that disks and flashes need; loaded once. */
-  loadFlash(): Promise<FlashTools>
+  /** With what lies on its partitions where the survey did not say. */
+  fillContents(disk: SurveyedDisk): Promise<SurveyedDisk>
+  /** Loaded once, when an image or a disk is first looked at. */
+  loadFlasher(): Promise<Flasher>
 }

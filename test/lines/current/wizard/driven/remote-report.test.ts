@@ -6,8 +6,8 @@ import {
   endReport,
   milestone,
   nextReport,
+  reportPhase,
   startReport,
-  uefiReport,
   type RunFacts,
 } from '../../../../../runtime/lines/current/wizard/driven/remote-report.ts'
 
@@ -29,7 +29,7 @@ const FACTS: RunFacts = {
     wwn: '0x5000',
     size_bytes: 2 ** 30,
   },
-  order: {
+  choice: {
     image: {
       name: 'debian.img',
       location: 'https://user:secret@files.lan/debian.img?token=abc',
@@ -82,9 +82,9 @@ test('the first report says what is flashed, and no secret', () => {
 })
 
 test("a path of this machine is nobody else's business", () => {
-  const { order } = FACTS
-  const image = { ...order.image, location: '/var/lib/flasher/images/debian.img' }
-  assert.is(startReport({ ...FACTS, order: { ...order, image } }).image?.src, null)
+  const { choice } = FACTS
+  const image = { ...choice.image, location: '/var/lib/flasher/images/debian.img' }
+  assert.is(startReport({ ...FACTS, choice: { ...choice, image } }).image?.src, null)
 })
 
 test('each event that says something new is a report that the server takes', () => {
@@ -105,7 +105,7 @@ test('each event that says something new is a report that the server takes', () 
     phases.push(report.phase)
     assert.ok(ProgressSchema.safeParse(report).success, JSON.stringify(report))
   }
-  last = uefiReport(last)
+  last = reportPhase(last, 'uefi')
   const end = endReport(FACTS, last, FAILED)
   assert.equal(phases, ['started', 'write', 'write', 'verify', 'sync'])
   assert.ok(ProgressSchema.safeParse(end).success)

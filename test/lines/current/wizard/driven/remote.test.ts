@@ -96,7 +96,7 @@ test('a server that comes late', async () => {
 })
 
 test('a bare name whose ports do not answer', async () => {
-  const parts = { times: { contact: 100, patience: 100, failure: 100, talk: 50, retry: 20 } }
+  const parts = { times: { contact: 100, report: 100, failure: 100, silence: 50, retry: 20 } }
   const box = await driveMachine({ server: 'flasher.invalid', parts })
   assert.match(
     noticeOf(box),

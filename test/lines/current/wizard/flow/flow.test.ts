@@ -4,7 +4,7 @@ import * as assert from 'uvu/assert'
 import {
   next,
   openState,
-  orderOf,
+  choiceOf,
   SCREENS,
   STEP_OF,
   STEPS,
@@ -13,10 +13,8 @@ import {
   type State,
   type Step,
 } from '../../../../../runtime/lines/current/wizard/flow/flow.ts'
-import type {
-  FlashEnd,
-  ImageChoice,
-} from '../../../../../runtime/lines/current/wizard/flow/start.ts'
+import type { FlashOutcome } from '../../../../../runtime/core/flash/outcome.ts'
+import type { ImageChoice } from '../../../../../runtime/lines/current/wizard/flow/start.ts'
 
 const test = suite('wizard flow')
 
@@ -33,7 +31,7 @@ const DISK: DiskChoice = {
   identity: { serial: 'S1', wwn: null, sizeBytes: 500, diskseq: 7 },
   words: 'Samsung, serial S1, 500 B',
 }
-const FAILED: FlashEnd = {
+const FAILED: FlashOutcome = {
   kind: 'failed',
   code: 'write-failed',
   reason: 'the disk does not take it',
@@ -96,10 +94,10 @@ test('quit and reboot end it anywhere', () => {
   for (const step of ['quit', 'reboot'] as const) assert.is(go([...WAY, { step }]), step)
 })
 test('only what is chosen is flashed', () => {
-  assert.is(orderOf(START), null)
+  assert.is(choiceOf(START), null)
   const chosen = go(WAY)
   assert.ok(typeof chosen !== 'string')
-  assert.equal(orderOf(chosen), {
+  assert.equal(choiceOf(chosen), {
     image: IMAGE,
     disk: '/dev/sda',
     identity: DISK.identity,
