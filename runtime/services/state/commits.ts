@@ -79,14 +79,14 @@ export function createCommits(current: () => SqliteFile): Commits {
 }
 
 function attempt(file: SqliteFile, unit: Unit, done: (() => void)[]) {
-  file.instance.exec('SAVEPOINT unit')
+  file.execute('SAVEPOINT unit')
   try {
     done.push(unit.perform())
-    file.instance.exec('RELEASE unit')
+    file.execute('RELEASE unit')
   } catch (thrown) {
     // A full disk ends the whole transaction: then none of this moment's writes was made.
-    if (!file.instance.isTransaction) throw thrown
-    file.instance.exec('ROLLBACK TO unit; RELEASE unit')
+    if (!file.isTransaction()) throw thrown
+    file.execute('ROLLBACK TO unit; RELEASE unit')
     unit.fail(thrown)
   }
 }
