@@ -33,13 +33,14 @@ export interface CopyOptions {
 
 export type SqliteFile = ReturnType<typeof openSqlite>
 
+/** How long to wait for another process's write, with everything here standing still. */
+const BUSY_MS = 2000
 /** Prepared statements that are kept. */
 const MAX_KEPT = 200
 /** Pages of 4 KiB per step of a copy: the event loop goes on between steps. */
 const COPY_PAGES = 256
 
-/** `busyMs`: how long to wait for another process's write, with everything here standing still. */
-export function openSqlite(path: string, { busyMs = 2000 } = {}) {
+export function openSqlite(path: string) {
   const guard = <T>(work: () => T): T => {
     try {
       return work()
@@ -57,7 +58,7 @@ export function openSqlite(path: string, { busyMs = 2000 } = {}) {
   }
   /** Several statements at once, without parameters. */
   const execute = (text: string) => guard(() => void instance.exec(text))
-  execute(`PRAGMA busy_timeout = ${busyMs}`)
+  execute(`PRAGMA busy_timeout = ${BUSY_MS}`)
 
   return {
     ...sql,
