@@ -40,18 +40,7 @@ export interface EventFilter extends EventCondition {
   readonly limit: number
 }
 
-export interface Journal {
-  /** On disk before it resolves, save for floods, of which some are counted instead of recorded. */
-  record(note: EventNote): Promise<void>
-  /** Newest first. */
-  list(filter: EventFilter): Promise<readonly JournalEvent[]>
-  /** Failures, suspicions and losses that nobody has acknowledged. */
-  countAlarms(): Promise<number>
-  /** How many of them there are; those that are so already count too. */
-  acknowledge(ids: readonly number[], acknowledged: boolean): Promise<number>
-  /** Removes what retention no longer keeps; happens by itself too. */
-  prune(): Promise<number>
-}
+export type Journal = ReturnType<typeof createJournal>
 
 interface JournalOptions {
   readonly feed?: Feed
@@ -64,7 +53,7 @@ const TABLE = { table: 'events', number: 'id', time: 'ts' }
 /** Pruning goes ahead after so many new events, and each hour. */
 const PRUNE_EVERY = 1000
 
-export function createJournal(database: Database, options: JournalOptions = {}): Journal {
+export function createJournal(database: Database, options: JournalOptions = {}) {
   const now = options.now ?? (() => new Date())
   const floods = createFloods<EventNote>(() => now().getTime(), recordCounted)
   let recorded = 0
@@ -89,7 +78,7 @@ export function createJournal(database: Database, options: JournalOptions = {}):
     store(counted.map(summarize)).catch(() => undefined)
   }
 
-  /** One at a time; who asks meanwhile gets the same answer. */
+  /** Removes what retention no longer keeps. One at a time; who asks meanwhile gets the same answer. */
   function prune(): Promise<number> {
     const kept = { ...KEPT, ...options.retention?.() }
     pruning ??= pruneRows(database, TABLE, kept, now().getTime()).finally(() => {
@@ -101,18 +90,22 @@ export function createJournal(database: Database, options: JournalOptions = {}):
   database.beforeClosing(() => store(floods.drain().map(summarize)))
 
   return {
-    async record(note) {
+    /** On disk before it resolves, save for floods, of which some are counted instead of recorded. */
+    async record(note: EventNote): Promise<void> {
       const key = { kind: note.kind, subject: note.subject_id ?? note.source_ip ?? '' }
       if (canFlood(note.kind, note.actor) && !floods.admit(key, note)) return
       await store([note])
     },
-    list: async (filter) =>
+    /** Newest first. */
+    list: async (filter: EventFilter): Promise<readonly JournalEvent[]> =>
       listEvents(database.sql, filter, Math.min(Math.max(1, Math.trunc(filter.limit)), 500)).map(
         readNames,
       ),
-    countAlarms: async () =>
+    /** Failures, suspicions and losses that nobody has acknowledged. */
+    countAlarms: async (): Promise<number> =>
       readNumber(database.sql.get(`SELECT count(*) AS n FROM events WHERE ${UNACKNOWLEDGED}`), 'n'),
-    async acknowledge(ids, acknowledged) {
+    /** How many of them there are; those that are so already count too. */
+    async acknowledge(ids: readonly number[], acknowledged: boolean): Promise<number> {
       const value = acknowledged ? 1 : 0
       const changed = await database.write((sql) =>
         ids.reduce((sum, id) => sum + sql.run(ACKNOWLEDGE, value, id), 0),

@@ -14,6 +14,8 @@ import {
 import { createMachineSightings, type Sighting } from './machine-sightings.ts'
 import { readText, readTextOrNull, type Row, type Sql } from './sqlite.ts'
 
+type Change<Machine> = (before: Machine | null) => Machine | null
+
 interface MachineChange<Machine> {
   readonly mac: Mac
   change(before: Machine | null): Machine
@@ -21,34 +23,12 @@ interface MachineChange<Machine> {
   readonly hardware: Hardware | null
 }
 
-export interface Machines<Machine extends MachineBase> {
-  find(mac: Mac): Promise<Machine | null>
-  /** The same from memory, for rules that ask for many at a time. */
-  peek(mac: Mac): Machine | null
-  /** All of them, by MAC. The same array as before when nothing changed. */
-  list(): Promise<readonly Machine[]>
-  count(): Promise<number>
-  /**
-   * Reads a record, lets `change` make the next one (null: leave it), and stores it, with nothing in
-   * between; returns what is stored now. On disk before it resolves. `before` has the newest
-   * sighting merged in.
-   */
-  update(mac: Mac, change: (before: Machine | null) => Machine | null): Promise<Machine | null>
-  /** All of the changes in one transaction, or none. */
-  updateMany(changes: readonly MachineChange<Machine>[]): Promise<void>
-  /** Notes `last_seen_at` and `last_seen_ip`: seen by every reader at once, on disk within a second. */
-  see(mac: Mac, sighting: Sighting): void
-  /** False when there was none. */
-  remove(mac: Mac): Promise<boolean>
-  /** The hardware tree as JSON text (`lshw -json`), and when it was posted. */
-  findHardware(mac: Mac): Promise<Hardware | null>
-  saveHardware(mac: Mac, json: string, at: string): Promise<void>
-}
+export type Machines<Machine extends MachineBase> = ReturnType<typeof createMachines<Machine>>
 
 interface MachinesOptions<Machine> {
   /** A stored record, perhaps of an older release; null when it cannot be one. */
   parseRecord(stored: unknown): Machine | null
-  /** Told of records that could not be read; they stay as they are. */
+  /** Called with records that could not be read; they stay as they are. */
   onUnreadable?(mac: string): void
 }
 
@@ -56,7 +36,7 @@ interface MachinesOptions<Machine> {
 export function createMachines<Machine extends MachineBase>(
   database: Database,
   options: MachinesOptions<Machine>,
-): Machines<Machine> {
+) {
   const sightings = createMachineSightings(database)
   const records = createRecords(options)
   const decode = (row: Row): Machine | null => {
@@ -71,7 +51,7 @@ export function createMachines<Machine extends MachineBase>(
     fleet.forget()
     throw thrown
   }
-  const apply = (sql: Sql, mac: Mac, change: (before: Machine | null) => Machine | null) => {
+  const apply = (sql: Sql, mac: Mac, change: Change<Machine>) => {
     const row = sql.get(FIND, mac)
     const before = row === null ? null : decode(row)
     const next = change(before)
@@ -79,16 +59,24 @@ export function createMachines<Machine extends MachineBase>(
     return next ?? before
   }
   return {
-    find: async (mac) => fleet.current().get(mac) ?? null,
-    peek: (mac) => fleet.current().get(mac) ?? null,
-    count: async () => fleet.current().size,
-    list: async () => fleet.list(),
-    async update(mac, change) {
+    find: async (mac: Mac): Promise<Machine | null> => fleet.current().get(mac) ?? null,
+    /** The same from memory, for rules that ask for many at a time. */
+    peek: (mac: Mac): Machine | null => fleet.current().get(mac) ?? null,
+    count: async (): Promise<number> => fleet.current().size,
+    /** All of them, by MAC. The same array as before when nothing changed. */
+    list: async (): Promise<readonly Machine[]> => fleet.list(),
+    /**
+     * Reads a record, lets `change` make the next one (null: leave it), and stores it, with nothing in
+     * between; returns what is stored now. On disk before it resolves. `before` has the newest
+     * sighting merged in.
+     */
+    async update(mac: Mac, change: Change<Machine>): Promise<Machine | null> {
       const stored = await database.write((sql) => apply(sql, mac, change)).catch(distrust)
       publish(mac, stored)
       return stored
     },
-    async updateMany(changes) {
+    /** All of the changes in one transaction, or none. */
+    async updateMany(changes: readonly MachineChange<Machine>[]): Promise<void> {
       const trees = new Map<Mac, PackedHardware>()
       for (const { mac, hardware } of changes) {
         if (hardware !== null) trees.set(mac, await packHardware(hardware))
@@ -99,12 +87,14 @@ export function createMachines<Machine extends MachineBase>(
       }
       await database.write(store).finally(fleet.forget)
     },
-    see(mac, sighting) {
+    /** Notes `last_seen_at` and `last_seen_ip`: seen by every reader at once, on disk within a second. */
+    see(mac: Mac, sighting: Sighting): void {
       sightings.note(mac, sighting)
       const machine = fleet.current().get(mac)
       if (machine !== undefined) publish(mac, machine)
     },
-    async remove(mac) {
+    /** False when there was none. */
+    async remove(mac: Mac): Promise<boolean> {
       const remove = (sql: Sql) => {
         removeHardware(sql, mac)
         return sql.run('DELETE FROM machines WHERE mac = ?', mac) > 0
@@ -114,8 +104,9 @@ export function createMachines<Machine extends MachineBase>(
       publish(mac, null)
       return removed
     },
-    findHardware: (mac) => findHardware(database.sql, mac),
-    async saveHardware(mac, json, at) {
+    /** The hardware tree as JSON text (`lshw -json`), and when it was posted. */
+    findHardware: (mac: Mac): Promise<Hardware | null> => findHardware(database.sql, mac),
+    async saveHardware(mac: Mac, json: string, at: string): Promise<void> {
       const packed = await packHardware({ json, at })
       await database.write((sql) => saveHardware(sql, mac, packed))
     },
@@ -154,7 +145,6 @@ function createFleet<Machine extends MachineBase>(
 
   return {
     current,
-    /** The same array as before when nothing changed. */
     list(): readonly Machine[] {
       const all = current()
       return (listed ??= [...all.values()].toSorted((a, b) => (a.mac < b.mac ? -1 : 1)))

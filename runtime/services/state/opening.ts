@@ -24,6 +24,7 @@ interface Opened {
   readonly wasEmpty: boolean
 }
 
+/** Throws, with nothing changed, when the file is damaged, of the other line, or busy. */
 export function openState(opening: Opening): Opened {
   const { path, release, line, now, owner } = opening
   const wasEmpty = statSync(path, { throwIfNoEntry: false })?.size === 0
