@@ -36,9 +36,8 @@ export async function prepareStateDir(path: string): Promise<void> {
 }
 
 /** Whether something is there already: commands that only look must not make it. */
-export async function isThere(path: string): Promise<boolean> {
-  return stat(path).then(
+export const isThere = (path: string): Promise<boolean> =>
+  stat(path).then(
     () => true,
     () => false,
   )
-}
