@@ -125,7 +125,7 @@ function parseDuration(given: string): number {
   return count === '' ? Number.NaN : Number(count) * (UNITS[unit] ?? Number.NaN)
 }
 
-/** The longest unit that says it exactly: `24h` is `1d`. */
+/** In the longest unit that is exact: `24h` is `1d`. */
 function renderDuration(seconds: number): string {
   if (seconds === Infinity) return 'never'
   if (seconds === 0) return '0s'

@@ -157,7 +157,7 @@ function findGiven(
   return { given: valueIn(layer, section, key), origin: { by: 'file', path: layer.path }, where }
 }
 
-/** What could not be used in a file, where something stronger says the value today. */
+/** Unusable values in files that are overruled at present. */
 const findHidden = (
   table: SettingsTable,
   layers: readonly Layer[],
@@ -232,7 +232,7 @@ function findStrayVariables(
 
 const guess = (nearest: string | null | undefined) => (nearest ? `; did you mean ${nearest}?` : '')
 
-/** `in /etc/flasher/flasher.toml`, as pages and `config show` say it. */
+/** `in /etc/flasher/flasher.toml`, as pages and `config show` render it. */
 export function renderOrigin(origin: Origin): string {
   switch (origin.by) {
     case 'environment':

@@ -13,7 +13,7 @@ interface TomlKey {
 export type TomlEditRefusal =
   /** The text is not TOML as it stands. */
   | { readonly why: 'not-toml'; readonly problem: TomlProblem }
-  /** The section's name stands for something that is no table. */
+  /** The section's name stands for something that is not a table. */
   | { readonly why: 'not-a-section' }
   /** The edited text would not hold exactly what was asked for: nothing may be written. */
   | { readonly why: 'too-unusual' }

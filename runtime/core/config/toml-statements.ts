@@ -52,6 +52,6 @@ export function listStatements(text: string): readonly Statement[] {
   try {
     return parseDocument(text).cst.flatMap((block) => listBlock([], block))
   } catch {
-    return [] // What is wrong with a text is the parser's to say (toml.ts).
+    return [] // toml.ts reports what is wrong with a text.
   }
 }

@@ -1,6 +1,6 @@
 /** How fast something is while it is at work: bytes over the time in which anything was under way. */
 
-/** Less than this says nothing: a cache may have swallowed it. */
+/** Less than this may only have gone into a cache. */
 const MIN_BYTES = 8 * 1024 * 1024
 
 export function createBusyMeter() {
@@ -19,7 +19,7 @@ export function createBusyMeter() {
       busySeconds += seconds - since
       since = seconds
     },
-    /** Bytes per second; null until enough was seen to tell. */
+    /** Bytes per second; null until enough was done to measure. */
     get rate(): number | null {
       return doneBytes < MIN_BYTES || busySeconds <= 0 ? null : doneBytes / busySeconds
     },

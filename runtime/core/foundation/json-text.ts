@@ -8,7 +8,7 @@ export const renderJsonLine = (value: unknown): string =>
   // Strings hold no raw line ends in JSON, so every one here is layout.
   ascii(JSON.stringify(value, null, 1).replaceAll(/,\n */g, ', ').replaceAll(/\n */g, ''))
 
-/** What a text holds; undefined: it is no JSON. */
+/** The value that a text holds; undefined: it is not JSON. */
 export function parseJson(text: string): unknown {
   try {
     return JSON.parse(text)

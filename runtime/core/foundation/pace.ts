@@ -28,7 +28,7 @@ export function createPace() {
     get rate() {
       return rate()
     },
-    /** Seconds until `total` at this rate; null when that cannot be said. */
+    /** Seconds until `total` at this rate; null when it is unknown. */
     eta(total: number | null): number | null {
       const done = samples.at(-1)?.[1] ?? 0
       const speed = rate()

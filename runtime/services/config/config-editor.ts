@@ -14,9 +14,9 @@ import { isWritable, writeConfigFile, type ConfigFiles } from './config-files.ts
 export type ConfigEditRefusal =
   | { readonly why: 'unknown' }
   | { readonly why: 'secret' }
-  /** Something stronger than any file says it. */
+  /** A variable or a settings page overrides every file. */
   | { readonly why: 'overruled'; readonly by: Origin }
-  /** `wants a whole number from 1 to 65535, not "x"`. */
+  /** `must be a whole number from 1 to 65535, not "x"`. */
   | { readonly why: 'invalid'; readonly message: string }
   | { readonly why: 'not-writable'; readonly paths: readonly string[] }
   | { readonly why: 'not-editable'; readonly path: string; readonly cause: TomlEditRefusal }
@@ -84,13 +84,13 @@ async function findWritable(paths: readonly string[]): Promise<string | undefine
 export function renderEditRefusal(refusal: ConfigEditRefusal): string {
   switch (refusal.why) {
     case 'unknown':
-      return 'there is no such setting'
+      return 'no such setting'
     case 'secret':
       return 'secrets are not changed here'
     case 'overruled':
       return refusal.by.by === 'environment'
         ? `it is set by the environment variable ${refusal.by.variable}`
-        : 'it is saved on a settings page, which counts more than a file'
+        : 'it is saved on a settings page, which overrides files'
     case 'invalid':
       return refusal.message
     case 'not-writable':
@@ -105,8 +105,8 @@ function renderCause(cause: TomlEditRefusal): string {
     case 'not-toml':
       return `line ${cause.problem.line}, column ${cause.problem.column}: ${cause.problem.message}`
     case 'not-a-section':
-      return 'its section is no table there'
+      return 'its section is not a table there'
     case 'too-unusual':
-      return 'it is written in a way that only its author can change'
+      return 'it is written in a way that must be changed by hand'
   }
 }

@@ -1,4 +1,4 @@
-/** Configuration files: found and read in their order, and rewritten without touching more than meant. */
+/** Configuration files: found and read in their order, and rewritten with owner and mode kept. */
 import { randomBytes } from 'node:crypto'
 import {
   access,
@@ -25,7 +25,7 @@ export interface ConfigFiles {
   readonly paths: readonly string[]
 }
 
-/** A file that cannot be read or is no TOML is a Fault: half a configuration is none. */
+/** A file that cannot be read or is not TOML is a Fault: part of a configuration is not used. */
 export async function readConfigFiles(places: readonly ConfigPath[]): Promise<ConfigFiles> {
   const paths: string[] = []
   for (const place of places) paths.push(...(await listPlace(place)))
@@ -59,7 +59,7 @@ async function readLayer(path: string, isNamed: boolean): Promise<Layer | null> 
   throw new Fault('input-invalid', `${path}:${line}:${column}: ${message}\n${frame}`)
 }
 
-/** Null: nothing is there, and nobody named it. */
+/** Null: nothing is there, and it was not named. */
 async function readPlace<T>(
   path: string,
   isNamed: boolean,

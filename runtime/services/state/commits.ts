@@ -111,7 +111,7 @@ function createDisk() {
     async detach(): Promise<void> {
       const handle = opening
       opening = null
-      // What failed here was told to those who waited for it.
+      // Those who waited for it have been given the failure already.
       await (waiting ?? running).catch(() => undefined)
       await (await handle?.catch(() => null))?.close()
     },

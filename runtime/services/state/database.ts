@@ -26,7 +26,7 @@ export interface DatabaseOptions {
    * it.
    */
   readonly visit?: boolean
-  /** How many `.bak` files of former releases and restores stay; 5 unless said. */
+  /** How many `.bak` files of former releases and restores stay; 5 by default. */
   readonly keepArchives?: number
   now?(): Date
 }
@@ -41,7 +41,7 @@ export interface Database extends AsyncDisposable {
   readonly sql: Sql
   /** Whether an upgrade rotated the file at this start. */
   readonly reset: SchemaReset | null
-  /** Whether the file was there at this start and held nothing; an event says so as well. */
+  /** Whether the file was there at this start and held nothing; an event is recorded then. */
   readonly wasEmpty: boolean
   /**
    * Runs `work` in a transaction shared with the other writes of this moment, and resolves when it is
@@ -109,7 +109,7 @@ export async function createDatabase(options: DatabaseOptions): Promise<Database
     async replaceWith(other) {
       if (lock === null) throw inUse(path)
       await settle()
-      // From here on nothing is awaited: nobody can meet a closed file.
+      // Nothing is awaited from here on, so that nobody can use the closed file.
       void commits.detach()
       closeWhole(file)
       const archive = reserveArchive(path, release, now())

@@ -17,12 +17,12 @@ export async function requireSpace(path: string, bytes: number, what: string): P
   if (freeBytes >= bytes) return
   throw new Fault(
     'storage-full',
-    `${what} needs ${mebibytes(bytes)} of free space in ${path}, ${mebibytes(freeBytes)} are left`,
+    `${what} needs ${mebibytes(bytes)} of free space in ${path}, ${mebibytes(freeBytes)} free`,
     { hint: 'Free space on that disk, or keep fewer backups, events and .bak files there.' },
   )
 }
 
-/** What the file system says when it is full, with a hint; null for anything else. */
+/** The Fault for a full file system; null for any other error. */
 export async function describeFullDisk(thrown: unknown, path: string): Promise<Fault | null> {
   if (!isFull(thrown)) return null
   // Best effort: that it is full is what counts.
@@ -52,10 +52,10 @@ export function watchSpace({ path, journal, warnBelow, onLow }: SpaceWatchDepend
 
   async function look() {
     const space = await readSpace(path)
-    // On a small disk a tenth of it is what "low" can mean at most.
+    // On a small disk, less than a tenth of it is low.
     const isLow = space.freeBytes < Math.min(warnBelow(), space.totalBytes / 10)
     if (isLow && !wasLow) {
-      const summary = `Only ${mebibytes(space.freeBytes)} are left on the disk that holds ${path}`
+      const summary = `Only ${mebibytes(space.freeBytes)} free on the disk that holds ${path}`
       onLow?.(summary)
       await journal.record({
         ...SYSTEM_EVENT,

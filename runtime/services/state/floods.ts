@@ -1,4 +1,4 @@
-/** Counts what comes too fast, and says at the end of each stretch how much it was. */
+/** Counts events that come too fast, and reports their number at the end of each window. */
 import { FLOOD_WINDOW_MS, isOver, nextWindow, type FloodWindow } from '../../core/state/flood.ts'
 
 export interface Counted<Note> {
@@ -7,10 +7,10 @@ export interface Counted<Note> {
   readonly count: number
 }
 
-/** Subjects told apart at once; past them, all further ones of a kind count as one. */
+/** Subjects counted each for itself; past them, all further ones of a kind count as one. */
 const MAX_KEYS = 4096
 
-/** `onCounted` is called soon after a stretch in which something was counted. */
+/** `onCounted` is called soon after a window in which something was counted. */
 export function createFloods<Note>(
   now: () => number,
   onCounted: (counted: readonly Counted<Note>[]) => void,
@@ -53,7 +53,7 @@ export function createFloods<Note>(
       arm()
       return admitted
     },
-    /** Ends all stretches now and returns what was counted. */
+    /** Ends all windows now and returns what was counted. */
     drain(): readonly Counted<Note>[] {
       if (timer !== null) clearTimeout(timer)
       timer = null

@@ -46,7 +46,7 @@ export function createMachines<Machine extends MachineBase>(
   const fleet = createFleet(database, decode)
   const publish = (mac: Mac, machine: Machine | null) =>
     fleet.publish(mac, machine === null ? null : sightings.merge(machine))
-  /** What could not be stored is not what readers shall see. */
+  /** Readers must not see what could not be stored. */
   const distrust = (thrown: unknown): never => {
     fleet.forget()
     throw thrown
@@ -160,7 +160,7 @@ function createFleet<Machine extends MachineBase>(
   }
 }
 
-/** Records of late, by their texts, so that they are not parsed again. */
+/** The latest records by their texts, so that they are not parsed again. */
 const MAX_TEXTS = 2000
 
 function createRecords<Machine extends MachineBase>({

@@ -1,4 +1,4 @@
-/** Puts a database of another release aside and makes a fresh one ("Database upgrade"). */
+/** Archives a database of another release and makes a fresh one ("Database upgrade"). */
 import {
   closeSync,
   constants,
@@ -98,7 +98,7 @@ export function closeWhole(file: SqliteFile): void {
   }
 }
 
-/** A name that is free; the release is whatever the file said, so it is made safe. */
+/** A name that is free. The release comes from the file, so it is made safe for a name. */
 export function reserveArchive(path: string, from: string, now: string): string {
   for (let attempt = 0; ; attempt += 1) {
     const archive = join(dirname(path), renderArchiveName(basename(path), from, now, attempt))

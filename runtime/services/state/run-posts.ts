@@ -1,4 +1,4 @@
-/** What machines say of their runs, and what ends a run besides. */
+/** Machines' reports of their runs, and the other ways in which a run ends. */
 import { randomUUID } from 'node:crypto'
 import { takeOne, type Bucket } from '../../core/foundation/bucket.ts'
 import { accept, refuse, type Result } from '../../core/foundation/result.ts'
@@ -16,7 +16,7 @@ export interface RunUpdate {
   readonly hasEnded: boolean
   /** Whether anything but figures changed. */
   readonly isTurn: boolean
-  /** The run of before, which nobody will end any more. */
+  /** The machine's run before this one, if it had not ended. */
   readonly lost: Run | null
 }
 
@@ -43,7 +43,7 @@ export function createRunPosts({ database, running, now, onBegun }: RunPostsDepe
     return next !== null
   }
 
-  /** The run of before ends with it, in the same transaction; returned when it had not ended. */
+  /** The run before it ends with it, in the same transaction; returned when it had not ended. */
   async function begin(run: Run): Promise<Run | null> {
     const former = running.entries().get(run.mac)?.run ?? null
     const lost = former === null ? null : endRun(former, 'lost', SUPERSEDED, iso())
@@ -54,8 +54,8 @@ export function createRunPosts({ database, running, now, onBegun }: RunPostsDepe
 
   return {
     /**
-     * A machine's post. What is no mere figure is on disk before it resolves. Refused: this machine
-     * begins runs faster than any could.
+     * A machine's post. A change of more than figures is on disk before it resolves. Refused: the
+     * machine begins runs faster than a real one could.
      */
     async take(post: Progress, origin: RunOrigin): Promise<Result<RunUpdate, 'too-many'>> {
       const known = running.find(origin.mac, post.run)
@@ -100,7 +100,7 @@ export function createRunPosts({ database, running, now, onBegun }: RunPostsDepe
   }
 }
 
-const SUPERSEDED = 'Nothing more was heard of it: the machine began anew.'
+const SUPERSEDED = 'It stopped responding, and the machine began another run.'
 
 const compare = (before: Run, run: Run): Pick<RunUpdate, 'hasEnded' | 'isTurn'> => ({
   hasEnded: run.result !== null && run.result !== before.result,

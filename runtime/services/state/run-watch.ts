@@ -1,4 +1,4 @@
-/** Marks runs that nothing is heard of as stalled, and gives them up after a day. */
+/** Marks runs that stopped responding as stalled, and gives them up after a day. */
 import { endRun, markStalled } from '../../core/machine/run-transition.ts'
 import type { Run } from '../../core/machine/run.ts'
 import type { Feed } from '../host/feed.ts'
@@ -7,7 +7,7 @@ import type { RunningRuns } from './running-runs.ts'
 interface RunWatchDependencies {
   readonly running: RunningRuns
   readonly feed: Feed | undefined
-  /** Seconds without news after which a run is marked. */
+  /** Seconds without a post after which a run is stalled. */
   patience(): number
   /** Milliseconds. */
   now(): number
@@ -15,7 +15,7 @@ interface RunWatchDependencies {
 
 /** So long after its last post a run is given up. */
 const GIVE_UP_MS = 24 * 3_600_000
-const SILENT = 'Nothing was heard of it for a day.'
+const SILENT = 'It has not responded for a day.'
 
 export function createRunWatch({ running, feed, patience, now }: RunWatchDependencies) {
   const listeners: ((run: Run) => Promise<void>)[] = []
@@ -26,7 +26,7 @@ export function createRunWatch({ running, feed, patience, now }: RunWatchDepende
     marks: (): number => marks,
     /** Called with each run that was given up. */
     onLost: (listener: (run: Run) => Promise<void>) => void listeners.push(listener),
-    /** Looks at all that go on; happens by itself too. */
+    /** Looks at all that go on; also runs every second. */
     async sweep(): Promise<void> {
       const at = now()
       const marked = [...running.entries().values()].filter((entry) => {

@@ -6,7 +6,7 @@ import { findRun, listRuns, saveRun } from './run-rows.ts'
 
 interface Entry {
   run: Run
-  /** As it is on disk; null: not there, or nobody knows. */
+  /** As it is on disk; null: not there yet, or unknown. */
   stored: Run | null
   /** Milliseconds; 0: not since this server started. */
   heardAt: number
@@ -21,7 +21,7 @@ export function createRunningRuns(database: Database, feed: Feed | undefined, no
   const entries = new Map<string, Entry>()
   let epoch: number | null = null
 
-  /** Reads what goes on when the file was replaced; what was heard of since stays. */
+  /** Reads them anew when the file was replaced; runs that posted since stay as they are. */
   const current = () => {
     const present = database.epoch()
     if (present === epoch) return entries

@@ -11,7 +11,7 @@ import { createRunningRuns, MAX_OPEN } from './running-runs.ts'
 import { readNumber } from './sqlite.ts'
 
 export interface RunFilter extends RunCondition {
-  /** Of those that go on, only the ones that were not heard of for a while, or only the others. */
+  /** Of those that go on, only the stalled ones, or only the others. */
   readonly stalled?: boolean
   /** 1 to 1000. */
   readonly limit: number
@@ -20,7 +20,7 @@ export interface RunFilter extends RunCondition {
 interface RunsOptions {
   readonly feed?: Feed
   retention?(): Retention
-  /** Seconds without news after which a run is marked; 30 unless said. */
+  /** Seconds without a post after which a run is stalled; 30 by default. */
   patience?(): number
   now?(): Date
 }
@@ -99,7 +99,7 @@ export function createRuns(database: Database, options: RunsOptions = {}) {
       return true
     },
     findLog: logs.find,
-    /** Removes what retention no longer keeps; happens by itself too. */
+    /** Removes what retention no longer keeps; also runs every hour. */
     prune,
   }
 }

@@ -1,4 +1,4 @@
-/** The tables of state.db and the marker that says who wrote them. */
+/** The tables of state.db and the marker of the release that wrote them. */
 import { readNumber, readText, type SqliteFile } from './sqlite.ts'
 
 /** Grows when a table changes its shape; a release that changes none keeps it. */
@@ -102,7 +102,7 @@ export function writeSchema(file: SqliteFile, { release, line, schema }: Marker)
 type Found =
   | { readonly kind: 'empty' }
   | { readonly kind: 'marked'; readonly marker: Marker }
-  /** Tables without a marker of ours; `from` is what can be said of the writer. */
+  /** Tables without a marker of ours; `from` is what is known of the writer. */
   | { readonly kind: 'foreign'; readonly from: string }
 
 /** Who wrote the file. */

@@ -95,7 +95,7 @@ export function openSqlite(path: string) {
   }
 }
 
-/** What SQLite says its own way. */
+/** Queries in SQLite's own words. */
 const createPragmas = (sql: Sql) => ({
   /** What is damaged; null: nothing is. `quick` leaves indexes out. */
   findDamage(check: 'quick_check' | 'integrity_check'): string | null {
@@ -137,11 +137,11 @@ function connectFile(path: string): DatabaseSync {
   throw new TypeError('db0 gave no node:sqlite connection')
 }
 
-type Meaning = readonly [code: FaultCode, say: (path: string) => string, hint: string]
+type Meaning = readonly [code: FaultCode, describe: (path: string) => string, hint: string]
 
 const DAMAGED: Meaning = [
   'input-invalid',
-  (path) => `${path} is damaged or no database`,
+  (path) => `${path} is damaged or not a database`,
   'Nothing was changed. Move the file away and start again, then restore a backup; the newest state.db.*.bak beside it is an older state.',
 ]
 const FULL: Meaning = [
@@ -174,9 +174,9 @@ const MEANINGS: Readonly<Record<number, Meaning>> = {
 /** What SQLite threw, as a Fault where a person can do something about it; anything else unchanged. */
 export function explainSqlite(thrown: unknown, path: string): unknown {
   if (!(thrown instanceof Error) || !('errcode' in thrown)) return thrown
-  const [code, say, hint] = MEANINGS[Number(thrown.errcode) & 0xff] ?? []
-  if (code === undefined || say === undefined) return thrown
-  return new Fault(code, `${say(path)} (${thrown.message})`, { hint, cause: thrown })
+  const [code, describe, hint] = MEANINGS[Number(thrown.errcode) & 0xff] ?? []
+  if (code === undefined || describe === undefined) return thrown
+  return new Fault(code, `${describe(path)} (${thrown.message})`, { hint, cause: thrown })
 }
 
 /** A column that holds text. */

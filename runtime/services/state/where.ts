@@ -6,7 +6,7 @@ interface Where {
   readonly values: readonly SqlValue[]
 }
 
-/** None when there is no value. Each `?` in the text stands for the value. */
+/** No condition when there is no value. Each `?` in the text stands for the value. */
 export const condition = (text: string, value: SqlValue | undefined): readonly Where[] =>
   value === undefined ? [] : [{ text, values: [...text.matchAll(/\?/g)].map(() => value) }]
 
