@@ -142,8 +142,8 @@ test('what cannot be meant ends with code 2 and a line that names it', async () 
     code: number,
     words: RegExp,
   ])[] = [
-    [[], { FLASHER_SERVER_PORT: '0' }, 2, /FLASHER_SERVER_PORT: server\.port wants .* not 0$/m],
-    [[], { FLASHER_SERVER_PORT: '99999' }, 2, /wants a whole number from 1 to 65535, not 99999/],
+    [[], { FLASHER_SERVER_PORT: '0' }, 2, /FLASHER_SERVER_PORT: server\.port must be .* not 0$/m],
+    [[], { FLASHER_SERVER_PORT: '99999' }, 2, /must be a whole number from 1 to 65535, not 99999/],
     [[], { FLASHER_SERVER_PORT: 'http' }, 2, /not "http"/],
     [[], { FLASHER_SERVER_PORT: '6000' }, 1, /browsers refuse/],
     [[], { FLASHER_SERVER_TLS_CERT: '/a' }, 2, /belong together/],

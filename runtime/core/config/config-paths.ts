@@ -25,16 +25,12 @@ export function decideConfigPaths(
   env: Readonly<Record<string, string | undefined>>,
   systemDir: string,
 ): ConfigPaths {
-  const file = env['FLASHER_CONFIG_FILE'] ?? ''
-  const folder = env['FLASHER_CONFIG_DIR'] ?? ''
-  const places: readonly ConfigPath[] =
-    named.length > 0
-      ? named.map((path) => ({ kind: 'file', path, isNamed: true }))
-      : [
-          { kind: 'file' as const, path: file, isNamed: true },
-          { kind: 'folder' as const, path: folder, isNamed: true },
-        ].filter(({ path }) => path !== '')
-  if (places.length > 0) return { places, withStateFile: false }
+  const variables = [env['FLASHER_CONFIG_FILE'], env['FLASHER_CONFIG_DIR']]
+  const paths = named.length > 0 ? named : variables.flatMap((path) => path || [])
+  if (paths.length > 0) {
+    const places = paths.map((path) => ({ kind: 'file', path, isNamed: true }) as const)
+    return { places, withStateFile: false }
+  }
   return {
     places: [
       { kind: 'folder', path: `${systemDir}/conf.d`, isNamed: false },

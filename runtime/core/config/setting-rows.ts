@@ -45,7 +45,7 @@ export const CACHE_SETTINGS = {
   max_bytes: setting(
     bytes,
     0,
-    'How much `flasher-cache` may keep before it drops what was not used for longest; 0: what the disk takes.',
+    'How much `flasher-cache` may keep before it drops what was not used for longest; 0: as much as fits on the disk.',
   ),
   token: setting(
     secretText,

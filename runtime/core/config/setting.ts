@@ -1,4 +1,4 @@
-/** One key of the configuration: what it may hold, what it is when nobody says, how it is shown. */
+/** One key of the configuration: what it may hold, its default, how it is shown. */
 import type { ZodType } from 'zod'
 import { printable } from '../foundation/printable.ts'
 import { accept, refuse, type Result } from '../foundation/result.ts'
@@ -6,9 +6,9 @@ import { accept, refuse, type Result } from '../foundation/result.ts'
 /** A sort of value: how it is checked, and how it is written in TOML, a variable or a form. */
 export interface Kind<T> {
   readonly schema: ZodType<T>
-  /** What it must be, to follow "wants": `a whole number from 1 to 65535`. */
+  /** What it must be, to follow "must be": `a whole number from 1 to 65535`. */
   readonly wants: string
-  /** What a text (a variable's, a form field's) says, still to be checked by the schema. */
+  /** The value of a text (a variable's, a form field's), still to be checked by the schema. */
   readonly fromText: (text: string) => unknown
   /** As a TOML file writes it. */
   readonly toToml: (value: T) => TomlValue
@@ -26,7 +26,7 @@ export interface Setting<T> {
   /** One sentence for the reference. */
   readonly help: string
   readonly fallback: T
-  /** What the fallback means where the value alone does not tell: `<state_dir>/boot`. */
+  /** The fallback in words, where the value alone is not clear: `<state_dir>/boot`. */
   readonly fallbackWords: string | null
   /** A variable of its own beside `FLASHER_<SECTION>_<KEY>`. */
   readonly env: string | null
@@ -36,9 +36,9 @@ export interface Setting<T> {
   readonly wants: string
   /** Checks what a file holds; refused with what is wanted instead, in words. */
   readonly parse: (given: unknown) => Result<T, string>
-  /** What a text means; empty text is no value at all and never gets here. */
+  /** The value of a text; an empty text is no value and never gets here. */
   readonly fromText: (text: string) => unknown
-  /** Null when `given` is no value of this setting. */
+  /** Null when `given` is not a value of this setting. */
   readonly toToml: (given: unknown) => TomlValue | null
 }
 
@@ -60,7 +60,7 @@ export function setting<T>(
     const checked = kind.schema.safeParse(given)
     if (checked.success) return accept(checked.data)
     return refuse(
-      isSecret ? `wants ${kind.wants}` : `wants ${kind.wants}, not ${renderGiven(given)}`,
+      isSecret ? `must be ${kind.wants}` : `must be ${kind.wants}, not ${renderGiven(given)}`,
     )
   }
   return {
@@ -92,7 +92,7 @@ export type SettingsOf<Table extends SettingsTable> = {
   }
 }
 
-/** The variables that say it, the one to name first: its own, then `FLASHER_<SECTION>_<KEY>`. */
+/** The variables that set it, the one to name first: its own, then `FLASHER_<SECTION>_<KEY>`. */
 export const variablesOf = (
   section: string,
   key: string,
@@ -121,7 +121,7 @@ export function renderText(value: TomlValue): string {
   return Object.keys(value).length === 0 ? '' : JSON.stringify(value)
 }
 
-const LONGEST_SHOWN = 60
+const MAX_SHOWN = 60
 
 /** What somebody wrote instead, short and safe for a terminal. */
 const CREDENTIALS = /\/\/[^/\s"]*@/g
@@ -130,7 +130,7 @@ function renderGiven(given: unknown): string {
   const text = JSON.stringify(given, (_, value) =>
     typeof value === 'bigint' ? String(value) : value,
   )
-  // What does not belong into an address is told, but not which.
+  // Credentials in an address are shown to be there, but not which.
   const safe = printable(text ?? typeof given).replace(CREDENTIALS, '//***@')
-  return safe.length > LONGEST_SHOWN ? `${safe.slice(0, LONGEST_SHOWN)}…` : safe
+  return safe.length > MAX_SHOWN ? `${safe.slice(0, MAX_SHOWN)}…` : safe
 }

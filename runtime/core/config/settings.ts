@@ -1,4 +1,4 @@
-/** What a configuration says, key by key: the value, who said it, and what is wrong with it. */
+/** What a configuration says, key by key: the value, where it comes from, and what is wrong with it. */
 import { findLayer, listStrays, renderKeyLocation, valueIn, type Layer } from './layers.ts'
 import { nearestOf } from '../foundation/nearest.ts'
 import {
@@ -11,7 +11,7 @@ import {
 } from './setting.ts'
 import { isSameToml, isTable } from './toml.ts'
 
-/** Who said a value, strongest first (docs/decisions/0014). */
+/** Where a value comes from, strongest first (docs/decisions/0014). */
 export type Origin =
   | { readonly by: 'environment'; readonly variable: string }
   /** Saved on a page of the server, kept in its database. */
@@ -55,32 +55,23 @@ export function parseSettings<Table extends SettingsTable>(
   sources: SettingsSources,
   elsewhere: KnownElsewhere = {},
 ): SettingsReading<Table> {
-  const values: Record<string, Record<string, unknown>> = {}
   const origins = new Map<string, Origin>()
   const problems: Problem[] = []
-  for (const { section, key, row } of listSettings(table)) {
-    const found = findGiven(sources, section, key, row)
-    const parsed = row.parse(found.given)
-    if (!parsed.ok) {
-      problems.push({
-        // A page's value must not keep the server, and with it that page, from starting.
-        level: found.origin.by === 'settings-page' ? 'warning' : 'error',
-        where: found.where(),
-        message: `${section}.${key} ${parsed.refusal}`,
-      })
-    }
-    values[section] = {
-      ...values[section],
-      [key]: parsed.ok && found.origin.by !== 'default' ? parsed.value : row.fallback,
-    }
-    origins.set(`${section}.${key}`, found.origin)
-  }
+  const settings = mapSettings(table, (section, key, row) => {
+    const { origin, given, where } = findGiven(sources, section, key, row)
+    origins.set(`${section}.${key}`, origin)
+    const parsed = row.parse(given)
+    if (parsed.ok) return origin.by === 'default' ? row.fallback : parsed.value
+    // A page's value must not keep the server, and with it that page, from starting.
+    const level = origin.by === 'settings-page' ? 'warning' : 'error'
+    problems.push({ level, where: where(), message: `${section}.${key} ${parsed.refusal}` })
+    return row.fallback
+  })
   problems.push(
     ...findHidden(table, sources.layers, origins),
     ...findStrays(table, sources, elsewhere),
   )
-  if (!isComplete(table, values)) throw new Error('a setting has no value')
-  return { settings: values, origins, problems }
+  return { settings, origins, problems }
 }
 
 /** What takes effect in a running program: `started` where a change needs a restart, else `next`. */
@@ -89,16 +80,14 @@ export function keepStarted<Table extends SettingsTable>(
   next: SettingsOf<Table>,
   started: SettingsOf<Table>,
 ): { readonly settings: SettingsOf<Table>; readonly pending: readonly string[] } {
-  const values: Record<string, Record<string, unknown>> = {}
   const pending: string[] = []
-  for (const { section, key, row } of listSettings(table)) {
+  const settings = mapSettings(table, (section, key, row) => {
     const [value, before] = [valueOf(next, section, key), valueOf(started, section, key)]
-    const waits = row.reload === 'restart' && !isSameToml(value, before)
-    if (waits) pending.push(`${section}.${key}`)
-    values[section] = { ...values[section], [key]: waits ? before : value }
-  }
-  if (!isComplete(table, values)) throw new Error('a setting has no value')
-  return { settings: values, pending }
+    if (row.reload === 'live' || isSameToml(value, before)) return value
+    pending.push(`${section}.${key}`)
+    return before
+  })
+  return { settings, pending }
 }
 
 /** The settings whose values differ, as `section.key`. */
@@ -113,6 +102,19 @@ export const listChanges = (table: SettingsTable, one: object, two: object): rea
 export function valueOf(settings: object, section: string, key: string): unknown {
   const keys = new Map<string, unknown>(Object.entries(settings)).get(section)
   return isTable(keys) ? keys[key] : undefined
+}
+
+/** `choose` returns a value of the setting. */
+function mapSettings<Table extends SettingsTable>(
+  table: Table,
+  choose: (section: string, key: string, row: Setting<unknown>) => unknown,
+): SettingsOf<Table> {
+  const values: Record<string, Record<string, unknown>> = {}
+  for (const { section, key, row } of listSettings(table)) {
+    values[section] = { ...values[section], [key]: choose(section, key, row) }
+  }
+  if (!isComplete(table, values)) throw new Error('a setting has no value')
+  return values
 }
 
 /** True because the loop above has filled every row; said to the compiler this way. */
@@ -139,32 +141,23 @@ function findGiven(
   const isSet = (name: string) => (sources.env[name] ?? '').trim() !== ''
   const variable = variablesOf(section, key, row).find(isSet)
   if (variable !== undefined) {
-    return {
-      given: row.fromText(sources.env[variable] ?? ''),
-      origin: { by: 'environment', variable },
-      where: () => variable,
-    }
+    const given = row.fromText(sources.env[variable] ?? '')
+    return { given, origin: { by: 'environment', variable }, where: () => variable }
   }
   const saved = sources.saved[`${section}.${key}`]
   if (saved !== undefined) {
-    return {
-      given: row.fromText(saved),
-      origin: { by: 'settings-page' },
-      where: () => 'settings page',
-    }
+    const given = row.fromText(saved)
+    return { given, origin: { by: 'settings-page' }, where: () => 'settings page' }
   }
   const layer = findLayer(sources.layers, section, key)
   if (layer === null) {
     return { given: row.fallback, origin: { by: 'default' }, where: () => 'default' }
   }
-  return {
-    given: valueIn(layer, section, key),
-    origin: { by: 'file', path: layer.path },
-    where: () => renderKeyLocation(layer, section, key),
-  }
+  const where = () => renderKeyLocation(layer, section, key)
+  return { given: valueIn(layer, section, key), origin: { by: 'file', path: layer.path }, where }
 }
 
-/** What could not be used in a file, where something stronger says the value today. */
+/** Unusable values in files that are overruled at present. */
 const findHidden = (
   table: SettingsTable,
   layers: readonly Layer[],
@@ -224,6 +217,7 @@ function findStrayVariables(
   const known = listSettings(table).flatMap(({ section, key, row }) =>
     variablesOf(section, key, row),
   )
+  const lowered = known.map((name) => name.toLowerCase())
   const prefixes = Object.keys(table)
     .filter((section) => elsewhere[`${section}.*`] !== null)
     .map((section) => `FLASHER_${section.toUpperCase()}_`)
@@ -232,19 +226,13 @@ function findStrayVariables(
     .map((name) => ({
       level: 'warning',
       where: name,
-      message: `no such setting${guess(nearestVariable(name, known))}`,
+      message: `no such setting${guess(nearestOf(name, lowered)?.toUpperCase())}`,
     }))
 }
 
-const nearestVariable = (name: string, known: readonly string[]) =>
-  nearestOf(
-    name,
-    known.map((each) => each.toLowerCase()),
-  )?.toUpperCase() ?? null
+const guess = (nearest: string | null | undefined) => (nearest ? `; did you mean ${nearest}?` : '')
 
-const guess = (nearest: string | null) => (nearest === null ? '' : `; did you mean ${nearest}?`)
-
-/** `in /etc/flasher/flasher.toml`, as pages and `config show` say it. */
+/** `in /etc/flasher/flasher.toml`, as pages and `config show` render it. */
 export function renderOrigin(origin: Origin): string {
   switch (origin.by) {
     case 'environment':

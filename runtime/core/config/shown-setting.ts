@@ -12,11 +12,11 @@ export interface ShownSetting {
   readonly section: string
   readonly key: string
   readonly help: string
-  /** "wants …", for the form. */
+  /** To follow "must be". */
   readonly wants: string
-  /** As a form's field holds it; empty for secrets and for what nobody said. */
+  /** As a form's field holds it; empty for secrets and defaults. */
   readonly text: string
-  /** For people: `set` or `unset` for secrets, what a default means where the value does not tell. */
+  /** For people: `set` or `unset` for secrets, a default in words where its value is not clear. */
   readonly shown: string
   readonly origin: Origin
   readonly isSecret: boolean
@@ -25,11 +25,11 @@ export interface ShownSetting {
   /** Why a page cannot change it; null: it can. */
   readonly locked: string | null
   readonly reload: 'live' | 'restart'
-  /** The variable that would say it. */
+  /** The variable that sets it. */
   readonly variable: string
 }
 
-/** All of them in the table's order; `configured` is what the configuration says now. */
+/** All of them in the table's order; `configured` is the configuration as it is now. */
 export const describeSettings = (
   table: SettingsTable,
   configured: object,
@@ -56,7 +56,7 @@ export const describeSettings = (
     }
   })
 
-/** What the reference says of the default. */
+/** The default, for the reference. */
 export const renderFallback = (row: Setting<unknown>): string =>
   row.fallbackWords ??
   (textOf(row, row.fallback) === '' ? 'none' : `\`${textOf(row, row.fallback)}\``)

@@ -1,6 +1,5 @@
-/** One key of a TOML text set or removed, every other byte kept as its author wrote it. */
-import { patch } from '@decimalturn/toml-patch'
-import { stringify } from 'smol-toml'
+/** One key of a TOML text set or removed, every other byte kept as its author wrote it (docs/decisions/0005). */
+import { patch, stringify } from '@decimalturn/toml-patch'
 import { accept, refuse, type Result } from '../foundation/result.ts'
 import type { TomlValue } from './setting.ts'
 import { listStatements, type Statement } from './toml-statements.ts'
@@ -12,45 +11,35 @@ interface TomlKey {
 }
 
 export type TomlEditRefusal =
-  /** The text is no TOML as it stands. */
+  /** The text is not TOML as it stands. */
   | { readonly why: 'not-toml'; readonly problem: TomlProblem }
-  /** The section's name stands for something that is no table. */
+  /** The section's name stands for something that is not a table. */
   | { readonly why: 'not-a-section' }
-  /** The edited text would say something else than was asked: nothing may be written. */
+  /** The edited text would not hold exactly what was asked for: nothing may be written. */
   | { readonly why: 'too-unusual' }
 
 type Table = Readonly<Record<string, unknown>>
 
-const BYTE_ORDER_MARK = '\uFEFF'
-
 /**
- * A key goes behind the others of its section, a section to the end where there is none. `null`
- * removes the key's lines; comments above stay. The same text comes back where it says so already.
+ * A new key goes behind the others of its section, a new section to the end. `null` removes the
+ * key's lines; comments above stay. The text comes back unchanged when it already holds the value.
  */
 export function editToml(
   text: string,
   at: TomlKey,
   value: TomlValue | null,
 ): Result<string, TomlEditRefusal> {
-  const mark = text.startsWith(BYTE_ORDER_MARK) ? BYTE_ORDER_MARK : ''
-  const edited = editBare(text.slice(mark.length), at, value)
-  return edited.ok ? accept(`${mark}${edited.value}`) : edited
-}
-
-function editBare(
-  text: string,
-  at: TomlKey,
-  value: TomlValue | null,
-): Result<string, TomlEditRefusal> {
   const before = parseToml(text)
   if (!before.ok) return refuse({ why: 'not-toml', problem: before.refusal })
-  const section = before.value[at.section]
-  if (section !== undefined && !isTable(section)) return refuse({ why: 'not-a-section' })
-  const wanted = withKey(before.value, at, value)
-  if (isSameToml(wanted, before.value)) return accept(text)
-  const edited = value === null ? remove(text, at, wanted) : put(text, at, value, wanted)
-  const after = parseToml(edited)
-  return after.ok && isSameToml(after.value, wanted)
+  const { [at.section]: section = {} } = before.value
+  if (!isTable(section)) return refuse({ why: 'not-a-section' })
+  const wanted = withKey(section, at.key, value)
+  if (isSameToml(wanted, section)) return accept(text)
+  const edited = attempt(() => editStatement(text, at, value, wanted))
+  const after = parseToml(edited ?? '')
+  return edited !== null &&
+    after.ok &&
+    isSameToml(after.value, { ...before.value, [at.section]: wanted })
     ? accept(edited)
     : refuse({ why: 'too-unusual' })
 }
@@ -58,82 +47,64 @@ function editBare(
 /** The line (from 1) on which a key stands; null when it has no line of its own. */
 export function locateTomlKey(text: string, { section, key }: TomlKey): number | null {
   const statements = listStatements(text)
-  const found = findPair(statements, [section, key]) ?? findPair(statements, [section])
-  return found === null ? null : lineOf(text, found)
+  return (findPair(statements, [section, key]) ?? findPair(statements, [section]))?.line ?? null
 }
 
 /** The line of `[section]`, or of the first of its keys. */
-export function locateTomlSection(text: string, section: string): number | null {
-  const found = listStatements(text).find(({ path }) => path[0] === section)
-  return found === undefined ? null : lineOf(text, found)
+export const locateTomlSection = (text: string, section: string): number | null =>
+  listStatements(text).find(({ path }) => path[0] === section)?.line ?? null
+
+function withKey(section: Table, key: string, value: TomlValue | null): Table {
+  const { [key]: _, ...others } = section
+  return value === null ? others : { ...section, [key]: value }
 }
 
-const lineOf = (text: string, { start }: Statement) => text.slice(0, start).split('\n').length
-
-function withKey(document: Table, { section, key }: TomlKey, value: TomlValue | null): Table {
-  const table = isTable(document[section]) ? document[section] : {}
-  if (value !== null) return { ...document, [section]: { ...table, [key]: value } }
-  const { [key]: before, ...others } = table
-  return before === undefined ? document : { ...document, [section]: others }
-}
-
-function remove(text: string, { section, key }: TomlKey, wanted: Table): string {
+function editStatement(text: string, at: TomlKey, value: TomlValue | null, wanted: Table): string {
   const statements = listStatements(text)
-  const pair = findPair(statements, [section, key])
-  if (pair !== null) return text.slice(0, pair.start) + text.slice(pair.end)
-  return rewriteInline(text, statements, section, wanted)
-}
-
-function put(text: string, at: TomlKey, value: TomlValue, wanted: Table): string {
-  const { section, key } = at
-  const statements = listStatements(text)
-  const pair = findPair(statements, [section, key])
-  if (pair !== null) return withValue(text, pair, value)
-  if (findPair(statements, [section]) !== null) {
-    return rewriteInline(text, statements, section, wanted)
+  const pair = findPair(statements, [at.section, at.key])
+  if (pair !== null) {
+    return value === null
+      ? text.slice(0, pair.start) + text.slice(pair.end)
+      : withValue(text, pair, value)
   }
-  return add(text, statements, at, value)
-}
-
-/** `section = { … }`: the whole table is one value. */
-function rewriteInline(
-  text: string,
-  statements: readonly Statement[],
-  section: string,
-  wanted: Table,
-): string {
-  const pair = findPair(statements, [section])
-  return pair === null ? text : withValue(text, pair, wanted[section])
+  // `section = { … }`: the whole table is one value.
+  const inline = findPair(statements, [at.section])
+  if (inline !== null) return withValue(text, inline, wanted)
+  return value === null ? text : add(text, statements, at, value)
 }
 
 const withValue = (text: string, { valueStart, valueEnd }: Statement, value: unknown) =>
   text.slice(0, valueStart) +
-  renderInStyle(text.slice(valueStart, valueEnd), value) +
+  renderLike(text.slice(valueStart, valueEnd), value) +
   text.slice(valueEnd)
 
 const NAME = 'value = '
 
-/** The new value with the old one's quotes, layout and comments as far as the editor can. */
-function renderInStyle(before: string, value: unknown): string {
-  const even = `${NAME}${before.replaceAll('\r\n', '\n')}\n`
-  const patched = tryPatch(even, value)
-  if (patched === null) return render(value)
-  return before.includes('\r\n') ? patched.replaceAll('\n', '\r\n') : patched
+/**
+ * The new value with the old one's quotes, layout and comments. toml-patch gets the value alone: in a
+ * whole text it would also align comments and line ends elsewhere. It damages some lists that have
+ * comments and get shorter; these are written anew.
+ */
+function renderLike(before: string, value: unknown): string {
+  const text = `${NAME}${before.replaceAll('\r\n', '\n')}\n`
+  const patched = attempt(() => patch(text, { value }).trimEnd()) ?? ''
+  const after = parseToml(patched)
+  if (!after.ok || !isSameToml(after.value, { value })) return render(value)
+  const rendered = patched.slice(NAME.length)
+  return before.includes('\r\n') ? rendered.replaceAll('\n', '\r\n') : rendered
 }
 
-/** Null where the editor does not say the value, as with comments in lists that get shorter. */
-function tryPatch(text: string, value: unknown): string | null {
+/** Null: toml-patch threw, because it cannot read that text or write that value. */
+function attempt<T>(work: () => T): T | null {
   try {
-    const patched = patch(text, { value }, { newLine: '\n' }).trimEnd()
-    const after = parseToml(patched)
-    const isRight = after.ok && isSameToml(after.value, { value })
-    return isRight && patched.startsWith(NAME) ? patched.slice(NAME.length) : null
+    return work()
   } catch {
-    return null // It knows no more of that text than this.
+    return null
   }
 }
 
-const render = (value: unknown) => stringify({ value }).trimEnd().slice(NAME.length)
+const render = (value: unknown) =>
+  stringify({ value }, { inlineTableStart: 0, trailingNewline: 0 }).slice(NAME.length)
 
 /** Behind what stands below the section's header, behind its dotted keys, or at the end. */
 function add(
@@ -160,6 +131,7 @@ function append(text: string, addition: string, eol: string): string {
   return `${text}${text.endsWith('\n') ? '' : eol}${eol}${addition}`
 }
 
+/** The statement behind which a key of the section belongs, and whether `[section]` is above it. */
 function findEnd(
   statements: readonly Statement[],
   section: string,

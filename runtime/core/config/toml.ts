@@ -39,22 +39,22 @@ function describe({ line, column, codeblock, message }: TomlError, text: string)
   return { line, column, message: printable(clause), frame }
 }
 
-const LONGEST_FRAME_LINE = 120
-/** What follows these words is for nobody's eyes, and a frame ends up in logs. */
+const MAX_FRAME_LINE = 120
+/** Values of keys like these are secret, and a frame ends up in logs. */
 const SECRET_LINE = /^(.*(?:password|secret|token|credential|key|options|connection)[^=]*=).*$/i
-/** One that goes over several lines cannot be told from what is around it. */
+/** One of several lines cannot be separated from what is around it. */
 const LONG_SECRET = /(?:password|secret|token|credential|key|options|connection).*(?:"""|''')/i
 
 function renderFrameLine(line: string): string {
   const safe = printable(line.replace(SECRET_LINE, '$1 …'))
-  return safe.length > LONGEST_FRAME_LINE ? `${safe.slice(0, LONGEST_FRAME_LINE)}…` : safe
+  return safe.length > MAX_FRAME_LINE ? `${safe.slice(0, MAX_FRAME_LINE)}…` : safe
 }
 
 /** A table, and neither a list nor a date. */
 export const isTable = (value: unknown): value is Readonly<Record<string, unknown>> =>
   isRecord(value) && !(value instanceof TomlDate)
 
-/** Whether two parsed values say the same, the order of keys aside. */
+/** Whether two parsed values are the same, the order of keys aside. */
 export function isSameToml(one: unknown, two: unknown): boolean {
   if (one instanceof TomlDate && two instanceof TomlDate)
     return one.toISOString() === two.toISOString()

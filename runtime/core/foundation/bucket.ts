@@ -8,7 +8,7 @@ export interface Bucket {
 
 interface BucketRate {
   readonly perMinute: number
-  /** What it holds when nobody took anything for long. */
+  /** What a full bucket holds. */
   readonly most: number
 }
 

@@ -1,6 +1,6 @@
 /** Tables with one entry for each member of a union, and the call of the entry that is for one. */
 
-/** `Tag`: the field that tells the members apart. */
+/** `Tag`: the field by which the members differ. */
 export type Cases<Tag extends string, Member extends Readonly<Record<Tag, string>>, Out> = {
   readonly [Name in Member[Tag]]: Act<Member & Readonly<Record<Tag, Name>>, Out>
 }

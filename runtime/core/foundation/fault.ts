@@ -1,11 +1,11 @@
-/** The one error class: what went wrong (a code from a closed list), in words, and the way out. */
+/** The one error class: what went wrong (a code from a closed list), in words, and a hint. */
 
 /** Every surface maps these to its own terms (exit codes, HTTP statuses) with a checked table. */
 export const FAULT_CODES = [
-  'misuse', // arguments that cannot be meant
+  'misuse', // arguments that make no sense
   'input-missing', // a named file or URL is not there
   'input-invalid', // a file is there, but is not what it must be
-  'plan-refused', // validation said no; nothing was written
+  'plan-refused', // validation refused it; nothing was written
   'source-broken', // reading the image failed, or it changed while it was read
   'image-broken', // the image's bytes are damaged, cut off or followed by garbage
   'digest-mismatch', // the image is not the one that was asked for
@@ -19,19 +19,19 @@ export const FAULT_CODES = [
   'cancelled',
   'not-found', // what was asked for is not here
   'login-required',
-  'forbidden', // known who asks, and it is not theirs to do
+  'forbidden', // logged in, but not allowed
   'conflict', // it is in use, or being done already
-  'stale', // what was to be changed is no longer as the caller saw it
+  'stale', // it has changed since the caller read it
   'too-large',
-  'busy', // too much at once; later it will do
+  'busy', // too much at once; try again later
   'storage-full',
-  'upstream-failed', // another server did not answer, or not as it must
+  'upstream-failed', // another server did not answer, or not as expected
 ] as const
 
 export type FaultCode = (typeof FAULT_CODES)[number]
 
 export interface FaultOptions {
-  /** The way out, as one sentence for the person who reads it. */
+  /** How to fix it, as one sentence for the person who reads it. */
   readonly hint?: string | undefined
   readonly cause?: unknown
 }
@@ -48,7 +48,7 @@ export class Fault extends Error {
   }
 }
 
-/** What to say of anything that was thrown. */
+/** The message of anything that was thrown. */
 export function renderError(thrown: unknown): string {
   if (thrown instanceof Error) return thrown.message || thrown.name
   return String(thrown)

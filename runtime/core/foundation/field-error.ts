@@ -10,7 +10,7 @@ export interface FieldError {
   readonly type: string
 }
 
-/** At most this many are told: a hostile body can hold thousands. */
+/** At most this many are reported: a hostile body can hold thousands. */
 const MAX = 32
 
 /** Zod's issues as field errors. */

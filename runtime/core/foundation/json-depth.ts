@@ -1,10 +1,5 @@
 /** How deep JSON nests, counted while its bytes arrive: what is too deep is never parsed. */
 
-interface DepthMeter {
-  /** The next bytes; false from the first that nests deeper than allowed. */
-  feed(bytes: Uint8Array): boolean
-}
-
 const QUOTE = 0x22
 const BACKSLASH = 0x5c
 /** How much deeper it is after each byte, outside of texts. */
@@ -12,10 +7,11 @@ const STEPS = new Int8Array(256)
 for (const opening of '[{') STEPS[opening.charCodeAt(0)] = 1
 for (const closing of ']}') STEPS[closing.charCodeAt(0)] = -1
 
-export function createDepthMeter(most: number): DepthMeter {
+export function createDepthMeter(maxDepth: number) {
   let state = { depth: 0, deepest: 0, isText: false, isEscaped: false }
   return {
-    feed(bytes) {
+    /** The next bytes; false from the first that nests deeper than allowed. */
+    feed(bytes: Uint8Array): boolean {
       // One loop on locals: hardware trees have some 100,000 bytes.
       let { depth, deepest, isText, isEscaped } = state
       for (let at = 0; at < bytes.length; at += 1) {
@@ -31,7 +27,7 @@ export function createDepthMeter(most: number): DepthMeter {
         if (depth > deepest) deepest = depth
       }
       state = { depth, deepest, isText, isEscaped }
-      return deepest <= most
+      return deepest <= maxDepth
     },
   }
 }

@@ -1,11 +1,11 @@
 /** "Did you mean": the known word that was probably meant. */
 
-/** Words longer than this are no slip of the finger; it also bounds the work. */
-const LONGEST = 40
+/** Longer words are not typing mistakes; it also limits the work. */
+const MAX_LENGTH = 40
 
 /** The closest of the known words; null when none is close enough to be meant. */
 export function nearestOf(given: string, known: readonly string[]): string | null {
-  if (given.length === 0 || given.length > LONGEST) return null
+  if (given.length === 0 || given.length > MAX_LENGTH) return null
   const word = given.toLowerCase()
   const limit = Math.max(1, Math.floor(word.length / 3))
   const [best] = known

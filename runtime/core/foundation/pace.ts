@@ -1,26 +1,20 @@
 /** How fast something goes and how long it will take, from what was counted in the last seconds. */
 
-export interface Pace {
-  /** Counts `bytes` in total at `seconds` on any steady clock. */
-  add(seconds: number, bytes: number): void
-  /** Bytes per second over the window. */
-  readonly rate: number
-  /** Seconds until `total` at this rate; null when that cannot be said. */
-  eta(total: number | null): number | null
-}
+export type Pace = ReturnType<typeof createPace>
 
 /** Long enough to be calm, short enough to show a disk whose cache is full. */
 const WINDOW_SECONDS = 6
 
-export function createPace(): Pace {
+export function createPace() {
   let samples: readonly (readonly [seconds: number, bytes: number])[] = []
-  const rate = () => {
+  const rate = (): number => {
     const [first, last] = [samples[0], samples.at(-1)]
     if (first === undefined || last === undefined || last[0] <= first[0]) return 0
     return (last[1] - first[1]) / (last[0] - first[0])
   }
   return {
-    add(seconds, bytes) {
+    /** Counts `bytes` in total at `seconds` on any steady clock. */
+    add(seconds: number, bytes: number): void {
       const recent = samples.filter(([at]) => at >= seconds - WINDOW_SECONDS)
       // The newest sample before the window stays, so that slow counts still make a rate.
       const before = samples[samples.length - recent.length - 1]
@@ -30,10 +24,12 @@ export function createPace(): Pace {
         [seconds, bytes],
       ]
     },
+    /** Bytes per second over the window. */
     get rate() {
       return rate()
     },
-    eta(total) {
+    /** Seconds until `total` at this rate; null when it is unknown. */
+    eta(total: number | null): number | null {
       const done = samples.at(-1)?.[1] ?? 0
       const speed = rate()
       return total === null || total < done || speed <= 0 ? null : (total - done) / speed

@@ -1,4 +1,4 @@
-/** What the system said no with, as Node throws it: `ENOENT`, `EBUSY`. */
+/** The code of a system's error, as Node throws it: `ENOENT`, `EBUSY`. */
 import { Fault } from './fault.ts'
 
 /** Null: a Fault, whose code is ours, or no error of the system. */
@@ -13,7 +13,7 @@ export const systemCodeOf = (thrown: unknown): string | null =>
 const isOneOf = (codes: readonly string[]) => (thrown: unknown) =>
   codes.includes(systemCodeOf(thrown) ?? '')
 
-/** Nothing has this name, or what stands before it in the path is no folder. */
+/** Nothing has this name, or what stands before it in the path is not a folder. */
 export const isMissing = isOneOf(['ENOENT', 'ENOTDIR'])
 
 /** The file system, or its user's share of it, has no space left, or the file would be too large for it. */

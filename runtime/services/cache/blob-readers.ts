@@ -22,7 +22,6 @@ export interface BlobReader extends AsyncDisposable {
   read(into: Buffer, offset: number, signal: AbortSignal): Promise<number>
 }
 
-
 interface BlobReadersDependencies {
   readonly blobs: Blobs
   readonly index: BlobIndex

@@ -1,5 +1,4 @@
 /** Changes one key in one configuration file, as its author would have. */
-import type { Layer } from '../../core/config/layers.ts'
 import { findLayer } from '../../core/config/layers.ts'
 import { accept, refuse, type Result } from '../../core/foundation/result.ts'
 import {
@@ -15,9 +14,9 @@ import { isWritable, writeConfigFile, type ConfigFiles } from './config-files.ts
 export type ConfigEditRefusal =
   | { readonly why: 'unknown' }
   | { readonly why: 'secret' }
-  /** Something stronger than any file says it. */
+  /** A variable or a settings page overrides every file. */
   | { readonly why: 'overruled'; readonly by: Origin }
-  /** `wants a whole number from 1 to 65535, not "x"`. */
+  /** `must be a whole number from 1 to 65535, not "x"`. */
   | { readonly why: 'invalid'; readonly message: string }
   | { readonly why: 'not-writable'; readonly paths: readonly string[] }
   | { readonly why: 'not-editable'; readonly path: string; readonly cause: TomlEditRefusal }
@@ -43,65 +42,55 @@ export async function editConfig(
   origin: Origin | null,
   { section, key, text }: ConfigEdit,
 ): Promise<Result<ConfigEdited, ConfigEditRefusal>> {
-  const refusal = checkPlace(findSetting(table, section, key), origin)
-  if (refusal !== null) return refuse(refusal)
-  const value = parseValue(findSetting(table, section, key), text)
-  if (!value.ok) return value
-  const target = await chooseTarget(files, section, key)
-  if (!target.ok) return target
-  const { path, before } = target.value
-  const edited = editToml(before, { section, key }, value.value)
+  const checked = checkEdit(findSetting(table, section, key), origin, text)
+  if (!checked.ok) return checked
+  // The file that holds the key, else the first that can be written.
+  const holder = findLayer(files.layers, section, key)
+  const paths = holder === null ? files.paths : [holder.path]
+  const path = await findWritable(paths)
+  if (path === undefined) return refuse({ why: 'not-writable', paths })
+  const before = files.layers.find((layer) => layer.path === path)?.text ?? ''
+  const edited = editToml(before, { section, key }, checked.value)
   if (!edited.ok) return refuse({ why: 'not-editable', path, cause: edited.refusal })
   const isChanged = edited.value !== before
   if (isChanged) await writeConfigFile(path, edited.value)
   return accept({ path, line: locateTomlKey(edited.value, { section, key }), isChanged })
 }
 
-function checkPlace(row: Setting<unknown> | null, origin: Origin | null): ConfigEditRefusal | null {
-  if (row === null || origin === null) return { why: 'unknown' }
-  if (row.isSecret) return { why: 'secret' }
-  const isOverruled = origin.by === 'environment' || origin.by === 'settings-page'
-  return isOverruled ? { why: 'overruled', by: origin } : null
-}
-
-function parseValue(
+/** The value to write; null: the key is to be removed. */
+function checkEdit(
   row: Setting<unknown> | null,
+  origin: Origin | null,
   text: string,
 ): Result<TomlValue | null, ConfigEditRefusal> {
-  if (row === null || text.trim() === '') return accept(null)
-  const parsed = row.parse(row.fromText(text))
-  if (!parsed.ok) return refuse({ why: 'invalid', message: parsed.refusal })
-  return accept(row.toToml(parsed.value))
-}
-
-/** The file that holds the key, else the first that can be written. */
-async function chooseTarget(
-  { layers, paths }: ConfigFiles,
-  section: string,
-  key: string,
-): Promise<Result<{ readonly path: string; readonly before: string }, ConfigEditRefusal>> {
-  const holder = findLayer(layers, section, key)
-  const candidates = holder === null ? paths : [holder.path]
-  for (const path of candidates) {
-    if (await isWritable(path)) return accept({ path, before: textOf(layers, path) })
+  if (row === null || origin === null) return refuse({ why: 'unknown' })
+  if (row.isSecret) return refuse({ why: 'secret' })
+  if (origin.by === 'environment' || origin.by === 'settings-page') {
+    return refuse({ why: 'overruled', by: origin })
   }
-  return refuse({ why: 'not-writable', paths: candidates })
+  if (text.trim() === '') return accept(null)
+  const parsed = row.parse(row.fromText(text))
+  return parsed.ok
+    ? accept(row.toToml(parsed.value))
+    : refuse({ why: 'invalid', message: parsed.refusal })
 }
 
-const textOf = (layers: readonly Layer[], path: string) =>
-  layers.find((layer) => layer.path === path)?.text ?? ''
+async function findWritable(paths: readonly string[]): Promise<string | undefined> {
+  for (const path of paths) if (await isWritable(path)) return path
+  return undefined
+}
 
 /** For a page or a log: one clause. */
 export function renderEditRefusal(refusal: ConfigEditRefusal): string {
   switch (refusal.why) {
     case 'unknown':
-      return 'there is no such setting'
+      return 'no such setting'
     case 'secret':
       return 'secrets are not changed here'
     case 'overruled':
       return refusal.by.by === 'environment'
         ? `it is set by the environment variable ${refusal.by.variable}`
-        : 'it is saved on a settings page, which counts more than a file'
+        : 'it is saved on a settings page, which overrides files'
     case 'invalid':
       return refusal.message
     case 'not-writable':
@@ -116,8 +105,8 @@ function renderCause(cause: TomlEditRefusal): string {
     case 'not-toml':
       return `line ${cause.problem.line}, column ${cause.problem.column}: ${cause.problem.message}`
     case 'not-a-section':
-      return 'its section is no table there'
+      return 'its section is not a table there'
     case 'too-unusual':
-      return 'it is written in a way that only its author can change'
+      return 'it is written in a way that must be changed by hand'
   }
 }

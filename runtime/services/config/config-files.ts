@@ -1,4 +1,4 @@
-/** Configuration files: found and read in their order, and rewritten without touching more than meant. */
+/** Configuration files: found and read in their order, and rewritten with owner and mode kept. */
 import { randomBytes } from 'node:crypto'
 import {
   access,
@@ -25,7 +25,7 @@ export interface ConfigFiles {
   readonly paths: readonly string[]
 }
 
-/** A file that cannot be read or is no TOML is a Fault: half a configuration is none. */
+/** A file that cannot be read or is not TOML is a Fault: part of a configuration is not used. */
 export async function readConfigFiles(places: readonly ConfigPath[]): Promise<ConfigFiles> {
   const paths: string[] = []
   for (const place of places) paths.push(...(await listPlace(place)))
@@ -39,34 +39,19 @@ export async function readConfigFiles(places: readonly ConfigPath[]): Promise<Co
 }
 
 async function listPlace({ kind, path, isNamed }: ConfigPath): Promise<readonly string[]> {
-  const isFolder = isNamed ? await isNamedFolder(path) : kind === 'folder'
+  const isFolder = isNamed
+    ? (await readPlace(path, isNamed, stat))?.isDirectory() === true
+    : kind === 'folder'
   if (!isFolder) return [path]
-  const names = await readNames(path, isNamed)
+  const names = (await readPlace(path, isNamed, (folder) => readdir(folder))) ?? []
   const files = names.filter((name) => name.endsWith('.toml') && !name.startsWith('.')).toSorted()
   // A named folder without files still has a place for an edit.
   const all = isNamed && files.length === 0 ? [CONFIG_FILE] : files
   return all.map((name) => join(path, name))
 }
 
-async function isNamedFolder(path: string): Promise<boolean> {
-  try {
-    return (await stat(path)).isDirectory()
-  } catch (cause) {
-    throw unreadable(path, cause)
-  }
-}
-
-async function readNames(path: string, isNamed: boolean): Promise<readonly string[]> {
-  try {
-    return await readdir(path)
-  } catch (cause) {
-    if (!isNamed && isMissing(cause)) return []
-    throw unreadable(path, cause)
-  }
-}
-
 async function readLayer(path: string, isNamed: boolean): Promise<Layer | null> {
-  const text = await readText(path, isNamed)
+  const text = await readPlace(path, isNamed, (file) => readFile(file, 'utf8'))
   if (text === null) return null
   const parsed = parseToml(text)
   if (parsed.ok) return { path, text, values: parsed.value }
@@ -74,20 +59,26 @@ async function readLayer(path: string, isNamed: boolean): Promise<Layer | null> 
   throw new Fault('input-invalid', `${path}:${line}:${column}: ${message}\n${frame}`)
 }
 
-async function readText(path: string, isNamed: boolean): Promise<string | null> {
+/** Null: nothing is there, and it was not named. */
+async function readPlace<T>(
+  path: string,
+  isNamed: boolean,
+  read: (path: string) => Promise<T>,
+): Promise<T | null> {
   try {
-    return await readFile(path, 'utf8')
+    return await read(path)
   } catch (cause) {
     if (!isNamed && isMissing(cause)) return null
-    throw unreadable(path, cause)
+    throw new Fault(
+      'input-missing',
+      `the configuration ${path} cannot be read: ${renderError(cause)}`,
+      {
+        cause,
+        hint: 'Make it readable for the user who runs this, or name another with --config.',
+      },
+    )
   }
 }
-
-const unreadable = (path: string, cause: unknown) =>
-  new Fault('input-missing', `the configuration ${path} cannot be read: ${renderError(cause)}`, {
-    cause,
-    hint: 'Make it readable for the user who runs this, or name another with --config.',
-  })
 
 /** Whether a file can be changed or, where it is missing, made. */
 export async function isWritable(path: string): Promise<boolean> {

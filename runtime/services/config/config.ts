@@ -31,7 +31,7 @@ interface ConfigOptions<Table extends SettingsTable> {
   readonly named: readonly string[]
   /** `/etc/flasher`. */
   readonly systemDir: string
-  /** The state directory where no setting says another. */
+  /** The state directory when no setting names one. */
   readonly fallbackStateDir: string
 }
 
@@ -132,7 +132,7 @@ export async function createConfig<Table extends SettingsTable>(
   }
 }
 
-/** The state directory may hold the last file, and the files before that one say where it is. */
+/** The state directory may hold the last file, and the files before that one name it. */
 async function settlePlaces<Table extends SettingsTable>({
   env,
   named,

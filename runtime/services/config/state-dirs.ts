@@ -7,7 +7,7 @@ import type { Environment } from '../host/shell.ts'
 
 const ROOT_STATE_DIR = '/var/lib/flasher'
 
-/** Where state goes when no setting says it: the system's folder for root, else the user's own. */
+/** Where state goes when no setting names a directory: the system's folder for root, else the user's own. */
 export function defaultStateDir(env: Environment, isRoot: boolean): string {
   if (isRoot) return ROOT_STATE_DIR
   const given = env['XDG_STATE_HOME'] ?? ''
@@ -31,14 +31,13 @@ export async function prepareStateDir(path: string): Promise<void> {
     })
   }
   if (!(await stat(path)).isDirectory()) {
-    throw new Fault('input-invalid', `the state directory ${path} is no folder`, { hint })
+    throw new Fault('input-invalid', `the state directory ${path} is not a directory`, { hint })
   }
 }
 
 /** Whether something is there already: commands that only look must not make it. */
-export async function isThere(path: string): Promise<boolean> {
-  return stat(path).then(
+export const isThere = (path: string): Promise<boolean> =>
+  stat(path).then(
     () => true,
     () => false,
   )
-}

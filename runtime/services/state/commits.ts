@@ -4,15 +4,6 @@ import { dirname } from 'node:path'
 import { isMissing } from '../../core/foundation/system-error.ts'
 import { explainSqlite, type Sql, type SqliteFile } from './sqlite.ts'
 
-interface Commits {
-  /** Resolves when the work is committed and on disk; a throw of `work` undoes it alone. */
-  write<T>(work: (sql: Sql) => T): Promise<T>
-  /** Everything that was asked for so far is done. */
-  settle(): Promise<void>
-  /** To be called before the file is closed: lets go of it; another one may take its place. */
-  detach(): Promise<void>
-}
-
 interface Unit {
   /** In the transaction; gives what to do once it is on disk. */
   perform(): () => void
@@ -24,7 +15,7 @@ interface Unit {
  * that makes it last through a power cut too is ours, off the event loop, and one for all commits that
  * were made while the one before was under way.
  */
-export function createCommits(current: () => SqliteFile): Commits {
+export function createCommits(current: () => SqliteFile) {
   const disk = createDisk()
   let queue: Unit[] = []
   let armed = false
@@ -54,24 +45,25 @@ export function createCommits(current: () => SqliteFile): Commits {
   }
 
   return {
-    write: (work) =>
+    /** Resolves when the work is committed and on disk; a throw of `work` undoes it alone. */
+    write: <T>(work: (sql: Sql) => T): Promise<T> =>
       new Promise((resolve, reject) => {
         const perform = () => {
           const value = work(current())
-          return () => {
-            resolve(value)
-          }
+          return () => resolve(value)
         }
         queue.push({ perform, fail: reject })
         if (armed) return
         armed = true
         setImmediate(flush)
       }),
-    async settle() {
+    /** Everything that was asked for so far is done. */
+    async settle(): Promise<void> {
       flush()
       await last
     },
-    detach() {
+    /** To be called before the file is closed: lets go of it; another one may take its place. */
+    detach(): Promise<void> {
       flush()
       return disk.detach()
     },
@@ -79,26 +71,19 @@ export function createCommits(current: () => SqliteFile): Commits {
 }
 
 function attempt(file: SqliteFile, unit: Unit, done: (() => void)[]) {
-  file.instance.exec('SAVEPOINT unit')
+  file.execute('SAVEPOINT unit')
   try {
     done.push(unit.perform())
-    file.instance.exec('RELEASE unit')
+    file.execute('RELEASE unit')
   } catch (thrown) {
     // A full disk ends the whole transaction: then none of this moment's writes was made.
-    if (!file.instance.isTransaction) throw thrown
-    file.instance.exec('ROLLBACK TO unit; RELEASE unit')
+    if (!file.isTransaction()) throw thrown
+    file.execute('ROLLBACK TO unit; RELEASE unit')
     unit.fail(thrown)
   }
 }
 
-interface Disk {
-  /** Resolves when all that was written to the file before the call is on the medium. */
-  sync(path: string): Promise<void>
-  /** The next call opens anew; resolves when the old file is closed. */
-  detach(): Promise<void>
-}
-
-function createDisk(): Disk {
+function createDisk() {
   let opening: Promise<FileHandle | null> | null = null
   let running: Promise<void> = Promise.resolve()
   let waiting: Promise<void> | null = null
@@ -113,7 +98,8 @@ function createDisk(): Disk {
   }
 
   return {
-    sync(path) {
+    /** Resolves when all that was written to the file before the call is on the medium. */
+    sync(path: string): Promise<void> {
       const begin = () => {
         waiting = null
         running = reach(path)
@@ -121,10 +107,11 @@ function createDisk(): Disk {
       }
       return (waiting ??= running.then(begin, begin))
     },
-    async detach() {
+    /** The next call opens anew; resolves when the old file is closed. */
+    async detach(): Promise<void> {
       const handle = opening
       opening = null
-      // What failed here was told to those who waited for it.
+      // Those who waited for it have been given the failure already.
       await (waiting ?? running).catch(() => undefined)
       await (await handle?.catch(() => null))?.close()
     },

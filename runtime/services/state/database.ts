@@ -1,7 +1,5 @@
 /** The server's database: one SQLite file, one process, one connection; acknowledged means on disk. */
-import { basename, dirname } from 'node:path'
-import { renameSync } from 'node:fs'
-import { backup } from 'node:sqlite'
+import { basename } from 'node:path'
 import { Fault } from '../../core/foundation/fault.ts'
 import { createCommits } from './commits.ts'
 import { findHolder, lockState } from './lock.ts'
@@ -10,12 +8,12 @@ import { adoptFile } from './ownership.ts'
 import {
   archiveFile,
   closeWhole,
+  moveFile,
   pruneArchives,
   reserveArchive,
-  syncFolder,
   type SchemaReset,
 } from './rotation.ts'
-import type { Sql } from './sqlite.ts'
+import type { CopyOptions, Sql, SqliteFile } from './sqlite.ts'
 
 export interface DatabaseOptions {
   /** `<state_dir>/state.db`; its folder must exist. */
@@ -28,15 +26,9 @@ export interface DatabaseOptions {
    * it.
    */
   readonly visit?: boolean
-  /** How many `.bak` files of former releases and restores stay; 5 unless said. */
+  /** How many `.bak` files of former releases and restores stay; 5 by default. */
   readonly keepArchives?: number
   now?(): Date
-}
-
-interface CopyOptions {
-  /** Pages copied and pages in all. */
-  onProgress?(done: number, total: number): void
-  readonly signal?: AbortSignal
 }
 
 export interface Database extends AsyncDisposable {
@@ -49,7 +41,7 @@ export interface Database extends AsyncDisposable {
   readonly sql: Sql
   /** Whether an upgrade rotated the file at this start. */
   readonly reset: SchemaReset | null
-  /** Whether the file was there at this start and held nothing; an event says so as well. */
+  /** Whether the file was there at this start and held nothing; an event is recorded then. */
   readonly wasEmpty: boolean
   /**
    * Runs `work` in a transaction shared with the other writes of this moment, and resolves when it is
@@ -66,9 +58,9 @@ export interface Database extends AsyncDisposable {
    */
   replaceWith(path: string): Promise<string>
   /** Work to do before the file is closed or replaced: what waits in memory is written then. */
-  beforeClosing(work: () => Promise<void>): void
-  /** Told once, when the file is closed for good. */
-  onClosed(listener: () => void): void
+  beforeClosing(work: () => Promise<unknown>): void
+  /** Best effort, again and again until the file is closed for good. */
+  repeat(everyMs: number, work: () => Promise<unknown>): void
 }
 
 export async function createDatabase(options: DatabaseOptions): Promise<Database> {
@@ -77,8 +69,8 @@ export async function createDatabase(options: DatabaseOptions): Promise<Database
   const lock = lockState(`${path}.lock`)
   if (lock === null && !visit) throw inUse(path)
   const reopen = () => openState({ path, release, line, now: now(), owner: lock !== null })
-  const closers: (() => Promise<void>)[] = []
-  const listeners: (() => void)[] = []
+  const closers: (() => Promise<unknown>)[] = []
+  const timers: NodeJS.Timeout[] = []
   let opened
   try {
     opened = reopen()
@@ -89,8 +81,7 @@ export async function createDatabase(options: DatabaseOptions): Promise<Database
   }
   let { file } = opened
   const commits = createCommits(() => file)
-  let [replaced, version, epoch] = [0, 0, 0]
-  let isLooked = false
+  const epochs = createEpochs(() => file)
 
   async function settle() {
     for (const work of closers) await work()
@@ -109,59 +100,36 @@ export async function createDatabase(options: DatabaseOptions): Promise<Database
       get: (text, ...values) => file.get(text, ...values),
       run: (text, ...values) => file.run(text, ...values),
     },
-    write: (work) => commits.write(work),
-    epoch() {
-      // One look a turn of the event loop: what is read in one turn is read at one moment.
-      if (isLooked) return epoch + replaced
-      isLooked = true
-      setImmediate(() => {
-        isLooked = false
-      })
-      // 3 µs; grows when another process has committed.
-      const seen = Number(file.get('PRAGMA data_version')?.['data_version'])
-      if (seen !== version) epoch += 1
-      version = seen
-      return epoch + replaced
-    },
-    async copyTo(target, { onProgress, signal } = {}) {
+    write: commits.write,
+    epoch: epochs.read,
+    async copyTo(target, copying) {
       await settle()
-      await backup(file.instance, target, {
-        rate: COPY_PAGES,
-        progress: ({ totalPages, remainingPages }) => {
-          signal?.throwIfAborted()
-          onProgress?.(totalPages - remainingPages, totalPages)
-        },
-      })
+      await file.copyTo(target, copying)
     },
     async replaceWith(other) {
       if (lock === null) throw inUse(path)
       await settle()
-      // From here on nothing is awaited: nobody can meet a closed file.
+      // Nothing is awaited from here on, so that nobody can use the closed file.
       void commits.detach()
       closeWhole(file)
       const archive = reserveArchive(path, release, now())
       archiveFile(path, archive)
+      epochs.begin()
       try {
         adoptFile(other)
-        renameSync(other, path)
-        syncFolder(dirname(path))
+        moveFile(other, path)
         file = reopen().file
       } catch (thrown) {
-        renameSync(archive, path)
-        syncFolder(dirname(path))
+        moveFile(archive, path)
         file = reopen().file
         throw thrown
-      } finally {
-        replaced += 1
       }
       pruneArchives(path, keepArchives)
       return basename(archive)
     },
-    beforeClosing(work) {
-      closers.push(work)
-    },
-    onClosed(listener) {
-      listeners.push(listener)
+    beforeClosing: (work) => void closers.push(work),
+    repeat(everyMs, work) {
+      timers.push(setInterval(() => void work().catch(() => undefined), everyMs).unref())
     },
     async [Symbol.asyncDispose]() {
       try {
@@ -170,14 +138,33 @@ export async function createDatabase(options: DatabaseOptions): Promise<Database
       } finally {
         file.close()
         lock?.[Symbol.dispose]()
-        for (const listener of listeners) listener()
+        for (const timer of timers) clearInterval(timer)
       }
     },
   }
 }
 
-/** Pages of 4 KiB per step of a copy: the event loop goes on between steps. */
-const COPY_PAGES = 256
+function createEpochs(current: () => SqliteFile) {
+  let [epoch, version, isRead] = [0, 0, false]
+  return {
+    /** The file is another one. */
+    begin() {
+      epoch += 1
+    },
+    read(): number {
+      // Once a turn of the event loop: what is read in one turn is read at one moment.
+      if (isRead) return epoch
+      isRead = true
+      setImmediate(() => {
+        isRead = false
+      })
+      const present = current().readVersion()
+      if (present !== version) epoch += 1
+      version = present
+      return epoch
+    },
+  }
+}
 
 const inUse = (path: string) => {
   const holder = findHolder(`${path}.lock`)

@@ -1,16 +1,12 @@
-/** How much room is left where the state lies, and a word in time before there is none. */
+/** How much room is left where the state lies, and a warning before there is none. */
 import { statfs } from 'node:fs/promises'
 import { Fault } from '../../core/foundation/fault.ts'
 import { isFull } from '../../core/foundation/system-error.ts'
+import { SYSTEM_EVENT } from './event-rows.ts'
 import type { Journal } from './journal.ts'
 
-interface DiskSpace {
-  readonly freeBytes: number
-  readonly totalBytes: number
-}
-
 /** Of the disk that holds a path; without what is reserved for root. */
-export async function readSpace(path: string): Promise<DiskSpace> {
+export async function readSpace(path: string) {
   const { bavail, blocks, bsize } = await statfs(path)
   return { freeBytes: bavail * bsize, totalBytes: blocks * bsize }
 }
@@ -21,18 +17,18 @@ export async function requireSpace(path: string, bytes: number, what: string): P
   if (freeBytes >= bytes) return
   throw new Fault(
     'storage-full',
-    `${what} needs ${mebibytes(bytes)} of free space in ${path}, ${mebibytes(freeBytes)} are left`,
+    `${what} needs ${mebibytes(bytes)} of free space in ${path}, ${mebibytes(freeBytes)} free`,
     { hint: 'Free space on that disk, or keep fewer backups, events and .bak files there.' },
   )
 }
 
-/** What the file system says when it is full, with the way out; null for anything else. */
+/** The Fault for a full file system; null for any other error. */
 export async function describeFullDisk(thrown: unknown, path: string): Promise<Fault | null> {
   if (!isFull(thrown)) return null
   // Best effort: that it is full is what counts.
   const left = await readSpace(path).catch(() => null)
-  const words = left === null ? '' : ` (${mebibytes(left.freeBytes)} free)`
-  return new Fault('storage-full', `no space left in ${path}${words}`, {
+  const room = left === null ? '' : ` (${mebibytes(left.freeBytes)} free)`
+  return new Fault('storage-full', `no space left in ${path}${room}`, {
     hint: 'Free space on that disk, then try again; nothing was changed.',
     cause: thrown,
   })
@@ -44,38 +40,26 @@ interface SpaceWatchDependencies {
   readonly journal: Journal
   /** Below so much it is low; read at each look. */
   warnBelow(): number
-  /** Told each time that it gets low. */
+  /** Called each time that it gets low. */
   onLow?(message: string): void
-}
-
-interface SpaceWatch extends Disposable {
-  look(): Promise<DiskSpace & { readonly isLow: boolean }>
 }
 
 const LOOK_MS = 300_000
 
 /** Looks now and every five minutes; one event (`system.disk.low`) each time that it gets low. */
-export function watchSpace({
-  path,
-  journal,
-  warnBelow,
-  onLow,
-}: SpaceWatchDependencies): SpaceWatch {
+export function watchSpace({ path, journal, warnBelow, onLow }: SpaceWatchDependencies) {
   let wasLow = false
 
   async function look() {
     const space = await readSpace(path)
-    // On a small disk a tenth of it is what "low" can mean at most.
+    // On a small disk, less than a tenth of it is low.
     const isLow = space.freeBytes < Math.min(warnBelow(), space.totalBytes / 10)
     if (isLow && !wasLow) {
-      const summary = `Only ${mebibytes(space.freeBytes)} are left on the disk that holds ${path}`
+      const summary = `Only ${mebibytes(space.freeBytes)} free on the disk that holds ${path}`
       onLow?.(summary)
       await journal.record({
+        ...SYSTEM_EVENT,
         kind: 'system.disk.low',
-        subject_kind: 'system',
-        subject_id: null,
-        actor: 'system',
-        source_ip: null,
         summary,
         details: { free_bytes: space.freeBytes, total_bytes: space.totalBytes },
       })
@@ -84,17 +68,13 @@ export function watchSpace({
     return { ...space, isLow }
   }
 
-  const lookOn = () => {
-    // Best effort: the next look comes.
-    look().catch(() => undefined)
-  }
-  const timer = setInterval(lookOn, LOOK_MS).unref()
-  lookOn()
+  // Best effort: the next look comes.
+  const lookLater = () => void look().catch(() => undefined)
+  const timer = setInterval(lookLater, LOOK_MS).unref()
+  lookLater()
   return {
     look,
-    [Symbol.dispose]() {
-      clearInterval(timer)
-    },
+    [Symbol.dispose]: () => clearInterval(timer),
   }
 }
 

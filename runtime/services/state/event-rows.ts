@@ -2,21 +2,57 @@
 import { z } from 'zod'
 import { parseJson } from '../../core/foundation/json-reader.ts'
 import { readNumber, readText, readTextOrNull, type Row, type Sql } from './sqlite.ts'
+import { condition, flag, renderWhere, search } from './where.ts'
 
 /** An event before it has a number; `subject_kind` and `actor` are the journal's closed lists. */
-interface NewEvent {
+export interface NewEvent {
+  /** ISO time. */
   readonly ts: string
+  /** Dotted, for example `machine.flashed` (the facts list the names). */
   readonly kind: string
   readonly subject_kind: string
   readonly subject_id: string | null
   readonly actor: string
   readonly source_ip: string | null
+  /** One sentence for people. */
   readonly summary: string
+  /** Never holds a secret. */
   readonly details: Readonly<Record<string, unknown>> | null
 }
 
-export const EVENT_COLUMNS =
+export interface EventRow extends NewEvent {
+  readonly id: number
+  readonly acknowledged: boolean
+}
+
+export interface EventCondition {
+  readonly kind?: string
+  readonly subject_kind?: string
+  readonly subject_id?: string
+  readonly actor?: string
+  readonly source_ip?: string
+  /** Kinds that end in `failed`. */
+  readonly failed?: boolean
+  readonly unacknowledged?: boolean
+  /** Words, each looked for in kind, subject, actor, address and summary. */
+  readonly text?: string
+  readonly before_id?: number
+}
+
+/** An event about the server itself. */
+export const SYSTEM_EVENT = {
+  subject_kind: 'system',
+  subject_id: null,
+  actor: 'system',
+  source_ip: null,
+  details: null,
+} as const
+
+const COLUMNS =
   'id, ts, kind, subject_kind, subject_id, actor, source_ip, summary, details, acknowledged'
+const EQUAL = ['kind', 'subject_kind', 'subject_id', 'actor', 'source_ip'] as const
+const SEARCHED = ['kind', 'subject_id', 'actor', 'source_ip', 'summary'] as const
+export const UNACKNOWLEDGED = 'alarm = 1 AND acknowledged = 0'
 
 /** What the state directory lost, or is about to. */
 const LOSSES: ReadonlySet<string> = new Set([
@@ -33,7 +69,7 @@ export const isAlarm = (kind: string): boolean =>
 /** Stores an event under the next number. */
 export function insertEvent(sql: Sql, event: NewEvent): void {
   sql.run(
-    `INSERT INTO events (${EVENT_COLUMNS}, alarm)
+    `INSERT INTO events (${COLUMNS}, alarm)
      SELECT coalesce(max(id), 0) + 1, ?, ?, ?, ?, ?, ?, ?, ?, 0, ? FROM events`,
     event.ts,
     event.kind,
@@ -47,12 +83,20 @@ export function insertEvent(sql: Sql, event: NewEvent): void {
   )
 }
 
-export interface EventRow extends NewEvent {
-  readonly id: number
-  readonly acknowledged: boolean
+/** Newest first. */
+export function listEvents(sql: Sql, filter: EventCondition, limit: number): readonly EventRow[] {
+  const { text, values } = renderWhere([
+    ...EQUAL.flatMap((column) => condition(`${column} = ?`, filter[column])),
+    ...condition('id < ?', filter.before_id),
+    ...flag(`kind LIKE '%failed'`, filter.failed),
+    ...flag(UNACKNOWLEDGED, filter.unacknowledged),
+    ...search(SEARCHED, filter.text),
+  ])
+  const query = `SELECT ${COLUMNS} FROM events ${text} ORDER BY id DESC LIMIT ?`
+  return sql.all(query, ...values, limit).map(readEvent)
 }
 
-export function readEvent(row: Row): EventRow {
+function readEvent(row: Row): EventRow {
   return {
     id: readNumber(row, 'id'),
     ts: readText(row, 'ts'),

@@ -1,12 +1,5 @@
-/** Counts what comes too fast, and says at the end of each stretch how much it was. */
+/** Counts events that come too fast, and reports their number at the end of each window. */
 import { FLOOD_WINDOW_MS, isOver, nextWindow, type FloodWindow } from '../../core/state/flood.ts'
-
-interface Floods<Note> {
-  /** Whether to note it; when not, it was counted. */
-  admit(key: { readonly kind: string; readonly subject: string }, note: Note): boolean
-  /** Ends all stretches now and tells what was counted. */
-  drain(): readonly Counted<Note>[]
-}
 
 export interface Counted<Note> {
   /** The last of them. */
@@ -14,14 +7,14 @@ export interface Counted<Note> {
   readonly count: number
 }
 
-/** Subjects told apart at once; past them, all further ones of a kind count as one. */
+/** Subjects counted each for itself; past them, all further ones of a kind count as one. */
 const MAX_KEYS = 4096
 
-/** `onCounted` is called soon after a stretch in which something was counted. */
+/** `onCounted` is called soon after a window in which something was counted. */
 export function createFloods<Note>(
   now: () => number,
   onCounted: (counted: readonly Counted<Note>[]) => void,
-): Floods<Note> {
+) {
   const windows = new Map<string, { window: FloodWindow; note: Note }>()
   let timer: NodeJS.Timeout | null = null
 
@@ -45,7 +38,8 @@ export function createFloods<Note>(
   }
 
   return {
-    admit({ kind, subject }, note) {
+    /** Whether to record it; when not, it was counted. */
+    admit({ kind, subject }: { kind: string; subject: string }, note: Note): boolean {
       const own = `${kind} ${subject}`
       const key = windows.has(own) || windows.size < MAX_KEYS ? own : `${kind} *`
       const before = windows.get(key) ?? null
@@ -59,7 +53,8 @@ export function createFloods<Note>(
       arm()
       return admitted
     },
-    drain() {
+    /** Ends all windows now and returns what was counted. */
+    drain(): readonly Counted<Note>[] {
       if (timer !== null) clearTimeout(timer)
       timer = null
       return take(() => true)

@@ -1,4 +1,4 @@
-/** What lshw told of each machine, compressed beside its record. */
+/** What lshw reported of each machine, compressed beside its record. */
 import { zstdCompress, zstdCompressSync, zstdDecompress } from 'node:zlib'
 import { promisify } from 'node:util'
 import type { Mac } from '../../core/machine/mac.ts'
@@ -11,11 +11,7 @@ export interface Hardware {
   readonly at: string
 }
 
-/** As it is stored. */
-export interface PackedHardware {
-  readonly at: string
-  readonly tree: Buffer
-}
+export type PackedHardware = Awaited<ReturnType<typeof packHardware>>
 
 /** A compressor on another thread takes a megabyte, and ten times as long as such a text needs. */
 const MAX_AT_ONCE = 512 * 1024
@@ -23,13 +19,10 @@ const MAX_AT_ONCE = 512 * 1024
 const compressLong = promisify(zstdCompress)
 const decompress = promisify(zstdDecompress)
 
-const compress = async (text: string): Promise<Buffer> =>
-  text.length > MAX_AT_ONCE ? await compressLong(text) : zstdCompressSync(text)
-
-/** Before a transaction, which waits for nothing. */
-export const packHardware = async ({ json, at }: Hardware): Promise<PackedHardware> => ({
+/** As it is stored. To be called before a transaction, which waits for nothing. */
+export const packHardware = async ({ json, at }: Hardware) => ({
   at,
-  tree: await compress(json),
+  tree: json.length > MAX_AT_ONCE ? await compressLong(json) : zstdCompressSync(json),
 })
 
 export const saveHardware = (sql: Sql, mac: Mac, { at, tree }: PackedHardware): unknown =>

@@ -3,9 +3,16 @@ import { canFlood } from '../../core/state/flood.ts'
 import { printable } from '../../core/foundation/printable.ts'
 import type { Database } from './database.ts'
 import type { Feed } from '../host/feed.ts'
-import { renderWhere, type EventCondition } from './event-filter.ts'
-import { EVENT_COLUMNS, insertEvent, readEvent, type EventRow } from './event-rows.ts'
+import {
+  insertEvent,
+  listEvents,
+  UNACKNOWLEDGED,
+  type EventCondition,
+  type EventRow,
+  type NewEvent,
+} from './event-rows.ts'
 import { createFloods, type Counted } from './floods.ts'
+import { HOUR_MS, pruneRows, type Retention } from './pruning.ts'
 import { readNumber } from './sqlite.ts'
 
 export type Actor = 'operator' | 'system' | 'pxe-client' | `token:${string}`
@@ -19,135 +26,90 @@ const SUBJECT_KINDS = [
   'backup',
   'system',
 ] as const
-type SubjectKind = (typeof SUBJECT_KINDS)[number]
 
-/** What is noted; `kind` is dotted, for example `machine.flashed` (the facts list the names). */
-export interface EventNote {
-  readonly kind: string
-  readonly subject_kind: SubjectKind
-  readonly subject_id: string | null
+/** The closed lists of an event. */
+interface Named {
+  readonly subject_kind: (typeof SUBJECT_KINDS)[number]
   readonly actor: Actor
-  readonly source_ip: string | null
-  /** One sentence for people. */
-  readonly summary: string
-  /** Never holds a secret. */
-  readonly details: Readonly<Record<string, unknown>> | null
 }
-
-export interface JournalEvent extends EventNote {
-  readonly id: number
-  /** ISO time. */
-  readonly ts: string
-  readonly acknowledged: boolean
-}
+export type EventNote = Omit<NewEvent, 'ts' | keyof Named> & Named
+export type JournalEvent = Omit<EventRow, keyof Named> & Named
 
 export interface EventFilter extends EventCondition {
   /** 1 to 500. */
   readonly limit: number
 }
 
-export interface Journal {
-  /** On disk before it resolves, save for floods, of which some are counted instead of noted. */
-  record(note: EventNote): Promise<void>
-  /** Newest first. */
-  list(filter: EventFilter): Promise<readonly JournalEvent[]>
-  /** What needs a look: unacknowledged failures and resets. */
-  countAlarms(): Promise<number>
-  /** How many of them there are; those that are so already count too. */
-  acknowledge(ids: readonly number[], acknowledged: boolean): Promise<number>
-  /** Removes what retention no longer keeps, in small steps; happens by itself too. */
-  prune(): Promise<number>
-}
-
-/** What is kept at most; read at each pruning. */
-interface EventRetention {
-  readonly count: number
-  readonly days: number
-}
+export type Journal = ReturnType<typeof createJournal>
 
 interface JournalOptions {
   readonly feed?: Feed
-  retention?(): EventRetention
+  retention?(): Retention
   now?(): Date
 }
 
-const KEPT: EventRetention = { count: 100_000, days: 180 }
-const HOUR_MS = 3_600_000
+const KEPT: Retention = { count: 100_000, days: 180 }
+const TABLE = { table: 'events', number: 'id', time: 'ts' }
 /** Pruning goes ahead after so many new events, and each hour. */
 const PRUNE_EVERY = 1000
-/** Removed in one transaction. */
-const PRUNE_STEP = 500
 
-export function createJournal(database: Database, options: JournalOptions = {}): Journal {
+export function createJournal(database: Database, options: JournalOptions = {}) {
   const now = options.now ?? (() => new Date())
-  const floods = createFloods<EventNote>(() => now().getTime(), noteCounted)
+  const floods = createFloods<EventNote>(() => now().getTime(), recordCounted)
   let recorded = 0
   let pruning: Promise<number> | null = null
 
   async function store(notes: readonly EventNote[]) {
+    if (notes.length === 0) return
     const ts = now().toISOString()
     await database.write((sql) => {
-      for (const note of notes) insertEvent(sql, { ...bound(note), ts })
+      for (const note of notes) insertEvent(sql, { ...limit(note), ts })
     })
     options.feed?.announce({ topic: 'event' })
     recorded += notes.length
     if (recorded < PRUNE_EVERY) return
     recorded = 0
-    // Best effort: the next one comes.
+    // Best effort: it is tried again each hour.
     prune().catch(() => undefined)
   }
 
-  function noteCounted(counted: readonly Counted<EventNote>[]) {
-    // Best effort: the events that began the flood are on record.
+  function recordCounted(counted: readonly Counted<EventNote>[]) {
+    // Best effort: the events that began the flood are recorded.
     store(counted.map(summarize)).catch(() => undefined)
   }
 
-  /** One at a time; who asks meanwhile gets the same answer. */
+  /** Removes what retention no longer keeps. One at a time; who asks meanwhile gets the same answer. */
   function prune(): Promise<number> {
-    pruning ??= pruneEvents(database, { ...KEPT, ...options.retention?.() }, now()).finally(() => {
+    const kept = { ...KEPT, ...options.retention?.() }
+    pruning ??= pruneRows(database, TABLE, kept, now().getTime()).finally(() => {
       pruning = null
     })
     return pruning
   }
-  const timer = setInterval(() => {
-    prune().catch(() => undefined)
-  }, HOUR_MS).unref()
-  database.beforeClosing(async () => {
-    const counted = floods.drain()
-    if (counted.length > 0) await store(counted.map(summarize))
-  })
-  database.onClosed(() => {
-    clearInterval(timer)
-  })
+  database.repeat(HOUR_MS, prune)
+  database.beforeClosing(() => store(floods.drain().map(summarize)))
 
   return {
-    async record(note) {
+    /** On disk before it resolves, save for floods, of which some are counted instead of recorded. */
+    async record(note: EventNote): Promise<void> {
       const key = { kind: note.kind, subject: note.subject_id ?? note.source_ip ?? '' }
       if (canFlood(note.kind, note.actor) && !floods.admit(key, note)) return
       await store([note])
     },
-    async list(filter) {
-      const { text, values } = renderWhere(filter)
-      const limit = Math.min(Math.max(1, Math.trunc(filter.limit)), 500)
-      return database.sql
-        .all(
-          `SELECT ${EVENT_COLUMNS} FROM events ${text} ORDER BY id DESC LIMIT ?`,
-          ...values,
-          limit,
-        )
-        .map((row) => toEvent(readEvent(row)))
-    },
-    async countAlarms() {
-      const row = database.sql.get(
-        'SELECT count(*) AS n FROM events WHERE alarm = 1 AND acknowledged = 0',
+    /** Newest first. */
+    list: async (filter: EventFilter): Promise<readonly JournalEvent[]> =>
+      listEvents(database.sql, filter, Math.min(Math.max(1, Math.trunc(filter.limit)), 500)).map(
+        readNames,
+      ),
+    /** Failures, suspicions and losses that nobody has acknowledged. */
+    countAlarms: async (): Promise<number> =>
+      readNumber(database.sql.get(`SELECT count(*) AS n FROM events WHERE ${UNACKNOWLEDGED}`), 'n'),
+    /** How many of them there are; those that are so already count too. */
+    async acknowledge(ids: readonly number[], acknowledged: boolean): Promise<number> {
+      const value = acknowledged ? 1 : 0
+      const changed = await database.write((sql) =>
+        ids.reduce((sum, id) => sum + sql.run(ACKNOWLEDGE, value, id), 0),
       )
-      return readNumber(row, 'n')
-    },
-    async acknowledge(ids, acknowledged) {
-      const changed = await database.write((sql) => {
-        const value = acknowledged ? 1 : 0
-        return ids.reduce((sum, id) => sum + sql.run(ACKNOWLEDGE, value, id), 0)
-      })
       if (changed > 0) options.feed?.announce({ topic: 'event' })
       return changed
     },
@@ -157,38 +119,20 @@ export function createJournal(database: Database, options: JournalOptions = {}):
 
 const ACKNOWLEDGE = 'UPDATE events SET acknowledged = ? WHERE id = ?'
 
-async function pruneEvents(database: Database, kept: EventRetention, now: Date) {
-  const oldest = new Date(now.getTime() - kept.days * 24 * HOUR_MS).toISOString()
-  const { sql } = database
-  const byCount = sql.get(OLDEST_KEPT, Math.max(0, Math.trunc(kept.count) - 1))
-  const byAge = sql.get('SELECT coalesce(max(id), 0) + 1 AS id FROM events WHERE ts < ?', oldest)
-  const floor = Math.max(byCount === null ? 0 : readNumber(byCount, 'id'), readNumber(byAge, 'id'))
-  let removed = 0
-  for (;;) {
-    const step = await database.write((writer) => writer.run(PRUNE, floor, PRUNE_STEP))
-    removed += step
-    if (step < PRUNE_STEP) return removed
-  }
-}
-
-const OLDEST_KEPT = 'SELECT id FROM events ORDER BY id DESC LIMIT 1 OFFSET ?'
-const PRUNE = `DELETE FROM events WHERE id IN
-  (SELECT id FROM events WHERE id < ? ORDER BY id LIMIT ?)`
-
 const MAX_SUMMARY = 500
 const MAX_DETAILS = 16_384
 
 /**
- * Callers bound what they note; this is for the one that does not. Serials and the like, which are kept
- * as they are, stand in summaries escaped.
+ * A last limit: callers limit what they record. Serials and the like, which are kept as they are, are
+ * escaped in summaries.
  */
-function bound(note: EventNote): EventNote {
+function limit(note: EventNote): EventNote {
   const { details } = note
-  const large = details !== null && JSON.stringify(details).length > MAX_DETAILS
+  const isLarge = details !== null && JSON.stringify(details).length > MAX_DETAILS
   return {
     ...note,
     summary: printable(note.summary).slice(0, MAX_SUMMARY),
-    details: large ? { truncated: true } : details,
+    details: isLarge ? { truncated: true } : details,
   }
 }
 
@@ -199,12 +143,13 @@ const summarize = ({ note, count }: Counted<EventNote>): EventNote => ({
 })
 
 /** Nobody but the journal writes that table. */
-function toEvent(row: EventRow): JournalEvent {
-  const subject_kind = SUBJECT_KINDS.find((kind) => kind === row.subject_kind) ?? 'system'
-  return { ...row, subject_kind, actor: toActor(row.actor) }
-}
+const readNames = (row: EventRow): JournalEvent => ({
+  ...row,
+  subject_kind: SUBJECT_KINDS.find((kind) => kind === row.subject_kind) ?? 'system',
+  actor: readActor(row.actor),
+})
 
-const toActor = (actor: string): Actor => {
+function readActor(actor: string): Actor {
   if (actor === 'operator' || actor === 'pxe-client') return actor
   return actor.startsWith('token:') ? `token:${actor.slice(6)}` : 'system'
 }

@@ -25,7 +25,7 @@ export function lockState(path: string): Disposable | null {
   }
 }
 
-/** Who holds it, as far as the kernel tells; null when it does not. */
+/** The process that holds it; null when the kernel does not report it. */
 export function findHolder(path: string): number | null {
   try {
     const { ino } = statSync(path)

@@ -9,19 +9,12 @@ export interface Sighting {
   readonly ip: string
 }
 
-interface MachineSightings {
-  note(mac: Mac, sighting: Sighting): void
-  forget(mac: Mac): void
-  /** The record with what was seen since it was stored. */
-  merge<Machine extends MachineBase>(machine: Machine): Machine
-}
-
 /** They wait this long in memory, so that a storm of contacts costs two small writes a second. */
 const LAG_MS = 500
 
 const SEE = 'UPDATE machines SET last_seen_at = ?, last_seen_ip = ? WHERE mac = ?'
 
-export function createMachineSightings(database: Database): MachineSightings {
+export function createMachineSightings(database: Database) {
   const waiting = new Map<Mac, Sighting>()
   let timer: NodeJS.Timeout | null = null
 
@@ -46,12 +39,13 @@ export function createMachineSightings(database: Database): MachineSightings {
   database.beforeClosing(flush)
 
   return {
-    note(mac, sighting) {
+    note(mac: Mac, sighting: Sighting): void {
       waiting.set(mac, sighting)
       later()
     },
-    forget: (mac) => waiting.delete(mac),
-    merge(machine) {
+    forget: (mac: Mac) => waiting.delete(mac),
+    /** The record with what was seen since it was stored. */
+    merge<Machine extends MachineBase>(machine: Machine): Machine {
       const seen = waiting.get(machine.mac)
       if (seen === undefined || isAfter(machine.last_seen_at, seen.at)) return machine
       return { ...machine, last_seen_at: seen.at, last_seen_ip: seen.ip }

@@ -14,6 +14,8 @@ import {
 import { createMachineSightings, type Sighting } from './machine-sightings.ts'
 import { readText, readTextOrNull, type Row, type Sql } from './sqlite.ts'
 
+type Change<Machine> = (before: Machine | null) => Machine | null
+
 interface MachineChange<Machine> {
   readonly mac: Mac
   change(before: Machine | null): Machine
@@ -21,157 +23,90 @@ interface MachineChange<Machine> {
   readonly hardware: Hardware | null
 }
 
-export interface Machines<Machine extends MachineBase> {
-  find(mac: Mac): Promise<Machine | null>
-  /** The same from memory, for rules that ask for many at a time. */
-  peek(mac: Mac): Machine | null
-  /** All of them, by MAC. The same array as before when nothing changed. */
-  list(): Promise<readonly Machine[]>
-  count(): Promise<number>
-  /**
-   * Reads a record, lets `change` make the next one (null: leave it), and stores it, with nothing in
-   * between; returns what is stored now. On disk before it resolves. `before` has the newest
-   * sighting merged in.
-   */
-  update(mac: Mac, change: (before: Machine | null) => Machine | null): Promise<Machine | null>
-  /** All of the changes in one transaction, or none. */
-  updateMany(changes: readonly MachineChange<Machine>[]): Promise<void>
-  /** Notes `last_seen_at` and `last_seen_ip`: seen by every reader at once, on disk within a second. */
-  see(mac: Mac, sighting: Sighting): void
-  /** False when there was none. */
-  remove(mac: Mac): Promise<boolean>
-  /** The hardware tree as JSON text (`lshw -json`), and when it was posted. */
-  findHardware(mac: Mac): Promise<Hardware | null>
-  saveHardware(mac: Mac, json: string, at: string): Promise<void>
-}
+export type Machines<Machine extends MachineBase> = ReturnType<typeof createMachines<Machine>>
 
 interface MachinesOptions<Machine> {
   /** A stored record, perhaps of an older release; null when it cannot be one. */
   parseRecord(stored: unknown): Machine | null
-  /** Told of records that could not be read; they stay as they are. */
+  /** Called with records that could not be read; they stay as they are. */
   onUnreadable?(mac: string): void
 }
-
-const MAX_TEXTS = 2000
 
 /** The whole fleet is kept in memory (some 4 KiB a machine), the database is written through. */
 export function createMachines<Machine extends MachineBase>(
   database: Database,
-  { parseRecord, onUnreadable }: MachinesOptions<Machine>,
-): Machines<Machine> {
+  options: MachinesOptions<Machine>,
+) {
   const sightings = createMachineSightings(database)
-  /** Records as they were stored of late: a machine that boots changes its own five times. */
-  const texts = new Map<string, Machine>()
-  const fleet = new Map<Mac, Machine>()
-  let listed: readonly Machine[] | null = null
-  let epoch: number | null = null
-
-  const parse = (text: string): Machine | null => texts.get(text) ?? parseRecord(parseJson(text))
-
+  const records = createRecords(options)
   const decode = (row: Row): Machine | null => {
-    const machine = parse(readText(row, 'record'))
-    if (machine === null) {
-      onUnreadable?.(readText(row, 'mac'))
-      return null
-    }
-    const [last_seen_at, last_seen_ip] = [
-      readTextOrNull(row, 'last_seen_at'),
-      readTextOrNull(row, 'last_seen_ip'),
-    ]
-    return sightings.merge({ ...machine, last_seen_at, last_seen_ip })
+    const machine = records.decode(row)
+    return machine === null ? null : sightings.merge(machine)
   }
-
-  const keep = (text: string, machine: Machine) => {
-    if (texts.size >= MAX_TEXTS) texts.clear()
-    texts.set(text, machine)
-  }
-
-  const publish = (mac: Mac, machine: Machine | null) => {
-    if (machine === null) fleet.delete(mac)
-    else fleet.set(mac, sightings.merge(machine))
-    listed = null
-  }
-
-  /** Reads everything anew when somebody else changed the file. */
-  const current = () => {
-    const now = database.epoch()
-    if (now === epoch) return fleet
-    const rows = database.sql.all(`SELECT ${COLUMNS} FROM machines`)
-    fleet.clear()
-    for (const machine of rows.map(decode)) {
-      if (machine !== null) fleet.set(machine.mac, machine)
-    }
-    listed = null
-    epoch = now
-    return fleet
-  }
-
-  /** What could not be stored is not what readers shall see. */
+  const fleet = createFleet(database, decode)
+  const publish = (mac: Mac, machine: Machine | null) =>
+    fleet.publish(mac, machine === null ? null : sightings.merge(machine))
+  /** Readers must not see what could not be stored. */
   const distrust = (thrown: unknown): never => {
-    epoch = null
+    fleet.forget()
     throw thrown
   }
-
-  // Now rather than at the first contact: a large fleet takes a moment.
-  current()
-
+  const apply = (sql: Sql, mac: Mac, change: Change<Machine>) => {
+    const row = sql.get(FIND, mac)
+    const before = row === null ? null : decode(row)
+    const next = change(before)
+    if (next !== null && next !== before) records.store(sql, next)
+    return next ?? before
+  }
   return {
-    find: async (mac) => current().get(mac) ?? null,
-    peek: (mac) => current().get(mac) ?? null,
-    count: async () => current().size,
-    async list() {
-      const machines = current()
-      return (listed ??= [...machines.values()].toSorted((a, b) => (a.mac < b.mac ? -1 : 1)))
-    },
-    async update(mac, change) {
-      const stored = await database
-        .write((sql) => {
-          const row = sql.get(FIND, mac)
-          const before = row === null ? null : decode(row)
-          const next = change(before)
-          if (next !== null && next !== before) keep(store(sql, next), next)
-          return next ?? before
-        })
-        .catch(distrust)
+    find: async (mac: Mac): Promise<Machine | null> => fleet.current().get(mac) ?? null,
+    /** The same from memory, for rules that ask for many at a time. */
+    peek: (mac: Mac): Machine | null => fleet.current().get(mac) ?? null,
+    count: async (): Promise<number> => fleet.current().size,
+    /** All of them, by MAC. The same array as before when nothing changed. */
+    list: async (): Promise<readonly Machine[]> => fleet.list(),
+    /**
+     * Reads a record, lets `change` make the next one (null: leave it), and stores it, with nothing in
+     * between; returns what is stored now. On disk before it resolves. `before` has the newest
+     * sighting merged in.
+     */
+    async update(mac: Mac, change: Change<Machine>): Promise<Machine | null> {
+      const stored = await database.write((sql) => apply(sql, mac, change)).catch(distrust)
       publish(mac, stored)
       return stored
     },
-    async updateMany(changes) {
+    /** All of the changes in one transaction, or none. */
+    async updateMany(changes: readonly MachineChange<Machine>[]): Promise<void> {
       const trees = new Map<Mac, PackedHardware>()
       for (const { mac, hardware } of changes) {
         if (hardware !== null) trees.set(mac, await packHardware(hardware))
       }
-      await database
-        .write((sql) => {
-          for (const { mac, change } of changes) {
-            const row = sql.get(FIND, mac)
-            store(sql, change(row === null ? null : decode(row)))
-            const hardware = trees.get(mac)
-            if (hardware !== undefined) saveHardware(sql, mac, hardware)
-          }
-        })
-        .finally(() => {
-          epoch = null
-        })
+      const store = (sql: Sql) => {
+        for (const { mac, change } of changes) apply(sql, mac, change)
+        for (const [mac, tree] of trees) saveHardware(sql, mac, tree)
+      }
+      await database.write(store).finally(fleet.forget)
     },
-    see(mac, sighting) {
+    /** Notes `last_seen_at` and `last_seen_ip`: seen by every reader at once, on disk within a second. */
+    see(mac: Mac, sighting: Sighting): void {
       sightings.note(mac, sighting)
-      const machine = current().get(mac)
+      const machine = fleet.current().get(mac)
       if (machine !== undefined) publish(mac, machine)
     },
-    async remove(mac) {
-      const removed = await database
-        .write((sql) => {
-          removeHardware(sql, mac)
-          return sql.run('DELETE FROM machines WHERE mac = ?', mac) > 0
-        })
-        .catch(distrust)
+    /** False when there was none. */
+    async remove(mac: Mac): Promise<boolean> {
+      const remove = (sql: Sql) => {
+        removeHardware(sql, mac)
+        return sql.run('DELETE FROM machines WHERE mac = ?', mac) > 0
+      }
+      const removed = await database.write(remove).catch(distrust)
       sightings.forget(mac)
       publish(mac, null)
       return removed
     },
-    findHardware: (mac) => findHardware(database.sql, mac),
-    async saveHardware(mac, json, at) {
+    /** The hardware tree as JSON text (`lshw -json`), and when it was posted. */
+    findHardware: (mac: Mac): Promise<Hardware | null> => findHardware(database.sql, mac),
+    async saveHardware(mac: Mac, json: string, at: string): Promise<void> {
       const packed = await packHardware({ json, at })
       await database.write((sql) => saveHardware(sql, mac, packed))
     },
@@ -184,10 +119,73 @@ const SAVE = `INSERT INTO machines (${COLUMNS}) VALUES (?, ?, ?, ?)
   ON CONFLICT (mac) DO UPDATE SET record = excluded.record,
   last_seen_at = excluded.last_seen_at, last_seen_ip = excluded.last_seen_ip`
 
-/** Returns the record as it is stored. */
-const store = (sql: Sql, machine: MachineBase): string => {
-  const { mac, last_seen_at, last_seen_ip } = machine
-  const text = JSON.stringify(machine)
-  sql.run(SAVE, mac, text, last_seen_at, last_seen_ip)
-  return text
+/** All records in memory, read anew when somebody else changed the file. */
+function createFleet<Machine extends MachineBase>(
+  database: Database,
+  decode: (row: Row) => Machine | null,
+) {
+  const machines = new Map<Mac, Machine>()
+  let listed: readonly Machine[] | null = null
+  let epoch: number | null = null
+
+  const current = () => {
+    const present = database.epoch()
+    if (present === epoch) return machines
+    machines.clear()
+    listed = null
+    for (const row of database.sql.all(`SELECT ${COLUMNS} FROM machines`)) {
+      const machine = decode(row)
+      if (machine !== null) machines.set(machine.mac, machine)
+    }
+    epoch = present
+    return machines
+  }
+  // Now rather than at the first contact: a large fleet takes a moment.
+  current()
+
+  return {
+    current,
+    list(): readonly Machine[] {
+      const all = current()
+      return (listed ??= [...all.values()].toSorted((a, b) => (a.mac < b.mac ? -1 : 1)))
+    },
+    publish(mac: Mac, machine: Machine | null) {
+      if (machine === null) machines.delete(mac)
+      else machines.set(mac, machine)
+      listed = null
+    },
+    forget() {
+      epoch = null
+    },
+  }
+}
+
+/** The latest records by their texts, so that they are not parsed again. */
+const MAX_TEXTS = 2000
+
+function createRecords<Machine extends MachineBase>({
+  parseRecord,
+  onUnreadable,
+}: MachinesOptions<Machine>) {
+  /** A machine that boots changes its own record five times. */
+  const texts = new Map<string, Machine>()
+  return {
+    decode(row: Row): Machine | null {
+      const text = readText(row, 'record')
+      const machine = texts.get(text) ?? parseRecord(parseJson(text))
+      if (machine === null) {
+        onUnreadable?.(readText(row, 'mac'))
+        return null
+      }
+      const last_seen_at = readTextOrNull(row, 'last_seen_at')
+      return { ...machine, last_seen_at, last_seen_ip: readTextOrNull(row, 'last_seen_ip') }
+    },
+    store(sql: Sql, machine: Machine): void {
+      const { mac, last_seen_at, last_seen_ip } = machine
+      const text = JSON.stringify(machine)
+      sql.run(SAVE, mac, text, last_seen_at, last_seen_ip)
+      if (texts.size >= MAX_TEXTS) texts.clear()
+      texts.set(text, machine)
+    },
+  }
 }

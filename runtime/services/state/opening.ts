@@ -2,10 +2,10 @@
 import { statSync } from 'node:fs'
 import { basename } from 'node:path'
 import { Fault } from '../../core/foundation/fault.ts'
-import { insertEvent } from './event-rows.ts'
+import { insertEvent, SYSTEM_EVENT } from './event-rows.ts'
 import { closeWhole, rotateState, type SchemaReset } from './rotation.ts'
 import { readMarker, SCHEMA, writeSchema, type Marker } from './schema.ts'
-import { openSqlite, readText, type SqliteFile } from './sqlite.ts'
+import { openSqlite, type SqliteFile } from './sqlite.ts'
 
 interface Opening {
   readonly path: string
@@ -24,6 +24,7 @@ interface Opened {
   readonly wasEmpty: boolean
 }
 
+/** Throws, with nothing changed, when the file is damaged, of the other line, or busy. */
 export function openState(opening: Opening): Opened {
   const { path, release, line, now, owner } = opening
   const wasEmpty = statSync(path, { throwIfNoEntry: false })?.size === 0
@@ -38,7 +39,9 @@ export function openState(opening: Opening): Opened {
     if (plan.action === 'fill') {
       file.transact(() => {
         writeSchema(file, ours)
-        if (wasEmpty) insertEvent(file, describeEmpty(path, now))
+        const summary = renderEmptyState(path)
+        const event = { ...SYSTEM_EVENT, ts: now, kind: 'system.state.empty', summary }
+        if (wasEmpty) insertEvent(file, event)
       })
       return { file, reset: null, wasEmpty }
     }
@@ -47,7 +50,7 @@ export function openState(opening: Opening): Opened {
     const reset = rotateState({ path, from: plan.from, to: ours, carry: plan.carry, now })
     return { file: openState(opening).file, reset, wasEmpty: false }
   } catch (thrown) {
-    if (file.instance.isOpen) file.close()
+    if (file.isOpen()) file.close()
     throw thrown
   }
 }
@@ -55,17 +58,6 @@ export function openState(opening: Opening): Opened {
 /** Also for the log. */
 export const renderEmptyState = (path: string): string =>
   `${basename(path)} was empty, so a new database was begun: machines, settings and events that it held are lost. A backup can be restored.`
-
-const describeEmpty = (path: string, now: string) => ({
-  ts: now,
-  kind: 'system.state.empty',
-  subject_kind: 'system',
-  subject_id: null,
-  actor: 'system',
-  source_ip: null,
-  summary: renderEmptyState(path),
-  details: null,
-})
 
 type Plan =
   | { readonly action: 'use' }
@@ -101,10 +93,9 @@ const CHECKED_BYTES = 256 * 1024 * 1024
 
 function checkHealth(file: SqliteFile) {
   if (statSync(file.path).size > CHECKED_BYTES) return
-  const row = file.get('PRAGMA quick_check(1)')
-  const verdict = row === null ? 'ok' : readText(row, 'quick_check')
-  if (verdict === 'ok') return
-  throw new Fault('input-invalid', `${file.path} is damaged: ${verdict}`, {
+  const damage = file.findDamage('quick_check')
+  if (damage === null) return
+  throw new Fault('input-invalid', `${file.path} is damaged: ${damage}`, {
     hint: 'Nothing was changed. Move the file away and start again, then restore a backup; the newest state.db.*.bak beside it is an older state.',
   })
 }

@@ -1,4 +1,4 @@
-/** Puts a database of another release aside and makes a fresh one ("Database upgrade"). */
+/** Archives a database of another release and makes a fresh one ("Database upgrade"). */
 import {
   closeSync,
   constants,
@@ -14,9 +14,9 @@ import {
 import { basename, dirname, join } from 'node:path'
 import { Fault } from '../../core/foundation/fault.ts'
 import { planArchivePruning, renderArchiveName } from '../../core/state/state-archive.ts'
-import { insertEvent } from './event-rows.ts'
-import { CARRIED, listTables, writeSchema, type Marker } from './schema.ts'
-import { openSqlite, readNumber, readText, type SqliteFile } from './sqlite.ts'
+import { insertEvent, SYSTEM_EVENT } from './event-rows.ts'
+import { CARRIED, writeSchema, type Marker } from './schema.ts'
+import { openSqlite, readNumber, type SqliteFile } from './sqlite.ts'
 
 export interface SchemaReset {
   readonly from_version: string
@@ -60,18 +60,14 @@ export function rotateState({ path, from, to, carry, now }: Rotation): SchemaRes
     throw thrown
   }
   archiveFile(path, archive)
-  renameSync(fresh, path)
-  syncFolder(dirname(path))
+  moveFile(fresh, path)
   return reset
 }
 
 const describeReset = (reset: SchemaReset, machines: number | null, now: string) => ({
+  ...SYSTEM_EVENT,
   ts: now,
   kind: 'system.schema.reset',
-  subject_kind: 'system',
-  subject_id: null,
-  actor: 'system',
-  source_ip: null,
   summary:
     machines === null
       ? `The database of ${reset.from_version} was put aside as ${reset.archived_at}; nothing of it could be taken over.`
@@ -81,34 +77,28 @@ const describeReset = (reset: SchemaReset, machines: number | null, now: string)
 
 /** Copies what both files know; returns how many machines. */
 function carryOver(file: SqliteFile): number {
-  const ours = new Set(listTables(file))
-  const theirs = file
-    .all(`SELECT name FROM former.sqlite_master WHERE type = 'table'`)
-    .map((row) => readText(row, 'name'))
-  for (const table of CARRIED.filter((name) => ours.has(name) && theirs.includes(name))) {
-    const former = new Set(listColumns(file, 'former', table))
-    const columns = listColumns(file, 'main', table).filter((name) => former.has(name))
+  const [ours, theirs] = [file.listTables(), file.listTables('former')]
+  for (const table of CARRIED.filter((name) => ours.includes(name) && theirs.includes(name))) {
+    const former = file.listColumns('former', table)
+    const columns = file.listColumns('main', table).filter((name) => former.includes(name))
     const list = columns.join(', ')
     file.execute(`INSERT INTO main.${table} (${list}) SELECT ${list} FROM former.${table}`)
   }
   return readNumber(file.get('SELECT count(*) AS n FROM machines'), 'n')
 }
 
-const listColumns = (file: SqliteFile, schema: string, table: string): readonly string[] =>
-  file.all(`PRAGMA ${schema}.table_info(${table})`).map((row) => readText(row, 'name'))
-
 /** Folds the `-wal` in and closes, so that the one file is the whole database. */
 export function closeWhole(file: SqliteFile): void {
-  const row = file.get('PRAGMA wal_checkpoint(TRUNCATE)')
+  const isAlone = file.fold()
   file.close()
-  if (readNumber(row, 'busy') !== 0 || existsSync(`${file.path}-wal`)) {
+  if (!isAlone || existsSync(`${file.path}-wal`)) {
     throw new Fault('busy', `another process still uses ${file.path}`, {
       hint: 'End the other flasher command and start again; nothing was changed.',
     })
   }
 }
 
-/** A name that is free; the release is whatever the file said, so it is made safe. */
+/** A name that is free. The release comes from the file, so it is made safe for a name. */
 export function reserveArchive(path: string, from: string, now: string): string {
   for (let attempt = 0; ; attempt += 1) {
     const archive = join(dirname(path), renderArchiveName(basename(path), from, now, attempt))
@@ -142,8 +132,14 @@ function removeDatabase(path: string): void {
   for (const tail of ['', '-wal', '-shm', '-journal']) rmSync(`${path}${tail}`, { force: true })
 }
 
+/** Survives a power cut. */
+export function moveFile(from: string, to: string): void {
+  renameSync(from, to)
+  syncFolder(dirname(to))
+}
+
 /** Makes new names in a folder survive a power cut. */
-export function syncFolder(folder: string): void {
+function syncFolder(folder: string): void {
   const handle = openSync(folder, 'r')
   try {
     fsyncSync(handle)

@@ -4,37 +4,31 @@ import { promisify } from 'node:util'
 import { MAX_LOG_BYTES } from '../../core/machine/run.ts'
 import type { Database } from './database.ts'
 
-interface RunLogs {
-  /** Takes the place of an earlier one. On disk before it resolves. */
-  save(mac: string, id: string, text: Uint8Array, at: string): Promise<void>
-  find(mac: string, id: string): Promise<string | null>
-  /** Removes logs of runs that are gone, and the oldest past the bytes that all may take. */
-  prune(): Promise<void>
-}
-
 /** Of all logs, packed. */
 const MAX_IN_ALL = 256 * 2 ** 20
 
 const pack = promisify(gzip)
 const unpack = promisify(gunzip)
 
-export function createRunLogs(database: Database, mostInAll = MAX_IN_ALL): RunLogs {
+export function createRunLogs(database: Database, maxInAll = MAX_IN_ALL) {
   return {
-    async save(mac, id, text, at) {
+    /** Takes the place of an earlier one. On disk before it resolves. */
+    async save(mac: string, id: string, text: Uint8Array, at: string): Promise<void> {
       const packed = await pack(text.subarray(Math.max(0, text.length - MAX_LOG_BYTES)))
       await database.write((sql) => sql.run(SAVE, mac, id, at, packed.length, packed))
     },
-    async find(mac, id) {
+    async find(mac: string, id: string): Promise<string | null> {
       const row = database.sql.get('SELECT log FROM run_logs WHERE mac = ? AND id = ?', mac, id)
       const packed = row?.['log']
       if (!(packed instanceof Uint8Array)) return null
       const text = await unpack(packed, { maxOutputLength: MAX_LOG_BYTES })
       return text.toString('utf8')
     },
-    async prune() {
+    /** Removes logs of runs that are gone, and the oldest past the bytes that all may take. */
+    async prune(): Promise<void> {
       await database.write((sql) => {
         sql.run(PRUNE_ORPHANS)
-        sql.run(PRUNE_BYTES, mostInAll)
+        sql.run(PRUNE_BYTES, maxInAll)
       })
     },
   }

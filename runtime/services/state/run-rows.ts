@@ -2,7 +2,8 @@
 import { parseJson } from '../../core/foundation/json-reader.ts'
 import { parseRun } from '../../core/machine/run-record.ts'
 import type { Run, RunResult } from '../../core/machine/run.ts'
-import { readNumber, readText, type Row, type Sql, type SqlValue } from './sqlite.ts'
+import { readNumber, readText, type Row, type Sql } from './sqlite.ts'
+import { condition, flag, renderWhere, search } from './where.ts'
 
 /** A run and its number: later ones have higher ones. */
 export interface NumberedRun {
@@ -10,7 +11,7 @@ export interface NumberedRun {
   readonly run: Run
 }
 
-/** As far as a filter is a condition; `began` is ISO time. */
+/** As far as a filter is a condition; `since` and `until` are ISO times. */
 export interface RunCondition {
   readonly mac?: string
   readonly result?: RunResult
@@ -27,10 +28,10 @@ export interface RunCondition {
   readonly open?: boolean
 }
 
-const WORDS = ['mac', 'image', 'model', 'serial', 'actor'] as const
-const COLUMNS = 'mac, id, began, result, image, image_ref, model, serial, actor, record'
+const SEARCHED = ['mac', 'image', 'model', 'serial', 'actor'] as const
 
-const SAVE = `INSERT INTO runs (n, ${COLUMNS})
+const SAVE = `INSERT INTO runs
+  (n, mac, id, began, result, image, image_ref, model, serial, actor, record)
   SELECT coalesce(max(n), 0) + 1, ?, ?, ?, ?, ?, ?, ?, ?, ?, ? FROM runs WHERE true
   ON CONFLICT (mac, id) DO UPDATE SET result = excluded.result, image = excluded.image,
   image_ref = excluded.image_ref, model = excluded.model, serial = excluded.serial,
@@ -38,21 +39,10 @@ const SAVE = `INSERT INTO runs (n, ${COLUMNS})
 
 /** Stores a run, a new one under the next number. */
 export function saveRun(sql: Sql, run: Run): void {
-  const { mac, id, started_at, updated_at, result } = run
-  sql.run(
-    SAVE,
-    mac,
-    id,
-    started_at ?? updated_at,
-    result,
-    ...listSearched(run),
-    JSON.stringify(run),
-  )
-}
-
-const listSearched = ({ image, disk, armed_by }: Run): readonly SqlValue[] => {
+  const { mac, id, started_at, updated_at, result, image, disk, armed_by } = run
   const texts = [image?.name, image?.ref, disk?.model, disk?.serial, armed_by?.actor]
-  return texts.map((text) => text ?? null)
+  const searched = texts.map((text) => text ?? null)
+  sql.run(SAVE, mac, id, started_at ?? updated_at, result, ...searched, JSON.stringify(run))
 }
 
 /** Null where nothing is stored, or what is stored cannot be read. */
@@ -62,62 +52,30 @@ export const findRun = (sql: Sql, mac: string, id: string): NumberedRun | null =
 export const findNewest = (sql: Sql, mac: string): NumberedRun | null =>
   readRow(sql.get('SELECT n, record FROM runs WHERE mac = ? ORDER BY n DESC LIMIT 1', mac))
 
-export const listOpen = (sql: Sql): readonly NumberedRun[] =>
-  readRows(sql.all('SELECT n, record FROM runs WHERE result IS NULL ORDER BY n'))
-
 /** Newest first. */
-export function listRuns(sql: Sql, condition: RunCondition, limit: number): readonly NumberedRun[] {
-  const { text, values } = renderWhere(condition)
-  return readRows(
-    sql.all(`SELECT n, record FROM runs ${text} ORDER BY n DESC LIMIT ?`, ...values, limit),
-  )
+export function listRuns(sql: Sql, filter: RunCondition, limit: number): readonly NumberedRun[] {
+  const { text, values } = renderRunWhere(filter)
+  const query = `SELECT n, record FROM runs ${text} ORDER BY n DESC LIMIT ?`
+  return sql.all(query, ...values, limit).flatMap((row) => readRow(row) ?? [])
 }
 
-export function countRuns(sql: Sql, condition: RunCondition): number {
-  const { text, values } = renderWhere(condition)
+export function countRuns(sql: Sql, filter: RunCondition): number {
+  const { text, values } = renderRunWhere(filter)
   return readNumber(sql.get(`SELECT count(*) AS c FROM runs ${text}`, ...values), 'c')
 }
 
-interface Part {
-  readonly text: string
-  readonly values: readonly SqlValue[]
-}
-
-function renderWhere(condition: RunCondition): Part {
-  const { mac, result, image, serial, since, until, text, before, open } = condition
-  const words = (text ?? '').toLowerCase().split(/\s+/).filter(Boolean).slice(0, MAX_WORDS)
-  const parts: readonly Part[] = [
-    ...equal('mac', mac),
-    ...equal('result', result),
-    ...equal('serial', serial),
-    ...(image === undefined
-      ? []
-      : [{ text: '(image = ? OR image_ref = ?)', values: [image, image] }]),
-    ...(since === undefined ? [] : [{ text: 'began >= ?', values: [since] }]),
-    ...(until === undefined ? [] : [{ text: 'began < ?', values: [until] }]),
-    ...(open === true ? [{ text: 'result IS NULL', values: [] }] : []),
-    ...(before === undefined ? [] : [{ text: 'n < ?', values: [before] }]),
-    ...words.map(search),
-  ]
-  return {
-    text: parts.length === 0 ? '' : `WHERE ${parts.map((part) => part.text).join(' AND ')}`,
-    values: parts.flatMap(({ values }) => values),
-  }
-}
-
-const MAX_WORDS = 8
-
-const equal = (column: string, value: string | undefined): readonly Part[] =>
-  value === undefined ? [] : [{ text: `${column} = ?`, values: [value] }]
-
-/** `%` and `_` are characters like any other. */
-function search(word: string): Part {
-  const pattern = `%${word.replace(/[!%_]/g, '!$&')}%`
-  const any = WORDS.map((column) => `lower(coalesce(${column}, '')) LIKE ? ESCAPE '!'`)
-  return { text: `(${any.join(' OR ')})`, values: WORDS.map(() => pattern) }
-}
-
-const readRows = (rows: readonly Row[]) => rows.flatMap((row) => readRow(row) ?? [])
+const renderRunWhere = (filter: RunCondition) =>
+  renderWhere([
+    ...condition('mac = ?', filter.mac),
+    ...condition('result = ?', filter.result),
+    ...condition('serial = ?', filter.serial),
+    ...condition('image = ? OR image_ref = ?', filter.image),
+    ...condition('began >= ?', filter.since),
+    ...condition('began < ?', filter.until),
+    ...flag('result IS NULL', filter.open),
+    ...condition('n < ?', filter.before),
+    ...search(SEARCHED, filter.text),
+  ])
 
 function readRow(row: Row | null): NumberedRun | null {
   if (row === null) return null

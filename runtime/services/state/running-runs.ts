@@ -1,42 +1,38 @@
 /** Runs that go on, in memory; what must outlive the process is stored at once. */
 import type { Run } from '../../core/machine/run.ts'
+import type { Feed } from '../host/feed.ts'
 import type { Database } from './database.ts'
-import { findRun, listOpen, saveRun } from './run-rows.ts'
+import { findRun, listRuns, saveRun } from './run-rows.ts'
 
-export interface Entry {
+interface Entry {
   run: Run
-  /** As it is on disk; null: not there, or nobody knows. */
+  /** As it is on disk; null: not there yet, or unknown. */
   stored: Run | null
-  /** Milliseconds; a server that was away listens anew. */
+  /** Milliseconds; 0: not since this server started. */
   heardAt: number
 }
 
-interface LiveRuns {
-  /** By machine: at most one run of each goes on. One that has ended stays until that is on disk. */
-  entries(): ReadonlyMap<string, Entry>
-  find(mac: string, id: string): Entry | null
-  put(entry: Entry): void
-  /** Stores it, and others in the same transaction; one that has ended leaves. */
-  store(entry: Entry, ...others: readonly Run[]): Promise<void>
-  /** The same where the disk does not know yet what must outlive us: anything but figures. */
-  keep(entry: Entry): Promise<void>
-}
+/** At most one of each machine goes on. */
+export const MAX_OPEN = 100_000
 
-export function createLiveRuns(database: Database, now: () => number): LiveRuns {
+export type RunningRuns = ReturnType<typeof createRunningRuns>
+
+export function createRunningRuns(database: Database, feed: Feed | undefined, now: () => number) {
   const entries = new Map<string, Entry>()
   let epoch: number | null = null
 
-  /** Reads what goes on when the file was replaced; what was heard of since stays. */
+  /** Reads them anew when the file was replaced; runs that posted since stay as they are. */
   const current = () => {
     const present = database.epoch()
     if (present === epoch) return entries
-    for (const { run } of listOpen(database.sql)) {
+    for (const { run } of listRuns(database.sql, { open: true }, MAX_OPEN).toReversed()) {
       if (!entries.has(run.mac)) entries.set(run.mac, { run, stored: run, heardAt: now() })
     }
     epoch = present
     return entries
   }
 
+  /** Stores it, and others in the same transaction; one that has ended leaves. */
   async function store(entry: Entry, ...others: readonly Run[]): Promise<void> {
     const { run } = entry
     await database.write((sql) => {
@@ -47,25 +43,35 @@ export function createLiveRuns(database: Database, now: () => number): LiveRuns 
     if (entries.get(run.mac) === entry) entries.delete(run.mac)
   }
 
-  database.beforeClosing(async () => {
+  database.beforeClosing(() => {
     const open = [...entries.values()].filter(({ run, stored }) => run !== stored)
-    await Promise.all(open.map((entry) => store(entry)))
+    return Promise.all(open.map((entry) => store(entry)))
   })
   current()
 
   return {
-    entries: current,
-    find(mac, id) {
+    /** By machine: at most one run of each goes on. One that has ended stays until that is on disk. */
+    entries: (): ReadonlyMap<string, Entry> => current(),
+    find(mac: string, id: string): Entry | null {
       const open = current().get(mac)
       if (open?.run.id === id) return open
       const run = findRun(database.sql, mac, id)?.run
       return run === undefined ? null : { run, stored: run, heardAt: 0 }
     },
-    put: (entry) => void entries.set(entry.run.mac, entry),
-    store,
-    async keep(entry) {
+    /** On disk before it resolves, with others in the same transaction. */
+    async begin(run: Run, ...others: readonly Run[]): Promise<void> {
+      const entry = { run, stored: null, heardAt: now() }
+      entries.set(run.mac, entry)
+      feed?.announce({ topic: 'run', mac: run.mac })
+      await store(entry, ...others)
+    },
+    /** On disk before it resolves when more than figures is different from what is there. */
+    async change(entry: Entry, run: Run): Promise<void> {
+      entry.run = run
+      feed?.announce({ topic: 'run', mac: run.mac })
       if (!isKept(entry)) await store(entry)
     },
+    store,
   }
 }
 

@@ -1,6 +1,5 @@
-/** The tables of state.db and the marker that says who wrote them. */
-import type { Row, Sql, SqliteFile } from './sqlite.ts'
-import { readNumber, readText } from './sqlite.ts'
+/** The tables of state.db and the marker of the release that wrote them. */
+import { readNumber, readText, type SqliteFile } from './sqlite.ts'
 
 /** Grows when a table changes its shape; a release that changes none keeps it. */
 export const SCHEMA = 2
@@ -103,27 +102,24 @@ export function writeSchema(file: SqliteFile, { release, line, schema }: Marker)
 type Found =
   | { readonly kind: 'empty' }
   | { readonly kind: 'marked'; readonly marker: Marker }
-  /** Tables without a marker of ours; `from` is what can be said of the writer. */
+  /** Tables without a marker of ours; `from` is what is known of the writer. */
   | { readonly kind: 'foreign'; readonly from: string }
 
 /** Who wrote the file. */
-export function readMarker(sql: Sql): Found {
-  const tables = new Set(listTables(sql))
-  if (tables.size === 0) return { kind: 'empty' }
-  if (!tables.has('flasher_state')) return { kind: 'foreign', from: readForeign(sql, tables) }
-  const row = sql.get('SELECT release, line, "schema" FROM flasher_state')
-  if (row === null) return { kind: 'foreign', from: 'pre-versioning' }
+export function readMarker(file: SqliteFile): Found {
+  const tables = file.listTables()
+  if (tables.length === 0) return { kind: 'empty' }
+  const row = tables.includes('flasher_state')
+    ? file.get('SELECT release, line, "schema" FROM flasher_state')
+    : null
+  if (row === null) return { kind: 'foreign', from: readForeign(file, tables) }
   const [release, line] = [readText(row, 'release'), readText(row, 'line')]
   return { kind: 'marked', marker: { release, line, schema: readNumber(row, 'schema') } }
 }
 
-export const listTables = (sql: Sql): readonly string[] =>
-  sql.all(`SELECT name FROM sqlite_master WHERE type = 'table'`).map((row) => readText(row, 'name'))
-
 /** The deployed ancestor kept its release in a table of its own. */
-function readForeign(sql: Sql, tables: ReadonlySet<string>): string {
-  const row: Row | null = tables.has('bty_version')
-    ? sql.get('SELECT version FROM bty_version')
-    : null
+function readForeign(file: SqliteFile, tables: readonly string[]): string {
+  const isAncestor = tables.includes('bty_version')
+  const row = isAncestor ? file.get('SELECT version FROM bty_version') : null
   return row === null ? 'pre-versioning' : readText(row, 'version')
 }

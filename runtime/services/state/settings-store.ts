@@ -3,13 +3,7 @@ import type { Database } from './database.ts'
 import type { Feed } from '../host/feed.ts'
 import { readText } from './sqlite.ts'
 
-export interface SettingsStore {
-  /** By dotted name (`backup.cadence`), as the text that was saved; from memory, never waits. */
-  list(): Readonly<Record<string, string>>
-  find(name: string): string | null
-  /** All of the changes or none; null takes a value away. On disk before it resolves. */
-  save(changes: Readonly<Record<string, string | null>>): Promise<void>
-}
+export type SettingsStore = ReturnType<typeof createSettingsStore>
 
 interface SettingsStoreOptions {
   readonly feed?: Feed
@@ -19,10 +13,11 @@ interface SettingsStoreOptions {
 export function createSettingsStore(
   database: Database,
   { feed, now = () => new Date() }: SettingsStoreOptions = {},
-): SettingsStore {
+) {
   let kept: Readonly<Record<string, string>> = {}
   let epoch: number | null = null
 
+  /** By dotted name (`backup.cadence`), as the text that was saved; from memory, never waits. */
   const list = () => {
     const present = database.epoch()
     if (present !== epoch) {
@@ -35,8 +30,10 @@ export function createSettingsStore(
 
   return {
     list,
-    find: (name) => (Object.hasOwn(list(), name) ? (list()[name] ?? null) : null),
-    async save(changes) {
+    find: (name: string): string | null =>
+      Object.hasOwn(list(), name) ? (list()[name] ?? null) : null,
+    /** All of the changes or none; null takes a value away. On disk before it resolves. */
+    async save(changes: Readonly<Record<string, string | null>>): Promise<void> {
       const at = now().toISOString()
       try {
         await database.write((sql) => {

@@ -1,5 +1,6 @@
-/** One SQLite file: opened through db0, its pragmas, kept statements, and its failures in words. */
+/** One SQLite file: opened through db0, and all that only SQLite has (docs/decisions/0018). */
 import {
+  backup,
   DatabaseSync,
   type SQLInputValue,
   type SQLOutputValue,
@@ -24,22 +25,22 @@ export interface Sql {
   run(text: string, ...values: readonly SqlValue[]): number
 }
 
-export interface SqliteFile extends Sql, Disposable {
-  readonly path: string
-  /** The connection, for what SQLite alone has. */
-  readonly instance: DatabaseSync
-  /** Several statements at once, without parameters. */
-  execute(text: string): void
-  /** All of `work` or none of it. */
-  transact<T>(work: () => T): T
-  close(): void
+export interface CopyOptions {
+  /** Pages copied and pages in all. */
+  onProgress?(done: number, total: number): void
+  readonly signal?: AbortSignal
 }
 
+export type SqliteFile = ReturnType<typeof openSqlite>
+
+/** How long to wait for another process's write, with everything here standing still. */
+const BUSY_MS = 2000
 /** Prepared statements that are kept. */
 const MAX_KEPT = 200
+/** Pages of 4 KiB per step of a copy: the event loop goes on between steps. */
+const COPY_PAGES = 256
 
-/** `busyMs`: how long to wait for another process's write, with everything here standing still. */
-export function openSqlite(path: string, { busyMs = 2000 } = {}): SqliteFile {
+export function openSqlite(path: string) {
   const guard = <T>(work: () => T): T => {
     try {
       return work()
@@ -49,11 +50,76 @@ export function openSqlite(path: string, { busyMs = 2000 } = {}): SqliteFile {
   }
   touchFile(path)
   const instance = guard(() => connectFile(path))
-  guard(() => {
-    instance.exec(`PRAGMA busy_timeout = ${busyMs}`)
-  })
+  const prepare = keepStatements(instance)
+  const sql: Sql = {
+    all: (text, ...values) => guard(() => prepare(text).all(...values)),
+    get: (text, ...values) => guard(() => prepare(text).get(...values) ?? null),
+    run: (text, ...values) => guard(() => Number(prepare(text).run(...values).changes)),
+  }
+  /** Several statements at once, without parameters. */
+  const execute = (text: string) => guard(() => void instance.exec(text))
+  execute(`PRAGMA busy_timeout = ${BUSY_MS}`)
+
+  return {
+    ...sql,
+    ...createPragmas(sql),
+    path,
+    execute,
+    isOpen: () => instance.isOpen,
+    /** False where there is no transaction, or a failure (a full disk) has ended it. */
+    isTransaction: () => instance.isTransaction,
+    /** All of `work` or none of it. */
+    transact: <T>(work: () => T): T =>
+      guard(() => {
+        instance.exec('BEGIN')
+        try {
+          const result = work()
+          instance.exec('COMMIT')
+          return result
+        } finally {
+          if (instance.isTransaction) instance.exec('ROLLBACK')
+        }
+      }),
+    /** A consistent copy. */
+    async copyTo(target: string, { onProgress, signal }: CopyOptions = {}): Promise<void> {
+      await backup(instance, target, {
+        rate: COPY_PAGES,
+        progress: ({ totalPages, remainingPages }) => {
+          signal?.throwIfAborted()
+          onProgress?.(totalPages - remainingPages, totalPages)
+        },
+      })
+    },
+    close: () => instance.close(),
+    [Symbol.dispose]: () => instance.close(),
+  }
+}
+
+/** Queries in SQLite's own words. */
+const createPragmas = (sql: Sql) => ({
+  /** What is damaged; null: nothing is. `quick` leaves indexes out. */
+  findDamage(check: 'quick_check' | 'integrity_check'): string | null {
+    const row = sql.get(`PRAGMA ${check}(1)`)
+    const verdict = row === null ? 'empty' : readText(row, check)
+    return verdict === 'ok' ? null : verdict
+  },
+  /** Folds the `-wal` into the file. False: another process has it open. */
+  fold: () => readNumber(sql.get('PRAGMA wal_checkpoint(TRUNCATE)'), 'busy') === 0,
+  /** Changes when another process has committed; 3 µs. */
+  readVersion: () => readNumber(sql.get('PRAGMA data_version'), 'data_version'),
+  /** `schema`: `main`, or what another file is attached as. */
+  listTables: (schema = 'main'): readonly string[] =>
+    sql
+      .all(`SELECT name FROM ${schema}.sqlite_master WHERE type = 'table'`)
+      .map((row) => readText(row, 'name')),
+  listColumns: (schema: string, table: string): readonly string[] =>
+    sql.all(`PRAGMA ${schema}.table_info(${table})`).map((row) => readText(row, 'name')),
+})
+
+/** A statement is prepared once and kept: that takes longer than to run it. */
+function keepStatements(instance: DatabaseSync) {
   const kept = new Map<string, StatementSync>()
-  const prepare = (text: string) => {
+  return (text: string): StatementSync => {
     const known = kept.get(text)
     if (known !== undefined) return known
     const statement = instance.prepare(text)
@@ -61,39 +127,6 @@ export function openSqlite(path: string, { busyMs = 2000 } = {}): SqliteFile {
     if (kept.size >= MAX_KEPT) kept.clear()
     kept.set(text, statement)
     return statement
-  }
-
-  return {
-    path,
-    instance,
-    all: (text, ...values) => guard(() => prepare(text).all(...values)),
-    get: (text, ...values) => guard(() => prepare(text).get(...values) ?? null),
-    run: (text, ...values) => guard(() => Number(prepare(text).run(...values).changes)),
-    execute(text) {
-      guard(() => {
-        instance.exec(text)
-      })
-    },
-    transact(work) {
-      return guard(() => {
-        instance.exec('BEGIN')
-        try {
-          const result = work()
-          instance.exec('COMMIT')
-          return result
-        } finally {
-          // Some failures (a full disk) have ended the transaction already.
-          if (instance.isTransaction) instance.exec('ROLLBACK')
-        }
-      })
-    },
-    close() {
-      kept.clear()
-      instance.close()
-    },
-    [Symbol.dispose]() {
-      this.close()
-    },
   }
 }
 
@@ -104,33 +137,29 @@ function connectFile(path: string): DatabaseSync {
   throw new TypeError('db0 gave no node:sqlite connection')
 }
 
-interface Meaning {
-  readonly code: FaultCode
-  says(path: string): string
-  readonly hint: string
-}
+type Meaning = readonly [code: FaultCode, describe: (path: string) => string, hint: string]
 
-const DAMAGED: Meaning = {
-  code: 'input-invalid',
-  says: (path) => `${path} is damaged or no database`,
-  hint: 'Nothing was changed. Move the file away and start again, then restore a backup; the newest state.db.*.bak beside it is an older state.',
-}
-const FULL: Meaning = {
-  code: 'storage-full',
-  says: (path) => `the disk that holds ${path} is full`,
-  hint: 'Nothing of this change was stored. Free space on that disk and try again.',
-}
-const BROKEN: Meaning = {
-  code: 'write-failed',
-  says: (path) => `${path} cannot be read or written`,
-  hint: 'Nothing of this change was stored. The kernel log (dmesg) says more about the disk.',
-}
-const BUSY: Meaning = {
-  code: 'busy',
-  says: (path) => `another process keeps ${path} busy`,
-  hint: 'Try again when it is done.',
-}
-/** SQLite's primary result codes. */
+const DAMAGED: Meaning = [
+  'input-invalid',
+  (path) => `${path} is damaged or not a database`,
+  'Nothing was changed. Move the file away and start again, then restore a backup; the newest state.db.*.bak beside it is an older state.',
+]
+const FULL: Meaning = [
+  'storage-full',
+  (path) => `the disk that holds ${path} is full`,
+  'Nothing of this change was stored. Free space on that disk and try again.',
+]
+const BROKEN: Meaning = [
+  'write-failed',
+  (path) => `${path} cannot be read or written`,
+  'Nothing of this change was stored. The kernel log (dmesg) says more about the disk.',
+]
+const BUSY: Meaning = [
+  'busy',
+  (path) => `another process keeps ${path} busy`,
+  'Try again when it is done.',
+]
+/** By SQLite's primary result codes. */
 const MEANINGS: Readonly<Record<number, Meaning>> = {
   5: BUSY,
   6: BUSY,
@@ -145,12 +174,9 @@ const MEANINGS: Readonly<Record<number, Meaning>> = {
 /** What SQLite threw, as a Fault where a person can do something about it; anything else unchanged. */
 export function explainSqlite(thrown: unknown, path: string): unknown {
   if (!(thrown instanceof Error) || !('errcode' in thrown)) return thrown
-  const meaning = MEANINGS[Number(thrown.errcode) & 0xff]
-  if (meaning === undefined) return thrown
-  return new Fault(meaning.code, `${meaning.says(path)} (${thrown.message})`, {
-    hint: meaning.hint,
-    cause: thrown,
-  })
+  const [code, describe, hint] = MEANINGS[Number(thrown.errcode) & 0xff] ?? []
+  if (code === undefined || describe === undefined) return thrown
+  return new Fault(code, `${describe(path)} (${thrown.message})`, { hint, cause: thrown })
 }
 
 /** A column that holds text. */

@@ -2,7 +2,7 @@
 import type { Mac } from '../../core/machine/mac.ts'
 import type { MachineBase } from '../../core/machine/machine.ts'
 import type { RunEnd } from '../../core/machine/run-transition.ts'
-import type { RunUpdate } from '../../services/state/runs.ts'
+import type { RunUpdate } from '../../services/state/run-posts.ts'
 import type { Site } from './site.ts'
 import type { Contact } from './transition.ts'
 import { countRun } from './run-metrics.ts'

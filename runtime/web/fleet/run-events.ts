@@ -1,6 +1,6 @@
 /** What is put on record of runs. */
 import type { Run, RunResult } from '../../core/machine/run.ts'
-import type { RunUpdate } from '../../services/state/runs.ts'
+import type { RunUpdate } from '../../services/state/run-posts.ts'
 import type { Note } from '../http/event-note.ts'
 
 /** Of a post: what began, and what ended without `done` or `status`. */

@@ -9,7 +9,7 @@ import {
   ProgressSchema,
   RunIdSchema,
 } from '../../core/machine/run.ts'
-import type { RunUpdate } from '../../services/state/runs.ts'
+import type { RunUpdate } from '../../services/state/run-posts.ts'
 import { nothing } from '../http/answers.ts'
 import { checked, renderSchema } from '../http/checked.ts'
 import { refuse } from '../http/faults.ts'

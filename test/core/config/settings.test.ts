@@ -67,17 +67,18 @@ const problemsOf = (...given: Parameters<typeof read>) => read(...given).problem
 
 test('what is wrong is named with its file and line, or its variable', () => {
   assert.equal(problemsOf([layer('/a', '\n[server]\n# p\nport = "80"\n')]), [
-    '/a:4: server.port wants a whole number from 1 to 65535, not "80"',
+    '/a:4: server.port must be a whole number from 1 to 65535, not "80"',
   ])
   assert.equal(problemsOf([], { FLASHER_SERVER_PORT: 'http' }), [
-    'FLASHER_SERVER_PORT: server.port wants a whole number from 1 to 65535, not "http"',
+    'FLASHER_SERVER_PORT: server.port must be a whole number from 1 to 65535, not "http"',
   ])
   assert.is(read([layer('/a', '[server]\nport = 0\n')]).settings.server.port, 8080)
 })
 
 test('what is wrong in a file that something stronger overrules is a warning', () => {
   const { problems } = read([layer('/a', '[server]\nport = "x"\n')], { FLASHER_SERVER_PORT: '1' })
-  const words = '/a:2: server.port wants a whole number from 1 to 65535, not "x" (it is overruled)'
+  const words =
+    '/a:2: server.port must be a whole number from 1 to 65535, not "x" (it is overruled)'
   assert.equal(problems.map(renderProblem), [words])
   assert.is(problems[0]?.level, 'warning')
 })

@@ -46,6 +46,12 @@ const ROWS: readonly (readonly [
     2,
     '[server]\na = 1 # a\nport = 2\n\n[b]\nc = 1\n',
   ],
+  [
+    'a new table',
+    '[server]\na = 1\n',
+    { b: 1, c: 'x' },
+    '[server]\na = 1\nport = { b = 1, c = "x" }\n',
+  ],
   ['a new section', '# a\n', 2, '# a\n\n[server]\nport = 2\n'],
   ['an empty file', '', 2, '[server]\nport = 2\n'],
   [
@@ -81,6 +87,8 @@ test('a list that its comments make uneditable is written anew', () => {
 })
 
 test('what cannot be edited is refused with the reason', () => {
+  const lone = editToml('', { section: 'server', key: 'port' }, '\ud800')
+  assert.equal(lone, { ok: false, refusal: { why: 'too-unusual' } })
   const broken = editToml('[server]\nport = \n', { section: 'server', key: 'port' }, 1)
   assert.is(broken.ok, false)
   if (!broken.ok && broken.refusal.why === 'not-toml') {
@@ -99,6 +107,7 @@ test('finds the line of a key and of a section', () => {
   assert.is(locateTomlKey(text, { section: 'b', key: 'nothing' }), null)
   assert.is(locateTomlSection(text, 'server'), 3)
   assert.is(locateTomlSection(text, 'serve'), null)
+  assert.is(locateTomlSection('[server\nport = ', 'server'), null)
 })
 
 /** One key and its value as people write them, with what stands around it. */

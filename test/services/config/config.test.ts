@@ -115,7 +115,7 @@ test('files that cannot be used are named with the place in them', async () => {
   assert.not.match(await fails(place.open({}, ['secret.toml'])), 'hunter2')
   assert.match(
     await fails(place.open({}, ['type.toml'])),
-    /type\.toml:2: server\.port wants a whole/,
+    /type\.toml:2: server\.port must be a whole/,
   )
   assert.match(
     await fails(place.open({}, ['nothing.toml'])),
@@ -233,7 +233,7 @@ test('reading again applies what it can, and leaves all as it was when the files
   assert.match(await fails(config.reload()), /flasher\.toml:2/)
   assert.is(config.current().pxe.loop_limit, 6)
   await writeFile(place.at('etc/flasher.toml'), '[pxe]\nloop_limit = "x"\n')
-  assert.match(await fails(config.reload()), /pxe\.loop_limit wants/)
+  assert.match(await fails(config.reload()), /pxe\.loop_limit must be/)
   assert.is(config.current().pxe.loop_limit, 6)
 })
 

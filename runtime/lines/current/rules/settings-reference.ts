@@ -86,6 +86,6 @@ function renderVariables(): string {
 function renderRow(section: string, key: string, row: Setting<unknown>): string {
   const marks = `${row.reload === 'restart' ? ' ↻' : ''}${row.isSecret ? ' 🔒' : ''}`
   const variables = variablesOf(section, key, row).map((name) => `\`${name}\``)
-  const facts = [`Wants ${row.wants}`, `default: ${renderFallback(row)}`, variables.join(' or ')]
+  const facts = [`Must be ${row.wants}`, `default: ${renderFallback(row)}`, variables.join(' or ')]
   return `- **\`${key}\`**${marks} ${row.help}\n  ${facts.join('; ')}.`
 }

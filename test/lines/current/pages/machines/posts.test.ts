@@ -131,7 +131,7 @@ test('configuration lines: written, refused, not for what the environment says',
     '/ui/settings?saved=config#server.public_url',
   ])
   for (const [section, key, value, says] of [
-    ['pxe', 'loop_limit', 'many', /wants/],
+    ['pxe', 'loop_limit', 'many', /must be/],
     ['server', 'port', '80', /environment variable FLASHER_SERVER_PORT/],
     ['admin', 'password', 'x', /secret/],
     ['no', 'such', 'x', /no such setting/],
