@@ -1,4 +1,4 @@
-/** Everything that `pnpm build:images` makes. */
+/** All products that `pnpm build:images` builds. */
 import type { Appliance } from './appliance.ts'
 import { ipxeEfi } from './ipxe-efi.ts'
 import { netbootPc } from './netboot-pc.ts'

@@ -1,7 +1,7 @@
-/** The file names of a release ("Release artifacts"); what stands beside an asset has its name and an ending. */
+/** The file names of a release ("Release artifacts"): the one place that spells them. */
 import type { Arch } from './appliance.ts'
 
-/** `flasher-netboot-pc-x86_64-v1.2.0`: the trio, its checksums and lists begin with it. */
+/** Begins the names of a trio, of its checksums and of its lists: `flasher-netboot-pc-x86_64-v1.2.0`. */
 export const netbootStem = (arch: Arch, version: string) => `flasher-netboot-pc-${arch}-v${version}`
 
 export const netbootTrio = (arch: Arch, version: string) => {
@@ -13,5 +13,17 @@ export const usbIso = (arch: Arch, version: string) => `flasher-usbboot-pc-${arc
 
 export const ipxeFile = (arch: Arch, version: string) => `flasher-ipxe-${arch}-v${version}.efi`
 
-/** Over all files of a release. */
+/** Checksums beside a file, or over the files that share a stem, as `sha256sum -c` reads them. */
+export const checksumsOf = (name: string) => `${name}.sha256`
+
+/** The bill of materials (CycloneDX) of the files that share a stem. */
+export const billOf = (stem: string) => `${stem}.cdx.json`
+
+/** The packages in the files that share a stem. */
+export const packageListOf = (stem: string) => `${stem}.packages.txt`
+
+/** Checksums of all files of a release. */
 export const ALL_SUMS = 'SHA256SUMS'
+
+/** The version of a release and its files, at an address that stays. */
+export const RELEASE_MANIFEST = 'release.toml'

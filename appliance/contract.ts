@@ -1,12 +1,12 @@
-/** Names that the images and the programs running in them must spell alike. */
+/** Names that images and the programs in them share. */
 
-/** What our live system takes from the kernel command line. */
+/** Options of the live system on the kernel command line. */
 export const KERNEL_ARGS = {
   /** The machine server: `http://host:port`, or a bare name. */
   server: 'flasher.server',
-  /** The network card by which this machine booted: the server drives it by that name. */
+  /** The MAC address of the network card that the machine booted from; the server knows the machine by it. */
   mac: 'flasher.mac',
-  /** Proves to the server that it sent this boot; see `[pxe] tokens`. */
+  /** Proves to the server that this boot came from it; see `[pxe] tokens`. */
   token: 'flasher.token',
   /** The catalog that the wizard offers as its default. */
   catalog: 'flasher.catalog',
@@ -15,42 +15,42 @@ export const KERNEL_ARGS = {
   sha256: 'flasher.sha256',
   /** The identity of the medium that holds the root file system. */
   media: 'flasher.media',
-  /** A public key that may log in by SSH; without it no SSH runs. */
+  /** The public key that may log in over SSH; without it SSH does not run. */
   sshKey: 'flasher.ssh_key',
 } as const
 
-/** exFAT labels hold 11 characters, so the partition's own name says more than the label. */
+/** exFAT labels hold only 11 characters, so the label is shorter than the partition's name. */
 export const IMAGES_PARTITION = { name: 'FLASHER_IMAGES', label: 'FLASHER_IMG' } as const
 
-/** A folder of this name on a stick of Ventoy's is looked through as well. */
+/** On a Ventoy stick, images are found in this folder. */
 export const VENTOY_FOLDER = 'flasher-images'
 
 export const LIVE_PATHS = {
   /** Program, Node and packages of the live system; `runtime/` and `appliance/` lie below. */
   home: '/usr/lib/flasher',
   node: '/usr/lib/flasher/node',
-  /** The images partition is mounted here, and the wizard looks here. */
+  /** The images partition is mounted here, where the wizard looks. */
   images: '/var/lib/flasher/images',
-  /** What the initrd learned, for the programs that come after it: `KEY=value` lines. */
+  /** What the initrd found out, as `KEY=value` lines. */
   bootFacts: '/run/flasher/boot',
-  /** Lines that say how far the wizard is; made anew at each boot. */
+  /** The wizard's progress by line; new at each boot. */
   status: '/run/flasher.status',
 } as const
 
-/** Keys of the lines in `LIVE_PATHS.bootFacts`; what does not apply is missing or empty. */
+/** Keys of the lines in `LIVE_PATHS.bootFacts`; a value that does not apply is missing or empty. */
 export const BOOT_FACTS = {
-  /** Where the root came from: `http`, `medium`, or `handed-over` by the boot loader. */
+  /** The origin of the root: `http`, `medium`, or `handed-over` by the boot loader. */
   origin: 'origin',
   url: 'url',
-  /** The device with the file system that holds the root, and the whole disk that it is a part of. */
+  /** The device with the file system that holds the root, and its whole disk. */
   medium: 'medium',
   mediumDisk: 'medium_disk',
-  /** The ISO file on it that holds the root, from the file system's top; a stick of Ventoy's has one. */
+  /** The path of the ISO file on it that holds the root, as on a Ventoy stick. */
   mediumFile: 'medium_file',
-  /** `yes`: the medium may be removed. */
+  /** `yes` when the root was copied to memory: the medium may be removed. */
   toMemory: 'to_memory',
   interface: 'interface',
-  /** With the length of its prefix: `10.0.2.15/24`. */
+  /** With prefix length: `10.0.2.15/24`. */
   address: 'address',
   version: 'version',
 } as const

@@ -1,22 +1,22 @@
-/** How the images partition is laid out so that it can grow where it lies; builder and growth agree here. */
+/** The layout of the images partition, shared by the builder and by the program that grows it in place. */
 
-// The FAT and the cluster that holds the allocation bitmap are long enough for half a tebibyte from the start.
+// The FAT and the allocation bitmap are large enough for 512 GiB from the start, so that growing moves nothing.
 export const IMAGES_VOLUME = {
   sectorBytes: 512,
   clusterBytes: 256 * 1024,
-  /** As many as one cluster of bitmap can tell of: 512 GiB. */
+  /** As many as a bitmap of one cluster can hold: 512 GiB. */
   mostClusters: 256 * 1024 * 8,
-  /** In sectors of the volume, each at a whole MiB or cluster. */
+  /** In sectors of the volume; each begins at a whole MiB or cluster. */
   fatStart: 2048,
   fatSectors: 16_385,
   heapStart: 18_944,
-  /** Clusters are counted from 2. */
+  /** Clusters are numbered from 2. */
   bitmapCluster: 2,
   upcaseCluster: 3,
   rootCluster: 4,
 } as const
 
-/** Main and backup boot region: twelve sectors each, the last one full of the checksum of the others. */
+/** Main and backup boot region: twelve sectors each, the last one filled with the checksum of the others. */
 export const BOOT_REGION = { sectors: 12, checksumSector: 11 } as const
 
 /** Offsets in an exFAT boot sector (exFAT specification, 3.1). */
@@ -42,7 +42,7 @@ export const BOOT_AT = {
 
 export const SECTORS_PER_CLUSTER: number = IMAGES_VOLUME.clusterBytes / IMAGES_VOLUME.sectorBytes
 
-/** How many clusters a partition of so many sectors has room for. */
+/** The number of clusters in a partition of `sectors`. */
 export const countClusters = (sectors: number): number =>
   Math.min(
     IMAGES_VOLUME.mostClusters,
@@ -53,11 +53,11 @@ export const countClusters = (sectors: number): number =>
 export const sectorOf = (cluster: number): number =>
   IMAGES_VOLUME.heapStart + (cluster - 2) * SECTORS_PER_CLUSTER
 
-/** One step of the sum that exFAT takes of boot regions, up-case tables and, in 16 bits, of names. */
+/** One step of exFAT's checksum of boot regions and up-case tables. */
 export const addToChecksum = (sum: number, byte: number): number =>
   (((sum << 31) | (sum >>> 1)) + byte) >>> 0
 
-/** Flags and fill level of the volume change from day to day, and do not count. */
+/** Flags and fill level change with use, and are skipped. */
 const UNCOUNTED: ReadonlySet<number> = new Set([
   BOOT_AT.flags,
   BOOT_AT.flags + 1,
@@ -66,7 +66,7 @@ const UNCOUNTED: ReadonlySet<number> = new Set([
 
 export const CHECKSUM_OFFSET: number = BOOT_REGION.checksumSector * IMAGES_VOLUME.sectorBytes
 
-/** The checksum of a boot region, of whose bytes those before the checksum's sector are looked at. */
+/** The checksum of a boot region's sectors, without the one that holds it. */
 export const sumBootRegion = (region: Uint8Array): number =>
   sumBootBytes(region, { sum: 0, from: 0, to: CHECKSUM_OFFSET })
 

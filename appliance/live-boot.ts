@@ -1,7 +1,7 @@
-/** What every start of the live system has on its kernel command line, from a server or from a medium. */
+/** Kernel options of every boot of the live system, from a server or from a medium. */
 
 /**
- * Learned on real hardware: nouveau hangs on some boards, a BMC's virtual USB network card wins the
+ * Found on real hardware: nouveau hangs on some boards, a BMC's virtual USB network card wins the
  * race for an address, and systemd would mount partitions of the disk that is about to be written.
  */
 export const LIVE_QUIRKS = [

@@ -3,7 +3,7 @@ import type { Appliance } from './appliance.ts'
 
 export const usbPc: Appliance = {
   name: 'usb-pc',
-  says: 'a stick or disc for PCs, with a partition for images',
+  says: 'the live system on a stick or disc for PCs, with a partition for images',
   shape: 'usb',
   archs: ['x86_64'],
 }

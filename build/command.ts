@@ -1,13 +1,12 @@
 /** The command line of `pnpm build:images`. */
-import { parseArgs } from 'node:util'
 import type { Appliance } from '../appliance/appliance.ts'
+import { readArguments, UsageError, type Script } from './arguments.ts'
 import { parseServerBase } from './ipxe/script.ts'
 import { LEVELS, type Level } from './steps/step.ts'
+import { suggest } from './suggestion.ts'
 
-export interface BuildWish {
-  readonly ok: true
+export interface BuildOptions {
   readonly names: readonly string[]
-  readonly help: boolean
   readonly plan: boolean
   readonly json: boolean
   readonly twice: boolean
@@ -17,60 +16,77 @@ export interface BuildWish {
   readonly ipxeSource: string | null
 }
 
-export type Command = BuildWish | { readonly ok: false; readonly why: string }
+const SCRIPT = {
+  name: 'build:images',
+  summary: [
+    'Builds bootable images into dist/: netboot-pc, ipxe-efi and usb-pc, or those that are named.',
+    'Steps whose inputs have not changed come from the cache.',
+  ],
+  positionals: 'image',
+  options: {
+    level: { value: 'dev|release', help: 'How hard compressors try', default: 'dev' },
+    plan: { help: 'Prints the steps and builds nothing' },
+    json: { help: 'Prints the plan, or what happens during the build, as JSON' },
+    twice: { help: 'Builds from nothing in two places and compares the bytes' },
+    'ipxe-server': { value: 'URL', help: 'Our iPXE always asks this machine server' },
+    'ipxe-src': {
+      value: 'DIR',
+      help: "Compiles iPXE from this source tree instead of using Debian's",
+    },
+  },
+  examples: ['usb-pc', '--level release', 'netboot-pc ipxe-efi --plan --json'],
+} as const satisfies Omit<Script, 'version'>
 
-export const USAGE = `usage: pnpm build:images [NAME…] [options]
-
-Makes bootable images into dist/: netboot-pc, ipxe-efi, usb-pc; all of them when none is named.
-
-  --level dev|release  how hard compressors try (default: dev)
-  --plan               prints the steps and ends
-  --json               steps, or what happens, as JSON
-  --twice              builds from nothing in two places and compares the bytes
-  --ipxe-server URL    our iPXE asks this machine server, wherever it was loaded from
-  --ipxe-src DIR       compiles iPXE from this source tree instead of taking Debian's
-  --help               prints this`
-
-const flag = { type: 'boolean', default: false } as const
-const OPTIONS = {
-  help: flag,
-  plan: flag,
-  json: flag,
-  twice: flag,
-  level: { type: 'string', default: 'dev' },
-  'ipxe-server': { type: 'string' },
-  'ipxe-src': { type: 'string' },
-} as const
-
-/** `argv` without program and script. */
-export function parseBuild(argv: readonly string[], known: readonly Appliance[]): Command {
-  const parsed = readOptions(argv)
-  if (typeof parsed === 'string') return { ok: false, why: parsed }
-  const { values, positionals } = parsed
+/**
+ * @param argv without program and script.
+ * @returns null when help or the version was asked for and printed.
+ * @throws UsageError
+ */
+export function readBuild(
+  argv: readonly string[],
+  known: readonly Appliance[],
+  version: string,
+): BuildOptions | null {
+  const given = readArguments({ ...SCRIPT, version }, argv)
+  if (given === null) return null
+  const { positionals, switches, values } = given
   const names = known.map(({ name }) => name)
-  const stranger = positionals.find((name) => !names.includes(name))
-  if (stranger !== undefined) {
-    return { ok: false, why: `there is no image ${stranger}, only ${names.join(', ')}` }
+  for (const name of positionals) if (!names.includes(name)) throw unknownImage(name, names)
+  return {
+    names: positionals.length === 0 ? names : positionals,
+    plan: switches.has('plan'),
+    json: switches.has('json'),
+    twice: switches.has('twice'),
+    level: readLevel(values['level']),
+    ipxeServer: readServer(values['ipxe-server']),
+    ipxeSource: readFolder(values['ipxe-src']),
   }
-  const level = LEVELS.find((one) => one === values.level)
-  if (level === undefined) {
-    return { ok: false, why: `--level is ${LEVELS.join(' or ')}, not ${values.level}` }
-  }
-  const server = values['ipxe-server']
-  const ipxeServer = server === undefined ? null : parseServerBase(server)
-  if (server !== undefined && ipxeServer === null) {
-    return { ok: false, why: `--ipxe-server is http://HOST:PORT, or with a path, not ${server}` }
-  }
-  const { help, plan, json, twice } = values
-  const ipxeSource = values['ipxe-src'] ?? null
-  const wanted = positionals.length === 0 ? names : positionals
-  return { ok: true, names: wanted, help, plan, json, twice, level, ipxeServer, ipxeSource }
 }
 
-function readOptions(argv: readonly string[]) {
-  try {
-    return parseArgs({ args: [...argv], options: OPTIONS, allowPositionals: true })
-  } catch (error) {
-    return error instanceof Error ? error.message : String(error)
-  }
+function unknownImage(name: string, names: readonly string[]): UsageError {
+  const nearest = suggest(name, names)
+  const hint = nearest === null ? '' : `; did you mean ${nearest}?`
+  return new UsageError(`there is no image ${name}${hint} (images: ${names.join(', ')})`)
+}
+
+function readLevel(text = ''): Level {
+  const level = LEVELS.find((one) => one === text)
+  if (level !== undefined) return level
+  const nearest = suggest(text, LEVELS)
+  const hint = nearest === null ? '' : `; did you mean ${nearest}?`
+  throw new UsageError(`--level must be ${LEVELS.join(' or ')}${text && `, not ${text}`}${hint}`)
+}
+
+function readServer(text: string | undefined): string | null {
+  if (text === undefined) return null
+  const base = parseServerBase(text)
+  if (base !== null) return base
+  throw new UsageError(
+    `--ipxe-server must be like http://HOST:PORT or https://HOST/PATH${text && `, not ${text}`}`,
+  )
+}
+
+function readFolder(text: string | undefined): string | null {
+  if (text === '') throw new UsageError('--ipxe-src requires a folder')
+  return text ?? null
 }

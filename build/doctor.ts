@@ -1,13 +1,14 @@
-/** `pnpm build:doctor`: what this host lacks to make images, and how to get it. */
+/** `pnpm build:doctor`: what this host lacks to build images, and how to get it. */
 import { mkdirSync, statfsSync } from 'node:fs'
 import process from 'node:process'
-import { styleText } from 'node:util'
+import { readArguments } from './arguments.ts'
 import { NO_ARCHIVE } from './debian/sources.ts'
-import { cacheFolder } from './facts.ts'
+import { cacheFolder, CHECKOUT, readVersion } from './facts.ts'
 import { findMissing, needsFor, renderInstall, ROOM_BYTES } from './host.ts'
 import { findObstacle, isRoot, knowsDebian, readHost } from './prepare.ts'
+import { runScript, type Context } from './script.ts'
 
-/** A line of the examination, and what to do where it is not well. */
+/** One thing that was checked, and what to do when it is missing. */
 interface Finding {
   readonly well: boolean
   readonly name: string
@@ -15,33 +16,50 @@ interface Finding {
   readonly advice?: string
 }
 
-/** Lines for people, and whether all is well. */
-async function examine(compilesIpxe: boolean) {
-  const findings = [
+const SCRIPT = {
+  name: 'build:doctor',
+  summary: ['Checks what this host lacks to build images, and says how to get it.'],
+  version: readVersion(CHECKOUT),
+  options: { 'ipxe-src': { help: 'Also checks what compiling iPXE requires' } },
+}
+
+async function examine(compilesIpxe: boolean): Promise<readonly Finding[]> {
+  return [
     readMachine(compilesIpxe),
-    { well: isRoot(), name: 'root', says: 'owns the files of a tree; iPXE is made without' },
+    {
+      well: isRoot(),
+      name: 'root',
+      says: 'owns the files of a tree; ipxe-efi is built without',
+      advice: 'Run it as root; ipxe-efi is built without.',
+    },
     ...readNeeds(compilesIpxe),
     {
       well: await knowsDebian(),
-      name: 'package sources of Debian',
-      says: 'everything is made of them',
-      advice: `${NO_ARCHIVE}, as root`,
+      name: 'Debian package sources',
+      says: 'everything is built from them',
+      advice: `As root: ${NO_ARCHIVE}.`,
     },
     readRoom(cacheFolder(process.env)),
   ]
+}
+
+/** The exit code. */
+function report(findings: readonly Finding[], { say }: Context['voice']): number {
   const width = Math.max(...findings.map(({ name }) => name.length))
-  const lines = findings.map(({ well, name, says }) => {
-    const mark = well ? styleText('green', '✓') : styleText('red', '✗')
-    return `${mark} ${name.padEnd(width)}  ${says}`
-  })
-  const ill = findings.filter(({ well }) => !well)
-  const advice = new Set(ill.flatMap((finding) => finding.advice ?? []))
-  return { lines: [...lines, ...advice], well: ill.length === 0 }
+  for (const { well, name, says } of findings) {
+    const text = `${name.padEnd(width)}  ${says}`
+    if (well) say.success(text)
+    else say.fail(text)
+  }
+  const missing = findings.filter(({ well }) => !well)
+  const advice = [...new Set(missing.flatMap((finding) => finding.advice ?? []))]
+  if (advice.length > 0) say.box({ title: 'What to do', message: advice.join('\n') })
+  return missing.length === 0 ? 0 : 1
 }
 
 function readMachine(compilesIpxe: boolean): Finding {
   const obstacle = findObstacle({ compilesIpxe, makesTree: true })
-  const says = obstacle ?? 'the programs that make images run on it'
+  const says = obstacle ?? 'runs the programs that build images'
   return { well: obstacle === null, name: 'Linux on x86-64', says }
 }
 
@@ -63,14 +81,16 @@ function readRoom(folder: string): Finding {
   const free = bavail * bsize
   return {
     well: free >= ROOM_BYTES,
-    name: `room in ${folder}`,
-    says: `${gib(free)} GiB free, ${gib(ROOM_BYTES)} wanted`,
-    advice: 'FLASHER_BUILD_CACHE names a folder with more room',
+    name: `space in ${folder}`,
+    says: `${gib(free)} GiB free, ${gib(ROOM_BYTES)} GiB required`,
+    advice: 'Set FLASHER_BUILD_CACHE to a folder with more space.',
   }
 }
 
 const gib = (bytes: number) => (bytes / 2 ** 30).toFixed(1)
 
-const { lines, well } = await examine(process.argv.includes('--ipxe-src'))
-console.log(lines.join('\n'))
-process.exitCode = well ? 0 : 1
+await runScript({
+  name: SCRIPT.name,
+  read: (argv) => readArguments(SCRIPT, argv),
+  run: async ({ switches }, { voice }) => report(await examine(switches.has('ipxe-src')), voice),
+})

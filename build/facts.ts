@@ -1,14 +1,14 @@
-/** What a build takes from the checkout and its surroundings: version, time, folders. */
-import { execFileSync } from 'node:child_process'
+/** What a build reads from the checkout and its environment: version, time, folders. */
 import { readFileSync } from 'node:fs'
 import { homedir } from 'node:os'
 import { dirname, join } from 'node:path'
+import { $ } from 'zx/core'
 import type { Level } from './steps/step.ts'
 
-/** Of the builder that runs. */
+/** The checkout of the builder that is running. */
 export const CHECKOUT = dirname(import.meta.dirname)
 
-/** What decides the bytes of an image, where commits are concerned. */
+/** Paths whose commits decide the bytes of an image. */
 const SOURCES = [
   'appliance',
   'build',
@@ -30,26 +30,36 @@ export function readVersion(checkout: string): string {
 }
 
 /**
- * SOURCE_DATE_EPOCH where it is set; else the time of the last commit, and while developing of the last
- * one that images are made from, so that a commit of documents costs no build. Seconds since 1970.
+ * SOURCE_DATE_EPOCH if it is set, else the time of the last commit; at level dev of the last commit to
+ * the sources of images, so that a commit to documents rebuilds nothing. In seconds since 1970.
  */
 export function readEpoch(checkout: string, level: Level, env: Environment): number {
   const set = Number(env['SOURCE_DATE_EPOCH'])
   if (Number.isSafeInteger(set) && set > 0) return set
   const paths = level === 'release' ? [] : ['--', ...SOURCES]
-  // Root may build in a clone of somebody else's.
-  const ours = ['-c', `safe.directory=${checkout}`, '-C', checkout]
-  const args = [...ours, 'log', '-1', '--format=%ct', ...paths]
-  try {
-    const epoch = Number(execFileSync('git', args, { encoding: 'utf8', stdio: 'pipe' }))
-    if (epoch > 0) return epoch
-  } catch {
-    // No git, or no history: said below.
-  }
-  throw new Error('This checkout has no commits to take the time from: set SOURCE_DATE_EPOCH')
+  const { stdout } = git(checkout, ['log', '-1', '--format=%ct', ...paths])
+  const epoch = Number(stdout)
+  if (epoch > 0) return epoch
+  throw new Error('This checkout has no commit to take the time from: set SOURCE_DATE_EPOCH')
 }
 
-/** Outside of every checkout, so that a second one builds warm. */
+/** Paths of all files that a commit of the whole checkout would hold. */
+export function listFiles(checkout: string): readonly string[] {
+  const args = ['ls-files', '-z', '--cached', '--others', '--exclude-standard']
+  const { ok, stdout, stderr } = git(checkout, args)
+  if (!ok) throw new Error(`git cannot list the files of ${checkout}: ${stderr.trim()}`)
+  return stdout.split('\0').filter(Boolean)
+}
+
+/** Root may build in a clone that belongs to somebody else. */
+const git = (checkout: string, args: readonly string[]) =>
+  $({
+    sync: true,
+    nothrow: true,
+    quiet: true,
+  })`git -c safe.directory=${checkout} -C ${checkout} ${args}`
+
+/** Outside of all checkouts, so that they share it. */
 export const cacheFolder = (env: Environment): string =>
   env['FLASHER_BUILD_CACHE'] ||
   join(env['XDG_CACHE_HOME'] || join(homedir(), '.cache'), 'flasher-build')

@@ -1,12 +1,12 @@
-/** What a host must have to make images, and what to install where it has not. */
+/** What building images requires of a host, and which packages provide it. */
 
-export interface Need {
+interface Need {
   /** A program to be found in PATH, or a file. */
   readonly thing: string
   /** The Debian package that brings it. */
   readonly package: string
   readonly why: string
-  /** For whom: everybody; who compiles iPXE. */
+  /** Always, or only to compile iPXE. */
   readonly when: 'always' | 'ipxe-source'
 }
 
@@ -21,12 +21,17 @@ export const NEEDS: readonly Need[] = [
   {
     thing: '/usr/share/keyrings/debian-archive-keyring.gpg',
     package: 'debian-archive-keyring',
-    why: 'knows who signed packages',
+    why: 'verifies signatures of packages',
     when: 'always',
   },
   { thing: 'python3', package: 'python3', why: 'runs mkosi', when: 'always' },
-  { thing: 'flock', package: 'util-linux', why: 'keeps two builds apart', when: 'always' },
-  { thing: 'git', package: 'git', why: 'tells the date of the sources', when: 'always' },
+  {
+    thing: 'flock',
+    package: 'util-linux',
+    why: 'keeps two builds from sharing a folder',
+    when: 'always',
+  },
+  { thing: 'git', package: 'git', why: 'provides the date of the sources', when: 'always' },
   { thing: 'gcc', package: 'gcc', why: 'compiles iPXE', when: 'ipxe-source' },
   { thing: 'make', package: 'make', why: 'compiles iPXE', when: 'ipxe-source' },
   { thing: 'perl', package: 'perl', why: 'compiles iPXE', when: 'ipxe-source' },
@@ -44,7 +49,7 @@ export const NEEDS: readonly Need[] = [
   },
 ]
 
-/** Bytes below which a first build may not fit: trees, packages and what is made of them. */
+/** Free bytes that a first build requires for trees, packages and images. */
 export const ROOM_BYTES = 6 * 2 ** 30
 
 export const needsFor = ({ compilesIpxe }: HostFacts): readonly Need[] =>
@@ -53,30 +58,30 @@ export const needsFor = ({ compilesIpxe }: HostFacts): readonly Need[] =>
 export const findMissing = (facts: HostFacts): readonly Need[] =>
   needsFor(facts).filter(({ thing }) => !facts.has(thing))
 
-export interface MachineFacts {
-  /** As Node calls them: `linux`, `x64`. */
+interface MachineFacts {
+  /** In Node's spelling: `linux`, `x64`. */
   readonly platform: string
   readonly arch: string
-  /** A tree or a compiler is asked for; laying a script beside Debian's iPXE is for any machine. */
+  /** Whether a tree is built or iPXE compiled; adding a script to Debian's iPXE works on any machine. */
   readonly makesPrograms: boolean
 }
 
-/** Null: images can be made on it; else why not, for people. */
+/** Null when images can be built on it; else the reason, for people. */
 export function findMachineObstacle({ platform, arch, makesPrograms }: MachineFacts) {
-  if (platform !== 'linux') return `images are made on Linux, and this is ${platform}`
+  if (platform !== 'linux') return `images can only be built on Linux, and this is ${platform}`
   return makesPrograms && arch !== 'x64'
-    ? `images are made on x86-64, and this is ${arch}: here only ipxe-efi is made`
+    ? `images can only be built on x86-64, and this is ${arch}; only ipxe-efi can be built here`
     : null
 }
 
-/** The last words of a program that failed. */
-export const renderTail = (said: string, most = 10): string =>
+/** The last lines of a program's output. */
+export const renderTail = (said: string, max = 10): string =>
   said
     .split(/[\r\n]+/)
     .filter((line) => line.trim() !== '')
-    .slice(-most)
+    .slice(-max)
     .join('\n')
 
-/** The command that brings what is missing. */
+/** The command that installs what is missing. */
 export const renderInstall = (missing: readonly Need[]): string =>
   `apt-get install --no-install-recommends ${[...new Set(missing.map((need) => need.package))].toSorted().join(' ')}`

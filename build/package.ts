@@ -1,13 +1,18 @@
-/** Compiles what npm's users get into `dist/package`: Node strips no types below `node_modules`. */
+/** Compiles what npm users get into `dist/package`, because Node strips no types below `node_modules`. */
 import { cp, mkdir, readdir, readFile, rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import { $ } from 'zx'
+import process from 'node:process'
+import { $ } from 'zx/core'
+import { readArguments } from './arguments.ts'
+import { CHECKOUT, readVersion } from './facts.ts'
+import { renderSeconds } from './progress.ts'
+import { runScript, type Context } from './script.ts'
 
 const OUT = 'dist/package'
 /** Plain files that programs read beside their code. */
 const STATIC = 'runtime/web/static'
 
-/** Types are checked by `pnpm check`; here they are only taken away. */
+/** Types are checked by `pnpm check`; here they are only removed. */
 const COMMON = {
   noEmit: false,
   noCheck: true,
@@ -15,7 +20,7 @@ const COMMON = {
   outDir: 'package',
   removeComments: false,
 }
-/** By the name of a configuration: the programs, and the types of what can be imported. */
+/** The programs, and the declarations of what can be imported. */
 const PASSES = {
   programs: { include: ['../appliance', '../runtime'], options: {} },
   types: {
@@ -24,24 +29,51 @@ const PASSES = {
   },
 } as const
 
-const run = $({ quiet: true, verbose: false, stdio: ['ignore', 2, 2] })
-
-await rm(OUT, { recursive: true, force: true })
-await mkdir(OUT, { recursive: true })
-for (const [name, { include, options }] of Object.entries(PASSES)) {
-  const path = `dist/package-${name}.json`
-  const config = {
-    extends: '../tsconfig.json',
-    compilerOptions: { ...COMMON, ...options },
-    include,
-  }
-  await writeFile(path, JSON.stringify(config))
-  await run`node_modules/.bin/tsc --project ${path}`
-  await rm(path)
+const SCRIPT = {
+  name: 'build:package',
+  summary: [`Compiles what npm users get into ${OUT}.`],
+  version: readVersion(CHECKOUT),
 }
-await Promise.all([renameTypes(), cp(STATIC, join(OUT, STATIC), { recursive: true })])
 
-/** The compiler leaves the names of imports in declarations as they were. */
+await runScript({
+  name: SCRIPT.name,
+  // npm packs right after, and prints what it packed.
+  output: process.stderr,
+  read: (argv) => readArguments(SCRIPT, argv),
+  run: async (_given, { voice }) => {
+    const start = performance.now()
+    await compile(voice)
+    const spent = renderSeconds((performance.now() - start) / 1000)
+    voice.say.success(`${OUT} in ${spent}`)
+    return 0
+  },
+})
+
+async function compile({ say, line }: Context['voice']): Promise<void> {
+  const run = $({ quiet: true, stdio: ['ignore', 2, 2] })
+  await rm(OUT, { recursive: true, force: true })
+  await mkdir(OUT, { recursive: true })
+  for (const [name, { include, options }] of Object.entries(PASSES)) {
+    const path = `dist/package-${name}.json`
+    const config = {
+      extends: '../tsconfig.json',
+      compilerOptions: { ...COMMON, ...options },
+      include,
+    }
+    await writeFile(path, JSON.stringify(config))
+    try {
+      line.start(() => ({ head: `Compiling ${name}`, rest: [] }))
+      await run`node_modules/.bin/tsc --project ${path}`
+      line.stop()
+      say.success(`Compiled ${name}`)
+    } finally {
+      await rm(path)
+    }
+  }
+  await Promise.all([renameTypes(), cp(STATIC, join(OUT, STATIC), { recursive: true })])
+}
+
+/** In declarations the compiler keeps `.ts` in import paths. */
 async function renameTypes(): Promise<void> {
   const names = await readdir(OUT, { recursive: true })
   for (const name of names.filter((one) => one.endsWith('.d.ts'))) {

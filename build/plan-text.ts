@@ -1,8 +1,8 @@
-/** A plan as people read it. */
+/** Renders a plan for people. */
 import type { Plan } from './plan.ts'
 import type { Step } from './steps/step.ts'
 
-/** Commands are shown as they are planned: `@step` stands for a step's folder. */
+/** Commands are shown as planned: `@step` stands for a step's folder. */
 export function renderPlan({ steps, bundles }: Plan): string {
   const files = bundles.map(({ appliance, files: each, checksums }) =>
     [

@@ -1,6 +1,6 @@
-/** From the products that are wanted to the steps that make them and the files that are handed over. */
+/** Plans a build: the steps that make the wanted products, and the files to hand over. */
 import { ARCHS, type Appliance, type Arch } from '../appliance/appliance.ts'
-import { ipxeFile, netbootStem, netbootTrio, usbIso } from '../appliance/assets.ts'
+import { checksumsOf, ipxeFile, netbootStem, netbootTrio, usbIso } from '../appliance/assets.ts'
 import { ownerOf } from './cache/key.ts'
 import { appStep, nodeStep } from './steps/app.ts'
 import { initrdStep } from './steps/initrd.ts'
@@ -12,23 +12,23 @@ import type { BuildFacts, Step } from './steps/step.ts'
 import { toolsStep, withTools } from './steps/tools.ts'
 import { baseStep, treeStep } from './steps/tree.ts'
 
-export interface PlanWish {
+interface PlanOptions {
   readonly appliances: readonly Appliance[]
   readonly facts: BuildFacts
-  /** The machine server that our iPXE asks, where it is to be a fixed one. */
+  /** The fixed machine server that our iPXE asks; null: the one that DHCP names. */
   readonly ipxeServer: string | null
-  /** A tree of iPXE's sources to compile from, instead of Debian's binary. */
+  /** A source tree to compile iPXE from; null: Debian's binary is used. */
   readonly ipxeSource: string | null
 }
 
-/** Files that belong together: they share a list of checksums and of what is in them. */
+/** Files that belong together: they share a list of checksums and a list of contents. */
 export interface Bundle {
   readonly appliance: string
-  /** Begins the names of what lies beside: `flasher-netboot-pc-x86_64-v1.2.0`. */
+  /** Begins the names of the lists beside them: `flasher-netboot-pc-x86_64-v1.2.0`. */
   readonly stem: string
   readonly checksums: string
   readonly files: readonly { readonly asset: string; readonly from: string }[]
-  /** Lists of Debian packages: those in it and those that it was made with, with a title each. */
+  /** Lists of the Debian packages in it, and of those that built it, each with a title. */
   readonly packages: readonly {
     readonly title: string
     readonly from: string
@@ -36,19 +36,19 @@ export interface Bundle {
   }[]
   /** Lists of npm packages in it. */
   readonly npm: readonly string[]
-  /** Lists of programs in it that are nobody's package. */
+  /** Lists of programs in it that come from no package. */
   readonly programs: readonly string[]
 }
 
 export interface Plan {
-  /** In an order in which they can run. */
+  /** In an order that their inputs allow. */
   readonly steps: readonly Step[]
   readonly bundles: readonly Bundle[]
 }
 
-export function planImages(wish: PlanWish): Plan {
-  const bundles = wish.appliances.flatMap((appliance) =>
-    appliance.archs.map((arch) => BUNDLES[appliance.shape](appliance.name, arch, wish)),
+export function planImages(options: PlanOptions): Plan {
+  const bundles = options.appliances.flatMap((appliance) =>
+    appliance.archs.map((arch) => BUNDLES[appliance.shape](appliance.name, arch, options)),
   )
   const wanted = bundles.flatMap((bundle) => [
     ...bundle.files.map(({ from }) => from),
@@ -56,18 +56,18 @@ export function planImages(wish: PlanWish): Plan {
     ...bundle.npm,
     ...bundle.programs,
   ])
-  return { steps: pick(allSteps(wish), wanted), bundles }
+  return { steps: pick(allSteps(options), wanted), bundles }
 }
 
 const MKOSI = packagesStep({
   name: 'mkosi',
-  says: 'mkosi, which makes root trees',
+  says: 'mkosi, which builds root trees',
   suite: 'forky',
   arch: 'amd64',
   packages: ['mkosi'],
 })
 
-/** Signed by Debian for Secure Boot, and GRUB for a BIOS. */
+/** Shim and GRUB as signed by Debian for Secure Boot, and GRUB for BIOS. */
 const BOOT_PACKAGES = packagesStep({
   name: 'boot-packages',
   says: 'boot loaders for sticks and discs',
@@ -82,10 +82,10 @@ const BOOT_PACKAGES = packagesStep({
   ],
 })
 
-/** One package has the programs of all architectures. */
+/** One package holds the binaries of all architectures. */
 const IPXE_PACKAGES = packagesStep({
   name: 'ipxe-packages',
-  says: 'iPXE as Debian has it',
+  says: 'iPXE from Debian',
   suite: 'forky',
   arch: 'amd64',
   packages: ['ipxe'],
@@ -96,21 +96,21 @@ const IPXE_BINARIES: Readonly<Record<Arch, string>> = {
   arm64: 'ipxe-arm64.efi',
 }
 
-/** Everything that could be made, in an order that inputs allow. */
-function allSteps({ facts, ipxeServer, ipxeSource }: PlanWish): readonly Step[] {
-  const wish = { arch: 'x86_64', facts } as const
+/** All steps that exist, in an order that their inputs allow. */
+function allSteps({ facts, ipxeServer, ipxeSource }: PlanOptions): readonly Step[] {
+  const options = { arch: 'x86_64', facts } as const
   const squashfs = '@squashfs/root.squashfs'
-  const root = { ...wish, tree: '@tree/live', squashfs }
+  const root = { ...options, tree: '@tree/live', squashfs }
   const squashfsName = netbootTrio('x86_64', facts.version).squashfs
-  const media = { ...wish, kernel: '@base/vmlinuz', initrd: '@initrd-media/initrd', squashfs }
+  const media = { ...options, kernel: '@base/vmlinuz', initrd: '@initrd-media/initrd', squashfs }
   const ipxe = { facts, server: ipxeServer, source: ipxeSource }
   return [
     MKOSI,
     toolsStep,
     nodeStep('x86_64'),
     appStep,
-    baseStep(wish),
-    treeStep(wish),
+    baseStep(options),
+    treeStep(options),
     squashfsStep(facts),
     initrdStep({ ...root, name: 'initrd-netboot', kind: 'netboot', squashfsName }),
     initrdStep({ ...root, name: 'initrd-media', kind: 'media', squashfsName: 'root.squashfs' }),
@@ -124,7 +124,7 @@ function allSteps({ facts, ipxeServer, ipxeSource }: PlanWish): readonly Step[] 
   ].map(withTools)
 }
 
-/** The steps that make `wanted`, and those that they need. */
+/** The steps that make `wanted`, and those that they depend on. */
 function pick(steps: readonly Step[], wanted: readonly string[]): readonly Step[] {
   const names = new Set(wanted.map(ownerOf))
   for (const step of steps.toReversed()) {
@@ -133,7 +133,7 @@ function pick(steps: readonly Step[], wanted: readonly string[]): readonly Step[
   return steps.filter(({ name }) => names.has(name))
 }
 
-type MakeBundle = (appliance: string, arch: Arch, wish: PlanWish) => Bundle
+type MakeBundle = (appliance: string, arch: Arch, options: PlanOptions) => Bundle
 
 const LIVE = {
   packages: [
@@ -154,7 +154,7 @@ const BUNDLES: Readonly<Record<Appliance['shape'], MakeBundle>> = {
       { asset: initrd, from: '@initrd-netboot/initrd' },
       { asset: squashfs, from: '@squashfs/root.squashfs' },
     ]
-    return { appliance, stem, checksums: `${stem}.sha256`, files, ...LIVE }
+    return { appliance, stem, checksums: checksumsOf(stem), files, ...LIVE }
   },
   usb: (appliance, arch, { facts: { version } }) => {
     const asset = usbIso(arch, version)
@@ -186,6 +186,6 @@ const LOADERS = {
 const single = (appliance: string, asset: string, files: Bundle['files']) => ({
   appliance,
   stem: asset.replace(/\.[a-z]+$/, ''),
-  checksums: `${asset}.sha256`,
+  checksums: checksumsOf(asset),
   files,
 })

@@ -1,4 +1,4 @@
-/** What a build says while it runs, and how long it will still take by how long it took before. */
+/** The events of a build, the lines that report them, and an estimate of the time left. */
 
 export type BuildEvent =
   | {
@@ -7,33 +7,43 @@ export type BuildEvent =
       readonly says: string
       readonly log: string
     }
-  | { readonly event: 'cached'; readonly step: string; readonly says: string }
+  | {
+      readonly event: 'cached'
+      readonly step: string
+      readonly says: string
+      /** Of all files that the step made. */
+      readonly bytes: number
+    }
   | {
       readonly event: 'made'
       readonly step: string
       readonly says: string
       readonly seconds: number
+      readonly bytes: number
     }
   | {
       readonly event: 'failed'
       readonly step: string
       readonly why: string
       readonly log: string
-      /** The log's last lines. */
+      /** The last lines of the log. */
       readonly tail: readonly string[]
     }
+
+/** Why a step failed that was interrupted: it has no log worth reading. */
+export const INTERRUPTED = 'was interrupted'
 
 /** Seconds that each step took when it last ran here, by its name. */
 export type Durations = Readonly<Record<string, number>>
 
-/** A step that never ran here is taken for this long. */
+/** The estimate for a step that never ran here. */
 const UNKNOWN_SECONDS = 20
 
 /** Seconds for `names`, all of which are still to run. */
 export const expectSeconds = (names: readonly string[], durations: Durations): number =>
   names.reduce((sum, name) => sum + (durations[name] ?? UNKNOWN_SECONDS), 0)
 
-/** What is no table of numbers is an empty one: an estimate is all that is lost. */
+/** Anything but a table of numbers counts as an empty one: only an estimate is lost. */
 export function parseDurations(text: string): Durations {
   try {
     const value: unknown = JSON.parse(text)
@@ -46,31 +56,78 @@ export function parseDurations(text: string): Durations {
   }
 }
 
-/** `1 min 05 s`, `40 s`. */
+/** `1 min 05 s`, `40 s`; a decimal below ten: `3.2 s`. */
 export function renderSeconds(seconds: number): string {
   const whole = Math.max(0, Math.round(seconds))
-  const rest = whole % 60
-  return whole < 60
-    ? `${whole} s`
-    : `${Math.floor(whole / 60)} min ${String(rest).padStart(2, '0')} s`
+  if (whole < 60) return `${seconds > 0 && seconds < 9.95 ? seconds.toFixed(1) : whole} s`
+  return `${Math.floor(whole / 60)} min ${String(whole % 60).padStart(2, '0')} s`
 }
 
-const WIDEST_NAME = 18
+/** `1:05`: a time that changes while it is read. */
+const renderClock = (seconds: number): string => {
+  const whole = Math.max(0, Math.floor(seconds))
+  return `${Math.floor(whole / 60)}:${String(whole % 60).padStart(2, '0')}`
+}
+
+/** In units of 1000, as release pages count: `189.8 MB`. */
+export function renderBytes(bytes: number): string {
+  const units = ['B', 'kB', 'MB', 'GB']
+  const power = Math.min(units.length - 1, Math.floor(Math.log10(Math.max(1, bytes)) / 3))
+  const value = bytes / 1000 ** power
+  return `${power === 0 ? value : value.toFixed(1)} ${units[power]}`
+}
+
+// Two columns for a mark before them: 80 in all.
+const NAME_COLUMNS = 15
+const TEXT_COLUMNS = 41
+const TIME_COLUMNS = 11
+const SIZE_COLUMNS = 10
+
+const renderStepHead = (step: string, text: string): string => `${step.padEnd(NAME_COLUMNS)}${text}`
+
+/** How far a build is, while one of its steps is running. */
+interface Position {
+  /** Of the running step, in seconds. */
+  readonly spent: number
+  /** For all that remains, in seconds. */
+  readonly left: number
+  /** The running step's number, from 1, and how many there are. */
+  readonly at: number
+  readonly of: number
+}
+
+/** The line of a running step, for a terminal: times stand below those of other steps. */
+export function renderRunning(step: string, text: string, { spent, left, at, of }: Position) {
+  const times = [
+    renderClock(spent).padStart(TIME_COLUMNS - 1),
+    `${renderClock(left)} left`.padStart(SIZE_COLUMNS),
+  ]
+  const head = renderStepHead(step, text.padEnd(TEXT_COLUMNS))
+  return { head, rest: [times.join(' '), `   ${at}/${of}`] }
+}
+
+/** `took` is a time, or where else the outcome came from. */
+const renderStep = (step: string, text: string, took: string, bytes: number): string =>
+  [
+    renderStepHead(step, text.padEnd(TEXT_COLUMNS)),
+    took.padStart(TIME_COLUMNS),
+    renderBytes(bytes).padStart(SIZE_COLUMNS),
+  ].join('')
 
 /** One line for people; a failure has several. */
 export function renderEvent(event: BuildEvent): string {
-  const head = (mark: string) => `${mark} ${event.step.padEnd(WIDEST_NAME)}`
   switch (event.event) {
     case 'started':
-      return `${head('·')} ${event.says}`
+      return renderStepHead(event.step, event.says)
     case 'cached':
-      return `${head('✓')} ${event.says}: as before`
+      return renderStep(event.step, event.says, 'cached', event.bytes)
     case 'made':
-      return `${head('✓')} ${event.says}: ${renderSeconds(event.seconds)}`
+      return renderStep(event.step, event.says, renderSeconds(event.seconds), event.bytes)
     case 'failed':
+      if (event.why === INTERRUPTED) return renderStepHead(event.step, event.why)
       return [
-        `${head('✗')} ${event.why}`,
-        ...event.tail.map((line) => `    ${line}`),
+        renderStepHead(event.step, event.why),
+        ...event.tail.map((line) => `  │ ${line}`),
         `  the whole log: ${event.log}`,
       ].join('\n')
   }

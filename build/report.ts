@@ -1,39 +1,49 @@
-/** Tells how a build goes: lines for people, one of them with the time left; or JSON for programs. */
+/** Reports how a build goes: to people through consola, to programs as a line of JSON for each event. */
+import { relative } from 'node:path'
 import process from 'node:process'
-import { styleText } from 'node:util'
 import type { Released } from './pack/release.ts'
 import {
   expectSeconds,
+  INTERRUPTED,
+  renderBytes,
   renderEvent,
   renderSeconds,
+  renderRunning,
   type BuildEvent,
   type Durations,
 } from './progress.ts'
 import type { Step } from './steps/step.ts'
+import { renderTable } from './table.ts'
 import type { Comparison } from './twice.ts'
+import type { Voice } from './voice.ts'
 
-export interface ReportWish {
-  readonly json: boolean
+interface ReportOptions {
+  readonly voice: Voice
+  /** What is built, in a line. */
+  readonly title: string
   readonly steps: readonly Step[]
   readonly durations: Durations
+}
+
+/** A file that was handed over. */
+export interface Finished extends Released {
+  /** Of the step that made it; null when it came from the cache. */
+  readonly seconds: number | null
 }
 
 export interface Report {
   readonly say: (event: BuildEvent) => void
   readonly note: (line: string) => void
-  readonly fail: (text: string) => void
-  readonly finish: (files: readonly Released[], folder: string) => void
+  readonly fail: (why: string) => void
+  readonly finish: (files: readonly Finished[], folder: string) => void
   readonly compare: (comparisons: readonly Comparison[]) => void
 }
-
-export const createReport = (wish: ReportWish): Report =>
-  wish.json ? createJsonReport() : createTextReport(wish)
 
 const writeJson = (value: object) => {
   process.stdout.write(`${JSON.stringify(value)}\n`)
 }
 
-const createJsonReport = (): Report => ({
+export const createJsonReport = (): Report => ({
   say: writeJson,
   note: (line) => process.stderr.write(`${line}\n`),
   fail: (why) => writeJson({ event: 'failed', why }),
@@ -41,68 +51,99 @@ const createJsonReport = (): Report => ({
   compare: (files) => writeJson({ event: 'compared', files }),
 })
 
-/** How often the line with the time left is drawn anew. */
-const TICK_MS = 1000
-const CLEAR_LINE = '\r\u001B[K'
-
-function createTextReport({ steps, durations }: ReportWish): Report {
-  const { stdout } = process
-  const live = stdout.isTTY
+export function createTextReport({ voice, title, steps, durations }: ReportOptions): Report {
+  const { say, line } = voice
   const start = performance.now()
   const waiting = new Set(steps.map(({ name }) => name))
-  let running: { readonly says: string; readonly step: string; readonly since: number } | null =
-    null
-  let timer: NodeJS.Timeout | null = null
+  let cached = 0
+  say.log(title)
 
-  const write = (line: string) => stdout.write(`${live ? CLEAR_LINE : ''}${line}\n`)
-  const left = () => {
-    const spent = running === null ? 0 : (performance.now() - running.since) / 1000
-    const ahead = [...waiting].filter((name) => name !== running?.step)
-    const now = running === null ? 0 : (durations[running.step] ?? spent + 10) - spent
-    return expectSeconds(ahead, durations) + Math.max(1, now)
-  }
-  const draw = () => {
-    if (running === null) return
-    const spent = renderSeconds((performance.now() - running.since) / 1000)
-    const line = `· ${running.says}: ${spent}, about ${renderSeconds(left())} left`
-    stdout.write(`${CLEAR_LINE}${line.slice(0, stdout.columns - 1)}`)
+  /** Seconds for all steps that are not done, one of which has run for `spent` seconds. */
+  const expectLeft = (running: string, spent: number) => {
+    const ahead = [...waiting].filter((name) => name !== running)
+    const rest = (durations[running] ?? spent + 10) - spent
+    return expectSeconds(ahead, durations) + Math.max(1, rest)
   }
 
-  function say(event: BuildEvent): void {
+  function sayStarted(event: BuildEvent & { readonly event: 'started' }): void {
+    const since = performance.now()
+    const at = steps.length - waiting.size + 1
+    const of = steps.length
+    if (!line.isShown) {
+      const left = renderSeconds(expectLeft(event.step, 0))
+      say.start(`${renderEvent(event)}: step ${at} of ${of}, about ${left} left`)
+    }
+    line.start(() => {
+      const spent = (performance.now() - since) / 1000
+      const left = expectLeft(event.step, spent)
+      return renderRunning(event.step, event.says, { spent, left, at, of })
+    })
+  }
+
+  function sayEvent(event: BuildEvent): void {
     if (event.event === 'started') {
-      running = { says: event.says, step: event.step, since: performance.now() }
-      if (live) timer ??= setInterval(draw, TICK_MS)
-      else write(`${renderEvent(event)}, about ${renderSeconds(left())} left`)
+      sayStarted(event)
       return
     }
+    line.stop()
     waiting.delete(event.step)
-    running = null
-    if (timer !== null) clearInterval(timer)
-    timer = null
-    write(event.event === 'failed' ? styleText('red', renderEvent(event)) : renderEvent(event))
+    if (event.event === 'failed') {
+      if (event.why === INTERRUPTED) say.warn(renderEvent(event))
+      else say.fail(renderEvent(event))
+    } else if (event.event === 'made') say.success(renderEvent(event))
+    else {
+      cached += 1
+      say.ready(renderEvent(event))
+    }
   }
 
   return {
-    say,
-    note: write,
-    fail: (text) => write(styleText('red', `✗ ${text}`)),
+    say: sayEvent,
+    note: (text) => say.info(text),
+    fail: (text) => say.fail(text),
     finish(files, folder) {
-      const width = Math.max(...files.map(({ asset }) => asset.length))
-      const rows = files.map(({ asset, bytes }) => `  ${asset.padEnd(width)}  ${megabytes(bytes)}`)
       const spent = renderSeconds((performance.now() - start) / 1000)
-      write([`in ${folder} after ${spent}:`, ...rows].join('\n'))
+      say.success(`${steps.length} steps in ${spent}${renderCached(cached, steps.length)}`)
+      say.box({
+        title: renderFolder(folder),
+        message: [...renderFiles(files), '', BESIDE].join('\n'),
+      })
     },
-    compare(comparisons) {
-      const width = Math.max(...comparisons.map(({ asset }) => asset.length))
-      for (const {
-        asset,
-        digests: [one, another],
-      } of comparisons) {
-        const verdict = one === another ? `same bytes  ${one}` : `differs  ${one}  ${another}`
-        write(`${one === another ? '✓' : '✗'} ${asset.padEnd(width)}  ${verdict}`)
-      }
+    compare: (comparisons) => {
+      for (const comparison of comparisons) sayComparison(say, comparison)
     },
   }
 }
 
-const megabytes = (bytes: number) => `${(bytes / 1e6).toFixed(1).padStart(6)} MB`
+/** What lies in the folder as well. */
+const BESIDE = 'with checksums, package lists and bills of materials'
+
+function renderCached(cached: number, all: number): string {
+  if (cached === 0) return ''
+  return cached === all ? ', all from the cache' : `, ${cached} of them from the cache`
+}
+
+/** Relative when that is shorter and does not lead out of the working directory. */
+function renderFolder(folder: string): string {
+  const path = relative(process.cwd(), folder)
+  return path === '' || path.startsWith('..') ? folder : `${path}/`
+}
+
+const renderFiles = (files: readonly Finished[]) =>
+  renderTable(
+    [
+      { title: 'File', align: 'left' },
+      { title: 'Size', align: 'right' },
+      { title: 'Time', align: 'right' },
+    ],
+    files.map(({ asset, bytes, seconds }) => [
+      asset,
+      renderBytes(bytes),
+      seconds === null ? 'cached' : renderSeconds(seconds),
+    ]),
+  )
+
+function sayComparison(say: Voice['say'], { asset, digests: [one, another] }: Comparison): void {
+  if (one === another) say.success(`${asset}\n  same bytes  ${one}`)
+  else say.fail(`${asset}\n  differs     ${one}\n              ${another}`)
+}

@@ -1,19 +1,20 @@
-/** Whether two builds that know nothing of each other make the same bytes. */
-import { execFileSync } from 'node:child_process'
-import { cpSync, mkdirSync, mkdtempSync, symlinkSync } from 'node:fs'
+/** Builds twice, independently, and compares the bytes. */
+import { cpSync, mkdirSync, mkdtempSync, rmSync, symlinkSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { digestFile } from './cache/digest.ts'
+import { listFiles } from './facts.ts'
 import type { Bundle, Plan } from './plan.ts'
 import type { BuildEvent } from './progress.ts'
 import { runSteps } from './run.ts'
 
-export interface TwiceWish {
+interface TwiceOptions {
   readonly plan: Plan
   readonly checkout: string
-  /** Only what was fetched is shared with it. */
+  /** The two builds share its downloads, and nothing else. */
   readonly cache: string
   readonly pace: string
   readonly say: (event: BuildEvent) => void
+  readonly signal: AbortSignal
 }
 
 export interface Comparison {
@@ -21,13 +22,16 @@ export interface Comparison {
   readonly digests: readonly [string, string]
 }
 
-/** Null: a step failed, which was said. Each builds from nothing, in a folder of its own. */
-export async function buildTwice(wish: TwiceWish): Promise<readonly Comparison[] | null> {
-  const { plan, checkout, cache, pace, say } = wish
+/**
+ * Each builds from nothing, in a folder of its own.
+ * @returns null when a step failed or was interrupted; `say` has reported it.
+ */
+export async function buildTwice(options: TwiceOptions): Promise<readonly Comparison[] | null> {
+  const { plan, checkout, cache, pace, say, signal } = options
   const work = join(cache, 'twice')
   mkdirSync(work, { recursive: true })
   const folder = mkdtempSync(join(work, 'run-'))
-  // Copies: whoever edits the checkout meanwhile changes neither.
+  // Copies, so that edits in the checkout meanwhile reach neither build.
   const builds = ['one', 'another/place'].map((place) => ({
     checkout: join(folder, place, 'checkout'),
     cache: join(folder, place, 'cache'),
@@ -35,7 +39,15 @@ export async function buildTwice(wish: TwiceWish): Promise<readonly Comparison[]
   for (const build of builds) copyCheckout(checkout, build.checkout)
   const made: (readonly string[])[] = []
   for (const build of builds) {
-    const outcome = await runSteps({ ...build, steps: plan.steps, shared: cache, pace, say })
+    const outcome = await runSteps({
+      ...build,
+      steps: plan.steps,
+      shared: cache,
+      pace,
+      say,
+      signal,
+    })
+    if (signal.aborted) rmSync(folder, { recursive: true })
     if (!outcome.ok) return null
     const paths = filesOf(plan.bundles).map(({ from }) => outcome.pathOf(from))
     made.push(await Promise.all(paths.map(digestFile)))
@@ -49,21 +61,9 @@ export async function buildTwice(wish: TwiceWish): Promise<readonly Comparison[]
 
 const filesOf = (bundles: readonly Bundle[]) => bundles.flatMap(({ files }) => files)
 
-/** All that a commit would hold, with the packages that are installed. */
+/** Copies all files that a commit would hold, and links the installed packages. */
 export function copyCheckout(from: string, to: string): void {
-  const args = [
-    '-c',
-    `safe.directory=${from}`,
-    '-C',
-    from,
-    'ls-files',
-    '-z',
-    '--cached',
-    '--others',
-    '--exclude-standard',
-  ]
-  const files = execFileSync('git', args, { encoding: 'utf8' }).split('\0').filter(Boolean)
-  for (const file of files) {
+  for (const file of listFiles(from)) {
     mkdirSync(dirname(join(to, file)), { recursive: true })
     cpSync(join(from, file), join(to, file), { verbatimSymlinks: true })
   }

@@ -1,13 +1,13 @@
-/** Copies files of the checkout as git knows them: owners, dates and most bits of a clone's are its own. */
+/** Copies files of the checkout as git tracks them: owners, dates and most mode bits differ between clones. */
 import { chmod, copyFile, lstat, mkdir, readdir, readlink, symlink } from 'node:fs/promises'
 import { join } from 'node:path'
 
-export interface LayOptions {
-  /** Called with paths below `from`; absent: everything. */
+interface LayOptions {
+  /** Called with paths below `from`; default: everything is copied. */
   readonly wants?: (path: string) => boolean
 }
 
-/** `from`: a folder, the contents of which go into the folder `to`. */
+/** Copies the contents of the folder `from` into the folder `to`. */
 export async function layFolder(
   from: string,
   to: string,

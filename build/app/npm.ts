@@ -1,9 +1,9 @@
-/** The npm packages that programs need at run time, found as Node finds them. */
+/** Finds the npm packages that programs import at run time, as Node resolves them. */
 import { readFile, realpath } from 'node:fs/promises'
 import { existsSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 
-export interface NpmPackage {
+interface NpmPackage {
   readonly name: string
   readonly version: string
   readonly license: string
@@ -11,8 +11,8 @@ export interface NpmPackage {
 }
 
 /**
- * `names` and all that they depend on, sorted by name. Throws where two versions of one package are
- * needed: all of them lie side by side on the device.
+ * `names` and all their dependencies, sorted by name. Throws when two versions of one package are
+ * required: the live system holds one version of each.
  */
 export async function listPackages(
   names: readonly string[],

@@ -1,4 +1,4 @@
-/** What files and folders are worth: by content for what depends on them, by listing to see that nobody touched them. */
+/** Digests of files and folders: by content for cache keys, by listing to notice changes quickly. */
 import { createHash, hash as hashWhole } from 'node:crypto'
 import {
   createReadStream,
@@ -21,24 +21,32 @@ export async function digestFile(path: string): Promise<string> {
   return hash.digest('hex')
 }
 
-/** Of a file: of its content. Of a folder: of names, modes, owners, links and contents below it. */
+/** A file's content; a folder's names, modes, owners, links and contents. */
 export async function digestPath(path: string): Promise<string> {
   const entry = await lstat(path)
   return entry.isDirectory() ? await digestFolder(path, digestLine) : await digestFile(path)
 }
 
 /**
- * Of a folder: of names, modes, owners, sizes and times to the nanosecond, that of the last change among
- * them, which nobody can set. Of a file: of its content, which is quick.
+ * A folder's names, modes, owners, sizes and times to the nanosecond, among them the time of the last
+ * change, which no program can set. A file's content, because reading one is quick.
  */
 export async function digestListing(path: string): Promise<string> {
   const entry = await lstat(path)
   return entry.isDirectory() ? await digestFolder(path, listingLine) : await digestFile(path)
 }
 
+/** Bytes of a file, or of all files below a folder. */
+export function measurePath(path: string): number {
+  const entry = lstatSync(path)
+  if (!entry.isDirectory()) return entry.size
+  const files = [...walk(path, '')].map((name) => lstatSync(join(path, name)))
+  return files.reduce((sum, file) => sum + (file.isFile() ? file.size : 0), 0)
+}
+
 /**
- * Of a path below `checkout`, or of an absolute one, as `digestPath`; a TypeScript program stands for all
- * that it imports. The same in every checkout, whoever it belongs to.
+ * A path below `checkout` or an absolute one, as `digestPath`; a TypeScript program includes all
+ * that it imports. The same in every checkout, whoever owns it.
  */
 export async function digestSource(path: string, checkout: string): Promise<string> {
   const read = (file: string) => readFileSync(join(checkout, file), 'utf8')
@@ -53,12 +61,12 @@ async function digestTracked(path: string): Promise<string> {
   return entry.isDirectory() ? await digestFolder(path, trackedLine) : await digestFile(path)
 }
 
-// Folders hold thousands of small files: waiting for each costs several times what reading it does.
+// Synchronous: for thousands of small files, awaiting each takes several times longer than reading it.
 type Line = (path: string, entry: BigIntStats) => string | Promise<string>
 
 async function digestFolder(root: string, line: Line): Promise<string> {
   const hash = createHash('sha256')
-  // What a folder in the checkout is reached through makes no difference.
+  // Symbolic links on the way to the folder make no difference.
   const top = realpathSync(root)
   for (const name of walk(top, '')) {
     const path = join(top, name)
@@ -68,7 +76,7 @@ async function digestFolder(root: string, line: Line): Promise<string> {
   return hash.digest('hex')
 }
 
-/** Paths below `top`, folders before what lies in them, in the order of their bytes. */
+/** Paths below `top`, folders before what lies in them, sorted by code unit. */
 function* walk(top: string, folder: string): Generator<string> {
   const entries = readdirSync(join(top, folder), { withFileTypes: true })
   for (const entry of entries.toSorted((a, b) => (a.name < b.name ? -1 : 1))) {
@@ -84,7 +92,7 @@ const digestLine: Line = async (path, entry) => {
   return entry.isFile() ? `${head} ${await digestContent(path, entry)}` : head
 }
 
-/** What git keeps of a file: owners and all other bits are the clone's. */
+/** What git tracks of a file; owners and other mode bits differ between clones. */
 const trackedLine: Line = async (path, entry) => {
   if (entry.isSymbolicLink()) return `link ${readlinkSync(path)}`
   if (!entry.isFile()) return 'folder'
@@ -93,12 +101,12 @@ const trackedLine: Line = async (path, entry) => {
 
 const listingLine: Line = (_path, entry) => {
   const { mode, uid, gid, mtimeNs, ctimeNs } = entry
-  // Folders have sizes of their file system's making.
+  // The size of a folder depends on the file system.
   const size = entry.isDirectory() ? '' : entry.size
   return `${mode.toString(8)} ${uid}:${gid} ${size} ${mtimeNs} ${ctimeNs}`
 }
 
-/** Bytes up to which a file is held in memory. */
+/** Larger files, in bytes, are streamed. */
 const AT_ONCE = 2 ** 24
 
 const digestContent = (path: string, { size }: BigIntStats) =>

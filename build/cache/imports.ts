@@ -1,40 +1,40 @@
-/** Which files and packages a program consists of, read off its import lines. */
+/** Finds the files and packages that a program consists of, by its import lines. */
 import { readFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 
 const IMPORT =
   /^\s*(?:import|export)\b[^'\n]* from '([^']+)'|^import '([^']+)'|^\} from '([^']+)'|\bimport\('([^']+)'\)/gm
-/** A comment that names a file for its types imports nothing. */
+/** Type imports load nothing at run time. */
 const TYPES_ONLY = /^import type [^'{\n]* from '[^']+'$|^import type \{[^}]*\} from '[^']+'$/gm
 
-export interface Closure {
-  /** Paths of our own files, the entries among them, sorted. */
+interface Closure {
+  /** Paths of our own files including the entries, sorted. */
   readonly files: readonly string[]
-  /** Names of packages, without what they import themselves; sorted. */
+  /** Names of directly imported packages, sorted. */
   readonly packages: readonly string[]
 }
 
-/** What the text of a module imports, types left out. */
+/** The specifiers that a module imports, without types. */
 export const parseImports = (text: string): readonly string[] =>
   [...text.replaceAll(TYPES_ONLY, '').matchAll(IMPORT)].map(
     ([, ...names]) => names.find(Boolean) ?? '',
   )
 
-/** `hono/html` is of `hono`, `@inquirer/select` its own. */
+/** `hono` for `hono/html`, `@inquirer/select` for itself. */
 export const packageOf = (specifier: string): string =>
   specifier
     .split('/')
     .slice(0, specifier.startsWith('@') ? 2 : 1)
     .join('/')
 
-/** Follows imports from `entries`; `read` is given for tests. Throws where a file is not there. */
+/** Follows imports from `entries`. Throws when a file does not exist. */
 export function collectImports(
   entries: readonly string[],
   read: (path: string) => string = (path) => readFileSync(path, 'utf8'),
 ): Closure {
   const files = new Set(entries)
   const packages = new Set<string>()
-  // A set that grows while it is walked is walked to its end.
+  // Iteration includes what is added meanwhile.
   for (const file of files) {
     for (const name of parseImports(read(file))) {
       if (name.startsWith('.')) files.add(join(dirname(file), name))

@@ -1,15 +1,15 @@
-/** The key of a step: same key, same outcome. */
+/** The cache key of a step: the same key means the same outcome. */
 import { createHash } from 'node:crypto'
 import type { Step } from '../steps/step.ts'
 
 /** Changes when the cache's own layout does. */
 const LAYOUT = 1
 
-export interface KeyFacts {
+interface KeyFacts {
   readonly step: Step
   /** Digest of each input, in the order of `step.inputs`. */
   readonly digests: readonly string[]
-  /** Version of Node: it runs programs and its zlib makes bytes. */
+  /** Node's version: it runs the programs, and its zlib decides bytes. */
   readonly node: string
 }
 
@@ -20,14 +20,14 @@ export function keyOf({ step, digests, node }: KeyFacts): string {
   return createHash('sha256').update(JSON.stringify(facts)).digest('hex').slice(0, 32)
 }
 
-/** The step whose folder a path lies in: `squashfs` for `@squashfs/root.squashfs`; null: in the checkout. */
+/** The step whose folder holds a path: `squashfs` for `@squashfs/root.squashfs`. Null for paths in the checkout. */
 export const ownerOf = (path: string): string | null => /^@([a-z0-9_-]+)/.exec(path)?.[1] ?? null
 
 /** Every `@step` and `%cache` in a word, replaced by its folder. */
 export const resolveWord = (word: string, folderOf: (token: string) => string): string =>
   word.replaceAll(/^[@%][a-z0-9_-]+|(?<==)[@%][a-z0-9_-]+/g, (token) => folderOf(token))
 
-/** The folder of the cache that a step shares with other runs, and so needs for itself; null: none. */
+/** The shared folder that a step locks while it runs. Null when it uses none. */
 export const sharedFolder = ({ argv }: Step): string | null =>
   argv.map((word) => /(?:^|=)%([a-z0-9_-]+)/.exec(word)?.[1]).find((name) => name !== undefined) ??
   null

@@ -1,14 +1,16 @@
-/** What steps made, kept by key outside the checkout. What is not as it was made counts as absent. */
+/** The cache of outcomes, by step and key. An outcome that was changed counts as absent. */
 import { existsSync } from 'node:fs'
 import { mkdir, readdir, readFile, rename, rm, stat, utimes, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import { digestListing, digestPath } from './digest.ts'
+import { digestListing, digestPath, measurePath } from './digest.ts'
 
-/** What is remembered of one made file or folder. */
+/** The record of one file or folder that a step made. */
 interface Made {
-  /** Decides the keys of the steps that read it. */
+  /** Of its content; part of the keys of steps that read it. */
   readonly digest: string
   readonly listing: string
+  /** Of all files in it. */
+  readonly bytes: number
 }
 
 export interface Entry {
@@ -16,17 +18,17 @@ export interface Entry {
   readonly made: Readonly<Record<string, Made>>
 }
 
-/** By listing: quick, and what was touched is read. By content: all is read, whatever its times say. */
+/** `listing` is quick and reads only what seems touched; `content` reads everything. */
 export type Proof = 'listing' | 'content'
 
-/** How many outcomes of a step are kept; the one used longest ago goes first. */
+/** Outcomes kept for each step; the least recently used is dropped first. */
 const KEPT = 3
 
 export function createStore(root: string, proof: Proof = 'listing') {
   const placeOf = (name: string, key: string) => join(root, name, key)
   const recordOf = (name: string, key: string) => `${placeOf(name, key)}.json`
 
-  /** Null: never made, or not as it was made. */
+  /** Null when it was never made, or has changed since. */
   async function find(name: string, key: string): Promise<Entry | null> {
     const made = await readRecord(recordOf(name, key))
     if (made === null) return null
@@ -44,14 +46,17 @@ export function createStore(root: string, proof: Proof = 'listing') {
     return { folder, made }
   }
 
-  /** As it was made, with the listing of today: a copy of the cache has other times. Null: it is not. */
-  async function lookAt(place: string, { digest, listing }: Made): Promise<Made | null> {
-    const now = await digestListing(place)
-    if (now === listing && proof === 'listing') return { digest, listing }
-    return (await digestPath(place)) === digest ? { digest, listing: now } : null
+  /**
+   * @returns the record with its current listing, because a copy of the cache has other times; null when
+   * the content has changed.
+   */
+  async function lookAt(place: string, before: Made): Promise<Made | null> {
+    const listing = await digestListing(place)
+    if (listing === before.listing && proof === 'listing') return before
+    return (await digestPath(place)) === before.digest ? { ...before, listing } : null
   }
 
-  /** An empty folder beside its later place, so that becoming whole is one rename. */
+  /** An empty folder beside its final place, so that one rename completes it. */
   async function open(name: string, key: string): Promise<string> {
     const folder = `${placeOf(name, key)}.${process.pid}.part`
     await rm(folder, { recursive: true, force: true })
@@ -59,7 +64,7 @@ export function createStore(root: string, proof: Proof = 'listing') {
     return folder
   }
 
-  /** Takes what was made in `part`. A text where something promised is missing. */
+  /** Moves `part` into the cache. A text when something that the step promised is missing. */
   async function keep(
     name: string,
     key: string,
@@ -71,9 +76,13 @@ export function createStore(root: string, proof: Proof = 'listing') {
     const made: Record<string, Made> = {}
     for (const path of makes) {
       const place = join(part, path)
-      made[path] = { digest: await digestPath(place), listing: await digestListing(place) }
+      made[path] = {
+        digest: await digestPath(place),
+        listing: await digestListing(place),
+        bytes: measurePath(place),
+      }
     }
-    // Somebody else was quicker, and what they made may be in use.
+    // Another builder was faster, and its outcome may be in use.
     const before = await find(name, key)
     if (before !== null) {
       await rm(part, { recursive: true })
@@ -88,7 +97,7 @@ export function createStore(root: string, proof: Proof = 'listing') {
     return { folder, made }
   }
 
-  /** Drops the outcomes of a step that were used longest ago, and what unfinished runs left. */
+  /** Drops the least recently used outcomes of a step, and what unfinished builds left behind. */
   async function prune(name: string): Promise<void> {
     const entries = await readdir(join(root, name)).catch(() => [])
     const records = entries.filter((entry) => entry.endsWith('.json'))
@@ -110,9 +119,7 @@ export function createStore(root: string, proof: Proof = 'listing') {
   return { find, open, keep, prune }
 }
 
-export type Store = ReturnType<typeof createStore>
-
-/** A folder of a run that is over. */
+/** Whether it is the folder of a builder that is no longer running. */
 function isLeftOver(entry: string): boolean {
   const pid = /\.(\d+)\.part$/.exec(entry)?.[1]
   return pid !== undefined && !existsSync(`/proc/${pid}`)
@@ -144,5 +151,7 @@ const isMade = (value: unknown): value is Readonly<Record<string, Made>> =>
       'digest' in made &&
       'listing' in made &&
       typeof made.digest === 'string' &&
-      typeof made.listing === 'string',
+      typeof made.listing === 'string' &&
+      'bytes' in made &&
+      typeof made.bytes === 'number',
   )

@@ -1,23 +1,23 @@
-/** Debian packages of any release and architecture, fetched by the host's apt with a state of its own. */
+/** Fetches Debian packages of any release and architecture with the host's apt, in a state folder of its own. */
 import { mkdir, readFile, readdir, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { $ } from 'zx/core'
 import { parseTargets, renderSources, TARGET_FORMAT, type HostSources } from './sources.ts'
 
-export interface AptWish {
+interface AptOptions {
   readonly suite: string
   /** Debian's name of it: `amd64`. */
   readonly arch: string
-  /** Holds the indexes and nothing else; kept between runs. */
+  /** Holds the package indexes; kept between runs. */
   readonly state: string
 }
 
 const run = $({ quiet: true, env: { ...process.env, LC_ALL: 'C.UTF-8' } })
 
-/** deb822 text for `suite`, from what this host's apt is set up with. Throws where apt knows too little. */
+/** Sources for `suite` in deb822 format, derived from those of this host. Throws when apt knows no Debian archive. */
 export async function readSources(suite: string, backports = false): Promise<string> {
   const known = await readHostSources()
-  // A host that never fetched an index has none to tell of.
+  // A host that never ran `apt-get update` has no index to list.
   if (known.targets.length === 0) await run`apt-get update -qq`
   const host = known.targets.length === 0 ? await readHostSources() : known
   const sources = renderSources({ ...host, suite, backports })
@@ -25,14 +25,14 @@ export async function readSources(suite: string, backports = false): Promise<str
   return sources.text
 }
 
-/** What this host's apt knows of Debian's archives, without fetching anything. */
+/** The Debian archives among this host's apt sources; fetches nothing. */
 export async function readHostSources(): Promise<HostSources> {
   return { targets: await listTargets(), host: await readCodename() }
 }
 
-/** Fetches packages into `folder` without what they depend on; gives their files' paths. */
+/** Fetches packages into `folder`, without their dependencies. Returns the paths of the files. */
 export async function fetchPackages(
-  { suite, arch, state }: AptWish,
+  { suite, arch, state }: AptOptions,
   names: readonly string[],
   folder: string,
 ): Promise<readonly string[]> {
@@ -44,7 +44,7 @@ export async function fetchPackages(
   return files.filter((file) => file.endsWith('.deb')).map((file) => join(folder, file))
 }
 
-/** What a package file says of itself. */
+/** Reads name, version and architecture of a package file. */
 export async function readPackage(file: string) {
   const { stdout } =
     await run`dpkg-deb --show --showformat ${'${Package} ${Version} ${Architecture}'} ${file}`
@@ -52,7 +52,7 @@ export async function readPackage(file: string) {
   return { name, version, architecture }
 }
 
-/** Lays the files of a package below `root`; no script of it runs. */
+/** Unpacks a package below `root`; none of its scripts run. */
 export const unpackPackage = async (file: string, root: string) => {
   await run`dpkg-deb --extract ${file} ${root}`
 }
@@ -63,7 +63,7 @@ async function listTargets() {
   return parseTargets(stdout)
 }
 
-async function openState({ suite, arch, state }: AptWish): Promise<readonly string[]> {
+async function openState({ suite, arch, state }: AptOptions): Promise<readonly string[]> {
   const sources = join(state, 'sources')
   const lists = join(state, 'lists')
   const cache = join(state, 'cache')

@@ -1,6 +1,6 @@
-/** Lists of Debian packages: those that dpkg has installed in a tree, and the files that steps leave. */
+/** Lists of Debian packages: read from a tree's dpkg, written as JSON for later steps. */
 import { writeFile } from 'node:fs/promises'
-import type { DebianPackage } from '../mkosi/packages.ts'
+import type { DebianPackage } from './package-list.ts'
 
 /** From the text of `/var/lib/dpkg/status` (deb-control(5)): packages that are installed. */
 export const parseStatus = (text: string): readonly DebianPackage[] =>
@@ -11,7 +11,7 @@ export const parseStatus = (text: string): readonly DebianPackage[] =>
     return [{ name, version: fieldOf('Version'), architecture: fieldOf('Architecture') }]
   })
 
-/** Sorted by name. Throws where there is none: then something was read wrong. */
+/** Sorts by name. Throws when the list is empty, which means that something was misread. */
 export async function writeList(path: string, packages: readonly DebianPackage[]): Promise<void> {
   if (packages.length === 0) throw new Error(`${path} would list no package`)
   const sorted = packages.toSorted((a, b) => (a.name < b.name ? -1 : 1))

@@ -1,12 +1,12 @@
 /** Package sources for any Debian release, made from those of this host: nothing here names a mirror. */
 
 /** A repository that the host's apt takes an index from. */
-export interface AptTarget {
+interface AptTarget {
   readonly uri: string
   readonly codename: string
 }
 
-export interface SourcesWish {
+interface SourcesOptions {
   readonly targets: readonly AptTarget[]
   /** The release that this host runs, by its code name. */
   readonly host: string
@@ -18,12 +18,12 @@ export type Sources =
   | { readonly ok: true; readonly text: string }
   | { readonly ok: false; readonly why: string }
 
-/** For `apt-get indextargets --format`: a row per index, which `parseTargets` reads. */
+/** For `apt-get indextargets --format`; `parseTargets` reads the rows. */
 export const TARGET_FORMAT = '$(REPO_URI)|$(CODENAME)|$(COMPONENT)'
 
 /** Signs every Debian release since 2013; package debian-archive-keyring. */
 const KEYRING = '/usr/share/keyrings/debian-archive-keyring.gpg'
-/** The host may do without firmware; what we make may not. */
+/** The live system needs firmware, whatever the host's sources include. */
 const COMPONENTS = 'main non-free-firmware'
 const ROLLING: readonly string[] = ['sid', 'unstable']
 
@@ -35,29 +35,29 @@ export function parseTargets(rows: string): readonly AptTarget[] {
 }
 
 /** What the host's apt knows, and the release that it runs. */
-export type HostSources = Pick<SourcesWish, 'targets' | 'host'>
+export type HostSources = Pick<SourcesOptions, 'targets' | 'host'>
 
-/** For people: what to do where `findArchive` finds none. */
+/** What to do when `findArchive` finds none, for people. */
 export const NO_ARCHIVE =
   "apt has no package index of Debian's: put Debian's archive among its sources and run apt-get update"
 
 /**
- * Where Debian's packages are: the archive of the host's own release; else of any other, for a host may
- * be none of Debian's, or call a release by another name. Null: apt knows none.
+ * The archive of the host's own release, else any other: the host may be a derivative of Debian, or
+ * name its release differently. Null when apt knows no Debian archive.
  */
 export function findArchive({ targets, host }: HostSources): AptTarget | null {
-  // What is beside a release has a dash: `trixie-security`, `trixie-backports`.
+  // Archives beside a release have a dash: `trixie-security`, `trixie-backports`.
   const releases = targets.filter(({ codename }) => /^[a-z]+$/.test(codename))
   return releases.find(({ codename }) => codename === host) ?? releases[0] ?? null
 }
 
 /** The archive and the security archive that the host knows, with the suite swapped (deb822, sources.list(5)). */
-export function renderSources({ targets, host, suite, backports }: SourcesWish): Sources {
+export function renderSources({ targets, host, suite, backports }: SourcesOptions): Sources {
   const archive = findArchive({ targets, host })
   if (archive === null) return { ok: false, why: NO_ARCHIVE }
   if (ROLLING.includes(suite)) return { ok: true, text: stanza(archive.uri, [suite]) }
   const suites = [suite, `${suite}-updates`, ...(backports === true ? [`${suite}-backports`] : [])]
-  // A host that follows unstable has no security archive to tell us of.
+  // A host that follows unstable has no security archive among its sources.
   const beside = `${archive.codename}-security`
   const security = targets.find(({ codename }) => codename === beside)?.uri
   const guarded = security === undefined ? [] : [stanza(security, [`${suite}-security`])]

@@ -1,9 +1,9 @@
-/** The entries of an exFAT directory: what a file is called, how long it is and where it lies. */
+/** The entries of an exFAT directory: names, sizes and places of files. */
 import { capitalOf } from './upcase.ts'
 
 const ENTRY_BYTES = 32
 const NAME_UNITS_PER_ENTRY = 15
-const MOST_NAME_UNITS = 255
+const MAX_NAME_UNITS = 255
 const KIND = {
   bitmap: 0x81,
   upcase: 0x82,
@@ -17,7 +17,7 @@ const CONTIGUOUS = 0b11
 const ARCHIVE = 0x20
 const UTC_OFFSET = 0x80
 
-export interface FileEntry {
+interface FileEntry {
   /** At most 255 UTF-16 units, none of them `" * / : < > ? \ |` or a control character. */
   readonly name: string
   readonly bytes: number
@@ -48,9 +48,9 @@ export function renderUpcaseEntry(cluster: number, bytes: number, checksum: numb
   return entry
 }
 
-/** A file, a stream and as many name entries as the name needs, sealed by their checksum. */
+/** A file entry, a stream entry and as many name entries as the name requires, with their checksum. */
 export function renderFileEntries({ name, bytes, firstCluster, time }: FileEntry): Buffer {
-  if (name === '' || name.length > MOST_NAME_UNITS || /["*/:<>?\\|\p{Cc}]/u.test(name)) {
+  if (name === '' || name.length > MAX_NAME_UNITS || /["*/:<>?\\|\p{Cc}]/u.test(name)) {
     throw new Error(`${JSON.stringify(name)} cannot be a file's name on exFAT`)
   }
   const names = Math.ceil(name.length / NAME_UNITS_PER_ENTRY)
@@ -87,7 +87,7 @@ const renderNames = (name: string, count: number) =>
 
 const addToShortSum = (sum: number, byte: number) => (((sum << 15) | (sum >>> 1)) + byte) & 0xffff
 
-/** The two bytes of the sum itself do not count. */
+/** The two bytes of the sum itself are skipped. */
 const sumEntries = (set: Buffer) =>
   set.reduce((sum, byte, at) => (at === 2 || at === 3 ? sum : addToShortSum(sum, byte)), 0)
 
@@ -99,7 +99,7 @@ function hashName(name: string): number {
   return capitals.reduce(addToShortSum, 0)
 }
 
-/** Two seconds fine, from 1980 on, here always in UTC. */
+/** DOS time: in steps of two seconds, since 1980, here always in UTC. */
 function dosTime(time: Date): number {
   const days =
     ((Math.max(1980, time.getUTCFullYear()) - 1980) << 9) |

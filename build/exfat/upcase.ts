@@ -1,11 +1,11 @@
-/** The table by which an exFAT volume tells that two names differ in case only. */
+/** The up-case table, by which exFAT compares names regardless of case. */
 import { addToChecksum } from '../../appliance/images-volume.ts'
 
-/** `ÿ` alone has its capital outside Latin-1. */
+/** Only `ÿ` has its capital outside Latin-1. */
 const LATIN_LAST = 0xff
 const CAPITAL_OF_LAST = 0x178
 const DIVISION_SIGN = 0xf7
-/** This, then a count: so many characters that are their own capitals. */
+/** Followed by a count of characters that are their own capitals. */
 const RUN = 0xffff
 
 /** ASCII and Latin-1 have capitals; all other characters are their own. */

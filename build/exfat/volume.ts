@@ -1,4 +1,4 @@
-/** The images partition as it leaves us: a small exFAT volume, laid out so that it can grow. */
+/** The images partition as we build it: a small exFAT volume that can grow in place. */
 import {
   BOOT_AT,
   BOOT_REGION,
@@ -22,7 +22,7 @@ export interface VolumeFile {
   readonly content: Buffer
 }
 
-export interface VolumePlan {
+interface VolumePlan {
   /** Of 512 bytes. */
   readonly sectors: number
   /** At most 11 characters. */
@@ -33,7 +33,7 @@ export interface VolumePlan {
 }
 
 /** Bytes of the volume, at an offset in it; all else is zero. */
-export interface VolumePiece {
+interface VolumePiece {
   readonly offset: number
   readonly bytes: Buffer
 }
@@ -43,7 +43,7 @@ const END_OF_CHAIN = 0xffffffff
 const MEDIA_TYPE = 0xfffffff8
 const HALT = 0xf4
 
-/** Same plan, same bytes. An Error when the files do not fit. */
+/** The same plan gives the same bytes. Throws when the files do not fit. */
 export function renderVolume({
   sectors,
   label,
@@ -83,7 +83,7 @@ export function renderVolume({
 
 const offsetOf = (cluster: number) => (cluster === 0 ? 0 : sectorOf(cluster) * sectorBytes)
 
-/** One behind the other, each from a cluster of its own; `end`: the cluster behind it. */
+/** One after the other, each in clusters of its own; `end` is the first cluster after it. */
 function placeFiles(files: readonly VolumeFile[]) {
   let free = rootCluster + 1
   return files.map((file) => {
@@ -109,11 +109,11 @@ function renderBootRegion(sectors: number, serial: number): Buffer {
   region.writeUInt8(Math.log2(SECTORS_PER_CLUSTER), BOOT_AT.clusterShift)
   region.writeUInt8(1, BOOT_AT.fats)
   region.writeUInt8(0x80, BOOT_AT.drive)
-  // Not known: it changes with each file, and nothing depends on it.
+  // 0xff means unknown: it changes with each file, and nothing depends on it.
   region.writeUInt8(0xff, BOOT_AT.percentInUse)
   region.fill(HALT, BOOT_AT.bootCode, BOOT_AT.signature)
   region.writeUInt16LE(0xaa55, BOOT_AT.signature)
-  // Eight sectors of more boot code, empty but for their mark.
+  // Eight extended boot sectors, empty except for their signature.
   for (let sector = 1; sector <= 8; sector += 1) {
     region.writeUInt32LE(0xaa550000, (sector + 1) * sectorBytes - 4)
   }

@@ -5,39 +5,39 @@ import { crc32 } from 'node:zlib'
 export const SECTOR_BYTES = 512
 const HEADER_BYTES = 92
 const ENTRY_BYTES = 128
-/** As many as stand before the 64th sector, where the first partition of a hybrid image begins. */
+/** As many as fit before sector 64, where the first partition of a hybrid image begins. */
 const ENTRIES = 248
 const ENTRY_SECTORS = (ENTRIES * ENTRY_BYTES) / SECTOR_BYTES
-/** Header and entries, before and behind everything else; in front, the boot sector as well. */
+/** Header and entries, at the end of the disk; at its start the boot sector precedes them. */
 export const BACKUP_SECTORS: number = ENTRY_SECTORS + 1
 
 export const PARTITION_TYPES = {
-  /** Windows gives it no letter and does not offer to format it. */
+  /** Windows assigns no drive letter and does not offer to format it. */
   linux: '0fc63daf-8483-4772-8e79-3d69d8477de4',
   efi: 'c12a7328-f81f-11d2-ba4b-00a0c93ec93b',
   /** What Windows, macOS and Linux all mount. */
   data: 'ebd0a0a2-b9e5-4433-87c0-68b6b72699c7',
 } as const
 
-export interface PartitionSpan {
+interface PartitionSpan {
   readonly firstSector: number
   readonly lastSector: number
 }
 
-export interface Partition extends PartitionSpan {
+interface Partition extends PartitionSpan {
   readonly type: (typeof PARTITION_TYPES)[keyof typeof PARTITION_TYPES]
   /** At most 36 characters. */
   readonly name: string
 }
 
-export interface TablePlan {
-  /** GUIDs are made of it: the same for the same medium. */
+interface TablePlan {
+  /** GUIDs are derived from it, so the same medium has the same ones. */
   readonly id: string
   readonly diskSectors: number
   readonly partitions: readonly Partition[]
 }
 
-/** Bytes, and the sector that they begin at. */
+/** Bytes, and the sector where they begin. */
 export interface TablePiece {
   readonly sector: number
   readonly bytes: Buffer
@@ -110,7 +110,7 @@ function renderEntry(id: string, { type, name, firstSector, lastSector }: Partit
   return entry
 }
 
-/** A GUID of version 4 by its marks, made of a text, as it lies on the disk. */
+/** A version 4 GUID derived from a text, in the byte order of the disk. */
 function makeGuid(text: string): Buffer {
   const guid = createHash('sha256').update(text).digest().subarray(0, 16)
   guid.writeUInt8(((guid[6] ?? 0) & 0x0f) | 0x40, 6)
@@ -118,7 +118,7 @@ function makeGuid(text: string): Buffer {
   return swapGuid(guid)
 }
 
-/** The first three fields are numbers, little end first. */
+/** The first three fields are little-endian numbers. */
 function swapGuid(guid: Buffer): Buffer {
   guid.subarray(0, 4).reverse()
   guid.subarray(4, 6).reverse()

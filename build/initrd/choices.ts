@@ -1,12 +1,12 @@
-/** The drivers that each initrd carries: what it takes to reach the root file system, no more. */
+/** The drivers in each initrd: those that reaching the root file system requires, and no more. */
 import type { Arch } from '../../appliance/appliance.ts'
 import type { ModuleChoice } from './modules.ts'
 
 export const VARIANTS = ['netboot', 'media'] as const
-/** Fetches the root over the network; finds it on a stick, a disc or in a file on one. */
+/** `netboot` fetches the root over the network; `media` finds it on a stick, on a disc, or in an ISO file on one. */
 export type Variant = (typeof VARIANTS)[number]
 
-/** Both variants: buses, keyboards, and what the root is mounted with. */
+/** In both variants: buses, keyboards, and what mounting the root requires. */
 const BASE = [
   'drivers/virtio/*',
   'drivers/hv/*',
@@ -68,13 +68,13 @@ const MEDIA = [
   'fs/ntfs*',
 ]
 
-/** On boards even the clock of a network card is a driver. */
+/** On arm64 boards even the clock of a network card needs a driver. */
 const BOARD = [
   'bus clk dma firmware gpio i2c/busses iommu irqchip mailbox mfd misc/rp1 nvmem phy pinctrl',
   'pmdomain power/reset regulator reset soc tty/serial usb/dwc2',
 ].flatMap((line) => line.split(' ').map((folder) => `drivers/${folder}/*`))
 
-/** Large drivers of adapters for storage and telecom, and of cards older than any machine here. */
+/** Left out: large drivers of storage and telecom adapters, and of cards too old to matter. */
 const LEAVE = [
   '3com 8390 brocade cavium chelsio fungible hisilicon huawei marvell/octeon* marvell/prestera',
   'mellanox/mlxsw meta myricom natsemi netronome pensando qlogic/netxen qlogic/qed qlogic/qede',

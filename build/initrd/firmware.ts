@@ -10,11 +10,11 @@ export function listFirmware(module: Buffer): readonly string[] {
     const end = module.indexOf(0, at)
     if (!isStart || end === -1) continue
     const name = module.toString('utf8', at + MARK.length, end)
-    // Modules name files of a folder; what leaves it is no name of one.
+    // A name must stay below the firmware folder.
     if (/^[\w.+/-]+$/.test(name) && !name.split('/').includes('..')) found.push(name)
   }
   return found
 }
 
-/** As the kernel looks for a file: as it is, then compressed. */
+/** In the order in which the kernel tries them: uncompressed first. */
 export const FIRMWARE_SUFFIXES = ['', '.zst', '.xz'] as const

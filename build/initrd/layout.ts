@@ -1,8 +1,8 @@
-/** The order of an initrd: what must be there when memory runs out while the kernel unpacks it. */
+/** The order of files in an initrd: what is needed to report a lack of memory is unpacked first. */
 import type { Entry } from './newc.ts'
 
-/** Empty, and last: `/init` that does not see it knows that not everything was unpacked. */
-export const COMPLETE = 'complete'
+/** An empty file that comes last: without it `/init` knows that unpacking was incomplete. */
+const COMPLETE = 'complete'
 
 const MOUNT_POINTS = ['dev', 'proc', 'run', 'sys', 'sysroot', 'tmp']
 
@@ -13,8 +13,8 @@ const DEVICES: readonly Entry[] = [
 ]
 
 /**
- * All folders that the entries need, then programs and settings, then what lies in `lib/modules`
- * and `lib/firmware`, then the mark of completeness; each part sorted by name.
+ * Folders first, then programs and settings, then `lib/modules`
+ * and `lib/firmware`, then the file that marks completeness; each part sorted by name.
  */
 export function planLayout(entries: readonly Entry[]): readonly Entry[] {
   const all = [...entries, ...DEVICES]

@@ -1,7 +1,7 @@
-/** Which kernel modules an initrd takes, and the tables by which `modprobe` finds them there. */
+/** Selects the kernel modules of an initrd, and filters the tables by which `modprobe` finds them. */
 
 /** The tables of a tree's `lib/modules/<release>`, as text. */
-export interface ModuleTables {
+interface ModuleTables {
   readonly dep: string
   readonly softdep: string
   readonly alias: string
@@ -10,20 +10,20 @@ export interface ModuleTables {
 /** Shell-like patterns on paths below `kernel/`: `*` stands for anything, `/` too. */
 export interface ModuleChoice {
   readonly take: readonly string[]
-  /** Never taken for a pattern's sake, only where a taken one needs it. */
+  /** Not selected by a pattern, only as a dependency. */
   readonly leave: readonly string[]
 }
 
-export interface ChosenModules {
+interface ChosenModules {
   /** Paths as in `modules.dep`, sorted: `kernel/drivers/net/virtio_net.ko`. */
   readonly paths: readonly string[]
-  /** The tables of exactly these. */
+  /** The tables, reduced to these modules. */
   readonly tables: ModuleTables
-  /** Patterns that no module matches: a kernel has moved them, or the list has a slip. */
+  /** Patterns that match no module: the kernel has moved them, or the list has a typo. */
   readonly idle: readonly string[]
 }
 
-/** Takes what matches, all that it depends on, and what it would rather have loaded beside it. */
+/** Selects what matches, with its dependencies and soft dependencies. */
 export function chooseModules(tables: ModuleTables, { take, leave }: ModuleChoice): ChosenModules {
   const needs = parseDependencies(tables.dep)
   const pathOf = new Map([...needs.keys()].map((path) => [nameOf(path), path]))
@@ -44,7 +44,7 @@ export function chooseModules(tables: ModuleTables, { take, leave }: ModuleChoic
   return { paths, tables: filterTables(tables, paths, needs), idle }
 }
 
-/** `virtio_net` for `kernel/drivers/net/virtio-net.ko`: the kernel knows no hyphens. */
+/** `virtio_net` for `kernel/drivers/net/virtio-net.ko`: the kernel replaces hyphens. */
 export const nameOf = (path: string): string =>
   path
     .slice(path.lastIndexOf('/') + 1)

@@ -1,27 +1,27 @@
-/** The archive format that the kernel unpacks its first file system from: cpio "newc". */
+/** The archive format of an initrd: cpio "newc". */
 
 export type Entry = FileEntry | FolderEntry | LinkEntry | DeviceEntry
 
-export interface FileEntry {
+interface FileEntry {
   readonly kind: 'file'
   readonly name: string
   readonly mode: number
   readonly bytes: Uint8Array
 }
 
-export interface FolderEntry {
+interface FolderEntry {
   readonly kind: 'folder'
   readonly name: string
 }
 
-export interface LinkEntry {
+interface LinkEntry {
   readonly kind: 'link'
   readonly name: string
   readonly target: string
 }
 
 /** A character device. */
-export interface DeviceEntry {
+interface DeviceEntry {
   readonly kind: 'device'
   readonly name: string
   readonly mode: number
@@ -37,8 +37,8 @@ const END = 'TRAILER!!!'
 const BLOCK = 512
 
 /**
- * The archive of these entries in this order. Inode numbers are counted, everything belongs to
- * root and is from `epoch` (seconds), so that the same entries make the same bytes.
+ * The archive of these entries in this order. Inodes are numbered in order, everything belongs to
+ * root and has the time `epoch` (seconds since 1970), so that the same entries give the same bytes.
  */
 export function renderNewc(entries: readonly Entry[], epoch: number): Buffer {
   const parts: Uint8Array[] = []
@@ -73,7 +73,7 @@ function modeOf(entry: Entry): number {
   return entry.kind === 'link' ? TYPE.link + LINK_MODE : TYPE[entry.kind] + entry.mode
 }
 
-/** As they stand in a header; what is not named here is 0. */
+/** The fields of a header in their order; a field that is not set is 0. */
 const FIELDS = 'inode mode uid gid links epoch size onMajor onMinor major minor nameSize sum'.split(
   ' ',
 )

@@ -1,29 +1,29 @@
-/** A UEFI program (PE32+) with one more section, whose code runs before all others. */
+/** Adds a section to a UEFI program (PE32+), whose code runs first. */
 
-/** What code of the new section has to know: addresses relative to where the program is loaded. */
-export interface Place {
+/** What the code of the new section needs: addresses relative to the loaded program. */
+export interface CodeAddresses {
   /** Where the section begins. */
   readonly at: number
-  /** Where the program begins without it. */
+  /** The original entry point. */
   readonly entry: number
 }
 
-export interface Section {
+interface Section {
   /** At most 8 characters. */
   readonly name: string
-  /** Code first. */
-  readonly render: (place: Place) => Buffer
+  /** The content; the entry point is its first byte. */
+  readonly render: (place: CodeAddresses) => Buffer
 }
 
-export const MACHINES = { 0x8664: 'x86_64', 0xaa64: 'arm64' } as const
+const MACHINES = { 0x8664: 'x86_64', 0xaa64: 'arm64' } as const
 
 const HEADER_BYTES = 40
-/** contains code, is run, is read */
+/** IMAGE_SCN_CNT_CODE, IMAGE_SCN_MEM_EXECUTE and IMAGE_SCN_MEM_READ. */
 const CODE = 0x60000020
 const PAGE = 4096
 const PE32_PLUS = 0x20b
 
-/** The processor that the program is for; an Error where it is none of ours. */
+/** The program's processor. Throws when we support no such processor. */
 export function readMachine(program: Buffer): (typeof MACHINES)[keyof typeof MACHINES] {
   const { machine } = readHeaders(program)
   if (machine === 0x8664 || machine === 0xaa64) return MACHINES[machine]
@@ -55,7 +55,7 @@ export function addSection(program: Buffer, { name, render }: Section): Buffer {
   made.writeUInt16LE(count + 1, pe + 6)
   made.writeUInt32LE(at, optional + 16)
   made.writeUInt32LE(roundUp(at + content.length, sectionAlignment), optional + 56)
-  // The checksum is optional for UEFI, and a signature would not cover us: both are gone.
+  // UEFI does not require the checksum, and a signature would not cover the new section: neither is kept.
   made.writeUInt32LE(0, optional + 64)
   return made
 }
@@ -85,9 +85,9 @@ function readHeaders(program: Buffer) {
     entry: program.readUInt32LE(optional + 16),
     sectionAlignment: program.readUInt32LE(optional + 32),
     fileAlignment: program.readUInt32LE(optional + 36),
-    /** Of all headers, in the file. */
+    /** Size of all headers in the file. */
     bytes: program.readUInt32LE(optional + 60),
-    /** Where the last section ends, when loaded. */
+    /** Where the last section ends in memory. */
     end: Math.max(...ends),
   }
 }

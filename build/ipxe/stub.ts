@@ -1,11 +1,11 @@
-/** Code that gives a UEFI program its command line (`LoadedImage->LoadOptions`), then starts it: iPXE runs it as a script. */
-import { roundUp, type Place } from './pe.ts'
+/** Machine code that sets a UEFI program's command line (`LoadedImage->LoadOptions`) and starts it; iPXE runs that line as a script. */
+import { roundUp, type CodeAddresses } from './pe.ts'
 
 /** EFI_LOADED_IMAGE_PROTOCOL, 5B1B31A1-9562-11D2-8E3F-00A0C969723B. */
 const PROTOCOL = Buffer.from('a1311b5b6295d2118e3f00a0c969723b', 'hex')
 
-/** Where things lie, relative to the section's begin. */
-interface Layout extends Place {
+/** Offsets from the start of the section. */
+interface Layout extends CodeAddresses {
   readonly guid: number
   readonly text: number
   readonly textBytes: number
@@ -14,7 +14,11 @@ interface Layout extends Place {
 type Render = (layout: Layout) => Buffer
 
 /** Code, the protocol's name, the text as UTF-16 with a NUL. */
-export function renderStub(processor: 'x86_64' | 'arm64', text: string, place: Place): Buffer {
+export function renderStub(
+  processor: 'x86_64' | 'arm64',
+  text: string,
+  place: CodeAddresses,
+): Buffer {
   const options = Buffer.from(`${text}\0`, 'utf16le')
   const layout = (guid: number) => ({
     ...place,
@@ -29,12 +33,12 @@ export function renderStub(processor: 'x86_64' | 'arm64', text: string, place: P
   return Buffer.concat([code, PROTOCOL, options])
 }
 
-/** Arguments come in rcx (our handle) and rdx (the system table), and must be there again at the end. */
+/** Arguments arrive in rcx (our handle) and rdx (the system table), and are restored before the jump. */
 const renderX64: Render = ({ at, entry, guid, text, textBytes }) => {
   const parts: Buffer[] = []
   const put = (hex: string) => parts.push(Buffer.from(hex.replaceAll(' ', ''), 'hex'))
   const here = () => parts.reduce((sum, { length }) => sum + length, 0)
-  /** The distance from the end of an instruction of so many bytes more, in 4 bytes. */
+  /** The 4-byte distance to `to` from the end of the instruction. */
   const distance = (to: number) => {
     const bytes = Buffer.alloc(4)
     bytes.writeInt32LE(to - (here() + 4))
@@ -60,7 +64,7 @@ const renderX64: Render = ({ at, entry, guid, text, textBytes }) => {
   return Buffer.concat(parts)
 }
 
-/** Arguments come in x0 and x1, and must be there again at the end. */
+/** Arguments arrive in x0 and x1, and are restored before the jump. */
 const renderArm64: Render = ({ at, entry, guid, text, textBytes }) => {
   const words: number[] = [
     0xa9bd7bfd, // stp x29,x30,[sp,#-48]!

@@ -1,15 +1,15 @@
-/** What GRUB shows and starts on our media: the same by BIOS and by UEFI, on screen and serial line. */
+/** GRUB's configuration on our media: the same for BIOS and UEFI, on the screen and the serial line. */
 import { KERNEL_ARGS } from '../../appliance/contract.ts'
 import { LIVE_QUIRKS } from '../../appliance/live-boot.ts'
 
 const PATHS = { kernel: '/live/vmlinuz', initrd: '/live/initrd' } as const
 const CONSOLES = ['console=tty0', 'console=ttyS0,115200'] as const
 /** Seconds: enough to press a key, not long enough to wait for. */
-const PATIENCE = 3
+const MENU_SECONDS = 3
 
-export interface MenuPlan {
+interface MenuPlan {
   readonly version: string
-  /** The identity of the medium, by which the initrd knows it. */
+  /** Identifies the medium to the initrd. */
   readonly media: string
 }
 
@@ -30,14 +30,14 @@ const ENTRIES: readonly Entry[] = [
 /** The menu. A machine without a serial port keeps its screen. */
 export function renderMenu({ version, media }: MenuPlan): string {
   const quirks = LIVE_QUIRKS.map(([name, value]) => `${name}=${value}`)
-  // gpt: the backup table counts when the first one is damaged, as by a power cut while it grows.
+  // gpt: use the backup table when a power cut during growth has damaged the first one.
   const common = [`${KERNEL_ARGS.media}=${media}`, 'gpt', ...quirks, ...CONSOLES]
   return [
     'if serial --unit=0 --speed=115200; then',
     '  terminal_input console serial',
     '  terminal_output console serial',
     'fi',
-    `set timeout=${PATIENCE}`,
+    `set timeout=${MENU_SECONDS}`,
     'set default=0',
     'set menu_color_normal=light-gray/black',
     'set menu_color_highlight=black/light-gray',
@@ -52,12 +52,12 @@ export function renderMenu({ version, media }: MenuPlan): string {
   ].join('\n')
 }
 
-/** A file that no other medium has; /.disk/info lies on Debian's and others' as well. */
+/** A file that no other medium has; Debian's media have a /.disk/info as well. */
 export const renderMark = (media: string): string => `.disk/flasher-${media}`
 
 /**
- * What GRUB runs first, that of a BIOS and the signed one on the EFI partition: it finds the medium that
- * it came from.
+ * What GRUB runs first, for BIOS and on the EFI partition: it finds the medium that
+ * it was started from.
  */
 export const renderEarly = (media: string): string =>
   [
@@ -68,13 +68,13 @@ export const renderEarly = (media: string): string =>
   ].join('\n')
 
 /**
- * Debian's signed GRUB looks here where it came from, on a stick the EFI partition, and takes any medium
- * with a /.disk/info only where that has no /boot/grub. On a disc it comes from the ISO itself.
+ * Debian's signed GRUB looks here on the partition it was started from (on a stick the EFI partition), and
+ * searches for a medium with /.disk/info only when that has no /boot/grub. A disc starts it from the ISO itself.
  */
 export const SIGNED_CONFIG_PATH = 'boot/grub/x86_64-efi/grub.cfg'
 export const SIGNED_CONFIG = 'source /boot/grub/grub.cfg\n'
 
-/** All that a BIOS's GRUB can do; the signed one brings its own. */
+/** The modules of GRUB for BIOS; the signed one has its own. */
 export const BIOS_MODULES = [
   'biosdisk',
   'iso9660',

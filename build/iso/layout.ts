@@ -1,4 +1,4 @@
-/** Where the images partition goes on a hybrid ISO, and the partition table over it all. */
+/** Places the images partition on a hybrid ISO, and plans the partition table over both. */
 import { IMAGES_PARTITION } from '../../appliance/contract.ts'
 import {
   BACKUP_SECTORS,
@@ -11,10 +11,10 @@ import {
 
 const MIB = 2048
 const PROTECTIVE = 0xee
-/** An entry of this size covers the disk, whatever size that is: the image lands on larger ones. */
+/** A protective entry of this size covers a disk of any size, because the image is written to larger disks. */
 const WHATEVER = 0xffffffff
 
-export interface HybridPlan {
+interface HybridPlan {
   readonly id: string
   /** The ISO's first 64 sectors, as xorriso wrote them: two partitions, system and EFI. */
   readonly head: Buffer
@@ -22,18 +22,18 @@ export interface HybridPlan {
   readonly imagesSectors: number
 }
 
-export interface Hybrid {
+interface Hybrid {
   readonly imagesStart: number
   /** Of the whole image, all in sectors of 512 bytes. */
   readonly sectors: number
   readonly pieces: readonly TablePiece[]
 }
 
-/** An Error where xorriso's partitions are not the two that we asked for. */
+/** Throws when xorriso has not made exactly the two partitions that we expect. */
 export function planHybrid({ id, head, imagesSectors }: HybridPlan): Hybrid {
   const [system, efi, ...others] = parseSpans(head)
   if (system === undefined || efi === undefined || others.length > 0) {
-    throw new Error('the ISO does not have the two partitions that it was to have')
+    throw new Error('the ISO must have exactly two partitions, system and EFI')
   }
   const imagesStart = alignUp(Math.max(system.lastSector, efi.lastSector) + 1)
   const sectors = alignUp(imagesStart + imagesSectors + BACKUP_SECTORS)

@@ -1,14 +1,14 @@
-/** The file that lies on the images partition, for whoever opens the stick on another machine. */
+/** The README on the images partition, for people who open the stick on another machine. */
 
-/** Lines end as Windows likes them; everybody else reads them as well. */
+/** Windows line endings, which all systems can read. */
 export const renderReadme = (version: string): string =>
   [
     `Flasher ${version}`,
     '',
     'Copy disk images here: .img, .img.zst, .img.xz, .img.gz, .img.bz2, .qcow2.',
-    'Start a machine from this stick, and they are offered.',
+    'Machines that start from this stick offer them.',
     '',
-    'This partition grows to the end of the stick when a machine is first started from it:',
-    'until then there is room for 22 MB. Files that are here already stay as they are.',
+    'This partition grows to the end of the stick when a machine first starts from it;',
+    'until then it has room for 22 MB. Files that are already here are kept.',
     '',
   ].join('\r\n')

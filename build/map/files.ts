@@ -1,4 +1,4 @@
-/** Which files the map shows, read from the checkout. */
+/** Reads the files that the map lists. */
 import { globSync } from 'node:fs'
 import { readFile } from 'node:fs/promises'
 import type { MappedFile } from './overview.ts'

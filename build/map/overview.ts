@@ -1,4 +1,4 @@
-/** The map of the house as text: every folder, every file, and the sentence that it opens with. */
+/** Renders the map of the repository: every folder, every file, and its first sentence. */
 
 export interface MappedFile {
   /** Relative to the checkout. */
@@ -8,7 +8,7 @@ export interface MappedFile {
 
 const OPENING = /^(?:#!.*\n)?\/\*\*((?:[^*]|\*(?!\/))*)\*\//
 
-/** The first sentence of the comment that a file opens with; empty where there is none. */
+/** The first sentence of a file's opening comment; empty when there is none. */
 export function parseOpening(text: string): string {
   const words = (OPENING.exec(text)?.[1] ?? '').replaceAll(/\s*\n\s*\*?\s*/g, ' ').trim()
   const [sentence = ''] = words.split(/(?<=\.)\s+(?=[A-Z`(])/, 1)
@@ -17,7 +17,7 @@ export function parseOpening(text: string): string {
 
 const TITLE = `# Map
 
-Every file of the house and what it is for, made from the first line of each by \`npx pnpm docs:map\`. How they belong together is told in [architecture.md](architecture.md), and what happens when in [trips.md](trips.md).
+Every file and what it is for, generated from the first sentence of each by \`npx pnpm docs:map\`. [architecture.md](architecture.md) explains how they belong together, [trips.md](trips.md) what happens when.
 `
 
 /** Folders and files in the order of their names. */

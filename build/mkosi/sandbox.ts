@@ -1,17 +1,17 @@
-/** What mkosi's apt is set up with: sources made from the host's, and which packages come from backports. */
+/** The apt configuration that mkosi uses: sources derived from the host's, and which packages come from backports. */
 import { mkdir, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { readSources } from '../debian/apt.ts'
 
-export interface SandboxWish {
+interface SandboxOptions {
   readonly folder: string
   readonly suite: string
   /** Globs of packages that are taken from backports. */
   readonly backports?: readonly string[]
 }
 
-/** Gives the folder back. */
-export async function writeSandbox({ folder, suite, backports }: SandboxWish): Promise<string> {
+/** Returns the folder. */
+export async function writeSandbox({ folder, suite, backports }: SandboxOptions): Promise<string> {
   const apt = join(folder, 'etc/apt')
   for (const dir of ['sources.list.d', 'preferences.d']) {
     await mkdir(join(apt, dir), { recursive: true })

@@ -1,4 +1,4 @@
-/** What is in an image: packages of Debian's, of npm's, and which release of what made it. */
+/** The contents of an image: Debian packages, npm packages, other programs, and the tools that built it. */
 
 export interface DebianPackage {
   readonly name: string
@@ -12,19 +12,19 @@ export interface NpmPackage {
   readonly license: string
 }
 
-/** A list of Debian packages and where they are. */
-export interface DebianList {
+/** A list of Debian packages with its title. */
+interface DebianList {
   readonly title: string
-  /** Whether they are in the image, or only made it. */
+  /** Whether they are in the image, or only built it. */
   readonly within: boolean
   readonly packages: readonly DebianPackage[]
 }
 
-/** What is no package of anybody's. */
+/** A program that comes from no package. */
 export interface Program {
   readonly name: string
   readonly version: string
-  /** Whether it is in the image, or only made it. */
+  /** Whether it is in the image, or only built it. */
   readonly within: boolean
 }
 
@@ -34,7 +34,7 @@ export interface Contents {
   readonly programs: readonly Program[]
 }
 
-/** `name version architecture` by line, in sections: two builds differ where this differs. */
+/** `name version architecture` by line, in sections, for comparing two builds with `diff`. */
 export function renderContents({ debian, npm, programs }: Contents): string {
   const lists = debian.map(({ title, packages }) =>
     section(

@@ -1,9 +1,9 @@
-/** Reads the lists of packages that steps leave beside what they made. */
+/** Reads the package lists that steps write beside their outcomes. */
 import { readFile } from 'node:fs/promises'
 import process from 'node:process'
 import type { Contents, DebianPackage, NpmPackage, Program } from './contents.ts'
 
-export interface ListFiles {
+interface ListFiles {
   readonly packages: readonly {
     readonly title: string
     readonly within: boolean
@@ -13,7 +13,7 @@ export interface ListFiles {
   readonly programs: readonly string[]
 }
 
-/** `pathOf`: where a step's file lies. Throws where a list is none, or empty. */
+/** `pathOf` locates a step's file. Throws when a list is empty or malformed. */
 export async function readContents(
   { packages, npm, programs }: ListFiles,
   pathOf: (token: string) => string,
@@ -34,7 +34,7 @@ export async function readContents(
   }
 }
 
-/** It runs our own tools, and its compressor makes bytes. */
+/** Node runs our own programs, and its compressor decides bytes. */
 const BUILDER: Program = { name: 'node', version: process.versions.node, within: false }
 
 type Row = Readonly<Record<string, string>>

@@ -1,13 +1,13 @@
-/** Hands finished files over: under their release names, with checksums, package list and bill of materials. */
+/** Hands over finished files under their release names, with checksums, package list and bill of materials. */
 import { constants, copyFile, mkdir, readFile, rename, stat, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import { ALL_SUMS } from '../../appliance/assets.ts'
+import { ALL_SUMS, billOf, packageListOf } from '../../appliance/assets.ts'
 import { digestFile } from '../cache/digest.ts'
 import { renderContents, type Contents } from './contents.ts'
 import { renderSbom } from './sbom.ts'
 import { mergeSums, parseSums, renderSums, type Sum } from './sums.ts'
 
-export interface ReleaseWish {
+interface ReleaseOptions {
   readonly folder: string
   readonly version: string
   readonly epoch: number
@@ -15,7 +15,7 @@ export interface ReleaseWish {
   readonly stem: string
   /** Name of the list of checksums over `files`. */
   readonly checksums: string
-  /** Release name, and where the file lies. */
+  /** The release name of each file, and its path. */
   readonly files: readonly { readonly asset: string; readonly path: string }[]
   readonly contents: Contents
 }
@@ -26,9 +26,9 @@ export interface Released {
   readonly digest: string
 }
 
-/** Each file becomes whole by a rename; the checksums come last. */
-export async function writeRelease(wish: ReleaseWish): Promise<readonly Released[]> {
-  const { folder, stem, checksums, files, contents, version, epoch } = wish
+/** A rename completes each file; the checksums come last. */
+export async function writeRelease(options: ReleaseOptions): Promise<readonly Released[]> {
+  const { folder, stem, checksums, files, contents, version, epoch } = options
   await mkdir(folder, { recursive: true })
   const released: Released[] = []
   for (const { asset, path } of files) {
@@ -40,8 +40,8 @@ export async function writeRelease(wish: ReleaseWish): Promise<readonly Released
   const sums = released.map(({ asset, digest }) => ({ file: asset, digest }))
   const sbom = renderSbom({ stem, version, epoch, files: sums, contents })
   const beside = {
-    [`${stem}.cdx.json`]: sbom,
-    [`${stem}.packages.txt`]: renderContents(contents),
+    [billOf(stem)]: sbom,
+    [packageListOf(stem)]: renderContents(contents),
     [checksums]: renderSums(sums),
   }
   for (const [name, text] of Object.entries(beside)) await writeText(join(folder, name), text)
@@ -53,7 +53,7 @@ export async function writeRelease(wish: ReleaseWish): Promise<readonly Released
   return released
 }
 
-/** Into the one list of the folder; lines of files that are gone go. */
+/** Updates the list of the whole folder; lines of files that no longer exist are dropped. */
 async function addSums(folder: string, sums: readonly Sum[]): Promise<void> {
   const place = join(folder, ALL_SUMS)
   const known = parseSums(await readFile(place, 'utf8').catch(() => ''))
@@ -71,7 +71,7 @@ async function addSums(folder: string, sums: readonly Sum[]): Promise<void> {
   )
 }
 
-/** Two builds may write to one folder. */
+/** Distinct for each build, because two may write to one folder. */
 const partOf = (path: string) => `${path}.${process.pid}.part`
 
 async function writeText(path: string, text: string): Promise<void> {

@@ -1,9 +1,9 @@
-/** The bill of materials of a bundle of files: a CycloneDX 1.6 document, the same bytes for the same contents. */
+/** The bill of materials of a bundle of files (CycloneDX 1.6): the same bytes for the same contents. */
 import { createHash } from 'node:crypto'
 import type { Contents, DebianPackage, NpmPackage, Program } from './contents.ts'
 import type { Sum } from './sums.ts'
 
-export interface SbomWish {
+interface SbomOptions {
   /** `flasher-netboot-pc-x86_64-v1.2.0` */
   readonly stem: string
   readonly version: string
@@ -14,7 +14,7 @@ export interface SbomWish {
 }
 
 /** Ends with a line feed. */
-export function renderSbom({ stem, version, epoch, files, contents }: SbomWish): string {
+export function renderSbom({ stem, version, epoch, files, contents }: SbomOptions): string {
   const within = contents.debian.filter((list) => list.within).flatMap(({ packages }) => packages)
   const makers = contents.debian.filter((list) => !list.within).flatMap(({ packages }) => packages)
   const components = [
@@ -64,7 +64,7 @@ function debianComponent({ name, version, architecture }: DebianPackage) {
 function npmComponent({ name, version, license }: NpmPackage) {
   const purl = `pkg:npm/${name.replace('@', '%40')}@${version}`
   const licenses = license === 'NOASSERTION' ? {} : { licenses: [{ expression: license }] }
-  // Nobody looks for holes in Node under the name of the package that brings the program.
+  // Vulnerability databases list Node under its own name, not under that of the npm package.
   const cpe = name.startsWith('node-linux-') ? { cpe: cpeOfNode(version) } : {}
   return { type: 'library', 'bom-ref': purl, name, version, ...cpe, purl, ...licenses }
 }
@@ -77,12 +77,12 @@ function programComponent({ name, version }: Program) {
   return { type: 'application', 'bom-ref': purl, name, version, ...cpe, purl }
 }
 
-/** The format forbids two of one reference; lists may overlap. */
+/** References must be unique in the format, and lists may overlap. */
 function unique(components: readonly Component[]) {
   return [...new Map(components.map((one) => [one['bom-ref'], one])).values()]
 }
 
-/** A UUID (version 8 of RFC 9562) that follows from `text`. */
+/** A UUID derived from `text` (version 8 of RFC 9562). */
 function uuidOf(text: string): string {
   const hex = createHash('sha256').update(text).digest('hex')
   const variant = '89ab'[Number.parseInt(hex.slice(16, 17), 16) % 4]

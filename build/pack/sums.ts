@@ -9,14 +9,14 @@ export interface Sum {
 export const renderSums = (sums: readonly Sum[]): string =>
   sums.map(({ file, digest }) => `${digest}  ${file}\n`).join('')
 
-/** Lines of another form are left out. */
+/** Other lines are ignored. */
 export const parseSums = (text: string): readonly Sum[] =>
   text.split('\n').flatMap((line) => {
     const [, digest = '', file] = /^([0-9a-f]{64}) [ *](\S+)$/.exec(line) ?? []
     return file === undefined ? [] : [{ file, digest }]
   })
 
-/** `old` with the sums of files that were made anew, by name. */
+/** `old` updated with `anew`, sorted by name. */
 export function mergeSums(old: readonly Sum[], anew: readonly Sum[]): readonly Sum[] {
   const all = new Map([...old, ...anew].map((sum) => [sum.file, sum]))
   return [...all.values()].toSorted((a, b) => (a.file < b.file ? -1 : 1))

@@ -1,4 +1,4 @@
-/** Gathers our programs for the device: `app.ts --out DIR --home PATH --list FILE --node FILE --node-package NAME ENTRY…`. */
+/** Gathers our programs for the live system: `app.ts --out DIR --home PATH --list FILE --node FILE --node-package NAME ENTRY…`. */
 import { mkdir, writeFile } from 'node:fs/promises'
 import { basename, join } from 'node:path'
 import { parseArgs } from 'node:util'
@@ -6,7 +6,7 @@ import { layFile, layFolder } from '../app/lay.ts'
 import { listPackages } from '../app/npm.ts'
 import { collectImports } from '../cache/imports.ts'
 
-/** Types, maps, sources that Node would not strip, and prose. Licences stay. */
+/** Not needed at run time: types, source maps, TypeScript in packages (which Node does not run) and documentation. Licences are kept. */
 const USELESS =
   /^node_modules$|\.(d\.[cm]?ts|[cm]?tsx?|map|md|markdown|flow)$|^(test|tests|docs|bench|example|examples)$/i
 const LEGAL = /^(licen[cs]e|copying|notice)/i

@@ -2,6 +2,6 @@
 import { runInTools } from '../mkosi/mkosi.ts'
 
 const [mkosi = '', tools = '', program = '', ...args] = process.argv.slice(2)
-// The Node of the host's `/usr` is not there; ours lies in the checkout.
+// The tools tree hides a Node in the host's `/usr`; ours lies in the checkout.
 const file = program === 'node' ? process.execPath : program
 process.exitCode = await runInTools(mkosi, tools, [file, ...args])

@@ -1,4 +1,4 @@
-/** `node build/programs/initrd.ts`: writes an initrd from a root tree, in one process, without root. */
+/** Builds an initrd from a root tree, in one process and without being root. */
 import { createHash } from 'node:crypto'
 import { createReadStream, existsSync, readFileSync, statSync } from 'node:fs'
 import { readdir, rename, writeFile } from 'node:fs/promises'
@@ -22,11 +22,11 @@ interface Job {
   readonly variant: Variant
   readonly arch: Arch
   readonly version: string
-  /** Seconds; the time of every file. */
+  /** Seconds since 1970: the time of every file. */
   readonly epoch: number
   /** Of zstd. */
   readonly level: number
-  /** The one root that is accepted, and its name on servers when that is another. */
+  /** The only root that the initrd accepts, and its name on a server. */
   readonly squashfs: string
   readonly name: string
   readonly out: string
@@ -39,7 +39,7 @@ const file = (name: string, bytes: Uint8Array | string, mode = 0o644): Entry => 
   bytes: typeof bytes === 'string' ? Buffer.from(bytes) : bytes,
 })
 
-export async function makeInitrd(job: Job): Promise<string> {
+async function makeInitrd(job: Job): Promise<string> {
   const { tree, version, squashfs, name, out, epoch, level } = job
   const { entries, idle } = await gatherModules(job)
   const archive = renderNewc(
@@ -95,7 +95,7 @@ async function gatherModules({ tree, variant, arch }: Job) {
   return { entries: [...entries, ...gatherFirmware(tree, firmware)], idle: chosen.idle }
 }
 
-/** What the tree does not have stays away: modules name more than any package ships. */
+/** Leaves out what the tree does not have: modules name more firmware than any package ships. */
 function gatherFirmware(tree: string, names: ReadonlySet<string>): readonly Entry[] {
   return [...names].flatMap((name) => {
     const found = FIRMWARE_SUFFIXES.map((suffix) => `lib/firmware/${name}${suffix}`).find((path) =>
@@ -105,7 +105,7 @@ function gatherFirmware(tree: string, names: ReadonlySet<string>): readonly Entr
   })
 }
 
-/** Executable where a file begins like a script. */
+/** Files that begin with `#!` become executable. */
 async function gatherOverlay(folder: string): Promise<readonly Entry[]> {
   const found = await readdir(folder, { recursive: true, withFileTypes: true })
   return found
@@ -150,7 +150,7 @@ if (import.meta.main) {
   }
   const oneOf = <T extends string>(allowed: readonly T[], name: keyof typeof values): T => {
     const found = allowed.find((each) => each === required(name))
-    if (found === undefined) throw new Error(`--${name} is one of ${allowed.join(' ')}`)
+    if (found === undefined) throw new Error(`--${name} must be one of ${allowed.join(' ')}`)
     return found
   }
   const squashfs = required('squashfs')

@@ -1,13 +1,12 @@
 /** Compiles iPXE for UEFI with our script embedded: `ipxe-source.ts --source DIR --arch A --script FILE [--server URL] --out FILE --list FILE`. */
 import { copyFile, cp, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
-import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { parseArgs } from 'node:util'
-import { $ } from 'zx'
+import { $ } from 'zx/core'
 import { renderCarried } from '../ipxe/script.ts'
 import { parseVersion } from '../ipxe/version.ts'
 
-/** What iPXE's own Makefile calls them, and the compiler for a processor that is not this one. */
+/** The target in iPXE's Makefile, and the cross compiler for hosts with another processor. */
 const TARGETS = {
   x86_64: { folder: 'bin-x86_64-efi', node: 'x64', compiler: 'x86_64-linux-gnu-' },
   arm64: { folder: 'bin-arm64-efi', node: 'arm64', compiler: 'aarch64-linux-gnu-' },
@@ -19,12 +18,13 @@ const { values } = parseArgs({
 })
 const { source, arch, script, server = null, out, list } = values
 if (source === undefined || script === undefined || out === undefined || list === undefined) {
-  throw new Error('--source, --script, --out and --list are needed')
+  throw new Error('--source, --script, --out and --list are required')
 }
-if (arch !== 'x86_64' && arch !== 'arm64') throw new Error('--arch is x86_64 or arm64')
+if (arch !== 'x86_64' && arch !== 'arm64') throw new Error('--arch must be x86_64 or arm64')
 
-// The tree that was given stays as it is: what a compiler leaves behind would be an input next time.
-const workspace = await mkdtemp(join(tmpdir(), 'flasher-ipxe-'))
+// A copy: the compiler's output would otherwise be an input next time. It lies beside the result, so
+// that an interrupted build removes both.
+const workspace = await mkdtemp(`${out}.`)
 try {
   const tree = join(workspace, 'ipxe')
   await cp(source, tree, { recursive: true })

@@ -1,5 +1,4 @@
-/** `node build/programs/iso.ts`: a hybrid ISO that starts PCs from stick or disc, with a partition for images. */
-import { spawnSync } from 'node:child_process'
+/** Builds the hybrid ISO that boots PCs from a stick or disc, with a partition for images. */
 import { createHash } from 'node:crypto'
 import { createReadStream } from 'node:fs'
 import {
@@ -17,6 +16,7 @@ import {
 import { dirname, join, resolve } from 'node:path'
 import { pipeline } from 'node:stream/promises'
 import { parseArgs } from 'node:util'
+import { $ } from 'zx/core'
 import { IMAGES_PARTITION } from '../../appliance/contract.ts'
 import { renderVolume } from '../exfat/volume.ts'
 import { PARTITION_TYPES, SECTOR_BYTES } from '../gpt/table.ts'
@@ -38,16 +38,16 @@ interface Job {
   /** The files of Debian's signed shim and GRUB, and of GRUB for a BIOS, below one root. */
   readonly packages: string
   readonly version: string
-  /** Seconds; the time of everything on the medium. */
+  /** Seconds since 1970: the time of everything on the medium. */
   readonly epoch: number
   readonly out: string
 }
 
-/** 32 MiB, as small as the room for growth allows and a first image needs. */
+/** 32 MiB: as small as possible with a volume that can grow. */
 const IMAGES_SECTORS = 65_536
 /** Of the EFI partition: 6 MiB. */
 const EFI_SECTORS = 12_288
-/** FAT and exFAT number volumes; the same number each time. */
+/** The serial number of FAT and exFAT volumes; fixed, so that builds are reproducible. */
 const SERIAL = 0x464c4153
 
 const readWhole = async (path: string, bytes: number) => {
@@ -56,7 +56,7 @@ const readWhole = async (path: string, bytes: number) => {
   return buffer.subarray(0, bytesRead)
 }
 
-export async function makeIso(job: Job): Promise<void> {
+async function makeIso(job: Job): Promise<void> {
   const folder = await mkdtemp(`${job.out}.`)
   try {
     const media = `${job.version}-${(await digestOf(job.squashfs)).slice(0, 12)}`
@@ -65,7 +65,7 @@ export async function makeIso(job: Job): Promise<void> {
       efi: await makeEfi(job, folder, media),
       files: await makeFiles(job, folder, media),
     }
-    runXorriso(job, { ...parts, iso, media })
+    await runXorriso(job, { ...parts, iso, media })
     await addImages(job, iso, media)
     await rename(iso, job.out)
   } finally {
@@ -95,18 +95,18 @@ async function makeEfi({ packages, epoch }: Job, folder: string, media: string):
   await file.truncate(EFI_SECTORS * SECTOR_BYTES)
   const size = ['-T', String(EFI_SECTORS), '-h', '64', '-s', '32']
   const label = ['-v', 'FLASHER_EFI', '-N', SERIAL.toString(16)]
-  run(['mformat', '-i', image, ...label, ...size, '::'], { SOURCE_DATE_EPOCH: String(epoch) })
-  // By name: `mcopy -s` takes files as the host's file system happens to list them.
+  const run = toolsWith({ SOURCE_DATE_EPOCH: String(epoch) })
+  await run`mformat -i ${image} ${label} ${size} ::`
+  // Sorted by name: `mcopy -s` copies in whatever order the host's file system lists.
   for (const path of (await readdir(root, { recursive: true })).toSorted()) {
     const from = join(root, path)
-    const isFolder = (await stat(from)).isDirectory()
-    const command = isFolder ? ['mmd', '-i', image] : ['mcopy', '-Q', '-m', '-i', image, from]
-    run([...command, `::${path}`], { SOURCE_DATE_EPOCH: String(epoch) })
+    if ((await stat(from)).isDirectory()) await run`mmd -i ${image} ${`::${path}`}`
+    else await run`mcopy -Q -m -i ${image} ${from} ${`::${path}`}`
   }
   return image
 }
 
-/** Each file of the ISO, by its path there. */
+/** The source of each file of the ISO, by its path on the ISO. */
 async function makeFiles(
   { kernel, initrd, squashfs, packages, version }: Job,
   folder: string,
@@ -126,7 +126,7 @@ async function makeFiles(
   await writeFile(early, renderEarly(media))
   const modules = join(packages, 'usr/lib/grub/i386-pc')
   const what = ['-O', 'i386-pc-eltorito', '-d', modules, '-p', '/boot/grub', '-c', early]
-  run(['grub-mkimage', ...what, '-o', eltorito, ...BIOS_MODULES])
+  await toolsWith()`grub-mkimage ${what} -o ${eltorito} ${[...BIOS_MODULES]}`
   const made: Record<string, string> = {
     'live/vmlinuz': kernel,
     'live/initrd': initrd,
@@ -148,13 +148,13 @@ interface Parts {
   readonly media: string
 }
 
-function runXorriso({ packages, epoch }: Job, { efi, files, iso, media }: Parts) {
+async function runXorriso({ packages, epoch }: Job, { efi, files, iso, media }: Parts) {
   const date = `${new Date(epoch * 1000).toISOString().replaceAll(/\D/g, '').slice(0, 14)}00`
   const disk = createHash('sha256').update(media).digest('hex').slice(0, 32)
   const boot = ['-no-emul-boot', '-boot-load-size', '4', '-boot-info-table', '--grub2-boot-info']
   const mbr = join(packages, 'usr/lib/grub/i386-pc/boot_hybrid.img')
   const words = [
-    ['xorriso', '-as', 'mkisofs', '-quiet', '-o', iso, '-V', 'FLASHER_LIVE'],
+    ['-as', 'mkisofs', '-quiet', '-o', iso, '-V', 'FLASHER_LIVE'],
     ['-r', '-J', '-joliet-long', '-iso-level', '3', '-graft-points', '-no-pad'],
     [`--modification-date=${date}`, '--set_all_file_dates', date, '--gpt_disk_guid', disk],
     ['-b', 'boot/grub/i386-pc/eltorito.img', '-c', 'boot/boot.cat', ...boot],
@@ -164,16 +164,16 @@ function runXorriso({ packages, epoch }: Job, { efi, files, iso, media }: Parts)
     ['-eltorito-alt-boot', '-e', '--interval:appended_partition_2:all::', '-no-emul-boot'],
     Object.entries(files).map(([path, file]) => `${path}=${file}`),
   ]
-  run(words.flat())
+  await toolsWith()`xorriso ${words.flat()}`
 }
 
-/** Behind the ISO, with a partition table over both. */
+/** Appends the images partition, and writes a partition table that covers both. */
 async function addImages({ version, epoch }: Job, iso: string, media: string) {
   await using file = await open(iso, 'r+')
   const { size } = await file.stat()
   const head = await readWhole(iso, 64 * SECTOR_BYTES)
   const hybrid = planHybrid({ id: media, head, imagesSectors: IMAGES_SECTORS })
-  // xorriso's backup table, which would lie in the middle now.
+  // Cuts off xorriso's backup table, which would now lie in the middle.
   await file.truncate(Math.min(size, hybrid.imagesStart * SECTOR_BYTES))
   await file.truncate(hybrid.sectors * SECTOR_BYTES)
   const volume = renderVolume({
@@ -197,14 +197,12 @@ async function digestOf(path: string): Promise<string> {
   return hash.digest('hex')
 }
 
-function run([program = '', ...args]: readonly string[], env: NodeJS.ProcessEnv = {}) {
-  const { status, error, stdout, stderr } = spawnSync(program, args, {
-    encoding: 'utf8',
-    env: { ...process.env, TZ: 'UTC', LC_ALL: 'C.UTF-8', MTOOLS_SKIP_CHECK: '1', ...env },
+/** zx with the settings of every tool; a tool that fails throws with its output. */
+const toolsWith = (more: NodeJS.ProcessEnv = {}) =>
+  $({
+    quiet: true,
+    env: { ...process.env, TZ: 'UTC', LC_ALL: 'C.UTF-8', MTOOLS_SKIP_CHECK: '1', ...more },
   })
-  if (error !== undefined) throw new Error(`${program}: ${error.message}`)
-  if (status !== 0) throw new Error(`${program} ended with ${status}: ${stdout}${stderr}`)
-}
 
 if (import.meta.main) {
   const text = { type: 'string', default: '' } as const
@@ -221,6 +219,6 @@ if (import.meta.main) {
   })
   const missing = Object.entries(values).filter(([, value]) => value === '')
   if (missing.length > 0)
-    throw new Error(`missing: ${missing.map(([name]) => `--${name}`).join(' ')}`)
+    throw new Error(`these options are missing: ${missing.map(([name]) => `--${name}`).join(' ')}`)
   await makeIso({ ...values, out: resolve(values.out), epoch: Number(values.epoch) })
 }

@@ -1,7 +1,5 @@
-/** Lays the files of Debian packages below one folder: `packages.ts --suite S --arch A --state DIR --out DIR --list FILE NAME…`. */
-import { mkdtemp, mkdir, rm } from 'node:fs/promises'
-import { tmpdir } from 'node:os'
-import { join } from 'node:path'
+/** Unpacks Debian packages into one folder: `packages.ts --suite S --arch A --state DIR --out DIR --list FILE NAME…`. */
+import { mkdir, mkdtemp, rm } from 'node:fs/promises'
 import { parseArgs } from 'node:util'
 import { fetchPackages, readPackage, unpackPackage } from '../debian/apt.ts'
 import { writeList } from '../debian/list.ts'
@@ -13,7 +11,8 @@ const { values, positionals } = parseArgs({
 })
 
 const { suite, arch, state, out, list } = values
-const folder = await mkdtemp(join(tmpdir(), 'flasher-packages-'))
+// Beside the result, so that an interrupted build removes both.
+const folder = await mkdtemp(`${out}.`)
 try {
   const files = await fetchPackages({ suite, arch, state }, positionals, folder)
   await mkdir(out, { recursive: true })

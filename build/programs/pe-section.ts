@@ -1,4 +1,4 @@
-/** `node build/programs/pe-section.ts`: gives an iPXE for UEFI a script to run, as a section of its own. */
+/** Adds a section to an iPXE for UEFI with the script that it runs: `pe-section.ts --program FILE --script FILE [--server URL] --out FILE`. */
 import { readFile, writeFile } from 'node:fs/promises'
 import { parseArgs } from 'node:util'
 import { addSection, readMachine } from '../ipxe/pe.ts'
@@ -9,7 +9,7 @@ const text = { type: 'string' } as const
 const { values } = parseArgs({ options: { program: text, script: text, server: text, out: text } })
 const { program, script, server = null, out } = values
 if (program === undefined || script === undefined || out === undefined) {
-  throw new Error('--program, --script and --out are needed')
+  throw new Error('--program, --script and --out are required')
 }
 const original = await readFile(program)
 const carried = renderCarried(await readFile(script, 'utf8'), server)

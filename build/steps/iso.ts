@@ -2,7 +2,7 @@
 import type { Arch } from '../../appliance/appliance.ts'
 import { programStep, type BuildFacts, type Step } from './step.ts'
 
-export interface IsoWish {
+interface IsoOptions {
   readonly name: string
   readonly arch: Arch
   readonly kernel: string
@@ -13,7 +13,15 @@ export interface IsoWish {
   readonly facts: BuildFacts
 }
 
-export function isoStep({ name, arch, kernel, initrd, squashfs, packages, facts }: IsoWish): Step {
+export function isoStep({
+  name,
+  arch,
+  kernel,
+  initrd,
+  squashfs,
+  packages,
+  facts,
+}: IsoOptions): Step {
   return programStep(
     'iso',
     Object.entries({

@@ -1,7 +1,7 @@
-/** Files out of Debian packages that are not installed anywhere. */
+/** Files from Debian packages, without installing them. */
 import { programStep, type Step } from './step.ts'
 
-export interface PackagesWish {
+interface PackagesOptions {
   readonly name: string
   readonly says: string
   readonly suite: string
@@ -10,8 +10,8 @@ export interface PackagesWish {
   readonly packages: readonly string[]
 }
 
-/** `root` holds the files of all of them, `packages.json` name, version and architecture of each. */
-export function packagesStep({ name, says, suite, arch, packages }: PackagesWish): Step {
+/** `root` holds the files of all packages, `packages.json` the name, version and architecture of each. */
+export function packagesStep({ name, says, suite, arch, packages }: PackagesOptions): Step {
   const state = `%apt/${suite}-${arch}`
   const out = ['--out', `@${name}/root`, '--list', `@${name}/packages.json`]
   return programStep(

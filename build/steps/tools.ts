@@ -1,7 +1,7 @@
-/** The programs that make images, from one Debian release, so that their versions are the same on any host. */
+/** The tools that build images, from one Debian release, so that their versions are the same on any host. */
 import { programStep, type Step } from './step.ts'
 
-export const TOOLS_CONF = 'mkosi.conf.d/00-tools.conf'
+const TOOLS_CONF = 'mkosi.conf.d/00-tools.conf'
 
 /** A tree of programs, which steps with `tools: true` see as their `/usr`. */
 export const toolsStep: Step = programStep(
@@ -9,13 +9,13 @@ export const toolsStep: Step = programStep(
   ['--mkosi', '@mkosi/root', '--conf', TOOLS_CONF, '--cache', '%mkosi', '--out', '@tools'],
   {
     name: 'tools',
-    says: 'programs that make images',
+    says: 'tools that build images',
     inputs: ['@mkosi/root', TOOLS_CONF],
     makes: ['root', 'packages.json'],
   },
 )
 
-/** A step that asks for the tools tree, as the executor can run it. */
+/** Wraps a step with `tools: true` so that it runs inside the tools tree. */
 export const withTools = (step: Step): Step =>
   step.tools === undefined
     ? step

@@ -1,15 +1,15 @@
-/** The root of the live system, made by mkosi: a tree of packages first, then what is ours. */
+/** The root of the live system, built by mkosi: a tree of Debian packages, then our files on top. */
 import type { Arch } from '../../appliance/appliance.ts'
 import { programStep, type BuildFacts, type Step } from './step.ts'
 
-/** Laid over the tree in this order; later ones win. */
-export const OVERLAYS = ['overlays/live', 'overlays/usb'] as const
+/** Copied over the tree in this order; later ones win. */
+const OVERLAYS = ['overlays/live', 'overlays/usb'] as const
 const COMMON = ['mkosi.conf.d/00-tools.conf', 'mkosi.conf.d/10-common.conf'] as const
 
-/** Of the tree of packages, whose times reach no image: a commit of ours installs nothing anew. */
+/** For the tree of packages. Fixed, so that a commit does not rebuild it; its times reach no image. */
 const BASE_EPOCH = 1_767_225_600
 
-export interface TreeWish {
+interface TreeOptions {
   readonly arch: Arch
   readonly facts: BuildFacts
 }
@@ -23,30 +23,30 @@ const mkosi = (name: string, arch: Arch, epoch: number) => [
   '--cache=%mkosi',
 ]
 
-/** `base`: all packages, installed; `vmlinuz`: their kernel; `packages.json`: which they are. */
-export const baseStep = (wish: TreeWish): Step =>
-  programStep('tree', ['--profile=live-packages', ...mkosi('base', wish.arch, BASE_EPOCH)], {
+/** Makes `base` with all packages installed, their kernel `vmlinuz`, and the list `packages.json`. */
+export const baseStep = (options: TreeOptions): Step =>
+  programStep('tree', ['--profile=live-packages', ...mkosi('base', options.arch, BASE_EPOCH)], {
     name: 'base',
-    says: 'packages of the live system',
+    says: 'Debian packages of the live system',
     inputs: ['@mkosi/root', '@tools/root', ...COMMON, 'mkosi.conf.d/20-live-packages.conf'].concat(
-      wish.arch === 'x86_64' ? ['mkosi.conf.d/21-live-packages-x86-64.conf'] : [],
+      options.arch === 'x86_64' ? ['mkosi.conf.d/21-live-packages-x86-64.conf'] : [],
     ),
     makes: ['base', 'vmlinuz', 'packages.json'],
   })
 
-/** `live`: the tree that is compressed and booted. */
-export function treeStep(wish: TreeWish): Step {
+/** Makes `live`, the tree that is compressed and booted. */
+export function treeStep(options: TreeOptions): Step {
   const laid = [...OVERLAYS, '@app/root'].map((tree) => `--overlay=${tree}`)
   const args = [
     '--profile=live',
     '--base=@base/base',
-    ...mkosi('tree', wish.arch, wish.facts.epoch),
+    ...mkosi('tree', options.arch, options.facts.epoch),
     ...laid,
   ]
   const confs = [...COMMON, 'mkosi.conf.d/30-live.conf', 'mkosi.conf.d/live.finalize']
   return programStep('tree', args, {
     name: 'tree',
-    says: 'root of the live system',
+    says: 'root file system of the live system',
     inputs: ['@mkosi/root', '@tools/root', '@base/base', '@app/root', ...confs, ...OVERLAYS],
     makes: ['live'],
   })

@@ -49,9 +49,9 @@ async function run(environment: Parameters<typeof wizard>[0]): Promise<number> {
     const program = await import('../lines/current/wizard/program.ts')
     return program.wizard(environment)
   }
-  const [{ cli }, { WIZARD, WIZARD_ENVIRONMENT }] = await Promise.all([
+  const [{ cli }, { WIZARD_LINE }] = await Promise.all([
     import('../lines/earlier/programs.ts'),
     import('../lines/current/wizard/options.ts'),
   ])
-  return cli(environment, { main: WIZARD, environment: WIZARD_ENVIRONMENT })
+  return cli(environment, WIZARD_LINE)
 }

@@ -1,9 +1,10 @@
 /** The disks of the benchmark: a loop on ext4, the same throttled, and a loop in memory. */
 import { existsSync } from 'node:fs'
 import { mkdir, mkdtemp, rm, rmdir, writeFile } from 'node:fs/promises'
-import { tmpdir } from 'node:os'
+import { constants, tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { $ } from 'zx'
+import { endChildren } from './process-tree.ts'
 
 export const DEVICES = ['fast', 'throttled', 'memory'] as const
 export type DeviceKind = (typeof DEVICES)[number]
@@ -20,19 +21,55 @@ export interface BenchDevice extends AsyncDisposable {
 export const THROTTLE_MIB = 200
 const CGROUP = '/sys/fs/cgroup/blkio'
 
+/** Those that are open, or being opened. */
+const open = new Set<Promise<BenchDevice>>()
+
+/** `await using`: given back at the end, also where a signal is the end (see `endBySignals`). */
 export async function openBenchDevice(
   kind: DeviceKind,
   folder: string,
   bytes: number,
 ): Promise<BenchDevice> {
+  const opening = makeDevice(kind, folder, bytes)
+  open.add(opening)
+  return await opening
+}
+
+/** SIGINT and SIGTERM end what is being measured, give the devices back, and then end us. */
+export function endBySignals(): void {
+  let isEnding = false
+  for (const name of ['SIGINT', 'SIGTERM'] as const) {
+    process.on(name, async () => {
+      if (isEnding) return
+      isEnding = true
+      endChildren(process.pid)
+      for (const opening of open) {
+        const device = await opening.catch(() => null)
+        if (device !== null) await Promise.allSettled([device[Symbol.asyncDispose]()])
+      }
+      process.exit(128 + constants.signals[name])
+    })
+  }
+}
+
+async function makeDevice(kind: DeviceKind, folder: string, bytes: number): Promise<BenchDevice> {
+  await using made = new AsyncDisposableStack()
   const $$ = $({ quiet: true })
   const at = await mkdtemp(join(kind === 'memory' ? tmpdir() : folder, 'flasher-bench-'))
-  if (kind === 'memory') await $$`mount -t tmpfs -o size=${bytes + (64 << 20)} tmpfs ${at}`
+  made.defer(() => rm(at, { recursive: true, force: true }))
+  if (kind === 'memory') {
+    await $$`mount -t tmpfs -o size=${bytes + (64 << 20)} tmpfs ${at}`
+    made.defer(async () => void (await $$`umount ${at}`))
+  }
   const backing = join(at, 'disk')
   await $$`truncate -s ${bytes} ${backing}`
   const directIo = kind === 'memory' ? 'off' : 'on'
   const node = (await $$`losetup --find --show --direct-io=${directIo} ${backing}`).stdout.trim()
+  made.defer(async () => void (await $$`losetup -d ${node}`))
   const group = kind === 'throttled' ? await throttle(node) : null
+  if (group !== null) made.defer(() => rmdir(group).catch(() => undefined))
+  const given = made.move()
+  let giving: Promise<void> | null = null
   return {
     kind,
     node,
@@ -40,12 +77,8 @@ export async function openBenchDevice(
     async refill(stale) {
       await $$`dd if=${stale} of=${node} bs=4M oflag=direct conv=fsync status=none`
     },
-    async [Symbol.asyncDispose]() {
-      await $$`losetup -d ${node}`
-      if (group !== null) await rmdir(group).catch(() => undefined)
-      if (kind === 'memory') await $$`umount ${at}`
-      await rm(at, { recursive: true, force: true })
-    },
+    // Once, whoever asks first, and awaited by all.
+    [Symbol.asyncDispose]: () => (giving ??= given.disposeAsync()),
   }
 }
 

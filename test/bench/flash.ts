@@ -5,10 +5,16 @@ import { homedir } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as pause } from 'node:timers/promises'
 import { parseArgs } from 'node:util'
-import { openBenchDevice, THROTTLE_MIB, type BenchDevice, type DeviceKind } from './devices.ts'
+import {
+  endBySignals,
+  openBenchDevice,
+  THROTTLE_MIB,
+  type BenchDevice,
+  type DeviceKind,
+} from './devices.ts'
 import { FORMATS, makeInputs, type Inputs } from './inputs.ts'
 import { measure, median, type Measured } from './measure.ts'
-import { CONTESTS, type Contest, type Method } from './methods.ts'
+import { CONTESTS, contestsAgainst, type Contest, type Method } from './methods.ts'
 import { publish } from './publish.ts'
 import { renderChart, renderTable, type Row } from './table.ts'
 
@@ -18,13 +24,16 @@ const { values } = parseArgs({
     mib: { type: 'string', default: '2048' },
     formats: { type: 'string', default: FORMATS.join(',') },
     devices: { type: 'string', default: 'fast,throttled,memory' },
+    against: { type: 'string' },
     write: { type: 'boolean', default: false },
     help: { type: 'boolean', default: false },
   },
 })
 if (values.help) {
   console.log(`pnpm bench:flash [--runs 5] [--mib 2048] [--formats ${FORMATS.join(',')}]
-  [--devices fast,throttled,memory] [--write]
+  [--devices fast,throttled,memory] [--against CHECKOUT] [--write]
+
+--against compares with the flasher of another checkout alone: before and after a change.
 
 --write puts table and chart into docs/performance.md. Needs root, qemu-utils, bmap-tools, lbzip2.`)
   process.exit(0)
@@ -33,6 +42,8 @@ if (process.geteuid?.() !== 0) {
   console.error('bench:flash writes to loop devices: run it as root')
   process.exit(3)
 }
+
+endBySignals()
 
 const runs = Number(values.runs)
 const cache =
@@ -44,10 +55,11 @@ const share = Math.round((inputs.nonZeroBytes / inputs.bytes) * 100)
 const about = `${values.mib} MiB image, ${share} % of it data; median of ${runs} runs (xz and bz2: one), interleaved; throttled: ${THROTTLE_MIB} MiB/s`
 console.log(about)
 
+const contests = values.against === undefined ? CONTESTS : contestsAgainst(values.against)
 const rows: Row[] = []
 for (const kind of values.devices.split(',') as DeviceKind[]) {
   await using device = await openBenchDevice(kind, cache, inputs.bytes + (64 << 20))
-  for (const contest of CONTESTS) {
+  for (const contest of contests) {
     const isWanted =
       values.formats.split(',').includes(contest.format) && contest.devices.includes(kind)
     if (isWanted) rows.push(...(await compete(contest, device)))

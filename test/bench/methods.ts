@@ -22,8 +22,8 @@ export interface Contest {
 }
 
 const DD = 'bs=4M oflag=direct conv=fsync status=none'
-const flasher = (file: string, node: string, more = '') =>
-  `${process.execPath} runtime/bin/flasher.mjs flash --image ${file} --target ${node} --yes --progress none ${more}`
+const flasher = (file: string, node: string, more = '', checkout = '.') =>
+  `${process.execPath} ${checkout}/runtime/bin/flasher.mjs flash --image ${file} --target ${node} --yes --progress none ${more}`
 
 const piped = (format: Exclude<BenchFormat, 'qcow2' | 'raw'>, tool: string): Method => ({
   name: `${tool} -dc | dd ${DD.replace(' status=none', '')}`,
@@ -112,3 +112,25 @@ export const CONTESTS: readonly Contest[] = [
     ],
   },
 ]
+
+/** At most so much slower than the checkout that is compared with. */
+const NOT_SLOWER = { fast: 1.05, throttled: 1.05, memory: 1.05 }
+
+/** The same contests between two checkouts of flasher, the other one first: before and after a change. */
+export const contestsAgainst = (checkout: string): readonly Contest[] =>
+  CONTESTS.map(({ format, devices, mostRuns }) => ({
+    format,
+    devices,
+    ...(mostRuns === undefined ? {} : { mostRuns }),
+    methods: [
+      {
+        name: `flasher of ${checkout} (read back)`,
+        script: ({ file }, node) => flasher(file[format], node, '', checkout),
+      },
+      {
+        name: 'flasher (read back)',
+        script: ({ file }, node) => flasher(file[format], node),
+        bar: NOT_SLOWER,
+      },
+    ],
+  }))

@@ -36,6 +36,25 @@ export function readTreeUse(root: number): ProcessUse {
   }
 }
 
+/** Ends all descendants of a process, the innermost first; those that end meanwhile are no matter. */
+export function endChildren(parent: number): void {
+  let children: readonly number[] = []
+  try {
+    const text = readFileSync(`/proc/${parent}/task/${parent}/children`, 'latin1')
+    children = text.split(' ').filter(Boolean).map(Number)
+  } catch {
+    return
+  }
+  for (const child of children) {
+    endChildren(child)
+    try {
+      process.kill(child, 'SIGTERM')
+    } catch {
+      // It has ended.
+    }
+  }
+}
+
 /** The most memory that one process ever had, in MiB. */
 export function readPeakMib(pid: number): number {
   const status = readFileSync(`/proc/${pid}/status`, 'latin1')

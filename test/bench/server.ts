@@ -15,12 +15,16 @@ const { values } = parseArgs({
     runs: { type: 'string', default: '5' },
     seconds: { type: 'string', default: '3' },
     parts: { type: 'string', default: PARTS.join(',') },
+    against: { type: 'string' },
     write: { type: 'boolean', default: false },
     help: { type: 'boolean', default: false },
   },
 })
 if (values.help) {
-  console.log(`pnpm bench:server [--runs 5] [--seconds 3] [--parts ${PARTS.join(',')}] [--write]
+  console.log(`pnpm bench:server [--runs 5] [--seconds 3] [--parts ${PARTS.join(',')}]
+  [--against CHECKOUT] [--write]
+
+--against measures the routes of another checkout's server as well: before and after a change.
 
 --write puts tables and chart into docs/performance.md, where all parts were measured. All on
 loopback addresses. nginx (package nginx-light) is compared where it is installed.`)
@@ -29,7 +33,7 @@ loopback addresses. nginx (package nginx-light) is compared where it is installe
 const [runs, seconds] = [Number(values.runs), Number(values.seconds)]
 const wanted = (part: (typeof PARTS)[number]) => values.parts.split(',').includes(part)
 
-const routes = wanted('routes') ? await measureRoutes(runs, seconds) : null
+const routes = wanted('routes') ? await measureRoutes(runs, seconds, values.against ?? null) : null
 const boot = wanted('boot') ? await measureBoot(runs) : null
 const storm = wanted('storm') ? await measureStorm(runs) : null
 const fleet = wanted('fleet') ? await measureFleet(runs, seconds) : null

@@ -1,6 +1,7 @@
 /** What a host lacks, and how long a build will take. */
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
+import { APPLIANCES } from '../../appliance/all.ts'
 import { parseStatus, writeList } from '../../build/debian/list.ts'
 import {
   findMachineObstacle,
@@ -9,8 +10,16 @@ import {
   renderInstall,
   renderTail,
 } from '../../build/host.ts'
-import { parseManifest } from '../../build/mkosi/packages.ts'
-import { expectSeconds, parseDurations, renderEvent, renderSeconds } from '../../build/progress.ts'
+import { parseManifest } from '../../build/debian/package-list.ts'
+import { planImages } from '../../build/plan.ts'
+import {
+  expectSeconds,
+  INTERRUPTED,
+  parseDurations,
+  renderBytes,
+  renderEvent,
+  renderSeconds,
+} from '../../build/progress.ts'
 
 const test = suite('host')
 
@@ -49,15 +58,48 @@ test('the time left is what the steps took before', () => {
   assert.equal(parseDurations('{"tree":40,"odd":"x"}'), { tree: 40 })
   assert.equal(parseDurations('{"tree":'), {})
   assert.is(renderSeconds(59.6), '1 min 00 s')
-  assert.is(renderSeconds(7), '7 s')
+  assert.is(renderSeconds(7.04), '7.0 s')
+  assert.is(renderSeconds(0), '0 s')
+  assert.is(renderSeconds(12.4), '12 s')
+})
+
+test('an interrupted step has no log to read', () => {
+  const event = { event: 'failed', step: 'tree', why: INTERRUPTED, log: '/log', tail: [] } as const
+  assert.is(renderEvent(event), 'tree           was interrupted')
+})
+
+test('sizes are counted as release pages count them', () => {
+  const rows = [
+    [0, '0 B'],
+    [999, '999 B'],
+    [1000, '1.0 kB'],
+    [189_800_000, '189.8 MB'],
+    [3_400_000_000, '3.4 GB'],
+  ] as const
+  for (const [bytes, text] of rows) assert.is(renderBytes(bytes), text)
 })
 
 test('a failure shows its last lines and the log', () => {
   const event = { event: 'failed', step: 'tree', why: 'ended with exit code 1' } as const
   assert.is(
     renderEvent({ ...event, log: '/c/logs/tree.log', tail: ['no room'] }),
-    '✗ tree               ended with exit code 1\n    no room\n  the whole log: /c/logs/tree.log',
+    'tree           ended with exit code 1\n  │ no room\n  the whole log: /c/logs/tree.log',
   )
+})
+
+test('lines of steps stand below each other, in 80 columns', () => {
+  const { steps } = planImages({
+    appliances: APPLIANCES,
+    facts: { version: '1.2.3', epoch: 1_800_000_000, level: 'dev' },
+    ipxeServer: null,
+    ipxeSource: null,
+  })
+  const lines = steps.flatMap(({ name: step, says }) => [
+    renderEvent({ event: 'made', step, says, seconds: 3599, bytes: 999_900_000 }),
+    renderEvent({ event: 'cached', step, says, bytes: 1 }),
+  ])
+  assert.equal([...new Set(lines.map(({ length }) => length))], [77])
+  assert.ok(lines.every((line) => / (59 min 59 s|cached) /.test(line)))
 })
 
 const row = (name: string) => ({ type: 'deb', name, version: '1', architecture: 'all', size: 1 })

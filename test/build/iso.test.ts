@@ -70,7 +70,10 @@ test('an ISO of another shape is an error', () => {
     [...TWO, { firstSector: 300_000, lastSector: 300_001 }],
   ]) {
     const head = makeHead(partitions)
-    assert.throws(() => planHybrid({ id: 'x', head, imagesSectors: 65_536 }), /two partitions/)
+    assert.throws(
+      () => planHybrid({ id: 'x', head, imagesSectors: 65_536 }),
+      /exactly two partitions/,
+    )
   }
   assert.equal(parseSpans(makeHead(TWO)), TWO)
 })

@@ -41,7 +41,7 @@ const contents: Contents = {
     { name: 'node', version: '26.10.0', within: false },
   ],
 }
-const wish = {
+const options = {
   stem: 'flasher-netboot-pc-x86_64-v1.2.3',
   version: '1.2.3',
   epoch: 1_800_000_000,
@@ -50,7 +50,7 @@ const wish = {
 }
 
 test('a bill of materials names every part once, with an address that tools know', () => {
-  const bill = JSON.parse(renderSbom(wish))
+  const bill = JSON.parse(renderSbom(options))
   assert.is(bill.bomFormat, 'CycloneDX')
   assert.is(bill.specVersion, '1.6')
   assert.match(bill.serialNumber, /^urn:uuid:[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/)
@@ -74,9 +74,9 @@ test('a bill of materials names every part once, with an address that tools know
 })
 
 test('the same contents make the same document, others another number', () => {
-  assert.is(renderSbom(wish), renderSbom({ ...wish }))
-  const other = renderSbom({ ...wish, files: [{ file: 'a.iso', digest: 'cd'.repeat(32) }] })
-  assert.is.not(JSON.parse(other).serialNumber, JSON.parse(renderSbom(wish)).serialNumber)
+  assert.is(renderSbom(options), renderSbom({ ...options }))
+  const other = renderSbom({ ...options, files: [{ file: 'a.iso', digest: 'cd'.repeat(32) }] })
+  assert.is.not(JSON.parse(other).serialNumber, JSON.parse(renderSbom(options)).serialNumber)
 })
 
 test('the list of packages has a line for each', () => {
@@ -123,7 +123,7 @@ test('sha256sum takes them in the folder, also after a second build', async () =
   const dist = join(folder.path, 'dist')
   const release = (asset: string) =>
     writeRelease({
-      ...wish,
+      ...options,
       folder: dist,
       stem: asset.replace(/\.iso$/, ''),
       checksums: `${asset}.sha256`,

@@ -4,18 +4,19 @@ import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
 import { APPLIANCES } from '../../appliance/all.ts'
 import { ownerOf } from '../../build/cache/key.ts'
-import { parseBuild } from '../../build/command.ts'
+import { UsageError } from '../../build/arguments.ts'
+import { readBuild } from '../../build/command.ts'
 import { planImages, type Plan } from '../../build/plan.ts'
 import { renderPlan } from '../../build/plan-text.ts'
 import type { Step } from '../../build/steps/step.ts'
 
 const test = suite('plan')
 const facts = { version: '1.2.3', epoch: 1_800_000_000, level: 'dev' } as const
-const wish = { appliances: APPLIANCES, facts, ipxeServer: null, ipxeSource: null }
-const plan = planImages(wish)
+const options = { appliances: APPLIANCES, facts, ipxeServer: null, ipxeSource: null }
+const plan = planImages(options)
 
 const only = (name: string): Plan =>
-  planImages({ ...wish, appliances: APPLIANCES.filter((one) => one.name === name) })
+  planImages({ ...options, appliances: APPLIANCES.filter((one) => one.name === name) })
 const names = ({ steps }: Plan) => steps.map(({ name }) => name)
 const tokensOf = ({ argv }: Step) =>
   argv.flatMap((word) =>
@@ -98,7 +99,7 @@ test('only what is wanted is made', () => {
 })
 
 test('a commit changes the date of the tree, not that of its packages', () => {
-  const later = planImages({ ...wish, facts: { ...facts, epoch: facts.epoch + 1 } })
+  const later = planImages({ ...options, facts: { ...facts, epoch: facts.epoch + 1 } })
   const changed = plan.steps.filter(
     ({ argv }, at) => argv.join(' ') !== later.steps[at]?.argv.join(' '),
   )
@@ -124,24 +125,60 @@ test('people can read it', () => {
   assert.match(text, /flasher-ipxe-arm64-v1\.2\.3\.efi {2}← {2}@ipxe-arm64\/ipxe\.efi/)
 })
 
-const why = (...argv: readonly string[]) => {
-  const command = parseBuild(argv, APPLIANCES)
-  return command.ok ? null : command.why
+/** Null where the command line is accepted. */
+function refuse(...argv: readonly string[]): string | null {
+  try {
+    readBuild(argv, APPLIANCES, '1.2.3')
+    return null
+  } catch (error) {
+    return error instanceof UsageError ? error.message : String(error)
+  }
 }
 
-test('the command line says no with what there is', () => {
-  assert.is(why(), null)
-  assert.is(why('usb-pc', '--level', 'release', '--twice'), null)
-  assert.is(why('usb'), 'there is no image usb, only netboot-pc, ipxe-efi, usb-pc')
-  assert.is(why('--level', 'best'), '--level is dev or release, not best')
-  const notServer = '--ipxe-server is http://HOST:PORT, or with a path, not server'
-  assert.is(why('--ipxe-server', 'server'), notServer)
-  assert.match(why('--jsn') ?? '', /--jsn/)
+test('a command line that is refused is told what there is, and what was meant', () => {
+  const images = '(images: netboot-pc, ipxe-efi, usb-pc)'
+  const server = '--ipxe-server must be like http://HOST:PORT or https://HOST/PATH'
+  const rows = [
+    [[], null],
+    [['usb-pc', '--level', 'release', '--twice'], null],
+    [['--plan', 'usb-pc', '--json', 'ipxe-efi'], null],
+    [['usb'], `there is no image usb; did you mean usb-pc? ${images}`],
+    [['windows'], `there is no image windows ${images}`],
+    [['--jsn'], 'there is no option --jsn; did you mean --json?'],
+    [['--ipxe-serve=http://lab'], 'there is no option --ipxe-serve; did you mean --ipxe-server?'],
+    [['-q'], 'there is no option -q'],
+    [['--level', 'best'], '--level must be dev or release, not best'],
+    [['--level', 'relase'], '--level must be dev or release, not relase; did you mean release?'],
+    [['--level', '3'], '--level must be dev or release, not 3'],
+    [['--level'], '--level must be dev or release'],
+    [['--ipxe-server', 'server'], `${server}, not server`],
+    [['--ipxe-src', '--plan'], '--ipxe-src requires a folder'],
+  ] as const
+  for (const [argv, why] of rows) assert.is(refuse(...argv), why, argv.join(' '))
 })
-const serverOf = (text: string) => {
-  const command = parseBuild(['--ipxe-server', text], APPLIANCES)
-  return command.ok ? command.ipxeServer : command.why
-}
+
+test('what is given is read, and what is not has its default', () => {
+  const usual = {
+    names: ['netboot-pc', 'ipxe-efi', 'usb-pc'],
+    plan: false,
+    json: false,
+    twice: false,
+    level: 'dev',
+    ipxeServer: null,
+    ipxeSource: null,
+  }
+  assert.equal(readBuild([], APPLIANCES, '1.2.3'), usual)
+  const argv = ['--json', 'usb-pc', '--level=release', '--ipxe-src', '/src/ipxe', 'ipxe-efi']
+  const given = { names: ['usb-pc', 'ipxe-efi'], level: 'release', json: true }
+  assert.equal(readBuild(argv, APPLIANCES, '1.2.3'), {
+    ...usual,
+    ...given,
+    ipxeSource: '/src/ipxe',
+  })
+})
+
+const serverOf = (text: string) =>
+  readBuild(['--ipxe-server', text], APPLIANCES, '1.2.3')?.ipxeServer
 
 test('a server may have a path, and a slash at its end makes no difference', () => {
   assert.is(serverOf('http://lab:8080'), 'http://lab:8080')
@@ -151,7 +188,7 @@ test('a server may have a path, and a slash at its end makes no difference', () 
 
 test('iPXE that was compiled is not said to be of Debian, and takes none of its packages', () => {
   const appliances = APPLIANCES.filter(({ shape }) => shape === 'ipxe')
-  const compiled = planImages({ ...wish, appliances, ipxeSource: '/src/ipxe' })
+  const compiled = planImages({ ...options, appliances, ipxeSource: '/src/ipxe' })
   assert.equal(names(compiled), ['ipxe-x86_64', 'ipxe-arm64'])
   assert.equal(
     compiled.bundles.map(({ packages, programs }) => ({ packages, programs })),

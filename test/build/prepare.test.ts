@@ -25,7 +25,7 @@ function prepareWith(script: string, path: readonly string[]): string {
 
 asRoot('where apt brings nothing, its last words are told', () => {
   const said = prepareWith('echo "E: Unable to fetch some archives" >&2; exit 100', [])
-  assert.match(said, /^apt-get brought no .*python3.*:\n/)
+  assert.match(said, /^apt-get did not install .*python3.*:\n/)
   assert.match(said, /^E: Unable to fetch some archives$/m)
   assert.match(said, /^Try: apt-get install .*python3/m)
 })

@@ -108,8 +108,8 @@ flows('speaks on standard error as it goes, and leaves nothing when we are kille
   await fixture.installCijoe(`echo spoken; touch ${fixture.at('started')}; sleep 1000`)
   const services = new URL('../../runtime/services/', import.meta.url).href
   const program = `
-    import { createProvisioner } from '${services}provisioner.ts'
-    import { createShell } from '${services}shell.ts'
+    import { createProvisioner } from '${services}flash/provisioner.ts'
+    import { createShell } from '${services}host/shell.ts'
     const env = process.env
     const provisioner = createProvisioner({ shell: createShell({ env }), env })
     await provisioner.apply(${JSON.stringify(fixture.cijoe)}, '${disk.device}')`

@@ -2,7 +2,7 @@
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
 import type { ImageFormat } from '../../runtime/core/image/image.ts'
-import { createSources } from '../../runtime/services/image/sources.ts'
+import { createSources, type Sources } from '../../runtime/services/image/sources.ts'
 import { createRandom, faultOf } from '../support/collect.ts'
 import { makeDiskImage } from '../support/disk/disk-images.ts'
 import { ENCODINGS } from '../support/disk/encodings.ts'
@@ -20,7 +20,10 @@ import {
 const test = suite('disks written from bad servers')
 const MIB = 1 << 20
 const IMAGE = makeDiskImage(6 * MIB)
-const sources = createSources({ env: {}, retryMs: 1, stallMs: 300 })
+/** Here stalls are found soon; one that is none costs another request, and nothing else. */
+const hasty = createSources({ env: {}, retryMs: 1, stallMs: 1000 })
+/** Here no server stalls, however busy this machine is. */
+const patient = createSources({ env: {}, retryMs: 1, stallMs: 120_000 })
 const KINDS = ['raw', 'zstd without size', 'xz in blocks', 'qcow2, zlib']
 const STORED = new Map(
   ENCODINGS.filter(({ name }) => KINDS.includes(name)).map(({ format, encode }) => [
@@ -38,7 +41,7 @@ interface Flashing {
 
 /** Flashes from a server whose n-th answer behaves so. */
 async function flashFrom(
-  format: ImageFormat,
+  { format, sources }: { readonly format: ImageFormat; readonly sources: Sources },
   behaviourOf: (count: number) => FileBehaviour,
   judge: (flashing: Flashing) => Promise<void>,
 ) {
@@ -61,7 +64,7 @@ for (const format of STORED.keys()) {
     const place = () => 1000 + Math.floor(random() * 400_000)
     const behaviourOf = (count: number) =>
       count % 7 === 5 ? { stallAfter: place() } : { cutAfter: place() }
-    await flashFrom(format, behaviourOf, async ({ work, device, stale }) => {
+    await flashFrom({ format, sources: hasty }, behaviourOf, async ({ work, device, stale }) => {
       await work()
       assertSame(await readDisk(device), expectedDisk(stale, IMAGE))
     })
@@ -71,7 +74,7 @@ for (const format of STORED.keys()) {
     for (const later of [{ etag: '"two"' }, { cutAfter: 0 }]) {
       let isWriting = false
       const behaviourOf = () => ({ cutAfter: 60_000, ...(isWriting ? later : {}) })
-      await flashFrom(format, behaviourOf, async ({ work, device }) => {
+      await flashFrom({ format, sources: patient }, behaviourOf, async ({ work, device }) => {
         const fault = await faultOf(() =>
           work(() => {
             isWriting = true

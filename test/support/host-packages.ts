@@ -33,6 +33,7 @@ const NEEDED: Readonly<Record<string, string>> = {
   pigz: '.gz images in parallel',
   'qemu-system-x86': 'booting what was written',
   'qemu-utils': '.qcow2 images',
+  shellcheck: 'our shell scripts',
   tmux: 'the wizard, as a person sees it',
   'util-linux': 'lsblk, partx, blockdev',
   xfsprogs: 'xfs inside images',

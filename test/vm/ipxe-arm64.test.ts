@@ -3,6 +3,7 @@ import { join } from 'node:path'
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
 import { z } from 'zod'
+import { ARCHS } from '../../appliance/appliance.ts'
 import { makeBootFolder, partName } from '../support/server/boot-folder.ts'
 import { findBuildObstacle, openIpxe } from '../support/vm/built-images.ts'
 import { LAB_MAC, LAB_SERVER, startLab } from '../support/server/lab.ts'
@@ -18,7 +19,7 @@ const MachineSchema = z.object({ boot_mode: z.string() })
 
 run('a new machine is discovered, and asks for the kernel of arm64', async () => {
   await using release = await makeBootFolder()
-  for (const arch of ['x86_64', 'arm64']) await release.putTrio('1.2.3', arch)
+  for (const arch of ARCHS) await release.putTrio('1.2.3', arch)
   const boot = (await release.names()).map((name) => join(release.dir, name))
   await using lab = await startLab({ boot, ipxe: await openIpxe() })
   await using machine = await lab.start('arm64-pxe')

@@ -28,7 +28,7 @@ run('a transfer that breaks off is taken up where it ended', async () => {
   const said = await boot.machine.waitFor(HANDED_OVER, PATIENCE)
   assert.match(said, /the transfer broke off at \d+ of \d+ MiB/)
   assert.match(said, 'trying again in 1 s (attempt 2 of 30)')
-  assert.match(said, 'digest proven')
+  assert.match(said, 'digest verified')
   const ranges = boot.server.seen.map(({ headers }) => headers.range).filter(Boolean)
   assert.is(ranges.length, 1, 'one transfer went on in the middle')
   assert.not.equal(ranges[0], 'bytes=0-')
@@ -139,7 +139,7 @@ run(
       assert.not.match(said, /e1000e: Intel/)
       const other = await readFile(second, 'utf8')
       assert.match(other, /\] flasher: boot system .*\r\n/)
-      assert.match(other, /\] flasher: digest proven\r\n/)
+      assert.match(other, /\] flasher: digest verified\r\n/)
     } finally {
       await rm(folder, { recursive: true })
     }

@@ -1,11 +1,7 @@
 /** The command table of `flasher-cache`; its parser, help and manual are made from it. */
 import type { Command, CommandLine, Value } from '../../core/command/command.ts'
-import {
-  CONFIG,
-  CONFIG_ENVIRONMENT,
-  CONFIG_FILES,
-  JSON_FLAG,
-} from '../../core/command/server-command.ts'
+import { SERVER_ENVIRONMENT, SOURCE_ENVIRONMENT } from '../../core/command/environment.ts'
+import { CONFIG, CONFIG_FILES, JSON_FLAG } from '../../core/command/server-command.ts'
 import { listExitCodes } from '../../core/command/server-exit.ts'
 import { createTextCommands } from '../../core/command/text-commands.ts'
 
@@ -95,7 +91,7 @@ export const COMMANDS = {
 } as const
 export type CommandName = keyof typeof COMMANDS
 
-const TEXTS = createTextCommands('flasher-cache')
+const TEXTS = createTextCommands('flasher-cache', [CONFIG])
 
 export const COMMAND_LINE: CommandLine = {
   program: 'flasher-cache',
@@ -107,10 +103,9 @@ export const COMMAND_LINE: CommandLine = {
   exitCodes: listExitCodes('cache'),
   environment: [
     ['FLASHER_CACHE_<KEY>', 'one setting: HOST, PORT, DIR, MAX_BYTES or TOKEN'],
-    CONFIG_ENVIRONMENT,
-    ['http_proxy, https_proxy, no_proxy', 'how sources are reached'],
-    ['FLASHER_CA_FILE', 'authorities to trust besides the usual'],
+    ...SERVER_ENVIRONMENT,
+    ...SOURCE_ENVIRONMENT,
   ],
   files: [...CONFIG_FILES, ['<state_dir>/cache', 'images; what is dropped here is offered']],
-  revised: '2026-11-21',
+  revised: '2026-11-22',
 }

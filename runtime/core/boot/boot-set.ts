@@ -1,5 +1,6 @@
 /** The files that live systems consist of: their names, which of them make a set, and which set counts. */
 import { z } from 'zod'
+import { checksumsOf, ipxeFile, netbootStem } from '../../../appliance/assets.ts'
 import { ROOT_MANIFEST } from '../../../appliance/initrd.ts'
 
 export const BOOT_ARCHS = ['x86_64', 'arm64'] as const
@@ -30,29 +31,39 @@ export interface CompleteSet {
   readonly version: string
 }
 
-const VERSION = '[0-9][0-9A-Za-z.+~-]{0,63}'
-const SET_FILE = new RegExp(
-  `^flasher-netboot-pc-(x86_64|arm64)-v(${VERSION})\\.(vmlinuz|initrd|squashfs|sha256)$`,
-)
-const IPXE_FILE = new RegExp(`^flasher-ipxe-(x86_64|arm64)-v(${VERSION})\\.efi$`)
+const VERSION = /^[0-9][0-9A-Za-z.+~-]{0,63}$/
 
 /** Null: a file of another kind. */
 export function parseSetFile(name: string): SetFile | null {
-  const [, arch, version = '', ending] = SET_FILE.exec(name) ?? []
-  const part = ending === 'sha256' ? 'checksums' : TRIO.find((one) => one === ending)
-  const known = BOOT_ARCHS.find((one) => one === arch)
-  return known === undefined || part === undefined ? null : { arch: known, version, part }
+  for (const arch of BOOT_ARCHS) {
+    for (const part of [...TRIO, 'checksums'] as const) {
+      const version = findVersion(name, (text) => setFileName({ arch, version: text, part }))
+      if (version !== null) return { arch, version, part }
+    }
+  }
+  return null
 }
 
-/** As releases name it ("Release artifacts"). */
-export const setFileName = ({ arch, version, part }: SetFile): string =>
-  `flasher-netboot-pc-${arch}-v${version}.${part === 'checksums' ? 'sha256' : part}`
+/** As releases name it. */
+export function setFileName({ arch, version, part }: SetFile): string {
+  const stem = netbootStem(arch, version)
+  return part === 'checksums' ? checksumsOf(stem) : `${stem}.${part}`
+}
 
 /** Null: no iPXE of a release. */
 export function parseIpxeFile(name: string): CompleteSet | null {
-  const [, arch, version = ''] = IPXE_FILE.exec(name) ?? []
-  const known = BOOT_ARCHS.find((one) => one === arch)
-  return known === undefined ? null : { arch: known, version }
+  for (const arch of BOOT_ARCHS) {
+    const version = findVersion(name, (text) => ipxeFile(arch, text))
+    if (version !== null) return { arch, version }
+  }
+  return null
+}
+
+/** The version with which `render` makes this name; null: none does. */
+function findVersion(name: string, render: (version: string) => string): string | null {
+  const [head = '', tail = ''] = render('*').split('*')
+  const version = name.slice(head.length, name.length - tail.length)
+  return VERSION.test(version) && render(version) === name ? version : null
 }
 
 /** The names that DHCP servers give to firmware, whatever the release. */
@@ -154,7 +165,7 @@ export const NO_RECORD: BootRecord = {
   earlier: { x86_64: [], arm64: [] },
 }
 
-const Version = z.string().regex(new RegExp(`^${VERSION}$`))
+const Version = z.string().regex(VERSION)
 const Versions = z.array(Version).max(1000)
 const RecordSchema = z.object({
   active: z.object({ x86_64: Version.nullable(), arm64: Version.nullable() }),

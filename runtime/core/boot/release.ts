@@ -1,5 +1,6 @@
 /** Releases of the live environment: where they lie, what their manifest says, what of it is fetched. */
 import { z } from 'zod'
+import { RELEASE_MANIFEST } from '../../../appliance/assets.ts'
 import {
   BOOT_ARCHS,
   parseIpxeFile,
@@ -14,7 +15,6 @@ import { segment } from './ipxe.ts'
 import { accept, refuse, type Result } from '../foundation/result.ts'
 import { parseToml } from '../config/toml.ts'
 
-export const RELEASE_MANIFEST = 'release.toml'
 export const LATEST = 'latest'
 
 /** A tag that may become part of an address: never `..`. */

@@ -14,12 +14,7 @@ export const JSON_FLAG: Flag = {
   help: 'print one JSON document on stdout',
 }
 
-/** For the manual, and so are the files. */
-export const CONFIG_ENVIRONMENT: Entry = [
-  'FLASHER_CONFIG_FILE, FLASHER_CONFIG_DIR',
-  'a file, a folder to read instead of the usual',
-]
-
+/** For the manual. */
 export const CONFIG_FILES: readonly Entry[] = [
   ['/etc/flasher/conf.d/*.toml', 'configuration; the first that holds a key decides it'],
   ['/etc/flasher/flasher.toml', 'configuration'],

@@ -1,4 +1,5 @@
 /** Finds a release at its site: by its manifest, or by the checksums of its trio where there is none. */
+import { RELEASE_MANIFEST } from '../../../appliance/assets.ts'
 import { destr } from 'destr'
 import { BOOT_ARCHS, setFileName, type BootArch } from '../../core/boot/boot-set.ts'
 import { Fault, renderError } from '../../core/foundation/fault.ts'
@@ -12,7 +13,6 @@ import {
   parseRedirectedTag,
   parseRelease,
   planRelease,
-  RELEASE_MANIFEST,
   versionOfTag,
   type Artifact,
   type ReleasePlan,

@@ -97,6 +97,7 @@ export function bootFileRoutes<M extends MachineBase>(site: Site<M>): readonly R
         summary: 'A file of the live environment; ranges and ETags as in RFC 9110',
         query: { mac: 'The machine that fetches it' },
         answers: { 200: { type: 'string', contentMediaType: 'application/octet-stream' } },
+        refuses: [416],
       },
       handle: send,
     },
@@ -109,6 +110,8 @@ export function bootFileRoutes<M extends MachineBase>(site: Site<M>): readonly R
       doc: {
         summary: 'Uploads a file of the live environment',
         body: { type: 'string', contentMediaType: 'application/octet-stream' },
+        refuses: [409],
+        isNeverMissing: true,
         answers: {
           200: {
             type: 'object',

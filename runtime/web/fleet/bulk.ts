@@ -143,6 +143,7 @@ export function bulkRoutes<M extends MachineBase>(site: Site<M>): readonly Route
         summary: 'Flashes the machine at its next network boot',
         body: renderSchema(FLASH_BODY, 'input'),
         answers: { 200: { type: 'object' } },
+        refuses: [409],
       },
       handle: flash,
     },

@@ -79,6 +79,7 @@ export function eventRoutes<M extends MachineBase>(site: Site<M>): readonly Rout
           limit: '1 to 500, 50 unless said',
         },
         answers: { 200: { type: 'object', properties: { events: { type: 'array' } } } },
+        refuses: [422],
       },
       handle: async (event) => ({
         events: await journal.list(parseEventFilter(event.url.searchParams)),

@@ -100,6 +100,8 @@ export function machineRoutes<M extends MachineBase>(site: Site<M>): readonly Ro
         summary: 'Creates or replaces a machine; what is left out has its default',
         body: 'MachineUpsert',
         answers: { 200: 'Machine' },
+        refuses: [412],
+        isNeverMissing: true,
       },
       handle: replace,
     },
@@ -107,7 +109,7 @@ export function machineRoutes<M extends MachineBase>(site: Site<M>): readonly Ro
       method: 'DELETE',
       path: '/machines/:mac',
       access: 'machines',
-      doc: { summary: 'Deletes a machine', answers: { 204: null } },
+      doc: { summary: 'Deletes a machine', answers: { 204: null }, refuses: [412] },
       handle: remove,
     },
     {

@@ -3,6 +3,7 @@ import type { MachineBase } from '../../core/machine/machine.ts'
 import { renderDocument } from '../ui/api-page.ts'
 import { page } from '../http/answers.ts'
 import type { Site } from './site.ts'
+import { listRefusals, meaningOf } from '../http/refusals.ts'
 import { readTheme } from '../ui/theme.ts'
 import type { Access, Route, RouteDoc, SchemaRef } from '../http/route.ts'
 
@@ -40,7 +41,7 @@ const ERROR: Json = {
 
 /** Only routes with a `doc` are in it: pages are for people. */
 function renderOpenApi<M extends MachineBase>(
-  site: Pick<Site<M>, 'line' | 'version'>,
+  site: Pick<Site<M>, 'line' | 'settings' | 'version'>,
   routes: readonly Route[],
 ): Json {
   const paths: Record<string, Record<string, Json>> = {}
@@ -56,6 +57,8 @@ function renderOpenApi<M extends MachineBase>(
       version: site.version,
       description: 'The machine server. Errors are `{"detail": …}`.',
     },
+    // Relative to this document where no address is configured.
+    servers: [{ url: site.settings().publicUrl ?? '/' }],
     paths,
     components: {
       schemas: {
@@ -117,10 +120,13 @@ function renderRoute(route: Route, doc: RouteDoc): Json {
           renderAnswer(status, schema),
         ]),
       ),
-      default: {
-        description: 'What went wrong',
-        content: { 'application/json': { schema: { $ref: '#/components/schemas/Error' } } },
-      },
+      ...Object.fromEntries(
+        listRefusals(route, access).map((status) => [
+          status,
+          renderRefusal(route, meaningOf(status)),
+        ]),
+      ),
+      default: renderRefusal(route, 'The server failed'),
     },
   }
 }
@@ -129,6 +135,14 @@ function renderAnswer(status: string, schema: SchemaRef | null): Json {
   if (schema === null) return { description: status === '204' ? 'Done' : 'OK' }
   return { description: 'OK', content: { [mediaTypeOf(schema)]: { schema: refer(schema) } } }
 }
+
+/** Below /ui a page says it, whoever asks. */
+const renderRefusal = ({ path }: Route, description: string): Json => ({
+  description,
+  content: path.startsWith('/ui/')
+    ? { 'text/html': { schema: { type: 'string' } } }
+    : { 'application/json': { schema: { $ref: '#/components/schemas/Error' } } },
+})
 
 const renderBody = (schema: SchemaRef): Json => ({
   required: true,

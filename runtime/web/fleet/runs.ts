@@ -159,6 +159,7 @@ export function runRoutes<M extends MachineBase>(site: Site<M>): readonly Route[
         summary: 'Runs of all machines, newest first',
         query: { mac: 'Of this machine', ...FILTERS, ...PAGING },
         answers: { 200: renderSchema(PAGE, 'output') },
+        refuses: [422],
       },
       handle: (event) => json(showPage(parseRunFilter(event.url.searchParams))),
     },
@@ -170,6 +171,7 @@ export function runRoutes<M extends MachineBase>(site: Site<M>): readonly Route[
         summary: 'All runs that the filters find, as CSV',
         query: { mac: 'Of this machine', ...FILTERS },
         answers: { 200: CSV },
+        refuses: [422],
       },
       handle: (event) =>
         send(renderCsv(parseRunFilter(event.url.searchParams)), 'text/csv', 'runs.csv'),
@@ -182,6 +184,7 @@ export function runRoutes<M extends MachineBase>(site: Site<M>): readonly Route[
         summary: 'All runs that the filters find, as one JSON array',
         query: { mac: 'Of this machine', ...FILTERS },
         answers: { 200: renderSchema(z.array(WireRunSchema), 'output') },
+        refuses: [422],
       },
       handle: (event) =>
         send(renderJson(parseRunFilter(event.url.searchParams)), 'application/json', 'runs.json'),
@@ -194,6 +197,7 @@ export function runRoutes<M extends MachineBase>(site: Site<M>): readonly Route[
         summary: 'Runs of one machine, newest first',
         query: { ...FILTERS, ...PAGING },
         answers: { 200: renderSchema(PAGE, 'output') },
+        refuses: [422],
       },
       handle: showOfMachine,
     },

@@ -114,6 +114,7 @@ export function tokenRoutes<M extends MachineBase>(site: Site<M>): readonly Rout
         summary: 'Makes a token; its text is in this answer and nowhere else',
         body: renderSchema(TOKEN_BODY, 'input'),
         answers: { 201: renderSchema(TOKEN.extend({ token: z.string() }), 'output') },
+        refuses: [409],
       },
       handle: create,
     },

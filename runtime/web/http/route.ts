@@ -13,6 +13,10 @@ export interface RouteDoc {
   readonly body?: SchemaRef
   /** By status; null: no body. */
   readonly answers?: Readonly<Record<string, SchemaRef | null>>
+  /** The 4xx answers that are its own; those that follow from the route are not repeated. */
+  readonly refuses?: readonly number[]
+  /** What its path names need not be there before. */
+  readonly isNeverMissing?: true
   /** Query parameters and what they mean. */
   readonly query?: Readonly<Record<string, string>>
 }

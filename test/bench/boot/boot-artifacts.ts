@@ -4,7 +4,13 @@ import { copyFile, mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { APPLIANCES } from '../../../appliance/all.ts'
-import { ipxeFile, netbootStem, netbootTrio, usbIso } from '../../../appliance/assets.ts'
+import {
+  checksumsOf,
+  ipxeFile,
+  netbootStem,
+  netbootTrio,
+  usbIso,
+} from '../../../appliance/assets.ts'
 import { CHECKOUT, cacheFolder, readEpoch, readVersion } from '../../../build/facts.ts'
 import { planImages } from '../../../build/plan.ts'
 import { renderEvent } from '../../../build/progress.ts'
@@ -47,7 +53,7 @@ export async function makeArtifacts(level: Level, say: (line: string) => void): 
     kernel: join(folder, kernel),
     initrd: join(folder, initrd),
     squashfs: join(folder, squashfs),
-    checksums: join(folder, `${netbootStem('x86_64', version)}.sha256`),
+    checksums: join(folder, checksumsOf(netbootStem('x86_64', version))),
   }
   return {
     trio,

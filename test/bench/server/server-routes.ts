@@ -30,13 +30,21 @@ const FLASHED = { first: 0, step: 2, count: MACHINES / 2 }
 const ARMED = { first: 1, step: 2, count: MACHINES / 2 }
 const NEW = { first: 1_000_000, step: 1, count: 2 ** 31 }
 const LEAST = 0.5
+/** A new machine is on disk before it is answered. */
+const DURABLE_LEAST = 0.25
 
 const CONTESTS: readonly Contest[] = [
-  { title: '/healthz', path: '/healthz', machines: FLASHED, of: 'usual' },
+  { title: '/healthz', path: '/healthz', machines: FLASHED, of: 'usual', bar: 0.6 },
   { title: '/pxe/{mac}, known', path: '/pxe/{mac}', machines: FLASHED, of: 'usual', bar: LEAST },
-  { title: '/pxe/{mac}, new', path: '/pxe/{mac}', machines: NEW, of: 'open', bar: LEAST },
+  { title: '/pxe/{mac}, new', path: '/pxe/{mac}', machines: NEW, of: 'open', bar: DURABLE_LEAST },
   { title: '/pxe/{mac}, refused', path: '/pxe/{mac}', machines: NEW, of: 'closed', bar: LEAST },
-  { title: '/pxe/{mac}/plan', path: '/pxe/{mac}/plan', machines: ARMED, of: 'usual' },
+  {
+    title: '/pxe/{mac}/plan',
+    path: '/pxe/{mac}/plan',
+    machines: ARMED,
+    of: 'usual',
+    bar: LEAST,
+  },
   { title: '/images', path: '/images', machines: FLASHED, of: 'usual' },
 ]
 
@@ -44,7 +52,8 @@ const CONTESTS: readonly Contest[] = [
 const OPEN = { FLASHER_PXE_DISCOVERY_PER_MINUTE: '1000000', FLASHER_PXE_DISCOVERY_ROWS: '1000000' }
 const CLOSED = { FLASHER_PXE_DISCOVERY_PER_MINUTE: '0' }
 
-export async function measureRoutes(runs: number, seconds: number) {
+/** `against`: another checkout, whose server is measured beside ours; null: none. */
+export async function measureRoutes(runs: number, seconds: number, against: string | null = null) {
   await using folder = await createFolder(MACHINES)
   await using openFolder = await createFolder(0)
   await using closedFolder = await createFolder(0)
@@ -56,18 +65,16 @@ export async function measureRoutes(runs: number, seconds: number) {
   await using h3 = await startBare({ kind: 'h3', answers, bootDir })
   await using http = await startBare({ kind: 'http', answers, bootDir })
   const ours = { usual, open, closed }
+  await using others = await startOthers(against)
   const rows: RouteRow[] = []
+  const toBefore: { readonly route: string; readonly value: number }[] = []
   for (const contest of CONTESTS) {
-    const subjects = [ours[contest.of], h3, http] as const
-    const loads: [Load[], Load[], Load[]] = [[], [], []]
-    for (let run = 0; run < runs; run += 1) {
-      for (const [at, subject] of subjects.entries()) {
-        const load = await ask(contest, subject, run, seconds)
-        loads[at]?.push(load)
-        console.error(`${contest.title} ${subject.name}: ${rateOf(load).toFixed(0)}/s`)
-      }
-    }
-    const [, besideH3, besideHttp] = loads
+    const other = others.servers?.[contest.of]
+    const subjects = [ours[contest.of], h3, http, ...(other === undefined ? [] : [other])]
+    const loads = await compete(contest, subjects, runs, seconds)
+    const [own = [], besideH3 = [], besideHttp = [], before = []] = loads
+    if (other !== undefined)
+      toBefore.push({ route: contest.title, value: ratioOf(own, before, rateOf) })
     rows.push(
       ...subjects.map(({ name }, at) => ({
         route: contest.title,
@@ -78,7 +85,46 @@ export async function measureRoutes(runs: number, seconds: number) {
       })),
     )
   }
-  return { rows, bars: listBars(rows) }
+  const notSlower = toBefore.map(({ route, value }) => ({
+    what: `${route}, ratio to ${against}`,
+    value,
+    limit: 1 / 1.05,
+    is: 'least' as const,
+  }))
+  return { rows, bars: [...listBars(rows), ...notSlower] }
+}
+
+/** The same three servers of another checkout, each on a folder of its own. */
+async function startOthers(checkout: string | null) {
+  await using undo = new AsyncDisposableStack()
+  const start = async (machines: number, settings: Readonly<Record<string, string>> = {}) => {
+    const folder = undo.use(await createFolder(machines))
+    return undo.use(await startFlasher(folder, settings, checkout))
+  }
+  const servers =
+    checkout === null
+      ? null
+      : { usual: await start(MACHINES), open: await start(0, OPEN), closed: await start(0, CLOSED) }
+  const all = undo.move()
+  return { servers, [Symbol.asyncDispose]: () => all[Symbol.asyncDispose]() }
+}
+
+/** The loads of each subject, in turn, as often as there are runs. */
+async function compete(
+  contest: Contest,
+  subjects: readonly Subject[],
+  runs: number,
+  seconds: number,
+): Promise<readonly (readonly Load[])[]> {
+  const loads: Load[][] = subjects.map(() => [])
+  for (let run = 0; run < runs; run += 1) {
+    for (const [at, subject] of subjects.entries()) {
+      const load = await ask(contest, subject, run, seconds)
+      loads[at]?.push(load)
+      console.error(`${contest.title} ${subject.name}: ${rateOf(load).toFixed(0)}/s`)
+    }
+  }
+  return loads
 }
 
 const ask = ({ path, machines }: Contest, subject: Subject, run: number, seconds: number) =>

@@ -17,13 +17,14 @@ export interface Subject extends AsyncDisposable {
 
 const PATIENCE_MS = 30_000
 
-/** `flasher-web` as users start it, on a state directory that is filled already. */
+/** `flasher-web` as users start it, on a state directory that is filled already; of this checkout, or another. */
 export async function startFlasher(
   folder: Folder,
   settings: Readonly<Record<string, string>> = {},
+  checkout: string | null = null,
 ): Promise<Subject> {
   const port = await findFreePort()
-  const child = spawn(process.execPath, ['runtime/bin/flasher-web.mjs'], {
+  const child = spawn(process.execPath, [`${checkout ?? '.'}/runtime/bin/flasher-web.mjs`], {
     stdio: ['ignore', 'ignore', process.env['FLASHER_DEBUG'] === '1' ? 'inherit' : 'ignore'],
     env: {
       ...process.env,
@@ -36,7 +37,7 @@ export async function startFlasher(
       ...settings,
     },
   })
-  return await awaitUp('flasher', child, port)
+  return await awaitUp(checkout === null ? 'flasher' : `flasher of ${checkout}`, child, port)
 }
 
 export async function startBare(bare: Bare): Promise<Subject> {

@@ -11,11 +11,12 @@ import {
 import { appendFileSync, cpSync, mkdirSync, renameSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { setTimeout as pause } from 'node:timers/promises'
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
 import { digestListing } from '../../../build/cache/digest.ts'
 import type { BuildEvent } from '../../../build/progress.ts'
-import { readDurations, runSteps, type RunWish } from '../../../build/run.ts'
+import { readDurations, runSteps, type RunOptions } from '../../../build/run.ts'
 import type { Step } from '../../../build/steps/step.ts'
 
 const test = suite('run')
@@ -50,7 +51,7 @@ function openLab() {
     events,
     source: join(checkout, 'source'),
     /** What happened, by step. */
-    async run(steps: readonly Step[] = STEPS, more: Pick<RunWish, 'proof' | 'shared'> = {}) {
+    async run(steps: readonly Step[] = STEPS, more: Partial<RunOptions> = {}) {
       events.length = 0
       const outcome = await runSteps({
         steps,
@@ -165,7 +166,7 @@ test('an input that is not there is told before anything runs', async () => {
     () => null,
     (error: unknown) => (error instanceof Error ? error.message : null),
   )
-  assert.is(message, 'the step first reads source, which is not there')
+  assert.is(message, 'the step first reads source, which does not exist')
   assert.equal(lab.events, [])
 })
 
@@ -221,6 +222,45 @@ test('a program that is not there is a failure, not a crash', async () => {
   await lab.run([step])
   const failure = lab.events.find(({ event }) => event === 'failed')
   assert.match(failure?.event === 'failed' ? failure.why : '', /no-such-program did not start/)
+})
+
+test('an outcome tells its size, made or cached', async () => {
+  using lab = openLab()
+  writeFileSync(lab.source, 'one')
+  const sizes = () => lab.events.flatMap((event) => ('bytes' in event ? [event.bytes] : []))
+  await lab.run()
+  assert.equal(sizes(), [3, 6])
+  await lab.run()
+  assert.equal(sizes(), [3, 6])
+})
+
+/** A program that is dead and not yet waited for has an empty command line. */
+function isRunning(pid: number): boolean {
+  const file = `/proc/${pid}/cmdline`
+  return existsSync(file) && readFileSync(file, 'latin1') !== ''
+}
+
+test('an interrupted step leaves neither programs nor files behind', async () => {
+  using lab = openLab()
+  const pids = join(lab.checkout, 'pids')
+  const step: Step = {
+    name: 'endless',
+    says: '',
+    argv: ['sh', '-c', 'touch "$1"; sleep 1000 & echo $$ $! >pids; wait', 'sh', '@endless/file'],
+    inputs: [],
+    makes: ['file'],
+  }
+  const interruption = new AbortController()
+  const running = lab.run([step], { signal: interruption.signal })
+  while (!existsSync(pids) || !readFileSync(pids, 'utf8').endsWith('\n')) await pause(10)
+  const started = readFileSync(pids, 'utf8').trim().split(' ').map(Number)
+  assert.ok(started.every(isRunning))
+  interruption.abort()
+  const { outcome, told } = await running
+  assert.equal(outcome, { ok: false, step: 'endless' })
+  assert.equal(told, ['endless failed'])
+  assert.equal(started.filter(isRunning), [])
+  assert.equal(readdirSync(join(lab.cache, 'steps/endless')), [])
 })
 
 test('a few outcomes of a step are kept, the last ones', async () => {

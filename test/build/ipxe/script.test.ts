@@ -27,7 +27,7 @@ test('an address that is fixed comes first', () => {
 
 test('an address that iPXE would read as something else is refused', () => {
   for (const server of ['flasher', 'http://a b', 'http://${x}', 'tftp://a', 'http://a\nb', '']) {
-    assert.throws(() => renderCarried(SCRIPT, server), /--ipxe-server takes/)
+    assert.throws(() => renderCarried(SCRIPT, server), /--ipxe-server must be/)
   }
 })
 

@@ -65,8 +65,8 @@ run('a tree in which a file was edited is compiled anew', async () => {
     await writeFile(join(source, 'src/Makefile'), MAKEFILE)
     const ipxe = APPLIANCES.filter(({ shape }) => shape === 'ipxe')
     const facts = { version: '1.2.3', epoch: 1_760_000_000, level: 'dev' } as const
-    const wish = { appliances: ipxe, facts, ipxeServer: null, ipxeSource: source }
-    const steps = planImages(wish).steps.filter(({ name }) => name === 'ipxe-x86_64')
+    const options = { appliances: ipxe, facts, ipxeServer: null, ipxeSource: source }
+    const steps = planImages(options).steps.filter(({ name }) => name === 'ipxe-x86_64')
     const build = async () => {
       const told: string[] = []
       const say = ({ event }: BuildEvent) => told.push(event)

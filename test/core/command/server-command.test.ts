@@ -1,7 +1,10 @@
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
+import { COMMAND_LINE as CACHE } from '../../../runtime/cache/rules/commands.ts'
+import { parseArguments, renderMisuse } from '../../../runtime/core/command/arguments.ts'
 import { completeArguments } from '../../../runtime/core/command/server-command.ts'
 import type { Command, CommandLine } from '../../../runtime/core/command/command.ts'
+import { COMMAND_LINE as WEB } from '../../../runtime/lines/current/rules/commands.ts'
 
 const command = (...words: readonly string[]): Command => ({
   words,
@@ -41,6 +44,22 @@ test('without a command it is serve, and options before a command go behind it',
   ] as const
   for (const [given, meant] of rows) {
     assert.is(completeArguments(LINE, given.split(' ').filter(Boolean)).join(' '), meant, given)
+  }
+})
+
+test('every command of the server programs takes --config in front', () => {
+  for (const line of [WEB, CACHE]) {
+    for (const { words, positionals } of line.commands) {
+      const values = positionals.map(({ value }) => value.choices?.[0] ?? 'x')
+      for (const config of [['--config', 'a.toml'], ['--config=a.toml']]) {
+        const reading = parseArguments(
+          line,
+          completeArguments(line, [...config, ...words, ...values]),
+        )
+        const told = reading.ok ? '' : renderMisuse(reading.refusal)
+        assert.is(told, '', [line.program, ...words].join(' '))
+      }
+    }
   }
 })
 

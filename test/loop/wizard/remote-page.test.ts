@@ -56,7 +56,7 @@ async function fail({ isCut = false, sha256, device }: Failure) {
 }
 
 async function waitFor(look: () => Promise<string>, pattern: RegExp): Promise<string> {
-  for (let tries = 0; tries < 200; tries += 1) {
+  for (let tries = 0; tries < 3000; tries += 1) {
     const text = await look()
     if (pattern.test(text)) return text
     await new Promise((resolve) => {

@@ -176,7 +176,8 @@ test('a fetch that was cancelled is taken up where it ended, also after a restar
     await using fixture = await openFixture(folder.dir, { site: stalled.origin })
     await fixture.releases.start('v1.2.3', BY)
     while (stalled.held() === 0) await new Promise((resolve) => setTimeout(resolve, 5))
-    await new Promise((resolve) => setTimeout(resolve, 50))
+    const received = () => fixture.releases.jobs()[0]?.artifacts.find(({ name }) => name === initrd)
+    while (received()?.bytes_done !== 1000) await new Promise((resolve) => setTimeout(resolve, 5))
     await fixture.releases.cancel('v1.2.3', BY)
   }
   site = await startReleaseSite()

@@ -174,6 +174,7 @@ test('who did not answer is asked again, and each kind of trouble is said once',
   await using telling = await startTelling(null)
   await until(() => telling.asked() === 1)
   await telling.come()
+  await until(() => telling.asked() === 2)
   await telling.come()
   await until(() => telling.asked() === 3)
   await until(() => telling.said.length === 1)

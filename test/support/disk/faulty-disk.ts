@@ -120,7 +120,7 @@ export async function createFaultyDisk(options: FaultyDiskOptions): Promise<Faul
 
 async function until(isDone: () => boolean) {
   for (let tries = 0; !isDone(); tries += 1) {
-    if (tries > 2000) throw new Error('the disk did not come so far')
+    if (tries > 6000) throw new Error('the disk did not come so far')
     await sleep(10)
   }
 }

@@ -134,7 +134,7 @@ export async function isFree(device: string): Promise<boolean> {
 
 export async function untilFree(device: string): Promise<void> {
   for (let tries = 0; !(await isFree(device)); tries += 1) {
-    assert.ok(tries < 500, `${device} is still held`)
+    assert.ok(tries < 3000, `${device} is still held`)
     await sleep(20)
   }
 }

@@ -60,7 +60,7 @@ export async function startHostileServer(
     seen,
     openSockets: () => sockets.size,
     async isQuiet() {
-      for (let tries = 0; sockets.size > 0 && tries < 1000; tries += 1) await sleep(5)
+      for (let tries = 0; sockets.size > 0 && tries < 12_000; tries += 1) await sleep(5)
       return sockets.size === 0
     },
     async [Symbol.asyncDispose]() {

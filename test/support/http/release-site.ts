@@ -1,5 +1,6 @@
 /** A site that hosts releases, on loopback, and what goes wrong with it. */
 import type { ServerResponse } from 'node:http'
+import { ipxeFile, RELEASE_MANIFEST } from '../../../appliance/assets.ts'
 import { TRIO } from '../../../runtime/core/boot/boot-set.ts'
 import { partName, sha256 } from '../server/boot-folder.ts'
 import { makeBytes } from '../collect.ts'
@@ -31,7 +32,7 @@ export async function startReleaseSite(options: SiteOptions = {}) {
   const { version = '1.2.3', bytes = 200_000 } = options
   const tag = `v${version}`
   const folder = options.folder ?? `/${REPOSITORY}/releases/download/${tag}/`
-  const ipxe = `flasher-ipxe-x86_64-${tag}.efi`
+  const ipxe = ipxeFile('x86_64', version)
   const files = new Map<string, Buffer>(
     [...TRIO.map((part) => partName(version, part)), ipxe].map((name, at) => [
       name,
@@ -43,7 +44,7 @@ export async function startReleaseSite(options: SiteOptions = {}) {
   )
   const made = renderManifest(version, files)
   files.set(partName(version, 'sha256'), Buffer.from(lines.join('')))
-  files.set('release.toml', Buffer.from(options.manifest?.(made) ?? made))
+  files.set(RELEASE_MANIFEST, Buffer.from(options.manifest?.(made) ?? made))
   for (const [name, content] of Object.entries(options.changed ?? {})) {
     if (content === null) files.delete(name)
     else files.set(name, Buffer.from(content))

@@ -3,6 +3,8 @@ import { createHash } from 'node:crypto'
 import { mkdtemp, readdir, rm, utimes, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import type { Arch } from '../../../appliance/appliance.ts'
+import { netbootStem } from '../../../appliance/assets.ts'
 import {
   createBootFiles,
   type BootFolder,
@@ -14,8 +16,8 @@ export const sha256 = (bytes: string | Uint8Array): string =>
   createHash('sha256').update(bytes).digest('hex')
 
 /** `flasher-netboot-pc-x86_64-v1.0.0.vmlinuz` */
-export const partName = (version: string, part: string, arch = 'x86_64'): string =>
-  `flasher-netboot-pc-${arch}-v${version}.${part}`
+export const partName = (version: string, part: string, arch: Arch = 'x86_64'): string =>
+  `${netbootStem(arch, version)}.${part}`
 
 /** Removed at the end. */
 export async function makeBootFolder() {
@@ -29,7 +31,7 @@ export async function makeBootFolder() {
     put,
     names: async () => (await readdir(dir)).toSorted(),
     /** What `cp` of a release leaves; the squashfs holds the version. */
-    async putTrio(version: string, arch = 'x86_64') {
+    async putTrio(version: string, arch: Arch = 'x86_64') {
       for (const part of TRIO) await put(partName(version, part, arch), `${part} ${version}`)
       const lines = TRIO.map(
         (part) => `${sha256(`${part} ${version}`)}  ${partName(version, part, arch)}\n`,

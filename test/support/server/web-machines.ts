@@ -97,7 +97,7 @@ export function createBoxes(url: string) {
 
   return {
     async waitForImages(count: number) {
-      for (let tries = 0; tries < 200; tries += 1) {
+      for (let tries = 0; tries < 3000; tries += 1) {
         const images: unknown = await (await fetch(`${url}/images`)).json()
         if (Array.isArray(images) && images.length === count) return
         await new Promise((resolve) => setTimeout(resolve, 20))

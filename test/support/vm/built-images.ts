@@ -4,7 +4,13 @@ import { once } from 'node:events'
 import { join } from 'node:path'
 import type { Arch } from '../../../appliance/appliance.ts'
 import type { APPLIANCES } from '../../../appliance/all.ts'
-import { ipxeFile, netbootStem, netbootTrio, usbIso } from '../../../appliance/assets.ts'
+import {
+  checksumsOf,
+  ipxeFile,
+  netbootStem,
+  netbootTrio,
+  usbIso,
+} from '../../../appliance/assets.ts'
 import { readVersion } from '../../../build/facts.ts'
 
 const CHECKOUT = join(import.meta.dirname, '../../..')
@@ -43,7 +49,7 @@ export async function openTrio(): Promise<Trio> {
     kernel: join(folder, kernel),
     initrd: join(folder, initrd),
     squashfs: join(folder, squashfs),
-    checksums: join(folder, `${netbootStem('x86_64', version)}.sha256`),
+    checksums: join(folder, checksumsOf(netbootStem('x86_64', version))),
   }
 }
 

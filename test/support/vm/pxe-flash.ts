@@ -93,7 +93,7 @@ export async function startPxeLab(): Promise<PxeLab> {
 /** Boots an unknown machine until the server knows its disks and it has restarted. */
 export async function discover(pxe: PxeLab, way: Way): Promise<void> {
   await using machine = await pxe.start(way)
-  await machine.waitFor(/flasher: digest proven/, PATIENCE)
+  await machine.waitFor(/flasher: digest verified/, PATIENCE)
   await waitFor(pxe, async () => ((await pxe.readMachine()).known_disks?.length ?? 0) > 0)
   await waitForEnd(machine)
 }

@@ -11,7 +11,7 @@ import { shoot } from './screendump.ts'
   await using machine = await pxe.start('uefi-pxe', { hasScreen: true })
   await machine.waitFor(/starts the live system/, PATIENCE)
   await shoot(machine, 'pxe-ipxe')
-  await machine.waitFor(/flasher: digest proven/, PATIENCE)
+  await machine.waitFor(/flasher: digest verified/, PATIENCE)
   await shoot(machine, 'pxe-root')
   await waitFor(pxe, async () => {
     const [run] = await pxe.readRuns()

@@ -21,7 +21,7 @@ const test = suite('live channel')
 /** Waits for what happens within moments; nothing is decided by how long that took. */
 async function eventually(isSo: () => boolean): Promise<void> {
   for (let tries = 0; !isSo(); tries++) {
-    if (tries > 500) throw new Error('it never came to be')
+    if (tries > 3000) throw new Error('it never came to be')
     await sleep(20)
   }
 }

@@ -1,12 +1,14 @@
-# The machine: its command line, its memory, its drivers, and what later programs are told of it.
+# The machine: its command line, its memory, its drivers, and the facts that later programs read.
+# The parts share their variables.
+# shellcheck shell=dash disable=SC2034,SC2154
 
 folder=/run/flasher
 facts=/run/flasher/boot
 
 read_command_line() { read -r command_line </proc/cmdline; }
 
-# Whether the command line has `NAME=value`; the last one counts and is left in $value. An empty
-# value is as good as none.
+# Whether the command line has `NAME=value`; $value becomes that of the last one. An empty
+# value counts as none.
 param() { # NAME
   value=
   for word in $command_line; do
@@ -26,7 +28,7 @@ size_of() { stat -c %s "$1" 2>/dev/null || echo 0; }
 mac_of() { echo "$1" | tr 'A-F-' 'a-f:'; }
 base_of() { case $1 in *://*) echo "${1%/}" ;; *) echo "http://${1%/}" ;; esac; }
 
-# Where a server may be, the best first: a bare name without a port may be on port 80 or on our own;
+# Addresses of a server, the most likely first: a bare name may listen on port 80 or on ours, 8080;
 # the wizard tries them in the same order.
 bases_of() { # ADDRESS
   base_of "$1"
@@ -38,7 +40,7 @@ bases_of() { # ADDRESS
 
 note() { echo "$1=$2" >>"$facts"; } # KEY VALUE
 
-# kmod reads this from the command line; the modprobe that is here reads it from files only.
+# kmod reads this from the command line; busybox's modprobe reads it from files only.
 block_modules() {
   param modprobe.blacklist || return 0
   mkdir -p /etc/modprobe.d
@@ -48,7 +50,7 @@ block_modules() {
 
 load_drivers() { modprobe -aq "$@" 2>/dev/null; }
 
-# Only the classes of devices that lead to the root file system: the rest is for udev, later.
+# Only classes of devices that lead to the root file system; udev loads the rest later.
 plug_in() {
   if param flasher.media; then
     classes='bc01|bc0Csc03|bc08sc05|virtio:|usb:|scsi:|vmbus:|xen:|of:|acpi:|mmc:|platform:|sd:'

@@ -1,6 +1,8 @@
-# The root on the medium that this system was started from: a stick, a disc, or an ISO file on one.
+# Finds the root on the medium that this system was started from: a stick, a disc, or an ISO file on one.
+# The parts share their variables.
+# shellcheck shell=dash disable=SC2034,SC2154
 
-# Times of a fifth of a second; USB sticks come 2 to 3 seconds after their controller.
+# Each takes a fifth of a second; USB sticks appear 2 to 3 seconds after their controller.
 most_looks=150
 
 find_on_medium() { # ID: what live/id holds there
@@ -17,7 +19,7 @@ find_on_medium() { # ID: what live/id holds there
     [ $((look % 25)) != 0 ] || say "still looking: $(describe_disks)"
   done
   [ -n "$image" ] || fail "no medium carries $id; found: $(describe_disks)" \
-    'plug the stick into another port (USB 2 if there is one), or write it anew'
+    'plug the stick into another port (USB 2 if there is one), or write it again'
   note origin medium
   note medium "$medium"
   note medium_disk "$(disk_of "$medium")"
@@ -25,12 +27,19 @@ find_on_medium() { # ID: what live/id holds there
   if param flasher.toram && [ "$value" != 0 ]; then copy_to_memory; fi
 }
 
-# Partitions first: who mounts a whole disk, keeps its partitions from everyone. Whole disks after
-# 4 seconds, for tables that the kernel does not read; discs have no partitions.
+# Everything that may be a medium: disks, discs and their partitions.
+list_disks() {
+  for path in /sys/class/block/*; do
+    case ${path##*/} in '*' | ram* | loop* | zram* | fd* | dm-*) continue ;; esac
+    echo "${path##*/}"
+  done
+}
+
+# Partitions first: mounting a whole disk makes its partitions unavailable. Whole disks follow after
+# 4 seconds, for partition tables that the kernel cannot read; discs have no partitions.
 look_once() { # LOOK
   wholes=
-  for device in $(ls /sys/class/block); do
-    case $device in ram* | loop* | zram* | fd* | dm-*) continue ;; esac
+  for device in $(list_disks); do
     set -- "$1" "/sys/class/block/$device/$device"*
     if [ -e "$2" ]; then wholes="$wholes $device"; else try_device "$device" && return 0; fi
   done
@@ -39,13 +48,13 @@ look_once() { # LOOK
   return 1
 }
 
-# This may be any disk of the machine, and drivers write to what they mount read-only: ext4 takes up
-# its journal and its orphans. So we look through a loop device that lets no write pass; only what
-# is ours is mounted itself, and write-protected before.
+# This may be any disk of the machine, and drivers write even to what they mount read-only: ext4 replays
+# its journal and removes orphans. So we look through a read-only loop device; only what
+# is ours is mounted directly, write-protected.
 try_device() { # DEVICE
   kind=$(kind_of "$1")
   [ -n "$kind" ] || return 1
-  # Its partitions may have appeared only when we opened it.
+  # Opening it may have made its partitions appear.
   set -- "$1" "/sys/class/block/$1/$1"*
   [ ! -e "$2" ] || [ $look -ge 20 ] || return 1
   loop=$(losetup -f)
@@ -62,9 +71,9 @@ try_device() { # DEVICE
   say "the system is on $medium${medium_file:+, in the file $medium_file} ($kind)"
 }
 
-# Mounted if it is ours: $top is the folder where, $file the ISO file on it, if it is one.
+# Mounts it if it is ours. $top is the folder of its root, $file the ISO file on it, if any.
 open_medium() { # PATH
-  # As it lies there, whatever its journal holds; and no panic, should that be contradictory.
+  # Without replaying the journal; and without a panic when the file system is inconsistent.
   case $kind in ext4) options=ro,noload,errors=continue ;; *) options=ro ;; esac
   mount -t "$kind" -o "$options" "$1" "$folder/medium" 2>/dev/null || return 1
   file=
@@ -91,7 +100,7 @@ is_ours() {
 
 bytes_at() { dd if="/dev/$1" bs=1 skip="$2" count="$3" 2>/dev/null | tr -d '\0'; }
 
-# By what the file systems have at fixed places: this busybox has no blkid.
+# By signatures at fixed offsets: this busybox has no blkid.
 kind_of() { # DEVICE
   case $(bytes_at "$1" 32769 5) in CD001) echo iso9660 && return ;; esac
   case $(bytes_at "$1" 3 8) in
@@ -111,10 +120,7 @@ disk_of() { # /dev/PARTITION
 
 describe_disks() {
   seen=
-  for device in $(ls /sys/class/block); do
-    case $device in ram* | loop* | zram* | fd* | dm-*) continue ;; esac
-    seen="$seen${seen:+, }$device"
-  done
+  for device in $(list_disks); do seen="$seen${seen:+, }$device"; done
   echo "${seen:-no disk at all}"
 }
 
@@ -125,12 +131,12 @@ copy_to_memory() {
   [ "$free" -ge $need ] || fail "$free MiB of memory are free, and a copy in memory takes $need" \
     'choose the entry that leaves the system on the medium, or add memory'
   say "copying $(mib "$size") MiB to memory"
-  cp "$image" "$folder/root.squashfs" || fail "$medium cannot be read to its end" \
+  cp "$image" "$folder/root.squashfs" || fail "$medium cannot be read completely" \
     'use another stick or another port'
   close_medium
   blockdev --setrw "$medium"
   image=$folder/root.squashfs
-  prove 'the system on the medium is damaged' 'write the stick anew'
+  prove 'the system on the medium is damaged' 'write the stick again'
   note to_memory yes
   say 'the system is in memory: the medium may be removed'
 }

@@ -1,15 +1,17 @@
-# The root over HTTP, into memory.
+# Fetches the root over HTTP into memory.
+# The parts share their variables.
+# shellcheck shell=dash disable=SC2034,SC2154
 
 most_attempts=30
 most_wrong=3
-# Attempts in which no card that was asked had an address.
+# Attempts in which no card got an address.
 missed=0
-# MiB that the live system takes beside the root, less what this initrd gives back.
+# MiB that the live system requires beside the root, less what this initrd frees.
 margin=100
 image=/run/flasher/root.squashfs
 
-# Once more after 1, 2, 4 … 30 seconds: a server that is restarted, a switch that takes its time.
-# Where bytes came the count begins anew: a bad line takes as long as it takes.
+# Tries again after 1, 2, 4 … 30 seconds: servers restart, and switches are slow to forward.
+# After progress the count starts over: a bad line may take as long as it requires.
 fetch_over_network() {
   find_source
   param flasher.attempts && most_attempts=$value
@@ -20,7 +22,7 @@ fetch_over_network() {
     attempt=$((attempt + 1))
     [ $attempt -le "$most_attempts" ] ||
       fail "no success in $most_attempts attempts, the last one: $trouble" \
-        'look whether the server runs and the network reaches it; then start this machine again'
+        'check that the server runs and can be reached; then restart this machine'
     say "trying again in $pause s (attempt $attempt of $most_attempts)"
     sleep $pause
     pause=$((pause * 2))
@@ -31,7 +33,7 @@ fetch_over_network() {
   note url "$url"
 }
 
-# The digest is the one that this initrd was built with, unless the command line has another.
+# The digest is the one that this initrd was built with, unless the command line names another.
 find_source() {
   if param flasher.mac; then mac=$(mac_of "$value")
   elif param BOOTIF; then mac=$(mac_of "${value#01-}")
@@ -45,18 +47,18 @@ find_source() {
   fi
 }
 
-# One attempt: by the address at hand, else by one card after the other. A card whose address leads
-# nowhere gives way to the next, and is asked again with the next attempt.
+# One attempt: with the current address, else with one card after the other. A card whose address leads
+# nowhere is skipped, and tried again in the next attempt.
 try_cards() {
   [ -z "$address" ] || { fetch; return; }
   for card in $(list_cards); do ip link set "$card" up 2>/dev/null; done
-  for turn in 1 2 3 4 5 6; do
+  for _ in 1 2 3 4 5 6; do
     answered=
     for card in $(list_candidates); do
       has_link "$card" && ask_for_address "$card" || continue
       answered=yes
       fetch && return 0
-      # The transfer broke off: the address is as good as it was.
+      # Only the transfer broke off: the address is kept.
       [ -z "$address" ] || return 1
     done
     [ -z "$answered" ] || return 1
@@ -77,8 +79,8 @@ list_cards() {
 mac_on() { cat "/sys/class/net/$1/address"; }
 has_link() { [ "$(cat "/sys/class/net/$1/carrier" 2>/dev/null)" = 1 ]; }
 
-# The card that this machine booted by, then the others, if they count: firmware may know a card by
-# another address than Linux, so they do after three attempts without an address.
+# The card that this machine booted from. The others follow after three attempts without an address,
+# because firmware may report another MAC address than Linux.
 list_candidates() {
   others=
   for name in $(list_cards); do
@@ -115,7 +117,7 @@ fetch() {
   say "fetching $url ($(mib "$size") MiB)"
   transfer || return 1
   if [ "$got" = "$sum" ]; then
-    say 'digest proven'
+    say 'digest verified'
     return 0
   fi
   rm -f "$image"
@@ -128,7 +130,7 @@ fetch() {
   return 1
 }
 
-# Size and date, by the first URL that has them. An address that leads to none is given up.
+# Reads size and date from the first URL that answers. An address that reaches none is given up.
 read_head() {
   trouble=
   for url in $urls; do
@@ -146,7 +148,7 @@ read_head() {
   return 1
 }
 
-# What came before a break is kept.
+# A transfer that broke off is resumed.
 transfer() {
   have=$(size_of "$image")
   if [ "$have" -lt "$size" ]; then
@@ -174,7 +176,7 @@ check_memory() {
     'add memory (448 MiB are enough), or start from the USB stick, which needs less'
 }
 
-# Certificates need a clock that is about right. A server that is behind never sets it back.
+# Certificates require a clock that is roughly right. It is never set back.
 set_clock() {
   told=$(sed -n 's/^ *[Dd][Aa][Tt][Ee]: *//p' /run/head | tail -n 1)
   told=$(date -u -D '%a, %d %b %Y %T' -d "$told" +%s 2>/dev/null) || return 0

@@ -1,4 +1,6 @@
-# The root itself: is it the right one, how it is mounted, and what goes on in it.
+# The root file system: verified, mounted, started.
+# The parts share their variables.
+# shellcheck shell=dash disable=SC2034,SC2154
 
 # Digest, size and name of the root that this initrd was built with.
 read_manifest() {
@@ -6,29 +8,29 @@ read_manifest() {
   param flasher.sha256 && sum=$value
 }
 
-# In $image, or fail.
-prove() { # REASON WAY-OUT
+# Verifies the digest of $image, or fails.
+prove() { # REASON HINT
   read_manifest
   got=$(sha256sum <"$image")
   [ "${got%% *}" = "$sum" ] ||
     fail "$1: its digest is ${got%% *}, and this boot system takes only $sum" "$2"
-  say 'digest proven'
+  say 'digest verified'
 }
 
-# By iPXE, as `initrd --name root.squashfs URL root.squashfs`: no driver of a network card needed.
+# iPXE hands it over with `initrd --name root.squashfs URL root.squashfs`; no network driver is required.
 take_handed_over() {
   image=$folder/root.squashfs
   mv /root.squashfs "$image"
   say "the boot loader has handed over the root ($(mib "$(size_of "$image")") MiB)"
-  prove 'the root that the boot loader handed over is a wrong one' \
+  prove 'the boot loader handed over the wrong root' \
     'install kernel, initrd and squashfs of one release on the server'
   note origin handed-over
 }
 
-# What is written goes to memory and is gone with the next boot.
+# Writes go to memory, and are lost at the next boot.
 mount_root() {
   mount -o loop,ro -t squashfs "$image" "$folder/ro" || fail "$image cannot be mounted" \
-    'write the stick anew, or install the files on the server again'
+    'write the stick again, or install the files on the server again'
   mount -t tmpfs -o mode=755 tmpfs "$folder/rw"
   mkdir "$folder/rw/upper" "$folder/rw/work"
   layers=lowerdir=$folder/ro,upperdir=$folder/rw/upper,workdir=$folder/rw/work
@@ -47,8 +49,8 @@ hand_over() {
   exec switch_root /sysroot /usr/lib/systemd/systemd
 }
 
-# Only a medium that has images, on a partition of its own or beside the ISO file that this system
-# comes from, makes the live system wait for them.
+# The live system waits only for media with images, on a partition of their own or beside the ISO file
+# that this system comes from.
 want_images_partition() {
   [ -n "$medium" ] || return 0
   disk=$(disk_of "$medium")

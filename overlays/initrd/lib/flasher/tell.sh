@@ -1,7 +1,9 @@
-# What is said, and how a boot ends that cannot go on.
+# Messages on all consoles, and how a boot ends that has failed.
+# The parts share their variables.
+# shellcheck shell=dash disable=SC2034,SC2154
 
-# Lines that are no console of the kernel's: the screen, where only serial ones are named, and serial
-# ports that exist: the kernel takes one serial console for each driver, and the cable may be in
+# Lines that the kernel does not use as consoles: the screen, when only serial ones are named, and serial
+# ports that exist: the kernel uses one serial console for each driver, and the cable may be in
 # another.
 find_lines() {
   lines=
@@ -18,8 +20,8 @@ find_lines() {
   done
 }
 
-# The kernel's log reaches all its consoles, and later the journal. It refuses records of 1 KiB, and
-# names of files come from whoever made them.
+# The kernel's log reaches all its consoles, and later the journal. It refuses records of 1 KiB or more, and
+# file names can hold anything.
 tell() { # LEVEL TEXT
   text=$2
   case $text in *[!\ -~]*) text=$(printf %s "$text" | tr -c ' -~' '?') ;; esac
@@ -41,12 +43,12 @@ tell_line() { # LEVEL TEXT
 
 say() { tell 5 "$*"; }
 
-# Text of others, made fit for a console and a message: one line, printable, not long.
+# Makes foreign text safe for a console: one printable line of limited length.
 tame() { tail -n 1 | tr -cd ' -~' | cut -c 1-200; }
 
-# Says why and what to do, tells the server, and says it again until the machine starts anew.
+# Shows the reason and how to fix it, reports to the server, and repeats both until the machine restarts.
 # `flasher.onfail=` is `reboot`, `shell` or `halt`.
-fail() { # REASON WAY-OUT
+fail() { # REASON HINT
   tell 2 "FAILED: $1"
   tell 2 "TO DO: $2"
   report_failure "$1"
@@ -63,7 +65,7 @@ fail() { # REASON WAY-OUT
   reboot -f
 }
 
-# One on the screen and one on every serial line, for as long as the machine runs.
+# One shell on the screen and one on every serial line, for as long as the machine runs.
 open_shells() {
   load_drivers usbhid hid-generic
   tell 2 'a shell is on the screen and on the serial lines: "reboot -f" starts this machine again'
@@ -80,7 +82,7 @@ open_shells() {
   wait
 }
 
-# Best effort: the person at the console has been told already.
+# Best effort: the person at the console has seen the reason already.
 report_failure() { # REASON
   param flasher.server && servers=$(bases_of "$value") || return 0
   param flasher.mac && mac=$(mac_of "$value") || return 0
@@ -91,7 +93,7 @@ report_failure() { # REASON
     sleep $pause
     post_failure "$@" && return 0
   done
-  # The address at hand may be one that did not lead to the server.
+  # The current address may not lead to the server.
   for card in $(list_candidates); do
     [ "$card" != "$interface" ] && has_link "$card" && ask_for_address "$card" && post_failure "$@" && return 0
   done

@@ -18,7 +18,11 @@ interface BackupRouteDependencies {
   place(): string
 }
 
-const doc = (summary: string) => ({ summary, answers: { 200: { type: 'object' } } })
+const doc = (summary: string, ...refuses: readonly number[]) => ({
+  summary,
+  answers: { 200: { type: 'object' } },
+  refuses,
+})
 
 export const backupRoutes = (
   site: Pick<Site<Machine>, 'by'>,
@@ -94,7 +98,7 @@ function storedRoutes(
       method: 'POST',
       path: '/workers/backups/:id/restore',
       access: 'admin',
-      doc: doc('Puts a stored backup in force'),
+      doc: doc('Puts a stored backup in force', 409),
       handle: (event) => backups.restore(readId(event), by(event)),
     },
     {
@@ -104,6 +108,7 @@ function storedRoutes(
       doc: {
         summary: 'A file of a stored backup',
         query: { file: 'inventory.json (unless said) or state.db' },
+        answers: { 200: { type: 'string', contentMediaType: 'application/octet-stream' } },
       },
       async handle(event) {
         const id = readId(event)

@@ -13,7 +13,10 @@ export function cacheRoutes(
       method: 'POST',
       path: '/admin/cache/refresh',
       access: 'admin',
-      doc: { summary: 'Fetch the catalog of the cache service now' },
+      doc: {
+        summary: 'Fetch the catalog of the cache service now',
+        answers: { 204: null, 303: null },
+      },
       async handle(event: H3Event) {
         await refresh(site, event)
         const isForJson = event.req.headers.get('accept')?.includes('application/json') === true

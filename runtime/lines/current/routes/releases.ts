@@ -23,7 +23,11 @@ const PAGE = '/ui/netboot'
 /** Where the files can be fetched; their path on this host stays private. */
 const ROOT = '/boot/'
 
-const doc = (summary: string) => ({ summary, answers: { 200: { type: 'object' } } })
+const doc = (summary: string, ...refuses: readonly number[]) => ({
+  summary,
+  answers: { 200: { type: 'object' } },
+  refuses,
+})
 
 export const releaseRoutes = (
   site: Pick<Site<Machine>, 'by' | 'notices'>,
@@ -51,6 +55,7 @@ function fetchRoutes(
         summary: 'Begins to fetch a release',
         body: RELEASE_REQUEST,
         answers: { 202: { type: 'object' } },
+        refuses: [409],
       },
       async handle(event, body) {
         const asked = parseReleaseRequest(body)
@@ -82,7 +87,7 @@ function fetchRoutes(
       method: 'DELETE',
       path: '/boot/releases/:tag',
       access: 'admin',
-      doc: doc('Cancels a fetch that is queued or running'),
+      doc: doc('Cancels a fetch that is queued or running', 422),
       async handle(event) {
         const given = getRouterParam(event, 'tag', { decode: true }) ?? ''
         const asked = parseReleaseRequest({ tag: given })

@@ -1,11 +1,7 @@
 /** Current line: the command table of `flasher-web`; its parser, help and manual are made from it. */
 import type { Command, CommandLine, Value } from '../../../core/command/command.ts'
-import {
-  CONFIG,
-  CONFIG_ENVIRONMENT,
-  CONFIG_FILES,
-  JSON_FLAG,
-} from '../../../core/command/server-command.ts'
+import { SERVER_ENVIRONMENT, SOURCE_ENVIRONMENT } from '../../../core/command/environment.ts'
+import { CONFIG, CONFIG_FILES, JSON_FLAG } from '../../../core/command/server-command.ts'
 import { listExitCodes } from '../../../core/command/server-exit.ts'
 import { createTextCommands } from '../../../core/command/text-commands.ts'
 
@@ -123,7 +119,7 @@ const CONFIG_REFERENCE = {
   summary: 'print what every setting means (docs/settings.md)',
   about: ['Markdown, made from the same table that reads the configuration.'],
   positionals: [],
-  flags: [],
+  flags: [CONFIG],
   examples: [{ line: 'flasher-web config reference | less', does: 'all settings and defaults' }],
 } as const satisfies Command
 
@@ -141,7 +137,7 @@ export const COMMANDS = {
 
 export type CommandName = keyof typeof COMMANDS
 
-const TEXTS = createTextCommands('flasher-web')
+const TEXTS = createTextCommands('flasher-web', [CONFIG])
 
 export const COMMAND_LINE: CommandLine = {
   program: 'flasher-web',
@@ -153,8 +149,9 @@ export const COMMAND_LINE: CommandLine = {
   exitCodes: listExitCodes('server'),
   environment: [
     ['FLASHER_<SECTION>_<KEY>', 'one setting, for example FLASHER_SERVER_PORT'],
-    CONFIG_ENVIRONMENT,
+    ...SERVER_ENVIRONMENT,
+    ...SOURCE_ENVIRONMENT,
   ],
   files: [...CONFIG_FILES, ['<state_dir>/state.db', 'machines, events and what pages save']],
-  revised: '2026-11-21',
+  revised: '2026-11-22',
 }

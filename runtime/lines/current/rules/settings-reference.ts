@@ -1,4 +1,11 @@
 /** Current line: the reference of all settings as Markdown, made from their table. */
+import type { Entry } from '../../../core/command/command.ts'
+import {
+  COMMAND_ENVIRONMENT,
+  LIVE_ENVIRONMENT,
+  SERVER_ENVIRONMENT,
+  WIZARD_ENVIRONMENT,
+} from '../../../core/command/environment.ts'
 import { variablesOf, type Setting } from '../../../core/config/setting.ts'
 import { renderFallback } from '../../../core/config/shown-setting.ts'
 import { SETTINGS } from './settings.ts'
@@ -36,7 +43,8 @@ port = 8080
 Every key can be said by an environment variable as well, which counts more; an empty one counts as
 none. Lists are written with commas there. Keys marked ↻ count from the next start on, all others as
 soon as the configuration is read again (\`SIGHUP\`, \`systemctl reload flasher-web\`, or an edit on the
-settings page). Keys marked 🔒 are never shown nor logged.
+settings page). Keys marked 🔒 are never shown nor logged. What the wizard and the commands read is
+under [Other variables](#other-variables).
 `
 
 export function renderReference(): string {
@@ -45,7 +53,34 @@ export function renderReference(): string {
     const about = new Map(Object.entries(ABOUT)).get(section) ?? ''
     return [`## \`[${section}]\``, '', about, '', ...rows, ''].join('\n')
   })
-  return `${HEAD}\n${sections.join('\n')}`
+  return `${HEAD}\n${sections.join('\n')}\n${renderVariables()}`
+}
+
+/** Title, what it is about, and the variables themselves. */
+const VARIABLES: readonly (readonly [string, string, readonly Entry[]])[] = [
+  [
+    'Server programs',
+    'Read by `flasher-web` and `flasher-cache`; the variables for proxies, authorities and registries, listed below, count for them as well.',
+    SERVER_ENVIRONMENT,
+  ],
+  ['Commands', 'Read by `flasher`, the wizard included.', COMMAND_ENVIRONMENT],
+  ['Wizard', 'Read by the wizard alone.', WIZARD_ENVIRONMENT],
+  [
+    'Live system',
+    'Set by the live system for the wizard, from its kernel command line, as are `FLASHER_PXE_TOKEN` and `FLASHER_DEFAULT_CATALOG`.',
+    LIVE_ENVIRONMENT,
+  ],
+]
+
+function renderVariables(): string {
+  const groups = VARIABLES.map(([title, about, entries]) => {
+    const rows = entries.map(([names, meaning]) => {
+      const quoted = names.split(', ').map((name) => `\`${name}\``)
+      return `- **${quoted.join(', ')}** ${meaning.charAt(0).toUpperCase()}${meaning.slice(1)}.`
+    })
+    return [`### ${title}`, '', about, '', ...rows, ''].join('\n')
+  })
+  return ['## Other variables', '', 'These have no key in a file.', '', ...groups].join('\n')
 }
 
 function renderRow(section: string, key: string, row: Setting<unknown>): string {

@@ -1,5 +1,6 @@
 /** The wizard's command line ("Wizard command line"): help, completion and manual are made from it. */
-import type { Command, Entry } from '../../../core/command/command.ts'
+import type { Command } from '../../../core/command/command.ts'
+import { WIZARD_ENVIRONMENT } from '../../../core/command/environment.ts'
 
 export const WIZARD = {
   words: [],
@@ -38,9 +39,5 @@ export const WIZARD = {
   ],
 } as const satisfies Command
 
-export const WIZARD_ENVIRONMENT: readonly Entry[] = [
-  ['FLASHER_DEFAULT_CATALOG', 'the catalog that the wizard offers as its default'],
-  ['FLASHER_REGISTER_UEFI_BOOT', 'when 1, the firmware boots a flashed disk once, next'],
-  ['FLASHER_PXE_TOKEN', 'what proves to the machine server that it booted this machine'],
-  ['FLASHER_OFFER_LOOP', 'loop devices that the wizard offers too, to try it out; 1: all'],
-]
+/** What the command line of `flasher` has of the wizard's. */
+export const WIZARD_LINE = { main: WIZARD, environment: WIZARD_ENVIRONMENT } as const

@@ -5,6 +5,7 @@ import {
   type Flag,
   type Value,
 } from '../../../core/command/command.ts'
+import { COMMAND_ENVIRONMENT } from '../../../core/command/environment.ts'
 import { DEFAULT_IMAGE_ROOT, IMAGE_FORMATS } from '../../../core/image/image.ts'
 import { createTextCommands } from '../../../core/command/text-commands.ts'
 import { EXIT_CODES } from './exit-codes.ts'
@@ -182,16 +183,10 @@ export const COMMAND_LINE: CommandLine = {
   ],
   commands: COMMANDS,
   exitCodes: EXIT_CODES,
-  environment: [
-    ['FLASHER_IMAGE_ROOT', `the image folder, unless --image-root names one`],
-    ['FLASHER_DEBUG', 'when 1, an unexpected error shows where it came from'],
-    ['http_proxy, https_proxy, no_proxy', 'the proxy through which images are fetched'],
-    ['FLASHER_CA_FILE', 'certificates of authorities to trust besides the usual ones'],
-    ['NO_COLOR, TERM, LC_ALL', 'whether colours and line drawing are used'],
-  ],
+  environment: COMMAND_ENVIRONMENT,
   files: [
     [DEFAULT_IMAGE_ROOT, 'images that "flasher list images" shows'],
     ['IMAGE.sha256', 'the digest of an image beside it, as sha256sum writes it'],
   ],
-  revised: '2026-11-21',
+  revised: '2026-11-22',
 }

@@ -1,4 +1,4 @@
-import { readFileSync } from 'node:fs'
+import { globSync, readFileSync } from 'node:fs'
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
 import { listSettings } from '../../../../runtime/core/config/setting.ts'
@@ -17,6 +17,14 @@ test('every setting is in it, in its section', () => {
     const part = text.split('\n## ').find((each) => each.startsWith(`\`[${section}]\``)) ?? ''
     assert.match(part, `- **\`${key}\`**`)
   }
+})
+
+test('every variable that a program reads is in it', () => {
+  const text = renderReference()
+  const files = globSync('{runtime,appliance}/**/*.ts').map((path) => readFileSync(path, 'utf8'))
+  const names = files.flatMap((file) => [...file.matchAll(/\benv\['(FLASHER_\w+)'\]/g)])
+  assert.ok(names.length > 10)
+  for (const [, name] of names) assert.match(text, `\`${name}\``)
 })
 
 test.run()

@@ -74,7 +74,7 @@ async function boot(kernelLine: string) {
 
 async function until(isSo: () => boolean) {
   for (let tries = 0; !isSo(); tries += 1) {
-    if (tries > 500) throw new Error('it never came to that')
+    if (tries > 6000) throw new Error('it never came to that')
     await sleep(10)
   }
 }

@@ -1,6 +1,6 @@
 /**
- * Compiles what the wizard, and what runs before it on a stick, consist of into their compile cache. Runs
- * once, when the image is made, by `node` beside it: V8 takes no code that was made with other flags.
+ * Compiles the wizard, and what runs before it on a stick, into the compile cache. Runs
+ * once, when the image is built, with the `node` beside it: V8 rejects code that was compiled with other flags.
  */
 import { enableCompileCache, flushCompileCache } from 'node:module'
 

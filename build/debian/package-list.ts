@@ -1,4 +1,4 @@
-/** The package lists that mkosi writes, as ours. */
+/** Reads the package lists that mkosi writes. */
 
 export interface DebianPackage {
   readonly name: string
@@ -9,12 +9,12 @@ export interface DebianPackage {
 const isRecord = (value: unknown): value is Readonly<Record<string, unknown>> =>
   typeof value === 'object' && value !== null && !Array.isArray(value)
 
-/** From a `.manifest`; sorted by name. Throws where it is none. */
+/** From a `.manifest`, sorted by name. Throws when it is not one. */
 export function parseManifest(text: string): readonly DebianPackage[] {
   const manifest: unknown = JSON.parse(text)
   const rows = isRecord(manifest) ? manifest['packages'] : null
   if (!Array.isArray(rows))
-    throw new Error('this is no manifest of mkosi: it has no list of packages')
+    throw new Error('this is no manifest of mkosi: its list of packages is missing')
   return rows
     .flatMap((row: unknown) => {
       if (!isRecord(row)) return []

@@ -1,0 +1,48 @@
+/** Which 4xx answers a route can give, worked out from the route itself, for the API document. */
+import type { Access, Method, Route } from './route.ts'
+
+const SAFE: ReadonlySet<Method> = new Set(['GET'])
+
+/** In words, for who reads the document. */
+const MEANINGS: Readonly<Record<number, string>> = {
+  400: 'Malformed: the Host header, a part of the path, or the body',
+  401: 'Login required, or the token is not valid',
+  403: 'The token lacks the scope, or the request comes from another site',
+  404: 'Not found',
+  408: 'The body took too long to arrive',
+  409: 'Not possible in the present state',
+  412: 'Changed meanwhile: If-Match names another version',
+  413: 'The body is too long',
+  415: 'The body is of another type',
+  416: 'The range lies outside the file',
+  422: 'Not valid: the detail names each field',
+  429: 'Too many requests, or wrong tokens: try again after Retry-After seconds',
+}
+
+export const meaningOf = (status: number): string => MEANINGS[status] ?? 'Refused'
+
+/** What reading a body comes to, by what the route takes. */
+const BY_BODY = {
+  nothing: [],
+  json: [408, 415, 422],
+  form: [408, 415],
+  bytes: [408],
+} as const
+
+/** Ascending. `access`: what the route asks for now. */
+export function listRefusals(route: Route, access: Access): readonly number[] {
+  const { method, path, takes = 'nothing', doc } = route
+  const canBeMissing = path.includes('/:') && doc?.isNeverMissing !== true
+  const statuses = [
+    // The Host header of every request is checked.
+    400,
+    // 429: several wrong tokens came from the same address.
+    ...(access === 'open' ? [] : [401, 403, 429]),
+    // The guard against forms of other sites, and the limit of bodies.
+    ...(SAFE.has(method) ? [] : [403, 413]),
+    ...(canBeMissing ? [404] : []),
+    ...BY_BODY[takes],
+    ...(doc?.refuses ?? []),
+  ]
+  return [...new Set(statuses)].toSorted((a, b) => a - b)
+}
