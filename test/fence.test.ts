@@ -28,7 +28,7 @@ const LAYERS: readonly Layer[] = [
   {
     at: 'runtime/core',
     folders: ['appliance'],
-    packages: ['node:crypto', 'node:zlib', 'zod', 'smol-toml', '@decimalturn/toml-patch'],
+    packages: ['node:crypto', 'node:zlib', 'zod', 'destr', 'smol-toml', '@decimalturn/toml-patch'],
   },
   { at: 'runtime/services', folders: ['runtime/core', 'appliance'] },
   {

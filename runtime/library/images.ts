@@ -1,10 +1,6 @@
 /** Library entry points of the images module: what images a folder holds, and what one is. */
 import { Fault } from '../core/foundation/fault.ts'
-import {
-  defaultImageRoot as resolveRoot,
-  type ImageInfo,
-  type ImageRow,
-} from '../core/image/image.ts'
+import { resolveImageRoot, type ImageInfo, type ImageRow } from '../core/image/image.ts'
 import { createImages } from '../services/image/images.ts'
 import { createShell } from '../services/host/shell.ts'
 import { LibraryError } from './library-error.ts'
@@ -23,7 +19,7 @@ export class ImageError extends LibraryError {
 const images = () => createImages({ shell: createShell({ env: process.env }) })
 
 /** The folder that is looked in: FLASHER_IMAGE_ROOT, else /var/lib/flasher/images. */
-export const defaultImageRoot = (): string => resolveRoot(process.env)
+export const defaultImageRoot = (): string => resolveImageRoot(null, process.env)
 
 /**
  * The images directly in a folder, in byte order of their paths; none where no folder is. Rejects

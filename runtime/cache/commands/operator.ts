@@ -1,5 +1,6 @@
 /** `flasher-cache add`, `list`, `fetch`, `remove`: what an operator tells a running cache. */
 import { Fault } from '../../core/foundation/fault.ts'
+import { isRecord } from '../../core/foundation/shape.ts'
 import { renderJson } from '../../core/foundation/json-text.ts'
 import { renderFlaw } from '../../core/catalog/manifest.ts'
 import { type CacheClient, createCacheClient } from '../../services/net/cache-client.ts'
@@ -110,10 +111,10 @@ const sleep = (milliseconds: number) =>
     setTimeout(resolve, milliseconds)
   })
 
-function renderProgress({ state, bytesDone, sizeBytes }: ListedImage) {
-  const isOver = state === 'ready' && bytesDone === null
-  if (bytesDone === null || sizeBytes === null || sizeBytes === 0) return { words: state, isOver }
-  return { words: `${Math.floor((bytesDone / sizeBytes) * 10) * 10}%`, isOver }
+function renderProgress({ state, bytes_done: done, size_bytes: size }: ListedImage) {
+  const isOver = state === 'ready' && done === null
+  if (done === null || size === null || size === 0) return { words: state, isOver }
+  return { words: `${Math.floor((done / size) * 10) * 10}%`, isOver }
 }
 
 function find(listing: unknown, name: string): ListedImage {
@@ -123,8 +124,7 @@ function find(listing: unknown, name: string): ListedImage {
 }
 
 function nameIn(answer: unknown): string {
-  const name =
-    typeof answer === 'object' && answer !== null && 'name' in answer ? answer.name : null
+  const name = isRecord(answer) ? answer['name'] : null
   if (typeof name === 'string') return name
   throw new Fault('upstream-failed', 'the cache gave an answer that is none')
 }

@@ -1,47 +1,29 @@
 /** What `GET /catalog?all` of a cache says, read by its own command line. */
+import { z } from 'zod'
+import { parseEach } from '../../core/foundation/shape.ts'
 import { renderSize } from '../../core/foundation/size.ts'
 
-export interface ListedImage {
-  readonly name: string
-  readonly state: string
-  readonly error: string | null
-  readonly sizeBytes: number | null
+const Text = z.string().nullable().catch(null)
+const Count = z.number().nullable().catch(null)
+const Listed = z.object({
+  name: z.string().catch(''),
+  state: z.string().catch('ready'),
+  error: Text,
+  size_bytes: Count,
   /** Null: nothing is being downloaded. */
-  readonly bytesDone: number | null
-  readonly sha256: string | null
-}
+  bytes_done: Count,
+  sha256: Text,
+})
+const Listing = z.object({ entries: z.array(z.unknown()) })
 
-export function parseListing(answer: unknown): readonly ListedImage[] {
-  const entries =
-    typeof answer === 'object' && answer !== null && 'entries' in answer && answer.entries
-  return Array.isArray(entries) ? entries.map(parseListed) : []
-}
+export type ListedImage = Readonly<z.infer<typeof Listed>>
 
-export const renderListed = ({ name, state, error, sizeBytes, sha256 }: ListedImage) => ({
+export const parseListing = (answer: unknown): readonly ListedImage[] =>
+  parseEach(Listed, Listing.safeParse(answer).data?.entries)
+
+export const renderListed = ({ name, state, error, size_bytes, sha256 }: ListedImage) => ({
   name,
   state: error === null ? state : `${state}: ${error}`,
-  size: sizeBytes === null ? '' : renderSize(sizeBytes),
+  size: size_bytes === null ? '' : renderSize(size_bytes),
   sha256: sha256?.slice(0, 12) ?? '',
 })
-
-function parseListed(entry: unknown): ListedImage {
-  const fields = new Map<string, unknown>(
-    typeof entry === 'object' && entry !== null ? Object.entries(entry) : [],
-  )
-  const text = (name: string) => {
-    const value = fields.get(name)
-    return typeof value === 'string' ? value : null
-  }
-  const number = (name: string) => {
-    const value = fields.get(name)
-    return typeof value === 'number' ? value : null
-  }
-  return {
-    name: text('name') ?? '',
-    state: text('state') ?? 'ready',
-    error: text('error'),
-    sizeBytes: number('size_bytes'),
-    bytesDone: number('bytes_done'),
-    sha256: text('sha256'),
-  }
-}

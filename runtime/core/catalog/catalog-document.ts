@@ -3,7 +3,7 @@ import { z } from 'zod'
 import { blobUrl } from './blob-address.ts'
 import { type CatalogEntry, type SkippedEntry, decideArch, decideFormat } from './catalog.ts'
 import { parseCatalogFields } from './catalog-fields.ts'
-import { parseJson } from '../foundation/json-text.ts'
+import { parseJson } from '../foundation/json-reader.ts'
 import { refOf } from '../image/ref.ts'
 import { accept, refuse, type Result } from '../foundation/result.ts'
 

@@ -3,6 +3,7 @@ import { createHash } from 'node:crypto'
 import { stringify } from 'smol-toml'
 import { z } from 'zod'
 import { listEntries } from './catalog-document.ts'
+import { isRecord } from '../foundation/shape.ts'
 import { parseToml } from '../config/toml.ts'
 
 export interface KeptCatalog {
@@ -61,16 +62,14 @@ type Plain = string | number | boolean
 
 /** What an image says of itself is texts, numbers and flags; TOML has no null. */
 function plain(entry: unknown): Readonly<Record<string, Plain>> {
-  const fields = typeof entry === 'object' && entry !== null ? Object.entries(entry) : []
+  const fields = isRecord(entry) ? Object.entries(entry) : []
   return Object.fromEntries(
-    fields.flatMap(([key, value]): [string, Plain][] =>
-      isPlain(value) ? [[key.toWellFormed(), toWellFormed(value)]] : [],
-    ),
+    fields.flatMap(([key, value]): [string, Plain][] => {
+      const text = typeof value === 'string' ? value.toWellFormed() : value
+      const isPlain = typeof text === 'string' || typeof text === 'boolean' || isSafe(text)
+      return isPlain ? [[key.toWellFormed(), text]] : []
+    }),
   )
 }
 
-const isPlain = (value: unknown): value is Plain =>
-  typeof value === 'string' || typeof value === 'boolean' || Number.isSafeInteger(value)
-
-const toWellFormed = (value: Plain): Plain =>
-  typeof value === 'string' ? value.toWellFormed() : value
+const isSafe = (value: unknown): value is number => Number.isSafeInteger(value)

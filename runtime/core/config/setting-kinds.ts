@@ -1,6 +1,6 @@
 /** The sorts of values that settings hold: texts, numbers, addresses, spans of time, lists. */
 import { z } from 'zod'
-import { parseJson } from '../foundation/json-text.ts'
+import { parseJson } from '../foundation/json-reader.ts'
 import { parsePasswordHash } from '../access/password-hash.ts'
 import type { Kind, TomlValue } from './setting.ts'
 

@@ -1,6 +1,7 @@
 /** TOML read strictly, and what is wrong with it by line and column. */
 import { parse, TomlDate, TomlError, type TomlTable } from 'smol-toml'
 import { printable } from '../foundation/printable.ts'
+import { isRecord } from '../foundation/shape.ts'
 import { accept, refuse, type Result } from '../foundation/result.ts'
 
 export interface TomlProblem {
@@ -51,10 +52,7 @@ function renderFrameLine(line: string): string {
 
 /** A table, and neither a list nor a date. */
 export const isTable = (value: unknown): value is Readonly<Record<string, unknown>> =>
-  typeof value === 'object' &&
-  value !== null &&
-  !Array.isArray(value) &&
-  !(value instanceof TomlDate)
+  isRecord(value) && !(value instanceof TomlDate)
 
 /** Whether two parsed values say the same, the order of keys aside. */
 export function isSameToml(one: unknown, two: unknown): boolean {

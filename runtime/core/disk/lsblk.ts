@@ -1,6 +1,7 @@
 /** What lsblk says of block devices: its JSON, read with care, as a tree. */
 import type { DiskRow } from './disk.ts'
-import { parseJson } from '../foundation/json-text.ts'
+import { parseJson } from '../foundation/json-reader.ts'
+import { isRecord } from '../foundation/shape.ts'
 import { accept, refuse, type Result } from '../foundation/result.ts'
 
 /** One device; a child with two parents (RAID, LVM, multipath) appears below each of them. */
@@ -80,11 +81,7 @@ const mountpointsOf = (node: LsblkNode): readonly string[] => [
   ...node.children.flatMap(mountpointsOf),
 ]
 
-/** An own property of an object; undefined for everything else. */
-const read = (from: unknown, key: string): unknown =>
-  typeof from === 'object' && from !== null && Object.hasOwn(from, key)
-    ? Reflect.get(from, key)
-    : undefined
+const read = (from: unknown, key: string): unknown => (isRecord(from) ? from[key] : undefined)
 
 /** Null when this is no list of devices, or too long or too deep a one. */
 function readNodes(

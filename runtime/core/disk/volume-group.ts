@@ -1,6 +1,6 @@
 /** Which LVM volume groups of a flashed disk may be switched on, and why others must not be. */
 import { z } from 'zod'
-import { parseJson } from '../foundation/json-text.ts'
+import { parseJson } from '../foundation/json-reader.ts'
 import { accept, refuse, type Result } from '../foundation/result.ts'
 
 /** One physical volume and the group it belongs to, as `pvs` reports it. */

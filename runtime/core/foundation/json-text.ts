@@ -1,4 +1,4 @@
-/** JSON as text: read without a throw, written as both lines' documents spell it (ASCII, a blank after each comma). */
+/** JSON as text, written as both lines' documents spell it (ASCII, a blank after each comma). */
 
 /** Two-space indent, no line end. */
 export const renderJson = (value: unknown): string => ascii(JSON.stringify(value, null, 2))
@@ -7,15 +7,6 @@ export const renderJson = (value: unknown): string => ascii(JSON.stringify(value
 export const renderJsonLine = (value: unknown): string =>
   // Strings hold no raw line ends in JSON, so every one here is layout.
   ascii(JSON.stringify(value, null, 1).replaceAll(/,\n */g, ', ').replaceAll(/\n */g, ''))
-
-/** What a text holds; undefined: it is no JSON. */
-export function parseJson(text: string): unknown {
-  try {
-    return JSON.parse(text)
-  } catch {
-    return undefined
-  }
-}
 
 const ascii = (json: string) =>
   json.replaceAll(

@@ -1,12 +1,6 @@
 /** Tells where the streams of a bzip2 file end, which its tools do not: they ignore what follows. */
 import { accept, refuse, type Result } from '../foundation/result.ts'
 
-interface Bzip2Scan {
-  /** The file's next bytes. Refuses as soon as it is certain. */
-  push(chunk: Buffer): Result<null, 'trailing-garbage'>
-  end(): Result<null, 'trailing-garbage'>
-}
-
 /**
  * The marks of a block and of a stream's end, 48 bits each, at any bit. A checksum follows: a block's
  * own, and at the end one of all blocks, by which an end is told from data that looks like it.
@@ -25,7 +19,7 @@ interface Mark {
 /** All that is looked at from a mark's first byte on: mark, checksum, the next stream's header. */
 const REACH_BYTES = 16
 
-export function createBzip2Scan(): Bzip2Scan {
+export function createBzip2Scan() {
   let window: Buffer = Buffer.alloc(0)
   let checksum = 0
   /** After the last stream only zeros may follow, which pad a file. */
@@ -55,7 +49,8 @@ export function createBzip2Scan(): Bzip2Scan {
   }
 
   return {
-    push(chunk) {
+    /** Takes the file's next bytes. Refuses as soon as it is certain. */
+    push(chunk: Buffer) {
       if (isOver) return answer(isPadding(chunk))
       window = Buffer.concat([window, chunk])
       const to = Math.max(0, window.length - REACH_BYTES)
@@ -67,7 +62,8 @@ export function createBzip2Scan(): Bzip2Scan {
   }
 }
 
-const answer = (isRight: boolean) => (isRight ? accept(null) : refuse('trailing-garbage' as const))
+const answer = (isRight: boolean): Result<null, 'trailing-garbage'> =>
+  isRight ? accept(null) : refuse('trailing-garbage')
 const isPadding = (bytes: Buffer) => bytes.every((byte) => byte === 0)
 
 function isHeader(bytes: Buffer): boolean {

@@ -1,9 +1,9 @@
-/** What an image's first decoded MiB tells: whether it is a disk image, and for which sector size. */
+/** Checks an image's first decoded MiB: whether it is a disk image, and for which sector size. */
 import { parseTableSector } from '../disk/gpt.ts'
 import { detectContent } from './image.ts'
 import { accept, refuse, type Result } from '../foundation/result.ts'
 
-/** The refusal is in words, with the way out. */
+/** The refusal is a sentence with a hint. */
 export function checkHead(name: string, head: Buffer, sectorBytes: number): Result<null, string> {
   if (head.length === 0) return refuse(`${name} is empty`)
   const content = detectContent(head)

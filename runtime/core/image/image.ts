@@ -1,4 +1,4 @@
-/** What an image is: the formats we write, told by name and by content ("Recognised image formats"). */
+/** What an image is: the formats we write, recognised by name and by content ("Recognised image formats"). */
 import { accept, refuse, type Result } from '../foundation/result.ts'
 import { isSkippableMagic, legacyVersion } from './zstd.ts'
 
@@ -8,15 +8,11 @@ export type ImageFormat = (typeof IMAGE_FORMATS)[number]
 
 export const DEFAULT_IMAGE_ROOT = '/var/lib/flasher/images'
 
-/** Where images lie when no flag says so: FLASHER_IMAGE_ROOT unless it is empty, else the default. */
-export const defaultImageRoot = (env: Readonly<Record<string, string | undefined>>): string =>
-  env['FLASHER_IMAGE_ROOT'] || DEFAULT_IMAGE_ROOT
-
-/** The image root: the flag, the environment, the default; the first that is not empty. */
+/** The image root: the flag, FLASHER_IMAGE_ROOT, the default; the first that is not empty. */
 export const resolveImageRoot = (
   flag: string | null | undefined,
   env: Readonly<Record<string, string | undefined>>,
-): string => flag || defaultImageRoot(env)
+): string => flag || env['FLASHER_IMAGE_ROOT'] || DEFAULT_IMAGE_ROOT
 
 /** The path of a file in a root: relative where the root is; nothing but `.` and doubled `/` goes. */
 export function joinImagePath(root: string, name: string): string {
@@ -51,7 +47,7 @@ export interface ImageRow {
   readonly size_bytes: number
 }
 
-/** What `flasher inspect image` tells of one file; the spelling is the spec's ("Image info"). */
+/** What `flasher inspect image` shows of one file; the spelling is the spec's ("Image info"). */
 export interface ImageInfo {
   /** As it was given. */
   readonly path: string
@@ -68,24 +64,6 @@ export interface ImageInfo {
   readonly detail_error?: string
 }
 
-/** What the first bytes of a file say it is; `raw` when they say nothing. */
-export type Content =
-  | 'zst'
-  | 'xz'
-  | 'gz'
-  | 'bz2'
-  | 'qcow2'
-  | 'tar'
-  | 'zip'
-  | 'lz4'
-  | '7z'
-  | 'vmdk'
-  | 'vhdx'
-  | 'vhd'
-  | 'vdi'
-  | 'android-sparse'
-  | 'raw'
-
 /** The format a file name promises, in any case; null when it is none that we write. */
 export function detectFormat(name: string): ImageFormat | null {
   const lower = name.toLowerCase()
@@ -97,7 +75,7 @@ export const isTarballName = (name: string): boolean => TARBALL.test(name)
 
 const ascii = (text: string) => Buffer.from(text, 'latin1')
 /** Magic bytes and where they stand. */
-const MAGIC: readonly (readonly [Content, number, Buffer])[] = [
+const MAGIC = [
   ['zst', 0, Buffer.from('28b52ffd', 'hex')],
   ['xz', 0, Buffer.from('fd377a585a00', 'hex')],
   ['gz', 0, Buffer.from('1f8b08', 'hex')],
@@ -112,7 +90,10 @@ const MAGIC: readonly (readonly [Content, number, Buffer])[] = [
   ['vdi', 64, Buffer.from('7f10dabe', 'hex')],
   ['android-sparse', 0, Buffer.from('3aff26ed', 'hex')],
   ['tar', 257, ascii('ustar')],
-]
+] as const
+
+/** What the first bytes of a file say it is; `raw` when they say nothing. */
+export type Content = (typeof MAGIC)[number][0] | 'raw'
 
 /** A zstd file may open with a skippable frame (pzstd's do), or be of a version before 0.8. */
 function isZstdMagic(head: Buffer): boolean {
@@ -151,7 +132,7 @@ export function checkContent(format: ImageFormat, head: Buffer): Result<Content,
     : refuse({ why: 'content-mismatch', format, found })
 }
 
-/** The mismatch in words, with the way out; a catalog or an option can name the format as well. */
+/** The mismatch in words, with a hint. A catalog or an option can name the format as well. */
 export function renderMismatch(name: string, { format, found }: ContentMismatch): string {
   if (found === 'tar') return `${name} is a tarball: extract first`
   const isName = name.toLowerCase().endsWith(`.${format}`)

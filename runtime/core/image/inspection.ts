@@ -1,6 +1,7 @@
-/** Which tool tells the details of an image, and what is taken from its answer ("Image info"). */
+/** Which tool shows the details of an image, and what is taken from its output ("Image info"). */
 import { type ImageFormat, type ImageInfo } from './image.ts'
-import { parseJson } from '../foundation/json-text.ts'
+import { parseJson } from '../foundation/json-reader.ts'
+import { isRecord } from '../foundation/shape.ts'
 import { accept, refuse, type Result } from '../foundation/result.ts'
 
 type Detail = NonNullable<ImageInfo['detail']>
@@ -42,6 +43,3 @@ function parseObject(output: string): Result<Detail, string> {
   if (isRecord(parsed)) return accept(parsed)
   return refuse('the tool answered with something else than a JSON object')
 }
-
-const isRecord = (value: unknown): value is Readonly<Record<string, unknown>> =>
-  typeof value === 'object' && value !== null && !Array.isArray(value)

@@ -227,6 +227,6 @@ const MESSAGES: Cases<'why', Qcow2Refusal, string> = {
   'damaged-header': ({ what }) => `its header is damaged: ${what}; download or copy it again`,
 }
 
-/** A refusal as the rest of a sentence that begins with the image's name, with the way out. */
+/** A refusal as the rest of a sentence that begins with the image's name, with a hint. */
 export const renderQcow2Refusal = (refusal: Qcow2Refusal): string =>
   decideCase(MESSAGES, 'why', refusal)

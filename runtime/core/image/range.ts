@@ -5,7 +5,7 @@ import { type VirtualSize } from './image.ts'
  * One step on the way to a virtual size. Whoever reads (a file, an HTTP server) decides how many
  * steps are worth their time: `stopped` is the honest answer when no more is read.
  */
-export type RangeStep<Refusal> =
+export type RangeStep =
   | {
       readonly kind: 'read'
       /** Byte offset, never negative; the range lies within the file. */
@@ -13,11 +13,12 @@ export type RangeStep<Refusal> =
       /** At least 1. */
       readonly length: number
       /** Takes `length` bytes from `at` on, or more of what follows where that costs nothing. */
-      take(bytes: Buffer): RangeStep<Refusal>
+      take(bytes: Buffer): RangeStep
       readonly stopped: VirtualSize
     }
   | { readonly kind: 'known'; readonly virtual: VirtualSize }
-  | { readonly kind: 'refused'; readonly refusal: Refusal }
+  /** In words, as a clause to stand after the image's name. */
+  | { readonly kind: 'refused'; readonly refusal: string }
 
 export const UNKNOWN_SIZE = { kind: 'unknown' } as const satisfies VirtualSize
 
@@ -26,4 +27,4 @@ export const atLeast = (bytes: number): VirtualSize =>
   bytes > 0 ? { kind: 'at-least', bytes } : UNKNOWN_SIZE
 
 export const known = (virtual: VirtualSize) => ({ kind: 'known', virtual }) as const
-export const refused = <Refusal>(refusal: Refusal) => ({ kind: 'refused', refusal }) as const
+export const refused = (refusal: string) => ({ kind: 'refused', refusal }) as const

@@ -3,8 +3,6 @@ import { crc32 } from 'node:zlib'
 import { atLeast, known, refused, type RangeStep } from './range.ts'
 import { accept, refuse, type Result } from '../foundation/result.ts'
 
-/** `at`: the offset in the file of what is wrong; with `cut-off`, the file's size. */
-type XzRefusal = { readonly at: number; readonly why: XzProblem }
 type XzProblem =
   | 'cut-off'
   | 'not-a-stream'
@@ -112,11 +110,11 @@ function parseNumber(bytes: Buffer, at: number, end: number): readonly [number, 
 }
 
 /** The virtual size by the indexes of all streams, the last one first; exact. */
-export function measureXz(head: Buffer, fileBytes: number): RangeStep<XzRefusal> {
+export function measureXz(head: Buffer, fileBytes: number): RangeStep {
   const header = parseXzHeader(head, 0)
   const isShort = fileBytes < 2 * XZ_FRAMING_BYTES || fileBytes % 4 !== 0
-  if (!header.ok && header.refusal !== 'cut-off') return refused({ why: header.refusal, at: 0 })
-  if (!header.ok || isShort) return refused({ why: 'cut-off', at: fileBytes })
+  if (!header.ok && header.refusal !== 'cut-off') return fail(header.refusal, 0)
+  if (!header.ok || isShort) return fail('cut-off', fileBytes)
   return findFooter({ fileBytes, end: fileBytes, padding: 0, contentBytes: 0 })
 }
 
@@ -129,10 +127,10 @@ interface Behind {
 }
 
 /** Goes back over stream padding (zeros, in fours) to the footer before it. */
-function findFooter(behind: Behind): RangeStep<XzRefusal> {
+function findFooter(behind: Behind): RangeStep {
   const { end, contentBytes, fileBytes } = behind
   const isLast = end + behind.padding === fileBytes
-  if (end < 2 * XZ_FRAMING_BYTES) return refused({ why: 'bad-footer', at: end })
+  if (end < 2 * XZ_FRAMING_BYTES) return fail('bad-footer', end)
   const length = Math.min(TAIL_BYTES, end)
   return {
     kind: 'read',
@@ -144,14 +142,12 @@ function findFooter(behind: Behind): RangeStep<XzRefusal> {
       if (kept < length) return stepOverPadding(behind, length - kept)
       const footer = parseXzFooter(bytes, length - XZ_FRAMING_BYTES)
       if (footer.ok) return readIndex(behind, footer.value)
-      return refused(
-        isLast ? { why: 'cut-off', at: fileBytes } : { why: footer.refusal, at: end - 12 },
-      )
+      return isLast ? fail('cut-off', fileBytes) : fail(footer.refusal, end - 12)
     },
   }
 }
 
-function stepOverPadding(behind: Behind, bytes: number): RangeStep<XzRefusal> {
+function stepOverPadding(behind: Behind, bytes: number): RangeStep {
   const padding = behind.padding + bytes
   if (padding > MAX_PADDING_BYTES) return known(atLeast(behind.contentBytes))
   return findFooter({ ...behind, end: behind.end - bytes, padding })
@@ -163,9 +159,9 @@ function lengthWithoutPadding(bytes: Buffer): number {
   return length
 }
 
-function readIndex(behind: Behind, { check, indexBytes }: XzFooter): RangeStep<XzRefusal> {
+function readIndex(behind: Behind, { check, indexBytes }: XzFooter): RangeStep {
   const at = behind.end - XZ_FRAMING_BYTES - indexBytes
-  if (at < XZ_FRAMING_BYTES) return refused({ why: 'bad-index', at: behind.end })
+  if (at < XZ_FRAMING_BYTES) return fail('bad-index', behind.end)
   const stopped = atLeast(behind.contentBytes)
   if (indexBytes > MAX_INDEX_BYTES) return known(stopped)
   return {
@@ -175,19 +171,19 @@ function readIndex(behind: Behind, { check, indexBytes }: XzFooter): RangeStep<X
     stopped,
     take(bytes) {
       const index = parseXzIndex(bytes.subarray(0, indexBytes))
-      if (!index.ok) return refused({ why: 'bad-index', at })
+      if (!index.ok) return fail('bad-index', at)
       const { blockBytes } = index.value
       const contentBytes = behind.contentBytes + index.value.contentBytes
-      if (!Number.isSafeInteger(contentBytes)) return refused({ why: 'bad-index', at })
+      if (!Number.isSafeInteger(contentBytes)) return fail('bad-index', at)
       const start = at - blockBytes - XZ_FRAMING_BYTES
-      if (start < 0) return refused({ why: 'index-mismatch', at })
+      if (start < 0) return fail('index-mismatch', at)
       return readHeader({ ...behind, end: start, padding: 0, contentBytes }, check)
     },
   }
 }
 
 /** `behind.end` is where the index says that the stream starts. */
-function readHeader(behind: Behind, check: number): RangeStep<XzRefusal> {
+function readHeader(behind: Behind, check: number): RangeStep {
   const { end: at, contentBytes } = behind
   return {
     kind: 'read',
@@ -196,7 +192,7 @@ function readHeader(behind: Behind, check: number): RangeStep<XzRefusal> {
     stopped: atLeast(contentBytes),
     take(bytes) {
       const header = parseXzHeader(bytes, 0)
-      if (!header.ok || header.value !== check) return refused({ why: 'index-mismatch', at })
+      if (!header.ok || header.value !== check) return fail('index-mismatch', at)
       return at === 0 ? known({ kind: 'exact', bytes: contentBytes }) : findFooter(behind)
     },
   }
@@ -212,5 +208,5 @@ const MESSAGES: Readonly<Record<XzProblem, (at: number) => string>> = {
   'index-mismatch': (at) => `its xz index does not fit its data near byte ${at}`,
 }
 
-/** What is wrong, as a clause to stand after the image's name. */
-export const renderXzRefusal = ({ why, at }: XzRefusal): string => MESSAGES[why](at)
+/** `at`: the offset in the file of what is wrong; with `cut-off`, the file's size. */
+const fail = (why: XzProblem, at: number) => refused(MESSAGES[why](at))

@@ -1,4 +1,4 @@
-/** Where a zstd frame ends, told by its headers alone (RFC 8878). */
+/** Finds the end of a zstd frame by its headers alone (RFC 8878). */
 import { BLOCK_HEADER_BYTES, parseBlockHeader, parseFrameHeader } from './zstd.ts'
 
 /** The length of the frame that `data` begins with; null when it begins with none or ends inside it. */

@@ -2,7 +2,7 @@
 import { atLeast, known, refused, type RangeStep, UNKNOWN_SIZE } from './range.ts'
 import { accept, refuse, type Result } from '../foundation/result.ts'
 import { createFrameWalker, type FrameWalker } from './zstd-walker.ts'
-import { MAX_FRAME_HEADER_BYTES, type ZstdRefusal } from './zstd.ts'
+import { MAX_FRAME_HEADER_BYTES, renderZstdRefusal } from './zstd.ts'
 import { type VirtualSize } from './image.ts'
 
 interface SeekFooter {
@@ -63,9 +63,9 @@ export function parseSeekTable(bytes: Buffer, footer: SeekFooter): Result<SeekTa
  * own size, as zstd's tool writes a single frame; a few reads, for servers. A later frame that a
  * glance did not see makes the image larger than that.
  */
-export function measureZstd(fileBytes: number, way: 'walk' | 'glance'): RangeStep<ZstdRefusal> {
+export function measureZstd(fileBytes: number, way: 'walk' | 'glance'): RangeStep {
   return way === 'walk' || fileBytes <= SMALL_FILE_BYTES
-    ? walkFrom({ fileBytes, at: 0, ...NO_FRAMES }, createFrameWalker())
+    ? walk(fileBytes, 'all')
     : lookForTable(fileBytes)
 }
 
@@ -73,6 +73,8 @@ const NO_FRAMES = { contentBytes: 0, isExact: true, frames: 0 }
 
 interface Walked {
   readonly fileBytes: number
+  /** `first`: to the first frame, past the skippable ones before it. */
+  readonly reach: 'all' | 'first'
   readonly at: number
   /** What the frames so far say that they hold. */
   readonly contentBytes: number
@@ -81,8 +83,11 @@ interface Walked {
   readonly frames: number
 }
 
-function walkFrom(walked: Walked, walker: FrameWalker): RangeStep<ZstdRefusal> {
-  const { fileBytes, at, contentBytes, isExact, frames } = walked
+const walk = (fileBytes: number, reach: Walked['reach']): RangeStep =>
+  walkFrom({ fileBytes, reach, at: 0, ...NO_FRAMES }, createFrameWalker())
+
+function walkFrom(walked: Walked, walker: FrameWalker): RangeStep {
+  const { fileBytes, reach, at, contentBytes, isExact, frames } = walked
   if (at >= fileBytes) return endWalk(walked, walker)
   return {
     kind: 'read',
@@ -94,20 +99,20 @@ function walkFrom(walked: Walked, walker: FrameWalker): RangeStep<ZstdRefusal> {
       const sizes = takeSizes(walker, bytes)
       if (!sizes.ok) return refused(sizes.refusal)
       const next = at + bytes.length
+      if (reach === 'first' && sizes.value.length > 0) {
+        return known(decideFirst(fileBytes, next, sizes.value))
+      }
       const jump = Math.min(walker.ahead(), fileBytes - next)
       walker.skip(jump)
-      return walkFrom({ fileBytes, at: next + jump, ...addUp(walked, sizes.value) }, walker)
+      return walkFrom({ ...walked, at: next + jump, ...addUp(walked, sizes.value) }, walker)
     },
   }
 }
 
 /** The content sizes of the frames that start in these bytes. */
-function takeSizes(
-  walker: FrameWalker,
-  bytes: Buffer,
-): Result<readonly (number | null)[], ZstdRefusal> {
+function takeSizes(walker: FrameWalker, bytes: Buffer): Result<readonly (number | null)[], string> {
   const spans = walker.push(bytes)
-  if (!spans.ok) return spans
+  if (!spans.ok) return refuse(renderZstdRefusal(spans.refusal))
   return accept(
     spans.value.flatMap((span) => (span.kind === 'frame-start' ? [span.contentBytes] : [])),
   )
@@ -124,16 +129,16 @@ function addUp(
   }
 }
 
-function endWalk({ contentBytes, isExact }: Walked, walker: FrameWalker): RangeStep<ZstdRefusal> {
+function endWalk({ contentBytes, isExact }: Walked, walker: FrameWalker): RangeStep {
   const end = walker.end()
-  if (!end.ok) return refused(end.refusal)
+  if (!end.ok) return refused(renderZstdRefusal(end.refusal))
   return known(sizeOf(contentBytes, isExact))
 }
 
 const sizeOf = (bytes: number, isExact: boolean): VirtualSize =>
   isExact && Number.isSafeInteger(bytes) ? { kind: 'exact', bytes } : atLeast(bytes)
 
-function lookForTable(fileBytes: number): RangeStep<ZstdRefusal> {
+function lookForTable(fileBytes: number): RangeStep {
   return {
     kind: 'read',
     at: fileBytes - SEEK_FOOTER_BYTES,
@@ -143,12 +148,12 @@ function lookForTable(fileBytes: number): RangeStep<ZstdRefusal> {
       const footer = parseSeekFooter(bytes, 0)
       const isReadable =
         footer.ok && footer.value.tableBytes <= Math.min(fileBytes, MAX_SEEK_TABLE_BYTES)
-      return isReadable ? readTable(fileBytes, footer.value) : findFirst(fileBytes, 0)
+      return isReadable ? readTable(fileBytes, footer.value) : walk(fileBytes, 'first')
     },
   }
 }
 
-function readTable(fileBytes: number, footer: SeekFooter): RangeStep<ZstdRefusal> {
+function readTable(fileBytes: number, footer: SeekFooter): RangeStep {
   const at = fileBytes - footer.tableBytes
   return {
     kind: 'read',
@@ -159,31 +164,7 @@ function readTable(fileBytes: number, footer: SeekFooter): RangeStep<ZstdRefusal
       const table = parseSeekTable(bytes, footer)
       // A table that does not cover the file is not about this file.
       const isWhole = table.ok && table.value.frameBytes === at
-      return isWhole ? known(sizeOf(table.value.contentBytes, true)) : findFirst(fileBytes, 0)
-    },
-  }
-}
-
-/** The first frame's size, past the skippable frames before it. */
-function findFirst(
-  fileBytes: number,
-  at: number,
-  walker: FrameWalker = createFrameWalker(),
-): RangeStep<ZstdRefusal> {
-  if (at >= fileBytes) return refused({ why: 'no-frame', at: 0 })
-  return {
-    kind: 'read',
-    at,
-    length: Math.min(MAX_FRAME_HEADER_BYTES, fileBytes - at),
-    stopped: UNKNOWN_SIZE,
-    take(bytes) {
-      const sizes = takeSizes(walker, bytes)
-      if (!sizes.ok) return refused(sizes.refusal)
-      const next = at + bytes.length
-      if (sizes.value.length > 0) return known(decideFirst(fileBytes, next, sizes.value))
-      const jump = Math.min(walker.ahead(), fileBytes - next)
-      walker.skip(jump)
-      return findFirst(fileBytes, next + jump, walker)
+      return isWhole ? known(sizeOf(table.value.contentBytes, true)) : walk(fileBytes, 'first')
     },
   }
 }

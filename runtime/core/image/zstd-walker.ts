@@ -41,7 +41,7 @@ interface Walk {
   expect: 'header' | 'block' | 'frame-end'
   left: number
   inFrame: boolean
-  mostBlockBytes: number
+  maxBlockBytes: number
   checksumBytes: number
   frames: number
   /** The first bytes of a header of which the rest has not come yet. */
@@ -66,7 +66,7 @@ export function createFrameWalker(): FrameWalker {
     expect: 'header',
     left: 0,
     inFrame: false,
-    mostBlockBytes: 0,
+    maxBlockBytes: 0,
     checksumBytes: 0,
     frames: 0,
     held: NOTHING,
@@ -138,7 +138,7 @@ function startFrame(
   walk.inFrame = true
   walk.frames += 1
   walk.expect = 'block'
-  walk.mostBlockBytes = Math.min(windowBytes, MAX_BLOCK_BYTES)
+  walk.maxBlockBytes = Math.min(windowBytes, MAX_BLOCK_BYTES)
   walk.checksumBytes = hasChecksum ? 4 : 0
 }
 
@@ -147,7 +147,7 @@ function takeBlockHeader(walk: Walk, cursor: Cursor): boolean {
   const parsed = parseBlockHeader(bytes, at)
   if (!parsed.ok) return holdOrRefuse(walk, cursor, bytes.subarray(at), parsed.refusal)
   const block = parsed.value
-  if (block.type === 'reserved' || block.sizeField > walk.mostBlockBytes) {
+  if (block.type === 'reserved' || block.sizeField > walk.maxBlockBytes) {
     walk.refusal = { why: 'bad-block', at: here(walk, cursor) }
     return false
   }

@@ -37,8 +37,7 @@ function isKnown({ ifNoneMatch, ifModifiedSince }: Conditions, version: Version)
 /** A weak tag never proves that two byte strings are the same. */
 function isSameVersion(ifRange: string | null, version: Version): boolean {
   if (ifRange === null) return true
-  const told = ifRange.trim()
-  return told === version.etag || told === version.lastModified
+  return [version.etag, version.lastModified].includes(ifRange.trim())
 }
 
 /** One range; several, or anything else, and the whole file is sent, as the RFC allows. */

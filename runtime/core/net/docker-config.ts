@@ -1,6 +1,6 @@
 /** The credentials that a Docker configuration holds for a registry. */
 import { z } from 'zod'
-import { parseJson } from '../foundation/json-text.ts'
+import { parseJson } from '../foundation/json-reader.ts'
 
 export interface Credentials {
   readonly user: string

@@ -38,7 +38,7 @@ export function parseLength(headers: Headers): number | null {
 }
 
 /**
- * A 200 answer to HEAD; whether parts can be had is not known from it. Some servers count the body
+ * A 200 answer to HEAD; it does not say whether the server sends parts. Some servers count the body
  * that a HEAD does not have, so a length of 0 says nothing.
  */
 export function describeHead(headers: Headers): Representation {
@@ -52,7 +52,7 @@ const describeWhole = (headers: Headers): Representation => ({
   ranges: false,
 })
 
-/** The answer to a GET with `Range: bytes=0-0`; null where it tells nothing of the file. */
+/** The answer to a GET with `Range: bytes=0-0`; null where it says nothing of the file. */
 export function describeProbe(status: number, headers: Headers): Representation | null {
   if (status === 200) return describeWhole(headers)
   const range = textOf(headers, 'content-range')
@@ -121,7 +121,7 @@ function judgeWhole(asked: Question, known: Representation, headers: Headers): V
   const isEndTold = to !== null || textOf(headers, 'transfer-encoding').includes('chunked')
   return isEndTold
     ? { kind: 'take', to }
-    : never('the server tells neither the size nor the end of the file')
+    : never('the server gives neither the size nor the end of the file')
 }
 
 function judgePart(asked: Question, known: Representation, headers: Headers): Verdict {

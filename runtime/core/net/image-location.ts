@@ -40,6 +40,12 @@ export function parseLocation(text: string): Result<Location, LocationRefusal> {
   return accept({ kind: 'http', target: splitCredentials(url) })
 }
 
+/** Null: it is no http(s) address. */
+export function parseHttpTarget(text: string): HttpTarget | null {
+  const location = parseLocation(text)
+  return location.ok && location.value.kind === 'http' ? location.value.target : null
+}
+
 export function renderLocationRefusal(refusal: LocationRefusal): string {
   switch (refusal.why) {
     case 'empty':
@@ -75,7 +81,7 @@ export function fileNameOf(location: Location): string {
   return lastPart(decode(encoded)).replaceAll(/\p{Cc}/gu, '')
 }
 
-/** In the spelling that catalogs know it by, so that what they list can be had. */
+/** In the spelling of catalogs, so that a reference from one finds its image. */
 function parseReference(text: string): Result<Location, LocationRefusal> {
   const canonical = canonicaliseSource(text)
   const ref = parseOrasRef(canonical.ok ? canonical.value : text)

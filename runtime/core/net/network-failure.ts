@@ -1,9 +1,14 @@
 /** What stopped a network request, in words that name no secret. */
 import { Fault } from '../foundation/fault.ts'
 
-/** Our own two reasons beside the system's and Node's; their messages are shown as they are. */
+/** Our own reasons beside the system's and Node's; their messages are shown as they are. */
 export const STALLED = 'ERR_STALLED'
 export const MISDIRECTED = 'ERR_MISDIRECTED'
+export const TOO_LARGE = 'ERR_TOO_LARGE'
+const OWN: ReadonlySet<string> = new Set([STALLED, MISDIRECTED, TOO_LARGE])
+
+export const codedError = (code: string, message: string): Error =>
+  Object.assign(new Error(message), { code })
 
 export interface NetworkFailure {
   readonly code: string
@@ -29,11 +34,15 @@ const REASONS: Readonly<Record<string, string>> = {
   ENETDOWN: 'the network is down',
   ENETUNREACH: 'no way to that network',
   ENOTFOUND: 'host name not found',
-  EPROTO: 'the server does not speak TLS',
-  ERR_SSL_WRONG_VERSION_NUMBER: 'the server does not speak TLS',
-  ERR_SSL_PACKET_LENGTH_TOO_LONG: 'the server does not speak TLS',
   ETIMEDOUT: 'connection timed out',
 }
+
+/** A server that speaks plain http to a client that speaks TLS ends in one of these. */
+export const NO_TLS: ReadonlySet<string> = new Set([
+  'EPROTO',
+  'ERR_SSL_WRONG_VERSION_NUMBER',
+  'ERR_SSL_PACKET_LENGTH_TOO_LONG',
+])
 
 const CERTIFICATES: Readonly<Record<string, string>> = {
   CERT_HAS_EXPIRED: 'the certificate has expired',
@@ -62,13 +71,14 @@ export function describeFailure(thrown: unknown): NetworkFailure | null {
     code,
     reason: reasonOf(code, thrown),
     hint: HINTS[code] ?? (code in CERTIFICATES ? OWN_AUTHORITY : undefined),
-    isFinal: code in CERTIFICATES || code === MISDIRECTED,
+    isFinal: code in CERTIFICATES || code === MISDIRECTED || code === TOO_LARGE,
     isHangUp: code in HANG_UPS || code.startsWith('HPE_'),
   }
 }
 
 function reasonOf(code: string, thrown: Error): string {
-  if (code === STALLED || code === MISDIRECTED) return thrown.message
+  if (OWN.has(code)) return thrown.message
+  if (NO_TLS.has(code)) return 'the server does not speak TLS'
   if (code.startsWith('HPE_')) return 'the server does not speak HTTP'
   if (code === 'ERR_PROXY_TUNNEL') {
     const status = 'statusCode' in thrown ? ` (HTTP ${Number(thrown.statusCode)})` : ''

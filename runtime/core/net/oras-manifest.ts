@@ -1,7 +1,8 @@
 /** What a registry's manifests say: which layer holds the disk image, and for which architecture. */
 import { z } from 'zod'
-import { parseJson } from '../foundation/json-text.ts'
+import { parseJson } from '../foundation/json-reader.ts'
 import { isDigest } from './oras.ts'
+import { parseEach } from '../foundation/shape.ts'
 import { accept, refuse, type Result } from '../foundation/result.ts'
 
 /** What is asked for; registries leave out what is not listed. */
@@ -67,9 +68,9 @@ export function parseManifestBody(
   if (!parsed.success) return refuse('its manifest is not one that we know')
   const { layers, manifests } = parsed.data
   if (manifests !== undefined && layers === undefined) {
-    return chooseManifest(keep(Choice, manifests), arch, ownArch)
+    return chooseManifest(parseEach(Choice, manifests), arch, ownArch)
   }
-  return chooseLayer(keep(Layer, layers ?? []), title)
+  return chooseLayer(parseEach(Layer, layers ?? []), title)
 }
 
 /** The name that registries use (`amd64`) for any of ours. */
@@ -142,10 +143,3 @@ const listArchs = (images: readonly Choice[]) =>
     .filter((name) => /^[\w.-]{1,32}$/.test(name))
     .slice(0, 20)
     .join(', ')
-
-/** Items that are not what they should be are passed over. */
-const keep = <Item>(shape: z.ZodType<Item>, items: readonly unknown[]): readonly Item[] =>
-  items.flatMap((item) => {
-    const parsed = shape.safeParse(item)
-    return parsed.success ? [parsed.data] : []
-  })

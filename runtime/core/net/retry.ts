@@ -3,7 +3,7 @@
 /** Tries in a row that bring not one byte. */
 export const TRIES_WITHOUT_PROGRESS = 5
 const LONGEST_WAIT_MS = 15_000
-/** A server may ask for more patience than we would have, but not for any amount. */
+/** A server may ask for a longer wait than ours, up to this. */
 const LONGEST_OBEYED_MS = 60_000
 
 /**

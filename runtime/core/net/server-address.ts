@@ -1,5 +1,6 @@
 /** Where the machine server is, as `--server` and `flasher.server=` name it ("Wizard command line"). */
 import { parseHost, parsePublicUrl } from './host-header.ts'
+import { isRecord } from '../foundation/shape.ts'
 import { accept, refuse, type Result } from '../foundation/result.ts'
 
 /** The port that our server takes when nobody says otherwise. */
@@ -25,7 +26,4 @@ export function parseServerAddress(text: string): Result<readonly string[], 'not
 
 /** Whether an answer to `GET /version` can be our server's: an object with a `version`. */
 export const isServerVersion = (document: unknown): boolean =>
-  typeof document === 'object' &&
-  document !== null &&
-  'version' in document &&
-  typeof document.version === 'string'
+  isRecord(document) && typeof document['version'] === 'string'

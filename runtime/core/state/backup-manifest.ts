@@ -1,7 +1,7 @@
 /** What a backup says of itself: its files, their pieces and digests. */
 import { z } from 'zod'
 import { isBackupId } from './backup.ts'
-import { parseJson } from '../foundation/json-text.ts'
+import { parseJson } from '../foundation/json-reader.ts'
 import { accept, refuse, type Result } from '../foundation/result.ts'
 
 const digest = z.string().regex(/^[0-9a-f]{64}$/)

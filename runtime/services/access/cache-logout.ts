@@ -1,8 +1,8 @@
 /** Ends a session at the cache service, too, where that takes the sessions of this server. */
 import { renderCacheBase } from '../../core/catalog/blob-address.ts'
 import { renderError } from '../../core/foundation/fault.ts'
-import { parseLocation } from '../../core/net/image-location.ts'
-import { createHttpClient } from '../net/http-client.ts'
+import { parseHttpTarget } from '../../core/net/image-location.ts'
+import { askOnce } from '../net/json-client.ts'
 import type { Environment } from '../host/shell.ts'
 
 interface CacheLogoutOptions {
@@ -23,17 +23,16 @@ const MAX_WAIT_MS = 2000
  * a browser would tell it; to one with another key the cookie means nothing. Best effort.
  */
 export async function endCacheSession({ url, cookie, env, log }: CacheLogoutOptions) {
-  const location = parseLocation(`${renderCacheBase(url)}/ui/logout`)
-  if (url === '' || !location.ok || location.value.kind !== 'http') return
-  const signal = AbortSignal.timeout(MAX_WAIT_MS)
+  const target = url === '' ? null : parseHttpTarget(`${renderCacheBase(url)}/ui/logout`)
+  if (target === null) return
   try {
-    await using client = createHttpClient({ env, signal, stallMs: MAX_WAIT_MS })
-    const answer = await client.fetch(location.value.target, {
+    await askOnce(env, target, {
       method: 'POST',
       headers: { cookie },
       redirects: 'answer',
+      maxBytes: 65_536,
+      timeoutMs: MAX_WAIT_MS,
     })
-    answer.drop()
   } catch (thrown) {
     log.warn(`the cache service was not told of a logout: ${renderError(thrown)}`)
   }

@@ -1,7 +1,9 @@
 /** Sessions that were logged out before their time: a list on disk, as short as their lives. */
 import { readFileSync, statSync } from 'node:fs'
 import { basename } from 'node:path'
+import { z } from 'zod'
 import { renderError } from '../../core/foundation/fault.ts'
+import { parseJson } from '../../core/foundation/json-reader.ts'
 import { isMissing } from '../../core/foundation/system-error.ts'
 import { replaceFile } from '../host/atomic-file.ts'
 
@@ -76,14 +78,14 @@ function identify(path: string): string | null {
   return found === undefined ? null : `${found.ino}:${found.mtimeMs}:${found.size}`
 }
 
+/** When each session would have ended, in milliseconds since the epoch. */
+const Ends = z.record(z.string(), z.number())
+
 /** Null: it is no such list, or cannot be read. */
 function read(path: string): readonly (readonly [string, number])[] | null {
   try {
-    const found: unknown = JSON.parse(readFileSync(path, 'utf8'))
-    if (typeof found !== 'object' || found === null || Array.isArray(found)) return null
-    const entries: readonly (readonly [string, unknown])[] = Object.entries(found)
-    const sound = entries.filter((entry): entry is [string, number] => typeof entry[1] === 'number')
-    return sound.length === entries.length ? sound.slice(-MAX) : null
+    const found = Ends.safeParse(parseJson(readFileSync(path, 'utf8')))
+    return found.success ? Object.entries(found.data).slice(-MAX) : null
   } catch (thrown) {
     return isMissing(thrown) ? [] : null
   }

@@ -1,6 +1,7 @@
 /** API tokens: made once, shown once, kept as hashes. */
 import { createHash, randomBytes } from 'node:crypto'
-import { destr } from 'destr'
+import { z } from 'zod'
+import { parseJson } from '../../core/foundation/json-reader.ts'
 import { accept, refuse, type Result } from '../../core/foundation/result.ts'
 import type { Database } from '../state/database.ts'
 import { readText, readTextOrNull, type Row } from '../state/sqlite.ts'
@@ -141,12 +142,17 @@ const isExpired = ({ expires_at }: TokenRecord, at: string) =>
 
 const digestOf = (token: string) => createHash('sha256').update(token).digest('hex')
 
+const Stored = z.object({
+  name: z.string(),
+  scopes: z.array(z.unknown()),
+  expires_at: z.unknown(),
+})
+
 /** Null when it grants nothing that we know. */
 function readRecord(row: Row): TokenRecord | null {
-  const stored: unknown = destr(readText(row, 'record'))
-  if (typeof stored !== 'object' || stored === null) return null
-  const { name, scopes, expires_at } = Object.fromEntries(Object.entries(stored))
-  if (typeof name !== 'string' || !Array.isArray(scopes)) return null
+  const stored = Stored.safeParse(parseJson(readText(row, 'record')))
+  if (!stored.success) return null
+  const { name, scopes, expires_at } = stored.data
   return {
     id: readText(row, 'id'),
     name,

@@ -1,5 +1,6 @@
 /** unstorage's drivers: loaded by name, when they are wanted, and the values they give as bytes. */
 import type { Driver, Storage } from 'unstorage'
+import { isRecord } from '../../core/foundation/shape.ts'
 import { Fault } from '../../core/foundation/fault.ts'
 
 /** Nothing of a driver is loaded before it is named by the configuration. */
@@ -24,13 +25,10 @@ export async function loadDriver(
 }
 
 const isModule = (value: unknown): value is { readonly default: (options: unknown) => unknown } =>
-  typeof value === 'object' &&
-  value !== null &&
-  'default' in value &&
-  typeof value.default === 'function'
+  isRecord(value) && typeof value['default'] === 'function'
 
 const isDriver = (value: unknown): value is Driver =>
-  typeof value === 'object' && value !== null && 'getItem' in value && 'getKeys' in value
+  isRecord(value) && 'getItem' in value && 'getKeys' in value
 
 /** Drivers give buffers, arrays or text. */
 export async function readValue(storage: Storage, key: string): Promise<Buffer | null> {

@@ -1,7 +1,7 @@
 /** Files that take their places in the boot directory all together, whatever stops us in the middle. */
 import { lstat, open, readdir, readFile, rename, rm } from 'node:fs/promises'
 import { basename, join } from 'node:path'
-import { destr } from 'destr'
+import { parseJson } from '../../core/foundation/json-reader.ts'
 import { parseBootRecord, type BootRecord } from '../../core/boot/boot-set.ts'
 import { Fault } from '../../core/foundation/fault.ts'
 import { replaceFile, syncFolder } from '../host/atomic-file.ts'
@@ -15,7 +15,7 @@ export const UPLOAD = '.upload-'
 
 export async function readBootRecord(dir: string): Promise<BootRecord> {
   const text = await readFile(join(dir, RECORD), 'utf8').catch(() => '')
-  return parseBootRecord(destr(text))
+  return parseBootRecord(parseJson(text))
 }
 
 export const writeBootRecord = (dir: string, record: BootRecord): Promise<void> =>

@@ -1,9 +1,9 @@
 /** Finds a release at its site: by its manifest, or by the checksums of its trio where there is none. */
 import { RELEASE_MANIFEST } from '../../../appliance/assets.ts'
-import { destr } from 'destr'
 import { BOOT_ARCHS, setFileName, type BootArch } from '../../core/boot/boot-set.ts'
 import { Fault, renderError } from '../../core/foundation/fault.ts'
-import { parseLocation, renderSafeUrl, type HttpTarget } from '../../core/net/image-location.ts'
+import { parseJson } from '../../core/foundation/json-reader.ts'
+import { parseHttpTarget, renderSafeUrl, type HttpTarget } from '../../core/net/image-location.ts'
 import {
   describeBareRelease,
   LATEST,
@@ -17,8 +17,8 @@ import {
   type Artifact,
   type ReleasePlan,
 } from '../../core/boot/release.ts'
-import { createHttpClient } from '../net/http-client.ts'
 import { fetchDocument, isAnswered } from '../net/http-documents.ts'
+import { askOnce } from '../net/json-client.ts'
 import type { Environment } from '../host/shell.ts'
 import type { Sources } from '../image/sources.ts'
 
@@ -156,7 +156,7 @@ async function findLatestTag(
   }
   for (const url of listReleaseApis(site, repository)) {
     const text = await orNull(signal, readReleaseText(parts, query, url))
-    const tag = parseLatestTag(destr(text ?? ''))
+    const tag = parseLatestTag(parseJson(text ?? ''))
     if (tag !== null) return tag
   }
   return null
@@ -168,11 +168,13 @@ async function readRedirect(
   query: ReleaseQuery,
   url: string,
 ): Promise<string | null> {
-  const signal = AbortSignal.any([query.signal, AbortSignal.timeout(TEXT_MS)])
-  await using client = createHttpClient({ env, signal, stallMs: TEXT_MS })
-  const answer = await client.fetch(targetOf(url), { method: 'GET', redirects: 'answer' })
-  answer.drop()
-  return answer.headers.location ?? null
+  const { headers } = await askOnce(env, targetOf(url), {
+    redirects: 'answer',
+    maxBytes: MAX_TEXT_BYTES,
+    timeoutMs: TEXT_MS,
+    signal: query.signal,
+  })
+  return headers.location ?? null
 }
 
 /** A small text of the release, or about it. */
@@ -185,17 +187,17 @@ export async function readReleaseText(
     target: targetOf(url),
     name: renderSafeUrl(url),
     env,
-    mostBytes: MAX_TEXT_BYTES,
+    maxBytes: MAX_TEXT_BYTES,
     timeoutMs: TEXT_MS,
     etag: null,
     signal,
   })
-  return answer.kind === 'new' ? answer.text : ''
+  return answer?.text ?? ''
 }
 
 function targetOf(url: string): HttpTarget {
-  const location = parseLocation(url)
-  if (location.ok && location.value.kind === 'http') return location.value.target
+  const target = parseHttpTarget(url)
+  if (target !== null) return target
   throw new Fault('misuse', `[releases] base_url must be an http(s) address`)
 }
 

@@ -55,7 +55,7 @@ export async function readManifest(
 
 /**
  * A path, a `file://`, http(s) or oras address; a server's bare address means its `/catalog.toml`.
- * A Fault that names it where it cannot be had; at most 4 MiB are.
+ * At most 4 MiB. A Fault that names it where it is unavailable.
  */
 export async function readManifestText(
   source: string,
@@ -103,12 +103,12 @@ async function readFromServer(target: HttpTarget, { env, signal, timeoutMs }: Ma
       target: { ...target, url: url.href },
       name,
       env,
-      mostBytes: MAX_BYTES,
+      maxBytes: MAX_BYTES,
       timeoutMs: timeoutMs ?? LONGEST_MS,
       etag: null,
-      ...(signal === undefined ? {} : { signal }),
+      signal,
     })
-    return { name, folder: null, text: answer.kind === 'new' ? answer.text : '' }
+    return { name, folder: null, text: answer?.text ?? '' }
   } catch (thrown) {
     throw signal?.aborted === true ? readingCancelled(name) : thrown
   }
@@ -135,8 +135,8 @@ type BlobOptions = Pick<OrasSourceOptions, 'env' | 'signal' | 'stallMs'>
 
 async function readBlob(ref: OrasRef, options: BlobOptions): Promise<string> {
   const { openOrasSource } = await import('../image/oras-source.ts')
-  const wish = { title: /\.toml$/i, arch: null, retryMs: 500 }
-  await using source = await openOrasSource(ref, { ...options, ...wish })
+  const choice = { title: /\.toml$/i, arch: null, retryMs: 500 }
+  await using source = await openOrasSource(ref, { ...options, ...choice })
   if ((source.sizeBytes ?? 0) > MAX_BYTES) throw cannotBeRead(source.name, TOO_LARGE)
   const chunks: Buffer[] = []
   let bytes = 0

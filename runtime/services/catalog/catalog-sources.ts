@@ -10,19 +10,15 @@ import { accept, refuse, type Result } from '../../core/foundation/result.ts'
 import { type ManifestOptions, readManifest } from './catalog-manifests.ts'
 
 /**
- * `source` as a person wrote it. Bad entries are left out and named; what is no catalog at all, or
- * cannot be had, is refused in words, with the line where one is at fault.
+ * `source` as a person wrote it. Bad entries are left out and named; what is no catalog at all, or is
+ * unavailable, is refused in words, with the line where one is at fault. Never waits longer than 30
+ * seconds, nor takes more than 4 MiB.
  */
-type CatalogSources = (
-  source: string,
-  signal?: AbortSignal,
-) => Promise<Result<LoadedCatalog, CatalogRefusal>>
-
-/** Never waits longer than 30 seconds, nor takes more than 4 MiB. */
-export function createCatalogSources(
-  options: Pick<ManifestOptions, 'env' | 'timeoutMs'>,
-): CatalogSources {
-  return async function loadCatalogSource(source, signal) {
+export function createCatalogSources(options: Pick<ManifestOptions, 'env' | 'timeoutMs'>) {
+  return async function loadCatalogSource(
+    source: string,
+    signal?: AbortSignal,
+  ): Promise<Result<LoadedCatalog, CatalogRefusal>> {
     try {
       const manifest = await readManifest(source, { ...options, signal })
       return accept(offerImages(manifest.name, manifest, manifest.folder))

@@ -3,7 +3,7 @@ import { renderCacheBase } from '../../core/catalog/blob-address.ts'
 import { type CatalogList, parseCatalogDocument } from '../../core/catalog/catalog-document.ts'
 import type { CatalogSnapshot } from '../../core/catalog/catalog.ts'
 import { Fault, renderError } from '../../core/foundation/fault.ts'
-import { type HttpTarget, parseLocation, renderSafeUrl } from '../../core/net/image-location.ts'
+import { parseHttpTarget, renderSafeUrl } from '../../core/net/image-location.ts'
 import type { Feed } from '../host/feed.ts'
 import { fetchDocument } from '../net/http-documents.ts'
 import type { KeptCatalog } from '../../core/catalog/kept-catalog.ts'
@@ -11,9 +11,9 @@ import type { KeptCatalogs } from './kept-catalogs.ts'
 import type { Environment } from '../host/shell.ts'
 
 export interface Catalog {
-  /** What is known now; never waits. The same object until something is another. */
+  /** What is known now; never waits. The same object until something changes. */
   snapshot(): CatalogSnapshot
-  /** Fetches now; the answer is the new snapshot, with `error` set when it could not be had. */
+  /** Fetches now; the answer is the new snapshot, with `error` set when it failed. */
   refresh(): Promise<CatalogSnapshot>
 }
 
@@ -62,10 +62,10 @@ const nothingOf = (base: string): Held => ({
  * Starts with what was kept, and fetches in the background. Reads `url` before each use, so that a
  * change of the setting counts at once.
  */
-export async function createCatalog(parts: CatalogDependencies): Promise<LiveCatalog> {
-  const { kept, feed, log, staleMs = 60_000 } = parts
+export async function createCatalog(dependencies: CatalogDependencies): Promise<LiveCatalog> {
+  const { kept, feed, log, staleMs = 60_000 } = dependencies
   const closing = new AbortController()
-  let held = await restore(parts)
+  let held = await restore(dependencies)
   let shown = snapshotOf(held)
   let flight: { readonly base: string; readonly done: Promise<void> } | null = null
 
@@ -82,7 +82,7 @@ export async function createCatalog(parts: CatalogDependencies): Promise<LiveCat
 
   /** What is held of another service than the one that is set now says nothing; true: it was. */
   function rebase(): boolean {
-    const base = baseOf(parts)
+    const base = baseOf(dependencies)
     if (held.base === base) return false
     show(nothingOf(base))
     return true
@@ -90,15 +90,15 @@ export async function createCatalog(parts: CatalogDependencies): Promise<LiveCat
 
   async function load(base: string): Promise<void> {
     rebase()
-    const next = await ask(parts, held, closing.signal)
-    if (closing.signal.aborted || baseOf(parts) !== base) return
+    const next = await ask(dependencies, held, closing.signal)
+    if (closing.signal.aborted || baseOf(dependencies) !== base) return
     show(next.held)
     if (next.keep !== null) await keep(kept, next.keep, log)
   }
 
   /** One at a time however many ask; another one only for another address. */
   async function refresh(): Promise<CatalogSnapshot> {
-    const base = baseOf(parts)
+    const base = baseOf(dependencies)
     if (base !== '' && flight?.base !== base) {
       const mine = {
         base,
@@ -149,49 +149,50 @@ const snapshotOf = ({ list, fetchedAt, error }: Held): CatalogSnapshot => ({
   error,
 })
 
-interface Asked {
+interface Outcome {
   readonly held: Held
   /** What is worth keeping; null: nothing new. */
   readonly keep: KeptCatalog | null
 }
 
 /** Never throws for what another machine does: then it is the old list with an error. */
-async function ask(parts: CatalogDependencies, before: Held, signal: AbortSignal): Promise<Asked> {
+async function ask(
+  { env, now, timeoutMs = 10_000 }: CatalogDependencies,
+  before: Held,
+  signal: AbortSignal,
+): Promise<Outcome> {
   const { base, etag } = before
+  const shown = renderSafeUrl(base)
   try {
-    const answer = await fetchDocument({
-      target: targetOf(base),
-      name: `the catalog of ${renderSafeUrl(base)}`,
-      env: parts.env,
-      mostBytes: MAX_BYTES,
-      timeoutMs: parts.timeoutMs ?? 10_000,
-      etag,
-      signal,
-    })
-    const fetchedAt = parts.now().toISOString()
-    if (answer.kind === 'same') return { held: { ...before, fetchedAt, error: null }, keep: null }
+    const target = parseHttpTarget(`${base}/catalog`)
+    if (target === null) return failed(before, `not the address of a cache service: ${shown}`)
+    const name = `the catalog of ${shown}`
+    const bounds = { maxBytes: MAX_BYTES, timeoutMs, signal }
+    const answer = await fetchDocument({ target, name, env, etag, ...bounds })
+    const fetchedAt = now().toISOString()
+    if (answer === null) return { held: { ...before, fetchedAt, error: null }, keep: null }
     const list = parseCatalogDocument(answer.text, base)
-    if (!list.ok) return failed(before, `${renderSafeUrl(base)}: ${list.refusal}`)
-    const held = { base, list: list.value, fetchedAt, etag: answer.etag, error: null }
-    return { held, keep: { base, fetchedAt, etag: answer.etag, text: answer.text } }
+    if (!list.ok) return failed(before, `${shown}: ${list.refusal}`)
+    const known = { base, fetchedAt, etag: answer.etag }
+    return {
+      held: { ...known, list: list.value, error: null },
+      keep: { ...known, text: answer.text },
+    }
   } catch (thrown) {
     if (!(thrown instanceof Fault)) throw thrown
     return failed(before, [thrown.message, thrown.hint].filter(Boolean).join('. '))
   }
 }
 
-const failed = (before: Held, error: string): Asked => ({ held: { ...before, error }, keep: null })
-
-function targetOf(base: string): HttpTarget {
-  const location = parseLocation(`${base}/catalog`)
-  if (location.ok && location.value.kind === 'http') return location.value.target
-  throw new Fault('input-invalid', `not the address of a cache service: ${renderSafeUrl(base)}`)
-}
+const failed = (before: Held, error: string): Outcome => ({
+  held: { ...before, error },
+  keep: null,
+})
 
 /** What was kept of the service that is set; anything else is as good as nothing. */
-async function restore(parts: CatalogDependencies): Promise<Held> {
-  const base = baseOf(parts)
-  const found = await parts.kept.read()
+async function restore(dependencies: CatalogDependencies): Promise<Held> {
+  const base = baseOf(dependencies)
+  const found = await dependencies.kept.read()
   if (found === null || found.base !== base) return nothingOf(base)
   const list = parseCatalogDocument(found.text, base)
   if (!list.ok) return nothingOf(base)

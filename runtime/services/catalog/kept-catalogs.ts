@@ -7,18 +7,15 @@ import {
 } from '../../core/catalog/kept-catalog.ts'
 import { replaceFile } from '../host/atomic-file.ts'
 
-export interface KeptCatalogs {
-  /** Null where there is none, or none that can be read: it is fetched again. */
-  read(): Promise<KeptCatalog | null>
-  write(kept: KeptCatalog): Promise<void>
-}
-
 const MAX_BYTES = 64 * 1024 * 1024
 
+export type KeptCatalogs = ReturnType<typeof createKeptCatalogs>
+
 /** `path`: `<state_dir>/catalog.toml`. */
-export function createKeptCatalogs(path: string): KeptCatalogs {
+export function createKeptCatalogs(path: string) {
   return {
-    async read() {
+    /** Null where there is none, or none that can be read: it is fetched again. */
+    async read(): Promise<KeptCatalog | null> {
       try {
         await using handle = await open(path, 'r')
         const { size } = await handle.stat()
@@ -27,7 +24,7 @@ export function createKeptCatalogs(path: string): KeptCatalogs {
         return null // Whatever is wrong with the copy: the cache service has the original.
       }
     },
-    async write(kept) {
+    async write(kept: KeptCatalog): Promise<void> {
       const text = renderKeptCatalog(kept)
       if (text !== null) await replaceFile(path, text)
     },

@@ -5,6 +5,8 @@ import { findPackageJSON } from 'node:module'
 import { dirname, join } from 'node:path'
 import { promisify } from 'node:util'
 import { gzip } from 'node:zlib'
+import { parseJson } from '../../core/foundation/json-reader.ts'
+import { isRecord } from '../../core/foundation/shape.ts'
 
 interface Asset {
   readonly bytes: Uint8Array
@@ -87,9 +89,8 @@ async function readPackage([pkg, paths]: readonly [string, readonly string[]]): 
   readonly Found[]
 > {
   const root = findPackage(pkg)
-  const about: unknown = JSON.parse(await readFile(join(root, 'package.json'), 'utf8'))
-  const version =
-    typeof about === 'object' && about !== null && 'version' in about ? String(about.version) : '0'
+  const about = parseJson(await readFile(join(root, 'package.json'), 'utf8'))
+  const version = isRecord(about) ? String(about['version']) : '0'
   return await Promise.all(
     paths.map(async (path) => ({
       folder: `${pkg}@${version}`,

@@ -1,5 +1,5 @@
 /** The hardware tree of this machine, and what its kernel said last. */
-import { parseJson } from '../../core/foundation/json-text.ts'
+import { parseJson } from '../../core/foundation/json-reader.ts'
 import type { Shell } from './shell.ts'
 
 export type Hardware = ReturnType<typeof createHardware>

@@ -2,13 +2,12 @@
 import { readFile } from 'node:fs/promises'
 import { findPackageJSON } from 'node:module'
 import { Fault } from '../../core/foundation/fault.ts'
+import { isRecord } from '../../core/foundation/shape.ts'
 
 /** The version of package.json, in the source tree and in an installed package alike. */
 export async function readVersion(): Promise<string> {
   const path = findPackageJSON('../..', import.meta.url)
   const manifest: unknown = path === undefined ? null : JSON.parse(await readFile(path, 'utf8'))
-  if (typeof manifest === 'object' && manifest !== null && 'version' in manifest) {
-    if (typeof manifest.version === 'string') return manifest.version
-  }
+  if (isRecord(manifest) && typeof manifest['version'] === 'string') return manifest['version']
   throw new Fault('input-invalid', 'package.json of flasher has no version')
 }

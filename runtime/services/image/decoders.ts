@@ -8,13 +8,9 @@ import { openGzip, openRaw } from './stream-blocks.ts'
 import { findDecoder, openWithTool } from './tool-blocks.ts'
 import { openZstd } from './zstd.ts'
 
-export interface Decoders {
-  /** A Fault `tool-missing` when this format's decoder is a tool that is not installed. */
-  check(format: ImageFormat): Promise<void>
-  open(source: Source, format: ImageFormat): Promise<Blocks>
-}
+export type Decoders = ReturnType<typeof createDecoders>
 
-export function createDecoders({ shell }: { readonly shell: Shell }): Decoders {
+export function createDecoders({ shell }: { readonly shell: Shell }) {
   const open: Readonly<Record<ImageFormat, (source: Source) => Blocks | Promise<Blocks>>> = {
     img: openRaw,
     'img.zst': openZstd,
@@ -24,9 +20,10 @@ export function createDecoders({ shell }: { readonly shell: Shell }): Decoders {
     qcow2: openQcow2,
   }
   return {
-    async check(format) {
+    /** A Fault `tool-missing` when this format's decoder is a tool that is not installed. */
+    async check(format: ImageFormat): Promise<void> {
       if (format === 'img.xz' || format === 'img.bz2') await findDecoder(shell, format)
     },
-    open: async (source, format) => open[format](source),
+    open: async (source: Source, format: ImageFormat) => open[format](source),
   }
 }

@@ -2,6 +2,7 @@
 import { constants } from 'node:fs'
 import { open, stat, type FileHandle } from 'node:fs/promises'
 import { Fault } from '../../core/foundation/fault.ts'
+import { isMissing, systemCodeOf } from '../../core/foundation/system-error.ts'
 import { fileNameOf } from '../../core/net/image-location.ts'
 import { brokenAt, readingCancelled } from '../../core/net/source-fault.ts'
 import type { Source } from './source.ts'
@@ -92,7 +93,7 @@ function sourceOf({ path, handle, opened, signal }: Opened): Source {
         at += bytes
         ;[ahead, spare] = [spare, ahead]
         pending = fill(ahead, at)
-        // Its failure is told when its turn comes.
+        // Its failure is thrown when its turn comes.
         pending.catch(() => {})
         yield chunk
       }
@@ -133,13 +134,10 @@ async function attempt<Value>(path: string, act: () => Promise<Value>): Promise<
   try {
     return await act()
   } catch (cause) {
-    const code = codeOf(cause)
-    if (code === 'ENOENT' || code === 'ENOTDIR') {
-      throw new Fault('input-missing', `image not found: ${path}`, { cause })
-    }
-    throw new Fault('input-invalid', `image cannot be opened: ${path} (${code})`, { cause })
+    if (isMissing(cause)) throw new Fault('input-missing', `image not found: ${path}`, { cause })
+    const message = `image cannot be opened: ${path} (${codeOf(cause)})`
+    throw new Fault('input-invalid', message, { cause })
   }
 }
 
-const codeOf = (thrown: unknown) =>
-  thrown instanceof Error && 'code' in thrown ? String(thrown.code) : 'unknown error'
+const codeOf = (thrown: unknown) => systemCodeOf(thrown) ?? 'unknown error'

@@ -1,18 +1,14 @@
 /** Fills whole buffers from pieces, and lets long runs of zeros pass without touching memory. */
 import type { Blocks } from './blocks.ts'
 
-export interface Filler {
-  /** Fills the buffer from the image's next bytes; fewer than its length only at the image's end. */
-  fill(into: Buffer): Promise<number>
-  /** Takes the part of a known run of zeros that comes next, at most `limit` bytes; 0: none known. */
-  takeZeros(limit: number): number
-}
+export type Filler = ReturnType<typeof createFiller>
 
-export function createFiller(blocks: Blocks): Filler {
+export function createFiller(blocks: Blocks) {
   let zeros = 0
   let ended = false
   return {
-    async fill(into) {
+    /** Fills the buffer from the image's next bytes; fewer than its length only at the image's end. */
+    async fill(into: Buffer): Promise<number> {
       let at = 0
       while (at < into.length && !(ended && zeros === 0)) {
         if (zeros > 0) {
@@ -29,7 +25,8 @@ export function createFiller(blocks: Blocks): Filler {
       }
       return at
     },
-    takeZeros(limit) {
+    /** Takes the part of a known run of zeros that comes next, at most `limit` bytes; 0: none known. */
+    takeZeros(limit: number): number {
       const bytes = Math.min(zeros, limit)
       zeros -= bytes
       return bytes

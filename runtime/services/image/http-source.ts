@@ -16,7 +16,7 @@ export interface HttpSourceOptions {
   readonly retryMs: number
 }
 
-/** Throws a Fault `input-missing` where nothing can be had from the address. */
+/** Throws a Fault `input-missing` where the address has no image. */
 export async function openHttpSource(
   target: HttpTarget,
   options: HttpSourceOptions,

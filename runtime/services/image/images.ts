@@ -9,41 +9,28 @@ import {
   type ImageFacts,
   type ImageFormat,
   type ImageInfo,
-  type ImageRow,
   isTarballName,
   renderMismatch,
   type VirtualSize,
 } from '../../core/image/image.ts'
 import { planInspection } from '../../core/image/inspection.ts'
-import { measureImage, type Measure, MEASURE_HEAD_BYTES } from '../../core/image/measure.ts'
-import { UNKNOWN_SIZE } from '../../core/image/range.ts'
+import { measureImage, MEASURE_HEAD_BYTES } from '../../core/image/measure.ts'
+import { type RangeStep, UNKNOWN_SIZE } from '../../core/image/range.ts'
 import { accept, refuse, type Result } from '../../core/foundation/result.ts'
 import { isMissing } from '../../core/foundation/system-error.ts'
 import { listImages } from './image-folder.ts'
 import type { Shell } from '../host/shell.ts'
 import type { Source } from './source.ts'
 
-export interface Images {
-  /** The images directly in a folder, in byte order of their paths; none where no folder is. */
-  list(root: string): Promise<readonly ImageRow[]>
-  /** One file as it is; a Fault only where it is missing, a folder, or cannot be read. */
-  inspect(path: string): Promise<ImageInfo>
-  /**
-   * What a flash must know. Reads the source's first bytes and what its size takes, nothing where the
-   * source has no random access. Faults: `plan-refused` where the content is not what the format says
-   * or nothing is in it, `image-broken` where it is damaged or cut off.
-   */
-  probe(source: Source, format: ImageFormat | null): Promise<ImageFacts>
-}
+export type Images = ReturnType<typeof createImages>
 
-export function createImages({ shell }: { readonly shell: Shell }): Images {
-  return {
-    list: listImages,
-    inspect: (path) => inspectImage(path, shell),
-    probe: probeImage,
-  }
-}
+export const createImages = ({ shell }: { readonly shell: Shell }) => ({
+  list: listImages,
+  inspect: (path: string) => inspectImage(path, shell),
+  probe: probeImage,
+})
 
+/** One file as it is; a Fault only where it is missing, a folder, or cannot be read. */
 async function inspectImage(path: string, shell: Shell): Promise<ImageInfo> {
   const file = await attempt(path, () => stat(path))
   if (file.isDirectory()) {
@@ -94,6 +81,11 @@ async function readDetail(
   }
 }
 
+/**
+ * What a flash must know. Reads the source's first bytes and what its size requires, nothing where the
+ * source has no random access. Faults: `plan-refused` where the content is not what the format says
+ * or nothing is in it, `image-broken` where it is damaged or cut off.
+ */
 async function probeImage(source: Source, format: ImageFormat | null): Promise<ImageFacts> {
   const { name, path, url, sizeBytes, readAt } = source
   const facts = { name, path, url, format, sizeBytes }
@@ -142,7 +134,7 @@ async function examine(file: Readable, format: ImageFormat): Promise<Result<Virt
 }
 
 /** Reads what each step asks for, as long as that is worth its time. */
-async function follow(first: Measure, windows: Windows): Promise<Result<VirtualSize, string>> {
+async function follow(first: RangeStep, windows: Windows): Promise<Result<VirtualSize, string>> {
   let step = first
   while (step.kind === 'read') {
     if (windows.isSpent()) return accept(step.stopped)
@@ -162,12 +154,12 @@ interface Windows {
  * Large ones where a read is cheap: walking a file's blocks in order costs no disk more than reading
  * it once, and leaves it in the page cache. Few and small ones where each costs a round trip.
  */
-const NEAR = { windowBytes: 1024 * 1024, mostReads: 65_536 }
-const FAR = { windowBytes: 64 * 1024, mostReads: 8 }
+const NEAR = { windowBytes: 1024 * 1024, maxReads: 65_536 }
+const FAR = { windowBytes: 64 * 1024, maxReads: 8 }
 
 /** Reads a little more than was asked for, as the next question is often about the bytes beside. */
 function createWindows({ name, sizeBytes, readAt, isNear }: Readable): Windows {
-  const { windowBytes, mostReads } = isNear ? NEAR : FAR
+  const { windowBytes, maxReads } = isNear ? NEAR : FAR
   const end = sizeBytes ?? Infinity
   const scratch = Buffer.allocUnsafe(windowBytes)
   /** The file's start, which is asked for again when its end was looked at, and the latest. */
@@ -183,7 +175,7 @@ function createWindows({ name, sizeBytes, readAt, isNear }: Readable): Windows {
   }
 
   return {
-    isSpent: () => reads >= mostReads,
+    isSpent: () => reads >= maxReads,
     async read(at, length) {
       const hits = [held.first, held.latest].map((window) => bytesAt(window, at))
       const hit = hits.find((bytes) => bytes.length >= length)

@@ -18,7 +18,7 @@ export interface OrasSourceOptions extends HttpSourceOptions {
   readonly title?: RegExp
 }
 
-/** Throws a Fault `input-missing` where nothing can be had from the registry. */
+/** Throws a Fault `input-missing` where the registry has no such image. */
 export async function openOrasSource(ref: OrasRef, options: OrasSourceOptions): Promise<Source> {
   const { env, stallMs, retryMs, arch, title } = options
   const closing = new AbortController()
@@ -67,10 +67,10 @@ export async function openOrasSource(ref: OrasRef, options: OrasSourceOptions): 
   }
 }
 
-/** The digest names the bytes, so no ETag is needed to join two parts; the size must be the one told. */
+/** The digest names the bytes, so no ETag is needed to join two parts; the size must be that of the manifest. */
 function agree(name: string, { sizeBytes }: ResolvedBlob, found: Representation): Representation {
   if (sizeBytes !== null && found.sizeBytes !== null && sizeBytes !== found.sizeBytes) {
-    const words = `its manifest tells ${sizeBytes} bytes, the registry has ${found.sizeBytes}`
+    const words = `its manifest says ${sizeBytes} bytes, the registry has ${found.sizeBytes}`
     throw notReachable(name, words)
   }
   return {

@@ -13,10 +13,7 @@ import {
 import { findFrameEnd } from '../../core/image/zstd-frame.ts'
 import { inParallel, type HostReader } from './qcow2-host.ts'
 
-export interface Clusters {
-  /** Fills `into` as planned; returns when nothing touches it any more, also when it throws. */
-  load(parts: readonly Part[], into: Buffer): Promise<void>
-}
+export type Clusters = ReturnType<typeof createClusters>
 
 /** Reads and decodings under way at once in one `load`. */
 const MAX_JOBS = 6
@@ -25,7 +22,7 @@ const SPARE_BYTES = 64
 /** One is usual; a cluster in thousands of tiny frames is an attack. */
 const MAX_FRAMES = 16
 
-export function createClusters(host: HostReader, header: Qcow2Header): Clusters {
+export function createClusters(host: HostReader, header: Qcow2Header) {
   const { clusterBytes } = header
   const decode = header.compression === 'zstd' ? decodeZstd : decodeZlib
   /** A cluster that was not wanted whole, for the one who asks for its rest. */
@@ -79,7 +76,8 @@ export function createClusters(host: HostReader, header: Qcow2Header): Clusters 
   }
 
   return {
-    async load(parts, into) {
+    /** Fills `into` as planned; returns when nothing touches it any more, also when it throws. */
+    async load(parts: readonly Part[], into: Buffer): Promise<void> {
       const { zeros, data, compressed } = sortParts(parts)
       for (const { at, run } of zeros) into.fill(0, at, at + run.bytes)
       const whole = compressed.filter(({ run }) => run.bytes === clusterBytes)

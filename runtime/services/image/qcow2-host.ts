@@ -8,23 +8,17 @@ interface HostRead {
   readonly guest: number
 }
 
-export interface HostReader {
-  readonly name: string
-  /** Fills the buffer, or throws. */
-  read(into: Buffer, host: number, guest: number): Promise<void>
-  /** Fills as much as the file has. */
-  readSome(into: Buffer, host: number): Promise<number>
-  readAll(reads: readonly HostRead[]): Promise<void>
-}
+export type HostReader = ReturnType<typeof createHostReader>
 
 export type ReadAt = (into: Buffer, offset: number) => Promise<number>
 
 /** Requests under way at once: enough to hide what an HTTP server takes to answer. */
 const MAX_READS = 8
 
-export function createHostReader(name: string, readFreely: ReadAt): HostReader {
+export function createHostReader(name: string, readFreely: ReadAt) {
   const readAt = limit(readFreely, MAX_READS)
 
+  /** Fills the buffer, or throws. */
   async function read(into: Buffer, host: number, guest: number) {
     const bytes = into.length === 0 ? 0 : await readAt(into, host)
     if (bytes === into.length) return
@@ -37,16 +31,12 @@ export function createHostReader(name: string, readFreely: ReadAt): HostReader {
   return {
     name,
     read,
+    /** Fills as much as the file has. */
     readSome: readAt,
-    readAll: (reads) =>
-      inParallel(
-        reads.map(
-          ({ into, host, guest }) =>
-            () =>
-              read(into, host, guest),
-        ),
-        MAX_READS,
-      ),
+    readAll(reads: readonly HostRead[]) {
+      const jobs = reads.map((one) => () => read(one.into, one.host, one.guest))
+      return inParallel(jobs, MAX_READS)
+    },
   }
 }
 

@@ -17,13 +17,7 @@ import {
 } from '../../core/image/qcow2-tables.ts'
 import type { HostReader } from './qcow2-host.ts'
 
-export interface Qcow2Map {
-  /**
-   * The longest run at a guest offset below the virtual size, of zeros in one piece however far they
-   * go. Others end at the latest a cluster after `limit` bytes.
-   */
-  runAt(guest: number, limit: number): Promise<Run>
-}
+export type Qcow2Map = Awaited<ReturnType<typeof openQcow2Map>>
 
 /** L2 tables in memory: the next of them are read together. */
 const TABLES_BYTES = 1024 * 1024
@@ -32,7 +26,7 @@ const TABLES_BYTES = 1024 * 1024
  * Reads the L1 table and checks all of it, and where the image's tables lie, so that a broken one is
  * known before a disk is touched.
  */
-export async function openQcow2Map(host: HostReader, header: Qcow2Header): Promise<Qcow2Map> {
+export async function openQcow2Map(host: HostReader, header: Qcow2Header) {
   const { guestBytesPerTable, l1Entries, virtualBytes, clusterBytes } = header
   const l1 = Buffer.allocUnsafe(l1Entries * L1_ENTRY_BYTES)
   const refcounts = Buffer.allocUnsafe(header.refcountBytes)
@@ -44,9 +38,7 @@ export async function openQcow2Map(host: HostReader, header: Qcow2Header): Promi
   let tables: ReadonlyMap<number, Buffer> = new Map()
 
   /** Where the table is; 0: nowhere. */
-  function tableOf(index: number): number {
-    return needTable(host.name, header, l1, index)
-  }
+  const tableOf = (index: number) => needTable(host.name, header, l1, index)
 
   function findAllocated(from: number): number {
     let index = from
@@ -86,7 +78,11 @@ export async function openQcow2Map(host: HostReader, header: Qcow2Header): Promi
   }
 
   return {
-    async runAt(guest, limit) {
+    /**
+     * The longest run at a guest offset below the virtual size, of zeros in one piece however far they
+     * go. Others end at the latest a cluster after `limit` bytes.
+     */
+    async runAt(guest: number, limit: number): Promise<Run> {
       let run = await runWithin(guest, limit)
       while (run.kind === 'zeros' && guest + run.bytes < virtualBytes) {
         const next = await runWithin(guest + run.bytes, 1)

@@ -1,8 +1,12 @@
 /** Opens a qcow2 image as blocks, straight from a file or by HTTP ranges, without a local copy. */
 import { SHORTEST_ZERO_RUN } from '../../core/image/extents.ts'
 import { Fault } from '../../core/foundation/fault.ts'
-import { parseQcow2Header, QCOW2_HEAD_BYTES, renderQcow2Refusal } from '../../core/image/qcow2.ts'
-import type { Qcow2Header } from '../../core/image/qcow2.ts'
+import {
+  parseQcow2Header,
+  QCOW2_HEAD_BYTES,
+  type Qcow2Header,
+  renderQcow2Refusal,
+} from '../../core/image/qcow2.ts'
 import { clipRun, type Part } from '../../core/image/qcow2-plan.ts'
 import type { Run } from '../../core/image/qcow2-tables.ts'
 import type { Blocks, Piece } from './blocks.ts'
@@ -61,18 +65,16 @@ type Planned =
       readonly isSlow: boolean
     }
 
-interface Planner {
-  /** What comes next, at most `limit` bytes of it but for zeros; null at the end. One call at a time. */
-  take(limit: number): Promise<Planned | null>
-}
+type Planner = ReturnType<typeof createPlanner>
 
-function createPlanner(map: Qcow2Map, { virtualBytes }: Qcow2Header): Planner {
+function createPlanner(map: Qcow2Map, { virtualBytes }: Qcow2Header) {
   let guest = 0
   // Shorter zeros travel inside the data: the writer does not take them out either.
   const isZeroPiece = (run: Run, at: number) =>
     run.kind === 'zeros' && (run.bytes >= SHORTEST_ZERO_RUN || at + run.bytes === virtualBytes)
   return {
-    async take(limit) {
+    /** What comes next, at most `limit` bytes of it but for zeros; null at the end. One call at a time. */
+    async take(limit: number): Promise<Planned | null> {
       const parts: Part[] = []
       let bytes = 0
       let isSlow = false

@@ -4,7 +4,7 @@
 export interface Source extends AsyncDisposable {
   /** What to call it on screen: a path, `-`, or a URL without its credentials. */
   readonly name: string
-  /** The last part of path or URL, from which the format is told. */
+  /** The last part of path or URL, from which the format is recognised. */
   readonly fileName: string
   readonly path: string | null
   /** Without credentials: to be shown, not to be asked. */

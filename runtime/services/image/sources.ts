@@ -31,13 +31,13 @@ export interface SourcesOptions {
   readonly retryMs?: number
 }
 
-export function createSources(parts: SourcesOptions): Sources {
-  const { env, stallMs = 30_000, retryMs = 500 } = parts
+export function createSources(options: SourcesOptions): Sources {
+  const { env, stallMs = 30_000, retryMs = 500 } = options
 
   function openAt(location: Location, { signal, arch = null }: OpenOptions) {
     switch (location.kind) {
       case 'stdin':
-        return openStdinSource(parts.stdin ?? process.stdin, signal)
+        return openStdinSource(options.stdin ?? process.stdin, signal)
       case 'file':
         return openFileSource(location.path, signal)
       case 'http':

@@ -50,7 +50,7 @@ async function* throughTool(
     child.once('close', (code) => resolve(code ?? 128))
   })
   const input = remember(chunks)
-  // A tool that ends early closes its input; its exit code tells then.
+  // A tool that ends early closes its input; its exit code then says why.
   child.stdin.on('error', () => undefined)
   const feeding = feed(input.chunks, child.stdin).catch(() => child.stdin.destroy())
   try {

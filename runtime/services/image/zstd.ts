@@ -2,6 +2,7 @@
 import { availableParallelism } from 'node:os'
 import { promisify } from 'node:util'
 import { createZstdDecompress, zstdDecompress } from 'node:zlib'
+import { systemCodeOf } from '../../core/foundation/system-error.ts'
 import { Fault } from '../../core/foundation/fault.ts'
 import { createFrameWalker, type Span } from '../../core/image/zstd-walker.ts'
 import { renderZstdRefusal } from '../../core/image/zstd.ts'
@@ -45,7 +46,7 @@ async function* decode(source: Source): AsyncGenerator<Buffer> {
       const { whole, parts } = await collect(spans, span.value.contentBytes)
       if (whole) {
         const decoded = decodeWhole(source, parts)
-        // Its failure is told when its turn comes.
+        // Its failure is thrown when its turn comes.
         decoded.catch(() => undefined)
         underWay.push({ parts, decoded })
         if (underWay.length >= SIDE_BY_SIDE) yield* takeWhole(source, underWay.shift())
@@ -106,9 +107,7 @@ async function decodeWhole(source: Source, parts: readonly Buffer[]): Promise<Bu
       maxOutputLength: WHOLE_CONTENT_BYTES,
     })
   } catch (thrown) {
-    if (thrown instanceof Error && 'code' in thrown && thrown.code === 'ERR_BUFFER_TOO_LARGE') {
-      return null
-    }
+    if (systemCodeOf(thrown) === 'ERR_BUFFER_TOO_LARGE') return null
     throw damaged(source, thrown)
   }
 }

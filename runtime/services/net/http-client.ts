@@ -3,7 +3,7 @@ import * as http from 'node:http'
 import * as https from 'node:https'
 import { Fault } from '../../core/foundation/fault.ts'
 import type { HttpTarget } from '../../core/net/image-location.ts'
-import { MISDIRECTED, STALLED } from '../../core/net/network-failure.ts'
+import { codedError, MISDIRECTED, STALLED } from '../../core/net/network-failure.ts'
 import { decideProxies } from '../../core/net/proxy.ts'
 import { isRedirect, nextTarget, REDIRECT_LIMIT } from '../../core/net/redirect.ts'
 import { readAuthorities } from './authorities.ts'
@@ -13,8 +13,10 @@ export interface HttpRequest {
   readonly method: 'GET' | 'HEAD' | 'POST' | 'DELETE'
   readonly headers?: Readonly<Record<string, string>>
   readonly body?: string
-  /** `answer`: a redirect is what came, and nothing is asked elsewhere. */
+  /** `answer`: a redirect is the answer, and no other address is asked. */
   readonly redirects?: 'follow' | 'answer'
+  /** Ends this request alone. */
+  readonly signal?: AbortSignal
 }
 
 export interface HttpAnswer {
@@ -22,15 +24,15 @@ export interface HttpAnswer {
   readonly headers: http.IncomingHttpHeaders
   /** Where the redirects ended. */
   readonly target: HttpTarget
-  /** The bytes as they are on the wire, never decoded; each wait for more is bounded. */
+  /** The bytes as they are on the wire, never decoded. Each wait for more is bounded. */
   body(): AsyncGenerator<Buffer, void, undefined>
-  /** The body is not wanted. */
+  /** Ends it without its body. */
   drop(): void
 }
 
 export interface HttpClient extends AsyncDisposable {
   /**
-   * Follows redirects where nothing else is said. Throws Node's errors, and its own with the codes of
+   * Follows redirects by default. Throws Node's errors, and its own with the codes of
    * core/net/network-failure.ts.
    */
   fetch(target: HttpTarget, request: HttpRequest): Promise<HttpAnswer>
@@ -48,35 +50,37 @@ interface HttpClientOptions {
 export function createHttpClient({ env, signal, stallMs }: HttpClientOptions): HttpClient {
   const agents = createAgents(env)
 
-  async function exchange(target: HttpTarget, { method, headers, body }: HttpRequest) {
+  async function exchange(target: HttpTarget, request: HttpRequest) {
+    const { method, headers, body } = request
+    const ending = request.signal === undefined ? signal : AbortSignal.any([signal, request.signal])
     const { agent, start } = await agents.of(target.url)
     const secret = target.authorization === null ? {} : { authorization: target.authorization }
     return new Promise<http.IncomingMessage>((resolve, reject) => {
-      const request = start(target.url, {
+      const started = start(target.url, {
         method,
         agent,
-        signal,
+        signal: ending,
         headers: { 'user-agent': 'flasher', 'accept-encoding': 'identity', ...headers, ...secret },
       })
-      const timer = setTimeout(() => request.destroy(stalled(stallMs)), stallMs)
+      const timer = setTimeout(() => started.destroy(stalled(stallMs)), stallMs)
       const settle = () => clearTimeout(timer)
-      request.on('response', (response) => {
+      started.on('response', (response) => {
         settle()
-        // Whoever reads the body is told there; an answer that nobody reads may break in peace.
+        // The reader of the body gets it; without a reader it matters to nobody.
         response.on('error', () => {})
         resolve(response)
       })
-      // Stays on: bytes after the end of an answer are a late error, which concerns nobody.
-      request.on('error', (error) => {
+      // Stays on: bytes after the end of an answer are an error, too, which no longer matters.
+      started.on('error', (error) => {
         settle()
         reject(error)
       })
       // An end without answer and error, as after a switch to another protocol.
-      request.on('close', () => {
+      started.on('close', () => {
         settle()
-        reject(coded('ECONNRESET', 'no answer'))
+        reject(codedError('ECONNRESET', 'no answer'))
       })
-      request.end(body)
+      started.end(body)
     })
   }
 
@@ -84,11 +88,18 @@ export function createHttpClient({ env, signal, stallMs }: HttpClientOptions): H
     let target = first
     for (let hops = 0; hops <= REDIRECT_LIMIT; hops += 1) {
       const response = await exchange(target, request)
-      const status = response.statusCode ?? 0
-      if (!isRedirect(status) || request.redirects === 'answer')
-        return answerOf(response, { target, stallMs, method: request.method })
+      const { statusCode: status = 0, headers } = response
+      if (!isRedirect(status) || request.redirects === 'answer') {
+        return {
+          status,
+          headers,
+          target,
+          body: () => readBody(response, stallMs),
+          drop: () => drop(response, request.method),
+        }
+      }
       drop(response, request.method)
-      const next = nextTarget(target, response.headers.location)
+      const next = nextTarget(target, headers.location)
       if (!next.ok) throw misdirected(next.refusal)
       target = next.value
     }
@@ -96,22 +107,6 @@ export function createHttpClient({ env, signal, stallMs }: HttpClientOptions): H
   }
 
   return { fetch, [Symbol.asyncDispose]: agents.close }
-}
-
-interface Asked {
-  readonly target: HttpTarget
-  readonly method: HttpRequest['method']
-  readonly stallMs: number
-}
-
-function answerOf(response: http.IncomingMessage, { target, method, stallMs }: Asked): HttpAnswer {
-  return {
-    status: response.statusCode ?? 0,
-    headers: response.headers,
-    target,
-    body: () => readBody(response, stallMs),
-    drop: () => drop(response, method),
-  }
 }
 
 /** The clock runs only while we wait for the server, never while the reader takes its time. */
@@ -134,14 +129,14 @@ async function* readBody(response: http.IncomingMessage, stallMs: number) {
 
 const SMALL_BODY = 65_536
 
-/** A short rest is read so that the connection can be used again; any other ends with it. */
+/** A short rest is read, so that the connection can be used again; a long one closes it. */
 function drop(response: http.IncomingMessage, method: HttpRequest['method']): void {
   const length = Number(response.headers['content-length'])
   if (method === 'HEAD' || length <= SMALL_BODY) response.resume()
   else response.destroy()
 }
 
-/** One agent for each protocol, made when it is first needed. */
+/** One agent for each protocol, created at its first request. */
 function createAgents(env: Environment) {
   let plain: http.Agent | undefined
   let secure: Promise<https.Agent> | undefined
@@ -161,8 +156,8 @@ function createAgents(env: Environment) {
     },
     async close() {
       plain?.destroy()
-      const [made] = await Promise.allSettled([secure])
-      if (made.status === 'fulfilled') made.value?.destroy()
+      const agent = await secure?.catch(() => null)
+      agent?.destroy()
     },
   }
 }
@@ -175,6 +170,5 @@ function proxiesOf(env: Environment) {
   })
 }
 
-const coded = (code: string, message: string) => Object.assign(new Error(message), { code })
-const stalled = (ms: number) => coded(STALLED, `no byte for ${ms / 1000} s`)
-const misdirected = (words: string) => coded(MISDIRECTED, words)
+const stalled = (ms: number) => codedError(STALLED, `no byte for ${ms / 1000} s`)
+const misdirected = (words: string) => codedError(MISDIRECTED, words)

@@ -1,75 +1,45 @@
-/** Small documents from web servers: bounded in size and time, asked for again only when they changed. */
+/** Small texts from web servers, asked for again only when they changed. */
 import { Fault } from '../../core/foundation/fault.ts'
 import type { HttpTarget } from '../../core/net/image-location.ts'
 import { describeFailure } from '../../core/net/network-failure.ts'
-import { createHttpClient, type HttpAnswer } from './http-client.ts'
+import { askOnce, type DocumentAnswer, type DocumentRequest } from './json-client.ts'
 import type { Environment } from '../host/shell.ts'
 
-interface DocumentQuery {
+interface DocumentQuery extends Pick<DocumentRequest, 'maxBytes' | 'timeoutMs' | 'signal'> {
   readonly target: HttpTarget
   /** Safe to show. */
   readonly name: string
   /** Names proxies and FLASHER_CA_FILE. */
   readonly env: Environment
-  readonly mostBytes: number
-  /** For all of it. */
-  readonly timeoutMs: number
   /** Of the copy that we hold. */
   readonly etag: string | null
-  readonly signal?: AbortSignal
 }
 
-type DocumentAnswer =
-  | { readonly kind: 'same' }
-  | { readonly kind: 'new'; readonly text: string; readonly etag: string | null }
+interface TextDocument {
+  readonly text: string
+  readonly etag: string | null
+}
 
-/** A Fault `input-missing` says in words why it could not be had. */
-export async function fetchDocument(query: DocumentQuery): Promise<DocumentAnswer> {
-  const { target, name, env, etag, timeoutMs } = query
-  const late = AbortSignal.timeout(timeoutMs)
-  const signal = query.signal === undefined ? late : AbortSignal.any([late, query.signal])
-  try {
-    await using client = createHttpClient({ env, signal, stallMs: timeoutMs })
-    const headers = etag === null ? {} : { 'if-none-match': etag }
-    const answer = await client.fetch(target, { method: 'GET', headers })
-    if (answer.status === 304 && etag !== null) return dropped(answer)
-    if (answer.status !== 200) {
-      answer.drop()
-      throw unreachable(name, `HTTP ${answer.status}`)
-    }
-    return { kind: 'new', text: await readText(answer, query), etag: etagOf(answer) }
-  } catch (thrown) {
-    if (thrown instanceof Fault) throw thrown
-    if (late.aborted) throw unreachable(name, `no answer within ${timeoutMs / 1000} s`, thrown)
+/** Null: the copy of that `etag` is up to date. A Fault `input-missing` says why there is none. */
+export async function fetchDocument(query: DocumentQuery): Promise<TextDocument | null> {
+  const { target, name, env, etag, ...bounds } = query
+  const headers = etag === null ? {} : { 'if-none-match': etag }
+  const answer = await askOnce(env, target, { ...bounds, headers }).catch((thrown: unknown) => {
     const failure = describeFailure(thrown)
     if (failure === null) throw thrown
     throw unreachable(name, failure.reason, thrown, failure.hint)
-  }
+  })
+  if (answer.status === 304 && etag !== null) return null
+  if (answer.status !== 200) throw unreachable(name, `HTTP ${answer.status}`)
+  return { text: answer.bytes.toString('utf8'), etag: etagOf(answer) }
 }
 
 /** Of a failure: whether a server answered, only not with the document. One of the network has a cause. */
 export const isAnswered = (thrown: unknown): boolean =>
   thrown instanceof Fault && thrown.code === 'input-missing' && thrown.cause === undefined
 
-async function readText(answer: HttpAnswer, { name, mostBytes }: DocumentQuery): Promise<string> {
-  const chunks: Buffer[] = []
-  let bytes = 0
-  for await (const chunk of answer.body()) {
-    bytes += chunk.length
-    if (bytes > mostBytes) throw unreachable(name, `its answer is larger than ${mostBytes} bytes`)
-    chunks.push(Buffer.from(chunk))
-  }
-  return Buffer.concat(chunks).toString('utf8')
-}
-
-function dropped(answer: HttpAnswer) {
-  answer.drop()
-  return { kind: 'same' } as const
-}
-
-/** Handed back as it came, so only of a harmless form. */
-function etagOf({ headers }: HttpAnswer): string | null {
-  const { etag } = headers
+/** It is sent back as it came, so it is taken only in a harmless form. */
+function etagOf({ headers: { etag } }: DocumentAnswer): string | null {
   return etag !== undefined && /^(W\/)?"[\x21\x23-\x7e]{0,512}"$/.test(etag) ? etag : null
 }
 

@@ -3,8 +3,8 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import {
   describeHead,
   describeProbe,
+  isPassing,
   mergeRepresentations,
-  type Headers,
   type Representation,
 } from '../../core/net/http-range.ts'
 import type { HttpTarget } from '../../core/net/image-location.ts'
@@ -26,7 +26,7 @@ interface RemoteOptions {
 export interface Remote extends Pick<RemoteOptions, 'name' | 'retryMs'> {
   /** Goes where the last redirect led, and back to the start where that has expired. */
   ask(request: HttpRequest): Promise<HttpAnswer>
-  /** What is there; a Fault `input-missing` where nothing can be had. */
+  /** What is there; a Fault `input-missing` where it is unavailable. */
   look(): Promise<Representation>
   /** Throws what is no network failure, and a Fault `cancelled` after the signal. */
   failureOf(thrown: unknown): NetworkFailure
@@ -73,61 +73,49 @@ export function createRemote(options: RemoteOptions): Remote {
     })
   }
 
-  const unreachable = (thrown: unknown) => {
-    const { reason, hint } = failureOf(thrown)
-    return notReachable(name, reason, { hint, cause: thrown })
+  const remote = { name, retryMs, ask, failureOf, pause }
+  return {
+    ...remote,
+    look: () =>
+      look(remote).catch((thrown: unknown) => {
+        const { reason, hint } = failureOf(thrown)
+        throw notReachable(name, reason, { hint, cause: thrown })
+      }),
   }
+}
 
-  /** Waits where the server names a time to come back; any other no is an answer here. */
-  async function askPatiently(request: HttpRequest) {
-    for (let tries = 1; ; tries += 1) {
-      const answer = await ask(request)
-      const waitMs = readRetryAfter(answer)
-      if (waitMs === null || tries > TRIES_WITHOUT_PROGRESS) return answer
-      answer.drop()
-      await pause(waitMs)
-    }
+async function look(remote: Omit<Remote, 'look'>): Promise<Representation> {
+  const head = await askPatiently(remote, { method: 'HEAD' }).catch((thrown: unknown) => {
+    if (remote.failureOf(thrown).isHangUp) return null // as some servers do at a HEAD
+    throw thrown
+  })
+  const whole = head?.status === 200 ? describeHead(head.headers) : null
+  if (whole !== null && head?.headers['accept-ranges'] === 'none') return whole
+  // The one sure way to learn whether a server sends parts.
+  const probe = await askPatiently(remote, { method: 'GET', headers: { range: 'bytes=0-0' } })
+  const found = mergeRepresentations(whole, describeProbe(probe.status, probe.headers))
+  if (found === null) throw notReachable(remote.name, `HTTP ${probe.status}`)
+  return found
+}
+
+/** Waits where the server names a time to come back. Any other refusal is an answer here. */
+async function askPatiently(
+  { ask, pause }: Omit<Remote, 'look'>,
+  request: HttpRequest,
+): Promise<HttpAnswer> {
+  for (let tries = 1; ; tries += 1) {
+    const answer = await ask(request)
+    answer.drop()
+    const waitMs = readRetryAfter(answer)
+    if (waitMs === null || tries > TRIES_WITHOUT_PROGRESS) return answer
+    await pause(waitMs)
   }
-
-  /** Null: the server does not answer this; some end the connection at a HEAD. */
-  async function head(): Promise<Headers | null> {
-    try {
-      const answer = await askPatiently({ method: 'HEAD' })
-      answer.drop()
-      return answer.status === 200 ? answer.headers : null
-    } catch (thrown) {
-      if (failureOf(thrown).isHangUp) return null
-      throw unreachable(thrown)
-    }
-  }
-
-  /** The one sure way to learn whether a server sends parts. */
-  async function probe() {
-    try {
-      const answer = await askPatiently({ method: 'GET', headers: { range: 'bytes=0-0' } })
-      answer.drop()
-      return answer
-    } catch (thrown) {
-      throw unreachable(thrown)
-    }
-  }
-
-  async function look(): Promise<Representation> {
-    const headers = await head()
-    const whole = headers === null ? null : describeHead(headers)
-    if (whole !== null && headers?.['accept-ranges'] === 'none') return whole
-    const answer = await probe()
-    const found = mergeRepresentations(whole, describeProbe(answer.status, answer.headers))
-    if (found === null) throw notReachable(name, `HTTP ${answer.status}`)
-    return found
-  }
-
-  return { name, retryMs, ask, look, failureOf, pause }
 }
 
 /** Milliseconds that a busy server asks for; null: it does not, or is not busy. */
-export function readRetryAfter({ status, headers }: HttpAnswer): number | null {
-  if (status !== 429 && status !== 503) return null
+export function readRetryAfter(answer: Pick<HttpAnswer, 'status' | 'headers'>): number | null {
+  const { status, headers } = answer
+  if (!isPassing(status)) return null
   const text = headers['retry-after']
   return parseRetryAfter(text, Date.parse(text ?? '') - Date.now())
 }

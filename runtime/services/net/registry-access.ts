@@ -2,26 +2,30 @@
 import { z } from 'zod'
 import { parseChallenges, type Challenge } from '../../core/net/challenge.ts'
 import { renderBasic, type Credentials } from '../../core/net/docker-config.ts'
-import { parseJson } from '../../core/foundation/json-text.ts'
+import { parseJson } from '../../core/foundation/json-reader.ts'
 import type { HttpAnswer, HttpClient, HttpRequest } from './http-client.ts'
-import { askDocument, type DocumentAsker } from './registry-documents.ts'
+import { askDocument, type DocumentRequest } from './json-client.ts'
 import type { HttpTarget } from '../../core/net/image-location.ts'
 
-interface AccessOptions extends DocumentAsker {
+interface AccessOptions {
+  readonly client: HttpClient
+  readonly bounds: typeof REGISTRY_BOUNDS & Pick<DocumentRequest, 'retryMs' | 'signal'>
   /** Of the registry: secrets go there, to its token server, and nowhere else. */
   readonly origin: string
   readonly repository: string
-  /** Read when they are first asked for. */
+  /** Read at the first request that requires them. */
   credentials(): Promise<Credentials | null>
 }
 
-export interface RegistryAccess extends Pick<HttpClient, 'fetch'> {
-  /** The value of an `Authorization` header; null: none was asked for so far. */
-  readonly authorization: string | null
-}
+/** Of a manifest or a token. */
+export const REGISTRY_BOUNDS = {
+  maxBytes: 10 * 1024 * 1024,
+  timeoutMs: 30_000,
+  retries: 2,
+} as const
 
 /** Each 401, and a 403 to a token that may have expired, is answered with one fresh try. */
-export function createRegistryAccess(options: AccessOptions): RegistryAccess {
+export function createRegistryAccess(options: AccessOptions) {
   const { origin, client } = options
   let authorization: string | null = null
   let challenges: readonly Challenge[] = []
@@ -63,6 +67,7 @@ export function createRegistryAccess(options: AccessOptions): RegistryAccess {
 
   return {
     fetch,
+    /** The value of an `Authorization` header; null: none was asked for so far. */
     get authorization() {
       return authorization
     },
@@ -78,7 +83,7 @@ const Tokens = z.union([
   z.object({ access_token: Token }).transform(({ access_token }) => access_token),
 ])
 
-/** Null where the token server gives none: the refusal that led there is then what is told. */
+/** Null where the token server gives none: then the registry's own refusal is reported. */
 async function fetchToken(options: AccessOptions, { params }: Challenge): Promise<string | null> {
   const realm = realmOf(params.get('realm'), options.origin)
   if (realm === null) return null
@@ -90,7 +95,11 @@ async function fetchToken(options: AccessOptions, { params }: Challenge): Promis
     url: realm.href,
     authorization: credentials === null ? null : renderBasic(credentials),
   }
-  const { status, bytes } = await askDocument(options, target, { accept: 'application/json' })
+  const headers = { accept: 'application/json' }
+  const { status, bytes } = await askDocument(options.client, target, {
+    ...options.bounds,
+    headers,
+  })
   const token = status === 200 ? Tokens.safeParse(parseJson(bytes.toString('utf8'))) : null
   return token?.success === true ? `Bearer ${token.data}` : null
 }

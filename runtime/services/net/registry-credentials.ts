@@ -21,8 +21,8 @@ export async function readCredentials(env: Environment, host: string): Promise<C
   const own = env['FLASHER_REGISTRY_HOST']?.trim().toLowerCase()
   const user = env['FLASHER_REGISTRY_USER'] ?? ''
   if (own === host && user !== '') return { user, password: env['FLASHER_REGISTRY_PASSWORD'] ?? '' }
-  const told = await lookIn(env['DOCKER_AUTH_CONFIG'] ?? '', env, host)
-  if (told !== null) return told
+  const given = await lookIn(env['DOCKER_AUTH_CONFIG'] ?? '', env, host)
+  if (given !== null) return given
   for (const path of placesOf(env)) {
     const found = await lookIn(await readConfig(path), env, host)
     if (found !== null) return found

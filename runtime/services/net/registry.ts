@@ -1,7 +1,6 @@
 /** An OCI registry: which blob a reference means just now, and how to be let in to read it. */
 import { createHash } from 'node:crypto'
 import { arch as ownArch } from 'node:os'
-import { setTimeout as sleep } from 'node:timers/promises'
 import { Fault } from '../../core/foundation/fault.ts'
 import {
   blobUrlOf,
@@ -10,15 +9,14 @@ import {
   manifestUrl,
   renderOrasRef,
   type OrasRef,
-  type RegistryScheme,
 } from '../../core/net/oras.ts'
 import { MANIFEST_TYPES, parseManifestBody, type OrasLayer } from '../../core/net/oras-manifest.ts'
-import { describeFailure } from '../../core/net/network-failure.ts'
+import { describeFailure, NO_TLS } from '../../core/net/network-failure.ts'
 import { notReachable, readingCancelled } from '../../core/net/source-fault.ts'
 import { createHttpClient, type HttpClient } from './http-client.ts'
-import { createRegistryAccess, type RegistryAccess } from './registry-access.ts'
+import { askDocument, type DocumentAnswer } from './json-client.ts'
+import { createRegistryAccess, REGISTRY_BOUNDS } from './registry-access.ts'
 import { readCredentials } from './registry-credentials.ts'
-import { askDocument, isTlsUnknown, type RegistryDocument } from './registry-documents.ts'
 import type { Environment } from '../host/shell.ts'
 
 interface RegistryOptions {
@@ -42,16 +40,6 @@ export interface ResolvedBlob {
   readonly title: string | null
 }
 
-interface Resolved extends ResolvedBlob {
-  /** Lets itself in at the registry, again where a token has expired. */
-  readonly client: Pick<HttpClient, 'fetch'>
-}
-
-interface Registry extends AsyncDisposable {
-  /** A Fault `input-missing` says why nothing can be had. */
-  resolve(ref: OrasRef, options?: ResolveOptions): Promise<Resolved>
-}
-
 export interface ResolveOptions {
   /** For an index of several. */
   readonly arch?: string | null
@@ -62,35 +50,17 @@ export interface ResolveOptions {
 /** Indexes may name indexes, but nobody nests them deeper. */
 const MAX_MANIFESTS = 3
 
-export function createRegistry({ env, signal, stallMs, retryMs }: RegistryOptions): Registry {
+export function createRegistry(options: RegistryOptions) {
+  const { env, signal, stallMs } = options
   const client = createHttpClient({ env, signal, stallMs })
-  const asker = { retryMs, pause: (ms: number) => sleep(ms, undefined, { signal }) }
-
-  function enter({ host, repository }: OrasRef, scheme: RegistryScheme): Entrance {
-    const base = `${scheme}://${host}`
-    const access = createRegistryAccess({
-      ...asker,
-      client,
-      origin: new URL(base).origin,
-      repository,
-      credentials: () => readCredentials(env, host),
-    })
-    const ask = (locator: string) =>
-      askDocument(
-        { ...asker, client: access },
-        { url: manifestUrl(base, repository, locator), authorization: null },
-        { accept: MANIFEST_TYPES.join(', ') },
-      )
-    return { base, access, ask }
-  }
 
   /** This machine's own registries may speak plain http: that shows at the first request. */
-  async function greet(ref: OrasRef): Promise<Greeting> {
+  async function greet(ref: OrasRef) {
     const schemes = decideSchemes(ref.host, env['FLASHER_REGISTRY_HTTP'] ?? '')
     for (const [at, scheme] of schemes.entries()) {
-      const entrance = enter(ref, scheme)
+      const entrance = enter(options, client, ref, `${scheme}://${ref.host}`)
       try {
-        return { entrance, first: await entrance.ask(locatorOf(ref.version)) }
+        return { ...entrance, first: await entrance.ask(locatorOf(ref.version)) }
       } catch (thrown) {
         if (at === schemes.length - 1 || !isTlsUnknown(thrown)) throw thrown
       }
@@ -98,23 +68,20 @@ export function createRegistry({ env, signal, stallMs, retryMs }: RegistryOption
     throw new Error('there is always a scheme')
   }
 
-  async function find(ref: OrasRef, options: ResolveOptions): Promise<Resolved> {
-    const { entrance, first } = await greet(ref)
-    const { base, access } = entrance
-    const layer = await findLayer(ref, options, entrance, first)
-    const { authorization } = access
-    return {
-      url: blobUrlOf(base, ref.repository, layer.digest),
-      headers: authorization === null ? {} : { authorization },
-      ...layer,
-      client: access,
-    }
-  }
-
   return {
-    async resolve(ref, options = {}) {
+    /** A Fault `input-missing` says why the image is unavailable. */
+    async resolve(ref: OrasRef, wanted: ResolveOptions = {}) {
       try {
-        return await find(ref, options)
+        const { base, access, ask, first } = await greet(ref)
+        const layer = await findLayer(ref, wanted, ask, first)
+        const { authorization } = access
+        return {
+          url: blobUrlOf(base, ref.repository, layer.digest),
+          headers: authorization === null ? {} : { authorization },
+          ...layer,
+          /** Lets itself in at the registry, again where a token has expired. */
+          client: access,
+        } satisfies ResolvedBlob & { readonly client: Pick<HttpClient, 'fetch'> }
       } catch (thrown) {
         throw explain(thrown, renderOrasRef(ref), signal)
       }
@@ -123,22 +90,31 @@ export function createRegistry({ env, signal, stallMs, retryMs }: RegistryOption
   }
 }
 
-interface Entrance {
-  readonly base: string
-  readonly access: RegistryAccess
-  ask(locator: string): Promise<RegistryDocument>
-}
-
-interface Greeting {
-  readonly entrance: Entrance
-  readonly first: RegistryDocument
+function enter(
+  { env, signal, retryMs }: RegistryOptions,
+  client: HttpClient,
+  { host, repository }: OrasRef,
+  base: string,
+) {
+  const bounds = { ...REGISTRY_BOUNDS, retryMs, signal }
+  const { origin } = new URL(base)
+  const credentials = () => readCredentials(env, host)
+  const access = createRegistryAccess({ bounds, client, origin, repository, credentials })
+  const headers = { accept: MANIFEST_TYPES.join(', ') }
+  const ask = (locator: string) =>
+    askDocument(
+      access,
+      { url: manifestUrl(base, repository, locator), authorization: null },
+      { ...bounds, headers },
+    )
+  return { base, access, ask }
 }
 
 async function findLayer(
   ref: OrasRef,
   { arch = null, title }: ResolveOptions,
-  { ask }: Entrance,
-  first: RegistryDocument,
+  ask: (locator: string) => Promise<DocumentAnswer>,
+  first: DocumentAnswer,
 ): Promise<OrasLayer> {
   const name = renderOrasRef(ref)
   const { version } = ref
@@ -161,7 +137,7 @@ async function findLayer(
   throw notReachable(name, 'its indexes are nested too deeply')
 }
 
-function readManifest(name: string, { status, bytes }: RegistryDocument, digest: string | null) {
+function readManifest(name: string, { status, bytes }: DocumentAnswer, digest: string | null) {
   if (status !== 200) throw refused(name, status)
   const found = `sha256:${createHash('sha256').update(bytes).digest('hex')}`
   if (digest === null || found === digest) return bytes.toString('utf8')
@@ -183,6 +159,12 @@ function explain(thrown: unknown, name: string, signal: AbortSignal): unknown {
   if (failure === null) return thrown
   const hint = failure.hint ?? (isTlsUnknown(thrown) ? PLAIN : undefined)
   return notReachable(name, failure.reason, { hint, cause: thrown })
+}
+
+/** What a server that speaks plain http does with a TLS greeting. */
+function isTlsUnknown(thrown: unknown): boolean {
+  const failure = describeFailure(thrown)
+  return failure !== null && (NO_TLS.has(failure.code) || failure.isHangUp)
 }
 
 const PLAIN = 'If this registry speaks plain http, name it in FLASHER_REGISTRY_HTTP.'

@@ -6,7 +6,9 @@ import { accept, type Result } from '../../core/foundation/result.ts'
 import { decideDelay } from '../../core/net/retry.ts'
 import type { ProgressPost } from '../../core/machine/run.ts'
 import { isServerVersion } from '../../core/net/server-address.ts'
-import { exchange, type Sent, type Rejection } from './server-exchange.ts'
+import type { DocumentRequest } from './json-client.ts'
+import { exchange, type Rejection } from './server-exchange.ts'
+import type { Environment } from '../host/shell.ts'
 
 type Delivery = Result<null, Rejection>
 
@@ -14,15 +16,15 @@ type Delivery = Result<null, Rejection>
 export interface ServerClient {
   /** `http://host:port`, as everything is asked from it. */
   readonly base: string
-  sendInventory(body: InventoryBody, patience?: RetryTime): Promise<Delivery>
+  sendInventory(body: InventoryBody, time?: RetryTime): Promise<Delivery>
   /** The plan as it came; anything at all. */
-  fetchPlan(patience?: RetryTime): Promise<Result<unknown, Rejection>>
+  fetchPlan(time?: RetryTime): Promise<Result<unknown, Rejection>>
   sendProgress(report: ProgressPost): Promise<Delivery>
   /** Plain text; its tail is what counts. */
   sendLog(run: string, text: string): Promise<Delivery>
   /** The flash is done: `/done`, and `/status` for servers that have no such route. */
-  sendDone(patience?: RetryTime): Promise<Delivery>
-  sendFailure(reason: string, patience?: RetryTime): Promise<Delivery>
+  sendDone(time?: RetryTime): Promise<Delivery>
+  sendFailure(reason: string, time?: RetryTime): Promise<Delivery>
 }
 
 interface InventoryBody {
@@ -34,16 +36,18 @@ interface InventoryBody {
 /** For how long a call is tried again while that can help. */
 export interface RetryTime {
   readonly ms: number
-  /** Delivery before each wait. */
-  onRetry?(no: Rejection, waitMs: number): void
+  /** Called before each wait. */
+  onRetry?(rejection: Rejection, waitMs: number): void
 }
 
 export interface ServerClientOptions {
   /** Without a slash at its end. */
   readonly base: string
   readonly mac: Mac
-  /** Proves that the server itself started this boot; null: it did not say. */
+  /** Proves that the server itself started this boot; null: it gave none. */
   readonly token: string | null
+  /** Names FLASHER_CA_FILE; none where it is left out. */
+  readonly env?: Environment
   /** Ends every call at once. */
   readonly signal: AbortSignal
   /** Milliseconds before the first repeat. */
@@ -52,57 +56,52 @@ export interface ServerClientOptions {
   readonly timeoutMs?: number
 }
 
-const TIMEOUT_MS = 15_000
-const RETRY_MS = 1000
 const MAX_REASON = 500
 
 export function createServerClient(options: ServerClientOptions): ServerClient {
-  const { base, mac, token, signal, retryMs = RETRY_MS, timeoutMs = TIMEOUT_MS } = options
-  const at = `${base}/pxe/${mac}`
-  const secret = token === null ? {} : { authorization: `Bearer ${token}` }
+  const { base, mac, token, env = {}, signal, retryMs = 1000, timeoutMs = 15_000 } = options
+  const authorization = token === null ? null : `Bearer ${token}`
+  const ask = (path: string, sent: Pick<DocumentRequest, 'method' | 'body'> = {}) =>
+    exchange(`${base}/pxe/${mac}${path}`, { ...sent, env, authorization, timeoutMs, signal })
 
-  const ask = (url: string, sent: Sent = {}) =>
-    exchange(url, { ...sent, secret, timeoutMs, signal })
-
-  /** One try after another until it is a yes, a no for good, or too late. */
+  /** One try after another until the server accepts, refuses for good, or time is over. */
   async function insist<Value>(
     attempt: () => Promise<Result<Value, Rejection>>,
     { ms, onRetry }: RetryTime,
   ): Promise<Result<Value, Rejection>> {
     const end = performance.now() + ms
     for (let tries = 1; ; tries += 1) {
-      const made = await attempt()
-      if (made.ok || !made.refusal.isPassing || signal.aborted) return made
-      const waitMs = made.refusal.waitMs ?? decideDelay(tries, retryMs, Math.random())
-      if (performance.now() + waitMs > end) return made
-      onRetry?.(made.refusal, waitMs)
+      const answer = await attempt()
+      if (answer.ok || !answer.refusal.isPassing || signal.aborted) return answer
+      const waitMs = answer.refusal.waitMs ?? decideDelay(tries, retryMs, Math.random())
+      if (performance.now() + waitMs > end) return answer
+      onRetry?.(answer.refusal, waitMs)
       // The one thing that ends a sleep early is the signal; the next try says so.
       await sleep(waitMs, undefined, { signal }).catch(() => undefined)
     }
   }
 
   const once: RetryTime = { ms: 0 }
-  const tell = (path: string, sent: Sent) => ask(`${at}${path}`, { method: 'POST', ...sent })
-  const tellStatus = (body: object) => tell('/status', { body })
+  const post = (path: string, body?: object | string) => ask(path, { method: 'POST', body })
 
-  async function tellDone(): Promise<Result<unknown, Rejection>> {
-    const told = await tell('/done', {})
-    const isOld = !told.ok && (told.refusal.status === 404 || told.refusal.status === 405)
-    return isOld ? await tellStatus({ status: 'done' }) : told
+  async function postDone(): Promise<Result<unknown, Rejection>> {
+    const answer = await post('/done')
+    const isOld = !answer.ok && (answer.refusal.status === 404 || answer.refusal.status === 405)
+    return isOld ? await post('/status', { status: 'done' }) : answer
   }
 
   return {
     base,
-    sendInventory: async (body, patience = once) =>
-      toDelivery(await insist(() => tell('/inventory', { body }), patience)),
-    fetchPlan: (patience = once) => insist(() => ask(`${at}/plan`), patience),
-    sendProgress: async (report) => toDelivery(await tell('/progress', { body: report })),
+    sendInventory: async (body, time = once) =>
+      toDelivery(await insist(() => post('/inventory', body), time)),
+    fetchPlan: (time = once) => insist(() => ask('/plan'), time),
+    sendProgress: async (report) => toDelivery(await post('/progress', report)),
     sendLog: async (run, text) =>
-      toDelivery(await tell(`/log?run=${encodeURIComponent(run)}`, { text })),
-    sendDone: async (patience = once) => toDelivery(await insist(tellDone, patience)),
-    sendFailure: async (reason, patience = once) => {
+      toDelivery(await post(`/log?run=${encodeURIComponent(run)}`, text)),
+    sendDone: async (time = once) => toDelivery(await insist(postDone, time)),
+    sendFailure: async (reason, time = once) => {
       const body = { status: 'failed', reason: reason.slice(0, MAX_REASON) }
-      return toDelivery(await insist(() => tellStatus(body), patience))
+      return toDelivery(await insist(() => post('/status', body), time))
     },
   }
 }
@@ -113,14 +112,15 @@ export function createServerClient(options: ServerClientOptions): ServerClient {
  */
 export async function findServer(
   bases: readonly string[],
-  { signal, timeoutMs = 5000 }: { readonly signal: AbortSignal; readonly timeoutMs?: number },
+  { signal, env = {}, timeoutMs = 5000 }: Pick<ServerClientOptions, 'signal' | 'env' | 'timeoutMs'>,
 ): Promise<string | null> {
   const answers = bases.map(async (base) => {
-    const answer = await exchange(`${base}/version`, { timeoutMs, signal })
+    const answer = await exchange(`${base}/version`, { env, timeoutMs, signal })
     return answer.ok && isServerVersion(answer.value)
   })
   for (const [index, base] of bases.entries()) if ((await answers[index]) === true) return base
   return null
 }
 
-const toDelivery = (made: Result<unknown, Rejection>): Delivery => (made.ok ? accept(null) : made)
+const toDelivery = (answer: Result<unknown, Rejection>): Delivery =>
+  answer.ok ? accept(null) : answer

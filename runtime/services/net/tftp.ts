@@ -2,6 +2,7 @@
 import { createSocket, type Socket } from 'node:dgram'
 import { lookup } from 'node:dns/promises'
 import { renderError } from '../../core/foundation/fault.ts'
+import { systemCodeOf } from '../../core/foundation/system-error.ts'
 import {
   describeTftp,
   parseTftpAnswer,
@@ -11,13 +12,6 @@ import {
   type TftpFinding,
   type TftpState,
 } from '../../core/boot/tftp.ts'
-
-interface TftpProbe {
-  /** What was found last; a new look begins where that was some seconds ago. */
-  state(): TftpState
-  /** Looks now. */
-  look(): Promise<TftpState>
-}
 
 interface TftpProbeDependencies {
   /** Read at each look; empty: this host. */
@@ -30,27 +24,28 @@ interface TftpProbeDependencies {
   changed?(): void
 }
 
-/** Refusals come at once; so long we wait for anything before we look whether it was one. */
+/** Refusals come at once; after so long without an answer we check whether it was one. */
 const HEAR_MS = 150
 
-export function createTftpProbe(parts: TftpProbeDependencies): TftpProbe {
-  const { port = 69, waitMs = 1500, keepMs = 10_000 } = parts
+export function createTftpProbe(dependencies: TftpProbeDependencies) {
+  const { port = 69, waitMs = 1500, keepMs = 10_000 } = dependencies
   let found: TftpFinding = { kind: 'unasked' }
-  let host = parts.host() || '127.0.0.1'
+  let host = dependencies.host() || '127.0.0.1'
   let lookedAt = -Infinity
   let looking: Promise<TftpState> | null = null
 
   async function ask(): Promise<TftpState> {
-    const asked = parts.host() || '127.0.0.1'
+    const asked = dependencies.host() || '127.0.0.1'
     const answer = await probe(asked, port, waitMs)
     const isNew = asked !== host || JSON.stringify(answer) !== JSON.stringify(found)
     host = asked
     found = answer
     lookedAt = performance.now()
-    if (isNew) parts.changed?.()
+    if (isNew) dependencies.changed?.()
     return describeTftp(found, host)
   }
 
+  /** Looks now. */
   function look(): Promise<TftpState> {
     looking ??= ask().finally(() => {
       looking = null
@@ -59,8 +54,10 @@ export function createTftpProbe(parts: TftpProbeDependencies): TftpProbe {
   }
 
   return {
-    state() {
-      const isOld = performance.now() - lookedAt > keepMs || (parts.host() || '127.0.0.1') !== host
+    /** What was found last. A new look begins where that was some seconds ago. */
+    state(): TftpState {
+      const isOld =
+        performance.now() - lookedAt > keepMs || (dependencies.host() || '127.0.0.1') !== host
       // It never rejects: whatever happens is a finding.
       if (isOld) void look()
       return describeTftp(found, host)
@@ -124,7 +121,7 @@ function listenForRefusal(
   resolve: (finding: TftpFinding) => void,
 ): void {
   hearing.on('error', (error) => {
-    if ('code' in error && error.code === 'ECONNREFUSED') resolve({ kind: 'refused' })
+    if (systemCodeOf(error) === 'ECONNREFUSED') resolve({ kind: 'refused' })
   })
   hearing.connect(port, address, () => {
     try {

@@ -1,5 +1,6 @@
 /** Recorded events as rows: stored by whoever holds a transaction, read back checked. */
-import { destr } from 'destr'
+import { z } from 'zod'
+import { parseJson } from '../../core/foundation/json-reader.ts'
 import { readNumber, readText, readTextOrNull, type Row, type Sql } from './sqlite.ts'
 
 /** An event before it has a number; `subject_kind` and `actor` are the journal's closed lists. */
@@ -66,10 +67,7 @@ export function readEvent(row: Row): EventRow {
   }
 }
 
-function readDetails(text: string | null) {
-  const value: unknown = text === null ? null : destr(text)
-  return isRecord(value) ? value : null
-}
+const Details = z.record(z.string(), z.unknown())
 
-const isRecord = (value: unknown): value is Readonly<Record<string, unknown>> =>
-  typeof value === 'object' && value !== null && !Array.isArray(value)
+const readDetails = (text: string | null) =>
+  text === null ? null : (Details.safeParse(parseJson(text)).data ?? null)

@@ -1,5 +1,5 @@
 /** The fleet's records: one JSON document a machine, kept by MAC. */
-import { parseJson } from '../../core/foundation/json-text.ts'
+import { parseJson } from '../../core/foundation/json-reader.ts'
 import type { Mac } from '../../core/machine/mac.ts'
 import type { MachineBase } from '../../core/machine/machine.ts'
 import type { Database } from './database.ts'

@@ -1,5 +1,5 @@
 /** Runs as rows: the record as JSON, and beside it what lists are filtered by. */
-import { destr } from 'destr'
+import { parseJson } from '../../core/foundation/json-reader.ts'
 import { parseRun } from '../../core/machine/run-record.ts'
 import type { Run, RunResult } from '../../core/machine/run.ts'
 import { readNumber, readText, type Row, type Sql, type SqlValue } from './sqlite.ts'
@@ -121,6 +121,6 @@ const readRows = (rows: readonly Row[]) => rows.flatMap((row) => readRow(row) ??
 
 function readRow(row: Row | null): NumberedRun | null {
   if (row === null) return null
-  const run = parseRun(destr(readText(row, 'record')))
+  const run = parseRun(parseJson(readText(row, 'record')))
   return run === null ? null : { n: readNumber(row, 'n'), run }
 }

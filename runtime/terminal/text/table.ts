@@ -1,5 +1,6 @@
 /** Tables and records as text: aligned, trimmed, and safe whatever they hold. */
 import { displayWidth, printable, printableLines } from '../../core/foundation/printable.ts'
+import { isRecord } from '../../core/foundation/shape.ts'
 
 /**
  * Header in capitals, a line of dashes, then the rows; columns are left-aligned with two blanks
@@ -46,9 +47,6 @@ function renderField(key: string, value: unknown, indent: string): readonly stri
   if (lines.length > 1) return [name, ...lines.map((line) => `${deeper}${line}`.trimEnd())]
   return [`${name} ${lines[0] ?? ''}`.trimEnd()]
 }
-
-const isRecord = (value: unknown): value is object =>
-  typeof value === 'object' && value !== null && !Array.isArray(value)
 
 /** Booleans as yes and no, what is not known as nothing. */
 function renderValue(value: unknown): string {

@@ -1,6 +1,7 @@
 /** Reads what a caller sends: never more, never deeper, never longer than allowed. */
 import type { H3Event } from 'h3'
 import { createDepthMeter } from '../../core/foundation/json-depth.ts'
+import { parseJson } from '../../core/foundation/json-reader.ts'
 import { Fault } from '../../core/foundation/fault.ts'
 import { refuse } from './faults.ts'
 import { LIMITS } from './limits.ts'
@@ -100,13 +101,11 @@ export function createBodyReader(): BodyReader {
 }
 
 function parse(bytes: Buffer): unknown {
-  try {
-    return JSON.parse(bytes.toString('utf8'))
-  } catch {
-    throw refuse(422, 'not JSON', {
-      fields: [{ loc: ['body'], msg: 'the body is not valid JSON', type: 'json_invalid' }],
-    })
-  }
+  const document = parseJson(bytes.toString('utf8'))
+  if (document !== undefined) return document
+  throw refuse(422, 'not JSON', {
+    fields: [{ loc: ['body'], msg: 'the body is not valid JSON', type: 'json_invalid' }],
+  })
 }
 
 /** The texts of a multipart form; files in it are left out. */

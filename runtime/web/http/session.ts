@@ -1,6 +1,8 @@
 /** The operator's session: a signed cookie that holds itself, slides, and ends after 7 days of silence. */
 import { randomBytes } from 'node:crypto'
 import type { H3Event } from 'h3'
+import { z } from 'zod'
+import { parseJson } from '../../core/foundation/json-reader.ts'
 import type { SignedOut } from '../../services/access/signed-out.ts'
 import type { Secret } from '../../services/access/secret.ts'
 
@@ -98,15 +100,8 @@ function cookiesNamed(header: string | null): readonly string[] {
     .map((pair) => pair.slice(COOKIE.length + 1))
 }
 
-function parseClaims(body: string): { readonly iat: number; readonly sid: string } | null {
-  try {
-    const claims: unknown = JSON.parse(Buffer.from(body, 'base64url').toString('utf8'))
-    if (typeof claims !== 'object' || claims === null) return null
-    if (!('bty_authed' in claims) || claims.bty_authed !== true) return null
-    if (!('iat' in claims) || typeof claims.iat !== 'number') return null
-    if (!('sid' in claims) || typeof claims.sid !== 'string') return null
-    return { iat: claims.iat, sid: claims.sid }
-  } catch {
-    return null // signed by us, and yet no JSON: another program's text
-  }
-}
+const Claims = z.object({ bty_authed: z.literal(true), iat: z.number(), sid: z.string() })
+
+/** Null: it is signed by us, and yet the text of another program. */
+const parseClaims = (body: string) =>
+  Claims.safeParse(parseJson(Buffer.from(body, 'base64url').toString('utf8'))).data ?? null

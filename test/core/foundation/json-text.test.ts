@@ -1,11 +1,8 @@
 import * as fc from 'fast-check'
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
-import {
-  parseJson,
-  renderJson,
-  renderJsonLine,
-} from '../../../runtime/core/foundation/json-text.ts'
+import { parseJson } from '../../../runtime/core/foundation/json-reader.ts'
+import { renderJson, renderJsonLine } from '../../../runtime/core/foundation/json-text.ts'
 
 const test = suite('renderJson')
 
@@ -37,6 +34,11 @@ test('what is no JSON is undefined, and null is JSON', () => {
   }
   assert.is(parseJson('null'), null)
   assert.equal(parseJson(' {"a": [1]} '), { a: [1] })
+})
+test('what could reach into the prototype of a copy is refused', () => {
+  for (const key of ['__proto__', '\\u005f_proto__']) {
+    assert.is(parseJson(`{"a": {"${key}": {"isAdmin": true}}}`), undefined, key)
+  }
 })
 
 test.run()

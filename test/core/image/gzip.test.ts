@@ -1,11 +1,7 @@
 import * as fc from 'fast-check'
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
-import {
-  measureGzip,
-  parseGzipHeader,
-  renderGzipRefusal,
-} from '../../../runtime/core/image/gzip.ts'
+import { measureGzip } from '../../../runtime/core/image/gzip.ts'
 import {
   damaged,
   followSteps,
@@ -26,7 +22,7 @@ const measure = (bytes: Buffer) => {
 }
 const wordsOf = (bytes: Buffer) => {
   const found = measure(bytes)
-  return found.kind === 'refused' ? renderGzipRefusal(found.refusal) : found
+  return found.kind === 'refused' ? found.refusal : found
 }
 
 test('the trailer is a lower bound, never the size', () => {
@@ -74,7 +70,7 @@ test('fuzz: any bytes and any damage end in an answer', () => {
   )
   fc.assert(
     fc.property(fc.uint8Array({ maxLength: 40 }), (bytes) => {
-      parseGzipHeader(Buffer.from(bytes))
+      measure(Buffer.from(bytes))
       const file = Buffer.concat([Buffer.from('1f8b08', 'hex'), bytes])
       const found = measure(file)
       if (found.kind === 'at-least') assert.ok(found.bytes <= file.length * 1032)

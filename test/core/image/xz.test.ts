@@ -8,7 +8,6 @@ import {
   parseXzFooter,
   parseXzHeader,
   parseXzIndex,
-  renderXzRefusal,
 } from '../../../runtime/core/image/xz.ts'
 import { damaged, followSteps, makeContent, pipeThrough } from '../../support/disk/compressed.ts'
 
@@ -25,7 +24,7 @@ const measure = (bytes: Buffer, windowBytes = 0) => {
 }
 const wordsOf = (bytes: Buffer) => {
   const found = measure(bytes)
-  return found.kind === 'refused' ? renderXzRefusal(found.refusal) : found
+  return found.kind === 'refused' ? found.refusal : found
 }
 const exact = (bytes: number) => ({ kind: 'exact', bytes })
 

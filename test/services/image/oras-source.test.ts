@@ -229,7 +229,7 @@ test('answers that lie: another manifest than the digest, another size, no end',
   assert.is((await faultOf(() => open(wrong, env))).code, 'digest-mismatch')
   blob = OTHER
   const other = await faultOf(() => open(`oras://${host}/lab/disk:v1`, env))
-  assert.match(other.message, /its manifest tells 700001 bytes, the registry has 300001/)
+  assert.match(other.message, /its manifest says 700001 bytes, the registry has 300001/)
   manifest = ' '.repeat(11 * 1024 * 1024)
   const huge = await faultOf(() => open(`oras://${host}/lab/disk:v1`, env))
   assert.match(huge.message, /larger than/)

@@ -153,7 +153,11 @@ const HOSTILE: readonly (readonly [string, RequestListener, RegExp])[] = [
     /^it sends us elsewhere \(HTTP 302\)$/,
   ],
   ['no JSON', (_, response) => response.end('<html>'), /^its answer is not JSON$/],
-  ['an answer without end', (_, response) => response.end(' '.repeat(2 ** 21)), /has no end/],
+  [
+    'an answer without end',
+    (_, response) => response.end(' '.repeat(2 ** 21)),
+    /^its answer is larger than 1048576 bytes$/,
+  ],
   [
     'an answer that stops',
     (_, response) => response.writeHead(200, { 'content-length': '9' }).write('{'),
@@ -165,7 +169,7 @@ const HOSTILE: readonly (readonly [string, RequestListener, RegExp])[] = [
   [
     'an odd detail',
     (_, response) => response.writeHead(422).end('{"detail":[{"msg":"no"}]}'),
-    /^HTTP 422: \[\{"msg":"no"\}\]$/,
+    /^HTTP 422: no$/,
   ],
 ]
 for (const [what, answer, reason] of HOSTILE) {

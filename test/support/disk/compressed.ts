@@ -120,7 +120,7 @@ export function cutAt(bytes: Buffer, places: readonly number[]): readonly Buffer
 }
 
 /** Carries out a measurement in memory; `windowBytes`: how much comes with each read beyond what is asked. */
-export function followSteps<Refusal>(first: RangeStep<Refusal>, bytes: Buffer, windowBytes = 0) {
+export function followSteps(first: RangeStep, bytes: Buffer, windowBytes = 0) {
   let step = first
   let reads = 0
   while (step.kind === 'read') {

@@ -2,6 +2,7 @@
 import { z } from 'zod'
 import type { InventoryDisk } from '../../../core/machine/machine.ts'
 import { parseMac, type Mac } from '../../../core/machine/mac.ts'
+import { parseJson } from '../../../core/foundation/json-reader.ts'
 import { accept, refuse, type Result } from '../../../core/foundation/result.ts'
 import { InventoryDiskSchema, MAX_DISKS, toDisk } from './inventory.ts'
 import { createMachine, type Machine } from './machine.ts'
@@ -33,7 +34,7 @@ export const buildBundleMachine = (
   mac: machine.mac,
   known_disks: machine.known_disks,
   known_disks_at: machine.known_disks_at,
-  hw_lshw: hardware === null ? null : JSON.parse(hardware.json),
+  hw_lshw: hardware === null ? null : (parseJson(hardware.json) ?? null),
   hw_lshw_at: hardware?.at ?? null,
 })
 
@@ -53,12 +54,12 @@ export const renderBundle = (bundle: Bundle): string => `${JSON.stringify(bundle
 /** The text of `inventory.json`; refused in words that name what is wrong and the way out. */
 export function parseBundle(text: string): Result<Bundle, string> {
   const document = parseJson(text)
-  if (!document.ok) return document
-  const version = VersionSchema.safeParse(document.value)
+  if (document === undefined) return refuse('inventory.json is no JSON')
+  const version = VersionSchema.safeParse(document)
   if (!version.success) return refuse('this is no export bundle: it names no bty_export_version')
   const refusal = refuseVersion(version.data.bty_export_version)
   if (refusal !== null) return refuse(refusal)
-  const parsed = BundleSchema.safeParse(document.value)
+  const parsed = BundleSchema.safeParse(document)
   if (!parsed.success) return refuse(describeIssue(parsed.error))
   return checkMachines(parsed.data)
 }
@@ -130,14 +131,6 @@ function checkMachines(parsed: z.infer<typeof BundleSchema>): Result<Bundle, str
     machines.set(mac.value, { ...machine, mac: mac.value, known_disks })
   }
   return accept({ ...parsed, machines: [...machines.values()] })
-}
-
-function parseJson(text: string): Result<unknown, string> {
-  try {
-    return accept(JSON.parse(text))
-  } catch (error) {
-    return refuse(`inventory.json is no JSON: ${error instanceof Error ? error.message : ''}`)
-  }
 }
 
 function describeIssue({ issues }: z.ZodError): string {

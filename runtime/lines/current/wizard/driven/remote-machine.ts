@@ -17,7 +17,8 @@ import {
   type RetryTime,
   type ServerClient,
 } from '../../../../services/net/server-client.ts'
-import { trustAuthorities, type Rejection } from '../../../../services/net/server-exchange.ts'
+import { readAuthorities } from '../../../../services/net/authorities.ts'
+import type { Rejection } from '../../../../services/net/server-exchange.ts'
 import type { Environment } from '../../../../services/host/shell.ts'
 import { linger } from '../../../../services/host/watch.ts'
 import { chooseDisk } from '../flow/disk-offers.ts'
@@ -108,12 +109,13 @@ export async function openRemoteMachine({
   // Beside everything else from here on; what it finds is posted when both are there.
   const tree = parts.hardware.readTree()
   tree.catch(() => undefined)
-  if (bases.some((base) => base.startsWith('https:'))) await trustAuthorities(env)
+  // A file that cannot be used is named here, once, instead of at every request.
+  if (bases.some((base) => base.startsWith('https:'))) await readAuthorities(env)
   const base = await find(bases, { parts, say, deadline })
   if (base === null) return refuse(`No machine server answers at ${bases.join(' or ')}.`)
   const token = env['FLASHER_PXE_TOKEN'] || null
   const retryMs = parts.times?.retry ?? 1000
-  const client = createServerClient({ base, mac, token, signal, retryMs })
+  const client = createServerClient({ base, mac, token, env, signal, retryMs })
 
   let found: readonly SurveyedDisk[] = []
   let known: readonly InventoryDisk[] = []
@@ -171,7 +173,7 @@ async function find(bases: readonly string[], { parts, say, deadline }: Finding)
   if (only !== undefined && others.length === 0) return only
   const { signal, now } = parts
   for (let tries = 1; ; tries += 1) {
-    const found = await findServer(bases, { signal })
+    const found = await findServer(bases, { signal, env: parts.env })
     if (found !== null || signal.aborted || now() + TRY_MS > deadline) return found
     if (tries === 1) say(`Looking for the machine server at ${bases.join(' and ')}…`)
     await linger(TRY_MS, signal)

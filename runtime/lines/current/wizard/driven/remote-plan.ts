@@ -3,6 +3,7 @@ import { IMAGE_FORMATS, type ImageFormat } from '../../../../core/image/image.ts
 import { parseLocation } from '../../../../core/net/image-location.ts'
 import { identifyDisk, type InventoryDisk } from '../../../../core/machine/machine.ts'
 import { printable } from '../../../../core/foundation/printable.ts'
+import { isRecord } from '../../../../core/foundation/shape.ts'
 import { accept, refuse, type Result } from '../../../../core/foundation/result.ts'
 
 export type RemotePlan =
@@ -33,10 +34,10 @@ const MAX_WORDS = 400
 
 /** The refusal says in a clause what is wrong; nothing of it can harm a terminal. */
 export function parseRemotePlan(document: unknown): Result<RemotePlan, string> {
-  if (!isObject(document)) return refuse('it is no JSON object')
+  if (!isRecord(document)) return refuse('it is no JSON object')
   // `mode` at the top is what the deployed servers say, `plan.mode` is what the specification writes.
   const nested = document['plan']
-  const fields = document['mode'] === undefined && isObject(nested) ? nested : document
+  const fields = document['mode'] === undefined && isRecord(nested) ? nested : document
   const { mode } = fields
   if (typeof mode !== 'string') return refuse('it names no mode')
   const read = READ.get(mode)
@@ -111,9 +112,6 @@ export function findDisk(
   const paths = [disk, ...others].map(({ path }) => printable(path)).join(', ')
   return refuse(`${others.length + 1} disks of this machine call themselves ${shown}: ${paths}.`)
 }
-
-const isObject = (value: unknown): value is Fields =>
-  typeof value === 'object' && value !== null && !Array.isArray(value)
 
 const isText = (value: unknown, most: number): value is string =>
   typeof value === 'string' && value.trim() !== '' && value.length <= most

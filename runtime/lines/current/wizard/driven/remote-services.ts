@@ -71,5 +71,5 @@ async function openClient({ env, signal }: RemoteEnvironment): Promise<ServerCli
   if (base === '' || !mac.ok) return null
   const { createServerClient } = await import('../../../../services/net/server-client.ts')
   const token = env['FLASHER_PXE_TOKEN'] || null
-  return createServerClient({ base, mac: mac.value, token, signal })
+  return createServerClient({ base, mac: mac.value, token, env, signal })
 }
