@@ -9,7 +9,7 @@ import { SYSTEM, type Requester } from '../state/requester.ts'
 import type { BackupMaker } from './backup-maker.ts'
 import type { BackupStore } from './backup-store.ts'
 
-export type BackupTrigger = 'manual' | 'scheduled'
+type BackupTrigger = 'manual' | 'scheduled'
 
 /** One run of this process. */
 export interface BackupJob extends JobState {

@@ -8,7 +8,7 @@ import type { Feed } from '../host/feed.ts'
 import type { Jobs } from '../host/jobs.ts'
 
 /** What is being restored now. */
-export interface Restoring {
+interface Restoring {
   readonly backup_id: string
   readonly bytes_done: number
   readonly bytes_total: number | null

@@ -6,7 +6,7 @@ import { createShell } from '../host/shell.ts'
 import { settle } from '../host/watch.ts'
 
 /** One file as it is: another size or time makes it another one. */
-export interface InitrdFile {
+interface InitrdFile {
   readonly path: string
   readonly sizeBytes: number
   readonly changedMs: number

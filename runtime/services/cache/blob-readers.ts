@@ -22,8 +22,6 @@ export interface BlobReader extends AsyncDisposable {
   read(into: Buffer, offset: number, signal: AbortSignal): Promise<number>
 }
 
-export type BlobReaders = ReturnType<typeof createBlobReaders>
-
 interface BlobReadersDependencies {
   readonly blobs: Blobs
   readonly index: BlobIndex
