@@ -237,7 +237,7 @@ const versionsOf = ({ active }: Found): PerArch<string | null> => ({
 
 function checkComplete(dir: string, { complete }: Found, { arch, version }: CompleteSet): void {
   if (complete.some((one) => one.arch === arch && one.version === version)) return
-  throw new Fault('not-found', `there is no version ${version} for ${arch} in ${dir}`, {
+  throw new Fault('not-found', `version ${version} for ${arch} is not in ${dir}`, {
     hint: 'Fetch that release, or upload its files.',
   })
 }

@@ -88,7 +88,7 @@ test('what cannot be flashed is listed with the reason', () => {
     ['https://h/x.tar.gz', '', null, /^a tarball: extract it first$/],
     ['https://h/x.tgz', '', null, /^a tarball/],
     ['https://h/x.iso', 'format = "iso"', null, /^iso is not a format/],
-    ['https://h/x', '', null, /^its format cannot be told/],
+    ['https://h/x', '', null, /^its format is unknown/],
     ['https://h/x', 'format = "IMG.GZ"', 'img.gz', null],
     ['oras://h/a/x:latest', '', null, null],
     ['oras://h/a/x:latest', 'format = "qcow2"', 'qcow2', null],
