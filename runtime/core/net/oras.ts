@@ -46,7 +46,7 @@ export const renderOrasRef = ({ host, repository, version }: OrasRef): string =>
 export const locatorOf = (version: OrasVersion): string =>
   version.kind === 'tag' ? version.tag : version.digest
 
-export type RegistryScheme = 'https' | 'http'
+type RegistryScheme = 'https' | 'http'
 
 /**
  * How to speak to a registry, best first. Plain http is for the hosts listed in `plainHosts`
