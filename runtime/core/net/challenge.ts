@@ -15,16 +15,26 @@ const PART = new RegExp(
   'giy',
 )
 
+interface Growing extends Challenge {
+  readonly params: Map<string, string>
+}
+
 /** In the order in which they stand; reading ends at the first thing that is no challenge. */
 export function parseChallenges(header: string): readonly Challenge[] {
-  const found: { readonly scheme: string; readonly params: Map<string, string> }[] = []
+  const found: Growing[] = []
   for (const { groups = {} } of header.slice(0, LONGEST).matchAll(PART)) {
-    const { scheme, name, quoted, bare = '' } = groups
+    const { scheme, name } = groups
     if (scheme !== undefined) found.push({ scheme: scheme.toLowerCase(), params: new Map() })
-    const [key, params] = [name?.toLowerCase(), found.at(-1)?.params]
-    // The first value counts, so that nothing behind it can change what was asked for.
-    if (key === undefined || params === undefined || params.has(key)) continue
-    params.set(key, quoted?.replaceAll(/\\(.)/g, '$1') ?? bare)
+    if (name !== undefined) note(found.at(-1)?.params, name.toLowerCase(), groups)
   }
   return found
+}
+
+/** The first value counts, so that nothing behind it can change what was asked for. */
+function note(
+  params: Map<string, string> | undefined,
+  name: string,
+  { quoted, bare = '' }: Readonly<Record<string, string | undefined>>,
+) {
+  if (params?.has(name) === false) params.set(name, quoted?.replaceAll(/\\(.)/g, '$1') ?? bare)
 }

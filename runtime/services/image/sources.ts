@@ -31,13 +31,16 @@ export interface SourcesOptions {
   readonly retryMs?: number
 }
 
-export function createSources(options: SourcesOptions): Sources {
-  const { env, stallMs = 30_000, retryMs = 500 } = options
-
+export function createSources({
+  env,
+  stdin,
+  stallMs = 30_000,
+  retryMs = 500,
+}: SourcesOptions): Sources {
   function openAt(location: Location, { signal, arch = null }: OpenOptions) {
     switch (location.kind) {
       case 'stdin':
-        return openStdinSource(options.stdin ?? process.stdin, signal)
+        return openStdinSource(stdin ?? process.stdin, signal)
       case 'file':
         return openFileSource(location.path, signal)
       case 'http':
