@@ -1,5 +1,6 @@
 /** `flasher-live`: what the live system starts on each of its consoles. Started through flasher-live.mjs. */
 import { live } from '../lines/current/wizard/live/live.ts'
+import { flasher } from './flasher-program.ts'
 import { leave, openProcess } from './server-process.ts'
 
 const {
@@ -12,9 +13,9 @@ await leave(
   await live({
     ...environment,
     async wizard(argv, env) {
-      const { wizard } = await import('../lines/current/wizard/program.ts')
       const { arch } = process
-      return await wizard({ ...environment, argv, env, arch, now: () => performance.now() / 1000 })
+      const now = () => performance.now() / 1000
+      return await flasher({ ...environment, argv, env, arch, now })
     },
   }),
 )

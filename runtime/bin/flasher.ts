@@ -2,7 +2,6 @@
 import { constants } from 'node:os'
 import process from 'node:process'
 import { endOnSurprise, flush } from './process-end.ts'
-import type { wizard } from '../lines/current/wizard/program.ts'
 
 const { env, argv, stdin, stdout, stderr } = process
 /** As a shell reports a program that SIGINT ended. */
@@ -26,7 +25,8 @@ for (const name of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) {
 endOnSurprise('flasher')
 
 // Loaded only now, so that the setting above counts for all of it.
-const code = await run({
+const { flasher } = await import('./flasher-program.ts')
+const code = await flasher({
   argv: argv.slice(2),
   env,
   stdin,
@@ -39,19 +39,3 @@ const code = await run({
 })
 await flush()
 process.exit(code === INTERRUPTED && endedBy !== null ? 128 + constants.signals[endedBy] : code)
-
-/** No command, or an option that only the wizard has; help and version are the whole program's. */
-async function run(environment: Parameters<typeof wizard>[0]): Promise<number> {
-  const [first] = environment.argv
-  const isAsking = environment.argv.some((word) => ['--help', '-h', '--version'].includes(word))
-  const isWizard = first === undefined || /^--(server|mac|catalog)(=|$)/.test(first)
-  if (isWizard && !isAsking) {
-    const program = await import('../lines/current/wizard/program.ts')
-    return program.wizard(environment)
-  }
-  const [{ cli }, { WIZARD, WIZARD_ENVIRONMENT }] = await Promise.all([
-    import('../lines/earlier/programs.ts'),
-    import('../lines/current/wizard/options.ts'),
-  ])
-  return cli(environment, { main: WIZARD, environment: WIZARD_ENVIRONMENT })
-}

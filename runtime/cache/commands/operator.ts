@@ -13,7 +13,7 @@ import { FAILED, SUCCESS } from '../../core/command/server-exit.ts'
 import { type ListedImage, parseListing, renderListed } from '../rules/listing.ts'
 import { renderOrigin } from './reach.ts'
 import { decidePaths, readConfiguration, type ProcessEnvironment } from './process-environment.ts'
-import type { Arguments } from '../../terminal/command/dispatch.ts'
+import type { Arguments } from '../../core/command/arguments.ts'
 
 type Here = Pick<
   ProcessEnvironment<never>,
@@ -24,8 +24,7 @@ export async function add(environment: Here, given: Arguments): Promise<number> 
   const client = await connect(environment, given)
   const [src = ''] = given.positionals
   if (given.switches.has('catalog') || isManifestUrl(src)) return addAll(environment, client, src)
-  const [name] = given.values['name'] ?? []
-  const [sha256] = given.values['sha256'] ?? []
+  const { name, sha256 } = given.values
   const added = await client.add({ src, name, sha256 })
   const called = nameIn(added)
   environment.stdout.write(`${called} is listed\n`)

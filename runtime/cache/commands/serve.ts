@@ -11,7 +11,7 @@ import { createSignedOut } from '../../services/access/signed-out.ts'
 import { createSources } from '../../services/image/sources.ts'
 import { prepareStateDir } from '../../services/config/state-dirs.ts'
 import { createServerLog, type ServerLog } from '../../terminal/text/server-log.ts'
-import { awaitEnding } from '../../terminal/command/server-program.ts'
+import { awaitEnding } from '../../services/host/watch.ts'
 import { watchRequests } from '../../web/http/closing.ts'
 import { createEntrance, type Entrance } from '../../web/http/entrance.ts'
 import { tuneServer } from '../../web/http/limits.ts'
@@ -24,7 +24,7 @@ import {
   readConfiguration,
   type ProcessEnvironment,
 } from './process-environment.ts'
-import type { Arguments } from '../../terminal/command/dispatch.ts'
+import type { Arguments } from '../../core/command/arguments.ts'
 
 export type CacheHandler = Entrance
 

@@ -8,7 +8,7 @@ import { chooseBackup, requireTerminal } from './choose-backup.ts'
 import { SUCCESS } from '../../../core/command/server-exit.ts'
 import type { ProcessEnvironment } from '../assembly/process-environment.ts'
 import { visitState, type Visit } from './visit.ts'
-import type { Arguments } from '../../../terminal/command/dispatch.ts'
+import type { Arguments } from '../../../core/command/arguments.ts'
 
 const BY = { actor: 'operator', ip: null } as const
 

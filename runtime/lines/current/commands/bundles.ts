@@ -4,7 +4,7 @@ import { COMMAND_LINE } from '../rules/commands.ts'
 import { SUCCESS } from '../../../core/command/server-exit.ts'
 import type { ProcessEnvironment } from '../assembly/process-environment.ts'
 import { visitState } from './visit.ts'
-import type { Arguments } from '../../../terminal/command/dispatch.ts'
+import type { Arguments } from '../../../core/command/arguments.ts'
 
 const { program } = COMMAND_LINE
 

@@ -11,7 +11,7 @@ import { decideFolders, readConfiguration, type LineConfig } from '../assembly/c
 import { SUCCESS } from '../../../core/command/server-exit.ts'
 import { renderReference } from '../rules/settings-reference.ts'
 import type { ProcessEnvironment } from '../assembly/process-environment.ts'
-import type { Arguments } from '../../../terminal/command/dispatch.ts'
+import type { Arguments } from '../../../core/command/arguments.ts'
 
 /** Every setting with its value and where it comes from; secrets as set or unset. */
 export async function showConfig(

@@ -1,6 +1,9 @@
 /** The wizard's command line ("Wizard command line"): help, completion and manual are made from it. */
 import type { Command, Entry } from '../../../core/command/command.ts'
 
+/** Where the server is looked for when `--mac` is given alone. */
+export const DEFAULT_SERVER = 'flasher-server'
+
 export const WIZARD = {
   words: [],
   summary: 'choose an image and a disk in a few steps',
@@ -11,8 +14,8 @@ export const WIZARD = {
   flags: [
     {
       name: 'server',
-      value: { name: 'URL', completes: 'nothing', default: 'flasher-server' },
-      help: 'the machine server: an address, or a bare name (http:// is meant)',
+      value: { name: 'URL', completes: 'nothing' },
+      help: `the machine server: an address, or a bare name for http:// (default with --mac: ${DEFAULT_SERVER})`,
     },
     {
       name: 'mac',
