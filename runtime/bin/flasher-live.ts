@@ -9,13 +9,11 @@ const {
   systemDir: _systemDir,
   ...environment
 } = openProcess('flasher')
+const { arch } = process
+const now = () => performance.now() / 1000
 await leave(
   await live({
     ...environment,
-    async wizard(argv, env) {
-      const { arch } = process
-      const now = () => performance.now() / 1000
-      return await flasher({ ...environment, argv, env, arch, now })
-    },
+    wizard: (argv, env) => flasher({ ...environment, argv, env, arch, now }),
   }),
 )

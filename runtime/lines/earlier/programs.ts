@@ -32,10 +32,10 @@ const inSession =
   }
 
 /** What the same program does where no command is named. */
-interface MainProgram<ProcessEnvironment> {
+interface MainProgram<Environment> {
   readonly main: Command
   readonly environment: readonly Entry[]
-  readonly load: () => Promise<Run<ProcessEnvironment>>
+  readonly load: () => Promise<Run<Environment>>
 }
 
 /** `flasher` with subcommands ("Command line"); returns the exit code. */
