@@ -3,7 +3,7 @@ import select from '@inquirer/select'
 import { Fault } from '../../core/foundation/fault.ts'
 import { displayWidth } from '../../core/foundation/printable.ts'
 import { clip } from '../text/clip.ts'
-import { layColumns, type Column } from '../text/columns.ts'
+import { layOut, type Column } from '../text/columns.ts'
 import { createInk } from '../text/ink.ts'
 import { columnsOf, rowsOf, type TerminalStyle, type Output } from '../text/terminal-style.ts'
 
@@ -45,7 +45,7 @@ export async function choose<Value>(
   const { message, columns, choices, signal } = question
   const width = columnsOf(stderr.columns)
   const rows = choices.map(({ cells }) => cells)
-  const { head, lines } = layColumns(columns, rows, width - CURSOR, look.unicode)
+  const { head, lines } = layOut(columns, rows, width - CURSOR, look.unicode)
   const offers = choices.map(({ value, cells, refusal }, index) => {
     const name = lines[index] ?? ''
     const room = Math.max(MIN_REASON, width - CURSOR - displayWidth(name) - 2)

@@ -1,5 +1,6 @@
 /** Tables and records as text: aligned, trimmed, and safe whatever they hold. */
-import { displayWidth, printable, printableLines } from '../../core/foundation/printable.ts'
+import { printable, printableLines } from '../../core/foundation/printable.ts'
+import { layOut } from './columns.ts'
 
 /**
  * Header in capitals, a line of dashes, then the rows; columns are left-aligned with two blanks
@@ -11,19 +12,10 @@ export function renderTable(rows: readonly object[], columns: readonly string[])
     const fields = new Map(Object.entries(row))
     return columns.map((column) => printable(renderValue(fields.get(column))))
   })
-  const header = columns.map((column) => column.toUpperCase())
-  const widths = columns.map((_, index) =>
-    Math.max(...[header, ...cells].map((line) => displayWidth(line[index] ?? ''))),
-  )
-  const dashes = widths.map((width) => '-'.repeat(width))
-  return [header, dashes, ...cells].map((line) => `${align(line, widths)}\n`).join('')
+  const titled = columns.map((name) => ({ title: name.toUpperCase(), keepsEmpty: true }) as const)
+  const { head, rule, lines } = layOut(titled, cells, Number.POSITIVE_INFINITY, true)
+  return [head, rule, ...lines].map((line) => `${line}\n`).join('')
 }
-
-const align = (cells: readonly string[], widths: readonly number[]) =>
-  cells
-    .map((cell, index) => cell + ' '.repeat(Math.max(0, (widths[index] ?? 0) - displayWidth(cell))))
-    .join('  ')
-    .trimEnd()
 
 /** `key: value` lines; nested records and texts of several lines are indented blocks. */
 export const renderRecord = (record: object): string =>
@@ -33,12 +25,12 @@ export const renderRecord = (record: object): string =>
     .join('')
 
 /** Deeper than this, what a tool said is shown as JSON: nobody reads it as an outline. */
-const DEEPEST = 8
+const MAX_DEPTH = 8
 
 function renderField(key: string, value: unknown, indent: string): readonly string[] {
   const name = `${indent}${printable(key)}:`
   const deeper = `${indent}  `
-  if (isRecord(value) && indent.length < DEEPEST * 2) {
+  if (isRecord(value) && indent.length < MAX_DEPTH * 2) {
     const fields = Object.entries(value).flatMap(([k, v]) => renderField(k, v, deeper))
     return fields.length === 0 ? [`${name} (none)`] : [name, ...fields]
   }
@@ -50,7 +42,7 @@ function renderField(key: string, value: unknown, indent: string): readonly stri
 const isRecord = (value: unknown): value is object =>
   typeof value === 'object' && value !== null && !Array.isArray(value)
 
-/** Booleans as yes and no, what is not known as nothing. */
+/** Booleans as yes and no, unknown values as an empty cell. */
 function renderValue(value: unknown): string {
   if (value === null || value === undefined) return ''
   if (typeof value === 'boolean') return value ? 'yes' : 'no'

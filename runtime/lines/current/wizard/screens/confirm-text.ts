@@ -5,7 +5,7 @@ import { renderChecks, renderImage } from '../../../../core/flash/flash-text.ts'
 import { renderSafeUrl } from '../../../../core/net/image-location.ts'
 import { displayWidth, printable } from '../../../../core/foundation/printable.ts'
 import { clip } from '../../../../terminal/text/clip.ts'
-import { layColumns } from '../../../../terminal/text/columns.ts'
+import { layOut } from '../../../../terminal/text/columns.ts'
 import type { Size } from '../../../../terminal/prompt/painter.ts'
 import { wrap } from '../../../../terminal/text/wrap.ts'
 import { innerWidth, renderArrow, renderBox } from './boxes.ts'
@@ -141,7 +141,7 @@ function layLosses(found: Known['disk'], { unicode }: Drawing, columns: number):
     { title: '' },
     { title: '', least: 8 },
   ]
-  return layColumns(laid, renderLosses(parts), columns - 4, unicode).lines
+  return layOut(laid, renderLosses(parts), columns - 4, unicode).lines
 }
 
 /** The last row says how many there is no room for. */
