@@ -8,6 +8,7 @@ import { readLocalToken } from '../../services/cache/local-token.ts'
 import { readManifest } from '../../services/catalog/catalog-manifests.ts'
 import { createLog } from '../../terminal/text/log.ts'
 import { decideTerminalStyle } from '../../terminal/text/terminal-style.ts'
+import { openVoice } from '../../terminal/text/voice.ts'
 import { renderTable } from '../../terminal/text/table.ts'
 import { FAILED, SUCCESS } from '../../core/command/server-exit.ts'
 import { type ListedImage, parseListing, renderListed } from '../rules/listing.ts'
@@ -27,7 +28,7 @@ export async function add(environment: Here, given: Arguments): Promise<number> 
   const { name, sha256 } = given.values
   const added = await client.add({ src, name, sha256 })
   const called = nameIn(added)
-  environment.stdout.write(`${called} is listed\n`)
+  openVoice(environment.stdout, environment.env).success(`${called} is listed`)
   if (given.switches.has('no-fetch')) return SUCCESS
   await client.download(called, { force: false })
   return wait(environment, client, called)
@@ -55,7 +56,7 @@ export async function remove(environment: Here, given: Arguments): Promise<numbe
   const client = await connect(environment, given)
   const [name = ''] = given.positionals
   await client.remove(name, { force: given.switches.has('force') })
-  environment.stdout.write(`${name} was removed\n`)
+  openVoice(environment.stdout, environment.env).success(`${name} was removed`)
   return SUCCESS
 }
 
@@ -73,13 +74,14 @@ async function addAll(environment: Here, client: CacheClient, source: string): P
     stderr: environment.stderr,
     look: decideTerminalStyle(environment.env, environment.stderr.isTTY === true),
   })
+  const { success } = openVoice(environment.stdout, environment.env)
   const { images, flaws } = await readManifest(source, { env: environment.env })
   for (const flaw of flaws) log.note(`${source}: ${renderFlaw(flaw)}`)
   let failures = flaws.length
   for (const { ref: _ref, line: _line, ...image } of images) {
     try {
       await client.add(image)
-      environment.stdout.write(`${image.name} is listed\n`)
+      success(`${image.name} is listed`)
     } catch (thrown) {
       if (!(thrown instanceof Fault) || thrown.code === 'upstream-failed') throw thrown
       failures += 1

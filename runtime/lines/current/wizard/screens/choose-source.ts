@@ -1,5 +1,6 @@
 /** The catalog screen, and the one where a location is typed. */
 import { printable } from '../../../../core/foundation/printable.ts'
+import type { Choice } from '../../../../terminal/prompt/choices.ts'
 import type { Asked } from '../../../../terminal/prompt/question.ts'
 import type { Menu } from '../../../../terminal/prompt/menu.ts'
 import type { WizardContext } from './wizard-context.ts'
@@ -7,24 +8,42 @@ import type { State, Step } from '../flow/flow.ts'
 import { createQuestion, fitted, type View } from './screen-frame.ts'
 import { stillSubject } from './pending-question.ts'
 
-/** Letters in the order of the rows. */
-const CHOICES = ['d', 'c', 'l'] as const
+const QUESTION = 'Where do the images come from?'
+const COLUMNS = [{ title: 'Catalog' }, { title: 'Images', least: 20, cut: 'middle' }] as const
 
 export async function chooseCatalog(state: State, context: WizardContext): Promise<Step> {
+  const { defaultCatalog, drawing } = context
+  const offers = listOffers(defaultCatalog, drawing.setting.imageRoot)
+  const quit = { value: 'q', cells: ['[q] quit', ''], refusal: null }
   const view: View = {
-    menu: catalogMenu(context.defaultCatalog, context.drawing.setting.imageRoot),
-    intro: () => ['Where do the images come from?', ''],
+    menu: renderMenu(offers, defaultCatalog !== null),
+    intro: () => (context.look.live ? [] : [QUESTION, '']),
+    choices: { message: QUESTION, columns: COLUMNS, choices: [...offers, quit] },
   }
-  const asked = await context.ask(stillSubject(createQuestion(state, view, context.drawing)))
-  const key = asked.kind === 'row' ? CHOICES[asked.index] : keyOf(asked)
-  if (key === 'd') return { step: 'source', source: context.defaultCatalog }
+  const asked = await context.ask(stillSubject(createQuestion(state, view, drawing)))
+  const key = asked.kind === 'row' ? offers[asked.index]?.value : keyOf(asked)
+  if (key === 'd') return { step: 'source', source: defaultCatalog }
   if (key === 'c') return { step: 'ask-source' }
-  if (key === 'l') return { step: 'source', source: null }
-  return { step: 'quit' }
+  return key === 'l' ? { step: 'source', source: null } : { step: 'quit' }
 }
 
-function catalogMenu(fallback: string | null, imageRoot: string): Menu {
-  const refusal = fallback === null ? 'none is set; FLASHER_DEFAULT_CATALOG names one' : null
+const listOffers = (fallback: string | null, imageRoot: string): readonly Choice<string>[] => [
+  {
+    value: 'd',
+    // A letter that does nothing is not offered.
+    cells: fallback === null ? ['    default', ''] : ['[d] default', printable(fallback)],
+    refusal: fallback === null ? 'none is set; FLASHER_DEFAULT_CATALOG names one' : null,
+  },
+  {
+    value: 'c',
+    cells: ['[c] custom', 'from a file, an http(s) URL or a registry'],
+    refusal: null,
+  },
+  { value: 'l', cells: ['[l] local only', printable(`those in ${imageRoot}`)], refusal: null },
+]
+
+/** The same for terminals that cannot redraw. */
+function renderMenu(offers: readonly Choice<string>[], hasDefault: boolean): Menu {
   const keys = [
     { key: 'd', words: ['default'], does: 'default' },
     { key: 'c', words: ['custom'], does: 'custom' },
@@ -33,20 +52,12 @@ function catalogMenu(fallback: string | null, imageRoot: string): Menu {
   ]
   return {
     prompt: 'Catalog',
-    columns: [{ title: 'Catalog' }, { title: 'Images', least: 20, cut: 'middle' }],
-    rows: [
-      {
-        // A letter that does nothing is not offered.
-        cells:
-          refusal === null
-            ? ['[d] default', printable(fallback ?? '')]
-            : ['    default', `(${refusal})`],
-        refusal,
-      },
-      { cells: ['[c] custom', 'from a file, an http(s) URL or a registry'], refusal: null },
-      { cells: ['[l] local only', printable(`those in ${imageRoot}`)], refusal: null },
-    ],
-    keys: fallback === null ? keys.slice(1) : keys,
+    columns: COLUMNS,
+    rows: offers.map(({ cells, refusal }) => ({
+      cells: refusal === null ? cells : [cells[0] ?? '', `(${refusal})`],
+      refusal,
+    })),
+    keys: hasDefault ? keys : keys.slice(1),
     enter: null,
   }
 }

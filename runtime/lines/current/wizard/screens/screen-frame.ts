@@ -1,5 +1,6 @@
 /** A screen put together: the header, what there is to know, the list, and the prompt at its foot. Pure. */
-import type { Question } from '../../../../terminal/prompt/question.ts'
+import { renderChoices, type Choices } from '../../../../terminal/prompt/choices.ts'
+import type { FramedChoices, Question } from '../../../../terminal/prompt/question.ts'
 import { clip } from '../../../../terminal/text/clip.ts'
 import type { Ink } from '../../../../terminal/text/ink.ts'
 import { pageRowsOf, renderPrompt, renderRows } from '../../../../terminal/prompt/menu-lines.ts'
@@ -19,6 +20,8 @@ export interface View {
   readonly menu: Menu
   /** Between the header and the list; wider lines are cut off, and those for which `room` has no rows. */
   intro(size: Size, room: number): readonly string[]
+  /** The same choice for terminals that can redraw: arrow keys instead of the list. */
+  readonly choices?: Choices<string>
 }
 
 /** Of the prompt, and the blank line before it. */
@@ -50,8 +53,23 @@ export function createQuestion(state: State, view: View, drawing: Drawing): Ques
         cursor: { row: above.length + prompt.row, column: prompt.column },
       }
     },
+    ...(view.choices === undefined ? {} : { choices: frameChoices(view.choices, top, drawing) }),
   }
 }
+
+const frameChoices = (
+  choices: Choices<string>,
+  above: (size: Size) => readonly string[],
+  drawing: Drawing,
+): FramedChoices => ({
+  ...choices,
+  above,
+  frame(size) {
+    const lines = above(size)
+    const cursor = { row: lines.length, column: 0 }
+    return { lines: [...lines, ...renderChoices(choices, size.columns, drawing)], cursor }
+  },
+})
 
 /** A screen that asks nothing. */
 export function frameOf(
