@@ -1,6 +1,6 @@
 /** The voice of the wizard and the commands: consola's messages, laid out for this terminal. */
 import { createConsola, type ConsolaInstance, type LogObject, type LogType } from 'consola/core'
-import { printableLines } from '../../core/foundation/printable.ts'
+import { displayWidth, printableLines } from '../../core/foundation/printable.ts'
 import type { Environment } from '../../services/host/shell.ts'
 import { renderBox } from './box.ts'
 import { encodeFor } from './encoding.ts'
@@ -83,7 +83,10 @@ function render({ type, args, title }: LogObject, style: VoiceStyle): readonly s
   const mark = MARKS[type]
   const lead = mark === undefined || columns === null ? 0 : MARK_WIDTH
   const lines = printableLines(text).flatMap((line) =>
-    columns === null ? [line] : wrap(line, columns - 1 - lead),
+    // What fits keeps its blanks.
+    columns === null || displayWidth(line) < columns - lead
+      ? [line]
+      : wrap(line, columns - 1 - lead),
   )
   if (mark === undefined || columns === null) return lines
   const dye = ink[mark.ink]
