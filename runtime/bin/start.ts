@@ -6,7 +6,7 @@ import { fileURLToPath } from 'node:url'
 import { renderOrigin } from '../cache/commands/reach.ts'
 import { loadLine } from './line.ts'
 import { listen, probe } from './listen.ts'
-import { leave, openProcess } from './server-process.ts'
+import { leave, openProcess } from './open-process.ts'
 
 interface CacheOptions {
   readonly host: string

@@ -36,9 +36,8 @@ export async function askChoice(
         signal: AbortSignal.any([signal, resizing.signal]),
         isCleared: true,
       })
-      const style = { ink: createInk(look), unicode: look.unicode }
-      const chosen = choices.choices.find(({ value }) => value === key)?.cells[0] ?? ''
-      const lines = [...choices.above(size), renderChosen(choices.message, chosen, style)]
+      const style = { ...look, ink: createInk(look) }
+      const lines = [...choices.above(size), renderChosen(choices, key, style)]
       painter.paint({ lines, cursor: { row: lines.length - 1, column: 0 } })
       return { kind: 'key', key }
     } catch (thrown) {

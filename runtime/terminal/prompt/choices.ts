@@ -1,10 +1,10 @@
-/** A few choices as text, as they stand on the terminal before the first key is pressed. Pure. */
+/** A few choices as text: what Inquirer draws, and the same before it is loaded. Pure. */
 import { displayWidth } from '../../core/foundation/printable.ts'
 import { clip } from '../text/clip.ts'
 import { layOut, type Column } from '../text/columns.ts'
 import type { Ink } from '../text/ink.ts'
 
-export interface Choice<Value> {
+interface Choice<Value> {
   readonly value: Value
   /** Printable, one for each column; the first one is shown once it is chosen. */
   readonly cells: readonly string[]
@@ -21,7 +21,7 @@ export interface Choices<Value> {
   readonly canLeave?: true
 }
 
-export interface ChoicesStyle {
+interface ChoicesStyle {
   readonly ink: Ink
   readonly unicode: boolean
 }
@@ -30,18 +30,12 @@ export interface ChoicesStyle {
 const CURSOR = 2
 const MIN_REASON = 12
 
-interface ChoicesLayout {
-  /** The titles of the columns; empty where they have none. */
-  readonly head: string
-  readonly rows: readonly { readonly name: string; readonly reason: string | null }[]
-}
-
-/** `width`: columns of the terminal. */
+/** The pieces of the prompt, for a terminal of so many columns. */
 export function layOutChoices(
-  { columns, choices }: Choices<unknown>,
+  { message, columns, choices, canLeave }: Choices<unknown>,
   width: number,
-  { unicode }: ChoicesStyle,
-): ChoicesLayout {
+  { ink, unicode }: ChoicesStyle,
+) {
   const cells = choices.map((choice) => choice.cells)
   const { head, lines } = layOut(columns, cells, width - CURSOR - 1, unicode)
   const rows = choices.map(({ refusal }, index) => {
@@ -50,32 +44,18 @@ export function layOutChoices(
     const reason = refusal === null ? null : clip(`(${refusal})`, room, { cut: 'end', unicode })
     return { name, reason }
   })
-  return { head, rows }
-}
-
-/** The line above the rows, and the titles of their columns. */
-export const renderMessage = (message: string, head: string, { ink }: ChoicesStyle): string =>
-  head === ''
-    ? ink.strong(message)
-    : `${ink.strong(message)}\n${' '.repeat(CURSOR)}${ink.faint(head)}`
-
-export const renderKeys = (
-  { canLeave }: Choices<unknown>,
-  { ink, unicode }: ChoicesStyle,
-): string => {
-  const [keys, leave] = unicode
+  const [move, leave] = unicode
     ? ['↑ ↓ move · Enter chooses', ' · Esc leaves']
     : ['Up, Down: move  Enter: choose', '  Esc: leave']
-  return ink.faint(canLeave === true ? keys + leave : keys)
+  const titles = head === '' ? '' : `\n${' '.repeat(CURSOR)}${ink.faint(head)}`
+  return {
+    prefix: { idle: ink.here('?'), done: ink.good(unicode ? '✔' : '*') },
+    pointer: unicode ? '❯' : '>',
+    message: { idle: `${ink.strong(message)}${titles}`, done: ink.strong(message) },
+    rows,
+    keys: ink.faint(canLeave === true ? move + leave : move),
+  }
 }
-
-export const pointerOf = ({ unicode }: ChoicesStyle) => (unicode ? '❯' : '>')
-
-/** What stays on the screen once one of them is chosen. */
-export const renderChosen = (message: string, chosen: string, style: ChoicesStyle): string =>
-  `${checkMarkOf(style)} ${style.ink.strong(message)} ${style.ink.here(chosen)}`
-
-export const checkMarkOf = ({ ink, unicode }: ChoicesStyle) => ink.good(unicode ? '✔' : '*')
 
 /** The first frame, line by line: exactly what Inquirer draws once it is loaded. */
 export function renderChoices(
@@ -84,12 +64,18 @@ export function renderChoices(
   style: ChoicesStyle,
 ): readonly string[] {
   const { ink } = style
-  const { head, rows } = layOutChoices(given, width, style)
-  const first = given.choices.findIndex(({ refusal }) => refusal === null)
+  const { prefix, pointer, message, rows, keys } = layOutChoices(given, width, style)
+  const first = rows.findIndex(({ reason }) => reason === null)
   const lines = rows.map(({ name, reason }, index) => {
     if (reason !== null) return ink.faint(`- ${name} ${reason}`)
-    return index === first ? ink.here(`${pointerOf(style)} ${name}`) : `  ${name}`
+    return index === first ? ink.here(`${pointer} ${name}`) : `  ${name}`
   })
-  const message = `${ink.here('?')} ${renderMessage(given.message, head, style)}`
-  return [...message.split('\n'), ...lines, ' ', renderKeys(given, style)]
+  return [...`${prefix.idle} ${message.idle}`.split('\n'), ...lines, ' ', keys]
+}
+
+/** What stays on the screen once one of them is chosen. */
+export function renderChosen(given: Choices<unknown>, value: unknown, style: ChoicesStyle): string {
+  const { prefix, message } = layOutChoices(given, 80, style)
+  const chosen = given.choices.find((choice) => choice.value === value)?.cells[0] ?? ''
+  return `${prefix.done} ${message.done} ${style.ink.here(chosen)}`
 }

@@ -3,15 +3,7 @@ import select from '@inquirer/select'
 import { Fault } from '../../core/foundation/fault.ts'
 import type { Encode } from '../text/encoding.ts'
 import { columnsOf, rowsOf, type TerminalStyle, type Output } from '../text/terminal-style.ts'
-import {
-  checkMarkOf,
-  layOutChoices,
-  pointerOf,
-  renderKeys,
-  renderMessage,
-  type Choices,
-  type ChoicesStyle,
-} from './choices.ts'
+import { layOutChoices, type Choices } from './choices.ts'
 import { createInk } from '../text/ink.ts'
 
 /** A keyboard, and a screen that the question and the answer go to. */
@@ -38,14 +30,29 @@ export async function choose<Value>(
   { input, output, look, encode }: ChoiceTerminal,
   { signal, isCleared = false }: ChoiceOptions,
 ): Promise<Value> {
-  const style = { ink: createInk(look), unicode: look.unicode }
-  const { head, rows } = layOutChoices(question, columnsOf(output.columns), style)
+  const ink = createInk(look)
+  const layout = layOutChoices(question, columnsOf(output.columns), { ...look, ink })
+  const { prefix, pointer, message, rows, keys } = layout
   const choices = question.choices.map(({ value, cells }, index) => {
     const { name = '', reason = null } = rows[index] ?? {}
     const short = encode(cells[0] ?? name)
     return { value, name: encode(name), short, disabled: reason === null ? false : encode(reason) }
   })
   const first = question.choices.find(({ refusal }) => refusal === null)
+  // Inquirer asks stdout for its colours, and the wrong variables for its characters.
+  const theme = {
+    prefix,
+    icon: { cursor: pointer },
+    style: {
+      message: (_text: string, status: string) => (status === 'done' ? message.done : message.idle),
+      answer: ink.here,
+      highlight: ink.here,
+      disabled: ink.faint,
+      error: ink.danger,
+      keysHelpTip: () => keys,
+    },
+    i18n: { disabledError: 'That one cannot be chosen.' },
+  }
   try {
     return await select<Value>(
       {
@@ -54,7 +61,7 @@ export async function choose<Value>(
         ...(first === undefined ? {} : { default: first.value }),
         pageSize: Math.max(4, rowsOf(output.rows) - OTHER_LINES),
         loop: false,
-        theme: createTheme(question, head, style),
+        theme,
       },
       { input, output, signal, clearPromptOnDone: isCleared },
     )
@@ -66,25 +73,6 @@ export async function choose<Value>(
 
 /** Inquirer's names for Ctrl-C and for an abort. */
 const ENDINGS = new Set(['ExitPromptError', 'AbortPromptError'])
-
-/** Inquirer asks stdout for its colours, and the wrong variables for its characters. */
-function createTheme(question: Choices<unknown>, head: string, style: ChoicesStyle) {
-  const { ink } = style
-  return {
-    prefix: { idle: ink.here('?'), done: checkMarkOf(style) },
-    icon: { cursor: pointerOf(style) },
-    style: {
-      message: (text: string, status: string) =>
-        renderMessage(text, status === 'done' ? '' : head, style),
-      answer: ink.here,
-      highlight: ink.here,
-      disabled: ink.faint,
-      error: ink.danger,
-      keysHelpTip: () => renderKeys(question, style),
-    },
-    i18n: { disabledError: 'That one cannot be chosen.' },
-  }
-}
 
 interface Key {
   readonly name?: string

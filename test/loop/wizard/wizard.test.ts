@@ -228,7 +228,7 @@ test('consoles without Unicode or without redrawing get plain characters', async
     const question = await goToConfirm(terminal, 'debian-13-amd64.img', target.device)
     assert.not.match(question.join('\n'), /[^\n -~]/)
     await terminal.press('y', 'Enter')
-    await terminal.waitFor(TERM === 'dumb' ? '> Done:' : '? What next?')
+    await terminal.waitFor(TERM === 'dumb' ? '> Next:' : '? What next?')
     assert.not.match(await terminal.history(), /[^\n -~]/)
     await terminal.press('Enter')
     await terminal.waitFor(`${EXITED}0`)

@@ -1,5 +1,6 @@
 /** `flasher` without a command: the wizard, alone or driven by a server ("Wizard command line"). */
 import type { Arguments } from '../../../core/command/arguments.ts'
+import { Fault } from '../../../core/foundation/fault.ts'
 import { parseMac } from '../../../core/machine/mac.ts'
 import { parseServerAddress } from '../../../core/net/server-address.ts'
 import type { Environment } from '../../../services/host/shell.ts'
@@ -13,7 +14,6 @@ import type { ProcessEnvironment } from './flow/wizard-environment.ts'
 
 const SUCCESS = 0
 const FAILED = 1
-const MISUSED = 2
 /** As a shell reports a program that SIGINT ended. */
 const CANCELLED = 130
 
@@ -21,11 +21,7 @@ const CANCELLED = 130
 export async function wizard(environment: ProcessEnvironment, given: Arguments): Promise<number> {
   const { stdin, stdout, signal } = environment
   const hasTerminal = stdin.isTTY && stdout.isTTY
-  const misuse = hasTerminal ? null : findMisuse(given)
-  if (misuse !== null) {
-    await fail(environment, misuse)
-    return MISUSED
-  }
+  if (!hasTerminal) requireServer(given)
   const context = await openWizardContext(environment, given.values['mac'] ?? null)
   try {
     const beginning = await begin(given, context, environment.env)
@@ -35,7 +31,9 @@ export async function wizard(environment: ProcessEnvironment, given: Arguments):
       // There may be a screen without a keyboard.
       context.painter.leave()
       const message = start.notice ?? 'the server leaves it to the wizard what is flashed'
-      await fail(environment, { message, hint: NO_WIZARD })
+      const { createLog } = await import('../../../terminal/text/log.ts')
+      const look = decideTerminalStyle(environment.env, environment.stderr.isTTY)
+      createLog({ program: 'flasher', stderr: environment.stderr, look }).fail(message, NO_WIZARD)
       return signal.aborted ? CANCELLED : FAILED
     }
     await runWizard(start, takeOver(context, start, hooks))
@@ -45,31 +43,30 @@ export async function wizard(environment: ProcessEnvironment, given: Arguments):
   }
 }
 
-async function fail({ env, stderr }: ProcessEnvironment, { message, hint }: Misuse) {
-  const { createLog } = await import('../../../terminal/text/log.ts')
-  const look = decideTerminalStyle(env, stderr.isTTY)
-  createLog({ program: 'flasher', stderr, look }).fail(message, hint)
-}
-
 /** Without a terminal there must be a server that decides: what it decides needs nobody. */
-function findMisuse({ values }: Arguments): Misuse | null {
+function requireServer({ values }: Arguments): void {
   const { mac, server = DEFAULT_SERVER } = values
-  if (mac === undefined) return { message: 'the wizard needs a terminal', hint: FLASH }
-  if (!parseMac(mac).ok) {
-    return { message: `--mac ${JSON.stringify(mac)} is no MAC address`, hint: SPELLING }
+  const refuse = (message: string, hint: string) => new Fault('misuse', message, { hint })
+  if (mac === undefined) {
+    throw refuse(
+      'the wizard needs a terminal',
+      'Without one: "flasher flash --image IMAGE --target DISK --yes".',
+    )
   }
-  if (parseServerAddress(server).ok) return null
-  return { message: `--server ${JSON.stringify(server)} is no address`, hint: ADDRESS }
+  if (!parseMac(mac).ok) {
+    throw refuse(
+      `--mac ${JSON.stringify(mac)} is no MAC address`,
+      'Write it like 52:54:00:12:34:56.',
+    )
+  }
+  if (!parseServerAddress(server).ok) {
+    throw refuse(
+      `--server ${JSON.stringify(server)} is no address`,
+      'Write it like http://10.0.0.1:8080.',
+    )
+  }
 }
 
-interface Misuse {
-  readonly message: string
-  readonly hint: string
-}
-
-const FLASH = 'Without one: "flasher flash --image IMAGE --target DISK --yes".'
-const SPELLING = 'Write it like 52:54:00:12:34:56.'
-const ADDRESS = 'Write it like http://10.0.0.1:8080.'
 const NO_WIZARD = 'The wizard, which goes on from here, needs a terminal.'
 
 type Beginning =

@@ -1,66 +1,50 @@
 /** The catalog screen, and the one where a location is typed. */
 import { printable } from '../../../../core/foundation/printable.ts'
-import type { Choice } from '../../../../terminal/prompt/choices.ts'
 import type { Asked } from '../../../../terminal/prompt/question.ts'
-import type { Menu } from '../../../../terminal/prompt/menu.ts'
 import type { WizardContext } from './wizard-context.ts'
 import type { State, Step } from '../flow/flow.ts'
-import { createQuestion, fitted, type View } from './screen-frame.ts'
+import { createChoice, createQuestion, fitted, type NextChoice, type View } from './screen-frame.ts'
 import { stillSubject } from './pending-question.ts'
-
-const QUESTION = 'Where do the images come from?'
-const COLUMNS = [{ title: 'Catalog' }, { title: 'Images', least: 20, cut: 'middle' }] as const
 
 export async function chooseCatalog(state: State, context: WizardContext): Promise<Step> {
   const { defaultCatalog, drawing } = context
-  const offers = listOffers(defaultCatalog, drawing.setting.imageRoot)
-  const quit = { value: 'q', cells: ['[q] quit', ''], refusal: null }
-  const view: View = {
-    menu: renderMenu(offers, defaultCatalog !== null),
-    intro: () => (context.look.live ? [] : [QUESTION, '']),
-    choices: { message: QUESTION, columns: COLUMNS, choices: [...offers, quit] },
-  }
-  const asked = await context.ask(stillSubject(createQuestion(state, view, drawing)))
-  const key = asked.kind === 'row' ? offers[asked.index]?.value : keyOf(asked)
+  const choices = listChoices(defaultCatalog, drawing.setting.imageRoot)
+  const view = {
+    prompt: 'Catalog',
+    message: 'Where do the images come from?',
+    columns: [{ title: 'Catalog' }, { title: 'Images', least: 20, cut: 'middle' }],
+    choices,
+    intro: () => [],
+  } as const
+  const asked = await context.ask(stillSubject(createChoice(state, view, drawing)))
+  const key = asked.kind === 'row' ? choices[asked.index]?.key : keyOf(asked)
   if (key === 'd') return { step: 'source', source: defaultCatalog }
   if (key === 'c') return { step: 'ask-source' }
   return key === 'l' ? { step: 'source', source: null } : { step: 'quit' }
 }
 
-const listOffers = (fallback: string | null, imageRoot: string): readonly Choice<string>[] => [
+const listChoices = (fallback: string | null, imageRoot: string): readonly NextChoice[] => [
   {
-    value: 'd',
+    key: 'd',
+    words: ['default'],
     // A letter that does nothing is not offered.
     cells: fallback === null ? ['    default', ''] : ['[d] default', printable(fallback)],
     refusal: fallback === null ? 'none is set; FLASHER_DEFAULT_CATALOG names one' : null,
   },
   {
-    value: 'c',
+    key: 'c',
+    words: ['custom'],
     cells: ['[c] custom', 'from a file, an http(s) URL or a registry'],
     refusal: null,
   },
-  { value: 'l', cells: ['[l] local only', printable(`those in ${imageRoot}`)], refusal: null },
+  {
+    key: 'l',
+    words: ['local', 'local only'],
+    cells: ['[l] local only', printable(`those in ${imageRoot}`)],
+    refusal: null,
+  },
+  { key: 'q', words: ['quit', 'exit'], cells: ['[q] quit', ''], refusal: null },
 ]
-
-/** The same for terminals that cannot redraw. */
-function renderMenu(offers: readonly Choice<string>[], hasDefault: boolean): Menu {
-  const keys = [
-    { key: 'd', words: ['default'], does: 'default' },
-    { key: 'c', words: ['custom'], does: 'custom' },
-    { key: 'l', words: ['local', 'local only'], does: 'local only' },
-    { key: 'q', words: ['quit', 'exit'], does: 'quit' },
-  ]
-  return {
-    prompt: 'Catalog',
-    columns: COLUMNS,
-    rows: offers.map(({ cells, refusal }) => ({
-      cells: refusal === null ? cells : [cells[0] ?? '', `(${refusal})`],
-      refusal,
-    })),
-    keys: hasDefault ? keys : keys.slice(1),
-    enter: null,
-  }
-}
 
 const keyOf = (asked: Asked) => (asked.kind === 'key' ? asked.key : 'q')
 

@@ -20,8 +20,6 @@ export interface View {
   readonly menu: Menu
   /** Between the header and the list; wider lines are cut off, and those for which `room` has no rows. */
   intro(size: Size, room: number): readonly string[]
-  /** The same choice for terminals that can redraw: arrow keys instead of the list. */
-  readonly choices?: Choices<string>
 }
 
 /** Of the prompt, and the blank line before it. */
@@ -53,8 +51,55 @@ export function createQuestion(state: State, view: View, drawing: Drawing): Ques
         cursor: { row: above.length + prompt.row, column: prompt.column },
       }
     },
-    ...(view.choices === undefined ? {} : { choices: frameChoices(view.choices, top, drawing) }),
   }
+}
+
+/** One of a few things that come next. */
+export interface NextChoice {
+  readonly key: string
+  readonly words: readonly string[]
+  /** The first one begins with the key in brackets, if it can be chosen. */
+  readonly cells: readonly string[]
+  readonly refusal: string | null
+}
+
+/** Beside the choices themselves: message, titles, a blank line, what is wrong, keys. */
+const CHOICE_ROWS = 5
+
+interface ChoiceView extends Pick<Choices<string>, 'message' | 'columns'> {
+  /** Before the typed text on terminals that cannot redraw. */
+  readonly prompt: string
+  readonly choices: readonly NextChoice[]
+  intro(size: Size): readonly string[]
+}
+
+/** The same choice with arrow keys, and as a list for terminals that cannot redraw. */
+export function createChoice(state: State, view: ChoiceView, drawing: Drawing): Question {
+  const { message, columns, prompt, intro } = view
+  const free = view.choices.filter(({ refusal }) => refusal === null)
+  const menu: Menu = {
+    prompt,
+    columns,
+    rows: view.choices.map(({ cells, refusal }) => ({
+      cells: refusal === null ? cells : [cells[0] ?? '', `(${refusal})`],
+      refusal,
+    })),
+    keys: free.map(({ key, words }) => ({ key, words, does: null })),
+    enter: free[0]?.key ?? null,
+  }
+  const list = createQuestion(
+    state,
+    { menu, intro: (size) => [...intro(size), message, ''] },
+    drawing,
+  )
+  const above = (size: Size) => {
+    const { setting, ink, unicode } = drawing
+    const header = renderHeader(state, setting, { ...size, unicode }, ink)
+    const room = size.rows - header.length - view.choices.length - CHOICE_ROWS
+    return [...header, ...intro(size).slice(0, Math.max(0, room))]
+  }
+  const choices = view.choices.map(({ key, cells, refusal }) => ({ value: key, cells, refusal }))
+  return { ...list, choices: frameChoices({ message, columns, choices }, above, drawing) }
 }
 
 const frameChoices = (
