@@ -1,4 +1,4 @@
-/** `flasher-cache add`, `list`, `fetch`, `remove`: what an operator tells a running cache. */
+/** `flasher-cache add`, `list`, `fetch`, `remove`: commands for a running cache. */
 import { Fault } from '../../core/foundation/fault.ts'
 import { renderJson } from '../../core/foundation/json-text.ts'
 import { renderFlaw } from '../../core/catalog/manifest.ts'
@@ -28,7 +28,7 @@ export async function add(environment: Here, given: Arguments): Promise<number> 
   const { name, sha256 } = given.values
   const added = await client.add({ src, name, sha256 })
   const called = nameIn(added)
-  openVoice(environment.stdout, environment.env).success(`${called} is listed`)
+  openVoice(environment.stdout, environment.env).success(`${called} added`)
   if (given.switches.has('no-fetch')) return SUCCESS
   await client.download(called, { force: false })
   return wait(environment, client, called)
@@ -56,7 +56,7 @@ export async function remove(environment: Here, given: Arguments): Promise<numbe
   const client = await connect(environment, given)
   const [name = ''] = given.positionals
   await client.remove(name, { force: given.switches.has('force') })
-  openVoice(environment.stdout, environment.env).success(`${name} was removed`)
+  openVoice(environment.stdout, environment.env).success(`${name} removed`)
   return SUCCESS
 }
 
@@ -67,7 +67,7 @@ async function connect(environment: Here, given: Arguments): Promise<CacheClient
   return createCacheClient({ base: renderOrigin(host, port), token: own })
 }
 
-/** What is listed already, or has another's name, is said; the rest is added all the same. */
+/** Reports images that are listed already or whose name is taken, and adds the others. */
 async function addAll(environment: Here, client: CacheClient, source: string): Promise<number> {
   const log = createLog({
     program: 'flasher-cache',
@@ -81,7 +81,7 @@ async function addAll(environment: Here, client: CacheClient, source: string): P
   for (const { ref: _ref, line: _line, ...image } of images) {
     try {
       await client.add(image)
-      success(`${image.name} is listed`)
+      success(`${image.name} added`)
     } catch (thrown) {
       if (!(thrown instanceof Fault) || thrown.code === 'upstream-failed') throw thrown
       failures += 1
@@ -91,7 +91,7 @@ async function addAll(environment: Here, client: CacheClient, source: string): P
   return failures === 0 ? SUCCESS : FAILED
 }
 
-/** Says how far it is, on a line of its own each time a tenth is done. */
+/** Reports the progress on a line of its own after each tenth. */
 async function wait(environment: Here, client: CacheClient, name: string): Promise<number> {
   let said = ''
   for (;;) {
@@ -99,10 +99,12 @@ async function wait(environment: Here, client: CacheClient, name: string): Promi
     const { words, isOver } = renderProgress(image)
     if (words !== said) environment.stdout.write(`${name}: ${words}\n`)
     said = words
-    if (image.state === 'failed') throw new Fault('source-broken', image.error ?? 'it failed')
+    if (image.state === 'failed')
+      throw new Fault('source-broken', image.error ?? 'the download failed')
     if (isOver) return SUCCESS
     await sleep(500)
-    if (environment.signal.aborted) throw new Fault('cancelled', 'the download goes on without us')
+    if (environment.signal.aborted)
+      throw new Fault('cancelled', 'no longer waiting; the download continues')
   }
 }
 
@@ -119,7 +121,7 @@ function renderProgress({ state, bytesDone, sizeBytes }: ListedImage) {
 
 function find(listing: unknown, name: string): ListedImage {
   const image = parseListing(listing).find((one) => one.name === name)
-  if (image === undefined) throw new Fault('not-found', `no entry is called ${name}`)
+  if (image === undefined) throw new Fault('not-found', `there is no entry named ${name}`)
   return image
 }
 
@@ -127,5 +129,5 @@ function nameIn(answer: unknown): string {
   const name =
     typeof answer === 'object' && answer !== null && 'name' in answer ? answer.name : null
   if (typeof name === 'string') return name
-  throw new Fault('upstream-failed', 'the cache gave an answer that is none')
+  throw new Fault('upstream-failed', 'the cache sent an invalid response')
 }

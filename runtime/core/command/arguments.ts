@@ -1,4 +1,4 @@
-/** Reads a command line against its table: what was meant, or what was wrong with it. */
+/** Reads a command line against its table: what it asks for, or what is wrong with it. */
 import { type Cases, decideCase } from '../foundation/cases.ts'
 import {
   commandsUnder,
@@ -33,7 +33,7 @@ export type Misuse = {
       readonly why: 'bad-shape'
       readonly name: string
       readonly given: string
-      readonly wants: string
+      readonly expected: string
     }
   | { readonly why: 'repeated'; readonly name: string }
   | { readonly why: 'missing'; readonly names: readonly string[] }
@@ -241,7 +241,7 @@ function checkValue(
   }
   return shape === undefined || shape.pattern.test(given)
     ? null
-    : { at, why: 'bad-shape', name, given, wants: shape.words }
+    : { at, why: 'bad-shape', name, given, expected: shape.words }
 }
 
 const guess = (nearest: string | null) => (nearest === null ? '' : `; did you mean ${nearest}?`)
@@ -255,12 +255,12 @@ const MESSAGES: Cases<'why', Misuse, string> = {
   'value-missing': ({ name, value }) => `${name} needs a value: ${value}`,
   'value-unwanted': ({ name }) => `${name} takes no value`,
   'bad-choice': ({ name, given, choices, nearest }) =>
-    `${name} is one of ${choices.join(', ')}, not ${given}${guess(nearest)}`,
-  'bad-shape': ({ name, given, wants }) => `${name} wants ${wants}, not ${given}`,
+    `${name} must be one of ${choices.join(', ')}, not ${given}${guess(nearest)}`,
+  'bad-shape': ({ name, given, expected }) => `${name} must be ${expected}, not ${given}`,
   repeated: ({ name }) => `${name} is given more than once`,
   missing: ({ names }) => `missing: ${names.join(', ')}`,
   extra: ({ given }) => `unexpected argument: ${given}`,
 }
 
-/** What was wrong, as one clause. */
+/** What is wrong, as one clause. */
 export const renderMisuse = (misuse: Misuse): string => decideCase(MESSAGES, 'why', misuse)

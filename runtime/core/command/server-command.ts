@@ -5,7 +5,7 @@ export const CONFIG: Flag = {
   name: 'config',
   value: { name: 'PATH', completes: 'file' },
   repeatable: true,
-  help: 'a TOML file, or a folder of them, to read instead of the usual ones; the first named wins',
+  help: 'a TOML file, or a folder of them, to read instead of the usual ones; the first one wins',
 }
 
 export const JSON_FLAG: Flag = {
@@ -17,11 +17,11 @@ export const JSON_FLAG: Flag = {
 /** For the manual, and so are the files. */
 export const CONFIG_ENVIRONMENT: Entry = [
   'FLASHER_CONFIG_FILE, FLASHER_CONFIG_DIR',
-  'a file, a folder to read instead of the usual',
+  'a file or folder to read instead of the usual ones',
 ]
 
 export const CONFIG_FILES: readonly Entry[] = [
-  ['/etc/flasher/conf.d/*.toml', 'configuration; the first that holds a key decides it'],
+  ['/etc/flasher/conf.d/*.toml', 'configuration; the first file that sets a key wins'],
   ['/etc/flasher/flasher.toml', 'configuration'],
   ['<state_dir>/flasher.toml', 'configuration'],
 ]

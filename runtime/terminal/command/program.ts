@@ -31,7 +31,7 @@ export type Run<ProcessEnvironment> = (
 
 export interface Program<ProcessEnvironment> {
   readonly line: CommandLine
-  /** By command name, the main program as ``; `completion` and `manual` may be left out. Nothing is loaded before it is called. */
+  /** By command name, the main program under the empty name; `completion` and `manual` may be left out. Nothing is loaded before it is called. */
   readonly commands: Readonly<Record<string, () => Promise<Run<ProcessEnvironment>>>>
   /** Called besides what is printed when the arguments are wrong. */
   readonly onMisuse?: (environment: ProcessEnvironment, report: MisuseReport) => void

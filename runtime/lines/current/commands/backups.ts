@@ -19,7 +19,7 @@ export async function backUp(environment: ProcessEnvironment, given: Arguments):
   const { backup_id: id } = await backups.start('manual', BY)
   const job = await backups.awaitEnd(id)
   if (job?.status !== 'completed') {
-    throw new Fault('write-failed', `the backup failed: ${job?.error ?? 'it was cut short'}`)
+    throw new Fault('write-failed', `the backup failed: ${job?.error ?? 'it was interrupted'}`)
   }
   openVoice(environment.stdout, environment.env).success(`Backup ${id}`)
   return SUCCESS

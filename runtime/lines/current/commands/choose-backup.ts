@@ -49,7 +49,7 @@ export async function chooseBackup(
   )
 }
 
-/** The same that the restorer would say, before anybody has chosen. */
+/** What the restorer would refuse, shown before the choice. */
 const decideRefusal = ({ manifest }: StoredBackup, line: string): string | null =>
   manifest === null || manifest.line === line ? null : `of the ${printable(manifest.line)} line`
 

@@ -8,7 +8,7 @@ export const WIZARD = {
   words: [],
   summary: 'choose an image and a disk in a few steps',
   about: [
-    'Without a command the wizard starts: it asks for an image and a disk, says what would be lost, and flashes. It needs a terminal. With --mac the machine server decides what happens; when the server cannot be reached, the wizard opens with its catalog and says why. Without a terminal what the server decides is done all the same, in plain lines, and what would end in the wizard is a failure: exit code 1.',
+    'Without a command the wizard starts: it asks for an image and a disk, shows what would be lost, and flashes. It needs a terminal. With --mac the machine server decides what happens; if the server cannot be reached, the wizard opens with its catalog and says why. The server is obeyed without a terminal as well, in plain lines; then what would open the wizard is a failure with exit code 1.',
   ],
   positionals: [],
   flags: [
@@ -20,30 +20,33 @@ export const WIZARD = {
     {
       name: 'mac',
       value: { name: 'MAC', completes: 'nothing' },
-      help: "this machine's own MAC address: the server decides what is done with it",
+      help: 'MAC address of this machine; the server decides what is done',
     },
     {
       name: 'catalog',
       value: { name: 'LOCATION', completes: 'file' },
-      help: 'catalog to offer besides the images of this machine: a TOML file, an http(s) URL, an oras reference; ignored with --mac',
+      help: 'catalog to offer besides local images: a TOML file, an http(s) URL or an oras reference; ignored with --mac',
     },
   ],
   examples: [
-    { line: 'flasher', does: 'choose among the images in the image folder' },
+    { line: 'flasher', does: 'choose an image from the image folder' },
     {
       line: 'flasher --catalog https://example.org/catalog.toml',
-      does: 'choose among those of a catalog, too',
+      does: 'choose from a catalog as well',
     },
     {
       line: 'flasher --server lab --mac 52:54:00:12:34:56',
-      does: 'do what the machine server wants of this machine',
+      does: 'do what the machine server has planned for this machine',
     },
   ],
 } as const satisfies Command
 
 export const WIZARD_ENVIRONMENT: readonly Entry[] = [
-  ['FLASHER_DEFAULT_CATALOG', 'the catalog that the wizard offers as its default'],
-  ['FLASHER_REGISTER_UEFI_BOOT', 'when 1, the firmware boots a flashed disk once, next'],
-  ['FLASHER_PXE_TOKEN', 'what proves to the machine server that it booted this machine'],
-  ['FLASHER_OFFER_LOOP', 'loop devices that the wizard offers too, to try it out; 1: all'],
+  ['FLASHER_DEFAULT_CATALOG', 'the catalog that the wizard offers as the default'],
+  [
+    'FLASHER_REGISTER_UEFI_BOOT',
+    'when 1, the firmware boots a flashed disk once, on the next boot',
+  ],
+  ['FLASHER_PXE_TOKEN', 'token that proves to the machine server that it booted this machine'],
+  ['FLASHER_OFFER_LOOP', 'loop devices to offer as disks, for trying it out; 1 for all'],
 ]

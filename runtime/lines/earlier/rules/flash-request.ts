@@ -73,10 +73,12 @@ const NO_CONSENT: FlashMisuse = {
   hint: '--dry-run checks everything and writes nothing; --yes overwrites the target.',
 }
 const NO_FORMAT: FlashMisuse = {
-  message: '--image - needs --format: standard input has no name that tells',
+  message: '--image - needs --format: standard input has no file name',
   hint: `One of: ${IMAGE_FORMATS.join(', ')}`,
 }
-const VERIFY_TWICE: FlashMisuse = { message: '--no-verify and --verify-all exclude each other' }
+const VERIFY_TWICE: FlashMisuse = {
+  message: '--no-verify and --verify-all cannot be used together',
+}
 
 function decideVerify(switches: ReadonlySet<string>): FlashOptions['verify'] {
   if (switches.has('no-verify')) return 'none'
