@@ -55,7 +55,7 @@ test('reads as it is meant', async () => {
   const text = await shell.require(argv, { input: page })
   assert.match(
     text,
-    /^ +flasher - write operating-system images onto disks, and prove that it worked$/m,
+    /^ +flasher - write operating-system images to disks and verify them$/m,
   )
   assert.match(text, /^ +--progress \{text\|ndjson\|none\}$/m)
   assert.match(text, /^ +flasher flash --image IMAGE --target DISK \[OPTION\.\.\.\]$/m)
