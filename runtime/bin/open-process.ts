@@ -21,7 +21,8 @@ export function openProcess(program: string, endings: readonly Ending[] = ['SIGI
   }
   const hangups = new Set<() => void>()
   // Without a listener a hang-up would end the process.
-  if (!endings.includes('SIGHUP')) process.on('SIGHUP', () => hangups.forEach((hear) => hear()))
+  if (!endings.includes('SIGHUP'))
+    process.on('SIGHUP', () => hangups.forEach((listener) => listener()))
   // Started beside another program, it ends with that one, however that ended.
   process.on('disconnect', () => ending.abort())
   endOnSurprise(program)

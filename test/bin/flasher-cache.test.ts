@@ -110,7 +110,7 @@ test('an operator adds, lists, fetches and removes by command', async () => {
     stderr: '',
   })
   const gone = await run(['remove', 'x.img'], env)
-  assert.equal([gone.code, gone.stderr], [1, 'flasher-cache: there is no entry named x.img\n'])
+  assert.equal([gone.code, gone.stderr], [1, 'flasher-cache: no entry is called x.img\n'])
   const manifest = join(state.path, 'catalog.toml')
   await writeFile(
     manifest,

@@ -39,7 +39,7 @@ export interface ProcessEnvironment<Handler> {
   readonly signal: AbortSignal
   /** SIGHUP: read the configuration again. */
   onHangup(listener: () => void): void
-  listen(handler: Handler, place: ListenAddress): Promise<Listening>
+  listen(handler: Handler, address: ListenAddress): Promise<Listening>
 }
 
 export type CacheConfig = Config<typeof SETTINGS>

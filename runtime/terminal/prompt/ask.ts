@@ -7,22 +7,22 @@ import { UNTOUCHED, type Menu } from './menu.ts'
 /** The person's answer; what was typed before the question was shown does not count. */
 export async function ask(
   subject: Subject,
-  parts: AskDependencies,
+  dependencies: AskDependencies,
   signal: AbortSignal,
 ): Promise<Asked> {
-  if (parts.look.live) return askLive(subject, parts, signal)
+  if (dependencies.look.live) return askLive(subject, dependencies, signal)
   const { askPlain } = await import('./ask-plain.ts')
-  return askPlain(subject, parts, signal)
+  return askPlain(subject, dependencies, signal)
 }
 
 const QUIT: Asked = { kind: 'quit' }
 
 async function askLive(
   subject: Subject,
-  parts: AskDependencies,
+  dependencies: AskDependencies,
   signal: AbortSignal,
 ): Promise<Asked> {
-  const { stdin, painter } = parts
+  const { stdin, painter } = dependencies
   const ending = new AbortController()
   const resized = new EventTarget()
   const keys = new PassThrough()
@@ -33,7 +33,7 @@ async function askLive(
   await keyboard.drained
   let line = ''
   keys.on('keypress', (_text: string, key: Key) => {
-    // Readline takes Ctrl-D on an empty line for the end, and tells nobody.
+    // Readline closes silently at Ctrl-D on an empty line.
     if (key.ctrl === true && key.name === 'd' && line === '') ending.abort()
   })
   const onEnd = () => ending.abort()
@@ -46,7 +46,7 @@ async function askLive(
     if (choices !== undefined) {
       const { askChoice } = await import('./ask-choice.ts')
       const until = AbortSignal.any([signal, ending.signal])
-      return await askChoice(choices, parts, { keys, resized }, until)
+      return await askChoice(choices, dependencies, { keys, resized }, until)
     }
     const { listPrompt } = await import('./list-prompt.ts')
     return await listPrompt(

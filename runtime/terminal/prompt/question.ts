@@ -21,12 +21,12 @@ export interface FramedChoices extends Choices<string> {
   frame(size: Size): Frame
 }
 
-/** A question that may become another one while it is asked: news arrives, the terminal is resized. */
+/** A question that may become another one while it is asked: something was looked up, the terminal was resized. */
 export interface Subject {
   now(): Question
   /** Gives what ends the listening. */
   onChange(listener: () => void): () => void
-  /** Resolves when no more news will come. */
+  /** Resolves when nothing will change any more. */
   readonly settled: Promise<void>
 }
 

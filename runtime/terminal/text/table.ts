@@ -24,7 +24,7 @@ export const renderRecord = (record: object): string =>
     .map((line) => `${line}\n`)
     .join('')
 
-/** Deeper than this, what a tool said is shown as JSON: nobody reads it as an outline. */
+/** Deeper records are shown as JSON: an outline of them is unreadable. */
 const MAX_DEPTH = 8
 
 function renderField(key: string, value: unknown, indent: string): readonly string[] {

@@ -1,4 +1,4 @@
-/** Which backup is put back, where `flasher-web restore` was not told: the operator chooses. */
+/** Which backup `flasher-web restore` restores when none was named: the operator chooses. */
 import { readBackupTime } from '../../../core/state/backup.ts'
 import { Fault } from '../../../core/foundation/fault.ts'
 import { printable } from '../../../core/foundation/printable.ts'

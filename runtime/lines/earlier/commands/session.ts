@@ -1,4 +1,4 @@
-/** One run of a command: what it was given, where its words go, and what its failure means. */
+/** One run of a command: its arguments, its output, and what its failure means. */
 import type { Arguments } from '../../../core/command/arguments.ts'
 import type { CommandLine } from '../../../core/command/command.ts'
 import { Fault, renderError } from '../../../core/foundation/fault.ts'
@@ -43,7 +43,7 @@ export interface Session {
   /** The JSON document on stdout. */
   document(fields: Fields): void
   /**
-   * Says why a command ends: the words on stderr, with `--json` the document with its `error`.
+   * Reports why a command failed: on stderr, and with `--json` as a document with its `error`.
    * `known`: the document's fields as far as they were known by then. Returns the exit code.
    */
   fail(thrown: unknown, options?: FailOptions): number
@@ -51,7 +51,7 @@ export interface Session {
 
 interface FailOptions {
   readonly known?: Fields
-  /** The message has been said already: only the way out is. */
+  /** The message has been printed already: only the hint is. */
   readonly isTold?: boolean
 }
 

@@ -71,7 +71,7 @@ function describe({ name, location }: ImageChoice, plan: FlashPlan | null): read
   return [renderImage({ ...image, name }), ...from, renderChecks(plan), ...decideNotes(image)]
 }
 
-/** The image in one line, then all that tells one disk from another. */
+/** The image in one line, then everything that identifies the disk. */
 function renderBriefly(
   { image, disk }: State,
   { ink, unicode }: Drawing,
@@ -142,14 +142,14 @@ function renderOutcome(
 
 function layLosses(found: Known['disk'], { unicode }: Drawing, columns: number): readonly string[] {
   const parts = found?.parts ?? []
-  if (parts.length === 0) return ['no partitions or file systems are known']
-  const laid = [
+  if (parts.length === 0) return ['no partitions or file systems found']
+  const columnsOfLosses = [
     { title: '' },
     { title: '', side: 'right' as const },
     { title: '' },
     { title: '', least: 8 },
   ]
-  return layOut(laid, renderLosses(parts), columns - 4, unicode).lines
+  return layOut(columnsOfLosses, renderLosses(parts), columns - 4, unicode).lines
 }
 
 /** The last row says how many there is no room for. */

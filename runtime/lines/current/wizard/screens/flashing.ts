@@ -26,7 +26,7 @@ interface Shown {
   plan: FlashPlan | null
   phase: string
   progress: WriteProgress | null
-  /** The disk is done with; others are told. */
+  /** The write has ended; the hooks are running. */
   isTelling: boolean
   readonly said: string[]
 }

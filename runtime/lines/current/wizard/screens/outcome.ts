@@ -36,7 +36,7 @@ export async function showDone(state: State, context: WizardContext): Promise<St
   return { step: key === 'b' ? 'back' : 'quit' }
 }
 
-/** The key of what comes next; the first choice is what Enter alone stands for. */
+/** The key of what comes next; Enter alone takes the first choice. */
 async function askNext(
   state: State,
   context: WizardContext,

@@ -30,14 +30,14 @@ export interface WizardContext {
   readonly isRoot: boolean
   /** Seconds on a steady clock. */
   readonly now: () => number
-  /** What `[d] default` stands for; null: it is not offered. */
+  /** The catalog of `[d] default`; null: it is not offered. */
   readonly defaultCatalog: string | null
   /** Restarts this machine, refused in words; null: this is no machine that was booted to flash. */
   readonly reboot: (() => Promise<Result<null, string>>) | null
   ask(subject: Subject): Promise<Asked>
   listLocal(): Promise<readonly ImageRow[]>
   loadCatalog(source: string, signal: AbortSignal): Promise<Result<LoadedCatalog, CatalogRefusal>>
-  /** Who is told of a flash. */
+  /** What is notified of a flash. */
   loadHooks(): Promise<Hooks>
   /** What the server-driven mode works with. */
   loadRemote(): Promise<RemoteDependencies>
