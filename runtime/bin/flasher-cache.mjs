@@ -1,5 +1,6 @@
 #!/usr/bin/env node
 /** Starts flasher-cache.ts; see compile-cache.mjs. */
+// oxlint-disable-next-line import/no-unassigned-import -- it turns the compile cache on
 import './compile-cache.mjs'
 
 // Node strips no types below node_modules: the npm package brings the same programs compiled.

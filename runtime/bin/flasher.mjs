@@ -1,6 +1,7 @@
 #!/usr/bin/env node
 /** Starts flasher.ts; see compile-cache.mjs. */
 import { setFlagsFromString } from 'node:v8'
+// oxlint-disable-next-line import/no-unassigned-import -- it turns the compile cache on
 import './compile-cache.mjs'
 
 // Buffers are what a flash is made of, and they live outside of V8's heap: its space for new

@@ -46,7 +46,6 @@ export async function wizard(environment: ProcessEnvironment, given: Arguments):
 /** Without a terminal there must be a server that decides: what it decides needs nobody. */
 function requireServer({ values }: Arguments): void {
   const { mac, server = DEFAULT_SERVER } = values
-  const refuse = (message: string, hint: string) => new Fault('misuse', message, { hint })
   if (mac === undefined) {
     throw refuse(
       'the wizard needs a terminal',
@@ -68,6 +67,8 @@ function requireServer({ values }: Arguments): void {
 }
 
 const NO_WIZARD = 'The wizard, which goes on from here, needs a terminal.'
+
+const refuse = (message: string, hint: string) => new Fault('misuse', message, { hint })
 
 type Beginning =
   | { readonly kind: 'exit'; readonly code: number }
