@@ -1,13 +1,6 @@
 #!/usr/bin/env node
-/**
- * Starts flasher-grow.ts. Plain JavaScript, because Node loads its type stripper for a program's first
- * file before that can turn the compile cache on: 15 MB and half of the start-up time.
- */
-import { enableCompileCache } from 'node:module'
-import { join } from 'node:path'
-import { env, geteuid } from 'node:process'
+/** Starts flasher-grow.ts; see compile-cache.mjs. */
+// oxlint-disable-next-line import/no-unassigned-import -- it turns the compile cache on
+import './compile-cache.mjs'
 
-// Never in a shared folder: what lies in the cache is run.
-const home = env['XDG_CACHE_HOME'] || join(env['HOME'] ?? '/nonexistent', '.cache')
-enableCompileCache(geteuid?.() === 0 ? '/var/cache/flasher' : join(home, 'flasher'))
 await import('./flasher-grow.ts')

@@ -1,20 +1,14 @@
 /** `flasher-live`: what the live system starts on each of its consoles. Started through flasher-live.mjs. */
 import { live } from '../lines/current/wizard/live/live.ts'
-import { leave, openProcess } from './server-process.ts'
+import { flasher } from './flasher-program.ts'
+import { leave, openProcess } from './open-process.ts'
 
-const {
-  argv: _argv,
-  onHangup: _onHangup,
-  systemDir: _systemDir,
-  ...environment
-} = openProcess('flasher')
+const environment = openProcess('flasher')
+const { arch } = process
+const now = () => performance.now() / 1000
 await leave(
   await live({
     ...environment,
-    async wizard(argv, env) {
-      const { wizard } = await import('../lines/current/wizard/program.ts')
-      const { arch } = process
-      return await wizard({ ...environment, argv, env, arch, now: () => performance.now() / 1000 })
-    },
+    wizard: (argv, env) => flasher({ ...environment, argv, env, arch, now }),
   }),
 )

@@ -2,7 +2,7 @@
 /** Starts `flasher-web`: the machine server, or one command of it. */
 import { loadLine } from './line.ts'
 import { listen } from './listen.ts'
-import { leave, openProcess } from './server-process.ts'
+import { leave, openProcess } from './open-process.ts'
 
 const environment = openProcess('flasher-web')
 const { web } = await loadLine(environment)

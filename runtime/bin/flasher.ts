@@ -1,57 +1,20 @@
 /** `flasher`: the wizard or a subcommand, by its arguments. Started through flasher.mjs. */
 import { constants } from 'node:os'
 import process from 'node:process'
-import { endOnSurprise, flush } from './process-end.ts'
-import type { wizard } from '../lines/current/wizard/program.ts'
+import { leave, openProcess } from './open-process.ts'
 
-const { env, argv, stdin, stdout, stderr } = process
-/** As a shell reports a program that SIGINT ended. */
-const INTERRUPTED = 128 + constants.signals.SIGINT
+/** What a command that was cancelled ends with, whatever cancelled it. */
+const CANCELLED = 128 + constants.signals.SIGINT
 
 // Reads and writes of disks wait in these threads; the size counts until the first of them is used.
-env['UV_THREADPOOL_SIZE'] ??= '16'
+process.env['UV_THREADPOOL_SIZE'] ??= '16'
 
-const ending = new AbortController()
-let endedBy: keyof typeof constants.signals | null = null
-
-for (const name of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) {
-  process.on(name, () => {
-    const code = 128 + constants.signals[name]
-    // The second time is meant: nothing is waited for.
-    if (endedBy !== null) process.exit(code)
-    endedBy = name
-    ending.abort()
-  })
-}
-endOnSurprise('flasher')
-
+const environment = openProcess('flasher', ['SIGINT', 'SIGTERM', 'SIGHUP'])
 // Loaded only now, so that the setting above counts for all of it.
-const code = await run({
-  argv: argv.slice(2),
-  env,
-  stdin,
-  stdout,
-  stderr,
-  isRoot: process.geteuid?.() === 0,
+const { flasher } = await import('./flasher-program.ts')
+const code = await flasher({
+  ...environment,
   arch: process.arch,
-  signal: ending.signal,
   now: () => performance.now() / 1000,
 })
-await flush()
-process.exit(code === INTERRUPTED && endedBy !== null ? 128 + constants.signals[endedBy] : code)
-
-/** No command, or an option that only the wizard has; help and version are the whole program's. */
-async function run(environment: Parameters<typeof wizard>[0]): Promise<number> {
-  const [first] = environment.argv
-  const isAsking = environment.argv.some((word) => ['--help', '-h', '--version'].includes(word))
-  const isWizard = first === undefined || /^--(server|mac|catalog)(=|$)/.test(first)
-  if (isWizard && !isAsking) {
-    const program = await import('../lines/current/wizard/program.ts')
-    return program.wizard(environment)
-  }
-  const [{ cli }, { WIZARD_LINE }] = await Promise.all([
-    import('../lines/earlier/programs.ts'),
-    import('../lines/current/wizard/options.ts'),
-  ])
-  return cli(environment, WIZARD_LINE)
-}
+await leave(code === CANCELLED ? (environment.interruptedCode() ?? code) : code)

@@ -5,12 +5,12 @@ interface Start {
   readonly argv: readonly string[]
 }
 
-/** That line's programs. Help and version are told whatever is set. */
+/** That line's programs. Help and version work whatever is set. */
 export async function loadLine({ env, argv }: Start) {
   const name = env['FLASHER_LINE'] || 'current'
   const isAsking = argv.some((word) => ['--help', '-h', '--version'].includes(word))
   if (name === 'current' || isAsking) return import('../lines/current/programs.ts')
   throw new Error(
-    `FLASHER_LINE=${name}: there is no server of that line here, only that of the current one; unset it`,
+    `FLASHER_LINE=${name}: this release has only the server of the current line; unset it`,
   )
 }

@@ -11,11 +11,11 @@ interface ListenAddress {
   readonly tls: { readonly cert: string; readonly key: string } | null
 }
 
-/** Rejects with the system's own reason where the address or port cannot be had. */
+/** Rejects with the system's own reason when the address or port is unavailable. */
 export async function listen(handler: RequestListener, { host, port, tls }: ListenAddress) {
-  // listhen looks for another port where it cannot have this one, and so hides why.
+  // listhen would silently take another port when this one is unavailable.
   await probe(host, port)
-  // Here: it takes a quarter of the start-up time of commands that do not listen.
+  // Loaded here: it would take a quarter of the start-up time of commands that do not listen.
   const listhen = await import('listhen')
   const { server, address, getURLs } = await listhen.listen(handler, {
     hostname: host,
@@ -25,12 +25,12 @@ export async function listen(handler: RequestListener, { host, port, tls }: List
     showURL: false,
     autoClose: false,
   })
-  // listhen's own listener, for a shutdown that nobody here asks for, throws where a caller has gone
-  // before the answer was out.
+  // listhen's own listener, for a shutdown that is not used here, throws when a client disconnects
+  // before its response was sent.
   server.removeAllListeners('request').on('request', handler)
   if ((port !== 0 && address.port !== port) || (isIP(host) > 0 && address.address !== host)) {
     server.close()
-    throw new Error('that port is one that browsers refuse; choose another')
+    throw new Error('browsers refuse to connect to this port; choose another one')
   }
   const urls = (await getURLs()).map(({ url }) => url)
   const reachable = urls.filter((url) => !/\/\/(?:0\.0\.0\.0|\[::\])[:/]/.test(url))
@@ -38,7 +38,7 @@ export async function listen(handler: RequestListener, { host, port, tls }: List
     server,
     port: address.port,
     urls: reachable.length > 0 ? reachable : [url(tls, address.port)],
-    /** Takes up a certificate that was renewed; open connections keep theirs. */
+    /** Uses a renewed certificate for new connections. */
     async renewCertificate() {
       if (tls === null || !('setSecureContext' in server)) return
       const [cert, key] = await Promise.all([readFile(tls.cert), readFile(tls.key)])
@@ -51,7 +51,7 @@ export async function listen(handler: RequestListener, { host, port, tls }: List
 const url = (tls: ListenAddress['tls'], port: number) =>
   `${tls === null ? 'http' : 'https'}://127.0.0.1:${port}/`
 
-/** Rejects with the reason where nobody could listen there just now. */
+/** Rejects with the reason when it is impossible to listen there. */
 export function probe(host: string, port: number): Promise<void> {
   const probing = createServer()
   return new Promise((resolve, reject) => {

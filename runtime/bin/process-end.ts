@@ -1,14 +1,14 @@
-/** How every program ends: surprises are told in one line, and what was written is out before. */
+/** How every program ends: unexpected errors are reported in one line, and all output is flushed. */
 import process from 'node:process'
 
 const { env, stdout, stderr } = process
 
-/** Ends the process at whatever nobody caught; a reader of our output who has gone is no reason to. */
+/** Ends the process at an uncaught error, except when the reader of its output has gone. */
 export function endOnSurprise(program: string): void {
   const end = (error: unknown) => fail(program, error)
   for (const stream of [stdout, stderr]) {
     stream.on('error', (error: NodeJS.ErrnoException) => {
-      // Who listened has gone, which is his right; what is served or written to a disk goes on.
+      // The reader has gone; what is served or written to a disk goes on.
       if (error.code !== 'EPIPE') end(error)
     })
   }
@@ -16,7 +16,7 @@ export function endOnSurprise(program: string): void {
   process.on('unhandledRejection', end)
 }
 
-/** Waits until a slow reader has all of it; an error of the stream has had its turn by then. */
+/** Waits until a slow reader has everything; errors of the streams have been emitted by then. */
 export async function flush(): Promise<void> {
   await Promise.all([stdout, stderr].map(drain))
 }
@@ -27,7 +27,7 @@ const drain = (stream: NodeJS.WriteStream) =>
     else stream.write('', () => setImmediate(resolve))
   })
 
-/** One line; more of it only for those who asked. */
+/** One line; the stack only with FLASHER_DEBUG=1. */
 function fail(program: string, error: unknown): never {
   const isDebug = env['FLASHER_DEBUG'] === '1'
   const words = error instanceof Error ? (isDebug ? error.stack : error.message) : String(error)

@@ -6,7 +6,7 @@ import { fileURLToPath } from 'node:url'
 import { renderOrigin } from '../cache/commands/reach.ts'
 import { loadLine } from './line.ts'
 import { listen, probe } from './listen.ts'
-import { leave, openProcess } from './server-process.ts'
+import { leave, openProcess } from './open-process.ts'
 
 interface CacheOptions {
   readonly host: string
@@ -16,7 +16,7 @@ interface CacheOptions {
 }
 
 const PROGRAM = fileURLToPath(new URL('flasher-cache.mjs', import.meta.url))
-/** How many ports above the wished one are tried. */
+/** How many ports from the configured one on are tried. */
 const MAX_PORTS = 20
 const START_MS = 10_000
 
@@ -29,7 +29,7 @@ const code = await web({ ...environment, listen, startCache })
 await endCache()
 await leave(code)
 
-/** Null: it did not start, and said why; the server goes on without. */
+/** Null: it did not start and reported why; the server goes on without it. */
 async function startCache({ host, port, stateDir, named }: CacheOptions): Promise<string | null> {
   const free = await findPort(host, port)
   if (free === null) {
@@ -38,7 +38,7 @@ async function startCache({ host, port, stateDir, named }: CacheOptions): Promis
   }
   const flags = named.flatMap((path) => ['--config', path])
   const started = spawn(process.execPath, [PROGRAM, 'serve', ...flags], {
-    // Its words go where ours go; the channel tells it when we are gone.
+    // It logs to our stderr; it ends when the channel closes with us.
     stdio: ['ignore', 'ignore', 'inherit', 'ipc'],
     env: {
       ...environment.env,

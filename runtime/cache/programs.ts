@@ -1,5 +1,6 @@
 /** `flasher-cache`: its commands. */
-import { runServerProgram, type Run } from '../terminal/command/server-program.ts'
+import { completeArguments } from '../core/command/server-command.ts'
+import { runProgram, type Run } from '../terminal/command/program.ts'
 import type { CacheHandler } from './commands/serve.ts'
 import type { ProcessEnvironment } from './commands/process-environment.ts'
 import { COMMAND_LINE, type CommandName } from './rules/commands.ts'
@@ -16,4 +17,7 @@ const COMMANDS: Readonly<
 }
 /** Returns the exit code. */
 export const cache = (environment: ProcessEnvironment<CacheHandler>): Promise<number> =>
-  runServerProgram({ line: COMMAND_LINE, commands: COMMANDS }, environment.argv, environment)
+  runProgram(
+    { line: COMMAND_LINE, commands: COMMANDS },
+    { ...environment, argv: completeArguments(COMMAND_LINE, environment.argv) },
+  )

@@ -95,7 +95,7 @@ test('an operator adds, lists, fetches and removes by command', async () => {
   const env = cacheEnv(state.path, Number(new URL(program.base).port))
   const added = await run(['add', `${source.origin}/x.img`, '--sha256', SHA256.toUpperCase()], env)
   assert.equal([added.code, added.stderr], [0, ''])
-  assert.match(added.stdout, /^x\.img is listed\n(x\.img: .*\n)*x\.img: ready\n$/)
+  assert.match(added.stdout, /^x\.img added\n(x\.img: .*\n)*x\.img: ready\n$/)
   const wrong = await run(['add', `${source.origin}/y.img`, '--sha256', '0'.repeat(64)], env)
   assert.is(wrong.code, 1)
   assert.match(wrong.stderr, /but 0{64} was expected/)
@@ -106,7 +106,7 @@ test('an operator adds, lists, fetches and removes by command', async () => {
   assert.is((await run(['fetch', 'x.img'], env)).code, 0)
   assert.equal(await run(['remove', 'x.img'], env), {
     code: 0,
-    stdout: 'x.img was removed\n',
+    stdout: 'x.img removed\n',
     stderr: '',
   })
   const gone = await run(['remove', 'x.img'], env)
@@ -116,7 +116,7 @@ test('an operator adds, lists, fetches and removes by command', async () => {
     manifest,
     'version = 1\n[[images]]\nname = "m"\nsrc = "https://h.invalid/m.img"\n',
   )
-  assert.is((await run(['add', manifest], env)).stdout, 'm is listed\n')
+  assert.is((await run(['add', manifest], env)).stdout, 'm added\n')
 })
 
 test('says what is wrong with how it was called, or that no cache answers', async () => {

@@ -1,4 +1,4 @@
-/** `flasher-cache add`, `list`, `fetch`, `remove`: what an operator tells a running cache. */
+/** `flasher-cache add`, `list`, `fetch`, `remove`: commands for a running cache. */
 import { Fault } from '../../core/foundation/fault.ts'
 import { isRecord } from '../../core/foundation/shape.ts'
 import { renderJson } from '../../core/foundation/json-text.ts'
@@ -9,12 +9,13 @@ import { readLocalToken } from '../../services/cache/local-token.ts'
 import { readManifest } from '../../services/catalog/catalog-manifests.ts'
 import { createLog } from '../../terminal/text/log.ts'
 import { decideTerminalStyle } from '../../terminal/text/terminal-style.ts'
+import { openVoice } from '../../terminal/text/voice.ts'
 import { renderTable } from '../../terminal/text/table.ts'
 import { FAILED, SUCCESS } from '../../core/command/server-exit.ts'
 import { type ListedImage, parseListing, renderListed } from '../rules/listing.ts'
 import { renderOrigin } from './reach.ts'
 import { decidePaths, readConfiguration, type ProcessEnvironment } from './process-environment.ts'
-import type { Arguments } from '../../terminal/command/dispatch.ts'
+import type { Arguments } from '../../core/command/arguments.ts'
 
 type Here = Pick<
   ProcessEnvironment<never>,
@@ -25,11 +26,10 @@ export async function add(environment: Here, given: Arguments): Promise<number> 
   const client = await connect(environment, given)
   const [src = ''] = given.positionals
   if (given.switches.has('catalog') || isManifestUrl(src)) return addAll(environment, client, src)
-  const [name] = given.values['name'] ?? []
-  const [sha256] = given.values['sha256'] ?? []
+  const { name, sha256 } = given.values
   const added = await client.add({ src, name, sha256 })
   const called = nameIn(added)
-  environment.stdout.write(`${called} is listed\n`)
+  openVoice(environment.stdout, environment.env).success(`${called} added`)
   if (given.switches.has('no-fetch')) return SUCCESS
   await client.download(called, { force: false })
   return wait(environment, client, called)
@@ -57,7 +57,7 @@ export async function remove(environment: Here, given: Arguments): Promise<numbe
   const client = await connect(environment, given)
   const [name = ''] = given.positionals
   await client.remove(name, { force: given.switches.has('force') })
-  environment.stdout.write(`${name} was removed\n`)
+  openVoice(environment.stdout, environment.env).success(`${name} removed`)
   return SUCCESS
 }
 
@@ -68,20 +68,21 @@ async function connect(environment: Here, given: Arguments): Promise<CacheClient
   return createCacheClient({ base: renderOrigin(host, port), token: own })
 }
 
-/** What is listed already, or has another's name, is said; the rest is added all the same. */
+/** Reports images that are listed already or whose name is taken, and adds the others. */
 async function addAll(environment: Here, client: CacheClient, source: string): Promise<number> {
   const log = createLog({
     program: 'flasher-cache',
     stderr: environment.stderr,
     look: decideTerminalStyle(environment.env, environment.stderr.isTTY === true),
   })
+  const { success } = openVoice(environment.stdout, environment.env)
   const { images, flaws } = await readManifest(source, { env: environment.env })
   for (const flaw of flaws) log.note(`${source}: ${renderFlaw(flaw)}`)
   let failures = flaws.length
   for (const { ref: _ref, line: _line, ...image } of images) {
     try {
       await client.add(image)
-      environment.stdout.write(`${image.name} is listed\n`)
+      success(`${image.name} added`)
     } catch (thrown) {
       if (!(thrown instanceof Fault) || thrown.code === 'upstream-failed') throw thrown
       failures += 1
@@ -91,7 +92,7 @@ async function addAll(environment: Here, client: CacheClient, source: string): P
   return failures === 0 ? SUCCESS : FAILED
 }
 
-/** Says how far it is, on a line of its own each time a tenth is done. */
+/** Reports the progress on a line of its own after each tenth. */
 async function wait(environment: Here, client: CacheClient, name: string): Promise<number> {
   let said = ''
   for (;;) {
@@ -99,10 +100,12 @@ async function wait(environment: Here, client: CacheClient, name: string): Promi
     const { words, isOver } = renderProgress(image)
     if (words !== said) environment.stdout.write(`${name}: ${words}\n`)
     said = words
-    if (image.state === 'failed') throw new Fault('source-broken', image.error ?? 'it failed')
+    if (image.state === 'failed')
+      throw new Fault('source-broken', image.error ?? 'the download failed')
     if (isOver) return SUCCESS
     await sleep(500)
-    if (environment.signal.aborted) throw new Fault('cancelled', 'the download goes on without us')
+    if (environment.signal.aborted)
+      throw new Fault('cancelled', 'no longer waiting; the download continues')
   }
 }
 
@@ -119,12 +122,12 @@ function renderProgress({ state, bytes_done: done, size_bytes: size }: ListedIma
 
 function find(listing: unknown, name: string): ListedImage {
   const image = parseListing(listing).find((one) => one.name === name)
-  if (image === undefined) throw new Fault('not-found', `no entry is called ${name}`)
+  if (image === undefined) throw new Fault('not-found', `there is no entry named ${name}`)
   return image
 }
 
 function nameIn(answer: unknown): string {
   const name = isRecord(answer) ? answer['name'] : null
   if (typeof name === 'string') return name
-  throw new Fault('upstream-failed', 'the cache gave an answer that is none')
+  throw new Fault('upstream-failed', 'the cache sent an invalid response')
 }

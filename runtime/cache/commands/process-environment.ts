@@ -7,7 +7,7 @@ import type { Output } from '../../terminal/text/terminal-style.ts'
 import type { ClosableServer } from '../../web/http/closing.ts'
 import type { TunableServer } from '../../web/http/limits.ts'
 import { parseSettings, SETTINGS } from '../rules/settings.ts'
-import type { Arguments } from '../../terminal/command/dispatch.ts'
+import type { Arguments } from '../../core/command/arguments.ts'
 
 /** A listening socket and what is behind it. */
 export interface Listening {
@@ -39,7 +39,7 @@ export interface ProcessEnvironment<Handler> {
   readonly signal: AbortSignal
   /** SIGHUP: read the configuration again. */
   onHangup(listener: () => void): void
-  listen(handler: Handler, place: ListenAddress): Promise<Listening>
+  listen(handler: Handler, address: ListenAddress): Promise<Listening>
 }
 
 export type CacheConfig = Config<typeof SETTINGS>
@@ -53,7 +53,7 @@ export const readConfiguration = (
     table: SETTINGS,
     parse: parseSettings,
     env: environment.env,
-    named: given.values['config'] ?? [],
+    named: given.lists['config'] ?? [],
     systemDir: environment.systemDir,
     fallbackStateDir: defaultStateDir(environment.env, environment.isRoot),
   })

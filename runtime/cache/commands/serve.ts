@@ -11,7 +11,7 @@ import { createSignedOut } from '../../services/access/signed-out.ts'
 import { createSources } from '../../services/image/sources.ts'
 import { prepareStateDir } from '../../services/config/state-dirs.ts'
 import { createServerLog, type ServerLog } from '../../terminal/text/server-log.ts'
-import { awaitEnding } from '../../terminal/command/server-program.ts'
+import { awaitEnding } from '../../services/host/watch.ts'
 import { watchRequests } from '../../web/http/closing.ts'
 import { createEntrance, type Entrance } from '../../web/http/entrance.ts'
 import { tuneServer } from '../../web/http/limits.ts'
@@ -24,7 +24,7 @@ import {
   readConfiguration,
   type ProcessEnvironment,
 } from './process-environment.ts'
-import type { Arguments } from '../../terminal/command/dispatch.ts'
+import type { Arguments } from '../../core/command/arguments.ts'
 
 export type CacheHandler = Entrance
 
@@ -82,7 +82,7 @@ export async function serve(
   announce(environment, listening, paths, generated)
   reloadOnHangup(environment, config, log)
   await awaitEnding(environment.signal)
-  log.info('ending: no new connections are taken')
+  log.info('stopping: no new connections are accepted')
   await closing.end(GRACE_MS)
   return SUCCESS
 }
@@ -104,7 +104,7 @@ function announce(
   if (generated === null) return
   // On standard output alone, and this once: logs are kept and read by others.
   stdout.write(`Password: ${generated}\n`)
-  stdout.write(`  It was made now and is not shown again; its hash is in ${password}.\n`)
+  stdout.write(`  Generated now and not shown again; its hash is in ${password}.\n`)
 }
 
 function reloadOnHangup(
@@ -115,10 +115,10 @@ function reloadOnHangup(
   onHangup(() => {
     config.reload().then(
       ({ changed, pending }) => {
-        log.info(`configuration read: ${changed.join(', ') || 'nothing'} changed`)
-        if (pending.length > 0) log.warn(`these need a restart: ${pending.join(', ')}`)
+        log.info(`configuration reloaded: ${changed.join(', ') || 'nothing'} changed`)
+        if (pending.length > 0) log.warn(`these take effect after a restart: ${pending.join(', ')}`)
       },
-      (thrown: unknown) => log.error(`the configuration stays as it was: ${renderError(thrown)}`),
+      (thrown: unknown) => log.error(`the configuration was not reloaded: ${renderError(thrown)}`),
     )
   })
 }

@@ -9,27 +9,29 @@ const NAME: Value = { name: 'NAME', completes: 'nothing' }
 
 const SERVE = {
   words: ['serve'],
-  summary: 'run the cache (what happens without a command, too)',
+  summary: 'run the cache (the default command)',
   about: [
-    'Serves images to machines, downloads what is added, and offers image files that are dropped into its folder, until SIGTERM or SIGINT. SIGHUP reads the configuration again.',
-    'At the first start without a configured password one is made and printed, once; a flasher-web beside it has the same one.',
+    'Serves images to machines, downloads added images, and offers image files that are copied into its folder, until SIGTERM or SIGINT. SIGHUP reloads the configuration.',
+    'On the first start, if no password is configured, one is generated and printed once; flasher-web on the same host shares it.',
   ],
   positionals: [],
   flags: [CONFIG],
-  examples: [{ line: 'flasher-cache', does: 'on port 8081, images below the state directory' }],
+  examples: [
+    { line: 'flasher-cache', does: 'listen on port 8081, keep images in the state directory' },
+  ],
 } as const satisfies Command
 
 const ADD = {
   words: ['add'],
-  summary: 'add an image, or all images of a catalog, and download',
+  summary: 'add an image and download it, or add all images of a catalog',
   about: [
-    'URL is an image (http://, https://, oras://) or a catalog manifest: a URL or a file that ends in .toml, or a repository called catalog (oras://host/lab/catalog:v1). Its images are listed, but not downloaded. The cache must be running.',
+    'URL is an image (http://, https://, oras://) or a catalog manifest: a URL or a file that ends in .toml, or a repository named catalog (oras://host/lab/catalog:v1). The images of a catalog are listed but not downloaded yet. The cache must be running.',
   ],
   positionals: [
     { value: { name: 'URL', completes: 'file' }, help: 'the image, or the catalog manifest' },
   ],
   flags: [
-    { name: 'name', value: NAME, help: 'what to call it (default: the last part of the URL)' },
+    { name: 'name', value: NAME, help: 'name of the image (default: the last part of the URL)' },
     {
       name: 'sha256',
       value: {
@@ -37,49 +39,51 @@ const ADD = {
         completes: 'nothing',
         shape: { pattern: /^[0-9a-fA-F]{64}$/, words: '64 hexadecimal digits' },
       },
-      help: 'the digest that it must have, else nothing of it is offered',
+      help: 'expected digest; an image with another one is not offered',
     },
-    { name: 'no-fetch', value: null, help: 'list it only; it is downloaded when it is asked for' },
-    { name: 'catalog', value: null, help: 'URL is a catalog, whatever it is called' },
+    { name: 'no-fetch', value: null, help: 'do not download it until it is requested' },
+    { name: 'catalog', value: null, help: 'treat URL as a catalog, whatever its name' },
     CONFIG,
   ],
   examples: [
-    { line: 'flasher-cache add https://images.example/debian-13.img.zst', does: 'one image' },
-    { line: 'flasher-cache add ./catalog.toml', does: 'a list of them' },
+    { line: 'flasher-cache add https://images.example/debian-13.img.zst', does: 'add one image' },
+    { line: 'flasher-cache add ./catalog.toml', does: 'add all images of a catalog' },
     {
       line: 'flasher-cache add oras://registry.example/lab/catalog:v1',
-      does: 'one from a registry',
+      does: 'add a catalog from a registry',
     },
   ],
 } as const satisfies Command
 
 const LIST = {
   words: ['list'],
-  summary: 'show what the cache holds, and what is on its way',
+  summary: 'list the images and their downloads',
   about: ['The cache must be running.'],
   positionals: [],
   flags: [JSON_FLAG, CONFIG],
-  examples: [{ line: 'flasher-cache list --json', does: 'for a program' }],
+  examples: [{ line: 'flasher-cache list --json', does: 'print JSON for a program' }],
 } as const satisfies Command
 
 const FETCH = {
   words: ['fetch'],
-  summary: 'download an image that is listed, and wait for it',
-  about: ['One that is here is fetched anew; what is here stays until the new one is right.'],
+  summary: 'download a listed image and wait for it',
+  about: [
+    'An image that is already cached is downloaded again; the old copy is kept until the new one is verified.',
+  ],
   positionals: [{ value: NAME, help: 'as "flasher-cache list" shows it' }],
   flags: [CONFIG],
-  examples: [{ line: 'flasher-cache fetch debian-13.img.zst', does: 'brings it here' }],
+  examples: [{ line: 'flasher-cache fetch debian-13.img.zst', does: 'download it' }],
 } as const satisfies Command
 
 const REMOVE = {
   words: ['remove'],
-  summary: 'remove an image and its bytes',
+  summary: 'remove an image and free its space',
   about: [
-    'Bytes that another entry shares stay. An image that machines are bound to stays, too, unless it is forced.',
+    'Content shared with another entry is kept. An image that is assigned to machines is refused without --force.',
   ],
   positionals: [{ value: NAME, help: 'as "flasher-cache list" shows it' }],
-  flags: [{ name: 'force', value: null, help: 'even if machines are bound to it' }, CONFIG],
-  examples: [{ line: 'flasher-cache remove debian-12.img.zst', does: 'frees its space' }],
+  flags: [{ name: 'force', value: null, help: 'remove it even if machines use it' }, CONFIG],
+  examples: [{ line: 'flasher-cache remove debian-12.img.zst', does: 'remove an old image' }],
 } as const satisfies Command
 
 export const COMMANDS = {
@@ -96,9 +100,7 @@ const TEXTS = createTextCommands('flasher-cache', [CONFIG])
 export const COMMAND_LINE: CommandLine = {
   program: 'flasher-cache',
   summary: 'keeps images near the machines',
-  about: [
-    'Downloads images once, checks them, and serves them to any number of machines at a time.',
-  ],
+  about: ['Downloads images once, verifies them, and serves them to any number of machines.'],
   commands: [...Object.values(COMMANDS), TEXTS.completion, TEXTS.manual],
   exitCodes: listExitCodes('cache'),
   environment: [
@@ -106,6 +108,6 @@ export const COMMAND_LINE: CommandLine = {
     ...SERVER_ENVIRONMENT,
     ...SOURCE_ENVIRONMENT,
   ],
-  files: [...CONFIG_FILES, ['<state_dir>/cache', 'images; what is dropped here is offered']],
+  files: [...CONFIG_FILES, ['<state_dir>/cache', 'images; files copied here are offered']],
   revised: '2026-11-22',
 }

@@ -1,4 +1,4 @@
-/** Reads a command line against its table: what was meant, or what was wrong with it. */
+/** Reads a command line against its table: what it asks for, or what is wrong with it. */
 import { type Cases, decideCase } from '../foundation/cases.ts'
 import {
   commandsUnder,
@@ -33,18 +33,30 @@ export type Misuse = {
       readonly why: 'bad-shape'
       readonly name: string
       readonly given: string
-      readonly wants: string
+      readonly expected: string
     }
   | { readonly why: 'repeated'; readonly name: string }
   | { readonly why: 'missing'; readonly names: readonly string[] }
   | { readonly why: 'extra'; readonly given: string }
 )
 
-/** What a command line says once it is read; `argv` is its unambiguous spelling. */
+/** What stands behind a command's words. */
+export interface Arguments {
+  readonly command: Command
+  /** By flag, without dashes, as typed; the default of a flag that was not given. */
+  readonly values: Readonly<Record<string, string>>
+  /** The same for flags that may be repeated: every value, in the order given. */
+  readonly lists: Readonly<Record<string, readonly string[]>>
+  /** Switches that were given, without dashes. */
+  readonly switches: ReadonlySet<string>
+  readonly positionals: readonly string[]
+}
+
+/** What a command line asks for. */
 type Reading =
   | { readonly kind: 'help'; readonly at: readonly string[] }
   | { readonly kind: 'version' }
-  | { readonly kind: 'run'; readonly command: Command; readonly argv: readonly string[] }
+  | { readonly kind: 'run'; readonly given: Arguments }
 
 const isHelp = (word: string) => word === '--help' || word === '-h'
 
@@ -97,26 +109,54 @@ const flagsOf = ({ main }: CommandLine) => [
   '--version',
 ]
 
-/** One argument after the command's words, its value included. */
-type Token =
-  | { readonly kind: 'positional'; readonly given: string }
-  | { readonly kind: 'flag'; readonly flag: Flag; readonly given: string | null }
+interface GivenFlag {
+  readonly flag: Flag
+  /** Null: a switch. */
+  readonly text: string | null
+}
 
 function parseLeaf(command: Command, rest: readonly string[]): Result<Reading, Misuse> {
   const [before, behind] = splitAtDashes(rest)
   if (before.some(isHelp)) return accept({ kind: 'help', at: command.words })
-  const tokens: Token[] = []
+  const flags: GivenFlag[] = []
+  const positionals: string[] = []
   const words = [...before]
   for (let word = words.shift(); word !== undefined; word = words.shift()) {
-    const token = parseToken(command, word, words)
-    if (!token.ok) return token
-    tokens.push(token.value)
+    if (!word.startsWith('-') || word === '-') positionals.push(word)
+    else {
+      const parsed = parseFlag(command, word, words)
+      if (!parsed.ok) return parsed
+      flags.push(parsed.value)
+    }
   }
-  tokens.push(...behind.map((given) => ({ kind: 'positional', given }) as const))
-  const misuse = checkFlags(command, tokens) ?? checkPositionals(command, tokens)
+  positionals.push(...behind)
+  const misuse = checkFlags(command, flags) ?? checkPositionals(command, positionals)
   return misuse === null
-    ? accept({ kind: 'run', command, argv: unambiguous(command, tokens) })
+    ? accept({ kind: 'run', given: readArguments(command, flags, positionals) })
     : refuse(misuse)
+}
+
+function readArguments(
+  command: Command,
+  given: readonly GivenFlag[],
+  positionals: readonly string[],
+): Arguments {
+  const textsOf = (flag: Flag) =>
+    given.flatMap((one) => (one.flag === flag && one.text !== null ? [one.text] : []))
+  const named = command.flags.filter(({ value }) => value !== null)
+  const single = named.flatMap((flag) => {
+    const text = textsOf(flag)[0] ?? flag.value?.default
+    return flag.repeatable === true || text === undefined ? [] : [[flag.name, text] as const]
+  })
+  const repeated = named.filter(({ repeatable }) => repeatable === true)
+  const switches = given.flatMap(({ flag, text }) => (text === null ? [flag.name] : []))
+  return {
+    command,
+    values: Object.fromEntries(single),
+    lists: Object.fromEntries(repeated.map((flag) => [flag.name, textsOf(flag)])),
+    switches: new Set(switches),
+    positionals,
+  }
 }
 
 /** Everything behind the first `--` is a positional, whatever it looks like. */
@@ -126,30 +166,24 @@ function splitAtDashes(words: readonly string[]): readonly [readonly string[], r
 }
 
 /** Takes a flag's value from `following` where it stands in an argument of its own. */
-function parseToken(command: Command, word: string, following: string[]): Result<Token, Misuse> {
+function parseFlag(command: Command, word: string, following: string[]): Result<GivenFlag, Misuse> {
   const at = command.words
-  if (!word.startsWith('-') || word === '-') return accept({ kind: 'positional', given: word })
   const [name, joined] = splitAtEquals(word)
   const flag = command.flags.find((one) => `--${one.name}` === name)
   if (flag === undefined) {
     const known = [...command.flags.map((one) => `--${one.name}`), '--help']
     return refuse({ at, why: 'unknown-flag', given: name, nearest: nearestOf(name, known) })
   }
-  if (flag.value !== null) return parseValue(at, flag, flag.value, joined ?? takeValue(following))
-  return joined === null
-    ? accept({ kind: 'flag', flag, given: null })
-    : refuse({ at, why: 'value-unwanted', name })
+  if (flag.value === null) {
+    return joined === null
+      ? accept({ flag, text: null })
+      : refuse({ at, why: 'value-unwanted', name })
+  }
+  const text = joined ?? takeValue(following)
+  return text === ''
+    ? refuse({ at, why: 'value-missing', name, value: flag.value.name })
+    : accept({ flag, text })
 }
-
-const parseValue = (
-  at: readonly string[],
-  flag: Flag,
-  value: Value,
-  given: string,
-): Result<Token, Misuse> =>
-  given === ''
-    ? refuse({ at, why: 'value-missing', name: `--${flag.name}`, value: value.name })
-    : accept({ kind: 'flag', flag, given })
 
 function splitAtEquals(word: string): readonly [string, string | null] {
   const equals = word.indexOf('=')
@@ -160,14 +194,13 @@ function splitAtEquals(word: string): readonly [string, string | null] {
 const takeValue = (following: string[]) =>
   following[0]?.startsWith('--') === true ? '' : (following.shift() ?? '')
 
-function checkFlags({ words: at, flags }: Command, tokens: readonly Token[]): Misuse | null {
+function checkFlags({ words: at, flags }: Command, given: readonly GivenFlag[]): Misuse | null {
   const seen = new Set<Flag>()
-  for (const token of tokens) {
-    if (token.kind === 'positional') continue
-    const name = `--${token.flag.name}`
-    if (seen.has(token.flag) && token.flag.repeatable !== true) return { at, why: 'repeated', name }
-    seen.add(token.flag)
-    const misuse = checkValue(at, name, token.flag.value, token.given)
+  for (const { flag, text } of given) {
+    const name = `--${flag.name}`
+    if (seen.has(flag) && flag.repeatable !== true) return { at, why: 'repeated', name }
+    seen.add(flag)
+    const misuse = checkValue(at, name, flag.value, text)
     if (misuse !== null) return misuse
   }
   const names = flags
@@ -176,9 +209,10 @@ function checkFlags({ words: at, flags }: Command, tokens: readonly Token[]): Mi
   return names.length === 0 ? null : { at, why: 'missing', names }
 }
 
-function checkPositionals(command: Command, tokens: readonly Token[]): Misuse | null {
-  const { words: at, positionals } = command
-  const given = tokens.flatMap((token) => (token.kind === 'positional' ? [token.given] : []))
+function checkPositionals(
+  { words: at, positionals }: Command,
+  given: readonly string[],
+): Misuse | null {
   const extra = given[positionals.length]
   if (extra !== undefined) return { at, why: 'extra', given: extra }
   const names = positionals
@@ -207,17 +241,7 @@ function checkValue(
   }
   return shape === undefined || shape.pattern.test(given)
     ? null
-    : { at, why: 'bad-shape', name, given, wants: shape.words }
-}
-
-/** Words, then every flag as one argument, then the positionals behind `--`. */
-function unambiguous({ words }: Command, tokens: readonly Token[]): readonly string[] {
-  const flags = tokens.flatMap((token) => {
-    if (token.kind === 'positional') return []
-    return [token.given === null ? `--${token.flag.name}` : `--${token.flag.name}=${token.given}`]
-  })
-  const given = tokens.flatMap((token) => (token.kind === 'positional' ? [token.given] : []))
-  return [...words, ...flags, '--', ...given]
+    : { at, why: 'bad-shape', name, given, expected: shape.words }
 }
 
 const guess = (nearest: string | null) => (nearest === null ? '' : `; did you mean ${nearest}?`)
@@ -231,12 +255,12 @@ const MESSAGES: Cases<'why', Misuse, string> = {
   'value-missing': ({ name, value }) => `${name} needs a value: ${value}`,
   'value-unwanted': ({ name }) => `${name} takes no value`,
   'bad-choice': ({ name, given, choices, nearest }) =>
-    `${name} is one of ${choices.join(', ')}, not ${given}${guess(nearest)}`,
-  'bad-shape': ({ name, given, wants }) => `${name} wants ${wants}, not ${given}`,
+    `${name} must be one of ${choices.join(', ')}, not ${given}${guess(nearest)}`,
+  'bad-shape': ({ name, given, expected }) => `${name} must be ${expected}, not ${given}`,
   repeated: ({ name }) => `${name} is given more than once`,
   missing: ({ names }) => `missing: ${names.join(', ')}`,
   extra: ({ given }) => `unexpected argument: ${given}`,
 }
 
-/** What was wrong, as one clause. */
+/** What is wrong, as one clause. */
 export const renderMisuse = (misuse: Misuse): string => decideCase(MESSAGES, 'why', misuse)

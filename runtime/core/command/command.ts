@@ -3,12 +3,12 @@
 export interface Value {
   /** As help shows it: `PATH`. */
   readonly name: string
-  /** What a shell offers in its place. */
+  /** What shell completion offers for it. */
   readonly completes: 'choices' | 'file' | 'folder' | 'image' | 'disk' | 'nothing'
   /** The only values there are. */
   readonly choices?: readonly string[]
   readonly default?: string
-  /** What it must look like, for the parser and in words. */
+  /** The pattern that it must match, and its description. */
   readonly shape?: { readonly pattern: RegExp; readonly words: string }
 }
 
@@ -18,7 +18,7 @@ export interface Flag {
   /** Null: a switch. */
   readonly value: Value | null
   readonly required?: true
-  /** May be given more than once; each value counts. */
+  /** May be given more than once; every value is kept. */
   readonly repeatable?: true
   readonly help: string
 }
@@ -47,7 +47,7 @@ export interface Command {
   readonly examples: readonly Example[]
 }
 
-/** A name and what it stands for: an exit code, an environment variable, a file. */
+/** A name and its meaning: an exit code, an environment variable, a file. */
 export type Entry = readonly [name: string, meaning: string]
 
 export interface CommandLine {

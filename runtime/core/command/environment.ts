@@ -1,40 +1,40 @@
-/** Environment variables that are no settings: help, manuals and the reference are made from these tables. */
+/** Environment variables other than settings: help, manuals and the reference are made from these tables. */
 import { DEFAULT_IMAGE_ROOT } from '../image/image.ts'
 import type { Entry } from './command.ts'
 
 /** How images and catalogs are fetched, by every program. */
 export const SOURCE_ENVIRONMENT: readonly Entry[] = [
-  ['http_proxy, https_proxy, no_proxy', 'the proxy through which images are fetched'],
-  ['FLASHER_CA_FILE', 'certificates of authorities to trust besides the usual ones'],
+  ['http_proxy, https_proxy, no_proxy', 'proxies for downloads'],
+  ['FLASHER_CA_FILE', 'additional certificate authorities to trust'],
   [
     'FLASHER_REGISTRY_HOST, FLASHER_REGISTRY_USER, FLASHER_REGISTRY_PASSWORD',
-    'the user and the password for one registry; other registries never get them',
+    'user and password for one registry; no other registry gets them',
   ],
   ['FLASHER_REGISTRY_HTTP', 'registries that speak plain http, separated by commas'],
 ]
 
-const DEBUG_ENVIRONMENT: Entry = [
-  'FLASHER_DEBUG',
-  'when 1, an unexpected error shows where it came from',
-]
+const DEBUG_ENVIRONMENT: Entry = ['FLASHER_DEBUG', 'when 1, unexpected errors show their stack']
 
 /** What the commands of `flasher` read. */
 export const COMMAND_ENVIRONMENT: readonly Entry[] = [
   [
     'FLASHER_IMAGE_ROOT',
-    `the image folder, unless --image-root names one (default: ${DEFAULT_IMAGE_ROOT})`,
+    `the image folder, unless --image-root is given (default: ${DEFAULT_IMAGE_ROOT})`,
   ],
   DEBUG_ENVIRONMENT,
   ...SOURCE_ENVIRONMENT,
-  ['NO_COLOR, TERM, LC_ALL', 'whether colours and line drawing are used'],
+  ['NO_COLOR, TERM, LC_ALL', 'control colours and line drawing'],
 ]
 
 /** What the wizard reads besides. */
 export const WIZARD_ENVIRONMENT: readonly Entry[] = [
-  ['FLASHER_DEFAULT_CATALOG', 'the catalog that the wizard offers as its default'],
-  ['FLASHER_REGISTER_UEFI_BOOT', 'when 1, the firmware boots a flashed disk once, next'],
-  ['FLASHER_PXE_TOKEN', 'what proves to the machine server that it booted this machine'],
-  ['FLASHER_OFFER_LOOP', 'loop devices that the wizard offers too, to try it out; 1: all'],
+  ['FLASHER_DEFAULT_CATALOG', 'the catalog that the wizard offers as the default'],
+  [
+    'FLASHER_REGISTER_UEFI_BOOT',
+    'when 1, the firmware boots a flashed disk once, on the next boot',
+  ],
+  ['FLASHER_PXE_TOKEN', 'token that proves to the machine server that it booted this machine'],
+  ['FLASHER_OFFER_LOOP', 'loop devices to offer as disks, for trying it out; 1 for all'],
   [
     'FLASHER_RELEASES_BASE_URL',
     'where the default catalog is, unless FLASHER_DEFAULT_CATALOG names one',
@@ -50,7 +50,7 @@ export const LIVE_ENVIRONMENT: readonly Entry[] = [
 
 /** What the server programs read besides their settings. */
 export const SERVER_ENVIRONMENT: readonly Entry[] = [
-  ['FLASHER_CONFIG_FILE, FLASHER_CONFIG_DIR', 'a file, a folder to read instead of the usual'],
+  ['FLASHER_CONFIG_FILE, FLASHER_CONFIG_DIR', 'a file or folder to read instead of the usual ones'],
   DEBUG_ENVIRONMENT,
   ['FLASHER_LINE', 'the release line to serve: current, which is the default'],
 ]

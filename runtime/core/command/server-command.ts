@@ -5,7 +5,7 @@ export const CONFIG: Flag = {
   name: 'config',
   value: { name: 'PATH', completes: 'file' },
   repeatable: true,
-  help: 'a TOML file, or a folder of them, to read instead of the usual ones; the first named wins',
+  help: 'a TOML file, or a folder of them, to read instead of the usual ones; the first one wins',
 }
 
 export const JSON_FLAG: Flag = {
@@ -16,7 +16,7 @@ export const JSON_FLAG: Flag = {
 
 /** For the manual. */
 export const CONFIG_FILES: readonly Entry[] = [
-  ['/etc/flasher/conf.d/*.toml', 'configuration; the first that holds a key decides it'],
+  ['/etc/flasher/conf.d/*.toml', 'configuration; the first file that sets a key wins'],
   ['/etc/flasher/flasher.toml', 'configuration'],
   ['<state_dir>/flasher.toml', 'configuration'],
 ]

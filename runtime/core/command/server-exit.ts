@@ -5,17 +5,16 @@ import type { FaultCode } from '../foundation/fault.ts'
 export const SUCCESS = 0
 /** Also what any surprise without a code of its own ends with. */
 export const FAILED = 1
-/** What was asked for, or the configuration, cannot be meant. */
+/** The arguments or the configuration are invalid. */
 export const MISUSED = 2
 
-const MEANT_OTHERWISE: ReadonlySet<FaultCode> = new Set(['misuse', 'input-invalid'])
+const MISUSES: ReadonlySet<FaultCode> = new Set(['misuse', 'input-invalid'])
 
-export const exitCodeOf = (code: FaultCode): number =>
-  MEANT_OTHERWISE.has(code) ? MISUSED : FAILED
+export const exitCodeOf = (code: FaultCode): number => (MISUSES.has(code) ? MISUSED : FAILED)
 
 /** For the manual; `what` is the program in a word. */
 export const listExitCodes = (what: string): readonly Entry[] => [
-  ['0', `success; the ${what} was asked to end, and did`],
+  ['0', `success; the ${what} was asked to stop and did`],
   ['1', `failure: a file, the network or the ${what}'s data could not be used`],
-  ['2', 'misuse: wrong arguments, or a configuration that says what cannot be'],
+  ['2', 'misuse: wrong arguments or an invalid configuration'],
 ]

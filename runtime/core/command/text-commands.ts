@@ -26,7 +26,7 @@ export const createTextCommands = (program: string, flags: readonly Flag[] = [])
     manual: {
       words: ['manual'],
       summary: 'print the manual page',
-      about: ['Prints the manual page in the form that man reads.'],
+      about: ['Prints the manual page in roff, as man reads it.'],
       positionals: [],
       flags,
       examples: [{ line: `${program} manual | man -l -`, does: 'read it' }],

@@ -1,5 +1,6 @@
 /** Current line: its programs, assembled from the folders below. */
-import { runServerProgram, type Run } from '../../terminal/command/server-program.ts'
+import { runProgram, type Run } from '../../terminal/command/program.ts'
+import { completeArguments } from '../../core/command/server-command.ts'
 import type { ProcessEnvironment } from './assembly/process-environment.ts'
 import { COMMAND_LINE, type CommandName } from './rules/commands.ts'
 
@@ -17,4 +18,7 @@ const COMMANDS: Readonly<Record<CommandName, () => Promise<Run<ProcessEnvironmen
 }
 /** `flasher-web`; returns the exit code. */
 export const web = (environment: ProcessEnvironment): Promise<number> =>
-  runServerProgram({ line: COMMAND_LINE, commands: COMMANDS }, environment.argv, environment)
+  runProgram(
+    { line: COMMAND_LINE, commands: COMMANDS },
+    { ...environment, argv: completeArguments(COMMAND_LINE, environment.argv) },
+  )

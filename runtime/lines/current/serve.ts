@@ -5,7 +5,7 @@ import type { Reloaded } from '../../services/config/config.ts'
 import { readVersion } from '../../services/host/package-manifest.ts'
 import { createPasswords } from '../../services/access/passwords.ts'
 import { createServerLog, type ServerLog } from '../../terminal/text/server-log.ts'
-import { awaitEnding } from '../../terminal/command/server-program.ts'
+import { awaitEnding } from '../../services/host/watch.ts'
 import { watchRequests } from '../../web/http/closing.ts'
 import { createEntrance, type Entrance } from '../../web/http/entrance.ts'
 import { tuneServer } from '../../web/http/limits.ts'
@@ -18,7 +18,7 @@ import type {
   ListenAddress,
   ProcessEnvironment,
 } from './assembly/process-environment.ts'
-import type { Arguments } from '../../terminal/command/dispatch.ts'
+import type { Arguments } from '../../core/command/arguments.ts'
 
 /** What is under way may go on for so long once the server is asked to end. */
 const GRACE_MS = 8000
@@ -68,7 +68,7 @@ async function startCache(
     host: isChosen ? cache.host : server.host,
     port: cache.port,
     stateDir: config.stateDir,
-    named: given.values['config'] ?? [],
+    named: given.lists['config'] ?? [],
   })
 }
 

@@ -62,3 +62,10 @@ export async function* watch<T, Seen>(
   while (!(await settle(work, milliseconds))) yield look()
   return await work
 }
+
+/** Resolves once the signal is aborted. */
+export const awaitEnding = (signal: AbortSignal): Promise<void> =>
+  new Promise((resolve) => {
+    if (signal.aborted) resolve()
+    else signal.addEventListener('abort', () => resolve(), { once: true })
+  })

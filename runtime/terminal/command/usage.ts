@@ -57,7 +57,7 @@ function groupHelp(line: CommandLine, at: readonly string[], width: number): rea
     ...(main === undefined ? [] : section('Options of the commands', optionsOf(line, width))),
     ...(isWhole ? section('Exit codes', wrapColumns(line.exitCodes, width)) : []),
     '',
-    `"${line.program} COMMAND --help" says more of one command.`,
+    `Try "${line.program} COMMAND --help" for more about a command.`,
   ]
 }
 

@@ -8,10 +8,10 @@ import { decideAnswer, typed, UNTOUCHED } from './menu.ts'
 /** Waits until nothing more is being looked up, as nothing can be added later. */
 export async function askPlain(
   subject: Subject,
-  parts: AskDependencies,
+  dependencies: AskDependencies,
   signal: AbortSignal,
 ): Promise<Asked> {
-  const { stdin, stdout, painter } = parts
+  const { stdin, stdout, painter } = dependencies
   await subject.settled
   const question = subject.now()
   let state = UNTOUCHED

@@ -1,45 +1,53 @@
 /** Asks a person for one answer: a list that is redrawn key by key, or plain lines on a dumb terminal. */
-import type { AskDependencies } from './question.ts'
-import type { Subject, Asked } from './question.ts'
 import { PassThrough } from 'node:stream'
+import type { AskDependencies, Asked, Subject } from './question.ts'
 import { holdKeyboard } from './keyboard.ts'
-import { UNTOUCHED } from './menu.ts'
+import { UNTOUCHED, type Menu } from './menu.ts'
 
 /** The person's answer; what was typed before the question was shown does not count. */
 export async function ask(
   subject: Subject,
-  parts: AskDependencies,
+  dependencies: AskDependencies,
   signal: AbortSignal,
 ): Promise<Asked> {
-  if (parts.look.live) return askLive(subject, parts, signal)
+  if (dependencies.look.live) return askLive(subject, dependencies, signal)
   const { askPlain } = await import('./ask-plain.ts')
-  return askPlain(subject, parts, signal)
+  return askPlain(subject, dependencies, signal)
 }
 
 const QUIT: Asked = { kind: 'quit' }
 
 async function askLive(
   subject: Subject,
-  parts: AskDependencies,
+  dependencies: AskDependencies,
   signal: AbortSignal,
 ): Promise<Asked> {
-  const { stdin, painter } = parts
+  const { stdin, painter } = dependencies
   const ending = new AbortController()
   const resized = new EventTarget()
   const keys = new PassThrough()
-  using keyboard = holdKeyboard(stdin, (chunk) => keys.write(chunk))
+  const { menu, choices } = subject.now()
+  using keyboard = holdKeyboard(stdin, (chunk) =>
+    keys.write(choices === undefined ? chunk : bracketLetters(chunk.toString(), menu)),
+  )
   await keyboard.drained
   let line = ''
   keys.on('keypress', (_text: string, key: Key) => {
-    // Readline takes Ctrl-D on an empty line for the end, and tells nobody.
+    // Readline closes silently at Ctrl-D on an empty line.
     if (key.ctrl === true && key.name === 'd' && line === '') ending.abort()
   })
   const onEnd = () => ending.abort()
   stdin.on('end', onEnd).on('close', onEnd)
   const stopResizing = painter.onResize(() => resized.dispatchEvent(new Event('resize')))
   try {
-    painter.paint(subject.now().frame(UNTOUCHED, painter.size()))
+    const size = painter.size()
+    painter.paint(choices?.frame(size) ?? subject.now().frame(UNTOUCHED, size))
     // Inquirer takes half as long to load as Node takes to start: the first frame is there before it.
+    if (choices !== undefined) {
+      const { askChoice } = await import('./ask-choice.ts')
+      const until = AbortSignal.any([signal, ending.signal])
+      return await askChoice(choices, dependencies, { keys, resized }, until)
+    }
     const { listPrompt } = await import('./list-prompt.ts')
     return await listPrompt(
       { subject, painter, resized, onLine: (now) => (line = now) },
@@ -54,10 +62,21 @@ async function askLive(
     if (thrown instanceof Error && ENDINGS.has(thrown.name)) return QUIT
     throw thrown
   } finally {
+    if (choices !== undefined) painter.forget()
     stdin.off('end', onEnd).off('close', onEnd)
     stopResizing()
   }
 }
+
+/** Choices begin with their letter in brackets, and Inquirer goes to the one that begins as typed. */
+const bracketLetters = (typed: string, { keys }: Menu) =>
+  typed.includes('\u001b')
+    ? typed
+    : typed.replaceAll(/[a-z]/gi, (letter) => {
+        const starts = (word: string) => word.startsWith(letter.toLowerCase())
+        const named = keys.find(({ key, words }) => starts(key) || words.some(starts))
+        return named === undefined ? '' : `[${named.key}`
+      })
 
 interface Key {
   readonly name?: string

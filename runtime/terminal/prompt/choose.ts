@@ -1,70 +1,69 @@
-/** One of a list, chosen with arrow keys, where a command was called without saying which one. */
+/** One of a few, chosen with arrow keys: Inquirer's select, in this terminal's colours and characters. */
 import select from '@inquirer/select'
 import { Fault } from '../../core/foundation/fault.ts'
-import { displayWidth } from '../../core/foundation/printable.ts'
-import { clip } from '../text/clip.ts'
-import { layColumns, type Column } from '../text/columns.ts'
-import { createInk } from '../text/ink.ts'
+import type { Encode } from '../text/encoding.ts'
 import { columnsOf, rowsOf, type TerminalStyle, type Output } from '../text/terminal-style.ts'
+import { layOutChoices, type Choices } from './choices.ts'
+import { createInk } from '../text/ink.ts'
 
 /** A keyboard, and a screen that the question and the answer go to. */
 interface ChoiceTerminal {
-  readonly stdin: NodeJS.ReadableStream
-  readonly stderr: NodeJS.WritableStream & Output
+  readonly input: NodeJS.ReadableStream
+  readonly output: NodeJS.WritableStream & Output
   readonly look: TerminalStyle
+  readonly encode: Encode
 }
 
-interface Choice<Value> {
-  readonly value: Value
-  /** Printable, one for each column; the first one is said once it is chosen. */
-  readonly cells: readonly string[]
-  /** Why it cannot be chosen, printable; null: it can. */
-  readonly refusal: string | null
-}
-
-interface ChoiceQuestion<Value> {
-  /** `Restore which backup?` */
-  readonly message: string
-  readonly columns: readonly Column[]
-  readonly choices: readonly Choice<Value>[]
+interface ChoiceOptions {
   /** Aborted when the program is asked to end. */
   readonly signal: AbortSignal
+  /** The answer does not stay on the screen. */
+  readonly isCleared?: boolean
 }
 
 /** Beside the rows: question, heads, an empty line, what is wrong, keys, and the shell's line above. */
 const OTHER_LINES = 6
-/** In front of each row. */
-const CURSOR = 2
-const MIN_REASON = 12
 
-/** Fault `cancelled` where the person wants none of them. */
+/** Fault `cancelled` when the person leaves without choosing, or the signal is aborted. */
 export async function choose<Value>(
-  question: ChoiceQuestion<Value>,
-  { stdin, stderr, look }: ChoiceTerminal,
+  question: Choices<Value>,
+  { input, output, look, encode }: ChoiceTerminal,
+  { signal, isCleared = false }: ChoiceOptions,
 ): Promise<Value> {
-  const { message, columns, choices, signal } = question
-  const width = columnsOf(stderr.columns)
-  const rows = choices.map(({ cells }) => cells)
-  const { head, lines } = layColumns(columns, rows, width - CURSOR, look.unicode)
-  const offers = choices.map(({ value, cells, refusal }, index) => {
-    const name = lines[index] ?? ''
-    const room = Math.max(MIN_REASON, width - CURSOR - displayWidth(name) - 2)
-    const reason = refusal === null ? false : ` ${clip(refusal, room, { ...look, cut: 'end' })}`
-    return { value, name, short: cells[0] ?? name, disabled: reason }
+  const ink = createInk(look)
+  const layout = layOutChoices(question, columnsOf(output.columns), { ...look, ink })
+  const { prefix, pointer, message, rows, keys } = layout
+  const choices = question.choices.map(({ value, cells }, index) => {
+    const { name = '', reason = null } = rows[index] ?? {}
+    const short = encode(cells[0] ?? name)
+    return { value, name: encode(name), short, disabled: reason === null ? false : encode(reason) }
   })
-  const first = choices.find(({ refusal }) => refusal === null)
-  using leaving = holdLeaving(stdin)
+  const first = question.choices.find(({ refusal }) => refusal === null)
+  // Inquirer asks stdout for its colours, and the wrong variables for its characters.
+  const theme = {
+    prefix,
+    icon: { cursor: pointer },
+    style: {
+      message: (_text: string, status: string) => (status === 'done' ? message.done : message.idle),
+      answer: ink.here,
+      highlight: ink.here,
+      disabled: ink.faint,
+      error: ink.danger,
+      keysHelpTip: () => keys,
+    },
+    i18n: { disabledError: 'That one cannot be chosen.' },
+  }
   try {
     return await select<Value>(
       {
-        message,
-        choices: offers,
+        message: question.message,
+        choices,
         ...(first === undefined ? {} : { default: first.value }),
-        pageSize: Math.max(4, rowsOf(stderr.rows) - OTHER_LINES),
+        pageSize: Math.max(4, rowsOf(output.rows) - OTHER_LINES),
         loop: false,
-        theme: createTheme(head, look),
+        theme,
       },
-      { input: stdin, output: stderr, signal: AbortSignal.any([signal, leaving.signal]) },
+      { input, output, signal, clearPromptOnDone: isCleared },
     )
   } catch (thrown) {
     const isEnding = thrown instanceof Error && ENDINGS.has(thrown.name)
@@ -81,7 +80,7 @@ interface Key {
 }
 
 /** What Inquirer does not take for the end: Esc, Ctrl-D, a terminal that is gone. */
-function holdLeaving(stdin: NodeJS.ReadableStream) {
+export function holdLeaving(stdin: NodeJS.ReadableStream) {
   const leaving = new AbortController()
   const leave = () => leaving.abort()
   const onKey = (_text: string | undefined, { name, ctrl }: Key) => {
@@ -91,29 +90,5 @@ function holdLeaving(stdin: NodeJS.ReadableStream) {
   return {
     signal: leaving.signal,
     [Symbol.dispose]: () => void stdin.off('keypress', onKey).off('end', leave).off('close', leave),
-  }
-}
-
-/** Inquirer asks stdout for its colours, and the wrong variables for its characters. */
-function createTheme(head: string, look: TerminalStyle) {
-  const ink = createInk(look)
-  const keys = look.unicode
-    ? '↑ ↓ move · Enter chooses · Esc leaves'
-    : 'Up, Down: move  Enter: choose  Esc: leave'
-  return {
-    prefix: { idle: ink.here('?'), done: ink.good(look.unicode ? '✔' : '*') },
-    icon: { cursor: look.unicode ? '❯' : '>' },
-    style: {
-      message: (text: string, status: string) =>
-        status === 'done'
-          ? ink.strong(text)
-          : `${ink.strong(text)}\n${' '.repeat(CURSOR)}${ink.faint(head)}`,
-      answer: ink.here,
-      highlight: ink.here,
-      disabled: ink.faint,
-      error: ink.danger,
-      keysHelpTip: () => ink.faint(keys),
-    },
-    i18n: { disabledError: 'That one cannot be chosen.' },
   }
 }

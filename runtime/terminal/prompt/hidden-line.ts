@@ -11,14 +11,14 @@ export interface LineInput extends AsyncIterable<Uint8Array | string> {
 }
 
 /** Far more than a password. */
-const LONGEST = 4096
+const MAX_LENGTH = 4096
 const INTERRUPT = '\u0003'
 const END = '\u0004'
 /** A terminal in raw mode sends a bare return. */
 const LINE_END = /\r\n|[\n\r]/
 const RUBOUT = '\u0008\u007f'
 
-/** The first line of what comes, without its end. Ctrl-C is a Fault `cancelled`. */
+/** The first line of the input, without its line end. Ctrl-C is a Fault `cancelled`. */
 export async function readHiddenLine(
   stdin: LineInput,
   stderr: Output,
@@ -47,7 +47,7 @@ async function readLine(stdin: LineInput): Promise<string> {
     const [first = '', ...more] = `${line}${text}`.replaceAll(END, '\n').split(LINE_END)
     line = first
     if (line.includes(INTERRUPT)) throw new Fault('cancelled', 'cancelled')
-    if (line.length > LONGEST) throw new Fault('misuse', 'the line is too long')
+    if (line.length > MAX_LENGTH) throw new Fault('misuse', 'the line is too long')
     if (more.length > 0) break
   }
   return rubOut(line)

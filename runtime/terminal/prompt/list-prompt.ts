@@ -19,7 +19,7 @@ interface ListPrompt {
   readonly painter: Painter
   /** Fires `resize`. */
   readonly resized: EventTarget
-  /** Told of each change of the typed line. */
+  /** Called after each change of the typed line. */
   onLine(line: string): void
 }
 
@@ -33,12 +33,12 @@ const MOVES: Readonly<Record<string, Move>> = {
 export const listPrompt = createPrompt<Asked, ListPrompt>(
   ({ subject, painter, resized, onLine }, done) => {
     const [state, setState] = useState<MenuState>(UNTOUCHED)
-    const [news, setNews] = useState(0)
+    const [version, setVersion] = useState(0)
     const question = subject.now()
     useEffect(() => {
       const redraw = () => {
         setState((before) => renewed(subject.now().menu, before))
-        setNews(news + 1)
+        setVersion(version + 1)
       }
       const stop = subject.onChange(redraw)
       resized.addEventListener('resize', redraw)
@@ -46,7 +46,7 @@ export const listPrompt = createPrompt<Asked, ListPrompt>(
         stop()
         resized.removeEventListener('resize', redraw)
       }
-    }, [news])
+    }, [version])
     const update = (next: MenuState) => {
       onLine(next.line)
       setState(next)

@@ -1,7 +1,7 @@
 /** A menu as lines of text: the page of rows around the marked one, the prompt, the keys. Pure. */
 import { printable } from '../../core/foundation/printable.ts'
 import { clip } from '../text/clip.ts'
-import { layColumns } from '../text/columns.ts'
+import { layOut } from '../text/columns.ts'
 import type { Ink } from '../text/ink.ts'
 import { listShown, type Menu, type MenuState } from './menu.ts'
 
@@ -32,7 +32,7 @@ export function renderRows(
   const page = pageOf(shown, state.marked, pageRowsOf(room))
   const digits = String(menu.rows.length).length
   const lead = digits + 5
-  const laid = layColumns(
+  const layout = layOut(
     menu.columns,
     menu.rows.map(({ cells }) => cells),
     room.columns - 1 - lead,
@@ -42,11 +42,11 @@ export function renderRows(
     const isMarked = index === state.marked
     const isFree = menu.rows[index]?.refusal === null
     const sign = isMarked ? '>' : isFree ? ' ' : '-'
-    const line = ` ${sign} ${String(index + 1).padStart(digits)}  ${laid.lines[index] ?? ''}`
+    const line = ` ${sign} ${String(index + 1).padStart(digits)}  ${layout.lines[index] ?? ''}`
     return dyeOf(ink, isMarked, isFree)(line)
   })
   return [
-    ink.faint(`   ${'#'.padStart(digits)}  ${laid.head}`),
+    ink.faint(`   ${'#'.padStart(digits)}  ${layout.head}`),
     ...rows,
     ...(page.note === null ? [] : [ink.faint(clip(`   ${page.note}`, room.columns - 1, AT_END))]),
   ]

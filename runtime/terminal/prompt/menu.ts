@@ -15,7 +15,7 @@ export interface MenuKey {
   readonly words: readonly string[]
   /** What the last line says it does; null: it works, but is not advertised. */
   readonly does: string | null
-  /** It acts at once, without Enter. */
+  /** Acts at once, without Enter. */
   readonly isInstant?: true
 }
 
@@ -25,7 +25,7 @@ export interface Menu {
   readonly columns: readonly Column[]
   readonly rows: readonly MenuRow[]
   readonly keys: readonly MenuKey[]
-  /** The key that Enter alone stands for; null: none. */
+  /** The key that Enter alone means; null: none. */
   readonly enter: string | null
   /** Any other line is an answer too. */
   readonly takesText?: true
@@ -121,14 +121,14 @@ export function decideAnswer(menu: Menu, state: MenuState): Result<MenuAnswer, s
   return decideChoice(menu, text, state.marked)
 }
 
-/** After an answer that was none: the line is empty again, with what was wrong above it. */
+/** After a refused answer: the line is empty again, with the complaint above it. */
 export const complained = ({ line, marked }: MenuState, complaint: string): MenuState => ({
   ...UNTOUCHED,
   complaint,
   refused: { line, marked },
 })
 
-/** After news: what was wrong with the last answer is judged by what is there now. */
+/** After a change of the menu, the complaint about the last answer is decided anew. */
 export function renewed(menu: Menu, state: MenuState): MenuState {
   if (state.refused === undefined || state.complaint === null) return state
   const answer = decideAnswer(menu, { ...UNTOUCHED, ...state.refused })

@@ -14,15 +14,15 @@ export interface Size {
   readonly rows: number
 }
 
-/** A terminal that may tell when its size changes. */
+/** A terminal that may report changes of its size. */
 type Canvas = Output & Partial<Pick<NodeJS.WriteStream, 'on' | 'off'>>
 
 export interface Painter {
   size(): Size
   paint(frame: Frame): void
-  /** What is on the terminal is not known any more: the next frame is drawn whole. */
+  /** The terminal's content is unknown: the next frame is drawn whole. */
   forget(): void
-  /** Told when the terminal has another size; what is on it is forgotten. Gives what ends it. */
+  /** Calls the listener when the terminal's size changed; the next frame is drawn whole. Returns what ends it. */
   onResize(listener: () => void): () => void
   /** Leaves the last frame where it is, and what comes next goes below it. */
   leave(): void
@@ -62,8 +62,9 @@ export function createPainter(output: Canvas, encode: Encode = asItIs): Painter 
       }).join('')
       drawn = lines
       height = lines.length
-      const place = cursor === null ? HIDE_CURSOR : moveTo(cursor.row, cursor.column) + SHOW_CURSOR
-      output.write(encode(`${start}${changes}${place}`))
+      const cursorMove =
+        cursor === null ? HIDE_CURSOR : moveTo(cursor.row, cursor.column) + SHOW_CURSOR
+      output.write(encode(`${start}${changes}${cursorMove}`))
     },
     forget() {
       drawn = null

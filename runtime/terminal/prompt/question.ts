@@ -1,5 +1,6 @@
 /** A question for a person: what is shown, how it may change while it is asked, and the answer. */
 import type { TerminalStyle, Output } from '../text/terminal-style.ts'
+import type { Choices } from './choices.ts'
 import type { Menu, MenuAnswer, MenuState } from './menu.ts'
 import type { Frame, Painter, Size } from './painter.ts'
 
@@ -9,14 +10,23 @@ export interface Question {
   frame(state: MenuState, size: Size): Frame
   /** Rows of the list on one page of such a screen. */
   pageRows(size: Size): number
+  /** Asked with arrow keys instead, where lines can be redrawn; each value is a key of the menu. */
+  readonly choices?: FramedChoices
 }
 
-/** A question that may become another one while it is asked: news arrives, the terminal is resized. */
+export interface FramedChoices extends Choices<string> {
+  /** What stands over them. */
+  above(size: Size): readonly string[]
+  /** All of it, before the first key. */
+  frame(size: Size): Frame
+}
+
+/** A question that may become another one while it is asked: something was looked up, the terminal was resized. */
 export interface Subject {
   now(): Question
   /** Gives what ends the listening. */
   onChange(listener: () => void): () => void
-  /** Resolves when no more news will come. */
+  /** Resolves when nothing will change any more. */
   readonly settled: Promise<void>
 }
 

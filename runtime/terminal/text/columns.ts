@@ -10,10 +10,14 @@ export interface Column {
   readonly cut?: 'middle' | 'end'
   /** Where there is no room for all, the highest goes first; absent: it stays. */
   readonly drops?: number
+  /** Shown even where all of its cells are empty. */
+  readonly keepsEmpty?: true
 }
 
-interface Laid {
+interface Layout {
   readonly head: string
+  /** Dashes below the titles. */
+  readonly rule: string
   /** One for each row, no blanks at the end. */
   readonly lines: readonly string[]
 }
@@ -21,12 +25,12 @@ interface Laid {
 const GAP = 2
 
 /** `rows`: printable cells, one for each column. No line is wider than `width` if that can be. */
-export function layColumns(
+export function layOut(
   columns: readonly Column[],
   rows: readonly (readonly string[])[],
   width: number,
   unicode: boolean,
-): Laid {
+): Layout {
   const all = columns.map((column, index) => ({
     column,
     index,
@@ -34,12 +38,12 @@ export function layColumns(
       displayWidth(column.title),
       ...rows.map((cells) => displayWidth(cells[index] ?? '')),
     ),
-    isEmpty: rows.every((cells) => (cells[index] ?? '') === ''),
+    isEmpty: column.keepsEmpty !== true && rows.every((cells) => (cells[index] ?? '') === ''),
   }))
-  // A column in which nothing is said is left out, unless all are.
+  // Columns without any content are left out, unless all are.
   const filled = all.filter(({ isEmpty }) => !isEmpty)
   const kept = fit(filled.length === 0 ? all : filled, width)
-  const layLine = (cells: readonly string[]) =>
+  const layOutLine = (cells: readonly string[]) =>
     kept
       .map(({ column, index, width: room }) => {
         const shown = clip(cells[index] ?? '', room, { cut: column.cut ?? 'end', unicode })
@@ -47,7 +51,11 @@ export function layColumns(
       })
       .join(' '.repeat(GAP))
       .trimEnd()
-  return { head: layLine(columns.map(({ title }) => title)), lines: rows.map(layLine) }
+  return {
+    head: layOutLine(columns.map(({ title }) => title)),
+    rule: kept.map(({ width: room }) => '-'.repeat(room)).join(' '.repeat(GAP)),
+    lines: rows.map(layOutLine),
+  }
 }
 
 interface Measured {

@@ -1,10 +1,11 @@
-/** What a program has to say besides its results: safe lines on stderr, each with the program's name. */
+/** What a program reports besides its results: safe lines on stderr, each with the program's name. */
 import { styleText } from 'node:util'
+import { createConsola } from 'consola/core'
 import { printable, printableLines } from '../../core/foundation/printable.ts'
 import type { TerminalStyle, Output } from './terminal-style.ts'
 
 export interface Log {
-  /** A failure in one clause, and the way out where there is one. */
+  /** A failure in one clause, and how to fix it where that is known. */
   fail(message: string, hint?: string): void
   /** Something that a person should know. */
   note(message: string): void
@@ -19,16 +20,24 @@ interface LogDependencies {
 }
 
 export function createLog({ program, stderr, look }: LogDependencies): Log {
-  const write = (text: string) => stderr.write(`${text}\n`)
+  const consola = createConsola({
+    throttleMin: Number.POSITIVE_INFINITY,
+    reporters: [
+      {
+        log({ type, args }) {
+          const [first = '', ...more] = printableLines(args.join(' '))
+          const shown = type === 'fail' ? emphasise(first, 'red', look) : first
+          const lines = [`${program}: ${shown}`, ...more.map((line) => `  ${line}`)]
+          stderr.write(`${lines.join('\n')}\n`)
+        },
+      },
+    ],
+  })
   return {
-    fail(message, hint) {
-      const [first = '', ...more] = printableLines(message.trim())
-      write(`${program}: ${emphasise(first, 'red', look)}`)
-      for (const line of more) write(`  ${line}`)
-      if (hint !== undefined) write(`  ${printable(hint)}`)
-    },
-    note: (message) => write(`${program}: ${printable(message)}`),
-    line: (text) => write(printable(text)),
+    fail: (message, hint) =>
+      consola.fail([message.trim(), ...(hint === undefined ? [] : [hint])].join('\n')),
+    note: (message) => consola.warn(printable(message)),
+    line: (text) => stderr.write(`${printable(text)}\n`),
   }
 }
 

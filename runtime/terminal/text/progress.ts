@@ -24,12 +24,12 @@ interface ProgressDependencies {
 
 export type ProgressMode = 'text' | 'ndjson' | 'none'
 
-export const createProgress = (mode: ProgressMode, parts: ProgressDependencies): Progress =>
+export const createProgress = (mode: ProgressMode, dependencies: ProgressDependencies): Progress =>
   ({
-    text: () => createText(parts),
+    text: () => createText(dependencies),
     ndjson: () => ({
       show: (event: FlashEvent) => {
-        parts.stdout.write(renderEventLine(event))
+        dependencies.stdout.write(renderEventLine(event))
       },
       clear: nothing,
     }),

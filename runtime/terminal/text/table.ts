@@ -1,5 +1,6 @@
 /** Tables and records as text: aligned, trimmed, and safe whatever they hold. */
-import { displayWidth, printable, printableLines } from '../../core/foundation/printable.ts'
+import { printable, printableLines } from '../../core/foundation/printable.ts'
+import { layOut } from './columns.ts'
 import { isRecord } from '../../core/foundation/shape.ts'
 
 /**
@@ -12,19 +13,10 @@ export function renderTable(rows: readonly object[], columns: readonly string[])
     const fields = new Map(Object.entries(row))
     return columns.map((column) => printable(renderValue(fields.get(column))))
   })
-  const header = columns.map((column) => column.toUpperCase())
-  const widths = columns.map((_, index) =>
-    Math.max(...[header, ...cells].map((line) => displayWidth(line[index] ?? ''))),
-  )
-  const dashes = widths.map((width) => '-'.repeat(width))
-  return [header, dashes, ...cells].map((line) => `${align(line, widths)}\n`).join('')
+  const titled = columns.map((name) => ({ title: name.toUpperCase(), keepsEmpty: true }) as const)
+  const { head, rule, lines } = layOut(titled, cells, Number.POSITIVE_INFINITY, true)
+  return [head, rule, ...lines].map((line) => `${line}\n`).join('')
 }
-
-const align = (cells: readonly string[], widths: readonly number[]) =>
-  cells
-    .map((cell, index) => cell + ' '.repeat(Math.max(0, (widths[index] ?? 0) - displayWidth(cell))))
-    .join('  ')
-    .trimEnd()
 
 /** `key: value` lines; nested records and texts of several lines are indented blocks. */
 export const renderRecord = (record: object): string =>
@@ -33,13 +25,13 @@ export const renderRecord = (record: object): string =>
     .map((line) => `${line}\n`)
     .join('')
 
-/** Deeper than this, what a tool said is shown as JSON: nobody reads it as an outline. */
-const DEEPEST = 8
+/** Deeper records are shown as JSON: an outline of them is unreadable. */
+const MAX_DEPTH = 8
 
 function renderField(key: string, value: unknown, indent: string): readonly string[] {
   const name = `${indent}${printable(key)}:`
   const deeper = `${indent}  `
-  if (isRecord(value) && indent.length < DEEPEST * 2) {
+  if (isRecord(value) && indent.length < MAX_DEPTH * 2) {
     const fields = Object.entries(value).flatMap(([k, v]) => renderField(k, v, deeper))
     return fields.length === 0 ? [`${name} (none)`] : [name, ...fields]
   }
@@ -48,7 +40,7 @@ function renderField(key: string, value: unknown, indent: string): readonly stri
   return [`${name} ${lines[0] ?? ''}`.trimEnd()]
 }
 
-/** Booleans as yes and no, what is not known as nothing. */
+/** Booleans as yes and no, unknown values as an empty cell. */
 function renderValue(value: unknown): string {
   if (value === null || value === undefined) return ''
   if (typeof value === 'boolean') return value ? 'yes' : 'no'

@@ -14,7 +14,7 @@ export interface TerminalStyle {
   /** Lines can be redrawn: a terminal, and not a dumb one. */
   readonly live: boolean
   readonly colour: boolean
-  /** Block characters and the like are drawn as meant. */
+  /** Block characters and line drawing are available. */
   readonly unicode: boolean
 }
 

@@ -70,9 +70,11 @@ const wrongWith = (line: string) => {
   const found = read(line)
   return found.ok ? `fine: ${found.value.kind}` : renderMisuse(found.refusal)
 }
-const argvOf = (line: string) => {
+const givenOf = (line: string) => {
   const found = read(line)
-  return found.ok && found.value.kind === 'run' ? found.value.argv : found
+  assert.ok(found.ok && found.value.kind === 'run', line)
+  const { command, values, switches, positionals } = found.value.given
+  return [command.words, values, [...switches], positionals]
 }
 
 const test = suite('parseArguments')
@@ -95,18 +97,36 @@ test('the version, at the top only', () => {
   assert.equal(read('--version'), { ok: true, value: { kind: 'version' } })
   assert.is(wrongWith('copy --version'), 'unknown flag: --version')
 })
-test('one spelling for every way to write it', () => {
-  const meant = ['copy', '--to=-', '--no-check', '--', 'a']
-  assert.equal(argvOf('copy a --to - --no-check'), meant)
-  assert.equal(argvOf('copy --to=- --no-check a'), meant)
-  assert.equal(argvOf('copy --to - --no-check -- a'), meant)
-  assert.equal(argvOf('copy --to=--x -- --y'), ['copy', '--to=--x', '--', '--y'])
-  assert.equal(argvOf('copy - --to -x'), ['copy', '--to=-x', '--', '-'])
-  assert.equal(argvOf('copy a --to b=c'), ['copy', '--to=b=c', '--', 'a'])
+test('every way to write the same is read the same, and values stay as they were typed', () => {
+  const meant = [['copy'], { to: '-' }, ['no-check'], ['a']]
+  assert.equal(givenOf('copy a --to - --no-check'), meant)
+  assert.equal(givenOf('copy --to=- --no-check a'), meant)
+  assert.equal(givenOf('copy --to - --no-check -- a'), meant)
+  assert.equal(givenOf('copy --to=--x -- --y'), [['copy'], { to: '--x' }, [], ['--y']])
+  assert.equal(givenOf('copy - --to -x'), [['copy'], { to: '-x' }, [], ['-']])
+  assert.equal(givenOf('copy a --to b=c'), [['copy'], { to: 'b=c' }, [], ['a']])
+})
+test('a default counts where nothing is given, and a repeatable flag keeps every value', () => {
+  const value = { ...PATH, default: 'x' }
+  const flags = [
+    { name: 'from', value, help: '' },
+    { name: 'config', value: PATH, repeatable: true, help: '' },
+  ] as const
+  const command = { words: ['go'], summary: '', about: [], positionals: [], flags, examples: [] }
+  const line = { ...LINE, commands: [command] }
+  const rows = [
+    [['go'], { from: 'x' }, { config: [] }],
+    [['go', '--config', 'a', '--from=y', '--config=b'], { from: 'y' }, { config: ['a', 'b'] }],
+  ] as const
+  for (const [argv, values, lists] of rows) {
+    const found = parseArguments(line, argv)
+    assert.ok(found.ok && found.value.kind === 'run')
+    assert.equal([found.value.given.values, found.value.given.lists], [values, lists])
+  }
 })
 test('what may be left out may be given, but not empty', () => {
-  assert.equal(argvOf('undo a'), ['undo', '--', 'a'])
-  assert.equal(argvOf('undo a b'), ['undo', '--', 'a', 'b'])
+  assert.equal(givenOf('undo a'), [['undo'], {}, [], ['a']])
+  assert.equal(givenOf('undo a b'), [['undo'], {}, [], ['a', 'b']])
   assert.is(wrongWith('undo'), 'missing: PATH')
   assert.is(wrongWith('undo a b c'), 'unexpected argument: c')
   const empty = parseArguments(LINE, ['undo', 'a', ''])
@@ -127,9 +147,9 @@ test('what is wrong is named, and what was meant', () => {
     ['copy a --to --json', '--to needs a value: PATH'],
     ['copy a --to --', '--to needs a value: PATH'],
     ['copy a --to b --json=yes', '--json takes no value'],
-    ['copy a --to b --mode quick', '--mode is one of fast, slow, not quick'],
-    ['copy a --to b --mode fsat', '--mode is one of fast, slow, not fsat; did you mean fast?'],
-    ['copy a --to b --id x1', '--id wants digits, not x1'],
+    ['copy a --to b --mode quick', '--mode must be one of fast, slow, not quick'],
+    ['copy a --to b --mode fsat', '--mode must be one of fast, slow, not fsat; did you mean fast?'],
+    ['copy a --to b --id x1', '--id must be digits, not x1'],
     ['copy a --to b --to c', '--to is given more than once'],
     ['copy a --to b --json --json', '--json is given more than once'],
     ['copy a', 'missing: --to PATH'],
@@ -156,9 +176,16 @@ test('a main program takes its flags in front of everything, also without a comm
   const flags = [{ name: 'server', value: url, help: '' }]
   const main = { words: [], summary: '', about: [], positionals: [], flags, examples: [] }
   const line = { ...LINE, main }
+  const given = {
+    command: main,
+    values: {},
+    lists: {},
+    switches: new Set(),
+    positionals: [],
+  }
   const rows: readonly (readonly [readonly string[], unknown])[] = [
-    [[], { kind: 'run', command: main, argv: ['--'] }],
-    [['--server', 'lab'], { kind: 'run', command: main, argv: ['--server=lab', '--'] }],
+    [[], { kind: 'run', given }],
+    [['--server', 'lab'], { kind: 'run', given: { ...given, values: { server: 'lab' } } }],
     [['--server=lab', '--help'], { kind: 'help', at: [] }],
     [['--server', 'lab', '--version'], { kind: 'version' }],
     [['--help'], { kind: 'help', at: [] }],

@@ -3,7 +3,6 @@ import * as fc from 'fast-check'
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
 import { parseArguments } from '../../../runtime/core/command/arguments.ts'
-import { dispatch } from '../../../runtime/lines/earlier/dispatch.ts'
 import { cli } from '../../../runtime/lines/earlier/programs.ts'
 import { COMMAND_LINE, COMMANDS } from '../../../runtime/lines/earlier/rules/commands.ts'
 
@@ -55,7 +54,7 @@ test('misuse of a command with --json: a document too', async () => {
     error: {
       code: 'misuse',
       message: 'missing: PATH',
-      hint: '"flasher inspect image --help" says what there is.',
+      hint: 'Try "flasher inspect image --help" for more information.',
     },
   })
   assert.match(stderr, /missing: PATH/)
@@ -95,12 +94,12 @@ test('an unexpected error: one line, 1, no stack unless it is asked for', async 
   const debug = await run(argv, { [broken.env]: '1' })
   assert.is(debug.code, code)
 })
-test('dispatch hands over values as they were typed', () => {
+test('a command gets values as they were typed', () => {
   const sha256 = '1'.repeat(64)
   const argv = ['flash', '--image', '007', '--target=-', '--sha256', sha256, '--no-verify', '--yes']
   const reading = parseArguments(COMMAND_LINE, argv)
   assert.ok(reading.ok && reading.value.kind === 'run')
-  const given = dispatch(COMMAND_LINE, reading.value.argv, (one) => one)
+  const { given } = reading.value
   assert.equal(given.values, {
     image: '007',
     target: '-',
@@ -145,7 +144,7 @@ test('whatever is typed: 0, 1, 2 or 4 and something said, never a crash', async 
     { numRuns: 300 },
   )
 })
-test('what the parser accepts, sade reads the same way', () => {
+test('whatever the values are, a command gets them as they were typed', () => {
   const value = fc.string({ minLength: 1, unit: 'binary' })
   const files = ['image', 'target', 'user-data', 'meta-data', 'cijoe-config'] as const
   const switches = ['yes', 'dry-run', 'no-verify', 'fix-gpt', 'json'] as const
@@ -158,7 +157,7 @@ test('what the parser accepts, sade reads the same way', () => {
         const argv = ['flash', ...flags, ...chosen.map((name) => `--${name}`)]
         const reading = parseArguments(COMMAND_LINE, argv)
         assert.ok(reading.ok && reading.value.kind === 'run')
-        const given = dispatch(COMMAND_LINE, reading.value.argv, (one) => one)
+        const { given } = reading.value
         assert.equal(
           files.map((name) => given.values[name]),
           texts,
@@ -173,7 +172,7 @@ test('a positional is handed over whatever it looks like', () => {
     fc.property(fc.string({ minLength: 1, unit: 'binary' }), (path) => {
       const reading = parseArguments(COMMAND_LINE, ['inspect', 'image', '--json', '--', path])
       assert.ok(reading.ok && reading.value.kind === 'run')
-      const given = dispatch(COMMAND_LINE, reading.value.argv, (one) => one)
+      const { given } = reading.value
       assert.equal([given.command.words, given.positionals], [['inspect', 'image'], [path]])
     }),
   )

@@ -63,11 +63,14 @@ test('consent comes before the flags that others need', () => {
 test('what cannot be meant', () => {
   assert.is(
     misuse('yes', { image: '-' }),
-    '--image - needs --format: standard input has no name that tells',
+    '--image - needs --format: standard input has no file name',
   )
   assert.is(misuse('yes', { image: '-', format: 'img' }), 'fine')
   assert.match(misuse('yes', { image: 'ftp://host/a.img' }), /ftp:\/\/ images are not supported/)
-  assert.is(misuse('yes no-verify verify-all'), '--no-verify and --verify-all exclude each other')
+  assert.is(
+    misuse('yes no-verify verify-all'),
+    '--no-verify and --verify-all cannot be used together',
+  )
 })
 test('options', () => {
   const found = ask('yes verify-all allow-partition fix-gpt', { sha256: 'AB'.repeat(32) })

@@ -80,7 +80,7 @@ test('Ctrl-C cancels a flash, says what that leaves, and goes back to the disks'
   await terminal.resize(100, 30)
   await terminal.waitFor(/^Flash 4 of 5 {20,}.*> Reboot$/m)
   await terminal.press('C-c')
-  const after = await terminal.waitFor('> Back:')
+  const after = await terminal.waitFor('? What next?')
   const text = after.join('\n')
   assert.ok(text.includes('Cancelled.'), text)
   assert.match(text, /was left without a partition table, so that it cannot boot/)
@@ -101,9 +101,9 @@ test('a flash that fails says why and what that leaves', async () => {
   const question = await goToConfirm(terminal, 'debian-13-amd64.img', target.device)
   assert.ok(question.some((line) => line.includes(`SHA-256 ${wrong.slice(0, 12)}`)))
   await terminal.press('y')
-  const screen = await terminal.waitFor('> Back:')
-  const text = screen.join(' ')
-  assert.match(text, /The flash failed\./)
+  const screen = await terminal.waitFor('? What next?')
+  const text = screen.join(' ').replaceAll(/ +/g, ' ')
+  assert.match(text, /✖ The flash failed: /)
   assert.match(text, /is not the image asked for/)
   assert.match(text, /was left without a partition table/)
   await terminal.press('b', 'Enter')
@@ -117,7 +117,7 @@ test('what is no image is rejected before anything is written, Enter goes back',
   const text = (await goToConfirm(terminal, 'not-really.img.zst', target.device)).join('\n')
   assert.match(
     text,
-    /Rejected:\n {2}.*not-really\.img\.zst is named\s+\.img\.zst but\s+does not hold/,
+    /✖ Rejected:\n {2}.*not-really\.img\.zst is named\s+\.img\.zst but\s+does not hold/,
   )
   assert.not.match(text, /\[y\]/)
   await terminal.press('y', 'Enter')
@@ -134,7 +134,7 @@ test('a disk that became another one between the choice and the flash is not wri
   await writeFile(target.backing, Buffer.alloc(16 * MIB))
   await shell.require(['losetup', '--set-capacity', target.device])
   await terminal.press('y')
-  const text = (await terminal.waitFor('> Back:')).join(' ')
+  const text = (await terminal.waitFor('? What next?')).join(' ').replaceAll(/ +/g, ' ')
   assert.match(text, /is another disk now than the one that was chosen/)
   assert.match(text, /Nothing was written\./)
 })
@@ -147,8 +147,8 @@ test('the digest beside an image is checked, and the end says that it was right'
   await using terminal = await fixture.open()
   await goToConfirm(terminal, 'debian-13-amd64.img', target.device)
   await terminal.press('y')
-  const text = (await terminal.waitFor('> Done:')).join(' ')
-  assert.match(text, /The image has the digest that was promised\./)
+  const text = (await terminal.waitFor('? What next?')).join(' ').replaceAll(/ +/g, ' ')
+  assert.match(text, /The checksum of the image matches\./)
 })
 
 test('the end says what became of the boot entry that was asked for', async () => {
@@ -158,7 +158,7 @@ test('the end says what became of the boot entry that was asked for', async () =
   await using terminal = await fixture.open({ env: { FLASHER_REGISTER_UEFI_BOOT: '1' } })
   await goToConfirm(terminal, 'debian-13-amd64.img', target.device)
   await terminal.press('y')
-  const text = (await terminal.waitFor('> Done:')).join(' ')
+  const text = (await terminal.waitFor('? What next?')).join(' ').replaceAll(/ +/g, ' ')
   assert.match(
     text,
     new RegExp(`Done\\..*UEFI: no one-shot boot of ${target.device}: .*(UEFI|table)`),
@@ -177,7 +177,7 @@ test('five keys, from the first screen to the flash', async () => {
   await terminal.press(numberOf(disks, target.device), 'Enter')
   await terminal.waitFor('ERASE AND FLASH')
   await terminal.press('y')
-  await terminal.waitFor('> Done:')
+  await terminal.waitFor('? What next?')
 })
 test('on a machine that was booted to be flashed, a restart is what Enter stands for', async () => {
   await using fixture = await createWizardFixture()
@@ -185,8 +185,8 @@ test('on a machine that was booted to be flashed, a restart is what Enter stands
   await using terminal = await fixture.open({ env: { FLASHER_LIVE: '1' } })
   await goToConfirm(terminal, 'debian-13-amd64.img', target.device)
   await terminal.press('y')
-  const text = (await terminal.waitFor('> Reboot:')).join('\n')
-  assert.match(text, /\[r\] reboot \(Enter\) {2}\[b\] another disk, same image {2}\[q\] quit$/m)
+  const text = (await terminal.waitFor('? What next?')).join('\n')
+  assert.match(text, /^❯ \[r\] reboot\n {2}\[b\] another disk, same image\n {2}\[q\] quit$/m)
   await terminal.press('no', 'Enter')
   await terminal.waitFor(`${EXITED}0`)
 })

@@ -65,9 +65,9 @@ for (const look of LOOKS) {
     await terminal.waitFor('> Image:')
     await check(terminal, 'Image', look)
     await terminal.press('b', 'Enter')
-    const catalogs = await terminal.waitFor('> Catalog:')
+    const catalogs = await terminal.waitFor('? Where do the images come from?')
     await check(terminal, 'Catalog', look)
-    assert.match(catalogs.join('\n'), / - 1 {2}    default +\(none is set; FLASHER_DEFAULT_CATALOG/)
+    assert.match(catalogs.join('\n'), /^- {5}default +\(none is set; FLASHER_DEFAULT_CATALOG/m)
     await terminal.press('c', 'Enter')
     await terminal.waitFor('> Location:')
     await check(terminal, 'Catalog', look)
@@ -79,11 +79,11 @@ for (const look of LOOKS) {
     assert.ok(asked.includes(`Everything on ${target.device} will be lost`), asked)
     assert.match(asked, /\[y\] ERASE AND FLASH {2}\[b\] back {2}\[q\] quit/)
     await terminal.press('y')
-    const done = await terminal.waitFor('> Done:')
+    const done = await terminal.waitFor('? What next?')
     await check(terminal, 'Reboot', look)
     assert.match(
       done.join('\n').replaceAll('\n', ' '),
-      /Wrote 8\.39 MB \(8388608 bytes\) to .*, read back and found equal\./,
+      /Wrote 8\.39 MB \(8388608 bytes\) to .*, verified\./,
     )
     assert.ok(
       fixture.content.equals((await readFile(target.backing)).subarray(0, fixture.content.length)),
@@ -167,7 +167,7 @@ test('keys: numbers, arrows, filter, words, and what is none of them', async () 
   await terminal.press('Enter')
   await terminal.waitFor(/ 1 {2}a-new-one\.img/)
   await terminal.press('BACK', 'Enter')
-  await terminal.waitFor('> Catalog:')
+  await terminal.waitFor('? Where do the images come from?')
   await terminal.press('local', 'Enter')
   await terminal.waitFor('> Image:')
   await terminal.press('exit', 'Enter')
@@ -184,7 +184,7 @@ test('a location is taken as it is typed, and one that leads nowhere leaves the 
   await using terminal = await fixture.open({ columns: 120 })
   await terminal.waitFor('> Image:')
   await terminal.press('b', 'Enter')
-  await terminal.waitFor('> Catalog:')
+  await terminal.waitFor('? Where do the images come from?')
   await terminal.press('c', 'Enter')
   await terminal.waitFor('> Location:')
   await terminal.press('-l', `${catalog}x`)
@@ -228,7 +228,7 @@ test('consoles without Unicode or without redrawing get plain characters', async
     const question = await goToConfirm(terminal, 'debian-13-amd64.img', target.device)
     assert.not.match(question.join('\n'), /[^\n -~]/)
     await terminal.press('y', 'Enter')
-    await terminal.waitFor('> Done:')
+    await terminal.waitFor(TERM === 'dumb' ? '> Next:' : '? What next?')
     assert.not.match(await terminal.history(), /[^\n -~]/)
     await terminal.press('Enter')
     await terminal.waitFor(`${EXITED}0`)

@@ -98,7 +98,7 @@ async function walk(terminal: Terminal, device: string): Promise<ReadonlyMap<str
   }
   await see('image', '> Image:')
   await type('b', 'Enter')
-  await see('catalog', '> Catalog:')
+  await see('catalog', '? Where do the images come from?')
   await type('l', 'Enter')
   await see('image again', '> Image:')
   await type('Down', 'Enter')
@@ -107,7 +107,7 @@ async function walk(terminal: Terminal, device: string): Promise<ReadonlyMap<str
   await see('confirm', /ERASE AND FLASH/)
   await terminal.press('y')
   await see('flash', /^ write +[1-9]\d% .* left/m)
-  await see('done', '> Done:')
+  await see('done', '? What next?')
   await type('q', 'Enter')
   await terminal.waitFor(EXITED)
   return captures

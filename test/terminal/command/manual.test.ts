@@ -54,10 +54,7 @@ test('reads as it is meant', async () => {
   if (!(await shell.has('groff'))) return
   const argv = ['groff', '-man', '-Tascii', '-rLL=200n', '-P-cbou']
   const text = await shell.require(argv, { input: page })
-  assert.match(
-    text,
-    /^ +flasher - write operating-system images onto disks, and prove that it worked$/m,
-  )
+  assert.match(text, /^ +flasher - write operating-system images to disks and verify them$/m)
   assert.match(text, /^ +--progress \{text\|ndjson\|none\}$/m)
   assert.match(text, /^ +flasher flash --image IMAGE --target DISK \[OPTION\.\.\.\]$/m)
 })

@@ -24,7 +24,7 @@ test('usage lines', () => {
 })
 test('what may be left out is in brackets', () => {
   assert.is(renderUsage(SERVER, ['restore']), 'Usage: flasher-web restore [ID|FILE] [OPTION...]')
-  assert.match(renderHelp(SERVER, ['restore'], 80), /^ {2}ID\|FILE {2,}a backup by its name/m)
+  assert.match(renderHelp(SERVER, ['restore'], 80), /^ {2}ID\|FILE {2,}name of a backup/m)
 })
 test('help names every command, flag and example', () => {
   const whole = renderHelp(COMMAND_LINE, [], 80)

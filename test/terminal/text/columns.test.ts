@@ -3,7 +3,7 @@ import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
 import { displayWidth } from '../../../runtime/core/foundation/printable.ts'
 import { clip } from '../../../runtime/terminal/text/clip.ts'
-import { layColumns } from '../../../runtime/terminal/text/columns.ts'
+import { layOut } from '../../../runtime/terminal/text/columns.ts'
 
 const test = suite('columns')
 
@@ -33,9 +33,10 @@ test('columns are as wide as needed, shrink as they may, and then go, the least 
     ['debian-13-amd64.img', '9 MB', 'x86_64', 'local'],
     ['a.img', '900 MB', '', 'remote'],
   ]
-  const lay = (width: number) => layColumns(columns, rows, width, false)
+  const lay = (width: number) => layOut(columns, rows, width, false)
   assert.equal(lay(80), {
     head: 'Name                   Size  Arch    From',
+    rule: '-------------------  ------  ------  ------',
     lines: [
       'debian-13-amd64.img    9 MB  x86_64  local',
       'a.img                900 MB          remote',
@@ -51,7 +52,7 @@ test('columns are as wide as needed, shrink as they may, and then go, the least 
 test('a column in which nothing is said is left out', () => {
   const columns = [{ title: 'Name' }, { title: 'SHA-256' }]
   assert.is(
-    layColumns(
+    layOut(
       columns,
       [
         ['a', ''],
@@ -71,7 +72,7 @@ test('no line is wider than the terminal, as long as there is room for the least
   const cells = fc.array(fc.tuple(fc.string(), fc.string()), { maxLength: 5 })
   fc.assert(
     fc.property(cells, fc.integer({ min: 4, max: 60 }), (rows, width) => {
-      const { head, lines } = layColumns(columns, rows, width, true)
+      const { head, lines } = layOut(columns, rows, width, true)
       for (const line of [head, ...lines]) assert.ok(displayWidth(line) <= width, line)
     }),
   )

@@ -3,7 +3,7 @@ import { createConfig, type Config } from '../../../services/config/config.ts'
 import { defaultStateDir } from '../../../services/config/state-dirs.ts'
 import type { ProcessEnvironment } from './process-environment.ts'
 import { parseSettings, SETTINGS } from '../rules/settings.ts'
-import type { Arguments } from '../../../terminal/command/dispatch.ts'
+import type { Arguments } from '../../../core/command/arguments.ts'
 
 export type LineConfig = Config<typeof SETTINGS>
 
@@ -16,7 +16,7 @@ export const readConfiguration = (
     table: SETTINGS,
     parse: parseSettings,
     env: environment.env,
-    named: given.values['config'] ?? [],
+    named: given.lists['config'] ?? [],
     systemDir: environment.systemDir,
     fallbackStateDir: defaultStateDir(environment.env, environment.isRoot),
   })

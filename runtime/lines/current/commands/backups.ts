@@ -4,11 +4,12 @@ import { Fault } from '../../../core/foundation/fault.ts'
 import { createRestorer, type Restored } from '../../../services/backup/restore.ts'
 import { openFileBackup } from '../../../services/backup/file-backup.ts'
 import { openBackups, openBundles } from '../assembly/archives.ts'
+import { openVoice } from '../../../terminal/text/voice.ts'
 import { chooseBackup, requireTerminal } from './choose-backup.ts'
 import { SUCCESS } from '../../../core/command/server-exit.ts'
 import type { ProcessEnvironment } from '../assembly/process-environment.ts'
 import { visitState, type Visit } from './visit.ts'
-import type { Arguments } from '../../../terminal/command/dispatch.ts'
+import type { Arguments } from '../../../core/command/arguments.ts'
 
 const BY = { actor: 'operator', ip: null } as const
 
@@ -18,9 +19,9 @@ export async function backUp(environment: ProcessEnvironment, given: Arguments):
   const { backup_id: id } = await backups.start('manual', BY)
   const job = await backups.awaitEnd(id)
   if (job?.status !== 'completed') {
-    throw new Fault('write-failed', `the backup failed: ${job?.error ?? 'it was cut short'}`)
+    throw new Fault('write-failed', `the backup failed: ${job?.error ?? 'it was interrupted'}`)
   }
-  environment.stdout.write(`Backup ${id}\n`)
+  openVoice(environment.stdout, environment.env).success(`Backup ${id}`)
   return SUCCESS
 }
 
@@ -33,9 +34,11 @@ export async function restore(environment: ProcessEnvironment, given: Arguments)
     what === null || isBackupId(what)
       ? await restoreStored(visit, what, environment)
       : await restoreFile(visit, what)
-  const archive = restored.archive === null ? '' : `; what was there before is ${restored.archive}`
+  const archive =
+    restored.archive === null ? '' : `; the previous state is kept as ${restored.archive}`
   const from = what ?? restored.backup_id
-  environment.stdout.write(`Restored ${restored.machines} machines from ${from}${archive}\n`)
+  const { success } = openVoice(environment.stdout, environment.env)
+  success(`Restored ${restored.machines} machines from ${from}${archive}`)
   return SUCCESS
 }
 

@@ -1,10 +1,11 @@
 /** `flasher-web export` and `import`: the fleet's hardware to and from a folder ("Export bundle"). */
 import { openBundles } from '../assembly/archives.ts'
+import { openVoice } from '../../../terminal/text/voice.ts'
 import { COMMAND_LINE } from '../rules/commands.ts'
 import { SUCCESS } from '../../../core/command/server-exit.ts'
 import type { ProcessEnvironment } from '../assembly/process-environment.ts'
 import { visitState } from './visit.ts'
-import type { Arguments } from '../../../terminal/command/dispatch.ts'
+import type { Arguments } from '../../../core/command/arguments.ts'
 
 const { program } = COMMAND_LINE
 
@@ -15,7 +16,8 @@ export async function exportFleet(
   const [folder = ''] = given.positionals
   await using visit = await visitState(environment, given)
   const machines = await openBundles(visit.state, visit.release).exportTo(folder)
-  environment.stdout.write(`${program} export -> ${folder}: ${machines} machines\n`)
+  const { success } = openVoice(environment.stdout, environment.env)
+  success(`${program} export -> ${folder}: ${machines} machines`)
   return SUCCESS
 }
 
@@ -26,6 +28,7 @@ export async function importFleet(
   const [folder = ''] = given.positionals
   await using visit = await visitState(environment, given)
   const machines = await openBundles(visit.state, visit.release).importFrom(folder)
-  environment.stdout.write(`${program} import: ${machines} machines (as flasher-inventory)\n`)
+  const { success } = openVoice(environment.stdout, environment.env)
+  success(`${program} import: ${machines} machines (as flasher-inventory)`)
   return SUCCESS
 }

@@ -1,9 +1,10 @@
-/** Which backup is put back, where `flasher-web restore` was not told: the operator chooses. */
+/** Which backup `flasher-web restore` restores when none was named: the operator chooses. */
 import { readBackupTime } from '../../../core/state/backup.ts'
 import { Fault } from '../../../core/foundation/fault.ts'
 import { printable } from '../../../core/foundation/printable.ts'
 import { renderSize } from '../../../core/foundation/size.ts'
 import type { StoredBackup } from '../../../services/backup/backup-store.ts'
+import { encodeFor } from '../../../terminal/text/encoding.ts'
 import { decideTerminalStyle } from '../../../terminal/text/terminal-style.ts'
 import { renderAge } from '../../../web/ui/times.ts'
 import type { ProcessEnvironment } from '../assembly/process-environment.ts'
@@ -39,12 +40,16 @@ export async function chooseBackup(
   }))
   if (choices.every(({ refusal }) => refusal !== null)) throw noneOfThis(line)
   const look = decideTerminalStyle(env, stderr.isTTY === true)
-  const { choose } = await import('../../../terminal/prompt/choose.ts')
-  const question = { message: 'Restore which backup?', columns: COLUMNS, choices, signal }
-  return choose(question, { stdin, stderr, look })
+  const { choose, holdLeaving } = await import('../../../terminal/prompt/choose.ts')
+  using leaving = holdLeaving(stdin)
+  return await choose(
+    { message: 'Restore which backup?', columns: COLUMNS, choices, canLeave: true },
+    { input: stdin, output: stderr, look, encode: encodeFor(env) },
+    { signal: AbortSignal.any([signal, leaving.signal]) },
+  )
 }
 
-/** The same that the restorer would say, before anybody has chosen. */
+/** What the restorer would refuse, shown before the choice. */
 const decideRefusal = ({ manifest }: StoredBackup, line: string): string | null =>
   manifest === null || manifest.line === line ? null : `of the ${printable(manifest.line)} line`
 

@@ -1,4 +1,4 @@
-/** `flasher-web config show` and `config check`: what the configuration says, and what is wrong with it. */
+/** `flasher-web config show` and `config check`: the configuration and its problems. */
 import { renderError } from '../../../core/foundation/fault.ts'
 import { renderOrigin, renderProblem } from '../../../core/config/settings.ts'
 import type { ShownSetting } from '../../../core/config/shown-setting.ts'
@@ -11,7 +11,7 @@ import { decideFolders, readConfiguration, type LineConfig } from '../assembly/c
 import { SUCCESS } from '../../../core/command/server-exit.ts'
 import { renderReference } from '../rules/settings-reference.ts'
 import type { ProcessEnvironment } from '../assembly/process-environment.ts'
-import type { Arguments } from '../../../terminal/command/dispatch.ts'
+import type { Arguments } from '../../../core/command/arguments.ts'
 
 /** Every setting with its value and where it comes from; secrets as set or unset. */
 export async function showConfig(
@@ -48,7 +48,7 @@ export async function checkConfig(
   for (const problem of problems) environment.stderr.write(`${renderProblem(problem)}\n`)
   const files = config.paths()
   const read = files.length === 0 ? 'No configuration file' : files.join(', ')
-  const verdict = problems.length === 0 ? 'fine' : `${problems.length} to look at, none fatal`
+  const verdict = problems.length === 0 ? 'valid' : `${problems.length} warnings`
   environment.stdout.write(`${read}: ${verdict}\n`)
   return SUCCESS
 }
@@ -69,7 +69,7 @@ async function takeSaved(config: LineConfig, { stderr }: ProcessEnvironment): Pr
     config.useSaved(() => saved)
   } catch (thrown) {
     // The rest is worth showing, to a user who may not read the state as well.
-    stderr.write(`what pages saved is not shown: ${renderError(thrown)}\n`)
+    stderr.write(`settings saved in the browser are not shown: ${renderError(thrown)}\n`)
   }
 }
 

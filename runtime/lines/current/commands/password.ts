@@ -12,7 +12,7 @@ import { readHiddenLine } from '../../../terminal/prompt/hidden-line.ts'
 import { decideFolders, readConfiguration, type LineConfig } from '../assembly/configuration.ts'
 import { SUCCESS } from '../../../core/command/server-exit.ts'
 import type { ProcessEnvironment } from '../assembly/process-environment.ts'
-import type { Arguments } from '../../../terminal/command/dispatch.ts'
+import type { Arguments } from '../../../core/command/arguments.ts'
 
 export async function changePassword(
   environment: ProcessEnvironment,
@@ -42,13 +42,13 @@ export async function changePassword(
   return SUCCESS
 }
 
-/** A password in the configuration would win, and the new one never count. */
+/** A password in the configuration would take precedence over the new one. */
 function refuseConfigured(config: LineConfig): void {
   for (const key of ['password', 'password_hash'] as const) {
     const origin = config.originOf('admin', key)
     if (config.current().admin[key].trim() === '' || origin === null) continue
     throw new Fault('misuse', `the password is set by ${renderOrigin(origin)}: change it there`, {
-      hint: 'Or take it out there, and run this again.',
+      hint: 'Or remove it there and run this command again.',
     })
   }
 }
@@ -63,20 +63,22 @@ async function endSessions(
     stdout.write('All sessions have ended.\n')
     return
   }
-  stdout.write('Sessions go on: change server.session_secret and restart to end them.\n')
+  stdout.write(
+    'Sessions stay valid: change server.session_secret and restart the server to end them.\n',
+  )
 }
 
-const FEWEST = 8
+const MIN_LENGTH = 8
 
 async function askPassword({ stdin, stderr }: ProcessEnvironment): Promise<string> {
   const password = await readHiddenLine(stdin, stderr, 'New password: ')
-  if ([...password].length < FEWEST) {
-    throw new Fault('misuse', `the password needs at least ${FEWEST} characters`, {
-      hint: '--generate makes one up.',
+  if ([...password].length < MIN_LENGTH) {
+    throw new Fault('misuse', `the password needs at least ${MIN_LENGTH} characters`, {
+      hint: '--generate generates one.',
     })
   }
   if (stdin.isTTY === true) {
-    const again = await readHiddenLine(stdin, stderr, 'Once more: ')
+    const again = await readHiddenLine(stdin, stderr, 'Repeat password: ')
     if (again !== password) throw new Fault('misuse', 'the two passwords differ')
   }
   return password

@@ -7,7 +7,7 @@ import { readConfiguration, type LineConfig } from '../assembly/configuration.ts
 import { COMMAND_LINE } from '../rules/commands.ts'
 import { openState, type State } from '../assembly/state.ts'
 import type { ProcessEnvironment } from '../assembly/process-environment.ts'
-import type { Arguments } from '../../../terminal/command/dispatch.ts'
+import type { Arguments } from '../../../core/command/arguments.ts'
 
 export interface Visit extends AsyncDisposable {
   readonly config: LineConfig

@@ -9,39 +9,41 @@ const FOLDER: Value = { name: 'DIR', completes: 'folder' }
 
 const SERVE = {
   words: ['serve'],
-  summary: 'run the server (what happens without a command, too)',
+  summary: 'run the server (the default command)',
   about: [
-    'Serves boot scripts, boot files, the catalog, the pages and the programming interface until SIGTERM or SIGINT. SIGHUP reads the configuration again.',
-    'At the first start without a configured password one is made and printed, once.',
+    'Serves boot scripts, boot files, the catalog, the web pages and the API until SIGTERM or SIGINT. SIGHUP reloads the configuration.',
+    'On the first start, if no password is configured, one is generated and printed once.',
   ],
   positionals: [],
   flags: [CONFIG],
   examples: [
-    { line: 'flasher-web', does: 'with the configuration below /etc/flasher' },
-    { line: 'flasher-web --config ./flasher.toml', does: 'with one file and nothing else' },
+    { line: 'flasher-web', does: 'use the configuration in /etc/flasher' },
+    { line: 'flasher-web --config ./flasher.toml', does: 'use this file only' },
   ],
 } as const satisfies Command
 
 const EXPORT = {
   words: ['export'],
-  summary: 'write the fleet as an export bundle into a folder',
+  summary: 'export the fleet as a bundle into a folder',
   about: [
-    'Writes DIR/inventory.json: every machine with its disks and hardware, no assignments, no images. Works beside a running server.',
+    'Writes DIR/inventory.json: every machine with its disks and hardware, without assignments or images. Works while the server is running.',
   ],
-  positionals: [{ value: FOLDER, help: 'the folder, made where it is missing' }],
+  positionals: [{ value: FOLDER, help: 'the folder; created if missing' }],
   flags: [CONFIG],
-  examples: [{ line: 'flasher-web export /srv/fleet', does: 'a bundle for another server' }],
+  examples: [{ line: 'flasher-web export /srv/fleet', does: 'create a bundle for another server' }],
 } as const satisfies Command
 
 const IMPORT = {
   words: ['import'],
-  summary: 'take the machines of an export bundle into the fleet',
+  summary: 'import the machines of an export bundle',
   about: [
-    'Every machine of the bundle starts over: mode flasher-inventory, no image, no disk, no labels. Other machines stay. Works beside a running server.',
+    'Every machine of the bundle starts over: mode flasher-inventory, no image, no disk, no labels. Other machines are kept. Works while the server is running.',
   ],
   positionals: [{ value: FOLDER, help: 'the folder with inventory.json' }],
   flags: [CONFIG],
-  examples: [{ line: 'flasher-web import /srv/fleet', does: 'what another server exported' }],
+  examples: [
+    { line: 'flasher-web import /srv/fleet', does: 'import what another server exported' },
+  ],
 } as const satisfies Command
 
 const BACKUP = {
@@ -50,27 +52,27 @@ const BACKUP = {
   about: ['A backup holds the export bundle and a full copy of the database.'],
   positionals: [],
   flags: [CONFIG],
-  examples: [{ line: 'flasher-web backup', does: 'one more beside the scheduled ones' }],
+  examples: [{ line: 'flasher-web backup', does: 'make one besides the scheduled ones' }],
 } as const satisfies Command
 
 const RESTORE = {
   words: ['restore'],
-  summary: 'put a backup in the place of the present state',
+  summary: 'restore a backup',
   about: [
-    'Brings back machines with their assignments, labels and settings, as they were. The present database is kept beside as .bak. The server must not be running.',
-    'Without an argument it lists the backups on the terminal, newest first, to choose one with the arrow keys.',
+    'Restores machines with their assignments, labels and settings. The current database is kept as .bak. The server must not be running.',
+    'Without an argument it lists the backups, newest first, to choose from with the arrow keys.',
   ],
   positionals: [
     {
       value: { name: 'ID|FILE', completes: 'file' },
       optional: true,
-      help: 'a backup by its name, or a database file of one; absent: it is asked for',
+      help: 'name of a backup, or path of a database file; without it, choose from a list',
     },
   ],
   flags: [CONFIG],
   examples: [
-    { line: 'flasher-web restore', does: 'choose among the backups' },
-    { line: 'flasher-web restore 2026-11-21T03-00-00Z', does: 'the state of that night' },
+    { line: 'flasher-web restore', does: 'choose a backup from the list' },
+    { line: 'flasher-web restore 2026-11-21T03-00-00Z', does: 'restore the state of that night' },
   ],
 } as const satisfies Command
 
@@ -78,49 +80,56 @@ const PASSWORD = {
   words: ['password'],
   summary: 'set a new administrator password and end all sessions',
   about: [
-    'Asks for it twice on a terminal, else reads one line from standard input. A running server takes it up at once.',
+    'Asks for it twice on a terminal, otherwise reads one line from standard input. A running server uses it immediately.',
   ],
   positionals: [],
   flags: [
-    { name: 'generate', value: null, help: 'make one up and print it' },
+    { name: 'generate', value: null, help: 'generate one and print it' },
     {
       name: 'print',
       value: null,
-      help: 'print the hash for [admin] password_hash and change nothing',
+      help: 'only print the hash for [admin] password_hash',
     },
     CONFIG,
   ],
   examples: [
-    { line: 'flasher-web password', does: 'asks, and stores a hash' },
-    { line: 'flasher-web password --generate', does: 'when it was lost' },
+    { line: 'flasher-web password', does: 'ask for it and store its hash' },
+    { line: 'flasher-web password --generate', does: 'replace a lost password' },
   ],
 } as const satisfies Command
 
 const CONFIG_SHOW = {
   words: ['config', 'show'],
-  summary: 'show every setting, its value and where it comes from',
+  summary: 'show every setting with its value and origin',
   about: ['Secrets are shown as set or unset.'],
   positionals: [],
   flags: [JSON_FLAG, CONFIG],
-  examples: [{ line: 'flasher-web config show --json', does: 'for a program' }],
+  examples: [{ line: 'flasher-web config show --json', does: 'print JSON for a program' }],
 } as const satisfies Command
 
 const CONFIG_CHECK = {
   words: ['config', 'check'],
-  summary: 'look for mistakes in the configuration',
-  about: ['Prints what is wrong with its place. Exit code 2: the server would not start with it.'],
+  summary: 'check the configuration for mistakes',
+  about: ['Prints each problem with its location. Exit code 2: the server would not start.'],
   positionals: [],
   flags: [CONFIG],
-  examples: [{ line: 'flasher-web config check && systemctl reload flasher-web', does: 'safely' }],
+  examples: [
+    {
+      line: 'flasher-web config check && systemctl reload flasher-web',
+      does: 'reload only if it is valid',
+    },
+  ],
 } as const satisfies Command
 
 const CONFIG_REFERENCE = {
   words: ['config', 'reference'],
-  summary: 'print what every setting means (docs/settings.md)',
-  about: ['Markdown, made from the same table that reads the configuration.'],
+  summary: 'print the reference of all settings (docs/settings.md)',
+  about: ['Prints Markdown, generated from the table that reads the configuration.'],
   positionals: [],
   flags: [CONFIG],
-  examples: [{ line: 'flasher-web config reference | less', does: 'all settings and defaults' }],
+  examples: [
+    { line: 'flasher-web config reference | less', does: 'read all settings and defaults' },
+  ],
 } as const satisfies Command
 
 export const COMMANDS = {
@@ -143,7 +152,7 @@ export const COMMAND_LINE: CommandLine = {
   program: 'flasher-web',
   summary: 'the machine server',
   about: [
-    'Network-boots machines, shows them in a browser, and has them write images onto their disks.',
+    'Network-boots machines, shows them in a browser, and has them flash images to their disks.',
   ],
   commands: [...Object.values(COMMANDS), TEXTS.completion, TEXTS.manual],
   exitCodes: listExitCodes('server'),
@@ -152,6 +161,9 @@ export const COMMAND_LINE: CommandLine = {
     ...SERVER_ENVIRONMENT,
     ...SOURCE_ENVIRONMENT,
   ],
-  files: [...CONFIG_FILES, ['<state_dir>/state.db', 'machines, events and what pages save']],
+  files: [
+    ...CONFIG_FILES,
+    ['<state_dir>/state.db', 'machines, events, and settings saved in the browser'],
+  ],
   revised: '2026-11-22',
 }

@@ -2,39 +2,42 @@
 import type { Command } from '../../../core/command/command.ts'
 import { WIZARD_ENVIRONMENT } from '../../../core/command/environment.ts'
 
+/** Where the server is looked for when `--mac` is given alone. */
+export const DEFAULT_SERVER = 'flasher-server'
+
 export const WIZARD = {
   words: [],
   summary: 'choose an image and a disk in a few steps',
   about: [
-    'Without a command the wizard starts: it asks for an image and a disk, says what would be lost, and flashes. It needs a terminal. With --mac the machine server decides what happens; when the server cannot be reached, the wizard opens with its catalog and says why. Without a terminal what the server decides is done all the same, in plain lines, and what would end in the wizard is a failure: exit code 1.',
+    'Without a command the wizard starts: it asks for an image and a disk, shows what would be lost, and flashes. It needs a terminal. With --mac the machine server decides what happens; if the server cannot be reached, the wizard opens with its catalog and says why. The server is obeyed without a terminal as well, in plain lines; then what would open the wizard is a failure with exit code 1.',
   ],
   positionals: [],
   flags: [
     {
       name: 'server',
-      value: { name: 'URL', completes: 'nothing', default: 'flasher-server' },
-      help: 'the machine server: an address, or a bare name (http:// is meant)',
+      value: { name: 'URL', completes: 'nothing' },
+      help: `the machine server: an address, or a bare name for http:// (default with --mac: ${DEFAULT_SERVER})`,
     },
     {
       name: 'mac',
       value: { name: 'MAC', completes: 'nothing' },
-      help: "this machine's own MAC address: the server decides what is done with it",
+      help: 'MAC address of this machine; the server decides what is done',
     },
     {
       name: 'catalog',
       value: { name: 'LOCATION', completes: 'file' },
-      help: 'catalog to offer besides the images of this machine: a TOML file, an http(s) URL, an oras reference; ignored with --mac',
+      help: 'catalog to offer besides local images: a TOML file, an http(s) URL or an oras reference; ignored with --mac',
     },
   ],
   examples: [
-    { line: 'flasher', does: 'choose among the images in the image folder' },
+    { line: 'flasher', does: 'choose an image from the image folder' },
     {
       line: 'flasher --catalog https://example.org/catalog.toml',
-      does: 'choose among those of a catalog, too',
+      does: 'choose from a catalog as well',
     },
     {
       line: 'flasher --server lab --mac 52:54:00:12:34:56',
-      does: 'do what the machine server wants of this machine',
+      does: 'do what the machine server has planned for this machine',
     },
   ],
 } as const satisfies Command

@@ -1,9 +1,11 @@
-/** One run of a command: what it was given, where its words go, and what its failure means. */
-import type { Command, CommandLine } from '../../../core/command/command.ts'
+/** One run of a command: its arguments, its output, and what its failure means. */
+import type { Arguments } from '../../../core/command/arguments.ts'
+import type { CommandLine } from '../../../core/command/command.ts'
 import { Fault, renderError } from '../../../core/foundation/fault.ts'
 import { printableLines } from '../../../core/foundation/printable.ts'
 import type { Environment } from '../../../services/host/shell.ts'
 import type { SourcesOptions } from '../../../services/image/sources.ts'
+import { DEBUG_HINT } from '../../../terminal/command/program.ts'
 import { createLog, type Log } from '../../../terminal/text/log.ts'
 import {
   decideTerminalStyle,
@@ -28,15 +30,6 @@ export interface ProcessEnvironment {
   readonly now: () => number
 }
 
-/** A command line as its command reads it. */
-export interface Arguments {
-  readonly command: Command
-  /** By flag, without dashes; a default where none was given. */
-  readonly values: Readonly<Record<string, string>>
-  readonly switches: ReadonlySet<string>
-  readonly positionals: readonly string[]
-}
-
 export interface Session {
   readonly given: Arguments
   readonly environment: ProcessEnvironment
@@ -50,7 +43,7 @@ export interface Session {
   /** The JSON document on stdout. */
   document(fields: Fields): void
   /**
-   * Says why a command ends: the words on stderr, with `--json` the document with its `error`.
+   * Reports why a command failed: on stderr, and with `--json` as a document with its `error`.
    * `known`: the document's fields as far as they were known by then. Returns the exit code.
    */
   fail(thrown: unknown, options?: FailOptions): number
@@ -58,7 +51,7 @@ export interface Session {
 
 interface FailOptions {
   readonly known?: Fields
-  /** The message has been said already: only the way out is. */
+  /** The message has been printed already: only the hint is. */
   readonly isTold?: boolean
 }
 
@@ -69,7 +62,7 @@ export function createSession(
 ): Session {
   const { stdout, stderr, env, signal } = environment
   const look = decideTerminalStyle(env, stderr.isTTY === true)
-  const log = createLog({ program: PROGRAM, stderr, look })
+  const log = createLog({ program: line.program, stderr, look })
   const json = given.switches.has('json')
   // The last line of a stream of JSON lines is one line too.
   const oneLine = given.values['progress'] === 'ndjson'
@@ -95,8 +88,6 @@ export function createSession(
   }
 }
 
-export const PROGRAM = 'flasher'
-
 /** Whatever an abort broke off is a cancel, in whichever words it came. */
 export const asCancel = (thrown: unknown, signal: AbortSignal): unknown =>
   signal.aborted && !(thrown instanceof Fault)
@@ -109,7 +100,7 @@ const describe = (thrown: unknown) =>
     : {
         code: 'unexpected' as const,
         message: renderError(thrown),
-        hint: 'FLASHER_DEBUG=1 shows where this comes from.',
+        hint: DEBUG_HINT,
       }
 
 /** The stack and those of all causes. */

@@ -20,18 +20,18 @@ const LIST_DISKS = {
   words: ['list', 'disks'],
   summary: 'list the disks of this machine',
   about: [
-    'Shows whole disks with path, size, transport, vendor, model, serial number and whether they are removable. Serial numbers are what tells two equal disks apart.',
+    'Shows whole disks with their path, size, transport, vendor, model and serial number, and whether they are removable. Tell identical disks apart by their serial numbers.',
   ],
   positionals: [],
   flags: [JSON_FLAG],
-  examples: [{ line: 'flasher list disks', does: 'what could be written to' }],
+  examples: [{ line: 'flasher list disks', does: 'see what can be written to' }],
 } as const satisfies Command
 
 const LIST_IMAGES = {
   words: ['list', 'images'],
   summary: 'list the images in the image folder',
   about: [
-    'Shows the files directly in the folder whose names end in a format that flasher writes. Nothing is opened: look into a file with "flasher inspect image".',
+    'Shows the files directly in the folder whose names end in a format that flasher writes. No file is opened; "flasher inspect image" looks into one.',
   ],
   positionals: [],
   flags: [
@@ -42,18 +42,18 @@ const LIST_IMAGES = {
     },
     JSON_FLAG,
   ],
-  examples: [
-    { line: 'flasher list images --image-root ~/images', does: 'the images in another folder' },
-  ],
+  examples: [{ line: 'flasher list images --image-root ~/images', does: 'list another folder' }],
 } as const satisfies Command
 
 const INSPECT_IMAGE = {
   words: ['inspect', 'image'],
-  summary: 'show what an image is',
-  about: ['Shows path, format and size, and what the format itself says of its content.'],
+  summary: 'describe an image',
+  about: ['Shows the path, format and size, and what the format records about the content.'],
   positionals: [{ value: { name: 'PATH', completes: 'image' }, help: 'the image file' }],
   flags: [JSON_FLAG],
-  examples: [{ line: 'flasher inspect image debian.qcow2', does: 'its virtual size and more' }],
+  examples: [
+    { line: 'flasher inspect image debian.qcow2', does: 'show its virtual size and more' },
+  ],
 } as const satisfies Command
 
 const FLASH_FLAGS = [
@@ -69,12 +69,12 @@ const FLASH_FLAGS = [
     required: true,
     help: 'block device to overwrite',
   },
-  { name: 'dry-run', value: null, help: 'check everything, write nothing; wins over --yes' },
+  { name: 'dry-run', value: null, help: 'check everything but write nothing; overrides --yes' },
   { name: 'yes', value: null, help: 'check everything, then write (needs root)' },
   {
     name: 'format',
     value: { name: 'FORMAT', completes: 'choices', choices: IMAGE_FORMATS },
-    help: 'what the image is, whatever its name says; needed with --image -',
+    help: 'format of the image, overriding its name; required with --image -',
   },
   {
     name: 'sha256',
@@ -83,19 +83,19 @@ const FLASH_FLAGS = [
       completes: 'nothing',
       shape: { pattern: /^[0-9a-f]{64}$/i, words: '64 hexadecimal digits' },
     },
-    help: 'digest that the image file must have (default: of IMAGE.sha256, where that exists)',
+    help: 'expected digest of the image file (default: from IMAGE.sha256 if it exists)',
   },
-  { name: 'no-verify', value: null, help: 'do not read back what was written' },
+  { name: 'no-verify', value: null, help: 'do not verify what was written' },
   {
     name: 'verify-all',
     value: null,
-    help: 'read back also the ranges that the device zeroed by itself',
+    help: 'verify the ranges that the device zeroed by itself, too',
   },
-  { name: 'allow-partition', value: null, help: 'let the target be a partition' },
+  { name: 'allow-partition', value: null, help: 'allow a partition as the target' },
   {
     name: 'fix-gpt',
     value: null,
-    help: "move the GPT's backup to the end of a disk that is larger than the image",
+    help: 'move the backup GPT to the end of a disk that is larger than the image',
   },
   {
     name: 'provision',
@@ -105,12 +105,12 @@ const FLASH_FLAGS = [
       choices: PROVISIONING_MODES,
       default: 'none',
     },
-    help: 'what to do with the disk once it is written',
+    help: 'what to do with the disk after writing',
   },
-  { name: 'user-data', value: FILE, help: 'cloud-init: user-data file (required there)' },
-  { name: 'meta-data', value: FILE, help: 'cloud-init: meta-data file (default: made up)' },
-  { name: 'cijoe-workflow', value: FILE, help: 'cijoe: workflow to run (required there)' },
-  { name: 'cijoe-config', value: FILE, help: 'cijoe: its configuration' },
+  { name: 'user-data', value: FILE, help: 'cloud-init: user-data file (required)' },
+  { name: 'meta-data', value: FILE, help: 'cloud-init: meta-data file (default: generated)' },
+  { name: 'cijoe-workflow', value: FILE, help: 'cijoe: workflow to run (required)' },
+  { name: 'cijoe-config', value: FILE, help: 'cijoe: configuration file' },
   {
     name: 'progress',
     value: { name: 'MODE', completes: 'choices', choices: PROGRESS_MODES, default: 'text' },
@@ -121,30 +121,30 @@ const FLASH_FLAGS = [
 
 const FLASH = {
   words: ['flash'],
-  summary: 'write an image onto a disk',
+  summary: 'write an image to a disk',
   about: [
-    'Checks image, disk and everything that provisioning needs; then, with --yes, looks at the disk once more, writes, reads back what was written, and has the kernel read the new partition table. With --dry-run it stops after the checks. One of the two must be given.',
-    'A disk that is mounted, in use, read-only, too small, or that holds the running system is refused. A flash that is cancelled or fails leaves the disk without a partition table, so that it cannot boot half of a system.',
-    'With --progress ndjson nothing but events goes to stdout, one JSON object per line; with --json too, the document is the last line. Event names: started, writing, synced, partprobed, provisioning, done, failed.',
+    'Checks the image, the disk and everything that provisioning needs. With --yes it then checks the disk once more, writes, verifies what was written, and has the kernel read the new partition table. With --dry-run it stops after the checks. One of the two is required.',
+    'A disk is refused if it is mounted, in use, read-only or too small, or if it holds the running system. A flash that is cancelled or fails leaves the disk without a partition table, so that no half-written system can boot.',
+    'With --progress ndjson only events go to stdout, one JSON object per line; with --json as well, the document is the last line. Event names: started, writing, synced, partprobed, provisioning, done, failed.',
   ],
   positionals: [],
   flags: FLASH_FLAGS,
   examples: [
     {
       line: 'flasher flash --image debian.img.zst --target /dev/sdb --dry-run',
-      does: 'say whether it would work',
+      does: 'check whether it would work',
     },
     {
       line: 'flasher flash --image https://example.org/debian.img.xz --target /dev/sdb --yes',
-      does: 'write straight from a server',
+      does: 'write directly from a server',
     },
     {
       line: 'flasher flash --image debian.qcow2 --target /dev/sdb --provision cloud-init --user-data user-data --yes',
-      does: 'write, then leave a cloud-init seed',
+      does: 'write, then add a cloud-init seed',
     },
     {
       line: 'zcat disk.gz | flasher flash --image - --format img --target /dev/sdb --yes',
-      does: 'write what another program prints',
+      does: 'write the output of another program',
     },
   ],
 } as const satisfies Command
@@ -174,19 +174,19 @@ export type CommandName = Joined<(typeof COMMANDS)[number]['words']>
 
 export const COMMAND_LINE: CommandLine = {
   program: 'flasher',
-  summary: 'write operating-system images onto disks, and prove that it worked',
+  summary: 'write operating-system images to disks and verify them',
   about: [
     `Formats: ${IMAGE_FORMATS.toReversed()
       .map((format) => `.${format}`)
       .join(', ')}.`,
-    'Every command takes --json and then prints one document whose first keys are schema_version and command; a command that fails prints one with an error of code, message and hint.',
+    'With --json, every command prints one document whose first keys are schema_version and command; after a failure it holds an error with code, message and hint.',
   ],
   commands: COMMANDS,
   exitCodes: EXIT_CODES,
   environment: COMMAND_ENVIRONMENT,
   files: [
     [DEFAULT_IMAGE_ROOT, 'images that "flasher list images" shows'],
-    ['IMAGE.sha256', 'the digest of an image beside it, as sha256sum writes it'],
+    ['IMAGE.sha256', 'the digest of the image beside it, as sha256sum writes it'],
   ],
   revised: '2026-11-22',
 }

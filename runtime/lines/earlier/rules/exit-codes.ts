@@ -39,9 +39,9 @@ export const EXIT = {
 export const EXIT_CODES: readonly Entry[] = [
   ['0', 'success'],
   ['1', 'the operation failed: the plan was refused, a write or a provisioning step failed'],
-  ['2', 'misuse: an argument error, a required flag or an input file that is missing'],
-  ['3', 'root is required: run it again as root'],
-  ['4', 'a tool that is needed is not installed'],
+  ['2', 'misuse: wrong arguments, or a required flag or input file is missing'],
+  ['3', 'root is required'],
+  ['4', 'a required tool is not installed'],
   ['5', 'the target changed between the check and the first byte'],
   ['130, 143, 129', 'cancelled by SIGINT, SIGTERM or SIGHUP'],
 ]

@@ -25,22 +25,22 @@ export interface Findings extends FlashFindings {
 
 const HINTS: { readonly [Why in FlashRefusal['why']]?: string } = {
   mounted: 'Unmount them first, or choose another disk: "flasher list disks".',
-  'in-use': 'Stop what uses it first, or choose another disk: "flasher list disks".',
-  'target-missing': '"flasher list disks" shows what there is.',
-  'not-a-block-device': '"flasher list disks" shows what there is.',
+  'in-use': 'Stop whatever uses it first, or choose another disk: "flasher list disks".',
+  'target-missing': '"flasher list disks" shows the disks.',
+  'not-a-block-device': '"flasher list disks" shows the disks.',
   'image-too-big': 'Choose a larger disk: "flasher list disks".',
 }
 
 /** Its last bytes, which say how large it is, may not be its last. */
-const DOUBT =
-  'Compare its checksum: it may be cut off. If it is whole, choose a larger disk: "flasher list disks".'
+const MAYBE_TRUNCATED =
+  'The image may be truncated: compare its checksum. If it is complete, choose a larger disk: "flasher list disks".'
 
-/** The hint of the first reason that has one. */
+/** The hint for the first reason that has one. */
 export const hintAgainst = ({ refusals }: Pick<Findings, 'refusals'>): string | undefined =>
   refusals.map(hintOf).find((hint) => hint !== undefined)
 
 const hintOf = (refusal: FlashRefusal): string | undefined =>
-  refusal.why === 'image-too-big' && refusal.isDoubtful ? DOUBT : HINTS[refusal.why]
+  refusal.why === 'image-too-big' && refusal.isDoubtful ? MAYBE_TRUNCATED : HINTS[refusal.why]
 
 /** The fields behind `schema_version` and `command`; ours come last in each object. */
 export function findingsFields(findings: Findings): Fields {
@@ -103,7 +103,7 @@ export const renderLoss = ({ image, target }: Findings): string =>
 
 /** `/dev/sdb: ATA Samsung SSD 980, serial S5GX, 500 GB, sata` */
 function describeTarget({ path, exists, device }: TargetFacts): string {
-  if (!exists) return `${path} (not there)`
+  if (!exists) return `${path} (does not exist)`
   if (device === null) return `${path} (not a block device)`
   const { node } = device
   return `${node === path ? path : `${path} (${node})`}: ${renderDevice(device)}`

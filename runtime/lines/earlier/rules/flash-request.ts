@@ -1,4 +1,4 @@
-/** Earlier line: what a `flash` command line asks for, and what of it cannot be meant. */
+/** Earlier line: what a `flash` command line asks for, and what is wrong with it. */
 import { IMAGE_FORMATS, type ImageFormat } from '../../../core/image/image.ts'
 import type { FlashOptions } from '../../../core/flash/flash.ts'
 import { parseLocation, renderLocationRefusal } from '../../../core/net/image-location.ts'
@@ -10,7 +10,7 @@ export interface FlashRequest {
   /** A path, a URL, or `-` for standard input. */
   readonly image: string
   readonly target: string
-  /** Null: the image's name tells. */
+  /** Null: decided by the image's name. */
   readonly format: ImageFormat | null
   readonly dryRun: boolean
   readonly options: FlashOptions
@@ -73,10 +73,12 @@ const NO_CONSENT: FlashMisuse = {
   hint: '--dry-run checks everything and writes nothing; --yes overwrites the target.',
 }
 const NO_FORMAT: FlashMisuse = {
-  message: '--image - needs --format: standard input has no name that tells',
+  message: '--image - needs --format: standard input has no file name',
   hint: `One of: ${IMAGE_FORMATS.join(', ')}`,
 }
-const VERIFY_TWICE: FlashMisuse = { message: '--no-verify and --verify-all exclude each other' }
+const VERIFY_TWICE: FlashMisuse = {
+  message: '--no-verify and --verify-all cannot be used together',
+}
 
 function decideVerify(switches: ReadonlySet<string>): FlashOptions['verify'] {
   if (switches.has('no-verify')) return 'none'

@@ -1,55 +1,50 @@
 /** The catalog screen, and the one where a location is typed. */
 import { printable } from '../../../../core/foundation/printable.ts'
 import type { Asked } from '../../../../terminal/prompt/question.ts'
-import type { Menu } from '../../../../terminal/prompt/menu.ts'
 import type { WizardContext } from './wizard-context.ts'
 import type { State, Step } from '../flow/flow.ts'
-import { createQuestion, fitted, type View } from './screen-frame.ts'
+import { createChoice, createQuestion, fitted, type NextChoice, type View } from './screen-frame.ts'
 import { stillSubject } from './pending-question.ts'
 
-/** Letters in the order of the rows. */
-const CHOICES = ['d', 'c', 'l'] as const
-
 export async function chooseCatalog(state: State, context: WizardContext): Promise<Step> {
-  const view: View = {
-    menu: catalogMenu(context.defaultCatalog, context.drawing.setting.imageRoot),
-    intro: () => ['Where do the images come from?', ''],
-  }
-  const asked = await context.ask(stillSubject(createQuestion(state, view, context.drawing)))
-  const key = asked.kind === 'row' ? CHOICES[asked.index] : keyOf(asked)
-  if (key === 'd') return { step: 'source', source: context.defaultCatalog }
+  const { defaultCatalog, drawing } = context
+  const choices = listChoices(defaultCatalog, drawing.setting.imageRoot)
+  const view = {
+    prompt: 'Catalog',
+    message: 'Where do the images come from?',
+    columns: [{ title: 'Catalog' }, { title: 'Images', least: 20, cut: 'middle' }],
+    choices,
+    intro: () => [],
+  } as const
+  const asked = await context.ask(stillSubject(createChoice(state, view, drawing)))
+  const key = asked.kind === 'row' ? choices[asked.index]?.key : keyOf(asked)
+  if (key === 'd') return { step: 'source', source: defaultCatalog }
   if (key === 'c') return { step: 'ask-source' }
-  if (key === 'l') return { step: 'source', source: null }
-  return { step: 'quit' }
+  return key === 'l' ? { step: 'source', source: null } : { step: 'quit' }
 }
 
-function catalogMenu(fallback: string | null, imageRoot: string): Menu {
-  const refusal = fallback === null ? 'none is set; FLASHER_DEFAULT_CATALOG names one' : null
-  const keys = [
-    { key: 'd', words: ['default'], does: 'default' },
-    { key: 'c', words: ['custom'], does: 'custom' },
-    { key: 'l', words: ['local', 'local only'], does: 'local only' },
-    { key: 'q', words: ['quit', 'exit'], does: 'quit' },
-  ]
-  return {
-    prompt: 'Catalog',
-    columns: [{ title: 'Catalog' }, { title: 'Images', least: 20, cut: 'middle' }],
-    rows: [
-      {
-        // A letter that does nothing is not offered.
-        cells:
-          refusal === null
-            ? ['[d] default', printable(fallback ?? '')]
-            : ['    default', `(${refusal})`],
-        refusal,
-      },
-      { cells: ['[c] custom', 'from a file, an http(s) URL or a registry'], refusal: null },
-      { cells: ['[l] local only', printable(`those in ${imageRoot}`)], refusal: null },
-    ],
-    keys: fallback === null ? keys.slice(1) : keys,
-    enter: null,
-  }
-}
+const listChoices = (fallback: string | null, imageRoot: string): readonly NextChoice[] => [
+  {
+    key: 'd',
+    words: ['default'],
+    // A letter that does nothing is not offered.
+    cells: fallback === null ? ['    default', ''] : ['[d] default', printable(fallback)],
+    refusal: fallback === null ? 'none is set; FLASHER_DEFAULT_CATALOG names one' : null,
+  },
+  {
+    key: 'c',
+    words: ['custom'],
+    cells: ['[c] custom', 'from a file, an http(s) URL or a registry'],
+    refusal: null,
+  },
+  {
+    key: 'l',
+    words: ['local', 'local only'],
+    cells: ['[l] local only', printable(`those in ${imageRoot}`)],
+    refusal: null,
+  },
+  { key: 'q', words: ['quit', 'exit'], cells: ['[q] quit', ''], refusal: null },
+]
 
 const keyOf = (asked: Asked) => (asked.kind === 'key' ? asked.key : 'q')
 

@@ -5,10 +5,11 @@ import { renderChecks, renderImage } from '../../../../core/flash/flash-text.ts'
 import { renderSafeUrl } from '../../../../core/net/image-location.ts'
 import { displayWidth, printable } from '../../../../core/foundation/printable.ts'
 import { clip } from '../../../../terminal/text/clip.ts'
-import { layColumns } from '../../../../terminal/text/columns.ts'
+import { layOut } from '../../../../terminal/text/columns.ts'
 import type { Size } from '../../../../terminal/prompt/painter.ts'
+import { boxWidth, innerWidth } from '../../../../terminal/text/box.ts'
+import { MARK_WIDTH, renderVoice } from '../../../../terminal/text/voice.ts'
 import { wrap } from '../../../../terminal/text/wrap.ts'
-import { innerWidth, renderArrow, renderBox } from './boxes.ts'
 import { renderLosses } from '../flow/disk-offers.ts'
 import type { State } from '../flow/flow.ts'
 import type { Drawing } from './screen-frame.ts'
@@ -37,7 +38,7 @@ export function renderConfirm(
   { columns, room }: ConfirmRoom,
 ): readonly string[] {
   const outcome = renderOutcome(state, known, drawing, columns)
-  const boxes = renderBoxes(state, known, { columns, unicode: drawing.unicode })
+  const boxes = renderBoxes(state, known, drawing, columns)
   const left = room - boxes.length
   if (left >= outcome.least) return [...boxes, ...outcome.lines(left)]
   const words = renderBriefly(state, drawing, columns)
@@ -49,15 +50,17 @@ export function renderConfirm(
 function renderBoxes(
   { image, disk }: State,
   { plan }: Known,
-  look: { readonly columns: number; readonly unicode: boolean },
+  { ink, unicode }: Drawing,
+  columns: number,
 ): readonly string[] {
-  const source = image === null ? [] : describe(image, plan)
-  const target = inFull(`${disk?.path}: ${disk?.words}`, innerWidth(look.columns))
-  return [
-    ...renderBox('Image', source.map(printable), look),
-    renderArrow(look),
-    ...renderBox('Disk', target, look),
-  ]
+  const source = image === null ? [] : describe(image, plan).map(printable)
+  const target = inFull(`${disk?.path}: ${disk?.words}`, innerWidth(columns))
+  const arrow = ' '.repeat(Math.floor(boxWidth(columns) / 2)) + (unicode ? '▼' : 'v')
+  return renderVoice({ ink, unicode, columns }, (voice) => {
+    voice.box({ title: 'Image', message: source.join('\n') })
+    voice.log(arrow)
+    voice.box({ title: 'Disk', message: target.join('\n') })
+  })
 }
 
 function describe({ name, location }: ImageChoice, plan: FlashPlan | null): readonly string[] {
@@ -68,7 +71,7 @@ function describe({ name, location }: ImageChoice, plan: FlashPlan | null): read
   return [renderImage({ ...image, name }), ...from, renderChecks(plan), ...decideNotes(image)]
 }
 
-/** The image in one line, then all that tells one disk from another. */
+/** The image in one line, then everything that identifies the disk. */
 function renderBriefly(
   { image, disk }: State,
   { ink, unicode }: Drawing,
@@ -116,15 +119,20 @@ function renderOutcome(
   drawing: Drawing,
   columns: number,
 ): Outcome {
-  const { ink } = drawing
-  if (reasons === null) return { least: 1, lines: () => [ink.faint('checking ...')] }
+  const { ink, unicode } = drawing
+  const style = { ink, unicode, columns }
+  if (reasons === null) {
+    return { least: 1, lines: () => renderVoice(style, ({ start }) => start('checking ...')) }
+  }
   if (reasons.length > 0) {
-    const lines = reasons.flatMap((reason) => wrap(printable(reason), columns - 3))
-    const rejected = ['Rejected:', ...lines.map((line) => `  ${line}`)].map(ink.danger)
+    const rejected = renderVoice(style, ({ fail }) => fail(['Rejected:', ...reasons].join('\n')))
     return { least: rejected.length, lines: () => rejected }
   }
   const whole = printable(`Everything on ${disk?.path} will be lost:`)
-  const headline = ink.danger(whole.length < columns ? whole : 'All of it will be lost:')
+  const isShort = whole.length + MARK_WIDTH < columns
+  const [headline = ''] = renderVoice(style, ({ warn }) =>
+    warn(isShort ? whole : 'All of it will be lost:'),
+  )
   const losses = layLosses(found, drawing, columns)
   return {
     least: Math.min(MIN_ROWS, 1 + losses.length),
@@ -134,14 +142,14 @@ function renderOutcome(
 
 function layLosses(found: Known['disk'], { unicode }: Drawing, columns: number): readonly string[] {
   const parts = found?.parts ?? []
-  if (parts.length === 0) return ['no partitions or file systems are known']
-  const laid = [
+  if (parts.length === 0) return ['no partitions or file systems found']
+  const columnsOfLosses = [
     { title: '' },
     { title: '', side: 'right' as const },
     { title: '' },
     { title: '', least: 8 },
   ]
-  return layColumns(laid, renderLosses(parts), columns - 4, unicode).lines
+  return layOut(columnsOfLosses, renderLosses(parts), columns - 4, unicode).lines
 }
 
 /** The last row says how many there is no room for. */

@@ -1,8 +1,9 @@
 /** The terminal while a server decides: lines below the header, and its flashes on the flashing screen. */
 import { printable } from '../../../../core/foundation/printable.ts'
+import { renderVoice } from '../../../../terminal/text/voice.ts'
 import type { WizardContext } from './wizard-context.ts'
 import { openState, type State } from '../flow/flow.ts'
-import { fitted, frameOf } from './screen-frame.ts'
+import { frameOf } from './screen-frame.ts'
 import type { FlashChoice, DrivenScreen } from '../flow/start.ts'
 
 /** In place of a catalog: the image is of the server's choice. */
@@ -32,8 +33,10 @@ export function createDrivenScreen(given: WizardContext, server: string): Driven
 
   function draw() {
     const size = painter.size()
-    const lines = fitted(said.slice(-MAX_LINES).map(printable), size, drawing)
-    painter.paint(frameOf(state, lines, drawing, size))
+    const steps = renderVoice({ ...drawing, columns: size.columns }, (voice) =>
+      said.forEach((line) => voice.start(line)),
+    )
+    painter.paint(frameOf(state, steps.slice(-MAX_LINES), drawing, size))
   }
 
   return {

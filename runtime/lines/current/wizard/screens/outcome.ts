@@ -1,83 +1,73 @@
 /** The two screens after a flash: it is done, or why it is not. */
-import { printable } from '../../../../core/foundation/printable.ts'
 import { renderDuration } from '../../../../core/foundation/rate.ts'
 import { renderExactSize } from '../../../../core/foundation/size.ts'
-import type { MenuKey } from '../../../../terminal/prompt/menu.ts'
 import type { Size } from '../../../../terminal/prompt/painter.ts'
-import { wrap } from '../../../../terminal/text/wrap.ts'
+import { renderVoice, type Voice } from '../../../../terminal/text/voice.ts'
 import type { WizardContext } from './wizard-context.ts'
 import type { State, Step } from '../flow/flow.ts'
-import { createQuestion } from './screen-frame.ts'
+import { createChoice, type NextChoice } from './screen-frame.ts'
 import type { FlashOutcome } from '../../../../core/flash/outcome.ts'
 import { stillSubject } from './pending-question.ts'
 
-const QUIT: MenuKey = { key: 'q', words: ['quit', 'exit'], does: 'quit' }
+const choiceOf = (key: string, does: string, ...words: readonly string[]): NextChoice => ({
+  key,
+  words,
+  cells: [`[${key}] ${does}`],
+  refusal: null,
+})
+
+const REBOOT = choiceOf('r', 'reboot', 'reboot', 'y', 'yes')
+const BACK = choiceOf('b', 'back to the disks', 'back', 'disk')
+const AGAIN = choiceOf('b', 'another disk, same image', 'back', 'disk')
+const QUIT = choiceOf('q', 'quit', 'quit', 'exit', 'n', 'no')
 
 export async function showFailure(state: State, context: WizardContext): Promise<Step> {
-  const { ink } = context.drawing
-  const { end } = state
-  const view = {
-    menu: {
-      prompt: 'Back',
-      columns: [],
-      rows: [],
-      keys: [{ key: 'b', words: ['back', 'disk'], does: 'back to the disks (Enter)' }, QUIT],
-      enter: 'b',
-    },
-    intro: ({ columns }: Size) => {
-      if (end === null || end.kind === 'done') return []
-      const lines = (text: string) => wrap(printable(text), columns - 1)
-      const title = end.kind === 'cancelled' ? 'Cancelled.' : 'The flash failed.'
-      return [
-        ink.danger(title),
-        '',
-        ...(end.kind === 'cancelled' ? [] : [...lines(end.reason), '']),
-        ...(end.hint === null ? [] : [...lines(end.hint), '']),
-        ...lines(end.leaves).map(ink.strong),
-      ]
-    },
-  }
-  const asked = await context.ask(stillSubject(createQuestion(state, view, context.drawing)))
-  return { step: asked.kind === 'key' && asked.key === 'b' ? 'back' : 'quit' }
+  const key = await askNext(state, context, [BACK, QUIT], (voice) => explain(state.end, voice))
+  return { step: key === 'b' ? 'back' : 'quit' }
 }
 
 export async function showDone(state: State, context: WizardContext): Promise<Step> {
-  const { ink } = context.drawing
-  const canReboot = context.reboot !== null
-  const reboot = { key: 'r', words: ['reboot', 'y', 'yes'], does: 'reboot (Enter)' }
-  const quit = {
-    ...QUIT,
-    words: [...QUIT.words, 'n', 'no'],
-    does: canReboot ? 'quit' : 'quit (Enter)',
-  }
+  const choices = context.reboot === null ? [QUIT, AGAIN] : [REBOOT, AGAIN, QUIT]
+  const key = await askNext(state, context, choices, (voice) => {
+    voice.success(`Done. ${renderEnd(state.end)}`)
+    if (state.bootEntry !== null) voice.info(state.bootEntry)
+  })
+  if (key === 'r') return { step: 'reboot' }
+  return { step: key === 'b' ? 'back' : 'quit' }
+}
+
+/** The key of what comes next; Enter alone takes the first choice. */
+async function askNext(
+  state: State,
+  context: WizardContext,
+  choices: readonly NextChoice[],
+  speak: (voice: Voice) => void,
+): Promise<string> {
+  const { ink, unicode } = context.drawing
   const view = {
-    menu: {
-      prompt: canReboot ? 'Reboot' : 'Done',
-      columns: [],
-      rows: [],
-      keys: [
-        ...(canReboot ? [reboot] : []),
-        { key: 'b', words: ['back', 'disk'], does: 'another disk, same image' },
-        quit,
-      ],
-      enter: canReboot ? 'r' : 'q',
-    },
-    intro: ({ columns }: Size) => [
-      ink.good('Done.'),
-      '',
-      ...wrap(printable(renderEnd(state.end)), columns - 1),
-      ...(state.bootEntry === null ? [] : ['', ...wrap(printable(state.bootEntry), columns - 1)]),
-    ],
+    prompt: 'Next',
+    message: 'What next?',
+    columns: [{ title: '' }],
+    choices,
+    intro: ({ columns }: Size) => [...renderVoice({ ink, unicode, columns }, speak), ''],
   }
-  const asked = await context.ask(stillSubject(createQuestion(state, view, context.drawing)))
-  if (asked.kind !== 'key' || asked.key === 'q') return { step: 'quit' }
-  return { step: asked.key === 'r' ? 'reboot' : 'back' }
+  const asked = await context.ask(stillSubject(createChoice(state, view, context.drawing)))
+  if (asked.kind === 'row') return choices[asked.index]?.key ?? 'q'
+  return asked.kind === 'key' ? asked.key : 'q'
+}
+
+function explain(end: FlashOutcome | null, voice: Voice): void {
+  if (end === null || end.kind === 'done') return
+  if (end.kind === 'cancelled') voice.warn('Cancelled.')
+  else voice.fail(`The flash failed: ${end.reason}`)
+  if (end.hint !== null) voice.info(end.hint)
+  voice.warn(end.leaves)
 }
 
 function renderEnd(end: FlashOutcome | null): string {
   if (end?.kind !== 'done') return ''
   const { plan, bytesWritten, seconds, verified } = end
-  const readBack = verified ? 'read back and found equal' : 'not read back'
-  const digest = plan.sha256 === null ? '' : ' The image has the digest that was promised.'
+  const readBack = verified ? 'verified' : 'not verified'
+  const digest = plan.sha256 === null ? '' : ' The checksum of the image matches.'
   return `Wrote ${renderExactSize(bytesWritten)} to ${plan.target.path} in ${renderDuration(seconds)}, ${readBack}.${digest}`
 }

@@ -10,7 +10,7 @@ export function createSubject(
   let now: Question | null = null
   const settled = start(() => {
     now = null
-    // Listeners come and go while they are told.
+    // Listeners come and go while they are called.
     Array.from(listeners).forEach((listener) => listener())
   }).then(() => {})
   return {

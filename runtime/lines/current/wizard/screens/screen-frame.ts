@@ -1,5 +1,6 @@
 /** A screen put together: the header, what there is to know, the list, and the prompt at its foot. Pure. */
-import type { Question } from '../../../../terminal/prompt/question.ts'
+import { renderChoices, type Choices } from '../../../../terminal/prompt/choices.ts'
+import type { FramedChoices, Question } from '../../../../terminal/prompt/question.ts'
 import { clip } from '../../../../terminal/text/clip.ts'
 import type { Ink } from '../../../../terminal/text/ink.ts'
 import { pageRowsOf, renderPrompt, renderRows } from '../../../../terminal/prompt/menu-lines.ts'
@@ -52,6 +53,68 @@ export function createQuestion(state: State, view: View, drawing: Drawing): Ques
     },
   }
 }
+
+/** One of a few things that come next. */
+export interface NextChoice {
+  readonly key: string
+  readonly words: readonly string[]
+  /** The first one begins with the key in brackets, if it can be chosen. */
+  readonly cells: readonly string[]
+  readonly refusal: string | null
+}
+
+/** Beside the choices themselves: message, titles, a blank line, what is wrong, keys. */
+const CHOICE_ROWS = 5
+
+interface ChoiceView extends Pick<Choices<string>, 'message' | 'columns'> {
+  /** Before the typed text on terminals that cannot redraw. */
+  readonly prompt: string
+  readonly choices: readonly NextChoice[]
+  intro(size: Size): readonly string[]
+}
+
+/** The same choice with arrow keys, and as a list for terminals that cannot redraw. */
+export function createChoice(state: State, view: ChoiceView, drawing: Drawing): Question {
+  const { message, columns, prompt, intro } = view
+  const free = view.choices.filter(({ refusal }) => refusal === null)
+  const menu: Menu = {
+    prompt,
+    columns,
+    rows: view.choices.map(({ cells, refusal }) => ({
+      cells: refusal === null ? cells : [cells[0] ?? '', `(${refusal})`],
+      refusal,
+    })),
+    keys: free.map(({ key, words }) => ({ key, words, does: null })),
+    enter: free[0]?.key ?? null,
+  }
+  const list = createQuestion(
+    state,
+    { menu, intro: (size) => [...intro(size), message, ''] },
+    drawing,
+  )
+  const above = (size: Size) => {
+    const { setting, ink, unicode } = drawing
+    const header = renderHeader(state, setting, { ...size, unicode }, ink)
+    const room = size.rows - header.length - view.choices.length - CHOICE_ROWS
+    return [...header, ...intro(size).slice(0, Math.max(0, room))]
+  }
+  const choices = view.choices.map(({ key, cells, refusal }) => ({ value: key, cells, refusal }))
+  return { ...list, choices: frameChoices({ message, columns, choices }, above, drawing) }
+}
+
+const frameChoices = (
+  choices: Choices<string>,
+  above: (size: Size) => readonly string[],
+  drawing: Drawing,
+): FramedChoices => ({
+  ...choices,
+  above,
+  frame(size) {
+    const lines = above(size)
+    const cursor = { row: lines.length, column: 0 }
+    return { lines: [...lines, ...renderChoices(choices, size.columns, drawing)], cursor }
+  },
+})
 
 /** A screen that asks nothing. */
 export function frameOf(

@@ -22,7 +22,7 @@ export interface WizardContext {
   readonly isRoot: boolean
   /** Seconds on a steady clock. */
   readonly now: () => number
-  /** What `[d] default` stands for; null: it is not offered. */
+  /** The catalog of `[d] default`; null: it is not offered. */
   readonly defaultCatalog: string | null
   /** Restarts this machine, refused in words; null: this is no machine that was booted to flash. */
   readonly reboot: (() => Promise<Result<null, string>>) | null

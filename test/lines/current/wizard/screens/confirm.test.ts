@@ -98,7 +98,7 @@ test('on 40x12', () => {
     'debian-13-g..ly.img.zst -> /dev/nvme0n1',
     'Samsung SSD 980 PRO 1TB, serial',
     'S5GXNX0R123456, 1.00 TB, nvme',
-    'All of it will be lost:',
+    '! All of it will be lost:',
     '  /dev/nvme0n1p1  67.1 MB  ext4  data-1',
     '  and 5 more',
     '',
@@ -112,7 +112,7 @@ test('a disk with a long name leaves the image out, and one that goes on for eve
   const serial = 'X'.repeat(120)
   const lines = show(40, 12, known, `Model, serial ${serial}, 1.00 TB`)
   assert.ok(lines.join('').includes(serial), lines.join('\n'))
-  assert.ok(lines.includes('All of it will be lost:'), lines.join('\n'))
+  assert.ok(lines.includes('! All of it will be lost:'), lines.join('\n'))
   show(40, 12, known, '日本'.repeat(400))
 })
 
@@ -126,7 +126,7 @@ test('why it is rejected comes before frames', () => {
       rows > 20,
     )
   }
-  assert.ok(show(40, 12, { ...known, reasons: null }).includes('checking ...'))
+  assert.ok(show(40, 12, { ...known, reasons: null }).includes('- checking ...'))
 })
 
 test.run()

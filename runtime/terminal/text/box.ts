@@ -1,25 +1,26 @@
-/** Facts in a frame, as the confirm screen shows what goes where. Pure. */
-import { clip, pad } from '../../../../terminal/text/clip.ts'
+/** A titled frame around lines, as wide as the terminal allows. Pure. */
+import { clip, pad } from './clip.ts'
 
 interface BoxStyle {
-  readonly columns: number
+  /** Null: no terminal. */
+  readonly columns: number | null
   readonly unicode: boolean
 }
 
-const WIDEST = 100
+const MAX_WIDTH = 100
 
-const widthOf = (columns: number) => Math.min(WIDEST, columns - 1)
+export const boxWidth = (columns: number | null) => Math.min(MAX_WIDTH, (columns ?? 80) - 1)
 
 /** Columns for a line within a frame. */
-export const innerWidth = (columns: number): number => widthOf(columns) - 4
+export const innerWidth = (columns: number | null): number => boxWidth(columns) - 4
 
-/** A titled frame around printable lines; too long ones are cut in the middle. */
+/** `lines`: printable; too long ones are cut in the middle. */
 export function renderBox(
   title: string,
   lines: readonly string[],
   { columns, unicode }: BoxStyle,
 ): readonly string[] {
-  const width = widthOf(columns)
+  const width = boxWidth(columns)
   const inner = innerWidth(columns)
   const [corner, across, down] = unicode ? ['┌┐└┘', '─', '│'] : ['++++', '-', '|']
   const [topLeft, topRight, bottomLeft, bottomRight] = corner
@@ -33,7 +34,3 @@ export function renderBox(
     `${bottomLeft}${across.repeat(width - 2)}${bottomRight}`,
   ]
 }
-
-/** From one frame to the next. */
-export const renderArrow = ({ columns, unicode }: BoxStyle): string =>
-  `${' '.repeat(Math.floor(widthOf(columns) / 2))}${unicode ? '▼' : 'v'}`

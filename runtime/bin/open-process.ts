@@ -1,0 +1,53 @@
+/** What every program needs of its process: its streams, its end, and its hang-ups. */
+import { constants } from 'node:os'
+import process from 'node:process'
+import { endOnSurprise, flush } from './process-end.ts'
+
+const { env, stdin, stdout, stderr } = process
+
+type Ending = 'SIGINT' | 'SIGTERM' | 'SIGHUP'
+
+/** The environment as a program's `ProcessEnvironment`; `endings`: signals that ask it to end. */
+export function openProcess(program: string, endings: readonly Ending[] = ['SIGINT', 'SIGTERM']) {
+  const ending = new AbortController()
+  let endedBy: Ending | null = null
+  for (const name of endings) {
+    process.on(name, () => {
+      // The second time it ends at once.
+      if (endedBy !== null) process.exit(exitCodeOf(name))
+      endedBy = name
+      ending.abort()
+    })
+  }
+  const hangups = new Set<() => void>()
+  // Without a listener a hang-up would end the process.
+  if (!endings.includes('SIGHUP'))
+    process.on('SIGHUP', () => hangups.forEach((listener) => listener()))
+  // Started beside another program, it ends with that one, however that ended.
+  process.on('disconnect', () => ending.abort())
+  endOnSurprise(program)
+  return {
+    argv: process.argv.slice(2),
+    env,
+    stdin,
+    stdout,
+    stderr,
+    isRoot: process.geteuid?.() === 0,
+    systemDir: '/etc/flasher',
+    signal: ending.signal,
+    /** Called when the configuration is to be read again. */
+    onHangup: (listener: () => void) => {
+      hangups.add(listener)
+    },
+    /** The exit code that a shell expects of a program that a signal ended; null: none did. */
+    interruptedCode: () => (endedBy === null ? null : exitCodeOf(endedBy)),
+  }
+}
+
+const exitCodeOf = (name: Ending) => 128 + constants.signals[name]
+
+/** What was written is out before the process ends, also into a slow pipe. */
+export async function leave(code: number): Promise<never> {
+  await flush()
+  process.exit(code)
+}
