@@ -281,7 +281,10 @@ test('one command loads nothing of another', async () => {
   const list = await loadedBy(['list', 'images'])
   assert.match(list, /runtime\/services\/image\/images\.ts/)
   assert.not.match(list, /writer\.ts|provisioner\.ts|manual\.ts/)
-  assert.not.match(await loadedBy(['--version']), /runtime\/services\/(image\/images|disk\/disks)\.ts/)
+  assert.not.match(
+    await loadedBy(['--version']),
+    /runtime\/services\/(image\/images|disk\/disks)\.ts/,
+  )
 })
 test('it is a program of its own', async () => {
   assert.match(await readFile(FLASHER, 'utf8'), /^#!\/usr\/bin\/env node\n/)

@@ -1,4 +1,4 @@
-/** The pages of this line, and what of a `ServerLine` is about them. */
+/** The pages of this line, and the members of a `ServerLine` that render them. */
 import type { ServerLine } from '../../../web/fleet/line.ts'
 import type { ServerDependencies } from '../../../web/fleet/site.ts'
 import { assetRoute } from '../../../web/ui/assets.ts'
@@ -37,7 +37,7 @@ interface PagesDependencies {
   readonly version: string
   readonly assets: Assets
   readonly services: PageServices
-  /** The catalog's entries; another array when it changed. */
+  /** The catalog's entries; a new array when they changed. */
   images(): readonly CatalogEntry[]
   gather(on: { readonly baseUrl: string; readonly now: string }): Surroundings
   /** An IANA name. */
@@ -57,12 +57,12 @@ const NAV: readonly NavLink[] = [
   { href: '/ui/settings', title: 'Settings', icon: 'settings' },
 ]
 
-/** Another object whenever anything changed that the state of all machines depends on. */
+/** A new object whenever anything changed that the states of all machines depend on. */
 function createContext({ images, gather, runs, now }: PagesDependencies): () => object {
   let [known, listed, text]: [object, unknown, string] = [{}, null, '']
   return () => {
     const { sets, settings } = gather({ baseUrl: NO_BASE, now: now().toISOString() })
-    // Runs that machines tell of come with a new sighting of the machine; these do not.
+    // Reports of runs also change the machine; the marks of silent runs do not.
     const next = JSON.stringify([sets, settings, runs.marks()])
     if (listed !== images() || text !== next) known = {}
     ;[listed, text] = [images(), next]
@@ -70,7 +70,7 @@ function createContext({ images, gather, runs, now }: PagesDependencies): () => 
   }
 }
 
-/** Rows of the live channel are nobody's request: what a machine does there does not depend on it. */
+/** Rows of the live channel belong to no request; the state of a machine does not depend on it. */
 const NO_BASE = 'http://localhost'
 
 export function createPages(parts: PagesDependencies): Pages {
@@ -89,7 +89,7 @@ export function createPages(parts: PagesDependencies): Pages {
     renderBar: (run) => String(renderBar(run)),
     renderLogin: (given) => renderLogin(frame, given),
     renderError: (given) => renderError(frame, given),
-    // Whether something needs a look is for those who are logged in.
+    // Readers of the API document may not be logged in, so they see no count of failures.
     renderDocument: (given) => frame.page({ ...given, section: given.here, alarms: 0 }),
     routes(site) {
       const context = createPageContext(site, { ...parts, frame })

@@ -1,4 +1,4 @@
-/** What every page of this line works with: the site, the rules' surroundings, and the frame. */
+/** What every page of this line needs: the site, the surroundings of the rules, and the frame. */
 import type { H3Event, HTTPResponse } from 'h3'
 import type { CatalogEntry } from '../../../../core/catalog/catalog.ts'
 import { page } from '../../../../web/http/answers.ts'
@@ -22,22 +22,22 @@ export interface Queue {
 interface PageDependencies {
   readonly frame: Frame
   readonly services: PageServices
-  /** What the rules know of a request that came to this base address. */
+  /** What the rules know about a request to this base address. */
   gather(on: { readonly baseUrl: string; readonly now: string }): Surroundings
   /** An IANA name. */
   zone(): string
-  /** Those that flash and those that wait for their turn; null: there is no limit. */
+  /** How many machines flash and wait; null: flashes are not limited. */
   queue(): Queue | null
 }
 
-/** A page without what the context itself puts into its frame. */
-export type Page = Omit<PageView, 'theme' | 'here' | 'alarms'>
+/** Without what the context itself adds. */
+type Page = Omit<PageView, 'theme' | 'here' | 'alarms'>
 
 export interface PageContext extends PageDependencies {
   readonly site: Site<Machine>
   clock(): Clock
   images(): readonly CatalogEntry[]
-  /** As a request that comes here now would find it. */
+  /** As a network boot at this moment would find it. */
   view(machine: Machine, event: H3Event): MachineView
   show(event: H3Event, view: Page, status?: number): Promise<HTTPResponse>
 }
@@ -54,18 +54,18 @@ export function createPageContext(site: Site<Machine>, parts: PageDependencies):
     async show(event, view, status = 200) {
       const { pathname, search } = event.url
       const alarms = await site.journal.countAlarms()
-      const made = parts.frame.page({
+      const text = parts.frame.page({
         ...view,
         theme: readTheme(event),
         here: `${pathname}${search}`,
         alarms,
       })
-      return page(made, status, { vary: 'cookie' })
+      return page(text, status, { vary: 'cookie' })
     },
   }
 }
 
-/** Why the form that led here was refused. */
+/** Why the form that led here was refused, as a banner. */
 export function messageOf({ site }: PageContext, event: H3Event): Content {
   const notice = site.notices.read(event)
   return notice === null ? null : banner('failed', notice.error)

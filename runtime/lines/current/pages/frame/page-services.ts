@@ -1,4 +1,4 @@
-/** What pages show beside machines: settings, backups, what machines boot, the network. */
+/** The services behind the pages: settings, backups and network boot. */
 import type { Backups } from '../../../../services/backup/backups.ts'
 import type { Config } from '../../../../services/config/config.ts'
 import type { SettingsStore } from '../../../../services/state/settings-store.ts'
