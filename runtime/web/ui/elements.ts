@@ -120,3 +120,9 @@ export function middle(text: string): Content {
     ><span>${text.slice(0, at)}</span><span>${text.slice(at)}</span></span
   >`
 }
+
+/** Links to the cards of a page. */
+export const renderTabs = (tabs: readonly (readonly [title: string, href: string])[]): Html =>
+  html`<nav class="tabs" aria-label="On this page">
+    ${tabs.map(([title, href]) => html`<a href="${href}">${title}</a>`)}
+  </nav>`

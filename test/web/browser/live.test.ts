@@ -78,7 +78,7 @@ test('silence of the server is told, and its return ends it', async () => {
   await page.goto('/ui/machines')
   await page.locator(rowOf(1)).waitFor()
   await site.stop()
-  const banner = page.getByText('No news from the server since')
+  const banner = page.getByText('No connection to the server since')
   await banner.waitFor({ timeout: 10_000 })
   await using again = await site.start()
   await banner.waitFor({ state: 'hidden', timeout: 10_000 })

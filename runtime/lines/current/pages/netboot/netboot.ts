@@ -1,6 +1,13 @@
 /** /ui/netboot: the live systems that machines boot, their releases, and the TFTP daemon. */
 import type { H3Event, HTTPResponse } from 'h3'
-import { badge, card, emptyState, progress, renderBytes } from '../../../../web/ui/elements.ts'
+import {
+  badge,
+  card,
+  emptyState,
+  progress,
+  renderBytes,
+  renderTabs,
+} from '../../../../web/ui/elements.ts'
 import { postButton } from '../../../../web/ui/fields.ts'
 import { html, type Content, type Html } from '../../../../web/ui/html.ts'
 import { refreshEvery } from '../../../../web/ui/refresh.ts'
@@ -40,9 +47,7 @@ async function show(context: PageContext, event: H3Event): Promise<HTTPResponse>
     section: PATH,
     actions: renderFetch(context),
     messages: messageOf(context, event),
-    body: html`<nav class="tabs" aria-label="On this page">
-        ${TABS.map(([title, href]) => html`<a href="${href}">${title}</a>`)}
-      </nav>
+    body: html`${renderTabs(TABS)}
       <div class="board" ${refreshEvery('netboot', PATH, isBusy ? 1 : null)}>
         ${renderJobs(releases.jobs(), clock)}
         ${card({ title: 'Live systems', id: 'artifacts', body: renderArtifacts(bootFiles, files, clock) })}

@@ -17,9 +17,9 @@ export async function renderDhcp(context: PageContext, event: H3Event): Promise<
     id: 'dhcp-pxe',
     body: html`${factList([
       ['TFTP server (option 66)', copyable(server)],
-      ['Boot file for BIOS (option 67)', copyable('undionly.kpxe')],
-      ['Boot file for UEFI (option 67)', copyable('ipxe.efi')],
-      ['UEFI HTTP boot (option 60 = HTTPClient, 67)', copyable(`${base}/boot/ipxe.efi`)],
+      ['Boot file for BIOS (67)', copyable('undionly.kpxe')],
+      ['Boot file for UEFI (67)', copyable('ipxe.efi')],
+      ['UEFI HTTP boot (60 = HTTPClient, 67)', copyable(`${base}/boot/ipxe.efi`)],
       ['iPXE script', copyable(`${base}/pxe-bootstrap.ipxe`)],
     ])}${target === null ? null : renderDhcpRecipes(target).map(renderRecipe)}`,
   })

@@ -2,7 +2,7 @@
 import type { H3Event, HTTPResponse } from 'h3'
 import type { SkippedEntry } from '../../../../core/catalog/catalog.ts'
 import type { ShownSetting } from '../../../../core/config/shown-setting.ts'
-import { badge, banner, card, factList } from '../../../../web/ui/elements.ts'
+import { badge, banner, card, factList, renderTabs } from '../../../../web/ui/elements.ts'
 import { postButton, textField } from '../../../../web/ui/fields.ts'
 import { html, type Content, type Html } from '../../../../web/ui/html.ts'
 import type { Route } from '../../../../web/http/route.ts'
@@ -53,9 +53,7 @@ async function show(context: PageContext, event: H3Event): Promise<HTTPResponse>
     title: 'Settings',
     section: PATH,
     messages: html`${renderOutcome(context, event, refused)}${renderProblems(context)}`,
-    body: html`<nav class="tabs" aria-label="On this page">
-        ${TABS.map(([title, href]) => html`<a href="${href}">${title}</a>`)}
-      </nav>
+    body: html`${renderTabs(TABS)}
       <div class="columns">
         <div>${renderCache(context, rows, refused)} ${renderRelease(rows, refused)}</div>
         <div>
@@ -127,15 +125,18 @@ function renderCache(
   return card({
     title: 'Cache service',
     id: 'ramboot',
-    aside: badge(
-      error === null ? 'done' : 'needs-you',
-      error === null ? `${entries.length} images` : 'unavailable',
-    ),
+    aside:
+      error === null
+        ? badge('done', `${entries.length} images`)
+        : badge('needs-you', 'unavailable'),
     body: html`
       <p class="dim">
         The cache service holds the images. Its catalog is read at start and every minute.
       </p>
-      ${upstreamForm(row, 'catalog_url', 'Address of the cache service', refused)}
+      <form method="post" action="/ui/settings/upstream">
+        ${upstreamField(row, 'catalog_url', 'Address of the cache service', refused)}
+        ${row?.locked == null ? html`<button>Save address</button>` : null}
+      </form>
       ${factList([
         ['Catalog read', renderTime(fetchedAt, context.clock(), 'never')],
         ['Error', error === null ? null : html`<span class="warning">${error}</span>`],
@@ -166,18 +167,6 @@ const renderRelease = (rows: readonly ShownSetting[], refused: Refused | null): 
         <button>Save release</button>
       </form>`,
   })
-
-const upstreamForm = (
-  row: ShownSetting | undefined,
-  name: string,
-  label: string,
-  refused: Refused | null,
-): Html =>
-  html`<form method="post" action="/ui/settings/upstream">
-    ${upstreamField(row, name, label, refused)}${
-      row?.locked == null ? html`<button>Save address</button>` : null
-    }
-  </form>`
 
 /** Saved by this page; only the environment has precedence. */
 function upstreamField(
