@@ -1,7 +1,7 @@
 /** The login page, and the page of an error. */
 import { banner } from '../../../../web/ui/elements.ts'
 import type { Frame } from '../../../../web/ui/frame.ts'
-import { renderLoginPage } from '../../../../web/ui/login.ts'
+import { renderLoginPage } from '../../../../web/ui/login-page.ts'
 import { html } from '../../../../web/ui/html.ts'
 import type { LoginView } from '../../../../web/fleet/line.ts'
 import type { ErrorView } from '../../../../web/http/caller.ts'
