@@ -8,12 +8,11 @@ import type { Assets } from '../../../services/host/assets.ts'
 import type { CatalogEntry } from '../../../core/catalog/catalog.ts'
 import type { Runs } from '../../../services/state/runs.ts'
 import type { Machine } from '../rules/machine.ts'
-import type { Surroundings } from '../rules/surroundings.ts'
 import { accountPages } from './settings/account.ts'
 import { backupPages } from './backups/backups.ts'
 import { bulkPages } from './machines/bulk.ts'
 import { dashboardPage } from './dashboard/dashboard.ts'
-import { createPageContext, type Queue } from './frame/page-context.ts'
+import { createPageContext, type PageDependencies } from './frame/page-context.ts'
 import { eventPages } from './events/events.ts'
 import { createMatch } from './machines/fleet-query.ts'
 import { renderError, renderLogin } from './frame/login.ts'
@@ -24,7 +23,6 @@ import { netbootPages } from './netboot/netboot.ts'
 import { renderMachineRow } from './view/machine-row.ts'
 import { renderBar } from './view/run-bar.ts'
 import { runPages } from './runs/runs.ts'
-import type { PageServices } from './frame/page-services.ts'
 import { settingsPages } from './settings/settings.ts'
 
 type Pages = Pick<
@@ -33,16 +31,11 @@ type Pages = Pick<
 > &
   Pick<ServerDependencies<Machine>, 'routes'>
 
-interface PagesDependencies {
+interface PagesDependencies extends Omit<PageDependencies, 'frame'> {
   readonly version: string
   readonly assets: Assets
-  readonly services: PageServices
   /** The catalog's entries; a new array when they changed. */
   images(): readonly CatalogEntry[]
-  gather(on: { readonly baseUrl: string; readonly now: string }): Surroundings
-  /** An IANA name. */
-  zone(): string
-  queue(): Queue | null
   readonly runs: Pick<Runs, 'findLive' | 'marks'>
   now(): Date
 }

@@ -1,6 +1,9 @@
 /** What every page of this line needs: the site, the surroundings of the rules, and the frame. */
 import type { H3Event, HTTPResponse } from 'h3'
 import type { CatalogEntry } from '../../../../core/catalog/catalog.ts'
+import type { Backups } from '../../../../services/backup/backups.ts'
+import type { Config } from '../../../../services/config/config.ts'
+import type { SettingsStore } from '../../../../services/state/settings-store.ts'
 import { page } from '../../../../web/http/answers.ts'
 import { banner } from '../../../../web/ui/elements.ts'
 import type { Frame, PageView } from '../../../../web/ui/frame.ts'
@@ -9,19 +12,25 @@ import type { Site } from '../../../../web/fleet/site.ts'
 import { readTheme } from '../../../../web/ui/theme.ts'
 import type { Clock } from '../../../../web/ui/times.ts'
 import type { Machine } from '../../rules/machine.ts'
+import type { SETTINGS } from '../../rules/settings.ts'
 import type { Surroundings } from '../../rules/surroundings.ts'
+import type { Netboot } from '../../assembly/netboot.ts'
 import { viewMachine, type MachineView } from '../view/machine-view.ts'
-import type { PageServices } from './page-services.ts'
 
-export interface Queue {
+interface Queue {
   readonly most: number
   readonly flashing: number
   readonly waiting: number
 }
 
-interface PageDependencies {
+export interface PageDependencies {
   readonly frame: Frame
-  readonly services: PageServices
+  readonly services: {
+    readonly config: Config<typeof SETTINGS>
+    readonly store: SettingsStore
+    readonly backups: Backups
+    readonly netboot: Netboot
+  }
   /** What the rules know about a request to this base address. */
   gather(on: { readonly baseUrl: string; readonly now: string }): Surroundings
   /** An IANA name. */

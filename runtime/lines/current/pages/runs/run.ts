@@ -21,7 +21,7 @@ import { renderExact, renderTime, type Clock } from '../../../../web/ui/times.ts
 import type { PageContext } from '../frame/page-context.ts'
 import { pageRoute } from '../frame/page-routes.ts'
 import { nameOf } from '../view/machine-view.ts'
-import { PHASES, renderBar } from '../view/run-bar.ts'
+import { renderBar } from '../view/run-bar.ts'
 import {
   renderArmer,
   renderRateOf,
@@ -115,7 +115,6 @@ function renderSteps(run: Run, zone: string): Html {
 const isEnd = (phase: RunPhase) => phase === 'done' || phase === 'failed' || phase === 'cancelled'
 
 const NAMES: Readonly<Record<RunPhase, string>> = {
-  ...PHASES,
   started: 'Started',
   write: 'Write',
   verify: 'Verify',

@@ -8,7 +8,7 @@ import { renderPartOf, renderSize } from '../../../../core/foundation/size.ts'
 import { attributes, html, type Html } from '../../../../web/ui/html.ts'
 
 /** What a run is doing. */
-export const PHASES: Readonly<Record<RunPhase, string>> = {
+const PHASES: Readonly<Record<RunPhase, string>> = {
   started: 'starting',
   write: 'writing',
   verify: 'verifying',
