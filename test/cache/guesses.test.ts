@@ -66,14 +66,14 @@ test('guessed bearers wait, those that are right among them', async () => {
   assert.is((await site.pin('guess')).headers.get('retry-after'), '2')
   site.clock.now += 2000
   assert.is((await site.pin(CHOSEN)).status, 204)
-  assert.equal(site.said, Array(5).fill('A wrong token was given (127.0.0.1)'))
+  assert.equal(site.said, Array(5).fill('Wrong token (127.0.0.1)'))
 })
 
 test('wrong passwords at the page are logged, and slow bearers as well', async () => {
   await using site = await open()
   for (let n = 0; n < 4; n++) assert.is((await site.logIn('letmein')).status, 401)
   assert.is((await site.pin(CHOSEN)).status, 429)
-  assert.equal(site.said, Array(4).fill('Somebody gave a wrong password (127.0.0.1)'))
+  assert.equal(site.said, Array(4).fill('Failed login: wrong password (127.0.0.1)'))
 })
 
 test('of hundreds of guesses at once the program looks at a handful, and logs those', async () => {
@@ -89,7 +89,7 @@ test('of hundreds of guesses at once the program looks at a handful, and logs th
   const looked = statuses.filter((status) => status === 401).length
   assert.ok(looked >= 4 && looked <= 12, `${looked} were looked at`)
   assert.is(statuses.filter((status) => status === 429).length, 500 - looked)
-  assert.is(program.said().match(/A wrong token was given \(127\.0\.0\.1\)/g)?.length, looked)
+  assert.is(program.said().match(/Wrong token \(127\.0\.0\.1\)/g)?.length, looked)
   assert.not.match(program.said(), 'guess-')
   assert.is((await pin(program.base, program.token)).status, 204)
 })

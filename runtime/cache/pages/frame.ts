@@ -1,11 +1,9 @@
-/** The frame of the cache's pages, in the look of the server's, and the two pages without one of its own. */
+/** The frame of the cache's pages, in the look of the server's, with its login and error pages. */
 import type { H3Event } from 'h3'
 import type { Assets } from '../../services/host/assets.ts'
-import { banner } from '../../web/ui/elements.ts'
-import { textField } from '../../web/ui/fields.ts'
-import { createFrame } from '../../web/ui/frame.ts'
-import { hidden } from '../../web/ui/fields.ts'
-import { html, type Content } from '../../web/ui/html.ts'
+import { createFrame, type PageView } from '../../web/ui/frame.ts'
+import { html } from '../../web/ui/html.ts'
+import { renderLoginPage } from '../../web/ui/login-page.ts'
 import type { LoginView } from '../../web/fleet/line.ts'
 import type { ErrorView } from '../../web/http/caller.ts'
 import { readTheme } from '../../web/ui/theme.ts'
@@ -13,16 +11,7 @@ import { readTheme } from '../../web/ui/theme.ts'
 export interface CachePages {
   renderLogin(view: LoginView): string
   renderError(view: Omit<ErrorView, 'loggedIn'>, event: H3Event): string
-  render(event: H3Event, view: CachePage): string
-}
-
-interface CachePage {
-  readonly title: string
-  readonly count?: Content
-  readonly section: string
-  readonly actions?: Content
-  readonly messages?: Content
-  readonly body: Content
+  render(event: H3Event, view: Omit<PageView, 'theme' | 'here' | 'alarms'>): string
 }
 
 export function createCachePages(parts: {
@@ -35,27 +24,13 @@ export function createCachePages(parts: {
     nav: [{ href: '/ui/dashboard', title: 'Images', icon: 'image' }],
   })
   return {
-    renderLogin: ({ error, next }) =>
-      frame.bare({
-        title: 'Log in',
-        body: html`<h1>Image cache</h1>
-          ${error === null ? null : banner('failed', error)}
-          <form method="post" action="/ui/login">
-            ${hidden({ next })}
-            ${textField({
-              name: 'password',
-              label: 'Password',
-              type: 'password',
-              autocomplete: 'current-password',
-              required: true,
-              autofocus: true,
-            })}
-            <button class="primary">Log in</button>
-          </form>
-          <p class="hint">
-            It is the one of flasher-web where both run on one machine. Lost it? Run
-            <code>flasher-web password</code> there.
-          </p>`,
+    renderLogin: (view) =>
+      renderLoginPage(frame, {
+        ...view,
+        heading: 'Image cache',
+        label: 'Password',
+        help: html`Run <code>flasher-web password</code> on the server to set a new password. The
+          cache uses the password of flasher-web when both run on the same machine.`,
       }),
     renderError: ({ title, detail, hint }) =>
       frame.bare({
@@ -63,7 +38,7 @@ export function createCachePages(parts: {
         body: html`<h1>${title}</h1>
           <p>${detail}</p>
           ${hint === null ? null : html`<p>${hint}</p>`}
-          <p><a href="/ui/dashboard">To the images</a></p>`,
+          <p><a href="/ui/dashboard">Images</a></p>`,
       }),
     render: (event, view) =>
       frame.page({

@@ -1,4 +1,4 @@
-/** The page of the cache: what it holds, what is on its way, how much space is left, and adding more. */
+/** The page of the cache: its images, downloads and free space, and a form to add images. */
 import type { Space } from '../../services/cache/blob-room.ts'
 import type { CacheRow, RowState } from '../../services/cache/cache-rows.ts'
 import { renderDuration, renderRate } from '../../core/foundation/rate.ts'
@@ -15,9 +15,11 @@ import {
 } from '../../web/ui/elements.ts'
 import { postButton, textField } from '../../web/ui/fields.ts'
 import { address, attributes, html, type Content, type Html } from '../../web/ui/html.ts'
+import { refreshEvery } from '../../web/ui/refresh.ts'
+import { ACTIONS, numberColumn, renderTable } from '../../web/ui/tables.ts'
 import { renderTime, type Clock } from '../../web/ui/times.ts'
 
-/** What was typed, and what was wrong with it. */
+/** What was typed, and why it was refused. */
 export interface AddForm {
   readonly values: Readonly<Record<string, string>>
   /** By field. */
@@ -36,10 +38,20 @@ export const EMPTY_FORM: AddForm = { values: {}, errors: {} }
 
 export function renderImages(view: ImagesView): Html {
   const { rows, folder } = view
-  return html`<div id="images" class="stack" ${attributes(refreshing(rows))}>
-      ${renderSpace(view)} ${rows.length === 0 ? renderNothing(folder) : renderTable(view)}
+  const isBusy = rows.some(({ state, download }) => isMoving(state) || download !== null)
+  return html`<div class="stack" ${refreshEvery('images', '/ui/dashboard', isBusy ? 1 : 10)}>
+      ${renderSpace(view)}
+      ${
+        rows.length === 0
+          ? renderNothing(folder)
+          : renderTable({
+              caption: 'Images',
+              columns: ['State', 'Name', numberColumn('Size'), ACTIONS],
+              rows: rows.map((row) => renderRow(row, view.clock)),
+            })
+      }
       <noscript
-        ><p><a href="/ui/dashboard">Load the page anew</a> to see how far it is.</p></noscript
+        ><p><a href="/ui/dashboard">Reload</a> to update the progress.</p></noscript
       >
     </div>
     ${renderAddCard(view)}`
@@ -48,20 +60,8 @@ export function renderImages(view: ImagesView): Html {
 const renderNothing = (folder: string): Html =>
   emptyState(
     'No images yet',
-    html`Add one by its address below, or copy image files into this folder: ${copyable(folder)}`,
+    html`Add one by its URL below, or copy image files into this folder: ${copyable(folder)}`,
   )
-
-/** Often while something happens, seldom otherwise; without a script the page is loaded by hand. */
-const refreshing = (rows: readonly CacheRow[]) => ({
-  'hx-get': '/ui/dashboard',
-  'hx-trigger': rows.some(({ state, download }) => isMoving(state) || download !== null)
-    ? 'every 1s'
-    : 'every 10s',
-  'hx-select': '#images',
-  'hx-target': '#images',
-  'hx-ext': 'morph',
-  'hx-swap': 'morph:outerHTML',
-})
 
 const isMoving = (state: RowState) => ['receiving', 'queued', 'checking'].includes(state)
 
@@ -72,12 +72,12 @@ const renderAddCard = ({ form }: ImagesView): Html =>
     body: html`<form method="post" action="/ui/add">
       ${textField({
         ...typed(form, 'src'),
-        label: 'Address',
+        label: 'URL',
         type: 'url',
         required: true,
         mono: true,
         placeholder: 'https://…/debian-13.img.zst',
-        hint: 'Of an image, or of a catalog (.toml, oras://…/catalog:tag), whose images are then listed.',
+        hint: 'Of an image, or of a catalog (.toml, oras://…/catalog:tag) to add all its images.',
       })}
       ${renderDetails(form)}
       <button class="primary">Add and download</button>
@@ -88,17 +88,17 @@ function renderDetails(form: AddForm): Html {
   const names = ['name', 'sha256']
   const open = names.some((name) => form.values[name] || form.errors[name])
   return html`<details${attributes({ open })}>
-    <summary>Name and digest</summary>
+    <summary>Name and checksum</summary>
     ${textField({
       ...typed(form, 'name'),
       label: 'Name',
-      hint: 'Else the last part of the address.',
+      hint: 'Leave empty to use the last part of the URL.',
     })}
     ${textField({
       ...typed(form, 'sha256'),
       label: 'SHA-256',
       mono: true,
-      hint: 'Of the file as it is downloaded. With another one nothing of it is offered.',
+      hint: 'Of the downloaded file. A file with another checksum is discarded.',
     })}
   </details>`
 }
@@ -111,35 +111,18 @@ const typed = ({ values, errors }: AddForm, name: string) => ({
 
 function renderSpace({ space, folder }: ImagesView): Html {
   const { storedBytes, maxBytes, freeBytes } = space
-  const most = maxBytes === 0 ? storedBytes + freeBytes : maxBytes
-  const words = `${renderPartOf(storedBytes, most)} used by downloads`
+  const limit = maxBytes === 0 ? storedBytes + freeBytes : maxBytes
+  const used = `${renderPartOf(storedBytes, limit)} used by downloads`
   const disk = `${renderSize(freeBytes)} free on the disk`
   const rule =
     maxBytes === 0
-      ? 'Nothing is removed by itself.'
-      : 'What was not used for longest goes when room is needed; images that machines are bound to stay.'
+      ? 'Images are only removed manually.'
+      : 'When space runs out, the least recently used images are removed, except those in use by machines.'
   return html`<div class="row">
-    ${progress(storedBytes, most, words)}<span class="dim">${disk}. ${rule}</span
+    ${progress(storedBytes, limit, used)}<span class="dim">${disk}. ${rule}</span
     ><span class="dim">Files copied into ${copyable(folder)} appear here.</span>
   </div>`
 }
-
-const renderTable = (view: ImagesView): Html =>
-  html`<div class="table">
-    <table>
-      <thead>
-        <tr>
-          <th scope="col">State</th>
-          <th scope="col">Name</th>
-          <th scope="col" class="number">Size</th>
-          <th scope="col"><span class="spoken">Actions</span></th>
-        </tr>
-      </thead>
-      <tbody>
-        ${view.rows.map((row) => renderRow(row, view.clock))}
-      </tbody>
-    </table>
-  </div>`
 
 const STATES: Readonly<Record<RowState, readonly [Tone, string]>> = {
   ready: ['done', 'ready'],
@@ -147,7 +130,7 @@ const STATES: Readonly<Record<RowState, readonly [Tone, string]>> = {
   queued: ['armed', 'waiting'],
   checking: ['running', 'checking'],
   failed: ['failed', 'failed'],
-  absent: ['ready', 'not here'],
+  absent: ['ready', 'not downloaded'],
 }
 
 function renderRow(row: CacheRow, clock: Clock): Html {
@@ -157,25 +140,25 @@ function renderRow(row: CacheRow, clock: Clock): Html {
     <td>${badge(tone, word)}</td>
     <th scope="row">
       ${entry.name} ${entry.format === null ? null : tag(entry.format)}
-      ${entry.arch === null ? null : tag(entry.arch)} ${isPinned ? tag('bound') : null}
+      ${entry.arch === null ? null : tag(entry.arch)} ${isPinned ? tag('in use') : null}
       ${error === null ? null : html`<p class="error grow">${error}</p>`} ${renderFacts(row, clock)}
     </th>
-    <td class="number">${renderHowFar(row)}</td>
+    <td class="number">${renderProgress(row)}</td>
     <td class="nowrap"><div class="bar">${renderActions(row)}</div></td>
   </tr>`
 }
 
-/** What is known of the bytes that are here. */
+/** Checksum, origin and last use of an image that is ready. */
 function renderFacts({ entry, state, kind, usedAt }: CacheRow, clock: Clock): Content {
   if (state !== 'ready' || entry.sha256 === null) return null
-  const from = kind === 'file' ? 'dropped into the folder' : 'downloaded'
+  const from = kind === 'file' ? 'copied into the folder' : 'downloaded'
   const at = usedAt === null ? null : new Date(usedAt).toISOString()
   const digest = html`<span title="${entry.sha256}">${entry.sha256.slice(0, 12)}</span>`
   const used = at === null ? null : html`, used ${renderTime(at, clock)}`
   return html`<p class="dim small">${copyable(entry.sha256, digest)} ${from}${used}</p>`
 }
 
-function renderHowFar({ entry, download, progress: part, state }: CacheRow): Content {
+function renderProgress({ entry, download, progress: part, state }: CacheRow): Content {
   if (state === 'checking' && part !== null) return progress(part, 1, 'reading')
   if (download === null) return renderBytes(entry.size_bytes)
   const { growth, rate, eta } = download

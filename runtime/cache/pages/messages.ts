@@ -1,10 +1,10 @@
-/** What a form has done, told on the page that follows it; names and numbers alone go through the address. */
+/** What a form has done, shown on the page that follows; the address carries only names and numbers. */
 import type { Imported } from '../../services/cache/catalog-imports.ts'
 import { banner } from '../../web/ui/elements.ts'
 import type { AddForm } from './images.ts'
 import { html, type Content } from '../../web/ui/html.ts'
 
-const LONGEST = 512
+const MAX_LENGTH = 512
 
 export const countsOf = ({ added, known, flaws }: Imported) => ({
   listed: added.length,
@@ -12,7 +12,7 @@ export const countsOf = ({ added, known, flaws }: Imported) => ({
   skipped: flaws.length,
 })
 
-/** What was wrong comes first: the form itself stands below the images. */
+/** Errors are shown at the top, as the form is below the images. */
 export function messagesOf(query: URLSearchParams, { errors }: AddForm): Content {
   const wrong = Object.values(errors).join('; ')
   return wrong === ''
@@ -22,7 +22,7 @@ export function messagesOf(query: URLSearchParams, { errors }: AddForm): Content
 
 function messageOf(query: URLSearchParams): Content {
   const [added, removed, listed] = ['added', 'removed', 'listed'].map((name) =>
-    query.get(name)?.slice(0, LONGEST),
+    query.get(name)?.slice(0, MAX_LENGTH),
   )
   if (added) return banner('done', html`<strong>${added}</strong> is being downloaded.`)
   if (removed) return banner('done', html`<strong>${removed}</strong> was removed.`)
@@ -32,9 +32,9 @@ function messageOf(query: URLSearchParams): Content {
 function renderListed(listed: number, query: URLSearchParams): string {
   const [known, skipped] = ['known', 'skipped'].map((name) => Number(query.get(name) ?? 0))
   return [
-    `${listed} images of the catalog were listed`,
-    known ? `${known} were listed before` : '',
-    skipped ? `${skipped} were left out (the log says why)` : '',
+    `${listed} images of the catalog added`,
+    known ? `${known} already listed` : '',
+    skipped ? `${skipped} skipped (see the log)` : '',
   ]
     .filter(Boolean)
     .join('; ')

@@ -45,19 +45,23 @@ function judgeNetboot({ sets, fetchObstacle }: ReadinessFacts): ReadinessRow {
   const about = { id: 'netboot', title: 'Live system', href: '/ui/netboot' } as const
   if (sets.length > 0) {
     const words = sets.map(({ arch, version }) => `${version ?? 'an uploaded version'} (${arch})`)
-    return row(about, 'ready', `${words.join(' and ')} is what machines boot.`)
+    return row(about, 'ready', `Machines boot ${words.join(' and ')}.`)
   }
   const way = fetchObstacle === null ? 'Fetch a release.' : 'Upload one, or set a release site.'
-  return row(about, 'missing', `None is there: machines can only boot their own disks. ${way}`)
+  return row(
+    about,
+    'missing',
+    `No live system installed. Machines can only boot their own disks. ${way}`,
+  )
 }
 
 function judgeCatalog({ catalog }: ReadinessFacts): ReadinessRow {
   const about = { id: 'catalog', title: 'Images', href: '/ui/settings#ramboot' } as const
   const { images, error, isSet } = catalog
-  if (!isSet) return row(about, 'missing', 'No cache service is set, so there are no images.')
-  const trouble = error === null ? '' : ` The cache service could not be asked: ${error}.`
+  if (!isSet) return row(about, 'missing', 'No cache service configured, so there are no images.')
+  const trouble = error === null ? '' : ` The cache service is unavailable: ${error}.`
   if (images === 0) return row(about, 'missing', `The catalog is empty.${trouble}`)
-  const count = images === 1 ? 'One image is' : `${images} images are`
+  const count = images === 1 ? '1 image' : `${images} images`
   return row(about, error === null ? 'ready' : 'attention', `${count} in the catalog.${trouble}`)
 }
 
@@ -72,15 +76,15 @@ const judgePassword = ({ hasPassword }: ReadinessFacts): ReadinessRow =>
   row(
     { id: 'password', title: 'Administrator password', href: '/ui/account' },
     hasPassword ? 'ready' : 'missing',
-    hasPassword ? 'One is set.' : 'None is set: nobody can log in. Run flasher-web password.',
+    hasPassword ? 'Set.' : 'Not set: nobody can log in. Run flasher-web password.',
   )
 
 function judgeDisk({ disk }: ReadinessFacts): ReadinessRow {
   const about = { id: 'disk', title: 'Disk space', href: '/ui/settings' } as const
-  if (disk === null) return row(about, 'attention', 'The free space could not be read.')
-  const free = `${(disk.freeBytes / 2 ** 30).toFixed(1)} GiB are free.`
+  if (disk === null) return row(about, 'attention', 'Free space unknown.')
+  const free = `${(disk.freeBytes / 2 ** 30).toFixed(1)} GiB free.`
   if (!disk.isLow) return row(about, 'ready', free)
-  return row(about, 'attention', `Only ${free} Remove what is not needed on the server's disk.`)
+  return row(about, 'attention', `Only ${free} Free up space on the server's disk.`)
 }
 
 const row = (

@@ -31,6 +31,6 @@ export function createAdmission<M extends MachineBase>(
 
 const renderRefused = (mac: Mac, wish: MachineRequest, reason: string): Note => ({
   kind: 'machine.token.refused',
-  summary: `${mac} was not let in: ${reason}`,
+  summary: `${mac} was not admitted: ${reason}`,
   details: { wish, reason },
 })

@@ -50,8 +50,8 @@ export function loginRoutes(site: LoginSite, sessions: Sessions): readonly Route
       await note(event, 'auth.login.succeeded', 'An operator logged in')
       return seeOther(next, { 'set-cookie': sessions.issue(isSecure) })
     }
-    if (isNoted) await note(event, 'auth.login.failed', 'Somebody gave a wrong password')
-    return show({ error: 'That is not the password.', next }, 401)
+    if (isNoted) await note(event, 'auth.login.failed', 'Failed login: wrong password')
+    return show({ error: 'Wrong password.', next }, 401)
   }
 
   async function logOut(event: H3Event): Promise<unknown> {

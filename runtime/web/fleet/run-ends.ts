@@ -31,7 +31,7 @@ export async function leaveStalled<M extends MachineBase>(
   { ip }: Contact,
 ): Promise<void> {
   if (runs.findLive(mac)?.stalled !== true) return
-  const lost = await runs.giveUp(mac, 'It was not heard of any more, and then booted anew.')
+  const lost = await runs.giveUp(mac, 'It stopped responding, then booted again.')
   if (lost === null) return
   feed.announce({ topic: 'machine', mac })
   countRun(metrics, lost)

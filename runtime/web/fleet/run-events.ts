@@ -14,7 +14,7 @@ export function listNotes({ run, isNew, hasEnded, lost }: RunUpdate): readonly N
 
 const renderStarted = ({ mac, id, mode, image, disk }: Run): Note => ({
   kind: 'machine.flash_started',
-  summary: `${mac} began to write ${image?.name ?? 'an image'}${
+  summary: `${mac} started to flash ${image?.name ?? 'an image'}${
     disk === null ? '' : ` to ${disk.model ?? disk.path ?? 'a disk'}`
   }`,
   details: { run: id, mode, image: image?.name ?? null, serial: disk?.serial ?? null },
@@ -22,7 +22,7 @@ const renderStarted = ({ mac, id, mode, image, disk }: Run): Note => ({
 
 const renderCancelled = ({ mac, id, reason }: Run): Note => ({
   kind: 'machine.flash_cancelled',
-  summary: `${mac} says that its flash was cancelled${reason === null ? '' : `: ${reason}`}`,
+  summary: `${mac} reported that its flash was cancelled${reason === null ? '' : `: ${reason}`}`,
   details: { run: id, reason },
 })
 
@@ -39,6 +39,6 @@ export const isOnRecord = (
 /** A run that nobody will end any more. */
 export const renderLost = ({ mac, id, reason }: Run): Note => ({
   kind: 'machine.flash_lost',
-  summary: `${mac} left a flash without an end: ${reason ?? 'it was not heard of'}`,
+  summary: `${mac} never finished a flash: ${reason ?? 'it stopped responding'}`,
   details: { run: id },
 })

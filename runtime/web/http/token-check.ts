@@ -51,6 +51,6 @@ export function createTokenCheck(dependencies: TokenCheckDependencies): TokenChe
 const WRONG: Note = {
   kind: 'auth.token.failed',
   subject_kind: 'auth',
-  summary: 'A wrong token was given',
+  summary: 'Wrong token',
   details: null,
 }

@@ -1,4 +1,4 @@
-/** Keeps "3 min ago" true while the page stays open. */
+/** Updates "3 min ago" while the page is open. */
 const [MINUTE, HOUR, DAY] = [60, 3600, 86_400]
 
 function span(seconds) {

@@ -1,4 +1,4 @@
-/** What pages do beyond links and forms. Without it, all of them still work. */
+/** What pages do beyond links and forms; all of them also work without it. */
 import { startAges } from './ages.js'
 import { startKeys } from './keys.js'
 import { startLive } from './live.js'
@@ -13,14 +13,14 @@ async function copy(button) {
   setTimeout(() => button.classList.remove('copied'), 1500)
 }
 
-/** Plain HTTP pages may not use the clipboard: then the text is selected for the person to copy. */
+/** Pages over plain HTTP cannot use the clipboard: the text is selected instead. */
 function select(button) {
   const code = button.parentElement?.querySelector('code')
   if (code) getSelection().selectAllChildren(code)
   spoken.textContent = 'Selected'
 }
 
-/** At once, and remembered; the form does the same with a new page. */
+/** Switches at once and sets the cookie; without a script the form does the same. */
 function setTheme(event) {
   const button = event.submitter
   if (!event.target.matches('.theme') || button === null) return
@@ -38,8 +38,8 @@ function filter(input) {
   const words = input.value.toLowerCase().split(/\s+/)
   for (const option of document.querySelectorAll(`${input.dataset.filter} [data-keywords]`)) {
     const text = option.dataset.keywords.toLowerCase()
-    const isPicked = option.querySelector(':checked') !== null
-    option.hidden = !isPicked && !words.every((word) => text.includes(word))
+    const isSelected = option.querySelector(':checked') !== null
+    option.hidden = !isSelected && !words.every((word) => text.includes(word))
   }
 }
 
@@ -55,7 +55,7 @@ function onClick(event) {
   }
 }
 
-/** A question that the server asks is put over the page that led to it. */
+/** Shows a question as a dialog over the page that led to it. */
 function onSwap({ detail: { target, xhr } }) {
   if (target?.id !== 'dialog') return
   if (target.firstElementChild === null) {
@@ -66,12 +66,12 @@ function onSwap({ detail: { target, xhr } }) {
   target.querySelector('[data-close]')?.focus()
 }
 
-/** A refusal is an answer to a form; of a page that follows the server it says nothing new. */
+/** A refusal is shown when it answers a form, not when a refresh fails. */
 function onAnswer({ detail }) {
   if (detail.target?.id === 'dialog' && detail.xhr.status < 500) detail.shouldSwap = true
 }
 
-/** What is being edited is not replaced by news (`live.js`). */
+/** A form that is being edited is not replaced by a refresh (`live.js`). */
 function onInput(event) {
   event.target.closest('form:not(#bulk)')?.setAttribute('data-dirty', '')
   if (event.target.dataset.filter !== undefined) filter(event.target)

@@ -1,4 +1,4 @@
-/** The machines table by keyboard. Everything here can be done with Tab and Enter as well. */
+/** Keyboard shortcuts of the machines table; Tab and Enter do the same. */
 import { clear, show } from './selection.js'
 
 const links = () => [...document.querySelectorAll('#rows th a')]
@@ -15,18 +15,18 @@ function move(by) {
   next?.closest('tr').scrollIntoView({ block: 'nearest' })
 }
 
-function pick() {
+function toggle() {
   const box = row()?.querySelector('.pick input')
   if (!box) return
   box.checked = !box.checked
   show()
 }
 
-/** What is picked, else the row where the focus is. */
+/** The selected rows, else the row with the focus. */
 function flash() {
   const form = document.querySelector('#bulk')
   if (form === null) return
-  if (document.querySelector('#rows .pick :checked, .bulk [name=all]:checked') === null) pick()
+  if (document.querySelector('#rows .pick :checked, .bulk [name=all]:checked') === null) toggle()
   if (document.querySelector('#rows .pick :checked, .bulk [name=all]:checked') === null) return
   form.elements.action.value = 'flash'
   form.requestSubmit()
@@ -41,7 +41,7 @@ const KEYS = {
   '/': () => document.querySelector('#q')?.focus(),
   j: () => move(1),
   k: () => move(-1),
-  x: pick,
+  x: toggle,
   a: assign,
   f: flash,
   '?': () => document.querySelector('#keys')?.showModal(),

@@ -1,6 +1,6 @@
-/** Live rows: nothing that is being typed, picked or read is taken away, and silence is told. */
+/** Live rows: input, selection and reading position are kept, and a lost connection is shown. */
 import { age } from './ages.js'
-import { tellNews } from './news.js'
+import { refreshParts } from './news.js'
 
 const HIDDEN_MS = 30_000
 const SILENT_MS = 2000
@@ -10,17 +10,17 @@ let lostAt = null
 let latest = null
 let bars = ''
 
-/** What a person has in hand stays as it is. */
-function isInHand(node) {
+/** Elements that a person is using are not replaced. */
+function isInUse(node) {
   if (!(node instanceof Element)) return false
   if (node.matches('.pick input, form[data-dirty]')) return true
   return node === document.activeElement && node.matches('input, select, textarea')
 }
 
-function keepWhatIsInHand() {
+function keepWhatIsInUse() {
   const { callbacks } = globalThis.Idiomorph.defaults
   callbacks.beforeNodeMorphed = (old, fresh) => {
-    if (isInHand(old)) return false
+    if (isInUse(old)) return false
     if (old instanceof HTMLDetailsElement && fresh instanceof Element) {
       fresh.toggleAttribute('open', old.open)
     }
@@ -28,14 +28,14 @@ function keepWhatIsInHand() {
   }
 }
 
-/** Whether rows that jump would be in somebody's way. */
+/** Whether moving rows would disturb somebody. */
 const isBusy = (rows) =>
   rows.matches(':hover') ||
   rows.contains(document.activeElement) ||
   rows.querySelector('.pick :checked') !== null
 
-/** The newest state of the rows that are shown, in the order in which they stand. */
-function settle(rows, data) {
+/** Updates the rows that are shown without changing their order. */
+function updateInPlace(rows, data) {
   const template = document.createElement('template')
   template.innerHTML = data
   const fresh = new Map([...template.content.children].map((row) => [row.id, row]))
@@ -60,13 +60,13 @@ function onRows(event) {
   latest = event.detail.data
   if (isBusy(rows)) {
     event.preventDefault()
-    showChip(settle(rows, latest))
+    showChip(updateInPlace(rows, latest))
   } else {
     showChip(0)
   }
 }
 
-/** How far each run is; whatever else stands around it stays. */
+/** Updates the progress bars and nothing else. */
 function showBars() {
   const template = document.createElement('template')
   template.innerHTML = bars
@@ -90,16 +90,16 @@ function applyLatest() {
   showChip(0)
 }
 
-function tellSilence() {
+function showSilence() {
   const banner = document.querySelector('#stale')
   if (banner === null) return
   banner.hidden = lostAt === null || Date.now() - lostAt < SILENT_MS
   if (banner.hidden) return
   const at = new Date(lostAt)
-  banner.textContent = `No news from the server since ${at.toLocaleTimeString()} (${age(at.toISOString())}): what is shown may be old. Trying again; if it lasts, load the page anew.`
+  banner.textContent = `No connection to the server since ${at.toLocaleTimeString()} (${age(at.toISOString())}). This page may be out of date. Retrying; reload the page if this persists.`
 }
 
-/** A tab that nobody sees holds no connection: browsers have six for all of them. */
+/** A hidden tab closes its connection: browsers allow six for all tabs of a site. */
 function followVisibility() {
   let timer = null
   document.addEventListener('visibilitychange', () => {
@@ -111,20 +111,20 @@ function followVisibility() {
 
 export function startLive() {
   if (globalThis.htmx === undefined || globalThis.Idiomorph === undefined) return
-  keepWhatIsInHand()
+  keepWhatIsInUse()
   document.addEventListener('htmx:sseOpen', (event) => {
     source = event.detail.source
-    source.addEventListener('machines-update', tellNews)
+    source.addEventListener('machines-update', refreshParts)
     source.addEventListener('runs-update', onBars)
     lostAt = null
-    tellSilence()
+    showSilence()
   })
   document.addEventListener('htmx:sseError', () => {
     lostAt ??= Date.now()
-    setTimeout(tellSilence, SILENT_MS + 100)
+    setTimeout(showSilence, SILENT_MS + 100)
   })
-  setInterval(tellSilence, 10_000)
-  // What was asked for before the newest bars came says less than they do.
+  setInterval(showSilence, 10_000)
+  // A part that was requested before the newest bars arrived is older than they are.
   document.addEventListener('htmx:afterSwap', showBars)
   document.addEventListener('htmx:sseBeforeMessage', onRows)
   document.addEventListener('htmx:sseMessage', () => {

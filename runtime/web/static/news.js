@@ -1,22 +1,22 @@
-/** Parts of a page that ask for themselves again when there is news: at once, then at their pace, the last time included. */
-const resting = new Map()
+/** Parts of a page that refresh on news: at once, then at most at their own pace, and once after the last news. */
+const waiting = new Map()
 
-function tell(part) {
-  const rest = resting.get(part.id)
-  if (rest !== undefined) {
-    rest.again = true
+function refresh(part) {
+  const pause = waiting.get(part.id)
+  if (pause !== undefined) {
+    pause.again = true
     return
   }
-  const begun = { again: false }
-  resting.set(part.id, begun)
+  const started = { again: false }
+  waiting.set(part.id, started)
   globalThis.htmx.trigger(part, 'flasher:news')
   setTimeout(() => {
-    resting.delete(part.id)
+    waiting.delete(part.id)
     const now = document.getElementById(part.id)
-    if (begun.again && now !== null) tell(now)
+    if (started.again && now !== null) refresh(now)
   }, Number(part.dataset.every))
 }
 
-export function tellNews() {
-  for (const part of document.querySelectorAll('[data-every]')) tell(part)
+export function refreshParts() {
+  for (const part of document.querySelectorAll('[data-every]')) refresh(part)
 }

@@ -1,6 +1,6 @@
-/** Rows that are picked, and the bar that says what can be done with them. */
+/** Selected rows, and the bar of actions on them. */
 const boxes = () => [...document.querySelectorAll('#rows .pick input')]
-const picked = () => boxes().filter(({ checked }) => checked)
+const selected = () => boxes().filter(({ checked }) => checked)
 
 let last = null
 
@@ -8,17 +8,17 @@ export function show() {
   const bar = document.querySelector('.bulk')
   if (bar === null || bar.hidden) return
   const all = bar.querySelector('[name=all]')
-  const count = all?.checked ? Number(all.dataset.total) : picked().length
+  const count = all?.checked ? Number(all.dataset.total) : selected().length
   bar.classList.toggle('open', count > 0)
   bar.querySelector('output').textContent = `${count} selected`
   const page = document.querySelector('#pick-page')
   if (page === null) return
-  page.checked = boxes().length > 0 && picked().length === boxes().length
-  page.indeterminate = picked().length > 0 && !page.checked
+  page.checked = boxes().length > 0 && selected().length === boxes().length
+  page.indeterminate = selected().length > 0 && !page.checked
 }
 
-/** With Shift: everything between the last one and this one. */
-function pickRange(box) {
+/** With Shift: everything between the last row and this one. */
+function selectRange(box) {
   const list = boxes()
   const [from, to] = [list.indexOf(last), list.indexOf(box)].toSorted((a, b) => a - b)
   if (from < 0) return
@@ -30,7 +30,7 @@ function onClick(event) {
   if (!(box instanceof HTMLInputElement)) return
   if (box.id === 'pick-page') for (const each of boxes()) each.checked = box.checked
   else if (box.matches('#rows .pick input')) {
-    if (event.shiftKey) pickRange(box)
+    if (event.shiftKey) selectRange(box)
     last = box
   } else if (box.name !== 'all') return
   show()

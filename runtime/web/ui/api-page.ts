@@ -1,5 +1,6 @@
 /** The API document as a page: the route table for people. */
 import { html, type Html } from './html.ts'
+import { renderTable } from './tables.ts'
 import type { Access, Route } from '../http/route.ts'
 
 export function renderDocument(version: string, routes: readonly Route[]): Html {
@@ -7,28 +8,12 @@ export function renderDocument(version: string, routes: readonly Route[]): Html 
     route.doc === undefined ? [] : [renderRow(route, route.doc.summary, route.doc.query ?? {})],
   )
   return html`<p class="prose">
-      What flasher-web ${version} answers to programs. Errors are <code>{"detail": …}</code>; a body
-      that is not what it must be is answered with 422 and a list that names each field. Where a
-      scope stands, send the session cookie or <code>Authorization: Bearer</code> with a token that
-      has it. The same for programs: <a href="/openapi.json">openapi.json</a>.
+      The HTTP API of flasher-web ${version}. Errors are <code>{"detail": …}</code>; an invalid body
+      gets a 422 with a list that names each field. Where a scope is given, send the session cookie
+      or <code>Authorization: Bearer</code> with a token that has that scope. For programs:
+      <a href="/openapi.json">openapi.json</a>.
     </p>
-    <div class="table">
-      <table>
-        <caption class="spoken">
-          All routes
-        </caption>
-        <thead>
-          <tr>
-            <th scope="col">Request</th>
-            <th scope="col">Scope</th>
-            <th scope="col">What it does</th>
-          </tr>
-        </thead>
-        <tbody>
-          ${rows}
-        </tbody>
-      </table>
-    </div>`
+    ${renderTable({ caption: 'All routes', columns: ['Request', 'Scope', 'Description'], rows })}`
 }
 
 function renderRow(route: Route, summary: string, query: Readonly<Record<string, string>>): Html {

@@ -3,25 +3,18 @@ import { renderSize } from '../../core/foundation/size.ts'
 import { attributes, html, type Content, type Html } from './html.ts'
 import type { IconName } from './sprite.ts'
 
-/** Decoration: whatever it says stands beside it in words. */
+/** Decoration only: a text beside it says the same. */
 export const icon = (name: IconName): Html =>
   html`<svg class="icon" aria-hidden="true"><use href="#i-${name}" /></svg>`
 
-/** The five states, and amber for what waits for a person. */
+/** The five states, and amber for what a person must look at. */
 export type Tone = 'ready' | 'armed' | 'running' | 'done' | 'failed' | 'needs-you'
 
-const WORDS: Readonly<Record<Tone, string>> = {
-  ready: 'ready',
-  armed: 'armed',
-  running: 'running',
-  done: 'done',
-  failed: 'failed',
-  'needs-you': 'needs you',
-}
-
 /** A state by shape, word and colour. */
-export const badge = (tone: Tone, word: string = WORDS[tone]): Html =>
+export const badge = (tone: Tone, word: string = wordOf(tone)): Html =>
   html`<span class="badge ${tone}">${icon(tone)}${word}</span>`
+
+const wordOf = (tone: Tone): string => (tone === 'needs-you' ? 'needs attention' : tone)
 
 export const tag = (text: string): Html => html`<span class="tag">${text}</span>`
 
@@ -57,14 +50,14 @@ export const copyBlock = (text: string, label: string): Html =>
     ${copyButton(text)}
   </div>`
 
-/** What happened, to what, and what now. */
+/** A message: what happened, to what, and what to do now. */
 export const banner = (tone: 'done' | 'failed' | 'needs-you' | 'ready', content: Content): Html =>
   html`<div class="banner ${tone}" role="${tone === 'failed' ? 'alert' : 'status'}">
     ${icon(tone)}
     <div>${content}</div>
   </div>`
 
-/** Nothing is here yet: the one next step. */
+/** Shown where there is nothing yet, with the one next step. */
 export const emptyState = (title: string, text: Content, action?: Content): Html =>
   html`<div class="empty">
     <h2>${title}</h2>
@@ -78,11 +71,10 @@ interface Card {
   /** Beside the title. */
   readonly aside?: Content
   readonly body: Content
-  readonly wide?: boolean
 }
 
-export const card = ({ title, id, aside, body, wide = false }: Card): Html =>
-  html`<section class="card${wide ? ' wide' : ''}" ${attributes({ id })}>
+export const card = ({ title, id, aside, body }: Card): Html =>
+  html`<section class="card" ${attributes({ id })}>
     ${
       title === undefined
         ? null
@@ -104,28 +96,33 @@ export const factList = (rows: readonly (readonly [string, Content])[]): Html =>
     )}
   </dl>`
 
-/** A bar with its words; without a total it only moves. */
-export const progress = (done: number | null, total: number | null, words: string): Html =>
-  done === null || total === null || total <= 0
-    ? html`<span class="bar"
-        ><progress aria-label="${words}"></progress><span>${words}</span></span
-      >`
-    : html`<span class="bar"
-        ><progress max="${total}" value="${Math.min(done, total)}" aria-label="${words}"></progress
-        ><span>${words}</span></span
-      >`
+/** A bar with its label; without a total it is indeterminate. */
+export function progress(done: number | null, total: number | null, label: string): Html {
+  const isKnown = done !== null && total !== null && total > 0
+  const amounts = isKnown ? { max: total, value: Math.min(done, total) } : {}
+  return html`<span class="bar"
+    ><progress${attributes({ ...amounts, 'aria-label': label })}></progress
+    ><span>${label}</span></span
+  >`
+}
 
-/** Keeps both ends: serials and file names differ at either. */
+/** Keeps both ends: serials and file names differ at either end. */
 export function shorten(text: string, most: number): string {
   if (text.length <= most) return text
   const tail = Math.floor((most - 1) / 2)
   return `${text.slice(0, most - 1 - tail)}…${text.slice(text.length - tail)}`
 }
 
-/** Shortened in the middle by as much as the place needs; the end tells most file names apart. */
+/** Shortened in the middle by the browser, as far as needed; the end distinguishes most file names. */
 export function middle(text: string): Content {
   const at = text.length - Math.min(8, Math.floor(text.length / 2))
   return html`<span class="middle" title="${text}"
     ><span>${text.slice(0, at)}</span><span>${text.slice(at)}</span></span
   >`
 }
+
+/** Links to the cards of a page. */
+export const renderTabs = (tabs: readonly (readonly [title: string, href: string])[]): Html =>
+  html`<nav class="tabs" aria-label="On this page">
+    ${tabs.map(([title, href]) => html`<a href="${href}">${title}</a>`)}
+  </nav>`

@@ -1,11 +1,11 @@
-/** Form fields: a label, the control, what it is for, and what is wrong with it, in place. */
+/** Form fields: a label, the control, a hint, and the error where there is one. */
 import { attributes, html, type Content, type Html } from './html.ts'
 
 interface FieldBase {
   readonly name: string
   readonly label: Content
   readonly hint?: Content
-  /** What was wrong with what was typed. */
+  /** Why the value was refused. */
   readonly error?: string | null
 }
 
@@ -16,9 +16,8 @@ interface TextField extends FieldBase {
   readonly autocomplete?: string
   readonly required?: boolean
   readonly autofocus?: boolean
-  readonly pattern?: string
   readonly mono?: boolean
-  readonly most?: number
+  readonly maxLength?: number
   readonly min?: number
   readonly max?: number
 }
@@ -26,7 +25,7 @@ interface TextField extends FieldBase {
 const describedBy = ({ name, hint, error }: FieldBase) =>
   [error ? `${name}-error` : '', hint === undefined ? '' : `${name}-hint`].filter(Boolean).join(' ')
 
-const around = (field: FieldBase, control: Content): Html =>
+const wrap = (field: FieldBase, control: Content): Html =>
   html`<div class="field">
     <label for="${field.name}">${field.label}</label>
     ${control}
@@ -35,7 +34,7 @@ const around = (field: FieldBase, control: Content): Html =>
   </div>`
 
 export const textField = (field: TextField): Html =>
-  around(
+  wrap(
     field,
     html`<input${attributes({
       id: field.name,
@@ -46,8 +45,7 @@ export const textField = (field: TextField): Html =>
       autocomplete: field.autocomplete ?? 'off',
       required: field.required,
       autofocus: field.autofocus,
-      pattern: field.pattern,
-      maxlength: field.most,
+      maxlength: field.maxLength,
       min: field.min,
       max: field.max,
       class: field.mono === true ? 'mono' : null,
@@ -65,7 +63,7 @@ interface Option {
 export const selectField = (
   field: FieldBase & { readonly value: string; readonly options: readonly Option[] },
 ): Html =>
-  around(
+  wrap(
     field,
     html`<select${attributes({
       id: field.name,
@@ -98,12 +96,12 @@ export interface RadioCard {
   readonly title: Content
   readonly text?: Content
   readonly disabled?: boolean
-  /** Found by the search field above the cards. */
+  /** What the search field above the cards looks in. */
   readonly keywords?: string
   readonly className?: string
 }
 
-/** Radio buttons as cards; the arrow keys move among them as among any others. */
+/** Radio buttons as cards; the arrow keys move between them as usual. */
 export const radioCards = (group: {
   readonly name: string
   readonly legend: string
@@ -120,7 +118,7 @@ export const radioCards = (group: {
     </div>
   </fieldset>`
 
-const radioCard = (name: string, picked: string | null, each: RadioCard): Html =>
+const radioCard = (name: string, selected: string | null, each: RadioCard): Html =>
   html`<label
     class="${`option ${each.className ?? ''}`.trim()}"
     ${attributes({ 'data-keywords': each.keywords })}
@@ -129,7 +127,7 @@ const radioCard = (name: string, picked: string | null, each: RadioCard): Html =
       type: 'radio',
       name,
       value: each.value,
-      checked: each.value === picked,
+      checked: each.value === selected,
       disabled: each.disabled,
     })} />
     <span class="what"
@@ -139,7 +137,7 @@ const radioCard = (name: string, picked: string | null, each: RadioCard): Html =
     >
   </label>`
 
-/** Values that travel with a form. */
+/** Hidden fields; null and undefined leave none. */
 export const hidden = (values: Readonly<Record<string, string | null | undefined>>): Html =>
   html`${Object.entries(values).map(([name, value]) =>
     value === null || value === undefined
@@ -155,7 +153,7 @@ interface PostForm {
   readonly disabled?: string | null
 }
 
-/** One button that does one thing. A disabled one says why. */
+/** A form of one button. `disabled` is the reason, shown on hover. */
 export const postButton = ({
   action,
   label,

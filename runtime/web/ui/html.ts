@@ -1,19 +1,19 @@
-/** HTML from templates: whatever is put into one is escaped, unless it is such HTML itself. */
+/** HTML from templates: every value is escaped, unless it is such HTML itself. */
 import { html as template, raw } from 'hono/html'
 
 export type Html = ReturnType<typeof raw>
 
-/** What a template takes; null, undefined and booleans leave nothing behind. */
+/** A value of a template; null, undefined and booleans render as nothing. */
 export type Content = Html | string | number | boolean | null | undefined | readonly Content[]
 
 export function html(strings: TemplateStringsArray, ...values: readonly Content[]): Html {
-  const made = template(strings, ...values)
-  // No value of `Content` can be a promise, so neither can what is made of them.
-  if (made instanceof Promise) throw new TypeError('a template cannot wait')
-  return made
+  const rendered = template(strings, ...values)
+  // hono returns a promise only when a value is one, and no `Content` is.
+  if (rendered instanceof Promise) throw new TypeError('a template cannot hold a promise')
+  return rendered
 }
 
-/** HTML of our own making that stands in a constant. */
+/** HTML from a constant of ours, not escaped. */
 export const trusted = (text: string): Html => raw(text)
 
 export const NOTHING: Html = raw('')
@@ -28,10 +28,6 @@ export function attributes(given: Readonly<Record<string, Attribute>>): Html {
   })
   return html`${parts}`
 }
-
-/** What stands between each two. */
-export const joined = (parts: readonly Content[], between: Content): Html =>
-  html`${parts.map((part, at) => (at === 0 ? part : html`${between}${part}`))}`
 
 /** A local address with a query; empty values are left out. */
 export function address(

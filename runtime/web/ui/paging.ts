@@ -1,4 +1,4 @@
-/** Which part of a long list a page shows. */
+/** Which rows of a long list a page shows. */
 
 /** Rows of a page of the machines table. */
 export const PAGE_ROWS = 100
@@ -11,11 +11,11 @@ export interface Page<Row> {
   readonly total: number
 }
 
-/** `query` holds `page`, from 1; anything else is the first. */
+/** By the parameter `page`, from 1; anything else means the first page. */
 export function cutPage<Row>(rows: readonly Row[], query: URLSearchParams): Page<Row> {
   const pages = Math.max(1, Math.ceil(rows.length / PAGE_ROWS))
-  const wished = /^\d{1,6}$/.test(query.get('page') ?? '') ? Number(query.get('page')) : 1
-  const page = Math.min(pages, Math.max(1, wished))
+  const requested = /^\d{1,6}$/.test(query.get('page') ?? '') ? Number(query.get('page')) : 1
+  const page = Math.min(pages, Math.max(1, requested))
   return {
     rows: rows.slice((page - 1) * PAGE_ROWS, page * PAGE_ROWS),
     page,

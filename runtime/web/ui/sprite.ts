@@ -1,7 +1,7 @@
-/** The icons, once in each page; parts of it name them. */
+/** The icons: each page holds them once, its parts refer to them by name. */
 import { trusted, type Html } from './html.ts'
 
-/** Drawn as lines on a grid of 16 (the stylesheet says how); states differ in shape, not colour alone. */
+/** Lines on a grid of 16, styled by the stylesheet; states differ in shape, not in colour alone. */
 const SHAPES = {
   ready: '<circle cx="8" cy="8" r="4.5"/>',
   armed: '<path d="M8 2.5 14 13H2z" fill="currentColor"/>',
@@ -35,7 +35,7 @@ const SHAPES = {
 
 export type IconName = keyof typeof SHAPES
 
-/** Stands first in the body, takes no room. */
+/** The first element of the body; invisible. */
 export const SPRITE: Html = trusted(
   `<svg class="sprite" aria-hidden="true" width="0" height="0">${Object.entries(SHAPES)
     .map(([name, shape]) => `<symbol id="i-${name}" viewBox="0 0 16 16">${shape}</symbol>`)

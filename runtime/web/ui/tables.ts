@@ -1,24 +1,56 @@
-/** Tables that sort by their heads and are turned page by page, all of it in the address. */
+/** Tables; their order and page are parts of the address. */
 import { address, attributes, html, type Content, type Html } from './html.ts'
 import type { Page } from './paging.ts'
+import type { ListQuery } from './search.ts'
 
 export interface Column {
-  /** What `sort` says; null: not sortable. */
-  readonly key: string | null
+  /** The value of `sort` for this column; undefined: it cannot be sorted. */
+  readonly key?: string
   readonly title: Content
   readonly className?: string
 }
 
-/** What the address holds of a table. */
-export type TableQuery = Readonly<Record<string, string>>
+interface Table {
+  /** For screen readers. */
+  readonly caption: string
+  /** A text is the title of a column. */
+  readonly columns: readonly (string | Column)[]
+  readonly rows: Content
+  readonly className?: string
+  /** The page, where columns can be sorted. */
+  readonly path?: string
+  readonly query?: ListQuery
+  /** Attributes of the body. */
+  readonly body?: Readonly<Record<string, string>>
+}
 
-/** `sort=seen` is ascending, `sort=-seen` descending; a click turns it round. */
-export function renderHead(path: string, query: TableQuery, columns: readonly Column[]): Html {
+export const renderTable = (table: Table): Html =>
+  html`<div class="table">
+    <table${attributes({ class: table.className })}>
+      <caption class="spoken">
+        ${table.caption}
+      </caption>
+      ${renderHead(table)}
+      <tbody${attributes(table.body ?? {})}>
+        ${table.rows}
+      </tbody>
+    </table>
+  </div>`
+
+export const numberColumn = (title: string): Column => ({ title, className: 'number' })
+
+/** The column of buttons. */
+export const ACTIONS: Column = { title: html`<span class="spoken">Actions</span>` }
+
+/** `sort=seen` is ascending, `sort=-seen` descending; a click reverses the order. */
+function renderHead({ path = '', query = {}, columns }: Table): Html {
   const sort = query['sort'] ?? ''
   return html`<thead>
     <tr>
-      ${columns.map(({ key, title, className }) => {
-        if (key === null)
+      ${columns.map((column) => {
+        const { key, title, className }: Column =
+          typeof column === 'string' ? { title: column } : column
+        if (key === undefined)
           return html`<th scope="col" ${attributes({ class: className })}>${title}</th>`
         const [isUp, isDown] = [sort === key, sort === `-${key}`]
         const href = address(path, { ...query, page: null, sort: isUp ? `-${key}` : key })
@@ -39,10 +71,10 @@ export function renderHead(path: string, query: TableQuery, columns: readonly Co
   </thead>`
 }
 
-/** "101–200 of 412", and the ways to the other pages. */
+/** "101–200 of 412", and links to the other pages. */
 export function renderPager<Row>(
   path: string,
-  query: TableQuery,
+  query: ListQuery,
   { page, pages, rows, total }: Page<Row>,
   first: number,
 ): Html {

@@ -1,4 +1,4 @@
-/** Light, dark, or as the system has it: remembered in a cookie that the page itself may read. */
+/** Light, dark or as the system has it; remembered in a cookie that scripts of the page can read. */
 import type { H3Event } from 'h3'
 import { seeOther } from '../http/answers.ts'
 import { icon } from './elements.ts'
@@ -13,8 +13,8 @@ export type Theme = (typeof THEMES)[number]
 const COOKIE = 'flasher-theme'
 const YEAR_SECONDS = 365 * 24 * 3600
 
-const LOOKS: Readonly<Record<Theme, { readonly icon: IconName; readonly title: string }>> = {
-  system: { icon: 'system', title: 'As the system' },
+const CHOICES: Readonly<Record<Theme, { readonly icon: IconName; readonly title: string }>> = {
+  system: { icon: 'system', title: 'System' },
   light: { icon: 'sun', title: 'Light' },
   dark: { icon: 'moon', title: 'Dark' },
 }
@@ -28,20 +28,20 @@ export function readTheme(event: H3Event): Theme {
 const parseTheme = (text: string | null | undefined): Theme =>
   THEMES.find((theme) => theme === text) ?? 'system'
 
-/** Three buttons; with a script the page changes without being loaded again. */
-export const themeSwitch = (picked: Theme, here: string): Html =>
+/** Three buttons; a script switches without loading the page again. */
+export const themeSwitch = (selected: Theme, here: string): Html =>
   html`<form method="post" action="/ui/theme" class="theme">
     <input type="hidden" name="back" value="${here}" />
-    <div role="group" aria-label="Colours">
+    <div role="group" aria-label="Colour scheme">
       ${THEMES.map(
         (theme) =>
           html`<button${attributes({
             name: 'theme',
             value: theme,
-            title: LOOKS[theme].title,
-            'aria-label': LOOKS[theme].title,
-            'aria-pressed': theme === picked ? 'true' : 'false',
-          })}>${icon(LOOKS[theme].icon)}</button>`,
+            title: CHOICES[theme].title,
+            'aria-label': CHOICES[theme].title,
+            'aria-pressed': theme === selected ? 'true' : 'false',
+          })}>${icon(CHOICES[theme].icon)}</button>`,
       )}
     </div>
   </form>`

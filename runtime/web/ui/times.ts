@@ -1,7 +1,7 @@
-/** Points in time for people: how long ago, and exactly when on hover. */
+/** Times for people: relative, with the exact time on hover. */
 import { html, NOTHING, type Html } from './html.ts'
 
-/** What a page calls now, and the zone of its exact times. */
+/** The time of the page, and the zone of its exact times. */
 export interface Clock {
   readonly now: Date
   /** An IANA name. */
@@ -28,18 +28,18 @@ const formatters = new Map<string, Intl.DateTimeFormat>()
 function formatter(zone: string): Intl.DateTimeFormat {
   const known = formatters.get(zone)
   if (known !== undefined) return known
-  const made = new Intl.DateTimeFormat('sv-SE', {
+  const created = new Intl.DateTimeFormat('sv-SE', {
     timeZone: zone,
     dateStyle: 'short',
     timeStyle: 'medium',
   })
-  formatters.set(zone, made)
-  return made
+  formatters.set(zone, created)
+  return created
 }
 
 const [MINUTE, HOUR, DAY] = [60, 3600, 86_400]
 
-/** The same words as `ages.js` finds on the page. */
+/** The same texts as in `ages.js`, which updates them in the browser. */
 export function renderAge(at: Date, now: Date): string {
   const seconds = Math.round((now.getTime() - at.getTime()) / 1000)
   if (Math.abs(seconds) < 10) return 'now'

@@ -205,7 +205,7 @@ run('a disk that the server knows to be elsewhere: the wizard, and the reason', 
   await using loop = await createLoop({ megabytes: 16 })
   await server.arm({ boot_mode: 'flasher-flash-once', ...TARGET })
   const box = await driveMachine({ server: server.url, places: { elsewhere: loop.device } })
-  assert.match(noticeOf(box), /which is picked on the server, is not in this machine/)
+  assert.match(noticeOf(box), /which is selected on the server, is not in this machine/)
 })
 
 run('cancelled at the machine: told as a failure, the wizard opens', async () => {

@@ -30,8 +30,8 @@ const PICTURES: readonly Picture[] = [
     name: 'machines-bulk',
     path: '/ui/machines?q=state:done',
     async prepare(page) {
-      await page.getByLabel('Pick all on this page').check()
-      await page.getByRole('button', { name: 'Show what would be done' }).click()
+      await page.getByLabel('Select all on this page').check()
+      await page.getByRole('button', { name: 'Preview' }).click()
       await page.getByRole('dialog').waitFor()
     },
   },
@@ -40,7 +40,7 @@ const PICTURES: readonly Picture[] = [
   {
     name: 'machine-script',
     path: `/ui/machines/${ARMED}`,
-    prepare: (page) => page.getByText('Why, and the exact script').click(),
+    prepare: (page) => page.getByText('Reason and boot script').click(),
   },
   {
     name: 'machine-confirm',
@@ -57,7 +57,7 @@ const PICTURES: readonly Picture[] = [
     path: '/ui/runs?state=failed',
     async prepare(page) {
       await page.locator('.runs').getByRole('link', { name: 'failed' }).first().click()
-      await page.getByText('was to write').waitFor()
+      await page.getByText('Failed to write').waitFor()
     },
   },
   { name: 'machine-running', path: `/ui/machines/${RUNNING}` },

@@ -42,7 +42,7 @@ test('log in, find, pick, open, assign, arm, and back', async () => {
   await page.waitForURL('**/ui/machines')
 
   await keyboard.press('?')
-  await page.getByRole('heading', { name: 'Keyboard' }).waitFor()
+  await page.getByRole('heading', { name: 'Keyboard shortcuts' }).waitFor()
   await keyboard.press('Escape')
   // The browser gives the focus back a moment after the dialog is gone.
   await page.waitForFunction(() => document.activeElement === document.body)
@@ -83,7 +83,7 @@ test('log in, find, pick, open, assign, arm, and back', async () => {
   await keyboard.press('Shift+Tab')
   await keyboard.type(serialOf(3).slice(-4))
   await keyboard.press('Enter')
-  await page.getByText('Armed. Start the machine').waitFor()
+  await page.getByText('Armed. Boot the machine').waitFor()
   assert.is((await site.boxes.plan(3)).mode, 'flash')
   assert.equal(opened.complaints, [])
 })
@@ -95,7 +95,7 @@ test('the first Tab offers to skip the navigation, and focus is always seen', as
   await typePassword(page)
   await page.waitForURL('**/ui/dashboard')
   await page.keyboard.press('Tab')
-  assert.is(await page.getByText('Skip to the content').isVisible(), true)
+  assert.is(await page.getByText('Skip to content').isVisible(), true)
   await page.keyboard.press('Enter')
   assert.is(await page.evaluate(() => document.activeElement?.id), 'content')
   for (let at = 0; at < 6; at += 1) {

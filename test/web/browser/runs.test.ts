@@ -107,7 +107,7 @@ test('a failed run: its reason, its steps, its log; nothing of it is markup', as
   const log = `first line\n${hostile}\n\u001B[31mred\u001B[0m \u202E`
   await fetch(`${site.url}/pxe/${macOf(2)}/log?run=${runIdOf(2)}`, { method: 'POST', body: log })
   await page.goto(`/ui/machines/${macOf(2)}/runs/${runIdOf(2)}`)
-  await page.getByText('was to write').waitFor()
+  await page.getByText('Failed to write').waitFor()
   await page.getByText(`no more ${hostile}`).first().waitFor()
   await page.locator('pre', { hasText: '\\x1b[31mred' }).waitFor()
   await checkAxe(page)
@@ -133,10 +133,10 @@ test('the history is found by words, and taken along', async () => {
   await page.locator('.runs tbody tr').waitFor()
   assert.is(await page.locator('.runs tbody tr').count(), 1)
   const saving = page.waitForEvent('download')
-  await page.getByRole('link', { name: 'Save as CSV' }).click()
+  await page.getByRole('link', { name: 'Download CSV' }).click()
   assert.is((await saving).suggestedFilename(), 'runs.csv')
   await page.locator('.runs').getByRole('link', { name: 'done' }).click()
-  await page.getByText('This box wrote').waitFor()
+  await page.getByText('Wrote').waitFor()
   assert.equal(opened.complaints, [])
 })
 

@@ -49,13 +49,13 @@ test('its page says why it waits and asks; the answer is recorded with who gave 
   await fetch(`${site.url}/pxe/${MAC}/plan`)
   assert.match(await site.boxes.boot(1), 'waits: the disk may be half written')
   const waiting = await site.text(PAGE)
-  assert.match(waiting, 'It waits: its disk may be half written')
+  assert.match(waiting, 'Waiting: its disk may be half written')
   assert.match(waiting, BUTTON)
 
   for (const fields of [{}, { confirm: 'ask' }, { confirm: 'yes', was: '[]' }]) {
     const asked = await site.post(`${PAGE}/do/boot-disk`, { ...fields })
     assert.is(asked.status, 200)
-    assert.match(await asked.text(), 'Anybody on the network can ask for one')
+    assert.match(await asked.text(), 'so anybody on the network can request one')
   }
   assert.match(await site.boxes.boot(1), 'waits:', 'a question does nothing')
 
@@ -65,7 +65,7 @@ test('its page says why it waits and asks; the answer is recorded with who gave 
   assert.equal([saved.status, saved.headers.get('location')], [303, `${PAGE}?disk=1`])
   assert.match(await site.boxes.boot(1), 'boots its own disk (disk-allowed)')
   const after = await site.text(PAGE)
-  assert.match(after, 'an operator said so')
+  assert.match(after, 'as an operator chose')
   assert.not.match(after, BUTTON)
 
   await fetch(`${site.url}/pxe/${MAC}/plan`)

@@ -127,7 +127,7 @@ test('each refusal says why, and is put on record', async () => {
   site.clock.seconds += 24 * 3600 + 1
   assert.match(await why(fresh), /has expired/)
   const [event] = await site.server.journal.list({ kind: 'machine.token.refused', limit: 1 })
-  assert.match(event?.summary ?? '', /was not let in: the boot token/)
+  assert.match(event?.summary ?? '', /was not admitted: the boot token/)
 })
 
 test('a token that was caught is worth nothing once the machine was given something else to do', async () => {

@@ -1,7 +1,7 @@
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
 import { middle, renderBytes, shorten } from '../../../runtime/web/ui/elements.ts'
-import { address, attributes, html, joined } from '../../../runtime/web/ui/html.ts'
+import { address, attributes, html } from '../../../runtime/web/ui/html.ts'
 import { localPath } from '../../../runtime/web/http/local-path.ts'
 import { renderAge, renderExact, renderTime } from '../../../runtime/web/ui/times.ts'
 
@@ -11,7 +11,6 @@ test('texts are escaped, HTML is not, nothing leaves nothing', () => {
   const evil = `<b title="x">'&`
   assert.is(String(html`<p>${evil}</p>`), '<p>&lt;b title=&quot;x&quot;&gt;&#39;&amp;</p>')
   assert.is(String(html`${[html`<i>1</i>`, [2, null, undefined, false, true]]}`), '<i>1</i>2')
-  assert.is(String(joined(['a', html`<b>b</b>`], html`<i>,</i>`)), 'a<i>,</i><b>b</b>')
 })
 
 test('attributes: true is a name alone, null and false are none', () => {

@@ -1,4 +1,4 @@
-/** The pages of this line, and what of a `ServerLine` is about them. */
+/** The pages of this line, and the members of a `ServerLine` that render them. */
 import type { ServerLine } from '../../../web/fleet/line.ts'
 import type { ServerDependencies } from '../../../web/fleet/site.ts'
 import { assetRoute } from '../../../web/ui/assets.ts'
@@ -8,12 +8,11 @@ import type { Assets } from '../../../services/host/assets.ts'
 import type { CatalogEntry } from '../../../core/catalog/catalog.ts'
 import type { Runs } from '../../../services/state/runs.ts'
 import type { Machine } from '../rules/machine.ts'
-import type { Surroundings } from '../rules/surroundings.ts'
 import { accountPages } from './settings/account.ts'
 import { backupPages } from './backups/backups.ts'
 import { bulkPages } from './machines/bulk.ts'
 import { dashboardPage } from './dashboard/dashboard.ts'
-import { createPageContext, type Queue } from './frame/page-context.ts'
+import { createPageContext, type PageDependencies } from './frame/page-context.ts'
 import { eventPages } from './events/events.ts'
 import { createMatch } from './machines/fleet-query.ts'
 import { renderError, renderLogin } from './frame/login.ts'
@@ -24,7 +23,6 @@ import { netbootPages } from './netboot/netboot.ts'
 import { renderMachineRow } from './view/machine-row.ts'
 import { renderBar } from './view/run-bar.ts'
 import { runPages } from './runs/runs.ts'
-import type { PageServices } from './frame/page-services.ts'
 import { settingsPages } from './settings/settings.ts'
 
 type Pages = Pick<
@@ -33,16 +31,11 @@ type Pages = Pick<
 > &
   Pick<ServerDependencies<Machine>, 'routes'>
 
-interface PagesDependencies {
+interface PagesDependencies extends Omit<PageDependencies, 'frame'> {
   readonly version: string
   readonly assets: Assets
-  readonly services: PageServices
-  /** The catalog's entries; another array when it changed. */
+  /** The catalog's entries; a new array when they changed. */
   images(): readonly CatalogEntry[]
-  gather(on: { readonly baseUrl: string; readonly now: string }): Surroundings
-  /** An IANA name. */
-  zone(): string
-  queue(): Queue | null
   readonly runs: Pick<Runs, 'findLive' | 'marks'>
   now(): Date
 }
@@ -57,12 +50,12 @@ const NAV: readonly NavLink[] = [
   { href: '/ui/settings', title: 'Settings', icon: 'settings' },
 ]
 
-/** Another object whenever anything changed that the state of all machines depends on. */
+/** A new object whenever anything changed that the states of all machines depend on. */
 function createContext({ images, gather, runs, now }: PagesDependencies): () => object {
   let [known, listed, text]: [object, unknown, string] = [{}, null, '']
   return () => {
     const { sets, settings } = gather({ baseUrl: NO_BASE, now: now().toISOString() })
-    // Runs that machines tell of come with a new sighting of the machine; these do not.
+    // Reports of runs also change the machine; the marks of silent runs do not.
     const next = JSON.stringify([sets, settings, runs.marks()])
     if (listed !== images() || text !== next) known = {}
     ;[listed, text] = [images(), next]
@@ -70,7 +63,7 @@ function createContext({ images, gather, runs, now }: PagesDependencies): () => 
   }
 }
 
-/** Rows of the live channel are nobody's request: what a machine does there does not depend on it. */
+/** Rows of the live channel belong to no request; the state of a machine does not depend on it. */
 const NO_BASE = 'http://localhost'
 
 export function createPages(parts: PagesDependencies): Pages {
@@ -89,7 +82,7 @@ export function createPages(parts: PagesDependencies): Pages {
     renderBar: (run) => String(renderBar(run)),
     renderLogin: (given) => renderLogin(frame, given),
     renderError: (given) => renderError(frame, given),
-    // Whether something needs a look is for those who are logged in.
+    // Readers of the API document may not be logged in, so they see no count of failures.
     renderDocument: (given) => frame.page({ ...given, section: given.here, alarms: 0 }),
     routes(site) {
       const context = createPageContext(site, { ...parts, frame })

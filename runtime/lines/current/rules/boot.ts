@@ -100,18 +100,18 @@ const RULES: Readonly<
 > = {
   'ipxe-exit': { goes: 'disk', reason: 'Its mode is to boot its own disk.' },
   wizard: { goes: 'live', reason: 'Its mode is to open the wizard for the person in front of it.' },
-  'disks-wanted': { goes: 'live', reason: 'Its disks are to be listed, and have not come yet.' },
-  'disks-stale': { goes: 'live', reason: 'Its list of disks is older than inventory_refresh.' },
+  'disks-wanted': { goes: 'live', reason: 'Its disks have not been listed yet.' },
+  'disks-stale': { goes: 'live', reason: 'The list of its disks is older than inventory_refresh.' },
   'disks-known': { goes: 'disk', reason: 'Its disks are known.' },
-  flash: { goes: 'live', reason: 'An image and a disk are picked: it is flashed.' },
+  flash: { goes: 'live', reason: 'An image and a disk are selected: it is flashed.' },
   'flash-retry': {
     goes: 'live',
-    reason: 'It was being flashed and never said that it was done: it is flashed again.',
+    reason: 'Its last flash never reported that it was done: it is flashed again.',
   },
-  flashed: { goes: 'disk', reason: 'It was flashed once, as it should.' },
+  flashed: { goes: 'disk', reason: 'It was flashed once, as configured.' },
   'disk-allowed': {
     goes: 'disk',
-    reason: 'An operator had it boot its disk, although the end of a flash was never reported.',
+    reason: 'An operator chose to boot its disk, although a flash never reported its end.',
   },
   'disk-after-flash': {
     goes: 'disk',
@@ -119,15 +119,15 @@ const RULES: Readonly<
   },
   'loop-to-disk': {
     goes: 'disk',
-    reason: 'It started the live system too often without an end; nothing was written.',
+    reason: 'It started the live system too often without finishing; nothing was written.',
   },
   'loop-to-person': {
     goes: 'live',
-    reason: 'It was being flashed too often without an end: the disk may be half written.',
+    reason: 'Its flash was started too often without finishing: the disk may be half written.',
   },
   'no-live-system': {
     goes: 'disk',
-    reason: 'It would start the live system, but the server has none for it.',
+    reason: 'The server has no live system for this machine.',
   },
   'half-written': {
     goes: 'wait',
@@ -136,13 +136,13 @@ const RULES: Readonly<
   },
   queued: {
     goes: 'wait',
-    reason: 'As many machines are being flashed as max_flashes allows: it waits for its turn.',
+    reason: 'max_flashes machines are being flashed already: it waits for its turn.',
   },
-  locked: { goes: 'disk', reason: 'It is locked, so it is not flashed.' },
+  locked: { goes: 'disk', reason: 'Locked, so it is not flashed.' },
   'no-image': { goes: 'disk', reason: 'No image is assigned.' },
   'unknown-image': { goes: 'disk', reason: 'The assigned image is not in the catalog.' },
-  'not-an-image': { goes: 'disk', reason: 'The assigned file is no disk image.' },
-  'no-target': { goes: 'disk', reason: 'No target disk is picked.' },
+  'not-an-image': { goes: 'disk', reason: 'The assigned file is not a disk image.' },
+  'no-target': { goes: 'disk', reason: 'No target disk selected.' },
 }
 
 const DECIDE: Readonly<Record<BootMode, (m: Machine, s: Surroundings) => BootRule>> = {

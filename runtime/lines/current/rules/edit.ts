@@ -56,9 +56,9 @@ export function applyUpsert(
 /** Arms a finished (or any) flash again, now. */
 export function flashAgain(machine: Machine, now: string): Result<Machine, string> {
   if (machine.locked) return refuse(LOCKED)
-  if (!isFlashMode(machine.boot_mode)) return refuse('Its boot mode does not flash.')
-  if (machine.bty_image_ref === null) return refuse('It has no image.')
-  if (machine.target_disk_serial === null) return refuse('Its target disk is not picked.')
+  if (!isFlashMode(machine.boot_mode)) return refuse('Not in a flash mode.')
+  if (machine.bty_image_ref === null) return refuse('No image assigned.')
+  if (machine.target_disk_serial === null) return refuse('No target disk selected.')
   return accept(startCycle(machine, now))
 }
 
@@ -68,7 +68,7 @@ export function flashAgain(machine: Machine, now: string): Result<Machine, strin
  */
 export function allowDisk(machine: Machine, now: string): Result<Machine, string> {
   if (!isHalfWritten(machine)) {
-    return refuse('No flash of it is without an end, so there is nothing to override.')
+    return refuse('It has no unfinished flash, so there is nothing to override.')
   }
   const cycle: Cycle = {
     ...machine.cycle,
@@ -102,7 +102,7 @@ export function adjust(machine: Machine, adjustment: Adjustment, now: string): M
   return { ...machine, ...adjustment, labels, updated_at: now }
 }
 
-const LOCKED = 'The machine is locked: unlock it to have it flashed.'
+const LOCKED = 'Locked: unlock the machine to flash it.'
 
 const isSameIntent = (machine: Machine, upsert: MachineUpsert): boolean =>
   machine.boot_mode === upsert.boot_mode &&

@@ -23,7 +23,7 @@ export const describe = (machine: Machine): Readonly<Record<string, unknown>> =>
 const OFFER_TEXTS = {
   'to-disk': 'is sent to its own disk',
   'to-live': 'is sent to the live system',
-  'to-wait': 'is told to wait',
+  'to-wait': 'has to wait',
 } as const
 
 export function noteScript(machine: Machine, ruling: BootRuling): readonly MachineNote[] {
@@ -49,7 +49,7 @@ export function notePlanned(machine: Machine, { plan, rule, mismatch }: PlanRuli
   const { mac, boot_mode, target_disk_serial } = machine
   const planned: MachineNote = {
     kind: 'netboot.pxe.plan',
-    summary: `${mac} asked for its plan: ${plan.mode}`,
+    summary: `${mac} requested its plan: ${plan.mode}`,
     details: { plan: plan.mode, boot_mode, rule },
   }
   if (mismatch === null) return [planned]
@@ -64,7 +64,7 @@ export function notePlanned(machine: Machine, { plan, rule, mismatch }: PlanRuli
 /** Where boot tokens are preferred, and this machine's live system passes none on. */
 export const noteUnproven = (mac: string): MachineNote => ({
   kind: 'machine.token.missing',
-  summary: `${mac} asked for its plan without a boot token`,
+  summary: `${mac} requested its plan without a boot token`,
   details: null,
 })
 
@@ -75,7 +75,7 @@ export const noteArmed = (before: Machine, after: Machine, name: string): readon
     : [
         {
           kind: 'netboot.flasher.armed',
-          summary: `${after.mac} fetches the live system`,
+          summary: `${after.mac} is fetching the live system`,
           details: { name },
         },
       ]
@@ -86,7 +86,7 @@ export const noteInventory = (
   hasHardware: boolean,
 ): MachineNote => ({
   kind: 'machine.inventory',
-  summary: `${mac} told its disks: ${disks.length}`,
+  summary: `${mac} reported ${disks.length} ${disks.length === 1 ? 'disk' : 'disks'}`,
   details: {
     count: disks.length,
     serials: disks.map(({ serial }) => serial).filter((serial) => serial !== null),
@@ -97,18 +97,18 @@ export const noteInventory = (
 /** Read beside a flash that was the faster one. */
 export const noteLateHardware = ({ mac }: Machine): MachineNote => ({
   kind: 'machine.inventory',
-  summary: `${mac} told its hardware after its flash`,
+  summary: `${mac} reported its hardware after its flash`,
   details: { lshw: true },
 })
 
 export const noteFlashed = (machine: Machine): MachineNote => ({
   kind: 'machine.flashed',
-  summary: `${machine.mac} says that its flash is done`,
+  summary: `${machine.mac} reported that its flash is done`,
   details: describe(machine),
 })
 
 export const noteFlashFailed = ({ mac }: Machine, reason: string | null): MachineNote => ({
   kind: 'machine.flash_failed',
-  summary: `${mac} says that its flash failed${reason === null ? '' : `: ${reason}`}`,
+  summary: `${mac} reported that its flash failed${reason === null ? '' : `: ${reason}`}`,
   details: reason === null ? null : { reason },
 })

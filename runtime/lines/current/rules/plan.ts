@@ -123,17 +123,17 @@ function renderFlat(plan: Plan, base: string): Readonly<Record<string, unknown>>
 }
 
 const LOOP =
-  'The server sent this machine here again and again and never heard that it was done. ' +
-  'Its disk may be half written: look what is wrong, then flash it by hand.'
+  'The server booted this machine into the live system repeatedly and it never reported that it was done. ' +
+  'Its disk may be half written: find out what is wrong, then flash it manually.'
 
-const HALF_WRITTEN = 'A flash of it began and never ended: its disk may be half written.'
+const HALF_WRITTEN = 'A flash of it never finished: its disk may be half written.'
 
 const UNREADY: Readonly<Record<Unready, string>> = {
   locked: 'This machine is locked on the server: it is not flashed.',
   'no-image': 'The server has no image for this machine.',
   'unknown-image': 'The image of this machine is not in the catalog of the server.',
-  'not-an-image': 'The file that is assigned to this machine is no disk image.',
-  'no-target': 'No disk of this machine is picked on the server.',
+  'not-an-image': 'The file assigned to this machine is not a disk image.',
+  'no-target': 'No target disk is selected for this machine on the server.',
 }
 
 /** A mismatch in one sentence, for the machine's screen and the event. */
@@ -141,9 +141,9 @@ export function renderDiskMismatch(mismatch: DiskMismatch, of: string): string {
   const serial = printable(of)
   switch (mismatch.why) {
     case 'disk-missing':
-      return `The disk ${serial}, which is picked on the server, is not in this machine.`
+      return `The disk ${serial}, which is selected on the server, is not in this machine.`
     case 'disk-ambiguous':
-      return `${mismatch.count} disks of this machine call themselves ${serial}: pick one by hand.`
+      return `${mismatch.count} disks of this machine have the serial number ${serial}: select one manually.`
     case 'disk-read-only':
       return `The disk ${serial} is read-only.`
     case 'disk-too-small':

@@ -36,13 +36,13 @@ export function decideState(
   return decideTrouble(machine, rulings) ?? decideUsual(machine, rulings.boot)
 }
 
-const WAIT = 'Nothing to do: it says when it is done.'
+const WAIT = 'Nothing to do: it reports when it is done.'
 
-const FLASHING: StateView = { state: 'running', is: 'It is being flashed.', next: WAIT }
+const FLASHING: StateView = { state: 'running', is: 'Being flashed.', next: WAIT }
 const STALLED: StateView = {
   state: 'needs-you',
-  is: 'It was being flashed, and is not heard of any more.',
-  next: 'Look at its screen and its cable; a restart from the network tries again.',
+  is: 'Stopped responding during a flash.',
+  next: 'Check its screen and network cable; a network boot tries again.',
 }
 
 interface Rulings {
@@ -54,10 +54,10 @@ interface Rulings {
 function decideTrouble(machine: Machine, { boot, plan }: Rulings): StateView | null {
   const { failure, loop_suspected_at } = machine.cycle
   if (failure !== null) {
-    const is = failure.reason === null ? 'It failed.' : `It failed: ${failure.reason}`
+    const is = failure.reason === null ? 'The flash failed.' : `The flash failed: ${failure.reason}`
     const next =
       boot.rule === 'disk-allowed'
-        ? 'Its next network boot starts its own disk; flash again to have it flashed.'
+        ? 'Its next network boot starts its own disk. Choose Flash again to retry.'
         : isFlashMode(machine.boot_mode)
           ? 'Its next network boot tries again.'
           : 'The wizard is open on its screen.'
@@ -65,12 +65,12 @@ function decideTrouble(machine: Machine, { boot, plan }: Rulings): StateView | n
   }
   if (loop_suspected_at !== null || boot.alarms) {
     const { is } = USUAL[boot.rule]
-    return { state: 'needs-you', is, next: 'Find out why, then flash again or change its mode.' }
+    return { state: 'needs-you', is, next: 'Find out why, then flash it again or change its mode.' }
   }
   if (plan.mismatch !== null && plan.plan.mode !== 'exit') {
     const serial = machine.target_disk_serial ?? ''
     const is = renderDiskMismatch(plan.mismatch, serial)
-    return { state: 'needs-you', is, next: 'Pick its disk; until then it opens the wizard.' }
+    return { state: 'needs-you', is, next: 'Select its disk. Until then it opens the wizard.' }
   }
   return null
 }
@@ -85,126 +85,126 @@ function decideUsual(machine: Machine, { rule, place }: BootRuling): StateView {
 const renderQueued = ({ place, waiting }: QueuePosition): StateView => ({
   state: 'armed',
   // The place first: rows of a table show the beginning.
-  is: `QueuePosition ${place} of ${waiting} in line: it waits for its turn.`,
-  next: 'It is flashed as soon as another machine is done; it asks by itself.',
+  is: `Position ${place} of ${waiting} in the queue.`,
+  next: 'It is flashed when another machine is done; nothing to do.',
 })
 
 const UNASSIGNED: StateView = {
   state: 'needs-you',
-  is: 'It was discovered; nothing is assigned to it.',
-  next: 'Pick an image and a disk. Until then it boots its own disk.',
+  is: 'New machine, not configured.',
+  next: 'Select an image and a disk. Until then it boots its own disk.',
 }
 
 /** Once the machine has fetched the live system. */
 const RUNNING: Partial<Readonly<Record<BootRule, StateView>>> = {
-  'disks-wanted': { state: 'running', is: 'It started to list its disks.', next: WAIT },
-  flash: { state: 'running', is: 'It fetched the live system.', next: WAIT },
+  'disks-wanted': { state: 'running', is: 'Listing its disks.', next: WAIT },
+  flash: { state: 'running', is: 'Started the live system.', next: WAIT },
   'flash-retry': {
     state: 'running',
-    is: 'It was told to flash, and has not said that it is done.',
-    next: 'Should it come back without that, it is flashed again.',
+    is: 'Started to flash and has not reported the end.',
+    next: 'If it boots from the network again, it is flashed again.',
   },
 }
 
-const PICK = 'Until then its network boots start its own disk.'
+const PICK = 'Until then it boots its own disk.'
 
 const USUAL: Readonly<Record<BootRule, StateView>> = {
   'ipxe-exit': {
     state: 'ready',
-    is: 'It boots its own disk.',
-    next: 'Choose a flash mode to have it flashed.',
+    is: 'Boots its own disk.',
+    next: 'Choose a flash mode to flash it.',
   },
   wizard: {
     state: 'ready',
-    is: 'It opens the wizard.',
-    next: 'The person in front of it picks image and disk.',
+    is: 'Opens the wizard.',
+    next: 'The person in front of it chooses image and disk.',
   },
   'disks-wanted': {
     state: 'armed',
-    is: 'Its disks are not known.',
+    is: 'Disks not listed yet.',
     next: 'Its next network boot lists them, then it boots its own disk.',
   },
   'disks-stale': {
     state: 'ready',
-    is: 'Its list of disks is old.',
-    next: 'Its next network boot lists them anew, then it boots its own disk.',
+    is: 'The list of its disks is out of date.',
+    next: 'Its next network boot lists them again, then it boots its own disk.',
   },
   'disks-known': {
     state: 'ready',
-    is: 'Its disks are known.',
-    next: 'Choose a flash mode to have it flashed.',
+    is: 'Disks listed.',
+    next: 'Choose a flash mode to flash it.',
   },
   flash: {
     state: 'armed',
-    is: 'It is ready to be flashed.',
+    is: 'Ready to be flashed.',
     next: 'Its next network boot flashes it.',
   },
   'flash-retry': {
     state: 'armed',
-    is: 'It was told to flash, and has not said that it is done.',
+    is: 'Started to flash and has not reported the end.',
     next: 'Its next network boot flashes it again.',
   },
   flashed: {
     state: 'done',
-    is: 'It was flashed.',
-    next: 'It boots its disk from now on; flash again to repeat.',
+    is: 'Flashed.',
+    next: 'From now on it boots its disk. Choose Flash again to repeat.',
   },
   'disk-allowed': {
     state: 'ready',
-    is: 'It boots its own disk: an operator said so after a flash whose end was never reported.',
-    next: 'Flash again to have it flashed.',
+    is: 'Boots its own disk, as an operator chose after a flash whose end was never reported.',
+    next: 'Choose Flash again to flash it.',
   },
   'disk-after-flash': {
     state: 'done',
-    is: 'It was flashed.',
-    next: 'Its next network boot starts its disk, the one after that flashes it again.',
+    is: 'Flashed.',
+    next: 'Its next network boot starts its disk; the one after that flashes it again.',
   },
   'loop-to-disk': {
     state: 'needs-you',
-    is: 'It started the live system too often without an end; nothing was written.',
+    is: 'Started the live system too often without finishing; nothing was written.',
     next: 'It boots its own disk.',
   },
   'loop-to-person': {
     state: 'needs-you',
-    is: 'Its flash never ended; its disk may be half written.',
+    is: 'Its flash never finished; the disk may be half written.',
     next: 'Its next network boot opens the wizard.',
   },
   'no-live-system': {
     state: 'needs-you',
-    is: 'The server has no live system for it.',
+    is: 'The server has no live system for this machine.',
     next: 'Fetch one on the Netboot page. Until then it boots its own disk.',
   },
   'half-written': {
     state: 'needs-you',
     is:
-      'It waits: its disk may be half written, because the end of a flash was never reported, ' +
+      'Waiting: its disk may be half written, because a flash never reported its end, ' +
       'and the server has no live system to flash it again.',
-    next: 'Fetch one on the Netboot page, or boot its disk anyway if you know that the disk is good.',
+    next: 'Fetch one on the Netboot page, or boot the disk anyway if you know that it is good.',
   },
   queued: {
     state: 'armed',
-    is: 'It is ready to be flashed.',
+    is: 'Ready to be flashed.',
     next: 'Its next network boot waits for its turn, then flashes it.',
   },
   locked: {
     state: 'needs-you',
-    is: 'It is locked, and its mode is to flash.',
+    is: 'Locked, but in a flash mode.',
     next: `Unlock it, or change its mode. ${PICK}`,
   },
-  'no-image': { state: 'needs-you', is: 'It has no image.', next: `Pick one. ${PICK}` },
+  'no-image': { state: 'needs-you', is: 'No image assigned.', next: `Select one. ${PICK}` },
   'unknown-image': {
     state: 'needs-you',
     is: 'Its image is not in the catalog.',
-    next: `Pick another, or download it in the cache. ${PICK}`,
+    next: `Select another, or download it in the cache. ${PICK}`,
   },
   'not-an-image': {
     state: 'needs-you',
-    is: 'What is assigned to it is no disk image.',
-    next: `Pick another. ${PICK}`,
+    is: 'Its image is not a disk image.',
+    next: `Select another. ${PICK}`,
   },
   'no-target': {
     state: 'needs-you',
-    is: 'Its target disk is not picked.',
-    next: `Pick one. ${PICK}`,
+    is: 'No target disk selected.',
+    next: `Select one. ${PICK}`,
   },
 }

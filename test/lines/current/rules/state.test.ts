@@ -63,7 +63,7 @@ test('what went wrong is said in its words, and what is next with it', () => {
   fixture.failed('no space')
   assert.equal(stateOf(fixture), {
     state: 'failed',
-    is: 'It failed: no space',
+    is: 'The flash failed: no space',
     next: 'Its next network boot tries again.',
   })
   assert.is(stateOf(fixture, { stalled: false }).state, 'running')
@@ -87,7 +87,7 @@ test('a doubtful disk, a loop and a lock need a person', () => {
   const locked = createFixture()
   locked.flash('flasher-flash-once')
   locked.machine = { ...locked.machine, locked: true }
-  assert.match(stateOf(locked).is, 'locked')
+  assert.match(stateOf(locked).is, 'Locked')
 })
 
 test('what waits with its disk says why, and what an operator said about it', () => {
@@ -97,13 +97,13 @@ test('what waits with its disk says why, and what an operator said about it', ()
   fixture.plan()
   const waiting = stateOf(fixture)
   assert.is(waiting.state, 'needs-you')
-  assert.match(waiting.is, /^It waits: its disk may be half written, .* never reported/)
-  assert.match(waiting.next, 'boot its disk anyway')
+  assert.match(waiting.is, /^Waiting: its disk may be half written, .* never reported/)
+  assert.match(waiting.next, 'boot the disk anyway')
   assert.is(stateOf(fixture, { stalled: true }).is, waiting.is, 'whatever was posted before')
   assert.is(stateOf(fixture, { stalled: false }).state, 'running')
   assert.is(act(fixture, 'boot-disk', null), '')
   assert.is(stateOf(fixture).state, 'ready')
-  assert.match(stateOf(fixture).is, 'an operator said so')
+  assert.match(stateOf(fixture).is, 'as an operator chose')
   fixture.failed('no space')
   assert.match(stateOf(fixture).next, 'starts its own disk')
   assert.match(act(fixture, 'boot-disk', null), 'nothing to override')
@@ -118,7 +118,7 @@ const act = (fixture: Fixture, name: keyof typeof ACTIONS, parameters: unknown) 
 
 test('Flash again arms what was flashed, with another image where one is named', () => {
   const fixture = createFixture()
-  assert.match(act(fixture, 'flash', null), 'does not flash')
+  assert.match(act(fixture, 'flash', null), 'Not in a flash mode')
   fixture.flash('flasher-flash-once')
   fixture.script()
   fixture.done()
@@ -127,8 +127,8 @@ test('Flash again arms what was flashed, with another image where one is named',
   assert.is(stateOf(fixture).state, 'armed')
   assert.is(act(fixture, 'flash', { bty_image_ref: OTHER_REF }), '')
   assert.is(fixture.machine.bty_image_ref, OTHER_REF)
-  assert.match(act(fixture, 'flash', { bty_image_ref: null }), 'no image')
-  assert.match(act(fixture, 'flash', { target_disk_serial: ' ' }), 'not picked')
+  assert.match(act(fixture, 'flash', { bty_image_ref: null }), 'No image')
+  assert.match(act(fixture, 'flash', { target_disk_serial: ' ' }), 'No target disk')
   assert.is(fixture.machine.bty_image_ref, OTHER_REF, 'a refused action changes nothing')
 })
 
@@ -141,8 +141,8 @@ test('mode and image change nothing else, and obey the lock', () => {
   assert.equal([labels, sanboot_drive, target_disk_serial], [['a'], '0x81', 'S1'])
   assert.is(act(fixture, 'mode', { boot_mode: 'ipxe-exit' }), '')
   assert.is(act(fixture, 'lock', null), '')
-  assert.match(act(fixture, 'mode', { boot_mode: 'flasher-flash-always' }), 'locked')
-  assert.match(act(fixture, 'flash', { boot_mode: 'flasher-flash-once' }), 'locked')
+  assert.match(act(fixture, 'mode', { boot_mode: 'flasher-flash-always' }), 'Locked')
+  assert.match(act(fixture, 'flash', { boot_mode: 'flasher-flash-once' }), 'Locked')
   assert.is(act(fixture, 'unlock', null), '')
   assert.is(act(fixture, 'flash', { boot_mode: 'flasher-flash-once' }), '')
 })
@@ -175,14 +175,11 @@ test('who waits for its turn says its place; who has not come yet says that it w
     placeOf: () => ({ place: 3, waiting: 12, flashing: 4 }),
   }
   const before = stateOf(fixture)
-  assert.equal([before.state, before.is], ['armed', 'It is ready to be flashed.'])
+  assert.equal([before.state, before.is], ['armed', 'Ready to be flashed.'])
   assert.match(before.next, /waits for its turn/)
   fixture.script()
   const waiting = stateOf(fixture)
-  assert.equal(
-    [waiting.state, waiting.is],
-    ['armed', 'QueuePosition 3 of 12 in line: it waits for its turn.'],
-  )
+  assert.equal([waiting.state, waiting.is], ['armed', 'Position 3 of 12 in the queue.'])
 })
 
 test.run()

@@ -1,51 +1,44 @@
-/** The backups that can be restored, as a table with what can be done to each. */
+/** The table of backups that can be restored, with the actions on each. */
 import { badge, renderBytes } from '../../../../web/ui/elements.ts'
 import { postButton } from '../../../../web/ui/fields.ts'
 import { html, type Html } from '../../../../web/ui/html.ts'
+import { ACTIONS, numberColumn, renderTable } from '../../../../web/ui/tables.ts'
 import { renderTime, type Clock } from '../../../../web/ui/times.ts'
 import type { StoredBackup } from '../../../../services/backup/backup-store.ts'
 
 const PATH = '/ui/backups'
 
 export const renderStored = (stored: readonly StoredBackup[], clock: Clock): Html =>
-  html`<div class="table">
-    <table>
-      <caption class="spoken">
-        Backups that can be restored, newest first
-      </caption>
-      <thead>
-        <tr>
-          <th scope="col">Backup</th>
-          <th scope="col">Made</th>
-          <th scope="col" class="number">Machines</th>
-          <th scope="col" class="number">Size</th>
-          <th scope="col">Release</th>
-          <th scope="col"><span class="spoken">Actions</span></th>
-        </tr>
-      </thead>
-      <tbody>
-        ${stored.map(
-          ({ backup_id: id, manifest, bytes }) =>
-            html`<tr>
-              <th scope="row">
-                <code>${id}</code> ${manifest === null ? badge('ready', 'hardware only') : null}
-              </th>
-              <td class="nowrap">${renderTime(timeOf(id), clock)}</td>
-              <td class="number">${manifest?.machines ?? '–'}</td>
-              <td class="number">${renderBytes(bytes)}</td>
-              <td>${manifest?.release ?? '–'}</td>
-              <td>
-                <div class="row">
-                  <a class="button" href="${PATH}/${id}/download">Download</a>
-                  <a class="button" href="${PATH}/${id}/restore">Restore…</a>
-                  ${postButton({ action: `${PATH}/${id}/delete`, label: 'Remove', tone: 'danger' })}
-                </div>
-              </td>
-            </tr>`,
-        )}
-      </tbody>
-    </table>
-  </div>`
+  renderTable({
+    caption: 'Backups that can be restored, newest first',
+    columns: [
+      'Backup',
+      'Created',
+      numberColumn('Machines'),
+      numberColumn('Size'),
+      'Release',
+      ACTIONS,
+    ],
+    rows: stored.map(
+      ({ backup_id: id, manifest, bytes }) =>
+        html`<tr>
+          <th scope="row">
+            <code>${id}</code> ${manifest === null ? badge('ready', 'hardware only') : null}
+          </th>
+          <td class="nowrap">${renderTime(timeOf(id), clock)}</td>
+          <td class="number">${manifest?.machines ?? '–'}</td>
+          <td class="number">${renderBytes(bytes)}</td>
+          <td>${manifest?.release ?? '–'}</td>
+          <td>
+            <div class="row">
+              <a class="button" href="${PATH}/${id}/download">Download</a>
+              <a class="button" href="${PATH}/${id}/restore">Restore…</a>
+              ${postButton({ action: `${PATH}/${id}/delete`, label: 'Remove', tone: 'danger' })}
+            </div>
+          </td>
+        </tr>`,
+    ),
+  })
 
 /** `2026-11-21T06-55-53Z` as a time. */
 const timeOf = (id: string): string | null => {

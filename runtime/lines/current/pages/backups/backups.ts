@@ -1,4 +1,4 @@
-/** /ui/backups: make one, look what there is, bring one back. */
+/** /ui/backups: create backups, list them, restore one. */
 import { getRouterParam, type H3Event, type HTTPResponse } from 'h3'
 import { readBackupTime } from '../../../../core/state/backup.ts'
 import { Fault } from '../../../../core/foundation/fault.ts'
@@ -12,12 +12,15 @@ import {
 } from '../../../../web/ui/fields.ts'
 import { refuse } from '../../../../web/http/faults.ts'
 import { address, html, type Content, type Html } from '../../../../web/ui/html.ts'
+import { refreshEvery } from '../../../../web/ui/refresh.ts'
 import type { Route } from '../../../../web/http/route.ts'
+import type { Backups } from '../../../../services/backup/backups.ts'
 import type { BackupJob } from '../../../../services/backup/backup-job.ts'
 import type { StoredBackup } from '../../../../services/backup/backup-store.ts'
 import { goBack, goTo } from '../frame/form-answer.ts'
 import { renderStored } from './backup-table.ts'
 import { messageOf, type PageContext } from '../frame/page-context.ts'
+import { buttonRoute, formRoute, pageRoute } from '../frame/page-routes.ts'
 import { renderEventList } from '../view/event-list.ts'
 
 const PATH = '/ui/backups'
@@ -25,46 +28,20 @@ const PATH = '/ui/backups'
 export const backupPages = (context: PageContext): readonly Route[] => {
   const { backups } = context.services
   return [
-    { method: 'GET', path: PATH, access: 'page', handle: (event) => show(context, event) },
-    {
-      method: 'POST',
-      path: PATH,
-      access: 'page',
-      async handle(event) {
-        await backups.start('manual', context.site.by(event))
-        return goTo(event, PATH)
-      },
-    },
-    {
-      method: 'POST',
-      path: `${PATH}/:id/cancel`,
-      access: 'page',
-      async handle(event) {
-        const job = await backups.cancel(idOf(event), context.site.by(event))
-        return job === null
-          ? goBack(context.site, event, PATH, { error: 'That backup is not under way.' })
-          : goTo(event, PATH)
-      },
-    },
-    {
-      method: 'POST',
-      path: `${PATH}/:id/delete`,
-      access: 'page',
-      handle: (event) => remove(context, event),
-    },
-    {
-      method: 'GET',
-      path: `${PATH}/:id/restore`,
-      access: 'page',
-      handle: (event) => ask(context, event, idOf(event), null),
-    },
-    {
-      method: 'POST',
-      path: `${PATH}/:id/restore`,
-      access: 'page',
-      takes: 'form',
-      handle: (event, form) => restore(context, event, idOf(event), form),
-    },
+    pageRoute(PATH, (event) => show(context, event)),
+    buttonRoute(PATH, async (event) => {
+      await backups.start('manual', context.site.by(event))
+      return goTo(event, PATH)
+    }),
+    buttonRoute(`${PATH}/:id/cancel`, async (event) => {
+      const job = await backups.cancel(idOf(event), context.site.by(event))
+      return job === null
+        ? goBack(context.site, event, PATH, { error: 'That backup is not running.' })
+        : goTo(event, PATH)
+    }),
+    buttonRoute(`${PATH}/:id/delete`, (event) => remove(context, event)),
+    pageRoute(`${PATH}/:id/restore`, (event) => ask(context, event, idOf(event), null)),
+    formRoute(`${PATH}/:id/restore`, (event, form) => restore(context, event, idOf(event), form)),
   ]
 }
 
@@ -72,34 +49,37 @@ const idOf = (event: H3Event) => getRouterParam(event, 'id', { decode: true }) ?
 
 async function show(context: PageContext, event: H3Event): Promise<HTTPResponse> {
   const { backups } = context.services
-  const { site } = context
   const clock = context.clock()
-  const [found, events] = await Promise.all([
+  const [{ stored, problem }, events] = await Promise.all([
     list(context),
-    site.journal.list({ subject_kind: 'backup', limit: 10 }),
+    context.site.journal.list({ subject_kind: 'backup', limit: 10 }),
   ])
-  const { stored, problem } = found
   const active = backups.jobs().filter(({ finished_at: at }) => at === null)
-  const isBusy = active.length > 0 || backups.restoring() !== null
-  const polling = isBusy
-    ? html` hx-get="${PATH}" hx-select="#backups" hx-swap="morph:outerHTML" hx-trigger="every 1s"`
-    : null
+  const restoring = backups.restoring()
+  const isBusy = active.length > 0 || restoring !== null
+  const start = postButton({ action: PATH, label: 'Back up now', tone: 'primary' })
   return await context.show(event, {
     title: 'Backups',
     section: PATH,
     count: stored.length,
-    actions: postButton({ action: PATH, label: 'Back up now', tone: 'primary' }),
+    actions: start,
     messages: html`${messageOf(context, event)}${problem === null ? done(event.url.searchParams) : banner('failed', problem)}`,
-    body: html`<div id="backups" class="board" ${polling}>
-      ${active.length === 0 && backups.restoring() === null ? null : card({ title: 'Under way', body: renderActive(active, backups.restoring()) })}
-      ${stored.length === 0 ? emptyState('No backups yet', 'A backup holds machines with their images, disks and labels, the settings and the events. It can be restored here or by flasher-web restore.', postButton({ action: PATH, label: 'Back up now', tone: 'primary' })) : renderStored(stored, clock)}
+    body: html`<div class="board" ${refreshEvery('backups', PATH, isBusy ? 1 : null)}>
+      ${isBusy ? card({ title: 'Running', body: renderActive(active, restoring) }) : null}
+      ${
+        stored.length === 0
+          ? emptyState(
+              'No backups yet',
+              'A backup holds the machines with their images, disks and labels, the settings and the events. Restore it here or with flasher-web restore.',
+              start,
+            )
+          : renderStored(stored, clock)
+      }
       <div class="columns">
         <div>
           ${card({ title: 'Schedule', id: 'backup-schedule', body: renderSchedule(context) })}
         </div>
-        <div>
-          ${card({ title: 'What happened', body: events.length === 0 ? html`<p class="dim">Nothing yet.</p>` : renderEventList(events, clock) })}
-        </div>
+        <div>${card({ title: 'Activity', body: renderEventList(events, clock) })}</div>
       </div>
     </div>`,
   })
@@ -107,11 +87,11 @@ async function show(context: PageContext, event: H3Event): Promise<HTTPResponse>
 
 interface Found {
   readonly stored: readonly StoredBackup[]
-  /** Null: they could be listed. */
+  /** Why they could not be listed. */
   readonly problem: string | null
 }
 
-/** The page works where they cannot be listed: it says why. */
+/** The page shows why when they cannot be listed. */
 async function list({ services }: PageContext): Promise<Found> {
   try {
     return { stored: await services.backups.list(), problem: null }
@@ -129,14 +109,14 @@ function done(query: URLSearchParams): Content {
   if (restored) {
     return banner(
       'done',
-      html`Backup ${restored} is in force. What was there before is kept beside the database as
+      html`Backup ${restored} was restored. The previous state was kept beside the database as
         <code>.bak</code>.`,
     )
   }
   return deleted ? banner('done', `Backup ${deleted} was removed.`) : null
 }
 
-/** An id of ours alone: whoever made the address, the page says nothing else. */
+/** Only a valid id: anybody can make up an address. */
 function idIn(query: URLSearchParams, name: string): string | null {
   const id = query.get(name)
   return id === null || readBackupTime(id) === null ? null : id
@@ -144,11 +124,7 @@ function idIn(query: URLSearchParams, name: string): string | null {
 
 const renderActive = (
   jobs: readonly BackupJob[],
-  restoring: {
-    readonly backup_id: string
-    readonly bytes_done: number
-    readonly bytes_total: number | null
-  } | null,
+  restoring: ReturnType<Backups['restoring']>,
 ): Html =>
   html`<ul class="rows">
     ${jobs.map(
@@ -156,7 +132,7 @@ const renderActive = (
         html`<li>
           <span class="grow"
             ><code>${id}</code> <span class="dim small">${trigger}, ${status}</span></span
-          >${progress(status === 'queued' ? null : bytes, total, status === 'queued' ? 'waits' : 'copying')}${postButton({ action: `${PATH}/${id}/cancel`, label: 'Cancel' })}
+          >${progress(status === 'queued' ? null : bytes, total, status === 'queued' ? 'waiting' : 'copying')}${postButton({ action: `${PATH}/${id}/cancel`, label: 'Cancel' })}
         </li>`,
     )}
     ${
@@ -169,7 +145,7 @@ const renderActive = (
     }
   </ul>`
 
-const CADENCES = { daily: 'every day', weekly: 'every week', manual: 'never by itself' } as const
+const CADENCES = { daily: 'Daily', weekly: 'Weekly', manual: 'Manual only' } as const
 
 /** The same form as on the settings page. */
 export function renderSchedule({ services }: PageContext): Html {
@@ -178,7 +154,7 @@ export function renderSchedule({ services }: PageContext): Html {
     ${checkField({ name: 'backup_enabled', label: 'Back up on schedule', checked: enabled })}
     ${selectField({
       name: 'backup_cadence',
-      label: 'How often',
+      label: 'Frequency',
       value: cadence,
       options: Object.entries(CADENCES).map(([value, text]) => ({ value, text })),
     })}
@@ -212,18 +188,18 @@ async function ask(
         </div>
         <span aria-label="replaces">→</span>
         <div>
-          <strong>What is here now</strong><br /><span class="small dim"
-            >${present} machines with their settings and events</span
+          <strong>The current state</strong><br /><span class="small dim"
+            >${present} machines, settings and events</span
           >
         </div>
       </div>
-      ${manifest === null ? banner('needs-you', 'It holds hardware alone: machines come back as flasher-inventory, without image or disk.') : null}
+      ${manifest === null ? banner('needs-you', 'This backup holds hardware only: machines return in mode flasher-inventory, without image or disk.') : null}
       <p>
-        All that is here now is replaced. The present database stays on the server as a
+        This replaces everything. The current database is kept on the server as a
         <code>.bak</code> file.
       </p>
       <form method="post" action="${PATH}/${id}/restore">
-        ${textField({ name: 'confirm', label: html`Type <code>${timeOfDay(id)}</code>, the time of the backup:`, mono: true, required: true, most: 12, error })}
+        ${textField({ name: 'confirm', label: html`Type <code>${timeOfDay(id)}</code>, the time of the backup:`, mono: true, required: true, maxLength: 12, error })}
         <div class="row">
           <a class="button" href="${PATH}">Cancel</a><button class="primary">Restore ${id}</button>
         </div>
@@ -241,11 +217,11 @@ async function remove(context: PageContext, event: H3Event): Promise<HTTPRespons
       ? goBack(context.site, event, PATH, { error: 'There is no such backup.' })
       : goTo(event, address(PATH, { deleted: gone.backup_id }))
   } catch (error) {
-    return sayFault(context, event, error)
+    return refuseFault(context, event, error)
   }
 }
 
-function sayFault(context: PageContext, event: H3Event, error: unknown): HTTPResponse {
+function refuseFault(context: PageContext, event: H3Event, error: unknown): HTTPResponse {
   if (!(error instanceof Fault)) throw error
   return goBack(context.site, event, PATH, { error: renderFault(error) })
 }
@@ -257,12 +233,12 @@ async function restore(
   form: URLSearchParams,
 ): Promise<HTTPResponse> {
   if (form.get('confirm')?.trim() !== timeOfDay(id)) {
-    return await ask(context, event, id, `Type ${timeOfDay(id)} to go on.`)
+    return await ask(context, event, id, `Type ${timeOfDay(id)} to continue.`)
   }
   try {
     await context.services.backups.restore(id, context.site.by(event))
   } catch (error) {
-    return sayFault(context, event, error)
+    return refuseFault(context, event, error)
   }
   return goTo(event, address(PATH, { restored: id }))
 }

@@ -1,11 +1,13 @@
-/** /ui/dashboard: what is true now, what needs a person, and whether all is ready. */
+/** /ui/dashboard: the state of the fleet, what needs attention, and whether the server is ready. */
 import type { H3Event, HTTPResponse } from 'h3'
 import { badge, card, emptyState, progress } from '../../../../web/ui/elements.ts'
 import { address, html, type Html } from '../../../../web/ui/html.ts'
 import type { Route } from '../../../../web/http/route.ts'
-import { renderTime } from '../../../../web/ui/times.ts'
+import { refreshOnNews } from '../../../../web/ui/refresh.ts'
+import { renderTime, type Clock } from '../../../../web/ui/times.ts'
 import { isUnassigned, type Machine } from '../../rules/machine.ts'
 import { messageOf, type PageContext } from '../frame/page-context.ts'
+import { pageRoute } from '../frame/page-routes.ts'
 import { renderEventList } from '../view/event-list.ts'
 import { countDays, renderDays } from './flash-chart.ts'
 import { nameOf, type MachineView } from '../view/machine-view.ts'
@@ -15,130 +17,119 @@ import { renderBar } from '../view/run-bar.ts'
 import { namesOf, renderRunList } from '../view/run-table.ts'
 
 const PATH = '/ui/dashboard'
-/** Rows of each list; the rest is behind its link. */
-const MAX = 8
+/** Rows of each list; its link leads to the rest. */
+const MAX_ROWS = 8
 const NEWEST_FLASHES = 500
 const DAY_MS = 86_400_000
-const NEEDY = 'state:needs-you,failed'
+const NEEDS_ATTENTION = 'state:needs-you,failed'
 
 export const dashboardPage = (context: PageContext): readonly Route[] => [
-  { method: 'GET', path: PATH, access: 'page', handle: (event) => show(context, event) },
+  pageRoute(PATH, (event) => show(context, event)),
 ]
 
 async function show(context: PageContext, event: H3Event): Promise<HTTPResponse> {
-  const { site } = context
+  const { site, services } = context
   const machines = await site.machines.list()
-  const find = (q: string) => site.line.match(machines, new URLSearchParams({ q, sort: '-seen' }))
-  const [needy, running] = [find(NEEDY), find('state:running')]
-  const look = (machine: Machine) => context.view(machine, event)
+  const find = (q: string) =>
+    site.line
+      .match(machines, new URLSearchParams({ q, sort: '-seen' }))
+      .map((machine) => context.view(machine, event))
+  const [waiting, running] = [find(NEEDS_ATTENTION), find('state:running')]
   const [events, flashed, readiness] = await Promise.all([
-    site.journal.list({ limit: MAX }),
+    site.journal.list({ limit: MAX_ROWS }),
     site.journal.list({ kind: 'machine.flashed', limit: NEWEST_FLASHES }),
-    context.services.netboot.readiness(),
+    services.netboot.readiness(),
   ])
   const since = new Date(site.now().getTime() - DAY_MS).toISOString()
-  const failures = site.runs.list({ result: 'failed', since, limit: MAX })
-  const numbers = [
-    ['Machines', machines.length, '/ui/machines'],
-    ['Running', running.length, '/ui/machines?q=state:running'],
-    [
-      'Failed in 24 hours',
-      site.runs.count({ result: 'failed', since }),
-      address('/ui/runs', { state: 'failed', since }),
-    ],
-    ['Need you', needy.length, `/ui/machines?q=${NEEDY}`],
-    [
-      'Discovered, unassigned',
-      machines.filter(isUnassigned).length,
-      '/ui/machines?q=is:discovered',
-    ],
-    ['Images', context.images().length, '/ui/settings#ramboot'],
-  ] as const
   const clock = context.clock()
   return await context.show(event, {
     title: 'Dashboard',
     section: PATH,
     live: address('/events/machines', { q: 'mac:none', bars: 'all' }),
     messages: messageOf(context, event),
-    body: html`<div
-      id="board"
-      class="board"
-      hx-get="${PATH}"
-      hx-select="#board"
-      hx-swap="morph:outerHTML"
-      hx-trigger="flasher:news"
-      data-every="2000"
-    >
-      <div class="numbers">
-        ${numbers.map(([title, count, href]) => html`<a class="card" href="${href}"><strong>${count}</strong><span class="dim">${title}</span></a>`)}
-      </div>
+    body: html`<div class="board" ${refreshOnNews('board', PATH, 2000)}>
+      ${renderNumbers([
+        ['Machines', machines.length, '/ui/machines'],
+        ['Running', running.length, '/ui/machines?q=state:running'],
+        [
+          'Failed in 24 hours',
+          site.runs.count({ result: 'failed', since }),
+          address('/ui/runs', { state: 'failed', since }),
+        ],
+        ['Need attention', waiting.length, `/ui/machines?q=${NEEDS_ATTENTION}`],
+        ['Not configured', machines.filter(isUnassigned).length, '/ui/machines?q=is:discovered'],
+        ['Images', context.images().length, '/ui/settings#ramboot'],
+      ])}
       ${renderReadiness(readiness)}
       <div class="columns">
         <div>
-          ${running.length === 0 ? null : card({ title: 'Running now', body: renderRunning(running.slice(0, MAX).map(look)) })}
-          ${
-            failures.length === 0
-              ? null
-              : card({
-                  title: 'Failed in 24 hours',
-                  aside: html`<a class="small" href="/ui/runs?state=failed">All failed runs</a>`,
-                  body: renderRunList(
-                    failures.map(({ run }) => run),
-                    clock,
-                    namesOf(machines, nameOf),
-                  ),
-                })
-          }
+          ${running.length === 0 ? null : card({ title: 'Running now', body: renderRunning(running) })}
+          ${renderFailures(context, machines, since)}
           ${card({
-            title: 'Needs you',
+            title: 'Needs attention',
             aside:
-              needy.length > MAX
-                ? html`<a class="small" href="/ui/machines?q=${NEEDY}">All ${needy.length}</a>`
+              waiting.length > MAX_ROWS
+                ? html`<a class="small" href="/ui/machines?q=${NEEDS_ATTENTION}"
+                    >All ${waiting.length}</a
+                  >`
                 : null,
             body:
-              needy.length === 0
+              waiting.length === 0
                 ? renderCalm(machines.length)
-                : renderNeedy(needy.slice(0, MAX).map(look)),
+                : html`<ul class="rows">
+                    ${waiting.slice(0, MAX_ROWS).map((view) => renderWaiting(view, clock))}
+                  </ul>`,
           })}
         </div>
         <div>
-          ${card({ title: 'Flashes of the last 30 days', body: renderDays(countDays(flashed, clock)) })}
+          ${card({ title: 'Flashes in the last 30 days', body: renderDays(countDays(flashed, clock)) })}
           ${card({
-            title: 'Newest events',
+            title: 'Latest events',
             aside: html`<a class="small" href="/ui/events">All events</a>`,
-            body:
-              events.length === 0
-                ? html`<p class="dim">Nothing yet.</p>`
-                : renderEventList(events, clock),
+            body: renderEventList(events, clock),
           })}
         </div>
       </div>
     </div>`,
   })
-
-  function renderNeedy(list: readonly MachineView[]): Html {
-    return html`<ul class="rows">
-      ${list.map(
-        ({ machine, view }) =>
-          html`<li>
-            <span class="grow"
-              >${badge(view.state)} <a href="${machinePath(machine.mac)}">${nameOf(machine)}</a
-              ><br /><span class="small dim">${view.is}</span></span
-            >
-            <span class="when">${renderTime(machine.last_seen_at, clock, 'never seen')}</span>
-            <a class="button" href="${machinePath(machine.mac)}#intent"
-              >${isUnassigned(machine) ? 'Assign' : 'TerminalStyle'}</a
-            >
-          </li>`,
-      )}
-    </ul>`
-  }
 }
 
-const renderRunning = (list: readonly MachineView[]): Html =>
+const renderNumbers = (
+  numbers: readonly (readonly [title: string, count: number, href: string])[],
+): Html =>
+  html`<div class="numbers">
+    ${numbers.map(([title, count, href]) => html`<a class="card" href="${href}"><strong>${count}</strong><span class="dim">${title}</span></a>`)}
+  </div>`
+
+function renderFailures(context: PageContext, machines: readonly Machine[], since: string) {
+  const found = context.site.runs.list({ result: 'failed', since, limit: MAX_ROWS })
+  if (found.length === 0) return null
+  const runs = found.map(({ run }) => run)
+  return card({
+    title: 'Failed in 24 hours',
+    aside: html`<a class="small" href="/ui/runs?state=failed">All failed runs</a>`,
+    body: renderRunList(runs, context.clock(), namesOf(machines, nameOf)),
+  })
+}
+
+const renderWaiting = ({ machine, view }: MachineView, clock: Clock): Html =>
+  html`<li>
+    <span class="grow"
+      >${badge(view.state)} <a href="${machinePath(machine.mac)}">${nameOf(machine)}</a><br /><span
+        class="small dim"
+        >${view.is}</span
+      ></span
+    >
+    <span class="when">${renderTime(machine.last_seen_at, clock, 'never seen')}</span>
+    <a class="button" href="${machinePath(machine.mac)}#intent"
+      >${isUnassigned(machine) ? 'Configure' : 'Open'}</a
+    >
+  </li>`
+
+const renderRunning = (views: readonly MachineView[]): Html =>
   html`<ul class="rows">
-    ${list
-      .slice(0, MAX)
+    ${views
+      .slice(0, MAX_ROWS)
       .map(
         ({ machine, view, run }) =>
           html`<li>
@@ -152,7 +143,7 @@ const renderCalm = (machines: number): Html =>
   machines === 0
     ? emptyState(
         'No machines yet',
-        'Boot one from the network: it appears by itself.',
+        'Boot one from the network and it appears here.',
         html`<a class="button primary" href="/ui/settings#dhcp-pxe">Set up DHCP</a>`,
       )
-    : html`<p class="dim">Nothing: every machine knows what to do.</p>`
+    : html`<p class="dim">Nothing needs attention.</p>`

@@ -1,11 +1,11 @@
-/** How many flashes ended well on each of the last thirty days, drawn as bars. */
+/** The number of successful flashes on each of the last thirty days, as a bar chart. */
 import type { JournalEvent } from '../../../../services/state/journal.ts'
 import { html, type Html } from '../../../../web/ui/html.ts'
 import type { Clock } from '../../../../web/ui/times.ts'
 
 const DAYS = 30
 const DAY_MS = 86_400_000
-/** Of the drawing, which is stretched to its place. */
+/** In units of the drawing, which scales to its place. */
 const [STEP, HEIGHT] = [10, 80]
 
 interface Day {
@@ -29,17 +29,17 @@ export function countDays(
 
 export function renderDays(days: readonly Day[]): Html {
   const total = days.reduce((sum, { count }) => sum + count, 0)
-  const most = Math.max(1, ...days.map(({ count }) => count))
-  const words = total === 0 ? 'None in 30 days' : `${total} in 30 days, at most ${most} on one`
+  const max = Math.max(1, ...days.map(({ count }) => count))
+  const summary = total === 0 ? 'None in 30 days' : `${total} in 30 days, at most ${max} a day`
   return html`<svg
       class="chart"
       viewBox="0 0 ${days.length * STEP} ${HEIGHT}"
       preserveAspectRatio="none"
       role="img"
-      aria-label="${words}"
+      aria-label="${summary}"
     >
       ${days.map(({ date, count }, at) => {
-        const height = count === 0 ? 1 : Math.max(4, Math.round((HEIGHT * count) / most))
+        const height = count === 0 ? 1 : Math.max(4, Math.round((HEIGHT * count) / max))
         return html`<rect
           x="${at * STEP + 1}"
           y="${HEIGHT - height}"
@@ -51,6 +51,6 @@ export function renderDays(days: readonly Day[]): Html {
       })}
     </svg>
     <p class="axis small dim">
-      <span>${days[0]?.date}</span><span>${words}</span><span>today</span>
+      <span>${days[0]?.date}</span><span>${summary}</span><span>today</span>
     </p>`
 }

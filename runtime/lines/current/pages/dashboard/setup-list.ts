@@ -1,21 +1,21 @@
-/** The checklist of the dashboard: what network boot needs, and whether it is there. */
+/** The checklist of the dashboard: what network boot needs, and what is set up. */
 import type { ReadinessRow } from '../../../../core/boot/readiness.ts'
 import { badge, card, icon, type Tone } from '../../../../web/ui/elements.ts'
 import { html, type Html } from '../../../../web/ui/html.ts'
 
-/** Folded away once all of it is green. */
+/** Folded once everything is ready. */
 export function renderReadiness(rows: readonly ReadinessRow[]): Html {
-  const open = rows.filter(({ ok }) => !ok).length
+  const done = rows.filter(({ ok }) => ok).length
   const list = html`<ul class="rows">
     ${rows.map(renderRow)}
   </ul>`
-  return open === 0
+  return done === rows.length
     ? html`<details class="card">
         <summary>${icon('done')} Ready to boot machines</summary>
         ${list}
       </details>`
     : card({
-        title: `Before machines boot: ${open} of ${rows.length} to do`,
+        title: `Setup: ${done} of ${rows.length} done`,
         id: 'readiness',
         body: list,
       })

@@ -1,11 +1,18 @@
-/** /ui/events: what was recorded, found by words and kind, and acknowledged. */
+/** /ui/events: the journal, with a search, and failures to acknowledge. */
 import type { H3Event, HTTPResponse } from 'h3'
 import { printableText } from '../../../../core/foundation/printable.ts'
 import { json } from '../../../../web/http/answers.ts'
 import { badge, banner, emptyState } from '../../../../web/ui/elements.ts'
 import { hidden } from '../../../../web/ui/fields.ts'
 import { parseEventFilter } from '../../../../web/fleet/events.ts'
-import { address, attributes, html, type Content, type Html } from '../../../../web/ui/html.ts'
+import { address, html, type Content, type Html } from '../../../../web/ui/html.ts'
+import {
+  readListQuery,
+  renderOlder,
+  renderSearch,
+  type ListQuery,
+} from '../../../../web/ui/search.ts'
+import { renderTable } from '../../../../web/ui/tables.ts'
 import { localPath } from '../../../../web/http/local-path.ts'
 import type { Route } from '../../../../web/http/route.ts'
 import { renderTime, type Clock } from '../../../../web/ui/times.ts'
@@ -13,6 +20,7 @@ import type { JournalEvent } from '../../../../services/state/journal.ts'
 import { isAlarm } from '../../../../services/state/event-rows.ts'
 import { goTo } from '../frame/form-answer.ts'
 import { messageOf, type PageContext } from '../frame/page-context.ts'
+import { formRoute, pageRoute } from '../frame/page-routes.ts'
 import { renderSummary } from '../view/event-list.ts'
 
 const PATH = '/ui/events'
@@ -21,34 +29,33 @@ const KEPT = ['text', 'kind', 'subject_kind', 'subject_id', 'failed', 'unacknowl
 
 const SUBJECTS = ['machine', 'netboot', 'catalog', 'backup', 'settings', 'auth', 'system'] as const
 
-type Kept = Readonly<Record<string, string>>
-
 export const eventPages = (context: PageContext): readonly Route[] => [
-  { method: 'GET', path: PATH, access: 'page', handle: (event) => show(context, event) },
-  {
-    method: 'POST',
-    path: '/ui/events/acknowledge',
-    access: 'page',
-    takes: 'form',
-    handle: (event, form) => acknowledge(context, event, form),
-  },
+  pageRoute(PATH, (event) => show(context, event)),
+  formRoute('/ui/events/acknowledge', (event, form) => acknowledge(context, event, form)),
 ]
 
 async function show(context: PageContext, event: H3Event): Promise<HTTPResponse> {
   const given = event.url.searchParams
-  const kept = keptOf(given)
+  const query = readListQuery(given, KEPT, 200)
   const before = /^\d{1,15}$/.exec(given.get('before_id') ?? '')?.[0] ?? null
-  const query = new URLSearchParams({ ...kept, limit: String(ROWS) })
-  if (before !== null) query.set('before_id', before)
-  const events = await context.site.journal.list(parseEventFilter(query))
+  const filter = new URLSearchParams({ ...query, limit: String(ROWS) })
+  if (before !== null) filter.set('before_id', before)
+  const events = await context.site.journal.list(parseEventFilter(filter))
+  const next = events.length === ROWS ? events.at(-1) : undefined
   const alarms = await context.site.journal.countAlarms()
   return await context.show(event, {
     title: 'Events',
     section: PATH,
     messages: html`${messageOf(context, event)}${renderUpdated(given)}`,
-    body: html`${renderTools(kept, alarms)}
-    ${events.length === 0 ? renderNothing(kept) : renderTable(events, context.clock(), kept)}
-    ${renderTurns(kept, events, before !== null)}`,
+    body: html`${renderTools(query, alarms)}
+    ${events.length === 0 ? renderNothing(query) : renderEvents(events, context.clock(), query)}
+    ${renderOlder({
+      path: PATH,
+      query,
+      shown: events.length,
+      isNewest: before === null,
+      next: next === undefined ? null : { before_id: next.id },
+    })}`,
   })
 }
 
@@ -57,96 +64,45 @@ function renderUpdated(query: URLSearchParams): Content {
   return updated === undefined ? null : banner('done', `${updated} acknowledged.`)
 }
 
-/** By number, so that new events do not push rows onto the next page. */
-function renderTurns(kept: Kept, events: readonly JournalEvent[], isLater: boolean): Html {
-  const next = events.length === ROWS ? events.at(-1)?.id : undefined
-  return html`<nav class="pager" aria-label="Pages">
-    <span>${events.length} shown</span>
-    ${isLater ? html`<a href="${address(PATH, kept)}">Newest</a>` : null}
-    ${next === undefined ? null : html`<a href="${address(PATH, { ...kept, before_id: next })}" rel="next">Older</a>`}
-  </nav>`
-}
+const renderTools = (query: ListQuery, alarms: number): Html =>
+  renderSearch({
+    path: PATH,
+    query,
+    name: 'text',
+    label: 'Search events',
+    placeholder: 'MAC, address, kind or text',
+    views: [
+      ['All', {}],
+      [`Needs attention (${alarms})`, { unacknowledged: '1' }],
+      ['Failures', { failed: '1' }],
+      ...SUBJECTS.map((name) => [name, { subject_kind: name }] as const),
+    ],
+  })
 
-const keptOf = (query: URLSearchParams): Kept =>
-  Object.fromEntries(
-    KEPT.flatMap((name) => {
-      const value = query.get(name)
-      return value ? [[name, value.slice(0, 200)]] : []
-    }),
-  )
+const renderNothing = (query: ListQuery): Html =>
+  'unacknowledged' in query
+    ? emptyState('Nothing needs attention', 'Unacknowledged failures and resets are listed here.')
+    : emptyState('No events', 'Everything that machines and operators do is recorded here.')
 
-function renderTools(kept: Kept, alarms: number): Html {
-  const view = (title: string, query: Kept) =>
-    html`<a
-      href="${address(PATH, query)}"
-      ${attributes({ 'aria-current': isSame(kept, query) ? 'true' : null })}
-      >${title}</a
-    >`
-  return html`<div class="tools">
-    <form class="search" role="search" action="${PATH}">
-      <input
-        type="search"
-        name="text"
-        value="${kept['text'] ?? ''}"
-        aria-label="Search events"
-        placeholder="MAC, address, kind or words"
-        autocomplete="off"
-      />
-      ${hidden({ subject_kind: kept['subject_kind'], subject_id: kept['subject_id'], unacknowledged: kept['unacknowledged'] })}
-      <button>Search</button>
-    </form>
-    <nav class="views" aria-label="Views">
-      ${view('All', {})} ${view(`Needs a look (${alarms})`, { unacknowledged: '1' })}
-      ${view('Failures', { failed: '1' })}
-      ${SUBJECTS.map((name) => view(name, { subject_kind: name }))}
-    </nav>
-  </div>`
-}
-
-const isSame = (a: Kept, b: Kept) =>
-  Object.entries(a).toSorted().join() === Object.entries(b).toSorted().join()
-
-const renderNothing = (kept: Kept): Html =>
-  'unacknowledged' in kept
-    ? emptyState(
-        'Nothing needs a look',
-        'Failures and resets that nobody has acknowledged stand here.',
-      )
-    : emptyState('No events', 'Whatever machines and operators do is recorded here.')
-
-function renderTable(events: readonly JournalEvent[], clock: Clock, kept: Kept): Html {
+function renderEvents(events: readonly JournalEvent[], clock: Clock, query: ListQuery): Html {
   const open = events.filter((event) => isAlarm(event.kind) && !event.acknowledged)
   return html`<form method="post" action="/ui/events/acknowledge">
-    ${hidden({ back: address(PATH, kept) })}
+    ${hidden({ back: address(PATH, query) })}
     ${
       open.length === 0
         ? null
         : html`<div class="row">
             <button class="primary">Acknowledge selected</button>
             <span class="dim small"
-              >${open.length} on this page need a look; they are selected.</span
+              >${open.length} on this page need attention and are selected.</span
             >
           </div>`
     }
-    <div class="table">
-      <table>
-        <caption class="spoken">
-          Events, newest first
-        </caption>
-        <thead>
-          <tr>
-            <th scope="col"><span class="spoken">Select</span></th>
-            <th scope="col">When</th>
-            <th scope="col">What happened</th>
-            <th scope="col">Kind</th>
-            <th scope="col">By</th>
-          </tr>
-        </thead>
-        <tbody>
-          ${events.map((event) => renderRow(event, clock))}
-        </tbody>
-      </table>
-    </div>
+    ${renderTable({
+      caption: 'Events, newest first',
+      columns: [{ title: html`<span class="spoken">Select</span>` }, 'Time', 'Event', 'Kind', 'By'],
+      rows: events.map((event) => renderRow(event, clock)),
+    })}
   </form>`
 }
 
@@ -168,7 +124,7 @@ function renderBox(event: JournalEvent): Content {
     type="checkbox"
     name="ids"
     value="${event.id}"
-    aria-label="Event ${event.id}"
+    aria-label="Select event ${event.id}"
     checked
   />`
 }
@@ -181,7 +137,7 @@ function renderDetails({ details }: JournalEvent): Content {
   </details>`
 }
 
-/** JSON as the deployed server answers; our own page is led back to. */
+/** Answers JSON like the deployed server; the form of our page returns to it. */
 async function acknowledge(context: PageContext, event: H3Event, form: URLSearchParams) {
   const { site } = context
   const ids = form

@@ -1,4 +1,4 @@
-/** Where a form leads: a new page for browsers, a word to the script that asked for it. */
+/** Where a form leads: a redirect for browsers, a header for the script that posted it. */
 import { HTTPResponse, type H3Event } from 'h3'
 import { seeOther } from '../../../../web/http/answers.ts'
 import { address } from '../../../../web/ui/html.ts'
@@ -6,7 +6,7 @@ import type { Site } from '../../../../web/fleet/site.ts'
 import type { Notice } from '../../../../web/http/form-notices.ts'
 import type { Machine } from '../../rules/machine.ts'
 
-/** 303, or for htmx (which would follow that unseen) the address to load. */
+/** 303; for htmx, which would follow that unnoticed, the address to load. */
 export const goTo = (event: H3Event, location: string): HTTPResponse =>
   event.req.headers.has('hx-request')
     ? new HTTPResponse('', { status: 200, headers: { 'hx-redirect': location } })
@@ -14,18 +14,18 @@ export const goTo = (event: H3Event, location: string): HTTPResponse =>
 
 export interface Refused {
   readonly error: string
-  /** What the form comes back with. */
+  /** What was typed, for the fields of the form. */
   readonly typed?: Notice['typed']
-  /** Of the address, besides. */
+  /** More parameters of the address. */
   readonly query?: Readonly<Record<string, string | null>>
   /** Without its `#`. */
   readonly anchor?: string
 }
 
-/** Of the words that an address carries. */
-const LONGEST = 500
+/** Characters of a message in an address. */
+const MAX_LENGTH = 500
 
-/** Back to a page, which says why not. `error` in the address is for scripts; pages never show it. */
+/** Back to a page that shows the refusal. `error` in the address is for scripts; pages never show it. */
 export function goBack(
   { notices }: Pick<Site<Machine>, 'notices'>,
   event: H3Event,
@@ -33,6 +33,6 @@ export function goBack(
   { error, typed, query, anchor }: Refused,
 ): HTTPResponse {
   const notice = notices.keep(event, error, typed)
-  const page = address(path, { error: error.slice(0, LONGEST), notice, ...query })
+  const page = address(path, { error: error.slice(0, MAX_LENGTH), notice, ...query })
   return goTo(event, anchor === undefined ? page : `${page}#${anchor}`)
 }

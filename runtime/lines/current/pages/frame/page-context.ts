@@ -1,6 +1,9 @@
-/** What every page of this line works with: the site, the rules' surroundings, and the frame. */
+/** What every page of this line needs: the site, the surroundings of the rules, and the frame. */
 import type { H3Event, HTTPResponse } from 'h3'
 import type { CatalogEntry } from '../../../../core/catalog/catalog.ts'
+import type { Backups } from '../../../../services/backup/backups.ts'
+import type { Config } from '../../../../services/config/config.ts'
+import type { SettingsStore } from '../../../../services/state/settings-store.ts'
 import { page } from '../../../../web/http/answers.ts'
 import { banner } from '../../../../web/ui/elements.ts'
 import type { Frame, PageView } from '../../../../web/ui/frame.ts'
@@ -9,35 +12,41 @@ import type { Site } from '../../../../web/fleet/site.ts'
 import { readTheme } from '../../../../web/ui/theme.ts'
 import type { Clock } from '../../../../web/ui/times.ts'
 import type { Machine } from '../../rules/machine.ts'
+import type { SETTINGS } from '../../rules/settings.ts'
 import type { Surroundings } from '../../rules/surroundings.ts'
+import type { Netboot } from '../../assembly/netboot.ts'
 import { viewMachine, type MachineView } from '../view/machine-view.ts'
-import type { PageServices } from './page-services.ts'
 
-export interface Queue {
+interface Queue {
   readonly most: number
   readonly flashing: number
   readonly waiting: number
 }
 
-interface PageDependencies {
+export interface PageDependencies {
   readonly frame: Frame
-  readonly services: PageServices
-  /** What the rules know of a request that came to this base address. */
+  readonly services: {
+    readonly config: Config<typeof SETTINGS>
+    readonly store: SettingsStore
+    readonly backups: Backups
+    readonly netboot: Netboot
+  }
+  /** What the rules know about a request to this base address. */
   gather(on: { readonly baseUrl: string; readonly now: string }): Surroundings
   /** An IANA name. */
   zone(): string
-  /** Those that flash and those that wait for their turn; null: there is no limit. */
+  /** How many machines flash and wait; null: flashes are not limited. */
   queue(): Queue | null
 }
 
-/** A page without what the context itself puts into its frame. */
-export type Page = Omit<PageView, 'theme' | 'here' | 'alarms'>
+/** Without what the context itself adds. */
+type Page = Omit<PageView, 'theme' | 'here' | 'alarms'>
 
 export interface PageContext extends PageDependencies {
   readonly site: Site<Machine>
   clock(): Clock
   images(): readonly CatalogEntry[]
-  /** As a request that comes here now would find it. */
+  /** As a network boot at this moment would find it. */
   view(machine: Machine, event: H3Event): MachineView
   show(event: H3Event, view: Page, status?: number): Promise<HTTPResponse>
 }
@@ -54,18 +63,18 @@ export function createPageContext(site: Site<Machine>, parts: PageDependencies):
     async show(event, view, status = 200) {
       const { pathname, search } = event.url
       const alarms = await site.journal.countAlarms()
-      const made = parts.frame.page({
+      const text = parts.frame.page({
         ...view,
         theme: readTheme(event),
         here: `${pathname}${search}`,
         alarms,
       })
-      return page(made, status, { vary: 'cookie' })
+      return page(text, status, { vary: 'cookie' })
     },
   }
 }
 
-/** Why the form that led here was refused. */
+/** Why the form that led here was refused, as a banner. */
 export function messageOf({ site }: PageContext, event: H3Event): Content {
   const notice = site.notices.read(event)
   return notice === null ? null : banner('failed', notice.error)

@@ -1,34 +1,36 @@
-/** The bar below the table: what is picked, and what can be done with it. */
+/** The bar below the table: how many machines are selected, and what can be done with them. */
 import { hidden } from '../../../../web/ui/fields.ts'
 import { html, type Html } from '../../../../web/ui/html.ts'
-import type { TableQuery } from '../../../../web/ui/tables.ts'
+import type { ListQuery } from '../../../../web/ui/search.ts'
 
-/** Actions of many, in the order of their use; `delete` is the server's own. */
+/** In the order of the menu, each with its menu title and its verb before and after. */
 export const BULK_ACTIONS = {
-  flash: 'Flash',
-  image: 'Assign image…',
-  mode: 'Set boot mode…',
-  label: 'Label…',
-  refresh: 'Refresh inventory',
-  lock: 'Lock',
-  unlock: 'Unlock',
-  delete: 'Delete',
+  flash: ['Flash', 'Arm', 'Armed'],
+  image: ['Assign image…', 'Assign the image to', 'Assigned the image to'],
+  mode: ['Set boot mode…', 'Set the boot mode of', 'Set the boot mode of'],
+  label: ['Label…', 'Label', 'Labelled'],
+  refresh: ['Refresh inventory', 'Refresh the inventory of', 'Requested the inventory of'],
+  lock: ['Lock', 'Lock', 'Locked'],
+  unlock: ['Unlock', 'Unlock', 'Unlocked'],
+  delete: ['Delete', 'Delete', 'Deleted'],
 } as const
 export type BulkAction = keyof typeof BULK_ACTIONS
 
-export const renderBulkBar = (total: number, query: TableQuery): Html =>
+export const titleOf = (action: BulkAction): string => BULK_ACTIONS[action][0].replace('…', '')
+
+export const renderBulkBar = (total: number, query: ListQuery): Html =>
   total === 0
     ? html`<span class="bulk" hidden></span>`
-    : html`<div class="bulk" role="group" aria-label="With the selected machines">
+    : html`<div class="bulk" role="group" aria-label="Selected machines">
         <output>0 selected</output>
         <label class="check"
-          ><input type="checkbox" name="all" value="1" data-total="${total}" /> all ${total} that
-          match</label
+          ><input type="checkbox" name="all" value="1" data-total="${total}" /> all ${total}
+          matching</label
         >
         ${hidden({ q: query['q'] ?? '', filter: query['filter'], back: new URLSearchParams(query).toString() })}
-        <select name="action" aria-label="What to do">
-          ${Object.entries(BULK_ACTIONS).map(([name, title]) => html`<option value="${name}">${title}</option>`)}
+        <select name="action" aria-label="Action">
+          ${Object.entries(BULK_ACTIONS).map(([name, [title]]) => html`<option value="${name}">${title}</option>`)}
         </select>
-        <button class="primary">Show what would be done</button>
+        <button class="primary">Preview</button>
         <button type="reset">Clear</button>
       </div>`

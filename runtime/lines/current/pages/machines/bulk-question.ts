@@ -1,24 +1,25 @@
-/** What doing something to many machines would mean, and what came of it. */
+/** The pages of an action on many machines: its parameters, the preview, the result. */
 import type { H3Event } from 'h3'
 import { isFlashable, type CatalogEntry } from '../../../../core/catalog/catalog.ts'
 import { printable } from '../../../../core/foundation/printable.ts'
 import { banner } from '../../../../web/ui/elements.ts'
 import { hidden, selectField, textField } from '../../../../web/ui/fields.ts'
-import { html, type Content, type Html } from '../../../../web/ui/html.ts'
+import { address, html, type Content, type Html } from '../../../../web/ui/html.ts'
 import { splitLabels } from '../../rules/label.ts'
 import { BOOT_MODES, type Machine } from '../../rules/machine.ts'
-import { BULK_ACTIONS, type BulkAction } from './bulk-bar.ts'
+import { BULK_ACTIONS, titleOf, type BulkAction } from './bulk-bar.ts'
+import { renderAnswer, renderQuestion } from '../frame/question.ts'
 import type { PageContext } from '../frame/page-context.ts'
 import { isArmed, nameOf, viewMachine, type MachineView } from '../view/machine-view.ts'
 import { machinePath } from '../view/machine-row.ts'
 
 export interface Verdict {
   readonly machine: Machine
-  /** Why it is left out; null: it is not. */
+  /** Why it is skipped; null: it is not. */
   readonly refusal: string | null
-  /** As it would be; null where nothing is left of it. */
+  /** As the machine would be; null when it is deleted or refused. */
   readonly after: MachineView | null
-  /** A disk is written for this, at its next network boot. */
+  /** Whether its next network boot then flashes a disk. */
   readonly arms: boolean
 }
 
@@ -27,23 +28,11 @@ export interface Done {
   readonly refusal: string | null
 }
 
-/** In the past, for the summary. */
-const DONE: Readonly<Record<BulkAction, string>> = {
-  flash: 'armed',
-  image: 'assigned the image',
-  mode: 'set to the mode',
-  label: 'labelled',
-  refresh: 'set to list their disks',
-  lock: 'locked',
-  unlock: 'unlocked',
-  delete: 'deleted',
-}
-
-/** Null: they were not given. */
+/** Null: they have not been asked for yet. */
 export const readParameters = (action: BulkAction, form: URLSearchParams): object | null =>
   (PARAMETERS[action] ?? (() => ({})))(form)
 
-/** Of those that have any: the field that shows that they were asked for. */
+/** Actions that have parameters, by the field that shows that they were asked for. */
 const PARAMETERS: Partial<Readonly<Record<BulkAction, (form: URLSearchParams) => object | null>>> =
   {
     image(form) {
@@ -61,7 +50,7 @@ const PARAMETERS: Partial<Readonly<Record<BulkAction, (form: URLSearchParams) =>
     },
   }
 
-/** By the very rules that would carry it out. */
+/** Decided by the same rules that carry the action out. */
 export function judge(
   context: PageContext,
   event: H3Event,
@@ -81,75 +70,71 @@ export function judge(
   return { machine, refusal, after, arms }
 }
 
-/** What must be typed: how many disks are written, or records forgotten. Null: nothing. */
+/** What must be typed: how many disks are flashed, or machines deleted. Null: nothing. */
 export function askedOf(verdicts: readonly Verdict[], action: BulkAction): string | null {
   const going = verdicts.filter(({ refusal }) => refusal === null)
-  const grave = action === 'delete' ? going : going.filter(({ arms }) => arms)
-  return grave.length === 0 ? null : String(grave.length)
+  const destructive = action === 'delete' ? going : going.filter(({ arms }) => arms)
+  return destructive.length === 0 ? null : String(destructive.length)
 }
 
-/** "12 will be armed, 2 skipped: no target disk." */
-function summarize(action: BulkAction, rows: readonly Done[], tense: 'will be' | 'were'): string {
-  const skipped = rows.filter(({ refusal }) => refusal !== null)
-  const going = rows.length - skipped.length
-  const first = `${going} ${tense} ${DONE[action]}`
-  if (skipped.length === 0) return `${first}.`
-  const reasons = [...new Set(skipped.map(({ refusal }) => refusal ?? ''))].slice(0, 3)
-  return `${first}, ${skipped.length} skipped: ${reasons.join(' ')}`
+/** "Arm 96 machines (1 skipped: locked)". */
+function summarize(verb: string, rows: readonly Done[]): string {
+  const reasons = rows.flatMap(({ refusal }) => (refusal === null ? [] : [clauseOf(refusal)]))
+  const first = `${verb} ${renderCount(rows.length - reasons.length)}`
+  if (reasons.length === 0) return first
+  return `${first} (${reasons.length} skipped: ${[...new Set(reasons)].slice(0, 3).join('; ')})`
 }
 
-export function renderDryRun(run: {
+const renderCount = (count: number) => `${count} ${count === 1 ? 'machine' : 'machines'}`
+
+const clauseOf = (sentence: string) =>
+  `${sentence.charAt(0).toLowerCase()}${sentence.slice(1)}`.replace(/\.$/, '')
+
+export function renderPreview(preview: {
   readonly action: BulkAction
   readonly verdicts: readonly Verdict[]
   readonly form: URLSearchParams
   readonly wanted: string | null
   readonly error: string | null
 }): Html {
-  const { action, verdicts, form, wanted, error } = run
-  const going = verdicts.filter(({ refusal }) => refusal === null)
+  const { action, verdicts, form, wanted, error } = preview
+  const going = verdicts.filter(({ refusal }) => refusal === null).length
   const arms = verdicts.filter((verdict) => verdict.arms).length
-  const values = keptOf(form)
-  return html`<section class="card stack" id="question">
-    <h2 id="dialog-title">${summarize(action, verdicts, 'will be')}</h2>
-    ${
+  const typed = {
+    name: 'sure',
+    label: html`Type <code>${wanted}</code>, the number of
+      ${action === 'delete' ? 'machines' : 'disks'}:`,
+    mono: true,
+    required: true,
+    maxLength: 6,
+    error,
+  }
+  return renderQuestion({
+    title: summarize(BULK_ACTIONS[action][1], verdicts),
+    body: html`${
       arms > 0
         ? banner(
             'needs-you',
-            html`<strong>${arms} ${arms === 1 ? 'disk is' : 'disks are'} written</strong> at the
-              next network boots of these machines. Everything on them is lost.`,
+            html`<strong
+                >${arms} ${arms === 1 ? 'disk' : 'disks'} will be erased and flashed</strong
+              >
+              at the next network boot of these machines.`,
           )
         : null
     }
-    ${renderRows(verdicts.map(toRow))}
-    <form
-      method="post"
-      action="/ui/machines/bulk"
-      hx-post="/ui/machines/bulk"
-      hx-target="#dialog"
-      hx-select="#question"
-      hx-swap="innerHTML"
-    >
-      ${values}
-      ${
-        wanted === null
-          ? hidden({ sure: '' })
-          : textField({
-              name: 'sure',
-              label: html`Type <code>${wanted}</code>, the number of
-                ${action === 'delete' ? 'machines' : 'disks'}:`,
-              mono: true,
-              required: true,
-              most: 6,
-              error,
-            })
-      }
-      <div class="row">
-        <a class="button" href="${backOf(form.get('back'))}" data-close>Cancel</a>
-        ${going.length === 0 ? null : html`<button class="primary">${BULK_ACTIONS[action].replace('…', '')} (${going.length})</button>`}
-      </div>
-    </form>
-  </section>`
+    ${renderRows(verdicts.map(toRow))}`,
+    form: {
+      action: PATH,
+      opensQuestion: true,
+      fields: html`${keptOf(form)} ${wanted === null ? hidden({ sure: '' }) : textField(typed)}`,
+      cancel: backOf(form),
+      button:
+        going === 0 ? null : html`<button class="primary">${titleOf(action)} (${going})</button>`,
+    },
+  })
 }
+
+const PATH = '/ui/machines/bulk'
 
 const toRow = ({ machine, refusal, after, arms }: Verdict): ListedRow => ({
   machine,
@@ -165,7 +150,7 @@ interface ListedRow extends Done {
   readonly text: Content
 }
 
-/** Those that are left out first: they are what to look at. */
+/** The skipped ones first: they are what to look at. */
 const renderRows = (rows: readonly ListedRow[]): Html =>
   html`<ul class="rows options">
     ${rows
@@ -183,49 +168,43 @@ const renderRows = (rows: readonly ListedRow[]): Html =>
     ${rows.length > 200 ? html`<li class="dim">and ${rows.length - 200} more</li>` : null}
   </ul>`
 
-export function renderResult(action: BulkAction, done: readonly Done[], back: string | null): Html {
-  const link = html`<a class="button primary" href="${backOf(back)}">Back to the machines</a>`
+export function renderResult(
+  action: BulkAction,
+  done: readonly Done[],
+  form: URLSearchParams,
+): Html {
+  const link = html`<a class="button primary" href="${backOf(form)}">Back to machines</a>`
   if (done.length === 0) {
-    return html`<section class="card stack" id="question">
-      <h2 id="dialog-title">Nothing is selected</h2>
-      <p>Tick some machines, or all that match, and choose again.</p>
-      ${link}
-    </section>`
+    return renderAnswer(
+      'No machines selected',
+      html`<p>Select machines, or all that match, and try again.</p>
+        ${link}`,
+    )
   }
   const isWhole = done.every(({ refusal }) => refusal === null)
-  return html`<section class="card stack" id="question">
-    <h2 id="dialog-title">${BULK_ACTIONS[action].replace('…', '')}</h2>
-    ${banner(isWhole ? 'done' : 'needs-you', summarize(action, done, 'were'))}
-    ${renderRows(done.map((row) => ({ ...row, text: DONE[action] })))} ${link}
-  </section>`
+  return renderAnswer(
+    titleOf(action),
+    html`${banner(isWhole ? 'done' : 'needs-you', `${summarize(BULK_ACTIONS[action][2], done)}.`)}
+    ${renderRows(done.map((row) => ({ ...row, text: 'done' })))} ${link}`,
+  )
 }
 
-export function renderParameterForm(
+export const renderParameterForm = (
   action: BulkAction,
   count: number,
   form: URLSearchParams,
   images: readonly CatalogEntry[],
-): Html {
-  return html`<section class="card stack" id="question">
-    <h2 id="dialog-title">
-      ${BULK_ACTIONS[action].replace('…', '')}: ${count} ${count === 1 ? 'machine' : 'machines'}
-    </h2>
-    <form
-      method="post"
-      action="/ui/machines/bulk"
-      hx-post="/ui/machines/bulk"
-      hx-target="#dialog"
-      hx-select="#question"
-      hx-swap="innerHTML"
-    >
-      ${keptOf(form)} ${renderParameterFields(action, images)}
-      <div class="row">
-        <a class="button" href="${backOf(form.get('back'))}" data-close>Cancel</a>
-        <button class="primary">Show what would be done</button>
-      </div>
-    </form>
-  </section>`
-}
+): Html =>
+  renderQuestion({
+    title: `${titleOf(action)}: ${renderCount(count)}`,
+    form: {
+      action: PATH,
+      opensQuestion: true,
+      fields: html`${keptOf(form)} ${renderParameterFields(action, images)}`,
+      cancel: backOf(form),
+      button: html`<button class="primary">Preview</button>`,
+    },
+  })
 
 function renderParameterFields(action: BulkAction, images: readonly CatalogEntry[]): Html {
   if (action === 'image') {
@@ -241,15 +220,15 @@ function renderParameterFields(action: BulkAction, images: readonly CatalogEntry
     const options = BOOT_MODES.map((mode) => ({ value: mode, text: mode }))
     return selectField({ name: 'boot_mode', label: 'Boot mode', value: 'ipxe-exit', options })
   }
-  return html`${textField({ name: 'add', label: 'Add labels', hint: 'With commas between them.' })}
-  ${textField({ name: 'remove', label: 'Take labels away' })}`
+  return html`${textField({ name: 'add', label: 'Add labels', hint: 'Separate with commas.' })}
+  ${textField({ name: 'remove', label: 'Remove labels' })}`
 }
 
-/** All of the form but what is asked for now. */
+/** All fields of the form but the confirmation. */
 const keptOf = (form: URLSearchParams): Html =>
   html`${[...form].filter(([name]) => name !== 'sure').map(([name, value]) => hidden({ [name]: value }))}`
 
-function backOf(back: string | null): string {
-  const query = new URLSearchParams(back ?? '').toString()
-  return query === '' ? '/ui/machines' : `/ui/machines?${query}`
+function backOf(form: URLSearchParams): string {
+  const query = new URLSearchParams(form.get('back') ?? '')
+  return address('/ui/machines', Object.fromEntries(query))
 }

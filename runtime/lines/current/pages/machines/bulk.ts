@@ -1,4 +1,4 @@
-/** Many machines at once: what would be done to each, then the deed, row by row. */
+/** Actions on many machines at once: a preview for each, then the action, machine by machine. */
 import type { H3Event, HTTPResponse } from 'h3'
 import { renderFieldErrors } from '../../../../core/foundation/field-error.ts'
 import { parseMac } from '../../../../core/machine/mac.ts'
@@ -7,32 +7,27 @@ import { LIMITS } from '../../../../web/http/limits.ts'
 import type { Html } from '../../../../web/ui/html.ts'
 import type { Route } from '../../../../web/http/route.ts'
 import type { Machine } from '../../rules/machine.ts'
-import { BULK_ACTIONS, type BulkAction } from './bulk-bar.ts'
+import { BULK_ACTIONS, titleOf, type BulkAction } from './bulk-bar.ts'
 import {
   askedOf,
   judge,
   readParameters,
-  renderDryRun,
   renderParameterForm,
+  renderPreview,
   renderResult,
   type Done,
   type Verdict,
 } from './bulk-question.ts'
 import type { PageContext } from '../frame/page-context.ts'
-import { renderQuestion } from './flash-question.ts'
+import { formRoute } from '../frame/page-routes.ts'
+import { renderFlashQuestion } from './flash-question.ts'
 import { machinePath } from '../view/machine-row.ts'
 
-/** Rows between two pauses, so that machines are answered meanwhile. */
+/** Machines between two pauses, in which other requests are answered. */
 const BATCH = 50
 
 export const bulkPages = (context: PageContext): readonly Route[] => [
-  {
-    method: 'POST',
-    path: '/ui/machines/bulk',
-    access: 'page',
-    takes: 'form',
-    handle: (event, form) => handle(context, event, form),
-  },
+  formRoute('/ui/machines/bulk', (event, form) => handle(context, event, form)),
 ]
 
 async function handle(
@@ -41,11 +36,11 @@ async function handle(
   form: URLSearchParams,
 ): Promise<HTTPResponse> {
   const action = readAction(form)
-  const machines = await pick(context, form)
+  const machines = await listSelected(context, form)
   const parameters = readParameters(action, form)
   const show = (body: Html) =>
-    context.show(event, { title: BULK_ACTIONS[action], section: '/ui/machines', body })
-  if (machines.length === 0) return await show(renderResult(action, [], form.get('back')))
+    context.show(event, { title: titleOf(action), section: '/ui/machines', body })
+  if (machines.length === 0) return await show(renderResult(action, [], form))
   if (parameters === null) {
     return await show(renderParameterForm(action, machines.length, form, context.images()))
   }
@@ -54,20 +49,20 @@ async function handle(
   const question = askAboutOne(action, verdicts) ?? askAboutMany(action, verdicts, form)
   if (question !== null) return await show(question)
   const done = await execute(context, event, { action, parameters, verdicts })
-  return await show(renderResult(action, done, form.get('back')))
+  return await show(renderResult(action, done, form))
 }
 
-/** One disk is asked for as on the machine's own page: by its serial. */
+/** A single disk is confirmed by its serial number, as on the machine's own page. */
 function askAboutOne(action: BulkAction, verdicts: readonly Verdict[]): Html | null {
   const [only, ...others] = verdicts
   if (action !== 'flash' || others.length > 0 || only?.arms !== true) return null
   const path = `${machinePath(only.machine.mac)}/do/flash`
   return only.after === null
     ? null
-    : renderQuestion({ view: only.after, action: path, values: {}, error: null })
+    : renderFlashQuestion({ view: only.after, action: path, values: {}, error: null })
 }
 
-/** Null: it was asked and answered. */
+/** Null: it is confirmed, or needs no confirmation. */
 function askAboutMany(
   action: BulkAction,
   verdicts: readonly Verdict[],
@@ -76,19 +71,22 @@ function askAboutMany(
   const wanted = askedOf(verdicts, action)
   const typed = form.get('sure')
   if (typed !== null && (wanted === null || typed.trim() === wanted)) return null
-  const error = typed === null ? null : `Type ${wanted} to go on.`
-  return renderDryRun({ action, verdicts, form, wanted, error })
+  const error = typed === null ? null : `Type ${wanted} to continue.`
+  return renderPreview({ action, verdicts, form, wanted, error })
 }
 
 function readAction(form: URLSearchParams): BulkAction {
   const name = form.get('action')
   const action = Object.keys(BULK_ACTIONS).find((each): each is BulkAction => each === name)
-  if (action === undefined) throw refuse(400, 'there is no such action')
+  if (action === undefined) throw refuse(400, 'no such action')
   return action
 }
 
-/** What is ticked, or all that the search finds. */
-async function pick({ site }: PageContext, form: URLSearchParams): Promise<readonly Machine[]> {
+/** The selected machines, or all that match the search. */
+async function listSelected(
+  { site }: PageContext,
+  form: URLSearchParams,
+): Promise<readonly Machine[]> {
   const all = await site.machines.list()
   if (form.get('all') === '1') {
     const query = new URLSearchParams({ q: form.get('q') ?? '', filter: form.get('filter') ?? '' })
@@ -108,7 +106,7 @@ function checkParameters({ site }: PageContext, action: BulkAction, parameters: 
   if (errors !== null) throw refuse(422, renderFieldErrors(errors))
 }
 
-/** Only what the question showed as possible; whatever changed meanwhile says so itself. */
+/** Only what the preview showed as possible; changes since then are refused by the action itself. */
 async function execute(
   { site }: PageContext,
   event: H3Event,
@@ -138,5 +136,5 @@ async function execute(
 
 function refusalIn(acted: Awaited<ReturnType<PageContext['site']['fleet']['act']>>): string | null {
   if (acted.result === 'refused') return acted.reason
-  return acted.result === 'missing' ? 'It is not there any more.' : null
+  return acted.result === 'missing' ? 'It no longer exists.' : null
 }

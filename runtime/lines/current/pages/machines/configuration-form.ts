@@ -1,4 +1,4 @@
-/** The form that says what shall become of a machine: mode, image, disk, labels. */
+/** The configuration form of a machine: mode, image, disk, labels. */
 import { isFlashable, type CatalogEntry } from '../../../../core/catalog/catalog.ts'
 import { identifyDisk, type InventoryDisk } from '../../../../core/machine/machine.ts'
 import { printable } from '../../../../core/foundation/printable.ts'
@@ -11,44 +11,44 @@ import {
   type RadioCard,
 } from '../../../../web/ui/fields.ts'
 import type { BootMode, Machine } from '../../rules/machine.ts'
-
 import { aboutDisk, modelOf, warnOf } from '../view/disk-text.ts'
 import { fingerprint, type FormValues } from './machine-form.ts'
 import { isOtherArch } from './flash-question.ts'
 import { machinePath } from '../view/machine-row.ts'
+import { opensQuestion } from '../frame/question.ts'
 import { aboutImage } from '../view/next-boot.ts'
 
-interface IntentDependencies {
+interface ConfigurationForm {
   readonly machine: Machine
   readonly values: FormValues
   readonly images: readonly CatalogEntry[]
-  /** Why the catalog may be old or empty; null: it is fine. */
+  /** Why the catalog may be out of date or empty; null: it was read. */
   readonly catalogError: string | null
-  /** Where the table is that led here. */
+  /** The address of the table that led here. */
   readonly back: string
 }
 
 const MODES: Readonly<Record<BootMode, { readonly title: string; readonly text: string }>> = {
-  'ipxe-exit': { title: 'Boot its disk', text: 'The server does nothing with it.' },
+  'ipxe-exit': { title: 'Boot its disk', text: 'The server leaves it alone.' },
   'flasher-flash-once': {
     title: 'Flash once',
-    text: 'Writes the image at the next network boot, then boots the disk for good.',
+    text: 'Flashes the image at the next network boot, then always boots the disk.',
   },
   'flasher-flash-always': {
     title: 'Flash always',
-    text: 'Writes the image at every network boot: a box that tries the network first is written each time, on purpose.',
+    text: 'Flashes the image at every network boot. A machine that tries the network first is flashed each time it starts.',
   },
   'flasher-inventory': {
     title: 'List its disks',
-    text: 'Looks what is in the machine, then boots the disk.',
+    text: 'Lists disks and hardware, then boots the disk.',
   },
   'flasher-tui': {
     title: 'Open the wizard',
-    text: 'A person at the machine picks image and disk.',
+    text: 'A person at the machine chooses image and disk.',
   },
 }
 
-/** In pairs: what leaves the disk alone, what writes it, and where a person does. */
+/** Modes that flash, modes that leave the disk alone, and the wizard. */
 const MODE_ORDER = [
   'flasher-flash-once',
   'flasher-flash-always',
@@ -57,27 +57,20 @@ const MODE_ORDER = [
   'flasher-tui',
 ] as const satisfies readonly BootMode[]
 
-export function renderIntentForm({
+export function renderConfigurationForm({
   machine,
   values,
   images,
   catalogError,
   back,
-}: IntentDependencies): Html {
-  const picked = images.find(({ ref }) => ref === values.bty_image_ref) ?? null
+}: ConfigurationForm): Html {
+  const selected = images.find(({ ref }) => ref === values.bty_image_ref) ?? null
   const path = machinePath(machine.mac)
-  return html`<form
-    method="post"
-    action="${path}"
-    hx-post="${path}"
-    hx-target="#dialog"
-    hx-select="#question"
-    hx-swap="innerHTML"
-  >
+  return html`<form ${opensQuestion(path)}>
     ${hidden({ confirm: 'ask', was: fingerprint(machine), back })}
     ${radioCards({
       name: 'boot_mode',
-      legend: 'At its network boots',
+      legend: 'On network boot',
       value: values.boot_mode,
       className: 'modes',
       cards: MODE_ORDER.map((mode) => ({ value: mode, ...MODES[mode] })),
@@ -90,12 +83,12 @@ export function renderIntentForm({
       before: imageTools(images.length, catalogError),
       cards: imageCards(machine, values.bty_image_ref, images),
     })}
-    ${renderDisks(machine, values.target_disk_serial, picked)}
+    ${renderDisks(machine, values.target_disk_serial, selected)}
     ${textField({
       name: 'labels',
       label: 'Labels',
       value: values.labels,
-      hint: 'Names for people, with commas between them. At most 16.',
+      hint: 'Names for people, separated by commas; at most 16.',
     })}
     <details>
       <summary>Boot drive and serial console</summary>
@@ -106,8 +99,8 @@ export function renderIntentForm({
           value: values.sanboot_drive,
           placeholder: '0x80',
           mono: true,
-          most: 8,
-          hint: 'Which drive a legacy BIOS starts. UEFI machines follow their own boot order.',
+          maxLength: 8,
+          hint: 'The drive that a legacy BIOS boots. UEFI machines follow their own boot order.',
         })}
         ${selectField({
           name: 'serial_console',
@@ -115,9 +108,9 @@ export function renderIntentForm({
           value: values.serial_console,
           options: [
             { value: 'ttyS0', text: 'ttyS0, the first port' },
-            { value: 'ttyS1', text: 'ttyS1, as some management controllers want' },
+            { value: 'ttyS1', text: 'ttyS1, for some management controllers' },
           ],
-          hint: 'Where the live system speaks.',
+          hint: 'The port for the console of the live system.',
         })}
       </div>
     </details>
@@ -141,21 +134,21 @@ const imageTools = (count: number, error: string | null): Content => html`
     error === null
       ? null
       : html`<p class="hint warning">
-          The catalog cannot be fetched: ${error} <a href="/ui/settings#ramboot">Cache service</a>
+          The catalog is unavailable: ${error} <a href="/ui/settings#ramboot">Cache service</a>
         </p>`
   }
 `
 
 function imageCards(
   machine: Machine,
-  picked: string,
+  selected: string,
   images: readonly CatalogEntry[],
 ): readonly RadioCard[] {
-  const isGone = picked !== '' && !images.some(({ ref }) => ref === picked)
+  const isGone = selected !== '' && !images.some(({ ref }) => ref === selected)
   const gone: RadioCard = {
-    value: picked,
-    title: html`<code>${picked.slice(0, 12)}</code> (no longer there)`,
-    text: 'The catalog does not have this image any more. It stays assigned until you pick another.',
+    value: selected,
+    title: html`<code>${selected.slice(0, 12)}</code> (gone)`,
+    text: 'No longer in the catalog. It stays assigned until you select another image.',
   }
   return [
     { value: '', title: 'None', keywords: 'none' },
@@ -172,39 +165,39 @@ function imageCard(machine: Machine, image: CatalogEntry): RadioCard {
     title: name,
     text: html`${format || 'unknown format'},
     ${aboutImage(image)}${arch === null ? null : html`, ${arch}`}
-    ${canFlash ? null : html`<span class="warning">Not a disk image: extract it first.</span>`}
+    ${canFlash ? null : html`<span class="warning">Not a disk image: unpack it first.</span>`}
     ${isOtherArch(machine.arch, arch) ? html`<span class="warning">This machine is ${machine.arch}.</span>` : null}`,
     keywords: `${name} ${format} ${arch ?? ''} ${image.sha256?.slice(0, 12) ?? ''}`,
     disabled: !canFlash && ref !== machine.bty_image_ref,
   }
 }
 
-function renderDisks(machine: Machine, picked: string, image: CatalogEntry | null): Html {
+function renderDisks(machine: Machine, selected: string, image: CatalogEntry | null): Html {
   const disks = machine.known_disks
   if (disks === null) {
     return textField({
       name: 'target_disk_serial',
       label: 'Target disk',
-      value: picked,
+      value: selected,
       mono: true,
-      most: 128,
-      hint: 'The serial of the disk to write. The machine has not told its disks yet: they are listed at its first network boot.',
+      maxLength: 128,
+      hint: 'The serial number of the disk to flash. The machine lists its disks at its first live boot.',
     })
   }
-  const isThere = disks.some((disk) => identifyDisk(disk) === picked)
+  const isThere = disks.some((disk) => identifyDisk(disk) === selected)
   const gone: RadioCard = {
-    value: picked,
-    title: html`<code>${printable(picked)}</code> (no longer there)`,
-    text: 'The last inventory does not have this disk. It stays picked until you pick another.',
+    value: selected,
+    title: html`<code>${printable(selected)}</code> (gone)`,
+    text: 'Not in the last inventory. It stays selected until you select another disk.',
   }
   return radioCards({
     name: 'target_disk_serial',
     legend: 'Target disk',
-    value: picked,
+    value: selected,
     cards: [
       { value: '', title: 'None' },
-      ...(picked !== '' && !isThere ? [gone] : []),
-      ...disks.map((disk) => diskCard(disk, disks, picked, image)),
+      ...(selected !== '' && !isThere ? [gone] : []),
+      ...disks.map((disk) => diskCard(disk, disks, selected, image)),
     ],
   })
 }
@@ -212,7 +205,7 @@ function renderDisks(machine: Machine, picked: string, image: CatalogEntry | nul
 function diskCard(
   disk: InventoryDisk,
   all: readonly InventoryDisk[],
-  picked: string,
+  selected: string,
   image: CatalogEntry | null,
 ): RadioCard {
   const id = identifyDisk(disk)
@@ -223,6 +216,6 @@ function diskCard(
     text: html`<code>${printable(id ?? 'no serial')}</code>, ${aboutDisk(disk)},
       ${printable(disk.path)}
       ${warnings.map(({ text }) => html`<span class="warning">${text}</span>`)}`,
-    disabled: warnings.some(({ isHard }) => isHard) && id !== picked,
+    disabled: warnings.some(({ isHard }) => isHard) && id !== selected,
   }
 }

@@ -1,4 +1,4 @@
-/** What the search of the machines page can ask: words, fields, times, and the order of the columns. */
+/** The search of the machines page: terms, fields, times, and the order of columns. */
 import { createSelector, type Description } from '../../../../core/machine/selection.ts'
 import type { Vocabulary } from '../../../../core/machine/query.ts'
 import { isUnassigned, type Machine } from '../../rules/machine.ts'
@@ -13,7 +13,7 @@ const VOCABULARY: Vocabulary = {
 type Match = (machines: readonly Machine[], query: URLSearchParams) => readonly Machine[]
 
 interface MatchDependencies {
-  /** Another object whenever anything changed that views depend on besides the machine. */
+  /** A new object whenever anything changed that views depend on besides the machine. */
   context(): object
   view(machine: Machine): MachineView
   now(): Date
@@ -96,7 +96,7 @@ const listQualities = (machine: Machine): readonly string[] => [
   ...(machine.cycle.queued_at === null ? [] : ['waiting']),
 ]
 
-/** What needs a person comes first. */
+/** What needs attention comes first. */
 const URGENCY = {
   'needs-you': 0,
   failed: 1,

@@ -1,4 +1,4 @@
-/** The form of a machine: its fields as they are posted, typed anew after a refusal, and as a body. */
+/** The form of a machine: its fields as posted, as shown again after a refusal, and as a body. */
 import { SERIAL_CONSOLES, type SerialConsole } from '../../../../core/boot/boot.ts'
 import { renderFieldErrors } from '../../../../core/foundation/field-error.ts'
 import { printable } from '../../../../core/foundation/printable.ts'
@@ -7,16 +7,7 @@ import { splitLabels } from '../../rules/label.ts'
 import type { Machine } from '../../rules/machine.ts'
 import { lacksTarget, parseUpsert, type MachineUpsert } from '../../rules/upsert.ts'
 
-/** As the deployed server names them, and what this one asks besides. */
-export interface FormValues {
-  readonly bty_image_ref: string
-  readonly labels: string
-  readonly boot_mode: string
-  readonly sanboot_drive: string
-  readonly target_disk_serial: string
-  readonly serial_console: string
-}
-
+/** As the deployed server names them; `serial_console` is ours. */
 export const FIELDS = [
   'bty_image_ref',
   'labels',
@@ -24,9 +15,10 @@ export const FIELDS = [
   'sanboot_drive',
   'target_disk_serial',
   'serial_console',
-] as const satisfies readonly (keyof FormValues)[]
+] as const
+export type FormValues = Readonly<Record<(typeof FIELDS)[number], string>>
 
-const MAX = 2000
+const MAX_LENGTH = 2000
 
 export const valuesOf = (machine: Machine): FormValues => ({
   bty_image_ref: machine.bty_image_ref ?? '',
@@ -37,9 +29,9 @@ export const valuesOf = (machine: Machine): FormValues => ({
   serial_console: machine.serial_console,
 })
 
-/** What was typed, over what is stored: a refused form comes back with all of it. */
+/** What was typed, else what is stored: a refused form comes back as it was posted. */
 export function readValues(given: URLSearchParams, stored: FormValues): FormValues {
-  const read = (name: keyof FormValues) => given.get(name)?.slice(0, MAX) ?? stored[name]
+  const read = (name: keyof FormValues) => given.get(name)?.slice(0, MAX_LENGTH) ?? stored[name]
   return {
     bty_image_ref: read('bty_image_ref'),
     labels: read('labels'),
@@ -60,7 +52,7 @@ export const EMPTY: FormValues = {
   serial_console: '',
 }
 
-/** Refused in words that begin as the deployed server's do. */
+/** Refusals begin like those of the deployed server. */
 export function parseForm(values: FormValues): Result<MachineUpsert, string> {
   const parsed = parseUpsert({
     bty_image_ref: values.bty_image_ref.trim() || null,
@@ -72,7 +64,7 @@ export function parseForm(values: FormValues): Result<MachineUpsert, string> {
   if (!parsed.ok) return refuse(`validation failed: ${renderFieldErrors(parsed.refusal)}`)
   if (lacksTarget(parsed.value)) {
     const { boot_mode } = parsed.value
-    return refuse(`boot_mode=${boot_mode} requires a target disk; pick the one to be written.`)
+    return refuse(`boot_mode=${boot_mode} requires a target disk; select the disk to flash.`)
   }
   return parsed
 }
@@ -80,7 +72,7 @@ export function parseForm(values: FormValues): Result<MachineUpsert, string> {
 export const parseConsole = (text: string): SerialConsole | null =>
   SERIAL_CONSOLES.find((console) => console === text) ?? null
 
-/** What the form showed: whoever changed it meanwhile is not overwritten unseen. */
+/** What the form showed, so that it does not overwrite a change made in the meantime. */
 export const fingerprint = (machine: Machine): string =>
   JSON.stringify([
     machine.boot_mode,
@@ -90,16 +82,16 @@ export const fingerprint = (machine: Machine): string =>
     machine.sanboot_drive,
   ])
 
-/** `was`: the fingerprint that the form carries; without one everything is expected. */
+/** `was`: the fingerprint that the form was rendered with; null: anything is expected. */
 export const isExpected =
   (was: string | null) =>
   (before: Machine | null): boolean =>
     was === null || (before !== null && fingerprint(before) === was)
 
-/** The last four characters of a serial: to type them is to have looked at it. */
+/** The last four characters of a serial number; typing them proves that it was read. */
 export const lastFour = (serial: string): string => serial.trim().slice(-4)
 
 export const isTyped = (typed: string, serial: string): Result<true, string> =>
   typed.trim().toLowerCase() === lastFour(serial).toLowerCase()
     ? accept(true)
-    : refuse(`Those are not the last characters of ${printable(serial)}.`)
+    : refuse(`These are not the last characters of ${printable(serial)}.`)

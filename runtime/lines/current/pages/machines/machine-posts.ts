@@ -1,4 +1,4 @@
-/** What the page of a machine posts: its form, its buttons, its end. */
+/** The posts of a machine's page: its form, its buttons, its removal. */
 import type { H3Event, HTTPResponse } from 'h3'
 import type { Mac } from '../../../../core/machine/mac.ts'
 import { refuse } from '../../../../web/http/faults.ts'
@@ -12,6 +12,7 @@ import type { Machine } from '../../rules/machine.ts'
 import type { MachineUpsert } from '../../rules/upsert.ts'
 import { goBack, goTo } from '../frame/form-answer.ts'
 import type { PageContext } from '../frame/page-context.ts'
+import { buttonRoute, formRoute } from '../frame/page-routes.ts'
 import { renderDiskQuestion } from './disk-question.ts'
 import {
   EMPTY,
@@ -24,55 +25,29 @@ import {
   readValues,
 } from './machine-form.ts'
 import { isArmed, nameOf, viewMachine, type MachineView } from '../view/machine-view.ts'
-import { renderQuestion } from './flash-question.ts'
+import { renderFlashQuestion } from './flash-question.ts'
 import { machinePath } from '../view/machine-row.ts'
 
 /** Buttons without parameters. `flash` and `boot-disk` ask first. */
 const BUTTONS = ['refresh', 'lock', 'unlock'] as const
 
-export function machinePosts(context: PageContext): readonly Route[] {
-  return [
-    {
-      method: 'POST',
-      path: '/ui/machines/:mac',
-      access: 'page',
-      takes: 'form',
-      handle: (event, form) => save(context, event, form),
-    },
-    {
-      method: 'POST',
-      path: '/ui/machines/:mac/delete',
-      access: 'page',
-      async handle(event) {
-        const mac = readMac(event)
-        const isGone = await context.site.fleet.remove(mac, context.site.by(event))
-        return goTo(event, address('/ui/machines', isGone ? { deleted: mac } : { missing: mac }))
-      },
-    },
-    {
-      method: 'POST',
-      path: '/ui/machines/:mac/do/flash',
-      access: 'page',
-      takes: 'form',
-      handle: (event, form) => flash(context, event, form),
-    },
-    {
-      method: 'POST',
-      path: '/ui/machines/:mac/do/boot-disk',
-      access: 'page',
-      takes: 'form',
-      handle: (event, form) => bootDisk(context, event, form),
-    },
-    ...BUTTONS.map((action): Route => ({
-      method: 'POST',
-      path: `/ui/machines/:mac/do/${action}`,
-      access: 'page',
-      handle: (event) => act(context, event, readMac(event), action, { saved: 1 }),
-    })),
-  ]
-}
+export const machinePosts = (context: PageContext): readonly Route[] => [
+  formRoute('/ui/machines/:mac', (event, form) => save(context, event, form)),
+  buttonRoute('/ui/machines/:mac/delete', async (event) => {
+    const mac = readMac(event)
+    const isGone = await context.site.fleet.remove(mac, context.site.by(event))
+    return goTo(event, address('/ui/machines', isGone ? { deleted: mac } : { missing: mac }))
+  }),
+  formRoute('/ui/machines/:mac/do/flash', (event, form) => flash(context, event, form)),
+  formRoute('/ui/machines/:mac/do/boot-disk', (event, form) => bootDisk(context, event, form)),
+  ...BUTTONS.map((action) =>
+    buttonRoute(`/ui/machines/:mac/do/${action}`, (event) =>
+      act(context, event, readMac(event), action, { saved: 1 }),
+    ),
+  ),
+]
 
-/** Saved as it was posted; a form of ours asks first where a disk would be written. */
+/** Saves the form; one of ours asks first where a disk would be flashed. */
 async function save(
   context: PageContext,
   event: H3Event,
@@ -93,26 +68,26 @@ async function save(
     const refusal = refusalOf(confirm, armed)
     if (refusal !== undefined) return ask(context, event, armed, form, refusal)
   }
-  const made = await site.fleet.upsert(
+  const saved = await site.fleet.upsert(
     mac,
     parsed.value,
     site.by(event),
     isExpected(form.get('was')),
   )
-  if (!made.ok) {
+  if (!saved.ok) {
     return fail(
-      made.refusal.why === 'stale'
-        ? 'The machine was changed meanwhile. What you entered is still here: look at it, and save again.'
-        : `validation failed: ${renderFieldErrors(made.refusal.fields)}`,
+      saved.refusal.why === 'stale'
+        ? 'The machine was changed in the meantime. Your entries are still here: check them and save again.'
+        : `validation failed: ${renderFieldErrors(saved.refusal.fields)}`,
     )
   }
-  await saveConsole(context, event, made.value, values.serial_console)
+  await saveConsole(context, event, saved.value, values.serial_console)
   if (confirm === null) return goTo(event, localPath(form.get('back'), '/ui/machines'))
   const note = armed === null ? { saved: 1 } : { armed: 1 }
   return goTo(event, address(machinePath(mac), { ...note, back: form.get('back') }))
 }
 
-/** The machine as it would be, when that has a disk written which was not to be written before. */
+/** The machine as it would be, when that flashes a disk which would not be flashed now. */
 function armedBy(
   context: PageContext,
   event: H3Event,
@@ -120,17 +95,17 @@ function armedBy(
   upsert: MachineUpsert,
 ): MachineView | null {
   const now = context.site.now().toISOString()
-  const made = applyUpsert(before, before.mac, upsert, now)
-  if (!made.ok) return null
+  const edited = applyUpsert(before, before.mac, upsert, now)
+  if (!edited.ok) return null
   const isSame =
     before.boot_mode === upsert.boot_mode &&
     before.bty_image_ref === upsert.bty_image_ref &&
     before.target_disk_serial === upsert.target_disk_serial
-  const after = viewMachine(made.value, context.gather(context.site.contact(event)), null)
-  return isArmed(made.value) && !isSame ? after : null
+  const after = viewMachine(edited.value, context.gather(context.site.contact(event)), null)
+  return isArmed(edited.value) && !isSame ? after : null
 }
 
-/** Undefined: go on. Null: ask for the first time. */
+/** Undefined: confirmed. Null: not asked yet. */
 function refusalOf(confirm: string, { machine }: MachineView): string | null | undefined {
   if (confirm === 'ask') return null
   const typed = isTyped(confirm, machine.target_disk_serial ?? '')
@@ -149,7 +124,7 @@ async function ask(
   return await context.show(event, {
     title: `Arm ${nameOf(machine)}`,
     section: '/ui/machines',
-    body: renderQuestion({ view, action: event.url.pathname, values, error }),
+    body: renderFlashQuestion({ view, action: event.url.pathname, values, error }),
   })
 }
 
@@ -159,27 +134,26 @@ async function flash(
   form: URLSearchParams,
 ): Promise<HTTPResponse> {
   const { site } = context
+  const machine = await find(context, event)
+  const next = flashAgain(machine, site.now().toISOString())
+  if (!next.ok) return goBack(site, event, machinePath(machine.mac), { error: next.refusal })
+  const view = viewMachine(next.value, context.gather(site.contact(event)), null)
+  const refusal = refusalOf(form.get('confirm') ?? 'ask', view)
+  // The question is about the machine as it was shown: a change since then asks again.
+  const isSame = isExpected(form.get('was'))(machine)
+  if (refusal === undefined && isSame)
+    return act(context, event, machine.mac, 'flash', { armed: 1 })
+  const error = refusal === undefined ? CHANGED : refusal
+  return ask(context, event, view, new URLSearchParams({ was: fingerprint(machine) }), error)
+}
+
+const CHANGED = 'The machine was changed in the meantime: please check again.'
+
+async function find({ site }: PageContext, event: H3Event): Promise<Machine> {
   const mac = readMac(event)
   const machine = await site.machines.find(mac)
   if (machine === null) throw refuse(404, `no machine record for ${mac}`)
-  const wish = flashAgain(machine, site.now().toISOString())
-  if (!wish.ok) return goBack(site, event, machinePath(mac), { error: wish.refusal })
-  const view = viewMachine(wish.value, context.gather(site.contact(event)), null)
-  const refusal = refusalOf(form.get('confirm') ?? 'ask', view)
-  if (refusal !== undefined) {
-    // The question names what is there now; who changes it meanwhile is asked again.
-    return ask(context, event, view, new URLSearchParams({ was: fingerprint(machine) }), refusal)
-  }
-  if (!isExpected(form.get('was'))(machine)) {
-    return ask(
-      context,
-      event,
-      view,
-      new URLSearchParams({ was: fingerprint(machine) }),
-      'The machine was changed meanwhile: look again.',
-    )
-  }
-  return act(context, event, mac, 'flash', { armed: 1 })
+  return machine
 }
 
 /** Asks until the answer is about the machine as it is now. */
@@ -189,19 +163,19 @@ async function bootDisk(
   form: URLSearchParams,
 ): Promise<HTTPResponse> {
   const { site } = context
-  const mac = readMac(event)
-  const machine = await site.machines.find(mac)
-  if (machine === null) throw refuse(404, `no machine record for ${mac}`)
+  const machine = await find(context, event)
+  const { mac } = machine
   const allowed = allowDisk(machine, site.now().toISOString())
   if (!allowed.ok) return goBack(site, event, machinePath(mac), { error: allowed.refusal })
   const isSame = isExpected(form.get('was'))(machine)
-  if (form.get('confirm') === 'yes' && isSame)
-    return act(context, event, mac, 'boot-disk', DISK_NEXT)
+  if (form.get('confirm') === 'yes' && isSame) {
+    return act(context, event, mac, 'boot-disk', { disk: 1 })
+  }
   const question = {
     view: context.view(machine, event),
     action: event.url.pathname,
     values: { was: fingerprint(machine) },
-    error: isSame ? null : 'The machine was changed meanwhile: look again.',
+    error: isSame ? null : CHANGED,
     isOpen: context.services.config.current().pxe.tokens === 'off',
   }
   return await context.show(event, {
@@ -211,8 +185,6 @@ async function bootDisk(
   })
 }
 
-const DISK_NEXT = { disk: 1 }
-
 async function act(
   context: PageContext,
   event: H3Event,
@@ -221,8 +193,8 @@ async function act(
   note: Readonly<Record<string, number>>,
 ): Promise<HTTPResponse> {
   const { site } = context
-  const wish = { action, parameters: {}, contact: site.contact(event) }
-  const acted = await site.fleet.act(mac, wish, site.by(event))
+  const order = { action, parameters: {}, contact: site.contact(event) }
+  const acted = await site.fleet.act(mac, order, site.by(event))
   if (acted.result === 'missing') throw refuse(404, `no machine record for ${mac}`)
   return acted.result === 'refused'
     ? goBack(site, event, machinePath(mac), { error: acted.reason })
@@ -233,6 +205,6 @@ async function saveConsole(context: PageContext, event: H3Event, machine: Machin
   const serial_console = parseConsole(text)
   if (serial_console === null || serial_console === machine.serial_console) return
   const { site } = context
-  const wish = { action: 'console', parameters: { serial_console }, contact: site.contact(event) }
-  await site.fleet.act(machine.mac, wish, site.by(event))
+  const order = { action: 'console', parameters: { serial_console }, contact: site.contact(event) }
+  await site.fleet.act(machine.mac, order, site.by(event))
 }

@@ -1,4 +1,4 @@
-/** /ui/machines/{mac}: what happens next, what shall become of it, what it is and what it did. */
+/** /ui/machines/{mac}: what happens next, the configuration of the machine, its facts and its history. */
 import type { H3Event, HTTPResponse } from 'h3'
 import { renderBoot } from '../../../../core/boot/boot.ts'
 import { parseHardware, type Hardware } from '../../../../core/machine/hardware.ts'
@@ -15,7 +15,8 @@ import {
 } from '../../../../web/ui/elements.ts'
 import { postButton } from '../../../../web/ui/fields.ts'
 import { refuse } from '../../../../web/http/faults.ts'
-import { html, joined, type Content, type Html } from '../../../../web/ui/html.ts'
+import { address, html, type Content, type Html } from '../../../../web/ui/html.ts'
+import { refreshOnNews } from '../../../../web/ui/refresh.ts'
 import { readMac } from '../../../../web/http/mac-param.ts'
 import type { Route } from '../../../../web/http/route.ts'
 import { renderTime, type Clock } from '../../../../web/ui/times.ts'
@@ -24,8 +25,9 @@ import { localPath } from '../../../../web/http/local-path.ts'
 import type { JournalEvent } from '../../../../services/state/journal.ts'
 import { isFlashMode, type Machine } from '../../rules/machine.ts'
 import { messageOf, type PageContext } from '../frame/page-context.ts'
-import { renderIntentForm } from './configuration-form.ts'
+import { renderConfigurationForm } from './configuration-form.ts'
 import { machinePosts } from './machine-posts.ts'
+import { pageRoute } from '../frame/page-routes.ts'
 import { readValues, valuesOf } from './machine-form.ts'
 import { isHeldBack, nameOf, type MachineView } from '../view/machine-view.ts'
 import { machinePath } from '../view/machine-row.ts'
@@ -35,12 +37,7 @@ import { renderBar } from '../view/run-bar.ts'
 import { renderRunList } from '../view/run-table.ts'
 
 export const machinePages = (context: PageContext): readonly Route[] => [
-  {
-    method: 'GET',
-    path: '/ui/machines/:mac',
-    access: 'page',
-    handle: (event) => show(context, event),
-  },
+  pageRoute('/ui/machines/:mac', (event) => show(context, event)),
   ...machinePosts(context),
 ]
 
@@ -50,11 +47,9 @@ async function show(context: PageContext, event: H3Event): Promise<HTTPResponse>
   const machine = await site.machines.find(mac)
   if (machine === null) {
     throw refuse(404, `no machine record for ${mac}`, {
-      hint:
-        site.notices.read(event)?.error ?? 'It appears by itself when it boots from the network.',
+      hint: site.notices.read(event)?.error ?? 'It appears when it boots from the network.',
     })
   }
-  const { searchParams } = event.url
   const typed = site.notices.read(event)?.typed
   const view = context.view(machine, event)
   const [hardware, events] = await Promise.all([
@@ -70,23 +65,19 @@ async function show(context: PageContext, event: H3Event): Promise<HTTPResponse>
     trail: html`<a href="${back}">Machines</a>`,
     heading: html`${nameOf(machine)}
     ${machine.locked ? html`<span class="tag">${icon('lock')} locked</span>` : null}`,
-    live: `/events/machines?${new URLSearchParams({ q: `mac:${mac}` }).toString()}`,
+    live: address('/events/machines', { q: `mac:${mac}` }),
     actions: renderActions(view, here),
-    messages: html`${messageOf(context, event)}${
-      searchParams.has('saved') ? banner('done', 'Saved.') : null
-    }${searchParams.has('armed') ? banner('done', 'Armed. Start the machine from the network now.') : null}${
-      searchParams.has('disk')
-        ? banner('done', 'Saved. Its next network boot starts its own disk.')
-        : null
-    }`,
+    messages: html`${messageOf(context, event)}${Object.entries(DONE)
+      .filter(([name]) => event.url.searchParams.has(name))
+      .map(([, text]) => banner('done', text))}`,
     body: html`
       ${renderNow(context, view, here)}
       <div class="columns">
         <div>
           ${card({
-            title: 'What it shall do',
+            title: 'Configuration',
             id: 'intent',
-            body: renderIntentForm({
+            body: renderConfigurationForm({
               machine,
               images: entries,
               catalogError: error,
@@ -101,7 +92,13 @@ async function show(context: PageContext, event: H3Event): Promise<HTTPResponse>
   })
 }
 
-/** The table with its search, from where this page was opened; forms carry it on. */
+const DONE = {
+  saved: 'Saved.',
+  armed: 'Armed. Boot the machine from the network now.',
+  disk: 'Saved. Its next network boot starts its own disk.',
+} as const
+
+/** The table with its search, from where this page was opened; forms pass it on. */
 function backOf(event: H3Event): string {
   const given = event.url.searchParams.get('back')
   if (given !== null) return localPath(given, '/ui/machines')
@@ -119,9 +116,9 @@ function renderActions({ machine }: MachineView, here: string): Content {
   }
   if (!isFlashMode(mode)) return lock
   const obstacle = locked
-    ? 'It is locked.'
+    ? 'The machine is locked.'
     : ref === null || serial === null
-      ? 'It has no image or no target disk.'
+      ? 'No image or no target disk selected.'
       : null
   return html`${lock}${postButton({
     action: `${here}/do/flash`,
@@ -132,7 +129,7 @@ function renderActions({ machine }: MachineView, here: string): Content {
   })}`
 }
 
-/** As the machine would get it now; its token is for nobody else. */
+/** As the machine would get it now, without its token, which is secret. */
 function renderScript(context: PageContext, { machine, boot }: MachineView): string {
   const { decision, rule, reason } = boot
   const hasToken = context.services.config.current().pxe.tokens !== 'off'
@@ -141,35 +138,24 @@ function renderScript(context: PageContext, { machine, boot }: MachineView): str
   return renderBoot(shown, { mac: machine.mac, mode: machine.boot_mode, rule, reason })
 }
 
-const renderNow = (context: PageContext, view: MachineView, here: string): Html => {
-  return html`<section
-    class="card stack"
-    id="now"
-    hx-get="${here}"
-    hx-select="#now"
-    hx-select-oob="#facts"
-    hx-swap="morph:outerHTML"
-    hx-trigger="flasher:news"
-    data-every="1000"
-  >
+const renderNow = (context: PageContext, view: MachineView, here: string): Html =>
+  html`<section class="card stack" hx-select-oob="#facts" ${refreshOnNews('now', here, 1000)}>
     ${badge(view.view.state)} ${renderSentence(view)}
     ${view.run === null ? null : html`<div class="wide-bar">${renderBar(view.run)}</div>`}
     ${isHeldBack(view) ? renderBootDisk(here) : null}
     <details>
-      <summary>Why, and the exact script</summary>
+      <summary>Reason and boot script</summary>
       <div class="stack">
         <p>
           ${view.boot.reason}
           <span class="dim"
-            >(rule <code>${view.boot.rule}</code>; then the plan is
-            <code>${view.plan.plan.mode}</code>)</span
+            >(rule <code>${view.boot.rule}</code>, plan <code>${view.plan.plan.mode}</code>)</span
           >
         </p>
         ${copyBlock(renderScript(context, view), 'Boot script')}
       </div>
     </details>
   </section>`
-}
 
 const renderBootDisk = (here: string): Html =>
   postButton({
@@ -202,7 +188,7 @@ function renderFacts(
         ['Address', ip === null ? null : copyable(ip)],
         ['Architecture', machine.arch],
         ['Last seen', renderTime(machine.last_seen_at, clock, 'never')],
-        ['Discovered', renderTime(machine.discovered_at, clock, 'added by hand')],
+        ['Discovered', renderTime(machine.discovered_at, clock, 'added manually')],
         ['Armed', machine.armed_by === null ? null : renderArmed(machine.armed_by, clock)],
         ['Last flashed', renderTime(machine.last_flashed_at, clock, 'never')],
         ['Disks listed', renderTime(machine.known_disks_at, clock, 'never')],
@@ -217,30 +203,25 @@ function renderFacts(
       >`,
       body:
         hardware === null
-          ? html`<p class="dim">It is told at the first boot into the live system.</p>`
+          ? html`<p class="dim">Reported at first live boot.</p>`
           : renderHardware(hardware),
     })}
     ${card({
       title: 'Runs',
       aside: html`<a class="small" href="/ui/runs?mac=${mac}">All runs</a>`,
       body:
-        runs.length === 0
-          ? html`<p class="dim">It was never flashed from here.</p>`
-          : renderRunList(runs, clock),
+        runs.length === 0 ? html`<p class="dim">Not flashed yet.</p>` : renderRunList(runs, clock),
     })}
     ${card({
       title: 'Timeline',
       aside: html`<a class="small" href="/ui/events?subject_id=${mac}">All events</a>`,
-      body:
-        events.length === 0
-          ? html`<p class="dim">Nothing yet.</p>`
-          : renderEventList(events, clock, { withoutSubject: mac }),
+      body: renderEventList(events, clock, mac),
     })}
     <details class="card">
       <summary>Delete this machine</summary>
       <p class="dim">
-        Its image, disk and labels are forgotten. It comes back as discovered when it boots from the
-        network again. Its events and runs stay.
+        Its image, disk and labels are deleted; its events and runs are kept. The machine reappears
+        as discovered when it next boots from the network.
       </p>
       ${postButton({ action: `${machinePath(mac)}/delete`, label: `Delete ${mac}`, tone: 'danger' })}
     </details>`
@@ -265,9 +246,9 @@ const renderHardware = (hardware: Hardware): Html => {
 }
 
 const lines = (texts: readonly string[]): Content =>
-  texts.length === 0 ? null : joined(texts, html`<br />`)
+  texts.map((text, at) => (at === 0 ? text : html`<br />${text}`))
 
-/** Two equal sockets are one line. */
+/** Equal sockets share a line. */
 function counted(texts: readonly string[]): readonly string[] {
   return [...Map.groupBy(texts, (text) => text)].map(([text, all]) =>
     all.length === 1 ? text : `${all.length} × ${text}`,

@@ -1,8 +1,17 @@
-/** /ui/netboot: what machines boot, where it comes from, and whether they find the way to it. */
+/** /ui/netboot: the live systems that machines boot, their releases, and the TFTP daemon. */
 import type { H3Event, HTTPResponse } from 'h3'
-import { badge, card, emptyState, progress, renderBytes } from '../../../../web/ui/elements.ts'
+import {
+  badge,
+  card,
+  emptyState,
+  progress,
+  renderBytes,
+  renderTabs,
+} from '../../../../web/ui/elements.ts'
 import { postButton } from '../../../../web/ui/fields.ts'
-import { attributes, html, type Content, type Html } from '../../../../web/ui/html.ts'
+import { html, type Content, type Html } from '../../../../web/ui/html.ts'
+import { refreshEvery } from '../../../../web/ui/refresh.ts'
+import { numberColumn, renderTable } from '../../../../web/ui/tables.ts'
 import type { Route } from '../../../../web/http/route.ts'
 import { renderTime, type Clock } from '../../../../web/ui/times.ts'
 import type { SetAside } from '../../../../core/boot/boot-set.ts'
@@ -10,19 +19,20 @@ import type { BootFile, BootFolder, KnownSet } from '../../../../services/boot/b
 import type { FetchJob } from '../../../../services/boot/release-job.ts'
 import { isOver } from '../../../../services/host/jobs.ts'
 import { messageOf, type PageContext } from '../frame/page-context.ts'
+import { pageRoute } from '../frame/page-routes.ts'
 import { renderEventList } from '../view/event-list.ts'
 
 const PATH = '/ui/netboot'
 
 const TABS = [
-  ['Artifacts', '#artifacts'],
+  ['Live systems', '#artifacts'],
   ['TFTP daemon', '#tftp'],
   ['Activity', '#activity'],
 ] as const
 
-/** Its posts are with the releases (`routes/releases.ts`). */
+/** `routes/releases.ts` has its posts. */
 export const netbootPages = (context: PageContext): readonly Route[] => [
-  { method: 'GET', path: PATH, access: 'page', handle: (event) => show(context, event) },
+  pageRoute(PATH, (event) => show(context, event)),
 ]
 
 async function show(context: PageContext, event: H3Event): Promise<HTTPResponse> {
@@ -32,43 +42,28 @@ async function show(context: PageContext, event: H3Event): Promise<HTTPResponse>
     bootFiles.list(),
     context.site.journal.list({ subject_kind: 'netboot', limit: 12 }),
   ])
-  const active = releases.jobs().filter((job) => !isOver(job))
-  const polling = active.length === 0 ? {} : POLL
+  const isBusy = releases.jobs().some((job) => !isOver(job))
   return await context.show(event, {
     title: 'Netboot',
     section: PATH,
     actions: renderFetch(context),
     messages: messageOf(context, event),
-    body: html`<nav class="tabs" aria-label="On this page">
-        ${TABS.map(([title, href]) => html`<a href="${href}">${title}</a>`)}
-      </nav>
-      <div id="netboot" class="board" ${attributes(polling)}>
+    body: html`${renderTabs(TABS)}
+      <div class="board" ${refreshEvery('netboot', PATH, isBusy ? 1 : null)}>
         ${renderJobs(releases.jobs(), clock)}
-        ${card({ title: 'Artifacts', id: 'artifacts', body: renderArtifacts(bootFiles, files, clock) })}
+        ${card({ title: 'Live systems', id: 'artifacts', body: renderArtifacts(bootFiles, files, clock) })}
         ${renderTftp(context)}
         ${card({
           title: 'Activity',
           id: 'activity',
           aside: html`<a class="small" href="/ui/events?subject_kind=netboot">All</a>`,
-          body:
-            events.length === 0
-              ? html`<p class="dim">Nothing yet.</p>`
-              : renderEventList(events, clock),
+          body: renderEventList(events, clock),
         })}
       </div>`,
   })
 }
 
-/** While something is on its way. */
-const POLL = {
-  'hx-ext': 'morph',
-  'hx-get': PATH,
-  'hx-select': '#netboot',
-  'hx-swap': 'morph:outerHTML',
-  'hx-trigger': 'every 1s',
-}
-
-/** The one thing to do here; where it cannot be done, why. */
+/** The primary action; without a release site, the way to set one. */
 function renderFetch({ services }: PageContext): Content {
   const { release_tag: tag } = services.config.current().boot
   const obstacle = services.netboot.releases.obstacle()
@@ -94,7 +89,7 @@ function renderJobs(jobs: readonly FetchJob[], clock: Clock): Content {
   const shown = jobs.filter((job) => !isOver(job) || job.status === 'failed').slice(0, 4)
   if (shown.length === 0) return null
   return card({
-    title: 'Fetches',
+    title: 'Downloads',
     body: html`<ul class="rows">
       ${shown.map((job) => renderJob(job, clock))}
     </ul>`,
@@ -124,52 +119,40 @@ function renderArtifacts(
 ): Content {
   if (files.length === 0) {
     return emptyState(
-      'No live system yet',
-      html`Machines boot it to be flashed: a kernel, an initrd and a squashfs. Fetch a release, or
-        upload the files with <code>PUT /boot/&lt;name&gt;</code>. Until then machines can only boot
-        their own disks.`,
+      'No live system installed',
+      html`Machines boot a live system to be flashed: a kernel, an initrd and a squashfs. Fetch a
+        release, or upload the files with <code>PUT /boot/&lt;name&gt;</code>. Until then machines
+        can only boot their own disks.`,
     )
   }
   return html`${renderSets(bootFiles.sets())}${renderAside(bootFiles.setAside())}
-    <div class="table">
-      <table>
-        <caption class="spoken">
-          Files in the boot directory
-        </caption>
-        <thead>
-          <tr>
-            <th scope="col">File</th>
-            <th scope="col" class="number">Size</th>
-            <th scope="col">Came</th>
-          </tr>
-        </thead>
-        <tbody>
-          ${files.map(
-            ({ name, sizeBytes, modifiedAt }) =>
-              html`<tr>
-                <th scope="row">
-                  <a class="mono" href="/boot/${encodeURIComponent(name)}">${name}</a>
-                </th>
-                <td class="number">${renderBytes(sizeBytes)}</td>
-                <td class="nowrap">${renderTime(modifiedAt, clock)}</td>
-              </tr>`,
-          )}
-        </tbody>
-      </table>
-    </div>`
+  ${renderTable({
+    caption: 'Files in the boot directory',
+    columns: ['File', numberColumn('Size'), 'Added'],
+    rows: files.map(
+      ({ name, sizeBytes, modifiedAt }) =>
+        html`<tr>
+          <th scope="row">
+            <a class="mono" href="/boot/${encodeURIComponent(name)}">${name}</a>
+          </th>
+          <td class="number">${renderBytes(sizeBytes)}</td>
+          <td class="nowrap">${renderTime(modifiedAt, clock)}</td>
+        </tr>`,
+    ),
+  })}`
 }
 
 const renderSets = (sets: readonly KnownSet[]): Content =>
   sets.length === 0
     ? html`<p>
-        ${badge('needs-you', 'incomplete')} A kernel, an initrd and a squashfs of one version are
-        needed; they do not all lie here.
+        ${badge('needs-you', 'incomplete')} A live system needs a kernel, an initrd and a squashfs
+        of the same version.
       </p>`
     : html`<ul class="rows">
         ${sets.map(renderSet)}
       </ul>`
 
-/** Files of another system under the same names, as the deployed one has them. */
+/** Files of another system under the same names, such as the deployed one. */
 const renderAside = (sets: readonly SetAside[]): Content =>
   sets.length === 0
     ? null
@@ -192,7 +175,7 @@ const renderSet = ({ arch, version, isActive, isPrevious }: KnownSet): Html =>
     <span class="grow"><strong>${version}</strong> <span class="tag">${arch}</span></span>
     ${
       isActive
-        ? badge('done', 'what machines boot')
+        ? badge('done', 'active')
         : postButton({
             action: `${PATH}/use-set`,
             label: isPrevious ? `Go back to ${version}` : `Use ${version}`,
@@ -211,7 +194,7 @@ function renderTftp({ services }: PageContext): Html {
     body: html`<p>${text}</p>
       ${hint === null ? null : html`<p class="dim">${hint}</p>`}
       <p class="dim small">
-        It is started and stopped by the service manager of its host. Which host is asked:
+        The service manager of its host starts and stops it. The host that is probed:
         <a href="/ui/settings#netboot.tftp_probe_host">netboot.tftp_probe_host</a>.
       </p>`,
   })

@@ -1,4 +1,4 @@
-/** /ui/machines/{mac}/runs/{id}: one run, what it went through, and the log that the machine sent. */
+/** /ui/machines/{mac}/runs/{id}: one run with its steps, its facts and the log that the machine sent. */
 import { getRouterParam, type H3Event, type HTTPResponse } from 'h3'
 import { printable, printableLines } from '../../../../core/foundation/printable.ts'
 import { renderDuration } from '../../../../core/foundation/rate.ts'
@@ -13,13 +13,15 @@ import {
   renderBytes,
 } from '../../../../web/ui/elements.ts'
 import { refuse } from '../../../../web/http/faults.ts'
-import { html, type Content, type Html } from '../../../../web/ui/html.ts'
+import { address, html, type Content, type Html } from '../../../../web/ui/html.ts'
+import { refreshOnNews } from '../../../../web/ui/refresh.ts'
 import { readMac } from '../../../../web/http/mac-param.ts'
 import type { Route } from '../../../../web/http/route.ts'
 import { renderExact, renderTime, type Clock } from '../../../../web/ui/times.ts'
 import type { PageContext } from '../frame/page-context.ts'
+import { pageRoute } from '../frame/page-routes.ts'
 import { nameOf } from '../view/machine-view.ts'
-import { PHASES, renderBar } from '../view/run-bar.ts'
+import { renderBar } from '../view/run-bar.ts'
 import {
   renderArmer,
   renderRateOf,
@@ -29,37 +31,24 @@ import {
 } from '../view/run-table.ts'
 import { machinePath } from '../view/machine-row.ts'
 
-export const runPage = (context: PageContext): Route => ({
-  method: 'GET',
-  path: '/ui/machines/:mac/runs/:id',
-  access: 'page',
-  handle: (event) => show(context, event),
-})
+export const runPage = (context: PageContext): Route =>
+  pageRoute('/ui/machines/:mac/runs/:id', (event) => show(context, event))
 
 async function show(context: PageContext, event: H3Event): Promise<HTTPResponse> {
   const { site } = context
   const mac = readMac(event)
   const run = site.runs.find(mac, getRouterParam(event, 'id') ?? '')
   if (run === null) {
-    throw refuse(404, `${mac} has no such run`, { hint: 'It may be older than what is kept.' })
+    throw refuse(404, `${mac} has no such run`, { hint: 'Old runs are removed after a while.' })
   }
   const machine = await site.machines.find(mac)
   const log = await site.runs.findLog(mac, run.id)
-  const here = runPath(run)
   return await context.show(event, {
     title: `Run of ${machine === null ? mac : nameOf(machine)}`,
     section: '/ui/runs',
     trail: html`<a href="/ui/runs">Runs</a> / <a href="${machinePath(mac)}">${mac}</a>`,
-    live: `/events/machines?${new URLSearchParams({ q: `mac:${mac}` }).toString()}`,
-    body: html`<div
-      id="run"
-      class="stack"
-      hx-get="${here}"
-      hx-select="#run"
-      hx-swap="morph:outerHTML"
-      hx-trigger="flasher:news"
-      data-every="1000"
-    >
+    live: address('/events/machines', { q: `mac:${mac}` }),
+    body: html`<div class="stack" ${refreshOnNews('run', runPath(run), 1000)}>
       <section class="card stack">
         ${renderRunState(run)} ${renderSentence(run)}
         ${run.result === null ? html`<div class="wide-bar">${renderBar(run)}</div>` : null}
@@ -75,32 +64,31 @@ async function show(context: PageContext, event: H3Event): Promise<HTTPResponse>
 }
 
 const VERBS: Readonly<Record<string, string>> = {
-  done: 'wrote',
-  failed: 'was to write',
-  cancelled: 'was to write',
-  lost: 'was writing',
+  done: 'Wrote',
+  failed: 'Failed to write',
+  cancelled: 'Cancelled while writing',
+  lost: 'Lost contact while writing',
 }
 
 function renderSentence({ image, disk, result }: Run): Html {
-  const verb = VERBS[result ?? ''] ?? 'writes'
+  const verb = VERBS[result ?? ''] ?? 'Writing'
   const target =
     disk === null
-      ? 'a disk that it did not name'
+      ? 'an unknown disk'
       : html`<strong>${printable(disk.model?.trim() || disk.path || 'a disk')}</strong
           >${disk.serial === null ? null : html` (<code>${printable(disk.serial)}</code>)`}`
   return html`<p class="sentence">
-    This box ${verb} <strong>${image?.name ?? 'an image that it did not name'}</strong> to
-    ${target}.
+    ${verb} <strong>${image?.name ?? 'an unknown image'}</strong> to ${target}.
   </p>`
 }
 
-/** What each step took, as bars of the same scale. */
+/** How long each step took, as bars of the same scale. */
 function renderSteps(run: Run, zone: string): Html {
   const steps = run.steps.map((step, at) => {
     const next = run.steps[at + 1]?.at ?? run.ended_at ?? run.updated_at
     return { ...step, seconds: Math.max(0, (Date.parse(next) - Date.parse(step.at)) / 1000) }
   })
-  if (steps.length === 0) return html`<p class="dim">When it began is not known.</p>`
+  if (steps.length === 0) return html`<p class="dim">No steps were reported.</p>`
   const whole = Math.max(secondsOf(run) ?? 0, 0.001)
   return html`<ol class="steps">
     ${steps.map(
@@ -127,7 +115,6 @@ function renderSteps(run: Run, zone: string): Html {
 const isEnd = (phase: RunPhase) => phase === 'done' || phase === 'failed' || phase === 'cancelled'
 
 const NAMES: Readonly<Record<RunPhase, string>> = {
-  ...PHASES,
   started: 'Started',
   write: 'Write',
   verify: 'Verify',
@@ -139,8 +126,8 @@ const NAMES: Readonly<Record<RunPhase, string>> = {
 }
 
 const renderFacts = (context: PageContext, run: Run): Html =>
-  html`${card({ title: 'What was written', body: factList(listWritten(run)) })}
-  ${card({ title: 'Where, and by whom', body: factList(listPlace(run, context.clock())) })}`
+  html`${card({ title: 'Data', body: factList(listWritten(run)) })}
+  ${card({ title: 'Target', body: factList(listPlace(run, context.clock())) })}`
 
 type Facts = readonly (readonly [string, Content])[]
 
@@ -157,7 +144,7 @@ function listWritten(run: Run): Facts {
     ['Digest', copied(image?.sha256, 12)],
     ['Format', image?.format],
     ...(run.reported ? counted : []),
-    ['Held up by', bottleneck],
+    ['Bottleneck', bottleneck],
     ['Verified', renderVerified(run)],
   ]
 }
@@ -177,20 +164,20 @@ function listPlace(run: Run, clock: Clock): Facts {
     ['Size', disk?.size_bytes ? renderBytes(disk.size_bytes) : null],
     ['Path', copied(disk?.path)],
     ['Connection', disk?.tran],
-    ['Mode', mode === 'flash' ? 'by the server' : 'by a person at the wizard'],
+    ['Mode', mode === 'flash' ? 'started by the server' : 'started in the wizard'],
     ...armed,
     ['Run', copied(id)],
   ]
 }
 
-/** `shown`: how many characters stand on the page. */
+/** `shown`: how many characters the page shows. */
 const copied = (text: string | null | undefined, shown = 64): Content =>
   text ? copyable(text, printable(text.slice(0, shown))) : null
 
 const renderBy = (run: Run): Content =>
   html`${renderArmer(run)}${run.armed_by?.ip ? html` <span class="dim">from ${run.armed_by.ip}</span>` : null}`
 
-/** What a machine sends is shown, never obeyed: no control character reaches the page. */
+/** The log comes from the machine, so its control characters are replaced. */
 function renderLog(run: Run, log: string | null): Content {
   if (log === null) return null
   const shown = printableLines(log).join('\n')

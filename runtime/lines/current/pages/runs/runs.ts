@@ -1,11 +1,18 @@
-/** /ui/runs: every flash that was, newest first, found by words and taken along as a file. */
+/** /ui/runs: every flash, newest first, with a search and exports. */
 import type { H3Event, HTTPResponse } from 'h3'
-import { emptyState, icon } from '../../../../web/ui/elements.ts'
-import { hidden } from '../../../../web/ui/fields.ts'
-import { address, attributes, html, type Html } from '../../../../web/ui/html.ts'
+import { emptyState } from '../../../../web/ui/elements.ts'
+import { address, html, type Html } from '../../../../web/ui/html.ts'
+import { refreshOnNews } from '../../../../web/ui/refresh.ts'
+import {
+  readListQuery,
+  renderOlder,
+  renderSearch,
+  type ListQuery,
+} from '../../../../web/ui/search.ts'
 import type { Route } from '../../../../web/http/route.ts'
 import { parseRunFilter, readRunPage } from '../../../../web/fleet/runs.ts'
 import type { PageContext } from '../frame/page-context.ts'
+import { pageRoute } from '../frame/page-routes.ts'
 import { nameOf } from '../view/machine-view.ts'
 import { runPage } from './run.ts'
 import { namesOf, renderRunTable } from '../view/run-table.ts'
@@ -13,8 +20,6 @@ import { namesOf, renderRunTable } from '../view/run-table.ts'
 const PATH = '/ui/runs'
 const ROWS = 100
 const KEPT = ['q', 'state', 'mac', 'image', 'serial', 'since', 'until'] as const
-
-type Kept = Readonly<Record<string, string>>
 
 const VIEWS = [
   ['All', ''],
@@ -26,7 +31,7 @@ const VIEWS = [
 ] as const
 
 export const runPages = (context: PageContext): readonly Route[] => [
-  { method: 'GET', path: PATH, access: 'page', handle: (event) => show(context, event) },
+  pageRoute(PATH, (event) => show(context, event)),
   runPage(context),
 ]
 
@@ -36,27 +41,27 @@ async function show(context: PageContext, event: H3Event): Promise<HTTPResponse>
   const filter = { ...parseRunFilter(searchParams), limit: ROWS }
   const { before } = filter
   const { shown, next, total } = readRunPage(site.runs, filter)
-  const kept = keptOf(searchParams)
+  const query = readListQuery(searchParams, KEPT, 300)
   const names = namesOf(await site.machines.list(), nameOf)
   return await context.show(event, {
     title: 'Runs',
     section: PATH,
     count: String(total),
     live: address('/events/machines', { q: 'mac:none', bars: 'all' }),
-    actions: html`<a class="button" href="${address('/runs.csv', kept)}">Save as CSV</a
-      ><a class="button" href="${address('/runs.json', kept)}">Save as JSON</a>`,
-    body: html`${renderTools(kept)}
-      <div
-        id="runs"
-        hx-get="${address(PATH, { ...kept, before })}"
-        hx-select="#runs"
-        hx-swap="morph:outerHTML"
-        hx-trigger="flasher:news"
-        data-every="2000"
-      >
+    actions: html`<a class="button" href="${address('/runs.csv', query)}">Download CSV</a
+      ><a class="button" href="${address('/runs.json', query)}">Download JSON</a>`,
+    body: html`${renderSearch({
+        path: PATH,
+        query,
+        name: 'q',
+        label: 'Search runs',
+        placeholder: 'MAC, image, model, serial number, who armed it',
+        views: VIEWS.map(([title, state]) => [title, { ...query, state }]),
+      })}
+      <div ${refreshOnNews('runs', address(PATH, { ...query, before }), 2000)}>
         ${
           shown.length === 0
-            ? renderNothing(kept)
+            ? renderNothing(query)
             : renderRunTable({
                 runs: shown.map(({ run }) => run),
                 clock: context.clock(),
@@ -64,58 +69,25 @@ async function show(context: PageContext, event: H3Event): Promise<HTTPResponse>
               })
         }
       </div>
-      <nav class="pager" aria-label="Pages">
-        <span>${shown.length} shown</span>
-        ${before === undefined ? null : html`<a href="${address(PATH, kept)}">Newest</a>`}
-        ${next === null ? null : html`<a href="${address(PATH, { ...kept, before: next })}" rel="next">Older</a>`}
-      </nav>`,
+      ${renderOlder({
+        path: PATH,
+        query,
+        shown: shown.length,
+        isNewest: before === undefined,
+        next: next === null ? null : { before: next },
+      })}`,
   })
 }
 
-const keptOf = (query: URLSearchParams): Kept =>
-  Object.fromEntries(
-    KEPT.flatMap((name) => {
-      const value = query.get(name)
-      return value ? [[name, value.slice(0, 300)]] : []
-    }),
-  )
-
-const renderTools = (kept: Kept): Html =>
-  html`<div class="tools">
-    <form class="search" role="search" action="${PATH}">
-      <input
-        type="search"
-        name="q"
-        value="${kept['q'] ?? ''}"
-        aria-label="Search runs"
-        placeholder="MAC, image, model, serial, who armed it"
-        autocomplete="off"
-        spellcheck="false"
-      />
-      ${hidden({ ...kept, q: null })}
-      <button>${icon('search')}Search</button>
-    </form>
-    <nav class="views" aria-label="Views">
-      ${VIEWS.map(([title, state]) => {
-        const isHere = (kept['state'] ?? '') === state
-        return html`<a
-          href="${address(PATH, { ...kept, state })}"
-          ${attributes({ 'aria-current': isHere ? 'true' : null })}
-          >${title}</a
-        >`
-      })}
-    </nav>
-  </div>`
-
-const renderNothing = (kept: Kept): Html =>
-  Object.keys(kept).length === 0
+const renderNothing = (query: ListQuery): Html =>
+  Object.keys(query).length === 0
     ? emptyState(
         'No runs yet',
-        'Each flash stands here: what was written to which disk, how long it took, how it ended.',
+        'Every flash is listed here: which image, which disk, how long it took and how it ended.',
         html`<a class="button primary" href="/ui/machines">Machines</a>`,
       )
     : emptyState(
-        'No run matches',
-        'Take a word out of the search, or begin with all of them.',
+        'No matching runs',
+        'Remove a term or clear the search.',
         html`<a class="button" href="${PATH}">Show all runs</a>`,
       )

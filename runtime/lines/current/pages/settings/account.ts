@@ -1,4 +1,4 @@
-/** /ui/account: who is logged in, how the password is changed, and the tokens of programs. */
+/** /ui/account: the session, how to change the password, and API tokens. */
 import { getRouterParam, type H3Event, type HTTPResponse } from 'h3'
 import { banner, card, copyable, emptyState, factList, tag } from '../../../../web/ui/elements.ts'
 import { checkField, postButton, selectField, textField } from '../../../../web/ui/fields.ts'
@@ -13,35 +13,25 @@ import {
 } from '../../../../services/access/tokens.ts'
 import { goBack, goTo } from '../frame/form-answer.ts'
 import { messageOf, type PageContext } from '../frame/page-context.ts'
+import { buttonRoute, formRoute, pageRoute } from '../frame/page-routes.ts'
 
 const PATH = '/ui/account'
 const DAY_MS = 86_400_000
 
 const SCOPES: Readonly<Record<TokenScope, string>> = {
   read: 'Read machines, images and events',
-  machines: 'Change machines, but write no disk',
-  flash: 'Arm machines to be flashed',
-  admin: 'Everything, settings and backups too',
+  machines: 'Change machines, but not flash them',
+  flash: 'Arm machines for flashing',
+  admin: 'Everything, including settings and backups',
 }
 
-/** By days, as the form posts them. */
-const LIFETIMES = { '30': '30 days', '90': '90 days', '365': 'a year', '': 'no end' } as const
+/** By number of days. */
+const LIFETIMES = { '30': '30 days', '90': '90 days', '365': '1 year', '': 'never' } as const
 
 export const accountPages = (context: PageContext): readonly Route[] => [
-  { method: 'GET', path: PATH, access: 'page', handle: (event) => show(context, event, null) },
-  {
-    method: 'POST',
-    path: '/ui/account/tokens',
-    access: 'page',
-    takes: 'form',
-    handle: (event, form) => create(context, event, form),
-  },
-  {
-    method: 'POST',
-    path: '/ui/account/tokens/:id/revoke',
-    access: 'page',
-    handle: (event) => revoke(context, event),
-  },
+  pageRoute(PATH, (event) => show(context, event, null)),
+  formRoute(`${PATH}/tokens`, (event, form) => create(context, event, form)),
+  buttonRoute(`${PATH}/tokens/:id/revoke`, (event) => revoke(context, event)),
 ]
 
 async function show(
@@ -63,11 +53,11 @@ async function show(
       title: 'Administrator',
       body: html`${factList([
           ['Logged in from', site.peer(event).ip],
-          ['Session ends', html`${until}, later when it is used`],
+          ['Session ends', html`${until}; extended by use`],
         ])}
         <p class="dim">
-          The password is changed on the server: <code>flasher-web password</code> sets a new one
-          and ends all sessions. One that stands in the configuration is changed there.
+          To change the password, run <code>flasher-web password</code> on the server; it also ends
+          all sessions. A password set in the configuration is changed there.
         </p>`,
     })}
     ${card({
@@ -76,7 +66,7 @@ async function show(
       aside: html`<a class="small" href="/docs/api">API</a>`,
       body: html`${renderTokens(await site.tokens.list(), clock)}
         <details>
-          <summary>Make a token</summary>
+          <summary>Create a token</summary>
           ${renderForm(site.notices.read(event)?.typed['name'] ?? '')}
         </details>`,
     })}`,
@@ -84,14 +74,11 @@ async function show(
 }
 
 const renderFresh = (token: string): Html =>
-  banner('done', html`The token was made. It is shown this once: ${copyable(token)}`)
+  banner('done', html`Token created. Copy it now, it will not be shown again: ${copyable(token)}`)
 
 function renderTokens(tokens: readonly TokenRecord[], clock: Clock): Content {
   if (tokens.length === 0) {
-    return emptyState(
-      'No tokens',
-      'A token lets a program do what you allow it, without your password.',
-    )
+    return emptyState('No tokens', 'A token gives a program limited access without your password.')
   }
   return html`<ul class="rows">
     ${tokens.map(
@@ -100,8 +87,8 @@ function renderTokens(tokens: readonly TokenRecord[], clock: Clock): Content {
           <span class="grow"
             ><strong>${name}</strong> ${scopes.map((scope) => html`${tag(scope)} `)}<br />
             <span class="small dim"
-              >made ${renderTime(created_at, clock)}, used
-              ${renderTime(last_used_at, clock, 'never')}, ends
+              >created ${renderTime(created_at, clock)}, used
+              ${renderTime(last_used_at, clock, 'never')}, expires
               ${renderTime(expires_at, clock, 'never')}</span
             ></span
           >
@@ -113,13 +100,13 @@ function renderTokens(tokens: readonly TokenRecord[], clock: Clock): Content {
 
 const renderForm = (name: string): Html =>
   html`<form method="post" action="${PATH}/tokens">
-    ${textField({ name: 'name', label: 'Name', required: true, most: 64, value: name, hint: 'Shown in the record of what it did.' })}
+    ${textField({ name: 'name', label: 'Name', required: true, maxLength: 64, value: name, hint: 'Shown beside the events of the token.' })}
     <fieldset>
-      <legend>What it may do</legend>
+      <legend>Scopes</legend>
       ${TOKEN_SCOPES.map((scope) => checkField({ name: 'scopes', value: scope, label: html`<strong>${scope}</strong> ${SCOPES[scope]}`, checked: scope === 'read' }))}
     </fieldset>
-    ${selectField({ name: 'days', label: 'It ends after', value: '90', options: Object.entries(LIFETIMES).map(([value, text]) => ({ value, text })) })}
-    <button class="primary">Make token</button>
+    ${selectField({ name: 'days', label: 'Expires after', value: '90', options: Object.entries(LIFETIMES).map(([value, text]) => ({ value, text })) })}
+    <button class="primary">Create token</button>
   </form>`
 
 async function create(
@@ -131,31 +118,33 @@ async function create(
   const name = (form.get('name') ?? '').trim()
   const fail = (error: string) => goBack(site, event, PATH, { error, typed: { name } })
   const days = form.get('days') ?? 'none'
-  // What is not understood is no wish for a token without an end.
+  // An unknown value must not become a token that never expires.
   if (!Object.hasOwn(LIFETIMES, days)) return fail(FIELDS.expires_at)
   const end = days === '' ? null : new Date(site.now().getTime() + Number(days) * DAY_MS)
   const expires_at = end?.toISOString() ?? null
   const scopes = [...new Set(form.getAll('scopes'))]
-  const made = await createToken(site, event, { name, scopes, expires_at })
-  return made.ok ? await show(context, event, made.value.token) : fail(wordsOf(made.refusal))
+  const created = await createToken(site, event, { name, scopes, expires_at })
+  return created.ok
+    ? await show(context, event, created.value.token)
+    : fail(describeRefusal(created.refusal))
 }
 
 const FIELDS = {
-  name: 'A token needs a name of letters, digits, blanks, dots, dashes.',
-  scopes: 'Choose what the token may do: at least one thing, and nothing that is not listed.',
-  expires_at: 'Choose after how long the token ends.',
+  name: 'Enter a name of letters, digits, spaces, dots and dashes.',
+  scopes: 'Select at least one of the listed scopes.',
+  expires_at: 'Select when the token expires.',
 } as const
 
-function wordsOf(refusal: TokenRefusal): string {
+function describeRefusal(refusal: TokenRefusal): string {
   switch (refusal.why) {
     case 'fields': {
       const wrong = refusal.fields.map(({ loc }) => loc[1])
       return wrong.includes('name') ? FIELDS.name : FIELDS.scopes
     }
     case 'name-taken':
-      return `There is a token ${refusal.name} already.`
+      return `A token named ${refusal.name} already exists.`
     case 'too-many':
-      return `There are ${refusal.most} tokens already: revoke those that nobody uses.`
+      return `There are already ${refusal.most} tokens: revoke unused ones.`
   }
 }
 
@@ -163,5 +152,5 @@ async function revoke(context: PageContext, event: H3Event): Promise<HTTPRespons
   const isGone = await revokeToken(context.site, event, getRouterParam(event, 'id') ?? '')
   return isGone
     ? goTo(event, `${PATH}#tokens`)
-    : goBack(context.site, event, PATH, { error: 'There is no such token any more.' })
+    : goBack(context.site, event, PATH, { error: 'That token no longer exists.' })
 }

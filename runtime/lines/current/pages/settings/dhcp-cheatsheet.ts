@@ -1,4 +1,4 @@
-/** What a DHCP server must say so that machines come here, for this very server. */
+/** The DHCP options that make machines boot from this server, and recipes for DHCP servers. */
 import type { H3Event } from 'h3'
 import { renderDhcpRecipes, type DhcpRecipe } from '../../../../core/boot/dhcp.ts'
 import { decideDhcpTarget } from '../../../../core/boot/dhcp-target.ts'
@@ -17,10 +17,10 @@ export async function renderDhcp(context: PageContext, event: H3Event): Promise<
     id: 'dhcp-pxe',
     body: html`${factList([
       ['TFTP server (option 66)', copyable(server)],
-      ['Boot file of a BIOS (67)', copyable('undionly.kpxe')],
-      ['Boot file of UEFI (67)', copyable('ipxe.efi')],
-      ['UEFI HTTP Boot (60 = HTTPClient, 67)', copyable(`${base}/boot/ipxe.efi`)],
-      ['iPXE itself', copyable(`${base}/pxe-bootstrap.ipxe`)],
+      ['Boot file for BIOS (67)', copyable('undionly.kpxe')],
+      ['Boot file for UEFI (67)', copyable('ipxe.efi')],
+      ['UEFI HTTP boot (60 = HTTPClient, 67)', copyable(`${base}/boot/ipxe.efi`)],
+      ['iPXE script', copyable(`${base}/pxe-bootstrap.ipxe`)],
     ])}${target === null ? null : renderDhcpRecipes(target).map(renderRecipe)}`,
   })
 }

@@ -1,4 +1,4 @@
-/** What the settings page posts: values that it saves itself, and lines of configuration files. */
+/** The posts of the settings page: settings saved in the database, and lines of configuration files. */
 import type { H3Event, HTTPResponse } from 'h3'
 import { accept, refuse as no, type Result } from '../../../../core/foundation/result.ts'
 import { findSetting } from '../../../../core/config/setting.ts'
@@ -10,41 +10,24 @@ import { renderEditRefusal } from '../../../../services/config/config-editor.ts'
 import { SETTINGS } from '../../rules/settings.ts'
 import { goBack, goTo, type Refused } from '../frame/form-answer.ts'
 import type { PageContext } from '../frame/page-context.ts'
+import { formRoute } from '../frame/page-routes.ts'
 
 const PATH = '/ui/settings'
 
-/** Form fields as the deployed server names them, and the settings that they are. */
+/** Form fields, named as on the deployed server, and the settings that they set. */
 const UPSTREAM = {
   netboot_repo: 'boot.release_repo',
   netboot_tag: 'boot.release_tag',
   catalog_url: 'withcache.url',
 } as const
 
-/** Of the form of one setting. */
+/** The fields of the form of one setting. */
 const EDITED = ['section', 'key', 'value'] as const
 
 export const settingsPosts = (context: PageContext): readonly Route[] => [
-  {
-    method: 'POST',
-    path: `${PATH}/upstream`,
-    access: 'page',
-    takes: 'form',
-    handle: (event, form) => saveUpstream(context, event, form),
-  },
-  {
-    method: 'POST',
-    path: `${PATH}/backup`,
-    access: 'page',
-    takes: 'form',
-    handle: (event, form) => saveBackup(context, event, form),
-  },
-  {
-    method: 'POST',
-    path: `${PATH}/config/edit`,
-    access: 'page',
-    takes: 'form',
-    handle: (event, form) => editConfig(context, event, form),
-  },
+  formRoute(`${PATH}/upstream`, (event, form) => saveUpstream(context, event, form)),
+  formRoute(`${PATH}/backup`, (event, form) => saveBackup(context, event, form)),
+  formRoute(`${PATH}/config/edit`, (event, form) => editConfig(context, event, form)),
 ]
 
 interface Refusal {
@@ -53,7 +36,7 @@ interface Refusal {
   readonly error: string
 }
 
-/** By the setting's own rule; empty takes away what was saved. */
+/** Checked by the setting's own rule; an empty text removes what was saved. */
 function parseSaved(
   context: PageContext,
   name: string,
@@ -72,7 +55,7 @@ function parseSaved(
   return accept(text.trim())
 }
 
-/** What a misspelt field wants is not done, so it must not look as if it were. */
+/** A misspelt field would be ignored silently, so it is refused. */
 function checkFields(form: URLSearchParams, known: readonly string[]): void {
   const stray = [...form.keys()].find((field) => !known.includes(field))
   if (stray !== undefined) throw refuse(422, `the form has no field ${stray.slice(0, 40)}`)
@@ -95,7 +78,7 @@ async function saveUpstream(
     : goBack(context.site, event, PATH, asRefused(refusal, refusal.at))
 }
 
-/** Its answer to what cannot be: 422 for programs, the form again for people. */
+/** An invalid schedule is a 422 for programs, and the form again for people. */
 async function saveBackup(
   context: PageContext,
   event: H3Event,
@@ -116,14 +99,14 @@ async function saveBackup(
   return goBack(context.site, event, PATH, asRefused(refusal, 'backup-schedule'))
 }
 
-/** The page puts what was typed back into the field that it stood in. */
+/** The page shows what was typed in its field again. */
 const asRefused = ({ at, value, error }: Refusal, anchor: string): Refused => ({
   error,
   typed: { at, value },
   anchor,
 })
 
-/** All of them or none. */
+/** Saves all of them or none. */
 async function saveAll(
   context: PageContext,
   event: H3Event,
@@ -143,7 +126,7 @@ async function saveAll(
     context,
     event,
     `settings.${what}.updated`,
-    `The ${what} settings were changed`,
+    `${what === 'backup' ? 'Backup' : 'Upstream'} settings changed`,
     changes,
   )
   return null
@@ -155,12 +138,11 @@ async function editConfig(
   form: URLSearchParams,
 ): Promise<HTTPResponse> {
   checkFields(form, EDITED)
-  const [section, key, text] = EDITED.map((name) => form.get(name))
-  if (typeof section !== 'string' || typeof key !== 'string' || typeof text !== 'string') {
+  const [section, key, text] = [form.get('section'), form.get('key'), form.get('value')]
+  if (section === null || key === null || text === null) {
     throw refuse(422, `one of the fields ${EDITED.join(', ')} is missing`)
   }
-  const change = { section, key, text }
-  const at = `${change.section}.${change.key}`
+  const at = `${section}.${key}`
   const fail = async (error: string, value: string) => {
     await note(context, event, 'settings.config.failed', `${at} was not changed: ${error}`, {
       section,
@@ -169,10 +151,10 @@ async function editConfig(
     return goBack(context.site, event, PATH, asRefused({ at, value, error }, at))
   }
   try {
-    const edited = await context.services.config.edit(change)
+    const edited = await context.services.config.edit({ section, key, text })
     if (!edited.ok) {
-      // A page is kept by browsers: no secret belongs there.
-      const value = edited.refusal.why === 'secret' ? '' : change.text
+      // Browsers keep pages, so a secret is not repeated in one.
+      const value = edited.refusal.why === 'secret' ? '' : text
       return await fail(renderEditRefusal(edited.refusal), value)
     }
     const { path, line, pending } = edited.value
@@ -186,7 +168,7 @@ async function editConfig(
     return goTo(event, `${PATH}?saved=${pending.includes(at) ? 'restart' : 'config'}#${at}`)
   } catch (error) {
     if (!(error instanceof Fault)) throw error
-    return await fail(error.message, change.text)
+    return await fail(error.message, text)
   }
 }
 

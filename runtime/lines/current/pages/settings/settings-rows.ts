@@ -1,9 +1,9 @@
-/** One setting on its page: what it is, who says so, what would overrule it, and its form. */
+/** One setting on its page: its value, where that comes from, what overrides it, and its form. */
 import type { ShownSetting } from '../../../../core/config/shown-setting.ts'
 import { attributes, html, type Content, type Html } from '../../../../web/ui/html.ts'
 import { hidden } from '../../../../web/ui/fields.ts'
 
-/** What was typed and refused, to stand where it was typed. */
+/** What was typed and refused, to be shown in its field again. */
 export interface Refused {
   /** `server.port` */
   readonly name: string
@@ -22,8 +22,8 @@ export function renderSetting(row: ShownSetting, refused: Refused | null): Html 
     <div>
       <strong>${row.shown === '' ? html`<span class="dim">not set</span>` : row.shown}</strong>
       <span class="small dim">${sourceOf(row)}</span>
-      ${row.isPending ? html`<span class="small warning">in effect from the next start on</span>` : null}
-      <p class="small dim">${sentences(row.help)}</p>
+      ${row.isPending ? html`<span class="small warning">takes effect after a restart</span>` : null}
+      <p class="small dim">${renderHelp(row.help)}</p>
     </div>
     <div>
       ${row.locked === null ? renderEdit(row, mine) : html`<span class="small dim">${upperFirst(row.locked)}.</span>`}
@@ -34,13 +34,13 @@ export function renderSetting(row: ShownSetting, refused: Refused | null): Html 
 function sourceOf({ origin, variable }: ShownSetting): Content {
   switch (origin.by) {
     case 'environment':
-      return html`from the environment, <code>${origin.variable}</code>`
+      return html`from the environment variable <code>${origin.variable}</code>`
     case 'settings-page':
-      return html`saved on this page; <code>${variable}</code> would overrule it`
+      return html`saved on this page; override with <code>${variable}</code>`
     case 'file':
-      return html`from <code>${origin.path}</code>; <code>${variable}</code> would overrule it`
+      return html`from <code>${origin.path}</code>; override with <code>${variable}</code>`
     case 'default':
-      return html`the default; <code>${variable}</code> or a file can say else`
+      return html`Default; override with <code>${variable}</code> or a file`
   }
 }
 
@@ -61,7 +61,7 @@ const renderEdit = (row: ShownSetting, refused: Refused | null): Html => {
           'aria-invalid': refused === null ? null : 'true',
           'aria-describedby': `${id}-hint`,
         })} />
-        <p class="hint" id="${id}-hint">Wants ${row.wants}. Empty: the line is taken out.${row.reload === 'restart' ? ' In effect from the next start on.' : ''}</p>
+        <p class="hint" id="${id}-hint">Must be ${row.wants}. Leave empty to remove it.${row.reload === 'restart' ? ' Takes effect after a restart.' : ''}</p>
         ${refused === null ? null : html`<p class="error" role="alert">${refused.error}</p>`}
       </div>
       <button class="primary">Save</button>
@@ -69,8 +69,8 @@ const renderEdit = (row: ShownSetting, refused: Refused | null): Html => {
   </details>`
 }
 
-/** Names between backticks are set as code. */
-const sentences = (text: string): Content =>
+/** Names between backticks are rendered as code. */
+const renderHelp = (text: string): Content =>
   text.split('`').map((part, at) => (at % 2 === 0 ? part : html`<code>${part}</code>`))
 
 const upperFirst = (text: string) => text.charAt(0).toUpperCase() + text.slice(1)

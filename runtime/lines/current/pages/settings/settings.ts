@@ -1,21 +1,22 @@
-/** /ui/settings: every value with its source, what may be changed here, and the DHCP cheatsheet. */
+/** /ui/settings: every setting with its source, the forms that change them, and the DHCP cheatsheet. */
 import type { H3Event, HTTPResponse } from 'h3'
 import type { SkippedEntry } from '../../../../core/catalog/catalog.ts'
 import type { ShownSetting } from '../../../../core/config/shown-setting.ts'
-import { badge, banner, card, factList } from '../../../../web/ui/elements.ts'
+import { badge, banner, card, factList, renderTabs } from '../../../../web/ui/elements.ts'
 import { postButton, textField } from '../../../../web/ui/fields.ts'
 import { html, type Content, type Html } from '../../../../web/ui/html.ts'
 import type { Route } from '../../../../web/http/route.ts'
 import { renderTime } from '../../../../web/ui/times.ts'
 import { renderSchedule } from '../backups/backups.ts'
 import { messageOf, type PageContext } from '../frame/page-context.ts'
+import { pageRoute } from '../frame/page-routes.ts'
 import { renderDhcp } from './dhcp-cheatsheet.ts'
 import { nameOf, renderSetting, type Refused } from './settings-rows.ts'
 import { settingsPosts } from './settings-posts.ts'
 
 const PATH = '/ui/settings'
 
-/** Which sections stand under which heading. */
+/** The headings and the sections of the configuration below them. */
 const GROUPS = [
   { title: 'Identity', id: 'identity', sections: ['admin', 'display', 'log', 'metrics'] },
   {
@@ -40,7 +41,7 @@ const TABS = [
 ] as const
 
 export const settingsPages = (context: PageContext): readonly Route[] => [
-  { method: 'GET', path: PATH, access: 'page', handle: (event) => show(context, event) },
+  pageRoute(PATH, (event) => show(context, event)),
   ...settingsPosts(context),
 ]
 
@@ -52,9 +53,7 @@ async function show(context: PageContext, event: H3Event): Promise<HTTPResponse>
     title: 'Settings',
     section: PATH,
     messages: html`${renderOutcome(context, event, refused)}${renderProblems(context)}`,
-    body: html`<nav class="tabs" aria-label="On this page">
-        ${TABS.map(([title, href]) => html`<a href="${href}">${title}</a>`)}
-      </nav>
+    body: html`${renderTabs(TABS)}
       <div class="columns">
         <div>${renderCache(context, rows, refused)} ${renderRelease(rows, refused)}</div>
         <div>
@@ -76,7 +75,7 @@ async function show(context: PageContext, event: H3Event): Promise<HTTPResponse>
   })
 }
 
-/** Where a form was refused: which value, what was typed, and why. */
+/** After a refusal: which setting, what was typed, and why it was refused. */
 function readRefused({ site }: PageContext, event: H3Event): Refused | null {
   const notice = site.notices.read(event)
   const name = notice?.typed['at']
@@ -85,10 +84,10 @@ function readRefused({ site }: PageContext, event: H3Event): Refused | null {
 }
 
 const SAVED: Readonly<Record<string, string>> = {
-  upstream: 'Saved. It counts from now on.',
-  backup: 'The schedule was saved. It counts from its next look at the clock on, within a minute.',
-  config: 'Saved in the configuration file.',
-  restart: 'Saved in the configuration file. It counts from the next start on.',
+  upstream: 'Saved and in effect.',
+  backup: 'Schedule saved. Takes effect within a minute.',
+  config: 'Saved in the configuration file and in effect.',
+  restart: 'Saved in the configuration file. Takes effect after a restart.',
 }
 
 function renderOutcome(context: PageContext, event: H3Event, refused: Refused | null): Content {
@@ -106,7 +105,7 @@ function renderProblems({ services }: PageContext): Content {
   if (problems.length === 0) return null
   return banner(
     'needs-you',
-    html`The configuration holds what cannot be used:
+    html`Some of the configuration is invalid:
       <ul>
         ${problems.slice(0, 8).map(({ where, message }) => html`<li><code>${where}</code> ${message}</li>`)}
       </ul>`,
@@ -126,26 +125,29 @@ function renderCache(
   return card({
     title: 'Cache service',
     id: 'ramboot',
-    aside: badge(
-      error === null ? 'done' : 'needs-you',
-      error === null ? `${entries.length} images` : 'no answer',
-    ),
+    aside:
+      error === null
+        ? badge('done', `${entries.length} images`)
+        : badge('needs-you', 'unavailable'),
     body: html`
       <p class="dim">
-        It holds the images. Its catalog is read at start, every minute, and when you say so.
+        The cache service holds the images. Its catalog is read at start and every minute.
       </p>
-      ${upstreamForm(row, 'catalog_url', 'Address of the cache service', refused)}
+      <form method="post" action="/ui/settings/upstream">
+        ${upstreamField(row, 'catalog_url', 'Address of the cache service', refused)}
+        ${row?.locked == null ? html`<button>Save address</button>` : null}
+      </form>
       ${factList([
         ['Catalog read', renderTime(fetchedAt, context.clock(), 'never')],
-        ['Trouble', error === null ? null : html`<span class="warning">${error}</span>`],
-        ['Left out', skipped.length === 0 ? null : renderSkipped(skipped)],
+        ['Error', error === null ? null : html`<span class="warning">${error}</span>`],
+        ['Skipped', skipped.length === 0 ? null : renderSkipped(skipped)],
       ])}
       ${postButton({ action: '/admin/cache/refresh', label: 'Read the catalog now' })}
     `,
   })
 }
 
-/** A broken catalog can leave out thousands. */
+/** A broken catalog can skip thousands. */
 const MAX_SKIPPED = 20
 
 const renderSkipped = (skipped: readonly SkippedEntry[]): Html =>
@@ -158,7 +160,7 @@ const renderRelease = (rows: readonly ShownSetting[], refused: Refused | null): 
   card({
     title: 'Netboot release',
     id: 'netboot-release',
-    body: html`<p class="dim">Where the Netboot page fetches the live system.</p>
+    body: html`<p class="dim">Where the Netboot page fetches live systems.</p>
       <form method="post" action="/ui/settings/upstream">
         ${upstreamField(find(rows, 'boot.release_repo'), 'netboot_repo', 'Repository, owner/name', refused)}
         ${upstreamField(find(rows, 'boot.release_tag'), 'netboot_tag', 'Tag', refused)}
@@ -166,19 +168,7 @@ const renderRelease = (rows: readonly ShownSetting[], refused: Refused | null): 
       </form>`,
   })
 
-const upstreamForm = (
-  row: ShownSetting | undefined,
-  name: string,
-  label: string,
-  refused: Refused | null,
-): Html =>
-  html`<form method="post" action="/ui/settings/upstream">
-    ${upstreamField(row, name, label, refused)}${
-      row?.locked == null ? html`<button>Save address</button>` : null
-    }
-  </form>`
-
-/** Saved on this page, below the environment alone. */
+/** Saved by this page; only the environment has precedence. */
 function upstreamField(
   row: ShownSetting | undefined,
   name: string,
@@ -198,6 +188,6 @@ function upstreamField(
     value: mine?.text ?? row.text,
     error: mine?.error ?? null,
     placeholder: row.shown,
-    hint: `Empty: what the file or the default says.`,
+    hint: 'Leave empty to use the configured value.',
   })
 }

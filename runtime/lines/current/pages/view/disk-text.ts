@@ -1,4 +1,4 @@
-/** Disks in words: model, size and how they are attached. */
+/** Disks as texts: model, size, transport, and warnings. */
 import type { CatalogEntry } from '../../../../core/catalog/catalog.ts'
 import { identifyDisk, type InventoryDisk } from '../../../../core/machine/machine.ts'
 import { printable } from '../../../../core/foundation/printable.ts'
@@ -8,7 +8,7 @@ import { findDiskMismatch } from '../../rules/target.ts'
 
 const UNITS = 'BKMGTPE'
 
-/** `465.8G` of lsblk counts in binary units. Null: it cannot be told. */
+/** `465.8G` of lsblk is in binary units. Null: unknown. */
 export function bytesOf({ size, size_bytes }: InventoryDisk): number | null {
   if (size_bytes != null) return size_bytes
   const parts = /^(\d+(?:\.\d+)?)([BKMGTPE])?$/.exec(size ?? '')
@@ -16,13 +16,13 @@ export function bytesOf({ size, size_bytes }: InventoryDisk): number | null {
   return Math.round(Number(parts[1]) * 1024 ** UNITS.indexOf(parts[2] ?? 'B'))
 }
 
-/** With binary units on hover; as the machine wrote it where that is no size. */
+/** With binary units on hover; the machine's own text where that is not a size. */
 function renderDiskSize(disk: InventoryDisk): Content {
   const bytes = bytesOf(disk)
   return bytes === null ? (disk.size ?? 'size unknown') : renderBytes(bytes)
 }
 
-/** "Samsung SSD 980", else what else it calls itself. */
+/** "Samsung SSD 980", else its path. */
 export const modelOf = ({ vendor, model, path }: InventoryDisk): string =>
   [vendor, model]
     .map((text) => text?.trim() ?? '')
@@ -47,11 +47,11 @@ export const aboutDisk = (disk: InventoryDisk): Content =>
 
 interface DiskWarning {
   readonly text: string
-  /** It cannot be written at all. */
+  /** It cannot be flashed at all. */
   readonly isHard: boolean
 }
 
-/** What speaks against writing this disk, of those that the machine has. */
+/** Reasons not to flash this disk; `all`: the disks of the machine. */
 export function warnOf(
   disk: InventoryDisk,
   all: readonly InventoryDisk[],
@@ -64,11 +64,11 @@ export function warnOf(
       : findDiskMismatch([{ ...disk, size_bytes: bytesOf(disk) }], id, image)
   const twins = id === null ? 0 : all.filter((other) => identifyDisk(other) === id).length
   const warnings: readonly (DiskWarning | false)[] = [
-    id === null && { text: 'It has no serial, so it cannot be told from others.', isHard: true },
-    disk.readonly && { text: 'It is read-only.', isHard: true },
-    twins > 1 && { text: `${twins} disks of this machine have this serial.`, isHard: true },
-    mismatch?.why === 'disk-too-small' && { text: 'It is too small for the image.', isHard: true },
-    disk.removable && { text: 'It is removable: a stick or card, perhaps.', isHard: false },
+    id === null && { text: 'No serial number, so it cannot be identified safely.', isHard: true },
+    disk.readonly && { text: 'Read-only.', isHard: true },
+    twins > 1 && { text: `${twins} disks of this machine have this serial number.`, isHard: true },
+    mismatch?.why === 'disk-too-small' && { text: 'Too small for the image.', isHard: true },
+    disk.removable && { text: 'Removable, perhaps a USB stick or memory card.', isHard: false },
   ]
   return warnings.filter((warning) => warning !== false)
 }

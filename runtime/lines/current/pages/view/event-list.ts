@@ -6,25 +6,28 @@ import { icon } from '../../../../web/ui/elements.ts'
 import { html, type Content, type Html } from '../../../../web/ui/html.ts'
 import { renderTime, type Clock } from '../../../../web/ui/times.ts'
 
+/** `withoutSubject`: the machine whose page it is; its MAC is left out. */
 export const renderEventList = (
   events: readonly JournalEvent[],
   clock: Clock,
-  { withoutSubject = null }: { readonly withoutSubject?: string | null } = {},
+  withoutSubject: string | null = null,
 ): Html =>
-  html`<ul class="rows events">
-    ${events.map(
-      (event) =>
-        html`<li>
-          <span class="grow"
-            >${isAlarm(event.kind) ? html`<span class="badge failed" title="Failed">${icon('failed')}</span> ` : null}${renderSummary(event, withoutSubject)}
-            <span class="small dim">${event.kind}</span></span
-          >
-          <span class="when">${renderTime(event.ts, clock)}</span>
-        </li>`,
-    )}
-  </ul>`
+  events.length === 0
+    ? html`<p class="dim">Nothing yet.</p>`
+    : html`<ul class="rows">
+        ${events.map(
+          (event) =>
+            html`<li>
+              <span class="grow"
+                >${isAlarm(event.kind) ? html`<span class="badge failed" title="Failed">${icon('failed')}</span> ` : null}${renderSummary(event, withoutSubject)}
+                <span class="small dim">${event.kind}</span></span
+              >
+              <span class="when">${renderTime(event.ts, clock)}</span>
+            </li>`,
+        )}
+      </ul>`
 
-/** MACs lead to their machines; on the page of one, its own goes without saying. */
+/** MACs are links to their machines. */
 export function renderSummary(event: JournalEvent, withoutSubject: string | null = null): Content {
   const { summary, subject_kind: kind, subject_id: id } = event
   if (kind !== 'machine' || id === null || !summary.includes(id) || !parseMac(id).ok) return summary

@@ -1,4 +1,4 @@
-/** One machine in the table: what is true, what it is, what it will do. */
+/** One machine as a row of the table or a tile of the wall. */
 import { renderHyphens } from '../../../../core/machine/mac.ts'
 import { printable } from '../../../../core/foundation/printable.ts'
 import { badge, icon, middle, progress } from '../../../../web/ui/elements.ts'
@@ -11,7 +11,6 @@ import { renderWill } from './next-boot.ts'
 
 export const machinePath = (mac: string): string => `/ui/machines/${mac}`
 
-/** `discovered` is the specification's word for a row that nobody has given anything to do. */
 export function renderMachineRow(view: MachineView, clock: Clock): Html {
   const { machine } = view
   const { mac, labels } = machine
@@ -22,7 +21,7 @@ export function renderMachineRow(view: MachineView, clock: Clock): Html {
         type="checkbox"
         name="macs"
         form="bulk"
-        aria-label="Pick ${name}"
+        aria-label="Select ${name}"
         ${attributes({ value: mac })}
       />
     </td>
@@ -33,7 +32,7 @@ export function renderMachineRow(view: MachineView, clock: Clock): Html {
           >${labels.length === 0 ? html`<span class="mono">${mac}</span>` : name}</a
         >
         ${labels.length === 0 ? null : html`<span class="mono dim">${mac}</span>`}
-        ${machine.locked ? html`<span title="Locked: it is not flashed">${icon('lock')}</span>` : null}
+        ${machine.locked ? html`<span title="Locked against flashing">${icon('lock')}</span>` : null}
       </div>
     </th>
     <td class="will">${renderDoing(view)}</td>
@@ -51,12 +50,13 @@ function renderDoing(view: MachineView): Content {
 }
 
 function renderImage({ machine, image, run }: MachineView): Content {
-  // What a person picked at the wizard is not what is assigned.
+  // An image chosen in the wizard differs from the assigned one.
   if (run !== null && run.image !== null) return middle(run.image.name)
+  // The specification's word for a machine that nobody has configured.
   if (machine.bty_image_ref === null) return html`<span class="tag">discovered</span>`
   if (image !== null) return middle(image.name)
   const short = machine.bty_image_ref.slice(0, 12)
-  return html`<span class="warning" title="It is not in the catalog">${short} (gone)</span>`
+  return html`<span class="warning" title="Not in the catalog">${short} (gone)</span>`
 }
 
 function renderDisk({ machine, disk, run }: MachineView): Content {
@@ -69,7 +69,7 @@ function renderDisk({ machine, disk, run }: MachineView): Content {
   return html`<code>${middle(printable(serial))}</code>`
 }
 
-/** The same for a screen above the bench, legible from far away. */
+/** For a screen above the bench, legible from a distance. */
 export const renderTile = ({ machine, view, run }: MachineView, clock: Clock): Html =>
   html`<a
     class="tile ${view.state}"

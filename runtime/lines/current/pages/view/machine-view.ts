@@ -1,4 +1,4 @@
-/** A machine as pages show it: its record, what the rules make of it, its image and its disk. */
+/** A machine as pages show it: its record, the decisions of the rules, its image and its disk. */
 import type { CatalogEntry } from '../../../../core/catalog/catalog.ts'
 import { identifyDisk, type InventoryDisk } from '../../../../core/machine/machine.ts'
 import type { Run } from '../../../../core/machine/run.ts'
@@ -13,11 +13,11 @@ export interface MachineView {
   readonly boot: BootRuling
   readonly plan: PlanRuling
   readonly view: StateView
-  /** Null: none assigned, or the catalog no longer has it. */
+  /** Null: none assigned, or no longer in the catalog. */
   readonly image: CatalogEntry | null
-  /** Null: none picked, or the machine no longer has it (or has two that say the same). */
+  /** Null: none selected, or the machine does not have exactly one with this serial number. */
   readonly disk: InventoryDisk | null
-  /** The flash that goes on, where the machine tells of it. */
+  /** The running flash, as reported by the machine. */
   readonly run: Run | null
 }
 
@@ -41,27 +41,27 @@ export function viewMachine(
   }
 }
 
-/** What people call it. */
+/** Its labels, else its MAC. */
 export const nameOf = ({ labels, mac }: Machine): string =>
   labels.length === 0 ? mac : labels.join(', ')
 
-/** Whether its next network boot writes a disk. */
+/** Whether its next network boot flashes a disk. */
 export const willFlash = ({ machine, boot, plan }: MachineView): boolean =>
   isFlashMode(machine.boot_mode) &&
   (boot.decision.kind === 'to-live' || boot.rule === 'queued') &&
   plan.plan.mode === 'flash'
 
-/** Whether it sits before its screen and waits for its turn. */
+/** Whether it waits in the queue for its turn. */
 export const isWaiting = ({ machine, boot }: MachineView): boolean =>
   boot.rule === 'queued' && machine.cycle.queued_at !== null
 
-/** Whether its disk is not booted until somebody acts, because it may be half written. */
+/** Whether it does not boot its disk until an operator acts, because the disk may be half written. */
 export const isHeldBack = ({ boot: { rule }, run }: MachineView): boolean =>
   (rule === 'half-written' || rule === 'loop-to-person') && (run === null || run.stalled)
 
 /**
- * Whether a network boot writes a disk as soon as nothing stands in the way any more: a live system
- * that is missing now, a catalog that cannot be fetched. This is what people are asked about.
+ * Whether a network boot flashes a disk once all obstacles are gone, such as a missing live system
+ * or an unavailable catalog. Operators confirm a change to this.
  */
 export const isArmed = ({
   boot_mode,

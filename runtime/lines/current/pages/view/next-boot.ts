@@ -1,4 +1,4 @@
-/** What happens at the next network boot: in a few words for a row, in a sentence for a page. */
+/** What happens at the next network boot: a phrase for a row, a sentence for a page. */
 import type { CatalogEntry } from '../../../../core/catalog/catalog.ts'
 import { printable } from '../../../../core/foundation/printable.ts'
 import type { Run } from '../../../../core/machine/run.ts'
@@ -12,7 +12,7 @@ import { nameDisk } from './run-bar.ts'
 const LONGEST_NAME = 26
 const LONGEST_SERIAL = 18
 
-/** "flash *debian-13* to *S5GX…*", or whatever else it does. */
+/** "flash *debian-13* to *S5GX…*", or what else it does. */
 export function renderWill(view: MachineView): Content {
   const { state, is } = view.view
   if (isWaiting(view)) return is
@@ -25,7 +25,7 @@ export function renderWill(view: MachineView): Content {
   return WILL[view.boot.rule] ?? is
 }
 
-/** What is no trouble; the rest says what is wrong instead. */
+/** Rules that need no attention; for others the row says what is wrong. */
 const WILL: Partial<Readonly<Record<BootRule, string>>> = {
   'ipxe-exit': 'boot its disk',
   wizard: 'open the wizard',
@@ -40,7 +40,7 @@ const WILL: Partial<Readonly<Record<BootRule, string>>> = {
 export const stemOf = (name: string): string =>
   name.replace(/\.(img(\.\w+)?|qcow2|raw)$/i, '') || name
 
-/** The first thing that a machine's page says. */
+/** The first sentence of a machine's page. */
 export function renderSentence(view: MachineView): Html {
   const { image, disk, machine } = view
   if (view.run !== null) return renderRunning(view.run, view.view.is, view.view.next)
@@ -54,19 +54,19 @@ export function renderSentence(view: MachineView): Html {
       : html`<strong>${modelOf(disk)}</strong> (<code>${serial}</code>, ${aboutDisk(disk)})`
   const after =
     machine.boot_mode === 'flasher-flash-always'
-      ? 'and does so again at every network boot'
-      : 'then starts from it'
+      ? 'and again at every later network boot'
+      : 'then boots from it'
   return html`<p class="sentence">
-    At its next network boot this box writes <strong>${image.name}</strong> (${aboutImage(image)})
-    to ${target}, ${after}.
+    At its next network boot this machine flashes
+    <strong>${image.name}</strong> (${aboutImage(image)}) to ${target}, ${after}.
   </p>`
 }
 
-/** What is being written now is what the machine says of it. */
+/** What is being flashed, as reported by the machine. */
 function renderRunning({ image, disk, stalled }: Run, is: string, next: string): Html {
   if (stalled || image === null) return html`<p class="sentence">${is} ${next}</p>`
   return html`<p class="sentence">
-    This box is writing <strong>${image.name}</strong>${
+    This machine is flashing <strong>${image.name}</strong>${
       disk === null ? null : html` to <strong>${nameDisk(disk)}</strong>`
     }.
     ${next}
@@ -75,5 +75,5 @@ function renderRunning({ image, disk, stalled }: Run, is: string, next: string):
 
 /** "a1b2c3d4e5f6, 412 MB". */
 export const aboutImage = ({ sha256, sizeBytes }: CatalogEntry): Content =>
-  html`<code>${sha256?.slice(0, 12) ?? 'no digest'}</code>,
+  html`<code>${sha256?.slice(0, 12) ?? 'no checksum'}</code>,
     ${renderBytes(sizeBytes, 'size unknown')}`

@@ -1,4 +1,4 @@
-/** How far a run is: the bar that stands in a row, on the machine's page and on the dashboard. */
+/** The progress of a run: a bar for rows, the machine's page and the dashboard. */
 import { renderHyphens } from '../../../../core/machine/mac.ts'
 import { printable } from '../../../../core/foundation/printable.ts'
 import { renderDuration, renderPercent, renderRate } from '../../../../core/foundation/rate.ts'
@@ -7,23 +7,23 @@ import { shareOf } from '../../../../core/machine/run-view.ts'
 import { renderPartOf, renderSize } from '../../../../core/foundation/size.ts'
 import { attributes, html, type Html } from '../../../../web/ui/html.ts'
 
-/** What is going on, in a word. */
-export const PHASES: Readonly<Record<RunPhase, string>> = {
+/** What a run is doing. */
+const PHASES: Readonly<Record<RunPhase, string>> = {
   started: 'starting',
   write: 'writing',
   verify: 'verifying',
   sync: 'flushing',
-  uefi: 'boot entry',
+  uefi: 'adding boot entry',
   done: 'done',
   failed: 'failed',
   cancelled: 'cancelled',
 }
 
-/** As people know it: its model, else what it is picked by. */
+/** Its model, else its serial number or path. */
 export const shortDisk = ({ model, serial, path }: RunDisk): string =>
   printable(model?.trim() || serial || path || 'a disk')
 
-/** The same with all that tells it from another of its kind. */
+/** Everything that identifies the disk. */
 export const nameDisk = (disk: RunDisk): string => {
   const { model, serial, path } = disk
   const names = [...new Set([model?.trim(), serial, path].filter(Boolean))]
@@ -31,14 +31,14 @@ export const nameDisk = (disk: RunDisk): string => {
 }
 
 /** For example `writing 41%`. */
-function sayShortly(run: Run): string {
+function renderPhase(run: Run): string {
   const share = shareOf(run)
   const phase = PHASES[run.phase]
   return share === null ? phase : `${phase} ${renderPercent(share)}`
 }
 
-/** For example `412 MB/s, 0:07 left, 1.80 of 4.00 GB`: what matters most first, places are narrow. */
-function sayFigures({ phase, step_bytes, step_total, rate, eta_seconds }: Run): string {
+/** For example `412 MB/s, 0:07 left, 1.80 of 4.00 GB`: the most important first, as space is narrow. */
+function renderFigures({ phase, step_bytes, step_total, rate, eta_seconds }: Run): string {
   if (phase !== 'write' && phase !== 'verify') return ''
   const bytes = step_total === null ? renderSize(step_bytes) : renderPartOf(step_bytes, step_total)
   return [
@@ -48,21 +48,21 @@ function sayFigures({ phase, step_bytes, step_total, rate, eta_seconds }: Run): 
   ].join(', ')
 }
 
-/** `live.js` replaces it by its id as the run goes on. */
+/** `live.js` replaces it by its id as the run continues. */
 export function renderBar(run: Run): Html {
   const share = shareOf(run)
-  const said = run.stalled ? `${sayShortly(run)}, no news` : sayShortly(run)
-  const figures = run.stalled ? '' : sayFigures(run)
+  const label = run.stalled ? `${renderPhase(run)}, not responding` : renderPhase(run)
+  const figures = run.stalled ? '' : renderFigures(run)
   const bar = {
     max: share === null ? null : 1,
     value: share === null ? null : share.toFixed(4),
-    'aria-label': said,
+    'aria-label': label,
   }
   return html`<span
     id="b-${renderHyphens(run.mac)}"
     class="bar run${run.stalled ? ' stalled' : ''}"
-    title="${figures === '' ? said : `${said}, ${figures}`}"
+    title="${figures === '' ? label : `${label}, ${figures}`}"
     ><progress ${attributes(bar)}></progress
-    ><span><b>${said}</b> <span class="figures">${figures}</span></span></span
+    ><span><b>${label}</b> <span class="figures">${figures}</span></span></span
   >`
 }

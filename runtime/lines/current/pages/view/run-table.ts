@@ -1,4 +1,4 @@
-/** Runs in a table: what was written to what, how long it took, how it ended, who wanted it. */
+/** Runs as a table or a list: image and disk, duration, result, and who armed the machine. */
 import type { Machine } from '../../rules/machine.ts'
 import { renderRate } from '../../../../core/foundation/rate.ts'
 import type { Run } from '../../../../core/machine/run.ts'
@@ -10,6 +10,7 @@ import {
 } from '../../../../core/machine/run-view.ts'
 import { badge, middle, type Tone } from '../../../../web/ui/elements.ts'
 import { html, type Content, type Html } from '../../../../web/ui/html.ts'
+import { numberColumn, renderTable } from '../../../../web/ui/tables.ts'
 import { renderSpan, renderTime, type Clock } from '../../../../web/ui/times.ts'
 import { nameDisk, renderBar, shortDisk } from './run-bar.ts'
 
@@ -25,63 +26,58 @@ const TONES: Readonly<Record<RunState, Tone>> = {
   lost: 'needs-you',
 }
 
+const DASH = html`<span class="dim">–</span>`
+
 export const renderRunState = (run: Run): Html => badge(TONES[stateOf(run)], stateOf(run))
 
-/** `token:ci` of a token, a person without a name otherwise. */
+/** `token:ci` for a token, else the operator. */
 export const renderArmer = ({ armed_by }: Run): Content => {
-  if (armed_by === null) return html`<span class="dim">–</span>`
+  if (armed_by === null) return DASH
   const { actor, ip } = armed_by
   return html`<span title="${ip === null ? actor : `${actor}, from ${ip}`}">${actor}</span>`
 }
 
-/** How it was checked, in a word. */
+/** Whether what was written was read back and compared. */
 export function renderVerified({ verified, result }: Run): Content {
   if (verified === true) return 'yes'
   if (verified === false) return html`<span class="warning">no</span>`
-  return result === null ? null : html`<span class="dim">–</span>`
+  return result === null ? null : DASH
 }
 
-const renderTook = (run: Run): Content => {
+const renderDuration = (run: Run): Content => {
   const seconds = run.result === 'lost' ? null : secondsOf(run)
-  return seconds === null ? html`<span class="dim">–</span>` : renderSpan(seconds)
+  return seconds === null ? DASH : renderSpan(seconds)
 }
 
 export function renderRateOf(run: Run): Content {
   const rate = run.reported ? averageRateOf(run) : null
-  return rate === null || rate === 0 ? html`<span class="dim">–</span>` : renderRate(rate)
+  return rate === null || rate === 0 ? DASH : renderRate(rate)
 }
 
 interface RunTable {
   readonly runs: readonly Run[]
   readonly clock: Clock
-  /** What people call the machine; null: it is gone. */
+  /** The name of a machine by its MAC. */
   nameOf(mac: string): Content
 }
 
 export const renderRunTable = ({ runs, clock, nameOf }: RunTable): Html =>
-  html`<div class="table">
-    <table class="runs">
-      <caption class="spoken">
-        Runs, newest first
-      </caption>
-      <thead>
-        <tr>
-          <th scope="col" class="state">State</th>
-          <th scope="col" class="name">Machine</th>
-          <th scope="col" class="image">Image</th>
-          <th scope="col" class="disk">Disk</th>
-          <th scope="col" class="number">Took</th>
-          <th scope="col" class="number">Rate</th>
-          <th scope="col">Verified</th>
-          <th scope="col">Armed by</th>
-          <th scope="col">Began</th>
-        </tr>
-      </thead>
-      <tbody>
-        ${runs.map((run) => renderRow(run, nameOf(run.mac), clock))}
-      </tbody>
-    </table>
-  </div>`
+  renderTable({
+    caption: 'Runs, newest first',
+    className: 'runs',
+    columns: [
+      { title: 'State', className: 'state' },
+      { title: 'Machine', className: 'name' },
+      { title: 'Image', className: 'image' },
+      { title: 'Disk', className: 'disk' },
+      numberColumn('Duration'),
+      numberColumn('Rate'),
+      'Verified',
+      'Armed by',
+      'Started',
+    ],
+    rows: runs.map((run) => renderRow(run, nameOf(run.mac), clock)),
+  })
 
 const renderRow = (run: Run, name: Content, clock: Clock): Html =>
   html`<tr>
@@ -90,9 +86,9 @@ const renderRow = (run: Run, name: Content, clock: Clock): Html =>
     ${
       run.result === null
         ? html`<td colspan="5" class="will">${renderBar(run)}</td>`
-        : html`<td class="image">${renderWhat(run)}</td>
-            <td class="disk">${renderWhere(run)}</td>
-            <td class="number">${renderTook(run)}</td>
+        : html`<td class="image">${renderImage(run)}</td>
+            <td class="disk">${renderDisk(run)}</td>
+            <td class="number">${renderDuration(run)}</td>
             <td class="number">${renderRateOf(run)}</td>
             <td>${renderVerified(run)}</td>`
     }
@@ -100,20 +96,18 @@ const renderRow = (run: Run, name: Content, clock: Clock): Html =>
     <td class="nowrap small">${renderTime(run.started_at ?? run.updated_at, clock)}</td>
   </tr>`
 
-/** The reason stands in place of what it spoilt. */
-const renderWhat = ({ image, reason, result }: Run): Content =>
+/** A failed run shows its reason below the image. */
+const renderImage = ({ image, reason, result }: Run): Content =>
   html`${image === null ? html`<span class="dim">unknown image</span>` : middle(image.name)}${
     reason === null || result === 'done'
       ? null
       : html`<span class="small reason" title="${reason}">${reason}</span>`
   }`
 
-const renderWhere = ({ disk }: Run): Content =>
-  disk === null
-    ? html`<span class="dim">–</span>`
-    : html`<span title="${nameDisk(disk)}">${shortDisk(disk)}</span>`
+const renderDisk = ({ disk }: Run): Content =>
+  disk === null ? DASH : html`<span title="${nameDisk(disk)}">${shortDisk(disk)}</span>`
 
-/** A few runs in few words. `nameOf` null: the page says of which machine they are. */
+/** A short list. `nameOf` null: the page is about one machine, so its name is left out. */
 export const renderRunList = (
   runs: readonly Run[],
   clock: Clock,
@@ -128,9 +122,7 @@ export const renderRunList = (
             ${nameOf === null ? null : html`<a href="/ui/machines/${run.mac}">${nameOf(run.mac)}</a> `}${run.image?.name ?? 'unknown image'}${
               run.disk === null ? null : html` <span class="dim">to ${shortDisk(run.disk)}</span>`
             }<br /><span class="small dim"
-              >${run.result === null ? null : html`${renderTook(run)}, ${renderRateOf(run)}`}${
-                run.verified === true ? ', verified' : null
-              }${run.reason === null || run.result === 'done' ? null : html`, ${run.reason}`}</span
+              >${run.result === null ? null : html`${renderDuration(run)}, ${renderRateOf(run)}`}${run.verified === true ? ', verified' : null}${run.reason === null || run.result === 'done' ? null : html`, ${run.reason}`}</span
             ></span
           >
           <span class="when">${renderTime(run.started_at ?? run.updated_at, clock)}</span>
@@ -138,7 +130,7 @@ export const renderRunList = (
     )}
   </ul>`
 
-/** By MAC, of machines that are still there. */
+/** Names by MAC; a machine that was deleted has none. */
 export const namesOf = (machines: readonly Machine[], nameOf: (machine: Machine) => string) => {
   const names = new Map<string, string>(machines.map((machine) => [machine.mac, nameOf(machine)]))
   return (mac: string): Content => {

@@ -73,8 +73,8 @@ test('what was refused is told to the session that asked, again when the page is
   const other = await site.enter()
   const rows = [
     ['/ui/machines', { mac: 'no <b>mac' }, /&quot;no &lt;b&gt;mac&quot; is not a MAC address/],
-    ['/ui/account/tokens/abc/revoke', {}, /There is no such token any more\./],
-    ['/ui/backups/2026-01-01T00-00-00Z/cancel', {}, /That backup is not under way\./],
+    ['/ui/account/tokens/abc/revoke', {}, /That token no longer exists\./],
+    ['/ui/backups/2026-01-01T00-00-00Z/cancel', {}, /That backup is not running\./],
     ['/ui/backups/2026-01-01T00-00-00Z/delete', {}, /There is no such backup\./],
     ['/ui/netboot/fetch-release', { tag: '../..' }, /that is no tag\. A tag looks like/],
     ['/ui/settings/upstream', { catalog_url: 'ftp://x' }, /withcache\.url<\/a> was not saved:/],

@@ -43,7 +43,7 @@ test('a lifetime is one of those that are offered; nothing else is a token witho
   for (const days of ['1e12', 'Infinity', 'abc', '-5', '31', '0', 'constructor']) {
     const { status, page } = await site.make(wish('x', days))
     assert.is(status, 303, days)
-    assert.match(page, 'Choose after how long the token ends.', days)
+    assert.match(page, 'Select when the token expires.', days)
     assert.match(page, 'value="x"')
   }
   assert.is((await site.make(wish('x', '').slice(0, 2))).status, 303)
@@ -74,9 +74,9 @@ test('names, scopes and their number are the same rule on both sides', async () 
   assert.is((await site.create({ name: 'ci', scopes: ['read'] })).status, 201)
   for (const [name, scopes, status, words] of [
     ['<b>', ['read'], 422, /letters, digits/],
-    ['x', [], 422, /at least one thing/],
-    ['x', ['root'], 422, /at least one thing/],
-    ['ci', ['read'], 409, /There is a token ci already/],
+    ['x', [], 422, /at least one of the listed/],
+    ['x', ['root'], 422, /at least one of the listed/],
+    ['ci', ['read'], 409, /A token named ci already exists/],
   ] as const) {
     const [answered, page] = await both(name, scopes)
     assert.is(answered, status, name)
@@ -87,7 +87,7 @@ test('names, scopes and their number are the same rule on both sides', async () 
   }
   const [answered, page] = await both('one more', ['read'])
   assert.is(answered, 409)
-  assert.match(page, /There are 200 tokens already/)
+  assert.match(page, /There are already 200 tokens/)
   assert.is((await site.list()).length, 200)
 })
 

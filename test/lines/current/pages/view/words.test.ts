@@ -43,17 +43,17 @@ test('disks: what speaks against them', () => {
   const image = { ...entryOf(REF), format: 'img', sizeBytes: 600e9 }
   const texts = (disk: InventoryDisk, all = [disk]) =>
     warnOf(disk, all, image).map(({ text, isHard }) => `${isHard ? '!' : '?'} ${text}`)
-  assert.equal(texts(DISK), ['! It is too small for the image.'])
+  assert.equal(texts(DISK), ['! Too small for the image.'])
   assert.equal(warnOf(DISK, [DISK], null), [])
   assert.equal(texts({ ...DISK, size: '4T', removable: true }), [
-    '? It is removable: a stick or card, perhaps.',
+    '? Removable, perhaps a USB stick or memory card.',
   ])
-  assert.equal(texts({ ...DISK, size: '4T', readonly: true }), ['! It is read-only.'])
+  assert.equal(texts({ ...DISK, size: '4T', readonly: true }), ['! Read-only.'])
   assert.equal(texts({ ...DISK, size: '4T' }, [DISK, DISK]), [
-    '! 2 disks of this machine have this serial.',
+    '! 2 disks of this machine have this serial number.',
   ])
   assert.equal(texts({ ...DISK, serial: null }), [
-    '! It has no serial, so it cannot be told from others.',
+    '! No serial number, so it cannot be identified safely.',
   ])
 })
 

@@ -1,0 +1,24 @@
+/** The routes of pages, by kind: a page, a button without fields, a form. */
+import type { H3Event } from 'h3'
+import type { Route } from '../../../../web/http/route.ts'
+
+type Handle = (event: H3Event) => unknown
+
+export const pageRoute = (path: string, handle: Handle): Route => ({
+  method: 'GET',
+  path,
+  access: 'page',
+  handle,
+})
+
+export const buttonRoute = (path: string, handle: Handle): Route => ({
+  method: 'POST',
+  path,
+  access: 'page',
+  handle,
+})
+
+export const formRoute = (
+  path: string,
+  handle: (event: H3Event, form: URLSearchParams) => unknown,
+): Route => ({ method: 'POST', path, access: 'page', takes: 'form', handle })

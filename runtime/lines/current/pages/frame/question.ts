@@ -1,0 +1,47 @@
+/** Questions and their answers: a dialog over the page that asks, a page of its own without scripts. */
+import { attributes, html, type Content, type Html } from '../../../../web/ui/html.ts'
+
+/** Attributes of a form whose answer is a question. */
+export const opensQuestion = (action: string): Html =>
+  attributes({
+    method: 'post',
+    action,
+    'hx-post': action,
+    'hx-target': '#dialog',
+    'hx-select': '#question',
+    'hx-swap': 'innerHTML',
+  })
+
+interface Question {
+  readonly title: Content
+  readonly body?: Content
+  readonly form: {
+    readonly action: string
+    /** Another question may follow. */
+    readonly opensQuestion?: boolean
+    /** What is sent on unseen, and what is asked. */
+    readonly fields: Content
+    /** Where Cancel leads. */
+    readonly cancel: string
+    readonly button: Content
+  }
+}
+
+export function renderQuestion({ title, body, form }: Question): Html {
+  const { action, fields, cancel, button } = form
+  const target = form.opensQuestion ? opensQuestion(action) : attributes({ method: 'post', action })
+  return renderAnswer(
+    title,
+    html`${body}
+      <form ${target}>
+        ${fields}
+        <div class="row"><a class="button" href="${cancel}" data-close>Cancel</a>${button}</div>
+      </form>`,
+  )
+}
+
+export const renderAnswer = (title: Content, body: Content): Html =>
+  html`<section class="card stack" id="question">
+    <h2 id="dialog-title">${title}</h2>
+    ${body}
+  </section>`

@@ -1,0 +1,18 @@
+/** Parts of a page that fetch themselves again: when something changed, or at a steady pace. */
+import { attributes, type Html } from './html.ts'
+
+const morph = (id: string, href: string) => ({
+  id,
+  'hx-ext': 'morph',
+  'hx-get': href,
+  'hx-select': `#${id}`,
+  'hx-swap': 'morph:outerHTML',
+})
+
+/** On every change of a machine, but at most once in `everyMs` (`news.js`). */
+export const refreshOnNews = (id: string, href: string, everyMs: number): Html =>
+  attributes({ ...morph(id, href), 'hx-trigger': 'flasher:news', 'data-every': everyMs })
+
+/** Every `seconds`; null: never. */
+export const refreshEvery = (id: string, href: string, seconds: number | null): Html =>
+  attributes(seconds === null ? { id } : { ...morph(id, href), 'hx-trigger': `every ${seconds}s` })
