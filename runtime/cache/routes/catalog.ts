@@ -4,6 +4,7 @@ import { type CacheEntry, publicFields, sourceOf } from '../../core/catalog/cach
 import { etagOf } from '../../core/foundation/etag.ts'
 import { json, nothing } from '../../web/http/answers.ts'
 import { refuse, refuseFields } from '../../web/http/faults.ts'
+import { peerOf } from '../../web/http/request-context.ts'
 import type { Route } from '../../web/http/route.ts'
 import { parsePins } from '../rules/pins.ts'
 import { renderCatalog, renderEntry } from '../rules/catalog.ts'
@@ -15,7 +16,7 @@ export function catalogRoutes(site: CacheSite): readonly Route[] {
 
   function list(event: H3Event) {
     const all = event.url.searchParams.has('all')
-    const catalog = renderCatalog(cache.rows().map(toShown), site.peer(event).baseUrl, all)
+    const catalog = renderCatalog(cache.rows().map(toShown), peerOf(event).baseUrl, all)
     const body = JSON.stringify(catalog)
     const etag = etagOf(body)
     const headers = { 'content-type': 'application/json', 'cache-control': 'no-cache', etag }
@@ -27,7 +28,7 @@ export function catalogRoutes(site: CacheSite): readonly Route[] {
 
   async function add(event: H3Event, body: unknown) {
     const added = await cache.add(body)
-    if (added.ok) return json(renderAdded(added.value, site.peer(event).baseUrl), 201)
+    if (added.ok) return json(renderAdded(added.value, peerOf(event).baseUrl), 201)
     const { refusal } = added
     if (refusal.why === 'invalid') throw refuseFields(refusal.errors)
     throw refuse(409, `catalog entry with name='${refusal.name}' already exists`)

@@ -10,8 +10,8 @@ export interface Conditions {
 export interface Version {
   readonly sizeBytes: number
   readonly etag: string
-  /** As in `Last-Modified`; clients send it back as they got it. */
-  readonly lastModified: string
+  /** As in `Last-Modified`, which clients send back as they got it; null: no time is known. */
+  readonly lastModified: string | null
 }
 
 export type FileAnswer =
@@ -31,7 +31,7 @@ function isKnown({ ifNoneMatch, ifModifiedSince }: Conditions, version: Version)
   if (ifNoneMatch !== null) {
     return ifNoneMatch.split(',').some((tag) => ['*', version.etag].includes(bare(tag)))
   }
-  return ifModifiedSince?.trim() === version.lastModified
+  return ifModifiedSince !== null && ifModifiedSince.trim() === version.lastModified
 }
 
 /** A weak tag never proves that two byte strings are the same. */

@@ -1,5 +1,6 @@
 /** Who sends a request and with which rights, and what the HTTP layer needs to know to answer it. */
 import type { Actor } from '../../services/state/journal.ts'
+import type { PeerSettings } from './peer.ts'
 import type { TokenScope } from '../../services/access/tokens.ts'
 
 export interface ErrorView {
@@ -11,13 +12,7 @@ export interface ErrorView {
 }
 
 /** Read at each request, so that a change needs no restart. */
-export interface WebSettings {
-  /** `https://flasher.example`: what scripts name instead of the `Host` header; null: the header. */
-  readonly publicUrl: string | null
-  /** Names and addresses that `Host` may hold; empty: any well-formed one. */
-  readonly allowedHosts: readonly string[]
-  /** Addresses and CIDR ranges of proxies whose forwarding headers count. */
-  readonly trustedProxies: readonly string[]
+export interface WebSettings extends PeerSettings {
   readonly discoveriesPerMinute: number
   readonly mostUnassigned: number
   readonly uploadMostBytes: number

@@ -4,8 +4,8 @@ import { STATUS_CODES } from 'node:http'
 import { renderFieldErrors, type FieldError } from '../../core/foundation/field-error.ts'
 import { Fault, renderError, type FaultCode } from '../../core/foundation/fault.ts'
 import { isFull } from '../../core/foundation/system-error.ts'
-import { NOSNIFF } from './headers.ts'
 import type { ErrorView, Log } from './caller.ts'
+import { callerOf } from './request-context.ts'
 
 const STATUS = {
   misuse: 400,
@@ -64,9 +64,7 @@ export function refuseFields(fields: readonly FieldError[]) {
 
 export interface FailureContext {
   readonly log: Log
-  /** Whether who asks is logged in, or showed a token: others learn nothing of this host's files. */
-  isKnown(event: H3Event): boolean
-  renderError(view: Omit<ErrorView, 'loggedIn'>, event: H3Event): string
+  renderError(view: ErrorView): string
 }
 
 /** The last stop of every error: logs what is ours, hides what is not the caller's business. */
@@ -80,12 +78,13 @@ export function answerFailure(
     const body = JSON.stringify({ detail: told.detail })
     return new HTTPResponse(body, {
       status,
-      headers: { ...headers, ...NOSNIFF, ...describeBody(body, 'application/json') },
+      headers: { ...headers, ...describeBody(body, 'application/json') },
     })
   }
   const title = STATUS_CODES[status] ?? 'Error'
   const detail = typeof told.detail === 'string' ? told.detail : error.message
-  const page = failures.renderError({ status, title, detail, hint: told.hint }, event)
+  const loggedIn = callerOf(event).kind === 'session'
+  const page = failures.renderError({ status, title, detail, hint: told.hint, loggedIn })
   return new HTTPResponse(page, {
     status,
     headers: { ...headers, ...describeBody(page, 'text/html; charset=utf-8') },
@@ -108,13 +107,15 @@ interface Verdict {
   readonly headers: Readonly<Record<string, string>>
 }
 
-function judge(error: HTTPError, event: H3Event, { log, isKnown }: FailureContext): Verdict {
+function judge(error: HTTPError, event: H3Event, { log }: FailureContext): Verdict {
   const thrown = error.cause
   if (isTold(error.data)) {
     return { status: error.status, told: error.data, headers: headersOf(error) }
   }
   const where = `${event.req.method} ${event.url.pathname}`
-  if (thrown instanceof Fault) return judgeFault(thrown, where, log, isKnown(event))
+  // Who is not logged in and has no token learns nothing of this host's files.
+  const isKnown = callerOf(event).kind !== 'anonymous'
+  if (thrown instanceof Fault) return judgeFault(thrown, where, log, isKnown)
   if (isFull(thrown)) return tell(507, FULL, 'Free space on that disk first.')
   if (error.unhandled !== true && error.status < 500) {
     // The framework's own: a malformed URL, a body over its limit. Its words hold what was sent.

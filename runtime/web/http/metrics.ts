@@ -1,12 +1,13 @@
 /** What the server counts of itself, and how it tells it (`GET /metrics`, Prometheus text). */
+import type { RecordTime } from './request-context.ts'
 
 type Labels = Readonly<Record<string, string>>
 
 export interface Metrics {
   /** Adds one (or `by`) to a counter; labels from short closed lists, never a MAC. */
   count(name: string, labels?: Labels, by?: number): void
-  /** One measured time, in seconds. */
-  observe(name: string, seconds: number, labels?: Labels): void
+  /** Takes measured times, in seconds. Rows appear with the first one. */
+  timer(name: string, labels?: Labels): (seconds: number) => void
   /** A value that is asked for when somebody looks: labels and value, any number of rows. */
   gauge(name: string, read: () => Promise<readonly Gauge[]>): void
   render(): Promise<string>
@@ -62,17 +63,22 @@ export function createMetrics(): Metrics {
       const key = renderLabels(labels)
       if (series.has(key) || series.size < MAX_SERIES) series.set(key, (series.get(key) ?? 0) + by)
     },
-    observe(name, seconds, labels = {}) {
+    timer(name, labels = {}) {
       const series = seriesOf(times, name)
       const key = renderLabels(labels)
       const bounds = boundsOf(name)
-      const entry = series.get(key) ?? { buckets: bounds.map(() => 0), sum: 0, count: 0 }
-      if (!series.has(key) && series.size >= MAX_SERIES) return
-      series.set(key, entry)
-      const at = bounds.findIndex((bound) => seconds <= bound)
-      if (at >= 0) entry.buckets[at] = (entry.buckets[at] ?? 0) + 1
-      entry.sum += seconds
-      entry.count += 1
+      let entry = series.get(key)
+      return (seconds) => {
+        if (entry === undefined) {
+          if (series.size >= MAX_SERIES) return
+          entry = { buckets: bounds.map(() => 0), sum: 0, count: 0 }
+          series.set(key, entry)
+        }
+        const at = bounds.findIndex((bound) => seconds <= bound)
+        if (at >= 0) entry.buckets[at] = (entry.buckets[at] ?? 0) + 1
+        entry.sum += seconds
+        entry.count += 1
+      }
     },
     gauge(name, read) {
       gauges.set(name, read)
@@ -104,6 +110,17 @@ export function createMetrics(): Metrics {
   }
 }
 
+/** The times of a route, by the hundred of their status. */
+export function timeRoute(metrics: Metrics, method: string, route: string): RecordTime {
+  const timers: ((seconds: number) => void)[] = []
+  return (status, seconds) => {
+    const hundred = Math.floor(status / 100)
+    const labels = { method, route, status: `${hundred}xx` }
+    const timer = (timers[hundred] ??= metrics.timer('flasher_http_request_seconds', labels))
+    timer(seconds)
+  }
+}
+
 function seriesOf<Value>(families: Map<string, Map<string, Value>>, name: string) {
   const known = families.get(name)
   if (known !== undefined) return known
@@ -132,7 +149,7 @@ function renderTimes(name: string, labels: string, { buckets, sum, count }: Time
   ]
 }
 
-/** Twice for each request: no arrays are made. */
+/** Several times for each request of a machine: no arrays are made. */
 function renderLabels(labels: Labels): string {
   let text = ''
   for (const name in labels) {
