@@ -1,6 +1,6 @@
 /** The few shapes of answers that routes give. */
 import type { Readable } from 'node:stream'
-import { HTTPResponse } from 'h3'
+import { HTTPResponse, type H3Event } from 'h3'
 
 type Headers = Readonly<Record<string, string>>
 
@@ -41,6 +41,20 @@ export const page = (body: string, status = 200, headers: Headers = {}) =>
 
 export const json = (value: unknown, status = 200, headers: Headers = {}) =>
   answer(status, { 'content-type': 'application/json', ...headers }, JSON.stringify(value))
+
+export interface TaggedText {
+  readonly body: string
+  /** With its quotes. */
+  readonly etag: string
+}
+
+/** JSON that clients keep; 304 for those who have it already. */
+export function taggedJson({ req }: H3Event, { body, etag }: TaggedText): Answer {
+  const headers = { 'content-type': 'application/json', 'cache-control': 'no-cache', etag }
+  return req.headers.get('if-none-match') === etag
+    ? answer(304, headers, null)
+    : answer(200, headers, body)
+}
 
 /** Pieces as they are made, taken as fast as the caller reads. */
 export function streamOf(pieces: AsyncIterable<Uint8Array>): ReadableStream<Uint8Array> {
