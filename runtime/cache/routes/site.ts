@@ -16,19 +16,8 @@ export interface CacheSite {
   readonly env: Environment
 }
 
-export const toShown = ({
-  entry,
-  fileName,
-  state,
-  error,
-  isPinned,
-  download,
-}: CacheRow): Shown => ({
-  entry,
-  fileName,
-  state,
-  error,
-  isPinned,
+export const toShown = ({ download, ...row }: CacheRow): Shown => ({
+  ...row,
   bytesDone: download?.growth.bytes ?? null,
   rate: download === null ? null : Math.round(download.rate),
 })

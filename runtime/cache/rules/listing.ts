@@ -1,21 +1,29 @@
 /** What `GET /catalog?all` of a cache says, read by its own command line. */
+import { z } from 'zod'
 import { renderSize } from '../../core/foundation/size.ts'
 
-export interface ListedImage {
-  readonly name: string
-  readonly state: string
-  readonly error: string | null
-  readonly sizeBytes: number | null
-  /** Null: nothing is being downloaded. */
-  readonly bytesDone: number | null
-  readonly sha256: string | null
-}
+const LISTED = z
+  .object({
+    name: z.string().catch(''),
+    state: z.string().catch('ready'),
+    error: z.string().nullable().catch(null),
+    size_bytes: z.number().nullable().catch(null),
+    /** Null: nothing is being downloaded. */
+    bytes_done: z.number().nullable().catch(null),
+    sha256: z.string().nullable().catch(null),
+  })
+  .transform(({ size_bytes, bytes_done, ...image }) => ({
+    ...image,
+    sizeBytes: size_bytes,
+    bytesDone: bytes_done,
+  }))
 
-export function parseListing(answer: unknown): readonly ListedImage[] {
-  const entries =
-    typeof answer === 'object' && answer !== null && 'entries' in answer && answer.entries
-  return Array.isArray(entries) ? entries.map(parseListed) : []
-}
+export type ListedImage = Readonly<z.infer<typeof LISTED>>
+
+const LISTING = z.object({ entries: z.array(LISTED) }).catch({ entries: [] })
+
+export const parseListing = (answer: unknown): readonly ListedImage[] =>
+  LISTING.parse(answer).entries
 
 export const renderListed = ({ name, state, error, sizeBytes, sha256 }: ListedImage) => ({
   name,
@@ -23,25 +31,3 @@ export const renderListed = ({ name, state, error, sizeBytes, sha256 }: ListedIm
   size: sizeBytes === null ? '' : renderSize(sizeBytes),
   sha256: sha256?.slice(0, 12) ?? '',
 })
-
-function parseListed(entry: unknown): ListedImage {
-  const fields = new Map<string, unknown>(
-    typeof entry === 'object' && entry !== null ? Object.entries(entry) : [],
-  )
-  const text = (name: string) => {
-    const value = fields.get(name)
-    return typeof value === 'string' ? value : null
-  }
-  const number = (name: string) => {
-    const value = fields.get(name)
-    return typeof value === 'number' ? value : null
-  }
-  return {
-    name: text('name') ?? '',
-    state: text('state') ?? 'ready',
-    error: text('error'),
-    sizeBytes: number('size_bytes'),
-    bytesDone: number('bytes_done'),
-    sha256: text('sha256'),
-  }
-}

@@ -1,13 +1,13 @@
 /** Which part of a file a request wants, and whether it has it already (RFC 9110, 13 and 14). */
 
-export interface Conditions {
+interface Conditions {
   readonly range: string | null
   readonly ifRange: string | null
   readonly ifNoneMatch: string | null
   readonly ifModifiedSince: string | null
 }
 
-export interface Version {
+interface Version {
   readonly sizeBytes: number
   readonly etag: string
   /** As in `Last-Modified`, which clients send back as they got it; null: no time is known. */

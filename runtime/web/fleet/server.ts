@@ -58,7 +58,7 @@ export function createServer<M extends MachineBase>(parts: ServerDependencies<M>
     ...parts,
     noteAll,
     metrics,
-    notices: createNotices({ caller: callerOf, now: parts.now }),
+    notices: createNotices(now),
     fleet: createFleet({ ...parts, metrics }, noteAll),
     caller: callerOf,
     isLive: guard.isLive,

@@ -1,4 +1,4 @@
-/** What each fault and refusal means as an HTTP status, and how it is told: JSON, or a page under /ui. */
+/** What each fault and refusal means as an HTTP status, and how it is answered: as JSON, or as a page under /ui. */
 import { HTTPError, HTTPResponse, type H3Event } from 'h3'
 import { STATUS_CODES } from 'node:http'
 import { renderFieldErrors, type FieldError } from '../../core/foundation/field-error.ts'
@@ -35,7 +35,7 @@ const STATUS = {
 } as const satisfies Record<FaultCode, number>
 
 interface RefusalOptions {
-  /** The way out, shown on pages. */
+  /** How to fix it, shown on pages. */
   readonly hint?: string
   /** Instead of one sentence: what is wrong with which field. */
   readonly fields?: readonly FieldError[]
@@ -47,7 +47,7 @@ interface Told {
   readonly hint: string | null
 }
 
-/** An expected "no": returned or thrown by any route, `{"detail": …}` for who asked. */
+/** An expected refusal, returned or thrown by any route; answered as `{"detail": …}`. */
 export const refuse = (status: number, detail: string, options: RefusalOptions = {}) =>
   new HTTPError<Told>({
     status,
@@ -67,35 +67,38 @@ export interface FailureContext {
   renderError(view: ErrorView): string
 }
 
-/** The last stop of every error: logs what is ours, hides what is not the caller's business. */
+/** Answers every error: logs our own faults, and hides what is not the caller's business. */
 export function answerFailure(
   error: HTTPError,
   event: H3Event,
   failures: FailureContext,
 ): HTTPResponse {
   const { status, told, headers } = judge(error, event, failures)
-  if (!isPage(event)) {
-    const body = JSON.stringify({ detail: told.detail })
-    return new HTTPResponse(body, {
-      status,
-      headers: { ...headers, ...describeBody(body, 'application/json') },
-    })
-  }
-  const title = STATUS_CODES[status] ?? 'Error'
-  const detail = typeof told.detail === 'string' ? told.detail : error.message
-  const loggedIn = callerOf(event).kind === 'session'
-  const page = failures.renderError({ status, title, detail, hint: told.hint, loggedIn })
-  return new HTTPResponse(page, {
+  const [body, type] = isPage(event)
+    ? [renderPage(event, status, told, failures, error.message), 'text/html; charset=utf-8']
+    : [JSON.stringify({ detail: told.detail }), 'application/json']
+  // The length as well, which the answer to HEAD names, too.
+  const length = String(Buffer.byteLength(body))
+  return new HTTPResponse(body, {
     status,
-    headers: { ...headers, ...describeBody(page, 'text/html; charset=utf-8') },
+    headers: { ...headers, 'content-type': type, 'content-length': length },
   })
 }
 
-/** The length as well: HEAD is told it, too. */
-const describeBody = (body: string, type: string) => ({
-  'content-type': type,
-  'content-length': String(Buffer.byteLength(body)),
-})
+const renderPage = (
+  event: H3Event,
+  status: number,
+  { detail, hint }: Told,
+  failures: FailureContext,
+  message: string,
+) =>
+  failures.renderError({
+    status,
+    title: STATUS_CODES[status] ?? 'Error',
+    detail: typeof detail === 'string' ? detail : message,
+    hint,
+    loggedIn: callerOf(event).kind === 'session',
+  })
 
 /** Whether people read the answer: a page, rather than a program's JSON. */
 export const isPage = (event: H3Event): boolean =>
@@ -104,7 +107,7 @@ export const isPage = (event: H3Event): boolean =>
 interface Verdict {
   readonly status: number
   readonly told: Told
-  readonly headers: Readonly<Record<string, string>>
+  readonly headers?: Readonly<Record<string, string>>
 }
 
 function judge(error: HTTPError, event: H3Event, { log }: FailureContext): Verdict {
@@ -148,11 +151,9 @@ const isDatabaseFault = ({ cause }: Fault) => cause instanceof Error && 'errcode
 const tell = (status: number, detail: string, hint: string | null = null): Verdict => ({
   status,
   told: { detail, hint },
-  headers: {},
 })
 
-const headersOf = (error: HTTPError): Record<string, string> =>
-  Object.fromEntries(error.headers?.entries() ?? [])
+const headersOf = ({ headers }: HTTPError) => Object.fromEntries(headers?.entries() ?? [])
 
 function isTold(data: unknown): data is Told {
   return typeof data === 'object' && data !== null && 'detail' in data && 'hint' in data

@@ -3,15 +3,7 @@ import type { RecordTime } from './request-context.ts'
 
 type Labels = Readonly<Record<string, string>>
 
-export interface Metrics {
-  /** Adds one (or `by`) to a counter; labels from short closed lists, never a MAC. */
-  count(name: string, labels?: Labels, by?: number): void
-  /** Takes measured times, in seconds. Rows appear with the first one. */
-  timer(name: string, labels?: Labels): (seconds: number) => void
-  /** A value that is asked for when somebody looks: labels and value, any number of rows. */
-  gauge(name: string, read: () => Promise<readonly Gauge[]>): void
-  render(): Promise<string>
-}
+export type Metrics = ReturnType<typeof createMetrics>
 
 interface Gauge {
   readonly labels: Labels
@@ -52,19 +44,21 @@ const HELP: Readonly<Record<string, string>> = {
 /** More label sets than this for one name mean that a label is no closed list. */
 const MAX_SERIES = 500
 
-export function createMetrics(): Metrics {
+export function createMetrics() {
   const counters = new Map<string, Map<string, number>>()
   const times = new Map<string, Map<string, Times>>()
   const gauges = new Map<string, () => Promise<readonly Gauge[]>>()
 
   return {
-    count(name, labels = {}, by = 1) {
-      const series = seriesOf(counters, name)
+    /** Adds one (or `by`) to a counter; labels from short closed lists, never a MAC. */
+    count(name: string, labels: Labels = {}, by = 1): void {
+      const series = counters.getOrInsertComputed(name, () => new Map())
       const key = renderLabels(labels)
       if (series.has(key) || series.size < MAX_SERIES) series.set(key, (series.get(key) ?? 0) + by)
     },
-    timer(name, labels = {}) {
-      const series = seriesOf(times, name)
+    /** Takes measured times, in seconds. Rows appear with the first one. */
+    timer(name: string, labels: Labels = {}): (seconds: number) => void {
+      const series = times.getOrInsertComputed(name, () => new Map())
       const key = renderLabels(labels)
       const bounds = boundsOf(name)
       let entry = series.get(key)
@@ -80,32 +74,25 @@ export function createMetrics(): Metrics {
         entry.count += 1
       }
     },
-    gauge(name, read) {
+    /** A value that is asked for when somebody looks: labels and value, any number of rows. */
+    gauge(name: string, read: () => Promise<readonly Gauge[]>): void {
       gauges.set(name, read)
     },
-    async render() {
-      const read = [...gauges].map(async ([name, values]) =>
-        renderFamily(
-          name,
-          'gauge',
-          (await values()).map(({ labels, value }) => `${name}${renderLabels(labels)} ${value}`),
-        ),
-      )
-      const counted = [...counters].map(([name, series]) =>
-        renderFamily(
-          name,
-          'counter',
-          [...series].map(([labels, value]) => `${name}${labels} ${value}`),
-        ),
-      )
-      const timed = [...times].map(([name, series]) =>
-        renderFamily(
-          name,
-          'histogram',
-          [...series].flatMap(([labels, entry]) => renderTimes(name, labels, entry)),
-        ),
-      )
-      return [...counted, ...timed, ...(await Promise.all(read))].join('')
+    async render(): Promise<string> {
+      const gauged = [...gauges].map(async ([name, values]) => {
+        const found = await values()
+        const rows = found.map(({ labels, value }) => `${name}${renderLabels(labels)} ${value}`)
+        return renderFamily(name, 'gauge', rows)
+      })
+      const counted = [...counters].map(([name, series]) => {
+        const rows = [...series].map(([labels, value]) => `${name}${labels} ${value}`)
+        return renderFamily(name, 'counter', rows)
+      })
+      const timed = [...times].map(([name, series]) => {
+        const rows = [...series].flatMap(([labels, entry]) => renderTimes(name, labels, entry))
+        return renderFamily(name, 'histogram', rows)
+      })
+      return [...counted, ...timed, ...(await Promise.all(gauged))].join('')
     },
   }
 }
@@ -119,14 +106,6 @@ export function timeRoute(metrics: Metrics, method: string, route: string): Reco
     const timer = (timers[hundred] ??= metrics.timer('flasher_http_request_seconds', labels))
     timer(seconds)
   }
-}
-
-function seriesOf<Value>(families: Map<string, Map<string, Value>>, name: string) {
-  const known = families.get(name)
-  if (known !== undefined) return known
-  const made = new Map<string, Value>()
-  families.set(name, made)
-  return made
 }
 
 function renderFamily(name: string, type: string, lines: readonly string[]): string {
