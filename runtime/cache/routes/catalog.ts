@@ -4,7 +4,7 @@ import { type CacheEntry, publicFields, sourceOf } from '../../core/catalog/cach
 import { etagOf } from '../../core/foundation/etag.ts'
 import { json, nothing, taggedJson } from '../../web/http/answers.ts'
 import { refuse, refuseFields } from '../../web/http/faults.ts'
-import { peerOf } from '../../web/http/request-context.ts'
+import { peerOf } from '../../web/http/caller.ts'
 import type { Route } from '../../web/http/route.ts'
 import { parsePins } from '../rules/pins.ts'
 import { renderCatalog, renderEntry } from '../rules/catalog.ts'

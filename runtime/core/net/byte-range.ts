@@ -1,6 +1,6 @@
 /** Which part of a file a request wants, and whether it has it already (RFC 9110, 13 and 14). */
 
-interface Conditions {
+export interface Conditions {
   readonly range: string | null
   readonly ifRange: string | null
   readonly ifNoneMatch: string | null

@@ -4,8 +4,7 @@ import { STATUS_CODES } from 'node:http'
 import { renderFieldErrors, type FieldError } from '../../core/foundation/field-error.ts'
 import { Fault, renderError, type FaultCode } from '../../core/foundation/fault.ts'
 import { isFull } from '../../core/foundation/system-error.ts'
-import type { ErrorView, Log } from './caller.ts'
-import { callerOf } from './request-context.ts'
+import { type ErrorView, type Log, callerOf } from './caller.ts'
 
 const STATUS = {
   misuse: 400,

@@ -1,7 +1,7 @@
 /** Why a form was refused, for the page that follows: no page says an address's words as ours. */
 import { randomBytes } from 'node:crypto'
 import type { H3Event } from 'h3'
-import { callerOf } from './request-context.ts'
+import { callerOf } from './caller.ts'
 
 export interface Notice {
   readonly error: string

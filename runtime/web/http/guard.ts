@@ -1,9 +1,7 @@
 /** Who may pass: session or token, the right scope, and no form that another site sent. */
 import type { H3Event } from 'h3'
-import { readBearer } from './bearer.ts'
 import { refuse } from './faults.ts'
-import type { By, Caller, Scope } from './caller.ts'
-import type { Peer } from './peer.ts'
+import type { By, Caller, Peer, Scope } from './caller.ts'
 import type { Sessions } from './session.ts'
 import type { TokenCheck } from './token-check.ts'
 
@@ -86,3 +84,9 @@ function isSameOrigin(event: H3Event, peer: Peer): boolean {
 /** Ports that a scheme implies are left out by browsers, and perhaps by proxies. */
 const isSame = (origin: URL, own: string): boolean =>
   URL.parse(`${origin.protocol}//${own}`)?.host === origin.host
+
+/** `Authorization: Bearer …`; null: none, or one that is longer or stranger than any of ours. */
+export function readBearer(event: H3Event): string | null {
+  const header = event.req.headers.get('authorization')
+  return header === null ? null : (/^Bearer +([\w.~+/=-]{1,200})$/i.exec(header)?.[1] ?? null)
+}

@@ -1,5 +1,5 @@
 /** What the server counts of itself, and how it tells it (`GET /metrics`, Prometheus text). */
-import type { RecordTime } from './request-context.ts'
+import type { RecordTime } from './caller.ts'
 
 type Labels = Readonly<Record<string, string>>
 

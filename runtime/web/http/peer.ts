@@ -2,32 +2,11 @@
 import type { H3Event } from 'h3'
 import { BlockList, isIP } from 'node:net'
 import { parseHost } from '../../core/net/host-header.ts'
+import type { Peer, PeerSettings } from './caller.ts'
 import { refuse } from './faults.ts'
-
-export interface Peer {
-  /** IPv4 where it is one; null only where there is no socket (in-process requests). */
-  readonly ip: string | null
-  /** As asked for, checked: host or address, with a port when it is not the usual one. */
-  readonly host: string
-  readonly isSecure: boolean
-  /** What scripts and links name. */
-  readonly baseUrl: string
-  /** Hosts that a form of ours may come from. */
-  readonly ownHosts: readonly string[]
-}
 
 /** Hops that are looked at; the rest of a header that long is made up. */
 const MAX_HOPS = 32
-
-/** What the configuration says of callers; arrays that are replaced, never changed. */
-export interface PeerSettings {
-  /** `https://flasher.example`: what scripts name instead of the `Host` header; null: the header. */
-  readonly publicUrl: string | null
-  /** Names and addresses that `Host` may hold; empty: any well-formed one. */
-  readonly allowedHosts: readonly string[]
-  /** Addresses and CIDR ranges of proxies whose forwarding headers count. */
-  readonly trustedProxies: readonly string[]
-}
 
 const NO_SETTINGS: PeerSettings = { publicUrl: null, allowedHosts: [], trustedProxies: [] }
 

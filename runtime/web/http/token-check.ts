@@ -3,7 +3,7 @@ import type { TokenRecord } from '../../services/access/tokens.ts'
 import type { Attempts } from './attempts.ts'
 import { refuse } from './faults.ts'
 import type { Note, NoteSubject } from './event-note.ts'
-import type { Peer } from './peer.ts'
+import type { Peer } from './caller.ts'
 
 interface TokenSource {
   /** Of tokens that a program made: no guess finds one, so they are looked up at any time. */
