@@ -18,14 +18,14 @@ export function blobRoutes(site: CacheSite): readonly Route[] {
     if (source === null) throw refuse(400, 'missing url')
     const reader = await cache.open(source, peerOf(event).host)
     if (reader === null) throw miss(site, source)
-    return send(site, event, reader, blobName(source))
+    return send(event, reader, blobName(source))
   }
 
   async function sendFile(event: H3Event) {
     const name = readSegment(event, 1) ?? ''
     const reader = await cache.openFile(name)
     if (reader === null) throw refuse(404, 'no such file is offered')
-    return send(site, event, reader, name)
+    return send(event, reader, name)
   }
 
   const open = { method: 'GET', access: 'open' } as const
@@ -69,8 +69,8 @@ function miss({ cache, log }: CacheSite, source: string) {
   return refuse(404, 'not in the cache; it is being downloaded now', { headers })
 }
 
-const send = async ({ log }: CacheSite, event: H3Event, reader: BlobReader, name: string) =>
-  (await answerFile(event, name, toServed(reader), log)).answer
+const send = async (event: H3Event, reader: BlobReader, name: string) =>
+  (await answerFile(event, name, toServed(reader))).answer
 
 const toServed = ({ sizeBytes, sha256, ...reader }: BlobReader): ServedFile => ({
   sizeBytes,

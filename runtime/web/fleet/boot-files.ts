@@ -53,7 +53,7 @@ export function bootFileRoutes<M extends MachineBase>(site: Site<M>): readonly R
     if (file === null) throw refuse(404, 'no such boot file')
     // GRUB and UEFI ask HEAD first: the machine is seen when it fetches the file.
     if (event.req.method !== 'HEAD') await see(event, name)
-    const { answer, bytes } = await answerFile(event, name, file, site.log)
+    const { answer, bytes } = await answerFile(event, name, file)
     metrics.count('flasher_boot_bytes_total', { name: labelOf(name) }, bytes ?? 0)
     return answer
   }

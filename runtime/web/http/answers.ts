@@ -1,17 +1,19 @@
 /** The few shapes of answers that routes give. */
-import type { Readable } from 'node:stream'
 import { HTTPResponse, type H3Event } from 'h3'
 
 type Headers = Readonly<Record<string, string>>
 
 const ANSWER = Symbol('answer')
 
+/** Bytes as they are read, until nobody listens any more; a part lasts until the next but one. */
+export type Parts = (signal: AbortSignal) => AsyncIterable<Uint8Array>
+
 /** The dispatcher adds the headers that every answer carries, and the length of a body in one piece. */
 export interface Answer {
   readonly [ANSWER]: true
   readonly status: number
   readonly headers: Headers
-  readonly body: string | Uint8Array<ArrayBuffer> | Readable | null
+  readonly body: string | Uint8Array<ArrayBuffer> | Parts | null
 }
 
 export const answer = (status: number, headers: Headers, body: Answer['body']): Answer => ({
@@ -59,14 +61,18 @@ export function taggedJson({ req }: H3Event, { body, etag }: TaggedText): Answer
 /** Pieces as they are made, taken as fast as the caller reads. */
 export function streamOf(pieces: AsyncIterable<Uint8Array>): ReadableStream<Uint8Array> {
   const iterator = pieces[Symbol.asyncIterator]()
-  return new ReadableStream({
-    async pull(controller) {
-      const { done, value } = await iterator.next()
-      if (done === true) controller.close()
-      else controller.enqueue(value)
+  return new ReadableStream(
+    {
+      async pull(controller) {
+        const { done, value } = await iterator.next()
+        if (done === true) controller.close()
+        else controller.enqueue(value)
+      },
+      async cancel() {
+        await iterator.return?.()
+      },
     },
-    async cancel() {
-      await iterator.return?.()
-    },
-  })
+    // Nothing is read before somebody asks.
+    { highWaterMark: 0 },
+  )
 }

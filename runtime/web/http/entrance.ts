@@ -6,6 +6,7 @@ import { NodeRequest, sendNodeResponse } from 'srvx/node'
 import { renderError } from '../../core/foundation/fault.ts'
 import { parseHost } from '../../core/net/host-header.ts'
 import { isPlainTarget, parseTarget, type TargetRefusal } from '../../core/net/request-target.ts'
+import type { Parts } from './answers.ts'
 import { NOSNIFF } from './headers.ts'
 import type { Log } from './caller.ts'
 import { plainAddress } from './peer.ts'
@@ -57,8 +58,49 @@ export function createEntrance(app: H3, log: Pick<Log, 'error'>): Entrance {
 function send(response: ServerResponse, answered: Response): Promise<void> | undefined {
   const whole = readWhole(answered)
   if (whole === null) return sendNodeResponse(response, answered)
-  response.writeHead(whole.status, whole.headers).end(whole.body)
+  const { status, headers, body } = whole
+  response.writeHead(status, headers)
+  if (typeof body === 'function') return sendParts(response, body)
+  response.end(body)
   return undefined
+}
+
+/**
+ * One part is read while the one before it goes out, and no more is held than that. What goes wrong
+ * ends the connection, so that nobody takes a part for the whole; a listener who left is no error.
+ */
+async function sendParts(response: ServerResponse, parts: Parts): Promise<void> {
+  const left = new AbortController()
+  response.once('close', () => left.abort(LEFT))
+  let sent: Promise<void> = Promise.resolve()
+  try {
+    for await (const part of parts(left.signal)) {
+      await sent
+      sent = write(response, part, left.signal)
+      sent.catch(() => {})
+    }
+    await sent
+    left.signal.throwIfAborted()
+    response.end()
+  } catch (thrown) {
+    response.destroy()
+    if (thrown !== LEFT && !left.signal.aborted) throw thrown
+  }
+}
+
+const LEFT = new Error('the listener left')
+
+function write(response: ServerResponse, part: Uint8Array, signal: AbortSignal): Promise<void> {
+  const { promise, resolve, reject } = Promise.withResolvers<void>()
+  if (signal.aborted) return Promise.reject(LEFT)
+  const onAbort = () => reject(LEFT)
+  signal.addEventListener('abort', onAbort, { once: true })
+  response.write(part, (error) => {
+    signal.removeEventListener('abort', onAbort)
+    if (error) reject(LEFT)
+    else resolve()
+  })
+  return promise
 }
 
 /** Makes target and `Host` what routes are told of; answers why there is nothing to be made of them. */

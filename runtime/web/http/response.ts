@@ -1,20 +1,19 @@
 /** Makes the response of what a route returned: common headers, its length, and for HEAD no body. */
-import { Readable } from 'node:stream'
 import { HTTPResponse, type H3Event } from 'h3'
-import { FastResponse } from 'srvx/node'
-import { answer, isAnswer, type Answer } from './answers.ts'
+import { FastResponse } from 'srvx'
+import { answer, isAnswer, streamOf, type Answer, type Parts } from './answers.ts'
 import { addHeaders, commonHeaders, NOSNIFF } from './headers.ts'
 
-/** A response that is there as a whole; the entrance sends it in one write. */
+/** A response as the entrance sends it itself, in one write or part by part. */
 interface WholeResponse {
   readonly status: number
   readonly headers: Readonly<Record<string, string>>
-  readonly body: string | Uint8Array<ArrayBuffer> | null
+  readonly body: Answer['body']
 }
 
 const WHOLE = Symbol('whole')
 
-/** Null for a stream, and for a response to which the framework has added headers. */
+/** Null for a web stream, and for a response to which the framework has added headers. */
 export const readWhole = (response: Response | { readonly [WHOLE]: WholeResponse }) =>
   WHOLE in response ? response[WHOLE] : null
 
@@ -48,15 +47,22 @@ function respond({ status, headers: own, body }: Answer, event: H3Event, isHead:
     // Machines know of no pages: their scripts and plans bring what they need.
     ...(event.url.pathname.startsWith('/pxe') ? NOSNIFF : commonHeaders(own['content-type'])),
   }
-  // The platform's types know no streams of Node, which the adapter sends fastest.
-  if (body instanceof Readable) return Reflect.construct(FastResponse, [body, { status, headers }])
   // Also for HEAD: boot loaders ask for it.
-  if (body !== null) headers['content-length'] ??= String(Buffer.byteLength(body))
+  if (typeof body === 'string' || body instanceof Uint8Array)
+    headers['content-length'] ??= String(Buffer.byteLength(body))
   return respondWhole({ status, headers, body: isHead ? null : body })
 }
 
-const respondWhole = (whole: WholeResponse): Response =>
-  Object.assign(new FastResponse(whole.body, whole), { [WHOLE]: whole })
+function respondWhole(whole: WholeResponse): Response {
+  const { body } = whole
+  const web = typeof body === 'function' ? streamOf(copyParts(body)) : body
+  return Object.assign(new FastResponse(web, whole), { [WHOLE]: whole })
+}
+
+/** For requests within the process, which may keep what they read. */
+async function* copyParts(parts: Parts): AsyncGenerator<Uint8Array> {
+  for await (const part of parts(new AbortController().signal)) yield part.slice()
+}
 
 function withLength(response: HTTPResponse): HTTPResponse {
   const { body, headers } = response
