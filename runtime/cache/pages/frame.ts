@@ -10,7 +10,7 @@ import { readTheme } from '../../web/ui/theme.ts'
 
 export interface CachePages {
   renderLogin(view: LoginView): string
-  renderError(view: Omit<ErrorView, 'loggedIn'>, event: H3Event): string
+  renderError(view: ErrorView): string
   render(event: H3Event, view: Omit<PageView, 'theme' | 'here' | 'alarms'>): string
 }
 

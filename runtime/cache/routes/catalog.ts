@@ -1,9 +1,10 @@
 /** The catalog as programs read and change it: `/catalog`, its entries, and what must not be removed. */
-import { type H3Event, HTTPResponse } from 'h3'
+import type { H3Event } from 'h3'
 import { type CacheEntry, publicFields, sourceOf } from '../../core/catalog/cache-entry.ts'
 import { etagOf } from '../../core/foundation/etag.ts'
-import { json, nothing } from '../../web/http/answers.ts'
+import { json, nothing, taggedJson } from '../../web/http/answers.ts'
 import { refuse, refuseFields } from '../../web/http/faults.ts'
+import { peerOf } from '../../web/http/caller.ts'
 import type { Route } from '../../web/http/route.ts'
 import { parsePins } from '../rules/pins.ts'
 import { renderCatalog, renderEntry } from '../rules/catalog.ts'
@@ -15,19 +16,14 @@ export function catalogRoutes(site: CacheSite): readonly Route[] {
 
   function list(event: H3Event) {
     const all = event.url.searchParams.has('all')
-    const catalog = renderCatalog(cache.rows().map(toShown), site.peer(event).baseUrl, all)
+    const catalog = renderCatalog(cache.rows().map(toShown), peerOf(event).baseUrl, all)
     const body = JSON.stringify(catalog)
-    const etag = etagOf(body)
-    const headers = { 'content-type': 'application/json', 'cache-control': 'no-cache', etag }
-    const isKnown = event.req.headers.get('if-none-match') === etag
-    return isKnown
-      ? new HTTPResponse(null, { status: 304, headers })
-      : new HTTPResponse(body, { headers })
+    return taggedJson(event, { body, etag: etagOf(body) })
   }
 
   async function add(event: H3Event, body: unknown) {
     const added = await cache.add(body)
-    if (added.ok) return json(renderAdded(added.value, site.peer(event).baseUrl), 201)
+    if (added.ok) return json(renderAdded(added.value, peerOf(event).baseUrl), 201)
     const { refusal } = added
     if (refusal.why === 'invalid') throw refuseFields(refusal.errors)
     throw refuse(409, `catalog entry with name='${refusal.name}' already exists`)

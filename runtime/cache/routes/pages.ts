@@ -17,101 +17,113 @@ import type { CacheSite } from './site.ts'
 const HOME = '/ui/dashboard'
 
 export function pageRoutes(site: CacheSite, pages: CachePages): readonly Route[] {
-  const { cache, log } = site
-
-  async function show(event: H3Event, form: AddForm, status = 200) {
-    const rows = cache.rows()
-    const view = {
-      rows,
-      space: await cache.space(),
-      folder: site.folder,
-      clock: { now: site.now(), zone: 'UTC' },
-      form,
-    }
-    const body = pages.render(event, {
-      title: 'Images',
-      count: rows.length,
-      section: HOME,
-      actions: html`<a class="button primary" href="#add">Add an image</a>`,
-      messages: messagesOf(event.url.searchParams, form),
-      body: renderImages(view),
-    })
-    return page(body, status)
-  }
-
-  async function add(event: H3Event, form: URLSearchParams) {
-    const values = valuesOf(form)
-    const fail = (errors: AddForm['errors']) => show(event, { values, errors }, 422)
-    if (isManifestUrl(values['src'] ?? '')) return addCatalog(values['src'] ?? '', fail)
-    const added = await cache.add(values)
-    if (!added.ok) {
-      return fail(
-        added.refusal.why === 'taken'
-          ? { name: `another image is called ${added.refusal.name}` }
-          : byField(added.refusal.errors),
-      )
-    }
-    const { name } = added.value
-    await cache.download(name, { force: false })
-    return seeOther(address(HOME, { added: name }))
-  }
-
-  async function addCatalog(url: string, fail: (errors: AddForm['errors']) => Promise<unknown>) {
-    try {
-      const imported = await importCatalog(cache, url, site.env)
-      for (const flaw of imported.flaws) log.warn(`catalog: ${flaw}`)
-      return seeOther(address(HOME, countsOf(imported)))
-    } catch (thrown) {
-      if (!(thrown instanceof Fault)) throw thrown
-      return fail({ src: renderError(thrown) })
-    }
-  }
-
-  async function fetchAgain(_event: H3Event, form: URLSearchParams) {
-    await cache.download(nameIn(form), { force: true })
-    return seeOther(HOME)
-  }
-
-  async function cancel(_event: H3Event, form: URLSearchParams) {
-    await cache.cancel(nameIn(form))
-    return seeOther(HOME)
-  }
-
-  function ask(event: H3Event) {
-    const name = event.url.searchParams.get('name') ?? ''
-    const row = cache.rows().find(({ entry }) => entry.name === name)
-    if (row === undefined) throw refuse(404, `no image is called ${name}`)
-    const title = 'Remove an image'
-    return page(pages.render(event, { title, section: HOME, body: renderRemoval(row) }))
-  }
-
-  async function remove(_event: H3Event, form: URLSearchParams) {
-    const name = nameIn(form)
-    await cache.remove(name, { force: form.has('force') })
-    return seeOther(address(HOME, { removed: name }))
-  }
-
-  const account = (event: H3Event) =>
-    page(
-      pages.render(event, {
-        title: 'Account',
-        section: '/ui/account',
-        body: html`<p>You are logged in as the operator.</p>
-          ${postButton({ action: '/ui/logout', label: 'Log out' })}`,
-      }),
-    )
-
-  const read = { method: 'GET', access: 'page' } as const
-  const write = { method: 'POST', access: 'page', takes: 'form' } as const
+  const { cache } = site
+  const show: ShowImages = (event, form, status) => showImages(site, pages, event, form, status)
   return [
-    { ...read, path: HOME, handle: (event) => show(event, EMPTY_FORM) },
-    { ...read, path: '/ui/remove', handle: ask },
-    { ...read, path: '/ui/account', handle: account },
-    { ...write, path: '/ui/add', handle: add },
-    { ...write, path: '/ui/fetch', handle: fetchAgain },
-    { ...write, path: '/ui/cancel', handle: cancel },
-    { ...write, path: '/ui/remove', handle: remove },
+    get(HOME, (event) => show(event, EMPTY_FORM)),
+    get('/ui/remove', (event) => askRemoval(site, pages, event)),
+    get('/ui/account', (event) => showAccount(pages, event)),
+    post('/ui/add', (form, event) => addImage(site, show, event, form)),
+    post('/ui/fetch', async (form) => {
+      await cache.download(nameIn(form), { force: true })
+      return seeOther(HOME)
+    }),
+    post('/ui/cancel', async (form) => {
+      await cache.cancel(nameIn(form))
+      return seeOther(HOME)
+    }),
+    post('/ui/remove', async (form) => {
+      const name = nameIn(form)
+      await cache.remove(name, { force: form.has('force') })
+      return seeOther(address(HOME, { removed: name }))
+    }),
   ]
+}
+
+const get = (path: string, handle: (event: H3Event) => unknown): Route => ({
+  method: 'GET',
+  access: 'page',
+  path,
+  handle,
+})
+
+const post = (path: string, handle: (form: URLSearchParams, event: H3Event) => unknown): Route => ({
+  method: 'POST',
+  access: 'page',
+  takes: 'form',
+  path,
+  handle: (event, form) => handle(form, event),
+})
+
+const showAccount = (pages: CachePages, event: H3Event) =>
+  page(
+    pages.render(event, {
+      title: 'Account',
+      section: '/ui/account',
+      body: html`<p>You are logged in as the operator.</p>
+        ${postButton({ action: '/ui/logout', label: 'Log out' })}`,
+    }),
+  )
+
+type ShowImages = (event: H3Event, form: AddForm, status?: number) => Promise<unknown>
+
+async function showImages(
+  { cache, folder, now }: CacheSite,
+  pages: CachePages,
+  event: H3Event,
+  form: AddForm,
+  status = 200,
+) {
+  const rows = cache.rows()
+  const clock = { now: now(), zone: 'UTC' } as const
+  const body = pages.render(event, {
+    title: 'Images',
+    count: rows.length,
+    section: HOME,
+    actions: html`<a class="button primary" href="#add">Add an image</a>`,
+    messages: messagesOf(event.url.searchParams, form),
+    body: renderImages({ rows, space: await cache.space(), folder, clock, form }),
+  })
+  return page(body, status)
+}
+
+function askRemoval({ cache }: CacheSite, pages: CachePages, event: H3Event) {
+  const name = event.url.searchParams.get('name') ?? ''
+  const row = cache.rows().find(({ entry }) => entry.name === name)
+  if (row === undefined) throw refuse(404, `no image is called ${name}`)
+  const title = 'Remove an image'
+  return page(pages.render(event, { title, section: HOME, body: renderRemoval(row) }))
+}
+
+async function addImage(site: CacheSite, show: ShowImages, event: H3Event, form: URLSearchParams) {
+  const values = valuesOf(form)
+  const src = values['src'] ?? ''
+  const fail = (errors: AddForm['errors']) => show(event, { values, errors }, 422)
+  if (isManifestUrl(src)) return addCatalog(site, src, fail)
+  const added = await site.cache.add(values)
+  if (!added.ok) {
+    const { refusal } = added
+    if (refusal.why === 'invalid') return fail(byField(refusal.errors))
+    return fail({ name: `another image is called ${refusal.name}` })
+  }
+  const { name } = added.value
+  await site.cache.download(name, { force: false })
+  return seeOther(address(HOME, { added: name }))
+}
+
+async function addCatalog(
+  { cache, env, log }: CacheSite,
+  url: string,
+  fail: (errors: AddForm['errors']) => Promise<unknown>,
+) {
+  try {
+    const imported = await importCatalog(cache, url, env)
+    for (const flaw of imported.flaws) log.warn(`catalog: ${flaw}`)
+    return seeOther(address(HOME, countsOf(imported)))
+  } catch (thrown) {
+    if (!(thrown instanceof Fault)) throw thrown
+    return fail({ src: renderError(thrown) })
+  }
 }
 
 const nameIn = (form: URLSearchParams): string => form.get('name') ?? ''

@@ -1,5 +1,5 @@
 /** The cache service: every URL that it answers, in one table. */
-import type { H3, H3Event } from 'h3'
+import type { H3 } from 'h3'
 import type { Assets } from '../../services/host/assets.ts'
 import type { ImageCache } from '../../services/cache/image-cache.ts'
 import type { SignedOut } from '../../services/access/signed-out.ts'
@@ -8,14 +8,13 @@ import type { Environment } from '../../services/host/shell.ts'
 import type { TokenRecord } from '../../services/access/tokens.ts'
 import { assetRoute } from '../../web/ui/assets.ts'
 import { createAttempts } from '../../web/http/attempts.ts'
-import { createBodyReader } from '../../web/http/body.ts'
 import { createApp } from '../../web/http/dispatch.ts'
 import { createGuard } from '../../web/http/guard.ts'
 import { healthRoutes } from '../../web/http/health.ts'
-import type { Caller, Log } from '../../web/http/caller.ts'
+import type { Log } from '../../web/http/caller.ts'
 import type { Note, NoteSubject } from '../../web/http/event-note.ts'
 import { loginRoutes } from '../../web/fleet/login.ts'
-import { createPeers, type Peer } from '../../web/http/peer.ts'
+import { createPeers } from '../../web/http/peer.ts'
 import type { Route } from '../../web/http/route.ts'
 import { createSessions } from '../../web/http/session.ts'
 import { themeRoute } from '../../web/ui/theme.ts'
@@ -44,19 +43,6 @@ interface CacheServerDependencies {
   readonly log: Log
 }
 
-const ANONYMOUS: Caller = { kind: 'anonymous' }
-
-/** The cache stands behind no proxy and has no name of its own: its settings are few. */
-const SETTINGS = {
-  publicUrl: null,
-  allowedHosts: [],
-  trustedProxies: [],
-  discoveriesPerMinute: 0,
-  mostUnassigned: 0,
-  uploadMostBytes: 0,
-  openMetrics: false,
-}
-
 export function createCacheServer(parts: CacheServerDependencies): { readonly app: H3 } {
   const { cache, log, now, version, folder, env } = parts
   const sessions = createSessions(parts)
@@ -72,31 +58,16 @@ export function createCacheServer(parts: CacheServerDependencies): { readonly ap
     noteAll,
   })
   const guard = createGuard({ sessions, tokens, now })
-  const findPeer = createPeers(() => SETTINGS)
-  const [peers, callers] = [new WeakMap<H3Event, Peer>(), new WeakMap<H3Event, Caller>()]
-
-  function peer(event: H3Event): Peer {
-    const found = peers.get(event) ?? findPeer(event)
-    peers.set(event, found)
-    return found
-  }
-  const caller = (event: H3Event): Caller => callers.get(event) ?? ANONYMOUS
-  const site: CacheSite = { cache, peer, caller, now, log, version, folder, env }
+  const site: CacheSite = { cache, now, log, version, folder, env }
   const pages = createCachePages(parts)
-  const login = {
-    now,
-    peer,
-    caller,
-    line: { renderLogin: pages.renderLogin, checkPassword: parts.checkPassword },
-    attempts,
-    noteAll,
-  }
+  const { checkPassword } = parts
+  const login = { sessions, renderLogin: pages.renderLogin, checkPassword, attempts, noteAll }
 
   const routes: readonly Route[] = [
     ...healthRoutes(version), //        /healthz /version
     ...blobRoutes(site), //             /b/:token /files/:name /blob
     ...catalogRoutes(site), //          /catalog /catalog/entries /pins
-    ...loginRoutes(login, sessions), // / /ui /ui/login /ui/logout
+    ...loginRoutes(login), // / /ui /ui/login /ui/logout
     ...pageRoutes(site, pages), // /ui/dashboard and its forms
     themeRoute, //                      /ui/theme
     assetRoute(parts.assets), //        /static/…
@@ -104,15 +75,9 @@ export function createCacheServer(parts: CacheServerDependencies): { readonly ap
   const app = createApp({
     routes,
     guard,
-    bodies: createBodyReader(),
-    peer,
-    failures: {
-      log,
-      isKnown: (event) => caller(event).kind !== 'anonymous',
-      renderError: pages.renderError,
-    },
-    admit: (event, who) => callers.set(event, who),
-    answered: () => {},
+    // It stands behind no proxy and has no name of its own.
+    findPeer: createPeers(),
+    failures: { log, renderError: pages.renderError },
   })
   return { app }
 }

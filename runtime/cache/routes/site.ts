@@ -1,16 +1,12 @@
 /** What the routes and pages of the cache work with. */
-import type { H3Event } from 'h3'
 import type { ImageCache } from '../../services/cache/image-cache.ts'
 import type { CacheRow } from '../../services/cache/cache-rows.ts'
 import type { Environment } from '../../services/host/shell.ts'
-import type { Caller, Log } from '../../web/http/caller.ts'
-import type { Peer } from '../../web/http/peer.ts'
+import type { Log } from '../../web/http/caller.ts'
 import type { Shown } from '../rules/catalog.ts'
 
 export interface CacheSite {
   readonly cache: ImageCache
-  peer(event: H3Event): Peer
-  caller(event: H3Event): Caller
   now(): Date
   readonly log: Log
   readonly version: string
@@ -20,19 +16,8 @@ export interface CacheSite {
   readonly env: Environment
 }
 
-export const toShown = ({
-  entry,
-  fileName,
-  state,
-  error,
-  isPinned,
-  download,
-}: CacheRow): Shown => ({
-  entry,
-  fileName,
-  state,
-  error,
-  isPinned,
+export const toShown = ({ download, ...row }: CacheRow): Shown => ({
+  ...row,
   bytesDone: download?.growth.bytes ?? null,
   rate: download === null ? null : Math.round(download.rate),
 })

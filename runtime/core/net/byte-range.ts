@@ -7,11 +7,11 @@ export interface Conditions {
   readonly ifModifiedSince: string | null
 }
 
-export interface Version {
+interface Version {
   readonly sizeBytes: number
   readonly etag: string
-  /** As in `Last-Modified`; clients send it back as they got it. */
-  readonly lastModified: string
+  /** As in `Last-Modified`, which clients send back as they got it; null: no time is known. */
+  readonly lastModified: string | null
 }
 
 export type FileAnswer =
@@ -31,7 +31,7 @@ function isKnown({ ifNoneMatch, ifModifiedSince }: Conditions, version: Version)
   if (ifNoneMatch !== null) {
     return ifNoneMatch.split(',').some((tag) => ['*', version.etag].includes(bare(tag)))
   }
-  return ifModifiedSince?.trim() === version.lastModified
+  return ifModifiedSince !== null && ifModifiedSince.trim() === version.lastModified
 }
 
 /** A weak tag never proves that two byte strings are the same. */

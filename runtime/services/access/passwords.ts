@@ -14,14 +14,7 @@ import {
 import { isMissing } from '../../core/foundation/system-error.ts'
 import { replaceFile } from '../host/atomic-file.ts'
 
-export interface Passwords {
-  /** Compares in constant time; a hash costs about 0.1 s, one after the other. */
-  check(given: string): Promise<boolean>
-  /** Makes one where there is none, kept as a hash; it is in this answer and never again. */
-  ensure(): Promise<string | null>
-  /** Keeps the hash of a new one, where no configuration says another. */
-  set(password: string): Promise<void>
-}
+export type Passwords = ReturnType<typeof createPasswords>
 
 interface PasswordsOptions {
   /** `<state_dir>/admin-password`. */
@@ -35,9 +28,10 @@ const LONGEST = 1024
 /** Guesses that wait for their turn; hashing takes memory and a thread that boot files need too. */
 const MAX_WAITING = 16
 
-export function createPasswords({ path, configured }: PasswordsOptions): Passwords {
+export function createPasswords({ path, configured }: PasswordsOptions) {
   const inTurn = createQueue(MAX_WAITING)
 
+  /** Compares in constant time; a hash costs about 0.1 s, one after the other. */
   async function check(given: string): Promise<boolean> {
     if (given.length > LONGEST) return false
     const { password, password_hash: hash } = configured()
@@ -46,6 +40,7 @@ export function createPasswords({ path, configured }: PasswordsOptions): Passwor
     return text !== null && inTurn(() => matches(normalisePassword(given), readable(text, path)))
   }
 
+  /** Keeps the hash of a new one, where no configuration says another. */
   async function set(password: string): Promise<void> {
     await replaceFile(path, `${await hashPassword(password)}\n`, 0o600)
   }
@@ -53,7 +48,8 @@ export function createPasswords({ path, configured }: PasswordsOptions): Passwor
   return {
     check,
     set,
-    async ensure() {
+    /** Makes one where there is none, kept as a hash; it is in this answer and never again. */
+    async ensure(): Promise<string | null> {
       const { password, password_hash: hash } = configured()
       if (password.trim() !== '' || hash.trim() !== '') return null
       const kept = await readHash(path)
@@ -104,11 +100,11 @@ function readable(text: string, path: string): PasswordHash {
 
 /** Hides lengths too: what is compared are digests under a key of this process. */
 function isSameText(one: string, two: string): boolean {
-  const key = PROCESS_KEY
-  const digest = (text: string) =>
-    createHmac('sha256', key).update(normalisePassword(text)).digest()
-  return timingSafeEqual(digest(one), digest(two))
+  return timingSafeEqual(digestOf(one), digestOf(two))
 }
+
+const digestOf = (text: string) =>
+  createHmac('sha256', PROCESS_KEY).update(normalisePassword(text)).digest()
 
 const PROCESS_KEY = randomBytes(32)
 

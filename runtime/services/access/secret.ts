@@ -85,7 +85,8 @@ function tryKey(path: string): string {
   }
 }
 
-function identify(path: string): string | null {
+/** Another text once the file is another, or was changed; null: there is none. */
+export function identify(path: string): string | null {
   const found = statSync(path, { throwIfNoEntry: false })
   return found === undefined ? null : `${found.ino}:${found.mtimeMs}:${found.size}`
 }

@@ -1,17 +1,14 @@
 /** Sessions that were logged out before their time: a list on disk, as short as their lives. */
-import { readFileSync, statSync } from 'node:fs'
+import { readFileSync } from 'node:fs'
 import { basename } from 'node:path'
 import { z } from 'zod'
 import { renderError } from '../../core/foundation/fault.ts'
 import { parseJson } from '../../core/foundation/json-reader.ts'
 import { isMissing } from '../../core/foundation/system-error.ts'
 import { replaceFile } from '../host/atomic-file.ts'
+import { identify } from './secret.ts'
 
-export interface SignedOut {
-  has(id: string): boolean
-  /** Counts at once; on disk when it resolves. `until`: when the session would end by itself. */
-  add(id: string, until: Date): Promise<void>
-}
+export type SignedOut = ReturnType<typeof createSignedOut>
 
 interface SignedOutDependencies {
   /** `<state_dir>/signed-out.json`. */
@@ -29,7 +26,7 @@ const MAX = 10_000
  * Server and cache share the key of sessions, and so this file: each takes up what the other wrote,
  * at the next question. A look at the file's times is microseconds; the signature costs more.
  */
-export function createSignedOut({ path, now, log, onDamage }: SignedOutDependencies): SignedOut {
+export function createSignedOut({ path, now, log, onDamage }: SignedOutDependencies) {
   const ends = new Map<string, number>()
   let seen: string | null = null
   let writing: Promise<void> = Promise.resolve()
@@ -58,11 +55,12 @@ export function createSignedOut({ path, now, log, onDamage }: SignedOutDependenc
 
   takeUp()
   return {
-    has(id) {
+    has(id: string): boolean {
       takeUp()
       return ends.has(id)
     },
-    async add(id, until) {
+    /** Counts at once; on disk when it resolves. `until`: when the session would end by itself. */
+    async add(id: string, until: Date): Promise<void> {
       ends.set(id, until.getTime())
       // Who logs out is logged out, whatever becomes of the file.
       writing = writing.then(write).catch((thrown: unknown) => {
@@ -73,18 +71,10 @@ export function createSignedOut({ path, now, log, onDamage }: SignedOutDependenc
   }
 }
 
-function identify(path: string): string | null {
-  const found = statSync(path, { throwIfNoEntry: false })
-  return found === undefined ? null : `${found.ino}:${found.mtimeMs}:${found.size}`
-}
-
-/** When each session would have ended, in milliseconds since the epoch. */
-const Ends = z.record(z.string(), z.number())
-
 /** Null: it is no such list, or cannot be read. */
 function read(path: string): readonly (readonly [string, number])[] | null {
   try {
-    const found = Ends.safeParse(parseJson(readFileSync(path, 'utf8')))
+    const found = z.record(z.string(), z.number()).safeParse(parseJson(readFileSync(path, 'utf8')))
     return found.success ? Object.entries(found.data).slice(-MAX) : null
   } catch (thrown) {
     return isMissing(thrown) ? [] : null

@@ -25,22 +25,7 @@ export interface MadeToken {
   readonly token: string
 }
 
-export interface Tokens {
-  /** Oldest first; expired ones too, revoked ones not. */
-  list(): Promise<readonly TokenRecord[]>
-  /**
-   * The token's text is in the answer and never again. Refused where the name is in use, or there are
-   * `most` already: it is decided as it is stored, so that many at once are no way around it.
-   */
-  create(
-    wish: Pick<TokenRecord, 'name' | 'scopes' | 'expires_at'>,
-    most: number,
-  ): Promise<Result<MadeToken, 'name-taken' | 'too-many'>>
-  /** False when there was none. */
-  revoke(id: string): Promise<boolean>
-  /** Who it is, or null; never waits for a disk. Notes the use, on disk within a minute. */
-  find(token: string): TokenRecord | null
-}
+export type Tokens = ReturnType<typeof createTokens>
 
 /** How long a use waits in memory before it is stored. */
 const LAG_MS = 30_000
@@ -48,11 +33,10 @@ const LAG_MS = 30_000
 export function createTokens(
   database: Database,
   { now = () => new Date() }: { now?(): Date } = {},
-): Tokens {
+) {
   const byDigest = new Map<string, TokenRecord>()
-  const used = new Map<string, string>()
   let epoch: number | null = null
-  let timer: NodeJS.Timeout | null = null
+  const uses = createTokenUses(database, () => (epoch = null))
 
   const current = () => {
     const present = database.epoch()
@@ -65,38 +49,18 @@ export function createTokens(
     epoch = present
     return byDigest
   }
-  /** With the use that is not stored yet. */
-  const shown = (record: TokenRecord): TokenRecord => ({
-    ...record,
-    last_used_at: used.get(record.id) ?? record.last_used_at,
-  })
-
-  async function flush() {
-    if (timer !== null) clearTimeout(timer)
-    timer = null
-    if (used.size === 0) return
-    const uses = [...used]
-    await database.write((sql) => {
-      for (const [id, at] of uses)
-        sql.run('UPDATE tokens SET last_used_at = ? WHERE id = ?', at, id)
-    })
-    for (const [id, at] of uses) if (used.get(id) === at) used.delete(id)
-    epoch = null
-  }
-  database.beforeClosing(flush)
-
-  const noteUse = (id: string, at: string) => {
-    used.set(id, at)
-    timer ??= setTimeout(() => {
-      timer = null
-      // Best effort: it stays in memory for the next time.
-      flush().catch(() => undefined)
-    }, LAG_MS).unref()
-  }
 
   return {
-    list: async () => [...current().values()].map(shown),
-    async create({ name, scopes, expires_at }, most) {
+    /** Oldest first; expired ones too, revoked ones not. */
+    list: async (): Promise<readonly TokenRecord[]> => [...current().values()].map(uses.apply),
+    /**
+     * The token's text is in the answer and never again. Refused where the name is in use, or there are
+     * `most` already: it is decided as it is stored, so that many at once are no way around it.
+     */
+    async create(
+      { name, scopes, expires_at }: Pick<TokenRecord, 'name' | 'scopes' | 'expires_at'>,
+      most: number,
+    ): Promise<Result<MadeToken, 'name-taken' | 'too-many'>> {
       const id = randomBytes(6).toString('hex')
       const token = `flasher_${id}_${randomBytes(32).toString('base64url')}`
       const created_at = now().toISOString()
@@ -112,21 +76,54 @@ export function createTokens(
       epoch = null
       return obstacle === null ? accept({ record, token }) : refuse(obstacle)
     },
-    async revoke(id) {
+    /** False when there was none. */
+    async revoke(id: string): Promise<boolean> {
       const at = now().toISOString()
       const revoked = await database.write((sql) => sql.run(REVOKE, at, id) > 0)
       epoch = null
       return revoked
     },
-    find(token) {
+    /** Who it is, or null; never waits for a disk. Notes the use, on disk within a minute. */
+    find(token: string): TokenRecord | null {
       // 256 random bits: looking up the digest gives nothing away.
       const record = current().get(digestOf(token))
       if (record === undefined) return null
       const at = now().toISOString()
       if (isExpired(record, at)) return null
-      noteUse(record.id, at)
-      return shown(record)
+      uses.note(record.id, at)
+      return uses.apply(record)
     },
+  }
+}
+
+/** When tokens were used last: kept in memory for a moment, so that no request waits for the disk. */
+function createTokenUses(database: Database, stored: () => void) {
+  const used = new Map<string, string>()
+  let timer: NodeJS.Timeout | null = null
+
+  async function flush() {
+    if (timer !== null) clearTimeout(timer)
+    timer = null
+    if (used.size === 0) return
+    const uses = [...used]
+    await database.write((sql) => {
+      for (const [id, at] of uses) sql.run(NOTE_USE, at, id)
+    })
+    for (const [id, at] of uses) if (used.get(id) === at) used.delete(id)
+    stored()
+  }
+  database.beforeClosing(flush)
+
+  return {
+    note(id: string, at: string): void {
+      used.set(id, at)
+      // Best effort: a use that was not stored stays in memory for the next time.
+      timer ??= setTimeout(() => void flush().catch(() => undefined), LAG_MS).unref()
+    },
+    apply: (record: TokenRecord): TokenRecord => ({
+      ...record,
+      last_used_at: used.get(record.id) ?? record.last_used_at,
+    }),
   }
 }
 
@@ -134,6 +131,7 @@ export function createTokens(
 const ALL = `SELECT id, record, digest, created_at, last_used_at FROM tokens
   WHERE revoked_at IS NULL ORDER BY created_at, id`
 const ADD = 'INSERT INTO tokens (id, record, digest, created_at) VALUES (?, ?, ?, ?)'
+const NOTE_USE = 'UPDATE tokens SET last_used_at = ? WHERE id = ?'
 const REVOKE = 'UPDATE tokens SET revoked_at = ? WHERE id = ? AND revoked_at IS NULL'
 
 /** A date that cannot be read ends the token rather than never. */
@@ -142,23 +140,21 @@ const isExpired = ({ expires_at }: TokenRecord, at: string) =>
 
 const digestOf = (token: string) => createHash('sha256').update(token).digest('hex')
 
-const Stored = z.object({
-  name: z.string(),
-  scopes: z.array(z.unknown()),
-  expires_at: z.unknown(),
-})
-
 /** Null when it grants nothing that we know. */
 function readRecord(row: Row): TokenRecord | null {
-  const stored = Stored.safeParse(parseJson(readText(row, 'record')))
+  const stored = STORED.safeParse(parseJson(readText(row, 'record')))
   if (!stored.success) return null
-  const { name, scopes, expires_at } = stored.data
   return {
     id: readText(row, 'id'),
-    name,
-    scopes: TOKEN_SCOPES.filter((scope) => scopes.includes(scope)),
+    ...stored.data,
     created_at: readText(row, 'created_at'),
     last_used_at: readTextOrNull(row, 'last_used_at'),
-    expires_at: expires_at === null ? null : String(expires_at),
   }
 }
+
+const STORED = z.object({
+  name: z.string(),
+  scopes: z.array(z.unknown()).transform((all) => TOKEN_SCOPES.filter((one) => all.includes(one))),
+  // What is no date ends the token.
+  expires_at: z.string().nullable().catch(''),
+})

@@ -2,24 +2,19 @@
 import { createHash } from 'node:crypto'
 import { readFile } from 'node:fs/promises'
 import { findPackageJSON } from 'node:module'
-import { dirname, join } from 'node:path'
+import { basename, dirname, extname, join } from 'node:path'
 import { promisify } from 'node:util'
 import { gzip } from 'node:zlib'
 import { parseJson } from '../../core/foundation/json-reader.ts'
-import { isRecord } from '../../core/foundation/shape.ts'
+import { z } from 'zod'
 
 interface Asset {
-  readonly bytes: Uint8Array
-  readonly gzipped: Uint8Array
+  readonly bytes: Uint8Array<ArrayBuffer>
+  readonly gzipped: Uint8Array<ArrayBuffer>
   readonly type: string
 }
 
-export interface Assets {
-  /** Where a file of the list is served: `/static/htmx.org@2.0.11/htmx.min.js`. */
-  url(name: string): string
-  /** By the end of that address, `htmx.org@2.0.11/htmx.min.js`; null: not in the list. */
-  find(path: string): Asset | null
-}
+export type Assets = Awaited<ReturnType<typeof createAssets>>
 
 const OURS = [
   'flasher.css',
@@ -42,41 +37,36 @@ const VENDORED = {
 } as const
 
 const TYPES: Readonly<Record<string, string>> = {
-  css: 'text/css; charset=utf-8',
-  js: 'text/javascript; charset=utf-8',
-  svg: 'image/svg+xml',
-}
-
-interface Found {
-  readonly folder: string
-  readonly name: string
-  readonly bytes: Uint8Array
+  '.css': 'text/css; charset=utf-8',
+  '.js': 'text/javascript; charset=utf-8',
+  '.svg': 'image/svg+xml',
 }
 
 const compress = promisify(gzip)
 
-export async function createAssets(): Promise<Assets> {
+export async function createAssets() {
   const vendored = await Promise.all(Object.entries(VENDORED).map(readPackage))
-  const found = [...(await readOurs()), ...vendored.flat()]
   const files = new Map<string, Asset>()
   const urls = new Map<string, string>()
-  for (const { folder, name, bytes } of found) {
-    const type = TYPES[name.slice(name.lastIndexOf('.') + 1)] ?? 'application/octet-stream'
+  for (const { folder, name, bytes } of [...(await readOurs()), ...vendored.flat()]) {
+    const type = TYPES[extname(name)] ?? 'application/octet-stream'
     files.set(`${folder}/${name}`, { bytes, type, gzipped: await compress(bytes, { level: 9 }) })
     urls.set(name, `/static/${folder}/${name}`)
   }
   return {
-    url(name) {
+    /** Where a file of the list is served: `/static/htmx.org@2.0.11/htmx.min.js`. */
+    url(name: string): string {
       const url = urls.get(name)
       if (url === undefined) throw new TypeError(`no asset is called ${name}`)
       return url
     },
-    find: (path) => files.get(path) ?? null,
+    /** By the end of that address, `htmx.org@2.0.11/htmx.min.js`; null: not in the list. */
+    find: (path: string): Asset | null => files.get(path) ?? null,
   }
 }
 
 /** Their folder is named by what is in all of them: they belong together. */
-async function readOurs(): Promise<readonly Found[]> {
+async function readOurs() {
   const base = new URL('../../web/static/', import.meta.url)
   const bytes = await Promise.all(OURS.map((name) => readFile(new URL(name, base))))
   const digest = createHash('sha256')
@@ -85,24 +75,17 @@ async function readOurs(): Promise<readonly Found[]> {
   return OURS.map((name, at) => ({ folder, name, bytes: bytes[at] ?? Buffer.alloc(0) }))
 }
 
-async function readPackage([pkg, paths]: readonly [string, readonly string[]]): Promise<
-  readonly Found[]
-> {
-  const root = findPackage(pkg)
-  const about = parseJson(await readFile(join(root, 'package.json'), 'utf8'))
-  const version = isRecord(about) ? String(about['version']) : '0'
+async function readPackage([pkg, paths]: readonly [string, readonly string[]]) {
+  const manifest = findPackageJSON(pkg, import.meta.url)
+  if (manifest === undefined) throw new TypeError(`the package ${pkg} is not installed`)
+  const { version } = MANIFEST.parse(parseJson(await readFile(manifest, 'utf8')))
   return await Promise.all(
     paths.map(async (path) => ({
       folder: `${pkg}@${version}`,
-      name: path.slice(path.lastIndexOf('/') + 1),
-      bytes: await readFile(join(root, path)),
+      name: basename(path),
+      bytes: await readFile(join(dirname(manifest), path)),
     })),
   )
 }
 
-/** Wherever it was installed: packages need not say where their `package.json` is. */
-function findPackage(pkg: string): string {
-  const path = findPackageJSON(pkg, import.meta.url)
-  if (path === undefined) throw new TypeError(`the package ${pkg} is not installed`)
-  return dirname(path)
-}
+const MANIFEST = z.object({ version: z.string() })

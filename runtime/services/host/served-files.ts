@@ -1,32 +1,27 @@
 /** Files of a folder as a web server needs them: opened once, described, and read in parts. */
-import { close, constants, createReadStream, fstat, open, read } from 'node:fs'
+import { close, constants, fstat, open, read } from 'node:fs'
 import { realpath } from 'node:fs/promises'
 import { join, sep } from 'node:path'
-import type { Readable } from 'node:stream'
 import { promisify } from 'node:util'
 import { systemCodeOf } from '../../core/foundation/system-error.ts'
 
 export interface ServedFile {
-  readonly sizeBytes: number
-  /** Milliseconds since the epoch. */
-  readonly modifiedAt: number
-  /**
-   * The bytes from `from` to `to`, inclusive: in one piece where they are few, else as a stream. The
-   * file is closed when they are read or given up.
-   */
-  read(from: number, to: number): Promise<Uint8Array | Readable>
-  /** Only when nothing was read. */
+  /** Null: not known yet. */
+  readonly sizeBytes: number | null
+  /** Null: it may still become any bytes. */
+  readonly etag: string | null
+  /** As in the header. */
+  readonly lastModified: string | null
+  /** Of its own, besides the usual ones. */
+  readonly headers?: Readonly<Record<string, string>>
+  /** Fills from `offset` on; 0 at the end. The signal says that nobody listens any more. */
+  read(into: Buffer, offset: number, signal: AbortSignal): Promise<number>
   close(): Promise<void>
 }
 
 // Plain numbers: a `FileHandle` that an unread answer leaves behind would end the process.
 const [openFd, statFd, closeFd] = [promisify(open), promisify(fstat), promisify(close)]
 const readFd = promisify(read)
-
-/** Bytes of one read: fewer turns between disk and network than Node's 64 KiB. */
-const READ_BYTES = 256 * 1024
-/** Up to here a stream costs more than the bytes. */
-const MAX_PIECE = 64 * 1024
 
 /**
  * Null when there is no such regular file, or when it is a link that leads out of the folder. `name`
@@ -41,13 +36,15 @@ export async function openServed(dir: string, name: string): Promise<ServedFile 
       await closeFd(fd)
       return null
     }
+    const { size, mtimeMs } = facts
     return {
-      sizeBytes: facts.size,
-      modifiedAt: facts.mtimeMs,
-      read: async (start, end) =>
-        end - start < MAX_PIECE
-          ? readPiece(fd, start, end - start + 1)
-          : createReadStream('', { fd, start, end, highWaterMark: READ_BYTES }),
+      sizeBytes: size,
+      etag: `"${size.toString(36)}-${Math.trunc(mtimeMs * 1000).toString(36)}"`,
+      lastModified: new Date(Math.floor(mtimeMs / 1000) * 1000).toUTCString(),
+      async read(into, offset) {
+        const { bytesRead } = await readFd(fd, into, 0, into.byteLength, offset)
+        return bytesRead
+      },
       close: () => closeFd(fd),
     }
   } catch (error) {
@@ -68,17 +65,6 @@ async function openInside(dir: string, path: string): Promise<number | null> {
   }
   const [root, real] = await Promise.all([realpath(dir), realpath(path)])
   return real.startsWith(root.endsWith(sep) ? root : root + sep) ? openFd(real, FLAGS) : null
-}
-
-async function readPiece(fd: number, from: number, length: number): Promise<Uint8Array> {
-  try {
-    const { bytesRead, buffer } = await readFd(fd, Buffer.allocUnsafe(length), 0, length, from)
-    // One read of a regular file gives all there is.
-    if (bytesRead < length) throw new Error('the file became shorter while it was read')
-    return buffer
-  } finally {
-    await closeFd(fd)
-  }
 }
 
 const ABSENT: ReadonlySet<unknown> = new Set([

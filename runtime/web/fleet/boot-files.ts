@@ -1,18 +1,13 @@
 /** The live environment's files: served in parts, never recompressed, and replaced as a whole. */
 import { getRouterParam, type H3Event } from 'h3'
 import { renderAutoexec } from '../../core/boot/bootstrap.ts'
-import {
-  decideFileAnswer,
-  type Conditions,
-  type FileAnswer,
-  type Version,
-} from '../../core/net/byte-range.ts'
 import { renderError } from '../../core/foundation/fault.ts'
 import { parseMac } from '../../core/machine/mac.ts'
 import type { MachineBase } from '../../core/machine/machine.ts'
 import { openServed, type ServedFile } from '../../services/host/served-files.ts'
 import { json, text } from '../http/answers.ts'
 import { refuse } from '../http/faults.ts'
+import { answerFile } from '../http/file-answer.ts'
 import type { Site } from './site.ts'
 import type { Route } from '../http/route.ts'
 
@@ -58,9 +53,9 @@ export function bootFileRoutes<M extends MachineBase>(site: Site<M>): readonly R
     if (file === null) throw refuse(404, 'no such boot file')
     // GRUB and UEFI ask HEAD first: the machine is seen when it fetches the file.
     if (event.req.method !== 'HEAD') await see(event, name)
-    const { body, bytes } = await answerFile(event, name, file)
-    metrics.count('flasher_boot_bytes_total', { name: labelOf(name) }, bytes)
-    return body
+    const { answer, bytes } = await answerFile(event, name, file)
+    metrics.count('flasher_boot_bytes_total', { name: labelOf(name) }, bytes ?? 0)
+    return answer
   }
 
   /** `ipxe.efi`, which firmware asks for, is the newest iPXE of a release where there is no such file. */
@@ -133,55 +128,4 @@ function readName(event: H3Event): string {
     throw refuse(400, 'not a file name', { hint: 'A bare name, without a dot at its start.' })
   }
   return name
-}
-
-/** Stages status and headers; what it returns is the body. */
-async function answerFile(event: H3Event, name: string, file: ServedFile) {
-  const version = versionOf(file)
-  const isHead = event.req.method === 'HEAD'
-  const answer = decideFileAnswer(readConditions(event), version)
-  stage(event, answer.status, {
-    'accept-ranges': 'bytes',
-    etag: version.etag,
-    'last-modified': version.lastModified,
-    // Saved, never shown: an uploaded page would run with the rights of ours.
-    'content-disposition': `attachment; filename*=UTF-8''${encodeURIComponent(name)}`,
-    'content-type': 'application/octet-stream',
-    'cache-control': 'no-cache',
-  })
-  const part = partOf(answer, file.sizeBytes)
-  if (answer.status === 206) {
-    stage(event, 206, { 'content-range': `bytes ${answer.from}-${answer.to}/${file.sizeBytes}` })
-  }
-  if (answer.status === 416) stage(event, 416, { 'content-range': `bytes */${file.sizeBytes}` })
-  if (part !== null) stage(event, answer.status, { 'content-length': String(part.length) })
-  if (part === null || part.length === 0 || isHead) {
-    file.close().catch(() => {})
-    return { bytes: 0, body: isHead ? null : '' }
-  }
-  return { bytes: part.length, body: await file.read(part.from, part.from + part.length - 1) }
-}
-
-/** Null: no part of the file is sent. */
-function partOf(answer: FileAnswer, size: number) {
-  if (answer.status === 200) return { from: 0, length: size }
-  return answer.status === 206 ? { from: answer.from, length: answer.to - answer.from + 1 } : null
-}
-
-const versionOf = ({ sizeBytes, modifiedAt }: ServedFile): Version => ({
-  sizeBytes,
-  etag: `"${sizeBytes.toString(36)}-${Math.trunc(modifiedAt * 1000).toString(36)}"`,
-  lastModified: new Date(Math.floor(modifiedAt / 1000) * 1000).toUTCString(),
-})
-
-const readConditions = ({ req }: H3Event): Conditions => ({
-  range: req.method === 'HEAD' ? null : req.headers.get('range'),
-  ifRange: req.headers.get('if-range'),
-  ifNoneMatch: req.headers.get('if-none-match'),
-  ifModifiedSince: req.headers.get('if-modified-since'),
-})
-
-function stage(event: H3Event, status: number, headers: Readonly<Record<string, string>>): void {
-  event.res.status = status
-  for (const [name, value] of Object.entries(headers)) event.res.headers.set(name, value)
 }

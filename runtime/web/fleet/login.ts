@@ -1,10 +1,10 @@
 /** Logging in and out: one password, a delay that grows with each wrong one, a record of each. */
 import { HTTPResponse, type H3Event } from 'h3'
 import { networkOf } from '../../core/access/login-throttle.ts'
-import type { MachineBase } from '../../core/machine/machine.ts'
 import { page, seeOther } from '../http/answers.ts'
-import type { LoginView, ServerLine } from './line.ts'
-import type { Site } from './site.ts'
+import type { Note, NoteSubject } from '../http/event-note.ts'
+import { callerOf, peerOf } from '../http/caller.ts'
+import type { LoginView } from './line.ts'
 import type { Attempts } from '../http/attempts.ts'
 import { localPath } from '../http/local-path.ts'
 import { createLoginLanes } from '../http/login-lanes.ts'
@@ -13,21 +13,23 @@ import type { Sessions } from '../http/session.ts'
 
 const HOME = '/ui/dashboard'
 
-/** What logging in takes of a server. */
-interface LoginSite extends Pick<Site<MachineBase>, 'now' | 'peer' | 'caller' | 'noteAll'> {
-  readonly line: Pick<ServerLine<MachineBase>, 'renderLogin' | 'checkPassword'>
+interface LoginDependencies {
+  readonly sessions: Sessions
   /** Wrong passwords, wherever they are given. */
   readonly attempts: Attempts
+  renderLogin(view: LoginView): string
+  checkPassword(given: string): Promise<boolean>
+  noteAll(notes: readonly Note[], on: NoteSubject): Promise<void>
   /** Once a session was ended, with its cookie (`name=value`). */
   onLogout?(cookie: string): Promise<void>
 }
 
-export function loginRoutes(site: LoginSite, sessions: Sessions): readonly Route[] {
-  const { line, attempts } = site
+export function loginRoutes(site: LoginDependencies): readonly Route[] {
+  const { sessions, attempts } = site
   const lanes = createLoginLanes()
 
   const show = (view: LoginView, status: number, headers = {}) =>
-    page(line.renderLogin(view), status, headers)
+    page(site.renderLogin(view), status, headers)
 
   function slow(seconds: number, next: string) {
     const error = `Too many attempts: try again in ${seconds} s.`
@@ -35,13 +37,13 @@ export function loginRoutes(site: LoginSite, sessions: Sessions): readonly Route
   }
 
   async function logIn(event: H3Event, form: URLSearchParams): Promise<unknown> {
-    const { ip, isSecure } = site.peer(event)
+    const { ip, isSecure } = peerOf(event)
     const next = nextOf(form.get('next'))
     const wait = attempts.waitOf(ip)
     if (wait > 0) return slow(wait, next)
     const given = form.get('password') ?? ''
     if (given === '') return show({ error: 'Enter the password.', next }, 401)
-    const checked = lanes.run(networkOf(ip), () => line.checkPassword(given))
+    const checked = lanes.run(networkOf(ip), () => site.checkPassword(given))
     if (checked === null) return slow(1, next)
     // Counted before it is known to be wrong: many at once are no way around the delay.
     const isNoted = attempts.count(ip)
@@ -55,7 +57,7 @@ export function loginRoutes(site: LoginSite, sessions: Sessions): readonly Route
   }
 
   async function logOut(event: H3Event): Promise<unknown> {
-    const caller = site.caller(event)
+    const caller = callerOf(event)
     if (caller.kind === 'session') {
       await sessions.revoke(caller.id)
       await site.onLogout?.(sessions.renderCookie(caller.id))
@@ -65,13 +67,13 @@ export function loginRoutes(site: LoginSite, sessions: Sessions): readonly Route
       status: 303,
       headers: {
         location: '/ui/login',
-        'set-cookie': sessions.clear(site.peer(event).isSecure),
+        'set-cookie': sessions.clear(peerOf(event).isSecure),
       },
     })
   }
 
   async function note(event: H3Event, kind: string, summary: string): Promise<void> {
-    const { ip } = site.peer(event)
+    const { ip } = peerOf(event)
     await site.noteAll([{ kind, subject_kind: 'auth', summary, details: null }], {
       subject_id: null,
       actor: 'operator',

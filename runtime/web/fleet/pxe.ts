@@ -6,7 +6,7 @@ import { renderBootstrap } from '../../core/boot/bootstrap.ts'
 import { isStation, parseMac, type Mac } from '../../core/machine/mac.ts'
 import type { MachineBase } from '../../core/machine/machine.ts'
 import { plainWords } from '../../core/foundation/printable.ts'
-import { nothing, plainJson, text } from '../http/answers.ts'
+import { json, nothing, text } from '../http/answers.ts'
 import { checked, renderSchema } from '../http/checked.ts'
 import { refuse, refuseFields } from '../http/faults.ts'
 import { LIMITS } from '../http/limits.ts'
@@ -59,7 +59,7 @@ export function pxeRoutes<M extends MachineBase>(site: Site<M>): readonly Route[
     const made = await recordContact(mac, contact, decide)
     const { plan, mode } = made ?? decide(line.discover(mac, contact.now))
     metrics.count('flasher_plan_requests_total', { mode })
-    return plainJson(plan)
+    return json(plan)
   }
 
   /** A signal of a machine that nobody knows: 404 (it was deleted, or never asked for a script). */

@@ -1,9 +1,9 @@
 /** What a rule may know of one request. */
 import type { H3Event } from 'h3'
-import { readBearer } from '../http/bearer.ts'
+import { readBearer } from '../http/guard.ts'
 import { LIMITS } from '../http/limits.ts'
 import type { Contact } from './transition.ts'
-import type { Peer } from '../http/peer.ts'
+import type { Peer } from '../http/caller.ts'
 
 const NONE: Contact['query'] = {}
 

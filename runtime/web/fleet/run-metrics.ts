@@ -13,7 +13,7 @@ export function countRun(metrics: Metrics, run: Run): void {
   metrics.count('flasher_flash_bytes_total', {}, run.bytes_written)
   const seconds = secondsOf(run)
   if (seconds !== null && result !== 'lost') {
-    metrics.observe('flasher_flash_seconds', seconds, { result })
+    metrics.timer('flasher_flash_seconds', { result })(seconds)
   }
 }
 

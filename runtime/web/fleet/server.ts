@@ -1,9 +1,8 @@
 /** The machine server: every URL that it answers, in one table, on parts that both lines bring. */
-import type { H3, H3Event } from 'h3'
+import type { H3 } from 'h3'
 import type { MachineBase } from '../../core/machine/machine.ts'
 import { createAdmission } from './admission.ts'
 import { createAttempts } from '../http/attempts.ts'
-import { createBodyReader } from '../http/body.ts'
 import { bootFileRoutes } from './boot-files.ts'
 import { bulkRoutes } from './bulk.ts'
 import { createChannel } from '../live/channel.ts'
@@ -14,17 +13,17 @@ import { createFleet } from './fleet.ts'
 import { createGuard, renderBy } from '../http/guard.ts'
 import { healthRoutes } from '../http/health.ts'
 import type { ServerDependencies, Site } from './site.ts'
-import type { Caller } from '../http/caller.ts'
 import { liveRoutes } from '../live/live.ts'
 import { loginRoutes } from './login.ts'
 import { machineRoutes } from './machines.ts'
 import { metricsRoutes } from './metrics-route.ts'
-import { createMetrics } from '../http/metrics.ts'
+import { createMetrics, timeRoute } from '../http/metrics.ts'
 import { createNotes } from './event-recorder.ts'
 import { createNotices } from '../http/form-notices.ts'
 import { documentRoutes } from './openapi.ts'
-import { createPeers, type Peer } from '../http/peer.ts'
+import { createPeers } from '../http/peer.ts'
 import { pxeRoutes } from './pxe.ts'
+import { callerOf, peerOf } from '../http/caller.ts'
 import type { Route } from '../http/route.ts'
 import { countRun } from './run-metrics.ts'
 import { renderLost } from './run-events.ts'
@@ -45,8 +44,6 @@ interface Server<M extends MachineBase> {
   close(): void
 }
 
-const ANONYMOUS: Caller = { kind: 'anonymous' }
-
 export function createServer<M extends MachineBase>(parts: ServerDependencies<M>): Server<M> {
   const { line } = parts
   const noteAll = createNotes(parts)
@@ -57,23 +54,11 @@ export function createServer<M extends MachineBase>(parts: ServerDependencies<M>
   const attempts = createAttempts(now)
   const tokens = createTokenCheck({ tokens: parts.tokens, attempts: createAttempts(now), noteAll })
   const guard = createGuard({ sessions, tokens, now })
-  const findPeer = createPeers(parts.settings)
-  const [peers, callers] = [new WeakMap<H3Event, Peer>(), new WeakMap<H3Event, Caller>()]
-
-  function peerOf(event: H3Event): Peer {
-    const known = peers.get(event)
-    if (known !== undefined) return known
-    const peer = findPeer(event)
-    peers.set(event, peer)
-    return peer
-  }
-  const callerOf = (event: H3Event): Caller => callers.get(event) ?? ANONYMOUS
-
   const site: Site<M> = {
     ...parts,
     noteAll,
     metrics,
-    notices: createNotices({ caller: callerOf, now: parts.now }),
+    notices: createNotices(now),
     fleet: createFleet({ ...parts, metrics }, noteAll),
     caller: callerOf,
     isLive: guard.isLive,
@@ -104,7 +89,7 @@ export function createServer<M extends MachineBase>(parts: ServerDependencies<M>
     ...liveRoutes(site, channel), //      /events/machines
     ...tokenRoutes(site), //              /tokens /tokens/:id
     ...metricsRoutes(site, channel.count), // /metrics
-    ...loginRoutes({ ...site, attempts }, sessions), // / /ui /ui/login /ui/logout
+    ...loginRoutes({ ...parts, ...line, sessions, attempts, noteAll }), // / /ui /ui/login /ui/logout
     // What this release line alone serves: images, releases, backups, and the pages.
     ...parts.routes(site),
   ]
@@ -112,19 +97,9 @@ export function createServer<M extends MachineBase>(parts: ServerDependencies<M>
   const app = createApp({
     routes,
     guard,
-    bodies: createBodyReader(),
-    peer: peerOf,
-    failures: {
-      log: parts.log,
-      isKnown: (event) => callerOf(event).kind !== 'anonymous',
-      renderError: (view, event) =>
-        line.renderError({ ...view, loggedIn: callerOf(event).kind === 'session' }),
-    },
-    admit: (event, caller) => callers.set(event, caller),
-    answered(event, status, route, seconds) {
-      const labels = { method: event.req.method, route, status: `${Math.floor(status / 100)}xx` }
-      site.metrics.observe('flasher_http_request_seconds', seconds, labels)
-    },
+    findPeer: createPeers(parts.settings),
+    failures: { log: parts.log, renderError: line.renderError },
+    timeRoute: (method, path) => timeRoute(metrics, method, path),
   })
   return { app, site, routes, listeners: channel.count, close: channel.close }
 }

@@ -1,33 +1,39 @@
 /** The few shapes of answers that routes give. */
-import { HTTPResponse } from 'h3'
-import { FastResponse } from 'srvx'
-import { NOSNIFF } from './headers.ts'
+import { HTTPResponse, type H3Event } from 'h3'
 
 type Headers = Readonly<Record<string, string>>
 
+const ANSWER = Symbol('answer')
+
+/** Bytes as they are read, until nobody listens any more; a part lasts until the next but one. */
+export type Parts = (signal: AbortSignal) => AsyncIterable<Uint8Array>
+
+/** The dispatcher adds the headers that every answer carries, and the length of a body in one piece. */
+export interface Answer {
+  readonly [ANSWER]: true
+  readonly status: number
+  readonly headers: Headers
+  readonly body: string | Uint8Array<ArrayBuffer> | Parts | null
+}
+
+export const answer = (status: number, headers: Headers, body: Answer['body']): Answer => ({
+  [ANSWER]: true,
+  status,
+  headers,
+  body,
+})
+
+export const isAnswer = (value: object): value is Answer => ANSWER in value
+
 /** 204. */
-export const nothing = () => new FastResponse(null, { status: 204, headers: { ...NOSNIFF } })
+export const nothing = () => answer(204, {}, null)
 
 /** 303 to a local path. */
 export const seeOther = (location: string, headers: Headers = {}) =>
   new HTTPResponse('', { status: 303, headers: { ...headers, location } })
 
-/** Its headers stay a plain object where nobody changes them: what machines get costs half as much. */
 export const text = (body: string, headers: Headers = {}) =>
-  new FastResponse(body, {
-    status: 200,
-    headers: {
-      ...NOSNIFF,
-      'content-type': 'text/plain; charset=utf-8',
-      // Also for HEAD, where the body is gone by the time that its length is asked for.
-      'content-length': String(Buffer.byteLength(body)),
-      ...headers,
-    },
-  })
-
-/** JSON for machines, who keep no session that the answer could renew. */
-export const plainJson = (value: unknown) =>
-  text(JSON.stringify(value), { 'content-type': 'application/json' })
+  answer(200, { 'content-type': 'text/plain; charset=utf-8', ...headers }, body)
 
 export const page = (body: string, status = 200, headers: Headers = {}) =>
   new HTTPResponse(body, {
@@ -36,22 +42,37 @@ export const page = (body: string, status = 200, headers: Headers = {}) =>
   })
 
 export const json = (value: unknown, status = 200, headers: Headers = {}) =>
-  new HTTPResponse(JSON.stringify(value), {
-    status,
-    headers: { 'content-type': 'application/json', ...headers },
-  })
+  answer(status, { 'content-type': 'application/json', ...headers }, JSON.stringify(value))
+
+export interface TaggedText {
+  readonly body: string
+  /** With its quotes. */
+  readonly etag: string
+}
+
+/** JSON that clients keep; 304 for those who have it already. */
+export function taggedJson({ req }: H3Event, { body, etag }: TaggedText): Answer {
+  const headers = { 'content-type': 'application/json', 'cache-control': 'no-cache', etag }
+  return req.headers.get('if-none-match') === etag
+    ? answer(304, headers, null)
+    : answer(200, headers, body)
+}
 
 /** Pieces as they are made, taken as fast as the caller reads. */
 export function streamOf(pieces: AsyncIterable<Uint8Array>): ReadableStream<Uint8Array> {
   const iterator = pieces[Symbol.asyncIterator]()
-  return new ReadableStream({
-    async pull(controller) {
-      const { done, value } = await iterator.next()
-      if (done === true) controller.close()
-      else controller.enqueue(value)
+  return new ReadableStream(
+    {
+      async pull(controller) {
+        const { done, value } = await iterator.next()
+        if (done === true) controller.close()
+        else controller.enqueue(value)
+      },
+      async cancel() {
+        await iterator.return?.()
+      },
     },
-    async cancel() {
-      await iterator.return?.()
-    },
-  })
+    // Nothing is read before somebody asks.
+    { highWaterMark: 0 },
+  )
 }

@@ -6,14 +6,7 @@ import {
   type Failures,
 } from '../../core/access/login-throttle.ts'
 
-export interface Attempts {
-  /** Whole seconds until something of this address is checked again; 0: now. */
-  waitOf(ip: string | null): number
-  /** One that is wrong, or not known to be right yet; whether it goes on record. */
-  count(ip: string | null): boolean
-  /** The address has shown that it knows the secret. */
-  forgive(ip: string | null): void
-}
+export type Attempts = ReturnType<typeof createAttempts>
 
 /** Addresses whose failures are remembered; the oldest are forgotten first. */
 const MAX_ADDRESSES = 10_000
@@ -21,12 +14,14 @@ const MAX_ADDRESSES = 10_000
 const MAX_NOTED = 50
 
 /** One for each secret that can be guessed: what one counts does not slow the other. */
-export function createAttempts(now: () => Date): Attempts {
+export function createAttempts(now: () => Date) {
   const failures = new Map<string, Failures>()
   const time = () => now().getTime()
   return {
-    waitOf: (ip) => waitOf(failures.get(throttleKey(ip)) ?? null, time()),
-    count(ip) {
+    /** Whole seconds until something of this address is checked again; 0: now. */
+    waitOf: (ip: string | null) => waitOf(failures.get(throttleKey(ip)) ?? null, time()),
+    /** One that is wrong, or not known to be right yet; whether it goes on record. */
+    count(ip: string | null): boolean {
       const key = throttleKey(ip)
       const next = nextFailure(failures.get(key) ?? null, time())
       // Deleted first, so that the newest stand last.
@@ -35,7 +30,8 @@ export function createAttempts(now: () => Date): Attempts {
       if (failures.size > MAX_ADDRESSES) failures.delete(failures.keys().next().value ?? '')
       return next.count <= MAX_NOTED
     },
-    forgive(ip) {
+    /** The address has shown that it knows the secret. */
+    forgive(ip: string | null): void {
       failures.delete(throttleKey(ip))
     },
   }

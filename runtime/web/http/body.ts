@@ -9,11 +9,7 @@ import { LIMITS } from './limits.ts'
 /** The connection is closed after these: what is still on its way is not read. */
 const CLOSE = { connection: 'close' }
 
-export interface BodyReader {
-  /** Undefined when nothing was sent. */
-  readJson(event: H3Event, most: number, seconds: number): Promise<unknown>
-  readForm(event: H3Event, most: number, seconds: number): Promise<URLSearchParams>
-}
+export type BodyReader = ReturnType<typeof createBodyReader>
 
 /** Refuses what says that it is too long, before a byte of it is read. */
 export function checkLength(event: H3Event, most: number): void {
@@ -44,7 +40,8 @@ export async function* streamBody(
   }
 }
 
-export function createBodyReader(): BodyReader {
+/** Not h3's `readBody`: that knows no limits of depth, of time, and of all bodies together. */
+export function createBodyReader() {
   const budgets = {
     small: createBudget(LIMITS.smallBodies),
     large: createBudget(LIMITS.largeBodies),
@@ -79,7 +76,8 @@ export function createBodyReader(): BodyReader {
   }
 
   return {
-    async readJson(event, most, seconds) {
+    /** Undefined when nothing was sent. */
+    async readJson(event: H3Event, most: number, seconds: number): Promise<unknown> {
       checkLength(event, most)
       const type = typeOf(event)
       if (type !== '' && !/^application\/(?:[\w.-]+\+)?json$/.test(type)) throw wrongType('JSON')
@@ -87,7 +85,7 @@ export function createBodyReader(): BodyReader {
       const bytes = await readBytes(event, most, seconds, (chunk) => meter.feed(chunk))
       return bytes.length === 0 ? undefined : parse(bytes)
     },
-    async readForm(event, most, seconds) {
+    async readForm(event: H3Event, most: number, seconds: number): Promise<URLSearchParams> {
       checkLength(event, most)
       const type = typeOf(event)
       const isParts = type === 'multipart/form-data'
@@ -123,14 +121,12 @@ async function parseParts(event: H3Event, bytes: Buffer): Promise<URLSearchParam
   }
 }
 
-/** Undefined content types are taken for what the route wants. */
+/** Empty where none is named: the body is taken for what the route wants. */
 const typeOf = (event: H3Event) =>
   (event.req.headers.get('content-type') ?? '').split(';', 1)[0]?.trim().toLowerCase() ?? ''
 
-const isSmall = (event: H3Event) => {
-  const length = event.req.headers.get('content-length')
-  return length !== null && Number(length) <= LIMITS.json
-}
+const isSmall = (event: H3Event) =>
+  Number(event.req.headers.get('content-length') ?? Infinity) <= LIMITS.json
 
 /** What is awaited, or a 408 when it takes longer. */
 async function within<Value>(work: Promise<Value>, seconds: number): Promise<Value> {

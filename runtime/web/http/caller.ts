@@ -1,5 +1,6 @@
 /** Who sends a request and with which rights, and what the HTTP layer needs to know to answer it. */
 import type { Actor } from '../../services/state/journal.ts'
+import type { H3Event } from 'h3'
 import type { TokenScope } from '../../services/access/tokens.ts'
 
 export interface ErrorView {
@@ -10,14 +11,31 @@ export interface ErrorView {
   readonly loggedIn: boolean
 }
 
-/** Read at each request, so that a change needs no restart. */
-export interface WebSettings {
+/** Who is at the other end, by which name it calls us, and whether on a private line. */
+export interface Peer {
+  /** IPv4 where it is one; null only where there is no socket (in-process requests). */
+  readonly ip: string | null
+  /** As asked for, checked: host or address, with a port when it is not the usual one. */
+  readonly host: string
+  readonly isSecure: boolean
+  /** What scripts and links name. */
+  readonly baseUrl: string
+  /** Hosts that a form of ours may come from. */
+  readonly ownHosts: readonly string[]
+}
+
+/** What the configuration says of callers; arrays that are replaced, never changed. */
+export interface PeerSettings {
   /** `https://flasher.example`: what scripts name instead of the `Host` header; null: the header. */
   readonly publicUrl: string | null
   /** Names and addresses that `Host` may hold; empty: any well-formed one. */
   readonly allowedHosts: readonly string[]
   /** Addresses and CIDR ranges of proxies whose forwarding headers count. */
   readonly trustedProxies: readonly string[]
+}
+
+/** Read at each request, so that a change needs no restart. */
+export interface WebSettings extends PeerSettings {
   readonly discoveriesPerMinute: number
   readonly mostUnassigned: number
   readonly uploadMostBytes: number
@@ -46,4 +64,31 @@ export type Caller =
 export interface By {
   readonly actor: Actor
   readonly ip: string | null
+}
+
+/** Fields of the event itself: each request reads them several times. */
+declare module 'h3' {
+  interface H3EventContext {
+    peer?: Peer
+    caller?: Caller
+    /** The answer is one person's: no cache may keep it. */
+    isPrivate?: boolean
+    /** Milliseconds, of the clock that never jumps. */
+    startedAt?: number
+    /** Records how long the route took. */
+    recordTime?: RecordTime
+  }
+}
+
+export type RecordTime = (status: number, seconds: number) => void
+
+const ANONYMOUS: Caller = { kind: 'anonymous' }
+
+/** Known for every route that is not open, and anonymous for those. */
+export const callerOf = (event: H3Event): Caller => event.context.caller ?? ANONYMOUS
+
+/** Known to every route: the dispatcher finds it first. */
+export function peerOf({ context: { peer } }: H3Event): Peer {
+  if (peer === undefined) throw new TypeError('the request came past the dispatcher')
+  return peer
 }

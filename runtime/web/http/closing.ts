@@ -1,23 +1,20 @@
 /** Ends an HTTP server: what is under way may finish, all other connections go at once. */
+import type { Server, ServerResponse } from 'node:http'
 
-/** What of node's HTTP server ends it. */
-export interface ClosableServer {
-  on(event: 'request', listener: (request: unknown, response: Answering) => void): unknown
+/** What of node's HTTP or HTTPS server ends it. */
+export interface ClosableServer extends Pick<Server, 'closeAllConnections'> {
+  on(
+    event: 'request',
+    listener: (request: unknown, response: Pick<ServerResponse, 'once'>) => void,
+  ): unknown
   close(ended: () => void): unknown
-  closeAllConnections(): void
 }
 
-interface Answering {
-  once(event: 'close', listener: () => void): unknown
-}
-
-interface Closing {
-  /** Resolves once nothing is open any more. Answers that take longer than `graceMs` are cut off. */
-  end(graceMs: number): Promise<void>
-}
-
-/** To be called before the first request: a browser holds connections that asked for nothing yet. */
-export function watchRequests(server: ClosableServer): Closing {
+/**
+ * To be called before the first request. Node's own `closeIdleConnections` leaves those that have
+ * not asked for anything yet, and browsers hold such connections.
+ */
+export function watchRequests(server: ClosableServer) {
   let underWay = 0
   let isEnding = false
   const cutIdle = () => {
@@ -31,10 +28,10 @@ export function watchRequests(server: ClosableServer): Closing {
     })
   })
   return {
-    async end(graceMs) {
-      const closed = new Promise<void>((resolve) => {
-        server.close(() => resolve())
-      })
+    /** Resolves once nothing is open any more. Answers that take longer than `graceMs` are cut off. */
+    async end(graceMs: number): Promise<void> {
+      const { promise: closed, resolve } = Promise.withResolvers<void>()
+      server.close(resolve)
       isEnding = true
       cutIdle()
       const cutting = setTimeout(() => server.closeAllConnections(), graceMs)

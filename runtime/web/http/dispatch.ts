@@ -1,45 +1,39 @@
 /** Makes an h3 app of the route table: every guard stands here, once, before any handler. */
 import { H3, HTTPResponse, type H3Event } from 'h3'
 import { seeOther } from './answers.ts'
-import { checkLength, streamBody, type BodyReader } from './body.ts'
+import { checkLength, createBodyReader, streamBody, type BodyReader } from './body.ts'
 import { answerFailure, isPage, refuse, type FailureContext } from './faults.ts'
 import type { Guard } from './guard.ts'
-import { measure } from './head-answer.ts'
-import { addHeaders, keepPrivate } from './headers.ts'
+import { addHeaders } from './headers.ts'
 import { LIMITS } from './limits.ts'
-import type { Caller } from './caller.ts'
-import type { Peer } from './peer.ts'
-import type { Route } from './route.ts'
+import type { Peer, RecordTime } from './caller.ts'
+import { renderResponse } from './response.ts'
+import type { Method, Route } from './route.ts'
 
-interface Dispatcher {
+interface AppDependencies {
   readonly routes: readonly Route[]
   readonly guard: Guard
-  readonly bodies: BodyReader
+  readonly findPeer: (event: H3Event) => Peer
   readonly failures: FailureContext
-  peer(event: H3Event): Peer
-  /** Remembers who asks. */
-  admit(event: H3Event, caller: Caller): void
-  /** The answer is on its way (or, for a stream, begins). */
-  answered(event: H3Event, status: number, route: string, seconds: number): void
+  /** For each route and method, where somebody wants to know how long answers take to begin. */
+  timeRoute?(method: Method | 'HEAD', path: string): RecordTime
 }
 
-export function createApp(parts: Dispatcher): H3 {
+export function createApp(parts: AppDependencies): H3 {
+  const bodies = createBodyReader()
   const app = new H3({
     silent: true,
-    onError: (error, event) => answerFailure(error, event, parts.failures),
-    onResponse(response, event) {
-      addHeaders(response, event)
-      const { startedAt, route } = event.context
-      if (typeof startedAt === 'number' && typeof route === 'string') {
-        parts.answered(event, response.status, route, (performance.now() - startedAt) / 1000)
-      }
+    onError(error, event) {
+      const response = answerFailure(error, event, parts.failures)
+      addHeaders(response.headers, event.context.isPrivate)
+      recordTime(event, error.status)
+      return response
     },
   })
-  for (const [path, routes] of byPath(parts.routes)) {
+  for (const [path, routes] of Map.groupBy(parts.routes, (route) => route.path)) {
     for (const route of routes) {
-      const handle = guarded(route, parts)
-      app.on(route.method, path, handle)
-      if (isForHead(route)) app.on('HEAD', path, async (event) => measure(await handle(event)))
+      app.on(route.method, path, guarded(route, route.method, parts, bodies))
+      if (isForHead(route)) app.on('HEAD', path, guarded(route, 'HEAD', parts, bodies))
     }
     const allow = allowOf(routes)
     app.all(path, (event) => {
@@ -54,35 +48,55 @@ export function createApp(parts: Dispatcher): H3 {
   return app
 }
 
-/** Of what is nowhere people are told in the frame that they know: those who are logged in stay so. */
-function identifyCaller(event: H3Event, { peer: peerOf, guard, admit }: Dispatcher): void {
-  const peer = peerOf(event)
+/** An operator stays logged in on the page that says that nothing is there. */
+function identifyCaller(event: H3Event, { findPeer, guard }: AppDependencies): void {
+  const peer = (event.context.peer = findPeer(event))
   if (!isPage(event)) return
-  keepPrivate(event)
-  admit(event, guard.identifyOperator(event, peer))
+  event.context.isPrivate = true
+  event.context.caller = guard.identifyOperator(event, peer)
 }
 
-function guarded(route: Route, parts: Dispatcher) {
-  const { guard } = parts
+/** Calls of our own: h3's middleware and `onResponse` cost a closure and three promises a request. */
+function guarded(
+  route: Route,
+  method: Method | 'HEAD',
+  { guard, findPeer, timeRoute }: AppDependencies,
+  bodies: BodyReader,
+) {
+  const time = timeRoute?.(method, route.path)
   return (event: H3Event): unknown => {
-    event.context['startedAt'] = performance.now()
-    event.context['route'] = route.path
-    const peer = parts.peer(event)
+    const { context } = event
+    if (time !== undefined) {
+      context.startedAt = performance.now()
+      context.recordTime = time
+    }
+    const peer = (context.peer = findPeer(event))
     guard.checkOrigin(event, peer)
     const access = typeof route.access === 'function' ? route.access() : route.access
-    if (access === 'page') {
-      keepPrivate(event)
-      const operator = guard.identifyOperator(event, peer)
-      if (operator.kind !== 'session') return sendToLogin(event)
-      parts.admit(event, operator)
-    } else if (access !== 'open') {
-      keepPrivate(event)
-      const caller = guard.identify(event, peer)
-      guard.checkScope(caller, access)
-      parts.admit(event, caller)
+    if (access !== 'open') {
+      context.isPrivate = true
+      const isForPage = access === 'page'
+      const caller = isForPage ? guard.identifyOperator(event, peer) : guard.identify(event, peer)
+      if (!isForPage) guard.checkScope(caller, access)
+      else if (caller.kind !== 'session') return respond(sendToLogin(event), event)
+      context.caller = caller
     }
-    return receive(route, event, parts.bodies)
+    const value = receive(route, event, bodies)
+    return value instanceof Promise
+      ? value.then((settled) => respond(settled, event))
+      : respond(value, event)
   }
+}
+
+function respond(value: unknown, event: H3Event) {
+  const response = renderResponse(value, event)
+  recordTime(event, response.status ?? 200)
+  return response
+}
+
+function recordTime({ context }: H3Event, status: number): void {
+  const { recordTime: record, startedAt = 0 } = context
+  record?.(status, (performance.now() - startedAt) / 1000)
 }
 
 function receive(route: Route, event: H3Event, bodies: BodyReader): unknown {
@@ -123,8 +137,6 @@ function sendToLogin(event: H3Event): unknown {
 function mostOf(route: { readonly most?: number | (() => number) }, usual: number): number {
   return typeof route.most === 'function' ? route.most() : (route.most ?? usual)
 }
-
-const byPath = (routes: readonly Route[]) => Map.groupBy(routes, ({ path }) => path)
 
 const isForHead = ({ method, answersHead }: Route) => method === 'GET' && answersHead !== false
 

@@ -1,14 +1,16 @@
 /** Where requests come in: what no URL can be made of is refused, and no fault of one ends the process. */
 import type { H3 } from 'h3'
-import { toNodeHandler } from 'h3/node'
 import type { IncomingMessage, RequestListener, ServerResponse } from 'node:http'
 import { isIP } from 'node:net'
+import { NodeRequest, sendNodeResponse } from 'srvx/node'
 import { renderError } from '../../core/foundation/fault.ts'
 import { parseHost } from '../../core/net/host-header.ts'
 import { isPlainTarget, parseTarget, type TargetRefusal } from '../../core/net/request-target.ts'
+import type { Parts } from './answers.ts'
 import { NOSNIFF } from './headers.ts'
 import type { Log } from './caller.ts'
 import { plainAddress } from './peer.ts'
+import { readWhole } from './response.ts'
 
 const REFUSALS = {
   'dot-segment': 'the path has a segment . or ..',
@@ -24,16 +26,21 @@ export type Entrance = RequestListener
  * where there is none, and silently walks up the path where segments say so.
  */
 export function createEntrance(app: H3, log: Pick<Log, 'error'>): Entrance {
-  const handle = toNodeHandler(app)
   const isHost = createHostCheck()
+
+  function fail(error: unknown, { method, url }: IncomingMessage, response: ServerResponse): void {
+    log.error(`${method} ${url}: ${renderError(error)}`)
+    if (response.headersSent) response.destroy()
+    else answer(response, 500, 'Internal Server Error')
+  }
 
   async function serve(request: IncomingMessage, response: ServerResponse): Promise<void> {
     try {
-      await handle(request, response)
+      const pending = app.fetch(new NodeRequest({ req: request, res: response }))
+      // Most are there at once: no turn is spent on a promise.
+      await send(response, pending instanceof Promise ? await pending : pending)
     } catch (error) {
-      log.error(`${request.method} ${request.url}: ${renderError(error)}`)
-      if (response.headersSent) response.destroy()
-      else answer(response, 500, 'Internal Server Error')
+      fail(error, request, response)
     }
   }
 
@@ -45,6 +52,55 @@ export function createEntrance(app: H3, log: Pick<Log, 'error'>): Entrance {
     }
     void serve(request, response)
   }
+}
+
+/** In one write where it can be: the adapter's own sender takes two, and a promise. */
+function send(response: ServerResponse, answered: Response): Promise<void> | undefined {
+  const whole = readWhole(answered)
+  if (whole === null) return sendNodeResponse(response, answered)
+  const { status, headers, body } = whole
+  response.writeHead(status, headers)
+  if (typeof body === 'function') return sendParts(response, body)
+  response.end(body)
+  return undefined
+}
+
+/**
+ * One part is read while the one before it goes out, and no more is held than that. What goes wrong
+ * ends the connection, so that nobody takes a part for the whole; a listener who left is no error.
+ */
+async function sendParts(response: ServerResponse, parts: Parts): Promise<void> {
+  const left = new AbortController()
+  response.once('close', () => left.abort(LEFT))
+  let sent: Promise<void> = Promise.resolve()
+  try {
+    for await (const part of parts(left.signal)) {
+      await sent
+      sent = write(response, part, left.signal)
+      sent.catch(() => {})
+    }
+    await sent
+    left.signal.throwIfAborted()
+    response.end()
+  } catch (thrown) {
+    response.destroy()
+    if (thrown !== LEFT && !left.signal.aborted) throw thrown
+  }
+}
+
+const LEFT = new Error('the listener left')
+
+function write(response: ServerResponse, part: Uint8Array, signal: AbortSignal): Promise<void> {
+  const { promise, resolve, reject } = Promise.withResolvers<void>()
+  if (signal.aborted) return Promise.reject(LEFT)
+  const onAbort = () => reject(LEFT)
+  signal.addEventListener('abort', onAbort, { once: true })
+  response.write(part, (error) => {
+    signal.removeEventListener('abort', onAbort)
+    if (error) reject(LEFT)
+    else resolve()
+  })
+  return promise
 }
 
 /** Makes target and `Host` what routes are told of; answers why there is nothing to be made of them. */

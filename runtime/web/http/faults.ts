@@ -1,11 +1,10 @@
-/** What each fault and refusal means as an HTTP status, and how it is told: JSON, or a page under /ui. */
+/** What each fault and refusal means as an HTTP status, and how it is answered: as JSON, or as a page under /ui. */
 import { HTTPError, HTTPResponse, type H3Event } from 'h3'
 import { STATUS_CODES } from 'node:http'
 import { renderFieldErrors, type FieldError } from '../../core/foundation/field-error.ts'
 import { Fault, renderError, type FaultCode } from '../../core/foundation/fault.ts'
 import { isFull } from '../../core/foundation/system-error.ts'
-import { NOSNIFF } from './headers.ts'
-import type { ErrorView, Log } from './caller.ts'
+import { type ErrorView, type Log, callerOf } from './caller.ts'
 
 const STATUS = {
   misuse: 400,
@@ -35,7 +34,7 @@ const STATUS = {
 } as const satisfies Record<FaultCode, number>
 
 interface RefusalOptions {
-  /** The way out, shown on pages. */
+  /** How to fix it, shown on pages. */
   readonly hint?: string
   /** Instead of one sentence: what is wrong with which field. */
   readonly fields?: readonly FieldError[]
@@ -47,7 +46,7 @@ interface Told {
   readonly hint: string | null
 }
 
-/** An expected "no": returned or thrown by any route, `{"detail": …}` for who asked. */
+/** An expected refusal, returned or thrown by any route; answered as `{"detail": …}`. */
 export const refuse = (status: number, detail: string, options: RefusalOptions = {}) =>
   new HTTPError<Told>({
     status,
@@ -64,39 +63,41 @@ export function refuseFields(fields: readonly FieldError[]) {
 
 export interface FailureContext {
   readonly log: Log
-  /** Whether who asks is logged in, or showed a token: others learn nothing of this host's files. */
-  isKnown(event: H3Event): boolean
-  renderError(view: Omit<ErrorView, 'loggedIn'>, event: H3Event): string
+  renderError(view: ErrorView): string
 }
 
-/** The last stop of every error: logs what is ours, hides what is not the caller's business. */
+/** Answers every error: logs our own faults, and hides what is not the caller's business. */
 export function answerFailure(
   error: HTTPError,
   event: H3Event,
   failures: FailureContext,
 ): HTTPResponse {
   const { status, told, headers } = judge(error, event, failures)
-  if (!isPage(event)) {
-    const body = JSON.stringify({ detail: told.detail })
-    return new HTTPResponse(body, {
-      status,
-      headers: { ...headers, ...NOSNIFF, ...describeBody(body, 'application/json') },
-    })
-  }
-  const title = STATUS_CODES[status] ?? 'Error'
-  const detail = typeof told.detail === 'string' ? told.detail : error.message
-  const page = failures.renderError({ status, title, detail, hint: told.hint }, event)
-  return new HTTPResponse(page, {
+  const [body, type] = isPage(event)
+    ? [renderPage(event, status, told, failures, error.message), 'text/html; charset=utf-8']
+    : [JSON.stringify({ detail: told.detail }), 'application/json']
+  // The length as well, which the answer to HEAD names, too.
+  const length = String(Buffer.byteLength(body))
+  return new HTTPResponse(body, {
     status,
-    headers: { ...headers, ...describeBody(page, 'text/html; charset=utf-8') },
+    headers: { ...headers, 'content-type': type, 'content-length': length },
   })
 }
 
-/** The length as well: HEAD is told it, too. */
-const describeBody = (body: string, type: string) => ({
-  'content-type': type,
-  'content-length': String(Buffer.byteLength(body)),
-})
+const renderPage = (
+  event: H3Event,
+  status: number,
+  { detail, hint }: Told,
+  failures: FailureContext,
+  message: string,
+) =>
+  failures.renderError({
+    status,
+    title: STATUS_CODES[status] ?? 'Error',
+    detail: typeof detail === 'string' ? detail : message,
+    hint,
+    loggedIn: callerOf(event).kind === 'session',
+  })
 
 /** Whether people read the answer: a page, rather than a program's JSON. */
 export const isPage = (event: H3Event): boolean =>
@@ -105,16 +106,18 @@ export const isPage = (event: H3Event): boolean =>
 interface Verdict {
   readonly status: number
   readonly told: Told
-  readonly headers: Readonly<Record<string, string>>
+  readonly headers?: Readonly<Record<string, string>>
 }
 
-function judge(error: HTTPError, event: H3Event, { log, isKnown }: FailureContext): Verdict {
+function judge(error: HTTPError, event: H3Event, { log }: FailureContext): Verdict {
   const thrown = error.cause
   if (isTold(error.data)) {
     return { status: error.status, told: error.data, headers: headersOf(error) }
   }
   const where = `${event.req.method} ${event.url.pathname}`
-  if (thrown instanceof Fault) return judgeFault(thrown, where, log, isKnown(event))
+  // Who is not logged in and has no token learns nothing of this host's files.
+  const isKnown = callerOf(event).kind !== 'anonymous'
+  if (thrown instanceof Fault) return judgeFault(thrown, where, log, isKnown)
   if (isFull(thrown)) return tell(507, FULL, 'Free space on that disk first.')
   if (error.unhandled !== true && error.status < 500) {
     // The framework's own: a malformed URL, a body over its limit. Its words hold what was sent.
@@ -147,11 +150,9 @@ const isDatabaseFault = ({ cause }: Fault) => cause instanceof Error && 'errcode
 const tell = (status: number, detail: string, hint: string | null = null): Verdict => ({
   status,
   told: { detail, hint },
-  headers: {},
 })
 
-const headersOf = (error: HTTPError): Record<string, string> =>
-  Object.fromEntries(error.headers?.entries() ?? [])
+const headersOf = ({ headers }: HTTPError) => Object.fromEntries(headers?.entries() ?? [])
 
 function isTold(data: unknown): data is Told {
   return typeof data === 'object' && data !== null && 'detail' in data && 'hint' in data

@@ -1,7 +1,7 @@
 /** Why a form was refused, for the page that follows: no page says an address's words as ours. */
 import { randomBytes } from 'node:crypto'
 import type { H3Event } from 'h3'
-import type { Caller } from './caller.ts'
+import { callerOf } from './caller.ts'
 
 export interface Notice {
   readonly error: string
@@ -9,12 +9,7 @@ export interface Notice {
   readonly typed: Readonly<Record<string, string>>
 }
 
-export interface Notices {
-  /** What the page's address carries as `notice`; it says nothing to anybody else, nor for long. */
-  keep(event: H3Event, error: string, typed?: Notice['typed']): string
-  /** What the address's `notice` stands for; null: nothing that this session was told of late. */
-  read(event: H3Event): Notice | null
-}
+export type Notices = ReturnType<typeof createNotices>
 
 /** Time enough to load the page again, and to come back to it. */
 const KEPT_MS = 15 * 60_000
@@ -22,15 +17,12 @@ const KEPT_MS = 15 * 60_000
 const MAX = 200
 const LONGEST = { error: 500, typed: 2000 } as const
 
-export function createNotices(parts: { caller(event: H3Event): Caller; now(): Date }): Notices {
+export function createNotices(now: () => Date) {
   const kept = new Map<string, Notice & { readonly session: string; readonly until: number }>()
-  const sessionOf = (event: H3Event) => {
-    const caller = parts.caller(event)
-    return caller.kind === 'session' ? caller.id : null
-  }
 
   return {
-    keep(event, error, typed = {}) {
+    /** What the page's address carries as `notice`; it says nothing to anybody else, nor for long. */
+    keep(event: H3Event, error: string, typed: Notice['typed'] = {}): string {
       const id = randomBytes(9).toString('base64url')
       const session = sessionOf(event)
       if (session === null) return id
@@ -42,15 +34,21 @@ export function createNotices(parts: { caller(event: H3Event): Caller; now(): Da
         error: error.slice(0, LONGEST.error),
         typed: Object.fromEntries(fields),
         session,
-        until: parts.now().getTime() + KEPT_MS,
+        until: now().getTime() + KEPT_MS,
       })
       for (const oldest of [...kept.keys()].slice(0, -MAX)) kept.delete(oldest)
       return id
     },
-    read(event) {
+    /** What the address's `notice` stands for; null: nothing that this session was told of late. */
+    read(event: H3Event): Notice | null {
       const found = kept.get(event.url.searchParams.get('notice') ?? '')
       if (found === undefined || found.session !== sessionOf(event)) return null
-      return found.until > parts.now().getTime() ? found : null
+      return found.until > now().getTime() ? found : null
     },
   }
+}
+
+function sessionOf(event: H3Event): string | null {
+  const caller = callerOf(event)
+  return caller.kind === 'session' ? caller.id : null
 }

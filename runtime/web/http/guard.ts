@@ -1,39 +1,24 @@
 /** Who may pass: session or token, the right scope, and no form that another site sent. */
 import type { H3Event } from 'h3'
-import { readBearer } from './bearer.ts'
 import { refuse } from './faults.ts'
-import type { By, Caller, Scope } from './caller.ts'
-import type { Peer } from './peer.ts'
+import type { By, Caller, Peer, Scope } from './caller.ts'
 import type { Sessions } from './session.ts'
 import type { TokenCheck } from './token-check.ts'
 
 const SAFE: ReadonlySet<string> = new Set(['GET', 'HEAD', 'OPTIONS'])
 
-export interface Guard {
-  /** For pages, which take no token: the operator, or nobody. */
-  identifyOperator(event: H3Event, peer: Peer): Caller
-  /**
-   * Who asks; a session that is an hour old is issued anew with the answer. Throws a 429 for a wrong
-   * token of an address that guesses.
-   */
-  identify(event: H3Event, peer: Peer): Caller
-  /** Throws a 403 when a browser says that the request comes from elsewhere. */
-  checkOrigin(event: H3Event, peer: Peer): void
-  /** Throws 401 or 403 for who lacks the scope. */
-  checkScope(caller: Caller, scope: Scope): void
-  /** False once a session or token is void: long answers ask now and then. */
-  isLive(caller: Caller): boolean
-}
+export type Guard = ReturnType<typeof createGuard>
 
 export function createGuard(parts: {
   readonly sessions: Sessions
   readonly tokens: TokenCheck
   readonly now: () => Date
-}): Guard {
+}) {
   const { sessions, tokens, now } = parts
   /** What a caller showed, for as long as its answer lasts. */
   const shown = new WeakMap<Caller, string>()
 
+  /** For pages, which take no token: the operator, or nobody. */
   function identifyOperator(event: H3Event, peer: Peer): Caller {
     const session = sessions.read(event)
     if (session === null) return { kind: 'anonymous' }
@@ -45,7 +30,11 @@ export function createGuard(parts: {
 
   return {
     identifyOperator,
-    identify(event, peer) {
+    /**
+     * Who asks; a session that is an hour old is issued anew with the answer. Throws a 429 for a wrong
+     * token of an address that guesses.
+     */
+    identify(event: H3Event, peer: Peer): Caller {
       const operator = identifyOperator(event, peer)
       if (operator.kind === 'session') return operator
       const bearer = readBearer(event)
@@ -55,18 +44,21 @@ export function createGuard(parts: {
       shown.set(caller, bearer)
       return caller
     },
-    checkOrigin(event, peer) {
+    /** Throws a 403 when a browser says that the request comes from elsewhere. */
+    checkOrigin(event: H3Event, peer: Peer): void {
       if (SAFE.has(event.req.method)) return
       if (!isSameOrigin(event, peer)) throw refuse(403, 'this request comes from another site')
     },
-    checkScope(caller, scope) {
+    /** Throws 401 or 403 for a caller who lacks the scope. */
+    checkScope(caller: Caller, scope: Scope): void {
       if (caller.kind === 'anonymous') throw refuse(401, 'login required')
       if (caller.kind === 'session') return
       if (!caller.scopes.includes(scope) && !caller.scopes.includes('admin')) {
         throw refuse(403, `the token lacks the scope ${scope}`)
       }
     },
-    isLive(caller) {
+    /** False once a session or token is void: long answers ask now and then. */
+    isLive(caller: Caller): boolean {
       if (caller.kind !== 'session') return tokens.find(shown.get(caller) ?? '') !== null
       return caller.expiresAt > now().getTime() && !sessions.isRevoked(caller.id)
     },
@@ -92,3 +84,9 @@ function isSameOrigin(event: H3Event, peer: Peer): boolean {
 /** Ports that a scheme implies are left out by browsers, and perhaps by proxies. */
 const isSame = (origin: URL, own: string): boolean =>
   URL.parse(`${origin.protocol}//${own}`)?.host === origin.host
+
+/** `Authorization: Bearer …`; null: none, or one that is longer or stranger than any of ours. */
+export function readBearer(event: H3Event): string | null {
+  const header = event.req.headers.get('authorization')
+  return header === null ? null : (/^Bearer +([\w.~+/=-]{1,200})$/i.exec(header)?.[1] ?? null)
+}

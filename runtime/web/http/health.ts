@@ -1,25 +1,26 @@
 /** GET /healthz and GET /version: open to all, the same in both lines. */
 import type { Route } from './route.ts'
 
-const textOf = (name: string) => ({
-  type: 'object',
-  required: [name],
-  properties: { [name]: { type: 'string' } },
+export const healthRoutes = (version: string): readonly Route[] => [
+  tell('/healthz', 'Whether the server answers', { status: 'ok' }),
+  tell('/version', 'Which release answers', { version }),
+]
+
+const tell = (path: string, summary: string, answer: Readonly<Record<string, string>>): Route => ({
+  method: 'GET',
+  path,
+  access: 'open',
+  doc: {
+    summary,
+    answers: {
+      200: {
+        type: 'object',
+        required: Object.keys(answer),
+        properties: Object.fromEntries(Object.keys(answer).map((name) => [name, TEXT])),
+      },
+    },
+  },
+  handle: () => answer,
 })
 
-export const healthRoutes = (version: string): readonly Route[] => [
-  {
-    method: 'GET',
-    path: '/healthz',
-    access: 'open',
-    doc: { summary: 'Whether the server answers', answers: { 200: textOf('status') } },
-    handle: () => ({ status: 'ok' }),
-  },
-  {
-    method: 'GET',
-    path: '/version',
-    access: 'open',
-    doc: { summary: 'Which release answers', answers: { 200: textOf('version') } },
-    handle: () => ({ version }),
-  },
-]
+const TEXT = { type: 'string' }

@@ -1,4 +1,5 @@
 /** How much of everything a caller may ask for, in one place. */
+import type { Server } from 'node:http'
 
 const KIB = 1024
 const MIB = 1024 * KIB
@@ -28,14 +29,11 @@ export const LIMITS = {
   waitSeconds: 3600,
 } as const
 
-/** Of Node's HTTP server: what `tuneServer` needs to set. */
-export interface TunableServer {
-  headersTimeout: number
-  requestTimeout: number
-  keepAliveTimeout: number
-  maxHeadersCount: number | null
-  maxConnections: number
-}
+/** Of Node's HTTP server, or its HTTPS server. */
+export type TunableServer = Pick<
+  Server,
+  'headersTimeout' | 'requestTimeout' | 'keepAliveTimeout' | 'maxHeadersCount' | 'maxConnections'
+>
 
 /**
  * Against slow and idle connections. There is no limit on a whole request, since uploads take what

@@ -1,10 +1,5 @@
 /** Password checks under way: a few at once, fewer of one network, and the networks take turns. */
 
-interface LoginLanes {
-  /** Null: too many of this network, or of all, wait already. */
-  run<T>(network: string, check: () => Promise<T>): Promise<T> | null
-}
-
 /** Each check is slow on purpose, and takes memory and a thread that boot files need too. */
 const MAX_CHECKS = 4
 /** Half of them stay free for everybody else. */
@@ -18,7 +13,7 @@ interface Lane {
   readonly waiting: (() => void)[]
 }
 
-export function createLoginLanes(): LoginLanes {
+export function createLoginLanes() {
   /** Whose turn was longest ago stands first. */
   const lanes = new Map<string, Lane>()
   let [checking, waiting] = [0, 0]
@@ -54,7 +49,8 @@ export function createLoginLanes(): LoginLanes {
   }
 
   return {
-    run(network, check) {
+    /** Null: too many of this network, or of all, wait already. */
+    run<T>(network: string, check: () => Promise<T>): Promise<T> | null {
       const lane = lanes.get(network) ?? { checking: 0, waiting: [] }
       if (waiting >= MAX_WAITING || lane.waiting.length >= MAX_WAITING_OF_NETWORK) return null
       lanes.set(network, lane)

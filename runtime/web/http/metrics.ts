@@ -1,16 +1,9 @@
 /** What the server counts of itself, and how it tells it (`GET /metrics`, Prometheus text). */
+import type { RecordTime } from './caller.ts'
 
 type Labels = Readonly<Record<string, string>>
 
-export interface Metrics {
-  /** Adds one (or `by`) to a counter; labels from short closed lists, never a MAC. */
-  count(name: string, labels?: Labels, by?: number): void
-  /** One measured time, in seconds. */
-  observe(name: string, seconds: number, labels?: Labels): void
-  /** A value that is asked for when somebody looks: labels and value, any number of rows. */
-  gauge(name: string, read: () => Promise<readonly Gauge[]>): void
-  render(): Promise<string>
-}
+export type Metrics = ReturnType<typeof createMetrics>
 
 interface Gauge {
   readonly labels: Labels
@@ -51,65 +44,68 @@ const HELP: Readonly<Record<string, string>> = {
 /** More label sets than this for one name mean that a label is no closed list. */
 const MAX_SERIES = 500
 
-export function createMetrics(): Metrics {
+export function createMetrics() {
   const counters = new Map<string, Map<string, number>>()
   const times = new Map<string, Map<string, Times>>()
   const gauges = new Map<string, () => Promise<readonly Gauge[]>>()
 
   return {
-    count(name, labels = {}, by = 1) {
-      const series = seriesOf(counters, name)
+    /** Adds one (or `by`) to a counter; labels from short closed lists, never a MAC. */
+    count(name: string, labels: Labels = {}, by = 1): void {
+      const series = counters.getOrInsertComputed(name, () => new Map())
       const key = renderLabels(labels)
       if (series.has(key) || series.size < MAX_SERIES) series.set(key, (series.get(key) ?? 0) + by)
     },
-    observe(name, seconds, labels = {}) {
-      const series = seriesOf(times, name)
+    /** Takes measured times, in seconds. Rows appear with the first one. */
+    timer(name: string, labels: Labels = {}): (seconds: number) => void {
+      const series = times.getOrInsertComputed(name, () => new Map())
       const key = renderLabels(labels)
       const bounds = boundsOf(name)
-      const entry = series.get(key) ?? { buckets: bounds.map(() => 0), sum: 0, count: 0 }
-      if (!series.has(key) && series.size >= MAX_SERIES) return
-      series.set(key, entry)
-      const at = bounds.findIndex((bound) => seconds <= bound)
-      if (at >= 0) entry.buckets[at] = (entry.buckets[at] ?? 0) + 1
-      entry.sum += seconds
-      entry.count += 1
+      let entry = series.get(key)
+      return (seconds) => {
+        if (entry === undefined) {
+          if (series.size >= MAX_SERIES) return
+          entry = { buckets: bounds.map(() => 0), sum: 0, count: 0 }
+          series.set(key, entry)
+        }
+        const at = bounds.findIndex((bound) => seconds <= bound)
+        if (at >= 0) entry.buckets[at] = (entry.buckets[at] ?? 0) + 1
+        entry.sum += seconds
+        entry.count += 1
+      }
     },
-    gauge(name, read) {
+    /** A value that is asked for when somebody looks: labels and value, any number of rows. */
+    gauge(name: string, read: () => Promise<readonly Gauge[]>): void {
       gauges.set(name, read)
     },
-    async render() {
-      const read = [...gauges].map(async ([name, values]) =>
-        renderFamily(
-          name,
-          'gauge',
-          (await values()).map(({ labels, value }) => `${name}${renderLabels(labels)} ${value}`),
-        ),
-      )
-      const counted = [...counters].map(([name, series]) =>
-        renderFamily(
-          name,
-          'counter',
-          [...series].map(([labels, value]) => `${name}${labels} ${value}`),
-        ),
-      )
-      const timed = [...times].map(([name, series]) =>
-        renderFamily(
-          name,
-          'histogram',
-          [...series].flatMap(([labels, entry]) => renderTimes(name, labels, entry)),
-        ),
-      )
-      return [...counted, ...timed, ...(await Promise.all(read))].join('')
+    async render(): Promise<string> {
+      const gauged = [...gauges].map(async ([name, values]) => {
+        const found = await values()
+        const rows = found.map(({ labels, value }) => `${name}${renderLabels(labels)} ${value}`)
+        return renderFamily(name, 'gauge', rows)
+      })
+      const counted = [...counters].map(([name, series]) => {
+        const rows = [...series].map(([labels, value]) => `${name}${labels} ${value}`)
+        return renderFamily(name, 'counter', rows)
+      })
+      const timed = [...times].map(([name, series]) => {
+        const rows = [...series].flatMap(([labels, entry]) => renderTimes(name, labels, entry))
+        return renderFamily(name, 'histogram', rows)
+      })
+      return [...counted, ...timed, ...(await Promise.all(gauged))].join('')
     },
   }
 }
 
-function seriesOf<Value>(families: Map<string, Map<string, Value>>, name: string) {
-  const known = families.get(name)
-  if (known !== undefined) return known
-  const made = new Map<string, Value>()
-  families.set(name, made)
-  return made
+/** The times of a route, by the hundred of their status. */
+export function timeRoute(metrics: Metrics, method: string, route: string): RecordTime {
+  const timers: ((seconds: number) => void)[] = []
+  return (status, seconds) => {
+    const hundred = Math.floor(status / 100)
+    const labels = { method, route, status: `${hundred}xx` }
+    const timer = (timers[hundred] ??= metrics.timer('flasher_http_request_seconds', labels))
+    timer(seconds)
+  }
 }
 
 function renderFamily(name: string, type: string, lines: readonly string[]): string {
@@ -132,7 +128,7 @@ function renderTimes(name: string, labels: string, { buckets, sum, count }: Time
   ]
 }
 
-/** Twice for each request: no arrays are made. */
+/** Several times for each request of a machine: no arrays are made. */
 function renderLabels(labels: Labels): string {
   let text = ''
   for (const name in labels) {

@@ -2,84 +2,93 @@
 import type { H3Event } from 'h3'
 import { BlockList, isIP } from 'node:net'
 import { parseHost } from '../../core/net/host-header.ts'
+import type { Peer, PeerSettings } from './caller.ts'
 import { refuse } from './faults.ts'
-import type { WebSettings } from './caller.ts'
-
-export interface Peer {
-  /** IPv4 where it is one; null only where there is no socket (in-process requests). */
-  readonly ip: string | null
-  /** As asked for, checked: host or address, with a port when it is not the usual one. */
-  readonly host: string
-  readonly isSecure: boolean
-  /** What scripts and links name. */
-  readonly baseUrl: string
-  /** Hosts that a form of ours may come from. */
-  readonly ownHosts: readonly string[]
-}
 
 /** Hops that are looked at; the rest of a header that long is made up. */
 const MAX_HOPS = 32
 
-/** Throws a 400 for a `Host` that cannot be one or is not ours. */
-export function createPeers(settings: () => WebSettings): (event: H3Event) => Peer {
-  let known: { readonly ranges: readonly string[]; readonly list: BlockList } | null = null
+const NO_SETTINGS: PeerSettings = { publicUrl: null, allowedHosts: [], trustedProxies: [] }
 
-  function isTrusted(ip: string): boolean {
-    const ranges = settings().trustedProxies
-    if (ranges.length === 0) return false
-    if (known?.ranges !== ranges) known = { ranges, list: listOf(ranges) }
-    return isIP(ip) !== 0 && known.list.check(ip, isIP(ip) === 6 ? 'ipv6' : 'ipv4')
+/** What was found for a `Host` header: nearly always that of the request before. */
+type Door = Omit<Peer, 'ip'>
+
+/**
+ * Throws a 400 for a `Host` that cannot be one or is not ours. Not h3's `getRequestIP` and
+ * `getRequestHost`: they believe the forwarding headers of anybody.
+ */
+export function createPeers(settings = () => NO_SETTINGS): (event: H3Event) => Peer {
+  let [known, rules] = [settings(), createRules(settings())]
+  let [lastSaid, lastDoor]: [string, Door | null] = ['', null]
+
+  function refresh(): void {
+    const now = settings()
+    const isSame =
+      now.publicUrl === known.publicUrl &&
+      now.allowedHosts === known.allowedHosts &&
+      now.trustedProxies === known.trustedProxies
+    if (!isSame) [known, rules, lastDoor] = [now, createRules(now), null]
   }
 
-  let last = { said: '', host: '' }
-  /** As the request before said it, in nearly all cases. */
-  function hostOf(event: H3Event): string {
-    const said = event.req.headers.get('host') ?? event.url.host
-    if (said !== last.said || said === '') last = { said, host: readHost(said) }
-    return last.host
+  function doorOf(said: string, isSecure: boolean): Door {
+    if (lastDoor?.isSecure === isSecure && said === lastSaid) return lastDoor
+    lastDoor = openDoor(said, isSecure, rules)
+    lastSaid = said
+    return lastDoor
   }
 
   return (event) => {
-    const { publicUrl, allowedHosts } = settings()
+    refresh()
+    const said = event.req.headers.get('host') ?? event.url.host
     const direct = plainAddress(event.req.ip ?? '')
-    const own = publicUrl === null ? null : new URL(publicUrl)
-    const host = hostOf(event)
-    if (!isOurs(host, allowedHosts, own)) {
-      throw refuse(400, 'this server does not answer to that name', {
-        hint: 'Add the name to [server] allowed_hosts, or set [server] public_url.',
-      })
-    }
     const isTls = event.url.protocol === 'https:'
-    const line = isTrusted(direct)
-      ? readProxied(event, direct, isTrusted)
-      : { ip: direct, isSecure: false, host: null }
-    const isSecure = isTls || line.isSecure
+    if (!rules.isTrusted(direct)) return { ip: direct || null, ...doorOf(said, isTls) }
+    const door = doorOf(said, isTls || forwardedProto(event) === 'https')
+    const forwarded = event.req.headers.get('x-forwarded-host')
     return {
-      ip: line.ip === '' ? null : line.ip,
-      host,
-      isSecure,
-      baseUrl: publicUrl ?? `${isSecure ? 'https' : 'http'}://${host}`,
-      ownHosts: [host, own?.host, line.host].filter((name) => name != null),
+      ...door,
+      ip: originOf(event, direct, rules.isTrusted),
+      ownHosts: forwarded === null ? door.ownHosts : [...door.ownHosts, forwarded],
     }
   }
 }
 
-const readProxied = (event: H3Event, direct: string, isTrusted: (ip: string) => boolean) => ({
-  ip: originOf(event, direct, isTrusted),
-  isSecure: forwardedProto(event) === 'https',
-  host: event.req.headers.get('x-forwarded-host'),
-})
-
-function readHost(said: string): string {
-  const parsed = parseHost(said)
-  if (!parsed.ok) throw refuse(400, 'the Host header is not a host name or address')
-  return parsed.value
+interface Rules {
+  readonly publicUrl: string | null
+  readonly own: URL | null
+  readonly allowed: readonly string[]
+  isTrusted(ip: string): boolean
 }
 
-function isOurs(host: string, allowed: readonly string[], own: URL | null): boolean {
-  if (allowed.length === 0) return true
-  const name = host.replace(/:\d+$/, '').toLowerCase()
-  return own?.hostname === name || allowed.some((each) => each.toLowerCase() === name)
+function createRules({ publicUrl, allowedHosts, trustedProxies }: PeerSettings): Rules {
+  const list = listOf(trustedProxies)
+  return {
+    publicUrl,
+    own: publicUrl === null ? null : new URL(publicUrl),
+    allowed: allowedHosts.map((name) => name.toLowerCase()),
+    isTrusted: (ip) =>
+      trustedProxies.length > 0 &&
+      isIP(ip) !== 0 &&
+      list.check(ip, isIP(ip) === 6 ? 'ipv6' : 'ipv4'),
+  }
+}
+
+function openDoor(said: string, isSecure: boolean, { publicUrl, own, allowed }: Rules): Door {
+  const parsed = parseHost(said)
+  if (!parsed.ok) throw refuse(400, 'the Host header is not a host name or address')
+  const host = parsed.value
+  const name = host.replace(/:\d+$/, '')
+  if (allowed.length > 0 && own?.hostname !== name && !allowed.includes(name)) {
+    throw refuse(400, 'this server does not answer to that name', {
+      hint: 'Add the name to [server] allowed_hosts, or set [server] public_url.',
+    })
+  }
+  return {
+    isSecure,
+    host,
+    baseUrl: publicUrl ?? `${isSecure ? 'https' : 'http'}://${host}`,
+    ownHosts: own === null ? [host] : [host, own.host],
+  }
 }
 
 /** From the right: each trusted proxy vouches for the address before it. */

@@ -25,25 +25,13 @@ interface Session {
   readonly isStale: boolean
 }
 
-export interface Sessions {
-  /** A `Set-Cookie` value; `id` when a session goes on. */
-  issue(isSecure: boolean, id?: string): string
-  /** `name=value`, as a browser sends it. */
-  renderCookie(id: string): string
-  /** Null for anything but a cookie of ours that still holds. */
-  read(event: H3Event): Session | null
-  /** Ends it for every copy of its cookie. */
-  revoke(id: string): Promise<void>
-  isRevoked(id: string): boolean
-  /** The `Set-Cookie` value that deletes it. */
-  clear(isSecure: boolean): string
-}
+export type Sessions = ReturnType<typeof createSessions>
 
 export function createSessions(parts: {
   readonly secret: Secret
   readonly signedOut: SignedOut
   readonly now: () => Date
-}): Sessions {
+}) {
   const { signedOut } = parts
   const seconds = () => Math.floor(parts.now().getTime() / 1000)
 
@@ -62,6 +50,7 @@ export function createSessions(parts: {
     }
   }
 
+  /** `name=value`, as a browser sends it. */
   function renderCookie(id: string): string {
     const claims = JSON.stringify({ bty_authed: true, iat: seconds(), sid: id })
     const body = Buffer.from(claims).toString('base64url')
@@ -69,27 +58,30 @@ export function createSessions(parts: {
   }
 
   return {
-    issue: (isSecure, id = randomBytes(12).toString('base64url')) =>
+    /** A `Set-Cookie` value; `id` when a session goes on. */
+    issue: (isSecure: boolean, id = randomBytes(12).toString('base64url')) =>
       `${renderCookie(id)}; Path=/; Max-Age=${LIFETIME_SECONDS}; ${attributes(isSecure)}`,
     renderCookie,
-    read(event) {
+    /** Null for anything but a cookie of ours that still holds. */
+    read(event: H3Event): Session | null {
       for (const value of cookiesNamed(event.req.headers.get('cookie'))) {
         const session = value.length > MAX_CHARACTERS ? null : read(value)
         if (session !== null) return session
       }
       return null
     },
-    // The newest copy of its cookie may be of this moment.
-    revoke: (id) => signedOut.add(id, new Date((seconds() + LIFETIME_SECONDS) * 1000)),
-    isRevoked: (id) => signedOut.has(id),
-    clear: (isSecure) =>
+    /** Ends it for every copy of its cookie, of which the newest may be of this moment. */
+    revoke: (id: string) => signedOut.add(id, new Date((seconds() + LIFETIME_SECONDS) * 1000)),
+    isRevoked: (id: string) => signedOut.has(id),
+    /** The `Set-Cookie` value that deletes it. */
+    clear: (isSecure: boolean) =>
       `${COOKIE}=; Path=/; Max-Age=0; Expires=Thu, 01 Jan 1970 00:00:00 GMT; ${attributes(isSecure)}`,
   }
 }
 
 const attributes = (isSecure: boolean) => `HttpOnly; SameSite=Strict${isSecure ? '; Secure' : ''}`
 
-/** A browser may hold two of that name; a few are looked at. */
+/** Not h3's `getCookie`: a browser may hold two of that name, and a few are looked at. */
 function cookiesNamed(header: string | null): readonly string[] {
   if (header === null) return []
   return header

@@ -3,7 +3,7 @@ import type { TokenRecord } from '../../services/access/tokens.ts'
 import type { Attempts } from './attempts.ts'
 import { refuse } from './faults.ts'
 import type { Note, NoteSubject } from './event-note.ts'
-import type { Peer } from './peer.ts'
+import type { Peer } from './caller.ts'
 
 interface TokenSource {
   /** Of tokens that a program made: no guess finds one, so they are looked up at any time. */
@@ -12,12 +12,7 @@ interface TokenSource {
   findChosen?(text: string): TokenRecord | null
 }
 
-export interface TokenCheck {
-  /** Null for a wrong one; throws a 429 while its address has to wait. */
-  check(bearer: string, peer: Peer): TokenRecord | null
-  /** For a caller who was let in with it: whether it still holds. */
-  find(bearer: string): TokenRecord | null
-}
+export type TokenCheck = ReturnType<typeof createTokenCheck>
 
 interface TokenCheckDependencies {
   readonly tokens: TokenSource
@@ -25,12 +20,12 @@ interface TokenCheckDependencies {
   noteAll(notes: readonly Note[], on: NoteSubject): Promise<void>
 }
 
-export function createTokenCheck(dependencies: TokenCheckDependencies): TokenCheck {
-  const { tokens, attempts, noteAll } = dependencies
+export function createTokenCheck({ tokens, attempts, noteAll }: TokenCheckDependencies) {
   const findChosen = (bearer: string) => tokens.findChosen?.(bearer) ?? null
 
   return {
-    check(bearer, { ip }) {
+    /** Null for a wrong one; throws a 429 while its address has to wait. */
+    check(bearer: string, { ip }: Peer): TokenRecord | null {
       const made = tokens.find(bearer)
       if (made !== null) return made
       const wait = attempts.waitOf(ip)
@@ -44,7 +39,8 @@ export function createTokenCheck(dependencies: TokenCheckDependencies): TokenChe
       if (attempts.count(ip)) void noteAll([WRONG], { subject_id: null, actor: 'operator', ip })
       return null
     },
-    find: (bearer) => tokens.find(bearer) ?? findChosen(bearer),
+    /** For a caller who was let in with it: whether it still holds. */
+    find: (bearer: string): TokenRecord | null => tokens.find(bearer) ?? findChosen(bearer),
   }
 }
 

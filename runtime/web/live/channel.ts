@@ -1,31 +1,26 @@
 /** The machines channel: snapshots of what each listener looks at, as often as can be borne. */
-import { delayUntilNext, intervalOf } from '../../core/foundation/cadence.ts'
-import { renderEvent } from '../../core/net/event-stream.ts'
+import { renderData, renderEvent } from '../../core/net/event-stream.ts'
 import type { MachineBase } from '../../core/machine/machine.ts'
 import { renderError } from '../../core/foundation/fault.ts'
 import { refuse } from '../http/faults.ts'
 import type { Run } from '../../core/machine/run.ts'
-import type { Feed } from '../../services/host/feed.ts'
+import type { Change, Feed } from '../../services/host/feed.ts'
 import type { Machines } from '../../services/state/machines.ts'
 import type { Runs } from '../../services/state/runs.ts'
 import type { Caller, Log } from '../http/caller.ts'
-import { BARS_MS, createBars } from './bars.ts'
 import { createListener, type Listener } from './listener.ts'
 import { cutPage } from '../ui/paging.ts'
 import { createRowCache } from './row-cache.ts'
+import { createTicker } from './ticker.ts'
 
 const SHARED: ReadonlySet<string> = new Set(['catalog', 'settings', 'fetch'])
 const STALL_MS = 15_000
 const KEEP_ALIVE_MS = 20_000
 const SWEEP_MS = 1000
+/** A bar moves on the page within a second of the post. */
+const BARS_MS = 400
 
-export interface Channel {
-  /** `view` null: the whole table; else what the page with that query shows. */
-  join(view: URLSearchParams | null, caller: Caller): Promise<ReadableStream<Uint8Array>>
-  count(): number
-  /** Ends every stream. */
-  close(): void
-}
+export type Channel = ReturnType<typeof createChannel>
 
 interface Subscriber {
   readonly listener: Listener
@@ -44,13 +39,16 @@ interface View {
   bars: string
 }
 
-interface ChannelDependencies<M extends MachineBase> {
+interface SenderDependencies<M extends MachineBase> {
   readonly views: ChannelViews<M>
   readonly machines: Pick<Machines<M>, 'list'>
   readonly runs: Pick<Runs, 'findLive' | 'listLive'>
-  readonly feed: Feed
   readonly log: Pick<Log, 'error'>
   now(): Date
+}
+
+interface ChannelDependencies<M extends MachineBase> extends SenderDependencies<M> {
+  readonly feed: Feed
   /** False once the caller's session was ended or is over. */
   isLive(caller: Caller): boolean
 }
@@ -65,107 +63,13 @@ export interface ChannelViews<M> {
   renderBar(run: Run): string
 }
 
-export function createChannel<M extends MachineBase>(parts: ChannelDependencies<M>): Channel {
-  const { views: looks, machines, runs, feed } = parts
+export function createChannel<M extends MachineBase>(parts: ChannelDependencies<M>) {
   const views = new Map<string, View>()
-  const rows = createRowCache(looks.renderRow, runs.findLive)
-  const bars = createBars(runs.listLive, looks.renderBar)
-  const clock = () => parts.now().getTime()
-  let begun = 0
-  let lastAt = -Infinity
-  let interval = 0
-  let timer: NodeJS.Timeout | null = null
-  let [barsAt, barsInterval] = [-Infinity, BARS_MS]
-  let barsTimer: NodeJS.Timeout | null = null
-  let keptAt = clock()
+  const sender = createSender(parts, views)
+  let keptAt = parts.now().getTime()
   let sweeper: NodeJS.Timeout | null = null
   let isClosed = false
-
-  const count = () =>
-    [...views.values()].reduce((sum, { subscribers }) => sum + subscribers.size, 0)
-
-  async function makeFrame(view: View): Promise<Uint8Array> {
-    const { query } = view
-    const all = await machines.list()
-    rows.trim(all.length)
-    const shown = query === null ? all : cutPage(looks.match(all, query), query).rows
-    const wantsAll = query === null || query.get('bars') === 'all'
-    view.shown = wantsAll ? null : new Set(shown.map(({ mac }) => mac))
-    return Buffer.from(renderEvent('machines-update', rows.render(shown)))
-  }
-
-  function offer(subscriber: Subscriber, number: number, frame: Uint8Array): void {
-    if (number <= subscriber.sent) return
-    subscriber.sent = number
-    subscriber.listener.offer('rows', frame, clock())
-  }
-
-  /** Resolves to the bytes that went out. */
-  async function refresh(view: View): Promise<number> {
-    const number = ++begun
-    const frame = await makeFrame(view)
-    for (const subscriber of view.subscribers) offer(subscriber, number, frame)
-    return frame.byteLength * view.subscribers.size
-  }
-
-  /** Returns the bytes that went out. */
-  function sendBars(): number {
-    let sent = 0
-    for (const view of views.values()) {
-      const { subscribers } = view
-      const lines = bars.render(view.shown)
-      if (lines === view.bars) continue
-      view.bars = lines
-      if (lines === '') continue
-      const frame = Buffer.from(renderEvent('runs-update', lines))
-      for (const { listener } of subscribers) listener.offer('bars', frame, barsAt)
-      sent += frame.byteLength * subscribers.size
-    }
-    return sent
-  }
-
-  function tickBars(): void {
-    barsTimer = null
-    barsAt = clock()
-    try {
-      const startedAt = performance.now()
-      const sent = sendBars()
-      barsInterval = Math.max(BARS_MS, intervalOf(sent, performance.now() - startedAt))
-    } catch (error) {
-      parts.log.error(`live channel: ${renderError(error)}`)
-    }
-  }
-
-  function scheduleBars(): void {
-    if (barsTimer !== null || views.size === 0) return
-    barsTimer = setTimeout(tickBars, delayUntilNext(barsAt, clock(), barsInterval)).unref()
-  }
-
-  async function tick(): Promise<void> {
-    timer = null
-    lastAt = clock()
-    try {
-      const startedAt = performance.now()
-      const sizes = await Promise.all([...views.values()].map(refresh))
-      const sent = sizes.reduce((sum, size) => sum + size, 0)
-      interval = intervalOf(sent, performance.now() - startedAt)
-    } catch (error) {
-      parts.log.error(`live channel: ${renderError(error)}`)
-    }
-  }
-
-  function schedule(): void {
-    if (timer !== null || views.size === 0) return
-    const delay = delayUntilNext(lastAt, clock(), interval)
-    timer = setTimeout(() => void tick(), delay).unref()
-  }
-
-  const stop = feed.listen((change) => {
-    if (change.topic === 'run') scheduleBars()
-    // What a row says depends on these, too: names of images, whether there is a live system.
-    if (SHARED.has(change.topic)) rows.clear()
-    if (SHARED.has(change.topic) || change.topic === 'machine') schedule()
-  })
+  const stopListening = parts.feed.listen(sender.note)
 
   function leave(key: string, view: View, subscriber: Subscriber): void {
     view.subscribers.delete(subscriber)
@@ -173,16 +77,16 @@ export function createChannel<M extends MachineBase>(parts: ChannelDependencies<
     if (views.size > 0) return
     if (sweeper !== null) clearInterval(sweeper)
     sweeper = null
-    rows.clear()
+    sender.forgetRows()
   }
 
+  const list = () => [...views.values()].flatMap(({ subscribers }) => [...subscribers])
+
   function sweep(): void {
-    const now = clock()
+    const now = parts.now().getTime()
     const isKeepAlive = now - keptAt >= KEEP_ALIVE_MS
     if (isKeepAlive) keptAt = now
-    for (const { listener, caller } of [...views.values()].flatMap(({ subscribers }) => [
-      ...subscribers,
-    ])) {
+    for (const { listener, caller } of list()) {
       const since = listener.stalledSince()
       if (!parts.isLive(caller) || (since !== null && now - since >= STALL_MS)) listener.close()
       else if (isKeepAlive) listener.keepAlive()
@@ -190,8 +94,9 @@ export function createChannel<M extends MachineBase>(parts: ChannelDependencies<
   }
 
   return {
-    count,
-    async join(query, caller) {
+    count: () => list().length,
+    /** `query` null: the whole table; else what the page with that query shows. */
+    async join(query: URLSearchParams | null, caller: Caller) {
       // A browser asks again at once, on a connection that is still open.
       if (isClosed) throw refuse(503, 'the server ends', { headers: { connection: 'close' } })
       const key = query === null ? '' : `?${query.toString()}`
@@ -203,23 +108,102 @@ export function createChannel<M extends MachineBase>(parts: ChannelDependencies<
       // Seated before the snapshot is made: a change from now on reaches it as a later one.
       view.subscribers.add(subscriber)
       view.bars = ''
-      const number = ++begun
       try {
-        offer(subscriber, number, await makeFrame(view))
+        await sender.refresh(view, [subscriber])
       } catch (error) {
         listener.close()
         throw error
       }
       return listener.body
     },
+    /** Ends every stream. */
     close() {
       isClosed = true
-      stop()
-      if (timer !== null) clearTimeout(timer)
-      if (barsTimer !== null) clearTimeout(barsTimer)
+      stopListening()
+      sender.stop()
       if (sweeper !== null) clearInterval(sweeper)
-      for (const { subscribers } of views.values())
-        for (const { listener } of subscribers) listener.close()
+      for (const { listener } of list()) listener.close()
+    },
+  }
+}
+
+/** Makes the frames of all views, each once a round, and hands them to who looks at them. */
+function createSender<M extends MachineBase>(
+  { views: looks, machines, runs, log, now }: SenderDependencies<M>,
+  views: ReadonlyMap<string, View>,
+) {
+  const rows = createRowCache(looks.renderRow, runs.findLive)
+  const bars = new WeakMap<Run, string>()
+  const clock = () => now().getTime()
+  const failed = (error: unknown) => log.error(`live channel: ${renderError(error)}`)
+  let begun = 0
+
+  async function makeFrame(view: View): Promise<Uint8Array> {
+    const { query } = view
+    const all = await machines.list()
+    rows.trim(all.length)
+    const shown = query === null ? all : cutPage(looks.match(all, query), query).rows
+    const wantsAll = query === null || query.get('bars') === 'all'
+    view.shown = wantsAll ? null : new Set(shown.map(({ mac }) => mac))
+    return Buffer.from(renderEvent('machines-update', rows.render(shown)))
+  }
+
+  /** Resolves to the bytes that went out. */
+  async function refresh(view: View, to: Iterable<Subscriber> = view.subscribers): Promise<number> {
+    const number = ++begun
+    const frame = await makeFrame(view)
+    for (const subscriber of to) {
+      if (number <= subscriber.sent) continue
+      subscriber.sent = number
+      subscriber.listener.offer('rows', frame, clock())
+    }
+    return frame.byteLength * view.subscribers.size
+  }
+
+  async function refreshAll(): Promise<number> {
+    const sizes = await Promise.all([...views.values()].map((view) => refresh(view)))
+    return sizes.reduce((sum, size) => sum + size, 0)
+  }
+
+  /** Each bar is rendered once a change: what it costs grows with what runs, never with the fleet. */
+  function renderBar(run: Run): string {
+    const lines = bars.get(run) ?? renderData(looks.renderBar(run))
+    bars.set(run, lines)
+    return lines
+  }
+
+  /** Returns the bytes that went out. */
+  function sendBars(): number {
+    let sent = 0
+    for (const view of views.values()) {
+      const { shown, subscribers } = view
+      const live = runs.listLive().filter(({ mac }) => shown === null || shown.has(mac))
+      const lines = live.map(renderBar).join('\n')
+      if (lines === view.bars) continue
+      view.bars = lines
+      if (lines === '') continue
+      const frame = Buffer.from(renderEvent('runs-update', lines))
+      for (const { listener } of subscribers) listener.offer('bars', frame, clock())
+      sent += frame.byteLength * subscribers.size
+    }
+    return sent
+  }
+
+  const rowTicker = createTicker({ minMs: 0, clock, work: refreshAll, failed })
+  const barTicker = createTicker({ minMs: BARS_MS, clock, work: sendBars, failed })
+  return {
+    refresh,
+    forgetRows: rows.clear,
+    note({ topic }: Change) {
+      if (views.size === 0) return
+      if (topic === 'run') barTicker.schedule()
+      // What a row says depends on these, too: names of images, whether there is a live system.
+      if (SHARED.has(topic)) rows.clear()
+      if (SHARED.has(topic) || topic === 'machine') rowTicker.schedule()
+    },
+    stop() {
+      rowTicker.stop()
+      barTicker.stop()
     },
   }
 }

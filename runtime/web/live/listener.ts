@@ -5,22 +5,15 @@ import { KEEP_ALIVE } from '../../core/net/event-stream.ts'
 const KINDS = ['rows', 'bars'] as const
 type Kind = (typeof KINDS)[number]
 
-export interface Listener {
-  readonly body: ReadableStream<Uint8Array>
-  /** Replaces what was not sent yet of this kind. */
-  offer(kind: Kind, frame: Uint8Array, now: number): void
-  /** Sent only where nothing else is waiting. */
-  keepAlive(): void
-  /** Since when something waits that the client does not take; null: it keeps up. */
-  stalledSince(): number | null
-  /** Ends the stream; a client that has stalled is cut off. */
-  close(): void
-}
+export type Listener = ReturnType<typeof createListener>
 
 const COMMENT = new TextEncoder().encode(KEEP_ALIVE)
 
-/** `ended` is called once, whoever ended it. */
-export function createListener(ended: () => void): Listener {
+/**
+ * `ended` is called once, whoever ended it. Not h3's `createEventStream`: that keeps every frame for a
+ * client that does not read.
+ */
+export function createListener(ended: () => void) {
   const pending = new Map<Kind, { readonly frame: Uint8Array; readonly since: number }>()
   let wanted: (() => void) | null = null
   let isClosed = false
@@ -34,16 +27,19 @@ export function createListener(ended: () => void): Listener {
     ended()
   }
 
-  /** Hands over what waits, if the client asks; it asks again when that has gone out. */
-  function hand(): void {
+  /** Hands over a frame, if the client asks; it asks again when that has gone out. */
+  function send(frame: Uint8Array, resolve: () => void): void {
+    wanted = null
+    controller?.enqueue(frame)
+    resolve()
+  }
+
+  function sendNext(): void {
     const kind = KINDS.find((each) => pending.has(each))
     const next = kind === undefined ? undefined : pending.get(kind)
-    if (kind === undefined || next === undefined || wanted === null || controller === null) return
-    const resolve = wanted
+    if (kind === undefined || next === undefined || wanted === null) return
     pending.delete(kind)
-    wanted = null
-    controller.enqueue(next.frame)
-    resolve()
+    send(next.frame, wanted)
   }
 
   const body = new ReadableStream<Uint8Array>(
@@ -55,7 +51,7 @@ export function createListener(ended: () => void): Listener {
         if (isClosed) return undefined
         return new Promise<void>((resolve) => {
           wanted = resolve
-          hand()
+          sendNext()
         })
       },
       cancel: finish,
@@ -65,21 +61,21 @@ export function createListener(ended: () => void): Listener {
 
   return {
     body,
-    offer(kind, frame, now) {
+    /** Replaces what was not sent yet of this kind. */
+    offer(kind: Kind, frame: Uint8Array, now: number): void {
       if (isClosed) return
       pending.set(kind, { frame, since: pending.get(kind)?.since ?? now })
-      hand()
+      sendNext()
     },
-    keepAlive() {
-      if (isClosed || pending.size > 0 || wanted === null || controller === null) return
-      const resolve = wanted
-      wanted = null
-      controller.enqueue(COMMENT)
-      resolve()
+    /** Sent only where nothing else is waiting. */
+    keepAlive(): void {
+      if (!isClosed && pending.size === 0 && wanted !== null) send(COMMENT, wanted)
     },
+    /** Since when something waits that the client does not take; null: it keeps up. */
     stalledSince: () =>
       pending.size === 0 ? null : Math.min(...[...pending.values()].map(({ since }) => since)),
-    close() {
+    /** Ends the stream; a client that has stalled is cut off. */
+    close(): void {
       if (isClosed) return
       const isStalled = pending.size > 0
       finish()

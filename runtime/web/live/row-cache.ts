@@ -3,14 +3,6 @@ import { renderData } from '../../core/net/event-stream.ts'
 import type { MachineBase } from '../../core/machine/machine.ts'
 import type { Run } from '../../core/machine/run.ts'
 
-interface RowCache<M extends MachineBase> {
-  /** The `data:` lines of these rows. */
-  render(machines: readonly M[]): string
-  /** Drops everything once it holds much more than there are machines. */
-  trim(machines: number): void
-  clear(): void
-}
-
 /** Rows of deleted machines that may stay. */
 const SPARE = 100
 
@@ -24,7 +16,7 @@ export function createRowCache<M extends MachineBase>(
   renderRow: (machine: M) => string,
   /** What a row says beside its machine: how far it is being flashed. */
   findRun: (mac: string) => Run | null,
-): RowCache<M> {
+) {
   const entries = new Map<string, Entry<M>>()
 
   function linesOf(machine: M): string {
@@ -37,8 +29,11 @@ export function createRowCache<M extends MachineBase>(
     return lines
   }
   return {
-    render: (machines) => (machines.length === 0 ? 'data: ' : machines.map(linesOf).join('\n')),
-    trim(machines) {
+    /** The `data:` lines of these rows. */
+    render: (machines: readonly M[]) =>
+      machines.length === 0 ? 'data: ' : machines.map(linesOf).join('\n'),
+    /** Drops everything once it holds much more than there are machines. */
+    trim(machines: number): void {
       if (entries.size > 2 * machines + SPARE) entries.clear()
     },
     clear: () => entries.clear(),

@@ -1,6 +1,6 @@
 /** GET /static/<name>@<version>/<file>: open to all, kept by browsers for ever. */
-import { HTTPResponse } from 'h3'
 import type { Assets } from '../../services/host/assets.ts'
+import { answer } from '../http/answers.ts'
 import { refuse } from '../http/faults.ts'
 import type { Route } from '../http/route.ts'
 
@@ -16,14 +16,11 @@ export const assetRoute = (assets: Assets): Route => ({
     const accepts = event.req.headers.get('accept-encoding') ?? ''
     const isZipped = /\bgzip\b/.test(accepts)
     const body = isZipped ? asset.gzipped : asset.bytes
-    return new HTTPResponse(event.req.method === 'HEAD' ? null : new Uint8Array(body), {
-      headers: {
-        'content-type': asset.type,
-        'content-length': String(body.byteLength),
-        'cache-control': 'public, max-age=31536000, immutable',
-        vary: 'accept-encoding',
-        ...(isZipped ? { 'content-encoding': 'gzip' } : {}),
-      },
-    })
+    const headers = {
+      'content-type': asset.type,
+      'cache-control': 'public, max-age=31536000, immutable',
+      vary: 'accept-encoding',
+    }
+    return answer(200, isZipped ? { ...headers, 'content-encoding': 'gzip' } : headers, body)
   },
 })

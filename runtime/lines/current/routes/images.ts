@@ -1,10 +1,12 @@
 /** `GET /images` and `GET /catalog.toml`: the same rows of the catalog, as JSON and as a manifest. */
-import type { H3Event } from 'h3'
 import { replaceLoopback } from '../../../core/catalog/blob-address.ts'
 import { type CatalogEntry, renderImageEntry } from '../../../core/catalog/catalog.ts'
 import { renderManifest } from '../../../core/catalog/manifest.ts'
+import { etagOf } from '../../../core/foundation/etag.ts'
 import { ImagesSchema, ManifestSchema } from '../rules/image-schema.ts'
+import { taggedJson, text, type TaggedText } from '../../../web/http/answers.ts'
 import { renderSchema } from '../../../web/http/checked.ts'
+import { peerOf } from '../../../web/http/caller.ts'
 import type { Machine } from '../rules/machine.ts'
 import type { Site } from '../../../web/fleet/site.ts'
 import type { Route } from '../../../web/http/route.ts'
@@ -12,11 +14,22 @@ import type { Route } from '../../../web/http/route.ts'
 const TOML = { 'content-type': 'application/toml; charset=utf-8', 'cache-control': 'no-cache' }
 
 /** Open: a network-booted wizard has no session. */
-export function imageRoutes(site: Pick<Site<Machine>, 'catalog' | 'contact'>): readonly Route[] {
-  const { catalog, contact } = site
-  function reachableFrom(event: H3Event): readonly CatalogEntry[] {
-    const { hostname } = new URL(contact(event).baseUrl)
+export function imageRoutes(site: Pick<Site<Machine>, 'catalog'>): readonly Route[] {
+  const { catalog } = site
+  function reachableFrom(baseUrl: string): readonly CatalogEntry[] {
+    const { hostname } = new URL(baseUrl)
     return catalog.snapshot().entries.map((entry) => reachable(entry, hostname))
+  }
+  let last: { readonly of: object; readonly baseUrl: string; readonly json: TaggedText } | null =
+    null
+  /** Rendered once a change of the catalog: nearly all ask by the same address. */
+  function renderImages(baseUrl: string): TaggedText {
+    const snapshot = catalog.snapshot()
+    if (last?.of !== snapshot || last.baseUrl !== baseUrl) {
+      const body = JSON.stringify(reachableFrom(baseUrl).map(renderImageEntry))
+      last = { of: snapshot, baseUrl, json: { body, etag: etagOf(body) } }
+    }
+    return last.json
   }
   return [
     {
@@ -27,7 +40,7 @@ export function imageRoutes(site: Pick<Site<Machine>, 'catalog' | 'contact'>): r
         summary: 'The images that the cache service holds',
         answers: { 200: renderSchema(ImagesSchema, 'output') },
       },
-      handle: (event: H3Event) => reachableFrom(event).map(renderImageEntry),
+      handle: (event) => taggedJson(event, renderImages(peerOf(event).baseUrl)),
     },
     {
       method: 'GET',
@@ -39,8 +52,7 @@ export function imageRoutes(site: Pick<Site<Machine>, 'catalog' | 'contact'>): r
           200: { ...renderSchema(ManifestSchema, 'output'), contentMediaType: 'application/toml' },
         },
       },
-      handle: (event: H3Event) =>
-        new Response(renderManifest(reachableFrom(event)), { headers: TOML }),
+      handle: (event) => text(renderManifest(reachableFrom(peerOf(event).baseUrl)), TOML),
     },
   ]
 }

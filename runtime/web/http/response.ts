@@ -1,0 +1,73 @@
+/** Makes the response of what a route returned: common headers, its length, and for HEAD no body. */
+import { HTTPResponse, type H3Event } from 'h3'
+import { FastResponse } from 'srvx'
+import { answer, isAnswer, streamOf, type Answer, type Parts } from './answers.ts'
+import { addHeaders, commonHeaders, NOSNIFF } from './headers.ts'
+
+/** A response as the entrance sends it itself, in one write or part by part. */
+interface WholeResponse {
+  readonly status: number
+  readonly headers: Readonly<Record<string, string>>
+  readonly body: Answer['body']
+}
+
+const WHOLE = Symbol('whole')
+
+/** Null for a web stream, and for a response to which the framework has added headers. */
+export const readWhole = (response: Response | { readonly [WHOLE]: WholeResponse }) =>
+  WHOLE in response ? response[WHOLE] : null
+
+const JSON_TYPE = { 'content-type': 'application/json;charset=UTF-8' }
+const TEXT_TYPE = { 'content-type': 'text/plain; charset=UTF-8' }
+const NO_STORE = { 'cache-control': 'no-store' }
+
+/** Throws where a route returns what is no answer: nothing leaves without the common headers. */
+export function renderResponse(value: unknown, event: H3Event): Response | HTTPResponse {
+  const isHead = event.req.method === 'HEAD'
+  if (typeof value === 'string') return respond(answer(200, TEXT_TYPE, value), event, isHead)
+  if (value instanceof HTTPResponse) {
+    addHeaders(value.headers, event.context.isPrivate)
+    return isHead ? withLength(value) : value
+  }
+  if (value instanceof Response) {
+    addHeaders(value.headers, event.context.isPrivate)
+    // Whoever makes a stream is told that nobody reads it.
+    if (isHead) value.body?.cancel().catch(() => {})
+    return value
+  }
+  if (typeof value !== 'object' || value === null) throw new TypeError('a route has no answer')
+  if (isAnswer(value)) return respond(value, event, isHead)
+  return respond(answer(200, JSON_TYPE, JSON.stringify(value)), event, isHead)
+}
+
+function respond({ status, headers: own, body }: Answer, event: H3Event, isHead: boolean) {
+  const headers: Record<string, string> = {
+    ...(event.context.isPrivate === true && NO_STORE),
+    ...own,
+    // Machines know of no pages: their scripts and plans bring what they need.
+    ...(event.url.pathname.startsWith('/pxe') ? NOSNIFF : commonHeaders(own['content-type'])),
+  }
+  // Also for HEAD: boot loaders ask for it.
+  if (typeof body === 'string' || body instanceof Uint8Array)
+    headers['content-length'] ??= String(Buffer.byteLength(body))
+  return respondWhole({ status, headers, body: isHead ? null : body })
+}
+
+function respondWhole(whole: WholeResponse): Response {
+  const { body } = whole
+  const web = typeof body === 'function' ? streamOf(copyParts(body)) : body
+  return Object.assign(new FastResponse(web, whole), { [WHOLE]: whole })
+}
+
+/** For requests within the process, which may keep what they read. */
+async function* copyParts(parts: Parts): AsyncGenerator<Uint8Array> {
+  for await (const part of parts(new AbortController().signal)) yield part.slice()
+}
+
+function withLength(response: HTTPResponse): HTTPResponse {
+  const { body, headers } = response
+  if (typeof body !== 'string' || headers.has('content-length')) return response
+  headers.set('content-length', String(Buffer.byteLength(body)))
+  if (!headers.has('content-type')) headers.set('content-type', TEXT_TYPE['content-type'])
+  return response
+}
