@@ -6,7 +6,7 @@ import { textField } from '../../web/ui/fields.ts'
 import { createFrame } from '../../web/ui/frame.ts'
 import { hidden } from '../../web/ui/fields.ts'
 import { html, type Content } from '../../web/ui/html.ts'
-import type { LoginView } from '../../web/fleet/line.ts'
+import type { LoginView } from '../../web/fleet/views.ts'
 import type { ErrorView } from '../../web/http/caller.ts'
 import { readTheme } from '../../web/ui/theme.ts'
 

@@ -83,14 +83,8 @@ export function createCacheServer(parts: CacheServerDependencies): { readonly ap
   const caller = (event: H3Event): Caller => callers.get(event) ?? ANONYMOUS
   const site: CacheSite = { cache, peer, caller, now, log, version, folder, env }
   const pages = createCachePages(parts)
-  const login = {
-    now,
-    peer,
-    caller,
-    line: { renderLogin: pages.renderLogin, checkPassword: parts.checkPassword },
-    attempts,
-    noteAll,
-  }
+  const { checkPassword } = parts
+  const login = { peer, caller, views: pages, checkPassword, attempts, noteAll }
 
   const routes: readonly Route[] = [
     ...healthRoutes(version), //        /healthz /version

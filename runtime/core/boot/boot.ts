@@ -86,10 +86,6 @@ const canBeNamed = (set: LiveSet): boolean =>
 export const renderBoot = (decision: BootDecision, header: BootHeader): string =>
   renderScript([...renderHeader(header), ...renderDecision(decision, header)])
 
-/** For a caller of whom nothing is known, or for whom nothing could be decided. */
-export const renderExit = (reason: string): string =>
-  renderScript([comment(`flasher: ${reason}`), ...renderDisk(DEFAULT_DRIVE)])
-
 const renderHeader = ({ mac, mode, rule, reason }: BootHeader): readonly string[] => [
   comment(`flasher: ${mac}, mode ${mode}`),
   comment(`${rule}: ${reason}`),
@@ -116,6 +112,12 @@ const renderDisk = (drive: string): readonly string[] => [
   'iseq ${platform} efi && exit ||',
   `sanboot --no-describe --drive ${DRIVE.test(drive) ? drive : DEFAULT_DRIVE} || exit`,
 ]
+
+/** For a machine of which nothing is known, or for which nothing could be decided. */
+export const EXIT_SCRIPT = renderScript([
+  comment('flasher: nothing is known or decided about this machine'),
+  ...renderDisk(DEFAULT_DRIVE),
+])
 
 const renderToWait = (
   { base, seconds, saying }: ToWait,

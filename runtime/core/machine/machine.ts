@@ -42,3 +42,9 @@ export function identifyDisk(
   if (wwn) return `wwn:${wwn}`
   return path ? `path:${path}` : null
 }
+
+/**
+ * What becomes of a machine's place among those that flash: it waits, it was sent to flash, it was sent
+ * elsewhere, it was told to flash without a script of ours, or it no longer flashes.
+ */
+export type FlashSlot = 'queued' | 'offered' | 'passed' | 'planned' | 'released'

@@ -3,7 +3,7 @@ import { HTTPResponse, type H3Event } from 'h3'
 import { networkOf } from '../../core/access/login-throttle.ts'
 import type { MachineBase } from '../../core/machine/machine.ts'
 import { page, seeOther } from '../http/answers.ts'
-import type { LoginView, ServerLine } from './line.ts'
+import type { LoginView } from './views.ts'
 import type { Site } from './site.ts'
 import type { Attempts } from '../http/attempts.ts'
 import { localPath } from '../http/local-path.ts'
@@ -13,21 +13,22 @@ import type { Sessions } from '../http/session.ts'
 
 const HOME = '/ui/dashboard'
 
-/** What logging in takes of a server. */
-interface LoginSite extends Pick<Site<MachineBase>, 'now' | 'peer' | 'caller' | 'noteAll'> {
-  readonly line: Pick<ServerLine<MachineBase>, 'renderLogin' | 'checkPassword'>
+/** What logging in requires of a server. */
+interface LoginSite extends Pick<
+  Site<MachineBase>,
+  'peer' | 'caller' | 'noteAll' | 'checkPassword' | 'onLogout'
+> {
+  readonly views: { renderLogin(view: LoginView): string }
   /** Wrong passwords, wherever they are given. */
   readonly attempts: Attempts
-  /** Once a session was ended, with its cookie (`name=value`). */
-  onLogout?(cookie: string): Promise<void>
 }
 
 export function loginRoutes(site: LoginSite, sessions: Sessions): readonly Route[] {
-  const { line, attempts } = site
+  const { views, attempts } = site
   const lanes = createLoginLanes()
 
   const show = (view: LoginView, status: number, headers = {}) =>
-    page(line.renderLogin(view), status, headers)
+    page(views.renderLogin(view), status, headers)
 
   function slow(seconds: number, next: string) {
     const error = `Too many attempts: try again in ${seconds} s.`
@@ -41,7 +42,7 @@ export function loginRoutes(site: LoginSite, sessions: Sessions): readonly Route
     if (wait > 0) return slow(wait, next)
     const given = form.get('password') ?? ''
     if (given === '') return show({ error: 'Enter the password.', next }, 401)
-    const checked = lanes.run(networkOf(ip), () => line.checkPassword(given))
+    const checked = lanes.run(networkOf(ip), () => site.checkPassword(given))
     if (checked === null) return slow(1, next)
     // Counted before it is known to be wrong: many at once are no way around the delay.
     const isNoted = attempts.count(ip)

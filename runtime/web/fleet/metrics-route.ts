@@ -13,7 +13,7 @@ export function metricsRoutes<M extends MachineBase>(
   const { line, machines, catalog, journal, metrics, now } = site
 
   metrics.gauge('flasher_machines', async () => {
-    const modes = Map.groupBy(await machines.list(), line.modeOf)
+    const modes = Map.groupBy(await machines.list(), (machine) => line.describe(machine).mode)
     return [...modes].map(([mode, { length }]) => ({ labels: { mode }, value: length }))
   })
   gaugeRuns(metrics, site.runs)

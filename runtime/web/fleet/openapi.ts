@@ -39,8 +39,9 @@ const ERROR: Json = {
 }
 
 /** Only routes with a `doc` are in it: pages are for people. */
-function renderOpenApi<M extends MachineBase>(
-  site: Pick<Site<M>, 'line' | 'version'>,
+function renderOpenApi(
+  version: string,
+  schemas: Readonly<Record<string, Json>>,
   routes: readonly Route[],
 ): Json {
   const paths: Record<string, Record<string, Json>> = {}
@@ -53,13 +54,13 @@ function renderOpenApi<M extends MachineBase>(
     openapi: '3.1.0',
     info: {
       title: 'flasher-web',
-      version: site.version,
+      version,
       description: 'The machine server. Errors are `{"detail": …}`.',
     },
     paths,
     components: {
       schemas: {
-        ...Object.fromEntries(Object.entries(site.line.schemas).map(([k, v]) => [k, plain(v)])),
+        ...Object.fromEntries(Object.entries(schemas).map(([k, v]) => [k, plain(v)])),
         Error: ERROR,
       },
       securitySchemes: {
@@ -71,7 +72,8 @@ function renderOpenApi<M extends MachineBase>(
 }
 
 export function documentRoutes<M extends MachineBase>(
-  site: Site<M>,
+  { views, version }: Site<M>,
+  schemas: Readonly<Record<string, Json>>,
   routes: () => readonly Route[],
 ): readonly Route[] {
   return [
@@ -80,7 +82,7 @@ export function documentRoutes<M extends MachineBase>(
       path: '/openapi.json',
       access: 'open',
       doc: { summary: 'This document', answers: { 200: { type: 'object' } } },
-      handle: () => renderOpenApi(site, routes()),
+      handle: () => renderOpenApi(version, schemas, routes()),
     },
     {
       method: 'GET',
@@ -88,9 +90,9 @@ export function documentRoutes<M extends MachineBase>(
       access: 'open',
       handle: (event) =>
         page(
-          site.line.renderDocument({
+          views.renderDocument({
             title: 'API',
-            body: renderDocument(site.version, routes()),
+            body: renderDocument(version, routes()),
             theme: readTheme(event),
             here: '/docs/api',
           }),

@@ -1,4 +1,4 @@
-/** The machine server: every URL that it answers, in one table, on parts that both lines bring. */
+/** The machine server: every URL that it answers, in one table, by the rules that a release line brings. */
 import type { H3, H3Event } from 'h3'
 import type { MachineBase } from '../../core/machine/machine.ts'
 import { createAdmission } from './admission.ts'
@@ -11,9 +11,10 @@ import { readContact } from './read-contact.ts'
 import { createApp } from '../http/dispatch.ts'
 import { eventRoutes } from './events.ts'
 import { createFleet } from './fleet.ts'
-import { createGuard, renderBy } from '../http/guard.ts'
+import { createGuard, renderBy, type Guard } from '../http/guard.ts'
 import { healthRoutes } from '../http/health.ts'
-import type { ServerDependencies, Site } from './site.ts'
+import type { ServerServices } from './server-services.ts'
+import type { ServerPlugin, Site } from './site.ts'
 import type { Caller } from '../http/caller.ts'
 import { liveRoutes } from '../live/live.ts'
 import { loginRoutes } from './login.ts'
@@ -31,8 +32,15 @@ import { renderLost } from './run-events.ts'
 import { runPostRoutes } from './run-posts.ts'
 import { runRoutes } from './runs.ts'
 import { createSessions } from '../http/session.ts'
+import { signalRoutes } from './signals.ts'
 import { createTokenCheck } from '../http/token-check.ts'
 import { tokenRoutes } from './tokens.ts'
+
+/** What a program hands to `createServer`. */
+export interface ServerOptions<M extends MachineBase> extends ServerServices<M> {
+  /** What this line alone serves: its pages and further routes. */
+  readonly plugins: readonly ServerPlugin<M>[]
+}
 
 interface Server<M extends MachineBase> {
   /** `createEntrance(app, log)` for a listener, `app.request()` for tests. */
@@ -45,57 +53,33 @@ interface Server<M extends MachineBase> {
   close(): void
 }
 
-const ANONYMOUS: Caller = { kind: 'anonymous' }
-
-export function createServer<M extends MachineBase>(parts: ServerDependencies<M>): Server<M> {
-  const { line } = parts
-  const noteAll = createNotes(parts)
-  const metrics = createMetrics()
-  const sessions = createSessions(parts)
-  const { now } = parts
+export function createServer<M extends MachineBase>(options: ServerOptions<M>): Server<M> {
+  const { views, runs, log, now } = options
+  const requests = createRequests()
+  const sessions = createSessions(options)
   // No bearer is a password here: a program with a token that has ended keeps nobody from logging in.
-  const attempts = createAttempts(now)
-  const tokens = createTokenCheck({ tokens: parts.tokens, attempts: createAttempts(now), noteAll })
+  const [attempts, guesses] = [createAttempts(now), createAttempts(now)]
+  const noteAll = createNotes(options)
+  const tokens = createTokenCheck({ tokens: options.tokens, attempts: guesses, noteAll })
   const guard = createGuard({ sessions, tokens, now })
-  const findPeer = createPeers(parts.settings)
-  const [peers, callers] = [new WeakMap<H3Event, Peer>(), new WeakMap<H3Event, Caller>()]
-
-  function peerOf(event: H3Event): Peer {
-    const known = peers.get(event)
-    if (known !== undefined) return known
-    const peer = findPeer(event)
-    peers.set(event, peer)
-    return peer
-  }
-  const callerOf = (event: H3Event): Caller => callers.get(event) ?? ANONYMOUS
-
-  const site: Site<M> = {
-    ...parts,
-    noteAll,
-    metrics,
-    notices: createNotices({ caller: callerOf, now: parts.now }),
-    fleet: createFleet({ ...parts, metrics }, noteAll),
-    caller: callerOf,
-    isLive: guard.isLive,
-    checkScope: (event, scope) => guard.checkScope(callerOf(event), scope),
-    peer: peerOf,
-    by: (event) => renderBy(callerOf(event), peerOf(event).ip),
-    admitMachine: createAdmission({ ...parts, metrics }, noteAll),
-    contact: (event) => readContact(event, peerOf(event), parts.now()),
-  }
-  const channel = createChannel({ ...site, views: line })
-  parts.runs.onLost(async (run) => {
-    countRun(metrics, run)
+  const peer = requests.rememberPeer(createPeers(options.settings))
+  const site = createSite(options, { guard, noteAll, peer, caller: requests.caller })
+  const channel = createChannel({ ...site, views })
+  const added = options.plugins.map((plugin) => plugin(site))
+  runs.onLost(async (run) => {
+    countRun(site.metrics, run)
     await noteAll([renderLost(run)], { subject_id: run.mac, actor: 'system', ip: null })
   })
 
+  const schemas = Object.assign({}, ...added.map((part) => part.schemas))
   const routes: readonly Route[] = [
     // Open: machines hold no cookie, and monitoring should need none.
-    ...healthRoutes(parts.version), //    /healthz /version
-    ...pxeRoutes(site), //                /pxe-bootstrap.ipxe /pxe/:mac /plan /inventory /done /status
+    ...healthRoutes(options.version), //  /healthz /version
+    ...pxeRoutes(site), //                /pxe-bootstrap.ipxe /pxe/:mac /plan
+    ...signalRoutes(site), //             /pxe/:mac/inventory /done /status
     ...runPostRoutes(site), //            /pxe/:mac/progress /pxe/:mac/log
     ...bootFileRoutes(site), //           /boot/:name (PUT: admin)
-    ...documentRoutes(site, () => routes), // /openapi.json /docs/api
+    ...documentRoutes(site, schemas, () => routes), // /openapi.json /docs/api
     // For operators and their programs.
     ...machineRoutes(site), //            /machines /machines/:mac /lshw.json /disks.json
     ...bulkRoutes(site), //               /machines/:mac/flash /machines/bulk
@@ -106,25 +90,62 @@ export function createServer<M extends MachineBase>(parts: ServerDependencies<M>
     ...metricsRoutes(site, channel.count), // /metrics
     ...loginRoutes({ ...site, attempts }, sessions), // / /ui /ui/login /ui/logout
     // What this release line alone serves: images, releases, backups, and the pages.
-    ...parts.routes(site),
+    ...added.flatMap((part) => part.routes ?? []),
   ]
 
   const app = createApp({
     routes,
     guard,
     bodies: createBodyReader(),
-    peer: peerOf,
+    peer,
     failures: {
-      log: parts.log,
-      isKnown: (event) => callerOf(event).kind !== 'anonymous',
+      log,
+      isKnown: (event) => site.caller(event).kind !== 'anonymous',
       renderError: (view, event) =>
-        line.renderError({ ...view, loggedIn: callerOf(event).kind === 'session' }),
+        views.renderError({ ...view, loggedIn: site.caller(event).kind === 'session' }),
     },
-    admit: (event, caller) => callers.set(event, caller),
+    admit: requests.rememberCaller,
     answered(event, status, route, seconds) {
       const labels = { method: event.req.method, route, status: `${Math.floor(status / 100)}xx` }
       site.metrics.observe('flasher_http_request_seconds', seconds, labels)
     },
   })
   return { app, site, routes, listeners: channel.count, close: channel.close }
+}
+
+/** What was found out of each request, for as long as it lasts. */
+function createRequests() {
+  const [peers, callers] = [new WeakMap<H3Event, Peer>(), new WeakMap<H3Event, Caller>()]
+  return {
+    caller: (event: H3Event): Caller => callers.get(event) ?? ANONYMOUS,
+    rememberCaller: (event: H3Event, caller: Caller) => void callers.set(event, caller),
+    rememberPeer: (find: (event: H3Event) => Peer) => (event: H3Event) => {
+      const known = peers.get(event)
+      if (known !== undefined) return known
+      const peer = find(event)
+      peers.set(event, peer)
+      return peer
+    },
+  }
+}
+
+const ANONYMOUS: Caller = { kind: 'anonymous' }
+
+function createSite<M extends MachineBase>(
+  options: ServerOptions<M>,
+  { guard, ...own }: Pick<Site<M>, 'noteAll' | 'peer' | 'caller'> & { readonly guard: Guard },
+): Site<M> {
+  const { now } = options
+  const { peer, caller } = own
+  const base = { ...options, ...own, metrics: createMetrics() }
+  return {
+    ...base,
+    notices: createNotices({ caller, now }),
+    fleet: createFleet(base),
+    isLive: guard.isLive,
+    checkScope: (event, scope) => guard.checkScope(caller(event), scope),
+    by: (event) => renderBy(caller(event), peer(event).ip),
+    admitMachine: createAdmission(base),
+    contact: (event) => readContact(event, peer(event), now()),
+  }
 }

@@ -8,6 +8,7 @@ import {
   type ToDisk,
   type ToWait,
 } from '../../../core/boot/boot.ts'
+import type { FlashSlot } from '../../../core/machine/machine.ts'
 import { renderQueuePosition, WAIT_SECONDS, type QueuePosition } from './queue.ts'
 import { isHalfWritten, type BootMode, type Machine } from './machine.ts'
 import type { Surroundings } from './surroundings.ts'
@@ -93,6 +94,12 @@ export function decideBoot(machine: Machine, surroundings: Surroundings): BootRu
 
 /** A disk is written without a person there: where there is a limit, one after the other. */
 const FLASHING: ReadonlySet<BootRule> = new Set(['flash', 'flash-retry'])
+
+/** What the ruling means for the machine's place among those that flash. */
+export function decideSlot({ rule }: BootRuling): FlashSlot {
+  if (rule === 'queued') return 'queued'
+  return FLASHING.has(rule) ? 'offered' : 'passed'
+}
 
 /** Each rule, where it leads and why, in a sentence. */
 const RULES: Readonly<

@@ -28,7 +28,7 @@ export const dashboardPage = (context: PageContext): readonly Route[] => [
 async function show(context: PageContext, event: H3Event): Promise<HTTPResponse> {
   const { site } = context
   const machines = await site.machines.list()
-  const find = (q: string) => site.line.match(machines, new URLSearchParams({ q, sort: '-seen' }))
+  const find = (q: string) => site.views.match(machines, new URLSearchParams({ q, sort: '-seen' }))
   const [needy, running] = [find(NEEDY), find('state:running')]
   const look = (machine: Machine) => context.view(machine, event)
   const [events, flashed, readiness] = await Promise.all([

@@ -3,7 +3,7 @@ import { banner } from '../../../../web/ui/elements.ts'
 import { hidden, textField } from '../../../../web/ui/fields.ts'
 import type { Frame } from '../../../../web/ui/frame.ts'
 import { html } from '../../../../web/ui/html.ts'
-import type { LoginView } from '../../../../web/fleet/line.ts'
+import type { LoginView } from '../../../../web/fleet/views.ts'
 import type { ErrorView } from '../../../../web/http/caller.ts'
 
 export const renderLogin = (frame: Frame, { error, next }: LoginView): string =>
