@@ -52,24 +52,21 @@ interface MachinesOptions<Machine> {
   onUnreadable?(mac: string): void
 }
 
-const MAX_TEXTS = 2000
-
 /** The whole fleet is kept in memory (some 4 KiB a machine), the database is written through. */
 export function createMachines<Machine extends MachineBase>(
   database: Database,
   { parseRecord, onUnreadable }: MachinesOptions<Machine>,
 ): Machines<Machine> {
   const sightings = createMachineSightings(database)
-  /** Records as they were stored of late: a machine that boots changes its own five times. */
-  const texts = new Map<string, Machine>()
+  /** Stored in a transaction that is not on disk yet; null: removed there. Readers do not see them. */
+  const unpublished = new Map<Mac, Machine | null>()
   const fleet = new Map<Mac, Machine>()
   let listed: readonly Machine[] | null = null
   let epoch: number | null = null
-
-  const parse = (text: string): Machine | null => texts.get(text) ?? parseRecord(parseJson(text))
+  let version: unknown = null
 
   const decode = (row: Row): Machine | null => {
-    const machine = parse(readText(row, 'record'))
+    const machine = parseRecord(parseJson(readText(row, 'record')))
     if (machine === null) {
       onUnreadable?.(readText(row, 'mac'))
       return null
@@ -81,12 +78,8 @@ export function createMachines<Machine extends MachineBase>(
     return sightings.merge({ ...machine, last_seen_at, last_seen_ip })
   }
 
-  const keep = (text: string, machine: Machine) => {
-    if (texts.size >= MAX_TEXTS) texts.clear()
-    texts.set(text, machine)
-  }
-
   const publish = (mac: Mac, machine: Machine | null) => {
+    if (unpublished.get(mac) === machine) unpublished.delete(mac)
     if (machine === null) fleet.delete(mac)
     else fleet.set(mac, sightings.merge(machine))
     listed = null
@@ -96,6 +89,7 @@ export function createMachines<Machine extends MachineBase>(
   const current = () => {
     const now = database.epoch()
     if (now === epoch) return fleet
+    version = readVersion(database.sql)
     const rows = database.sql.all(`SELECT ${COLUMNS} FROM machines`)
     fleet.clear()
     for (const machine of rows.map(decode)) {
@@ -106,11 +100,24 @@ export function createMachines<Machine extends MachineBase>(
     return fleet
   }
 
-  /** What could not be stored is not what readers shall see. */
-  const distrust = (thrown: unknown): never => {
-    epoch = null
-    throw thrown
+  /** In a transaction: from memory, unless another process has changed the file since it was read. */
+  const newest = (sql: Sql, mac: Mac): Machine | null => {
+    const present = current().get(mac) ?? null
+    const pending = unpublished.get(mac)
+    if (pending !== undefined) return pending === null ? null : sightings.merge(pending)
+    if (readVersion(sql) === version) return present
+    const row = sql.get(FIND, mac)
+    return row === null ? null : decode(row)
   }
+
+  /** What could not be stored is not what readers shall see. */
+  const distrust =
+    (mac: Mac) =>
+    (thrown: unknown): never => {
+      unpublished.delete(mac)
+      epoch = null
+      throw thrown
+    }
 
   // Now rather than at the first contact: a large fleet takes a moment.
   current()
@@ -126,13 +133,14 @@ export function createMachines<Machine extends MachineBase>(
     async update(mac, change) {
       const stored = await database
         .write((sql) => {
-          const row = sql.get(FIND, mac)
-          const before = row === null ? null : decode(row)
+          const before = newest(sql, mac)
           const next = change(before)
-          if (next !== null && next !== before) keep(store(sql, next), next)
-          return next ?? before
+          if (next === null || next === before) return before
+          store(sql, next)
+          unpublished.set(mac, next)
+          return next
         })
-        .catch(distrust)
+        .catch(distrust(mac))
       publish(mac, stored)
       return stored
     },
@@ -144,13 +152,15 @@ export function createMachines<Machine extends MachineBase>(
       await database
         .write((sql) => {
           for (const { mac, change } of changes) {
-            const row = sql.get(FIND, mac)
-            store(sql, change(row === null ? null : decode(row)))
+            const next = change(newest(sql, mac))
+            store(sql, next)
+            unpublished.set(mac, next)
             const hardware = trees.get(mac)
             if (hardware !== undefined) saveHardware(sql, mac, hardware)
           }
         })
         .finally(() => {
+          for (const { mac } of changes) unpublished.delete(mac)
           epoch = null
         })
     },
@@ -163,9 +173,10 @@ export function createMachines<Machine extends MachineBase>(
       const removed = await database
         .write((sql) => {
           removeHardware(sql, mac)
+          unpublished.set(mac, null)
           return sql.run('DELETE FROM machines WHERE mac = ?', mac) > 0
         })
-        .catch(distrust)
+        .catch(distrust(mac))
       sightings.forget(mac)
       publish(mac, null)
       return removed
@@ -184,10 +195,8 @@ const SAVE = `INSERT INTO machines (${COLUMNS}) VALUES (?, ?, ?, ?)
   ON CONFLICT (mac) DO UPDATE SET record = excluded.record,
   last_seen_at = excluded.last_seen_at, last_seen_ip = excluded.last_seen_ip`
 
-/** Returns the record as it is stored. */
-const store = (sql: Sql, machine: MachineBase): string => {
-  const { mac, last_seen_at, last_seen_ip } = machine
-  const text = JSON.stringify(machine)
-  sql.run(SAVE, mac, text, last_seen_at, last_seen_ip)
-  return text
-}
+const store = (sql: Sql, machine: MachineBase) =>
+  sql.run(SAVE, machine.mac, JSON.stringify(machine), machine.last_seen_at, machine.last_seen_ip)
+
+/** Another number after another process has committed. */
+const readVersion = (sql: Sql) => sql.get('PRAGMA data_version')?.['data_version']
