@@ -67,7 +67,8 @@ interface FleetDependencies<M extends MachineBase> extends Pick<
   noteAll(notes: readonly Note[], on: NoteSubject): Promise<void>
 }
 
-export function createFleet<M extends MachineBase>(site: FleetDependencies<M>): Fleet<M> {
+export function createFleet<M extends MachineBase>(given: FleetDependencies<M>): Fleet<M> {
+  const site = { ...given, changes: createChanges() }
   const outcomes = new EventEmitter().setMaxListeners(0)
   const update: Fleet<M>['update'] = (mac, by, decide) => updateMachine(site, mac, by, decide)
   const remove: Fleet<M>['remove'] = (mac, by) => removeMachine(site, mac, by)
@@ -119,7 +120,7 @@ const signed = ({ now }: Pick<ServerServices<MachineBase>, 'now'>, { actor, ip }
  * follows at once: the next machine, which may share the commit with this one, must find it.
  */
 async function updateMachine<M extends MachineBase, T extends Transition<M>>(
-  { machines, feed, noteAll, onFlashSlot }: FleetDependencies<M>,
+  { machines, feed, noteAll, onFlashSlot, changes }: FleetDependencies<M> & Changing,
   mac: Mac,
   by: By,
   decide: (before: M | null) => T | null,
@@ -129,23 +130,56 @@ async function updateMachine<M extends MachineBase, T extends Transition<M>>(
     if (made?.slot !== undefined) onFlashSlot?.(made.machine, made.slot)
     return made
   }
+  const note = async (made: T | null) => {
+    if (made !== null && made.notes.length > 0) {
+      await noteAll(made.notes, { subject_id: mac, ...by })
+    }
+  }
   const before = machines.peek(mac)
   let decided = settled(before)
-  if (decided !== null && decided.machine !== before) {
-    await machines.update(mac, (stored) => {
-      if (stored !== before) decided = settled(stored)
-      return decided === null || decided.machine === stored ? null : decided.machine
-    })
-    feed.announce({ topic: 'machine', mac })
+  if (decided === null || decided.machine === before) {
+    await note(decided)
+    return decided
   }
-  if (decided !== null && decided.notes.length > 0) {
-    await noteAll(decided.notes, { subject_id: mac, ...by })
-  }
+  const isAlone = !changes.has(mac)
+  const stored = changes.track(mac, () =>
+    machines.update(mac, (found) => {
+      if (found !== before) decided = settled(found)
+      return decided === null || decided.machine === found ? null : decided.machine
+    }),
+  )
+  // Side by side record and events share one wait for the disk. Behind another change of the machine
+  // it may be decided anew, so the events wait until it is.
+  await Promise.all([stored, isAlone ? note(decided) : null])
+  feed.announce({ topic: 'machine', mac })
+  if (!isAlone) await note(decided)
   return decided
 }
 
+/** Machines whose records are being changed. */
+function createChanges() {
+  const counts = new Map<Mac, number>()
+  return {
+    has: (mac: Mac) => counts.has(mac),
+    async track<T>(mac: Mac, change: () => Promise<T>): Promise<T> {
+      counts.set(mac, (counts.get(mac) ?? 0) + 1)
+      try {
+        return await change()
+      } finally {
+        const left = (counts.get(mac) ?? 1) - 1
+        if (left === 0) counts.delete(mac)
+        else counts.set(mac, left)
+      }
+    },
+  }
+}
+
+interface Changing {
+  readonly changes: ReturnType<typeof createChanges>
+}
+
 async function upsertMachine<M extends MachineBase>(
-  { machines, line, feed, noteAll }: FleetDependencies<M>,
+  { machines, line, feed, noteAll, changes }: FleetDependencies<M> & Changing,
   mac: Mac,
   by: By,
   replace: (before: M | null) => Result<M, UpsertRefusal>,
@@ -154,11 +188,13 @@ async function upsertMachine<M extends MachineBase>(
     answer: refuse({ why: 'stale' }),
     isNew: false,
   }
-  await machines.update(mac, (before) => {
-    made.isNew = before === null
-    made.answer = replace(before)
-    return made.answer.ok ? made.answer.value : null
-  })
+  await changes.track(mac, () =>
+    machines.update(mac, (before) => {
+      made.isNew = before === null
+      made.answer = replace(before)
+      return made.answer.ok ? made.answer.value : null
+    }),
+  )
   const { answer, isNew } = made
   if (!answer.ok) return answer
   feed.announce({ topic: 'machine', mac })
@@ -170,12 +206,12 @@ async function upsertMachine<M extends MachineBase>(
 }
 
 async function removeMachine<M extends MachineBase>(
-  { machines, line, runs, feed, metrics, noteAll }: FleetDependencies<M>,
+  { machines, line, runs, feed, metrics, noteAll, changes }: FleetDependencies<M> & Changing,
   mac: Mac,
   by: By,
 ): Promise<boolean> {
   const before = machines.peek(mac)
-  if (!(await machines.remove(mac))) return false
+  if (!(await changes.track(mac, () => machines.remove(mac)))) return false
   const lost = await runs.giveUp(mac, 'Its machine was deleted.')
   feed.announce({ topic: 'machine', mac })
   const details = before === null ? null : line.describe(before).details
