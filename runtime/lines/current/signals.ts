@@ -1,5 +1,6 @@
 /** Current line: what a machine's reports make of its record, and what is put on record of them. */
-import type { Inventory, Signal, Transition } from '../../web/fleet/transition.ts'
+import type { Inventory } from '../../core/machine/machine.ts'
+import type { Signal, Transition } from '../../web/fleet/transition.ts'
 import * as contacts from './rules/contact.ts'
 import type { Machine } from './rules/machine.ts'
 import * as notes from './rules/machine-events.ts'

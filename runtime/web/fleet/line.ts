@@ -5,14 +5,13 @@ import type {
   ScriptTransition,
   Signal,
   PlanTransition,
-  Inventory,
   MachineRequest,
 } from './transition.ts'
 import type { Note } from '../http/event-note.ts'
 import type { Scope } from '../http/caller.ts'
 import type { FieldError } from '../../core/foundation/field-error.ts'
 import type { Mac } from '../../core/machine/mac.ts'
-import type { InventoryDisk, MachineBase } from '../../core/machine/machine.ts'
+import type { Inventory, InventoryDisk, MachineBase } from '../../core/machine/machine.ts'
 import type { Result } from '../../core/foundation/result.ts'
 import type { Armer, RunOrigin } from '../../core/machine/run.ts'
 import type { RunEnd } from '../../core/machine/run-transition.ts'

@@ -1,7 +1,9 @@
 /** The API document (OpenAPI 3.1), made from the route table and the schemas that validate. */
+import * as z from 'zod'
 import type { MachineBase } from '../../core/machine/machine.ts'
 import { renderDocument } from '../ui/api-page.ts'
 import { page } from '../http/answers.ts'
+import { renderSchema } from '../http/checked.ts'
 import type { Site } from './site.ts'
 import { readTheme } from '../ui/theme.ts'
 import type { Access, Route, RouteDoc, SchemaRef } from '../http/route.ts'
@@ -11,32 +13,18 @@ type Json = Readonly<Record<string, unknown>>
 /** `:name` as OpenAPI writes it. */
 const templateOf = (path: string) => path.replaceAll(/:([a-z_]+)/gi, '{$1}')
 
-const ERROR: Json = {
-  type: 'object',
-  required: ['detail'],
-  properties: {
-    detail: {
-      anyOf: [
-        { type: 'string' },
-        {
-          type: 'array',
-          items: {
-            type: 'object',
-            required: ['loc', 'msg', 'type'],
-            properties: {
-              loc: {
-                type: 'array',
-                items: { anyOf: [{ type: 'string' }, { type: 'integer' }] },
-              },
-              msg: { type: 'string' },
-              type: { type: 'string' },
-            },
-          },
-        },
-      ],
-    },
-  },
-}
+const ERROR = z.object({
+  detail: z.union([
+    z.string(),
+    z.array(
+      z.object({
+        loc: z.array(z.union([z.string(), z.int()])),
+        msg: z.string(),
+        type: z.string(),
+      }),
+    ),
+  ]),
+})
 
 /** Only routes with a `doc` are in it: pages are for people. */
 function renderOpenApi(
@@ -61,7 +49,7 @@ function renderOpenApi(
     components: {
       schemas: {
         ...Object.fromEntries(Object.entries(schemas).map(([k, v]) => [k, plain(v)])),
-        Error: ERROR,
+        Error: renderSchema(ERROR, 'input'),
       },
       securitySchemes: {
         session: { type: 'apiKey', in: 'cookie', name: 'flasher-token' },

@@ -1,6 +1,6 @@
 /** A machine's record before and after one request, and what follows from the difference. */
 import type { Note } from '../http/event-note.ts'
-import type { FlashSlot, InventoryDisk } from '../../core/machine/machine.ts'
+import type { FlashSlot, Inventory } from '../../core/machine/machine.ts'
 
 /** What a rule may know of one request of a machine (or of an operator, where it renders a script). */
 export interface Contact {
@@ -51,13 +51,6 @@ export interface PlanTransition<M> extends Transition<M> {
   /** As it is answered. */
   readonly plan: Readonly<Record<string, unknown>>
   readonly mode: string
-}
-
-/** Body of `POST /pxe/{mac}/inventory`, checked. */
-export interface Inventory {
-  readonly disks: readonly InventoryDisk[]
-  /** The hardware tree as JSON text; null: absent, or over the limit. */
-  readonly hardware: string | null
 }
 
 /** Why a machine comes: for its plan, to list its disks, to begin a run, to report one. */

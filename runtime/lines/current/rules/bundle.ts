@@ -18,10 +18,7 @@ export interface BundleMachine {
   readonly hw_lshw_at: string | null
 }
 
-interface Bundle {
-  readonly bty_export_version: typeof BUNDLE_VERSION
-  readonly exported_at: string
-  readonly exported_by_bty_version: string
+interface Bundle extends Omit<z.infer<typeof BundleSchema>, 'machines'> {
   readonly machines: readonly BundleMachine[]
 }
 
