@@ -52,6 +52,6 @@ export function identifyDisk(
 
 /**
  * What becomes of a machine's place among those that flash: it waits, it was sent to flash, it was sent
- * elsewhere, it was told to flash without a script of ours, or it no longer flashes.
+ * elsewhere, its plan is to flash (with or without a script of ours), or it no longer flashes.
  */
 export type FlashSlot = 'queued' | 'offered' | 'passed' | 'planned' | 'released'

@@ -122,7 +122,7 @@ const isBegun = (machine: Machine): boolean => {
   return finished_at === null && (planned || (offers > 0 && !isTurnedAway(machine)))
 }
 
-/** It asked for its plan after the newest offer and was to flash nothing, or it will be told so. */
+/** It asked for its plan after the newest offer and that was no flash; or its next plan will be none. */
 const isTurnedAway = ({ locked, planned_at, cycle: { offered_at } }: Machine): boolean =>
   locked || (planned_at !== null && offered_at !== null && !isBefore(planned_at, offered_at))
 

@@ -74,15 +74,15 @@ export function createMachineLine(site: LineDependencies): ServerLine<Machine> {
       return applied.ok ? accept(noteArmer(before, applied.value, by)) : applied
     },
     parseInventory,
-    admit({ mac, machine, wish }, contact) {
+    admit({ mac, machine, request }, contact) {
       const { tokens } = settings()
       if (tokens === 'off') return LET_IN
       const match = decideTokenMatch(machine, readToken(mac, contact), tokens)
       if (!match.ok) return refuse(TOKEN_REFUSALS[match.refusal])
       const granted =
-        machine === null ? match : decideRequest(machine, match.value, wish, contact.now)
+        machine === null ? match : decideRequest(machine, match.value, request, contact.now)
       if (!granted.ok) return refuse(TOKEN_REFUSALS[granted.refusal])
-      const isNoted = match.value === 'unproven' && wish === 'plan' && machine !== null
+      const isNoted = match.value === 'unproven' && request === 'plan' && machine !== null
       return isNoted ? accept([notes.noteUnproven(mac)]) : LET_IN
     },
     decideBoot: (machine, contact) => offerBoot(site, machine, contact),

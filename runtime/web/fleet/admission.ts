@@ -10,8 +10,8 @@ export function createAdmission<M extends MachineBase>({
   metrics,
   noteAll,
 }: Pick<Site<M>, 'line' | 'machines' | 'metrics' | 'noteAll'>): Site<M>['admitMachine'] {
-  return async (mac, wish, contact) => {
-    const admitted = line.admit({ mac, machine: machines.peek(mac), wish }, contact)
+  return async (mac, request, contact) => {
+    const admitted = line.admit({ mac, machine: machines.peek(mac), request }, contact)
     const on = { subject_id: mac, actor: 'pxe-client', ip: contact.ip } as const
     if (admitted.ok) {
       if (admitted.value.length > 0) await noteAll(admitted.value, on)
@@ -19,8 +19,11 @@ export function createAdmission<M extends MachineBase>({
     }
     const reason = admitted.refusal
     const summary = `${mac} was not let in: ${reason}`
-    await noteAll([{ kind: 'machine.token.refused', summary, details: { wish, reason } }], on)
-    metrics.count('flasher_boot_tokens_refused_total', { wish })
+    await noteAll(
+      [{ kind: 'machine.token.refused', summary, details: { wish: request, reason } }],
+      on,
+    )
+    metrics.count('flasher_boot_tokens_refused_total', { wish: request })
     throw refuse(401, reason, { headers: { 'www-authenticate': 'Bearer' } })
   }
 }

@@ -1,6 +1,10 @@
 /** A machine that comes to us: a new one is let in and discovered, one that is known is seen again. */
+import type { H3Event } from 'h3'
 import { isStation, type Mac } from '../../core/machine/mac.ts'
 import type { MachineBase } from '../../core/machine/machine.ts'
+import { readBearer } from '../http/bearer.ts'
+import { LIMITS } from '../http/limits.ts'
+import type { Peer } from '../http/peer.ts'
 import { createDiscovery } from './discovery.ts'
 import type { Site } from './site.ts'
 import type { Contact, Transition } from './transition.ts'
@@ -53,4 +57,21 @@ export function createContactRecorder<M extends MachineBase>(site: Site<M>): Rec
     site.feed.announce({ topic: 'machine', mac })
     return decided
   }
+}
+
+const NONE: Contact['query'] = {}
+
+/** What a rule may know of one request. */
+export const readContact = (event: H3Event, peer: Peer, now: Date): Contact => ({
+  now: now.toISOString(),
+  baseUrl: peer.baseUrl,
+  ip: peer.ip,
+  bearer: readBearer(event),
+  query: event.url.search === '' ? NONE : readQuery(event.url.searchParams),
+})
+
+/** The first few fields, each cut to a length that no honest one has. */
+function readQuery(query: URLSearchParams): Contact['query'] {
+  const fields = [...query].slice(0, LIMITS.queryFields)
+  return Object.fromEntries(fields.map(([name, value]) => [name, value.slice(0, LIMITS.queryText)]))
 }

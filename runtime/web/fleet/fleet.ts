@@ -9,8 +9,7 @@ import type { Metrics } from '../http/metrics.ts'
 import type { Transition } from './transition.ts'
 import type { Note, NoteSubject } from '../http/event-note.ts'
 import type { By } from '../http/caller.ts'
-import { countRun } from './run-metrics.ts'
-import { renderLost } from './run-events.ts'
+import { countRun, renderLost } from './run-events.ts'
 
 type Outcome = 'flashed' | 'failed'
 

@@ -59,7 +59,7 @@ export interface ServerLine<M extends MachineBase> {
    * Refused in words. Notes are worth recording although it is let in.
    */
   admit(
-    on: { readonly mac: Mac; readonly machine: M | null; readonly wish: MachineRequest },
+    on: { readonly mac: Mac; readonly machine: M | null; readonly request: MachineRequest },
     contact: Contact,
   ): Result<readonly Note[], string>
   /** `GET /pxe/{mac}`. */

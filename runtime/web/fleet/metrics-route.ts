@@ -4,7 +4,7 @@ import type { MachineBase } from '../../core/machine/machine.ts'
 import { text } from '../http/answers.ts'
 import type { Site } from './site.ts'
 import type { Route } from '../http/route.ts'
-import { gaugeRuns } from './run-metrics.ts'
+import { gaugeRuns } from './run-events.ts'
 
 export function metricsRoutes<M extends MachineBase>(
   site: Site<M>,

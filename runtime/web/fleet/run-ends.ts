@@ -5,8 +5,7 @@ import type { RunEnd } from '../../core/machine/run-transition.ts'
 import type { RunUpdate } from '../../services/state/runs.ts'
 import type { Site } from './site.ts'
 import type { Contact } from './transition.ts'
-import { countRun } from './run-metrics.ts'
-import { renderLost } from './run-events.ts'
+import { countRun, renderLost } from './run-events.ts'
 
 /** Also of a client that reports nothing but its end. Null: nothing is known of a run. */
 export async function endRun<M extends MachineBase>(

@@ -18,8 +18,7 @@ import type { Site } from './site.ts'
 import type { Contact, Signal } from './transition.ts'
 import { readMac } from '../http/mac-param.ts'
 import type { Route } from '../http/route.ts'
-import { countRun } from './run-metrics.ts'
-import { listNotes, nameRun } from './run-events.ts'
+import { countRun, listNotes, nameRun } from './run-events.ts'
 
 const RETRY_SECONDS = 30
 
@@ -121,7 +120,7 @@ async function settle<M extends MachineBase>(
   }
 }
 
-/** The end is what tells why. */
+/** The end of a log says why. */
 async function readTail(bytes: AsyncIterable<Uint8Array>): Promise<Uint8Array> {
   let chunks: Uint8Array[] = []
   let length = 0

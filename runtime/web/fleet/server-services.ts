@@ -30,7 +30,7 @@ export interface ServerServices<M extends MachineBase> {
   checkPassword(given: string): Promise<boolean>
   /** Told of each decision on a machine's place among those that flash, before its record is stored. */
   onFlashSlot?(machine: M, slot: FlashSlot): void
-  /** Who else takes the sessions is told of one that was ended, with its cookie (`name=value`). */
+  /** For whoever else takes the sessions: one was ended, with its cookie (`name=value`). */
   onLogout?(cookie: string): Promise<void>
   now(): Date
   readonly log: Log

@@ -33,7 +33,7 @@ export interface Site<M extends MachineBase> extends ServerServices<M> {
   by(event: H3Event): By
   contact(event: H3Event): Contact
   /** Throws a 401 for a machine that must prove who it is (`[pxe] tokens`) and does not. */
-  admitMachine(mac: Mac, wish: MachineRequest, contact: Contact): Promise<void>
+  admitMachine(mac: Mac, request: MachineRequest, contact: Contact): Promise<void>
   peer(event: H3Event): Peer
   /** Puts on record; a journal that fails is logged, and stops nobody. */
   noteAll(notes: readonly Note[], on: NoteSubject): Promise<void>

@@ -47,7 +47,7 @@ export const buildBundle = (
 
 export const renderBundle = (bundle: Bundle): string => `${JSON.stringify(bundle, null, 2)}\n`
 
-/** The text of `inventory.json`; refused in words that name what is wrong and the way out. */
+/** The text of `inventory.json`; refused in words that name what is wrong and how to fix it. */
 export function parseBundle(text: string): Result<Bundle, string> {
   const document = parseJson(text)
   if (!document.ok) return document

@@ -36,7 +36,7 @@ type PlanRule =
 export interface PlanRuling {
   readonly rule: PlanRule
   readonly plan: Plan
-  /** The picked disk is in mismatch: an event tells. */
+  /** What is wrong with the picked disk, for an event. */
   readonly mismatch: DiskMismatch | null
 }
 
