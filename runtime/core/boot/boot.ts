@@ -144,7 +144,7 @@ function renderToLive(decision: ToLive, header: BootHeader): readonly string[] {
     ...(arm64 === null ? [] : renderSet(decision, arm64, 'ttyAMA0', header.mac)),
     ':again',
     'imgfree',
-    ...backOff('the live system is not to be had', 'try', 'otherwise'),
+    ...backOff('the live system is unavailable', 'try', 'otherwise'),
     ':otherwise',
     ...renderDecision(decision.otherwise, header),
   ]

@@ -25,7 +25,7 @@ const renderStarted = ({ mac, id, mode, image, disk }: Run): Note => ({
 
 const renderCancelled = ({ mac, id, reason }: Run): Note => ({
   kind: 'machine.flash_cancelled',
-  summary: `${mac} says that its flash was cancelled${reason === null ? '' : `: ${reason}`}`,
+  summary: `${mac} reported that its flash was cancelled${reason === null ? '' : `: ${reason}`}`,
   details: { run: id, reason },
 })
 

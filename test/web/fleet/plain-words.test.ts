@@ -32,7 +32,7 @@ test('the API: names, reasons and summaries are plain, what must match is as it 
 
   const { events } = await readJson(ask('/events?limit=500'))
   const words = events.map((event: { summary: string }) => event.summary).join(' ')
-  assert.match(words, `says that its flash failed: ${shown}`)
+  assert.match(words, `reported that its flash failed: ${shown}`)
   assert.match(words, `began to write ${shown} to ${shown}`)
   assert.not.match(words, /[\p{Cc}\u202e]/u)
   const [run] = await readJson(ask('/runs.json'))

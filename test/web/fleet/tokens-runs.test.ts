@@ -108,7 +108,7 @@ test('hardware that was read longer than the flash took is kept, and nothing els
       ),
     )
     assert.equal(refused, [])
-    assert.is(told?.[0]?.summary, `${MAC} told its hardware after its flash`)
+    assert.is(told?.[0]?.summary, `${MAC} listed its hardware after its flash`)
     site.wait(180)
     assert.is(await site.hardware(token, 'later'), 401)
     assert.equal(await recordOf(site.server), kept)

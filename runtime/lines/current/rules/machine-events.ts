@@ -23,7 +23,7 @@ export const describe = (machine: Machine): Readonly<Record<string, unknown>> =>
 const OFFER_TEXTS = {
   'to-disk': 'is sent to its own disk',
   'to-live': 'is sent to the live system',
-  'to-wait': 'is told to wait',
+  'to-wait': 'has to wait',
 } as const
 
 export function noteScript(machine: Machine, ruling: BootRuling): readonly MachineNote[] {
@@ -86,7 +86,7 @@ export const noteInventory = (
   hasHardware: boolean,
 ): MachineNote => ({
   kind: 'machine.inventory',
-  summary: `${mac} told its disks: ${disks.length}`,
+  summary: `${mac} listed its disks: ${disks.length}`,
   details: {
     count: disks.length,
     serials: disks.map(({ serial }) => serial).filter((serial) => serial !== null),
@@ -97,18 +97,18 @@ export const noteInventory = (
 /** Read beside a flash that was the faster one. */
 export const noteLateHardware = ({ mac }: Machine): MachineNote => ({
   kind: 'machine.inventory',
-  summary: `${mac} told its hardware after its flash`,
+  summary: `${mac} listed its hardware after its flash`,
   details: { lshw: true },
 })
 
 export const noteFlashed = (machine: Machine): MachineNote => ({
   kind: 'machine.flashed',
-  summary: `${machine.mac} says that its flash is done`,
+  summary: `${machine.mac} reported that its flash is done`,
   details: describe(machine),
 })
 
 export const noteFlashFailed = ({ mac }: Machine, reason: string | null): MachineNote => ({
   kind: 'machine.flash_failed',
-  summary: `${mac} says that its flash failed${reason === null ? '' : `: ${reason}`}`,
+  summary: `${mac} reported that its flash failed${reason === null ? '' : `: ${reason}`}`,
   details: reason === null ? null : { reason },
 })

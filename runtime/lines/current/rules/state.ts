@@ -85,7 +85,7 @@ function decideUsual(machine: Machine, { rule, place }: BootRuling): StateView {
 const renderQueued = ({ place, waiting }: QueuePosition): StateView => ({
   state: 'armed',
   // The place first: rows of a table show the beginning.
-  is: `QueuePosition ${place} of ${waiting} in line: it waits for its turn.`,
+  is: `Place ${place} of ${waiting} in line: it waits for its turn.`,
   next: 'It is flashed as soon as another machine is done; it asks by itself.',
 })
 
@@ -101,7 +101,7 @@ const RUNNING: Partial<Readonly<Record<BootRule, StateView>>> = {
   flash: { state: 'running', is: 'It fetched the live system.', next: WAIT },
   'flash-retry': {
     state: 'running',
-    is: 'It was told to flash, and has not said that it is done.',
+    is: 'It was sent to flash, and has not reported that it is done.',
     next: 'Should it come back without that, it is flashed again.',
   },
 }
@@ -141,7 +141,7 @@ const USUAL: Readonly<Record<BootRule, StateView>> = {
   },
   'flash-retry': {
     state: 'armed',
-    is: 'It was told to flash, and has not said that it is done.',
+    is: 'It was sent to flash, and has not reported that it is done.',
     next: 'Its next network boot flashes it again.',
   },
   flashed: {

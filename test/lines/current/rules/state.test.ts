@@ -181,7 +181,7 @@ test('who waits for its turn says its place; who has not come yet says that it w
   const waiting = stateOf(fixture)
   assert.equal(
     [waiting.state, waiting.is],
-    ['armed', 'QueuePosition 3 of 12 in line: it waits for its turn.'],
+    ['armed', 'Place 3 of 12 in line: it waits for its turn.'],
   )
 })
 
