@@ -18,7 +18,7 @@ type RecordContact<M> = <T extends Transition<M>>(
 
 export function createContactRecorder<M extends MachineBase>(site: Site<M>): RecordContact<M> {
   const { line, machines, fleet } = site
-  const discovery = createDiscovery(site, (reason) => {
+  const admitNew = createDiscovery(site, (reason) => {
     const summary = `New machines are not recorded: ${reason}`
     void site.noteAll([{ kind: 'machine.discovery.refused', summary, details: { reason } }], {
       subject_id: null,
@@ -46,7 +46,7 @@ export function createContactRecorder<M extends MachineBase>(site: Site<M>): Rec
 
   return async (mac, contact, decide) => {
     const isKnown = machines.peek(mac) !== null
-    if (!isKnown && !(isStation(mac) && (await discovery.admit()))) return null
+    if (!isKnown && !(isStation(mac) && (await admitNew()))) return null
     const by = { actor: 'pxe-client', ip: contact.ip } as const
     const decided = await fleet.update(mac, by, (before) =>
       before === null || before.discovered_at === null

@@ -3,21 +3,17 @@ import { takeOne, type Bucket } from '../../core/foundation/bucket.ts'
 import type { MachineBase } from '../../core/machine/machine.ts'
 import type { ServerServices } from './server-services.ts'
 
-interface Discovery {
-  /** True: the caller may be stored as a new machine. */
-  admit(): Promise<boolean>
-}
-
 /** How long a count of unassigned rows is trusted; our own additions are counted meanwhile. */
 const RECOUNT_MS = 30_000
 /** One event in this time, however many are turned away. */
 const QUIET_MS = 60_000
 
+/** What it makes answers whether the caller may be stored as a new machine. */
 export function createDiscovery<M extends MachineBase>(
   site: Pick<ServerServices<M>, 'line' | 'machines' | 'settings' | 'now'>,
   /** Called once a minute while new machines are turned away, with the reason in words. */
   refused: (reason: string) => void,
-): Discovery {
+): () => Promise<boolean> {
   const { line, machines, settings, now } = site
   let bucket: Bucket | null = null
   let count = 0
@@ -40,19 +36,17 @@ export function createDiscovery<M extends MachineBase>(
     return false
   }
 
-  return {
-    async admit() {
-      const at = now().getTime()
-      const { discoveriesPerMinute, mostUnassigned } = settings()
-      const rate = { perMinute: discoveriesPerMinute, most: discoveriesPerMinute }
-      // Taken before anything is awaited: a thousand at once are a thousand.
-      const next = takeOne(bucket, at, rate)
-      if (next === null) return turnAway(`more than ${discoveriesPerMinute} a minute`, at)
-      bucket = next
-      await recount(at)
-      if (count >= mostUnassigned) return turnAway(`${count} machines are unassigned`, at)
-      count += 1
-      return true
-    },
+  return async () => {
+    const at = now().getTime()
+    const { discoveriesPerMinute, mostUnassigned } = settings()
+    const rate = { perMinute: discoveriesPerMinute, most: discoveriesPerMinute }
+    // Taken before anything is awaited: a thousand at once are a thousand.
+    const next = takeOne(bucket, at, rate)
+    if (next === null) return turnAway(`more than ${discoveriesPerMinute} a minute`, at)
+    bucket = next
+    await recount(at)
+    if (count >= mostUnassigned) return turnAway(`${count} machines are unassigned`, at)
+    count += 1
+    return true
   }
 }

@@ -51,10 +51,10 @@ export interface BootRuling {
 export function decideBoot(machine: Machine, surroundings: Surroundings): BootRuling {
   const rule = DECIDE[machine.boot_mode](machine, surroundings)
   const sets = pickSets(surroundings.sets, machine.arch)
-  const isLive = RULES[rule].goes === 'live'
+  const isLive = GOES_LIVE.has(rule)
   const ruling = {
     place: null,
-    reason: RULES[rule].reason,
+    reason: REASONS[rule],
     restarts: rule === 'disks-stale',
     alarms:
       (rule === 'loop-to-disk' || rule === 'loop-to-person') &&
@@ -71,7 +71,7 @@ export function decideBoot(machine: Machine, surroundings: Surroundings): BootRu
     return {
       ...ruling,
       rule: 'queued',
-      reason: RULES.queued.reason,
+      reason: REASONS.queued,
       place,
       counts: false,
       decision,
@@ -101,56 +101,41 @@ export function decideSlot({ rule }: BootRuling): FlashSlot {
   return FLASHING.has(rule) ? 'offered' : 'passed'
 }
 
-/** Each rule, where it leads and why, in a sentence. */
-const RULES: Readonly<
-  Record<BootRule, { readonly goes: 'disk' | 'live' | 'wait'; readonly reason: string }>
-> = {
-  'ipxe-exit': { goes: 'disk', reason: 'Its mode is to boot its own disk.' },
-  wizard: { goes: 'live', reason: 'Its mode is to open the wizard for the person in front of it.' },
-  'disks-wanted': { goes: 'live', reason: 'Its disks are to be listed, and have not come yet.' },
-  'disks-stale': { goes: 'live', reason: 'Its list of disks is older than inventory_refresh.' },
-  'disks-known': { goes: 'disk', reason: 'Its disks are known.' },
-  flash: { goes: 'live', reason: 'An image and a disk are picked: it is flashed.' },
-  'flash-retry': {
-    goes: 'live',
-    reason: 'It was being flashed and never said that it was done: it is flashed again.',
-  },
-  flashed: { goes: 'disk', reason: 'It was flashed once, as it should.' },
-  'disk-allowed': {
-    goes: 'disk',
-    reason: 'An operator had it boot its disk, although the end of a flash was never reported.',
-  },
-  'disk-after-flash': {
-    goes: 'disk',
-    reason: 'It was just flashed, and boot_disk_once_after_flash is on.',
-  },
-  'loop-to-disk': {
-    goes: 'disk',
-    reason: 'It started the live system too often without an end; nothing was written.',
-  },
-  'loop-to-person': {
-    goes: 'live',
-    reason: 'It was being flashed too often without an end: the disk may be half written.',
-  },
-  'no-live-system': {
-    goes: 'disk',
-    reason: 'It would start the live system, but the server has none for it.',
-  },
-  'half-written': {
-    goes: 'wait',
-    reason:
-      'The end of a flash was never reported: the disk may be half written; no live system can flash it again.',
-  },
-  queued: {
-    goes: 'wait',
-    reason: 'As many machines are being flashed as max_flashes allows: it waits for its turn.',
-  },
-  locked: { goes: 'disk', reason: 'It is locked, so it is not flashed.' },
-  'no-image': { goes: 'disk', reason: 'No image is assigned.' },
-  'unknown-image': { goes: 'disk', reason: 'The assigned image is not in the catalog.' },
-  'not-an-image': { goes: 'disk', reason: 'The assigned file is no disk image.' },
-  'no-target': { goes: 'disk', reason: 'No target disk is picked.' },
+/** Why a machine gets what it gets, in a sentence. */
+const REASONS: Readonly<Record<BootRule, string>> = {
+  'ipxe-exit': 'Its mode is to boot its own disk.',
+  wizard: 'Its mode is to open the wizard for the person in front of it.',
+  'disks-wanted': 'Its disks are to be listed, and have not come yet.',
+  'disks-stale': 'Its list of disks is older than inventory_refresh.',
+  'disks-known': 'Its disks are known.',
+  flash: 'An image and a disk are picked: it is flashed.',
+  'flash-retry': 'It was being flashed and never said that it was done: it is flashed again.',
+  flashed: 'It was flashed once, as it should.',
+  'disk-allowed':
+    'An operator had it boot its disk, although the end of a flash was never reported.',
+  'disk-after-flash': 'It was just flashed, and boot_disk_once_after_flash is on.',
+  'loop-to-disk': 'It started the live system too often without an end; nothing was written.',
+  'loop-to-person': 'It was being flashed too often without an end: the disk may be half written.',
+  'no-live-system': 'It would start the live system, but the server has none for it.',
+  'half-written':
+    'The end of a flash was never reported: the disk may be half written; no live system can flash it again.',
+  queued: 'As many machines are being flashed as max_flashes allows: it waits for its turn.',
+  locked: 'It is locked, so it is not flashed.',
+  'no-image': 'No image is assigned.',
+  'unknown-image': 'The assigned image is not in the catalog.',
+  'not-an-image': 'The assigned file is no disk image.',
+  'no-target': 'No target disk is picked.',
 }
+
+/** The rules that start the live system. */
+const GOES_LIVE: ReadonlySet<BootRule> = new Set([
+  'wizard',
+  'disks-wanted',
+  'disks-stale',
+  'flash',
+  'flash-retry',
+  'loop-to-person',
+])
 
 const DECIDE: Readonly<Record<BootMode, (m: Machine, s: Surroundings) => BootRule>> = {
   'ipxe-exit': () => 'ipxe-exit',
@@ -204,7 +189,7 @@ const chooseEscape = (machine: Machine, { base }: Surroundings): ToDisk | ToWait
 
 function withoutLive(machine: Machine): Pick<BootRuling, 'rule' | 'reason'> {
   const rule = isHalfWritten(machine) ? 'half-written' : 'no-live-system'
-  return { rule, reason: RULES[rule].reason }
+  return { rule, reason: REASONS[rule] }
 }
 
 const usable = (set: LiveSet | null) => (set !== null && isBootable(set) ? set : null)
