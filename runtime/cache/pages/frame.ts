@@ -4,7 +4,7 @@ import type { Assets } from '../../services/host/assets.ts'
 import { createFrame, type PageView } from '../../web/ui/frame.ts'
 import { html } from '../../web/ui/html.ts'
 import { renderLoginPage } from '../../web/ui/login-page.ts'
-import type { LoginView } from '../../web/fleet/line.ts'
+import type { LoginView } from '../../web/fleet/views.ts'
 import type { ErrorView } from '../../web/http/caller.ts'
 import { readTheme } from '../../web/ui/theme.ts'
 

@@ -61,7 +61,7 @@ export function createCacheServer(parts: CacheServerDependencies): { readonly ap
   const site: CacheSite = { cache, now, log, version, folder, env }
   const pages = createCachePages(parts)
   const { checkPassword } = parts
-  const login = { sessions, renderLogin: pages.renderLogin, checkPassword, attempts, noteAll }
+  const login = { sessions, views: pages, checkPassword, attempts, noteAll }
 
   const routes: readonly Route[] = [
     ...healthRoutes(version), //        /healthz /version

@@ -3,7 +3,7 @@ import { KERNEL_ARGS } from '../../../appliance/contract.ts'
 import type { Mac } from '../machine/mac.ts'
 import { accept, refuse, type Result } from '../foundation/result.ts'
 
-/** What a token says; the machine itself is told by the address that the token comes to. */
+/** What a token says; the address that it comes to names the machine. */
 export interface BootToken {
   /** When the cycle began for which the boot was offered: ISO time. */
   readonly cycle: string

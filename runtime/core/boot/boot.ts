@@ -1,4 +1,4 @@
-/** What a machine is told to boot, and the iPXE script that does it ("GET /pxe/{mac}"). */
+/** What a machine boots, and the iPXE script that does it ("GET /pxe/{mac}"). */
 import { KERNEL_ARGS } from '../../../appliance/contract.ts'
 import { LIVE_QUIRKS } from '../../../appliance/live-boot.ts'
 import { backOff, comment, prose, renderScript, segment, START_PAUSE, word } from './ipxe.ts'
@@ -86,10 +86,6 @@ const canBeNamed = (set: LiveSet): boolean =>
 export const renderBoot = (decision: BootDecision, header: BootHeader): string =>
   renderScript([...renderHeader(header), ...renderDecision(decision, header)])
 
-/** For a caller of whom nothing is known, or for whom nothing could be decided. */
-export const renderExit = (reason: string): string =>
-  renderScript([comment(`flasher: ${reason}`), ...renderDisk(DEFAULT_DRIVE)])
-
 const renderHeader = ({ mac, mode, rule, reason }: BootHeader): readonly string[] => [
   comment(`flasher: ${mac}, mode ${mode}`),
   comment(`${rule}: ${reason}`),
@@ -117,6 +113,12 @@ const renderDisk = (drive: string): readonly string[] => [
   `sanboot --no-describe --drive ${DRIVE.test(drive) ? drive : DEFAULT_DRIVE} || exit`,
 ]
 
+/** For a machine of which nothing is known, or for which nothing could be decided. */
+export const EXIT_SCRIPT = renderScript([
+  comment('flasher: nothing is known or decided about this machine'),
+  ...renderDisk(DEFAULT_DRIVE),
+])
+
 const renderToWait = (
   { base, seconds, saying }: ToWait,
   { mac }: BootHeader,
@@ -142,7 +144,7 @@ function renderToLive(decision: ToLive, header: BootHeader): readonly string[] {
     ...(arm64 === null ? [] : renderSet(decision, arm64, 'ttyAMA0', header.mac)),
     ':again',
     'imgfree',
-    ...backOff('the live system is not to be had', 'try', 'otherwise'),
+    ...backOff('the live system is unavailable', 'try', 'otherwise'),
     ':otherwise',
     ...renderDecision(decision.otherwise, header),
   ]

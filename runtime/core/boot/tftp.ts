@@ -48,48 +48,44 @@ export function parseTftpAnswer(bytes: Uint8Array): TftpFinding | null {
   return { kind: 'error', says: printable(text) || `error ${code}` }
 }
 
+const ACTIVE: ReadonlySet<TftpFinding['kind']> = new Set(['serves', 'file-missing', 'error'])
+
 /** For a page. `host`: who was asked. */
 export function describeTftp(finding: TftpFinding, host: string): TftpState {
-  switch (finding.kind) {
-    case 'unasked':
-      return state([false, false], `The TFTP daemon on ${host} is being asked.`, null)
-    case 'serves':
-      return state([true, true], `The TFTP daemon on ${host} serves ${PROBED_FILE}.`, null)
-    case 'file-missing':
-      return state(
-        [true, false],
-        `The TFTP daemon on ${host} answers, but has no ${PROBED_FILE}.`,
-        `Put ${PROBED_FILE} (and undionly.kpxe for BIOS machines) into its folder.`,
-      )
-    case 'error':
-      return state(
-        [true, false],
-        `The TFTP daemon on ${host} answers with an error: ${finding.says}.`,
-        `Look whether it may read ${PROBED_FILE} in its folder.`,
-      )
-    case 'refused':
-      return state(
-        [false, false],
-        `Nothing listens on UDP port 69 of ${host}.`,
-        'Start the TFTP daemon there, or name its host in netboot.tftp_probe_host.',
-      )
-    case 'silent':
-      return state(
-        [false, false],
-        `${host} gave no TFTP answer within ${finding.seconds} s.`,
-        'Is it running, and does a firewall let UDP port 69 and what follows it through?',
-      )
-    case 'unreachable':
-      return state(
-        [false, false],
-        `${host} cannot be asked: ${printable(finding.why)}.`,
-        'Look at netboot.tftp_probe_host.',
-      )
-  }
+  const [text, hint = null] = renderFinding(finding, host)
+  return { isActive: ACTIVE.has(finding.kind), isReady: finding.kind === 'serves', text, hint }
 }
 
-const state = (
-  [isActive, isReady]: readonly [boolean, boolean],
-  text: string,
-  hint: string | null,
-): TftpState => ({ isActive, isReady, text, hint })
+function renderFinding(finding: TftpFinding, host: string): readonly [string, string?] {
+  switch (finding.kind) {
+    case 'unasked':
+      return [`The TFTP daemon on ${host} is being asked.`]
+    case 'serves':
+      return [`The TFTP daemon on ${host} serves ${PROBED_FILE}.`]
+    case 'file-missing':
+      return [
+        `The TFTP daemon on ${host} answers, but has no ${PROBED_FILE}.`,
+        `Put ${PROBED_FILE} (and undionly.kpxe for BIOS machines) into its folder.`,
+      ]
+    case 'error':
+      return [
+        `The TFTP daemon on ${host} answers with an error: ${finding.says}.`,
+        `Look whether it may read ${PROBED_FILE} in its folder.`,
+      ]
+    case 'refused':
+      return [
+        `Nothing listens on UDP port 69 of ${host}.`,
+        'Start the TFTP daemon there, or name its host in netboot.tftp_probe_host.',
+      ]
+    case 'silent':
+      return [
+        `${host} gave no TFTP answer within ${finding.seconds} s.`,
+        'Is it running, and does a firewall let UDP port 69 and what follows it through?',
+      ]
+    case 'unreachable':
+      return [
+        `${host} cannot be asked: ${printable(finding.why)}.`,
+        'Look at netboot.tftp_probe_host.',
+      ]
+  }
+}

@@ -28,6 +28,13 @@ export interface InventoryDisk {
   readonly size_bytes?: number | null
 }
 
+/** Body of `POST /pxe/{mac}/inventory`, checked. */
+export interface Inventory {
+  readonly disks: readonly InventoryDisk[]
+  /** The hardware tree as JSON text; null: absent, or over the limit. */
+  readonly hardware: string | null
+}
+
 /**
  * What a disk is picked by: its serial, else `wwn:…`, else `path:…` (its /dev/disk/by-path name);
  * null when it has none of them. The same for client, server and picker.
@@ -42,3 +49,9 @@ export function identifyDisk(
   if (wwn) return `wwn:${wwn}`
   return path ? `path:${path}` : null
 }
+
+/**
+ * What becomes of a machine's place among those that flash: it waits, it was sent to flash, it was sent
+ * elsewhere, its plan is to flash (with or without a script of ours), or it no longer flashes.
+ */
+export type FlashSlot = 'queued' | 'offered' | 'passed' | 'planned' | 'released'

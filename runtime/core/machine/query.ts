@@ -80,7 +80,7 @@ function parseTime(key: string, text: string): Test | null {
   return { kind: sign === '>' ? 'older' : 'younger', key, seconds: Number(amount) * scale }
 }
 
-/** Whether a row is meant; `now` in milliseconds. */
+/** Whether the query finds a row; `now` in milliseconds. */
 export const matchesQuery = (query: Query, row: Searchable, now: number): boolean =>
   query.every((term) => matchesTest(term, row, now) !== term.isNegated)
 

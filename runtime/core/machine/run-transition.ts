@@ -178,14 +178,14 @@ const describe = (run: Run, post: Progress): Partial<Run> => ({
 
 /** The last figures of a run whose end was known before they came. */
 function complete(run: Run, post: Progress): Run {
-  const told = { ...count(run, post), ...describe(run, post) }
+  const last = { ...count(run, post), ...describe(run, post) }
   const reason = run.reason ?? post.reason ?? null
   const isKnown =
-    told.bytes_read === run.bytes_read &&
-    told.bytes_written === run.bytes_written &&
-    told.verified === run.verified &&
+    last.bytes_read === run.bytes_read &&
+    last.bytes_written === run.bytes_written &&
+    last.verified === run.verified &&
     reason === run.reason
-  return isKnown ? run : { ...run, ...told, reason }
+  return isKnown ? run : { ...run, ...last, reason }
 }
 
 /** What the machine leaves out, the server may know. */

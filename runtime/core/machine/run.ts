@@ -1,4 +1,4 @@
-/** A flash as the machine that runs it tells it: what it posts, and the run that the server keeps. */
+/** A flash as its machine reports it: what it posts, and the run that the server keeps. */
 import { z } from 'zod'
 import type { Mac } from './mac.ts'
 import { plainWords } from '../foundation/printable.ts'
@@ -20,7 +20,7 @@ export type RunPhase = (typeof RUN_PHASES)[number]
 export const RUN_RESULTS = ['done', 'failed', 'cancelled', 'lost'] as const
 export type RunResult = (typeof RUN_RESULTS)[number]
 
-export const RUN_MODES = ['flash', 'interactive'] as const
+const RUN_MODES = ['flash', 'interactive'] as const
 export type RunMode = (typeof RUN_MODES)[number]
 
 /** Of a progress post. */
@@ -89,83 +89,77 @@ export type Progress = z.output<typeof ProgressSchema>
 /** As a client writes it. */
 export type ProgressPost = z.input<typeof ProgressSchema>
 
-/** Every text comes from the machine itself and is hostile. */
-export interface RunImage {
-  readonly name: string
-  readonly src: string | null
-  readonly ref: string | null
-  readonly sha256: string | null
-  readonly format: string | null
-  readonly size_bytes: number | null
-}
+const time = z.iso.datetime()
+const text = z.string().nullable()
 
-export interface RunDisk {
-  readonly path: string | null
-  readonly model: string | null
-  readonly serial: string | null
-  readonly size_bytes: number | null
-  readonly tran: string | null
-}
-
-/** Who had the machine flashed, and from where. */
-export interface Armer {
-  readonly actor: string
-  readonly ip: string | null
-  /** ISO time. */
-  readonly at: string
-}
-
-interface RunStep {
-  readonly phase: RunPhase
-  /** ISO time at which it was first heard of. */
-  readonly at: string
-}
-
-export interface Run {
+/** As it is stored. Every text comes from the machine itself and is hostile. */
+export const RunSchema = z.object({
   /** Made by the client, new per attempt; unique within its machine. */
-  readonly id: string
-  readonly mac: Mac
-  readonly mode: RunMode
+  id: z.string(),
+  mac: z.string(),
+  mode: z.enum(RUN_MODES),
   /** False: the client only said that it was done, and no bytes are known. */
-  readonly reported: boolean
-  readonly phase: RunPhase
+  reported: z.boolean(),
+  phase: z.enum(RUN_PHASES),
   /** Null: it goes on. */
-  readonly result: RunResult | null
+  result: z.enum(RUN_RESULTS).nullable(),
   /** It goes on, and nothing was heard of it for a while. */
-  readonly stalled: boolean
-  /** ISO times, by the server's clock; `started_at` null: nobody knows. */
-  readonly started_at: string | null
-  readonly updated_at: string
-  readonly ended_at: string | null
-  readonly bytes_read: number
-  readonly bytes_written: number
-  readonly total_bytes: number | null
+  stalled: z.boolean(),
+  /** By the server's clock; null: nobody knows. */
+  started_at: time.nullable(),
+  updated_at: time,
+  ended_at: time.nullable(),
+  bytes_read: bytes,
+  bytes_written: bytes,
+  total_bytes: bytes.nullable(),
   /** How far the present phase is, and what it counts up to. */
-  readonly step_bytes: number
-  readonly step_total: number | null
-  readonly rate: number | null
-  readonly eta_seconds: number | null
+  step_bytes: bytes,
+  step_total: bytes.nullable(),
+  rate: z.number().nullable(),
+  eta_seconds: z.number().nullable(),
+  image: z
+    .object({
+      name: z.string(),
+      src: text,
+      ref: text,
+      sha256: text,
+      format: text,
+      size_bytes: bytes.nullable(),
+    })
+    .nullable(),
+  disk: z
+    .object({ path: text, model: text, serial: text, size_bytes: bytes.nullable(), tran: text })
+    .nullable(),
+  bottleneck: text,
+  verified: z.boolean().nullable(),
+  reason: text,
+  /** Who had the machine flashed, and from where. */
+  armed_by: z.object({ actor: z.string(), ip: text, at: time }).nullable(),
+  /** When each phase was first heard of. */
+  steps: z.array(z.object({ phase: z.enum(RUN_PHASES), at: time })),
+  /** Whether the machine sent its log. */
+  has_log: z.boolean(),
+})
+type StoredRun = z.output<typeof RunSchema>
+
+export type RunImage = Readonly<NonNullable<StoredRun['image']>>
+export type RunDisk = Readonly<NonNullable<StoredRun['disk']>>
+export type Armer = Readonly<NonNullable<StoredRun['armed_by']>>
+
+export interface Run extends Readonly<
+  Omit<StoredRun, 'mac' | 'image' | 'disk' | 'armed_by' | 'steps'>
+> {
+  readonly mac: Mac
   readonly image: RunImage | null
   readonly disk: RunDisk | null
-  readonly bottleneck: string | null
-  readonly verified: boolean | null
-  readonly reason: string | null
   readonly armed_by: Armer | null
-  readonly steps: readonly RunStep[]
-  /** Whether the machine sent its log. */
-  readonly has_log: boolean
+  readonly steps: readonly Readonly<StoredRun['steps'][number]>[]
 }
 
 /** What the server knows of a run that begins, from the machine's record. */
-export interface RunOrigin {
-  readonly mac: Mac
-  readonly mode: RunMode
-  readonly image: RunImage | null
-  readonly disk: RunDisk | null
-  readonly armed_by: Armer | null
-}
+export type RunOrigin = Pick<Run, 'mac' | 'mode' | 'image' | 'disk' | 'armed_by'>
 
-/** A run that was first heard of at `now`; the post itself is applied by `nextRun` (run-turn.ts). */
+/** A run that was first heard of at `now`; the post itself is applied by `nextRun` (run-transition.ts). */
 export const createRun = (id: string, origin: RunOrigin, now: string): Run => ({
   ...origin,
   id,
@@ -190,7 +184,7 @@ export const createRun = (id: string, origin: RunOrigin, now: string): Run => ({
   has_log: false,
 })
 
-/** A flash that a client told of at its end alone; `plannedAt`: when it got its plan. */
+/** A flash that a client reported at its end alone; `plannedAt`: when it got its plan. */
 export const createSilentRun = (id: string, origin: RunOrigin, plannedAt: string | null): Run => ({
   ...createRun(id, origin, plannedAt ?? ''),
   reported: false,

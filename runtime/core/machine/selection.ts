@@ -29,7 +29,7 @@ interface SelectorOptions<Row, Context extends object> {
 /** `context`: what descriptions depend on beside the row (a catalog snapshot); `now` in milliseconds. */
 type Select<Row, Context> = (
   rows: readonly Row[],
-  wish: SelectionQuery,
+  query: SelectionQuery,
   on: { readonly context: Context; readonly now: number },
 ) => readonly Row[]
 

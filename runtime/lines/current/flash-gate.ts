@@ -1,6 +1,6 @@
 /** Counts the machines that flash and keeps the line of those that wait; knows only what records say. */
 import type { Mac } from '../../core/machine/mac.ts'
-import type { BootRuling } from './rules/boot.ts'
+import type { FlashSlot } from '../../core/machine/machine.ts'
 import type { Machine } from './rules/machine.ts'
 import {
   compareQueued,
@@ -13,12 +13,8 @@ import {
 export interface FlashGate {
   /** Null: it may flash now. Asking changes nothing. */
   placeOf(machine: Machine, now: string): QueuePosition | null
-  /** What a machine was told: it has its place at once, before its record is on disk. */
-  noteOffer(offered: Machine, ruling: BootRuling, now: string): void
-  /** It was told to flash without a script of ours (a stick, a client that asks by itself). */
-  notePlanned(mac: Mac): void
-  /** Its flash failed, was cancelled, or its plan is another one: its place is free at once. */
-  release(mac: Mac): void
+  /** What was decided of a machine's place: it holds at once, before the record is on disk. `at`: ms. */
+  assign(machine: Machine, slot: FlashSlot, at: number): void
   /** How many flash and how many wait. */
   count(now: string): Pick<QueuePosition, 'flashing' | 'waiting'>
 }
@@ -99,22 +95,23 @@ export function createFlashGate({ find, settings, fleet }: FlashGateDependencies
       const total = places.size + (places.has(mac) ? 0 : 1)
       return { place: ahead + 1, waiting: total, flashing: busy }
     },
-    noteOffer({ mac, cycle }, { rule }, now) {
-      if (rule === 'queued') {
-        if (!waiting.has(mac)) waiting.set(mac, epochOf(now))
+    assign({ mac, cycle }, slot, at) {
+      if (slot === 'released') {
+        flashing.delete(mac)
+        return
+      }
+      if (slot === 'queued') {
+        if (!waiting.has(mac)) waiting.set(mac, at)
         // At the end of the line, which is where a machine that begins to wait stands.
         if (order !== null && !order.places.has(mac)) order.places.set(mac, order.places.size)
         return
       }
       if (waiting.delete(mac)) order = null
-      if (rule !== 'flash' && rule !== 'flash-retry') return
-      flashing.set(mac, { cycle: cycle.started_at, offers: cycle.offers, at: epochOf(now) })
+      if (slot === 'offered') {
+        flashing.set(mac, { cycle: cycle.started_at, offers: cycle.offers, at })
+      }
+      if (slot === 'planned' && !flashing.has(mac)) flashing.set(mac, null)
     },
-    notePlanned(mac) {
-      if (waiting.delete(mac)) order = null
-      if (!flashing.has(mac)) flashing.set(mac, null)
-    },
-    release: (mac) => void flashing.delete(mac),
     count: (now) => ({ flashing: countFlashing(now), waiting: line(now).size }),
   }
 }
@@ -125,7 +122,7 @@ const isBegun = (machine: Machine): boolean => {
   return finished_at === null && (planned || (offers > 0 && !isTurnedAway(machine)))
 }
 
-/** It asked for its plan after the newest offer and was to flash nothing, or it will be told so. */
+/** It asked for its plan after the newest offer and that was no flash; or its next plan will be none. */
 const isTurnedAway = ({ locked, planned_at, cycle: { offered_at } }: Machine): boolean =>
   locked || (planned_at !== null && offered_at !== null && !isBefore(planned_at, offered_at))
 

@@ -10,8 +10,7 @@ import { watchSpace } from '../../services/state/disk-space.ts'
 import { createKeptCatalogs } from '../../services/catalog/kept-catalogs.ts'
 import type { Passwords } from '../../services/access/passwords.ts'
 import { createSecret, deriveSecret } from '../../services/access/secret.ts'
-import { createSignedOut } from '../../services/access/signed-out.ts'
-import type { ServerLine } from '../../web/fleet/line.ts'
+import { createSignedOut, type SignedOut } from '../../services/access/signed-out.ts'
 import type { Metrics } from '../../web/http/metrics.ts'
 import { createServer } from '../../web/fleet/server.ts'
 import type { ServerLog } from '../../terminal/text/server-log.ts'
@@ -21,13 +20,14 @@ import { decideFolders, type LineConfig } from './assembly/configuration.ts'
 import { openNetboot } from './assembly/netboot.ts'
 import { startPinner } from './assembly/pins.ts'
 import { createFlashGate, type FlashGate } from './flash-gate.ts'
-import { createMachineLine, gatherSurroundings } from './machine-line.ts'
+import { createMachineLine, gatherSurroundings, type LineDependencies } from './machine-line.ts'
 import { createPages } from './pages/site-pages.ts'
 import { backupRoutes } from './routes/backups.ts'
 import { cacheRoutes } from './routes/cache.ts'
 import { imageRoutes } from './routes/images.ts'
 import { releaseRoutes } from './routes/releases.ts'
 import type { Machine } from './rules/machine.ts'
+import { SCHEMAS } from './rules/schema.ts'
 import type { State } from './assembly/state.ts'
 import { toWebSettings } from './assembly/web-settings.ts'
 
@@ -50,147 +50,144 @@ interface MachineServer extends AsyncDisposable {
 
 /** Waits for no other machine: the catalog is what was kept until the cache service has answered. */
 export async function createMachineServer(
-  parts: MachineServerDependencies,
+  given: MachineServerDependencies,
 ): Promise<MachineServer> {
-  const { environment, config, state, log, release, passwords, cacheBeside } = parts
-  const folders = decideFolders(config)
+  const { environment, config, state, log, release, passwords } = given
   const settings = () => config.current()
-  const secret = await createSecret({
-    path: folders.secret,
-    configured: settings().server.session_secret,
-  })
-  const catalog = await createCatalog({
-    url: () => settings().withcache.url || cacheBeside,
-    kept: createKeptCatalogs(folders.catalog),
-    now,
-    log,
-    feed: state.feed,
-    env: environment.env,
-  })
-  const netboot = await openNetboot({
-    config,
-    state,
-    catalog,
-    hasCache: () => settings().withcache.url !== '' || cacheBeside !== null,
-    env: environment.env,
-    log,
-    now,
-  })
-  const { bootFiles } = netboot
-  const pinner = startPinner({ config, state, secret, cacheBeside, env: environment.env, log })
+  await using opened = new AsyncDisposableStack()
+  const { secret, catalog, netboot, backups } = await openServices(given, opened)
+  const { bootFiles, releases } = netboot
   const gate = createFlashGate({
-    find: (mac) => state.machines.peek(mac),
+    find: state.machines.peek,
     settings: () => settings().pxe,
     fleet: await state.machines.list(),
   })
-  const machineParts = {
-    gate,
+  const rules: LineDependencies = {
     findImage: createFinder(catalog),
-    sets: () => bootFiles.active(),
+    sets: bootFiles.active,
     settings: () => settings().pxe,
+    placeOf: gate.placeOf,
     bootKey: deriveSecret(secret, 'boot tokens'),
   }
-  const backups = await openBackups(config, state, release)
-  const schedule = startBackupSchedule({
-    backups,
-    store: state.store,
-    settings: () => settings().backup,
-  })
-  const spaceWatch = watchSpace({
-    path: folders.stateDir,
-    journal: state.journal,
-    warnBelow: () => settings().retention.warn_free_bytes,
-    onLow: (message) => log.warn(message),
-  })
-  const pages = createPages({
+  const { views, plugin: pages } = createPages({
     runs: state.runs,
     version: release,
     assets: await createAssets(),
     services: { config, store: state.store, backups, netboot },
     images: () => catalog.snapshot().entries,
-    gather: (on) => gatherSurroundings(machineParts, on),
+    gather: (on) => gatherSurroundings(rules, on),
     zone: () => settings().display.timezone,
     queue: () => countQueue(gate, settings().pxe.max_flashes),
     now,
   })
-  const line: ServerLine<Machine> = {
-    ...createMachineLine(machineParts),
-    ...pages,
-    checkPassword: (given) => passwords.check(given),
-  }
-  const server = createServer({
+  const server = createServer<Machine>({
     ...state,
-    line,
-    routes(site) {
-      measureLine(site.metrics, gate)
-      return [
-        ...imageRoutes(site),
-        ...cacheRoutes(site),
-        ...releaseRoutes(site, {
-          releases: netboot.releases,
-          tag: () => settings().boot.release_tag,
-        }),
-        ...backupRoutes(site, { backups, place: () => settings().backup.driver }),
-        ...pages.routes(site),
-      ]
-    },
+    line: createMachineLine(rules),
+    views,
+    plugins: [
+      () => ({ schemas: SCHEMAS }),
+      (site) => measureQueue(site.metrics, gate),
+      (site) => ({ routes: imageRoutes(site) }),
+      (site) => ({ routes: cacheRoutes(site) }),
+      (site) => ({
+        routes: releaseRoutes(site, { releases, tag: () => settings().boot.release_tag }),
+      }),
+      (site) => ({
+        routes: backupRoutes(site, { backups, place: () => settings().backup.driver }),
+      }),
+      pages,
+    ],
     catalog,
     bootFiles,
     secret,
-    signedOut: createSignedOut({
-      path: folders.signedOut,
-      now,
-      log,
-      onDamage: (message) => noteLogouts(state, log, message),
-    }),
+    signedOut: openSignedOut(given),
     settings: () => toWebSettings(settings()),
+    checkPassword: passwords.check,
+    onFlashSlot: (machine, slot) => gate.assign(machine, slot, Date.now()),
     onLogout: (cookie) =>
       endCacheSession({ url: settings().withcache.url, cookie, env: environment.env, log }),
     now,
     log,
     version: release,
   })
+  opened.defer(server.close)
+  const held = opened.move()
   return {
     app: server.app,
-    endChannels: () => server.close(),
-    async [Symbol.asyncDispose]() {
-      server.close()
-      await pinner[Symbol.asyncDispose]()
-      spaceWatch[Symbol.dispose]()
-      schedule[Symbol.dispose]()
-      await backups[Symbol.asyncDispose]()
-      await netboot[Symbol.asyncDispose]()
-      await catalog[Symbol.asyncDispose]()
-    },
+    endChannels: server.close,
+    [Symbol.asyncDispose]: () => held.disposeAsync(),
   }
+}
+
+/** Services that only a running server needs; `opened` ends them, the last one first. */
+async function openServices(
+  { environment, config, state, log, release, cacheBeside }: MachineServerDependencies,
+  opened: AsyncDisposableStack,
+) {
+  const { env } = environment
+  const settings = () => config.current()
+  const folders = decideFolders(config)
+  const secret = await createSecret({
+    path: folders.secret,
+    configured: settings().server.session_secret,
+  })
+  const catalog = opened.use(
+    await createCatalog({
+      url: () => settings().withcache.url || cacheBeside,
+      kept: createKeptCatalogs(folders.catalog),
+      now,
+      log,
+      feed: state.feed,
+      env,
+    }),
+  )
+  const hasCache = () => settings().withcache.url !== '' || cacheBeside !== null
+  const netboot = opened.use(await openNetboot({ config, state, catalog, hasCache, env, log, now }))
+  opened.use(startPinner({ config, state, secret, cacheBeside, env, log }))
+  const backups = opened.use(await openBackups(config, state, release))
+  const { store, journal } = state
+  opened.use(startBackupSchedule({ backups, store, settings: () => settings().backup }))
+  opened.use(
+    watchSpace({
+      path: folders.stateDir,
+      journal,
+      warnBelow: () => settings().retention.warn_free_bytes,
+      onLow: (message) => log.warn(message),
+    }),
+  )
+  return { secret, catalog, netboot, backups }
 }
 
 const now = () => new Date()
 
-/** Puts on record that the list of logged-out sessions is damaged. */
-function noteLogouts({ journal }: State, log: ServerLog, summary: string): void {
-  const note = {
-    kind: 'auth.logouts.lost',
-    subject_kind: 'auth',
-    subject_id: null,
-    actor: 'system',
-    source_ip: null,
-    summary,
-    details: null,
-  } as const
-  journal.record(note).catch((thrown: unknown) => {
-    log.warn(`the event could not be recorded: ${renderError(thrown)}`)
-  })
+/** That the list of logged-out sessions is damaged goes on record. */
+function openSignedOut({ config, state, log }: MachineServerDependencies): SignedOut {
+  const onDamage = (summary: string) => {
+    const note = {
+      kind: 'auth.logouts.lost',
+      subject_kind: 'auth',
+      subject_id: null,
+      actor: 'system',
+      source_ip: null,
+      summary,
+      details: null,
+    } as const
+    state.journal.record(note).catch((thrown: unknown) => {
+      log.warn(`the event could not be recorded: ${renderError(thrown)}`)
+    })
+  }
+  return createSignedOut({ path: decideFolders(config).signedOut, now, log, onDamage })
 }
 
-/** What `GET /metrics` says of the line. */
-function measureLine(metrics: Metrics, gate: FlashGate): void {
+/** How many machines flash and wait, for `GET /metrics`. */
+function measureQueue(metrics: Metrics, gate: FlashGate) {
   metrics.gauge('flasher_flash_line', async () =>
     Object.entries(gate.count(now().toISOString())).map(([state, value]) => ({
       labels: { state },
       value,
     })),
   )
+  return {}
 }
 
 const countQueue = (gate: FlashGate, most: number) =>

@@ -35,28 +35,29 @@ interface MachinesOptions<Machine> {
 /** The whole fleet is kept in memory (some 4 KiB a machine), the database is written through. */
 export function createMachines<Machine extends MachineBase>(
   database: Database,
-  options: MachinesOptions<Machine>,
+  { parseRecord, onUnreadable }: MachinesOptions<Machine>,
 ) {
   const sightings = createMachineSightings(database)
-  const records = createRecords(options)
   const decode = (row: Row): Machine | null => {
-    const machine = records.decode(row)
-    return machine === null ? null : sightings.merge(machine)
+    const machine = parseRecord(parseJson(readText(row, 'record')))
+    if (machine === null) {
+      onUnreadable?.(readText(row, 'mac'))
+      return null
+    }
+    const last_seen_at = readTextOrNull(row, 'last_seen_at')
+    const last_seen_ip = readTextOrNull(row, 'last_seen_ip')
+    return sightings.merge({ ...machine, last_seen_at, last_seen_ip })
   }
-  const fleet = createFleet(database, decode)
-  const publish = (mac: Mac, machine: Machine | null) =>
-    fleet.publish(mac, machine === null ? null : sightings.merge(machine))
-  /** Readers must not see what could not be stored. */
-  const distrust = (thrown: unknown): never => {
-    fleet.forget()
-    throw thrown
-  }
+  const fleet = createFleet(database, decode, sightings.merge)
+  /** In a transaction. */
   const apply = (sql: Sql, mac: Mac, change: Change<Machine>) => {
-    const row = sql.get(FIND, mac)
-    const before = row === null ? null : decode(row)
+    const before = fleet.newest(sql, mac)
     const next = change(before)
-    if (next !== null && next !== before) records.store(sql, next)
-    return next ?? before
+    if (next === null || next === before) return before
+    const { last_seen_at, last_seen_ip } = next
+    sql.run(SAVE, mac, JSON.stringify(next), last_seen_at, last_seen_ip)
+    fleet.expect(mac, next)
+    return next
   }
   return {
     find: async (mac: Mac): Promise<Machine | null> => fleet.current().get(mac) ?? null,
@@ -71,8 +72,10 @@ export function createMachines<Machine extends MachineBase>(
      * sighting merged in.
      */
     async update(mac: Mac, change: Change<Machine>): Promise<Machine | null> {
-      const stored = await database.write((sql) => apply(sql, mac, change)).catch(distrust)
-      publish(mac, stored)
+      const stored = await database
+        .write((sql) => apply(sql, mac, change))
+        .catch((thrown: unknown) => fleet.distrust(mac, thrown))
+      fleet.publish(mac, stored)
       return stored
     },
     /** All of the changes in one transaction, or none. */
@@ -85,23 +88,26 @@ export function createMachines<Machine extends MachineBase>(
         for (const { mac, change } of changes) apply(sql, mac, change)
         for (const [mac, tree] of trees) saveHardware(sql, mac, tree)
       }
-      await database.write(store).finally(fleet.forget)
+      await database.write(store).finally(() => fleet.forget(changes.map(({ mac }) => mac)))
     },
     /** Notes `last_seen_at` and `last_seen_ip`: seen by every reader at once, on disk within a second. */
     see(mac: Mac, sighting: Sighting): void {
       sightings.note(mac, sighting)
       const machine = fleet.current().get(mac)
-      if (machine !== undefined) publish(mac, machine)
+      if (machine !== undefined) fleet.publish(mac, machine)
     },
     /** False when there was none. */
     async remove(mac: Mac): Promise<boolean> {
       const remove = (sql: Sql) => {
         removeHardware(sql, mac)
+        fleet.expect(mac, null)
         return sql.run('DELETE FROM machines WHERE mac = ?', mac) > 0
       }
-      const removed = await database.write(remove).catch(distrust)
+      const removed = await database
+        .write(remove)
+        .catch((thrown: unknown) => fleet.distrust(mac, thrown))
       sightings.forget(mac)
-      publish(mac, null)
+      fleet.publish(mac, null)
       return removed
     },
     /** The hardware tree as JSON text (`lshw -json`), and when it was posted. */
@@ -119,18 +125,23 @@ const SAVE = `INSERT INTO machines (${COLUMNS}) VALUES (?, ?, ?, ?)
   ON CONFLICT (mac) DO UPDATE SET record = excluded.record,
   last_seen_at = excluded.last_seen_at, last_seen_ip = excluded.last_seen_ip`
 
-/** All records in memory, read anew when somebody else changed the file. */
+/** All records in memory, read again when another process changed the file. */
 function createFleet<Machine extends MachineBase>(
   database: Database,
   decode: (row: Row) => Machine | null,
+  merge: (machine: Machine) => Machine,
 ) {
   const machines = new Map<Mac, Machine>()
+  /** Stored in a transaction that is not on disk yet; null: removed there. Readers do not see them. */
+  const unpublished = new Map<Mac, Machine | null>()
   let listed: readonly Machine[] | null = null
   let epoch: number | null = null
+  let version: unknown = null
 
   const current = () => {
     const present = database.epoch()
     if (present === epoch) return machines
+    version = readVersion(database.sql)
     machines.clear()
     listed = null
     for (const row of database.sql.all(`SELECT ${COLUMNS} FROM machines`)) {
@@ -149,43 +160,37 @@ function createFleet<Machine extends MachineBase>(
       const all = current()
       return (listed ??= [...all.values()].toSorted((a, b) => (a.mac < b.mac ? -1 : 1)))
     },
+    /** In a transaction: from memory, unless another process has changed the file since it was read. */
+    newest(sql: Sql, mac: Mac): Machine | null {
+      const present = current().get(mac) ?? null
+      const pending = unpublished.get(mac)
+      if (pending !== undefined) return pending === null ? null : merge(pending)
+      if (readVersion(sql) === version) return present
+      const row = sql.get(FIND, mac)
+      return row === null ? null : decode(row)
+    },
+    /** The transaction stores it; readers see it once it is on disk. */
+    expect(mac: Mac, machine: Machine | null) {
+      unpublished.set(mac, machine)
+    },
     publish(mac: Mac, machine: Machine | null) {
+      if (unpublished.get(mac) === machine) unpublished.delete(mac)
       if (machine === null) machines.delete(mac)
-      else machines.set(mac, machine)
+      else machines.set(mac, merge(machine))
       listed = null
     },
-    forget() {
+    /** Readers must not see what could not be stored: it is read again from the file. */
+    distrust(mac: Mac, thrown: unknown): never {
+      unpublished.delete(mac)
+      epoch = null
+      throw thrown
+    },
+    forget(macs: readonly Mac[]) {
+      for (const mac of macs) unpublished.delete(mac)
       epoch = null
     },
   }
 }
 
-/** The latest records by their texts, so that they are not parsed again. */
-const MAX_TEXTS = 2000
-
-function createRecords<Machine extends MachineBase>({
-  parseRecord,
-  onUnreadable,
-}: MachinesOptions<Machine>) {
-  /** A machine that boots changes its own record five times. */
-  const texts = new Map<string, Machine>()
-  return {
-    decode(row: Row): Machine | null {
-      const text = readText(row, 'record')
-      const machine = texts.get(text) ?? parseRecord(parseJson(text))
-      if (machine === null) {
-        onUnreadable?.(readText(row, 'mac'))
-        return null
-      }
-      const last_seen_at = readTextOrNull(row, 'last_seen_at')
-      return { ...machine, last_seen_at, last_seen_ip: readTextOrNull(row, 'last_seen_ip') }
-    },
-    store(sql: Sql, machine: Machine): void {
-      const { mac, last_seen_at, last_seen_ip } = machine
-      const text = JSON.stringify(machine)
-      sql.run(SAVE, mac, text, last_seen_at, last_seen_ip)
-      if (texts.size >= MAX_TEXTS) texts.clear()
-      texts.set(text, machine)
-    },
-  }
-}
+/** Another number after another process has committed. */
+const readVersion = (sql: Sql) => sql.get('PRAGMA data_version')?.['data_version']

@@ -18,26 +18,7 @@ const AUTOEXEC = 'autoexec.ipxe'
 const MAX_BYTES = 255
 
 export function bootFileRoutes<M extends MachineBase>(site: Site<M>): readonly Route[] {
-  const { line, bootFiles, fleet, machines, metrics, feed } = site
-
-  /** The machine that says its MAC with the request is on its way into the live system. */
-  async function see(event: H3Event, name: string): Promise<void> {
-    const mac = parseMac(event.url.searchParams.get('mac') ?? '')
-    if (!mac.ok) return
-    const contact = site.contact(event)
-    try {
-      const by = { actor: 'pxe-client', ip: contact.ip } as const
-      const made = await fleet.updateMachine(mac.value, by, (machine) =>
-        line.afterBootFile(machine, name, contact),
-      )
-      if (made === null) return
-      machines.see(mac.value, { at: contact.now, ip: contact.ip ?? '' })
-      feed.announce({ topic: 'machine', mac: mac.value })
-    } catch (error) {
-      // The file matters more than the note of it.
-      site.log.error(`boot file ${name} for ${mac.value}: ${renderError(error)}`)
-    }
-  }
+  const { bootFiles, metrics } = site
 
   const labelled = new Set<string>()
   /** Whoever uploads can name files as they like, a metric's label cannot. */
@@ -52,7 +33,7 @@ export function bootFileRoutes<M extends MachineBase>(site: Site<M>): readonly R
     const file = (await openServed(bootFiles.dir, name)) ?? (await openAlias(name))
     if (file === null) throw refuse(404, 'no such boot file')
     // GRUB and UEFI ask HEAD first: the machine is seen when it fetches the file.
-    if (event.req.method !== 'HEAD') await see(event, name)
+    if (event.req.method !== 'HEAD') await see(site, event, name)
     const { answer, bytes } = await answerFile(event, name, file)
     metrics.count('flasher_boot_bytes_total', { name: labelOf(name) }, bytes ?? 0)
     return answer
@@ -62,25 +43,6 @@ export function bootFileRoutes<M extends MachineBase>(site: Site<M>): readonly R
   async function openAlias(alias: string): Promise<ServedFile | null> {
     const name = bootFiles.alias?.(alias) ?? null
     return name === null ? null : openServed(bootFiles.dir, name)
-  }
-
-  async function take(event: H3Event, bytes: AsyncIterable<Uint8Array>): Promise<unknown> {
-    const name = readName(event)
-    if (name === AUTOEXEC) throw refuse(400, `${AUTOEXEC} is made by the server`)
-    const length = await bootFiles.save(name, bytes, site.settings().uploadMostBytes)
-    feed.announce({ topic: 'fetch', key: name })
-    await site.noteAll(
-      [
-        {
-          kind: 'netboot.artifacts.uploaded',
-          subject_kind: 'netboot',
-          summary: `${name} was uploaded`,
-          details: { name, size_bytes: length },
-        },
-      ],
-      { subject_id: name, ...site.by(event) },
-    )
-    return json({ name, size_bytes: length })
   }
 
   return [
@@ -114,9 +76,53 @@ export function bootFileRoutes<M extends MachineBase>(site: Site<M>): readonly R
           },
         },
       },
-      handle: take,
+      handle: (event, bytes) => takeUpload(site, event, bytes),
     },
   ]
+}
+
+/** A machine that names itself in the request is on its way into the live system. */
+async function see<M extends MachineBase>(
+  site: Site<M>,
+  event: H3Event,
+  name: string,
+): Promise<void> {
+  const mac = parseMac(event.url.searchParams.get('mac') ?? '')
+  if (!mac.ok) return
+  const { fleet, line, machines, feed } = site
+  const contact = site.contact(event)
+  try {
+    const by = { actor: 'pxe-client', ip: contact.ip } as const
+    const decided = await fleet.update(
+      mac.value,
+      by,
+      (before) => before && line.transition(before, { kind: 'boot-file', name }, contact),
+    )
+    if (decided === null) return
+    machines.see(mac.value, { at: contact.now, ip: contact.ip ?? '' })
+    feed.announce({ topic: 'machine', mac: mac.value })
+  } catch (error) {
+    // The file matters more than the note of it.
+    site.log.error(`boot file ${name} for ${mac.value}: ${renderError(error)}`)
+  }
+}
+
+async function takeUpload<M extends MachineBase>(
+  site: Site<M>,
+  event: H3Event,
+  bytes: AsyncIterable<Uint8Array>,
+): Promise<unknown> {
+  const name = readName(event)
+  if (name === AUTOEXEC) throw refuse(400, `${AUTOEXEC} is made by the server`)
+  const length = await site.bootFiles.save(name, bytes, site.settings().uploadMostBytes)
+  site.feed.announce({ topic: 'fetch', key: name })
+  const details = { name, size_bytes: length }
+  const summary = `${name} was uploaded`
+  await site.noteAll(
+    [{ kind: 'netboot.artifacts.uploaded', subject_kind: 'netboot', summary, details }],
+    { subject_id: name, ...site.by(event) },
+  )
+  return json(details)
 }
 
 /** A bare file name: no way to another folder, no hidden file, nothing that a header could choke on. */

@@ -11,7 +11,7 @@ import type { Site } from './site.ts'
 import { readMac } from '../http/mac-param.ts'
 import type { Route } from '../http/route.ts'
 
-/** Whatever else is in the body are the action's own parameters. */
+/** The other fields of the body are the action's own parameters. */
 const FLASH_BODY = z.looseObject({
   wait: z
     .number()
@@ -48,91 +48,6 @@ type BulkAnswer = z.infer<typeof BULK_ANSWER>
 const BATCH = 50
 
 export function bulkRoutes<M extends MachineBase>(site: Site<M>): readonly Route[] {
-  const { line, machines, fleet } = site
-
-  async function flash(event: H3Event, body: unknown): Promise<unknown> {
-    const mac = readMac(event)
-    const { wait = 0, ...parameters } = checked(FLASH_BODY, body ?? {})
-    checkAction(event, 'flash', parameters)
-    // Listening starts before arming: a fast box could be done by then.
-    const signal = AbortSignal.any([AbortSignal.timeout(wait * 1000), event.req.signal])
-    const ended = wait > 0 ? fleet.awaitOutcome(mac, signal) : null
-    const contact = site.contact(event)
-    const acted = await fleet.act(mac, { action: 'flash', parameters, contact }, site.by(event))
-    if (acted.result === 'missing') throw refuse(404, `no machine record for ${mac}`)
-    if (acted.result === 'refused') throw refuse(409, acted.reason)
-    const outcome = ended === null ? 'armed' : ((await ended) ?? 'timeout')
-    // It may have gone while we waited.
-    const machine = (await machines.find(mac)) ?? acted.machine
-    return { outcome, machine: machine && line.toWire(machine) }
-  }
-
-  async function pick({ macs, q }: z.infer<typeof BULK_BODY>): Promise<readonly Mac[]> {
-    if (macs === undefined) {
-      const found = line.match(await machines.list(), new URLSearchParams({ q: q ?? '' }))
-      return found.slice(0, LIMITS.bulkMachines).map(({ mac }) => mac)
-    }
-    const parsed = macs.map(parseMac)
-    const bad = parsed.flatMap((each, at) => (each.ok ? [] : [at]))
-    if (bad.length > 0) {
-      throw refuseFields(
-        bad.slice(0, 32).map((at) => ({
-          loc: ['body', 'macs', at],
-          msg: 'not a MAC address',
-          type: 'not-a-mac',
-        })),
-      )
-    }
-    return [...new Set(parsed.flatMap((each) => (each.ok ? [each.value] : [])))]
-  }
-
-  async function bulk(event: H3Event, body: unknown): Promise<BulkAnswer> {
-    const wished = checked(BULK_BODY, body)
-    const { action, macs, q, parameters = {}, dry_run = false } = wished
-    if ((macs === undefined) === (q === undefined)) throw refuse(422, 'give either macs or q')
-    if (action === 'delete' && q?.trim() === '') {
-      throw refuse(
-        422,
-        'an empty search is the whole fleet: name them in macs, or search for something',
-      )
-    }
-    checkAction(event, action, parameters, ['parameters'])
-    const wish = { action, parameters, contact: site.contact(event), isDryRun: dry_run }
-    const results: BulkAnswer['results'] = []
-    for (const [at, mac] of (await pick(wished)).entries()) {
-      const acted = await fleet.act(mac, wish, site.by(event))
-      const reason = acted.result === 'refused' ? acted.reason : null
-      results.push({ mac, result: acted.result, reason })
-      if (at % BATCH === BATCH - 1) await nextTurn()
-    }
-    const done = results.filter(({ result }) => result === 'done').length
-    return { dry_run, done, refused: results.length - done, results }
-  }
-
-  /** `within`: where in the body the parameters stand. */
-  function checkAction(
-    event: H3Event,
-    action: string,
-    parameters: unknown,
-    within: readonly string[] = [],
-  ): void {
-    const rule = Object.hasOwn(line.actions, action) ? line.actions[action] : undefined
-    if (rule === undefined && action !== 'delete') {
-      throw refuseFields([
-        { loc: ['body', 'action'], msg: 'there is no such action', type: 'unknown-action' },
-      ])
-    }
-    site.checkScope(event, rule?.scope ?? 'machines')
-    const errors = rule?.check(parameters) ?? null
-    if (errors === null) return
-    throw refuseFields(
-      errors.map(({ loc: [body = 'body', ...rest], ...error }) => ({
-        ...error,
-        loc: [body, ...within, ...rest],
-      })),
-    )
-  }
-
   return [
     {
       method: 'POST',
@@ -145,7 +60,7 @@ export function bulkRoutes<M extends MachineBase>(site: Site<M>): readonly Route
         answers: { 200: { type: 'object' } },
         refuses: [409],
       },
-      handle: flash,
+      handle: (event, body) => flash(site, event, body),
     },
     {
       method: 'POST',
@@ -157,7 +72,96 @@ export function bulkRoutes<M extends MachineBase>(site: Site<M>): readonly Route
         body: renderSchema(BULK_BODY, 'input'),
         answers: { 200: renderSchema(BULK_ANSWER, 'output') },
       },
-      handle: bulk,
+      handle: (event, body) => bulk(site, event, body),
     },
   ]
+}
+
+async function flash<M extends MachineBase>(
+  site: Site<M>,
+  event: H3Event,
+  body: unknown,
+): Promise<unknown> {
+  const { line, machines, fleet } = site
+  const mac = readMac(event)
+  const { wait = 0, ...parameters } = checked(FLASH_BODY, body ?? {})
+  checkAction(site, event, 'flash', parameters)
+  // Listening starts before arming: a fast box could be done by then.
+  const signal = AbortSignal.any([AbortSignal.timeout(wait * 1000), event.req.signal])
+  const ended = wait > 0 ? fleet.awaitOutcome(mac, signal) : null
+  const acted = await fleet.act(mac, { action: 'flash', parameters }, site.by(event))
+  if (acted.result === 'missing') throw refuse(404, `no machine record for ${mac}`)
+  if (acted.result === 'refused') throw refuse(409, acted.reason)
+  const outcome = ended === null ? 'armed' : ((await ended) ?? 'timeout')
+  // It may have gone while we waited.
+  const machine = machines.peek(mac) ?? acted.machine
+  return { outcome, machine: machine && line.toWire(machine) }
+}
+
+async function bulk<M extends MachineBase>(
+  site: Site<M>,
+  event: H3Event,
+  body: unknown,
+): Promise<BulkAnswer> {
+  const asked = checked(BULK_BODY, body)
+  const { action, macs, q, parameters = {}, dry_run = false } = asked
+  if ((macs === undefined) === (q === undefined)) throw refuse(422, 'give either macs or q')
+  if (action === 'delete' && q?.trim() === '') {
+    throw refuse(
+      422,
+      'an empty search is the whole fleet: name them in macs, or search for something',
+    )
+  }
+  checkAction(site, event, action, parameters, ['parameters'])
+  const request = { action, parameters, isDryRun: dry_run }
+  const results: BulkAnswer['results'] = []
+  for (const [at, mac] of (await pick(site, asked)).entries()) {
+    const acted = await site.fleet.act(mac, request, site.by(event))
+    const reason = acted.result === 'refused' ? acted.reason : null
+    results.push({ mac, result: acted.result, reason })
+    if (at % BATCH === BATCH - 1) await nextTurn()
+  }
+  const done = results.filter(({ result }) => result === 'done').length
+  return { dry_run, done, refused: results.length - done, results }
+}
+
+async function pick<M extends MachineBase>(
+  { machines, views }: Site<M>,
+  { macs, q }: z.infer<typeof BULK_BODY>,
+): Promise<readonly Mac[]> {
+  if (macs === undefined) {
+    const found = views.match(await machines.list(), new URLSearchParams({ q: q ?? '' }))
+    return found.slice(0, LIMITS.bulkMachines).map(({ mac }) => mac)
+  }
+  const parsed = macs.map(parseMac)
+  const bad = parsed.flatMap((each, at) =>
+    each.ok ? [] : [{ loc: ['body', 'macs', at], msg: 'not a MAC address', type: 'not-a-mac' }],
+  )
+  if (bad.length > 0) throw refuseFields(bad.slice(0, 32))
+  return [...new Set(parsed.flatMap((each) => (each.ok ? [each.value] : [])))]
+}
+
+/** `within`: where in the body the parameters stand. */
+function checkAction<M extends MachineBase>(
+  { line, checkScope }: Site<M>,
+  event: H3Event,
+  action: string,
+  parameters: unknown,
+  within: readonly string[] = [],
+): void {
+  const rule = Object.hasOwn(line.actions, action) ? line.actions[action] : undefined
+  if (rule === undefined && action !== 'delete') {
+    throw refuseFields([
+      { loc: ['body', 'action'], msg: 'there is no such action', type: 'unknown-action' },
+    ])
+  }
+  checkScope(event, rule?.scope ?? 'machines')
+  const errors = rule?.check(parameters) ?? null
+  if (errors === null) return
+  throw refuseFields(
+    errors.map(({ loc: [body = 'body', ...rest], ...error }) => ({
+      ...error,
+      loc: [body, ...within, ...rest],
+    })),
+  )
 }

@@ -3,56 +3,50 @@ import { takeOne, type Bucket } from '../../core/foundation/bucket.ts'
 import type { MachineBase } from '../../core/machine/machine.ts'
 import type { ServerServices } from './server-services.ts'
 
-interface Discovery {
-  /** True: the caller may be stored as a new machine. */
-  admit(): Promise<boolean>
-}
-
 /** How long a count of unassigned rows is trusted; our own additions are counted meanwhile. */
 const RECOUNT_MS = 30_000
-/** One event for this long, however many are turned away. */
+/** One event in this time, however many are turned away. */
 const QUIET_MS = 60_000
 
+/** What it makes answers whether the caller may be stored as a new machine. */
 export function createDiscovery<M extends MachineBase>(
-  parts: Pick<ServerServices<M>, 'line' | 'machines' | 'settings' | 'now'>,
-  /** Told once a minute while new machines are turned away, with the reason in words. */
+  site: Pick<ServerServices<M>, 'line' | 'machines' | 'settings' | 'now'>,
+  /** Called once a minute while new machines are turned away, with the reason in words. */
   refused: (reason: string) => void,
-): Discovery {
-  const { line, machines, settings, now } = parts
+): () => Promise<boolean> {
+  const { line, machines, settings, now } = site
   let bucket: Bucket | null = null
   let count = 0
   let countedAt = -Infinity
-  let toldAt = -Infinity
+  let reportedAt = -Infinity
 
   /** What was counted, and what was let in since. */
   async function recount(at: number): Promise<void> {
     if (at - countedAt < RECOUNT_MS) return
     countedAt = at
     const all = await machines.list()
-    count = all.filter(line.isUnassigned).length
+    count = all.filter((machine) => line.describe(machine).isUnassigned).length
   }
 
   function turnAway(reason: string, at: number): false {
-    if (at - toldAt >= QUIET_MS) {
-      toldAt = at
+    if (at - reportedAt >= QUIET_MS) {
+      reportedAt = at
       refused(reason)
     }
     return false
   }
 
-  return {
-    async admit() {
-      const at = now().getTime()
-      const { discoveriesPerMinute, mostUnassigned } = settings()
-      const rate = { perMinute: discoveriesPerMinute, most: discoveriesPerMinute }
-      // RunUpdate before anything is awaited: a thousand at once are a thousand.
-      const next = takeOne(bucket, at, rate)
-      if (next === null) return turnAway(`more than ${discoveriesPerMinute} a minute`, at)
-      bucket = next
-      await recount(at)
-      if (count >= mostUnassigned) return turnAway(`${count} machines are unassigned`, at)
-      count += 1
-      return true
-    },
+  return async () => {
+    const at = now().getTime()
+    const { discoveriesPerMinute, mostUnassigned } = settings()
+    const rate = { perMinute: discoveriesPerMinute, most: discoveriesPerMinute }
+    // Taken before anything is awaited: a thousand at once are a thousand.
+    const next = takeOne(bucket, at, rate)
+    if (next === null) return turnAway(`more than ${discoveriesPerMinute} a minute`, at)
+    bucket = next
+    await recount(at)
+    if (count >= mostUnassigned) return turnAway(`${count} machines are unassigned`, at)
+    count += 1
+    return true
   }
 }

@@ -1,15 +1,15 @@
 /** Everything that happens to machines: stored, put on record and announced, whoever asked for it. */
+import { EventEmitter, once } from 'node:events'
 import type { FieldError } from '../../core/foundation/field-error.ts'
 import type { Mac } from '../../core/machine/mac.ts'
 import type { MachineBase } from '../../core/machine/machine.ts'
-import { accept, refuse, type Result } from '../../core/foundation/result.ts'
+import { refuse, type Result } from '../../core/foundation/result.ts'
 import type { ServerServices } from './server-services.ts'
 import type { Metrics } from '../http/metrics.ts'
-import type { Contact, Transition } from './transition.ts'
+import type { Transition } from './transition.ts'
 import type { Note, NoteSubject } from '../http/event-note.ts'
 import type { By } from '../http/caller.ts'
-import { countRun } from './run-metrics.ts'
-import { renderLost } from './run-events.ts'
+import { countRun, renderLost } from './run-events.ts'
 
 type Outcome = 'flashed' | 'failed'
 
@@ -36,18 +36,17 @@ export interface Fleet<M extends MachineBase> {
   /** False when there was none. */
   remove(mac: Mac, by: By): Promise<boolean>
   /**
-   * Lets `turn` change a record and stores what it made; null when there is no such machine.
-   * `turn` can be called twice and must be pure. `known`: the record, for who has just read it.
+   * Stores what `decide` makes of a record (null: there is none, or none is made) and puts it on
+   * record. `decide` is pure: it is asked again where somebody else changes the record meanwhile.
    */
-  updateMachine<T extends Transition<M>>(
+  update<T extends Transition<M>>(
     mac: Mac,
     by: By,
-    updateMachine: (machine: M) => T,
-    known?: M,
+    decide: (before: M | null) => T | null,
   ): Promise<T | null>
   /** One of the line's actions, or `delete`. Nothing is done when `isDryRun`. */
-  act(mac: Mac, wish: ActionRequest, by: By): Promise<Acted<M>>
-  /** Tells that a machine reported the end of a flash. */
+  act(mac: Mac, request: ActionRequest, by: By): Promise<Acted<M>>
+  /** A machine reported the end of a flash. */
   announceOutcome(mac: Mac, outcome: Outcome): void
   /** Resolves with the next end that a machine reports, or null when `signal` is aborted. */
   awaitOutcome(mac: Mac, signal: AbortSignal): Promise<Outcome | null>
@@ -56,140 +55,168 @@ export interface Fleet<M extends MachineBase> {
 interface ActionRequest {
   readonly action: string
   readonly parameters: unknown
-  readonly contact: Contact
   readonly isDryRun?: boolean
 }
 
-export function createFleet<M extends MachineBase>(
-  parts: Pick<ServerServices<M>, 'line' | 'machines' | 'runs' | 'feed' | 'now'> & {
-    readonly metrics: Metrics
-  },
-  noteAll: (notes: readonly Note[], on: NoteSubject) => Promise<void>,
-): Fleet<M> {
-  const { line, machines, feed } = parts
-  const waiting = new Map<string, Set<(outcome: Outcome) => void>>()
-  const armer = ({ actor, ip }: By) => ({ actor, ip, at: parts.now().toISOString() })
-  const announce = (mac: Mac) => feed.announce({ topic: 'machine', mac })
+interface FleetDependencies<M extends MachineBase> extends Pick<
+  ServerServices<M>,
+  'line' | 'machines' | 'runs' | 'feed' | 'now' | 'onFlashSlot'
+> {
+  readonly metrics: Metrics
+  noteAll(notes: readonly Note[], on: NoteSubject): Promise<void>
+}
 
-  async function updateMachine<T extends Transition<M>>(
-    mac: Mac,
-    by: By,
-    rule: (machine: M) => T,
-    known?: M,
-  ): Promise<T | null> {
-    const decide = (machine: M): T => {
-      const decided = rule(machine)
-      const signed = line.noteArmer(machine, decided.machine, armer(by))
-      return signed === decided.machine ? decided : { ...decided, machine: signed }
-    }
-    const before = known ?? (await machines.find(mac))
-    if (before === null) return null
-    let made = decide(before)
-    if (made.machine !== before) {
-      let isGone = false
-      await machines.update(mac, (now) => {
-        isGone = now === null
-        if (now === null) return null
-        made = decide(now)
-        return made.machine === now ? null : made.machine
+export function createFleet<M extends MachineBase>(given: FleetDependencies<M>): Fleet<M> {
+  const site = { ...given, changes: createChanges() }
+  const outcomes = new EventEmitter().setMaxListeners(0)
+  const update: Fleet<M>['update'] = (mac, by, decide) => updateMachine(site, mac, by, decide)
+  const remove: Fleet<M>['remove'] = (mac, by) => removeMachine(site, mac, by)
+  return {
+    update,
+    remove,
+    upsert: (mac, body, by, isExpected = () => true) =>
+      upsertMachine(site, mac, by, (before) => {
+        if (!isExpected(before)) return refuse({ why: 'stale' })
+        const parsed = site.line.parseUpsert(body, before, { mac, by: signed(site, by) })
+        return parsed.ok ? parsed : refuse({ why: 'fields', fields: parsed.refusal })
+      }),
+    async act(mac, { action, parameters, isDryRun = false }, by) {
+      if (action === 'delete') {
+        const isThere = isDryRun ? site.machines.peek(mac) !== null : await remove(mac, by)
+        return isThere ? { result: 'done', machine: null } : { result: 'missing' }
+      }
+      const rule = site.line.actions[action]
+      if (rule === undefined) return { result: 'refused', reason: `there is no action ${action}` }
+      let reason: string | null = null
+      const made = await update(mac, by, (machine) => {
+        if (machine === null) return null
+        const decided = rule.apply(machine, parameters, signed(site, by))
+        reason = decided.ok ? null : decided.refusal
+        return decided.ok && !isDryRun ? decided.value : { machine, notes: [] }
       })
-      if (isGone) return null
-      announce(mac)
-    }
-    await noteAll(made.notes, { subject_id: mac, ...by })
+      if (made === null) return { result: 'missing' }
+      return reason === null
+        ? { result: 'done', machine: made.machine }
+        : { result: 'refused', reason }
+    },
+    announceOutcome: (mac, outcome) => void outcomes.emit(mac, outcome),
+    awaitOutcome: (mac, signal) =>
+      once(outcomes, mac, { signal }).then(
+        ([outcome]: Outcome[]) => outcome ?? null,
+        () => null,
+      ),
+  }
+}
+
+const signed = ({ now }: Pick<ServerServices<MachineBase>, 'now'>, { actor, ip }: By) => ({
+  actor,
+  ip,
+  at: now().toISOString(),
+})
+
+/**
+ * The record in memory decides, and nothing is stored where nothing changes. What follows in memory
+ * follows at once: the next machine, which may share the commit with this one, must find it.
+ */
+async function updateMachine<M extends MachineBase, T extends Transition<M>>(
+  { machines, feed, noteAll, onFlashSlot, changes }: FleetDependencies<M> & Changing,
+  mac: Mac,
+  by: By,
+  decide: (before: M | null) => T | null,
+): Promise<T | null> {
+  function settled(before: M | null): T | null {
+    const made = decide(before)
+    if (made?.slot !== undefined) onFlashSlot?.(made.machine, made.slot)
     return made
   }
-
-  async function upsert(
-    mac: Mac,
-    body: unknown,
-    by: By,
-    isExpected: (before: M | null) => boolean = () => true,
-  ): Promise<Result<M, UpsertRefusal>> {
-    const now = parts.now().toISOString()
-    let isNew = false
-    let answer: Result<M, UpsertRefusal> = refuse({ why: 'stale' })
-    await machines.update(mac, (before) => {
-      isNew = before === null
-      if (!isExpected(before)) {
-        answer = refuse({ why: 'stale' })
-        return null
-      }
-      const parsed = line.parseUpsert(body, before, { mac, now })
-      answer = parsed.ok
-        ? accept(line.noteArmer(before, parsed.value, armer(by)))
-        : refuse({ why: 'fields', fields: parsed.refusal })
-      return answer.ok ? answer.value : null
-    })
-    return await settle(answer)
-
-    async function settle(made: Result<M, UpsertRefusal>) {
-      if (!made.ok) return made
-      announce(mac)
-      const kind = isNew ? 'machine.created' : 'machine.upserted'
-      const summary = `${mac} was ${isNew ? 'created' : 'changed'}`
-      await noteAll([{ kind, summary, details: line.describe(made.value) }], {
-        subject_id: mac,
-        ...by,
-      })
-      return accept(made.value)
+  const note = async (made: T | null) => {
+    if (made !== null && made.notes.length > 0) {
+      await noteAll(made.notes, { subject_id: mac, ...by })
     }
   }
-
-  async function remove(mac: Mac, by: By): Promise<boolean> {
-    const before = await machines.find(mac)
-    if (!(await machines.remove(mac))) return false
-    const lost = await parts.runs.giveUp(mac, 'Its machine was deleted.')
-    announce(mac)
-    const details = before === null ? null : line.describe(before)
-    const note: Note = { kind: 'machine.deleted', summary: `${mac} was deleted`, details }
-    const notes = lost === null ? [note] : [note, renderLost(lost)]
-    await noteAll(notes, { subject_id: mac, ...by })
-    if (lost !== null) countRun(parts.metrics, lost)
-    return true
+  const before = machines.peek(mac)
+  let decided = settled(before)
+  if (decided === null || decided.machine === before) {
+    await note(decided)
+    return decided
   }
+  const isAlone = !changes.has(mac)
+  const stored = changes.track(mac, () =>
+    machines.update(mac, (found) => {
+      if (found !== before) decided = settled(found)
+      return decided === null || decided.machine === found ? null : decided.machine
+    }),
+  )
+  // Side by side record and events share one wait for the disk. Behind another change of the machine
+  // it may be decided anew, so the events wait until it is.
+  await Promise.all([stored, isAlone ? note(decided) : null])
+  feed.announce({ topic: 'machine', mac })
+  if (!isAlone) await note(decided)
+  return decided
+}
 
-  async function act(mac: Mac, wish: ActionRequest, by: By): Promise<Acted<M>> {
-    const { action, parameters, contact, isDryRun = false } = wish
-    if (action === 'delete') {
-      const isThere = isDryRun ? (await machines.find(mac)) !== null : await remove(mac, by)
-      return isThere ? { result: 'done', machine: null } : { result: 'missing' }
-    }
-    const rule = line.actions[action]
-    if (rule === undefined) return { result: 'refused', reason: `there is no action ${action}` }
-    let reason: string | null = null
-    const decide = (machine: M): Transition<M> => {
-      const decided = rule.apply(machine, parameters, contact)
-      reason = decided.ok ? null : decided.refusal
-      return decided.ok && !isDryRun ? decided.value : { machine, notes: [] }
-    }
-    const made = await updateMachine(mac, by, decide)
-    if (made === null) return { result: 'missing' }
-    return reason === null
-      ? { result: 'done', machine: made.machine }
-      : { result: 'refused', reason }
-  }
-
+/** Machines whose records are being changed. */
+function createChanges() {
+  const counts = new Map<Mac, number>()
   return {
-    upsert,
-    remove,
-    updateMachine,
-    act,
-    announceOutcome(mac, outcome) {
-      for (const resolve of waiting.get(mac) ?? []) resolve(outcome)
-    },
-    awaitOutcome(mac, signal) {
-      const { promise, resolve } = Promise.withResolvers<Outcome | null>()
-      const waiters = waiting.get(mac) ?? new Set()
-      waiting.set(mac, waiters.add(resolve))
-      const stop = () => resolve(null)
-      signal.addEventListener('abort', stop, { once: true })
-      if (signal.aborted) stop()
-      return promise.finally(() => {
-        signal.removeEventListener('abort', stop)
-        waiters.delete(resolve)
-        if (waiters.size === 0) waiting.delete(mac)
-      })
+    has: (mac: Mac) => counts.has(mac),
+    async track<T>(mac: Mac, change: () => Promise<T>): Promise<T> {
+      counts.set(mac, (counts.get(mac) ?? 0) + 1)
+      try {
+        return await change()
+      } finally {
+        const left = (counts.get(mac) ?? 1) - 1
+        if (left === 0) counts.delete(mac)
+        else counts.set(mac, left)
+      }
     },
   }
+}
+
+interface Changing {
+  readonly changes: ReturnType<typeof createChanges>
+}
+
+async function upsertMachine<M extends MachineBase>(
+  { machines, line, feed, noteAll, changes }: FleetDependencies<M> & Changing,
+  mac: Mac,
+  by: By,
+  replace: (before: M | null) => Result<M, UpsertRefusal>,
+): Promise<Result<M, UpsertRefusal>> {
+  const made: { answer: Result<M, UpsertRefusal>; isNew: boolean } = {
+    answer: refuse({ why: 'stale' }),
+    isNew: false,
+  }
+  await changes.track(mac, () =>
+    machines.update(mac, (before) => {
+      made.isNew = before === null
+      made.answer = replace(before)
+      return made.answer.ok ? made.answer.value : null
+    }),
+  )
+  const { answer, isNew } = made
+  if (!answer.ok) return answer
+  feed.announce({ topic: 'machine', mac })
+  const kind = isNew ? 'machine.created' : 'machine.upserted'
+  const summary = `${mac} was ${isNew ? 'created' : 'changed'}`
+  const { details } = line.describe(answer.value)
+  await noteAll([{ kind, summary, details }], { subject_id: mac, ...by })
+  return answer
+}
+
+async function removeMachine<M extends MachineBase>(
+  { machines, line, runs, feed, metrics, noteAll, changes }: FleetDependencies<M> & Changing,
+  mac: Mac,
+  by: By,
+): Promise<boolean> {
+  const before = machines.peek(mac)
+  if (!(await changes.track(mac, () => machines.remove(mac)))) return false
+  const lost = await runs.giveUp(mac, 'Its machine was deleted.')
+  feed.announce({ topic: 'machine', mac })
+  const details = before === null ? null : line.describe(before).details
+  const note: Note = { kind: 'machine.deleted', summary: `${mac} was deleted`, details }
+  const notes = lost === null ? [note] : [note, renderLost(lost)]
+  await noteAll(notes, { subject_id: mac, ...by })
+  if (lost !== null) countRun(metrics, lost)
+  return true
 }

@@ -4,7 +4,7 @@ import { networkOf } from '../../core/access/login-throttle.ts'
 import { page, seeOther } from '../http/answers.ts'
 import type { Note, NoteSubject } from '../http/event-note.ts'
 import { callerOf, peerOf } from '../http/caller.ts'
-import type { LoginView } from './line.ts'
+import type { LoginView } from './views.ts'
 import type { Attempts } from '../http/attempts.ts'
 import { localPath } from '../http/local-path.ts'
 import { createLoginLanes } from '../http/login-lanes.ts'
@@ -17,7 +17,7 @@ interface LoginDependencies {
   readonly sessions: Sessions
   /** Wrong passwords, wherever they are given. */
   readonly attempts: Attempts
-  renderLogin(view: LoginView): string
+  readonly views: { renderLogin(view: LoginView): string }
   checkPassword(given: string): Promise<boolean>
   noteAll(notes: readonly Note[], on: NoteSubject): Promise<void>
   /** Once a session was ended, with its cookie (`name=value`). */
@@ -25,11 +25,11 @@ interface LoginDependencies {
 }
 
 export function loginRoutes(site: LoginDependencies): readonly Route[] {
-  const { sessions, attempts } = site
+  const { sessions, attempts, views } = site
   const lanes = createLoginLanes()
 
   const show = (view: LoginView, status: number, headers = {}) =>
-    page(site.renderLogin(view), status, headers)
+    page(views.renderLogin(view), status, headers)
 
   function slow(seconds: number, next: string) {
     const error = `Too many attempts: try again in ${seconds} s.`

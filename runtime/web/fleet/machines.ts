@@ -10,60 +10,20 @@ import { readMac } from '../http/mac-param.ts'
 import type { Route } from '../http/route.ts'
 
 export function machineRoutes<M extends MachineBase>(site: Site<M>): readonly Route[] {
-  const { line, machines, fleet } = site
-
-  /** Changes with whatever an operator can change, not with each contact. */
-  const tagOf = (machine: M): string => {
-    const fields = { ...line.toWire(machine), last_seen_at: null, last_seen_ip: null }
-    const text = JSON.stringify(fields)
-    return `"${createHash('sha256').update(text).digest('base64url').slice(0, 22)}"`
-  }
-  const show = (machine: M, status = 200) =>
-    json(line.toWire(machine), status, { etag: tagOf(machine) })
-
-  /** `If-Match`, for those who do not want to overwrite what another changed meanwhile. */
-  const expects = (event: H3Event) => (machine: M | null) => {
-    const wanted = event.req.headers.get('if-match')
-    if (wanted === null) return true
-    if (machine === null) return false
-    return wanted.trim() === '*' || wanted.split(',').some((tag) => tag.trim() === tagOf(machine))
-  }
-
-  async function find(mac: Mac): Promise<M> {
-    const machine = await machines.find(mac)
-    if (machine === null) throw refuse(404, `no machine record for ${mac}`)
-    return machine
-  }
-
-  async function replace(event: H3Event, body: unknown): Promise<unknown> {
-    const mac = readMac(event)
-    const made = await fleet.upsert(mac, body, site.by(event), expects(event))
-    if (made.ok) return show(made.value)
-    if (made.refusal.why === 'fields') throw refuseFields(made.refusal.fields)
-    throw refuse(412, `the record of ${mac} has changed meanwhile`)
-  }
-
-  async function remove(event: H3Event): Promise<unknown> {
-    const mac = readMac(event)
-    const before = await find(mac)
-    if (!expects(event)(before)) throw refuse(412, `the record of ${mac} has changed meanwhile`)
-    if (!(await fleet.remove(mac, site.by(event)))) {
-      throw refuse(404, `no machine record for ${mac}`)
-    }
-    return nothing()
-  }
+  const { line, machines, views } = site
+  const { find, show, replace, remove } = createRecordHandlers(site)
 
   async function showHardware(event: H3Event): Promise<unknown> {
     const mac = readMac(event)
-    await find(mac)
+    find(mac)
     const hardware = await machines.findHardware(mac)
     if (hardware === null) throw refuse(404, `no lshw hardware inventory for ${mac}`)
     return attach(hardware.json, `${renderHyphens(mac)}-lshw.json`)
   }
 
-  async function showDisks(event: H3Event): Promise<unknown> {
+  function showDisks(event: H3Event): unknown {
     const mac = readMac(event)
-    const disks = line.listDisks(await find(mac))
+    const { disks } = line.describe(find(mac))
     if (disks === null) throw refuse(404, `no disk inventory for ${mac}`)
     return attach(JSON.stringify(disks), `${renderHyphens(mac)}-disks.json`)
   }
@@ -81,7 +41,7 @@ export function machineRoutes<M extends MachineBase>(site: Site<M>): readonly Ro
       async handle(event) {
         const all = await machines.list()
         const { searchParams } = event.url
-        return (searchParams.has('q') ? line.match(all, searchParams) : all).map(line.toWire)
+        return (searchParams.has('q') ? views.match(all, searchParams) : all).map(line.toWire)
       },
     },
     {
@@ -89,7 +49,7 @@ export function machineRoutes<M extends MachineBase>(site: Site<M>): readonly Ro
       path: '/machines/:mac',
       access: 'read',
       doc: { summary: 'One machine', answers: { 200: 'Machine' } },
-      handle: async (event) => show(await find(readMac(event))),
+      handle: (event) => show(find(readMac(event))),
     },
     {
       method: 'PUT',
@@ -128,6 +88,51 @@ export function machineRoutes<M extends MachineBase>(site: Site<M>): readonly Ro
     },
   ]
 }
+
+/** One record: read, replaced and removed, each by its entity tag. */
+function createRecordHandlers<M extends MachineBase>({ line, machines, fleet, by }: Site<M>) {
+  /** Changes with whatever an operator can change, not with each contact. */
+  const tagOf = (machine: M): string => {
+    const fields = { ...line.toWire(machine), last_seen_at: null, last_seen_ip: null }
+    const digest = createHash('sha256').update(JSON.stringify(fields)).digest('base64url')
+    return `"${digest.slice(0, 22)}"`
+  }
+  const show = (machine: M) => json(line.toWire(machine), 200, { etag: tagOf(machine) })
+
+  function find(mac: Mac): M {
+    const machine = machines.peek(mac)
+    if (machine === null) throw missing(mac)
+    return machine
+  }
+
+  /** `If-Match`, for those who do not want to overwrite what another changed meanwhile. */
+  const expects = (event: H3Event) => (machine: M | null) => {
+    const wanted = event.req.headers.get('if-match')
+    if (wanted === null) return true
+    if (machine === null) return false
+    return wanted.trim() === '*' || wanted.split(',').some((tag) => tag.trim() === tagOf(machine))
+  }
+
+  return {
+    find,
+    show,
+    async replace(event: H3Event, body: unknown): Promise<unknown> {
+      const mac = readMac(event)
+      const made = await fleet.upsert(mac, body, by(event), expects(event))
+      if (made.ok) return show(made.value)
+      throw made.refusal.why === 'fields' ? refuseFields(made.refusal.fields) : stale(mac)
+    },
+    async remove(event: H3Event): Promise<unknown> {
+      const mac = readMac(event)
+      if (!expects(event)(find(mac))) throw stale(mac)
+      if (!(await fleet.remove(mac, by(event)))) throw missing(mac)
+      return nothing()
+    },
+  }
+}
+
+const missing = (mac: Mac) => refuse(404, `no machine record for ${mac}`)
+const stale = (mac: Mac) => refuse(412, `the record of ${mac} has changed meanwhile`)
 
 /** Saved, not shown: every text in it is the machine's own. */
 const attach = (body: string, name: string) =>

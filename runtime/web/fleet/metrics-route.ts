@@ -4,7 +4,7 @@ import type { MachineBase } from '../../core/machine/machine.ts'
 import { text } from '../http/answers.ts'
 import type { Site } from './site.ts'
 import type { Route } from '../http/route.ts'
-import { gaugeRuns } from './run-metrics.ts'
+import { gaugeRuns } from './run-events.ts'
 
 export function metricsRoutes<M extends MachineBase>(
   site: Site<M>,
@@ -13,7 +13,7 @@ export function metricsRoutes<M extends MachineBase>(
   const { line, machines, catalog, journal, metrics, now } = site
 
   metrics.gauge('flasher_machines', async () => {
-    const modes = Map.groupBy(await machines.list(), line.modeOf)
+    const modes = Map.groupBy(await machines.list(), (machine) => line.describe(machine).mode)
     return [...modes].map(([mode, { length }]) => ({ labels: { mode }, value: length }))
   })
   gaugeRuns(metrics, site.runs)

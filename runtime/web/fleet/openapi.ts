@@ -1,7 +1,9 @@
 /** The API document (OpenAPI 3.1), made from the route table and the schemas that validate. */
+import * as z from 'zod'
 import type { MachineBase } from '../../core/machine/machine.ts'
 import { renderDocument } from '../ui/api-page.ts'
 import { page } from '../http/answers.ts'
+import { renderSchema } from '../http/checked.ts'
 import type { Site } from './site.ts'
 import { listRefusals, meaningOf } from '../http/refusals.ts'
 import { readTheme } from '../ui/theme.ts'
@@ -12,36 +14,23 @@ type Json = Readonly<Record<string, unknown>>
 /** `:name` as OpenAPI writes it. */
 const templateOf = (path: string) => path.replaceAll(/:([a-z_]+)/gi, '{$1}')
 
-const ERROR: Json = {
-  type: 'object',
-  required: ['detail'],
-  properties: {
-    detail: {
-      anyOf: [
-        { type: 'string' },
-        {
-          type: 'array',
-          items: {
-            type: 'object',
-            required: ['loc', 'msg', 'type'],
-            properties: {
-              loc: {
-                type: 'array',
-                items: { anyOf: [{ type: 'string' }, { type: 'integer' }] },
-              },
-              msg: { type: 'string' },
-              type: { type: 'string' },
-            },
-          },
-        },
-      ],
-    },
-  },
-}
+const ERROR = z.object({
+  detail: z.union([
+    z.string(),
+    z.array(
+      z.object({
+        loc: z.array(z.union([z.string(), z.int()])),
+        msg: z.string(),
+        type: z.string(),
+      }),
+    ),
+  ]),
+})
 
 /** Only routes with a `doc` are in it: pages are for people. */
 function renderOpenApi<M extends MachineBase>(
-  site: Pick<Site<M>, 'line' | 'settings' | 'version'>,
+  site: Pick<Site<M>, 'settings' | 'version'>,
+  schemas: Readonly<Record<string, Json>>,
   routes: readonly Route[],
 ): Json {
   const paths: Record<string, Record<string, Json>> = {}
@@ -62,8 +51,8 @@ function renderOpenApi<M extends MachineBase>(
     paths,
     components: {
       schemas: {
-        ...Object.fromEntries(Object.entries(site.line.schemas).map(([k, v]) => [k, plain(v)])),
-        Error: ERROR,
+        ...Object.fromEntries(Object.entries(schemas).map(([k, v]) => [k, plain(v)])),
+        Error: renderSchema(ERROR, 'input'),
       },
       securitySchemes: {
         session: { type: 'apiKey', in: 'cookie', name: 'flasher-token' },
@@ -75,15 +64,17 @@ function renderOpenApi<M extends MachineBase>(
 
 export function documentRoutes<M extends MachineBase>(
   site: Site<M>,
+  schemas: Readonly<Record<string, Json>>,
   routes: () => readonly Route[],
 ): readonly Route[] {
+  const { views, version } = site
   return [
     {
       method: 'GET',
       path: '/openapi.json',
       access: 'open',
       doc: { summary: 'This document', answers: { 200: { type: 'object' } } },
-      handle: () => renderOpenApi(site, routes()),
+      handle: () => renderOpenApi(site, schemas, routes()),
     },
     {
       method: 'GET',
@@ -91,9 +82,9 @@ export function documentRoutes<M extends MachineBase>(
       access: 'open',
       handle: (event) =>
         page(
-          site.line.renderDocument({
+          views.renderDocument({
             title: 'API',
-            body: renderDocument(site.version, routes()),
+            body: renderDocument(version, routes()),
             theme: readTheme(event),
             here: '/docs/api',
           }),

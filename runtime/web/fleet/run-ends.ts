@@ -1,24 +1,23 @@
-/** Runs that end without a word of their own: by `done` and `status`, and by booting anew. */
+/** Runs that end without a post of their own: by `done` and `status`, and by booting anew. */
 import type { Mac } from '../../core/machine/mac.ts'
 import type { MachineBase } from '../../core/machine/machine.ts'
 import type { RunEnd } from '../../core/machine/run-transition.ts'
 import type { RunUpdate } from '../../services/state/run-posts.ts'
 import type { Site } from './site.ts'
 import type { Contact } from './transition.ts'
-import { countRun } from './run-metrics.ts'
-import { renderLost } from './run-events.ts'
+import { countRun, renderLost } from './run-events.ts'
 
-/** Also of a client that tells nothing but its end. Null: nothing is known of a run. */
+/** Also of a client that reports nothing but its end. Null: nothing is known of a run. */
 export async function endRun<M extends MachineBase>(
   { line, machines, runs, metrics }: Site<M>,
   mac: Mac,
   { result, reason }: Pick<RunEnd, 'result' | 'reason'>,
   contact: Contact,
 ): Promise<Pick<RunUpdate, 'run' | 'hasEnded'> | null> {
-  const machine = await machines.find(mac)
+  const machine = machines.peek(mac)
   if (machine === null) return null
-  const end = { result, reason, ...line.whoseEnd(machine, contact) }
-  const ended = await runs.end(line.originOf(machine), end)
+  const { origin, ...which } = line.describeRun(machine, contact)
+  const ended = await runs.end(origin, { result, reason, ...which })
   if (ended === null) metrics.count('flasher_flash_total', { result, format: 'other' })
   else if (ended.hasEnded) countRun(metrics, ended.run)
   return ended

@@ -1,7 +1,11 @@
-/** What is put on record of runs. */
+/** What is put on record of runs, and what they add to the metrics. */
+import { IMAGE_FORMATS } from '../../core/image/image.ts'
 import type { Run, RunResult } from '../../core/machine/run.ts'
+import { secondsOf } from '../../core/machine/run-view.ts'
+import type { Runs } from '../../services/state/runs.ts'
 import type { RunUpdate } from '../../services/state/run-posts.ts'
 import type { Note } from '../http/event-note.ts'
+import type { Metrics } from '../http/metrics.ts'
 
 /** Of a post: what began, and what ended without `done` or `status`. */
 export function listNotes({ run, isNew, hasEnded, lost }: RunUpdate): readonly Note[] {
@@ -30,7 +34,7 @@ const renderCancelled = ({ mac, id, reason }: Run): Note => ({
 export const nameRun = (run: string, notes: readonly Note[]): readonly Note[] =>
   notes.map((note) => ({ ...note, details: { ...note.details, run } }))
 
-/** Whether this end of it is on record already: it was told twice, by `progress` and by `status`. */
+/** Whether this end of it is on record already: it came twice, by `progress` and by `status`. */
 export const isOnRecord = (
   ended: Pick<RunUpdate, 'run' | 'hasEnded'>,
   result: RunResult,
@@ -42,3 +46,27 @@ export const renderLost = ({ mac, id, reason }: Run): Note => ({
   summary: `${mac} never finished a flash: ${reason ?? 'it stopped responding'}`,
   details: { run: id },
 })
+
+/** A run has ended; called once a run. */
+export function countRun(metrics: Metrics, run: Run): void {
+  const result = run.result ?? 'lost'
+  const format = IMAGE_FORMATS.find((each) => each === run.image?.format) ?? 'other'
+  metrics.count('flasher_flash_total', { result, format })
+  metrics.count('flasher_flash_bytes_total', {}, run.bytes_written)
+  const seconds = secondsOf(run)
+  if (seconds !== null && result !== 'lost') {
+    metrics.timer('flasher_flash_seconds', { result })(seconds)
+  }
+}
+
+/** What is under way, read when somebody asks for the metrics. */
+export function gaugeRuns(metrics: Metrics, runs: Runs): void {
+  metrics.gauge('flasher_runs', async () => {
+    const running = runs.listLive()
+    const stalled = running.filter((run) => run.stalled).length
+    return [
+      { labels: { state: 'running' }, value: running.length - stalled },
+      { labels: { state: 'stalled' }, value: stalled },
+    ]
+  })
+}

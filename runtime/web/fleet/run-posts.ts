@@ -1,4 +1,4 @@
-/** What a flashing machine tells: how far it is, and its log when something went wrong. */
+/** What a flashing machine reports: how far it is, and its log when something went wrong. */
 import type { H3Event } from 'h3'
 import { hideBootTokens } from '../../core/boot/boot-token.ts'
 import type { Mac } from '../../core/machine/mac.ts'
@@ -15,20 +15,19 @@ import { checked, renderSchema } from '../http/checked.ts'
 import { refuse } from '../http/faults.ts'
 import { LIMITS } from '../http/limits.ts'
 import type { Site } from './site.ts'
-import type { Contact } from './transition.ts'
+import type { Contact, Signal } from './transition.ts'
 import { readMac } from '../http/mac-param.ts'
 import type { Route } from '../http/route.ts'
-import { countRun } from './run-metrics.ts'
-import { listNotes, nameRun } from './run-events.ts'
+import { countRun, listNotes, nameRun } from './run-events.ts'
 
 const RETRY_SECONDS = 30
 
 export function runPostRoutes<M extends MachineBase>(site: Site<M>): readonly Route[] {
-  const { line, machines, runs, feed } = site
+  const { machines, runs } = site
 
   async function find(mac: Mac, contact: Contact): Promise<M> {
     await site.admitMachine(mac, 'report', contact)
-    const machine = await machines.find(mac)
+    const machine = machines.peek(mac)
     if (machine === null) throw refuse(404, `no machine record for ${mac}`)
     return machine
   }
@@ -39,38 +38,14 @@ export function runPostRoutes<M extends MachineBase>(site: Site<M>): readonly Ro
     const machine = await find(mac, contact)
     const post = checked(ProgressSchema, body)
     if (runs.find(mac, post.run) === null) await site.admitMachine(mac, 'begin', contact)
-    const taken = await runs.take(post, line.originOf(machine))
+    const taken = await runs.take(post, site.line.describeRun(machine, contact).origin)
     if (!taken.ok) {
       const headers = { 'retry-after': String(RETRY_SECONDS) }
       throw refuse(429, 'this machine begins too many runs', { headers })
     }
     machines.see(mac, { at: contact.now, ip: contact.ip ?? '' })
-    await noteBegun(contact, taken.value)
-    await settle(machine, contact, taken.value)
+    await settle(site, contact, taken.value)
     return nothing()
-  }
-
-  async function noteBegun(contact: Contact, { run, isNew, hasEnded }: RunUpdate): Promise<void> {
-    if (!isNew || hasEnded || run.mode !== 'flash') return
-    const by = { actor: 'pxe-client', ip: contact.ip } as const
-    await site.fleet.updateMachine(run.mac, by, (before) => line.afterRunBegan(before, contact))
-  }
-
-  async function settle(machine: M, contact: Contact, taken: RunUpdate): Promise<void> {
-    if (!taken.isTurn) return
-    const { mac } = machine
-    const { run, hasEnded } = taken
-    feed.announce({ topic: 'machine', mac })
-    if (hasEnded) countRun(site.metrics, run)
-    if (hasEnded && run.result !== 'done') line.noteRunStopped(mac)
-    if (taken.lost !== null) countRun(site.metrics, taken.lost)
-    // `status` may never come; where it does, it is not said again.
-    const failed =
-      hasEnded && run.result === 'failed'
-        ? nameRun(run.id, line.afterFailure(machine, run.reason, contact).notes)
-        : []
-    const notes = [...listNotes(taken), ...failed]
-    await site.noteAll(notes, { subject_id: mac, actor: 'pxe-client', ip: contact.ip })
   }
 
   async function takeLog(event: H3Event, bytes: AsyncIterable<Uint8Array>): Promise<unknown> {
@@ -80,7 +55,7 @@ export function runPostRoutes<M extends MachineBase>(site: Site<M>): readonly Ro
     const missing = () => refuse(404, `${mac} has no such run`)
     if (!id.success || runs.find(mac, id.data) === null) throw missing()
     if (!(await runs.saveLog(mac, id.data, await readTail(bytes)))) throw missing()
-    feed.announce({ topic: 'machine', mac })
+    site.feed.announce({ topic: 'machine', mac })
     return nothing()
   }
 
@@ -118,7 +93,36 @@ export function runPostRoutes<M extends MachineBase>(site: Site<M>): readonly Ro
   ]
 }
 
-/** The end is what tells why. */
+/** What a post means for the machine, the metrics and the record. */
+async function settle<M extends MachineBase>(
+  { line, fleet, feed, metrics, noteAll }: Site<M>,
+  contact: Contact,
+  { run, lost, ...update }: RunUpdate,
+): Promise<void> {
+  const { mac, result, reason } = run
+  const on = { actor: 'pxe-client', ip: contact.ip } as const
+  const transition = (signal: Signal) =>
+    fleet.update(mac, on, (before) => {
+      if (before === null) return null
+      const decided = line.transition(before, signal, contact)
+      return { ...decided, notes: nameRun(run.id, decided.notes) }
+    })
+  if (update.isNew && result === null && run.mode === 'flash') {
+    await transition({ kind: 'run-began' })
+  }
+  if (!update.isTurn) return
+  feed.announce({ topic: 'machine', mac })
+  if (lost !== null) countRun(metrics, lost)
+  await noteAll(listNotes({ run, lost, ...update }), { subject_id: mac, ...on })
+  if (!update.hasEnded) return
+  countRun(metrics, run)
+  // `status` may never come; where it does, it is not recorded again.
+  if (result === 'failed' || result === 'cancelled') {
+    await transition({ kind: 'run-stopped', result, reason })
+  }
+}
+
+/** The end of a log says why. */
 async function readTail(bytes: AsyncIterable<Uint8Array>): Promise<Uint8Array> {
   let chunks: Uint8Array[] = []
   let length = 0

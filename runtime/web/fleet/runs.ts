@@ -91,65 +91,7 @@ export function readRunPage(runs: Pick<Runs, 'list' | 'count'>, filter: RunFilte
   }
 }
 
-export function runRoutes<M extends MachineBase>(site: Site<M>): readonly Route[] {
-  const { machines, runs } = site
-
-  function showPage(filter: RunFilter): unknown {
-    const { shown, next, total } = readRunPage(runs, filter)
-    return { runs: shown.map(({ n, run }) => ({ n, ...toWireRun(run) })), next, total }
-  }
-
-  async function showOfMachine(event: H3Event): Promise<unknown> {
-    const mac = readMac(event)
-    const filter = { ...parseRunFilter(event.url.searchParams), mac }
-    // What a machine did outlives its record.
-    const isKnown = (await machines.find(mac)) !== null || runs.count({ mac }) > 0
-    if (!isKnown) throw refuse(404, `no machine record for ${mac}`)
-    return showPage(filter)
-  }
-
-  function find(event: H3Event): Run {
-    const mac = readMac(event)
-    const run = runs.find(mac, getRouterParam(event, 'id') ?? '')
-    if (run === null) throw refuse(404, `${mac} has no such run`)
-    return run
-  }
-
-  async function showLog(event: H3Event): Promise<unknown> {
-    const { mac, id } = find(event)
-    const log = await runs.findLog(mac, id)
-    if (log === null) throw refuse(404, 'this run has no log')
-    return text(printableText(log))
-  }
-
-  /** Row by row, so that a long history is in nobody's memory. */
-  async function* walk(filter: RunFilter): AsyncGenerator<readonly NumberedRun[]> {
-    let before = filter.before
-    for (;;) {
-      const found = runs.list({
-        ...filter,
-        ...(before === undefined ? {} : { before }),
-        limit: STEP,
-      })
-      if (found.length > 0) yield found
-      before = found.at(-1)?.n
-      if (found.length < STEP) return
-      await nextTurn()
-    }
-  }
-  async function* renderCsv(filter: RunFilter): AsyncGenerator<string> {
-    yield CSV_HEAD
-    for await (const found of walk(filter)) yield found.map(({ run }) => renderCsvRow(run)).join('')
-  }
-  async function* renderJson(filter: RunFilter): AsyncGenerator<string> {
-    let separator = '[\n'
-    for await (const found of walk(filter)) {
-      yield separator + found.map(({ run }) => JSON.stringify(toWireRun(run))).join(',\n')
-      separator = ',\n'
-    }
-    yield separator === '[\n' ? '[]\n' : '\n]\n'
-  }
-
+export function runRoutes<M extends MachineBase>({ machines, runs }: Site<M>): readonly Route[] {
   return [
     {
       method: 'GET',
@@ -161,7 +103,7 @@ export function runRoutes<M extends MachineBase>(site: Site<M>): readonly Route[
         answers: { 200: renderSchema(PAGE, 'output') },
         refuses: [422],
       },
-      handle: (event) => json(showPage(parseRunFilter(event.url.searchParams))),
+      handle: (event) => showPage(runs, filterOf(event)),
     },
     {
       method: 'GET',
@@ -173,8 +115,7 @@ export function runRoutes<M extends MachineBase>(site: Site<M>): readonly Route[
         answers: { 200: CSV },
         refuses: [422],
       },
-      handle: (event) =>
-        send(renderCsv(parseRunFilter(event.url.searchParams)), 'text/csv', 'runs.csv'),
+      handle: (event) => send(renderCsv(runs, filterOf(event)), 'text/csv', 'runs.csv'),
     },
     {
       method: 'GET',
@@ -187,7 +128,11 @@ export function runRoutes<M extends MachineBase>(site: Site<M>): readonly Route[
         refuses: [422],
       },
       handle: (event) =>
-        send(renderJson(parseRunFilter(event.url.searchParams)), 'application/json', 'runs.json'),
+        send(
+          renderJson(runs, parseRunFilter(event.url.searchParams)),
+          'application/json',
+          'runs.json',
+        ),
     },
     {
       method: 'GET',
@@ -199,26 +144,83 @@ export function runRoutes<M extends MachineBase>(site: Site<M>): readonly Route[
         answers: { 200: renderSchema(PAGE, 'output') },
         refuses: [422],
       },
-      handle: showOfMachine,
+      handle(event) {
+        const mac = readMac(event)
+        // What a machine did outlives its record.
+        const isKnown = machines.peek(mac) !== null || runs.count({ mac }) > 0
+        if (!isKnown) throw refuse(404, `no machine record for ${mac}`)
+        return showPage(runs, { ...filterOf(event), mac })
+      },
     },
     {
       method: 'GET',
       path: '/machines/:mac/runs/:id',
       access: 'read',
       doc: { summary: 'One run', answers: { 200: renderSchema(WireRunSchema, 'output') } },
-      handle: (event) => json(toWireRun(find(event))),
+      handle: (event) => json(toWireRun(findRun(runs, event))),
     },
     {
       method: 'GET',
       path: '/machines/:mac/runs/:id/log',
       access: 'read',
       doc: { summary: 'What the machine sent as the log of a run', answers: { 200: PLAIN } },
-      handle: showLog,
+      async handle(event) {
+        const { mac, id } = findRun(runs, event)
+        const log = await runs.findLog(mac, id)
+        if (log === null) throw refuse(404, 'this run has no log')
+        return text(printableText(log))
+      },
     },
   ]
 }
 
+const filterOf = (event: H3Event): RunFilter => parseRunFilter(event.url.searchParams)
+
+function showPage(runs: Runs, filter: RunFilter) {
+  const { shown, next, total } = readRunPage(runs, filter)
+  return json({ runs: shown.map(({ n, run }) => ({ n, ...toWireRun(run) })), next, total })
+}
+
+function findRun(runs: Runs, event: H3Event): Run {
+  const mac = readMac(event)
+  const run = runs.find(mac, getRouterParam(event, 'id') ?? '')
+  if (run === null) throw refuse(404, `${mac} has no such run`)
+  return run
+}
+
 const STEP = 500
+
+/** Row by row, so that a long history is in nobody's memory. */
+async function* walk(
+  runs: Pick<Runs, 'list'>,
+  filter: RunFilter,
+): AsyncGenerator<readonly NumberedRun[]> {
+  let next: RunFilter = { ...filter, limit: STEP }
+  for (;;) {
+    const found = runs.list(next)
+    const last = found.at(-1)
+    if (last !== undefined) yield found
+    if (last === undefined || found.length < STEP) return
+    next = { ...next, before: last.n }
+    await nextTurn()
+  }
+}
+
+async function* renderCsv(runs: Runs, filter: RunFilter): AsyncGenerator<string> {
+  yield CSV_HEAD
+  for await (const found of walk(runs, filter)) {
+    yield found.map(({ run }) => renderCsvRow(run)).join('')
+  }
+}
+
+async function* renderJson(runs: Runs, filter: RunFilter): AsyncGenerator<string> {
+  let separator = '[\n'
+  for await (const found of walk(runs, filter)) {
+    yield separator + found.map(({ run }) => JSON.stringify(toWireRun(run))).join(',\n')
+    separator = ',\n'
+  }
+  yield separator === '[\n' ? '[]\n' : '\n]\n'
+}
 
 /** Saved, not shown: every text in it is a machine's own. */
 const send = (rows: AsyncIterable<string>, type: string, name: string) =>

@@ -1,6 +1,6 @@
 /** The services that a program assembles for its server. */
 import type { Log, WebSettings } from '../http/caller.ts'
-import type { MachineBase } from '../../core/machine/machine.ts'
+import type { FlashSlot, MachineBase } from '../../core/machine/machine.ts'
 import type { BootFiles } from '../../services/boot/boot-files.ts'
 import type { Catalog } from '../../services/catalog/catalogs.ts'
 import type { Feed } from '../../services/host/feed.ts'
@@ -11,10 +11,12 @@ import type { Secret } from '../../services/access/secret.ts'
 import type { SignedOut } from '../../services/access/signed-out.ts'
 import type { Tokens } from '../../services/access/tokens.ts'
 import type { ServerLine } from './line.ts'
+import type { ServerViews } from './views.ts'
 
 /** What the program assembles: real services in production, the same ones in tests. */
 export interface ServerServices<M extends MachineBase> {
   readonly line: ServerLine<M>
+  readonly views: ServerViews<M>
   readonly machines: Machines<M>
   readonly journal: Journal
   readonly runs: Runs
@@ -25,7 +27,10 @@ export interface ServerServices<M extends MachineBase> {
   readonly secret: Secret
   readonly signedOut: SignedOut
   settings(): WebSettings
-  /** Who else takes the sessions is told of one that was ended, with its cookie (`name=value`). */
+  checkPassword(given: string): Promise<boolean>
+  /** Told of each decision on a machine's place among those that flash, before its record is stored. */
+  onFlashSlot?(machine: M, slot: FlashSlot): void
+  /** For whoever else takes the sessions: one was ended, with its cookie (`name=value`). */
   onLogout?(cookie: string): Promise<void>
   now(): Date
   readonly log: Log

@@ -1,4 +1,4 @@
-/** The machine server: every URL that it answers, in one table, on parts that both lines bring. */
+/** The machine server: every URL that it answers, in one table, by the rules that a release line brings. */
 import type { H3 } from 'h3'
 import type { MachineBase } from '../../core/machine/machine.ts'
 import { createAdmission } from './admission.ts'
@@ -6,13 +6,14 @@ import { createAttempts } from '../http/attempts.ts'
 import { bootFileRoutes } from './boot-files.ts'
 import { bulkRoutes } from './bulk.ts'
 import { createChannel } from '../live/channel.ts'
-import { readContact } from './read-contact.ts'
+import { readContact } from './contacts.ts'
 import { createApp } from '../http/dispatch.ts'
 import { eventRoutes } from './events.ts'
 import { createFleet } from './fleet.ts'
-import { createGuard, renderBy } from '../http/guard.ts'
+import { createGuard, renderBy, type Guard } from '../http/guard.ts'
 import { healthRoutes } from '../http/health.ts'
-import type { ServerDependencies, Site } from './site.ts'
+import type { ServerServices } from './server-services.ts'
+import type { ServerPlugin, Site } from './site.ts'
 import { liveRoutes } from '../live/live.ts'
 import { loginRoutes } from './login.ts'
 import { machineRoutes } from './machines.ts'
@@ -25,13 +26,19 @@ import { createPeers } from '../http/peer.ts'
 import { pxeRoutes } from './pxe.ts'
 import { callerOf, peerOf } from '../http/caller.ts'
 import type { Route } from '../http/route.ts'
-import { countRun } from './run-metrics.ts'
-import { renderLost } from './run-events.ts'
+import { countRun, renderLost } from './run-events.ts'
 import { runPostRoutes } from './run-posts.ts'
 import { runRoutes } from './runs.ts'
 import { createSessions } from '../http/session.ts'
+import { signalRoutes } from './signals.ts'
 import { createTokenCheck } from '../http/token-check.ts'
 import { tokenRoutes } from './tokens.ts'
+
+/** What a program hands to `createServer`. */
+export interface ServerOptions<M extends MachineBase> extends ServerServices<M> {
+  /** What this line alone serves: its pages and further routes. */
+  readonly plugins: readonly ServerPlugin<M>[]
+}
 
 interface Server<M extends MachineBase> {
   /** `createEntrance(app, log)` for a listener, `app.request()` for tests. */
@@ -44,43 +51,31 @@ interface Server<M extends MachineBase> {
   close(): void
 }
 
-export function createServer<M extends MachineBase>(parts: ServerDependencies<M>): Server<M> {
-  const { line } = parts
-  const noteAll = createNotes(parts)
-  const metrics = createMetrics()
-  const sessions = createSessions(parts)
-  const { now } = parts
+export function createServer<M extends MachineBase>(options: ServerOptions<M>): Server<M> {
+  const { views, runs, log, now } = options
+  const sessions = createSessions(options)
   // No bearer is a password here: a program with a token that has ended keeps nobody from logging in.
-  const attempts = createAttempts(now)
-  const tokens = createTokenCheck({ tokens: parts.tokens, attempts: createAttempts(now), noteAll })
+  const [attempts, guesses] = [createAttempts(now), createAttempts(now)]
+  const noteAll = createNotes(options)
+  const tokens = createTokenCheck({ tokens: options.tokens, attempts: guesses, noteAll })
   const guard = createGuard({ sessions, tokens, now })
-  const site: Site<M> = {
-    ...parts,
-    noteAll,
-    metrics,
-    notices: createNotices(now),
-    fleet: createFleet({ ...parts, metrics }, noteAll),
-    caller: callerOf,
-    isLive: guard.isLive,
-    checkScope: (event, scope) => guard.checkScope(callerOf(event), scope),
-    peer: peerOf,
-    by: (event) => renderBy(callerOf(event), peerOf(event).ip),
-    admitMachine: createAdmission({ ...parts, metrics }, noteAll),
-    contact: (event) => readContact(event, peerOf(event), parts.now()),
-  }
-  const channel = createChannel({ ...site, views: line })
-  parts.runs.onLost(async (run) => {
-    countRun(metrics, run)
+  const site = createSite(options, guard, noteAll)
+  const channel = createChannel({ ...site, views })
+  const added = options.plugins.map((plugin) => plugin(site))
+  runs.onLost(async (run) => {
+    countRun(site.metrics, run)
     await noteAll([renderLost(run)], { subject_id: run.mac, actor: 'system', ip: null })
   })
 
+  const schemas = Object.assign({}, ...added.map((part) => part.schemas))
   const routes: readonly Route[] = [
     // Open: machines hold no cookie, and monitoring should need none.
-    ...healthRoutes(parts.version), //    /healthz /version
-    ...pxeRoutes(site), //                /pxe-bootstrap.ipxe /pxe/:mac /plan /inventory /done /status
+    ...healthRoutes(options.version), //  /healthz /version
+    ...pxeRoutes(site), //                /pxe-bootstrap.ipxe /pxe/:mac /plan
+    ...signalRoutes(site), //             /pxe/:mac/inventory /done /status
     ...runPostRoutes(site), //            /pxe/:mac/progress /pxe/:mac/log
     ...bootFileRoutes(site), //           /boot/:name (PUT: admin)
-    ...documentRoutes(site, () => routes), // /openapi.json /docs/api
+    ...documentRoutes(site, schemas, () => routes), // /openapi.json /docs/api
     // For operators and their programs.
     ...machineRoutes(site), //            /machines /machines/:mac /lshw.json /disks.json
     ...bulkRoutes(site), //               /machines/:mac/flash /machines/bulk
@@ -89,17 +84,38 @@ export function createServer<M extends MachineBase>(parts: ServerDependencies<M>
     ...liveRoutes(site, channel), //      /events/machines
     ...tokenRoutes(site), //              /tokens /tokens/:id
     ...metricsRoutes(site, channel.count), // /metrics
-    ...loginRoutes({ ...parts, ...line, sessions, attempts, noteAll }), // / /ui /ui/login /ui/logout
+    ...loginRoutes({ ...site, sessions, attempts }), // / /ui /ui/login /ui/logout
     // What this release line alone serves: images, releases, backups, and the pages.
-    ...parts.routes(site),
+    ...added.flatMap((part) => part.routes ?? []),
   ]
 
   const app = createApp({
     routes,
     guard,
-    findPeer: createPeers(parts.settings),
-    failures: { log: parts.log, renderError: line.renderError },
-    timeRoute: (method, path) => timeRoute(metrics, method, path),
+    findPeer: createPeers(options.settings),
+    failures: { log, renderError: views.renderError },
+    timeRoute: (method, path) => timeRoute(site.metrics, method, path),
   })
   return { app, site, routes, listeners: channel.count, close: channel.close }
+}
+
+function createSite<M extends MachineBase>(
+  options: ServerOptions<M>,
+  guard: Guard,
+  noteAll: Site<M>['noteAll'],
+): Site<M> {
+  const { now } = options
+  const base = { ...options, noteAll, metrics: createMetrics() }
+  return {
+    ...base,
+    notices: createNotices(now),
+    fleet: createFleet(base),
+    caller: callerOf,
+    peer: peerOf,
+    isLive: guard.isLive,
+    checkScope: (event, scope) => guard.checkScope(callerOf(event), scope),
+    by: (event) => renderBy(callerOf(event), peerOf(event).ip),
+    admitMachine: createAdmission(base),
+    contact: (event) => readContact(event, peerOf(event), now()),
+  }
 }

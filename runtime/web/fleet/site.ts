@@ -11,13 +11,14 @@ import type { Metrics } from '../http/metrics.ts'
 import type { Notices } from '../http/form-notices.ts'
 import type { Route } from '../http/route.ts'
 
-/** What a program hands to `createServer`. */
-export interface ServerDependencies<M extends MachineBase> extends ServerServices<M> {
-  /** What this line alone serves: its pages and further routes. */
-  routes(site: Site<M>): readonly Route[]
+/** What only some release lines have: each part is given the site once, and says what it adds. */
+export type ServerPlugin<M extends MachineBase> = (site: Site<M>) => {
+  readonly routes?: readonly Route[]
+  /** JSON schemas for the API document, by name: `Machine`, `MachineUpsert`, `Inventory`, `Plan`. */
+  readonly schemas?: Readonly<Record<string, Readonly<Record<string, unknown>>>>
 }
 
-/** What routes and pages get: the parts, and what the server made of them. */
+/** What routes and pages get: the services, and what the server made of them. */
 export interface Site<M extends MachineBase> extends ServerServices<M> {
   readonly fleet: Fleet<M>
   readonly metrics: Metrics
@@ -31,7 +32,7 @@ export interface Site<M extends MachineBase> extends ServerServices<M> {
   by(event: H3Event): By
   contact(event: H3Event): Contact
   /** Throws a 401 for a machine that must prove who it is (`[pxe] tokens`) and does not. */
-  admitMachine(mac: Mac, wish: MachineRequest, contact: Contact): Promise<void>
+  admitMachine(mac: Mac, request: MachineRequest, contact: Contact): Promise<void>
   peer(event: H3Event): Peer
   /** Puts on record; a journal that fails is logged, and stops nobody. */
   noteAll(notes: readonly Note[], on: NoteSubject): Promise<void>

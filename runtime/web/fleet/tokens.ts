@@ -43,13 +43,13 @@ export async function createToken(
   event: H3Event,
   body: unknown,
 ): Promise<Result<MadeToken, TokenRefusal>> {
-  const wish = TOKEN_BODY.safeParse(body)
-  if (!wish.success) return no({ why: 'fields', fields: listFieldErrors(wish.error) })
-  const { name, expires_at: end } = wish.data
+  const parsed = TOKEN_BODY.safeParse(body)
+  if (!parsed.success) return no({ why: 'fields', fields: listFieldErrors(parsed.error) })
+  const { name, expires_at: end } = parsed.data
   if (end !== null && Date.parse(end) <= site.now().getTime()) {
     return no({ why: 'fields', fields: [fieldError(['expires_at'], 'is in the past')] })
   }
-  const made = await site.tokens.create(wish.data, MAX_TOKENS)
+  const made = await site.tokens.create(parsed.data, MAX_TOKENS)
   if (!made.ok) return no({ why: made.refusal, name, most: MAX_TOKENS })
   await note(site, event, 'made', made.value.record)
   return made

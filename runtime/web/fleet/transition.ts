@@ -1,6 +1,6 @@
-/** A machine's record before and after one request, and what is put on record of it. */
+/** A machine's record before and after one request, and what follows from the difference. */
 import type { Note } from '../http/event-note.ts'
-import type { InventoryDisk } from '../../core/machine/machine.ts'
+import type { FlashSlot, Inventory } from '../../core/machine/machine.ts'
 
 /** What a rule may know of one request of a machine (or of an operator, where it renders a script). */
 export interface Contact {
@@ -15,16 +15,35 @@ export interface Contact {
   readonly query: Readonly<Record<string, string>>
 }
 
+/** What a machine reports, beside asking for its script and its plan. */
+export type Signal =
+  /** `GET /boot/{name}?mac=`, of a file that exists. */
+  | { readonly kind: 'boot-file'; readonly name: string }
+  | { readonly kind: 'inventory'; readonly inventory: Inventory }
+  /** The first post of a run that does what the record says. */
+  | { readonly kind: 'run-began' }
+  /** A run ended by its own post, and not well; `done` and `failed` may follow. */
+  | {
+      readonly kind: 'run-stopped'
+      readonly result: 'failed' | 'cancelled'
+      readonly reason: string | null
+    }
+  | { readonly kind: 'done' }
+  | { readonly kind: 'failed'; readonly reason: string | null }
+
 /** A record after something happened to it. The same object as before: nothing to store. */
 export interface Transition<M> {
   readonly machine: M
   readonly notes: readonly Note[]
+  /** Absent: its place stays as it is. */
+  readonly slot?: FlashSlot
 }
 
 export interface ScriptTransition<M> extends Transition<M> {
   /** The whole iPXE script. */
   readonly script: string
-  /** Which offer it is, from a short closed list: a metric's label. */
+  /** Both from short closed lists: labels of a metric. */
+  readonly mode: string
   readonly offer: string
 }
 
@@ -34,12 +53,5 @@ export interface PlanTransition<M> extends Transition<M> {
   readonly mode: string
 }
 
-/** Body of `POST /pxe/{mac}/inventory`, checked. */
-export interface Inventory {
-  readonly disks: readonly InventoryDisk[]
-  /** The hardware tree as JSON text; null: absent, or over the limit. */
-  readonly hardware: string | null
-}
-
-/** What a machine comes for: to be told what to do, to list its disks, to begin a run, to tell of one. */
+/** Why a machine comes: for its plan, to list its disks, to begin a run, to report one. */
 export type MachineRequest = 'plan' | 'inventory' | 'begin' | 'report'

@@ -4,7 +4,7 @@ import type { Scope } from './caller.ts'
 
 export type Method = 'GET' | 'POST' | 'PUT' | 'DELETE' | 'PATCH'
 
-/** A name of `ServerLine.schemas`, or a JSON schema. */
+/** A name of a schema that a plugin brings, or a JSON schema. */
 export type SchemaRef = string | Readonly<Record<string, unknown>>
 
 /** For the API document; pages have none. */

@@ -3,8 +3,13 @@ import * as fc from 'fast-check'
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
 import type { Mac } from '../../../runtime/core/machine/mac.ts'
+import type { FlashSlot } from '../../../runtime/core/machine/machine.ts'
 import { createFlashGate } from '../../../runtime/lines/current/flash-gate.ts'
-import { decideBoot, type BootRuling } from '../../../runtime/lines/current/rules/boot.ts'
+import {
+  decideBoot,
+  decideSlot,
+  type BootRuling,
+} from '../../../runtime/lines/current/rules/boot.ts'
 import * as contacts from '../../../runtime/lines/current/rules/contact.ts'
 import { startCycle } from '../../../runtime/lines/current/rules/edit.ts'
 import type { Machine } from '../../../runtime/lines/current/rules/machine.ts'
@@ -47,20 +52,17 @@ function createFleet(size: number, max_flashes: number, flash_silence = 1800) {
     set(machine: Machine) {
       records.set(machine.mac, { ...machine, last_seen_at: fleet.now() })
     },
+    assign: (machine: Machine, slot: FlashSlot) =>
+      fleet.gate.assign(machine, slot, fleet.clock * 1000),
     remove: (n: number) => records.delete(macOf(n)),
-    /** As the server does it: decided, and decided again when it is stored. */
+    /** As the server does it: decided, carried out, and stored. */
     ask(n: number): BootRuling {
       const now = fleet.now()
-      const decide = () => {
-        const machine = fleet.get(n)
-        const placeOf = (asked: Machine) => fleet.gate.placeOf(asked, now)
-        const ruling = decideBoot(machine, { ...surroundings, now, placeOf })
-        const offered = contacts.noteOffer(machine, ruling, now)
-        fleet.gate.noteOffer(offered, ruling, now)
-        return { ruling, offered }
-      }
-      decide()
-      const { ruling, offered } = decide()
+      const machine = fleet.get(n)
+      const placeOf = (asked: Machine) => fleet.gate.placeOf(asked, now)
+      const ruling = decideBoot(machine, { ...surroundings, now, placeOf })
+      const offered = contacts.noteOffer(machine, ruling, now)
+      fleet.assign(offered, decideSlot(ruling))
       fleet.set(offered)
       return ruling
     },
@@ -69,12 +71,12 @@ function createFleet(size: number, max_flashes: number, flash_silence = 1800) {
     /** Its plan is no flash: a person is to decide. */
     turnAway(n: number) {
       const plan = { mode: 'interactive', reason: null } as const
-      fleet.gate.release(macOf(n))
+      fleet.assign(fleet.get(n), 'released')
       fleet.set(contacts.notePlan(fleet.get(n), plan, fleet.now()))
     },
     /** It writes, by what a person picked. */
     begin(n: number) {
-      fleet.gate.notePlanned(macOf(n))
+      fleet.assign(fleet.get(n), 'planned')
       fleet.set(contacts.noteRunBegan(fleet.get(n), fleet.now()))
     },
     edit: (n: number) => fleet.set(startCycle(fleet.get(n), fleet.now())),
@@ -179,7 +181,7 @@ test('nor does that of a machine which was locked before it had a plan', () => {
   const fleet = createFleet(2, 1)
   assert.equal(fleet.places(1, 2), ['flash', 1])
   fleet.set({ ...fleet.get(1), locked: true })
-  fleet.gate.release(macOf(1))
+  fleet.assign(fleet.get(1), 'released')
   fleet.restart()
   assert.equal(fleet.places(2), ['flash'])
 })

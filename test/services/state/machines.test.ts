@@ -87,6 +87,52 @@ test('a change that throws changes nothing, and nothing else', async () => {
   assert.equal(await state.machines.list(), [machineOf(1), machineOf(2)])
 })
 
+test('changes of one moment build on each other, and readers see none before it is stored', async () => {
+  await using folder = await createStateFolder()
+  await using state = await folder.open()
+  await add(state, 1)
+  const label = (name: string) =>
+    state.machines.update(macOf(1), (before) =>
+      before === null ? null : { ...before, labels: [...before.labels, name] },
+    )
+  const first = label('a')
+  const failed = failureOf(
+    state.machines.update(macOf(1), () => {
+      throw new Error('no')
+    }),
+  )
+  const second = label('b')
+  const removed = state.machines.remove(macOf(1))
+  const third = label('c')
+  const anew = state.machines.update(macOf(1), (before) => {
+    assert.is(before, null)
+    return machineOf(1, { labels: ['d'] })
+  })
+  assert.equal((await state.machines.find(macOf(1)))?.labels, [])
+  assert.is((await failed).message, 'no')
+  assert.equal((await first)?.labels, ['a'])
+  assert.equal((await second)?.labels, ['a', 'b'])
+  assert.ok(await removed)
+  assert.is(await third, null)
+  await anew
+  assert.equal((await state.machines.find(macOf(1)))?.labels, ['d'])
+})
+
+test('a change finds what another process has stored', async () => {
+  await using folder = await createStateFolder()
+  await using state = await folder.open()
+  await add(state, 1)
+  await using visitor = await folder.open({ visit: true })
+  for (const labels of [['one'], ['two']]) {
+    const theirs = visitor.machines.update(macOf(1), () => machineOf(1, { labels }))
+    await theirs
+    await state.machines.update(macOf(1), (before) => {
+      assert.equal(before?.labels, labels)
+      return null
+    })
+  }
+})
+
 test('a sighting is seen at once, by changes too, and on disk within a second', async () => {
   await using folder = await createStateFolder()
   await using state = await folder.open()

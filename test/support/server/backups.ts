@@ -112,7 +112,7 @@ export async function populate({ machines, store, tokens }: StateServices, count
           {
             path: '/dev/sda',
             size: '500G',
-            vendor: 'Ä"\n',
+            vendor: 'Ä"\\',
             model: null,
             serial: `S${n}`,
             tran: 'sata',

@@ -16,15 +16,17 @@ import type { CatalogEntry } from '../../../runtime/core/catalog/catalog.ts'
 import { createFlashGate } from '../../../runtime/lines/current/flash-gate.ts'
 import { createMachineLine } from '../../../runtime/lines/current/machine-line.ts'
 import type { Machine } from '../../../runtime/lines/current/rules/machine.ts'
+import { SCHEMAS } from '../../../runtime/lines/current/rules/schema.ts'
 import { PXE_RULES } from './machine-fixture.ts'
 import { parseRecord } from '../../../runtime/lines/current/rules/record.ts'
 import { createEntrance } from '../../../runtime/web/http/entrance.ts'
 import { tuneServer } from '../../../runtime/web/http/limits.ts'
 import type { ServerLine } from '../../../runtime/web/fleet/line.ts'
+import type { Site } from '../../../runtime/web/fleet/site.ts'
+import type { ServerViews } from '../../../runtime/web/fleet/views.ts'
 import type { WebSettings } from '../../../runtime/web/http/caller.ts'
 import type { Route } from '../../../runtime/web/http/route.ts'
-import type { ServerDependencies } from '../../../runtime/web/fleet/site.ts'
-import { createServer } from '../../../runtime/web/fleet/server.ts'
+import { createServer, type ServerOptions } from '../../../runtime/web/fleet/server.ts'
 import { createBootFolder } from './twins.ts'
 
 export const PASSWORD = 'correct horse ünicode'
@@ -32,7 +34,10 @@ export const PASSWORD = 'correct horse ünicode'
 export interface TestServerOptions {
   readonly settings?: Partial<WebSettings>
   readonly catalog?: readonly CatalogEntry[]
-  readonly line?: Partial<ServerLine<Machine> & Pick<ServerDependencies<Machine>, 'routes'>>
+  readonly line?: Partial<ServerLine<Machine>>
+  readonly views?: Partial<ServerViews<Machine>>
+  routes?(site: Site<Machine>): readonly Route[]
+  readonly checkPassword?: ServerOptions<Machine>['checkPassword']
   readonly now?: () => Date
   readonly pxe?: Partial<typeof PXE_RULES>
 }
@@ -45,6 +50,19 @@ const SETTINGS: WebSettings = {
   mostUnassigned: 20_000,
   uploadMostBytes: 1024 * 1024,
   openMetrics: false,
+}
+
+const VIEWS: ServerViews<Machine> = {
+  match: (all, query) => {
+    const q = query.get('q') ?? ''
+    return all.filter(({ mac, labels }) => mac.includes(q) || labels.includes(q))
+  },
+  renderRow: ({ mac, boot_mode, last_seen_ip }) =>
+    `<tr id="m-${mac}"><td>${mac}</td><td>${boot_mode}</td><td>${last_seen_ip ?? ''}</td></tr>`,
+  renderBar: ({ mac, phase, step_bytes }) => `<span id="b-${mac}">${phase} ${step_bytes}</span>`,
+  renderLogin: ({ error }) => `<form>${error ?? 'welcome'}</form>`,
+  renderDocument: ({ title, body }) => `<h1>${title}</h1>${String(body)}`,
+  renderError: ({ status, detail }) => `<h1>${status}</h1><p>${detail}</p>`,
 }
 
 const dashboardAlone = (): readonly Route[] => [
@@ -82,31 +100,20 @@ export async function createTestServer(options: TestServerOptions = {}) {
     settings: pxe,
     fleet: await machines.list(),
   })
-  const { routes = dashboardAlone, ...ownLine } = options.line ?? {}
-  const line: ServerLine<Machine> = {
-    ...createMachineLine({
-      findImage: (ref) => entries.find((entry) => entry.ref === ref) ?? null,
-      sets: bootFiles.active,
-      settings: pxe,
-      gate,
-      bootKey: deriveSecret(secret, 'boot tokens'),
-    }),
-    match: (all, query) => {
-      const q = query.get('q') ?? ''
-      return all.filter(({ mac, labels }) => mac.includes(q) || labels.includes(q))
-    },
-    renderRow: ({ mac, boot_mode, last_seen_ip }) =>
-      `<tr id="m-${mac}"><td>${mac}</td><td>${boot_mode}</td><td>${last_seen_ip ?? ''}</td></tr>`,
-    renderBar: ({ mac, phase, step_bytes }) => `<span id="b-${mac}">${phase} ${step_bytes}</span>`,
-    renderLogin: ({ error }) => `<form>${error ?? 'welcome'}</form>`,
-    renderDocument: ({ title, body }) => `<h1>${title}</h1>${String(body)}`,
-    renderError: ({ status, detail }) => `<h1>${status}</h1><p>${detail}</p>`,
-    checkPassword: async (given) => given === PASSWORD,
-    ...ownLine,
-  }
+  const { routes = dashboardAlone } = options
+  const line = createMachineLine({
+    findImage: (ref) => entries.find((entry) => entry.ref === ref) ?? null,
+    sets: bootFiles.active,
+    settings: pxe,
+    placeOf: gate.placeOf,
+    bootKey: deriveSecret(secret, 'boot tokens'),
+  })
   const server = createServer<Machine>({
-    line,
-    routes,
+    line: { ...line, ...options.line },
+    views: { ...VIEWS, ...options.views },
+    plugins: [() => ({ schemas: SCHEMAS }), (site) => ({ routes: routes(site) })],
+    checkPassword: options.checkPassword ?? (async (given) => given === PASSWORD),
+    onFlashSlot: (machine, slot) => gate.assign(machine, slot, now().getTime()),
     machines,
     journal,
     runs,

@@ -18,16 +18,14 @@ export async function startStation(options: Pick<TestServerOptions, 'pxe'> = {})
     await createTestServer({
       ...options,
       catalog: [entryOf(REF)],
-      line: {
-        routes: (site) => [
-          {
-            method: 'GET',
-            path: '/autoexec.ipxe',
-            access: 'open',
-            handle: (event) => renderAutoexec(site.contact(event).baseUrl),
-          },
-        ],
-      },
+      routes: (site) => [
+        {
+          method: 'GET',
+          path: '/autoexec.ipxe',
+          access: 'open',
+          handle: (event) => renderAutoexec(site.contact(event).baseUrl),
+        },
+      ],
     }),
   )
   const socket = undo.use(await listen(server))

@@ -83,13 +83,11 @@ test('guessing gets slower, and the right password waits too', async () => {
 
 test('many guesses at once are no way around it', async () => {
   await using server = await createTestServer({
-    line: {
-      async checkPassword() {
-        await new Promise((resolve) => {
-          setTimeout(resolve, 5)
-        })
-        return false
-      },
+    async checkPassword() {
+      await new Promise((resolve) => {
+        setTimeout(resolve, 5)
+      })
+      return false
     },
   })
   const answers = await Promise.all(

@@ -105,18 +105,16 @@ test('oversized bodies are cut off, announced or not', async () => {
 
 test('a body that never comes is given up', async () => {
   await using server = await createTestServer({
-    line: {
-      routes: () => [
-        {
-          method: 'POST',
-          path: '/slow',
-          access: 'open',
-          takes: 'json',
-          seconds: 0.2,
-          handle: () => 'done',
-        },
-      ],
-    },
+    routes: () => [
+      {
+        method: 'POST',
+        path: '/slow',
+        access: 'open',
+        takes: 'json',
+        seconds: 0.2,
+        handle: () => 'done',
+      },
+    ],
   })
   await using http = await listen(server)
   const text = await exchange(
@@ -157,6 +155,8 @@ test('errors tell nothing of the inside', async () => {
       toWire() {
         throw new Error('a bug with /secret/path')
       },
+    },
+    views: {
       renderLogin() {
         throw new Error('a bug')
       },

@@ -35,13 +35,11 @@ test('checks of one network that never end leave room for 25 of 25 from elsewher
   const held = Promise.withResolvers<void>()
   let checking = 0
   await using server = await createTestServer({
-    line: {
-      async checkPassword(given) {
-        if (given === PASSWORD) return true
-        checking += 1
-        await held.promise
-        return false
-      },
+    async checkPassword(given) {
+      if (given === PASSWORD) return true
+      checking += 1
+      await held.promise
+      return false
     },
   })
   await using served = await listen(server)
@@ -75,7 +73,7 @@ test('with real hashes, 25 of 25 right logins pass beside a flood from another n
     path: '/nonexistent',
     configured: () => ({ password: '', password_hash: hash }),
   })
-  await using server = await createTestServer({ line: { checkPassword: passwords.check } })
+  await using server = await createTestServer({ checkPassword: passwords.check })
   await using served = await listen(server)
   const isOver = { now: false }
   const guessers = Array.from({ length: 40 }, async (_, n) => {

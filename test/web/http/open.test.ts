@@ -186,7 +186,7 @@ test('a full disk or a damaged database names no path of the host to who is not 
       { method: 'GET', path: `/ours/${name}`, access: 'read', handle },
     ]
   })
-  await using server = await createTestServer({ line: { routes: () => routes } })
+  await using server = await createTestServer({ routes: () => routes })
   const read = await server.operator()
   const statuses: number[] = []
   for (const name of Object.keys(failures)) {

@@ -72,7 +72,7 @@ test('a burst of changes is a few events, and the last is the newest state', asy
 test('rows are rendered when they change, whoever looks', async () => {
   let rendered = 0
   await using server = await createTestServer({
-    line: {
+    views: {
       renderRow({ mac }) {
         rendered += 1
         return `<tr id="m-${mac}"></tr>`
@@ -137,7 +137,7 @@ test('who does not read is dropped, holds no memory, and delays nobody', async (
   const row = `<td>${'x'.repeat(20_000)}</td>`
   await using server = await createTestServer({
     now: () => new Date(time),
-    line: { renderRow: ({ mac, updated_at }) => `<tr id="m-${mac}">${updated_at}${row}</tr>` },
+    views: { renderRow: ({ mac, updated_at }) => `<tr id="m-${mac}">${updated_at}${row}</tr>` },
   })
   await using http = await listen(server)
   const cookie = await logIn(server)

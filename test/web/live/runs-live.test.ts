@@ -15,7 +15,7 @@ const report = (server: TestServer, n: number, fields: Parameters<typeof bodyOf>
 test('a bar moves with the posts, and no row is rendered for it', async () => {
   let rows = 0
   await using server = await createTestServer({
-    line: {
+    views: {
       renderRow({ mac }) {
         rows += 1
         return `<tr id="m-${mac}"></tr>`
@@ -39,7 +39,7 @@ test('a change of phase, a stall and an end are news of the row', async () => {
   let at = Date.now()
   await using server = await createTestServer({
     now: () => new Date(at),
-    line: { renderRow: ({ mac }) => `<tr>${stateOf(server, mac)}</tr>` },
+    views: { renderRow: ({ mac }) => `<tr>${stateOf(server, mac)}</tr>` },
   })
   const ask = await server.operator()
   await server.request(`/pxe/${macOf(1)}`)

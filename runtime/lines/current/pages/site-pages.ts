@@ -1,6 +1,6 @@
-/** The pages of this line, and the members of a `ServerLine` that render them. */
-import type { ServerLine } from '../../../web/fleet/line.ts'
-import type { ServerDependencies } from '../../../web/fleet/site.ts'
+/** The pages of this line, and the views that the server renders with. */
+import type { ServerPlugin } from '../../../web/fleet/site.ts'
+import type { ServerViews } from '../../../web/fleet/views.ts'
 import { assetRoute } from '../../../web/ui/assets.ts'
 import { createFrame, type NavLink } from '../../../web/ui/frame.ts'
 import { themeRoute } from '../../../web/ui/theme.ts'
@@ -25,11 +25,10 @@ import { renderBar } from './view/run-bar.ts'
 import { runPages } from './runs/runs.ts'
 import { settingsPages } from './settings/settings.ts'
 
-type Pages = Pick<
-  ServerLine<Machine>,
-  'match' | 'renderRow' | 'renderBar' | 'renderLogin' | 'renderError' | 'renderDocument'
-> &
-  Pick<ServerDependencies<Machine>, 'routes'>
+interface Pages {
+  readonly views: ServerViews<Machine>
+  readonly plugin: ServerPlugin<Machine>
+}
 
 interface PagesDependencies extends Omit<PageDependencies, 'frame'> {
   readonly version: string
@@ -75,7 +74,7 @@ export function createPages(parts: PagesDependencies): Pages {
       gather({ baseUrl: NO_BASE, now: now().toISOString() }),
       runs.findLive(machine.mac),
     )
-  return {
+  const views: ServerViews<Machine> = {
     match: createMatch({ context: createContext(parts), view, now }),
     renderRow: (machine) =>
       String(renderMachineRow(view(machine), { now: now(), zone: parts.zone() })),
@@ -84,22 +83,24 @@ export function createPages(parts: PagesDependencies): Pages {
     renderError: (given) => renderError(frame, given),
     // Readers of the API document may not be logged in, so they see no count of failures.
     renderDocument: (given) => frame.page({ ...given, section: given.here, alarms: 0 }),
-    routes(site) {
-      const context = createPageContext(site, { ...parts, frame })
-      return [
-        assetRoute(assets),
-        themeRoute,
-        ...dashboardPage(context),
-        ...machinesPage(context),
-        ...bulkPages(context),
-        ...machinePages(context),
-        ...runPages(context),
-        ...netbootPages(context),
-        ...backupPages(context),
-        ...eventPages(context),
-        ...settingsPages(context),
-        ...accountPages(context),
-      ]
-    },
   }
+  const plugin: ServerPlugin<Machine> = (site) => {
+    const context = createPageContext(site, { ...parts, frame })
+    const routes = [
+      assetRoute(assets),
+      themeRoute,
+      ...dashboardPage(context),
+      ...machinesPage(context),
+      ...bulkPages(context),
+      ...machinePages(context),
+      ...runPages(context),
+      ...netbootPages(context),
+      ...backupPages(context),
+      ...eventPages(context),
+      ...settingsPages(context),
+      ...accountPages(context),
+    ]
+    return { routes }
+  }
+  return { views, plugin }
 }

@@ -6,10 +6,11 @@ import type { Backups, Download } from '../../../services/backup/backups.ts'
 import type { StoredBackup } from '../../../services/backup/backup-store.ts'
 import { isOver } from '../../../services/host/jobs.ts'
 import { json, streamOf } from '../../../web/http/answers.ts'
-import { refuse, refuseFields } from '../../../web/http/faults.ts'
+import { refuse } from '../../../web/http/faults.ts'
 import type { Site } from '../../../web/fleet/site.ts'
 import type { Route } from '../../../web/http/route.ts'
-import { BACKUP_REQUEST, parseBackupRequest } from '../rules/backup-request.ts'
+import { checked, renderSchema } from '../../../web/http/checked.ts'
+import { BackupRequestSchema } from '../rules/backup-request.ts'
 import type { Machine } from '../rules/machine.ts'
 
 /** `place`: what the answer says of where backups go; no path of this host. */
@@ -54,13 +55,12 @@ function jobRoutes(
       takes: 'json',
       doc: {
         summary: 'Begins a backup',
-        body: BACKUP_REQUEST,
+        body: renderSchema(BackupRequestSchema, 'input'),
         answers: { 202: { type: 'object' } },
       },
       async handle(event, body) {
-        const asked = parseBackupRequest(body)
-        if (!asked.ok) throw refuseFields(asked.refusal)
-        return json(await backups.start(asked.value.trigger, by(event)), 202)
+        const { trigger } = checked(BackupRequestSchema, body ?? {})
+        return json(await backups.start(trigger, by(event)), 202)
       },
     },
     {

@@ -6,12 +6,13 @@ import { ReleaseTagSchema } from '../../../core/boot/release.ts'
 import { isOver } from '../../../services/host/jobs.ts'
 import type { Releases } from '../../../services/boot/releases.ts'
 import { json } from '../../../web/http/answers.ts'
-import { refuse, refuseFields } from '../../../web/http/faults.ts'
+import { refuse } from '../../../web/http/faults.ts'
 import type { Site } from '../../../web/fleet/site.ts'
 import type { Route } from '../../../web/http/route.ts'
 import { goBack, goTo } from '../pages/frame/form-answer.ts'
 import type { Machine } from '../rules/machine.ts'
-import { parseReleaseRequest, RELEASE_REQUEST } from '../rules/release-request.ts'
+import { checked, renderSchema } from '../../../web/http/checked.ts'
+import { ReleaseRequestSchema } from '../rules/release-request.ts'
 
 interface ReleaseRouteDependencies {
   readonly releases: Releases
@@ -53,14 +54,13 @@ function fetchRoutes(
       takes: 'json',
       doc: {
         summary: 'Begins to fetch a release',
-        body: RELEASE_REQUEST,
+        body: renderSchema(ReleaseRequestSchema, 'input'),
         answers: { 202: { type: 'object' } },
         refuses: [409],
       },
       async handle(event, body) {
-        const asked = parseReleaseRequest(body)
-        if (!asked.ok) throw refuseFields(asked.refusal)
-        return json(await releases.start(asked.value ?? tag(), by(event)), 202)
+        const asked = checked(ReleaseRequestSchema, body ?? {})
+        return json(await releases.start(asked.tag ?? tag(), by(event)), 202)
       },
     },
     {
@@ -90,8 +90,7 @@ function fetchRoutes(
       doc: doc('Cancels a fetch that is queued or running', 422),
       async handle(event) {
         const given = getRouterParam(event, 'tag', { decode: true }) ?? ''
-        const asked = parseReleaseRequest({ tag: given })
-        if (!asked.ok) throw refuseFields(asked.refusal)
+        checked(ReleaseRequestSchema, { tag: given })
         const job = await releases.cancel(given, by(event))
         if (job === null) throw refuse(404, `no active release fetch for tag '${given}'`)
         return job

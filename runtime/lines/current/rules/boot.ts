@@ -8,6 +8,7 @@ import {
   type ToDisk,
   type ToWait,
 } from '../../../core/boot/boot.ts'
+import type { FlashSlot } from '../../../core/machine/machine.ts'
 import { renderQueuePosition, WAIT_SECONDS, type QueuePosition } from './queue.ts'
 import { isHalfWritten, type BootMode, type Machine } from './machine.ts'
 import type { Surroundings } from './surroundings.ts'
@@ -50,10 +51,10 @@ export interface BootRuling {
 export function decideBoot(machine: Machine, surroundings: Surroundings): BootRuling {
   const rule = DECIDE[machine.boot_mode](machine, surroundings)
   const sets = pickSets(surroundings.sets, machine.arch)
-  const isLive = RULES[rule].goes === 'live'
+  const isLive = GOES_LIVE.has(rule)
   const ruling = {
     place: null,
-    reason: RULES[rule].reason,
+    reason: REASONS[rule],
     restarts: rule === 'disks-stale',
     alarms:
       (rule === 'loop-to-disk' || rule === 'loop-to-person') &&
@@ -70,7 +71,7 @@ export function decideBoot(machine: Machine, surroundings: Surroundings): BootRu
     return {
       ...ruling,
       rule: 'queued',
-      reason: RULES.queued.reason,
+      reason: REASONS.queued,
       place,
       counts: false,
       decision,
@@ -94,56 +95,47 @@ export function decideBoot(machine: Machine, surroundings: Surroundings): BootRu
 /** A disk is written without a person there: where there is a limit, one after the other. */
 const FLASHING: ReadonlySet<BootRule> = new Set(['flash', 'flash-retry'])
 
-/** Each rule, where it leads and why, in a sentence. */
-const RULES: Readonly<
-  Record<BootRule, { readonly goes: 'disk' | 'live' | 'wait'; readonly reason: string }>
-> = {
-  'ipxe-exit': { goes: 'disk', reason: 'Its mode is to boot its own disk.' },
-  wizard: { goes: 'live', reason: 'Its mode is to open the wizard for the person in front of it.' },
-  'disks-wanted': { goes: 'live', reason: 'Its disks have not been listed yet.' },
-  'disks-stale': { goes: 'live', reason: 'The list of its disks is older than inventory_refresh.' },
-  'disks-known': { goes: 'disk', reason: 'Its disks are known.' },
-  flash: { goes: 'live', reason: 'An image and a disk are selected: it is flashed.' },
-  'flash-retry': {
-    goes: 'live',
-    reason: 'Its last flash never reported that it was done: it is flashed again.',
-  },
-  flashed: { goes: 'disk', reason: 'It was flashed once, as configured.' },
-  'disk-allowed': {
-    goes: 'disk',
-    reason: 'An operator chose to boot its disk, although a flash never reported its end.',
-  },
-  'disk-after-flash': {
-    goes: 'disk',
-    reason: 'It was just flashed, and boot_disk_once_after_flash is on.',
-  },
-  'loop-to-disk': {
-    goes: 'disk',
-    reason: 'It started the live system too often without finishing; nothing was written.',
-  },
-  'loop-to-person': {
-    goes: 'live',
-    reason: 'Its flash was started too often without finishing: the disk may be half written.',
-  },
-  'no-live-system': {
-    goes: 'disk',
-    reason: 'The server has no live system for this machine.',
-  },
-  'half-written': {
-    goes: 'wait',
-    reason:
-      'The end of a flash was never reported: the disk may be half written; no live system can flash it again.',
-  },
-  queued: {
-    goes: 'wait',
-    reason: 'max_flashes machines are being flashed already: it waits for its turn.',
-  },
-  locked: { goes: 'disk', reason: 'Locked, so it is not flashed.' },
-  'no-image': { goes: 'disk', reason: 'No image is assigned.' },
-  'unknown-image': { goes: 'disk', reason: 'The assigned image is not in the catalog.' },
-  'not-an-image': { goes: 'disk', reason: 'The assigned file is not a disk image.' },
-  'no-target': { goes: 'disk', reason: 'No target disk selected.' },
+/** What the ruling means for the machine's place among those that flash. */
+export function decideSlot({ rule }: BootRuling): FlashSlot {
+  if (rule === 'queued') return 'queued'
+  return FLASHING.has(rule) ? 'offered' : 'passed'
 }
+
+/** Why a machine gets what it gets, in a sentence. */
+const REASONS: Readonly<Record<BootRule, string>> = {
+  'ipxe-exit': 'Its mode is to boot its own disk.',
+  wizard: 'Its mode is to open the wizard for the person in front of it.',
+  'disks-wanted': 'Its disks have not been listed yet.',
+  'disks-stale': 'The list of its disks is older than inventory_refresh.',
+  'disks-known': 'Its disks are known.',
+  flash: 'An image and a disk are selected: it is flashed.',
+  'flash-retry': 'Its last flash never reported that it was done: it is flashed again.',
+  flashed: 'It was flashed once, as configured.',
+  'disk-allowed': 'An operator chose to boot its disk, although a flash never reported its end.',
+  'disk-after-flash': 'It was just flashed, and boot_disk_once_after_flash is on.',
+  'loop-to-disk': 'It started the live system too often without finishing; nothing was written.',
+  'loop-to-person':
+    'Its flash was started too often without finishing: the disk may be half written.',
+  'no-live-system': 'The server has no live system for this machine.',
+  'half-written':
+    'The end of a flash was never reported: the disk may be half written; no live system can flash it again.',
+  queued: 'max_flashes machines are being flashed already: it waits for its turn.',
+  locked: 'Locked, so it is not flashed.',
+  'no-image': 'No image is assigned.',
+  'unknown-image': 'The assigned image is not in the catalog.',
+  'not-an-image': 'The assigned file is not a disk image.',
+  'no-target': 'No target disk selected.',
+}
+
+/** The rules that start the live system. */
+const GOES_LIVE: ReadonlySet<BootRule> = new Set([
+  'wizard',
+  'disks-wanted',
+  'disks-stale',
+  'flash',
+  'flash-retry',
+  'loop-to-person',
+])
 
 const DECIDE: Readonly<Record<BootMode, (m: Machine, s: Surroundings) => BootRule>> = {
   'ipxe-exit': () => 'ipxe-exit',
@@ -197,7 +189,7 @@ const chooseEscape = (machine: Machine, { base }: Surroundings): ToDisk | ToWait
 
 function withoutLive(machine: Machine): Pick<BootRuling, 'rule' | 'reason'> {
   const rule = isHalfWritten(machine) ? 'half-written' : 'no-live-system'
-  return { rule, reason: RULES[rule].reason }
+  return { rule, reason: REASONS[rule] }
 }
 
 const usable = (set: LiveSet | null) => (set !== null && isBootable(set) ? set : null)

@@ -19,10 +19,7 @@ export interface BundleMachine {
   readonly hw_lshw_at: string | null
 }
 
-interface Bundle {
-  readonly bty_export_version: typeof BUNDLE_VERSION
-  readonly exported_at: string
-  readonly exported_by_bty_version: string
+interface Bundle extends Omit<z.infer<typeof BundleSchema>, 'machines'> {
   readonly machines: readonly BundleMachine[]
 }
 
@@ -51,7 +48,7 @@ export const buildBundle = (
 
 export const renderBundle = (bundle: Bundle): string => `${JSON.stringify(bundle, null, 2)}\n`
 
-/** The text of `inventory.json`; refused in words that name what is wrong and the way out. */
+/** The text of `inventory.json`; refused in words that name what is wrong and how to fix it. */
 export function parseBundle(text: string): Result<Bundle, string> {
   const document = parseJson(text)
   if (document === undefined) return refuse('inventory.json is no JSON')

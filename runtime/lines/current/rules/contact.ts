@@ -55,8 +55,22 @@ export function notePlan(machine: Machine, plan: Plan, now: string): Machine {
   if (plan.mode === 'interactive') return change(machine, now, { planned_at: now })
   if (plan.mode !== 'flash') return machine
   const planned = changeCycle(machine, now, { planned: true, failure: null, queued_at: null })
-  return change(planned, now, { planned_at: now })
+  // It asks again at once: a client that repeats itself, or somebody else, costs no write.
+  return planned === machine && isJustPlanned(machine, now)
+    ? machine
+    : change(planned, now, { planned_at: now })
 }
+
+const AGAIN_MS = 1000
+
+/** Its newest plan is of a moment ago, and no boot was offered since. */
+function isJustPlanned({ planned_at, cycle: { offered_at } }: Machine, now: string): boolean {
+  if (planned_at === null || (offered_at !== null && offered_at > planned_at)) return false
+  const age = epochOf(now) - epochOf(planned_at)
+  return age >= 0 && age < AGAIN_MS
+}
+
+const epochOf = (at: string) => Temporal.Instant.from(at).epochMilliseconds
 
 /**
  * A run began: who waits, or was sent off, and writes without a plan of ours, has its place as if it

@@ -1,7 +1,7 @@
 /** Current line: the body of `POST /pxe/{mac}/inventory` ("InventoryDisk", "Inventory post body"). */
 import { z } from 'zod'
 import { listFieldErrors, type FieldError } from '../../../core/foundation/field-error.ts'
-import type { InventoryDisk } from '../../../core/machine/machine.ts'
+import type { Inventory, InventoryDisk } from '../../../core/machine/machine.ts'
 import { plainWords } from '../../../core/foundation/printable.ts'
 import { accept, refuse, type Result } from '../../../core/foundation/result.ts'
 import { MAX_SERIAL_CHARACTERS } from './upsert.ts'
@@ -54,12 +54,6 @@ export const InventorySchema = z.strictObject({
   disks: z.array(InventoryDiskSchema).max(MAX_DISKS),
   lshw: HardwareSchema.nullish(),
 })
-
-export interface Inventory {
-  readonly disks: readonly InventoryDisk[]
-  /** The hardware tree as JSON text; null: absent, or over the limit. */
-  readonly hardware: string | null
-}
 
 export function parseInventory(body: unknown): Result<Inventory, readonly FieldError[]> {
   const parsed = InventorySchema.safeParse(body)

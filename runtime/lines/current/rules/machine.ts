@@ -1,4 +1,4 @@
-/** Current line: the machine record ("Machine"), and the cycle that tells intent from state. */
+/** Current line: the machine record ("Machine"), and the cycle, which keeps intent and state apart. */
 import type { SerialConsole } from '../../../core/boot/boot.ts'
 import type { Mac } from '../../../core/machine/mac.ts'
 import type { InventoryDisk, MachineBase } from '../../../core/machine/machine.ts'
@@ -17,7 +17,7 @@ export type BootMode = (typeof BOOT_MODES)[number]
 export const isFlashMode = (mode: BootMode): boolean =>
   mode === 'flasher-flash-always' || mode === 'flasher-flash-once'
 
-/** A flash that did not work, as the machine told it. */
+/** A flash that did not work, as the machine reported it. */
 interface Failure {
   readonly at: string
   readonly reason: string | null
@@ -26,7 +26,7 @@ interface Failure {
 /** The cycle whose flash may still be under way: news of it are not news of this cycle. */
 interface FormerCycle {
   readonly started_at: string
-  /** When it was told that it ended. */
+  /** When its end was reported. */
   readonly finished_at: string | null
 }
 
@@ -75,7 +75,7 @@ export interface Machine extends MachineBase {
   readonly locked: boolean
   /** Which UART the live system speaks on. */
   readonly serial_console: SerialConsole
-  /** Architecture as the last iPXE contact told it (`buildarch`), null until then. */
+  /** Architecture as the last iPXE contact named it (`buildarch`); null until then. */
   readonly arch: string | null
 }
 

@@ -36,7 +36,7 @@ type PlanRule =
 export interface PlanRuling {
   readonly rule: PlanRule
   readonly plan: Plan
-  /** The picked disk is in mismatch: an event tells. */
+  /** What is wrong with the picked disk, for an event. */
   readonly mismatch: DiskMismatch | null
 }
 
@@ -104,7 +104,7 @@ function renderFlat(plan: Plan, base: string): Readonly<Record<string, unknown>>
     case 'flash':
       return {
         mode: plan.mode,
-        image: replaceLoopback(plan.image.url, new URL(base).hostname),
+        image: reachableUrl(plan.image, base),
         target_disk_serial: plan.serial,
         name: plan.image.name,
         ...(plan.image.sha256 === null ? {} : { disk_image_sha: plan.image.sha256 }),
@@ -120,6 +120,17 @@ function renderFlat(plan: Plan, base: string): Readonly<Record<string, unknown>>
     case 'exit':
       return { mode: plan.mode, reason: plan.reason }
   }
+}
+
+/** The newest address of each entry: the same until a machine calls the server by another name. */
+const reachable = new WeakMap<CatalogEntry, { readonly base: string; readonly url: string }>()
+
+function reachableUrl(image: CatalogEntry, base: string): string {
+  const known = reachable.get(image)
+  if (known?.base === base) return known.url
+  const url = replaceLoopback(image.url, new URL(base).hostname)
+  reachable.set(image, { base, url })
+  return url
 }
 
 const LOOP =

@@ -45,7 +45,7 @@ export const isInLine = (machine: Machine, now: string): boolean =>
   machine.cycle.queued_at !== null &&
   isHeardOf(machine, now, LINE_PATIENCE)
 
-/** When the machine, told to wait now, began to wait; one that had left begins anew. */
+/** When a machine that has to wait now began to wait; one that had left the line begins anew. */
 export const decideQueuedAt = (machine: Machine, now: string): string =>
   isInLine(machine, now) ? (machine.cycle.queued_at ?? now) : now
 

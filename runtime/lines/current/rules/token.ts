@@ -51,19 +51,19 @@ export function decideTokenMatch(
 }
 
 /**
- * Its own run may be told to its end always. A run or a list of disks that is new takes the boot of
- * now, whose flash has not ended; to be told what to do, the boot of now.
+ * A machine may always report its own run to the end. A new run, or a new list of disks, requires the
+ * boot of now, whose flash has not ended; a plan requires the boot of now.
  */
 export function decideRequest(
   machine: Machine,
   match: TokenMatch,
-  wish: 'plan' | 'inventory' | 'begin' | 'report',
+  request: 'plan' | 'inventory' | 'begin' | 'report',
   now: string,
 ): Result<'granted', TokenRefusal> {
-  if (match === 'unproven' || wish === 'report') return accept('granted')
-  if (wish === 'inventory' && isLateHardware(machine, match, now)) return accept('granted')
+  if (match === 'unproven' || request === 'report') return accept('granted')
+  if (request === 'inventory' && isLateHardware(machine, match, now)) return accept('granted')
   if (match === 'before') return refuse('other-boot')
-  return isOver(machine) && wish !== 'plan' ? refuse('over') : accept('granted')
+  return isOver(machine) && request !== 'plan' ? refuse('over') : accept('granted')
 }
 
 /**

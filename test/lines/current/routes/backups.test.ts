@@ -15,7 +15,7 @@ async function createFixture() {
   const folder = await createStateFolder()
   const fixture = await openBackupFixture(folder, { now })
   const server = await createTestServer({
-    line: { routes: (site) => backupRoutes(site, { backups: fixture.backups, place: () => 'fs' }) },
+    routes: (site) => backupRoutes(site, { backups: fixture.backups, place: () => 'fs' }),
   })
   await populate(fixture)
   return {

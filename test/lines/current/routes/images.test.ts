@@ -44,11 +44,9 @@ const pick = (list: readonly { readonly name: string; readonly ref: string | nul
 
 const serve = (error: string | null = null) =>
   createTestServer({
-    line: {
-      routes: (site) => {
-        const own = { ...site, catalog: catalogOf(error) }
-        return [...imageRoutes(own), ...cacheRoutes(own)]
-      },
+    routes: (site) => {
+      const own = { ...site, catalog: catalogOf(error) }
+      return [...imageRoutes(own), ...cacheRoutes(own)]
     },
   })
 
@@ -86,7 +84,7 @@ test('a file that was dropped into the cache beside the server is shown by an ad
   }
   const catalog = { snapshot: () => snapshot, refresh: async () => snapshot }
   await using server = await createTestServer({
-    line: { routes: (site) => imageRoutes({ ...site, catalog }) },
+    routes: (site) => imageRoutes({ ...site, catalog }),
   })
   const rows: unknown = await (await server.request('/images')).json()
   assert.is(Object(rows)[0].url, 'http://flasher.test:8081/files/mine.img')

@@ -30,17 +30,15 @@ async function openFixture(site: string) {
     now,
   })
   const server = await createTestServer({
-    line: {
-      routes: (given) => [
-        ...releaseRoutes(given, { releases, tag: () => 'v1.2.3' }),
-        {
-          method: 'GET',
-          path: '/ui/netboot',
-          access: 'page',
-          handle: (event) => given.notices.read(event)?.error ?? 'nothing was refused',
-        },
-      ],
-    },
+    routes: (given) => [
+      ...releaseRoutes(given, { releases, tag: () => 'v1.2.3' }),
+      {
+        method: 'GET',
+        path: '/ui/netboot',
+        access: 'page',
+        handle: (event) => given.notices.read(event)?.error ?? 'nothing was refused',
+      },
+    ],
   })
   return {
     dir,

@@ -31,7 +31,7 @@ async function show(context: PageContext, event: H3Event): Promise<HTTPResponse>
   const { site, services } = context
   const machines = await site.machines.list()
   const find = (q: string) =>
-    site.line
+    site.views
       .match(machines, new URLSearchParams({ q, sort: '-seen' }))
       .map((machine) => context.view(machine, event))
   const [waiting, running] = [find(NEEDS_ATTENTION), find('state:running')]

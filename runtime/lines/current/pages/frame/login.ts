@@ -3,7 +3,7 @@ import { banner } from '../../../../web/ui/elements.ts'
 import type { Frame } from '../../../../web/ui/frame.ts'
 import { renderLoginPage } from '../../../../web/ui/login-page.ts'
 import { html } from '../../../../web/ui/html.ts'
-import type { LoginView } from '../../../../web/fleet/line.ts'
+import type { LoginView } from '../../../../web/fleet/views.ts'
 import type { ErrorView } from '../../../../web/http/caller.ts'
 
 export const renderLogin = (frame: Frame, view: LoginView): string =>

@@ -61,7 +61,7 @@ export function judge(
   const rule = context.site.line.actions[action]
   const contact = context.site.contact(event)
   if (rule === undefined) return { machine, refusal: null, after: null, arms: false }
-  const applied = rule.apply(machine, parameters, contact)
+  const applied = rule.apply(machine, parameters, { ...context.site.by(event), at: contact.now })
   if (!applied.ok) return { machine, refusal: applied.refusal, after: null, arms: false }
   const after = viewMachine(applied.value.machine, context.gather(contact), null)
   const isNew = applied.value.machine.cycle !== machine.cycle

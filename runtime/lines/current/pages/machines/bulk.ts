@@ -90,7 +90,7 @@ async function listSelected(
   const all = await site.machines.list()
   if (form.get('all') === '1') {
     const query = new URLSearchParams({ q: form.get('q') ?? '', filter: form.get('filter') ?? '' })
-    return site.line.match(all, query).slice(0, LIMITS.bulkMachines)
+    return site.views.match(all, query).slice(0, LIMITS.bulkMachines)
   }
   const macs = new Set<string>(
     form.getAll('macs').flatMap((text) => {
@@ -120,14 +120,14 @@ async function execute(
     readonly verdicts: readonly Verdict[]
   },
 ): Promise<readonly Done[]> {
-  const [contact, by] = [site.contact(event), site.by(event)]
+  const by = site.by(event)
   const done: Done[] = []
   for (const [at, { machine, refusal }] of verdicts.entries()) {
     if (refusal !== null) {
       done.push({ machine, refusal })
       continue
     }
-    const acted = await site.fleet.act(machine.mac, { action, parameters, contact }, by)
+    const acted = await site.fleet.act(machine.mac, { action, parameters }, by)
     done.push({ machine, refusal: refusalIn(acted) })
     if (at % BATCH === BATCH - 1) await new Promise((resolve) => setImmediate(resolve))
   }

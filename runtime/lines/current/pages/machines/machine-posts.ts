@@ -193,8 +193,7 @@ async function act(
   note: Readonly<Record<string, number>>,
 ): Promise<HTTPResponse> {
   const { site } = context
-  const order = { action, parameters: {}, contact: site.contact(event) }
-  const acted = await site.fleet.act(mac, order, site.by(event))
+  const acted = await site.fleet.act(mac, { action, parameters: {} }, site.by(event))
   if (acted.result === 'missing') throw refuse(404, `no machine record for ${mac}`)
   return acted.result === 'refused'
     ? goBack(site, event, machinePath(mac), { error: acted.reason })
@@ -205,6 +204,6 @@ async function saveConsole(context: PageContext, event: H3Event, machine: Machin
   const serial_console = parseConsole(text)
   if (serial_console === null || serial_console === machine.serial_console) return
   const { site } = context
-  const order = { action: 'console', parameters: { serial_console }, contact: site.contact(event) }
-  await site.fleet.act(machine.mac, order, site.by(event))
+  const request = { action: 'console', parameters: { serial_console } }
+  await site.fleet.act(machine.mac, request, site.by(event))
 }

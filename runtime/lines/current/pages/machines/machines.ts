@@ -60,7 +60,7 @@ async function show(context: PageContext, event: H3Event): Promise<HTTPResponse>
   const { searchParams } = event.url
   const query = readListQuery(searchParams, KEPT, 1000)
   const all = await site.machines.list()
-  const found = site.line.match(all, searchParams)
+  const found = site.views.match(all, searchParams)
   const page = cutPage(found, searchParams)
   const isWall = query['view'] === 'wall'
   return await context.show(event, {

@@ -1,0 +1,79 @@
+/** Current line: what a machine's reports make of its record, and what is put on record of them. */
+import type { Inventory } from '../../core/machine/machine.ts'
+import type { Signal, Transition } from '../../web/fleet/transition.ts'
+import * as contacts from './rules/contact.ts'
+import type { Machine } from './rules/machine.ts'
+import * as notes from './rules/machine-events.ts'
+import { isLateHardware, type decideTokenMatch } from './rules/token.ts'
+
+/** Whose boot the machine proves to be; asked only where it matters. */
+type MatchToken = () => ReturnType<typeof decideTokenMatch>
+
+export function applySignal(
+  machine: Machine,
+  signal: Signal,
+  now: string,
+  match: MatchToken,
+): Transition<Machine> {
+  switch (signal.kind) {
+    case 'inventory':
+      return takeInventory(machine, signal.inventory, now, match)
+    case 'boot-file': {
+      const after = contacts.noteBootFile(machine, now)
+      return { machine: after, notes: notes.noteArmed(machine, after, signal.name) }
+    }
+    case 'run-began': {
+      const after = contacts.noteRunBegan(machine, now)
+      return { machine: after, notes: [], ...(after === machine ? {} : { slot: 'planned' }) }
+    }
+    case 'run-stopped':
+      return {
+        machine,
+        notes: signal.result === 'failed' ? [notes.noteFlashFailed(machine, signal.reason)] : [],
+        slot: 'released',
+      }
+    case 'done': {
+      const after = contacts.noteDone(machine, now, isFormer(match))
+      return { machine: after, notes: after === machine ? [] : [notes.noteFlashed(machine)] }
+    }
+    case 'failed':
+      return takeFailure(machine, signal.reason, now, match)
+  }
+}
+
+function takeFailure(
+  machine: Machine,
+  reason: string | null,
+  now: string,
+  match: MatchToken,
+): Transition<Machine> {
+  // What is under way now did not fail.
+  const isOld = isFormer(match) && machine.cycle.offers > 0
+  return {
+    machine: isOld ? machine : contacts.noteFailure(machine, reason, now),
+    notes: [notes.noteFlashFailed(machine, reason)],
+  }
+}
+
+function takeInventory(
+  machine: Machine,
+  { disks, hardware }: Inventory,
+  now: string,
+  match: MatchToken,
+): Transition<Machine> {
+  const shown = match()
+  // The flash is over, and so are the disks as they were before it.
+  if (shown.ok && isLateHardware(machine, shown.value, now)) {
+    return { machine, notes: hardware === null ? [] : [notes.noteLateHardware(machine)] }
+  }
+  return {
+    machine: contacts.noteDisks(machine, disks, now),
+    notes: [notes.noteInventory(machine, disks, hardware !== null)],
+  }
+}
+
+/** Whether it speaks of the flash of the cycle before. */
+function isFormer(match: MatchToken): boolean {
+  const shown = match()
+  return shown.ok && shown.value === 'before'
+}

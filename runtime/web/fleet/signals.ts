@@ -1,0 +1,122 @@
+/** What live systems and clients report of a machine: its disks, and the end of a flash. */
+import type { H3Event } from 'h3'
+import * as z from 'zod'
+import type { Mac } from '../../core/machine/mac.ts'
+import type { MachineBase } from '../../core/machine/machine.ts'
+import { plainWords } from '../../core/foundation/printable.ts'
+import { nothing } from '../http/answers.ts'
+import { checked, renderSchema } from '../http/checked.ts'
+import { refuse, refuseFields } from '../http/faults.ts'
+import { LIMITS } from '../http/limits.ts'
+import type { Site } from './site.ts'
+import type { Contact, Transition } from './transition.ts'
+import { readMac } from '../http/mac-param.ts'
+import type { Route } from '../http/route.ts'
+import { endRun } from './run-ends.ts'
+import { isOnRecord, nameRun } from './run-events.ts'
+
+const STATUS_BODY = z.strictObject({
+  status: z.enum(['done', 'failed']),
+  reason: z.string().max(500).overwrite(plainWords).nullish(),
+})
+
+export function signalRoutes<M extends MachineBase>(site: Site<M>): readonly Route[] {
+  const { line, machines, fleet } = site
+
+  async function finish(event: H3Event, end: z.infer<typeof STATUS_BODY>): Promise<unknown> {
+    const mac = readMac(event)
+    const contact = site.contact(event)
+    await site.admitMachine(mac, 'report', contact)
+    const { status, reason = null } = end
+    const ended = await endRun(site, mac, { result: status, reason }, contact)
+    const signal = status === 'done' ? { kind: status } : { kind: status, reason }
+    await report(site, mac, contact, status, (machine) => {
+      const decided = line.transition(machine, signal, contact)
+      if (ended === null) return decided
+      const notes = isOnRecord(ended, status) ? [] : decided.notes
+      return { ...decided, notes: nameRun(ended.run.id, notes) }
+    })
+    site.feed.announce({ topic: 'machine', mac })
+    fleet.announceOutcome(mac, status === 'done' ? 'flashed' : 'failed')
+    return nothing()
+  }
+
+  async function takeInventory(event: H3Event, body: unknown): Promise<unknown> {
+    const mac = readMac(event)
+    const contact = site.contact(event)
+    await site.admitMachine(mac, 'inventory', contact)
+    const inventory = line.parseInventory(body)
+    if (!inventory.ok) throw refuseFields(inventory.refusal)
+    const { hardware } = inventory.value
+    const signal = { kind: 'inventory', inventory: inventory.value } as const
+    const isKept = hardware !== null && machines.peek(mac) !== null
+    // Side by side: they share one wait for the disk.
+    await Promise.all([
+      report(site, mac, contact, 'inventory', (machine) =>
+        line.transition(machine, signal, contact),
+      ),
+      isKept ? machines.saveHardware(mac, hardware, contact.now) : null,
+    ])
+    if (isKept) site.feed.announce({ topic: 'machine', mac })
+    return nothing()
+  }
+
+  return [
+    {
+      method: 'POST',
+      path: '/pxe/:mac/inventory',
+      access: 'open',
+      takes: 'json',
+      most: LIMITS.inventory,
+      seconds: LIMITS.inventorySeconds,
+      doc: {
+        summary: 'Posts disks and hardware',
+        body: 'Inventory',
+        answers: { 204: null },
+        refuses: [401],
+      },
+      handle: takeInventory,
+    },
+    {
+      method: 'POST',
+      path: '/pxe/:mac/done',
+      access: 'open',
+      doc: { summary: 'The flash is done', answers: { 204: null }, refuses: [401] },
+      handle: (event) => finish(event, { status: 'done' }),
+    },
+    {
+      method: 'POST',
+      path: '/pxe/:mac/status',
+      access: 'open',
+      takes: 'json',
+      doc: {
+        summary: 'The flash is done, or has failed',
+        body: renderSchema(STATUS_BODY, 'input'),
+        answers: { 204: null },
+        refuses: [401],
+      },
+      handle: (event, body) => finish(event, checked(STATUS_BODY, body)),
+    },
+  ]
+}
+
+/** A signal of a machine that nobody knows is a 404: it was deleted, or never asked for a script. */
+async function report<M extends MachineBase>(
+  { machines, fleet, noteAll }: Site<M>,
+  mac: Mac,
+  contact: Contact,
+  signal: string,
+  decide: (machine: M) => Transition<M>,
+): Promise<void> {
+  const by = { actor: 'pxe-client', ip: contact.ip } as const
+  const decided = await fleet.update(mac, by, (before) => before && decide(before))
+  if (decided === null) {
+    const summary = `${mac} reported ${signal}, and there is no such machine`
+    await noteAll([{ kind: 'pxe.client.orphan', summary, details: { signal } }], {
+      subject_id: mac,
+      ...by,
+    })
+    throw refuse(404, `no machine record for ${mac}`)
+  }
+  machines.see(mac, { at: contact.now, ip: contact.ip ?? '' })
+}
