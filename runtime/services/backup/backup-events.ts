@@ -1,7 +1,7 @@
 /** Notes about backups: for the journal, and for the pages that show them. */
 import type { Feed } from '../host/feed.ts'
 import type { EventNote, Journal } from '../state/journal.ts'
-import type { Requester } from '../state/requester.ts'
+import type { Requester } from '../state/journal.ts'
 
 interface NoteMore {
   readonly by: Requester

@@ -5,7 +5,7 @@ import { renderSize } from '../../core/foundation/size.ts'
 import { createJobs, QUEUED, type Job, type Jobs, type JobState } from '../host/jobs.ts'
 import { createQueue } from '../host/queue.ts'
 import type { BackupNotes } from './backup-events.ts'
-import { SYSTEM, type Requester } from '../state/requester.ts'
+import { SYSTEM, type Requester } from '../state/journal.ts'
 import type { BackupMaker } from './backup-maker.ts'
 import type { BackupStore } from './backup-store.ts'
 

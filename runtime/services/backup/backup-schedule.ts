@@ -1,7 +1,7 @@
 /** Begins backups when they are due: looks at start, then every 60 seconds. */
 import { isBackupDue, type BackupSettings } from '../../core/state/backup.ts'
 import type { Backups } from './backups.ts'
-import { SYSTEM } from '../state/requester.ts'
+import { SYSTEM } from '../state/journal.ts'
 import type { SettingsStore } from '../state/settings-store.ts'
 
 interface ScheduleDependencies {

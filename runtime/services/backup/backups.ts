@@ -3,7 +3,7 @@ import { planBackupPruning, type BackupSettings } from '../../core/state/backup.
 import { createBackupJobs, type BackupJobs } from './backup-job.ts'
 import type { BackupMaker } from './backup-maker.ts'
 import { createBackupNotes, type BackupNotes } from './backup-events.ts'
-import { SYSTEM, type Requester } from '../state/requester.ts'
+import { SYSTEM, type Requester } from '../state/journal.ts'
 import { createBackupRestores, type BackupRestores } from './restore-job.ts'
 import type { Restorer } from './restore.ts'
 import type { BackupStore, StoredBackup } from './backup-store.ts'

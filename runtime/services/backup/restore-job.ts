@@ -1,7 +1,7 @@
 /** Restores a stored backup when its turn has come, shows its progress, and records the outcome. */
 import { Fault, renderError } from '../../core/foundation/fault.ts'
 import type { BackupNotes } from './backup-events.ts'
-import type { Requester } from '../state/requester.ts'
+import type { Requester } from '../state/journal.ts'
 import type { Restored, Restorer } from './restore.ts'
 import type { BackupStore, StoredBackup } from './backup-store.ts'
 import type { Feed } from '../host/feed.ts'

@@ -1,24 +1,32 @@
 /** One fetch of a release, as it is listed and put on record. */
+import { z } from 'zod'
 import type { Artifact } from '../../core/boot/release.ts'
-import { QUEUED, type JobState } from '../host/jobs.ts'
+import { JobStateSchema, QUEUED } from '../host/jobs.ts'
 
-interface FetchedFile extends JobState {
-  readonly name: string
-  readonly bytes_done: number
-  readonly bytes_total: number | null
-}
+const FetchedFileSchema = JobStateSchema.extend({
+  name: z.string(),
+  bytes_done: z.number(),
+  bytes_total: z.number().nullable(),
+})
 
-export interface FetchJob extends JobState {
-  readonly tag: string
-  readonly bytes_done: number
+const FetchJobSchema = JobStateSchema.extend({
+  tag: z.string(),
+  bytes_done: z.number(),
   /** Null until the manifest is there. */
-  readonly bytes_total: number | null
+  bytes_total: z.number().nullable(),
   /** Which file is on its way. */
-  readonly artifact: string | null
+  artifact: z.string().nullable(),
   /** The address of the release; null until it was found. */
-  readonly base_url: string | null
-  readonly artifacts: readonly FetchedFile[]
-}
+  base_url: z.string().nullable(),
+  artifacts: z.array(FetchedFileSchema).readonly(),
+})
+
+type FetchedFile = Readonly<z.infer<typeof FetchedFileSchema>>
+export type FetchJob = Readonly<z.infer<typeof FetchJobSchema>>
+
+/** A stored job; null for anything else. */
+export const parseFetchJob = (found: unknown): FetchJob | null =>
+  FetchJobSchema.safeParse(found).data ?? null
 
 export const createFetchJob = (tag: string): FetchJob => ({
   tag,

@@ -8,7 +8,7 @@ import type { Source } from '../image/source.ts'
 /** Hidden, so that nobody can fetch it below `/boot/`. */
 const FOLDER = '.fetching'
 
-export type ReleaseParts = Awaited<ReturnType<typeof openReleaseParts>>
+export type PartFiles = Awaited<ReturnType<typeof openReleaseParts>>
 
 interface PartHooks {
   readonly signal: AbortSignal

@@ -13,7 +13,7 @@ import {
   type ReleaseFinderDependencies,
   type ReleaseQuery,
 } from './release-finder.ts'
-import { openReleaseParts, type ReleaseParts } from './release-parts.ts'
+import { openReleaseParts, type PartFiles } from './release-parts.ts'
 
 export interface ReleaseRunDependencies extends ReleaseFinderDependencies {
   readonly bootFiles: BootFolder
@@ -76,7 +76,7 @@ async function fetchFile(
   { sources }: ReleaseRunDependencies,
   { signal, onFile }: ReleaseOrder,
   url: string,
-  incoming: ReleaseParts,
+  incoming: PartFiles,
   file: Artifact,
 ): Promise<void> {
   const { name, sizeBytes, sha256 } = file

@@ -2,9 +2,8 @@
 import type { CompleteSet } from '../../core/boot/boot-set.ts'
 import { Fault } from '../../core/foundation/fault.ts'
 import type { Feed } from '../host/feed.ts'
-import { createJobs, isOver, type Job } from '../host/jobs.ts'
-import type { EventNote, Journal } from '../state/journal.ts'
-import { SYSTEM, type Requester } from '../state/requester.ts'
+import { createJobs, isOver, type Job, type JobRecords } from '../host/jobs.ts'
+import { SYSTEM, type EventNote, type Journal, type Requester } from '../state/journal.ts'
 import { createFetchJob, noteEnd, noteFile, noteFound, type FetchJob } from './release-job.ts'
 import { runRelease, type ReleaseRunDependencies } from './release-run.ts'
 
@@ -26,6 +25,8 @@ interface ReleasesDependencies extends ReleaseRunDependencies {
   readonly feed: Feed
   settings(): ReleaseSettings
   now(): Date
+  /** Lists the fetches of the process before; one that was cut off has failed. */
+  readonly records?: JobRecords<FetchJob>
 }
 
 /** The last fetches stay listed. */
@@ -40,6 +41,7 @@ export function createReleases(parts: ReleasesDependencies) {
     now,
     onChange: ({ tag }) => feed.announce({ topic: 'fetch', key: tag }),
     toEnded: noteEnd,
+    ...(parts.records === undefined ? {} : { records: parts.records }),
   })
   const obstacle = () => findObstacle(settings())
 

@@ -22,7 +22,7 @@ import { createDroppedFiles } from './dropped-files.ts'
 import { makeFolder } from '../host/folders.ts'
 import { createPartNotes } from './part-records.ts'
 import { createPins, type Pins } from './pins.ts'
-import { createRecords } from './records.ts'
+import { createRecords } from '../host/records.ts'
 import type { Sources } from '../image/sources.ts'
 import { lockState } from '../state/lock.ts'
 

@@ -21,7 +21,7 @@ export async function openJobRecords<State extends JobState>(
   const save = (key: string, state: State) =>
     enqueue(() => storage.setItem(key, JSON.stringify(state)))
 
-  const error = 'the program ended before it did'
+  const error = 'interrupted by a restart of the program'
   const failed = { status: 'failed', finished_at: now.toISOString(), error } as const
   const before: [string, State][] = []
   const cutOff: string[] = []

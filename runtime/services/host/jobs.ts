@@ -1,14 +1,17 @@
 /** Jobs in a queue: at most so many run at once; each can be watched and cancelled, and stays listed. */
+import { z } from 'zod'
 import { Fault, renderError } from '../../core/foundation/fault.ts'
 import { createQueue } from './queue.ts'
 
 /** What is known of every job; each kind of job adds its own fields. Times are ISO. */
-export interface JobState {
-  readonly status: 'queued' | 'running' | 'completed' | 'failed' | 'cancelled'
-  readonly started_at: string | null
-  readonly finished_at: string | null
-  readonly error: string | null
-}
+export const JobStateSchema = z.object({
+  status: z.enum(['queued', 'running', 'completed', 'failed', 'cancelled']),
+  started_at: z.string().nullable(),
+  finished_at: z.string().nullable(),
+  error: z.string().nullable(),
+})
+
+export type JobState = Readonly<z.infer<typeof JobStateSchema>>
 
 export const QUEUED: JobState = {
   status: 'queued',

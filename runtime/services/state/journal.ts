@@ -15,7 +15,16 @@ import { createFloods, type Counted } from './floods.ts'
 import { HOUR_MS, pruneRows, type Retention } from './pruning.ts'
 import { readNumber } from './sqlite.ts'
 
-export type Actor = 'operator' | 'system' | 'pxe-client' | `token:${string}`
+type Actor = 'operator' | 'system' | 'pxe-client' | `token:${string}`
+
+/** Who asked for something, for the record. */
+export interface Requester {
+  readonly actor: Actor
+  /** Null where it came over no network. */
+  readonly ip: string | null
+}
+
+export const SYSTEM: Requester = { actor: 'system', ip: null }
 
 const SUBJECT_KINDS = [
   'machine',

@@ -8,7 +8,7 @@ import { checked, renderSchema } from '../http/checked.ts'
 import { refuse, refuseFields } from '../http/faults.ts'
 import { LIMITS } from '../http/limits.ts'
 import type { Site } from './site.ts'
-import { readMac } from '../http/mac-param.ts'
+import { readMac } from '../http/checked.ts'
 import type { Route } from '../http/route.ts'
 
 /** The other fields of the body are the action's own parameters. */

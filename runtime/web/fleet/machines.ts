@@ -6,7 +6,7 @@ import type { MachineBase } from '../../core/machine/machine.ts'
 import { json, nothing } from '../http/answers.ts'
 import { refuse, refuseFields } from '../http/faults.ts'
 import type { Site } from './site.ts'
-import { readMac } from '../http/mac-param.ts'
+import { readMac } from '../http/checked.ts'
 import type { Route } from '../http/route.ts'
 
 export function machineRoutes<M extends MachineBase>(site: Site<M>): readonly Route[] {

@@ -16,7 +16,7 @@ import { refuse } from '../http/faults.ts'
 import { LIMITS } from '../http/limits.ts'
 import type { Site } from './site.ts'
 import type { Contact, Signal } from './transition.ts'
-import { readMac } from '../http/mac-param.ts'
+import { readMac } from '../http/checked.ts'
 import type { Route } from '../http/route.ts'
 import { countRun, listNotes, nameRun } from './run-events.ts'
 

@@ -14,7 +14,7 @@ import { json, streamOf, text } from '../http/answers.ts'
 import { checked, renderSchema } from '../http/checked.ts'
 import { refuse } from '../http/faults.ts'
 import type { Site } from './site.ts'
-import { readMac } from '../http/mac-param.ts'
+import { readMac } from '../http/checked.ts'
 import type { Route } from '../http/route.ts'
 
 const word = z.string().max(300).optional()

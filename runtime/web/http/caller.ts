@@ -1,5 +1,5 @@
 /** Who sends a request and with which rights, and what the HTTP layer needs to know to answer it. */
-import type { Actor } from '../../services/state/journal.ts'
+import type { Requester } from '../../services/state/journal.ts'
 import type { H3Event } from 'h3'
 import type { TokenScope } from '../../services/access/tokens.ts'
 
@@ -61,10 +61,7 @@ export type Caller =
   | { readonly kind: 'token'; readonly name: string; readonly scopes: readonly Scope[] }
 
 /** Who did it, for the record. */
-export interface By {
-  readonly actor: Actor
-  readonly ip: string | null
-}
+export type By = Requester
 
 /** Fields of the event itself: each request reads them several times. */
 declare module 'h3' {

@@ -1,7 +1,9 @@
-/** Bodies as their schemas say, and the same schemas as the API document spells them. */
+/** What a request carries, checked: the machine in its path, its body as the schema says; and the schema for the API document. */
+import { getRouterParam, type H3Event } from 'h3'
 import * as z from 'zod'
 import { listFieldErrors } from '../../core/foundation/field-error.ts'
-import { refuseFields } from './faults.ts'
+import { parseMac, type Mac } from '../../core/machine/mac.ts'
+import { refuse, refuseFields } from './faults.ts'
 
 /** The body (or query), or a 422 that names each field. */
 export function checked<Value>(
@@ -22,4 +24,11 @@ export function renderSchema(
   // The dialect is said once, by the document.
   const { $schema: _, ...rest } = z.toJSONSchema(schema, { io })
   return rest
+}
+
+/** The machine that the path names. Throws a 400 for anything that is no MAC address. */
+export function readMac(event: H3Event): Mac {
+  const mac = parseMac(getRouterParam(event, 'mac', { decode: true }) ?? '')
+  if (!mac.ok) throw refuse(400, 'not a MAC address', { hint: 'Six pairs of hexadecimal digits.' })
+  return mac.value
 }

@@ -5,7 +5,7 @@ import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
 import { z } from 'zod'
 import { Fault } from '../../../runtime/core/foundation/fault.ts'
-import { createRecords } from '../../../runtime/services/cache/records.ts'
+import { createRecords } from '../../../runtime/services/host/records.ts'
 import { openJobRecords } from '../../../runtime/services/host/job-records.ts'
 import { createJobs, QUEUED } from '../../../runtime/services/host/jobs.ts'
 
@@ -164,7 +164,7 @@ test('after a restart all are found; what was running or queued is marked failed
     const { state, ended } = after.find('running') ?? { state: null, ended: null }
     await ended
     assert.is(state?.status, 'failed')
-    assert.match(state?.error ?? '', /ended before/)
+    assert.match(state?.error ?? '', /interrupted by a restart/)
     assert.is(after.find('queued')?.state.status, 'failed')
     assert.is(after.find('done')?.state.status, 'completed')
     assert.is(after.list().length, 3)

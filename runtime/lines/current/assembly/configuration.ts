@@ -32,6 +32,7 @@ export function decideFolders(config: LineConfig) {
     password: `${stateDir}/admin-password`,
     signedOut: `${stateDir}/signed-out.json`,
     catalog: `${stateDir}/catalog.toml`,
+    fetches: `${stateDir}/fetches`,
     boot: paths.boot_dir || `${stateDir}/boot`,
     backups: paths.backup_dir || `${stateDir}/backups`,
     cache: cache.dir || `${stateDir}/cache`,

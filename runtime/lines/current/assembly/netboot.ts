@@ -8,6 +8,9 @@ import { createBootFiles, type BootFolder } from '../../../services/boot/boot-fi
 import type { Catalog } from '../../../services/catalog/catalogs.ts'
 import { readSpace } from '../../../services/state/disk-space.ts'
 import { listLanAddresses } from '../../../services/host/host-addresses.ts'
+import { parseFetchJob } from '../../../services/boot/release-job.ts'
+import { openJobRecords } from '../../../services/host/job-records.ts'
+import { createRecords } from '../../../services/host/records.ts'
 import { createReleases, type Releases } from '../../../services/boot/releases.ts'
 import type { Environment } from '../../../services/host/shell.ts'
 import { createSources } from '../../../services/image/sources.ts'
@@ -46,7 +49,9 @@ export async function openNetboot(parts: NetbootDependencies): Promise<Netboot> 
       log.warn(`version ${version} (${arch}) in the boot directory does not count: ${reason}`),
     now,
   })
+  const fetches = createRecords(decideFolders(config).fetches)
   const releases = createReleases({
+    records: await openJobRecords(fetches, parseFetchJob, now()),
     bootFiles,
     sources: createSources({ env }),
     env,

@@ -15,7 +15,7 @@ import {
 import { refuse } from '../../../../web/http/faults.ts'
 import { address, html, type Content, type Html } from '../../../../web/ui/html.ts'
 import { refreshOnNews } from '../../../../web/ui/refresh.ts'
-import { readMac } from '../../../../web/http/mac-param.ts'
+import { readMac } from '../../../../web/http/checked.ts'
 import type { Route } from '../../../../web/http/route.ts'
 import { renderExact, renderTime, type Clock } from '../../../../web/ui/times.ts'
 import type { PageContext } from '../frame/page-context.ts'

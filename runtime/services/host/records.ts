@@ -3,7 +3,7 @@ import { mkdir, readdir, readFile, rm } from 'node:fs/promises'
 import { join } from 'node:path'
 import { createStorage, defineDriver, type Storage } from 'unstorage'
 import { isMissing } from '../../core/foundation/system-error.ts'
-import { replaceFile } from '../host/atomic-file.ts'
+import { replaceFile } from './atomic-file.ts'
 
 /** Keys are `kind:name`; a name may hold letters, digits, `.`, `_` and `-`. */
 export function createRecords(folder: string): Storage {
