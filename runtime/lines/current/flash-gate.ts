@@ -107,6 +107,8 @@ export function createFlashGate({ find, settings, fleet }: FlashGateDependencies
         return
       }
       if (waiting.delete(mac)) order = null
+      // What was claimed by a decision that another one has replaced.
+      if (slot === 'passed' && flashing.get(mac) !== null) flashing.delete(mac)
       if (slot === 'offered') {
         flashing.set(mac, { cycle: cycle.started_at, offers: cycle.offers, at })
       }

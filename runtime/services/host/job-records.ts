@@ -25,8 +25,9 @@ export async function openJobRecords<State extends JobState>(
   const failed = { status: 'failed', finished_at: now.toISOString(), error } as const
   const before: [string, State][] = []
   const cutOff: string[] = []
-  for (const key of await storage.getKeys()) {
-    const state = parse(await storage.getItem(key))
+  // A list of what was done before must not keep a program from starting.
+  for (const key of await storage.getKeys().catch((): string[] => [])) {
+    const state = parse(await storage.getItem(key).catch(() => null))
     if (state === null) continue
     before.push([key, isOver(state) ? state : { ...state, ...failed }])
     if (isOver(state)) continue

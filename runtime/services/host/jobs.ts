@@ -90,7 +90,7 @@ export function createJobs<State extends JobState>(options: JobsOptions<State>):
     if (isOver(job.state)) return
     job.state = { ...job.state, status: 'running', started_at: now() }
     show(job)
-    const [outcome] = await Promise.allSettled([job.work.run(job)])
+    const [outcome] = await Promise.allSettled([Promise.try(() => job.work.run(job))])
     if (outcome.status === 'fulfilled') return end(job, 'completed', null)
     const { aborted, reason } = job.signal
     await (aborted ? end(job, 'cancelled', reason) : end(job, 'failed', outcome.reason))
@@ -113,8 +113,12 @@ export function createJobs<State extends JobState>(options: JobsOptions<State>):
     return job
   }
 
+  /** One that is queued or running stays: it was started anew after its end. */
   function forget(key: string) {
-    if (jobs.delete(key)) records?.remove(key)
+    const job = jobs.get(key)
+    if (job === undefined || !isOver(job.state)) return
+    jobs.delete(key)
+    records?.remove(key)
   }
 
   return {

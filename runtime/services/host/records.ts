@@ -11,10 +11,11 @@ export function createRecords(folder: string): Storage {
 }
 
 const SUFFIX = '.json'
+const KEY = /^[\w.:-]{1,200}$/
 
 const atomicFiles = defineDriver(({ folder }: { readonly folder: string }) => {
   const pathOf = (key: string) => {
-    if (!/^[\w.:-]{1,200}$/.test(key)) throw new Error(`not a key of records: ${key}`)
+    if (!KEY.test(key)) throw new Error(`not a key of records: ${key}`)
     return join(folder, `${key.replaceAll(':', '+')}${SUFFIX}`)
   }
   const read = async (key: string) => {
@@ -37,6 +38,7 @@ const atomicFiles = defineDriver(({ folder }: { readonly folder: string }) => {
       return names
         .filter((name) => name.endsWith(SUFFIX))
         .map((name) => name.slice(0, -SUFFIX.length).replaceAll('+', ':'))
+        .filter((key) => KEY.test(key))
     },
   }
 })

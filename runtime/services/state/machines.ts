@@ -49,15 +49,21 @@ export function createMachines<Machine extends MachineBase>(
     return sightings.merge({ ...machine, last_seen_at, last_seen_ip })
   }
   const fleet = createFleet(database, decode, sightings.merge)
-  /** In a transaction. */
-  const apply = (sql: Sql, mac: Mac, change: Change<Machine>) => {
-    const before = fleet.newest(sql, mac)
+  /** In a transaction, where the row is the truth: another process, or a change before, may have written it. */
+  const apply = (sql: Sql, mac: Mac, change: Change<Machine>): Machine | null => {
+    const before = fleet.decode(mac, sql.get(FIND, mac))
     const next = change(before)
     if (next === null || next === before) return before
     const { last_seen_at, last_seen_ip } = next
-    sql.run(SAVE, mac, JSON.stringify(next), last_seen_at, last_seen_ip)
-    fleet.expect(mac, next)
+    const text = JSON.stringify(next)
+    sql.run(SAVE, mac, text, last_seen_at, last_seen_ip)
+    fleet.remember(text, next)
     return next
+  }
+  /** Readers must not see what could not be stored. */
+  const distrust = (thrown: unknown): never => {
+    fleet.forget()
+    throw thrown
   }
   return {
     find: async (mac: Mac): Promise<Machine | null> => fleet.current().get(mac) ?? null,
@@ -69,13 +75,19 @@ export function createMachines<Machine extends MachineBase>(
     /**
      * Reads a record, lets `change` make the next one (null: leave it), and stores it, with nothing in
      * between; returns what is stored now. On disk before it resolves. `before` has the newest
-     * sighting merged in.
+     * sighting merged in, and is the object that readers have where the record is the same.
      */
     async update(mac: Mac, change: Change<Machine>): Promise<Machine | null> {
+      let epoch = 0
       const stored = await database
-        .write((sql) => apply(sql, mac, change))
-        .catch((thrown: unknown) => fleet.distrust(mac, thrown))
-      fleet.publish(mac, stored)
+        .write((sql) => {
+          epoch = database.epoch()
+          return apply(sql, mac, change)
+        })
+        .catch(distrust)
+      // What another process has written since is newer than what was stored here.
+      if (database.epoch() === epoch) fleet.publish(mac, stored)
+      else fleet.forget()
       return stored
     },
     /** All of the changes in one transaction, or none. */
@@ -88,7 +100,7 @@ export function createMachines<Machine extends MachineBase>(
         for (const { mac, change } of changes) apply(sql, mac, change)
         for (const [mac, tree] of trees) saveHardware(sql, mac, tree)
       }
-      await database.write(store).finally(() => fleet.forget(changes.map(({ mac }) => mac)))
+      await database.write(store).finally(fleet.forget)
     },
     /** Notes `last_seen_at` and `last_seen_ip`: seen by every reader at once, on disk within a second. */
     see(mac: Mac, sighting: Sighting): void {
@@ -100,12 +112,9 @@ export function createMachines<Machine extends MachineBase>(
     async remove(mac: Mac): Promise<boolean> {
       const remove = (sql: Sql) => {
         removeHardware(sql, mac)
-        fleet.expect(mac, null)
         return sql.run('DELETE FROM machines WHERE mac = ?', mac) > 0
       }
-      const removed = await database
-        .write(remove)
-        .catch((thrown: unknown) => fleet.distrust(mac, thrown))
+      const removed = await database.write(remove).catch(distrust)
       sightings.forget(mac)
       fleet.publish(mac, null)
       return removed
@@ -132,20 +141,25 @@ function createFleet<Machine extends MachineBase>(
   merge: (machine: Machine) => Machine,
 ) {
   const machines = new Map<Mac, Machine>()
-  /** Stored in a transaction that is not on disk yet; null: removed there. Readers do not see them. */
-  const unpublished = new Map<Mac, Machine | null>()
+  /** What each record is stored as: a row that still says so need not be parsed. */
+  const texts = new WeakMap<Machine, string>()
+  /** The latest records that were written and are not published yet, by their texts. */
+  const written = new Map<string, Machine>()
   let listed: readonly Machine[] | null = null
   let epoch: number | null = null
-  let version: unknown = null
 
+  const take = (row: Row): Machine | null => {
+    const machine = decode(row)
+    if (machine !== null) texts.set(machine, readText(row, 'record'))
+    return machine
+  }
   const current = () => {
     const present = database.epoch()
     if (present === epoch) return machines
-    version = readVersion(database.sql)
     machines.clear()
     listed = null
     for (const row of database.sql.all(`SELECT ${COLUMNS} FROM machines`)) {
-      const machine = decode(row)
+      const machine = take(row)
       if (machine !== null) machines.set(machine.mac, machine)
     }
     epoch = present
@@ -160,37 +174,39 @@ function createFleet<Machine extends MachineBase>(
       const all = current()
       return (listed ??= [...all.values()].toSorted((a, b) => (a.mac < b.mac ? -1 : 1)))
     },
-    /** In a transaction: from memory, unless another process has changed the file since it was read. */
-    newest(sql: Sql, mac: Mac): Machine | null {
-      const present = current().get(mac) ?? null
-      const pending = unpublished.get(mac)
-      if (pending !== undefined) return pending === null ? null : merge(pending)
-      if (readVersion(sql) === version) return present
-      const row = sql.get(FIND, mac)
-      return row === null ? null : decode(row)
+    /** The machine of a row: the very object that readers have, where the record is the same. */
+    decode(mac: Mac, row: Row | null): Machine | null {
+      if (row === null) return null
+      const text = readText(row, 'record')
+      const known = machines.get(mac)
+      if (known !== undefined && texts.get(known) === text) return known
+      const pending = written.get(text)
+      return pending === undefined ? take(row) : merge(pending)
     },
-    /** The transaction stores it; readers see it once it is on disk. */
-    expect(mac: Mac, machine: Machine | null) {
-      unpublished.set(mac, machine)
+    /** Written in a transaction: the next change of the machine need not parse it. */
+    remember(text: string, machine: Machine) {
+      texts.set(machine, text)
+      if (written.size >= MAX_WRITTEN) written.clear()
+      written.set(text, machine)
     },
     publish(mac: Mac, machine: Machine | null) {
-      if (unpublished.get(mac) === machine) unpublished.delete(mac)
-      if (machine === null) machines.delete(mac)
-      else machines.set(mac, merge(machine))
       listed = null
+      if (machine === null) {
+        machines.delete(mac)
+        return
+      }
+      const merged = merge(machine)
+      const text = texts.get(machine)
+      if (text !== undefined) {
+        texts.set(merged, text)
+        written.delete(text)
+      }
+      machines.set(mac, merged)
     },
-    /** Readers must not see what could not be stored: it is read again from the file. */
-    distrust(mac: Mac, thrown: unknown): never {
-      unpublished.delete(mac)
-      epoch = null
-      throw thrown
-    },
-    forget(macs: readonly Mac[]) {
-      for (const mac of macs) unpublished.delete(mac)
+    forget() {
       epoch = null
     },
   }
 }
 
-/** Another number after another process has committed. */
-const readVersion = (sql: Sql) => sql.get('PRAGMA data_version')?.['data_version']
+const MAX_WRITTEN = 2000

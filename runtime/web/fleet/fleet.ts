@@ -147,6 +147,9 @@ async function updateMachine<M extends MachineBase, T extends Transition<M>>(
       return decided === null || decided.machine === found ? null : decided.machine
     }),
   )
+  const { machine } = decided
+  // The place that was assigned for a record that could not be stored is free again.
+  stored.catch(() => onFlashSlot?.(machine, 'released'))
   // Side by side record and events share one wait for the disk. Behind another change of the machine
   // it may be decided anew, so the events wait until it is.
   await Promise.all([stored, isAlone ? note(decided) : null])

@@ -28,7 +28,9 @@ export async function answerFile(
   const length = end === null ? null : end - from
   if (length === 0 || event.req.method === 'HEAD') {
     await file.close()
-    return { answer: answer(status, headers, status === 304 ? null : ''), bytes: 0 }
+    // A HEAD of a file whose length is not known yet must not name one.
+    const hasBody = length !== null && status !== 304
+    return { answer: answer(status, headers, hasBody ? '' : null), bytes: 0 }
   }
   const body =
     length !== null && length <= MAX_PIECE

@@ -34,7 +34,10 @@ export function createTokenCheck({ tokens, attempts, noteAll }: TokenCheckDepend
         throw refuse(429, detail, { headers: { 'retry-after': String(wait) } })
       }
       const chosen = findChosen(bearer)
-      if (chosen !== null) return chosen
+      if (chosen !== null) {
+        attempts.forgive(ip)
+        return chosen
+      }
       // Nobody's answer waits for the record.
       if (attempts.count(ip)) void noteAll([WRONG], { subject_id: null, actor: 'operator', ip })
       return null
