@@ -46,7 +46,7 @@ interface ToLive {
   readonly console: SerialConsole
   /** Proves to this server that it sent the boot; null: none is needed. */
   readonly token: string | null
-  /** What to do when the live system cannot be had after all tries. */
+  /** What to do when the live system is still unavailable after all attempts. */
   readonly otherwise: ToDisk | ToWait
 }
 

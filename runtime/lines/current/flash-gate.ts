@@ -36,7 +36,7 @@ interface Claim {
 
 /** A record that was not stored by then never will be. */
 const CLAIM_MS = 10_000
-/** The order of the line may be so old; who is first is known at once all the same. */
+/** The order of the line may be this old; who is first is always known at once. */
 const ORDER_MS = 1000
 
 /**

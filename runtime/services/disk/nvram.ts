@@ -67,8 +67,8 @@ export function createNvram({ shell, arch, sys = '/sys' }: NvramOptions) {
   return {
     /**
      * Sets the firmware's one-shot next boot to the disk's EFI system partition. The boot order stays
-     * as it is; entries that we made before are removed. Never throws: a flash is done all the same.
-     * Either way the answer is a clause for a person.
+     * as it is; entries that we made before are removed. Never throws: the flash has succeeded anyway.
+     * Either way the result is a clause for a person.
      */
     async bootOnce(disk: DiskToBoot): Promise<Result<string, string>> {
       try {

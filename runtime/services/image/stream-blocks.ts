@@ -21,7 +21,7 @@ export function blocksOf(stream: AsyncIterable<Buffer>, chunkKind: Chunks): Bloc
         rest = value
       }
       const used = rest
-      // Told from its first bytes in most chunks; a chunk of zeros is never copied.
+      // Decided by its first bytes in most chunks; a chunk of zeros is never copied.
       const isZeros = isLong(used) && used.compare(ZEROS, 0, used.length) === 0
       const bytes = isZeros ? used.length : used.copy(into)
       rest = used.subarray(bytes)

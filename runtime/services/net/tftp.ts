@@ -84,8 +84,8 @@ interface Peer {
 }
 
 /**
- * The answer comes from a port of its own, which a connected socket would not hear; a refusal is
- * told to connected sockets only. So there are two.
+ * The answer comes from a port of its own, which a connected socket does not receive; only a connected
+ * one receives a refusal. So there are two.
  */
 async function exchange(peer: Peer): Promise<TftpFinding> {
   const { address, port, type, waitMs } = peer

@@ -103,7 +103,7 @@ function write(response: ServerResponse, part: Uint8Array, signal: AbortSignal):
   return promise
 }
 
-/** Makes target and `Host` what routes are told of; answers why there is nothing to be made of them. */
+/** Normalizes target and `Host` for the routes; returns why they were refused, or null. */
 function normalize(request: IncomingMessage): string | null {
   let named: string | null = null
   if (!isPlainTarget(request.url ?? '')) {

@@ -31,7 +31,7 @@ export function renderResponse(value: unknown, event: H3Event): Response | HTTPR
   }
   if (value instanceof Response) {
     addHeaders(value.headers, event.context.isPrivate)
-    // Whoever makes a stream is told that nobody reads it.
+    // Cancelled, so that its producer stops: nobody reads it.
     if (isHead) value.body?.cancel().catch(() => {})
     return value
   }
