@@ -1,4 +1,4 @@
-/** A name in an address, exactly as it was encoded there. */
+/** Encodes a name as one path segment of a URL, and decodes it to exactly that name. */
 import type { H3Event } from 'h3'
 
 /**

@@ -1,4 +1,4 @@
-/** What a machine boots, and the iPXE script that does it ("GET /pxe/{mac}"). */
+/** Renders what a machine boots as an iPXE script ("GET /pxe/{mac}"). */
 import { KERNEL_ARGS } from '../../../appliance/contract.ts'
 import { LIVE_QUIRKS } from '../../../appliance/live-boot.ts'
 import { backOff, comment, prose, renderScript, segment, START_PAUSE, word } from './ipxe.ts'

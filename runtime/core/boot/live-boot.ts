@@ -1,4 +1,4 @@
-/** What the kernel command line of a live boot asks of the wizard. */
+/** Parses what the kernel command line of a live boot says to the wizard. */
 import { KERNEL_ARGS } from '../../../appliance/contract.ts'
 import { parseKernelArgs } from './kernel-args.ts'
 

@@ -1,4 +1,4 @@
-/** What a flash is: facts in, a plan or the reasons against it out, and the events on the way. */
+/** Plans a flash: from facts to a plan or the reasons against it, and the events while it runs. */
 import type { Bottleneck } from './bottleneck.ts'
 import { type Cases, decideCase } from '../foundation/cases.ts'
 import {

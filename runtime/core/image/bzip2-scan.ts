@@ -1,4 +1,4 @@
-/** Tells where the streams of a bzip2 file end, which its tools do not: they ignore what follows. */
+/** Finds where the streams of a bzip2 file end; its tools do not, and ignore what follows. */
 import { accept, refuse, type Result } from '../foundation/result.ts'
 
 /**
