@@ -1,4 +1,4 @@
-/** Encodes a name as one path segment of a URL, and decodes it to exactly that name. */
+/** Reads a name from one path segment of a request, decoded exactly once. */
 import type { H3Event } from 'h3'
 
 /**

@@ -1,4 +1,4 @@
-/** Counts the machines that flash and keeps the line of those that wait; knows only what records say. */
+/** Counts the machines that flash and queues the others; its only source is their records. */
 import type { Mac } from '../../core/machine/mac.ts'
 import type { FlashSlot } from '../../core/machine/machine.ts'
 import type { Machine } from './rules/machine.ts'

@@ -1,4 +1,4 @@
-/** Ends a session at the cache service, too, where that takes the sessions of this server. */
+/** Ends a session at the cache service as well, if that accepts this server's sessions. */
 import { renderCacheBase } from '../../core/catalog/blob-address.ts'
 import { renderError } from '../../core/foundation/fault.ts'
 import { parseHttpTarget } from '../../core/net/image-location.ts'

@@ -1,4 +1,4 @@
-/** The firmware's own memory: has it boot a disk once, and only once ("FLASHER_REGISTER_UEFI_BOOT"). */
+/** Has the firmware boot a disk at the next boot, and only then ("FLASHER_REGISTER_UEFI_BOOT"). */
 import { access, open } from 'node:fs/promises'
 import { join } from 'node:path'
 import {

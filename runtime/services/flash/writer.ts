@@ -1,4 +1,4 @@
-/** Carries out a FlashPlan and reports each step; decides nothing. */
+/** Carries out a FlashPlan and reports each step; makes no decisions. */
 import { decideBottleneck } from '../../core/flash/bottleneck.ts'
 import { Fault } from '../../core/foundation/fault.ts'
 import type { MovedBackup } from '../../core/disk/gpt.ts'

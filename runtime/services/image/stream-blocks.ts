@@ -1,4 +1,4 @@
-/** Decoders that hand out one stream: raw images as they are, and what a decoder of this process makes. */
+/** Decodes formats that are one stream: raw images as they are, others by decoders of this process. */
 import type { Transform } from 'node:stream'
 import { createGunzip, type Gunzip } from 'node:zlib'
 import { Fault, renderError } from '../../core/foundation/fault.ts'

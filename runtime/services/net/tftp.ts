@@ -1,4 +1,4 @@
-/** Asks a TFTP daemon for a small file, now and then, so that pages can say how it is without a wait. */
+/** Probes a TFTP daemon now and then with a small file, so that pages show its state without waiting. */
 import { createSocket, type Socket } from 'node:dgram'
 import { lookup } from 'node:dns/promises'
 import { renderError } from '../../core/foundation/fault.ts'

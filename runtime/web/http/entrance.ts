@@ -1,4 +1,4 @@
-/** Where requests come in: what no URL can be made of is refused, and no fault of one ends the process. */
+/** Accepts requests: refuses targets that form no URL, and keeps one request's error from ending the process. */
 import type { H3 } from 'h3'
 import type { IncomingMessage, RequestListener, ServerResponse } from 'node:http'
 import { isIP } from 'node:net'

@@ -1,4 +1,4 @@
-/** What each fault and refusal means as an HTTP status, and how it is answered: as JSON, or as a page under /ui. */
+/** Maps faults and refusals to HTTP responses: JSON, or a page under /ui. */
 import { HTTPError, HTTPResponse, type H3Event } from 'h3'
 import { STATUS_CODES } from 'node:http'
 import { renderFieldErrors, type FieldError } from '../../core/foundation/field-error.ts'

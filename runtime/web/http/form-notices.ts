@@ -1,4 +1,4 @@
-/** Why a form was refused, for the page that follows: no page says an address's words as ours. */
+/** Keeps why a form was refused for the next page, so that no page shows text from an address as ours. */
 import { randomBytes } from 'node:crypto'
 import type { H3Event } from 'h3'
 import { callerOf } from './caller.ts'

@@ -1,4 +1,4 @@
-/** Makes the response of what a route returned: common headers, its length, and for HEAD no body. */
+/** Builds the response from what a route returned: common headers, its length, and no body for HEAD. */
 import { HTTPResponse, type H3Event } from 'h3'
 import { FastResponse } from 'srvx'
 import { answer, isAnswer, streamOf, type Answer, type Parts } from './answers.ts'

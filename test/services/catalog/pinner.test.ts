@@ -188,7 +188,10 @@ test('who did not answer is asked again, and each kind of trouble is said once',
   telling.bound.push('b'.repeat(64))
   await telling.come()
   await until(() => telling.said.length === 3)
-  assert.match(telling.said[0] ?? '', /could not report .*: no cache answers at .*closed by the server/)
+  assert.match(
+    telling.said[0] ?? '',
+    /could not report .*: no cache answers at .*closed by the server/,
+  )
   assert.match(telling.said[1] ?? '', /HTTP 500/)
 })
 

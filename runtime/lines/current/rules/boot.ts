@@ -1,4 +1,4 @@
-/** Current line: what `GET /pxe/{mac}` answers ("boot_mode values and the script returned"). */
+/** Current line: decides the response of `GET /pxe/{mac}` ("boot_mode values and the script returned"). */
 import {
   DEFAULT_DRIVE,
   isBootable,

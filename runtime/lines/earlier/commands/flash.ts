@@ -1,4 +1,4 @@
-/** `flasher flash`: finds out everything that can be known, then writes. */
+/** `flasher flash`: checks everything that can be known, then writes. */
 import { Fault, renderError } from '../../../core/foundation/fault.ts'
 import type { FlashPlan } from '../../../core/flash/flash.ts'
 import { renderDuration } from '../../../core/foundation/rate.ts'

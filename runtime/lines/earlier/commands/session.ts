@@ -1,4 +1,4 @@
-/** One run of a command: its arguments, its output, and what its failure means. */
+/** One run of a command: its arguments, its output, and its exit code on failure. */
 import type { Arguments } from '../../../core/command/arguments.ts'
 import type { CommandLine } from '../../../core/command/command.ts'
 import { Fault, renderError } from '../../../core/foundation/fault.ts'

@@ -1,4 +1,4 @@
-/** What happens around every flash: it is reported to the server, and the firmware boots the disk once if asked. */
+/** Runs around every flash: reports it to the server, and has the firmware boot the disk once if asked. */
 import type { FlashPlan } from '../../../../core/flash/flash.ts'
 import type { InventoryDisk } from '../../../../core/machine/machine.ts'
 import { printable } from '../../../../core/foundation/printable.ts'
