@@ -1,4 +1,4 @@
-/** Chooses the address of this host that DHCP servers should name, if the operator's browser uses another one. */
+/** Chooses the address of this host that DHCP servers should name, from the one that the operator uses. */
 import { planDhcp, type DhcpTarget } from './dhcp.ts'
 
 /** An address of this host. */

@@ -1,4 +1,4 @@
-/** A token in a file that only its owner can read; whoever presents it may operate the service beside it. */
+/** A token in a file that only its owner can read; it authorizes changes to the service beside it. */
 import { createHash, randomBytes, timingSafeEqual } from 'node:crypto'
 import { readFile } from 'node:fs/promises'
 import { replaceFile } from '../host/atomic-file.ts'

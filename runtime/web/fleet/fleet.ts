@@ -1,4 +1,4 @@
-/** Every change of machines: stored, recorded and announced, whoever requested it. */
+/** Every change of machines: stored, recorded and announced, regardless of who requested it. */
 import { EventEmitter, once } from 'node:events'
 import type { FieldError } from '../../core/foundation/field-error.ts'
 import type { Mac } from '../../core/machine/mac.ts'

@@ -1,4 +1,4 @@
-/** Mirrors the console that drives the wizard on another console, until a key is pressed there. */
+/** Shows the status of the driven wizard on another console, until a key is pressed there. */
 import { printable } from '../../../../core/foundation/printable.ts'
 import { followLines } from '../../../../services/host/line-follower.ts'
 import type { Output } from '../../../../terminal/text/terminal-style.ts'
