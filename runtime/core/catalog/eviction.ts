@@ -10,7 +10,7 @@ interface StoredBlob {
   readonly isNeeded: boolean
 }
 
-export interface Room {
+interface Room {
   readonly blobs: readonly StoredBlob[]
   /** Bytes that downloads under way have taken or will take. */
   readonly promisedBytes: number
