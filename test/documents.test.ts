@@ -86,7 +86,7 @@ test('the page on the architecture tells of every folder', () => {
   )
 })
 
-test('scripts that are told to run are there', () => {
+test('scripts that documents say to run exist', () => {
   const own = new Set([...Object.keys(scripts), 'exec', 'pack', 'install', 'publish'])
   const bad = code.flatMap(({ page, line }) =>
     [...line.matchAll(/\bpnpm ([a-z][\w:-]*)/g)]
@@ -97,7 +97,7 @@ test('scripts that are told to run are there', () => {
   assert.equal(bad, [])
 })
 
-test('commands and options that are told to be given are there', () => {
+test('commands and options that documents name exist', () => {
   const bad = code.flatMap(({ page, line }) => {
     const [, program = '', rest = ''] =
       /^(?:npx pnpm |sudo |\$ |# )*(flasher(?:-web|-cache)?)((?: [^\s|#;&>]+)*)/.exec(line) ?? []

@@ -1,4 +1,4 @@
-/** Starts `flasher-grow`: the images partition of the live system's stick grows and is mounted. */
+/** Starts `flasher-grow`, which grows and mounts the images partition of the live system's stick. */
 import process from 'node:process'
 import { openImagesOfHost } from '../live/images.ts'
 

@@ -1,4 +1,4 @@
-/** `flasher`: the wizard where no command is named, and the subcommands. */
+/** `flasher`: starts the subcommand that is named, or the wizard if there is none. */
 import { WIZARD_LINE } from '../lines/current/wizard/options.ts'
 import type { wizard } from '../lines/current/wizard/program.ts'
 import { cli } from '../lines/earlier/programs.ts'

@@ -1,5 +1,5 @@
 #!/usr/bin/env node
-/** Starts `flasher-web`: the machine server, or one command of it. */
+/** Starts `flasher-web`: the machine server, or one of its commands. */
 import { loadLine } from './line.ts'
 import { listen } from './listen.ts'
 import { leave, openProcess } from './open-process.ts'

@@ -1,4 +1,4 @@
-/** The release line that the server programs serve: `FLASHER_LINE`, which must be the current one. */
+/** Loads the release line that the server programs serve: `FLASHER_LINE` must be the current one. */
 
 interface Start {
   readonly env: Readonly<Record<string, string | undefined>>

@@ -1,4 +1,4 @@
-/** What every program needs of its process: its streams, its end, and its hang-ups. */
+/** Sets up what every program uses of its process: streams, exit, and hang-up signals. */
 import { constants } from 'node:os'
 import process from 'node:process'
 import { endOnSurprise, flush } from './process-end.ts'

@@ -1,4 +1,4 @@
-/** How every program ends: unexpected errors are reported in one line, and all output is flushed. */
+/** Ends every program alike: reports an unexpected error in one line and flushes all output. */
 import process from 'node:process'
 
 const { env, stdout, stderr } = process

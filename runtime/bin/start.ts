@@ -1,4 +1,4 @@
-/** `pnpm start`: the machine server and, where no other is set, the cache service beside it. */
+/** `pnpm start`: runs the machine server, and the cache service beside it unless another one is configured. */
 import { spawn, type ChildProcess } from 'node:child_process'
 import process from 'node:process'
 import { setTimeout as pause } from 'node:timers/promises'

@@ -1,4 +1,4 @@
-/** `flasher-cache`: its commands. */
+/** `flasher-cache`: maps its commands to what they run. */
 import { completeArguments } from '../core/command/server-command.ts'
 import { runProgram, type Run } from '../terminal/command/program.ts'
 import type { CacheHandler } from './commands/serve.ts'

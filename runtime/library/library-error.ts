@@ -1,4 +1,4 @@
-/** What the errors of all modules have: a code from a closed list, and a hint. */
+/** The error type of all library modules: a code from a closed list, and a hint. */
 import { Fault, type FaultCode, type FaultOptions } from '../core/foundation/fault.ts'
 
 export class LibraryError extends Error {

@@ -1,4 +1,4 @@
-/** `flasher-grow`: runs before the wizard; a stick with images is grown and mounted. */
+/** `flasher-grow`: grows and mounts a stick with images before the wizard starts. */
 import { LIVE_PATHS } from '../../appliance/contract.ts'
 import { renderError } from '../core/foundation/fault.ts'
 import { chooseImagesPartition } from '../core/disk/images-partition.ts'

@@ -103,7 +103,7 @@ test('a bound image is neither removed nor makes room; one that is free again do
   assert.is((await askCache(cache)('DELETE', '/catalog/entries/one')).status, 204)
 })
 
-test('without the token nothing is told; with it at once, with no restart', async () => {
+test('without the token no pins are sent; with it at once, without a restart', async () => {
   await using home = await createServerHome()
   const seen: string[] = []
   await using cache = await startHostileServer((request, response) => {
@@ -122,7 +122,7 @@ test('without the token nothing is told; with it at once, with no restart', asyn
   assert.equal(seen, [`Bearer ${TOKEN}`])
 })
 
-test('the cache that pnpm start brings along is told without a setting', async () => {
+test('the cache that pnpm start runs gets the pins without a setting', async () => {
   await using home = await createServerHome()
   await mkdir(home.at('state/cache'), { recursive: true })
   await home.write('state/cache/x.img', 'an image')

@@ -74,7 +74,7 @@ test('is left by Ctrl-C, Esc and Ctrl-D, and nothing has changed then', async ()
   assert.match((await home.run(['restore', fixture.id])).stdout, fixture.id)
 })
 
-test('says the way out where there is nothing to choose, or nobody to ask', async () => {
+test('explains what to do where there is nothing to choose, or nobody to ask', async () => {
   await using home = await createServerHome()
   const alone = await home.run(['restore'])
   assert.equal([alone.code, alone.stdout], [2, ''])

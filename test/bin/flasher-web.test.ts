@@ -177,7 +177,7 @@ test('what cannot be meant ends with code 2 and a line that names it', async () 
   }
 })
 
-test('help and version are told whatever line is set', async () => {
+test('help and version are printed whatever line is set', async () => {
   await using home = await createServerHome()
   const help = await home.run(['--help'], { FLASHER_LINE: 'earlier' })
   assert.equal([help.code, help.stderr, help.stdout.includes('FLASHER_LINE')], [0, '', false])

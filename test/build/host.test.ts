@@ -41,7 +41,7 @@ test('a compiler is asked of those alone who compile', () => {
   assert.not.ok(missing.some(({ thing }) => thing === 'gcc'))
 })
 
-test('a machine that cannot make images is told so before anything is fetched', () => {
+test('a machine that cannot build images is refused before anything is fetched', () => {
   const machine = { platform: 'linux', arch: 'x64', makesPrograms: true }
   assert.is(findMachineObstacle(machine), null)
   assert.match(findMachineObstacle({ ...machine, arch: 'arm64' }) ?? '', /x86-64.*arm64/)

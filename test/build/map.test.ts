@@ -7,7 +7,7 @@ import { parseOpening, renderMap } from '../../build/map/overview.ts'
 
 const test = suite('map')
 
-test('a file is told by the first sentence of its comment', () => {
+test('a file is described by the first sentence of its comment', () => {
   const rows = [
     ['/** What a disk is. */\nimport x', 'What a disk is'],
     ['#!/usr/bin/env node\n/** Starts `flasher`: one. */\n', 'Starts `flasher`: one'],

@@ -135,7 +135,7 @@ function refuse(...argv: readonly string[]): string | null {
   }
 }
 
-test('a command line that is refused is told what there is, and what was meant', () => {
+test('a refused command line gets the valid choices and a suggestion', () => {
   const images = '(images: netboot-pc, ipxe-efi, usb-pc)'
   const server = '--ipxe-server must be like http://HOST:PORT or https://HOST/PATH'
   const rows = [

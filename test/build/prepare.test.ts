@@ -23,7 +23,7 @@ function prepareWith(script: string, path: readonly string[]): string {
   return execFileSync(process.execPath, argv, { encoding: 'utf8', env })
 }
 
-asRoot('where apt brings nothing, its last words are told', () => {
+asRoot('when apt fails, its last lines are reported', () => {
   const said = prepareWith('echo "E: Unable to fetch some archives" >&2; exit 100', [])
   assert.match(said, /^apt-get did not install .*python3.*:\n/)
   assert.match(said, /^E: Unable to fetch some archives$/m)

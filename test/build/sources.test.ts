@@ -57,7 +57,7 @@ test('the release of the host goes before others', () => {
   assert.is(archive?.uri, 'http://own.example/')
 })
 
-test('without an index the host is told to fetch one, also where only updates are known', () => {
+test('without an index the error says to fetch one, also where only updates are known', () => {
   const backports = parseTargets('http://one.example/|bookworm-backports|main\n')
   for (const known of [[], backports]) {
     assert.is(findArchive({ targets: known, host: 'bookworm' }), null)

@@ -16,7 +16,7 @@ const digest = (bytes: Buffer) => createHash('sha256').update(bytes).digest('hex
 const parts = (folder: string) => readdir(join(folder, '.cache/parts'))
 const blobs = (folder: string) => readdir(join(folder, '.cache/blobs'))
 
-/** Sends the head and so many bytes, and holds the rest back until it is told. */
+/** Sends the head and the first bytes, and holds the rest back until it is released. */
 function slowly(first: number, options: { readonly chunked?: boolean } = {}) {
   const held: ServerResponse[] = []
   const answer: Answer = (request, response) => {
@@ -233,7 +233,7 @@ test('a source that is cut again and again is fetched to its end', async () => {
   assert.is(cache.rows()[0]?.state, 'ready')
 })
 
-test('redirects to files and other schemes are refused, and an absent registry is told', async () => {
+test('redirects to files and other schemes are refused, and an absent registry is reported', async () => {
   await using folder = await makeFolder()
   await using source = await startHostileServer((_request, response) => {
     response.writeHead(302, { location: 'file:///etc/passwd' }).end()

@@ -26,7 +26,7 @@ function mountMemory(mebibytes: number) {
   }
 }
 
-test('what cannot fit is refused before it comes, with numbers and the way out', async () => {
+test('an image that cannot fit is refused before it is downloaded, with numbers and a hint', async () => {
   using disk = mountMemory(80)
   await using source = await startHostileServer((request, response) =>
     sendFile(BYTES, request, response),

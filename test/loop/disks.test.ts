@@ -56,7 +56,7 @@ async function takeSequence() {
   return (await look(loop.device)).identity.diskseq
 }
 
-/** Two partitions; the kernel is told by partx, since not every kernel reads tables itself. */
+/** Two partitions; partx notifies the kernel, since not every kernel reads tables itself. */
 async function makePartitions(device: string) {
   await run({ input: 'label: gpt\nsize=16MiB\nsize=16MiB\n' })`sfdisk --no-reread -q ${device}`
   await run`partx -a ${device}`
@@ -245,7 +245,7 @@ test('both disks of a btrfs file system, and the image on a subvolume of it', as
 })
 
 test('the disk of the running system', async () => {
-  // Of a bind mount the folder is told, too, unless it is left out.
+  // For a bind mount findmnt appends the folder unless told otherwise.
   const find = run`findmnt --noheadings --nofsroot --first-only --output SOURCE --target /`
   const root = (await find).stdout.trim()
   const isHere = root.startsWith('/dev/') && (await stat(root).catch(() => null))?.isBlockDevice()

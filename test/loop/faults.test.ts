@@ -52,7 +52,7 @@ test('a write error names the disk and the place, and leaves it blank', async ()
   await assertBlank(disk.device)
 })
 
-test('a disk that can never be written, or only read, is told before it is half written', async () => {
+test('a disk that takes no writes fails at byte 0, before it is half written', async () => {
   const nbdkit = ['--filter=error', ...inMemory(SIZE), 'error-pwrite=EIO', 'error-pwrite-rate=100%']
   await using disk = await createFaultyDisk({ nbdkit })
   const fault = await flashFault(disk)
@@ -119,7 +119,7 @@ for (const [phase, code] of [
   ['write', 'write-failed'],
   ['verify', 'verify-failed'],
 ] as const satisfies readonly (readonly [string, FaultCode])[]) {
-  test(`a disk that vanishes in phase ${phase} is told as such`, async () => {
+  test(`a disk that vanishes in phase ${phase} is named by the fault`, async () => {
     await using disk = await createFaultyDisk({ nbdkit: inMemory(SIZE) })
     const fault = await flashFault(disk, { onEvent: when(phase, () => disk.vanish()) })
     assert.is(fault.code, code)

@@ -29,7 +29,7 @@ const traps = suite('provisioning of hostile images')
 
 type Trap = (root: string, outside: string) => Promise<unknown>
 const seedFolder = (root: string) => mkdir(join(root, SEED_FOLDER), { recursive: true })
-/** What lies in the image, and where the seed must be found in it all the same. */
+/** What lies in the image, and where the seed must be found regardless. */
 const TRAPS: Readonly<Record<string, readonly [trap: Trap, at: (outside: string) => string]>> = {
   'an absolute /var': [
     (root, outside) => symlink(outside, join(root, 'var')),

@@ -108,7 +108,7 @@ test('sectors of 4096 bytes and a write-protected stick are refused with the rea
   assert.match(await reasonOf(sticks.grow(stick.growable)), /is write-protected/)
 })
 
-test('a stick that does not grow is mounted all the same', async () => {
+test('a stick that does not grow is mounted anyway', async () => {
   const said: string[] = []
   const mounted: string[] = []
   const own = {

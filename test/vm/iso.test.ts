@@ -136,7 +136,7 @@ run(
       if (!said.endsWith('Done.')) throw new Error(`see ${machine.keepLog()}`)
       await machine.waitFor(/read back and found/, PATIENCE)
       machine.send('r\r')
-      // What the root lies on stays mounted to the end, and nobody is told that this is a failure.
+      // What the root lies on stays mounted to the end, and that is not reported as a failure.
       const last = await machine.waitFor(/reboot: Restarting system/, PATIENCE)
       assert.not.match(last, 'FAILED')
     }

@@ -41,17 +41,20 @@ run('a line that breaks off again and again is enough, as long as bytes come', a
   assert.is(said.match(/trying again in 1 s \(attempt 2 of 2\)/g)?.length, 4)
 })
 
-run('a server without the file: what it answered is told, to the server as well', async () => {
-  const append = [`flasher.squashfs=${SQUASHFS_ADDRESS}.gone`, 'flasher.attempts=2']
-  await using boot = await startNetboot(await openTrio(), { append })
-  const said = await boot.machine.waitFor(OVER, PATIENCE)
-  assert.match(said, /FAILED: no success in 2 attempts, the last one: http.*404 Not Found/)
-  const [post = ''] = boot.posts
-  assert.match(
-    post,
-    `/pxe/${NETBOOT_MAC}/status {"status":"failed","reason":"boot system: no success`,
-  )
-})
+run(
+  'a server without the file: its answer is shown, and reported to the server as well',
+  async () => {
+    const append = [`flasher.squashfs=${SQUASHFS_ADDRESS}.gone`, 'flasher.attempts=2']
+    await using boot = await startNetboot(await openTrio(), { append })
+    const said = await boot.machine.waitFor(OVER, PATIENCE)
+    assert.match(said, /FAILED: no success in 2 attempts, the last one: http.*404 Not Found/)
+    const [post = ''] = boot.posts
+    assert.match(
+      post,
+      `/pxe/${NETBOOT_MAC}/status {"status":"failed","reason":"boot system: no success`,
+    )
+  },
+)
 
 run(
   'a failure and its shell are on the screen, though only a serial line is a console',

@@ -1,4 +1,4 @@
-/** One run of a command of `flasher-cache`: what it was given, and what of the environment it may touch. */
+/** The context of one `flasher-cache` command: its arguments, and the parts of the process that it may use. */
 import { type Config, createConfig } from '../../services/config/config.ts'
 import { DATA_FOLDER } from '../../services/cache/image-cache.ts'
 import type { Environment } from '../../services/host/shell.ts'

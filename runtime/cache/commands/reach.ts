@@ -1,4 +1,4 @@
-/** Where a cache service of this host is reached from here. */
+/** Renders the address at which this host reaches its own cache service. */
 
 /** `host`: as it listens; an address for all networks is none to connect to. */
 export const renderOrigin = (host: string, port: number): string =>

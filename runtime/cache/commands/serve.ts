@@ -1,4 +1,4 @@
-/** `flasher-cache`: runs the cache until it is asked to end. */
+/** `flasher-cache`: runs the cache until a signal ends it. */
 import { renderError } from '../../core/foundation/fault.ts'
 import { renderProblem } from '../../core/config/settings.ts'
 import { createAssets } from '../../services/host/assets.ts'

@@ -1,4 +1,4 @@
-/** The frame of the cache's pages, in the look of the server's, with its login and error pages. */
+/** The frame of the cache's pages, styled like the server's, with its login and error pages. */
 import type { H3Event } from 'h3'
 import type { Assets } from '../../services/host/assets.ts'
 import { createFrame, type PageView } from '../../web/ui/frame.ts'

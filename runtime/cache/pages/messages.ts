@@ -1,4 +1,4 @@
-/** What a form has done, shown on the page that follows; the address carries only names and numbers. */
+/** The result of a form, shown on the page that follows; the address carries only names and numbers. */
 import type { Imported } from '../../services/cache/catalog-imports.ts'
 import { banner } from '../../web/ui/elements.ts'
 import type { AddForm } from './images.ts'

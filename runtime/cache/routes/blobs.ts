@@ -1,4 +1,4 @@
-/** The bytes of images: `/b/<token>/<name>` by source, `/files/<name>` by name, in parts or as they come. */
+/** Serves the bytes of images: `/b/<token>/<name>` by source, `/files/<name>` by name, with ranges. */
 import type { H3Event } from 'h3'
 import { blobName, parseBlobToken } from '../../core/catalog/blob-address.ts'
 import { renderError, type FaultCode } from '../../core/foundation/fault.ts'

@@ -1,4 +1,4 @@
-/** The catalog as programs read and change it: `/catalog`, its entries, and what must not be removed. */
+/** The catalog's API: `/catalog`, its entries, and the pins that protect images from removal. */
 import type { H3Event } from 'h3'
 import { type CacheEntry, publicFields, sourceOf } from '../../core/catalog/cache-entry.ts'
 import { etagOf } from '../../core/foundation/etag.ts'

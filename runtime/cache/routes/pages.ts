@@ -1,4 +1,4 @@
-/** The pages under `/ui` and what their forms do; all of it works without a script. */
+/** The pages under `/ui` and the handlers of their forms; all of it works without scripts. */
 import type { H3Event } from 'h3'
 import { Fault, renderError } from '../../core/foundation/fault.ts'
 import type { FieldError } from '../../core/foundation/field-error.ts'

@@ -1,4 +1,4 @@
-/** A name in an address, exactly as it was encoded there. */
+/** Reads a name from one path segment of a request, decoded exactly once. */
 import type { H3Event } from 'h3'
 
 /**

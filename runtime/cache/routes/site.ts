@@ -1,4 +1,4 @@
-/** What the routes and pages of the cache work with. */
+/** The services that the cache's routes and pages share. */
 import type { ImageCache } from '../../services/cache/image-cache.ts'
 import type { CacheRow } from '../../services/cache/cache-rows.ts'
 import type { Environment } from '../../services/host/shell.ts'

@@ -1,4 +1,4 @@
-/** The answer of `GET /catalog`: in the form that every client of such a cache reads, and more for ours. */
+/** Renders the response of `GET /catalog`: the format all clients of such a cache read, with fields of our own. */
 import type { CatalogFields } from '../../core/catalog/catalog-fields.ts'
 import { fileUrl } from '../../core/catalog/dropped-file.ts'
 

@@ -1,4 +1,4 @@
-/** What `GET /catalog?all` of a cache says, read by its own command line. */
+/** Parses `GET /catalog?all` for the cache's own command line. */
 import { z } from 'zod'
 import { parseEach } from '../../core/foundation/shape.ts'
 import { renderSize } from '../../core/foundation/size.ts'

@@ -1,4 +1,4 @@
-/** Every setting of `flasher-cache`; it reads the same files as `flasher-web`, and leaves the rest alone. */
+/** Every setting of `flasher-cache`; it shares its files with `flasher-web`, and ignores that one's settings. */
 import {
   ADMIN_SETTINGS,
   CACHE_SETTINGS,

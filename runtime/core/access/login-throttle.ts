@@ -1,4 +1,4 @@
-/** How long an address that guessed wrong must wait before its next attempt counts. */
+/** Decides how long an address must wait after wrong passwords before its next attempt counts. */
 
 export interface Failures {
   readonly count: number

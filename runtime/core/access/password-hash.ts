@@ -1,4 +1,4 @@
-/** Password hashes as text (`$scrypt$…`, `$argon2id$…`): their parts, and which are too weak or too dear. */
+/** Parses password hashes (`$scrypt$…`, `$argon2id$…`), and refuses those too weak or too expensive. */
 import { accept, refuse, type Result } from '../foundation/result.ts'
 
 export type PasswordHash =

@@ -1,4 +1,4 @@
-/** The files that live systems consist of: their names, which of them make a set, and which set counts. */
+/** The files of a live system: their names, which of them form a set, and which set is active. */
 import { z } from 'zod'
 import { checksumsOf, ipxeFile, netbootStem } from '../../../appliance/assets.ts'
 import { ROOT_MANIFEST } from '../../../appliance/initrd.ts'

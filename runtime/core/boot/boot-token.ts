@@ -1,4 +1,4 @@
-/** What a live boot is given to prove to the server that the server sent it: `[pxe] tokens`. */
+/** Boot tokens, by which a live system proves that this server booted it: `[pxe] tokens`. */
 import { KERNEL_ARGS } from '../../../appliance/contract.ts'
 import type { Mac } from '../machine/mac.ts'
 import { accept, refuse, type Result } from '../foundation/result.ts'

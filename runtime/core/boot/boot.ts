@@ -1,4 +1,4 @@
-/** What a machine boots, and the iPXE script that does it ("GET /pxe/{mac}"). */
+/** Renders what a machine boots as an iPXE script ("GET /pxe/{mac}"). */
 import { KERNEL_ARGS } from '../../../appliance/contract.ts'
 import { LIVE_QUIRKS } from '../../../appliance/live-boot.ts'
 import { backOff, comment, prose, renderScript, segment, START_PAUSE, word } from './ipxe.ts'
@@ -46,7 +46,7 @@ interface ToLive {
   readonly console: SerialConsole
   /** Proves to this server that it sent the boot; null: none is needed. */
   readonly token: string | null
-  /** What to do when the live system cannot be had after all tries. */
+  /** What to do when the live system is still unavailable after all attempts. */
   readonly otherwise: ToDisk | ToWait
 }
 

@@ -1,4 +1,4 @@
-/** The scripts that bring a machine to its own script, whoever loaded iPXE ("/pxe-bootstrap.ipxe"). */
+/** The scripts that lead iPXE to the script of its machine, however iPXE was loaded ("/pxe-bootstrap.ipxe"). */
 import { backOff, renderScript, START_PAUSE, word } from './ipxe.ts'
 import { renderHyphens, type Mac } from '../machine/mac.ts'
 

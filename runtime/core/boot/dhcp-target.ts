@@ -1,4 +1,4 @@
-/** Which of this host's addresses DHCP servers should name, when an operator came here by another one. */
+/** Chooses the address of this host that DHCP servers should name, from the one that the operator uses. */
 import { planDhcp, type DhcpTarget } from './dhcp.ts'
 
 /** An address of this host. */

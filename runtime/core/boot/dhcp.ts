@@ -1,4 +1,4 @@
-/** What DHCP servers must say so that machines come here, as blocks to paste, for this very server. */
+/** Configuration of DHCP servers that makes machines boot from this server, as blocks to paste. */
 import { accept, refuse, type Result } from '../foundation/result.ts'
 
 /** This server as its machines reach it. */

@@ -1,4 +1,4 @@
-/** The parts of iPXE scripts, made so that nothing put into them can be read as anything else. */
+/** Renders the parts of iPXE scripts, quoted so that no value can become a command. */
 import { Fault } from '../foundation/fault.ts'
 
 /** iPXE splits at blanks, expands `${…}`, and knows the words `&&`, `||`, `;` and `#…`. */

@@ -1,4 +1,4 @@
-/** Kernel command lines: written for the live system, and read by it from /proc/cmdline. */
+/** Kernel command lines: rendered for the live system, and parsed by it from /proc/cmdline. */
 import { Fault } from '../foundation/fault.ts'
 
 /** A name and its value; null for a flag (`gpt`). */

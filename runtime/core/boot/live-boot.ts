@@ -1,4 +1,4 @@
-/** What the kernel command line of a live boot asks of the wizard. */
+/** Parses what the kernel command line of a live boot says to the wizard. */
 import { KERNEL_ARGS } from '../../../appliance/contract.ts'
 import { parseKernelArgs } from './kernel-args.ts'
 
@@ -34,8 +34,9 @@ export const renderDriverArgs = ({ server, mac }: LiveBoot): readonly string[] =
 ]
 
 /**
- * Those of a wizard for whoever stands there; `base`: where the server answers, null where there is
- * none. One that cannot be is named all the same, unless the console that follows it says so.
+ * The arguments of a wizard for the person at the console. `base`: the address at which the server
+ * answers, or null. A server that cannot be reached or parsed is passed on anyway, so that the wizard
+ * reports it, unless the console that the server drives does.
  */
 export function renderGuestArgs({ server, mac }: LiveBoot, base: string | null): readonly string[] {
   if (base !== null) return ['--server', base, '--catalog', `${base}/catalog.toml`]
@@ -43,8 +44,8 @@ export function renderGuestArgs({ server, mac }: LiveBoot, base: string | null):
 }
 
 /**
- * What the wizard finds in its environment beside what is there. `base`: where the server answers, for
- * a wizard that it does not drive: its flashes are reported all the same.
+ * Variables added to the wizard's environment. `base`: the address of the server, for a wizard that it
+ * does not drive but whose flashes are reported to it.
  */
 export const renderWizardEnv = (
   boot: LiveBoot,

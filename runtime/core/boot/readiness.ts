@@ -1,4 +1,4 @@
-/** What must be there before machines can boot and be flashed, and how far that is (dashboard). */
+/** Lists what network boot and flashing require, and which of it is set up (dashboard). */
 import type { TftpState } from './tftp.ts'
 
 /** `missing`: nothing works without; `attention`: it may bite; `ready`: nothing to do. */

@@ -1,4 +1,4 @@
-/** Releases of the live environment: where they lie, what their manifest says, what of it is fetched. */
+/** Releases of the live environment: their addresses, their manifest, and which files are fetched. */
 import { z } from 'zod'
 import { RELEASE_MANIFEST } from '../../../appliance/assets.ts'
 import {

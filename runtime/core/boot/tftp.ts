@@ -1,4 +1,4 @@
-/** The little of TFTP that it takes to ask a daemon for a file (RFC 1350), and what its answer means. */
+/** The part of TFTP that requests one file from a daemon (RFC 1350), and the meaning of its response. */
 import { printable } from '../foundation/printable.ts'
 
 /** What firmware asks for first, so a daemon that has it is one that machines can boot from. */

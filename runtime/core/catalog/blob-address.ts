@@ -1,4 +1,4 @@
-/** Where a cache service keeps a source's bytes: `<base>/b/<token>/<name>`, both ways. */
+/** Builds and parses the address of a source's bytes at a cache service: `<base>/b/<token>/<name>`. */
 import { accept, refuse, type Result } from '../foundation/result.ts'
 
 /** Longer than any address that a browser or a proxy lets through. */

@@ -1,4 +1,4 @@
-/** What an operator adds to the cache: a source and its name, checked before it is kept. */
+/** Checks an image that an operator adds to the cache: its source and its name. */
 import { z } from 'zod'
 import { blobName, decodePart } from './blob-address.ts'
 import { type CatalogFields, MAX_NAME_LENGTH, parseCatalogFields } from './catalog-fields.ts'

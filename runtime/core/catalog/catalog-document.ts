@@ -1,4 +1,4 @@
-/** The cache service's `GET /catalog` as a list of images; one bad entry spoils none of the others. */
+/** Parses the cache service's `GET /catalog` into images; a bad entry is skipped, the others are kept. */
 import { z } from 'zod'
 import { blobUrl } from './blob-address.ts'
 import { type CatalogEntry, type SkippedEntry, decideArch, decideFormat } from './catalog.ts'

@@ -1,4 +1,4 @@
-/** The fields of one catalog entry as others write them, in JSON and TOML alike, checked and bounded. */
+/** Parses and bounds the fields of one catalog entry, the same for JSON and TOML. */
 import { z } from 'zod'
 import { accept, refuse, type Result } from '../foundation/result.ts'
 

@@ -1,4 +1,4 @@
-/** A catalog from any place, as a wizard offers it: which images, from where, and which not. */
+/** Turns a catalog from any place into the images that a wizard offers, and the entries that it rejects. */
 import { isFlashable, decideArch, decideFormat } from './catalog.ts'
 import type { Fault, FaultCode } from '../foundation/fault.ts'
 import { IMAGE_FORMATS, type ImageFormat } from '../image/image.ts'

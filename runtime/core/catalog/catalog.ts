@@ -1,4 +1,4 @@
-/** The image catalog as this server knows it: a snapshot of what a cache service offers. */
+/** The image catalog in the server's memory: a snapshot of what a cache service offers. */
 import { detectFormat, IMAGE_FORMATS, isTarballName } from '../image/image.ts'
 
 /** One image. `src` is its identity (see `ref.ts`), `url` what a machine can fetch it from. */

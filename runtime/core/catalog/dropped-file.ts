@@ -1,4 +1,4 @@
-/** Files that people put into the cache's folder: which of them are images, and their addresses. */
+/** Decides which files that people put into the cache's folder are images, and at which addresses they are. */
 import { decodePart, isLoopback } from './blob-address.ts'
 import { detectFormat, isTarballName } from '../image/image.ts'
 

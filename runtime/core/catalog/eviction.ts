@@ -1,4 +1,4 @@
-/** Which stored images make room for another one: the longest unused, and never one that is needed. */
+/** Chooses which stored images to remove for a new one: the least recently used, never one that is needed. */
 import { accept, refuse, type Result } from '../foundation/result.ts'
 
 interface StoredBlob {
@@ -10,7 +10,7 @@ interface StoredBlob {
   readonly isNeeded: boolean
 }
 
-export interface Room {
+interface Room {
   readonly blobs: readonly StoredBlob[]
   /** Bytes that downloads under way have taken or will take. */
   readonly promisedBytes: number

@@ -1,4 +1,4 @@
-/** Reads a command line against its table: what it asks for, or what is wrong with it. */
+/** Parses a command line by its command table, and reports what is wrong with it. */
 import { type Cases, decideCase } from '../foundation/cases.ts'
 import {
   commandsUnder,

@@ -1,4 +1,4 @@
-/** What a program offers on its command line, as data: parsing, help, completion and manual are made from it. */
+/** Describes a program's command line as data; parser, help, completion and manual are generated from it. */
 
 export interface Value {
   /** As help shows it: `PATH`. */

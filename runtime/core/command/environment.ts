@@ -1,4 +1,4 @@
-/** Environment variables other than settings: help, manuals and the reference are made from these tables. */
+/** Environment variables that are no settings; help, manuals and the reference are generated from these tables. */
 import { DEFAULT_IMAGE_ROOT } from '../image/image.ts'
 import type { Entry } from './command.ts'
 

@@ -1,4 +1,4 @@
-/** What the command lines of programs that serve have in common: flags, files, and `serve` where no command is named. */
+/** The parts that the command lines of both servers share: flags, files, and `serve` as the default command. */
 import type { CommandLine, Entry, Flag } from './command.ts'
 
 export const CONFIG: Flag = {

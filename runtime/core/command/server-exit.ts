@@ -1,4 +1,4 @@
-/** What a fault means as the exit of a program that serves: `flasher-web`, `flasher-cache`. */
+/** Maps faults to exit codes for the servers: `flasher-web` and `flasher-cache`. */
 import type { Entry } from './command.ts'
 import type { FaultCode } from '../foundation/fault.ts'
 

@@ -1,4 +1,4 @@
-/** The commands that every program has because its table is enough for them: `completion` and `manual`. */
+/** The commands that every program gets from its command table alone: `completion` and `manual`. */
 import { SHELLS, type Command, type Flag, type ShellName } from './command.ts'
 
 /** `flags`: those that every command of the program takes. */

@@ -1,4 +1,4 @@
-/** Where configuration is looked for (docs/decisions/0014): what was named and nothing else, or the usual places. */
+/** Lists the places of configuration files (docs/decisions/0014): the one that is named, or the usual ones. */
 
 export interface ConfigPath {
   readonly kind: 'file' | 'folder'

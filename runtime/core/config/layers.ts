@@ -1,4 +1,4 @@
-/** Configuration files one above the other: the first that holds a key decides it. */
+/** Layers of configuration files: the first file that holds a key wins. */
 import { locateTomlKey, locateTomlSection } from './toml-edit.ts'
 import { isTable } from './toml.ts'
 

@@ -1,4 +1,4 @@
-/** The sorts of values that settings hold: texts, numbers, addresses, spans of time, lists. */
+/** The types of settings: texts, numbers, addresses, durations, lists. */
 import { z } from 'zod'
 import { parseJson } from '../foundation/json-reader.ts'
 import { parsePasswordHash } from '../access/password-hash.ts'

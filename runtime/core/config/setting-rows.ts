@@ -1,4 +1,4 @@
-/** Settings that the machine server and the cache service read alike, from the same files. */
+/** Settings that the machine server and the cache service share, read from the same files. */
 import { bytes, host, passwordHash, path, port, secretText } from './setting-kinds.ts'
 import { setting } from './setting.ts'
 

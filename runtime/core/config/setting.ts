@@ -1,4 +1,4 @@
-/** One key of the configuration: what it may hold, its default, how it is shown. */
+/** One key of the configuration: its type, its default, and how it is displayed. */
 import type { ZodType } from 'zod'
 import { printable } from '../foundation/printable.ts'
 import { accept, refuse, type Result } from '../foundation/result.ts'

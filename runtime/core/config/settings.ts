@@ -1,4 +1,4 @@
-/** What a configuration says, key by key: the value, where it comes from, and what is wrong with it. */
+/** Resolves the configuration key by key: the value, its source, and problems with it. */
 import { findLayer, listStrays, renderKeyLocation, valueIn, type Layer } from './layers.ts'
 import { nearestOf } from '../foundation/nearest.ts'
 import {

@@ -1,4 +1,4 @@
-/** A setting as pages, commands and the reference show it: never a secret. */
+/** Renders a setting for pages, commands and the reference; secrets are never shown. */
 import {
   listSettings,
   renderText,

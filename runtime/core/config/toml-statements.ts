@@ -1,4 +1,4 @@
-/** Where the headers and `key = value` pairs of a TOML text lie, to the character: read off the editor's tree. */
+/** Finds the positions of headers and `key = value` pairs in a TOML text, from the editor's syntax tree. */
 import { parseDocument, type TomlDocument } from '@decimalturn/toml-patch'
 
 export interface Statement {

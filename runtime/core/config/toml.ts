@@ -1,4 +1,4 @@
-/** TOML read strictly, and what is wrong with it by line and column. */
+/** Parses TOML strictly, and reports errors with line and column. */
 import { parse, TomlDate, TomlError, type TomlTable } from 'smol-toml'
 import { printable } from '../foundation/printable.ts'
 import { isRecord } from '../foundation/shape.ts'

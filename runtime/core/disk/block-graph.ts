@@ -1,4 +1,4 @@
-/** How block devices stand on each other: partitions, device-mapper, RAID, loops. */
+/** The graph of block devices built on each other: partitions, device-mapper, RAID, loops. */
 
 /** One device of /sys/class/block, named as there (`sda1`, `dm-0`, `cciss!c0d0`). */
 export interface SysBlock {

@@ -1,4 +1,4 @@
-/** The firmware's boot entries: what efibootmgr says of them, and the one that boots a flashed disk once. */
+/** Parses the firmware's boot entries from efibootmgr, and plans the one that boots a flashed disk once. */
 import { parseTable } from './gpt.ts'
 import { accept, refuse, type Result } from '../foundation/result.ts'
 

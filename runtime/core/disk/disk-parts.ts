@@ -1,4 +1,4 @@
-/** What lies on a disk now: its partitions, or the file system that it holds as a whole. */
+/** The present content of a disk: its partitions, or the file system on the whole disk. */
 import type { SysBlock } from './block-graph.ts'
 import type { DiskPart } from './disk.ts'
 import type { LsblkNode } from './lsblk.ts'

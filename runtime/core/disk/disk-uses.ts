@@ -1,4 +1,4 @@
-/** Everything that uses a disk or a part of it: facts of the whole machine in, uses out. */
+/** Finds everything that uses a disk or a part of it, from facts about the whole machine. */
 import {
   listAbove,
   listAboveWhole,

@@ -1,4 +1,4 @@
-/** A small change of a disk as a value: planned here, carried out by a service. */
+/** A small write to a disk as a value: planned here, carried out by a service. */
 
 /** To be on the medium before the next one begins. */
 export interface DiskWrite {

@@ -1,4 +1,4 @@
-/** What a disk is, what uses it, and what must be known of one before it may be overwritten. */
+/** A disk: its properties, its uses, and the facts required before it may be overwritten. */
 import { type Cases, decideCase } from '../foundation/cases.ts'
 
 /** What stays the same of a disk however it is named today. */

@@ -1,4 +1,4 @@
-/** Keeps the checksum of an exFAT boot region while its boot sector changes. */
+/** Updates the checksum of an exFAT boot region when its boot sector changes. */
 import { BOOT_AT, CHECKSUM_OFFSET, sumBootBytes } from '../../../appliance/images-volume.ts'
 
 /** Four bytes, eight apart: between one and the next the sum turns by eight of its 32 bits. */

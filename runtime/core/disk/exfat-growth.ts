@@ -1,4 +1,4 @@
-/** What has to be written so that the images volume fills its partition; files and their chains stay as they are. */
+/** Plans the writes that grow the exFAT volume to fill its partition; files and their clusters stay in place. */
 import {
   BOOT_AT,
   BOOT_REGION,

@@ -1,4 +1,4 @@
-/** Where an image's own /etc/fstab puts a folder: in its root file system or in another volume. */
+/** Reads from an image's /etc/fstab whether a folder is on its root file system or on another volume. */
 import { subvolumeOption } from './mount.ts'
 import { accept, refuse, type Result } from '../foundation/result.ts'
 import type { FilledVolume } from './volume.ts'

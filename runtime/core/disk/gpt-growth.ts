@@ -1,4 +1,4 @@
-/** What has to be written so that the images partition, the last of its disk, reaches to the disk's end. */
+/** Plans the writes that grow the images partition, the last of its disk, to the disk's end. */
 import { crc32 } from 'node:zlib'
 import type { DiskWrite } from './disk-write.ts'
 import {

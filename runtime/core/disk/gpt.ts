@@ -1,4 +1,4 @@
-/** The GUID partition table, as far as writing a whole disk needs to know it. */
+/** The parts of the GUID partition table that writing a whole disk depends on. */
 import { crc32 } from 'node:zlib'
 import { accept, refuse, type Result } from '../foundation/result.ts'
 

@@ -1,4 +1,4 @@
-/** Where images lie beside the live system: the images partition of its stick, of another one, or Ventoy's. */
+/** Finds the partition that holds images: on the live system's stick, on another one, or Ventoy's. */
 import { IMAGES_PARTITION } from '../../../appliance/contract.ts'
 
 /** What the boot system wrote down of the medium that it found the root on. */

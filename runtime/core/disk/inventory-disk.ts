@@ -1,4 +1,4 @@
-/** A disk of this machine as it is reported to the server ("InventoryDisk"). */
+/** A disk as this machine reports it to the server ("InventoryDisk"). */
 import type { SurveyedDisk } from './disk.ts'
 import type { InventoryDisk } from '../machine/machine.ts'
 

@@ -1,4 +1,4 @@
-/** What lsblk says of block devices: its JSON, read with care, as a tree. */
+/** Parses lsblk's JSON into a tree of block devices, and trusts none of it. */
 import { parseJson } from '../foundation/json-reader.ts'
 import { isRecord } from '../foundation/shape.ts'
 import { accept, refuse, type Result } from '../foundation/result.ts'

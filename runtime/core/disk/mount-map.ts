@@ -1,4 +1,4 @@
-/** Which block devices a mounted file system lies on, overlays and many-device ones included. */
+/** Finds the block devices below a mounted file system, through overlays and across several devices. */
 import { findMount, parseOverlayFolders, type Mount } from './mountinfo.ts'
 
 /** The mounts that one process sees; `process` is null for our own. */

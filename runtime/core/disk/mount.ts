@@ -1,4 +1,4 @@
-/** Which file systems of a flashed disk we mount, and with which options. */
+/** Decides which file systems of a flashed disk are mounted, and with which options. */
 import { PHYSICAL_VOLUME, type Contents } from './volume.ts'
 
 /** Those that Linux installs its root on and that can be written. */

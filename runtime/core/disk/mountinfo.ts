@@ -1,4 +1,4 @@
-/** What is mounted and what is swap: the kernel's tables in /proc, read line by line. */
+/** Parses the kernel's tables of mounts and swap in /proc, line by line. */
 
 /** One line of /proc/PID/mountinfo. */
 export interface Mount {

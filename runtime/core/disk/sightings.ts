@@ -1,4 +1,4 @@
-/** What was seen of a machine's block devices in /sys, /proc and lsblk, put together. */
+/** Combines what /sys, /proc and lsblk report about a machine's block devices. */
 import { listAbove, type BlockGraph, type SysBlock } from './block-graph.ts'
 import type { UseFacts } from './disk-uses.ts'
 import type { LsblkNode } from './lsblk.ts'

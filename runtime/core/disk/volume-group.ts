@@ -1,4 +1,4 @@
-/** Which LVM volume groups of a flashed disk may be switched on, and why others must not be. */
+/** Decides which LVM volume groups of a flashed disk may be activated, and explains why others may not. */
 import { z } from 'zod'
 import { parseJson } from '../foundation/json-reader.ts'
 import { accept, refuse, type Result } from '../foundation/result.ts'

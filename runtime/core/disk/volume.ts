@@ -1,4 +1,4 @@
-/** What a file system may lie on after a flash: a partition, a logical volume, a disk without a table. */
+/** The places of a file system on a flashed disk: a partition, a logical volume, or the whole disk. */
 import { indexNodes, type LsblkNode } from './lsblk.ts'
 
 interface Volume {

@@ -1,4 +1,4 @@
-/** What `zpool status -P -L` says of imported pools: which device nodes belong to which. */
+/** Parses `zpool status -P -L`: which device nodes belong to which imported pool. */
 
 export interface PoolMember {
   readonly pool: string

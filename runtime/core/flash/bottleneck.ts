@@ -1,4 +1,4 @@
-/** What a write waits for most, from how long it waited for each. Pure. */
+/** Finds the bottleneck of a write from the time it waited for each part. Pure. */
 
 const BOTTLENECKS = ['network', 'source', 'decoder', 'disk'] as const
 /** `source`: the medium that a local image lies on. */

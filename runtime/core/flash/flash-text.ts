@@ -1,4 +1,4 @@
-/** An image, a disk and the checks between them, each in one line for a person. */
+/** Describes an image, a disk and the checks between them, each in one line. */
 import type { TargetDevice } from '../disk/disk.ts'
 import type { FlashOptions } from './flash.ts'
 import type { ImageFacts, VirtualSize } from '../image/image.ts'

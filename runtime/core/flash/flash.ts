@@ -1,4 +1,4 @@
-/** What a flash is: facts in, a plan or the reasons against it out, and the events on the way. */
+/** Plans a flash: from facts to a plan or the reasons against it, and the events while it runs. */
 import type { Bottleneck } from './bottleneck.ts'
 import { type Cases, decideCase } from '../foundation/cases.ts'
 import {
@@ -228,7 +228,7 @@ const MESSAGES: Cases<'why', FlashRefusal, string> = {
   'in-use': ({ by }) => `target is in use: ${by.join(', ')}`,
   'read-only': ({ target }) => `target is read-only: ${target}`,
   'not-a-whole-disk': ({ target, type }) =>
-    `target is not a whole disk: ${target} is of type ${type} (--allow-partition to write there all the same)`,
+    `target is not a whole disk: ${target} is of type ${type} (--allow-partition to write there anyway)`,
   'image-too-big': ({ needs, has, isDoubtful }) =>
     `image (${needs} bytes) is larger than target (${has} bytes)${isDoubtful ? CUT_OFF : ''}`,
   'target-empty': ({ target }) => `target has no medium or no size: ${target}`,

@@ -1,4 +1,4 @@
-/** How a flash ended, and what it left on the disk. */
+/** The outcome of a flash, and the state in which it left the disk. */
 import { Fault, renderError, type FaultCode } from '../foundation/fault.ts'
 import type { FlashPlan } from './flash.ts'
 

@@ -1,4 +1,4 @@
-/** The step after a write: what it needs, what it leaves in the image, what it runs ("Provisioning"). */
+/** The step after a write: what it requires, writes into the image, and runs ("Provisioning"). */
 import { printable } from '../foundation/printable.ts'
 import { renderSize } from '../foundation/size.ts'
 import { PHYSICAL_VOLUME, type FilledVolume } from '../disk/volume.ts'

@@ -1,4 +1,4 @@
-/** Which reports of a flash are posted to the server, and when: the newest of each phase, not too often. */
+/** Decides which reports of a flash are posted to the server, and when: each phase, at a limited rate. */
 import type { ProgressPost, RunPhase } from '../machine/run.ts'
 
 /** Between two posts of one phase. */

@@ -1,4 +1,4 @@
-/** How a run of zeros gets onto a disk: by a command that is known to read back zeros, or written. */
+/** Decides how zeros get onto a disk: by a discard or zeroing command whose result reads as zeros, or written. */
 import type { ZeroFacts } from '../disk/disk.ts'
 
 /**

@@ -1,4 +1,4 @@
-/** A token bucket: so many things a minute, and no more than so many at once. */
+/** A token bucket: limits a rate per minute and the size of a burst. */
 
 export interface Bucket {
   /** What is left, and when that was (milliseconds). */

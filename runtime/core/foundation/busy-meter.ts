@@ -1,4 +1,4 @@
-/** How fast something is while it is at work: bytes over the time in which anything was under way. */
+/** Measures throughput while something is busy: bytes over the time in which any work was under way. */
 
 /** Less than this may only have gone into a cache. */
 const MIN_BYTES = 8 * 1024 * 1024

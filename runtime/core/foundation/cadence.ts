@@ -1,4 +1,4 @@
-/** How often a live channel speaks: at once after a silence, then at a pace that its size allows. */
+/** Decides when a live channel sends: at once after a pause, then at a rate that depends on its size. */
 
 const MIN_MS = 150
 const MAX_MS = 10_000

@@ -1,4 +1,4 @@
-/** Tables with one entry for each member of a union, and the call of the entry that is for one. */
+/** Tables with one handler for each member of a union, and the call of the matching one. */
 
 /** `Tag`: the field by which the members differ. */
 export type Cases<Tag extends string, Member extends Readonly<Record<Tag, string>>, Out> = {

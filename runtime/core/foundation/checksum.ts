@@ -1,4 +1,4 @@
-/** Lists of SHA-256 digests as `sha256sum` writes them, and the entry that names one file. */
+/** Parses lists of SHA-256 digests as `sha256sum` writes them, and finds the entry of one file. */
 import { accept, refuse, type Result } from './result.ts'
 
 type Sha256Refusal = 'not-listed' | 'not-a-checksum-list'

@@ -1,4 +1,4 @@
-/** A strong ETag of a text that is made anew for each answer. */
+/** Computes a strong ETag for a text that is rendered for each request. */
 import { createHash } from 'node:crypto'
 
 /** With its quotes. */

@@ -1,4 +1,4 @@
-/** The one error class: what went wrong (a code from a closed list), in words, and a hint. */
+/** The one error class: a code from a closed list, a message, and a hint. */
 
 /** Every surface maps these to its own terms (exit codes, HTTP statuses) with a checked table. */
 export const FAULT_CODES = [

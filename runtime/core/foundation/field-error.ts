@@ -1,4 +1,4 @@
-/** What is wrong with a body, field by field: the `detail` list of a 422. */
+/** Errors in a request body, field by field: the `detail` list of a 422. */
 import type { ZodError } from 'zod'
 
 export interface FieldError {

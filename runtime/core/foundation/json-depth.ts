@@ -1,4 +1,4 @@
-/** How deep JSON nests, counted while its bytes arrive: what is too deep is never parsed. */
+/** Measures how deep JSON nests while its bytes arrive, so that too deep a document is never parsed. */
 
 const QUOTE = 0x22
 const BACKSLASH = 0x5c

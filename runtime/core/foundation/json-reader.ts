@@ -1,4 +1,4 @@
-/** JSON that came from outside, read without a throw. */
+/** Parses JSON from outside without throwing. */
 import { safeDestr } from 'destr'
 
 /**

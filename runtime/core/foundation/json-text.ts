@@ -1,4 +1,4 @@
-/** JSON as text, written as both lines' documents spell it (ASCII, a blank after each comma). */
+/** Renders JSON as the documents of both lines spell it (ASCII, a blank after each comma). */
 
 /** Two-space indent, no line end. */
 export const renderJson = (value: unknown): string => ascii(JSON.stringify(value, null, 2))

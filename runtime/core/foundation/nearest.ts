@@ -1,4 +1,4 @@
-/** "Did you mean": the known word that was probably meant. */
+/** "Did you mean": finds the known word closest to an unknown one. */
 
 /** Longer words are not typing mistakes; it also limits the work. */
 const MAX_LENGTH = 40

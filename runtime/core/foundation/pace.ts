@@ -1,4 +1,4 @@
-/** How fast something goes and how long it will take, from what was counted in the last seconds. */
+/** Estimates rate and time left from the progress of the last seconds. */
 
 export type Pace = ReturnType<typeof createPace>
 

@@ -1,4 +1,4 @@
-/** Text from outside made safe for a terminal: nothing in it can move the cursor or turn the line round. */
+/** Makes text from outside safe for a terminal: no control sequences, no reversed text direction. */
 
 /** Control characters, bidirectional overrides, line separators, invisible joiners, lone surrogates. */
 const UNSAFE =

@@ -1,4 +1,4 @@
-/** How fast, how long and how much of it, in words. */
+/** Renders rates, durations and percentages as text. */
 import { renderSize } from './size.ts'
 
 /** For example `412 MB/s`. */

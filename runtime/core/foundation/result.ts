@@ -1,4 +1,4 @@
-/** An expected yes or no as a value: what a pure function answers when it can refuse. */
+/** `Result`: the return value of a function that can refuse. */
 
 export type Result<Value, Refusal> =
   | { readonly ok: true; readonly value: Value }

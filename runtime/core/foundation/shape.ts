@@ -1,4 +1,4 @@
-/** Data from outside whose shape is checked piece by piece, so that one bad item spoils none of the others. */
+/** Validates data from outside item by item, so that one bad item does not discard the others. */
 import type { ZodType } from 'zod'
 
 /** The items of a list that have the shape; none where it is no list. */

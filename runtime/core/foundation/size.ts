@@ -1,4 +1,4 @@
-/** Numbers of bytes as a person reads them: decimal units, three digits that count. */
+/** Renders numbers of bytes for people: decimal units, three significant digits. */
 
 const UNITS = ['B', 'kB', 'MB', 'GB', 'TB', 'PB'] as const
 

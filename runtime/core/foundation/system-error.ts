@@ -1,4 +1,4 @@
-/** The code of a system's error, as Node throws it: `ENOENT`, `EBUSY`. */
+/** Reads the code of a system error from what Node throws: `ENOENT`, `EBUSY`. */
 import { Fault } from './fault.ts'
 
 /** Null: a Fault, whose code is ours, or no error of the system. */

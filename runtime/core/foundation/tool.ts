@@ -1,4 +1,4 @@
-/** The external tools that flasher may need, and the Debian package that brings each. */
+/** The external tools that flasher may run, and the Debian package of each. */
 
 const PACKAGES: Readonly<Record<string, string>> = {
   btrfs: 'btrfs-progs',

@@ -1,9 +1,9 @@
-/** Tells where the streams of a bzip2 file end, which its tools do not: they ignore what follows. */
+/** Finds where the streams of a bzip2 file end; its tools do not, and ignore what follows. */
 import { accept, refuse, type Result } from '../foundation/result.ts'
 
 /**
  * The marks of a block and of a stream's end, 48 bits each, at any bit. A checksum follows: a block's
- * own, and at the end one of all blocks, by which an end is told from data that looks like it.
+ * own, and at the end one of all blocks, which distinguishes an end from data that looks like it.
  */
 const MARKS = [
   { kind: 'block', first: 0x31415926, last: 0x59265359 },

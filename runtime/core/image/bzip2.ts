@@ -1,4 +1,4 @@
-/** bzip2 as it lies in a file: its header; the size of what it holds is nowhere in it. */
+/** The bzip2 file format: its header; the decoded size is stored nowhere. */
 import { known, refused, type RangeStep, UNKNOWN_SIZE } from './range.ts'
 
 const BLOCK = Buffer.from('314159265359', 'hex')

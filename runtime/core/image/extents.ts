@@ -1,4 +1,4 @@
-/** Which parts of an image hold data and which are zeros, and a compact memory of what was written. */
+/** Ranges of data and zeros in an image, and a compact record of what was written. */
 
 /** A part of the disk, in bytes. */
 export interface Range {

@@ -1,4 +1,4 @@
-/** gzip as it lies in a file (RFC 1952): its header, and what its trailer says of the size. */
+/** The gzip file format (RFC 1952): its header, and the size in its trailer. */
 import { atLeast, known, refused, type RangeStep } from './range.ts'
 
 /** Header, the shortest deflate stream and trailer. */

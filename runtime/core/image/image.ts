@@ -1,4 +1,4 @@
-/** What an image is: the formats we write, recognised by name and by content ("Recognised image formats"). */
+/** The image formats that we write, recognised by name and by content ("Recognised image formats"). */
 import { accept, refuse, type Result } from '../foundation/result.ts'
 import { isSkippableMagic, legacyVersion } from './zstd.ts'
 

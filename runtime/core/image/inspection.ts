@@ -1,4 +1,4 @@
-/** Which tool shows the details of an image, and what is taken from its output ("Image info"). */
+/** Chooses the tool that shows the details of an image, and parses its output ("Image info"). */
 import { type ImageFormat, type ImageInfo } from './image.ts'
 import { parseJson } from '../foundation/json-reader.ts'
 import { isRecord } from '../foundation/shape.ts'

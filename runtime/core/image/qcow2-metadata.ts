@@ -1,4 +1,4 @@
-/** Where a qcow2 image keeps its own tables: nothing of the guest, and no other table, may lie there. */
+/** Tracks where a qcow2 image keeps its tables, which must overlap neither guest data nor each other. */
 import type { Qcow2Header } from './qcow2.ts'
 import { L1_ENTRY_BYTES } from './qcow2-tables.ts'
 import { accept, refuse, type Result } from '../foundation/result.ts'

@@ -1,4 +1,4 @@
-/** What one request to a qcow2 image reads: parts for one buffer, compressed neighbours read as one. */
+/** Plans the reads of one request to a qcow2 image: parts for one buffer, compressed neighbours in one read. */
 import type { Run } from './qcow2-tables.ts'
 
 /** A run and where its bytes go in the buffer; `guest` is where they are in the image. */

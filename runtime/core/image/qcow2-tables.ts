@@ -1,4 +1,4 @@
-/** Where the guest's bytes lie in a qcow2 image: L1 and L2 entries, and runs of them that belong together. */
+/** Maps guest offsets of a qcow2 image by its L1 and L2 entries, and joins them to contiguous runs. */
 import type { Qcow2Header } from './qcow2.ts'
 import { accept, refuse, type Result } from '../foundation/result.ts'
 

@@ -1,4 +1,4 @@
-/** What a qcow2 image says of itself in its header, and why one cannot be written (docs/interop/qcow2). */
+/** Parses a qcow2 header, and explains why an image cannot be written (docs/interop/qcow2). */
 import { type Cases, decideCase } from '../foundation/cases.ts'
 import { accept, refuse, type Result } from '../foundation/result.ts'
 

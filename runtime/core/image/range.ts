@@ -1,4 +1,4 @@
-/** Questions about a file that a few short reads answer: what to read next, or the answer itself. */
+/** Answers questions about a file by a few short reads: each step returns the next read or the result. */
 import { type VirtualSize } from './image.ts'
 
 /**

@@ -1,4 +1,4 @@
-/** xz as it lies in a file: stream header, footer and index, and the size by reading from its end. */
+/** The xz file format: stream header, footer and index, and the decoded size, read from the end. */
 import { crc32 } from 'node:zlib'
 import { atLeast, known, refused, type RangeStep } from './range.ts'
 import { accept, refuse, type Result } from '../foundation/result.ts'

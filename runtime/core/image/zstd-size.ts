@@ -1,4 +1,4 @@
-/** The virtual size of a zstd file: by all its frames, by its seek table, or by its first frame. */
+/** Finds the decoded size of a zstd file: from all its frames, its seek table, or its first frame. */
 import { atLeast, known, refused, type RangeStep, UNKNOWN_SIZE } from './range.ts'
 import { accept, refuse, type Result } from '../foundation/result.ts'
 import { createFrameWalker, type FrameWalker } from './zstd-walker.ts'

@@ -1,4 +1,4 @@
-/** Cuts a stream of zstd bytes into its frames without copying it, by the block headers alone. */
+/** Splits a stream of zstd bytes into its frames without copying, by the block headers alone. */
 import { accept, refuse, type Result } from '../foundation/result.ts'
 import {
   BLOCK_HEADER_BYTES,

@@ -1,4 +1,4 @@
-/** zstd as it lies in a file (RFC 8878): headers of frames and blocks, and a walk over a stream. */
+/** The zstd file format (RFC 8878): headers of frames and blocks, and a walk over a stream. */
 import { type Cases, decideCase } from '../foundation/cases.ts'
 import { accept, refuse, type Result } from '../foundation/result.ts'
 

@@ -1,4 +1,4 @@
-/** What a hardware tree (`lshw -json`) says of a machine, in a few lines; all of it is hostile. */
+/** Summarises a hardware tree (`lshw -json`) in a few lines; none of its content is trusted. */
 import { z } from 'zod'
 import { parseJson } from '../foundation/json-reader.ts'
 import { printable } from '../foundation/printable.ts'

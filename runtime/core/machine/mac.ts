@@ -1,4 +1,4 @@
-/** A MAC address in the one spelling we store: lower case, colons. */
+/** Normalizes MAC addresses to the form that we store: lower case, with colons. */
 import { accept, refuse, type Result } from '../foundation/result.ts'
 
 declare const brand: unique symbol

@@ -1,4 +1,4 @@
-/** What both release lines know of a machine, and the disks that it reports. */
+/** The part of a machine that both release lines share, and the disks that it reports. */
 import type { Mac } from './mac.ts'
 
 /** Fields with the same name and meaning in both specifications. Timestamps are ISO 8601 with `Z`. */

@@ -1,4 +1,4 @@
-/** A run as it is stored, and as programs get it. */
+/** A run as it is stored, and as the API returns it. */
 import { z } from 'zod'
 import { parseMac } from './mac.ts'
 import { RunSchema, type Run } from './run.ts'

@@ -1,4 +1,4 @@
-/** What a machine's post makes of its run. */
+/** Applies a machine's post to its run. */
 import {
   createSilentRun,
   type Progress,

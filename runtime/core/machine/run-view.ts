@@ -1,4 +1,4 @@
-/** What can be said of a run: its state in one word, how long it took, how fast it was. */
+/** Derives what pages show of a run: its state in one word, its duration, its rate. */
 import { RUN_RESULTS, type Run, type RunPhase } from './run.ts'
 
 export const RUN_STATES = ['running', 'stalled', ...RUN_RESULTS] as const

@@ -1,4 +1,4 @@
-/** A flash as its machine reports it: what it posts, and the run that the server keeps. */
+/** A flash as its machine reports it: the posts, and the run that the server keeps. */
 import { z } from 'zod'
 import type { Mac } from './mac.ts'
 import { plainWords } from '../foundation/printable.ts'

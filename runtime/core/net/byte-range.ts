@@ -1,4 +1,4 @@
-/** Which part of a file a request wants, and whether it has it already (RFC 9110, 13 and 14). */
+/** Decides which part of a file a request gets, and whether its copy is current (RFC 9110, 13 and 14). */
 
 export interface Conditions {
   readonly range: string | null

@@ -1,4 +1,4 @@
-/** What a server asks for with a 401: the challenges of `WWW-Authenticate` (RFC 9110, 11.6.1). */
+/** Parses the challenges of a 401: `WWW-Authenticate` (RFC 9110, 11.6.1). */
 
 export interface Challenge {
   /** Lower case. */

@@ -1,4 +1,4 @@
-/** The credentials that a Docker configuration holds for a registry. */
+/** Reads the credentials for a registry from a Docker configuration. */
 import { z } from 'zod'
 import { parseJson } from '../foundation/json-reader.ts'
 

@@ -1,4 +1,4 @@
-/** The bytes of server-sent events. */
+/** Encodes server-sent events. */
 
 /** One event; `lines` as `renderData` makes them. */
 export const renderEvent = (name: string, lines: string): string => `event: ${name}\n${lines}\n\n`

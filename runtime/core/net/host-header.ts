@@ -1,4 +1,4 @@
-/** Where machines reach this server: the `Host` header or the configured address, checked strictly. */
+/** Derives the server's address for machines from the `Host` header or the configuration, checked strictly. */
 import { accept, refuse, type Result } from '../foundation/result.ts'
 
 /** Longer than any name in use; scripts stay under 4 KB with it. */

@@ -1,4 +1,4 @@
-/** What HTTP headers say of a file's size, version and ranges, and whether an answer fits a question. */
+/** Reads size, version and ranges from HTTP headers, and checks that a response matches its request. */
 
 export type Headers = Readonly<Record<string, string | readonly string[] | undefined>>
 

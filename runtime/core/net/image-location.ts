@@ -1,4 +1,4 @@
-/** Where an image lies, as a person writes it: standard input, a path, a URL or a registry, and what to call it. */
+/** Parses the location of an image as a person types it: standard input, a path, a URL or a registry. */
 import { isOrasUrl, parseOrasRef, renderOrasRef, type OrasRef } from './oras.ts'
 import { canonicaliseSource } from '../image/ref.ts'
 import { accept, refuse, type Result } from '../foundation/result.ts'

@@ -1,4 +1,4 @@
-/** What stopped a network request, in words that name no secret. */
+/** Describes why a network request failed, without secrets. */
 import { Fault } from '../foundation/fault.ts'
 
 /** Our own reasons beside the system's and Node's; their messages are shown as they are. */

@@ -1,4 +1,4 @@
-/** What a registry's manifests say: which layer holds the disk image, and for which architecture. */
+/** Parses a registry's manifests: which layer is the disk image, and for which architecture. */
 import { z } from 'zod'
 import { parseJson } from '../foundation/json-reader.ts'
 import { isDigest } from './oras.ts'

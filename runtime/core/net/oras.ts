@@ -1,4 +1,4 @@
-/** An image in an OCI registry: how its reference is written, and which addresses that means. */
+/** Parses the reference of an image in an OCI registry, and derives the URLs to fetch it from. */
 import { accept, refuse, type Result } from '../foundation/result.ts'
 
 type OrasVersion =

@@ -1,4 +1,4 @@
-/** Which proxy the environment asks for, spelled as Node's agents take it. */
+/** Reads proxy settings from the environment, in the form that Node's agents take. */
 import { accept, refuse, type Result } from '../foundation/result.ts'
 
 const VARIABLES = ['http_proxy', 'https_proxy'] as const

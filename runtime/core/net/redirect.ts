@@ -1,4 +1,4 @@
-/** Where an HTTP answer sends us next, and which secrets may travel there. */
+/** Decides where a redirect leads, and which secrets may be sent there. */
 import type { HttpTarget } from './image-location.ts'
 import { accept, refuse, type Result } from '../foundation/result.ts'
 

@@ -1,4 +1,4 @@
-/** Why one of our servers refused a request, as its answer says it: `{"detail": …}`. */
+/** Reads why one of our servers refused a request from its response: `{"detail": …}`. */
 import { parseJson } from '../foundation/json-reader.ts'
 import { isRecord } from '../foundation/shape.ts'
 import { printable } from '../foundation/printable.ts'

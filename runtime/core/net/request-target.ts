@@ -1,4 +1,4 @@
-/** The target of an HTTP request as it came over the wire, checked before anything parses it. */
+/** Checks the raw target of an HTTP request before anything parses it. */
 import { parseHost } from './host-header.ts'
 import { accept, refuse, type Result } from '../foundation/result.ts'
 

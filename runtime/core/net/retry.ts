@@ -1,4 +1,4 @@
-/** How often and how soon a broken download is tried again. */
+/** Decides how often and after which delay a broken download is retried. */
 
 /** Tries in a row that bring not one byte. */
 export const TRIES_WITHOUT_PROGRESS = 5

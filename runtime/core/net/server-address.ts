@@ -1,4 +1,4 @@
-/** Where the machine server is, as `--server` and `flasher.server=` name it ("Wizard command line"). */
+/** Parses the machine server's address from `--server` and `flasher.server=` ("Wizard command line"). */
 import { parseHost, parsePublicUrl } from './host-header.ts'
 import { isRecord } from '../foundation/shape.ts'
 import { accept, refuse, type Result } from '../foundation/result.ts'

@@ -1,4 +1,4 @@
-/** What can go wrong while an image is read, as Faults in one wording for every kind of source. */
+/** Faults of reading an image, worded alike for every kind of source. */
 import { Fault, type FaultOptions } from '../foundation/fault.ts'
 
 export const readingCancelled = (name: string): Fault =>

@@ -1,4 +1,4 @@
-/** What a backup says of itself: its files, their pieces and digests. */
+/** The manifest of a backup: its files, their pieces and digests. */
 import { z } from 'zod'
 import { isBackupId } from './backup.ts'
 import { parseJson } from '../foundation/json-reader.ts'

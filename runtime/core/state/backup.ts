@@ -1,4 +1,4 @@
-/** How backups are named, when the next one is due, which ones are kept. */
+/** Decides how backups are named, when the next one is due, and which are kept. */
 
 const BACKUP_CADENCES = ['daily', 'weekly', 'manual'] as const
 type BackupCadence = (typeof BACKUP_CADENCES)[number]

@@ -1,4 +1,4 @@
-/** Which of many like events are noted one by one and which are only counted. */
+/** Decides which of many similar events are recorded one by one and which are only counted. */
 
 /** One kind of event about one subject, in one stretch of time. */
 export interface FloodWindow {

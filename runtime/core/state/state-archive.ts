@@ -1,4 +1,4 @@
-/** How a database that was put aside is named, and which of them are kept ("Database upgrade"). */
+/** Names archived databases, and decides which of them are kept ("Database upgrade"). */
 
 /** `2026-11-21T06:55:53.193Z` as file names spell it: `20261121T065553Z`. */
 const renderStamp = (iso: string) => `${iso.slice(0, 19).replace(/[-:]/g, '')}Z`

@@ -1,4 +1,4 @@
-/** Counts the machines that flash and keeps the line of those that wait; knows only what records say. */
+/** Counts the machines that flash and queues the others; its only source is their records. */
 import type { Mac } from '../../core/machine/mac.ts'
 import type { FlashSlot } from '../../core/machine/machine.ts'
 import type { Machine } from './rules/machine.ts'
@@ -36,7 +36,7 @@ interface Claim {
 
 /** A record that was not stored by then never will be. */
 const CLAIM_MS = 10_000
-/** The order of the line may be so old; who is first is known at once all the same. */
+/** The order of the line may be this old; who is first is always known at once. */
 const ORDER_MS = 1000
 
 /**

@@ -1,4 +1,4 @@
-/** Current line: its rules about machines, in the shape that the shared server asks for. */
+/** Current line: its rules about machines, behind the interface of the shared server. */
 import { parseBootToken, renderBootToken } from '../../core/boot/boot-token.ts'
 import { renderBoot, type BootDecision, type LiveSets } from '../../core/boot/boot.ts'
 import type { CatalogEntry } from '../../core/catalog/catalog.ts'

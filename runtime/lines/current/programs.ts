@@ -1,4 +1,4 @@
-/** Current line: its programs, assembled from the folders below. */
+/** Current line: the programs of this line, assembled from the folders below. */
 import { runProgram, type Run } from '../../terminal/command/program.ts'
 import { completeArguments } from '../../core/command/server-command.ts'
 import type { ProcessEnvironment } from './assembly/process-environment.ts'

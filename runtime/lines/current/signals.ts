@@ -1,4 +1,4 @@
-/** Current line: what a machine's reports make of its record, and what is put on record of them. */
+/** Current line: how a machine's reports change its record, and the events that they record. */
 import type { Inventory } from '../../core/machine/machine.ts'
 import type { Signal, Transition } from '../../web/fleet/transition.ts'
 import * as contacts from './rules/contact.ts'

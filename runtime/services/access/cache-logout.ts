@@ -1,4 +1,4 @@
-/** Ends a session at the cache service, too, where that takes the sessions of this server. */
+/** Ends a session at the cache service as well, if that accepts this server's sessions. */
 import { renderCacheBase } from '../../core/catalog/blob-address.ts'
 import { renderError } from '../../core/foundation/fault.ts'
 import { parseHttpTarget } from '../../core/net/image-location.ts'
@@ -19,8 +19,8 @@ interface CacheLogoutOptions {
 const MAX_WAIT_MS = 2000
 
 /**
- * A cache with the same state directory knows already. One that has only the key in common is told as
- * a browser would tell it; to one with another key the cookie means nothing. Best effort.
+ * A cache with the same state directory knows already. One that shares only the key gets the logout
+ * that a browser would send; one with another key ignores the cookie. Best effort.
  */
 export async function endCacheSession({ url, cookie, env, log }: CacheLogoutOptions) {
   const target = url === '' ? null : parseHttpTarget(`${renderCacheBase(url)}/ui/logout`)
@@ -34,6 +34,6 @@ export async function endCacheSession({ url, cookie, env, log }: CacheLogoutOpti
       timeoutMs: MAX_WAIT_MS,
     })
   } catch (thrown) {
-    log.warn(`the cache service was not told of a logout: ${renderError(thrown)}`)
+    log.warn(`could not end the session at the cache service: ${renderError(thrown)}`)
   }
 }

@@ -1,4 +1,4 @@
-/** The administrator's password: where it is said, whether a guess is right, how a new one is set. */
+/** The administrator's password: where it is stored, checking a guess, setting a new one. */
 import { argon2, createHmac, randomBytes, scrypt, timingSafeEqual } from 'node:crypto'
 import { readFile } from 'node:fs/promises'
 import { promisify } from 'node:util'

@@ -1,4 +1,4 @@
-/** Keys that the server makes for itself and keeps in its state directory, readable by it alone. */
+/** Secret keys that the server generates and keeps in its state directory, readable only by itself. */
 import { createHmac, randomBytes, timingSafeEqual } from 'node:crypto'
 import { readFileSync, statSync } from 'node:fs'
 import { link, unlink } from 'node:fs/promises'

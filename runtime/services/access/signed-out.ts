@@ -1,4 +1,4 @@
-/** Sessions that were logged out before their time: a list on disk, as short as their lives. */
+/** Sessions that were logged out before they expired: a list on disk, pruned as they expire. */
 import { readFileSync } from 'node:fs'
 import { basename } from 'node:path'
 import { z } from 'zod'

@@ -1,4 +1,4 @@
-/** API tokens: made once, shown once, kept as hashes. */
+/** API tokens: created once, shown once, stored as hashes. */
 import { createHash, randomBytes } from 'node:crypto'
 import { z } from 'zod'
 import { parseJson } from '../../core/foundation/json-reader.ts'

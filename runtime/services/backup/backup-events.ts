@@ -1,4 +1,4 @@
-/** Notes about backups: for the journal, and for the pages that show them. */
+/** Events about backups, for the journal and for pages. */
 import type { Feed } from '../host/feed.ts'
 import type { EventNote, Journal } from '../state/journal.ts'
 import type { Requester } from '../state/journal.ts'

@@ -1,4 +1,4 @@
-/** Backups as jobs: made one after another, listed while this process lives, and put on record. */
+/** Backups as jobs: made one after another, listed while this process runs, and recorded in the journal. */
 import { nextBackupId } from '../../core/state/backup.ts'
 import { Fault, renderError } from '../../core/foundation/fault.ts'
 import { renderSize } from '../../core/foundation/size.ts'

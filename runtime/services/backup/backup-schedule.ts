@@ -1,4 +1,4 @@
-/** Begins backups when they are due: looks at start, then every 60 seconds. */
+/** Starts backups when they are due: checks at start, then every 60 seconds. */
 import { isBackupDue, type BackupSettings } from '../../core/state/backup.ts'
 import type { Backups } from './backups.ts'
 import { SYSTEM } from '../state/journal.ts'

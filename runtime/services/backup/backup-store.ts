@@ -1,4 +1,4 @@
-/** Where backups are stored: files in pieces of bounded size with their digests, through any unstorage driver. */
+/** Stores backups as pieces of bounded size with their digests, through any unstorage driver. */
 import { createHash } from 'node:crypto'
 import { createReadStream } from 'node:fs'
 import { open, rmdir, stat } from 'node:fs/promises'

@@ -1,4 +1,4 @@
-/** Backups: queued, made, listed, kept for a while, restored; one thing at a time. */
+/** Makes, lists, prunes and restores backups, one job at a time. */
 import { planBackupPruning, type BackupSettings } from '../../core/state/backup.ts'
 import { createBackupJobs, type BackupJobs } from './backup-job.ts'
 import type { BackupMaker } from './backup-maker.ts'

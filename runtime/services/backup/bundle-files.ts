@@ -1,4 +1,4 @@
-/** Export bundles: the fleet's hardware written to a folder, and taken in from one ("Export bundle"). */
+/** Export bundles: writes the fleet's hardware to a folder, and imports it from one ("Export bundle"). */
 import { readFile, stat } from 'node:fs/promises'
 import { join } from 'node:path'
 import { Fault } from '../../core/foundation/fault.ts'

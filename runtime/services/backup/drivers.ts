@@ -1,4 +1,4 @@
-/** unstorage's drivers: loaded by name, when they are wanted, and the values they give as bytes. */
+/** Loads unstorage drivers by name when they are needed, and reads their values as bytes. */
 import type { Driver, Storage } from 'unstorage'
 import { isRecord } from '../../core/foundation/shape.ts'
 import { Fault } from '../../core/foundation/fault.ts'

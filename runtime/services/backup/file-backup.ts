@@ -1,4 +1,4 @@
-/** A single file in the place of a stored backup: a database copy, or an inventory. */
+/** Opens a single file as if it were a stored backup: a database copy, or an inventory. */
 import { createReadStream } from 'node:fs'
 import { open, readFile, stat } from 'node:fs/promises'
 import { Fault, renderError } from '../../core/foundation/fault.ts'

@@ -1,4 +1,4 @@
-/** Restores a stored backup when its turn has come, shows its progress, and records the outcome. */
+/** Restores a stored backup as a job: shows its progress, and records the outcome. */
 import { Fault, renderError } from '../../core/foundation/fault.ts'
 import type { BackupNotes } from './backup-events.ts'
 import type { Requester } from '../state/journal.ts'

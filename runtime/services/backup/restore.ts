@@ -1,4 +1,4 @@
-/** Puts a backup in force: the whole database, or an inventory alone; checked before anything changes. */
+/** Restores a backup, the whole database or an inventory alone; checks it before anything changes. */
 import { mkdir, open, rm } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
 import { Fault } from '../../core/foundation/fault.ts'

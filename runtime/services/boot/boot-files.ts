@@ -1,4 +1,4 @@
-/** The live environment's files: what is in the boot directory, and which set is active. */
+/** The live environment's files: the contents of the boot directory, and which set is active. */
 import { mkdtemp, readdir, rm, stat } from 'node:fs/promises'
 import { join } from 'node:path'
 import {

@@ -1,4 +1,4 @@
-/** Single files of the boot directory: what is there, what a checksum list says, and uploads. */
+/** Single files of the boot directory: lists them, reads digests from checksum lists, receives uploads. */
 import { randomBytes } from 'node:crypto'
 import { open, readdir, rename, rm, stat } from 'node:fs/promises'
 import { join } from 'node:path'

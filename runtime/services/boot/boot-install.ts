@@ -1,4 +1,4 @@
-/** Files that take their places in the boot directory all together, whatever stops us in the middle. */
+/** Moves files into the boot directory all together, even across a crash. */
 import { lstat, open, readdir, readFile, rename, rm } from 'node:fs/promises'
 import { basename, join } from 'node:path'
 import { parseJson } from '../../core/foundation/json-reader.ts'

@@ -1,4 +1,4 @@
-/** Which complete sets of the boot directory count: those whose initrd is not another system's. */
+/** Lists the complete sets of the boot directory, without those whose initrd belongs to another system. */
 import { join } from 'node:path'
 import {
   listComplete,

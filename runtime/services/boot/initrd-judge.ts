@@ -1,4 +1,4 @@
-/** Judges each initrd of the boot directory once, in the background; what is proven foreign is known. */
+/** Checks each initrd of the boot directory once, in the background, and remembers the result. */
 import { createDecoders } from '../image/decoders.ts'
 import { readInitrdKind, type InitrdKind } from './initrd-kind.ts'
 import { createQueue } from '../host/queue.ts'

@@ -1,4 +1,4 @@
-/** Whether an initrd is one of ours: each of ours carries a manifest. */
+/** Checks whether an initrd is one of ours: each of ours contains a manifest. */
 import { ROOT_MANIFEST } from '../../../appliance/initrd.ts'
 import { createNewcWalker, type NewcStep } from '../../core/boot/newc-walker.ts'
 import type { ImageFormat } from '../../core/image/image.ts'

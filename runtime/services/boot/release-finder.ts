@@ -1,4 +1,4 @@
-/** Finds a release at its site: by its manifest, or by the checksums of its trio where there is none. */
+/** Finds a release at its site: by its manifest, or by the checksums of its three files if there is none. */
 import { RELEASE_MANIFEST } from '../../../appliance/assets.ts'
 import { BOOT_ARCHS, setFileName, type BootArch } from '../../core/boot/boot-set.ts'
 import { Fault, renderError } from '../../core/foundation/fault.ts'

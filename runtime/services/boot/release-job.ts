@@ -1,4 +1,4 @@
-/** One fetch of a release, as it is listed and put on record. */
+/** One fetch of a release, as it is listed and recorded. */
 import { z } from 'zod'
 import type { Artifact } from '../../core/boot/release.ts'
 import { JobStateSchema, QUEUED } from '../host/jobs.ts'

@@ -1,4 +1,4 @@
-/** The files of a release on their way: what a cancelled fetch has brought is taken up by the next one. */
+/** Partial files of a release: the next fetch resumes what a cancelled one has downloaded. */
 import { mkdir, open, readdir, rename, rm } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { Artifact } from '../../core/boot/release.ts'

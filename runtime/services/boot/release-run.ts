@@ -1,4 +1,4 @@
-/** Fetches one release: found at its site, every file checked against its digest, installed as a whole. */
+/** Fetches one release: finds it at its site, checks every file's digest, installs all files together. */
 import { rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { Fault } from '../../core/foundation/fault.ts'

@@ -1,4 +1,4 @@
-/** Fetches of releases into the boot directory: one at a time, watched, cancelled, put on record. */
+/** Fetches releases into the boot directory: one at a time, with progress, cancellation and a record. */
 import type { CompleteSet } from '../../core/boot/boot-set.ts'
 import { Fault } from '../../core/foundation/fault.ts'
 import type { Feed } from '../host/feed.ts'

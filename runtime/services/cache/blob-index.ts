@@ -1,4 +1,4 @@
-/** What the cache is configured to offer, and which blob holds each source: kept on disk, read from memory. */
+/** The images that the cache offers, and the blob of each source: stored on disk, read from memory. */
 import type { Storage } from 'unstorage'
 import { z } from 'zod'
 import { blobKeyOf, type CacheEntry, keyOf } from '../../core/catalog/cache-entry.ts'

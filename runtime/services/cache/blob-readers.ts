@@ -1,4 +1,4 @@
-/** The bytes of images for requests: complete ones, files put into the folder, and those being downloaded. */
+/** Opens the bytes of images for requests: complete ones, files put into the folder, and running downloads. */
 import type { FileHandle } from 'node:fs/promises'
 import { blobKeyOf, type CacheEntry, keyOf } from '../../core/catalog/cache-entry.ts'
 import { parseFileSource, parseFileUrl } from '../../core/catalog/dropped-file.ts'

@@ -1,4 +1,4 @@
-/** Room for downloads: counts what is stored and promised, and removes what was not used for longest. */
+/** Makes room for downloads: counts stored and reserved bytes, and removes the least recently used images. */
 import { planEviction, type RoomRefusal } from '../../core/catalog/eviction.ts'
 import { Fault } from '../../core/foundation/fault.ts'
 import { renderSize } from '../../core/foundation/size.ts'

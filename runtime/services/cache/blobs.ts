@@ -1,4 +1,4 @@
-/** Image files by their digest, and the parts of those that are still on their way. */
+/** Stores image files by their digest, and the partial files of unfinished downloads. */
 import { constants } from 'node:fs'
 import { type FileHandle, mkdir, open, readdir, rename, rm, stat, statfs } from 'node:fs/promises'
 import { join } from 'node:path'

@@ -1,4 +1,4 @@
-/** What the cache holds and knows, one row an image, with what is happening to it. */
+/** Lists everything that the cache holds, one row per image with its state. */
 import { blobKeyOf, type CacheEntry, keyOf, publicFields } from '../../core/catalog/cache-entry.ts'
 import { decideArch, decideFormat } from '../../core/catalog/catalog.ts'
 import type { CatalogFields } from '../../core/catalog/catalog-fields.ts'

@@ -1,4 +1,4 @@
-/** Adds all images of a catalog manifest to the cache's list; what is there already stays as it is. */
+/** Adds all images of a catalog manifest to the cache's list; existing entries stay as they are. */
 import { Fault } from '../../core/foundation/fault.ts'
 import { renderFieldErrors } from '../../core/foundation/field-error.ts'
 import { type ManifestImage, renderFlaw } from '../../core/catalog/manifest.ts'

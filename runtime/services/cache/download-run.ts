@@ -1,4 +1,4 @@
-/** One download from its source into the cache: resumed where it can be, hashed, checked, published. */
+/** Downloads one source into the cache: resumes if possible, hashes, checks, publishes. */
 import type { Hash } from 'node:crypto'
 import type { FileHandle } from 'node:fs/promises'
 import { Fault } from '../../core/foundation/fault.ts'

@@ -1,4 +1,4 @@
-/** The downloads under way: one for each blob however many ask, a few at a time, and why others failed. */
+/** The running downloads: one per blob however many clients ask, a few at a time, and why others failed. */
 import type { FileHandle } from 'node:fs/promises'
 import { Fault, renderError } from '../../core/foundation/fault.ts'
 import { createPace, type Pace } from '../../core/foundation/pace.ts'

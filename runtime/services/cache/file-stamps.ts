@@ -1,4 +1,4 @@
-/** Which version of a file lies in a folder, that very version opened, and its digest remembered. */
+/** Identifies the version of a file in a folder, opens exactly that version, and remembers its digest. */
 import { createHash } from 'node:crypto'
 import { constants } from 'node:fs'
 import { type FileHandle, lstat, open } from 'node:fs/promises'

@@ -1,4 +1,4 @@
-/** The cache as a whole: what it offers, what is on its way, and everything that can be done to it. */
+/** The cache as a whole: its images, its downloads, and every operation on it. */
 import { join } from 'node:path'
 import {
   blobKeyOf,

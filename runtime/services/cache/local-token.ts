@@ -1,4 +1,4 @@
-/** A token in a file that its owner alone can read: who can, may change what the program beside it holds. */
+/** A token in a file that only its owner can read; it authorizes changes to the service beside it. */
 import { createHash, randomBytes, timingSafeEqual } from 'node:crypto'
 import { readFile } from 'node:fs/promises'
 import { replaceFile } from '../host/atomic-file.ts'

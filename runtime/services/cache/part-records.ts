@@ -1,4 +1,4 @@
-/** What is known of each unfinished download, so that the next start can go on with it. */
+/** Records of unfinished downloads, so that the next start can resume them. */
 import type { Storage } from 'unstorage'
 import { z } from 'zod'
 

@@ -1,4 +1,4 @@
-/** Which images machines are bound to, as their servers report: those are not removed to make room. */
+/** Images that machines are bound to, as their servers report; these are not removed to make room. */
 import type { Storage } from 'unstorage'
 import { z } from 'zod'
 

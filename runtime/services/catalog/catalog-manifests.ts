@@ -1,4 +1,4 @@
-/** Catalog manifests from wherever they lie: a file, a web server, a registry. */
+/** Reads catalog manifests from a file, a web server or a registry. */
 import { constants } from 'node:fs'
 import { open } from 'node:fs/promises'
 import { dirname } from 'node:path'

@@ -1,4 +1,4 @@
-/** Catalogs as a wizard opens them: from a path, a web server, a registry or our own server. */
+/** Opens catalogs for the wizard: from a path, a web server, a registry or our own server. */
 import {
   type CatalogRefusal,
   type LoadedCatalog,

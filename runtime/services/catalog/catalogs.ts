@@ -1,4 +1,4 @@
-/** The image catalog of the cache service: fetched, kept across restarts, never waited for. */
+/** The image catalog of the cache service: fetched in the background, kept across restarts. */
 import { renderCacheBase } from '../../core/catalog/blob-address.ts'
 import { type CatalogList, parseCatalogDocument } from '../../core/catalog/catalog-document.ts'
 import type { CatalogSnapshot } from '../../core/catalog/catalog.ts'

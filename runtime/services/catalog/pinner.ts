@@ -67,7 +67,9 @@ export function createPinner(dependencies: PinnerDependencies): AsyncDisposable 
     const kind = `${how} ${code} ${dependencies.url()}`
     if (closing.signal.aborted || complaints.has(kind)) return
     complaints.add(kind)
-    log.warn(`the cache service was not told which images are needed: ${renderError(thrown)}`)
+    log.warn(
+      `could not report to the cache service which images are needed: ${renderError(thrown)}`,
+    )
   }
 
   function schedule() {

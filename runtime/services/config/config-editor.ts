@@ -1,4 +1,4 @@
-/** Changes one key in one configuration file, as its author would have. */
+/** Changes one key in a configuration file and keeps its author's formatting. */
 import { findLayer } from '../../core/config/layers.ts'
 import { accept, refuse, type Result } from '../../core/foundation/result.ts'
 import {

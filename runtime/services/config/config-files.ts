@@ -1,4 +1,4 @@
-/** Configuration files: found and read in their order, and rewritten with owner and mode kept. */
+/** Configuration files: finds and reads them in order, and rewrites them with owner and mode kept. */
 import { randomBytes } from 'node:crypto'
 import {
   access,

@@ -1,4 +1,4 @@
-/** The configuration as it is now: read from its layers, edited in place, read again while running. */
+/** The current configuration: merged from its layers, edited in place, reloaded while running. */
 import { CONFIG_FILE, decideConfigPaths, type ConfigPath } from '../../core/config/config-paths.ts'
 import { Fault } from '../../core/foundation/fault.ts'
 import type { Result } from '../../core/foundation/result.ts'

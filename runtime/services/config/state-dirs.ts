@@ -1,4 +1,4 @@
-/** The folder in which a server keeps its state: chosen, made, and tried before anything needs it. */
+/** Chooses and creates the state directory of a server, and checks that it is writable. */
 import { access, constants, stat } from 'node:fs/promises'
 import { isAbsolute, join } from 'node:path'
 import { Fault, renderError } from '../../core/foundation/fault.ts'

@@ -1,4 +1,4 @@
-/** Block devices as lsblk lists them, on any version of it. */
+/** Lists block devices with lsblk, whatever its version. */
 import { Fault } from '../../core/foundation/fault.ts'
 import {
   LSBLK_COLUMNS,

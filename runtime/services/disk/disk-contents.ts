@@ -1,4 +1,4 @@
-/** What lies on a disk's partitions where udev did not say: read from the partitions themselves. */
+/** Probes the contents of a disk's partitions if udev did not report them. */
 import type { DiskPart, SurveyedDisk } from '../../core/disk/disk.ts'
 import { Fault } from '../../core/foundation/fault.ts'
 import { parseBlkid, type Contents } from '../../core/disk/volume.ts'

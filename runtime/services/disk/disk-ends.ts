@@ -1,4 +1,4 @@
-/** The first and the last MiB of a disk: cleared before everything else, written after it. */
+/** The first and the last MiB of a disk: cleared before everything else, written last. */
 import {
   moveBackup,
   parseBackupBytes,

@@ -1,4 +1,4 @@
-/** The names under which udev lists disks: by the place where they are plugged in, by label. */
+/** Reads the names that udev gives to disks: by physical slot, by label. */
 import { readdir, realpath } from 'node:fs/promises'
 import { join } from 'node:path'
 import { chooseNames } from '../../core/disk/inventory-disk.ts'

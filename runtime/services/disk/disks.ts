@@ -1,4 +1,4 @@
-/** Where disks are, and everything that is known of one before it may be overwritten. */
+/** Lists disks, and gathers everything that must be known of one before it may be overwritten. */
 import { realpath } from 'node:fs/promises'
 import type { SysBlock } from '../../core/disk/block-graph.ts'
 import { decideUses } from '../../core/disk/disk-uses.ts'

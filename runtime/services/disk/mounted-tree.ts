@@ -1,4 +1,4 @@
-/** Files inside a foreign tree: looked for, read and written without ever leaving it. */
+/** Finds, reads and writes files inside a foreign tree without ever leaving it. */
 import { randomBytes } from 'node:crypto'
 import { constants, open, rename, rm, type FileHandle } from 'node:fs/promises'
 import type { Stats } from 'node:fs'

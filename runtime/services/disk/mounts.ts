@@ -1,4 +1,4 @@
-/** Mounts foreign file systems where nobody else sees them, and undoes it whatever happens. */
+/** Mounts foreign file systems in a private place, and always unmounts them again. */
 import type { ChildProcessWithoutNullStreams } from 'node:child_process'
 import { once } from 'node:events'
 import { constants, mkdir, mkdtemp, open, realpath, rmdir } from 'node:fs/promises'

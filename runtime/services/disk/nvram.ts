@@ -1,4 +1,4 @@
-/** The firmware's own memory: has it boot a disk once, and only once ("FLASHER_REGISTER_UEFI_BOOT"). */
+/** Has the firmware boot a disk at the next boot, and only then ("FLASHER_REGISTER_UEFI_BOOT"). */
 import { access, open } from 'node:fs/promises'
 import { join } from 'node:path'
 import {
@@ -67,8 +67,8 @@ export function createNvram({ shell, arch, sys = '/sys' }: NvramOptions) {
   return {
     /**
      * Sets the firmware's one-shot next boot to the disk's EFI system partition. The boot order stays
-     * as it is; entries that we made before are removed. Never throws: a flash is done all the same.
-     * Either way the answer is a clause for a person.
+     * as it is; entries that we made before are removed. Never throws: the flash has succeeded anyway.
+     * Either way the result is a clause for a person.
      */
     async bootOnce(disk: DiskToBoot): Promise<Result<string, string>> {
       try {

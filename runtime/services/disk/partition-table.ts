@@ -1,4 +1,4 @@
-/** Tells the kernel that a disk's partition table has changed. */
+/** Notifies the kernel that a disk's partition table has changed. */
 import { setTimeout as pause } from 'node:timers/promises'
 import type { Shell } from '../host/shell.ts'
 

@@ -1,4 +1,4 @@
-/** Mounts and swap as /proc lists them, in every mount namespace that we may look into. */
+/** Reads mounts and swap from /proc, in every mount namespace that we can access. */
 import { open, readdir, readFile, readlink, stat } from 'node:fs/promises'
 import { join } from 'node:path'
 import { parseMountinfo, parseSwaps } from '../../core/disk/mountinfo.ts'

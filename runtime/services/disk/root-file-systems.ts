@@ -1,4 +1,4 @@
-/** Looks for a root file system in a volume: in itself, and in each subvolume where it is btrfs. */
+/** Looks for a root file system on a volume: at its top, and in each subvolume of a btrfs. */
 import { lstat, readdir } from 'node:fs/promises'
 import { join } from 'node:path'
 import { Fault, renderError } from '../../core/foundation/fault.ts'

@@ -1,4 +1,4 @@
-/** Sticks with images: finds them, lets the images partition grow, mounts it where images are looked for. */
+/** Finds sticks with images, grows their images partition, and mounts it where images are expected. */
 import { mkdir, open, readdir, readFile, realpath, stat, type FileHandle } from 'node:fs/promises'
 import { basename, join } from 'node:path'
 import { IMAGES_PARTITION, LIVE_PATHS, VENTOY_FOLDER } from '../../../appliance/contract.ts'

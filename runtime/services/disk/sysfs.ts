@@ -1,4 +1,4 @@
-/** Block devices as /sys shows them: what is built on what, sizes, queues. */
+/** Reads block devices from /sys: how they are stacked, their sizes, their queues. */
 import { readdir, readFile, realpath } from 'node:fs/promises'
 import { basename, dirname, join } from 'node:path'
 import type { SysBlock } from '../../core/disk/block-graph.ts'

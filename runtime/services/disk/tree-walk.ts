@@ -1,4 +1,4 @@
-/** Resolves paths in a foreign tree as its own system would: links are followed, never out of it. */
+/** Resolves paths in a foreign tree as its own system would: follows links, but never out of the tree. */
 import { isUtf8 } from 'node:buffer'
 import type { Stats } from 'node:fs'
 import { constants, lstat, mkdir, open, readlink, type FileHandle } from 'node:fs/promises'

@@ -1,4 +1,4 @@
-/** A source whose bytes are counted, and digested on the way when a digest is asked for. */
+/** Counts the bytes of a source, and computes their digest on the way if one is expected. */
 import { createHash } from 'node:crypto'
 import { Fault } from '../../core/foundation/fault.ts'
 import type { Source } from '../image/source.ts'

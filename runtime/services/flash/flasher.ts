@@ -1,4 +1,4 @@
-/** Flashes: plans what an order asks for, carries the plan out, and says how it ended. */
+/** Flashes: plans a request, carries out the plan, and reports the outcome. */
 import type { DiskIdentity } from '../../core/disk/disk.ts'
 import {
   planFlash,

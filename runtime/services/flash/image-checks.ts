@@ -1,4 +1,4 @@
-/** What an image is, from its content, its size and the digest that is known of it. */
+/** Checks an image before a flash: its content, its size, and its known digest. */
 import { Fault } from '../../core/foundation/fault.ts'
 import { detectFormat, type ImageFacts, type ImageFormat } from '../../core/image/image.ts'
 import { untilAborted } from '../host/watch.ts'

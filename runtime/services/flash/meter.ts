@@ -1,4 +1,4 @@
-/** Turns counts of bytes into progress events: rate and time left from the last seconds. */
+/** Turns byte counts into progress events: rate and time left from the last seconds. */
 import type { Bottleneck } from '../../core/flash/bottleneck.ts'
 import type { WriteProgress } from '../../core/flash/flash.ts'
 import { createPace } from '../../core/foundation/pace.ts'

@@ -1,4 +1,4 @@
-/** Checks and carries out the step after a write: a cloud-init seed or a cijoe workflow. */
+/** Checks and runs the step after a write: a cloud-init seed or a cijoe workflow. */
 import { constants, access, stat } from 'node:fs/promises'
 import { Fault, renderError } from '../../core/foundation/fault.ts'
 import {

@@ -1,4 +1,4 @@
-/** Posts the progress of a flash to the server without holding it up: newest first, retried, the end for certain. */
+/** Posts a flash's progress to the server without slowing it: newest first, retried, and always the end. */
 import { setTimeout as sleep } from 'node:timers/promises'
 import { addReport, dropReport, EMPTY_QUEUE, isEnd, untilDue } from '../../core/flash/report.ts'
 import { decideDelay } from '../../core/net/retry.ts'

@@ -1,4 +1,4 @@
-/** Leaves a cloud-init seed in the root file system of a disk that was just written. */
+/** Writes a cloud-init seed to the root file system of a disk that was just flashed. */
 import { randomBytes } from 'node:crypto'
 import { readFile } from 'node:fs/promises'
 import { Fault } from '../../core/foundation/fault.ts'

@@ -1,4 +1,4 @@
-/** Clocks that run while something is waited for, also while the wait still lasts. */
+/** Measures how long each part of a write is waited for, including waits that still last. */
 import type { Waited, WaitedFor } from '../../core/flash/bottleneck.ts'
 
 /** Seconds. */

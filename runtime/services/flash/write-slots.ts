@@ -1,4 +1,4 @@
-/** A fixed set of aligned buffers: a slot is free only when its last user gave it back. */
+/** A fixed set of aligned buffers: a slot is free again once its last user has returned it. */
 import type { ImageFormat } from '../../core/image/image.ts'
 import { createSlot } from '../disk/device.ts'
 

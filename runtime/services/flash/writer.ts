@@ -1,4 +1,4 @@
-/** Carries out a FlashPlan and reports each step; decides nothing. */
+/** Carries out a FlashPlan and reports each step; makes no decisions. */
 import { decideBottleneck } from '../../core/flash/bottleneck.ts'
 import { Fault } from '../../core/foundation/fault.ts'
 import type { MovedBackup } from '../../core/disk/gpt.ts'
@@ -118,7 +118,7 @@ async function* write(
     yield* overwrite(run, shell)
   } finally {
     await withinDeadline(close(opening))
-    // What is still under way after the deadline must find the disk open all the same.
+    // The disk stays open for writes that are still under way after the deadline.
     const release = () => close(holding)
     await withinDeadline(tasks.land().then(release, release))
   }

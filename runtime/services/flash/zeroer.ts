@@ -1,4 +1,4 @@
-/** Zeroes ranges of a device by command: one small child, fed ranges as they are found. */
+/** Zeroes ranges of a device by command, in one small child process that gets ranges as they are found. */
 import { createInterface } from 'node:readline'
 import { createBusyMeter } from '../../core/foundation/busy-meter.ts'
 import type { Range } from '../../core/image/extents.ts'

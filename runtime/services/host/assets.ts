@@ -1,4 +1,4 @@
-/** The files that pages load, ours and vendored ones: a closed list, read once, named by version. */
+/** The static files of pages, ours and vendored ones: a closed list, read once, with versioned names. */
 import { createHash } from 'node:crypto'
 import { readFile } from 'node:fs/promises'
 import { findPackageJSON } from 'node:module'

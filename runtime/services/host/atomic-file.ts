@@ -1,4 +1,4 @@
-/** Small files that are there whole or not at all, whatever stops us in the middle. */
+/** Writes small files atomically: after a crash a file is complete or absent. */
 import { randomBytes } from 'node:crypto'
 import { open, rename, unlink } from 'node:fs/promises'
 import { dirname } from 'node:path'

@@ -1,4 +1,4 @@
-/** Identifies the current run of the kernel: what was written during it is still in its memory. */
+/** Reads the boot ID of the kernel: data written during the same boot may still be in memory only. */
 import { readFile } from 'node:fs/promises'
 
 /** Null where the kernel does not say. */

@@ -1,4 +1,4 @@
-/** Notifies listeners in this process that something changed; they read the new state themselves. */
+/** Notifies listeners in this process of changes; they read the new state themselves. */
 
 /** What changed. A listener reads the rest where it is kept. */
 export type Change =

@@ -1,4 +1,4 @@
-/** The digest of what an open file begins with. */
+/** Computes the digest of the beginning of an open file. */
 import { createHash, type Hash } from 'node:crypto'
 import type { FileHandle } from 'node:fs/promises'
 import { Fault } from '../../core/foundation/fault.ts'

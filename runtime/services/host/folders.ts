@@ -1,4 +1,4 @@
-/** Makes folders where an operator wants them, also where none can be made. */
+/** Creates a folder with its parents, and fails rather than hangs where the file system permits none. */
 import { mkdir, stat } from 'node:fs/promises'
 import { dirname } from 'node:path'
 

@@ -1,4 +1,4 @@
-/** A file that grows: how far it has come, and waiting for more of it. */
+/** Tracks how far a growing file has come, and waits for more of it. */
 import { untilAborted } from './watch.ts'
 
 export type Growth = ReturnType<typeof createGrowth>

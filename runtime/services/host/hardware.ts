@@ -1,4 +1,4 @@
-/** The hardware tree of this machine, and what its kernel said last. */
+/** Reads the hardware tree of this machine, and the last lines of its kernel's log. */
 import { parseJson } from '../../core/foundation/json-reader.ts'
 import type { Shell } from './shell.ts'
 

@@ -1,4 +1,4 @@
-/** This host as machines on its networks see it. */
+/** Lists the addresses and network cards of this host. */
 import { networkInterfaces } from 'node:os'
 
 interface LanAddress {

@@ -1,4 +1,4 @@
-/** Keeps what is known of jobs for the next process, which finds those that were cut off as failed. */
+/** Stores jobs for the next process, which lists those that were cut off as failed. */
 import type { Storage } from 'unstorage'
 import { isOver, type JobRecords, type JobState } from './jobs.ts'
 

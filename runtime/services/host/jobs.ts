@@ -1,4 +1,4 @@
-/** Jobs in a queue: at most so many run at once; each can be watched and cancelled, and stays listed. */
+/** A queue of jobs: a limited number run at once; each can be watched and cancelled, and stays listed. */
 import { z } from 'zod'
 import { Fault, renderError } from '../../core/foundation/fault.ts'
 import { createQueue } from './queue.ts'

@@ -1,4 +1,4 @@
-/** The kernel command line of this machine. */
+/** Reads the kernel command line of this machine. */
 import { readFile } from 'node:fs/promises'
 
 /** `path`: /proc/cmdline. Empty where there is none. */

@@ -1,4 +1,4 @@
-/** Follows the lines of a growing file, from the first one until the signal. */
+/** Follows the lines of a growing file from the start until it is aborted. */
 import { open } from 'node:fs/promises'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { StringDecoder } from 'node:string_decoder'

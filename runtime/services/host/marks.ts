@@ -1,4 +1,4 @@
-/** Milestones where a person at another console, a test or the kernel's log finds them; all best effort. */
+/** Writes milestones to the kernel's log, the system's console and the status file; all best effort. */
 import { constants } from 'node:fs'
 import { open } from 'node:fs/promises'
 import { printable } from '../../core/foundation/printable.ts'

@@ -1,4 +1,4 @@
-/** On which terminal this program runs. */
+/** Finds the terminal that this program runs on. */
 import { readlink } from 'node:fs/promises'
 
 /** `/dev/tty1`; empty where it is unknown. `path`: the link of our standard input. */

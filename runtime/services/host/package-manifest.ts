@@ -1,4 +1,4 @@
-/** What this program's own package says of itself. */
+/** Reads the version from this program's own package.json. */
 import { readFile } from 'node:fs/promises'
 import { findPackageJSON } from 'node:module'
 import { Fault } from '../../core/foundation/fault.ts'

@@ -1,4 +1,4 @@
-/** Work that waits for its turn. */
+/** A queue that runs a limited number of tasks at a time. */
 
 /** Lets in so many at a time, in the order of the calls; the first ones at once. Failures hold up nothing. */
 export function createQueue(parallel: number) {

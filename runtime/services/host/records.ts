@@ -1,4 +1,4 @@
-/** Small JSON records by key, one file each, whole at every instant: unstorage over atomic files. */
+/** Stores small JSON records by key, one atomic file each, through unstorage. */
 import { mkdir, readdir, readFile, rm } from 'node:fs/promises'
 import { join } from 'node:path'
 import { createStorage, defineDriver, type Storage } from 'unstorage'

@@ -1,4 +1,4 @@
-/** Files of a folder as a web server needs them: opened once, described, and read in parts. */
+/** Opens files of a folder for a web server: described once, read in parts. */
 import { close, constants, fstat, open, read } from 'node:fs'
 import { realpath } from 'node:fs/promises'
 import { join, sep } from 'node:path'

@@ -1,4 +1,4 @@
-/** Starts other programs: tools through zx, children that live as long as we do or stream data by themselves. */
+/** Starts other programs: tools through zx, and children that run as long as we do or stream data themselves. */
 import { spawn, type ChildProcess, type ChildProcessWithoutNullStreams } from 'node:child_process'
 import { access, constants as files } from 'node:fs/promises'
 import { constants } from 'node:os'

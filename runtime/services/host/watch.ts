@@ -1,4 +1,4 @@
-/** Waiting that can be watched, ended and bounded. */
+/** Waits that can be aborted or bounded by a deadline. */
 import { setTimeout as sleep } from 'node:timers/promises'
 
 /** Resolves after so many milliseconds, without keeping the process alive. */

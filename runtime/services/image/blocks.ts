@@ -1,4 +1,4 @@
-/** Decoded image content, pulled piece by piece: what every decoder gives and the writer takes. */
+/** The interface of decoders: decoded image content, pulled piece by piece by the writer. */
 
 /** `bytes` of data were put at the start of the buffer, or a run of zeros of that length comes next. */
 export type Piece =

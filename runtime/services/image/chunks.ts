@@ -1,4 +1,4 @@
-/** Moves chunks into a stream one at a time, and gives their memory back, so that few are alive at once. */
+/** Writes chunks into a stream one at a time and releases their memory, so that few are alive at once. */
 import type { Writable } from 'node:stream'
 
 /**

@@ -1,4 +1,4 @@
-/** Opens an image's content, decoded, whatever its format. */
+/** Opens an image's decoded content, whatever its format. */
 import type { ImageFormat } from '../../core/image/image.ts'
 import type { Blocks } from './blocks.ts'
 import { openQcow2 } from './qcow2.ts'

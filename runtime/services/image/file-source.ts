@@ -1,4 +1,4 @@
-/** A local image file as a Source; one that changes while it is read is noticed. */
+/** A local image file as a Source; changes during the read are detected. */
 import { constants } from 'node:fs'
 import { open, stat, type FileHandle } from 'node:fs/promises'
 import { Fault } from '../../core/foundation/fault.ts'

@@ -1,4 +1,4 @@
-/** Fills whole buffers from pieces, and lets long runs of zeros pass without touching memory. */
+/** Fills whole buffers from pieces, and passes long runs of zeros on without allocating them. */
 import type { Blocks } from './blocks.ts'
 
 export type Filler = ReturnType<typeof createFiller>

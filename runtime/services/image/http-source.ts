@@ -1,4 +1,4 @@
-/** An image on a web server as a Source: found with HEAD or GET, read by ranges where there are any. */
+/** An image on a web server as a Source: probed with HEAD or GET, read by ranges if supported. */
 import { setMaxListeners } from 'node:events'
 import { fileNameOf, renderSafeUrl, type HttpTarget } from '../../core/net/image-location.ts'
 import { createHttpClient } from '../net/http-client.ts'

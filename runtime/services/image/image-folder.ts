@@ -1,4 +1,4 @@
-/** The images directly in a folder: names and sizes, nothing is opened. */
+/** Lists the images directly in a folder by name and size, without opening them. */
 import { readdir, stat } from 'node:fs/promises'
 import { Fault, renderError } from '../../core/foundation/fault.ts'
 import { detectFormat, type ImageRow, joinImagePath } from '../../core/image/image.ts'

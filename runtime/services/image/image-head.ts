@@ -1,4 +1,4 @@
-/** An image's first MiB, decoded: whether it can be meant for this disk at all. */
+/** Reads an image's first decoded MiB, and refuses what is no disk image or has the wrong sector size. */
 import { Fault } from '../../core/foundation/fault.ts'
 import type { FlashPlan } from '../../core/flash/flash.ts'
 import { checkHead } from '../../core/image/image-head.ts'

@@ -1,4 +1,4 @@
-/** Where images are and what they are: the files under an image root, one file, or any source. */
+/** Lists and inspects images: the files under an image root, one file, or any source. */
 import { constants } from 'node:fs'
 import { type FileHandle, open, stat } from 'node:fs/promises'
 import { Fault, type FaultCode, renderError } from '../../core/foundation/fault.ts'

@@ -1,4 +1,4 @@
-/** An image in an OCI registry as a Source: resolved when it is opened, its digest checked as it comes. */
+/** An image in an OCI registry as a Source: resolved when opened, its digest checked while read. */
 import { createHash } from 'node:crypto'
 import { setMaxListeners } from 'node:events'
 import { Fault } from '../../core/foundation/fault.ts'

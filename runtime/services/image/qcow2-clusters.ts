@@ -1,4 +1,4 @@
-/** Brings the clusters of a qcow2 image into a buffer: plain ones by reading, compressed ones decoded. */
+/** Reads the clusters of a qcow2 image into a buffer, and decodes compressed ones. */
 import { promisify } from 'node:util'
 import { inflateRaw, zstdDecompress } from 'node:zlib'
 import { Fault, renderError } from '../../core/foundation/fault.ts'

@@ -1,4 +1,4 @@
-/** Reads of a qcow2 file by offset, several at once; bytes that are missing are a Fault. */
+/** Reads a qcow2 file by offset, several reads at once; missing bytes are a Fault. */
 import { Fault } from '../../core/foundation/fault.ts'
 
 interface HostRead {

@@ -1,4 +1,4 @@
-/** Walks the tables of a qcow2 image: what lies at a guest offset, with few reads and little memory. */
+/** Looks up guest offsets in the tables of a qcow2 image, with few reads and little memory. */
 import { Fault } from '../../core/foundation/fault.ts'
 import type { Qcow2Header } from '../../core/image/qcow2.ts'
 import {

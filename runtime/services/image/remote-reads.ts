@@ -1,4 +1,4 @@
-/** The reads of a Source over a remote file: at any place where the server sends parts, and in order. */
+/** Reads a remote file for a Source: in order, and at any offset if the server supports ranges. */
 import type { Representation } from '../../core/net/http-range.ts'
 import { brokenAt } from '../../core/net/source-fault.ts'
 import type { Remote } from '../net/http-remote.ts'

@@ -1,4 +1,4 @@
-/** Digests that lie beside images: `<image>.sha256`. */
+/** Reads the digest file beside an image: `<image>.sha256`. */
 import { constants, open } from 'node:fs/promises'
 import { basename } from 'node:path'
 import { parseSha256For } from '../../core/foundation/checksum.ts'

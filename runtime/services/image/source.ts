@@ -1,4 +1,4 @@
-/** An opened image source: its bytes in order or at an offset, whatever it lies on. */
+/** The interface of an opened image source: its bytes in order or at an offset, wherever it is stored. */
 
 /** An opened source. Offsets and lengths are bytes. */
 export interface Source extends AsyncDisposable {

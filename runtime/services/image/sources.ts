@@ -1,4 +1,4 @@
-/** Where an image's bytes come from: a file, standard input, a URL or a registry, behind one interface. */
+/** Opens the source of an image, behind one interface: a file, standard input, a URL or a registry. */
 import type { Source, OpenOptions } from './source.ts'
 import type { Readable } from 'node:stream'
 import { Fault } from '../../core/foundation/fault.ts'

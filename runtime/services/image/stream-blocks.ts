@@ -1,4 +1,4 @@
-/** Decoders that hand out one stream: raw images as they are, and what a decoder of this process makes. */
+/** Decodes formats that are one stream: raw images as they are, others by decoders of this process. */
 import type { Transform } from 'node:stream'
 import { createGunzip, type Gunzip } from 'node:zlib'
 import { Fault, renderError } from '../../core/foundation/fault.ts'
@@ -21,7 +21,7 @@ export function blocksOf(stream: AsyncIterable<Buffer>, chunkKind: Chunks): Bloc
         rest = value
       }
       const used = rest
-      // Told from its first bytes in most chunks; a chunk of zeros is never copied.
+      // Decided by its first bytes in most chunks; a chunk of zeros is never copied.
       const isZeros = isLong(used) && used.compare(ZEROS, 0, used.length) === 0
       const bytes = isZeros ? used.length : used.copy(into)
       rest = used.subarray(bytes)

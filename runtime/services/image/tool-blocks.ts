@@ -1,4 +1,4 @@
-/** Decodes xz and bzip2 through their tools, which find more faults and use more cores than we could. */
+/** Decodes xz and bzip2 through their tools, which detect more faults and use more cores than we could. */
 import { createBzip2Scan } from '../../core/image/bzip2-scan.ts'
 import type { Blocks } from './blocks.ts'
 import { feed } from './chunks.ts'

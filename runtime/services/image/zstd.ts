@@ -1,4 +1,4 @@
-/** Decodes zstd: small frames several at once, a large one as a stream; nothing but frames passes. */
+/** Decodes zstd: small frames in parallel, a large one as a stream; anything but frames is refused. */
 import { availableParallelism } from 'node:os'
 import { promisify } from 'node:util'
 import { createZstdDecompress, zstdDecompress } from 'node:zlib'

@@ -1,4 +1,4 @@
-/** Whom to believe about TLS certificates: Node's authorities, and those of FLASHER_CA_FILE. */
+/** Reads the trusted TLS authorities: Node's own, and those of FLASHER_CA_FILE. */
 import { X509Certificate } from 'node:crypto'
 import { readFile } from 'node:fs/promises'
 import { getCACertificates } from 'node:tls'

@@ -1,4 +1,4 @@
-/** Talks to a cache service as its operator does: what it lists, and what it is to list. */
+/** A client for the operator's API of a cache service: lists, adds and removes images. */
 import { Fault, type FaultCode } from '../../core/foundation/fault.ts'
 import { parseJson } from '../../core/foundation/json-reader.ts'
 import { accept, refuse, type Result } from '../../core/foundation/result.ts'

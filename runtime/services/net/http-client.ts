@@ -1,4 +1,4 @@
-/** One HTTP(S) exchange: proxies, own authorities, redirects, and no wait without an end. */
+/** Performs one HTTP(S) exchange: proxies, own authorities, redirects, and a limit on every wait. */
 import * as http from 'node:http'
 import * as https from 'node:https'
 import { Fault } from '../../core/foundation/fault.ts'

@@ -1,4 +1,4 @@
-/** Small texts from web servers, asked for again only when they changed. */
+/** Fetches small texts from web servers, again only when they have changed. */
 import { Fault } from '../../core/foundation/fault.ts'
 import type { HttpTarget } from '../../core/net/image-location.ts'
 import { describeFailure } from '../../core/net/network-failure.ts'

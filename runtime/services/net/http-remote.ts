@@ -1,4 +1,4 @@
-/** A file on a web server: where it is just now, what the server says of it, and how to ask for it. */
+/** A file on a web server: its current address, its metadata, and how to request it. */
 import { setTimeout as sleep } from 'node:timers/promises'
 import {
   describeHead,

@@ -1,4 +1,4 @@
-/** Receives bytes of a remote file in order, and goes on where a broken connection ended. */
+/** Downloads a remote file in order, and resumes where a connection broke. */
 import { judgeAnswer, type Question, type Representation } from '../../core/net/http-range.ts'
 import { decideDelay, TRIES_WITHOUT_PROGRESS } from '../../core/net/retry.ts'
 import { brokenAt } from '../../core/net/source-fault.ts'

@@ -1,4 +1,4 @@
-/** Small documents over HTTP, JSON above all: bounded in size and time, asked for again where that can help. */
+/** Fetches small documents over HTTP, mostly JSON: bounded in size and time, retried if that can help. */
 import { setTimeout as sleep } from 'node:timers/promises'
 import { createFetch, FetchError, type FetchContext } from 'ofetch'
 import { isPassing } from '../../core/net/http-range.ts'

@@ -1,4 +1,4 @@
-/** An HTTP client that lets itself in at one registry: with a token, a password, or as nobody. */
+/** An HTTP client that authenticates at one registry: with a token, a password, or anonymously. */
 import { z } from 'zod'
 import { parseChallenges, type Challenge } from '../../core/net/challenge.ts'
 import { renderBasic, type Credentials } from '../../core/net/docker-config.ts'

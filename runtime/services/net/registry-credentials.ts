@@ -1,4 +1,4 @@
-/** Where the user and password for a registry come from: variables, then the files of Docker and Podman. */
+/** Finds the user and password for a registry: in variables, then in the files of Docker and Podman. */
 import { open } from 'node:fs/promises'
 import { join } from 'node:path'
 import {

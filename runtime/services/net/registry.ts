@@ -1,4 +1,4 @@
-/** An OCI registry: which blob a reference means just now, and how to be let in to read it. */
+/** Resolves a reference in an OCI registry to its current blob, and opens access to it. */
 import { createHash } from 'node:crypto'
 import { arch as ownArch } from 'node:os'
 import { Fault } from '../../core/foundation/fault.ts'

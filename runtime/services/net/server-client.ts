@@ -1,4 +1,4 @@
-/** Talks to a machine server as the machine that it drives: disks, plan, progress, log, the end. */
+/** A client for the machine server's API for machines: disks, plan, progress, log, the end. */
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { InventoryDisk } from '../../core/machine/machine.ts'
 import type { Mac } from '../../core/machine/mac.ts'

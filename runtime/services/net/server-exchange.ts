@@ -1,4 +1,4 @@
-/** One request to a machine server: bounded in size and time, never redirected, and no throw. */
+/** Sends one request to a machine server: bounded in size and time, never redirected, never throws. */
 import { renderError } from '../../core/foundation/fault.ts'
 import { parseJson } from '../../core/foundation/json-reader.ts'
 import { printable } from '../../core/foundation/printable.ts'

@@ -1,4 +1,4 @@
-/** Asks a TFTP daemon for a small file, now and then, so that pages can say how it is without a wait. */
+/** Probes a TFTP daemon now and then with a small file, so that pages show its state without waiting. */
 import { createSocket, type Socket } from 'node:dgram'
 import { lookup } from 'node:dns/promises'
 import { renderError } from '../../core/foundation/fault.ts'
@@ -84,8 +84,8 @@ interface Peer {
 }
 
 /**
- * The answer comes from a port of its own, which a connected socket would not hear; a refusal is
- * told to connected sockets only. So there are two.
+ * The answer comes from a port of its own, which a connected socket does not receive; only a connected
+ * one receives a refusal. So there are two.
  */
 async function exchange(peer: Peer): Promise<TftpFinding> {
   const { address, port, type, waitMs } = peer

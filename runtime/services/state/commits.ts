@@ -1,4 +1,4 @@
-/** Group commit: the writes of one moment share a transaction and one wait for the disk. */
+/** Group commit: writes that arrive together share a transaction and one sync. */
 import { open, type FileHandle } from 'node:fs/promises'
 import { dirname } from 'node:path'
 import { isMissing } from '../../core/foundation/system-error.ts'

@@ -1,4 +1,4 @@
-/** The server's database: one SQLite file, one process, one connection; acknowledged means on disk. */
+/** The server's database: one SQLite file, one process, one connection; acknowledged writes are on disk. */
 import { basename } from 'node:path'
 import { Fault } from '../../core/foundation/fault.ts'
 import { createCommits } from './commits.ts'

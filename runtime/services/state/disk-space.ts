@@ -1,4 +1,4 @@
-/** How much room is left where the state lies, and a warning before there is none. */
+/** Checks the free space of the state directory, and warns before it runs out. */
 import { statfs } from 'node:fs/promises'
 import { Fault } from '../../core/foundation/fault.ts'
 import { isFull } from '../../core/foundation/system-error.ts'

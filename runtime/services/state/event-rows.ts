@@ -1,4 +1,4 @@
-/** Recorded events as rows: stored by whoever holds a transaction, read back checked. */
+/** Stores recorded events as rows within a caller's transaction, and reads them back checked. */
 import { z } from 'zod'
 import { parseJson } from '../../core/foundation/json-reader.ts'
 import { readNumber, readText, readTextOrNull, type Row, type Sql } from './sqlite.ts'

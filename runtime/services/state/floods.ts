@@ -1,4 +1,4 @@
-/** Counts events that come too fast, and reports their number at the end of each window. */
+/** Counts events that arrive too fast, and records their number at the end of each window. */
 import { FLOOD_WINDOW_MS, isOver, nextWindow, type FloodWindow } from '../../core/state/flood.ts'
 
 export interface Counted<Note> {

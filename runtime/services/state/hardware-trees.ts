@@ -1,4 +1,4 @@
-/** What lshw reported of each machine, compressed beside its record. */
+/** Stores the lshw report of each machine, compressed, beside its record. */
 import { zstdCompress, zstdCompressSync, zstdDecompress } from 'node:zlib'
 import { promisify } from 'node:util'
 import type { Mac } from '../../core/machine/mac.ts'

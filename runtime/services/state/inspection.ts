@@ -1,4 +1,4 @@
-/** Looks whether a file is a database that this program can go on with. */
+/** Checks whether a file is a database that this program can use. */
 import { Fault } from '../../core/foundation/fault.ts'
 import { readMarker, SCHEMA, type Marker } from './schema.ts'
 import { openSqlite } from './sqlite.ts'

@@ -1,4 +1,4 @@
-/** Recorded events: what happened, to what, by whom ("Recorded system events"). */
+/** The journal of recorded events: what happened, to what, by whom ("Recorded system events"). */
 import { canFlood } from '../../core/state/flood.ts'
 import { printable } from '../../core/foundation/printable.ts'
 import type { Database } from './database.ts'

@@ -1,4 +1,4 @@
-/** One server a state directory: a lock that the kernel gives back when its holder dies. */
+/** Locks the state directory for one server; the kernel releases the lock when its holder dies. */
 import { readFileSync, statSync } from 'node:fs'
 import { DatabaseSync } from 'node:sqlite'
 import { touchFile } from './ownership.ts'

@@ -1,4 +1,4 @@
-/** When and from where each machine was last seen: in memory at once, on disk within a second. */
+/** Records when and from where each machine was last seen: in memory at once, on disk within a second. */
 import type { Mac } from '../../core/machine/mac.ts'
 import type { MachineBase } from '../../core/machine/machine.ts'
 import type { Database } from './database.ts'

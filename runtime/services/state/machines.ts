@@ -1,4 +1,4 @@
-/** The fleet's records: one JSON document a machine, kept by MAC. */
+/** The fleet's records: one JSON document per machine, by MAC. */
 import { parseJson } from '../../core/foundation/json-reader.ts'
 import type { Mac } from '../../core/machine/mac.ts'
 import type { MachineBase } from '../../core/machine/machine.ts'

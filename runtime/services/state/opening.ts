@@ -1,4 +1,4 @@
-/** Opens state.db for use: checked, of this release and line, upgraded where it is older. */
+/** Opens state.db: checks it, its release and its line, and upgrades an older one. */
 import { statSync } from 'node:fs'
 import { basename } from 'node:path'
 import { Fault } from '../../core/foundation/fault.ts'

@@ -1,4 +1,4 @@
-/** New files of the state directory belong to whom the directory belongs, also when root ran the command. */
+/** Gives new files of the state directory the owner of that directory, also when root runs the command. */
 import { chownSync, closeSync, openSync, statSync } from 'node:fs'
 import { dirname } from 'node:path'
 import { Fault } from '../../core/foundation/fault.ts'

@@ -1,4 +1,4 @@
-/** Removes the rows of a growing table that are not kept any longer. */
+/** Deletes expired rows of a growing table. */
 import type { Database } from './database.ts'
 import { readNumber } from './sqlite.ts'
 

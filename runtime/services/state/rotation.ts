@@ -1,4 +1,4 @@
-/** Archives a database of another release and makes a fresh one ("Database upgrade"). */
+/** Archives the database of another release and creates a new one ("Database upgrade"). */
 import {
   closeSync,
   constants,

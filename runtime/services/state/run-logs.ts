@@ -1,4 +1,4 @@
-/** The logs that machines send of their runs: the tail of each, packed. */
+/** The logs that machines send of their runs: the tail of each, compressed. */
 import { gunzip, gzip } from 'node:zlib'
 import { promisify } from 'node:util'
 import { MAX_LOG_BYTES } from '../../core/machine/run.ts'

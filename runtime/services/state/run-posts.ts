@@ -1,4 +1,4 @@
-/** Machines' reports of their runs, and the other ways in which a run ends. */
+/** Applies machines' reports to their runs, and ends runs in other ways. */
 import { randomUUID } from 'node:crypto'
 import { takeOne, type Bucket } from '../../core/foundation/bucket.ts'
 import { accept, refuse, type Result } from '../../core/foundation/result.ts'

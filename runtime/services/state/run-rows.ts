@@ -1,4 +1,4 @@
-/** Runs as rows: the record as JSON, and beside it what lists are filtered by. */
+/** Stores runs as rows: the record as JSON, and columns that lists filter by. */
 import { parseJson } from '../../core/foundation/json-reader.ts'
 import { parseRun } from '../../core/machine/run-record.ts'
 import type { Run, RunResult } from '../../core/machine/run.ts'

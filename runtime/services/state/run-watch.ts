@@ -1,4 +1,4 @@
-/** Marks runs that stopped responding as stalled, and gives them up after a day. */
+/** Marks runs that stopped responding as stalled, and ends them after a day. */
 import { endRun, markStalled } from '../../core/machine/run-transition.ts'
 import type { Run } from '../../core/machine/run.ts'
 import type { Feed } from '../host/feed.ts'

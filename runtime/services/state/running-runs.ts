@@ -1,4 +1,4 @@
-/** Runs that go on, in memory; what must outlive the process is stored at once. */
+/** Running runs, kept in memory; what must survive the process is stored at once. */
 import type { Run } from '../../core/machine/run.ts'
 import type { Feed } from '../host/feed.ts'
 import type { Database } from './database.ts'

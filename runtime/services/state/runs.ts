@@ -1,4 +1,4 @@
-/** The runs of all machines: what goes on in memory, every change of phase on disk at once. */
+/** The runs of all machines: current ones in memory, every change of phase on disk at once. */
 import type { Run } from '../../core/machine/run.ts'
 import type { Database } from './database.ts'
 import type { Feed } from '../host/feed.ts'

@@ -1,4 +1,4 @@
-/** What the settings pages persist: values by dotted name, in the database (docs/decisions/0014). */
+/** Stores what the settings pages save: values by dotted name, in the database (docs/decisions/0014). */
 import type { Database } from './database.ts'
 import type { Feed } from '../host/feed.ts'
 import { readText } from './sqlite.ts'

@@ -1,4 +1,4 @@
-/** One SQLite file: opened through db0, and all that only SQLite has (docs/decisions/0018). */
+/** Opens one SQLite file through db0, with the features that only SQLite has (docs/decisions/0018). */
 import {
   backup,
   DatabaseSync,

@@ -1,4 +1,4 @@
-/** The WHERE of a query, from the conditions that were given. */
+/** Builds the WHERE clause of a query from the conditions that are given. */
 import type { SqlValue } from './sqlite.ts'
 
 interface Where {

@@ -1,4 +1,4 @@
-/** Runs a program: reads its arguments, starts the command that they name, and reports what was wrong. */
+/** Runs a program: parses its arguments, starts the command that they name, and reports errors. */
 import {
   parseArguments,
   renderMisuse,

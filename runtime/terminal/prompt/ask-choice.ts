@@ -1,4 +1,4 @@
-/** Asks for one of a few below what is on the screen; drawn anew when the terminal changes its size. */
+/** Asks for one of a few choices below the screen's content; redraws when the terminal is resized. */
 import { Writable } from 'node:stream'
 import { Fault } from '../../core/foundation/fault.ts'
 import { choose } from './choose.ts'

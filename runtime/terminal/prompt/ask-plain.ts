@@ -1,4 +1,4 @@
-/** Asks on a terminal that cannot redraw: everything once, then a line. */
+/** Asks on a terminal that cannot redraw: prints everything once, then reads a line. */
 import { createInterface } from 'node:readline'
 import { stripVTControlCharacters } from 'node:util'
 import type { AskDependencies } from './question.ts'

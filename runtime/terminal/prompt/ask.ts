@@ -1,4 +1,4 @@
-/** Asks a person for one answer: a list that is redrawn key by key, or plain lines on a dumb terminal. */
+/** Asks a person for one answer: with a list that is redrawn at each key, or plain lines on a dumb terminal. */
 import { PassThrough } from 'node:stream'
 import type { AskDependencies, Asked, Subject } from './question.ts'
 import { holdKeyboard } from './keyboard.ts'

@@ -1,4 +1,4 @@
-/** A few choices as text: what Inquirer draws, and the same before it is loaded. Pure. */
+/** Renders a few choices as text: what Inquirer draws, and the same before it is loaded. Pure. */
 import { displayWidth } from '../../core/foundation/printable.ts'
 import { clip } from '../text/clip.ts'
 import { layOut, type Column } from '../text/columns.ts'

@@ -1,4 +1,4 @@
-/** One of a few, chosen with arrow keys: Inquirer's select, in this terminal's colours and characters. */
+/** Asks for one of a few choices with arrow keys: Inquirer's select in this terminal's style. */
 import select from '@inquirer/select'
 import { Fault } from '../../core/foundation/fault.ts'
 import type { Encode } from '../text/encoding.ts'

@@ -1,4 +1,4 @@
-/** One line from a person or a pipe; on a terminal nobody sees what is typed. */
+/** Reads one line from a person or a pipe; a terminal does not echo it. */
 import { Fault } from '../../core/foundation/fault.ts'
 import type { Output } from '../text/terminal-style.ts'
 

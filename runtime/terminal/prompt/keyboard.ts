@@ -1,4 +1,4 @@
-/** The keyboard, key by key and without echo, for as long as it is held. */
+/** Reads the keyboard key by key and without echo, as long as it is held. */
 
 interface HeldKeyboard extends Disposable {
   /** Resolves once what was typed before is thrown away; what comes later counts. */

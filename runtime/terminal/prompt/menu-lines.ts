@@ -1,4 +1,4 @@
-/** A menu as lines of text: the page of rows around the marked one, the prompt, the keys. Pure. */
+/** Renders a menu as lines: the page of rows around the selected one, the prompt, the keys. Pure. */
 import { printable } from '../../core/foundation/printable.ts'
 import { clip } from '../text/clip.ts'
 import { layOut } from '../text/columns.ts'

@@ -1,4 +1,4 @@
-/** A list to choose from by number, arrow, filter or letter: what each input means. Pure. */
+/** A menu to choose from by number, arrow, filter or letter: the effect of each input. Pure. */
 import { accept, refuse, type Result } from '../../core/foundation/result.ts'
 import type { Column } from '../text/columns.ts'
 

@@ -1,4 +1,4 @@
-/** Draws whole screens, sending only what changed: over a serial line each character is felt. */
+/** Draws whole screens and sends only what changed: a serial line is slow. */
 import type { Encode } from '../text/encoding.ts'
 import { columnsOf, rowsOf, type Output } from '../text/terminal-style.ts'
 

@@ -1,4 +1,4 @@
-/** A question for a person: what is shown, how it may change while it is asked, and the answer. */
+/** A question for a person: its content, how it changes while it is asked, and the answer. */
 import type { TerminalStyle, Output } from '../text/terminal-style.ts'
 import type { Choices } from './choices.ts'
 import type { Menu, MenuAnswer, MenuState } from './menu.ts'

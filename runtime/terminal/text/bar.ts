@@ -1,4 +1,4 @@
-/** How far a write has come, on one line: the live bar's text and the log's. */
+/** Renders the progress of a write on one line, for the live bar and for the log. */
 import type { WriteProgress } from '../../core/flash/flash.ts'
 import { renderDuration, renderPercent, renderRate } from '../../core/foundation/rate.ts'
 import { renderPartOf, renderSize } from '../../core/foundation/size.ts'

@@ -1,4 +1,4 @@
-/** Texts made to fit into so many columns of a terminal. */
+/** Clips texts to a number of terminal columns. */
 import { displayWidth } from '../../core/foundation/printable.ts'
 
 interface Clip {

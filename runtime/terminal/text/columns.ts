@@ -1,4 +1,4 @@
-/** Cells laid out in columns as wide as they need to be and as the terminal allows. */
+/** Lays cells out in columns, as wide as their content needs and the terminal allows. */
 import { displayWidth } from '../../core/foundation/printable.ts'
 import { clip, pad } from './clip.ts'
 

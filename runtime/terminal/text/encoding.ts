@@ -1,4 +1,4 @@
-/** Text for terminals that do not take UTF-8: the same in ASCII, column for column. */
+/** Converts text for terminals without UTF-8: ASCII of the same width. */
 import { displayWidth } from '../../core/foundation/printable.ts'
 import type { Environment } from '../../services/host/shell.ts'
 import { isUtf8, type Output } from './terminal-style.ts'

@@ -1,4 +1,4 @@
-/** Emphasis in the sixteen colours that every terminal has; none where none is wanted. */
+/** Emphasis in the sixteen colours that every terminal has; none if colours are off. */
 import { styleText } from 'node:util'
 import type { TerminalStyle } from './terminal-style.ts'
 

@@ -1,4 +1,4 @@
-/** What a program reports besides its results: safe lines on stderr, each with the program's name. */
+/** Messages of a program besides its results: safe lines on stderr, each with the program's name. */
 import { styleText } from 'node:util'
 import { createConsola } from 'consola/core'
 import { printable, printableLines } from '../../core/foundation/printable.ts'

@@ -1,4 +1,4 @@
-/** What a server says while it runs: one safe line each, with its time, or its rank for the journal. */
+/** The log of a server: one safe line per message, with its time, or its priority for the journal. */
 import { styleText } from 'node:util'
 import { createConsola, LogLevels, type LogObject } from 'consola/core'
 import { printable } from '../../core/foundation/printable.ts'

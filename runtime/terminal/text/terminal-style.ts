@@ -1,4 +1,4 @@
-/** What a terminal can show: decided once from what it is and what its user asked for. */
+/** Decides once what a terminal can display, from its type and its user's settings. */
 import type { Environment } from '../../services/host/shell.ts'
 
 /** Where text goes: a stream of the process, or a test's. */

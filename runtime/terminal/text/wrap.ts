@@ -1,4 +1,4 @@
-/** Paragraphs broken into lines. */
+/** Wraps paragraphs into lines. */
 
 /** Breaks at blanks so that no line is wider than `width`; a longer word stays whole. */
 export function wrap(text: string, width: number): readonly string[] {

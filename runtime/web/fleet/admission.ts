@@ -1,4 +1,4 @@
-/** Lets machines in: the line says whether what they show is enough, this answers and records it. */
+/** Admits machines: the line decides whether their token suffices, this responds and records it. */
 import { refuse } from '../http/faults.ts'
 import type { Site } from './site.ts'
 import type { MachineBase } from '../../core/machine/machine.ts'

@@ -1,4 +1,4 @@
-/** The live environment's files: served in parts, never recompressed, and replaced as a whole. */
+/** Serves the live environment's files: with ranges, never recompressed, replaced as a whole. */
 import { getRouterParam, type H3Event } from 'h3'
 import { renderAutoexec } from '../../core/boot/bootstrap.ts'
 import { renderError } from '../../core/foundation/fault.ts'

@@ -1,4 +1,4 @@
-/** Arms one machine now, or does one thing to many, row by row. */
+/** Arms one machine now, or applies one action to many, row by row. */
 import { setImmediate as nextTurn } from 'node:timers/promises'
 import type { H3Event } from 'h3'
 import * as z from 'zod'

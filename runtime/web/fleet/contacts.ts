@@ -1,4 +1,4 @@
-/** A machine that comes to us: a new one is let in and discovered, one that is known is seen again. */
+/** Records a machine's contact: a new machine is admitted and discovered, a known one is seen again. */
 import type { H3Event } from 'h3'
 import { isStation, type Mac } from '../../core/machine/mac.ts'
 import type { MachineBase } from '../../core/machine/machine.ts'

@@ -1,4 +1,4 @@
-/** Lets new machines in, at a bounded pace and number: whoever can reach us can make rows. */
+/** Registers new machines at a bounded rate and number, because anyone in reach can create records. */
 import { takeOne, type Bucket } from '../../core/foundation/bucket.ts'
 import type { MachineBase } from '../../core/machine/machine.ts'
 import type { ServerServices } from './server-services.ts'

@@ -1,4 +1,4 @@
-/** Puts what happened on record. */
+/** Records events in the journal. */
 import { renderError } from '../../core/foundation/fault.ts'
 import type { MachineBase } from '../../core/machine/machine.ts'
 import type { ServerServices } from './server-services.ts'

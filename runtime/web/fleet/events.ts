@@ -1,4 +1,4 @@
-/** What was recorded: filtered, a page at a time, and acknowledged. */
+/** The events API: filters, pages, acknowledgement. */
 import { getRouterParam, type H3Event } from 'h3'
 import * as z from 'zod'
 import type { MachineBase } from '../../core/machine/machine.ts'

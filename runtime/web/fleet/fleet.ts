@@ -1,4 +1,4 @@
-/** Everything that happens to machines: stored, put on record and announced, whoever asked for it. */
+/** Every change of machines: stored, recorded and announced, regardless of who requested it. */
 import { EventEmitter, once } from 'node:events'
 import type { FieldError } from '../../core/foundation/field-error.ts'
 import type { Mac } from '../../core/machine/mac.ts'

@@ -1,4 +1,4 @@
-/** The rules of a release line about machines, as the shared server asks for them. */
+/** The interface between the shared server and a release line's rules about machines. */
 import type {
   Contact,
   Transition,

@@ -1,4 +1,4 @@
-/** The machines' records: list, get, replace, delete, and what they posted of themselves. */
+/** The machines API: list, get, replace, delete, and what machines have posted. */
 import type { H3Event } from 'h3'
 import { createHash } from 'node:crypto'
 import { renderHyphens, type Mac } from '../../core/machine/mac.ts'

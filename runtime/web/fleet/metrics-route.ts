@@ -1,4 +1,4 @@
-/** GET /metrics, and what is looked up when somebody asks for it. */
+/** GET /metrics, and the values that are looked up for each request of it. */
 import process from 'node:process'
 import type { MachineBase } from '../../core/machine/machine.ts'
 import { text } from '../http/answers.ts'

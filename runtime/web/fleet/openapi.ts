@@ -1,4 +1,4 @@
-/** The API document (OpenAPI 3.1), made from the route table and the schemas that validate. */
+/** Generates the API document (OpenAPI 3.1) from the route table and the validating schemas. */
 import * as z from 'zod'
 import type { MachineBase } from '../../core/machine/machine.ts'
 import { renderDocument } from '../ui/api-page.ts'

@@ -1,4 +1,4 @@
-/** What machines ask for at boot: script and plan. Open to all, and never an error that strands iPXE. */
+/** The routes of booting machines: script and plan. Open to all, and never an error that strands iPXE. */
 import type { H3Event } from 'h3'
 import { renderError } from '../../core/foundation/fault.ts'
 import { EXIT_SCRIPT } from '../../core/boot/boot.ts'

@@ -1,4 +1,4 @@
-/** Runs that end without a post of their own: by `done` and `status`, and by booting anew. */
+/** Ends runs that have no final post of their own: by `done`, by `status`, or by a new boot. */
 import type { Mac } from '../../core/machine/mac.ts'
 import type { MachineBase } from '../../core/machine/machine.ts'
 import type { RunEnd } from '../../core/machine/run-transition.ts'

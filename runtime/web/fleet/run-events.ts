@@ -1,4 +1,4 @@
-/** What is put on record of runs, and what they add to the metrics. */
+/** The events and metrics that runs produce. */
 import { IMAGE_FORMATS } from '../../core/image/image.ts'
 import type { Run, RunResult } from '../../core/machine/run.ts'
 import { secondsOf } from '../../core/machine/run-view.ts'

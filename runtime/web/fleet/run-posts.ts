@@ -1,4 +1,4 @@
-/** What a flashing machine reports: how far it is, and its log when something went wrong. */
+/** Receives the reports of a flashing machine: its progress, and its log after a failure. */
 import type { H3Event } from 'h3'
 import { hideBootTokens } from '../../core/boot/boot-token.ts'
 import type { Mac } from '../../core/machine/mac.ts'

@@ -1,4 +1,4 @@
-/** The history of runs: listed, exported, one by one. */
+/** The runs API: the history as a list, as exports, and one by one. */
 import { setImmediate as nextTurn } from 'node:timers/promises'
 import { getRouterParam, type H3Event } from 'h3'
 import * as z from 'zod'

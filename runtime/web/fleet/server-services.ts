@@ -28,7 +28,7 @@ export interface ServerServices<M extends MachineBase> {
   readonly signedOut: SignedOut
   settings(): WebSettings
   checkPassword(given: string): Promise<boolean>
-  /** Told of each decision on a machine's place among those that flash, before its record is stored. */
+  /** Notified of each decision on a machine's place among those that flash, before its record is stored. */
   onFlashSlot?(machine: M, slot: FlashSlot): void
   /** For whoever else takes the sessions: one was ended, with its cookie (`name=value`). */
   onLogout?(cookie: string): Promise<void>

@@ -1,4 +1,4 @@
-/** The machine server: every URL that it answers, in one table, by the rules that a release line brings. */
+/** The machine server: every URL in one table, with the rules of a release line. */
 import type { H3 } from 'h3'
 import type { MachineBase } from '../../core/machine/machine.ts'
 import { createAdmission } from './admission.ts'

@@ -1,4 +1,4 @@
-/** What live systems and clients report of a machine: its disks, and the end of a flash. */
+/** Receives what live systems and clients report of a machine: its disks, and the end of a flash. */
 import type { H3Event } from 'h3'
 import * as z from 'zod'
 import type { Mac } from '../../core/machine/mac.ts'

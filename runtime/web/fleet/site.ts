@@ -1,4 +1,4 @@
-/** What routes and pages work with: the services that the program assembled, and what the server made of them. */
+/** The context of routes and pages: the program's services, and what the server adds to them. */
 import type { ServerServices } from './server-services.ts'
 import type { H3Event } from 'h3'
 import type { Contact, MachineRequest } from './transition.ts'

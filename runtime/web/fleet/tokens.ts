@@ -1,4 +1,4 @@
-/** API tokens: named, scoped, shown once. */
+/** The API of API tokens: named, scoped, shown once. */
 import { getRouterParam, type H3Event, type HTTPError } from 'h3'
 import * as z from 'zod'
 import { fieldError, listFieldErrors, type FieldError } from '../../core/foundation/field-error.ts'

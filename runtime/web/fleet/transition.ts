@@ -1,4 +1,4 @@
-/** A machine's record before and after one request, and what follows from the difference. */
+/** The change of a machine's record by one request, and its consequences. */
 import type { Note } from '../http/event-note.ts'
 import type { FlashSlot, Inventory } from '../../core/machine/machine.ts'
 

@@ -1,4 +1,4 @@
-/** What the pages of a release line render for the shared server. */
+/** The views that a release line renders for the shared server. */
 import type { ErrorView } from '../http/caller.ts'
 import type { ChannelViews } from '../live/channel.ts'
 import type { Content } from '../ui/html.ts'

@@ -1,4 +1,4 @@
-/** The few shapes of answers that routes give. */
+/** The kinds of response that routes return. */
 import { HTTPResponse, type H3Event } from 'h3'
 
 type Headers = Readonly<Record<string, string>>

@@ -1,4 +1,4 @@
-/** Wrong passwords and tokens by address: whoever guesses waits longer each time. */
+/** Counts wrong passwords and tokens by address: each further guess waits longer. */
 import {
   nextFailure,
   throttleKey,

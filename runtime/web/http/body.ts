@@ -1,4 +1,4 @@
-/** Reads what a caller sends: never more, never deeper, never longer than allowed. */
+/** Reads request bodies within limits of size, depth and time. */
 import type { H3Event } from 'h3'
 import { createDepthMeter } from '../../core/foundation/json-depth.ts'
 import { parseJson } from '../../core/foundation/json-reader.ts'

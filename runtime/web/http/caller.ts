@@ -1,4 +1,4 @@
-/** Who sends a request and with which rights, and what the HTTP layer needs to know to answer it. */
+/** The caller of a request and its rights, and the context that the HTTP layer needs to respond. */
 import type { Requester } from '../../services/state/journal.ts'
 import type { H3Event } from 'h3'
 import type { TokenScope } from '../../services/access/tokens.ts'

@@ -1,4 +1,4 @@
-/** What a request carries, checked: the machine in its path, its body as the schema says; and the schema for the API document. */
+/** Validates a request: the machine in its path, and its body by a schema that the API document shares. */
 import { getRouterParam, type H3Event } from 'h3'
 import * as z from 'zod'
 import { listFieldErrors } from '../../core/foundation/field-error.ts'

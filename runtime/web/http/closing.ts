@@ -1,4 +1,4 @@
-/** Ends an HTTP server: what is under way may finish, all other connections go at once. */
+/** Closes an HTTP server: requests under way may finish, idle connections end at once. */
 import type { Server, ServerResponse } from 'node:http'
 
 /** What of node's HTTP or HTTPS server ends it. */

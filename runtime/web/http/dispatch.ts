@@ -1,4 +1,4 @@
-/** Makes an h3 app of the route table: every guard stands here, once, before any handler. */
+/** Builds an h3 app from the route table; every guard runs here, once, before any handler. */
 import { H3, HTTPResponse, type H3Event } from 'h3'
 import { seeOther } from './answers.ts'
 import { checkLength, createBodyReader, streamBody, type BodyReader } from './body.ts'

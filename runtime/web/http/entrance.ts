@@ -1,4 +1,4 @@
-/** Where requests come in: what no URL can be made of is refused, and no fault of one ends the process. */
+/** Accepts requests: refuses targets that form no URL, and keeps one request's error from ending the process. */
 import type { H3 } from 'h3'
 import type { IncomingMessage, RequestListener, ServerResponse } from 'node:http'
 import { isIP } from 'node:net'
@@ -103,7 +103,7 @@ function write(response: ServerResponse, part: Uint8Array, signal: AbortSignal):
   return promise
 }
 
-/** Makes target and `Host` what routes are told of; answers why there is nothing to be made of them. */
+/** Normalizes target and `Host` for the routes; returns why they were refused, or null. */
 function normalize(request: IncomingMessage): string | null {
   let named: string | null = null
   if (!isPlainTarget(request.url ?? '')) {

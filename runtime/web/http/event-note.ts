@@ -1,4 +1,4 @@
-/** Something to put on record, and who or what it is about. */
+/** An event to record, with its actor and its subject. */
 import type { By } from './caller.ts'
 import type { EventNote } from '../../services/state/journal.ts'
 

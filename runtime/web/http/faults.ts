@@ -1,4 +1,4 @@
-/** What each fault and refusal means as an HTTP status, and how it is answered: as JSON, or as a page under /ui. */
+/** Maps faults and refusals to HTTP responses: JSON, or a page under /ui. */
 import { HTTPError, HTTPResponse, type H3Event } from 'h3'
 import { STATUS_CODES } from 'node:http'
 import { renderFieldErrors, type FieldError } from '../../core/foundation/field-error.ts'
@@ -41,14 +41,14 @@ interface RefusalOptions {
   readonly headers?: Readonly<Record<string, string>>
 }
 
-interface Told {
+interface RefusalText {
   readonly detail: string | readonly FieldError[]
   readonly hint: string | null
 }
 
 /** An expected refusal, returned or thrown by any route; answered as `{"detail": …}`. */
 export const refuse = (status: number, detail: string, options: RefusalOptions = {}) =>
-  new HTTPError<Told>({
+  new HTTPError<RefusalText>({
     status,
     message: detail,
     data: { detail: options.fields ?? detail, hint: options.hint ?? null },
@@ -72,10 +72,10 @@ export function answerFailure(
   event: H3Event,
   failures: FailureContext,
 ): HTTPResponse {
-  const { status, told, headers } = judge(error, event, failures)
+  const { status, text, headers } = judge(error, event, failures)
   const [body, type] = isPage(event)
-    ? [renderPage(event, status, told, failures, error.message), 'text/html; charset=utf-8']
-    : [JSON.stringify({ detail: told.detail }), 'application/json']
+    ? [renderPage(event, status, text, failures, error.message), 'text/html; charset=utf-8']
+    : [JSON.stringify({ detail: text.detail }), 'application/json']
   // The length as well, which the answer to HEAD names, too.
   const length = String(Buffer.byteLength(body))
   return new HTTPResponse(body, {
@@ -87,7 +87,7 @@ export function answerFailure(
 const renderPage = (
   event: H3Event,
   status: number,
-  { detail, hint }: Told,
+  { detail, hint }: RefusalText,
   failures: FailureContext,
   message: string,
 ) =>
@@ -105,14 +105,14 @@ export const isPage = (event: H3Event): boolean =>
 
 interface Verdict {
   readonly status: number
-  readonly told: Told
+  readonly text: RefusalText
   readonly headers?: Readonly<Record<string, string>>
 }
 
 function judge(error: HTTPError, event: H3Event, { log }: FailureContext): Verdict {
   const thrown = error.cause
-  if (isTold(error.data)) {
-    return { status: error.status, told: error.data, headers: headersOf(error) }
+  if (isRefusalText(error.data)) {
+    return { status: error.status, text: error.data, headers: headersOf(error) }
   }
   const where = `${event.req.method} ${event.url.pathname}`
   // Who is not logged in and has no token learns nothing of this host's files.
@@ -149,11 +149,11 @@ const isDatabaseFault = ({ cause }: Fault) => cause instanceof Error && 'errcode
 
 const tell = (status: number, detail: string, hint: string | null = null): Verdict => ({
   status,
-  told: { detail, hint },
+  text: { detail, hint },
 })
 
 const headersOf = ({ headers }: HTTPError) => Object.fromEntries(headers?.entries() ?? [])
 
-function isTold(data: unknown): data is Told {
+function isRefusalText(data: unknown): data is RefusalText {
   return typeof data === 'object' && data !== null && 'detail' in data && 'hint' in data
 }

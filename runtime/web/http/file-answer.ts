@@ -1,4 +1,4 @@
-/** Sends a file, or the part that is asked for: boot files, images, and what the cache holds. */
+/** Sends a file or a range of it: boot files, images, and what the cache holds. */
 import type { H3Event } from 'h3'
 import { decideFileAnswer } from '../../core/net/byte-range.ts'
 import type { ServedFile } from '../../services/host/served-files.ts'

@@ -1,4 +1,4 @@
-/** Why a form was refused, for the page that follows: no page says an address's words as ours. */
+/** Keeps why a form was refused for the next page, so that no page shows text from an address as ours. */
 import { randomBytes } from 'node:crypto'
 import type { H3Event } from 'h3'
 import { callerOf } from './caller.ts'
@@ -39,7 +39,7 @@ export function createNotices(now: () => Date) {
       for (const oldest of [...kept.keys()].slice(0, -MAX)) kept.delete(oldest)
       return id
     },
-    /** What the address's `notice` stands for; null: nothing that this session was told of late. */
+    /** The notice that the address names; null: this session has none of that name, or it has expired. */
     read(event: H3Event): Notice | null {
       const found = kept.get(event.url.searchParams.get('notice') ?? '')
       if (found === undefined || found.session !== sessionOf(event)) return null

@@ -1,4 +1,4 @@
-/** Who may pass: session or token, the right scope, and no form that another site sent. */
+/** Checks who may pass: session or token, the right scope, and no form from another site. */
 import type { H3Event } from 'h3'
 import { refuse } from './faults.ts'
 import type { By, Caller, Peer, Scope } from './caller.ts'

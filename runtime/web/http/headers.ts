@@ -1,4 +1,4 @@
-/** The headers that every answer carries, whatever it is. */
+/** The headers that every response carries. */
 
 const PAGE_POLICY = [
   "default-src 'self'",

@@ -1,4 +1,4 @@
-/** How much of everything a caller may ask for, in one place. */
+/** The limits on everything that a caller may request, in one place. */
 import type { Server } from 'node:http'
 
 const KIB = 1024

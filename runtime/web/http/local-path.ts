@@ -1,4 +1,4 @@
-/** Where a form wants to go back to: a page of ours, or the start. */
+/** Validates the path that a form returns to: one below `/ui`, or the start page. */
 
 const MAX = 2048
 

@@ -1,4 +1,4 @@
-/** Password checks under way: a few at once, fewer of one network, and the networks take turns. */
+/** Limits concurrent password checks, in total and per network; networks take turns. */
 
 /** Each check is slow on purpose, and takes memory and a thread that boot files need too. */
 const MAX_CHECKS = 4

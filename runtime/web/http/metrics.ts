@@ -1,4 +1,4 @@
-/** What the server counts of itself, and how it tells it (`GET /metrics`, Prometheus text). */
+/** Counts what the server does, and renders it (`GET /metrics`, Prometheus text). */
 import type { RecordTime } from './caller.ts'
 
 type Labels = Readonly<Record<string, string>>

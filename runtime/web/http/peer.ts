@@ -1,4 +1,4 @@
-/** Who is at the other end, by which name it calls us, and whether on a private line. */
+/** Identifies the peer of a request: its address, the host name it used, and whether the line is private. */
 import type { H3Event } from 'h3'
 import { BlockList, isIP } from 'node:net'
 import { parseHost } from '../../core/net/host-header.ts'

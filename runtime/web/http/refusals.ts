@@ -1,4 +1,4 @@
-/** Which 4xx answers a route can give, worked out from the route itself, for the API document. */
+/** Derives the 4xx responses of a route from the route itself, for the API document. */
 import type { Access, Method, Route } from './route.ts'
 
 const SAFE: ReadonlySet<Method> = new Set(['GET'])

@@ -1,4 +1,4 @@
-/** Makes the response of what a route returned: common headers, its length, and for HEAD no body. */
+/** Builds the response from what a route returned: common headers, its length, and no body for HEAD. */
 import { HTTPResponse, type H3Event } from 'h3'
 import { FastResponse } from 'srvx'
 import { answer, isAnswer, streamOf, type Answer, type Parts } from './answers.ts'
@@ -31,7 +31,7 @@ export function renderResponse(value: unknown, event: H3Event): Response | HTTPR
   }
   if (value instanceof Response) {
     addHeaders(value.headers, event.context.isPrivate)
-    // Whoever makes a stream is told that nobody reads it.
+    // Cancelled, so that its producer stops: nobody reads it.
     if (isHead) value.body?.cancel().catch(() => {})
     return value
   }

@@ -1,4 +1,4 @@
-/** One row of the route table: what is asked, who may, what may be sent, who answers. */
+/** One row of the route table: method and path, who may call it, what it accepts, its handler. */
 import type { H3Event } from 'h3'
 import type { Scope } from './caller.ts'
 

@@ -1,4 +1,4 @@
-/** The operator's session: a signed cookie that holds itself, slides, and ends after 7 days of silence. */
+/** The operator's session: a signed, self-contained cookie that slides, and expires after 7 idle days. */
 import { randomBytes } from 'node:crypto'
 import type { H3Event } from 'h3'
 import { z } from 'zod'

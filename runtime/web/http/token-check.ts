@@ -1,4 +1,4 @@
-/** Whose token a bearer is, and what becomes of wrong ones: put on record, and slower each time. */
+/** Checks bearer tokens; wrong ones are recorded, and slow down further attempts. */
 import type { TokenRecord } from '../../services/access/tokens.ts'
 import type { Attempts } from './attempts.ts'
 import { refuse } from './faults.ts'

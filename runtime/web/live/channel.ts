@@ -1,4 +1,4 @@
-/** The machines channel: snapshots of what each listener looks at, as often as can be borne. */
+/** The machines channel: sends each listener snapshots of what it views, as often as load allows. */
 import { renderData, renderEvent } from '../../core/net/event-stream.ts'
 import type { MachineBase } from '../../core/machine/machine.ts'
 import { renderError } from '../../core/foundation/fault.ts'

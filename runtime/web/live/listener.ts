@@ -1,4 +1,4 @@
-/** One client of a live channel: at most one write under way, and only the newest of each kind kept. */
+/** One client of a live channel: at most one write at a time, and only the newest message of each kind. */
 import { KEEP_ALIVE } from '../../core/net/event-stream.ts'
 
 /** In the order in which they are sent. */

@@ -1,4 +1,4 @@
-/** Rows of the machines table, rendered when a machine changed and not per event. */
+/** Caches rows of the machines table, rendered once per change of a machine. */
 import { renderData } from '../../core/net/event-stream.ts'
 import type { MachineBase } from '../../core/machine/machine.ts'
 import type { Run } from '../../core/machine/run.ts'

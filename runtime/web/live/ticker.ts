@@ -1,4 +1,4 @@
-/** Does a work soon after it is asked for, and the more seldom the more it costs. */
+/** Runs work soon after it is requested, and less often the more it costs. */
 import { delayUntilNext, intervalOf } from '../../core/foundation/cadence.ts'
 
 interface TickerOptions {

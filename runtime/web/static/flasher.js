@@ -1,4 +1,4 @@
-/** What pages do beyond links and forms; all of them also work without it. */
+/** The behaviour of pages beyond links and forms; all pages also work without it. */
 import { startAges } from './ages.js'
 import { startKeys } from './keys.js'
 import { startLive } from './live.js'

@@ -1,4 +1,4 @@
-/** Before the first paint: sets the colour scheme and marks that scripts run. */
+/** Sets the colour scheme before the first paint, and marks that scripts run. */
 const root = document.documentElement
 const theme = /(?:^|; *)flasher-theme=(light|dark)/.exec(document.cookie)?.[1]
 if (theme) root.dataset.theme = theme

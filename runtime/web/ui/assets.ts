@@ -1,4 +1,4 @@
-/** GET /static/<name>@<version>/<file>: open to all, kept by browsers for ever. */
+/** GET /static/<name>@<version>/<file>: open to all, cached by browsers forever. */
 import type { Assets } from '../../services/host/assets.ts'
 import { answer } from '../http/answers.ts'
 import { refuse } from '../http/faults.ts'

@@ -1,4 +1,4 @@
-/** HTML from templates: every value is escaped, unless it is such HTML itself. */
+/** HTML templates: every value is escaped unless it is such a template itself. */
 import { html as template, raw } from 'hono/html'
 
 export type Html = ReturnType<typeof raw>

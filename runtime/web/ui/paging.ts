@@ -1,4 +1,4 @@
-/** Which rows of a long list a page shows. */
+/** Computes which rows of a long list a page shows. */
 
 /** Rows of a page of the machines table. */
 export const PAGE_ROWS = 100

@@ -1,4 +1,4 @@
-/** Parts of a page that fetch themselves again: when something changed, or at a steady pace. */
+/** Parts of a page that reload themselves: after a change, or at a fixed interval. */
 import { attributes, type Html } from './html.ts'
 
 const morph = (id: string, href: string) => ({

@@ -1,4 +1,4 @@
-/** The icons: each page holds them once, its parts refer to them by name. */
+/** The icons: each page contains them once and refers to them by name. */
 import { trusted, type Html } from './html.ts'
 
 /** Lines on a grid of 16, styled by the stylesheet; states differ in shape, not in colour alone. */

@@ -1,4 +1,4 @@
-/** Tables; their order and page are parts of the address. */
+/** Tables whose order and page are part of the address. */
 import { address, attributes, html, type Content, type Html } from './html.ts'
 import type { Page } from './paging.ts'
 import type { ListQuery } from './search.ts'

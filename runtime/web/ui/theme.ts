@@ -1,4 +1,4 @@
-/** Light, dark or as the system has it; remembered in a cookie that scripts of the page can read. */
+/** The colour scheme, light, dark or the system's, in a cookie that the page's scripts can read. */
 import type { H3Event } from 'h3'
 import { seeOther } from '../http/answers.ts'
 import { icon } from './elements.ts'

@@ -14,7 +14,7 @@ export async function runLoad(task: Task, subject: Subject): Promise<Load> {
   return await awaitLoad(child)
 }
 
-/** Pages that stay open until they are told to close. */
+/** Opens pages that stay open until they are closed. */
 export async function openPages(task: Task, subject: Subject) {
   const child = startLoad(task, subject)
   await once(child, 'message')

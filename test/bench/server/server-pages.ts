@@ -11,7 +11,7 @@ export interface PagesJob {
   readonly pid: number
   readonly pages: number
   readonly headers: Readonly<Record<string, string>>
-  /** Changes that are made, one at a time; 0: only listens, until it is told to stop. */
+  /** Changes that are made, one at a time; 0: only listens, until it is stopped. */
   readonly changes: number
 }
 

@@ -31,7 +31,7 @@ test('follows every way of importing, round in circles too, and no types', () =>
   })
 })
 
-test('a file that is not there is told', () => {
+test('a missing file is named', () => {
   assert.throws(() => collectImports(['core/none.ts'], read), /no core\/none\.ts/)
 })
 

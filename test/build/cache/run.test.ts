@@ -160,7 +160,7 @@ test('by content, not even rotten bits get through', async () => {
   assert.equal(proven.told, ['first made', 'second cached'])
 })
 
-test('an input that is not there is told before anything runs', async () => {
+test('a missing input is reported before anything runs', async () => {
   using lab = openLab()
   const message = await lab.run().then(
     () => null,

@@ -54,7 +54,7 @@ test('what is left out still comes where it is needed', () => {
   assert.ok(chooseModules(TABLES, choice).paths.includes('kernel/net/core/failover.ko'))
 })
 
-test('patterns that match nothing are told', () => {
+test('patterns that match nothing are reported', () => {
   const choice = { take: ['fs/ext4/*', 'fs/ext5/*', 'drivers/net/e.*'], leave: [] }
   assert.equal(chooseModules(TABLES, choice).idle, ['fs/ext5/*', 'drivers/net/e.*'])
 })

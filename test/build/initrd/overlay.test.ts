@@ -34,7 +34,7 @@ test('paths and partitions', () => {
   assert.match(text, `PARTNAME=${IMAGES_PARTITION.name} `)
 })
 
-test('each failure tells the way out as well', () => {
+test('each failure comes with a hint', () => {
   const calls = [...text.matchAll(/^.*\bfail (?!\(\)).*$/gm)].map(([line]) => line)
   assert.ok(calls.length > 8)
   for (const call of calls) {

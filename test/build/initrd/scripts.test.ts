@@ -65,7 +65,7 @@ test('of an argument that is given twice the last counts, as for the wizard', ()
   }
 })
 
-test('a long message is told in parts, and what is not printable does not come through', () => {
+test('a long message is sent in parts, without unprintable characters', () => {
   const told = 'tell_line() { echo "$2"; }; tell 5 "$1"'
   const disks = Array.from({ length: 300 }, (_, at) => `sd${at}`).join(', ')
   const parts = say(['tell'], told, disks).trimEnd().split('\n')

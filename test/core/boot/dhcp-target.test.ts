@@ -2,7 +2,7 @@ import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
 import { decideDhcpTarget } from '../../../runtime/core/boot/dhcp-target.ts'
 
-const test = suite('what DHCP servers are told of this host')
+const test = suite('the address of this host for DHCP servers')
 
 const HOST = [
   { address: '10.0.0.5', prefix: 22, family: 4 },

@@ -42,7 +42,7 @@ test('a stick: a wizard of its own on each console', () => {
   assert.equal(renderWizardEnv(boot), { FLASHER_LIVE: '1' })
 })
 
-test('a server without a MAC drives nobody, and is named all the same', () => {
+test('a server without a MAC drives nobody, but the wizard still gets its address', () => {
   const boot = parseLiveBoot('flasher.server=lab')
   assert.is(isDriven(boot), false)
   const server = 'http://lab'

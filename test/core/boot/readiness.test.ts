@@ -38,7 +38,7 @@ test('each thing that is missing, with the page where it is put right', () => {
   for (const [change, expected] of rows) assert.equal(judge(change), [expected])
 })
 
-test('the words say the way out', () => {
+test('the text says how to fix it', () => {
   const [, row] = listReadiness({ ...READY, sets: [], fetchObstacle: 'no site is set' })
   assert.match(row?.text ?? '', /set a release site/)
 })

@@ -77,7 +77,7 @@ test('a bad entry is left out by line and name, and the others stay', () => {
   assert.match(offer(['name = "n"\nsrc = "file://"'], '/').flaws[0]?.reason ?? '', /no path/)
 })
 
-test('what is told of a bad entry can be shown on any terminal', () => {
+test('the report of a bad entry is safe on any terminal', () => {
   const [flaw] = offer(['name = "a\\u001b[31mb"\nsrc = "x"'], null).flaws
   assert.match(flaw?.reason ?? '', /^a\\x1b\[31mb: its source/)
 })

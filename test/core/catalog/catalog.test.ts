@@ -93,7 +93,7 @@ test('one bad entry is skipped and named', () => {
   )
 })
 
-test('the architecture and the format are told by the names where nobody says', () => {
+test('the architecture and the format are derived from the names where no field gives them', () => {
   const rows = [
     ['nosi debian (x86_64, 2026.W30)', 'oras://h/a/b:x', 'x86_64', ''],
     ['n', 'https://h/debian-13-genericcloud-amd64.qcow2?x=.img.gz', 'x86_64', 'qcow2'],

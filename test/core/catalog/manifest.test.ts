@@ -133,7 +133,7 @@ test('says on which line it cannot be read', () => {
   }
 })
 
-test('one bad image spoils none of the others, and is told by line', () => {
+test('one bad image spoils none of the others, and is reported with its line', () => {
   const text = [
     'version = 1',
     '[[images]]',

@@ -107,7 +107,7 @@ const liveRows: readonly (readonly [string, readonly string[]])[] = [
 for (const [target, uses] of liveRows)
   test(`live system: ${target}`, () => assert.equal(usesOf(seen(LIVE, {}, medium), target), uses))
 
-test('the live medium is told although its mount is hidden below the root', () => {
+test('the live medium is found although its mount is hidden below the root', () => {
   const tables = [
     table(null, '20 1 0:30 / / rw - overlay overlay rw', '22 20 7:0 / /ro ro - squashfs x ro'),
     table(2, '19 1 8:1 / /medium ro - iso9660 /dev/sda1 ro'),
@@ -233,7 +233,7 @@ test('loops on devices, three high', () => {
 
 const dev = (each: string) => `8:${each.codePointAt(0)}`
 
-test('any tangle of devices has an answer, and a use anywhere above is told', () => {
+test('any tangle of devices has an answer, and a use anywhere above is found', () => {
   const name = fc.constantFrom('a', 'b', 'c', 'd', 'e')
   const block = fc.record({
     name,

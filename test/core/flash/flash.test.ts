@@ -68,7 +68,7 @@ const NOT_RECOGNISED =
 const MOUNTED = 'target has mounted partitions: /mnt/a, /b (seen by process 12)'
 const IN_USE =
   'target is in use: /dev/sdb3 is in use by /dev/dm-1 (encrypted), /dev/sdb4 is swap space in use'
-const PARTITION = `target is not a whole disk: ${PATH} is of type part (--allow-partition to write there all the same)`
+const PARTITION = `target is not a whole disk: ${PATH} is of type part (--allow-partition to write there anyway)`
 
 /** Image, target, what is said of them, in this order ("Validation"). */
 const rows: readonly (readonly [string, ImageFacts, TargetFacts, readonly string[]])[] = [
@@ -150,7 +150,7 @@ test('--allow-partition allows that, and nothing else', () => {
   ])
 })
 
-test('a size that only the last bytes of a gzip file tell is told as such, with the way out', () => {
+test('a size known only from the last bytes of a gzip file comes with a hint that the file may be cut off', () => {
   const virtual = { kind: 'at-least', bytes: 9 * MIB } as const
   assert.equal(messages({ ...IMAGE, format: 'img.gz', virtual }, target()), [
     `image (${9 * MIB} bytes) is larger than target (${8 * MIB} bytes); its last bytes say that it needs so much: it may be cut off, compare its checksum`,

@@ -118,7 +118,7 @@ volumes('with paths that are none under /dev are left out', () => {
   assert.equal(list([disk, { ...part(1), path: '--evil' }], '/dev/sda'), ['disk /dev/sda'])
 })
 
-volumes('are told by what blkid says, escapes undone', () => {
+volumes('are read from the output of blkid, escapes undone', () => {
   const said = parseBlkid(
     'DEVNAME=/dev/sda1\nTYPE=ext4\nLABEL=my\\ root\nPART_ENTRY_UUID=ab-01\nPTTYPE=dos\nnonsense\n',
   )

@@ -5,7 +5,7 @@ import { createPace } from '../../../runtime/core/foundation/pace.ts'
 
 const test = suite('pace')
 
-test('an even pace is told at once and stays', () => {
+test('an even pace is known at once and stays', () => {
   const pace = createPace()
   assert.is(pace.rate, 0)
   assert.is(pace.eta(100), null)
@@ -29,7 +29,7 @@ test('counts that are rare still make a rate', () => {
   for (let n = 0; n < 5; n += 1) pace.add(n * 60, n * 600)
   assert.is(pace.rate, 10)
 })
-test('no time left is told where none can be known', () => {
+test('no time left is given where none can be known', () => {
   const pace = createPace()
   pace.add(0, 0)
   pace.add(1, 50)

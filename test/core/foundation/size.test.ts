@@ -24,7 +24,7 @@ test('an exact size keeps the number', () => {
   assert.is(renderExactSize(512), '512 bytes')
   assert.is(renderExactSize(4_294_967_296), '4.29 GB (4294967296 bytes)')
 })
-test('a part is told in the unit of the whole', () => {
+test('a part is rendered in the unit of the whole', () => {
   assert.is(renderPartOf(1_800_000_000, 4_000_000_000), '1.80 of 4.00 GB')
   assert.is(renderPartOf(0, 0), '0 of 0 B')
   assert.is(renderPartOf(5_000_000, 12_000_000_000), '0.0 of 12.0 GB')

@@ -13,7 +13,7 @@ const thrownBy = (act: Promise<unknown>) =>
     (thrown: unknown) => thrown,
   )
 
-test('what Node throws is told by its code', async () => {
+test('an error that Node throws is recognised by its code', async () => {
   const folder = await mkdtemp(join(tmpdir(), 'flasher-system-error-'))
   try {
     await writeFile(join(folder, 'file'), '')

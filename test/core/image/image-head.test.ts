@@ -16,7 +16,7 @@ test('disk images pass, with a table for these sectors or with none', () => {
   assert.is(refusalOf(makeNoise(5000)), null)
   assert.is(refusalOf(Buffer.alloc(1)), null)
 })
-test('what cannot be a disk image is refused with the way out', () => {
+test('a file that cannot be a disk image is refused with a hint', () => {
   const tar = pipeThrough(['tar', '-cf-', '/etc/hostname'], Buffer.alloc(0))
   const rows: readonly (readonly [Buffer, string])[] = [
     [Buffer.alloc(0), 'a.img is empty'],

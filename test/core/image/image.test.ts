@@ -73,7 +73,7 @@ test('content by its first bytes', () => {
     assert.is(detectContent(head), content, head.toString('hex', 0, 9))
 })
 
-test('a name that promises something else is told what to do', () => {
+test('a name that does not match the content is refused with the right name', () => {
   const rows = [
     ['img', at(0, 'QFI\xfb'), 'a.img', 'is named .img but holds qcow2 data: name it .qcow2'],
     ['img', at(257, 'ustar'), 'a.img', 'is a tarball: extract first'],

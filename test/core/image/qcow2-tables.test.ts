@@ -118,7 +118,7 @@ tables('neighbours in guest and file are one run', () => {
     value: { kind: 'zeros', bytes: GIB / 2 },
   })
 })
-tables('damage behind a sound run is told when its turn comes', () => {
+tables('damage behind a sound run is reported when its turn comes', () => {
   const table = makeTable(clusterAt(5), clusterAt(16))
   assert.ok(nextRun(table, 0, GIB, plain).ok)
   assert.equal(nextRun(table, 65536, GIB, plain), { ok: false, refusal: 'outside-file' })

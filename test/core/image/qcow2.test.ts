@@ -154,7 +154,7 @@ header('refuses a header that is cut off, at every length', () => {
     )
   }
 })
-header('says the way out', () => {
+header('a refusal says how to fix it', () => {
   assert.is(
     renderQcow2Refusal({ why: 'backing-file' }),
     'it holds only the changes to a backing file; flatten it first: qemu-img convert -O qcow2 <image> <new image>',

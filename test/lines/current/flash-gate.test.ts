@@ -216,7 +216,7 @@ const SIZE = 8
 const SILENCE = 1800
 const any = fc.nat(SIZE - 1).map((n) => n + 1)
 
-/** What the environment knows: who was told to flash, and when it was heard of since. */
+/** What the model knows: which machines were sent to flash, and when each last made contact. */
 type Step = (fleet: Fleet, flashing: Map<number, number>) => void
 
 const isRunning = (fleet: Fleet, heard: number | undefined) =>

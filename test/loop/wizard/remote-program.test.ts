@@ -111,7 +111,7 @@ run(
     assert.match(screen.join('\n'), /Ctrl-C goes on without waiting/)
     await terminal.press('C-c')
     const wizard = await terminal.waitFor(/Image 2 of 5/)
-    assert.match(wizard.join('\n'), /The disk is flashed, but the server could not be told/)
+    assert.match(wizard.join('\n'), /The disk is flashed, but the server could not be notified/)
     assert.is(await fixture.restarts(), '')
   },
 )

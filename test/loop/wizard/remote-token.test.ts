@@ -62,7 +62,7 @@ run('with the token of its boot it is flashed, and tells all of it', async () =>
   assert.ok((await fixture.server.machines.find(MAC))?.last_flashed_at)
 })
 
-run('without one, or with an old one, nothing is written, and the person is told why', async () => {
+run('without one, or with an old one, nothing is written, and the screen says why', async () => {
   await using fixture = await openWizardContext()
   const bare = await fixture.drive('')
   assert.is(bare.outcome.kind, 'interactive')

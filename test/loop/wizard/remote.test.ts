@@ -82,7 +82,7 @@ run('interactive: the wizard with the catalog and the reason', async () => {
   assert.match(noticeOf(unknown), /not in the catalog/)
 })
 
-run('a flash by hand is told as well', async () => {
+run('a flash by hand is reported to the server as well', async () => {
   await using images = await serveImage()
   await using server = await openServer([])
   await using loop = await createLoop({ megabytes: 16 })
@@ -98,7 +98,7 @@ run('a flash by hand is told as well', async () => {
   assert.is.not((await server.machines.find(MAC))?.last_flashed_at, null)
 })
 
-run('a flash on a console that the server does not drive is told as well', async () => {
+run('a flash on a console that the server does not drive is reported as well', async () => {
   await using images = await serveImage()
   await using server = await openServer([])
   await using loop = await createLoop({ megabytes: 16 })
@@ -115,7 +115,7 @@ run('a flash on a console that the server does not drive is told as well', async
   assert.equal([told.mode, told.result, told.disk?.path], ['interactive', 'done', loop.device])
 })
 
-run('inventory: the disks and the hardware are told, then a reboot', async () => {
+run('inventory: posts the disks and the hardware, then reboots', async () => {
   await using server = await openServer([])
   await using loop = await createLoop({ megabytes: 16 })
   const lshw = { id: 'box', class: 'system' }
@@ -143,7 +143,7 @@ run('exit: a word, and the machine goes on', async () => {
   assert.ok(box.said.some((line) => line.includes('boot its own disk')))
 })
 
-run('a failed write is told at once, and the wizard opens', async () => {
+run('a failed write is reported at once, and the wizard opens', async () => {
   await using images = await serveImage(true)
   await using server = await openServer([entryOf(`${images.origin}/debian.img`)])
   await using loop = await createLoop({ megabytes: 16 })
@@ -166,7 +166,7 @@ run('a failed write is told at once, and the wizard opens', async () => {
   assert.ok((await readDisk(loop.device, 0, 4096)).every((byte) => byte === 0))
 })
 
-run('a wrong digest is told, and nothing boots', async () => {
+run('a wrong digest is reported, and nothing boots', async () => {
   await using images = await serveImage()
   await using server = await openServer([
     entryOf(`${images.origin}/debian.img`, { sha256: 'b'.repeat(64) }),
@@ -240,7 +240,7 @@ run('a server that goes away during the flash: the box stays with the reason', a
     },
   })
   await closing
-  assert.match(noticeOf(box), /^The disk is flashed, but the server could not be told \(/)
+  assert.match(noticeOf(box), /^The disk is flashed, but the server could not be notified \(/)
   assert.is(box.reboots, 0)
   assert.ok((await readDisk(loop.device, 0, IMAGE.length)).equals(IMAGE))
   assert.ok(box.said.some((line) => /does not answer; trying again, for 0:0/.test(line)))

@@ -121,7 +121,7 @@ test('the session key is made once, for its owner alone, and signs', async () =>
   }
 })
 
-test('an empty or short key is refused with the way out', async () => {
+test('an empty or short key is refused with a hint', async () => {
   await using folder = await createFolder()
   const path = folder.path('session-secret')
   for (const text of ['', '\n', 'short']) {

@@ -51,7 +51,7 @@ test('a server by its bare address is asked for its catalog', async () => {
   )
 })
 
-test('what is no catalog is refused by line, and what cannot be had by name', async () => {
+test('a file that is no catalog is refused with the line, an unavailable one with its name', async () => {
   await using folder = await makeFolder()
   const at = (name: string) => join(folder.path, name)
   await writeFile(at('broken.toml'), 'version = 1\n[[images]]\nname = nothing\n')

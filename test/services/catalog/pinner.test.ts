@@ -73,7 +73,7 @@ test('asks nothing twice, and takes no for an answer', async () => {
   ref = 'd'.repeat(64)
   change()
   await until(() => said.length === 1)
-  assert.match(said[0] ?? '', /was not told/)
+  assert.match(said[0] ?? '', /could not report/)
 })
 
 test('says nothing without a token, the same trouble once, and ends without an answer', async () => {
@@ -188,7 +188,10 @@ test('who did not answer is asked again, and each kind of trouble is said once',
   telling.bound.push('b'.repeat(64))
   await telling.come()
   await until(() => telling.said.length === 3)
-  assert.match(telling.said[0] ?? '', /was not told .*: no cache answers at .*closed by the server/)
+  assert.match(
+    telling.said[0] ?? '',
+    /could not report .*: no cache answers at .*closed by the server/,
+  )
   assert.match(telling.said[1] ?? '', /HTTP 500/)
 })
 

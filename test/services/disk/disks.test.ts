@@ -47,7 +47,7 @@ test('lists the disks of a machine', async () => {
     readonly: false,
     mountpoints: ['/boot/efi', '/', '[SWAP]'],
   })
-  // Two equal disks are told apart by it, and lsblk does not know it without udev.
+  // It distinguishes two equal disks, and lsblk does not know it without udev.
   assert.is(rows.find(({ path }) => path === '/dev/sdc')?.serial, 'FROM-SYS')
 })
 
@@ -129,7 +129,7 @@ test('lsblk missing, failing or gone mad is a fault', async () => {
   assert.is((await faultOf(fixed({ stdout: 'Segmentation fault' }).list())).code, 'tool-failed')
 })
 
-test('a path that leads to no block device is told, not thrown', async () => {
+test('a path that leads to no block device is reported, not thrown', async () => {
   const folder = await mkdtemp(join(tmpdir(), 'flasher-paths-'))
   // lsblk is not even asked.
   const disks = fixed({ exitCode: 1 })

@@ -37,7 +37,7 @@ const reporterTo = (
     retryMs,
   })
 
-/** What a server was told, in order. */
+/** A server that records its posts, in order. */
 async function startListener(answer: (count: number) => number) {
   const told: ProgressPost[] = []
   const server = await startHostileServer((request, response, count) => {
@@ -156,7 +156,7 @@ test(`${BOXES} machines on a bad network: the last state of each is known`, asyn
     /^flasher_http_request_seconds_count\{[^}]*progress[^}]*\} (\d+)$/gm,
   )
   const posts = [...counts].reduce((sum, [, count]) => sum + Number(count), 0)
-  // Four phases, the end, and what the cuts had to be said twice; thirteen were told of each.
+  // Four phases, the end, and repeats after broken connections; each machine passed on thirteen events.
   assert.ok(posts >= BOXES && posts < BOXES * 8, `${posts} posts`)
 })
 

@@ -104,7 +104,7 @@ test('a job that throws has failed with its words, and its outcome is recorded b
   assert.is(job.state.count, 7)
 })
 
-test('a queued job that is cancelled never runs; a running one is told, and waited for', async () => {
+test('a queued job that is cancelled never runs; a running one is aborted, and waited for', async () => {
   const { jobs, start, changes } = createFixture(1)
   const [one, two] = [start(1), start(2)]
   assert.is((await jobs.cancel('job-2', STOP))?.state.status, 'cancelled')

@@ -33,10 +33,10 @@ test('a chunk is done with before the next is asked for', async () => {
   await feed(createMemorySource(BYTES, { chunkBytes: 9999 }).stream(), slow)
   assert.ok(Buffer.concat(parts).equals(BYTES))
 })
-test('a failure of the chunks is told', async () => {
+test('a failure of the chunks is thrown', async () => {
   assert.is(await thrownBy(feed(failing(), new PassThrough().resume())), 'no more')
 })
-test('a failure of the stream is told, and the chunks are given back', async () => {
+test('a failure of the stream is thrown, and the chunks are given back', async () => {
   const broken = new Writable({ write: (_, __, done) => done(new Error('full')) })
   broken.on('error', () => undefined)
   let isBack = false

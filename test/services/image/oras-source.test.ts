@@ -56,7 +56,7 @@ test('a registry that asks for nothing: tag, digest, index, sidecars, ranges', a
   assert.match(absent.message, /disk:none \(HTTP 404\)/)
 })
 
-test('bytes that are not the ones of the digest are told at the end of the stream', async () => {
+test('bytes that do not match the digest fail at the end of the stream', async () => {
   await using registry = await startRegistry()
   await pushImage(registry, 'lab/disk:v1', [{ bytes: BYTES, title: 'disk.img' }])
   const hex = digestOf(BYTES).slice('sha256:'.length)
@@ -141,7 +141,7 @@ test('tokens are asked for, renewed, and never told to the host that has the blo
   assert.ok(basic.every(({ headers }) => !(headers.authorization ?? '').startsWith('Basic')))
 })
 
-test('a busy registry is asked again, and one that stays busy is told', async () => {
+test('a busy registry is asked again, and one that stays busy is reported', async () => {
   let busy = 2
   await using registry = await startHostileServer((request, response) => {
     if (request.url?.includes('/manifests/') === true && busy-- > 0) response.writeHead(503).end()

@@ -58,7 +58,7 @@ test('the corrupt mark and unknown features are refused', async () => {
     assert.match(fault.message, words)
   }
 })
-test('a source without random access is refused with the way out', async () => {
+test('a source without random access is refused with a hint', async () => {
   await using shop = await openWorkshop()
   const source = sourceOf(await readFile(await shop.create('1M')))
   const fault = await faultOf(() => openQcow2({ ...source, readAt: null }))

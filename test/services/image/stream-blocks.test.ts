@@ -43,7 +43,7 @@ for (const { name, format, encode } of STREAMS) {
     }
   })
 
-  test(`${name}: a source that breaks is what is told`, async () => {
+  test(`${name}: the fault of a broken source is the one thrown`, async () => {
     const thrown = new Fault('source-broken', 'the server hung up')
     for (const at of [1, Math.floor(stored.length / 2), stored.length - 10]) {
       const options = { breaksAt: { at, thrown } }
@@ -98,7 +98,7 @@ for (const { name, format, encode } of STREAMS) {
   })
 }
 
-/** Cut within its padding, a file is whole all the same. */
+/** A file that is cut within its padding still holds everything. */
 const isWhole = (name: string, stored: Buffer, at: number) =>
   name === 'gzip with padding' && at >= stored.length - (3 << 20)
 

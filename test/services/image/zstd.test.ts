@@ -56,7 +56,7 @@ test('a window that nobody has the memory for is refused', async () => {
   )
   assert.match(fault.hint ?? '', '--long=27')
 })
-test('a frame that is damaged ahead of its turn is told when its turn comes', async () => {
+test('a damaged frame that is decoded ahead fails when its turn comes', async () => {
   const good = sized(makeNoise(200_000))
   const bad = Buffer.from(good)
   bad.writeUInt8(bad.readUInt8(100_000) ^ 1, 100_000)

@@ -1,4 +1,4 @@
-/** What is asked of a cache service: never for ever, by the way out that is set, and never elsewhere. */
+/** Requests to a cache service end, go through the configured proxy, and follow no redirect elsewhere. */
 import { setTimeout as sleep } from 'node:timers/promises'
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'

@@ -238,7 +238,7 @@ const DAMAGES: readonly (readonly [string, (path: string) => void])[] = [
   ],
 ]
 for (const [name, damage] of DAMAGES) {
-  test(`a damaged file is named with the way out, and left as it is: ${name}`, async () => {
+  test(`a damaged file is named with a hint, and left as it is: ${name}`, async () => {
     await using folder = await createStateFolder()
     await fill(folder)
     damage(folder.path)

@@ -139,7 +139,7 @@ test('a flood is counted, and told when it is over', async () => {
   assert.match(counted?.summary ?? '', '(and 497 more like it)')
 })
 
-test('what was counted is told at the end at the latest', async () => {
+test('counted events are reported when the journal closes at the latest', async () => {
   await using folder = await createStateFolder()
   {
     await using state = await folder.open()

@@ -208,7 +208,7 @@ test('many changes at once are made all or none', async () => {
   assert.equal(await state.machines.findHardware(macOf(3)), hardware)
 })
 
-test('a record that cannot be read is told and left alone; the others are there', async () => {
+test('an unreadable record is logged and left alone; the others are there', async () => {
   await using folder = await createStateFolder()
   {
     await using state = await folder.open()

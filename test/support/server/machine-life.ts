@@ -42,7 +42,7 @@ function script({ fixture, truth }: Life) {
     assert.is.not(kind, 'to-disk', 'a crashed write is never booted')
     assert.ok(
       ruling.decision.kind !== 'to-live' || ruling.decision.otherwise.kind === 'to-wait',
-      'nor where the live system cannot be had',
+      'nor when the live system is unavailable',
     )
   }
   if (truth.listed) assert.is(kind, 'to-disk', 'listing its disks is followed by a disk boot')

@@ -104,7 +104,7 @@ export function createBoxes(url: string) {
       }
       throw new Error('the catalog never came')
     },
-    /** Its first contact, or a later one; what it is told. */
+    /** Its first contact, or a later one; returns the script that it gets. */
     boot: async (box: number) => await (await fetch(`${url}${pxe(box)}?buildarch=x86_64`)).text(),
     tellDisks: (box: number, disks: readonly unknown[] = disksOf(box)) =>
       post(`${pxe(box)}/inventory`, { disks, lshw: LSHW }),

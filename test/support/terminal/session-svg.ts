@@ -50,7 +50,7 @@ export function renderSvg(frames: readonly ShownFrame[], options: SvgOptions): s
   ].join('\n')}\n`
 }
 
-/** A look holds on the next line, too, until another one is told: each line is made to say its own. */
+/** A style carries over to the next lines until another one is set: makes each line name its own. */
 function carryLooks(lines: readonly string[]): readonly string[] {
   let look = ''
   return lines.map((line) => {

@@ -135,7 +135,7 @@ async function startTape(terminal: Terminal, path: string) {
       await pause(LOOK_MS)
     }
   }
-  // A terminal that is gone has nothing more to show; why it went is told by who waited for it.
+  // A terminal that is gone has nothing more to show; whoever waits for it reports why it ended.
   const watching = watch().catch(() => undefined)
   return {
     async stop(): Promise<Recording> {

@@ -8,7 +8,7 @@ const TAIL_LINES = 20
 
 export interface Transcript {
   add(chunk: Buffer): void
-  /** No more will come: whoever still waits is told so. */
+  /** No more will come: pending waits are rejected. */
   close(): void
   /** The text after the last match up to the end of the next one; rejects after the seconds. */
   waitFor(pattern: RegExp, seconds: number): Promise<string>

@@ -10,7 +10,7 @@ const AnswerSchema = z.union([
 ])
 
 export interface Monitor {
-  /** The command's answer; an Error with QEMU's words when it says no. */
+  /** The command's answer; rejects with QEMU's own message when it refuses. */
   execute(command: string, parameters?: Readonly<Record<string, unknown>>): Promise<unknown>
 }
 

@@ -77,7 +77,7 @@ test('leaving shows the cursor below the last frame', () => {
   painter.leave()
   assert.is(canvas.take(), '')
 })
-test('a frame that was forgotten is left all the same', () => {
+test('leaving moves below a frame even after it was forgotten', () => {
   const canvas = openCanvas()
   const painter = createPainter(canvas)
   painter.paint({ lines: ['one', 'two', 'three'], cursor: null })

@@ -21,7 +21,7 @@ test.after(async () => {
   await site[Symbol.asyncDispose]()
 })
 
-test('a wrong password is told, the right one leads to where one wanted to go', async () => {
+test('a wrong password is refused, the right one leads to the page that was asked for', async () => {
   await using opened = await openContext(browser, site)
   const page = await opened.context.newPage()
   await page.goto('/ui/machines?q=rack-1')

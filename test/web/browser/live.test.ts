@@ -71,7 +71,7 @@ test('a filtered page shows only what it asked for', async () => {
   assert.is(await page.locator('#rows tr').count(), 1)
 })
 
-test('silence of the server is told, and its return ends it', async () => {
+test('a silent server is shown as disconnected until it is back', async () => {
   await using opened = await openContext(browser, site)
   const page = await opened.context.newPage()
   await logIn(page)

@@ -82,7 +82,7 @@ test('many at once, found by a search that stays', () =>
     await page.getByRole('link', { name: 'fresh' }).waitFor()
   }))
 
-test('settings: a wrong value is told where it was typed; a right one is saved', () =>
+test('settings: a wrong value gets an error at its field; a right one is saved', () =>
   withPage(async (page) => {
     await page.goto('/ui/settings')
     const row = page.locator('[id="pxe.loop_limit"]')

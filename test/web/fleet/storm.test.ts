@@ -173,7 +173,7 @@ test('a machine whose plan is not to flash after all gives its place back', asyn
   assert.is(await contact(server, 3), 'live')
 })
 
-test('who is flashed without a script of ours counts all the same', async () => {
+test('a machine that is flashed without a script of ours counts as well', async () => {
   await using site = await open(3, 1)
   await site.server.request(`/pxe/${macOf(1)}/plan`)
   assert.equal([await contact(site.server, 2), await contact(site.server, 3)], [1, 2])

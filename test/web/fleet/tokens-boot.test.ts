@@ -1,4 +1,4 @@
-/** Boot tokens over HTTP: who is let in, who is not, what it is told, and what a replay is worth. */
+/** Boot tokens over HTTP: which machines are let in, what refused ones get, and what a replay achieves. */
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
 import type { TokenPolicy } from '../../../runtime/lines/current/rules/token.ts'

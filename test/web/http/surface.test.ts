@@ -216,7 +216,7 @@ test('the API document names every route that is no page', async () => {
   assert.not.match(page, /https?:\/\//)
 })
 
-test('a query that is not what it must be is told as a query', async () => {
+test('an invalid query is reported as a fault of the query', async () => {
   await using server = await createTestServer()
   const ask = await server.operator()
   for (const [path, field] of [

@@ -8,7 +8,7 @@ const test = suite('guessed tokens')
 
 const bearer = (token: string) => ({ headers: { authorization: `Bearer ${token}` } })
 
-test('each wrong one after the third waits longer; what is right passes all the same', async () => {
+test('each wrong one after the third waits longer; a right one passes regardless', async () => {
   const clock = { now: Date.now() }
   await using server = await createTestServer({ now: () => new Date(clock.now) })
   const ask = await server.operator()

@@ -1,4 +1,4 @@
-/** Current line: bundles and backups of an opened state, for the server and for commands beside it. */
+/** Current line: opens export bundles and backups of the state, for the server and for commands. */
 import { accept } from '../../../core/foundation/result.ts'
 import { createBackupMaker } from '../../../services/backup/backup-maker.ts'
 import { createRestorer } from '../../../services/backup/restore.ts'

@@ -1,4 +1,4 @@
-/** Current line: its configuration, read for one run of the program. */
+/** Current line: reads the configuration for one run of the program. */
 import { createConfig, type Config } from '../../../services/config/config.ts'
 import { defaultStateDir } from '../../../services/config/state-dirs.ts'
 import type { ProcessEnvironment } from './process-environment.ts'

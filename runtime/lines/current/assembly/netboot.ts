@@ -1,4 +1,4 @@
-/** Current line: what machines boot from, opened for the server: the boot directory and what fills it. */
+/** Current line: opens what machines boot from: the boot directory and the fetches that fill it. */
 import { BOOT_ARCHS } from '../../../core/boot/boot-set.ts'
 import { renderDhcpRecipes, type DhcpRecipe } from '../../../core/boot/dhcp.ts'
 import { decideDhcpTarget } from '../../../core/boot/dhcp-target.ts'

@@ -1,4 +1,4 @@
-/** Current line: tells the cache service which images machines are bound to, so that it keeps them. */
+/** Current line: reports to the cache service which images machines are bound to, so that it keeps them. */
 import { DATA_FOLDER } from '../../../services/cache/image-cache.ts'
 import { readLocalToken } from '../../../services/cache/local-token.ts'
 import { createPinner } from '../../../services/catalog/pinner.ts'

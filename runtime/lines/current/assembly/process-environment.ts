@@ -1,4 +1,4 @@
-/** One run of a command of `flasher-web`: what it was given, and what of the environment it may touch. */
+/** The context of one `flasher-web` command: its arguments, and the parts of the process that it may use. */
 import type { Environment } from '../../../services/host/shell.ts'
 import type { LineInput } from '../../../terminal/prompt/hidden-line.ts'
 import type { Output } from '../../../terminal/text/terminal-style.ts'

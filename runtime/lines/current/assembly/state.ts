@@ -1,4 +1,4 @@
-/** Current line: the database and what is kept in it, opened for the server or for one command. */
+/** Current line: opens the database and everything stored in it, for the server or for one command. */
 import { createDatabase, type Database } from '../../../services/state/database.ts'
 import { createFeed, type Feed } from '../../../services/host/feed.ts'
 import { createJournal, type Journal } from '../../../services/state/journal.ts'

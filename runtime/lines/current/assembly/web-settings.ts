@@ -1,4 +1,4 @@
-/** Current line: what the shared server wants to know of the configuration, read at each use. */
+/** Current line: maps the configuration to the settings of the shared server, read at each use. */
 import type { WebSettings } from '../../../web/http/caller.ts'
 import type { Settings } from '../rules/settings.ts'
 

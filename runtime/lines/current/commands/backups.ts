@@ -1,4 +1,4 @@
-/** `flasher-web backup` and `restore`: a full copy of the state, made and put back. */
+/** `flasher-web backup` and `restore`: make a full copy of the state, and restore one. */
 import { isBackupId } from '../../../core/state/backup.ts'
 import { Fault } from '../../../core/foundation/fault.ts'
 import { createRestorer, type Restored } from '../../../services/backup/restore.ts'

@@ -1,4 +1,4 @@
-/** `flasher-web export` and `import`: the fleet's hardware to and from a folder ("Export bundle"). */
+/** `flasher-web export` and `import`: write and read the fleet's hardware as a folder ("Export bundle"). */
 import { openBundles } from '../assembly/archives.ts'
 import { openVoice } from '../../../terminal/text/voice.ts'
 import { COMMAND_LINE } from '../rules/commands.ts'

@@ -1,4 +1,4 @@
-/** Which backup `flasher-web restore` restores when none was named: the operator chooses. */
+/** Asks the operator which backup `flasher-web restore` restores if none is named. */
 import { readBackupTime } from '../../../core/state/backup.ts'
 import { Fault } from '../../../core/foundation/fault.ts'
 import { printable } from '../../../core/foundation/printable.ts'

@@ -1,4 +1,4 @@
-/** `flasher-web config show` and `config check`: the configuration and its problems. */
+/** `flasher-web config show` and `config check`: print the configuration and its problems. */
 import { renderError } from '../../../core/foundation/fault.ts'
 import { renderOrigin, renderProblem } from '../../../core/config/settings.ts'
 import type { ShownSetting } from '../../../core/config/shown-setting.ts'

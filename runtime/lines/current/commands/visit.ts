@@ -1,4 +1,4 @@
-/** What a command needs that works on the state: its configuration, its log, the state itself. */
+/** Opens what commands that work on the state need: configuration, log, and the state itself. */
 import { renderProblem } from '../../../core/config/settings.ts'
 import { readVersion } from '../../../services/host/package-manifest.ts'
 import { createLog } from '../../../terminal/text/log.ts'

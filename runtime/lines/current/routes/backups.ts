@@ -1,4 +1,4 @@
-/** `/workers/backups`: made, listed, cancelled, downloaded, removed, restored. */
+/** `/workers/backups`: creates, lists, cancels, downloads, removes and restores backups. */
 import { getRouterParam, HTTPResponse, type H3Event } from 'h3'
 import { isBackupId } from '../../../core/state/backup.ts'
 import type { BackupJob } from '../../../services/backup/backup-job.ts'

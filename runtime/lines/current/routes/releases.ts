@@ -1,4 +1,4 @@
-/** `/boot/releases` and the forms of the Netboot page: fetching releases, and going back to one. */
+/** `/boot/releases` and the forms of the Netboot page: fetch releases, and activate an earlier one. */
 import { getRouterParam } from 'h3'
 import { BOOT_ARCHS } from '../../../core/boot/boot-set.ts'
 import { Fault } from '../../../core/foundation/fault.ts'

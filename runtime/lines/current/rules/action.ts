@@ -1,4 +1,4 @@
-/** Current line: what an operator can do to a machine, or to many at once, beside replacing it. */
+/** Current line: the actions of operators on one machine or on many, apart from replacing its record. */
 import { z } from 'zod'
 import { SERIAL_CONSOLES } from '../../../core/boot/boot.ts'
 import { listFieldErrors, type FieldError } from '../../../core/foundation/field-error.ts'

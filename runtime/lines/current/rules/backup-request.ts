@@ -1,4 +1,4 @@
-/** Current line: what `POST /workers/backups` takes. */
+/** Current line: the body of `POST /workers/backups`. */
 import { z } from 'zod'
 
 /** An absent body asks for a backup by hand, as an empty one does. */

@@ -1,4 +1,4 @@
-/** Current line: what `GET /pxe/{mac}` answers ("boot_mode values and the script returned"). */
+/** Current line: decides the response of `GET /pxe/{mac}` ("boot_mode values and the script returned"). */
 import {
   DEFAULT_DRIVE,
   isBootable,
@@ -181,7 +181,7 @@ const toDisk = ({ sanboot_drive }: Machine): ToDisk => ({
   drive: sanboot_drive ?? DEFAULT_DRIVE,
 })
 
-/** Where the live system cannot be had: the disk, unless it may be half written. */
+/** What to boot when the live system is unavailable: the disk, unless it may be half written. */
 const chooseEscape = (machine: Machine, { base }: Surroundings): ToDisk | ToWait =>
   isHalfWritten(machine)
     ? { kind: 'to-wait', base, seconds: 30, saying: 'the disk may be half written' }

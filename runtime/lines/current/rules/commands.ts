@@ -1,4 +1,4 @@
-/** Current line: the command table of `flasher-web`; its parser, help and manual are made from it. */
+/** Current line: the command table of `flasher-web`; parser, help and manual are generated from it. */
 import type { Command, CommandLine, Value } from '../../../core/command/command.ts'
 import { SERVER_ENVIRONMENT, SOURCE_ENVIRONMENT } from '../../../core/command/environment.ts'
 import { CONFIG, CONFIG_FILES, JSON_FLAG } from '../../../core/command/server-command.ts'

@@ -1,4 +1,4 @@
-/** Current line: what a machine's own contacts make of its record ("Transitions"). */
+/** Current line: how a machine's own contacts change its record ("Transitions"). */
 import type { InventoryDisk } from '../../../core/machine/machine.ts'
 import type { Mac } from '../../../core/machine/mac.ts'
 import type { BootRuling } from './boot.ts'

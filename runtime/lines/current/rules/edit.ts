@@ -1,4 +1,4 @@
-/** Current line: what operators make of a machine's record ("Transitions", docs/decisions/0016). */
+/** Current line: how operators' edits change a machine's record ("Transitions", docs/decisions/0016). */
 import type { SerialConsole } from '../../../core/boot/boot.ts'
 import { fieldError, type FieldError } from '../../../core/foundation/field-error.ts'
 import type { Mac } from '../../../core/machine/mac.ts'

@@ -1,4 +1,4 @@
-/** Current line: the catalog's answers as schemas, for the API document ("ImageEntry", "Catalog manifest"). */
+/** Current line: schemas of the catalog's responses for the API document ("ImageEntry", "Catalog manifest"). */
 import { z } from 'zod'
 
 const digest = z.string().regex(/^[0-9a-f]{64}$/)

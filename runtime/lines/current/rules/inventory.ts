@@ -7,7 +7,7 @@ import { accept, refuse, type Result } from '../../../core/foundation/result.ts'
 import { MAX_SERIAL_CHARACTERS } from './upsert.ts'
 
 export const MAX_DISKS = 64
-/** A larger hardware tree is left out, and the disks are stored all the same. */
+/** A larger hardware tree is dropped; the disks are stored anyway. */
 export const MAX_HARDWARE_BYTES = 8 * 2 ** 20
 
 const exactly = (most: number) => z.string().max(most).nullable().default(null)

@@ -1,4 +1,4 @@
-/** Current line: labels of machines ("Limits"). */
+/** Current line: validates the labels of machines ("Limits"). */
 import { z } from 'zod'
 
 export const MAX_LABELS = 16

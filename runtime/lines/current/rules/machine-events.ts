@@ -1,4 +1,4 @@
-/** Current line: what is put on record when something happens to a machine ("Recorded system events"). */
+/** Current line: the events that changes of a machine record in the journal ("Recorded system events"). */
 import type { InventoryDisk } from '../../../core/machine/machine.ts'
 import type { BootRuling } from './boot.ts'
 import type { Machine } from './machine.ts'

@@ -1,4 +1,4 @@
-/** Current line: the machine record ("Machine"), and the cycle, which keeps intent and state apart. */
+/** Current line: the machine record ("Machine"), and the cycle, which separates intent from state. */
 import type { SerialConsole } from '../../../core/boot/boot.ts'
 import type { Mac } from '../../../core/machine/mac.ts'
 import type { InventoryDisk, MachineBase } from '../../../core/machine/machine.ts'

@@ -1,4 +1,4 @@
-/** Current line: what `GET /pxe/{mac}/plan` answers ("Plan", "Wizard plan modes"). */
+/** Current line: decides the response of `GET /pxe/{mac}/plan` ("Plan", "Wizard plan modes"). */
 import { replaceLoopback } from '../../../core/catalog/blob-address.ts'
 import type { CatalogEntry } from '../../../core/catalog/catalog.ts'
 import { printable } from '../../../core/foundation/printable.ts'

@@ -1,4 +1,4 @@
-/** Current line: whose turn it is, where only so many machines may flash at a time (`[pxe] max_flashes`). */
+/** Current line: the queue of machines when only a few may flash at a time (`[pxe] max_flashes`). */
 import { isFlashMode, type Machine } from './machine.ts'
 
 /** The settings of section `[pxe]` that are about the line; the names are theirs. */

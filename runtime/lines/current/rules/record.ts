@@ -1,4 +1,4 @@
-/** Current line: a machine as it is stored, and as an older release stored it. */
+/** Current line: stores and parses a machine's record, also as older releases stored it. */
 import { z } from 'zod'
 import { SERIAL_CONSOLES } from '../../../core/boot/boot.ts'
 import { parseMac } from '../../../core/machine/mac.ts'

@@ -1,4 +1,4 @@
-/** Current line: what `POST /boot/releases` takes. */
+/** Current line: the body of `POST /boot/releases`. */
 import { z } from 'zod'
 import { ReleaseTagSchema } from '../../../core/boot/release.ts'
 

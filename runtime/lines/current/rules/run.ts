@@ -1,4 +1,4 @@
-/** Current line: what a machine's record says of a flash that begins, and who had it flashed. */
+/** Current line: the origin of a run, who armed its machine, and which flash a reported end belongs to. */
 import type { CatalogEntry } from '../../../core/catalog/catalog.ts'
 import { identifyDisk, type InventoryDisk } from '../../../core/machine/machine.ts'
 import { plainWords } from '../../../core/foundation/printable.ts'

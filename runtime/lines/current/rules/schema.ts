@@ -1,4 +1,4 @@
-/** Current line: its resources as JSON Schema, for the API document; made from what validates. */
+/** Current line: its resources as JSON Schema for the API document, generated from the validators. */
 import { z } from 'zod'
 import { InventorySchema } from './inventory.ts'
 import { BOOT_MODES } from './machine.ts'

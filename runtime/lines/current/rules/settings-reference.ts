@@ -1,4 +1,4 @@
-/** Current line: the reference of all settings as Markdown, made from their table. */
+/** Current line: renders the reference of all settings as Markdown, from their table. */
 import type { Entry } from '../../../core/command/command.ts'
 import {
   COMMAND_ENVIRONMENT,

@@ -68,7 +68,7 @@ export const SETTINGS = {
     token: setting(
       kinds.secretText,
       '',
-      'The `cache.token` of that service: it is then told which images machines are bound to, and keeps them.',
+      'The `cache.token` of that service. With it, the server reports which images machines are bound to, and the cache keeps them.',
       { secret: true },
     ),
   },

@@ -1,4 +1,4 @@
-/** Current line: the state of a machine in one word, what is true of it, and what happens next. */
+/** Current line: derives the state of a machine in one word, its conditions, and what happens next. */
 import type { BootRule, BootRuling } from './boot.ts'
 import type { QueuePosition } from './queue.ts'
 import { isFlashMode, isUnassigned, type Machine } from './machine.ts'

@@ -1,4 +1,4 @@
-/** Current line: what a decision about a machine may know besides the machine itself. */
+/** Current line: the facts besides the machine's record that decisions about it may use. */
 import type { LiveSets } from '../../../core/boot/boot.ts'
 import type { Machine } from './machine.ts'
 import type { QueuePosition } from './queue.ts'

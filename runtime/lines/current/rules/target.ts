@@ -1,4 +1,4 @@
-/** Current line: whether a machine can be flashed: its image, its disk, and that the one fits the other. */
+/** Current line: decides whether a machine can be flashed: its image, its disk, and whether the image fits. */
 import { isFlashable, type CatalogEntry } from '../../../core/catalog/catalog.ts'
 import { identifyDisk, type InventoryDisk } from '../../../core/machine/machine.ts'
 import type { Machine } from './machine.ts'

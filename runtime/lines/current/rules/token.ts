@@ -1,4 +1,4 @@
-/** Current line: which boot token a machine must show, and for what it is good (`[pxe] tokens`). */
+/** Current line: which boot token a machine must present, and what it permits (`[pxe] tokens`). */
 import type { BootToken, TokenDefect } from '../../../core/boot/boot-token.ts'
 import { accept, refuse, type Result } from '../../../core/foundation/result.ts'
 import { isFlashMode, type Machine } from './machine.ts'

@@ -1,4 +1,4 @@
-/** The wizard's context: its terminal now, and services that are loaded when a screen first needs them. */
+/** Opens the wizard's context: the terminal at once, services when a screen first needs them. */
 import type { SurveyedDisk } from '../../../core/disk/disk.ts'
 import { decideDefaultCatalog } from '../../../core/catalog/catalog-source.ts'
 import { resolveImageRoot } from '../../../core/image/image.ts'

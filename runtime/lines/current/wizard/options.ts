@@ -1,4 +1,4 @@
-/** The wizard's command line ("Wizard command line"): help, completion and manual are made from it. */
+/** The wizard's command line ("Wizard command line"); help, completion and manual are generated from it. */
 import type { Command } from '../../../core/command/command.ts'
 import { WIZARD_ENVIRONMENT } from '../../../core/command/environment.ts'
 

@@ -1,4 +1,4 @@
-/** Goes from screen to screen until the operator, or the program's end, ends it. */
+/** Runs the wizard's screens one after another until the operator or a signal ends it. */
 import type { WizardContext } from './screens/wizard-context.ts'
 import { next, openState, choiceOf, type ScreenName, type State, type Step } from './flow/flow.ts'
 import type { Start } from './flow/start.ts'

@@ -1,4 +1,4 @@
-/** `flasher flash`: finds out everything that can be known, then writes. */
+/** `flasher flash`: checks everything that can be known, then writes. */
 import { Fault, renderError } from '../../../core/foundation/fault.ts'
 import type { FlashPlan } from '../../../core/flash/flash.ts'
 import { renderDuration } from '../../../core/foundation/rate.ts'
@@ -58,7 +58,7 @@ function fail(cause: unknown, { given, progress, known: { fields }, ...run }: Ru
   const note = renderError(cause)
   progress.show({ event: 'failed', note })
   const known = fields['ok'] === true ? { ...fields, errors: [note], ok: false } : fields
-  return run.fail(cause, { known, isTold: progressModeOf(given) === 'text' })
+  return run.fail(cause, { known, isPrinted: progressModeOf(given) === 'text' })
 }
 
 async function carryOut(request: FlashRequest, run: Run): Promise<number> {

@@ -1,4 +1,4 @@
-/** One run of a command: its arguments, its output, and what its failure means. */
+/** One run of a command: its arguments, its output, and its exit code on failure. */
 import type { Arguments } from '../../../core/command/arguments.ts'
 import type { CommandLine } from '../../../core/command/command.ts'
 import { Fault, renderError } from '../../../core/foundation/fault.ts'
@@ -51,8 +51,8 @@ export interface Session {
 
 interface FailOptions {
   readonly known?: Fields
-  /** The message has been printed already: only the hint is. */
-  readonly isTold?: boolean
+  /** The message has been printed already: only the hint is missing. */
+  readonly isPrinted?: boolean
 }
 
 export function createSession(
@@ -77,9 +77,9 @@ export function createSession(
     log,
     look,
     document,
-    fail(thrown, { known = {}, isTold = false } = {}) {
+    fail(thrown, { known = {}, isPrinted = false } = {}) {
       const { code, message, hint } = describe(asCancel(thrown, signal))
-      if (!isTold) log.fail(message, hint)
+      if (!isPrinted) log.fail(message, hint)
       else if (hint !== undefined) log.line(`  ${hint}`)
       if (env['FLASHER_DEBUG'] === '1') printableLines(renderStack(thrown)).forEach(log.line)
       if (json) document({ ...known, ...errorFields(code, message, hint) })

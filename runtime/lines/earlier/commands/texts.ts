@@ -1,4 +1,4 @@
-/** `flasher completion` and `flasher manual`: texts that are made from the command table. */
+/** `flasher completion` and `flasher manual`: print texts generated from the command table. */
 import { shellOf } from '../../../core/command/text-commands.ts'
 import { renderCompletion } from '../../../terminal/command/completion.ts'
 import { renderManual } from '../../../terminal/command/manual.ts'

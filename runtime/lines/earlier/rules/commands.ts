@@ -1,4 +1,4 @@
-/** Earlier line: the command table ("Command line"); parser, help, completion and manual are made from it. */
+/** Earlier line: the command table ("Command line"); parser, help, completion and manual are generated from it. */
 import {
   type Command,
   type CommandLine,

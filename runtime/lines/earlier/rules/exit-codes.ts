@@ -1,4 +1,4 @@
-/** Earlier line: what each fault means as a process exit ("Exit codes"). */
+/** Earlier line: maps faults to exit codes ("Exit codes"). */
 import type { Entry } from '../../../core/command/command.ts'
 import type { FaultCode } from '../../../core/foundation/fault.ts'
 

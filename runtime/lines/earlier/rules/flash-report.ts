@@ -1,4 +1,4 @@
-/** Earlier line: a flash that was looked at, as a JSON document and as text (`flash`, both modes). */
+/** Earlier line: renders the plan of a flash as a JSON document and as text (`flash`, both modes). */
 import type { TargetFacts } from '../../../core/disk/disk.ts'
 import {
   decideNotes,

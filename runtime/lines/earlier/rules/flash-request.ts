@@ -1,4 +1,4 @@
-/** Earlier line: what a `flash` command line asks for, and what is wrong with it. */
+/** Earlier line: parses the arguments of `flash`, and reports what is wrong with them. */
 import { IMAGE_FORMATS, type ImageFormat } from '../../../core/image/image.ts'
 import type { FlashOptions } from '../../../core/flash/flash.ts'
 import { parseLocation, renderLocationRefusal } from '../../../core/net/image-location.ts'

@@ -1,4 +1,4 @@
-/** Pieces that the completion scripts of all shells are put together from. */
+/** Pieces that the completion scripts of all shells are built from. */
 import type { Command, CommandLine } from '../../../core/command/command.ts'
 
 /** Disks, without memory, loop and optical ones: those can be typed. */

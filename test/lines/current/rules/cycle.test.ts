@@ -227,7 +227,7 @@ test('a disk that an operator allows is booted from then on, and not flashed una
   assert.is(fixture.script().rule, 'flash-retry', 'and the rule holds as before')
 })
 
-test('a flash that ends after its disk was allowed ended all the same', () => {
+test('a flash that ends after its disk was allowed still counts as ended', () => {
   const once = allowed()
   once.done()
   assert.is(once.script().rule, 'flashed')

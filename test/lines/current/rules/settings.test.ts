@@ -114,7 +114,7 @@ test('the variables of the specification have the names and defaults that it giv
   }
 })
 
-test('what the wizard goes by is not looked for in files, and the way out is named', () => {
+test('settings of the wizard are refused in files, with a hint', () => {
   const values = { wizard: { image_root: '/images' } }
   const layers = [{ path: '/a', text: '', values }]
   const { problems } = parseSettings({ env: { FLASHER_IMAGE_ROOT: '/b' }, saved: {}, layers })

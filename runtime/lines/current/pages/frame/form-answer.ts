@@ -1,4 +1,4 @@
-/** Where a form leads: a redirect for browsers, a header for the script that posted it. */
+/** The response to a form: a redirect for browsers, a header for the script that posted it. */
 import { HTTPResponse, type H3Event } from 'h3'
 import { seeOther } from '../../../../web/http/answers.ts'
 import { address } from '../../../../web/ui/html.ts'

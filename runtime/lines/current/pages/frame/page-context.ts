@@ -1,4 +1,4 @@
-/** What every page of this line needs: the site, the surroundings of the rules, and the frame. */
+/** The context of every page of this line: the site, the surroundings of the rules, and the frame. */
 import type { H3Event, HTTPResponse } from 'h3'
 import type { CatalogEntry } from '../../../../core/catalog/catalog.ts'
 import type { Backups } from '../../../../services/backup/backups.ts'

@@ -1,4 +1,4 @@
-/** Questions and their answers: a dialog over the page that asks, a page of its own without scripts. */
+/** Confirmation questions: a dialog over the page, or a page of its own without scripts. */
 import { attributes, html, type Content, type Html } from '../../../../web/ui/html.ts'
 
 /** Attributes of a form whose answer is a question. */

@@ -1,4 +1,4 @@
-/** The bar below the table: how many machines are selected, and what can be done with them. */
+/** The bar below the table: how many machines are selected, and the actions on them. */
 import { hidden } from '../../../../web/ui/fields.ts'
 import { html, type Html } from '../../../../web/ui/html.ts'
 import type { ListQuery } from '../../../../web/ui/search.ts'

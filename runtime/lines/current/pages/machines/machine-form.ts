@@ -1,4 +1,4 @@
-/** The form of a machine: its fields as posted, as shown again after a refusal, and as a body. */
+/** The form of a machine: parses its fields, redisplays them after a refusal, and builds the request body. */
 import { SERIAL_CONSOLES, type SerialConsole } from '../../../../core/boot/boot.ts'
 import { renderFieldErrors } from '../../../../core/foundation/field-error.ts'
 import { printable } from '../../../../core/foundation/printable.ts'

@@ -1,4 +1,4 @@
-/** The posts of a machine's page: its form, its buttons, its removal. */
+/** Handles the posts of a machine's page: its form, its buttons, its removal. */
 import type { H3Event, HTTPResponse } from 'h3'
 import type { Mac } from '../../../../core/machine/mac.ts'
 import { refuse } from '../../../../web/http/faults.ts'

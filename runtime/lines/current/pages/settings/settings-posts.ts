@@ -1,4 +1,4 @@
-/** The posts of the settings page: settings saved in the database, and lines of configuration files. */
+/** Handles the posts of the settings page: saves settings in the database, or lines of configuration files. */
 import type { H3Event, HTTPResponse } from 'h3'
 import { accept, refuse as no, type Result } from '../../../../core/foundation/result.ts'
 import { findSetting } from '../../../../core/config/setting.ts'

@@ -1,4 +1,4 @@
-/** One setting on its page: its value, where that comes from, what overrides it, and its form. */
+/** One setting on the settings page: its value, its source, what overrides it, and its form. */
 import type { ShownSetting } from '../../../../core/config/shown-setting.ts'
 import { attributes, html, type Content, type Html } from '../../../../web/ui/html.ts'
 import { hidden } from '../../../../web/ui/fields.ts'

@@ -1,4 +1,4 @@
-/** What happens at the next network boot: a phrase for a row, a sentence for a page. */
+/** Describes the next network boot of a machine: a phrase for a row, a sentence for a page. */
 import type { CatalogEntry } from '../../../../core/catalog/catalog.ts'
 import { printable } from '../../../../core/foundation/printable.ts'
 import type { Run } from '../../../../core/machine/run.ts'

@@ -1,4 +1,4 @@
-/** What happens around every flash: it is reported to the server, and the firmware boots the disk once if asked. */
+/** Runs around every flash: reports it to the server, and has the firmware boot the disk once if asked. */
 import type { FlashPlan } from '../../../../core/flash/flash.ts'
 import type { InventoryDisk } from '../../../../core/machine/machine.ts'
 import { printable } from '../../../../core/foundation/printable.ts'
@@ -62,7 +62,7 @@ interface RemoteTimes {
   readonly report: number
   /** How long a person waits for a failure to be reported; it goes on in the background. */
   readonly failure: number
-  /** How long the server is silent before the person is told so. */
+  /** How long the server may be silent before the screen shows it. */
   readonly silence: number
   readonly retry: number
 }
@@ -197,7 +197,7 @@ const NEVER = new AbortController().signal
 const NOT_WAITED_FOR = { reason: 'its answer was not waited for' }
 
 const renderUnreported = ({ reason }: Pick<Rejection, 'reason'>) =>
-  `The disk is flashed, but the server could not be told (${reason}), so it would have this machine flashed again. Reboot when the server is back, or boot the disk by hand.`
+  `The disk is flashed, but the server could not be notified (${reason}), so it would flash this machine again. Reboot when the server is back, or boot the disk by hand.`
 
 /** Enough for anybody; the server keeps the tail of what is longer. */
 const MAX_LOG_CHARACTERS = 200_000

@@ -1,4 +1,4 @@
-/** What the server wants of this machine: `GET /pxe/{mac}/plan` read with care ("Wizard plan modes"). */
+/** Parses and checks the server's plan, `GET /pxe/{mac}/plan` ("Wizard plan modes"). */
 import { IMAGE_FORMATS, type ImageFormat } from '../../../../core/image/image.ts'
 import { parseLocation } from '../../../../core/net/image-location.ts'
 import { identifyDisk, type InventoryDisk } from '../../../../core/machine/machine.ts'

@@ -1,4 +1,4 @@
-/** A flash as the server's progress posts, and the milestones that it passes. */
+/** Turns the events of a flash into progress posts for the server, and into milestones. */
 import type { FlashEvent, FlashPlan } from '../../../../core/flash/flash.ts'
 import { identifyDisk, type InventoryDisk } from '../../../../core/machine/machine.ts'
 import { renderSafeUrl } from '../../../../core/net/image-location.ts'

@@ -1,4 +1,4 @@
-/** The services that the server-driven mode requires, put together. */
+/** Assembles the services that the server-driven mode requires. */
 import { LIVE_PATHS } from '../../../../../appliance/contract.ts'
 import { isBootWanted } from '../../../../core/disk/boot-entry.ts'
 import { parseMac } from '../../../../core/machine/mac.ts'

@@ -1,4 +1,4 @@
-/** Server-driven mode: posts the disks, fetches the plan, does what it says ("Server-driven mode"). */
+/** Server-driven mode: posts the disks, fetches the plan and carries it out ("Server-driven mode"). */
 import { isBootWanted } from '../../../../core/disk/boot-entry.ts'
 import { parseMac } from '../../../../core/machine/mac.ts'
 import type { InventoryDisk } from '../../../../core/machine/machine.ts'

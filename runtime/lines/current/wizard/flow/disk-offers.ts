@@ -1,4 +1,4 @@
-/** Disks that can be chosen, why others cannot, and what would be lost on each. Pure. */
+/** Lists the disks that can be chosen, why others cannot, and what would be lost on each. Pure. */
 import {
   renderMountPoint,
   renderUse,

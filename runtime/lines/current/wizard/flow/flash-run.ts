@@ -1,4 +1,4 @@
-/** One flash of the wizard, whoever chose it, from the checks to its end. */
+/** Runs one flash of the wizard, chosen by a person or by the server, from the checks to its end. */
 import type { FlashEvent, FlashPlan } from '../../../../core/flash/flash.ts'
 import { describeFailure, type FlashOutcome } from '../../../../core/flash/outcome.ts'
 import type { Flasher, FlashOrder } from '../../../../services/flash/flasher.ts'

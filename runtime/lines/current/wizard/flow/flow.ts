@@ -1,4 +1,4 @@
-/** The wizard as a state machine: where an answer leads. Pure; screens show it, nothing else decides. */
+/** The wizard as a state machine: decides the next screen after each answer. Pure. */
 import { type Cases, decideCase } from '../../../../core/foundation/cases.ts'
 import type { DiskIdentity } from '../../../../core/disk/disk.ts'
 import type { FlashOutcome } from '../../../../core/flash/outcome.ts'

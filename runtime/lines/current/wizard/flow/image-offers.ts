@@ -1,4 +1,4 @@
-/** Images that can be chosen, this machine's first, and why some cannot. Pure. */
+/** Lists the images that can be chosen, this machine's first, and why some cannot. Pure. */
 import { decideArch } from '../../../../core/catalog/catalog.ts'
 import type { CatalogImage } from '../../../../core/catalog/catalog-source.ts'
 import type { ImageRow } from '../../../../core/image/image.ts'

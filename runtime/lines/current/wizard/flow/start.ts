@@ -1,4 +1,4 @@
-/** What the screens and the server-driven mode share: how a wizard starts, and what happens around its flashes. */
+/** The start of a wizard, and the hooks around its flashes, for the screens and the server-driven mode. */
 import type { DiskIdentity } from '../../../../core/disk/disk.ts'
 import type { FlashEvent, FlashPlan } from '../../../../core/flash/flash.ts'
 import type { FlashOutcome } from '../../../../core/flash/outcome.ts'

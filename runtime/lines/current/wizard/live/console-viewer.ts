@@ -1,4 +1,4 @@
-/** A console that leaves the driving to another one: it shows what happens there, until a key is pressed. */
+/** Shows the status of the driven wizard on another console, until a key is pressed there. */
 import { printable } from '../../../../core/foundation/printable.ts'
 import { followLines } from '../../../../services/host/line-follower.ts'
 import type { Output } from '../../../../terminal/text/terminal-style.ts'

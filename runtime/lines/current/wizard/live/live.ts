@@ -1,4 +1,4 @@
-/** What the live system starts on each of its consoles: the wizard, as the kernel command line asks for it. */
+/** Starts the wizard on each console of the live system, as the kernel command line asks. */
 import { LIVE_PATHS } from '../../../../../appliance/contract.ts'
 import {
   isDriven,

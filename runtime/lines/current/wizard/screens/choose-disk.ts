@@ -1,4 +1,4 @@
-/** The disk screen: every disk, and why some cannot be chosen, the image's size included once it is known. */
+/** The disk screen: every disk, and why some cannot be chosen, also by the image's size once it is known. */
 import type { SurveyedDisk } from '../../../../core/disk/disk.ts'
 import { renderError } from '../../../../core/foundation/fault.ts'
 import type { CheckedImage } from '../../../../services/flash/image-checks.ts'

@@ -1,4 +1,4 @@
-/** The image screen: what lies here at once, what the catalog lists as soon as it has come. */
+/** The image screen: local images at once, those of the catalog as soon as it has loaded. */
 import type { CatalogImage, CatalogRefusal } from '../../../../core/catalog/catalog-source.ts'
 import { renderError } from '../../../../core/foundation/fault.ts'
 import type { ImageRow } from '../../../../core/image/image.ts'

@@ -1,4 +1,4 @@
-/** What the confirm screen says: in frames where there is room, else disk and loss first. Pure. */
+/** The text of the confirm screen: framed if there is room, otherwise disk and loss first. Pure. */
 import type { SurveyedDisk } from '../../../../core/disk/disk.ts'
 import { decideNotes, type FlashPlan } from '../../../../core/flash/flash.ts'
 import { renderChecks, renderImage } from '../../../../core/flash/flash-text.ts'

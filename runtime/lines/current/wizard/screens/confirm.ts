@@ -1,4 +1,4 @@
-/** The confirm screen: what goes where, what is lost, and whether it can be done at all. */
+/** The confirm screen: image and disk, what is lost, and whether the flash is possible. */
 import { renderError } from '../../../../core/foundation/fault.ts'
 import type { MenuKey } from '../../../../terminal/prompt/menu.ts'
 import type { Size } from '../../../../terminal/prompt/painter.ts'

@@ -1,4 +1,4 @@
-/** The terminal while a server decides: lines below the header, and its flashes on the flashing screen. */
+/** The terminal while a server drives: lines below the header, and its flashes on the flashing screen. */
 import { printable } from '../../../../core/foundation/printable.ts'
 import { renderVoice } from '../../../../terminal/text/voice.ts'
 import type { WizardContext } from './wizard-context.ts'

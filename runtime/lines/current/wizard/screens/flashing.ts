@@ -1,4 +1,4 @@
-/** The flashing screen: one bar, how far, how fast, how long; Ctrl-C cancels. */
+/** The flashing screen: a bar with progress, rate and time left; Ctrl-C cancels. */
 import type { FlashEvent, FlashPlan, WriteProgress } from '../../../../core/flash/flash.ts'
 import { printable } from '../../../../core/foundation/printable.ts'
 import { renderDuration } from '../../../../core/foundation/rate.ts'

@@ -1,4 +1,4 @@
-/** The two screens after a flash: it is done, or why it is not. */
+/** The two screens after a flash: success, or why it failed. */
 import { renderDuration } from '../../../../core/foundation/rate.ts'
 import { renderExactSize } from '../../../../core/foundation/size.ts'
 import type { Size } from '../../../../terminal/prompt/painter.ts'

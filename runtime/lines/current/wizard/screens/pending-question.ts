@@ -1,4 +1,4 @@
-/** A question about things that are still being looked up: it is asked at once and redrawn as they come. */
+/** Asks a question while its choices are still loading, and redraws it as they arrive. */
 import type { Question, Subject } from '../../../../terminal/prompt/question.ts'
 
 /** `changed` draws anew; `work` is what is under way, and never rejects. */

@@ -1,4 +1,4 @@
-/** A screen put together: the header, what there is to know, the list, and the prompt at its foot. Pure. */
+/** Composes a screen: the header, notices, the list, and the prompt at the bottom. Pure. */
 import { renderChoices, type Choices } from '../../../../terminal/prompt/choices.ts'
 import type { FramedChoices, Question } from '../../../../terminal/prompt/question.ts'
 import { clip } from '../../../../terminal/text/clip.ts'

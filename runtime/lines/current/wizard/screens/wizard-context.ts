@@ -1,4 +1,4 @@
-/** What every screen works with. */
+/** The context that every screen of the wizard gets. */
 import type { LoadedCatalog, CatalogRefusal } from '../../../../core/catalog/catalog-source.ts'
 import type { SurveyedDisk } from '../../../../core/disk/disk.ts'
 import type { ImageRow } from '../../../../core/image/image.ts'

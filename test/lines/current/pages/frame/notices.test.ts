@@ -67,7 +67,7 @@ test('a link puts no words of its own on any page', async () => {
   assert.not.match(typed, 'value="HELLO"')
 })
 
-test('what was refused is told to the session that asked, again when the page is loaded again', async () => {
+test('a refusal is shown to the session that asked, again when the page is loaded again', async () => {
   await using site = await open()
   const operator = await site.enter()
   const other = await site.enter()
@@ -88,7 +88,7 @@ test('what was refused is told to the session that asked, again when the page is
   }
 })
 
-test('a filter that cannot be is told as what the address says', async () => {
+test('an invalid filter is reported as a fault of the address', async () => {
   await using site = await open()
   const operator = await site.enter()
   const page = await operator.text('/ui/runs?since=x')

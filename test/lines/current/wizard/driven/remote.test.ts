@@ -123,7 +123,7 @@ test('https with an authority of its own', async () => {
   }
 })
 
-test('a file of authorities that is none is told', async () => {
+test('an unreadable file of authorities is reported on the screen', async () => {
   const box = await driveMachine({ server: 'https://lab', env: { FLASHER_CA_FILE: '/nowhere' } })
   assert.match(noticeOf(box), /^Here the server cannot be followed: FLASHER_CA_FILE cannot be read/)
 })
