@@ -85,6 +85,27 @@ export function createFlashGate({ find, settings, fleet }: FlashGateDependencies
     return places
   }
 
+  function enqueue(mac: Mac, at: number): void {
+    if (!waiting.has(mac)) waiting.set(mac, at)
+    // At the end of the line, which is where a machine that begins to wait stands.
+    if (order !== null && !order.places.has(mac)) order.places.set(mac, order.places.size)
+  }
+
+  function claim(
+    { mac, cycle }: Machine,
+    slot: 'offered' | 'passed' | 'planned',
+    at: number,
+  ): void {
+    if (slot === 'offered') {
+      flashing.set(mac, { cycle: cycle.started_at, offers: cycle.offers, at })
+    } else if (slot === 'planned') {
+      if (!flashing.has(mac)) flashing.set(mac, null)
+    } else if (flashing.get(mac) !== null) {
+      // The decision that claimed a place has been replaced by another one.
+      flashing.delete(mac)
+    }
+  }
+
   return {
     placeOf({ mac }, now) {
       const { max_flashes } = settings()
@@ -95,24 +116,12 @@ export function createFlashGate({ find, settings, fleet }: FlashGateDependencies
       const total = places.size + (places.has(mac) ? 0 : 1)
       return { place: ahead + 1, waiting: total, flashing: busy }
     },
-    assign({ mac, cycle }, slot, at) {
-      if (slot === 'released') {
-        flashing.delete(mac)
-        return
-      }
-      if (slot === 'queued') {
-        if (!waiting.has(mac)) waiting.set(mac, at)
-        // At the end of the line, which is where a machine that begins to wait stands.
-        if (order !== null && !order.places.has(mac)) order.places.set(mac, order.places.size)
-        return
-      }
+    assign(machine, slot, at) {
+      const { mac } = machine
+      if (slot === 'queued') return enqueue(mac, at)
+      if (slot === 'released') return void flashing.delete(mac)
       if (waiting.delete(mac)) order = null
-      // What was claimed by a decision that another one has replaced.
-      if (slot === 'passed' && flashing.get(mac) !== null) flashing.delete(mac)
-      if (slot === 'offered') {
-        flashing.set(mac, { cycle: cycle.started_at, offers: cycle.offers, at })
-      }
-      if (slot === 'planned' && !flashing.has(mac)) flashing.set(mac, null)
+      claimPlace(machine, slot, at)
     },
     count: (now) => ({ flashing: countFlashing(now), waiting: line(now).size }),
   }

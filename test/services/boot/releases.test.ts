@@ -6,61 +6,12 @@ import { dirname, join } from 'node:path'
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
 import { TRIO } from '../../../runtime/core/boot/boot-set.ts'
-import { createBootFiles } from '../../../runtime/services/boot/boot-files.ts'
-import { createReleases, type ReleaseSettings } from '../../../runtime/services/boot/releases.ts'
-import { parseFetchJob } from '../../../runtime/services/boot/release-job.ts'
-import { openJobRecords } from '../../../runtime/services/host/job-records.ts'
-import { createRecords } from '../../../runtime/services/host/records.ts'
-import { createSources } from '../../../runtime/services/image/sources.ts'
 import { makeBootFolder, partName } from '../../support/server/boot-folder.ts'
+import { BY, openReleaseFixture as openFixture } from '../../support/server/release-fixture.ts'
 import { REPOSITORY, startReleaseSite, type SiteOptions } from '../../support/http/release-site.ts'
-import { createStateFolder, faultOf } from '../../support/server/state.ts'
+import { faultOf } from '../../support/server/state.ts'
 
 const test = suite('releases')
-const BY = { actor: 'operator', ip: '192.0.2.7' } as const
-const now = () => new Date()
-
-const openFetchRecords = (folder: string) =>
-  openJobRecords(createRecords(folder), parseFetchJob, now())
-
-async function openFixture(
-  dir: string,
-  settings: Partial<ReleaseSettings>,
-  records?: Awaited<ReturnType<typeof openFetchRecords>>,
-) {
-  const state = await createStateFolder()
-  const services = await state.open()
-  const bootFiles = await createBootFiles({ dir, now })
-  const releases = createReleases({
-    bootFiles,
-    sources: createSources({ env: {}, retryMs: 1 }),
-    env: {},
-    journal: services.journal,
-    feed: services.feed,
-    settings: () => ({ site: '', repository: REPOSITORY, tag: 'latest', keep: 1, ...settings }),
-    now,
-    ...(records === undefined ? {} : { records }),
-  })
-  return {
-    bootFiles,
-    releases,
-    async fetch(tag: string) {
-      await releases.start(tag, BY)
-      const job = await releases.awaitEnd(tag)
-      if (job === null) throw new Error('no job')
-      return job
-    },
-    kinds: async () =>
-      (await services.journal.list({ limit: 100 })).map(({ kind }) => kind).toReversed(),
-    async [Symbol.asyncDispose]() {
-      await releases[Symbol.asyncDispose]()
-      await bootFiles[Symbol.asyncDispose]()
-      await services[Symbol.asyncDispose]()
-      await state[Symbol.asyncDispose]()
-    },
-  }
-}
-
 async function* endless() {
   for (;;) yield Buffer.alloc(1_000_000)
 }
@@ -176,31 +127,6 @@ test('one fetch of a tag at a time; cancelled in the middle, and fetched again',
   assert.is(names.length, 4, names.join(' '))
   assert.is(fixture.bootFiles.active().x86_64?.version, '1.0.0')
   assert.is((await fixture.kinds()).filter((kind) => kind.endsWith('.cancelled')).length, 2)
-})
-
-test('a fetch that a restart cut off is listed as failed, and can be started again', async () => {
-  await using folder = await makeBootFolder()
-  const records = await mkdtemp(join(tmpdir(), 'flasher-fetches-'))
-  try {
-    await using stalled = await startReleaseSite({ stall: partName('1.2.3', 'initrd') })
-    const kept = await openFetchRecords(records)
-    await using before = await openFixture(folder.dir, { site: stalled.origin }, kept)
-    await before.releases.start('v1.2.3', BY)
-    while (stalled.held() === 0) await new Promise((resolve) => setTimeout(resolve, 5))
-    // The next process starts with what this one has written so far.
-    await kept[Symbol.asyncDispose]()
-    await using site = await startReleaseSite()
-    const found = await openFetchRecords(records)
-    await using after = await openFixture(folder.dir, { site: site.origin }, found)
-    const [job] = after.releases.jobs()
-    assert.equal(
-      [job?.tag, job?.status, job?.error],
-      ['v1.2.3', 'failed', 'interrupted by a restart of the program'],
-    )
-    assert.is((await after.fetch('v1.2.3')).status, 'completed')
-  } finally {
-    await rm(records, { recursive: true })
-  }
 })
 
 test('a fetch that was cancelled is taken up where it ended, also after a restart', async () => {

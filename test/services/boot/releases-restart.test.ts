@@ -1,0 +1,43 @@
+/** Fetches of releases across restarts of the program. */
+import { mkdtemp, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { suite } from 'uvu'
+import * as assert from 'uvu/assert'
+import { makeBootFolder, partName } from '../../support/server/boot-folder.ts'
+import { startReleaseSite } from '../../support/http/release-site.ts'
+
+import {
+  BY,
+  openFetchRecords,
+  openReleaseFixture as openFixture,
+} from '../../support/server/release-fixture.ts'
+
+const test = suite('releases after a restart')
+
+test('a fetch that a restart cut off is listed as failed, and can be started again', async () => {
+  await using folder = await makeBootFolder()
+  const records = await mkdtemp(join(tmpdir(), 'flasher-fetches-'))
+  try {
+    await using stalled = await startReleaseSite({ stall: partName('1.2.3', 'initrd') })
+    const kept = await openFetchRecords(records)
+    await using before = await openFixture(folder.dir, { site: stalled.origin }, kept)
+    await before.releases.start('v1.2.3', BY)
+    while (stalled.held() === 0) await new Promise((resolve) => setTimeout(resolve, 5))
+    // The next process starts with what this one has written so far.
+    await kept[Symbol.asyncDispose]()
+    await using site = await startReleaseSite()
+    const found = await openFetchRecords(records)
+    await using after = await openFixture(folder.dir, { site: site.origin }, found)
+    const [job] = after.releases.jobs()
+    assert.equal(
+      [job?.tag, job?.status, job?.error],
+      ['v1.2.3', 'failed', 'interrupted by a restart of the program'],
+    )
+    assert.is((await after.fetch('v1.2.3')).status, 'completed')
+  } finally {
+    await rm(records, { recursive: true })
+  }
+})
+
+test.run()

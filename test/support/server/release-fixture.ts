@@ -1,0 +1,53 @@
+/** Releases opened for a test: a state of their own, and the boot directory that is given. */
+import { createBootFiles } from '../../../runtime/services/boot/boot-files.ts'
+import { createReleases, type ReleaseSettings } from '../../../runtime/services/boot/releases.ts'
+import { parseFetchJob } from '../../../runtime/services/boot/release-job.ts'
+import { openJobRecords } from '../../../runtime/services/host/job-records.ts'
+import { createRecords } from '../../../runtime/services/host/records.ts'
+import { createSources } from '../../../runtime/services/image/sources.ts'
+import { REPOSITORY } from '../http/release-site.ts'
+import { createStateFolder } from './state.ts'
+
+export const BY = { actor: 'operator', ip: '192.0.2.7' } as const
+const now = () => new Date()
+
+export const openFetchRecords = (folder: string) =>
+  openJobRecords(createRecords(folder), parseFetchJob, now())
+
+export async function openReleaseFixture(
+  dir: string,
+  settings: Partial<ReleaseSettings>,
+  records?: Awaited<ReturnType<typeof openFetchRecords>>,
+) {
+  const state = await createStateFolder()
+  const services = await state.open()
+  const bootFiles = await createBootFiles({ dir, now })
+  const releases = createReleases({
+    bootFiles,
+    sources: createSources({ env: {}, retryMs: 1 }),
+    env: {},
+    journal: services.journal,
+    feed: services.feed,
+    settings: () => ({ site: '', repository: REPOSITORY, tag: 'latest', keep: 1, ...settings }),
+    now,
+    ...(records === undefined ? {} : { records }),
+  })
+  return {
+    bootFiles,
+    releases,
+    async fetch(tag: string) {
+      await releases.start(tag, BY)
+      const job = await releases.awaitEnd(tag)
+      if (job === null) throw new Error('no job')
+      return job
+    },
+    kinds: async () =>
+      (await services.journal.list({ limit: 100 })).map(({ kind }) => kind).toReversed(),
+    async [Symbol.asyncDispose]() {
+      await releases[Symbol.asyncDispose]()
+      await bootFiles[Symbol.asyncDispose]()
+      await services[Symbol.asyncDispose]()
+      await state[Symbol.asyncDispose]()
+    },
+  }
+}
