@@ -28,7 +28,7 @@ import {
   SIGNED_CONFIG,
   SIGNED_CONFIG_PATH,
 } from '../iso/grub.ts'
-import { planHybrid } from '../iso/layout.ts'
+import { planHybrid } from '../iso/partitions.ts'
 import { renderReadme } from '../iso/readme.ts'
 
 interface Job {

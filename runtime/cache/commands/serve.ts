@@ -1,6 +1,6 @@
 /** `flasher-cache`: runs the cache until a signal ends it. */
 import { renderError } from '../../core/foundation/fault.ts'
-import { renderProblem } from '../../core/config/settings.ts'
+import { renderProblem } from '../../core/config/settings-parser.ts'
 import { createAssets } from '../../services/host/assets.ts'
 import { createImageCache } from '../../services/cache/image-cache.ts'
 import { ensureLocalToken, isOneOf } from '../../services/cache/local-token.ts'

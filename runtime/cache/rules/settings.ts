@@ -4,9 +4,9 @@ import {
   CACHE_SETTINGS,
   SESSION_SECRET,
   STATE_DIR,
-} from '../../core/config/setting-rows.ts'
+} from '../../core/config/shared-settings.ts'
 import type { SettingsTable } from '../../core/config/setting.ts'
-import { parseSettings as parse, type SettingsSources } from '../../core/config/settings.ts'
+import { parseSettings as parse, type SettingsSources } from '../../core/config/settings-parser.ts'
 
 export const SETTINGS = {
   admin: ADMIN_SETTINGS,

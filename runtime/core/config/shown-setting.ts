@@ -6,7 +6,7 @@ import {
   type Setting,
   type SettingsTable,
 } from './setting.ts'
-import { valueOf, type Origin } from './settings.ts'
+import { valueOf, type Origin } from './settings-parser.ts'
 
 export interface ShownSetting {
   readonly section: string

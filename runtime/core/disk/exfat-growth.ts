@@ -9,7 +9,7 @@ import {
   SECTORS_PER_CLUSTER,
   sumBootRegion,
 } from '../../../appliance/images-volume.ts'
-import type { DiskWrite } from './disk-write.ts'
+import type { DiskWrite } from './planned-write.ts'
 import { sumTo } from './exfat-checksum.ts'
 import { accept, refuse, type Result } from '../foundation/result.ts'
 

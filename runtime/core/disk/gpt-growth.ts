@@ -1,6 +1,6 @@
 /** Plans the writes that grow the images partition, the last of its disk, to the disk's end. */
 import { crc32 } from 'node:zlib'
-import type { DiskWrite } from './disk-write.ts'
+import type { DiskWrite } from './planned-write.ts'
 import {
   GPT_AT,
   hasHeader,

@@ -91,7 +91,7 @@ export function createFlashGate({ find, settings, fleet }: FlashGateDependencies
     if (order !== null && !order.places.has(mac)) order.places.set(mac, order.places.size)
   }
 
-  function claim(
+  function claimPlace(
     { mac, cycle }: Machine,
     slot: 'offered' | 'passed' | 'planned',
     at: number,

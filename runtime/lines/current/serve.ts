@@ -1,6 +1,6 @@
 /** `flasher-web`: runs the server until it is asked to end. */
 import { Fault, renderError } from '../../core/foundation/fault.ts'
-import { renderProblem } from '../../core/config/settings.ts'
+import { renderProblem } from '../../core/config/settings-parser.ts'
 import type { Reloaded } from '../../services/config/config.ts'
 import { readVersion } from '../../services/host/package-manifest.ts'
 import { createPasswords } from '../../services/access/passwords.ts'

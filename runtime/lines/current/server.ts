@@ -27,7 +27,7 @@ import { cacheRoutes } from './routes/cache.ts'
 import { imageRoutes } from './routes/images.ts'
 import { releaseRoutes } from './routes/releases.ts'
 import type { Machine } from './rules/machine.ts'
-import { SCHEMAS } from './rules/schema.ts'
+import { SCHEMAS } from './rules/api-schema.ts'
 import type { State } from './assembly/state.ts'
 import { toWebSettings } from './assembly/web-settings.ts'
 

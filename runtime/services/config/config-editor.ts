@@ -7,7 +7,7 @@ import {
   type SettingsTable,
   type TomlValue,
 } from '../../core/config/setting.ts'
-import type { Origin } from '../../core/config/settings.ts'
+import type { Origin } from '../../core/config/settings-parser.ts'
 import { editToml, locateTomlKey, type TomlEditRefusal } from '../../core/config/toml-edit.ts'
 import { isWritable, writeConfigFile, type ConfigFiles } from './config-files.ts'
 

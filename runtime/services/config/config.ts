@@ -12,7 +12,7 @@ import {
   type Problem,
   type SettingsReading,
   type SettingsSources,
-} from '../../core/config/settings.ts'
+} from '../../core/config/settings-parser.ts'
 import { describeSettings, type ShownSetting } from '../../core/config/shown-setting.ts'
 import {
   editConfig,

@@ -2,7 +2,7 @@
 import { mkdir, open, readdir, readFile, realpath, stat, type FileHandle } from 'node:fs/promises'
 import { basename, join } from 'node:path'
 import { IMAGES_PARTITION, LIVE_PATHS, VENTOY_FOLDER } from '../../../appliance/contract.ts'
-import type { DiskWrite } from '../../core/disk/disk-write.ts'
+import type { DiskWrite } from '../../core/disk/planned-write.ts'
 import {
   BOOT_BYTES,
   planVolumeGrowth,

@@ -1,7 +1,7 @@
 /** The routes of booting machines: script and plan. Open to all, and never an error that strands iPXE. */
 import type { H3Event } from 'h3'
 import { renderError } from '../../core/foundation/fault.ts'
-import { EXIT_SCRIPT } from '../../core/boot/boot.ts'
+import { EXIT_SCRIPT } from '../../core/boot/boot-script.ts'
 import { renderBootstrap } from '../../core/boot/bootstrap.ts'
 import { isStation, parseMac, type Mac } from '../../core/machine/mac.ts'
 import type { MachineBase } from '../../core/machine/machine.ts'

@@ -11,7 +11,7 @@ import {
   type BootRuling,
 } from '../../../runtime/lines/current/rules/boot.ts'
 import * as contacts from '../../../runtime/lines/current/rules/contact.ts'
-import { startCycle } from '../../../runtime/lines/current/rules/edit.ts'
+import { startCycle } from '../../../runtime/lines/current/rules/operator-edits.ts'
 import type { Machine } from '../../../runtime/lines/current/rules/machine.ts'
 import { parseRecord } from '../../../runtime/lines/current/rules/record.ts'
 import { createFixture, REF } from '../../support/server/machine-fixture.ts'

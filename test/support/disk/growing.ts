@@ -1,6 +1,6 @@
 /** Grows a stick in memory by the plans of the product, one write at a time. */
 import { IMAGES_PARTITION } from '../../../appliance/contract.ts'
-import type { DiskWrite } from '../../../runtime/core/disk/disk-write.ts'
+import type { DiskWrite } from '../../../runtime/core/disk/planned-write.ts'
 import {
   BOOT_BYTES,
   planVolumeGrowth,

@@ -1,11 +1,11 @@
 /** A machine of the current line and all that decides about it, in memory: contacts as function calls. */
 import { parseMac, type Mac } from '../../../runtime/core/machine/mac.ts'
-import type { LiveSet, LiveSets } from '../../../runtime/core/boot/boot.ts'
+import type { LiveSet, LiveSets } from '../../../runtime/core/boot/boot-script.ts'
 import type { CatalogEntry } from '../../../runtime/core/catalog/catalog.ts'
 import type { InventoryDisk } from '../../../runtime/core/machine/machine.ts'
 import { decideBoot, type BootRuling } from '../../../runtime/lines/current/rules/boot.ts'
 import * as contacts from '../../../runtime/lines/current/rules/contact.ts'
-import { applyUpsert } from '../../../runtime/lines/current/rules/edit.ts'
+import { applyUpsert } from '../../../runtime/lines/current/rules/operator-edits.ts'
 import type { Machine } from '../../../runtime/lines/current/rules/machine.ts'
 import { decidePlan, type PlanRuling } from '../../../runtime/lines/current/rules/plan.ts'
 import type { PxeRules, Surroundings } from '../../../runtime/lines/current/rules/surroundings.ts'

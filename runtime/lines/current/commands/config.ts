@@ -1,6 +1,6 @@
 /** `flasher-web config show` and `config check`: print the configuration and its problems. */
 import { renderError } from '../../../core/foundation/fault.ts'
-import { renderOrigin, renderProblem } from '../../../core/config/settings.ts'
+import { renderOrigin, renderProblem } from '../../../core/config/settings-parser.ts'
 import type { ShownSetting } from '../../../core/config/shown-setting.ts'
 import { createSettingsStore } from '../../../services/state/settings-store.ts'
 import { createDatabase } from '../../../services/state/database.ts'

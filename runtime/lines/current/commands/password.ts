@@ -1,6 +1,6 @@
 /** `flasher-web password`: sets a new administrator password and ends all sessions. */
 import { Fault } from '../../../core/foundation/fault.ts'
-import { renderOrigin } from '../../../core/config/settings.ts'
+import { renderOrigin } from '../../../core/config/settings-parser.ts'
 import {
   createPasswords,
   generatePassword,

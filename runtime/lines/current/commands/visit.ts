@@ -1,5 +1,5 @@
 /** Opens what commands that work on the state need: configuration, log, and the state itself. */
-import { renderProblem } from '../../../core/config/settings.ts'
+import { renderProblem } from '../../../core/config/settings-parser.ts'
 import { readVersion } from '../../../services/host/package-manifest.ts'
 import { createLog } from '../../../terminal/text/log.ts'
 import { decideTerminalStyle } from '../../../terminal/text/terminal-style.ts'

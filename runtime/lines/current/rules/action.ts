@@ -1,9 +1,9 @@
 /** Current line: the actions of operators on one machine or on many, apart from replacing its record. */
 import { z } from 'zod'
-import { SERIAL_CONSOLES } from '../../../core/boot/boot.ts'
+import { SERIAL_CONSOLES } from '../../../core/boot/boot-script.ts'
 import { listFieldErrors, type FieldError } from '../../../core/foundation/field-error.ts'
 import { accept, refuse, type Result } from '../../../core/foundation/result.ts'
-import { adjust, allowDisk, applyUpsert, flashAgain, refreshInventory } from './edit.ts'
+import { adjust, allowDisk, applyUpsert, flashAgain, refreshInventory } from './operator-edits.ts'
 import { LabelSchema, MAX_LABELS, sortLabels } from './label.ts'
 import { BOOT_MODES, type Machine } from './machine.ts'
 import { MachineUpsertSchema, type MachineUpsert } from './upsert.ts'

@@ -2,7 +2,7 @@
 import type { InventoryDisk } from '../../../core/machine/machine.ts'
 import type { Mac } from '../../../core/machine/mac.ts'
 import type { BootRuling } from './boot.ts'
-import { startCycle } from './edit.ts'
+import { startCycle } from './operator-edits.ts'
 import { decideQueuedAt } from './queue.ts'
 import { createMachine, isFlashMode, type BootMode, type Cycle, type Machine } from './machine.ts'
 import type { Plan } from './plan.ts'

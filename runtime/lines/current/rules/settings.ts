@@ -5,14 +5,14 @@ import {
   CACHE_SETTINGS,
   SESSION_SECRET,
   STATE_DIR,
-} from '../../../core/config/setting-rows.ts'
+} from '../../../core/config/shared-settings.ts'
 import { TOKEN_POLICIES } from './token.ts'
 import { setting, type SettingsOf, type SettingsTable } from '../../../core/config/setting.ts'
 import {
   parseSettings as parse,
   type KnownElsewhere,
   type SettingsSources,
-} from '../../../core/config/settings.ts'
+} from '../../../core/config/settings-parser.ts'
 
 const { wholeNumber, toggle, choice, text, path, port, duration, baseUrl } = kinds
 const restart = true
@@ -212,5 +212,5 @@ const RETIRED: KnownElsewhere = {
   'nbdmux.*': 'not read: that component is not part of this program',
 }
 
-/** See `core/config/settings.ts`; this line's table and what it leaves out. */
+/** See `core/config/settings-parser.ts`; this line's table and what it leaves out. */
 export const parseSettings = (sources: SettingsSources) => parse(SETTINGS, sources, RETIRED)

@@ -2,7 +2,7 @@
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
 import { BOOT_MODES } from '../../../../runtime/lines/current/rules/machine.ts'
-import { flashAgain } from '../../../../runtime/lines/current/rules/edit.ts'
+import { flashAgain } from '../../../../runtime/lines/current/rules/operator-edits.ts'
 import {
   createFixture,
   diskOf,

@@ -5,7 +5,7 @@ import {
   allowDisk,
   flashAgain,
   refreshInventory,
-} from '../../../../runtime/lines/current/rules/edit.ts'
+} from '../../../../runtime/lines/current/rules/operator-edits.ts'
 import { noteRunBegan } from '../../../../runtime/lines/current/rules/contact.ts'
 import {
   createFixture,

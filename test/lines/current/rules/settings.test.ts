@@ -1,7 +1,7 @@
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
 import { listSettings, renderText, variablesOf } from '../../../../runtime/core/config/setting.ts'
-import { valueOf } from '../../../../runtime/core/config/settings.ts'
+import { valueOf } from '../../../../runtime/core/config/settings-parser.ts'
 import { parseSettings, SETTINGS } from '../../../../runtime/lines/current/rules/settings.ts'
 
 /** Another value than the default for each sort of value, by what is wanted. */

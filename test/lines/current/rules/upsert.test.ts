@@ -2,7 +2,7 @@
 import * as fc from 'fast-check'
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
-import { applyUpsert } from '../../../../runtime/lines/current/rules/edit.ts'
+import { applyUpsert } from '../../../../runtime/lines/current/rules/operator-edits.ts'
 import { splitLabels } from '../../../../runtime/lines/current/rules/label.ts'
 import { toWire } from '../../../../runtime/lines/current/rules/machine.ts'
 import { lacksTarget, parseUpsert } from '../../../../runtime/lines/current/rules/upsert.ts'

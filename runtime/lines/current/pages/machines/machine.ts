@@ -1,6 +1,6 @@
 /** /ui/machines/{mac}: what happens next, the configuration of the machine, its facts and its history. */
 import type { H3Event, HTTPResponse } from 'h3'
-import { renderBoot } from '../../../../core/boot/boot.ts'
+import { renderBoot } from '../../../../core/boot/boot-script.ts'
 import { parseHardware, type Hardware } from '../../../../core/machine/hardware.ts'
 import {
   badge,

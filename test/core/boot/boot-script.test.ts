@@ -10,7 +10,7 @@ import {
   type BootHeader,
   type LiveSets,
   type ToDisk,
-} from '../../../runtime/core/boot/boot.ts'
+} from '../../../runtime/core/boot/boot-script.ts'
 import { renderAutoexec, renderBootstrap } from '../../../runtime/core/boot/bootstrap.ts'
 import { parseHost } from '../../../runtime/core/net/host-header.ts'
 import { MAC, setOf } from '../../support/server/machine-fixture.ts'

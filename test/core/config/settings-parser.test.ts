@@ -9,7 +9,11 @@ import {
   wholeNumber,
 } from '../../../runtime/core/config/setting-kinds.ts'
 import { setting, type SettingsTable } from '../../../runtime/core/config/setting.ts'
-import { keepStarted, parseSettings, renderProblem } from '../../../runtime/core/config/settings.ts'
+import {
+  keepStarted,
+  parseSettings,
+  renderProblem,
+} from '../../../runtime/core/config/settings-parser.ts'
 import { parseToml } from '../../../runtime/core/config/toml.ts'
 
 const TABLE = {

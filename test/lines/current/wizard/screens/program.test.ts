@@ -5,12 +5,12 @@ import * as assert from 'uvu/assert'
 import {
   createQuestion,
   frameOf,
-} from '../../../../runtime/lines/current/wizard/screens/screen-frame.ts'
-import { createSubject } from '../../../../runtime/lines/current/wizard/screens/pending-question.ts'
-import { openState } from '../../../../runtime/lines/current/wizard/flow/flow.ts'
-import { createInk } from '../../../../runtime/terminal/text/ink.ts'
-import { UNTOUCHED, type Menu } from '../../../../runtime/terminal/prompt/menu.ts'
-import { runFlasher } from '../../../support/terminal/flasher.ts'
+} from '../../../../../runtime/lines/current/wizard/screens/screen-frame.ts'
+import { createSubject } from '../../../../../runtime/lines/current/wizard/screens/pending-question.ts'
+import { openState } from '../../../../../runtime/lines/current/wizard/flow/flow.ts'
+import { createInk } from '../../../../../runtime/terminal/text/ink.ts'
+import { UNTOUCHED, type Menu } from '../../../../../runtime/terminal/prompt/menu.ts'
+import { runFlasher } from '../../../../support/terminal/flasher.ts'
 
 const test = suite('wizard program')
 const run = promisify(execFile)
@@ -22,7 +22,7 @@ async function listLoaded(...modules: readonly string[]): Promise<readonly strin
     const seen = []
     registerHooks({ load: (url, context, next) => (seen.push(url), next(url, context)) })
     for (const name of ${JSON.stringify(modules)}) {
-      await import('${new URL('../../../../runtime/lines/current/wizard/', import.meta.url)}' + name)
+      await import('${new URL('../../../../../runtime/lines/current/wizard/', import.meta.url)}' + name)
     }
     console.log(seen.filter((url) => !url.startsWith('node:')).join('\\n'))`
   const { stdout } = await run(process.execPath, ['--input-type=module', '-e', script])
