@@ -35,7 +35,7 @@ export function createStore(root: string, proof: Proof = 'listing') {
     const folder = placeOf(name, key)
     const seen: Record<string, Made> = {}
     for (const [path, before] of Object.entries(made)) {
-      const now = await lookAt(join(folder, path), before).catch(() => null)
+      const now = await lookAt(join(folder, path), before, proof).catch(() => null)
       if (now === null) return null
       seen[path] = now
     }
@@ -44,16 +44,6 @@ export function createStore(root: string, proof: Proof = 'listing') {
       await utimes(recordOf(name, key), now, now)
     } else await writeRecord(recordOf(name, key), seen)
     return { folder, made }
-  }
-
-  /**
-   * @returns the record with its current listing, because a copy of the cache has other times; null when
-   * the content has changed.
-   */
-  async function lookAt(place: string, before: Made): Promise<Made | null> {
-    const listing = await digestListing(place)
-    if (listing === before.listing && proof === 'listing') return before
-    return (await digestPath(place)) === before.digest ? { ...before, listing } : null
   }
 
   /** An empty folder beside its final place, so that one rename completes it. */
@@ -73,15 +63,7 @@ export function createStore(root: string, proof: Proof = 'listing') {
   ): Promise<Entry | string> {
     const missing = makes.filter((path) => !existsSync(join(part, path)))
     if (missing.length > 0) return `did not make ${missing.join(', ')}`
-    const made: Record<string, Made> = {}
-    for (const path of makes) {
-      const place = join(part, path)
-      made[path] = {
-        digest: await digestPath(place),
-        listing: await digestListing(place),
-        bytes: measurePath(place),
-      }
-    }
+    const made = await describeAll(part, makes)
     // Another builder was faster, and its outcome may be in use.
     const before = await find(name, key)
     if (before !== null) {
@@ -117,6 +99,30 @@ export function createStore(root: string, proof: Proof = 'listing') {
   }
 
   return { find, open, keep, prune }
+}
+
+/** What a step has made, as it is recorded. */
+async function describeAll(part: string, makes: readonly string[]): Promise<Record<string, Made>> {
+  const made: Record<string, Made> = {}
+  for (const path of makes) {
+    const place = join(part, path)
+    made[path] = {
+      digest: await digestPath(place),
+      listing: await digestListing(place),
+      bytes: measurePath(place),
+    }
+  }
+  return made
+}
+
+/**
+ * @returns the record with its current listing, because a copy of the cache has other times; null when
+ * the content has changed.
+ */
+async function lookAt(place: string, before: Made, proof: Proof): Promise<Made | null> {
+  const listing = await digestListing(place)
+  if (listing === before.listing && proof === 'listing') return before
+  return (await digestPath(place)) === before.digest ? { ...before, listing } : null
 }
 
 /** Whether it is the folder of a builder that is no longer running. */

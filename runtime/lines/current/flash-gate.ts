@@ -91,21 +91,6 @@ export function createFlashGate({ find, settings, fleet }: FlashGateDependencies
     if (order !== null && !order.places.has(mac)) order.places.set(mac, order.places.size)
   }
 
-  function claimPlace(
-    { mac, cycle }: Machine,
-    slot: 'offered' | 'passed' | 'planned',
-    at: number,
-  ): void {
-    if (slot === 'offered') {
-      flashing.set(mac, { cycle: cycle.started_at, offers: cycle.offers, at })
-    } else if (slot === 'planned') {
-      if (!flashing.has(mac)) flashing.set(mac, null)
-    } else if (flashing.get(mac) !== null) {
-      // The decision that claimed a place has been replaced by another one.
-      flashing.delete(mac)
-    }
-  }
-
   return {
     placeOf({ mac }, now) {
       const { max_flashes } = settings()
@@ -121,9 +106,26 @@ export function createFlashGate({ find, settings, fleet }: FlashGateDependencies
       if (slot === 'queued') return enqueue(mac, at)
       if (slot === 'released') return void flashing.delete(mac)
       if (waiting.delete(mac)) order = null
-      claimPlace(machine, slot, at)
+      claimPlace(flashing, machine, slot, at)
     },
     count: (now) => ({ flashing: countFlashing(now), waiting: line(now).size }),
+  }
+}
+
+/** Flashing machines and what was claimed for them, after one more decision. */
+function claimPlace(
+  flashing: Map<Mac, Claim | null>,
+  { mac, cycle }: Machine,
+  slot: 'offered' | 'passed' | 'planned',
+  at: number,
+): void {
+  if (slot === 'offered') {
+    flashing.set(mac, { cycle: cycle.started_at, offers: cycle.offers, at })
+  } else if (slot === 'planned') {
+    if (!flashing.has(mac)) flashing.set(mac, null)
+  } else if (flashing.get(mac) !== null) {
+    // The decision that claimed a place has been replaced by another one.
+    flashing.delete(mac)
   }
 }
 

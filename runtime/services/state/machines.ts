@@ -35,31 +35,12 @@ interface MachinesOptions<Machine> {
 /** The whole fleet is kept in memory (some 4 KiB a machine), the database is written through. */
 export function createMachines<Machine extends MachineBase>(
   database: Database,
-  { parseRecord, onUnreadable }: MachinesOptions<Machine>,
+  options: MachinesOptions<Machine>,
 ) {
   const sightings = createMachineSightings(database)
-  const decode = (row: Row): Machine | null => {
-    const machine = parseRecord(parseJson(readText(row, 'record')))
-    if (machine === null) {
-      onUnreadable?.(readText(row, 'mac'))
-      return null
-    }
-    const last_seen_at = readTextOrNull(row, 'last_seen_at')
-    const last_seen_ip = readTextOrNull(row, 'last_seen_ip')
-    return sightings.merge({ ...machine, last_seen_at, last_seen_ip })
-  }
+  const decode = createDecoder(options, sightings.merge)
   const fleet = createFleet(database, decode, sightings.merge)
-  /** In a transaction, where the row is the truth: another process, or a change before, may have written it. */
-  const apply = (sql: Sql, mac: Mac, change: Change<Machine>): Machine | null => {
-    const before = fleet.decode(mac, sql.get(FIND, mac))
-    const next = change(before)
-    if (next === null || next === before) return before
-    const { last_seen_at, last_seen_ip } = next
-    const text = JSON.stringify(next)
-    sql.run(SAVE, mac, text, last_seen_at, last_seen_ip)
-    fleet.remember(text, next)
-    return next
-  }
+  const { apply } = fleet
   /** Readers must not see what could not be stored. */
   const distrust = (thrown: unknown): never => {
     fleet.forget()
@@ -128,6 +109,23 @@ export function createMachines<Machine extends MachineBase>(
   }
 }
 
+/** A stored record as a machine; null where it cannot be read. */
+const createDecoder =
+  <Machine extends MachineBase>(
+    { parseRecord, onUnreadable }: MachinesOptions<Machine>,
+    merge: (machine: Machine) => Machine,
+  ) =>
+  (row: Row): Machine | null => {
+    const machine = parseRecord(parseJson(readText(row, 'record')))
+    if (machine === null) {
+      onUnreadable?.(readText(row, 'mac'))
+      return null
+    }
+    const last_seen_at = readTextOrNull(row, 'last_seen_at')
+    const last_seen_ip = readTextOrNull(row, 'last_seen_ip')
+    return merge({ ...machine, last_seen_at, last_seen_ip })
+  }
+
 const COLUMNS = 'mac, record, last_seen_at, last_seen_ip'
 const FIND = `SELECT ${COLUMNS} FROM machines WHERE mac = ?`
 const SAVE = `INSERT INTO machines (${COLUMNS}) VALUES (?, ?, ?, ?)
@@ -165,29 +163,38 @@ function createFleet<Machine extends MachineBase>(
     epoch = present
     return machines
   }
+  /** The machine of a row: the very object that readers have, where the record is the same. */
+  const find = (row: Row | null, mac: Mac): Machine | null => {
+    if (row === null) return null
+    const text = readText(row, 'record')
+    const known = machines.get(mac)
+    if (known !== undefined && texts.get(known) === text) return known
+    const pending = written.get(text)
+    return pending === undefined ? take(row) : merge(pending)
+  }
+  /** The next change of a machine need not parse what was just written. */
+  const remember = (text: string, machine: Machine) => {
+    texts.set(machine, text)
+    if (written.size >= MAX_WRITTEN) written.clear()
+    written.set(text, machine)
+  }
   // Now rather than at the first contact: a large fleet takes a moment.
   current()
-
   return {
     current,
     list(): readonly Machine[] {
-      const all = current()
-      return (listed ??= [...all.values()].toSorted((a, b) => (a.mac < b.mac ? -1 : 1)))
+      current()
+      return (listed ??= [...machines.values()].toSorted(byMac))
     },
-    /** The machine of a row: the very object that readers have, where the record is the same. */
-    decode(mac: Mac, row: Row | null): Machine | null {
-      if (row === null) return null
-      const text = readText(row, 'record')
-      const known = machines.get(mac)
-      if (known !== undefined && texts.get(known) === text) return known
-      const pending = written.get(text)
-      return pending === undefined ? take(row) : merge(pending)
-    },
-    /** Written in a transaction: the next change of the machine need not parse it. */
-    remember(text: string, machine: Machine) {
-      texts.set(machine, text)
-      if (written.size >= MAX_WRITTEN) written.clear()
-      written.set(text, machine)
+    /** In a transaction, where the row is the truth: another process, or a change before, may have written it. */
+    apply(sql: Sql, mac: Mac, change: Change<Machine>): Machine | null {
+      const before = find(sql.get(FIND, mac), mac)
+      const next = change(before)
+      if (next === null || next === before) return before
+      const text = JSON.stringify(next)
+      sql.run(SAVE, mac, text, next.last_seen_at, next.last_seen_ip)
+      remember(text, next)
+      return next
     },
     publish(mac: Mac, machine: Machine | null) {
       listed = null
@@ -203,10 +210,10 @@ function createFleet<Machine extends MachineBase>(
       }
       machines.set(mac, merged)
     },
-    forget() {
-      epoch = null
-    },
+    forget: () => void (epoch = null),
   }
 }
 
 const MAX_WRITTEN = 2000
+
+const byMac = (a: MachineBase, b: MachineBase) => (a.mac < b.mac ? -1 : 1)

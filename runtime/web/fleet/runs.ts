@@ -127,12 +127,7 @@ export function runRoutes<M extends MachineBase>({ machines, runs }: Site<M>): r
         answers: { 200: renderSchema(z.array(WireRunSchema), 'output') },
         refuses: [422],
       },
-      handle: (event) =>
-        send(
-          renderJson(runs, parseRunFilter(event.url.searchParams)),
-          'application/json',
-          'runs.json',
-        ),
+      handle: (event) => send(renderJson(runs, filterOf(event)), 'application/json', 'runs.json'),
     },
     {
       method: 'GET',

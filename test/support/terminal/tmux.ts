@@ -46,7 +46,8 @@ export async function openTerminal(
   const settings = Object.entries({ LANG: 'C.UTF-8', ...env }).map(([name, value]) =>
     quote(`${name}=${value}`),
   )
-  const command = `env ${settings.join(' ')} ${argv.map(quote).join(' ')}`
+  // A person's terminal is not CI's, wherever the test runs.
+  const command = `env -u CI ${settings.join(' ')} ${argv.map(quote).join(' ')}`
   const size = ['-x', `${columns}`, '-y', `${rows}`]
   const whole = `${command}; code=$?; echo; echo ${quote(EXITED)}$code; sleep 1000`
   await tmux('-f', '/dev/null', 'new-session', '-d', ...size, whole)
