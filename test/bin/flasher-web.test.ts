@@ -110,7 +110,7 @@ test('an empty database and a broken list of logouts are in the log, the events 
   const found = await read('/events?limit=20')
   assert.match(found, /"kind":"system\.state\.empty"/)
   assert.match(found, /"kind":"auth\.logouts\.lost"/)
-  assert.match(await read('/ui/dashboard'), /title="Events that need a look">2</)
+  assert.match(await read('/ui/dashboard'), /title="Events that need attention">2</)
   const events = await read('/ui/events')
   assert.match(events, 'state.db was empty')
   assert.match(events, 'signed-out.json is damaged')
@@ -152,7 +152,7 @@ test('what cannot be meant ends with code 2 and a line that names it', async () 
       ['--config', home.at('type.toml')],
       { FLASHER_SERVER_PORT: '' },
       2,
-      /type\.toml:2: server\.port wants/,
+      /type\.toml:2: server\.port must be/,
     ],
     [['--config', home.at('none.toml')], {}, 1, /none\.toml cannot be read: ENOENT/],
     [['--config', home.at('none.toml'), 'config', 'check'], {}, 1, /none\.toml cannot be read/],

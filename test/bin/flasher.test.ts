@@ -90,7 +90,7 @@ test('flash: what is wrong with the arguments is 2, in the order of the checks',
     [image, /--dry-run or --yes/],
     [[...image, '--yes', '--provision', 'cloud-init'], /--user-data/],
     [[...image, '--yes', '--provision', 'cijoe'], /--cijoe-workflow/],
-    [[...image, '--yes', '--provision', 'cijoe-online'], /--provision is one of/],
+    [[...image, '--yes', '--provision', 'cijoe-online'], /--provision must be one of/],
     [['--image', 'nope.img', '--target', '/dev/null', '--dry-run'], /image not found: nope\.img/],
     [
       [...image, '--dry-run', '--provision', 'cloud-init', '--user-data', 'nope'],

@@ -107,7 +107,7 @@ function splitUser(url: string) {
     : { url: `${scheme}${rest}`, user: user ?? null }
 }
 
-const NOT_A_SOURCE = 'wants an http://, https:// or oras:// address'
+const NOT_A_SOURCE = 'must be an http://, https:// or oras:// address'
 
 function findWrongSource(field: string, url: string | undefined): FieldError | null {
   if (url === undefined) return null
