@@ -134,7 +134,7 @@ run(
       machine.send('y')
       const said = await machine.waitFor(/Done\.|The flash failed\.|Cancelled\./, FLASHING)
       if (!said.endsWith('Done.')) throw new Error(`see ${machine.keepLog()}`)
-      await machine.waitFor(/read back and found/, PATIENCE)
+      await machine.waitFor(/verified/, PATIENCE)
       machine.send('r\r')
       // What the root lies on stays mounted to the end, and that is not reported as a failure.
       const last = await machine.waitFor(/reboot: Restarting system/, PATIENCE)
