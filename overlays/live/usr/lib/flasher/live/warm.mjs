@@ -5,9 +5,10 @@
 import { enableCompileCache, flushCompileCache } from 'node:module'
 
 enableCompileCache('/var/cache/flasher')
-const runtime = '/usr/lib/flasher/runtime'
-const wizard = `${runtime}/lines/current/wizard`
-for (const file of [`${wizard}/live.ts`, `${wizard}/program.ts`, `${runtime}/live/programs.ts`]) {
-  await import(file)
-}
+const files = [
+  'lines/current/wizard/live/live.ts',
+  'lines/current/wizard/program.ts',
+  'live/programs.ts',
+]
+for (const file of files) await import(`/usr/lib/flasher/runtime/${file}`)
 flushCompileCache()
