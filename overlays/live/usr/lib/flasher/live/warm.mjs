@@ -8,7 +8,7 @@ enableCompileCache('/var/cache/flasher')
 const files = [
   'lines/current/wizard/live/live.ts',
   'lines/current/wizard/program.ts',
-  'live/programs.ts',
+  'live/images.ts',
 ]
 for (const file of files) await import(`/usr/lib/flasher/runtime/${file}`)
 flushCompileCache()
