@@ -140,11 +140,11 @@ export function runRoutes<M extends MachineBase>({ machines, runs }: Site<M>): r
         refuses: [422],
       },
       handle(event) {
-        const mac = readMac(event)
+        const filter = { ...filterOf(event), mac: readMac(event) }
         // What a machine did outlives its record.
-        const isKnown = machines.peek(mac) !== null || runs.count({ mac }) > 0
-        if (!isKnown) throw refuse(404, `no machine record for ${mac}`)
-        return showPage(runs, { ...filterOf(event), mac })
+        const isKnown = machines.peek(filter.mac) !== null || runs.count({ mac: filter.mac }) > 0
+        if (!isKnown) throw refuse(404, `no machine record for ${filter.mac}`)
+        return showPage(runs, filter)
       },
     },
     {
