@@ -21,7 +21,7 @@ export const readConfiguration = (
     fallbackStateDir: defaultStateDir(environment.env, environment.isRoot),
   })
 
-/** Where the parts of the state lie: below the state directory unless a setting says else. */
+/** Where the parts of the state lie: below the state directory unless a setting says otherwise. */
 export function decideFolders(config: LineConfig) {
   const { stateDir } = config
   const { paths, cache } = config.current()
