@@ -44,9 +44,10 @@ export function catalogRoutes(site: CacheSite): readonly Route[] {
   }
 
   async function pin(body: unknown) {
-    const wish = parsePins(body)
-    if (!wish.ok) throw refuseFields(wish.refusal)
-    await cache.pin(wish.value.holder, wish.value.refs)
+    const report = parsePins(body)
+    if (!report.ok) throw refuseFields(report.refusal)
+    const { holder, refs, machines } = report.value
+    await cache.pin(holder, refs, machines)
     return nothing()
   }
 
