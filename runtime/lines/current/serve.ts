@@ -1,7 +1,9 @@
 /** `flasher-web`: runs the server until it is asked to end. */
 import { Fault, renderError } from '../../core/foundation/fault.ts'
+import type { CompleteSet, PerArch } from '../../core/boot/boot-set.ts'
 import { renderProblem } from '../../core/config/settings-parser.ts'
 import type { Reloaded } from '../../services/config/config.ts'
+import { copyBuiltSets } from '../../services/boot/built-sets.ts'
 import { readVersion } from '../../services/host/package-manifest.ts'
 import { createPasswords } from '../../services/access/passwords.ts'
 import { createServerLog, type ServerLog } from '../../terminal/text/server-log.ts'
@@ -40,13 +42,15 @@ export async function serve(environment: ProcessEnvironment, given: Arguments): 
   })
   const generated = await passwords.ensure()
   const cacheBeside = await startCache(environment, given, config)
+  const built = await takeBuilt(environment, config, log)
   const parts = { environment, config, state, log, release, passwords, cacheBeside }
   await using server = await createMachineServer(parts)
+  const live = built.map((set) => renderBuilt(set, server.active()))
   const listening = await listen(environment, createEntrance(server.app, log), placeOf(config))
   tuneServer(listening.server)
   const closing = watchRequests(listening.server)
   log.info(`flasher-web ${release} listens on ${listening.urls.join(' ')}`)
-  announce(environment, config, listening, { generated, cacheBeside })
+  announce(environment, config, listening, { generated, cacheBeside, live })
   reloadOnHangup(environment, config, log, listening)
   await awaitEnding(environment.signal)
   log.info('ending: no new connections are taken')
@@ -70,6 +74,29 @@ async function startCache(
     stateDir: config.stateDir,
     named: given.lists['config'] ?? [],
   })
+}
+
+/** A live system that was built here is there at once; without it the server runs as well. */
+async function takeBuilt(
+  { builtDir }: ProcessEnvironment,
+  config: LineConfig,
+  log: ServerLog,
+): Promise<readonly CompleteSet[]> {
+  if (builtDir === undefined) return []
+  try {
+    return await copyBuiltSets({ from: builtDir, to: decideFolders(config).boot })
+  } catch (thrown) {
+    log.warn(`the live system in ${builtDir} was not copied: ${renderError(thrown)}`)
+    return []
+  }
+}
+
+/** What was fetched or chosen on the Netboot page stays active. */
+function renderBuilt({ arch, version }: CompleteSet, active: PerArch<string | null>): string {
+  const other = active[arch]
+  if (other === version) return `${version} (${arch}) from dist/`
+  const why = other === null ? 'not in use' : `not active; machines boot ${other}`
+  return `${version} (${arch}) from dist/, ${why} (see the Netboot page)`
 }
 
 async function listen(
@@ -102,6 +129,8 @@ interface Announced {
   /** The password that was made at this start. */
   readonly generated: string | null
   readonly cacheBeside: string | null
+  /** The live systems that were built in this checkout, in words. */
+  readonly live: readonly string[]
 }
 
 /** For the person who started it; logs are kept and read by others, so the password is only here. */
@@ -109,7 +138,7 @@ function announce(
   { stdout }: ProcessEnvironment,
   config: LineConfig,
   { urls }: Listening,
-  { generated, cacheBeside }: Announced,
+  { generated, cacheBeside, live }: Announced,
 ): void {
   const folders = decideFolders(config)
   const lines = urls.map((url) => `Pages:    ${url}ui`)
@@ -120,6 +149,7 @@ function announce(
       '          (flasher-web password sets another)',
     )
   }
+  for (const text of live) lines.push(`Live:     ${text}`)
   if (cacheBeside !== null) {
     lines.push(
       `Images:   copy them into ${folders.cache}, or add them at ${cacheBeside}`,

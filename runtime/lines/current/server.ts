@@ -1,6 +1,7 @@
 /** Current line: its machine server, assembled from the services, its rules, routes and pages. */
 import type { H3 } from 'h3'
 import { renderError } from '../../core/foundation/fault.ts'
+import type { PerArch } from '../../core/boot/boot-set.ts'
 import type { CatalogEntry, CatalogSnapshot } from '../../core/catalog/catalog.ts'
 import { createAssets } from '../../services/host/assets.ts'
 import { startBackupSchedule } from '../../services/backup/backup-schedule.ts'
@@ -46,6 +47,8 @@ interface MachineServer extends AsyncDisposable {
   readonly app: H3
   /** So that their connections can be closed. */
   endChannels(): void
+  /** The version of the live system that machines boot, by architecture. */
+  active(): PerArch<string | null>
 }
 
 /** Waits for no other machine: the catalog is what was kept until the cache service has answered. */
@@ -115,6 +118,10 @@ export async function createMachineServer(
   return {
     app: server.app,
     endChannels: server.close,
+    active: () => ({
+      x86_64: bootFiles.active().x86_64?.version ?? null,
+      arm64: bootFiles.active().arm64?.version ?? null,
+    }),
     [Symbol.asyncDispose]: () => held.disposeAsync(),
   }
 }

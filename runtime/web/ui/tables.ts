@@ -1,4 +1,7 @@
-/** Tables whose order and page are part of the address. */
+/**
+ * Tables whose order and page are part of the address. On a phone each row is a card: a cell with
+ * `data-label="Size"` then stands behind its label, one without takes the whole width.
+ */
 import { address, attributes, html, type Content, type Html } from './html.ts'
 import type { Page } from './paging.ts'
 import type { ListQuery } from './search.ts'
@@ -46,7 +49,7 @@ export const ACTIONS: Column = { title: html`<span class="spoken">Actions</span>
 function renderHead({ path = '', query = {}, columns }: Table): Html {
   const sort = query['sort'] ?? ''
   return html`<thead>
-    <tr>
+    <tr data-label="Sort by">
       ${columns.map((column) => {
         const { key, title, className }: Column =
           typeof column === 'string' ? { title: column } : column

@@ -47,6 +47,8 @@ export interface ProcessEnvironment {
    * Absent: there is none to start. It ends with `signal`.
    */
   startCache?(wish: CacheOptions): Promise<string | null>
+  /** Where `pnpm build:images` leaves live systems; absent: the program is not run from a checkout. */
+  readonly builtDir?: string
 }
 
 /** What a cache service beside the server is started with. */

@@ -86,14 +86,16 @@ const renderRow = (run: Run, name: Content, clock: Clock): Html =>
     ${
       run.result === null
         ? html`<td colspan="5" class="will">${renderBar(run)}</td>`
-        : html`<td class="image">${renderImage(run)}</td>
-            <td class="disk">${renderDisk(run)}</td>
-            <td class="number">${renderDuration(run)}</td>
-            <td class="number">${renderRateOf(run)}</td>
-            <td>${renderVerified(run)}</td>`
+        : html`<td class="image" data-label="Image">${renderImage(run)}</td>
+            <td class="disk" data-label="Disk">${renderDisk(run)}</td>
+            <td class="number" data-label="Duration">${renderDuration(run)}</td>
+            <td class="number" data-label="Rate">${renderRateOf(run)}</td>
+            <td data-label="Verified">${renderVerified(run)}</td>`
     }
-    <td>${renderArmer(run)}</td>
-    <td class="nowrap small">${renderTime(run.started_at ?? run.updated_at, clock)}</td>
+    <td data-label="Armed by">${renderArmer(run)}</td>
+    <td class="nowrap small" data-label="Started">
+      ${renderTime(run.started_at ?? run.updated_at, clock)}
+    </td>
   </tr>`
 
 /** A failed run shows its reason below the image. */
