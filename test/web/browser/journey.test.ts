@@ -82,7 +82,7 @@ test('a box appears, gets image and disk, is armed by its serial, and its row fo
 
   // The row follows what the box says.
   await page.goto('/ui/machines')
-  await page.getByRole('link', { name: 'rack-1, slot-01' }).waitFor()
+  await row.getByText('slot-01').waitFor()
   await boxes.done(1)
   await row.getByText('done').waitFor()
   await boxes.fail(1, 'too late to count')

@@ -6,7 +6,7 @@ import type { MachineState } from '../../rules/state.ts'
 import { nameOf, type MachineView } from '../view/machine-view.ts'
 
 const VOCABULARY: Vocabulary = {
-  fields: ['mac', 'label', 'mode', 'state', 'image', 'disk', 'ip', 'arch', 'is'],
+  fields: ['mac', 'name', 'label', 'mode', 'state', 'image', 'disk', 'ip', 'arch', 'is'],
   times: ['seen', 'flashed', 'discovered'],
 }
 
@@ -49,7 +49,8 @@ function describe(view: MachineView): Description {
     times: { seen, flashed, discovered },
     order: {
       state: URGENCY[view.view.state],
-      name: machine.labels.length === 0 ? `~${machine.mac}` : nameOf(machine).toLowerCase(),
+      // Names first, then bare addresses.
+      name: nameOf(machine) === machine.mac ? `~${machine.mac}` : nameOf(machine).toLowerCase(),
       mac: machine.mac,
       image: imageName(view)?.toLowerCase() ?? null,
       disk: machine.target_disk_serial,
@@ -63,16 +64,17 @@ const imageName = ({ image, machine }: MachineView): string | null =>
   image?.name ?? machine.bty_image_ref?.slice(0, 12) ?? null
 
 function textOf({ machine, view, image, disk }: MachineView): string {
-  const { mac, labels, last_seen_ip: ip, target_disk_serial: serial } = machine
-  const texts = [mac, mac.replaceAll(':', '-'), ...labels, image?.name, serial, ip, disk?.model]
-  return [...texts, view.is].filter(Boolean).join(' ')
+  const { mac, name, hostname, labels, last_seen_ip: ip, target_disk_serial: serial } = machine
+  const names = [mac, mac.replaceAll(':', '-'), name, hostname, ...labels]
+  return [...names, image?.name, serial, ip, disk?.model, view.is].filter(Boolean).join(' ')
 }
 
 function fieldsOf(view: MachineView): Description['fields'] {
   const { machine, disk } = view
-  const { mac, labels, boot_mode: mode } = machine
+  const { mac, name, hostname, labels, boot_mode: mode } = machine
   return {
     mac: [mac],
+    name: [name ?? '', hostname ?? ''],
     label: labels,
     mode: [mode, mode.replace('flasher-', '')],
     state: [view.view.state],

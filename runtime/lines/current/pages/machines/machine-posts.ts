@@ -2,7 +2,7 @@
 import type { H3Event, HTTPResponse } from 'h3'
 import type { Mac } from '../../../../core/machine/mac.ts'
 import { refuse } from '../../../../web/http/faults.ts'
-import { address } from '../../../../web/ui/html.ts'
+import { address, html } from '../../../../web/ui/html.ts'
 import { localPath } from '../../../../web/http/local-path.ts'
 import { readMac } from '../../../../web/http/checked.ts'
 import type { Route } from '../../../../web/http/route.ts'
@@ -13,6 +13,7 @@ import type { MachineUpsert } from '../../rules/upsert.ts'
 import { goBack, goTo } from '../frame/form-answer.ts'
 import type { PageContext } from '../frame/page-context.ts'
 import { buttonRoute, formRoute } from '../frame/page-routes.ts'
+import { isAsked, renderRemoval } from '../frame/question.ts'
 import { renderDiskQuestion } from './disk-question.ts'
 import {
   EMPTY,
@@ -33,11 +34,9 @@ const BUTTONS = ['refresh', 'lock', 'unlock'] as const
 
 export const machinePosts = (context: PageContext): readonly Route[] => [
   formRoute('/ui/machines/:mac', (event, form) => save(context, event, form)),
-  buttonRoute('/ui/machines/:mac/delete', async (event) => {
-    const mac = readMac(event)
-    const isGone = await context.site.fleet.remove(mac, context.site.by(event))
-    return goTo(event, address('/ui/machines', isGone ? { deleted: mac } : { missing: mac }))
-  }),
+  formRoute('/ui/machines/:mac/delete', (event, form) =>
+    isAsked(form) ? askDeletion(context, event) : remove(context, event),
+  ),
   formRoute('/ui/machines/:mac/do/flash', (event, form) => flash(context, event, form)),
   formRoute('/ui/machines/:mac/do/boot-disk', (event, form) => bootDisk(context, event, form)),
   ...BUTTONS.map((action) =>
@@ -46,6 +45,33 @@ export const machinePosts = (context: PageContext): readonly Route[] => [
     ),
   ),
 ]
+
+async function askDeletion(context: PageContext, event: H3Event): Promise<HTTPResponse> {
+  const machine = await find(context, event)
+  const { mac } = machine
+  return await context.show(event, {
+    title: `Delete ${nameOf(machine)}`,
+    section: '/ui/machines',
+    trail: html`<a href="/ui/machines">Machines</a>`,
+    body: renderRemoval({
+      title: html`Delete <bdi>${nameOf(machine)}</bdi>?`,
+      body: html`<p>
+        The record of <code>${mac}</code> is deleted with its name, labels, image and disk; its
+        events and runs are kept. No disk is changed. The machine reappears as discovered when it
+        next boots from the network.
+      </p>`,
+      action: event.url.pathname,
+      cancel: machinePath(mac),
+      button: 'Delete machine',
+    }),
+  })
+}
+
+async function remove({ site }: PageContext, event: H3Event): Promise<HTTPResponse> {
+  const mac = readMac(event)
+  const isGone = await site.fleet.remove(mac, site.by(event))
+  return goTo(event, address('/ui/machines', isGone ? { deleted: mac } : { missing: mac }))
+}
 
 /** Saves the form; one of ours asks first where a disk would be flashed. */
 async function save(
@@ -59,7 +85,7 @@ async function save(
   const typed = Object.fromEntries(FIELDS.map((name) => [name, values[name]]))
   const fail = (error: string) =>
     goBack(site, event, machinePath(mac), { error, typed, query: { back: form.get('back') } })
-  const parsed = parseForm(values)
+  const parsed = parseForm(values, { hasName: form.has('name') })
   if (!parsed.ok) return fail(parsed.refusal)
   const before = await site.machines.find(mac)
   const armed = before === null ? null : armedBy(context, event, before, parsed.value)

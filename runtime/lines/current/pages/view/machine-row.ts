@@ -1,7 +1,7 @@
 /** One machine as a row of the table or a tile of the wall. */
 import { renderHyphens } from '../../../../core/machine/mac.ts'
 import { printable } from '../../../../core/foundation/printable.ts'
-import { badge, icon, middle, progress } from '../../../../web/ui/elements.ts'
+import { badge, icon, middle, progress, tag } from '../../../../web/ui/elements.ts'
 import { attributes, html, type Content, type Html } from '../../../../web/ui/html.ts'
 import { renderTime, type Clock } from '../../../../web/ui/times.ts'
 import { modelOf } from './disk-text.ts'
@@ -29,9 +29,10 @@ export function renderMachineRow(view: MachineView, clock: Clock): Html {
     <th scope="row" class="name">
       <div>
         <a href="${machinePath(mac)}"
-          >${labels.length === 0 ? html`<span class="mono">${mac}</span>` : name}</a
+          >${name === mac ? html`<span class="mono">${mac}</span>` : html`<bdi>${name}</bdi>`}</a
         >
-        ${labels.length === 0 ? null : html`<span class="mono dim">${mac}</span>`}
+        ${name === mac ? null : html`<span class="mono dim">${mac}</span>`}
+        ${labels.map((label) => tag(label))}
         ${machine.locked ? html`<span title="Locked against flashing">${icon('lock')}</span>` : null}
       </div>
     </th>
@@ -77,7 +78,7 @@ export const renderTile = ({ machine, view, run }: MachineView, clock: Clock): H
     href="${machinePath(machine.mac)}"
   >
     ${badge(view.state)}
-    <b>${nameOf(machine)}</b>
+    <b><bdi>${nameOf(machine)}</bdi></b>
     <span class="mono">${machine.mac}</span>
     ${
       run === null
