@@ -4,6 +4,7 @@ import { renderBoot, type BootDecision, type LiveSets } from '../../core/boot/bo
 import type { CatalogEntry } from '../../core/catalog/catalog.ts'
 import type { Mac } from '../../core/machine/mac.ts'
 import { accept, refuse } from '../../core/foundation/result.ts'
+import { listChanges } from '../../core/state/detail-changes.ts'
 import type { Secret } from '../../services/access/secret.ts'
 import type { Action, ServerLine } from '../../web/fleet/line.ts'
 import type { Contact, ScriptTransition } from '../../web/fleet/transition.ts'
@@ -119,7 +120,7 @@ function offerBoot(
   contact: Contact,
 ): ScriptTransition<Machine> {
   const { now, query } = contact
-  const seen = contacts.sight(before, now, query['buildarch'] ?? null)
+  const seen = contacts.sight(before, now, query)
   const ruling = decideBoot(seen, gatherSurroundings(site, contact))
   const { decision, rule, reason } = ruling
   const machine = contacts.noteOffer(seen, ruling, now)
@@ -154,7 +155,9 @@ const toAction = (name: string, action: MachineAction): Action<Machine> => ({
     const applied = action.apply(machine, parameters, by.at)
     if (!applied.ok) return applied
     const summary = `${machine.mac} ${action.past}`
-    const details = { action: name, ...notes.describe(applied.value) }
+    const after = notes.describe(applied.value)
+    const changes = listChanges(notes.describe(machine), after)
+    const details = { action: name, ...after, changes }
     return accept({
       machine: noteArmer(machine, applied.value, by),
       notes: [{ kind: `machine.${name}`, summary, details }],

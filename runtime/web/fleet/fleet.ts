@@ -3,6 +3,7 @@ import { EventEmitter, once } from 'node:events'
 import type { FieldError } from '../../core/foundation/field-error.ts'
 import type { Mac } from '../../core/machine/mac.ts'
 import type { MachineBase } from '../../core/machine/machine.ts'
+import { listChanges } from '../../core/state/detail-changes.ts'
 import { refuse, type Result } from '../../core/foundation/result.ts'
 import type { ServerServices } from './server-services.ts'
 import type { Metrics } from '../http/metrics.ts'
@@ -186,23 +187,29 @@ async function upsertMachine<M extends MachineBase>(
   by: By,
   replace: (before: M | null) => Result<M, UpsertRefusal>,
 ): Promise<Result<M, UpsertRefusal>> {
-  const made: { answer: Result<M, UpsertRefusal>; isNew: boolean } = {
+  const made: { answer: Result<M, UpsertRefusal>; before: M | null } = {
     answer: refuse({ why: 'stale' }),
-    isNew: false,
+    before: null,
   }
   await changes.track(mac, () =>
     machines.update(mac, (before) => {
-      made.isNew = before === null
+      made.before = before
       made.answer = replace(before)
       return made.answer.ok ? made.answer.value : null
     }),
   )
-  const { answer, isNew } = made
+  const { answer, before } = made
   if (!answer.ok) return answer
   feed.announce({ topic: 'machine', mac })
-  const kind = isNew ? 'machine.created' : 'machine.upserted'
-  const summary = `${mac} was ${isNew ? 'created' : 'changed'}`
-  const { details } = line.describe(answer.value)
+  const { details: after } = line.describe(answer.value)
+  const [kind, summary, details] =
+    before === null
+      ? (['machine.created', `${mac} was created`, after] as const)
+      : ([
+          'machine.upserted',
+          `${mac} was changed`,
+          { ...after, changes: listChanges(line.describe(before).details, after) },
+        ] as const)
   await noteAll([{ kind, summary, details }], { subject_id: mac, ...by })
   return answer
 }

@@ -65,6 +65,7 @@ export function pxeRoutes<M extends MachineBase>(site: Site<M>): readonly Route[
         query: {
           buildarch: "iPXE's ${buildarch}",
           platform: "iPXE's ${platform}",
+          hostname: 'The host name that DHCP gave it; it is shown until somebody names the machine',
         },
         answers: { 200: TEXT },
         isNeverMissing: true,

@@ -5,6 +5,7 @@ import type { BootRuling } from './boot.ts'
 import { startCycle } from './operator-edits.ts'
 import { decideQueuedAt } from './queue.ts'
 import { createMachine, isFlashMode, type BootMode, type Cycle, type Machine } from './machine.ts'
+import { parseHostname } from './label.ts'
 import type { Plan } from './plan.ts'
 
 /** Where nothing changes, each function answers the very object it was given: nothing to store. */
@@ -15,12 +16,23 @@ export const discover = (mac: Mac, now: string): Machine => ({
   discovered_at: now,
 })
 
-/** `GET /pxe/{mac}`, before the decision. `buildarch` as iPXE says it, null when it does not. */
-export function sight(machine: Machine, now: string, buildarch: string | null): Machine {
-  const isArch = buildarch !== null && /^[a-z0-9_]{1,16}$/.test(buildarch)
+/** What iPXE says of its machine in the query; hostile. */
+interface Introduction {
+  readonly buildarch?: string | undefined
+  readonly hostname?: string | undefined
+}
+
+/** `GET /pxe/{mac}`, before the decision. */
+export function sight(
+  machine: Machine,
+  now: string,
+  { buildarch = '', hostname = '' }: Introduction,
+): Machine {
+  const isArch = /^[a-z0-9_]{1,16}$/.test(buildarch)
   return change(machine, now, {
     discovered_at: machine.discovered_at ?? now,
     arch: isArch ? buildarch : machine.arch,
+    hostname: parseHostname(hostname) ?? machine.hostname,
   })
 }
 

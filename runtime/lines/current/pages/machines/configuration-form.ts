@@ -11,6 +11,7 @@ import {
   type RadioCard,
 } from '../../../../web/ui/fields.ts'
 import type { BootMode, Machine } from '../../rules/machine.ts'
+import { MAX_NAME_CHARACTERS } from '../../rules/label.ts'
 import { aboutDisk, modelOf, warnOf } from '../view/disk-text.ts'
 import { fingerprint, type FormValues } from './machine-form.ts'
 import { isOtherArch } from './flash-question.ts'
@@ -84,6 +85,14 @@ export function renderConfigurationForm({
       cards: imageCards(machine, values.bty_image_ref, images),
     })}
     ${renderDisks(machine, values.target_disk_serial, selected)}
+    ${textField({
+      name: 'name',
+      label: 'Name',
+      value: values.name,
+      placeholder: machine.hostname ?? machine.mac,
+      maxLength: 2 * MAX_NAME_CHARACTERS,
+      hint: 'Shown in place of the host name or MAC address; at most 64 characters.',
+    })}
     ${textField({
       name: 'labels',
       label: 'Labels',

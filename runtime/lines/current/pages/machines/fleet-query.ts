@@ -100,27 +100,18 @@ const imageName = ({ image, machine }: MachineView): string | null =>
   image?.name ?? machine.bty_image_ref?.slice(0, 12) ?? null
 
 function textOf({ machine, view, image, disk }: MachineView): string {
-  const { mac, labels, last_seen_ip: ip, target_disk_serial: serial } = machine
-  const texts = [
-    mac,
-    mac.replaceAll(':', '-'),
-    nameOf(machine),
-    ...labels,
-    image?.name,
-    serial,
-    ip,
-    disk?.model,
-  ]
-  return [...texts, view.is].filter(Boolean).join(' ')
+  const { mac, name, hostname, labels, last_seen_ip: ip, target_disk_serial: serial } = machine
+  const names = [mac, mac.replaceAll(':', '-'), name, hostname, ...labels]
+  return [...names, image?.name, serial, ip, disk?.model, view.is].filter(Boolean).join(' ')
 }
 
 function fieldsOf(view: MachineView): Description['fields'] {
   const { machine, disk } = view
-  const { mac, labels, boot_mode: mode } = machine
+  const { mac, name, hostname, labels, boot_mode: mode } = machine
   return {
     mac: [mac],
+    name: [name ?? '', hostname ?? ''],
     label: labels,
-    name: [nameOf(machine)],
     mode: [mode, withoutPrefix(mode)],
     state: [view.view.state],
     image: [imageName(view) ?? '', machine.bty_image_ref ?? ''],

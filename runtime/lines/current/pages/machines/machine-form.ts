@@ -7,8 +7,9 @@ import { splitLabels } from '../../rules/label.ts'
 import type { Machine } from '../../rules/machine.ts'
 import { lacksTarget, parseUpsert, type MachineUpsert } from '../../rules/upsert.ts'
 
-/** As the deployed server names them; `serial_console` is ours. */
+/** As the deployed server names them; `name` and `serial_console` are ours. */
 export const FIELDS = [
+  'name',
   'bty_image_ref',
   'labels',
   'boot_mode',
@@ -21,6 +22,7 @@ export type FormValues = Readonly<Record<(typeof FIELDS)[number], string>>
 const MAX_LENGTH = 2000
 
 export const valuesOf = (machine: Machine): FormValues => ({
+  name: machine.name ?? '',
   bty_image_ref: machine.bty_image_ref ?? '',
   labels: machine.labels.join(', '),
   boot_mode: machine.boot_mode,
@@ -33,6 +35,7 @@ export const valuesOf = (machine: Machine): FormValues => ({
 export function readValues(given: URLSearchParams, stored: FormValues): FormValues {
   const read = (name: keyof FormValues) => given.get(name)?.slice(0, MAX_LENGTH) ?? stored[name]
   return {
+    name: read('name'),
     bty_image_ref: read('bty_image_ref'),
     labels: read('labels'),
     boot_mode: read('boot_mode'),
@@ -42,8 +45,9 @@ export function readValues(given: URLSearchParams, stored: FormValues): FormValu
   }
 }
 
-/** A post without a field means its default, as a PUT does. */
+/** A post without a field means its default, as a PUT does; one without a name keeps it. */
 export const EMPTY: FormValues = {
+  name: '',
   bty_image_ref: '',
   labels: '',
   boot_mode: 'ipxe-exit',
@@ -53,8 +57,12 @@ export const EMPTY: FormValues = {
 }
 
 /** Refusals begin like those of the deployed server. */
-export function parseForm(values: FormValues): Result<MachineUpsert, string> {
+export function parseForm(
+  values: FormValues,
+  { hasName }: { readonly hasName: boolean },
+): Result<MachineUpsert, string> {
   const parsed = parseUpsert({
+    ...(hasName ? { name: values.name } : {}),
     bty_image_ref: values.bty_image_ref.trim() || null,
     labels: splitLabels(values.labels),
     boot_mode: values.boot_mode,
@@ -78,6 +86,7 @@ export const fingerprint = (machine: Machine): string =>
     machine.boot_mode,
     machine.bty_image_ref,
     machine.target_disk_serial,
+    machine.name,
     machine.labels,
     machine.sanboot_drive,
   ])

@@ -59,7 +59,7 @@ async function save(
   const typed = Object.fromEntries(FIELDS.map((name) => [name, values[name]]))
   const fail = (error: string) =>
     goBack(site, event, machinePath(mac), { error, typed, query: { back: form.get('back') } })
-  const parsed = parseForm(values)
+  const parsed = parseForm(values, { hasName: form.has('name') })
   if (!parsed.ok) return fail(parsed.refusal)
   const before = await site.machines.find(mac)
   const armed = before === null ? null : armedBy(context, event, before, parsed.value)

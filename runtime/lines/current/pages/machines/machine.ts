@@ -179,6 +179,8 @@ function renderFacts(
       title: 'Identity',
       body: factList([
         ['MAC', copyable(mac)],
+        ['Name', machine.name],
+        ['Host name', machine.hostname],
         [
           'Labels',
           machine.labels.length === 0

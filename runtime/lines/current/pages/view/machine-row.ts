@@ -63,18 +63,23 @@ const CELLS: Readonly<Record<ColumnName, (view: MachineView, clock: Clock) => Ht
 
 const DASH = html`<span class="dim">–</span>`
 
-/** What people call it, and its MAC below. */
+/** What people call it; below, its MAC and its labels. */
 function renderName({ machine }: MachineView): Html {
-  const { mac, locked } = machine
+  const { mac, labels, locked } = machine
   const name = nameOf(machine)
-  const lock = locked ? html`<span title="Locked against flashing">${icon('lock')}</span>` : null
+  const about = html`${locked ? html`<span title="Locked against flashing">${icon('lock')}</span>` : null}${
+    labels.length === 0
+      ? null
+      : html`<span class="tags" title="${labels.join(', ')}">${labels.map(tag)}</span>`
+  }`
   return name === mac
     ? html`<th scope="row" class="name">
-        <a href="${machinePath(mac)}" class="mono">${mac}</a>${lock}
+        <a href="${machinePath(mac)}" class="mono">${mac}</a>
+        <div>${about}</div>
       </th>`
     : html`<th scope="row" class="name">
-        <a href="${machinePath(mac)}" title="${name}"><bdi>${name}</bdi></a
-        ><span class="mono dim">${mac}</span>${lock}
+        <a href="${machinePath(mac)}" title="${name}"><bdi>${name}</bdi></a>
+        <div><span class="mono dim">${mac}</span>${about}</div>
       </th>`
 }
 
@@ -126,7 +131,7 @@ export const renderTile = ({ machine, view, run }: MachineView, clock: Clock): H
     href="${machinePath(machine.mac)}"
   >
     ${badge(view.state)}
-    <b>${nameOf(machine)}</b>
+    <b><bdi>${nameOf(machine)}</bdi></b>
     <span class="mono">${machine.mac}</span>
     ${
       run === null

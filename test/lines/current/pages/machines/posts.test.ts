@@ -77,6 +77,28 @@ test('a machine: saved as posted, refused with what was typed, deleted', async (
   assert.is((await site.ask('/ui/machines/no-mac')).status, 400)
 })
 
+test('a name: the host name until one is given, found by search, kept where a form has none', async () => {
+  await using site = await open()
+  const path = `/ui/machines/${MAC}`
+  const shown = async () => /<bdi>.*?<\/bdi>/.exec(await site.text('/ui/machines'))?.[0]
+  const found = async (q: string) =>
+    (await (await site.ask(`/machines?${new URLSearchParams({ q })}`)).json()).length
+  await site.ask(`/pxe/${MAC}?buildarch=x86_64&hostname=nuc-7.lab`)
+  await site.ask(`/pxe/${MAC}?hostname=%3Cb%3E`)
+  assert.is(await shown(), '<bdi>nuc-7.lab</bdi>')
+  assert.is(await found('name:nuc-7.lab'), 1)
+  await site.post(path, { name: ' <b>Ü 4</b> ' })
+  assert.is(await shown(), '<bdi>&lt;b&gt;Ü 4&lt;/b&gt;</bdi>')
+  await site.post(path, { labels: 'one' })
+  assert.is((await site.machine()).name, '<b>Ü 4</b>')
+  for (const q of ['name:<b>ü*', 'name:"<b>ü 4</b>"', 'nuc-7', 'Ü']) assert.is(await found(q), 1, q)
+  assert.is(await found('-name:nuc-7.lab'), 0)
+  const [, refused] = await site.post(path, { name: 'a\u202eb' })
+  assert.match(await site.text(refused), 'U+202E')
+  await site.post(path, { name: '' })
+  assert.is(await shown(), '<bdi>nuc-7.lab</bdi>')
+})
+
 test('a form that is out of date overwrites nothing', async () => {
   await using site = await open()
   await site.post(`/ui/machines/${MAC}`, { labels: 'one' })
