@@ -57,6 +57,7 @@ const VIEWS: ServerViews<Machine> = {
     const q = query.get('q') ?? ''
     return all.filter(({ mac, labels }) => mac.includes(q) || labels.includes(q))
   },
+  columnsOf: () => '',
   renderRow: ({ mac, boot_mode, last_seen_ip }) =>
     `<tr id="m-${mac}"><td>${mac}</td><td>${boot_mode}</td><td>${last_seen_ip ?? ''}</td></tr>`,
   renderBar: ({ mac, phase, step_bytes }) => `<span id="b-${mac}">${phase} ${step_bytes}</span>`,
