@@ -70,7 +70,7 @@ const LAYERS: readonly Layer[] = [
 
 /** Rooms of one floor that are stacked: each may import those after it, none those before it. */
 const STACKS: readonly { readonly floor: string; readonly rooms: readonly string[] }[] = [
-  { floor: 'runtime/web', rooms: ['fleet', 'live', 'ui', 'http'] },
+  { floor: 'runtime/web', rooms: ['fleet', 'live', 'ui', 'access', 'http'] },
 ]
 /** Rooms that import no other room of their floor. */
 const GROUNDS = [
