@@ -6,7 +6,14 @@ import { listArrows, readTexts, type Arrow } from './support/arrows.ts'
 import { findCycles } from './support/cycles.ts'
 import { listUnusedExports } from './support/exports.ts'
 
-const SHARED = ['runtime/web', 'runtime/terminal', 'runtime/services', 'runtime/core', 'appliance']
+const SHARED = [
+  'runtime/program',
+  'runtime/web',
+  'runtime/terminal',
+  'runtime/services',
+  'runtime/core',
+  'appliance',
+]
 const RULES = { folders: ['runtime/core', 'appliance'], packages: ['zod'] } as const
 const LINE_PACKAGES = ['h3', 'hono', 'consola']
 
@@ -40,6 +47,11 @@ const LAYERS: readonly Layer[] = [
     at: 'runtime/terminal',
     folders: ['runtime/services', 'runtime/core'],
     packages: ['consola', '@inquirer/select', '@inquirer/core', 'sade', 'node:'],
+  },
+  {
+    at: 'runtime/program',
+    folders: ['runtime/web', 'runtime/terminal', 'runtime/services', 'runtime/core'],
+    packages: [],
   },
   { at: 'runtime/lines/current/rules', ...RULES },
   { at: 'runtime/lines/earlier/rules', ...RULES },

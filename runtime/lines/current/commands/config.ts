@@ -11,7 +11,7 @@ import { tableRoomOf } from '../../../terminal/text/terminal-style.ts'
 import { decideFolders, readConfiguration, type LineConfig } from '../assembly/configuration.ts'
 import { SUCCESS } from '../../../core/command/server-exit.ts'
 import { renderReference } from '../rules/settings-reference.ts'
-import type { ProcessEnvironment } from '../assembly/process-environment.ts'
+import type { ProcessEnvironment } from '../../../program/process-environment.ts'
 import type { Arguments } from '../../../core/command/arguments.ts'
 
 /** Every setting with its value and where it comes from; secrets as set or unset. */
