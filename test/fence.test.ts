@@ -27,9 +27,10 @@ interface Layer {
 
 const LAYERS: readonly Layer[] = [
   { at: 'appliance', folders: [], packages: [] },
+  { at: 'build/demo', folders: ['appliance'], packages: ['zod', 'node:'] },
   {
     at: 'build',
-    folders: ['appliance'],
+    folders: ['build/demo', 'appliance'],
     packages: ['zx', 'sade', 'consola', 'smol-toml', 'node:'],
   },
   {
