@@ -25,6 +25,7 @@ const OURS = [
   'live.js',
   'selection.js',
   'theme.js',
+  'uploads.js',
   'icon.svg',
 ] as const
 

@@ -3,6 +3,7 @@ import * as kinds from '../../../core/config/setting-kinds.ts'
 import {
   ADMIN_SETTINGS,
   CACHE_SETTINGS,
+  PUBLIC_URL,
   SESSION_SECRET,
   STATE_DIR,
 } from '../../../core/config/shared-settings.ts'
@@ -26,11 +27,7 @@ export const SETTINGS = {
     port: setting(port, 8080, 'The port to listen on; network-boot firmware tries 8080, then 80.', {
       restart,
     }),
-    public_url: setting(
-      baseUrl,
-      '',
-      'What boot scripts name as this server instead of the `Host` header of the request.',
-    ),
+    public_url: PUBLIC_URL,
     allowed_hosts: setting(
       kinds.hosts,
       [],
