@@ -69,6 +69,7 @@ export async function serve(
     isOwnToken: (text) => isOneOf(text, [token]),
     isChosenToken: (text) => isOneOf(text, configuredTokens(config)),
     folder: paths.folder,
+    serverUrl: () => config.current().server.public_url,
     env,
     version,
     now,

@@ -37,6 +37,8 @@ interface CacheServerDependencies {
   /** Whether it is another secret with which things may be changed, one that people chose. */
   isChosenToken(given: string): boolean
   readonly folder: string
+  /** The address of the machine server that a setting names; empty: none. */
+  serverUrl(): string
   /** Names proxies and FLASHER_CA_FILE. */
   readonly env: Environment
   readonly version: string

@@ -19,6 +19,7 @@ import { openBackups } from './assembly/archives.ts'
 import { decideFolders, type LineConfig } from './assembly/configuration.ts'
 import { openNetboot } from './assembly/netboot.ts'
 import { startPinner } from './assembly/pins.ts'
+import { saveSettings } from './assembly/saved-settings.ts'
 import { createFlashGate, type FlashGate } from './flash-gate.ts'
 import { createMachineLine, gatherSurroundings, type LineDependencies } from './machine-line.ts'
 import { createPages } from './pages/site-pages.ts'
@@ -54,7 +55,7 @@ interface MachineServer extends AsyncDisposable {
 export async function createMachineServer(
   given: MachineServerDependencies,
 ): Promise<MachineServer> {
-  const { environment, config, state, log, release, passwords } = given
+  const { environment, config, state, log, release, passwords, cacheBeside } = given
   const settings = () => config.current()
   await using opened = new AsyncDisposableStack()
   const { secret, catalog, netboot, backups } = await openServices(given, opened)
@@ -78,6 +79,7 @@ export async function createMachineServer(
     services: { config, store: state.store, backups, netboot },
     images: () => catalog.snapshot().entries,
     gather: (on) => gatherSurroundings(rules, on),
+    cacheUrl: () => settings().withcache.url || cacheBeside,
     zone: () => settings().display.timezone,
     queue: () => countQueue(gate, settings().pxe.max_flashes),
     now,
@@ -92,7 +94,11 @@ export async function createMachineServer(
       (site) => ({ routes: imageRoutes(site) }),
       (site) => ({ routes: cacheRoutes(site) }),
       (site) => ({
-        routes: releaseRoutes(site, { releases, tag: () => settings().boot.release_tag }),
+        routes: releaseRoutes(site, {
+          releases,
+          tag: () => settings().boot.release_tag,
+          save: (changes) => saveSettings({ config, store: state.store }, changes),
+        }),
       }),
       (site) => ({
         routes: backupRoutes(site, { backups, place: () => settings().backup.driver }),

@@ -57,7 +57,7 @@ export function createReleases(parts: ReleasesDependencies) {
       const missing = obstacle()
       if (missing !== null) {
         throw new Fault('conflict', `nothing can be fetched: ${missing}`, {
-          hint: 'The settings page has both, or upload the files with PUT /boot/<name>.',
+          hint: 'Enter where releases are, or upload the files.',
         })
       }
       const noted = note('netboot.artifacts.fetch.requested', `Release ${tag} requested`, by, {
