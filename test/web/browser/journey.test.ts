@@ -99,7 +99,7 @@ test('what was typed and refused is still there, with the reason', async () => {
   await page.getByRole('radio', { name: /^Flash always/ }).check()
   await page.getByLabel('Labels').fill('shelf 9')
   await page.getByRole('button', { name: 'Save' }).click()
-  await page.getByText('requires a target disk').waitFor()
+  await page.getByText('Select the disk to flash.').first().waitFor()
   assert.is(await page.getByLabel('Labels').inputValue(), 'shelf 9')
   assert.is(await page.getByRole('radio', { name: /^Flash always/ }).isChecked(), true)
 })

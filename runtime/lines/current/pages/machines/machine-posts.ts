@@ -6,7 +6,6 @@ import { address, html } from '../../../../web/ui/html.ts'
 import { localPath } from '../../../../web/http/local-path.ts'
 import { readMac } from '../../../../web/http/checked.ts'
 import type { Route } from '../../../../web/http/route.ts'
-import { renderFieldErrors } from '../../../../core/foundation/field-error.ts'
 import { allowDisk, applyUpsert, flashAgain } from '../../rules/operator-edits.ts'
 import type { Machine } from '../../rules/machine.ts'
 import type { MachineUpsert } from '../../rules/upsert.ts'
@@ -16,6 +15,7 @@ import { buttonRoute, formRoute } from '../frame/page-routes.ts'
 import { isAsked, renderRemoval } from '../frame/question.ts'
 import { renderDiskQuestion } from './disk-question.ts'
 import {
+  describeRefusal,
   EMPTY,
   FIELDS,
   fingerprint,
@@ -24,6 +24,8 @@ import {
   parseConsole,
   parseForm,
   readValues,
+  WRONG_FIELD,
+  type FormRefusal,
 } from './machine-form.ts'
 import { isArmed, nameOf, viewMachine, type MachineView } from '../view/machine-view.ts'
 import { renderFlashQuestion } from './flash-question.ts'
@@ -83,8 +85,12 @@ async function save(
   const mac = readMac(event)
   const values = readValues(form, EMPTY)
   const typed = Object.fromEntries(FIELDS.map((name) => [name, values[name]]))
-  const fail = (error: string) =>
-    goBack(site, event, machinePath(mac), { error, typed, query: { back: form.get('back') } })
+  const query = { back: form.get('back') }
+  const fail = ({ error, text, field }: FormRefusal) => {
+    const wrong = field === null ? {} : { [WRONG_FIELD]: field }
+    const refused = { error, text, typed: { ...typed, ...wrong }, query }
+    return goBack(site, event, machinePath(mac), refused)
+  }
   const parsed = parseForm(values, { hasName: form.has('name') })
   if (!parsed.ok) return fail(parsed.refusal)
   const before = await site.machines.find(mac)
@@ -101,17 +107,17 @@ async function save(
     isExpected(form.get('was')),
   )
   if (!saved.ok) {
-    return fail(
-      saved.refusal.why === 'stale'
-        ? 'The machine was changed in the meantime. Your entries are still here: check them and save again.'
-        : `validation failed: ${renderFieldErrors(saved.refusal.fields)}`,
-    )
+    return fail(saved.refusal.why === 'stale' ? STALE : describeRefusal(saved.refusal.fields, []))
   }
   await saveConsole(context, event, saved.value, values.serial_console)
   if (confirm === null) return goTo(event, localPath(form.get('back'), '/ui/machines'))
   const note = armed === null ? { saved: 1 } : { armed: 1 }
   return goTo(event, address(machinePath(mac), { ...note, back: form.get('back') }))
 }
+
+const STALE_TEXT =
+  'The machine was changed in the meantime. Your entries are still here: check them and save again.'
+const STALE: FormRefusal = { error: STALE_TEXT, text: STALE_TEXT, field: null }
 
 /** The machine as it would be, when that flashes a disk which would not be flashed now. */
 function armedBy(
