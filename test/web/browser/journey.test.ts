@@ -82,7 +82,7 @@ test('a box appears, gets image and disk, is armed by its serial, and its row fo
 
   // The row follows what the box says.
   await page.goto('/ui/machines')
-  await page.getByRole('link', { name: 'rack-1, slot-01' }).waitFor()
+  await row.getByText('slot-01').waitFor()
   await boxes.done(1)
   await row.getByText('done').waitFor()
   await boxes.fail(1, 'too late to count')
@@ -99,7 +99,7 @@ test('what was typed and refused is still there, with the reason', async () => {
   await page.getByRole('radio', { name: /^Flash always/ }).check()
   await page.getByLabel('Labels').fill('shelf 9')
   await page.getByRole('button', { name: 'Save' }).click()
-  await page.getByText('requires a target disk').waitFor()
+  await page.getByText('Select the disk to flash.').first().waitFor()
   assert.is(await page.getByLabel('Labels').inputValue(), 'shelf 9')
   assert.is(await page.getByRole('radio', { name: /^Flash always/ }).isChecked(), true)
 })

@@ -5,12 +5,35 @@ import { printable } from '../../../core/foundation/printable.ts'
 export const MAX_LABELS = 16
 const MAX_LABEL_CHARACTERS = 64
 const LABEL = /^[A-Za-z0-9][A-Za-z0-9 ._-]*$/
+const LABEL_RULE =
+  'use the letters A to Z, digits, spaces and . _ - and begin with a letter or a digit'
 
 export const LabelSchema = z
   .string()
-  .min(1, 'a label is not empty')
-  .max(MAX_LABEL_CHARACTERS, `a label has at most ${MAX_LABEL_CHARACTERS} characters`)
-  .regex(LABEL, 'a label starts with a letter or digit; then also blanks and . _ - may stand')
+  .superRefine((label, context) => {
+    const wrong = findLabelMistake(label)
+    if (wrong !== null) context.addIssue(wrong)
+  })
+  .meta({ minLength: 1, maxLength: MAX_LABEL_CHARACTERS, pattern: LABEL.source })
+
+function findLabelMistake(label: string): string | null {
+  if (label === '') return 'a label is not empty'
+  if (label.length > MAX_LABEL_CHARACTERS) {
+    return `a label has at most ${MAX_LABEL_CHARACTERS} characters, not ${label.length}`
+  }
+  if (LABEL.test(label)) return null
+  const wrong = [...label].find((character) => !/[A-Za-z0-9 ._-]/.test(character))
+  return wrong === undefined
+    ? `a label cannot begin with ${nameCharacter(label.charAt(0))}: ${LABEL_RULE}`
+    : `a label cannot hold ${nameCharacter(wrong)}: ${LABEL_RULE}`
+}
+
+/** A character as people know it, or as `U+202E` where it cannot be shown. */
+function nameCharacter(character: string): string {
+  if (character === ' ') return 'a space'
+  if (printable(character) === character) return `"${character}"`
+  return `U+${(character.codePointAt(0) ?? 0).toString(16).toUpperCase().padStart(4, '0')}`
+}
 
 /** Sixteen are counted before equal ones are dropped. */
 export const LabelsSchema = z
@@ -37,21 +60,14 @@ export const MAX_NAME_CHARACTERS = 64
 /** Composed and without blanks around it, so that equal names are equal texts. */
 const compose = (text: string): string => text.normalize('NFC').trim()
 
-/** The first character that cannot be shown, as `U+202E`; null: all of them can. */
-function findUnprintable(text: string): string | null {
-  const found = [...text].find((character) => printable(character) !== character)
-  const code = found?.codePointAt(0)
-  return code === undefined ? null : `U+${code.toString(16).toUpperCase().padStart(4, '0')}`
-}
-
 /** Null and the empty name clear it. Counted in characters, not in units of UTF-16. */
 export const NameSchema = z
   .string()
   .overwrite(compose)
   .superRefine((name, context) => {
-    const unprintable = findUnprintable(name)
-    if (unprintable !== null) {
-      context.addIssue(`a name holds printable characters only, and ${unprintable} is not one`)
+    const hidden = [...name].find((character) => printable(character) !== character)
+    if (hidden !== undefined) {
+      context.addIssue(`a name cannot hold ${nameCharacter(hidden)}, which cannot be shown`)
     }
     const length = [...name].length
     if (length > MAX_NAME_CHARACTERS) {

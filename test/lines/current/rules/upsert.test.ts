@@ -125,8 +125,8 @@ const put = (before: Machine | null, body: object) => {
   return machine.value
 }
 
-const say = (name: string) => {
-  const parsed = parseUpsert({ name })
+const say = (body: object) => {
+  const parsed = parseUpsert(body)
   return parsed.ok ? '' : parsed.refusal.map(({ msg }) => msg).join('; ')
 }
 
@@ -142,8 +142,17 @@ test('a name is composed and trimmed; left out it stays, null and blanks clear i
 })
 
 test('the refusal of a name says which character, and how long it is', () => {
-  assert.match(say('a\u202eb'), 'U+202E')
-  assert.match(say('x'.repeat(70)), 'at most 64 characters, not 70')
+  assert.match(say({ name: 'a\u202eb' }), 'U+202E')
+  assert.match(say({ name: 'x'.repeat(70) }), 'at most 64 characters, not 70')
+})
+
+test('the refusal of a label says which character, and what is allowed', () => {
+  const rule = 'use the letters A to Z, digits, spaces and . _ - and begin with a letter or a digit'
+  assert.is(say({ labels: ['ok', 'büro'] }), `a label cannot hold "ü": ${rule}`)
+  assert.is(say({ labels: ['-a'] }), `a label cannot begin with "-": ${rule}`)
+  assert.is(say({ labels: [' a'] }), `a label cannot begin with a space: ${rule}`)
+  assert.is(say({ labels: ['a\u202e'] }), `a label cannot hold U+202E: ${rule}`)
+  assert.match(say({ labels: ['x'.repeat(70)] }), 'at most 64 characters, not 70')
 })
 
 test('a machine is shown by its name, else its host name, else its MAC', () => {

@@ -1,6 +1,6 @@
 /** The form of a machine: parses its fields, redisplays them after a refusal, and builds the request body. */
 import { SERIAL_CONSOLES, type SerialConsole } from '../../../../core/boot/boot-script.ts'
-import { renderFieldErrors } from '../../../../core/foundation/field-error.ts'
+import { renderFieldErrors, type FieldError } from '../../../../core/foundation/field-error.ts'
 import { printable } from '../../../../core/foundation/printable.ts'
 import { accept, refuse, type Result } from '../../../../core/foundation/result.ts'
 import { splitLabels } from '../../rules/label.ts'
@@ -20,6 +20,9 @@ export const FIELDS = [
 export type FormValues = Readonly<Record<(typeof FIELDS)[number], string>>
 
 const MAX_LENGTH = 2000
+
+/** What is kept with the typed values: the name of the field that was refused. */
+export const WRONG_FIELD = 'refused-field'
 
 export const valuesOf = (machine: Machine): FormValues => ({
   name: machine.name ?? '',
@@ -56,25 +59,49 @@ export const EMPTY: FormValues = {
   serial_console: '',
 }
 
-/** Refusals begin like those of the deployed server. */
+/** Why a form was refused. */
+export interface FormRefusal {
+  /** For scripts: begins like that of the deployed server. */
+  readonly error: string
+  /** For people. */
+  readonly text: string
+  /** Where it is shown once more; null: beside none. */
+  readonly field: keyof FormValues | null
+}
+
 export function parseForm(
   values: FormValues,
   { hasName }: { readonly hasName: boolean },
-): Result<MachineUpsert, string> {
+): Result<MachineUpsert, FormRefusal> {
+  const labels = splitLabels(values.labels)
   const parsed = parseUpsert({
     ...(hasName ? { name: values.name } : {}),
     bty_image_ref: values.bty_image_ref.trim() || null,
-    labels: splitLabels(values.labels),
+    labels,
     boot_mode: values.boot_mode,
     sanboot_drive: values.sanboot_drive.trim() || null,
     target_disk_serial: values.target_disk_serial.trim() || null,
   })
-  if (!parsed.ok) return refuse(`validation failed: ${renderFieldErrors(parsed.refusal)}`)
-  if (lacksTarget(parsed.value)) {
-    const { boot_mode } = parsed.value
-    return refuse(`boot_mode=${boot_mode} requires a target disk; select the disk to flash.`)
+  if (!parsed.ok) return refuse(describeRefusal(parsed.refusal, labels))
+  if (!lacksTarget(parsed.value)) return parsed
+  const error = `boot_mode=${parsed.value.boot_mode} requires a target disk; select the disk to flash.`
+  return refuse({ error, text: 'Select the disk to flash.', field: 'target_disk_serial' })
+}
+
+export function describeRefusal(
+  errors: readonly FieldError[],
+  labels: readonly string[],
+): FormRefusal {
+  const [first] = errors
+  const [, name, at] = first?.loc ?? []
+  const label = typeof at === 'number' ? labels[at] : undefined
+  const msg = first?.msg ?? 'it cannot be saved'
+  const clause = label === undefined ? msg : `the label "${printable(label)}": ${msg}`
+  return {
+    error: `validation failed: ${renderFieldErrors(errors)}`,
+    text: `${clause.charAt(0).toUpperCase()}${clause.slice(1)}.`,
+    field: FIELDS.find((field) => field === name) ?? null,
   }
-  return parsed
 }
 
 export const parseConsole = (text: string): SerialConsole | null =>

@@ -49,7 +49,7 @@ test('a machine: saved as posted, refused with what was typed, deleted', async (
   const [status, location] = await site.post(path, flash)
   assert.is(status, 303)
   assert.match(location ?? '', new RegExp(`^${path}\\?error=[^&]*requires[^&]*&notice=[\\w-]{12}$`))
-  assert.match(await site.text(location), /requires a target disk;/, 'there is no machine yet')
+  assert.match(await site.text(location), /Select the disk to flash/, 'there is no machine yet')
   assert.is((await site.ask(`/machines/${MAC}`)).status, 404)
 
   assert.equal(await site.post(path, { ...flash, target_disk_serial: 'S1' }), [303, '/ui/machines'])
@@ -60,10 +60,17 @@ test('a machine: saved as posted, refused with what was typed, deleted', async (
   )
   const [, again] = await site.post(path, flash)
   const page = await site.text(again)
-  assert.match(page, /boot_mode=flasher-flash-once requires a target disk;/)
+  assert.match(again ?? '', /boot_mode%3Dflasher-flash-once\+requires\+a\+target\+disk/)
+  assert.match(page, 'Select the disk to flash.')
   assert.match(page, /value=" b, a,,A "/)
   const [, bad] = await site.post(path, { sanboot_drive: 'C:' })
-  assert.match(await site.text(bad), /validation failed: sanboot_drive:/)
+  assert.match(bad ?? '', /error=validation\+failed%3A\+sanboot_drive/)
+  const [, label] = await site.post(path, { labels: 'ok, büro 1' })
+  assert.match(label ?? '', /error=validation\+failed%3A\+labels\.1/)
+  assert.match(
+    await site.text(label),
+    /The label &quot;büro 1&quot;: a label cannot hold &quot;ü&quot;/,
+  )
 
   assert.equal(await site.post(`${path}/delete`), [
     303,
