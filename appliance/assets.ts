@@ -9,6 +9,15 @@ export const netbootTrio = (arch: Arch, version: string) => {
   return { kernel: `${stem}.vmlinuz`, initrd: `${stem}.initrd`, squashfs: `${stem}.squashfs` }
 }
 
+/** Earlier line: the trio and its checksums, the same names in every release. */
+const LIVE_STEM = 'flasher-live-x86_64'
+export const LIVE_TRIO = {
+  vmlinuz: `${LIVE_STEM}.vmlinuz`,
+  initrd: `${LIVE_STEM}.initrd`,
+  squashfs: `${LIVE_STEM}.squashfs`,
+} as const
+export const LIVE_SUMS = `${LIVE_STEM}.sha256`
+
 export const usbIso = (arch: Arch, version: string) => `flasher-usbboot-pc-${arch}-v${version}.iso`
 
 export const ipxeFile = (arch: Arch, version: string) => `flasher-ipxe-${arch}-v${version}.efi`

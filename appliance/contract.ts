@@ -6,6 +6,10 @@ export const KERNEL_ARGS = {
   server: 'flasher.server',
   /** The MAC address of the network card that the machine booted from; the server knows the machine by it. */
   mac: 'flasher.mac',
+  /** Earlier line: the image to flash, what follows the flash, and `interactive` for a person. */
+  imageUrl: 'flasher.image_url',
+  provisioning: 'flasher.provisioning',
+  mode: 'flasher.mode',
   /** Proves to the server that this boot came from it; see `[pxe] tokens`. */
   token: 'flasher.token',
   /** The catalog that the wizard offers as its default. */

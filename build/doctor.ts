@@ -5,6 +5,7 @@ import { readArguments } from './arguments.ts'
 import { NO_ARCHIVE } from './debian/sources.ts'
 import { cacheFolder, CHECKOUT, readVersion } from './facts.ts'
 import { findMissing, needsFor, renderInstall, ROOM_BYTES } from './host.ts'
+import { renderBytes } from './progress.ts'
 import { findObstacle, isRoot, knowsDebian, readHost } from './prepare.ts'
 import { runScript, type Context } from './script.ts'
 
@@ -82,12 +83,10 @@ function readRoom(folder: string): Finding {
   return {
     well: free >= ROOM_BYTES,
     name: `space in ${folder}`,
-    says: `${gib(free)} GiB free, ${gib(ROOM_BYTES)} GiB required`,
+    says: `${renderBytes(free)} free, ${renderBytes(ROOM_BYTES)} required`,
     advice: 'Set FLASHER_BUILD_CACHE to a folder with more space.',
   }
 }
-
-const gib = (bytes: number) => (bytes / 2 ** 30).toFixed(1)
 
 await runScript({
   name: SCRIPT.name,

@@ -15,6 +15,8 @@ interface CacheOptions {
   readonly named: readonly string[]
 }
 
+/** Where `pnpm build:images` leaves what it makes. */
+const BUILT_DIR = fileURLToPath(new URL('../../dist', import.meta.url))
 const PROGRAM = fileURLToPath(new URL('flasher-cache.mjs', import.meta.url))
 /** How many ports from the configured one on are tried. */
 const MAX_PORTS = 20
@@ -25,7 +27,7 @@ const { stderr } = environment
 let child: ChildProcess | null = null
 
 const { web } = await loadLine(environment)
-const code = await web({ ...environment, listen, startCache })
+const code = await web({ ...environment, listen, startCache, builtDir: BUILT_DIR })
 await endCache()
 await leave(code)
 

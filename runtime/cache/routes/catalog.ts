@@ -44,16 +44,17 @@ export function catalogRoutes(site: CacheSite): readonly Route[] {
   }
 
   async function pin(body: unknown) {
-    const wish = parsePins(body)
-    if (!wish.ok) throw refuseFields(wish.refusal)
-    await cache.pin(wish.value.holder, wish.value.refs)
+    const report = parsePins(body)
+    if (!report.ok) throw refuseFields(report.refusal)
+    const { holder, refs, machines } = report.value
+    await cache.pin(holder, refs, machines)
     return nothing()
   }
 
   const change = { access: 'admin' } as const
   const entry = '/catalog/entries/:name'
   return [
-    { method: 'GET', path: '/catalog', access: 'open', handle: list },
+    { method: 'GET', path: '/catalog', access: 'open', isCompressed: true, handle: list },
     { method: 'POST', path: '/catalog/entries', ...change, takes: 'json', handle: add },
     { method: 'DELETE', path: '/catalog/entries', ...change, handle: remove },
     { method: 'DELETE', path: entry, ...change, handle: remove },

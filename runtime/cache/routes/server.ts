@@ -23,6 +23,7 @@ import { createCachePages } from '../pages/frame.ts'
 import { blobRoutes } from './blobs.ts'
 import { catalogRoutes } from './catalog.ts'
 import { pageRoutes } from './pages.ts'
+import { uploadRoutes } from './uploads.ts'
 import type { CacheSite } from './site.ts'
 
 interface CacheServerDependencies {
@@ -67,6 +68,7 @@ export function createCacheServer(parts: CacheServerDependencies): { readonly ap
     ...healthRoutes(version), //        /healthz /version
     ...blobRoutes(site), //             /b/:token /files/:name /blob
     ...catalogRoutes(site), //          /catalog /catalog/entries /pins
+    ...uploadRoutes(site), //           /uploads
     ...loginRoutes(login), // / /ui /ui/login /ui/logout
     ...pageRoutes(site, pages), // /ui/dashboard and its forms
     themeRoute, //                      /ui/theme

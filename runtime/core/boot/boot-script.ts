@@ -46,6 +46,8 @@ interface ToLive {
   readonly console: SerialConsole
   /** Proves to this server that it sent the boot; null: none is needed. */
   readonly token: string | null
+  /** What else the live system learns on its command line. */
+  readonly args?: readonly KernelArg[]
   /** What to do when the live system is still unavailable after all attempts. */
   readonly otherwise: ToDisk | ToWait
 }
@@ -158,7 +160,7 @@ const SHIM = 'shimx64.efi'
 
 /** The initrd has a name of its own, whatever its URL: the EFI stub asks for it by that. */
 function renderSet(
-  { base, token }: ToLive,
+  { base, token, args: more = [] }: ToLive,
   set: LiveSet,
   console: SerialConsole | 'ttyAMA0',
   mac: Mac,
@@ -170,6 +172,7 @@ function renderSet(
     ...LIVE_QUIRKS,
     [KERNEL_ARGS.server, base],
     [KERNEL_ARGS.mac, mac],
+    ...more,
     ...(token === null ? [] : [[KERNEL_ARGS.token, token] as const]),
     [KERNEL_ARGS.squashfs, url(set.squashfs)],
     ...(set.squashfsSha256 === null ? [] : [[KERNEL_ARGS.sha256, set.squashfsSha256] as const]),

@@ -1,4 +1,5 @@
 /** Lists what network boot and flashing require, and which of it is set up (dashboard). */
+import { renderSize } from '../foundation/size.ts'
 import type { TftpState } from './tftp.ts'
 
 /** `missing`: nothing works without; `attention`: it may bite; `ready`: nothing to do. */
@@ -82,7 +83,7 @@ const judgePassword = ({ hasPassword }: ReadinessFacts): ReadinessRow =>
 function judgeDisk({ disk }: ReadinessFacts): ReadinessRow {
   const about = { id: 'disk', title: 'Disk space', href: '/ui/settings' } as const
   if (disk === null) return row(about, 'attention', 'Free space unknown.')
-  const free = `${(disk.freeBytes / 2 ** 30).toFixed(1)} GiB free.`
+  const free = `${renderSize(disk.freeBytes)} free.`
   if (!disk.isLow) return row(about, 'ready', free)
   return row(about, 'attention', `Only ${free} Free up space on the server's disk.`)
 }

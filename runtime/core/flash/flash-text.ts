@@ -2,7 +2,7 @@
 import type { TargetDevice } from '../disk/disk.ts'
 import type { FlashOptions } from './flash.ts'
 import type { ImageFacts, VirtualSize } from '../image/image.ts'
-import { renderSize } from '../foundation/size.ts'
+import { renderDiskSize, renderSize } from '../foundation/size.ts'
 
 /** `debian.img.zst: img.zst, 412 MB, 4.00 GB unpacked`; all of it is still to be made printable. */
 export function renderImage(image: ImageFacts): string {
@@ -29,7 +29,7 @@ export function renderDevice({ vendor, model, tran, identity, type }: TargetDevi
   return [
     maker === '' ? (NAMELESS[type] ?? `${type} without a model name`) : maker,
     identity.serial === null ? 'no serial number' : `serial ${identity.serial}`,
-    renderSize(identity.sizeBytes),
+    renderDiskSize(identity.sizeBytes),
     ...(tran === null ? [] : [tran]),
   ].join(', ')
 }
@@ -42,7 +42,7 @@ const NAMELESS: Readonly<Record<string, string>> = {
 
 export const renderChecks = ({ sha256, verify }: Pick<FlashOptions, 'sha256' | 'verify'>): string =>
   [
-    sha256 === null ? 'no digest is known' : `SHA-256 ${sha256.slice(0, 12)}…`,
+    sha256 === null ? 'no checksum available' : `SHA-256 ${sha256.slice(0, 12)}…`,
     VERIFY_TEXTS[verify],
   ].join(', ')
 

@@ -1,23 +1,20 @@
 /** `flasher-web`: runs the server until it is asked to end. */
-import { Fault, renderError } from '../../core/foundation/fault.ts'
+import { renderError } from '../../core/foundation/fault.ts'
+import type { CompleteSet, PerArch } from '../../core/boot/boot-set.ts'
 import { renderProblem } from '../../core/config/settings-parser.ts'
-import type { Reloaded } from '../../services/config/config.ts'
+import { copyBuiltSets } from '../../services/boot/built-sets.ts'
 import { readVersion } from '../../services/host/package-manifest.ts'
 import { createPasswords } from '../../services/access/passwords.ts'
 import { createServerLog, type ServerLog } from '../../terminal/text/server-log.ts'
 import { awaitEnding } from '../../services/host/watch.ts'
 import { watchRequests } from '../../web/http/closing.ts'
-import { createEntrance, type Entrance } from '../../web/http/entrance.ts'
-import { tuneServer } from '../../web/http/limits.ts'
+import { createEntrance } from '../../web/http/entrance.ts'
 import { decideFolders, readConfiguration, type LineConfig } from './assembly/configuration.ts'
 import { SUCCESS } from '../../core/command/server-exit.ts'
 import { createMachineServer } from './server.ts'
 import { openState } from './assembly/state.ts'
-import type {
-  Listening,
-  ListenAddress,
-  ProcessEnvironment,
-} from './assembly/process-environment.ts'
+import { listen, reloadOnHangup } from '../../program/listening.ts'
+import type { Listening, ProcessEnvironment } from '../../program/process-environment.ts'
 import type { Arguments } from '../../core/command/arguments.ts'
 
 /** What is under way may go on for so long once the server is asked to end. */
@@ -40,13 +37,17 @@ export async function serve(environment: ProcessEnvironment, given: Arguments): 
   })
   const generated = await passwords.ensure()
   const cacheBeside = await startCache(environment, given, config)
+  const built = await takeBuilt(environment, config, log)
   const parts = { environment, config, state, log, release, passwords, cacheBeside }
   await using server = await createMachineServer(parts)
-  const listening = await listen(environment, createEntrance(server.app, log), placeOf(config))
-  tuneServer(listening.server)
+  const live = built.map((set) => renderBuilt(set, server.active()))
+  const listening = await listen(environment, createEntrance(server.app, log), {
+    ...config.current().server,
+    portHint: 'FLASHER_SERVER_PORT or [server] port chooses another.',
+  })
   const closing = watchRequests(listening.server)
   log.info(`flasher-web ${release} listens on ${listening.urls.join(' ')}`)
-  announce(environment, config, listening, { generated, cacheBeside })
+  announce(environment, config, listening, { generated, cacheBeside, live })
   reloadOnHangup(environment, config, log, listening)
   await awaitEnding(environment.signal)
   log.info('ending: no new connections are taken')
@@ -72,36 +73,35 @@ async function startCache(
   })
 }
 
-async function listen(
-  environment: ProcessEnvironment,
-  handler: Entrance,
-  place: ListenAddress,
-): Promise<Listening> {
+/** A live system that was built here is there at once; without it the server runs as well. */
+async function takeBuilt(
+  { builtDir }: ProcessEnvironment,
+  config: LineConfig,
+  log: ServerLog,
+): Promise<readonly CompleteSet[]> {
+  if (builtDir === undefined) return []
   try {
-    return await environment.listen(handler, place)
-  } catch (cause) {
-    const { host, port } = place
-    throw new Fault('busy', `cannot listen on ${host} port ${port}: ${renderError(cause)}`, {
-      cause,
-      hint: 'FLASHER_SERVER_PORT or [server] port chooses another.',
-    })
+    return await copyBuiltSets({ from: builtDir, to: decideFolders(config).boot })
+  } catch (thrown) {
+    log.warn(`the live system in ${builtDir} was not copied: ${renderError(thrown)}`)
+    return []
   }
 }
 
-function placeOf(config: LineConfig): ListenAddress {
-  const { host, port, tls_cert: cert, tls_key: key } = config.current().server
-  if ((cert === '') !== (key === '')) {
-    throw new Fault('input-invalid', 'server.tls_cert and server.tls_key belong together', {
-      hint: 'Set both for HTTPS, or none.',
-    })
-  }
-  return { host, port, tls: cert === '' ? null : { cert, key } }
+/** What was fetched or chosen on the Netboot page stays active. */
+function renderBuilt({ arch, version }: CompleteSet, active: PerArch<string | null>): string {
+  const other = active[arch]
+  if (other === version) return `${version} (${arch}) from dist/`
+  const why = other === null ? 'not in use' : `not active; machines boot ${other}`
+  return `${version} (${arch}) from dist/, ${why} (see the Netboot page)`
 }
 
 interface Announced {
   /** The password that was made at this start. */
   readonly generated: string | null
   readonly cacheBeside: string | null
+  /** The live systems that were built in this checkout, in words. */
+  readonly live: readonly string[]
 }
 
 /** For the person who started it; logs are kept and read by others, so the password is only here. */
@@ -109,7 +109,7 @@ function announce(
   { stdout }: ProcessEnvironment,
   config: LineConfig,
   { urls }: Listening,
-  { generated, cacheBeside }: Announced,
+  { generated, cacheBeside, live }: Announced,
 ): void {
   const folders = decideFolders(config)
   const lines = urls.map((url) => `Pages:    ${url}ui`)
@@ -120,6 +120,7 @@ function announce(
       '          (flasher-web password sets another)',
     )
   }
+  for (const text of live) lines.push(`Live:     ${text}`)
   if (cacheBeside !== null) {
     lines.push(
       `Images:   copy them into ${folders.cache}, or add them at ${cacheBeside}`,
@@ -127,31 +128,4 @@ function announce(
     )
   }
   stdout.write(`${lines.join('\n')}\n`)
-}
-
-function reloadOnHangup(
-  { onHangup }: ProcessEnvironment,
-  config: LineConfig,
-  log: ServerLog,
-  listening: Listening,
-): void {
-  onHangup(() => {
-    listening.renewCertificate().catch((thrown: unknown) => {
-      log.error(`the certificate stays as it was: ${renderError(thrown)}`)
-    })
-    config.reload().then(
-      ({ problems, changed }) => {
-        for (const problem of problems) log.warn(renderProblem(problem))
-        if (changed.length === 0) log.info('configuration read: nothing changed in effect')
-      },
-      (thrown: unknown) => log.error(`the configuration stays as it was: ${renderError(thrown)}`),
-    )
-  })
-  config.listen((reloaded) => logReload(reloaded, log))
-}
-
-function logReload({ changed, pending }: Reloaded, log: ServerLog): void {
-  if (changed.length > 0) log.info(`configuration: ${changed.join(', ')} changed`)
-  if (changed.length > 0 && pending.length > 0)
-    log.warn(`these need a restart: ${pending.join(', ')}`)
 }

@@ -1,6 +1,6 @@
 /** Current line: its machine server, assembled from the services, its rules, routes and pages. */
 import type { H3 } from 'h3'
-import { renderError } from '../../core/foundation/fault.ts'
+import type { PerArch } from '../../core/boot/boot-set.ts'
 import type { CatalogEntry, CatalogSnapshot } from '../../core/catalog/catalog.ts'
 import { createAssets } from '../../services/host/assets.ts'
 import { startBackupSchedule } from '../../services/backup/backup-schedule.ts'
@@ -10,11 +10,11 @@ import { watchSpace } from '../../services/state/disk-space.ts'
 import { createKeptCatalogs } from '../../services/catalog/kept-catalogs.ts'
 import type { Passwords } from '../../services/access/passwords.ts'
 import { createSecret, deriveSecret } from '../../services/access/secret.ts'
-import { createSignedOut, type SignedOut } from '../../services/access/signed-out.ts'
+import { openSignedOut } from '../../program/signed-out.ts'
 import type { Metrics } from '../../web/http/metrics.ts'
 import { createServer } from '../../web/fleet/server.ts'
 import type { ServerLog } from '../../terminal/text/server-log.ts'
-import type { ProcessEnvironment } from './assembly/process-environment.ts'
+import type { ProcessEnvironment } from '../../program/process-environment.ts'
 import { openBackups } from './assembly/archives.ts'
 import { decideFolders, type LineConfig } from './assembly/configuration.ts'
 import { openNetboot } from './assembly/netboot.ts'
@@ -46,6 +46,8 @@ interface MachineServer extends AsyncDisposable {
   readonly app: H3
   /** So that their connections can be closed. */
   endChannels(): void
+  /** The version of the live system that machines boot, by architecture. */
+  active(): PerArch<string | null>
 }
 
 /** Waits for no other machine: the catalog is what was kept until the cache service has answered. */
@@ -100,7 +102,12 @@ export async function createMachineServer(
     catalog,
     bootFiles,
     secret,
-    signedOut: openSignedOut(given),
+    signedOut: openSignedOut({
+      path: decideFolders(config).signedOut,
+      journal: state.journal,
+      now,
+      log,
+    }),
     settings: () => toWebSettings(settings()),
     checkPassword: passwords.check,
     onFlashSlot: (machine, slot) => gate.assign(machine, slot, Date.now()),
@@ -115,6 +122,10 @@ export async function createMachineServer(
   return {
     app: server.app,
     endChannels: server.close,
+    active: () => ({
+      x86_64: bootFiles.active().x86_64?.version ?? null,
+      arm64: bootFiles.active().arm64?.version ?? null,
+    }),
     [Symbol.asyncDispose]: () => held.disposeAsync(),
   }
 }
@@ -159,25 +170,6 @@ async function openServices(
 }
 
 const now = () => new Date()
-
-/** That the list of logged-out sessions is damaged goes on record. */
-function openSignedOut({ config, state, log }: MachineServerDependencies): SignedOut {
-  const onDamage = (summary: string) => {
-    const note = {
-      kind: 'auth.logouts.lost',
-      subject_kind: 'auth',
-      subject_id: null,
-      actor: 'system',
-      source_ip: null,
-      summary,
-      details: null,
-    } as const
-    state.journal.record(note).catch((thrown: unknown) => {
-      log.warn(`the event could not be recorded: ${renderError(thrown)}`)
-    })
-  }
-  return createSignedOut({ path: decideFolders(config).signedOut, now, log, onDamage })
-}
 
 /** How many machines flash and wait, for `GET /metrics`. */
 function measureQueue(metrics: Metrics, gate: FlashGate) {

@@ -32,18 +32,23 @@ interface BlobRoomDependencies {
 const MARGIN_BYTES = 64 * 1024 * 1024
 
 export function createBlobRoom(parts: BlobRoomDependencies) {
-  const { blobs, index, used, log } = parts
+  const { blobs, index, used } = parts
   const promised = new Map<string, number>()
-  const held = new Map<string, number>()
+  const holds = createHolds()
+  /** How many bytes of each upload are still to come. */
+  const expected = new Map<string, () => number>()
 
   const stored = () =>
     new Map([...index.sources().values()].map(({ sha256, sizeBytes }) => [sha256, sizeBytes]))
   const storedBytes = () => sum(stored().values())
   const writtenBytes = () => sum([...promised.keys()].map(parts.writtenBytes))
 
+  const readFree = async () =>
+    (await blobs.free()) - sum([...expected.values()].map((read) => read()))
+
   /** Throws a Fault `storage-full`; what is promised counts until it is released. */
   async function make(key: string, bytes: number) {
-    const freeBytes = await blobs.free()
+    const freeBytes = await readFree()
     promised.delete(key)
     const others = sum(promised.values())
     // What a full disk allows counts as the limit where we may remove anything at all.
@@ -55,7 +60,7 @@ export function createBlobRoom(parts: BlobRoomDependencies) {
         sha256,
         sizeBytes,
         usedAt: used.get(sha256) ?? 0,
-        isNeeded: held.has(sha256) || parts.isBound(sha256),
+        isNeeded: holds.has(sha256) || parts.isBound(sha256),
       })),
       promisedBytes: others,
       neededBytes: bytes,
@@ -64,20 +69,47 @@ export function createBlobRoom(parts: BlobRoomDependencies) {
     if (!plan.ok) throw full(plan.refusal)
     if (maxBytes === 0 && others + bytes > onDisk - storedBytes()) throw diskFull(bytes, freeBytes)
     promised.set(key, bytes)
-    for (const sha256 of plan.value) await evict(sha256)
-  }
-
-  async function evict(sha256: string) {
-    const keys = [...index.sources()].filter(([, source]) => source.sha256 === sha256)
-    for (const [key] of keys) await index.forget(key)
-    await blobs.remove(sha256)
-    used.delete(sha256)
-    log.info(`removed ${sha256.slice(0, 12)}, the image not used for longest, to make room`)
+    for (const sha256 of plan.value) await evict(parts, sha256)
   }
 
   return {
     make,
-    release: (key: string) => void promised.delete(key),
+    /**
+     * Keeps free space for a file that comes into the folder; nothing is removed for it. Throws a
+     * Fault `storage-full`.
+     */
+    async reserve(key: string, remaining: () => number) {
+      expected.set(key, remaining)
+      const unwritten = Math.max(0, sum(promised.values()) - writtenBytes())
+      if ((await readFree()) - unwritten >= MARGIN_BYTES) return
+      expected.delete(key)
+      throw diskFull(remaining(), Math.max(0, (await readFree()) - unwritten - MARGIN_BYTES))
+    },
+    release(key: string) {
+      promised.delete(key)
+      expected.delete(key)
+    },
+    hold: holds.hold,
+    async space(): Promise<Space> {
+      return {
+        storedBytes: storedBytes(),
+        maxBytes: parts.maxBytes(),
+        freeBytes: await blobs.free(),
+      }
+    },
+    /** Removes a blob that no source names any more. */
+    async sweep(sha256: string) {
+      if (stored().has(sha256)) return
+      await blobs.remove(sha256)
+      used.delete(sha256)
+    },
+  }
+}
+
+function createHolds() {
+  const held = new Map<string, number>()
+  return {
+    has: (sha256: string) => held.has(sha256),
     /** Keeps a blob while it is read, until what is returned is disposed. */
     hold(sha256: string): Disposable {
       held.set(sha256, (held.get(sha256) ?? 0) + 1)
@@ -89,17 +121,15 @@ export function createBlobRoom(parts: BlobRoomDependencies) {
         },
       }
     },
-    async space(): Promise<Space> {
-      const freeBytes = await blobs.free()
-      return { storedBytes: storedBytes(), maxBytes: parts.maxBytes(), freeBytes }
-    },
-    /** Removes a blob that no source names any more. */
-    async sweep(sha256: string) {
-      if (stored().has(sha256)) return
-      await blobs.remove(sha256)
-      used.delete(sha256)
-    },
   }
+}
+
+async function evict({ blobs, index, used, log }: BlobRoomDependencies, sha256: string) {
+  const keys = [...index.sources()].filter(([, source]) => source.sha256 === sha256)
+  for (const [key] of keys) await index.forget(key)
+  await blobs.remove(sha256)
+  used.delete(sha256)
+  log.info(`removed ${sha256.slice(0, 12)}, the image not used for longest, to make room`)
 }
 
 const sum = (numbers: Iterable<number>) => Iterator.from(numbers).reduce((a, b) => a + b, 0)

@@ -6,6 +6,7 @@ import { fileSource } from '../../core/catalog/dropped-file.ts'
 import type { BlobIndex, StoredSource } from './blob-index.ts'
 import type { Download, Downloads } from './downloads.ts'
 import type { DroppedFile, DroppedFiles } from './dropped-files.ts'
+import type { Pins } from './pins.ts'
 
 export type RowState =
   | 'ready'
@@ -29,6 +30,10 @@ export interface CacheRow {
   /** Of what is done, where that is known: 0 to 1. */
   readonly progress: number | null
   readonly isPinned: boolean
+  /** How many machines are bound to it; null: their servers do not report it. */
+  readonly machines: number | null
+  /** ISO time when its bytes came; null: they have not. */
+  readonly addedAt: string | null
   /** Milliseconds since the epoch; null: never, or not counted. */
   readonly usedAt: number | null
 }
@@ -38,7 +43,7 @@ interface RowDependencies {
   readonly downloads: Downloads
   readonly dropped: Pick<DroppedFiles, 'list'>
   readonly used: ReadonlyMap<string, number>
-  isPinned(ref: string): boolean
+  readonly pins: Pick<Pins, 'has' | 'countMachines'>
 }
 
 /** Entries in the order in which they were added, then dropped files by name. */
@@ -63,7 +68,8 @@ function rowOfEntry(parts: RowDependencies, entry: CacheEntry): CacheRow {
     error: failure === null ? null : [failure.message, failure.hint].filter(Boolean).join('. '),
     download,
     progress: progressOf(download),
-    isPinned: parts.isPinned(blobKeyOf(entry.src) ?? ''),
+    ...usesOf(parts, entry.src),
+    addedAt: stored?.fetchedAt ?? null,
     usedAt: stored === null ? null : (used.get(stored.sha256) ?? null),
   }
 }
@@ -101,7 +107,7 @@ function rowOfFile(
   file: DroppedFile,
   taken: ReadonlySet<string>,
 ): CacheRow {
-  const { name: fileName, sizeBytes } = file.stamp
+  const { name: fileName, sizeBytes, mtimeNs } = file.stamp
   const src = fileSource(fileName)
   const names = [fileName]
   const isOffered = file.sha256 !== null && file.refusal === null
@@ -123,7 +129,13 @@ function rowOfFile(
     error: file.refusal,
     download: null,
     progress: isOffered || file.refusal !== null ? null : file.progress,
-    isPinned: parts.isPinned(blobKeyOf(src) ?? ''),
+    ...usesOf(parts, src),
+    addedAt: new Date(Number(BigInt(mtimeNs) / 1_000_000n)).toISOString(),
     usedAt: null,
   }
+}
+
+function usesOf({ pins }: RowDependencies, src: string) {
+  const ref = blobKeyOf(src) ?? ''
+  return { isPinned: pins.has(ref), machines: pins.countMachines(ref) }
 }

@@ -1,11 +1,12 @@
 /** Image files that people put into the cache's folder: offered once they are complete and hashed. */
 import { watch as watchFolder } from 'node:fs'
 import { type FileHandle, readdir, unlink } from 'node:fs/promises'
-import { join } from 'node:path'
+import { basename, dirname, join } from 'node:path'
 import type { Storage } from 'unstorage'
 import { type FileStamp, isSameStamp, whyNotAnImage } from '../../core/catalog/dropped-file.ts'
 import { Fault, renderError } from '../../core/foundation/fault.ts'
 import { hashStart } from '../host/file-hash.ts'
+import { placeNewFile } from './file-placing.ts'
 import { createDigests, isStill, openStamped, readStamp } from './file-stamps.ts'
 import { makeFolder } from '../host/folders.ts'
 import { readSidecar } from '../image/sidecars.ts'
@@ -98,6 +99,16 @@ export async function createDroppedFiles(parts: DroppedFilesDependencies) {
       // A scan that saw the file just before would list it again.
       await scanning
       seen.delete(name)
+    },
+    /** Takes a complete file into the folder. A Fault `conflict` where something has that name. */
+    async place(path: string, name: string, sha256: string) {
+      const stamp = await readStamp(dirname(path), basename(path))
+      if (stamp === null) throw new Fault('not-found', `${name} was removed just now`)
+      // Known before the file is seen, so that it is not hashed again.
+      await scanned.digests.save({ ...stamp, name }, sha256)
+      await placeNewFile(path, join(folder, name))
+      await scanning
+      await scan()
     },
     /** Looks now instead of a little later. */
     async scan() {

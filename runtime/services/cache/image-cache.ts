@@ -25,6 +25,7 @@ import { createPins, type Pins } from './pins.ts'
 import { createRecords } from '../host/records.ts'
 import type { Sources } from '../image/sources.ts'
 import { lockState } from '../state/lock.ts'
+import { createUploads } from './uploads.ts'
 
 export type ImageCache = Awaited<ReturnType<typeof createImageCache>>
 
@@ -51,9 +52,7 @@ export const DATA_FOLDER = '.cache'
 export async function createImageCache(parts: ImageCacheDependencies) {
   const { folder, log, now } = parts
   const data = join(folder, DATA_FOLDER)
-  await makeFolder(data)
-  const lock = lockState(join(data, 'lock'))
-  if (lock === null) throw alreadyServed(folder)
+  const lock = await lockFolder(folder, data)
   const records = createRecords(join(data, 'records'))
   const blobs = await createBlobs(data)
   const index = await createBlobIndex(records)
@@ -74,10 +73,10 @@ export async function createImageCache(parts: ImageCacheDependencies) {
     blobs,
     notes,
     bootId: await readBootId(),
-    async finished({ key }, { sha256, sizeBytes }) {
+    async finished({ key }, downloaded) {
       const before = index.find(key)
-      await index.store(key, { sha256, sizeBytes, fetchedAt: now().toISOString() })
-      used.set(sha256, now().getTime())
+      await index.store(key, { ...downloaded, fetchedAt: now().toISOString() })
+      used.set(downloaded.sha256, now().getTime())
       if (before !== null) await room.sweep(before.sha256)
     },
   })
@@ -86,13 +85,14 @@ export async function createImageCache(parts: ImageCacheDependencies) {
   const stores = { index, blobs, room, downloads }
   await resume(stores, await listWanted(blobs, notes))
 
-  const rows = () => listRows({ index, downloads, dropped, used, isPinned: pins.has })
-  const isTaken = (name: string) =>
-    index.entries().some((entry) => entry.name === name) || dropped.find(name) !== null
+  const rows = () => listRows({ index, downloads, dropped, used, pins })
+  const isTaken = (name: string) => hasEntry(index, name) || dropped.find(name) !== null
+  const uploads = await createUploads({ data, records, room, dropped, isTaken, now, log })
 
   return {
     ...readers,
     rows,
+    uploads,
     space: room.space,
     pin: pins.pin,
     scan: dropped.scan,
@@ -122,11 +122,22 @@ export async function createImageCache(parts: ImageCacheDependencies) {
     failureOf: (name: string) => downloads.failureOf(keyOf(findEntry(index, name))),
     async [Symbol.asyncDispose]() {
       await downloads[Symbol.asyncDispose]()
+      await uploads[Symbol.asyncDispose]()
       await dropped[Symbol.asyncDispose]()
       lock[Symbol.dispose]()
     },
   }
 }
+
+async function lockFolder(folder: string, data: string): Promise<Disposable> {
+  await makeFolder(data)
+  const lock = lockState(join(data, 'lock'))
+  if (lock === null) throw alreadyServed(folder)
+  return lock
+}
+
+const hasEntry = (index: BlobIndex, name: string) =>
+  index.entries().some((entry) => entry.name === name)
 
 interface Stores {
   readonly index: BlobIndex

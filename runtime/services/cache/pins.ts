@@ -8,28 +8,44 @@ const KEPT_MS = 7 * 24 * 3600 * 1000
 const MAX_HOLDERS = 100
 const KEY = 'pins'
 
-/** By name: what each said, and until when (milliseconds since the epoch) it holds. */
-const Holders = z
-  .array(z.tuple([z.string(), z.object({ refs: z.array(z.string()), until: z.number() })]))
-  .catch([])
+const HolderSchema = z.object({
+  refs: z.array(z.string()).readonly(),
+  machines: z.array(z.number()).readonly().nullable().catch(null),
+  /** Milliseconds since the epoch; it holds until then. */
+  until: z.number(),
+})
+/** By name. */
+const Holders = z.array(z.tuple([z.string(), HolderSchema])).catch([])
 
 export async function createPins(records: Storage, now: () => Date) {
   const holders = new Map(Holders.parse(await records.getItem(KEY)))
-  let pinned = new Set<string>()
+  /** The number of machines by ref; null: a server does not say. */
+  let pinned = new Map<string, number | null>()
 
   function count() {
     for (const [name, { until }] of holders) if (until < now().getTime()) holders.delete(name)
-    pinned = new Set([...holders.values()].flatMap(({ refs }) => refs))
+    pinned = new Map()
+    for (const { refs, machines } of holders.values()) {
+      for (const [at, ref] of refs.entries()) {
+        const [before, more] = [pinned.get(ref), machines?.[at]]
+        pinned.set(ref, before === null || more === undefined ? null : (before ?? 0) + more)
+      }
+    }
   }
   count()
 
   return {
     has: (ref: string) => pinned.has(ref),
-    /** Replaces what this server has pinned before; a pin ends after a week unless it is renewed. */
-    async pin(holder: string, refs: readonly string[]) {
+    /** Null: no server has said so. */
+    countMachines: (ref: string): number | null =>
+      pinned.get(ref) ?? (holders.size === 0 || pinned.has(ref) ? null : 0),
+    /**
+     * Replaces what this server has pinned before; a pin ends after a week unless it is renewed.
+     * `machines`: how many are bound to each ref; null: the server does not say.
+     */
+    async pin(holder: string, refs: readonly string[], machines: readonly number[] | null = null) {
       holders.delete(holder)
-      if (refs.length > 0)
-        holders.set(holder, { refs: [...refs], until: now().getTime() + KEPT_MS })
+      holders.set(holder, { refs, machines, until: now().getTime() + KEPT_MS })
       // The latest ones stay.
       for (const name of [...holders.keys()].slice(0, -MAX_HOLDERS)) holders.delete(name)
       count()

@@ -46,11 +46,14 @@ export function createPinner(dependencies: PinnerDependencies): AsyncDisposable 
     const chance = chances
     const [base, token] = [renderCacheBase(dependencies.url() ?? ''), await dependencies.token()]
     if (base === '' || token === null || closing.signal.aborted) return
-    const refs = [...new Set((await dependencies.bound()).filter((ref) => ref !== null))].toSorted()
-    const words = `${base} ${refs.join(' ')}`
+    const bound = (await dependencies.bound()).filter((ref) => ref !== null)
+    const counts = Object.entries(Object.groupBy(bound, (ref) => ref)).toSorted()
+    const refs = counts.map(([ref]) => ref)
+    const machines = counts.map(([, same = []]) => same.length)
+    const words = `${base} ${refs.join(' ')} ${machines.join(' ')}`
     if (words === reported || `${chance} ${words}` === refused) return
     const client = createCacheClient({ base, token, env, signal: closing.signal })
-    const answer = await client.pin(holder, refs)
+    const answer = await client.pin(holder, refs, machines)
     if (answer.ok) {
       reported = words
       complaints.clear()

@@ -15,8 +15,12 @@ export interface CacheClient {
   add(entry: object): Promise<unknown>
   download(name: string, options: { readonly force: boolean }): Promise<void>
   remove(name: string, options: { readonly force: boolean }): Promise<void>
-  /** A refusal is returned, not thrown: not every cache knows pins. */
-  pin(holder: string, refs: readonly string[]): Promise<Result<null, Fault>>
+  /** `machines`: how many are bound to each. A refusal is returned: not every cache knows pins. */
+  pin(
+    holder: string,
+    refs: readonly string[],
+    machines: readonly number[],
+  ): Promise<Result<null, Fault>>
 }
 
 interface CacheClientOptions {
@@ -69,8 +73,8 @@ export function createCacheClient(options: CacheClientOptions): CacheClient {
     async remove(name, { force }) {
       await obtain('DELETE', `${entry(name)}${forced(force)}`)
     },
-    async pin(holder, refs) {
-      const answer = await ask('POST', '/pins', { holder, refs })
+    async pin(holder, refs, machines) {
+      const answer = await ask('POST', '/pins', { holder, refs, machines })
       return answer.ok ? accept(null) : answer
     },
   }

@@ -1,6 +1,7 @@
 /** Checks the free space of the state directory, and warns before it runs out. */
 import { statfs } from 'node:fs/promises'
 import { Fault } from '../../core/foundation/fault.ts'
+import { renderSize } from '../../core/foundation/size.ts'
 import { isFull } from '../../core/foundation/system-error.ts'
 import { SYSTEM_EVENT } from './event-rows.ts'
 import type { Journal } from './journal.ts'
@@ -17,7 +18,7 @@ export async function requireSpace(path: string, bytes: number, what: string): P
   if (freeBytes >= bytes) return
   throw new Fault(
     'storage-full',
-    `${what} needs ${mebibytes(bytes)} of free space in ${path}, ${mebibytes(freeBytes)} free`,
+    `${what} needs ${renderSize(bytes)} of free space in ${path}, ${renderSize(freeBytes)} free`,
     { hint: 'Free space on that disk, or keep fewer backups, events and .bak files there.' },
   )
 }
@@ -27,7 +28,7 @@ export async function describeFullDisk(thrown: unknown, path: string): Promise<F
   if (!isFull(thrown)) return null
   // Best effort: that it is full is what counts.
   const left = await readSpace(path).catch(() => null)
-  const room = left === null ? '' : ` (${mebibytes(left.freeBytes)} free)`
+  const room = left === null ? '' : ` (${renderSize(left.freeBytes)} free)`
   return new Fault('storage-full', `no space left in ${path}${room}`, {
     hint: 'Free space on that disk, then try again; nothing was changed.',
     cause: thrown,
@@ -55,7 +56,7 @@ export function watchSpace({ path, journal, warnBelow, onLow }: SpaceWatchDepend
     // On a small disk, less than a tenth of it is low.
     const isLow = space.freeBytes < Math.min(warnBelow(), space.totalBytes / 10)
     if (isLow && !wasLow) {
-      const summary = `Only ${mebibytes(space.freeBytes)} free on the disk that holds ${path}`
+      const summary = `Only ${renderSize(space.freeBytes)} free on the disk that holds ${path}`
       onLow?.(summary)
       await journal.record({
         ...SYSTEM_EVENT,
@@ -77,5 +78,3 @@ export function watchSpace({ path, journal, warnBelow, onLow }: SpaceWatchDepend
     [Symbol.dispose]: () => clearInterval(timer),
   }
 }
-
-const mebibytes = (bytes: number) => `${Math.round(bytes / 2 ** 20)} MiB`

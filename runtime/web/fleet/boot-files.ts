@@ -1,11 +1,12 @@
 /** Serves the live environment's files: with ranges, never recompressed, replaced as a whole. */
-import { getRouterParam, type H3Event } from 'h3'
+import type { H3Event } from 'h3'
 import { renderAutoexec } from '../../core/boot/bootstrap.ts'
 import { renderError } from '../../core/foundation/fault.ts'
 import { parseMac } from '../../core/machine/mac.ts'
 import type { MachineBase } from '../../core/machine/machine.ts'
 import { openServed, type ServedFile } from '../../services/host/served-files.ts'
 import { json, text } from '../http/answers.ts'
+import { readFileName } from '../http/checked.ts'
 import { refuse } from '../http/faults.ts'
 import { answerFile } from '../http/file-answer.ts'
 import type { Site } from './site.ts'
@@ -14,8 +15,6 @@ import type { Route } from '../http/route.ts'
 /** Names of files that are counted each by itself: some sets, and what else is at hand. */
 const MAX_LABELS = 50
 const AUTOEXEC = 'autoexec.ipxe'
-/** Long enough for any name that a file system takes. */
-const MAX_BYTES = 255
 
 export function bootFileRoutes<M extends MachineBase>(site: Site<M>): readonly Route[] {
   const { bootFiles, metrics } = site
@@ -28,7 +27,7 @@ export function bootFileRoutes<M extends MachineBase>(site: Site<M>): readonly R
   }
 
   async function send(event: H3Event): Promise<unknown> {
-    const name = readName(event)
+    const name = readFileName(event)
     if (name === AUTOEXEC) return text(renderAutoexec(site.contact(event).baseUrl))
     const file = (await openServed(bootFiles.dir, name)) ?? (await openAlias(name))
     if (file === null) throw refuse(404, 'no such boot file')
@@ -112,7 +111,7 @@ async function takeUpload<M extends MachineBase>(
   event: H3Event,
   bytes: AsyncIterable<Uint8Array>,
 ): Promise<unknown> {
-  const name = readName(event)
+  const name = readFileName(event)
   if (name === AUTOEXEC) throw refuse(400, `${AUTOEXEC} is made by the server`)
   const length = await site.bootFiles.save(name, bytes, site.settings().uploadMostBytes)
   site.feed.announce({ topic: 'fetch', key: name })
@@ -123,15 +122,4 @@ async function takeUpload<M extends MachineBase>(
     { subject_id: name, ...site.by(event) },
   )
   return json(details)
-}
-
-/** A bare file name: no way to another folder, no hidden file, nothing that a header could choke on. */
-function readName(event: H3Event): string {
-  const name = getRouterParam(event, 'name', { decode: true }) ?? ''
-  const isBare =
-    /^[^./\\%\p{Cc}\p{Cs}][^/\\%\p{Cc}\p{Cs}]*$/u.test(name) && Buffer.byteLength(name) <= MAX_BYTES
-  if (!isBare) {
-    throw refuse(400, 'not a file name', { hint: 'A bare name, without a dot at its start.' })
-  }
-  return name
 }

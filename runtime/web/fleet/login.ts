@@ -7,7 +7,7 @@ import { callerOf, peerOf } from '../http/caller.ts'
 import type { LoginView } from './views.ts'
 import type { Attempts } from '../http/attempts.ts'
 import { localPath } from '../http/local-path.ts'
-import { createLoginLanes } from '../http/login-lanes.ts'
+import { createLoginLanes } from '../access/login-lanes.ts'
 import type { Route } from '../http/route.ts'
 import type { Sessions } from '../http/session.ts'
 
@@ -88,6 +88,7 @@ export function loginRoutes(site: LoginDependencies): readonly Route[] {
       method: 'GET',
       path: '/ui/login',
       access: 'open',
+      isCompressed: true,
       handle(event) {
         const next = nextOf(event.url.searchParams.get('next'))
         if (sessions.read(event) !== null) return seeOther(next)

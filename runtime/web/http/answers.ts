@@ -44,16 +44,25 @@ export const page = (body: string, status = 200, headers: Headers = {}) =>
 export const json = (value: unknown, status = 200, headers: Headers = {}) =>
   answer(status, { 'content-type': 'application/json', ...headers }, JSON.stringify(value))
 
+/** A value that a route returned as it is. */
+export const jsonAnswer = (value: object) =>
+  answer(200, { 'content-type': 'application/json;charset=UTF-8' }, JSON.stringify(value))
+
 export interface TaggedText {
   readonly body: string
-  /** With its quotes. */
+  /** With its quotes; strong. */
   readonly etag: string
 }
 
-/** JSON that clients keep; 304 for those who have it already. */
+/**
+ * JSON that clients keep; 304 for those who have it already. The tag is sent as a weak one, which
+ * stands for the compressed bytes as well.
+ */
 export function taggedJson({ req }: H3Event, { body, etag }: TaggedText): Answer {
-  const headers = { 'content-type': 'application/json', 'cache-control': 'no-cache', etag }
-  return req.headers.get('if-none-match') === etag
+  const weak = `W/${etag}`
+  const headers = { 'content-type': 'application/json', 'cache-control': 'no-cache', etag: weak }
+  const known = req.headers.get('if-none-match')?.split(',') ?? []
+  return known.some((tag) => ['*', etag, weak].includes(tag.trim()))
     ? answer(304, headers, null)
     : answer(200, headers, body)
 }

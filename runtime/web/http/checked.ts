@@ -1,7 +1,8 @@
-/** Validates a request: the machine in its path, and its body by a schema that the API document shares. */
+/** Validates a request: the machine or file in its path, and its body by a schema that the API document shares. */
 import { getRouterParam, type H3Event } from 'h3'
 import * as z from 'zod'
 import { listFieldErrors } from '../../core/foundation/field-error.ts'
+import { isBareFileName } from '../../core/foundation/file-name.ts'
 import { parseMac, type Mac } from '../../core/machine/mac.ts'
 import { refuse, refuseFields } from './faults.ts'
 
@@ -31,4 +32,11 @@ export function readMac(event: H3Event): Mac {
   const mac = parseMac(getRouterParam(event, 'mac', { decode: true }) ?? '')
   if (!mac.ok) throw refuse(400, 'not a MAC address', { hint: 'Six pairs of hexadecimal digits.' })
   return mac.value
+}
+
+/** The file that the path names. Throws a 400 for anything but a bare name. */
+export function readFileName(event: H3Event): string {
+  const name = getRouterParam(event, 'name', { decode: true }) ?? ''
+  if (isBareFileName(name)) return name
+  throw refuse(400, 'not a file name', { hint: 'A bare name, without a dot at its start.' })
 }

@@ -1,5 +1,5 @@
 /** The small parts that pages are made of: icons, badges, sizes, copyable texts, banners. */
-import { renderSize } from '../../core/foundation/size.ts'
+import { renderDiskSize, renderMemory, renderSize } from '../../core/foundation/size.ts'
 import { attributes, html, type Content, type Html } from './html.ts'
 import type { IconName } from './sprite.ts'
 
@@ -20,12 +20,21 @@ export const tag = (text: string): Html => html`<span class="tag">${text}</span>
 
 const GIB = 2 ** 30
 
-/** Bytes in decimal units; in binary units and exactly on hover. */
-export function renderBytes(bytes: number | null, unknown = '–'): Html {
-  if (bytes === null) return html`<span class="dim">${unknown}</span>`
+/** A file's bytes in decimal units; in binary units and exactly on hover. */
+export const renderBytes = (bytes: number | null, unknown = '–'): Html =>
+  bytes === null ? html`<span class="dim">${unknown}</span>` : withHover(bytes, renderSize(bytes))
+
+/** A disk's bytes, as its maker prints them. */
+export const renderDiskBytes = (bytes: number): Html => withHover(bytes, renderDiskSize(bytes))
+
+/** Memory, in GiB. */
+export const renderMemoryBytes = (bytes: number): Html =>
+  html`<data value="${bytes}" title="${bytes} bytes">${renderMemory(bytes)}</data>`
+
+function withHover(bytes: number, text: string): Html {
   const binary =
     bytes >= GIB ? `${(bytes / GIB).toFixed(2)} GiB` : `${(bytes / 2 ** 20).toFixed(2)} MiB`
-  return html`<data value="${bytes}" title="${binary} (${bytes} bytes)">${renderSize(bytes)}</data>`
+  return html`<data value="${bytes}" title="${binary} (${bytes} bytes)">${text}</data>`
 }
 
 /** Monospace, selected whole by one click; the button is shown where a script can copy. */

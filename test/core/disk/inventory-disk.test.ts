@@ -6,7 +6,7 @@ import {
   listInventory,
   renderListedSize,
 } from '../../../runtime/core/disk/inventory-disk.ts'
-import { parseInventory } from '../../../runtime/lines/current/rules/inventory.ts'
+import { parseInventory } from '../../../runtime/core/machine/inventory.ts'
 
 const test = suite('inventory')
 

@@ -1,7 +1,14 @@
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
 import { renderDuration, renderPercent, renderRate } from '../../../runtime/core/foundation/rate.ts'
-import { renderExactSize, renderPartOf, renderSize } from '../../../runtime/core/foundation/size.ts'
+import {
+  renderDiskSize,
+  renderExactDiskSize,
+  renderExactSize,
+  renderMemory,
+  renderPartOf,
+  renderSize,
+} from '../../../runtime/core/foundation/size.ts'
 
 const test = suite('sizes and rates')
 
@@ -19,6 +26,41 @@ test('three digits that count, in decimal units', () => {
     [5e18, '5000 PB'],
   ]
   for (const [bytes, text] of rows) assert.is(renderSize(bytes), text)
+})
+test('disks read as their makers print them', () => {
+  const rows: readonly (readonly [number, string])[] = [
+    [512, '512 B'],
+    [67_108_864, '67.1 MB'],
+    [1_000_000_000, '1 GB'],
+    [32_010_928_128, '32 GB'],
+    [61_524_148_224, '61.5 GB'],
+    [120_034_123_776, '120 GB'],
+    [500_107_862_016, '500 GB'],
+    [960_197_124_096, '960 GB'],
+    [999_999_999_999, '1 TB'],
+    [1_000_204_886_016, '1 TB'],
+    [1_200_243_695_616, '1.2 TB'],
+    [1_920_383_410_176, '1.92 TB'],
+    [7_681_501_126_656, '7.68 TB'],
+    [15_360_950_534_144, '15.36 TB'],
+    [18_000_207_937_536, '18 TB'],
+    [122_880_000_000_000, '123 TB'],
+  ]
+  for (const [bytes, text] of rows) assert.is(renderDiskSize(bytes), text)
+  assert.is(renderExactDiskSize(500_107_862_016), '500 GB (500107862016 bytes)')
+  assert.is(renderExactDiskSize(0), '0 bytes')
+})
+test('memory is in GiB', () => {
+  const rows: readonly (readonly [number, string])[] = [
+    [0, '0 MiB'],
+    [2 ** 29, '512 MiB'],
+    [2 ** 30, '1 GiB'],
+    [1.5 * 2 ** 30, '1.5 GiB'],
+    [7.65 * 2 ** 30, '7.65 GiB'],
+    [16 * 2 ** 30, '16 GiB'],
+    [1536 * 2 ** 30, '1536 GiB'],
+  ]
+  for (const [bytes, text] of rows) assert.is(renderMemory(bytes), text)
 })
 test('an exact size keeps the number', () => {
   assert.is(renderExactSize(512), '512 bytes')

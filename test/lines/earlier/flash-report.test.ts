@@ -109,7 +109,7 @@ test('in words: the very disk and image, and nothing that controls the terminal'
     [
       'Image    img/raw.img: img, 1.05 MB',
       `Target   /dev/sdb: ATA Samsung${String.raw`\x1b[2J`} SSD, serial S5GX, 500 GB, sata`,
-      'Checks   no digest is known, everything written is read back',
+      'Checks   no checksum available, everything written is read back',
       '',
     ].join('\n'),
   )

@@ -61,9 +61,11 @@ test('an authority of its own and a proxy count as for every download', async ()
   await using proxy = await startConnectProxy()
   const pin = (env: Readonly<Record<string, string>>) =>
     settle(
-      createCacheClient({ base: server.origin, token: TOKEN, env }).pin('flasher', [
-        'a'.repeat(64),
-      ]),
+      createCacheClient({ base: server.origin, token: TOKEN, env }).pin(
+        'flasher',
+        ['a'.repeat(64)],
+        [1],
+      ),
     )
   isFault(await pin({}), 'upstream-failed', /certificate comes from an unknown authority/)
   assert.equal(await pin({ FLASHER_CA_FILE: caFile }), { ok: true, value: null })
@@ -88,7 +90,7 @@ test('nobody is sent elsewhere', async () => {
   })
   const client = createCacheClient({ base: server.origin, token: TOKEN })
   isFault(await settle(client.list()), 'upstream-failed', /HTTP 307/)
-  const pinned = await client.pin('flasher', [])
+  const pinned = await client.pin('flasher', [], [])
   isFault(pinned.ok ? null : pinned.refusal, 'upstream-failed', /HTTP 307/)
   assert.is(other.seen.length, 0)
 })

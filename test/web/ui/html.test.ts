@@ -1,6 +1,12 @@
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
-import { middle, renderBytes, shorten } from '../../../runtime/web/ui/elements.ts'
+import {
+  middle,
+  renderBytes,
+  renderDiskBytes,
+  renderMemoryBytes,
+  shorten,
+} from '../../../runtime/web/ui/elements.ts'
 import { address, attributes, html } from '../../../runtime/web/ui/html.ts'
 import { localPath } from '../../../runtime/web/http/local-path.ts'
 import { renderAge, renderExact, renderTime } from '../../../runtime/web/ui/times.ts'
@@ -68,6 +74,8 @@ test('sizes are decimal, with the binary ones and the bytes on hover', () => {
   const made = String(renderBytes(500_107_862_016))
   assert.match(made, />500 GB</)
   assert.match(made, /title="465\.76 GiB \(500107862016 bytes\)"/)
+  assert.match(String(renderDiskBytes(1_000_204_886_016)), />1 TB</)
+  assert.match(String(renderMemoryBytes(2 ** 34)), />16 GiB</)
 })
 
 test('long names keep both ends', () => {

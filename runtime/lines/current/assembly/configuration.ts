@@ -1,7 +1,7 @@
 /** Current line: reads the configuration for one run of the program. */
 import { createConfig, type Config } from '../../../services/config/config.ts'
 import { defaultStateDir } from '../../../services/config/state-dirs.ts'
-import type { ProcessEnvironment } from './process-environment.ts'
+import type { ProcessEnvironment } from '../../../program/process-environment.ts'
 import { parseSettings, SETTINGS } from '../rules/settings.ts'
 import type { Arguments } from '../../../core/command/arguments.ts'
 

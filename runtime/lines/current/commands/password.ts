@@ -11,7 +11,7 @@ import { prepareStateDir } from '../../../services/config/state-dirs.ts'
 import { readHiddenLine } from '../../../terminal/prompt/hidden-line.ts'
 import { decideFolders, readConfiguration, type LineConfig } from '../assembly/configuration.ts'
 import { SUCCESS } from '../../../core/command/server-exit.ts'
-import type { ProcessEnvironment } from '../assembly/process-environment.ts'
+import type { ProcessEnvironment } from '../../../program/process-environment.ts'
 import type { Arguments } from '../../../core/command/arguments.ts'
 
 export async function changePassword(

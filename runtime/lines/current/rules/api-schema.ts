@@ -1,6 +1,6 @@
 /** Current line: its resources as JSON Schema for the API document, generated from the validators. */
 import { z } from 'zod'
-import { InventorySchema } from './inventory.ts'
+import { InventorySchema } from '../../../core/machine/inventory.ts'
 import { BOOT_MODES } from './machine.ts'
 import { NameSchema } from './label.ts'
 import { PLAN_MODES } from './plan.ts'

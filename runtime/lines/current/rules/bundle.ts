@@ -4,7 +4,7 @@ import type { InventoryDisk } from '../../../core/machine/machine.ts'
 import { parseMac, type Mac } from '../../../core/machine/mac.ts'
 import { parseJson } from '../../../core/foundation/json-reader.ts'
 import { accept, refuse, type Result } from '../../../core/foundation/result.ts'
-import { InventoryDiskSchema, MAX_DISKS, toDisk } from './inventory.ts'
+import { InventoryDiskSchema, MAX_DISKS, toDisk } from '../../../core/machine/inventory.ts'
 import { createMachine, type Machine } from './machine.ts'
 import { NameSchema } from './label.ts'
 

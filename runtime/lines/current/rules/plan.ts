@@ -2,7 +2,7 @@
 import { replaceLoopback } from '../../../core/catalog/blob-address.ts'
 import type { CatalogEntry } from '../../../core/catalog/catalog.ts'
 import { printable } from '../../../core/foundation/printable.ts'
-import { renderExactSize } from '../../../core/foundation/size.ts'
+import { renderExactDiskSize, renderExactSize } from '../../../core/foundation/size.ts'
 import { isHalfWritten, type BootMode, type Machine } from './machine.ts'
 import type { Surroundings } from './surroundings.ts'
 import { checkReadiness, findDiskMismatch, type DiskMismatch, type Unready } from './target.ts'
@@ -158,7 +158,7 @@ export function renderDiskMismatch(mismatch: DiskMismatch, of: string): string {
     case 'disk-read-only':
       return `The disk ${serial} is read-only.`
     case 'disk-too-small':
-      return `The disk ${serial} holds ${renderExactSize(mismatch.has)}, the image needs ${renderExactSize(mismatch.needs)}.`
+      return `The disk ${serial} holds ${renderExactDiskSize(mismatch.has)}, the image needs ${renderExactSize(mismatch.needs)}.`
   }
 }
 

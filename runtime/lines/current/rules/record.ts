@@ -2,7 +2,7 @@
 import { z } from 'zod'
 import { SERIAL_CONSOLES } from '../../../core/boot/boot-script.ts'
 import { parseMac } from '../../../core/machine/mac.ts'
-import { InventoryDiskSchema, toDisk } from './inventory.ts'
+import { InventoryDiskSchema, toDisk } from '../../../core/machine/inventory.ts'
 import { BOOT_MODES, createCycle, createMachine, type Machine } from './machine.ts'
 import { NameSchema } from './label.ts'
 import { MachineUpsertSchema } from './upsert.ts'

@@ -2,10 +2,9 @@
 import { z } from 'zod'
 import { listFieldErrors, type FieldError } from '../../../core/foundation/field-error.ts'
 import { accept, refuse, type Result } from '../../../core/foundation/result.ts'
+import { MAX_SERIAL_CHARACTERS } from '../../../core/machine/inventory.ts'
 import { LabelsSchema, NameSchema, sortLabels } from './label.ts'
 import { BOOT_MODES, isFlashMode } from './machine.ts'
-
-export const MAX_SERIAL_CHARACTERS = 128
 
 /**
  * Unknown keys are refused; what is left out has its default, whatever was there before. Only the

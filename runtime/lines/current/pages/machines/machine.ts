@@ -10,7 +10,7 @@ import {
   copyBlock,
   factList,
   icon,
-  renderBytes,
+  renderMemoryBytes,
   tag,
 } from '../../../../web/ui/elements.ts'
 import { postButton } from '../../../../web/ui/fields.ts'
@@ -242,7 +242,7 @@ const renderHardware = (hardware: Hardware): Html => {
     ['Serial', hardware.serial === null ? null : html`<code>${hardware.serial}</code>`],
     ['Processor', lines(counted(processors))],
     ['Cores', cores],
-    ['Memory', hardware.memoryBytes === null ? null : renderBytes(hardware.memoryBytes)],
+    ['Memory', hardware.memoryBytes === null ? null : renderMemoryBytes(hardware.memoryBytes)],
     ['Network', lines(networks)],
     ['Firmware', hardware.firmware],
   ])

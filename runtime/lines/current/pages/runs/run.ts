@@ -11,6 +11,7 @@ import {
   copyBlock,
   factList,
   renderBytes,
+  renderDiskBytes,
 } from '../../../../web/ui/elements.ts'
 import { refuse } from '../../../../web/http/faults.ts'
 import { address, html, type Content, type Html } from '../../../../web/ui/html.ts'
@@ -161,7 +162,7 @@ function listPlace(run: Run, clock: Clock): Facts {
   return [
     ['Disk', disk?.model],
     ['Serial', copied(disk?.serial)],
-    ['Size', disk?.size_bytes ? renderBytes(disk.size_bytes) : null],
+    ['Size', disk?.size_bytes ? renderDiskBytes(disk.size_bytes) : null],
     ['Path', copied(disk?.path)],
     ['Connection', disk?.tran],
     ['Mode', mode === 'flash' ? 'started by the server' : 'started in the wizard'],

@@ -2,7 +2,7 @@
 import type { CatalogEntry } from '../../../../core/catalog/catalog.ts'
 import { identifyDisk, type InventoryDisk } from '../../../../core/machine/machine.ts'
 import { printable } from '../../../../core/foundation/printable.ts'
-import { renderBytes } from '../../../../web/ui/elements.ts'
+import { renderDiskBytes } from '../../../../web/ui/elements.ts'
 import { html, type Content } from '../../../../web/ui/html.ts'
 import { findDiskMismatch } from '../../rules/target.ts'
 
@@ -19,7 +19,7 @@ export function bytesOf({ size, size_bytes }: InventoryDisk): number | null {
 /** With binary units on hover; the machine's own text where that is not a size. */
 function renderDiskSize(disk: InventoryDisk): Content {
   const bytes = bytesOf(disk)
-  return bytes === null ? (disk.size ?? 'size unknown') : renderBytes(bytes)
+  return bytes === null ? (disk.size ?? 'size unknown') : renderDiskBytes(bytes)
 }
 
 /** "Samsung SSD 980", else its path. */

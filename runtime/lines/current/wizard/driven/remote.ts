@@ -5,7 +5,7 @@ import type { InventoryDisk } from '../../../../core/machine/machine.ts'
 import { printable } from '../../../../core/foundation/printable.ts'
 import { refuse, type Result } from '../../../../core/foundation/result.ts'
 import { parseServerAddress } from '../../../../core/net/server-address.ts'
-import { renderSize } from '../../../../core/foundation/size.ts'
+import { renderDiskSize } from '../../../../core/foundation/size.ts'
 import { settle } from '../../../../services/host/watch.ts'
 import type { DiskChoice } from '../flow/flow.ts'
 import { createHooks, type RemoteDependencies } from './remote-hooks.ts'
@@ -219,7 +219,7 @@ const choiceFor = (
 
 function renderDisk({ path, size, size_bytes: bytes, model, serial }: InventoryDisk): string {
   // As on all other screens; `size` is as lsblk has it.
-  const shown = bytes === undefined || bytes === null ? size : renderSize(bytes)
+  const shown = bytes === undefined || bytes === null ? size : renderDiskSize(bytes)
   return printable([path, shown, model, serial].filter((part) => part !== null).join(', '))
 }
 

@@ -10,7 +10,7 @@ import { decideTargetRefusals, type FlashRefusal } from '../../../../core/flash/
 import { renderDevice } from '../../../../core/flash/flash-text.ts'
 import type { ImageFacts } from '../../../../core/image/image.ts'
 import { printable } from '../../../../core/foundation/printable.ts'
-import { renderSize } from '../../../../core/foundation/size.ts'
+import { renderDiskSize, renderSize } from '../../../../core/foundation/size.ts'
 import type { Column } from '../../../../terminal/text/columns.ts'
 import type { MenuRow } from '../../../../terminal/prompt/menu.ts'
 import type { DiskChoice } from './flow.ts'
@@ -69,7 +69,7 @@ export function renderDiskRow({ disk, refusal }: DiskOffer): MenuRow {
   const { vendor, model, tran, type, identity } = device
   const cells = [
     path,
-    identity.sizeBytes === 0 ? '' : renderSize(identity.sizeBytes),
+    identity.sizeBytes === 0 ? '' : renderDiskSize(identity.sizeBytes),
     [vendor, model].filter(Boolean).join(' ') || (type === 'disk' ? '' : `${type} device`),
     identity.serial ?? '',
     tran ?? '',

@@ -2,13 +2,10 @@
 import * as fc from 'fast-check'
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
-import {
-  MAX_HARDWARE_BYTES,
-  parseInventory,
-} from '../../../../runtime/lines/current/rules/inventory.ts'
-import { createMachine } from '../../../../runtime/lines/current/rules/machine.ts'
-import { parseRecord } from '../../../../runtime/lines/current/rules/record.ts'
-import { createFixture, diskOf, MAC, REF } from '../../../support/server/machine-fixture.ts'
+import { MAX_HARDWARE_BYTES, parseInventory } from '../../../runtime/core/machine/inventory.ts'
+import { createMachine } from '../../../runtime/lines/current/rules/machine.ts'
+import { parseRecord } from '../../../runtime/lines/current/rules/record.ts'
+import { createFixture, diskOf, MAC, REF } from '../../support/server/machine-fixture.ts'
 
 const test = suite('inventory')
 const NOW = '2026-05-01T00:00:00.000Z'

@@ -1,11 +1,11 @@
-/** Current line: the body of `POST /pxe/{mac}/inventory` ("InventoryDisk", "Inventory post body"). */
+/** The body of `POST /pxe/{mac}/inventory` ("InventoryDisk", "Inventory post body"). */
 import { z } from 'zod'
-import { listFieldErrors, type FieldError } from '../../../core/foundation/field-error.ts'
-import type { Inventory, InventoryDisk } from '../../../core/machine/machine.ts'
-import { plainWords } from '../../../core/foundation/printable.ts'
-import { accept, refuse, type Result } from '../../../core/foundation/result.ts'
-import { MAX_SERIAL_CHARACTERS } from './upsert.ts'
+import { listFieldErrors, type FieldError } from '../foundation/field-error.ts'
+import type { Inventory, InventoryDisk } from './machine.ts'
+import { plainWords } from '../foundation/printable.ts'
+import { accept, refuse, type Result } from '../foundation/result.ts'
 
+export const MAX_SERIAL_CHARACTERS = 128
 export const MAX_DISKS = 64
 /** A larger hardware tree is dropped; the disks are stored anyway. */
 export const MAX_HARDWARE_BYTES = 8 * 2 ** 20

@@ -1,0 +1,82 @@
+/** The API for uploads in parts: `/uploads`, resumable after a lost connection or a restart. */
+import { getRouterParam, type H3Event } from 'h3'
+import { MAX_UPLOAD_BYTES, parseUploadRequest } from '../../core/catalog/image-upload.ts'
+import { parseContentRange } from '../../core/net/http-range.ts'
+import type { Upload } from '../../services/cache/uploads.ts'
+import { json, nothing } from '../../web/http/answers.ts'
+import { refuse, refuseFields } from '../../web/http/faults.ts'
+import type { Route } from '../../web/http/route.ts'
+import type { CacheSite } from './site.ts'
+
+export function uploadRoutes({ cache: { uploads }, log }: CacheSite): readonly Route[] {
+  async function create(body: unknown) {
+    const request = parseUploadRequest(body)
+    if (!request.ok) throw refuseFields(request.refusal)
+    const upload = await uploads.create(request.value)
+    const status = upload.offset === 0 ? 201 : 200
+    return json(renderUpload(upload), status, { location: `/uploads/${upload.id}` })
+  }
+
+  async function append(event: H3Event, bytes: AsyncIterable<Uint8Array>) {
+    const part = parseContentRange(event.req.headers.get('content-range') ?? '')
+    if (part === null) {
+      throw refuse(400, 'Content-Range must say which bytes these are: bytes 0-8388607/52428800')
+    }
+    return json(renderUpload(await uploads.append(idOf(event), part, bytes)))
+  }
+
+  async function complete(event: H3Event) {
+    const { name, sha256, sizeBytes } = await uploads.complete(idOf(event))
+    log.info(`${name} was uploaded (${sizeBytes} bytes, SHA-256 ${sha256})`)
+    return json({ name, sha256, size_bytes: sizeBytes }, 201)
+  }
+
+  async function remove(event: H3Event) {
+    await uploads.remove(idOf(event))
+    return nothing()
+  }
+
+  const change = { access: 'admin' } as const
+  const one = '/uploads/:id'
+  return [
+    {
+      method: 'GET',
+      path: '/uploads',
+      ...change,
+      handle: () => ({ uploads: uploads.list().map(renderUpload) }),
+    },
+    {
+      method: 'POST',
+      path: '/uploads',
+      ...change,
+      takes: 'json',
+      handle: (_, body) => create(body),
+    },
+    {
+      method: 'GET',
+      path: one,
+      ...change,
+      handle: (event) => renderUpload(uploads.find(idOf(event))),
+    },
+    {
+      method: 'PATCH',
+      path: one,
+      ...change,
+      takes: 'bytes',
+      most: MAX_UPLOAD_BYTES,
+      handle: append,
+    },
+    { method: 'POST', path: `${one}/complete`, ...change, handle: complete },
+    { method: 'DELETE', path: one, ...change, handle: remove },
+  ]
+}
+
+const idOf = (event: H3Event): string => getRouterParam(event, 'id') ?? ''
+
+const renderUpload = ({ id, name, sizeBytes, offset, touchedAt }: Upload) => ({
+  id,
+  name,
+  size_bytes: sizeBytes,
+  offset,
+  touched_at: touchedAt,
+})

@@ -1,0 +1,8 @@
+/** Says what is a bare file name: no way to another folder, no hidden file, nothing that a header could not carry. */
+
+/** Long enough for any name that a file system takes. */
+const MAX_BYTES = 255
+const BARE = /^[^./\\%\p{Cc}\p{Cs}][^/\\%\p{Cc}\p{Cs}]*$/u
+
+export const isBareFileName = (name: string): boolean =>
+  BARE.test(name) && Buffer.byteLength(name) <= MAX_BYTES

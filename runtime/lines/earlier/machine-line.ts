@@ -1,0 +1,151 @@
+/** Earlier line: its rules about machines, behind the interface of the shared server. */
+import { parseBootToken, renderBootToken } from '../../core/boot/boot-token.ts'
+import { renderBoot, type LiveSet } from '../../core/boot/boot-script.ts'
+import { detectFormat } from '../../core/image/image.ts'
+import { listFieldErrors } from '../../core/foundation/field-error.ts'
+import { plainWords } from '../../core/foundation/printable.ts'
+import { accept } from '../../core/foundation/result.ts'
+import { parseInventory } from '../../core/machine/inventory.ts'
+import type { Secret } from '../../services/access/secret.ts'
+import type { Action, ServerLine } from '../../web/fleet/line.ts'
+import type { Contact, ScriptTransition, Signal, Transition } from '../../web/fleet/transition.ts'
+import { NoParameters, POLICY_ACTIONS, type PolicyAction } from './rules/action.ts'
+import { decideBoot } from './rules/boot.ts'
+import { discover, noteDone, noteFailure, noteOffer } from './rules/contact.ts'
+import { isArmed, isUnassigned, toWire, type Machine } from './rules/machine.ts'
+import * as notes from './rules/machine-events.ts'
+import { decidePlan } from './rules/plan.ts'
+import { needsFiles } from './rules/provisioning.ts'
+import { applyUpsert, parseUpsert } from './rules/upsert.ts'
+
+export interface LineDependencies {
+  /** The files of the live system, by their fixed names; from memory. */
+  live(): LiveSet
+  /** Signs what machines show that fetch provisioning files. */
+  readonly bootKey: Pick<Secret, 'sign' | 'verify'>
+}
+
+const LET_IN = accept([])
+/** Longer than a flash takes; `done` ends it earlier. */
+const TOKEN_HOURS = 24
+
+export const createMachineLine = (site: LineDependencies): ServerLine<Machine> => ({
+  discover,
+  describe: (machine) => ({
+    mode: machine.boot_policy,
+    details: notes.describe(machine),
+    disks: null,
+    isUnassigned: isUnassigned(machine),
+  }),
+  toWire,
+  parseUpsert(body, before, { mac, by }) {
+    const parsed = parseUpsert(body)
+    return parsed.ok ? accept(applyUpsert(before, mac, parsed.value, by)) : parsed
+  },
+  parseInventory,
+  admit: () => LET_IN,
+  decideBoot: (machine, contact) => offerBoot(site, machine, contact),
+  decidePlan(machine) {
+    const plan = decidePlan(machine)
+    return { machine, notes: [], plan, mode: plan.mode }
+  },
+  transition: (machine, signal, contact) => applySignal(machine, signal, contact.now),
+  describeRun: (machine) => ({
+    origin: {
+      mac: machine.mac,
+      mode: isArmed(machine) ? 'flash' : 'interactive',
+      image: isArmed(machine) ? describeImage(machine) : null,
+      disk: null,
+      armed_by: machine.armed_by,
+    },
+    plannedAt: machine.offered_at,
+    startedBefore: null,
+  }),
+  actions: Object.fromEntries(
+    Object.entries(POLICY_ACTIONS).map(([name, action]) => [name, toAction(name, action)]),
+  ),
+})
+
+/** `GET /pxe/{mac}`: what the machine gets, and the record that it leaves behind. */
+function offerBoot(
+  site: LineDependencies,
+  before: Machine,
+  { baseUrl: base, now }: Contact,
+): ScriptTransition<Machine> {
+  const token = renderToken(site, before, now)
+  const ruling = decideBoot(before, { base, live: site.live(), token })
+  const { rule, reason, decision } = ruling
+  const mode = before.boot_policy
+  return {
+    machine: noteOffer(before, ruling, now),
+    notes: [notes.noteScript(before, ruling)],
+    script: renderBoot(decision, { mac: before.mac, mode, rule, reason }),
+    mode,
+    offer: rule,
+  }
+}
+
+/** Null: nothing is fetched that others must not read. */
+function renderToken(
+  { bootKey }: LineDependencies,
+  { mac, provisioning_mode, armed_at: cycle }: Machine,
+  now: string,
+): string | null {
+  if (!needsFiles(provisioning_mode)) return null
+  const expiresAt = Temporal.Instant.from(now).add({ hours: TOKEN_HOURS }).toString()
+  return renderBootToken(mac, { cycle, expiresAt }, bootKey.sign)
+}
+
+/** Whether what a machine shows was handed out in its present cycle: neither before it nor elsewhere. */
+export function provesBoot(
+  { bootKey }: Pick<LineDependencies, 'bootKey'>,
+  { mac, armed_at }: Machine,
+  { bearer, now }: Contact,
+): boolean {
+  const shown = bearer === null ? null : parseBootToken(bearer, { mac, now }, bootKey.verify)
+  if (shown === null || !shown.ok) return false
+  return Date.parse(shown.value.cycle) === Date.parse(armed_at)
+}
+
+function applySignal(machine: Machine, signal: Signal, now: string): Transition<Machine> {
+  switch (signal.kind) {
+    case 'done':
+      return { machine: noteDone(machine, now), notes: [notes.noteFlashed(machine)] }
+    case 'failed': {
+      const { reason } = signal
+      const note = notes.noteFlashFailed(machine, reason)
+      return { machine: noteFailure(machine, reason, now), notes: [note] }
+    }
+    case 'run-stopped': {
+      const { result, reason } = signal
+      return { machine, notes: result === 'failed' ? [notes.noteFlashFailed(machine, reason)] : [] }
+    }
+    case 'inventory':
+      return { machine, notes: [notes.noteInventory(machine, signal.inventory.disks.length)] }
+    case 'boot-file':
+    case 'run-began':
+      return { machine, notes: [] }
+  }
+}
+
+const GONE = { src: null, ref: null, sha256: null, size_bytes: null } as const
+
+const describeImage = ({ image }: Machine) =>
+  image === null ? null : { ...GONE, name: plainWords(image), format: detectFormat(image) }
+
+const toAction = (name: string, action: PolicyAction): Action<Machine> => ({
+  title: action.title,
+  scope: name === 'flash' ? 'flash' : 'machines',
+  check(parameters) {
+    const checked = NoParameters.safeParse(parameters)
+    return checked.success ? null : listFieldErrors(checked.error)
+  },
+  apply(machine, _, by) {
+    const applied = action.apply(machine, by)
+    if (!applied.ok) return applied
+    const summary = `${machine.mac} ${action.past}`
+    const details = { action: name, ...notes.describe(applied.value) }
+    const note = { kind: `machine.${name}`, summary, details }
+    return accept({ machine: applied.value, notes: [note] })
+  },
+})

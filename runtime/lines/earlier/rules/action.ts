@@ -1,0 +1,38 @@
+/** Earlier line: what an operator can do to one machine or many: set its policy. */
+import { z } from 'zod'
+import { accept, refuse, type Result } from '../../../core/foundation/result.ts'
+import type { Armer } from '../../../core/machine/run.ts'
+import type { BootPolicy, Machine } from './machine.ts'
+import { arm } from './upsert.ts'
+
+export interface PolicyAction {
+  readonly title: string
+  /** For the event, after the MAC. */
+  readonly past: string
+  apply(machine: Machine, by: Armer): Result<Machine, string>
+}
+
+export const NoParameters = z.strictObject({}).nullish()
+
+const TEXTS: Readonly<Record<BootPolicy, Pick<PolicyAction, 'title' | 'past'>>> = {
+  local: { title: 'Boot its own disk', past: 'boots its own disk from now on' },
+  flash: { title: 'Flash at the next network boot', past: 'is flashed at its next network boot' },
+  tui: { title: 'Ask at the machine', past: 'asks the person in front of it from now on' },
+}
+
+/** By policy; the same policy again begins a new cycle. */
+export const POLICY_ACTIONS: Readonly<Record<BootPolicy, PolicyAction>> = {
+  local: toAction('local'),
+  flash: toAction('flash'),
+  tui: toAction('tui'),
+}
+
+function toAction(policy: BootPolicy): PolicyAction {
+  return {
+    ...TEXTS[policy],
+    apply: (machine, by) =>
+      policy === 'flash' && machine.image === null
+        ? refuse('No image is assigned.')
+        : accept(arm({ ...machine, boot_policy: policy, updated_at: by.at }, by)),
+  }
+}

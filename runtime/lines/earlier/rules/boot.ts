@@ -1,0 +1,89 @@
+/** Earlier line: decides the response of `GET /pxe/{mac}` ("boot_policy and the script returned"). */
+import { KERNEL_ARGS } from '../../../../appliance/contract.ts'
+import {
+  DEFAULT_DRIVE,
+  type BootDecision,
+  type LiveSet,
+  type ToDisk,
+} from '../../../core/boot/boot-script.ts'
+import { segment } from '../../../core/boot/ipxe.ts'
+import type { KernelArg } from '../../../core/boot/kernel-args.ts'
+import type { Machine } from './machine.ts'
+import { CLIENT_PROVISIONING } from './provisioning.ts'
+
+type BootRule = 'local' | 'no-image' | 'flash' | 'wizard'
+
+export interface BootRuling {
+  readonly rule: BootRule
+  /** One sentence: why this machine gets this. */
+  readonly reason: string
+  readonly decision: BootDecision
+}
+
+export interface Surroundings {
+  /** Checked address of this server, no trailing slash. */
+  readonly base: string
+  /** Whether the files are there or not: iPXE goes on to the disk where they are not. */
+  readonly live: LiveSet
+  /** For a boot that fetches provisioning files. */
+  readonly token: string | null
+}
+
+/** What the machine gets now. Pure: `noteOffer` makes the record that follows from it. */
+export function decideBoot(machine: Machine, surroundings: Surroundings): BootRuling {
+  const rule = decideRule(machine)
+  return { rule, reason: REASONS[rule], decision: decide(rule, machine, surroundings) }
+}
+
+export function decideRule({ boot_policy, image }: Machine): BootRule {
+  if (boot_policy === 'tui') return 'wizard'
+  if (boot_policy === 'local') return 'local'
+  return image === null ? 'no-image' : 'flash'
+}
+
+const REASONS: Readonly<Record<BootRule, string>> = {
+  local: 'Its policy is to boot its own disk.',
+  'no-image': 'Its policy is to be flashed, but no image is assigned.',
+  flash: 'Its policy is to be flashed at every network boot.',
+  wizard: 'Its policy is to ask the person in front of it.',
+}
+
+function decide(rule: BootRule, machine: Machine, surroundings: Surroundings): BootDecision {
+  switch (rule) {
+    case 'local':
+    case 'no-image':
+      return TO_DISK
+    case 'flash':
+      return toLive(surroundings, surroundings.token, flashArgs(machine, surroundings.base))
+    case 'wizard':
+      return toLive(surroundings, null, [[KERNEL_ARGS.mode, 'interactive']])
+  }
+}
+
+const TO_DISK: ToDisk = { kind: 'to-disk', drive: DEFAULT_DRIVE }
+
+const toLive = (
+  { base, live }: Surroundings,
+  token: string | null,
+  args: readonly KernelArg[],
+): BootDecision => ({
+  kind: 'to-live',
+  base,
+  sets: { x86_64: live, arm64: null },
+  console: 'ttyS0',
+  token,
+  args: [...args, ...liveBootArgs(base, live)],
+  otherwise: TO_DISK,
+})
+
+const flashArgs = ({ image, provisioning_mode }: Machine, base: string): readonly KernelArg[] => [
+  [KERNEL_ARGS.imageUrl, `${base}/images/${segment(image ?? '')}`],
+  [KERNEL_ARGS.provisioning, CLIENT_PROVISIONING[provisioning_mode]],
+]
+
+/** How the live systems that this line's releases carried find their root; ours has its own option. */
+const liveBootArgs = (base: string, { squashfs }: LiveSet): readonly KernelArg[] => [
+  ['boot', 'live'],
+  ['components', null],
+  ['fetch', `${base}/boot/${segment(squashfs)}`],
+]

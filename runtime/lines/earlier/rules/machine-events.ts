@@ -1,0 +1,45 @@
+/** Earlier line: the events that changes of a machine record in the journal. */
+import type { BootRuling } from './boot.ts'
+import type { Machine } from './machine.ts'
+
+/** The server adds subject, actor, address and time. */
+interface MachineNote {
+  readonly kind: string
+  readonly summary: string
+  readonly details: Readonly<Record<string, unknown>> | null
+}
+
+/** The fields that lifecycle events carry. */
+export const describe = (machine: Machine): Readonly<Record<string, unknown>> => ({
+  image: machine.image,
+  boot_policy: machine.boot_policy,
+  provisioning_mode: machine.provisioning_mode,
+  hostname: machine.hostname,
+})
+
+export const noteScript = (
+  { mac, boot_policy }: Machine,
+  { rule, reason, decision: { kind } }: BootRuling,
+): MachineNote => ({
+  kind: 'netboot.pxe.offered',
+  summary: `${mac} is sent to ${kind === 'to-disk' ? 'its own disk' : 'the live system'}: ${reason}`,
+  details: { boot_policy, offer: kind, rule },
+})
+
+export const noteInventory = ({ mac }: Machine, count: number): MachineNote => ({
+  kind: 'machine.inventory',
+  summary: `${mac} reported ${count} ${count === 1 ? 'disk' : 'disks'}`,
+  details: { count },
+})
+
+export const noteFlashed = (machine: Machine): MachineNote => ({
+  kind: 'machine.flashed',
+  summary: `${machine.mac} reported that its flash is done`,
+  details: describe(machine),
+})
+
+export const noteFlashFailed = ({ mac }: Machine, reason: string | null): MachineNote => ({
+  kind: 'machine.flash_failed',
+  summary: `${mac} reported that its flash failed${reason === null ? '' : `: ${reason}`}`,
+  details: reason === null ? null : { reason },
+})

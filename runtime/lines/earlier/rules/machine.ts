@@ -1,0 +1,95 @@
+/** Earlier line: the machine record ("Machine"), and what of it is never on the wire. */
+import type { Mac } from '../../../core/machine/mac.ts'
+import type { MachineBase } from '../../../core/machine/machine.ts'
+import type { Armer } from '../../../core/machine/run.ts'
+
+export const BOOT_POLICIES = ['local', 'flash', 'tui'] as const
+export type BootPolicy = (typeof BOOT_POLICIES)[number]
+
+/** What follows a flash; `cijoe-online` runs from the server, after `done`. */
+export const MACHINE_PROVISIONING = ['none', 'cloud-init', 'cijoe', 'cijoe-online'] as const
+export type MachineProvisioning = (typeof MACHINE_PROVISIONING)[number]
+
+export const WORKFLOW_STATUSES = ['running', 'success', 'failed'] as const
+type WorkflowStatus = (typeof WORKFLOW_STATUSES)[number]
+
+/** A flash that did not work, as the machine reported it. */
+interface Failure {
+  readonly at: string
+  readonly reason: string | null
+}
+
+export interface Machine extends MachineBase {
+  /** The name of a file in the image folder; null: discovered, and nothing is assigned. */
+  readonly image: string | null
+  readonly provisioning_mode: MachineProvisioning
+  readonly hostname: string | null
+  readonly cijoe_workflow_ref: string | null
+  /** Image, provisioning and time of the last workflow run that succeeded. */
+  readonly last_known_good: Readonly<Record<string, unknown>> | null
+  readonly boot_policy: BootPolicy
+  readonly last_workflow_run_at: string | null
+  readonly last_workflow_status: WorkflowStatus | null
+  readonly last_workflow_output_path: string | null
+  /** Internal from here on. The armed cycle: it begins with a new intent, and anew with each `done`. */
+  readonly armed_at: string
+  readonly armed_by: Armer | null
+  /** When the newest flash of this cycle was offered; null: none was. */
+  readonly offered_at: string | null
+  readonly failure: Failure | null
+}
+
+/** The fields of "Machine" in the order in which they are answered. */
+const WIRE_FIELDS = [
+  'mac',
+  'image',
+  'provisioning_mode',
+  'hostname',
+  'cijoe_workflow_ref',
+  'last_known_good',
+  'discovered_at',
+  'last_seen_at',
+  'last_seen_ip',
+  'boot_policy',
+  'last_flashed_at',
+  'last_workflow_run_at',
+  'last_workflow_status',
+  'last_workflow_output_path',
+  'created_at',
+  'updated_at',
+] as const satisfies readonly (keyof Machine)[]
+
+/** "Machine (server responses)": the specified fields, in their order. */
+export const toWire = (machine: Machine): Readonly<Record<string, unknown>> =>
+  Object.fromEntries(WIRE_FIELDS.map((field) => [field, machine[field]]))
+
+/** A machine that is new to the server. */
+export const createMachine = (mac: Mac, policy: BootPolicy, now: string): Machine => ({
+  mac,
+  image: null,
+  provisioning_mode: 'none',
+  hostname: null,
+  cijoe_workflow_ref: null,
+  last_known_good: null,
+  discovered_at: null,
+  last_seen_at: null,
+  last_seen_ip: null,
+  boot_policy: policy,
+  last_flashed_at: null,
+  last_workflow_run_at: null,
+  last_workflow_status: null,
+  last_workflow_output_path: null,
+  created_at: now,
+  updated_at: now,
+  armed_at: now,
+  armed_by: null,
+  offered_at: null,
+  failure: null,
+})
+
+/** Discovered, and nobody has given it an image. */
+export const isUnassigned = ({ image }: Machine): boolean => image === null
+
+/** The next network boot writes its disk. */
+export const isArmed = ({ boot_policy, image }: Machine): boolean =>
+  boot_policy === 'flash' && image !== null

@@ -1,0 +1,28 @@
+/** Earlier line: `GET /pxe/{mac}/plan`, for live systems that ask for it. */
+import { decideRule } from './boot.ts'
+import type { Machine } from './machine.ts'
+
+export const PLAN_MODES = ['exit', 'interactive'] as const
+
+/**
+ * Never `flash`: this line names no disk, so a live system that must know one asks a person. Those of
+ * this line read the kernel command line instead.
+ */
+export function decidePlan(machine: Machine) {
+  const flat = PLANS[decideRule(machine)]
+  return { ...flat, plan: flat }
+}
+
+const NO_DISK = 'This server names no disk: choose one.'
+
+const PLANS = {
+  local: { mode: 'exit' },
+  'no-image': { mode: 'exit' },
+  flash: { mode: 'interactive', reason: NO_DISK },
+  wizard: { mode: 'interactive' },
+} as const satisfies Readonly<
+  Record<
+    ReturnType<typeof decideRule>,
+    { readonly mode: (typeof PLAN_MODES)[number]; readonly reason?: string }
+  >
+>

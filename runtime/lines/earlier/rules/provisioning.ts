@@ -1,0 +1,37 @@
+/** Earlier line: what follows a flash, and which files the machine fetches for it (decision 42). */
+import type { MachineProvisioning } from './machine.ts'
+
+/** The files that the server keeps for a machine, and the mode that they are for. */
+export const PROVISION_FILES = ['user-data', 'meta-data', 'cijoe-workflow', 'cijoe-config'] as const
+export type ProvisionFile = (typeof PROVISION_FILES)[number]
+
+/** What the live system does itself: the work of `cijoe-online` begins after `done`. */
+export const CLIENT_PROVISIONING = {
+  none: 'none',
+  'cloud-init': 'cloud-init',
+  cijoe: 'cijoe',
+  'cijoe-online': 'none',
+} as const satisfies Readonly<Record<MachineProvisioning, string>>
+
+/** What the mode fetches; the first one is required. */
+const FETCHED: Readonly<Record<MachineProvisioning, readonly ProvisionFile[]>> = {
+  none: [],
+  'cloud-init': ['user-data', 'meta-data'],
+  cijoe: ['cijoe-workflow', 'cijoe-config'],
+  'cijoe-online': [],
+}
+
+export const isFetched = (mode: MachineProvisioning, file: ProvisionFile): boolean =>
+  FETCHED[mode].includes(file)
+
+/** Whether the mode fetches anything: then its boot carries a token. */
+export const needsFiles = (mode: MachineProvisioning): boolean => FETCHED[mode].length > 0
+
+/** The file without which the mode cannot complete; null: it needs none, or has it. */
+export const findMissing = (
+  mode: MachineProvisioning,
+  kept: ReadonlySet<ProvisionFile>,
+): ProvisionFile | null => FETCHED[mode].slice(0, 1).find((file) => !kept.has(file)) ?? null
+
+export const parseProvisionFile = (name: string): ProvisionFile | null =>
+  PROVISION_FILES.find((file) => file === name) ?? null

@@ -1,0 +1,65 @@
+/** Copies live systems that were built in a checkout into the boot directory. */
+import { constants, copyFile, rename, rm, stat, utimes } from 'node:fs/promises'
+import { join } from 'node:path'
+import {
+  BOOT_ARCHS,
+  decideAlias,
+  listComplete,
+  setFileName,
+  TRIO,
+  type CompleteSet,
+} from '../../core/boot/boot-set.ts'
+import { makeFolder } from '../host/folders.ts'
+import { listFolder, type FolderFile } from './boot-folder.ts'
+import { UPLOAD } from './boot-install.ts'
+
+interface BuiltFolders {
+  /** Where `pnpm build:images` leaves its files; it need not exist. */
+  readonly from: string
+  /** The boot directory. */
+  readonly to: string
+}
+
+/** Firmware asks for iPXE by these names. */
+const IPXE_ALIASES = ['ipxe-x86_64.efi', 'ipxe-arm64.efi']
+
+/**
+ * The newest complete set of each architecture, and the newest iPXE; files that are there already,
+ * as they were built, are left alone. Call it before the boot directory is opened.
+ */
+export async function copyBuiltSets({ from, to }: BuiltFolders): Promise<readonly CompleteSet[]> {
+  const files = await listFolder(from).catch(() => [])
+  const names = files.map(({ name }) => name)
+  const complete = listComplete(names)
+  const sets = BOOT_ARCHS.flatMap((arch) => complete.find((set) => set.arch === arch) ?? [])
+  if (sets.length === 0) return []
+  await makeFolder(to)
+  const wanted = new Set([
+    ...sets.flatMap(({ arch, version }) =>
+      [...TRIO, 'checksums' as const].map((part) => setFileName({ arch, version, part })),
+    ),
+    ...IPXE_ALIASES.flatMap((alias) => decideAlias(alias, names) ?? []),
+  ])
+  for (const file of files.filter(({ name }) => wanted.has(name))) await copy(file, { from, to })
+  return sets
+}
+
+/** Under its name only once it is whole; with its time, by which a later start knows it again. */
+async function copy(file: FolderFile, { from, to }: BuiltFolders): Promise<void> {
+  const { name, sizeBytes, changedMs } = file
+  const path = join(to, name)
+  const there = await stat(path).catch(() => null)
+  const isSame =
+    there?.size === sizeBytes && Math.trunc(there.mtimeMs / 1000) === Math.trunc(changedMs / 1000)
+  if (isSame) return
+  const temporary = join(to, `${UPLOAD}${name}`)
+  try {
+    // Shares the blocks where the file system can.
+    await copyFile(join(from, name), temporary, constants.COPYFILE_FICLONE)
+    await utimes(temporary, changedMs / 1000, changedMs / 1000)
+    await rename(temporary, path)
+  } catch (thrown) {
+    await rm(temporary, { force: true })
+    throw thrown
+  }
+}
