@@ -107,10 +107,8 @@ function matchesTest(test: Test, row: Searchable, now: number): boolean {
   switch (test.kind) {
     case 'text':
       return row.text.includes(test.text)
-    case 'field': {
-      const has = row.fields[test.key] ?? []
-      return test.values.some((wanted) => has.some((value) => isMeant(wanted, value)))
-    }
+    case 'field':
+      return hasValue(row.fields[test.key] ?? [], test.values)
     case 'never':
       return (row.times[test.key] ?? null) === null
     case 'younger':
@@ -121,6 +119,12 @@ function matchesTest(test: Test, row: Searchable, now: number): boolean {
       return isYoung === (test.kind === 'younger')
     }
   }
+}
+
+/** Loops, as this runs for every row of a fleet and every filter of the page. */
+function hasValue(values: readonly string[], wanted: readonly string[]): boolean {
+  for (const one of wanted) for (const value of values) if (isMeant(one, value)) return true
+  return false
 }
 
 const isMeant = (wanted: string, value: string) =>

@@ -154,7 +154,7 @@ test('many at once: what would be done, who is left out and why, and the count t
   const dialog = page.getByRole('dialog')
   await dialog.getByText('Arm 2 machines (1 skipped: no target disk selected)').waitFor()
   await dialog.getByRole('textbox').fill('2')
-  await dialog.getByRole('button', { name: 'Flash (2)' }).click()
+  await dialog.getByRole('button', { name: 'Flash again (2)' }).click()
   await dialog.getByText('Armed 2 machines (1 skipped').waitFor()
   await dialog.getByRole('link', { name: 'Back to machines' }).click()
   await page.waitForURL('**/ui/machines?q=many')
