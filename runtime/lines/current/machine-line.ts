@@ -2,6 +2,7 @@
 import { parseBootToken, renderBootToken } from '../../core/boot/boot-token.ts'
 import { renderBoot, type BootDecision, type LiveSets } from '../../core/boot/boot-script.ts'
 import type { CatalogEntry } from '../../core/catalog/catalog.ts'
+import { compareFields } from '../../core/state/event-changes.ts'
 import type { Mac } from '../../core/machine/mac.ts'
 import { accept, refuse } from '../../core/foundation/result.ts'
 import type { Secret } from '../../services/access/secret.ts'
@@ -154,7 +155,9 @@ const toAction = (name: string, action: MachineAction): Action<Machine> => ({
     const applied = action.apply(machine, parameters, by.at)
     if (!applied.ok) return applied
     const summary = `${machine.mac} ${action.past}`
-    const details = { action: name, ...notes.describe(applied.value) }
+    const after = notes.describe(applied.value)
+    const changes = compareFields(notes.describe(machine), after)
+    const details = { action: name, ...after, changes }
     return accept({
       machine: noteArmer(machine, applied.value, by),
       notes: [{ kind: `machine.${name}`, summary, details }],

@@ -4,6 +4,7 @@ import type { FieldError } from '../../core/foundation/field-error.ts'
 import type { Mac } from '../../core/machine/mac.ts'
 import type { MachineBase } from '../../core/machine/machine.ts'
 import { refuse, type Result } from '../../core/foundation/result.ts'
+import { compareFields, type Changes } from '../../core/state/event-changes.ts'
 import type { ServerServices } from './server-services.ts'
 import type { Metrics } from '../http/metrics.ts'
 import type { Transition } from './transition.ts'
@@ -186,26 +187,33 @@ async function upsertMachine<M extends MachineBase>(
   by: By,
   replace: (before: M | null) => Result<M, UpsertRefusal>,
 ): Promise<Result<M, UpsertRefusal>> {
-  const made: { answer: Result<M, UpsertRefusal>; isNew: boolean } = {
+  const made: { answer: Result<M, UpsertRefusal>; before: M | null } = {
     answer: refuse({ why: 'stale' }),
-    isNew: false,
+    before: null,
   }
   await changes.track(mac, () =>
     machines.update(mac, (before) => {
-      made.isNew = before === null
+      made.before = before
       made.answer = replace(before)
       return made.answer.ok ? made.answer.value : null
     }),
   )
-  const { answer, isNew } = made
+  const { answer, before } = made
   if (!answer.ok) return answer
   feed.announce({ topic: 'machine', mac })
-  const kind = isNew ? 'machine.created' : 'machine.upserted'
-  const summary = `${mac} was ${isNew ? 'created' : 'changed'}`
-  const { details } = line.describe(answer.value)
-  await noteAll([{ kind, summary, details }], { subject_id: mac, ...by })
+  const { details: after } = line.describe(answer.value)
+  const changed = before === null ? {} : compareFields(line.describe(before).details, after)
+  const kind = before === null ? 'machine.created' : 'machine.upserted'
+  const summary = `${mac} ${before === null ? 'was created' : verbOf(changed)}`
+  await noteAll([{ kind, summary, details: { ...after, changes: changed } }], {
+    subject_id: mac,
+    ...by,
+  })
   return answer
 }
+
+const verbOf = (changed: Changes): string =>
+  Object.keys(changed).length === 0 ? 'was saved without a change' : 'was changed'
 
 async function removeMachine<M extends MachineBase>(
   { machines, line, runs, feed, metrics, noteAll, changes }: FleetDependencies<M> & Changing,

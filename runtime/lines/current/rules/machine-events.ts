@@ -18,6 +18,8 @@ export const describe = (machine: Machine): Readonly<Record<string, unknown>> =>
   sanboot_drive: machine.sanboot_drive,
   labels: machine.labels,
   target_disk_serial: machine.target_disk_serial,
+  locked: machine.locked,
+  serial_console: machine.serial_console,
 })
 
 const OFFER_TEXTS = {
