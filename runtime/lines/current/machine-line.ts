@@ -2,9 +2,9 @@
 import { parseBootToken, renderBootToken } from '../../core/boot/boot-token.ts'
 import { renderBoot, type BootDecision, type LiveSets } from '../../core/boot/boot-script.ts'
 import type { CatalogEntry } from '../../core/catalog/catalog.ts'
+import { compareFields } from '../../core/state/event-changes.ts'
 import type { Mac } from '../../core/machine/mac.ts'
 import { accept, refuse } from '../../core/foundation/result.ts'
-import { listChanges } from '../../core/state/detail-changes.ts'
 import type { Secret } from '../../services/access/secret.ts'
 import type { Action, ServerLine } from '../../web/fleet/line.ts'
 import type { Contact, ScriptTransition } from '../../web/fleet/transition.ts'
@@ -156,7 +156,7 @@ const toAction = (name: string, action: MachineAction): Action<Machine> => ({
     if (!applied.ok) return applied
     const summary = `${machine.mac} ${action.past}`
     const after = notes.describe(applied.value)
-    const changes = listChanges(notes.describe(machine), after)
+    const changes = compareFields(notes.describe(machine), after)
     const details = { action: name, ...after, changes }
     return accept({
       machine: noteArmer(machine, applied.value, by),

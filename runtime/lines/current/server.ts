@@ -116,6 +116,7 @@ export async function createMachineServer(
     }),
     settings: () => toWebSettings(settings()),
     checkPassword: passwords.check,
+    setPassword: passwords.set,
     onFlashSlot: (machine, slot) => gate.assign(machine, slot, Date.now()),
     onLogout: (cookie) =>
       endCacheSession({ url: settings().withcache.url, cookie, env: environment.env, log }),

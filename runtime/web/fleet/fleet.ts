@@ -3,8 +3,8 @@ import { EventEmitter, once } from 'node:events'
 import type { FieldError } from '../../core/foundation/field-error.ts'
 import type { Mac } from '../../core/machine/mac.ts'
 import type { MachineBase } from '../../core/machine/machine.ts'
-import { listChanges } from '../../core/state/detail-changes.ts'
 import { refuse, type Result } from '../../core/foundation/result.ts'
+import { compareFields, type Changes } from '../../core/state/event-changes.ts'
 import type { ServerServices } from './server-services.ts'
 import type { Metrics } from '../http/metrics.ts'
 import type { Transition } from './transition.ts'
@@ -202,17 +202,18 @@ async function upsertMachine<M extends MachineBase>(
   if (!answer.ok) return answer
   feed.announce({ topic: 'machine', mac })
   const { details: after } = line.describe(answer.value)
-  const [kind, summary, details] =
-    before === null
-      ? (['machine.created', `${mac} was created`, after] as const)
-      : ([
-          'machine.upserted',
-          `${mac} was changed`,
-          { ...after, changes: listChanges(line.describe(before).details, after) },
-        ] as const)
-  await noteAll([{ kind, summary, details }], { subject_id: mac, ...by })
+  const changed = before === null ? {} : compareFields(line.describe(before).details, after)
+  const kind = before === null ? 'machine.created' : 'machine.upserted'
+  const summary = `${mac} ${before === null ? 'was created' : verbOf(changed)}`
+  await noteAll([{ kind, summary, details: { ...after, changes: changed } }], {
+    subject_id: mac,
+    ...by,
+  })
   return answer
 }
+
+const verbOf = (changed: Changes): string =>
+  Object.keys(changed).length === 0 ? 'was saved without a change' : 'was changed'
 
 async function removeMachine<M extends MachineBase>(
   { machines, line, runs, feed, metrics, noteAll, changes }: FleetDependencies<M> & Changing,

@@ -67,6 +67,20 @@ export function taggedJson({ req }: H3Event, { body, etag }: TaggedText): Answer
     : answer(200, headers, body)
 }
 
+/** Rows as they are made. Saved, not shown: the texts in it are not ours. */
+export const download = (rows: AsyncIterable<string>, type: string, name: string) =>
+  new Response(streamOf(encode(rows)), {
+    headers: {
+      'content-type': `${type}; charset=utf-8`,
+      'content-disposition': `attachment; filename="${name}"`,
+    },
+  })
+
+async function* encode(rows: AsyncIterable<string>): AsyncGenerator<Uint8Array> {
+  const encoder = new TextEncoder()
+  for await (const each of rows) yield encoder.encode(each)
+}
+
 /** Pieces as they are made, taken as fast as the caller reads. */
 export function streamOf(pieces: AsyncIterable<Uint8Array>): ReadableStream<Uint8Array> {
   const iterator = pieces[Symbol.asyncIterator]()

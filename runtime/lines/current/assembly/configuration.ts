@@ -1,4 +1,5 @@
 /** Current line: reads the configuration for one run of the program. */
+import type { Origin } from '../../../core/config/settings-parser.ts'
 import { createConfig, type Config } from '../../../services/config/config.ts'
 import { defaultStateDir } from '../../../services/config/state-dirs.ts'
 import type { ProcessEnvironment } from '../../../program/process-environment.ts'
@@ -20,6 +21,13 @@ export const readConfiguration = (
     systemDir: environment.systemDir,
     fallbackStateDir: defaultStateDir(environment.env, environment.isRoot),
   })
+
+/** Where the configuration sets the password; null: its hash is in the state directory. */
+export function findPasswordOrigin(config: LineConfig): Origin | null {
+  const { admin } = config.current()
+  const key = (['password', 'password_hash'] as const).find((each) => admin[each].trim() !== '')
+  return key === undefined ? null : config.originOf('admin', key)
+}
 
 /** Where the parts of the state lie: below the state directory unless a setting says otherwise. */
 export function decideFolders(config: LineConfig) {
