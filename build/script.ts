@@ -2,6 +2,7 @@
 import { constants } from 'node:os'
 import process from 'node:process'
 import type { WriteStream } from 'node:tty'
+import { hintOf, renderError } from '../runtime/core/foundation/fault.ts'
 import { UsageError } from './arguments.ts'
 import { createVoice, type Voice } from './voice.ts'
 
@@ -44,10 +45,9 @@ export async function runScript<Options>(options: ScriptOptions<Options>): Promi
     process.exitCode = code ?? result
   } catch (error) {
     voice.line.stop()
-    const message = error instanceof Error ? error.message : String(error)
     const isUsage = error instanceof UsageError
-    const hint = isUsage ? `\n  See: npx pnpm ${name} --help` : ''
-    voice.say.error(`${name}: ${message}${hint}`)
+    const hint = isUsage ? `See: npx pnpm ${name} --help` : hintOf(error)
+    voice.say.error(`${name}: ${renderError(error)}${hint === undefined ? '' : `\n  ${hint}`}`)
     process.exitCode = code ?? (isUsage ? 2 : 1)
   }
 }

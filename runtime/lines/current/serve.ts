@@ -1,5 +1,6 @@
 /** `flasher-web`: runs the server until it is asked to end. */
 import { Fault, renderError } from '../../core/foundation/fault.ts'
+import { explainListening } from '../../core/net/listen-fault.ts'
 import { renderProblem } from '../../core/config/settings-parser.ts'
 import type { Reloaded } from '../../services/config/config.ts'
 import { readVersion } from '../../services/host/package-manifest.ts'
@@ -80,11 +81,7 @@ async function listen(
   try {
     return await environment.listen(handler, place)
   } catch (cause) {
-    const { host, port } = place
-    throw new Fault('busy', `cannot listen on ${host} port ${port}: ${renderError(cause)}`, {
-      cause,
-      hint: 'FLASHER_SERVER_PORT or [server] port chooses another.',
-    })
+    throw explainListening(cause, { ...place, section: 'server' })
   }
 }
 

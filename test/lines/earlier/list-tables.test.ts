@@ -82,6 +82,6 @@ test("an image's fields are the specification's; for people, sizes in words stan
     size_bytes: 1000,
     virtual_size_bytes: null,
   })
-  assert.equal(Object.entries(renderImageFields(image, false))[2], ['size', '1.00 kB'])
+  assert.equal(Object.entries(renderImageFields(image, false))[3], ['size', '1.00 kB'])
 })
 test.run()
