@@ -2,6 +2,7 @@
 import { constants } from 'node:os'
 import process from 'node:process'
 import type { WriteStream } from 'node:tty'
+import { hintOf, renderError } from '../runtime/core/foundation/fault.ts'
 import { UsageError } from './arguments.ts'
 import { createVoice, type Voice } from './voice.ts'
 
@@ -52,7 +53,6 @@ export async function runScript<Options>(options: ScriptOptions<Options>): Promi
 }
 
 function describe(name: string, error: unknown): string {
-  const message = error instanceof Error ? error.message : String(error)
-  const hint = error instanceof UsageError ? `\n  See: npx pnpm ${name} --help` : ''
-  return `${name}: ${message}${hint}`
+  const hint = error instanceof UsageError ? `See: npx pnpm ${name} --help` : hintOf(error)
+  return `${name}: ${renderError(error)}${hint === undefined ? '' : `\n  ${hint}`}`
 }

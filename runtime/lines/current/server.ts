@@ -1,6 +1,7 @@
 /** Current line: its machine server, assembled from the services, its rules, routes and pages. */
 import type { H3 } from 'h3'
 import type { PerArch } from '../../core/boot/boot-set.ts'
+import type { ActiveSets } from '../../services/boot/boot-files.ts'
 import type { CatalogEntry, CatalogSnapshot } from '../../core/catalog/catalog.ts'
 import { createAssets } from '../../services/host/assets.ts'
 import { startBackupSchedule } from '../../services/backup/backup-schedule.ts'
@@ -129,13 +130,15 @@ export async function createMachineServer(
   return {
     app: server.app,
     endChannels: server.close,
-    active: () => ({
-      x86_64: bootFiles.active().x86_64?.version ?? null,
-      arm64: bootFiles.active().arm64?.version ?? null,
-    }),
+    active: () => versionsOf(bootFiles.active()),
     [Symbol.asyncDispose]: () => held.disposeAsync(),
   }
 }
+
+const versionsOf = ({ x86_64: pc, arm64 }: ActiveSets): PerArch<string | null> => ({
+  x86_64: pc?.version ?? null,
+  arm64: arm64?.version ?? null,
+})
 
 /** Services that only a running server needs; `opened` ends them, the last one first. */
 async function openServices(
