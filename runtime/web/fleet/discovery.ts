@@ -1,4 +1,5 @@
 /** Registers new machines at a bounded rate and number, because anyone in reach can create records. */
+import { after, type Eventual } from '../../core/foundation/eventual.ts'
 import { takeOne, type Bucket } from '../../core/foundation/bucket.ts'
 import type { MachineBase } from '../../core/machine/machine.ts'
 import type { ServerServices } from './server-services.ts'
@@ -13,7 +14,7 @@ export function createDiscovery<M extends MachineBase>(
   site: Pick<ServerServices<M>, 'line' | 'machines' | 'settings' | 'now'>,
   /** Called once a minute while new machines are turned away, with the reason in words. */
   refused: (reason: string) => void,
-): () => Promise<boolean> {
+): () => Eventual<boolean> {
   const { line, machines, settings, now } = site
   let bucket: Bucket | null = null
   let count = 0
@@ -21,8 +22,11 @@ export function createDiscovery<M extends MachineBase>(
   let reportedAt = -Infinity
 
   /** What was counted, and what was let in since. */
-  async function recount(at: number): Promise<void> {
-    if (at - countedAt < RECOUNT_MS) return
+  function recount(at: number): Eventual<void> {
+    return at - countedAt < RECOUNT_MS ? undefined : countUnassigned(at)
+  }
+
+  async function countUnassigned(at: number): Promise<void> {
     countedAt = at
     const all = await machines.list()
     count = all.filter((machine) => line.describe(machine).isUnassigned).length
@@ -36,7 +40,7 @@ export function createDiscovery<M extends MachineBase>(
     return false
   }
 
-  return async () => {
+  return () => {
     const at = now().getTime()
     const { discoveriesPerMinute, mostUnassigned } = settings()
     const rate = { perMinute: discoveriesPerMinute, most: discoveriesPerMinute }
@@ -44,9 +48,10 @@ export function createDiscovery<M extends MachineBase>(
     const next = takeOne(bucket, at, rate)
     if (next === null) return turnAway(`more than ${discoveriesPerMinute} a minute`, at)
     bucket = next
-    await recount(at)
-    if (count >= mostUnassigned) return turnAway(`${count} machines are unassigned`, at)
-    count += 1
-    return true
+    return after(recount(at), () => {
+      if (count >= mostUnassigned) return turnAway(`${count} machines are unassigned`, at)
+      count += 1
+      return true
+    })
   }
 }

@@ -1,5 +1,6 @@
 /** Logging in and out: one password, a delay that grows with each wrong one, a record of each. */
 import { HTTPResponse, type H3Event } from 'h3'
+import type { Eventual } from '../../core/foundation/eventual.ts'
 import { networkOf } from '../../core/access/login-throttle.ts'
 import { page, seeOther } from '../http/answers.ts'
 import type { Note, NoteSubject } from '../http/event-note.ts'
@@ -19,7 +20,7 @@ interface LoginDependencies {
   readonly attempts: Attempts
   readonly views: { renderLogin(view: LoginView): string }
   checkPassword(given: string): Promise<boolean>
-  noteAll(notes: readonly Note[], on: NoteSubject): Promise<void>
+  noteAll(notes: readonly Note[], on: NoteSubject): Eventual<void>
   /** Once a session was ended, with its cookie (`name=value`). */
   onLogout?(cookie: string): Promise<void>
 }

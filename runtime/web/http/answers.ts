@@ -41,8 +41,20 @@ export const page = (body: string, status = 200, headers: Headers = {}) =>
     headers: { 'content-type': 'text/html; charset=utf-8', ...headers },
   })
 
+const JSON_TYPE = { 'content-type': 'application/json' }
+
 export const json = (value: unknown, status = 200, headers: Headers = {}) =>
-  answer(status, { 'content-type': 'application/json', ...headers }, JSON.stringify(value))
+  answer(status, { ...JSON_TYPE, ...headers }, JSON.stringify(value))
+
+const texts = new WeakMap<object, string>()
+
+/** Of a value that is used again and never changes: it becomes text once. */
+export const keptJson = (value: object) =>
+  answer(
+    200,
+    JSON_TYPE,
+    texts.getOrInsertComputed(value, (made) => JSON.stringify(made)),
+  )
 
 export interface TaggedText {
   readonly body: string
@@ -52,7 +64,7 @@ export interface TaggedText {
 
 /** JSON that clients keep; 304 for those who have it already. */
 export function taggedJson({ req }: H3Event, { body, etag }: TaggedText): Answer {
-  const headers = { 'content-type': 'application/json', 'cache-control': 'no-cache', etag }
+  const headers = { ...JSON_TYPE, 'cache-control': 'no-cache', etag }
   return req.headers.get('if-none-match') === etag
     ? answer(304, headers, null)
     : answer(200, headers, body)

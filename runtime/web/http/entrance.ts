@@ -3,6 +3,7 @@ import type { H3 } from 'h3'
 import type { IncomingMessage, RequestListener, ServerResponse } from 'node:http'
 import { isIP } from 'node:net'
 import { NodeRequest, sendNodeResponse } from 'srvx/node'
+import { after, recover, type Eventual } from '../../core/foundation/eventual.ts'
 import { renderError } from '../../core/foundation/fault.ts'
 import { parseHost } from '../../core/net/host-header.ts'
 import { isPlainTarget, parseTarget, type TargetRefusal } from '../../core/net/request-target.ts'
@@ -34,14 +35,12 @@ export function createEntrance(app: H3, log: Pick<Log, 'error'>): Entrance {
     else answer(response, 500, 'Internal Server Error')
   }
 
-  async function serve(request: IncomingMessage, response: ServerResponse): Promise<void> {
-    try {
-      const pending = app.fetch(new NodeRequest({ req: request, res: response }))
-      // Most are there at once: no turn is spent on a promise.
-      await send(response, pending instanceof Promise ? await pending : pending)
-    } catch (error) {
-      fail(error, request, response)
-    }
+  function serve(request: IncomingMessage, response: ServerResponse): Eventual<void> {
+    const work = () =>
+      after(app.fetch(new NodeRequest({ req: request, res: response })), (answered) =>
+        send(response, answered),
+      )
+    return recover(work, (error) => fail(error, request, response))
   }
 
   return (request, response) => {
@@ -55,7 +54,7 @@ export function createEntrance(app: H3, log: Pick<Log, 'error'>): Entrance {
 }
 
 /** In one write where it can be: the adapter's own sender takes two, and a promise. */
-function send(response: ServerResponse, answered: Response): Promise<void> | undefined {
+function send(response: ServerResponse, answered: Response): Eventual<void> {
   const whole = readWhole(answered)
   if (whole === null) return sendNodeResponse(response, answered)
   const { status, headers, body } = whole
