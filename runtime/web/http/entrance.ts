@@ -8,6 +8,7 @@ import { renderError } from '../../core/foundation/fault.ts'
 import { parseHost } from '../../core/net/host-header.ts'
 import { isPlainTarget, parseTarget, type TargetRefusal } from '../../core/net/request-target.ts'
 import type { Parts } from './answers.ts'
+import { createTurns } from './turns.ts'
 import { NOSNIFF } from './headers.ts'
 import type { Log } from './caller.ts'
 import { plainAddress } from './peer.ts'
@@ -43,7 +44,7 @@ export function createEntrance(app: H3, log: Pick<Log, 'error'>): Entrance {
     return recover(work, (error) => fail(error, request, response))
   }
 
-  return (request, response) => {
+  function accept(request: IncomingMessage, response: ServerResponse): void {
     const refusal = normalize(request)
     if (refusal !== null) return answer(response, 400, refusal)
     if (!isHost(request.headers.host ?? '')) {
@@ -51,6 +52,8 @@ export function createEntrance(app: H3, log: Pick<Log, 'error'>): Entrance {
     }
     void serve(request, response)
   }
+
+  return createTurns(accept)
 }
 
 /** In one write where it can be: the adapter's own sender takes two, and a promise. */
@@ -58,7 +61,12 @@ function send(response: ServerResponse, answered: Response): Eventual<void> {
   const whole = readWhole(answered)
   if (whole === null) return sendNodeResponse(response, answered)
   const { status, headers, body } = whole
-  response.writeHead(status, headers)
+  try {
+    response.writeHead(status, headers)
+  } catch (thrown) {
+    if (typeof body === 'function') return close(body).then(() => Promise.reject(thrown))
+    throw thrown
+  }
   if (typeof body === 'function') return sendParts(response, body)
   response.end(body)
   return undefined
@@ -85,6 +93,11 @@ async function sendParts(response: ServerResponse, parts: Parts): Promise<void> 
     response.destroy()
     if (thrown !== LEFT && !left.signal.aborted) throw thrown
   }
+}
+
+/** Begins and ends at once, so that what the parts are read from is closed. */
+async function close(parts: Parts): Promise<void> {
+  for await (const _ of parts(AbortSignal.abort(LEFT))) return
 }
 
 const LEFT = new Error('the listener left')
