@@ -53,6 +53,8 @@ export function createMachines<Machine extends MachineBase>(
     count: async (): Promise<number> => fleet.current().size,
     /** All of them, by MAC. The same array as before when nothing changed. */
     list: async (): Promise<readonly Machine[]> => fleet.list(),
+    /** The same at once, so that nothing changes while it is looked at. */
+    peekAll: (): readonly Machine[] => fleet.list(),
     /**
      * Reads a record, lets `change` make the next one (null: leave it), and stores it, with nothing in
      * between; returns what is stored now. On disk before it resolves. `before` has the newest

@@ -65,8 +65,7 @@ export function createContactRecorder<M extends MachineBase>(site: Site<M>): Rec
 
   return (mac, contact, decide) => {
     if (machines.peek(mac) !== null) return record(mac, contact, decide)
-    if (!isStation(mac)) return null
-    return after(admitNew(), (isAdmitted) => (isAdmitted ? record(mac, contact, decide) : null))
+    return isStation(mac) && admitNew() ? record(mac, contact, decide) : null
   }
 }
 

@@ -1,5 +1,4 @@
 /** Registers new machines at a bounded rate and number, because anyone in reach can create records. */
-import { after, type Eventual } from '../../core/foundation/eventual.ts'
 import { takeOne, type Bucket } from '../../core/foundation/bucket.ts'
 import type { MachineBase } from '../../core/machine/machine.ts'
 import type { ServerServices } from './server-services.ts'
@@ -14,7 +13,7 @@ export function createDiscovery<M extends MachineBase>(
   site: Pick<ServerServices<M>, 'line' | 'machines' | 'settings' | 'now'>,
   /** Called once a minute while new machines are turned away, with the reason in words. */
   refused: (reason: string) => void,
-): () => Eventual<boolean> {
+): () => boolean {
   const { line, machines, settings, now } = site
   let bucket: Bucket | null = null
   let count = 0
@@ -22,14 +21,10 @@ export function createDiscovery<M extends MachineBase>(
   let reportedAt = -Infinity
 
   /** What was counted, and what was let in since. */
-  function recount(at: number): Eventual<void> {
-    return at - countedAt < RECOUNT_MS ? undefined : countUnassigned(at)
-  }
-
-  async function countUnassigned(at: number): Promise<void> {
+  function recount(at: number): void {
+    if (at - countedAt < RECOUNT_MS) return
     countedAt = at
-    const all = await machines.list()
-    count = all.filter((machine) => line.describe(machine).isUnassigned).length
+    count = machines.peekAll().filter((machine) => line.describe(machine).isUnassigned).length
   }
 
   function turnAway(reason: string, at: number): false {
@@ -44,14 +39,12 @@ export function createDiscovery<M extends MachineBase>(
     const at = now().getTime()
     const { discoveriesPerMinute, mostUnassigned } = settings()
     const rate = { perMinute: discoveriesPerMinute, most: discoveriesPerMinute }
-    // Taken before anything is awaited: a thousand at once are a thousand.
     const next = takeOne(bucket, at, rate)
     if (next === null) return turnAway(`more than ${discoveriesPerMinute} a minute`, at)
     bucket = next
-    return after(recount(at), () => {
-      if (count >= mostUnassigned) return turnAway(`${count} machines are unassigned`, at)
-      count += 1
-      return true
-    })
+    recount(at)
+    if (count >= mostUnassigned) return turnAway(`${count} machines are unassigned`, at)
+    count += 1
+    return true
   }
 }
