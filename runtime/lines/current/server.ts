@@ -58,6 +58,7 @@ export async function createMachineServer(
 ): Promise<MachineServer> {
   const { environment, config, state, log, release, passwords, cacheBeside } = given
   const settings = () => config.current()
+  const { signedOut } = decideFolders(config)
   await using opened = new AsyncDisposableStack()
   const { secret, catalog, netboot, backups } = await openServices(given, opened)
   const { bootFiles, releases } = netboot
@@ -109,12 +110,7 @@ export async function createMachineServer(
     catalog,
     bootFiles,
     secret,
-    signedOut: openSignedOut({
-      path: decideFolders(config).signedOut,
-      journal: state.journal,
-      now,
-      log,
-    }),
+    signedOut: openSignedOut({ path: signedOut, journal: state.journal, now, log }),
     settings: () => toWebSettings(settings()),
     checkPassword: passwords.check,
     setPassword: passwords.set,

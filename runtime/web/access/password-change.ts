@@ -1,4 +1,5 @@
 /** Changes the administrator password: the current one is checked, and all other sessions end. */
+import type { Eventual } from '../../core/foundation/eventual.ts'
 import type { H3Event } from 'h3'
 import { checkNewPassword, type NewPasswordRefusal } from '../../core/access/new-password.ts'
 import { accept, refuse, type Result } from '../../core/foundation/result.ts'
@@ -26,7 +27,7 @@ interface PasswordChangeDependencies {
   readonly sessions: Sessions
   readonly check: CheckPassword
   setPassword(password: string): Promise<void>
-  noteAll(notes: readonly Note[], on: NoteSubject): Promise<void>
+  noteAll(notes: readonly Note[], on: NoteSubject): Eventual<void>
 }
 
 const CHANGED: Note = {

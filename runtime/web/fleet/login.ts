@@ -1,5 +1,6 @@
 /** Logging in and out: one password, a delay that grows with each wrong one, a record of each. */
 import { HTTPResponse, type H3Event } from 'h3'
+import type { Eventual } from '../../core/foundation/eventual.ts'
 import { page, seeOther } from '../http/answers.ts'
 import type { Note, NoteSubject } from '../http/event-note.ts'
 import { callerOf, peerOf } from '../http/caller.ts'
@@ -15,7 +16,7 @@ interface LoginDependencies {
   readonly sessions: Sessions
   readonly views: { renderLogin(view: LoginView): string }
   readonly check: CheckPassword
-  noteAll(notes: readonly Note[], on: NoteSubject): Promise<void>
+  noteAll(notes: readonly Note[], on: NoteSubject): Eventual<void>
   /** Once a session was ended, with its cookie (`name=value`). */
   onLogout?(cookie: string): Promise<void>
 }

@@ -7,7 +7,7 @@ import { createAttempts } from '../http/attempts.ts'
 import { bootFileRoutes } from './boot-files.ts'
 import { bulkRoutes } from './bulk.ts'
 import { createChannel } from '../live/channel.ts'
-import { readContact } from './contacts.ts'
+import { createClock, readContact } from './contacts.ts'
 import { createApp } from '../http/dispatch.ts'
 import { eventRoutes } from './events.ts'
 import { createFleet } from './fleet.ts'
@@ -108,11 +108,11 @@ function createSite<M extends MachineBase>(
   guard: Guard,
   added: Pick<Site<M>, 'noteAll' | 'changePassword'>,
 ): Site<M> {
-  const { now } = options
+  const clock = createClock(options.now)
   const base = { ...options, ...added, metrics: createMetrics() }
   return {
     ...base,
-    notices: createNotices(now),
+    notices: createNotices(options.now),
     fleet: createFleet(base),
     caller: callerOf,
     peer: peerOf,
@@ -120,6 +120,6 @@ function createSite<M extends MachineBase>(
     checkScope: (event, scope) => guard.checkScope(callerOf(event), scope),
     by: (event) => renderBy(callerOf(event), peerOf(event).ip),
     admitMachine: createAdmission(base),
-    contact: (event) => readContact(event, peerOf(event), now()),
+    contact: (event) => readContact(event, peerOf(event), clock()),
   }
 }

@@ -41,8 +41,20 @@ export const page = (body: string, status = 200, headers: Headers = {}) =>
     headers: { 'content-type': 'text/html; charset=utf-8', ...headers },
   })
 
+const JSON_TYPE = { 'content-type': 'application/json' }
+
 export const json = (value: unknown, status = 200, headers: Headers = {}) =>
-  answer(status, { 'content-type': 'application/json', ...headers }, JSON.stringify(value))
+  answer(status, { ...JSON_TYPE, ...headers }, JSON.stringify(value))
+
+const texts = new WeakMap<object, string>()
+
+/** Of a value that is used again and never changes: it becomes text once. */
+export const keptJson = (value: object) =>
+  answer(
+    200,
+    JSON_TYPE,
+    texts.getOrInsertComputed(value, (made) => JSON.stringify(made)),
+  )
 
 /** A value that a route returned as it is. */
 export const jsonAnswer = (value: object) =>
@@ -60,7 +72,7 @@ export interface TaggedText {
  */
 export function taggedJson({ req }: H3Event, { body, etag }: TaggedText): Answer {
   const weak = `W/${etag}`
-  const headers = { 'content-type': 'application/json', 'cache-control': 'no-cache', etag: weak }
+  const headers = { ...JSON_TYPE, 'cache-control': 'no-cache', etag: weak }
   const known = req.headers.get('if-none-match')?.split(',') ?? []
   return known.some((tag) => ['*', etag, weak].includes(tag.trim()))
     ? answer(304, headers, null)

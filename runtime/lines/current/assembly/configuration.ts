@@ -41,6 +41,7 @@ export function decideFolders(config: LineConfig) {
     signedOut: `${stateDir}/signed-out.json`,
     catalog: `${stateDir}/catalog.toml`,
     fetches: `${stateDir}/fetches`,
+    backupJobs: `${stateDir}/backup-jobs`,
     boot: paths.boot_dir || `${stateDir}/boot`,
     backups: paths.backup_dir || `${stateDir}/backups`,
     cache: cache.dir || `${stateDir}/cache`,
