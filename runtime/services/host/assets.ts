@@ -25,6 +25,7 @@ const OURS = [
   'live.js',
   'selection.js',
   'theme.js',
+  'upload.js',
   'icon.svg',
 ] as const
 

@@ -123,4 +123,3 @@ async function takeUpload<M extends MachineBase>(
   )
   return json(details)
 }
-

@@ -3,6 +3,7 @@ import { startAges } from './ages.js'
 import { startKeys } from './keys.js'
 import { startLive } from './live.js'
 import { startSelection } from './selection.js'
+import { startUploads } from './upload.js'
 
 const spoken = document.querySelector('#spoken')
 
@@ -84,5 +85,6 @@ document.addEventListener('htmx:beforeSwap', onAnswer)
 document.addEventListener('htmx:afterSwap', onSwap)
 startAges()
 startSelection()
+startUploads()
 startKeys()
 startLive()

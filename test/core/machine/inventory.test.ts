@@ -2,10 +2,7 @@
 import * as fc from 'fast-check'
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
-import {
-  MAX_HARDWARE_BYTES,
-  parseInventory,
-} from '../../../runtime/core/machine/inventory.ts'
+import { MAX_HARDWARE_BYTES, parseInventory } from '../../../runtime/core/machine/inventory.ts'
 import { createMachine } from '../../../runtime/lines/current/rules/machine.ts'
 import { parseRecord } from '../../../runtime/lines/current/rules/record.ts'
 import { createFixture, diskOf, MAC, REF } from '../../support/server/machine-fixture.ts'
