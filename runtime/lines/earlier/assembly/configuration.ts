@@ -10,8 +10,8 @@ export type LineConfig = Config<typeof SETTINGS>
 
 /** From the usual places, or those that `--config` names. */
 export const readConfiguration = (
-  environment: ProcessEnvironment,
-  given: Arguments,
+  environment: Pick<ProcessEnvironment, 'env' | 'systemDir' | 'isRoot'>,
+  given: Pick<Arguments, 'lists'>,
 ): Promise<LineConfig> =>
   createConfig({
     table: SETTINGS,

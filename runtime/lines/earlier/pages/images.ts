@@ -48,7 +48,7 @@ async function show(context: PageContext, event: H3Event): Promise<HTTPResponse>
       body: html`${renderUpload('/images/', 'Image file')}
         <details>
           <summary>From a command line</summary>
-          ${copyBlock(`curl -b flasher-token=… -T debian.img.zst ${baseUrl}/images/`, 'Command')}
+          ${copyBlock(renderCommands(baseUrl), 'Command')}
         </details>
         <p class="dim">
           Names must end in .img, .img.zst, .img.xz, .img.gz, .img.bz2 or .qcow2 to be listed. The
@@ -57,3 +57,10 @@ async function show(context: PageContext, event: H3Event): Promise<HTTPResponse>
     })}`,
   })
 }
+
+/** The first asks for the password, and keeps the session for the second. */
+const renderCommands = (baseUrl: string): string =>
+  [
+    `read -rsp 'Password: ' p; curl -sS -c session --data-urlencode "password=$p" ${baseUrl}/ui/login`,
+    `curl -b session -T debian.img.zst ${baseUrl}/images/`,
+  ].join('\n')
