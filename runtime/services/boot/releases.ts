@@ -1,6 +1,7 @@
 /** Fetches releases into the boot directory: one at a time, with progress, cancellation and a record. */
 import type { CompleteSet } from '../../core/boot/boot-set.ts'
 import { Fault } from '../../core/foundation/fault.ts'
+import type { BootFolder } from './boot-files.ts'
 import type { Feed } from '../host/feed.ts'
 import { createJobs, isOver, type Job, type JobRecords } from '../host/jobs.ts'
 import { SYSTEM, type EventNote, type Journal, type Requester } from '../state/journal.ts'
@@ -19,6 +20,7 @@ export interface ReleaseSettings {
 }
 
 export type Releases = ReturnType<typeof createReleases>
+export type ReleaseFetches = ReturnType<typeof createReleaseFetches>
 
 interface ReleasesDependencies extends ReleaseRunDependencies {
   readonly journal: Journal
@@ -32,8 +34,30 @@ interface ReleasesDependencies extends ReleaseRunDependencies {
 /** The last fetches stay listed. */
 const MAX_JOBS = 50
 
-export function createReleases(parts: ReleasesDependencies) {
-  const { bootFiles, feed, settings, now } = parts
+/** With what only a folder of several sets has. */
+export function createReleases(
+  parts: ReleasesDependencies & { readonly bootFiles: Pick<BootFolder, 'use'> },
+) {
+  const note = createNote(parts.journal)
+  return {
+    ...createReleaseFetches(parts),
+    /** Makes a set of the boot directory the one that machines boot. */
+    async use(set: CompleteSet, by: Requester) {
+      await parts.bootFiles.use(set)
+      await note(
+        'netboot.artifacts.activated',
+        `Machines boot version ${set.version} (${set.arch}) now`,
+        by,
+        {
+          ...set,
+        },
+      )
+    },
+  }
+}
+
+export function createReleaseFetches(parts: ReleasesDependencies) {
+  const { feed, settings, now } = parts
   const note = createNote(parts.journal)
   const noteOutcome = createOutcomeNotes(note)
   /** Who cancelled a fetch that has not ended yet. */
@@ -93,18 +117,6 @@ export function createReleases(parts: ReleasesDependencies) {
       const job = jobs.find(tag)
       await job?.ended
       return job?.state ?? null
-    },
-    /** Makes a set of the boot directory the one that machines boot. */
-    async use(set: CompleteSet, by: Requester) {
-      await bootFiles.use(set)
-      await note(
-        'netboot.artifacts.activated',
-        `Machines boot version ${set.version} (${set.arch}) now`,
-        by,
-        {
-          ...set,
-        },
-      )
     },
     [Symbol.asyncDispose]: jobs[Symbol.asyncDispose],
   }
