@@ -13,30 +13,33 @@ export interface AddForm {
 
 export const EMPTY_FORM: AddForm = { values: {}, errors: {} }
 
-export const renderAddCard = (form: AddForm, folder: string): Html =>
+export const renderAddCard = (form: AddForm, folder: string, isFirst: boolean): Html =>
   card({
-    title: 'Add an image',
+    title: isFirst ? 'No images yet: add the first one' : 'Add an image',
     id: 'add',
-    body: html`<div class="ways">
-      <section>
-        <h3>From an address</h3>
-        ${renderAddressForm(form)}
-      </section>
-      <section>
-        <h3>From your computer</h3>
-        ${renderUploadForm()}
-      </section>
-      <section>
-        <h3>Copy it into the folder</h3>
-        <p>On the host of the cache:</p>
-        ${copyBlock(`cp debian-13.img.zst ${quote(folder)}/\n`, 'A command that copies an image')}
-        <p class="hint">
-          A file is offered a few seconds after it is complete. A <code>.sha256</code> file beside
-          it is checked.
-        </p>
-      </section>
-    </div>`,
+    body: html`${isFirst ? INTRODUCTION : null}
+      <div class="ways">
+        <section>
+          <h3>From an address</h3>
+          ${renderAddressForm(form)}
+        </section>
+        <section>
+          <h3>From your computer</h3>
+          ${renderUploadForm()}
+        </section>
+        <section>
+          <h3>Copy it into the folder</h3>
+          <p>On the host of the cache:</p>
+          ${copyBlock(`cp debian-13.img.zst ${quote(folder)}/\n`, 'A command that copies an image')}
+          <p class="hint">
+            A file is offered a few seconds after it is complete. A <code>.sha256</code> file beside
+            it is checked.
+          </p>
+        </section>
+      </div>`,
   })
+
+const INTRODUCTION = html`<p>Machines are flashed with images from this page.</p>`
 
 const renderAddressForm = (form: AddForm): Html =>
   html`<form method="post" action="/ui/add">
@@ -111,12 +114,10 @@ const renderUploadForm = (): Html =>
       </details>
       <button>Upload</button>
     </form>
-    <noscript
-      ><p>
-        Uploading here needs JavaScript. Without it, copy the file into the folder, or add it from
-        an address.
-      </p></noscript
-    >`
+    <p class="unscripted-only">
+      Uploading here needs JavaScript. Without it, copy the file into the folder, or add it from an
+      address.
+    </p>`
 
 /** For a shell, where it must be. */
 const quote = (path: string): string =>

@@ -9,7 +9,6 @@ import {
   badge,
   card,
   copyable,
-  emptyState,
   progress,
   renderBytes,
   tag,
@@ -40,7 +39,7 @@ export function renderImages(view: ImagesView): Html {
       ${renderSpace(view)} ${renderUploads(view)}
       ${
         rows.length === 0
-          ? renderNothing()
+          ? null
           : renderTable({
               caption: 'Images',
               className: 'images',
@@ -60,20 +59,14 @@ export function renderImages(view: ImagesView): Html {
         ><p><a href="/ui/dashboard">Reload</a> to update the progress.</p></noscript
       >
     </div>
-    ${renderAddCard(form, folder)}`
+    ${renderAddCard(form, folder, rows.length === 0)}`
 }
-
-const renderNothing = (): Html =>
-  emptyState(
-    'No images yet',
-    'Machines are flashed with images from this list. Add the first one from an address, from your computer, or by copying it into the folder.',
-    html`<a class="button" href="#add">Add an image</a>`,
-  )
 
 const isMoving = (state: RowState) => ['receiving', 'queued', 'checking'].includes(state)
 
-function renderSpace({ space }: ImagesView): Html {
+function renderSpace({ rows, space }: ImagesView): Content {
   const { storedBytes, maxBytes, freeBytes } = space
+  if (rows.length === 0) return null
   const limit = maxBytes === 0 ? storedBytes + freeBytes : maxBytes
   const used = `${renderPartOf(storedBytes, limit)} used by downloads`
   const disk = `${renderSize(freeBytes)} free on the disk`
@@ -126,16 +119,18 @@ const STATES: Readonly<Record<RowState, readonly [Tone, string]>> = {
 function renderRow(row: CacheRow, view: ImagesView): Html {
   const { entry, state, error, addedAt } = row
   const [tone, word] = STATES[state]
-  const tags = [entry.format, entry.arch].flatMap((text) => (text === null ? [] : tag(text)))
-  return html`<tr id="image-${Buffer.from(entry.name).toString('hex').slice(0, 64)}">
+  return html`<tr id="image-${Buffer.from(entry.name).toString('hex')}">
     <td>${badge(tone, word)}</td>
     <th scope="row">
-      <span class="image-name" title="${entry.name}">${entry.name}</span> ${tags}
-      ${renderOrigin(row, view.clock)}
+      <span class="image-name">${entry.name}</span>
+      <p class="dim small">
+        ${entry.format === null ? null : tag(entry.format)}
+        ${entry.arch === null ? null : tag(entry.arch)} ${renderOrigin(row, view.clock)}
+      </p>
       ${error === null ? null : html`<p class="error">${error}</p>`}
     </th>
     <td class="number" data-label="Size">${renderProgress(row)}</td>
-    <td data-label="Added">${renderTime(addedAt, view.clock)}</td>
+    <td data-label="Added">${addedAt === null ? null : renderTime(addedAt, view.clock)}</td>
     <td data-label="SHA-256">${renderDigest(entry.sha256)}</td>
     <td data-label="Used by">${renderUses(row, view)}</td>
     <td><div class="row">${renderActions(row)}</div></td>
@@ -144,21 +139,19 @@ function renderRow(row: CacheRow, view: ImagesView): Html {
 
 function renderOrigin({ state, kind, usedAt }: CacheRow, clock: Clock): Content {
   if (state !== 'ready') return null
-  if (kind === 'file') return html`<p class="dim small">in the folder</p>`
+  if (kind === 'file') return 'in the folder'
   const at = usedAt === null ? null : new Date(usedAt).toISOString()
-  return html`<p class="dim small">
-    downloaded${at === null ? null : html`, last used ${renderTime(at, clock)}`}
-  </p>`
+  return html`downloaded${at === null ? null : html`, last used ${renderTime(at, clock)}`}`
 }
 
 const renderDigest = (sha256: string | null): Content =>
   sha256 === null
-    ? html`<span class="dim">–</span>`
+    ? null
     : copyable(sha256, html`<span title="${sha256}">${sha256.slice(0, 12)}</span>`)
 
 /** The number leads to the machines; without a server's report there is none. */
 function renderUses({ entry, isPinned, machines }: CacheRow, { serverLink }: ImagesView): Content {
-  if (machines === null) return isPinned ? 'machines' : html`<span class="dim">–</span>`
+  if (machines === null) return isPinned ? 'machines' : null
   if (machines === 0) return html`<span class="dim">none</span>`
   const words = machines === 1 ? '1 machine' : `${machines} machines`
   const q = `image:${blobKeyOf(entry.src) ?? ''}`
@@ -168,7 +161,7 @@ function renderUses({ entry, isPinned, machines }: CacheRow, { serverLink }: Ima
 
 function renderProgress({ entry, download, progress: part, state }: CacheRow): Content {
   if (state === 'checking' && part !== null) return progress(part, 1, 'reading')
-  if (download === null) return renderBytes(entry.size_bytes)
+  if (download === null) return entry.size_bytes === null ? null : renderBytes(entry.size_bytes)
   const { growth, rate, eta } = download
   const amount =
     growth.total === null ? renderSize(growth.bytes) : renderPartOf(growth.bytes, growth.total)

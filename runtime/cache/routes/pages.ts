@@ -94,7 +94,8 @@ async function showImages(
     title: 'Images',
     count: rows.length,
     section: HOME,
-    actions: html`<a class="button primary" href="#add">Add an image</a>`,
+    actions:
+      rows.length === 0 ? null : html`<a class="button primary" href="#add">Add an image</a>`,
     messages: messagesOf(event.url.searchParams, form, serverLink),
     body: renderImages({
       rows,

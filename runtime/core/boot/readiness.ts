@@ -104,7 +104,7 @@ function judgeTftp({ tftp }: ReadinessFacts): ReadinessRow {
     href: '/ui/netboot#tftp',
     action: 'Set up TFTP',
   } as const
-  const text = [tftp.text, tftp.hint].filter(Boolean).join(' ')
+  const { text } = tftp
   if (tftp.isReady) return row(about, 'ready', text)
   if (!tftp.isChecked) return row(about, 'unknown', text)
   return row(about, tftp.isActive ? 'attention' : 'missing', text)

@@ -33,7 +33,7 @@ export async function serve(environment: ProcessEnvironment, given: Arguments): 
   await using server = await createMachineServer(parts)
   const listening = await listen(environment, createEntrance(server.app, log), {
     ...config.current().server,
-    portHint: 'FLASHER_WEB_PORT chooses another.',
+    settingHint: 'Set them with FLASHER_WEB_HOST and FLASHER_WEB_PORT.',
   })
   const closing = watchRequests(listening.server)
   log.info(`flasher-web ${release} (earlier line) listens on ${listening.urls.join(' ')}`)

@@ -83,6 +83,7 @@ export async function createMachineServer(
     }),
     settings: () => toWebSettings(settings()),
     checkPassword: password.verifyPassword,
+    setPassword: null,
     now,
     log,
     version: release,

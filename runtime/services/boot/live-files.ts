@@ -28,7 +28,8 @@ export async function createLiveFiles(dir: string): Promise<LiveFiles> {
       ),
     // Scripts name the files whether they are there or not.
     active: () => ({ x86_64: null, arm64: null }),
-    save: (name, bytes, maxBytes) => receiveUpload({ dir, name, bytes, maxBytes, prefix: UPLOAD }),
+    save: (name, bytes, maxBytes) =>
+      receiveUpload({ dir, name, bytes, maxBytes, prefix: UPLOAD, sha256: null }),
     stage: () => mkdtemp(join(dir, STAGED)),
     install: (staged) => enqueue(() => installStaged(dir, staged, null)),
   }

@@ -15,7 +15,7 @@ interface PasswordForm {
 }
 
 export type PasswordRefusal =
-  | { readonly why: 'wrong' | 'unchanged' | NewPasswordRefusal }
+  | { readonly why: 'wrong' | 'unchanged' | 'elsewhere' | NewPasswordRefusal }
   | { readonly why: 'wait'; readonly seconds: number }
 
 export type ChangePassword = (
@@ -26,7 +26,8 @@ export type ChangePassword = (
 interface PasswordChangeDependencies {
   readonly sessions: Sessions
   readonly check: CheckPassword
-  setPassword(password: string): Promise<void>
+  /** Null: the password is the operating system's, and is changed there. */
+  readonly setPassword: ((password: string) => Promise<void>) | null
   noteAll(notes: readonly Note[], on: NoteSubject): Eventual<void>
 }
 
@@ -44,8 +45,9 @@ const FAILED: Note = {
 }
 
 export function createPasswordChange(parts: PasswordChangeDependencies): ChangePassword {
-  const { sessions, noteAll } = parts
+  const { sessions, noteAll, setPassword } = parts
   return async (event, { current, password, repeated }) => {
+    if (setPassword === null) return refuse({ why: 'elsewhere' })
     const { ip, isSecure } = peerOf(event)
     const by: By = { actor: 'operator', ip }
     const fine = checkNewPassword(password, repeated)
@@ -57,7 +59,7 @@ export function createPasswordChange(parts: PasswordChangeDependencies): ChangeP
       return refuse({ why: 'wrong' })
     }
     if (password === current) return refuse({ why: 'unchanged' })
-    await parts.setPassword(password)
+    await setPassword(password)
     event.res.headers.append('set-cookie', await sessions.endOthers(isSecure))
     await noteAll([CHANGED], { subject_id: null, ...by })
     return accept(null)

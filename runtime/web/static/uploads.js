@@ -43,6 +43,8 @@ function parse(text) {
   }
 }
 
+const capitalize = (text) => text.charAt(0).toUpperCase() + text.slice(1)
+
 /** The sentence for a person. */
 function explain({ status, text }, name) {
   if (status === 0) return 'The connection was lost.'
@@ -50,7 +52,7 @@ function explain({ status, text }, name) {
   const { detail } = parse(text)
   if (Array.isArray(detail)) return `${name} ${detail[0]?.msg ?? 'was refused'}.`
   if (typeof detail !== 'string') return `The server answered with status ${status}.`
-  return `${detail.charAt(0).toUpperCase()}${detail.slice(1)}.`
+  return `${detail.startsWith(name) ? detail : capitalize(detail)}.`
 }
 
 const isGood = ({ status }) => status >= 200 && status < 300

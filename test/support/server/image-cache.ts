@@ -113,7 +113,7 @@ export async function startCache(
   state: string,
   env: Readonly<Record<string, string>> = {},
 ): Promise<CacheProcess> {
-  const port = await freePort()
+  const port = Number(env['FLASHER_CACHE_PORT'] ?? (await freePort()))
   const child = spawn(process.execPath, [PROGRAM], {
     stdio: ['ignore', 'pipe', 'pipe'],
     env: { ...process.env, ...cacheEnv(state, port), ...env },

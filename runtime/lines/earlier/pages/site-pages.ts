@@ -44,6 +44,8 @@ export function createPages(parts: PagesDependencies): Pages {
   const frame = createFrame({ version, assetUrl: assets.url, nav: NAV })
   const views: ServerViews<Machine> = {
     match: createMatch(now),
+    // The table has the same columns for everybody.
+    columnsOf: () => '',
     renderRow: (machine) =>
       String(renderMachineRow(machine, findRun(machine.mac), { now: now(), zone: zone() })),
     renderBar: (run) => String(renderBar(run)),

@@ -94,6 +94,7 @@ async function takeUpload(
     bytes,
     maxBytes: site.settings().uploadMostBytes,
     prefix: UPLOAD,
+    sha256: null,
   })
   shelf.forget()
   site.feed.announce({ topic: 'catalog' })

@@ -110,6 +110,8 @@ for (const [what, options, reason] of FAILURES) {
   })
 }
 
+const post = (tag: string) => ({ method: 'POST', body: new URLSearchParams({ tag }) })
+
 test('without a site, with a bad tag, or without a session nothing is fetched', async () => {
   await using server = await createEarlierServer()
   const ask = await server.operator()
@@ -117,7 +119,6 @@ test('without a site, with a bad tag, or without a session nothing is fetched', 
     await (await ask('/ui/boot')).text(),
     /Nothing can be fetched: no release site is set/,
   )
-  const post = (tag: string) => ({ method: 'POST', body: new URLSearchParams({ tag }) })
   for (const tag of ['../evil', 'a b', 'latest']) {
     const answer = await ask('/ui/boot/fetch-release', post(tag))
     assert.equal([answer.status, /notice=/.test(answer.headers.get('location') ?? '')], [303, true])

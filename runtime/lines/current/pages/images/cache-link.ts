@@ -30,12 +30,13 @@ async function lead(context: PageContext, event: H3Event): Promise<HTTPResponse>
   await refresh(context)
   const page = pageOf(context, event)
   const { error } = context.site.catalog.snapshot()
-  if (page !== null && error === null) return seeOther(page)
+  const isConnected = event.url.searchParams.has('connected')
+  if (page !== null && error === null && !isConnected) return seeOther(page)
   return await context.show(event, {
     title: 'Images',
     section: IMAGES,
     messages: messageOf(context, event),
-    body: page === null ? renderUnset(context, event) : renderSilent(context, event, page, error),
+    body: renderState(context, event, page, error),
   })
 }
 
@@ -55,6 +56,24 @@ function pageOf(context: PageContext, event: H3Event): string | null {
   const page = address(`${base}/ui/dashboard`, { server: baseUrl })
   return replaceLoopback(page, new URL(baseUrl).hostname)
 }
+
+function renderState(
+  context: PageContext,
+  event: H3Event,
+  page: string | null,
+  error: string | null,
+): Content {
+  if (page === null) return renderUnset(context, event)
+  return error === null ? renderConnected(page) : renderSilent(context, event, page, error)
+}
+
+/** Browsers let no form lead to another site, so a link does. */
+const renderConnected = (page: string): Html =>
+  card({
+    title: 'Connected',
+    body: html`<p>The cache service answers.</p>
+      <p><a class="button primary" href="${page}">Open the images</a></p>`,
+  })
 
 const renderUnset = (context: PageContext, event: H3Event): Html =>
   card({
@@ -124,5 +143,5 @@ async function connect(
     details: saved.value,
   } as const
   await site.noteAll([note], { subject_id: null, ...site.by(event) })
-  return goTo(event, IMAGES)
+  return goTo(event, `${IMAGES}?connected`)
 }

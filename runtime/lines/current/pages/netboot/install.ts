@@ -107,12 +107,10 @@ const renderUpload = (): Html =>
       <button>Upload</button>
       <div class="upload-status" role="status"></div>
     </form>
-    <noscript
-      ><p>
-        Uploading here needs JavaScript. Without it, copy the files into the boot directory of the
-        server.
-      </p></noscript
-    >`
+    <p class="unscripted-only">
+      Uploading here needs JavaScript. Without it, copy the files into the boot directory of the
+      server.
+    </p>`
 
 const renderBuild = ({ services }: PageContext): Html => {
   const { dir } = services.netboot.bootFiles

@@ -15,7 +15,11 @@ import { refreshEvery } from '../../../../web/ui/refresh.ts'
 import { numberColumn, renderTable } from '../../../../web/ui/tables.ts'
 import type { Route } from '../../../../web/http/route.ts'
 import { renderTime, type Clock } from '../../../../web/ui/times.ts'
-import { listIncomplete, type SetAside } from '../../../../core/boot/boot-set.ts'
+import {
+  listIncomplete,
+  type IncompleteSet,
+  type SetAside,
+} from '../../../../core/boot/boot-set.ts'
 import { renderTftpSetup } from '../../../../core/boot/tftp.ts'
 import type { BootFile, BootFolder, KnownSet } from '../../../../services/boot/boot-files.ts'
 import type { FetchJob } from '../../../../services/boot/release-job.ts'
@@ -105,59 +109,49 @@ function renderArtifacts(
       can only boot their own disks.
     </p>`
   }
-  return html`${renderSets(bootFiles.sets())}${renderIncomplete(files)}${renderAside(bootFiles.setAside())}
-  ${renderTable({
-    caption: 'Files in the boot directory',
-    columns: ['File', numberColumn('Size'), 'Added'],
-    rows: files.map(
-      ({ name, sizeBytes, modifiedAt }) =>
-        html`<tr>
-          <th scope="row">
-            <a class="mono" href="/boot/${encodeURIComponent(name)}">${name}</a>
-          </th>
-          <td class="number" data-label="Size">${renderBytes(sizeBytes)}</td>
-          <td class="nowrap" data-label="Added">${renderTime(modifiedAt, clock)}</td>
-        </tr>`,
-    ),
-  })}`
+  const [sets, names] = [bootFiles.sets(), files.map(({ name }) => name)]
+  return html`${sets.length === 0 ? INCOMPLETE : null}
+    <ul class="rows">
+      ${sets.map(renderSet)} ${listIncomplete(names).map(renderIncomplete)}
+      ${bootFiles.setAside().map(renderAside)}
+    </ul>
+    ${renderTable({
+      caption: 'Files in the boot directory',
+      columns: ['File', numberColumn('Size'), 'Added'],
+      rows: files.map(
+        ({ name, sizeBytes, modifiedAt }) =>
+          html`<tr>
+            <th scope="row">
+              <a class="mono" href="/boot/${encodeURIComponent(name)}">${name}</a>
+            </th>
+            <td class="number" data-label="Size">${renderBytes(sizeBytes)}</td>
+            <td class="nowrap" data-label="Added">${renderTime(modifiedAt, clock)}</td>
+          </tr>`,
+      ),
+    })}`
 }
 
-const renderSets = (sets: readonly KnownSet[]): Content =>
-  sets.length === 0
-    ? html`<p>
-        ${badge('needs-you', 'incomplete')} A live system is a kernel (.vmlinuz), an initrd and a
-        squashfs of the same version.
-      </p>`
-    : html`<ul class="rows">
-        ${sets.map(renderSet)}
-      </ul>`
+const INCOMPLETE = html`<p>
+  A live system is a kernel (.vmlinuz), an initrd and a squashfs of the same version. None is
+  complete yet.
+</p>`
 
-const renderIncomplete = (files: readonly BootFile[]): Content =>
-  listIncomplete(files.map(({ name }) => name)).map(
-    ({ arch, version, missing }) =>
-      html`<p>
-        <strong>${version}</strong> <span class="tag">${arch}</span> Missing:
-        ${missing.map((name) => html` <code>${name}</code>`)}
-      </p>`,
-  )
+const renderIncomplete = ({ arch, version, missing }: IncompleteSet): Html =>
+  html`<li>
+    <span class="grow"
+      ><strong>${version}</strong> <span class="tag">${arch}</span
+      ><span class="small dim missing">Missing: ${missing.join(', ')}</span></span
+    >${badge('needs-you', 'incomplete')}
+  </li>`
 
 /** Files of another system under the same names, such as the deployed one. */
-const renderAside = (sets: readonly SetAside[]): Content =>
-  sets.length === 0
-    ? null
-    : html`<ul class="rows">
-        ${sets.map(
-          ({ arch, version, reason }) =>
-            html`<li>
-              <span class="grow"
-                ><strong>${version}</strong> <span class="tag">${arch}</span><br /><span
-                  class="small dim"
-                  >${reason}</span
-                ></span
-              >${badge('needs-you', 'not used')}
-            </li>`,
-        )}
-      </ul>`
+const renderAside = ({ arch, version, reason }: SetAside): Html =>
+  html`<li>
+    <span class="grow"
+      ><strong>${version}</strong> <span class="tag">${arch}</span
+      ><span class="small dim missing">${reason}</span></span
+    >${badge('needs-you', 'not used')}
+  </li>`
 
 const renderSet = ({ arch, version, isActive, isPrevious }: KnownSet): Html =>
   html`<li>

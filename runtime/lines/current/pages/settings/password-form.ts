@@ -108,6 +108,8 @@ function describeRefusal(refusal: PasswordRefusal): Described {
       return { at: 'current', error: `Too many attempts: try again in ${refusal.seconds} s.` }
     case 'wrong':
       return { at: 'current', error: 'Wrong password.' }
+    case 'elsewhere':
+      return { at: 'current', error: 'The password is changed in the operating system.' }
     case 'unchanged':
       return { at: 'password', error: 'The new password is the same as the current one.' }
     case 'too-short':
