@@ -23,6 +23,11 @@ function add(searches: readonly SavedSearch[], given: SavedSearch): readonly Sav
   return added.value
 }
 
+function refusalOf(searches: readonly SavedSearch[], given: SavedSearch): string | null {
+  const added = addSaved(searches, given)
+  return added.ok ? null : added.refusal
+}
+
 test('a search comes back from its cookie as it was saved', () => {
   const saved = add(add([], search('失敗 "1"', 'image:debian* "a b"')), search('b'))
   assert.match(renderSaved(saved), /^[\w-]+$/)
@@ -31,10 +36,6 @@ test('a search comes back from its cookie as it was saved', () => {
 
 test('the same name replaces; no name, no search, too long and too many are refused', () => {
   assert.equal(add([search('a')], search(' a ', 'mode:tui')), [search('a', 'mode:tui')])
-  const refusalOf = (searches: readonly SavedSearch[], given: SavedSearch) => {
-    const added = addSaved(searches, given)
-    return added.ok ? null : added.refusal
-  }
   assert.is(refusalOf([], search(' ')), 'no-name')
   assert.is(refusalOf([], search('a', ' ')), 'no-search')
   assert.is(refusalOf([], search('a'.repeat(41))), 'too-long')
