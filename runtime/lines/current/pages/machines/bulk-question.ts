@@ -134,7 +134,7 @@ interface ListedRow extends Done {
   readonly text: Content
 }
 
-/** More are told by their number; the page stays below a megabyte. */
+/** Only the number of further ones is shown, so that the page stays below a megabyte. */
 const MAX_LISTED = 500
 
 /** The disks that are lost first. */

@@ -25,6 +25,9 @@ const PATH = '/ui/machines'
 /** The parameters of the table; forms pass them on. */
 const KEPT = ['q', 'filter', 'sort', 'page', 'view', 'columns'] as const
 
+/** Columns that a window of 1280 pixels holds. */
+const MAX_BESIDE = 7
+
 const PICK: Column = {
   className: 'pick',
   title: html`<label class="scripted-only check"
@@ -168,7 +171,7 @@ function renderFleet(
   return html`<form id="bulk" hx-disinherit="*" ${opensQuestion('/ui/machines/bulk')}>
       ${renderTable({
         caption: 'Machines',
-        className: 'fleet',
+        className: columns.length > MAX_BESIDE ? 'fleet many' : 'fleet',
         path: PATH,
         query,
         columns: [PICK, ...columns.map(columnOf)],
