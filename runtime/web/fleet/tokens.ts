@@ -71,7 +71,7 @@ async function note(
   verb: keyof typeof KINDS,
   { id, name, scopes, expires_at }: TokenRecord,
 ): Promise<void> {
-  const summary = `The token ${name} was ${verb}`
+  const summary = `The token ${name} was ${verb === 'made' ? 'created' : 'revoked'}`
   await site.noteAll(
     [{ kind: KINDS[verb], subject_kind: 'auth', summary, details: { name, scopes, expires_at } }],
     {

@@ -8,6 +8,7 @@ import { refuse } from '../../../../web/http/faults.ts'
 import { localPath } from '../../../../web/http/local-path.ts'
 import type { Route } from '../../../../web/http/route.ts'
 import { renderEditRefusal } from '../../../../services/config/config-editor.ts'
+import { SETTING_TITLES } from './setting-titles.ts'
 import { SETTINGS } from '../../rules/settings.ts'
 import { goBack, goTo, type Refused } from '../frame/form-answer.ts'
 import type { PageContext } from '../frame/page-context.ts'
@@ -174,7 +175,9 @@ async function editConfig(
       return await fail(renderEditRefusal(edited.refusal), value)
     }
     const { path, line, pending } = edited.value
-    await note(context, event, 'settings.config.updated', `${at} was changed in ${path}`, {
+    const title = SETTING_TITLES.get(at) ?? at
+    const summary = `${title} (${at}) was changed in ${path}`
+    await note(context, event, 'settings.config.updated', summary, {
       section,
       key,
       path,
