@@ -44,9 +44,9 @@ export function catalogRoutes(site: CacheSite): readonly Route[] {
   }
 
   async function pin(body: unknown) {
-    const wish = parsePins(body)
-    if (!wish.ok) throw refuseFields(wish.refusal)
-    await cache.pin(wish.value.holder, wish.value.refs)
+    const pins = parsePins(body)
+    if (!pins.ok) throw refuseFields(pins.refusal)
+    await cache.pin(pins.value.holder, pins.value.refs)
     return nothing()
   }
 

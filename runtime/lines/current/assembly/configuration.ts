@@ -1,6 +1,5 @@
 /** Current line: reads the configuration for one run of the program. */
-import { createConfig, type Config } from '../../../services/config/config.ts'
-import { defaultStateDir } from '../../../services/config/state-dirs.ts'
+import { readConfig, type Config } from '../../../services/config/config.ts'
 import type { ProcessEnvironment } from './process-environment.ts'
 import { parseSettings, SETTINGS } from '../rules/settings.ts'
 import type { Arguments } from '../../../core/command/arguments.ts'
@@ -11,15 +10,7 @@ export type LineConfig = Config<typeof SETTINGS>
 export const readConfiguration = (
   environment: ProcessEnvironment,
   given: Arguments,
-): Promise<LineConfig> =>
-  createConfig({
-    table: SETTINGS,
-    parse: parseSettings,
-    env: environment.env,
-    named: given.lists['config'] ?? [],
-    systemDir: environment.systemDir,
-    fallbackStateDir: defaultStateDir(environment.env, environment.isRoot),
-  })
+): Promise<LineConfig> => readConfig({ table: SETTINGS, parse: parseSettings }, environment, given)
 
 /** Where the parts of the state lie: below the state directory unless a setting says otherwise. */
 export function decideFolders(config: LineConfig) {
