@@ -1,5 +1,6 @@
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
+import { makeContent } from '../../support/disk/disk-images.ts'
 import { EXITED, type Terminal } from '../../support/terminal/tmux.ts'
 import {
   createTarget,
@@ -31,11 +32,12 @@ async function readHelp(terminal: Terminal, title: RegExp, back: string, columns
 for (const { columns, rows, env } of LOOKS) {
   const name = `${columns}x${rows} ${'TERM' in env ? env.TERM : 'with Unicode'}`
   test(`the last line names the keys, and ? explains every screen: ${name}`, async () => {
-    await using fixture = await createWizardFixture()
+    const content = makeContent(2 ** 20)
+    await using fixture = await createWizardFixture({ 'a.img': content, 'b.img': content })
     await using target = await createTarget()
     await using terminal = await fixture.open({ columns, rows, env })
     const images = await terminal.waitFor('> Image:')
-    assert.match(images.join('\n'), /^\[(↑↓|arrows)\] choose {2}.*\[\?\] help$/m)
+    assert.match(images.join('\n'), /^\[(↑↓|arrows)\] choose {2}\[\/\] filter .*\[\?\] help$/m)
     await readHelp(terminal, /Choose the image to write/, '> Image:', columns)
     await terminal.press('b', 'Enter')
     const catalogs = await terminal.waitFor('? Where do the images come from?')
@@ -45,11 +47,11 @@ for (const { columns, rows, env } of LOOKS) {
     await terminal.waitFor('> Location:')
     await readHelp(terminal, /Type the location of a catalog/, '> Location:', columns)
     await terminal.press('q', 'Enter')
-    await goToConfirm(terminal, 'debian-13-amd64.img', target.device)
+    await goToConfirm(terminal, 'a.img', target.device)
     await readHelp(terminal, /Nothing has been written yet/, 'ERASE AND FLASH', columns)
     await terminal.press('b', 'Enter')
-    const disks = await terminal.waitFor('> Disk:')
-    assert.match(disks.join('\n'), /\[\/\] filter {2}\[b\] image/)
+    const disks = await terminal.waitFor(new RegExp(`${target.device} [^]*> Disk:`))
+    assert.match(disks.join('\n'), /^\[(↑↓|arrows)\] choose {2}.*\[b\] image .*\[\?\] help$/m)
     await readHelp(terminal, /Everything on it will be lost/, '> Disk:', columns)
     await terminal.press('C-c')
     await terminal.waitFor(`${EXITED}0`)
