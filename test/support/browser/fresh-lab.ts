@@ -77,7 +77,7 @@ export async function openLab(browser: Browser, lab: FreshLab, options: ContextO
     baseURL: lab.url,
     ...options,
   })
-  context.setDefaultTimeout(15_000)
+  context.setDefaultTimeout(60_000)
   const complaints: string[] = []
   context.on('request', (request) => {
     const { origin } = new URL(request.url())

@@ -83,7 +83,7 @@ test('from a fresh install to everything ready, by the buttons alone', async () 
   assert.is((await fetch(`${lab.url}/pxe/52:54:00:00:00:01`)).status, 200)
   await using _daemon = await startTftpDaemon(tftp)
   await setup(page, 'DHCP').getByText('ready').waitFor()
-  await page.getByText('Ready to boot machines').waitFor({ timeout: 60_000 })
+  await page.getByText('Ready to boot machines').waitFor()
   assert.equal(opened.complaints, [])
 })
 
@@ -132,7 +132,7 @@ test('a closed page leaves an unfinished upload, which the same file continues',
     parts += 1
     if (parts < 2) return route.continue()
     resolve()
-    return undefined // It never gets there.
+    return undefined // It is cut off.
   })
   await openImages(first, lab)
   await first.getByLabel('Image file').setInputFiles(path)
@@ -150,7 +150,9 @@ test('a closed page leaves an unfinished upload, which the same file continues',
   await page.getByLabel('Image file').setInputFiles(path)
   await page.getByRole('button', { name: 'Upload' }).click()
   await page.getByText('big.img was uploaded').waitFor()
-  assert.match(ranges[0] ?? '', /^bytes 8388608-/)
+  // What came of the part that was cut off stays, too.
+  const from = Number(/^bytes (\d+)-/.exec(ranges[0] ?? '')?.[1])
+  assert.ok(from >= 8_388_608, `it continued at ${from}`)
   assert.ok((await readFile(join(lab.folder, 'big.img'))).equals(IMAGE))
 })
 
