@@ -8,7 +8,7 @@ import { logIn, PASSWORD, type ContextOptions } from './browser.ts'
 
 export type FreshLab = Awaited<ReturnType<typeof startFreshLab>>
 
-const TOKEN = 'what server and cache share'
+const TOKEN = 'what-server-and-cache-share'
 
 /** `more`: settings of the server. */
 export async function startFreshLab(more: Readonly<Record<string, string>> = {}) {

@@ -30,6 +30,8 @@ test.after(async () => {
 const IMAGE = makeBytes(17_000_000)
 const SMALL = IMAGE.subarray(0, 100_000)
 
+const MAC = '52:54:00:00:00:01'
+
 const setup = (page: Page, title: string) =>
   page.locator('#readiness li', { has: page.getByRole('link', { name: title, exact: true }) })
 
@@ -82,10 +84,19 @@ test('from a fresh install to everything ready, by the buttons alone', async () 
   await page.waitForURL('**/ui/settings#dhcp-pxe')
   await page.getByRole('link', { name: 'Dashboard' }).click()
   // What the operator's DHCP server brings about.
-  assert.is((await fetch(`${lab.url}/pxe/52:54:00:00:00:01`)).status, 200)
+  assert.is((await fetch(`${lab.url}/pxe/${MAC}`)).status, 200)
   await using _daemon = await startTftpDaemon(tftp)
   await setup(page, 'DHCP').getByText('ready').waitFor()
   await page.getByText('Ready to boot machines').waitFor()
+
+  // The cache says which machines use the image.
+  const [image] = await (await fetch(`${lab.url}/images`)).json()
+  const bound = { bty_image_ref: Object(image).ref }
+  const answer = await page.request.put(`/machines/${MAC}`, { data: bound })
+  assert.is(answer.status(), 200)
+  await openImages(page, lab)
+  await page.getByRole('link', { name: '1 machine', exact: true }).click()
+  await page.getByRole('link', { name: MAC }).waitFor()
   assert.equal(opened.complaints, [])
 })
 
