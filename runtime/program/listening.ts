@@ -1,6 +1,7 @@
 /** Starts to listen as a server's settings say, and reads its configuration again when asked to. */
 import { Fault, renderError } from '../core/foundation/fault.ts'
 import type { SettingsTable } from '../core/config/setting.ts'
+import { explainListening } from '../core/net/listen-fault.ts'
 import { renderProblem } from '../core/config/settings-parser.ts'
 import type { Config, Reloaded } from '../services/config/config.ts'
 import type { ServerLog } from '../terminal/text/server-log.ts'
@@ -14,8 +15,8 @@ interface ListenSettings {
   readonly port: number
   readonly tls_cert: string
   readonly tls_key: string
-  /** How another port is chosen, for the fault that says that this one is taken. */
-  readonly portHint: string
+  /** How another address is chosen, for the fault that says that this one is taken. */
+  readonly settingHint: string
 }
 
 export async function listen(
@@ -29,11 +30,7 @@ export async function listen(
     tuneServer(listening.server)
     return listening
   } catch (cause) {
-    const { host, port } = address
-    throw new Fault('busy', `cannot listen on ${host} port ${port}: ${renderError(cause)}`, {
-      cause,
-      hint: settings.portHint,
-    })
+    throw explainListening(cause, { ...address, settingHint: settings.settingHint })
   }
 }
 

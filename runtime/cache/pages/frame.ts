@@ -1,29 +1,52 @@
-/** The frame of the cache's pages, styled like the server's, with its login and error pages. */
+/** The frame of the cache's pages, with the server's links, and its login and error pages. */
 import type { H3Event } from 'h3'
 import type { Assets } from '../../services/host/assets.ts'
-import { createFrame, type PageView } from '../../web/ui/frame.ts'
+import { peerOf } from '../../web/http/caller.ts'
+import { createFrame, type NavLink, type PageView } from '../../web/ui/frame.ts'
 import { html } from '../../web/ui/html.ts'
 import { renderLoginPage } from '../../web/ui/login-page.ts'
+import { IMAGES, SECTIONS } from '../../web/ui/sections.ts'
 import type { LoginView } from '../../web/fleet/views.ts'
 import type { ErrorView } from '../../web/http/caller.ts'
 import { readTheme } from '../../web/ui/theme.ts'
+import { linkToServer, parseServerLink, readServerCookie } from '../rules/server-link.ts'
+
+export const HOME = '/ui/dashboard'
 
 export interface CachePages {
   renderLogin(view: LoginView): string
   renderError(view: ErrorView): string
-  render(event: H3Event, view: Omit<PageView, 'theme' | 'here' | 'alarms'>): string
+  render(event: H3Event, view: Omit<PageView, 'theme' | 'here' | 'alarms' | 'nav'>): string
+  /** A page of the machine server; null: this cache does not know where that is. */
+  serverLink(event: H3Event, path: string): string | null
 }
 
-export function createCachePages(parts: {
+interface CachePagesDependencies {
   readonly assets: Assets
   readonly version: string
-}): CachePages {
+  /** The address of the server that a setting names; empty: none. */
+  serverUrl(): string
+}
+
+export function createCachePages(parts: CachePagesDependencies): CachePages {
   const frame = createFrame({
     version: parts.version,
     assetUrl: parts.assets.url,
-    nav: [{ href: '/ui/dashboard', title: 'Images', icon: 'image' }],
+    nav: [{ href: HOME, title: 'Images', icon: 'image' }],
   })
+  /** What the configuration says counts more than what the latest link said. */
+  function findServer(event: H3Event): string | null {
+    const set = parts.serverUrl().replace(/\/+$/, '')
+    if (set !== '') return set
+    const kept = readServerCookie(event.req.headers.get('cookie'))
+    return kept === null ? null : parseServerLink(kept, peerOf(event).host)
+  }
+  function serverLink(event: H3Event, path: string): string | null {
+    const server = findServer(event)
+    return server === null ? null : linkToServer(server, path)
+  }
   return {
+    serverLink,
     renderLogin: (view) =>
       renderLoginPage(frame, {
         ...view,
@@ -38,14 +61,23 @@ export function createCachePages(parts: {
         body: html`<h1>${title}</h1>
           <p>${detail}</p>
           ${hint === null ? null : html`<p>${hint}</p>`}
-          <p><a href="/ui/dashboard">Images</a></p>`,
+          <p><a href="${HOME}">Images</a></p>`,
       }),
-    render: (event, view) =>
-      frame.page({
+    render(event, view) {
+      const server = findServer(event)
+      return frame.page({
         ...view,
         theme: readTheme(event),
         here: `${event.url.pathname}${event.url.search}`,
         alarms: 0,
-      }),
+        ...(server === null ? {} : { nav: SECTIONS.map((each) => toLink(each, server)) }),
+      })
+    },
   }
 }
+
+/** Images are here, all else is on the server. */
+const toLink = (section: NavLink, server: string): NavLink => ({
+  ...section,
+  href: section.href === IMAGES ? HOME : linkToServer(server, section.href),
+})

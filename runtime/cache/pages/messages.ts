@@ -1,7 +1,7 @@
 /** The result of a form, shown on the page that follows; the address carries only names and numbers. */
 import type { Imported } from '../../services/cache/catalog-imports.ts'
 import { banner } from '../../web/ui/elements.ts'
-import type { AddForm } from './images.ts'
+import type { AddForm } from './add-card.ts'
 import { html, type Content } from '../../web/ui/html.ts'
 
 const MAX_LENGTH = 512
@@ -12,21 +12,44 @@ export const countsOf = ({ added, known, flaws }: Imported) => ({
   skipped: flaws.length,
 })
 
+/** Pages of the machine server; null: it is not known. */
+export type ServerLink = (path: string) => string | null
+
 /** Errors are shown at the top, as the form is below the images. */
-export function messagesOf(query: URLSearchParams, { errors }: AddForm): Content {
+export function messagesOf(
+  query: URLSearchParams,
+  { errors }: AddForm,
+  serverLink: ServerLink,
+): Content {
   const wrong = Object.values(errors).join('; ')
   return wrong === ''
-    ? messageOf(query)
+    ? messageOf(query, serverLink)
     : banner('failed', html`Nothing was added: ${wrong}. <a href="#add">Back to the form</a>`)
 }
 
-function messageOf(query: URLSearchParams): Content {
-  const [added, removed, listed] = ['added', 'removed', 'listed'].map((name) =>
-    query.get(name)?.slice(0, MAX_LENGTH),
+function messageOf(query: URLSearchParams, serverLink: ServerLink): Content {
+  const [added, uploaded, removed, listed] = ['added', 'uploaded', 'removed', 'listed'].map(
+    (name) => query.get(name)?.slice(0, MAX_LENGTH),
   )
-  if (added) return banner('done', html`<strong>${added}</strong> is being downloaded.`)
+  const next = renderNext(serverLink)
+  if (added) {
+    const words = html`<strong>${added}</strong> is being downloaded. You need not wait for it.`
+    return banner('done', html`${words} ${next}`)
+  }
+  if (uploaded) return banner('done', html`<strong>${uploaded}</strong> was uploaded. ${next}`)
   if (removed) return banner('done', html`<strong>${removed}</strong> was removed.`)
-  return listed === undefined ? null : banner('done', renderListed(Number(listed), query))
+  if (listed === undefined) return null
+  return banner('done', html`${renderListed(Number(listed), query)}. ${next}`)
+}
+
+/** What comes after the first image. */
+function renderNext(serverLink: ServerLink): Content {
+  const [dashboard, machines] = [serverLink('/ui/dashboard'), serverLink('/ui/machines')]
+  if (dashboard === null || machines === null) return null
+  return html`<span class="row next"
+    ><a class="button" href="${dashboard}">Back to the dashboard</a
+    ><a class="button" href="${machines}">Assign it to machines</a></span
+  >`
 }
 
 function renderListed(listed: number, query: URLSearchParams): string {

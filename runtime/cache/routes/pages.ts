@@ -4,28 +4,33 @@ import { Fault, renderError } from '../../core/foundation/fault.ts'
 import type { FieldError } from '../../core/foundation/field-error.ts'
 import { importCatalog, isManifestUrl } from '../../services/cache/catalog-imports.ts'
 import { page, seeOther } from '../../web/http/answers.ts'
+import { peerOf } from '../../web/http/caller.ts'
 import { refuse } from '../../web/http/faults.ts'
 import { postButton } from '../../web/ui/fields.ts'
 import { address, html } from '../../web/ui/html.ts'
 import type { Route } from '../../web/http/route.ts'
-import type { CachePages } from '../pages/frame.ts'
-import { type AddForm, EMPTY_FORM, renderImages } from '../pages/images.ts'
+import { type CachePages, HOME } from '../pages/frame.ts'
+import { type AddForm, EMPTY_FORM } from '../pages/add-card.ts'
+import { renderImages } from '../pages/images.ts'
 import { countsOf, messagesOf } from '../pages/messages.ts'
 import { renderRemoval } from '../pages/removal.ts'
+import { parseServerLink, renderServerCookie } from '../rules/server-link.ts'
 import type { CacheSite } from './site.ts'
-
-const HOME = '/ui/dashboard'
 
 export function pageRoutes(site: CacheSite, pages: CachePages): readonly Route[] {
   const { cache } = site
   const show: ShowImages = (event, form, status) => showImages(site, pages, event, form, status)
   return [
-    get(HOME, (event) => show(event, EMPTY_FORM)),
+    get(HOME, (event) => rememberServer(event) ?? show(event, EMPTY_FORM)),
     get('/ui/remove', (event) => askRemoval(site, pages, event)),
     get('/ui/account', (event) => showAccount(pages, event)),
     post('/ui/add', (form, event) => addImage(site, show, event, form)),
     post('/ui/fetch', async (form) => {
       await cache.download(nameIn(form), { force: true })
+      return seeOther(HOME)
+    }),
+    post('/ui/discard', async (form) => {
+      await cache.uploads.remove(form.get('id') ?? '')
       return seeOther(HOME)
     }),
     post('/ui/cancel', async (form) => {
@@ -55,6 +60,13 @@ const post = (path: string, handle: (form: URLSearchParams, event: H3Event) => u
   handle: (event, form) => handle(form, event),
 })
 
+/** The server names itself in the link that leads here; null: the link named none that we trust. */
+function rememberServer(event: H3Event) {
+  const given = event.url.searchParams.get('server') ?? ''
+  const origin = parseServerLink(given, peerOf(event).host)
+  return origin === null ? null : seeOther(HOME, { 'set-cookie': renderServerCookie(origin) })
+}
+
 const showAccount = (pages: CachePages, event: H3Event) =>
   page(
     pages.render(event, {
@@ -76,13 +88,24 @@ async function showImages(
 ) {
   const rows = cache.rows()
   const clock = { now: now(), zone: 'UTC' } as const
+  const serverLink = (path: string) => pages.serverLink(event, path)
+  const uploads = cache.uploads.list()
   const body = pages.render(event, {
     title: 'Images',
     count: rows.length,
     section: HOME,
-    actions: html`<a class="button primary" href="#add">Add an image</a>`,
-    messages: messagesOf(event.url.searchParams, form),
-    body: renderImages({ rows, space: await cache.space(), folder, clock, form }),
+    actions:
+      rows.length === 0 ? null : html`<a class="button primary" href="#add">Add an image</a>`,
+    messages: messagesOf(event.url.searchParams, form, serverLink),
+    body: renderImages({
+      rows,
+      uploads,
+      space: await cache.space(),
+      folder,
+      clock,
+      form,
+      serverLink,
+    }),
   })
   return page(body, status)
 }

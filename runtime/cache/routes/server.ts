@@ -7,6 +7,7 @@ import type { Secret } from '../../services/access/secret.ts'
 import type { Environment } from '../../services/host/shell.ts'
 import type { TokenRecord } from '../../services/access/tokens.ts'
 import { assetRoute } from '../../web/ui/assets.ts'
+import { createPasswordCheck } from '../../web/access/password-check.ts'
 import { createAttempts } from '../../web/http/attempts.ts'
 import { createApp } from '../../web/http/dispatch.ts'
 import { createGuard } from '../../web/http/guard.ts'
@@ -37,6 +38,8 @@ interface CacheServerDependencies {
   /** Whether it is another secret with which things may be changed, one that people chose. */
   isChosenToken(given: string): boolean
   readonly folder: string
+  /** The address of the machine server that a setting names; empty: none. */
+  serverUrl(): string
   /** Names proxies and FLASHER_CA_FILE. */
   readonly env: Environment
   readonly version: string
@@ -61,8 +64,8 @@ export function createCacheServer(parts: CacheServerDependencies): { readonly ap
   const guard = createGuard({ sessions, tokens, now })
   const site: CacheSite = { cache, now, log, version, folder, env }
   const pages = createCachePages(parts)
-  const { checkPassword } = parts
-  const login = { sessions, views: pages, checkPassword, attempts, noteAll }
+  const check = createPasswordCheck({ attempts, checkPassword: parts.checkPassword })
+  const login = { sessions, views: pages, check, noteAll }
 
   const routes: readonly Route[] = [
     ...healthRoutes(version), //        /healthz /version

@@ -2,6 +2,7 @@
 import {
   ADMIN_SETTINGS,
   CACHE_SETTINGS,
+  PUBLIC_URL,
   SESSION_SECRET,
   STATE_DIR,
 } from '../../core/config/shared-settings.ts'
@@ -11,8 +12,8 @@ import { parseSettings as parse, type SettingsSources } from '../../core/config/
 export const SETTINGS = {
   admin: ADMIN_SETTINGS,
   paths: { state_dir: STATE_DIR },
-  // One key for both, so that there is one session.
-  server: { session_secret: SESSION_SECRET },
+  // One key for both, so that there is one session; pages link to the server there.
+  server: { session_secret: SESSION_SECRET, public_url: PUBLIC_URL },
   cache: CACHE_SETTINGS,
 } as const satisfies SettingsTable
 

@@ -100,6 +100,29 @@ export function listComplete(names: Iterable<string>): readonly CompleteSet[] {
     .toSorted((one, two) => compareVersions(two.version, one.version))
 }
 
+/** A trio of which files are missing. */
+export interface IncompleteSet extends CompleteSet {
+  /** Their names. */
+  readonly missing: readonly string[]
+}
+
+/** The trios among the names of which something is missing, newest first. */
+export function listIncomplete(names: readonly string[]): readonly IncompleteSet[] {
+  const found = new Map<string, CompleteSet>()
+  for (const name of names) {
+    const file = parseSetFile(name)
+    if (file === null || file.part === 'checksums') continue
+    found.set(`${file.arch} ${file.version}`, { arch: file.arch, version: file.version })
+  }
+  return [...found.values()]
+    .map((set) => {
+      const wanted = TRIO.map((part) => setFileName({ ...set, part }))
+      return { ...set, missing: wanted.filter((name) => !names.includes(name)) }
+    })
+    .filter(({ missing }) => missing.length > 0)
+    .toSorted((one, two) => compareVersions(two.version, one.version))
+}
+
 /** A set that is complete and not ours to boot. */
 export interface SetAside extends CompleteSet {
   /** A sentence for people. */

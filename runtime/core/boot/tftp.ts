@@ -17,6 +17,8 @@ export type TftpFinding =
   | { readonly kind: 'unreachable'; readonly why: string }
 
 export interface TftpState {
+  /** False until the first answer, or the first silence. */
+  readonly isChecked: boolean
   /** A daemon is there. */
   readonly isActive: boolean
   /** Machines can get what they ask for first. */
@@ -53,13 +55,19 @@ const ACTIVE: ReadonlySet<TftpFinding['kind']> = new Set(['serves', 'file-missin
 /** For a page. `host`: who was asked. */
 export function describeTftp(finding: TftpFinding, host: string): TftpState {
   const [text, hint = null] = renderFinding(finding, host)
-  return { isActive: ACTIVE.has(finding.kind), isReady: finding.kind === 'serves', text, hint }
+  return {
+    isChecked: finding.kind !== 'unasked',
+    isActive: ACTIVE.has(finding.kind),
+    isReady: finding.kind === 'serves',
+    text,
+    hint,
+  }
 }
 
 function renderFinding(finding: TftpFinding, host: string): readonly [string, string?] {
   switch (finding.kind) {
     case 'unasked':
-      return [`The TFTP daemon on ${host} is being asked.`]
+      return [`The TFTP daemon on ${host} is being checked.`]
     case 'serves':
       return [`The TFTP daemon on ${host} serves ${PROBED_FILE}.`]
     case 'file-missing':
@@ -89,3 +97,15 @@ function renderFinding(finding: TftpFinding, host: string): readonly [string, st
       ]
   }
 }
+
+/** Commands that make this host a TFTP server for network boot, with Debian's iPXE. `baseUrl`: no slash at its end. */
+export const renderTftpSetup = (baseUrl: string): string =>
+  [
+    'apt install dnsmasq ipxe',
+    'mkdir -p /srv/tftp',
+    'cp /usr/lib/ipxe/ipxe.efi /usr/lib/ipxe/undionly.kpxe /srv/tftp/',
+    `curl -o /srv/tftp/autoexec.ipxe ${baseUrl}/boot/autoexec.ipxe`,
+    "printf 'port=0\\nenable-tftp\\ntftp-root=/srv/tftp\\n' > /etc/dnsmasq.d/flasher-tftp.conf",
+    'systemctl restart dnsmasq',
+    '',
+  ].join('\n')

@@ -10,6 +10,8 @@ export type UploadRequest = Readonly<z.infer<typeof BODY>>
 
 /** 64 TiB: larger than any disk that is flashed. */
 export const MAX_UPLOAD_BYTES = 2 ** 46
+/** What the upload page sends at a time; a part that is cut off is not lost, whatever its length. */
+export const MAX_PART_BYTES = 8 * 2 ** 20
 /** What file systems take. */
 const MAX_NAME_BYTES = 255
 

@@ -1,17 +1,14 @@
 /** Settings that the machine servers of both release lines have, in the same words. */
 import * as kinds from './setting-kinds.ts'
 import { setting } from './setting.ts'
+import { PUBLIC_URL } from './shared-settings.ts'
 
 const { wholeNumber, toggle, choice, path, duration, baseUrl } = kinds
 const restart = true
 
 /** Of section `[server]`: as what callers reach it. */
 export const REACH_SETTINGS = {
-  public_url: setting(
-    baseUrl,
-    '',
-    'What boot scripts name as this server instead of the `Host` header of the request.',
-  ),
+  public_url: PUBLIC_URL,
   allowed_hosts: setting(
     kinds.hosts,
     [],

@@ -1,5 +1,5 @@
 /** Settings that the machine server and the cache service share, read from the same files. */
-import { bytes, host, passwordHash, path, port, secretText } from './setting-kinds.ts'
+import { baseUrl, bytes, host, passwordHash, path, port, secretText } from './setting-kinds.ts'
 import { setting } from './setting.ts'
 
 export const ADMIN_SETTINGS = {
@@ -30,6 +30,12 @@ export const SESSION_SECRET = setting(
   '',
   'Signs sessions instead of the key in `<paths.state_dir>/session-secret`.',
   { secret: true, restart: true },
+)
+
+export const PUBLIC_URL = setting(
+  baseUrl,
+  '',
+  'What boot scripts name as this server instead of the `Host` header of the request.',
 )
 
 /** Of `flasher-cache`. */

@@ -165,7 +165,7 @@ const USER_TEXTS: Cases<'kind', DiskUse, string> = {
   zfs: ({ pool }) => `ZFS pool ${pool}`,
   btrfs: () => 'btrfs',
   loop: ({ loop }) => loop,
-  'running-system': () => 'running system',
+  'running-system': () => 'this system',
   'holds-image': () => 'image',
 }
 

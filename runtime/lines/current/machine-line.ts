@@ -2,9 +2,9 @@
 import { parseBootToken, renderBootToken } from '../../core/boot/boot-token.ts'
 import { renderBoot, type BootDecision, type LiveSets } from '../../core/boot/boot-script.ts'
 import type { CatalogEntry } from '../../core/catalog/catalog.ts'
+import { compareFields } from '../../core/state/event-changes.ts'
 import type { Mac } from '../../core/machine/mac.ts'
 import { accept, refuse } from '../../core/foundation/result.ts'
-import { listChanges } from '../../core/state/detail-changes.ts'
 import type { Secret } from '../../services/access/secret.ts'
 import type { Action, ServerLine } from '../../web/fleet/line.ts'
 import type { Contact, ScriptTransition } from '../../web/fleet/transition.ts'
@@ -28,6 +28,7 @@ import {
   type TokenRules,
 } from './rules/token.ts'
 import { parseUpsert } from './rules/upsert.ts'
+import { createKeptAnswers } from './kept-answers.ts'
 import { applySignal } from './signals.ts'
 
 /** Getters that answer from memory, at each contact anew. */
@@ -58,6 +59,8 @@ export function createMachineLine(site: LineDependencies): ServerLine<Machine> {
   const { settings, findImage, bootKey } = site
   const readToken = (mac: Mac, { bearer, now }: Contact): ShownToken =>
     bearer === null ? null : parseBootToken(bearer, { mac, now }, bootKey.verify)
+  const keepPlan = createKeptAnswers<Readonly<Record<string, unknown>>>()
+  const kept = { ...site, keepScript: createKeptAnswers<string>() }
   const matchToken = (machine: Machine, contact: Contact) =>
     decideTokenMatch(machine, readToken(machine.mac, contact), settings().tokens)
   return {
@@ -86,15 +89,19 @@ export function createMachineLine(site: LineDependencies): ServerLine<Machine> {
       const isNoted = match.value === 'unproven' && request === 'plan' && machine !== null
       return isNoted ? accept([notes.noteUnproven(mac)]) : LET_IN
     },
-    decideBoot: (machine, contact) => offerBoot(site, machine, contact),
+    decideBoot: (machine, contact) => offerBoot(kept, machine, contact),
     decidePlan(machine, contact) {
       const ruling = decidePlan(machine, gatherSurroundings(site, contact))
-      const { mode } = ruling.plan
+      const { plan } = ruling
+      const { mode } = plan
+      const { baseUrl } = contact
       return {
         machine: contacts.notePlan(machine, ruling.plan, contact.now),
         notes: notes.notePlanned(machine, ruling),
         slot: mode === 'flash' ? 'planned' : 'released',
-        plan: renderPlan(ruling.plan, contact.baseUrl),
+        plan: keepPlan(machine.mac, [baseUrl, ...Object.values(plan)], () =>
+          renderPlan(plan, baseUrl),
+        ),
         mode,
       }
     },
@@ -113,9 +120,11 @@ export function createMachineLine(site: LineDependencies): ServerLine<Machine> {
 
 const LET_IN = accept([])
 
+type KeepScript = ReturnType<typeof createKeptAnswers<string>>
+
 /** `GET /pxe/{mac}`: what the machine gets, and the record that it leaves behind. */
 function offerBoot(
-  site: LineDependencies,
+  site: LineDependencies & { readonly keepScript: KeepScript },
   before: Machine,
   contact: Contact,
 ): ScriptTransition<Machine> {
@@ -129,7 +138,12 @@ function offerBoot(
     machine,
     notes: notes.noteScript(seen, ruling),
     slot: decideSlot(ruling),
-    script: renderBoot(withToken(site, decision, machine, now), header),
+    script:
+      decision.kind === 'to-disk'
+        ? site.keepScript(seen.mac, [...Object.values(decision), ...Object.values(header)], () =>
+            renderBoot(decision, header),
+          )
+        : renderBoot(withToken(site, decision, machine, now), header),
     mode: seen.boot_mode,
     offer: rule,
   }
@@ -156,7 +170,7 @@ const toAction = (name: string, action: MachineAction): Action<Machine> => ({
     if (!applied.ok) return applied
     const summary = `${machine.mac} ${action.past}`
     const after = notes.describe(applied.value)
-    const changes = listChanges(notes.describe(machine), after)
+    const changes = compareFields(notes.describe(machine), after)
     const details = { action: name, ...after, changes }
     return accept({
       machine: noteArmer(machine, applied.value, by),

@@ -43,7 +43,8 @@ export async function serve(environment: ProcessEnvironment, given: Arguments): 
   const live = built.map((set) => renderBuilt(set, server.active()))
   const listening = await listen(environment, createEntrance(server.app, log), {
     ...config.current().server,
-    portHint: 'FLASHER_SERVER_PORT or [server] port chooses another.',
+    settingHint:
+      'Set them with FLASHER_SERVER_HOST and FLASHER_SERVER_PORT, or [server] host and port.',
   })
   const closing = watchRequests(listening.server)
   log.info(`flasher-web ${release} listens on ${listening.urls.join(' ')}`)

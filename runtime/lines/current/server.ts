@@ -1,6 +1,7 @@
 /** Current line: its machine server, assembled from the services, its rules, routes and pages. */
 import type { H3 } from 'h3'
 import type { PerArch } from '../../core/boot/boot-set.ts'
+import type { ActiveSets } from '../../services/boot/boot-files.ts'
 import type { CatalogEntry, CatalogSnapshot } from '../../core/catalog/catalog.ts'
 import { createAssets } from '../../services/host/assets.ts'
 import { startBackupSchedule } from '../../services/backup/backup-schedule.ts'
@@ -19,6 +20,7 @@ import { openBackups } from './assembly/archives.ts'
 import { decideFolders, type LineConfig } from './assembly/configuration.ts'
 import { openNetboot } from './assembly/netboot.ts'
 import { startPinner } from './assembly/pins.ts'
+import { saveSettings } from './assembly/saved-settings.ts'
 import { createFlashGate, type FlashGate } from './flash-gate.ts'
 import { createMachineLine, gatherSurroundings, type LineDependencies } from './machine-line.ts'
 import { createPages } from './pages/site-pages.ts'
@@ -54,8 +56,9 @@ interface MachineServer extends AsyncDisposable {
 export async function createMachineServer(
   given: MachineServerDependencies,
 ): Promise<MachineServer> {
-  const { environment, config, state, log, release, passwords } = given
+  const { environment, config, state, log, release, passwords, cacheBeside } = given
   const settings = () => config.current()
+  const { signedOut } = decideFolders(config)
   await using opened = new AsyncDisposableStack()
   const { secret, catalog, netboot, backups } = await openServices(given, opened)
   const { bootFiles, releases } = netboot
@@ -78,6 +81,7 @@ export async function createMachineServer(
     services: { config, store: state.store, backups, netboot },
     images: () => catalog.snapshot().entries,
     gather: (on) => gatherSurroundings(rules, on),
+    cacheUrl: () => settings().withcache.url || cacheBeside,
     zone: () => settings().display.timezone,
     queue: () => countQueue(gate, settings().pxe.max_flashes),
     now,
@@ -92,7 +96,11 @@ export async function createMachineServer(
       (site) => ({ routes: imageRoutes(site) }),
       (site) => ({ routes: cacheRoutes(site) }),
       (site) => ({
-        routes: releaseRoutes(site, { releases, tag: () => settings().boot.release_tag }),
+        routes: releaseRoutes(site, {
+          releases,
+          tag: () => settings().boot.release_tag,
+          save: (changes) => saveSettings({ config, store: state.store }, changes),
+        }),
       }),
       (site) => ({
         routes: backupRoutes(site, { backups, place: () => settings().backup.driver }),
@@ -102,14 +110,10 @@ export async function createMachineServer(
     catalog,
     bootFiles,
     secret,
-    signedOut: openSignedOut({
-      path: decideFolders(config).signedOut,
-      journal: state.journal,
-      now,
-      log,
-    }),
+    signedOut: openSignedOut({ path: signedOut, journal: state.journal, now, log }),
     settings: () => toWebSettings(settings()),
     checkPassword: passwords.check,
+    setPassword: passwords.set,
     onFlashSlot: (machine, slot) => gate.assign(machine, slot, Date.now()),
     onLogout: (cookie) =>
       endCacheSession({ url: settings().withcache.url, cookie, env: environment.env, log }),
@@ -122,13 +126,15 @@ export async function createMachineServer(
   return {
     app: server.app,
     endChannels: server.close,
-    active: () => ({
-      x86_64: bootFiles.active().x86_64?.version ?? null,
-      arm64: bootFiles.active().arm64?.version ?? null,
-    }),
+    active: () => versionsOf(bootFiles.active()),
     [Symbol.asyncDispose]: () => held.disposeAsync(),
   }
 }
+
+const versionsOf = ({ x86_64: pc, arm64 }: ActiveSets): PerArch<string | null> => ({
+  x86_64: pc?.version ?? null,
+  arm64: arm64?.version ?? null,
+})
 
 /** Services that only a running server needs; `opened` ends them, the last one first. */
 async function openServices(

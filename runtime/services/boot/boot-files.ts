@@ -6,6 +6,7 @@ import {
   BOOT_ARCHS,
   decideActive,
   decideAlias,
+  parseSetFile,
   prune,
   setFileName,
   TRIO,
@@ -23,12 +24,12 @@ import {
   readBootRecord,
   recoverInstalls,
   STAGED,
-  UPLOAD,
   writeBootRecord,
 } from './boot-install.ts'
 import { createBootSets, type BootSets } from './boot-sets.ts'
 import { makeFolder } from '../host/folders.ts'
 import { createQueue } from '../host/queue.ts'
+import { UPLOAD } from '../host/uploads.ts'
 
 export interface BootFile {
   readonly name: string
@@ -144,7 +145,8 @@ export async function createBootFiles(parts: BootFolderDependencies): Promise<Bo
     active: () => found.active,
     alias: (name) => decideAlias(name, found.names),
     async save(name, bytes, maxBytes) {
-      const length = await receiveUpload({ dir, name, bytes, maxBytes, prefix: UPLOAD })
+      const sha256 = await readUploadDigest(dir, name)
+      const length = await receiveUpload({ dir, name, bytes, maxBytes, prefix: UPLOAD, sha256 })
       found.whole.add(name)
       await enqueue(lookNow)
       return length
@@ -188,6 +190,13 @@ export async function createBootFiles(parts: BootFolderDependencies): Promise<Bo
       await enqueue(async () => undefined)
     },
   }
+}
+
+/** What the list of checksums beside its set says of a file; null: nothing, or it is in no set. */
+async function readUploadDigest(dir: string, name: string): Promise<string | null> {
+  const file = parseSetFile(name)
+  if (file === null || file.part === 'checksums') return null
+  return await readListedDigest(join(dir, setFileName({ ...file, part: 'checksums' })), name)
 }
 
 async function look(

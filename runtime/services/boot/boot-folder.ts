@@ -1,5 +1,5 @@
 /** Single files of the boot directory: lists them, reads digests from checksum lists, receives uploads. */
-import { randomBytes } from 'node:crypto'
+import { createHash, randomBytes } from 'node:crypto'
 import { open, readdir, rename, rm, stat } from 'node:fs/promises'
 import { join } from 'node:path'
 import { parseSha256For } from '../../core/foundation/checksum.ts'
@@ -55,13 +55,16 @@ interface Upload {
   readonly maxBytes: number
   /** How the temporary file's name begins. */
   readonly prefix: string
+  /** The SHA-256 that a list of checksums has for it; null: none has one. */
+  readonly sha256: string | null
 }
 
 /** The file is there whole or as it was before. Returns its length. */
-export async function receiveUpload({ dir, name, bytes, maxBytes, prefix }: Upload) {
+export async function receiveUpload({ dir, name, bytes, maxBytes, prefix, sha256 }: Upload) {
   const temporary = join(dir, `${prefix}${randomBytes(6).toString('hex')}`)
   try {
-    const length = await writeStream(temporary, bytes, maxBytes)
+    const { length, digest } = await writeStream(temporary, bytes, maxBytes)
+    if (sha256 !== null && sha256 !== digest) throw mismatch(name)
     await rename(temporary, join(dir, name)).catch((cause: unknown) => {
       throw new Fault('conflict', `${name} cannot be replaced: is it a folder?`, { cause })
     })
@@ -76,6 +79,7 @@ export async function receiveUpload({ dir, name, bytes, maxBytes, prefix }: Uplo
 async function writeStream(path: string, bytes: AsyncIterable<Uint8Array>, maxBytes: number) {
   await using handle = await open(path, 'wx', 0o644)
   let length = 0
+  const hash = createHash('sha256')
   for await (const chunk of bytes) {
     length += chunk.byteLength
     if (length > maxBytes) {
@@ -83,8 +87,15 @@ async function writeStream(path: string, bytes: AsyncIterable<Uint8Array>, maxBy
         hint: 'The setting tuning.max_upload_bytes raises the limit.',
       })
     }
-    await handle.writeFile(chunk)
+    const written = handle.writeFile(chunk)
+    hash.update(chunk) // Meanwhile.
+    await written
   }
   await handle.sync()
-  return length
+  return { length, digest: hash.digest('hex') }
 }
+
+const mismatch = (name: string) =>
+  new Fault('digest-mismatch', `${name} is not the file that the list of checksums names`, {
+    hint: 'Nothing was replaced. For another build of that version, upload its .sha256 file first.',
+  })

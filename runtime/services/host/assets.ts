@@ -26,6 +26,7 @@ const OURS = [
   'live.js',
   'selection.js',
   'theme.js',
+  'uploads.js',
   'icon.svg',
 ] as const
 

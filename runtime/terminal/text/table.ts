@@ -33,8 +33,10 @@ export function renderTable(
     const fields = new Map(Object.entries(row))
     return shown.map(({ key }) => printable(renderValue(fields.get(key))))
   })
-  const titled = shown.map(({ key, title = key, ...column }) => ({
+  const titled = shown.map(({ key, title = key, ...column }, index) => ({
     ...column,
+    // What says nothing is the first to go.
+    ...(column.drops !== undefined && cells.every((row) => row[index] === '') && { drops: 100 }),
     title: title.toUpperCase(),
     keepsEmpty: true as const,
   }))

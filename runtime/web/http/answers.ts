@@ -41,8 +41,20 @@ export const page = (body: string, status = 200, headers: Headers = {}) =>
     headers: { 'content-type': 'text/html; charset=utf-8', ...headers },
   })
 
+const JSON_TYPE = { 'content-type': 'application/json' }
+
 export const json = (value: unknown, status = 200, headers: Headers = {}) =>
-  answer(status, { 'content-type': 'application/json', ...headers }, JSON.stringify(value))
+  answer(status, { ...JSON_TYPE, ...headers }, JSON.stringify(value))
+
+const texts = new WeakMap<object, string>()
+
+/** Of a value that is used again and never changes: it becomes text once. */
+export const keptJson = (value: object) =>
+  answer(
+    200,
+    JSON_TYPE,
+    texts.getOrInsertComputed(value, (made) => JSON.stringify(made)),
+  )
 
 /** A value that a route returned as it is. */
 export const jsonAnswer = (value: object) =>
@@ -60,11 +72,25 @@ export interface TaggedText {
  */
 export function taggedJson({ req }: H3Event, { body, etag }: TaggedText): Answer {
   const weak = `W/${etag}`
-  const headers = { 'content-type': 'application/json', 'cache-control': 'no-cache', etag: weak }
+  const headers = { ...JSON_TYPE, 'cache-control': 'no-cache', etag: weak }
   const known = req.headers.get('if-none-match')?.split(',') ?? []
   return known.some((tag) => ['*', etag, weak].includes(tag.trim()))
     ? answer(304, headers, null)
     : answer(200, headers, body)
+}
+
+/** Rows as they are made. Saved, not shown: the texts in it are not ours. */
+export const download = (rows: AsyncIterable<string>, type: string, name: string) =>
+  new Response(streamOf(encode(rows)), {
+    headers: {
+      'content-type': `${type}; charset=utf-8`,
+      'content-disposition': `attachment; filename="${name}"`,
+    },
+  })
+
+async function* encode(rows: AsyncIterable<string>): AsyncGenerator<Uint8Array> {
+  const encoder = new TextEncoder()
+  for await (const each of rows) yield encoder.encode(each)
 }
 
 /** Pieces as they are made, taken as fast as the caller reads. */

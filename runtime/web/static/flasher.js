@@ -3,6 +3,7 @@ import { startAges } from './ages.js'
 import { startKeys } from './keys.js'
 import { startLive } from './live.js'
 import { startSelection } from './selection.js'
+import { startUploads } from './uploads.js'
 
 const spoken = document.querySelector('#spoken')
 
@@ -86,3 +87,4 @@ startAges()
 startSelection()
 startKeys()
 startLive()
+startUploads()

@@ -37,6 +37,8 @@ export interface PageView {
   readonly here: string
   /** The number of unacknowledged failures, shown beside Events. */
   readonly alarms: number
+  /** Other links than the usual ones, where the page is not the server's own. */
+  readonly nav?: readonly NavLink[]
 }
 
 export interface Frame {
@@ -108,9 +110,10 @@ const renderHead = ({ assetUrl }: FrameDependencies, title: string, isScripted: 
     }
   </head>`
 
-const renderSide = ({ nav, version }: FrameDependencies, view: PageView): Html =>
-  html`<header class="side">
-    <a class="brand" href="/ui/dashboard">flasher</a>
+const renderSide = ({ nav: usual, version }: FrameDependencies, view: PageView): Html => {
+  const nav = view.nav ?? usual
+  return html`<header class="side">
+    <a class="brand" href="${nav[0]?.href}">flasher</a>
     <nav aria-label="Sections">
       <ul>
         ${nav.map((each) => html`<li>${renderLink(each, view)}</li>`)}
@@ -121,6 +124,7 @@ const renderSide = ({ nav, version }: FrameDependencies, view: PageView): Html =
       <span class="version" title="Version of this server">${version}</span>
     </div>
   </header>`
+}
 
 const ACCOUNT: NavLink = { href: '/ui/account', title: 'Account', icon: 'account' }
 

@@ -9,9 +9,21 @@ const morph = (id: string, href: string) => ({
   'hx-swap': 'morph:outerHTML',
 })
 
-/** On every change of a machine, but at most once in `everyMs` (`news.js`). */
-export const refreshOnNews = (id: string, href: string, everyMs: number): Html =>
-  attributes({ ...morph(id, href), 'hx-trigger': 'flasher:news', 'data-every': everyMs })
+/**
+ * On every change of a machine, but at most once in `everyMs` (`news.js`); also every `seconds`, where
+ * other things are shown as well.
+ */
+export const refreshOnNews = (
+  id: string,
+  href: string,
+  everyMs: number,
+  seconds: number | null = null,
+): Html =>
+  attributes({
+    ...morph(id, href),
+    'hx-trigger': seconds === null ? 'flasher:news' : `flasher:news, every ${seconds}s`,
+    'data-every': everyMs,
+  })
 
 /** Every `seconds`; null: never. */
 export const refreshEvery = (id: string, href: string, seconds: number | null): Html =>

@@ -7,10 +7,9 @@ const test = suite('readiness')
 
 const READY: ReadinessFacts = {
   sets: [{ arch: 'x86_64', version: '1.2.3' }],
-  fetchObstacle: null,
   catalog: { images: 2, error: null, isSet: true },
+  hasContact: true,
   tftp: describeTftp({ kind: 'serves' }, '127.0.0.1'),
-  hasPassword: true,
   disk: { freeBytes: 2 ** 33, isLow: false },
 }
 
@@ -23,24 +22,43 @@ test('all of it there', () => {
   assert.equal(judge({}), [])
 })
 
-test('each thing that is missing, with the page where it is put right', () => {
+test('each thing that is missing, with the page where it is set up', () => {
   const rows: readonly (readonly [Partial<ReadinessFacts>, string])[] = [
-    [{ sets: [] }, 'netboot missing /ui/netboot'],
-    [{ catalog: { images: 0, error: null, isSet: true } }, 'catalog missing /ui/settings#ramboot'],
-    [{ catalog: { images: 0, error: null, isSet: false } }, 'catalog missing /ui/settings#ramboot'],
-    [{ catalog: { images: 3, error: 'x', isSet: true } }, 'catalog attention /ui/settings#ramboot'],
+    [{ sets: [] }, 'netboot missing /ui/netboot#install'],
+    [{ catalog: { images: 0, error: null, isSet: true } }, 'catalog missing /ui/cache#add'],
+    [{ catalog: { images: 0, error: null, isSet: false } }, 'catalog missing /ui/cache#add'],
+    [{ catalog: { images: 0, error: 'x', isSet: true } }, 'catalog missing /ui/cache'],
+    [{ catalog: { images: 3, error: 'x', isSet: true } }, 'catalog attention /ui/cache'],
+    [{ hasContact: false }, 'dhcp unknown /ui/settings#dhcp-pxe'],
     [{ tftp: describeTftp({ kind: 'refused' }, 'h') }, 'tftp missing /ui/netboot#tftp'],
     [{ tftp: describeTftp({ kind: 'file-missing' }, 'h') }, 'tftp attention /ui/netboot#tftp'],
-    [{ hasPassword: false }, 'password missing /ui/account'],
-    [{ disk: { freeBytes: 1, isLow: true } }, 'disk attention /ui/settings'],
-    [{ disk: null }, 'disk attention /ui/settings'],
+    [{ tftp: describeTftp({ kind: 'unasked' }, 'h') }, 'tftp unknown /ui/netboot#tftp'],
+    [{ disk: { freeBytes: 1, isLow: true } }, 'disk attention /ui/settings#storage'],
+    [{ disk: null }, 'disk attention /ui/settings#storage'],
   ]
   for (const [change, expected] of rows) assert.equal(judge(change), [expected])
 })
 
-test('the text says how to fix it', () => {
-  const [, row] = listReadiness({ ...READY, sets: [], fetchObstacle: 'no site is set' })
-  assert.match(row?.text ?? '', /set a release site/)
+test('what was never seen or checked has no tick', () => {
+  const nothing = listReadiness({
+    sets: [],
+    catalog: { images: 0, error: null, isSet: true },
+    hasContact: false,
+    tftp: describeTftp({ kind: 'unasked' }, 'h'),
+    disk: null,
+  })
+  assert.equal(
+    nothing.filter(({ ok }) => ok),
+    [],
+  )
+})
+
+test('each row says what is true, why it matters, and what its button does', () => {
+  for (const { id, text, why, action } of listReadiness(READY)) {
+    assert.match(text, /^[A-Z0-9].*\.$/, id)
+    assert.match(why, /^[A-Z].*\.$/, id)
+    assert.match(action, /^[A-Z][\w ]+$/, id)
+  }
 })
 
 test.run()

@@ -46,7 +46,7 @@ test('a row has the ten keys of the document, in their order, then its bytes and
   const usb = rowsOf(SERVER).find(({ path }) => path === '/dev/sdc')
   assert.is(
     JSON.stringify(usb),
-    '{"path":"/dev/sdc","size":"1G","type":"disk","vendor":"Generic","model":"Flash Disk","serial":null,"tran":"usb","removable":true,"readonly":false,"mountpoints":[],"size_bytes":1000000000,"in_use_by":["running system","/srv","/dev/md0 (RAID 1)"]}',
+    '{"path":"/dev/sdc","size":"1G","type":"disk","vendor":"Generic","model":"Flash Disk","serial":null,"tran":"usb","removable":true,"readonly":false,"mountpoints":[],"size_bytes":1000000000,"in_use_by":["this system","/srv","/dev/md0 (RAID 1)"]}',
   )
 })
 

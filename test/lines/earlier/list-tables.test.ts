@@ -22,7 +22,7 @@ const DISK: DiskRow = {
   readonly: false,
   mountpoints: ['/'],
   size_bytes: 500_107_862_016,
-  in_use_by: ['running system', '/'],
+  in_use_by: ['this system', '/'],
 }
 
 const linesOf = (isExact: boolean, width: number | null) => {
@@ -47,14 +47,14 @@ test("the specification's columns in their order, then what uses the disk", () =
   ])
   assert.is(
     one,
-    '/dev/nvme0n1  500 GB  nvme          Samsung SSD 980 500GB  S5GXNX0T100001  no         running system, /',
+    '/dev/nvme0n1  500 GB  nvme          Samsung SSD 980 500GB  S5GXNX0T100001  no         this system, /',
   )
   assert.is(
     two,
     one
       .replace('0n1', '1n1')
       .replace('0001', '0002')
-      .replace(/ {9}running.*/, ''),
+      .replace(/ {9}this.*/, ''),
   )
 })
 test('sizes are in bytes where that is asked for', () => {
@@ -82,6 +82,6 @@ test("an image's fields are the specification's; for people, sizes in words stan
     size_bytes: 1000,
     virtual_size_bytes: null,
   })
-  assert.equal(Object.entries(renderImageFields(image, false))[2], ['size', '1.00 kB'])
+  assert.equal(Object.entries(renderImageFields(image, false))[3], ['size', '1.00 kB'])
 })
 test.run()

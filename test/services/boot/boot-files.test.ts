@@ -70,6 +70,18 @@ test('uploads are there whole or not at all', async () => {
   assert.is(await readFile(join(folder.dir, name), 'utf8'), '0123456789')
 })
 
+test('an upload that its list of checksums does not name is refused, and replaces nothing', async () => {
+  await using folder = await makeBootFolder()
+  await folder.putTrio('1.0.0')
+  await using files = await folder.open()
+  const name = partName('1.0.0', 'squashfs')
+  const before = await folder.names()
+  assert.is((await faultOf(files.save(name, inChunks('another'), 100))).code, 'digest-mismatch')
+  assert.equal(await folder.names(), before)
+  assert.is(await readFile(join(folder.dir, name), 'utf8'), 'squashfs 1.0.0')
+  assert.is(await files.save(name, inChunks('squashfs 1.0.0'), 100), 14)
+})
+
 test('an installed set is active, those before it are kept and then removed', async () => {
   await using folder = await makeBootFolder()
   await folder.putTrio('1.0.0')

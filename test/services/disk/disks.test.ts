@@ -53,7 +53,7 @@ test('lists the disks of a machine', async () => {
     mountpoints: ['/boot/efi', '/', '[SWAP]'],
     size_bytes: 2_048_408_248_320,
     in_use_by: [
-      'running system',
+      'this system',
       '/boot/efi',
       '/',
       '/dev/mapper/luks (encrypted)',

@@ -32,6 +32,8 @@ export interface CacheOptions {
   readonly checkpointBytes?: number
   readonly now?: () => Date
   readonly log?: Log
+  /** Of the machine server; none where it is left out. */
+  readonly serverUrl?: string
   /** A bearer that people chose; none where it is left out. */
   readonly chosen?: string
 }
@@ -74,6 +76,7 @@ export async function serveCache(folder: string, options: CacheOptions = {}): Pr
     isOwnToken: (given) => given === TOKEN,
     isChosenToken: (given) => given === options.chosen,
     folder,
+    serverUrl: () => options.serverUrl ?? '',
     env: {},
     version: '1.2.3',
     now: options.now ?? (() => new Date()),
@@ -110,7 +113,7 @@ export async function startCache(
   state: string,
   env: Readonly<Record<string, string>> = {},
 ): Promise<CacheProcess> {
-  const port = await freePort()
+  const port = Number(env['FLASHER_CACHE_PORT'] ?? (await freePort()))
   const child = spawn(process.execPath, [PROGRAM], {
     stdio: ['ignore', 'pipe', 'pipe'],
     env: { ...process.env, ...cacheEnv(state, port), ...env },

@@ -87,6 +87,7 @@ export async function createTestServer(options: TestServerOptions = {}) {
   const feed = createFeed()
   const log: string[] = []
   const note = (message: string) => void log.push(message)
+  const password = { current: PASSWORD }
   const settings: { current: WebSettings } = { current: { ...SETTINGS, ...options.settings } }
   const entries = options.catalog ?? []
   const machines = createMachines<Machine>(database, { parseRecord })
@@ -113,7 +114,10 @@ export async function createTestServer(options: TestServerOptions = {}) {
     line: { ...line, ...options.line },
     views: { ...VIEWS, ...options.views },
     plugins: [() => ({ schemas: SCHEMAS }), (site) => ({ routes: routes(site) })],
-    checkPassword: options.checkPassword ?? (async (given) => given === PASSWORD),
+    checkPassword: options.checkPassword ?? (async (given) => given === password.current),
+    async setPassword(given) {
+      password.current = given
+    },
     onFlashSlot: (machine, slot) => gate.assign(machine, slot, now().getTime()),
     machines,
     journal,

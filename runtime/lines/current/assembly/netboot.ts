@@ -15,6 +15,7 @@ import { createReleases, type Releases } from '../../../services/boot/releases.t
 import type { Environment } from '../../../services/host/shell.ts'
 import { createSources } from '../../../services/image/sources.ts'
 import { createTftpProbe } from '../../../services/net/tftp.ts'
+import type { Machine } from '../rules/machine.ts'
 import { decideFolders, type LineConfig } from './configuration.ts'
 import type { State } from './state.ts'
 
@@ -24,6 +25,8 @@ export interface Netboot extends AsyncDisposable {
   /** From memory: what the daemon answered last. */
   tftp(): TftpState
   readiness(): Promise<readonly ReadinessRow[]>
+  /** The address that machines can use for a server that is reached at `baseUrl`. */
+  reachedAt(baseUrl: string): string
   /** For a server that is reached there; empty where this host has no address for machines. */
   recipes(baseUrl: string): readonly DhcpRecipe[]
 }
@@ -72,14 +75,13 @@ export async function openNetboot(parts: NetbootDependencies): Promise<Netboot> 
       const { entries, error } = parts.catalog.snapshot()
       return listReadiness({
         sets: BOOT_ARCHS.flatMap((arch) => active[arch] ?? []),
-        fetchObstacle: releases.obstacle(),
         catalog: { images: entries.length, error, isSet: parts.hasCache() },
+        hasContact: (await state.machines.list()).some(hasBooted),
         tftp: probe.state(),
-        // The server makes one at its start where there is none.
-        hasPassword: true,
         disk: await readDisk(config),
       })
     },
+    reachedAt: (baseUrl) => decideDhcpTarget(baseUrl, listLanAddresses())?.baseUrl ?? baseUrl,
     recipes(baseUrl) {
       const target = decideDhcpTarget(baseUrl, listLanAddresses())
       return target === null ? [] : renderDhcpRecipes(target)
@@ -90,6 +92,10 @@ export async function openNetboot(parts: NetbootDependencies): Promise<Netboot> 
     },
   }
 }
+
+/** A record that was only created here has neither. */
+const hasBooted = ({ discovered_at, last_seen_at }: Machine): boolean =>
+  discovered_at !== null || last_seen_at !== null
 
 function toReleaseSettings(config: LineConfig) {
   const { boot, releases, retention } = config.current()

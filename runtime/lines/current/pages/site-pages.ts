@@ -2,7 +2,8 @@
 import type { ServerPlugin } from '../../../web/fleet/site.ts'
 import type { ServerViews } from '../../../web/fleet/views.ts'
 import { assetRoute } from '../../../web/ui/assets.ts'
-import { createFrame, type NavLink } from '../../../web/ui/frame.ts'
+import { createFrame } from '../../../web/ui/frame.ts'
+import { SECTIONS } from '../../../web/ui/sections.ts'
 import { themeRoute } from '../../../web/ui/theme.ts'
 import type { Assets } from '../../../services/host/assets.ts'
 import type { CatalogEntry } from '../../../core/catalog/catalog.ts'
@@ -12,6 +13,7 @@ import { accountPages } from './settings/account.ts'
 import { backupPages } from './backups/backups.ts'
 import { bulkPages } from './machines/bulk.ts'
 import { dashboardPage } from './dashboard/dashboard.ts'
+import { cachePages } from './images/cache-link.ts'
 import { createPageContext, type PageDependencies } from './frame/page-context.ts'
 import { eventPages } from './events/events.ts'
 import { createMatch } from './machines/fleet-query.ts'
@@ -40,16 +42,6 @@ interface PagesDependencies extends Omit<PageDependencies, 'frame'> {
   now(): Date
 }
 
-const NAV: readonly NavLink[] = [
-  { href: '/ui/dashboard', title: 'Dashboard', icon: 'dashboard' },
-  { href: '/ui/machines', title: 'Machines', icon: 'machines' },
-  { href: '/ui/runs', title: 'Runs', icon: 'runs' },
-  { href: '/ui/netboot', title: 'Netboot', icon: 'netboot' },
-  { href: '/ui/backups', title: 'Backups', icon: 'backups' },
-  { href: '/ui/events', title: 'Events', icon: 'events' },
-  { href: '/ui/settings', title: 'Settings', icon: 'settings' },
-]
-
 /** A new object whenever anything changed that the states of all machines depend on. */
 function createContext({ images, gather, runs, now }: PagesDependencies): () => object {
   let [known, listed, text]: [object, unknown, string] = [{}, null, '']
@@ -68,7 +60,7 @@ const NO_BASE = 'http://localhost'
 
 export function createPages(parts: PagesDependencies): Pages {
   const { version, assets, gather, runs, now } = parts
-  const frame = createFrame({ version, assetUrl: assets.url, nav: NAV })
+  const frame = createFrame({ version, assetUrl: assets.url, nav: SECTIONS })
   const view = (machine: Machine) =>
     viewMachine(
       machine,
@@ -98,6 +90,7 @@ export function createPages(parts: PagesDependencies): Pages {
       ...bulkPages(context),
       ...machinePages(context),
       ...runPages(context),
+      ...cachePages(context),
       ...netbootPages(context),
       ...backupPages(context),
       ...eventPages(context),

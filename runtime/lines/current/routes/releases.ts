@@ -2,6 +2,7 @@
 import { getRouterParam } from 'h3'
 import { BOOT_ARCHS } from '../../../core/boot/boot-set.ts'
 import { Fault } from '../../../core/foundation/fault.ts'
+import { splitReleaseSource } from '../../../core/boot/release-source.ts'
 import { ReleaseTagSchema } from '../../../core/boot/release.ts'
 import { isOver } from '../../../services/host/jobs.ts'
 import type { Releases } from '../../../services/boot/releases.ts'
@@ -12,12 +13,15 @@ import type { Route } from '../../../web/http/route.ts'
 import { goBack, goTo } from '../pages/frame/form-answer.ts'
 import type { Machine } from '../rules/machine.ts'
 import { checked, renderSchema } from '../../../web/http/checked.ts'
+import type { saveSettings } from '../assembly/saved-settings.ts'
 import { ReleaseRequestSchema } from '../rules/release-request.ts'
 
 interface ReleaseRouteDependencies {
   readonly releases: Releases
   /** What is fetched unless another tag is named. */
   tag(): string
+  /** By dotted name: checks all settings, and saves all or none. */
+  save(given: Readonly<Record<string, string>>): ReturnType<typeof saveSettings>
 }
 
 const PAGE = '/ui/netboot'
@@ -31,7 +35,7 @@ const doc = (summary: string, ...refuses: readonly number[]) => ({
 })
 
 export const releaseRoutes = (
-  site: Pick<Site<Machine>, 'by' | 'notices'>,
+  site: Pick<Site<Machine>, 'by' | 'notices' | 'noteAll'>,
   parts: ReleaseRouteDependencies,
 ): readonly Route[] => [...fetchRoutes(site, parts), ...formRoutes(site, parts)]
 
@@ -100,9 +104,33 @@ function fetchRoutes(
 }
 
 function formRoutes(
-  { by, notices }: Pick<Site<Machine>, 'by' | 'notices'>,
-  { releases, tag }: ReleaseRouteDependencies,
+  { by, notices, noteAll }: Pick<Site<Machine>, 'by' | 'notices' | 'noteAll'>,
+  { releases, tag, save }: ReleaseRouteDependencies,
 ): readonly Route[] {
+  /** The fields for where releases are belong to the fetch: one button saves them and fetches. */
+  async function saveSource(form: URLSearchParams, who: ReturnType<typeof by>): Promise<void> {
+    const [site, repository] = [form.get('site'), form.get('repository')]
+    if (site === null && repository === null) return
+    const source = splitReleaseSource(site ?? '', repository ?? '')
+    const saved = await save({
+      ...(site === null ? {} : { [SITE]: source.site }),
+      ...(repository === null ? {} : { [REPOSITORY]: source.repository }),
+    })
+    if (!saved.ok) throw new Fault('misuse', `${NAMES[saved.refusal.at]}: ${saved.refusal.error}`)
+    if (Object.keys(saved.value).length === 0) return
+    await noteAll(
+      [
+        {
+          kind: 'settings.upstream.updated',
+          subject_kind: 'settings',
+          summary: 'The release site was changed',
+          details: saved.value,
+        },
+      ],
+      { subject_id: null, ...who },
+    )
+  }
+
   /** Back to the page, which says what came of it. */
   const route = (
     action: string,
@@ -119,12 +147,16 @@ function formRoutes(
       } catch (thrown) {
         if (!(thrown instanceof Fault)) throw thrown
         const error = [thrown.message, thrown.hint].filter(Boolean).join('. ')
-        return goBack({ notices }, event, PAGE, { error })
+        return goBack({ notices }, event, PAGE, { error, typed: typedIn(form) })
       }
     },
   })
   return [
-    route('fetch-release', async (form, who) => releases.start(readTag(form) ?? tag(), who)),
+    route('fetch-release', async (form, who) => {
+      const wanted = readTag(form) ?? tag()
+      await saveSource(form, who)
+      await releases.start(wanted, who)
+    }),
     route('cancel-fetch', async (form, who) => releases.cancel(readTag(form) ?? '', who)),
     route('use-set', async (form, who) => {
       const arch = BOOT_ARCHS.find((one) => one === form.get('arch'))
@@ -133,6 +165,22 @@ function formRoutes(
     }),
   ]
 }
+
+const SITE = 'releases.base_url'
+const REPOSITORY = 'boot.release_repo'
+const NAMES: Readonly<Record<string, string>> = {
+  [SITE]: 'Release site',
+  [REPOSITORY]: 'Repository',
+}
+
+/** For the form, which shows it again. */
+const typedIn = (form: URLSearchParams): Readonly<Record<string, string>> =>
+  Object.fromEntries(
+    ['site', 'repository', 'tag'].flatMap((name) => {
+      const text = form.get(name)
+      return text === null ? [] : [[name, text]]
+    }),
+  )
 
 /** Null: the field is absent or empty. */
 function readTag(form: URLSearchParams): string | null {

@@ -1,4 +1,5 @@
 /** Current line: how a machine's own contacts change its record ("Transitions"). */
+import { epochOf } from '../../../core/foundation/instants.ts'
 import type { InventoryDisk } from '../../../core/machine/machine.ts'
 import type { Mac } from '../../../core/machine/mac.ts'
 import type { BootRuling } from './boot.ts'
@@ -81,8 +82,6 @@ function isJustPlanned({ planned_at, cycle: { offered_at } }: Machine, now: stri
   const age = epochOf(now) - epochOf(planned_at)
   return age >= 0 && age < AGAIN_MS
 }
-
-const epochOf = (at: string) => Temporal.Instant.from(at).epochMilliseconds
 
 /**
  * A run began: who waits, or was sent off, and writes without a plan of ours, has its place as if it

@@ -19,6 +19,8 @@ export const describe = (machine: Machine): Readonly<Record<string, unknown>> =>
   name: machine.name,
   labels: machine.labels,
   target_disk_serial: machine.target_disk_serial,
+  locked: machine.locked,
+  serial_console: machine.serial_console,
 })
 
 const OFFER_TEXTS = {

@@ -37,7 +37,7 @@ export const renderImageCells = (image: ImageRow) => ({
   size: renderSize(image.size_bytes),
 })
 
-/** The specification's fields; for people, sizes in words stand before those in bytes. */
+/** The specification's fields; for people, sizes in words follow those in bytes. */
 export function renderImageFields(image: ImageInfo, isExact: boolean): object {
   const { path, format, size_bytes, virtual_size_bytes, ...rest } = image
   const sized = (name: string, bytes: number | null) =>
@@ -45,10 +45,10 @@ export function renderImageFields(image: ImageInfo, isExact: boolean): object {
   return {
     path,
     format: format ?? 'null',
-    ...sized('size', size_bytes),
     size_bytes,
-    ...sized('virtual_size', virtual_size_bytes),
+    ...sized('size', size_bytes),
     virtual_size_bytes,
+    ...sized('virtual_size', virtual_size_bytes),
     ...rest,
   }
 }

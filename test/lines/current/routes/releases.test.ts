@@ -31,7 +31,11 @@ async function openFixture(site: string) {
   })
   const server = await createTestServer({
     routes: (given) => [
-      ...releaseRoutes(given, { releases, tag: () => 'v1.2.3' }),
+      ...releaseRoutes(given, {
+        releases,
+        tag: () => 'v1.2.3',
+        save: async (changes) => ({ ok: true, value: changes }),
+      }),
       {
         method: 'GET',
         path: '/ui/netboot',

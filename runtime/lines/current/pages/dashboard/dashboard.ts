@@ -41,13 +41,16 @@ async function show(context: PageContext, event: H3Event): Promise<HTTPResponse>
     services.netboot.readiness(),
   ])
   const since = new Date(site.now().getTime() - DAY_MS).toISOString()
+  const isReady = readiness.every(({ ok }) => ok)
+  // The first image is shown soon after it was added.
+  if (context.images().length === 0) site.catalog.refresh().catch(() => undefined)
   const clock = context.clock()
   return await context.show(event, {
     title: 'Dashboard',
     section: PATH,
     live: address('/events/machines', { q: 'mac:none', bars: 'all' }),
     messages: messageOf(context, event),
-    body: html`<div class="board" ${refreshOnNews('board', PATH, 2000)}>
+    body: html`<div class="board" ${refreshOnNews('board', PATH, 2000, isReady ? null : 5)}>
       ${renderNumbers([
         ['Machines', machines.length, '/ui/machines'],
         ['Running', running.length, '/ui/machines?q=state:running'],
@@ -58,7 +61,7 @@ async function show(context: PageContext, event: H3Event): Promise<HTTPResponse>
         ],
         ['Need attention', waiting.length, `/ui/machines?q=${NEEDS_ATTENTION}`],
         ['Not configured', machines.filter(isUnassigned).length, '/ui/machines?q=is:discovered'],
-        ['Images', context.images().length, '/ui/settings#ramboot'],
+        ['Images', context.images().length, '/ui/cache'],
       ])}
       ${renderReadiness(readiness)}
       <div class="columns">
@@ -144,6 +147,6 @@ const renderCalm = (machines: number): Html =>
     ? emptyState(
         'No machines yet',
         'Boot one from the network and it appears here.',
-        html`<a class="button primary" href="/ui/settings#dhcp-pxe">Set up DHCP</a>`,
+        html`<a class="button" href="/ui/settings#dhcp-pxe">Set up DHCP</a>`,
       )
     : html`<p class="dim">Nothing needs attention.</p>`

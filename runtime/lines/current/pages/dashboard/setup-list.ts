@@ -1,4 +1,4 @@
-/** The checklist of the dashboard: what network boot needs, and what is set up. */
+/** The checklist of the dashboard: what network boot needs, why, and the button that sets it up. */
 import type { ReadinessRow } from '../../../../core/boot/readiness.ts'
 import { badge, card, icon, type Tone } from '../../../../web/ui/elements.ts'
 import { html, type Html } from '../../../../web/ui/html.ts'
@@ -6,11 +6,12 @@ import { html, type Html } from '../../../../web/ui/html.ts'
 /** Folded once everything is ready. */
 export function renderReadiness(rows: readonly ReadinessRow[]): Html {
   const done = rows.filter(({ ok }) => ok).length
-  const list = html`<ul class="rows">
-    ${rows.map(renderRow)}
+  const next = rows.find(({ ok }) => !ok)
+  const list = html`<ul class="rows setup">
+    ${rows.map((row) => renderRow(row, row === next))}
   </ul>`
   return done === rows.length
-    ? html`<details class="card">
+    ? html`<details class="card" id="readiness">
         <summary>${icon('done')} Ready to boot machines</summary>
         ${list}
       </details>`
@@ -21,14 +22,21 @@ export function renderReadiness(rows: readonly ReadinessRow[]): Html {
       })
 }
 
-const TONES = {
-  ready: 'done',
-  attention: 'needs-you',
-  missing: 'failed',
-} as const satisfies Record<ReadinessRow['state'], Tone>
+const STATES = {
+  ready: ['done', 'ready'],
+  attention: ['needs-you', 'attention'],
+  missing: ['failed', 'missing'],
+  unknown: ['ready', 'not seen yet'],
+} as const satisfies Record<ReadinessRow['state'], readonly [Tone, string]>
 
-const renderRow = ({ state, title, text, href }: ReadinessRow): Html =>
-  html`<li>
-    <span class="check-state">${badge(TONES[state], state)}</span>
-    <span class="grow"><a href="${href}">${title}</a> <span class="dim small">${text}</span></span>
+function renderRow({ ok, state, title, text, why, href, action }: ReadinessRow, isNext: boolean) {
+  const [tone, word] = STATES[state]
+  return html`<li>
+    <span class="check-state">${badge(tone, word)}</span>
+    <span class="grow"
+      ><a href="${href}"><strong>${title}</strong></a> ${text}${
+        ok ? null : html`<span class="why dim small">${why}</span>`
+      }</span
+    >${ok ? null : html`<a class="${isNext ? 'button primary' : 'button'}" href="${href}">${action}</a>`}
   </li>`
+}

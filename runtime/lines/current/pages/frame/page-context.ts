@@ -33,6 +33,8 @@ export interface PageDependencies {
   }
   /** What the rules know about a request to this base address. */
   gather(on: { readonly baseUrl: string; readonly now: string }): Surroundings
+  /** The address of the cache service that is set, or that runs beside the server; null: none. */
+  cacheUrl(): string | null
   /** An IANA name. */
   zone(): string
   /** How many machines flash and wait; null: flashes are not limited. */

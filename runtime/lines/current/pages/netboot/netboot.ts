@@ -2,8 +2,9 @@
 import type { H3Event, HTTPResponse } from 'h3'
 import {
   badge,
+  banner,
   card,
-  emptyState,
+  copyBlock,
   progress,
   renderBytes,
   renderTabs,
@@ -14,10 +15,16 @@ import { refreshEvery } from '../../../../web/ui/refresh.ts'
 import { numberColumn, renderTable } from '../../../../web/ui/tables.ts'
 import type { Route } from '../../../../web/http/route.ts'
 import { renderTime, type Clock } from '../../../../web/ui/times.ts'
-import type { SetAside } from '../../../../core/boot/boot-set.ts'
+import {
+  listIncomplete,
+  type IncompleteSet,
+  type SetAside,
+} from '../../../../core/boot/boot-set.ts'
+import { renderTftpSetup } from '../../../../core/boot/tftp.ts'
 import type { BootFile, BootFolder, KnownSet } from '../../../../services/boot/boot-files.ts'
 import type { FetchJob } from '../../../../services/boot/release-job.ts'
 import { isOver } from '../../../../services/host/jobs.ts'
+import { renderInstall } from './install.ts'
 import { messageOf, type PageContext } from '../frame/page-context.ts'
 import { pageRoute } from '../frame/page-routes.ts'
 import { renderEventList } from '../view/event-list.ts'
@@ -26,6 +33,7 @@ const PATH = '/ui/netboot'
 
 const TABS = [
   ['Live systems', '#artifacts'],
+  ['Install', '#install'],
   ['TFTP daemon', '#tftp'],
   ['Activity', '#activity'],
 ] as const
@@ -46,13 +54,13 @@ async function show(context: PageContext, event: H3Event): Promise<HTTPResponse>
   return await context.show(event, {
     title: 'Netboot',
     section: PATH,
-    actions: renderFetch(context),
-    messages: messageOf(context, event),
+    actions: html`<a class="button" href="#install">Install a live system</a>`,
+    messages: html`${messageOf(context, event)}${renderUploaded(event)}`,
     body: html`${renderTabs(TABS)}
       <div class="board" ${refreshEvery('netboot', PATH, isBusy ? 1 : null)}>
         ${renderJobs(releases.jobs(), clock)}
         ${card({ title: 'Live systems', id: 'artifacts', body: renderArtifacts(bootFiles, files, clock) })}
-        ${renderTftp(context)}
+        ${renderInstall(context, event)} ${renderTftp(context, event)}
         ${card({
           title: 'Activity',
           id: 'activity',
@@ -61,28 +69,6 @@ async function show(context: PageContext, event: H3Event): Promise<HTTPResponse>
         })}
       </div>`,
   })
-}
-
-/** The primary action; without a release site, the way to set one. */
-function renderFetch({ services }: PageContext): Content {
-  const { release_tag: tag } = services.config.current().boot
-  const obstacle = services.netboot.releases.obstacle()
-  if (obstacle !== null) {
-    return html`<a class="button primary" href="/ui/settings#netboot-release"
-      >Set a release site</a
-    >`
-  }
-  return html`<form method="post" action="${PATH}/fetch-release" class="row inline">
-    <input
-      name="tag"
-      value="${tag}"
-      aria-label="Release tag"
-      size="10"
-      maxlength="64"
-      autocomplete="off"
-    />
-    <button class="primary">Fetch release</button>
-  </form>`
 }
 
 function renderJobs(jobs: readonly FetchJob[], clock: Clock): Content {
@@ -118,57 +104,54 @@ function renderArtifacts(
   clock: Clock,
 ): Content {
   if (files.length === 0) {
-    return emptyState(
-      'No live system installed',
-      html`Machines boot a live system to be flashed: a kernel, an initrd and a squashfs. Fetch a
-        release, or upload the files with <code>PUT /boot/&lt;name&gt;</code>. Until then machines
-        can only boot their own disks.`,
-    )
+    return html`<p>
+      No live system is installed. Machines boot one from the network to be flashed; until then they
+      can only boot their own disks.
+    </p>`
   }
-  return html`${renderSets(bootFiles.sets())}${renderAside(bootFiles.setAside())}
-  ${renderTable({
-    caption: 'Files in the boot directory',
-    columns: ['File', numberColumn('Size'), 'Added'],
-    rows: files.map(
-      ({ name, sizeBytes, modifiedAt }) =>
-        html`<tr>
-          <th scope="row">
-            <a class="mono" href="/boot/${encodeURIComponent(name)}">${name}</a>
-          </th>
-          <td class="number">${renderBytes(sizeBytes)}</td>
-          <td class="nowrap">${renderTime(modifiedAt, clock)}</td>
-        </tr>`,
-    ),
-  })}`
+  const [sets, names] = [bootFiles.sets(), files.map(({ name }) => name)]
+  return html`${sets.length === 0 ? INCOMPLETE : null}
+    <ul class="rows">
+      ${sets.map(renderSet)} ${listIncomplete(names).map(renderIncomplete)}
+      ${bootFiles.setAside().map(renderAside)}
+    </ul>
+    ${renderTable({
+      caption: 'Files in the boot directory',
+      columns: ['File', numberColumn('Size'), 'Added'],
+      rows: files.map(
+        ({ name, sizeBytes, modifiedAt }) =>
+          html`<tr>
+            <th scope="row">
+              <a class="mono" href="/boot/${encodeURIComponent(name)}">${name}</a>
+            </th>
+            <td class="number" data-label="Size">${renderBytes(sizeBytes)}</td>
+            <td class="nowrap" data-label="Added">${renderTime(modifiedAt, clock)}</td>
+          </tr>`,
+      ),
+    })}`
 }
 
-const renderSets = (sets: readonly KnownSet[]): Content =>
-  sets.length === 0
-    ? html`<p>
-        ${badge('needs-you', 'incomplete')} A live system needs a kernel, an initrd and a squashfs
-        of the same version.
-      </p>`
-    : html`<ul class="rows">
-        ${sets.map(renderSet)}
-      </ul>`
+const INCOMPLETE = html`<p>
+  A live system is a kernel (.vmlinuz), an initrd and a squashfs of the same version. None is
+  complete yet.
+</p>`
+
+const renderIncomplete = ({ arch, version, missing }: IncompleteSet): Html =>
+  html`<li>
+    <span class="grow"
+      ><strong>${version}</strong> <span class="tag">${arch}</span
+      ><span class="small dim missing">Missing: ${missing.join(', ')}</span></span
+    >${badge('needs-you', 'incomplete')}
+  </li>`
 
 /** Files of another system under the same names, such as the deployed one. */
-const renderAside = (sets: readonly SetAside[]): Content =>
-  sets.length === 0
-    ? null
-    : html`<ul class="rows">
-        ${sets.map(
-          ({ arch, version, reason }) =>
-            html`<li>
-              <span class="grow"
-                ><strong>${version}</strong> <span class="tag">${arch}</span><br /><span
-                  class="small dim"
-                  >${reason}</span
-                ></span
-              >${badge('needs-you', 'not used')}
-            </li>`,
-        )}
-      </ul>`
+const renderAside = ({ arch, version, reason }: SetAside): Html =>
+  html`<li>
+    <span class="grow"
+      ><strong>${version}</strong> <span class="tag">${arch}</span
+      ><span class="small dim missing">${reason}</span></span
+    >${badge('needs-you', 'not used')}
+  </li>`
 
 const renderSet = ({ arch, version, isActive, isPrevious }: KnownSet): Html =>
   html`<li>
@@ -184,18 +167,33 @@ const renderSet = ({ arch, version, isActive, isPrevious }: KnownSet): Html =>
     }
   </li>`
 
-function renderTftp({ services }: PageContext): Html {
-  const { isActive, isReady, text, hint } = services.netboot.tftp()
-  const tone = isReady ? 'done' : isActive ? 'needs-you' : 'failed'
+/** What the script that uploads says in the address. */
+function renderUploaded(event: H3Event): Content {
+  const count = Number(event.url.searchParams.get('uploaded') ?? 0)
+  if (!Number.isInteger(count) || count < 1) return null
+  return banner('done', count === 1 ? 'The file was uploaded.' : `${count} files were uploaded.`)
+}
+
+function renderTftp({ services, site }: PageContext, event: H3Event): Html {
+  const { isChecked, isActive, isReady, text, hint } = services.netboot.tftp()
+  const tone = isReady ? 'done' : isActive ? 'needs-you' : isChecked ? 'failed' : 'ready'
+  const word = isActive ? 'active' : isChecked ? 'inactive' : 'not checked yet'
   return card({
     title: 'TFTP daemon',
     id: 'tftp',
-    aside: badge(tone, isActive ? 'active' : 'inactive'),
-    body: html`<p>${text}</p>
-      ${hint === null ? null : html`<p class="dim">${hint}</p>`}
+    aside: badge(tone, word),
+    body: html`<p>${text} ${hint}</p>
+      ${isReady ? null : renderTftpHelp(services.netboot.reachedAt(site.contact(event).baseUrl))}
       <p class="dim small">
-        The service manager of its host starts and stops it. The host that is probed:
-        <a href="/ui/settings#netboot.tftp_probe_host">netboot.tftp_probe_host</a>.
+        This server only checks it; the service manager of its host starts and stops it. The host
+        that is checked: <a href="/ui/settings#netboot.tftp_probe_host">netboot.tftp_probe_host</a>.
       </p>`,
   })
 }
+
+const renderTftpHelp = (baseUrl: string): Html =>
+  html`<p>
+      BIOS machines and most UEFI firmware load iPXE by TFTP. These commands set it up on a Debian
+      host; UEFI HTTP Boot needs none of it.
+    </p>
+    ${copyBlock(renderTftpSetup(baseUrl), 'Commands that set up a TFTP daemon')}`

@@ -15,6 +15,7 @@ import { goBack, goTo } from '../frame/form-answer.ts'
 import { messageOf, type PageContext } from '../frame/page-context.ts'
 import { formRoute, pageRoute } from '../frame/page-routes.ts'
 import { isAsked, questionButton, renderRemoval } from '../frame/question.ts'
+import { changePassword, renderPassword } from './password-form.ts'
 
 const PATH = '/ui/account'
 const DAY_MS = 86_400_000
@@ -31,6 +32,7 @@ const LIFETIMES = { '30': '30 days', '90': '90 days', '365': '1 year', '': 'neve
 
 export const accountPages = (context: PageContext): readonly Route[] => [
   pageRoute(PATH, (event) => show(context, event, null)),
+  formRoute(`${PATH}/password`, (event, form) => changePassword(context, event, form)),
   formRoute(`${PATH}/tokens`, (event, form) => create(context, event, form)),
   formRoute(`${PATH}/tokens/:id/revoke`, (event, form) =>
     isAsked(form) ? askRevocation(context, event) : revoke(context, event),
@@ -51,18 +53,15 @@ async function show(
     title: 'Account',
     section: PATH,
     actions: postButton({ action: '/ui/logout', label: 'Log out' }),
-    messages: html`${messageOf(context, event)}${fresh === null ? null : renderFresh(fresh)}`,
+    messages: html`${messageOf(context, event)}${renderChanged(event)}${fresh === null ? null : renderFresh(fresh)}`,
     body: html`${card({
       title: 'Administrator',
-      body: html`${factList([
-          ['Logged in from', site.peer(event).ip],
-          ['Session ends', html`${until}; extended by use`],
-        ])}
-        <p class="dim">
-          To change the password, run <code>flasher-web password</code> on the server; it also ends
-          all sessions. A password set in the configuration is changed there.
-        </p>`,
+      body: factList([
+        ['Logged in from', site.peer(event).ip],
+        ['Session ends', html`${until}; extended by use`],
+      ]),
     })}
+    ${renderPassword(context, event)}
     ${card({
       title: 'API tokens',
       id: 'tokens',
@@ -75,6 +74,11 @@ async function show(
     })}`,
   })
 }
+
+const renderChanged = ({ url }: H3Event): Content =>
+  url.searchParams.get('changed') === 'password'
+    ? banner('done', 'Password changed. All other sessions have been logged out.')
+    : null
 
 const renderFresh = (token: string): Html =>
   banner('done', html`Token created. Copy it now, it will not be shown again: ${copyable(token)}`)
