@@ -20,6 +20,7 @@ const OURS = [
   'flasher.css',
   'flasher.js',
   'ages.js',
+  'configuration.js',
   'keys.js',
   'news.js',
   'live.js',
