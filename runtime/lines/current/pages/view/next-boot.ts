@@ -10,9 +10,8 @@ import { isWaiting, willFlash, type MachineView } from './machine-view.ts'
 import { nameDisk } from './run-bar.ts'
 
 const LONGEST_NAME = 26
-const LONGEST_SERIAL = 18
 
-/** "flash *debian-13* to *S5GX…*", or what else it does. */
+/** "flash *debian-13* to *S5GXNX0T123456*", or what else it does; the disk is never shortened. */
 export function renderWill(view: MachineView): Content {
   const { state, is } = view.view
   if (isWaiting(view)) return is
@@ -20,7 +19,7 @@ export function renderWill(view: MachineView): Content {
   if (willFlash(view)) {
     const serial = printable(view.machine.target_disk_serial ?? '')
     const image = shorten(stemOf(view.image?.name ?? ''), LONGEST_NAME)
-    return html`flash <em>${image}</em> to <em>${shorten(serial, LONGEST_SERIAL)}</em>`
+    return html`flash <em><bdi>${image}</bdi></em> to <em class="target">${serial}</em>`
   }
   return WILL[view.boot.rule] ?? is
 }
@@ -51,25 +50,32 @@ export function renderSentence(view: MachineView): Html {
   const target =
     disk === null
       ? html`the disk <strong>${serial}</strong>`
-      : html`<strong>${modelOf(disk)}</strong> (<code>${serial}</code>, ${aboutDisk(disk)})`
-  const after =
-    machine.boot_mode === 'flasher-flash-always'
-      ? 'and again at every later network boot'
-      : 'then boots from it'
-  return html`<p class="sentence">
-    At its next network boot this machine flashes
-    <strong>${image.name}</strong> (${aboutImage(image)}) to ${target}, ${after}.
-  </p>`
+      : html`<strong><bdi>${modelOf(disk)}</bdi></strong> (<code>${serial}</code>,
+          ${aboutDisk(disk)})`
+  const name = html`<strong><bdi>${image.name}</bdi></strong> (${aboutImage(image)})`
+  return machine.boot_mode === 'flasher-flash-always'
+    ? html`<p class="sentence">
+        At every network boot, this machine erases ${target} and flashes ${name}.
+      </p>`
+    : html`<p class="sentence">
+        At its next network boot, this machine erases ${target}, flashes ${name} and then boots from
+        it.
+      </p>`
 }
 
 /** What is being flashed, as reported by the machine. */
 function renderRunning({ image, disk, stalled }: Run, is: string, next: string): Html {
-  if (stalled || image === null) return html`<p class="sentence">${is} ${next}</p>`
+  if (image === null) return html`<p class="sentence">${is} ${next}</p>`
+  if (stalled) {
+    return html`<p class="sentence">${is} ${next}</p>
+      <p>
+        Image: <bdi>${image.name}</bdi><br />
+        Disk: ${disk === null ? 'unknown' : nameDisk(disk)}
+      </p>`
+  }
   return html`<p class="sentence">
-    This machine is flashing <strong>${image.name}</strong>${
-      disk === null ? null : html` to <strong>${nameDisk(disk)}</strong>`
-    }.
-    ${next}
+    This machine is flashing <strong><bdi>${image.name}</bdi></strong
+    >${disk === null ? null : html` to <strong>${nameDisk(disk)}</strong>`}. ${next}
   </p>`
 }
 
