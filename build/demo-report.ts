@@ -106,7 +106,7 @@ function renderSource(source: LiveSource): readonly [Mark, string] {
     case 'state':
       return ['success', `Live system ${source.version} from an earlier run`]
     case 'site':
-      return ['success', `Live system: fetched from ${source.site.url}`]
+      return ['info', `Live system: release ${source.site.tag} from ${source.site.url}`]
     case 'build':
       return ['info', 'There is no live system yet: building one, which takes some minutes']
     case 'nowhere':

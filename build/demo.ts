@@ -133,11 +133,11 @@ async function prepare(
     isRoot: process.getuid?.() === 0,
     obstacle: findObstacle({ compilesIpxe: false, makesTree: true }),
   })
-  report.source(source)
   const advice = [
     ...needs.flatMap((need) => need.advice ?? []),
     ...(source.from === 'nowhere' ? [source.advice] : []),
   ]
+  if (advice.length === 0 || source.from !== 'build') report.source(source)
   if (advice.length > 0) {
     report.advise(advice)
     return null

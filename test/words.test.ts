@@ -1,5 +1,5 @@
 /** One word per thing, and the field's own: words that were replaced stay out of code, pages and documents. */
-import { globSync, readFileSync } from 'node:fs'
+import { globSync, readFileSync, statSync } from 'node:fs'
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
 
@@ -31,10 +31,13 @@ const PHRASES: readonly (readonly [RegExp, string])[] = [
 const OWN = 'test/words.test.ts'
 /** The changelog and the decisions tell of the past in the words of its time. */
 const isLookedAt = (file: string) =>
-  file !== OWN && !file.startsWith('docs/decisions/') && !file.startsWith('docs/pictures/')
+  file !== OWN &&
+  !file.startsWith('docs/decisions/') &&
+  !file.startsWith('docs/pictures/') &&
+  statSync(file).isFile()
 
 const CODE = ['{appliance,build,runtime,test}/**/*.{ts,mjs,js,css}']
-const TEXTS = ['docs/**/*.{md,1}', '*.md', 'overlays/**/*.sh', 'overlays/initrd/init']
+const TEXTS = ['docs/**/*.{md,1}', '*.md', 'overlays/**']
 
 /** `file:line: word (write: …)` of each hit. */
 function find(

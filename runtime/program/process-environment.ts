@@ -46,7 +46,7 @@ export interface ProcessEnvironment {
    * Starts a cache service beside the server and gives its address, null when it did not start.
    * Absent: there is none to start. It ends with `signal`.
    */
-  startCache?(wish: CacheOptions): Promise<string | null>
+  startCache?(options: CacheOptions): Promise<string | null>
   /** Where `pnpm build:images` leaves live systems; absent: the program is not run from a checkout. */
   readonly builtDir?: string
 }

@@ -1,8 +1,7 @@
 /** The context of one `flasher-cache` command: its arguments, and the parts of the process that it may use. */
-import { type Config, createConfig } from '../../services/config/config.ts'
+import { readConfig, type Config } from '../../services/config/config.ts'
 import { DATA_FOLDER } from '../../services/cache/image-cache.ts'
 import type { Environment } from '../../services/host/shell.ts'
-import { defaultStateDir } from '../../services/config/state-dirs.ts'
 import type { Output } from '../../terminal/text/terminal-style.ts'
 import type { ClosableServer } from '../../web/http/closing.ts'
 import type { TunableServer } from '../../web/http/limits.ts'
@@ -48,15 +47,7 @@ export type CacheConfig = Config<typeof SETTINGS>
 export const readConfiguration = (
   environment: Pick<ProcessEnvironment<never>, 'env' | 'systemDir' | 'isRoot'>,
   given: Arguments,
-): Promise<CacheConfig> =>
-  createConfig({
-    table: SETTINGS,
-    parse: parseSettings,
-    env: environment.env,
-    named: given.lists['config'] ?? [],
-    systemDir: environment.systemDir,
-    fallbackStateDir: defaultStateDir(environment.env, environment.isRoot),
-  })
+): Promise<CacheConfig> => readConfig({ table: SETTINGS, parse: parseSettings }, environment, given)
 
 /** Where everything lies; password and session key are those of a server with the same state. */
 export function decidePaths(config: CacheConfig) {

@@ -44,9 +44,9 @@ export function catalogRoutes(site: CacheSite): readonly Route[] {
   }
 
   async function pin(body: unknown) {
-    const report = parsePins(body)
-    if (!report.ok) throw refuseFields(report.refusal)
-    const { holder, refs, machines } = report.value
+    const pins = parsePins(body)
+    if (!pins.ok) throw refuseFields(pins.refusal)
+    const { holder, refs, machines } = pins.value
     await cache.pin(holder, refs, machines)
     return nothing()
   }

@@ -1,6 +1,6 @@
 /** Splits the address of a repository into the site that hosts its releases and the repository there. */
 
-export interface ReleaseSource {
+interface ReleaseSource {
   readonly site: string
   readonly repository: string
 }

@@ -138,11 +138,12 @@ function renderDuration(seconds: number): string {
 const PREFIXES = 'kmgt'
 
 /** Bytes: a number, or a number with a unit (`200 GiB`, `1.5 TB`). */
-export const bytes: Kind<number> = plain(
-  z.union([z.int().min(0), z.string().transform(parseBytes).pipe(z.int().min(0))]),
-  'bytes, or a size like 200 GiB',
-  numberOrText,
-)
+export const bytes: Kind<number> = {
+  schema: z.union([z.int().min(0), z.string().transform(parseBytes).pipe(z.int().min(0))]),
+  wants: 'bytes, or a size like 200 GiB',
+  fromText: numberOrText,
+  toToml: renderExactBytes,
+}
 
 function parseBytes(given: string): number {
   const [, count, prefix = '', binary] =
@@ -151,6 +152,20 @@ function parseBytes(given: string): number {
   return count === undefined
     ? Number.NaN
     : Math.round(Number(count) * (binary ? 1024 : 1000) ** power)
+}
+
+/** In the largest unit that is exact: `200 GiB`, `1500 MB`; below 1000 it stays a number. */
+function renderExactBytes(count: number): number | string {
+  const units = [1024, 1000].flatMap((base) =>
+    [...PREFIXES].map((prefix, at) => ({
+      name:
+        base === 1024 ? `${prefix.toUpperCase()}iB` : `${at === 0 ? 'k' : prefix.toUpperCase()}B`,
+      size: base ** (at + 1),
+    })),
+  )
+  const exact = units.filter(({ size }) => count > 0 && count % size === 0)
+  const [largest] = exact.toSorted((one, two) => two.size - one.size)
+  return largest === undefined ? count : `${count / largest.size} ${largest.name}`
 }
 
 /** An IANA name; the runtime's own list decides. */

@@ -3,6 +3,7 @@ import { createHash, randomBytes } from 'node:crypto'
 import { z } from 'zod'
 import { parseJson } from '../../core/foundation/json-reader.ts'
 import { accept, refuse, type Result } from '../../core/foundation/result.ts'
+import { createLaggedWrites } from '../host/lagged-writes.ts'
 import type { Database } from '../state/database.ts'
 import { readText, readTextOrNull, type Row } from '../state/sqlite.ts'
 
@@ -98,31 +99,19 @@ export function createTokens(
 
 /** When tokens were used last: kept in memory for a moment, so that no request waits for the disk. */
 function createTokenUses(database: Database, stored: () => void) {
-  const used = new Map<string, string>()
-  let timer: NodeJS.Timeout | null = null
-
-  async function flush() {
-    if (timer !== null) clearTimeout(timer)
-    timer = null
-    if (used.size === 0) return
-    const uses = [...used]
+  const used = createLaggedWrites<string, string>(LAG_MS, async (uses) => {
     await database.write((sql) => {
       for (const [id, at] of uses) sql.run(NOTE_USE, at, id)
     })
-    for (const [id, at] of uses) if (used.get(id) === at) used.delete(id)
     stored()
-  }
-  database.beforeClosing(flush)
+  })
+  database.beforeClosing(used.flush)
 
   return {
-    note(id: string, at: string): void {
-      used.set(id, at)
-      // Best effort: a use that was not stored stays in memory for the next time.
-      timer ??= setTimeout(() => void flush().catch(() => undefined), LAG_MS).unref()
-    },
+    note: used.note,
     apply: (record: TokenRecord): TokenRecord => ({
       ...record,
-      last_used_at: used.get(record.id) ?? record.last_used_at,
+      last_used_at: used.find(record.id) ?? record.last_used_at,
     }),
   }
 }

@@ -29,7 +29,7 @@ import {
 import { createBootSets, type BootSets } from './boot-sets.ts'
 import { makeFolder } from '../host/folders.ts'
 import { createQueue } from '../host/queue.ts'
-import { UPLOAD } from '../host/uploads.ts'
+import { UPLOAD } from '../host/temporary-uploads.ts'
 
 export interface BootFile {
   readonly name: string

@@ -5,7 +5,7 @@ import { parseJson } from '../../core/foundation/json-reader.ts'
 import { parseBootRecord, type BootRecord } from '../../core/boot/boot-set.ts'
 import { Fault } from '../../core/foundation/fault.ts'
 import { replaceFile, syncFolder } from '../host/atomic-file.ts'
-import { clearUploads } from '../host/uploads.ts'
+import { clearUploads } from '../host/temporary-uploads.ts'
 
 /** Hidden, so that nobody can fetch or upload it below `/boot/`. */
 const RECORD = '.active.json'

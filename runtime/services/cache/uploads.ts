@@ -25,7 +25,7 @@ export interface Upload {
 }
 
 /** Where one part belongs; `to` is exclusive. */
-export interface UploadPart {
+interface UploadPart {
   readonly from: number
   readonly to: number
   readonly total: number | null

@@ -1,4 +1,5 @@
 /** The current configuration: merged from its layers, edited in place, reloaded while running. */
+import type { Arguments } from '../../core/command/arguments.ts'
 import { CONFIG_FILE, decideConfigPaths, type ConfigPath } from '../../core/config/config-paths.ts'
 import { Fault } from '../../core/foundation/fault.ts'
 import type { Result } from '../../core/foundation/result.ts'
@@ -22,6 +23,7 @@ import {
 } from './config-editor.ts'
 import { readConfigFiles, type ConfigFiles } from './config-files.ts'
 import type { Environment } from '../host/shell.ts'
+import { defaultStateDir } from './state-dirs.ts'
 
 interface ConfigOptions<Table extends SettingsTable> {
   readonly table: Table
@@ -63,6 +65,28 @@ export interface Config<Table extends SettingsTable> {
   /** Called after every change of what is in effect. */
   listen(listener: (reloaded: Reloaded) => void): void
 }
+
+/** What of a process decides where its configuration is. */
+interface ConfigEnvironment {
+  readonly env: Environment
+  readonly isRoot: boolean
+  /** `/etc/flasher`. */
+  readonly systemDir: string
+}
+
+/** From the usual places, or those that `--config` names. */
+export const readConfig = <Table extends SettingsTable>(
+  settings: Pick<ConfigOptions<Table>, 'table' | 'parse'>,
+  { env, isRoot, systemDir }: ConfigEnvironment,
+  given: Arguments,
+): Promise<Config<Table>> =>
+  createConfig({
+    ...settings,
+    env,
+    named: given.lists['config'] ?? [],
+    systemDir,
+    fallbackStateDir: defaultStateDir(env, isRoot),
+  })
 
 const nothingSaved = (): Readonly<Record<string, string>> => ({})
 

@@ -4,7 +4,7 @@ import { resolve, sep } from 'node:path'
 import { isBareFileName } from '../../core/foundation/file-name.ts'
 import type { ImageRow } from '../../core/image/image.ts'
 import { makeFolder } from '../host/folders.ts'
-import { clearUploads } from '../host/uploads.ts'
+import { clearUploads } from '../host/temporary-uploads.ts'
 import { listImages } from './image-folder.ts'
 
 export interface ImageShelf {

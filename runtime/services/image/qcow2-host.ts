@@ -1,5 +1,6 @@
 /** Reads a qcow2 file by offset, several reads at once; missing bytes are a Fault. */
 import { Fault } from '../../core/foundation/fault.ts'
+import { createQueue } from '../host/queue.ts'
 
 interface HostRead {
   readonly into: Buffer
@@ -16,7 +17,8 @@ export type ReadAt = (into: Buffer, offset: number) => Promise<number>
 const MAX_READS = 8
 
 export function createHostReader(name: string, readFreely: ReadAt) {
-  const readAt = limit(readFreely, MAX_READS)
+  const enqueue = createQueue(MAX_READS)
+  const readAt: ReadAt = (into, offset) => enqueue(() => readFreely(into, offset))
 
   /** Fills the buffer, or throws. */
   async function read(into: Buffer, host: number, guest: number) {
@@ -37,24 +39,6 @@ export function createHostReader(name: string, readFreely: ReadAt) {
       const jobs = reads.map((one) => () => read(one.into, one.host, one.guest))
       return inParallel(jobs, MAX_READS)
     },
-  }
-}
-
-/** As `readAt`, but of all calls at most so many are under way; the others wait in order. */
-function limit(readAt: ReadAt, most: number): ReadAt {
-  const waiting: (() => void)[] = []
-  let free = most
-  return async (into, offset) => {
-    if (free === 0) await new Promise<void>((resolve) => waiting.push(resolve))
-    else free -= 1
-    try {
-      return await readAt(into, offset)
-    } finally {
-      // The place goes straight to the next one, so that nobody slips in between.
-      const next = waiting.shift()
-      if (next === undefined) free += 1
-      else next()
-    }
   }
 }
 

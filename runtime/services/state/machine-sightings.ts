@@ -1,6 +1,7 @@
 /** Records when and from where each machine was last seen: in memory at once, on disk within a second. */
 import type { Mac } from '../../core/machine/mac.ts'
 import type { MachineBase } from '../../core/machine/machine.ts'
+import { createLaggedWrites } from '../host/lagged-writes.ts'
 import type { Database } from './database.ts'
 
 export interface Sighting {
@@ -15,38 +16,19 @@ const LAG_MS = 500
 const SEE = 'UPDATE machines SET last_seen_at = ?, last_seen_ip = ? WHERE mac = ?'
 
 export function createMachineSightings(database: Database) {
-  const waiting = new Map<Mac, Sighting>()
-  let timer: NodeJS.Timeout | null = null
-
-  async function flush() {
-    if (timer !== null) clearTimeout(timer)
-    timer = null
-    const batch = [...waiting]
-    if (batch.length === 0) return
-    await database.write((sql) => {
+  const waiting = createLaggedWrites<Mac, Sighting>(LAG_MS, (batch) =>
+    database.write((sql) => {
       for (const [mac, { at, ip }] of batch) sql.run(SEE, at, ip, mac)
-    })
-    for (const [mac, seen] of batch) if (waiting.get(mac) === seen) waiting.delete(mac)
-  }
-
-  const later = () => {
-    // A failure (a full disk) keeps them in memory for the next try.
-    timer ??= setTimeout(() => {
-      timer = null
-      flush().catch(later)
-    }, LAG_MS).unref()
-  }
-  database.beforeClosing(flush)
+    }),
+  )
+  database.beforeClosing(waiting.flush)
 
   return {
-    note(mac: Mac, sighting: Sighting): void {
-      waiting.set(mac, sighting)
-      later()
-    },
-    forget: (mac: Mac) => waiting.delete(mac),
+    note: waiting.note,
+    forget: waiting.forget,
     /** The record with what was seen since it was stored. */
     merge<Machine extends MachineBase>(machine: Machine): Machine {
-      const seen = waiting.get(machine.mac)
+      const seen = waiting.find(machine.mac)
       if (seen === undefined || isAfter(machine.last_seen_at, seen.at)) return machine
       return { ...machine, last_seen_at: seen.at, last_seen_ip: seen.ip }
     },

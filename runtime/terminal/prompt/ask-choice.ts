@@ -8,21 +8,24 @@ import type { AskDependencies, Asked, FramedChoices } from './question.ts'
 
 interface ChoiceInput {
   readonly keys: NodeJS.ReadableStream
-  /** Fires `resize`. */
-  readonly resized: EventTarget
+  /** Fires `resize`, and `help` when that is asked for. */
+  readonly events: EventTarget
+  /** Shows the help until the person has read it. */
+  showHelp(until: AbortSignal): Promise<void>
 }
 
 /** The first frame of `choices` is on the screen already. */
 export async function askChoice(
   choices: FramedChoices,
   { stdout, look, painter }: AskDependencies,
-  { keys, resized }: ChoiceInput,
+  { keys, events, showHelp }: ChoiceInput,
   signal: AbortSignal,
 ): Promise<Asked> {
   for (;;) {
-    const resizing = new AbortController()
-    const onResize = () => resizing.abort()
-    resized.addEventListener('resize', onResize)
+    const interrupting = new AbortController()
+    const onEvent = ({ type }: Event) => interrupting.abort(type)
+    events.addEventListener('resize', onEvent)
+    events.addEventListener('help', onEvent)
     const size = painter.size()
     const write = (chunk: Buffer, _encoding: unknown, done: () => void) => {
       stdout.write(chunk.toString())
@@ -33,7 +36,7 @@ export async function askChoice(
     const terminal = { input: keys, output, look, encode: (text: string) => text }
     try {
       const key = await choose(choices, terminal, {
-        signal: AbortSignal.any([signal, resizing.signal]),
+        signal: AbortSignal.any([signal, interrupting.signal]),
         isCleared: true,
       })
       const style = { ...look, ink: createInk(look) }
@@ -42,10 +45,14 @@ export async function askChoice(
       return { kind: 'key', key }
     } catch (thrown) {
       if (!(thrown instanceof Fault)) throw thrown
-      if (signal.aborted || !resizing.signal.aborted) return { kind: 'quit' }
+      if (signal.aborted || !interrupting.signal.aborted) return { kind: 'quit' }
+      if (interrupting.signal.reason === 'help') await showHelp(signal)
+      if (signal.aborted) return { kind: 'quit' }
+      painter.forget()
       painter.paint(choices.frame(painter.size()))
     } finally {
-      resized.removeEventListener('resize', onResize)
+      events.removeEventListener('resize', onEvent)
+      events.removeEventListener('help', onEvent)
     }
   }
 }

@@ -2,7 +2,7 @@
 import { createInterface } from 'node:readline'
 import { stripVTControlCharacters } from 'node:util'
 import type { AskDependencies } from './question.ts'
-import type { Asked, Subject } from './question.ts'
+import { HELP_KEY, type Asked, type Subject } from './question.ts'
 import { decideAnswer, typed, UNTOUCHED } from './menu.ts'
 
 /** Waits until nothing more is being looked up, as nothing can be added later. */
@@ -27,6 +27,15 @@ export async function askPlain(
   try {
     show()
     for await (const line of reader) {
+      if (line.trim() === HELP_KEY) {
+        const help = question
+          .help({ ...painter.size(), rows: 10_000 })
+          .flatMap(({ lines }) => lines)
+        stdout.write(`\n${help.slice(0, -1).map(stripVTControlCharacters).join('\n')}`)
+        state = UNTOUCHED
+        show()
+        continue
+      }
       const answer = decideAnswer(question.menu, typed(question.menu, UNTOUCHED, line, 0))
       if (answer.ok) return answer.value
       state = { ...UNTOUCHED, complaint: answer.refusal }

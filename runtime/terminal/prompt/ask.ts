@@ -1,7 +1,14 @@
 /** Asks a person for one answer: with a list that is redrawn at each key, or plain lines on a dumb terminal. */
 import { PassThrough } from 'node:stream'
-import type { AskDependencies, Asked, Subject } from './question.ts'
-import { holdKeyboard } from './keyboard.ts'
+import {
+  HELP_KEY,
+  type AskDependencies,
+  type Asked,
+  type Question,
+  type Subject,
+} from './question.ts'
+import { holdKeyboard, INTERRUPT } from './keyboard.ts'
+import type { Painter } from './painter.ts'
 import { UNTOUCHED, type Menu } from './menu.ts'
 
 /** The person's answer; what was typed before the question was shown does not count. */
@@ -15,6 +22,38 @@ export async function ask(
   return askPlain(subject, dependencies, signal)
 }
 
+/** Reads the keys of a choice's help, which Inquirer knows nothing of. */
+function createHelpReader(help: Question['help'], painter: Painter, events: EventTarget) {
+  let turn: (() => void) | null = null
+  return {
+    /** Whether the help has taken what was typed. */
+    take(chunk: Buffer, quit: () => void): boolean {
+      if (turn === null) {
+        const isAsked = chunk.toString() === HELP_KEY
+        if (isAsked) events.dispatchEvent(new Event('help'))
+        return isAsked
+      }
+      if (chunk.includes(INTERRUPT)) quit()
+      turn()
+      return true
+    },
+    /** One page after the other, each until a key. */
+    async show(until: AbortSignal): Promise<void> {
+      for (let page = 0; !until.aborted; page += 1) {
+        const frame = help(painter.size())[page]
+        if (frame === undefined) break
+        painter.forget()
+        painter.paint(frame)
+        const { promise, resolve } = Promise.withResolvers<void>()
+        turn = resolve
+        until.addEventListener('abort', () => resolve(), { once: true })
+        await promise
+      }
+      turn = null
+    },
+  }
+}
+
 const QUIT: Asked = { kind: 'quit' }
 
 async function askLive(
@@ -24,12 +63,15 @@ async function askLive(
 ): Promise<Asked> {
   const { stdin, painter } = dependencies
   const ending = new AbortController()
-  const resized = new EventTarget()
+  const events = new EventTarget()
   const keys = new PassThrough()
-  const { menu, choices } = subject.now()
-  using keyboard = holdKeyboard(stdin, (chunk) =>
-    keys.write(choices === undefined ? chunk : bracketLetters(chunk.toString(), menu)),
-  )
+  const { menu, choices, help } = subject.now()
+  const reader = createHelpReader(help, painter, events)
+  const quit = () => ending.abort()
+  using keyboard = holdKeyboard(stdin, (chunk) => {
+    if (choices === undefined) keys.write(chunk)
+    else if (!reader.take(chunk, quit)) keys.write(bracketLetters(chunk.toString(), menu))
+  })
   await keyboard.drained
   let line = ''
   keys.on('keypress', (_text: string, key: Key) => {
@@ -38,7 +80,7 @@ async function askLive(
   })
   const onEnd = () => ending.abort()
   stdin.on('end', onEnd).on('close', onEnd)
-  const stopResizing = painter.onResize(() => resized.dispatchEvent(new Event('resize')))
+  const stopResizing = painter.onResize(() => events.dispatchEvent(new Event('resize')))
   try {
     const size = painter.size()
     painter.paint(choices?.frame(size) ?? subject.now().frame(UNTOUCHED, size))
@@ -46,11 +88,11 @@ async function askLive(
     if (choices !== undefined) {
       const { askChoice } = await import('./ask-choice.ts')
       const until = AbortSignal.any([signal, ending.signal])
-      return await askChoice(choices, dependencies, { keys, resized }, until)
+      return await askChoice(choices, dependencies, { keys, events, showHelp: reader.show }, until)
     }
     const { listPrompt } = await import('./list-prompt.ts')
     return await listPrompt(
-      { subject, painter, resized, onLine: (now) => (line = now) },
+      { subject, painter, resized: events, onLine: (now) => (line = now) },
       {
         input: keys,
         // It would draw everything again at each key.

@@ -19,6 +19,8 @@ export interface Choices<Value> {
   readonly choices: readonly Choice<Value>[]
   /** Esc leaves without choosing. */
   readonly canLeave?: true
+  /** `?` shows help. */
+  readonly hasHelp?: true
 }
 
 interface ChoicesStyle {
@@ -32,7 +34,7 @@ const MIN_REASON = 12
 
 /** The pieces of the prompt, for a terminal of so many columns. */
 export function layOutChoices(
-  { message, columns, choices, canLeave }: Choices<unknown>,
+  { message, columns, choices, canLeave, hasHelp }: Choices<unknown>,
   width: number,
   { ink, unicode }: ChoicesStyle,
 ) {
@@ -44,16 +46,17 @@ export function layOutChoices(
     const reason = refusal === null ? null : clip(`(${refusal})`, room, { cut: 'end', unicode })
     return { name, reason }
   })
-  const [move, leave] = unicode
-    ? ['↑ ↓ move · Enter chooses', ' · Esc leaves']
-    : ['Up, Down: move  Enter: choose', '  Esc: leave']
+  const [move, leave, help] = unicode
+    ? ['↑ ↓ move · Enter chooses', ' · Esc leaves', ' · ? help']
+    : ['Up, Down: move  Enter: choose', '  Esc: leave', '  ?: help']
+  const known = `${move}${canLeave === true ? leave : ''}${hasHelp === true ? help : ''}`
   const titles = head === '' ? '' : `\n${' '.repeat(CURSOR)}${ink.faint(head)}`
   return {
     prefix: { idle: ink.here('?'), done: ink.good(unicode ? '✔' : '*') },
     pointer: unicode ? '❯' : '>',
     message: { idle: `${ink.strong(message)}${titles}`, done: ink.strong(message) },
     rows,
-    keys: ink.faint(canLeave === true ? move + leave : move),
+    keys: ink.faint(clip(known, width - 1, { cut: 'end', unicode })),
   }
 }
 

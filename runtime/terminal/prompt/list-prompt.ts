@@ -1,6 +1,6 @@
 /** The prompt of all lists: Inquirer reads the keys, the painter draws what they changed. */
 import { createPrompt, isEnterKey, useEffect, useKeypress, useState } from '@inquirer/core'
-import type { Asked, Subject } from './question.ts'
+import { HELP_KEY, type Asked, type Subject } from './question.ts'
 import {
   complained,
   decideAnswer,
@@ -34,6 +34,8 @@ export const listPrompt = createPrompt<Asked, ListPrompt>(
   ({ subject, painter, resized, onLine }, done) => {
     const [state, setState] = useState<MenuState>(UNTOUCHED)
     const [version, setVersion] = useState(0)
+    /** The page of the help that is shown; null: none. */
+    const [page, setPage] = useState<number | null>(null)
     const question = subject.now()
     useEffect(() => {
       const redraw = () => {
@@ -51,12 +53,25 @@ export const listPrompt = createPrompt<Asked, ListPrompt>(
       onLine(next.line)
       setState(next)
     }
+    const submit = () => {
+      const answer = decideAnswer(question.menu, state)
+      if (answer.ok) done(answer.value)
+      else update(complained(state, answer.refusal))
+    }
+    const turnPage = () => {
+      const next = page === null ? 0 : page + 1
+      setPage(next < question.help(painter.size()).length ? next : null)
+      update(UNTOUCHED)
+    }
     useKeypress((key, rl) => {
       const { menu } = question
+      if (page !== null || rl.line === HELP_KEY) {
+        rl.clearLine(0)
+        turnPage()
+        return
+      }
       if (isEnterKey(key)) {
-        const answer = decideAnswer(menu, state)
-        if (answer.ok) done(answer.value)
-        else update(complained(state, answer.refusal))
+        submit()
         return
       }
       const move = MOVES[key.name]
@@ -73,7 +88,8 @@ export const listPrompt = createPrompt<Asked, ListPrompt>(
       else done(instant)
     })
     const pageRows = () => question.pageRows(painter.size())
-    painter.paint(question.frame(state, painter.size()))
+    const help = page === null ? undefined : question.help(painter.size())[page]
+    painter.paint(help ?? question.frame(state, painter.size()))
     return ''
   },
 )

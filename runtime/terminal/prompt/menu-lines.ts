@@ -1,5 +1,5 @@
 /** Renders a menu as lines: the page of rows around the selected one, the prompt, the keys. Pure. */
-import { printable } from '../../core/foundation/printable.ts'
+import { displayWidth, printable } from '../../core/foundation/printable.ts'
 import { clip } from '../text/clip.ts'
 import { layOut } from '../text/columns.ts'
 import type { Ink } from '../text/ink.ts'
@@ -10,6 +10,8 @@ interface MenuRoom {
   /** For everything that `renderRows` gives. */
   readonly rows: number
   readonly unicode: boolean
+  /** Lines can be redrawn at each key. */
+  readonly live: boolean
 }
 
 const AT_END = { cut: 'end', unicode: false } as const
@@ -84,7 +86,7 @@ interface PromptLines {
 export function renderPrompt(
   menu: Menu,
   { line, at, complaint }: MenuState,
-  { columns, unicode }: Pick<MenuRoom, 'columns' | 'unicode'>,
+  { columns, unicode, live }: Pick<MenuRoom, 'columns' | 'unicode' | 'live'>,
   ink: Ink,
 ): PromptLines {
   const lead = `> ${menu.prompt}: `
@@ -97,17 +99,50 @@ export function renderPrompt(
     lines: [
       ink.danger(clip(trouble, columns - 1, { cut: 'end', unicode })),
       `${ink.strong(lead)}${text}`,
-      ink.faint(clip(keysInWords(menu), columns - 1, { cut: 'end', unicode })),
+      ink.faint(
+        clip(
+          keysInWords(menu, columns - 1, live ? (unicode ? '↑↓' : 'arrows') : 'number'),
+          columns - 1,
+          { cut: 'end', unicode },
+        ),
+      ),
     ],
     row: 1,
     column: Math.min(columns - 1, lead.length + at - from),
   }
 }
 
-function keysInWords({ rows, keys, takesText }: Menu): string {
+/** As many keys as there is room for; the rest is in the help. */
+function keysInWords(menu: Menu, width: number, choosing: string): string {
+  const keys = listKeys(menu, choosing)
+  const ordered = keys.toSorted((one, two) => one.rank - two.rank)
+  const fitting = ordered.findIndex((_key, at) => {
+    const shown = ordered.slice(0, at + 1)
+    return shown.reduce((sum, { text }) => sum + displayWidth(text) + 2, -2) > width
+  })
+  const kept = new Set(ordered.slice(0, fitting === -1 ? ordered.length : Math.max(1, fitting)))
+  return keys
+    .filter((key) => kept.has(key))
+    .map(({ text }) => text)
+    .join('  ')
+}
+
+interface ShownKey {
+  readonly text: string
+  /** The lower, the longer it is shown. */
+  readonly rank: number
+}
+
+function listKeys({ rows, keys, takesText, enter }: Menu, choosing: string): readonly ShownKey[] {
   const free = rows.filter(({ refusal }) => refusal === null).length
-  const list = takesText === true || free === 0 ? [] : ['[number] choose']
-  const filter = rows.length > 5 ? ['[/] filter'] : []
-  const letters = keys.flatMap(({ key, does }) => (does === null ? [] : [`[${key}] ${does}`]))
-  return [...list, ...filter, ...letters].join('  ')
+  const isList = takesText !== true && free > 0
+  const list = isList ? [{ text: `[${choosing}] choose`, rank: 0 }] : []
+  const filter = isList && rows.length > 1 ? [{ text: '[/] filter', rank: 2 }] : []
+  // In a list the letters are the same everywhere; what Enter alone does as well goes first.
+  const letters = keys.flatMap(({ key, does }, at) =>
+    does === null
+      ? []
+      : [{ text: `[${key}] ${does}`, rank: isList ? (key === enter ? 20 : 10 + at) : at / 100 }],
+  )
+  return [...list, ...filter, ...letters, { text: '[?] help', rank: 1 }]
 }

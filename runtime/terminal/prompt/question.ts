@@ -8,6 +8,8 @@ import type { Frame, Painter, Size } from './painter.ts'
 export interface Question {
   readonly menu: Menu
   frame(state: MenuState, size: Size): Frame
+  /** What `?` shows: one page after the other. */
+  help(size: Size): readonly Frame[]
   /** Rows of the list on one page of such a screen. */
   pageRows(size: Size): number
   /** Asked with arrow keys instead, where lines can be redrawn; each value is a key of the menu. */
@@ -32,6 +34,9 @@ export interface Subject {
 
 /** Ctrl-C, the end of the input, or the program's own end. */
 export type Asked = MenuAnswer | { readonly kind: 'quit' }
+
+/** Typed alone it shows the help. */
+export const HELP_KEY = '?'
 
 export interface AskDependencies {
   readonly stdin: NodeJS.ReadStream

@@ -89,18 +89,26 @@ function fit(columns: readonly Measured[], width: number): readonly Measured[] {
   const narrow = shrink(shrunk, width, ({ tells }) => tells === true)
   if (sum(narrow) <= width) return narrow
   const last = findWorst(columns)
-  return last === undefined ? narrow : fit(without(columns, last), width)
+  if (last !== undefined) return fit(without(columns, last), width)
+  return shrink(narrow, width, () => true, LEAST)
 }
+
+/** What is left of a column that may shrink, where nothing else helps. */
+const LEAST = 6
 
 function shrink(
   columns: readonly Measured[],
   width: number,
   mayShrink: (column: Column) => boolean,
+  floor = Infinity,
 ): readonly Measured[] {
   let fitted = columns
   for (let excess = sum(fitted) - width; excess > 0; excess -= 1) {
     const widest = fitted
-      .filter((one) => mayShrink(one.column) && one.width > (one.column.least ?? Infinity))
+      .filter(({ column, width: now }) => {
+        const least = column.least === undefined ? Infinity : Math.min(floor, column.least)
+        return mayShrink(column) && now > least
+      })
       .toSorted((one, two) => two.width - one.width)[0]
     if (widest === undefined) return fitted
     fitted = fitted.map((one) => (one === widest ? { ...one, width: one.width - 1 } : one))

@@ -19,11 +19,12 @@ export function createAdmission<M extends MachineBase>({
     reason: string,
   ): Promise<never> {
     const summary = `${mac} was not admitted: ${reason}`
-    await noteAll(
-      [{ kind: 'machine.token.refused', summary, details: { wish: request, reason } }],
-      { subject_id: mac, actor: 'pxe-client', ip },
-    )
-    metrics.count('flasher_boot_tokens_refused_total', { wish: request })
+    await noteAll([{ kind: 'machine.token.refused', summary, details: { request, reason } }], {
+      subject_id: mac,
+      actor: 'pxe-client',
+      ip,
+    })
+    metrics.count('flasher_boot_tokens_refused_total', { request })
     throw refuse(401, reason, { headers: { 'www-authenticate': 'Bearer' } })
   }
 

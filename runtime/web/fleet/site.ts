@@ -10,7 +10,7 @@ import type { MachineBase } from '../../core/machine/machine.ts'
 import type { Fleet } from './fleet.ts'
 import type { ChangePassword } from '../access/password-change.ts'
 import type { Metrics } from '../http/metrics.ts'
-import type { Notices } from '../http/form-notices.ts'
+import type { Notices } from '../ui/form-notices.ts'
 import type { Route } from '../http/route.ts'
 
 /** What only some release lines have: each part is given the site once, and says what it adds. */

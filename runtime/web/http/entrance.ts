@@ -1,14 +1,13 @@
-/** Accepts requests: refuses targets that form no URL, and keeps one request's error from ending the process. */
+/** Accepts requests, those of a connection in turn: refuses targets that form no URL, outlives one request's error. */
 import type { H3 } from 'h3'
 import type { IncomingMessage, RequestListener, ServerResponse } from 'node:http'
-import { isIP } from 'node:net'
+import { isIP, type Socket } from 'node:net'
 import { NodeRequest, sendNodeResponse } from 'srvx/node'
 import { after, recover, type Eventual } from '../../core/foundation/eventual.ts'
 import { renderError } from '../../core/foundation/fault.ts'
 import { parseHost } from '../../core/net/host-header.ts'
 import { isPlainTarget, parseTarget, type TargetRefusal } from '../../core/net/request-target.ts'
 import type { Parts } from './answers.ts'
-import { createTurns } from './turns.ts'
 import { NOSNIFF } from './headers.ts'
 import type { Log } from './caller.ts'
 import { plainAddress } from './peer.ts'
@@ -54,6 +53,46 @@ export function createEntrance(app: H3, log: Pick<Log, 'error'>): Entrance {
   }
 
   return createTurns(accept)
+}
+
+interface Line {
+  /** The newest answer of the connection. */
+  last: ServerResponse
+  waiting: number
+}
+
+/** No program of a machine or a person sends more before it has read an answer. */
+const MAX_WAITING = 1000
+
+/**
+ * Answers go out in the order of the requests (RFC 9112, 9.3.2), so one that came behind another gains
+ * nothing by being worked on earlier.
+ */
+function createTurns(accept: (request: IncomingMessage, response: ServerResponse) => void) {
+  const lines = new WeakMap<Socket, Line>()
+
+  function enqueue(line: Line, request: IncomingMessage, response: ServerResponse): void {
+    const { socket } = request
+    line.waiting += 1
+    if (line.waiting > MAX_WAITING) return void socket.destroy()
+    line.last.once('close', () => {
+      line.waiting -= 1
+      // It has no socket where the connection ended before its turn.
+      if (!socket.destroyed && response.socket !== null) accept(request, response)
+    })
+    line.last = response
+  }
+
+  const listener: RequestListener = (request, response) => {
+    const { socket } = request
+    const line = lines.get(socket)
+    if (line === undefined) lines.set(socket, { last: response, waiting: 0 })
+    // Node gives an answer its socket when those before it are out.
+    else if (response.socket === null) return enqueue(line, request, response)
+    else line.last = response
+    accept(request, response)
+  }
+  return listener
 }
 
 /** In one write where it can be: the adapter's own sender takes two, and a promise. */

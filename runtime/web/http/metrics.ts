@@ -25,7 +25,8 @@ const boundsOf = (name: string) => OWN_BOUNDS[name] ?? BOUNDS
 
 const HELP: Readonly<Record<string, string>> = {
   flasher_boot_bytes_total: 'Bytes of boot files that were asked for.',
-  flasher_boot_tokens_refused_total: 'Requests of machines refused for their boot token, by wish.',
+  flasher_boot_tokens_refused_total:
+    'Requests of machines refused for their boot token, by what they asked for.',
   flasher_catalog_age_seconds: 'Age of the catalog snapshot.',
   flasher_flash_bytes_total: 'Bytes that flashes wrote, as machines reported it.',
   flasher_flash_seconds: 'How long flashes took.',

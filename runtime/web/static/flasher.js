@@ -37,10 +37,12 @@ function setTheme(event) {
 }
 
 function filter(input) {
-  const words = input.value.toLowerCase().split(/\s+/)
+  const given = input.value.toLowerCase().split(/\s+/)
+  // Names of environment variables are found, too.
+  const words = given.map((word) => word.replace(/^flasher_/, ''))
   for (const option of document.querySelectorAll(`${input.dataset.filter} [data-keywords]`)) {
     const text = option.dataset.keywords.toLowerCase()
-    const isSelected = option.querySelector(':checked') !== null
+    const isSelected = option.matches('.option') && option.querySelector(':checked') !== null
     option.hidden = !isSelected && !words.every((word) => text.includes(word))
   }
 }

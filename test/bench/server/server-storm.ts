@@ -1,4 +1,4 @@
-/** The storm: power comes back, 500 boxes boot at once, and twenty people watch. */
+/** The storm: power comes back, 500 machines boot at once, and twenty people watch. */
 import { readPeakMib } from '../process-tree.ts'
 import { createFolder, renderInventory, SMALL_FILES } from './server-fixture.ts'
 import { middle, openPages, runLoad, type Bar } from './server-jobs.ts'

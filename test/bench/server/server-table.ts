@@ -59,7 +59,7 @@ export const renderBoot = (rows: readonly BootRow[]): string =>
 export const renderStorm = (rows: readonly StormRow[]): string =>
   renderTable(
     [
-      '500 boxes',
+      '500 machines',
       'Answered by',
       'Answers',
       'p50 ms',

@@ -46,7 +46,7 @@ async function check(
   const text = screen.join('\n')
   const [first = '', second = ''] = screen
   assert.match(first, /^flasher \d+\.\d+\.\d+\S* {2}standalone/, text)
-  assert.match(second, new RegExp(`^${step} \\d of 5`), text)
+  assert.match(second, new RegExp(`^${step} \\d of 4`), text)
   assert.ok(second.includes(`[${step}]`), text)
   assert.match(text, /^image_root: \//m)
   assert.match(text, /^catalog: {4}/m)
@@ -77,10 +77,10 @@ for (const look of LOOKS) {
     const asked = question.join('\n')
     assert.match(asked, /debian-13-amd64\.img: img, 8\.39 MB/)
     assert.ok(asked.includes(`Everything on ${target.device} will be lost`), asked)
-    assert.match(asked, /\[y\] ERASE AND FLASH {2}\[b\] back {2}\[q\] quit/)
+    assert.match(asked, /\[y\] ERASE AND FLASH {2}\[b\] back {2}\[q\] quit {2}\[\?\] help/)
     await terminal.press('y')
     const done = await terminal.waitFor('? What next?')
-    await check(terminal, 'Reboot', look)
+    await check(terminal, 'Flash', look)
     assert.match(
       done.join('\n').replaceAll('\n', ' '),
       /Wrote 8\.39 MB \(8388608 bytes\) to .*, verified\./,
@@ -276,8 +276,8 @@ test('a terminal that changes its size is drawn anew, with what was typed', asyn
     [80, 25],
   ] as const) {
     await terminal.resize(columns, rows)
-    const right = '[Reboot]'.length
-    await terminal.waitFor(new RegExp(`^.{${columns - 1 - right},${columns - 1}}> Reboot$`, 'm'))
+    const right = '[Flash]'.length
+    await terminal.waitFor(new RegExp(`^.{${columns - 1 - right},${columns - 1}}> Flash$`, 'm'))
     const screen = await terminal.waitFor('> Image: 1')
     assert.is(screen.filter((line) => line.startsWith('flasher ')).length, 1)
     for (const line of screen) assert.ok(line.length < columns)

@@ -7,6 +7,7 @@ import * as assert from 'uvu/assert'
 import { Fault } from '../../../runtime/core/foundation/fault.ts'
 import { openQcow2 } from '../../../runtime/services/image/qcow2.ts'
 import { faultOf } from '../../support/collect.ts'
+import { CONTENT, openBytes, readFault } from '../../support/disk/qcow2-faults.ts'
 import {
   collectBlocks,
   makeContent,
@@ -15,17 +16,6 @@ import {
 } from '../../support/disk/qcow2-image.ts'
 
 const MIB = 2 ** 20
-const CONTENT = makeContent(3 * MIB + 512)
-
-const openBytes = (image: Buffer) => openQcow2(sourceOf(image))
-
-/** The Fault of opening and reading it all. */
-const readFault = (image: Buffer, isFar = false) =>
-  faultOf(async () => {
-    await using blocks = await openQcow2(sourceOf(image, { isFar }))
-    await collectBlocks(blocks, MIB)
-  })
-
 const test = suite('qcow2 images that must not be written')
 
 test('a backing file, a data file, encryption are refused before anything is read', async () => {

@@ -2,26 +2,9 @@
 import { readFile } from 'node:fs/promises'
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
-import { openQcow2 } from '../../../runtime/services/image/qcow2.ts'
 import { faultOf } from '../../support/collect.ts'
-import {
-  collectBlocks,
-  makeContent,
-  openWorkshop,
-  sourceOf,
-} from '../../support/disk/qcow2-image.ts'
-
-const MIB = 2 ** 20
-const CONTENT = makeContent(3 * MIB + 512)
-
-const openBytes = (image: Buffer) => openQcow2(sourceOf(image))
-
-/** The Fault of opening and reading it all. */
-const readFault = (image: Buffer, isFar = false) =>
-  faultOf(async () => {
-    await using blocks = await openQcow2(sourceOf(image, { isFar }))
-    await collectBlocks(blocks, MIB)
-  })
+import { CONTENT, openBytes, readFault } from '../../support/disk/qcow2-faults.ts'
+import { openWorkshop } from '../../support/disk/qcow2-image.ts'
 
 /** Where QEMU put the tables of an image. */
 function placesOf(image: Buffer) {

@@ -67,7 +67,7 @@ test('a rack that shows wrong boot tokens is counted, and its done is taken', as
   const done = await server.request(`/pxe/${MAC}/done`, { method: 'POST', ...bearer(token) })
   assert.is(done.status, 204)
   const metrics = await (await ask('/metrics')).text()
-  assert.match(metrics, /flasher_boot_tokens_refused_total\{wish="plan"\} 30\n/)
+  assert.match(metrics, /flasher_boot_tokens_refused_total\{request="plan"\} 30\n/)
 })
 
 test.run()

@@ -1,7 +1,6 @@
 /** Current line: reads the configuration for one run of the program. */
 import type { Origin } from '../../../core/config/settings-parser.ts'
-import { createConfig, type Config } from '../../../services/config/config.ts'
-import { defaultStateDir } from '../../../services/config/state-dirs.ts'
+import { readConfig, type Config } from '../../../services/config/config.ts'
 import type { ProcessEnvironment } from '../../../program/process-environment.ts'
 import { parseSettings, SETTINGS } from '../rules/settings.ts'
 import type { Arguments } from '../../../core/command/arguments.ts'
@@ -12,15 +11,7 @@ export type LineConfig = Config<typeof SETTINGS>
 export const readConfiguration = (
   environment: ProcessEnvironment,
   given: Arguments,
-): Promise<LineConfig> =>
-  createConfig({
-    table: SETTINGS,
-    parse: parseSettings,
-    env: environment.env,
-    named: given.lists['config'] ?? [],
-    systemDir: environment.systemDir,
-    fallbackStateDir: defaultStateDir(environment.env, environment.isRoot),
-  })
+): Promise<LineConfig> => readConfig({ table: SETTINGS, parse: parseSettings }, environment, given)
 
 /** Where the configuration sets the password; null: its hash is in the state directory. */
 export function findPasswordOrigin(config: LineConfig): Origin | null {

@@ -44,7 +44,8 @@ export async function openWizardContext(
   const imageRoot = resolveImageRoot(null, env)
   const card = findOwnCard(mac?.toLowerCase().replaceAll('-', ':') ?? null)
   const identity = { ...card, server: null }
-  const setting = { version: await readVersion(), identity, imageRoot }
+  const reboots = env['FLASHER_LIVE'] === '1'
+  const setting = { version: await readVersion(), identity, imageRoot, reboots }
   const loops = parseLoops(env['FLASHER_OFFER_LOOP'] ?? '')
   const remoteEnvironment = { ...environment, now: () => now() * 1000, loops: loops !== 'none' }
   const loadDisks = once(async () => {
@@ -64,7 +65,7 @@ export async function openWizardContext(
     stdout: out,
     look,
     painter,
-    drawing: { setting, ink: createInk(look), unicode: look.unicode },
+    drawing: { setting, ink: createInk(look), unicode: look.unicode, live: look.live },
     signal,
     isRoot,
     now,
@@ -73,7 +74,7 @@ export async function openWizardContext(
       kernel: undefined,
       releaseBaseUrl: env['FLASHER_RELEASES_BASE_URL'],
     }),
-    reboot: env['FLASHER_LIVE'] === '1' ? () => restart(env) : null,
+    reboot: reboots ? () => restart(env) : null,
     ask(subject) {
       painter.forget()
       return ask(subject, { stdin, stdout: out, look, painter }, signal)

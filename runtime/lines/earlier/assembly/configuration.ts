@@ -1,6 +1,5 @@
 /** Earlier line: reads the configuration of its server. */
-import { createConfig, type Config } from '../../../services/config/config.ts'
-import { defaultStateDir } from '../../../services/config/state-dirs.ts'
+import { readConfig, type Config } from '../../../services/config/config.ts'
 import type { ProcessEnvironment } from '../../../program/process-environment.ts'
 import type { WebSettings } from '../../../web/http/caller.ts'
 import { parseSettings, SETTINGS, type Settings } from '../rules/settings.ts'
@@ -12,15 +11,7 @@ export type LineConfig = Config<typeof SETTINGS>
 export const readConfiguration = (
   environment: Pick<ProcessEnvironment, 'env' | 'systemDir' | 'isRoot'>,
   given: Pick<Arguments, 'lists'>,
-): Promise<LineConfig> =>
-  createConfig({
-    table: SETTINGS,
-    parse: parseSettings,
-    env: environment.env,
-    named: given.lists['config'] ?? [],
-    systemDir: environment.systemDir,
-    fallbackStateDir: defaultStateDir(environment.env, environment.isRoot),
-  })
+): Promise<LineConfig> => readConfig({ table: SETTINGS, parse: parseSettings }, environment, given)
 
 /** Where the parts of the state lie: below the state directory unless a setting says otherwise. */
 export function decideFolders(config: LineConfig) {

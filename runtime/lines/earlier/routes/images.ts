@@ -2,7 +2,7 @@
 import type { H3Event } from 'h3'
 import type { ImageShelf } from '../../../services/image/image-shelf.ts'
 import { receiveUpload } from '../../../services/boot/boot-folder.ts'
-import { UPLOAD } from '../../../services/host/uploads.ts'
+import { UPLOAD } from '../../../services/host/temporary-uploads.ts'
 import { openServed } from '../../../services/host/served-files.ts'
 import { requireSpace } from '../../../services/state/disk-space.ts'
 import { etagOf } from '../../../core/foundation/etag.ts'

@@ -3,7 +3,7 @@ import { HTTPResponse, type H3Event } from 'h3'
 import { seeOther } from '../../../../web/http/answers.ts'
 import { address } from '../../../../web/ui/html.ts'
 import type { Site } from '../../../../web/fleet/site.ts'
-import type { Notice } from '../../../../web/http/form-notices.ts'
+import type { Notice } from '../../../../web/ui/form-notices.ts'
 import type { Machine } from '../../rules/machine.ts'
 
 /** 303; for htmx, which would follow that unnoticed, the address to load. */

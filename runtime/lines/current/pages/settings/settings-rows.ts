@@ -1,7 +1,8 @@
-/** One setting on the settings page: its value, its source, what overrides it, and its form. */
+/** One setting on the settings page: its name, value and source, what overrides it, and its form. */
 import type { ShownSetting } from '../../../../core/config/shown-setting.ts'
 import { attributes, html, type Content, type Html } from '../../../../web/ui/html.ts'
 import { hidden } from '../../../../web/ui/fields.ts'
+import { SETTING_TITLES } from './setting-titles.ts'
 
 /** What was typed and refused, to be shown in its field again. */
 export interface Refused {
@@ -14,31 +15,65 @@ export interface Refused {
 export const nameOf = ({ section, key }: Pick<ShownSetting, 'section' | 'key'>): string =>
   `${section}.${key}`
 
-export function renderSetting(row: ShownSetting, refused: Refused | null): Html {
+export const titleOf = (name: string): string => SETTING_TITLES.get(name) ?? name
+
+/** What the search looks in; `topic` are the headings above it. Of secrets only whether they are set. */
+export const keywordsOf = (row: ShownSetting, topic: string): string => {
+  const variable = row.variable.replace(PREFIX, '')
+  const help = row.help.replaceAll(PROGRAM, '')
+  return [titleOf(nameOf(row)), nameOf(row), variable, help, row.shown, topic].join(' ')
+}
+
+/** In all of them: a search for "flash" would find everything. */
+const PREFIX = /^FLASHER_/
+const PROGRAM = /flasher(?:-(?:web|cache))?/g
+
+interface SettingView {
+  readonly refused: Refused | null
+  readonly keywords: string
+  readonly isHidden: boolean
+}
+
+export function renderSetting(row: ShownSetting, view: SettingView): Html {
   const name = nameOf(row)
-  const mine = refused?.name === name ? refused : null
-  return html`<li class="setting" id="${name}">
-    <div><code>${name}</code></div>
+  const mine = view.refused?.name === name ? view.refused : null
+  const found = { 'data-keywords': view.keywords, hidden: view.isHidden && mine === null }
+  return html`<li class="setting" id="${name}" ${attributes(found)}>
     <div>
-      <strong>${row.shown === '' ? html`<span class="dim">not set</span>` : row.shown}</strong>
-      <span class="small dim">${sourceOf(row)}</span>
-      ${row.isPending ? html`<span class="small warning">takes effect after a restart</span>` : null}
+      <strong>${titleOf(name)}</strong> <code class="key">${name}</code>
       <p class="small dim">${renderHelp(row.help)}</p>
     </div>
     <div>
-      ${row.locked === null ? renderEdit(row, mine) : html`<span class="small dim">${upperFirst(row.locked)}.</span>`}
+      <span class="value"
+        >${row.shown === '' ? html`<span class="dim">not set</span>` : row.shown}</span
+      >
+      ${row.isPending ? html`<p class="small warning">Takes effect after a restart.</p>` : null}
+      <p class="small dim">${sourceOf(row)}</p>
+    </div>
+    <div>
+      ${row.locked === null ? renderEdit(row, mine) : html`<span class="small dim">${lockOf(row)}</span>`}
     </div>
   </li>`
 }
 
+function renderShown({ shown, isSecret }: ShownSetting): Content {
+  const isSet = shown !== '' && !(isSecret && shown === 'unset')
+  if (!isSet) return html`<span class="dim">not set</span>`
+  return isSecret ? 'set, not shown' : shown
+}
+
+/** The source stands beside it already. */
+const lockOf = ({ locked, origin }: ShownSetting): string =>
+  origin.by === 'environment' ? 'Change it there.' : `${upperFirst(locked ?? '')}.`
+
 function sourceOf({ origin, variable }: ShownSetting): Content {
   switch (origin.by) {
     case 'environment':
-      return html`from the environment variable <code>${origin.variable}</code>`
+      return html`From the environment variable <code>${origin.variable}</code>`
     case 'settings-page':
-      return html`saved on this page; override with <code>${variable}</code>`
+      return html`Saved on this page; override with <code>${variable}</code>`
     case 'file':
-      return html`from <code>${origin.path}</code>; override with <code>${variable}</code>`
+      return html`From <code>${origin.path}</code>; override with <code>${variable}</code>`
     case 'default':
       return html`Default; override with <code>${variable}</code> or a file`
   }
@@ -47,11 +82,11 @@ function sourceOf({ origin, variable }: ShownSetting): Content {
 const renderEdit = (row: ShownSetting, refused: Refused | null): Html => {
   const id = `edit-${nameOf(row)}`
   return html`<details${attributes({ open: refused !== null })}>
-    <summary>Edit<span class="spoken"> ${nameOf(row)}</span></summary>
+    <summary>Edit<span class="spoken"> ${titleOf(nameOf(row))}</span></summary>
     <form method="post" action="/ui/settings/config/edit">
       ${hidden({ section: row.section, key: row.key })}
       <div class="field">
-        <label for="${id}">${nameOf(row)}</label>
+        <label for="${id}">${titleOf(nameOf(row))}</label>
         <input${attributes({
           id,
           name: 'value',

@@ -1,42 +1,35 @@
-/** /ui/settings: every setting with its source, the forms that change them, and the DHCP cheatsheet. */
+/** /ui/settings: every setting with its source and a search, the forms that change them, and the DHCP options. */
 import type { H3Event, HTTPResponse } from 'h3'
 import type { SkippedEntry } from '../../../../core/catalog/catalog.ts'
 import type { ShownSetting } from '../../../../core/config/shown-setting.ts'
-import { badge, banner, card, factList, renderTabs } from '../../../../web/ui/elements.ts'
+import {
+  badge,
+  banner,
+  card,
+  emptyState,
+  factList,
+  icon,
+  renderTabs,
+} from '../../../../web/ui/elements.ts'
 import { postButton, textField } from '../../../../web/ui/fields.ts'
-import { html, type Content, type Html } from '../../../../web/ui/html.ts'
+import { attributes, html, type Content, type Html } from '../../../../web/ui/html.ts'
 import type { Route } from '../../../../web/http/route.ts'
 import { renderTime } from '../../../../web/ui/times.ts'
 import { renderSchedule } from '../backups/backups.ts'
 import { messageOf, type PageContext } from '../frame/page-context.ts'
 import { pageRoute } from '../frame/page-routes.ts'
 import { renderDhcp } from './dhcp-cheatsheet.ts'
-import { nameOf, renderSetting, type Refused } from './settings-rows.ts'
+import { SETTING_GROUPS } from './setting-titles.ts'
+import { keywordsOf, nameOf, renderSetting, titleOf, type Refused } from './settings-rows.ts'
 import { settingsPosts } from './settings-posts.ts'
 
 const PATH = '/ui/settings'
-
-/** The headings and the sections of the configuration below them. */
-const GROUPS = [
-  { title: 'Identity', id: 'identity', sections: ['admin', 'display', 'log', 'metrics'] },
-  {
-    title: 'Network',
-    id: 'network',
-    sections: ['server', 'pxe', 'netboot', 'releases', 'boot', 'withcache'],
-  },
-  {
-    title: 'Storage',
-    id: 'storage',
-    sections: ['paths', 'backup', 'retention', 'tuning', 'cache'],
-  },
-  { title: 'Wizard', id: 'wizard', sections: ['wizard'] },
-] as const
 
 const TABS = [
   ['Cache service', '#ramboot'],
   ['Release', '#netboot-release'],
   ['Backups', '#backup-schedule'],
-  ...GROUPS.map(({ title, id }) => [title, `#${id}`] as const),
+  ...SETTING_GROUPS.map(({ title, id }) => [title, `#${id}`] as const),
   ['DHCP', '#dhcp-pxe'],
 ] as const
 
@@ -49,31 +42,112 @@ async function show(context: PageContext, event: H3Event): Promise<HTTPResponse>
   const { config } = context.services
   const rows = config.list()
   const refused = readRefused(context, event)
+  const search = createSearch(event.url.searchParams.get('q') ?? '')
   return await context.show(event, {
     title: 'Settings',
     section: PATH,
     messages: html`${renderOutcome(context, event, refused)}${renderProblems(context)}`,
-    body: html`${renderTabs(TABS)}
-      <div class="columns">
-        <div>${renderCache(context, rows, refused)} ${renderRelease(rows, refused)}</div>
-        <div>
-          ${card({ title: 'Backup schedule', id: 'backup-schedule', body: renderSchedule(context) })}
+    body: html`${renderSearch(search.text)} ${renderTabs(TABS)}
+      <div id="settings">
+        <div class="columns">
+          <div>
+            ${search.wrap(FORMS.cache, renderCache(context, rows, refused))}
+            ${search.wrap(FORMS.release, renderRelease(rows, refused))}
+          </div>
+          <div>
+            ${search.wrap(
+              FORMS.backup,
+              card({
+                title: 'Backup schedule',
+                id: 'backup-schedule',
+                body: renderSchedule(context),
+              }),
+            )}
+          </div>
         </div>
+        ${SETTING_GROUPS.map((group) => renderGroup(group, rows, { search, refused }))}
+        ${search.wrap(FORMS.dhcp, await renderDhcp(context, event))}
       </div>
-      ${GROUPS.map(({ title, id, sections }) =>
-        card({
-          title,
-          id,
-          body: html`<ul class="settings">
-            ${rows
-              .filter(({ section }) => sections.some((each) => each === section))
-              .map((row) => renderSetting(row, refused))}
-          </ul>`,
-        }),
-      )}
-      ${await renderDhcp(context, event)}`,
+      <div class="nothing" role="status">
+        ${emptyState('No matching settings', 'Remove a term or clear the search.', html`<a class="button" href="${PATH}">Show all settings</a>`)}
+      </div>`,
   })
 }
+
+/** What the search finds the forms by, beside the settings. */
+const FORMS = {
+  cache: 'cache service address catalog images withcache.url',
+  release: 'netboot release repository tag live system boot.release_repo boot.release_tag',
+  backup: 'backup schedule interval retention daily weekly manual',
+  dhcp: 'dhcp pxe tftp network boot options 60 66 67 ipxe uefi bios',
+} as const
+
+type Search = ReturnType<typeof createSearch>
+
+const MAX_SEARCH = 200
+
+/** As `flasher.js` filters while somebody types: each word must be somewhere in the keywords. */
+function createSearch(given: string) {
+  const text = given.slice(0, MAX_SEARCH)
+  const words = text
+    .toLowerCase()
+    .split(/\s+/)
+    .map((word) => word.replace(/^flasher_/, ''))
+  const finds = (keywords: string) => words.every((word) => keywords.toLowerCase().includes(word))
+  return {
+    text,
+    finds,
+    wrap: (keywords: string, content: Html): Html =>
+      html`<div${attributes({ 'data-keywords': keywords, hidden: !finds(keywords) })}>${content}</div>`,
+  }
+}
+
+const renderSearch = (text: string): Html =>
+  html`<div class="tools">
+    <form class="search" role="search" action="${PATH}">
+      <input
+        type="search"
+        id="q"
+        name="q"
+        value="${text}"
+        aria-label="Search settings"
+        placeholder="Port, time zone, backups…"
+        autocomplete="off"
+        spellcheck="false"
+        data-filter="#settings"
+      />
+      <button>${icon('search')}Search</button>
+    </form>
+  </div>`
+
+interface Listing {
+  readonly search: Search
+  readonly refused: Refused | null
+}
+
+const renderGroup = (
+  { title, id, topics }: (typeof SETTING_GROUPS)[number],
+  rows: readonly ShownSetting[],
+  { search, refused }: Listing,
+): Html =>
+  card({
+    title,
+    id,
+    body: html`${topics.map(
+      (topic) =>
+        html`<section class="topic">
+          <h3>${topic.title}</h3>
+          <ul class="settings">
+            ${topic.names.map((name) => {
+              const row = find(rows, name)
+              if (row === undefined) return null
+              const keywords = keywordsOf(row, `${title} ${topic.title}`)
+              return renderSetting(row, { refused, keywords, isHidden: !search.finds(keywords) })
+            })}
+          </ul>
+        </section>`,
+    )}`,
+  })
 
 /** After a refusal: which setting, what was typed, and why it was refused. */
 function readRefused({ site }: PageContext, event: H3Event): Refused | null {
@@ -96,7 +170,7 @@ function renderOutcome(context: PageContext, event: H3Event, refused: Refused | 
   if (refused === null) return messageOf(context, event)
   return banner(
     'failed',
-    html`<a href="#${refused.name}">${refused.name}</a> was not saved: ${refused.error}`,
+    html`<a href="#${refused.name}">${titleOf(refused.name)}</a> was not saved: ${refused.error}`,
   )
 }
 

@@ -25,7 +25,7 @@ export const DISK_COLUMNS: readonly Column[] = [
   { title: 'Path' },
   { title: 'Size', side: 'right' },
   { title: 'Model', least: 14, cut: 'middle', drops: 2 },
-  { title: 'Serial', least: 10, cut: 'middle', drops: 1 },
+  { title: 'Serial', least: 10, cut: 'middle', drops: 1, tells: true },
   { title: 'Bus', drops: 3 },
   { title: 'On it now', least: 22 },
 ]

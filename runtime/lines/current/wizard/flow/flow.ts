@@ -49,7 +49,7 @@ export type Step =
 /** The next screen, or how the wizard ends. */
 export type Next = State | 'quit' | 'reboot'
 
-/** The five steps that the header counts. */
+/** The steps that the header counts; the last one only where the machine can be restarted. */
 export const STEPS = ['Catalog', 'Image', 'Disk', 'Flash', 'Reboot'] as const
 
 export const STEP_OF: Readonly<Record<ScreenName, (typeof STEPS)[number]>> = {

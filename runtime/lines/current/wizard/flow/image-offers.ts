@@ -17,14 +17,34 @@ export interface ImageOffer {
   readonly refusal: string | null
 }
 
-export const IMAGE_COLUMNS: readonly Column[] = [
-  { title: 'Name', least: 20, cut: 'middle' },
-  { title: 'Size', side: 'right' },
-  { title: 'Format', drops: 1 },
-  { title: 'Arch', drops: 2 },
-  { title: 'From', drops: 3 },
-  { title: 'SHA-256', least: 17 },
-]
+/** In the order of the cells; what all images of a name share need not be seen to choose one. */
+const COLUMNS = [
+  { title: 'Name', least: 16, cut: 'middle', tells: true },
+  { title: 'Size', side: 'right', drops: 1 },
+  { title: 'Format', drops: 3 },
+  { title: 'Arch', drops: 4 },
+  { title: 'From', drops: 5 },
+  { title: 'SHA-256', least: 8, drops: 2 },
+] as const satisfies readonly Column[]
+
+/** Reasons stand in the last column, which then stays. */
+const REASONS = { title: 'SHA-256', least: 17 } as const
+
+/** A column that tells images of the same name apart is the last to be shortened, as the name is. */
+export function imageColumns(rows: readonly MenuRow[]): readonly Column[] {
+  const groups = [...Map.groupBy(rows, ({ cells }) => cells[0]).values()]
+  const alike = groups.filter((group) => group.length > 1)
+  const tells = (index: number) =>
+    alike.some((group) => new Set(group.map(({ cells }) => cells[index])).size > 1)
+  // One is enough, and the first one is what people know the images by.
+  const telling = [3, 2, 4, 1, 5].find(tells)
+  const isRefused = rows.some(({ refusal }) => refusal !== null)
+  return COLUMNS.map((column, index) => {
+    const { drops: _drops, ...kept } = { drops: 0, ...column }
+    if (index === telling) return { ...kept, tells: true }
+    return index === 5 && isRefused ? REASONS : column
+  })
+}
 
 /** An image that lies here and is in the catalog too is offered once, from here, with its digest. */
 export function listImageOffers(

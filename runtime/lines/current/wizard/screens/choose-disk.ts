@@ -91,7 +91,7 @@ function build(state: State, known: Known, context: WizardContext) {
       rows: listOffers(known).map(renderDiskRow),
       keys: [
         { key: 'b', words: ['back'], does: 'image' },
-        { key: 'r', words: ['refresh'], does: 'look again' },
+        { key: 'r', words: ['refresh'], does: 'refresh' },
         { key: 'q', words: ['quit', 'exit'], does: 'quit' },
       ],
       enter: 'r',

@@ -7,7 +7,7 @@ import type { Size } from '../../../../terminal/prompt/painter.ts'
 import type { WizardContext } from './wizard-context.ts'
 import type { State, Step } from '../flow/flow.ts'
 import {
-  IMAGE_COLUMNS,
+  imageColumns,
   listImageOffers,
   renderImageRow,
   type ImageOffer,
@@ -86,20 +86,20 @@ const listOffers = ({ local, catalog }: Known): readonly ImageOffer[] =>
   listImageOffers(local ?? [], catalog?.ok === true ? catalog.value.images : [])
 
 function build(state: State, known: Known, context: WizardContext) {
-  const offers = listOffers(known)
+  const rows = listOffers(known).map(renderImageRow)
   const view = {
     menu: {
       prompt: 'Image',
-      columns: IMAGE_COLUMNS,
-      rows: offers.map(renderImageRow),
+      columns: imageColumns(rows),
+      rows,
       keys: [
         { key: 'b', words: ['back'], does: 'catalog' },
-        { key: 'r', words: ['refresh'], does: 'look again' },
+        { key: 'r', words: ['refresh'], does: 'refresh' },
         { key: 'q', words: ['quit', 'exit'], does: 'quit' },
       ],
       enter: 'r',
     },
-    intro: (size: Size) => introduce(state, known, offers.length === 0, context, size),
+    intro: (size: Size) => introduce(state, known, rows.length === 0, context, size),
   }
   return createQuestion(state, view, context.drawing)
 }

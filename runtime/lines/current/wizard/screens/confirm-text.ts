@@ -149,7 +149,7 @@ function layLosses(found: Known['disk'], { unicode }: Drawing, columns: number):
     { title: '' },
     { title: '', least: 8 },
   ]
-  return layOut(columnsOfLosses, renderLosses(parts), columns - 4, unicode).lines
+  return layOut(columnsOfLosses, renderLosses(parts), columns - 3, unicode).lines
 }
 
 /** The last row says how many there is no room for. */

@@ -4,10 +4,12 @@ import { printable } from '../../../../core/foundation/printable.ts'
 import { renderDuration } from '../../../../core/foundation/rate.ts'
 import { renderPartOf, renderSize } from '../../../../core/foundation/size.ts'
 import { renderBar } from '../../../../terminal/text/bar.ts'
+import { HELP_KEY } from '../../../../terminal/prompt/question.ts'
 import { holdKeyboard, INTERRUPT } from '../../../../terminal/prompt/keyboard.ts'
 import { createProgress } from '../../../../terminal/text/progress.ts'
 import type { WizardContext } from './wizard-context.ts'
 import type { State } from '../flow/flow.ts'
+import { renderHelp } from './help.ts'
 import { fitted, frameOf } from './screen-frame.ts'
 import { runChoice } from '../flow/flash-run.ts'
 import type { FlashChoice, Flashed, Hooks } from '../flow/start.ts'
@@ -21,6 +23,8 @@ interface Shown {
   /** The disk is done with; the hooks report the end. */
   isReporting: boolean
   readonly said: string[]
+  /** The page of the help that is shown; null: none. */
+  page: number | null
 }
 
 /** From the checks to the end, hooks included; asks nothing. */
@@ -39,12 +43,17 @@ export async function runFlash(
     progress: null,
     isReporting: false,
     said: [],
+    page: null,
   }
   const screen = context.look.live
     ? liveScreen(state, choice, shown, context)
     : logScreen(shown, context)
   using keyboard = holdKeyboard(context.stdin, (chunk) => {
-    if (!chunk.includes(INTERRUPT)) return
+    if (!chunk.includes(INTERRUPT)) {
+      screen.help(chunk.toString())
+      return
+    }
+    shown.page = null
     if (!shown.isReporting) shown.phase = 'cancelling ...'
     screen.draw()
     ;(shown.isReporting ? leaving : cancelling).abort()
@@ -67,8 +76,8 @@ export async function runFlash(
   return { end, ...(await hooks.onEnd(end, choice, say, leaving.signal)) }
 }
 
-const CANCEL = 'Ctrl-C cancels; what is half written cannot boot.'
-const STOP_REPORTING = 'Ctrl-C goes on without waiting.'
+const CANCEL = 'Ctrl-C cancels; what is half written cannot boot. ? shows help.'
+const STOP_REPORTING = 'Ctrl-C goes on without waiting. ? shows help.'
 
 const PHASES: { readonly [Name in FlashEvent['event']]?: string } = {
   started: 'preparing the disk ...',
@@ -99,6 +108,8 @@ interface Screen extends Disposable {
   draw(): void
   event(event: FlashEvent): void
   said(line: string): void
+  /** Something was typed: `?`, or any key while the help is shown. */
+  help(typed: string): void
 }
 
 /** Often enough to be lively, seldom enough for a serial line. */
@@ -112,8 +123,14 @@ function liveScreen(
 ): Screen {
   const { painter, drawing, now } = context
   const before = now()
+  const pages = () => renderHelp(state, { kind: 'none', keys: [] }, drawing, painter.size())
   const draw = () => {
     const size = painter.size()
+    const help = shown.page === null ? undefined : pages()[shown.page]
+    if (help !== undefined) {
+      painter.paint(help)
+      return
+    }
     const body = renderBody(choice, shown, now() - before, context, size.columns)
     painter.paint(frameOf(state, fitted(body, size, drawing), drawing, size))
   }
@@ -124,6 +141,12 @@ function liveScreen(
     draw,
     event: () => {},
     said: draw,
+    help(typed) {
+      if (shown.page === null && typed !== HELP_KEY) return
+      const page = shown.page === null ? 0 : shown.page + 1
+      shown.page = page < pages().length ? page : null
+      draw()
+    },
     [Symbol.dispose]() {
       clearInterval(timer)
       stopResizing()
@@ -139,6 +162,7 @@ function logScreen(shown: Shown, { stdout, look, now }: WizardContext): Screen {
     draw: () => stdout.write(`${shown.phase}\n`),
     event: (event) => progress.show(event),
     said: (line) => stdout.write(`${printable(line)}\n`),
+    help: () => {},
     [Symbol.dispose]: () => {},
   }
 }

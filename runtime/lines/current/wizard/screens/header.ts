@@ -12,6 +12,8 @@ export interface Setting {
   readonly identity: Identity
   /** Where images of this machine are looked for. */
   readonly imageRoot: string
+  /** Whether the machine is restarted in the end. */
+  readonly reboots: boolean
 }
 
 interface HeaderRoom {
@@ -28,7 +30,7 @@ const NOTICE_LINES = 3
 
 export function renderHeader(
   state: State,
-  { version, identity, imageRoot }: Setting,
+  { version, identity, imageRoot, reboots }: Setting,
   { columns, rows, unicode }: HeaderRoom,
   ink: Ink,
 ): readonly string[] {
@@ -37,9 +39,11 @@ export function renderHeader(
   const { mac, server, address } = identity
   const right = [mac, address].filter((part) => part !== null).join('  ')
   const left = `flasher ${version}  ${server ?? 'standalone'}`
-  const title = STEP_OF[state.screen]
-  const count = ` ${STEPS.indexOf(title) + 1} of ${STEPS.length}`
-  const trail = STEPS.map((name) => (name === title ? `[${name}]` : name)).join(' > ')
+  const steps = reboots ? STEPS : STEPS.slice(0, -1)
+  const step = steps.indexOf(STEP_OF[state.screen])
+  const title = steps.at(step) ?? ''
+  const count = ` ${step === -1 ? steps.length : step + 1} of ${steps.length}`
+  const trail = steps.map((name) => (name === title ? `[${name}]` : name)).join(' > ')
   const where = [
     ink.strong(between(fit(left), printable(right), width, unicode)),
     ink.here(title) + ink.faint(between(count, trail, width - title.length, unicode)),

@@ -8,12 +8,15 @@ import type { Menu } from '../../../../terminal/prompt/menu.ts'
 import type { Frame, Size } from '../../../../terminal/prompt/painter.ts'
 import { renderHeader, renderNotice, type Setting } from './header.ts'
 import type { State } from '../flow/flow.ts'
+import { renderHelp, type HelpKind } from './help.ts'
 
 /** How this terminal draws. */
 export interface Drawing {
   readonly setting: Setting
   readonly ink: Ink
   readonly unicode: boolean
+  /** Lines can be redrawn at each key. */
+  readonly live: boolean
 }
 
 export interface View {
@@ -28,7 +31,7 @@ const FOOT_ROWS = 4
 const MIN_ROWS = 4
 
 export function createQuestion(state: State, view: View, drawing: Drawing): Question {
-  const { setting, ink, unicode } = drawing
+  const { setting, ink, unicode, live } = drawing
   const top = (size: Size) => {
     const header = renderHeader(state, setting, { ...size, unicode }, ink)
     const least = view.menu.rows.length === 0 ? 0 : MIN_ROWS
@@ -39,9 +42,12 @@ export function createQuestion(state: State, view: View, drawing: Drawing): Ques
     columns: size.columns,
     rows: Math.max(1, size.rows - top(size).length - FOOT_ROWS),
     unicode,
+    live,
   })
   return {
     menu: view.menu,
+    help: (size) =>
+      renderHelp(state, { kind: kindOf(view.menu), keys: view.menu.keys }, drawing, size),
     pageRows: (size) => pageRowsOf(room(size)),
     frame(menuState, size) {
       const above = [...top(size), ...renderRows(view.menu, menuState, room(size), ink), '']
@@ -52,6 +58,11 @@ export function createQuestion(state: State, view: View, drawing: Drawing): Ques
       }
     },
   }
+}
+
+function kindOf({ rows, takesText }: Menu): HelpKind {
+  if (takesText === true) return 'text'
+  return rows.length === 0 ? 'letters' : 'list'
 }
 
 /** One of a few things that come next. */
@@ -99,7 +110,12 @@ export function createChoice(state: State, view: ChoiceView, drawing: Drawing): 
     return [...header, ...intro(size).slice(0, Math.max(0, room))]
   }
   const choices = view.choices.map(({ key, cells, refusal }) => ({ value: key, cells, refusal }))
-  return { ...list, choices: frameChoices({ message, columns, choices }, above, drawing) }
+  const framed = { message, columns, choices, hasHelp: true } as const
+  return {
+    ...list,
+    help: (size) => renderHelp(state, { kind: 'choices', keys: [] }, drawing, size),
+    choices: frameChoices(framed, above, drawing),
+  }
 }
 
 const frameChoices = (

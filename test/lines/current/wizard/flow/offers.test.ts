@@ -10,9 +10,12 @@ import {
   renderLosses,
 } from '../../../../../runtime/lines/current/wizard/flow/disk-offers.ts'
 import {
+  imageColumns,
   listImageOffers,
   renderImageRow,
 } from '../../../../../runtime/lines/current/wizard/flow/image-offers.ts'
+
+import { layOut } from '../../../../../runtime/terminal/text/columns.ts'
 
 const test = suite('wizard offers')
 
@@ -79,6 +82,27 @@ test('a row says all that is known, and why an image cannot be flashed', () => {
     [tarball?.cells.at(-1), tarball?.refusal],
     ['(a tarball: extract it first)', 'a tarball: extract it first'],
   )
+})
+const telling = (...given: readonly (readonly string[])[]) =>
+  imageColumns(given.map((cells) => ({ cells, refusal: null }))).flatMap(({ title, tells }) =>
+    tells === true ? [title] : [],
+  )
+test('the column that tells images of one name apart is the last to be shortened, as the name is', () => {
+  const DEBIAN = ['Debian', '412 MB', 'img.zst', 'x86_64', 'remote', 'abababababab']
+  const other = (index: number) => DEBIAN.with(index, 'another')
+  assert.equal(telling(DEBIAN, other(0)), ['Name'])
+  assert.equal(telling(DEBIAN, other(3)), ['Name', 'Arch'])
+  assert.equal(telling(DEBIAN, other(5)), ['Name', 'SHA-256'])
+  assert.equal(telling(DEBIAN, other(3).with(5, 'x')), ['Name', 'Arch'])
+  const rows = [DEBIAN, other(3)].map((cells) => ({ cells, refusal: null }))
+  const columns = imageColumns(rows)
+  const { lines } = layOut(
+    columns,
+    rows.map(({ cells }) => cells),
+    20,
+    true,
+  )
+  assert.equal(lines, ['Debian  x86_64', 'Debian  another'])
 })
 test('names from outside cannot move the cursor', () => {
   const [offer] = listImageOffers([], [{ ...REMOTE, name: 'a\u001b[2Jb\u202e' }])

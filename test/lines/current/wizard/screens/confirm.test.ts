@@ -39,9 +39,11 @@ const drawing = {
     version: '0.1.0',
     identity: { mac: '52:54:00:12:34:56', server: null, address: null },
     imageRoot: '/var/lib/flasher/images',
+    reboots: true,
   },
   ink: createInk({ colour: false }),
   unicode: false,
+  live: true,
 }
 const PARTS = Array.from({ length: 6 }, (_, at) => ({
   device: `/dev/nvme0n1p${at + 1}`,
@@ -86,7 +88,7 @@ test('whatever the size: the disk, what is lost, and the prompt', () => {
       assert.match(text, /(Everything on \/dev\/nvme0n1|All of it) will be lost: /)
       assert.match(text, /and \d more|data-6|6 partitions/)
       assert.is(lines.at(-2), '> Flash: ')
-      assert.is(lines.at(-1), KEYS)
+      assert.is(lines.at(-1), columns === 40 ? KEYS : `${KEYS}  [?] help`)
     }
   }
 })
