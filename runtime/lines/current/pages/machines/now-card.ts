@@ -83,8 +83,13 @@ const renderReason = (reason: string | null, run: Run | null): Html =>
   banner(
     'failed',
     html`<strong>${reason === null ? 'The machine gave no reason.' : printable(reason)}</strong>
-      ${run === null ? null : html` <a href="${runPath(run)}#log">Run and log</a>`}`,
+      ${run === null ? null : renderRunLink(run)}`,
   )
+
+const renderRunLink = (run: Run): Html =>
+  run.has_log
+    ? html`<a href="${runPath(run)}#log">Show the log</a>`
+    : html`<a href="${runPath(run)}">Show the run</a>`
 
 function renderButtons(view: MachineView, here: string): Content {
   const actions = listActions(view)

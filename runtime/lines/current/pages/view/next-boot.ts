@@ -39,39 +39,45 @@ const WILL: Partial<Readonly<Record<BootRule, string>>> = {
 export const stemOf = (name: string): string =>
   name.replace(/\.(img(\.\w+)?|qcow2|raw)$/i, '') || name
 
-/** The first sentence of a machine's page. */
+/** The first sentence of a machine's page; the disk that will be lost is part of it. */
 export function renderSentence(view: MachineView): Html {
-  const { image, disk, machine } = view
   if (view.run !== null) return renderRunning(view.run, view.view.is, view.view.next)
-  if (!willFlash(view) || isWaiting(view) || image === null) {
-    return html`<p class="sentence">${view.view.is} ${view.view.next}</p>`
-  }
-  const serial = printable(machine.target_disk_serial ?? '')
-  const target =
-    disk === null
-      ? html`the disk <strong>${serial}</strong>`
-      : html`<strong><bdi>${modelOf(disk)}</bdi></strong> (<code>${serial}</code>,
-          ${aboutDisk(disk)})`
-  const name = html`<strong><bdi>${image.name}</bdi></strong> (${aboutImage(image)})`
-  return machine.boot_mode === 'flasher-flash-always'
+  const state = html`<p class="sentence">${view.view.is} ${view.view.next}</p>`
+  if (!willFlash(view) || view.image === null) return state
+  if (isWaiting(view)) return html`${state} ${renderSubjects(view.image.name, renderTarget(view))}`
+  const target = renderTarget(view)
+  const image = html`<strong><bdi>${view.image.name}</bdi></strong> (${aboutImage(view.image)})`
+  return view.machine.boot_mode === 'flasher-flash-always'
     ? html`<p class="sentence">
-        At every network boot, this machine erases ${target} and flashes ${name}.
+        At every network boot, this machine erases ${target} and flashes ${image}.
       </p>`
     : html`<p class="sentence">
-        At its next network boot, this machine erases ${target}, flashes ${name} and then boots from
-        it.
+        At its next network boot, this machine erases ${target}, flashes ${image} and then boots
+        from it.
       </p>`
 }
+
+/** In full: model, serial number, size. */
+function renderTarget({ machine, disk }: MachineView): Html {
+  const serial = printable(machine.target_disk_serial ?? '')
+  return disk === null
+    ? html`the disk <strong>${serial}</strong>`
+    : html`<strong><bdi>${modelOf(disk)}</bdi></strong> (<code>${serial}</code>, ${aboutDisk(disk)})`
+}
+
+const renderSubjects = (image: string, disk: Content): Html =>
+  html`<p class="subjects">
+    Image: <strong><bdi>${image}</bdi></strong
+    ><br />
+    Disk to erase: ${disk}
+  </p>`
 
 /** What is being flashed, as reported by the machine. */
 function renderRunning({ image, disk, stalled }: Run, is: string, next: string): Html {
   if (image === null) return html`<p class="sentence">${is} ${next}</p>`
   if (stalled) {
     return html`<p class="sentence">${is} ${next}</p>
-      <p>
-        Image: <bdi>${image.name}</bdi><br />
-        Disk: ${disk === null ? 'unknown' : nameDisk(disk)}
-      </p>`
+      ${renderSubjects(image.name, disk === null ? 'unknown' : nameDisk(disk))}`
   }
   return html`<p class="sentence">
     This machine is flashing <strong><bdi>${image.name}</bdi></strong
