@@ -21,6 +21,7 @@ const OURS = [
   'flasher.css',
   'flasher.js',
   'ages.js',
+  'configuration.js',
   'keys.js',
   'news.js',
   'live.js',

@@ -1,5 +1,6 @@
 /** The behaviour of pages beyond links and forms; all pages also work without it. */
 import { startAges } from './ages.js'
+import { startConfiguration } from './configuration.js'
 import { startKeys } from './keys.js'
 import { startLive } from './live.js'
 import { startSelection } from './selection.js'
@@ -46,6 +47,13 @@ function filter(input) {
   }
 }
 
+/** A list that was refreshed is filtered again. */
+function filterAgain() {
+  for (const input of document.querySelectorAll('[data-filter]')) {
+    if (input.value !== '') filter(input)
+  }
+}
+
 function onClick(event) {
   const button = event.target.closest('button, a')
   if (button === null) return
@@ -84,8 +92,10 @@ document.addEventListener('click', onClick)
 document.addEventListener('submit', setTheme)
 document.addEventListener('input', onInput)
 document.addEventListener('htmx:beforeSwap', onAnswer)
+document.addEventListener('htmx:afterSettle', filterAgain)
 document.addEventListener('htmx:afterSwap', onSwap)
 startAges()
+startConfiguration()
 startSelection()
 startKeys()
 startLive()

@@ -10,17 +10,30 @@ let lostAt = null
 let latest = null
 let bars = ''
 
-/** Elements that a person is using are not replaced. */
+/** Elements that a person is using are not replaced, save for lists that follow what machines report. */
 function isInUse(node) {
   if (!(node instanceof Element)) return false
-  if (node.matches('.pick input, form[data-dirty]')) return true
+  if (node.matches('.pick input')) return true
+  const isEdited = node.closest('form[data-dirty]') !== null
+  const follows = node.closest('.follows') !== null || node.querySelector('.follows') !== null
+  if (isEdited && !follows) return true
   return node === document.activeElement && node.matches('input, select, textarea')
+}
+
+/** What was selected since the news was requested stays selected, and the form stays an edited one. */
+function keepEntries(old, fresh) {
+  if (!(fresh instanceof Element) || old.closest('form[data-dirty]') === null) return
+  if (old.matches('form')) fresh.setAttribute('data-dirty', '')
+  if (old.matches('[type=radio]') && old.value === fresh.value) {
+    fresh.toggleAttribute('checked', old.checked)
+  }
 }
 
 function keepWhatIsInUse() {
   const { callbacks } = globalThis.Idiomorph.defaults
   callbacks.beforeNodeMorphed = (old, fresh) => {
     if (isInUse(old)) return false
+    if (old instanceof Element) keepEntries(old, fresh)
     if (old instanceof HTMLDetailsElement && fresh instanceof Element) {
       fresh.toggleAttribute('open', old.open)
     }

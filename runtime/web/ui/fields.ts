@@ -105,32 +105,42 @@ export interface RadioCard {
 
 /** Radio buttons as cards; the arrow keys move between them as usual. */
 export const radioCards = (group: {
+  /** The options get ids as well, so that they stay themselves when the list is refreshed. */
+  readonly id?: string
   readonly name: string
-  readonly legend: string
+  readonly legend: Content
   readonly value: string | null
+  /** What is in force now; the stylesheet sees whether something else is selected. */
+  readonly stored?: string
   readonly cards: readonly RadioCard[]
   readonly before?: Content
   readonly className?: string
 }): Html =>
-  html`<fieldset class="${`cards ${group.className ?? ''}`.trim()}">
+  html`<fieldset class="${`cards ${group.className ?? ''}`.trim()}" ${attributes({ id: group.id })}>
     <legend>${group.legend}</legend>
     ${group.before}
-    <div class="options">
-      ${group.cards.map((each) => radioCard(group.name, group.value, each))}
-    </div>
+    <div class="options">${group.cards.map((each) => radioCard(group, each))}</div>
   </fieldset>`
 
-const radioCard = (name: string, selected: string | null, each: RadioCard): Html =>
+interface RadioGroup {
+  readonly id?: string
+  readonly name: string
+  readonly value: string | null
+  readonly stored?: string
+}
+
+const radioCard = ({ id, name, value, stored }: RadioGroup, each: RadioCard): Html =>
   html`<label
     class="${`option ${each.className ?? ''}`.trim()}"
-    ${attributes({ 'data-keywords': each.keywords })}
+    ${attributes({ id: id && `${id}-${encodeId(each.value)}`, 'data-keywords': each.keywords })}
   >
     <input${attributes({
       type: 'radio',
       name,
       value: each.value,
-      checked: each.value === selected,
+      checked: each.value === value,
       disabled: each.disabled,
+      'data-stored': each.value === stored,
     })} />
     <span class="what"
       ><span class="title">${each.title}</span>${
@@ -138,6 +148,9 @@ const radioCard = (name: string, selected: string | null, each: RadioCard): Html
       }</span
     >
   </label>`
+
+/** Any text as part of an id. */
+const encodeId = (text: string): string => Buffer.from(text).toString('base64url')
 
 /** Hidden fields; null and undefined leave none. */
 export const hidden = (values: Readonly<Record<string, string | null | undefined>>): Html =>

@@ -1,7 +1,4 @@
-/**
- * Tables whose order and page are part of the address. On a phone each row is a card: a cell with
- * `data-label="Size"` then stands behind its label, one without takes the whole width.
- */
+/** Tables whose order and page are part of the address. */
 import { address, attributes, html, type Content, type Html } from './html.ts'
 import type { Page } from './paging.ts'
 import type { ListQuery } from './search.ts'
@@ -27,6 +24,10 @@ interface Table {
   readonly body?: Readonly<Record<string, string>>
 }
 
+/**
+ * On a phone each row is a card: a cell with `data-label="Size"` then stands behind its label, one
+ * without takes the whole width.
+ */
 export const renderTable = (table: Table): Html =>
   html`<div class="table">
     <table${attributes({ class: table.className })}>

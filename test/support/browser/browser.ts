@@ -15,12 +15,17 @@ export const openBrowser = (): Promise<Browser> =>
     args: ['--no-sandbox', '--disable-lcd-text'],
   })
 
+type CatalogImages = readonly { readonly [field: string]: unknown }[]
+
 /** The program with a catalog and a live system, in a folder of its own. */
-export async function startSite(more: Readonly<Record<string, string>> = {}) {
+export async function startSite(
+  more: Readonly<Record<string, string>> = {},
+  images: CatalogImages = IMAGES,
+) {
   const stack = new AsyncDisposableStack()
   try {
     const home = stack.use(await createServerHome())
-    const cache = stack.use(await serveCatalog())
+    const cache = stack.use(await serveCatalog(images))
     await putLiveSystem(home.at('state/boot'))
     const env = {
       FLASHER_ADMIN_PASSWORD: PASSWORD,
@@ -29,7 +34,7 @@ export async function startSite(more: Readonly<Record<string, string>> = {}) {
     }
     const server = stack.use(await home.start([], env))
     const boxes = createBoxes(server.url)
-    await boxes.waitForImages(IMAGES.length)
+    await boxes.waitForImages(images.length)
     return {
       home,
       url: server.url,
@@ -63,11 +68,11 @@ async function putLiveSystem(dir: string): Promise<void> {
 }
 
 /** What the server's catalog client asks for. */
-async function serveCatalog() {
+async function serveCatalog(images: CatalogImages) {
   const server = createServer((request, response) => {
     response.setHeader('content-type', 'application/json')
     response.statusCode = request.url === '/catalog' ? 200 : 404
-    response.end(JSON.stringify({ entries: IMAGES, last_error: null }))
+    response.end(JSON.stringify({ entries: images, last_error: null }))
   })
   await new Promise<void>((resolve) => {
     server.listen(0, '127.0.0.1', resolve)

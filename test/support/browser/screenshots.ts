@@ -47,7 +47,7 @@ const PICTURES: readonly Picture[] = [
     path: `/ui/machines/${ARMED}`,
     async prepare(page) {
       await page.getByRole('radio', { name: /^debian-13-generic-amd64/ }).check()
-      await page.getByRole('button', { name: 'Save' }).click()
+      await page.getByRole('button', { name: 'Review and arm…' }).click()
       await page.getByRole('dialog').waitFor()
     },
   },

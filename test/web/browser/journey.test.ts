@@ -1,6 +1,6 @@
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
-import type { Browser } from 'playwright-core'
+import type { Browser, Locator } from 'playwright-core'
 import {
   logIn,
   openBrowser,
@@ -50,11 +50,12 @@ test('a box appears, gets image and disk, is armed by its serial, and its row fo
   await boxes.tellDisks(1)
 
   await row.getByRole('link').click()
-  await page.getByRole('radio', { name: /^Flash once/ }).check()
   await page.getByRole('radio', { name: /^debian-13-generic-amd64/ }).check()
+  assert.is(await page.getByRole('radio', { name: /^Flash once/ }).isChecked(), false)
   await page.getByRole('radio', { name: /^Samsung SSD 980/ }).check()
+  assert.is(await page.getByRole('radio', { name: /^Flash once/ }).isChecked(), true)
   await page.getByLabel('Labels').fill('rack-1, slot-01')
-  await page.getByRole('button', { name: 'Save' }).click()
+  await page.getByRole('button', { name: 'Review and arm…' }).click()
 
   // The question names both sides, and does not go on with anything else.
   const dialog = page.getByRole('dialog')
@@ -86,6 +87,49 @@ test('a box appears, gets image and disk, is armed by its serial, and its row fo
   await boxes.done(1)
   await row.getByText('done').waitFor()
   await boxes.fail(1, 'too late to count')
+  assert.equal(opened.complaints, [])
+})
+
+test('five clicks and four keys from a discovered box to an armed one', async () => {
+  await using opened = await openContext(browser, site)
+  const page = await opened.context.newPage()
+  await site.boxes.boot(21)
+  await site.boxes.tellDisks(21)
+  await logIn(page)
+  await page.goto('/ui/machines')
+  let [clicks, keys] = [0, 0]
+  const click = async (target: Locator) => {
+    await target.click()
+    clicks += 1
+  }
+  await click(page.getByRole('link', { name: macOf(21) }))
+  await click(page.getByText('debian-13-generic-amd64.img.zst'))
+  await click(page.getByText('Samsung SSD 980 500GB'))
+  await click(page.getByRole('button', { name: 'Review and arm…' }))
+  const typed = serialOf(21).slice(-4)
+  await page.getByRole('dialog').getByRole('textbox').pressSequentially(typed)
+  keys += typed.length
+  await click(page.getByRole('button', { name: /^Arm/ }))
+  await page.getByText('Armed. Boot the machine').waitFor()
+  assert.is((await site.boxes.plan(21)).mode, 'flash')
+  assert.equal([clicks, keys], [5, 4])
+})
+
+test('a mode that was chosen by hand stays, and only what erases a disk is called armed', async () => {
+  await using opened = await openContext(browser, site)
+  const page = await opened.context.newPage()
+  await site.boxes.boot(22)
+  await site.boxes.tellDisks(22)
+  await logIn(page)
+  await page.goto(`/ui/machines/${macOf(22)}`)
+  await page.getByRole('radio', { name: /^Boot its disk/ }).check()
+  await page.getByRole('radio', { name: /^debian-13-generic-amd64/ }).check()
+  await page.getByRole('radio', { name: /^Samsung SSD 980/ }).check()
+  assert.is(await page.getByRole('radio', { name: /^Boot its disk/ }).isChecked(), true)
+  assert.is(await page.getByRole('button', { name: /arm/ }).count(), 0)
+  await page.getByRole('button', { name: 'Save' }).click()
+  await page.getByText('Saved, not armed: on network boot, its mode is Boot its disk.').waitFor()
+  assert.is(await page.locator('#now').getAttribute('data-state'), 'ready')
   assert.equal(opened.complaints, [])
 })
 

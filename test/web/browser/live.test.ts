@@ -8,7 +8,7 @@ import {
   startSite,
   type WebSite,
 } from '../../support/browser/browser.ts'
-import { macOf } from '../../support/server/web-machines.ts'
+import { disksOf, macOf, serialOf } from '../../support/server/web-machines.ts'
 
 const test = suite('the browser: live rows')
 let browser: Browser
@@ -57,6 +57,56 @@ test('the page of a machine follows it, and leaves alone what is being typed', a
   await page.getByText('Supermicro').waitFor()
   assert.is(await page.getByLabel('Labels').inputValue(), 'half typ')
   assert.is(await page.getByText('#!ipxe').isVisible(), true)
+})
+
+test('disks appear in the open form, and what was typed and selected stays', async () => {
+  await using opened = await openContext(browser, site)
+  const page = await opened.context.newPage()
+  await logIn(page)
+  await site.boxes.boot(9)
+  await page.goto(`/ui/machines/${macOf(9)}`)
+  await page.getByText('No disks reported yet').waitFor()
+  await page.getByRole('radio', { name: /^fedora-43-server/ }).check()
+  await page.getByLabel('Serial number, if you know it').fill(serialOf(9))
+  await page.getByLabel('Name').fill('half a na')
+  await page.getByLabel('Labels').fill('half typ')
+  const [samsung, seagate, sandisk] = disksOf(9)
+  await site.boxes.tellDisks(9, [seagate, samsung])
+  // The disk whose serial number was typed is the one that is selected.
+  const wanted = page.getByRole('radio', { name: /^Samsung SSD 980/ })
+  await wanted.waitFor()
+  assert.is(await wanted.isChecked(), true)
+  assert.is(await page.getByRole('radio', { name: /^fedora-43-server/ }).isChecked(), true)
+  assert.is(await page.getByRole('radio', { name: /^Flash once/ }).isChecked(), true)
+  assert.is(await page.getByLabel('Name').inputValue(), 'half a na')
+  assert.is(await page.getByLabel('Labels').inputValue(), 'half typ')
+  // A later list, in another order, moves no selection to another disk.
+  await page.getByRole('radio', { name: /^ST4000NM0035/ }).check()
+  await site.boxes.tellDisks(9, [samsung, sandisk, seagate])
+  await page.getByRole('radio', { name: /^SanDisk/ }).waitFor()
+  assert.is(await page.getByRole('radio', { name: /^ST4000NM0035/ }).isChecked(), true)
+  assert.is(await page.getByRole('radio', { name: /^fedora-43-server/ }).isChecked(), true)
+  // A disk that went away stays selected, and says so.
+  await site.boxes.tellDisks(9, [samsung])
+  await page.getByText('(gone)').waitFor()
+  assert.is(await page.getByRole('radio', { name: /\(gone\)/ }).isChecked(), true)
+  assert.is(await page.getByLabel('Labels').inputValue(), 'half typ')
+  assert.equal(opened.complaints, [])
+})
+
+test('an open form that nobody edits follows what others save', async () => {
+  await using opened = await openContext(browser, site)
+  const page = await opened.context.newPage()
+  await logIn(page)
+  await site.boxes.boot(10)
+  await site.boxes.tellDisks(10)
+  await page.goto(`/ui/machines/${macOf(10)}`)
+  const data = { boot_mode: 'flasher-tui', name: 'by a script', target_disk_serial: serialOf(10) }
+  await page.request.put(`/machines/${macOf(10)}`, { data })
+  await page.getByRole('radio', { name: /^Open the wizard/, checked: true }).waitFor()
+  assert.is(await page.getByRole('radio', { name: /^Samsung SSD 980/ }).isChecked(), true)
+  assert.is(await page.getByLabel('Name').inputValue(), 'by a script')
+  assert.equal(opened.complaints, [])
 })
 
 test('a filtered page shows only what it asked for', async () => {

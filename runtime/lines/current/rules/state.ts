@@ -120,7 +120,7 @@ const USUAL: Readonly<Record<BootRule, StateView>> = {
     next: 'The person in front of it chooses image and disk.',
   },
   'disks-wanted': {
-    state: 'armed',
+    state: 'ready',
     is: 'Disks not listed yet.',
     next: 'Its next network boot lists them, then it boots its own disk.',
   },

@@ -42,8 +42,8 @@ test('a flash-once from its discovery to its end', () => {
   then(() => fixture.script())
   then(() => fixture.done())
   assert.equal(states, [
-    'armed',
-    'armed',
+    'ready',
+    'ready',
     'running',
     'needs-you',
     'armed',

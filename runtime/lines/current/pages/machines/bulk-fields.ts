@@ -7,7 +7,7 @@ import { renderQuestion } from '../frame/question.ts'
 import { aboutImage } from '../view/next-boot.ts'
 import { titleOf, type BulkAction } from './bulk-bar.ts'
 import { backOf, BULK_PATH, keptOf, renderCount } from './bulk-question.ts'
-import { MODE_ORDER, MODES } from './configuration-form.ts'
+import { MODE_ORDER, MODES } from './mode-cards.ts'
 
 /** Null: they have not been asked for yet, or an image is still being looked for. */
 export const readParameters = (action: BulkAction, form: URLSearchParams): object | null =>
@@ -105,7 +105,7 @@ function renderPicker(form: URLSearchParams, images: readonly CatalogEntry[]): H
           : null
       }`,
     cards: [
-      { value: '', title: 'None', text: 'Takes the image away.', keywords: 'none' },
+      { value: '', title: 'No image', keywords: 'none no image' },
       ...found.slice(0, MAX_CARDS).map((image) => ({
         value: image.ref,
         title: image.name,

@@ -1,23 +1,15 @@
-/** The configuration form of a machine: mode, image, disk, labels. */
-import { isFlashable, type CatalogEntry } from '../../../../core/catalog/catalog.ts'
-import { identifyDisk, type InventoryDisk } from '../../../../core/machine/machine.ts'
-import { printable } from '../../../../core/foundation/printable.ts'
-import { html, type Content, type Html } from '../../../../web/ui/html.ts'
-import {
-  hidden,
-  radioCards,
-  selectField,
-  textField,
-  type RadioCard,
-} from '../../../../web/ui/fields.ts'
-import type { BootMode, Machine } from '../../rules/machine.ts'
-import { MAX_NAME_CHARACTERS } from '../../rules/label.ts'
-import { aboutDisk, modelOf, warnOf } from '../view/disk-text.ts'
-import { fingerprint, type FormValues } from './machine-form.ts'
-import { isOtherArch } from './flash-question.ts'
-import { machinePath } from '../view/machine-row.ts'
+/** The form of a machine in three steps (image, disk, what it does on network boot), then its names. */
+import type { CatalogEntry } from '../../../../core/catalog/catalog.ts'
+import { hidden, selectField, textField } from '../../../../web/ui/fields.ts'
+import { attributes, html, type Html } from '../../../../web/ui/html.ts'
+import { MAX_LABELS, MAX_NAME_CHARACTERS } from '../../rules/label.ts'
+import type { Machine } from '../../rules/machine.ts'
 import { opensQuestion } from '../frame/question.ts'
-import { aboutImage } from '../view/next-boot.ts'
+import { machinePath } from '../view/machine-row.ts'
+import { renderDisks } from './disk-cards.ts'
+import { renderImages } from './image-cards.ts'
+import { fingerprint, type FormValues } from './machine-form.ts'
+import { renderModes } from './mode-cards.ts'
 
 interface ConfigurationForm {
   readonly machine: Machine
@@ -27,205 +19,82 @@ interface ConfigurationForm {
   readonly catalogError: string | null
   /** The address of the table that led here. */
   readonly back: string
+  /** The values were typed and refused: news of the machine must not replace them. */
+  readonly isTyped: boolean
+  /** The field that was refused, and why; null: none was. */
+  readonly refused: { readonly field: string; readonly error: string } | null
 }
 
-export const MODES: Readonly<Record<BootMode, { readonly title: string; readonly text: string }>> =
-  {
-    'ipxe-exit': { title: 'Boot its disk', text: 'The server leaves it alone.' },
-    'flasher-flash-once': {
-      title: 'Flash once',
-      text: 'Flashes the image at the next network boot, then always boots the disk.',
-    },
-    'flasher-flash-always': {
-      title: 'Flash always',
-      text: 'Flashes the image at every network boot. A machine that tries the network first is flashed each time it starts.',
-    },
-    'flasher-inventory': {
-      title: 'List its disks',
-      text: 'Lists disks and hardware, then boots the disk.',
-    },
-    'flasher-tui': {
-      title: 'Open the wizard',
-      text: 'A person at the machine chooses image and disk.',
-    },
-  }
-
-/** Modes that flash, modes that leave the disk alone, and the wizard. */
-export const MODE_ORDER = [
-  'flasher-flash-once',
-  'flasher-flash-always',
-  'ipxe-exit',
-  'flasher-inventory',
-  'flasher-tui',
-] as const satisfies readonly BootMode[]
-
-export function renderConfigurationForm({
-  machine,
-  values,
-  images,
-  catalogError,
-  back,
-}: ConfigurationForm): Html {
+export function renderConfigurationForm(form: ConfigurationForm): Html {
+  const { machine, values, images, catalogError, back } = form
   const selected = images.find(({ ref }) => ref === values.bty_image_ref) ?? null
-  const path = machinePath(machine.mac)
-  return html`<form ${opensQuestion(path)}>
+  return html`<form
+    id="configuration"
+    ${attributes({ 'data-dirty': form.isTyped })}
+    ${opensQuestion(machinePath(machine.mac))}
+  >
     ${hidden({ confirm: 'ask', was: fingerprint(machine), back })}
-    ${radioCards({
-      name: 'boot_mode',
-      legend: 'On network boot',
-      value: values.boot_mode,
-      className: 'modes',
-      cards: MODE_ORDER.map((mode) => ({ value: mode, ...MODES[mode] })),
-    })}
-    ${radioCards({
-      name: 'bty_image_ref',
-      legend: 'Image',
-      value: values.bty_image_ref,
-      className: 'images',
-      before: imageTools(images.length, catalogError),
-      cards: imageCards(machine, values.bty_image_ref, images),
-    })}
-    ${renderDisks(machine, values.target_disk_serial, selected)}
+    <div class="choices">
+      ${renderImages({ machine, selected: values.bty_image_ref, images, catalogError })}
+      ${renderDisks(machine, values.target_disk_serial, selected)}
+      ${renderModes(values.boot_mode, machine.boot_mode)}
+    </div>
+    ${renderNames(form)} ${renderBootOptions(form)}
+    <div class="save-bar">
+      <button class="primary">
+        <span class="if-saves">Save</span><span class="if-arms">Review and arm…</span>
+      </button>
+    </div>
+  </form>`
+}
+
+const errorOf = ({ refused }: ConfigurationForm, field: keyof FormValues): string | null =>
+  refused?.field === field ? refused.error : null
+
+const renderNames = (form: ConfigurationForm): Html =>
+  html`<div class="names">
     ${textField({
       name: 'name',
       label: 'Name',
-      value: values.name,
-      placeholder: machine.hostname ?? machine.mac,
+      value: form.values.name,
+      placeholder: form.machine.hostname ?? form.machine.mac,
       maxLength: 2 * MAX_NAME_CHARACTERS,
-      hint: 'Shown in place of the host name or MAC address; at most 64 characters.',
+      hint: 'Any text; shown instead of the host name or MAC address.',
+      error: errorOf(form, 'name'),
     })}
     ${textField({
       name: 'labels',
       label: 'Labels',
-      value: values.labels,
-      hint: 'Names for people, separated by commas; at most 16.',
+      value: form.values.labels,
+      placeholder: 'rack-1, bench 4',
+      hint: `Separate with commas; at most ${MAX_LABELS}. Letters A to Z, digits, spaces and . _ -`,
+      error: errorOf(form, 'labels'),
     })}
-    <details>
-      <summary>Boot drive and serial console</summary>
-      <div class="stack">
-        ${textField({
-          name: 'sanboot_drive',
-          label: 'BIOS drive of its disk',
-          value: values.sanboot_drive,
-          placeholder: '0x80',
-          mono: true,
-          maxLength: 8,
-          hint: 'The drive that a legacy BIOS boots. UEFI machines follow their own boot order.',
-        })}
-        ${selectField({
-          name: 'serial_console',
-          label: 'Serial console',
-          value: values.serial_console,
-          options: [
-            { value: 'ttyS0', text: 'ttyS0, the first port' },
-            { value: 'ttyS1', text: 'ttyS1, for some management controllers' },
-          ],
-          hint: 'The port for the console of the live system.',
-        })}
-      </div>
-    </details>
-    <button class="primary">Save</button>
-  </form>`
-}
+  </div>`
 
-const imageTools = (count: number, error: string | null): Content => html`
-  ${
-    count > 8
-      ? html`<input
-          type="search"
-          class="scripted-only"
-          data-filter=".images"
-          aria-label="Find an image"
-          placeholder="Find an image"
-        />`
-      : null
-  }
-  ${
-    error === null
-      ? null
-      : html`<p class="hint warning">
-          The catalog is unavailable: ${error} <a href="/ui/settings#ramboot">Cache service</a>
-        </p>`
-  }
-`
-
-function imageCards(
-  machine: Machine,
-  selected: string,
-  images: readonly CatalogEntry[],
-): readonly RadioCard[] {
-  const isGone = selected !== '' && !images.some(({ ref }) => ref === selected)
-  const gone: RadioCard = {
-    value: selected,
-    title: html`<code>${selected.slice(0, 12)}</code> (gone)`,
-    text: 'No longer in the catalog. It stays assigned until you select another image.',
-  }
-  return [
-    { value: '', title: 'None', keywords: 'none' },
-    ...(isGone ? [gone] : []),
-    ...images.map((image) => imageCard(machine, image)),
-  ]
-}
-
-function imageCard(machine: Machine, image: CatalogEntry): RadioCard {
-  const { ref, name, format, arch } = image
-  const canFlash = isFlashable(image)
-  return {
-    value: ref,
-    title: name,
-    text: html`${format || 'unknown format'},
-    ${aboutImage(image)}${arch === null ? null : html`, ${arch}`}
-    ${canFlash ? null : html`<span class="warning">Not a disk image: unpack it first.</span>`}
-    ${isOtherArch(machine.arch, arch) ? html`<span class="warning">This machine is ${machine.arch}.</span>` : null}`,
-    keywords: `${name} ${format} ${arch ?? ''} ${image.sha256?.slice(0, 12) ?? ''}`,
-    disabled: !canFlash && ref !== machine.bty_image_ref,
-  }
-}
-
-function renderDisks(machine: Machine, selected: string, image: CatalogEntry | null): Html {
-  const disks = machine.known_disks
-  if (disks === null) {
-    return textField({
-      name: 'target_disk_serial',
-      label: 'Target disk',
-      value: selected,
-      mono: true,
-      maxLength: 128,
-      hint: 'The serial number of the disk to flash. The machine lists its disks at its first live boot.',
-    })
-  }
-  const isThere = disks.some((disk) => identifyDisk(disk) === selected)
-  const gone: RadioCard = {
-    value: selected,
-    title: html`<code>${printable(selected)}</code> (gone)`,
-    text: 'Not in the last inventory. It stays selected until you select another disk.',
-  }
-  return radioCards({
-    name: 'target_disk_serial',
-    legend: 'Target disk',
-    value: selected,
-    cards: [
-      { value: '', title: 'None' },
-      ...(selected !== '' && !isThere ? [gone] : []),
-      ...disks.map((disk) => diskCard(disk, disks, selected, image)),
-    ],
-  })
-}
-
-function diskCard(
-  disk: InventoryDisk,
-  all: readonly InventoryDisk[],
-  selected: string,
-  image: CatalogEntry | null,
-): RadioCard {
-  const id = identifyDisk(disk)
-  const warnings = warnOf(disk, all, image)
-  return {
-    value: id ?? '-',
-    title: modelOf(disk),
-    text: html`<code>${printable(id ?? 'no serial')}</code>, ${aboutDisk(disk)},
-      ${printable(disk.path)}
-      ${warnings.map(({ text }) => html`<span class="warning">${text}</span>`)}`,
-    disabled: warnings.some(({ isHard }) => isHard) && id !== selected,
-  }
-}
+const renderBootOptions = (form: ConfigurationForm): Html =>
+  html`<details ${attributes({ open: errorOf(form, 'sanboot_drive') !== null })}>
+    <summary>Boot drive and serial console</summary>
+    <div class="names">
+      ${textField({
+        name: 'sanboot_drive',
+        label: 'BIOS drive of its disk',
+        value: form.values.sanboot_drive,
+        placeholder: '0x80',
+        mono: true,
+        maxLength: 8,
+        hint: 'The drive that a legacy BIOS boots. UEFI machines follow their own boot order.',
+        error: errorOf(form, 'sanboot_drive'),
+      })}
+      ${selectField({
+        name: 'serial_console',
+        label: 'Serial console',
+        value: form.values.serial_console,
+        options: [
+          { value: 'ttyS0', text: 'ttyS0, the first port' },
+          { value: 'ttyS1', text: 'ttyS1, for some management controllers' },
+        ],
+        hint: 'The port for the console of the live system.',
+      })}
+    </div>
+  </details>`

@@ -24,7 +24,7 @@ export function renderDiskQuestion(
 ): Html {
   const { planned_at: plannedAt, target_disk_serial: serial, mac } = view.machine
   return renderQuestion({
-    title: `Boot the disk of ${nameOf(view.machine)} anyway?`,
+    title: html`Boot the disk of <bdi>${nameOf(view.machine)}</bdi> anyway?`,
     body: html`${error === null ? null : banner('failed', error)}
       <p>${view.boot.reason}</p>
       ${

@@ -24,10 +24,11 @@ export function renderFlashQuestion({ view, action, values, error }: FlashQuesti
   const serial = machine.target_disk_serial ?? ''
   const name = nameOf(machine)
   return renderQuestion({
-    title: `Erase and flash this disk on ${name}?`,
+    title: html`Erase and flash this disk on <bdi>${name}</bdi>?`,
     body: html`<div class="facing">
         <div>
-          ${icon('image')} <strong>${image?.name ?? machine.bty_image_ref?.slice(0, 12)}</strong
+          ${icon('image')}
+          <strong><bdi>${image?.name ?? machine.bty_image_ref?.slice(0, 12)}</bdi></strong
           ><br />
           <span class="small dim"
             >${image === null ? 'currently not in the catalog' : aboutImage(image)}</span
@@ -36,8 +37,10 @@ export function renderFlashQuestion({ view, action, values, error }: FlashQuesti
         <span aria-label="to">→</span>
         <div>
           ${icon('disk')}
-          <strong>${disk === null ? 'A disk that is not listed yet' : modelOf(disk)}</strong><br />
-          <code>${printable(serial)}</code><br />
+          <strong
+            ><bdi>${disk === null ? 'A disk that is not listed yet' : modelOf(disk)}</bdi></strong
+          ><br />
+          ${renderSerial(serial)}<br />
           <span class="small dim"
             >${disk === null ? 'size and model unknown' : aboutDisk(disk)}</span
           >
@@ -60,9 +63,18 @@ export function renderFlashQuestion({ view, action, values, error }: FlashQuesti
         error,
       })}`,
       cancel: machinePath(machine.mac),
-      button: html`<button class="primary">Arm ${name}</button>`,
+      button: html`<button class="danger">Arm this machine</button>`,
     },
   })
+}
+
+/** In full; the characters to type are marked. */
+function renderSerial(serial: string): Html {
+  const typed = lastFour(serial)
+  const end = serial.trimEnd().length
+  return html`<code
+    >${printable(serial.slice(0, end - typed.length))}<mark>${printable(typed)}</mark></code
+  >`
 }
 
 /** What does not prevent the flash, but may be a mistake. */

@@ -41,6 +41,9 @@ export const machinePosts = (context: PageContext): readonly Route[] => [
   ),
   formRoute('/ui/machines/:mac/do/flash', (event, form) => flash(context, event, form)),
   formRoute('/ui/machines/:mac/do/boot-disk', (event, form) => bootDisk(context, event, form)),
+  buttonRoute('/ui/machines/:mac/do/disarm', (event) =>
+    act(context, event, readMac(event), 'mode', { saved: 1 }, { boot_mode: 'ipxe-exit' }),
+  ),
   ...BUTTONS.map((action) =>
     buttonRoute(`/ui/machines/:mac/do/${action}`, (event) =>
       act(context, event, readMac(event), action, { saved: 1 }),
@@ -223,9 +226,10 @@ async function act(
   mac: Mac,
   action: string,
   note: Readonly<Record<string, number>>,
+  parameters: object = {},
 ): Promise<HTTPResponse> {
   const { site } = context
-  const acted = await site.fleet.act(mac, { action, parameters: {} }, site.by(event))
+  const acted = await site.fleet.act(mac, { action, parameters }, site.by(event))
   if (acted.result === 'missing') throw refuse(404, `no machine record for ${mac}`)
   return acted.result === 'refused'
     ? goBack(site, event, machinePath(mac), { error: acted.reason })

@@ -1,41 +1,26 @@
 /** /ui/machines/{mac}: what happens next, the configuration of the machine, its facts and its history. */
 import type { H3Event, HTTPResponse } from 'h3'
-import { renderBoot } from '../../../../core/boot/boot-script.ts'
-import { parseHardware, type Hardware } from '../../../../core/machine/hardware.ts'
-import {
-  badge,
-  banner,
-  card,
-  copyable,
-  copyBlock,
-  factList,
-  icon,
-  renderMemoryBytes,
-  tag,
-} from '../../../../web/ui/elements.ts'
+import { card, icon } from '../../../../web/ui/elements.ts'
 import { postButton } from '../../../../web/ui/fields.ts'
 import { refuse } from '../../../../web/http/faults.ts'
-import { address, html, type Content, type Html } from '../../../../web/ui/html.ts'
-import { refreshOnNews } from '../../../../web/ui/refresh.ts'
+import { address, html, type Html } from '../../../../web/ui/html.ts'
 import { readMac } from '../../../../web/http/checked.ts'
+import type { Notice } from '../../../../web/http/form-notices.ts'
 import type { Route } from '../../../../web/http/route.ts'
-import { renderTime, type Clock } from '../../../../web/ui/times.ts'
-import type { Armer } from '../../../../core/machine/run.ts'
 import { localPath } from '../../../../web/http/local-path.ts'
-import type { JournalEvent } from '../../../../services/state/journal.ts'
-import { isFlashMode, type Machine } from '../../rules/machine.ts'
+import type { Machine } from '../../rules/machine.ts'
 import { messageOf, type PageContext } from '../frame/page-context.ts'
 import { renderConfigurationForm } from './configuration-form.ts'
+import { renderFacts } from './machine-facts.ts'
 import { machinePosts } from './machine-posts.ts'
 import { pageRoute } from '../frame/page-routes.ts'
-import { questionButton } from '../frame/question.ts'
-import { readValues, valuesOf } from './machine-form.ts'
-import { isHeldBack, nameOf, type MachineView } from '../view/machine-view.ts'
+import { readValues, valuesOf, WRONG_FIELD, type FormValues } from './machine-form.ts'
+import { renderDone, renderNow } from './now-card.ts'
+import { nameOf } from '../view/machine-view.ts'
 import { machinePath } from '../view/machine-row.ts'
-import { renderSentence } from '../view/next-boot.ts'
-import { renderEventList } from '../view/event-list.ts'
-import { renderBar } from '../view/run-bar.ts'
-import { renderRunList } from '../view/run-table.ts'
+
+/** Runs that the page lists. */
+const MAX_RUNS = 8
 
 export const machinePages = (context: PageContext): readonly Route[] => [
   pageRoute('/ui/machines/:mac', (event) => show(context, event)),
@@ -45,59 +30,62 @@ export const machinePages = (context: PageContext): readonly Route[] => [
 async function show(context: PageContext, event: H3Event): Promise<HTTPResponse> {
   const { site } = context
   const mac = readMac(event)
+  const notice = site.notices.read(event)
   const machine = await site.machines.find(mac)
   if (machine === null) {
-    throw refuse(404, `no machine record for ${mac}`, {
-      hint: site.notices.read(event)?.error ?? 'It appears when it boots from the network.',
-    })
+    const hint = notice?.error ?? 'It appears when it boots from the network.'
+    throw refuse(404, `no machine record for ${mac}`, { hint })
   }
-  const typed = site.notices.read(event)?.typed
   const view = context.view(machine, event)
-  const [hardware, events] = await Promise.all([
+  const [posted, events] = await Promise.all([
     site.machines.findHardware(mac),
     site.journal.list({ subject_id: mac, limit: 20 }),
   ])
+  const runs = site.runs.list({ mac, limit: MAX_RUNS }).map(({ run }) => run)
   const { entries, error } = site.catalog.snapshot()
   const back = backOf(event)
-  const here = machinePath(mac)
+  const form = renderConfigurationForm({
+    machine,
+    images: entries,
+    catalogError: error,
+    values: shownValues(event, machine, notice),
+    back,
+    isTyped: notice !== null && Object.keys(notice.typed).length > 0,
+    refused: refusedIn(notice),
+  })
   return await context.show(event, {
     title: nameOf(machine),
     section: '/ui/machines',
     trail: html`<a href="${back}">Machines</a>`,
-    heading: html`${nameOf(machine)}
-    ${machine.locked ? html`<span class="tag">${icon('lock')} locked</span>` : null}`,
+    heading: renderHeading(machine),
     live: address('/events/machines', { q: `mac:${mac}` }),
-    actions: renderActions(view, here),
-    messages: html`${messageOf(context, event)}${Object.entries(DONE)
-      .filter(([name]) => event.url.searchParams.has(name))
-      .map(([, text]) => banner('done', text))}`,
-    body: html`
-      ${renderNow(context, view, here)}
-      <div class="columns">
-        <div>
-          ${card({
-            title: 'Configuration',
-            id: 'intent',
-            body: renderConfigurationForm({
-              machine,
-              images: entries,
-              catalogError: error,
-              values: readValues(new URLSearchParams(typed), valuesOf(machine)),
-              back,
-            }),
-          })}
-        </div>
-        <div id="facts">${renderFacts(context, machine, hardware, events)}</div>
-      </div>
-    `,
+    actions: renderLock(machine),
+    messages: html`${messageOf(context, event)}${renderDone(event.url.searchParams, view)}`,
+    body: html`${renderNow(context, view, machinePath(mac), runs[0] ?? null)}
+    ${card({ title: 'Configuration', id: 'intent', body: form })}
+    ${renderFacts({ machine, posted, runs, events, clock: context.clock() })}`,
   })
 }
 
-const DONE = {
-  saved: 'Saved.',
-  armed: 'Armed. Boot the machine from the network now.',
-  disk: 'Saved. Its next network boot starts its own disk.',
-} as const
+/**
+ * A refused form comes back as it was typed. A page that refreshes itself while its form is edited
+ * (`configuration.js`) says which image and disk are selected; an address that somebody made up does not.
+ */
+function shownValues(event: H3Event, machine: Machine, notice: Notice | null): FormValues {
+  const typed = readValues(new URLSearchParams(notice?.typed), valuesOf(machine))
+  if (!event.req.headers.has('hx-request')) return typed
+  const { searchParams: query } = event.url
+  return {
+    ...typed,
+    bty_image_ref: query.get('bty_image_ref') ?? typed.bty_image_ref,
+    target_disk_serial: query.get('target_disk_serial') ?? typed.target_disk_serial,
+  }
+}
+
+function refusedIn(notice: Notice | null) {
+  const field = notice?.typed[WRONG_FIELD]
+  return notice === null || field === undefined ? null : { field, error: notice.error }
+}
 
 /** The table with its search, from where this page was opened; forms pass it on. */
 function backOf(event: H3Event): string {
@@ -107,153 +95,19 @@ function backOf(event: H3Event): string {
   return from?.pathname === '/ui/machines' ? `${from.pathname}${from.search}` : '/ui/machines'
 }
 
-function renderActions({ machine }: MachineView, here: string): Content {
-  const { boot_mode: mode, bty_image_ref: ref, target_disk_serial: serial, locked } = machine
-  const lock = locked
-    ? postButton({ action: `${here}/do/unlock`, label: 'Unlock' })
-    : postButton({ action: `${here}/do/lock`, label: html`${icon('lock')}Lock` })
-  if (mode === 'flasher-inventory') {
-    return html`${lock}${postButton({ action: `${here}/do/refresh`, label: 'Refresh inventory' })}`
-  }
-  if (!isFlashMode(mode)) return lock
-  const obstacle = locked
-    ? 'The machine is locked.'
-    : ref === null || serial === null
-      ? 'No image or no target disk selected.'
-      : null
-  return html`${lock}${postButton({
-    action: `${here}/do/flash`,
-    label: 'Flash again',
-    tone: 'primary',
-    values: { confirm: 'ask' },
-    disabled: obstacle,
-  })}`
-}
+/** The labels lead to the machines that share them. */
+const renderHeading = (machine: Machine): Html =>
+  html`<bdi>${nameOf(machine)}</bdi>
+    ${nameOf(machine) === machine.mac ? null : html`<span class="count mono">${machine.mac}</span>`}
+    ${machine.locked ? html`<span class="tag">${icon('lock')} locked</span>` : null}
+    ${machine.labels.map(
+      (label) =>
+        html`<a class="tag" href="${address('/ui/machines', { q: `label:"${label}"` })}"
+          >${label}</a
+        > `,
+    )}`
 
-/** As the machine would get it now, without its token, which is secret. */
-function renderScript(context: PageContext, { machine, boot }: MachineView): string {
-  const { decision, rule, reason } = boot
-  const hasToken = context.services.config.current().pxe.tokens !== 'off'
-  const shown =
-    decision.kind === 'to-live' && hasToken ? { ...decision, token: 'hidden' } : decision
-  return renderBoot(shown, { mac: machine.mac, mode: machine.boot_mode, rule, reason })
-}
-
-const renderNow = (context: PageContext, view: MachineView, here: string): Html =>
-  html`<section class="card stack" hx-select-oob="#facts" ${refreshOnNews('now', here, 1000)}>
-    ${badge(view.view.state)} ${renderSentence(view)}
-    ${view.run === null ? null : html`<div class="wide-bar">${renderBar(view.run)}</div>`}
-    ${isHeldBack(view) ? renderBootDisk(here) : null}
-    <details>
-      <summary>Reason and boot script</summary>
-      <div class="stack">
-        <p>
-          ${view.boot.reason}
-          <span class="dim"
-            >(rule <code>${view.boot.rule}</code>, plan <code>${view.plan.plan.mode}</code>)</span
-          >
-        </p>
-        ${copyBlock(renderScript(context, view), 'Boot script')}
-      </div>
-    </details>
-  </section>`
-
-const renderBootDisk = (here: string): Html =>
-  postButton({
-    action: `${here}/do/boot-disk`,
-    label: 'Boot its disk anyway',
-    values: { confirm: 'ask' },
-    tone: 'danger',
-  })
-
-function renderFacts(
-  context: PageContext,
-  machine: Machine,
-  posted: { readonly json: string; readonly at: string } | null,
-  events: readonly JournalEvent[],
-): Html {
-  const clock = context.clock()
-  const runs = context.site.runs.list({ mac: machine.mac, limit: 8 }).map(({ run }) => run)
-  const hardware = posted === null ? null : parseHardware(posted.json)
-  const { mac, last_seen_ip: ip } = machine
-  return html`${card({
-      title: 'Identity',
-      body: factList([
-        ['MAC', copyable(mac)],
-        ['Name', machine.name],
-        ['Host name', machine.hostname],
-        [
-          'Labels',
-          machine.labels.length === 0
-            ? null
-            : html`${machine.labels.map((each) => html`${tag(each)} `)}`,
-        ],
-        ['Address', ip === null ? null : copyable(ip)],
-        ['Architecture', machine.arch],
-        ['Last seen', renderTime(machine.last_seen_at, clock, 'never')],
-        ['Discovered', renderTime(machine.discovered_at, clock, 'added manually')],
-        ['Armed', machine.armed_by === null ? null : renderArmed(machine.armed_by, clock)],
-        ['Last flashed', renderTime(machine.last_flashed_at, clock, 'never')],
-        ['Disks listed', renderTime(machine.known_disks_at, clock, 'never')],
-      ]),
-    })}
-    ${card({
-      title: 'Hardware',
-      aside: html`<span class="small"
-        >${
-          posted === null ? null : html`<a href="/machines/${mac}/lshw.json">lshw.json</a> `
-        }${machine.known_disks === null ? null : html`<a href="/machines/${mac}/disks.json">disks.json</a>`}</span
-      >`,
-      body:
-        hardware === null
-          ? html`<p class="dim">Reported at first live boot.</p>`
-          : renderHardware(hardware),
-    })}
-    ${card({
-      title: 'Runs',
-      aside: html`<a class="small" href="/ui/runs?mac=${mac}">All runs</a>`,
-      body:
-        runs.length === 0 ? html`<p class="dim">Not flashed yet.</p>` : renderRunList(runs, clock),
-    })}
-    ${card({
-      title: 'Timeline',
-      aside: html`<a class="small" href="/ui/events?subject_id=${mac}">All events</a>`,
-      body: renderEventList(events, clock, mac),
-    })}
-    <details class="card">
-      <summary>Delete this machine</summary>
-      <p class="dim">
-        Its image, disk and labels are deleted; its events and runs are kept. The machine reappears
-        as discovered when it next boots from the network.
-      </p>
-      ${questionButton({ action: `${machinePath(mac)}/delete`, label: 'Delete machine…', tone: 'danger' })}
-    </details>`
-}
-
-const renderArmed = ({ actor, ip, at }: Armer, clock: Clock): Html =>
-  html`${renderTime(at, clock)} by
-  ${actor}${ip === null ? null : html` <span class="dim">from ${ip}</span>`}`
-
-const renderHardware = (hardware: Hardware): Html => {
-  const { processors, cores, networks } = hardware
-  return factList([
-    ['Vendor', hardware.vendor],
-    ['Model', hardware.model],
-    ['Serial', hardware.serial === null ? null : html`<code>${hardware.serial}</code>`],
-    ['Processor', lines(counted(processors))],
-    ['Cores', cores],
-    ['Memory', hardware.memoryBytes === null ? null : renderMemoryBytes(hardware.memoryBytes)],
-    ['Network', lines(networks)],
-    ['Firmware', hardware.firmware],
-  ])
-}
-
-const lines = (texts: readonly string[]): Content =>
-  texts.map((text, at) => (at === 0 ? text : html`<br />${text}`))
-
-/** Equal sockets share a line. */
-function counted(texts: readonly string[]): readonly string[] {
-  return [...Map.groupBy(texts, (text) => text)].map(([text, all]) =>
-    all.length === 1 ? text : `${all.length} × ${text}`,
-  )
-}
+const renderLock = ({ mac, locked }: Machine): Html =>
+  locked
+    ? postButton({ action: `${machinePath(mac)}/do/unlock`, label: 'Unlock' })
+    : postButton({ action: `${machinePath(mac)}/do/lock`, label: html`${icon('lock')}Lock` })

@@ -1,5 +1,4 @@
 /** The searches that somebody saved, as the text of a cookie: few, short, and checked when they come back. */
-import * as z from 'zod'
 import { parseJson } from '../../../../core/foundation/json-reader.ts'
 import { printable } from '../../../../core/foundation/printable.ts'
 import { accept, refuse, type Result } from '../../../../core/foundation/result.ts'
@@ -13,23 +12,27 @@ export interface SavedSearch {
 
 export const MAX_NAME = 40
 export const MAX_QUERY = 300
+const MAX_SORT = 20
 const MAX_SEARCHES = 12
 /** Browsers drop a cookie of more than 4096 bytes, with its name and attributes. */
 const MAX_COOKIE = 3600
 
-const COOKIE = z.array(
-  z.tuple([z.string().min(1).max(MAX_NAME), z.string().min(1).max(MAX_QUERY), z.string().max(20)]),
-)
-
 /** What is damaged or was not made by `renderSaved` counts as nothing saved. */
 export function parseSaved(cookie: string | null): readonly SavedSearch[] {
   if (cookie === null || cookie.length > MAX_COOKIE) return []
-  const read = COOKIE.safeParse(parseJson(Buffer.from(cookie, 'base64url').toString('utf8')))
-  if (!read.success) return []
-  return read.data
-    .slice(0, MAX_SEARCHES)
-    .map(([name, q, sort]) => ({ name: printable(name), q, sort }))
+  const read = parseJson(Buffer.from(cookie, 'base64url').toString('utf8'))
+  return Array.isArray(read) ? read.slice(0, MAX_SEARCHES).flatMap(parseOne) : []
 }
+
+function parseOne(each: unknown): readonly SavedSearch[] {
+  if (!Array.isArray(each)) return []
+  const [name, q, sort] = each.map((text: unknown) => (typeof text === 'string' ? text : ''))
+  const isOurs = isWithin(name, MAX_NAME) && isWithin(q, MAX_QUERY)
+  return isOurs ? [{ name: printable(name), q, sort: (sort ?? '').slice(0, MAX_SORT) }] : []
+}
+
+const isWithin = (text: string | undefined, most: number): text is string =>
+  text !== undefined && text !== '' && text.length <= most
 
 /** Characters that no cookie has to escape. */
 export const renderSaved = (searches: readonly SavedSearch[]): string =>
@@ -51,7 +54,7 @@ export function addSaved(
   if (name.length > MAX_NAME || q.length > MAX_QUERY) return refuse('too-long')
   const saved = [
     ...searches.filter((each) => each.name !== name),
-    { name, q, sort: given.sort.slice(0, 20) },
+    { name, q, sort: given.sort.slice(0, MAX_SORT) },
   ].toSorted((a, b) => a.name.localeCompare(b.name, 'en'))
   const isFull = saved.length > MAX_SEARCHES || renderSaved(saved).length > MAX_COOKIE
   return isFull ? refuse('too-many') : accept(saved)

@@ -46,6 +46,8 @@ async function show(context: PageContext, event: H3Event): Promise<HTTPResponse>
   const log = await site.runs.findLog(mac, run.id)
   return await context.show(event, {
     title: `Run of ${machine === null ? mac : nameOf(machine)}`,
+    heading: html`Run of
+      <a href="${machinePath(mac)}"><bdi>${machine === null ? mac : nameOf(machine)}</bdi></a>`,
     section: '/ui/runs',
     trail: html`<a href="/ui/runs">Runs</a> / <a href="${machinePath(mac)}">${mac}</a>`,
     live: address('/events/machines', { q: `mac:${mac}` }),
@@ -56,10 +58,12 @@ async function show(context: PageContext, event: H3Event): Promise<HTTPResponse>
         ${run.reason === null || run.result === 'done' ? null : banner('failed', run.reason)}
       </section>
       <div class="columns">
-        <div>${card({ title: 'Steps', body: renderSteps(run, context.clock().zone) })}</div>
+        <div>
+          ${card({ title: 'Steps', body: renderSteps(run, context.clock().zone) })}
+          ${renderLog(run, log)}
+        </div>
         <div>${renderFacts(context, run)}</div>
       </div>
-      ${renderLog(run, log)}
     </div>`,
   })
 }
@@ -76,10 +80,10 @@ function renderSentence({ image, disk, result }: Run): Html {
   const target =
     disk === null
       ? 'an unknown disk'
-      : html`<strong>${printable(disk.model?.trim() || disk.path || 'a disk')}</strong
+      : html`<strong><bdi>${printable(disk.model?.trim() || disk.path || 'a disk')}</bdi></strong
           >${disk.serial === null ? null : html` (<code>${printable(disk.serial)}</code>)`}`
   return html`<p class="sentence">
-    ${verb} <strong>${image?.name ?? 'an unknown image'}</strong> to ${target}.
+    ${verb} <strong><bdi>${image?.name ?? 'an unknown image'}</bdi></strong> to ${target}.
   </p>`
 }
 
@@ -171,8 +175,8 @@ function listPlace(run: Run, clock: Clock): Facts {
   ]
 }
 
-/** `shown`: how many characters the page shows. */
-const copied = (text: string | null | undefined, shown = 64): Content =>
+/** `shown`: how many characters the page shows; undefined: all. */
+const copied = (text: string | null | undefined, shown?: number): Content =>
   text ? copyable(text, printable(text.slice(0, shown))) : null
 
 const renderBy = (run: Run): Content =>
@@ -184,6 +188,7 @@ function renderLog(run: Run, log: string | null): Content {
   const shown = printableLines(log).join('\n')
   return card({
     title: 'Log',
+    id: 'log',
     aside: html`<a class="small" href="/machines/${run.mac}/runs/${run.id}/log">As text</a>`,
     body: copyBlock(shown, 'Log of this run'),
   })

@@ -17,7 +17,7 @@ export function bytesOf({ size, size_bytes }: InventoryDisk): number | null {
 }
 
 /** With binary units on hover; the machine's own text where that is not a size. */
-function renderDiskSize(disk: InventoryDisk): Content {
+export function renderDiskSize(disk: InventoryDisk): Content {
   const bytes = bytesOf(disk)
   return bytes === null ? (disk.size ?? 'size unknown') : renderDiskBytes(bytes)
 }

@@ -1,10 +1,10 @@
 /** One machine as a row of the table or a tile of the wall. */
 import { renderHyphens } from '../../../../core/machine/mac.ts'
 import { printable } from '../../../../core/foundation/printable.ts'
-import { badge, icon, middle, progress, renderBytes, tag } from '../../../../web/ui/elements.ts'
+import { badge, icon, middle, progress, tag } from '../../../../web/ui/elements.ts'
 import { html, type Content, type Html } from '../../../../web/ui/html.ts'
 import { renderTime, type Clock } from '../../../../web/ui/times.ts'
-import { bytesOf, modelOf } from './disk-text.ts'
+import { modelOf, renderDiskSize } from './disk-text.ts'
 import type { ColumnName } from './fleet-columns.ts'
 import { nameOf, willFlash, isWaiting, type MachineView } from './machine-view.ts'
 import { nameDisk, renderBar, shortDisk } from './run-bar.ts'
@@ -116,11 +116,7 @@ function renderDisk({ machine, disk, run }: MachineView): Content {
   const code = html`<code>${middle(printable(serial))}</code>`
   if (disk === null) return html`<span class="serial">${code}</span>`
   return html`<span class="model" title="${modelOf(disk)}">${modelOf(disk)}</span
-    ><span class="serial"
-      >${code}<span class="size"
-        >${renderBytes(bytesOf(disk), disk.size ?? 'size unknown')}</span
-      ></span
-    >`
+    ><span class="serial">${code} <span class="size">${renderDiskSize(disk)}</span></span>`
 }
 
 /** For a screen above the bench, legible from a distance. */

@@ -10,9 +10,8 @@ import { isWaiting, willFlash, type MachineView } from './machine-view.ts'
 import { nameDisk } from './run-bar.ts'
 
 const LONGEST_NAME = 26
-const LONGEST_SERIAL = 18
 
-/** "flash *debian-13* to *S5GX…*", or what else it does. */
+/** "flash *debian-13* to *S5GXNX0T123456*", or what else it does; the disk is never shortened. */
 export function renderWill(view: MachineView): Content {
   const { state, is } = view.view
   if (isWaiting(view)) return is
@@ -20,7 +19,7 @@ export function renderWill(view: MachineView): Content {
   if (willFlash(view)) {
     const serial = printable(view.machine.target_disk_serial ?? '')
     const image = shorten(stemOf(view.image?.name ?? ''), LONGEST_NAME)
-    return html`flash <em>${image}</em> to <em>${shorten(serial, LONGEST_SERIAL)}</em>`
+    return html`flash <em><bdi>${image}</bdi></em> to <em class="target">${serial}</em>`
   }
   return WILL[view.boot.rule] ?? is
 }
@@ -40,36 +39,49 @@ const WILL: Partial<Readonly<Record<BootRule, string>>> = {
 export const stemOf = (name: string): string =>
   name.replace(/\.(img(\.\w+)?|qcow2|raw)$/i, '') || name
 
-/** The first sentence of a machine's page. */
+/** The first sentence of a machine's page; the disk that will be lost is part of it. */
 export function renderSentence(view: MachineView): Html {
-  const { image, disk, machine } = view
   if (view.run !== null) return renderRunning(view.run, view.view.is, view.view.next)
-  if (!willFlash(view) || isWaiting(view) || image === null) {
-    return html`<p class="sentence">${view.view.is} ${view.view.next}</p>`
-  }
-  const serial = printable(machine.target_disk_serial ?? '')
-  const target =
-    disk === null
-      ? html`the disk <strong>${serial}</strong>`
-      : html`<strong>${modelOf(disk)}</strong> (<code>${serial}</code>, ${aboutDisk(disk)})`
-  const after =
-    machine.boot_mode === 'flasher-flash-always'
-      ? 'and again at every later network boot'
-      : 'then boots from it'
-  return html`<p class="sentence">
-    At its next network boot this machine flashes
-    <strong>${image.name}</strong> (${aboutImage(image)}) to ${target}, ${after}.
-  </p>`
+  const state = html`<p class="sentence">${view.view.is} ${view.view.next}</p>`
+  if (!willFlash(view) || view.image === null) return state
+  if (isWaiting(view)) return html`${state} ${renderSubjects(view.image.name, renderTarget(view))}`
+  const target = renderTarget(view)
+  const image = html`<strong><bdi>${view.image.name}</bdi></strong> (${aboutImage(view.image)})`
+  return view.machine.boot_mode === 'flasher-flash-always'
+    ? html`<p class="sentence">
+        At every network boot, this machine erases ${target} and flashes ${image}.
+      </p>`
+    : html`<p class="sentence">
+        At its next network boot, this machine erases ${target}, flashes ${image} and then boots
+        from it.
+      </p>`
 }
+
+/** In full: model, serial number, size. */
+function renderTarget({ machine, disk }: MachineView): Html {
+  const serial = printable(machine.target_disk_serial ?? '')
+  return disk === null
+    ? html`the disk <strong>${serial}</strong>`
+    : html`<strong><bdi>${modelOf(disk)}</bdi></strong> (<code>${serial}</code>, ${aboutDisk(disk)})`
+}
+
+const renderSubjects = (image: string, disk: Content): Html =>
+  html`<p class="subjects">
+    Image: <strong><bdi>${image}</bdi></strong
+    ><br />
+    Disk to erase: ${disk}
+  </p>`
 
 /** What is being flashed, as reported by the machine. */
 function renderRunning({ image, disk, stalled }: Run, is: string, next: string): Html {
-  if (stalled || image === null) return html`<p class="sentence">${is} ${next}</p>`
+  if (image === null) return html`<p class="sentence">${is} ${next}</p>`
+  if (stalled) {
+    return html`<p class="sentence">${is} ${next}</p>
+      ${renderSubjects(image.name, disk === null ? 'unknown' : nameDisk(disk))}`
+  }
   return html`<p class="sentence">
-    This machine is flashing <strong>${image.name}</strong>${
-      disk === null ? null : html` to <strong>${nameDisk(disk)}</strong>`
-    }.
-    ${next}
+    This machine is flashing <strong><bdi>${image.name}</bdi></strong
+    >${disk === null ? null : html` to <strong>${nameDisk(disk)}</strong>`}. ${next}
   </p>`
 }
 

@@ -2,7 +2,7 @@
 import type { Machine } from '../../rules/machine.ts'
 import { renderRate } from '../../../../core/foundation/rate.ts'
 import { printable } from '../../../../core/foundation/printable.ts'
-import type { Run } from '../../../../core/machine/run.ts'
+import type { Run, RunDisk } from '../../../../core/machine/run.ts'
 import {
   averageRateOf,
   secondsOf,
@@ -136,9 +136,10 @@ export const renderRunList = (
         html`<li>
           <span class="grow"
             ><a href="${runPath(run)}">${renderRunState(run)}</a>
-            ${nameOf === null ? null : html`<a href="/ui/machines/${run.mac}">${nameOf(run.mac)}</a> `}${run.image?.name ?? 'unknown image'}${
-              run.disk === null ? null : html` <span class="dim">to ${shortDisk(run.disk)}</span>`
-            }<br /><span class="small dim"
+            ${nameOf === null ? null : html`<a href="/ui/machines/${run.mac}">${nameOf(run.mac)}</a> `}<bdi>${run.image?.name ?? 'unknown image'}</bdi>${renderListed(
+              run.disk,
+              nameOf === null,
+            )}<br /><span class="small dim"
               >${run.result === null ? null : html`${renderDuration(run)}, ${renderRateOf(run)}`}${run.verified === true ? ', verified' : null}${run.reason === null || run.result === 'done' ? null : html`, ${run.reason}`}</span
             ></span
           >
@@ -146,6 +147,12 @@ export const renderRunList = (
         </li>`,
     )}
   </ul>`
+
+/** On the page of its machine the disk is named in full. */
+function renderListed(disk: RunDisk | null, isFull: boolean): Content {
+  if (disk === null) return null
+  return html` <span class="dim">to ${isFull ? nameDisk(disk) : shortDisk(disk)}</span>`
+}
 
 /** Names by MAC; a machine that was deleted has none. */
 export const namesOf = (machines: readonly Machine[], nameOf: (machine: Machine) => string) => {

@@ -106,6 +106,24 @@ test('a name: the host name until one is given, found by search, kept where a fo
   assert.is(await shown(), '<bdi>nuc-7.lab</bdi>')
 })
 
+test('an armed machine is disarmed, and its image and disk stay', async () => {
+  await using site = await open()
+  const path = `/ui/machines/${MAC}`
+  const flash = { boot_mode: 'flasher-flash-once', bty_image_ref: REF, target_disk_serial: 'S1' }
+  await site.post(path, flash)
+  assert.equal(await site.post(`${path}/do/disarm`), [303, `${path}?saved=1`])
+  const { boot_mode, bty_image_ref, target_disk_serial } = await site.machine()
+  assert.equal([boot_mode, bty_image_ref, target_disk_serial], ['ipxe-exit', REF, 'S1'])
+})
+
+test('what a link says is selected is not shown as selected', async () => {
+  await using site = await open()
+  await site.post(`/ui/machines/${MAC}`, {})
+  const page = await site.text(`/ui/machines/${MAC}?target_disk_serial=EVIL&bty_image_ref=EVIL`)
+  assert.not.match(page, 'value="EVIL"')
+  assert.not.match(page, '(gone)')
+})
+
 test('a form that is out of date overwrites nothing', async () => {
   await using site = await open()
   await site.post(`/ui/machines/${MAC}`, { labels: 'one' })

@@ -1,0 +1,84 @@
+/** The images of the catalog as cards, for the form of a machine. */
+import { isFlashable, type CatalogEntry } from '../../../../core/catalog/catalog.ts'
+import { radioCards, type RadioCard } from '../../../../web/ui/fields.ts'
+import { html, type Content, type Html } from '../../../../web/ui/html.ts'
+import type { Machine } from '../../rules/machine.ts'
+import { aboutImage } from '../view/next-boot.ts'
+import { isOtherArch } from './flash-question.ts'
+
+interface ImageChoice {
+  readonly machine: Machine
+  readonly selected: string
+  readonly images: readonly CatalogEntry[]
+  /** Why the catalog may be out of date or empty; null: it was read. */
+  readonly catalogError: string | null
+}
+
+/** So many fit without a search. */
+const MAX_WITHOUT_SEARCH = 6
+
+export const renderImages = ({ machine, selected, images, catalogError }: ImageChoice): Html =>
+  radioCards({
+    id: 'images',
+    name: 'bty_image_ref',
+    legend: 'Image',
+    value: selected,
+    stored: machine.bty_image_ref ?? '',
+    className: 'images follows',
+    before: renderTools(images.length, catalogError),
+    cards: listCards(machine, selected, images),
+  })
+
+const renderTools = (count: number, error: string | null): Content => html`
+  ${
+    count > MAX_WITHOUT_SEARCH
+      ? html`<input
+          type="search"
+          class="scripted-only"
+          data-filter=".images"
+          aria-label="Find an image"
+          placeholder="Find an image"
+        />`
+      : null
+  }
+  ${
+    error === null
+      ? null
+      : html`<p class="hint warning">
+          The catalog is unavailable: ${error} <a href="/ui/settings#ramboot">Cache service</a>
+        </p>`
+  }
+`
+
+function listCards(
+  machine: Machine,
+  selected: string,
+  images: readonly CatalogEntry[],
+): readonly RadioCard[] {
+  const isGone = selected !== '' && !images.some(({ ref }) => ref === selected)
+  const gone: RadioCard = {
+    value: selected,
+    title: html`<code>${selected.slice(0, 12)}</code> (gone)`,
+    text: 'No longer in the catalog. It stays assigned until you select another image.',
+  }
+  return [
+    ...(isGone ? [gone] : []),
+    ...images.map((image) => renderCard(machine, image)),
+    { value: '', title: 'No image', keywords: 'none no image' },
+  ]
+}
+
+function renderCard(machine: Machine, image: CatalogEntry): RadioCard {
+  const { ref, name, format, arch } = image
+  const canFlash = isFlashable(image)
+  return {
+    value: ref,
+    title: html`<bdi>${name}</bdi>`,
+    text: html`${format || 'unknown format'},
+    ${aboutImage(image)}${arch === null ? null : html`, ${arch}`}
+    ${canFlash ? null : html`<span class="warning">Not a disk image: unpack it first.</span>`}
+    ${isOtherArch(machine.arch, arch) ? html`<span class="warning">This machine is ${machine.arch}.</span>` : null}`,
+    keywords: `${name} ${format} ${arch ?? ''} ${image.sha256?.slice(0, 12) ?? ''}`,
+    disabled: !canFlash && ref !== machine.bty_image_ref,
+  }
+}

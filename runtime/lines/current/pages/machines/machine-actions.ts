@@ -1,0 +1,42 @@
+/** Decides which buttons a machine's page offers in its present state, and which of them comes first. */
+import { isFlashMode, isHalfWritten, type Machine } from '../../rules/machine.ts'
+import { isHeldBack, type MachineView } from '../view/machine-view.ts'
+
+export type MachineAction = 'show-run' | 'flash' | 'disarm' | 'boot-disk' | 'refresh' | 'unlock'
+
+interface OfferedAction {
+  readonly action: MachineAction
+  /** At most one of them. */
+  readonly isPrimary: boolean
+}
+
+export function listActions(view: MachineView): readonly OfferedAction[] {
+  const { machine, boot, run } = view
+  // Nothing else makes sense while a disk is being written.
+  if (run !== null && !run.stalled) return [{ action: 'show-run', isPrimary: false }]
+  if (view.view.state === 'running') return []
+  const actions: readonly (OfferedAction | null)[] = [
+    run === null ? null : { action: 'show-run', isPrimary: false },
+    offerUnlock(machine),
+    offerFlash(view),
+    isHeldBack(view) ? { action: 'boot-disk', isPrimary: false } : null,
+    boot.rule === 'disks-known' ? { action: 'refresh', isPrimary: false } : null,
+  ]
+  return actions.filter((action) => action !== null)
+}
+
+const offerUnlock = ({ locked, boot_mode }: Machine): OfferedAction | null =>
+  locked && isFlashMode(boot_mode) ? { action: 'unlock', isPrimary: true } : null
+
+/** What is armed can be disarmed; what failed is to be flashed again first of all. */
+function offerFlash({ machine, view, plan }: MachineView): OfferedAction | null {
+  const { boot_mode, bty_image_ref: ref, target_disk_serial: serial, locked } = machine
+  if (!isFlashMode(boot_mode) || locked) return null
+  if (view.state === 'armed') {
+    return isHalfWritten(machine) ? null : { action: 'disarm', isPrimary: false }
+  }
+  // Another disk or image has to be selected before.
+  if (ref === null || serial === null || plan.mismatch !== null) return null
+  const isTrouble = view.state === 'failed' || machine.cycle.loop_suspected_at !== null
+  return { action: 'flash', isPrimary: isTrouble }
+}
