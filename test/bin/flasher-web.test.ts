@@ -179,11 +179,9 @@ test('what cannot be meant ends with code 2 and a line that names it', async () 
 
 test('help and version are printed whatever line is set', async () => {
   await using home = await createServerHome()
-  for (const FLASHER_LINE of ['earlier', 'later']) {
-    const help = await home.run(['--help'], { FLASHER_LINE })
-    assert.equal([help.code, help.stderr, help.stdout.includes('FLASHER_LINE')], [0, '', false])
-    assert.is((await home.run(['--version'], { FLASHER_LINE })).code, 0)
-  }
+  const help = await home.run(['--help'], { FLASHER_LINE: 'later' })
+  assert.equal([help.code, help.stderr, help.stdout.includes('FLASHER_LINE')], [0, '', false])
+  assert.is((await home.run(['--version'], { FLASHER_LINE: 'earlier' })).code, 0)
 })
 
 test('a configuration that is named counts whole, its password too', async () => {

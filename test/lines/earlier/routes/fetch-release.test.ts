@@ -45,11 +45,12 @@ const serverOf = (base: string) =>
 
 type Server = Awaited<ReturnType<typeof createEarlierServer>>
 
+const post = (tag: string) => ({ method: 'POST', body: new URLSearchParams({ tag }) })
+
 /** The page as it is once the fetch has ended. */
 async function fetchRelease(server: Server, tag: string): Promise<string> {
   const ask = await server.operator()
-  const body = new URLSearchParams({ tag })
-  const answer = await ask('/ui/boot/fetch-release', { method: 'POST', body })
+  const answer = await ask('/ui/boot/fetch-release', post(tag))
   assert.is(answer.status, 303)
   return await (await ask(answer.headers.get('location') ?? '')).text()
 }
@@ -117,7 +118,6 @@ test('without a site, with a bad tag, or without a session nothing is fetched', 
     await (await ask('/ui/boot')).text(),
     /Nothing can be fetched: no release site is set/,
   )
-  const post = (tag: string) => ({ method: 'POST', body: new URLSearchParams({ tag }) })
   for (const tag of ['../evil', 'a b', 'latest']) {
     const answer = await ask('/ui/boot/fetch-release', post(tag))
     assert.equal([answer.status, /notice=/.test(answer.headers.get('location') ?? '')], [303, true])
