@@ -99,7 +99,7 @@ test('the account changes the password, and this browser stays logged in', async
     await change(NEXT)
     await page.getByText('Password changed.').waitFor()
     await page.goto('/ui/machines')
-    await page.getByRole('button', { name: 'Search' }).waitFor()
+    await page.getByRole('heading', { name: 'Machines', exact: true }).waitFor()
     await page.context().clearCookies()
     await logInWith(NEXT)
   })
