@@ -2,6 +2,7 @@
 import { constants } from 'node:os'
 import process from 'node:process'
 import type { WriteStream } from 'node:tty'
+import { hintOf, renderError } from '../runtime/core/foundation/fault.ts'
 import { UsageError } from './arguments.ts'
 import { createVoice, type Voice } from './voice.ts'
 
@@ -17,6 +18,8 @@ interface ScriptOptions<Options> {
   readonly output?: WriteStream
   /** Null: help or the version was printed, and nothing is left to do. */
   readonly read: (argv: readonly string[]) => Options | null
+  /** A signal is how it usually ends: what `run` resolves to is the exit code then, too. */
+  readonly endsBySignal?: true
   /** Resolves to the exit code. */
   readonly run: (options: Options, context: Context) => Promise<number>
 }
@@ -41,13 +44,15 @@ export async function runScript<Options>(options: ScriptOptions<Options>): Promi
     const read = options.read(process.argv.slice(2))
     const context = { voice, signal: interruption.signal }
     const result = read === null ? 0 : await options.run(read, context)
-    process.exitCode = code ?? result
+    process.exitCode = options.endsBySignal === true ? result : (code ?? result)
   } catch (error) {
     voice.line.stop()
-    const message = error instanceof Error ? error.message : String(error)
-    const isUsage = error instanceof UsageError
-    const hint = isUsage ? `\n  See: npx pnpm ${name} --help` : ''
-    voice.say.error(`${name}: ${message}${hint}`)
-    process.exitCode = code ?? (isUsage ? 2 : 1)
+    voice.say.error(describe(name, error))
+    process.exitCode = code ?? (error instanceof UsageError ? 2 : 1)
   }
+}
+
+function describe(name: string, error: unknown): string {
+  const hint = error instanceof UsageError ? `See: npx pnpm ${name} --help` : hintOf(error)
+  return `${name}: ${renderError(error)}${hint === undefined ? '' : `\n  ${hint}`}`
 }

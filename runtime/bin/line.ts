@@ -1,16 +1,15 @@
-/** Loads the release line that the server programs serve: `FLASHER_LINE` must be the current one. */
+/** Loads the release line that the server programs serve: `FLASHER_LINE`, `current` or `earlier`. */
 
 interface Start {
-  readonly env: Readonly<Record<string, string | undefined>>
   readonly argv: readonly string[]
+  readonly env: Readonly<Record<string, string | undefined>>
 }
 
 /** That line's programs. Help and version work whatever is set. */
 export async function loadLine({ env, argv }: Start) {
   const name = env['FLASHER_LINE'] || 'current'
+  if (name === 'earlier') return import('../lines/earlier/programs.ts')
   const isAsking = argv.some((word) => ['--help', '-h', '--version'].includes(word))
   if (name === 'current' || isAsking) return import('../lines/current/programs.ts')
-  throw new Error(
-    `FLASHER_LINE=${name}: this release has only the server of the current line; unset it`,
-  )
+  throw new Error(`FLASHER_LINE=${name}: there is no such line; it is current or earlier`)
 }

@@ -3,6 +3,7 @@ import { spawn, type ChildProcess } from 'node:child_process'
 import process from 'node:process'
 import { setTimeout as pause } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
+import { renderError } from '../core/foundation/fault.ts'
 import { renderOrigin } from '../cache/commands/reach.ts'
 import { loadLine } from './line.ts'
 import { listen, probe } from './listen.ts'
@@ -50,7 +51,9 @@ async function startCache({ host, port, stateDir, named }: CacheOptions): Promis
     },
   })
   child = started
-  started.once('error', (error) => stderr.write(`flasher-web: flasher-cache: ${error.message}\n`))
+  started.once('error', (error) =>
+    stderr.write(`flasher-web: flasher-cache: ${renderError(error)}\n`),
+  )
   started.once('exit', () => {
     if (!environment.signal.aborted) stderr.write('flasher-web: flasher-cache has ended\n')
   })

@@ -29,8 +29,8 @@ export const listImages = (root: string = defaultImageRoot()): Promise<readonly 
   images().list(root).catch(rethrow)
 
 /**
- * What one file is ("Image info"); its content is looked at. Rejects with an ImageError: with `code`
- * `input-missing` where nothing is at that path, with `misuse` where a folder is.
+ * What one file is ("Image info"); its content is looked at. Rejects with an ImageError where
+ * it cannot be read: with `code` `input-missing` where nothing is at that path.
  */
 export const inspectImage = (path: string): Promise<ImageInfo> =>
   images().inspect(path).catch(rethrow)

@@ -128,7 +128,7 @@ test('a second server on the same state, or the same port, says so and ends', as
     FLASHER_PATHS_STATE_DIR: home.at('other'),
   })
   assert.is(samePort.code, 1)
-  assert.match(samePort.stderr, `cannot listen on 127.0.0.1 port ${port}: listen EADDRINUSE`)
+  assert.match(samePort.stderr, `cannot listen: port ${port} on 127.0.0.1 is already in use`)
   assert.is((await fetch(`${server.url}/healthz`)).status, 200)
 })
 
@@ -154,7 +154,7 @@ test('what cannot be meant ends with code 2 and a line that names it', async () 
       2,
       /type\.toml:2: server\.port must be/,
     ],
-    [['--config', home.at('none.toml')], {}, 1, /none\.toml cannot be read: ENOENT/],
+    [['--config', home.at('none.toml')], {}, 1, /cannot be read: .*none\.toml does not exist/],
     [['--config', home.at('none.toml'), 'config', 'check'], {}, 1, /none\.toml cannot be read/],
     [['--port', '80'], {}, 2, /unknown flag: --port/],
     [['sreve'], {}, 2, /unknown command: sreve; did you mean serve\?/],

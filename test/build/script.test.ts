@@ -17,6 +17,7 @@ const SCRIPTS = {
   doctor: 'build:doctor',
   package: 'build:package',
   map: 'docs:map',
+  demo: 'demo',
 }
 
 for (const [file, name] of Object.entries(SCRIPTS)) {

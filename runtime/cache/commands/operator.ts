@@ -8,11 +8,11 @@ import { isManifestUrl } from '../../services/cache/catalog-imports.ts'
 import { readLocalToken } from '../../services/cache/local-token.ts'
 import { readManifest } from '../../services/catalog/catalog-manifests.ts'
 import { createLog } from '../../terminal/text/log.ts'
-import { decideTerminalStyle } from '../../terminal/text/terminal-style.ts'
+import { decideTerminalStyle, tableRoomOf } from '../../terminal/text/terminal-style.ts'
 import { openVoice } from '../../terminal/text/voice.ts'
 import { renderTable } from '../../terminal/text/table.ts'
 import { FAILED, SUCCESS } from '../../core/command/server-exit.ts'
-import { type ListedImage, parseListing, renderListed } from '../rules/listing.ts'
+import { LIST_COLUMNS, type ListedImage, parseListing, renderListed } from '../rules/listing.ts'
 import { renderOrigin } from './reach.ts'
 import { decidePaths, readConfiguration, type ProcessEnvironment } from './process-environment.ts'
 import type { Arguments } from '../../core/command/arguments.ts'
@@ -38,10 +38,13 @@ export async function add(environment: Here, given: Arguments): Promise<number> 
 export async function list(environment: Here, given: Arguments): Promise<number> {
   const client = await connect(environment, given)
   const listing = await client.list()
-  environment.stdout.write(
+  const { stdout, env } = environment
+  const isExact = given.switches.has('bytes')
+  const rows = parseListing(listing).map((image) => renderListed(image, isExact))
+  stdout.write(
     given.switches.has('json')
       ? `${renderJson(listing)}\n`
-      : renderTable(parseListing(listing).map(renderListed), ['name', 'state', 'size', 'sha256']),
+      : renderTable(rows, LIST_COLUMNS, tableRoomOf(stdout, env)),
   )
   return SUCCESS
 }

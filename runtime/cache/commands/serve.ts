@@ -1,5 +1,6 @@
 /** `flasher-cache`: runs the cache until a signal ends it. */
 import { renderError } from '../../core/foundation/fault.ts'
+import { explainListening } from '../../core/net/listen-fault.ts'
 import { renderProblem } from '../../core/config/settings-parser.ts'
 import { createAssets } from '../../services/host/assets.ts'
 import { createImageCache } from '../../services/cache/image-cache.ts'
@@ -76,7 +77,16 @@ export async function serve(
     log,
   })
   const { host, port } = config.current().cache
-  const listening = await environment.listen(createEntrance(app, log), { host, port, tls: null })
+  const listening = await environment
+    .listen(createEntrance(app, log), { host, port, tls: null })
+    .catch((cause: unknown) => {
+      throw explainListening(cause, {
+        host,
+        port,
+        settingHint:
+          'Set them with FLASHER_CACHE_HOST and FLASHER_CACHE_PORT, or [cache] host and port.',
+      })
+    })
   tuneServer(listening.server)
   const closing = watchRequests(listening.server)
   log.info(`flasher-cache ${version} serves ${paths.folder} on ${listening.urls.join(' ')}`)

@@ -54,7 +54,7 @@ export function catalogRoutes(site: CacheSite): readonly Route[] {
   const change = { access: 'admin' } as const
   const entry = '/catalog/entries/:name'
   return [
-    { method: 'GET', path: '/catalog', access: 'open', handle: list },
+    { method: 'GET', path: '/catalog', access: 'open', isCompressed: true, handle: list },
     { method: 'POST', path: '/catalog/entries', ...change, takes: 'json', handle: add },
     { method: 'DELETE', path: '/catalog/entries', ...change, handle: remove },
     { method: 'DELETE', path: entry, ...change, handle: remove },

@@ -7,6 +7,7 @@ import type { Secret } from '../../services/access/secret.ts'
 import type { Environment } from '../../services/host/shell.ts'
 import type { TokenRecord } from '../../services/access/tokens.ts'
 import { assetRoute } from '../../web/ui/assets.ts'
+import { createPasswordCheck } from '../../web/access/password-check.ts'
 import { createAttempts } from '../../web/http/attempts.ts'
 import { createApp } from '../../web/http/dispatch.ts'
 import { createGuard } from '../../web/http/guard.ts'
@@ -63,8 +64,8 @@ export function createCacheServer(parts: CacheServerDependencies): { readonly ap
   const guard = createGuard({ sessions, tokens, now })
   const site: CacheSite = { cache, now, log, version, folder, env }
   const pages = createCachePages(parts)
-  const { checkPassword } = parts
-  const login = { sessions, views: pages, checkPassword, attempts, noteAll }
+  const check = createPasswordCheck({ attempts, checkPassword: parts.checkPassword })
+  const login = { sessions, views: pages, check, noteAll }
 
   const routes: readonly Route[] = [
     ...healthRoutes(version), //        /healthz /version

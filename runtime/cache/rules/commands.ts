@@ -60,7 +60,7 @@ const LIST = {
   summary: 'list the images and their downloads',
   about: ['The cache must be running.'],
   positionals: [],
-  flags: [JSON_FLAG, CONFIG],
+  flags: [{ name: 'bytes', value: null, help: 'show sizes in bytes' }, JSON_FLAG, CONFIG],
   examples: [{ line: 'flasher-cache list --json', does: 'print JSON for a program' }],
 } as const satisfies Command
 

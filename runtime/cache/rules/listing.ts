@@ -21,9 +21,20 @@ export type ListedImage = Readonly<z.infer<typeof Listed>>
 export const parseListing = (answer: unknown): readonly ListedImage[] =>
   parseEach(Listed, Listing.safeParse(answer).data?.entries)
 
-export const renderListed = ({ name, state, error, size_bytes, sha256 }: ListedImage) => ({
+export const LIST_COLUMNS = [
+  { key: 'name', least: 12, cut: 'middle', tells: true },
+  { key: 'state', least: 12 },
+  { key: 'size', drops: 2 },
+  { key: 'sha256', drops: 1 },
+] as const
+
+/** `isExact`: in bytes, for programs. */
+export const renderListed = (
+  { name, state, error, size_bytes, sha256 }: ListedImage,
+  isExact: boolean,
+) => ({
   name,
   state: error === null ? state : `${state}: ${error}`,
-  size: size_bytes === null ? '' : renderSize(size_bytes),
+  size: size_bytes === null || isExact ? size_bytes : renderSize(size_bytes),
   sha256: sha256?.slice(0, 12) ?? '',
 })

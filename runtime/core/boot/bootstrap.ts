@@ -2,8 +2,8 @@
 import { backOff, renderScript, START_PAUSE, word } from './ipxe.ts'
 import { renderHyphens, type Mac } from '../machine/mac.ts'
 
-/** What iPXE says of itself, in the query of `/pxe/{mac}`. */
-const ABOUT = '?buildarch=${buildarch}&platform=${platform}'
+/** What iPXE says of itself and its machine, in the query of `/pxe/{mac}`; the host name is DHCP's. */
+const ABOUT = '?buildarch=${buildarch}&platform=${platform}&hostname=${hostname:uristring}'
 
 /**
  * UEFI shows its menu after a program that ended well, and goes on with its boot order after one that

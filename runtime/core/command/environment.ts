@@ -52,5 +52,5 @@ export const LIVE_ENVIRONMENT: readonly Entry[] = [
 export const SERVER_ENVIRONMENT: readonly Entry[] = [
   ['FLASHER_CONFIG_FILE, FLASHER_CONFIG_DIR', 'a file or folder to read instead of the usual ones'],
   DEBUG_ENVIRONMENT,
-  ['FLASHER_LINE', 'the release line to serve: current, which is the default'],
+  ['FLASHER_LINE', 'the release line to serve: current (the default) or earlier'],
 ]

@@ -157,5 +157,24 @@ const USE_TEXTS: Cases<'kind', DiskUse, string> = {
   'holds-image': ({ device }) => `${device} holds the image`,
 }
 
+/** A mounted one is named by its mount point alone. */
+const USER_TEXTS: Cases<'kind', DiskUse, string> = {
+  mounted: renderMountPoint,
+  swap: () => 'swap',
+  holder: ({ holder, what }) => `${holder} (${typeInWords(what)})`,
+  zfs: ({ pool }) => `ZFS pool ${pool}`,
+  btrfs: () => 'btrfs',
+  loop: ({ loop }) => loop,
+  'running-system': () => 'this system',
+  'holds-image': () => 'image',
+}
+
+/** What uses a disk, in a few words each, the running system first. */
+export function listUsers(uses: readonly DiskUse[]): readonly string[] {
+  const isSystem = ({ kind }: DiskUse) => kind === 'running-system'
+  const ordered = [...uses.filter(isSystem), ...uses.filter((use) => !isSystem(use))]
+  return [...new Set(ordered.map((use) => decideCase(USER_TEXTS, 'kind', use)))]
+}
+
 /** A use in one clause, for example `/dev/sda1 is mounted on /home`. */
 export const renderUse = (use: DiskUse): string => decideCase(USE_TEXTS, 'kind', use)

@@ -1,4 +1,5 @@
 /** Parses lsblk's JSON into a tree of block devices, and trusts none of it. */
+import { listUsers, type TargetDevice } from './disk.ts'
 import { parseJson } from '../foundation/json-reader.ts'
 import { isRecord } from '../foundation/shape.ts'
 import { accept, refuse, type Result } from '../foundation/result.ts'
@@ -27,10 +28,10 @@ export interface LsblkNode {
 }
 
 /**
- * One row of `flasher list disks --json`; the spelling is the spec's. `size` is as lsblk prints it for
- * people (`500G`), `mountpoints` are those of the disk and of everything below it.
+ * What lsblk knows of a row of `flasher list disks --json`; the spelling is the spec's. `size` is as
+ * lsblk prints it for people (`500G`), `mountpoints` are those of the disk and of everything below it.
  */
-export type DiskRow = Pick<
+type ListedNode = Pick<
   LsblkNode,
   | 'path'
   | 'size'
@@ -43,6 +44,12 @@ export type DiskRow = Pick<
   | 'readonly'
   | 'mountpoints'
 >
+
+export interface DiskRow extends ListedNode {
+  readonly size_bytes: number
+  /** What uses the disk now, in a few words each: `/boot`, `swap`, `md0 (RAID 1)`; empty: nothing. */
+  readonly in_use_by: readonly string[]
+}
 
 /** The columns we ask for; util-linux before 2.37 knows only `MOUNTPOINT`, one per device. */
 export const LSBLK_COLUMNS =
@@ -75,15 +82,14 @@ export function indexNodes(nodes: readonly LsblkNode[]): ReadonlyMap<string, Lsb
   return byName
 }
 
-/** The rows of `list disks`: top-level devices of type `disk`, in lsblk's order (3.1). */
-export function renderDiskRows(nodes: readonly LsblkNode[]): readonly DiskRow[] {
-  return nodes
-    .filter(({ type }) => type === 'disk')
-    .map((node) => {
-      const { path, size, type, vendor, model, serial, tran, removable, readonly } = node
-      const mountpoints = [...new Set(mountpointsOf(node))]
-      return { path, size, type, vendor, model, serial, tran, removable, readonly, mountpoints }
-    })
+/** A row of `list disks` (3.1), from what lsblk and the kernel say. */
+export function renderDiskRow(node: LsblkNode, { identity, uses }: TargetDevice): DiskRow {
+  const { path, size, type, vendor, model, tran, removable, readonly } = node
+  const mountpoints = [...new Set(mountpointsOf(node))]
+  const { serial, sizeBytes: size_bytes } = identity
+  const in_use_by = listUsers(uses)
+  const known = { path, size, type, vendor, model, serial, tran, removable, readonly, mountpoints }
+  return { ...known, size_bytes, in_use_by }
 }
 
 const mountpointsOf = (node: LsblkNode): readonly string[] => [

@@ -1,5 +1,7 @@
 /** The one error class: a code from a closed list, a message, and a hint. */
 
+import { describeSystemError } from './system-text.ts'
+
 /** Every surface maps these to its own terms (exit codes, HTTP statuses) with a checked table. */
 export const FAULT_CODES = [
   'misuse', // arguments that make no sense
@@ -48,8 +50,15 @@ export class Fault extends Error {
   }
 }
 
-/** The message of anything that was thrown. */
+/** The message of anything that was thrown; errors of the system in a sentence. */
 export function renderError(thrown: unknown): string {
-  if (thrown instanceof Error) return thrown.message || thrown.name
-  return String(thrown)
+  if (!(thrown instanceof Error)) return String(thrown)
+  const known = thrown instanceof Fault ? null : describeSystemError(thrown)
+  return known?.message ?? (thrown.message || thrown.name)
 }
+
+/** How to fix it, where that is known. */
+export const hintOf = (thrown: unknown): string | undefined =>
+  thrown instanceof Fault
+    ? (thrown.hint ?? describeSystemError(thrown.cause)?.hint)
+    : describeSystemError(thrown)?.hint

@@ -4,7 +4,7 @@ import type { ZodError } from 'zod'
 export interface FieldError {
   /** `body` or `query`, then the way to the field: `["body", "labels", 3]`. */
   readonly loc: readonly (string | number)[]
-  /** For people; never repeats what was sent. */
+  /** For people; repeats at most one character of what was sent. */
   readonly msg: string
   /** For programs: `invalid_type`, `unrecognized_keys`… */
   readonly type: string

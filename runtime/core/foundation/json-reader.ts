@@ -7,8 +7,8 @@ import { safeDestr } from 'destr'
  */
 export function parseJson(text: string): unknown {
   try {
-    const value: unknown = safeDestr(text)
-    // destr reads words that JSON does not know.
+    // Of texts and words destr reads more than JSON allows; objects and lists it leaves to JSON.parse.
+    const value: unknown = /^\s*[[{]/.test(text) ? safeDestr(text) : JSON.parse(text)
     return typeof value === 'number' && !Number.isFinite(value) ? undefined : value
   } catch {
     return undefined

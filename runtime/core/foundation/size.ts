@@ -1,11 +1,8 @@
-/**
- * Renders numbers of bytes for people: files and free space in decimal units with three digits,
- * disks as their makers print them, memory in GiB.
- */
+/** Renders bytes for people: files and free space in decimal units, disks as sold, memory in GiB. */
 
 const UNITS = ['B', 'kB', 'MB', 'GB', 'TB', 'PB'] as const
 
-/** For example `512 B`, `1.50 kB`, `12.3 GB`, `500 GB`. Below 1000 bytes the number is exact. */
+/** Of a file or free space, with three digits: `512 B`, `1.50 kB`, `12.3 GB`, `500 GB`. Below 1000 bytes the number is exact. */
 export function renderSize(bytes: number): string {
   const [value, unit] = scale(bytes)
   return unit === 'B' ? `${Math.round(value)} B` : `${threeDigits(value)} ${unit}`

@@ -1,6 +1,6 @@
 /** The query language of tables: `mode:flash-once label:rack-1 -state:done seen:<1h nuc`. */
 
-/** What a row offers to be found by. Keys are the language's words; values are compared without case. */
+/** What a row offers to be found by. Keys are the language's words; texts are in lower case (`foldRow`). */
 export interface Searchable {
   /** Where plain words are looked for. */
   readonly text: string
@@ -10,6 +10,18 @@ export interface Searchable {
   readonly times: Readonly<Record<string, number | null>>
 }
 
+/** Lower case once a row, so that a query compares without case at no cost for each term. */
+export const foldRow = <Row extends Searchable>(row: Row): Row => ({
+  ...row,
+  text: row.text.toLowerCase(),
+  fields: Object.fromEntries(
+    Object.entries(row.fields).map(([key, values]) => [
+      key,
+      values.map((value) => value.toLowerCase()),
+    ]),
+  ),
+})
+
 /** Whether its answer changes as time goes by. */
 export const asksForAge = (query: Query): boolean =>
   query.some(({ kind }) => kind === 'younger' || kind === 'older')
@@ -18,6 +30,10 @@ export const asksForAge = (query: Query): boolean =>
 export interface Vocabulary {
   readonly fields: readonly string[]
   readonly times: readonly string[]
+  /** All values of the fields that have no others. */
+  readonly values?: Readonly<Record<string, readonly string[]>>
+  /** Words that stand before a colon in the texts themselves. */
+  readonly prefixes?: readonly string[]
 }
 
 type Test =
@@ -37,17 +53,20 @@ const MAX_TERMS = 32
 /** Blanks part terms, save between double quotes; an open quote ends with the text. */
 const WORD = /(?:"[^"]*"?|[^\s"])+/g
 
+/** The terms as they were typed. */
+export const splitWords = (text: string): readonly string[] =>
+  (text.slice(0, MAX_LENGTH).match(WORD) ?? []).slice(0, MAX_TERMS)
+
 /** Any text is a query: what makes no filter is looked for as it stands. */
 export function parseQuery(text: string, vocabulary: Vocabulary): Query {
-  const words = text.slice(0, MAX_LENGTH).match(WORD) ?? []
-  return words.slice(0, MAX_TERMS).flatMap((word) => {
+  return splitWords(text).flatMap((word) => {
     const isNegated = word.length > 1 && word.startsWith('-')
     const test = parseTest(isNegated ? word.slice(1) : word, vocabulary)
     return test === null ? [] : [{ ...test, isNegated }]
   })
 }
 
-function parseTest(word: string, { fields, times }: Vocabulary): Test | null {
+export function parseTest(word: string, { fields, times }: Vocabulary): Test | null {
   const colon = word.indexOf(':')
   const key = word.slice(0, Math.max(0, colon)).toLowerCase()
   const rest = word.slice(colon + 1)
@@ -66,7 +85,7 @@ function parseTest(word: string, { fields, times }: Vocabulary): Test | null {
 const unquote = (text: string) => text.replaceAll('"', '').toLowerCase()
 
 /** `a,"b, c"`: commas part values, save between quotes. */
-const splitValues = (text: string): readonly string[] =>
+export const splitValues = (text: string): readonly string[] =>
   (text.match(/(?:"[^"]*"?|[^",])+/g) ?? []).map(unquote).filter((value) => value !== '')
 
 const UNITS: Readonly<Record<string, number>> = { s: 1, m: 60, h: 3600, d: 86_400, w: 604_800 }
@@ -80,18 +99,16 @@ function parseTime(key: string, text: string): Test | null {
   return { kind: sign === '>' ? 'older' : 'younger', key, seconds: Number(amount) * scale }
 }
 
-/** Whether the query finds a row; `now` in milliseconds. */
+/** Whether the query finds a row, made by `foldRow`; `now` in milliseconds. */
 export const matchesQuery = (query: Query, row: Searchable, now: number): boolean =>
   query.every((term) => matchesTest(term, row, now) !== term.isNegated)
 
 function matchesTest(test: Test, row: Searchable, now: number): boolean {
   switch (test.kind) {
     case 'text':
-      return row.text.toLowerCase().includes(test.text)
-    case 'field': {
-      const has = (row.fields[test.key] ?? []).map((value) => value.toLowerCase())
-      return test.values.some((wanted) => has.some((value) => isMeant(wanted, value)))
-    }
+      return row.text.includes(test.text)
+    case 'field':
+      return hasValue(row.fields[test.key] ?? [], test.values)
     case 'never':
       return (row.times[test.key] ?? null) === null
     case 'younger':
@@ -102,6 +119,12 @@ function matchesTest(test: Test, row: Searchable, now: number): boolean {
       return isYoung === (test.kind === 'younger')
     }
   }
+}
+
+/** Loops, as this runs for every row of a fleet and every filter of the page. */
+function hasValue(values: readonly string[], wanted: readonly string[]): boolean {
+  for (const one of wanted) for (const value of values) if (isMeant(one, value)) return true
+  return false
 }
 
 const isMeant = (wanted: string, value: string) =>

@@ -1,9 +1,7 @@
-/** Runs as CSV (RFC 4180), safe to open in a spreadsheet. */
-import { printableText } from '../foundation/printable.ts'
+/** The columns of runs as CSV. */
+import { renderCsvRow, type Cell } from '../foundation/csv.ts'
 import type { Run } from './run.ts'
 import { averageRateOf, secondsOf, stateOf } from './run-view.ts'
-
-type Cell = string | number | boolean | null | undefined
 
 const COLUMNS = {
   mac: ({ mac }) => mac,
@@ -32,21 +30,7 @@ const COLUMNS = {
   reason: ({ reason }) => reason,
 } as const satisfies Readonly<Record<string, (run: Run) => Cell>>
 
-export const CSV_HEAD = `${Object.keys(COLUMNS).join(',')}\r\n`
+export const CSV_HEAD = renderCsvRow(Object.keys(COLUMNS))
 
-export const renderCsvRow = (run: Run): string =>
-  `${Object.values(COLUMNS)
-    .map((read) => renderCell(read(run)))
-    .join(',')}\r\n`
-
-/** A spreadsheet takes what begins so for a formula, also behind blanks and in full width. */
-const FORMULA = /^[\s\0]*[=+\-@\t\r|%＝＋－＠]/
-
-/** Texts come from machines: a formula among them is shown instead of calculated. */
-function renderCell(value: Cell): string {
-  if (value === null || value === undefined) return ''
-  if (typeof value !== 'string') return String(value)
-  const text = printableText(value)
-  const shown = FORMULA.test(text) ? `'${text}` : text
-  return /[",\r\n;\t']/.test(shown) ? `"${shown.replaceAll('"', '""')}"` : shown
-}
+export const renderRunRow = (run: Run): string =>
+  renderCsvRow(Object.values(COLUMNS).map((read) => read(run)))

@@ -1,4 +1,5 @@
 /** Counts the machines that flash and queues the others; its only source is their records. */
+import { epochOf } from '../../core/foundation/instants.ts'
 import type { Mac } from '../../core/machine/mac.ts'
 import type { FlashSlot } from '../../core/machine/machine.ts'
 import type { Machine } from './rules/machine.ts'
@@ -147,5 +148,3 @@ const isOpen = ({ cycle, offers, at }: Claim, machine: Machine | null, now: stri
   machine.cycle.started_at === cycle &&
   machine.cycle.offers < offers &&
   Math.abs(epochOf(now) - at) < CLAIM_MS
-
-const epochOf = (now: string) => Temporal.Instant.from(now).epochMilliseconds

@@ -2,6 +2,7 @@
 import { parseBootToken, renderBootToken } from '../../core/boot/boot-token.ts'
 import { renderBoot, type BootDecision, type LiveSets } from '../../core/boot/boot-script.ts'
 import type { CatalogEntry } from '../../core/catalog/catalog.ts'
+import { compareFields } from '../../core/state/event-changes.ts'
 import type { Mac } from '../../core/machine/mac.ts'
 import { accept, refuse } from '../../core/foundation/result.ts'
 import type { Secret } from '../../services/access/secret.ts'
@@ -27,6 +28,7 @@ import {
   type TokenRules,
 } from './rules/token.ts'
 import { parseUpsert } from './rules/upsert.ts'
+import { createKeptAnswers } from './kept-answers.ts'
 import { applySignal } from './signals.ts'
 
 /** Getters that answer from memory, at each contact anew. */
@@ -57,6 +59,8 @@ export function createMachineLine(site: LineDependencies): ServerLine<Machine> {
   const { settings, findImage, bootKey } = site
   const readToken = (mac: Mac, { bearer, now }: Contact): ShownToken =>
     bearer === null ? null : parseBootToken(bearer, { mac, now }, bootKey.verify)
+  const keepPlan = createKeptAnswers<Readonly<Record<string, unknown>>>()
+  const kept = { ...site, keepScript: createKeptAnswers<string>() }
   const matchToken = (machine: Machine, contact: Contact) =>
     decideTokenMatch(machine, readToken(machine.mac, contact), settings().tokens)
   return {
@@ -85,15 +89,19 @@ export function createMachineLine(site: LineDependencies): ServerLine<Machine> {
       const isNoted = match.value === 'unproven' && request === 'plan' && machine !== null
       return isNoted ? accept([notes.noteUnproven(mac)]) : LET_IN
     },
-    decideBoot: (machine, contact) => offerBoot(site, machine, contact),
+    decideBoot: (machine, contact) => offerBoot(kept, machine, contact),
     decidePlan(machine, contact) {
       const ruling = decidePlan(machine, gatherSurroundings(site, contact))
-      const { mode } = ruling.plan
+      const { plan } = ruling
+      const { mode } = plan
+      const { baseUrl } = contact
       return {
         machine: contacts.notePlan(machine, ruling.plan, contact.now),
         notes: notes.notePlanned(machine, ruling),
         slot: mode === 'flash' ? 'planned' : 'released',
-        plan: renderPlan(ruling.plan, contact.baseUrl),
+        plan: keepPlan(machine.mac, [baseUrl, ...Object.values(plan)], () =>
+          renderPlan(plan, baseUrl),
+        ),
         mode,
       }
     },
@@ -112,14 +120,16 @@ export function createMachineLine(site: LineDependencies): ServerLine<Machine> {
 
 const LET_IN = accept([])
 
+type KeepScript = ReturnType<typeof createKeptAnswers<string>>
+
 /** `GET /pxe/{mac}`: what the machine gets, and the record that it leaves behind. */
 function offerBoot(
-  site: LineDependencies,
+  site: LineDependencies & { readonly keepScript: KeepScript },
   before: Machine,
   contact: Contact,
 ): ScriptTransition<Machine> {
   const { now, query } = contact
-  const seen = contacts.sight(before, now, query['buildarch'] ?? null)
+  const seen = contacts.sight(before, now, query)
   const ruling = decideBoot(seen, gatherSurroundings(site, contact))
   const { decision, rule, reason } = ruling
   const machine = contacts.noteOffer(seen, ruling, now)
@@ -128,7 +138,12 @@ function offerBoot(
     machine,
     notes: notes.noteScript(seen, ruling),
     slot: decideSlot(ruling),
-    script: renderBoot(withToken(site, decision, machine, now), header),
+    script:
+      decision.kind === 'to-disk'
+        ? site.keepScript(seen.mac, [...Object.values(decision), ...Object.values(header)], () =>
+            renderBoot(decision, header),
+          )
+        : renderBoot(withToken(site, decision, machine, now), header),
     mode: seen.boot_mode,
     offer: rule,
   }
@@ -154,7 +169,9 @@ const toAction = (name: string, action: MachineAction): Action<Machine> => ({
     const applied = action.apply(machine, parameters, by.at)
     if (!applied.ok) return applied
     const summary = `${machine.mac} ${action.past}`
-    const details = { action: name, ...notes.describe(applied.value) }
+    const after = notes.describe(applied.value)
+    const changes = compareFields(notes.describe(machine), after)
+    const details = { action: name, ...after, changes }
     return accept({
       machine: noteArmer(machine, applied.value, by),
       notes: [{ kind: `machine.${name}`, summary, details }],

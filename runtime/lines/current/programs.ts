@@ -1,7 +1,7 @@
 /** Current line: the programs of this line, assembled from the folders below. */
 import { runProgram, type Run } from '../../terminal/command/program.ts'
 import { completeArguments } from '../../core/command/server-command.ts'
-import type { ProcessEnvironment } from './assembly/process-environment.ts'
+import type { ProcessEnvironment } from '../../program/process-environment.ts'
 import { COMMAND_LINE, type CommandName } from './rules/commands.ts'
 
 /** What each command starts; nothing of a command is loaded before it is called. */

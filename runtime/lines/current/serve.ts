@@ -1,25 +1,20 @@
 /** `flasher-web`: runs the server until it is asked to end. */
-import { Fault, renderError } from '../../core/foundation/fault.ts'
+import { renderError } from '../../core/foundation/fault.ts'
 import type { CompleteSet, PerArch } from '../../core/boot/boot-set.ts'
 import { renderProblem } from '../../core/config/settings-parser.ts'
-import type { Reloaded } from '../../services/config/config.ts'
 import { copyBuiltSets } from '../../services/boot/built-sets.ts'
 import { readVersion } from '../../services/host/package-manifest.ts'
 import { createPasswords } from '../../services/access/passwords.ts'
 import { createServerLog, type ServerLog } from '../../terminal/text/server-log.ts'
 import { awaitEnding } from '../../services/host/watch.ts'
 import { watchRequests } from '../../web/http/closing.ts'
-import { createEntrance, type Entrance } from '../../web/http/entrance.ts'
-import { tuneServer } from '../../web/http/limits.ts'
+import { createEntrance } from '../../web/http/entrance.ts'
 import { decideFolders, readConfiguration, type LineConfig } from './assembly/configuration.ts'
 import { SUCCESS } from '../../core/command/server-exit.ts'
 import { createMachineServer } from './server.ts'
 import { openState } from './assembly/state.ts'
-import type {
-  Listening,
-  ListenAddress,
-  ProcessEnvironment,
-} from './assembly/process-environment.ts'
+import { listen, reloadOnHangup } from '../../program/listening.ts'
+import type { Listening, ProcessEnvironment } from '../../program/process-environment.ts'
 import type { Arguments } from '../../core/command/arguments.ts'
 
 /** What is under way may go on for so long once the server is asked to end. */
@@ -46,8 +41,11 @@ export async function serve(environment: ProcessEnvironment, given: Arguments): 
   const parts = { environment, config, state, log, release, passwords, cacheBeside }
   await using server = await createMachineServer(parts)
   const live = built.map((set) => renderBuilt(set, server.active()))
-  const listening = await listen(environment, createEntrance(server.app, log), placeOf(config))
-  tuneServer(listening.server)
+  const listening = await listen(environment, createEntrance(server.app, log), {
+    ...config.current().server,
+    settingHint:
+      'Set them with FLASHER_SERVER_HOST and FLASHER_SERVER_PORT, or [server] host and port.',
+  })
   const closing = watchRequests(listening.server)
   log.info(`flasher-web ${release} listens on ${listening.urls.join(' ')}`)
   announce(environment, config, listening, { generated, cacheBeside, live })
@@ -99,32 +97,6 @@ function renderBuilt({ arch, version }: CompleteSet, active: PerArch<string | nu
   return `${version} (${arch}) from dist/, ${why} (see the Netboot page)`
 }
 
-async function listen(
-  environment: ProcessEnvironment,
-  handler: Entrance,
-  place: ListenAddress,
-): Promise<Listening> {
-  try {
-    return await environment.listen(handler, place)
-  } catch (cause) {
-    const { host, port } = place
-    throw new Fault('busy', `cannot listen on ${host} port ${port}: ${renderError(cause)}`, {
-      cause,
-      hint: 'FLASHER_SERVER_PORT or [server] port chooses another.',
-    })
-  }
-}
-
-function placeOf(config: LineConfig): ListenAddress {
-  const { host, port, tls_cert: cert, tls_key: key } = config.current().server
-  if ((cert === '') !== (key === '')) {
-    throw new Fault('input-invalid', 'server.tls_cert and server.tls_key belong together', {
-      hint: 'Set both for HTTPS, or none.',
-    })
-  }
-  return { host, port, tls: cert === '' ? null : { cert, key } }
-}
-
 interface Announced {
   /** The password that was made at this start. */
   readonly generated: string | null
@@ -157,31 +129,4 @@ function announce(
     )
   }
   stdout.write(`${lines.join('\n')}\n`)
-}
-
-function reloadOnHangup(
-  { onHangup }: ProcessEnvironment,
-  config: LineConfig,
-  log: ServerLog,
-  listening: Listening,
-): void {
-  onHangup(() => {
-    listening.renewCertificate().catch((thrown: unknown) => {
-      log.error(`the certificate stays as it was: ${renderError(thrown)}`)
-    })
-    config.reload().then(
-      ({ problems, changed }) => {
-        for (const problem of problems) log.warn(renderProblem(problem))
-        if (changed.length === 0) log.info('configuration read: nothing changed in effect')
-      },
-      (thrown: unknown) => log.error(`the configuration stays as it was: ${renderError(thrown)}`),
-    )
-  })
-  config.listen((reloaded) => logReload(reloaded, log))
-}
-
-function logReload({ changed, pending }: Reloaded, log: ServerLog): void {
-  if (changed.length > 0) log.info(`configuration: ${changed.join(', ')} changed`)
-  if (changed.length > 0 && pending.length > 0)
-    log.warn(`these need a restart: ${pending.join(', ')}`)
 }

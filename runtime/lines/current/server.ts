@@ -1,7 +1,7 @@
 /** Current line: its machine server, assembled from the services, its rules, routes and pages. */
 import type { H3 } from 'h3'
-import { renderError } from '../../core/foundation/fault.ts'
 import type { PerArch } from '../../core/boot/boot-set.ts'
+import type { ActiveSets } from '../../services/boot/boot-files.ts'
 import type { CatalogEntry, CatalogSnapshot } from '../../core/catalog/catalog.ts'
 import { createAssets } from '../../services/host/assets.ts'
 import { startBackupSchedule } from '../../services/backup/backup-schedule.ts'
@@ -11,11 +11,11 @@ import { watchSpace } from '../../services/state/disk-space.ts'
 import { createKeptCatalogs } from '../../services/catalog/kept-catalogs.ts'
 import type { Passwords } from '../../services/access/passwords.ts'
 import { createSecret, deriveSecret } from '../../services/access/secret.ts'
-import { createSignedOut, type SignedOut } from '../../services/access/signed-out.ts'
+import { openSignedOut } from '../../program/signed-out.ts'
 import type { Metrics } from '../../web/http/metrics.ts'
 import { createServer } from '../../web/fleet/server.ts'
 import type { ServerLog } from '../../terminal/text/server-log.ts'
-import type { ProcessEnvironment } from './assembly/process-environment.ts'
+import type { ProcessEnvironment } from '../../program/process-environment.ts'
 import { openBackups } from './assembly/archives.ts'
 import { decideFolders, type LineConfig } from './assembly/configuration.ts'
 import { openNetboot } from './assembly/netboot.ts'
@@ -58,6 +58,7 @@ export async function createMachineServer(
 ): Promise<MachineServer> {
   const { environment, config, state, log, release, passwords, cacheBeside } = given
   const settings = () => config.current()
+  const { signedOut } = decideFolders(config)
   await using opened = new AsyncDisposableStack()
   const { secret, catalog, netboot, backups } = await openServices(given, opened)
   const { bootFiles, releases } = netboot
@@ -109,9 +110,10 @@ export async function createMachineServer(
     catalog,
     bootFiles,
     secret,
-    signedOut: openSignedOut(given),
+    signedOut: openSignedOut({ path: signedOut, journal: state.journal, now, log }),
     settings: () => toWebSettings(settings()),
     checkPassword: passwords.check,
+    setPassword: passwords.set,
     onFlashSlot: (machine, slot) => gate.assign(machine, slot, Date.now()),
     onLogout: (cookie) =>
       endCacheSession({ url: settings().withcache.url, cookie, env: environment.env, log }),
@@ -124,13 +126,15 @@ export async function createMachineServer(
   return {
     app: server.app,
     endChannels: server.close,
-    active: () => ({
-      x86_64: bootFiles.active().x86_64?.version ?? null,
-      arm64: bootFiles.active().arm64?.version ?? null,
-    }),
+    active: () => versionsOf(bootFiles.active()),
     [Symbol.asyncDispose]: () => held.disposeAsync(),
   }
 }
+
+const versionsOf = ({ x86_64: pc, arm64 }: ActiveSets): PerArch<string | null> => ({
+  x86_64: pc?.version ?? null,
+  arm64: arm64?.version ?? null,
+})
 
 /** Services that only a running server needs; `opened` ends them, the last one first. */
 async function openServices(
@@ -172,25 +176,6 @@ async function openServices(
 }
 
 const now = () => new Date()
-
-/** That the list of logged-out sessions is damaged goes on record. */
-function openSignedOut({ config, state, log }: MachineServerDependencies): SignedOut {
-  const onDamage = (summary: string) => {
-    const note = {
-      kind: 'auth.logouts.lost',
-      subject_kind: 'auth',
-      subject_id: null,
-      actor: 'system',
-      source_ip: null,
-      summary,
-      details: null,
-    } as const
-    state.journal.record(note).catch((thrown: unknown) => {
-      log.warn(`the event could not be recorded: ${renderError(thrown)}`)
-    })
-  }
-  return createSignedOut({ path: decideFolders(config).signedOut, now, log, onDamage })
-}
 
 /** How many machines flash and wait, for `GET /metrics`. */
 function measureQueue(metrics: Metrics, gate: FlashGate) {

@@ -1,6 +1,6 @@
 /** Earlier line: its rules about machines, behind the interface of the shared server. */
 import { parseBootToken, renderBootToken } from '../../core/boot/boot-token.ts'
-import { renderBoot, type LiveSet } from '../../core/boot/boot-script.ts'
+import { renderBoot } from '../../core/boot/boot-script.ts'
 import { detectFormat } from '../../core/image/image.ts'
 import { listFieldErrors } from '../../core/foundation/field-error.ts'
 import { plainWords } from '../../core/foundation/printable.ts'
@@ -18,9 +18,7 @@ import { decidePlan } from './rules/plan.ts'
 import { needsFiles } from './rules/provisioning.ts'
 import { applyUpsert, parseUpsert } from './rules/upsert.ts'
 
-export interface LineDependencies {
-  /** The files of the live system, by their fixed names; from memory. */
-  live(): LiveSet
+interface LineDependencies {
   /** Signs what machines show that fetch provisioning files. */
   readonly bootKey: Pick<Secret, 'sign' | 'verify'>
 }
@@ -73,7 +71,7 @@ function offerBoot(
   { baseUrl: base, now }: Contact,
 ): ScriptTransition<Machine> {
   const token = renderToken(site, before, now)
-  const ruling = decideBoot(before, { base, live: site.live(), token })
+  const ruling = decideBoot(before, { base, token })
   const { rule, reason, decision } = ruling
   const mode = before.boot_policy
   return {

@@ -21,6 +21,8 @@ interface SignedOutDependencies {
 
 /** Far more than log out in a week; past it the oldest go first. */
 const MAX = 10_000
+/** Begins the entry of all sessions that were issued up to a time, in seconds. */
+const ALL = '*:'
 
 /**
  * Server and cache share the key of sessions, and so this file: each takes up what the other wrote,
@@ -28,6 +30,8 @@ const MAX = 10_000
  */
 export function createSignedOut({ path, now, log, onDamage }: SignedOutDependencies) {
   const ends = new Map<string, number>()
+  /** Whatever was issued up to this second has ended. */
+  let last = -Infinity
   let seen: string | null = null
   let writing: Promise<void> = Promise.resolve()
 
@@ -37,7 +41,10 @@ export function createSignedOut({ path, now, log, onDamage }: SignedOutDependenc
     seen = present
     const found = present === null ? [] : read(path)
     if (found === null) report()
-    for (const [id, end] of found ?? []) ends.set(id, end)
+    for (const [id, end] of found ?? []) {
+      ends.set(id, end)
+      if (id.startsWith(ALL)) last = Math.max(last, Number(id.slice(ALL.length)) || 0)
+    }
   }
 
   function report() {
@@ -49,8 +56,21 @@ export function createSignedOut({ path, now, log, onDamage }: SignedOutDependenc
   async function write() {
     takeUp()
     const at = now().getTime()
-    for (const [id, end] of ends) if (end <= at || ends.size > MAX) ends.delete(id)
+    for (const [id, end] of ends) {
+      const isTooMany = ends.size > MAX && !id.startsWith(ALL)
+      if (end <= at || isTooMany) ends.delete(id)
+    }
     await replaceFile(path, `${JSON.stringify(Object.fromEntries(ends))}\n`, 0o600)
+  }
+
+  /** Counts at once; on disk when it resolves. `until`: when the session would end by itself. */
+  async function add(id: string, until: Date): Promise<void> {
+    ends.set(id, until.getTime())
+    // Who logs out is logged out, whatever becomes of the file.
+    writing = writing.then(write).catch((thrown: unknown) => {
+      log.warn(`a logged-out session is forgotten at the next start: ${renderError(thrown)}`)
+    })
+    await writing
   }
 
   takeUp()
@@ -59,14 +79,16 @@ export function createSignedOut({ path, now, log, onDamage }: SignedOutDependenc
       takeUp()
       return ends.has(id)
     },
-    /** Counts at once; on disk when it resolves. `until`: when the session would end by itself. */
-    async add(id: string, until: Date): Promise<void> {
-      ends.set(id, until.getTime())
-      // Who logs out is logged out, whatever becomes of the file.
-      writing = writing.then(write).catch((thrown: unknown) => {
-        log.warn(`a logged-out session is forgotten at the next start: ${renderError(thrown)}`)
-      })
-      await writing
+    /** Whether all sessions that were issued at that second, in seconds of the epoch, were ended. */
+    hasAll(issuedAt: number): boolean {
+      takeUp()
+      return issuedAt <= last
+    },
+    add,
+    /** All that were issued up to that second, and not yet later. */
+    addAll(issuedUpTo: number, until: Date): Promise<void> {
+      last = Math.max(last, issuedUpTo)
+      return add(`${ALL}${issuedUpTo}`, until)
     },
   }
 }

@@ -1,26 +1,40 @@
-/** Backups as jobs: made one after another, listed while this process runs, and recorded in the journal. */
+/** Backups as jobs: made one after another, listed also after a restart, and recorded in the journal. */
+import { z } from 'zod'
 import { nextBackupId } from '../../core/state/backup.ts'
 import { Fault, renderError } from '../../core/foundation/fault.ts'
 import { renderSize } from '../../core/foundation/size.ts'
-import { createJobs, QUEUED, type Job, type Jobs, type JobState } from '../host/jobs.ts'
+import {
+  createJobs,
+  isOver,
+  JobStateSchema,
+  QUEUED,
+  type Job,
+  type JobRecords,
+  type Jobs,
+} from '../host/jobs.ts'
 import { createQueue } from '../host/queue.ts'
 import type { BackupNotes } from './backup-events.ts'
 import { SYSTEM, type Requester } from '../state/journal.ts'
 import type { BackupMaker } from './backup-maker.ts'
 import type { BackupStore } from './backup-store.ts'
 
-type BackupTrigger = 'manual' | 'scheduled'
-
-/** One run of this process. */
-export interface BackupJob extends JobState {
-  readonly backup_id: string
-  readonly machines: number | null
-  readonly bytes_done: number
-  readonly bytes_total: number | null
+const BackupJobSchema = JobStateSchema.extend({
+  backup_id: z.string(),
+  machines: z.number().nullable(),
+  bytes_done: z.number(),
+  bytes_total: z.number().nullable(),
   /** Its path within the backup storage. */
-  readonly dest_path: string
-  readonly trigger: BackupTrigger
-}
+  dest_path: z.string(),
+  trigger: z.enum(['manual', 'scheduled']),
+})
+
+/** One run, of this process or one before. */
+export type BackupJob = Readonly<z.infer<typeof BackupJobSchema>>
+type BackupTrigger = BackupJob['trigger']
+
+/** A stored job; null for anything else. */
+export const parseBackupJob = (found: unknown): BackupJob | null =>
+  BackupJobSchema.safeParse(found).data ?? null
 
 export interface BackupJobs {
   /** Newest first; finished ones stay listed. */
@@ -40,6 +54,8 @@ interface BackupJobsDependencies {
   /** Called after each backup that was made. */
   prune(): Promise<void>
   now(): Date
+  /** Lists the backups of the process before; one that was cut off has failed. */
+  readonly records?: JobRecords<BackupJob> | undefined
 }
 
 /** Finished jobs that stay listed. */
@@ -55,7 +71,11 @@ export function createBackupJobs(
     now,
     onChange: ({ backup_id }) => notes.announce(backup_id),
     toEnded: (state) => (state.status === 'cancelled' ? { ...state, error: null } : state),
+    records: parts.records,
+    onCutOff: (state) => noteFailure(notes, state, SYSTEM),
   })
+  /** Who cancelled a backup that has not ended yet. */
+  const cancelledBy = new Map<string, Requester>()
   // What a crash left behind is removed first; where that fails, so will the backup, and say why.
   jobs.enqueue(() => maker.clean()).catch(() => undefined)
   const admitting = createQueue(1)
@@ -68,7 +88,11 @@ export function createBackupJobs(
     const noted = notes.note('backup.create.requested', id, `Backup ${id} requested`, { by })
     const job = jobs.start(id, createState(id, trigger), {
       run: (own) => make(parts, own),
-      onEnd: (own) => report(parts, own, by),
+      async onEnd(own) {
+        const canceller = cancelledBy.get(id) ?? SYSTEM
+        cancelledBy.delete(id)
+        await report(parts, own.state, own.state.status === 'cancelled' ? canceller : by)
+      },
     })
     // Best effort: a journal that cannot be written does not stop a backup to another place.
     await noted.catch(() => undefined)
@@ -81,11 +105,11 @@ export function createBackupJobs(
     // Ids and places in the queue in the order of the calls, however long a listing takes.
     start: (trigger, by) => admitting(() => admit(trigger, by)),
     async cancel(id, by) {
-      const before = jobs.find(id)?.state.finished_at ?? null
-      const job = await jobs.cancel(id, new Fault('cancelled', `backup ${id} was cancelled`))
-      if (job !== null && before === null)
-        await notes.note('backup.create.cancelled', id, `Backup ${id} was cancelled`, { by })
-      return job?.state ?? null
+      const job = jobs.find(id)
+      if (job === null || isOver(job.state)) return job?.state ?? null
+      cancelledBy.set(id, by)
+      await jobs.cancel(id, new Fault('cancelled', `backup ${id} was cancelled`))
+      return job.state
     },
     async awaitEnd(id) {
       const job = jobs.find(id)
@@ -121,23 +145,39 @@ async function make({ maker, notes, now }: BackupJobsDependencies, job: Job<Back
   job.state = { ...job.state, machines }
 }
 
-/** Records how a job has ended; `cancel` itself records a cancelled one. */
-async function report(parts: BackupJobsDependencies, job: Job<BackupJob>, by: Requester) {
-  const { notes, prune } = parts
-  const { backup_id: id, status, trigger, dest_path, machines, bytes_done, error } = job.state
-  const details = { backup_id: id, trigger, dest_path, machines, bytes_done, error }
-  const noteFailure = (thrown: unknown) => {
-    const words = renderError(thrown)
-    const more = { by, details: { ...details, error: words } }
-    return notes.note('backup.failed', id, `Backup ${id} failed: ${words}`, more)
+/** Records how a job has ended. */
+async function report(
+  { notes, prune }: BackupJobsDependencies,
+  state: BackupJob,
+  by: Requester,
+): Promise<void> {
+  const { backup_id: id, status, machines, bytes_done } = state
+  if (status === 'failed') return noteFailure(notes, state, by)
+  if (status === 'cancelled') {
+    const why = by === SYSTEM ? ': the server stopped' : ''
+    return notes.note('backup.create.cancelled', id, `Backup ${id} was cancelled${why}`, { by })
   }
-  if (status === 'failed') return noteFailure(job.failure)
-  if (status === 'cancelled') return
   try {
     const words = `Backup ${id} completed: ${machines} machines, ${renderSize(bytes_done)}`
-    await notes.note('backup.created', id, words, { by, details })
+    await notes.note('backup.created', id, words, { by, details: detailsOf(state) })
     await prune()
   } catch (thrown) {
-    await noteFailure(thrown)
+    await noteFailure(notes, { ...state, error: renderError(thrown) }, by)
   }
 }
+
+const noteFailure = (notes: BackupNotes, state: BackupJob, by: Requester) =>
+  notes.note('backup.failed', state.backup_id, `Backup ${state.backup_id} failed: ${state.error}`, {
+    by,
+    details: detailsOf(state),
+  })
+
+/** What an event says of a job that has ended. */
+const detailsOf = ({ backup_id, trigger, dest_path, machines, bytes_done, error }: BackupJob) => ({
+  backup_id,
+  trigger,
+  dest_path,
+  machines,
+  bytes_done,
+  error,
+})

@@ -1,6 +1,6 @@
 /** Makes, lists, prunes and restores backups, one job at a time. */
 import { planBackupPruning, type BackupSettings } from '../../core/state/backup.ts'
-import { createBackupJobs, type BackupJobs } from './backup-job.ts'
+import { createBackupJobs, type BackupJob, type BackupJobs } from './backup-job.ts'
 import type { BackupMaker } from './backup-maker.ts'
 import { createBackupNotes, type BackupNotes } from './backup-events.ts'
 import { SYSTEM, type Requester } from '../state/journal.ts'
@@ -8,6 +8,7 @@ import { createBackupRestores, type BackupRestores } from './restore-job.ts'
 import type { Restorer } from './restore.ts'
 import type { BackupStore, StoredBackup } from './backup-store.ts'
 import type { Feed } from '../host/feed.ts'
+import type { JobRecords } from '../host/jobs.ts'
 import type { Journal } from '../state/journal.ts'
 
 export interface Backups
@@ -32,6 +33,7 @@ interface BackupDependencies {
   readonly feed: Feed
   settings(): BackupSettings
   now?(): Date
+  readonly records?: JobRecords<BackupJob> | undefined
 }
 
 export function createBackups(parts: BackupDependencies): Backups {
@@ -43,6 +45,7 @@ export function createBackups(parts: BackupDependencies): Backups {
     maker,
     notes,
     now,
+    records: parts.records,
     prune: () => prune(parts, notes),
   })
   return {

@@ -24,12 +24,12 @@ import {
   readBootRecord,
   recoverInstalls,
   STAGED,
-  UPLOAD,
   writeBootRecord,
 } from './boot-install.ts'
 import { createBootSets, type BootSets } from './boot-sets.ts'
 import { makeFolder } from '../host/folders.ts'
 import { createQueue } from '../host/queue.ts'
+import { UPLOAD } from '../host/temporary-uploads.ts'
 
 export interface BootFile {
   readonly name: string

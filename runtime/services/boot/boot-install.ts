@@ -5,13 +5,13 @@ import { parseJson } from '../../core/foundation/json-reader.ts'
 import { parseBootRecord, type BootRecord } from '../../core/boot/boot-set.ts'
 import { Fault } from '../../core/foundation/fault.ts'
 import { replaceFile, syncFolder } from '../host/atomic-file.ts'
+import { clearUploads } from '../host/temporary-uploads.ts'
 
 /** Hidden, so that nobody can fetch or upload it below `/boot/`. */
 const RECORD = '.active.json'
 /** How the names of folders begin in which files are gathered, and once all of them are there. */
 export const STAGED = '.staged-'
 const COMMITTED = '.install-'
-export const UPLOAD = '.upload-'
 
 export async function readBootRecord(dir: string): Promise<BootRecord> {
   const text = await readFile(join(dir, RECORD), 'utf8').catch(() => '')
@@ -22,18 +22,18 @@ export const writeBootRecord = (dir: string, record: BootRecord): Promise<void> 
   replaceFile(join(dir, RECORD), renderRecord(record))
 
 /**
- * Commits with one rename; from then on the installation is finished here, or at the next start.
+ * `record` null: the folder has none. Commits with one rename; from then on the installation is finished here, or at the next start.
  * A Fault `conflict` before that where something that is no file has a name that is needed.
  */
 export async function installStaged(
   dir: string,
   staged: string,
-  record: BootRecord,
+  record: BootRecord | null,
 ): Promise<void> {
   const names = await readdir(staged)
   for (const name of names) await checkPlace(dir, name)
   for (const name of names) await syncFile(join(staged, name))
-  await replaceFile(join(staged, RECORD), renderRecord(record))
+  if (record !== null) await replaceFile(join(staged, RECORD), renderRecord(record))
   const committed = join(dir, basename(staged).replace(STAGED, COMMITTED))
   await rename(staged, committed)
   await syncFolder(dir)
@@ -42,9 +42,10 @@ export async function installStaged(
 
 /** At start: ends what was committed, and removes what was not. */
 export async function recoverInstalls(dir: string): Promise<void> {
+  await clearUploads(dir)
   for (const name of await readdir(dir)) {
     if (name.startsWith(COMMITTED)) await finish(dir, join(dir, name))
-    else if (name.startsWith(STAGED) || name.startsWith(UPLOAD)) {
+    else if (name.startsWith(STAGED)) {
       await rm(join(dir, name), { recursive: true, force: true })
     }
   }

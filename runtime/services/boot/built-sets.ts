@@ -11,7 +11,7 @@ import {
 } from '../../core/boot/boot-set.ts'
 import { makeFolder } from '../host/folders.ts'
 import { listFolder, type FolderFile } from './boot-folder.ts'
-import { UPLOAD } from './boot-install.ts'
+import { UPLOAD } from '../host/temporary-uploads.ts'
 
 interface BuiltFolders {
   /** Where `pnpm build:images` leaves its files; it need not exist. */

@@ -35,7 +35,7 @@ export interface ReleaseQuery {
   readonly signal: AbortSignal
 }
 
-interface FoundRelease {
+export interface FoundRelease {
   /** The address of the folder of its files; ends in a slash. */
   readonly base: string
   readonly plan: ReleasePlan
@@ -68,7 +68,11 @@ export async function findRelease(
 }
 
 /** Null where one of several places fails: the next one is tried, unless all of it was cancelled. */
-const orNull = <T>(signal: AbortSignal, work: Promise<T>, onFailure?: (thrown: unknown) => void) =>
+export const orNull = <T>(
+  signal: AbortSignal,
+  work: Promise<T>,
+  onFailure?: (thrown: unknown) => void,
+) =>
   work.catch((thrown: unknown) => {
     signal.throwIfAborted()
     onFailure?.(thrown)
@@ -125,7 +129,7 @@ async function readLists(
 }
 
 /** A list of checksums has no sizes; the server knows them. */
-async function measure(
+export async function measure(
   { sources }: ReleaseFinderDependencies,
   { signal }: ReleaseQuery,
   base: string,

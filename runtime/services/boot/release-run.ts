@@ -16,7 +16,9 @@ import {
 import { openReleaseParts, type PartFiles } from './release-parts.ts'
 
 export interface ReleaseRunDependencies extends ReleaseFinderDependencies {
-  readonly bootFiles: BootFolder
+  readonly bootFiles: Pick<BootFolder, 'dir' | 'stage' | 'install'>
+  /** Finds a release of another kind; absent: one that has a manifest or versioned names. */
+  readonly find?: typeof findRelease
 }
 
 interface ReleaseOrder extends ReleaseQuery {
@@ -34,8 +36,8 @@ export async function runRelease(
   parts: ReleaseRunDependencies,
   order: ReleaseOrder,
 ): Promise<ReleasePlan> {
-  const { bootFiles } = parts
-  const { base, plan } = await findRelease(parts, order)
+  const { bootFiles, find = findRelease } = parts
+  const { base, plan } = await find(parts, order)
   order.onFound(base, plan)
   await requireSpace(bootFiles.dir, plan.totalBytes + SPARE_BYTES, `Release ${plan.release.tag}`)
   const incoming = await openReleaseParts(bootFiles.dir, plan.files)

@@ -1,6 +1,7 @@
 /** Fetches releases into the boot directory: one at a time, with progress, cancellation and a record. */
 import type { CompleteSet } from '../../core/boot/boot-set.ts'
 import { Fault } from '../../core/foundation/fault.ts'
+import type { BootFolder } from './boot-files.ts'
 import type { Feed } from '../host/feed.ts'
 import { createJobs, isOver, type Job, type JobRecords } from '../host/jobs.ts'
 import { SYSTEM, type EventNote, type Journal, type Requester } from '../state/journal.ts'
@@ -19,6 +20,7 @@ export interface ReleaseSettings {
 }
 
 export type Releases = ReturnType<typeof createReleases>
+export type ReleaseFetches = ReturnType<typeof createReleaseFetches>
 
 interface ReleasesDependencies extends ReleaseRunDependencies {
   readonly journal: Journal
@@ -26,22 +28,48 @@ interface ReleasesDependencies extends ReleaseRunDependencies {
   settings(): ReleaseSettings
   now(): Date
   /** Lists the fetches of the process before; one that was cut off has failed. */
-  readonly records?: JobRecords<FetchJob>
+  readonly records?: JobRecords<FetchJob> | undefined
 }
 
 /** The last fetches stay listed. */
 const MAX_JOBS = 50
 
-export function createReleases(parts: ReleasesDependencies) {
-  const { bootFiles, feed, settings, now } = parts
+/** With what only a folder of several sets has. */
+export function createReleases(
+  parts: ReleasesDependencies & { readonly bootFiles: Pick<BootFolder, 'use'> },
+) {
   const note = createNote(parts.journal)
+  return {
+    ...createReleaseFetches(parts),
+    /** Makes a set of the boot directory the one that machines boot. */
+    async use(set: CompleteSet, by: Requester) {
+      await parts.bootFiles.use(set)
+      await note(
+        'netboot.artifacts.activated',
+        `Machines boot version ${set.version} (${set.arch}) now`,
+        by,
+        {
+          ...set,
+        },
+      )
+    },
+  }
+}
+
+export function createReleaseFetches(parts: ReleasesDependencies) {
+  const { feed, settings, now } = parts
+  const note = createNote(parts.journal)
+  const noteOutcome = createOutcomeNotes(note)
+  /** Who cancelled a fetch that has not ended yet. */
+  const cancelledBy = new Map<string, Requester>()
   const jobs = createJobs<FetchJob>({
     parallel: 1,
     maxListed: MAX_JOBS,
     now,
     onChange: ({ tag }) => feed.announce({ topic: 'fetch', key: tag }),
     toEnded: noteEnd,
-    ...(parts.records === undefined ? {} : { records: parts.records }),
+    records: parts.records,
+    onCutOff: (state) => noteOutcome(state, SYSTEM),
   })
   const obstacle = () => findObstacle(settings())
 
@@ -63,42 +91,32 @@ export function createReleases(parts: ReleasesDependencies) {
       const noted = note('netboot.artifacts.fetch.requested', `Release ${tag} requested`, by, {
         tag,
       })
-      const job = jobs.start(tag, createFetchJob(tag), createWork(parts, note, by))
+      let version = ''
+      const job = jobs.start(tag, createFetchJob(tag), {
+        async run(own) {
+          version = await fetchRelease(parts, note, own)
+        },
+        async onEnd({ state }) {
+          const canceller = cancelledBy.get(tag) ?? SYSTEM
+          cancelledBy.delete(tag)
+          await noteOutcome(state, state.status === 'cancelled' ? canceller : by, version)
+        },
+      })
       await noted
       return job.state
     },
     /** Resolves once it has ended; as it was, where it had before. Null: no such fetch. */
     async cancel(tag: string, by: Requester): Promise<FetchJob | null> {
-      const before = jobs.find(tag)?.state ?? null
-      if (before === null || isOver(before)) return before
+      const job = jobs.find(tag)
+      if (job === null || isOver(job.state)) return job?.state ?? null
+      cancelledBy.set(tag, by)
       await jobs.cancel(tag, new Fault('cancelled', `the fetch of ${tag} was cancelled`))
-      const after = jobs.find(tag)?.state ?? null
-      // Where it came too late, the release is there.
-      if (after?.status === 'cancelled')
-        await note(
-          'netboot.artifacts.fetch.cancelled',
-          `The fetch of release ${tag} was cancelled`,
-          by,
-          { tag },
-        )
-      return after
+      return job.state
     },
     async awaitEnd(tag: string): Promise<FetchJob | null> {
       const job = jobs.find(tag)
       await job?.ended
       return job?.state ?? null
-    },
-    /** Makes a set of the boot directory the one that machines boot. */
-    async use(set: CompleteSet, by: Requester) {
-      await bootFiles.use(set)
-      await note(
-        'netboot.artifacts.activated',
-        `Machines boot version ${set.version} (${set.arch}) now`,
-        by,
-        {
-          ...set,
-        },
-      )
     },
     [Symbol.asyncDispose]: jobs[Symbol.asyncDispose],
   }
@@ -126,42 +144,47 @@ const createNote =
       details,
     })
 
-function createWork(parts: ReleasesDependencies, note: Note, by: Requester) {
+/** Answers its version. */
+async function fetchRelease(
+  parts: ReleasesDependencies,
+  note: Note,
+  job: Job<FetchJob>,
+): Promise<string> {
   const now = () => parts.now().toISOString()
-  let version = ''
-  return {
-    async run(job: Job<FetchJob>) {
-      const { tag } = job.state
-      await note('netboot.artifacts.fetch.started', `Fetching release ${tag} started`, SYSTEM, {
-        tag,
-      })
-      const { release } = await runRelease(parts, {
-        ...parts.settings(),
-        tag,
-        signal: job.signal,
-        onFound(base, { files }) {
-          job.state = noteFound(job.state, base, files)
-        },
-        onFile(name, bytes_done, isDone) {
-          job.state = noteFile(job.state, name, {
-            bytes_done,
-            ...(bytes_done === 0 ? { status: 'running', started_at: now() } : {}),
-            ...(isDone ? { status: 'completed', finished_at: now() } : {}),
-          })
-        },
-      })
-      version = release.version
+  const { tag } = job.state
+  await note('netboot.artifacts.fetch.started', `Fetching release ${tag} started`, SYSTEM, { tag })
+  const { release } = await runRelease(parts, {
+    ...parts.settings(),
+    tag,
+    signal: job.signal,
+    onFound(base, { files }) {
+      job.state = noteFound(job.state, base, files)
     },
-    /** A cancelled one is recorded by `cancel`. */
-    async onEnd({ state: { tag, status, error, artifacts } }: Job<FetchJob>) {
-      if (status === 'failed') {
-        const words = `Release ${tag} could not be fetched: ${error}`
-        await note('netboot.artifacts.fetch.failed', words, by, { tag, error })
-      } else if (status === 'completed') {
-        const words = `Release ${version} fetched: machines boot it from now on`
-        const files = artifacts.map(({ name }) => name)
-        await note('netboot.artifacts.fetched', words, by, { tag, version, files })
-      }
+    onFile(name, bytes_done, isDone) {
+      job.state = noteFile(job.state, name, {
+        bytes_done,
+        ...(bytes_done === 0 ? { status: 'running', started_at: now() } : {}),
+        ...(isDone ? { status: 'completed', finished_at: now() } : {}),
+      })
     },
-  }
+  })
+  return release.version
 }
+
+/** One event for each way in which a fetch can end. */
+const createOutcomeNotes =
+  (note: Note) =>
+  async ({ tag, status, error, artifacts }: FetchJob, by: Requester, version = '') => {
+    if (status === 'failed') {
+      const words = `Release ${tag} could not be fetched: ${error}`
+      await note('netboot.artifacts.fetch.failed', words, by, { tag, error })
+    } else if (status === 'cancelled') {
+      const why = by === SYSTEM ? ': the server stopped' : ''
+      const words = `The fetch of release ${tag} was cancelled${why}`
+      await note('netboot.artifacts.fetch.cancelled', words, by, { tag })
+    } else {
+      const words = `Release ${version} fetched: machines boot it from now on`
+      const files = artifacts.map(({ name }) => name)
+      await note('netboot.artifacts.fetched', words, by, { tag, version, files })
+    }
+  }

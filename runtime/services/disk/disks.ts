@@ -9,7 +9,7 @@ import {
   type TargetFacts,
 } from '../../core/disk/disk.ts'
 import { listParts } from '../../core/disk/disk-parts.ts'
-import { indexNodes, renderDiskRows, type DiskRow, type LsblkNode } from '../../core/disk/lsblk.ts'
+import { indexNodes, renderDiskRow, type DiskRow, type LsblkNode } from '../../core/disk/lsblk.ts'
 import { assembleFacts, listPaths, lsblkName, type Sightings } from '../../core/disk/sightings.ts'
 import { parseZpoolStatus, type PoolMember } from '../../core/disk/zpool.ts'
 import { readLsblk } from './block-list.ts'
@@ -45,10 +45,10 @@ export function createDisks({ shell, sys = '/sys', proc = '/proc' }: DisksOption
   return {
     /** The rows of `list disks`: whole disks in lsblk's order, without multipath devices. */
     async list(): Promise<readonly DiskRow[]> {
-      const [nodes, blocks] = await Promise.all([readLsblk(shell), listBlocks(sys)])
-      const disks = await findDisks(sys, nodes, blocks, ['disk'])
-      return renderDiskRows(
-        disks.map(({ row, facts }) => ({ ...row, serial: describe(facts, row).identity.serial })),
+      const { nodes, sightings } = await lookAround(host, null)
+      const disks = await findDisks(sys, nodes, sightings.blocks, ['disk'])
+      return disks.map(({ row, block, facts }) =>
+        renderDiskRow(row, describeBlock(row.path, block, facts, sightings)),
       )
     },
     /**
@@ -62,7 +62,7 @@ export function createDisks({ shell, sys = '/sys', proc = '/proc' }: DisksOption
       // It may go this very moment.
       const node = await realpath(path).catch(() => null)
       if (node === null) return { path, exists: false, device: null }
-      const sightings = await readSightings(host, imagePath)
+      const { sightings } = await lookAround(host, imagePath)
       const target = sightings.blocks.find((block) => block.dev === found.dev)
       if (target === undefined) return { path, exists: true, device: absent(node) }
       const facts = await readSysFacts(sys, target)
@@ -70,7 +70,7 @@ export function createDisks({ shell, sys = '/sys', proc = '/proc' }: DisksOption
     },
     /** All whole disks at once, in lsblk's order, with what uses them and what lies on them. */
     async survey({ loops = false }: SurveyOptions = {}): Promise<readonly SurveyedDisk[]> {
-      const sightings = await readSightings(host, null)
+      const { sightings } = await lookAround(host, null)
       const types = loops ? [...SURVEYED, 'loop'] : SURVEYED
       const disks = await findDisks(sys, [...sightings.rows.values()], sightings.blocks, types)
       return disks.map(({ row: { path, removable }, block, facts }) => ({
@@ -83,10 +83,11 @@ export function createDisks({ shell, sys = '/sys', proc = '/proc' }: DisksOption
   }
 }
 
-async function readSightings(
+/** `nodes`: lsblk's, with what is below each. */
+async function lookAround(
   { shell, sys, proc }: Host,
   imagePath: string | null,
-): Promise<Sightings> {
+): Promise<{ readonly nodes: readonly LsblkNode[]; readonly sightings: Sightings }> {
   const [blocks, nodes, own, others, swaps, btrfs, pools] = await Promise.all([
     listBlocks(sys),
     readLsblk(shell),
@@ -102,7 +103,11 @@ async function readSightings(
   const seen = { blocks, rows, tables, swaps, btrfs, pools, poolMembers, imagePath }
   const paths = listPaths(seen)
   const backings = await Promise.all(paths.map((path) => readBacking(proc, path)))
-  return { ...seen, backings: new Map(paths.map((path, n) => [path, backings[n] ?? null])) }
+  const sightings = {
+    ...seen,
+    backings: new Map(paths.map((path, n) => [path, backings[n] ?? null])),
+  }
+  return { nodes, sightings }
 }
 
 /** From `zpool status`, where a pool is imported and the tool is installed. */

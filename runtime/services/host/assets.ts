@@ -3,14 +3,15 @@ import { createHash } from 'node:crypto'
 import { readFile } from 'node:fs/promises'
 import { findPackageJSON } from 'node:module'
 import { basename, dirname, extname, join } from 'node:path'
-import { promisify } from 'node:util'
-import { gzip } from 'node:zlib'
 import { parseJson } from '../../core/foundation/json-reader.ts'
+import type { Coding } from '../../core/net/content-coding.ts'
+import { compress } from './content-codings.ts'
 import { z } from 'zod'
 
 interface Asset {
   readonly bytes: Uint8Array<ArrayBuffer>
-  readonly gzipped: Uint8Array<ArrayBuffer>
+  /** Compressed at the first request, and kept. */
+  encoded(coding: Coding): Promise<Uint8Array<ArrayBuffer>>
   readonly type: string
 }
 
@@ -43,15 +44,13 @@ const TYPES: Readonly<Record<string, string>> = {
   '.svg': 'image/svg+xml',
 }
 
-const compress = promisify(gzip)
-
 export async function createAssets() {
   const vendored = await Promise.all(Object.entries(VENDORED).map(readPackage))
   const files = new Map<string, Asset>()
   const urls = new Map<string, string>()
   for (const { folder, name, bytes } of [...(await readOurs()), ...vendored.flat()]) {
     const type = TYPES[extname(name)] ?? 'application/octet-stream'
-    files.set(`${folder}/${name}`, { bytes, type, gzipped: await compress(bytes, { level: 9 }) })
+    files.set(`${folder}/${name}`, { bytes, type, encoded: keepEncoded(bytes) })
     urls.set(name, `/static/${folder}/${name}`)
   }
   return {
@@ -63,6 +62,15 @@ export async function createAssets() {
     },
     /** By the end of that address, `htmx.org@2.0.11/htmx.min.js`; null: not in the list. */
     find: (path: string): Asset | null => files.get(path) ?? null,
+  }
+}
+
+function keepEncoded(bytes: Uint8Array) {
+  const made = new Map<Coding, Promise<Uint8Array<ArrayBuffer>>>()
+  return (coding: Coding) => {
+    const kept = made.get(coding) ?? compress(bytes, coding, 'best')
+    made.set(coding, kept)
+    return kept
   }
 }
 

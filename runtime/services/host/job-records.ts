@@ -2,17 +2,12 @@
 import type { Storage } from 'unstorage'
 import { isOver, type JobRecords, type JobState } from './jobs.ts'
 
-interface FoundRecords<State extends JobState> extends JobRecords<State> {
-  /** Which jobs had not ended when the process before did. */
-  readonly cutOff: readonly string[]
-}
-
 /** `parse`: null for what is no state. Keys must be ones that the storage's driver takes. */
 export async function openJobRecords<State extends JobState>(
   storage: Storage,
   parse: (found: unknown) => State | null,
   now: Date,
-): Promise<FoundRecords<State>> {
+): Promise<JobRecords<State>> {
   let last: Promise<unknown> = Promise.resolve()
   /** Best effort, one after another: the state that was saved last is the one that stays. */
   const enqueue = (work: () => Promise<void>) => {

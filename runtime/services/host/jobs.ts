@@ -43,6 +43,8 @@ interface JobWork<State extends JobState> {
 export interface JobRecords<State extends JobState> extends AsyncDisposable {
   /** By their keys, those that began last at the end; all have ended. */
   readonly before: readonly (readonly [key: string, state: State])[]
+  /** Which of them had not ended when the process before did. */
+  readonly cutOff: readonly string[]
   save(key: string, state: State): void
   remove(key: string): void
 }
@@ -58,7 +60,9 @@ interface JobsOptions<State extends JobState> {
   /** Completes the state of a job that has just ended. */
   toEnded?(state: State): State
   /** Keeps the jobs for the next process. */
-  readonly records?: JobRecords<State>
+  readonly records?: JobRecords<State> | undefined
+  /** Records the end of a job that a restart cut off. Best effort, before the first job runs. */
+  onCutOff?(state: State): Promise<void>
 }
 
 export interface Jobs<State extends JobState> extends AsyncDisposable {
@@ -80,6 +84,10 @@ export function createJobs<State extends JobState>(options: JobsOptions<State>):
   for (const [key, state] of records?.before ?? []) jobs.set(key, createJob(key, state, NOTHING))
   const enqueue = createQueue(options.parallel)
   const now = () => options.now().toISOString()
+  for (const key of records?.cutOff ?? []) {
+    const state = jobs.get(key)?.state
+    if (state !== undefined) enqueue(async () => options.onCutOff?.(state)).catch(() => undefined)
+  }
 
   function show(job: OwnJob<State>) {
     options.onChange?.(job.state)

@@ -1,11 +1,12 @@
 /** Lists and inspects images: the files under an image root, one file, or any source. */
-import { constants } from 'node:fs'
+import { constants, type Stats } from 'node:fs'
 import { type FileHandle, open, stat } from 'node:fs/promises'
 import { Fault, type FaultCode, renderError } from '../../core/foundation/fault.ts'
-import { exactBytes, renderRefusal } from '../../core/flash/flash.ts'
+import { exactBytes } from '../../core/flash/flash.ts'
 import {
   checkContent,
   detectFormat,
+  IMAGE_FORMATS,
   type ImageFacts,
   type ImageFormat,
   type ImageInfo,
@@ -30,17 +31,13 @@ export const createImages = ({ shell }: { readonly shell: Shell }) => ({
   probe: probeImage,
 })
 
-/** One file as it is; a Fault only where it is missing, a folder, or cannot be read. */
+/** One file as it is; a Fault only where it is missing or cannot be read. */
 async function inspectImage(path: string, shell: Shell): Promise<ImageInfo> {
   const file = await attempt(path, () => stat(path))
-  if (file.isDirectory()) {
-    throw new Fault('misuse', `${path} is a folder, not an image`, { hint: LIST })
-  }
   const format = file.isFile() ? detectFormat(path) : null
   const info = { path, format, size_bytes: file.size }
   if (format === null) {
-    const error = file.isFile() ? renderUnknown(path) : `${path} is no regular file`
-    return { ...info, virtual_size_bytes: null, detail_error: error }
+    return { ...info, virtual_size_bytes: null, detail_error: renderStranger(path, file) }
   }
   await using handle = await attempt(path, () =>
     open(path, constants.O_RDONLY | constants.O_NONBLOCK),
@@ -50,11 +47,14 @@ async function inspectImage(path: string, shell: Shell): Promise<ImageInfo> {
   return { ...info, ...sizeFields(found.value), ...(await readDetail(format, path, shell)) }
 }
 
-const LIST = '"flasher list images --image-root FOLDER" shows the images in one.'
-
-/** As a flash would refuse it. */
-const renderUnknown = (path: string) =>
-  renderRefusal({ why: 'unknown-format', image: path, tarball: isTarballName(path) })
+/** What it is instead of an image. */
+function renderStranger(path: string, file: Stats): string {
+  if (file.isDirectory()) return `${path} is a folder, not an image`
+  if (!file.isFile()) return `${path} is no regular file, so it is not an image`
+  if (isTarballName(path)) return `${path} is a tarball, not an image: extract first`
+  const known = IMAGE_FORMATS.toReversed().map((format) => `.${format}`)
+  return `${path} is not an image: its name ends in none of ${known.join(', ')}`
+}
 
 const sizeFields = (virtual: VirtualSize) => ({
   virtual_size_bytes: exactBytes(virtual),

@@ -37,6 +37,9 @@ export interface EventCondition {
   /** Words, each looked for in kind, subject, actor, address and summary. */
   readonly text?: string
   readonly before_id?: number
+  /** ISO times: recorded at this time or later, and before this one. */
+  readonly since?: string
+  readonly until?: string
 }
 
 /** An event about the server itself. */
@@ -88,6 +91,8 @@ export function listEvents(sql: Sql, filter: EventCondition, limit: number): rea
   const { text, values } = renderWhere([
     ...EQUAL.flatMap((column) => condition(`${column} = ?`, filter[column])),
     ...condition('id < ?', filter.before_id),
+    ...condition('ts >= ?', filter.since),
+    ...condition('ts < ?', filter.until),
     ...flag(`kind LIKE '%failed'`, filter.failed),
     ...flag(UNACKNOWLEDGED, filter.unacknowledged),
     ...search(SEARCHED, filter.text),

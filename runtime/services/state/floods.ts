@@ -39,12 +39,12 @@ export function createFloods<Note>(
 
   return {
     /** Whether to record it; when not, it was counted. */
-    admit({ kind, subject }: { kind: string; subject: string }, note: Note): boolean {
+    admit(kind: string, subject: string, note: Note): boolean {
       const own = `${kind} ${subject}`
       const key = windows.has(own) || windows.size < MAX_KEYS ? own : `${kind} *`
-      const before = windows.get(key) ?? null
+      const before = windows.get(key)
       const at = now()
-      if (before !== null && before.window.counted > 0 && isOver(before.window, at)) {
+      if (before !== undefined && before.window.counted > 0 && isOver(before.window, at)) {
         windows.delete(key)
         onCounted([{ note: before.note, count: before.window.counted }])
       }

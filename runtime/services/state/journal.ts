@@ -98,12 +98,19 @@ export function createJournal(database: Database, options: JournalOptions = {}) 
   database.repeat(HOUR_MS, prune)
   database.beforeClosing(() => store(floods.drain().map(summarize)))
 
+  /** Null: it is one of a flood, and was counted instead of recorded. */
+  function recordOrCount(note: EventNote): Promise<void> | null {
+    const { kind, actor, subject_id, source_ip } = note
+    const isCounted =
+      canFlood(kind, actor) && !floods.admit(kind, subject_id ?? source_ip ?? '', note)
+    return isCounted ? null : store([note])
+  }
+
   return {
+    recordOrCount,
     /** On disk before it resolves, save for floods, of which some are counted instead of recorded. */
     async record(note: EventNote): Promise<void> {
-      const key = { kind: note.kind, subject: note.subject_id ?? note.source_ip ?? '' }
-      if (canFlood(note.kind, note.actor) && !floods.admit(key, note)) return
-      await store([note])
+      await recordOrCount(note)
     },
     /** Newest first. */
     list: async (filter: EventFilter): Promise<readonly JournalEvent[]> =>

@@ -47,12 +47,14 @@ export function createMachines<Machine extends MachineBase>(
     throw thrown
   }
   return {
-    find: async (mac: Mac): Promise<Machine | null> => fleet.current().get(mac) ?? null,
+    find: async (mac: Mac): Promise<Machine | null> => fleet.current().get(mac)?.machine ?? null,
     /** The same from memory, for rules that ask for many at a time. */
-    peek: (mac: Mac): Machine | null => fleet.current().get(mac) ?? null,
+    peek: (mac: Mac): Machine | null => fleet.current().get(mac)?.machine ?? null,
     count: async (): Promise<number> => fleet.current().size,
     /** All of them, by MAC. The same array as before when nothing changed. */
     list: async (): Promise<readonly Machine[]> => fleet.list(),
+    /** The same at once, so that nothing changes while it is looked at. */
+    peekAll: (): readonly Machine[] => fleet.list(),
     /**
      * Reads a record, lets `change` make the next one (null: leave it), and stores it, with nothing in
      * between; returns what is stored now. On disk before it resolves. `before` has the newest
@@ -69,7 +71,7 @@ export function createMachines<Machine extends MachineBase>(
       // What another process has written since is newer than what was stored here.
       if (database.epoch() === epoch) fleet.publish(mac, stored)
       else fleet.forget()
-      return stored
+      return stored?.machine ?? null
     },
     /** All of the changes in one transaction, or none. */
     async updateMany(changes: readonly MachineChange<Machine>[]): Promise<void> {
@@ -86,8 +88,7 @@ export function createMachines<Machine extends MachineBase>(
     /** Notes `last_seen_at` and `last_seen_ip`: seen by every reader at once, on disk within a second. */
     see(mac: Mac, sighting: Sighting): void {
       sightings.note(mac, sighting)
-      const machine = fleet.current().get(mac)
-      if (machine !== undefined) fleet.publish(mac, machine)
+      fleet.see(mac)
     },
     /** False when there was none. */
     async remove(mac: Mac): Promise<boolean> {
@@ -126,6 +127,12 @@ const createDecoder =
     return merge({ ...machine, last_seen_at, last_seen_ip })
   }
 
+interface Entry<Machine> {
+  machine: Machine
+  /** As which it is stored: a row that still says so need not be parsed. */
+  readonly text: string
+}
+
 const COLUMNS = 'mac, record, last_seen_at, last_seen_ip'
 const FIND = `SELECT ${COLUMNS} FROM machines WHERE mac = ?`
 const SAVE = `INSERT INTO machines (${COLUMNS}) VALUES (?, ?, ?, ?)
@@ -138,43 +145,39 @@ function createFleet<Machine extends MachineBase>(
   decode: (row: Row) => Machine | null,
   merge: (machine: Machine) => Machine,
 ) {
-  const machines = new Map<Mac, Machine>()
-  /** What each record is stored as: a row that still says so need not be parsed. */
-  const texts = new WeakMap<Machine, string>()
+  const entries = new Map<Mac, Entry<Machine>>()
   /** The latest records that were written and are not published yet, by their texts. */
   const written = new Map<string, Machine>()
   let listed: readonly Machine[] | null = null
   let epoch: number | null = null
 
-  const take = (row: Row): Machine | null => {
+  const take = (row: Row): Entry<Machine> | null => {
     const machine = decode(row)
-    if (machine !== null) texts.set(machine, readText(row, 'record'))
-    return machine
+    return machine === null ? null : { machine, text: readText(row, 'record') }
   }
   const current = () => {
     const present = database.epoch()
-    if (present === epoch) return machines
-    machines.clear()
+    if (present === epoch) return entries
+    entries.clear()
     listed = null
     for (const row of database.sql.all(`SELECT ${COLUMNS} FROM machines`)) {
-      const machine = take(row)
-      if (machine !== null) machines.set(machine.mac, machine)
+      const entry = take(row)
+      if (entry !== null) entries.set(entry.machine.mac, entry)
     }
     epoch = present
-    return machines
+    return entries
   }
   /** The machine of a row: the very object that readers have, where the record is the same. */
-  const find = (row: Row | null, mac: Mac): Machine | null => {
+  const find = (row: Row | null, mac: Mac): Entry<Machine> | null => {
     if (row === null) return null
     const text = readText(row, 'record')
-    const known = machines.get(mac)
-    if (known !== undefined && texts.get(known) === text) return known
+    const known = entries.get(mac)
+    if (known?.text === text) return known
     const pending = written.get(text)
-    return pending === undefined ? take(row) : merge(pending)
+    return pending === undefined ? take(row) : { machine: merge(pending), text }
   }
   /** The next change of a machine need not parse what was just written. */
   const remember = (text: string, machine: Machine) => {
-    texts.set(machine, text)
     if (written.size >= MAX_WRITTEN) written.clear()
     written.set(text, machine)
   }
@@ -184,31 +187,34 @@ function createFleet<Machine extends MachineBase>(
     current,
     list(): readonly Machine[] {
       current()
-      return (listed ??= [...machines.values()].toSorted(byMac))
+      return (listed ??= [...entries.values()].map(({ machine }) => machine).toSorted(byMac))
     },
     /** In a transaction, where the row is the truth: another process, or a change before, may have written it. */
-    apply(sql: Sql, mac: Mac, change: Change<Machine>): Machine | null {
+    apply(sql: Sql, mac: Mac, change: Change<Machine>): Entry<Machine> | null {
       const before = find(sql.get(FIND, mac), mac)
-      const next = change(before)
-      if (next === null || next === before) return before
+      const next = change(before?.machine ?? null)
+      if (next === null || next === before?.machine) return before
       const text = JSON.stringify(next)
       sql.run(SAVE, mac, text, next.last_seen_at, next.last_seen_ip)
       remember(text, next)
-      return next
+      return { machine: next, text }
     },
-    publish(mac: Mac, machine: Machine | null) {
+    publish(mac: Mac, stored: Entry<Machine> | null) {
       listed = null
-      if (machine === null) {
-        machines.delete(mac)
+      if (stored === null) {
+        entries.delete(mac)
         return
       }
-      const merged = merge(machine)
-      const text = texts.get(machine)
-      if (text !== undefined) {
-        texts.set(merged, text)
-        written.delete(text)
-      }
-      machines.set(mac, merged)
+      const { machine, text } = stored
+      written.delete(text)
+      entries.set(mac, { machine: merge(machine), text })
+    },
+    /** What was seen of it since is merged in. */
+    see(mac: Mac) {
+      const entry = current().get(mac)
+      if (entry === undefined) return
+      listed = null
+      entry.machine = merge(entry.machine)
     },
     forget: () => void (epoch = null),
   }

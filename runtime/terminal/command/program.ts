@@ -8,7 +8,7 @@ import {
 import { commandName, type CommandLine } from '../../core/command/command.ts'
 import { exitCodeOf, FAILED, MISUSED, SUCCESS } from '../../core/command/server-exit.ts'
 import { shellOf } from '../../core/command/text-commands.ts'
-import { Fault, renderError } from '../../core/foundation/fault.ts'
+import { Fault, hintOf, renderError } from '../../core/foundation/fault.ts'
 import { readVersion } from '../../services/host/package-manifest.ts'
 import type { Environment } from '../../services/host/shell.ts'
 import { columnsOf, decideTerminalStyle, type Output } from '../text/terminal-style.ts'
@@ -120,7 +120,7 @@ async function fail(
 ): Promise<number> {
   const isExpected = thrown instanceof Fault
   const log = await openLog(program, environment)
-  log.fail(renderError(thrown), isExpected ? thrown.hint : DEBUG_HINT)
+  log.fail(renderError(thrown), hintOf(thrown) ?? (isExpected ? undefined : DEBUG_HINT))
   const isDebug = environment.env['FLASHER_DEBUG'] === '1'
   if (isDebug && thrown instanceof Error) environment.stderr.write(`${thrown.stack}\n`)
   return isExpected ? exitCodeOf(thrown.code) : FAILED

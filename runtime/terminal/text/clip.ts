@@ -19,6 +19,42 @@ export function clip(given: string, width: number, { cut, unicode }: Clip): stri
   return take([...text], room - tail) + dots + takeLast([...text], tail)
 }
 
+/** As `clip`; texts that would then look the same are cut elsewhere, so that they stay different. */
+export function clipApart(texts: readonly string[], width: number, style: Clip): readonly string[] {
+  const cut = texts.map((text) => clip(text, width, style))
+  const groups = Map.groupBy(texts, (_text, at) => cut[at])
+  return texts.map((text, at) => {
+    const alike = new Set(groups.get(cut[at]))
+    return alike.size > 1
+      ? clipAround(text, commonLength([...alike]), width, style)
+      : (cut[at] ?? '')
+  })
+}
+
+/** What is shown before the place that matters. */
+const LEAD = 4
+
+/** The beginning, then the text from `at` on. */
+function clipAround(text: string, at: number, width: number, { unicode }: Clip): string {
+  if (displayWidth(text) <= width) return text
+  const dots = unicode ? '…' : '..'
+  const characters = [...text]
+  const head = take(characters, Math.floor(width / 4))
+  const room = Math.max(0, width - displayWidth(head) - dots.length)
+  const rest = characters.slice(Math.max([...head].length, at - LEAD))
+  const shown = `${head}${dots}${clip(rest.join(''), room, { cut: 'end', unicode })}`
+  return take([...shown], width)
+}
+
+/** How many characters all of them begin with. */
+function commonLength(texts: readonly string[]): number {
+  const [first = [], ...others] = texts.map((text) => [...text])
+  const at = first.findIndex((character, index) =>
+    others.some((other) => other[index] !== character),
+  )
+  return at === -1 ? first.length : at
+}
+
 /** Filled up with blanks to `width` columns. */
 export function pad(text: string, width: number, side: 'left' | 'right' = 'right'): string {
   const blanks = ' '.repeat(Math.max(0, width - displayWidth(text)))

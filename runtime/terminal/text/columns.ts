@@ -1,6 +1,6 @@
 /** Lays cells out in columns, as wide as their content needs and the terminal allows. */
 import { displayWidth } from '../../core/foundation/printable.ts'
-import { clip, pad } from './clip.ts'
+import { clip, clipApart, pad } from './clip.ts'
 
 export interface Column {
   readonly title: string
@@ -10,6 +10,8 @@ export interface Column {
   readonly cut?: 'middle' | 'end'
   /** Where there is no room for all, the highest goes first; absent: it stays. */
   readonly drops?: number
+  /** It tells the rows apart: shortened last, when all others have shrunk or gone. */
+  readonly tells?: boolean
   /** Shown even where all of its cells are empty. */
   readonly keepsEmpty?: true
 }
@@ -24,7 +26,7 @@ interface Layout {
 
 const GAP = 2
 
-/** `rows`: printable cells, one for each column. No line is wider than `width` if that can be. */
+/** `rows`: printable cells, one for each column. No line is wider than `width`. */
 export function layOut(
   columns: readonly Column[],
   rows: readonly (readonly string[])[],
@@ -43,18 +45,26 @@ export function layOut(
   // Columns without any content are left out, unless all are.
   const filled = all.filter(({ isEmpty }) => !isEmpty)
   const kept = fit(filled.length === 0 ? all : filled, width)
-  const layOutLine = (cells: readonly string[]) =>
-    kept
-      .map(({ column, index, width: room }) => {
-        const shown = clip(cells[index] ?? '', room, { cut: column.cut ?? 'end', unicode })
-        return pad(shown, room, column.side === 'right' ? 'left' : 'right')
-      })
-      .join(' '.repeat(GAP))
-      .trimEnd()
+  const shown = kept.map(({ column, index, width: room }) => {
+    const style = { cut: column.cut ?? 'end', unicode } as const
+    const texts = rows.map((cells) => cells[index] ?? '')
+    const cut =
+      column.tells === true
+        ? clipApart(texts, room, style)
+        : texts.map((text) => clip(text, room, style))
+    const side = column.side === 'right' ? 'left' : 'right'
+    return [clip(column.title, room, style), ...cut].map((text) => pad(text, room, side))
+  })
+  const layOutLine = (row: number) =>
+    clip(shown.map((cells) => cells[row]).join(' '.repeat(GAP)), width, {
+      cut: 'end',
+      unicode,
+    }).trimEnd()
+  const rule = kept.map(({ width: room }) => '-'.repeat(room)).join(' '.repeat(GAP))
   return {
-    head: layOutLine(columns.map(({ title }) => title)),
-    rule: kept.map(({ width: room }) => '-'.repeat(room)).join(' '.repeat(GAP)),
-    lines: rows.map(layOutLine),
+    head: layOutLine(0),
+    rule: rule.slice(0, width),
+    lines: rows.map((_cells, row) => layOutLine(row + 1)),
   }
 }
 
@@ -67,30 +77,42 @@ interface Measured {
 const sum = (columns: readonly Measured[]) =>
   columns.reduce((total, { width }) => total + width, GAP * (columns.length - 1))
 
-/** Shrinks what may shrink, the widest first; then drops what may be dropped, and tries again. */
+/**
+ * Shrinks what may shrink, the widest first; then drops what may be dropped, and tries again; what
+ * tells the rows apart comes last.
+ */
 function fit(columns: readonly Measured[], width: number): readonly Measured[] {
+  const shrunk = shrink(columns, width, ({ tells }) => tells !== true)
+  if (sum(shrunk) <= width) return shrunk
+  const worst = findWorst(columns.filter(({ column }) => column.tells !== true))
+  if (worst !== undefined) return fit(without(columns, worst), width)
+  const narrow = shrink(shrunk, width, ({ tells }) => tells === true)
+  if (sum(narrow) <= width) return narrow
+  const last = findWorst(columns)
+  return last === undefined ? narrow : fit(without(columns, last), width)
+}
+
+function shrink(
+  columns: readonly Measured[],
+  width: number,
+  mayShrink: (column: Column) => boolean,
+): readonly Measured[] {
   let fitted = columns
   for (let excess = sum(fitted) - width; excess > 0; excess -= 1) {
     const widest = fitted
-      .filter((one) => one.width > (one.column.least ?? Infinity))
+      .filter((one) => mayShrink(one.column) && one.width > (one.column.least ?? Infinity))
       .toSorted((one, two) => two.width - one.width)[0]
-    if (widest === undefined) return fitNext(columns, fitted, width)
+    if (widest === undefined) return fitted
     fitted = fitted.map((one) => (one === widest ? { ...one, width: one.width - 1 } : one))
   }
   return fitted
 }
 
-function fitNext(
-  columns: readonly Measured[],
-  fitted: readonly Measured[],
-  width: number,
-): readonly Measured[] {
-  const worst = columns
+/** The first to go. */
+const findWorst = (columns: readonly Measured[]) =>
+  columns
     .filter(({ column }) => column.drops !== undefined)
     .toSorted((one, two) => (two.column.drops ?? 0) - (one.column.drops ?? 0))[0]
-  if (worst === undefined) return fitted
-  return fit(
-    columns.filter((one) => one !== worst),
-    width,
-  )
-}
+
+const without = (columns: readonly Measured[], gone: Measured) =>
+  columns.filter((one) => one !== gone)

@@ -1,7 +1,9 @@
 /** Shows the events of a flash: lines and a live bar, JSON lines, or nothing ("Flash lifecycle events"). */
 import type { FlashEvent, WriteProgress } from '../../core/flash/flash.ts'
+import { type Cases, decideCase } from '../../core/foundation/cases.ts'
 import { renderJsonLine } from '../../core/foundation/json-text.ts'
 import { printable } from '../../core/foundation/printable.ts'
+import { renderSize } from '../../core/foundation/size.ts'
 import { fractionOf, renderBar, renderStatus } from './bar.ts'
 import { columnsOf, type TerminalStyle, type Output } from './terminal-style.ts'
 
@@ -43,11 +45,36 @@ export function renderEventLine(event: FlashEvent): string {
   return `${renderJsonLine(Object.fromEntries(fields.filter(([, value]) => value !== null)))}\n`
 }
 
-/** `[event]`, the note where there is one, and how much there is to write. */
+/** `[event]`, the note where there is one, and how much there is to write: for logs and programs. */
 export function renderEventText(event: FlashEvent): string {
   const { event: name, note, total_bytes } = { note: '', total_bytes: null, ...event }
   const total = name === 'started' && total_bytes !== null ? ` total_bytes=${total_bytes}` : ''
   return `[${name}]${note === '' ? '' : ` ${printable(note)}`}${total}\n`
+}
+
+/** The same line with a note for people. */
+export const renderEventWords = (event: FlashEvent): string =>
+  `[${event.event}] ${printable(decideCase(NOTES, 'event', event))}\n`
+
+const NOTES: Cases<'event', FlashEvent, string> = {
+  started: ({ total_bytes }) =>
+    total_bytes === null
+      ? 'preparing the disk'
+      : `preparing the disk, ${renderSize(total_bytes)} to write`,
+  writing: ({ phase, note }) =>
+    phase === 'verify'
+      ? 'reading back what was written'
+      : `the image${note === undefined ? '' : ` (${note})`}`,
+  synced: () => 'everything is on the disk',
+  partprobed: () => 'the kernel has read the new partition table',
+  provisioning: ({ note }) => PROVISIONING[note] ?? note,
+  done: () => 'the disk is ready',
+  failed: ({ note }) => note,
+}
+
+const PROVISIONING: Readonly<Record<string, string>> = {
+  'cloud-init': 'adding the cloud-init data',
+  cijoe: 'running the cijoe workflow',
 }
 
 /** Between two drawings of the bar. */
@@ -58,6 +85,7 @@ const LOG_FRACTION = 0.1
 const LOG_LEAST_SECONDS = 1
 
 function createText({ stderr, look, storedBytes, now }: ProgressDependencies): Progress {
+  const isForPeople = look.live || stderr.isTTY === true
   let isDrawn = false
   let last = { at: -Infinity, fraction: 0 }
 
@@ -95,7 +123,7 @@ function createText({ stderr, look, storedBytes, now }: ProgressDependencies): P
         return
       }
       clear()
-      stderr.write(renderEventText(event))
+      stderr.write(isForPeople ? renderEventWords(event) : renderEventText(event))
       // A phase begins: its first line has just been said.
       if (event.event === 'writing') last = { at: look.live ? -Infinity : now(), fraction: 0 }
     },

@@ -1,20 +1,46 @@
 /** Tables and records as text: aligned, trimmed, and safe whatever they hold. */
 import { printable, printableLines } from '../../core/foundation/printable.ts'
-import { layOut } from './columns.ts'
+import { layOut, type Column } from './columns.ts'
 import { isRecord } from '../../core/foundation/shape.ts'
+
+/** A key of the rows, and what becomes of its column on a narrow terminal. */
+interface TableColumn extends Omit<Column, 'title' | 'keepsEmpty'> {
+  readonly key: string
+  /** Absent: the key. */
+  readonly title?: string
+}
+
+/** Where a table goes; `width` null: no terminal, so nothing is cut. */
+interface TableRoom {
+  readonly width: number | null
+  readonly unicode: boolean
+}
+
+const NO_TERMINAL: TableRoom = { width: null, unicode: true }
 
 /**
  * Header in capitals, a line of dashes, then the rows; columns are left-aligned with two blanks
  * between, no line has trailing blanks. No rows at all read `(no entries)`. Ends with a line end.
  */
-export function renderTable(rows: readonly object[], columns: readonly string[]): string {
+export function renderTable(
+  rows: readonly object[],
+  columns: readonly (string | TableColumn)[],
+  { width, unicode }: TableRoom = NO_TERMINAL,
+): string {
   if (rows.length === 0) return '(no entries)\n'
+  const shown = columns.map((column) => (typeof column === 'string' ? { key: column } : column))
   const cells = rows.map((row) => {
     const fields = new Map(Object.entries(row))
-    return columns.map((column) => printable(renderValue(fields.get(column))))
+    return shown.map(({ key }) => printable(renderValue(fields.get(key))))
   })
-  const titled = columns.map((name) => ({ title: name.toUpperCase(), keepsEmpty: true }) as const)
-  const { head, rule, lines } = layOut(titled, cells, Number.POSITIVE_INFINITY, true)
+  const titled = shown.map(({ key, title = key, ...column }, index) => ({
+    ...column,
+    // What says nothing is the first to go.
+    ...(column.drops !== undefined && cells.every((row) => row[index] === '') && { drops: 100 }),
+    title: title.toUpperCase(),
+    keepsEmpty: true as const,
+  }))
+  const { head, rule, lines } = layOut(titled, cells, width ?? Number.POSITIVE_INFINITY, unicode)
   return [head, rule, ...lines].map((line) => `${line}\n`).join('')
 }
 

@@ -38,6 +38,12 @@ export function isUtf8(env: Environment): boolean {
   return /utf-?8/i.test(locale)
 }
 
+/** How much room a table has on an output; nothing is cut where that is no terminal. */
+export const tableRoomOf = (output: Output, env: Environment) =>
+  output.isTTY === true
+    ? { width: columnsOf(output.columns), unicode: decideTerminalStyle(env, true).unicode }
+    : { width: null, unicode: true }
+
 /** Rows of a terminal; 24 where it does not say (a serial line never does), and never absurdly few. */
 export const rowsOf = (rows: number | undefined): number => Math.min(200, Math.max(10, rows || 24))
 

@@ -1,7 +1,9 @@
 /** Admits machines: the line decides whether their token suffices, this responds and records it. */
+import type { Mac } from '../../core/machine/mac.ts'
+import type { MachineBase } from '../../core/machine/machine.ts'
 import { refuse } from '../http/faults.ts'
 import type { Site } from './site.ts'
-import type { MachineBase } from '../../core/machine/machine.ts'
+import type { Contact, MachineRequest } from './transition.ts'
 
 /** What is refused is counted, never slowed: a rack behind one address must not lose its `done`. */
 export function createAdmission<M extends MachineBase>({
@@ -10,20 +12,25 @@ export function createAdmission<M extends MachineBase>({
   metrics,
   noteAll,
 }: Pick<Site<M>, 'line' | 'machines' | 'metrics' | 'noteAll'>): Site<M>['admitMachine'] {
-  return async (mac, request, contact) => {
-    const admitted = line.admit({ mac, machine: machines.peek(mac), request }, contact)
-    const on = { subject_id: mac, actor: 'pxe-client', ip: contact.ip } as const
-    if (admitted.ok) {
-      if (admitted.value.length > 0) await noteAll(admitted.value, on)
-      return
-    }
-    const reason = admitted.refusal
+  async function turnAway(
+    mac: Mac,
+    request: MachineRequest,
+    { ip }: Contact,
+    reason: string,
+  ): Promise<never> {
     const summary = `${mac} was not admitted: ${reason}`
     await noteAll(
       [{ kind: 'machine.token.refused', summary, details: { wish: request, reason } }],
-      on,
+      { subject_id: mac, actor: 'pxe-client', ip },
     )
     metrics.count('flasher_boot_tokens_refused_total', { wish: request })
     throw refuse(401, reason, { headers: { 'www-authenticate': 'Bearer' } })
+  }
+
+  return (mac, request, contact) => {
+    const admitted = line.admit({ mac, machine: machines.peek(mac), request }, contact)
+    if (!admitted.ok) return turnAway(mac, request, contact, admitted.refusal)
+    if (admitted.value.length === 0) return undefined
+    return noteAll(admitted.value, { subject_id: mac, actor: 'pxe-client', ip: contact.ip })
   }
 }

@@ -1,5 +1,6 @@
 /** Records a machine's contact: a new machine is admitted and discovered, a known one is seen again. */
 import type { H3Event } from 'h3'
+import { after, type Eventual } from '../../core/foundation/eventual.ts'
 import { isStation, type Mac } from '../../core/machine/mac.ts'
 import type { MachineBase } from '../../core/machine/machine.ts'
 import { readBearer } from '../http/guard.ts'
@@ -14,7 +15,7 @@ type RecordContact<M> = <T extends Transition<M>>(
   mac: Mac,
   contact: Contact,
   decide: (machine: M) => T,
-) => Promise<T | null>
+) => Eventual<T | null>
 
 export function createContactRecorder<M extends MachineBase>(site: Site<M>): RecordContact<M> {
   const { line, machines, fleet } = site
@@ -44,26 +45,45 @@ export function createContactRecorder<M extends MachineBase>(site: Site<M>): Rec
     return { ...decided, notes: [found, ...decided.notes] }
   }
 
-  return async (mac, contact, decide) => {
-    const isKnown = machines.peek(mac) !== null
-    if (!isKnown && !(isStation(mac) && (await admitNew()))) return null
+  function record<T extends Transition<M>>(
+    mac: Mac,
+    contact: Contact,
+    decide: (machine: M) => T,
+  ): Eventual<T | null> {
     const by = { actor: 'pxe-client', ip: contact.ip } as const
-    const decided = await fleet.update(mac, by, (before) =>
+    const updated = fleet.update(mac, by, (before) =>
       before === null || before.discovered_at === null
         ? discover(before, mac, contact, decide)
         : decide(before),
     )
-    machines.see(mac, { at: contact.now, ip: contact.ip ?? '' })
-    site.feed.announce({ topic: 'machine', mac })
-    return decided
+    return after(updated, (decided) => {
+      machines.see(mac, { at: contact.now, ip: contact.ip ?? '' })
+      site.feed.announce({ topic: 'machine', mac })
+      return decided
+    })
+  }
+
+  return (mac, contact, decide) => {
+    if (machines.peek(mac) !== null) return record(mac, contact, decide)
+    return isStation(mac) && admitNew() ? record(mac, contact, decide) : null
   }
 }
 
 const NONE: Contact['query'] = {}
 
-/** What a rule may know of one request. */
-export const readContact = (event: H3Event, peer: Peer, now: Date): Contact => ({
-  now: now.toISOString(),
+/** Many contacts share a millisecond, and its text. */
+export function createClock(now: () => Date): () => string {
+  let [at, text] = [Number.NaN, '']
+  return () => {
+    const present = now()
+    if (present.getTime() !== at) [at, text] = [present.getTime(), present.toISOString()]
+    return text
+  }
+}
+
+/** What a rule may know of one request. `now`: an ISO time. */
+export const readContact = (event: H3Event, peer: Peer, now: string): Contact => ({
+  now,
   baseUrl: peer.baseUrl,
   ip: peer.ip,
   bearer: readBearer(event),

@@ -13,7 +13,7 @@ export function createDiscovery<M extends MachineBase>(
   site: Pick<ServerServices<M>, 'line' | 'machines' | 'settings' | 'now'>,
   /** Called once a minute while new machines are turned away, with the reason in words. */
   refused: (reason: string) => void,
-): () => Promise<boolean> {
+): () => boolean {
   const { line, machines, settings, now } = site
   let bucket: Bucket | null = null
   let count = 0
@@ -21,11 +21,10 @@ export function createDiscovery<M extends MachineBase>(
   let reportedAt = -Infinity
 
   /** What was counted, and what was let in since. */
-  async function recount(at: number): Promise<void> {
+  function recount(at: number): void {
     if (at - countedAt < RECOUNT_MS) return
     countedAt = at
-    const all = await machines.list()
-    count = all.filter((machine) => line.describe(machine).isUnassigned).length
+    count = machines.peekAll().filter((machine) => line.describe(machine).isUnassigned).length
   }
 
   function turnAway(reason: string, at: number): false {
@@ -36,15 +35,14 @@ export function createDiscovery<M extends MachineBase>(
     return false
   }
 
-  return async () => {
+  return () => {
     const at = now().getTime()
     const { discoveriesPerMinute, mostUnassigned } = settings()
     const rate = { perMinute: discoveriesPerMinute, most: discoveriesPerMinute }
-    // Taken before anything is awaited: a thousand at once are a thousand.
     const next = takeOne(bucket, at, rate)
     if (next === null) return turnAway(`more than ${discoveriesPerMinute} a minute`, at)
     bucket = next
-    await recount(at)
+    recount(at)
     if (count >= mostUnassigned) return turnAway(`${count} machines are unassigned`, at)
     count += 1
     return true

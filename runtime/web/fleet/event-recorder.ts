@@ -1,4 +1,5 @@
 /** Records events in the journal. */
+import type { Eventual } from '../../core/foundation/eventual.ts'
 import { renderError } from '../../core/foundation/fault.ts'
 import type { MachineBase } from '../../core/machine/machine.ts'
 import type { ServerServices } from './server-services.ts'
@@ -15,16 +16,24 @@ export function createNotes<M extends MachineBase>({
   journal,
   log,
 }: Pick<ServerServices<M>, 'journal' | 'log'>) {
-  return async function noteAll(notes: readonly Note[], on: NoteSubject): Promise<void> {
+  return function noteAll(notes: readonly Note[], on: NoteSubject): Eventual<void> {
     const { subject_id, actor, ip } = on
     const waited: Promise<void>[] = []
     for (const note of notes) {
-      const recorded = journal
-        .record({ subject_kind: 'machine', ...note, subject_id, actor, source_ip: ip })
-        // What was asked for matters more than that it is on record.
-        .catch((error: unknown) => log.error(`event ${note.kind}: ${renderError(error)}`))
+      const storing = journal.recordOrCount({
+        subject_kind: 'machine',
+        ...note,
+        subject_id,
+        actor,
+        source_ip: ip,
+      })
+      if (storing === null) continue
+      // What was asked for matters more than that it is on record.
+      const recorded = storing.catch((error: unknown) =>
+        log.error(`event ${note.kind}: ${renderError(error)}`),
+      )
       if (!ROUTINE.has(note.kind)) waited.push(recorded)
     }
-    if (waited.length > 0) await Promise.all(waited)
+    return waited.length === 0 ? undefined : Promise.all(waited).then(() => undefined)
   }
 }

@@ -1,8 +1,11 @@
 /** The events API: filters, pages, acknowledgement. */
+import { setImmediate as nextTurn } from 'node:timers/promises'
 import { getRouterParam, type H3Event } from 'h3'
 import * as z from 'zod'
 import type { MachineBase } from '../../core/machine/machine.ts'
-import type { EventFilter } from '../../services/state/journal.ts'
+import { EVENT_HEAD, renderEventRow } from '../../core/state/event-table.ts'
+import type { EventFilter, Journal, JournalEvent } from '../../services/state/journal.ts'
+import { download } from '../http/answers.ts'
 import { checked, renderSchema } from '../http/checked.ts'
 import { refuse } from '../http/faults.ts'
 import type { Site } from './site.ts'
@@ -14,6 +17,11 @@ const yes = z
   .optional()
   .transform((text) => text !== undefined && !['', '0', 'false', 'no', 'off'].includes(text))
 
+const time = z.iso
+  .datetime({ offset: true })
+  .transform((text) => new Date(text).toISOString())
+  .optional()
+
 const QUERY = z.object({
   kind: word,
   subject_kind: word,
@@ -23,6 +31,8 @@ const QUERY = z.object({
   text: word,
   failed: yes,
   unacknowledged: yes,
+  since: time,
+  until: time,
   before_id: z.coerce.number().int().min(1).max(Number.MAX_SAFE_INTEGER).optional(),
   limit: z.coerce.number().int().min(1).max(500).default(50),
 })
@@ -41,6 +51,21 @@ export function parseEventFilter(query: URLSearchParams) {
   const filter: EventFilter = { ...Object.fromEntries(given), limit: asked.limit }
   return filter
 }
+
+const FILTERS = {
+  kind: 'Exactly this kind',
+  subject_kind: 'machine, netboot, backup…',
+  subject_id: 'For a machine: its MAC',
+  actor: 'operator, system, pxe-client, token:<name>',
+  source_ip: 'Address of who did it',
+  text: 'Looked for in all of these',
+  failed: 'Kinds that end in failed',
+  unacknowledged: 'Those not acknowledged yet',
+  since: 'Recorded at this time or later',
+  until: 'Recorded before this time',
+}
+
+const filterOf = (event: H3Event): EventFilter => parseEventFilter(event.url.searchParams)
 
 export function eventRoutes<M extends MachineBase>(site: Site<M>): readonly Route[] {
   const { journal, feed } = site
@@ -67,14 +92,7 @@ export function eventRoutes<M extends MachineBase>(site: Site<M>): readonly Rout
       doc: {
         summary: 'Recorded events, newest first',
         query: {
-          kind: 'Exactly this kind',
-          subject_kind: 'machine, netboot, backup…',
-          subject_id: 'For a machine: its MAC',
-          actor: 'operator, system, pxe-client, token:<name>',
-          source_ip: 'Address of who did it',
-          text: 'Looked for in all of these',
-          failed: 'Kinds that end in failed',
-          unacknowledged: 'Those not acknowledged yet',
+          ...FILTERS,
           before_id: 'The next page: the last id of this one',
           limit: '1 to 500, 50 unless said',
         },
@@ -82,9 +100,10 @@ export function eventRoutes<M extends MachineBase>(site: Site<M>): readonly Rout
         refuses: [422],
       },
       handle: async (event) => ({
-        events: await journal.list(parseEventFilter(event.url.searchParams)),
+        events: await journal.list(filterOf(event)),
       }),
     },
+    ...exportRoutes(journal),
     {
       method: 'POST',
       path: '/events/ack',
@@ -113,4 +132,64 @@ export function eventRoutes<M extends MachineBase>(site: Site<M>): readonly Rout
       handle: acknowledgeOne,
     },
   ]
+}
+
+const exportRoutes = (journal: Journal): readonly Route[] => [
+  {
+    method: 'GET',
+    path: '/events.csv',
+    access: 'read',
+    doc: {
+      summary: 'All events that the filters find, as CSV',
+      query: FILTERS,
+      answers: { 200: { type: 'string', contentMediaType: 'text/csv' } },
+      refuses: [422],
+    },
+    handle: (event) => download(renderCsv(journal, filterOf(event)), 'text/csv', 'events.csv'),
+  },
+  {
+    method: 'GET',
+    path: '/events.json',
+    access: 'read',
+    doc: {
+      summary: 'All events that the filters find, as one JSON array',
+      query: FILTERS,
+      answers: { 200: { type: 'array' } },
+      refuses: [422],
+    },
+    handle: (event) =>
+      download(renderJson(journal, filterOf(event)), 'application/json', 'events.json'),
+  },
+]
+
+const STEP = 500
+
+/** Part by part, so that the whole journal is never in memory at once. */
+async function* walk(
+  journal: Pick<Journal, 'list'>,
+  filter: EventFilter,
+): AsyncGenerator<readonly JournalEvent[]> {
+  let next: EventFilter = { ...filter, limit: STEP }
+  for (;;) {
+    const found = await journal.list(next)
+    const last = found.at(-1)
+    if (last !== undefined) yield found
+    if (last === undefined || found.length < STEP) return
+    next = { ...next, before_id: last.id }
+    await nextTurn()
+  }
+}
+
+async function* renderCsv(journal: Journal, filter: EventFilter): AsyncGenerator<string> {
+  yield EVENT_HEAD
+  for await (const found of walk(journal, filter)) yield found.map(renderEventRow).join('')
+}
+
+async function* renderJson(journal: Journal, filter: EventFilter): AsyncGenerator<string> {
+  let separator = '[\n'
+  for await (const found of walk(journal, filter)) {
+    yield separator + found.map((event) => JSON.stringify(event)).join(',\n')
+    separator = ',\n'
+  }
+  yield separator === '[\n' ? '[]\n' : '\n]\n'
 }

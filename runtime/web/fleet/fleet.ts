@@ -1,9 +1,11 @@
 /** Every change of machines: stored, recorded and announced, regardless of who requested it. */
 import { EventEmitter, once } from 'node:events'
+import { after, type Eventual } from '../../core/foundation/eventual.ts'
 import type { FieldError } from '../../core/foundation/field-error.ts'
 import type { Mac } from '../../core/machine/mac.ts'
 import type { MachineBase } from '../../core/machine/machine.ts'
 import { refuse, type Result } from '../../core/foundation/result.ts'
+import { compareFields, type Changes } from '../../core/state/event-changes.ts'
 import type { ServerServices } from './server-services.ts'
 import type { Metrics } from '../http/metrics.ts'
 import type { Transition } from './transition.ts'
@@ -38,12 +40,13 @@ export interface Fleet<M extends MachineBase> {
   /**
    * Stores what `decide` makes of a record (null: there is none, or none is made) and puts it on
    * record. `decide` is pure: it is asked again where somebody else changes the record meanwhile.
+   * A promise only where something is stored.
    */
   update<T extends Transition<M>>(
     mac: Mac,
     by: By,
     decide: (before: M | null) => T | null,
-  ): Promise<T | null>
+  ): Eventual<T | null>
   /** One of the line's actions, or `delete`. Nothing is done when `isDryRun`. */
   act(mac: Mac, request: ActionRequest, by: By): Promise<Acted<M>>
   /** A machine reported the end of a flash. */
@@ -63,7 +66,7 @@ interface FleetDependencies<M extends MachineBase> extends Pick<
   'line' | 'machines' | 'runs' | 'feed' | 'now' | 'onFlashSlot'
 > {
   readonly metrics: Metrics
-  noteAll(notes: readonly Note[], on: NoteSubject): Promise<void>
+  noteAll(notes: readonly Note[], on: NoteSubject): Eventual<void>
 }
 
 export function createFleet<M extends MachineBase>(given: FleetDependencies<M>): Fleet<M> {
@@ -118,28 +121,48 @@ const signed = ({ now }: Pick<ServerServices<MachineBase>, 'now'>, { actor, ip }
  * The record in memory decides, and nothing is stored where nothing changes. What follows in memory
  * follows at once: the next machine, which may share the commit with this one, must find it.
  */
-async function updateMachine<M extends MachineBase, T extends Transition<M>>(
-  { machines, feed, noteAll, onFlashSlot, changes }: FleetDependencies<M> & Changing,
+function updateMachine<M extends MachineBase, T extends Transition<M>>(
+  site: FleetDependencies<M> & Changing,
   mac: Mac,
   by: By,
   decide: (before: M | null) => T | null,
-): Promise<T | null> {
+): Eventual<T | null> {
   function settled(before: M | null): T | null {
     const made = decide(before)
-    if (made?.slot !== undefined) onFlashSlot?.(made.machine, made.slot)
+    if (made?.slot !== undefined) site.onFlashSlot?.(made.machine, made.slot)
     return made
   }
-  const note = async (made: T | null) => {
-    if (made !== null && made.notes.length > 0) {
-      await noteAll(made.notes, { subject_id: mac, ...by })
-    }
-  }
-  const before = machines.peek(mac)
-  let decided = settled(before)
-  if (decided === null || decided.machine === before) {
-    await note(decided)
-    return decided
-  }
+  const before = site.machines.peek(mac)
+  const decided = settled(before)
+  return decided === null || decided.machine === before
+    ? after(noteTransition(site, mac, by, decided), () => decided)
+    : storeTransition(site, mac, by, { before, decided, settled })
+}
+
+function noteTransition<M extends MachineBase>(
+  { noteAll }: FleetDependencies<M>,
+  mac: Mac,
+  { actor, ip }: By,
+  made: Transition<M> | null,
+): Eventual<void> {
+  if (made === null || made.notes.length === 0) return undefined
+  return noteAll(made.notes, { subject_id: mac, actor, ip })
+}
+
+interface Settling<M, T> {
+  readonly before: M | null
+  readonly decided: T
+  settled(before: M | null): T | null
+}
+
+async function storeTransition<M extends MachineBase, T extends Transition<M>>(
+  site: FleetDependencies<M> & Changing,
+  mac: Mac,
+  by: By,
+  { before, settled, ...first }: Settling<M, T>,
+): Promise<T | null> {
+  const { machines, feed, onFlashSlot, changes } = site
+  let decided: T | null = first.decided
   const isAlone = !changes.has(mac)
   const stored = changes.track(mac, () =>
     machines.update(mac, (found) => {
@@ -147,14 +170,14 @@ async function updateMachine<M extends MachineBase, T extends Transition<M>>(
       return decided === null || decided.machine === found ? null : decided.machine
     }),
   )
-  const { machine } = decided
+  const { machine } = first.decided
   // The place that was assigned for a record that could not be stored is free again.
   stored.catch(() => onFlashSlot?.(machine, 'released'))
   // Side by side record and events share one wait for the disk. Behind another change of the machine
   // it may be decided anew, so the events wait until it is.
-  await Promise.all([stored, isAlone ? note(decided) : null])
+  await Promise.all([stored, isAlone ? noteTransition(site, mac, by, decided) : null])
   feed.announce({ topic: 'machine', mac })
-  if (!isAlone) await note(decided)
+  if (!isAlone) await noteTransition(site, mac, by, decided)
   return decided
 }
 
@@ -186,26 +209,33 @@ async function upsertMachine<M extends MachineBase>(
   by: By,
   replace: (before: M | null) => Result<M, UpsertRefusal>,
 ): Promise<Result<M, UpsertRefusal>> {
-  const made: { answer: Result<M, UpsertRefusal>; isNew: boolean } = {
+  const made: { answer: Result<M, UpsertRefusal>; before: M | null } = {
     answer: refuse({ why: 'stale' }),
-    isNew: false,
+    before: null,
   }
   await changes.track(mac, () =>
     machines.update(mac, (before) => {
-      made.isNew = before === null
+      made.before = before
       made.answer = replace(before)
       return made.answer.ok ? made.answer.value : null
     }),
   )
-  const { answer, isNew } = made
+  const { answer, before } = made
   if (!answer.ok) return answer
   feed.announce({ topic: 'machine', mac })
-  const kind = isNew ? 'machine.created' : 'machine.upserted'
-  const summary = `${mac} was ${isNew ? 'created' : 'changed'}`
   const { details } = line.describe(answer.value)
-  await noteAll([{ kind, summary, details }], { subject_id: mac, ...by })
+  const changed = before === null ? {} : compareFields(line.describe(before).details, details)
+  const kind = before === null ? 'machine.created' : 'machine.upserted'
+  const summary = `${mac} ${before === null ? 'was created' : verbOf(changed)}`
+  await noteAll([{ kind, summary, details: { ...details, changes: changed } }], {
+    subject_id: mac,
+    ...by,
+  })
   return answer
 }
+
+const verbOf = (changed: Changes): string =>
+  Object.keys(changed).length === 0 ? 'was saved without a change' : 'was changed'
 
 async function removeMachine<M extends MachineBase>(
   { machines, line, runs, feed, metrics, noteAll, changes }: FleetDependencies<M> & Changing,

@@ -1,13 +1,12 @@
 /** Logging in and out: one password, a delay that grows with each wrong one, a record of each. */
 import { HTTPResponse, type H3Event } from 'h3'
-import { networkOf } from '../../core/access/login-throttle.ts'
+import type { Eventual } from '../../core/foundation/eventual.ts'
 import { page, seeOther } from '../http/answers.ts'
 import type { Note, NoteSubject } from '../http/event-note.ts'
 import { callerOf, peerOf } from '../http/caller.ts'
 import type { LoginView } from './views.ts'
-import type { Attempts } from '../http/attempts.ts'
 import { localPath } from '../http/local-path.ts'
-import { createLoginLanes } from '../http/login-lanes.ts'
+import type { CheckPassword } from '../access/password-check.ts'
 import type { Route } from '../http/route.ts'
 import type { Sessions } from '../http/session.ts'
 
@@ -15,18 +14,15 @@ const HOME = '/ui/dashboard'
 
 interface LoginDependencies {
   readonly sessions: Sessions
-  /** Wrong passwords, wherever they are given. */
-  readonly attempts: Attempts
   readonly views: { renderLogin(view: LoginView): string }
-  checkPassword(given: string): Promise<boolean>
-  noteAll(notes: readonly Note[], on: NoteSubject): Promise<void>
+  readonly check: CheckPassword
+  noteAll(notes: readonly Note[], on: NoteSubject): Eventual<void>
   /** Once a session was ended, with its cookie (`name=value`). */
   onLogout?(cookie: string): Promise<void>
 }
 
 export function loginRoutes(site: LoginDependencies): readonly Route[] {
-  const { sessions, attempts, views } = site
-  const lanes = createLoginLanes()
+  const { sessions, views } = site
 
   const show = (view: LoginView, status: number, headers = {}) =>
     page(views.renderLogin(view), status, headers)
@@ -39,20 +35,15 @@ export function loginRoutes(site: LoginDependencies): readonly Route[] {
   async function logIn(event: H3Event, form: URLSearchParams): Promise<unknown> {
     const { ip, isSecure } = peerOf(event)
     const next = nextOf(form.get('next'))
-    const wait = attempts.waitOf(ip)
-    if (wait > 0) return slow(wait, next)
     const given = form.get('password') ?? ''
     if (given === '') return show({ error: 'Enter the password.', next }, 401)
-    const checked = lanes.run(networkOf(ip), () => site.checkPassword(given))
-    if (checked === null) return slow(1, next)
-    // Counted before it is known to be wrong: many at once are no way around the delay.
-    const isNoted = attempts.count(ip)
-    if (await checked) {
-      attempts.forgive(ip)
+    const checked = await site.check(given, ip)
+    if (checked.kind === 'wait') return slow(checked.seconds, next)
+    if (checked.kind === 'right') {
       await note(event, 'auth.login.succeeded', 'An operator logged in')
       return seeOther(next, { 'set-cookie': sessions.issue(isSecure) })
     }
-    if (isNoted) await note(event, 'auth.login.failed', 'Failed login: wrong password')
+    if (checked.isNoted) await note(event, 'auth.login.failed', 'Failed login: wrong password')
     return show({ error: 'Wrong password.', next }, 401)
   }
 
@@ -88,6 +79,7 @@ export function loginRoutes(site: LoginDependencies): readonly Route[] {
       method: 'GET',
       path: '/ui/login',
       access: 'open',
+      isCompressed: true,
       handle(event) {
         const next = nextOf(event.url.searchParams.get('next'))
         if (sessions.read(event) !== null) return seeOther(next)

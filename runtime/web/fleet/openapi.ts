@@ -73,6 +73,7 @@ export function documentRoutes<M extends MachineBase>(
       method: 'GET',
       path: '/openapi.json',
       access: 'open',
+      isCompressed: true,
       doc: { summary: 'This document', answers: { 200: { type: 'object' } } },
       handle: () => renderOpenApi(site, schemas, routes()),
     },
@@ -80,6 +81,7 @@ export function documentRoutes<M extends MachineBase>(
       method: 'GET',
       path: '/docs/api',
       access: 'open',
+      isCompressed: true,
       handle: (event) =>
         page(
           views.renderDocument({

@@ -1,11 +1,12 @@
 /** The routes of booting machines: script and plan. Open to all, and never an error that strands iPXE. */
 import type { H3Event } from 'h3'
+import { after, recover, type Eventual } from '../../core/foundation/eventual.ts'
 import { renderError } from '../../core/foundation/fault.ts'
 import { EXIT_SCRIPT } from '../../core/boot/boot-script.ts'
 import { renderBootstrap } from '../../core/boot/bootstrap.ts'
 import { isStation, parseMac, type Mac } from '../../core/machine/mac.ts'
 import type { MachineBase } from '../../core/machine/machine.ts'
-import { json, text } from '../http/answers.ts'
+import { keptJson, text, type Answer } from '../http/answers.ts'
 import type { Site } from './site.ts'
 import type { Contact } from './transition.ts'
 import { readMac } from '../http/checked.ts'
@@ -13,41 +14,55 @@ import { createContactRecorder } from './contacts.ts'
 import type { Route } from '../http/route.ts'
 import { leaveStalled } from './run-ends.ts'
 
-export function pxeRoutes<M extends MachineBase>(site: Site<M>): readonly Route[] {
+function createHandlers<M extends MachineBase>(site: Site<M>) {
   const { line, metrics } = site
   const recordContact = createContactRecorder(site)
 
-  async function answerScript(event: H3Event): Promise<unknown> {
+  function offerScript(mac: Mac, contact: Contact): Eventual<Answer> {
+    const decide = (machine: M) => line.decideBoot(machine, contact)
+    return after(recordContact(mac, contact, decide), (decided) =>
+      after(leaveStalled(site, mac, contact), () => {
+        const { mode, offer, script } = decided ?? NOT_ADMITTED
+        metrics.count('flasher_pxe_requests_total', { mode, offer })
+        return text(script)
+      }),
+    )
+  }
+
+  function answerScript(event: H3Event): Eventual<Answer> {
     const mac = readMac(event)
     const contact = site.contact(event)
-    try {
-      if (event.req.method === 'HEAD') return text(previewScript(site, mac, contact))
-      const decided = await recordContact(mac, contact, (machine) =>
-        line.decideBoot(machine, contact),
-      )
-      await leaveStalled(site, mac, contact)
-      const { mode, offer, script } = decided ?? NOT_ADMITTED
-      metrics.count('flasher_pxe_requests_total', { mode, offer })
-      return text(script)
-    } catch (error) {
+    const work = () =>
+      event.req.method === 'HEAD'
+        ? text(previewScript(site, mac, contact))
+        : offerScript(mac, contact)
+    return recover(work, (error) => {
       // iPXE stops at an error of ours, with nobody there to type: the box boots its own disk instead.
       site.log.error(`script for ${mac}: ${renderError(error)}`)
       metrics.count('flasher_pxe_requests_total', { mode: 'none', offer: 'fault' })
       return text(EXIT_SCRIPT)
-    }
+    })
   }
 
-  async function answerPlan(event: H3Event): Promise<unknown> {
+  function answerPlan(event: H3Event): Eventual<Answer> {
     const mac = readMac(event)
     const contact = site.contact(event)
-    await site.admitMachine(mac, 'plan', contact)
     const decide = (machine: M) => line.decidePlan(machine, contact)
-    const decided = await recordContact(mac, contact, decide)
-    const { plan, mode } = decided ?? decide(line.discover(mac, contact.now))
-    metrics.count('flasher_plan_requests_total', { mode })
-    return json(plan)
+    const recorded = after(site.admitMachine(mac, 'plan', contact), () =>
+      recordContact(mac, contact, decide),
+    )
+    return after(recorded, (decided) => {
+      const { plan, mode } = decided ?? decide(line.discover(mac, contact.now))
+      metrics.count('flasher_plan_requests_total', { mode })
+      return keptJson(plan)
+    })
   }
 
+  return { answerScript, answerPlan }
+}
+
+export function pxeRoutes<M extends MachineBase>(site: Site<M>): readonly Route[] {
+  const { answerScript, answerPlan } = createHandlers(site)
   return [
     {
       method: 'GET',
@@ -65,6 +80,7 @@ export function pxeRoutes<M extends MachineBase>(site: Site<M>): readonly Route[
         query: {
           buildarch: "iPXE's ${buildarch}",
           platform: "iPXE's ${platform}",
+          hostname: 'The host name that DHCP gave it; it is shown until somebody names the machine',
         },
         answers: { 200: TEXT },
         isNeverMissing: true,

@@ -1,4 +1,5 @@
 /** Ends runs that have no final post of their own: by `done`, by `status`, or by a new boot. */
+import type { Eventual } from '../../core/foundation/eventual.ts'
 import type { Mac } from '../../core/machine/mac.ts'
 import type { MachineBase } from '../../core/machine/machine.ts'
 import type { RunEnd } from '../../core/machine/run-transition.ts'
@@ -24,12 +25,18 @@ export async function endRun<M extends MachineBase>(
 }
 
 /** Who asks for a script is not flashing: a run that was not heard of for a while is over. */
-export async function leaveStalled<M extends MachineBase>(
+export const leaveStalled = <M extends MachineBase>(
+  site: Site<M>,
+  mac: Mac,
+  contact: Contact,
+): Eventual<void> =>
+  site.runs.findLive(mac)?.stalled === true ? giveUp(site, mac, contact) : undefined
+
+async function giveUp<M extends MachineBase>(
   { runs, feed, metrics, noteAll }: Site<M>,
   mac: Mac,
   { ip }: Contact,
 ): Promise<void> {
-  if (runs.findLive(mac)?.stalled !== true) return
   const lost = await runs.giveUp(mac, 'It stopped responding, then booted again.')
   if (lost === null) return
   feed.announce({ topic: 'machine', mac })

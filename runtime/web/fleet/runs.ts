@@ -5,12 +5,12 @@ import * as z from 'zod'
 import { parseMac } from '../../core/machine/mac.ts'
 import type { MachineBase } from '../../core/machine/machine.ts'
 import { printableText } from '../../core/foundation/printable.ts'
-import { CSV_HEAD, renderCsvRow } from '../../core/machine/run-table.ts'
+import { CSV_HEAD, renderRunRow } from '../../core/machine/run-table.ts'
 import { toWireRun, WireRunSchema } from '../../core/machine/run-record.ts'
 import { RUN_RESULTS, type Run } from '../../core/machine/run.ts'
 import type { RunFilter, Runs } from '../../services/state/runs.ts'
 import type { NumberedRun } from '../../services/state/run-rows.ts'
-import { json, streamOf, text } from '../http/answers.ts'
+import { download, json, text } from '../http/answers.ts'
 import { checked, renderSchema } from '../http/checked.ts'
 import { refuse } from '../http/faults.ts'
 import type { Site } from './site.ts'
@@ -115,7 +115,7 @@ export function runRoutes<M extends MachineBase>({ machines, runs }: Site<M>): r
         answers: { 200: CSV },
         refuses: [422],
       },
-      handle: (event) => send(renderCsv(runs, filterOf(event)), 'text/csv', 'runs.csv'),
+      handle: (event) => download(renderCsv(runs, filterOf(event)), 'text/csv', 'runs.csv'),
     },
     {
       method: 'GET',
@@ -127,7 +127,8 @@ export function runRoutes<M extends MachineBase>({ machines, runs }: Site<M>): r
         answers: { 200: renderSchema(z.array(WireRunSchema), 'output') },
         refuses: [422],
       },
-      handle: (event) => send(renderJson(runs, filterOf(event)), 'application/json', 'runs.json'),
+      handle: (event) =>
+        download(renderJson(runs, filterOf(event)), 'application/json', 'runs.json'),
     },
     {
       method: 'GET',
@@ -204,7 +205,7 @@ async function* walk(
 async function* renderCsv(runs: Runs, filter: RunFilter): AsyncGenerator<string> {
   yield CSV_HEAD
   for await (const found of walk(runs, filter)) {
-    yield found.map(({ run }) => renderCsvRow(run)).join('')
+    yield found.map(({ run }) => renderRunRow(run)).join('')
   }
 }
 
@@ -215,18 +216,4 @@ async function* renderJson(runs: Runs, filter: RunFilter): AsyncGenerator<string
     separator = ',\n'
   }
   yield separator === '[\n' ? '[]\n' : '\n]\n'
-}
-
-/** Saved, not shown: every text in it is a machine's own. */
-const send = (rows: AsyncIterable<string>, type: string, name: string) =>
-  new Response(streamOf(encode(rows)), {
-    headers: {
-      'content-type': `${type}; charset=utf-8`,
-      'content-disposition': `attachment; filename="${name}"`,
-    },
-  })
-
-async function* encode(rows: AsyncIterable<string>): AsyncGenerator<Uint8Array> {
-  const encoder = new TextEncoder()
-  for await (const each of rows) yield encoder.encode(each)
 }

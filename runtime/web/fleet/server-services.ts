@@ -28,6 +28,8 @@ export interface ServerServices<M extends MachineBase> {
   readonly signedOut: SignedOut
   settings(): WebSettings
   checkPassword(given: string): Promise<boolean>
+  /** Null: the password is the operating system's, and is changed there. */
+  readonly setPassword: ((password: string) => Promise<void>) | null
   /** Notified of each decision on a machine's place among those that flash, before its record is stored. */
   onFlashSlot?(machine: M, slot: FlashSlot): void
   /** For whoever else takes the sessions: one was ended, with its cookie (`name=value`). */

@@ -2,11 +2,12 @@
 import type { H3 } from 'h3'
 import type { MachineBase } from '../../core/machine/machine.ts'
 import { createAdmission } from './admission.ts'
+import { createPasswordCheck } from '../access/password-check.ts'
 import { createAttempts } from '../http/attempts.ts'
 import { bootFileRoutes } from './boot-files.ts'
 import { bulkRoutes } from './bulk.ts'
 import { createChannel } from '../live/channel.ts'
-import { readContact } from './contacts.ts'
+import { createClock, readContact } from './contacts.ts'
 import { createApp } from '../http/dispatch.ts'
 import { eventRoutes } from './events.ts'
 import { createFleet } from './fleet.ts'
@@ -20,8 +21,9 @@ import { machineRoutes } from './machines.ts'
 import { metricsRoutes } from './metrics-route.ts'
 import { createMetrics, timeRoute } from '../http/metrics.ts'
 import { createNotes } from './event-recorder.ts'
-import { createNotices } from '../http/form-notices.ts'
+import { createNotices } from '../ui/form-notices.ts'
 import { documentRoutes } from './openapi.ts'
+import { createPasswordChange } from '../access/password-change.ts'
 import { createPeers } from '../http/peer.ts'
 import { pxeRoutes } from './pxe.ts'
 import { callerOf, peerOf } from '../http/caller.ts'
@@ -59,7 +61,9 @@ export function createServer<M extends MachineBase>(options: ServerOptions<M>): 
   const noteAll = createNotes(options)
   const tokens = createTokenCheck({ tokens: options.tokens, attempts: guesses, noteAll })
   const guard = createGuard({ sessions, tokens, now })
-  const site = createSite(options, guard, noteAll)
+  const check = createPasswordCheck({ attempts, checkPassword: options.checkPassword })
+  const changePassword = createPasswordChange({ ...options, sessions, check, noteAll })
+  const site = createSite(options, guard, { noteAll, changePassword })
   const channel = createChannel({ ...site, views })
   const added = options.plugins.map((plugin) => plugin(site))
   runs.onLost(async (run) => {
@@ -84,7 +88,7 @@ export function createServer<M extends MachineBase>(options: ServerOptions<M>): 
     ...liveRoutes(site, channel), //      /events/machines
     ...tokenRoutes(site), //              /tokens /tokens/:id
     ...metricsRoutes(site, channel.count), // /metrics
-    ...loginRoutes({ ...site, sessions, attempts }), // / /ui /ui/login /ui/logout
+    ...loginRoutes({ ...site, sessions, check }), // / /ui /ui/login /ui/logout
     // What this release line alone serves: images, releases, backups, and the pages.
     ...added.flatMap((part) => part.routes ?? []),
   ]
@@ -102,13 +106,13 @@ export function createServer<M extends MachineBase>(options: ServerOptions<M>): 
 function createSite<M extends MachineBase>(
   options: ServerOptions<M>,
   guard: Guard,
-  noteAll: Site<M>['noteAll'],
+  added: Pick<Site<M>, 'noteAll' | 'changePassword'>,
 ): Site<M> {
-  const { now } = options
-  const base = { ...options, noteAll, metrics: createMetrics() }
+  const clock = createClock(options.now)
+  const base = { ...options, ...added, metrics: createMetrics() }
   return {
     ...base,
-    notices: createNotices(now),
+    notices: createNotices(options.now),
     fleet: createFleet(base),
     caller: callerOf,
     peer: peerOf,
@@ -116,6 +120,6 @@ function createSite<M extends MachineBase>(
     checkScope: (event, scope) => guard.checkScope(callerOf(event), scope),
     by: (event) => renderBy(callerOf(event), peerOf(event).ip),
     admitMachine: createAdmission(base),
-    contact: (event) => readContact(event, peerOf(event), now()),
+    contact: (event) => readContact(event, peerOf(event), clock()),
   }
 }

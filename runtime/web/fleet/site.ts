@@ -4,11 +4,13 @@ import type { H3Event } from 'h3'
 import type { Contact, MachineRequest } from './transition.ts'
 import type { Note, NoteSubject } from '../http/event-note.ts'
 import type { By, Caller, Peer, Scope } from '../http/caller.ts'
+import type { Eventual } from '../../core/foundation/eventual.ts'
 import type { Mac } from '../../core/machine/mac.ts'
 import type { MachineBase } from '../../core/machine/machine.ts'
 import type { Fleet } from './fleet.ts'
+import type { ChangePassword } from '../access/password-change.ts'
 import type { Metrics } from '../http/metrics.ts'
-import type { Notices } from '../http/form-notices.ts'
+import type { Notices } from '../ui/form-notices.ts'
 import type { Route } from '../http/route.ts'
 
 /** What only some release lines have: each part is given the site once, and says what it adds. */
@@ -32,8 +34,9 @@ export interface Site<M extends MachineBase> extends ServerServices<M> {
   by(event: H3Event): By
   contact(event: H3Event): Contact
   /** Throws a 401 for a machine that must prove who it is (`[pxe] tokens`) and does not. */
-  admitMachine(mac: Mac, request: MachineRequest, contact: Contact): Promise<void>
+  admitMachine(mac: Mac, request: MachineRequest, contact: Contact): Eventual<void>
   peer(event: H3Event): Peer
+  readonly changePassword: ChangePassword
   /** Puts on record; a journal that fails is logged, and stops nobody. */
-  noteAll(notes: readonly Note[], on: NoteSubject): Promise<void>
+  noteAll(notes: readonly Note[], on: NoteSubject): Eventual<void>
 }

@@ -69,13 +69,16 @@ async function note(
   site: TokenSite,
   event: H3Event,
   verb: keyof typeof KINDS,
-  { id, name }: TokenRecord,
+  { id, name, scopes, expires_at }: TokenRecord,
 ): Promise<void> {
-  const summary = `The token ${name} was ${verb}`
-  await site.noteAll([{ kind: KINDS[verb], subject_kind: 'auth', summary, details: { name } }], {
-    subject_id: id,
-    ...site.by(event),
-  })
+  const summary = `The token ${name} was ${verb === 'made' ? 'created' : 'revoked'}`
+  await site.noteAll(
+    [{ kind: KINDS[verb], subject_kind: 'auth', summary, details: { name, scopes, expires_at } }],
+    {
+      subject_id: id,
+      ...site.by(event),
+    },
+  )
 }
 
 export function tokenRoutes<M extends MachineBase>(site: Site<M>): readonly Route[] {

@@ -48,7 +48,7 @@ export interface ScriptTransition<M> extends Transition<M> {
 }
 
 export interface PlanTransition<M> extends Transition<M> {
-  /** As it is answered. */
+  /** As it is answered; the same object stands for the same answer. */
   readonly plan: Readonly<Record<string, unknown>>
   readonly mode: string
 }

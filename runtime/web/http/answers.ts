@@ -41,21 +41,56 @@ export const page = (body: string, status = 200, headers: Headers = {}) =>
     headers: { 'content-type': 'text/html; charset=utf-8', ...headers },
   })
 
+const JSON_TYPE = { 'content-type': 'application/json' }
+
 export const json = (value: unknown, status = 200, headers: Headers = {}) =>
-  answer(status, { 'content-type': 'application/json', ...headers }, JSON.stringify(value))
+  answer(status, { ...JSON_TYPE, ...headers }, JSON.stringify(value))
+
+const texts = new WeakMap<object, string>()
+
+/** Of a value that is used again and never changes: it becomes text once. */
+export const keptJson = (value: object) =>
+  answer(
+    200,
+    JSON_TYPE,
+    texts.getOrInsertComputed(value, (made) => JSON.stringify(made)),
+  )
+
+/** A value that a route returned as it is. */
+export const jsonAnswer = (value: object) =>
+  answer(200, { 'content-type': 'application/json;charset=UTF-8' }, JSON.stringify(value))
 
 export interface TaggedText {
   readonly body: string
-  /** With its quotes. */
+  /** With its quotes; strong. */
   readonly etag: string
 }
 
-/** JSON that clients keep; 304 for those who have it already. */
+/**
+ * JSON that clients keep; 304 for those who have it already. The tag is sent as a weak one, which
+ * stands for the compressed bytes as well.
+ */
 export function taggedJson({ req }: H3Event, { body, etag }: TaggedText): Answer {
-  const headers = { 'content-type': 'application/json', 'cache-control': 'no-cache', etag }
-  return req.headers.get('if-none-match') === etag
+  const weak = `W/${etag}`
+  const headers = { ...JSON_TYPE, 'cache-control': 'no-cache', etag: weak }
+  const known = req.headers.get('if-none-match')?.split(',') ?? []
+  return known.some((tag) => ['*', etag, weak].includes(tag.trim()))
     ? answer(304, headers, null)
     : answer(200, headers, body)
+}
+
+/** Rows as they are made. Saved, not shown: the texts in it are not ours. */
+export const download = (rows: AsyncIterable<string>, type: string, name: string) =>
+  new Response(streamOf(encode(rows)), {
+    headers: {
+      'content-type': `${type}; charset=utf-8`,
+      'content-disposition': `attachment; filename="${name}"`,
+    },
+  })
+
+async function* encode(rows: AsyncIterable<string>): AsyncGenerator<Uint8Array> {
+  const encoder = new TextEncoder()
+  for await (const each of rows) yield encoder.encode(each)
 }
 
 /** Pieces as they are made, taken as fast as the caller reads. */

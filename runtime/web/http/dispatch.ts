@@ -4,6 +4,7 @@ import { seeOther } from './answers.ts'
 import { checkLength, createBodyReader, streamBody, type BodyReader } from './body.ts'
 import { answerFailure, isPage, refuse, type FailureContext } from './faults.ts'
 import type { Guard } from './guard.ts'
+import { compressAnswer, compresses } from './compression.ts'
 import { addHeaders } from './headers.ts'
 import { LIMITS } from './limits.ts'
 import type { Peer, RecordTime } from './caller.ts'
@@ -64,6 +65,7 @@ function guarded(
   bodies: BodyReader,
 ) {
   const time = timeRoute?.(method, route.path)
+  const finish = compresses(route) ? respondCompressed : respond
   return (event: H3Event): unknown => {
     const { context } = event
     if (time !== undefined) {
@@ -83,9 +85,16 @@ function guarded(
     }
     const value = receive(route, event, bodies)
     return value instanceof Promise
-      ? value.then((settled) => respond(settled, event))
-      : respond(value, event)
+      ? value.then((settled) => finish(settled, event))
+      : finish(value, event)
   }
+}
+
+function respondCompressed(value: unknown, event: H3Event) {
+  const compressed = compressAnswer(value, event)
+  return compressed instanceof Promise
+    ? compressed.then((settled) => respond(settled, event))
+    : respond(compressed, event)
 }
 
 function respond(value: unknown, event: H3Event) {

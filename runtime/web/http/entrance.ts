@@ -3,10 +3,12 @@ import type { H3 } from 'h3'
 import type { IncomingMessage, RequestListener, ServerResponse } from 'node:http'
 import { isIP } from 'node:net'
 import { NodeRequest, sendNodeResponse } from 'srvx/node'
+import { after, recover, type Eventual } from '../../core/foundation/eventual.ts'
 import { renderError } from '../../core/foundation/fault.ts'
 import { parseHost } from '../../core/net/host-header.ts'
 import { isPlainTarget, parseTarget, type TargetRefusal } from '../../core/net/request-target.ts'
 import type { Parts } from './answers.ts'
+import { createTurns } from './turns.ts'
 import { NOSNIFF } from './headers.ts'
 import type { Log } from './caller.ts'
 import { plainAddress } from './peer.ts'
@@ -34,17 +36,15 @@ export function createEntrance(app: H3, log: Pick<Log, 'error'>): Entrance {
     else answer(response, 500, 'Internal Server Error')
   }
 
-  async function serve(request: IncomingMessage, response: ServerResponse): Promise<void> {
-    try {
-      const pending = app.fetch(new NodeRequest({ req: request, res: response }))
-      // Most are there at once: no turn is spent on a promise.
-      await send(response, pending instanceof Promise ? await pending : pending)
-    } catch (error) {
-      fail(error, request, response)
-    }
+  function serve(request: IncomingMessage, response: ServerResponse): Eventual<void> {
+    const work = () =>
+      after(app.fetch(new NodeRequest({ req: request, res: response })), (answered) =>
+        send(response, answered),
+      )
+    return recover(work, (error) => fail(error, request, response))
   }
 
-  return (request, response) => {
+  function accept(request: IncomingMessage, response: ServerResponse): void {
     const refusal = normalize(request)
     if (refusal !== null) return answer(response, 400, refusal)
     if (!isHost(request.headers.host ?? '')) {
@@ -52,14 +52,21 @@ export function createEntrance(app: H3, log: Pick<Log, 'error'>): Entrance {
     }
     void serve(request, response)
   }
+
+  return createTurns(accept)
 }
 
 /** In one write where it can be: the adapter's own sender takes two, and a promise. */
-function send(response: ServerResponse, answered: Response): Promise<void> | undefined {
+function send(response: ServerResponse, answered: Response): Eventual<void> {
   const whole = readWhole(answered)
   if (whole === null) return sendNodeResponse(response, answered)
   const { status, headers, body } = whole
-  response.writeHead(status, headers)
+  try {
+    response.writeHead(status, headers)
+  } catch (thrown) {
+    if (typeof body === 'function') return close(body).then(() => Promise.reject(thrown))
+    throw thrown
+  }
   if (typeof body === 'function') return sendParts(response, body)
   response.end(body)
   return undefined
@@ -86,6 +93,11 @@ async function sendParts(response: ServerResponse, parts: Parts): Promise<void> 
     response.destroy()
     if (thrown !== LEFT && !left.signal.aborted) throw thrown
   }
+}
+
+/** Begins and ends at once, so that what the parts are read from is closed. */
+async function close(parts: Parts): Promise<void> {
+  for await (const _ of parts(AbortSignal.abort(LEFT))) return
 }
 
 const LEFT = new Error('the listener left')

@@ -100,7 +100,7 @@ const readParts = (file: ServedFile, from: number, end: number | null): Parts =>
     const size = Math.min(READ_BYTES, remaining)
     let [next, other] = [Buffer.allocUnsafe(size), Buffer.allocUnsafe(size)]
     try {
-      while (remaining > 0) {
+      while (remaining > 0 && !signal.aborted) {
         const part = next.subarray(0, remaining)
         const bytes = await file.read(part, at, signal)
         if (bytes === 0 && end !== null && !signal.aborted) throw new Error(ENDED_EARLY)

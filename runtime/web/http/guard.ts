@@ -60,7 +60,7 @@ export function createGuard(parts: {
     /** False once a session or token is void: long answers ask now and then. */
     isLive(caller: Caller): boolean {
       if (caller.kind !== 'session') return tokens.find(shown.get(caller) ?? '') !== null
-      return caller.expiresAt > now().getTime() && !sessions.isRevoked(caller.id)
+      return caller.expiresAt > now().getTime() && !sessions.isRevoked(caller)
     },
   }
 }

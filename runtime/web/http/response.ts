@@ -1,7 +1,7 @@
 /** Builds the response from what a route returned: common headers, its length, and no body for HEAD. */
 import { HTTPResponse, type H3Event } from 'h3'
 import { FastResponse } from 'srvx'
-import { answer, isAnswer, streamOf, type Answer, type Parts } from './answers.ts'
+import { answer, isAnswer, jsonAnswer, streamOf, type Answer, type Parts } from './answers.ts'
 import { addHeaders, commonHeaders, NOSNIFF } from './headers.ts'
 
 /** A response as the entrance sends it itself, in one write or part by part. */
@@ -17,7 +17,6 @@ const WHOLE = Symbol('whole')
 export const readWhole = (response: Response | { readonly [WHOLE]: WholeResponse }) =>
   WHOLE in response ? response[WHOLE] : null
 
-const JSON_TYPE = { 'content-type': 'application/json;charset=UTF-8' }
 const TEXT_TYPE = { 'content-type': 'text/plain; charset=UTF-8' }
 const NO_STORE = { 'cache-control': 'no-store' }
 
@@ -37,7 +36,7 @@ export function renderResponse(value: unknown, event: H3Event): Response | HTTPR
   }
   if (typeof value !== 'object' || value === null) throw new TypeError('a route has no answer')
   if (isAnswer(value)) return respond(value, event, isHead)
-  return respond(answer(200, JSON_TYPE, JSON.stringify(value)), event, isHead)
+  return respond(jsonAnswer(value), event, isHead)
 }
 
 function respond({ status, headers: own, body }: Answer, event: H3Event, isHead: boolean) {
@@ -66,7 +65,8 @@ async function* copyParts(parts: Parts): AsyncGenerator<Uint8Array> {
 
 function withLength(response: HTTPResponse): HTTPResponse {
   const { body, headers } = response
-  if (typeof body !== 'string' || headers.has('content-length')) return response
+  const isWhole = typeof body === 'string' || body instanceof Uint8Array
+  if (!isWhole || headers.has('content-length')) return response
   headers.set('content-length', String(Buffer.byteLength(body)))
   if (!headers.has('content-type')) headers.set('content-type', TEXT_TYPE['content-type'])
   return response

@@ -39,7 +39,7 @@ export function createSessions(parts: {
     const [body = '', signature = '', ...rest] = value.split('.')
     if (rest.length > 0 || !parts.secret.verify(`session:${body}`, signature)) return null
     const claims = parseClaims(body)
-    if (claims === null || signedOut.has(claims.sid)) return null
+    if (claims === null || hasEnded(claims.sid, claims.iat)) return null
     const age = seconds() - claims.iat
     if (age < -SKEW_SECONDS || age >= LIFETIME_SECONDS) return null
     return {
@@ -50,17 +50,25 @@ export function createSessions(parts: {
     }
   }
 
+  const hasEnded = (id: string, issuedAt: number) => signedOut.has(id) || signedOut.hasAll(issuedAt)
+
   /** `name=value`, as a browser sends it. */
-  function renderCookie(id: string): string {
-    const claims = JSON.stringify({ bty_authed: true, iat: seconds(), sid: id })
+  function renderCookie(id: string, issuedAt = seconds()): string {
+    const claims = JSON.stringify({ bty_authed: true, iat: issuedAt, sid: id })
     const body = Buffer.from(claims).toString('base64url')
     return `${COOKIE}=${body}.${parts.secret.sign(`session:${body}`)}`
   }
 
   return {
     /** A `Set-Cookie` value; `id` when a session goes on. */
-    issue: (isSecure: boolean, id = randomBytes(12).toString('base64url')) =>
-      `${renderCookie(id)}; Path=/; Max-Age=${LIFETIME_SECONDS}; ${attributes(isSecure)}`,
+    issue: (isSecure: boolean, id = makeId()) => renderSetCookie(renderCookie(id), isSecure),
+    /** Ends every session there is. A `Set-Cookie` value, for the one browser that stays logged in. */
+    async endOthers(isSecure: boolean): Promise<string> {
+      const last = seconds()
+      await signedOut.addAll(last, endOf(last))
+      // Of the next second: the one that is passing has ended.
+      return renderSetCookie(renderCookie(makeId(), last + 1), isSecure)
+    },
     renderCookie,
     /** Null for anything but a cookie of ours that still holds. */
     read(event: H3Event): Session | null {
@@ -71,13 +79,21 @@ export function createSessions(parts: {
       return null
     },
     /** Ends it for every copy of its cookie, of which the newest may be of this moment. */
-    revoke: (id: string) => signedOut.add(id, new Date((seconds() + LIFETIME_SECONDS) * 1000)),
-    isRevoked: (id: string) => signedOut.has(id),
+    revoke: (id: string) => signedOut.add(id, endOf(seconds())),
+    isRevoked: ({ id, expiresAt }: Pick<Session, 'id' | 'expiresAt'>) =>
+      hasEnded(id, expiresAt / 1000 - LIFETIME_SECONDS),
     /** The `Set-Cookie` value that deletes it. */
     clear: (isSecure: boolean) =>
       `${COOKIE}=; Path=/; Max-Age=0; Expires=Thu, 01 Jan 1970 00:00:00 GMT; ${attributes(isSecure)}`,
   }
 }
+
+const makeId = () => randomBytes(12).toString('base64url')
+
+const endOf = (issuedAt: number) => new Date((issuedAt + LIFETIME_SECONDS) * 1000)
+
+const renderSetCookie = (cookie: string, isSecure: boolean) =>
+  `${cookie}; Path=/; Max-Age=${LIFETIME_SECONDS}; ${attributes(isSecure)}`
 
 const attributes = (isSecure: boolean) => `HttpOnly; SameSite=Strict${isSecure ? '; Secure' : ''}`
 

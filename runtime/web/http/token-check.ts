@@ -1,4 +1,5 @@
 /** Checks bearer tokens; wrong ones are recorded, and slow down further attempts. */
+import type { Eventual } from '../../core/foundation/eventual.ts'
 import type { TokenRecord } from '../../services/access/tokens.ts'
 import type { Attempts } from './attempts.ts'
 import { refuse } from './faults.ts'
@@ -17,7 +18,7 @@ export type TokenCheck = ReturnType<typeof createTokenCheck>
 interface TokenCheckDependencies {
   readonly tokens: TokenSource
   readonly attempts: Attempts
-  noteAll(notes: readonly Note[], on: NoteSubject): Promise<void>
+  noteAll(notes: readonly Note[], on: NoteSubject): Eventual<void>
 }
 
 export function createTokenCheck({ tokens, attempts, noteAll }: TokenCheckDependencies) {

@@ -10,7 +10,7 @@ import type { Runs } from '../../services/state/runs.ts'
 import type { Caller, Log } from '../http/caller.ts'
 import { createListener, type Listener } from './listener.ts'
 import { cutPage } from '../ui/paging.ts'
-import { createRowCache } from './row-cache.ts'
+import { createRowCaches } from './row-cache.ts'
 import { createTicker } from './ticker.ts'
 
 const SHARED: ReadonlySet<string> = new Set(['catalog', 'settings', 'fetch'])
@@ -57,8 +57,10 @@ interface ChannelDependencies<M extends MachineBase> extends SenderDependencies<
 export interface ChannelViews<M> {
   /** All machines that a page's query (`q`, `sort`…) means, in its order; `cutPage` does the rest. */
   match(machines: readonly M[], query: URLSearchParams): readonly M[]
-  /** One `<tr>` of the machines table. */
-  renderRow(machine: M): string
+  /** The columns of a page with this query, in one spelling; null: no page. */
+  columnsOf(query: URLSearchParams | null): string
+  /** One `<tr>` of the machines table with these columns. */
+  renderRow(machine: M, columns: string): string
   /** How far a run is, on one line: the element that pages replace by its id. */
   renderBar(run: Run): string
 }
@@ -132,8 +134,8 @@ function createSender<M extends MachineBase>(
   { views: looks, machines, runs, log, now }: SenderDependencies<M>,
   views: ReadonlyMap<string, View>,
 ) {
-  const rows = createRowCache(looks.renderRow, runs.findLive)
-  const bars = new WeakMap<Run, string>()
+  const rows = createRowCaches(looks.renderRow, runs.findLive)
+  const renderBar = createBarRenderer(looks.renderBar)
   const clock = () => now().getTime()
   const failed = (error: unknown) => log.error(`live channel: ${renderError(error)}`)
   let begun = 0
@@ -145,7 +147,9 @@ function createSender<M extends MachineBase>(
     const shown = query === null ? all : cutPage(looks.match(all, query), query).rows
     const wantsAll = query === null || query.get('bars') === 'all'
     view.shown = wantsAll ? null : new Set(shown.map(({ mac }) => mac))
-    return Buffer.from(renderEvent('machines-update', rows.render(shown)))
+    return Buffer.from(
+      renderEvent('machines-update', rows.of(looks.columnsOf(query)).render(shown)),
+    )
   }
 
   /** Resolves to the bytes that went out. */
@@ -163,13 +167,6 @@ function createSender<M extends MachineBase>(
   async function refreshAll(): Promise<number> {
     const sizes = await Promise.all([...views.values()].map((view) => refresh(view)))
     return sizes.reduce((sum, size) => sum + size, 0)
-  }
-
-  /** Each bar is rendered once a change: what it costs grows with what runs, never with the fleet. */
-  function renderBar(run: Run): string {
-    const lines = bars.get(run) ?? renderData(looks.renderBar(run))
-    bars.set(run, lines)
-    return lines
   }
 
   /** Returns the bytes that went out. */
@@ -205,5 +202,15 @@ function createSender<M extends MachineBase>(
       rowTicker.stop()
       barTicker.stop()
     },
+  }
+}
+
+/** Each bar is rendered once a change: what it costs grows with what runs, never with the fleet. */
+function createBarRenderer(render: (run: Run) => string) {
+  const bars = new WeakMap<Run, string>()
+  return (run: Run): string => {
+    const lines = bars.get(run) ?? renderData(render(run))
+    bars.set(run, lines)
+    return lines
   }
 }

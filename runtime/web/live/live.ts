@@ -27,6 +27,7 @@ export function liveRoutes(
         query: {
           q: 'Only what the page with this search shows',
           page: 'From 1; with it or q, at most 100 rows',
+          columns: 'Those of the table, separated by dots, as in `state.image.disk`',
           bars: '`all`: how far all flashes are, not only those of the rows',
         },
         answers: { 200: { type: 'string', contentMediaType: 'text/event-stream' } },

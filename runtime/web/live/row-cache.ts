@@ -12,9 +12,35 @@ interface Entry<M> {
   readonly lines: string
 }
 
-export function createRowCache<M extends MachineBase>(
-  renderRow: (machine: M) => string,
+/** Choices of columns whose rows are cached at a time; people have a few. */
+const MAX_CHOICES = 8
+
+/** A cache for each choice of columns. */
+export function createRowCaches<M extends MachineBase>(
+  renderRow: (machine: M, columns: string) => string,
   /** What a row says beside its machine: how far it is being flashed. */
+  findRun: (mac: string) => Run | null,
+) {
+  const caches = new Map<string, ReturnType<typeof createRowCache<M>>>()
+  return {
+    of(columns: string) {
+      const known = caches.get(columns)
+      if (known !== undefined) return known
+      if (caches.size >= MAX_CHOICES) caches.clear()
+      const cache = createRowCache((machine: M) => renderRow(machine, columns), findRun)
+      caches.set(columns, cache)
+      return cache
+    },
+    /** Drops everything in a cache that holds much more than there are machines. */
+    trim(machines: number): void {
+      for (const cache of caches.values()) cache.trim(machines)
+    },
+    clear: () => caches.clear(),
+  }
+}
+
+function createRowCache<M extends MachineBase>(
+  renderRow: (machine: M) => string,
   findRun: (mac: string) => Run | null,
 ) {
   const entries = new Map<string, Entry<M>>()
@@ -32,11 +58,9 @@ export function createRowCache<M extends MachineBase>(
     /** The `data:` lines of these rows. */
     render: (machines: readonly M[]) =>
       machines.length === 0 ? 'data: ' : machines.map(linesOf).join('\n'),
-    /** Drops everything once it holds much more than there are machines. */
     trim(machines: number): void {
       if (entries.size > 2 * machines + SPARE) entries.clear()
     },
-    clear: () => entries.clear(),
   }
 }
 

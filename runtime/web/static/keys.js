@@ -1,5 +1,5 @@
 /** Keyboard shortcuts of the machines table; Tab and Enter do the same. */
-import { clear, show } from './selection.js'
+import { clear, closeMenus, show } from './selection.js'
 
 const links = () => [...document.querySelectorAll('#rows th a')]
 const row = () => document.activeElement?.closest('#rows tr') ?? null
@@ -37,6 +37,14 @@ function assign() {
   if (link) location.assign(`${link.href}#intent`)
 }
 
+/** Closes the open menu and gives the focus back to its button. */
+function leaveMenu() {
+  const button = document.activeElement?.closest('.menu')?.querySelector('summary')
+  const wasOpen = closeMenus()
+  if (wasOpen) button?.focus()
+  return wasOpen
+}
+
 const KEYS = {
   '/': () => document.querySelector('#q')?.focus(),
   j: () => move(1),
@@ -52,6 +60,7 @@ export function startKeys() {
   if (document.querySelector('#rows') === null) return
   document.addEventListener('keydown', (event) => {
     if (event.key === 'Escape' && event.target.id === 'q') event.target.blur()
+    if (event.key === 'Escape' && leaveMenu()) return
     if (event.ctrlKey || event.metaKey || event.altKey || isTyping(event.target)) return
     const act = KEYS[event.key]
     if (act === undefined) return

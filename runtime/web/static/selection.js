@@ -36,6 +36,13 @@ function onClick(event) {
   show()
 }
 
+/** Menus above the list close when somebody goes on elsewhere. */
+export function closeMenus(event) {
+  const open = [...document.querySelectorAll('.menu[open]')]
+  for (const menu of open) if (!menu.contains(event?.target ?? null)) menu.open = false
+  return open.length > 0
+}
+
 export function clear() {
   for (const box of boxes()) box.checked = false
   const all = document.querySelector('.bulk [name=all]')
@@ -45,6 +52,7 @@ export function clear() {
 
 export function startSelection() {
   document.addEventListener('click', onClick)
+  document.addEventListener('click', closeMenus)
   document.querySelector('.bulk [type=reset]')?.addEventListener('click', () => setTimeout(show))
   document.addEventListener('flasher:rows', show)
   show()

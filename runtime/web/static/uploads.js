@@ -1,4 +1,4 @@
-/** Uploads files with progress: images in parts that are resumed, files of a live system one by one. */
+/** Uploads files with progress: images in parts that are resumed, other files one by one. */
 
 /** Seconds between attempts; the last one repeats. */
 const PAUSES = [1, 2, 4, 8, 15]
@@ -180,14 +180,14 @@ async function uploadImage(upload, form) {
 const isList = ({ name }) => name.endsWith('.sha256')
 
 /** Checksums go first: the server compares what follows with them. */
-async function uploadBoot(upload, form) {
+async function uploadFiles(upload, form) {
   const files = [...form.querySelector('input[type="file"]').files]
   const total = files.reduce((sum, file) => sum + file.size, 0)
   let done = 0
   for (const file of [...files.filter(isList), ...files.filter((each) => !isList(each))]) {
     const answer = await send(upload, {
       method: 'PUT',
-      url: `/boot/${encodeURIComponent(file.name)}`,
+      url: `${form.dataset.to}${encodeURIComponent(file.name)}`,
       headers: { 'content-type': 'application/octet-stream' },
       body: file,
       onProgress: (loaded) => upload.view.progress(done + loaded, total),
@@ -199,7 +199,7 @@ async function uploadBoot(upload, form) {
   return files.length
 }
 
-const KINDS = { image: uploadImage, boot: uploadBoot }
+const KINDS = { image: uploadImage, files: uploadFiles }
 
 function start(form) {
   const view = createView(form)

@@ -1,4 +1,5 @@
 /** GET /static/<name>@<version>/<file>: open to all, cached by browsers forever. */
+import { chooseCoding } from '../../core/net/content-coding.ts'
 import type { Assets } from '../../services/host/assets.ts'
 import { answer } from '../http/answers.ts'
 import { refuse } from '../http/faults.ts'
@@ -10,17 +11,16 @@ export const assetRoute = (assets: Assets): Route => ({
   method: 'GET',
   path: '/static/**',
   access: 'open',
-  handle(event) {
+  async handle(event) {
     const asset = assets.find(event.url.pathname.slice(PREFIX.length))
     if (asset === null) throw refuse(404, 'Not Found')
-    const accepts = event.req.headers.get('accept-encoding') ?? ''
-    const isZipped = /\bgzip\b/.test(accepts)
-    const body = isZipped ? asset.gzipped : asset.bytes
+    const { coding } = chooseCoding(event.req.headers.get('accept-encoding'))
     const headers = {
       'content-type': asset.type,
       'cache-control': 'public, max-age=31536000, immutable',
       vary: 'accept-encoding',
     }
-    return answer(200, isZipped ? { ...headers, 'content-encoding': 'gzip' } : headers, body)
+    if (coding === null) return answer(200, headers, asset.bytes)
+    return answer(200, { ...headers, 'content-encoding': coding }, await asset.encoded(coding))
   },
 })

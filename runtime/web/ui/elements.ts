@@ -122,10 +122,15 @@ export function shorten(text: string, most: number): string {
   return `${text.slice(0, most - 1 - tail)}…${text.slice(text.length - tail)}`
 }
 
-/** Shortened in the middle by the browser, as far as needed; the end distinguishes most file names. */
-export function middle(text: string): Content {
-  const at = text.length - Math.min(8, Math.floor(text.length / 2))
-  return html`<span class="middle" title="${text}"
+/**
+ * Shortened in the middle by the browser, as far as needed; the end distinguishes most file names and
+ * serial numbers. `full` on hover: the text before a suffix was taken off.
+ */
+export function middle(text: string, full = text): Content {
+  const half = text.length - Math.min(8, Math.floor(text.length / 2))
+  // Between the two halves of an emoji both would be lost.
+  const at = /[\udc00-\udfff]/.test(text.charAt(half)) ? half - 1 : half
+  return html`<span class="middle" title="${full}"
     ><span>${text.slice(0, at)}</span><span>${text.slice(at)}</span></span
   >`
 }

@@ -17,6 +17,7 @@ interface TextField extends FieldBase {
   readonly required?: boolean
   readonly autofocus?: boolean
   readonly mono?: boolean
+  readonly minLength?: number
   readonly maxLength?: number
   readonly min?: number
   readonly max?: number
@@ -45,6 +46,7 @@ export const textField = (field: TextField): Html =>
       autocomplete: field.autocomplete ?? 'off',
       required: field.required,
       autofocus: field.autofocus,
+      minlength: field.minLength,
       maxlength: field.maxLength,
       min: field.min,
       max: field.max,

@@ -1,7 +1,7 @@
-/** The search above a list, the views beside it, and the pager of lists that are read from the newest on. */
+/** The search above a list, the views below it with their counts, and the pager of lists that are read from the newest on. */
 import { icon } from './elements.ts'
 import { hidden } from './fields.ts'
-import { address, attributes, html, type Html } from './html.ts'
+import { address, attributes, html, type Content, type Html } from './html.ts'
 
 /** The parameters of an address that a list keeps from page to page. */
 export type ListQuery = Readonly<Record<string, string>>
@@ -25,11 +25,23 @@ interface Search {
   readonly name: string
   readonly label: string
   readonly placeholder: string
-  /** Queries that people come back to. */
-  readonly views: readonly (readonly [title: string, query: ListQuery])[]
+  /** Queries that people come back to; `count`: how many rows each finds. */
+  readonly views: readonly View[]
+  /** Beside the search. */
+  readonly aside?: Content
 }
 
-export const renderSearch = ({ path, query, name, label, placeholder, views }: Search): Html =>
+type View = readonly [title: string, query: ListQuery, count?: number]
+
+export const renderSearch = ({
+  path,
+  query,
+  name,
+  label,
+  placeholder,
+  views,
+  aside,
+}: Search): Html =>
   html`<div class="tools">
     <form class="search" role="search" action="${path}">
       <input
@@ -45,17 +57,18 @@ export const renderSearch = ({ path, query, name, label, placeholder, views }: S
       ${hidden({ ...query, [name]: null })}
       <button>${icon('search')}Search</button>
     </form>
-    <nav class="views" aria-label="Views">
-      ${views.map(([title, view]) => {
-        const [href, here] = [address(path, view), address(path, query)]
-        return html`<a
-          href="${href}"
-          ${attributes({ 'aria-current': href === here ? 'true' : null })}
-          >${title}</a
-        >`
-      })}
+    ${aside}
+    <nav class="views" id="views" aria-label="Views">
+      ${views.map((view) => renderView(path, query, view))}
     </nav>
   </div>`
+
+function renderView(path: string, query: ListQuery, [title, view, count]: View): Html {
+  const [href, here] = [address(path, view), address(path, query)]
+  return html`<a href="${href}" ${attributes({ 'aria-current': href === here ? 'true' : null })}
+    >${title}${count === undefined ? null : html` <span class="count">${count}</span>`}</a
+  >`
+}
 
 /** By the oldest row that is shown, so that new rows do not push others onto the next page. */
 export const renderOlder = (list: {

@@ -7,7 +7,7 @@ import type { Page } from './paging.ts'
 import type { ListQuery } from './search.ts'
 
 export interface Column {
-  /** The value of `sort` for this column; undefined: it cannot be sorted. */
+  /** `sort` after the first click, with `-` for descending; undefined: it cannot be sorted. */
   readonly key?: string
   readonly title: Content
   readonly className?: string
@@ -45,33 +45,45 @@ export const numberColumn = (title: string): Column => ({ title, className: 'num
 /** The column of buttons. */
 export const ACTIONS: Column = { title: html`<span class="spoken">Actions</span>` }
 
-/** `sort=seen` is ascending, `sort=-seen` descending; a click reverses the order. */
+/** `sort=seen` is ascending, `sort=-seen` descending; a click reverses the order and keeps the filters. */
 function renderHead({ path = '', query = {}, columns }: Table): Html {
-  const sort = query['sort'] ?? ''
   return html`<thead>
     <tr data-label="Sort by">
       ${columns.map((column) => {
         const { key, title, className }: Column =
           typeof column === 'string' ? { title: column } : column
-        if (key === undefined)
-          return html`<th scope="col" ${attributes({ class: className })}>${title}</th>`
-        const [isUp, isDown] = [sort === key, sort === `-${key}`]
-        const href = address(path, { ...query, page: null, sort: isUp ? `-${key}` : key })
-        const order = isUp ? 'ascending' : 'descending'
-        return html`<th
-          scope="col"
-          ${attributes({
-            class: className,
-            'aria-sort': isUp || isDown ? order : null,
-          })}
-        >
-          <a href="${href}"
-            >${title}<span aria-hidden="true">${isUp ? ' ↑' : isDown ? ' ↓' : ''}</span></a
-          >
-        </th>`
+        return key === undefined
+          ? html`<th scope="col" ${attributes({ class: className })}>${title}</th>`
+          : renderSortable({ key, title, className, path, query })
       })}
     </tr>
   </thead>`
+}
+
+function renderSortable({
+  key,
+  title,
+  className,
+  path,
+  query,
+}: {
+  readonly key: string
+  readonly title: Content
+  readonly className: string | undefined
+  readonly path: string
+  readonly query: ListQuery
+}): Html {
+  const name = key.replace(/^-/, '')
+  const sort = query['sort'] ?? ''
+  const [isUp, isDown] = [sort === name, sort === `-${name}`]
+  const next = isUp ? `-${name}` : isDown ? name : key
+  const href = address(path, { ...query, page: null, sort: next })
+  const order = isUp ? 'ascending' : isDown ? 'descending' : null
+  return html`<th scope="col" ${attributes({ class: className, 'aria-sort': order })}>
+    <a href="${href}"
+      >${title}<span aria-hidden="true">${isUp ? ' ↑' : isDown ? ' ↓' : ''}</span></a
+    >
+  </th>`
 }
 
 /** "101–200 of 412", and links to the other pages. */

@@ -23,6 +23,20 @@ export function renderExact(at: Date, zone: string): string {
   return `${text.replace(',', '')} ${zone}`
 }
 
+/**
+ * When a day (`2026-11-22`) begins in a zone, or the day that is `later` days after it, as an ISO time;
+ * null: there is no such day.
+ */
+export function startOfDay(day: string, zone: string, later = 0): string | null {
+  if (!/^\d{4}-\d\d-\d\d$/.test(day)) return null
+  try {
+    const date = Temporal.PlainDate.from(day, { overflow: 'reject' }).add({ days: later })
+    return new Date(date.toZonedDateTime(zone).epochMilliseconds).toISOString()
+  } catch {
+    return null // The only way in which Temporal reports that there is no such day.
+  }
+}
+
 const formatters = new Map<string, Intl.DateTimeFormat>()
 
 function formatter(zone: string): Intl.DateTimeFormat {

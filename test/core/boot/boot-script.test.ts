@@ -123,7 +123,7 @@ test('the bootstrap is one chain command in the words of the specification', () 
   assert.equal(chains, ['chain http://flasher:8080/pxe/${net0/mac:hexhyp} && goto end ||'])
   assert.match(
     renderBootstrap(BASE, MAC),
-    `chain ${BASE}/pxe/52-54-00-12-34-56?buildarch=\${buildarch}&platform=\${platform} && goto end ||`,
+    `chain ${BASE}/pxe/52-54-00-12-34-56?buildarch=\${buildarch}&platform=\${platform}&hostname=\${hostname:uristring} && goto end ||`,
   )
   assert.match(
     renderAutoexec(BASE),

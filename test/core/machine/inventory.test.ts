@@ -146,8 +146,8 @@ test('a record of a release that knew less is read with what does no harm', () =
   const least = { mac, boot_mode, created_at, updated_at, bty_image_ref: REF, sanboot_drive: '$' }
   const read = parseRecord(least)
   assert.equal(
-    [read?.bty_image_ref, read?.sanboot_drive, read?.labels, read?.locked],
-    [REF, null, [], false],
+    [read?.bty_image_ref, read?.sanboot_drive, read?.labels, read?.locked, read?.name],
+    [REF, null, [], false, null],
   )
   assert.is(read?.cycle.carried, true, 'an unknown cycle may have been a flash under way')
 })

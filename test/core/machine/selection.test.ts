@@ -40,6 +40,20 @@ test('filters and sorts, what has no value last', () => {
   assert.is(names(select(ROWS, { text: '', sort: 'nothing' }, ON)), 'bac')
 })
 
+test('rows that are equal keep the order of the list, in both directions', () => {
+  const select = createSelect()
+  const rows = ['d', 'a', 'c', 'b'].map((name) => ({ name, size: name === 'c' ? 2 : 1 }))
+  assert.is(names(select(rows, { text: '', sort: 'size' }, ON)), 'dabc')
+  assert.is(names(select(rows, { text: '', sort: '-size' }, ON)), 'cdab')
+})
+
+test('all rows in the order of the list are the list itself, and none is described', () => {
+  const select = createSelect()
+  described = 0
+  assert.is(select(ROWS, { text: '', sort: null }, ON), ROWS)
+  assert.is(described, 0)
+})
+
 test('describes a row once, and again under another context', () => {
   const select = createSelect()
   described = 0

@@ -77,10 +77,15 @@ test('the texts, plain and in a document', async () => {
   })
   assert.match((await run(['manual'])).stdout, /^\.\\" Made by/)
 })
-test('a folder is no image: 2; an image root that is not there is named', async () => {
+test('what is no image says so, and has no format; an image root that is not there is named', async () => {
   const folder = await run(['inspect', 'image', '/proc'])
-  assert.equal([folder.code, folder.stdout], [2, ''])
-  assert.match(folder.stderr, /^flasher: \/proc is a folder, not an image\n/)
+  assert.equal([folder.code, folder.stderr], [0, ''])
+  assert.match(folder.stdout, /^path: \/proc\nformat: null\n/)
+  assert.match(folder.stdout, /^detail_error: \/proc is a folder, not an image$/m)
+  const file = await run(['inspect', 'image', '/proc/version', '--json'])
+  const { image } = JSON.parse(file.stdout)
+  assert.equal([file.code, image.format], [0, null])
+  assert.match(image.detail_error, /^\/proc\/version is not an image: its name ends in none of/)
   const listed = await run(['list', 'images', '--image-root', '/nope'])
   assert.is(listed.code, 0)
   assert.is(listed.stderr, 'flasher: there is no folder /nope; --image-root names another\n')

@@ -35,6 +35,19 @@ test('a fetch that a restart cut off is listed as failed, and can be started aga
       ['v1.2.3', 'failed', 'interrupted by a restart of the program'],
     )
     assert.is((await after.fetch('v1.2.3')).status, 'completed')
+    const failed = (await after.journal.list({ limit: 100 })).filter(
+      ({ kind }) => kind === 'netboot.artifacts.fetch.failed',
+    )
+    assert.equal(
+      failed.map(({ subject_id, actor, summary }) => [subject_id, actor, summary]),
+      [
+        [
+          'v1.2.3',
+          'system',
+          'Release v1.2.3 could not be fetched: interrupted by a restart of the program',
+        ],
+      ],
+    )
   } finally {
     await rm(records, { recursive: true })
   }

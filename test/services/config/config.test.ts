@@ -119,7 +119,7 @@ test('files that cannot be used are named with the place in them', async () => {
   )
   assert.match(
     await fails(place.open({}, ['nothing.toml'])),
-    /nothing\.toml cannot be read: ENOENT/,
+    /nothing\.toml cannot be read: .*nothing\.toml does not exist/,
   )
 })
 

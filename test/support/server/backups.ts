@@ -11,6 +11,7 @@ import {
   type BundleMachine,
 } from '../../../runtime/lines/current/rules/bundle.ts'
 import type { Machine } from '../../../runtime/lines/current/rules/machine.ts'
+import { parseBackupJob } from '../../../runtime/services/backup/backup-job.ts'
 import { createBackupMaker } from '../../../runtime/services/backup/backup-maker.ts'
 import { createRestorer } from '../../../runtime/services/backup/restore.ts'
 import {
@@ -19,6 +20,8 @@ import {
 } from '../../../runtime/services/backup/backup-store.ts'
 import { createBackups } from '../../../runtime/services/backup/backups.ts'
 import { createBundles, type BundleRules } from '../../../runtime/services/backup/bundle-files.ts'
+import { openJobRecords } from '../../../runtime/services/host/job-records.ts'
+import { createRecords } from '../../../runtime/services/host/records.ts'
 import type { DatabaseOptions } from '../../../runtime/services/state/database.ts'
 import {
   AT,
@@ -50,6 +53,10 @@ export interface BackupDeskOptions {
   readonly place?: Partial<BackupStorage>
   readonly database?: Partial<DatabaseOptions>
   readonly now?: () => Date
+  /** Folder of the jobs' records; none unless said. */
+  readonly records?: string
+  /** Called when everything of a backup is stored but its manifest. */
+  readonly beforeFinish?: (id: string) => void
 }
 
 export const bundlesOf = (state: StateServices, now = () => new Date()) =>
@@ -58,7 +65,7 @@ export const bundlesOf = (state: StateServices, now = () => new Date()) =>
 /** State and backups over an existing folder; `settings` can be changed. */
 export async function openBackupFixture(
   folder: StateFolder,
-  { place, database, now = () => new Date() }: BackupDeskOptions = {},
+  { place, database, now = () => new Date(), records, beforeFinish }: BackupDeskOptions = {},
 ) {
   const state = await folder.open({ now, ...database })
   const backupDir = join(folder.dir, 'backups')
@@ -69,12 +76,26 @@ export async function openBackupFixture(
   }
   const backups = createBackups({
     store,
-    maker: createBackupMaker({ database: state.database, bundles, store }),
+    maker: createBackupMaker({
+      database: state.database,
+      bundles,
+      store: {
+        ...store,
+        finish(manifest) {
+          beforeFinish?.(manifest.backup_id)
+          return store.finish(manifest)
+        },
+      },
+    }),
     restorer: createRestorer({ database: state.database, bundles, store }),
     journal: state.journal,
     feed: state.feed,
     settings: () => settings.current,
     now,
+    records:
+      records === undefined
+        ? undefined
+        : await openJobRecords(createRecords(records), parseBackupJob, now()),
   })
   return {
     ...state,

@@ -1,6 +1,5 @@
 /** A machine of the earlier line and all that decides about it, in memory: contacts as function calls. */
 import type { Mac } from '../../../runtime/core/machine/mac.ts'
-import { LIVE_TRIO } from '../../../appliance/assets.ts'
 import { createMachineLine } from '../../../runtime/lines/earlier/machine-line.ts'
 import type { Machine } from '../../../runtime/lines/earlier/rules/machine.ts'
 import { discover } from '../../../runtime/lines/earlier/rules/contact.ts'
@@ -26,10 +25,7 @@ export const contactAt = (now: string, more: Partial<Contact> = {}): Contact => 
 })
 
 export function createEarlierFixture(mac: Mac = MAC) {
-  const line = createMachineLine({
-    live: () => ({ ...LIVE_TRIO, squashfsSha256: null }),
-    bootKey: KEY,
-  })
+  const line = createMachineLine({ bootKey: KEY })
   let minutes = 0
   const next = () => new Date(Date.parse(BY.at) + (minutes += 1) * 60_000).toISOString()
   const fixture = {

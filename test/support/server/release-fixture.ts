@@ -30,11 +30,12 @@ export async function openReleaseFixture(
     feed: services.feed,
     settings: () => ({ site: '', repository: REPOSITORY, tag: 'latest', keep: 1, ...settings }),
     now,
-    ...(records === undefined ? {} : { records }),
+    records,
   })
   return {
     bootFiles,
     releases,
+    journal: services.journal,
     async fetch(tag: string) {
       await releases.start(tag, BY)
       const job = await releases.awaitEnd(tag)

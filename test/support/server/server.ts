@@ -57,6 +57,7 @@ const VIEWS: ServerViews<Machine> = {
     const q = query.get('q') ?? ''
     return all.filter(({ mac, labels }) => mac.includes(q) || labels.includes(q))
   },
+  columnsOf: () => '',
   renderRow: ({ mac, boot_mode, last_seen_ip }) =>
     `<tr id="m-${mac}"><td>${mac}</td><td>${boot_mode}</td><td>${last_seen_ip ?? ''}</td></tr>`,
   renderBar: ({ mac, phase, step_bytes }) => `<span id="b-${mac}">${phase} ${step_bytes}</span>`,
@@ -86,6 +87,7 @@ export async function createTestServer(options: TestServerOptions = {}) {
   const feed = createFeed()
   const log: string[] = []
   const note = (message: string) => void log.push(message)
+  const password = { current: PASSWORD }
   const settings: { current: WebSettings } = { current: { ...SETTINGS, ...options.settings } }
   const entries = options.catalog ?? []
   const machines = createMachines<Machine>(database, { parseRecord })
@@ -112,7 +114,10 @@ export async function createTestServer(options: TestServerOptions = {}) {
     line: { ...line, ...options.line },
     views: { ...VIEWS, ...options.views },
     plugins: [() => ({ schemas: SCHEMAS }), (site) => ({ routes: routes(site) })],
-    checkPassword: options.checkPassword ?? (async (given) => given === PASSWORD),
+    checkPassword: options.checkPassword ?? (async (given) => given === password.current),
+    async setPassword(given) {
+      password.current = given
+    },
     onFlashSlot: (machine, slot) => gate.assign(machine, slot, now().getTime()),
     machines,
     journal,

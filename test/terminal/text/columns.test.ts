@@ -2,7 +2,7 @@ import * as fc from 'fast-check'
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
 import { displayWidth } from '../../../runtime/core/foundation/printable.ts'
-import { clip } from '../../../runtime/terminal/text/clip.ts'
+import { clip, clipApart } from '../../../runtime/terminal/text/clip.ts'
 import { layOut } from '../../../runtime/terminal/text/columns.ts'
 
 const test = suite('columns')
@@ -19,6 +19,22 @@ test('texts are cut at the end or in the middle, by columns and not by character
       for (const cut of ['end', 'middle'] as const) {
         assert.ok(displayWidth(clip(text, width, { cut, unicode: true })) <= Math.max(width, 0))
       }
+    }),
+  )
+})
+test('texts that would look the same once they are cut stay different', () => {
+  const images = ['debian-13-20250101-amd64.img.zst', 'debian-13-20250102-amd64.img.zst', 'a.img']
+  const style = { cut: 'middle', unicode: true } as const
+  assert.equal(clipApart(images, 20, style), [
+    'debia…50101-amd64.i…',
+    'debia…50102-amd64.i…',
+    'a.img',
+  ])
+  assert.equal(clipApart(images, 60, style), images)
+  const text = fc.string({ unit: 'grapheme', maxLength: 30 })
+  fc.assert(
+    fc.property(fc.array(text), fc.integer({ min: 0, max: 20 }), (texts, width) => {
+      for (const cut of clipApart(texts, width, style)) assert.ok(displayWidth(cut) <= width, cut)
     }),
   )
 })
@@ -48,6 +64,19 @@ test('columns are as wide as needed, shrink as they may, and then go, the least 
   ])
   assert.not.match(lay(24).head, /Arch/)
   assert.equal(lay(14).head, 'Name      Size')
+})
+test('what tells the rows apart is shortened last, when the rest has shrunk or gone', () => {
+  const columns = [
+    { title: 'Name', least: 6, cut: 'middle' as const, tells: true },
+    { title: 'Arch', drops: 2 },
+    { title: 'From', drops: 1 },
+  ]
+  const rows = [['debian-13-amd64.img', 'x86_64', 'local']]
+  const lay = (width: number) => layOut(columns, rows, width, false).lines
+  assert.equal(lay(30), ['debian-13-amd64.img  local'])
+  assert.equal(lay(20), ['debian-13-amd64.img'])
+  assert.equal(lay(12), ['debia..4.img'])
+  assert.equal(lay(5), ['de...'])
 })
 test('a column in which nothing is said is left out', () => {
   const columns = [{ title: 'Name' }, { title: 'SHA-256' }]

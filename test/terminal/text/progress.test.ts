@@ -6,15 +6,20 @@ import {
   createProgress,
   renderEventLine,
   renderEventText,
+  renderEventWords,
   type ProgressMode,
 } from '../../../runtime/terminal/text/progress.ts'
 
 const LOG: TerminalStyle = { live: false, colour: false, unicode: false }
 const TERMINAL: TerminalStyle = { live: true, colour: true, unicode: true }
 
-const writing = (bytes: number, note?: string): FlashEvent => ({
+const writing = (
+  bytes: number,
+  note?: string,
+  phase: 'write' | 'verify' = 'write',
+): FlashEvent => ({
   event: 'writing',
-  phase: 'write',
+  phase,
   ...(note === undefined ? {} : { note }),
   bytes_read: bytes,
   bytes_written: bytes,
@@ -93,6 +98,15 @@ test('events as the deployed clients spell them', () => {
     assert.is(renderEventText(event), text)
   }
 })
+test('on a terminal the same events have notes for people', () => {
+  const rows: readonly (readonly [FlashEvent, string])[] = [
+    [{ event: 'started', total_bytes: null }, '[started] preparing the disk\n'],
+    [writing(0, 'img', 'verify'), '[writing] reading back what was written\n'],
+    [{ event: 'provisioning', note: 'cloud-init' }, '[provisioning] adding the cloud-init data\n'],
+    [{ event: 'failed', note: 'no\u001b[31m' }, `[failed] ${String.raw`no\x1b[31m`}\n`],
+  ]
+  for (const [event, text] of rows) assert.is(renderEventWords(event), text)
+})
 test('ndjson: every event on stdout, nothing on stderr', () => {
   const { stdout, stderr } = play('ndjson', TERMINAL, COURSE)
   assert.is(stderr, '')
@@ -128,7 +142,16 @@ test('text on a terminal: a bar between the event lines, gone before each', () =
   const drawings = stderr.split('\r').filter((part) => part.includes('write '))
   // Of the seven counts, one comes too soon after another.
   assert.is(drawings.length, 6)
-  assert.match(stderr, /^\[started\] total_bytes=1000\n\[writing\] img\.zst\n\r write {4}2%/)
-  assert.ok(stderr.includes('\r\u001b[K[synced]\n[partprobed]\n'))
+  assert.match(
+    stderr,
+    /^\[started\] preparing the disk, 1\.00 kB to write\n\[writing\] the image \(img\.zst\)\n\r write {4}2%/,
+  )
+  assert.ok(
+    stderr.endsWith(
+      '\r\u001b[K[synced] everything is on the disk\n' +
+        '[partprobed] the kernel has read the new partition table\n' +
+        '[provisioning] running the cijoe workflow\n[done] the disk is ready\n',
+    ),
+  )
 })
 test.run()

@@ -21,6 +21,25 @@ test('header in capitals, dashes, two blanks between, no trailing blanks', () =>
     ].join('\n'),
   )
 })
+test('a table is as narrow as its terminal; what tells the rows apart is shortened last', () => {
+  const columns = [
+    { key: 'name', least: 8, cut: 'middle', tells: true },
+    { key: 'model', least: 6, drops: 1 },
+    { key: 'bus', drops: 2 },
+  ] as const
+  const rows = [
+    { name: 'debian-13-a.img', model: 'Samsung SSD 980', bus: 'nvme' },
+    { name: 'debian-13-b.img', model: 'Samsung SSD 990', bus: 'nvme' },
+  ]
+  const lay = (width: number | null) =>
+    renderTable(rows, columns, { width, unicode: true }).trimEnd().split('\n')
+  assert.is(lay(null)[2], 'debian-13-a.img  Samsung SSD 980  nvme')
+  assert.is(lay(30)[2], 'debian-13-a.img  Samsun…  nvme')
+  assert.is(lay(24)[2], 'debian-13-a.img  Samsun…')
+  for (const width of [5, 13, 24, 30]) {
+    for (const line of lay(width)) assert.ok(line.length <= width, line)
+  }
+})
 test('no rows say so', () => {
   assert.is(renderTable([], ['name']), '(no entries)\n')
 })

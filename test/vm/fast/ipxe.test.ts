@@ -142,7 +142,7 @@ run('autoexec.ipxe brings the card in use to its script, which tells what it is'
   assert.equal(station.requests.slice(0, 3), [
     'GET /autoexec.ipxe',
     `GET /pxe-bootstrap.ipxe?mac=${HYPHENS}`,
-    `GET /pxe/${HYPHENS}?buildarch=i386&platform=pcbios`,
+    `GET /pxe/${HYPHENS}?buildarch=i386&platform=pcbios&hostname=`,
   ])
   const known = await station.machines.find(MAC)
   assert.is(known?.arch, 'i386')

@@ -82,7 +82,7 @@ test('a box appears, gets image and disk, is armed by its serial, and its row fo
 
   // The row follows what the box says.
   await page.goto('/ui/machines')
-  await page.getByRole('link', { name: 'rack-1, slot-01' }).waitFor()
+  await row.getByText('slot-01').waitFor()
   await boxes.done(1)
   await row.getByText('done').waitFor()
   await boxes.fail(1, 'too late to count')
@@ -99,7 +99,7 @@ test('what was typed and refused is still there, with the reason', async () => {
   await page.getByRole('radio', { name: /^Flash always/ }).check()
   await page.getByLabel('Labels').fill('shelf 9')
   await page.getByRole('button', { name: 'Save' }).click()
-  await page.getByText('requires a target disk').waitFor()
+  await page.getByText('Select the disk to flash.').first().waitFor()
   assert.is(await page.getByLabel('Labels').inputValue(), 'shelf 9')
   assert.is(await page.getByRole('radio', { name: /^Flash always/ }).isChecked(), true)
 })
@@ -154,7 +154,7 @@ test('many at once: what would be done, who is left out and why, and the count t
   const dialog = page.getByRole('dialog')
   await dialog.getByText('Arm 2 machines (1 skipped: no target disk selected)').waitFor()
   await dialog.getByRole('textbox').fill('2')
-  await dialog.getByRole('button', { name: 'Flash (2)' }).click()
+  await dialog.getByRole('button', { name: 'Flash again (2)' }).click()
   await dialog.getByText('Armed 2 machines (1 skipped').waitFor()
   await dialog.getByRole('link', { name: 'Back to machines' }).click()
   await page.waitForURL('**/ui/machines?q=many')

@@ -28,6 +28,7 @@ test('put creates and replaces, get and list answer it, delete removes it', asyn
     'target_disk_serial',
     'created_at',
     'updated_at',
+    'name',
   ])
   assert.is(machine.mac, MAC)
   assert.equal(machine.labels, ['a', 'b'])
@@ -46,6 +47,26 @@ test('put creates and replaces, get and list answer it, delete removes it', asyn
     (e) => e.kind,
   )
   assert.equal(kinds, ['machine.deleted', 'machine.upserted', 'machine.created'])
+})
+
+test('a name stays when a put does not say one, and events say what changed', async () => {
+  await using server = await createTestServer()
+  const ask = await server.operator()
+  const put = async (body: object) =>
+    await (await ask(`/machines/${MAC}`, asJson(body, 'PUT'))).json()
+  assert.is((await put({ name: ' Rack 1, slot 4 ' })).name, 'Rack 1, slot 4')
+  assert.is((await put({ labels: ['a'] })).name, 'Rack 1, slot 4')
+  assert.is((await put({ name: '' })).name, null)
+  assert.is((await ask(`/machines/${MAC}`, asJson({ name: 'a\u202e' }, 'PUT'))).status, 422)
+  const events = await server.journal.list({ subject_id: MAC, limit: 9 })
+  assert.equal(
+    events.map(({ details }) => details?.['changes']),
+    [
+      { name: { before: 'Rack 1, slot 4', after: null }, labels: { before: ['a'], after: [] } },
+      { labels: { before: [], after: ['a'] } },
+      undefined,
+    ],
+  )
 })
 
 test('what is not there is a 404 with a reason', async () => {

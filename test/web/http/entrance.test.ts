@@ -1,9 +1,19 @@
 /** What comes in over a socket before any route sees it: targets, hosts, and faults that nobody caught. */
+import { once } from 'node:events'
+import { readdirSync, readlinkSync } from 'node:fs'
+import { mkdtempDisposable, writeFile } from 'node:fs/promises'
 import { createServer } from 'node:http'
+import { connect } from 'node:net'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { setImmediate as nextTurn } from 'node:timers/promises'
 import { H3 } from 'h3'
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
+import { openServed } from '../../../runtime/services/host/served-files.ts'
 import { createEntrance } from '../../../runtime/web/http/entrance.ts'
+import { answerFile } from '../../../runtime/web/http/file-answer.ts'
+import { renderResponse } from '../../../runtime/web/http/response.ts'
 import { codeOf, exchange } from '../../support/http/raw-http.ts'
 import { checkUp, createTestServer, listen } from '../../support/server/server.ts'
 
@@ -91,22 +101,110 @@ test('a request without an answer of its own gets a 500, and the next one is ser
   ]
   for (const fetch of faults) {
     const log: string[] = []
-    const app = Object.assign(new H3(), { fetch })
-    const http = createServer(createEntrance(app, { error: (line) => void log.push(line) }))
-    await new Promise<void>((resolve) => {
-      http.listen(0, '127.0.0.1', resolve)
-    })
-    const address = http.address()
-    const port = typeof address === 'object' && address !== null ? address.port : 0
+    using server = await serveApp(fetch, log)
     for (const round of [1, 2]) {
-      const text = await send(port, `/pxe/${MAC}`)
+      const text = await send(server.port, `/pxe/${MAC}`)
       assert.is(codeOf(text), 500, text)
       assert.match(text, '{"detail":"Internal Server Error"}')
       assert.is(log.length, round)
     }
     assert.match(log[0] ?? '', `GET /pxe/${MAC}: `)
-    http.close()
   }
 })
+
+/** A server with this entrance alone. */
+async function serveApp(fetch: H3['fetch'], log: string[] = []) {
+  const app = Object.assign(new H3(), { fetch })
+  const http = createServer(createEntrance(app, { error: (line) => void log.push(line) }))
+  http.listen(0, '127.0.0.1')
+  await once(http, 'listening')
+  const address = http.address()
+  const port = typeof address === 'object' && address !== null ? address.port : 0
+  return { port, [Symbol.dispose]: () => void http.close() }
+}
+
+const pipelined = (count: number, path: string) =>
+  Array.from({ length: count }, (_, n) => {
+    const end = n === count - 1 ? 'Connection: close\r\n' : ''
+    return `GET ${path}?${n} HTTP/1.1\r\nHost: x\r\n${end}\r\n`
+  }).join('')
+
+test('requests that come at once on one connection are answered one after the other', async () => {
+  let [open, most] = [0, 0]
+  using server = await serveApp(async ({ url }) => {
+    open += 1
+    most = Math.max(most, open)
+    await nextTurn()
+    open -= 1
+    return new Response(`<${new URL(url).search}>`)
+  })
+  const text = await exchange(server.port, pipelined(300, '/'))
+  const answers = text.match(/<[^>]+>/g)
+  assert.equal(
+    answers,
+    Array.from({ length: 300 }, (_, n) => `<?${n}>`),
+  )
+  assert.is(most, 1)
+})
+
+test('a connection on which too many requests wait is closed', async () => {
+  let begun = 0
+  using server = await serveApp(() => {
+    begun += 1
+    return new Promise(() => {})
+  })
+  const socket = connect(server.port, '127.0.0.1').on('error', () => {})
+  socket.write(pipelined(5000, '/'))
+  await new Promise((resolve) => {
+    socket.on('close', resolve)
+  })
+  assert.is(begun, 1)
+})
+
+test('one connection has one file open, however many it asks for', async () => {
+  await using server = await createTestServer()
+  await using http = await listen(server)
+  await server.putBootFile('large.img', 'x'.repeat(300_000))
+  const socket = connect(http.port, '127.0.0.1')
+  socket.write(pipelined(100, '/boot/large.img'))
+  let [bytes, most] = [0, 0]
+  for await (const part of socket) {
+    assert.instance(part, Buffer)
+    bytes += part.length
+    most = Math.max(most, countOpen('/large.img'))
+  }
+  assert.ok(bytes > 100 * 300_000, String(bytes))
+  assert.ok(most <= 1, `${most} files are open`)
+  assert.is(countOpen('/large.img'), 0)
+})
+
+test('a file is closed when the headers of its answer cannot be sent', async () => {
+  await using folder = await mkdtempDisposable(join(tmpdir(), 'flasher-entrance-'))
+  await writeFile(join(folder.path, 'large.img'), 'x'.repeat(300_000))
+  const log: string[] = []
+  const app = new H3()
+  app.get('/large.img', async (event) => {
+    const file = await openServed(folder.path, 'large.img')
+    if (file === null) throw new Error('no file')
+    const headers = { 'x-name': 'two\nlines' }
+    const { answer } = await answerFile(event, 'large.img', { ...file, headers })
+    return renderResponse(answer, event)
+  })
+  using server = await serveApp(app.fetch, log)
+  assert.is(codeOf(await send(server.port, '/large.img')), 500)
+  assert.match(log[0] ?? '', 'Invalid character in header content')
+  assert.is(countOpen('/large.img'), 0)
+})
+
+/** Files of this process whose path ends so. */
+const countOpen = (end: string) =>
+  readdirSync('/proc/self/fd').filter((fd) => {
+    try {
+      return readlinkSync(`/proc/self/fd/${fd}`).endsWith(end)
+    } catch {
+      // It was closed meanwhile.
+      return false
+    }
+  }).length
 
 test.run()

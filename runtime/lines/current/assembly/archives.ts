@@ -1,5 +1,6 @@
 /** Current line: opens export bundles and backups of the state, for the server and for commands. */
 import { accept } from '../../../core/foundation/result.ts'
+import { parseBackupJob } from '../../../services/backup/backup-job.ts'
 import { createBackupMaker } from '../../../services/backup/backup-maker.ts'
 import { createRestorer } from '../../../services/backup/restore.ts'
 import { openBackupStore } from '../../../services/backup/backup-store.ts'
@@ -9,6 +10,8 @@ import {
   type BundleRules,
   type Bundles,
 } from '../../../services/backup/bundle-files.ts'
+import { openJobRecords } from '../../../services/host/job-records.ts'
+import { createRecords } from '../../../services/host/records.ts'
 import { decideFolders, type LineConfig } from './configuration.ts'
 import {
   buildBundle,
@@ -55,5 +58,13 @@ export async function openBackups(
     journal,
     feed,
     settings: () => config.current().backup,
+    // What a command finds beside a running server are that server's jobs.
+    records: database.isOwner
+      ? await openJobRecords(
+          createRecords(decideFolders(config).backupJobs),
+          parseBackupJob,
+          new Date(),
+        )
+      : undefined,
   })
 }

@@ -1,7 +1,8 @@
 /** Current line: reads the configuration for one run of the program. */
+import type { Origin } from '../../../core/config/settings-parser.ts'
 import { createConfig, type Config } from '../../../services/config/config.ts'
 import { defaultStateDir } from '../../../services/config/state-dirs.ts'
-import type { ProcessEnvironment } from './process-environment.ts'
+import type { ProcessEnvironment } from '../../../program/process-environment.ts'
 import { parseSettings, SETTINGS } from '../rules/settings.ts'
 import type { Arguments } from '../../../core/command/arguments.ts'
 
@@ -21,6 +22,13 @@ export const readConfiguration = (
     fallbackStateDir: defaultStateDir(environment.env, environment.isRoot),
   })
 
+/** Where the configuration sets the password; null: its hash is in the state directory. */
+export function findPasswordOrigin(config: LineConfig): Origin | null {
+  const { admin } = config.current()
+  const key = (['password', 'password_hash'] as const).find((each) => admin[each].trim() !== '')
+  return key === undefined ? null : config.originOf('admin', key)
+}
+
 /** Where the parts of the state lie: below the state directory unless a setting says otherwise. */
 export function decideFolders(config: LineConfig) {
   const { stateDir } = config
@@ -33,6 +41,7 @@ export function decideFolders(config: LineConfig) {
     signedOut: `${stateDir}/signed-out.json`,
     catalog: `${stateDir}/catalog.toml`,
     fetches: `${stateDir}/fetches`,
+    backupJobs: `${stateDir}/backup-jobs`,
     boot: paths.boot_dir || `${stateDir}/boot`,
     backups: paths.backup_dir || `${stateDir}/backups`,
     cache: cache.dir || `${stateDir}/cache`,

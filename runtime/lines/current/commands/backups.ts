@@ -7,7 +7,7 @@ import { openBackups, openBundles } from '../assembly/archives.ts'
 import { openVoice } from '../../../terminal/text/voice.ts'
 import { chooseBackup, requireTerminal } from './choose-backup.ts'
 import { SUCCESS } from '../../../core/command/server-exit.ts'
-import type { ProcessEnvironment } from '../assembly/process-environment.ts'
+import type { ProcessEnvironment } from '../../../program/process-environment.ts'
 import { visitState, type Visit } from './visit.ts'
 import type { Arguments } from '../../../core/command/arguments.ts'
 

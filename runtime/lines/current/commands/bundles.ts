@@ -3,7 +3,7 @@ import { openBundles } from '../assembly/archives.ts'
 import { openVoice } from '../../../terminal/text/voice.ts'
 import { COMMAND_LINE } from '../rules/commands.ts'
 import { SUCCESS } from '../../../core/command/server-exit.ts'
-import type { ProcessEnvironment } from '../assembly/process-environment.ts'
+import type { ProcessEnvironment } from '../../../program/process-environment.ts'
 import { visitState } from './visit.ts'
 import type { Arguments } from '../../../core/command/arguments.ts'
 

@@ -7,7 +7,7 @@ import type { StoredBackup } from '../../../services/backup/backup-store.ts'
 import { encodeFor } from '../../../terminal/text/encoding.ts'
 import { decideTerminalStyle } from '../../../terminal/text/terminal-style.ts'
 import { renderAge } from '../../../web/ui/times.ts'
-import type { ProcessEnvironment } from '../assembly/process-environment.ts'
+import type { ProcessEnvironment } from '../../../program/process-environment.ts'
 
 /** A terminal to ask on and to read from; else a Fault `misuse`. */
 export function requireTerminal({ env, stdin, stderr }: ProcessEnvironment): void {

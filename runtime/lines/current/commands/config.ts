@@ -7,10 +7,11 @@ import { createDatabase } from '../../../services/state/database.ts'
 import { readVersion } from '../../../services/host/package-manifest.ts'
 import { isThere } from '../../../services/config/state-dirs.ts'
 import { renderTable } from '../../../terminal/text/table.ts'
+import { tableRoomOf } from '../../../terminal/text/terminal-style.ts'
 import { decideFolders, readConfiguration, type LineConfig } from '../assembly/configuration.ts'
 import { SUCCESS } from '../../../core/command/server-exit.ts'
 import { renderReference } from '../rules/settings-reference.ts'
-import type { ProcessEnvironment } from '../assembly/process-environment.ts'
+import type { ProcessEnvironment } from '../../../program/process-environment.ts'
 import type { Arguments } from '../../../core/command/arguments.ts'
 
 /** Every setting with its value and where it comes from; secrets as set or unset. */
@@ -34,7 +35,8 @@ export async function showConfig(
   const files = config.paths()
   environment.stdout.write(`State directory: ${config.stateDir}\n`)
   environment.stdout.write(`Files: ${files.length === 0 ? 'none' : files.join(', ')}\n\n`)
-  environment.stdout.write(renderTable(settings.map(toRow), ['setting', 'value', 'from']))
+  const { stdout, env } = environment
+  stdout.write(renderTable(settings.map(toRow), COLUMNS, tableRoomOf(stdout, env)))
   return SUCCESS
 }
 
@@ -72,6 +74,12 @@ async function takeSaved(config: LineConfig, { stderr }: ProcessEnvironment): Pr
     stderr.write(`settings saved in the browser are not shown: ${renderError(thrown)}\n`)
   }
 }
+
+const COLUMNS = [
+  { key: 'setting', least: 12, tells: true },
+  { key: 'value', least: 12, cut: 'middle' },
+  { key: 'from', least: 8, drops: 1 },
+] as const
 
 const toRow = ({ section, key, shown, origin }: ShownSetting) => ({
   setting: `${section}.${key}`,

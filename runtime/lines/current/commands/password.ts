@@ -1,4 +1,10 @@
 /** `flasher-web password`: sets a new administrator password and ends all sessions. */
+import {
+  checkNewPassword,
+  MAX_PASSWORD_LENGTH,
+  MIN_PASSWORD_LENGTH,
+  type NewPasswordRefusal,
+} from '../../../core/access/new-password.ts'
 import { Fault } from '../../../core/foundation/fault.ts'
 import { renderOrigin } from '../../../core/config/settings-parser.ts'
 import {
@@ -9,9 +15,14 @@ import {
 import { replaceSecret } from '../../../services/access/secret.ts'
 import { prepareStateDir } from '../../../services/config/state-dirs.ts'
 import { readHiddenLine } from '../../../terminal/prompt/hidden-line.ts'
-import { decideFolders, readConfiguration, type LineConfig } from '../assembly/configuration.ts'
+import {
+  decideFolders,
+  findPasswordOrigin,
+  readConfiguration,
+  type LineConfig,
+} from '../assembly/configuration.ts'
 import { SUCCESS } from '../../../core/command/server-exit.ts'
-import type { ProcessEnvironment } from '../assembly/process-environment.ts'
+import type { ProcessEnvironment } from '../../../program/process-environment.ts'
 import type { Arguments } from '../../../core/command/arguments.ts'
 
 export async function changePassword(
@@ -44,13 +55,11 @@ export async function changePassword(
 
 /** A password in the configuration would take precedence over the new one. */
 function refuseConfigured(config: LineConfig): void {
-  for (const key of ['password', 'password_hash'] as const) {
-    const origin = config.originOf('admin', key)
-    if (config.current().admin[key].trim() === '' || origin === null) continue
-    throw new Fault('misuse', `the password is set by ${renderOrigin(origin)}: change it there`, {
-      hint: 'Or remove it there and run this command again.',
-    })
-  }
+  const origin = findPasswordOrigin(config)
+  if (origin === null) return
+  throw new Fault('misuse', `the password is set by ${renderOrigin(origin)}: change it there`, {
+    hint: 'Or remove it there and run this command again.',
+  })
 }
 
 async function endSessions(
@@ -68,18 +77,25 @@ async function endSessions(
   )
 }
 
-const MIN_LENGTH = 8
-
 async function askPassword({ stdin, stderr }: ProcessEnvironment): Promise<string> {
   const password = await readHiddenLine(stdin, stderr, 'New password: ')
-  if ([...password].length < MIN_LENGTH) {
-    throw new Fault('misuse', `the password needs at least ${MIN_LENGTH} characters`, {
-      hint: '--generate generates one.',
-    })
-  }
+  refuseUnfit(password, null)
   if (stdin.isTTY === true) {
-    const again = await readHiddenLine(stdin, stderr, 'Repeat password: ')
-    if (again !== password) throw new Fault('misuse', 'the two passwords differ')
+    refuseUnfit(password, await readHiddenLine(stdin, stderr, 'Repeat password: '))
   }
   return password
+}
+
+const REFUSALS: Readonly<Record<NewPasswordRefusal, string>> = {
+  'too-short': `the password needs at least ${MIN_PASSWORD_LENGTH} characters`,
+  'too-long': `the password may have at most ${MAX_PASSWORD_LENGTH} characters`,
+  'control-characters': 'the password may not contain control characters',
+  differs: 'the two passwords differ',
+}
+
+function refuseUnfit(password: string, repeated: string | null): void {
+  const checked = checkNewPassword(password, repeated)
+  if (checked.ok) return
+  const hint = checked.refusal === 'too-short' ? { hint: '--generate generates one.' } : {}
+  throw new Fault('misuse', REFUSALS[checked.refusal], hint)
 }

@@ -6,7 +6,7 @@ import { decideTerminalStyle } from '../../../terminal/text/terminal-style.ts'
 import { readConfiguration, type LineConfig } from '../assembly/configuration.ts'
 import { COMMAND_LINE } from '../rules/commands.ts'
 import { openState, type State } from '../assembly/state.ts'
-import type { ProcessEnvironment } from '../assembly/process-environment.ts'
+import type { ProcessEnvironment } from '../../../program/process-environment.ts'
 import type { Arguments } from '../../../core/command/arguments.ts'
 
 export interface Visit extends AsyncDisposable {

@@ -19,6 +19,7 @@ import { eventPages } from './events/events.ts'
 import { createMatch } from './machines/fleet-query.ts'
 import { renderError, renderLogin } from './frame/login.ts'
 import { machinePages } from './machines/machine.ts'
+import { parseColumns, renderColumns } from './view/fleet-columns.ts'
 import { viewMachine } from './view/machine-view.ts'
 import { machinesPage } from './machines/machines.ts'
 import { netbootPages } from './netboot/netboot.ts'
@@ -68,8 +69,11 @@ export function createPages(parts: PagesDependencies): Pages {
     )
   const views: ServerViews<Machine> = {
     match: createMatch({ context: createContext(parts), view, now }),
-    renderRow: (machine) =>
-      String(renderMachineRow(view(machine), { now: now(), zone: parts.zone() })),
+    columnsOf: (query) => renderColumns(parseColumns(query?.get('columns') ?? null)),
+    renderRow: (machine, columns) =>
+      String(
+        renderMachineRow(view(machine), { now: now(), zone: parts.zone() }, parseColumns(columns)),
+      ),
     renderBar: (run) => String(renderBar(run)),
     renderLogin: (given) => renderLogin(frame, given),
     renderError: (given) => renderError(frame, given),

@@ -36,6 +36,7 @@ export function imageRoutes(site: Pick<Site<Machine>, 'catalog'>): readonly Rout
       method: 'GET',
       path: '/images',
       access: 'open',
+      isCompressed: true,
       doc: {
         summary: 'The images that the cache service holds',
         answers: { 200: renderSchema(ImagesSchema, 'output') },

@@ -2,6 +2,7 @@
 import { z } from 'zod'
 import { InventorySchema } from '../../../core/machine/inventory.ts'
 import { BOOT_MODES } from './machine.ts'
+import { NameSchema } from './label.ts'
 import { PLAN_MODES } from './plan.ts'
 import { MachineUpsertSchema } from './upsert.ts'
 
@@ -26,6 +27,7 @@ const DiskSchema = z.object({
 const MachineSchema = z.object({
   mac: z.string(),
   bty_image_ref: asked.bty_image_ref.unwrap(),
+  name: NameSchema,
   labels: asked.labels.unwrap(),
   discovered_at: time.nullable(),
   last_seen_at: time.nullable(),

@@ -6,12 +6,15 @@ import { parseJson } from '../../../core/foundation/json-reader.ts'
 import { accept, refuse, type Result } from '../../../core/foundation/result.ts'
 import { InventoryDiskSchema, MAX_DISKS, toDisk } from '../../../core/machine/inventory.ts'
 import { createMachine, type Machine } from './machine.ts'
+import { NameSchema } from './label.ts'
 
 const BUNDLE_VERSION = 3
 
-/** One machine's hardware; nothing of what operators have made of it. */
+/** One machine's hardware and name; nothing else of what operators have made of it. */
 export interface BundleMachine {
   readonly mac: Mac
+  /** Not in the specification; absent where nobody gave one. */
+  readonly name?: string | null | undefined
   readonly known_disks: readonly InventoryDisk[] | null
   readonly known_disks_at: string | null
   /** A native object, as lshw gave it. */
@@ -29,6 +32,7 @@ export const buildBundleMachine = (
   hardware: { readonly json: string; readonly at: string } | null,
 ): BundleMachine => ({
   mac: machine.mac,
+  ...(machine.name === null ? {} : { name: machine.name }),
   known_disks: machine.known_disks,
   known_disks_at: machine.known_disks_at,
   hw_lshw: hardware === null ? null : (parseJson(hardware.json) ?? null),
@@ -63,14 +67,16 @@ export function parseBundle(text: string): Result<Bundle, string> {
 
 /** An imported machine: its hardware, and nothing that was decided about it ("bundle import"). */
 export const importMachine = (
-  { mac, known_disks, known_disks_at }: BundleMachine,
+  { mac, name, known_disks, known_disks_at }: BundleMachine,
   before: Machine | null,
   now: string,
 ): Machine => ({
   ...createMachine(mac, 'flasher-inventory', now),
   known_disks,
   known_disks_at,
-  // A lock protects a disk, a UART is a fact of the board: neither is a binding.
+  // A lock protects a disk, a UART is a fact of the board, a name is a person's: none is a binding.
+  name: name || (before?.name ?? null),
+  hostname: before?.hostname ?? null,
   locked: before?.locked ?? false,
   serial_console: before?.serial_console ?? 'ttyS0',
 })
@@ -107,6 +113,8 @@ const BundleSchema = z.object({
   machines: z.array(
     z.object({
       mac: z.string().max(32),
+      // Of another tool it may be anything: one that is no name is as good as none.
+      name: NameSchema.optional().catch(null),
       known_disks: z.array(InventoryDiskSchema).max(MAX_DISKS).nullable().default(null),
       known_disks_at: time,
       hw_lshw: z

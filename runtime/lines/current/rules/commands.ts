@@ -26,7 +26,7 @@ const EXPORT = {
   words: ['export'],
   summary: 'export the fleet as a bundle into a folder',
   about: [
-    'Writes DIR/inventory.json: every machine with its disks and hardware, without assignments or images. Works while the server is running.',
+    'Writes DIR/inventory.json: every machine with its name, disks and hardware, without assignments or images. Works while the server is running.',
   ],
   positionals: [{ value: FOLDER, help: 'the folder; created if missing' }],
   flags: [CONFIG],
@@ -37,7 +37,7 @@ const IMPORT = {
   words: ['import'],
   summary: 'import the machines of an export bundle',
   about: [
-    'Every machine of the bundle starts over: mode flasher-inventory, no image, no disk, no labels. Other machines are kept. Works while the server is running.',
+    'Every machine of the bundle starts over: mode flasher-inventory, no image, no disk, no labels; its name stays unless the bundle has another. Other machines are kept. Works while the server is running.',
   ],
   positionals: [{ value: FOLDER, help: 'the folder with inventory.json' }],
   flags: [CONFIG],

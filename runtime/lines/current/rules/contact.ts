@@ -1,10 +1,12 @@
 /** Current line: how a machine's own contacts change its record ("Transitions"). */
+import { epochOf } from '../../../core/foundation/instants.ts'
 import type { InventoryDisk } from '../../../core/machine/machine.ts'
 import type { Mac } from '../../../core/machine/mac.ts'
 import type { BootRuling } from './boot.ts'
 import { startCycle } from './operator-edits.ts'
 import { decideQueuedAt } from './queue.ts'
 import { createMachine, isFlashMode, type BootMode, type Cycle, type Machine } from './machine.ts'
+import { parseHostname } from './label.ts'
 import type { Plan } from './plan.ts'
 
 /** Where nothing changes, each function answers the very object it was given: nothing to store. */
@@ -15,12 +17,23 @@ export const discover = (mac: Mac, now: string): Machine => ({
   discovered_at: now,
 })
 
-/** `GET /pxe/{mac}`, before the decision. `buildarch` as iPXE says it, null when it does not. */
-export function sight(machine: Machine, now: string, buildarch: string | null): Machine {
-  const isArch = buildarch !== null && /^[a-z0-9_]{1,16}$/.test(buildarch)
+/** What iPXE says of its machine in the query; hostile. */
+interface Introduction {
+  readonly buildarch?: string | undefined
+  readonly hostname?: string | undefined
+}
+
+/** `GET /pxe/{mac}`, before the decision. */
+export function sight(
+  machine: Machine,
+  now: string,
+  { buildarch = '', hostname = '' }: Introduction,
+): Machine {
+  const isArch = /^[a-z0-9_]{1,16}$/.test(buildarch)
   return change(machine, now, {
     discovered_at: machine.discovered_at ?? now,
     arch: isArch ? buildarch : machine.arch,
+    hostname: parseHostname(hostname) ?? machine.hostname,
   })
 }
 
@@ -69,8 +82,6 @@ function isJustPlanned({ planned_at, cycle: { offered_at } }: Machine, now: stri
   const age = epochOf(now) - epochOf(planned_at)
   return age >= 0 && age < AGAIN_MS
 }
-
-const epochOf = (at: string) => Temporal.Instant.from(at).epochMilliseconds
 
 /**
  * A run began: who waits, or was sent off, and writes without a plan of ours, has its place as if it

@@ -16,8 +16,11 @@ export const describe = (machine: Machine): Readonly<Record<string, unknown>> =>
   bty_image_ref: machine.bty_image_ref,
   boot_mode: machine.boot_mode,
   sanboot_drive: machine.sanboot_drive,
+  name: machine.name,
   labels: machine.labels,
   target_disk_serial: machine.target_disk_serial,
+  locked: machine.locked,
+  serial_console: machine.serial_console,
 })
 
 const OFFER_TEXTS = {

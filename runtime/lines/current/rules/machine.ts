@@ -58,6 +58,8 @@ export interface Cycle {
 
 export interface Machine extends MachineBase {
   readonly bty_image_ref: string | null
+  /** Given by a person (not in the specification); null: nobody gave one. */
+  readonly name: string | null
   readonly labels: readonly string[]
   readonly boot_mode: BootMode
   readonly sanboot_drive: string | null
@@ -77,9 +79,11 @@ export interface Machine extends MachineBase {
   readonly serial_console: SerialConsole
   /** Architecture as the last iPXE contact named it (`buildarch`); null until then. */
   readonly arch: string | null
+  /** Its host name as DHCP told the last iPXE contact; null until then. */
+  readonly hostname: string | null
 }
 
-/** The fields of "Machine" in the order in which they are answered. */
+/** The fields of "Machine" in the order in which they are answered, then `name`. */
 const WIRE_FIELDS = [
   'mac',
   'bty_image_ref',
@@ -95,9 +99,10 @@ const WIRE_FIELDS = [
   'target_disk_serial',
   'created_at',
   'updated_at',
+  'name',
 ] as const satisfies readonly (keyof Machine)[]
 
-/** "Machine (server responses)": the specified fields, in their order. */
+/** "Machine (server responses)": the specified fields, in their order, and the name. */
 export const toWire = (machine: Machine): Readonly<Record<string, unknown>> =>
   Object.fromEntries(WIRE_FIELDS.map((field) => [field, machine[field]]))
 
@@ -106,6 +111,7 @@ export function createMachine(mac: Mac, bootMode: BootMode, now: string): Machin
   return {
     mac,
     bty_image_ref: null,
+    name: null,
     labels: [],
     discovered_at: null,
     last_seen_at: null,
@@ -125,6 +131,7 @@ export function createMachine(mac: Mac, bootMode: BootMode, now: string): Machin
     locked: false,
     serial_console: 'ttyS0',
     arch: null,
+    hostname: null,
   }
 }
 

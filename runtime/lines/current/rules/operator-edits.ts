@@ -35,8 +35,8 @@ export function startCycle(machine: Machine, now: string): Machine {
 }
 
 /**
- * `PUT /machines/{mac}`: all fields of the body replace those of the record. Only another mode,
- * image or disk starts a new cycle. `before` null: the machine is new.
+ * `PUT /machines/{mac}`: all fields of the body replace those of the record; a name that is left out
+ * stays. Only another mode, image or disk starts a new cycle. `before` null: the machine is new.
  */
 export function applyUpsert(
   before: Machine | null,
@@ -50,7 +50,13 @@ export function applyUpsert(
     return refuse([fieldError(['boot_mode'], LOCKED, 'locked')])
   }
   const begun = isSame ? machine : startCycle(machine, now)
-  return accept({ ...begun, ...upsert, labels: sortLabels(upsert.labels), updated_at: now })
+  return accept({
+    ...begun,
+    ...upsert,
+    name: upsert.name === undefined ? begun.name : upsert.name,
+    labels: sortLabels(upsert.labels),
+    updated_at: now,
+  })
 }
 
 /** Arms a finished (or any) flash again, now. */

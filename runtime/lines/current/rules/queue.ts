@@ -1,4 +1,5 @@
 /** Current line: the queue of machines when only a few may flash at a time (`[pxe] max_flashes`). */
+import { epochOf } from '../../../core/foundation/instants.ts'
 import { isFlashMode, type Machine } from './machine.ts'
 
 /** The settings of section `[pxe]` that are about the line; the names are theirs. */
@@ -56,7 +57,5 @@ export const compareQueued = (a: Machine, b: Machine): number => {
   return a.mac < b.mac ? -1 : 1
 }
 
-function isHeardOf({ last_seen_at, updated_at }: Machine, now: string, seconds: number): boolean {
-  const last = Temporal.Instant.from(last_seen_at ?? updated_at).epochMilliseconds
-  return Temporal.Instant.from(now).epochMilliseconds - last < seconds * 1000
-}
+const isHeardOf = ({ last_seen_at, updated_at }: Machine, now: string, seconds: number): boolean =>
+  epochOf(now) - epochOf(last_seen_at ?? updated_at) < seconds * 1000

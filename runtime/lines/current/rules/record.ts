@@ -4,6 +4,7 @@ import { SERIAL_CONSOLES } from '../../../core/boot/boot-script.ts'
 import { parseMac } from '../../../core/machine/mac.ts'
 import { InventoryDiskSchema, toDisk } from '../../../core/machine/inventory.ts'
 import { BOOT_MODES, createCycle, createMachine, type Machine } from './machine.ts'
+import { NameSchema } from './label.ts'
 import { MachineUpsertSchema } from './upsert.ts'
 
 const time = z.iso.datetime({ offset: true })
@@ -33,6 +34,7 @@ const RecordSchema = z.object({
   mac: z.string(),
   boot_mode: z.enum(BOOT_MODES),
   bty_image_ref: asked.bty_image_ref.catch(null),
+  name: NameSchema.catch(null),
   labels: asked.labels.catch([]),
   sanboot_drive: asked.sanboot_drive.catch(null),
   target_disk_serial: asked.target_disk_serial.catch(null),
@@ -54,6 +56,7 @@ const RecordSchema = z.object({
   locked: flag,
   serial_console: z.enum(SERIAL_CONSOLES).catch('ttyS0'),
   arch: z.string().nullable().catch(null),
+  hostname: z.string().nullable().catch(null),
 })
 
 /** Null when it cannot be a machine. */

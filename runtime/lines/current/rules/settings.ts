@@ -1,9 +1,17 @@
 /** Current line: every setting of `flasher-web`, with its type, default and meaning ("Configuration"). */
 import * as kinds from '../../../core/config/setting-kinds.ts'
 import {
+  DISCOVERY_SETTINGS,
+  HISTORY_SETTINGS,
+  OUTPUT_SETTINGS,
+  REACH_SETTINGS,
+  RELEASE_SETTINGS,
+  RUN_PATIENCE,
+  WARN_FREE_BYTES,
+} from '../../../core/config/server-settings.ts'
+import {
   ADMIN_SETTINGS,
   CACHE_SETTINGS,
-  PUBLIC_URL,
   SESSION_SECRET,
   STATE_DIR,
 } from '../../../core/config/shared-settings.ts'
@@ -27,26 +35,7 @@ export const SETTINGS = {
     port: setting(port, 8080, 'The port to listen on; network-boot firmware tries 8080, then 80.', {
       restart,
     }),
-    public_url: PUBLIC_URL,
-    allowed_hosts: setting(
-      kinds.hosts,
-      [],
-      'Names and addresses that requests may be sent to; empty: any that is well formed.',
-    ),
-    trusted_proxies: setting(
-      kinds.ranges,
-      [],
-      'Proxies whose `Forwarded` and `X-Forwarded-*` headers are believed.',
-    ),
-    tls_cert: setting(
-      path,
-      '',
-      'A PEM certificate (with its chain): the server then speaks HTTPS.',
-      {
-        restart,
-      },
-    ),
-    tls_key: setting(path, '', 'The PEM key of that certificate.', { restart }),
+    ...REACH_SETTINGS,
     session_secret: SESSION_SECRET,
   },
   paths: {
@@ -70,17 +59,7 @@ export const SETTINGS = {
     ),
   },
   cache: CACHE_SETTINGS,
-  boot: {
-    release_repo: setting(
-      kinds.repository,
-      '',
-      'The repository, `owner/name`, whose releases the Netboot page fetches.',
-    ),
-    release_tag: setting(kinds.tag, 'latest', 'The release that it fetches.'),
-  },
-  releases: {
-    base_url: setting(baseUrl, '', 'The site that hosts those releases.'),
-  },
+  ...RELEASE_SETTINGS,
   pxe: {
     tokens: setting(
       choice(TOKEN_POLICIES),
@@ -102,11 +81,7 @@ export const SETTINGS = {
       1800,
       'How long a flashing machine may not be heard of before its place goes to the next in line.',
     ),
-    run_patience: setting(
-      duration,
-      30,
-      'How long a flash may not be heard of before it is marked as stalled.',
-    ),
+    run_patience: RUN_PATIENCE,
     inventory_refresh: setting(
       duration,
       86_400,
@@ -122,16 +97,7 @@ export const SETTINGS = {
       false,
       'Whether `flasher-flash-always` lets a machine boot its disk once between two flashes.',
     ),
-    discovery_per_minute: setting(
-      wholeNumber(0, 1_000_000),
-      600,
-      'How many unknown machines are taken up in a minute; others boot their own disk.',
-    ),
-    discovery_rows: setting(
-      wholeNumber(0, 1_000_000),
-      20_000,
-      'How many discovered machines may lie unassigned before no more are taken up.',
-    ),
+    ...DISCOVERY_SETTINGS,
   },
   netboot: {
     tftp_probe_host: setting(
@@ -157,21 +123,13 @@ export const SETTINGS = {
     }),
   },
   retention: {
-    events: setting(wholeNumber(100, 10_000_000), 100_000, 'How many events are kept.'),
-    event_days: setting(wholeNumber(1, 36_500), 180, 'For how many days they are kept.'),
-    runs: setting(wholeNumber(10, 1_000_000), 10_000, 'How many flash runs are kept.'),
-    run_days: setting(wholeNumber(1, 36_500), 730, 'For how many days they are kept.'),
-    bak_files: setting(wholeNumber(1, 1000), 5, 'How many databases of earlier releases are kept.'),
+    ...HISTORY_SETTINGS,
     boot_sets: setting(
       wholeNumber(1, 100),
       2,
       'How many netboot file sets are kept for roll-back.',
     ),
-    warn_free_bytes: setting(
-      kinds.bytes,
-      2 ** 30,
-      'Below this much free space in the state directory the server warns.',
-    ),
+    warn_free_bytes: WARN_FREE_BYTES,
   },
   tuning: {
     max_upload_bytes: setting(
@@ -180,21 +138,7 @@ export const SETTINGS = {
       'The largest file that `PUT /boot/…` takes.',
     ),
   },
-  display: {
-    timezone: setting(kinds.timeZone, 'UTC', 'The time zone of the times on pages.', {
-      env: 'FLASHER_DISPLAY_TZ',
-    }),
-  },
-  metrics: {
-    open: setting(toggle, false, 'Whether `/metrics` answers without a session or token.'),
-  },
-  log: {
-    level: setting(
-      choice(['debug', 'info', 'warn', 'error']),
-      'info',
-      'What the server logs at least.',
-    ),
-  },
+  ...OUTPUT_SETTINGS,
 } as const satisfies SettingsTable
 
 export type Settings = SettingsOf<typeof SETTINGS>

@@ -3,16 +3,20 @@ import { z } from 'zod'
 import { listFieldErrors, type FieldError } from '../../../core/foundation/field-error.ts'
 import { accept, refuse, type Result } from '../../../core/foundation/result.ts'
 import { MAX_SERIAL_CHARACTERS } from '../../../core/machine/inventory.ts'
-import { LabelsSchema, sortLabels } from './label.ts'
+import { LabelsSchema, NameSchema, sortLabels } from './label.ts'
 import { BOOT_MODES, isFlashMode } from './machine.ts'
 
-/** Unknown keys are refused; what is left out has its default, whatever was there before. */
+/**
+ * Unknown keys are refused; what is left out has its default, whatever was there before. Only the
+ * name stays: clients of the specification do not know it.
+ */
 export const MachineUpsertSchema = z.strictObject({
   bty_image_ref: z
     .string()
     .regex(/^[0-9a-f]{64}$/, 'the ref of a catalog entry: 64 hexadecimal digits, lower case')
     .nullable()
     .default(null),
+  name: NameSchema.optional(),
   labels: LabelsSchema.default([]),
   boot_mode: z.enum(BOOT_MODES).default('ipxe-exit'),
   sanboot_drive: z
@@ -28,9 +32,10 @@ export type MachineUpsert = Readonly<z.infer<typeof MachineUpsertSchema>>
 export function parseUpsert(body: unknown): Result<MachineUpsert, readonly FieldError[]> {
   const parsed = MachineUpsertSchema.safeParse(body)
   if (!parsed.success) return refuse(listFieldErrors(parsed.error))
-  const { labels, target_disk_serial } = parsed.data
+  const { name, labels, target_disk_serial, ...fields } = parsed.data
   return accept({
-    ...parsed.data,
+    ...fields,
+    ...(name === undefined ? {} : { name: name || null }),
     labels: [...sortLabels(labels)],
     // As serials are compared: no blanks around them; an empty one is none.
     target_disk_serial: target_disk_serial?.trim() || null,

@@ -104,7 +104,7 @@ function conclude({ json, known, document }: Run, more: Fields): number {
 }
 
 function renderDone({ target, verify }: FlashPlan, bytes: number, seconds: number): string {
-  const readBack = verify === 'none' ? 'not read back' : 'read back and found equal'
+  const readBack = verify === 'none' ? 'not verified' : 'verified'
   return `Done. Wrote ${renderExactSize(bytes)} to ${target.path} in ${renderDuration(seconds)}, ${readBack}.\n`
 }
 

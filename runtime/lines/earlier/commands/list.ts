@@ -6,18 +6,27 @@ import { createImages } from '../../../services/image/images.ts'
 import { createShell } from '../../../services/host/shell.ts'
 import { untilAborted } from '../../../services/host/watch.ts'
 import { renderTable } from '../../../terminal/text/table.ts'
+import { tableRoomOf } from '../../../terminal/text/terminal-style.ts'
 import { SUCCESS } from '../rules/exit-codes.ts'
+import {
+  DISK_COLUMNS,
+  imageColumns,
+  renderDiskCells,
+  renderImageCells,
+} from '../rules/list-tables.ts'
 import type { Session } from './session.ts'
 
-/** The spec's columns; the JSON rows hold more. */
-const DISK_COLUMNS = ['path', 'size', 'tran', 'vendor', 'model', 'serial', 'removable'] as const
-const IMAGE_COLUMNS = ['name', 'format', 'size_bytes'] as const
-
-export async function listDisks({ environment, json, document }: Session): Promise<number> {
+export async function listDisks({ given, environment, json, document }: Session): Promise<number> {
   const { list } = createDisks({ shell: createShell({ env: environment.env }) })
   const disks = await untilAborted(environment.signal, list())
-  if (json) document({ disks })
-  else environment.stdout.write(renderTable(disks, DISK_COLUMNS))
+  if (json) {
+    document({ disks })
+    return SUCCESS
+  }
+  const { stdout, env } = environment
+  const isExact = given.switches.has('bytes')
+  const rows = disks.map((disk) => renderDiskCells(disk, isExact))
+  stdout.write(renderTable(rows, DISK_COLUMNS, tableRoomOf(stdout, env)))
   return SUCCESS
 }
 
@@ -30,7 +39,9 @@ export async function listImages(session: Session): Promise<number> {
     document({ image_root: root, images })
     return SUCCESS
   }
-  environment.stdout.write(renderTable(images, IMAGE_COLUMNS))
+  const { stdout, env } = environment
+  const columns = imageColumns(given.switches.has('bytes'))
+  stdout.write(renderTable(images.map(renderImageCells), columns, tableRoomOf(stdout, env)))
   if (images.length === 0) {
     const why = (await isFolder(root)) ? `no images in ${root}` : `there is no folder ${root}`
     log.note(`${why}; --image-root names another`)

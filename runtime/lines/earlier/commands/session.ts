@@ -1,7 +1,7 @@
 /** One run of a command: its arguments, its output, and its exit code on failure. */
 import type { Arguments } from '../../../core/command/arguments.ts'
 import type { CommandLine } from '../../../core/command/command.ts'
-import { Fault, renderError } from '../../../core/foundation/fault.ts'
+import { Fault, hintOf, renderError } from '../../../core/foundation/fault.ts'
 import { printableLines } from '../../../core/foundation/printable.ts'
 import type { Environment } from '../../../services/host/shell.ts'
 import type { SourcesOptions } from '../../../services/image/sources.ts'
@@ -96,11 +96,11 @@ export const asCancel = (thrown: unknown, signal: AbortSignal): unknown =>
 
 const describe = (thrown: unknown) =>
   thrown instanceof Fault
-    ? thrown
+    ? { code: thrown.code, message: thrown.message, hint: hintOf(thrown) }
     : {
         code: 'unexpected' as const,
         message: renderError(thrown),
-        hint: DEBUG_HINT,
+        hint: hintOf(thrown) ?? DEBUG_HINT,
       }
 
 /** The stack and those of all causes. */

@@ -1,11 +1,7 @@
 /** Earlier line: decides the response of `GET /pxe/{mac}` ("boot_policy and the script returned"). */
 import { KERNEL_ARGS } from '../../../../appliance/contract.ts'
-import {
-  DEFAULT_DRIVE,
-  type BootDecision,
-  type LiveSet,
-  type ToDisk,
-} from '../../../core/boot/boot-script.ts'
+import { DEFAULT_DRIVE, type BootDecision, type ToDisk } from '../../../core/boot/boot-script.ts'
+import { LIVE_SET } from '../../../core/boot/live-release.ts'
 import { segment } from '../../../core/boot/ipxe.ts'
 import type { KernelArg } from '../../../core/boot/kernel-args.ts'
 import type { Machine } from './machine.ts'
@@ -20,11 +16,9 @@ export interface BootRuling {
   readonly decision: BootDecision
 }
 
-export interface Surroundings {
+interface Surroundings {
   /** Checked address of this server, no trailing slash. */
   readonly base: string
-  /** Whether the files are there or not: iPXE goes on to the disk where they are not. */
-  readonly live: LiveSet
   /** For a boot that fetches provisioning files. */
   readonly token: string | null
 }
@@ -62,17 +56,18 @@ function decide(rule: BootRule, machine: Machine, surroundings: Surroundings): B
 
 const TO_DISK: ToDisk = { kind: 'to-disk', drive: DEFAULT_DRIVE }
 
+/** Whether the files are there or not: iPXE goes on to the disk where they are not. */
 const toLive = (
-  { base, live }: Surroundings,
+  { base }: Surroundings,
   token: string | null,
   args: readonly KernelArg[],
 ): BootDecision => ({
   kind: 'to-live',
   base,
-  sets: { x86_64: live, arm64: null },
+  sets: { x86_64: LIVE_SET, arm64: null },
   console: 'ttyS0',
   token,
-  args: [...args, ...liveBootArgs(base, live)],
+  args: [...args, ...liveBootArgs(base)],
   otherwise: TO_DISK,
 })
 
@@ -82,8 +77,8 @@ const flashArgs = ({ image, provisioning_mode }: Machine, base: string): readonl
 ]
 
 /** How the live systems that this line's releases carried find their root; ours has its own option. */
-const liveBootArgs = (base: string, { squashfs }: LiveSet): readonly KernelArg[] => [
+const liveBootArgs = (base: string): readonly KernelArg[] => [
   ['boot', 'live'],
   ['components', null],
-  ['fetch', `${base}/boot/${segment(squashfs)}`],
+  ['fetch', `${base}/boot/${segment(LIVE_SET.squashfs)}`],
 ]

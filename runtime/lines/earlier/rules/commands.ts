@@ -16,14 +16,16 @@ export const PROGRESS_MODES = ['text', 'ndjson', 'none'] as const
 const FILE: Value = { name: 'PATH', completes: 'file' }
 const JSON_FLAG: Flag = { name: 'json', value: null, help: 'print one JSON document on stdout' }
 
+const BYTES_FLAG: Flag = { name: 'bytes', value: null, help: 'show sizes in bytes' }
+
 const LIST_DISKS = {
   words: ['list', 'disks'],
   summary: 'list the disks of this machine',
   about: [
-    'Shows whole disks with their path, size, transport, vendor, model and serial number, and whether they are removable. Tell identical disks apart by their serial numbers.',
+    'Shows whole disks with their path, size, transport, vendor, model and serial number, whether they are removable, and what uses them. Tell identical disks apart by their serial numbers.',
   ],
   positionals: [],
-  flags: [JSON_FLAG],
+  flags: [BYTES_FLAG, JSON_FLAG],
   examples: [{ line: 'flasher list disks', does: 'see what can be written to' }],
 } as const satisfies Command
 
@@ -40,6 +42,7 @@ const LIST_IMAGES = {
       value: { name: 'PATH', completes: 'folder' },
       help: `folder to look in (default: FLASHER_IMAGE_ROOT, else ${DEFAULT_IMAGE_ROOT})`,
     },
+    BYTES_FLAG,
     JSON_FLAG,
   ],
   examples: [{ line: 'flasher list images --image-root ~/images', does: 'list another folder' }],
@@ -50,7 +53,7 @@ const INSPECT_IMAGE = {
   summary: 'describe an image',
   about: ['Shows the path, format and size, and what the format records about the content.'],
   positionals: [{ value: { name: 'PATH', completes: 'image' }, help: 'the image file' }],
-  flags: [JSON_FLAG],
+  flags: [BYTES_FLAG, JSON_FLAG],
   examples: [
     { line: 'flasher inspect image debian.qcow2', does: 'show its virtual size and more' },
   ],

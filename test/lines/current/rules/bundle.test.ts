@@ -78,6 +78,20 @@ test('what was exported is imported, as flasher-inventory with its bindings clea
   assert.is(importMachine(machine, null, later).locked, false)
 })
 
+test('a name goes with its machine; a bundle without one leaves the name that is there', () => {
+  const named = { ...createMachine(MAC, 'ipxe-exit', NOW), name: 'Rack 1' }
+  const bundle = buildBundle([buildBundleMachine(named, null)], { version: '0.1.0', now: NOW })
+  const [machine] = bundle.machines
+  assert.ok(machine)
+  assert.is(machine.name, 'Rack 1')
+  assert.is(importMachine(machine, null, NOW).name, 'Rack 1')
+  const { name: _, ...nameless } = machine
+  assert.is(importMachine(nameless, named, NOW).name, 'Rack 1')
+  const hostile = parseBundle(withMachine({ name: 'a\u202e' }))
+  assert.ok(hostile.ok)
+  assert.is(hostile.value.machines[0]?.name, null)
+})
+
 const bundleWith = (more: object) =>
   JSON.stringify({
     bty_export_version: 3,

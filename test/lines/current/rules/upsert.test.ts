@@ -4,7 +4,8 @@ import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
 import { applyUpsert } from '../../../../runtime/lines/current/rules/operator-edits.ts'
 import { splitLabels } from '../../../../runtime/lines/current/rules/label.ts'
-import { toWire } from '../../../../runtime/lines/current/rules/machine.ts'
+import { toWire, type Machine } from '../../../../runtime/lines/current/rules/machine.ts'
+import { nameOf } from '../../../../runtime/lines/current/pages/view/machine-view.ts'
 import { lacksTarget, parseUpsert } from '../../../../runtime/lines/current/rules/upsert.ts'
 import { MAC, REF } from '../../../support/server/machine-fixture.ts'
 
@@ -28,6 +29,11 @@ const GOOD = [
   { bty_image_ref: REF },
   { labels: Array.from({ length: 16 }, (_, at) => `l${at}`) },
   { labels: ['a'.repeat(64), 'Rack 1.A_b-c', '0'] },
+  { name: null },
+  { name: '' },
+  { name: 'x'.repeat(64) },
+  { name: '編成十二号機 – “nuc” <b>&amp;' },
+  { name: '\u{1f5a5}'.repeat(64) },
   { sanboot_drive: '0x8' },
   { sanboot_drive: '0xFf' },
   { target_disk_serial: 'S'.repeat(128) },
@@ -59,6 +65,14 @@ const BAD = [
   [{ labels: ['a\n'] }, 'labels.0'],
   [{ labels: ['é'] }, 'labels.0'],
   [{ labels: [1] }, 'labels.0'],
+  [{ name: 'x'.repeat(65) }, 'name'],
+  [{ name: 'a\nb' }, 'name'],
+  [{ name: 'a\u001b[31m' }, 'name'],
+  [{ name: 'a\u202egnp.exe' }, 'name'],
+  [{ name: 'a\u2066b' }, 'name'],
+  [{ name: 'a\u200bb' }, 'name'],
+  [{ name: '\ud800' }, 'name'],
+  [{ name: 7 }, 'name'],
   [{ boot_mode: 'tui' }, 'boot_mode'],
   [{ boot_mode: null }, 'boot_mode'],
   [{ sanboot_drive: '0x' }, 'sanboot_drive'],
@@ -103,6 +117,51 @@ test('an empty serial is none; the form refuses a flash mode without one', () =>
   assert.not.ok(lacksTarget({ ...parsed.value, boot_mode: 'ipxe-exit' }))
 })
 
+const put = (before: Machine | null, body: object) => {
+  const parsed = parseUpsert(body)
+  assert.ok(parsed.ok)
+  const machine = applyUpsert(before, MAC, parsed.value, NOW)
+  assert.ok(machine.ok)
+  return machine.value
+}
+
+const say = (body: object) => {
+  const parsed = parseUpsert(body)
+  return parsed.ok ? '' : parsed.refusal.map(({ msg }) => msg).join('; ')
+}
+
+test('a name is composed and trimmed; left out it stays, null and blanks clear it', () => {
+  const named = put(null, { name: '  Cafe\u0301 1 ' })
+  assert.is(named.name, 'Caf\u00e9 1')
+  const kept = put(named, { boot_mode: 'flasher-tui' })
+  assert.is(kept.name, 'Caf\u00e9 1')
+  assert.is(put(kept, { name: null }).name, null)
+  assert.is(put(kept, { name: ' \u3000 ' }).name, null)
+  // A name is no intent: what was flashed stays flashed.
+  assert.is(put(named, { name: 'other' }).cycle, named.cycle)
+})
+
+test('the refusal of a name says which character, and how long it is', () => {
+  assert.match(say({ name: 'a\u202eb' }), 'U+202E')
+  assert.match(say({ name: 'x'.repeat(70) }), 'at most 64 characters, not 70')
+})
+
+test('the refusal of a label says which character, and what is allowed', () => {
+  const rule = 'use the letters A to Z, digits, spaces and . _ - and begin with a letter or a digit'
+  assert.is(say({ labels: ['ok', 'büro'] }), `a label cannot hold "ü": ${rule}`)
+  assert.is(say({ labels: ['-a'] }), `a label cannot begin with "-": ${rule}`)
+  assert.is(say({ labels: [' a'] }), `a label cannot begin with a space: ${rule}`)
+  assert.is(say({ labels: ['a\u202e'] }), `a label cannot hold U+202E: ${rule}`)
+  assert.match(say({ labels: ['x'.repeat(70)] }), 'at most 64 characters, not 70')
+})
+
+test('a machine is shown by its name, else its host name, else its MAC', () => {
+  const shown = { mac: MAC, name: 'Rack 1', hostname: 'nuc-7' }
+  assert.is(nameOf(shown), 'Rack 1')
+  assert.is(nameOf({ ...shown, name: null }), 'nuc-7')
+  assert.is(nameOf({ ...shown, name: null, hostname: null }), MAC)
+})
+
 test('a form’s labels: between commas, each once', () => {
   assert.equal(splitLabels(' Rack 1, , rack 1,b,B ,'), ['Rack 1', 'b'])
 })
@@ -127,6 +186,7 @@ test('a machine that was only put has no sightings, and the fields in their orde
     ['target_disk_serial', null],
     ['created_at', NOW],
     ['updated_at', NOW],
+    ['name', null],
   ])
 })
 

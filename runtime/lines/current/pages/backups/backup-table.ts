@@ -1,9 +1,9 @@
 /** The table of backups that can be restored, with the actions on each. */
 import { badge, renderBytes } from '../../../../web/ui/elements.ts'
-import { postButton } from '../../../../web/ui/fields.ts'
 import { html, type Html } from '../../../../web/ui/html.ts'
 import { ACTIONS, numberColumn, renderTable } from '../../../../web/ui/tables.ts'
 import { renderTime, type Clock } from '../../../../web/ui/times.ts'
+import { questionButton } from '../frame/question.ts'
 import type { StoredBackup } from '../../../../services/backup/backup-store.ts'
 
 const PATH = '/ui/backups'
@@ -33,7 +33,7 @@ export const renderStored = (stored: readonly StoredBackup[], clock: Clock): Htm
             <div class="row">
               <a class="button" href="${PATH}/${id}/download">Download</a>
               <a class="button" href="${PATH}/${id}/restore">Restore…</a>
-              ${postButton({ action: `${PATH}/${id}/delete`, label: 'Remove', tone: 'danger' })}
+              ${questionButton({ action: `${PATH}/${id}/delete`, label: 'Remove…', tone: 'danger' })}
             </div>
           </td>
         </tr>`,

@@ -21,6 +21,7 @@ import { goBack, goTo } from '../frame/form-answer.ts'
 import { renderStored } from './backup-table.ts'
 import { messageOf, type PageContext } from '../frame/page-context.ts'
 import { buttonRoute, formRoute, pageRoute } from '../frame/page-routes.ts'
+import { isAsked, renderRemoval } from '../frame/question.ts'
 import { renderEventList } from '../view/event-list.ts'
 
 const PATH = '/ui/backups'
@@ -39,7 +40,9 @@ export const backupPages = (context: PageContext): readonly Route[] => {
         ? goBack(context.site, event, PATH, { error: 'That backup is not running.' })
         : goTo(event, PATH)
     }),
-    buttonRoute(`${PATH}/:id/delete`, (event) => remove(context, event)),
+    formRoute(`${PATH}/:id/delete`, (event, form) =>
+      isAsked(form) ? askRemoval(context, event) : remove(context, event),
+    ),
     pageRoute(`${PATH}/:id/restore`, (event) => ask(context, event, idOf(event), null)),
     formRoute(`${PATH}/:id/restore`, (event, form) => restore(context, event, idOf(event), form)),
   ]
@@ -170,10 +173,8 @@ async function ask(
   id: string,
   error: string | null,
 ): Promise<HTTPResponse> {
-  const stored = await context.services.backups.find(id)
-  if (stored === null) throw refuse(404, `there is no backup ${id.slice(0, 40)}`)
+  const { manifest, bytes } = await find(context, id)
   const present = await context.site.machines.count()
-  const { manifest, bytes } = stored
   return await context.show(event, {
     title: `Restore ${id}`,
     section: PATH,
@@ -201,14 +202,39 @@ async function ask(
       <form method="post" action="${PATH}/${id}/restore">
         ${textField({ name: 'confirm', label: html`Type <code>${timeOfDay(id)}</code>, the time of the backup:`, mono: true, required: true, maxLength: 12, error })}
         <div class="row">
-          <a class="button" href="${PATH}">Cancel</a><button class="primary">Restore ${id}</button>
+          <a class="button" href="${PATH}">Cancel</a><button class="danger">Restore ${id}</button>
         </div>
       </form>
     </section>`,
   })
 }
 
+async function find({ services }: PageContext, id: string): Promise<StoredBackup> {
+  const stored = await services.backups.find(id)
+  if (stored === null) throw refuse(404, `there is no backup ${id.slice(0, 40)}`)
+  return stored
+}
+
 const timeOfDay = (id: string): string => /T(\d\d-\d\d)-/.exec(id)?.[1] ?? id
+
+async function askRemoval(context: PageContext, event: H3Event): Promise<HTTPResponse> {
+  const { backup_id: id, manifest, bytes } = await find(context, idOf(event))
+  return await context.show(event, {
+    title: `Remove backup ${id}`,
+    section: PATH,
+    trail: html`<a href="${PATH}">Backups</a>`,
+    body: renderRemoval({
+      title: html`Remove backup <code>${id}</code>?`,
+      body: html`<p>
+        ${manifest === null ? 'It holds hardware only' : html`It holds ${manifest.machines} machines`},
+        ${renderBytes(bytes)}. It cannot be restored after this; the server itself stays as it is.
+      </p>`,
+      action: event.url.pathname,
+      cancel: PATH,
+      button: 'Remove backup',
+    }),
+  })
+}
 
 async function remove(context: PageContext, event: H3Event): Promise<HTTPResponse> {
   try {

@@ -3,7 +3,7 @@ import { HTTPResponse, type H3Event } from 'h3'
 import { seeOther } from '../../../../web/http/answers.ts'
 import { address } from '../../../../web/ui/html.ts'
 import type { Site } from '../../../../web/fleet/site.ts'
-import type { Notice } from '../../../../web/http/form-notices.ts'
+import type { Notice } from '../../../../web/ui/form-notices.ts'
 import type { Machine } from '../../rules/machine.ts'
 
 /** 303; for htmx, which would follow that unnoticed, the address to load. */
@@ -13,7 +13,9 @@ export const goTo = (event: H3Event, location: string): HTTPResponse =>
     : seeOther(location)
 
 export interface Refused {
+  /** For scripts, and for people where `text` says nothing else. */
   readonly error: string
+  readonly text?: string
   /** What was typed, for the fields of the form. */
   readonly typed?: Notice['typed']
   /** More parameters of the address. */
@@ -30,9 +32,9 @@ export function goBack(
   { notices }: Pick<Site<Machine>, 'notices'>,
   event: H3Event,
   path: string,
-  { error, typed, query, anchor }: Refused,
+  { error, text = error, typed, query, anchor }: Refused,
 ): HTTPResponse {
-  const notice = notices.keep(event, error, typed)
+  const notice = notices.keep(event, text, typed)
   const page = address(path, { error: error.slice(0, MAX_LENGTH), notice, ...query })
   return goTo(event, anchor === undefined ? page : `${page}#${anchor}`)
 }

@@ -1,4 +1,5 @@
 /** Confirmation questions: a dialog over the page, or a page of its own without scripts. */
+import { hidden } from '../../../../web/ui/fields.ts'
 import { attributes, html, type Content, type Html } from '../../../../web/ui/html.ts'
 
 /** Attributes of a form whose answer is a question. */
@@ -10,6 +11,44 @@ export const opensQuestion = (action: string): Html =>
     'hx-target': '#dialog',
     'hx-select': '#question',
     'hx-swap': 'innerHTML',
+  })
+
+interface QuestionButton {
+  readonly action: string
+  readonly label: Content
+  readonly tone?: 'primary' | 'danger' | 'plain'
+}
+
+/** A button that asks first (`isAsked`). */
+export const questionButton = ({ action, label, tone = 'plain' }: QuestionButton): Html =>
+  html`<form class="inline" ${opensQuestion(action)}>
+    ${hidden({ confirm: 'ask' })}<button class="${tone}">${label}</button>
+  </form>`
+
+/** Scripts post without `confirm`, and are not asked. */
+export const isAsked = (form: URLSearchParams): boolean =>
+  form.has('confirm') && form.get('confirm') !== 'yes'
+
+interface Removal {
+  readonly title: Content
+  /** What is lost, and what stays. */
+  readonly body: Content
+  readonly action: string
+  readonly cancel: string
+  readonly button: Content
+}
+
+/** The question before something is removed for good. */
+export const renderRemoval = ({ title, body, action, cancel, button }: Removal): Html =>
+  renderQuestion({
+    title,
+    body,
+    form: {
+      action,
+      fields: hidden({ confirm: 'yes' }),
+      cancel,
+      button: html`<button class="danger">${button}</button>`,
+    },
   })
 
 interface Question {

@@ -3,11 +3,11 @@ import { hidden } from '../../../../web/ui/fields.ts'
 import { html, type Html } from '../../../../web/ui/html.ts'
 import type { ListQuery } from '../../../../web/ui/search.ts'
 
-/** In the order of the menu, each with its menu title and its verb before and after. */
+/** In the order of the menu and in the words of a machine's own page: the title, and the verb before and after. */
 export const BULK_ACTIONS = {
-  flash: ['Flash', 'Arm', 'Armed'],
+  flash: ['Flash again', 'Arm', 'Armed'],
   image: ['Assign image…', 'Assign the image to', 'Assigned the image to'],
-  mode: ['Set boot mode…', 'Set the boot mode of', 'Set the boot mode of'],
+  mode: ['Set network boot…', 'Set the network boot of', 'Set the network boot of'],
   label: ['Label…', 'Label', 'Labelled'],
   refresh: ['Refresh inventory', 'Refresh the inventory of', 'Requested the inventory of'],
   lock: ['Lock', 'Lock', 'Locked'],

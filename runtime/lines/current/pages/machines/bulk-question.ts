@@ -1,16 +1,15 @@
 /** The pages of an action on many machines: its parameters, the preview, the result. */
 import type { H3Event } from 'h3'
-import { isFlashable, type CatalogEntry } from '../../../../core/catalog/catalog.ts'
 import { printable } from '../../../../core/foundation/printable.ts'
 import { banner } from '../../../../web/ui/elements.ts'
-import { hidden, selectField, textField } from '../../../../web/ui/fields.ts'
+import { hidden, textField } from '../../../../web/ui/fields.ts'
 import { address, html, type Content, type Html } from '../../../../web/ui/html.ts'
-import { splitLabels } from '../../rules/label.ts'
-import { BOOT_MODES, type Machine } from '../../rules/machine.ts'
+import type { Machine } from '../../rules/machine.ts'
 import { BULK_ACTIONS, titleOf, type BulkAction } from './bulk-bar.ts'
 import { renderAnswer, renderQuestion } from '../frame/question.ts'
 import type { PageContext } from '../frame/page-context.ts'
 import { isArmed, nameOf, viewMachine, type MachineView } from '../view/machine-view.ts'
+import { aboutDisk, modelOf } from '../view/disk-text.ts'
 import { machinePath } from '../view/machine-row.ts'
 
 export interface Verdict {
@@ -27,28 +26,6 @@ export interface Done {
   readonly machine: Machine
   readonly refusal: string | null
 }
-
-/** Null: they have not been asked for yet. */
-export const readParameters = (action: BulkAction, form: URLSearchParams): object | null =>
-  (PARAMETERS[action] ?? (() => ({})))(form)
-
-/** Actions that have parameters, by the field that shows that they were asked for. */
-const PARAMETERS: Partial<Readonly<Record<BulkAction, (form: URLSearchParams) => object | null>>> =
-  {
-    image(form) {
-      const ref = form.get('bty_image_ref')
-      return ref === null ? null : { bty_image_ref: ref || null }
-    },
-    mode(form) {
-      const boot_mode = form.get('boot_mode')
-      return boot_mode === null ? null : { boot_mode }
-    },
-    label(form) {
-      const [add, remove] = [form.get('add'), form.get('remove')]
-      if (add === null) return null
-      return { add: splitLabels(add), remove: splitLabels(remove ?? '') }
-    },
-  }
 
 /** Decided by the same rules that carry the action out. */
 export function judge(
@@ -85,7 +62,7 @@ function summarize(verb: string, rows: readonly Done[]): string {
   return `${first} (${reasons.length} skipped: ${[...new Set(reasons)].slice(0, 3).join('; ')})`
 }
 
-const renderCount = (count: number) => `${count} ${count === 1 ? 'machine' : 'machines'}`
+export const renderCount = (count: number) => `${count} ${count === 1 ? 'machine' : 'machines'}`
 
 const clauseOf = (sentence: string) =>
   `${sentence.charAt(0).toLowerCase()}${sentence.slice(1)}`.replace(/\.$/, '')
@@ -124,7 +101,7 @@ export function renderPreview(preview: {
     }
     ${renderRows(verdicts.map(toRow))}`,
     form: {
-      action: PATH,
+      action: BULK_PATH,
       opensQuestion: true,
       fields: html`${keptOf(form)} ${wanted === null ? hidden({ sure: '' }) : textField(typed)}`,
       cancel: backOf(form),
@@ -134,39 +111,63 @@ export function renderPreview(preview: {
   })
 }
 
-const PATH = '/ui/machines/bulk'
+export const BULK_PATH = '/ui/machines/bulk'
 
 const toRow = ({ machine, refusal, after, arms }: Verdict): ListedRow => ({
   machine,
   refusal,
-  text: arms && after !== null ? describeFlash(after) : null,
+  loses: arms,
+  text: after === null ? null : arms ? describeFlash(after) : after.view.is,
 })
 
+/** The image, and everything that tells the disk from others. */
 const describeFlash = ({ image, disk, machine }: MachineView): Content =>
-  html`${image?.name} → ${disk?.model ?? ''}
-    <code>${printable(machine.target_disk_serial ?? '')}</code>`
+  html`${image?.name ?? machine.bty_image_ref?.slice(0, 12)} →
+    <strong>${disk === null ? 'a disk that is not listed yet' : modelOf(disk)}</strong>
+    <code>${printable(machine.target_disk_serial ?? '')}</code>${
+      disk === null ? null : html` <span class="nowrap">(${aboutDisk(disk)})</span>`
+    }`
 
 interface ListedRow extends Done {
+  /** Whether its disk is erased. */
+  readonly loses: boolean
   readonly text: Content
 }
 
-/** The skipped ones first: they are what to look at. */
-const renderRows = (rows: readonly ListedRow[]): Html =>
-  html`<ul class="rows options">
-    ${rows
-      .toSorted((a, b) => Number(a.refusal === null) - Number(b.refusal === null))
-      .slice(0, 200)
-      .map(
-        ({ machine, refusal, text }) =>
-          html`<li>
-            <a href="${machinePath(machine.mac)}">${nameOf(machine)}</a>
-            <span class="grow small dim"
-              >${refusal === null ? text : html`<span class="warning">skipped: ${refusal}</span>`}</span
-            >
-          </li>`,
-      )}
-    ${rows.length > 200 ? html`<li class="dim">and ${rows.length - 200} more</li>` : null}
-  </ul>`
+/** Only the number of further ones is shown, so that the page stays below a megabyte. */
+const MAX_LISTED = 500
+
+/** The disks that are lost first. */
+const renderRows = (rows: readonly ListedRow[]): Html => {
+  const groups: readonly (readonly [string, readonly ListedRow[]])[] = [
+    ['Disks that will be erased', rows.filter(({ refusal, loses }) => refusal === null && loses)],
+    ['Machines', rows.filter(({ refusal, loses }) => refusal === null && !loses)],
+    ['Skipped', rows.filter(({ refusal }) => refusal !== null)],
+  ]
+  return html`${groups.map(([title, listed]) =>
+    listed.length === 0 ? null : renderGroup(`${title} (${listed.length})`, listed),
+  )}`
+}
+
+const renderGroup = (title: string, rows: readonly ListedRow[]): Html =>
+  html`<h3>${title}</h3>
+    <ul class="rows losses options">
+      ${rows.slice(0, MAX_LISTED).map(renderListed)}
+      ${rows.length > MAX_LISTED ? html`<li class="dim">and ${rows.length - MAX_LISTED} more</li>` : null}
+    </ul>`
+
+const renderListed = ({ machine, refusal, text }: ListedRow): Html =>
+  html`<li>
+    <span
+      ><a href="${machinePath(machine.mac)}"><bdi>${nameOf(machine)}</bdi></a
+      >${
+        nameOf(machine) === machine.mac ? null : html`<span class="mono dim">${machine.mac}</span>`
+      }</span
+    >
+    <span class="small"
+      >${refusal === null ? text : html`<span class="warning">${refusal}</span>`}</span
+    >
+  </li>`
 
 export function renderResult(
   action: BulkAction,
@@ -185,50 +186,18 @@ export function renderResult(
   return renderAnswer(
     titleOf(action),
     html`${banner(isWhole ? 'done' : 'needs-you', `${summarize(BULK_ACTIONS[action][2], done)}.`)}
-    ${renderRows(done.map((row) => ({ ...row, text: 'done' })))} ${link}`,
+    ${renderRows(done.map((row) => ({ ...row, loses: false, text: 'Done.' })))} ${link}`,
   )
 }
 
-export const renderParameterForm = (
-  action: BulkAction,
-  count: number,
-  form: URLSearchParams,
-  images: readonly CatalogEntry[],
-): Html =>
-  renderQuestion({
-    title: `${titleOf(action)}: ${renderCount(count)}`,
-    form: {
-      action: PATH,
-      opensQuestion: true,
-      fields: html`${keptOf(form)} ${renderParameterFields(action, images)}`,
-      cancel: backOf(form),
-      button: html`<button class="primary">Preview</button>`,
-    },
-  })
+/** What a question does not pass on: the confirmation, and what was only looked for. */
+const OWN_FIELDS = ['sure', 'find', 'finding']
 
-function renderParameterFields(action: BulkAction, images: readonly CatalogEntry[]): Html {
-  if (action === 'image') {
-    const options = images.filter(isFlashable).map(({ ref, name }) => ({ value: ref, text: name }))
-    return selectField({
-      name: 'bty_image_ref',
-      label: 'Image',
-      value: '',
-      options: [{ value: '', text: 'None' }, ...options],
-    })
-  }
-  if (action === 'mode') {
-    const options = BOOT_MODES.map((mode) => ({ value: mode, text: mode }))
-    return selectField({ name: 'boot_mode', label: 'Boot mode', value: 'ipxe-exit', options })
-  }
-  return html`${textField({ name: 'add', label: 'Add labels', hint: 'Separate with commas.' })}
-  ${textField({ name: 'remove', label: 'Remove labels' })}`
-}
+/** All other fields of the form; `but`: one that the question asks for again. */
+export const keptOf = (form: URLSearchParams, but: string | null = null): Html =>
+  html`${[...form].filter(([name]) => name !== but && !OWN_FIELDS.includes(name)).map(([name, value]) => hidden({ [name]: value }))}`
 
-/** All fields of the form but the confirmation. */
-const keptOf = (form: URLSearchParams): Html =>
-  html`${[...form].filter(([name]) => name !== 'sure').map(([name, value]) => hidden({ [name]: value }))}`
-
-function backOf(form: URLSearchParams): string {
+export function backOf(form: URLSearchParams): string {
   const query = new URLSearchParams(form.get('back') ?? '')
   return address('/ui/machines', Object.fromEntries(query))
 }

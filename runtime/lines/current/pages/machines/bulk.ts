@@ -8,11 +8,11 @@ import type { Html } from '../../../../web/ui/html.ts'
 import type { Route } from '../../../../web/http/route.ts'
 import type { Machine } from '../../rules/machine.ts'
 import { BULK_ACTIONS, titleOf, type BulkAction } from './bulk-bar.ts'
+import { readParameters, renderParameterForm } from './bulk-fields.ts'
 import {
   askedOf,
+  BULK_PATH,
   judge,
-  readParameters,
-  renderParameterForm,
   renderPreview,
   renderResult,
   type Done,
@@ -27,7 +27,7 @@ import { machinePath } from '../view/machine-row.ts'
 const BATCH = 50
 
 export const bulkPages = (context: PageContext): readonly Route[] => [
-  formRoute('/ui/machines/bulk', (event, form) => handle(context, event, form)),
+  formRoute(BULK_PATH, (event, form) => handle(context, event, form)),
 ]
 
 async function handle(

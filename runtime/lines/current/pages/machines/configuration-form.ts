@@ -11,6 +11,7 @@ import {
   type RadioCard,
 } from '../../../../web/ui/fields.ts'
 import type { BootMode, Machine } from '../../rules/machine.ts'
+import { MAX_NAME_CHARACTERS } from '../../rules/label.ts'
 import { aboutDisk, modelOf, warnOf } from '../view/disk-text.ts'
 import { fingerprint, type FormValues } from './machine-form.ts'
 import { isOtherArch } from './flash-question.ts'
@@ -28,28 +29,29 @@ interface ConfigurationForm {
   readonly back: string
 }
 
-const MODES: Readonly<Record<BootMode, { readonly title: string; readonly text: string }>> = {
-  'ipxe-exit': { title: 'Boot its disk', text: 'The server leaves it alone.' },
-  'flasher-flash-once': {
-    title: 'Flash once',
-    text: 'Flashes the image at the next network boot, then always boots the disk.',
-  },
-  'flasher-flash-always': {
-    title: 'Flash always',
-    text: 'Flashes the image at every network boot. A machine that tries the network first is flashed each time it starts.',
-  },
-  'flasher-inventory': {
-    title: 'List its disks',
-    text: 'Lists disks and hardware, then boots the disk.',
-  },
-  'flasher-tui': {
-    title: 'Open the wizard',
-    text: 'A person at the machine chooses image and disk.',
-  },
-}
+export const MODES: Readonly<Record<BootMode, { readonly title: string; readonly text: string }>> =
+  {
+    'ipxe-exit': { title: 'Boot its disk', text: 'The server leaves it alone.' },
+    'flasher-flash-once': {
+      title: 'Flash once',
+      text: 'Flashes the image at the next network boot, then always boots the disk.',
+    },
+    'flasher-flash-always': {
+      title: 'Flash always',
+      text: 'Flashes the image at every network boot. A machine that tries the network first is flashed each time it starts.',
+    },
+    'flasher-inventory': {
+      title: 'List its disks',
+      text: 'Lists disks and hardware, then boots the disk.',
+    },
+    'flasher-tui': {
+      title: 'Open the wizard',
+      text: 'A person at the machine chooses image and disk.',
+    },
+  }
 
 /** Modes that flash, modes that leave the disk alone, and the wizard. */
-const MODE_ORDER = [
+export const MODE_ORDER = [
   'flasher-flash-once',
   'flasher-flash-always',
   'ipxe-exit',
@@ -84,6 +86,14 @@ export function renderConfigurationForm({
       cards: imageCards(machine, values.bty_image_ref, images),
     })}
     ${renderDisks(machine, values.target_disk_serial, selected)}
+    ${textField({
+      name: 'name',
+      label: 'Name',
+      value: values.name,
+      placeholder: machine.hostname ?? machine.mac,
+      maxLength: 2 * MAX_NAME_CHARACTERS,
+      hint: 'Shown in place of the host name or MAC address; at most 64 characters.',
+    })}
     ${textField({
       name: 'labels',
       label: 'Labels',

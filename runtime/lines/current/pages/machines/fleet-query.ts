@@ -1,14 +1,42 @@
 /** The search of the machines page: terms, fields, times, and the order of columns. */
 import { createSelector, type Description } from '../../../../core/machine/selection.ts'
 import type { Vocabulary } from '../../../../core/machine/query.ts'
-import { isUnassigned, type Machine } from '../../rules/machine.ts'
+import { naturalKey } from '../../../../core/machine/natural-order.ts'
+import { listMistakes, type Mistake } from '../../../../core/machine/query-mistakes.ts'
+import { BOOT_MODES, isUnassigned, type Machine } from '../../rules/machine.ts'
 import type { MachineState } from '../../rules/state.ts'
 import { nameOf, type MachineView } from '../view/machine-view.ts'
 
+/** What needs attention comes first. */
+const URGENCY = {
+  'needs-you': 0,
+  failed: 1,
+  running: 2,
+  armed: 3,
+  done: 4,
+  ready: 5,
+} as const satisfies Record<MachineState, number>
+
+const withoutPrefix = (mode: string) => mode.replace('flasher-', '')
+
 const VOCABULARY: Vocabulary = {
-  fields: ['mac', 'label', 'mode', 'state', 'image', 'disk', 'ip', 'arch', 'is'],
+  fields: ['mac', 'name', 'label', 'mode', 'state', 'image', 'disk', 'ip', 'arch', 'is'],
   times: ['seen', 'flashed', 'discovered'],
+  values: {
+    mode: [...BOOT_MODES, ...BOOT_MODES.map(withoutPrefix)],
+    state: Object.keys(URGENCY),
+    is: ['discovered', 'assigned', 'locked', 'unlocked', 'waiting'],
+  },
+  // Disks without a serial number are identified so.
+  prefixes: ['wwn', 'path'],
 }
+
+/** Terms of a search that are not understood. */
+export const listSearchMistakes = (text: string): readonly Mistake[] =>
+  listMistakes(text, VOCABULARY)
+
+/** The filters that there are, for people. */
+export const FILTER_NAMES = [...VOCABULARY.fields, ...VOCABULARY.times].join(', ')
 
 type Match = (machines: readonly Machine[], query: URLSearchParams) => readonly Machine[]
 
@@ -49,32 +77,42 @@ function describe(view: MachineView): Description {
     times: { seen, flashed, discovered },
     order: {
       state: URGENCY[view.view.state],
-      name: machine.labels.length === 0 ? `~${machine.mac}` : nameOf(machine).toLowerCase(),
+      // Machines without a name come after all that have one.
+      name: nameOf(machine) === machine.mac ? `\uffff${machine.mac}` : naturalKey(nameOf(machine)),
+      next: BOOT_MODES.indexOf(machine.boot_mode),
       mac: machine.mac,
-      image: imageName(view)?.toLowerCase() ?? null,
-      disk: machine.target_disk_serial,
+      image: naturalOrNull(imageName(view)),
+      disk: naturalOrNull(machine.target_disk_serial),
+      labels: naturalOrNull(machine.labels.join(' ')),
+      ip: naturalOrNull(machine.last_seen_ip),
+      arch: machine.arch,
+      discovered,
       seen,
       flashed,
     },
   }
 }
 
+const naturalOrNull = (text: string | null) =>
+  text === null || text === '' ? null : naturalKey(text)
+
 const imageName = ({ image, machine }: MachineView): string | null =>
   image?.name ?? machine.bty_image_ref?.slice(0, 12) ?? null
 
 function textOf({ machine, view, image, disk }: MachineView): string {
-  const { mac, labels, last_seen_ip: ip, target_disk_serial: serial } = machine
-  const texts = [mac, mac.replaceAll(':', '-'), ...labels, image?.name, serial, ip, disk?.model]
-  return [...texts, view.is].filter(Boolean).join(' ')
+  const { mac, name, hostname, labels, last_seen_ip: ip, target_disk_serial: serial } = machine
+  const names = [mac, mac.replaceAll(':', '-'), name, hostname, ...labels]
+  return [...names, image?.name, serial, ip, disk?.model, view.is].filter(Boolean).join(' ')
 }
 
 function fieldsOf(view: MachineView): Description['fields'] {
   const { machine, disk } = view
-  const { mac, labels, boot_mode: mode } = machine
+  const { mac, name, hostname, labels, boot_mode: mode } = machine
   return {
     mac: [mac],
+    name: [name ?? '', hostname ?? ''],
     label: labels,
-    mode: [mode, mode.replace('flasher-', '')],
+    mode: [mode, withoutPrefix(mode)],
     state: [view.view.state],
     image: [imageName(view) ?? '', machine.bty_image_ref ?? ''],
     disk: [machine.target_disk_serial ?? '', disk?.model ?? ''],
@@ -95,15 +133,5 @@ const listQualities = (machine: Machine): readonly string[] => [
   machine.locked ? 'locked' : 'unlocked',
   ...(machine.cycle.queued_at === null ? [] : ['waiting']),
 ]
-
-/** What needs attention comes first. */
-const URGENCY = {
-  'needs-you': 0,
-  failed: 1,
-  running: 2,
-  armed: 3,
-  done: 4,
-  ready: 5,
-} as const satisfies Record<MachineState, number>
 
 const millis = (iso: string | null) => (iso === null ? null : Date.parse(iso))

@@ -1,14 +1,15 @@
 /** The form of a machine: parses its fields, redisplays them after a refusal, and builds the request body. */
 import { SERIAL_CONSOLES, type SerialConsole } from '../../../../core/boot/boot-script.ts'
-import { renderFieldErrors } from '../../../../core/foundation/field-error.ts'
+import { renderFieldErrors, type FieldError } from '../../../../core/foundation/field-error.ts'
 import { printable } from '../../../../core/foundation/printable.ts'
 import { accept, refuse, type Result } from '../../../../core/foundation/result.ts'
 import { splitLabels } from '../../rules/label.ts'
 import type { Machine } from '../../rules/machine.ts'
 import { lacksTarget, parseUpsert, type MachineUpsert } from '../../rules/upsert.ts'
 
-/** As the deployed server names them; `serial_console` is ours. */
+/** As the deployed server names them; `name` and `serial_console` are ours. */
 export const FIELDS = [
+  'name',
   'bty_image_ref',
   'labels',
   'boot_mode',
@@ -20,7 +21,11 @@ export type FormValues = Readonly<Record<(typeof FIELDS)[number], string>>
 
 const MAX_LENGTH = 2000
 
+/** What is kept with the typed values: the name of the field that was refused. */
+export const WRONG_FIELD = 'refused-field'
+
 export const valuesOf = (machine: Machine): FormValues => ({
+  name: machine.name ?? '',
   bty_image_ref: machine.bty_image_ref ?? '',
   labels: machine.labels.join(', '),
   boot_mode: machine.boot_mode,
@@ -33,6 +38,7 @@ export const valuesOf = (machine: Machine): FormValues => ({
 export function readValues(given: URLSearchParams, stored: FormValues): FormValues {
   const read = (name: keyof FormValues) => given.get(name)?.slice(0, MAX_LENGTH) ?? stored[name]
   return {
+    name: read('name'),
     bty_image_ref: read('bty_image_ref'),
     labels: read('labels'),
     boot_mode: read('boot_mode'),
@@ -42,8 +48,9 @@ export function readValues(given: URLSearchParams, stored: FormValues): FormValu
   }
 }
 
-/** A post without a field means its default, as a PUT does. */
+/** A post without a field means its default, as a PUT does; one without a name keeps it. */
 export const EMPTY: FormValues = {
+  name: '',
   bty_image_ref: '',
   labels: '',
   boot_mode: 'ipxe-exit',
@@ -52,21 +59,49 @@ export const EMPTY: FormValues = {
   serial_console: '',
 }
 
-/** Refusals begin like those of the deployed server. */
-export function parseForm(values: FormValues): Result<MachineUpsert, string> {
+/** Why a form was refused. */
+export interface FormRefusal {
+  /** For scripts: begins like that of the deployed server. */
+  readonly error: string
+  /** For people. */
+  readonly text: string
+  /** Where it is shown once more; null: beside none. */
+  readonly field: keyof FormValues | null
+}
+
+export function parseForm(
+  values: FormValues,
+  { hasName }: { readonly hasName: boolean },
+): Result<MachineUpsert, FormRefusal> {
+  const labels = splitLabels(values.labels)
   const parsed = parseUpsert({
+    ...(hasName ? { name: values.name } : {}),
     bty_image_ref: values.bty_image_ref.trim() || null,
-    labels: splitLabels(values.labels),
+    labels,
     boot_mode: values.boot_mode,
     sanboot_drive: values.sanboot_drive.trim() || null,
     target_disk_serial: values.target_disk_serial.trim() || null,
   })
-  if (!parsed.ok) return refuse(`validation failed: ${renderFieldErrors(parsed.refusal)}`)
-  if (lacksTarget(parsed.value)) {
-    const { boot_mode } = parsed.value
-    return refuse(`boot_mode=${boot_mode} requires a target disk; select the disk to flash.`)
+  if (!parsed.ok) return refuse(describeRefusal(parsed.refusal, labels))
+  if (!lacksTarget(parsed.value)) return parsed
+  const error = `boot_mode=${parsed.value.boot_mode} requires a target disk; select the disk to flash.`
+  return refuse({ error, text: 'Select the disk to flash.', field: 'target_disk_serial' })
+}
+
+export function describeRefusal(
+  errors: readonly FieldError[],
+  labels: readonly string[],
+): FormRefusal {
+  const [first] = errors
+  const [, name, at] = first?.loc ?? []
+  const label = typeof at === 'number' ? labels[at] : undefined
+  const msg = first?.msg ?? 'it cannot be saved'
+  const clause = label === undefined ? msg : `the label "${printable(label)}": ${msg}`
+  return {
+    error: `validation failed: ${renderFieldErrors(errors)}`,
+    text: `${clause.charAt(0).toUpperCase()}${clause.slice(1)}.`,
+    field: FIELDS.find((field) => field === name) ?? null,
   }
-  return parsed
 }
 
 export const parseConsole = (text: string): SerialConsole | null =>
@@ -78,6 +113,7 @@ export const fingerprint = (machine: Machine): string =>
     machine.boot_mode,
     machine.bty_image_ref,
     machine.target_disk_serial,
+    machine.name,
     machine.labels,
     machine.sanboot_drive,
   ])

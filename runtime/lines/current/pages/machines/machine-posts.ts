@@ -2,19 +2,20 @@
 import type { H3Event, HTTPResponse } from 'h3'
 import type { Mac } from '../../../../core/machine/mac.ts'
 import { refuse } from '../../../../web/http/faults.ts'
-import { address } from '../../../../web/ui/html.ts'
+import { address, html } from '../../../../web/ui/html.ts'
 import { localPath } from '../../../../web/http/local-path.ts'
 import { readMac } from '../../../../web/http/checked.ts'
 import type { Route } from '../../../../web/http/route.ts'
-import { renderFieldErrors } from '../../../../core/foundation/field-error.ts'
 import { allowDisk, applyUpsert, flashAgain } from '../../rules/operator-edits.ts'
 import type { Machine } from '../../rules/machine.ts'
 import type { MachineUpsert } from '../../rules/upsert.ts'
 import { goBack, goTo } from '../frame/form-answer.ts'
 import type { PageContext } from '../frame/page-context.ts'
 import { buttonRoute, formRoute } from '../frame/page-routes.ts'
+import { isAsked, renderRemoval } from '../frame/question.ts'
 import { renderDiskQuestion } from './disk-question.ts'
 import {
+  describeRefusal,
   EMPTY,
   FIELDS,
   fingerprint,
@@ -23,6 +24,8 @@ import {
   parseConsole,
   parseForm,
   readValues,
+  WRONG_FIELD,
+  type FormRefusal,
 } from './machine-form.ts'
 import { isArmed, nameOf, viewMachine, type MachineView } from '../view/machine-view.ts'
 import { renderFlashQuestion } from './flash-question.ts'
@@ -33,11 +36,9 @@ const BUTTONS = ['refresh', 'lock', 'unlock'] as const
 
 export const machinePosts = (context: PageContext): readonly Route[] => [
   formRoute('/ui/machines/:mac', (event, form) => save(context, event, form)),
-  buttonRoute('/ui/machines/:mac/delete', async (event) => {
-    const mac = readMac(event)
-    const isGone = await context.site.fleet.remove(mac, context.site.by(event))
-    return goTo(event, address('/ui/machines', isGone ? { deleted: mac } : { missing: mac }))
-  }),
+  formRoute('/ui/machines/:mac/delete', (event, form) =>
+    isAsked(form) ? askDeletion(context, event) : remove(context, event),
+  ),
   formRoute('/ui/machines/:mac/do/flash', (event, form) => flash(context, event, form)),
   formRoute('/ui/machines/:mac/do/boot-disk', (event, form) => bootDisk(context, event, form)),
   ...BUTTONS.map((action) =>
@@ -46,6 +47,33 @@ export const machinePosts = (context: PageContext): readonly Route[] => [
     ),
   ),
 ]
+
+async function askDeletion(context: PageContext, event: H3Event): Promise<HTTPResponse> {
+  const machine = await find(context, event)
+  const { mac } = machine
+  return await context.show(event, {
+    title: `Delete ${nameOf(machine)}`,
+    section: '/ui/machines',
+    trail: html`<a href="/ui/machines">Machines</a>`,
+    body: renderRemoval({
+      title: html`Delete <bdi>${nameOf(machine)}</bdi>?`,
+      body: html`<p>
+        The record of <code>${mac}</code> is deleted with its name, labels, image and disk; its
+        events and runs are kept. No disk is changed. The machine reappears as discovered when it
+        next boots from the network.
+      </p>`,
+      action: event.url.pathname,
+      cancel: machinePath(mac),
+      button: 'Delete machine',
+    }),
+  })
+}
+
+async function remove({ site }: PageContext, event: H3Event): Promise<HTTPResponse> {
+  const mac = readMac(event)
+  const isGone = await site.fleet.remove(mac, site.by(event))
+  return goTo(event, address('/ui/machines', isGone ? { deleted: mac } : { missing: mac }))
+}
 
 /** Saves the form; one of ours asks first where a disk would be flashed. */
 async function save(
@@ -57,9 +85,13 @@ async function save(
   const mac = readMac(event)
   const values = readValues(form, EMPTY)
   const typed = Object.fromEntries(FIELDS.map((name) => [name, values[name]]))
-  const fail = (error: string) =>
-    goBack(site, event, machinePath(mac), { error, typed, query: { back: form.get('back') } })
-  const parsed = parseForm(values)
+  const query = { back: form.get('back') }
+  const fail = ({ error, text, field }: FormRefusal) => {
+    const wrong = field === null ? {} : { [WRONG_FIELD]: field }
+    const refused = { error, text, typed: { ...typed, ...wrong }, query }
+    return goBack(site, event, machinePath(mac), refused)
+  }
+  const parsed = parseForm(values, { hasName: form.has('name') })
   if (!parsed.ok) return fail(parsed.refusal)
   const before = await site.machines.find(mac)
   const armed = before === null ? null : armedBy(context, event, before, parsed.value)
@@ -75,17 +107,17 @@ async function save(
     isExpected(form.get('was')),
   )
   if (!saved.ok) {
-    return fail(
-      saved.refusal.why === 'stale'
-        ? 'The machine was changed in the meantime. Your entries are still here: check them and save again.'
-        : `validation failed: ${renderFieldErrors(saved.refusal.fields)}`,
-    )
+    return fail(saved.refusal.why === 'stale' ? STALE : describeRefusal(saved.refusal.fields, []))
   }
   await saveConsole(context, event, saved.value, values.serial_console)
   if (confirm === null) return goTo(event, localPath(form.get('back'), '/ui/machines'))
   const note = armed === null ? { saved: 1 } : { armed: 1 }
   return goTo(event, address(machinePath(mac), { ...note, back: form.get('back') }))
 }
+
+const STALE_TEXT =
+  'The machine was changed in the meantime. Your entries are still here: check them and save again.'
+const STALE: FormRefusal = { error: STALE_TEXT, text: STALE_TEXT, field: null }
 
 /** The machine as it would be, when that flashes a disk which would not be flashed now. */
 function armedBy(

@@ -28,6 +28,7 @@ import { messageOf, type PageContext } from '../frame/page-context.ts'
 import { renderConfigurationForm } from './configuration-form.ts'
 import { machinePosts } from './machine-posts.ts'
 import { pageRoute } from '../frame/page-routes.ts'
+import { questionButton } from '../frame/question.ts'
 import { readValues, valuesOf } from './machine-form.ts'
 import { isHeldBack, nameOf, type MachineView } from '../view/machine-view.ts'
 import { machinePath } from '../view/machine-row.ts'
@@ -179,6 +180,8 @@ function renderFacts(
       title: 'Identity',
       body: factList([
         ['MAC', copyable(mac)],
+        ['Name', machine.name],
+        ['Host name', machine.hostname],
         [
           'Labels',
           machine.labels.length === 0
@@ -223,7 +226,7 @@ function renderFacts(
         Its image, disk and labels are deleted; its events and runs are kept. The machine reappears
         as discovered when it next boots from the network.
       </p>
-      ${postButton({ action: `${machinePath(mac)}/delete`, label: `Delete ${mac}`, tone: 'danger' })}
+      ${questionButton({ action: `${machinePath(mac)}/delete`, label: 'Delete machine…', tone: 'danger' })}
     </details>`
 }
 

@@ -83,7 +83,12 @@ function sourceField(
 
 /** The script sends each file by `PUT /boot/<name>`; checksums go first, so that the others are checked. */
 const renderUpload = (): Html =>
-  html`<form class="scripted-only" data-upload="boot" data-done="${PATH}?uploaded=">
+  html`<form
+      class="scripted-only"
+      data-upload="files"
+      data-to="/boot/"
+      data-done="${PATH}?uploaded="
+    >
       <div class="field">
         <label for="boot-files">Kernel, initrd and squashfs</label>
         <input

@@ -9,13 +9,14 @@ import {
   renderSearch,
   type ListQuery,
 } from '../../../../web/ui/search.ts'
+import type { Run } from '../../../../core/machine/run.ts'
 import type { Route } from '../../../../web/http/route.ts'
 import { parseRunFilter, readRunPage } from '../../../../web/fleet/runs.ts'
 import type { PageContext } from '../frame/page-context.ts'
 import { pageRoute } from '../frame/page-routes.ts'
 import { nameOf } from '../view/machine-view.ts'
 import { runPage } from './run.ts'
-import { namesOf, renderRunTable } from '../view/run-table.ts'
+import { renderRunTable } from '../view/run-table.ts'
 
 const PATH = '/ui/runs'
 const ROWS = 100
@@ -42,7 +43,10 @@ async function show(context: PageContext, event: H3Event): Promise<HTTPResponse>
   const { before } = filter
   const { shown, next, total } = readRunPage(site.runs, filter)
   const query = readListQuery(searchParams, KEPT, 300)
-  const names = namesOf(await site.machines.list(), nameOf)
+  const nameOfMac = (mac: Run['mac']) => {
+    const machine = site.machines.peek(mac)
+    return machine === null ? mac : nameOf(machine)
+  }
   return await context.show(event, {
     title: 'Runs',
     section: PATH,
@@ -56,7 +60,11 @@ async function show(context: PageContext, event: H3Event): Promise<HTTPResponse>
         name: 'q',
         label: 'Search runs',
         placeholder: 'MAC, image, model, serial number, who armed it',
-        views: VIEWS.map(([title, state]) => [title, { ...query, state }]),
+        views: VIEWS.map(([title, state]) => [
+          title,
+          { ...query, state },
+          countRuns(site.runs, { ...query, state }),
+        ]),
       })}
       <div ${refreshOnNews('runs', address(PATH, { ...query, before }), 2000)}>
         ${
@@ -65,7 +73,7 @@ async function show(context: PageContext, event: H3Event): Promise<HTTPResponse>
             : renderRunTable({
                 runs: shown.map(({ run }) => run),
                 clock: context.clock(),
-                nameOf: names,
+                nameOf: nameOfMac,
               })
         }
       </div>
@@ -77,6 +85,16 @@ async function show(context: PageContext, event: H3Event): Promise<HTTPResponse>
         next: next === null ? null : { before: next },
       })}`,
   })
+}
+
+/** An index of the database counts them; of a search, it reads the history, which is limited. */
+function countRuns(runs: PageContext['site']['runs'], query: ListQuery): number {
+  const {
+    limit: _limit,
+    before: _before,
+    ...condition
+  } = parseRunFilter(new URLSearchParams(query))
+  return runs.count(condition)
 }
 
 const renderNothing = (query: ListQuery): Html =>

@@ -13,7 +13,9 @@ import {
 } from '../../../../services/access/tokens.ts'
 import { goBack, goTo } from '../frame/form-answer.ts'
 import { messageOf, type PageContext } from '../frame/page-context.ts'
-import { buttonRoute, formRoute, pageRoute } from '../frame/page-routes.ts'
+import { formRoute, pageRoute } from '../frame/page-routes.ts'
+import { isAsked, questionButton, renderRemoval } from '../frame/question.ts'
+import { changePassword, renderPassword } from './password-form.ts'
 
 const PATH = '/ui/account'
 const DAY_MS = 86_400_000
@@ -30,8 +32,11 @@ const LIFETIMES = { '30': '30 days', '90': '90 days', '365': '1 year', '': 'neve
 
 export const accountPages = (context: PageContext): readonly Route[] => [
   pageRoute(PATH, (event) => show(context, event, null)),
+  formRoute(`${PATH}/password`, (event, form) => changePassword(context, event, form)),
   formRoute(`${PATH}/tokens`, (event, form) => create(context, event, form)),
-  buttonRoute(`${PATH}/tokens/:id/revoke`, (event) => revoke(context, event)),
+  formRoute(`${PATH}/tokens/:id/revoke`, (event, form) =>
+    isAsked(form) ? askRevocation(context, event) : revoke(context, event),
+  ),
 ]
 
 async function show(
@@ -48,18 +53,15 @@ async function show(
     title: 'Account',
     section: PATH,
     actions: postButton({ action: '/ui/logout', label: 'Log out' }),
-    messages: html`${messageOf(context, event)}${fresh === null ? null : renderFresh(fresh)}`,
+    messages: html`${messageOf(context, event)}${renderChanged(event)}${fresh === null ? null : renderFresh(fresh)}`,
     body: html`${card({
       title: 'Administrator',
-      body: html`${factList([
-          ['Logged in from', site.peer(event).ip],
-          ['Session ends', html`${until}; extended by use`],
-        ])}
-        <p class="dim">
-          To change the password, run <code>flasher-web password</code> on the server; it also ends
-          all sessions. A password set in the configuration is changed there.
-        </p>`,
+      body: factList([
+        ['Logged in from', site.peer(event).ip],
+        ['Session ends', html`${until}; extended by use`],
+      ]),
     })}
+    ${renderPassword(context, event)}
     ${card({
       title: 'API tokens',
       id: 'tokens',
@@ -72,6 +74,11 @@ async function show(
     })}`,
   })
 }
+
+const renderChanged = ({ url }: H3Event): Content =>
+  url.searchParams.get('changed') === 'password'
+    ? banner('done', 'Password changed. All other sessions have been logged out.')
+    : null
 
 const renderFresh = (token: string): Html =>
   banner('done', html`Token created. Copy it now, it will not be shown again: ${copyable(token)}`)
@@ -92,7 +99,7 @@ function renderTokens(tokens: readonly TokenRecord[], clock: Clock): Content {
               ${renderTime(expires_at, clock, 'never')}</span
             ></span
           >
-          ${postButton({ action: `${PATH}/tokens/${id}/revoke`, label: 'Revoke', tone: 'danger' })}
+          ${questionButton({ action: `${PATH}/tokens/${id}/revoke`, label: 'Revoke…', tone: 'danger' })}
         </li>`,
     )}
   </ul>`
@@ -148,9 +155,31 @@ function describeRefusal(refusal: TokenRefusal): string {
   }
 }
 
+async function askRevocation(context: PageContext, event: H3Event): Promise<HTTPResponse> {
+  const id = getRouterParam(event, 'id') ?? ''
+  const token = (await context.site.tokens.list()).find((each) => each.id === id)
+  if (token === undefined) return tokenGone(context, event)
+  return await context.show(event, {
+    title: `Revoke token ${token.name}`,
+    section: PATH,
+    trail: html`<a href="${PATH}">Account</a>`,
+    body: renderRemoval({
+      title: html`Revoke the token <bdi>${token.name}</bdi>?`,
+      body: html`<p>
+        Programs that use it are refused at once, and it cannot be brought back. It was last used
+        ${renderTime(token.last_used_at, context.clock(), 'never')}.
+      </p>`,
+      action: event.url.pathname,
+      cancel: `${PATH}#tokens`,
+      button: 'Revoke token',
+    }),
+  })
+}
+
+const tokenGone = ({ site }: PageContext, event: H3Event): HTTPResponse =>
+  goBack(site, event, PATH, { error: 'That token no longer exists.' })
+
 async function revoke(context: PageContext, event: H3Event): Promise<HTTPResponse> {
   const isGone = await revokeToken(context.site, event, getRouterParam(event, 'id') ?? '')
-  return isGone
-    ? goTo(event, `${PATH}#tokens`)
-    : goBack(context.site, event, PATH, { error: 'That token no longer exists.' })
+  return isGone ? goTo(event, `${PATH}#tokens`) : tokenGone(context, event)
 }

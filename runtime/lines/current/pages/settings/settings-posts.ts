@@ -2,15 +2,18 @@
 import type { H3Event, HTTPResponse } from 'h3'
 import { accept, refuse as no, type Result } from '../../../../core/foundation/result.ts'
 import { findSetting } from '../../../../core/config/setting.ts'
+import { compareFields } from '../../../../core/state/event-changes.ts'
 import { Fault } from '../../../../core/foundation/fault.ts'
 import { refuse } from '../../../../web/http/faults.ts'
 import { localPath } from '../../../../web/http/local-path.ts'
 import type { Route } from '../../../../web/http/route.ts'
 import { renderEditRefusal } from '../../../../services/config/config-editor.ts'
+import { SETTING_TITLES } from './setting-titles.ts'
 import { SETTINGS } from '../../rules/settings.ts'
 import { goBack, goTo, type Refused } from '../frame/form-answer.ts'
 import type { PageContext } from '../frame/page-context.ts'
 import { formRoute } from '../frame/page-routes.ts'
+import { nameOf } from './settings-rows.ts'
 
 const PATH = '/ui/settings'
 
@@ -106,6 +109,20 @@ const asRefused = ({ at, value, error }: Refusal, anchor: string): Refused => ({
   anchor,
 })
 
+const SUMMARIES = {
+  upstream: 'Upstream settings changed',
+  backup: 'Backup settings changed',
+} as const
+
+/** As the page shows them, for the record; of secrets it only shows whether they are set. */
+const readShown = ({ services }: PageContext, names: readonly string[]) =>
+  Object.fromEntries(
+    services.config
+      .list()
+      .filter((row) => names.includes(nameOf(row)))
+      .map((row) => [nameOf(row), row.shown || null]),
+  )
+
 /** Saves all of them or none. */
 async function saveAll(
   context: PageContext,
@@ -120,15 +137,14 @@ async function saveAll(
     if (!parsed.ok) return parsed.refusal
     changes[name] = parsed.value
   }
+  const names = Object.keys(changes)
+  const before = readShown(context, names)
   await store.save(changes)
   config.readSaved()
-  await note(
-    context,
-    event,
-    `settings.${what}.updated`,
-    `${what === 'backup' ? 'Backup' : 'Upstream'} settings changed`,
-    changes,
-  )
+  await note(context, event, `settings.${what}.updated`, SUMMARIES[what], {
+    ...changes,
+    changes: compareFields(before, readShown(context, names)),
+  })
   return null
 }
 
@@ -151,6 +167,7 @@ async function editConfig(
     return goBack(context.site, event, PATH, asRefused({ at, value, error }, at))
   }
   try {
+    const before = readShown(context, [at])
     const edited = await context.services.config.edit({ section, key, text })
     if (!edited.ok) {
       // Browsers keep pages, so a secret is not repeated in one.
@@ -158,11 +175,14 @@ async function editConfig(
       return await fail(renderEditRefusal(edited.refusal), value)
     }
     const { path, line, pending } = edited.value
-    await note(context, event, 'settings.config.updated', `${at} was changed in ${path}`, {
+    const title = SETTING_TITLES.get(at) ?? at
+    const summary = `${title} (${at}) was changed in ${path}`
+    await note(context, event, 'settings.config.updated', summary, {
       section,
       key,
       path,
       line,
+      changes: compareFields(before, readShown(context, [at])),
     })
     context.site.feed.announce({ topic: 'settings' })
     return goTo(event, `${PATH}?saved=${pending.includes(at) ? 'restart' : 'config'}#${at}`)

@@ -1,72 +1,126 @@
 /** One machine as a row of the table or a tile of the wall. */
 import { renderHyphens } from '../../../../core/machine/mac.ts'
 import { printable } from '../../../../core/foundation/printable.ts'
-import { badge, icon, middle, progress } from '../../../../web/ui/elements.ts'
-import { attributes, html, type Content, type Html } from '../../../../web/ui/html.ts'
+import { badge, icon, middle, progress, renderBytes, tag } from '../../../../web/ui/elements.ts'
+import { html, type Content, type Html } from '../../../../web/ui/html.ts'
 import { renderTime, type Clock } from '../../../../web/ui/times.ts'
-import { modelOf } from './disk-text.ts'
-import { nameOf, type MachineView } from './machine-view.ts'
+import { bytesOf, modelOf } from './disk-text.ts'
+import type { ColumnName } from './fleet-columns.ts'
+import { nameOf, willFlash, isWaiting, type MachineView } from './machine-view.ts'
 import { nameDisk, renderBar, shortDisk } from './run-bar.ts'
-import { renderWill } from './next-boot.ts'
+import { renderWill, stemOf } from './next-boot.ts'
 
 export const machinePath = (mac: string): string => `/ui/machines/${mac}`
 
-export function renderMachineRow(view: MachineView, clock: Clock): Html {
-  const { machine } = view
-  const { mac, labels } = machine
-  const name = nameOf(machine)
-  return html`<tr id="m-${renderHyphens(machine.mac)}">
+/**
+ * Kept lean, since a page holds 100 of them: a text that its column may shorten is there once, and
+ * again as a title only where the browser cannot show it whole on focus.
+ */
+export const renderMachineRow = (
+  view: MachineView,
+  clock: Clock,
+  columns: readonly ColumnName[],
+): Html =>
+  html`<tr id="m-${renderHyphens(view.machine.mac)}">
     <td class="pick">
       <input
         type="checkbox"
         name="macs"
         form="bulk"
-        aria-label="Select ${name}"
-        ${attributes({ value: mac })}
+        value="${view.machine.mac}"
+        aria-label="Select ${nameOf(view.machine)}"
       />
     </td>
-    <td class="state">${badge(view.view.state)}</td>
-    <th scope="row" class="name">
-      <div>
-        <a href="${machinePath(mac)}"
-          >${labels.length === 0 ? html`<span class="mono">${mac}</span>` : name}</a
-        >
-        ${labels.length === 0 ? null : html`<span class="mono dim">${mac}</span>`}
-        ${machine.locked ? html`<span title="Locked against flashing">${icon('lock')}</span>` : null}
-      </div>
-    </th>
-    <td class="will">${renderDoing(view)}</td>
-    <td class="image">${renderImage(view)}</td>
-    <td class="disk">${renderDisk(view)}</td>
-    <td class="seen">${renderTime(machine.last_seen_at, clock, 'never')}</td>
+    ${columns.map((name) => CELLS[name](view, clock))}
   </tr>`
+
+const CELLS: Readonly<Record<ColumnName, (view: MachineView, clock: Clock) => Html>> = {
+  state: ({ view }) => html`<td class="state">${badge(view.state)}</td>`,
+  name: renderName,
+  next: (view) => html`<td class="will" data-label="Next boot">${renderDoing(view)}</td>`,
+  image: (view) => html`<td class="image" data-label="Image">${renderImage(view)}</td>`,
+  disk: (view) =>
+    html`<td class="disk${willFlash(view) ? ' whole' : ''}" data-label="Disk">
+      ${renderDisk(view)}
+    </td>`,
+  labels: ({ machine }) =>
+    html`<td class="labels" data-label="Labels">${machine.labels.map(tag)}</td>`,
+  ip: ({ machine }) =>
+    html`<td class="ip mono" data-label="Address">${machine.last_seen_ip ?? DASH}</td>`,
+  arch: ({ machine }) =>
+    html`<td class="arch" data-label="Architecture">${machine.arch ?? DASH}</td>`,
+  flashed: ({ machine }, clock) =>
+    html`<td class="time" data-label="Flashed">
+      ${renderTime(machine.last_flashed_at, clock, 'never')}
+    </td>`,
+  discovered: ({ machine }, clock) =>
+    html`<td class="time" data-label="Discovered">${renderTime(machine.discovered_at, clock)}</td>`,
+  seen: ({ machine }, clock) =>
+    html`<td class="time" data-label="Seen">
+      ${renderTime(machine.last_seen_at, clock, 'never')}
+    </td>`,
 }
 
+const DASH = html`<span class="dim">–</span>`
+
+/** What people call it; below, its MAC and its labels. */
+function renderName({ machine }: MachineView): Html {
+  const { mac, labels, locked } = machine
+  const name = nameOf(machine)
+  const about = html`${locked ? html`<span title="Locked against flashing">${icon('lock')}</span>` : null}${
+    labels.length === 0
+      ? null
+      : html`<span class="tags" title="${labels.join(', ')}">${labels.map(tag)}</span>`
+  }`
+  return name === mac
+    ? html`<th scope="row" class="name">
+        <a href="${machinePath(mac)}" class="mono">${mac}</a>
+        <div>${about}</div>
+      </th>`
+    : html`<th scope="row" class="name">
+        <a href="${machinePath(mac)}" title="${name}"><bdi>${name}</bdi></a>
+        <div><span class="mono dim">${mac}</span>${about}</div>
+      </th>`
+}
+
+/** Image and disk of a flash have columns of their own. */
 function renderDoing(view: MachineView): Content {
   if (view.run !== null) return renderBar(view.run)
-  return view.view.state === 'running'
-    ? progress(null, null, view.view.is)
-    : html`<span title="${view.view.is} ${view.view.next}">${renderWill(view)}</span>`
+  const { state, is, next } = view.view
+  if (state === 'running') return progress(null, null, is)
+  const isFlash = state === 'armed' && willFlash(view) && !isWaiting(view)
+  const will = isFlash
+    ? view.machine.boot_mode === 'flasher-flash-always'
+      ? 'flash, at every network boot'
+      : 'flash once'
+    : renderWill(view)
+  return html`<span title="${is} ${next}">${will}</span>`
 }
 
 function renderImage({ machine, image, run }: MachineView): Content {
   // An image chosen in the wizard differs from the assigned one.
-  if (run !== null && run.image !== null) return middle(run.image.name)
+  if (run !== null && run.image !== null) return middle(stemOf(run.image.name), run.image.name)
   // The specification's word for a machine that nobody has configured.
-  if (machine.bty_image_ref === null) return html`<span class="tag">discovered</span>`
-  if (image !== null) return middle(image.name)
+  if (machine.bty_image_ref === null) return tag('discovered')
+  if (image !== null) return middle(stemOf(image.name), image.name)
   const short = machine.bty_image_ref.slice(0, 12)
   return html`<span class="warning" title="Not in the catalog">${short} (gone)</span>`
 }
 
+/** The model, then the end of the serial number and the size, which tell disks apart. */
 function renderDisk({ machine, disk, run }: MachineView): Content {
   const written = run?.disk ?? null
   if (written !== null) return html`<span title="${nameDisk(written)}">${shortDisk(written)}</span>`
   const serial = machine.target_disk_serial
-  if (serial === null) return html`<span class="dim">–</span>`
-  if (disk !== null)
-    return html`<span title="${modelOf(disk)}, ${printable(serial)}">${modelOf(disk)}</span>`
-  return html`<code>${middle(printable(serial))}</code>`
+  if (serial === null) return DASH
+  const code = html`<code>${middle(printable(serial))}</code>`
+  if (disk === null) return html`<span class="serial">${code}</span>`
+  return html`<span class="model" title="${modelOf(disk)}">${modelOf(disk)}</span
+    ><span class="serial"
+      >${code}<span class="size"
+        >${renderBytes(bytesOf(disk), disk.size ?? 'size unknown')}</span
+      ></span
+    >`
 }
 
 /** For a screen above the bench, legible from a distance. */
@@ -77,7 +131,7 @@ export const renderTile = ({ machine, view, run }: MachineView, clock: Clock): H
     href="${machinePath(machine.mac)}"
   >
     ${badge(view.state)}
-    <b>${nameOf(machine)}</b>
+    <b><bdi>${nameOf(machine)}</bdi></b>
     <span class="mono">${machine.mac}</span>
     ${
       run === null

@@ -41,9 +41,12 @@ export function viewMachine(
   }
 }
 
-/** Its labels, else its MAC. */
-export const nameOf = ({ labels, mac }: Machine): string =>
-  labels.length === 0 ? mac : labels.join(', ')
+/** The name that a person gave it, else its host name, else its MAC. */
+export const nameOf = ({
+  name,
+  hostname,
+  mac,
+}: Pick<Machine, 'name' | 'hostname' | 'mac'>): string => name ?? hostname ?? mac
 
 /** Whether its next network boot flashes a disk. */
 export const willFlash = ({ machine, boot, plan }: MachineView): boolean =>

@@ -1,6 +1,7 @@
 /** Runs as a table or a list: image and disk, duration, result, and who armed the machine. */
 import type { Machine } from '../../rules/machine.ts'
 import { renderRate } from '../../../../core/foundation/rate.ts'
+import { printable } from '../../../../core/foundation/printable.ts'
 import type { Run } from '../../../../core/machine/run.ts'
 import {
   averageRateOf,
@@ -12,6 +13,7 @@ import { badge, middle, type Tone } from '../../../../web/ui/elements.ts'
 import { html, type Content, type Html } from '../../../../web/ui/html.ts'
 import { numberColumn, renderTable } from '../../../../web/ui/tables.ts'
 import { renderSpan, renderTime, type Clock } from '../../../../web/ui/times.ts'
+import { stemOf } from './next-boot.ts'
 import { nameDisk, renderBar, shortDisk } from './run-bar.ts'
 
 export const runPath = ({ mac, id }: Pick<Run, 'mac' | 'id'>): string =>
@@ -57,8 +59,8 @@ export function renderRateOf(run: Run): Content {
 interface RunTable {
   readonly runs: readonly Run[]
   readonly clock: Clock
-  /** The name of a machine by its MAC. */
-  nameOf(mac: string): Content
+  /** The name of a machine by its MAC, which a deleted one has instead. */
+  nameOf(mac: Run['mac']): string
 }
 
 export const renderRunTable = ({ runs, clock, nameOf }: RunTable): Html =>
@@ -72,17 +74,17 @@ export const renderRunTable = ({ runs, clock, nameOf }: RunTable): Html =>
       { title: 'Disk', className: 'disk' },
       numberColumn('Duration'),
       numberColumn('Rate'),
-      'Verified',
-      'Armed by',
-      'Started',
+      { title: 'Verified', className: 'verified' },
+      { title: 'Armed by', className: 'armer' },
+      { title: 'Started', className: 'time' },
     ],
     rows: runs.map((run) => renderRow(run, nameOf(run.mac), clock)),
   })
 
-const renderRow = (run: Run, name: Content, clock: Clock): Html =>
+const renderRow = (run: Run, name: string, clock: Clock): Html =>
   html`<tr>
     <td class="state"><a href="${runPath(run)}">${renderRunState(run)}</a></td>
-    <th scope="row" class="name"><a href="/ui/machines/${run.mac}">${name}</a></th>
+    <th scope="row" class="name">${renderMachine(run.mac, name)}</th>
     ${
       run.result === null
         ? html`<td colspan="5" class="will">${renderBar(run)}</td>`
@@ -93,21 +95,34 @@ const renderRow = (run: Run, name: Content, clock: Clock): Html =>
             <td data-label="Verified">${renderVerified(run)}</td>`
     }
     <td data-label="Armed by">${renderArmer(run)}</td>
-    <td class="nowrap small" data-label="Started">
+    <td class="time" data-label="Started">
       ${renderTime(run.started_at ?? run.updated_at, clock)}
     </td>
   </tr>`
 
+const renderMachine = (mac: string, name: string): Html =>
+  name === mac
+    ? html`<a href="/ui/machines/${mac}" class="mono">${mac}</a>`
+    : html`<a href="/ui/machines/${mac}" title="${name}"><bdi>${name}</bdi></a>
+        <div><span class="mono dim">${mac}</span></div>`
+
 /** A failed run shows its reason below the image. */
 const renderImage = ({ image, reason, result }: Run): Content =>
-  html`${image === null ? html`<span class="dim">unknown image</span>` : middle(image.name)}${
+  html`${image === null ? html`<span class="dim">unknown image</span>` : middle(stemOf(image.name), image.name)}${
     reason === null || result === 'done'
       ? null
       : html`<span class="small reason" title="${reason}">${reason}</span>`
   }`
 
-const renderDisk = ({ disk }: Run): Content =>
-  disk === null ? DASH : html`<span title="${nameDisk(disk)}">${shortDisk(disk)}</span>`
+/** The model, and the end of the serial number below. */
+function renderDisk({ disk }: Run): Content {
+  if (disk === null) return DASH
+  const model = html`<span class="model" title="${nameDisk(disk)}">${shortDisk(disk)}</span>`
+  const serial = printable(disk.serial ?? '')
+  return serial === '' || serial === shortDisk(disk)
+    ? model
+    : html`${model}<span class="serial"><code>${middle(serial)}</code></span>`
+}
 
 /** A short list. `nameOf` null: the page is about one machine, so its name is left out. */
 export const renderRunList = (

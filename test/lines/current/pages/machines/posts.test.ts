@@ -49,7 +49,7 @@ test('a machine: saved as posted, refused with what was typed, deleted', async (
   const [status, location] = await site.post(path, flash)
   assert.is(status, 303)
   assert.match(location ?? '', new RegExp(`^${path}\\?error=[^&]*requires[^&]*&notice=[\\w-]{12}$`))
-  assert.match(await site.text(location), /requires a target disk;/, 'there is no machine yet')
+  assert.match(await site.text(location), /Select the disk to flash/, 'there is no machine yet')
   assert.is((await site.ask(`/machines/${MAC}`)).status, 404)
 
   assert.equal(await site.post(path, { ...flash, target_disk_serial: 'S1' }), [303, '/ui/machines'])
@@ -60,10 +60,17 @@ test('a machine: saved as posted, refused with what was typed, deleted', async (
   )
   const [, again] = await site.post(path, flash)
   const page = await site.text(again)
-  assert.match(page, /boot_mode=flasher-flash-once requires a target disk;/)
+  assert.match(again ?? '', /boot_mode%3Dflasher-flash-once\+requires\+a\+target\+disk/)
+  assert.match(page, 'Select the disk to flash.')
   assert.match(page, /value=" b, a,,A "/)
   const [, bad] = await site.post(path, { sanboot_drive: 'C:' })
-  assert.match(await site.text(bad), /validation failed: sanboot_drive:/)
+  assert.match(bad ?? '', /error=validation\+failed%3A\+sanboot_drive/)
+  const [, label] = await site.post(path, { labels: 'ok, büro 1' })
+  assert.match(label ?? '', /error=validation\+failed%3A\+labels\.1/)
+  assert.match(
+    await site.text(label),
+    /The label &quot;büro 1&quot;: a label cannot hold &quot;ü&quot;/,
+  )
 
   assert.equal(await site.post(`${path}/delete`), [
     303,
@@ -75,6 +82,28 @@ test('a machine: saved as posted, refused with what was typed, deleted', async (
   ])
   assert.is((await site.ask(path)).status, 404)
   assert.is((await site.ask('/ui/machines/no-mac')).status, 400)
+})
+
+test('a name: the host name until one is given, found by search, kept where a form has none', async () => {
+  await using site = await open()
+  const path = `/ui/machines/${MAC}`
+  const shown = async () => /<bdi>.*?<\/bdi>/.exec(await site.text('/ui/machines'))?.[0]
+  const found = async (q: string) =>
+    (await (await site.ask(`/machines?${new URLSearchParams({ q })}`)).json()).length
+  await site.ask(`/pxe/${MAC}?buildarch=x86_64&hostname=nuc-7.lab`)
+  await site.ask(`/pxe/${MAC}?hostname=%3Cb%3E`)
+  assert.is(await shown(), '<bdi>nuc-7.lab</bdi>')
+  assert.is(await found('name:nuc-7.lab'), 1)
+  await site.post(path, { name: ' <b>Ü 4</b> ' })
+  assert.is(await shown(), '<bdi>&lt;b&gt;Ü 4&lt;/b&gt;</bdi>')
+  await site.post(path, { labels: 'one' })
+  assert.is((await site.machine()).name, '<b>Ü 4</b>')
+  for (const q of ['name:<b>ü*', 'name:"<b>ü 4</b>"', 'nuc-7', 'Ü']) assert.is(await found(q), 1, q)
+  assert.is(await found('-name:nuc-7.lab'), 0)
+  const [, refused] = await site.post(path, { name: 'a\u202eb' })
+  assert.match(await site.text(refused), 'U+202E')
+  await site.post(path, { name: '' })
+  assert.is(await shown(), '<bdi>nuc-7.lab</bdi>')
 })
 
 test('a form that is out of date overwrites nothing', async () => {

@@ -1,10 +1,10 @@
-/** The context of one `flasher-web` command: its arguments, and the parts of the process that it may use. */
-import type { Environment } from '../../../services/host/shell.ts'
-import type { LineInput } from '../../../terminal/prompt/hidden-line.ts'
-import type { Output } from '../../../terminal/text/terminal-style.ts'
-import type { ClosableServer } from '../../../web/http/closing.ts'
-import type { Entrance } from '../../../web/http/entrance.ts'
-import type { TunableServer } from '../../../web/http/limits.ts'
+/** The context of one command of a server program: its arguments, and the parts of the process that it may use. */
+import type { Environment } from '../services/host/shell.ts'
+import type { LineInput } from '../terminal/prompt/hidden-line.ts'
+import type { Output } from '../terminal/text/terminal-style.ts'
+import type { ClosableServer } from '../web/http/closing.ts'
+import type { Entrance } from '../web/http/entrance.ts'
+import type { TunableServer } from '../web/http/limits.ts'
 
 /** A listening socket and what is behind it. */
 export interface Listening {

@@ -1,7 +1,7 @@
 /** Keeps why a form was refused for the next page, so that no page shows text from an address as ours. */
 import { randomBytes } from 'node:crypto'
 import type { H3Event } from 'h3'
-import { callerOf } from './caller.ts'
+import { callerOf } from '../http/caller.ts'
 
 export interface Notice {
   readonly error: string

@@ -1,0 +1,19 @@
+/** Renders rows as CSV (RFC 4180), safe to open in a spreadsheet. */
+import { printableText } from './printable.ts'
+
+export type Cell = string | number | boolean | null | undefined
+
+export const renderCsvRow = (cells: readonly Cell[]): string =>
+  `${cells.map(renderCell).join(',')}\r\n`
+
+/** A spreadsheet takes what begins so for a formula, also behind blanks and in full width. */
+const FORMULA = /^[\s\0]*[=+\-@\t\r|%＝＋－＠]/
+
+/** Texts come from machines: a formula among them is shown instead of calculated. */
+function renderCell(value: Cell): string {
+  if (value === null || value === undefined) return ''
+  if (typeof value !== 'string') return String(value)
+  const text = printableText(value)
+  const shown = FORMULA.test(text) ? `'${text}` : text
+  return /[",\r\n;\t']/.test(shown) ? `"${shown.replaceAll('"', '""')}"` : shown
+}

@@ -1,0 +1,38 @@
+/** The fields that a change has changed, as events record them: what was there before, and what is after. */
+import { z } from 'zod'
+
+interface Change {
+  readonly before: unknown
+  readonly after: unknown
+}
+
+/** By field name. */
+export type Changes = Readonly<Record<string, Change>>
+
+type Fields = Readonly<Record<string, unknown>>
+
+/** Both have the same fields; secrets are never among them. */
+export function compareFields(before: Fields, after: Fields): Changes {
+  const changed = Object.entries(after).filter(
+    ([name, value]) => JSON.stringify(before[name] ?? null) !== JSON.stringify(value ?? null),
+  )
+  return Object.fromEntries(
+    changed.map(([name, value]) => [name, { before: before[name] ?? null, after: value ?? null }]),
+  )
+}
+
+const Recorded = z.object({
+  changes: z.record(z.string(), z.object({ before: z.unknown(), after: z.unknown() })),
+})
+
+/** Of the details of an event; none where it changed nothing, or was recorded without. */
+export const readChanges = (details: Fields | null): Changes =>
+  Recorded.safeParse(details).data?.changes ?? {}
+
+/** `none`, `yes`, `a, b`: one line. */
+export function renderValue(value: unknown): string {
+  if (value === null || value === undefined || value === '') return 'none'
+  if (typeof value === 'boolean') return value ? 'yes' : 'no'
+  if (Array.isArray(value)) return value.length === 0 ? 'none' : value.map(renderValue).join(', ')
+  return typeof value === 'object' ? JSON.stringify(value) : String(value)
+}

@@ -1,0 +1,173 @@
+/** What /ui/events shows: the filters of its address, and the form that sets them. */
+import type { EventFilter } from '../../../../services/state/journal.ts'
+import { parseEventFilter } from '../../../../web/fleet/events.ts'
+import { icon } from '../../../../web/ui/elements.ts'
+import { hidden } from '../../../../web/ui/fields.ts'
+import { address, attributes, html, type Content, type Html } from '../../../../web/ui/html.ts'
+import { readListQuery, type ListQuery } from '../../../../web/ui/search.ts'
+import { startOfDay } from '../../../../web/ui/times.ts'
+
+export const PATH = '/ui/events'
+export const ROWS = 100
+const MAX_LENGTH = 200
+
+/** Filters that events link to, and their names. */
+const LINKED = {
+  kind: 'Kind',
+  subject_id: 'About',
+  actor: 'By',
+  source_ip: 'Address',
+} as const
+
+const KEPT = [
+  'text',
+  'subject_kind',
+  'failed',
+  'unacknowledged',
+  'from',
+  'to',
+  'kind',
+  'subject_id',
+  'actor',
+  'source_ip',
+] as const
+
+const SUBJECTS: Readonly<Record<string, string>> = {
+  '': 'Everything',
+  machine: 'Machines',
+  netboot: 'Netboot',
+  catalog: 'Images',
+  backup: 'Backups',
+  settings: 'Settings',
+  auth: 'Logins and tokens',
+  system: 'Server',
+}
+
+interface EventView {
+  /** What the address keeps from page to page. */
+  readonly query: ListQuery
+  readonly filter: EventFilter
+  /** The same filters as the exports read them. */
+  readonly exported: ListQuery
+  readonly isNewest: boolean
+  /** Why the range of dates was ignored; null: it was not. */
+  readonly problem: string | null
+}
+
+/** `from` and `to` are days of the zone in which the page shows times; both are included. */
+export function readEventView(given: URLSearchParams, zone: string): EventView {
+  const query = readListQuery(given, KEPT, MAX_LENGTH)
+  const { from, to, ...others } = query
+  const since = from === undefined ? undefined : startOfDay(from, zone)
+  const until = to === undefined ? undefined : startOfDay(to, zone, 1)
+  const problem = describeProblem(since, until)
+  const range = problem === null ? { ...(since && { since }), ...(until && { until }) } : {}
+  const exported = { ...others, ...range }
+  const before = /^\d{1,15}$/.exec(given.get('before_id') ?? '')?.[0] ?? null
+  const asked = { ...exported, limit: String(ROWS), ...(before !== null && { before_id: before }) }
+  const filter = parseEventFilter(new URLSearchParams(asked))
+  return { query, filter, exported, isNewest: before === null, problem }
+}
+
+/** Undefined: not asked for; null: no day. */
+function describeProblem(
+  since: string | null | undefined,
+  until: string | null | undefined,
+): string | null {
+  if (since === null || until === null) return 'Enter dates as year-month-day, like 2026-11-22.'
+  const isReversed = since !== undefined && until !== undefined && until <= since
+  return isReversed ? 'The first day is after the last one.' : null
+}
+
+export function renderFilters({ query, problem }: EventView, alarms: number): Html {
+  return html`<div class="tools">
+      <form class="search filters" role="search" action="${PATH}">
+        <input
+          type="search"
+          id="q"
+          name="text"
+          value="${query['text'] ?? ''}"
+          aria-label="Search events"
+          placeholder="MAC, address, kind or text"
+          autocomplete="off"
+          spellcheck="false"
+        />
+        ${renderSubjects(query['subject_kind'] ?? '')} ${renderDay('from', 'From', query, problem)}
+        ${renderDay('to', 'To', query, problem)}
+        ${hidden({ ...query, text: null, subject_kind: null, from: null, to: null })}
+        <button>${icon('search')}Search</button>
+      </form>
+      <nav class="views" aria-label="Views">
+        ${renderView('All', query, {})}
+        ${renderView(`Needs attention (${alarms})`, query, { unacknowledged: '1' })}
+        ${renderView('Failures', query, { failed: '1' })}
+      </nav>
+    </div>
+    ${problem === null ? null : html`<p class="error" id="range-error" role="alert">${problem}</p>`}
+    ${renderChips(query)}`
+}
+
+const renderSubjects = (selected: string): Html =>
+  html`<select name="subject_kind" aria-label="Events about">
+    ${Object.entries(SUBJECTS).map(
+      ([value, text]) =>
+        html`<option${attributes({ value, selected: value === selected })}>${text}</option>`,
+    )}
+  </select>`
+
+const renderDay = (
+  name: 'from' | 'to',
+  label: string,
+  query: ListQuery,
+  problem: string | null,
+): Html =>
+  html`<label class="day"
+    >${label}
+    <input${attributes({
+      type: 'date',
+      name,
+      value: query[name],
+      'aria-invalid': problem === null ? null : 'true',
+      'aria-describedby': problem === null ? null : 'range-error',
+    })}
+  /></label>`
+
+/** Keeps the other filters. */
+function renderView(title: string, query: ListQuery, view: ListQuery): Html {
+  const { failed: _, unacknowledged: __, ...others } = query
+  const href = address(PATH, { ...others, ...view })
+  const isHere = href === address(PATH, { ...others, ...pickView(query) })
+  return html`<a href="${href}" ${attributes({ 'aria-current': isHere ? 'true' : null })}
+    >${title}</a
+  >`
+}
+
+const pickView = ({ failed = '', unacknowledged = '' }: ListQuery): ListQuery => ({
+  failed,
+  unacknowledged,
+})
+
+/** Filters that no field shows, each with a way to remove it. */
+function renderChips(query: ListQuery): Content {
+  const chips = Object.entries(LINKED).flatMap(([name, title]) =>
+    query[name] === undefined ? [] : [{ name, title, value: query[name] }],
+  )
+  if (chips.length === 0) return null
+  return html`<p class="row filters-set">
+    ${chips.map(
+      ({ name, title, value }) =>
+        html`<a class="button chip" href="${address(PATH, { ...query, [name]: null })}"
+          ><span>${title}: <strong>${value}</strong></span> <span aria-hidden="true">×</span
+          ><span class="spoken">Remove this filter</span></a
+        >`,
+    )}
+  </p>`
+}
+
+/** A link to the events with the same value. */
+export const filterLink = (
+  query: ListQuery,
+  name: keyof typeof LINKED,
+  value: string,
+  shown: string = value,
+): Html => html`<a href="${address(PATH, { ...query, [name]: value })}">${shown}</a>`

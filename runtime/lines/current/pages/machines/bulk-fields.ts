@@ -1,0 +1,121 @@
+/** The parameters of an action on many machines: an image to find, what to do on network boot, labels. */
+import { isFlashable, type CatalogEntry } from '../../../../core/catalog/catalog.ts'
+import { radioCards, textField } from '../../../../web/ui/fields.ts'
+import { html, type Html } from '../../../../web/ui/html.ts'
+import { splitLabels } from '../../rules/label.ts'
+import { renderQuestion } from '../frame/question.ts'
+import { aboutImage } from '../view/next-boot.ts'
+import { titleOf, type BulkAction } from './bulk-bar.ts'
+import { backOf, BULK_PATH, keptOf, renderCount } from './bulk-question.ts'
+import { MODE_ORDER, MODES } from './configuration-form.ts'
+
+/** Null: they have not been asked for yet, or an image is still being looked for. */
+export const readParameters = (action: BulkAction, form: URLSearchParams): object | null =>
+  form.has('finding') ? null : (PARAMETERS[action] ?? (() => ({})))(form)
+
+/** Actions that have parameters, by the field that shows that they were asked for. */
+const PARAMETERS: Partial<Readonly<Record<BulkAction, (form: URLSearchParams) => object | null>>> =
+  {
+    image(form) {
+      const ref = form.get('bty_image_ref')
+      return ref === null ? null : { bty_image_ref: ref || null }
+    },
+    mode(form) {
+      const boot_mode = form.get('boot_mode')
+      return boot_mode === null ? null : { boot_mode }
+    },
+    label(form) {
+      const [add, remove] = [form.get('add'), form.get('remove')]
+      if (add === null) return null
+      return { add: splitLabels(add), remove: splitLabels(remove ?? '') }
+    },
+  }
+
+export const renderParameterForm = (
+  action: BulkAction,
+  count: number,
+  form: URLSearchParams,
+  images: readonly CatalogEntry[],
+): Html =>
+  renderQuestion({
+    title: `${titleOf(action)}: ${renderCount(count)}`,
+    form: {
+      action: BULK_PATH,
+      opensQuestion: true,
+      fields: html`${keptOf(form, 'bty_image_ref')} ${renderFields(action, form, images)}`,
+      cancel: backOf(form),
+      button: html`<button class="primary">Preview</button>`,
+    },
+  })
+
+function renderFields(
+  action: BulkAction,
+  form: URLSearchParams,
+  images: readonly CatalogEntry[],
+): Html {
+  if (action === 'image') return renderPicker(form, images.filter(isFlashable))
+  if (action === 'mode') {
+    return radioCards({
+      name: 'boot_mode',
+      legend: 'On network boot',
+      value: null,
+      className: 'modes',
+      cards: MODE_ORDER.map((mode) => ({ value: mode, ...MODES[mode] })),
+    })
+  }
+  return html`${textField({ name: 'add', label: 'Add labels', hint: 'Separate with commas.' })}
+  ${textField({ name: 'remove', label: 'Remove labels' })}`
+}
+
+/** A catalog may list thousands; the search finds the others. */
+const MAX_CARDS = 100
+
+/** A script filters while somebody types; without one, Find does. */
+function renderPicker(form: URLSearchParams, images: readonly CatalogEntry[]): Html {
+  const find = (form.get('find') ?? '').slice(0, 200)
+  const selected = form.get('bty_image_ref')
+  const words = find.toLowerCase().split(/\s+/)
+  const found = images.filter((image) => {
+    const text = keywordsOf(image).toLowerCase()
+    return image.ref === selected || words.every((word) => text.includes(word))
+  })
+  return radioCards({
+    name: 'bty_image_ref',
+    legend: 'Image',
+    value: selected,
+    className: 'images',
+    before: html`<div class="row finder">
+        <input
+          type="search"
+          name="find"
+          value="${find}"
+          data-filter=".images"
+          aria-label="Find an image"
+          placeholder="Find an image"
+          autocomplete="off"
+        />
+        <button name="finding" value="1">Find</button>
+      </div>
+      ${found.length === 0 ? html`<p class="hint">No image matches.</p>` : null}
+      ${
+        found.length > MAX_CARDS
+          ? html`<p class="hint">
+              ${MAX_CARDS} of ${found.length} images. Find one by a part of its name.
+            </p>`
+          : null
+      }`,
+    cards: [
+      { value: '', title: 'None', text: 'Takes the image away.', keywords: 'none' },
+      ...found.slice(0, MAX_CARDS).map((image) => ({
+        value: image.ref,
+        title: image.name,
+        text: html`${image.format},
+        ${aboutImage(image)}${image.arch === null ? null : html`, ${image.arch}`}`,
+        keywords: keywordsOf(image),
+      })),
+    ],
+  })
+}
+
+const keywordsOf = ({ name, format, arch, sha256 }: CatalogEntry): string =>
+  `${name} ${format} ${arch ?? ''} ${sha256?.slice(0, 12) ?? ''}`

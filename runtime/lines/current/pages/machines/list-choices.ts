@@ -1,0 +1,78 @@
+/** What a browser remembers of the machines list, in cookies: its columns and its saved searches. */
+import type { H3Event, HTTPResponse } from 'h3'
+import { seeOther } from '../../../../web/http/answers.ts'
+import { localPath } from '../../../../web/http/local-path.ts'
+import type { Route } from '../../../../web/http/route.ts'
+import { address } from '../../../../web/ui/html.ts'
+import { goBack } from '../frame/form-answer.ts'
+import type { PageContext } from '../frame/page-context.ts'
+import { formRoute } from '../frame/page-routes.ts'
+import { parseColumns, renderColumns, type ColumnName } from '../view/fleet-columns.ts'
+import { addSaved, MAX_NAME, MAX_QUERY, parseSaved, renderSaved } from './saved-searches.ts'
+import type { SavedSearch } from './saved-searches.ts'
+
+const PATH = '/ui/machines'
+export const COLUMNS_PATH = `${PATH}/columns`
+export const SEARCHES_PATH = `${PATH}/searches`
+const YEAR_SECONDS = 365 * 24 * 3600
+const COLUMNS_COOKIE = 'flasher-columns'
+const SEARCHES_COOKIE = 'flasher-searches'
+
+/** `columns` of the address, which can be shared, before those of the browser. */
+export const readColumns = (event: H3Event): readonly ColumnName[] =>
+  parseColumns(event.url.searchParams.get('columns') ?? readCookie(event, COLUMNS_COOKIE))
+
+export const readSaved = (event: H3Event): readonly SavedSearch[] =>
+  parseSaved(readCookie(event, SEARCHES_COOKIE))
+
+export const listChoiceRoutes = (context: PageContext): readonly Route[] => [
+  formRoute(COLUMNS_PATH, (_event, form) => chooseColumns(form)),
+  formRoute(SEARCHES_PATH, (event, form) => changeSaved(context, event, form)),
+]
+
+/** Sent to the list alone, so that no other request carries it. */
+const remember = (name: string, value: string): string =>
+  `${name}=${value}; Path=${PATH}; Max-Age=${value === '' ? 0 : YEAR_SECONDS}; HttpOnly; SameSite=Lax`
+
+function readCookie(event: H3Event, name: string): string | null {
+  const header = event.req.headers.get('cookie') ?? ''
+  return new RegExp(`(?:^|; *)${name}=([\\w.-]+)`).exec(header)?.[1] ?? null
+}
+
+function chooseColumns(form: URLSearchParams): HTTPResponse {
+  const isReset = form.get('usual') !== null
+  const columns = isReset ? '' : renderColumns(parseColumns(`.${form.getAll('columns').join('.')}`))
+  const back = new URL(backOf(form), 'http://localhost')
+  // Columns of the address would hide the choice.
+  back.searchParams.delete('columns')
+  return seeOther(`${back.pathname}${back.search}`, {
+    'set-cookie': remember(COLUMNS_COOKIE, columns),
+  })
+}
+
+const backOf = (form: URLSearchParams): string => localPath(form.get('back'), PATH)
+
+const REFUSALS = {
+  'no-name': 'Give the search a name.',
+  'no-search': 'Search for something first, then save the search.',
+  'too-long': `A saved search has at most ${MAX_QUERY} characters, its name ${MAX_NAME}.`,
+  'too-many': 'This browser cannot keep more searches. Remove one first.',
+} as const
+
+function changeSaved({ site }: PageContext, event: H3Event, form: URLSearchParams): HTTPResponse {
+  const saved = readSaved(event)
+  const removed = form.get('remove')
+  const [q, sort] = [form.get('q') ?? '', form.get('sort') ?? '']
+  if (removed !== null) return answer(saved.filter(({ name }) => name !== removed))
+  const added = addSaved(saved, { name: form.get('name') ?? '', q, sort })
+  if (added.ok) return answer(added.value)
+  return goBack(site, event, PATH, { error: REFUSALS[added.refusal], query: { q, sort } })
+
+  function answer(searches: readonly SavedSearch[]): HTTPResponse {
+    const value = searches.length === 0 ? '' : renderSaved(searches)
+    return seeOther(backOf(form), { 'set-cookie': remember(SEARCHES_COOKIE, value) })
+  }
+}
+
+/** Where a saved search leads. */
+export const addressOf = ({ q, sort }: SavedSearch): string => address(PATH, { q, sort })

@@ -1,0 +1,58 @@
+/** The searches that somebody saved, as the text of a cookie: few, short, and checked when they come back. */
+import * as z from 'zod'
+import { parseJson } from '../../../../core/foundation/json-reader.ts'
+import { printable } from '../../../../core/foundation/printable.ts'
+import { accept, refuse, type Result } from '../../../../core/foundation/result.ts'
+
+export interface SavedSearch {
+  readonly name: string
+  /** In the query language. */
+  readonly q: string
+  readonly sort: string
+}
+
+export const MAX_NAME = 40
+export const MAX_QUERY = 300
+const MAX_SEARCHES = 12
+/** Browsers drop a cookie of more than 4096 bytes, with its name and attributes. */
+const MAX_COOKIE = 3600
+
+const COOKIE = z.array(
+  z.tuple([z.string().min(1).max(MAX_NAME), z.string().min(1).max(MAX_QUERY), z.string().max(20)]),
+)
+
+/** What is damaged or was not made by `renderSaved` counts as nothing saved. */
+export function parseSaved(cookie: string | null): readonly SavedSearch[] {
+  if (cookie === null || cookie.length > MAX_COOKIE) return []
+  const read = COOKIE.safeParse(parseJson(Buffer.from(cookie, 'base64url').toString('utf8')))
+  if (!read.success) return []
+  return read.data
+    .slice(0, MAX_SEARCHES)
+    .map(([name, q, sort]) => ({ name: printable(name), q, sort }))
+}
+
+/** Characters that no cookie has to escape. */
+export const renderSaved = (searches: readonly SavedSearch[]): string =>
+  Buffer.from(JSON.stringify(searches.map(({ name, q, sort }) => [name, q, sort]))).toString(
+    'base64url',
+  )
+
+type Refusal = 'no-name' | 'no-search' | 'too-long' | 'too-many'
+
+/** One of the same name is replaced; names are in alphabetical order. */
+export function addSaved(
+  searches: readonly SavedSearch[],
+  given: SavedSearch,
+): Result<readonly SavedSearch[], Refusal> {
+  const name = printable(given.name.trim())
+  const q = given.q.trim()
+  if (name === '') return refuse('no-name')
+  if (q === '') return refuse('no-search')
+  if (name.length > MAX_NAME || q.length > MAX_QUERY) return refuse('too-long')
+  const saved = [
+    ...searches.filter((each) => each.name !== name),
+    { name, q, sort: given.sort.slice(0, 20) },
+  ].toSorted((a, b) => a.name.localeCompare(b.name, 'en'))
+  const isFull = saved.length > MAX_SEARCHES || renderSaved(saved).length > MAX_COOKIE
+  return isFull ? refuse('too-many') : accept(saved)
+}

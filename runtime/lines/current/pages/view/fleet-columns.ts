@@ -1,0 +1,47 @@
+/** The columns of the machines table: their titles, what they sort by, and which of them are shown. */
+
+interface FleetColumn {
+  readonly title: string
+  /** What `sort` names, with `-` where the first click sorts from the newest. */
+  readonly sort: string
+  /** Shown until somebody chooses. */
+  readonly isUsual: boolean
+}
+
+const shown = (title: string, sort: string): FleetColumn => ({ title, sort, isUsual: true })
+const spare = (title: string, sort: string): FleetColumn => ({ title, sort, isUsual: false })
+
+/** In the order of the table. */
+export const FLEET_COLUMNS = {
+  state: shown('State', 'state'),
+  name: shown('Machine', 'name'),
+  next: shown('Next network boot', 'next'),
+  image: shown('Image', 'image'),
+  disk: shown('Disk', 'disk'),
+  labels: spare('Labels', 'labels'),
+  ip: spare('Address', 'ip'),
+  arch: spare('Architecture', 'arch'),
+  flashed: spare('Flashed', '-flashed'),
+  discovered: spare('Discovered', '-discovered'),
+  seen: shown('Seen', '-seen'),
+} as const satisfies Readonly<Record<string, FleetColumn>>
+
+export type ColumnName = keyof typeof FLEET_COLUMNS
+
+const isColumn = (name: string): name is ColumnName => Object.hasOwn(FLEET_COLUMNS, name)
+export const COLUMN_NAMES: readonly ColumnName[] = Object.keys(FLEET_COLUMNS).filter(isColumn)
+
+/** `state.image.disk`, from an address or a cookie: names that exist, in our order; else the usual ones. */
+export function parseColumns(text: string | null): readonly ColumnName[] {
+  const given = new Set((text ?? '').slice(0, 200).split('.'))
+  const chosen = COLUMN_NAMES.filter((name) => name === 'name' || given.has(name))
+  return text === null || text === '' ? COLUMN_NAMES.filter(isShown) : chosen
+}
+
+const isShown = (name: ColumnName) => FLEET_COLUMNS[name].isUsual
+
+export const renderColumns = (columns: readonly ColumnName[]): string => columns.join('.')
+
+/** Whether nobody chose other ones. */
+export const isUsual = (columns: readonly ColumnName[]): boolean =>
+  renderColumns(columns) === renderColumns(parseColumns(null))

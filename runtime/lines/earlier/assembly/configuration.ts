@@ -1,0 +1,50 @@
+/** Earlier line: reads the configuration of its server. */
+import { createConfig, type Config } from '../../../services/config/config.ts'
+import { defaultStateDir } from '../../../services/config/state-dirs.ts'
+import type { ProcessEnvironment } from '../../../program/process-environment.ts'
+import type { WebSettings } from '../../../web/http/caller.ts'
+import { parseSettings, SETTINGS, type Settings } from '../rules/settings.ts'
+import type { Arguments } from '../../../core/command/arguments.ts'
+
+export type LineConfig = Config<typeof SETTINGS>
+
+/** From the usual places, or those that `--config` names. */
+export const readConfiguration = (
+  environment: Pick<ProcessEnvironment, 'env' | 'systemDir' | 'isRoot'>,
+  given: Pick<Arguments, 'lists'>,
+): Promise<LineConfig> =>
+  createConfig({
+    table: SETTINGS,
+    parse: parseSettings,
+    env: environment.env,
+    named: given.lists['config'] ?? [],
+    systemDir: environment.systemDir,
+    fallbackStateDir: defaultStateDir(environment.env, environment.isRoot),
+  })
+
+/** Where the parts of the state lie: below the state directory unless a setting says otherwise. */
+export function decideFolders(config: LineConfig) {
+  const { stateDir } = config
+  const { boot_dir, image_root } = config.current().paths
+  return {
+    stateDir,
+    secret: `${stateDir}/session-secret`,
+    password: `${stateDir}/admin-password`,
+    signedOut: `${stateDir}/signed-out.json`,
+    fetches: `${stateDir}/fetches`,
+    provision: `${stateDir}/provision`,
+    boot: boot_dir || `${stateDir}/boot`,
+    images: image_root,
+  } as const
+}
+
+/** What the shared server reads, at each request anew. */
+export const toWebSettings = ({ server, pxe, tuning, metrics }: Settings): WebSettings => ({
+  publicUrl: server.public_url || null,
+  allowedHosts: server.allowed_hosts,
+  trustedProxies: server.trusted_proxies,
+  discoveriesPerMinute: pxe.discovery_per_minute,
+  mostUnassigned: pxe.discovery_rows,
+  uploadMostBytes: tuning.max_upload_bytes,
+  openMetrics: metrics.open,
+})

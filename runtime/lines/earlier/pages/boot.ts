@@ -1,0 +1,122 @@
+/** /ui/boot: the files of the live system, and how a release's are fetched. */
+import type { H3Event, HTTPResponse } from 'h3'
+import { LIVE_SUMS, LIVE_TRIO } from '../../../../appliance/assets.ts'
+import { ReleaseTagSchema } from '../../../core/boot/release.ts'
+import { isOver } from '../../../services/host/jobs.ts'
+import type { FetchJob } from '../../../services/boot/release-job.ts'
+import { settle } from '../../../services/host/watch.ts'
+import { seeOther } from '../../../web/http/answers.ts'
+import { badge, banner, card, progress, renderBytes } from '../../../web/ui/elements.ts'
+import { postButton } from '../../../web/ui/fields.ts'
+import { html, type Content, type Html } from '../../../web/ui/html.ts'
+import { refreshEvery } from '../../../web/ui/refresh.ts'
+import { numberColumn, renderTable } from '../../../web/ui/tables.ts'
+import { renderTime, type Clock } from '../../../web/ui/times.ts'
+import type { Route } from '../../../web/http/route.ts'
+import { formRoute, goBack, messageOf, pageRoute, type PageContext } from './frame/page-context.ts'
+import { renderUpload } from './frame/upload.ts'
+
+const PATH = '/ui/boot'
+const FILES = [...Object.values(LIVE_TRIO), LIVE_SUMS]
+/** A fetch that ends so soon is shown as ended. */
+const PATIENCE_MS = 10_000
+
+export const bootPages = (context: PageContext): readonly Route[] => [
+  pageRoute(PATH, (event) => show(context, event)),
+  formRoute(`${PATH}/fetch-release`, (event, form) => fetchRelease(context, event, form)),
+  formRoute(`${PATH}/cancel-fetch`, async (event, form) => {
+    await context.services.releases.cancel(form.get('tag') ?? '', context.site.by(event))
+    return seeOther(PATH)
+  }),
+]
+
+async function show(context: PageContext, event: H3Event): Promise<HTTPResponse> {
+  const { bootFiles, releases } = context.services
+  const there = new Map((await bootFiles.list()).map((file) => [file.name, file]))
+  const clock = context.clock()
+  const [job] = releases.jobs()
+  const isRunning = job !== undefined && !isOver(job)
+  return await context.show(event, {
+    title: 'Boot files',
+    section: PATH,
+    messages: messageOf(context, event),
+    body: html`<div ${refreshEvery('fetch', PATH, isRunning ? 2 : null)}>
+        ${job === undefined ? null : renderJob(job, clock)}
+      </div>
+      ${card({
+        title: 'Live system',
+        body: renderTable({
+          caption: 'Files of the live system',
+          columns: ['File', 'State', numberColumn('Size'), 'Changed'],
+          rows: FILES.map((name) => {
+            const file = there.get(name)
+            return html`<tr>
+              <th scope="row"><code>${name}</code></th>
+              <td>
+                ${file === undefined ? badge('needs-you', 'missing') : badge('done', 'present')}
+              </td>
+              <td class="number">${renderBytes(file?.sizeBytes ?? null)}</td>
+              <td class="nowrap">${renderTime(file?.modifiedAt ?? null, clock)}</td>
+            </tr>`
+          }),
+        }),
+      })}
+      ${card({ title: 'Fetch a release', body: renderFetch(context) })}
+      ${card({ title: 'Upload a file', body: renderUpload({ to: '/boot/', page: '/ui/boot', label: 'Boot file' }) })}`,
+  })
+}
+
+function renderFetch({ services: { config, releases } }: PageContext): Content {
+  const obstacle = releases.obstacle()
+  const { boot, releases: site } = config.current()
+  if (obstacle !== null) return html`<p class="dim">Nothing can be fetched: ${obstacle}.</p>`
+  return html`<form method="post" action="${PATH}/fetch-release" class="row">
+      <input
+        name="tag"
+        value="${boot.release_tag}"
+        aria-label="Release tag"
+        maxlength="100"
+        autocomplete="off"
+      />
+      <button class="primary">Fetch release</button>
+    </form>
+    <p class="dim">
+      From <code>${boot.release_repo}</code> at <code>${site.base_url}</code>. All files are checked
+      against ${LIVE_SUMS} and replaced together.
+    </p>`
+}
+
+function renderJob(job: FetchJob, clock: Clock): Html {
+  const { tag, status, bytes_done: done, bytes_total: total, error } = job
+  if (status === 'completed') {
+    return banner('done', html`Release ${tag} was installed ${renderTime(job.finished_at, clock)}.`)
+  }
+  if (isOver(job)) {
+    return banner(
+      'failed',
+      html`Release ${tag} was not installed: ${error}. The files are as before.`,
+    )
+  }
+  return card({
+    title: `Fetching release ${tag}`,
+    body: html`${progress(status === 'queued' ? null : done, total, job.artifact ?? status)}
+    ${postButton({ action: `${PATH}/cancel-fetch`, label: 'Cancel', values: { tag } })}`,
+  })
+}
+
+/** Waits for a moment, so that a short fetch needs no second look at the page. */
+async function fetchRelease(
+  context: PageContext,
+  event: H3Event,
+  form: URLSearchParams,
+): Promise<unknown> {
+  const { releases, config } = context.services
+  const given = form.get('tag')?.trim() || config.current().boot.release_tag
+  const tag = ReleaseTagSchema.safeParse(given)
+  if (!tag.success) return goBack(context, event, PATH, 'A tag is like v1.2.3, or latest.')
+  const obstacle = releases.obstacle()
+  if (obstacle !== null) return goBack(context, event, PATH, `Nothing can be fetched: ${obstacle}.`)
+  await releases.start(tag.data, context.site.by(event))
+  await settle(releases.awaitEnd(tag.data), PATIENCE_MS)
+  return seeOther(PATH)
+}

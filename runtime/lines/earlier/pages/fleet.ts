@@ -1,0 +1,144 @@
+/** /ui/dashboard and /ui/machines: counts, and the fleet in one live table. */
+import type { H3Event, HTTPResponse } from 'h3'
+import { parseMac } from '../../../core/machine/mac.ts'
+import { seeOther } from '../../../web/http/answers.ts'
+import { banner, card, emptyState } from '../../../web/ui/elements.ts'
+import { address, html, type Content, type Html } from '../../../web/ui/html.ts'
+import { cutPage, PAGE_ROWS } from '../../../web/ui/paging.ts'
+import { refreshOnNews } from '../../../web/ui/refresh.ts'
+import { readListQuery, renderSearch } from '../../../web/ui/search.ts'
+import { renderPager, renderTable } from '../../../web/ui/tables.ts'
+import type { Route } from '../../../web/http/route.ts'
+import { isUnassigned } from '../rules/machine.ts'
+import { COLUMNS, machinePath, renderMachineRow } from './frame/machine-row.ts'
+import { formRoute, goBack, messageOf, pageRoute, type PageContext } from './frame/page-context.ts'
+
+const HOME = '/ui/dashboard'
+const PATH = '/ui/machines'
+
+export const fleetPages = (context: PageContext): readonly Route[] => [
+  pageRoute(HOME, (event) => showCounts(context, event)),
+  pageRoute(PATH, (event) => showMachines(context, event)),
+  formRoute(PATH, (event, form) => add(context, event, form)),
+]
+
+async function showCounts(context: PageContext, event: H3Event): Promise<HTTPResponse> {
+  const machines = await context.site.machines.list()
+  const images = await context.services.shelf.list()
+  const discovered = machines.filter(isUnassigned).length
+  return await context.show(event, {
+    title: 'Dashboard',
+    section: HOME,
+    live: address('/events/machines', { q: '', page: 1 }),
+    messages: messageOf(context, event),
+    body: html`<div
+      id="dashboard-counts"
+      class="columns"
+      ${refreshOnNews('dashboard-counts', HOME, 2000)}
+    >
+      ${renderCount('Machines', machines.length, PATH)}
+      ${renderCount('Discovered', discovered, address(PATH, { q: 'is:discovered' }))}
+      ${renderCount('Images', images.length, '/ui/images')}
+    </div>`,
+  })
+}
+
+const renderCount = (title: string, count: number, href: string): Html =>
+  card({
+    title,
+    body: html`<p>
+      <a href="${href}"><strong>${count}</strong></a>
+    </p>`,
+  })
+
+async function showMachines(context: PageContext, event: H3Event): Promise<HTTPResponse> {
+  const { site } = context
+  const { searchParams } = event.url
+  const query = readListQuery(searchParams, ['q', 'filter', 'sort', 'page'], 1000)
+  const all = await site.machines.list()
+  const found = site.views.match(all, searchParams)
+  const page = cutPage(found, searchParams)
+  const clock = context.clock()
+  return await context.show(event, {
+    title: 'Machines',
+    section: PATH,
+    count: found.length === all.length ? all.length : `${found.length} of ${all.length}`,
+    live: address('/events/machines', { q: '', page: 1, ...query }),
+    messages: html`${messageOf(context, event)}${renderDeleted(searchParams)}`,
+    body: html`${
+      all.length === 0
+        ? teach(context, event)
+        : html`${renderSearch({
+            path: PATH,
+            query,
+            name: 'q',
+            label: 'Search machines',
+            placeholder: 'box-1  policy:flash  image:debian*  seen:<1h',
+            views: [
+              ['All', {}],
+              ['Discovered', { q: 'is:discovered' }],
+              ['Flash', { q: 'policy:flash' }],
+            ],
+          })}
+          ${renderTable({
+            caption: 'Machines',
+            className: 'fleet',
+            path: PATH,
+            query,
+            columns: COLUMNS,
+            body: { id: 'rows', 'sse-swap': 'machines-update', 'hx-swap': 'morph:innerHTML' },
+            rows: page.rows.map((machine) =>
+              renderMachineRow(machine, site.runs.findLive(machine.mac), clock),
+            ),
+          })}
+          ${renderPager(PATH, query, page, (page.page - 1) * PAGE_ROWS + 1)}`
+    }
+    ${addForm}`,
+  })
+}
+
+function renderDeleted(query: URLSearchParams): Content {
+  const mac = parseMac(query.get('deleted') ?? '')
+  if (!mac.ok) return null
+  return banner(
+    'done',
+    html`${mac.value} was deleted. It reappears as discovered when it next boots from the network.`,
+  )
+}
+
+const teach = ({ site }: PageContext, event: H3Event): Html =>
+  emptyState(
+    'No machines yet',
+    html`Boot one from the network and it appears here. Your DHCP server must point machines to
+      <code>${site.contact(event).baseUrl}/pxe-bootstrap.ipxe</code>.`,
+  )
+
+const addForm: Html = html`<details>
+  <summary>Add a machine by its MAC address</summary>
+  <form method="post" action="${PATH}" class="row">
+    <input
+      name="mac"
+      class="mono"
+      required
+      aria-label="MAC address"
+      placeholder="aa:bb:cc:dd:ee:ff"
+      maxlength="17"
+      autocomplete="off"
+      spellcheck="false"
+    />
+    <button>Add machine</button>
+  </form>
+</details>`
+
+/** Adds a machine that has not booted yet; it boots its own disk until it is configured. */
+async function add(context: PageContext, event: H3Event, form: URLSearchParams): Promise<unknown> {
+  const { fleet, by } = context.site
+  const given = (form.get('mac') ?? '').trim()
+  const mac = parseMac(given)
+  if (!mac.ok) {
+    const error = `"${given.slice(0, 40)}" is not a MAC address (six pairs of hexadecimal digits).`
+    return goBack(context, event, PATH, error)
+  }
+  await fleet.upsert(mac.value, {}, by(event), (before) => before === null)
+  return seeOther(machinePath(mac.value))
+}

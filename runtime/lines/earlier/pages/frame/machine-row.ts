@@ -1,0 +1,69 @@
+/** One machine as a row of the table: the same on the page and on the live channel. */
+import { renderHyphens } from '../../../../core/machine/mac.ts'
+import { printable } from '../../../../core/foundation/printable.ts'
+import type { Run } from '../../../../core/machine/run.ts'
+import { renderPercent } from '../../../../core/foundation/rate.ts'
+import { shareOf } from '../../../../core/machine/run-view.ts'
+import { badge, middle, progress, tag, type Tone } from '../../../../web/ui/elements.ts'
+import { html, type Content, type Html } from '../../../../web/ui/html.ts'
+import { renderTime, type Clock } from '../../../../web/ui/times.ts'
+import { isArmed, type BootPolicy, type Machine } from '../../rules/machine.ts'
+
+export const machinePath = (mac: string): string => `/ui/machines/${mac}`
+
+export const COLUMNS = [
+  { title: 'Boot', className: 'state' },
+  { title: 'Machine', className: 'name', key: 'name' },
+  { title: 'Provisioning', className: 'will' },
+  { title: 'Image', className: 'image', key: 'image' },
+  { title: 'Last flashed', className: 'disk', key: 'flashed' },
+  { title: 'Seen', className: 'seen', key: 'seen' },
+] as const
+
+const POLICY_TEXTS: Readonly<Record<BootPolicy, string>> = {
+  local: 'own disk',
+  flash: 'flash',
+  tui: 'ask',
+}
+
+export const renderMachineRow = (machine: Machine, run: Run | null, clock: Clock): Html =>
+  html`<tr id="row-${renderHyphens(machine.mac)}">
+    <td class="state">${renderPolicy(machine, run)}</td>
+    <th scope="row" class="name">
+      <div>
+        <a href="${machinePath(machine.mac)}"
+          >${machine.hostname === null ? html`<span class="mono">${machine.mac}</span>` : printable(machine.hostname)}</a
+        >
+        ${machine.hostname === null ? null : html`<span class="mono dim">${machine.mac}</span>`}
+      </div>
+    </th>
+    <td class="will">${run === null ? renderProvisioning(machine) : renderBar(run)}</td>
+    <td class="image">
+      ${machine.image === null ? tag('discovered') : middle(printable(machine.image))}
+    </td>
+    <td class="disk">${renderTime(machine.last_flashed_at, clock, 'never')}</td>
+    <td class="seen">${renderTime(machine.last_seen_at, clock, 'never')}</td>
+  </tr>`
+
+const renderPolicy = (machine: Machine, run: Run | null): Html => {
+  const tone: Tone =
+    run !== null
+      ? 'running'
+      : machine.failure !== null
+        ? 'failed'
+        : isArmed(machine)
+          ? 'armed'
+          : 'ready'
+  return badge(tone, run === null ? POLICY_TEXTS[machine.boot_policy] : 'flashing')
+}
+
+const renderProvisioning = ({ provisioning_mode, last_workflow_status }: Machine): Content =>
+  html`${provisioning_mode}${last_workflow_status === null ? null : html` ${tag(last_workflow_status)}`}`
+
+export function renderBar(run: Run): Html {
+  const share = shareOf(run)
+  const label = share === null ? run.phase : `${run.phase} ${renderPercent(share)}`
+  return html`<span id="bar-${renderHyphens(run.mac)}" class="bar run"
+    >${progress(share === null ? null : Math.round(share * 1000), 1000, label)}</span
+  >`
+}

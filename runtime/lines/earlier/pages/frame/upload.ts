@@ -1,0 +1,22 @@
+/** A form that uploads files with progress; it needs the page's script. */
+import { html, type Html } from '../../../../web/ui/html.ts'
+
+interface Upload {
+  /** The address below which each file gets its own name. */
+  readonly to: string
+  /** The page that opens once they are there. */
+  readonly page: string
+  readonly label: string
+}
+
+export const renderUpload = ({ to, page, label }: Upload): Html =>
+  html`<form
+      class="row scripted-only"
+      data-upload="files"
+      data-to="${to}"
+      data-done="${page}?uploaded="
+    >
+      <input type="file" name="file" required aria-label="${label}" />
+      <button class="primary">Upload</button>
+    </form>
+    <noscript><p>Uploading from a browser needs JavaScript.</p></noscript>`

@@ -1,0 +1,66 @@
+/** /ui/images: what is in the image folder, and how more comes in. */
+import type { H3Event, HTTPResponse } from 'h3'
+import { printable } from '../../../core/foundation/printable.ts'
+import { card, copyBlock, emptyState, middle, renderBytes, tag } from '../../../web/ui/elements.ts'
+import { html } from '../../../web/ui/html.ts'
+import { numberColumn, renderTable } from '../../../web/ui/tables.ts'
+import type { Route } from '../../../web/http/route.ts'
+import { messageOf, pageRoute, type PageContext } from './frame/page-context.ts'
+import { renderUpload } from './frame/upload.ts'
+
+const PATH = '/ui/images'
+
+export const imagePages = (context: PageContext): readonly Route[] => [
+  pageRoute(PATH, (event) => show(context, event)),
+]
+
+async function show(context: PageContext, event: H3Event): Promise<HTTPResponse> {
+  const { shelf } = context.services
+  const images = await shelf.list()
+  const { baseUrl } = context.site.contact(event)
+  return await context.show(event, {
+    title: 'Images',
+    section: PATH,
+    count: images.length,
+    messages: messageOf(context, event),
+    body: html`${
+      images.length === 0
+        ? emptyState('No images', html`Copy images into <code>${shelf.root}</code>, or upload one.`)
+        : renderTable({
+            caption: 'Images',
+            columns: ['Name', 'Format', numberColumn('Size')],
+            rows: images.map(
+              ({ name, format, size_bytes }) =>
+                html`<tr>
+                  <th scope="row">
+                    <a class="mono" href="/images/${encodeURIComponent(name)}" download
+                      >${middle(printable(name))}</a
+                    >
+                  </th>
+                  <td>${tag(format)}</td>
+                  <td class="number">${renderBytes(size_bytes)}</td>
+                </tr>`,
+            ),
+          })
+    }
+    ${card({
+      title: 'Upload an image',
+      body: html`${renderUpload({ to: '/images/', page: '/ui/images', label: 'Image file' })}
+        <details>
+          <summary>From a command line</summary>
+          ${copyBlock(renderCommands(baseUrl), 'Command')}
+        </details>
+        <p class="dim">
+          Names must end in .img, .img.zst, .img.xz, .img.gz, .img.bz2 or .qcow2 to be listed. The
+          folder is <code>${shelf.root}</code>.
+        </p>`,
+    })}`,
+  })
+}
+
+/** The first asks for the password, and keeps the session for the second. */
+const renderCommands = (baseUrl: string): string =>
+  [
+    `read -rsp 'Password: ' p; curl -sS -c session --data-urlencode "password=$p" ${baseUrl}/ui/login`,
+    `curl -b session -T debian.img.zst ${baseUrl}/images/`,
+  ].join('\n')

@@ -1,0 +1,71 @@
+/** The pages of this line, and the views that the server renders with. */
+import type { Run } from '../../../core/machine/run.ts'
+import type { Assets } from '../../../services/host/assets.ts'
+import type { ServerPlugin } from '../../../web/fleet/site.ts'
+import type { ServerViews } from '../../../web/fleet/views.ts'
+import { assetRoute } from '../../../web/ui/assets.ts'
+import { createFrame, type NavLink } from '../../../web/ui/frame.ts'
+import { themeRoute } from '../../../web/ui/theme.ts'
+import type { Machine } from '../rules/machine.ts'
+import { bootPages } from './boot.ts'
+import { createMatch } from './fleet-query.ts'
+import { fleetPages } from './fleet.ts'
+import { renderBar, renderMachineRow } from './frame/machine-row.ts'
+import { createPageContext, type PageDependencies } from './frame/page-context.ts'
+import { renderError, renderLogin } from './frame/standing-pages.ts'
+import { imagePages } from './images.ts'
+import { machinePages } from './machine.ts'
+import { provisionPages } from './provision.ts'
+import { settingsPages } from './settings.ts'
+
+interface Pages {
+  readonly views: ServerViews<Machine>
+  readonly plugin: ServerPlugin<Machine>
+}
+
+interface PagesDependencies extends Omit<PageDependencies, 'frame'> {
+  readonly version: string
+  readonly assets: Assets
+  /** The flash of a machine that is under way; null: none is. */
+  findRun(mac: string): Run | null
+  now(): Date
+}
+
+const NAV: readonly NavLink[] = [
+  { href: '/ui/dashboard', title: 'Dashboard', icon: 'dashboard' },
+  { href: '/ui/machines', title: 'Machines', icon: 'machines' },
+  { href: '/ui/images', title: 'Images', icon: 'image' },
+  { href: '/ui/boot', title: 'Boot files', icon: 'netboot' },
+  { href: '/ui/settings', title: 'Settings', icon: 'settings' },
+]
+
+export function createPages(parts: PagesDependencies): Pages {
+  const { version, assets, now, zone, findRun } = parts
+  const frame = createFrame({ version, assetUrl: assets.url, nav: NAV })
+  const views: ServerViews<Machine> = {
+    match: createMatch(now),
+    // The table has the same columns for everybody.
+    columnsOf: () => '',
+    renderRow: (machine) =>
+      String(renderMachineRow(machine, findRun(machine.mac), { now: now(), zone: zone() })),
+    renderBar: (run) => String(renderBar(run)),
+    renderLogin: (given) => renderLogin(frame, given),
+    renderError: (given) => renderError(frame, given),
+    renderDocument: (given) => frame.page({ ...given, section: given.here, alarms: 0 }),
+  }
+  const plugin: ServerPlugin<Machine> = (site) => {
+    const context = createPageContext(site, { ...parts, frame })
+    const routes = [
+      assetRoute(assets),
+      themeRoute,
+      ...fleetPages(context),
+      ...machinePages(context),
+      ...provisionPages(context),
+      ...imagePages(context),
+      ...bootPages(context),
+      ...settingsPages(context),
+    ]
+    return { routes }
+  }
+  return { views, plugin }
+}

@@ -1,0 +1,114 @@
+/** Earlier line: `GET /images`, and the images themselves, read and uploaded. */
+import type { H3Event } from 'h3'
+import type { ImageShelf } from '../../../services/image/image-shelf.ts'
+import { receiveUpload } from '../../../services/boot/boot-folder.ts'
+import { UPLOAD } from '../../../services/host/temporary-uploads.ts'
+import { openServed } from '../../../services/host/served-files.ts'
+import { requireSpace } from '../../../services/state/disk-space.ts'
+import { etagOf } from '../../../core/foundation/etag.ts'
+import { json, taggedJson } from '../../../web/http/answers.ts'
+import { readFileName } from '../../../web/http/checked.ts'
+import { refuse } from '../../../web/http/faults.ts'
+import { answerFile } from '../../../web/http/file-answer.ts'
+import type { Site } from '../../../web/fleet/site.ts'
+import type { Route } from '../../../web/http/route.ts'
+import type { Machine } from '../rules/machine.ts'
+
+const BYTES = { type: 'string', contentMediaType: 'application/octet-stream' }
+
+/** What stays free beside an upload that says how long it is. */
+const SPARE_BYTES = 16 * 2 ** 20
+
+export function imageRoutes(site: Site<Machine>, shelf: ImageShelf): readonly Route[] {
+  async function send(event: H3Event): Promise<unknown> {
+    const name = readFileName(event)
+    const file = await openServed(shelf.root, name)
+    if (file === null) throw refuse(404, 'no such image')
+    return (await answerFile(event, name, file)).answer
+  }
+
+  return [
+    {
+      method: 'GET',
+      path: '/images',
+      access: 'open',
+      doc: {
+        summary: 'The images in the image folder',
+        answers: { 200: { type: 'array', items: { $ref: '#/components/schemas/ImageEntry' } } },
+      },
+      async handle(event) {
+        const body = JSON.stringify(await shelf.list())
+        return taggedJson(event, { body, etag: etagOf(body) })
+      },
+    },
+    {
+      method: 'GET',
+      path: '/images/:name',
+      access: 'open',
+      doc: {
+        summary: 'An image; ranges and ETags as in RFC 9110',
+        answers: { 200: BYTES },
+        refuses: [416],
+      },
+      handle: send,
+    },
+    {
+      method: 'PUT',
+      path: '/images/:name',
+      access: 'admin',
+      takes: 'bytes',
+      most: () => site.settings().uploadMostBytes,
+      doc: {
+        summary: 'Uploads an image; one of that name is replaced once all of it is there',
+        body: BYTES,
+        refuses: [409],
+        isNeverMissing: true,
+        answers: {
+          200: {
+            type: 'object',
+            properties: {
+              name: { type: 'string' },
+              size_bytes: { type: 'integer' },
+              path: { type: 'string' },
+            },
+          },
+        },
+      },
+      handle: (event, bytes) => takeUpload(site, shelf, event, bytes),
+    },
+  ]
+}
+
+async function takeUpload(
+  site: Site<Machine>,
+  shelf: ImageShelf,
+  event: H3Event,
+  bytes: AsyncIterable<Uint8Array>,
+): Promise<unknown> {
+  const name = readFileName(event)
+  const expected = Number(event.req.headers.get('content-length') ?? 0)
+  if (expected > 0) await requireSpace(shelf.root, expected + SPARE_BYTES, name)
+  const size_bytes = await receiveUpload({
+    dir: shelf.root,
+    name,
+    bytes,
+    maxBytes: site.settings().uploadMostBytes,
+    prefix: UPLOAD,
+    sha256: null,
+  })
+  shelf.forget()
+  site.feed.announce({ topic: 'catalog' })
+  const details = { name, size_bytes }
+  await site.noteAll(
+    [
+      {
+        kind: 'images.uploaded',
+        subject_kind: 'catalog',
+        summary: `${name} was uploaded`,
+        details,
+      },
+    ],
+    { subject_id: name, ...site.by(event) },
+  )
+  return json({ ...details, path: `${shelf.root}/${name}` })
+}

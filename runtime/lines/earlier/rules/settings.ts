@@ -1,0 +1,78 @@
+/** Earlier line: every setting of its server, with the variables of the specification ("Configuration"). */
+import { DEFAULT_IMAGE_ROOT } from '../../../core/image/image.ts'
+import * as kinds from '../../../core/config/setting-kinds.ts'
+import {
+  DISCOVERY_SETTINGS,
+  HISTORY_SETTINGS,
+  OUTPUT_SETTINGS,
+  REACH_SETTINGS,
+  RELEASE_SETTINGS,
+  RUN_PATIENCE,
+  WARN_FREE_BYTES,
+} from '../../../core/config/server-settings.ts'
+import { ADMIN_SETTINGS, SESSION_SECRET } from '../../../core/config/shared-settings.ts'
+import { setting, type SettingsOf, type SettingsTable } from '../../../core/config/setting.ts'
+import {
+  parseSettings as parse,
+  type KnownElsewhere,
+  type SettingsSources,
+} from '../../../core/config/settings-parser.ts'
+
+const { path, port } = kinds
+const restart = true
+
+export const SETTINGS = {
+  admin: ADMIN_SETTINGS,
+  server: {
+    host: setting(kinds.host, '0.0.0.0', 'The address to listen on; `::` for IPv6 too.', {
+      restart,
+      env: 'FLASHER_WEB_HOST',
+    }),
+    port: setting(port, 8080, 'The port to listen on.', { restart, env: 'FLASHER_WEB_PORT' }),
+    ...REACH_SETTINGS,
+    session_secret: SESSION_SECRET,
+  },
+  paths: {
+    state_dir: setting(path, '', 'Where the server keeps its state: database and keys.', {
+      restart,
+      env: 'FLASHER_STATE_DIR',
+      fallbackWords: '`/var/lib/flasher` for root, else `~/.local/state/flasher`',
+    }),
+    image_root: setting(path, DEFAULT_IMAGE_ROOT, 'The folder whose images are offered.', {
+      restart,
+      env: 'FLASHER_IMAGE_ROOT',
+    }),
+    boot_dir: setting(path, '', 'Files of the live environment, served below `/boot/`.', {
+      restart,
+      env: 'FLASHER_BOOT_DIR',
+      fallbackWords: '`<paths.state_dir>/boot`',
+    }),
+  },
+  ...RELEASE_SETTINGS,
+  pxe: { run_patience: RUN_PATIENCE, ...DISCOVERY_SETTINGS },
+  retention: {
+    ...HISTORY_SETTINGS,
+    warn_free_bytes: WARN_FREE_BYTES,
+  },
+  tuning: {
+    max_upload_bytes: setting(
+      kinds.bytes,
+      200 * 2 ** 30,
+      'The largest file that `PUT /images/…` and `PUT /boot/…` take.',
+    ),
+  },
+  ...OUTPUT_SETTINGS,
+} as const satisfies SettingsTable
+
+export type Settings = SettingsOf<typeof SETTINGS>
+
+/** Sections that the same files hold for the cache and for the server of the current line. */
+const OF_OTHERS: KnownElsewhere = {
+  'cache.*': null,
+  'withcache.*': null,
+  'netboot.*': null,
+  'backup.*': null,
+}
+
+/** See `core/config/settings-parser.ts`; this line's table and what it leaves to others. */
+export const parseSettings = (sources: SettingsSources) => parse(SETTINGS, sources, OF_OTHERS)

@@ -1,0 +1,66 @@
+/** `FLASHER_LINE=earlier flasher-web`: runs the server until it is asked to end. */
+import { renderProblem } from '../../core/config/settings-parser.ts'
+import type { Arguments } from '../../core/command/arguments.ts'
+import { SUCCESS } from '../../core/command/server-exit.ts'
+import { listen, reloadOnHangup } from '../../program/listening.ts'
+import type { Listening, ProcessEnvironment } from '../../program/process-environment.ts'
+import { readVersion } from '../../services/host/package-manifest.ts'
+import { awaitEnding } from '../../services/host/watch.ts'
+import { createServerLog } from '../../terminal/text/server-log.ts'
+import { watchRequests } from '../../web/http/closing.ts'
+import { createEntrance } from '../../web/http/entrance.ts'
+import { decideFolders, readConfiguration, type LineConfig } from './assembly/configuration.ts'
+import { openPassword } from './assembly/password.ts'
+import { openState } from './assembly/state.ts'
+import { createMachineServer } from './server.ts'
+
+/** What is under way may go on for so long once the server is asked to end. */
+const GRACE_MS = 8000
+
+export async function serve(environment: ProcessEnvironment, given: Arguments): Promise<number> {
+  const config = await readConfiguration(environment, given)
+  const log = createServerLog({
+    stderr: environment.stderr,
+    env: environment.env,
+    level: () => config.current().log.level,
+    now: () => new Date(),
+  })
+  for (const problem of config.problems()) log.warn(renderProblem(problem))
+  const release = await readVersion()
+  await using state = await openState({ config, release, log })
+  const password = await openPassword(config)
+  const parts = { environment, config, state, log, release, password }
+  await using server = await createMachineServer(parts)
+  const listening = await listen(environment, createEntrance(server.app, log), {
+    ...config.current().server,
+    settingHint: 'Set them with FLASHER_WEB_HOST and FLASHER_WEB_PORT.',
+  })
+  const closing = watchRequests(listening.server)
+  log.info(`flasher-web ${release} (earlier line) listens on ${listening.urls.join(' ')}`)
+  announce(environment, config, listening, password.generated)
+  reloadOnHangup(environment, config, log, listening)
+  await awaitEnding(environment.signal)
+  log.info('ending: no new connections are taken')
+  server.endChannels()
+  await closing.end(GRACE_MS)
+  return SUCCESS
+}
+
+/** For the person who started it; logs are kept and read by others, so the password is only here. */
+function announce(
+  { stdout }: ProcessEnvironment,
+  config: LineConfig,
+  { urls }: Listening,
+  generated: string | null,
+): void {
+  const folders = decideFolders(config)
+  const lines = urls.map((url) => `Pages:    ${url}ui`)
+  if (generated !== null) {
+    lines.push(
+      `Password: ${generated}`,
+      `          made now and not shown again; its hash is in ${folders.password}`,
+    )
+  }
+  lines.push(`Images:   ${folders.images}`)
+  stdout.write(`${lines.join('\n')}\n`)
+}

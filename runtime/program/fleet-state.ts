@@ -1,0 +1,95 @@
+/** Opens the database of a machine server and everything stored in it, for the server or for one command. */
+import type { MachineBase } from '../core/machine/machine.ts'
+import { createDatabase, type Database } from '../services/state/database.ts'
+import { createFeed, type Feed } from '../services/host/feed.ts'
+import { createJournal, type Journal } from '../services/state/journal.ts'
+import { createMachines, type Machines } from '../services/state/machines.ts'
+import { createRuns, type Runs } from '../services/state/runs.ts'
+import { createSettingsStore, type SettingsStore } from '../services/state/settings-store.ts'
+import { prepareStateDir } from '../services/config/state-dirs.ts'
+import { renderEmptyState } from '../services/state/opening.ts'
+import { createTokens, type Tokens } from '../services/access/tokens.ts'
+import type { Config } from '../services/config/config.ts'
+import type { SettingsTable } from '../core/config/setting.ts'
+
+export interface FleetState<M extends MachineBase> extends AsyncDisposable {
+  readonly database: Database
+  readonly feed: Feed
+  readonly machines: Machines<M>
+  readonly journal: Journal
+  readonly runs: Runs
+  readonly tokens: Tokens
+  readonly store: SettingsStore
+}
+
+interface StateSettings {
+  readonly retention: {
+    readonly events: number
+    readonly event_days: number
+    readonly runs: number
+    readonly run_days: number
+    readonly bak_files: number
+  }
+  readonly pxe: { readonly run_patience: number }
+}
+
+interface StateOptions<Table extends SettingsTable, M extends MachineBase> {
+  readonly config: Pick<Config<Table>, 'stateDir' | 'useSaved' | 'readSaved' | 'listen'>
+  settings(): StateSettings
+  /** Its name marks the file: one of the other line is refused. */
+  readonly line: string
+  parseRecord(stored: unknown): M | null
+  readonly release: string
+  /** A command beside the server, which may be running. */
+  readonly visit: boolean
+  readonly log: { warn(message: string): void }
+}
+
+/** Makes the state directory and the database where they are missing. */
+export async function openFleetState<Table extends SettingsTable, M extends MachineBase>(
+  options: StateOptions<Table, M>,
+): Promise<FleetState<M>> {
+  const { config, settings, line, release, visit, log } = options
+  await prepareStateDir(config.stateDir)
+  const database = await createDatabase({
+    path: `${config.stateDir}/state.db`,
+    release,
+    line,
+    visit,
+    keepArchives: settings().retention.bak_files,
+  })
+  if (database.wasEmpty) log.warn(renderEmptyState(database.path))
+  const feed = createFeed()
+  const store = createSettingsStore(database, { feed })
+  config.useSaved(store.list)
+  feed.listen(({ topic }) => {
+    if (topic === 'settings') config.readSaved()
+  })
+  config.listen(({ changed }) => {
+    // Said again after the change is in effect: this time nothing changes, and it ends.
+    if (changed.length > 0) feed.announce({ topic: 'settings' })
+  })
+  return {
+    database,
+    feed,
+    store,
+    machines: createMachines(database, {
+      parseRecord: options.parseRecord,
+      onUnreadable: (mac) => log.warn(`the record of ${mac} cannot be read; it is left as it is`),
+    }),
+    journal: createJournal(database, {
+      feed,
+      retention: () => ({
+        count: settings().retention.events,
+        days: settings().retention.event_days,
+      }),
+    }),
+    runs: createRuns(database, {
+      feed,
+      retention: () => ({ count: settings().retention.runs, days: settings().retention.run_days }),
+      patience: () => settings().pxe.run_patience,
+    }),
+    tokens: createTokens(database),
+    [Symbol.asyncDispose]: () => database[Symbol.asyncDispose](),
+  }
+}

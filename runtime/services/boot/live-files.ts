@@ -1,0 +1,36 @@
+/** The boot directory of the earlier line: one live system, whose files have the same names in every release. */
+import { mkdtemp, stat } from 'node:fs/promises'
+import { join } from 'node:path'
+import { makeFolder } from '../host/folders.ts'
+import { createQueue } from '../host/queue.ts'
+import { UPLOAD } from '../host/temporary-uploads.ts'
+import type { BootFiles, BootFolder } from './boot-files.ts'
+import { listFolder, receiveUpload } from './boot-folder.ts'
+import { installStaged, recoverInstalls, STAGED } from './boot-install.ts'
+
+export type LiveFiles = BootFiles & Pick<BootFolder, 'stage' | 'install'>
+
+/** Makes the folder; finishes an installation that was cut off, and clears what never became one. */
+export async function createLiveFiles(dir: string): Promise<LiveFiles> {
+  await makeFolder(dir)
+  await recoverInstalls(dir)
+  const enqueue = createQueue(1)
+  return {
+    dir,
+    async list() {
+      const files = await listFolder(dir)
+      return files.map(({ name, sizeBytes, modifiedAt }) => ({ name, sizeBytes, modifiedAt }))
+    },
+    has: (name) =>
+      stat(join(dir, name)).then(
+        (file) => file.isFile(),
+        () => false,
+      ),
+    // Scripts name the files whether they are there or not.
+    active: () => ({ x86_64: null, arm64: null }),
+    save: (name, bytes, maxBytes) =>
+      receiveUpload({ dir, name, bytes, maxBytes, prefix: UPLOAD, sha256: null }),
+    stage: () => mkdtemp(join(dir, STAGED)),
+    install: (staged) => enqueue(() => installStaged(dir, staged, null)),
+  }
+}

@@ -1,0 +1,14 @@
+/** Names uploads that are under way, and removes those that were cut off. */
+import { readdir, rm } from 'node:fs/promises'
+import { join } from 'node:path'
+
+/** How their names begin: hidden, so that nobody can fetch them. */
+export const UPLOAD = '.upload-'
+
+/** At start, when none can be under way. */
+export async function clearUploads(dir: string): Promise<void> {
+  const names = await readdir(dir)
+  for (const name of names.filter((one) => one.startsWith(UPLOAD))) {
+    await rm(join(dir, name), { force: true })
+  }
+}

@@ -1,0 +1,149 @@
+import { suite } from 'uvu'
+import * as assert from 'uvu/assert'
+import type { Browser, Page } from 'playwright-core'
+import { addAxe, listViolations } from '../../support/browser/axe.ts'
+import {
+  logIn,
+  openBrowser,
+  openContext,
+  startSite,
+  type ContextOptions,
+  type WebSite,
+} from '../../support/browser/browser.ts'
+import { settleNastyFleet } from '../../support/server/nasty-fleet.ts'
+
+const test = suite('the browser: lists of long, foreign and hostile names')
+let browser: Browser
+let site: WebSite
+const MACHINES = 40
+test.before(async () => {
+  ;[browser, site] = await Promise.all([openBrowser(), startSite()])
+  await using opened = await openContext(browser, site)
+  const page = await opened.context.newPage()
+  await logIn(page)
+  await settleNastyFleet(site, page.request, MACHINES)
+})
+test.after(async () => {
+  await browser.close()
+  await site[Symbol.asyncDispose]()
+})
+
+async function withPage(options: ContextOptions, work: (page: Page) => Promise<void>) {
+  await using opened = await openContext(browser, site, options)
+  await addAxe(opened.context)
+  const page = await opened.context.newPage()
+  await logIn(page)
+  await work(page)
+  assert.equal(opened.complaints, [])
+}
+
+/** A window of 1280 pixels at 200 % has 640 of its own. */
+const WINDOWS = [
+  ['1920', { viewport: { width: 1920, height: 1080 } }],
+  ['1280', { viewport: { width: 1280, height: 800 } }],
+  ['1280 at 200 %', { viewport: { width: 640, height: 400 }, deviceScaleFactor: 2 }],
+  ['390', { viewport: { width: 390, height: 844 } }],
+] as const
+
+const PAGES = ['/ui/machines', '/ui/machines?sort=disk', '/ui/machines?view=wall', '/ui/runs']
+
+/** Texts of a selector that are cut off, in width or in height. */
+const listCut = (page: Page, selector: string) =>
+  page.locator(selector).evaluateAll((found) =>
+    found.flatMap((each) => {
+      const isCut =
+        each.scrollWidth > each.clientWidth + 1 && getComputedStyle(each).overflow !== 'visible'
+      return isCut ? [each.textContent] : []
+    }),
+  )
+
+const isWide = (page: Page) =>
+  page.evaluate(() => document.documentElement.scrollWidth > document.documentElement.clientWidth)
+
+for (const [name, options] of WINDOWS) {
+  test(`no page scrolls sideways, and the disk that will be lost is shown whole, at ${name}`, () =>
+    withPage(options, async (page) => {
+      for (const path of PAGES) {
+        await page.goto(path)
+        assert.not(await isWide(page), path)
+      }
+      await page.goto('/ui/machines')
+      assert.ok((await page.locator('.disk.whole').count()) > 10)
+      assert.equal(await listCut(page, '.disk.whole, .disk.whole *'), [])
+      assert.is(await page.locator('main img').count(), 0)
+    }))
+}
+
+test('a text that is shortened keeps its end, and is whole on hover and while it has the focus', () =>
+  withPage({}, async (page) => {
+    await page.goto('/ui/machines?q=-state:armed+integration')
+    const row = page.locator('#rows tr').first()
+    const link = row.locator('th a')
+    const full = await link.getAttribute('title')
+    assert.is(await link.innerText(), full)
+    assert.ok((await listCut(page, '#rows tr:first-child th a')).length > 0)
+    await page.keyboard.press('j')
+    assert.ok(await link.evaluate((each) => each === document.activeElement))
+    assert.equal(
+      await listCut(page, '#rows tr:first-child :is(th, td), #rows tr:first-child *'),
+      [],
+    )
+    // Image and serial number end with what tells them apart.
+    const ends = page.locator('#rows .middle > :last-child')
+    assert.equal(await listCut(page, '#rows .middle > :last-child'), [])
+    assert.ok((await ends.count()) > 0)
+  }))
+
+test('on a phone rows are cards, with everything that a list can do', () =>
+  withPage(WINDOWS[3][1], async (page) => {
+    await page.goto('/ui/machines')
+    const card = page.locator('#rows tr').first()
+    assert.is(await card.evaluate((each) => getComputedStyle(each).display), 'grid')
+    assert.equal(await listCut(page, '#rows :is(td, th), #rows a, #rows span'), [])
+    assert.is(
+      await card.locator('.image').evaluate((each) => getComputedStyle(each, '::before').content),
+      '"Image"',
+    )
+    await page.getByLabel('Select all on this page').check()
+    await page.getByText(`${MACHINES} selected`).waitFor()
+    await page.getByRole('button', { name: 'Clear' }).click()
+    await page.getByRole('link', { name: 'Seen', exact: true }).click()
+    await page.waitForURL('**sort=-seen')
+    await page.getByRole('link', { name: /^Armed/ }).click()
+    await page.waitForURL('**q=state%3Aarmed**')
+    await page.getByText('Columns', { exact: true }).click()
+    await page.getByRole('button', { name: 'Show these' }).waitFor()
+    assert.not(await isWide(page))
+  }))
+
+for (const colorScheme of ['light', 'dark'] as const) {
+  test(`axe finds nothing in lists, menus, cards and questions, ${colorScheme}`, async () => {
+    for (const [name, options] of [WINDOWS[1], WINDOWS[3]]) {
+      await withPage({ ...options, colorScheme }, async (page) => {
+        for (const path of [...PAGES, '/ui/machines?q=stat:failed+rack']) {
+          await page.goto(path)
+          assert.equal(await listViolations(page), [], `${path} ${name}`)
+        }
+        await page.goto('/ui/machines?q=lab')
+        for (const menu of ['Saved searches', 'Columns']) {
+          await page.getByText(menu, { exact: true }).click()
+          assert.equal(await listViolations(page), [], `${menu} ${name}`)
+        }
+        await page.keyboard.press('Escape')
+        await page.getByLabel('Select all on this page').check()
+        for (const action of ['Flash again', 'Assign image…', 'Set network boot…']) {
+          await page.getByLabel('Action').selectOption({ label: action })
+          await page.getByRole('button', { name: 'Preview' }).click()
+          const dialog = page.getByRole('dialog')
+          await dialog.waitFor()
+          assert.equal(await listViolations(page), [], `${action} ${name}`)
+          assert.not(await isWide(page))
+          assert.equal(await listCut(page, '#question .losses *'), [])
+          await dialog.getByRole('link', { name: 'Cancel' }).click()
+        }
+      })
+    }
+  })
+}
+
+test.run()
