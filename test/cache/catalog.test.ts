@@ -88,6 +88,8 @@ test('bodies that cannot be meant are refused by field', async () => {
   }
   const pins = await send('POST', `${served.base}/pins`, { holder: 'x', refs: ['short'] })
   assert.is(pins.status, 422)
+  const counts = { holder: 'x', refs: ['a'.repeat(64)], machines: [1, 2] }
+  assert.is((await send('POST', `${served.base}/pins`, counts)).status, 422)
 })
 
 test('nothing is changed without a token or a session, nor from another site', async () => {

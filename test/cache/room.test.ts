@@ -124,6 +124,32 @@ test('what machines are bound to is removed only by force, and a server takes it
   assert.equal(cache.rows(), [])
 })
 
+test('the machines of all servers are counted, and unknown where one of them does not count', async () => {
+  await using folder = await makeFolder()
+  await using source = await origin()
+  const src = `${source.origin}/1/x.img`
+  const ref = refOf(src)
+  const refs = [ref.ok ? ref.value : '']
+  {
+    await using cache = await openCache(folder.path)
+    const count = () => cache.rows()[0]?.machines
+    await bring(cache, { name: 'a', src })
+    assert.is(count(), null, 'no server has said anything')
+    await cache.pin('one', refs, [3])
+    await cache.pin('two', refs, [4])
+    assert.is(count(), 7)
+    await cache.pin('two', [], [])
+    assert.is(count(), 3)
+  }
+  await using cache = await openCache(folder.path)
+  assert.is(cache.rows()[0]?.machines, 3, 'also after a restart')
+  await cache.pin('old', refs)
+  assert.equal([cache.rows()[0]?.machines, cache.rows()[0]?.isPinned], [null, true])
+  await cache.pin('old', [], [])
+  await cache.pin('one', [], [])
+  assert.is(cache.rows()[0]?.machines, 0)
+})
+
 test('what was lost or left over behind its back is noticed at the next start', async () => {
   await using folder = await makeFolder()
   await using source = await origin()

@@ -122,7 +122,7 @@ function renderRow(row: CacheRow, view: ImagesView): Html {
   return html`<tr id="image-${Buffer.from(entry.name).toString('hex')}">
     <td>${badge(tone, word)}</td>
     <th scope="row">
-      <span class="image-name">${entry.name}</span>
+      <bdi class="image-name">${entry.name}</bdi>
       <p class="dim small">
         ${entry.format === null ? null : tag(entry.format)}
         ${entry.arch === null ? null : tag(entry.arch)} ${renderOrigin(row, view.clock)}

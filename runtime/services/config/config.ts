@@ -78,7 +78,7 @@ interface ConfigEnvironment {
 export const readConfig = <Table extends SettingsTable>(
   settings: Pick<ConfigOptions<Table>, 'table' | 'parse'>,
   { env, isRoot, systemDir }: ConfigEnvironment,
-  given: Arguments,
+  given: Pick<Arguments, 'lists'>,
 ): Promise<Config<Table>> =>
   createConfig({
     ...settings,

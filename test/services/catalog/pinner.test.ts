@@ -32,8 +32,13 @@ test('tells the cache what machines are bound to, and again when that changes', 
     }),
   )
   await until(() => served.cache.rows()[0]?.isPinned === true)
+  assert.is(served.cache.rows()[0]?.machines, 2)
+  const change = () => feed.announce({ topic: 'machine', mac: 'aa:bb:cc:dd:ee:ff' })
+  bound.refs = bound.refs.slice(1, 2)
+  change()
+  await until(() => served.cache.rows()[0]?.machines === 1)
   bound.refs = []
-  feed.announce({ topic: 'machine', mac: 'aa:bb:cc:dd:ee:ff' })
+  change()
   await until(() => served.cache.rows()[0]?.isPinned === false)
   assert.equal(said, [])
 })

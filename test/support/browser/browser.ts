@@ -93,7 +93,11 @@ async function serveCatalog(images: CatalogImages) {
 export type ContextOptions = Parameters<Browser['newContext']>[0]
 
 /** A context that records whatever a page must not do. */
-export async function openContext(browser: Browser, site: WebSite, options: ContextOptions = {}) {
+export async function openContext(
+  browser: Browser,
+  site: Pick<WebSite, 'url'>,
+  options: ContextOptions = {},
+) {
   const context: BrowserContext = await browser.newContext({
     viewport: { width: 1280, height: 800 },
     baseURL: site.url,

@@ -8,7 +8,7 @@ import { logIn, PASSWORD, type ContextOptions } from './browser.ts'
 
 export type FreshLab = Awaited<ReturnType<typeof startFreshLab>>
 
-const TOKEN = 'what server and cache share'
+const TOKEN = 'what-server-and-cache-share'
 
 /** `more`: settings of the server. */
 export async function startFreshLab(more: Readonly<Record<string, string>> = {}) {
@@ -77,7 +77,7 @@ export async function openLab(browser: Browser, lab: FreshLab, options: ContextO
     baseURL: lab.url,
     ...options,
   })
-  context.setDefaultTimeout(15_000)
+  context.setDefaultTimeout(60_000)
   const complaints: string[] = []
   context.on('request', (request) => {
     const { origin } = new URL(request.url())

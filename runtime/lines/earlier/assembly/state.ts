@@ -1,6 +1,8 @@
-/** Earlier line: opens the database and everything stored in it. */
+/** Earlier line: opens the database and everything stored in it, the machines of a deployed server included. */
 import { openFleetState, type FleetState } from '../../../program/fleet-state.ts'
-import { parseRecord } from '../rules/record.ts'
+import { readDeployedMachines } from '../../../services/backup/deployed-machines.ts'
+import { SYSTEM_EVENT } from '../../../services/state/event-rows.ts'
+import { parseDeployedRow, parseRecord } from '../rules/record.ts'
 import type { Machine } from '../rules/machine.ts'
 import type { LineConfig } from './configuration.ts'
 
@@ -12,9 +14,13 @@ interface StateOptions {
   readonly log: { warn(message: string): void }
 }
 
-/** A file of the current line is refused: switching the line never hides a fleet. */
-export const openState = ({ config, release, log }: StateOptions): Promise<State> =>
-  openFleetState({
+/**
+ * A file of the current line is refused: switching the line never hides a fleet. One of the deployed
+ * server is set aside as `.bak`, and its machines go on here.
+ */
+export async function openState({ config, release, log }: StateOptions): Promise<State> {
+  const former = await readDeployedMachines(`${config.stateDir}/state.db`)
+  const state = await openFleetState({
     config,
     settings: config.current,
     line: 'earlier',
@@ -23,3 +29,25 @@ export const openState = ({ config, release, log }: StateOptions): Promise<State
     visit: false,
     log,
   })
+  if (former !== null) await takeOver(state, former.map(parseDeployedRow), log)
+  return state
+}
+
+async function takeOver(
+  { machines, journal }: State,
+  former: readonly (Machine | null)[],
+  log: StateOptions['log'],
+): Promise<void> {
+  const found = former.filter((machine) => machine !== null)
+  await machines.updateMany(
+    found.map((machine) => ({
+      mac: machine.mac,
+      change: (before) => before ?? machine,
+      hardware: null,
+    })),
+  )
+  const left = former.length - found.length
+  const summary = `${found.length} machines of the deployed server were taken over, ${left} could not be read`
+  log.warn(summary)
+  await journal.record({ ...SYSTEM_EVENT, kind: 'system.state.taken_over', summary })
+}

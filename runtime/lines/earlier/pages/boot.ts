@@ -40,29 +40,33 @@ async function show(context: PageContext, event: H3Event): Promise<HTTPResponse>
     title: 'Boot files',
     section: PATH,
     messages: messageOf(context, event),
-    body: html`<div ${refreshEvery('fetch', PATH, isRunning ? 2 : null)}>
-        ${job === undefined ? null : renderJob(job, clock)}
-      </div>
-      ${card({
-        title: 'Live system',
-        body: renderTable({
-          caption: 'Files of the live system',
-          columns: ['File', 'State', numberColumn('Size'), 'Changed'],
-          rows: FILES.map((name) => {
-            const file = there.get(name)
-            return html`<tr>
-              <th scope="row"><code>${name}</code></th>
-              <td>
-                ${file === undefined ? badge('needs-you', 'missing') : badge('done', 'present')}
-              </td>
-              <td class="number">${renderBytes(file?.sizeBytes ?? null)}</td>
-              <td class="nowrap">${renderTime(file?.modifiedAt ?? null, clock)}</td>
-            </tr>`
-          }),
+    body: html`${
+      job === undefined
+        ? null
+        : html`<div ${refreshEvery('fetch', PATH, isRunning ? 2 : null)}>
+            ${renderJob(job, clock)}
+          </div>`
+    }
+    ${card({
+      title: 'Live system',
+      body: renderTable({
+        caption: 'Files of the live system',
+        columns: ['File', 'State', numberColumn('Size'), 'Changed'],
+        rows: FILES.map((name) => {
+          const file = there.get(name)
+          return html`<tr>
+            <th scope="row"><code>${name}</code></th>
+            <td>
+              ${file === undefined ? badge('needs-you', 'missing') : badge('done', 'present')}
+            </td>
+            <td class="number">${renderBytes(file?.sizeBytes ?? null)}</td>
+            <td class="nowrap">${renderTime(file?.modifiedAt ?? null, clock)}</td>
+          </tr>`
         }),
-      })}
-      ${card({ title: 'Fetch a release', body: renderFetch(context) })}
-      ${card({ title: 'Upload a file', body: renderUpload({ to: '/boot/', page: '/ui/boot', label: 'Boot file' }) })}`,
+      }),
+    })}
+    ${card({ title: 'Fetch a release', body: renderFetch(context) })}
+    ${card({ title: 'Upload a file', body: renderUpload({ to: '/boot/', page: PATH, label: 'Boot file' }) })}`,
   })
 }
 

@@ -2,11 +2,11 @@
 import type { H3Event, HTTPResponse } from 'h3'
 import { parseMac } from '../../../core/machine/mac.ts'
 import { seeOther } from '../../../web/http/answers.ts'
-import { banner, card, emptyState } from '../../../web/ui/elements.ts'
+import { banner, card, emptyState, factList } from '../../../web/ui/elements.ts'
 import { address, html, type Content, type Html } from '../../../web/ui/html.ts'
 import { cutPage, PAGE_ROWS } from '../../../web/ui/paging.ts'
 import { refreshOnNews } from '../../../web/ui/refresh.ts'
-import { readListQuery, renderSearch } from '../../../web/ui/search.ts'
+import { readListQuery, renderSearch, type ListQuery } from '../../../web/ui/search.ts'
 import { renderPager, renderTable } from '../../../web/ui/tables.ts'
 import type { Route } from '../../../web/http/route.ts'
 import { isUnassigned } from '../rules/machine.ts'
@@ -31,25 +31,21 @@ async function showCounts(context: PageContext, event: H3Event): Promise<HTTPRes
     section: HOME,
     live: address('/events/machines', { q: '', page: 1 }),
     messages: messageOf(context, event),
-    body: html`<div
-      id="dashboard-counts"
-      class="columns"
-      ${refreshOnNews('dashboard-counts', HOME, 2000)}
-    >
-      ${renderCount('Machines', machines.length, PATH)}
-      ${renderCount('Discovered', discovered, address(PATH, { q: 'is:discovered' }))}
-      ${renderCount('Images', images.length, '/ui/images')}
+    body: html`<div id="dashboard-counts" ${refreshOnNews('dashboard-counts', HOME, 2000)}>
+      ${card({
+        title: 'Fleet',
+        body: factList([
+          ['Machines', renderCount(machines.length, PATH)],
+          ['Discovered', renderCount(discovered, address(PATH, { q: 'is:discovered' }))],
+          ['Images', renderCount(images.length, '/ui/images')],
+        ]),
+      })}
     </div>`,
   })
 }
 
-const renderCount = (title: string, count: number, href: string): Html =>
-  card({
-    title,
-    body: html`<p>
-      <a href="${href}"><strong>${count}</strong></a>
-    </p>`,
-  })
+const renderCount = (count: number, href: string): Html =>
+  html`<a href="${href}"><strong>${count}</strong></a>`
 
 async function showMachines(context: PageContext, event: H3Event): Promise<HTTPResponse> {
   const { site } = context
@@ -65,35 +61,22 @@ async function showMachines(context: PageContext, event: H3Event): Promise<HTTPR
     count: found.length === all.length ? all.length : `${found.length} of ${all.length}`,
     live: address('/events/machines', { q: '', page: 1, ...query }),
     messages: html`${messageOf(context, event)}${renderDeleted(searchParams)}`,
-    body: html`${
-      all.length === 0
-        ? teach(context, event)
-        : html`${renderSearch({
-            path: PATH,
-            query,
-            name: 'q',
-            label: 'Search machines',
-            placeholder: 'box-1  policy:flash  image:debian*  seen:<1h',
-            views: [
-              ['All', {}],
-              ['Discovered', { q: 'is:discovered' }],
-              ['Flash', { q: 'policy:flash' }],
-            ],
-          })}
-          ${renderTable({
-            caption: 'Machines',
-            className: 'fleet',
-            path: PATH,
-            query,
-            columns: COLUMNS,
-            body: { id: 'rows', 'sse-swap': 'machines-update', 'hx-swap': 'morph:innerHTML' },
-            rows: page.rows.map((machine) =>
-              renderMachineRow(machine, site.runs.findLive(machine.mac), clock),
-            ),
-          })}
-          ${renderPager(PATH, query, page, (page.page - 1) * PAGE_ROWS + 1)}`
-    }
-    ${addForm}`,
+    body: html`${all.length === 0 ? null : renderTools(query)}
+      <form>
+        ${renderTable({
+          caption: 'Machines',
+          className: 'fleet',
+          path: PATH,
+          query,
+          columns: COLUMNS,
+          body: { id: 'rows', 'sse-swap': 'machines-update', 'hx-swap': 'morph:innerHTML' },
+          rows: page.rows.map((machine) =>
+            renderMachineRow(machine, site.runs.findLive(machine.mac), clock),
+          ),
+        })}
+      </form>
+      ${all.length === 0 ? teach(context, event) : renderPager(PATH, query, page, (page.page - 1) * PAGE_ROWS + 1)}
+      ${addForm}`,
   })
 }
 
@@ -106,12 +89,29 @@ function renderDeleted(query: URLSearchParams): Content {
   )
 }
 
+const renderTools = (query: ListQuery): Html =>
+  renderSearch({
+    path: PATH,
+    query,
+    name: 'q',
+    label: 'Search machines',
+    placeholder: 'box-1  policy:flash  image:debian*  seen:<1h',
+    views: [
+      ['All', {}],
+      ['Discovered', { q: 'is:discovered' }],
+      ['Flash', { q: 'policy:flash' }],
+    ],
+  })
+
+/** Hidden as soon as the live channel brings a row. */
 const teach = ({ site }: PageContext, event: H3Event): Html =>
-  emptyState(
-    'No machines yet',
-    html`Boot one from the network and it appears here. Your DHCP server must point machines to
-      <code>${site.contact(event).baseUrl}/pxe-bootstrap.ipxe</code>.`,
-  )
+  html`<div class="if-empty">
+    ${emptyState(
+      'No machines yet',
+      html`Boot one from the network and it appears here. Your DHCP server must point machines to
+        <code>${site.contact(event).baseUrl}/pxe-bootstrap.ipxe</code>.`,
+    )}
+  </div>`
 
 const addForm: Html = html`<details>
   <summary>Add a machine by its MAC address</summary>

@@ -52,7 +52,9 @@ async function show(context: PageContext, event: H3Event): Promise<HTTPResponse>
         ${card({ title: 'Configuration', id: 'intent', body: renderForm(machine, images) })}
         ${await provisioningCard(context, machine, kept)}
       </div>
-      <div>${renderFacts(context, machine)}${renderScript(context, machine, event)}</div>
+      <div>
+        ${renderFacts(context, machine)}${renderScript(context, machine, event)}${renderDelete(mac)}
+      </div>
     </div>`,
   })
 }
@@ -140,7 +142,7 @@ const renderForm = (machine: Machine, images: readonly string[]): Html =>
 function renderFacts(context: PageContext, machine: Machine): Html {
   const clock = context.clock()
   const { mac, last_seen_ip: ip } = machine
-  return html`${card({
+  return card({
     title: 'Identity',
     body: factList([
       ['MAC', copyable(mac)],
@@ -151,9 +153,18 @@ function renderFacts(context: PageContext, machine: Machine): Html {
       ['Workflow', machine.last_workflow_status],
       ['Workflow started', renderTime(machine.last_workflow_run_at, clock, 'never')],
     ]),
-  })}
-  ${postButton({ action: `${machinePath(mac)}/delete`, label: `Delete ${mac}`, tone: 'danger' })}`
+  })
 }
+
+const renderDelete = (mac: Mac): Html =>
+  html`<details class="card">
+    <summary>Delete this machine</summary>
+    <p class="dim">
+      Its configuration and provisioning files are deleted. The machine reappears as discovered when
+      it next boots from the network.
+    </p>
+    ${postButton({ action: `${machinePath(mac)}/delete`, label: `Delete ${mac}`, tone: 'danger' })}
+  </details>`
 
 /** As the machine would get it now, without its token, which is secret. */
 function renderScript({ site }: PageContext, machine: Machine, event: H3Event): Html {

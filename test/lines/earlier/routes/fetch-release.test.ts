@@ -45,11 +45,12 @@ const serverOf = (base: string) =>
 
 type Server = Awaited<ReturnType<typeof createEarlierServer>>
 
+const post = (tag: string) => ({ method: 'POST', body: new URLSearchParams({ tag }) })
+
 /** The page as it is once the fetch has ended. */
 async function fetchRelease(server: Server, tag: string): Promise<string> {
   const ask = await server.operator()
-  const body = new URLSearchParams({ tag })
-  const answer = await ask('/ui/boot/fetch-release', { method: 'POST', body })
+  const answer = await ask('/ui/boot/fetch-release', post(tag))
   assert.is(answer.status, 303)
   return await (await ask(answer.headers.get('location') ?? '')).text()
 }
@@ -109,8 +110,6 @@ for (const [what, options, reason] of FAILURES) {
     assert.is(await readFile(join(server.boot, LIVE_TRIO.vmlinuz), 'utf8'), 'the kernel of before')
   })
 }
-
-const post = (tag: string) => ({ method: 'POST', body: new URLSearchParams({ tag }) })
 
 test('without a site, with a bad tag, or without a session nothing is fetched', async () => {
   await using server = await createEarlierServer()

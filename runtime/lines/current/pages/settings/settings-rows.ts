@@ -44,9 +44,7 @@ export function renderSetting(row: ShownSetting, view: SettingView): Html {
       <p class="small dim">${renderHelp(row.help)}</p>
     </div>
     <div>
-      <span class="value"
-        >${row.shown === '' ? html`<span class="dim">not set</span>` : row.shown}</span
-      >
+      <span class="value">${renderShown(row)}</span>
       ${row.isPending ? html`<p class="small warning">Takes effect after a restart.</p>` : null}
       <p class="small dim">${sourceOf(row)}</p>
     </div>

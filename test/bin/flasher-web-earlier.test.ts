@@ -1,0 +1,97 @@
+/** `FLASHER_LINE=earlier flasher-web`, as a process: its variables, its state, and what a crash leaves. */
+import { mkdir, readdir, stat, writeFile } from 'node:fs/promises'
+import { request } from 'node:http'
+import { setTimeout as pause } from 'node:timers/promises'
+import { suite } from 'uvu'
+import * as assert from 'uvu/assert'
+import { createServerHome, findPort, login, passwordIn } from '../support/server/flasher-web.ts'
+
+const test = suite('flasher-web of the earlier line')
+type Home = Awaited<ReturnType<typeof createServerHome>>
+
+/** The variables of the specification, and no others. */
+async function variables(home: Home) {
+  const port = String(await findPort())
+  return {
+    FLASHER_LINE: 'earlier',
+    FLASHER_PATHS_STATE_DIR: '',
+    FLASHER_SERVER_HOST: '',
+    FLASHER_STATE_DIR: home.at('earlier'),
+    FLASHER_IMAGE_ROOT: home.at('images'),
+    FLASHER_BOOT_DIR: home.at('netboot'),
+    FLASHER_WEB_HOST: '127.0.0.1',
+    FLASHER_WEB_PORT: port,
+    // Where the harness looks for it.
+    FLASHER_SERVER_PORT: port,
+  }
+}
+
+test('it listens where the variables say, and keeps its state there', async () => {
+  await using home = await createServerHome()
+  const env = await variables(home)
+  await mkdir(home.at('images'))
+  await writeFile(home.at('images/a.img'), 'bytes')
+  {
+    await using server = await home.start([], env)
+    const { cookie, status } = await login(server.url, passwordIn(server.stdout()))
+    assert.is(status, 303)
+    const headers = { cookie, 'content-type': 'application/json' }
+    const body = JSON.stringify({ image: 'a.img', boot_policy: 'flash' })
+    const mac = `${server.url}/machines/52:54:00:12:34:56`
+    assert.is((await fetch(mac, { method: 'PUT', headers, body })).status, 200)
+    assert.is(await (await fetch(`${server.url}/images/a.img`)).text(), 'bytes')
+    assert.ok((await stat(home.at('netboot'))).isDirectory())
+  }
+  await using again = await home.start([], env)
+  assert.is(passwordIn(again.stdout()), '')
+  const script = await (await fetch(`${again.url}/pxe/52-54-00-12-34-56`)).text()
+  assert.match(script, `flasher.image_url=${again.url}/images/a.img`)
+})
+
+test('the state of one line is refused by the other, and stays as it is', async () => {
+  await using home = await createServerHome()
+  const env = { ...(await variables(home)), FLASHER_STATE_DIR: home.at('state') }
+  {
+    await using _current = await home.start()
+  }
+  const refused = await home.run([], env)
+  assert.is(refused.code, 1)
+  assert.match(refused.stderr, /current/)
+  await using _again = await home.start()
+})
+
+test('a value that cannot be used is named by its variable', async () => {
+  await using home = await createServerHome()
+  const env = await variables(home)
+  const ended = await home.run([], { ...env, FLASHER_WEB_PORT: 'many' })
+  assert.is(ended.code, 2)
+  assert.match(ended.stderr, /FLASHER_WEB_PORT: server\.port must be/)
+  const asked = await home.run(['export', 'x'], env)
+  assert.equal([asked.code, /unknown command: export/.test(asked.stderr)], [2, true])
+})
+
+test('kill -9 in the middle of an upload leaves the image of before, and nothing else', async () => {
+  await using home = await createServerHome()
+  const env = { ...(await variables(home)), FLASHER_ADMIN_PASSWORD: 'a password for tests' }
+  await mkdir(home.at('images'))
+  await writeFile(home.at('images/a.img'), 'before')
+  {
+    await using server = await home.start([], env)
+    const { cookie } = await login(server.url, 'a password for tests')
+    const upload = request(`${server.url}/images/a.img`, { method: 'PUT', headers: { cookie } })
+    upload.on('error', () => {})
+    upload.write(Buffer.alloc(1024 * 1024))
+    for (let tries = 0; tries < 1000; tries += 1) {
+      if ((await readdir(home.at('images'))).length === 2) break
+      await pause(10)
+    }
+    assert.is((await readdir(home.at('images'))).length, 2)
+    server.child.kill('SIGKILL')
+    await server.ended
+  }
+  await using server = await home.start([], env)
+  assert.is(await (await fetch(`${server.url}/images/a.img`)).text(), 'before')
+  assert.equal(await readdir(home.at('images')), ['a.img'])
+})
+
+test.run()

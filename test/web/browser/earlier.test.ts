@@ -1,0 +1,113 @@
+/** The pages of the earlier line in a browser: one journey, and what every page must keep to. */
+import { mkdir, writeFile } from 'node:fs/promises'
+import { suite } from 'uvu'
+import * as assert from 'uvu/assert'
+import type { Browser, Page } from 'playwright-core'
+import { addAxe, listViolations } from '../../support/browser/axe.ts'
+import { openBrowser, openContext, PASSWORD } from '../../support/browser/browser.ts'
+import { createServerHome } from '../../support/server/flasher-web.ts'
+
+const test = suite('the earlier line in a browser')
+const MAC = '52:54:00:12:34:56'
+let browser: Browser
+test.before(async () => {
+  browser = await openBrowser()
+})
+test.after(() => browser.close())
+
+async function startEarlier() {
+  const stack = new AsyncDisposableStack()
+  const home = stack.use(await createServerHome())
+  await mkdir(home.at('images'))
+  const server = stack.use(
+    await home.start([], {
+      FLASHER_LINE: 'earlier',
+      FLASHER_ADMIN_PASSWORD: PASSWORD,
+      FLASHER_IMAGE_ROOT: home.at('images'),
+    }),
+  )
+  return { home, url: server.url, [Symbol.asyncDispose]: () => stack.disposeAsync() }
+}
+
+async function logIn(page: Page): Promise<void> {
+  await page.goto('/ui/login')
+  await page.getByLabel('Administrator password').fill(PASSWORD)
+  await page.getByRole('button', { name: 'Log in' }).click()
+  await page.waitForURL('**/ui/dashboard')
+}
+
+test('log in, upload an image, set the policy flash, see the script', async () => {
+  await using site = await startEarlier()
+  await using opened = await openContext(browser, site)
+  const page = await opened.context.newPage()
+  await logIn(page)
+
+  await page.getByRole('link', { name: 'Images', exact: true }).first().click()
+  await page.getByText('No images').waitFor()
+  await page.getByLabel('Image file').setInputFiles({
+    name: 'debian 13.img.zst',
+    mimeType: 'application/octet-stream',
+    buffer: Buffer.alloc(200_000, 7),
+  })
+  await page.getByRole('button', { name: 'Upload' }).click()
+  await page.getByTitle('debian 13.img.zst').waitFor()
+
+  await page.goto('/ui/machines')
+  // It appears without a reload.
+  await page.getByText('No machines yet').waitFor()
+  await fetch(`${site.url}/pxe/${MAC}`)
+  await page.getByRole('link', { name: MAC }).click()
+
+  await page.getByRole('radio', { name: /^Flash at every network boot/ }).check()
+  await page.getByLabel('Image').selectOption('debian 13.img.zst')
+  await page.getByLabel('After the flash').selectOption('cloud-init')
+  await page.getByRole('button', { name: 'Save', exact: true }).click()
+  await page.getByText('The mode cloud-init needs user-data').waitFor()
+  await page.getByText('user-data', { exact: true }).click()
+  await page.getByLabel('Content').first().fill('#cloud-config\n')
+  await page.getByRole('button', { name: 'Save user-data' }).click()
+  await page.getByText('Saved.').waitFor()
+  assert.is(await page.getByText('The mode cloud-init needs').count(), 0)
+  const script = (await page.getByLabel('Boot script').textContent()) ?? ''
+  assert.match(script, `flasher.image_url=${site.url}/images/debian%2013.img.zst`)
+  assert.match(script, 'flasher.provisioning=cloud-init')
+  assert.match(script, 'flasher.token=hidden')
+  assert.equal(opened.complaints, [])
+})
+
+const PAGES = ['dashboard', 'machines', `machines/${MAC}`, 'images', 'boot', 'settings', 'account']
+const SHOTS = process.env['FLASHER_SHOTS']
+
+for (const colorScheme of ['light', 'dark'] as const) {
+  test(`axe finds nothing, and nothing is wider than the screen: ${colorScheme}`, async () => {
+    await using site = await startEarlier()
+    const long = `${'a-very-long-name-'.repeat(9)}ÄÖ日本.img.zst`
+    await writeFile(site.home.at(`images/${long}`), 'x')
+    await fetch(`${site.url}/pxe/${MAC}`)
+    await using opened = await openContext(browser, site, { colorScheme })
+    await addAxe(opened.context)
+    const page = await opened.context.newPage()
+    await logIn(page)
+    await page.goto(`/ui/machines/${MAC}`)
+    await page.getByLabel('Image').selectOption(long)
+    await page.getByLabel('Host name').fill('host-'.repeat(40))
+    await page.getByRole('radio', { name: /^Flash at every network boot/ }).check()
+    await page.getByRole('button', { name: 'Save', exact: true }).click()
+    for (const path of PAGES) {
+      await page.goto(`/ui/${path}`)
+      assert.equal(await listViolations(page), [], path)
+      for (const width of [1280, 390]) {
+        await page.setViewportSize({ width, height: 900 })
+        const wide = await page.evaluate(() => document.documentElement.scrollWidth)
+        assert.ok(wide <= width, `${path}: ${wide} at ${width}`)
+        if (SHOTS !== undefined) {
+          const name = `${path.replace(/\/.*/, '-one')}-${colorScheme}-${width}`
+          await page.screenshot({ path: `${SHOTS}/${name}.png`, fullPage: true })
+        }
+      }
+      await page.setViewportSize({ width: 1280, height: 900 })
+    }
+  })
+}
+
+test.run()
