@@ -1,2 +1,67 @@
 /** What stands around and between the pages: navigation, search, tables, login, errors, in English. */
-export const FRAME = {} as const
+export const FRAME = {
+  /** The tag of the language, for screen readers and hyphenation. */
+  language: 'en',
+  skip: 'Skip to content',
+  sections: 'Sections',
+  version: 'Version of this server',
+  alarms: 'Events that need attention',
+  cancel: 'Cancel',
+  titles: {
+    dashboard: 'Dashboard',
+    machines: 'Machines',
+    runs: 'Runs',
+    images: 'Images',
+    netboot: 'Netboot',
+    bootFiles: 'Boot files',
+    backups: 'Backups',
+    events: 'Events',
+    settings: 'Settings',
+    account: 'Account',
+  },
+  theme: { label: 'Colour scheme', system: 'System', light: 'Light', dark: 'Dark' },
+  search: {
+    button: 'Search',
+    views: 'Views',
+    shown: '{count} shown',
+    newest: 'Newest',
+    older: 'Older',
+  },
+  table: {
+    actions: 'Actions',
+    sortBy: 'Sort by',
+    pages: 'Pages',
+    range: '{range} of {total}',
+    first: 'First',
+    previous: 'Previous',
+    page: 'Page {page} of {pages}',
+    next: 'Next',
+    last: 'Last',
+  },
+  states: {
+    ready: 'ready',
+    armed: 'armed',
+    running: 'running',
+    done: 'done',
+    failed: 'failed',
+    'needs-you': 'needs attention',
+  },
+  copy: { title: 'Copy', text: 'Copy {text}', long: 'Copy this' },
+  tabs: 'On this page',
+  login: {
+    title: 'Log in',
+    label: 'Administrator password',
+    button: 'Log in',
+    forgotten: 'Forgot password?',
+    help: 'On the server, run {command} to set a new password; it also ends all sessions. The first start printed the initial password and where it is stored.',
+  },
+  error: { login: 'Log in' },
+  api: {
+    introduction:
+      'The HTTP API of flasher-web {version}. Errors are {error}; an invalid body gets a 422 with a list that names each field. Where a scope is given, send the session cookie or {header} with a token that has that scope. For programs: {document}.',
+    caption: 'All routes',
+    request: 'Request',
+    scope: 'Scope',
+    description: 'Description',
+  },
+} as const
