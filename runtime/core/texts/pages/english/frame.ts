@@ -46,6 +46,14 @@ export const FRAME = {
     failed: 'failed',
     'needs-you': 'needs attention',
   },
+  /** Of downloads and backups. */
+  jobs: {
+    queued: 'queued',
+    running: 'running',
+    completed: 'completed',
+    failed: 'failed',
+    cancelled: 'cancelled',
+  },
   copy: { title: 'Copy', text: 'Copy {text}', long: 'Copy this' },
   tabs: 'On this page',
   login: {
