@@ -1,0 +1,2 @@
+/** The backups page, in English. */
+export const BACKUPS = {} as const

@@ -1,0 +1,2 @@
+/** The dashboard, in English. */
+export const DASHBOARD = {} as const

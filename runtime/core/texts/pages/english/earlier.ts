@@ -1,0 +1,2 @@
+/** The earlier line's pages, in English. */
+export const EARLIER = {} as const

@@ -1,0 +1,2 @@
+/** The runs: list and page, in English. */
+export const RUNS = {} as const

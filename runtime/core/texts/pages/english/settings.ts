@@ -1,0 +1,2 @@
+/** The settings page, in English. */
+export const SETTINGS = {} as const

@@ -1,0 +1,2 @@
+/** What several pages show: machines, disks, runs, the next boot, in English. */
+export const VIEW = {} as const
