@@ -1,5 +1,4 @@
-/** Earlier line: its programs, assembled from the folders below. */
-import { completeArguments } from '../../core/command/server-command.ts'
+/** Earlier line: `flasher`, assembled from the folders below. */
 import { findCommand, type Command, type Entry } from '../../core/command/command.ts'
 import {
   runProgram,
@@ -9,8 +8,6 @@ import {
 } from '../../terminal/command/program.ts'
 import { createSession, type Session, type ProcessEnvironment } from './commands/session.ts'
 import { COMMAND_LINE, type CommandName } from './rules/commands.ts'
-import { SERVER_LINE, type ServerCommandName } from './rules/server-commands.ts'
-import type { ProcessEnvironment as ServerEnvironment } from '../../program/process-environment.ts'
 import { errorFields, renderEnvelope } from './rules/envelope.ts'
 
 /** What each command starts; nothing of a command is loaded before it is called. */
@@ -40,17 +37,6 @@ interface MainProgram<Environment> {
   readonly environment: readonly Entry[]
   readonly load: () => Promise<Run<Environment>>
 }
-
-const SERVER: Readonly<Record<ServerCommandName, () => Promise<Run<ServerEnvironment>>>> = {
-  serve: async () => (await import('./serve.ts')).serve,
-}
-
-/** `flasher-web` of this line; returns the exit code. */
-export const web = (environment: ServerEnvironment): Promise<number> =>
-  runProgram(
-    { line: SERVER_LINE, commands: SERVER },
-    { ...environment, argv: completeArguments(SERVER_LINE, environment.argv) },
-  )
 
 /** `flasher` with subcommands ("Command line"); returns the exit code. */
 export function cli<Environment extends ProcessEnvironment>(

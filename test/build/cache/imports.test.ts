@@ -43,4 +43,17 @@ test('a package has one or two parts', () => {
 test('what looks like an import within a text is none', () => {
   assert.equal(parseImports("const said = 'import x from y'\n// import { a } from './a.ts'\n"), [])
 })
+test('what the live system starts brings no server with it', () => {
+  const { files, packages } = collectImports([
+    'runtime/bin/flasher.mjs',
+    'runtime/bin/flasher-live.mjs',
+  ])
+  const server = /^runtime\/(web|program)\/|\/routes\/|\/pages\//
+  assert.equal(
+    files.filter((file) => server.test(file)),
+    [],
+  )
+  assert.not(packages.includes('h3'))
+})
+
 test.run()
