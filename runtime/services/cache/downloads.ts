@@ -2,7 +2,7 @@
 import type { FileHandle } from 'node:fs/promises'
 import { Fault, renderError } from '../../core/foundation/fault.ts'
 import { createPace, type Pace } from '../../core/foundation/pace.ts'
-import { createGrowth, type Growth } from '../host/growth.ts'
+import { createGrowth, type Growth } from './growth.ts'
 import { createJobs, isOver, QUEUED, type Job, type JobState } from '../host/jobs.ts'
 import { watch } from '../host/watch.ts'
 import {

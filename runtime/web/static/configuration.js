@@ -1,4 +1,6 @@
 /** The form of a machine: an image and a disk select "Flash once", unless a mode was chosen by hand. */
+import { refreshParts } from './news.js'
+
 const spoken = document.querySelector('#spoken')
 
 let isChosen = false
@@ -34,7 +36,13 @@ function onRequest({ target, detail }) {
   detail.parameters.target_disk_serial = disk.value
 }
 
+/** The list of disks did not replace a field in which somebody was typing. */
+function onLeave({ target }) {
+  if (target.matches?.('.follows [type=text]')) refreshParts()
+}
+
 export function startConfiguration() {
   document.addEventListener('change', onChange)
   document.addEventListener('htmx:configRequest', onRequest)
+  document.addEventListener('focusout', onLeave)
 }

@@ -13,7 +13,7 @@ let bars = ''
 /** Elements that a person is using are not replaced, save for lists that follow what machines report. */
 function isInUse(node) {
   if (!(node instanceof Element)) return false
-  if (node.matches('.pick input')) return true
+  if (node.matches('.pick input, .follows:has([type=text]:focus)')) return true
   const isEdited = node.closest('form[data-dirty]') !== null
   const follows = node.closest('.follows') !== null || node.querySelector('.follows') !== null
   if (isEdited && !follows) return true

@@ -1,5 +1,6 @@
 /** HTML templates: every value is escaped unless it is such a template itself. */
 import { html as template, raw } from 'hono/html'
+import { splitText, type TextValues } from '../../core/texts/text.ts'
 
 export type Html = ReturnType<typeof raw>
 
@@ -39,4 +40,13 @@ export function address(
   )
   const search = new URLSearchParams(given).toString()
   return search === '' ? path : `${path}?${search}`
+}
+
+/** A text of a table with HTML for its placeholders; everything else in it is escaped. */
+export function fillHtml<const Text extends string>(
+  text: Text,
+  values: TextValues<Text, Content>,
+): Html {
+  const byName: Readonly<Record<string, Content>> = values
+  return html`${splitText(text).map((piece, at) => (at % 2 === 0 ? piece : byName[piece]))}`
 }

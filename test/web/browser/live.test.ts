@@ -94,6 +94,23 @@ test('disks appear in the open form, and what was typed and selected stays', asy
   assert.equal(opened.complaints, [])
 })
 
+test('disks do not take away the field in which a serial number is being typed', async () => {
+  await using opened = await openContext(browser, site)
+  const page = await opened.context.newPage()
+  await logIn(page)
+  await site.boxes.boot(12)
+  await page.goto(`/ui/machines/${macOf(12)}`)
+  const field = page.getByLabel('Serial number, if you know it')
+  await field.pressSequentially(serialOf(12).slice(0, 5))
+  await site.boxes.tellDisks(12)
+  await page.getByText('Supermicro').waitFor()
+  await field.pressSequentially(serialOf(12).slice(5))
+  assert.is(await field.inputValue(), serialOf(12))
+  await page.keyboard.press('Tab')
+  await page.getByRole('radio', { name: /^Samsung SSD 980/, checked: true }).waitFor()
+  assert.equal(opened.complaints, [])
+})
+
 test('an open form that nobody edits follows what others save', async () => {
   await using opened = await openContext(browser, site)
   const page = await opened.context.newPage()

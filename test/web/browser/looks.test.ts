@@ -37,7 +37,10 @@ const PAGES = [
   '/ui/netboot',
   '/ui/backups',
   '/ui/events',
+  '/ui/events?kind=machine.discovered&from=2026-01-02&to=2026-01-01',
   '/ui/settings',
+  '/ui/settings?q=flash',
+  '/ui/settings?q=nothing',
   '/ui/account',
   '/ui/no-such-page',
 ]

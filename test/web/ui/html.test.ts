@@ -7,11 +7,16 @@ import {
   renderMemoryBytes,
   shorten,
 } from '../../../runtime/web/ui/elements.ts'
-import { address, attributes, html } from '../../../runtime/web/ui/html.ts'
+import { address, attributes, fillHtml, html } from '../../../runtime/web/ui/html.ts'
 import { localPath } from '../../../runtime/web/http/local-path.ts'
 import { renderAge, renderExact, renderTime } from '../../../runtime/web/ui/times.ts'
 
 const test = suite('html')
+
+test('a text of a table takes HTML for its placeholders, and is escaped itself', () => {
+  const filled = fillHtml('<{name}> is set by {by}', { name: 'a<b', by: html`<code>X</code>` })
+  assert.is(String(filled), '&lt;a&lt;b&gt; is set by <code>X</code>')
+})
 
 test('texts are escaped, HTML is not, nothing leaves nothing', () => {
   const evil = `<b title="x">'&`

@@ -21,7 +21,7 @@ export function renderPassword(context: PageContext, event: H3Event): Html {
   const origin = findPasswordOrigin(context.services.config)
   return card({
     title: 'Password',
-    id: 'password',
+    id: 'change-password',
     body: origin === null ? renderForm(context, event) : renderOrigin(origin),
   })
 }
@@ -94,7 +94,7 @@ export async function changePassword(
   if (changed.ok) return goTo(event, `${PATH}?changed=password`)
   const { at, error } = describeRefusal(changed.refusal)
   // What was typed is not kept: browsers keep pages.
-  return goBack(site, event, PATH, { error, typed: { at }, anchor: 'password' })
+  return goBack(site, event, PATH, { error, typed: { at }, anchor: 'change-password' })
 }
 
 interface Described {

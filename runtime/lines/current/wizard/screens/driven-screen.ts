@@ -15,7 +15,9 @@ const MAX_LINES = 12
 /** `server`: as it was named; where it answers is known later. */
 export function createDrivenScreen(given: WizardContext, server: string): DrivenScreen {
   const identity = { ...given.drawing.setting.identity, server }
-  const drawing = { ...given.drawing, setting: { ...given.drawing.setting, identity } }
+  // What the server has flashed is restarted, too.
+  const setting = { ...given.drawing.setting, identity, reboots: true }
+  const drawing = { ...given.drawing, setting }
   const context = { ...given, drawing }
   const { painter, look, stdout } = context
   const said: string[] = []

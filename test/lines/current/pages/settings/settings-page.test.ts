@@ -18,7 +18,7 @@ async function open(env: Readonly<Record<string, string>> = {}) {
     const ask = (path: string, init: RequestInit = {}) =>
       fetch(`${server.url}${path}`, { redirect: 'manual', ...init, headers: { cookie } })
     return {
-      page: async () => await (await ask('/ui/settings')).text(),
+      page: async (query = '') => await (await ask(`/ui/settings${query}`)).text(),
       post: (path: string, fields: Readonly<Record<string, string>>) =>
         ask(path, { method: 'POST', body: new URLSearchParams(fields) }),
       [Symbol.asyncDispose]: () => server[Symbol.asyncDispose](),
@@ -67,6 +67,46 @@ test('a form with a field that there is not is refused, and nothing of it is sav
   }
   const page = await server.page()
   assert.not.match(page, 'value="a/b"')
+})
+
+/** The settings and forms that are shown, by their keywords. */
+const shownIn = (page: string) =>
+  [
+    ...page.matchAll(
+      /<(?:li|div)(?: class="setting" id="([^"]*)")?[^>]*data-keywords="[^"]*"([^>]*)>/g,
+    ),
+  ]
+    .filter(([, , rest = '']) => !rest.includes('hidden'))
+    .flatMap(([, name]) => name ?? [])
+
+test('a search without a script shows what it finds, by name, key, variable or help', async () => {
+  await using site = await open()
+  await using server = await site.start()
+  assert.is(shownIn(await server.page()).length, 50)
+  for (const [query, names] of [
+    ['time+zone', ['display.timezone']],
+    ['pxe.loop_limit', ['pxe.loop_limit']],
+    ['FLASHER_SERVER_PUBLIC_URL', ['server.public_url']],
+    ['simultaneous', ['pxe.max_flashes']],
+    ['zebra', []],
+  ] as const) {
+    assert.equal(shownIn(await server.page(`?q=${query}`)), [...names], query)
+  }
+  const evil = await server.page(`?q=${encodeURIComponent('"><script>alert(1)</script>')}`)
+  assert.match(evil, 'value="&quot;&gt;&lt;script&gt;')
+})
+
+test('settings have names, sections of the specification are there, and none is empty', async () => {
+  await using site = await open()
+  await using server = await site.start()
+  const page = await server.page()
+  for (const id of ['identity', 'network', 'storage', 'ramboot', 'dhcp-pxe', 'netboot-release']) {
+    assert.match(page, new RegExp(`<section class="card"\\s+id="${id}"`), id)
+  }
+  assert.not.match(page, 'id="wizard"')
+  assert.not.match(page, /<ul class="settings">\s*<\/ul>/)
+  assert.match(page, /<strong>Time zone<\/strong>\s*<code class="key">display\.timezone<\/code>/)
+  assert.match(page, /<span class="value">200 GiB<\/span>/)
 })
 
 test.run()

@@ -1,0 +1,40 @@
+/** What tables of texts consist of, and how a text is completed: `{name}` stands for a value. */
+
+/** The names in the braces of a text: `'a' | 'b'` of `'{a} of {b}'`. */
+export type Placeholder<Text extends string> = Text extends `${string}{${infer Name}}${infer Rest}`
+  ? Name | Placeholder<Rest>
+  : never
+
+export type TextValues<Text extends string, Value> = Readonly<Record<Placeholder<Text>, Value>>
+
+/** Two forms of one text; a language that has more of them extends this. */
+export interface PluralText {
+  readonly one: string
+  readonly other: string
+}
+
+const RULES = new Intl.PluralRules('en')
+
+/** The pieces of a text in order: plain text at even places, names of placeholders at odd ones. */
+export const splitText = (text: string): readonly string[] => text.split(/\{([a-zA-Z]+)\}/)
+
+/** A plain text with its values; a value's own braces stay as they are. */
+export function fill<const Text extends string>(
+  text: Text,
+  values: TextValues<Text, string | number>,
+): string {
+  const byName: Readonly<Record<string, string | number>> = values
+  return splitText(text)
+    .map((piece, at) => (at % 2 === 0 ? piece : String(byName[piece] ?? '')))
+    .join('')
+}
+
+/** The form for this count; `{count}` in it is left to `fill`. */
+export const pluralOf = <const Text extends PluralText>(
+  text: Text,
+  count: number,
+): Text['one'] | Text['other'] => (RULES.select(count) === 'one' ? text.one : text.other)
+
+/** A counted text with only `{count}` in it: `1 machine`, `12 machines`. */
+export const fillCount = (text: PluralText, count: number): string =>
+  pluralOf(text, count).replace('{count}', String(count))

@@ -1,0 +1,109 @@
+/** Settings, events and the account as people use them: a search while typing, dates, another password. */
+import { suite } from 'uvu'
+import * as assert from 'uvu/assert'
+import type { Browser, Page } from 'playwright-core'
+import {
+  logIn,
+  openBrowser,
+  openContext,
+  startSite,
+  type WebSite,
+} from '../../support/browser/browser.ts'
+import { macOf } from '../../support/server/web-machines.ts'
+
+const NEXT = 'another password for tests'
+const test = suite('the browser: settings, events, account')
+let browser: Browser
+test.before(async () => {
+  browser = await openBrowser()
+})
+test.after(() => browser.close())
+
+async function withPage(
+  site: WebSite,
+  work: (page: Page) => Promise<void>,
+  options: Parameters<typeof openContext>[2] = {},
+) {
+  await using opened = await openContext(browser, site, options)
+  await work(await opened.context.newPage())
+  assert.equal(opened.complaints, [])
+}
+
+test('settings are filtered while somebody types, and headings without any go', async () => {
+  await using site = await startSite()
+  await withPage(site, async (page) => {
+    await logIn(page)
+    await page.goto('/ui/settings')
+    const search = page.getByRole('searchbox', { name: 'Search settings' })
+    await search.pressSequentially('time zone')
+    await page.getByRole('heading', { name: 'Logging in' }).waitFor({ state: 'hidden' })
+    const shown = page.locator('.setting:visible')
+    assert.is(await shown.count(), 1)
+    assert.match(await shown.innerText(), 'display.timezone')
+    assert.is(await page.getByRole('heading', { name: 'Storage' }).isVisible(), false)
+    await search.fill('zebra')
+    await page.getByText('No matching settings').waitFor()
+    await search.fill('')
+    await page.getByRole('heading', { name: 'Storage' }).waitFor()
+    assert.is(await page.getByText('No matching settings').isVisible(), false)
+  })
+})
+
+test('events: from a filter to the file, by fields and links alone', async () => {
+  await using site = await startSite()
+  await site.boxes.boot(1)
+  await withPage(
+    site,
+    async (page) => {
+      await logIn(page)
+      await page.request.put(`/machines/${macOf(1)}`, { data: { labels: ['bench-1'] } })
+      await page.goto('/ui/events')
+      await page.getByRole('link', { name: 'machine.upserted' }).first().click()
+      await page.getByText('Labels from none → to bench-1').waitFor()
+      await page.getByLabel('From').fill('2020-01-01')
+      await page.getByRole('button', { name: 'Search' }).click()
+      await page.getByText('Kind: machine.upserted').waitFor()
+      assert.match(page.url(), /from=2020-01-01/)
+      const href = await page.getByRole('link', { name: 'Download CSV' }).getAttribute('href')
+      const csv = await (await page.request.get(href ?? '')).text()
+      assert.is(csv.trim().split('\r\n').length, 2)
+      assert.match(csv, 'labels: none → bench-1')
+      await page.getByRole('link', { name: /Kind: machine\.upserted/ }).click()
+      await page.getByText('An operator logged in').first().waitFor()
+    },
+    { javaScriptEnabled: false, viewport: { width: 390, height: 844 } },
+  )
+})
+
+test('the account changes the password, and this browser stays logged in', async () => {
+  await using site = await startSite({ FLASHER_ADMIN_PASSWORD: '' })
+  const generated = await site.home.run(['password', '--generate'])
+  const password = /^Password: (\S+)$/m.exec(generated.stdout)?.[1] ?? ''
+  await withPage(site, async (page) => {
+    const logInWith = async (given: string) => {
+      await page.goto('/ui/login')
+      await page.getByLabel('Administrator password').fill(given)
+      await page.getByRole('button', { name: 'Log in' }).click()
+      await page.waitForURL('**/ui/dashboard')
+    }
+    await logInWith(password)
+    await page.goto('/ui/account')
+    const change = async (repeated: string) => {
+      await page.getByLabel('Current password').fill(password)
+      await page.getByLabel('New password', { exact: true }).fill(NEXT)
+      await page.getByLabel('Repeat new password').fill(repeated)
+      await page.getByRole('button', { name: 'Change password' }).click()
+    }
+    await change(`${NEXT}!`)
+    await page.getByText('The two passwords are different.').first().waitFor()
+    await change(NEXT)
+    await page.getByText('Password changed.').waitFor()
+    // A page without live changes: its stream would end with the session.
+    await page.goto('/ui/settings')
+    assert.is(new URL(page.url()).pathname, '/ui/settings')
+    await page.context().clearCookies()
+    await logInWith(NEXT)
+  })
+})
+
+test.run()
