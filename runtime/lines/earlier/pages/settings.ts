@@ -1,5 +1,6 @@
 /** /ui/settings and /ui/account: what is set where, and the end of a session. */
 import type { H3Event, HTTPResponse } from 'h3'
+import { printable } from '../../../core/foundation/printable.ts'
 import { card, copyable, factList } from '../../../web/ui/elements.ts'
 import { postButton } from '../../../web/ui/fields.ts'
 import { html, type Html } from '../../../web/ui/html.ts'
@@ -20,7 +21,7 @@ const showSettings = (context: PageContext, event: H3Event): Promise<HTTPRespons
     title: 'Settings',
     section: PATH,
     messages: messageOf(context, event),
-    body: html`${renderAuthentication()}
+    body: html`${renderAuthentication(context)}
     ${card({
       title: 'Network boot',
       id: 'pxe',
@@ -30,13 +31,17 @@ const showSettings = (context: PageContext, event: H3Event): Promise<HTTPRespons
     ${card({ title: 'Folders and release site', body: renderPlaces(context) })}`,
   })
 
-const renderAuthentication = (): Html =>
+const renderAuthentication = ({ user }: PageContext): Html =>
   card({
     title: 'Authentication',
     id: 'authentication',
     body: html`<p>
-        One password protects these pages and the API. A session ends after seven days without use.
-        Deleting <code>session-secret</code> in the state directory ends all sessions.
+        The password of the user <code>${printable(user)}</code> on the server protects these pages
+        and the API. Change it there with <code>passwd ${printable(user)}</code>.
+      </p>
+      <p>
+        A session ends after seven days without use. Deleting <code>session-secret</code> in the
+        state directory ends all sessions.
       </p>
       <p class="dim">
         Boot scripts, boot files and images are open to everyone who can reach this server, because
@@ -68,5 +73,5 @@ const showAccount = (context: PageContext, event: H3Event): Promise<HTTPResponse
     section: ACCOUNT,
     actions: postButton({ action: '/ui/logout', label: 'Log out' }),
     messages: messageOf(context, event),
-    body: renderAuthentication(),
+    body: renderAuthentication(context),
   })

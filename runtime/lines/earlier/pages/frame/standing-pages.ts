@@ -1,4 +1,5 @@
 /** The login page, and the page of an error. */
+import { printable } from '../../../../core/foundation/printable.ts'
 import { banner } from '../../../../web/ui/elements.ts'
 import type { Frame } from '../../../../web/ui/frame.ts'
 import { renderLoginPage } from '../../../../web/ui/login-page.ts'
@@ -6,12 +7,14 @@ import { html } from '../../../../web/ui/html.ts'
 import type { LoginView } from '../../../../web/fleet/views.ts'
 import type { ErrorView } from '../../../../web/http/caller.ts'
 
-export const renderLogin = (frame: Frame, view: LoginView): string =>
+/** `user`: who runs the server. */
+export const renderLogin = (frame: Frame, user: string, view: LoginView): string =>
   renderLoginPage(frame, {
     ...view,
     heading: 'flasher',
-    label: 'Administrator password',
-    help: html`The first start printed it and where its hash is stored.`,
+    label: `Password of ${printable(user)}`,
+    help: html`It is the password of the user <code>${printable(user)}</code> on the server. An
+      administrator of that system sets a new one with <code>passwd ${printable(user)}</code>.`,
   })
 
 export const renderError = (frame: Frame, view: ErrorView): string =>
