@@ -5,13 +5,16 @@ import { renderLoginPage } from '../../../../web/ui/login-page.ts'
 import { html } from '../../../../web/ui/html.ts'
 import type { LoginView } from '../../../../web/fleet/views.ts'
 import type { ErrorView } from '../../../../web/http/caller.ts'
+import { PAGES } from '../../../../core/texts/pages/texts.ts'
+
+const t = PAGES.frame
 
 export const renderLogin = (frame: Frame, view: LoginView): string =>
   renderLoginPage(frame, {
     ...view,
     heading: 'flasher',
-    label: 'Administrator password',
-    help: html`The first start printed it and where its hash is stored.`,
+    label: t.login.label,
+    help: PAGES.earlier.login.help,
   })
 
 export const renderError = (frame: Frame, view: ErrorView): string =>
@@ -23,8 +26,9 @@ export const renderError = (frame: Frame, view: ErrorView): string =>
       <p>
         ${
           view.loggedIn
-            ? html`<a href="/ui/dashboard">Dashboard</a> · <a href="/ui/machines">Machines</a>`
-            : html`<a href="/ui/login">Log in</a>`
+            ? html`<a href="/ui/dashboard">${t.titles.dashboard}</a> ·
+                <a href="/ui/machines">${t.titles.machines}</a>`
+            : html`<a href="/ui/login">${t.error.login}</a>`
         }
       </p>
     </section>`,
