@@ -6,6 +6,7 @@ import { EARLIER } from './english/earlier.ts'
 import { EVENTS } from './english/events.ts'
 import { FRAME } from './english/frame.ts'
 import { IMAGES } from './english/images.ts'
+import { MACHINE } from './english/machine.ts'
 import { MACHINES } from './english/machines.ts'
 import { NETBOOT } from './english/netboot.ts'
 import { RUNS } from './english/runs.ts'
@@ -20,6 +21,7 @@ export const ENGLISH = {
   backups: BACKUPS,
   earlier: EARLIER,
   machines: MACHINES,
+  machine: MACHINE,
   runs: RUNS,
   view: VIEW,
   settings: SETTINGS,

@@ -1,5 +1,6 @@
 /** /ui/settings and /ui/account: what is set where, and the end of a session. */
 import type { H3Event, HTTPResponse } from 'h3'
+import { printable } from '../../../core/foundation/printable.ts'
 import { card, copyable, factList } from '../../../web/ui/elements.ts'
 import { postButton } from '../../../web/ui/fields.ts'
 import { fillHtml, html, type Html } from '../../../web/ui/html.ts'
@@ -23,7 +24,7 @@ const showSettings = (context: PageContext, event: H3Event): Promise<HTTPRespons
     title: t.title,
     section: PATH,
     messages: messageOf(context, event),
-    body: html`${renderAuthentication()}
+    body: html`${renderAuthentication(context)}
     ${card({
       title: t.boot.title,
       id: 'pxe',
@@ -33,13 +34,17 @@ const showSettings = (context: PageContext, event: H3Event): Promise<HTTPRespons
     ${card({ title: t.places.title, body: renderPlaces(context) })}`,
   })
 
-const renderAuthentication = (): Html =>
+const renderAuthentication = ({ user }: PageContext): Html =>
   card({
     title: t.authentication.title,
     id: 'authentication',
     body: html`<p>
-        ${fillHtml(t.authentication.text, { file: html`<code>session-secret</code>` })}
+        ${fillHtml(t.authentication.password, {
+          user: html`<code>${printable(user)}</code>`,
+          command: html`<code>passwd ${printable(user)}</code>`,
+        })}
       </p>
+      <p>${fillHtml(t.authentication.session, { file: html`<code>session-secret</code>` })}</p>
       <p class="dim">${t.authentication.open}</p>`,
   })
 
@@ -75,5 +80,5 @@ const showAccount = (context: PageContext, event: H3Event): Promise<HTTPResponse
     section: ACCOUNT,
     actions: postButton({ action: '/ui/logout', label: PAGES.earlier.account.logOut }),
     messages: messageOf(context, event),
-    body: renderAuthentication(),
+    body: renderAuthentication(context),
   })

@@ -52,7 +52,7 @@ export function createPages(parts: PagesDependencies): Pages {
     renderRow: (machine) =>
       String(renderMachineRow(machine, findRun(machine.mac), { now: now(), zone: zone() })),
     renderBar: (run) => String(renderBar(run)),
-    renderLogin: (given) => renderLogin(frame, given),
+    renderLogin: (given) => renderLogin(frame, parts.user, given),
     renderError: (given) => renderError(frame, given),
     renderDocument: (given) => frame.page({ ...given, section: given.here, alarms: 0 }),
   }

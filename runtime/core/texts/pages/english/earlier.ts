@@ -1,6 +1,9 @@
 /** The earlier line's pages, in English. */
 export const EARLIER = {
-  login: { help: 'The first start printed it and where its hash is stored.' },
+  login: {
+    label: 'Password of {user}',
+    help: 'It is the password of the user {user} on the server. An administrator of that system sets a new one with {command}.',
+  },
   upload: { button: 'Upload', unscripted: 'Uploading from a browser needs JavaScript.' },
   dashboard: {
     title: 'Dashboard',
@@ -150,7 +153,10 @@ export const EARLIER = {
     title: 'Settings',
     authentication: {
       title: 'Authentication',
-      text: 'One password protects these pages and the API. A session ends after seven days without use. Deleting {file} in the state directory ends all sessions.',
+      password:
+        'The password of the user {user} on the server protects these pages and the API. Change it there with {command}.',
+      session:
+        'A session ends after seven days without use. Deleting {file} in the state directory ends all sessions.',
       open: 'Boot scripts, boot files and images are open to everyone who can reach this server, because booting machines cannot log in.',
     },
     boot: {
