@@ -134,7 +134,7 @@ const renderActive = (
         html`<li>
           <span class="grow"
             ><code>${id}</code>
-            <span class="dim small">
+            <span class="dim small"
               >${fill(t.jobs.state, { trigger: t.jobs.triggers[trigger], state: PAGES.frame.jobs[status] })}</span
             ></span
           >${progress(status === 'queued' ? null : bytes, total, status === 'queued' ? t.jobs.waiting : t.jobs.copying)}${postButton({ action: `${PATH}/${id}/cancel`, label: PAGES.frame.cancel })}
