@@ -39,7 +39,7 @@ export const MACHINE = {
     image: 'Image',
     disk: 'Disk to erase',
     mode: 'On network boot',
-    modeHint: 'An image and a disk alone flash nothing: select Flash once as well.',
+    modeHint: 'An image and a disk alone flash nothing: select {mode} as well.',
     name: 'Name',
     nameHint: 'Any text; shown instead of the host name or MAC address.',
     labels: 'Labels',
