@@ -26,7 +26,7 @@ export const renderBulkBar = (total: number, query: ListQuery): Html =>
   total === 0
     ? html`<span class="bulk" hidden></span>`
     : html`<div class="bulk" role="group" aria-label="${t.selected}">
-        <output>${t.noneSelected}</output>
+        <output data-text="${t.countSelected}">${fill(t.countSelected, { count: 0 })}</output>
         <label class="check"
           ><input type="checkbox" name="all" value="1" data-total="${total}" />
           ${fill(t.allMatching, { count: total })}</label

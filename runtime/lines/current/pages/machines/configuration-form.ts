@@ -11,7 +11,7 @@ import { machinePath } from '../view/machine-row.ts'
 import { renderDisks } from './disk-cards.ts'
 import { renderImages } from './image-cards.ts'
 import { fingerprint, type FormValues } from './machine-form.ts'
-import { renderModes } from './mode-cards.ts'
+import { MODES, renderModes } from './mode-cards.ts'
 
 const t = PAGES.machine.form
 
@@ -34,7 +34,10 @@ export function renderConfigurationForm(form: ConfigurationForm): Html {
   const selected = images.find(({ ref }) => ref === values.bty_image_ref) ?? null
   return html`<form
     id="configuration"
-    ${attributes({ 'data-dirty': form.isTyped })}
+    ${attributes({
+      'data-dirty': form.isTyped,
+      'data-mode-selected': fill(t.modeSelected, { mode: MODES['flasher-flash-once'].title }),
+    })}
     ${opensQuestion(machinePath(machine.mac))}
   >
     ${hidden({ confirm: 'ask', was: fingerprint(machine), back })}

@@ -7,6 +7,7 @@ import { seeOther } from '../../../../web/http/answers.ts'
 import { banner, emptyState } from '../../../../web/ui/elements.ts'
 import {
   address,
+  attributes,
   fillHtml,
   html,
   trusted,
@@ -109,7 +110,7 @@ async function show(context: PageContext, event: H3Event): Promise<HTTPResponse>
       view: null,
       columns: isUsual(columns) ? null : renderColumns(columns),
     }),
-    actions: html`<button type="button" class="chip" id="arrived" hidden></button>
+    actions: html`<button type="button" class="chip" id="arrived" ${arrivedTexts} hidden></button>
       <button type="button" class="scripted-only wide-only" data-open="#keys">
         ${t.shortcuts}
       </button>
@@ -122,6 +123,8 @@ async function show(context: PageContext, event: H3Event): Promise<HTTPResponse>
     body: all.length === 0 ? renderFirst(context, event, view) : renderList(context, event, view),
   })
 }
+
+const arrivedTexts = attributes({ 'data-one': t.arrived.one, 'data-other': t.arrived.other })
 
 /** Before there is a machine; the table is there for the first one to appear in. */
 const renderFirst = (context: PageContext, event: H3Event, view: FleetView): Html =>
