@@ -27,8 +27,8 @@ export async function serve(environment: ProcessEnvironment, given: Arguments): 
   })
   for (const problem of config.problems()) log.warn(renderProblem(problem))
   const release = await readVersion()
+  const password = await openPassword(config, environment.env, log)
   await using state = await openState({ config, release, log })
-  const password = await openPassword(config)
   const parts = { environment, config, state, log, release, password }
   await using server = await createMachineServer(parts)
   const listening = await listen(environment, createEntrance(server.app, log), {
@@ -37,7 +37,7 @@ export async function serve(environment: ProcessEnvironment, given: Arguments): 
   })
   const closing = watchRequests(listening.server)
   log.info(`flasher-web ${release} (earlier line) listens on ${listening.urls.join(' ')}`)
-  announce(environment, config, listening, password.generated)
+  announce(environment, config, listening, password.user)
   reloadOnHangup(environment, config, log, listening)
   await awaitEnding(environment.signal)
   log.info('ending: no new connections are taken')
@@ -46,21 +46,17 @@ export async function serve(environment: ProcessEnvironment, given: Arguments): 
   return SUCCESS
 }
 
-/** For the person who started it; logs are kept and read by others, so the password is only here. */
+/** For the person who started it. */
 function announce(
   { stdout }: ProcessEnvironment,
   config: LineConfig,
   { urls }: Listening,
-  generated: string | null,
+  user: string,
 ): void {
-  const folders = decideFolders(config)
-  const lines = urls.map((url) => `Pages:    ${url}ui`)
-  if (generated !== null) {
-    lines.push(
-      `Password: ${generated}`,
-      `          made now and not shown again; its hash is in ${folders.password}`,
-    )
-  }
-  lines.push(`Images:   ${folders.images}`)
+  const lines = [
+    ...urls.map((url) => `Pages:    ${url}ui`),
+    `Password: the one of ${user} on this system; passwd changes it`,
+    `Images:   ${decideFolders(config).images}`,
+  ]
   stdout.write(`${lines.join('\n')}\n`)
 }

@@ -51,6 +51,7 @@ export async function createMachineServer(
   const bootKey = deriveSecret(secret, 'boot tokens')
   const { views, plugin: pages } = createPages({
     version: release,
+    user: password.user,
     assets: await createAssets(),
     services: { config, shelf, files, ...netboot },
     zone: () => settings().display.timezone,

@@ -2,7 +2,7 @@
 import { spawn, type ChildProcess, type ChildProcessWithoutNullStreams } from 'node:child_process'
 import { access, constants as files } from 'node:fs/promises'
 import { constants } from 'node:os'
-import { delimiter, join } from 'node:path'
+import { delimiter, isAbsolute, join } from 'node:path'
 import { $ } from 'zx/core'
 import { debianPackageOf } from '../../core/foundation/tool.ts'
 import { Fault } from '../../core/foundation/fault.ts'
@@ -28,7 +28,7 @@ export interface Shell {
   run(argv: readonly string[], options?: RunOptions): Promise<Finished>
   /** As `run`, but a non-zero exit code is a Fault `tool-failed` with the tool's own words. */
   require(argv: readonly string[], options?: RunOptions): Promise<string>
-  /** Whether a tool is installed. */
+  /** Whether a tool is installed; by its name, or its absolute path. */
   has(tool: string): Promise<boolean>
   /**
    * A child whose standard input and output are pipes to us; its stderr is collected by the caller.
@@ -59,8 +59,11 @@ export function createShell({ env: given }: { readonly env: Environment }): Shel
   const env = { ...given, PATH: searchPath, LC_ALL: 'C.UTF-8' }
 
   async function has(tool: string) {
-    const places = searchPath.split(delimiter).map((dir) => access(join(dir, tool), files.X_OK))
-    return (await Promise.allSettled(places)).some(({ status }) => status === 'fulfilled')
+    const places = isAbsolute(tool)
+      ? [tool]
+      : searchPath.split(delimiter).map((dir) => join(dir, tool))
+    const found = await Promise.allSettled(places.map((place) => access(place, files.X_OK)))
+    return found.some(({ status }) => status === 'fulfilled')
   }
 
   async function need(tool: string) {

@@ -36,7 +36,7 @@ export async function createEarlierServer(options: EarlierServerOptions = {}) {
     state,
     log,
     release: '1.2.3',
-    password: { verifyPassword: async (given) => given === PASSWORD },
+    password: { user: 'flasher', verifyPassword: async (given) => given === PASSWORD },
     ...(options.now === undefined ? {} : { now: options.now }),
   })
 

@@ -1,19 +1,22 @@
 /** The real server program as a child process, in a folder of its own. */
-import { mkdir, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
+import { chown, mkdir, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
 import { createServer, type AddressInfo } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
-import { runFlasher, startFlasher, type Ended } from '../terminal/flasher.ts'
+import { runFlasher, startFlasher, type Ended, type StartOptions } from '../terminal/flasher.ts'
 
 const programOf = (name: string) =>
   fileURLToPath(new URL(`../../../runtime/bin/${name}`, import.meta.url))
 
 /** Everything that it writes lies in one folder, which is removed at the end. */
-export async function createServerHome() {
+export async function createServerHome(as: Pick<StartOptions, 'prefix' | 'uid'> = {}) {
   const dir = await mkdtemp(join(tmpdir(), 'flasher-home-'))
   const at = (name: string) => join(dir, name)
   await mkdir(at('home'))
+  if (as.uid !== undefined) {
+    for (const path of [dir, at('home')]) await chown(path, as.uid, as.uid)
+  }
   const env = {
     HOME: at('home'),
     XDG_CACHE_HOME: at('cache'),
@@ -31,7 +34,12 @@ export async function createServerHome() {
       more: Readonly<Record<string, string>> = {},
       input = '',
     ): Promise<Ended> =>
-      runFlasher(argv, { program: programOf('flasher-web.ts'), env: { ...env, ...more }, input }),
+      runFlasher(argv, {
+        ...as,
+        program: programOf('flasher-web.ts'),
+        env: { ...env, ...more },
+        input,
+      }),
     /** Listening, with its address and what it said; ended at the end of the scope. */
     async start(
       argv: readonly string[] = [],
@@ -40,6 +48,7 @@ export async function createServerHome() {
     ) {
       const port = more['FLASHER_SERVER_PORT'] ?? String(await findPort())
       const started = startFlasher(argv, {
+        ...as,
         program: programOf(program),
         env: { ...env, FLASHER_SERVER_PORT: port, ...more },
       })

@@ -16,6 +16,8 @@ export interface StartOptions {
   readonly cwd?: string
   /** Run as this user, who may read this checkout wherever it lies. */
   readonly uid?: number
+  /** A command that starts it: in a namespace, say. */
+  readonly prefix?: readonly string[]
   /** Another program than `flasher`: its path. */
   readonly program?: string
   /** Options for node itself. */
@@ -31,9 +33,9 @@ export interface Started {
 
 /** Starts it in an environment that has nothing of the test's own but the way to the tools. */
 export function startFlasher(argv: readonly string[], options: StartOptions = {}): Started {
-  const { env, uid, nodeOptions = [], cwd, program = FLASHER } = options
+  const { env, uid, prefix = [], nodeOptions = [], cwd, program = FLASHER } = options
   const all = [process.execPath, ...nodeOptions, program, ...argv]
-  const [command = '', ...words] = uid === undefined ? all : [...asUser(uid), ...all]
+  const [command = '', ...words] = [...prefix, ...(uid === undefined ? [] : asUser(uid)), ...all]
   const child = spawn(command, words, {
     env: { PATH: process.env['PATH'], HOME: '/nonexistent', LANG: 'C.UTF-8', ...env },
     stdio: ['pipe', 'pipe', 'pipe'],

@@ -6,6 +6,7 @@ import type { Browser, Page } from 'playwright-core'
 import { addAxe, listViolations } from '../../support/browser/axe.ts'
 import { openBrowser, openContext, PASSWORD } from '../../support/browser/browser.ts'
 import { createServerHome } from '../../support/server/flasher-web.ts'
+import { createSystemAccount, hashOf } from '../../support/server/system-account.ts'
 
 const test = suite('the earlier line in a browser')
 const MAC = '52:54:00:12:34:56'
@@ -17,12 +18,12 @@ test.after(() => browser.close())
 
 async function startEarlier() {
   const stack = new AsyncDisposableStack()
-  const home = stack.use(await createServerHome())
+  const { prefix } = stack.use(await createSystemAccount({ shadow: hashOf(PASSWORD) }))
+  const home = stack.use(await createServerHome({ prefix }))
   await mkdir(home.at('images'))
   const server = stack.use(
     await home.start([], {
       FLASHER_LINE: 'earlier',
-      FLASHER_ADMIN_PASSWORD: PASSWORD,
       FLASHER_IMAGE_ROOT: home.at('images'),
     }),
   )
@@ -31,7 +32,7 @@ async function startEarlier() {
 
 async function logIn(page: Page): Promise<void> {
   await page.goto('/ui/login')
-  await page.getByLabel('Administrator password').fill(PASSWORD)
+  await page.getByLabel('Password of root').fill(PASSWORD)
   await page.getByRole('button', { name: 'Log in' }).click()
   await page.waitForURL('**/ui/dashboard')
 }

@@ -20,7 +20,6 @@ export function decideFolders(config: LineConfig) {
   return {
     stateDir,
     secret: `${stateDir}/session-secret`,
-    password: `${stateDir}/admin-password`,
     signedOut: `${stateDir}/signed-out.json`,
     fetches: `${stateDir}/fetches`,
     provision: `${stateDir}/provision`,

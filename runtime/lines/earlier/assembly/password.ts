@@ -1,21 +1,24 @@
-/** Earlier line: the check of the operator's password. */
-import { createPasswords } from '../../../services/access/passwords.ts'
-import { decideFolders, type LineConfig } from './configuration.ts'
+/** Earlier line: the operator's password, which is that of the user who runs the server. */
+import { openSystemPassword } from '../../../services/access/system-password.ts'
+import { createShell, type Environment } from '../../../services/host/shell.ts'
+import type { LineConfig } from './configuration.ts'
 
 /** All that the server knows of passwords. */
 export interface PasswordCheck {
+  /** Whose password it is. */
+  readonly user: string
   verifyPassword(given: string): Promise<boolean>
 }
 
-interface OpenedPassword extends PasswordCheck {
-  /** Made at this start and not shown again; null: there was one. */
-  readonly generated: string | null
-}
-
-export async function openPassword(config: LineConfig): Promise<OpenedPassword> {
-  const passwords = createPasswords({
-    path: decideFolders(config).password,
-    configured: () => config.current().admin,
+export async function openPassword(
+  config: LineConfig,
+  env: Environment,
+  log: { warn(message: string): void },
+): Promise<PasswordCheck> {
+  const { user, check } = await openSystemPassword({
+    shell: createShell({ env }),
+    helper: config.current().admin.password_helper,
+    onExpired: (name) => log.warn(`a login was refused: the account ${name} has expired`),
   })
-  return { verifyPassword: passwords.check, generated: await passwords.ensure() }
+  return { user, verifyPassword: check }
 }

@@ -1,11 +1,15 @@
 /** /ui/settings and /ui/account: what is set where, and the end of a session. */
 import type { H3Event, HTTPResponse } from 'h3'
+import { printable } from '../../../core/foundation/printable.ts'
 import { card, copyable, factList } from '../../../web/ui/elements.ts'
 import { postButton } from '../../../web/ui/fields.ts'
-import { html, type Html } from '../../../web/ui/html.ts'
+import { fillHtml, html, type Html } from '../../../web/ui/html.ts'
 import type { Route } from '../../../web/http/route.ts'
 import { decideFolders } from '../assembly/configuration.ts'
 import { messageOf, pageRoute, type PageContext } from './frame/page-context.ts'
+import { PAGES } from '../../../core/texts/pages/texts.ts'
+
+const t = PAGES.earlier.settings
 
 const PATH = '/ui/settings'
 const ACCOUNT = '/ui/account'
@@ -17,56 +21,64 @@ export const settingsPages = (context: PageContext): readonly Route[] => [
 
 const showSettings = (context: PageContext, event: H3Event): Promise<HTTPResponse> =>
   context.show(event, {
-    title: 'Settings',
+    title: t.title,
     section: PATH,
     messages: messageOf(context, event),
-    body: html`${renderAuthentication()}
+    body: html`${renderAuthentication(context)}
     ${card({
-      title: 'Network boot',
+      title: t.boot.title,
       id: 'pxe',
-      body: html`<p>Point the DHCP server at the bootstrap script, for machines that run iPXE:</p>
+      body: html`<p>${t.boot.text}</p>
         <p>${copyable(`${context.site.contact(event).baseUrl}/pxe-bootstrap.ipxe`)}</p>`,
     })}
-    ${card({ title: 'Folders and release site', body: renderPlaces(context) })}`,
+    ${card({ title: t.places.title, body: renderPlaces(context) })}`,
   })
 
-const renderAuthentication = (): Html =>
+const renderAuthentication = ({ user }: PageContext): Html =>
   card({
-    title: 'Authentication',
+    title: t.authentication.title,
     id: 'authentication',
     body: html`<p>
-        One password protects these pages and the API. A session ends after seven days without use.
-        Deleting <code>session-secret</code> in the state directory ends all sessions.
+        ${fillHtml(t.authentication.password, {
+          user: html`<code>${printable(user)}</code>`,
+          command: html`<code>passwd ${printable(user)}</code>`,
+        })}
       </p>
-      <p class="dim">
-        Boot scripts, boot files and images are open to everyone who can reach this server, because
-        booting machines cannot log in.
-      </p>`,
+      <p>${fillHtml(t.authentication.session, { file: html`<code>session-secret</code>` })}</p>
+      <p class="dim">${t.authentication.open}</p>`,
   })
 
 function renderPlaces({ services: { config } }: PageContext): Html {
   const folders = decideFolders(config)
   const { boot, releases } = config.current()
   return factList([
-    ['Images', html`<code>${folders.images}</code> <span class="dim">FLASHER_IMAGE_ROOT</span>`],
-    ['Boot files', html`<code>${folders.boot}</code> <span class="dim">FLASHER_BOOT_DIR</span>`],
-    ['State', html`<code>${folders.stateDir}</code> <span class="dim">FLASHER_STATE_DIR</span>`],
     [
-      'Release site',
-      html`${releases.base_url || 'not set'} <span class="dim">FLASHER_RELEASES_BASE_URL</span>`,
+      t.places.images,
+      html`<code>${folders.images}</code> <span class="dim">FLASHER_IMAGE_ROOT</span>`,
+    ],
+    [t.places.boot, html`<code>${folders.boot}</code> <span class="dim">FLASHER_BOOT_DIR</span>`],
+    [
+      t.places.state,
+      html`<code>${folders.stateDir}</code> <span class="dim">FLASHER_STATE_DIR</span>`,
     ],
     [
-      'Repository',
-      html`${boot.release_repo || 'not set'} <span class="dim">FLASHER_BOOT_RELEASE_REPO</span>`,
+      t.places.site,
+      html`${releases.base_url || t.places.unset}
+        <span class="dim">FLASHER_RELEASES_BASE_URL</span>`,
+    ],
+    [
+      t.places.repository,
+      html`${boot.release_repo || t.places.unset}
+        <span class="dim">FLASHER_BOOT_RELEASE_REPO</span>`,
     ],
   ])
 }
 
 const showAccount = (context: PageContext, event: H3Event): Promise<HTTPResponse> =>
   context.show(event, {
-    title: 'Account',
+    title: PAGES.earlier.account.title,
     section: ACCOUNT,
-    actions: postButton({ action: '/ui/logout', label: 'Log out' }),
+    actions: postButton({ action: '/ui/logout', label: PAGES.earlier.account.logOut }),
     messages: messageOf(context, event),
-    body: renderAuthentication(),
+    body: renderAuthentication(context),
   })

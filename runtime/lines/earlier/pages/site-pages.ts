@@ -17,6 +17,9 @@ import { imagePages } from './images.ts'
 import { machinePages } from './machine.ts'
 import { provisionPages } from './provision.ts'
 import { settingsPages } from './settings.ts'
+import { PAGES } from '../../../core/texts/pages/texts.ts'
+
+const t = PAGES.frame.titles
 
 interface Pages {
   readonly views: ServerViews<Machine>
@@ -32,11 +35,11 @@ interface PagesDependencies extends Omit<PageDependencies, 'frame'> {
 }
 
 const NAV: readonly NavLink[] = [
-  { href: '/ui/dashboard', title: 'Dashboard', icon: 'dashboard' },
-  { href: '/ui/machines', title: 'Machines', icon: 'machines' },
-  { href: '/ui/images', title: 'Images', icon: 'image' },
-  { href: '/ui/boot', title: 'Boot files', icon: 'netboot' },
-  { href: '/ui/settings', title: 'Settings', icon: 'settings' },
+  { href: '/ui/dashboard', title: t.dashboard, icon: 'dashboard' },
+  { href: '/ui/machines', title: t.machines, icon: 'machines' },
+  { href: '/ui/images', title: t.images, icon: 'image' },
+  { href: '/ui/boot', title: t.bootFiles, icon: 'netboot' },
+  { href: '/ui/settings', title: t.settings, icon: 'settings' },
 ]
 
 export function createPages(parts: PagesDependencies): Pages {
@@ -49,7 +52,7 @@ export function createPages(parts: PagesDependencies): Pages {
     renderRow: (machine) =>
       String(renderMachineRow(machine, findRun(machine.mac), { now: now(), zone: zone() })),
     renderBar: (run) => String(renderBar(run)),
-    renderLogin: (given) => renderLogin(frame, given),
+    renderLogin: (given) => renderLogin(frame, parts.user, given),
     renderError: (given) => renderError(frame, given),
     renderDocument: (given) => frame.page({ ...given, section: given.here, alarms: 0 }),
   }

@@ -10,7 +10,7 @@ import {
   RUN_PATIENCE,
   WARN_FREE_BYTES,
 } from '../../../core/config/server-settings.ts'
-import { ADMIN_SETTINGS, SESSION_SECRET } from '../../../core/config/shared-settings.ts'
+import { SESSION_SECRET } from '../../../core/config/shared-settings.ts'
 import { setting, type SettingsOf, type SettingsTable } from '../../../core/config/setting.ts'
 import {
   parseSettings as parse,
@@ -22,7 +22,14 @@ const { path, port } = kinds
 const restart = true
 
 export const SETTINGS = {
-  admin: ADMIN_SETTINGS,
+  admin: {
+    password_helper: setting(
+      path,
+      '',
+      'The program that checks the password of the user who runs the server.',
+      { restart, fallbackWords: '`unix_chkpwd` on the search path' },
+    ),
+  },
   server: {
     host: setting(kinds.host, '0.0.0.0', 'The address to listen on; `::` for IPv6 too.', {
       restart,
@@ -66,8 +73,13 @@ export const SETTINGS = {
 
 export type Settings = SettingsOf<typeof SETTINGS>
 
+const SYSTEM_PASSWORD =
+  'not of the earlier line, whose password is that of the user who runs the server; passwd sets it'
+
 /** Sections that the same files hold for the cache and for the server of the current line. */
 const OF_OTHERS: KnownElsewhere = {
+  'admin.password': SYSTEM_PASSWORD,
+  'admin.password_hash': SYSTEM_PASSWORD,
   'cache.*': null,
   'withcache.*': null,
   'netboot.*': null,

@@ -46,17 +46,29 @@ export const FRAME = {
     failed: 'failed',
     'needs-you': 'needs attention',
   },
+  /** Of downloads and backups. */
+  jobs: {
+    queued: 'queued',
+    running: 'running',
+    completed: 'completed',
+    failed: 'failed',
+    cancelled: 'cancelled',
+  },
   copy: { title: 'Copy', text: 'Copy {text}', long: 'Copy this' },
   tabs: 'On this page',
   login: {
     title: 'Log in',
     label: 'Administrator password',
     button: 'Log in',
+    missing: 'Enter the password.',
+    wrong: 'Wrong password.',
+    wait: 'Too many attempts: try again in {seconds} s.',
     forgotten: 'Forgot password?',
     help: 'On the server, run {command} to set a new password; it also ends all sessions. The first start printed the initial password and where it is stored.',
   },
   error: { login: 'Log in' },
   api: {
+    title: 'API',
     introduction:
       'The HTTP API of flasher-web {version}. Errors are {error}; an invalid body gets a 422 with a list that names each field. Where a scope is given, send the session cookie or {header} with a token that has that scope. For programs: {document}.',
     caption: 'All routes',

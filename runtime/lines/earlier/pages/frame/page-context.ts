@@ -24,6 +24,8 @@ export interface PageDependencies {
     readonly bootFiles: LiveFiles
     readonly releases: ReleaseFetches
   }
+  /** Who runs the server; its password is the operator's. */
+  readonly user: string
   /** An IANA name. */
   zone(): string
 }

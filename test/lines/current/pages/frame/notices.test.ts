@@ -77,7 +77,11 @@ test('a refusal is shown to the session that asked, again when the page is loade
     ['/ui/backups/2026-01-01T00-00-00Z/cancel', {}, /That backup is not running\./],
     ['/ui/backups/2026-01-01T00-00-00Z/delete', {}, /There is no such backup\./],
     ['/ui/netboot/fetch-release', { tag: '../..' }, /that is no tag\. A tag looks like/],
-    ['/ui/settings/upstream', { catalog_url: 'ftp://x' }, /withcache\.url<\/a> was not saved:/],
+    [
+      '/ui/settings/upstream',
+      { catalog_url: 'ftp://x' },
+      /Address of the cache service<\/a> was not saved:/,
+    ],
   ] as const
   for (const [path, fields, words] of rows) {
     const location = await operator.post(path, fields)

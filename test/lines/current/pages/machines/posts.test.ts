@@ -3,6 +3,7 @@ import { gzipSync } from 'node:zlib'
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
 import { renderNewc } from '../../../../../build/initrd/newc.ts'
+import { SETTING_TITLES } from '../../../../../runtime/lines/current/pages/settings/setting-titles.ts'
 import { createServerHome } from '../../../../support/server/flasher-web.ts'
 
 const test = suite('forms of the pages, as scripts post them')
@@ -190,7 +191,9 @@ test('configuration lines: written, refused, not for what the environment says',
     )
     const page = await site.text(location)
     assert.match(page, says)
-    assert.match(page, `<a href="#${section}.${key}">${section}.${key}</a> was not saved:`)
+    const name = `${section}.${key}`
+    const title = SETTING_TITLES.get(name) ?? name
+    assert.match(page, `<a href="#${name}">${title}</a> was not saved:`)
   }
 })
 
