@@ -24,6 +24,7 @@ import {
   type PageContext,
 } from './frame/page-context.ts'
 import { provisioningCard } from './provision.ts'
+import { workflowCard } from './workflow.ts'
 
 const PATH = '/ui/machines/:mac'
 
@@ -43,6 +44,7 @@ async function show(context: PageContext, event: H3Event): Promise<HTTPResponse>
   return await context.show(event, {
     title: printable(machine.hostname ?? mac),
     section: '/ui/machines',
+    live: address('/events/machines', { q: `mac:${mac}` }),
     trail: html`<a href="/ui/machines">Machines</a>`,
     messages: html`${messageOf(context, event)}${
       event.url.searchParams.has('saved') ? banner('done', 'Saved.') : null
@@ -53,7 +55,8 @@ async function show(context: PageContext, event: H3Event): Promise<HTTPResponse>
         ${await provisioningCard(context, machine, kept)}
       </div>
       <div>
-        ${renderFacts(context, machine)}${renderScript(context, machine, event)}${renderDelete(mac)}
+        ${renderFacts(context, machine)}${workflowCard(context, machine)}
+        ${renderScript(context, machine, event)}${renderDelete(mac)}
       </div>
     </div>`,
   })
@@ -134,7 +137,7 @@ const renderForm = (machine: Machine, images: readonly string[]): Html =>
       value: machine.cijoe_workflow_ref ?? '',
       maxLength: 1024,
       mono: true,
-      hint: 'A path; for cijoe-online.',
+      hint: 'An absolute path; for cijoe-online.',
     })}
     <button class="primary">Save</button>
   </form>`
@@ -150,8 +153,6 @@ function renderFacts(context: PageContext, machine: Machine): Html {
       ['Last seen', renderTime(machine.last_seen_at, clock, 'never')],
       ['Discovered', renderTime(machine.discovered_at, clock, 'added manually')],
       ['Last flashed', renderTime(machine.last_flashed_at, clock, 'never')],
-      ['Workflow', machine.last_workflow_status],
-      ['Workflow started', renderTime(machine.last_workflow_run_at, clock, 'never')],
     ]),
   })
 }

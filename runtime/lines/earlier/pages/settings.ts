@@ -1,7 +1,8 @@
 /** /ui/settings and /ui/account: what is set where, and the end of a session. */
 import type { H3Event, HTTPResponse } from 'h3'
+import { renderError } from '../../../core/foundation/fault.ts'
 import { printable } from '../../../core/foundation/printable.ts'
-import { card, copyable, factList } from '../../../web/ui/elements.ts'
+import { banner, card, copyable, copyBlock, factList } from '../../../web/ui/elements.ts'
 import { postButton } from '../../../web/ui/fields.ts'
 import { html, type Html } from '../../../web/ui/html.ts'
 import type { Route } from '../../../web/http/route.ts'
@@ -16,8 +17,9 @@ export const settingsPages = (context: PageContext): readonly Route[] => [
   pageRoute(ACCOUNT, (event) => showAccount(context, event)),
 ]
 
-const showSettings = (context: PageContext, event: H3Event): Promise<HTTPResponse> =>
-  context.show(event, {
+async function showSettings(context: PageContext, event: H3Event): Promise<HTTPResponse> {
+  const key = await renderKey(context)
+  return await context.show(event, {
     title: 'Settings',
     section: PATH,
     messages: messageOf(context, event),
@@ -28,8 +30,26 @@ const showSettings = (context: PageContext, event: H3Event): Promise<HTTPRespons
       body: html`<p>Point the DHCP server at the bootstrap script, for machines that run iPXE:</p>
         <p>${copyable(`${context.site.contact(event).baseUrl}/pxe-bootstrap.ipxe`)}</p>`,
     })}
-    ${card({ title: 'Folders and release site', body: renderPlaces(context) })}`,
+    ${key} ${card({ title: 'Folders and release site', body: renderPlaces(context) })}`,
   })
+}
+
+/** The public half, made with the private one where there was none. */
+async function renderKey({ services }: PageContext): Promise<Html> {
+  const [key] = await Promise.allSettled([services.workflows.keys.ensure()])
+  return card({
+    title: 'SSH key for workflows',
+    id: 'ssh-key',
+    body:
+      key.status === 'rejected'
+        ? banner('failed', `There is no key: ${printable(renderError(key.reason))}.`)
+        : html`<p>
+              The mode <code>cijoe-online</code> logs in to machines as root with this key. Their
+              images must have it in <code>/root/.ssh/authorized_keys</code>.
+            </p>
+            ${copyBlock(key.value.publicLine, 'Public key')}`,
+  })
+}
 
 const renderAuthentication = ({ user }: PageContext): Html =>
   card({
