@@ -17,10 +17,12 @@ import { decideFolders, toWebSettings, type LineConfig } from './assembly/config
 import { openNetboot } from './assembly/netboot.ts'
 import type { PasswordCheck } from './assembly/password.ts'
 import type { State } from './assembly/state.ts'
+import { openWorkflows } from './assembly/workflows.ts'
 import { createMachineLine, provesBoot } from './machine-line.ts'
 import { createPages } from './pages/site-pages.ts'
 import { imageRoutes } from './routes/images.ts'
 import { provisionRoutes } from './routes/provision.ts'
+import { workflowRoutes } from './routes/workflows.ts'
 import { SCHEMAS } from './rules/api-schema.ts'
 import type { Machine } from './rules/machine.ts'
 
@@ -47,20 +49,20 @@ export async function createMachineServer(
   const { config, state, log, release, password, now = () => new Date() } = given
   const settings = () => config.current()
   await using opened = new AsyncDisposableStack()
-  const { secret, netboot, shelf, files } = await openServices(given, opened, now)
+  const { secret, netboot, shelf, files, workflows } = await openServices(given, opened, now)
   const bootKey = deriveSecret(secret, 'boot tokens')
   const { views, plugin: pages } = createPages({
     version: release,
     user: password.user,
     assets: await createAssets(),
-    services: { config, shelf, files, ...netboot },
+    services: { config, shelf, files, workflows, ...netboot },
     zone: () => settings().display.timezone,
     now,
     findRun: state.runs.findLive,
   })
   const server = createServer<Machine>({
     ...state,
-    line: createMachineLine({ bootKey }),
+    line: createMachineLine({ bootKey, workflows: decideFolders(config).workflows }),
     views,
     plugins: [
       () => ({ schemas: SCHEMAS }),
@@ -71,6 +73,7 @@ export async function createMachineServer(
           proves: (machine, contact) => provesBoot({ bootKey }, machine, contact),
         }),
       }),
+      (site) => ({ routes: workflowRoutes(site, workflows) }),
       pages,
     ],
     catalog: NO_CATALOG,
@@ -117,6 +120,7 @@ async function openServices(
   })
   const files = createProvisionFiles(folders.provision)
   opened.defer(clearWithMachine(state, files, log))
+  const workflows = opened.use(await openWorkflows({ config, state, env, log, now }))
   opened.use(
     watchSpace({
       path: folders.stateDir,
@@ -125,7 +129,7 @@ async function openServices(
       onLow: (message) => log.warn(message),
     }),
   )
-  return { secret, netboot, shelf, files }
+  return { secret, netboot, shelf, files, workflows }
 }
 
 /** Keys and passwords of a machine go with its record. */

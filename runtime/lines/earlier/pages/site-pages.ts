@@ -17,6 +17,7 @@ import { imagePages } from './images.ts'
 import { machinePages } from './machine.ts'
 import { provisionPages } from './provision.ts'
 import { settingsPages } from './settings.ts'
+import { workflowPages } from './workflow.ts'
 import { PAGES } from '../../../core/texts/pages/texts.ts'
 
 const t = PAGES.frame.titles
@@ -67,6 +68,7 @@ export function createPages(parts: PagesDependencies): Pages {
       ...imagePages(context),
       ...bootPages(context),
       ...settingsPages(context),
+      ...workflowPages(context),
     ]
     return { routes }
   }

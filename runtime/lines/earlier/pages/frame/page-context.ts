@@ -13,6 +13,7 @@ import { readTheme } from '../../../../web/ui/theme.ts'
 import type { Clock } from '../../../../web/ui/times.ts'
 import type { Site } from '../../../../web/fleet/site.ts'
 import type { LineConfig } from '../../assembly/configuration.ts'
+import type { Workflows } from '../../assembly/workflows.ts'
 import type { Machine } from '../../rules/machine.ts'
 
 export interface PageDependencies {
@@ -21,6 +22,7 @@ export interface PageDependencies {
     readonly config: LineConfig
     readonly shelf: ImageShelf
     readonly files: ProvisionFiles
+    readonly workflows: Workflows
     readonly bootFiles: LiveFiles
     readonly releases: ReleaseFetches
   }
