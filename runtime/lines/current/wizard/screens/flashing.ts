@@ -1,8 +1,8 @@
 /** The flashing screen: a bar with progress, rate and time left; Ctrl-C cancels. */
+import { renderAmountRead, renderPhase, renderWait } from '../../../../core/flash/progress-text.ts'
 import type { FlashEvent, FlashPlan, WriteProgress } from '../../../../core/flash/flash.ts'
 import { printable } from '../../../../core/foundation/printable.ts'
 import { renderDuration } from '../../../../core/foundation/rate.ts'
-import { renderPartOf, renderSize } from '../../../../core/foundation/size.ts'
 import { renderBar } from '../../../../terminal/text/bar.ts'
 import { HELP_KEY } from '../../../../terminal/prompt/question.ts'
 import { holdKeyboard, INTERRUPT } from '../../../../terminal/prompt/keyboard.ts'
@@ -94,16 +94,6 @@ function take(event: FlashEvent, shown: Shown) {
   }
 }
 
-/** What begins with this event; `before`: where the phase before it ended. */
-export function renderPhase(
-  { phase, total_bytes }: WriteProgress,
-  before: WriteProgress | null,
-): string {
-  if (phase === 'write') return 'writing'
-  const isLess = total_bytes !== null && total_bytes < (before?.bytes_written ?? 0)
-  return `reading back what was written${isLess ? ', samples of its zeros' : ''}`
-}
-
 interface Screen extends Disposable {
   draw(): void
   event(event: FlashEvent): void
@@ -182,23 +172,12 @@ function renderBody(
     '',
     bar,
     '',
-    printable(phase) + waitsFor(progress),
-    ink.faint([readSoFar(progress, storedBytes), `${renderDuration(seconds)} so far`].join('')),
+    printable(phase) + renderWait(progress),
+    ink.faint(
+      [renderAmountRead(progress, storedBytes), `${renderDuration(seconds)} so far`].join(''),
+    ),
     '',
     ...said.slice(-4).map(printable),
     ink.faint(isReporting ? STOP_REPORTING : CANCEL),
   ]
-}
-
-/** Where it would have to be made faster. */
-function waitsFor(progress: WriteProgress | null): string {
-  const { bottleneck } = progress ?? {}
-  return bottleneck === null || bottleneck === undefined ? '' : `, waiting for the ${bottleneck}`
-}
-
-function readSoFar(progress: WriteProgress | null, storedBytes: number | null): string {
-  if (progress === null || progress.phase !== 'write') return ''
-  const { bytes_read: read } = progress
-  const amount = storedBytes === null ? renderSize(read) : renderPartOf(read, storedBytes)
-  return `${amount} of the image read, `
 }

@@ -1,6 +1,5 @@
 /** The two screens after a flash: success, or why it failed. */
-import { renderDuration } from '../../../../core/foundation/rate.ts'
-import { renderExactSize } from '../../../../core/foundation/size.ts'
+import { renderSuccess } from '../../../../core/flash/progress-text.ts'
 import type { Size } from '../../../../terminal/prompt/painter.ts'
 import { renderVoice, type Voice } from '../../../../terminal/text/voice.ts'
 import type { WizardContext } from './wizard-context.ts'
@@ -29,7 +28,7 @@ export async function showFailure(state: State, context: WizardContext): Promise
 export async function showDone(state: State, context: WizardContext): Promise<Step> {
   const choices = context.reboot === null ? [QUIT, AGAIN] : [REBOOT, AGAIN, QUIT]
   const key = await askNext(state, context, choices, (voice) => {
-    voice.success(`Done. ${renderEnd(state.end)}`)
+    voice.success(`Done. ${renderSuccess(state.end)}`)
     if (state.bootEntry !== null) voice.info(state.bootEntry)
   })
   if (key === 'r') return { step: 'reboot' }
@@ -62,12 +61,4 @@ function explain(end: FlashOutcome | null, voice: Voice): void {
   else voice.fail(`The flash failed: ${end.reason}`)
   if (end.hint !== null) voice.info(end.hint)
   voice.warn(end.leaves)
-}
-
-function renderEnd(end: FlashOutcome | null): string {
-  if (end?.kind !== 'done') return ''
-  const { plan, bytesWritten, seconds, verified } = end
-  const readBack = verified ? 'verified' : 'not verified'
-  const digest = plan.sha256 === null ? '' : ' The checksum of the image matches.'
-  return `Wrote ${renderExactSize(bytesWritten)} to ${plan.target.path} in ${renderDuration(seconds)}, ${readBack}.${digest}`
 }
