@@ -18,7 +18,10 @@ export interface DiskOffer {
 }
 
 /** `image`: null as long as its size is not known. */
-export function offerDisk(disk: SurveyedDisk, image: ImageFacts | null): DiskOffer {
+export function offerDisk(
+  disk: SurveyedDisk,
+  image: Pick<ImageFacts, 'format' | 'virtual'> | null,
+): DiskOffer {
   const { path, device } = disk
   const target = { path, exists: true, device }
   const refusals = decideTargetRefusals(image, target, { allowPartition: false })

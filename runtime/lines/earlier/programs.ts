@@ -10,6 +10,8 @@ import {
 import { createSession, type Session, type ProcessEnvironment } from './commands/session.ts'
 import { COMMAND_LINE, type CommandName } from './rules/commands.ts'
 import { SERVER_LINE, type ServerCommandName } from './rules/server-commands.ts'
+import { TUI_LINE } from './rules/tui-commands.ts'
+import type { TuiEnvironment } from './tui/program.ts'
 import type { ProcessEnvironment as ServerEnvironment } from '../../program/process-environment.ts'
 import { errorFields, renderEnvelope } from './rules/envelope.ts'
 
@@ -50,6 +52,13 @@ export const web = (environment: ServerEnvironment): Promise<number> =>
   runProgram(
     { line: SERVER_LINE, commands: SERVER },
     { ...environment, argv: completeArguments(SERVER_LINE, environment.argv) },
+  )
+
+/** `flasher-tui`; returns the exit code. */
+export const tui = (environment: TuiEnvironment): Promise<number> =>
+  runProgram(
+    { line: TUI_LINE, commands: { '': async () => (await import('./tui/program.ts')).tui } },
+    environment,
   )
 
 /** `flasher` with subcommands ("Command line"); returns the exit code. */
