@@ -36,6 +36,7 @@ export async function createEarlierServer(options: EarlierServerOptions = {}) {
     state,
     log,
     release: '1.2.3',
+    port: () => 8080,
     password: { verifyPassword: async (given) => given === PASSWORD },
     ...(options.now === undefined ? {} : { now: options.now }),
   })

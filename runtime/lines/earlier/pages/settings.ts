@@ -6,6 +6,7 @@ import { html, type Html } from '../../../web/ui/html.ts'
 import type { Route } from '../../../web/http/route.ts'
 import { decideFolders } from '../assembly/configuration.ts'
 import { messageOf, pageRoute, type PageContext } from './frame/page-context.ts'
+import { renderPxeCard } from './pxe.ts'
 
 const PATH = '/ui/settings'
 const ACCOUNT = '/ui/account'
@@ -15,15 +16,15 @@ export const settingsPages = (context: PageContext): readonly Route[] => [
   pageRoute(ACCOUNT, (event) => showAccount(context, event)),
 ]
 
-const showSettings = (context: PageContext, event: H3Event): Promise<HTTPResponse> =>
+const showSettings = async (context: PageContext, event: H3Event): Promise<HTTPResponse> =>
   context.show(event, {
     title: 'Settings',
     section: PATH,
     messages: messageOf(context, event),
-    body: html`${renderAuthentication()}
+    body: html`${renderAuthentication()} ${await renderPxeCard(context)}
     ${card({
       title: 'Network boot',
-      id: 'pxe',
+      id: 'bootstrap',
       body: html`<p>Point the DHCP server at the bootstrap script, for machines that run iPXE:</p>
         <p>${copyable(`${context.site.contact(event).baseUrl}/pxe-bootstrap.ipxe`)}</p>`,
     })}

@@ -16,6 +16,7 @@ import { renderError, renderLogin } from './frame/standing-pages.ts'
 import { imagePages } from './images.ts'
 import { machinePages } from './machine.ts'
 import { provisionPages } from './provision.ts'
+import { pxePages } from './pxe.ts'
 import { settingsPages } from './settings.ts'
 
 interface Pages {
@@ -64,6 +65,7 @@ export function createPages(parts: PagesDependencies): Pages {
       ...imagePages(context),
       ...bootPages(context),
       ...settingsPages(context),
+      ...pxePages(context),
     ]
     return { routes }
   }

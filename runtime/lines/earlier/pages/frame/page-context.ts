@@ -2,6 +2,8 @@
 import type { H3Event, HTTPResponse } from 'h3'
 import type { ImageShelf } from '../../../../services/image/image-shelf.ts'
 import type { ProvisionFiles } from '../../../../services/flash/provision-files.ts'
+import type { InterfaceAddress } from '../../../../core/boot/pxe-activation.ts'
+import type { PxeHelper } from '../../../../services/boot/pxe-helper.ts'
 import type { LiveFiles } from '../../../../services/boot/live-files.ts'
 import type { ReleaseFetches } from '../../../../services/boot/releases.ts'
 import { page, seeOther } from '../../../../web/http/answers.ts'
@@ -15,6 +17,12 @@ import type { Site } from '../../../../web/fleet/site.ts'
 import type { LineConfig } from '../../assembly/configuration.ts'
 import type { Machine } from '../../rules/machine.ts'
 
+export interface PxeServices extends PxeHelper {
+  listAddresses(): readonly InterfaceAddress[]
+  /** The one that the server listens on. */
+  port(): number
+}
+
 export interface PageDependencies {
   readonly frame: Frame
   readonly services: {
@@ -23,6 +31,7 @@ export interface PageDependencies {
     readonly files: ProvisionFiles
     readonly bootFiles: LiveFiles
     readonly releases: ReleaseFetches
+    readonly pxe: PxeServices
   }
   /** An IANA name. */
   zone(): string
