@@ -19,7 +19,7 @@ import { fileURLToPath } from 'node:url'
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
 import { readBlocks } from '../support/docs.ts'
-import { createDnsmasqHost, HOST_ADDRESS } from '../support/server/dnsmasq-host.ts'
+import { createDnsmasqHost, HOST_ADDRESS } from '../support/net/dnsmasq-host.ts'
 
 const PROGRAMS = fileURLToPath(new URL('../../runtime/bin/', import.meta.url))
 const ANALYSE = '/usr/bin/systemd-analyze'
@@ -65,8 +65,6 @@ if (existsSync(ANALYSE)) {
 
 test('nothing of the unit sets NoNewPrivileges again, as systemd does by itself', () => {
   const [unit = ''] = readBlocks('server.md', 'ini')
-  const namesOf = (text: string) =>
-    text.split('\n').flatMap((line) => /^(\w+)=/.exec(line)?.[1] ?? [])
   const changed = new Set(namesOf(DROP_IN))
   // systemd.exec(5), "NoNewPrivileges": these override it.
   const setting =
@@ -76,6 +74,10 @@ test('nothing of the unit sets NoNewPrivileges again, as systemd does by itself'
     [],
   )
 })
+
+/** Of the settings in a unit. */
+const namesOf = (text: string) =>
+  text.split('\n').flatMap((line) => /^(\w+)=/.exec(line)?.[1] ?? [])
 
 /** The server as the unit runs it: its own user, and the capabilities that the drop-in leaves. */
 async function startServer(host: Awaited<ReturnType<typeof createDnsmasqHost>>) {
@@ -176,7 +178,9 @@ test('the page activates and deactivates, by sudo and within the sandbox', async
     [{ interface: 'lan0', subnet: '10.0.0.0;x' }, 'must be written as'],
     [{}, 'no interface of that name'],
   ] as const) {
-    assert.match(await post('/ui/settings/pxe-activate', form), `PXE was not activated: `, reason)
+    const page = await post('/ui/settings/pxe-activate', form)
+    assert.match(page, 'PXE was not activated: ')
+    assert.match(page, reason)
   }
 
   await writeFile(join(host.folder, 'fail-once'), '')

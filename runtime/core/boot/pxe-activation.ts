@@ -13,7 +13,7 @@ export interface InterfaceAddress {
 }
 
 /** As a person or a program gave it. */
-export interface ActivationRequest {
+interface ActivationRequest {
   readonly device: string
   /** `a.b.c.d` or `a.b.c.d/nn`; host bits are ignored. */
   readonly subnet: string

@@ -7,7 +7,7 @@ import { isMissing } from '../../core/foundation/system-error.ts'
 import { syncFolder } from '../host/atomic-file.ts'
 import type { Finished, Shell } from '../host/shell.ts'
 
-export const ACTIVE_FILE = '/etc/dnsmasq.d/flasher-pxe-active.conf'
+const ACTIVE_FILE = '/etc/dnsmasq.d/flasher-pxe-active.conf'
 
 const FOLDER = dirname(ACTIVE_FILE)
 /** dnsmasq reads no file whose name begins with a dot, so what a power cut leaves here does no harm. */

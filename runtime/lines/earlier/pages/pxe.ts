@@ -104,7 +104,7 @@ async function activate(context: PageContext, event: H3Event, form: URLSearchPar
     return goBack(
       context,
       event,
-      HERE,
+      PATH,
       `PXE was not activated: ${describeRefusal(planned.refusal)}.`,
     )
   const { network, prefix } = planned.value.target

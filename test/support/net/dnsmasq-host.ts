@@ -1,4 +1,6 @@
 /** A host with a dnsmasq of its own and a machine on its wire: two network namespaces, and an /etc that is a copy. */
+import { spawn } from 'node:child_process'
+import { once } from 'node:events'
 import { chmod, cp, mkdir, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -14,16 +16,37 @@ const CLIENT = fileURLToPath(new URL('pxe-client.ts', import.meta.url))
 const run = $({ quiet: true, verbose: false })
 let made = 0
 
-/** What `systemctl restart dnsmasq.service` does, with Debian's way to start it; `fail-once` has it fail. */
+/** Asks the loop below, as systemctl asks systemd: what it starts is not in the caller's sandbox. */
 const renderSystemctl = (folder: string) => `#!/bin/sh
 set -eu
 [ "$*" = 'restart dnsmasq.service' ] || exit 64
-echo restart >> ${folder}/restarts
-if [ -e ${folder}/fail-once ]; then rm ${folder}/fail-once; echo 'Job for dnsmasq.service failed.' >&2; exit 1; fi
-if [ -e ${folder}/pid ]; then kill "$(cat ${folder}/pid)"; fi
-while [ -e ${folder}/pid ] && kill -0 "$(cat ${folder}/pid)" 2>/dev/null; do sleep 0.05; done
-rm -f ${folder}/pid
-exec dnsmasq -x ${folder}/pid -u root -7 /etc/dnsmasq.d,.dpkg-dist,.dpkg-old,.dpkg-new
+echo restart > ${folder}/request
+read -r code said < ${folder}/result
+[ "$code" = 0 ] || echo "$said" >&2
+exit "$code"
+`
+
+/** Restarts dnsmasq with Debian's way to start it; `fail-once` has it fail. */
+const renderInit = (folder: string) => `#!/bin/sh
+stop() {
+  [ -e ${folder}/pid ] || return 0
+  pid=$(cat ${folder}/pid)
+  kill "$pid"
+  while kill -0 "$pid" 2>/dev/null; do sleep 0.05; done
+  rm -f ${folder}/pid
+}
+echo ready
+while read -r _ < ${folder}/request; do
+  echo restart >> ${folder}/restarts
+  stop
+  if [ -e ${folder}/fail-once ]; then
+    rm ${folder}/fail-once
+    echo '1 Job for dnsmasq.service failed.' > ${folder}/result
+  else
+    said=$(dnsmasq -x ${folder}/pid -u root -7 /etc/dnsmasq.d,.dpkg-dist,.dpkg-old,.dpkg-new 2>&1 >/dev/null)
+    echo "$? $said" > ${folder}/result
+  fi
+done
 `
 
 /** Needs root. `await using`. */
@@ -59,23 +82,33 @@ export async function createDnsmasqHost() {
   await mkdir(join(folder, 'tftp'))
   const base = `port=0\nenable-tftp\ntftp-root=${folder}/tftp\n`
   await writeFile(join(conf, 'flasher-pxe.conf'), base)
-  const systemctl = join(folder, 'systemctl')
+  const [systemctl, init] = [join(folder, 'systemctl'), join(folder, 'init')]
   await writeFile(systemctl, renderSystemctl(folder))
+  await writeFile(init, renderInit(folder))
   await chmod(systemctl, 0o755)
+  await run`mkfifo -m 600 ${join(folder, 'request')} ${join(folder, 'result')}`
+  const mounts = `mount --bind ${etc} /etc && mount --bind ${systemctl} /usr/bin/systemctl`
+  const enter = ['netns', 'exec', host, 'sh', '-c', `${mounts} && exec "$@"`, 'sh']
   undo.defer(async () => {
     const pid = await readFile(join(folder, 'pid'), 'utf8').catch(() => '')
     if (pid !== '') process.kill(Number(pid))
   })
+  const loop = spawn('ip', [...enter, 'sh', init], { stdio: ['ignore', 'pipe', 'inherit'] })
+  undo.defer(async () => {
+    const ended = once(loop, 'exit')
+    loop.kill('SIGKILL')
+    await ended
+  })
+  await once(loop.stdout, 'data')
 
   const held = undo.move()
-  const mounts = `mount --bind ${etc} /etc && mount --bind ${systemctl} /usr/bin/systemctl`
   return {
     folder,
     /** Where the helper's file comes to be. */
     active: join(conf, 'flasher-pxe-active.conf'),
     conf,
     /** What a program on the host is started with. */
-    enter: ['ip', 'netns', 'exec', host, 'sh', '-c', `${mounts} && exec "$@"`, 'sh'],
+    enter: ['ip', ...enter],
     /** Runs the helper as root, as sudo would. */
     async help(...args: readonly string[]) {
       const words = [...this.enter, process.execPath, HELPER, ...args]
