@@ -104,7 +104,14 @@ export const FIRST_RUN: readonly Picture[] = [
 
 /** Of a cache with images. */
 export const IMAGES: readonly Picture[] = [
-  { name: 'images', path: '/ui/cache' },
+  {
+    name: 'images',
+    path: '/ui/cache',
+    async prepare(page) {
+      await page.locator('.badge.done').nth(3).waitFor()
+      await page.locator('.badge.failed').waitFor()
+    },
+  },
   {
     name: 'images-remove',
     path: '/ui/cache',

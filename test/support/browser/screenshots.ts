@@ -8,7 +8,7 @@ import { fileURLToPath } from 'node:url'
 import { parseArgs } from 'node:util'
 import type { Browser, Page } from 'playwright-core'
 import { logIn, openBrowser, openContext, startSite } from './browser.ts'
-import { startFreshLab, type FreshLab } from './fresh-lab.ts'
+import { openImages, openLab, startFreshLab, type FreshLab } from './fresh-lab.ts'
 import { FIRST_RUN, FLEET, IMAGES, SIZES, type Picture } from './pictures.ts'
 import { shrinkPng } from '../vm/png.ts'
 import { settleFleet } from '../server/web-fleet.ts'
@@ -48,21 +48,27 @@ async function takeFleet(shown: Browser): Promise<void> {
 async function takeFirstRun(shown: Browser): Promise<void> {
   await using lab = await startFreshLab()
   await takeAll(shown, lab, FIRST_RUN)
-  await putImages(lab)
+  await putImages(shown, lab)
   await takeAll(shown, lab, IMAGES)
 }
 
 /** Empty files with names and sizes; the last one cannot be downloaded. */
-async function putImages({ folder }: FreshLab): Promise<void> {
+async function putImages(shown: Browser, lab: FreshLab): Promise<void> {
   for (const [name, bytes] of [
     ['debian-13-generic-amd64.img.zst', 41_200_000],
     ['fedora-43-server.qcow2', 12_800_000],
     [JAPANESE_IMAGE, 2_400_000],
     [LONG_IMAGE, 68_700_000],
   ] as const) {
-    await writeFile(join(folder, name), name)
-    await truncate(join(folder, name), bytes)
+    await writeFile(join(lab.folder, name), name)
+    await truncate(join(lab.folder, name), bytes)
   }
+  await using opened = await openLab(shown, lab)
+  await openImages(opened.page, lab)
+  // Nobody listens there.
+  await opened.page.getByLabel('URL').fill('http://127.0.0.1:9/images/alpine-3.24.img.xz')
+  await opened.page.getByRole('button', { name: 'Add and download' }).click()
+  await opened.page.locator('.badge.failed').waitFor()
 }
 
 async function takeAll(

@@ -78,7 +78,7 @@ function renderName({ machine }: MachineView): Html {
         <div>${about}</div>
       </th>`
     : html`<th scope="row" class="name">
-        <a href="${machinePath(mac)}" title="${name}"><bdi>${name}</bdi></a>
+        <a href="${machinePath(mac)}" title="${name}" dir="auto">${name}</a>
         <div><span class="mono dim">${mac}</span>${about}</div>
       </th>`
 }
@@ -128,7 +128,7 @@ export const renderTile = ({ machine, view, run }: MachineView, clock: Clock): H
   >
     ${badge(view.state)}
     <b><bdi>${nameOf(machine)}</bdi></b>
-    <span class="mono">${machine.mac}</span>
+    ${nameOf(machine) === machine.mac ? null : html`<span class="mono">${machine.mac}</span>`}
     ${
       run === null
         ? html`<span class="dim">seen ${renderTime(machine.last_seen_at, clock, 'never')}</span>`
