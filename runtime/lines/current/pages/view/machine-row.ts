@@ -78,7 +78,7 @@ function renderName({ machine }: MachineView): Html {
         <div>${about}</div>
       </th>`
     : html`<th scope="row" class="name">
-        <a href="${machinePath(mac)}" title="${name}" dir="auto">${name}</a>
+        <a href="${machinePath(mac)}" title="${name}"><bdi>${name}</bdi></a>
         <div><span class="mono dim">${mac}</span>${about}</div>
       </th>`
 }

@@ -103,7 +103,7 @@ const renderRow = (run: Run, name: string, clock: Clock): Html =>
 const renderMachine = (mac: string, name: string): Html =>
   name === mac
     ? html`<a href="/ui/machines/${mac}" class="mono">${mac}</a>`
-    : html`<a href="/ui/machines/${mac}" title="${name}" dir="auto">${name}</a>
+    : html`<a href="/ui/machines/${mac}" title="${name}"><bdi>${name}</bdi></a>
         <div><span class="mono dim">${mac}</span></div>`
 
 /** A failed run shows its reason below the image. */
