@@ -39,7 +39,9 @@ export const MACHINE = {
     image: 'Image',
     disk: 'Disk to erase',
     mode: 'On network boot',
-    modeHint: 'An image and a disk alone flash nothing: select Flash once as well.',
+    /** For screen readers, where an image and a disk were selected. */
+    modeSelected: '{mode} selected',
+    modeHint: 'An image and a disk alone flash nothing: select {mode} as well.',
     name: 'Name',
     nameHint: 'Any text; shown instead of the host name or MAC address.',
     labels: 'Labels',

@@ -6,6 +6,8 @@ export const MACHINES = {
     selectPage: 'Select all on this page',
     countFound: '{found} of {all}',
     shortcuts: 'Keyboard shortcuts',
+    /** A script counts. */
+    arrived: { one: '{count} new machine', other: '{count} new machines' },
     table: 'Table',
     wall: 'Wall',
     addSummary: 'Add a machine by its MAC address',
@@ -88,7 +90,8 @@ export const MACHINES = {
   },
   bulk: {
     selected: 'Selected machines',
-    noneSelected: '0 selected',
+    /** A script counts. */
+    countSelected: '{count} selected',
     allMatching: 'all {count} matching',
     action: 'Action',
     preview: 'Preview',
