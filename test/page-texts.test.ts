@@ -2,7 +2,7 @@
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
 import { readTexts } from './support/arrows.ts'
-import { listLiterals, VALUE, type Literal } from './support/literals.ts'
+import { listLiterals, type Literal } from './support/literals.ts'
 
 const PAGES = [
   'runtime/lines/*/pages/**/*.ts',
@@ -10,6 +10,9 @@ const PAGES = [
   'runtime/cache/routes/pages.ts',
   'runtime/web/ui/*.ts',
 ]
+
+/** A value in a template. */
+const VALUE = '\u0000'
 
 /** What literals are given to that no page shows, or that is no text. */
 const ELSEWHERE = [
@@ -54,9 +57,10 @@ const listShown = (markup: string): readonly string[] =>
     ...[...markup.matchAll(SPOKEN)].map(([, text = '']) => text),
   ].filter((text) => /\p{L}{2}/u.test(text))
 
-function listTexts({ text, before, isHtml }: Literal): readonly string[] {
+function listTexts({ pieces, before }: Literal): readonly string[] {
   if (ELSEWHERE.some((place) => place.test(before))) return []
-  const texts = isHtml ? listShown(text) : isText(text) ? [text] : []
+  const text = pieces.join(VALUE)
+  const texts = /\bhtml$/.test(before) ? listShown(text) : isText(text) ? [text] : []
   return texts
     .map((each) => each.trim())
     .filter((each) => !NAMES.some((name) => name.test(each)) && !EVENTS.includes(each))

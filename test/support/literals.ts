@@ -1,76 +1,75 @@
-/** The string and template literals of a TypeScript file, without those of imports and comments. */
+/** Reads the string literals of a TypeScript file, without its imports and comments. */
 
 export interface Literal {
   readonly line: number
-  /** The code before it on its line, and the line above: what it is given to. */
-  readonly before: string
-  /** Of a template without its values. */
+  /** As it is written, without quotes, escapes and what stands in `${}`. */
   readonly text: string
-  readonly isHtml: boolean
+  /** The same in pieces: between two of them stands a `${}`. */
+  readonly pieces: readonly string[]
+  /** The code before it, back to some line above: what it is given to. */
+  readonly before: string
 }
 
-/** A value in a template's text. */
-export const VALUE = '\u0000'
+const MAX_BEFORE = 80
 
-const COMMENT = /\/\*[^]*?\*\/|\/\/[^\n]*/y
-const IMPORT = /import\b[^'"`;(]*from '[^']*'/y
-const STRING = /'(?:\\.|[^'\\\n])*'|"(?:\\.|[^"\\\n])*"/y
-const REGULAR = /\/(?:\\.|\[(?:\\.|[^\]\\\n])*\]|[^/\\\n[])+\/[a-z]*/y
-/** After these a slash begins a regular expression; elsewhere it divides. */
-const BEFORE_REGULAR = /(?:[(,=:[!&|?{};]|=>|\breturn)\s*$/
+const TOKEN =
+  /\/\/.*|\/\*[^]*?\*\/|'(?:[^'\\\n]|\\.)*'|"(?:[^"\\\n]|\\.)*"|[`{}]|\/(?![*/\s])(?:[^/\\\n[]|\\.|\[(?:[^\]\\\n]|\\.)*\])+\/[a-z]*(?=[\s.,;)\]])/g
+/** The next place in a template at which it is more than text. */
+const TEMPLATE = /\\u\{\w+\}|\\[^]|`|\$\{/g
+const ESCAPE = /\\(?:u\{\w+\}|u\w{4}|x\w{2}|[^])/g
+const IMPORT = /^(?:import\b[^;]*?from '[^']*'|.*\bimport\('[^']*'\))/gm
 
+/** In the order in which they end. */
 export function listLiterals(source: string): readonly Literal[] {
+  const code = source.replace(IMPORT, (found) => found.replace(/[^\n]/g, ' '))
   const found: Literal[] = []
-  const lineOf = (at: number) => source.slice(0, at).split('\n').length
-  const beforeOf = (at: number) => source.slice(Math.max(0, at - 80), at)
-  const match = (pattern: RegExp, at: number) => {
-    pattern.lastIndex = at
-    return pattern.exec(source)?.[0] ?? ''
+  /** `from`: where its quote stands. */
+  const add = (from: number, raw: readonly string[]) => {
+    const line = code.slice(0, from + 1).split('\n').length
+    const pieces = raw.map((piece) => piece.replaceAll(ESCAPE, ' '))
+    const before = code.slice(Math.max(0, from - MAX_BEFORE), from)
+    found.push({ line, text: pieces.join(''), pieces, before })
   }
 
-  /** Reads code up to the brace that ends it; returns the place behind. */
-  function readCode(from: number): number {
-    let [at, depth] = [from, 0]
-    while (at < source.length && depth >= 0) {
-      if (source[at] === '{') depth += 1
-      if (source[at] === '}') depth -= 1
-      at = readToken(at)
+  /** From behind the opening brace to behind its closing one. */
+  function skipCode(from: number): number {
+    let depth = 1
+    let at = from
+    while (depth > 0) {
+      TOKEN.lastIndex = at
+      const hit = TOKEN.exec(code)
+      if (hit === null) return code.length
+      const [token] = hit
+      at = TOKEN.lastIndex
+      if (token === '{') depth += 1
+      else if (token === '}') depth -= 1
+      else if (token === '`') at = readTemplate(at)
+      else if (token.startsWith("'") || token.startsWith('"')) add(hit.index, [token.slice(1, -1)])
     }
     return at
   }
 
-  function readToken(at: number): number {
-    if (source[at] === '`') return readTemplate(at)
-    const string = match(STRING, at)
-    if (string !== '') {
-      const text = string.slice(1, -1)
-      found.push({ line: lineOf(at), before: beforeOf(at), text, isHtml: false })
-    }
-    const skipped = string || match(COMMENT, at) || match(IMPORT, at) || readRegular(at)
-    return at + (skipped.length || 1)
-  }
-
-  const readRegular = (at: number) => (BEFORE_REGULAR.test(beforeOf(at)) ? match(REGULAR, at) : '')
-
+  /** From behind the opening backquote to behind the closing one. */
   function readTemplate(from: number): number {
-    const isHtml = source.slice(from - 4, from) === 'html'
-    let [at, text] = [from + 1, '']
-    while (at < source.length && source[at] !== '`') {
-      if (source[at] === '\\') {
-        text += source.slice(at, at + 2)
-        at += 2
-      } else if (source.startsWith('${', at)) {
-        text += VALUE
-        at = readCode(at + 2)
-      } else {
-        text += source[at]
-        at += 1
+    const pieces = ['']
+    let at = from
+    for (;;) {
+      TEMPLATE.lastIndex = at
+      const hit = TEMPLATE.exec(code)
+      if (hit === null) return code.length
+      pieces.push(`${pieces.pop()}${code.slice(at, hit.index)}`)
+      at = TEMPLATE.lastIndex
+      if (hit[0] === '`') break
+      if (hit[0] === '${') {
+        at = skipCode(at)
+        pieces.push('')
       }
     }
-    found.push({ line: lineOf(from), before: beforeOf(from), text, isHtml })
-    return at + 1
+    add(from - 1, pieces)
+    return at
   }
 
-  readCode(0)
+  // The file as a whole is like the inside of a brace that never closes.
+  skipCode(0)
   return found
 }

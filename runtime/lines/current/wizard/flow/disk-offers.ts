@@ -11,6 +11,8 @@ import { renderDevice } from '../../../../core/flash/flash-text.ts'
 import type { ImageFacts } from '../../../../core/image/image.ts'
 import { printable } from '../../../../core/foundation/printable.ts'
 import { renderDiskSize, renderSize } from '../../../../core/foundation/size.ts'
+import { fill, fillCount, pluralOf } from '../../../../core/texts/text.ts'
+import { WIZARD_TEXTS } from '../../../../core/texts/wizard/texts.ts'
 import type { Column } from '../../../../terminal/text/columns.ts'
 import type { MenuRow } from '../../../../terminal/prompt/menu.ts'
 import type { DiskChoice } from './flow.ts'
@@ -21,13 +23,15 @@ export interface DiskOffer {
   readonly refusal: string | null
 }
 
+const TEXTS = WIZARD_TEXTS.disk
+
 export const DISK_COLUMNS: readonly Column[] = [
-  { title: 'Path' },
-  { title: 'Size', side: 'right' },
-  { title: 'Model', least: 14, cut: 'middle', drops: 2 },
-  { title: 'Serial', least: 10, cut: 'middle', drops: 1, tells: true },
-  { title: 'Bus', drops: 3 },
-  { title: 'On it now', least: 22 },
+  { title: TEXTS.columns.path },
+  { title: TEXTS.columns.size, side: 'right' },
+  { title: TEXTS.columns.model, least: 14, cut: 'middle', drops: 2 },
+  { title: TEXTS.columns.serial, least: 10, cut: 'middle', drops: 1, tells: true },
+  { title: TEXTS.columns.bus, drops: 3 },
+  { title: TEXTS.columns.holds, least: 22 },
 ]
 
 /** `image`: null as long as its size is not known. */
@@ -41,9 +45,9 @@ export function offerDisk(disk: SurveyedDisk, image: ImageFacts | null): DiskOff
 /** The shortest text from which an operator knows what to do; the most important reason counts. */
 function renderReason(refusals: readonly FlashRefusal[], uses: readonly DiskUse[]): string | null {
   if (refusals.length === 0) return null
-  if (uses.some(({ kind }) => kind === 'running-system')) return 'holds this system'
+  if (uses.some(({ kind }) => kind === 'running-system')) return TEXTS.refused.system
   const points = uses.flatMap((use) => (use.kind === 'mounted' ? [renderMountPoint(use)] : []))
-  if (points.length > 0) return `mounted on ${points.join(', ')}`
+  if (points.length > 0) return fill(TEXTS.refused.mounted, { points: points.join(', ') })
   const [use] = uses
   if (use !== undefined) return renderUse(use)
   return refusals.map(renderShort).join(', ')
@@ -52,16 +56,14 @@ function renderReason(refusals: readonly FlashRefusal[], uses: readonly DiskUse[
 function renderShort(refusal: FlashRefusal): string {
   if (refusal.why === 'image-too-big') {
     const size = renderSize(refusal.needs)
-    return refusal.isDoubtful
-      ? `too small: its last bytes say that the image needs ${size}; cut off? compare its checksum`
-      : `too small: the image needs ${size}`
+    return fill(refusal.isDoubtful ? TEXTS.refused.tooSmallOrCut : TEXTS.refused.tooSmall, { size })
   }
-  return REASONS[refusal.why] ?? 'not a disk that can be written'
+  return REASONS[refusal.why] ?? TEXTS.refused.other
 }
 
 const REASONS: { readonly [Why in FlashRefusal['why']]?: string } = {
-  'read-only': 'read-only',
-  'target-empty': 'no medium in it',
+  'read-only': TEXTS.refused.readOnly,
+  'target-empty': TEXTS.refused.noMedium,
 }
 
 export function renderDiskRow({ disk, refusal }: DiskOffer): MenuRow {
@@ -70,7 +72,8 @@ export function renderDiskRow({ disk, refusal }: DiskOffer): MenuRow {
   const cells = [
     path,
     identity.sizeBytes === 0 ? '' : renderDiskSize(identity.sizeBytes),
-    [vendor, model].filter(Boolean).join(' ') || (type === 'disk' ? '' : `${type} device`),
+    [vendor, model].filter(Boolean).join(' ') ||
+      (type === 'disk' ? '' : fill(TEXTS.device, { type })),
     identity.serial ?? '',
     tran ?? '',
     refusal === null ? summarise(parts) : `(${refusal})`,
@@ -80,13 +83,13 @@ export function renderDiskRow({ disk, refusal }: DiskOffer): MenuRow {
 
 /** `EFI, 3 more`; `4 partitions` where none of them has a name. */
 function summarise(parts: readonly DiskPart[]): string {
-  if (parts.length === 0) return 'nothing known'
+  if (parts.length === 0) return TEXTS.empty
   const known = parts.map(({ label, partlabel, fstype }) => label ?? partlabel ?? fstype)
-  if (known.every((name) => name === null))
-    return parts.length === 1 ? '1 partition' : `${parts.length} partitions`
+  if (known.every((name) => name === null)) return fillCount(TEXTS.partitions, parts.length)
   const names = known.map((name) => name ?? '?')
-  const [first, ...more] = names
-  return names.length <= 3 ? names.join(', ') : `${first}, ${more.length} more`
+  if (names.length <= 3) return names.join(', ')
+  const [first = '', ...more] = names
+  return fill(pluralOf(TEXTS.firstAndMore, more.length), { first, count: more.length })
 }
 
 export const chooseDisk = ({ path, device }: SurveyedDisk): DiskChoice => ({
@@ -101,7 +104,7 @@ export const renderLosses = (parts: readonly DiskPart[]): readonly (readonly str
     [
       device,
       sizeBytes === 0 ? '' : renderSize(sizeBytes),
-      fstype ?? 'unknown',
+      fstype ?? TEXTS.unknownContent,
       [...new Set([label, partlabel])].filter((name) => name !== null).join(' / '),
     ].map(printable),
   )

@@ -3,6 +3,8 @@ import type { FlashEvent, FlashPlan, WriteProgress } from '../../../../core/flas
 import { printable } from '../../../../core/foundation/printable.ts'
 import { renderDuration } from '../../../../core/foundation/rate.ts'
 import { renderPartOf, renderSize } from '../../../../core/foundation/size.ts'
+import { fill } from '../../../../core/texts/text.ts'
+import { WIZARD_TEXTS } from '../../../../core/texts/wizard/texts.ts'
 import { renderBar } from '../../../../terminal/text/bar.ts'
 import { HELP_KEY } from '../../../../terminal/prompt/question.ts'
 import { holdKeyboard, INTERRUPT } from '../../../../terminal/prompt/keyboard.ts'
@@ -13,6 +15,8 @@ import { renderHelp } from './help.ts'
 import { fitted, frameOf } from './screen-frame.ts'
 import { runChoice } from '../flow/flash-run.ts'
 import type { FlashChoice, Flashed, Hooks } from '../flow/start.ts'
+
+const TEXTS = WIZARD_TEXTS.flashing
 
 /** What is shown. */
 interface Shown {
@@ -39,7 +43,7 @@ export async function runFlash(
   const signal = AbortSignal.any([context.signal, cancelling.signal])
   const shown: Shown = {
     storedBytes: null,
-    phase: 'checking image and disk ...',
+    phase: TEXTS.checking,
     progress: null,
     isReporting: false,
     said: [],
@@ -54,7 +58,7 @@ export async function runFlash(
       return
     }
     shown.page = null
-    if (!shown.isReporting) shown.phase = 'cancelling ...'
+    if (!shown.isReporting) shown.phase = TEXTS.cancelling
     screen.draw()
     ;(shown.isReporting ? leaving : cancelling).abort()
   })
@@ -76,13 +80,10 @@ export async function runFlash(
   return { end, ...(await hooks.onEnd(end, choice, say, leaving.signal)) }
 }
 
-const CANCEL = 'Ctrl-C cancels; what is half written cannot boot. ? shows help.'
-const STOP_REPORTING = 'Ctrl-C goes on without waiting. ? shows help.'
-
 const PHASES: { readonly [Name in FlashEvent['event']]?: string } = {
-  started: 'preparing the disk ...',
-  synced: 'the kernel reads the new partitions ...',
-  partprobed: 'done',
+  started: TEXTS.preparing,
+  synced: TEXTS.partitions,
+  partprobed: TEXTS.done,
 }
 
 function take(event: FlashEvent, shown: Shown) {
@@ -99,9 +100,9 @@ export function renderPhase(
   { phase, total_bytes }: WriteProgress,
   before: WriteProgress | null,
 ): string {
-  if (phase === 'write') return 'writing'
+  if (phase === 'write') return TEXTS.writing
   const isLess = total_bytes !== null && total_bytes < (before?.bytes_written ?? 0)
-  return `reading back what was written${isLess ? ', samples of its zeros' : ''}`
+  return isLess ? TEXTS.readingBackSamples : TEXTS.readingBack
 }
 
 interface Screen extends Disposable {
@@ -182,23 +183,24 @@ function renderBody(
     '',
     bar,
     '',
-    printable(phase) + waitsFor(progress),
-    ink.faint([readSoFar(progress, storedBytes), `${renderDuration(seconds)} so far`].join('')),
+    renderWaiting(printable(phase), progress),
+    ink.faint(readSoFar(progress, storedBytes, renderDuration(seconds))),
     '',
     ...said.slice(-4).map(printable),
-    ink.faint(isReporting ? STOP_REPORTING : CANCEL),
+    ink.faint(isReporting ? TEXTS.stopReporting : TEXTS.cancel),
   ]
 }
 
 /** Where it would have to be made faster. */
-function waitsFor(progress: WriteProgress | null): string {
-  const { bottleneck } = progress ?? {}
-  return bottleneck === null || bottleneck === undefined ? '' : `, waiting for the ${bottleneck}`
+function renderWaiting(phase: string, progress: WriteProgress | null): string {
+  const bottleneck = progress?.bottleneck ?? null
+  if (bottleneck === null) return phase
+  return fill(TEXTS.waitingFor, { phase, part: TEXTS.parts[bottleneck] })
 }
 
-function readSoFar(progress: WriteProgress | null, storedBytes: number | null): string {
-  if (progress === null || progress.phase !== 'write') return ''
+function readSoFar(progress: WriteProgress | null, storedBytes: number | null, time: string) {
+  if (progress === null || progress.phase !== 'write') return fill(TEXTS.soFar, { time })
   const { bytes_read: read } = progress
   const amount = storedBytes === null ? renderSize(read) : renderPartOf(read, storedBytes)
-  return `${amount} of the image read, `
+  return fill(TEXTS.readSoFar, { amount, time })
 }
