@@ -22,7 +22,9 @@ const ELSEWHERE = [
   // Events are stored in the words of their time.
   /\bsummary(?:: | = )$/,
   /\b\w+\.failed', $/,
-  /(?:class="\$\{.*|\bclassName: )$/,
+  // The `error` of a refusal is for scripts; its `text` is what the page shows.
+  /\berror(?:: | = )$/,
+  /(?:class="\$\{.*|\bclassName: (?:.* \? )?)$/,
 ] as const
 
 /** Names and notations, the same in every language. */
