@@ -17,10 +17,13 @@ import * as notes from './rules/machine-events.ts'
 import { decidePlan } from './rules/plan.ts'
 import { needsFiles } from './rules/provisioning.ts'
 import { applyUpsert, parseUpsert } from './rules/upsert.ts'
+import { beginWorkflow, noteBoot } from './rules/workflow.ts'
 
 interface LineDependencies {
   /** Signs what machines show that fetch provisioning files. */
   readonly bootKey: Pick<Secret, 'sign' | 'verify'>
+  /** The folder of the output of workflow runs. */
+  readonly workflows: string
 }
 
 const LET_IN = accept([])
@@ -47,7 +50,7 @@ export const createMachineLine = (site: LineDependencies): ServerLine<Machine> =
     const plan = decidePlan(machine)
     return { machine, notes: [], plan, mode: plan.mode }
   },
-  transition: (machine, signal, contact) => applySignal(machine, signal, contact.now),
+  transition: (machine, signal, contact) => applySignal(site, machine, signal, contact.now),
   describeRun: (machine) => ({
     origin: {
       mac: machine.mac,
@@ -68,14 +71,15 @@ export const createMachineLine = (site: LineDependencies): ServerLine<Machine> =
 function offerBoot(
   site: LineDependencies,
   before: Machine,
-  { baseUrl: base, now }: Contact,
+  contact: Contact,
 ): ScriptTransition<Machine> {
+  const { baseUrl: base, now } = contact
   const token = renderToken(site, before, now)
   const ruling = decideBoot(before, { base, token })
   const { rule, reason, decision } = ruling
   const mode = before.boot_policy
   return {
-    machine: noteOffer(before, ruling, now),
+    machine: noteBoot(noteOffer(before, ruling, now), decision.kind === 'to-disk', contact),
     notes: [notes.noteScript(before, ruling)],
     script: renderBoot(decision, { mac: before.mac, mode, rule, reason }),
     mode,
@@ -85,7 +89,7 @@ function offerBoot(
 
 /** Null: nothing is fetched that others must not read. */
 function renderToken(
-  { bootKey }: LineDependencies,
+  { bootKey }: Pick<LineDependencies, 'bootKey'>,
   { mac, provisioning_mode, armed_at: cycle }: Machine,
   now: string,
 ): string | null {
@@ -105,10 +109,18 @@ export function provesBoot(
   return Date.parse(shown.value.cycle) === Date.parse(armed_at)
 }
 
-function applySignal(machine: Machine, signal: Signal, now: string): Transition<Machine> {
+function applySignal(
+  { workflows }: LineDependencies,
+  machine: Machine,
+  signal: Signal,
+  now: string,
+): Transition<Machine> {
   switch (signal.kind) {
     case 'done':
-      return { machine: noteDone(machine, now), notes: [notes.noteFlashed(machine)] }
+      return {
+        machine: beginWorkflow(noteDone(machine, now), workflows, now),
+        notes: [notes.noteFlashed(machine)],
+      }
     case 'failed': {
       const { reason } = signal
       const note = notes.noteFlashFailed(machine, reason)

@@ -6,8 +6,11 @@ import { openSignedOut } from '../../program/signed-out.ts'
 import type { ProcessEnvironment } from '../../program/process-environment.ts'
 import { createSecret, deriveSecret } from '../../services/access/secret.ts'
 import type { Catalog } from '../../services/catalog/catalogs.ts'
+import { createPxeHelper } from '../../services/boot/pxe-helper.ts'
 import { createProvisionFiles, type ProvisionFiles } from '../../services/flash/provision-files.ts'
 import { createAssets } from '../../services/host/assets.ts'
+import { listLanAddresses } from '../../services/host/host-addresses.ts'
+import { createShell } from '../../services/host/shell.ts'
 import { createImageShelf } from '../../services/image/image-shelf.ts'
 import { watchSpace } from '../../services/state/disk-space.ts'
 import type { ServerLog } from '../../terminal/text/server-log.ts'
@@ -17,20 +20,25 @@ import { decideFolders, toWebSettings, type LineConfig } from './assembly/config
 import { openNetboot } from './assembly/netboot.ts'
 import type { PasswordCheck } from './assembly/password.ts'
 import type { State } from './assembly/state.ts'
+import { openWorkflows } from './assembly/workflows.ts'
 import { createMachineLine, provesBoot } from './machine-line.ts'
+import type { PxeServices } from './pages/frame/page-context.ts'
 import { createPages } from './pages/site-pages.ts'
 import { imageRoutes } from './routes/images.ts'
 import { provisionRoutes } from './routes/provision.ts'
+import { workflowRoutes } from './routes/workflows.ts'
 import { SCHEMAS } from './rules/api-schema.ts'
 import type { Machine } from './rules/machine.ts'
 
 interface MachineServerDependencies {
-  readonly environment: Pick<ProcessEnvironment, 'env'>
+  readonly environment: Pick<ProcessEnvironment, 'env' | 'isRoot'>
   readonly config: LineConfig
   readonly state: State
   readonly log: ServerLog
   readonly release: string
   readonly password: PasswordCheck
+  /** The one that the server listens on. */
+  port(): number
   readonly now?: () => Date
 }
 
@@ -47,20 +55,20 @@ export async function createMachineServer(
   const { config, state, log, release, password, now = () => new Date() } = given
   const settings = () => config.current()
   await using opened = new AsyncDisposableStack()
-  const { secret, netboot, shelf, files } = await openServices(given, opened, now)
+  const { secret, netboot, shelf, files, workflows } = await openServices(given, opened, now)
   const bootKey = deriveSecret(secret, 'boot tokens')
   const { views, plugin: pages } = createPages({
     version: release,
     user: password.user,
     assets: await createAssets(),
-    services: { config, shelf, files, ...netboot },
+    services: { config, shelf, files, workflows, ...netboot, pxe: createPxe(given) },
     zone: () => settings().display.timezone,
     now,
     findRun: state.runs.findLive,
   })
   const server = createServer<Machine>({
     ...state,
-    line: createMachineLine({ bootKey }),
+    line: createMachineLine({ bootKey, workflows: decideFolders(config).workflows }),
     views,
     plugins: [
       () => ({ schemas: SCHEMAS }),
@@ -71,6 +79,7 @@ export async function createMachineServer(
           proves: (machine, contact) => provesBoot({ bootKey }, machine, contact),
         }),
       }),
+      (site) => ({ routes: workflowRoutes(site, workflows) }),
       pages,
     ],
     catalog: NO_CATALOG,
@@ -99,6 +108,16 @@ export async function createMachineServer(
   }
 }
 
+const createPxe = ({ environment, config, port }: MachineServerDependencies): PxeServices => ({
+  ...createPxeHelper({
+    shell: createShell(environment),
+    isRoot: environment.isRoot,
+    path: () => config.current().paths.pxe_helper,
+  }),
+  listAddresses: listLanAddresses,
+  port,
+})
+
 /** Services that only a running server needs; `opened` ends them, the last one first. */
 async function openServices(
   { environment: { env }, config, state, log }: MachineServerDependencies,
@@ -117,6 +136,7 @@ async function openServices(
   })
   const files = createProvisionFiles(folders.provision)
   opened.defer(clearWithMachine(state, files, log))
+  const workflows = opened.use(await openWorkflows({ config, state, env, log, now }))
   opened.use(
     watchSpace({
       path: folders.stateDir,
@@ -125,7 +145,7 @@ async function openServices(
       onLow: (message) => log.warn(message),
     }),
   )
-  return { secret, netboot, shelf, files }
+  return { secret, netboot, shelf, files, workflows }
 }
 
 /** Keys and passwords of a machine go with its record. */

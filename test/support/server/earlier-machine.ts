@@ -25,7 +25,7 @@ export const contactAt = (now: string, more: Partial<Contact> = {}): Contact => 
 })
 
 export function createEarlierFixture(mac: Mac = MAC) {
-  const line = createMachineLine({ bootKey: KEY })
+  const line = createMachineLine({ bootKey: KEY, workflows: '/srv/workflows' })
   let minutes = 0
   const next = () => new Date(Date.parse(BY.at) + (minutes += 1) * 60_000).toISOString()
   const fixture = {

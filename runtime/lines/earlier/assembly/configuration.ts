@@ -23,6 +23,9 @@ export function decideFolders(config: LineConfig) {
     signedOut: `${stateDir}/signed-out.json`,
     fetches: `${stateDir}/fetches`,
     provision: `${stateDir}/provision`,
+    workflows: `${stateDir}/workflows`,
+    workflowRecords: `${stateDir}/workflow-records`,
+    keys: `${stateDir}/keys`,
     boot: boot_dir || `${stateDir}/boot`,
     images: image_root,
   } as const

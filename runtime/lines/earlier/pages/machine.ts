@@ -27,6 +27,8 @@ import { provisioningCard } from './provision.ts'
 import { PAGES } from '../../../core/texts/pages/texts.ts'
 import { fill } from '../../../core/texts/text.ts'
 
+import { workflowCard } from './workflow.ts'
+
 const t = PAGES.earlier.machine
 
 const PATH = '/ui/machines/:mac'
@@ -48,6 +50,7 @@ async function show(context: PageContext, event: H3Event): Promise<HTTPResponse>
     title: printable(machine.hostname ?? mac),
     section: '/ui/machines',
     trail: html`<a href="/ui/machines">${PAGES.frame.titles.machines}</a>`,
+    live: address('/events/machines', { q: `mac:${mac}` }),
     messages: html`${messageOf(context, event)}${
       event.url.searchParams.has('saved') ? banner('done', t.saved) : null
     }${renderWarnings(machine, images, kept)}`,
@@ -57,7 +60,8 @@ async function show(context: PageContext, event: H3Event): Promise<HTTPResponse>
         ${await provisioningCard(context, machine, kept)}
       </div>
       <div>
-        ${renderFacts(context, machine)}${renderScript(context, machine, event)}${renderDelete(mac)}
+        ${renderFacts(context, machine)}${workflowCard(context, machine)}
+        ${renderScript(context, machine, event)}${renderDelete(mac)}
       </div>
     </div>`,
   })
@@ -144,8 +148,6 @@ function renderFacts(context: PageContext, machine: Machine): Html {
       [t.facts.seen, renderTime(machine.last_seen_at, clock, t.facts.never)],
       [t.facts.discovered, renderTime(machine.discovered_at, clock, t.facts.manual)],
       [t.facts.flashed, renderTime(machine.last_flashed_at, clock, t.facts.never)],
-      [t.facts.workflow, machine.last_workflow_status],
-      [t.facts.started, renderTime(machine.last_workflow_run_at, clock, t.facts.never)],
     ]),
   })
 }

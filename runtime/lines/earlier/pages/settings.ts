@@ -1,13 +1,17 @@
 /** /ui/settings and /ui/account: what is set where, and the end of a session. */
 import type { H3Event, HTTPResponse } from 'h3'
+import { renderError } from '../../../core/foundation/fault.ts'
 import { printable } from '../../../core/foundation/printable.ts'
-import { card, copyable, factList } from '../../../web/ui/elements.ts'
+import { banner, card, copyable, copyBlock, factList } from '../../../web/ui/elements.ts'
 import { postButton } from '../../../web/ui/fields.ts'
 import { fillHtml, html, type Html } from '../../../web/ui/html.ts'
 import type { Route } from '../../../web/http/route.ts'
 import { decideFolders } from '../assembly/configuration.ts'
 import { messageOf, pageRoute, type PageContext } from './frame/page-context.ts'
 import { PAGES } from '../../../core/texts/pages/texts.ts'
+import { fill } from '../../../core/texts/text.ts'
+
+import { renderPxeCard } from './pxe.ts'
 
 const t = PAGES.earlier.settings
 
@@ -19,20 +23,41 @@ export const settingsPages = (context: PageContext): readonly Route[] => [
   pageRoute(ACCOUNT, (event) => showAccount(context, event)),
 ]
 
-const showSettings = (context: PageContext, event: H3Event): Promise<HTTPResponse> =>
-  context.show(event, {
+async function showSettings(context: PageContext, event: H3Event): Promise<HTTPResponse> {
+  const key = await renderKey(context)
+  return await context.show(event, {
     title: t.title,
     section: PATH,
     messages: messageOf(context, event),
-    body: html`${renderAuthentication(context)}
+    body: html`${renderAuthentication(context)} ${await renderPxeCard(context)}
     ${card({
       title: t.boot.title,
-      id: 'pxe',
+      id: 'bootstrap',
       body: html`<p>${t.boot.text}</p>
         <p>${copyable(`${context.site.contact(event).baseUrl}/pxe-bootstrap.ipxe`)}</p>`,
     })}
-    ${card({ title: t.places.title, body: renderPlaces(context) })}`,
+    ${key} ${card({ title: t.places.title, body: renderPlaces(context) })}`,
   })
+}
+
+/** The public half, made with the private one where there was none. */
+async function renderKey({ services }: PageContext): Promise<Html> {
+  const [key] = await Promise.allSettled([services.workflows.keys.ensure()])
+  return card({
+    title: t.key.title,
+    id: 'ssh-key',
+    body:
+      key.status === 'rejected'
+        ? banner('failed', fill(t.key.absent, { reason: printable(renderError(key.reason)) }))
+        : html`<p>
+              ${fillHtml(t.key.text, {
+                mode: html`<code>cijoe-online</code>`,
+                file: html`<code>/root/.ssh/authorized_keys</code>`,
+              })}
+            </p>
+            ${copyBlock(key.value.publicLine, t.key.label)}`,
+  })
+}
 
 const renderAuthentication = ({ user }: PageContext): Html =>
   card({

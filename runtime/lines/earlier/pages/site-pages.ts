@@ -16,7 +16,9 @@ import { renderError, renderLogin } from './frame/standing-pages.ts'
 import { imagePages } from './images.ts'
 import { machinePages } from './machine.ts'
 import { provisionPages } from './provision.ts'
+import { pxePages } from './pxe.ts'
 import { settingsPages } from './settings.ts'
+import { workflowPages } from './workflow.ts'
 import { PAGES } from '../../../core/texts/pages/texts.ts'
 
 const t = PAGES.frame.titles
@@ -67,6 +69,8 @@ export function createPages(parts: PagesDependencies): Pages {
       ...imagePages(context),
       ...bootPages(context),
       ...settingsPages(context),
+      ...workflowPages(context),
+      ...pxePages(context),
     ]
     return { routes }
   }

@@ -43,3 +43,32 @@ export const noteFlashFailed = ({ mac }: Machine, reason: string | null): Machin
   summary: `${mac} reported that its flash failed${reason === null ? '' : `: ${reason}`}`,
   details: reason === null ? null : { reason },
 })
+
+interface EndedWorkflow {
+  readonly run: string
+  readonly workflow: string
+  readonly host: string | null
+  /** Null: it succeeded. */
+  readonly error: string | null
+}
+
+export const noteWorkflowStarted = (
+  mac: string,
+  { run, workflow }: Pick<EndedWorkflow, 'run' | 'workflow'>,
+): MachineNote => ({
+  kind: 'machine.workflow.started',
+  summary: `The workflow ${workflow} on ${mac} started`,
+  details: { run, workflow },
+})
+
+export const noteWorkflowEnded = (
+  mac: string,
+  { run, workflow, host, error }: EndedWorkflow,
+): MachineNote => ({
+  kind: error === null ? 'machine.workflow.succeeded' : 'machine.workflow.failed',
+  summary:
+    error === null
+      ? `The workflow ${workflow} on ${mac} succeeded`
+      : `The workflow ${workflow} on ${mac} failed: ${error}`,
+  details: { run, workflow, host, error },
+})

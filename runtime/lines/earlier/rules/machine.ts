@@ -11,7 +11,7 @@ export const MACHINE_PROVISIONING = ['none', 'cloud-init', 'cijoe', 'cijoe-onlin
 export type MachineProvisioning = (typeof MACHINE_PROVISIONING)[number]
 
 export const WORKFLOW_STATUSES = ['running', 'success', 'failed'] as const
-type WorkflowStatus = (typeof WORKFLOW_STATUSES)[number]
+export type WorkflowStatus = (typeof WORKFLOW_STATUSES)[number]
 
 /** A flash that did not work, as the machine reported it. */
 interface Failure {
@@ -37,6 +37,13 @@ export interface Machine extends MachineBase {
   /** When the newest flash of this cycle was offered; null: none was. */
   readonly offered_at: string | null
   readonly failure: Failure | null
+  /** Since a workflow run began: when the machine was sent to its own disk, and its address then. */
+  readonly disk_boot: DiskBoot | null
+}
+
+interface DiskBoot {
+  readonly at: string
+  readonly ip: string
 }
 
 /** The fields of "Machine" in the order in which they are answered. */
@@ -85,6 +92,7 @@ export const createMachine = (mac: Mac, policy: BootPolicy, now: string): Machin
   armed_by: null,
   offered_at: null,
   failure: null,
+  disk_boot: null,
 })
 
 /** Discovered, and nobody has given it an image. */

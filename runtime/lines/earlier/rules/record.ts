@@ -39,6 +39,7 @@ const RecordSchema = z.object({
     .catch(null),
   offered_at: maybeTime,
   failure: z.object({ at: time, reason: z.string().nullable() }).nullable().catch(null),
+  disk_boot: z.object({ at: time, ip: z.string() }).nullable().catch(null),
 })
 
 /** Null when it cannot be a machine. */

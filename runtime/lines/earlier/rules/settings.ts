@@ -54,9 +54,24 @@ export const SETTINGS = {
       env: 'FLASHER_BOOT_DIR',
       fallbackWords: '`<paths.state_dir>/boot`',
     }),
+    pxe_helper: setting(path, '', 'The program that activates PXE proxy-DHCP, run by sudo.', {
+      fallbackWords: '`flasher-web-activate-pxe` in `/usr/local/sbin` or `/usr/sbin`',
+    }),
   },
   ...RELEASE_SETTINGS,
   pxe: { run_patience: RUN_PATIENCE, ...DISCOVERY_SETTINGS },
+  workflow: {
+    program: setting(path, '', 'The program that runs the workflows of `cijoe-online`.', {
+      fallbackWords: '`cijoe` on the search path',
+    }),
+    time_limit: setting(
+      kinds.duration,
+      1800,
+      'How long a run waits until the machine answers, and then how long its workflow may take.',
+    ),
+    parallel: setting(kinds.wholeNumber(1, 256), 8, 'How many workflows run at once.', { restart }),
+    ssh_port: setting(port, 22, 'The port of SSH on the machines.'),
+  },
   retention: {
     ...HISTORY_SETTINGS,
     warn_free_bytes: WARN_FREE_BYTES,

@@ -74,7 +74,7 @@ export const EARLIER = {
       hostname: 'Host name',
       hostnameHint: 'Where the machine answers once it is flashed.',
       workflow: 'cijoe workflow on this server',
-      workflowHint: 'A path; for cijoe-online.',
+      workflowHint: 'An absolute path; for cijoe-online.',
       button: 'Save',
     },
     facts: {
@@ -84,8 +84,6 @@ export const EARLIER = {
       seen: 'Last seen',
       discovered: 'Discovered',
       flashed: 'Last flashed',
-      workflow: 'Workflow',
-      started: 'Workflow started',
       never: 'never',
       manual: 'added manually',
     },
@@ -162,6 +160,12 @@ export const EARLIER = {
     boot: {
       title: 'Network boot',
       text: 'Point the DHCP server at the bootstrap script, for machines that run iPXE:',
+    },
+    key: {
+      title: 'SSH key for workflows',
+      absent: 'There is no key: {reason}.',
+      text: 'The mode {mode} logs in to machines as root with this key. Their images must have it in {file}.',
+      label: 'Public key',
     },
     places: {
       title: 'Folders and release site',

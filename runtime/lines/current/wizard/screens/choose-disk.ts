@@ -1,18 +1,13 @@
 /** The disk screen: every disk, and why some cannot be chosen, also by the image's size once it is known. */
 import type { SurveyedDisk } from '../../../../core/disk/disk.ts'
+import { offerDisk, type DiskOffer } from '../../../../core/flash/disk-offer.ts'
 import { renderError } from '../../../../core/foundation/fault.ts'
 import { fill } from '../../../../core/texts/text.ts'
 import { WIZARD_TEXTS } from '../../../../core/texts/wizard/texts.ts'
 import type { CheckedImage } from '../../../../services/flash/image-checks.ts'
 import type { Size } from '../../../../terminal/prompt/painter.ts'
 import type { WizardContext } from './wizard-context.ts'
-import {
-  chooseDisk,
-  DISK_COLUMNS,
-  offerDisk,
-  renderDiskRow,
-  type DiskOffer,
-} from '../flow/disk-offers.ts'
+import { chooseDisk, DISK_COLUMNS, renderDiskRow } from '../flow/disk-offers.ts'
 import type { State, Step } from '../flow/flow.ts'
 import { createQuestion, inFull } from './screen-frame.ts'
 import { createSubject } from './pending-question.ts'

@@ -1,9 +1,12 @@
 /** The flashing screen: a bar with progress, rate and time left; Ctrl-C cancels. */
+import {
+  renderPhase,
+  renderReadSoFar,
+  renderWaiting,
+} from '../../../../core/flash/progress-text.ts'
 import type { FlashEvent, FlashPlan, WriteProgress } from '../../../../core/flash/flash.ts'
 import { printable } from '../../../../core/foundation/printable.ts'
 import { renderDuration } from '../../../../core/foundation/rate.ts'
-import { renderPartOf, renderSize } from '../../../../core/foundation/size.ts'
-import { fill } from '../../../../core/texts/text.ts'
 import { WIZARD_TEXTS } from '../../../../core/texts/wizard/texts.ts'
 import { renderBar } from '../../../../terminal/text/bar.ts'
 import { HELP_KEY } from '../../../../terminal/prompt/question.ts'
@@ -95,16 +98,6 @@ function take(event: FlashEvent, shown: Shown) {
   }
 }
 
-/** What begins with this event; `before`: where the phase before it ended. */
-export function renderPhase(
-  { phase, total_bytes }: WriteProgress,
-  before: WriteProgress | null,
-): string {
-  if (phase === 'write') return TEXTS.writing
-  const isLess = total_bytes !== null && total_bytes < (before?.bytes_written ?? 0)
-  return isLess ? TEXTS.readingBackSamples : TEXTS.readingBack
-}
-
 interface Screen extends Disposable {
   draw(): void
   event(event: FlashEvent): void
@@ -184,23 +177,9 @@ function renderBody(
     bar,
     '',
     renderWaiting(printable(phase), progress),
-    ink.faint(readSoFar(progress, storedBytes, renderDuration(seconds))),
+    ink.faint(renderReadSoFar(progress, storedBytes, renderDuration(seconds))),
     '',
     ...said.slice(-4).map(printable),
     ink.faint(isReporting ? TEXTS.stopReporting : TEXTS.cancel),
   ]
-}
-
-/** Where it would have to be made faster. */
-function renderWaiting(phase: string, progress: WriteProgress | null): string {
-  const bottleneck = progress?.bottleneck ?? null
-  if (bottleneck === null) return phase
-  return fill(TEXTS.waitingFor, { phase, part: TEXTS.parts[bottleneck] })
-}
-
-function readSoFar(progress: WriteProgress | null, storedBytes: number | null, time: string) {
-  if (progress === null || progress.phase !== 'write') return fill(TEXTS.soFar, { time })
-  const { bytes_read: read } = progress
-  const amount = storedBytes === null ? renderSize(read) : renderPartOf(read, storedBytes)
-  return fill(TEXTS.readSoFar, { amount, time })
 }

@@ -1,6 +1,5 @@
 /** The two screens after a flash: success, or why it failed. */
-import { renderDuration } from '../../../../core/foundation/rate.ts'
-import { renderExactSize } from '../../../../core/foundation/size.ts'
+import { renderSuccess } from '../../../../core/flash/progress-text.ts'
 import { fill } from '../../../../core/texts/text.ts'
 import { WIZARD_TEXTS } from '../../../../core/texts/wizard/texts.ts'
 import type { Size } from '../../../../terminal/prompt/painter.ts'
@@ -33,7 +32,7 @@ export async function showFailure(state: State, context: WizardContext): Promise
 export async function showDone(state: State, context: WizardContext): Promise<Step> {
   const choices = context.reboot === null ? [QUIT, AGAIN] : [REBOOT, AGAIN, QUIT]
   const key = await askNext(state, context, choices, (voice) => {
-    voice.success(renderEnd(state.end))
+    voice.success(renderSuccess(state.end))
     if (state.bootEntry !== null) voice.info(state.bootEntry)
   })
   if (key === 'r') return { step: 'reboot' }
@@ -66,15 +65,4 @@ function explain(end: FlashOutcome | null, voice: Voice): void {
   else voice.fail(fill(TEXTS.failed, { reason: end.reason }))
   if (end.hint !== null) voice.info(end.hint)
   voice.warn(end.leaves)
-}
-
-function renderEnd(end: FlashOutcome | null): string {
-  if (end?.kind !== 'done') return ''
-  const { plan, bytesWritten, seconds, verified } = end
-  const written = fill(verified ? TEXTS.verified : TEXTS.notVerified, {
-    size: renderExactSize(bytesWritten),
-    disk: plan.target.path,
-    time: renderDuration(seconds),
-  })
-  return plan.sha256 === null ? written : `${written} ${TEXTS.checksumMatches}`
 }

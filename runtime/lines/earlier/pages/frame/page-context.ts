@@ -2,6 +2,8 @@
 import type { H3Event, HTTPResponse } from 'h3'
 import type { ImageShelf } from '../../../../services/image/image-shelf.ts'
 import type { ProvisionFiles } from '../../../../services/flash/provision-files.ts'
+import type { InterfaceAddress } from '../../../../core/boot/pxe-activation.ts'
+import type { PxeHelper } from '../../../../services/boot/pxe-helper.ts'
 import type { LiveFiles } from '../../../../services/boot/live-files.ts'
 import type { ReleaseFetches } from '../../../../services/boot/releases.ts'
 import { page, seeOther } from '../../../../web/http/answers.ts'
@@ -13,7 +15,14 @@ import { readTheme } from '../../../../web/ui/theme.ts'
 import type { Clock } from '../../../../web/ui/times.ts'
 import type { Site } from '../../../../web/fleet/site.ts'
 import type { LineConfig } from '../../assembly/configuration.ts'
+import type { Workflows } from '../../assembly/workflows.ts'
 import type { Machine } from '../../rules/machine.ts'
+
+export interface PxeServices extends PxeHelper {
+  listAddresses(): readonly InterfaceAddress[]
+  /** The one that the server listens on. */
+  port(): number
+}
 
 export interface PageDependencies {
   readonly frame: Frame
@@ -21,8 +30,10 @@ export interface PageDependencies {
     readonly config: LineConfig
     readonly shelf: ImageShelf
     readonly files: ProvisionFiles
+    readonly workflows: Workflows
     readonly bootFiles: LiveFiles
     readonly releases: ReleaseFetches
+    readonly pxe: PxeServices
   }
   /** Who runs the server; its password is the operator's. */
   readonly user: string

@@ -1,0 +1,144 @@
+/** Earlier line: the runs of `cijoe-online`: begun where a record says so, and entered there when they end. */
+import { renderError } from '../../../core/foundation/fault.ts'
+import { parseMac, type Mac } from '../../../core/machine/mac.ts'
+import { openJobRecords } from '../../../services/host/job-records.ts'
+import { createRecords } from '../../../services/host/records.ts'
+import { createShell, type Environment } from '../../../services/host/shell.ts'
+import {
+  createOnlineWorkflows,
+  parseWorkflowState,
+  type OnlineWorkflows,
+  type WorkflowState,
+} from '../../../services/machine/online-workflows.ts'
+import { createSshKeys, type SshKeys } from '../../../services/machine/ssh-key.ts'
+import {
+  createWorkflowFolders,
+  type WorkflowFolders,
+} from '../../../services/machine/workflow-folders.ts'
+import { noteWorkflowEnded, noteWorkflowStarted } from '../rules/machine-events.ts'
+import { endWorkflow, findRun, findTarget } from '../rules/workflow.ts'
+import { decideFolders, type LineConfig } from './configuration.ts'
+import type { State } from './state.ts'
+
+export interface Workflows extends AsyncDisposable {
+  readonly runs: Pick<OnlineWorkflows, 'list' | 'find'>
+  readonly folders: Pick<WorkflowFolders, 'readTail'>
+  readonly keys: SshKeys
+}
+
+interface WorkflowsDependencies {
+  readonly config: LineConfig
+  readonly state: Pick<State, 'machines' | 'journal' | 'feed'>
+  readonly env: Environment
+  readonly log: { error(message: string): void }
+  now(): Date
+}
+
+type Note = ReturnType<typeof noteWorkflowStarted>
+
+export async function openWorkflows(parts: WorkflowsDependencies): Promise<Workflows> {
+  const { config, state, env, log, now } = parts
+  const folders = decideFolders(config)
+  const records = createRecords(folders.workflowRecords)
+  const shell = createShell({ env })
+  const keys = createSshKeys({ folder: folders.keys, shell })
+  const outputs = createWorkflowFolders(folders.workflows)
+  await failInterrupted(parts)
+  const runs = createOnlineWorkflows({
+    folders: outputs,
+    keys,
+    shell,
+    env,
+    records: await openJobRecords(records, parseWorkflowState, now()),
+    settings() {
+      const { program, time_limit, parallel, ssh_port } = config.current().workflow
+      return { program, timeLimit: time_limit, parallel, sshPort: ssh_port }
+    },
+    now,
+    onStart: (run) => record(state, run.mac, noteWorkflowStarted(run.mac, run)),
+    onEnd: (run) => enter(parts, run),
+  })
+
+  /** Whatever changed the record, and however often it is looked at. */
+  async function follow(mac: Mac): Promise<void> {
+    const machine = state.machines.peek(mac)
+    if (machine === null) return runs.clear(mac)
+    const run = findRun(machine)
+    if (run === null || runs.find(mac, run.id) !== null) return
+    const findHost = () => {
+      const found = state.machines.peek(mac)
+      return found === null ? null : findTarget(found)
+    }
+    runs.start({ mac, run: run.id, workflow: run.workflow, findHost })
+    await runs.cancelOthers(mac, run.id, 'the machine was flashed again')
+  }
+
+  const stop = state.feed.listen((change) => {
+    const mac = change.topic === 'machine' ? parseMac(change.mac) : null
+    if (mac === null || !mac.ok) return
+    follow(mac.value).catch((thrown: unknown) => {
+      log.error(`workflow of ${mac.value}: ${renderError(thrown)}`)
+    })
+  })
+  return {
+    runs,
+    folders: outputs,
+    keys,
+    async [Symbol.asyncDispose]() {
+      stop()
+      await runs[Symbol.asyncDispose]()
+    },
+  }
+}
+
+/** What a run's end makes of the record, and its event. */
+async function enter(
+  { state, now, log }: WorkflowsDependencies,
+  { mac: text, run, workflow, host, status, error }: WorkflowState,
+): Promise<void> {
+  const mac = parseMac(text)
+  if (!mac.ok) return
+  const signal = status === 'completed' ? 'succeed' : 'fail'
+  try {
+    await state.machines.update(
+      mac.value,
+      (before) => before && endWorkflow(before, run, signal, now().toISOString()),
+    )
+    state.feed.announce({ topic: 'machine', mac: mac.value })
+    await record(state, mac.value, noteWorkflowEnded(mac.value, { run, workflow, host, error }))
+  } catch (thrown) {
+    log.error(`the end of the workflow on ${mac.value}: ${renderError(thrown)}`)
+  }
+}
+
+const INTERRUPTED = 'interrupted by a restart of the server'
+
+/** Nothing runs yet: a record that says so is that of a process that was killed. */
+async function failInterrupted({ state, now }: WorkflowsDependencies): Promise<void> {
+  for (const machine of state.machines.peekAll()) {
+    const run = findRun(machine)
+    if (run === null) continue
+    const at = now().toISOString()
+    await state.machines.update(
+      machine.mac,
+      (before) => before && endWorkflow(before, run.id, 'fail', at),
+    )
+    const ended = { run: run.id, workflow: run.workflow, host: null, error: INTERRUPTED }
+    await record(state, machine.mac, noteWorkflowEnded(machine.mac, ended))
+  }
+}
+
+const record = (
+  { journal }: Pick<State, 'journal'>,
+  mac: string,
+  { kind, summary, details }: Note,
+): Promise<void> =>
+  journal.record({
+    kind,
+    subject_kind: 'machine',
+    subject_id: mac,
+    actor: 'system',
+    source_ip: null,
+    summary,
+    details,
+  })

@@ -1,0 +1,128 @@
+/** The workflow runs of a machine: a card on its page, and a page with the log of each. */
+import type { H3Event, HTTPResponse } from 'h3'
+import { printable, printableText } from '../../../core/foundation/printable.ts'
+import type { Mac } from '../../../core/machine/mac.ts'
+import type { WorkflowState } from '../../../services/machine/online-workflows.ts'
+import { readMac } from '../../../web/http/checked.ts'
+import { refuse } from '../../../web/http/faults.ts'
+import type { Route } from '../../../web/http/route.ts'
+import { badge, banner, card, copyable, copyBlock, factList } from '../../../web/ui/elements.ts'
+import { html, type Content, type Html } from '../../../web/ui/html.ts'
+import { refreshEvery, refreshOnNews } from '../../../web/ui/refresh.ts'
+import { renderTime, type Clock } from '../../../web/ui/times.ts'
+import { readRun } from '../routes/workflows.ts'
+import type { Machine } from '../rules/machine.ts'
+import { machinePath } from './frame/machine-row.ts'
+import { pageRoute, type PageContext } from './frame/page-context.ts'
+
+/** Of a log, on a page. */
+const MAX_SHOWN_LOG = 64 * 1024
+/** Runs on a machine's page. */
+const MAX_SHOWN_RUNS = 5
+
+export const workflowPages = (context: PageContext): readonly Route[] => [
+  pageRoute('/ui/machines/:mac/workflows/:run', (event) => show(context, event)),
+]
+
+const runPath = (mac: Mac, run: string) => `${machinePath(mac)}/workflows/${run}`
+
+/** Nothing for a machine that has to do with none. */
+export function workflowCard(context: PageContext, machine: Machine): Content {
+  const { mac, provisioning_mode, last_workflow_status, cijoe_workflow_ref } = machine
+  if (provisioning_mode !== 'cijoe-online' && last_workflow_status === null) return null
+  const runs = context.services.workflows.runs.list(mac).slice(0, MAX_SHOWN_RUNS)
+  const clock = context.clock()
+  return html`<div ${refreshOnNews('workflow', machinePath(mac), 1000)}>
+    ${card({
+      title: 'Workflow after the flash',
+      body: html`${
+        provisioning_mode === 'cijoe-online' && cijoe_workflow_ref === null
+          ? banner('needs-you', 'No workflow is set, so none will run.')
+          : null
+      }
+      ${factList([
+        ['Status', last_workflow_status],
+        ['Started', renderTime(machine.last_workflow_run_at, clock, 'never')],
+        [
+          'Output',
+          machine.last_workflow_output_path && copyable(machine.last_workflow_output_path),
+        ],
+      ])}
+      ${
+        runs.length === 0
+          ? null
+          : html`<ul>
+              ${runs.map((run) => renderRun(mac, run, clock))}
+            </ul>`
+      }`,
+    })}
+  </div>`
+}
+
+const renderRun = (mac: Mac, { run, status, started_at, error }: WorkflowState, clock: Clock) =>
+  html`<li>
+    ${renderStatus(status)}
+    <a href="${runPath(mac, run)}">${renderTime(started_at, clock, 'waiting')}</a>
+    ${error === null ? null : html`<span class="dim">${printable(error)}</span>`}
+  </li>`
+
+const renderStatus = (status: WorkflowState['status']): Html => {
+  switch (status) {
+    case 'queued':
+      return badge('ready', 'waiting')
+    case 'running':
+      return badge('running', 'running')
+    case 'completed':
+      return badge('done', 'success')
+    case 'failed':
+    case 'cancelled':
+      return badge('failed', 'failed')
+  }
+}
+
+async function show(context: PageContext, event: H3Event): Promise<HTTPResponse> {
+  const { runs, folders } = context.services.workflows
+  const mac = readMac(event)
+  const id = readRun(event)
+  const run = runs.find(mac, id)
+  const log = await folders.readTail(mac, id, MAX_SHOWN_LOG)
+  if (run === null && log === null) {
+    throw refuse(404, `${mac} has no such workflow run`, {
+      hint: 'Old runs are removed after a while.',
+    })
+  }
+  const isLive = run?.status === 'queued' || run?.status === 'running'
+  return await context.show(event, {
+    title: 'Workflow run',
+    section: '/ui/machines',
+    trail: html`<a href="/ui/machines">Machines</a> / <a href="${machinePath(mac)}">${mac}</a>`,
+    body: html`<div
+      class="stack"
+      ${refreshEvery('workflow-run', runPath(mac, id), isLive ? 2 : null)}
+    >
+      ${run === null ? null : renderFacts(run, context.clock())}
+      ${card({
+        title: 'Log',
+        body:
+          log === null || log === ''
+            ? html`<p class="dim">Nothing yet.</p>`
+            : html`${copyBlock(printableText(log), 'Log')}
+                <p class="hint">
+                  <a href="/machines/${mac}/workflows/${id}/log">Plain text</a>, the last 256 KiB.
+                </p>`,
+      })}
+    </div>`,
+  })
+}
+
+const renderFacts = (run: WorkflowState, clock: Clock): Html =>
+  card({
+    title: renderStatus(run.status),
+    body: html`${run.error === null ? null : banner('failed', printable(run.error))}
+    ${factList([
+      ['Workflow', copyable(printable(run.workflow))],
+      ['Target', run.host === null ? 'not answering yet' : copyable(printable(run.host))],
+      ['Started', renderTime(run.started_at, clock, 'waiting')],
+      ['Ended', run.finished_at === null ? null : renderTime(run.finished_at, clock, '')],
+    ])}`,
+  })

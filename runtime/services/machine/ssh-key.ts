@@ -1,0 +1,68 @@
+/** The key with which the server logs in to machines: made at its first use, for the server's user alone. */
+import { chmod, rename, rm, stat } from 'node:fs/promises'
+import { join } from 'node:path'
+import { isMissing } from '../../core/foundation/system-error.ts'
+import { syncFolder } from '../host/atomic-file.ts'
+import { makeFolder } from '../host/folders.ts'
+import type { Shell } from '../host/shell.ts'
+
+interface SshKey {
+  /** Of the private half. */
+  readonly path: string
+  /** One line, as `authorized_keys` holds it. */
+  readonly publicLine: string
+}
+
+export interface SshKeys {
+  ensure(): Promise<SshKey>
+}
+
+interface SshKeysOptions {
+  readonly folder: string
+  readonly shell: Shell
+}
+
+export function createSshKeys(options: SshKeysOptions): SshKeys {
+  let opening: Promise<SshKey> | null = null
+  return {
+    ensure() {
+      // What failed is tried again; a key that is there stays.
+      opening ??= openKey(options).catch((thrown: unknown) => {
+        opening = null
+        throw thrown
+      })
+      return opening
+    },
+  }
+}
+
+async function openKey({ folder, shell }: SshKeysOptions): Promise<SshKey> {
+  const path = join(folder, 'id_ed25519')
+  await makeFolder(folder, 0o700)
+  const mode = await readMode(path)
+  if (mode === null) await makeKey(folder, path, shell)
+  else if ((mode & 0o077) !== 0) await chmod(path, 0o600)
+  const line = await shell.require(['ssh-keygen', '-y', '-f', path])
+  return { path, publicLine: line.trim() }
+}
+
+/** Null: there is none. */
+async function readMode(path: string): Promise<number | null> {
+  try {
+    return (await stat(path)).mode
+  } catch (thrown) {
+    if (isMissing(thrown)) return null
+    throw thrown
+  }
+}
+
+/** Made beside its place: after a crash it is there as a whole, or not at all. */
+async function makeKey(folder: string, path: string, shell: Shell): Promise<void> {
+  const fresh = `${path}.new`
+  await rm(fresh, { force: true })
+  await shell.require(['ssh-keygen', '-q', '-t', 'ed25519', '-N', '', '-C', 'flasher', '-f', fresh])
+  await chmod(fresh, 0o600)
+  await rename(`${fresh}.pub`, `${path}.pub`)
+  await rename(fresh, path)
+  await syncFolder(folder)
+}
