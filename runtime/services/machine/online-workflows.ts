@@ -36,7 +36,7 @@ export type WorkflowState = Readonly<z.infer<typeof WorkflowStateSchema>>
 export const parseWorkflowState = (found: unknown): WorkflowState | null =>
   WorkflowStateSchema.safeParse(found).data ?? null
 
-export interface WorkflowOrder {
+interface WorkflowOrder {
   readonly mac: Mac
   readonly run: string
   /** The path of the workflow on this server. */

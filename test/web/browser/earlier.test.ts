@@ -6,7 +6,7 @@ import type { Browser, Page } from 'playwright-core'
 import { addAxe, listViolations } from '../../support/browser/axe.ts'
 import { openBrowser, openContext, PASSWORD } from '../../support/browser/browser.ts'
 import { createServerHome } from '../../support/server/flasher-web.ts'
-import { createSystemAccount, hashOf } from '../../support/server/system-account.ts'
+import { createSystemAccount, hashOf } from '../../support/system/system-account.ts'
 
 const test = suite('the earlier line in a browser')
 const MAC = '52:54:00:12:34:56'
