@@ -2,7 +2,10 @@
 import { MAX_PART_BYTES } from '../../core/catalog/image-upload.ts'
 import { card, copyBlock } from '../../web/ui/elements.ts'
 import { textField } from '../../web/ui/fields.ts'
-import { attributes, html, type Html } from '../../web/ui/html.ts'
+import { attributes, fillHtml, html, type Html } from '../../web/ui/html.ts'
+import { PAGES } from '../../core/texts/pages/texts.ts'
+
+const t = PAGES.images.add
 
 /** What was typed, and why it was refused. */
 export interface AddForm {
@@ -15,62 +18,59 @@ export const EMPTY_FORM: AddForm = { values: {}, errors: {} }
 
 export const renderAddCard = (form: AddForm, folder: string, isFirst: boolean): Html =>
   card({
-    title: isFirst ? 'No images yet: add the first one' : 'Add an image',
+    title: isFirst ? t.first : t.title,
     id: 'add',
     body: html`${isFirst ? INTRODUCTION : null}
       <div class="ways">
         <section>
-          <h3>From an address</h3>
+          <h3>${t.address.title}</h3>
           ${renderAddressForm(form)}
         </section>
         <section>
-          <h3>From your computer</h3>
+          <h3>${t.upload.title}</h3>
           ${renderUploadForm()}
         </section>
         <section>
-          <h3>Copy it into the folder</h3>
-          <p>On the host of the cache:</p>
-          ${copyBlock(`cp debian-13.img.zst ${quote(folder)}/\n`, 'A command that copies an image')}
-          <p class="hint">
-            A file is offered a few seconds after it is complete. A <code>.sha256</code> file beside
-            it is checked.
-          </p>
+          <h3>${t.copy.title}</h3>
+          <p>${t.copy.text}</p>
+          ${copyBlock(`cp debian-13.img.zst ${quote(folder)}/\n`, t.copy.label)}
+          <p class="hint">${fillHtml(t.copy.hint, { sums: html`<code>.sha256</code>` })}</p>
         </section>
       </div>`,
   })
 
-const INTRODUCTION = html`<p>Machines are flashed with images from this page.</p>`
+const INTRODUCTION = html`<p>${t.introduction}</p>`
 
 const renderAddressForm = (form: AddForm): Html =>
   html`<form method="post" action="/ui/add">
     ${textField({
       ...typed(form, 'src'),
-      label: 'URL',
+      label: t.address.label,
       type: 'url',
       required: true,
       mono: true,
       placeholder: 'https://…/debian-13.img.zst',
-      hint: 'Of an image, or of a catalog (.toml, oras://…/catalog:tag) to add all its images.',
+      hint: t.address.hint,
     })}
     ${renderDetails(form)}
-    <button class="primary">Add and download</button>
+    <button class="primary">${t.address.button}</button>
   </form>`
 
 function renderDetails(form: AddForm): Html {
   const names = ['name', 'sha256']
   const open = names.some((name) => form.values[name] || form.errors[name])
   return html`<details${attributes({ open })}>
-    <summary>Name and checksum</summary>
+    <summary>${t.address.details}</summary>
     ${textField({
       ...typed(form, 'name'),
-      label: 'Name',
-      hint: 'Leave empty to use the last part of the URL.',
+      label: t.address.name,
+      hint: t.address.nameHint,
     })}
     ${textField({
       ...typed(form, 'sha256'),
-      label: 'SHA-256',
+      label: t.address.digest,
       mono: true,
-      hint: 'Of the downloaded file. A file with another checksum is discarded.',
+      hint: t.address.digestHint,
     })}
   </details>`
 }
@@ -90,7 +90,7 @@ const renderUploadForm = (): Html =>
       data-done="/ui/dashboard?uploaded="
     >
       <div class="field">
-        <label for="image-file">Image file</label>
+        <label for="image-file">${t.upload.label}</label>
         <input
           id="image-file"
           type="file"
@@ -98,26 +98,20 @@ const renderUploadForm = (): Html =>
           accept=".img,.zst,.xz,.gz,.bz2,.qcow2"
           aria-describedby="image-file-hint"
         />
-        <p class="hint" id="image-file-hint">
-          A raw image (.img), also compressed (.img.zst, .img.xz, .img.gz, .img.bz2), or .qcow2. An
-          upload that is interrupted continues where it stopped.
-        </p>
+        <p class="hint" id="image-file-hint">${t.upload.hint}</p>
       </div>
       <details>
-        <summary>Checksum</summary>
+        <summary>${t.upload.details}</summary>
         ${textField({
           name: 'upload-sha256',
-          label: 'SHA-256',
+          label: t.upload.digest,
           mono: true,
-          hint: 'A file with another checksum is discarded.',
+          hint: t.upload.digestHint,
         })}
       </details>
-      <button>Upload</button>
+      <button>${t.upload.button}</button>
     </form>
-    <p class="unscripted-only">
-      Uploading here needs JavaScript. Without it, copy the file into the folder, or add it from an
-      address.
-    </p>`
+    <p class="unscripted-only">${t.upload.unscripted}</p>`
 
 /** For a shell, where it must be. */
 const quote = (path: string): string =>

@@ -3,13 +3,16 @@ import type { H3Event } from 'h3'
 import type { Assets } from '../../services/host/assets.ts'
 import { peerOf } from '../../web/http/caller.ts'
 import { createFrame, type NavLink, type PageView } from '../../web/ui/frame.ts'
-import { html } from '../../web/ui/html.ts'
+import { fillHtml, html } from '../../web/ui/html.ts'
 import { renderLoginPage } from '../../web/ui/login-page.ts'
 import { IMAGES, SECTIONS } from '../../web/ui/sections.ts'
 import type { LoginView } from '../../web/fleet/views.ts'
 import type { ErrorView } from '../../web/http/caller.ts'
 import { readTheme } from '../../web/ui/theme.ts'
 import { linkToServer, parseServerLink, readServerCookie } from '../rules/server-link.ts'
+import { PAGES } from '../../core/texts/pages/texts.ts'
+
+const t = PAGES.images
 
 export const HOME = '/ui/dashboard'
 
@@ -32,7 +35,7 @@ export function createCachePages(parts: CachePagesDependencies): CachePages {
   const frame = createFrame({
     version: parts.version,
     assetUrl: parts.assets.url,
-    nav: [{ href: HOME, title: 'Images', icon: 'image' }],
+    nav: [{ href: HOME, title: t.title, icon: 'image' }],
   })
   /** What the configuration says counts more than what the latest link said. */
   function findServer(event: H3Event): string | null {
@@ -50,10 +53,9 @@ export function createCachePages(parts: CachePagesDependencies): CachePages {
     renderLogin: (view) =>
       renderLoginPage(frame, {
         ...view,
-        heading: 'Image cache',
-        label: 'Password',
-        help: html`Run <code>flasher-web password</code> on the server to set a new password. The
-          cache uses the password of flasher-web when both run on the same machine.`,
+        heading: t.login.heading,
+        label: t.login.label,
+        help: fillHtml(t.login.help, { command: html`<code>flasher-web password</code>` }),
       }),
     renderError: ({ title, detail, hint }) =>
       frame.bare({
@@ -61,7 +63,7 @@ export function createCachePages(parts: CachePagesDependencies): CachePages {
         body: html`<h1>${title}</h1>
           <p>${detail}</p>
           ${hint === null ? null : html`<p>${hint}</p>`}
-          <p><a href="${HOME}">Images</a></p>`,
+          <p><a href="${HOME}">${t.title}</a></p>`,
       }),
     render(event, view) {
       const server = findServer(event)

@@ -15,12 +15,16 @@ import {
   type Tone,
 } from '../../web/ui/elements.ts'
 import { postButton } from '../../web/ui/fields.ts'
-import { address, html, type Content, type Html } from '../../web/ui/html.ts'
+import { address, fillHtml, html, type Content, type Html } from '../../web/ui/html.ts'
 import { refreshEvery } from '../../web/ui/refresh.ts'
 import { ACTIONS, numberColumn, renderTable } from '../../web/ui/tables.ts'
 import { renderTime, type Clock } from '../../web/ui/times.ts'
 import { type AddForm, renderAddCard } from './add-card.ts'
 import type { ServerLink } from './messages.ts'
+import { PAGES } from '../../core/texts/pages/texts.ts'
+import { fill, fillCount } from '../../core/texts/text.ts'
+
+const t = PAGES.images
 
 interface ImagesView {
   readonly rows: readonly CacheRow[]
@@ -41,22 +45,24 @@ export function renderImages(view: ImagesView): Html {
         rows.length === 0
           ? null
           : renderTable({
-              caption: 'Images',
+              caption: t.list.caption,
               className: 'images',
               columns: [
-                { title: 'State', className: 'state' },
-                'Name',
-                numberColumn('Size'),
-                { title: 'Added', className: 'added' },
-                { title: 'SHA-256', className: 'digest' },
-                { title: 'Used by', className: 'uses' },
+                { title: t.list.state, className: 'state' },
+                t.list.name,
+                numberColumn(t.list.size),
+                { title: t.list.added, className: 'added' },
+                { title: t.list.digest, className: 'digest' },
+                { title: t.list.usedBy, className: 'uses' },
                 { ...ACTIONS, className: 'acts' },
               ],
               rows: rows.map((row) => renderRow(row, view)),
             })
       }
       <noscript
-        ><p><a href="/ui/dashboard">Reload</a> to update the progress.</p></noscript
+        ><p>
+          ${fillHtml(t.list.reload, { link: html`<a href="/ui/dashboard">${t.list.reloadLink}</a>` })}
+        </p></noscript
       >
     </div>
     ${renderAddCard(form, folder, rows.length === 0)}`
@@ -68,14 +74,11 @@ function renderSpace({ rows, space }: ImagesView): Content {
   const { storedBytes, maxBytes, freeBytes } = space
   if (rows.length === 0) return null
   const limit = maxBytes === 0 ? storedBytes + freeBytes : maxBytes
-  const used = `${renderPartOf(storedBytes, limit)} used by downloads`
-  const disk = `${renderSize(freeBytes)} free on the disk`
-  const rule =
-    maxBytes === 0
-      ? 'Images are only removed manually.'
-      : 'When space runs out, the least recently used images are removed, except those in use by machines.'
+  const used = fill(t.space.used, { part: renderPartOf(storedBytes, limit) })
+  const disk = fill(t.space.free, { size: renderSize(freeBytes) })
+  const rule = maxBytes === 0 ? t.space.manual : t.space.automatic
   return html`<div class="row">
-    ${progress(storedBytes, limit, used)}<span class="dim">${disk}. ${rule}</span>
+    ${progress(storedBytes, limit, used)}<span class="dim">${disk} ${rule}</span>
   </div>`
 }
 
@@ -89,10 +92,8 @@ function renderUploads({ uploads, clock }: ImagesView): Content {
   )
   if (quiet.length === 0) return null
   return card({
-    title: 'Unfinished uploads',
-    body: html`<p class="dim">
-        To continue one, select the same file below. Uploads are removed after a day.
-      </p>
+    title: t.uploads.title,
+    body: html`<p class="dim">${t.uploads.hint}</p>
       <ul class="rows">
         ${quiet.map(
           ({ id, name, offset, sizeBytes, touchedAt }) =>
@@ -100,27 +101,26 @@ function renderUploads({ uploads, clock }: ImagesView): Content {
               <span class="grow">${name}</span>
               ${progress(offset, sizeBytes, renderPartOf(offset, sizeBytes))}
               <span class="when">${renderTime(touchedAt, clock)}</span>
-              ${postButton({ action: '/ui/discard', label: 'Discard', values: { id } })}
+              ${postButton({ action: '/ui/discard', label: t.uploads.discard, values: { id } })}
             </li>`,
         )}
       </ul>`,
   })
 }
 
-const STATES: Readonly<Record<RowState, readonly [Tone, string]>> = {
-  ready: ['done', 'ready'],
-  receiving: ['running', 'downloading'],
-  queued: ['armed', 'waiting'],
-  checking: ['running', 'checking'],
-  failed: ['failed', 'failed'],
-  absent: ['ready', 'not here'],
+const TONES: Readonly<Record<RowState, Tone>> = {
+  ready: 'done',
+  receiving: 'running',
+  queued: 'armed',
+  checking: 'running',
+  failed: 'failed',
+  absent: 'ready',
 }
 
 function renderRow(row: CacheRow, view: ImagesView): Html {
   const { entry, state, error, addedAt } = row
-  const [tone, word] = STATES[state]
   return html`<tr id="image-${Buffer.from(entry.name).toString('hex')}">
-    <td>${badge(tone, word)}</td>
+    <td>${badge(TONES[state], t.states[state])}</td>
     <th scope="row">
       <bdi class="image-name">${entry.name}</bdi>
       <p class="dim small">
@@ -129,19 +129,21 @@ function renderRow(row: CacheRow, view: ImagesView): Html {
       </p>
       ${error === null ? null : html`<p class="error">${error}</p>`}
     </th>
-    <td class="number" data-label="Size">${renderProgress(row)}</td>
-    <td data-label="Added">${addedAt === null ? null : renderTime(addedAt, view.clock)}</td>
-    <td data-label="SHA-256">${renderDigest(entry.sha256)}</td>
-    <td data-label="Used by">${renderUses(row, view)}</td>
+    <td class="number" data-label="${t.list.size}">${renderProgress(row)}</td>
+    <td data-label="${t.list.added}">
+      ${addedAt === null ? null : renderTime(addedAt, view.clock)}
+    </td>
+    <td data-label="${t.list.digest}">${renderDigest(entry.sha256)}</td>
+    <td data-label="${t.list.usedBy}">${renderUses(row, view)}</td>
     <td><div class="row">${renderActions(row)}</div></td>
   </tr>`
 }
 
 function renderOrigin({ state, kind, usedAt }: CacheRow, clock: Clock): Content {
   if (state !== 'ready') return null
-  if (kind === 'file') return 'in the folder'
-  const at = usedAt === null ? null : new Date(usedAt).toISOString()
-  return html`downloaded${at === null ? null : html`, last used ${renderTime(at, clock)}`}`
+  if (kind === 'file') return t.origin.folder
+  if (usedAt === null) return t.origin.downloaded
+  return fillHtml(t.origin.used, { time: renderTime(new Date(usedAt).toISOString(), clock) })
 }
 
 const renderDigest = (sha256: string | null): Content =>
@@ -151,31 +153,38 @@ const renderDigest = (sha256: string | null): Content =>
 
 /** The number leads to the machines; without a server's report there is none. */
 function renderUses({ entry, isPinned, machines }: CacheRow, { serverLink }: ImagesView): Content {
-  if (machines === null) return isPinned ? 'machines' : null
-  if (machines === 0) return html`<span class="dim">none</span>`
-  const words = machines === 1 ? '1 machine' : `${machines} machines`
+  if (machines === null) return isPinned ? t.uses.some : null
+  if (machines === 0) return html`<span class="dim">${t.uses.none}</span>`
+  const words = fillCount(t.uses.count, machines)
   const q = `image:${blobKeyOf(entry.src) ?? ''}`
   const href = serverLink(address('/ui/machines', { q }))
   return href === null ? words : html`<a href="${href}">${words}</a>`
 }
 
 function renderProgress({ entry, download, progress: part, state }: CacheRow): Content {
-  if (state === 'checking' && part !== null) return progress(part, 1, 'reading')
+  if (state === 'checking' && part !== null) return progress(part, 1, t.progress.reading)
   if (download === null) return entry.size_bytes === null ? null : renderBytes(entry.size_bytes)
   const { growth, rate, eta } = download
   const amount =
     growth.total === null ? renderSize(growth.bytes) : renderPartOf(growth.bytes, growth.total)
-  const speed = rate > 0 ? `, ${renderRate(rate)}` : ''
-  const left = eta === null ? '' : `, ${renderDuration(eta)} left`
-  return progress(growth.bytes, growth.total, `${amount}${speed}${left}`)
+  const values = { amount, rate: renderRate(rate) }
+  const label =
+    eta !== null
+      ? fill(t.progress.left, { ...values, time: renderDuration(eta) })
+      : rate > 0
+        ? fill(t.progress.rate, values)
+        : amount
+  return progress(growth.bytes, growth.total, label)
 }
 
 function renderActions({ entry, kind, state, download }: CacheRow): Content {
   const values = { name: entry.name }
-  const remove = html`<a class="button danger" href="${address('/ui/remove', values)}">Remove</a>`
+  const remove = html`<a class="button danger" href="${address('/ui/remove', values)}"
+    >${t.actions.remove}</a
+  >`
   if (download !== null)
-    return [postButton({ action: '/ui/cancel', label: 'Cancel', values }), remove]
+    return [postButton({ action: '/ui/cancel', label: PAGES.frame.cancel, values }), remove]
   if (kind === 'file') return remove
-  const label = state === 'ready' ? 'Download again' : 'Download'
+  const label = state === 'ready' ? t.actions.downloadAgain : t.actions.download
   return [postButton({ action: '/ui/fetch', label, values }), remove]
 }

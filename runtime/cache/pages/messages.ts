@@ -2,7 +2,11 @@
 import type { Imported } from '../../services/cache/catalog-imports.ts'
 import { banner } from '../../web/ui/elements.ts'
 import type { AddForm } from './add-card.ts'
-import { html, type Content } from '../../web/ui/html.ts'
+import { fillHtml, html, type Content } from '../../web/ui/html.ts'
+import { PAGES } from '../../core/texts/pages/texts.ts'
+import { fill, fillCount } from '../../core/texts/text.ts'
+
+const t = PAGES.images.messages
 
 const MAX_LENGTH = 512
 
@@ -24,7 +28,10 @@ export function messagesOf(
   const wrong = Object.values(errors).join('; ')
   return wrong === ''
     ? messageOf(query, serverLink)
-    : banner('failed', html`Nothing was added: ${wrong}. <a href="#add">Back to the form</a>`)
+    : banner(
+        'failed',
+        fillHtml(t.failed, { errors: wrong, link: html`<a href="#add">${t.form}</a>` }),
+      )
 }
 
 function messageOf(query: URLSearchParams, serverLink: ServerLink): Content {
@@ -33,11 +40,16 @@ function messageOf(query: URLSearchParams, serverLink: ServerLink): Content {
   )
   const next = renderNext(serverLink)
   if (added) {
-    const words = html`<strong>${added}</strong> is being downloaded. You need not wait for it.`
+    const words = fillHtml(t.added, { name: html`<strong>${added}</strong>` })
     return banner('done', html`${words} ${next}`)
   }
-  if (uploaded) return banner('done', html`<strong>${uploaded}</strong> was uploaded. ${next}`)
-  if (removed) return banner('done', html`<strong>${removed}</strong> was removed.`)
+  if (uploaded)
+    return banner(
+      'done',
+      html`${fillHtml(t.uploaded, { name: html`<strong>${uploaded}</strong>` })} ${next}`,
+    )
+  if (removed)
+    return banner('done', fillHtml(t.removed, { name: html`<strong>${removed}</strong>` }))
   if (listed === undefined) return null
   return banner('done', html`${renderListed(Number(listed), query)}. ${next}`)
 }
@@ -47,17 +59,17 @@ function renderNext(serverLink: ServerLink): Content {
   const [dashboard, machines] = [serverLink('/ui/dashboard'), serverLink('/ui/machines')]
   if (dashboard === null || machines === null) return null
   return html`<span class="row next"
-    ><a class="button" href="${dashboard}">Back to the dashboard</a
-    ><a class="button" href="${machines}">Assign it to machines</a></span
+    ><a class="button" href="${dashboard}">${t.dashboard}</a
+    ><a class="button" href="${machines}">${t.machines}</a></span
   >`
 }
 
 function renderListed(listed: number, query: URLSearchParams): string {
-  const [known, skipped] = ['known', 'skipped'].map((name) => Number(query.get(name) ?? 0))
+  const [known = 0, skipped = 0] = ['known', 'skipped'].map((name) => Number(query.get(name) ?? 0))
   return [
-    `${listed} images of the catalog added`,
-    known ? `${known} already listed` : '',
-    skipped ? `${skipped} skipped (see the log)` : '',
+    fillCount(t.listed, listed),
+    known ? fill(t.known, { count: known }) : '',
+    skipped ? fill(t.skipped, { count: skipped }) : '',
   ]
     .filter(Boolean)
     .join('; ')

@@ -3,30 +3,31 @@ import type { CacheRow } from '../../services/cache/cache-rows.ts'
 import { renderExactSize } from '../../core/foundation/size.ts'
 import { banner, card } from '../../web/ui/elements.ts'
 import { checkField, hidden } from '../../web/ui/fields.ts'
-import { html, type Html } from '../../web/ui/html.ts'
+import { fillHtml, html, type Html } from '../../web/ui/html.ts'
+import { PAGES } from '../../core/texts/pages/texts.ts'
+import { fill } from '../../core/texts/text.ts'
+
+const t = PAGES.images.removal
 
 export function renderRemoval({ entry, kind, state, isPinned }: CacheRow): Html {
   const size = entry.size_bytes === null ? '' : ` (${renderExactSize(entry.size_bytes)})`
+  const name = html`<strong>${entry.name}</strong>`
+  const image = html`${name}${size}`
   const consequence =
     kind === 'file'
-      ? html`The file <strong>${entry.name}</strong>${size} will be deleted from the folder.`
+      ? fillHtml(t.file, { image })
       : state === 'ready'
-        ? html`<strong>${entry.name}</strong>${size} will be removed from the list, and its data
-            from the disk unless another entry shares it.`
-        : html`<strong>${entry.name}</strong> will be removed from the list.`
+        ? fillHtml(t.stored, { image })
+        : fillHtml(t.listed, { image: name })
   return card({
     body: html`<p class="sentence">${consequence}</p>
-      ${
-        isPinned
-          ? banner('needs-you', 'In use by machines, which cannot be flashed without it.')
-          : null
-      }
+      ${isPinned ? banner('needs-you', t.inUse) : null}
       <form method="post" action="/ui/remove">
         ${hidden({ name: entry.name })}
-        ${isPinned ? checkField({ name: 'force', label: 'Remove anyway', checked: false }) : null}
+        ${isPinned ? checkField({ name: 'force', label: t.force, checked: false }) : null}
         <div class="row">
-          <button class="danger">Remove ${entry.name}</button>
-          <a class="button" href="/ui/dashboard">Cancel</a>
+          <button class="danger">${fill(t.button, { name: entry.name })}</button>
+          <a class="button" href="/ui/dashboard">${PAGES.frame.cancel}</a>
         </div>
       </form>`,
   })

@@ -16,6 +16,10 @@ import { countsOf, messagesOf } from '../pages/messages.ts'
 import { renderRemoval } from '../pages/removal.ts'
 import { parseServerLink, renderServerCookie } from '../rules/server-link.ts'
 import type { CacheSite } from './site.ts'
+import { PAGES } from '../../core/texts/pages/texts.ts'
+import { fill } from '../../core/texts/text.ts'
+
+const t = PAGES.images
 
 export function pageRoutes(site: CacheSite, pages: CachePages): readonly Route[] {
   const { cache } = site
@@ -70,10 +74,10 @@ function rememberServer(event: H3Event) {
 const showAccount = (pages: CachePages, event: H3Event) =>
   page(
     pages.render(event, {
-      title: 'Account',
+      title: t.account.title,
       section: '/ui/account',
-      body: html`<p>You are logged in as the operator.</p>
-        ${postButton({ action: '/ui/logout', label: 'Log out' })}`,
+      body: html`<p>${t.account.text}</p>
+        ${postButton({ action: '/ui/logout', label: t.account.logOut })}`,
     }),
   )
 
@@ -91,11 +95,11 @@ async function showImages(
   const serverLink = (path: string) => pages.serverLink(event, path)
   const uploads = cache.uploads.list()
   const body = pages.render(event, {
-    title: 'Images',
+    title: t.title,
     count: rows.length,
     section: HOME,
     actions:
-      rows.length === 0 ? null : html`<a class="button primary" href="#add">Add an image</a>`,
+      rows.length === 0 ? null : html`<a class="button primary" href="#add">${t.add.title}</a>`,
     messages: messagesOf(event.url.searchParams, form, serverLink),
     body: renderImages({
       rows,
@@ -114,7 +118,7 @@ function askRemoval({ cache }: CacheSite, pages: CachePages, event: H3Event) {
   const name = event.url.searchParams.get('name') ?? ''
   const row = cache.rows().find(({ entry }) => entry.name === name)
   if (row === undefined) throw refuse(404, `no image is called ${name}`)
-  const title = 'Remove an image'
+  const { title } = t.removal
   return page(pages.render(event, { title, section: HOME, body: renderRemoval(row) }))
 }
 
@@ -127,7 +131,7 @@ async function addImage(site: CacheSite, show: ShowImages, event: H3Event, form:
   if (!added.ok) {
     const { refusal } = added
     if (refusal.why === 'invalid') return fail(byField(refusal.errors))
-    return fail({ name: `another image is called ${refusal.name}` })
+    return fail({ name: fill(t.add.taken, { name: refusal.name }) })
   }
   const { name } = added.value
   await site.cache.download(name, { force: false })

@@ -57,6 +57,8 @@ export interface CommandLine {
   readonly commands: readonly Command[]
   /** What runs where no command is named; its `words` are empty. */
   readonly main?: Command
+  /** Its heading in the manual; absent: `WIZARD`. */
+  readonly mainTitle?: string
   readonly exitCodes: readonly Entry[]
   readonly environment: readonly Entry[]
   readonly files: readonly Entry[]

@@ -8,6 +8,8 @@ import {
 } from '../../terminal/command/program.ts'
 import { createSession, type Session, type ProcessEnvironment } from './commands/session.ts'
 import { COMMAND_LINE, type CommandName } from './rules/commands.ts'
+import { TUI_LINE } from './rules/tui-commands.ts'
+import type { TuiEnvironment } from './tui/program.ts'
 import { errorFields, renderEnvelope } from './rules/envelope.ts'
 
 /** What each command starts; nothing of a command is loaded before it is called. */
@@ -37,6 +39,13 @@ interface MainProgram<Environment> {
   readonly environment: readonly Entry[]
   readonly load: () => Promise<Run<Environment>>
 }
+
+/** `flasher-tui`; returns the exit code. */
+export const tui = (environment: TuiEnvironment): Promise<number> =>
+  runProgram(
+    { line: TUI_LINE, commands: { '': async () => (await import('./tui/program.ts')).tui } },
+    environment,
+  )
 
 /** `flasher` with subcommands ("Command line"); returns the exit code. */
 export function cli<Environment extends ProcessEnvironment>(

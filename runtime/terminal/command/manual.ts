@@ -3,7 +3,8 @@ import type { Command, CommandLine, Entry, Flag } from '../../core/command/comma
 import { wrap } from '../text/wrap.ts'
 
 export function renderManual(line: CommandLine): string {
-  const { program, summary, about, commands, main, exitCodes, environment, files, revised } = line
+  const { program, summary, about, commands, main, mainTitle = 'WIZARD' } = line
+  const { exitCodes, environment, files, revised } = line
   const all = main === undefined ? commands : [main, ...commands]
   return `${[
     `.\\" Made by "${program} manual"; do not edit.`,
@@ -17,7 +18,7 @@ export function renderManual(line: CommandLine): string {
     ]),
     '.SH DESCRIPTION',
     ...paragraphs(about),
-    ...(main === undefined ? [] : ['.SH WIZARD', ...details(main)]),
+    ...(main === undefined ? [] : [`.SH ${mainTitle}`, ...details(main)]),
     '.SH COMMANDS',
     ...commands.flatMap((command) => section(program, command)),
     '.SH EXIT STATUS',

@@ -1,5 +1,6 @@
 /** Renders a few choices as text: what Inquirer draws, and the same before it is loaded. Pure. */
 import { displayWidth } from '../../core/foundation/printable.ts'
+import { WIZARD_TEXTS } from '../../core/texts/wizard/texts.ts'
 import { clip } from '../text/clip.ts'
 import { layOut, type Column } from '../text/columns.ts'
 import type { Ink } from '../text/ink.ts'
@@ -46,10 +47,14 @@ export function layOutChoices(
     const reason = refusal === null ? null : clip(`(${refusal})`, room, { cut: 'end', unicode })
     return { name, reason }
   })
-  const [move, leave, help] = unicode
-    ? ['↑ ↓ move · Enter chooses', ' · Esc leaves', ' · ? help']
-    : ['Up, Down: move  Enter: choose', '  Esc: leave', '  ?: help']
-  const known = `${move}${canLeave === true ? leave : ''}${hasHelp === true ? help : ''}`
+  const { chosenByKeys, chosenByKeysPlain } = WIZARD_TEXTS.prompt
+  const { move, choose, leave, help } = unicode ? chosenByKeys : chosenByKeysPlain
+  const known = [
+    move,
+    choose,
+    ...(canLeave === true ? [leave] : []),
+    ...(hasHelp === true ? [help] : []),
+  ].join(unicode ? ' · ' : '  ')
   const titles = head === '' ? '' : `\n${' '.repeat(CURSOR)}${ink.faint(head)}`
   return {
     prefix: { idle: ink.here('?'), done: ink.good(unicode ? '✔' : '*') },

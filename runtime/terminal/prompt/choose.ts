@@ -1,6 +1,7 @@
 /** Asks for one of a few choices with arrow keys: Inquirer's select in this terminal's style. */
 import select from '@inquirer/select'
 import { Fault } from '../../core/foundation/fault.ts'
+import { WIZARD_TEXTS } from '../../core/texts/wizard/texts.ts'
 import type { Encode } from '../text/encoding.ts'
 import { columnsOf, rowsOf, type TerminalStyle, type Output } from '../text/terminal-style.ts'
 import { layOutChoices, type Choices } from './choices.ts'
@@ -51,7 +52,7 @@ export async function choose<Value>(
       error: ink.danger,
       keysHelpTip: () => keys,
     },
-    i18n: { disabledError: 'That one cannot be chosen.' },
+    i18n: { disabledError: WIZARD_TEXTS.prompt.thatOneRefused },
   }
   try {
     return await select<Value>(
@@ -67,7 +68,7 @@ export async function choose<Value>(
     )
   } catch (thrown) {
     const isEnding = thrown instanceof Error && ENDINGS.has(thrown.name)
-    throw isEnding ? new Fault('cancelled', 'cancelled') : thrown
+    throw isEnding ? new Fault('cancelled', WIZARD_TEXTS.prompt.cancelled) : thrown
   }
 }
 

@@ -1,9 +1,14 @@
 /** Renders a menu as lines: the page of rows around the selected one, the prompt, the keys. Pure. */
 import { displayWidth, printable } from '../../core/foundation/printable.ts'
+import { fill } from '../../core/texts/text.ts'
+import { WIZARD_TEXTS } from '../../core/texts/wizard/texts.ts'
 import { clip } from '../text/clip.ts'
 import { layOut } from '../text/columns.ts'
 import type { Ink } from '../text/ink.ts'
 import { listShown, type Menu, type MenuState } from './menu.ts'
+
+const TEXTS = WIZARD_TEXTS.prompt
+const { footer: FOOTER } = TEXTS
 
 interface MenuRoom {
   readonly columns: number
@@ -69,9 +74,10 @@ function pageOf(shown: readonly number[], marked: number | null, size: number): 
   const at = Math.max(0, marked === null ? 0 : shown.indexOf(marked))
   const first = Math.floor(at / size) * size
   const indexes = shown.slice(first, first + size)
-  if (shown.length <= size) return { indexes, note: shown.length === 0 ? 'nothing matches' : null }
+  if (shown.length <= size)
+    return { indexes, note: shown.length === 0 ? TEXTS.nothingMatches : null }
   const [from, to] = [first + 1, first + indexes.length]
-  return { indexes, note: `${from} to ${to} of ${shown.length}; PgUp and PgDn turn the page` }
+  return { indexes, note: fill(TEXTS.page, { from, to, count: shown.length }) }
 }
 
 interface PromptLines {
@@ -101,7 +107,7 @@ export function renderPrompt(
       `${ink.strong(lead)}${text}`,
       ink.faint(
         clip(
-          keysInWords(menu, columns - 1, live ? (unicode ? '↑↓' : 'arrows') : 'number'),
+          keysInWords(menu, columns - 1, live ? (unicode ? '↑↓' : FOOTER.arrows) : FOOTER.number),
           columns - 1,
           { cut: 'end', unicode },
         ),
@@ -136,13 +142,13 @@ interface ShownKey {
 function listKeys({ rows, keys, takesText, enter }: Menu, choosing: string): readonly ShownKey[] {
   const free = rows.filter(({ refusal }) => refusal === null).length
   const isList = takesText !== true && free > 0
-  const list = isList ? [{ text: `[${choosing}] choose`, rank: 0 }] : []
-  const filter = isList && rows.length > 1 ? [{ text: '[/] filter', rank: 2 }] : []
+  const list = isList ? [{ text: fill(FOOTER.choose, { keys: choosing }), rank: 0 }] : []
+  const filter = isList && rows.length > 1 ? [{ text: FOOTER.filter, rank: 2 }] : []
   // In a list the letters are the same everywhere; what Enter alone does as well goes first.
   const letters = keys.flatMap(({ key, does }, at) =>
     does === null
       ? []
       : [{ text: `[${key}] ${does}`, rank: isList ? (key === enter ? 20 : 10 + at) : at / 100 }],
   )
-  return [...list, ...filter, ...letters, { text: '[?] help', rank: 1 }]
+  return [...list, ...filter, ...letters, { text: FOOTER.help, rank: 1 }]
 }

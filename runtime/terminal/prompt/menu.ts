@@ -1,6 +1,10 @@
 /** A menu to choose from by number, arrow, filter or letter: the effect of each input. Pure. */
 import { accept, refuse, type Result } from '../../core/foundation/result.ts'
+import { fill } from '../../core/texts/text.ts'
+import { WIZARD_TEXTS } from '../../core/texts/wizard/texts.ts'
 import type { Column } from '../text/columns.ts'
+
+const TEXTS = WIZARD_TEXTS.prompt
 
 export interface MenuRow {
   /** Printable, one for each column. */
@@ -146,9 +150,7 @@ function decideChoice(menu: Menu, text: string, marked: number | null): Result<M
   if (index !== null) return decideRow(menu, index, text)
   if (text === '' && menu.enter !== null) return accept({ kind: 'key', key: menu.enter })
   return refuse(
-    text.startsWith('/')
-      ? `Nothing that can be chosen matches "${text.slice(1)}".`
-      : unrecognised(menu, text),
+    text.startsWith('/') ? fill(TEXTS.noMatch, { text: text.slice(1) }) : unrecognised(menu, text),
   )
 }
 
@@ -158,18 +160,20 @@ function decideRow(menu: Menu, index: number, text: string): Result<MenuAnswer, 
   if (row === undefined) {
     return refuse(
       menu.rows.length === 0
-        ? `There is no ${noun} to choose yet.`
-        : `"${text}" is out of range; valid ${noun} numbers are 1..${menu.rows.length}.`,
+        ? fill(TEXTS.nothingYet, { noun })
+        : fill(TEXTS.outOfRange, { text, noun, count: menu.rows.length }),
     )
   }
   return row.refusal === null
     ? accept({ kind: 'row', index })
-    : refuse(`Number ${index + 1} cannot be chosen: ${row.refusal}.`)
+    : refuse(fill(TEXTS.refused, { number: index + 1, reason: row.refusal }))
 }
 
 function unrecognised({ rows, keys }: Menu, text: string): string {
   const known = keys.filter(({ does }) => does !== null).map(({ key }) => key)
-  const choices = [...(rows.length === 0 ? [] : [`a number from 1 to ${rows.length}`]), ...known]
-  const listed = [choices.slice(0, -1).join(', '), choices.at(-1)].filter(Boolean).join(' or ')
-  return text === '' ? `Type ${listed}.` : `Unrecognised choice "${text}"; type ${listed}.`
+  const numbers = rows.length === 0 ? [] : [fill(TEXTS.numbers, { count: rows.length })]
+  const all = [...numbers, ...known]
+  const [one, other = ''] = [all.slice(0, -1).join(', '), all.at(-1)]
+  const choices = one === '' ? other : fill(WIZARD_TEXTS.lists.either, { one, other })
+  return fill(text === '' ? TEXTS.type : TEXTS.unrecognised, { text, choices })
 }

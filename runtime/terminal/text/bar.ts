@@ -2,6 +2,10 @@
 import type { WriteProgress } from '../../core/flash/flash.ts'
 import { renderDuration, renderPercent, renderRate } from '../../core/foundation/rate.ts'
 import { renderPartOf, renderSize } from '../../core/foundation/size.ts'
+import { fill } from '../../core/texts/text.ts'
+import { WIZARD_TEXTS } from '../../core/texts/wizard/texts.ts'
+
+const TEXTS = WIZARD_TEXTS.bar
 
 interface BarStyle {
   /** The line stays shorter than this. */
@@ -30,7 +34,9 @@ export function renderStatus(progress: WriteProgress, storedBytes: number | null
 export function renderBar(progress: WriteProgress, look: BarStyle): string {
   const fraction = fractionOf(progress, look.storedBytes)
   const [percent, ...details] = statusParts(progress, look.storedBytes)
-  const head = ` ${progress.phase.padEnd(6)} ${(percent ?? '').padStart(4)}`
+  const { phases } = TEXTS
+  const width = Math.max(...Object.values(phases).map(({ length }) => length))
+  const head = ` ${phases[progress.phase].padEnd(width)} ${(percent ?? '').padStart(4)}`
   const tail = details.join('  ')
   const room = Math.min(40, look.columns - 1 - head.length - tail.length - 4)
   const bar = fraction !== null && room >= 8 ? ` ${drawBar(fraction, room, look.unicode)}` : ''
@@ -44,7 +50,7 @@ function statusParts(progress: WriteProgress, storedBytes: number | null): reado
     fraction === null ? '' : renderPercent(fraction),
     total_bytes === null ? renderSize(bytes_written) : renderPartOf(bytes_written, total_bytes),
     ...(rate > 0 ? [renderRate(rate)] : []),
-    ...(eta_seconds === null ? [] : [`${renderDuration(eta_seconds)} left`]),
+    ...(eta_seconds === null ? [] : [fill(TEXTS.left, { time: renderDuration(eta_seconds) })]),
   ]
 }
 

@@ -4,8 +4,12 @@ import { type Cases, decideCase } from '../../core/foundation/cases.ts'
 import { renderJsonLine } from '../../core/foundation/json-text.ts'
 import { printable } from '../../core/foundation/printable.ts'
 import { renderSize } from '../../core/foundation/size.ts'
+import { fill } from '../../core/texts/text.ts'
+import { WIZARD_TEXTS } from '../../core/texts/wizard/texts.ts'
 import { fractionOf, renderBar, renderStatus } from './bar.ts'
 import { columnsOf, type TerminalStyle, type Output } from './terminal-style.ts'
+
+const TEXTS = WIZARD_TEXTS.events
 
 export interface Progress {
   show(event: FlashEvent): void
@@ -59,22 +63,22 @@ export const renderEventWords = (event: FlashEvent): string =>
 const NOTES: Cases<'event', FlashEvent, string> = {
   started: ({ total_bytes }) =>
     total_bytes === null
-      ? 'preparing the disk'
-      : `preparing the disk, ${renderSize(total_bytes)} to write`,
-  writing: ({ phase, note }) =>
-    phase === 'verify'
-      ? 'reading back what was written'
-      : `the image${note === undefined ? '' : ` (${note})`}`,
-  synced: () => 'everything is on the disk',
-  partprobed: () => 'the kernel has read the new partition table',
+      ? TEXTS.started
+      : fill(TEXTS.startedWithSize, { size: renderSize(total_bytes) }),
+  writing: ({ phase, note }) => {
+    if (phase === 'verify') return TEXTS.readingBack
+    return note === undefined ? TEXTS.writing : fill(TEXTS.writingNote, { note })
+  },
+  synced: () => TEXTS.synced,
+  partprobed: () => TEXTS.partprobed,
   provisioning: ({ note }) => PROVISIONING[note] ?? note,
-  done: () => 'the disk is ready',
+  done: () => TEXTS.done,
   failed: ({ note }) => note,
 }
 
 const PROVISIONING: Readonly<Record<string, string>> = {
-  'cloud-init': 'adding the cloud-init data',
-  cijoe: 'running the cijoe workflow',
+  'cloud-init': TEXTS.cloudInit,
+  cijoe: TEXTS.cijoe,
 }
 
 /** Between two drawings of the bar. */

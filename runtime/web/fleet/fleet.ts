@@ -227,10 +227,8 @@ async function upsertMachine<M extends MachineBase>(
   const changed = before === null ? {} : compareFields(line.describe(before).details, details)
   const kind = before === null ? 'machine.created' : 'machine.upserted'
   const summary = `${mac} ${before === null ? 'was created' : verbOf(changed)}`
-  await noteAll([{ kind, summary, details: { ...details, changes: changed } }], {
-    subject_id: mac,
-    ...by,
-  })
+  const recorded = before === null ? details : { ...details, changes: changed }
+  await noteAll([{ kind, summary, details: recorded }], { subject_id: mac, ...by })
   return answer
 }
 

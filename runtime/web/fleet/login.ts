@@ -9,7 +9,10 @@ import { localPath } from '../http/local-path.ts'
 import type { CheckPassword } from '../access/password-check.ts'
 import type { Route } from '../http/route.ts'
 import type { Sessions } from '../http/session.ts'
+import { PAGES } from '../../core/texts/pages/texts.ts'
+import { fill } from '../../core/texts/text.ts'
 
+const t = PAGES.frame.login
 const HOME = '/ui/dashboard'
 
 interface LoginDependencies {
@@ -28,7 +31,7 @@ export function loginRoutes(site: LoginDependencies): readonly Route[] {
     page(views.renderLogin(view), status, headers)
 
   function slow(seconds: number, next: string) {
-    const error = `Too many attempts: try again in ${seconds} s.`
+    const error = fill(t.wait, { seconds })
     return show({ error, next }, 429, { 'retry-after': String(seconds) })
   }
 
@@ -36,7 +39,7 @@ export function loginRoutes(site: LoginDependencies): readonly Route[] {
     const { ip, isSecure } = peerOf(event)
     const next = nextOf(form.get('next'))
     const given = form.get('password') ?? ''
-    if (given === '') return show({ error: 'Enter the password.', next }, 401)
+    if (given === '') return show({ error: t.missing, next }, 401)
     const checked = await site.check(given, ip)
     if (checked.kind === 'wait') return slow(checked.seconds, next)
     if (checked.kind === 'right') {
@@ -44,7 +47,7 @@ export function loginRoutes(site: LoginDependencies): readonly Route[] {
       return seeOther(next, { 'set-cookie': sessions.issue(isSecure) })
     }
     if (checked.isNoted) await note(event, 'auth.login.failed', 'Failed login: wrong password')
-    return show({ error: 'Wrong password.', next }, 401)
+    return show({ error: t.wrong, next }, 401)
   }
 
   async function logOut(event: H3Event): Promise<unknown> {

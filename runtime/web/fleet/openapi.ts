@@ -1,4 +1,5 @@
 /** Generates the API document (OpenAPI 3.1) from the route table and the validating schemas. */
+import { PAGES } from '../../core/texts/pages/texts.ts'
 import * as z from 'zod'
 import type { MachineBase } from '../../core/machine/machine.ts'
 import { renderDocument } from '../ui/api-page.ts'
@@ -85,7 +86,7 @@ export function documentRoutes<M extends MachineBase>(
       handle: (event) =>
         page(
           views.renderDocument({
-            title: 'API',
+            title: PAGES.frame.api.title,
             body: renderDocument(version, routes()),
             theme: readTheme(event),
             here: '/docs/api',

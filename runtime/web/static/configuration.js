@@ -14,13 +14,13 @@ function onChange({ target }) {
   if (!isChosen && ['bty_image_ref', 'target_disk_serial'].includes(target.name)) follow(form)
 }
 
-function follow({ elements }) {
+function follow({ elements, dataset }) {
   const { boot_mode: mode, bty_image_ref: image, target_disk_serial: disk } = elements
   const isReady = image.value !== '' && disk.value !== ''
   if (isReady && !mode.value.startsWith('flasher-flash')) {
     before = mode.value
     mode.value = 'flasher-flash-once'
-    spoken.textContent = 'Flash once selected'
+    spoken.textContent = dataset.modeSelected
   } else if (!isReady && before !== null) {
     mode.value = before
     before = null

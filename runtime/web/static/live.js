@@ -64,7 +64,9 @@ function showChip(count) {
   const chip = document.querySelector('#arrived')
   if (chip === null) return
   chip.hidden = count === 0
-  chip.textContent = count === 1 ? '1 new machine' : `${count} new machines`
+  const { one, other } = chip.dataset
+  const isOne = new Intl.PluralRules(document.documentElement.lang).select(count) === 'one'
+  chip.textContent = (isOne ? one : other).replace('{count}', String(count))
 }
 
 function onRows(event) {

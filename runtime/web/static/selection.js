@@ -10,7 +10,8 @@ export function show() {
   const all = bar.querySelector('[name=all]')
   const count = all?.checked ? Number(all.dataset.total) : selected().length
   bar.classList.toggle('open', count > 0)
-  bar.querySelector('output').textContent = `${count} selected`
+  const output = bar.querySelector('output')
+  output.textContent = output.dataset.text.replace('{count}', String(count))
   const page = document.querySelector('#pick-page')
   if (page === null) return
   page.checked = boxes().length > 0 && selected().length === boxes().length

@@ -1,19 +1,24 @@
 /** The API document as a page: the route table for people. */
-import { html, type Html } from './html.ts'
+import { fillHtml, html, type Html } from './html.ts'
 import { renderTable } from './tables.ts'
 import type { Access, Route } from '../http/route.ts'
+import { PAGES } from '../../core/texts/pages/texts.ts'
+
+const t = PAGES.frame.api
 
 export function renderDocument(version: string, routes: readonly Route[]): Html {
   const rows = routes.flatMap((route) =>
     route.doc === undefined ? [] : [renderRow(route, route.doc.summary, route.doc.query ?? {})],
   )
   return html`<p class="prose">
-      The HTTP API of flasher-web ${version}. Errors are <code>{"detail": …}</code>; an invalid body
-      gets a 422 with a list that names each field. Where a scope is given, send the session cookie
-      or <code>Authorization: Bearer</code> with a token that has that scope. For programs:
-      <a href="/openapi.json">openapi.json</a>.
+      ${fillHtml(t.introduction, {
+        version,
+        error: html`<code>{"detail": …}</code>`,
+        header: html`<code>Authorization: Bearer</code>`,
+        document: html`<a href="/openapi.json">openapi.json</a>`,
+      })}
     </p>
-    ${renderTable({ caption: 'All routes', columns: ['Request', 'Scope', 'Description'], rows })}`
+    ${renderTable({ caption: t.caption, columns: [t.request, t.scope, t.description], rows })}`
 }
 
 function renderRow(route: Route, summary: string, query: Readonly<Record<string, string>>): Html {

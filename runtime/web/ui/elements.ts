@@ -2,6 +2,10 @@
 import { renderDiskSize, renderMemory, renderSize } from '../../core/foundation/size.ts'
 import { attributes, html, type Content, type Html } from './html.ts'
 import type { IconName } from './sprite.ts'
+import { PAGES } from '../../core/texts/pages/texts.ts'
+import { fill } from '../../core/texts/text.ts'
+
+const t = PAGES.frame
 
 /** Decoration only: a text beside it says the same. */
 export const icon = (name: IconName): Html =>
@@ -11,10 +15,8 @@ export const icon = (name: IconName): Html =>
 export type Tone = 'ready' | 'armed' | 'running' | 'done' | 'failed' | 'needs-you'
 
 /** A state by shape, word and colour. */
-export const badge = (tone: Tone, word: string = wordOf(tone)): Html =>
+export const badge = (tone: Tone, word: string = t.states[tone]): Html =>
   html`<span class="badge ${tone}">${icon(tone)}${word}</span>`
-
-const wordOf = (tone: Tone): string => (tone === 'needs-you' ? 'needs attention' : tone)
 
 export const tag = (text: string): Html => html`<span class="tag">${text}</span>`
 
@@ -46,8 +48,8 @@ const copyButton = (text: string): Html =>
     type="button"
     class="copy"
     data-copy="${text}"
-    title="Copy"
-    aria-label="Copy ${text.length > 40 ? 'this' : text}"
+    title="${t.copy.title}"
+    aria-label="${text.length > 40 ? t.copy.long : fill(t.copy.text, { text })}"
   >
     ${icon('copy')}
   </button>`
@@ -137,6 +139,6 @@ export function middle(text: string, full = text): Content {
 
 /** Links to the cards of a page. */
 export const renderTabs = (tabs: readonly (readonly [title: string, href: string])[]): Html =>
-  html`<nav class="tabs" aria-label="On this page">
+  html`<nav class="tabs" aria-label="${t.tabs}">
     ${tabs.map(([title, href]) => html`<a href="${href}">${title}</a>`)}
   </nav>`

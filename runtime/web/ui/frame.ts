@@ -3,6 +3,9 @@ import { attributes, html, type Content, type Html } from './html.ts'
 import { icon } from './elements.ts'
 import { SPRITE, type IconName } from './sprite.ts'
 import { themeSwitch, type Theme } from './theme.ts'
+import { PAGES } from '../../core/texts/pages/texts.ts'
+
+const t = PAGES.frame
 
 export interface NavLink {
   readonly href: string
@@ -64,13 +67,13 @@ export function createFrame(parts: FrameDependencies): Frame {
       String(
         html`<!doctype html>
           <html
-            lang="en"
+            lang="${t.language}"
             ${attributes({ 'data-theme': view.theme === 'system' ? null : view.theme })}
           >
             ${renderHead(parts, view.title, true)}
             <body>
               ${SPRITE}
-              <a class="skip" href="#content">Skip to content</a>
+              <a class="skip" href="#content">${t.skip}</a>
               ${renderSide(parts, view)} ${renderMain(view)}
               <dialog id="dialog" aria-labelledby="dialog-title"></dialog>
               <div id="spoken" class="spoken" aria-live="polite"></div>
@@ -80,7 +83,7 @@ export function createFrame(parts: FrameDependencies): Frame {
     bare: ({ title, body }) =>
       String(
         html`<!doctype html>
-          <html lang="en">
+          <html lang="${t.language}">
             ${renderHead(parts, title, false)}
             <body class="bare">
               ${SPRITE}
@@ -114,25 +117,25 @@ const renderSide = ({ nav: usual, version }: FrameDependencies, view: PageView):
   const nav = view.nav ?? usual
   return html`<header class="side">
     <a class="brand" href="${nav[0]?.href}">flasher</a>
-    <nav aria-label="Sections">
+    <nav aria-label="${t.sections}">
       <ul>
         ${nav.map((each) => html`<li>${renderLink(each, view)}</li>`)}
       </ul>
     </nav>
     <div class="foot">
       ${themeSwitch(view.theme, view.here)} ${renderLink(ACCOUNT, view)}
-      <span class="version" title="Version of this server">${version}</span>
+      <span class="version" title="${t.version}">${version}</span>
     </div>
   </header>`
 }
 
-const ACCOUNT: NavLink = { href: '/ui/account', title: 'Account', icon: 'account' }
+const ACCOUNT: NavLink = { href: '/ui/account', title: t.titles.account, icon: 'account' }
 
 const renderLink = ({ href, title, icon: name }: NavLink, view: PageView): Html =>
   html`<a href="${href}" ${attributes({ 'aria-current': view.section === href ? 'page' : null })}
     >${icon(name)}<span>${title}</span>${
       href.endsWith('/events') && view.alarms > 0
-        ? html`<span class="count" title="Events that need attention">${view.alarms}</span>`
+        ? html`<span class="count" title="${t.alarms}">${view.alarms}</span>`
         : null
     }</a
   >`

@@ -50,3 +50,7 @@ export function fillHtml<const Text extends string>(
   const byName: Readonly<Record<string, Content>> = values
   return html`${splitText(text).map((piece, at) => (at % 2 === 0 ? piece : byName[piece]))}`
 }
+
+/** What encloses a part of a text: `{strong}all of it{end} is lost`. */
+export const STRONG = { strong: trusted('<strong>'), end: trusted('</strong>') } as const
+export const DIM = { dim: trusted('<span class="dim">'), end: trusted('</span>') } as const

@@ -2,6 +2,9 @@
 import { hidden, textField } from './fields.ts'
 import type { Frame } from './frame.ts'
 import { html, type Content } from './html.ts'
+import { PAGES } from '../../core/texts/pages/texts.ts'
+
+const t = PAGES.frame.login
 
 interface Login {
   readonly heading: string
@@ -18,7 +21,7 @@ export const renderLoginPage = (
   { heading, label, help, error, next }: Login,
 ): string =>
   frame.bare({
-    title: 'Log in',
+    title: t.title,
     body: html`<h1>${heading}</h1>
       <form method="post" action="/ui/login">
         ${hidden({ next })}
@@ -32,10 +35,10 @@ export const renderLoginPage = (
           autofocus: true,
           error,
         })}
-        <button class="primary">Log in</button>
+        <button class="primary">${t.button}</button>
       </form>
       <details>
-        <summary>Forgot password?</summary>
+        <summary>${t.forgotten}</summary>
         <p class="prose">${help}</p>
       </details>`,
   })

@@ -2,6 +2,10 @@
 import { icon } from './elements.ts'
 import { hidden } from './fields.ts'
 import { address, attributes, html, type Content, type Html } from './html.ts'
+import { PAGES } from '../../core/texts/pages/texts.ts'
+import { fill } from '../../core/texts/text.ts'
+
+const t = PAGES.frame.search
 
 /** The parameters of an address that a list keeps from page to page. */
 export type ListQuery = Readonly<Record<string, string>>
@@ -55,10 +59,10 @@ export const renderSearch = ({
         spellcheck="false"
       />
       ${hidden({ ...query, [name]: null })}
-      <button>${icon('search')}Search</button>
+      <button>${icon('search')}${t.button}</button>
     </form>
     ${aside}
-    <nav class="views" id="views" aria-label="Views">
+    <nav class="views" id="views" aria-label="${t.views}">
       ${views.map((view) => renderView(path, query, view))}
     </nav>
   </div>`
@@ -79,8 +83,8 @@ export const renderOlder = (list: {
   /** What the address of the next page adds; null: there is none. */
   readonly next: Readonly<Record<string, string | number>> | null
 }): Html =>
-  html`<nav class="pager" aria-label="Pages">
-    <span>${list.shown} shown</span>
-    ${list.isNewest ? null : html`<a href="${address(list.path, list.query)}">Newest</a>`}
-    ${list.next === null ? null : html`<a href="${address(list.path, { ...list.query, ...list.next })}" rel="next">Older</a>`}
+  html`<nav class="pager" aria-label="${PAGES.frame.table.pages}">
+    <span>${fill(t.shown, { count: list.shown })}</span>
+    ${list.isNewest ? null : html`<a href="${address(list.path, list.query)}">${t.newest}</a>`}
+    ${list.next === null ? null : html`<a href="${address(list.path, { ...list.query, ...list.next })}" rel="next">${t.older}</a>`}
   </nav>`

@@ -2,6 +2,10 @@
 import { address, attributes, html, type Content, type Html } from './html.ts'
 import type { Page } from './paging.ts'
 import type { ListQuery } from './search.ts'
+import { PAGES } from '../../core/texts/pages/texts.ts'
+import { fill } from '../../core/texts/text.ts'
+
+const t = PAGES.frame.table
 
 export interface Column {
   /** `sort` after the first click, with `-` for descending; undefined: it cannot be sorted. */
@@ -44,12 +48,12 @@ export const renderTable = (table: Table): Html =>
 export const numberColumn = (title: string): Column => ({ title, className: 'number' })
 
 /** The column of buttons. */
-export const ACTIONS: Column = { title: html`<span class="spoken">Actions</span>` }
+export const ACTIONS: Column = { title: html`<span class="spoken">${t.actions}</span>` }
 
 /** `sort=seen` is ascending, `sort=-seen` descending; a click reverses the order and keeps the filters. */
 function renderHead({ path = '', query = {}, columns }: Table): Html {
   return html`<thead>
-    <tr data-label="Sort by">
+    <tr data-label="${t.sortBy}">
       ${columns.map((column) => {
         const { key, title, className }: Column =
           typeof column === 'string' ? { title: column } : column
@@ -99,13 +103,11 @@ export function renderPager<Row>(
       ? html`<span class="dim">${text}</span>`
       : html`<a href="${address(path, { ...query, page: to })}" ${attributes({ rel })}>${text}</a>`
   const range = rows.length === 0 ? '0' : `${first}–${first + rows.length - 1}`
-  return html`<nav class="pager" aria-label="Pages">
-    <span>${range} of ${total}</span>${
+  return html`<nav class="pager" aria-label="${t.pages}">
+    <span>${fill(t.range, { range, total })}</span>${
       pages < 2
         ? null
-        : html`${link(1, 'First', 'first')}${link(page - 1, 'Previous', 'prev')}<span
-              >Page ${page} of ${pages}</span
-            >${link(page + 1, 'Next', 'next')}${link(pages, 'Last', 'last')}`
+        : html`${link(1, t.first, 'first')}${link(page - 1, t.previous, 'prev')}<span>${fill(t.page, { page, pages })}</span>${link(page + 1, t.next, 'next')}${link(pages, t.last, 'last')}`
     }
   </nav>`
 }

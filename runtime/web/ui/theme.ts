@@ -6,6 +6,9 @@ import { attributes, html, type Html } from './html.ts'
 import { localPath } from '../http/local-path.ts'
 import type { Route } from '../http/route.ts'
 import type { IconName } from './sprite.ts'
+import { PAGES } from '../../core/texts/pages/texts.ts'
+
+const t = PAGES.frame.theme
 
 const THEMES = ['system', 'light', 'dark'] as const
 export type Theme = (typeof THEMES)[number]
@@ -14,9 +17,9 @@ const COOKIE = 'flasher-theme'
 const YEAR_SECONDS = 365 * 24 * 3600
 
 const CHOICES: Readonly<Record<Theme, { readonly icon: IconName; readonly title: string }>> = {
-  system: { icon: 'system', title: 'System' },
-  light: { icon: 'sun', title: 'Light' },
-  dark: { icon: 'moon', title: 'Dark' },
+  system: { icon: 'system', title: t.system },
+  light: { icon: 'sun', title: t.light },
+  dark: { icon: 'moon', title: t.dark },
 }
 
 export function readTheme(event: H3Event): Theme {
@@ -32,7 +35,7 @@ const parseTheme = (text: string | null | undefined): Theme =>
 export const themeSwitch = (selected: Theme, here: string): Html =>
   html`<form method="post" action="/ui/theme" class="theme">
     <input type="hidden" name="back" value="${here}" />
-    <div role="group" aria-label="Colour scheme">
+    <div role="group" aria-label="${t.label}">
       ${THEMES.map(
         (theme) =>
           html`<button${attributes({

@@ -77,7 +77,7 @@ test('pages never wait: they get what was found last, and a look begins', async 
   let changes = 0
   const { port } = daemon
   const probe = createTftpProbe({ host: () => '127.0.0.1', port, changed: () => (changes += 1) })
-  assert.match(probe.state().text, /is being asked/)
+  assert.match(probe.state().text, /is being checked/)
   await probe.look()
   assert.match(probe.state().text, /serves/)
   probe.state()

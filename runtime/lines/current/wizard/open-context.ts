@@ -1,5 +1,6 @@
 /** Opens the wizard's context: the terminal at once, services when a screen first needs them. */
 import type { SurveyedDisk } from '../../../core/disk/disk.ts'
+import { isOffered, parseLoops } from '../../../core/disk/offered-loops.ts'
 import { decideDefaultCatalog } from '../../../core/catalog/catalog-source.ts'
 import { resolveImageRoot } from '../../../core/image/image.ts'
 import { findOwnCard } from '../../../services/host/host-addresses.ts'
@@ -104,16 +105,6 @@ export async function openWizardContext(
     }),
   }
 }
-
-/** `FLASHER_OFFER_LOOP`: all loop devices, or the named ones, separated by blanks. */
-type Loops = 'none' | 'all' | readonly string[]
-
-function parseLoops(text: string): Loops {
-  if (text === '' || text === '0') return 'none'
-  return text === '1' ? 'all' : text.split(' ')
-}
-
-const isOffered = (loops: Loops, path: string) => loops === 'all' || loops.includes(path)
 
 async function restart(env: Environment) {
   const [{ createPower }, { createShell }] = await Promise.all([

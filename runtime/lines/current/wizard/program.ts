@@ -1,8 +1,7 @@
 /** `flasher` without a command: the wizard, alone or driven by a server ("Wizard command line"). */
 import type { Arguments } from '../../../core/command/arguments.ts'
-import { Fault } from '../../../core/foundation/fault.ts'
-import { parseMac } from '../../../core/machine/mac.ts'
-import { parseServerAddress } from '../../../core/net/server-address.ts'
+import { fill } from '../../../core/texts/text.ts'
+import { WIZARD_TEXTS } from '../../../core/texts/wizard/texts.ts'
 import type { Environment } from '../../../services/host/shell.ts'
 import { decideTerminalStyle } from '../../../terminal/text/terminal-style.ts'
 import type { WizardContext } from './screens/wizard-context.ts'
@@ -10,6 +9,8 @@ import { openWizardContext, type ProcessEnvironment } from './open-context.ts'
 import { DEFAULT_SERVER } from './options.ts'
 import type { Hooks, Start } from './flow/start.ts'
 import { runWizard } from './wizard.ts'
+
+const TEXTS = WIZARD_TEXTS.program
 
 const SUCCESS = 0
 const FAILED = 1
@@ -20,7 +21,10 @@ const CANCELLED = 130
 export async function wizard(environment: ProcessEnvironment, given: Arguments): Promise<number> {
   const { stdin, stdout, signal } = environment
   const hasTerminal = stdin.isTTY && stdout.isTTY
-  if (!hasTerminal) requireServer(given)
+  if (!hasTerminal) {
+    const { requireServer } = await import('./unattended.ts')
+    requireServer(given)
+  }
   const context = await openWizardContext(environment, given.values['mac'] ?? null)
   try {
     const beginning = await begin(given, context, environment.env)
@@ -29,10 +33,13 @@ export async function wizard(environment: ProcessEnvironment, given: Arguments):
     if (!hasTerminal) {
       // There may be a screen without a keyboard.
       context.painter.leave()
-      const message = start.notice ?? 'the server leaves it to the wizard what is flashed'
+      const message = start.notice ?? TEXTS.leftToWizard
       const { createLog } = await import('../../../terminal/text/log.ts')
       const look = decideTerminalStyle(environment.env, environment.stderr.isTTY)
-      createLog({ program: 'flasher', stderr: environment.stderr, look }).fail(message, NO_WIZARD)
+      createLog({ program: 'flasher', stderr: environment.stderr, look }).fail(
+        message,
+        TEXTS.terminalNeededToGoOn,
+      )
       return signal.aborted ? CANCELLED : FAILED
     }
     await runWizard(start, takeOver(context, start, hooks))
@@ -41,33 +48,6 @@ export async function wizard(environment: ProcessEnvironment, given: Arguments):
     context.painter.leave()
   }
 }
-
-/** Without a terminal there must be a server that decides: what it decides needs nobody. */
-function requireServer({ values }: Arguments): void {
-  const { mac, server = DEFAULT_SERVER } = values
-  if (mac === undefined) {
-    throw refuse(
-      'the wizard needs a terminal',
-      'Without one: "flasher flash --image IMAGE --target DISK --yes".',
-    )
-  }
-  if (!parseMac(mac).ok) {
-    throw refuse(
-      `--mac ${JSON.stringify(mac)} is no MAC address`,
-      'Write it like 52:54:00:12:34:56.',
-    )
-  }
-  if (!parseServerAddress(server).ok) {
-    throw refuse(
-      `--server ${JSON.stringify(server)} is no address`,
-      'Write it like http://10.0.0.1:8080.',
-    )
-  }
-}
-
-const NO_WIZARD = 'The wizard, which goes on from here, needs a terminal.'
-
-const refuse = (message: string, hint: string) => new Fault('misuse', message, { hint })
 
 type Beginning =
   | { readonly kind: 'exit'; readonly code: number }
@@ -100,19 +80,14 @@ async function beginAlone(
   // With FLASHER_LIVE_MAC another console follows the server, and flashes of this one are reported.
   const isAlone = server !== null && (env['FLASHER_LIVE_MAC'] ?? '') === ''
   const notices = [
-    ...(isAlone ? [renderUnfollowed(server)] : []),
-    ...(context.isRoot ? [] : [ROOTLESS]),
+    ...(isAlone ? [fill(TEXTS.notFollowed, { server })] : []),
+    ...(context.isRoot ? [] : [TEXTS.notRoot]),
   ]
   const notice = notices.join(' ') || null
   const identity = { ...context.drawing.setting.identity, server }
   const start: Start = { screen, catalog, notice, identity }
   return { kind: 'interactive' as const, start, hooks: null }
 }
-
-const ROOTLESS = 'Without root, disks can be looked at but not written.'
-
-const renderUnfollowed = (server: string) =>
-  `The server ${server} is not followed and flashes are not reported to it: this machine's MAC address is unknown (set --mac, or flasher.mac= on the kernel command line).`
 
 /** The server may know more of this machine than it did itself, and flashes are reported to it. */
 const takeOver = (

@@ -1,4 +1,6 @@
 /** Runs the wizard's screens one after another until the operator or a signal ends it. */
+import { fill } from '../../../core/texts/text.ts'
+import { WIZARD_TEXTS } from '../../../core/texts/wizard/texts.ts'
 import type { WizardContext } from './screens/wizard-context.ts'
 import { next, openState, choiceOf, type ScreenName, type State, type Step } from './flow/flow.ts'
 import type { Start } from './flow/start.ts'
@@ -37,9 +39,10 @@ export async function runWizard(start: Start, context: WizardContext): Promise<'
 
 /** Null: it is under way. */
 async function restart({ reboot }: WizardContext): Promise<string | null> {
-  if (reboot === null) return 'this machine is not restarted from here'
+  const { notRestartedFromHere, restartFailed } = WIZARD_TEXTS.program
+  if (reboot === null) return notRestartedFromHere
   const outcome = await reboot()
-  return outcome.ok ? null : `the restart failed: ${outcome.refusal}`
+  return outcome.ok ? null : fill(restartFailed, { reason: outcome.refusal })
 }
 
 async function flash(state: State, context: WizardContext): Promise<Step> {

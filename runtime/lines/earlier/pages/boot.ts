@@ -8,13 +8,17 @@ import { settle } from '../../../services/host/watch.ts'
 import { seeOther } from '../../../web/http/answers.ts'
 import { badge, banner, card, progress, renderBytes } from '../../../web/ui/elements.ts'
 import { postButton } from '../../../web/ui/fields.ts'
-import { html, type Content, type Html } from '../../../web/ui/html.ts'
+import { fillHtml, html, type Content, type Html } from '../../../web/ui/html.ts'
 import { refreshEvery } from '../../../web/ui/refresh.ts'
 import { numberColumn, renderTable } from '../../../web/ui/tables.ts'
 import { renderTime, type Clock } from '../../../web/ui/times.ts'
 import type { Route } from '../../../web/http/route.ts'
 import { formRoute, goBack, messageOf, pageRoute, type PageContext } from './frame/page-context.ts'
 import { renderUpload } from './frame/upload.ts'
+import { PAGES } from '../../../core/texts/pages/texts.ts'
+import { fill } from '../../../core/texts/text.ts'
+
+const t = PAGES.earlier.boot
 
 const PATH = '/ui/boot'
 const FILES = [...Object.values(LIVE_TRIO), LIVE_SUMS]
@@ -37,7 +41,7 @@ async function show(context: PageContext, event: H3Event): Promise<HTTPResponse>
   const [job] = releases.jobs()
   const isRunning = job !== undefined && !isOver(job)
   return await context.show(event, {
-    title: 'Boot files',
+    title: t.title,
     section: PATH,
     messages: messageOf(context, event),
     body: html`${
@@ -48,16 +52,16 @@ async function show(context: PageContext, event: H3Event): Promise<HTTPResponse>
           </div>`
     }
     ${card({
-      title: 'Live system',
+      title: t.files.title,
       body: renderTable({
-        caption: 'Files of the live system',
-        columns: ['File', 'State', numberColumn('Size'), 'Changed'],
+        caption: t.files.caption,
+        columns: [t.files.file, t.files.state, numberColumn(t.files.size), t.files.changed],
         rows: FILES.map((name) => {
           const file = there.get(name)
           return html`<tr>
             <th scope="row"><code>${name}</code></th>
             <td>
-              ${file === undefined ? badge('needs-you', 'missing') : badge('done', 'present')}
+              ${file === undefined ? badge('needs-you', t.files.missing) : badge('done', t.files.present)}
             </td>
             <td class="number">${renderBytes(file?.sizeBytes ?? null)}</td>
             <td class="nowrap">${renderTime(file?.modifiedAt ?? null, clock)}</td>
@@ -65,46 +69,50 @@ async function show(context: PageContext, event: H3Event): Promise<HTTPResponse>
         }),
       }),
     })}
-    ${card({ title: 'Fetch a release', body: renderFetch(context) })}
-    ${card({ title: 'Upload a file', body: renderUpload({ to: '/boot/', page: PATH, label: 'Boot file' }) })}`,
+    ${card({ title: t.fetch.title, body: renderFetch(context) })}
+    ${card({ title: t.upload.title, body: renderUpload({ to: '/boot/', page: PATH, label: t.upload.label }) })}`,
   })
 }
 
 function renderFetch({ services: { config, releases } }: PageContext): Content {
   const obstacle = releases.obstacle()
   const { boot, releases: site } = config.current()
-  if (obstacle !== null) return html`<p class="dim">Nothing can be fetched: ${obstacle}.</p>`
+  if (obstacle !== null)
+    return html`<p class="dim">${fill(t.fetch.obstacle, { reason: obstacle })}</p>`
   return html`<form method="post" action="${PATH}/fetch-release" class="row">
       <input
         name="tag"
         value="${boot.release_tag}"
-        aria-label="Release tag"
+        aria-label="${t.fetch.tag}"
         maxlength="100"
         autocomplete="off"
       />
-      <button class="primary">Fetch release</button>
+      <button class="primary">${t.fetch.button}</button>
     </form>
     <p class="dim">
-      From <code>${boot.release_repo}</code> at <code>${site.base_url}</code>. All files are checked
-      against ${LIVE_SUMS} and replaced together.
+      ${fillHtml(t.fetch.hint, {
+        repository: html`<code>${boot.release_repo}</code>`,
+        site: html`<code>${site.base_url}</code>`,
+        sums: LIVE_SUMS,
+      })}
     </p>`
 }
 
 function renderJob(job: FetchJob, clock: Clock): Html {
   const { tag, status, bytes_done: done, bytes_total: total, error } = job
   if (status === 'completed') {
-    return banner('done', html`Release ${tag} was installed ${renderTime(job.finished_at, clock)}.`)
-  }
-  if (isOver(job)) {
     return banner(
-      'failed',
-      html`Release ${tag} was not installed: ${error}. The files are as before.`,
+      'done',
+      fillHtml(t.job.completed, { tag, time: renderTime(job.finished_at, clock) }),
     )
   }
+  if (isOver(job)) {
+    return banner('failed', fillHtml(t.job.failed, { tag, error }))
+  }
   return card({
-    title: `Fetching release ${tag}`,
-    body: html`${progress(status === 'queued' ? null : done, total, job.artifact ?? status)}
-    ${postButton({ action: `${PATH}/cancel-fetch`, label: 'Cancel', values: { tag } })}`,
+    title: fill(t.job.running, { tag }),
+    body: html`${progress(status === 'queued' ? null : done, total, job.artifact ?? PAGES.frame.jobs[status])}
+    ${postButton({ action: `${PATH}/cancel-fetch`, label: PAGES.frame.cancel, values: { tag } })}`,
   })
 }
 
@@ -117,9 +125,10 @@ async function fetchRelease(
   const { releases, config } = context.services
   const given = form.get('tag')?.trim() || config.current().boot.release_tag
   const tag = ReleaseTagSchema.safeParse(given)
-  if (!tag.success) return goBack(context, event, PATH, 'A tag is like v1.2.3, or latest.')
+  if (!tag.success) return goBack(context, event, PATH, t.fetch.invalid)
   const obstacle = releases.obstacle()
-  if (obstacle !== null) return goBack(context, event, PATH, `Nothing can be fetched: ${obstacle}.`)
+  if (obstacle !== null)
+    return goBack(context, event, PATH, fill(t.fetch.obstacle, { reason: obstacle }))
   await releases.start(tag.data, context.site.by(event))
   await settle(releases.awaitEnd(tag.data), PATIENCE_MS)
   return seeOther(PATH)

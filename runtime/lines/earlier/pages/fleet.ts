@@ -3,7 +3,7 @@ import type { H3Event, HTTPResponse } from 'h3'
 import { parseMac } from '../../../core/machine/mac.ts'
 import { seeOther } from '../../../web/http/answers.ts'
 import { banner, card, emptyState, factList } from '../../../web/ui/elements.ts'
-import { address, html, type Content, type Html } from '../../../web/ui/html.ts'
+import { address, fillHtml, html, type Content, type Html } from '../../../web/ui/html.ts'
 import { cutPage, PAGE_ROWS } from '../../../web/ui/paging.ts'
 import { refreshOnNews } from '../../../web/ui/refresh.ts'
 import { readListQuery, renderSearch, type ListQuery } from '../../../web/ui/search.ts'
@@ -12,6 +12,10 @@ import type { Route } from '../../../web/http/route.ts'
 import { isUnassigned } from '../rules/machine.ts'
 import { COLUMNS, machinePath, renderMachineRow } from './frame/machine-row.ts'
 import { formRoute, goBack, messageOf, pageRoute, type PageContext } from './frame/page-context.ts'
+import { PAGES } from '../../../core/texts/pages/texts.ts'
+import { fill } from '../../../core/texts/text.ts'
+
+const t = PAGES.earlier
 
 const HOME = '/ui/dashboard'
 const PATH = '/ui/machines'
@@ -27,17 +31,17 @@ async function showCounts(context: PageContext, event: H3Event): Promise<HTTPRes
   const images = await context.services.shelf.list()
   const discovered = machines.filter(isUnassigned).length
   return await context.show(event, {
-    title: 'Dashboard',
+    title: t.dashboard.title,
     section: HOME,
     live: address('/events/machines', { q: '', page: 1 }),
     messages: messageOf(context, event),
     body: html`<div id="dashboard-counts" ${refreshOnNews('dashboard-counts', HOME, 2000)}>
       ${card({
-        title: 'Fleet',
+        title: t.dashboard.fleet,
         body: factList([
-          ['Machines', renderCount(machines.length, PATH)],
-          ['Discovered', renderCount(discovered, address(PATH, { q: 'is:discovered' }))],
-          ['Images', renderCount(images.length, '/ui/images')],
+          [t.dashboard.machines, renderCount(machines.length, PATH)],
+          [t.dashboard.discovered, renderCount(discovered, address(PATH, { q: 'is:discovered' }))],
+          [t.dashboard.images, renderCount(images.length, '/ui/images')],
         ]),
       })}
     </div>`,
@@ -56,15 +60,18 @@ async function showMachines(context: PageContext, event: H3Event): Promise<HTTPR
   const page = cutPage(found, searchParams)
   const clock = context.clock()
   return await context.show(event, {
-    title: 'Machines',
+    title: t.machines.title,
     section: PATH,
-    count: found.length === all.length ? all.length : `${found.length} of ${all.length}`,
+    count:
+      found.length === all.length
+        ? all.length
+        : fill(t.machines.count, { found: found.length, all: all.length }),
     live: address('/events/machines', { q: '', page: 1, ...query }),
     messages: html`${messageOf(context, event)}${renderDeleted(searchParams)}`,
     body: html`${all.length === 0 ? null : renderTools(query)}
       <form>
         ${renderTable({
-          caption: 'Machines',
+          caption: t.machines.caption,
           className: 'fleet',
           path: PATH,
           query,
@@ -83,10 +90,7 @@ async function showMachines(context: PageContext, event: H3Event): Promise<HTTPR
 function renderDeleted(query: URLSearchParams): Content {
   const mac = parseMac(query.get('deleted') ?? '')
   if (!mac.ok) return null
-  return banner(
-    'done',
-    html`${mac.value} was deleted. It reappears as discovered when it next boots from the network.`,
-  )
+  return banner('done', fill(t.machines.deleted, { mac: mac.value }))
 }
 
 const renderTools = (query: ListQuery): Html =>
@@ -94,12 +98,12 @@ const renderTools = (query: ListQuery): Html =>
     path: PATH,
     query,
     name: 'q',
-    label: 'Search machines',
-    placeholder: 'box-1  policy:flash  image:debian*  seen:<1h',
+    label: t.machines.search,
+    placeholder: t.machines.example,
     views: [
-      ['All', {}],
-      ['Discovered', { q: 'is:discovered' }],
-      ['Flash', { q: 'policy:flash' }],
+      [t.machines.views.all, {}],
+      [t.machines.views.discovered, { q: 'is:discovered' }],
+      [t.machines.views.flash, { q: 'policy:flash' }],
     ],
   })
 
@@ -107,26 +111,27 @@ const renderTools = (query: ListQuery): Html =>
 const teach = ({ site }: PageContext, event: H3Event): Html =>
   html`<div class="if-empty">
     ${emptyState(
-      'No machines yet',
-      html`Boot one from the network and it appears here. Your DHCP server must point machines to
-        <code>${site.contact(event).baseUrl}/pxe-bootstrap.ipxe</code>.`,
+      t.machines.empty.title,
+      fillHtml(t.machines.empty.text, {
+        url: html`<code>${site.contact(event).baseUrl}/pxe-bootstrap.ipxe</code>`,
+      }),
     )}
   </div>`
 
 const addForm: Html = html`<details>
-  <summary>Add a machine by its MAC address</summary>
+  <summary>${t.machines.add.title}</summary>
   <form method="post" action="${PATH}" class="row">
     <input
       name="mac"
       class="mono"
       required
-      aria-label="MAC address"
+      aria-label="${t.machines.add.label}"
       placeholder="aa:bb:cc:dd:ee:ff"
       maxlength="17"
       autocomplete="off"
       spellcheck="false"
     />
-    <button>Add machine</button>
+    <button>${t.machines.add.button}</button>
   </form>
 </details>`
 
@@ -136,7 +141,7 @@ async function add(context: PageContext, event: H3Event, form: URLSearchParams):
   const given = (form.get('mac') ?? '').trim()
   const mac = parseMac(given)
   if (!mac.ok) {
-    const error = `"${given.slice(0, 40)}" is not a MAC address (six pairs of hexadecimal digits).`
+    const error = fill(t.machines.add.invalid, { text: given.slice(0, 40) })
     return goBack(context, event, PATH, error)
   }
   await fleet.upsert(mac.value, {}, by(event), (before) => before === null)

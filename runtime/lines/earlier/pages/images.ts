@@ -2,11 +2,14 @@
 import type { H3Event, HTTPResponse } from 'h3'
 import { printable } from '../../../core/foundation/printable.ts'
 import { card, copyBlock, emptyState, middle, renderBytes, tag } from '../../../web/ui/elements.ts'
-import { html } from '../../../web/ui/html.ts'
+import { fillHtml, html } from '../../../web/ui/html.ts'
 import { numberColumn, renderTable } from '../../../web/ui/tables.ts'
 import type { Route } from '../../../web/http/route.ts'
 import { messageOf, pageRoute, type PageContext } from './frame/page-context.ts'
 import { renderUpload } from './frame/upload.ts'
+import { PAGES } from '../../../core/texts/pages/texts.ts'
+
+const t = PAGES.earlier.images
 
 const PATH = '/ui/images'
 
@@ -18,17 +21,18 @@ async function show(context: PageContext, event: H3Event): Promise<HTTPResponse>
   const { shelf } = context.services
   const images = await shelf.list()
   const { baseUrl } = context.site.contact(event)
+  const folder = html`<code>${shelf.root}</code>`
   return await context.show(event, {
-    title: 'Images',
+    title: t.title,
     section: PATH,
     count: images.length,
     messages: messageOf(context, event),
     body: html`${
       images.length === 0
-        ? emptyState('No images', html`Copy images into <code>${shelf.root}</code>, or upload one.`)
+        ? emptyState(t.empty.title, fillHtml(t.empty.text, { folder }))
         : renderTable({
-            caption: 'Images',
-            columns: ['Name', 'Format', numberColumn('Size')],
+            caption: t.caption,
+            columns: [t.name, t.format, numberColumn(t.size)],
             rows: images.map(
               ({ name, format, size_bytes }) =>
                 html`<tr>
@@ -44,16 +48,13 @@ async function show(context: PageContext, event: H3Event): Promise<HTTPResponse>
           })
     }
     ${card({
-      title: 'Upload an image',
-      body: html`${renderUpload({ to: '/images/', page: '/ui/images', label: 'Image file' })}
+      title: t.upload.title,
+      body: html`${renderUpload({ to: '/images/', page: '/ui/images', label: t.upload.label })}
         <details>
-          <summary>From a command line</summary>
-          ${copyBlock(renderCommands(baseUrl), 'Command')}
+          <summary>${t.upload.commands}</summary>
+          ${copyBlock(renderCommands(baseUrl), t.upload.command)}
         </details>
-        <p class="dim">
-          Names must end in .img, .img.zst, .img.xz, .img.gz, .img.bz2 or .qcow2 to be listed. The
-          folder is <code>${shelf.root}</code>.
-        </p>`,
+        <p class="dim">${fillHtml(t.upload.hint, { folder })}</p>`,
     })}`,
   })
 }

@@ -24,7 +24,12 @@ import {
   type PageContext,
 } from './frame/page-context.ts'
 import { provisioningCard } from './provision.ts'
+import { PAGES } from '../../../core/texts/pages/texts.ts'
+import { fill } from '../../../core/texts/text.ts'
+
 import { workflowCard } from './workflow.ts'
+
+const t = PAGES.earlier.machine
 
 const PATH = '/ui/machines/:mac'
 
@@ -44,14 +49,14 @@ async function show(context: PageContext, event: H3Event): Promise<HTTPResponse>
   return await context.show(event, {
     title: printable(machine.hostname ?? mac),
     section: '/ui/machines',
+    trail: html`<a href="/ui/machines">${PAGES.frame.titles.machines}</a>`,
     live: address('/events/machines', { q: `mac:${mac}` }),
-    trail: html`<a href="/ui/machines">Machines</a>`,
     messages: html`${messageOf(context, event)}${
-      event.url.searchParams.has('saved') ? banner('done', 'Saved.') : null
+      event.url.searchParams.has('saved') ? banner('done', t.saved) : null
     }${renderWarnings(machine, images, kept)}`,
     body: html`<div class="columns">
       <div>
-        ${card({ title: 'Configuration', id: 'intent', body: renderForm(machine, images) })}
+        ${card({ title: t.configuration, id: 'intent', body: renderForm(machine, images) })}
         ${await provisioningCard(context, machine, kept)}
       </div>
       <div>
@@ -76,42 +81,32 @@ function renderWarnings(
   if (boot_policy !== 'flash') return null
   const missing = findMissing(provisioning_mode, kept)
   const warnings = [
-    image === null ? 'No image is assigned, so the machine boots its own disk.' : null,
+    image === null ? t.warnings.image : null,
     image !== null && !images.includes(image)
-      ? `${printable(image)} is not in the image folder, so the flash cannot start.`
+      ? fill(t.warnings.absent, { image: printable(image) })
       : null,
-    missing === null ? null : `The mode ${provisioning_mode} needs ${missing}: add it below.`,
-    failure === null ? null : `The last flash failed: ${failure.reason ?? 'no reason was given'}.`,
+    missing === null ? null : fill(t.warnings.files, { mode: provisioning_mode, files: missing }),
+    failure === null
+      ? null
+      : fill(t.warnings.failed, { reason: failure.reason ?? t.warnings.noReason }),
   ]
   return warnings.map((text) => (text === null ? null : banner('needs-you', text)))
 }
-
-const POLICIES = {
-  local: { title: 'Boot its own disk', text: 'Nothing is written.' },
-  flash: {
-    title: 'Flash at every network boot',
-    text: 'Erases the disk of the machine. The policy stays until you change it.',
-  },
-  tui: {
-    title: 'Ask at the machine',
-    text: 'Starts the live system with its menu for the person in front of it.',
-  },
-} as const
 
 const renderForm = (machine: Machine, images: readonly string[]): Html =>
   html`<form method="post" action="${machinePath(machine.mac)}">
     ${radioCards({
       name: 'boot_policy',
-      legend: 'Next network boot',
+      legend: t.form.policy,
       value: machine.boot_policy,
-      cards: BOOT_POLICIES.map((value) => ({ value, ...POLICIES[value] })),
+      cards: BOOT_POLICIES.map((value) => ({ value, ...t.policies[value] })),
     })}
     ${selectField({
       name: 'image',
-      label: 'Image',
+      label: t.form.image,
       value: machine.image ?? '',
       options: [
-        { value: '', text: 'none' },
+        { value: '', text: t.form.none },
         ...[...new Set([...images, ...(machine.image === null ? [] : [machine.image])])].map(
           (name) => ({ value: name, text: printable(name) }),
         ),
@@ -119,61 +114,58 @@ const renderForm = (machine: Machine, images: readonly string[]): Html =>
     })}
     ${selectField({
       name: 'provisioning_mode',
-      label: 'After the flash',
+      label: t.form.provisioning,
       value: machine.provisioning_mode,
       options: MACHINE_PROVISIONING.map((value) => ({ value, text: value })),
-      hint: 'cijoe needs a live system that has cijoe; cijoe-online runs from this server.',
+      hint: t.form.provisioningHint,
     })}
     ${textField({
       name: 'hostname',
-      label: 'Host name',
+      label: t.form.hostname,
       value: machine.hostname ?? '',
       maxLength: 253,
-      hint: 'Where the machine answers once it is flashed.',
+      hint: t.form.hostnameHint,
     })}
     ${textField({
       name: 'cijoe_workflow_ref',
-      label: 'cijoe workflow on this server',
+      label: t.form.workflow,
       value: machine.cijoe_workflow_ref ?? '',
       maxLength: 1024,
       mono: true,
-      hint: 'An absolute path; for cijoe-online.',
+      hint: t.form.workflowHint,
     })}
-    <button class="primary">Save</button>
+    <button class="primary">${t.form.button}</button>
   </form>`
 
 function renderFacts(context: PageContext, machine: Machine): Html {
   const clock = context.clock()
   const { mac, last_seen_ip: ip } = machine
   return card({
-    title: 'Identity',
+    title: t.facts.title,
     body: factList([
-      ['MAC', copyable(mac)],
-      ['Address', ip === null ? null : copyable(ip)],
-      ['Last seen', renderTime(machine.last_seen_at, clock, 'never')],
-      ['Discovered', renderTime(machine.discovered_at, clock, 'added manually')],
-      ['Last flashed', renderTime(machine.last_flashed_at, clock, 'never')],
+      [t.facts.mac, copyable(mac)],
+      [t.facts.address, ip === null ? null : copyable(ip)],
+      [t.facts.seen, renderTime(machine.last_seen_at, clock, t.facts.never)],
+      [t.facts.discovered, renderTime(machine.discovered_at, clock, t.facts.manual)],
+      [t.facts.flashed, renderTime(machine.last_flashed_at, clock, t.facts.never)],
     ]),
   })
 }
 
 const renderDelete = (mac: Mac): Html =>
   html`<details class="card">
-    <summary>Delete this machine</summary>
-    <p class="dim">
-      Its configuration and provisioning files are deleted. The machine reappears as discovered when
-      it next boots from the network.
-    </p>
-    ${postButton({ action: `${machinePath(mac)}/delete`, label: `Delete ${mac}`, tone: 'danger' })}
+    <summary>${t.removal.title}</summary>
+    <p class="dim">${t.removal.text}</p>
+    ${postButton({ action: `${machinePath(mac)}/delete`, label: fill(t.removal.button, { mac }), tone: 'danger' })}
   </details>`
 
 /** As the machine would get it now, without its token, which is secret. */
 function renderScript({ site }: PageContext, machine: Machine, event: H3Event): Html {
   const { script } = site.line.decideBoot(machine, site.contact(event))
   return card({
-    title: 'Boot script',
+    title: t.script,
     id: 'script',
-    body: copyBlock(hideBootTokens(script), 'Boot script'),
+    body: copyBlock(hideBootTokens(script), t.script),
   })
 }
 
@@ -184,9 +176,9 @@ async function save(context: PageContext, event: H3Event, form: URLSearchParams)
   const here = machinePath(mac)
   if (saved.ok) return seeOther(address(here, { saved: 1 }))
   const { refusal } = saved
-  const why = refusal.why === 'fields' ? renderFieldErrors(refusal.fields) : 'it has changed'
+  const why = refusal.why === 'fields' ? renderFieldErrors(refusal.fields) : t.changed
   const back = context.site.machines.peek(mac) === null ? '/ui/machines' : here
-  return goBack(context, event, back, `Not saved: ${why}.`)
+  return goBack(context, event, back, fill(t.refused, { reason: why }))
 }
 
 async function remove({ site }: PageContext, event: H3Event): Promise<unknown> {

@@ -12,6 +12,10 @@ import type { Machine } from '../rules/machine.ts'
 import { parseProvisionFile, PROVISION_FILES, type ProvisionFile } from '../rules/provisioning.ts'
 import { machinePath } from './frame/machine-row.ts'
 import { formRoute, goBack, type PageContext } from './frame/page-context.ts'
+import { PAGES } from '../../../core/texts/pages/texts.ts'
+import { fill } from '../../../core/texts/text.ts'
+
+const t = PAGES.earlier.provisioning
 
 /** Each byte of a text may become three in a form. */
 const MAX_FORM = 3 * MAX_PROVISION_BYTES + 64 * 1024
@@ -29,28 +33,25 @@ export async function provisioningCard(
     PROVISION_FILES.map(async (name) => (await services.files.read(mac, name))?.toString() ?? ''),
   )
   return card({
-    title: 'Provisioning files',
+    title: t.title,
     id: 'provision',
-    body: html`<p class="dim">
-        The live system fetches them during the flash, with a token that is valid until the machine
-        reports its end. Only the server's user can read them here.
-      </p>
+    body: html`<p class="dim">${t.text}</p>
       ${PROVISION_FILES.map((name, at) => renderFile(mac, name, kept.has(name), texts[at] ?? ''))}`,
   })
 }
 
 const renderFile = (mac: string, name: ProvisionFile, isKept: boolean, text: string): Html =>
   html`<details>
-    <summary><code>${name}</code> ${isKept ? badge('done', 'present') : null}</summary>
+    <summary><code>${name}</code> ${isKept ? badge('done', t.present) : null}</summary>
     <form method="post" action="${machinePath(mac)}/provision">
       ${hidden({ name })}
       <div class="field">
-        <label for="file-${name}">Content</label>
+        <label for="file-${name}">${t.content}</label>
         <textarea id="file-${name}" name="text" rows="8" class="mono" spellcheck="false">
 ${text}</textarea>
-        <p class="hint">Save it empty to remove the file.</p>
+        <p class="hint">${t.hint}</p>
       </div>
-      <button>Save ${name}</button>
+      <button>${fill(t.button, { name })}</button>
     </form>
   </details>`
 
@@ -64,7 +65,7 @@ async function save(context: PageContext, event: H3Event, form: URLSearchParams)
   const text = (form.get('text') ?? '').replaceAll('\r\n', '\n')
   const bytes = Buffer.from(text)
   if (bytes.byteLength > MAX_PROVISION_BYTES) {
-    return goBack(context, event, machinePath(mac), `${name} is longer than 1 MiB.`)
+    return goBack(context, event, machinePath(mac), fill(t.tooLong, { name }))
   }
   if (text.trim() === '') await services.files.remove(mac, name)
   else await services.files.save(mac, name, bytes)

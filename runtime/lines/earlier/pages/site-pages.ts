@@ -18,6 +18,9 @@ import { machinePages } from './machine.ts'
 import { provisionPages } from './provision.ts'
 import { settingsPages } from './settings.ts'
 import { workflowPages } from './workflow.ts'
+import { PAGES } from '../../../core/texts/pages/texts.ts'
+
+const t = PAGES.frame.titles
 
 interface Pages {
   readonly views: ServerViews<Machine>
@@ -33,11 +36,11 @@ interface PagesDependencies extends Omit<PageDependencies, 'frame'> {
 }
 
 const NAV: readonly NavLink[] = [
-  { href: '/ui/dashboard', title: 'Dashboard', icon: 'dashboard' },
-  { href: '/ui/machines', title: 'Machines', icon: 'machines' },
-  { href: '/ui/images', title: 'Images', icon: 'image' },
-  { href: '/ui/boot', title: 'Boot files', icon: 'netboot' },
-  { href: '/ui/settings', title: 'Settings', icon: 'settings' },
+  { href: '/ui/dashboard', title: t.dashboard, icon: 'dashboard' },
+  { href: '/ui/machines', title: t.machines, icon: 'machines' },
+  { href: '/ui/images', title: t.images, icon: 'image' },
+  { href: '/ui/boot', title: t.bootFiles, icon: 'netboot' },
+  { href: '/ui/settings', title: t.settings, icon: 'settings' },
 ]
 
 export function createPages(parts: PagesDependencies): Pages {

@@ -5,25 +5,28 @@ import { ACTIONS, numberColumn, renderTable } from '../../../../web/ui/tables.ts
 import { renderTime, type Clock } from '../../../../web/ui/times.ts'
 import { questionButton } from '../frame/question.ts'
 import type { StoredBackup } from '../../../../services/backup/backup-store.ts'
+import { PAGES } from '../../../../core/texts/pages/texts.ts'
+
+const t = PAGES.backups.list
 
 const PATH = '/ui/backups'
 
 export const renderStored = (stored: readonly StoredBackup[], clock: Clock): Html =>
   renderTable({
-    caption: 'Backups that can be restored, newest first',
+    caption: t.caption,
     columns: [
-      'Backup',
-      'Created',
-      numberColumn('Machines'),
-      numberColumn('Size'),
-      'Release',
+      t.backup,
+      t.created,
+      numberColumn(t.machines),
+      numberColumn(t.size),
+      t.release,
       ACTIONS,
     ],
     rows: stored.map(
       ({ backup_id: id, manifest, bytes }) =>
         html`<tr>
           <th scope="row">
-            <code>${id}</code> ${manifest === null ? badge('ready', 'hardware only') : null}
+            <code>${id}</code> ${manifest === null ? badge('ready', t.hardware) : null}
           </th>
           <td class="nowrap">${renderTime(timeOf(id), clock)}</td>
           <td class="number">${manifest?.machines ?? '–'}</td>
@@ -31,9 +34,9 @@ export const renderStored = (stored: readonly StoredBackup[], clock: Clock): Htm
           <td>${manifest?.release ?? '–'}</td>
           <td>
             <div class="row">
-              <a class="button" href="${PATH}/${id}/download">Download</a>
-              <a class="button" href="${PATH}/${id}/restore">Restore…</a>
-              ${questionButton({ action: `${PATH}/${id}/delete`, label: 'Remove…', tone: 'danger' })}
+              <a class="button" href="${PATH}/${id}/download">${t.download}</a>
+              <a class="button" href="${PATH}/${id}/restore">${t.restore}</a>
+              ${questionButton({ action: `${PATH}/${id}/delete`, label: t.remove, tone: 'danger' })}
             </div>
           </td>
         </tr>`,

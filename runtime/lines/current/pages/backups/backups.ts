@@ -11,7 +11,7 @@ import {
   textField,
 } from '../../../../web/ui/fields.ts'
 import { refuse } from '../../../../web/http/faults.ts'
-import { address, html, type Content, type Html } from '../../../../web/ui/html.ts'
+import { address, fillHtml, html, type Content, type Html } from '../../../../web/ui/html.ts'
 import { refreshEvery } from '../../../../web/ui/refresh.ts'
 import type { Route } from '../../../../web/http/route.ts'
 import type { Backups } from '../../../../services/backup/backups.ts'
@@ -23,6 +23,10 @@ import { messageOf, type PageContext } from '../frame/page-context.ts'
 import { buttonRoute, formRoute, pageRoute } from '../frame/page-routes.ts'
 import { isAsked, renderRemoval } from '../frame/question.ts'
 import { renderEventList } from '../view/event-list.ts'
+import { PAGES } from '../../../../core/texts/pages/texts.ts'
+import { fill, fillCount, pluralOf } from '../../../../core/texts/text.ts'
+
+const t = PAGES.backups
 
 const PATH = '/ui/backups'
 
@@ -37,7 +41,7 @@ export const backupPages = (context: PageContext): readonly Route[] => {
     buttonRoute(`${PATH}/:id/cancel`, async (event) => {
       const job = await backups.cancel(idOf(event), context.site.by(event))
       return job === null
-        ? goBack(context.site, event, PATH, { error: 'That backup is not running.' })
+        ? goBack(context.site, event, PATH, { error: t.errors.notRunning })
         : goTo(event, PATH)
     }),
     formRoute(`${PATH}/:id/delete`, (event, form) =>
@@ -60,29 +64,25 @@ async function show(context: PageContext, event: H3Event): Promise<HTTPResponse>
   const active = backups.jobs().filter(({ finished_at: at }) => at === null)
   const restoring = backups.restoring()
   const isBusy = active.length > 0 || restoring !== null
-  const start = postButton({ action: PATH, label: 'Back up now', tone: 'primary' })
+  const start = postButton({ action: PATH, label: t.start, tone: 'primary' })
   return await context.show(event, {
-    title: 'Backups',
+    title: t.title,
     section: PATH,
     count: stored.length,
     actions: start,
     messages: html`${messageOf(context, event)}${problem === null ? done(event.url.searchParams) : banner('failed', problem)}`,
     body: html`<div class="board" ${refreshEvery('backups', PATH, isBusy ? 1 : null)}>
-      ${isBusy ? card({ title: 'Running', body: renderActive(active, restoring) }) : null}
+      ${isBusy ? card({ title: t.running, body: renderActive(active, restoring) }) : null}
       ${
         stored.length === 0
-          ? emptyState(
-              'No backups yet',
-              'A backup holds the machines with their images, disks and labels, the settings and the events. Restore it here or with flasher-web restore.',
-              start,
-            )
+          ? emptyState(t.empty.title, t.empty.text, start)
           : renderStored(stored, clock)
       }
       <div class="columns">
         <div>
-          ${card({ title: 'Schedule', id: 'backup-schedule', body: renderSchedule(context) })}
+          ${card({ title: t.schedule.title, id: 'backup-schedule', body: renderSchedule(context) })}
         </div>
-        <div>${card({ title: 'Activity', body: renderEventList(events, clock) })}</div>
+        <div>${card({ title: t.activity, body: renderEventList(events, clock) })}</div>
       </div>
     </div>`,
   })
@@ -112,11 +112,10 @@ function done(query: URLSearchParams): Content {
   if (restored) {
     return banner(
       'done',
-      html`Backup ${restored} was restored. The previous state was kept beside the database as
-        <code>.bak</code>.`,
+      fillHtml(t.done.restored, { id: restored, suffix: html`<code>.bak</code>` }),
     )
   }
-  return deleted ? banner('done', `Backup ${deleted} was removed.`) : null
+  return deleted ? banner('done', fill(t.done.removed, { id: deleted })) : null
 }
 
 /** Only a valid id: anybody can make up an address. */
@@ -134,36 +133,38 @@ const renderActive = (
       ({ backup_id: id, status, bytes_done: bytes, bytes_total: total, trigger }) =>
         html`<li>
           <span class="grow"
-            ><code>${id}</code> <span class="dim small">${trigger}, ${status}</span></span
-          >${progress(status === 'queued' ? null : bytes, total, status === 'queued' ? 'waiting' : 'copying')}${postButton({ action: `${PATH}/${id}/cancel`, label: 'Cancel' })}
+            ><code>${id}</code>
+            <span class="dim small"
+              >${fill(t.jobs.state, { trigger: t.jobs.triggers[trigger], state: PAGES.frame.jobs[status] })}</span
+            ></span
+          >${progress(status === 'queued' ? null : bytes, total, status === 'queued' ? t.jobs.waiting : t.jobs.copying)}${postButton({ action: `${PATH}/${id}/cancel`, label: PAGES.frame.cancel })}
         </li>`,
     )}
     ${
       restoring === null
         ? null
         : html`<li>
-            <span class="grow">Restoring <code>${restoring.backup_id}</code></span
-            >${progress(restoring.bytes_done, restoring.bytes_total, 'checking and copying')}
+            <span class="grow"
+              >${fillHtml(t.jobs.restoring, { id: html`<code>${restoring.backup_id}</code>` })}</span
+            >${progress(restoring.bytes_done, restoring.bytes_total, t.jobs.checking)}
           </li>`
     }
   </ul>`
-
-const CADENCES = { daily: 'Daily', weekly: 'Weekly', manual: 'Manual only' } as const
 
 /** The same form as on the settings page. */
 export function renderSchedule({ services }: PageContext): Html {
   const { enabled, cadence, retention } = services.config.current().backup
   return html`<form method="post" action="/ui/settings/backup">
-    ${checkField({ name: 'backup_enabled', label: 'Back up on schedule', checked: enabled })}
+    ${checkField({ name: 'backup_enabled', label: t.schedule.enabled, checked: enabled })}
     ${selectField({
       name: 'backup_cadence',
-      label: 'Frequency',
+      label: t.schedule.cadence,
       value: cadence,
-      options: Object.entries(CADENCES).map(([value, text]) => ({ value, text })),
+      options: Object.entries(t.schedule.cadences).map(([value, text]) => ({ value, text })),
     })}
-    ${textField({ name: 'backup_retention_count', label: 'Backups to keep', type: 'number', value: String(retention), min: 1, max: 10_000, required: true })}
+    ${textField({ name: 'backup_retention_count', label: t.schedule.retention, type: 'number', value: String(retention), min: 1, max: 10_000, required: true })}
     ${hidden({ back: PATH })}
-    <button>Save schedule</button>
+    <button>${t.schedule.button}</button>
   </form>`
 }
 
@@ -176,37 +177,41 @@ async function ask(
   const { manifest, bytes } = await find(context, id)
   const present = await context.site.machines.count()
   return await context.show(event, {
-    title: `Restore ${id}`,
+    title: fill(t.restore.title, { id }),
     section: PATH,
-    trail: html`<a href="${PATH}">Backups</a>`,
+    trail: html`<a href="${PATH}">${t.title}</a>`,
     body: html`<section class="card stack">
       <div class="facing">
         <div>
           <strong>${id}</strong><br /><span class="small dim"
-            >${manifest === null ? 'hardware only' : html`${manifest.machines} machines, release ${manifest.release}`},
-            ${renderBytes(bytes)}</span
+            >${renderContent(manifest, bytes)}</span
           >
         </div>
-        <span aria-label="replaces">→</span>
+        <span aria-label="${t.restore.replaces}">→</span>
         <div>
-          <strong>The current state</strong><br /><span class="small dim"
-            >${present} machines, settings and events</span
+          <strong>${t.restore.current}</strong><br /><span class="small dim"
+            >${fillCount(t.restore.present, present)}</span
           >
         </div>
       </div>
-      ${manifest === null ? banner('needs-you', 'This backup holds hardware only: machines return in mode flasher-inventory, without image or disk.') : null}
-      <p>
-        This replaces everything. The current database is kept on the server as a
-        <code>.bak</code> file.
-      </p>
+      ${manifest === null ? banner('needs-you', t.restore.warning) : null}
+      <p>${fillHtml(t.restore.consequence, { suffix: html`<code>.bak</code>` })}</p>
       <form method="post" action="${PATH}/${id}/restore">
-        ${textField({ name: 'confirm', label: html`Type <code>${timeOfDay(id)}</code>, the time of the backup:`, mono: true, required: true, maxLength: 12, error })}
+        ${textField({ name: 'confirm', label: fillHtml(t.restore.confirm, { time: html`<code>${timeOfDay(id)}</code>` }), mono: true, required: true, maxLength: 12, error })}
         <div class="row">
-          <a class="button" href="${PATH}">Cancel</a><button class="danger">Restore ${id}</button>
+          <a class="button" href="${PATH}">${PAGES.frame.cancel}</a
+          ><button class="danger">${fill(t.restore.button, { id })}</button>
         </div>
       </form>
     </section>`,
   })
+}
+
+function renderContent(manifest: StoredBackup['manifest'], bytes: number | null): Html {
+  const size = renderBytes(bytes)
+  if (manifest === null) return fillHtml(t.restore.hardware, { size })
+  const { machines: count, release } = manifest
+  return fillHtml(pluralOf(t.restore.content, count), { count, release, size })
 }
 
 async function find({ services }: PageContext, id: string): Promise<StoredBackup> {
@@ -220,27 +225,31 @@ const timeOfDay = (id: string): string => /T(\d\d-\d\d)-/.exec(id)?.[1] ?? id
 async function askRemoval(context: PageContext, event: H3Event): Promise<HTTPResponse> {
   const { backup_id: id, manifest, bytes } = await find(context, idOf(event))
   return await context.show(event, {
-    title: `Remove backup ${id}`,
+    title: fill(t.removal.title, { id }),
     section: PATH,
-    trail: html`<a href="${PATH}">Backups</a>`,
+    trail: html`<a href="${PATH}">${t.title}</a>`,
     body: renderRemoval({
-      title: html`Remove backup <code>${id}</code>?`,
-      body: html`<p>
-        ${manifest === null ? 'It holds hardware only' : html`It holds ${manifest.machines} machines`},
-        ${renderBytes(bytes)}. It cannot be restored after this; the server itself stays as it is.
-      </p>`,
+      title: fillHtml(t.removal.question, { id: html`<code>${id}</code>` }),
+      body: html`<p>${renderLoss(manifest, bytes)}</p>`,
       action: event.url.pathname,
       cancel: PATH,
-      button: 'Remove backup',
+      button: t.removal.button,
     }),
   })
+}
+
+function renderLoss(manifest: StoredBackup['manifest'], bytes: number | null): Html {
+  const size = renderBytes(bytes)
+  if (manifest === null) return fillHtml(t.removal.hardware, { size })
+  const { machines: count } = manifest
+  return fillHtml(pluralOf(t.removal.content, count), { count, size })
 }
 
 async function remove(context: PageContext, event: H3Event): Promise<HTTPResponse> {
   try {
     const gone = await context.services.backups.remove(idOf(event), context.site.by(event))
     return gone === null
-      ? goBack(context.site, event, PATH, { error: 'There is no such backup.' })
+      ? goBack(context.site, event, PATH, { error: t.errors.unknown })
       : goTo(event, address(PATH, { deleted: gone.backup_id }))
   } catch (error) {
     return refuseFault(context, event, error)
@@ -259,7 +268,7 @@ async function restore(
   form: URLSearchParams,
 ): Promise<HTTPResponse> {
   if (form.get('confirm')?.trim() !== timeOfDay(id)) {
-    return await ask(context, event, id, `Type ${timeOfDay(id)} to continue.`)
+    return await ask(context, event, id, fill(t.errors.confirm, { time: timeOfDay(id) }))
   }
   try {
     await context.services.backups.restore(id, context.site.by(event))

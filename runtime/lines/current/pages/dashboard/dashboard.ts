@@ -15,6 +15,10 @@ import { machinePath } from '../view/machine-row.ts'
 import { renderReadiness } from './setup-list.ts'
 import { renderBar } from '../view/run-bar.ts'
 import { namesOf, renderRunList } from '../view/run-table.ts'
+import { PAGES } from '../../../../core/texts/pages/texts.ts'
+import { fill } from '../../../../core/texts/text.ts'
+
+const t = PAGES.dashboard
 
 const PATH = '/ui/dashboard'
 /** Rows of each list; its link leads to the rest. */
@@ -46,34 +50,38 @@ async function show(context: PageContext, event: H3Event): Promise<HTTPResponse>
   if (context.images().length === 0) site.catalog.refresh().catch(() => undefined)
   const clock = context.clock()
   return await context.show(event, {
-    title: 'Dashboard',
+    title: t.title,
     section: PATH,
     live: address('/events/machines', { q: 'mac:none', bars: 'all' }),
     messages: messageOf(context, event),
     body: html`<div class="board" ${refreshOnNews('board', PATH, 2000, isReady ? null : 5)}>
       ${renderNumbers([
-        ['Machines', machines.length, '/ui/machines'],
-        ['Running', running.length, '/ui/machines?q=state:running'],
+        [t.numbers.machines, machines.length, '/ui/machines'],
+        [t.numbers.running, running.length, '/ui/machines?q=state:running'],
         [
-          'Failed in 24 hours',
+          t.numbers.failed,
           site.runs.count({ result: 'failed', since }),
           address('/ui/runs', { state: 'failed', since }),
         ],
-        ['Need attention', waiting.length, `/ui/machines?q=${NEEDS_ATTENTION}`],
-        ['Not configured', machines.filter(isUnassigned).length, '/ui/machines?q=is:discovered'],
-        ['Images', context.images().length, '/ui/cache'],
+        [t.numbers.attention, waiting.length, `/ui/machines?q=${NEEDS_ATTENTION}`],
+        [
+          t.numbers.unassigned,
+          machines.filter(isUnassigned).length,
+          '/ui/machines?q=is:discovered',
+        ],
+        [t.numbers.images, context.images().length, '/ui/cache'],
       ])}
       ${renderReadiness(readiness)}
       <div class="columns">
         <div>
-          ${running.length === 0 ? null : card({ title: 'Running now', body: renderRunning(running) })}
+          ${running.length === 0 ? null : card({ title: t.running, body: renderRunning(running) })}
           ${renderFailures(context, machines, since)}
           ${card({
-            title: 'Needs attention',
+            title: t.attention.title,
             aside:
               waiting.length > MAX_ROWS
                 ? html`<a class="small" href="/ui/machines?q=${NEEDS_ATTENTION}"
-                    >All ${waiting.length}</a
+                    >${fill(t.attention.all, { count: waiting.length })}</a
                   >`
                 : null,
             body:
@@ -85,10 +93,10 @@ async function show(context: PageContext, event: H3Event): Promise<HTTPResponse>
           })}
         </div>
         <div>
-          ${card({ title: 'Flashes in the last 30 days', body: renderDays(countDays(flashed, clock)) })}
+          ${card({ title: t.chart.title, body: renderDays(countDays(flashed, clock)) })}
           ${card({
-            title: 'Latest events',
-            aside: html`<a class="small" href="/ui/events">All events</a>`,
+            title: t.events.title,
+            aside: html`<a class="small" href="/ui/events">${t.events.all}</a>`,
             body: renderEventList(events, clock),
           })}
         </div>
@@ -109,8 +117,8 @@ function renderFailures(context: PageContext, machines: readonly Machine[], sinc
   if (found.length === 0) return null
   const runs = found.map(({ run }) => run)
   return card({
-    title: 'Failed in 24 hours',
-    aside: html`<a class="small" href="/ui/runs?state=failed">All failed runs</a>`,
+    title: t.failures.title,
+    aside: html`<a class="small" href="/ui/runs?state=failed">${t.failures.all}</a>`,
     body: renderRunList(runs, context.clock(), namesOf(machines, nameOf)),
   })
 }
@@ -123,9 +131,9 @@ const renderWaiting = ({ machine, view }: MachineView, clock: Clock): Html =>
         >${view.is}</span
       ></span
     >
-    <span class="when">${renderTime(machine.last_seen_at, clock, 'never seen')}</span>
+    <span class="when">${renderTime(machine.last_seen_at, clock, t.attention.neverSeen)}</span>
     <a class="button" href="${machinePath(machine.mac)}#intent"
-      >${isUnassigned(machine) ? 'Configure' : 'Open'}</a
+      >${isUnassigned(machine) ? t.attention.configure : t.attention.open}</a
     >
   </li>`
 
@@ -145,8 +153,8 @@ const renderRunning = (views: readonly MachineView[]): Html =>
 const renderCalm = (machines: number): Html =>
   machines === 0
     ? emptyState(
-        'No machines yet',
-        'Boot one from the network and it appears here.',
-        html`<a class="button" href="/ui/settings#dhcp-pxe">Set up DHCP</a>`,
+        t.empty.title,
+        t.empty.text,
+        html`<a class="button" href="/ui/settings#dhcp-pxe">${t.empty.action}</a>`,
       )
-    : html`<p class="dim">Nothing needs attention.</p>`
+    : html`<p class="dim">${t.attention.none}</p>`

@@ -2,6 +2,10 @@
 import type { JournalEvent } from '../../../../services/state/journal.ts'
 import { html, type Html } from '../../../../web/ui/html.ts'
 import type { Clock } from '../../../../web/ui/times.ts'
+import { PAGES } from '../../../../core/texts/pages/texts.ts'
+import { fill } from '../../../../core/texts/text.ts'
+
+const t = PAGES.dashboard.chart
 
 const DAYS = 30
 const DAY_MS = 86_400_000
@@ -30,7 +34,7 @@ export function countDays(
 export function renderDays(days: readonly Day[]): Html {
   const total = days.reduce((sum, { count }) => sum + count, 0)
   const max = Math.max(1, ...days.map(({ count }) => count))
-  const summary = total === 0 ? 'None in 30 days' : `${total} in 30 days, at most ${max} a day`
+  const summary = total === 0 ? t.none : fill(t.summary, { total, max })
   return html`<svg
       class="chart"
       viewBox="0 0 ${days.length * STEP} ${HEIGHT}"
@@ -46,11 +50,11 @@ export function renderDays(days: readonly Day[]): Html {
           width="${STEP - 2}"
           height="${height}"
         >
-          <title>${date}: ${count}</title>
+          <title>${fill(t.day, { date, count })}</title>
         </rect>`
       })}
     </svg>
     <p class="axis small dim">
-      <span>${days[0]?.date}</span><span>${summary}</span><span>today</span>
+      <span>${days[0]?.date}</span><span>${summary}</span><span>${t.today}</span>
     </p>`
 }

@@ -2,6 +2,10 @@
 import type { ReadinessRow } from '../../../../core/boot/readiness.ts'
 import { badge, card, icon, type Tone } from '../../../../web/ui/elements.ts'
 import { html, type Html } from '../../../../web/ui/html.ts'
+import { PAGES } from '../../../../core/texts/pages/texts.ts'
+import { fill } from '../../../../core/texts/text.ts'
+
+const t = PAGES.dashboard.setup
 
 /** Folded once everything is ready. */
 export function renderReadiness(rows: readonly ReadinessRow[]): Html {
@@ -12,27 +16,26 @@ export function renderReadiness(rows: readonly ReadinessRow[]): Html {
   </ul>`
   return done === rows.length
     ? html`<details class="card" id="readiness">
-        <summary>${icon('done')} Ready to boot machines</summary>
+        <summary>${icon('done')} ${t.done}</summary>
         ${list}
       </details>`
     : card({
-        title: `Setup: ${done} of ${rows.length} done`,
+        title: fill(t.title, { done, total: rows.length }),
         id: 'readiness',
         body: list,
       })
 }
 
-const STATES = {
-  ready: ['done', 'ready'],
-  attention: ['needs-you', 'attention'],
-  missing: ['failed', 'missing'],
-  unknown: ['ready', 'not seen yet'],
-} as const satisfies Record<ReadinessRow['state'], readonly [Tone, string]>
+const TONES = {
+  ready: 'done',
+  attention: 'needs-you',
+  missing: 'failed',
+  unknown: 'ready',
+} as const satisfies Record<ReadinessRow['state'], Tone>
 
 function renderRow({ ok, state, title, text, why, href, action }: ReadinessRow, isNext: boolean) {
-  const [tone, word] = STATES[state]
   return html`<li>
-    <span class="check-state">${badge(tone, word)}</span>
+    <span class="check-state">${badge(TONES[state], t.states[state])}</span>
     <span class="grow"
       ><a href="${href}"><strong>${title}</strong></a> ${text}${
         ok ? null : html`<span class="why dim small">${why}</span>`

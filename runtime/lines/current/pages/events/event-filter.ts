@@ -3,21 +3,24 @@ import type { EventFilter } from '../../../../services/state/journal.ts'
 import { parseEventFilter } from '../../../../web/fleet/events.ts'
 import { icon } from '../../../../web/ui/elements.ts'
 import { hidden } from '../../../../web/ui/fields.ts'
-import { address, attributes, html, type Content, type Html } from '../../../../web/ui/html.ts'
+import {
+  address,
+  attributes,
+  fillHtml,
+  html,
+  type Content,
+  type Html,
+} from '../../../../web/ui/html.ts'
 import { readListQuery, type ListQuery } from '../../../../web/ui/search.ts'
 import { startOfDay } from '../../../../web/ui/times.ts'
+import { PAGES } from '../../../../core/texts/pages/texts.ts'
+import { fill } from '../../../../core/texts/text.ts'
+
+const t = PAGES.events.filter
 
 export const PATH = '/ui/events'
 export const ROWS = 100
 const MAX_LENGTH = 200
-
-/** Filters that events link to, and their names. */
-const LINKED = {
-  kind: 'Kind',
-  subject_id: 'About',
-  actor: 'By',
-  source_ip: 'Address',
-} as const
 
 const KEPT = [
   'text',
@@ -31,17 +34,6 @@ const KEPT = [
   'actor',
   'source_ip',
 ] as const
-
-const SUBJECTS: Readonly<Record<string, string>> = {
-  '': 'Everything',
-  machine: 'Machines',
-  netboot: 'Netboot',
-  catalog: 'Images',
-  backup: 'Backups',
-  settings: 'Settings',
-  auth: 'Logins and tokens',
-  system: 'Server',
-}
 
 interface EventView {
   /** What the address keeps from page to page. */
@@ -74,9 +66,9 @@ function describeProblem(
   since: string | null | undefined,
   until: string | null | undefined,
 ): string | null {
-  if (since === null || until === null) return 'Enter dates as year-month-day, like 2026-11-22.'
+  if (since === null || until === null) return t.problems.date
   const isReversed = since !== undefined && until !== undefined && until <= since
-  return isReversed ? 'The first day is after the last one.' : null
+  return isReversed ? t.problems.reversed : null
 }
 
 export function renderFilters({ query, problem }: EventView, alarms: number): Html {
@@ -87,20 +79,20 @@ export function renderFilters({ query, problem }: EventView, alarms: number): Ht
           id="q"
           name="text"
           value="${query['text'] ?? ''}"
-          aria-label="Search events"
-          placeholder="MAC, address, kind or text"
+          aria-label="${t.label}"
+          placeholder="${t.placeholder}"
           autocomplete="off"
           spellcheck="false"
         />
-        ${renderSubjects(query['subject_kind'] ?? '')} ${renderDay('from', 'From', query, problem)}
-        ${renderDay('to', 'To', query, problem)}
+        ${renderSubjects(query['subject_kind'] ?? '')} ${renderDay('from', t.from, query, problem)}
+        ${renderDay('to', t.to, query, problem)}
         ${hidden({ ...query, text: null, subject_kind: null, from: null, to: null })}
-        <button>${icon('search')}Search</button>
+        <button>${icon('search')}${t.button}</button>
       </form>
-      <nav class="views" aria-label="Views">
-        ${renderView('All', query, {})}
-        ${renderView(`Needs attention (${alarms})`, query, { unacknowledged: '1' })}
-        ${renderView('Failures', query, { failed: '1' })}
+      <nav class="views" aria-label="${t.views.label}">
+        ${renderView(t.views.all, query, {})}
+        ${renderView(fill(t.views.attention, { count: alarms }), query, { unacknowledged: '1' })}
+        ${renderView(t.views.failures, query, { failed: '1' })}
       </nav>
     </div>
     ${problem === null ? null : html`<p class="error" id="range-error" role="alert">${problem}</p>`}
@@ -108,8 +100,8 @@ export function renderFilters({ query, problem }: EventView, alarms: number): Ht
 }
 
 const renderSubjects = (selected: string): Html =>
-  html`<select name="subject_kind" aria-label="Events about">
-    ${Object.entries(SUBJECTS).map(
+  html`<select name="subject_kind" aria-label="${t.subject}">
+    ${Object.entries(t.subjects).map(
       ([value, text]) =>
         html`<option${attributes({ value, selected: value === selected })}>${text}</option>`,
     )}
@@ -149,7 +141,7 @@ const pickView = ({ failed = '', unacknowledged = '' }: ListQuery): ListQuery =>
 
 /** Filters that no field shows, each with a way to remove it. */
 function renderChips(query: ListQuery): Content {
-  const chips = Object.entries(LINKED).flatMap(([name, title]) =>
+  const chips = Object.entries(t.linked).flatMap(([name, title]) =>
     query[name] === undefined ? [] : [{ name, title, value: query[name] }],
   )
   if (chips.length === 0) return null
@@ -157,8 +149,8 @@ function renderChips(query: ListQuery): Content {
     ${chips.map(
       ({ name, title, value }) =>
         html`<a class="button chip" href="${address(PATH, { ...query, [name]: null })}"
-          ><span>${title}: <strong>${value}</strong></span> <span aria-hidden="true">×</span
-          ><span class="spoken">Remove this filter</span></a
+          ><span>${fillHtml(t.chip, { title, value: html`<strong>${value}</strong>` })}</span>
+          <span aria-hidden="true">×</span><span class="spoken">${t.remove}</span></a
         >`,
     )}
   </p>`
@@ -167,7 +159,7 @@ function renderChips(query: ListQuery): Content {
 /** A link to the events with the same value. */
 export const filterLink = (
   query: ListQuery,
-  name: keyof typeof LINKED,
+  name: keyof typeof t.linked,
   value: string,
   shown: string = value,
 ): Html => html`<a href="${address(PATH, { ...query, [name]: value })}">${shown}</a>`

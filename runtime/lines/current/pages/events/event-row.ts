@@ -4,11 +4,15 @@ import { readChanges, renderValue } from '../../../../core/state/event-changes.t
 import { isAlarm } from '../../../../services/state/event-rows.ts'
 import type { JournalEvent } from '../../../../services/state/journal.ts'
 import { badge, shorten } from '../../../../web/ui/elements.ts'
-import { html, type Content, type Html } from '../../../../web/ui/html.ts'
+import { fillHtml, html, type Content, type Html } from '../../../../web/ui/html.ts'
 import type { ListQuery } from '../../../../web/ui/search.ts'
 import { renderTime, type Clock } from '../../../../web/ui/times.ts'
 import { renderSummary } from '../view/event-list.ts'
 import { filterLink } from './event-filter.ts'
+import { PAGES } from '../../../../core/texts/pages/texts.ts'
+import { fill } from '../../../../core/texts/text.ts'
+
+const t = PAGES.events.row
 
 interface EventContext {
   readonly clock: Clock
@@ -27,8 +31,10 @@ export const renderEvent = (event: JournalEvent, context: EventContext): Html =>
       ${renderChanges(event, context)}
       <div class="about small dim">
         ${filterLink(context.query, 'kind', event.kind)}
-        <span>by ${filterLink(context.query, 'actor', event.actor, actorOf(event))}</span>
-        ${event.source_ip === null ? null : html`<span>from ${filterLink(context.query, 'source_ip', event.source_ip)}</span>`}
+        <span
+          >${fillHtml(t.by, { actor: filterLink(context.query, 'actor', event.actor, actorOf(event)) })}</span
+        >
+        ${event.source_ip === null ? null : html`<span>${fillHtml(t.from, { address: filterLink(context.query, 'source_ip', event.source_ip) })}</span>`}
         ${renderDetails(event)}
       </div>
     </div>
@@ -36,48 +42,36 @@ export const renderEvent = (event: JournalEvent, context: EventContext): Html =>
   </li>`
 
 const renderAlarm = (event: JournalEvent): Content =>
-  isAlarm(event.kind) && !event.acknowledged ? html`${badge('failed', 'needs attention')} ` : null
+  isAlarm(event.kind) && !event.acknowledged ? html`${badge('failed', t.attention)} ` : null
 
 function renderBox(event: JournalEvent): Content {
   if (!isAlarm(event.kind)) return null
   if (event.acknowledged) {
-    return html`<span class="dim" title="Acknowledged"
-      ><span aria-hidden="true">✓</span><span class="spoken">Acknowledged</span></span
+    return html`<span class="dim" title="${PAGES.events.selection.acknowledged}"
+      ><span aria-hidden="true">✓</span
+      ><span class="spoken">${PAGES.events.selection.acknowledged}</span></span
     >`
   }
   return html`<input
     type="checkbox"
     name="ids"
     value="${event.id}"
-    aria-label="Select event ${event.id}"
+    aria-label="${fill(PAGES.events.selection.select, { id: event.id })}"
     checked
   />`
 }
 
-const ACTORS: Readonly<Record<string, string>> = {
-  operator: 'the operator',
-  system: 'the server',
-  'pxe-client': 'the machine',
-}
+const ACTORS: Readonly<Record<string, string>> = t.actors
 
 const actorOf = ({ actor }: JournalEvent): string =>
   actor.startsWith('token:')
-    ? `the token ${actor.slice(6)}`
+    ? fill(t.token, { name: actor.slice(6) })
     : Object.hasOwn(ACTORS, actor)
       ? (ACTORS[actor] ?? actor)
       : actor
 
 /** Of a machine's record. */
-const FIELDS: Readonly<Record<string, string>> = {
-  name: 'Name',
-  labels: 'Labels',
-  boot_mode: 'Boot mode',
-  bty_image_ref: 'Image',
-  target_disk_serial: 'Target disk',
-  sanboot_drive: 'BIOS boot drive',
-  serial_console: 'Serial console',
-  locked: 'Locked',
-}
+const FIELDS: Readonly<Record<string, string>> = t.fields
 
 const MAX_CHANGES = 4
 const MAX_CHARACTERS = 60
@@ -96,7 +90,7 @@ function renderChanges({ details }: JournalEvent, context: EventContext): Conten
           ${renderSide('after', valueOf(name, after, context))}
         </li>`,
     )}
-    ${more > 0 ? html`<li class="dim">and ${more} more, see the details</li>` : null}
+    ${more > 0 ? html`<li class="dim">${fill(t.more, { count: more })}</li>` : null}
   </ul>`
 }
 
@@ -113,14 +107,14 @@ const renderSide = (side: 'before' | 'after', text: string): Html => {
   const shown = shorten(text, MAX_CHARACTERS)
   const title = shown === text ? null : text
   return side === 'before'
-    ? html`<span class="spoken">from</span> <del title="${title}">${shown}</del>`
-    : html`<span class="spoken">to</span> <ins title="${title}">${shown}</ins>`
+    ? html`<span class="spoken">${t.before}</span> <del title="${title}">${shown}</del>`
+    : html`<span class="spoken">${t.after}</span> <ins title="${title}">${shown}</ins>`
 }
 
 function renderDetails({ details }: JournalEvent): Content {
   if (details === null || Object.keys(details).length === 0) return null
   return html`<details>
-    <summary>Details</summary>
+    <summary>${t.details}</summary>
     <pre tabindex="0"><code>${printableText(JSON.stringify(details, null, 2))}</code></pre>
   </details>`
 }

@@ -15,6 +15,10 @@ import { messageOf, type PageContext } from '../frame/page-context.ts'
 import { formRoute, pageRoute } from '../frame/page-routes.ts'
 import { PATH, readEventView, renderFilters, ROWS } from './event-filter.ts'
 import { renderEvent } from './event-row.ts'
+import { PAGES } from '../../../../core/texts/pages/texts.ts'
+import { fill, fillCount } from '../../../../core/texts/text.ts'
+
+const t = PAGES.events
 
 export const eventPages = (context: PageContext): readonly Route[] => [
   pageRoute(PATH, (event) => show(context, event)),
@@ -29,10 +33,10 @@ async function show(context: PageContext, event: H3Event): Promise<HTTPResponse>
   const next = events.length === ROWS ? events.at(-1) : undefined
   const alarms = await context.site.journal.countAlarms()
   return await context.show(event, {
-    title: 'Events',
+    title: t.title,
     section: PATH,
-    actions: html`<a class="button" href="${address('/events.csv', view.exported)}">Download CSV</a
-      ><a class="button" href="${address('/events.json', view.exported)}">Download JSON</a>`,
+    actions: html`<a class="button" href="${address('/events.csv', view.exported)}">${t.csv}</a
+      ><a class="button" href="${address('/events.json', view.exported)}">${t.json}</a>`,
     messages: html`${messageOf(context, event)}${renderUpdated(given)}`,
     body: html`${renderFilters(view, alarms)}
     ${events.length === 0 ? renderNothing(query) : renderEvents(context, events, query)}
@@ -48,23 +52,20 @@ async function show(context: PageContext, event: H3Event): Promise<HTTPResponse>
 
 function renderUpdated(query: URLSearchParams): Content {
   const updated = /^\d{1,8}$/.exec(query.get('updated') ?? '')?.[0]
-  return updated === undefined ? null : banner('done', `${updated} acknowledged.`)
+  return updated === undefined ? null : banner('done', fill(t.acknowledged, { count: updated }))
 }
 
 function renderNothing(query: ListQuery): Html {
   if ('unacknowledged' in query) {
-    return emptyState(
-      'Nothing needs attention',
-      'Unacknowledged failures and resets are listed here.',
-    )
+    return emptyState(t.empty.calm.title, t.empty.calm.text)
   }
   if (Object.keys(query).length === 0) {
-    return emptyState('No events', 'Everything that machines and operators do is recorded here.')
+    return emptyState(t.empty.none.title, t.empty.none.text)
   }
   return emptyState(
-    'No matching events',
-    'Remove a filter or clear the search.',
-    html`<a class="button" href="${PATH}">Show all events</a>`,
+    t.empty.unmatched.title,
+    t.empty.unmatched.text,
+    html`<a class="button" href="${PATH}">${t.empty.unmatched.all}</a>`,
   )
 }
 
@@ -87,14 +88,12 @@ function renderEvents(
       open.length === 0
         ? null
         : html`<div class="row">
-            <button class="primary">Acknowledge selected</button>
-            <span class="dim small"
-              >${open.length} on this page need attention and are selected.</span
-            >
+            <button class="primary">${t.selection.button}</button>
+            <span class="dim small">${fillCount(t.selection.note, open.length)}</span>
           </div>`
     }
     ${card({
-      body: html`<ul class="rows" aria-label="Events, newest first">
+      body: html`<ul class="rows" aria-label="${t.list}">
         ${events.map((event) => renderEvent(event, shown))}
       </ul>`,
     })}

@@ -2,17 +2,19 @@
 import { banner } from '../../../../web/ui/elements.ts'
 import type { Frame } from '../../../../web/ui/frame.ts'
 import { renderLoginPage } from '../../../../web/ui/login-page.ts'
-import { html } from '../../../../web/ui/html.ts'
+import { fillHtml, html } from '../../../../web/ui/html.ts'
 import type { LoginView } from '../../../../web/fleet/views.ts'
 import type { ErrorView } from '../../../../web/http/caller.ts'
+import { PAGES } from '../../../../core/texts/pages/texts.ts'
+
+const t = PAGES.frame
 
 export const renderLogin = (frame: Frame, view: LoginView): string =>
   renderLoginPage(frame, {
     ...view,
     heading: 'flasher',
-    label: 'Administrator password',
-    help: html`On the server, run <code>flasher-web password</code> to set a new password; it also
-      ends all sessions. The first start printed the initial password and where it is stored.`,
+    label: t.login.label,
+    help: fillHtml(t.login.help, { command: html`<code>flasher-web password</code>` }),
   })
 
 export const renderError = (frame: Frame, view: ErrorView): string =>
@@ -24,8 +26,9 @@ export const renderError = (frame: Frame, view: ErrorView): string =>
       <p>
         ${
           view.loggedIn
-            ? html`<a href="/ui/dashboard">Dashboard</a> · <a href="/ui/machines">Machines</a>`
-            : html`<a href="/ui/login">Log in</a>`
+            ? html`<a href="/ui/dashboard">${t.titles.dashboard}</a> ·
+                <a href="/ui/machines">${t.titles.machines}</a>`
+            : html`<a href="/ui/login">${t.error.login}</a>`
         }
       </p>
     </section>`,

@@ -1,5 +1,6 @@
 /** Confirmation questions: a dialog over the page, or a page of its own without scripts. */
 import { hidden } from '../../../../web/ui/fields.ts'
+import { PAGES } from '../../../../core/texts/pages/texts.ts'
 import { attributes, html, type Content, type Html } from '../../../../web/ui/html.ts'
 
 /** Attributes of a form whose answer is a question. */
@@ -74,7 +75,9 @@ export function renderQuestion({ title, body, form }: Question): Html {
     html`${body}
       <form ${target}>
         ${fields}
-        <div class="row"><a class="button" href="${cancel}" data-close>Cancel</a>${button}</div>
+        <div class="row">
+          <a class="button" href="${cancel}" data-close>${PAGES.frame.cancel}</a>${button}
+        </div>
       </form>`,
   )
 }

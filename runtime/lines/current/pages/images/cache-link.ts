@@ -8,12 +8,15 @@ import { localPath } from '../../../../web/http/local-path.ts'
 import type { Route } from '../../../../web/http/route.ts'
 import { banner, card, copyBlock } from '../../../../web/ui/elements.ts'
 import { textField } from '../../../../web/ui/fields.ts'
-import { address, html, type Content, type Html } from '../../../../web/ui/html.ts'
+import { address, fillHtml, html, type Content, type Html } from '../../../../web/ui/html.ts'
 import { IMAGES } from '../../../../web/ui/sections.ts'
 import { saveSettings } from '../../assembly/saved-settings.ts'
 import { goBack, goTo } from '../frame/form-answer.ts'
 import { messageOf, type PageContext } from '../frame/page-context.ts'
 import { formRoute, pageRoute } from '../frame/page-routes.ts'
+import { PAGES } from '../../../../core/texts/pages/texts.ts'
+
+const t = PAGES.images.connection
 
 /** A page waits so long for the cache service. */
 const MAX_WAIT_MS = 3000
@@ -33,7 +36,7 @@ async function lead(context: PageContext, event: H3Event): Promise<HTTPResponse>
   const isConnected = event.url.searchParams.has('connected')
   if (page !== null && error === null && !isConnected) return seeOther(page)
   return await context.show(event, {
-    title: 'Images',
+    title: PAGES.images.title,
     section: IMAGES,
     messages: messageOf(context, event),
     body: renderState(context, event, page, error),
@@ -70,20 +73,16 @@ function renderState(
 /** Browsers let no form lead to another site, so a link does. */
 const renderConnected = (page: string): Html =>
   card({
-    title: 'Connected',
-    body: html`<p>The cache service answers.</p>
-      <p><a class="button primary" href="${page}">Open the images</a></p>`,
+    title: t.connected.title,
+    body: html`<p>${t.connected.text}</p>
+      <p><a class="button primary" href="${page}">${t.connected.open}</a></p>`,
   })
 
 const renderUnset = (context: PageContext, event: H3Event): Html =>
   card({
-    title: 'Connect a cache service',
-    body: html`<p>
-        Images are kept by <code>flasher-cache</code>, which downloads each once and serves it to
-        all machines. Start it here or on another host:
-      </p>
-      ${copyBlock('flasher-cache', 'The command that starts the cache service')}
-      ${renderForm(context, event)}`,
+    title: t.unset.title,
+    body: html`<p>${fillHtml(t.unset.text, { program: html`<code>flasher-cache</code>` })}</p>
+      ${copyBlock('flasher-cache', t.command)} ${renderForm(context, event)}`,
   })
 
 const renderSilent = (
@@ -92,14 +91,14 @@ const renderSilent = (
   page: string,
   error: string | null,
 ): Content => [
-  banner('failed', html`The cache service is unavailable: ${error}.`),
+  banner('failed', fillHtml(t.silent.error, { error })),
   card({
-    title: 'Cache service',
-    body: html`<p>Is it running? This command starts it:</p>
-      ${copyBlock('flasher-cache', 'The command that starts the cache service')}
+    title: t.silent.title,
+    body: html`<p>${t.silent.text}</p>
+      ${copyBlock('flasher-cache', t.command)}
       <div class="row">
-        <a class="button primary" href="${IMAGES}">Try again</a>
-        <a class="button" href="${page}">Open its page anyway</a>
+        <a class="button primary" href="${IMAGES}">${t.silent.again}</a>
+        <a class="button" href="${page}">${t.silent.open}</a>
       </div>
       ${renderForm(context, event)}`,
   }),
@@ -110,20 +109,20 @@ function renderForm({ services, site }: PageContext, event: H3Event): Content {
   const origin = services.config.originOf('withcache', 'url')
   if (origin?.by === 'environment') {
     return html`<p class="dim">
-      The address of the cache service is set by <code>${origin.variable}</code>.
+      ${fillHtml(t.fixed, { variable: html`<code>${origin.variable}</code>` })}
     </p>`
   }
   const notice = site.notices.read(event)
   return html`<form method="post" action="${IMAGES}">
     ${textField({
       name: 'url',
-      label: 'Address of the cache service',
+      label: t.label,
       value: notice?.typed['url'] ?? services.config.current().withcache.url,
       placeholder: 'http://192.0.2.10:8081',
       error: notice?.error ?? null,
       mono: true,
     })}
-    <button>Connect</button>
+    <button>${t.button}</button>
   </form>`
 }
 

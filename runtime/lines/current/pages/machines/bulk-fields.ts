@@ -1,13 +1,18 @@
 /** The parameters of an action on many machines: an image to find, what to do on network boot, labels. */
 import { isFlashable, type CatalogEntry } from '../../../../core/catalog/catalog.ts'
+import { PAGES } from '../../../../core/texts/pages/texts.ts'
+import { fill, pluralOf } from '../../../../core/texts/text.ts'
 import { radioCards, textField } from '../../../../web/ui/fields.ts'
 import { html, type Html } from '../../../../web/ui/html.ts'
 import { splitLabels } from '../../rules/label.ts'
 import { renderQuestion } from '../frame/question.ts'
 import { aboutImage } from '../view/next-boot.ts'
 import { titleOf, type BulkAction } from './bulk-bar.ts'
-import { backOf, BULK_PATH, keptOf, renderCount } from './bulk-question.ts'
+import { backOf, BULK_PATH, keptOf } from './bulk-question.ts'
 import { MODE_ORDER, MODES } from './mode-cards.ts'
+
+const t = PAGES.machines.bulk
+const { form: fields, images: cards } = PAGES.machine
 
 /** Null: they have not been asked for yet, or an image is still being looked for. */
 export const readParameters = (action: BulkAction, form: URLSearchParams): object | null =>
@@ -38,13 +43,13 @@ export const renderParameterForm = (
   images: readonly CatalogEntry[],
 ): Html =>
   renderQuestion({
-    title: `${titleOf(action)}: ${renderCount(count)}`,
+    title: fill(pluralOf(t.parameters.title, count), { action: titleOf(action), count }),
     form: {
       action: BULK_PATH,
       opensQuestion: true,
       fields: html`${keptOf(form, 'bty_image_ref')} ${renderFields(action, form, images)}`,
       cancel: backOf(form),
-      button: html`<button class="primary">Preview</button>`,
+      button: html`<button class="primary">${t.preview}</button>`,
     },
   })
 
@@ -57,14 +62,14 @@ function renderFields(
   if (action === 'mode') {
     return radioCards({
       name: 'boot_mode',
-      legend: 'On network boot',
+      legend: fields.mode,
       value: null,
       className: 'modes',
       cards: MODE_ORDER.map((mode) => ({ value: mode, ...MODES[mode] })),
     })
   }
-  return html`${textField({ name: 'add', label: 'Add labels', hint: 'Separate with commas.' })}
-  ${textField({ name: 'remove', label: 'Remove labels' })}`
+  return html`${textField({ name: 'add', label: t.parameters.addLabels, hint: t.parameters.addLabelsHint })}
+  ${textField({ name: 'remove', label: t.parameters.removeLabels })}`
 }
 
 /** A catalog may list thousands; the search finds the others. */
@@ -81,7 +86,7 @@ function renderPicker(form: URLSearchParams, images: readonly CatalogEntry[]): H
   })
   return radioCards({
     name: 'bty_image_ref',
-    legend: 'Image',
+    legend: fields.image,
     value: selected,
     className: 'images',
     before: html`<div class="row finder">
@@ -90,22 +95,22 @@ function renderPicker(form: URLSearchParams, images: readonly CatalogEntry[]): H
           name="find"
           value="${find}"
           data-filter=".images"
-          aria-label="Find an image"
-          placeholder="Find an image"
+          aria-label="${cards.find}"
+          placeholder="${cards.find}"
           autocomplete="off"
         />
-        <button name="finding" value="1">Find</button>
+        <button name="finding" value="1">${t.parameters.find}</button>
       </div>
-      ${found.length === 0 ? html`<p class="hint">No image matches.</p>` : null}
+      ${found.length === 0 ? html`<p class="hint">${t.parameters.noneMatches}</p>` : null}
       ${
         found.length > MAX_CARDS
           ? html`<p class="hint">
-              ${MAX_CARDS} of ${found.length} images. Find one by a part of its name.
+              ${fill(t.parameters.tooMany, { shown: MAX_CARDS, count: found.length })}
             </p>`
           : null
       }`,
     cards: [
-      { value: '', title: 'No image', keywords: 'none no image' },
+      { value: '', title: cards.none, keywords: cards.noneKeywords },
       ...found.slice(0, MAX_CARDS).map((image) => ({
         value: image.ref,
         title: image.name,

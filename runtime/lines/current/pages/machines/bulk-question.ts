@@ -1,16 +1,27 @@
 /** The pages of an action on many machines: its parameters, the preview, the result. */
 import type { H3Event } from 'h3'
 import { printable } from '../../../../core/foundation/printable.ts'
+import { PAGES } from '../../../../core/texts/pages/texts.ts'
+import { fill, fillCount, pluralOf, type PluralText } from '../../../../core/texts/text.ts'
 import { banner } from '../../../../web/ui/elements.ts'
 import { hidden, textField } from '../../../../web/ui/fields.ts'
-import { address, html, type Content, type Html } from '../../../../web/ui/html.ts'
+import {
+  address,
+  fillHtml,
+  html,
+  STRONG,
+  type Content,
+  type Html,
+} from '../../../../web/ui/html.ts'
 import type { Machine } from '../../rules/machine.ts'
-import { BULK_ACTIONS, titleOf, type BulkAction } from './bulk-bar.ts'
+import { titleOf, type BulkAction } from './bulk-bar.ts'
 import { renderAnswer, renderQuestion } from '../frame/question.ts'
 import type { PageContext } from '../frame/page-context.ts'
 import { isArmed, nameOf, viewMachine, type MachineView } from '../view/machine-view.ts'
 import { aboutDisk, modelOf } from '../view/disk-text.ts'
 import { machinePath } from '../view/machine-row.ts'
+
+const t = PAGES.machines.bulk
 
 export interface Verdict {
   readonly machine: Machine
@@ -55,14 +66,16 @@ export function askedOf(verdicts: readonly Verdict[], action: BulkAction): strin
 }
 
 /** "Arm 96 machines (1 skipped: locked)". */
-function summarize(verb: string, rows: readonly Done[]): string {
+function summarize(text: PluralText, rows: readonly Done[]): string {
   const reasons = rows.flatMap(({ refusal }) => (refusal === null ? [] : [clauseOf(refusal)]))
-  const first = `${verb} ${renderCount(rows.length - reasons.length)}`
-  if (reasons.length === 0) return first
-  return `${first} (${reasons.length} skipped: ${[...new Set(reasons)].slice(0, 3).join('; ')})`
+  const summary = fillCount(text, rows.length - reasons.length)
+  if (reasons.length === 0) return summary
+  return fill(t.withSkipped, {
+    summary,
+    count: reasons.length,
+    reasons: [...new Set(reasons)].slice(0, 3).join('; '),
+  })
 }
-
-export const renderCount = (count: number) => `${count} ${count === 1 ? 'machine' : 'machines'}`
 
 const clauseOf = (sentence: string) =>
   `${sentence.charAt(0).toLowerCase()}${sentence.slice(1)}`.replace(/\.$/, '')
@@ -79,24 +92,19 @@ export function renderPreview(preview: {
   const arms = verdicts.filter((verdict) => verdict.arms).length
   const typed = {
     name: 'sure',
-    label: html`Type <code>${wanted}</code>, the number of
-      ${action === 'delete' ? 'machines' : 'disks'}:`,
+    label: fillHtml(action === 'delete' ? t.typeMachines : t.typeDisks, {
+      number: html`<code>${wanted}</code>`,
+    }),
     mono: true,
     required: true,
     maxLength: 6,
     error,
   }
   return renderQuestion({
-    title: summarize(BULK_ACTIONS[action][1], verdicts),
+    title: summarize(t.actions[action].before, verdicts),
     body: html`${
       arms > 0
-        ? banner(
-            'needs-you',
-            html`<strong
-                >${arms} ${arms === 1 ? 'disk' : 'disks'} will be erased and flashed</strong
-              >
-              at the next network boot of these machines.`,
-          )
+        ? banner('needs-you', fillHtml(pluralOf(t.erased, arms), { count: arms, ...STRONG }))
         : null
     }
     ${renderRows(verdicts.map(toRow))}`,
@@ -123,7 +131,7 @@ const toRow = ({ machine, refusal, after, arms }: Verdict): ListedRow => ({
 /** The image, and everything that tells the disk from others. */
 const describeFlash = ({ image, disk, machine }: MachineView): Content =>
   html`${image?.name ?? machine.bty_image_ref?.slice(0, 12)} →
-    <strong>${disk === null ? 'a disk that is not listed yet' : modelOf(disk)}</strong>
+    <strong>${disk === null ? t.unlistedDisk : modelOf(disk)}</strong>
     <code>${printable(machine.target_disk_serial ?? '')}</code>${
       disk === null ? null : html` <span class="nowrap">(${aboutDisk(disk)})</span>`
     }`
@@ -140,9 +148,9 @@ const MAX_LISTED = 500
 /** The disks that are lost first. */
 const renderRows = (rows: readonly ListedRow[]): Html => {
   const groups: readonly (readonly [string, readonly ListedRow[]])[] = [
-    ['Disks that will be erased', rows.filter(({ refusal, loses }) => refusal === null && loses)],
-    ['Machines', rows.filter(({ refusal, loses }) => refusal === null && !loses)],
-    ['Skipped', rows.filter(({ refusal }) => refusal !== null)],
+    [t.groups.erased, rows.filter(({ refusal, loses }) => refusal === null && loses)],
+    [t.groups.machines, rows.filter(({ refusal, loses }) => refusal === null && !loses)],
+    [t.groups.skipped, rows.filter(({ refusal }) => refusal !== null)],
   ]
   return html`${groups.map(([title, listed]) =>
     listed.length === 0 ? null : renderGroup(`${title} (${listed.length})`, listed),
@@ -153,7 +161,7 @@ const renderGroup = (title: string, rows: readonly ListedRow[]): Html =>
   html`<h3>${title}</h3>
     <ul class="rows losses options">
       ${rows.slice(0, MAX_LISTED).map(renderListed)}
-      ${rows.length > MAX_LISTED ? html`<li class="dim">and ${rows.length - MAX_LISTED} more</li>` : null}
+      ${rows.length > MAX_LISTED ? html`<li class="dim">${fill(t.more, { count: rows.length - MAX_LISTED })}</li>` : null}
     </ul>`
 
 const renderListed = ({ machine, refusal, text }: ListedRow): Html =>
@@ -174,19 +182,19 @@ export function renderResult(
   done: readonly Done[],
   form: URLSearchParams,
 ): Html {
-  const link = html`<a class="button primary" href="${backOf(form)}">Back to machines</a>`
+  const link = html`<a class="button primary" href="${backOf(form)}">${t.back}</a>`
   if (done.length === 0) {
     return renderAnswer(
-      'No machines selected',
-      html`<p>Select machines, or all that match, and try again.</p>
+      t.empty.title,
+      html`<p>${t.empty.text}</p>
         ${link}`,
     )
   }
   const isWhole = done.every(({ refusal }) => refusal === null)
   return renderAnswer(
     titleOf(action),
-    html`${banner(isWhole ? 'done' : 'needs-you', `${summarize(BULK_ACTIONS[action][2], done)}.`)}
-    ${renderRows(done.map((row) => ({ ...row, loses: false, text: 'Done.' })))} ${link}`,
+    html`${banner(isWhole ? 'done' : 'needs-you', fill(t.resultSentence, { summary: summarize(t.actions[action].after, done) }))}
+    ${renderRows(done.map((row) => ({ ...row, loses: false, text: t.done })))} ${link}`,
   )
 }
 

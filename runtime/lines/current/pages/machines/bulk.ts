@@ -2,6 +2,8 @@
 import type { H3Event, HTTPResponse } from 'h3'
 import { renderFieldErrors } from '../../../../core/foundation/field-error.ts'
 import { parseMac } from '../../../../core/machine/mac.ts'
+import { PAGES } from '../../../../core/texts/pages/texts.ts'
+import { fill } from '../../../../core/texts/text.ts'
 import { refuse } from '../../../../web/http/faults.ts'
 import { LIMITS } from '../../../../web/http/limits.ts'
 import type { Html } from '../../../../web/ui/html.ts'
@@ -22,6 +24,8 @@ import type { PageContext } from '../frame/page-context.ts'
 import { formRoute } from '../frame/page-routes.ts'
 import { renderFlashQuestion } from './flash-question.ts'
 import { machinePath } from '../view/machine-row.ts'
+
+const t = PAGES.machines.bulk
 
 /** Machines between two pauses, in which other requests are answered. */
 const BATCH = 50
@@ -71,14 +75,14 @@ function askAboutMany(
   const wanted = askedOf(verdicts, action)
   const typed = form.get('sure')
   if (typed !== null && (wanted === null || typed.trim() === wanted)) return null
-  const error = typed === null ? null : `Type ${wanted} to continue.`
+  const error = typed === null ? null : fill(t.typeToContinue, { number: wanted ?? '' })
   return renderPreview({ action, verdicts, form, wanted, error })
 }
 
 function readAction(form: URLSearchParams): BulkAction {
   const name = form.get('action')
-  const action = Object.keys(BULK_ACTIONS).find((each): each is BulkAction => each === name)
-  if (action === undefined) throw refuse(400, 'no such action')
+  const action = BULK_ACTIONS.find((each) => each === name)
+  if (action === undefined) throw refuse(400, t.unknownAction)
   return action
 }
 
@@ -136,5 +140,5 @@ async function execute(
 
 function refusalIn(acted: Awaited<ReturnType<PageContext['site']['fleet']['act']>>): string | null {
   if (acted.result === 'refused') return acted.reason
-  return acted.result === 'missing' ? 'It no longer exists.' : null
+  return acted.result === 'missing' ? t.missing : null
 }

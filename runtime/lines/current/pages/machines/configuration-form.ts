@@ -1,5 +1,7 @@
 /** The form of a machine in three steps (image, disk, what it does on network boot), then its names. */
 import type { CatalogEntry } from '../../../../core/catalog/catalog.ts'
+import { PAGES } from '../../../../core/texts/pages/texts.ts'
+import { fill } from '../../../../core/texts/text.ts'
 import { hidden, selectField, textField } from '../../../../web/ui/fields.ts'
 import { attributes, html, type Html } from '../../../../web/ui/html.ts'
 import { MAX_LABELS, MAX_NAME_CHARACTERS } from '../../rules/label.ts'
@@ -9,7 +11,9 @@ import { machinePath } from '../view/machine-row.ts'
 import { renderDisks } from './disk-cards.ts'
 import { renderImages } from './image-cards.ts'
 import { fingerprint, type FormValues } from './machine-form.ts'
-import { renderModes } from './mode-cards.ts'
+import { MODES, renderModes } from './mode-cards.ts'
+
+const t = PAGES.machine.form
 
 interface ConfigurationForm {
   readonly machine: Machine
@@ -30,7 +34,10 @@ export function renderConfigurationForm(form: ConfigurationForm): Html {
   const selected = images.find(({ ref }) => ref === values.bty_image_ref) ?? null
   return html`<form
     id="configuration"
-    ${attributes({ 'data-dirty': form.isTyped })}
+    ${attributes({
+      'data-dirty': form.isTyped,
+      'data-mode-selected': fill(t.modeSelected, { mode: MODES['flasher-flash-once'].title }),
+    })}
     ${opensQuestion(machinePath(machine.mac))}
   >
     ${hidden({ confirm: 'ask', was: fingerprint(machine), back })}
@@ -42,7 +49,7 @@ export function renderConfigurationForm(form: ConfigurationForm): Html {
     ${renderNames(form)} ${renderBootOptions(form)}
     <div class="save-bar">
       <button class="primary">
-        <span class="if-saves">Save</span><span class="if-arms">Review and arm…</span>
+        <span class="if-saves">${t.save}</span><span class="if-arms">${t.arm}</span>
       </button>
     </div>
   </form>`
@@ -55,46 +62,46 @@ const renderNames = (form: ConfigurationForm): Html =>
   html`<div class="names">
     ${textField({
       name: 'name',
-      label: 'Name',
+      label: t.name,
       value: form.values.name,
       placeholder: form.machine.hostname ?? form.machine.mac,
       maxLength: 2 * MAX_NAME_CHARACTERS,
-      hint: 'Any text; shown instead of the host name or MAC address.',
+      hint: t.nameHint,
       error: errorOf(form, 'name'),
     })}
     ${textField({
       name: 'labels',
-      label: 'Labels',
+      label: t.labels,
       value: form.values.labels,
-      placeholder: 'rack-1, bench 4',
-      hint: `Separate with commas; at most ${MAX_LABELS}. Letters A to Z, digits, spaces and . _ -`,
+      placeholder: t.labelsPlaceholder,
+      hint: fill(t.labelsHint, { count: MAX_LABELS }),
       error: errorOf(form, 'labels'),
     })}
   </div>`
 
 const renderBootOptions = (form: ConfigurationForm): Html =>
   html`<details ${attributes({ open: errorOf(form, 'sanboot_drive') !== null })}>
-    <summary>Boot drive and serial console</summary>
+    <summary>${t.bootOptions}</summary>
     <div class="names">
       ${textField({
         name: 'sanboot_drive',
-        label: 'BIOS drive of its disk',
+        label: t.drive,
         value: form.values.sanboot_drive,
         placeholder: '0x80',
         mono: true,
         maxLength: 8,
-        hint: 'The drive that a legacy BIOS boots. UEFI machines follow their own boot order.',
+        hint: t.driveHint,
         error: errorOf(form, 'sanboot_drive'),
       })}
       ${selectField({
         name: 'serial_console',
-        label: 'Serial console',
+        label: t.console,
         value: form.values.serial_console,
         options: [
-          { value: 'ttyS0', text: 'ttyS0, the first port' },
-          { value: 'ttyS1', text: 'ttyS1, for some management controllers' },
+          { value: 'ttyS0', text: t.consoles.ttyS0 },
+          { value: 'ttyS1', text: t.consoles.ttyS1 },
         ],
-        hint: 'The port for the console of the live system.',
+        hint: t.consoleHint,
       })}
     </div>
   </details>`

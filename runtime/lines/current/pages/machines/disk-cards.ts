@@ -2,12 +2,14 @@
 import type { CatalogEntry } from '../../../../core/catalog/catalog.ts'
 import { identifyDisk, type InventoryDisk } from '../../../../core/machine/machine.ts'
 import { printable } from '../../../../core/foundation/printable.ts'
+import { PAGES } from '../../../../core/texts/pages/texts.ts'
 import { radioCards, textField, type RadioCard } from '../../../../web/ui/fields.ts'
-import { html, type Html } from '../../../../web/ui/html.ts'
+import { fillHtml, html, type Html } from '../../../../web/ui/html.ts'
 import type { Machine } from '../../rules/machine.ts'
 import { aboutDisk, modelOf, warnOf } from '../view/disk-text.ts'
 
-const LEGEND = 'Disk to erase'
+const t = PAGES.machine.disks
+const LEGEND = PAGES.machine.form.disk
 
 /** `image`: the one that is selected, or none that is known. */
 export function renderDisks(machine: Machine, selected: string, image: CatalogEntry | null): Html {
@@ -21,10 +23,7 @@ export function renderDisks(machine: Machine, selected: string, image: CatalogEn
     value: selected,
     stored,
     className: 'disks follows',
-    before:
-      disks.length === 0
-        ? html`<p class="hint warning">The machine reported that it has no disks.</p>`
-        : null,
+    before: disks.length === 0 ? html`<p class="hint warning">${t.noneReported}</p>` : null,
     cards: listCards(disks, selected, image),
   })
 }
@@ -33,13 +32,10 @@ export function renderDisks(machine: Machine, selected: string, image: CatalogEn
 const renderUnknown = (typed: string): Html =>
   html`<fieldset class="cards disks follows" id="disks">
     <legend>${LEGEND}</legend>
-    <p class="hint">
-      No disks reported yet. They appear here when the machine has booted from the network into the
-      live system.
-    </p>
+    <p class="hint">${t.notReported}</p>
     ${textField({
       name: 'target_disk_serial',
-      label: 'Serial number, if you know it',
+      label: t.serial,
       value: typed,
       // Tells the stylesheet whether the field is empty.
       placeholder: ' ',
@@ -56,13 +52,13 @@ function listCards(
   const isThere = disks.some((disk) => identifyDisk(disk) === selected)
   const gone: RadioCard = {
     value: selected,
-    title: html`<code>${printable(selected)}</code> (gone)`,
-    text: 'Not among the disks that the machine reported last. It stays selected until you select another disk.',
+    title: fillHtml(t.gone, { serial: html`<code>${printable(selected)}</code>` }),
+    text: t.goneText,
   }
   return [
     ...(selected !== '' && !isThere ? [gone] : []),
     ...disks.map((disk) => renderCard(disk, disks, selected, image)),
-    { value: '', title: 'No disk' },
+    { value: '', title: t.none },
   ]
 }
 
@@ -77,10 +73,10 @@ function renderCard(
   return {
     value: id ?? `-${disk.path}`,
     title: html`<bdi>${modelOf(disk)}</bdi>`,
-    text: html`<code>${printable(id ?? 'no serial')}</code><br />${aboutDisk(disk)},
+    text: html`<code>${printable(id ?? t.noSerial)}</code><br />${aboutDisk(disk)},
       ${printable(disk.path)}
       ${warnings.map(({ text }) => html`<span class="warning">${text}</span>`)}
-      <span class="lost">Everything on this disk will be lost.</span>`,
+      <span class="lost">${t.lost}</span>`,
     disabled: warnings.some(({ isHard }) => isHard) && id !== selected,
   }
 }

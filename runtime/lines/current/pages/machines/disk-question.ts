@@ -1,12 +1,15 @@
 /** The question before a machine boots a disk that may be only partly written. */
 import { printable } from '../../../../core/foundation/printable.ts'
+import { PAGES } from '../../../../core/texts/pages/texts.ts'
 import { banner } from '../../../../web/ui/elements.ts'
 import { hidden } from '../../../../web/ui/fields.ts'
-import { html, type Html } from '../../../../web/ui/html.ts'
+import { fillHtml, html, type Html } from '../../../../web/ui/html.ts'
 import { renderTime, type Clock } from '../../../../web/ui/times.ts'
 import { renderQuestion } from '../frame/question.ts'
 import { nameOf, type MachineView } from '../view/machine-view.ts'
 import { machinePath } from '../view/machine-row.ts'
+
+const t = PAGES.machine.diskQuestion
 
 interface DiskQuestion {
   readonly view: MachineView
@@ -24,32 +27,28 @@ export function renderDiskQuestion(
 ): Html {
   const { planned_at: plannedAt, target_disk_serial: serial, mac } = view.machine
   return renderQuestion({
-    title: html`Boot the disk of <bdi>${nameOf(view.machine)}</bdi> anyway?`,
+    title: fillHtml(t.title, { name: html`<bdi>${nameOf(view.machine)}</bdi>` }),
     body: html`${error === null ? null : banner('failed', error)}
       <p>${view.boot.reason}</p>
       ${
         plannedAt === null
           ? null
           : html`<p>
-              It last received a plan
-              ${renderTime(plannedAt, clock)}${
-                serial === null ? null : html`, for the disk <code>${printable(serial)}</code>`
-              }.${isOpen ? ' Boot tokens are off, so anybody on the network can request one.' : ''}
+              ${renderPlanned(renderTime(plannedAt, clock), serial)} ${isOpen ? t.open : null}
             </p>`
       }
-      ${banner(
-        'needs-you',
-        'If a flash was interrupted, the disk holds part of an image: the machine may fail to boot, or boot with corrupt data.',
-      )}
-      <p>
-        From the next network boot on the machine boots this disk. It is not flashed until somebody
-        arms it again.
-      </p>`,
+      ${banner('needs-you', t.warning)}
+      <p>${t.afterwards}</p>`,
     form: {
       action,
       fields: hidden({ ...values, confirm: 'yes' }),
       cancel: machinePath(mac),
-      button: html`<button class="danger">Boot its disk anyway</button>`,
+      button: html`<button class="danger">${t.button}</button>`,
     },
   })
 }
+
+const renderPlanned = (time: Html, serial: string | null): Html =>
+  serial === null
+    ? fillHtml(t.planned, { time })
+    : fillHtml(t.plannedFor, { time, serial: html`<code>${printable(serial)}</code>` })

@@ -1,6 +1,8 @@
 /** The question before a disk is erased and flashed: which image, which disk, and what is unusual. */
 import { printable } from '../../../../core/foundation/printable.ts'
-import { html, type Content, type Html } from '../../../../web/ui/html.ts'
+import { PAGES } from '../../../../core/texts/pages/texts.ts'
+import { fillCount } from '../../../../core/texts/text.ts'
+import { fillHtml, html, STRONG, type Content, type Html } from '../../../../web/ui/html.ts'
 import { hidden, textField } from '../../../../web/ui/fields.ts'
 import { banner, icon } from '../../../../web/ui/elements.ts'
 import { renderQuestion } from '../frame/question.ts'
@@ -9,6 +11,8 @@ import { lastFour } from './machine-form.ts'
 import { nameOf, type MachineView } from '../view/machine-view.ts'
 import { machinePath } from '../view/machine-row.ts'
 import { aboutImage } from '../view/next-boot.ts'
+
+const t = PAGES.machine.flashQuestion
 
 interface FlashQuestion {
   /** As the machine would be. */
@@ -24,46 +28,38 @@ export function renderFlashQuestion({ view, action, values, error }: FlashQuesti
   const serial = machine.target_disk_serial ?? ''
   const name = nameOf(machine)
   return renderQuestion({
-    title: html`Erase and flash this disk on <bdi>${name}</bdi>?`,
+    title: fillHtml(t.title, { name: html`<bdi>${name}</bdi>` }),
     body: html`<div class="facing">
         <div>
           ${icon('image')}
           <strong><bdi>${image?.name ?? machine.bty_image_ref?.slice(0, 12)}</bdi></strong
           ><br />
-          <span class="small dim"
-            >${image === null ? 'currently not in the catalog' : aboutImage(image)}</span
-          >
+          <span class="small dim">${image === null ? t.goneImage : aboutImage(image)}</span>
         </div>
-        <span aria-label="to">→</span>
+        <span aria-label="${t.to}">→</span>
         <div>
           ${icon('disk')}
-          <strong
-            ><bdi>${disk === null ? 'A disk that is not listed yet' : modelOf(disk)}</bdi></strong
+          <strong><bdi>${disk === null ? t.unlistedDisk : modelOf(disk)}</bdi></strong
           ><br />
           ${renderSerial(serial)}<br />
-          <span class="small dim"
-            >${disk === null ? 'size and model unknown' : aboutDisk(disk)}</span
-          >
+          <span class="small dim">${disk === null ? t.unlistedDiskAbout : aboutDisk(disk)}</span>
         </div>
       </div>
       ${listWarnings(view).map((text) => banner('needs-you', text))}
-      <p>
-        <strong>Everything on this disk will be lost</strong> at the next network boot of this
-        machine.
-      </p>`,
+      <p>${fillHtml(t.lost, STRONG)}</p>`,
     form: {
       action,
       fields: html`${hidden(values)}
       ${textField({
         name: 'confirm',
-        label: `Type the last ${lastFour(serial).length} characters of the serial number`,
+        label: fillCount(t.type, lastFour(serial).length),
         mono: true,
         required: true,
         maxLength: 8,
         error,
       })}`,
       cancel: machinePath(machine.mac),
-      button: html`<button class="danger">Arm this machine</button>`,
+      button: html`<button class="danger">${t.button}</button>`,
     },
   })
 }
@@ -83,13 +79,15 @@ function listWarnings({ machine, image, disk, boot }: MachineView): readonly Con
   if (boot.decision.kind !== 'to-live') warnings.push(boot.reason)
   if (isOtherArch(machine.arch, image?.arch ?? null)) {
     warnings.push(
-      html`The image is for <strong>${image?.arch}</strong>, but this machine is
-        <strong>${machine.arch}</strong>: it will probably not boot.`,
+      fillHtml(t.otherArch, {
+        imageArch: html`<strong>${image?.arch}</strong>`,
+        machineArch: html`<strong>${machine.arch}</strong>`,
+      }),
     )
   }
   if (disk !== null) {
     warnings.push(...warnOf(disk, machine.known_disks ?? [], image).map(({ text }) => text))
-    if (bytesOf(disk) === null) warnings.push('The size of the disk is unknown.')
+    if (bytesOf(disk) === null) warnings.push(t.unknownSize)
   }
   return warnings
 }

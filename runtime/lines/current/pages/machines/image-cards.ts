@@ -1,10 +1,14 @@
 /** The images of the catalog as cards, for the form of a machine. */
 import { isFlashable, type CatalogEntry } from '../../../../core/catalog/catalog.ts'
+import { PAGES } from '../../../../core/texts/pages/texts.ts'
+import { fill } from '../../../../core/texts/text.ts'
 import { radioCards, type RadioCard } from '../../../../web/ui/fields.ts'
-import { html, type Content, type Html } from '../../../../web/ui/html.ts'
+import { fillHtml, html, type Content, type Html } from '../../../../web/ui/html.ts'
 import type { Machine } from '../../rules/machine.ts'
 import { aboutImage } from '../view/next-boot.ts'
 import { isOtherArch } from './flash-question.ts'
+
+const t = PAGES.machine.images
 
 interface ImageChoice {
   readonly machine: Machine
@@ -21,7 +25,7 @@ export const renderImages = ({ machine, selected, images, catalogError }: ImageC
   radioCards({
     id: 'images',
     name: 'bty_image_ref',
-    legend: 'Image',
+    legend: PAGES.machine.form.image,
     value: selected,
     stored: machine.bty_image_ref ?? '',
     className: 'images follows',
@@ -36,8 +40,8 @@ const renderTools = (count: number, error: string | null): Content => html`
           type="search"
           class="scripted-only"
           data-filter=".images"
-          aria-label="Find an image"
-          placeholder="Find an image"
+          aria-label="${t.find}"
+          placeholder="${t.find}"
         />`
       : null
   }
@@ -45,7 +49,7 @@ const renderTools = (count: number, error: string | null): Content => html`
     error === null
       ? null
       : html`<p class="hint warning">
-          The catalog is unavailable: ${error} <a href="/ui/settings#ramboot">Cache service</a>
+          ${fillHtml(t.unavailable, { error, link: html`<a href="/ui/settings#ramboot">${t.cacheService}</a>` })}
         </p>`
   }
 `
@@ -58,13 +62,13 @@ function listCards(
   const isGone = selected !== '' && !images.some(({ ref }) => ref === selected)
   const gone: RadioCard = {
     value: selected,
-    title: html`<code>${selected.slice(0, 12)}</code> (gone)`,
-    text: 'No longer in the catalog. It stays assigned until you select another image.',
+    title: fillHtml(t.gone, { ref: html`<code>${selected.slice(0, 12)}</code>` }),
+    text: t.goneText,
   }
   return [
     ...(isGone ? [gone] : []),
     ...images.map((image) => renderCard(machine, image)),
-    { value: '', title: 'No image', keywords: 'none no image' },
+    { value: '', title: t.none, keywords: t.noneKeywords },
   ]
 }
 
@@ -74,10 +78,10 @@ function renderCard(machine: Machine, image: CatalogEntry): RadioCard {
   return {
     value: ref,
     title: html`<bdi>${name}</bdi>`,
-    text: html`${format || 'unknown format'},
+    text: html`${format || t.unknownFormat},
     ${aboutImage(image)}${arch === null ? null : html`, ${arch}`}
-    ${canFlash ? null : html`<span class="warning">Not a disk image: unpack it first.</span>`}
-    ${isOtherArch(machine.arch, arch) ? html`<span class="warning">This machine is ${machine.arch}.</span>` : null}`,
+    ${canFlash ? null : html`<span class="warning">${t.notFlashable}</span>`}
+    ${isOtherArch(machine.arch, arch) ? html`<span class="warning">${fill(t.otherArch, { arch: machine.arch ?? '' })}</span>` : null}`,
     keywords: `${name} ${format} ${arch ?? ''} ${image.sha256?.slice(0, 12) ?? ''}`,
     disabled: !canFlash && ref !== machine.bty_image_ref,
   }

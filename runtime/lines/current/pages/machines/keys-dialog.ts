@@ -1,20 +1,33 @@
 /** The keyboard shortcuts of the machines page. */
-import { html } from '../../../../web/ui/html.ts'
+import { PAGES } from '../../../../core/texts/pages/texts.ts'
+import { fillHtml, html } from '../../../../web/ui/html.ts'
+
+const t = PAGES.machines.keys
 
 const KEYS = [
-  ['/', 'search'],
-  ['j k', 'next and previous machine'],
-  ['x', 'select'],
-  ['Enter', 'open'],
-  ['a', 'assign an image and a disk'],
-  ['f', 'flash the selected machines, or this one'],
-  ['Esc', 'clear selection'],
-  ['?', 'show this help'],
+  ['/', t.search],
+  ['j k', t.move],
+  ['x', t.select],
+  ['Enter', t.open],
+  ['a', t.assign],
+  ['f', t.flash],
+  ['Esc', t.clear],
+  ['?', t.help],
+] as const
+
+const EXAMPLES = [
+  'mode:flash-once',
+  'label:rack-1',
+  'state:armed,running',
+  'image:debian*',
+  'seen:<1h',
+  'flashed:never',
+  'is:locked',
 ] as const
 
 export const keysDialog = html`<dialog id="keys" aria-labelledby="keys-title">
   <div class="stack">
-    <h2 id="keys-title">Keyboard shortcuts</h2>
+    <h2 id="keys-title">${t.title}</h2>
     <dl class="facts">
       ${KEYS.map(
         ([keys, what]) =>
@@ -22,13 +35,13 @@ export const keysDialog = html`<dialog id="keys" aria-labelledby="keys-title">
             <dd>${what}</dd>`,
       )}
     </dl>
-    <h2>Search</h2>
+    <h2>${t.searchTitle}</h2>
     <p class="small">
-      Terms match names, labels, images, serial numbers and addresses. Fields narrow the search:
-      <code>mode:flash-once</code> <code>label:rack-1</code> <code>state:armed,running</code>
-      <code>image:debian*</code> <code>seen:&lt;1h</code> <code>flashed:never</code>
-      <code>is:locked</code>; prefix with <code>-</code> to exclude.
+      ${fillHtml(t.searchText, {
+        examples: EXAMPLES.map((each, at) => html`${at === 0 ? '' : ' '}<code>${each}</code>`),
+        minus: html`<code>-</code>`,
+      })}
     </p>
-    <button type="button" data-close>Close</button>
+    <button type="button" data-close>${t.close}</button>
   </div>
 </dialog>`

@@ -1,5 +1,7 @@
 /** What a browser remembers of the machines list, in cookies: its columns and its saved searches. */
 import type { H3Event, HTTPResponse } from 'h3'
+import { PAGES } from '../../../../core/texts/pages/texts.ts'
+import { fill } from '../../../../core/texts/text.ts'
 import { seeOther } from '../../../../web/http/answers.ts'
 import { localPath } from '../../../../web/http/local-path.ts'
 import type { Route } from '../../../../web/http/route.ts'
@@ -10,6 +12,8 @@ import { formRoute } from '../frame/page-routes.ts'
 import { parseColumns, renderColumns, type ColumnName } from '../view/fleet-columns.ts'
 import { addSaved, MAX_NAME, MAX_QUERY, parseSaved, renderSaved } from './saved-searches.ts'
 import type { SavedSearch } from './saved-searches.ts'
+
+const t = PAGES.machines.search.refusals
 
 const PATH = '/ui/machines'
 export const COLUMNS_PATH = `${PATH}/columns`
@@ -53,10 +57,10 @@ function chooseColumns(form: URLSearchParams): HTTPResponse {
 const backOf = (form: URLSearchParams): string => localPath(form.get('back'), PATH)
 
 const REFUSALS = {
-  'no-name': 'Give the search a name.',
-  'no-search': 'Search for something first, then save the search.',
-  'too-long': `A saved search has at most ${MAX_QUERY} characters, its name ${MAX_NAME}.`,
-  'too-many': 'This browser cannot keep more searches. Remove one first.',
+  'no-name': t.noName,
+  'no-search': t.noSearch,
+  'too-long': fill(t.tooLong, { query: MAX_QUERY, name: MAX_NAME }),
+  'too-many': t.tooMany,
 } as const
 
 function changeSaved({ site }: PageContext, event: H3Event, form: URLSearchParams): HTTPResponse {

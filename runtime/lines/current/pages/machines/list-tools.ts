@@ -1,23 +1,34 @@
 /** Above the machines list: search, quick filters with their counts, saved searches, and columns. */
+import { PAGES } from '../../../../core/texts/pages/texts.ts'
+import { fill } from '../../../../core/texts/text.ts'
 import { banner } from '../../../../web/ui/elements.ts'
 import { checkField, hidden } from '../../../../web/ui/fields.ts'
-import { address, attributes, html, type Content, type Html } from '../../../../web/ui/html.ts'
+import {
+  address,
+  attributes,
+  fillHtml,
+  html,
+  type Content,
+  type Html,
+} from '../../../../web/ui/html.ts'
 import { renderSearch, type ListQuery } from '../../../../web/ui/search.ts'
 import { COLUMN_NAMES, FLEET_COLUMNS, type ColumnName } from '../view/fleet-columns.ts'
 import { FILTER_NAMES, listSearchMistakes } from './fleet-query.ts'
 import { addressOf, COLUMNS_PATH, SEARCHES_PATH } from './list-choices.ts'
 import { MAX_NAME, MAX_QUERY, type SavedSearch } from './saved-searches.ts'
 
+const t = PAGES.machines.search
+
 const PATH = '/ui/machines'
 
 const VIEWS = [
-  ['All', ''],
-  ['Needs attention', 'state:needs-you,failed'],
-  ['Discovered', 'is:discovered'],
-  ['Armed', 'state:armed'],
-  ['Running', 'state:running'],
-  ['Done', 'state:done'],
-  ['Seen this hour', 'seen:<1h'],
+  [t.filters.all, ''],
+  [t.filters.needsAttention, 'state:needs-you,failed'],
+  [t.filters.discovered, 'is:discovered'],
+  [t.filters.armed, 'state:armed'],
+  [t.filters.running, 'state:running'],
+  [t.filters.done, 'state:done'],
+  [t.filters.seenThisHour, 'seen:<1h'],
 ] as const
 
 interface ListTools {
@@ -35,8 +46,8 @@ export function renderTools({ query, columns, saved, count }: ListTools): Html {
     path: PATH,
     query: kept,
     name: 'q',
-    label: 'Search machines',
-    placeholder: 'rack-1  mode:flash-once  -state:done  seen:<1h',
+    label: t.label,
+    placeholder: t.placeholder,
     views: VIEWS.map(([title, q]) => [title, { ...kept, q }, count(q)]),
     aside: html`${renderSaved(saved, query, back)}${renderColumnChoice(columns, back)}`,
   })}
@@ -57,38 +68,38 @@ function renderMistakes(query: ListQuery): Content {
   })
 }
 
+const TIMES = html`<code>seen:&lt;1h</code>, <code>seen:&gt;7d</code>, <code>seen:never</code>`
+
 const MISTAKES = {
-  filter: (given: Html, meant: Html | null): Html =>
-    meant === null
-      ? html`${given} is not a filter. The filters are ${FILTER_NAMES}.`
-      : html`${given} is not a filter. Did you mean ${meant}?`,
-  value: (given: Html, meant: Html | null): Html =>
-    meant === null
-      ? html`${given} finds nothing: the filter has no such value.`
-      : html`${given} finds nothing. Did you mean ${meant}?`,
-  time: (given: Html): Html =>
-    html`${given} is not a time. Examples: <code>seen:&lt;1h</code>, <code>seen:&gt;7d</code>,
-      <code>seen:never</code>.`,
+  filter: (term: Html, suggestion: Html | null): Html =>
+    suggestion === null
+      ? fillHtml(t.mistakes.filter, { term, filters: FILTER_NAMES })
+      : fillHtml(t.mistakes.filterMeant, { term, suggestion }),
+  value: (term: Html, suggestion: Html | null): Html =>
+    suggestion === null
+      ? fillHtml(t.mistakes.value, { term })
+      : fillHtml(t.mistakes.valueMeant, { term, suggestion }),
+  time: (term: Html): Html => fillHtml(t.mistakes.time, { term, examples: TIMES }),
 } as const
 
 function renderSaved(saved: readonly SavedSearch[], query: ListQuery, back: string): Content {
   const { q = '', sort } = query
   return html`<details class="menu" name="menu">
-    <summary class="button">Saved searches</summary>
+    <summary class="button">${t.saved.title}</summary>
     <div class="panel stack">
       ${
         saved.length === 0
-          ? html`<p class="dim">No saved searches in this browser.</p>`
+          ? html`<p class="dim">${t.saved.none}</p>`
           : html`<ul>
               ${saved.map((each) => renderOne(each, q, back))}
             </ul>`
       }
       ${
         q.trim() === '' || q.length > MAX_QUERY
-          ? html`<p class="hint">Search for something to save it here.</p>`
+          ? html`<p class="hint">${t.saved.hint}</p>`
           : html`<form method="post" action="${SEARCHES_PATH}">
               ${hidden({ q, sort, back })}
-              <label for="search-name">Save this search as</label>
+              <label for="search-name">${t.saved.name}</label>
               <div class="row">
                 <input
                   id="search-name"
@@ -97,7 +108,7 @@ function renderSaved(saved: readonly SavedSearch[], query: ListQuery, back: stri
                   maxlength="${MAX_NAME}"
                   autocomplete="off"
                 />
-                <button>Save</button>
+                <button>${t.saved.save}</button>
               </div>
             </form>`
       }
@@ -116,17 +127,23 @@ const renderOne = (each: SavedSearch, q: string, back: string): Html =>
     >
     <form method="post" action="${SEARCHES_PATH}" class="inline">
       ${hidden({ back })}
-      <button name="remove" value="${each.name}" aria-label="Remove ${each.name}">Remove</button>
+      <button
+        name="remove"
+        value="${each.name}"
+        aria-label="${fill(t.saved.removeOne, { name: each.name })}"
+      >
+        ${t.saved.remove}
+      </button>
     </form>
   </li>`
 
 const renderColumnChoice = (columns: readonly ColumnName[], back: string): Html =>
   html`<details class="menu" name="menu">
-    <summary class="button">Columns</summary>
+    <summary class="button">${t.columns.title}</summary>
     <form method="post" action="${COLUMNS_PATH}" class="panel stack">
       ${hidden({ back })}
       <fieldset>
-        <legend>Columns of the table</legend>
+        <legend>${t.columns.legend}</legend>
         ${COLUMN_NAMES.filter((name) => name !== 'name').map((name) =>
           checkField({
             name: 'columns',
@@ -137,9 +154,9 @@ const renderColumnChoice = (columns: readonly ColumnName[], back: string): Html 
         )}
       </fieldset>
       <div class="row">
-        <button class="primary">Show these</button>
-        <button name="usual" value="1">Reset</button>
+        <button class="primary">${t.columns.show}</button>
+        <button name="usual" value="1">${t.columns.reset}</button>
       </div>
-      <p class="hint">This browser remembers them.</p>
+      <p class="hint">${t.columns.hint}</p>
     </form>
   </details>`

@@ -2,14 +2,18 @@
 import { parseHardware, type Hardware } from '../../../../core/machine/hardware.ts'
 import type { Armer, Run } from '../../../../core/machine/run.ts'
 import type { JournalEvent } from '../../../../services/state/journal.ts'
+import { PAGES } from '../../../../core/texts/pages/texts.ts'
 import { card, copyable, factList, renderMemoryBytes } from '../../../../web/ui/elements.ts'
-import { html, type Content, type Html } from '../../../../web/ui/html.ts'
+import { DIM, fillHtml, html, type Content, type Html } from '../../../../web/ui/html.ts'
 import { renderTime, type Clock } from '../../../../web/ui/times.ts'
 import { isFlashMode, type Machine } from '../../rules/machine.ts'
 import { questionButton } from '../frame/question.ts'
 import { renderEventList } from '../view/event-list.ts'
 import { machinePath } from '../view/machine-row.ts'
 import { renderRunList } from '../view/run-table.ts'
+
+const t = PAGES.machine.facts
+const deletion = PAGES.machine.deletion
 
 interface Facts {
   readonly machine: Machine
@@ -29,20 +33,20 @@ export const renderFacts = (facts: Facts): Html =>
 
 function renderIdentity({ machine, clock }: Facts): Html {
   const { mac, last_seen_ip: ip, armed_by: armer } = machine
-  const armedTitle = isFlashMode(machine.boot_mode) ? 'Armed' : 'Configured'
+  const armedTitle = isFlashMode(machine.boot_mode) ? t.armed : t.configured
   return card({
-    title: 'Identity',
+    title: t.identity,
     body: factList([
-      ['MAC', copyable(mac)],
-      ['Name', machine.name === null ? null : html`<bdi>${machine.name}</bdi>`],
-      ['Host name', machine.hostname],
-      ['Address', ip === null ? null : copyable(ip)],
-      ['Architecture', machine.arch],
-      ['Last seen', renderTime(machine.last_seen_at, clock, 'never')],
-      ['Discovered', renderTime(machine.discovered_at, clock, 'added manually')],
+      [t.mac, copyable(mac)],
+      [t.name, machine.name === null ? null : html`<bdi>${machine.name}</bdi>`],
+      [t.hostname, machine.hostname],
+      [t.address, ip === null ? null : copyable(ip)],
+      [t.arch, machine.arch],
+      [t.lastSeen, renderTime(machine.last_seen_at, clock, t.never)],
+      [t.discovered, renderTime(machine.discovered_at, clock, t.addedManually)],
       [armedTitle, armer === null ? null : renderArmed(armer, clock)],
-      ['Last flashed', renderTime(machine.last_flashed_at, clock, 'never')],
-      ['Disks listed', renderTime(machine.known_disks_at, clock, 'never')],
+      [t.lastFlashed, renderTime(machine.last_flashed_at, clock, t.never)],
+      [t.disksListed, renderTime(machine.known_disks_at, clock, t.never)],
     ]),
   })
 }
@@ -51,55 +55,51 @@ function renderHardwareCard({ machine, posted }: Facts): Html {
   const { mac, known_disks: disks } = machine
   const hardware = posted === null ? null : parseHardware(posted.json)
   return card({
-    title: 'Hardware',
+    title: t.hardware,
     aside: html`<span class="small"
       >${posted === null ? null : html`<a href="/machines/${mac}/lshw.json">lshw.json</a> `}${disks === null ? null : html`<a href="/machines/${mac}/disks.json">disks.json</a>`}</span
     >`,
-    body:
-      hardware === null
-        ? html`<p class="dim">Reported at first live boot.</p>`
-        : renderHardware(hardware),
+    body: hardware === null ? html`<p class="dim">${t.noHardware}</p>` : renderHardware(hardware),
   })
 }
 
 const renderHistory = ({ machine: { mac }, runs, events, clock }: Facts): Html =>
   html`${card({
-    title: 'Runs',
-    aside: html`<a class="small" href="/ui/runs?mac=${mac}">All runs</a>`,
-    body:
-      runs.length === 0 ? html`<p class="dim">Not flashed yet.</p>` : renderRunList(runs, clock),
+    title: t.runs,
+    aside: html`<a class="small" href="/ui/runs?mac=${mac}">${t.allRuns}</a>`,
+    body: runs.length === 0 ? html`<p class="dim">${t.noRuns}</p>` : renderRunList(runs, clock),
   })}
   ${card({
-    title: 'Timeline',
-    aside: html`<a class="small" href="/ui/events?subject_id=${mac}">All events</a>`,
+    title: t.timeline,
+    aside: html`<a class="small" href="/ui/events?subject_id=${mac}">${t.allEvents}</a>`,
     body: renderEventList(events, clock, mac),
   })}`
 
 const renderDeletion = ({ mac }: Machine): Html =>
   html`<details class="card">
-    <summary>Delete this machine</summary>
-    <p class="dim">
-      Its name, labels, image and disk are deleted; its events and runs are kept. The machine
-      reappears as discovered when it next boots from the network.
-    </p>
-    ${questionButton({ action: `${machinePath(mac)}/delete`, label: 'Delete machine…', tone: 'danger' })}
+    <summary>${deletion.summary}</summary>
+    <p class="dim">${deletion.text}</p>
+    ${questionButton({ action: `${machinePath(mac)}/delete`, label: deletion.ask, tone: 'danger' })}
   </details>`
 
-const renderArmed = ({ actor, ip, at }: Armer, clock: Clock): Html =>
-  html`${renderTime(at, clock)} by
-  ${actor}${ip === null ? null : html` <span class="dim">from ${ip}</span>`}`
+function renderArmed({ actor, ip, at }: Armer, clock: Clock): Html {
+  const time = renderTime(at, clock)
+  return ip === null
+    ? fillHtml(t.by, { time, actor })
+    : fillHtml(t.byFrom, { time, actor, ip, ...DIM })
+}
 
 const renderHardware = (hardware: Hardware): Html => {
   const { processors, cores, networks } = hardware
   return factList([
-    ['Vendor', hardware.vendor],
-    ['Model', hardware.model],
-    ['Serial', hardware.serial === null ? null : html`<code>${hardware.serial}</code>`],
-    ['Processor', lines(counted(processors))],
-    ['Cores', cores],
-    ['Memory', hardware.memoryBytes === null ? null : renderMemoryBytes(hardware.memoryBytes)],
-    ['Network', lines(networks)],
-    ['Firmware', hardware.firmware],
+    [t.vendor, hardware.vendor],
+    [t.model, hardware.model],
+    [t.serial, hardware.serial === null ? null : html`<code>${hardware.serial}</code>`],
+    [t.processor, lines(counted(processors))],
+    [t.cores, cores],
+    [t.memory, hardware.memoryBytes === null ? null : renderMemoryBytes(hardware.memoryBytes)],
+    [t.network, lines(networks)],
+    [t.firmware, hardware.firmware],
   ])
 }
 

@@ -3,9 +3,13 @@ import { SERIAL_CONSOLES, type SerialConsole } from '../../../../core/boot/boot-
 import { renderFieldErrors, type FieldError } from '../../../../core/foundation/field-error.ts'
 import { printable } from '../../../../core/foundation/printable.ts'
 import { accept, refuse, type Result } from '../../../../core/foundation/result.ts'
+import { PAGES } from '../../../../core/texts/pages/texts.ts'
+import { fill } from '../../../../core/texts/text.ts'
 import { splitLabels } from '../../rules/label.ts'
 import type { Machine } from '../../rules/machine.ts'
 import { lacksTarget, parseUpsert, type MachineUpsert } from '../../rules/upsert.ts'
+
+const t = PAGES.machine.form
 
 /** As the deployed server names them; `name` and `serial_console` are ours. */
 export const FIELDS = [
@@ -85,7 +89,7 @@ export function parseForm(
   if (!parsed.ok) return refuse(describeRefusal(parsed.refusal, labels))
   if (!lacksTarget(parsed.value)) return parsed
   const error = `boot_mode=${parsed.value.boot_mode} requires a target disk; select the disk to flash.`
-  return refuse({ error, text: 'Select the disk to flash.', field: 'target_disk_serial' })
+  return refuse({ error, text: t.noTarget, field: 'target_disk_serial' })
 }
 
 export function describeRefusal(
@@ -95,11 +99,13 @@ export function describeRefusal(
   const [first] = errors
   const [, name, at] = first?.loc ?? []
   const label = typeof at === 'number' ? labels[at] : undefined
-  const msg = first?.msg ?? 'it cannot be saved'
-  const clause = label === undefined ? msg : `the label "${printable(label)}": ${msg}`
+  const reason = first?.msg ?? t.notSaved
   return {
     error: `validation failed: ${renderFieldErrors(errors)}`,
-    text: `${clause.charAt(0).toUpperCase()}${clause.slice(1)}.`,
+    text:
+      label === undefined
+        ? fill(t.refused, { reason: `${reason.charAt(0).toUpperCase()}${reason.slice(1)}` })
+        : fill(t.refusedLabel, { label: printable(label), reason }),
     field: FIELDS.find((field) => field === name) ?? null,
   }
 }
@@ -130,4 +136,4 @@ export const lastFour = (serial: string): string => serial.trim().slice(-4)
 export const isTyped = (typed: string, serial: string): Result<true, string> =>
   typed.trim().toLowerCase() === lastFour(serial).toLowerCase()
     ? accept(true)
-    : refuse(`These are not the last characters of ${printable(serial)}.`)
+    : refuse(fill(PAGES.machine.flashQuestion.mistyped, { serial: printable(serial) }))

@@ -1,8 +1,10 @@
 /** Handles the posts of a machine's page: its form, its buttons, its removal. */
 import type { H3Event, HTTPResponse } from 'h3'
 import type { Mac } from '../../../../core/machine/mac.ts'
+import { PAGES } from '../../../../core/texts/pages/texts.ts'
+import { fill } from '../../../../core/texts/text.ts'
 import { refuse } from '../../../../web/http/faults.ts'
-import { address, html } from '../../../../web/ui/html.ts'
+import { address, fillHtml, html } from '../../../../web/ui/html.ts'
 import { localPath } from '../../../../web/http/local-path.ts'
 import { readMac } from '../../../../web/http/checked.ts'
 import type { Route } from '../../../../web/http/route.ts'
@@ -31,6 +33,8 @@ import { isArmed, nameOf, viewMachine, type MachineView } from '../view/machine-
 import { renderFlashQuestion } from './flash-question.ts'
 import { machinePath } from '../view/machine-row.ts'
 
+const t = PAGES.machine
+
 /** Buttons without parameters. `flash` and `boot-disk` ask first. */
 const BUTTONS = ['refresh', 'lock', 'unlock'] as const
 
@@ -55,19 +59,15 @@ async function askDeletion(context: PageContext, event: H3Event): Promise<HTTPRe
   const machine = await find(context, event)
   const { mac } = machine
   return await context.show(event, {
-    title: `Delete ${nameOf(machine)}`,
+    title: fill(t.deletion.pageTitle, { name: nameOf(machine) }),
     section: '/ui/machines',
-    trail: html`<a href="/ui/machines">Machines</a>`,
+    trail: html`<a href="/ui/machines">${t.page.trail}</a>`,
     body: renderRemoval({
-      title: html`Delete <bdi>${nameOf(machine)}</bdi>?`,
-      body: html`<p>
-        The record of <code>${mac}</code> is deleted with its name, labels, image and disk; its
-        events and runs are kept. No disk is changed. The machine reappears as discovered when it
-        next boots from the network.
-      </p>`,
+      title: fillHtml(t.deletion.title, { name: html`<bdi>${nameOf(machine)}</bdi>` }),
+      body: html`<p>${fillHtml(t.deletion.question, { mac: html`<code>${mac}</code>` })}</p>`,
       action: event.url.pathname,
       cancel: machinePath(mac),
-      button: 'Delete machine',
+      button: t.deletion.button,
     }),
   })
 }
@@ -118,9 +118,7 @@ async function save(
   return goTo(event, address(machinePath(mac), { ...note, back: form.get('back') }))
 }
 
-const STALE_TEXT =
-  'The machine was changed in the meantime. Your entries are still here: check them and save again.'
-const STALE: FormRefusal = { error: STALE_TEXT, text: STALE_TEXT, field: null }
+const STALE: FormRefusal = { error: t.form.stale, text: t.form.stale, field: null }
 
 /** The machine as it would be, when that flashes a disk which would not be flashed now. */
 function armedBy(
@@ -157,7 +155,7 @@ async function ask(
   const { confirm: _, ...values } = Object.fromEntries(form)
   const { machine } = view
   return await context.show(event, {
-    title: `Arm ${nameOf(machine)}`,
+    title: fill(t.flashQuestion.pageTitle, { name: nameOf(machine) }),
     section: '/ui/machines',
     body: renderFlashQuestion({ view, action: event.url.pathname, values, error }),
   })
@@ -178,16 +176,14 @@ async function flash(
   const isSame = isExpected(form.get('was'))(machine)
   if (refusal === undefined && isSame)
     return act(context, event, machine.mac, 'flash', { armed: 1 })
-  const error = refusal === undefined ? CHANGED : refusal
+  const error = refusal === undefined ? t.page.changed : refusal
   return ask(context, event, view, new URLSearchParams({ was: fingerprint(machine) }), error)
 }
-
-const CHANGED = 'The machine was changed in the meantime: please check again.'
 
 async function find({ site }: PageContext, event: H3Event): Promise<Machine> {
   const mac = readMac(event)
   const machine = await site.machines.find(mac)
-  if (machine === null) throw refuse(404, `no machine record for ${mac}`)
+  if (machine === null) throw refuse(404, fill(t.page.missing, { mac }))
   return machine
 }
 
@@ -210,11 +206,11 @@ async function bootDisk(
     view: context.view(machine, event),
     action: event.url.pathname,
     values: { was: fingerprint(machine) },
-    error: isSame ? null : CHANGED,
+    error: isSame ? null : t.page.changed,
     isOpen: context.services.config.current().pxe.tokens === 'off',
   }
   return await context.show(event, {
-    title: `Boot the disk of ${nameOf(machine)}`,
+    title: fill(t.diskQuestion.pageTitle, { name: nameOf(machine) }),
     section: '/ui/machines',
     body: renderDiskQuestion(question, context.clock()),
   })
@@ -230,7 +226,7 @@ async function act(
 ): Promise<HTTPResponse> {
   const { site } = context
   const acted = await site.fleet.act(mac, { action, parameters }, site.by(event))
-  if (acted.result === 'missing') throw refuse(404, `no machine record for ${mac}`)
+  if (acted.result === 'missing') throw refuse(404, fill(t.page.missing, { mac }))
   return acted.result === 'refused'
     ? goBack(site, event, machinePath(mac), { error: acted.reason })
     : goTo(event, address(machinePath(mac), note))

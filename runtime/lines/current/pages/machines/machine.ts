@@ -1,5 +1,7 @@
 /** /ui/machines/{mac}: what happens next, the configuration of the machine, its facts and its history. */
 import type { H3Event, HTTPResponse } from 'h3'
+import { PAGES } from '../../../../core/texts/pages/texts.ts'
+import { fill } from '../../../../core/texts/text.ts'
 import { card, icon } from '../../../../web/ui/elements.ts'
 import { postButton } from '../../../../web/ui/fields.ts'
 import { refuse } from '../../../../web/http/faults.ts'
@@ -19,6 +21,8 @@ import { renderDone, renderNow } from './now-card.ts'
 import { nameOf } from '../view/machine-view.ts'
 import { machinePath } from '../view/machine-row.ts'
 
+const t = PAGES.machine.page
+
 /** Runs that the page lists. */
 const MAX_RUNS = 8
 
@@ -33,8 +37,8 @@ async function show(context: PageContext, event: H3Event): Promise<HTTPResponse>
   const notice = site.notices.read(event)
   const machine = await site.machines.find(mac)
   if (machine === null) {
-    const hint = notice?.error ?? 'It appears when it boots from the network.'
-    throw refuse(404, `no machine record for ${mac}`, { hint })
+    const hint = notice?.error ?? t.missingHint
+    throw refuse(404, fill(t.missing, { mac }), { hint })
   }
   const view = context.view(machine, event)
   const [posted, events] = await Promise.all([
@@ -56,13 +60,13 @@ async function show(context: PageContext, event: H3Event): Promise<HTTPResponse>
   return await context.show(event, {
     title: nameOf(machine),
     section: '/ui/machines',
-    trail: html`<a href="${back}">Machines</a>`,
+    trail: html`<a href="${back}">${t.trail}</a>`,
     heading: renderHeading(machine),
     live: address('/events/machines', { q: `mac:${mac}` }),
     actions: renderLock(machine),
     messages: html`${messageOf(context, event)}${renderDone(event.url.searchParams, view)}`,
     body: html`${renderNow(context, view, machinePath(mac), runs[0] ?? null)}
-    ${card({ title: 'Configuration', id: 'intent', body: form })}
+    ${card({ title: PAGES.machine.form.title, id: 'intent', body: form })}
     ${renderFacts({ machine, posted, runs, events, clock: context.clock() })}`,
   })
 }
@@ -99,7 +103,7 @@ function backOf(event: H3Event): string {
 const renderHeading = (machine: Machine): Html =>
   html`<bdi>${nameOf(machine)}</bdi>
     ${nameOf(machine) === machine.mac ? null : html`<span class="count mono">${machine.mac}</span>`}
-    ${machine.locked ? html`<span class="tag">${icon('lock')} locked</span>` : null}
+    ${machine.locked ? html`<span class="tag">${icon('lock')} ${t.locked}</span>` : null}
     ${machine.labels.map(
       (label) =>
         html`<a class="tag" href="${address('/ui/machines', { q: `label:"${label}"` })}"
@@ -109,5 +113,5 @@ const renderHeading = (machine: Machine): Html =>
 
 const renderLock = ({ mac, locked }: Machine): Html =>
   locked
-    ? postButton({ action: `${machinePath(mac)}/do/unlock`, label: 'Unlock' })
-    : postButton({ action: `${machinePath(mac)}/do/lock`, label: html`${icon('lock')}Lock` })
+    ? postButton({ action: `${machinePath(mac)}/do/unlock`, label: t.unlock })
+    : postButton({ action: `${machinePath(mac)}/do/lock`, label: html`${icon('lock')}${t.lock}` })

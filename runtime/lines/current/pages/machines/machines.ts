@@ -1,9 +1,19 @@
 /** /ui/machines: the fleet in one live table, with a search and a bar of actions. */
 import type { H3Event, HTTPResponse } from 'h3'
 import { parseMac } from '../../../../core/machine/mac.ts'
+import { PAGES } from '../../../../core/texts/pages/texts.ts'
+import { fill } from '../../../../core/texts/text.ts'
 import { seeOther } from '../../../../web/http/answers.ts'
 import { banner, emptyState } from '../../../../web/ui/elements.ts'
-import { address, html, type Content, type Html } from '../../../../web/ui/html.ts'
+import {
+  address,
+  attributes,
+  fillHtml,
+  html,
+  trusted,
+  type Content,
+  type Html,
+} from '../../../../web/ui/html.ts'
 import { cutPage, PAGE_ROWS, type Page } from '../../../../web/ui/paging.ts'
 import type { Route } from '../../../../web/http/route.ts'
 import { readListQuery, type ListQuery } from '../../../../web/ui/search.ts'
@@ -21,6 +31,8 @@ import { FLEET_COLUMNS, isUsual, renderColumns, type ColumnName } from '../view/
 import { machinePath, renderMachineRow, renderTile } from '../view/machine-row.ts'
 import type { Machine } from '../../rules/machine.ts'
 
+const t = PAGES.machines.list
+
 const PATH = '/ui/machines'
 /** The parameters of the table; forms pass them on. */
 const KEPT = ['q', 'filter', 'sort', 'page', 'view', 'columns'] as const
@@ -31,9 +43,8 @@ const MAX_BESIDE = 7
 const PICK: Column = {
   className: 'pick',
   title: html`<label class="scripted-only check"
-    ><input type="checkbox" id="pick-page" aria-label="Select all on this page" /><span
-      class="narrow-only"
-      >Select all on this page</span
+    ><input type="checkbox" id="pick-page" aria-label="${t.selectPage}" /><span class="narrow-only"
+      >${t.selectPage}</span
     ></label
   >`,
 }
@@ -85,12 +96,12 @@ async function show(context: PageContext, event: H3Event): Promise<HTTPResponse>
   const view = await readView(context, event)
   const { query, columns, all, found, isWall } = view
   return await context.show(event, {
-    title: 'Machines',
+    title: t.title,
     section: PATH,
     count: html`<span
       hx-select-oob="#views:morph,#queue:morph"
       ${refreshOnNews('count', address(PATH, query), 2000)}
-      >${found.length === all.length ? all.length : `${found.length} of ${all.length}`}</span
+      >${found.length === all.length ? all.length : fill(t.countFound, { found: found.length, all: all.length })}</span
     >`,
     live: address('/events/machines', {
       q: '',
@@ -99,19 +110,21 @@ async function show(context: PageContext, event: H3Event): Promise<HTTPResponse>
       view: null,
       columns: isUsual(columns) ? null : renderColumns(columns),
     }),
-    actions: html`<button type="button" class="chip" id="arrived" hidden></button>
+    actions: html`<button type="button" class="chip" id="arrived" ${arrivedTexts} hidden></button>
       <button type="button" class="scripted-only wide-only" data-open="#keys">
-        Keyboard shortcuts
+        ${t.shortcuts}
       </button>
       <a
         class="button"
         href="${address(PATH, { ...query, page: null, view: isWall ? null : 'wall' })}"
-        >${isWall ? 'Table' : 'Wall'}</a
+        >${isWall ? t.table : t.wall}</a
       >`,
     messages: html`${messageOf(context, event)}${done(event.url.searchParams)}`,
     body: all.length === 0 ? renderFirst(context, event, view) : renderList(context, event, view),
   })
 }
+
+const arrivedTexts = attributes({ 'data-one': t.arrived.one, 'data-other': t.arrived.other })
 
 /** Before there is a machine; the table is there for the first one to appear in. */
 const renderFirst = (context: PageContext, event: H3Event, view: FleetView): Html =>
@@ -129,7 +142,7 @@ const renderList = (context: PageContext, event: H3Event, view: FleetView): Html
     ${view.isWall ? renderWall(context, event, view.page) : renderFleet(context, event, view)}
     ${view.found.length === 0 ? nothingFound() : null}
     <details>
-      <summary>Add a machine by its MAC address</summary>
+      <summary>${t.addSummary}</summary>
       ${addForm()}
     </details>
     ${keysDialog}`
@@ -139,12 +152,8 @@ function done(query: URLSearchParams): Content {
     const mac = parseMac(query.get(name) ?? '')
     return mac.ok ? mac.value : null
   })
-  if (deleted)
-    return banner(
-      'done',
-      html`${deleted} was deleted. It reappears as discovered when it next boots from the network.`,
-    )
-  return missing ? banner('failed', html`${missing} no longer exists.`) : null
+  if (deleted) return banner('done', fill(t.deleted, { mac: deleted }))
+  return missing ? banner('failed', fill(t.missing, { mac: missing })) : null
 }
 
 /** Where the number of concurrent flashes is limited: how many run, and how many wait. */
@@ -152,14 +161,12 @@ function renderQueue(context: PageContext): Content {
   const queue = context.queue()
   if (queue === null) return null
   const { most, flashing, waiting } = queue
-  return html`<p class="dim" id="queue">
-    ${flashing} of at most ${most} machines flashing,
-    ${
-      waiting === 0
-        ? 'none waiting'
-        : html`<a href="${address(PATH, { q: 'is:waiting' })}">${waiting} waiting</a>`
-    }.
-  </p>`
+  const link = html`<a href="${address(PATH, { q: 'is:waiting' })}">`
+  const text =
+    waiting === 0
+      ? fillHtml(t.queue, { flashing, most })
+      : fillHtml(t.queueWaiting, { flashing, most, waiting, link, end: trusted('</a>') })
+  return html`<p class="dim" id="queue">${text}</p>`
 }
 
 function renderFleet(
@@ -170,7 +177,7 @@ function renderFleet(
   const clock = context.clock()
   return html`<form id="bulk" hx-disinherit="*" ${opensQuestion('/ui/machines/bulk')}>
       ${renderTable({
-        caption: 'Machines',
+        caption: t.caption,
         className: columns.length > MAX_BESIDE ? 'fleet many' : 'fleet',
         path: PATH,
         query,
@@ -195,17 +202,16 @@ function renderWall(context: PageContext, event: H3Event, page: Page<Machine>): 
 
 const nothingFound = (): Html =>
   html`<div class="if-empty">
-    ${emptyState('No matching machines', 'Remove a term or clear the search.', html`<a class="button" href="${PATH}">Show all machines</a>`)}
+    ${emptyState(t.noneFound.title, t.noneFound.text, html`<a class="button" href="${PATH}">${t.noneFound.link}</a>`)}
   </div>`
 
 function teach(context: PageContext, event: H3Event): Html {
   const { baseUrl } = context.site.contact(event)
   return html`<div class="if-empty">
     ${emptyState(
-      'No machines yet',
-      html`Boot one from the network and it appears here. Your DHCP server must point machines to
-        <code>${baseUrl}/pxe-bootstrap.ipxe</code>.`,
-      html`<a class="button primary" href="/ui/settings#dhcp-pxe">Set up DHCP</a>`,
+      t.none.title,
+      fillHtml(t.none.text, { address: html`<code>${baseUrl}/pxe-bootstrap.ipxe</code>` }),
+      html`<a class="button primary" href="/ui/settings#dhcp-pxe">${t.none.link}</a>`,
     )}
   </div>`
 }
@@ -216,14 +222,14 @@ const addForm = (): Html =>
       name="mac"
       class="mono"
       required
-      aria-label="MAC address"
+      aria-label="${t.macAddress}"
       placeholder="aa:bb:cc:dd:ee:ff"
       maxlength="17"
       pattern="[0-9a-fA-F]{2}([:\\-][0-9a-fA-F]{2}){5}"
       autocomplete="off"
       spellcheck="false"
     />
-    <button>Add machine</button>
+    <button>${t.add}</button>
   </form>`
 
 /** Adds a machine that has not booted yet; it boots its own disk until it is configured. */
@@ -232,7 +238,7 @@ async function add(context: PageContext, event: H3Event, form: URLSearchParams):
   const given = (form.get('mac') ?? '').trim()
   const mac = parseMac(given)
   if (!mac.ok) {
-    const error = `"${given.slice(0, 40)}" is not a MAC address (six pairs of hexadecimal digits).`
+    const error = fill(t.notMac, { text: given.slice(0, 40) })
     return goBack(site, event, PATH, { error })
   }
   if ((await site.machines.find(mac.value)) === null) {
@@ -243,7 +249,7 @@ async function add(context: PageContext, event: H3Event, form: URLSearchParams):
       (before) => before === null,
     )
     if (!added.ok && added.refusal.why === 'fields') {
-      return goBack(site, event, PATH, { error: 'The machine could not be added.' })
+      return goBack(site, event, PATH, { error: t.notAdded })
     }
   }
   return seeOther(machinePath(mac.value))

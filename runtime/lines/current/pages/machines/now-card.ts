@@ -2,9 +2,11 @@
 import { renderBoot } from '../../../../core/boot/boot-script.ts'
 import { printable } from '../../../../core/foundation/printable.ts'
 import type { Run } from '../../../../core/machine/run.ts'
+import { PAGES } from '../../../../core/texts/pages/texts.ts'
+import { fill } from '../../../../core/texts/text.ts'
 import { badge, banner, copyBlock } from '../../../../web/ui/elements.ts'
 import { postButton } from '../../../../web/ui/fields.ts'
-import { attributes, html, type Content, type Html } from '../../../../web/ui/html.ts'
+import { attributes, fillHtml, html, type Content, type Html } from '../../../../web/ui/html.ts'
 import { refreshOnNews } from '../../../../web/ui/refresh.ts'
 import { isFlashMode } from '../../rules/machine.ts'
 import type { PageContext } from '../frame/page-context.ts'
@@ -15,6 +17,8 @@ import { nameDisk, renderBar } from '../view/run-bar.ts'
 import { runPath } from '../view/run-table.ts'
 import { listActions, type MachineAction } from './machine-actions.ts'
 import { MODES } from './mode-cards.ts'
+
+const t = PAGES.machine.now
 
 /** What the machine reports elsewhere on the page; what is being edited stays (`configuration.js`). */
 const ALSO = '#facts:morph,#configuration:morph'
@@ -38,15 +42,15 @@ export const renderNow = (
     ${view.view.state === 'failed' ? renderFailure(view, lastRun) : renderState(view, lastRun)}
     ${renderButtons(view, here)}
     <details id="reason">
-      <summary>Reason and boot script</summary>
+      <summary>${t.reason}</summary>
       <div class="stack">
         <p>
           ${view.boot.reason}
           <span class="dim"
-            >(rule <code>${view.boot.rule}</code>, plan <code>${view.plan.plan.mode}</code>)</span
+            >${fillHtml(t.rules, { rule: html`<code>${view.boot.rule}</code>`, plan: html`<code>${view.plan.plan.mode}</code>` })}</span
           >
         </p>
-        ${copyBlock(renderScript(context, view), 'Boot script')}
+        ${copyBlock(renderScript(context, view), t.script)}
       </div>
     </details>
   </section>`
@@ -72,24 +76,24 @@ function renderFailure(view: MachineView, lastRun: Run | null): Html {
 function renderFailed({ image }: MachineView, run: Run | null): Content {
   const name = run?.image?.name ?? image?.name
   const disk = run?.disk ?? null
-  if (name === undefined) return 'The flash failed.'
+  if (name === undefined) return t.failed
   const shown = html`<strong><bdi>${name}</bdi></strong>`
   return disk === null
-    ? html`The flash of ${shown} failed.`
-    : html`The flash of ${shown} to <strong>${nameDisk(disk)}</strong> failed.`
+    ? fillHtml(t.failedImage, { image: shown })
+    : fillHtml(t.failedDisk, { image: shown, disk: html`<strong>${nameDisk(disk)}</strong>` })
 }
 
 const renderReason = (reason: string | null, run: Run | null): Html =>
   banner(
     'failed',
-    html`<strong>${reason === null ? 'The machine gave no reason.' : printable(reason)}</strong>
+    html`<strong>${reason === null ? t.noReason : printable(reason)}</strong>
       ${run === null ? null : renderRunLink(run)}`,
   )
 
 const renderRunLink = (run: Run): Html =>
   run.has_log
-    ? html`<a href="${runPath(run)}#log">Show the log</a>`
-    : html`<a href="${runPath(run)}">Show the run</a>`
+    ? html`<a href="${runPath(run)}#log">${t.showLog}</a>`
+    : html`<a href="${runPath(run)}">${t.showRun}</a>`
 
 function renderButtons(view: MachineView, here: string): Content {
   const actions = listActions(view)
@@ -106,19 +110,23 @@ const toneOf = (isPrimary: boolean) => (isPrimary ? 'primary' : 'plain')
 
 const BUTTONS: Readonly<Record<MachineAction, Button>> = {
   'show-run': ({ run }) =>
-    run === null ? null : html`<a class="button" href="${runPath(run)}">Show this run</a>`,
+    run === null ? null : html`<a class="button" href="${runPath(run)}">${t.showThisRun}</a>`,
   flash: (_, here, isPrimary) =>
-    questionButton({ action: `${here}/do/flash`, label: 'Flash again…', tone: toneOf(isPrimary) }),
-  disarm: (_, here) => postButton({ action: `${here}/do/disarm`, label: 'Disarm' }),
+    questionButton({ action: `${here}/do/flash`, label: t.flashAgain, tone: toneOf(isPrimary) }),
+  disarm: (_, here) => postButton({ action: `${here}/do/disarm`, label: t.disarm }),
   'boot-disk': (_, here) =>
     questionButton({
       action: `${here}/do/boot-disk`,
-      label: 'Boot its disk anyway…',
+      label: t.bootDisk,
       tone: 'danger',
     }),
-  refresh: (_, here) => postButton({ action: `${here}/do/refresh`, label: 'Refresh inventory' }),
+  refresh: (_, here) => postButton({ action: `${here}/do/refresh`, label: t.refresh }),
   unlock: (_, here, isPrimary) =>
-    postButton({ action: `${here}/do/unlock`, label: 'Unlock', tone: toneOf(isPrimary) }),
+    postButton({
+      action: `${here}/do/unlock`,
+      label: PAGES.machine.page.unlock,
+      tone: toneOf(isPrimary),
+    }),
 }
 
 /** As the machine would get it now, without its token, which is secret. */
@@ -132,24 +140,22 @@ function renderScript(context: PageContext, { machine, boot }: MachineView): str
 
 /** What the form or the button that led here did. Only what erases a disk is called armed. */
 export function renderDone(query: URLSearchParams, view: MachineView): Content {
-  if (query.has('disk')) return banner('done', DISK_TEXT)
+  if (query.has('disk')) return banner('done', t.savedDisk)
   if (query.has('armed')) {
     if (!willFlash(view) && !isWaiting(view)) {
-      return banner('needs-you', html`Saved, but not armed: ${view.view.is} ${view.view.next}`)
+      return banner('needs-you', fill(t.notArmed, { reason: `${view.view.is} ${view.view.next}` }))
     }
-    return html`<div class="while-armed">${banner('done', ARMED_TEXT)}</div>`
+    return html`<div class="while-armed">${banner('done', t.armed)}</div>`
   }
   if (!query.has('saved')) return null
   const { boot_mode, bty_image_ref: ref, target_disk_serial: serial } = view.machine
   return ref === null || serial === null || isFlashMode(boot_mode)
-    ? banner('done', 'Saved.')
+    ? banner('done', t.saved)
     : banner(
         'done',
-        html`Saved, not armed: on network boot, its mode is
-          <strong>${MODES[boot_mode].title}</strong>. Select
-          <strong>${MODES['flasher-flash-once'].title}</strong> to flash the image.`,
+        fillHtml(t.savedNotArmed, {
+          mode: html`<strong>${MODES[boot_mode].title}</strong>`,
+          flash: html`<strong>${MODES['flasher-flash-once'].title}</strong>`,
+        }),
       )
 }
-
-const ARMED_TEXT = 'Armed. Boot the machine from the network now.'
-const DISK_TEXT = 'Saved. Its next network boot starts its own disk.'

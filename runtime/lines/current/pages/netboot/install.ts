@@ -3,26 +3,29 @@ import type { H3Event } from 'h3'
 import type { ShownSetting } from '../../../../core/config/shown-setting.ts'
 import { card, copyBlock } from '../../../../web/ui/elements.ts'
 import { textField } from '../../../../web/ui/fields.ts'
-import { html, type Content, type Html } from '../../../../web/ui/html.ts'
+import { fillHtml, html, type Content, type Html } from '../../../../web/ui/html.ts'
 import type { PageContext } from '../frame/page-context.ts'
+import { PAGES } from '../../../../core/texts/pages/texts.ts'
+
+const t = PAGES.netboot.install
 
 const PATH = '/ui/netboot'
 
 export const renderInstall = (context: PageContext, event: H3Event): Html =>
   card({
-    title: 'Install a live system',
+    title: t.title,
     id: 'install',
     body: html`<div class="ways">
       <section>
-        <h3>Fetch a release</h3>
+        <h3>${t.fetch.title}</h3>
         ${renderFetch(context, event)}
       </section>
       <section>
-        <h3>Upload the files</h3>
+        <h3>${t.upload.title}</h3>
         ${renderUpload()}
       </section>
       <section>
-        <h3>Build it</h3>
+        <h3>${t.build.title}</h3>
         ${renderBuild(context)}
       </section>
     </div>`,
@@ -35,24 +38,27 @@ function renderFetch({ services, site }: PageContext, event: H3Event): Html {
   return html`<form method="post" action="${PATH}/fetch-release">
     ${sourceField(find(rows, 'releases', 'base_url'), {
       name: 'site',
-      label: 'Release site',
+      label: t.fetch.site,
       placeholder: 'https://github.com',
       typed,
     })}
     ${sourceField(find(rows, 'boot', 'release_repo'), {
       name: 'repository',
-      label: 'Repository',
+      label: t.fetch.repository,
       placeholder: 'owner/name',
       typed,
     })}
     ${textField({
       name: 'tag',
-      label: 'Release',
+      label: t.fetch.tag,
       value: typed['tag'] ?? services.config.current().boot.release_tag,
-      hint: html`A tag such as <code>v1.4.0</code>, or <code>latest</code>.`,
+      hint: fillHtml(t.fetch.tagHint, {
+        tag: html`<code>v1.4.0</code>`,
+        latest: html`<code>latest</code>`,
+      }),
     })}
-    <button class="primary">Fetch release</button>
-    <p class="hint">The files are verified before machines boot them.</p>
+    <button class="primary">${t.fetch.button}</button>
+    <p class="hint">${t.fetch.hint}</p>
   </form>`
 }
 
@@ -75,7 +81,9 @@ function sourceField(
     return html`<div class="field">
       <strong>${label}</strong>
       <p><code>${row.shown}</code></p>
-      <p class="hint">Set by <code>${row.origin.variable}</code>.</p>
+      <p class="hint">
+        ${fillHtml(t.fetch.setBy, { variable: html`<code>${row.origin.variable}</code>` })}
+      </p>
     </div>`
   }
   return textField({ name, label, placeholder, mono: true, value: typed[name] ?? row?.text ?? '' })
@@ -90,7 +98,7 @@ const renderUpload = (): Html =>
       data-done="${PATH}?uploaded="
     >
       <div class="field">
-        <label for="boot-files">Kernel, initrd and squashfs</label>
+        <label for="boot-files">${t.upload.label}</label>
         <input
           id="boot-files"
           type="file"
@@ -100,24 +108,23 @@ const renderUpload = (): Html =>
           aria-describedby="boot-files-hint"
         />
         <p class="hint" id="boot-files-hint">
-          Named as in a release: <code>flasher-netboot-pc-x86_64-v1.4.0.vmlinuz</code>. Add the
-          <code>.sha256</code> file, and the others are checked against it.
+          ${fillHtml(t.upload.hint, {
+            name: html`<code>flasher-netboot-pc-x86_64-v1.4.0.vmlinuz</code>`,
+            sums: html`<code>.sha256</code>`,
+          })}
         </p>
       </div>
-      <button>Upload</button>
+      <button>${t.upload.button}</button>
       <div class="upload-status" role="status"></div>
     </form>
-    <p class="unscripted-only">
-      Uploading here needs JavaScript. Without it, copy the files into the boot directory of the
-      server.
-    </p>`
+    <p class="unscripted-only">${t.upload.unscripted}</p>`
 
 const renderBuild = ({ services }: PageContext): Html => {
   const { dir } = services.netboot.bootFiles
-  return html`<p>In a checkout of flasher on this host, as root:</p>
+  return html`<p>${t.build.text}</p>
     ${copyBlock(
       `npx pnpm build:images netboot-pc\ncp dist/flasher-netboot-pc-* ${dir}/\n`,
-      'Commands that build a live system',
+      t.build.label,
     )}
-    <p class="hint">Files copied into <code>${dir}</code> are used once all three are there.</p>`
+    <p class="hint">${fillHtml(t.build.hint, { folder: html`<code>${dir}</code>` })}</p>`
 }

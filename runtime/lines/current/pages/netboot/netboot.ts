@@ -10,7 +10,7 @@ import {
   renderTabs,
 } from '../../../../web/ui/elements.ts'
 import { postButton } from '../../../../web/ui/fields.ts'
-import { html, type Content, type Html } from '../../../../web/ui/html.ts'
+import { fillHtml, html, type Content, type Html } from '../../../../web/ui/html.ts'
 import { refreshEvery } from '../../../../web/ui/refresh.ts'
 import { numberColumn, renderTable } from '../../../../web/ui/tables.ts'
 import type { Route } from '../../../../web/http/route.ts'
@@ -28,14 +28,18 @@ import { renderInstall } from './install.ts'
 import { messageOf, type PageContext } from '../frame/page-context.ts'
 import { pageRoute } from '../frame/page-routes.ts'
 import { renderEventList } from '../view/event-list.ts'
+import { PAGES } from '../../../../core/texts/pages/texts.ts'
+import { fill, fillCount } from '../../../../core/texts/text.ts'
+
+const t = PAGES.netboot
 
 const PATH = '/ui/netboot'
 
 const TABS = [
-  ['Live systems', '#artifacts'],
-  ['Install', '#install'],
-  ['TFTP daemon', '#tftp'],
-  ['Activity', '#activity'],
+  [t.tabs.systems, '#artifacts'],
+  [t.tabs.install, '#install'],
+  [t.tabs.tftp, '#tftp'],
+  [t.tabs.activity, '#activity'],
 ] as const
 
 /** `routes/releases.ts` has its posts. */
@@ -52,19 +56,21 @@ async function show(context: PageContext, event: H3Event): Promise<HTTPResponse>
   ])
   const isBusy = releases.jobs().some((job) => !isOver(job))
   return await context.show(event, {
-    title: 'Netboot',
+    title: t.title,
     section: PATH,
-    actions: html`<a class="button" href="#install">Install a live system</a>`,
+    actions: html`<a class="button" href="#install">${t.install.title}</a>`,
     messages: html`${messageOf(context, event)}${renderUploaded(event)}`,
     body: html`${renderTabs(TABS)}
       <div class="board" ${refreshEvery('netboot', PATH, isBusy ? 1 : null)}>
         ${renderJobs(releases.jobs(), clock)}
-        ${card({ title: 'Live systems', id: 'artifacts', body: renderArtifacts(bootFiles, files, clock) })}
+        ${card({ title: t.systems.title, id: 'artifacts', body: renderArtifacts(bootFiles, files, clock) })}
         ${renderInstall(context, event)} ${renderTftp(context, event)}
         ${card({
-          title: 'Activity',
+          title: t.activity.title,
           id: 'activity',
-          aside: html`<a class="small" href="/ui/events?subject_kind=netboot">All</a>`,
+          aside: html`<a class="small" href="/ui/events?subject_kind=netboot"
+            >${t.activity.all}</a
+          >`,
           body: renderEventList(events, clock),
         })}
       </div>`,
@@ -75,7 +81,7 @@ function renderJobs(jobs: readonly FetchJob[], clock: Clock): Content {
   const shown = jobs.filter((job) => !isOver(job) || job.status === 'failed').slice(0, 4)
   if (shown.length === 0) return null
   return card({
-    title: 'Downloads',
+    title: t.downloads.title,
     body: html`<ul class="rows">
       ${shown.map((job) => renderJob(job, clock))}
     </ul>`,
@@ -86,15 +92,22 @@ function renderJob(job: FetchJob, clock: Clock): Html {
   const { tag, status, artifact, bytes_done: bytes, bytes_total: total, error } = job
   if (isOver(job)) {
     return html`<li>
-      ${badge('failed', status)}<span class="grow">Release ${tag}: ${error}</span>
+      ${badge('failed', PAGES.frame.jobs[status])}<span class="grow"
+        >${fill(t.downloads.failed, { tag, error: error ?? '' })}</span
+      >
       <span class="when">${renderTime(job.finished_at, clock)}</span>
     </li>`
   }
-  const share = total === null || total === 0 ? '' : `, ${Math.floor((100 * bytes) / total)} %`
+  const state = PAGES.frame.jobs[status]
+  const label =
+    total === null || total === 0
+      ? state
+      : fill(t.downloads.share, { state, percent: Math.floor((100 * bytes) / total) })
+  const step = html`<span class="dim small">${artifact ?? state}</span>`
   return html`<li>
-    <span class="grow">Release ${tag} <span class="dim small">${artifact ?? status}</span></span>
-    ${progress(status === 'queued' ? null : bytes, total, `${status}${share}`)}
-    ${postButton({ action: `${PATH}/cancel-fetch`, label: 'Cancel', values: { tag } })}
+    <span class="grow">${fillHtml(t.downloads.running, { tag, step })}</span>
+    ${progress(status === 'queued' ? null : bytes, total, label)}
+    ${postButton({ action: `${PATH}/cancel-fetch`, label: PAGES.frame.cancel, values: { tag } })}
   </li>`
 }
 
@@ -104,10 +117,7 @@ function renderArtifacts(
   clock: Clock,
 ): Content {
   if (files.length === 0) {
-    return html`<p>
-      No live system is installed. Machines boot one from the network to be flashed; until then they
-      can only boot their own disks.
-    </p>`
+    return html`<p>${t.systems.none}</p>`
   }
   const [sets, names] = [bootFiles.sets(), files.map(({ name }) => name)]
   return html`${sets.length === 0 ? INCOMPLETE : null}
@@ -116,32 +126,31 @@ function renderArtifacts(
       ${bootFiles.setAside().map(renderAside)}
     </ul>
     ${renderTable({
-      caption: 'Files in the boot directory',
-      columns: ['File', numberColumn('Size'), 'Added'],
+      caption: t.files.caption,
+      columns: [t.files.file, numberColumn(t.files.size), t.files.added],
       rows: files.map(
         ({ name, sizeBytes, modifiedAt }) =>
           html`<tr>
             <th scope="row">
               <a class="mono" href="/boot/${encodeURIComponent(name)}">${name}</a>
             </th>
-            <td class="number" data-label="Size">${renderBytes(sizeBytes)}</td>
-            <td class="nowrap" data-label="Added">${renderTime(modifiedAt, clock)}</td>
+            <td class="number" data-label="${t.files.size}">${renderBytes(sizeBytes)}</td>
+            <td class="nowrap" data-label="${t.files.added}">${renderTime(modifiedAt, clock)}</td>
           </tr>`,
       ),
     })}`
 }
 
-const INCOMPLETE = html`<p>
-  A live system is a kernel (.vmlinuz), an initrd and a squashfs of the same version. None is
-  complete yet.
-</p>`
+const INCOMPLETE = html`<p>${t.systems.incomplete}</p>`
 
 const renderIncomplete = ({ arch, version, missing }: IncompleteSet): Html =>
   html`<li>
     <span class="grow"
       ><strong>${version}</strong> <span class="tag">${arch}</span
-      ><span class="small dim missing">Missing: ${missing.join(', ')}</span></span
-    >${badge('needs-you', 'incomplete')}
+      ><span class="small dim missing"
+        >${fill(t.systems.missing, { names: missing.join(', ') })}</span
+      ></span
+    >${badge('needs-you', t.systems.isIncomplete)}
   </li>`
 
 /** Files of another system under the same names, such as the deployed one. */
@@ -150,7 +159,7 @@ const renderAside = ({ arch, version, reason }: SetAside): Html =>
     <span class="grow"
       ><strong>${version}</strong> <span class="tag">${arch}</span
       ><span class="small dim missing">${reason}</span></span
-    >${badge('needs-you', 'not used')}
+    >${badge('needs-you', t.systems.notUsed)}
   </li>`
 
 const renderSet = ({ arch, version, isActive, isPrevious }: KnownSet): Html =>
@@ -158,10 +167,10 @@ const renderSet = ({ arch, version, isActive, isPrevious }: KnownSet): Html =>
     <span class="grow"><strong>${version}</strong> <span class="tag">${arch}</span></span>
     ${
       isActive
-        ? badge('done', 'active')
+        ? badge('done', t.systems.active)
         : postButton({
             action: `${PATH}/use-set`,
-            label: isPrevious ? `Go back to ${version}` : `Use ${version}`,
+            label: fill(isPrevious ? t.systems.goBack : t.systems.use, { version }),
             values: { arch, version },
           })
     }
@@ -171,29 +180,27 @@ const renderSet = ({ arch, version, isActive, isPrevious }: KnownSet): Html =>
 function renderUploaded(event: H3Event): Content {
   const count = Number(event.url.searchParams.get('uploaded') ?? 0)
   if (!Number.isInteger(count) || count < 1) return null
-  return banner('done', count === 1 ? 'The file was uploaded.' : `${count} files were uploaded.`)
+  return banner('done', fillCount(t.uploaded, count))
 }
 
 function renderTftp({ services, site }: PageContext, event: H3Event): Html {
   const { isChecked, isActive, isReady, text, hint } = services.netboot.tftp()
   const tone = isReady ? 'done' : isActive ? 'needs-you' : isChecked ? 'failed' : 'ready'
-  const word = isActive ? 'active' : isChecked ? 'inactive' : 'not checked yet'
+  const word = isActive ? t.tftp.active : isChecked ? t.tftp.inactive : t.tftp.unchecked
   return card({
-    title: 'TFTP daemon',
+    title: t.tftp.title,
     id: 'tftp',
     aside: badge(tone, word),
     body: html`<p>${text} ${hint}</p>
       ${isReady ? null : renderTftpHelp(services.netboot.reachedAt(site.contact(event).baseUrl))}
       <p class="dim small">
-        This server only checks it; the service manager of its host starts and stops it. The host
-        that is checked: <a href="/ui/settings#netboot.tftp_probe_host">netboot.tftp_probe_host</a>.
+        ${fillHtml(t.tftp.note, {
+          setting: html`<a href="/ui/settings#netboot.tftp_probe_host">netboot.tftp_probe_host</a>`,
+        })}
       </p>`,
   })
 }
 
 const renderTftpHelp = (baseUrl: string): Html =>
-  html`<p>
-      BIOS machines and most UEFI firmware load iPXE by TFTP. These commands set it up on a Debian
-      host; UEFI HTTP Boot needs none of it.
-    </p>
-    ${copyBlock(renderTftpSetup(baseUrl), 'Commands that set up a TFTP daemon')}`
+  html`<p>${t.tftp.help}</p>
+    ${copyBlock(renderTftpSetup(baseUrl), t.tftp.label)}`

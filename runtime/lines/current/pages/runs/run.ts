@@ -2,8 +2,10 @@
 import { getRouterParam, type H3Event, type HTTPResponse } from 'h3'
 import { printable, printableLines } from '../../../../core/foundation/printable.ts'
 import { renderDuration } from '../../../../core/foundation/rate.ts'
-import type { Run, RunPhase } from '../../../../core/machine/run.ts'
+import type { Run, RunDisk, RunPhase } from '../../../../core/machine/run.ts'
 import { secondsOf } from '../../../../core/machine/run-view.ts'
+import { PAGES } from '../../../../core/texts/pages/texts.ts'
+import { fill } from '../../../../core/texts/text.ts'
 import {
   banner,
   card,
@@ -14,7 +16,7 @@ import {
   renderDiskBytes,
 } from '../../../../web/ui/elements.ts'
 import { refuse } from '../../../../web/http/faults.ts'
-import { address, html, type Content, type Html } from '../../../../web/ui/html.ts'
+import { address, DIM, fillHtml, html, type Content, type Html } from '../../../../web/ui/html.ts'
 import { refreshOnNews } from '../../../../web/ui/refresh.ts'
 import { readMac } from '../../../../web/http/checked.ts'
 import type { Route } from '../../../../web/http/route.ts'
@@ -32,6 +34,8 @@ import {
 } from '../view/run-table.ts'
 import { machinePath } from '../view/machine-row.ts'
 
+const t = PAGES.runs.run
+
 export const runPage = (context: PageContext): Route =>
   pageRoute('/ui/machines/:mac/runs/:id', (event) => show(context, event))
 
@@ -40,16 +44,18 @@ async function show(context: PageContext, event: H3Event): Promise<HTTPResponse>
   const mac = readMac(event)
   const run = site.runs.find(mac, getRouterParam(event, 'id') ?? '')
   if (run === null) {
-    throw refuse(404, `${mac} has no such run`, { hint: 'Old runs are removed after a while.' })
+    throw refuse(404, fill(t.missing, { mac }), { hint: t.missingHint })
   }
   const machine = await site.machines.find(mac)
   const log = await site.runs.findLog(mac, run.id)
+  const name = machine === null ? mac : nameOf(machine)
   return await context.show(event, {
-    title: `Run of ${machine === null ? mac : nameOf(machine)}`,
-    heading: html`Run of
-      <a href="${machinePath(mac)}"><bdi>${machine === null ? mac : nameOf(machine)}</bdi></a>`,
+    title: fill(t.title, { machine: name }),
+    heading: fillHtml(t.title, {
+      machine: html`<a href="${machinePath(mac)}"><bdi>${name}</bdi></a>`,
+    }),
     section: '/ui/runs',
-    trail: html`<a href="/ui/runs">Runs</a> / <a href="${machinePath(mac)}">${mac}</a>`,
+    trail: html`<a href="/ui/runs">${t.trail}</a> / <a href="${machinePath(mac)}">${mac}</a>`,
     live: address('/events/machines', { q: `mac:${mac}` }),
     body: html`<div class="stack" ${refreshOnNews('run', runPath(run), 1000)}>
       <section class="card stack">
@@ -59,7 +65,7 @@ async function show(context: PageContext, event: H3Event): Promise<HTTPResponse>
       </section>
       <div class="columns">
         <div>
-          ${card({ title: 'Steps', body: renderSteps(run, context.clock().zone) })}
+          ${card({ title: t.steps.title, body: renderSteps(run, context.clock().zone) })}
           ${renderLog(run, log)}
         </div>
         <div>${renderFacts(context, run)}</div>
@@ -68,24 +74,17 @@ async function show(context: PageContext, event: H3Event): Promise<HTTPResponse>
   })
 }
 
-const VERBS: Readonly<Record<string, string>> = {
-  done: 'Wrote',
-  failed: 'Failed to write',
-  cancelled: 'Cancelled while writing',
-  lost: 'Lost contact while writing',
+function renderSentence({ image, disk, result }: Run): Html {
+  const sentence = fillHtml(t.sentences[result ?? 'running'], {
+    image: html`<strong><bdi>${image?.name ?? t.unknownImage}</bdi></strong>`,
+    disk: disk === null ? t.unknownDisk : renderTarget(disk),
+  })
+  return html`<p class="sentence">${sentence}</p>`
 }
 
-function renderSentence({ image, disk, result }: Run): Html {
-  const verb = VERBS[result ?? ''] ?? 'Writing'
-  const target =
-    disk === null
-      ? 'an unknown disk'
-      : html`<strong><bdi>${printable(disk.model?.trim() || disk.path || 'a disk')}</bdi></strong
-          >${disk.serial === null ? null : html` (<code>${printable(disk.serial)}</code>)`}`
-  return html`<p class="sentence">
-    ${verb} <strong><bdi>${image?.name ?? 'an unknown image'}</bdi></strong> to ${target}.
-  </p>`
-}
+const renderTarget = ({ model, path, serial }: RunDisk): Html =>
+  html`<strong><bdi>${printable(model?.trim() || path || t.someDisk)}</bdi></strong
+    >${serial === null ? null : html` (<code>${printable(serial)}</code>)`}`
 
 /** How long each step took, as bars of the same scale. */
 function renderSteps(run: Run, zone: string): Html {
@@ -93,7 +92,7 @@ function renderSteps(run: Run, zone: string): Html {
     const next = run.steps[at + 1]?.at ?? run.ended_at ?? run.updated_at
     return { ...step, seconds: Math.max(0, (Date.parse(next) - Date.parse(step.at)) / 1000) }
   })
-  if (steps.length === 0) return html`<p class="dim">No steps were reported.</p>`
+  if (steps.length === 0) return html`<p class="dim">${t.steps.none}</p>`
   const whole = Math.max(secondsOf(run) ?? 0, 0.001)
   return html`<ol class="steps">
     ${steps.map(
@@ -119,38 +118,29 @@ function renderSteps(run: Run, zone: string): Html {
 
 const isEnd = (phase: RunPhase) => phase === 'done' || phase === 'failed' || phase === 'cancelled'
 
-const NAMES: Readonly<Record<RunPhase, string>> = {
-  started: 'Started',
-  write: 'Write',
-  verify: 'Verify',
-  sync: 'Flush',
-  uefi: 'Boot entry',
-  done: 'Done',
-  failed: 'Failed',
-  cancelled: 'Cancelled',
-}
+const NAMES: Readonly<Record<RunPhase, string>> = t.steps.names
 
 const renderFacts = (context: PageContext, run: Run): Html =>
-  html`${card({ title: 'Data', body: factList(listWritten(run)) })}
-  ${card({ title: 'Target', body: factList(listPlace(run, context.clock())) })}`
+  html`${card({ title: t.data.title, body: factList(listWritten(run)) })}
+  ${card({ title: t.target.title, body: factList(listPlace(run, context.clock())) })}`
 
 type Facts = readonly (readonly [string, Content])[]
 
 function listWritten(run: Run): Facts {
   const { image, bottleneck } = run
   const counted: Facts = [
-    ['Read', renderBytes(run.bytes_read)],
-    ['Written', renderBytes(run.bytes_written)],
-    ['Rate', renderRateOf(run)],
+    [t.data.read, renderBytes(run.bytes_read)],
+    [t.data.written, renderBytes(run.bytes_written)],
+    [t.data.rate, renderRateOf(run)],
   ]
   return [
-    ['Image', image?.name],
-    ['Source', image?.src ? printable(image.src) : null],
-    ['Digest', copied(image?.sha256, 12)],
-    ['Format', image?.format],
+    [t.data.image, image?.name],
+    [t.data.source, image?.src ? printable(image.src) : null],
+    [t.data.digest, copied(image?.sha256, 12)],
+    [t.data.format, image?.format],
     ...(run.reported ? counted : []),
-    ['Bottleneck', bottleneck],
-    ['Verified', renderVerified(run)],
+    [t.data.bottleneck, bottleneck],
+    [t.data.verified, renderVerified(run)],
   ]
 }
 
@@ -160,18 +150,18 @@ function listPlace(run: Run, clock: Clock): Facts {
     armer === null
       ? []
       : [
-          ['Armed by', renderBy(run)],
-          ['Armed', renderTime(armer.at, clock)],
+          [t.target.armedBy, renderBy(run)],
+          [t.target.armed, renderTime(armer.at, clock)],
         ]
   return [
-    ['Disk', disk?.model],
-    ['Serial', copied(disk?.serial)],
-    ['Size', disk?.size_bytes ? renderDiskBytes(disk.size_bytes) : null],
-    ['Path', copied(disk?.path)],
-    ['Connection', disk?.tran],
-    ['Mode', mode === 'flash' ? 'started by the server' : 'started in the wizard'],
+    [t.target.disk, disk?.model],
+    [t.target.serial, copied(disk?.serial)],
+    [t.target.size, disk?.size_bytes ? renderDiskBytes(disk.size_bytes) : null],
+    [t.target.path, copied(disk?.path)],
+    [t.target.connection, disk?.tran],
+    [t.target.mode, mode === 'flash' ? t.target.byServer : t.target.inWizard],
     ...armed,
-    ['Run', copied(id)],
+    [t.target.run, copied(id)],
   ]
 }
 
@@ -179,17 +169,22 @@ function listPlace(run: Run, clock: Clock): Facts {
 const copied = (text: string | null | undefined, shown?: number): Content =>
   text ? copyable(text, printable(text.slice(0, shown))) : null
 
-const renderBy = (run: Run): Content =>
-  html`${renderArmer(run)}${run.armed_by?.ip ? html` <span class="dim">from ${run.armed_by.ip}</span>` : null}`
+function renderBy(run: Run): Content {
+  const actor = renderArmer(run)
+  const ip = run.armed_by?.ip
+  return ip ? fillHtml(t.target.armerFrom, { actor, ip, ...DIM }) : actor
+}
 
 /** The log comes from the machine, so its control characters are replaced. */
 function renderLog(run: Run, log: string | null): Content {
   if (log === null) return null
   const shown = printableLines(log).join('\n')
   return card({
-    title: 'Log',
+    title: t.log.title,
     id: 'log',
-    aside: html`<a class="small" href="/machines/${run.mac}/runs/${run.id}/log">As text</a>`,
-    body: copyBlock(shown, 'Log of this run'),
+    aside: html`<a class="small" href="/machines/${run.mac}/runs/${run.id}/log"
+      >${t.log.asText}</a
+    >`,
+    body: copyBlock(shown, t.log.label),
   })
 }

@@ -1,5 +1,6 @@
 /** /ui/runs: every flash, newest first, with a search and exports. */
 import type { H3Event, HTTPResponse } from 'h3'
+import { PAGES } from '../../../../core/texts/pages/texts.ts'
 import { emptyState } from '../../../../web/ui/elements.ts'
 import { address, html, type Html } from '../../../../web/ui/html.ts'
 import { refreshOnNews } from '../../../../web/ui/refresh.ts'
@@ -18,17 +19,19 @@ import { nameOf } from '../view/machine-view.ts'
 import { runPage } from './run.ts'
 import { renderRunTable } from '../view/run-table.ts'
 
+const t = PAGES.runs.list
+
 const PATH = '/ui/runs'
 const ROWS = 100
 const KEPT = ['q', 'state', 'mac', 'image', 'serial', 'since', 'until'] as const
 
 const VIEWS = [
-  ['All', ''],
-  ['Running', 'running'],
-  ['Stalled', 'stalled'],
-  ['Done', 'done'],
-  ['Failed', 'failed'],
-  ['Lost', 'lost'],
+  [t.filters.all, ''],
+  [t.filters.running, 'running'],
+  [t.filters.stalled, 'stalled'],
+  [t.filters.done, 'done'],
+  [t.filters.failed, 'failed'],
+  [t.filters.lost, 'lost'],
 ] as const
 
 export const runPages = (context: PageContext): readonly Route[] => [
@@ -48,18 +51,18 @@ async function show(context: PageContext, event: H3Event): Promise<HTTPResponse>
     return machine === null ? mac : nameOf(machine)
   }
   return await context.show(event, {
-    title: 'Runs',
+    title: t.title,
     section: PATH,
     count: String(total),
     live: address('/events/machines', { q: 'mac:none', bars: 'all' }),
-    actions: html`<a class="button" href="${address('/runs.csv', query)}">Download CSV</a
-      ><a class="button" href="${address('/runs.json', query)}">Download JSON</a>`,
+    actions: html`<a class="button" href="${address('/runs.csv', query)}">${t.csv}</a
+      ><a class="button" href="${address('/runs.json', query)}">${t.json}</a>`,
     body: html`${renderSearch({
         path: PATH,
         query,
         name: 'q',
-        label: 'Search runs',
-        placeholder: 'MAC, image, model, serial number, who armed it',
+        label: t.search,
+        placeholder: t.placeholder,
         views: VIEWS.map(([title, state]) => [
           title,
           { ...query, state },
@@ -100,12 +103,12 @@ function countRuns(runs: PageContext['site']['runs'], query: ListQuery): number 
 const renderNothing = (query: ListQuery): Html =>
   Object.keys(query).length === 0
     ? emptyState(
-        'No runs yet',
-        'Every flash is listed here: which image, which disk, how long it took and how it ended.',
-        html`<a class="button primary" href="/ui/machines">Machines</a>`,
+        t.none.title,
+        t.none.text,
+        html`<a class="button primary" href="/ui/machines">${t.none.link}</a>`,
       )
     : emptyState(
-        'No matching runs',
-        'Remove a term or clear the search.',
-        html`<a class="button" href="${PATH}">Show all runs</a>`,
+        t.noneFound.title,
+        t.noneFound.text,
+        html`<a class="button" href="${PATH}">${t.noneFound.link}</a>`,
       )

@@ -2,7 +2,7 @@
 import { getRouterParam, type H3Event, type HTTPResponse } from 'h3'
 import { banner, card, copyable, emptyState, factList, tag } from '../../../../web/ui/elements.ts'
 import { checkField, postButton, selectField, textField } from '../../../../web/ui/fields.ts'
-import { html, type Content, type Html } from '../../../../web/ui/html.ts'
+import { fillHtml, html, type Content, type Html } from '../../../../web/ui/html.ts'
 import type { Route } from '../../../../web/http/route.ts'
 import { renderTime, type Clock } from '../../../../web/ui/times.ts'
 import { createToken, revokeToken, type TokenRefusal } from '../../../../web/fleet/tokens.ts'
@@ -16,19 +16,17 @@ import { messageOf, type PageContext } from '../frame/page-context.ts'
 import { formRoute, pageRoute } from '../frame/page-routes.ts'
 import { isAsked, questionButton, renderRemoval } from '../frame/question.ts'
 import { changePassword, renderPassword } from './password-form.ts'
+import { PAGES } from '../../../../core/texts/pages/texts.ts'
+import { fill } from '../../../../core/texts/text.ts'
+
+const t = PAGES.account
 
 const PATH = '/ui/account'
 const DAY_MS = 86_400_000
 
-const SCOPES: Readonly<Record<TokenScope, string>> = {
-  read: 'Read machines, images and events',
-  machines: 'Change machines, but not flash them',
-  flash: 'Arm machines for flashing',
-  admin: 'Everything, including settings and backups',
-}
-
+const SCOPES: Readonly<Record<TokenScope, string>> = t.tokens.permits
 /** By number of days. */
-const LIFETIMES = { '30': '30 days', '90': '90 days', '365': '1 year', '': 'never' } as const
+const LIFETIMES = t.tokens.lifetimes
 
 export const accountPages = (context: PageContext): readonly Route[] => [
   pageRoute(PATH, (event) => show(context, event, null)),
@@ -50,25 +48,25 @@ async function show(
   const until =
     caller.kind === 'session' ? renderTime(new Date(caller.expiresAt).toISOString(), clock) : null
   return await context.show(event, {
-    title: 'Account',
+    title: t.title,
     section: PATH,
-    actions: postButton({ action: '/ui/logout', label: 'Log out' }),
+    actions: postButton({ action: '/ui/logout', label: t.logOut }),
     messages: html`${messageOf(context, event)}${renderChanged(event)}${fresh === null ? null : renderFresh(fresh)}`,
     body: html`${card({
-      title: 'Administrator',
+      title: t.session.title,
       body: factList([
-        ['Logged in from', site.peer(event).ip],
-        ['Session ends', html`${until}; extended by use`],
+        [t.session.address, site.peer(event).ip],
+        [t.session.end, fillHtml(t.session.extended, { time: until })],
       ]),
     })}
     ${renderPassword(context, event)}
     ${card({
-      title: 'API tokens',
+      title: t.tokens.title,
       id: 'tokens',
-      aside: html`<a class="small" href="/docs/api">API</a>`,
+      aside: html`<a class="small" href="/docs/api">${t.tokens.api}</a>`,
       body: html`${renderTokens(await site.tokens.list(), clock)}
         <details>
-          <summary>Create a token</summary>
+          <summary>${t.tokens.create}</summary>
           ${renderForm(site.notices.read(event)?.typed['name'] ?? '')}
         </details>`,
     })}`,
@@ -76,16 +74,14 @@ async function show(
 }
 
 const renderChanged = ({ url }: H3Event): Content =>
-  url.searchParams.get('changed') === 'password'
-    ? banner('done', 'Password changed. All other sessions have been logged out.')
-    : null
+  url.searchParams.get('changed') === 'password' ? banner('done', t.password.changed) : null
 
 const renderFresh = (token: string): Html =>
-  banner('done', html`Token created. Copy it now, it will not be shown again: ${copyable(token)}`)
+  banner('done', fillHtml(t.tokens.created, { token: copyable(token) }))
 
 function renderTokens(tokens: readonly TokenRecord[], clock: Clock): Content {
   if (tokens.length === 0) {
-    return emptyState('No tokens', 'A token gives a program limited access without your password.')
+    return emptyState(t.tokens.empty.title, t.tokens.empty.text)
   }
   return html`<ul class="rows">
     ${tokens.map(
@@ -94,12 +90,14 @@ function renderTokens(tokens: readonly TokenRecord[], clock: Clock): Content {
           <span class="grow"
             ><strong>${name}</strong> ${scopes.map((scope) => html`${tag(scope)} `)}<br />
             <span class="small dim"
-              >created ${renderTime(created_at, clock)}, used
-              ${renderTime(last_used_at, clock, 'never')}, expires
-              ${renderTime(expires_at, clock, 'never')}</span
+              >${fillHtml(t.tokens.dates, {
+                created: renderTime(created_at, clock),
+                used: renderTime(last_used_at, clock, t.tokens.never),
+                expires: renderTime(expires_at, clock, t.tokens.never),
+              })}</span
             ></span
           >
-          ${questionButton({ action: `${PATH}/tokens/${id}/revoke`, label: 'Revoke…', tone: 'danger' })}
+          ${questionButton({ action: `${PATH}/tokens/${id}/revoke`, label: t.tokens.revoke, tone: 'danger' })}
         </li>`,
     )}
   </ul>`
@@ -107,13 +105,13 @@ function renderTokens(tokens: readonly TokenRecord[], clock: Clock): Content {
 
 const renderForm = (name: string): Html =>
   html`<form method="post" action="${PATH}/tokens">
-    ${textField({ name: 'name', label: 'Name', required: true, maxLength: 64, value: name, hint: 'Shown beside the events of the token.' })}
+    ${textField({ name: 'name', label: t.tokens.name, required: true, maxLength: 64, value: name, hint: t.tokens.nameHint })}
     <fieldset>
-      <legend>Scopes</legend>
+      <legend>${t.tokens.scopes}</legend>
       ${TOKEN_SCOPES.map((scope) => checkField({ name: 'scopes', value: scope, label: html`<strong>${scope}</strong> ${SCOPES[scope]}`, checked: scope === 'read' }))}
     </fieldset>
-    ${selectField({ name: 'days', label: 'Expires after', value: '90', options: Object.entries(LIFETIMES).map(([value, text]) => ({ value, text })) })}
-    <button class="primary">Create token</button>
+    ${selectField({ name: 'days', label: t.tokens.lifetime, value: '90', options: Object.entries(LIFETIMES).map(([value, text]) => ({ value, text })) })}
+    <button class="primary">${t.tokens.button}</button>
   </form>`
 
 async function create(
@@ -126,7 +124,7 @@ async function create(
   const fail = (error: string) => goBack(site, event, PATH, { error, typed: { name } })
   const days = form.get('days') ?? 'none'
   // An unknown value must not become a token that never expires.
-  if (!Object.hasOwn(LIFETIMES, days)) return fail(FIELDS.expires_at)
+  if (!Object.hasOwn(LIFETIMES, days)) return fail(t.tokens.errors.lifetime)
   const end = days === '' ? null : new Date(site.now().getTime() + Number(days) * DAY_MS)
   const expires_at = end?.toISOString() ?? null
   const scopes = [...new Set(form.getAll('scopes'))]
@@ -136,22 +134,16 @@ async function create(
     : fail(describeRefusal(created.refusal))
 }
 
-const FIELDS = {
-  name: 'Enter a name of letters, digits, spaces, dots and dashes.',
-  scopes: 'Select at least one of the listed scopes.',
-  expires_at: 'Select when the token expires.',
-} as const
-
 function describeRefusal(refusal: TokenRefusal): string {
   switch (refusal.why) {
     case 'fields': {
       const wrong = refusal.fields.map(({ loc }) => loc[1])
-      return wrong.includes('name') ? FIELDS.name : FIELDS.scopes
+      return wrong.includes('name') ? t.tokens.errors.name : t.tokens.errors.scopes
     }
     case 'name-taken':
-      return `A token named ${refusal.name} already exists.`
+      return fill(t.tokens.errors.taken, { name: refusal.name })
     case 'too-many':
-      return `There are already ${refusal.most} tokens: revoke unused ones.`
+      return fill(t.tokens.errors.tooMany, { count: refusal.most })
   }
 }
 
@@ -160,24 +152,25 @@ async function askRevocation(context: PageContext, event: H3Event): Promise<HTTP
   const token = (await context.site.tokens.list()).find((each) => each.id === id)
   if (token === undefined) return tokenGone(context, event)
   return await context.show(event, {
-    title: `Revoke token ${token.name}`,
+    title: fill(t.tokens.revocation.title, { name: token.name }),
     section: PATH,
-    trail: html`<a href="${PATH}">Account</a>`,
+    trail: html`<a href="${PATH}">${t.title}</a>`,
     body: renderRemoval({
-      title: html`Revoke the token <bdi>${token.name}</bdi>?`,
+      title: fillHtml(t.tokens.revocation.question, { name: html`<bdi>${token.name}</bdi>` }),
       body: html`<p>
-        Programs that use it are refused at once, and it cannot be brought back. It was last used
-        ${renderTime(token.last_used_at, context.clock(), 'never')}.
+        ${fillHtml(t.tokens.revocation.consequence, {
+          time: renderTime(token.last_used_at, context.clock(), t.tokens.never),
+        })}
       </p>`,
       action: event.url.pathname,
       cancel: `${PATH}#tokens`,
-      button: 'Revoke token',
+      button: t.tokens.revocation.button,
     }),
   })
 }
 
 const tokenGone = ({ site }: PageContext, event: H3Event): HTTPResponse =>
-  goBack(site, event, PATH, { error: 'That token no longer exists.' })
+  goBack(site, event, PATH, { error: t.tokens.errors.unknown })
 
 async function revoke(context: PageContext, event: H3Event): Promise<HTTPResponse> {
   const isGone = await revokeToken(context.site, event, getRouterParam(event, 'id') ?? '')

@@ -6,6 +6,10 @@ import { listLanAddresses } from '../../../../services/host/host-addresses.ts'
 import { card, copyable, copyBlock, factList } from '../../../../web/ui/elements.ts'
 import { html, type Html } from '../../../../web/ui/html.ts'
 import type { PageContext } from '../frame/page-context.ts'
+import { PAGES } from '../../../../core/texts/pages/texts.ts'
+import { fill } from '../../../../core/texts/text.ts'
+
+const t = PAGES.settings.dhcp
 
 export async function renderDhcp(context: PageContext, event: H3Event): Promise<Html> {
   const { baseUrl } = context.site.contact(event)
@@ -13,14 +17,14 @@ export async function renderDhcp(context: PageContext, event: H3Event): Promise<
   const server = target?.address ?? new URL(baseUrl).hostname
   const base = target?.baseUrl ?? baseUrl
   return card({
-    title: 'DHCP and network boot',
+    title: t.title,
     id: 'dhcp-pxe',
     body: html`${factList([
-      ['TFTP server (option 66)', copyable(server)],
-      ['Boot file for BIOS (67)', copyable('undionly.kpxe')],
-      ['Boot file for UEFI (67)', copyable('ipxe.efi')],
-      ['UEFI HTTP boot (60 = HTTPClient, 67)', copyable(`${base}/boot/ipxe.efi`)],
-      ['iPXE script', copyable(`${base}/pxe-bootstrap.ipxe`)],
+      [t.server, copyable(server)],
+      [t.bios, copyable('undionly.kpxe')],
+      [t.uefi, copyable('ipxe.efi')],
+      [t.http, copyable(`${base}/boot/ipxe.efi`)],
+      [t.script, copyable(`${base}/pxe-bootstrap.ipxe`)],
     ])}${target === null ? null : renderDhcpRecipes(target).map(renderRecipe)}`,
   })
 }
@@ -29,5 +33,5 @@ const renderRecipe = ({ id, title, where, note, text }: DhcpRecipe): Html =>
   html`<details id="dhcp-${id}">
     <summary>${title}</summary>
     <p class="small dim">${where}${note === null ? null : html`<br />${note}`}</p>
-    ${copyBlock(text, `${title}: ${where}`)}
+    ${copyBlock(text, fill(t.recipe, { title, place: where }))}
   </details>`

@@ -6,10 +6,14 @@ import type { PasswordRefusal } from '../../../../web/access/password-change.ts'
 import { refuse } from '../../../../web/http/faults.ts'
 import { card } from '../../../../web/ui/elements.ts'
 import { textField } from '../../../../web/ui/fields.ts'
-import { html, type Content, type Html } from '../../../../web/ui/html.ts'
+import { fillHtml, html, type Content, type Html } from '../../../../web/ui/html.ts'
 import { findPasswordOrigin } from '../../assembly/configuration.ts'
 import { goBack, goTo } from '../frame/form-answer.ts'
 import type { PageContext } from '../frame/page-context.ts'
+import { PAGES } from '../../../../core/texts/pages/texts.ts'
+import { fill } from '../../../../core/texts/text.ts'
+
+const t = PAGES.account.password
 
 const PATH = '/ui/account'
 
@@ -20,29 +24,25 @@ type Field = (typeof FIELDS)[number]
 export function renderPassword(context: PageContext, event: H3Event): Html {
   const origin = findPasswordOrigin(context.services.config)
   return card({
-    title: 'Password',
+    title: t.title,
     id: 'change-password',
     body: origin === null ? renderForm(context, event) : renderOrigin(origin),
   })
 }
 
 const renderOrigin = (origin: Origin): Html =>
-  html`<p>
-      ${
-        origin.by === 'environment'
-          ? html`The password is set by the environment variable <code>${origin.variable}</code>.
-              Change it there and restart the server.`
-          : html`The password is set in ${describe(origin)}. Change it there; the server uses the
-            new one when it reads its configuration again.`
-      }
-    </p>
+  html`<p>${describeOrigin(origin)}</p>
     <p class="small dim">
-      Once it is removed there, the password can be changed on this page and with
-      <code>flasher-web password</code>.
+      ${fillHtml(t.origin.note, { command: html`<code>flasher-web password</code>` })}
     </p>`
 
-const describe = (origin: Origin): Content =>
-  origin.by === 'file' ? html`<code>${origin.path}</code>` : 'the configuration'
+function describeOrigin(origin: Origin): Content {
+  if (origin.by === 'environment')
+    return fillHtml(t.origin.environment, { variable: html`<code>${origin.variable}</code>` })
+  if (origin.by === 'file')
+    return fillHtml(t.origin.file, { path: html`<code>${origin.path}</code>` })
+  return t.origin.other
+}
 
 function renderForm({ site }: PageContext, event: H3Event): Html {
   const notice = site.notices.read(event)
@@ -51,7 +51,7 @@ function renderForm({ site }: PageContext, event: H3Event): Html {
     <input name="username" value="administrator" autocomplete="username" hidden />
     ${textField({
       name: 'current',
-      label: 'Current password',
+      label: t.current,
       type: 'password',
       autocomplete: 'current-password',
       required: true,
@@ -59,25 +59,25 @@ function renderForm({ site }: PageContext, event: H3Event): Html {
     })}
     ${textField({
       name: 'password',
-      label: 'New password',
+      label: t.next,
       type: 'password',
       autocomplete: 'new-password',
       required: true,
       minLength: MIN_PASSWORD_LENGTH,
       maxLength: MAX_PASSWORD_LENGTH,
-      hint: `At least ${MIN_PASSWORD_LENGTH} characters.`,
+      hint: fill(t.hint, { count: MIN_PASSWORD_LENGTH }),
       error: errorAt('password'),
     })}
     ${textField({
       name: 'repeated',
-      label: 'Repeat new password',
+      label: t.repeated,
       type: 'password',
       autocomplete: 'new-password',
       required: true,
       error: errorAt('repeated'),
     })}
-    <button class="primary">Change password</button>
-    <p class="hint">All other sessions are logged out; this one stays. API tokens stay valid.</p>
+    <button class="primary">${t.button}</button>
+    <p class="hint">${t.note}</p>
   </form>`
 }
 
@@ -105,20 +105,20 @@ interface Described {
 function describeRefusal(refusal: PasswordRefusal): Described {
   switch (refusal.why) {
     case 'wait':
-      return { at: 'current', error: `Too many attempts: try again in ${refusal.seconds} s.` }
+      return { at: 'current', error: fill(t.errors.wait, { seconds: refusal.seconds }) }
     case 'wrong':
-      return { at: 'current', error: 'Wrong password.' }
+      return { at: 'current', error: t.errors.wrong }
     case 'elsewhere':
-      return { at: 'current', error: 'The password is changed in the operating system.' }
+      return { at: 'current', error: t.errors.elsewhere }
     case 'unchanged':
-      return { at: 'password', error: 'The new password is the same as the current one.' }
+      return { at: 'password', error: t.errors.unchanged }
     case 'too-short':
-      return { at: 'password', error: `Enter at least ${MIN_PASSWORD_LENGTH} characters.` }
+      return { at: 'password', error: fill(t.errors.tooShort, { count: MIN_PASSWORD_LENGTH }) }
     case 'too-long':
-      return { at: 'password', error: `Enter at most ${MAX_PASSWORD_LENGTH} characters.` }
+      return { at: 'password', error: fill(t.errors.tooLong, { count: MAX_PASSWORD_LENGTH }) }
     case 'control-characters':
-      return { at: 'password', error: 'The password may not contain control characters.' }
+      return { at: 'password', error: t.errors.controlCharacters }
     case 'differs':
-      return { at: 'repeated', error: 'The two passwords are different.' }
+      return { at: 'repeated', error: t.errors.differs }
   }
 }

@@ -1,5 +1,8 @@
 /** Current line: what pages call each setting, and the groups in which the settings page lists them. */
 import type { SETTINGS } from '../../rules/settings.ts'
+import { PAGES } from '../../../../core/texts/pages/texts.ts'
+
+const t = PAGES.settings
 
 type Table = typeof SETTINGS
 /** `server.port` */
@@ -7,58 +10,7 @@ type SettingName = {
   [Section in keyof Table & string]: `${Section}.${keyof Table[Section] & string}`
 }[keyof Table & string]
 
-const TITLES = {
-  'admin.password': 'Administrator password',
-  'admin.password_hash': 'Hash of the administrator password',
-  'server.session_secret': 'Key for sessions',
-  'display.timezone': 'Time zone',
-  'log.level': 'Log level',
-  'metrics.open': 'Metrics without login',
-  'server.host': 'Listen address',
-  'server.port': 'Port',
-  'server.public_url': 'Public address',
-  'server.allowed_hosts': 'Allowed host names',
-  'server.trusted_proxies': 'Trusted proxies',
-  'server.tls_cert': 'HTTPS certificate',
-  'server.tls_key': 'HTTPS key',
-  'withcache.url': 'Address of the cache service',
-  'withcache.token': 'Token for the cache service',
-  'releases.base_url': 'Release site',
-  'boot.release_repo': 'Release repository',
-  'boot.release_tag': 'Release tag',
-  'netboot.tftp_probe_host': 'TFTP server to check',
-  'pxe.tokens': 'Boot tokens',
-  'pxe.tokens_hours': 'Lifetime of boot tokens (hours)',
-  'pxe.boot_disk_once_after_flash': 'Boot the disk once between flashes',
-  'pxe.loop_limit': 'Boots until a loop is suspected',
-  'pxe.inventory_refresh': 'Refresh disk inventory after',
-  'pxe.discovery_per_minute': 'New machines per minute',
-  'pxe.discovery_rows': 'Unassigned machines at most',
-  'pxe.max_flashes': 'Simultaneous flashes',
-  'pxe.flash_silence': 'Free the place of a silent machine after',
-  'pxe.run_patience': 'Mark a flash as stalled after',
-  'paths.state_dir': 'State folder',
-  'paths.boot_dir': 'Netboot folder',
-  'paths.backup_dir': 'Backup folder',
-  'backup.enabled': 'Scheduled backups',
-  'backup.cadence': 'Backup interval',
-  'backup.retention': 'Backups to keep',
-  'backup.driver': 'Backup storage',
-  'backup.driver_options': 'Options of the backup storage',
-  'retention.events': 'Events to keep',
-  'retention.event_days': 'Keep events for (days)',
-  'retention.runs': 'Flash runs to keep',
-  'retention.run_days': 'Keep flash runs for (days)',
-  'retention.bak_files': 'Databases of earlier releases to keep',
-  'retention.boot_sets': 'Live systems to keep',
-  'retention.warn_free_bytes': 'Warn below this much free space',
-  'tuning.max_upload_bytes': 'Largest upload',
-  'cache.host': 'Listen address of the cache',
-  'cache.port': 'Port of the cache',
-  'cache.dir': 'Image folder',
-  'cache.max_bytes': 'Space for images',
-  'cache.token': 'Token of the cache',
-} as const satisfies Readonly<Record<SettingName, string>>
+const TITLES = t.titles satisfies Readonly<Record<SettingName, string>>
 
 export const SETTING_TITLES: ReadonlyMap<string, string> = new Map(Object.entries(TITLES))
 
@@ -76,33 +28,33 @@ interface Group {
 
 export const SETTING_GROUPS: readonly Group[] = [
   {
-    title: 'Identity',
+    title: t.groups.identity,
     id: 'identity',
     topics: [
       {
-        title: 'Logging in',
+        title: t.topics.login,
         names: ['admin.password', 'admin.password_hash', 'server.session_secret'],
       },
       {
-        title: 'Times, logs and monitoring',
+        title: t.topics.monitoring,
         names: ['display.timezone', 'log.level', 'metrics.open'],
       },
     ],
   },
   {
-    title: 'Network',
+    title: t.groups.network,
     id: 'network',
     topics: [
       {
-        title: 'Where the server listens',
+        title: t.topics.listening,
         names: ['server.host', 'server.port', 'server.tls_cert', 'server.tls_key'],
       },
       {
-        title: 'Behind a proxy or a name',
+        title: t.topics.proxy,
         names: ['server.public_url', 'server.allowed_hosts', 'server.trusted_proxies'],
       },
       {
-        title: 'Images and releases',
+        title: t.topics.upstream,
         names: [
           'withcache.url',
           'withcache.token',
@@ -112,7 +64,7 @@ export const SETTING_GROUPS: readonly Group[] = [
         ],
       },
       {
-        title: 'Flashing',
+        title: t.topics.flashing,
         names: [
           'pxe.max_flashes',
           'pxe.run_patience',
@@ -121,7 +73,7 @@ export const SETTING_GROUPS: readonly Group[] = [
         ],
       },
       {
-        title: 'Network boot and discovery',
+        title: t.topics.boot,
         names: [
           'pxe.tokens',
           'pxe.tokens_hours',
@@ -135,12 +87,12 @@ export const SETTING_GROUPS: readonly Group[] = [
     ],
   },
   {
-    title: 'Storage',
+    title: t.groups.storage,
     id: 'storage',
     topics: [
-      { title: 'Folders', names: ['paths.state_dir', 'paths.boot_dir', 'paths.backup_dir'] },
+      { title: t.topics.folders, names: ['paths.state_dir', 'paths.boot_dir', 'paths.backup_dir'] },
       {
-        title: 'Backups',
+        title: t.topics.backups,
         names: [
           'backup.enabled',
           'backup.cadence',
@@ -150,7 +102,7 @@ export const SETTING_GROUPS: readonly Group[] = [
         ],
       },
       {
-        title: 'What is kept, and for how long',
+        title: t.topics.retention,
         names: [
           'retention.events',
           'retention.event_days',
@@ -160,9 +112,9 @@ export const SETTING_GROUPS: readonly Group[] = [
           'retention.bak_files',
         ],
       },
-      { title: 'Limits', names: ['retention.warn_free_bytes', 'tuning.max_upload_bytes'] },
+      { title: t.topics.limits, names: ['retention.warn_free_bytes', 'tuning.max_upload_bytes'] },
       {
-        title: 'Image cache on this server',
+        title: t.topics.cache,
         names: ['cache.host', 'cache.port', 'cache.dir', 'cache.max_bytes', 'cache.token'],
       },
     ],

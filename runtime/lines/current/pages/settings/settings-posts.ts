@@ -14,6 +14,8 @@ import { goBack, goTo, type Refused } from '../frame/form-answer.ts'
 import type { PageContext } from '../frame/page-context.ts'
 import { formRoute } from '../frame/page-routes.ts'
 import { nameOf } from './settings-rows.ts'
+import { PAGES } from '../../../../core/texts/pages/texts.ts'
+import { fill } from '../../../../core/texts/text.ts'
 
 const PATH = '/ui/settings'
 
@@ -49,7 +51,7 @@ function parseSaved(
   const fail = (error: string) => no({ at: name, value: text, error })
   const origin = context.services.config.originOf(section, key)
   if (origin?.by === 'environment') {
-    return fail(`it is set by the environment variable ${origin.variable}`)
+    return fail(fill(PAGES.settings.errors.environment, { variable: origin.variable }))
   }
   if (text.trim() === '') return accept(null)
   const row = findSetting(SETTINGS, section, key)

@@ -1,8 +1,12 @@
 /** One setting on the settings page: its name, value and source, what overrides it, and its form. */
 import type { ShownSetting } from '../../../../core/config/shown-setting.ts'
-import { attributes, html, type Content, type Html } from '../../../../web/ui/html.ts'
+import { attributes, fillHtml, html, type Content, type Html } from '../../../../web/ui/html.ts'
 import { hidden } from '../../../../web/ui/fields.ts'
 import { SETTING_TITLES } from './setting-titles.ts'
+import { PAGES } from '../../../../core/texts/pages/texts.ts'
+import { fill } from '../../../../core/texts/text.ts'
+
+const t = PAGES.settings.row
 
 /** What was typed and refused, to be shown in its field again. */
 export interface Refused {
@@ -45,7 +49,7 @@ export function renderSetting(row: ShownSetting, view: SettingView): Html {
     </div>
     <div>
       <span class="value">${renderShown(row)}</span>
-      ${row.isPending ? html`<p class="small warning">Takes effect after a restart.</p>` : null}
+      ${row.isPending ? html`<p class="small warning">${t.restart}</p>` : null}
       <p class="small dim">${sourceOf(row)}</p>
     </div>
     <div>
@@ -56,31 +60,32 @@ export function renderSetting(row: ShownSetting, view: SettingView): Html {
 
 function renderShown({ shown, isSecret }: ShownSetting): Content {
   const isSet = shown !== '' && !(isSecret && shown === 'unset')
-  if (!isSet) return html`<span class="dim">not set</span>`
-  return isSecret ? 'set, not shown' : shown
+  if (!isSet) return html`<span class="dim">${t.unset}</span>`
+  return isSecret ? t.secret : shown
 }
 
 /** The source stands beside it already. */
 const lockOf = ({ locked, origin }: ShownSetting): string =>
-  origin.by === 'environment' ? 'Change it there.' : `${upperFirst(locked ?? '')}.`
+  origin.by === 'environment' ? t.changeThere : `${upperFirst(locked ?? '')}.`
 
 function sourceOf({ origin, variable }: ShownSetting): Content {
+  const code = html`<code>${variable}</code>`
   switch (origin.by) {
     case 'environment':
-      return html`From the environment variable <code>${origin.variable}</code>`
+      return fillHtml(t.origin.environment, { variable: html`<code>${origin.variable}</code>` })
     case 'settings-page':
-      return html`Saved on this page; override with <code>${variable}</code>`
+      return fillHtml(t.origin.page, { variable: code })
     case 'file':
-      return html`From <code>${origin.path}</code>; override with <code>${variable}</code>`
+      return fillHtml(t.origin.file, { path: html`<code>${origin.path}</code>`, variable: code })
     case 'default':
-      return html`Default; override with <code>${variable}</code> or a file`
+      return fillHtml(t.origin.default, { variable: code })
   }
 }
 
 const renderEdit = (row: ShownSetting, refused: Refused | null): Html => {
   const id = `edit-${nameOf(row)}`
   return html`<details${attributes({ open: refused !== null })}>
-    <summary>Edit<span class="spoken"> ${titleOf(nameOf(row))}</span></summary>
+    <summary>${fillHtml(t.edit, { setting: html`<span class="spoken">${titleOf(nameOf(row))}</span>` })}</summary>
     <form method="post" action="/ui/settings/config/edit">
       ${hidden({ section: row.section, key: row.key })}
       <div class="field">
@@ -94,10 +99,10 @@ const renderEdit = (row: ShownSetting, refused: Refused | null): Html => {
           'aria-invalid': refused === null ? null : 'true',
           'aria-describedby': `${id}-hint`,
         })} />
-        <p class="hint" id="${id}-hint">Must be ${row.wants}. Leave empty to remove it.${row.reload === 'restart' ? ' Takes effect after a restart.' : ''}</p>
+        <p class="hint" id="${id}-hint">${fill(t.hint, { type: row.wants })}${row.reload === 'restart' ? ` ${t.restart}` : ''}</p>
         ${refused === null ? null : html`<p class="error" role="alert">${refused.error}</p>`}
       </div>
-      <button class="primary">Save</button>
+      <button class="primary">${t.button}</button>
     </form>
   </details>`
 }

@@ -12,7 +12,7 @@ import {
   renderTabs,
 } from '../../../../web/ui/elements.ts'
 import { postButton, textField } from '../../../../web/ui/fields.ts'
-import { attributes, html, type Content, type Html } from '../../../../web/ui/html.ts'
+import { attributes, fillHtml, html, type Content, type Html } from '../../../../web/ui/html.ts'
 import type { Route } from '../../../../web/http/route.ts'
 import { renderTime } from '../../../../web/ui/times.ts'
 import { renderSchedule } from '../backups/backups.ts'
@@ -22,15 +22,19 @@ import { renderDhcp } from './dhcp-cheatsheet.ts'
 import { SETTING_GROUPS } from './setting-titles.ts'
 import { keywordsOf, nameOf, renderSetting, titleOf, type Refused } from './settings-rows.ts'
 import { settingsPosts } from './settings-posts.ts'
+import { PAGES } from '../../../../core/texts/pages/texts.ts'
+import { fill, fillCount } from '../../../../core/texts/text.ts'
+
+const t = PAGES.settings
 
 const PATH = '/ui/settings'
 
 const TABS = [
-  ['Cache service', '#ramboot'],
-  ['Release', '#netboot-release'],
-  ['Backups', '#backup-schedule'],
+  [t.tabs.cache, '#ramboot'],
+  [t.tabs.release, '#netboot-release'],
+  [t.tabs.backups, '#backup-schedule'],
   ...SETTING_GROUPS.map(({ title, id }) => [title, `#${id}`] as const),
-  ['DHCP', '#dhcp-pxe'],
+  [t.tabs.dhcp, '#dhcp-pxe'],
 ] as const
 
 export const settingsPages = (context: PageContext): readonly Route[] => [
@@ -44,21 +48,21 @@ async function show(context: PageContext, event: H3Event): Promise<HTTPResponse>
   const refused = readRefused(context, event)
   const search = createSearch(event.url.searchParams.get('q') ?? '')
   return await context.show(event, {
-    title: 'Settings',
+    title: t.title,
     section: PATH,
     messages: html`${renderOutcome(context, event, refused)}${renderProblems(context)}`,
     body: html`${renderSearch(search.text)} ${renderTabs(TABS)}
       <div id="settings">
         <div class="columns">
           <div>
-            ${search.wrap(FORMS.cache, renderCache(context, rows, refused))}
-            ${search.wrap(FORMS.release, renderRelease(rows, refused))}
+            ${search.wrap(t.keywords.cache, renderCache(context, rows, refused))}
+            ${search.wrap(t.keywords.release, renderRelease(rows, refused))}
           </div>
           <div>
             ${search.wrap(
-              FORMS.backup,
+              t.keywords.backup,
               card({
-                title: 'Backup schedule',
+                title: t.backup,
                 id: 'backup-schedule',
                 body: renderSchedule(context),
               }),
@@ -66,21 +70,13 @@ async function show(context: PageContext, event: H3Event): Promise<HTTPResponse>
           </div>
         </div>
         ${SETTING_GROUPS.map((group) => renderGroup(group, rows, { search, refused }))}
-        ${search.wrap(FORMS.dhcp, await renderDhcp(context, event))}
+        ${search.wrap(t.keywords.dhcp, await renderDhcp(context, event))}
       </div>
       <div class="nothing" role="status">
-        ${emptyState('No matching settings', 'Remove a term or clear the search.', html`<a class="button" href="${PATH}">Show all settings</a>`)}
+        ${emptyState(t.empty.title, t.empty.text, html`<a class="button" href="${PATH}">${t.empty.all}</a>`)}
       </div>`,
   })
 }
-
-/** What the search finds the forms by, beside the settings. */
-const FORMS = {
-  cache: 'cache service address catalog images withcache.url',
-  release: 'netboot release repository tag live system boot.release_repo boot.release_tag',
-  backup: 'backup schedule interval retention daily weekly manual',
-  dhcp: 'dhcp pxe tftp network boot options 60 66 67 ipxe uefi bios',
-} as const
 
 type Search = ReturnType<typeof createSearch>
 
@@ -110,13 +106,13 @@ const renderSearch = (text: string): Html =>
         id="q"
         name="q"
         value="${text}"
-        aria-label="Search settings"
-        placeholder="Port, time zone, backups…"
+        aria-label="${t.search.label}"
+        placeholder="${t.search.placeholder}"
         autocomplete="off"
         spellcheck="false"
         data-filter="#settings"
       />
-      <button>${icon('search')}Search</button>
+      <button>${icon('search')}${t.search.button}</button>
     </form>
   </div>`
 
@@ -157,12 +153,7 @@ function readRefused({ site }: PageContext, event: H3Event): Refused | null {
   return { name, error: notice.error, text: notice.typed['value'] ?? '' }
 }
 
-const SAVED: Readonly<Record<string, string>> = {
-  upstream: 'Saved and in effect.',
-  backup: 'Schedule saved. Takes effect within a minute.',
-  config: 'Saved in the configuration file and in effect.',
-  restart: 'Saved in the configuration file. Takes effect after a restart.',
-}
+const SAVED: Readonly<Record<string, string>> = t.saved
 
 function renderOutcome(context: PageContext, event: H3Event, refused: Refused | null): Content {
   const saved = event.url.searchParams.get('saved') ?? ''
@@ -170,7 +161,10 @@ function renderOutcome(context: PageContext, event: H3Event, refused: Refused | 
   if (refused === null) return messageOf(context, event)
   return banner(
     'failed',
-    html`<a href="#${refused.name}">${titleOf(refused.name)}</a> was not saved: ${refused.error}`,
+    fillHtml(t.refused, {
+      setting: html`<a href="#${refused.name}">${titleOf(refused.name)}</a>`,
+      error: refused.error,
+    }),
   )
 }
 
@@ -179,7 +173,7 @@ function renderProblems({ services }: PageContext): Content {
   if (problems.length === 0) return null
   return banner(
     'needs-you',
-    html`Some of the configuration is invalid:
+    html`${t.problems}
       <ul>
         ${problems.slice(0, 8).map(({ where, message }) => html`<li><code>${where}</code> ${message}</li>`)}
       </ul>`,
@@ -197,26 +191,24 @@ function renderCache(
   const { entries, skipped, fetchedAt, error } = context.site.catalog.snapshot()
   const row = find(rows, 'withcache.url')
   return card({
-    title: 'Cache service',
+    title: t.cache.title,
     id: 'ramboot',
     aside:
       error === null
-        ? badge('done', `${entries.length} images`)
-        : badge('needs-you', 'unavailable'),
+        ? badge('done', fillCount(t.cache.images, entries.length))
+        : badge('needs-you', t.cache.unavailable),
     body: html`
-      <p class="dim">
-        The cache service holds the images. Its catalog is read at start and every minute.
-      </p>
+      <p class="dim">${t.cache.text}</p>
       <form method="post" action="/ui/settings/upstream">
-        ${upstreamField(row, 'catalog_url', 'Address of the cache service', refused)}
-        ${row?.locked == null ? html`<button>Save address</button>` : null}
+        ${upstreamField(row, 'catalog_url', t.cache.address, refused)}
+        ${row?.locked == null ? html`<button>${t.cache.button}</button>` : null}
       </form>
       ${factList([
-        ['Catalog read', renderTime(fetchedAt, context.clock(), 'never')],
-        ['Error', error === null ? null : html`<span class="warning">${error}</span>`],
-        ['Skipped', skipped.length === 0 ? null : renderSkipped(skipped)],
+        [t.cache.read, renderTime(fetchedAt, context.clock(), t.cache.never)],
+        [t.cache.error, error === null ? null : html`<span class="warning">${error}</span>`],
+        [t.cache.skipped, skipped.length === 0 ? null : renderSkipped(skipped)],
       ])}
-      ${postButton({ action: '/admin/cache/refresh', label: 'Read the catalog now' })}
+      ${postButton({ action: '/admin/cache/refresh', label: t.cache.refresh })}
     `,
   })
 }
@@ -227,18 +219,18 @@ const MAX_SKIPPED = 20
 const renderSkipped = (skipped: readonly SkippedEntry[]): Html =>
   html`${skipped
     .slice(0, MAX_SKIPPED)
-    .map(({ name, reason }) => html`<div>${name}: ${reason}</div>`)}
-  ${skipped.length > MAX_SKIPPED ? html`<div>and ${skipped.length - MAX_SKIPPED} more</div>` : null}`
+    .map(({ name, reason }) => html`<div>${fill(t.cache.skippedEntry, { name, reason })}</div>`)}
+  ${skipped.length > MAX_SKIPPED ? html`<div>${fill(t.cache.more, { count: skipped.length - MAX_SKIPPED })}</div>` : null}`
 
 const renderRelease = (rows: readonly ShownSetting[], refused: Refused | null): Html =>
   card({
-    title: 'Netboot release',
+    title: t.release.title,
     id: 'netboot-release',
-    body: html`<p class="dim">Where the Netboot page fetches live systems.</p>
+    body: html`<p class="dim">${t.release.text}</p>
       <form method="post" action="/ui/settings/upstream">
-        ${upstreamField(find(rows, 'boot.release_repo'), 'netboot_repo', 'Repository, owner/name', refused)}
-        ${upstreamField(find(rows, 'boot.release_tag'), 'netboot_tag', 'Tag', refused)}
-        <button>Save release</button>
+        ${upstreamField(find(rows, 'boot.release_repo'), 'netboot_repo', t.release.repository, refused)}
+        ${upstreamField(find(rows, 'boot.release_tag'), 'netboot_tag', t.release.tag, refused)}
+        <button>${t.release.button}</button>
       </form>`,
   })
 
@@ -262,6 +254,6 @@ function upstreamField(
     value: mine?.text ?? row.text,
     error: mine?.error ?? null,
     placeholder: row.shown,
-    hint: 'Leave empty to use the configured value.',
+    hint: t.upstreamHint,
   })
 }

@@ -2,9 +2,13 @@
 import type { CatalogEntry } from '../../../../core/catalog/catalog.ts'
 import { identifyDisk, type InventoryDisk } from '../../../../core/machine/machine.ts'
 import { printable } from '../../../../core/foundation/printable.ts'
+import { PAGES } from '../../../../core/texts/pages/texts.ts'
+import { fill } from '../../../../core/texts/text.ts'
 import { renderDiskBytes } from '../../../../web/ui/elements.ts'
-import { html, type Content } from '../../../../web/ui/html.ts'
+import { fillHtml, type Content } from '../../../../web/ui/html.ts'
 import { findDiskMismatch } from '../../rules/target.ts'
+
+const t = PAGES.view.disk
 
 const UNITS = 'BKMGTPE'
 
@@ -19,7 +23,7 @@ export function bytesOf({ size, size_bytes }: InventoryDisk): number | null {
 /** With binary units on hover; the machine's own text where that is not a size. */
 export function renderDiskSize(disk: InventoryDisk): Content {
   const bytes = bytesOf(disk)
-  return bytes === null ? (disk.size ?? 'size unknown') : renderDiskBytes(bytes)
+  return bytes === null ? (disk.size ?? t.unknownSize) : renderDiskBytes(bytes)
 }
 
 /** "Samsung SSD 980", else its path. */
@@ -29,21 +33,14 @@ export const modelOf = ({ vendor, model, path }: InventoryDisk): string =>
     .filter((text, at, all) => text !== '' && !(at === 0 && all[1]?.startsWith(text)))
     .join(' ') || printable(path)
 
-const TRANSPORTS: Readonly<Record<string, string>> = {
-  nvme: 'NVMe',
-  sata: 'SATA',
-  usb: 'USB',
-  sas: 'SAS',
-  mmc: 'eMMC or SD',
-  virtio: 'virtio',
-}
+const TRANSPORTS: Readonly<Record<string, string>> = t.transports
 
 const transportOf = ({ tran }: InventoryDisk): string =>
-  tran === null ? 'unknown transport' : (TRANSPORTS[tran] ?? tran)
+  tran === null ? t.unknownTransport : (TRANSPORTS[tran] ?? tran)
 
 /** "500 GB, NVMe". */
 export const aboutDisk = (disk: InventoryDisk): Content =>
-  html`${renderDiskSize(disk)}, ${transportOf(disk)}`
+  fillHtml(t.about, { size: renderDiskSize(disk), transport: transportOf(disk) })
 
 interface DiskWarning {
   readonly text: string
@@ -64,11 +61,11 @@ export function warnOf(
       : findDiskMismatch([{ ...disk, size_bytes: bytesOf(disk) }], id, image)
   const twins = id === null ? 0 : all.filter((other) => identifyDisk(other) === id).length
   const warnings: readonly (DiskWarning | false)[] = [
-    id === null && { text: 'No serial number, so it cannot be identified safely.', isHard: true },
-    disk.readonly && { text: 'Read-only.', isHard: true },
-    twins > 1 && { text: `${twins} disks of this machine have this serial number.`, isHard: true },
-    mismatch?.why === 'disk-too-small' && { text: 'Too small for the image.', isHard: true },
-    disk.removable && { text: 'Removable, perhaps a USB stick or memory card.', isHard: false },
+    id === null && { text: t.warnings.noSerial, isHard: true },
+    disk.readonly && { text: t.warnings.readOnly, isHard: true },
+    twins > 1 && { text: fill(t.warnings.sharedSerial, { count: twins }), isHard: true },
+    mismatch?.why === 'disk-too-small' && { text: t.warnings.tooSmall, isHard: true },
+    disk.removable && { text: t.warnings.removable, isHard: false },
   ]
   return warnings.filter((warning) => warning !== false)
 }

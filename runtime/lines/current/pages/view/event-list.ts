@@ -2,9 +2,12 @@
 import type { JournalEvent } from '../../../../services/state/journal.ts'
 import { isAlarm } from '../../../../services/state/event-rows.ts'
 import { parseMac } from '../../../../core/machine/mac.ts'
+import { PAGES } from '../../../../core/texts/pages/texts.ts'
 import { icon } from '../../../../web/ui/elements.ts'
 import { html, type Content, type Html } from '../../../../web/ui/html.ts'
 import { renderTime, type Clock } from '../../../../web/ui/times.ts'
+
+const t = PAGES.view.eventList
 
 /** `withoutSubject`: the machine whose page it is; its MAC is left out. */
 export const renderEventList = (
@@ -13,13 +16,13 @@ export const renderEventList = (
   withoutSubject: string | null = null,
 ): Html =>
   events.length === 0
-    ? html`<p class="dim">Nothing yet.</p>`
+    ? html`<p class="dim">${t.none}</p>`
     : html`<ul class="rows">
         ${events.map(
           (event) =>
             html`<li>
               <span class="grow"
-                >${isAlarm(event.kind) ? html`<span class="badge failed" title="Failed">${icon('failed')}</span> ` : null}${renderSummary(event, withoutSubject)}
+                >${isAlarm(event.kind) ? html`<span class="badge failed" title="${t.failed}">${icon('failed')}</span> ` : null}${renderSummary(event, withoutSubject)}
                 <span class="small dim">${event.kind}</span></span
               >
               <span class="when">${renderTime(event.ts, clock)}</span>

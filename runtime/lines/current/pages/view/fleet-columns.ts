@@ -1,4 +1,7 @@
 /** The columns of the machines table: their titles, what they sort by, and which of them are shown. */
+import { PAGES } from '../../../../core/texts/pages/texts.ts'
+
+const t = PAGES.view.columns
 
 interface FleetColumn {
   readonly title: string
@@ -13,17 +16,17 @@ const spare = (title: string, sort: string): FleetColumn => ({ title, sort, isUs
 
 /** In the order of the table. */
 export const FLEET_COLUMNS = {
-  state: shown('State', 'state'),
-  name: shown('Machine', 'name'),
-  next: shown('Next network boot', 'next'),
-  image: shown('Image', 'image'),
-  disk: shown('Disk', 'disk'),
-  labels: spare('Labels', 'labels'),
-  ip: spare('Address', 'ip'),
-  arch: spare('Architecture', 'arch'),
-  flashed: spare('Flashed', '-flashed'),
-  discovered: spare('Discovered', '-discovered'),
-  seen: shown('Seen', '-seen'),
+  state: shown(t.state, 'state'),
+  name: shown(t.name, 'name'),
+  next: shown(t.next, 'next'),
+  image: shown(t.image, 'image'),
+  disk: shown(t.disk, 'disk'),
+  labels: spare(t.labels, 'labels'),
+  ip: spare(t.ip, 'ip'),
+  arch: spare(t.arch, 'arch'),
+  flashed: spare(t.flashed, '-flashed'),
+  discovered: spare(t.discovered, '-discovered'),
+  seen: shown(t.seen, '-seen'),
 } as const satisfies Readonly<Record<string, FleetColumn>>
 
 export type ColumnName = keyof typeof FLEET_COLUMNS

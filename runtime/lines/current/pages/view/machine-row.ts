@@ -1,14 +1,19 @@
 /** One machine as a row of the table or a tile of the wall. */
 import { renderHyphens } from '../../../../core/machine/mac.ts'
 import { printable } from '../../../../core/foundation/printable.ts'
+import { PAGES } from '../../../../core/texts/pages/texts.ts'
+import { fill } from '../../../../core/texts/text.ts'
 import { badge, icon, middle, progress, tag } from '../../../../web/ui/elements.ts'
-import { html, type Content, type Html } from '../../../../web/ui/html.ts'
+import { fillHtml, html, type Content, type Html } from '../../../../web/ui/html.ts'
 import { renderTime, type Clock } from '../../../../web/ui/times.ts'
 import { modelOf, renderDiskSize } from './disk-text.ts'
 import type { ColumnName } from './fleet-columns.ts'
 import { nameOf, willFlash, isWaiting, type MachineView } from './machine-view.ts'
 import { nameDisk, renderBar, shortDisk } from './run-bar.ts'
 import { renderWill, stemOf } from './next-boot.ts'
+
+const t = PAGES.view.row
+const { columns: titles } = PAGES.view
 
 export const machinePath = (mac: string): string => `/ui/machines/${mac}`
 
@@ -28,7 +33,7 @@ export const renderMachineRow = (
         name="macs"
         form="bulk"
         value="${view.machine.mac}"
-        aria-label="Select ${nameOf(view.machine)}"
+        aria-label="${fill(t.select, { name: nameOf(view.machine) })}"
       />
     </td>
     ${columns.map((name) => CELLS[name](view, clock))}
@@ -37,27 +42,29 @@ export const renderMachineRow = (
 const CELLS: Readonly<Record<ColumnName, (view: MachineView, clock: Clock) => Html>> = {
   state: ({ view }) => html`<td class="state">${badge(view.state)}</td>`,
   name: renderName,
-  next: (view) => html`<td class="will" data-label="Next boot">${renderDoing(view)}</td>`,
-  image: (view) => html`<td class="image" data-label="Image">${renderImage(view)}</td>`,
+  next: (view) => html`<td class="will" data-label="${t.nextBoot}">${renderDoing(view)}</td>`,
+  image: (view) => html`<td class="image" data-label="${titles.image}">${renderImage(view)}</td>`,
   disk: (view) =>
-    html`<td class="disk${willFlash(view) ? ' whole' : ''}" data-label="Disk">
+    html`<td class="disk${willFlash(view) ? ' whole' : ''}" data-label="${titles.disk}">
       ${renderDisk(view)}
     </td>`,
   labels: ({ machine }) =>
-    html`<td class="labels" data-label="Labels">${machine.labels.map(tag)}</td>`,
+    html`<td class="labels" data-label="${titles.labels}">${machine.labels.map(tag)}</td>`,
   ip: ({ machine }) =>
-    html`<td class="ip mono" data-label="Address">${machine.last_seen_ip ?? DASH}</td>`,
+    html`<td class="ip mono" data-label="${titles.ip}">${machine.last_seen_ip ?? DASH}</td>`,
   arch: ({ machine }) =>
-    html`<td class="arch" data-label="Architecture">${machine.arch ?? DASH}</td>`,
+    html`<td class="arch" data-label="${titles.arch}">${machine.arch ?? DASH}</td>`,
   flashed: ({ machine }, clock) =>
-    html`<td class="time" data-label="Flashed">
-      ${renderTime(machine.last_flashed_at, clock, 'never')}
+    html`<td class="time" data-label="${titles.flashed}">
+      ${renderTime(machine.last_flashed_at, clock, t.never)}
     </td>`,
   discovered: ({ machine }, clock) =>
-    html`<td class="time" data-label="Discovered">${renderTime(machine.discovered_at, clock)}</td>`,
+    html`<td class="time" data-label="${titles.discovered}">
+      ${renderTime(machine.discovered_at, clock)}
+    </td>`,
   seen: ({ machine }, clock) =>
-    html`<td class="time" data-label="Seen">
-      ${renderTime(machine.last_seen_at, clock, 'never')}
+    html`<td class="time" data-label="${titles.seen}">
+      ${renderTime(machine.last_seen_at, clock, t.never)}
     </td>`,
 }
 
@@ -67,7 +74,7 @@ const DASH = html`<span class="dim">–</span>`
 function renderName({ machine }: MachineView): Html {
   const { mac, labels, locked } = machine
   const name = nameOf(machine)
-  const about = html`${locked ? html`<span title="Locked against flashing">${icon('lock')}</span>` : null}${
+  const about = html`${locked ? html`<span title="${t.locked}">${icon('lock')}</span>` : null}${
     labels.length === 0
       ? null
       : html`<span class="tags" title="${labels.join(', ')}">${labels.map(tag)}</span>`
@@ -91,8 +98,8 @@ function renderDoing(view: MachineView): Content {
   const isFlash = state === 'armed' && willFlash(view) && !isWaiting(view)
   const will = isFlash
     ? view.machine.boot_mode === 'flasher-flash-always'
-      ? 'flash, at every network boot'
-      : 'flash once'
+      ? t.flashAlways
+      : t.flashOnce
     : renderWill(view)
   return html`<span title="${is} ${next}">${will}</span>`
 }
@@ -101,10 +108,12 @@ function renderImage({ machine, image, run }: MachineView): Content {
   // An image chosen in the wizard differs from the assigned one.
   if (run !== null && run.image !== null) return middle(stemOf(run.image.name), run.image.name)
   // The specification's word for a machine that nobody has configured.
-  if (machine.bty_image_ref === null) return tag('discovered')
+  if (machine.bty_image_ref === null) return tag(t.discovered)
   if (image !== null) return middle(stemOf(image.name), image.name)
   const short = machine.bty_image_ref.slice(0, 12)
-  return html`<span class="warning" title="Not in the catalog">${short} (gone)</span>`
+  return html`<span class="warning" title="${t.goneImageHint}"
+    >${fill(t.goneImage, { ref: short })}</span
+  >`
 }
 
 /** The model, then the end of the serial number and the size, which tell disks apart. */
@@ -131,7 +140,9 @@ export const renderTile = ({ machine, view, run }: MachineView, clock: Clock): H
     <span class="mono">${machine.mac}</span>
     ${
       run === null
-        ? html`<span class="dim">seen ${renderTime(machine.last_seen_at, clock, 'never')}</span>`
+        ? html`<span class="dim"
+            >${fillHtml(t.seen, { time: renderTime(machine.last_seen_at, clock, t.never) })}</span
+          >`
         : renderBar(run)
     }
   </a>`

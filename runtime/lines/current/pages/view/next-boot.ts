@@ -2,12 +2,15 @@
 import type { CatalogEntry } from '../../../../core/catalog/catalog.ts'
 import { printable } from '../../../../core/foundation/printable.ts'
 import type { Run } from '../../../../core/machine/run.ts'
+import { PAGES } from '../../../../core/texts/pages/texts.ts'
 import { renderBytes, shorten } from '../../../../web/ui/elements.ts'
-import { html, type Content, type Html } from '../../../../web/ui/html.ts'
+import { fillHtml, html, type Content, type Html } from '../../../../web/ui/html.ts'
 import type { BootRule } from '../../rules/boot.ts'
 import { aboutDisk, modelOf } from './disk-text.ts'
 import { isWaiting, willFlash, type MachineView } from './machine-view.ts'
 import { nameDisk } from './run-bar.ts'
+
+const t = PAGES.view.nextBoot
 
 const LONGEST_NAME = 26
 
@@ -19,20 +22,23 @@ export function renderWill(view: MachineView): Content {
   if (willFlash(view)) {
     const serial = printable(view.machine.target_disk_serial ?? '')
     const image = shorten(stemOf(view.image?.name ?? ''), LONGEST_NAME)
-    return html`flash <em><bdi>${image}</bdi></em> to <em class="target">${serial}</em>`
+    return fillHtml(t.flash, {
+      image: html`<em><bdi>${image}</bdi></em>`,
+      disk: html`<em class="target">${serial}</em>`,
+    })
   }
   return WILL[view.boot.rule] ?? is
 }
 
 /** Rules that need no attention; for others the row says what is wrong. */
 const WILL: Partial<Readonly<Record<BootRule, string>>> = {
-  'ipxe-exit': 'boot its disk',
-  wizard: 'open the wizard',
-  'disks-wanted': 'list its disks, then boot its disk',
-  'disks-stale': 'list its disks, then boot its disk',
-  'disks-known': 'boot its disk',
-  flashed: 'boot its disk',
-  'disk-after-flash': 'boot its disk once, then flash again',
+  'ipxe-exit': t.bootDisk,
+  wizard: t.wizard,
+  'disks-wanted': t.listDisks,
+  'disks-stale': t.listDisks,
+  'disks-known': t.bootDisk,
+  flashed: t.bootDisk,
+  'disk-after-flash': t.diskThenFlash,
 }
 
 /** `debian-13` of `debian-13.img.zst`. */
@@ -45,31 +51,32 @@ export function renderSentence(view: MachineView): Html {
   const state = html`<p class="sentence">${view.view.is} ${view.view.next}</p>`
   if (!willFlash(view) || view.image === null) return state
   if (isWaiting(view)) return html`${state} ${renderSubjects(view.image.name, renderTarget(view))}`
-  const target = renderTarget(view)
-  const image = html`<strong><bdi>${view.image.name}</bdi></strong> (${aboutImage(view.image)})`
-  return view.machine.boot_mode === 'flasher-flash-always'
-    ? html`<p class="sentence">
-        At every network boot, this machine erases ${target} and flashes ${image}.
-      </p>`
-    : html`<p class="sentence">
-        At its next network boot, this machine erases ${target}, flashes ${image} and then boots
-        from it.
-      </p>`
+  const isAlways = view.machine.boot_mode === 'flasher-flash-always'
+  const sentence = fillHtml(isAlways ? t.flashesAlways : t.flashesOnce, {
+    disk: renderTarget(view),
+    image: fillHtml(t.image, {
+      name: html`<strong><bdi>${view.image.name}</bdi></strong>`,
+      about: aboutImage(view.image),
+    }),
+  })
+  return html`<p class="sentence">${sentence}</p>`
 }
 
 /** In full: model, serial number, size. */
 function renderTarget({ machine, disk }: MachineView): Html {
   const serial = printable(machine.target_disk_serial ?? '')
-  return disk === null
-    ? html`the disk <strong>${serial}</strong>`
-    : html`<strong><bdi>${modelOf(disk)}</bdi></strong> (<code>${serial}</code>, ${aboutDisk(disk)})`
+  if (disk === null) return fillHtml(t.unlistedDisk, { serial: html`<strong>${serial}</strong>` })
+  return fillHtml(t.disk, {
+    model: html`<strong><bdi>${modelOf(disk)}</bdi></strong>`,
+    serial: html`<code>${serial}</code>`,
+    about: aboutDisk(disk),
+  })
 }
 
 const renderSubjects = (image: string, disk: Content): Html =>
   html`<p class="subjects">
-    Image: <strong><bdi>${image}</bdi></strong
-    ><br />
-    Disk to erase: ${disk}
+    ${fillHtml(t.subjectImage, { image: html`<strong><bdi>${image}</bdi></strong>` })}<br />
+    ${fillHtml(t.subjectDisk, { disk })}
   </p>`
 
 /** What is being flashed, as reported by the machine. */
@@ -77,15 +84,19 @@ function renderRunning({ image, disk, stalled }: Run, is: string, next: string):
   if (image === null) return html`<p class="sentence">${is} ${next}</p>`
   if (stalled) {
     return html`<p class="sentence">${is} ${next}</p>
-      ${renderSubjects(image.name, disk === null ? 'unknown' : nameDisk(disk))}`
+      ${renderSubjects(image.name, disk === null ? t.subjectUnknown : nameDisk(disk))}`
   }
-  return html`<p class="sentence">
-    This machine is flashing <strong><bdi>${image.name}</bdi></strong
-    >${disk === null ? null : html` to <strong>${nameDisk(disk)}</strong>`}. ${next}
-  </p>`
+  const name = html`<strong><bdi>${image.name}</bdi></strong>`
+  const sentence =
+    disk === null
+      ? fillHtml(t.flashing, { image: name })
+      : fillHtml(t.flashingTo, { image: name, disk: html`<strong>${nameDisk(disk)}</strong>` })
+  return html`<p class="sentence">${sentence} ${next}</p>`
 }
 
 /** "a1b2c3d4e5f6, 412 MB". */
 export const aboutImage = ({ sha256, sizeBytes }: CatalogEntry): Content =>
-  html`<code>${sha256?.slice(0, 12) ?? 'no checksum'}</code>,
-    ${renderBytes(sizeBytes, 'size unknown')}`
+  fillHtml(PAGES.view.image.about, {
+    checksum: html`<code>${sha256?.slice(0, 12) ?? PAGES.view.image.noChecksum}</code>`,
+    size: renderBytes(sizeBytes, PAGES.view.image.unknownSize),
+  })

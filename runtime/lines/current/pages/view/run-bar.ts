@@ -5,36 +5,31 @@ import { renderDuration, renderPercent, renderRate } from '../../../../core/foun
 import type { Run, RunDisk, RunPhase } from '../../../../core/machine/run.ts'
 import { shareOf } from '../../../../core/machine/run-view.ts'
 import { renderPartOf, renderSize } from '../../../../core/foundation/size.ts'
+import { PAGES } from '../../../../core/texts/pages/texts.ts'
+import { fill } from '../../../../core/texts/text.ts'
 import { attributes, html, type Html } from '../../../../web/ui/html.ts'
 
+const t = PAGES.view.run
+
 /** What a run is doing. */
-const PHASES: Readonly<Record<RunPhase, string>> = {
-  started: 'starting',
-  write: 'writing',
-  verify: 'verifying',
-  sync: 'flushing',
-  uefi: 'adding boot entry',
-  done: 'done',
-  failed: 'failed',
-  cancelled: 'cancelled',
-}
+const PHASES: Readonly<Record<RunPhase, string>> = t.phases
 
 /** Its model, else its serial number or path. */
 export const shortDisk = ({ model, serial, path }: RunDisk): string =>
-  printable(model?.trim() || serial || path || 'a disk')
+  printable(model?.trim() || serial || path || t.someDisk)
 
 /** Everything that identifies the disk. */
 export const nameDisk = (disk: RunDisk): string => {
   const { model, serial, path } = disk
   const names = [...new Set([model?.trim(), serial, path].filter(Boolean))]
-  return printable(names.join(', ') || 'a disk')
+  return printable(names.join(', ') || t.someDisk)
 }
 
 /** For example `writing 41%`. */
 function renderPhase(run: Run): string {
   const share = shareOf(run)
   const phase = PHASES[run.phase]
-  return share === null ? phase : `${phase} ${renderPercent(share)}`
+  return share === null ? phase : fill(t.progress, { phase, percent: renderPercent(share) })
 }
 
 /** For example `412 MB/s, 0:07 left, 1.80 of 4.00 GB`: the most important first, as space is narrow. */
@@ -43,7 +38,7 @@ function renderFigures({ phase, step_bytes, step_total, rate, eta_seconds }: Run
   const bytes = step_total === null ? renderSize(step_bytes) : renderPartOf(step_bytes, step_total)
   return [
     ...(rate === null || rate <= 0 ? [] : [renderRate(rate)]),
-    ...(eta_seconds === null ? [] : [`${renderDuration(eta_seconds)} left`]),
+    ...(eta_seconds === null ? [] : [fill(t.timeLeft, { time: renderDuration(eta_seconds) })]),
     bytes,
   ].join(', ')
 }
@@ -51,7 +46,8 @@ function renderFigures({ phase, step_bytes, step_total, rate, eta_seconds }: Run
 /** `live.js` replaces it by its id as the run continues. */
 export function renderBar(run: Run): Html {
   const share = shareOf(run)
-  const label = run.stalled ? `${renderPhase(run)}, not responding` : renderPhase(run)
+  const progress = renderPhase(run)
+  const label = run.stalled ? fill(t.stalled, { progress }) : progress
   const figures = run.stalled ? '' : renderFigures(run)
   const bar = {
     max: share === null ? null : 1,

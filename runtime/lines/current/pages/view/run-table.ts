@@ -2,19 +2,24 @@
 import type { Machine } from '../../rules/machine.ts'
 import { renderRate } from '../../../../core/foundation/rate.ts'
 import { printable } from '../../../../core/foundation/printable.ts'
-import type { Run, RunDisk } from '../../../../core/machine/run.ts'
+import type { Run } from '../../../../core/machine/run.ts'
 import {
   averageRateOf,
   secondsOf,
   stateOf,
   type RunState,
 } from '../../../../core/machine/run-view.ts'
+import { PAGES } from '../../../../core/texts/pages/texts.ts'
+import { fill } from '../../../../core/texts/text.ts'
 import { badge, middle, type Tone } from '../../../../web/ui/elements.ts'
-import { html, type Content, type Html } from '../../../../web/ui/html.ts'
+import { DIM, fillHtml, html, type Content, type Html } from '../../../../web/ui/html.ts'
 import { numberColumn, renderTable } from '../../../../web/ui/tables.ts'
 import { renderSpan, renderTime, type Clock } from '../../../../web/ui/times.ts'
 import { stemOf } from './next-boot.ts'
 import { nameDisk, renderBar, shortDisk } from './run-bar.ts'
+
+const t = PAGES.view.run
+const titles = PAGES.view.runTable
 
 export const runPath = ({ mac, id }: Pick<Run, 'mac' | 'id'>): string =>
   `/ui/machines/${mac}/runs/${id}`
@@ -30,19 +35,21 @@ const TONES: Readonly<Record<RunState, Tone>> = {
 
 const DASH = html`<span class="dim">–</span>`
 
-export const renderRunState = (run: Run): Html => badge(TONES[stateOf(run)], stateOf(run))
+export const renderRunState = (run: Run): Html => badge(TONES[stateOf(run)], t.states[stateOf(run)])
 
 /** `token:ci` for a token, else the operator. */
 export const renderArmer = ({ armed_by }: Run): Content => {
   if (armed_by === null) return DASH
   const { actor, ip } = armed_by
-  return html`<span title="${ip === null ? actor : `${actor}, from ${ip}`}">${actor}</span>`
+  return html`<span title="${ip === null ? actor : fill(t.armerFrom, { actor, ip })}"
+    >${actor}</span
+  >`
 }
 
 /** Whether what was written was read back and compared. */
 export function renderVerified({ verified, result }: Run): Content {
-  if (verified === true) return 'yes'
-  if (verified === false) return html`<span class="warning">no</span>`
+  if (verified === true) return t.verifiedYes
+  if (verified === false) return html`<span class="warning">${t.verifiedNo}</span>`
   return result === null ? null : DASH
 }
 
@@ -65,18 +72,18 @@ interface RunTable {
 
 export const renderRunTable = ({ runs, clock, nameOf }: RunTable): Html =>
   renderTable({
-    caption: 'Runs, newest first',
+    caption: titles.caption,
     className: 'runs',
     columns: [
-      { title: 'State', className: 'state' },
-      { title: 'Machine', className: 'name' },
-      { title: 'Image', className: 'image' },
-      { title: 'Disk', className: 'disk' },
-      numberColumn('Duration'),
-      numberColumn('Rate'),
-      { title: 'Verified', className: 'verified' },
-      { title: 'Armed by', className: 'armer' },
-      { title: 'Started', className: 'time' },
+      { title: titles.state, className: 'state' },
+      { title: titles.machine, className: 'name' },
+      { title: titles.image, className: 'image' },
+      { title: titles.disk, className: 'disk' },
+      numberColumn(titles.duration),
+      numberColumn(titles.rate),
+      { title: titles.verified, className: 'verified' },
+      { title: titles.armer, className: 'armer' },
+      { title: titles.started, className: 'time' },
     ],
     rows: runs.map((run) => renderRow(run, nameOf(run.mac), clock)),
   })
@@ -88,14 +95,14 @@ const renderRow = (run: Run, name: string, clock: Clock): Html =>
     ${
       run.result === null
         ? html`<td colspan="5" class="will">${renderBar(run)}</td>`
-        : html`<td class="image" data-label="Image">${renderImage(run)}</td>
-            <td class="disk" data-label="Disk">${renderDisk(run)}</td>
-            <td class="number" data-label="Duration">${renderDuration(run)}</td>
-            <td class="number" data-label="Rate">${renderRateOf(run)}</td>
-            <td data-label="Verified">${renderVerified(run)}</td>`
+        : html`<td class="image" data-label="${titles.image}">${renderImage(run)}</td>
+            <td class="disk" data-label="${titles.disk}">${renderDisk(run)}</td>
+            <td class="number" data-label="${titles.duration}">${renderDuration(run)}</td>
+            <td class="number" data-label="${titles.rate}">${renderRateOf(run)}</td>
+            <td data-label="${titles.verified}">${renderVerified(run)}</td>`
     }
-    <td data-label="Armed by">${renderArmer(run)}</td>
-    <td class="time" data-label="Started">
+    <td data-label="${titles.armer}">${renderArmer(run)}</td>
+    <td class="time" data-label="${titles.started}">
       ${renderTime(run.started_at ?? run.updated_at, clock)}
     </td>
   </tr>`
@@ -108,7 +115,7 @@ const renderMachine = (mac: string, name: string): Html =>
 
 /** A failed run shows its reason below the image. */
 const renderImage = ({ image, reason, result }: Run): Content =>
-  html`${image === null ? html`<span class="dim">unknown image</span>` : middle(stemOf(image.name), image.name)}${
+  html`${image === null ? html`<span class="dim">${t.unknownImage}</span>` : middle(stemOf(image.name), image.name)}${
     reason === null || result === 'done'
       ? null
       : html`<span class="small reason" title="${reason}">${reason}</span>`
@@ -136,12 +143,10 @@ export const renderRunList = (
         html`<li>
           <span class="grow"
             ><a href="${runPath(run)}">${renderRunState(run)}</a>
-            ${nameOf === null ? null : html`<a href="/ui/machines/${run.mac}">${nameOf(run.mac)}</a> `}<bdi>${run.image?.name ?? 'unknown image'}</bdi>${renderListed(
-              run.disk,
+            ${nameOf === null ? null : html`<a href="/ui/machines/${run.mac}">${nameOf(run.mac)}</a> `}${renderWhat(
+              run,
               nameOf === null,
-            )}<br /><span class="small dim"
-              >${run.result === null ? null : html`${renderDuration(run)}, ${renderRateOf(run)}`}${run.verified === true ? ', verified' : null}${run.reason === null || run.result === 'done' ? null : html`, ${run.reason}`}</span
-            ></span
+            )}<br /><span class="small dim">${renderHow(run)}</span></span
           >
           <span class="when">${renderTime(run.started_at ?? run.updated_at, clock)}</span>
         </li>`,
@@ -149,9 +154,22 @@ export const renderRunList = (
   </ul>`
 
 /** On the page of its machine the disk is named in full. */
-function renderListed(disk: RunDisk | null, isFull: boolean): Content {
-  if (disk === null) return null
-  return html` <span class="dim">to ${isFull ? nameDisk(disk) : shortDisk(disk)}</span>`
+function renderWhat({ image, disk }: Run, isFull: boolean): Content {
+  const name = html`<bdi>${image?.name ?? t.unknownImage}</bdi>`
+  if (disk === null) return name
+  const to = isFull ? nameDisk(disk) : shortDisk(disk)
+  return fillHtml(PAGES.view.runList.imageToDisk, { image: name, disk: to, ...DIM })
+}
+
+/** Duration, rate, and how it ended. */
+function renderHow(run: Run): Content {
+  const { result, verified, reason } = run
+  const facts: readonly Content[] = [
+    ...(result === null ? [] : [renderDuration(run), renderRateOf(run)]),
+    ...(verified === true ? [PAGES.view.runList.verified] : []),
+    ...(reason === null || result === 'done' ? [] : [reason]),
+  ]
+  return facts.map((fact, at) => (at === 0 ? fact : html`, ${fact}`))
 }
 
 /** Names by MAC; a machine that was deleted has none. */

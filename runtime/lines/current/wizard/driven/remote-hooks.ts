@@ -3,6 +3,8 @@ import type { FlashPlan } from '../../../../core/flash/flash.ts'
 import type { InventoryDisk } from '../../../../core/machine/machine.ts'
 import { printable } from '../../../../core/foundation/printable.ts'
 import { renderDuration } from '../../../../core/foundation/rate.ts'
+import { fill } from '../../../../core/texts/text.ts'
+import { WIZARD_TEXTS } from '../../../../core/texts/wizard/texts.ts'
 import type { ProgressPost, RunMode } from '../../../../core/machine/run.ts'
 import type { Hardware } from '../../../../services/host/hardware.ts'
 import type { Marks } from '../../../../services/host/marks.ts'
@@ -23,6 +25,8 @@ import {
   type RunFacts,
 } from './remote-report.ts'
 import { NO_AFTERMATH, type FlashChoice, type Hooks } from '../flow/start.ts'
+
+const TEXTS = WIZARD_TEXTS.report
 
 /** What the server-driven mode and the hooks require. */
 export interface RemoteDependencies {
@@ -95,7 +99,8 @@ export function createHooks(given: HookDependencies): Hooks {
       if (event.event === 'started') {
         flash = begin(given, choice, plan)
         flash.reporter?.post(flash.last)
-        void marks.status(`flash of ${choice.image.name} to ${choice.disk}`)
+        const { image, disk } = choice
+        void marks.status(fill(WIZARD_TEXTS.driven.statusFlash, { image: image.name, disk }))
       }
       const report = flash === null ? null : nextReport(flash.last, event)
       if (flash !== null && report !== null) post(given, flash, report)
@@ -151,8 +156,8 @@ async function bootOnce(
   post(given, running, reportPhase(running.last, 'uefi'))
   const set = await given.nvram.bootOnce(target)
   const line = set.ok
-    ? `UEFI: ${set.value}.`
-    : `UEFI: no one-shot boot of ${target.path}: ${set.refusal}.`
+    ? fill(TEXTS.bootSet, { outcome: set.value })
+    : fill(TEXTS.bootNotSet, { disk: target.path, reason: set.refusal })
   say(line)
   return line
 }
@@ -168,11 +173,11 @@ async function reportDone(
   const left = () => renderDuration((end - now()) / 1000)
   const flushing = reporter.flush(times.report)
   for (let wait = times.silence; !(await settle(flushing, wait)); wait = times.silence * 15) {
-    say(`The server does not answer; trying again, for ${left()} more.`)
+    say(fill(TEXTS.silent, { time: left() }))
   }
   const sent = await client.sendDone({
     ms: Math.max(0, end - now()),
-    onRetry: ({ reason }) => say(`Not reported yet (${reason}); trying again, for ${left()} more.`),
+    onRetry: ({ reason }) => say(fill(TEXTS.tryingAgain, { reason, time: left() })),
   })
   return sent.ok ? null : sent.refusal
 }
@@ -194,10 +199,10 @@ async function reportFailure(
 type Say = (line: string) => void
 
 const NEVER = new AbortController().signal
-const NOT_WAITED_FOR = { reason: 'its answer was not waited for' }
+const NOT_WAITED_FOR = { reason: TEXTS.notWaitedFor }
 
 const renderUnreported = ({ reason }: Pick<Rejection, 'reason'>) =>
-  `The disk is flashed, but the server could not be notified (${reason}), so it would flash this machine again. Reboot when the server is back, or boot the disk by hand.`
+  fill(TEXTS.notReported, { reason })
 
 /** Enough for anybody; the server keeps the tail of what is longer. */
 const MAX_LOG_CHARACTERS = 200_000

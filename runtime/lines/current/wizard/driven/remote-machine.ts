@@ -5,6 +5,8 @@ import { listInventory } from '../../../../core/disk/inventory-disk.ts'
 import type { Mac } from '../../../../core/machine/mac.ts'
 import type { InventoryDisk } from '../../../../core/machine/machine.ts'
 import { accept, refuse, type Result } from '../../../../core/foundation/result.ts'
+import { fill } from '../../../../core/texts/text.ts'
+import { WIZARD_TEXTS } from '../../../../core/texts/wizard/texts.ts'
 import { readPlaceNames } from '../../../../services/disk/disk-names.ts'
 import {
   createServerClient,
@@ -21,6 +23,8 @@ import { TIMES, type RemoteDependencies } from './remote-hooks.ts'
 import type { DrivenScreen } from '../flow/start.ts'
 
 export type RemoteMachine = ReturnType<typeof createRemoteMachine>
+
+const TEXTS = WIZARD_TEXTS.driven
 
 const MAX_LINES = 400
 
@@ -44,7 +48,9 @@ export async function openRemoteMachine(
   const tree = given.hardware.readTree().catch(() => null)
   if (bases.some((base) => base.startsWith('https:'))) await readAuthorities(env)
   const base = await find(options, log.say, deadline)
-  if (base === null) return refuse(`No machine server answers at ${bases.join(' or ')}.`)
+  if (base === null) {
+    return refuse(fill(TEXTS.noServer, { addresses: joinBases(bases, WIZARD_TEXTS.lists.either) }))
+  }
   const token = env['FLASHER_PXE_TOKEN'] || null
   const client = createServerClient({ base, mac, token, env, signal, retryMs: times.retry })
   const machine = createRemoteMachine({ given, client, log, deadline, tree })
@@ -121,7 +127,7 @@ function createRemoteMachine({ given, client, log, deadline, tree }: MachineDepe
     /** For as long as the first contact may take. */
     retryTime: (): RetryTime => ({
       ms: deadline - given.now(),
-      onRetry: ({ reason }) => say(`The server does not answer (${reason}); trying again…`),
+      onRetry: ({ reason }) => say(fill(TEXTS.tryingAgain, { reason })),
     }),
   }
 }
@@ -138,24 +144,31 @@ async function find(
   for (let tries = 1; ; tries += 1) {
     const found = await findServer(bases, { signal, env })
     if (found !== null || signal.aborted || now() + TRY_MS > deadline) return found
-    if (tries === 1) say(`Looking for the machine server at ${bases.join(' and ')}…`)
+    if (tries === 1) {
+      say(fill(TEXTS.looking, { addresses: joinBases(bases, WIZARD_TEXTS.lists.both) }))
+    }
     await linger(TRY_MS, signal)
   }
 }
 
 const TRY_MS = 1000
 
+type Joining = (typeof WIZARD_TEXTS.lists)[keyof typeof WIZARD_TEXTS.lists]
+
+const joinBases = (bases: readonly string[], text: Joining) =>
+  bases.reduce((one, other) => fill(text, { one, other }))
+
 /** A list that cannot be made or sent does not keep us from asking for the plan. */
 async function sendFirst({ look, sendDisks, say, retryTime }: RemoteMachine): Promise<void> {
   try {
     await look()
   } catch (thrown) {
-    say(`The disks of this machine cannot be listed: ${renderError(thrown)}`)
+    say(fill(TEXTS.cannotListDisks, { reason: renderError(thrown) }))
     return
   }
   const rejection = await sendDisks(retryTime())
   // 404: it does not know us yet, but will once we ask for the plan.
   if (rejection !== null && rejection.status !== 404) {
-    say(`The server did not take the disks: ${rejection.reason}`)
+    say(fill(TEXTS.disksRefused, rejection))
   }
 }

@@ -5,6 +5,8 @@ import { identifyDisk, type InventoryDisk } from '../../../../core/machine/machi
 import { printable } from '../../../../core/foundation/printable.ts'
 import { isRecord } from '../../../../core/foundation/shape.ts'
 import { accept, refuse, type Result } from '../../../../core/foundation/result.ts'
+import { fill, pluralOf } from '../../../../core/texts/text.ts'
+import { WIZARD_TEXTS } from '../../../../core/texts/wizard/texts.ts'
 
 export type RemotePlan =
   | {
@@ -28,20 +30,23 @@ export type RemotePlan =
   | { readonly mode: 'inventory' }
   | { readonly mode: 'exit'; readonly reason: string | null }
 
+const TEXTS = WIZARD_TEXTS.plan
+
 const MAX_ADDRESS = 4096
 const MAX_IDENTITY = 256
 const MAX_WORDS = 400
 
 /** The refusal says in a clause what is wrong; nothing of it can harm a terminal. */
 export function parseRemotePlan(document: unknown): Result<RemotePlan, string> {
-  if (!isRecord(document)) return refuse('it is no JSON object')
+  if (!isRecord(document)) return refuse(TEXTS.noObject)
   // `mode` at the top is what the deployed servers say, `plan.mode` is what the specification writes.
   const nested = document['plan']
   const fields = document['mode'] === undefined && isRecord(nested) ? nested : document
   const { mode } = fields
-  if (typeof mode !== 'string') return refuse('it names no mode')
+  if (typeof mode !== 'string') return refuse(TEXTS.noMode)
   const read = READ.get(mode)
-  return read === undefined ? refuse(`it names the unknown mode ${quote(mode)}`) : read(fields)
+  if (read === undefined) return refuse(fill(TEXTS.unknownMode, { mode: quote(mode) }))
+  return read(fields)
 }
 
 type Fields = Readonly<Record<string, unknown>>
@@ -55,11 +60,13 @@ const READ: ReadonlyMap<string, (fields: Fields) => Result<RemotePlan, string>> 
 
 function readFlash(fields: Fields): Result<RemotePlan, string> {
   const { image, target_disk_serial: disk, disk_image_sha: digest } = fields
-  if (!isText(image, MAX_ADDRESS)) return refuse('it names no image')
-  if (!isRemote(image)) return refuse(`its image is nothing that a server has: ${quote(image)}`)
-  if (!isText(disk, MAX_IDENTITY)) return refuse('it names no disk')
+  if (!isText(image, MAX_ADDRESS)) return refuse(TEXTS.noImage)
+  if (!isRemote(image)) return refuse(fill(TEXTS.imageElsewhere, { image: quote(image) }))
+  if (!isText(disk, MAX_IDENTITY)) return refuse(TEXTS.noDisk)
   const sha256 = readDigest(digest)
-  if (sha256 === undefined) return refuse(`its digest is no SHA-256: ${quote(String(digest))}`)
+  if (sha256 === undefined) {
+    return refuse(fill(TEXTS.wrongDigest, { digest: quote(String(digest)) }))
+  }
   return accept({
     mode: 'flash',
     image: image.trim(),
@@ -103,14 +110,15 @@ export function findDisk(
   const shown = quote(identity)
   if (disk === undefined) {
     const known = disks.map(
-      (each) => `${printable(each.path)} ${quote(identifyDisk(each) ?? 'unnamed')}`,
+      (each) => `${printable(each.path)} ${quote(identifyDisk(each) ?? TEXTS.namelessDisk)}`,
     )
-    const list = known.length === 0 ? 'it has no disks' : `it has ${known.slice(0, 8).join(', ')}`
-    return refuse(`The disk ${shown} is not in this machine: ${list}.`)
+    if (known.length === 0) return refuse(fill(TEXTS.noDisks, { disk: shown }))
+    return refuse(fill(TEXTS.diskMissing, { disk: shown, disks: known.slice(0, 8).join(', ') }))
   }
   if (others.length === 0) return accept(disk)
   const paths = [disk, ...others].map(({ path }) => printable(path)).join(', ')
-  return refuse(`${others.length + 1} disks of this machine call themselves ${shown}: ${paths}.`)
+  const count = others.length + 1
+  return refuse(fill(pluralOf(TEXTS.disksAlike, count), { count, disk: shown, paths }))
 }
 
 const isText = (value: unknown, most: number): value is string =>

@@ -5,6 +5,8 @@ import type { InventoryDisk } from '../../../../core/machine/machine.ts'
 import { printable } from '../../../../core/foundation/printable.ts'
 import { refuse, type Result } from '../../../../core/foundation/result.ts'
 import { parseServerAddress } from '../../../../core/net/server-address.ts'
+import { fill, fillCount } from '../../../../core/texts/text.ts'
+import { WIZARD_TEXTS } from '../../../../core/texts/wizard/texts.ts'
 import { renderDiskSize } from '../../../../core/foundation/size.ts'
 import { settle } from '../../../../services/host/watch.ts'
 import type { DiskChoice } from '../flow/flow.ts'
@@ -14,6 +16,8 @@ import { findDisk, parseRemotePlan, type RemotePlan } from './remote-plan.ts'
 import { describeFailure, type FlashFailure } from '../../../../core/flash/outcome.ts'
 import { Fault, renderError } from '../../../../core/foundation/fault.ts'
 import type { FlashChoice, Hooks, Identity, RemoteOutcome, DrivenScreen } from '../flow/start.ts'
+
+const TEXTS = WIZARD_TEXTS.driven
 
 interface RemoteRequest {
   /** As `--server` names it. */
@@ -36,8 +40,8 @@ export async function drive(
   const base = bases.ok ? (bases.value.at(-1) ?? null) : null
   const identity = { ...screen.identity, server: base }
   let session: DrivenSession = { screen, given, identity, machine: null }
-  if (!bases.ok) return open(session, `${quote(request.server)} is no address of a server.`)
-  if (!mac.ok) return open(session, `${quote(request.mac)} is no MAC address.`)
+  if (!bases.ok) return open(session, fill(TEXTS.wrongServer, { text: quote(request.server) }))
+  if (!mac.ok) return open(session, fill(TEXTS.wrongMac, { text: quote(request.mac) }))
   try {
     const found = await openRemoteMachine({ bases: bases.value, mac: mac.value, screen, given })
     if (!found.ok) return open(session, found.refusal)
@@ -47,7 +51,7 @@ export async function drive(
     session = following
     return await follow(following)
   } catch (thrown) {
-    return open(session, `Here the server cannot be followed: ${renderError(thrown)}`)
+    return open(session, fill(TEXTS.cannotFollow, { reason: renderError(thrown) }))
   }
 }
 
@@ -71,9 +75,9 @@ async function follow(session: Following): Promise<RemoteOutcome> {
   const { machine } = session
   const got = await machine.client.fetchPlan(machine.retryTime())
   void machine.sendHardware()
-  if (!got.ok) return open(session, `The server gave no plan: ${got.refusal.reason}.`)
+  if (!got.ok) return open(session, fill(TEXTS.noPlan, { reason: got.refusal.reason }))
   const plan = parseRemotePlan(got.value)
-  if (!plan.ok) return open(session, `The plan of the server cannot be followed: ${plan.refusal}.`)
+  if (!plan.ok) return open(session, fill(TEXTS.wrongPlan, { reason: plan.refusal }))
   // It knows us by now, if it did not before.
   if (!machine.isListed() && machine.disks().length > 0) await machine.sendDisks({ ms: 0 })
   return await act(plan.value, session)
@@ -99,7 +103,7 @@ function open(
 ): RemoteOutcome {
   const { identity, given } = session
   const { server } = identity
-  if (notice !== null) void given.marks.status(`wizard: ${notice}`)
+  if (notice !== null) void given.marks.status(fill(TEXTS.statusWizard, { notice }))
   return {
     kind: 'interactive',
     start: {
@@ -131,8 +135,8 @@ function hooksFor(
 const none = () => []
 
 async function exit(reason: string | null, { machine }: Following): Promise<RemoteOutcome> {
-  machine.say(reason ?? 'The server has nothing to do for this machine.')
-  machine.say('Leaving: the machine goes on with its own disk.')
+  machine.say(reason ?? TEXTS.nothingToDo)
+  machine.say(TEXTS.leaving)
   await settle(machine.sendHardware(), LAST_REPORTS_MS)
   return { kind: 'exit', code: 0 }
 }
@@ -141,15 +145,13 @@ async function leaveInventory(session: Following): Promise<RemoteOutcome> {
   const { machine } = session
   const rejection = machine.isListed() ? null : await machine.sendDisks(machine.retryTime())
   if (rejection !== null) {
-    return open(session, `The server did not take the disks: ${rejection.reason}.`)
+    return open(session, fill(TEXTS.disksRefused, { reason: rejection.reason }))
   }
-  machine.say(`The server has the list of ${count(machine.disks().length)}; reading the hardware…`)
+  machine.say(fillCount(TEXTS.readingHardware, machine.disks().length))
   // lshw has its own end.
   await machine.sendHardware()
   return await restart(session, 'inventory posted; rebooting')
 }
-
-const count = (disks: number) => (disks === 1 ? '1 disk' : `${disks} disks`)
 
 /** For reports that are on their way when the machine is about to leave. */
 const LAST_REPORTS_MS = 2000
@@ -158,10 +160,10 @@ async function restart(session: Following, mark: string): Promise<RemoteOutcome>
   const { machine, given } = session
   await settle(machine.sendHardware(), LAST_REPORTS_MS)
   await given.marks.mark(mark)
-  machine.say('Rebooting…')
+  machine.say(TEXTS.rebooting)
   const gone = await given.power.reboot()
   if (gone.ok) return { kind: 'exit', code: 0 }
-  return open(session, `This machine cannot be restarted (${gone.refusal}): do it by hand.`)
+  return open(session, fill(TEXTS.cannotRestart, { reason: gone.refusal }))
 }
 
 type FlashPlan = Extract<RemotePlan, { mode: 'flash' }>
@@ -179,7 +181,7 @@ async function flash(plan: FlashPlan, session: Following): Promise<RemoteOutcome
   await given.marks.mark('auto-flash starting')
   const { path } = disk.value
   const choice = choiceFor(plan, machine.choose(path) ?? { path })
-  machine.say(`The server has ${choice.image.name} flashed to ${renderDisk(disk.value)}.`)
+  machine.say(fill(TEXTS.flashing, { image: choice.image.name, disk: renderDisk(disk.value) }))
   const { end, notice } = await screen.runFlash(choice, hooks)
   if (end.kind !== 'done') return open(session, renderFailure(end))
   if (notice !== null) return open(session, notice)
@@ -194,7 +196,7 @@ async function findAgain(
   try {
     return findDisk(await machine.look(), plan.disk)
   } catch (thrown) {
-    return refuse(`The disks of this machine cannot be listed: ${renderError(thrown)}`)
+    return refuse(fill(TEXTS.cannotListDisks, { reason: renderError(thrown) }))
   }
 }
 
@@ -204,7 +206,8 @@ const choiceFor = (
 ): FlashChoice => ({
   image: {
     name:
-      plan.name ?? (printable(plan.image.split(/[?#]/, 1)[0]?.split('/').at(-1) ?? '') || 'image'),
+      plan.name ??
+      (printable(plan.image.split(/[?#]/, 1)[0]?.split('/').at(-1) ?? '') || TEXTS.namelessImage),
     location: plan.image,
     format: plan.format,
     sizeBytes: null,
@@ -224,8 +227,9 @@ function renderDisk({ path, size, size_bytes: bytes, model, serial }: InventoryD
 }
 
 function renderFailure({ kind, reason, leaves, hint }: FlashFailure): string {
-  const what = kind === 'cancelled' ? 'was cancelled' : `failed: ${reason}`
-  return ['The flash that the server asked for', `${what.replace(/\.$/, '')}.`, leaves, hint]
-    .filter((part) => part !== null && part !== '')
-    .join(' ')
+  const what =
+    kind === 'cancelled'
+      ? TEXTS.flashCancelled
+      : fill(TEXTS.flashFailed, { reason: reason.replace(/\.$/, '') })
+  return [what, leaves, hint].filter((part) => part !== null && part !== '').join(' ')
 }

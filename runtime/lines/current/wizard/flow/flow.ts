@@ -50,17 +50,17 @@ export type Step =
 export type Next = State | 'quit' | 'reboot'
 
 /** The steps that the header counts; the last one only where the machine can be restarted. */
-export const STEPS = ['Catalog', 'Image', 'Disk', 'Flash', 'Reboot'] as const
+export const STEPS = ['catalog', 'image', 'disk', 'flash', 'reboot'] as const
 
 export const STEP_OF: Readonly<Record<ScreenName, (typeof STEPS)[number]>> = {
-  catalog: 'Catalog',
-  source: 'Catalog',
-  image: 'Image',
-  disk: 'Disk',
-  confirm: 'Flash',
-  flash: 'Flash',
-  failed: 'Flash',
-  done: 'Reboot',
+  catalog: 'catalog',
+  source: 'catalog',
+  image: 'image',
+  disk: 'disk',
+  confirm: 'flash',
+  flash: 'flash',
+  failed: 'flash',
+  done: 'reboot',
 }
 
 const BACK: Readonly<Record<ScreenName, ScreenName>> = {

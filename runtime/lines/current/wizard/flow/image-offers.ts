@@ -5,6 +5,7 @@ import type { ImageRow } from '../../../../core/image/image.ts'
 import { printable } from '../../../../core/foundation/printable.ts'
 import { refOf } from '../../../../core/image/ref.ts'
 import { renderSize } from '../../../../core/foundation/size.ts'
+import { WIZARD_TEXTS } from '../../../../core/texts/wizard/texts.ts'
 import type { Column } from '../../../../terminal/text/columns.ts'
 import type { MenuRow } from '../../../../terminal/prompt/menu.ts'
 import type { ImageChoice } from './start.ts'
@@ -17,18 +18,20 @@ export interface ImageOffer {
   readonly refusal: string | null
 }
 
+const TEXTS = WIZARD_TEXTS.image
+
 /** In the order of the cells; what all images of a name share need not be seen to choose one. */
 const COLUMNS = [
-  { title: 'Name', least: 16, cut: 'middle', tells: true },
-  { title: 'Size', side: 'right', drops: 1 },
-  { title: 'Format', drops: 3 },
-  { title: 'Arch', drops: 4 },
-  { title: 'From', drops: 5 },
-  { title: 'SHA-256', least: 8, drops: 2 },
+  { title: TEXTS.columns.name, least: 16, cut: 'middle', tells: true },
+  { title: TEXTS.columns.size, side: 'right', drops: 1 },
+  { title: TEXTS.columns.format, drops: 3 },
+  { title: TEXTS.columns.arch, drops: 4 },
+  { title: TEXTS.columns.from, drops: 5 },
+  { title: TEXTS.columns.sha256, least: 8, drops: 2 },
 ] as const satisfies readonly Column[]
 
 /** Reasons stand in the last column, which then stays. */
-const REASONS = { title: 'SHA-256', least: 17 } as const
+const REASONS = { title: TEXTS.columns.sha256, least: 17 } as const
 
 /** A column that tells images of the same name apart is the last to be shortened, as the name is. */
 export function imageColumns(rows: readonly MenuRow[]): readonly Column[] {
@@ -81,7 +84,7 @@ function offerLocal(
   // Null: a digest beside the image is still read before the flash.
   const sha256 = listed?.sha256 ?? null
   const choice = { name, location, format, sizeBytes: size_bytes, sha256, ref }
-  const refusal = size_bytes === 0 ? 'the file is empty' : null
+  const refusal = size_bytes === 0 ? TEXTS.fileEmpty : null
   return { choice, arch: decideArch(null, [name]), from: 'local', refusal }
 }
 
@@ -101,7 +104,7 @@ export function renderImageRow({ choice, arch, from, refusal }: ImageOffer): Men
     sizeBytes === null ? '' : renderSize(sizeBytes),
     format ?? '',
     arch ?? '',
-    from,
+    TEXTS.from[from],
     refusal === null ? (sha256?.slice(0, 12) ?? '') : `(${refusal})`,
   ]
   return { cells: cells.map(printable), refusal }

@@ -1,5 +1,6 @@
 /** Shows the status of the driven wizard on another console, until a key is pressed there. */
 import { printable } from '../../../../core/foundation/printable.ts'
+import { WIZARD_TEXTS } from '../../../../core/texts/wizard/texts.ts'
 import { followLines } from '../../../../services/host/line-follower.ts'
 import type { Output } from '../../../../terminal/text/terminal-style.ts'
 
@@ -25,7 +26,8 @@ export async function lookOn(environment: ConsoleViewer): Promise<'key' | 'ended
   const { stdin, stdout, statusPath, signal } = environment
   const keyPressed = new AbortController()
   const stop = () => keyPressed.abort()
-  stdout.write(`${GREETING}\r\n`)
+  const { greeting, ownWizard } = WIZARD_TEXTS.viewer
+  stdout.write(`${greeting}\r\n${ownWizard}\r\n\r\n`)
   stdin.setRawMode?.(true)
   stdin.once('data', stop)
   stdin.resume()
@@ -42,6 +44,3 @@ export async function lookOn(environment: ConsoleViewer): Promise<'key' | 'ended
   }
   return signal.aborted ? 'ended' : 'key'
 }
-
-const GREETING =
-  'Another console of this machine does what its server says; it is shown here.\r\nPress a key for a wizard of your own.\r\n'

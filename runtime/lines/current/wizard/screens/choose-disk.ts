@@ -1,19 +1,19 @@
 /** The disk screen: every disk, and why some cannot be chosen, also by the image's size once it is known. */
 import type { SurveyedDisk } from '../../../../core/disk/disk.ts'
+import { offerDisk, type DiskOffer } from '../../../../core/flash/disk-offer.ts'
 import { renderError } from '../../../../core/foundation/fault.ts'
+import { fill } from '../../../../core/texts/text.ts'
+import { WIZARD_TEXTS } from '../../../../core/texts/wizard/texts.ts'
 import type { CheckedImage } from '../../../../services/flash/image-checks.ts'
 import type { Size } from '../../../../terminal/prompt/painter.ts'
 import type { WizardContext } from './wizard-context.ts'
-import {
-  chooseDisk,
-  DISK_COLUMNS,
-  offerDisk,
-  renderDiskRow,
-  type DiskOffer,
-} from '../flow/disk-offers.ts'
+import { chooseDisk, DISK_COLUMNS, renderDiskRow } from '../flow/disk-offers.ts'
 import type { State, Step } from '../flow/flow.ts'
 import { createQuestion, inFull } from './screen-frame.ts'
 import { createSubject } from './pending-question.ts'
+
+const TEXTS = WIZARD_TEXTS.disk
+const { keys: KEYS } = WIZARD_TEXTS
 
 /** What is known by now. */
 interface Known {
@@ -56,7 +56,7 @@ async function readDisks(known: Known, context: WizardContext): Promise<void> {
     known.disks = await context.surveyDisks()
   } catch (thrown) {
     known.disks = []
-    known.troubles.push(`the disks cannot be listed: ${renderError(thrown)}`)
+    known.troubles.push(fill(TEXTS.cannotList, { reason: renderError(thrown) }))
   }
 }
 
@@ -86,13 +86,13 @@ const listOffers = ({ disks, image }: Known): readonly DiskOffer[] =>
 function build(state: State, known: Known, context: WizardContext) {
   const view = {
     menu: {
-      prompt: 'Disk',
+      prompt: TEXTS.prompt,
       columns: DISK_COLUMNS,
       rows: listOffers(known).map(renderDiskRow),
       keys: [
-        { key: 'b', words: ['back'], does: 'image' },
-        { key: 'r', words: ['refresh'], does: 'refresh' },
-        { key: 'q', words: ['quit', 'exit'], does: 'quit' },
+        { key: 'b', words: ['back'], does: KEYS.image },
+        { key: 'r', words: ['refresh'], does: KEYS.refresh },
+        { key: 'q', words: ['quit', 'exit'], does: KEYS.quit },
       ],
       enter: 'r',
     },
@@ -109,13 +109,8 @@ function introduce(
   const { ink } = drawing
   const lines = [
     ...inFull(troubles, size).map(ink.danger),
-    ...(disks === null ? [ink.faint('looking at the disks ...')] : []),
-    ...(disks?.length === 0 ? inFull(NONE, size) : []),
+    ...(disks === null ? [ink.faint(TEXTS.looking)] : []),
+    ...(disks?.length === 0 ? inFull([TEXTS.none, TEXTS.plugIn], size) : []),
   ]
   return lines.length === 0 ? [] : [...lines, '']
 }
-
-const NONE = [
-  'No flash-eligible disks detected.',
-  'Plug one in and look again with [r]; "lsblk" in another shell shows what the kernel sees.',
-]

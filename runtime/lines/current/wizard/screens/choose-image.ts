@@ -3,6 +3,8 @@ import type { CatalogImage, CatalogRefusal } from '../../../../core/catalog/cata
 import { renderError } from '../../../../core/foundation/fault.ts'
 import type { ImageRow } from '../../../../core/image/image.ts'
 import { accept, refuse, type Result } from '../../../../core/foundation/result.ts'
+import { fill, fillCount } from '../../../../core/texts/text.ts'
+import { WIZARD_TEXTS } from '../../../../core/texts/wizard/texts.ts'
 import type { Size } from '../../../../terminal/prompt/painter.ts'
 import type { WizardContext } from './wizard-context.ts'
 import type { State, Step } from '../flow/flow.ts'
@@ -14,6 +16,9 @@ import {
 } from '../flow/image-offers.ts'
 import { createQuestion, inFull } from './screen-frame.ts'
 import { createSubject } from './pending-question.ts'
+
+const TEXTS = WIZARD_TEXTS.image
+const { keys: KEYS } = WIZARD_TEXTS
 
 interface Listed {
   readonly images: readonly CatalogImage[]
@@ -89,13 +94,13 @@ function build(state: State, known: Known, context: WizardContext) {
   const rows = listOffers(known).map(renderImageRow)
   const view = {
     menu: {
-      prompt: 'Image',
+      prompt: TEXTS.prompt,
       columns: imageColumns(rows),
       rows,
       keys: [
-        { key: 'b', words: ['back'], does: 'catalog' },
-        { key: 'r', words: ['refresh'], does: 'refresh' },
-        { key: 'q', words: ['quit', 'exit'], does: 'quit' },
+        { key: 'b', words: ['back'], does: KEYS.catalog },
+        { key: 'r', words: ['refresh'], does: KEYS.refresh },
+        { key: 'q', words: ['quit', 'exit'], does: KEYS.quit },
       ],
       enter: 'r',
     },
@@ -114,7 +119,7 @@ function introduce(
   const { ink, setting } = drawing
   const isLoading = source !== null && catalog === null
   const red = [...(trouble === null ? [] : [trouble]), ...renderFailure(catalog)]
-  const faint = isLoading ? [`loading catalog from ${source} ...`] : renderFlaws(catalog)
+  const faint = isLoading ? [fill(TEXTS.loading, { source })] : renderFlaws(catalog)
   const empty = isEmpty && !isLoading ? nothingHere(setting.imageRoot, source) : []
   const lines = [
     ...inFull(red, size).map(ink.danger),
@@ -127,21 +132,20 @@ function introduce(
 function renderFailure(catalog: Known['catalog']): readonly string[] {
   if (catalog?.ok !== false) return []
   const { message, hint } = catalog.refusal
-  return [`catalog load failed: ${message}`, ...(hint === null ? [] : [hint])]
+  return [fill(TEXTS.loadFailed, { reason: message }), ...(hint === null ? [] : [hint])]
 }
 
 /** Two of them are enough to see what is wrong. */
 function renderFlaws(catalog: Known['catalog']): readonly string[] {
   if (catalog?.ok !== true) return []
   const { flaws } = catalog.value
-  const shown = flaws.slice(0, 2).map((flaw) => `left out: ${flaw}`)
-  return flaws.length > 2 ? [...shown, `and ${flaws.length - 2} more left out`] : shown
+  const shown = flaws.slice(0, 2).map((flaw) => fill(TEXTS.leftOut, { flaw }))
+  const more = flaws.length - shown.length
+  return more > 0 ? [...shown, fillCount(TEXTS.moreLeftOut, more)] : shown
 }
 
 const nothingHere = (imageRoot: string, source: string | null): readonly string[] => [
-  source === null
-    ? 'There are no images here yet.'
-    : 'Neither this machine nor the catalog has images.',
-  `Copy some (.img, .img.zst, .qcow2 ...) to ${imageRoot},`,
-  'then look again with [r]; or go back with [b] and choose a catalog.',
+  source === null ? TEXTS.noneHere : TEXTS.noneAnywhere,
+  fill(TEXTS.copySome, { folder: imageRoot }),
+  TEXTS.thenLookAgain,
 ]

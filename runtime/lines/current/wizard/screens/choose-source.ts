@@ -1,18 +1,27 @@
 /** The catalog screen, and the one where a location is typed. */
-import { printable } from '../../../../core/foundation/printable.ts'
+import { displayWidth, printable } from '../../../../core/foundation/printable.ts'
+import { fill } from '../../../../core/texts/text.ts'
+import { WIZARD_TEXTS } from '../../../../core/texts/wizard/texts.ts'
 import type { Asked } from '../../../../terminal/prompt/question.ts'
+import { pad } from '../../../../terminal/text/clip.ts'
 import type { WizardContext } from './wizard-context.ts'
 import type { State, Step } from '../flow/flow.ts'
 import { createChoice, createQuestion, fitted, type NextChoice, type View } from './screen-frame.ts'
 import { stillSubject } from './pending-question.ts'
 
+const TEXTS = WIZARD_TEXTS.source
+const { choices: CHOICES } = TEXTS
+
 export async function chooseCatalog(state: State, context: WizardContext): Promise<Step> {
   const { defaultCatalog, drawing } = context
   const choices = listChoices(defaultCatalog, drawing.setting.imageRoot)
   const view = {
-    prompt: 'Catalog',
-    message: 'Where do the images come from?',
-    columns: [{ title: 'Catalog' }, { title: 'Images', least: 20, cut: 'middle' }],
+    prompt: TEXTS.prompt,
+    message: TEXTS.question,
+    columns: [
+      { title: TEXTS.columns.catalog },
+      { title: TEXTS.columns.images, least: 20, cut: 'middle' },
+    ],
     choices,
     intro: () => [],
   } as const
@@ -28,51 +37,66 @@ const listChoices = (fallback: string | null, imageRoot: string): readonly NextC
     key: 'd',
     words: ['default'],
     // A letter that does nothing is not offered.
-    cells: fallback === null ? ['    default', ''] : ['[d] default', printable(fallback)],
-    refusal: fallback === null ? 'none is set; FLASHER_DEFAULT_CATALOG names one' : null,
+    cells:
+      fallback === null
+        ? [`    ${CHOICES.default}`, '']
+        : [`[d] ${CHOICES.default}`, printable(fallback)],
+    refusal: fallback === null ? TEXTS.noDefault : null,
   },
   {
     key: 'c',
     words: ['custom'],
-    cells: ['[c] custom', 'from a file, an http(s) URL or a registry'],
+    cells: [`[c] ${CHOICES.custom}`, TEXTS.customFrom],
     refusal: null,
   },
   {
     key: 'l',
     words: ['local', 'local only'],
-    cells: ['[l] local only', printable(`those in ${imageRoot}`)],
+    cells: [`[l] ${CHOICES.local}`, printable(fill(TEXTS.localFrom, { folder: imageRoot }))],
     refusal: null,
   },
-  { key: 'q', words: ['quit', 'exit'], cells: ['[q] quit', ''], refusal: null },
+  { key: 'q', words: ['quit', 'exit'], cells: [`[q] ${CHOICES.quit}`, ''], refusal: null },
 ]
 
 const keyOf = (asked: Asked) => (asked.kind === 'key' ? asked.key : 'q')
+
+const EXAMPLES = {
+  file: '/media/usb/catalog.toml',
+  address: 'http://server:8080/catalog.toml',
+  registry: 'oras://registry.example/lab/catalog:latest',
+} as const
+
+function listExamples(): readonly string[] {
+  const { examples: names } = TEXTS
+  const width = Math.max(...Object.values(names).map(displayWidth))
+  return (['file', 'address', 'registry'] as const).map(
+    (kind) => `  ${pad(names[kind], width)}   ${EXAMPLES[kind]}`,
+  )
+}
 
 export async function typeSource(state: State, context: WizardContext): Promise<Step> {
   const { drawing } = context
   const view: View = {
     menu: {
-      prompt: 'Location',
+      prompt: TEXTS.locationPrompt,
       columns: [],
       rows: [],
-      keys: [{ key: 'q', words: ['quit', 'back', 'b'], does: 'leave it as it is' }],
+      keys: [{ key: 'q', words: ['quit', 'back', 'b'], does: WIZARD_TEXTS.keys.leave }],
       enter: '',
       takesText: true,
     },
     intro: (size) => [
       ...fitted(
         [
-          'Where is the catalog? It may be',
-          '  a TOML file              /media/usb/catalog.toml',
-          '  an address               http://server:8080/catalog.toml',
-          '  an image in a registry   oras://registry.example/lab/catalog:latest',
+          TEXTS.location,
+          ...listExamples(),
           '',
-          `Now it is: ${printable(state.source ?? 'none, local images only')}`,
+          fill(TEXTS.now, { source: printable(state.source ?? TEXTS.nowNone) }),
         ],
         size,
         drawing,
       ),
-      ...fitted(['Enter alone: no catalog.'], size, drawing).map(drawing.ink.faint),
+      ...fitted([TEXTS.none], size, drawing).map(drawing.ink.faint),
     ],
   }
   const asked = await context.ask(stillSubject(createQuestion(state, view, drawing)))

@@ -1,19 +1,23 @@
 /** The text of the confirm screen: framed if there is room, otherwise disk and loss first. Pure. */
 import type { SurveyedDisk } from '../../../../core/disk/disk.ts'
 import { decideNotes, type FlashPlan } from '../../../../core/flash/flash.ts'
+import { renderLosses } from '../../../../core/flash/disk-offer.ts'
 import { renderChecks, renderImage } from '../../../../core/flash/flash-text.ts'
 import { renderSafeUrl } from '../../../../core/net/image-location.ts'
 import { displayWidth, printable } from '../../../../core/foundation/printable.ts'
+import { fill, fillCount } from '../../../../core/texts/text.ts'
+import { WIZARD_TEXTS } from '../../../../core/texts/wizard/texts.ts'
 import { clip } from '../../../../terminal/text/clip.ts'
 import { layOut } from '../../../../terminal/text/columns.ts'
 import type { Size } from '../../../../terminal/prompt/painter.ts'
 import { boxWidth, innerWidth } from '../../../../terminal/text/box.ts'
 import { MARK_WIDTH, renderVoice } from '../../../../terminal/text/voice.ts'
 import { wrap } from '../../../../terminal/text/wrap.ts'
-import { renderLosses } from '../flow/disk-offers.ts'
 import type { State } from '../flow/flow.ts'
 import type { Drawing } from './screen-frame.ts'
 import type { ImageChoice } from '../flow/start.ts'
+
+const TEXTS = WIZARD_TEXTS.confirm
 
 /** What is known by now. */
 export interface Known {
@@ -57,15 +61,16 @@ function renderBoxes(
   const target = inFull(`${disk?.path}: ${disk?.words}`, innerWidth(columns))
   const arrow = ' '.repeat(Math.floor(boxWidth(columns) / 2)) + (unicode ? '▼' : 'v')
   return renderVoice({ ink, unicode, columns }, (voice) => {
-    voice.box({ title: 'Image', message: source.join('\n') })
+    voice.box({ title: TEXTS.image, message: source.join('\n') })
     voice.log(arrow)
-    voice.box({ title: 'Disk', message: target.join('\n') })
+    voice.box({ title: TEXTS.disk, message: target.join('\n') })
   })
 }
 
 function describe({ name, location }: ImageChoice, plan: FlashPlan | null): readonly string[] {
   // An address may hold a password.
-  const from = location.includes('://') ? [`from ${renderSafeUrl(location)}`] : []
+  const address = location.includes('://') ? renderSafeUrl(location) : null
+  const from = address === null ? [] : [fill(TEXTS.from, { address })]
   if (plan === null) return [name, ...from]
   const { image } = plan
   return [renderImage({ ...image, name }), ...from, renderChecks(plan), ...decideNotes(image)]
@@ -122,17 +127,15 @@ function renderOutcome(
   const { ink, unicode } = drawing
   const style = { ink, unicode, columns }
   if (reasons === null) {
-    return { least: 1, lines: () => renderVoice(style, ({ start }) => start('checking ...')) }
+    return { least: 1, lines: () => renderVoice(style, ({ start }) => start(TEXTS.checking)) }
   }
   if (reasons.length > 0) {
-    const rejected = renderVoice(style, ({ fail }) => fail(['Rejected:', ...reasons].join('\n')))
+    const rejected = renderVoice(style, ({ fail }) => fail([TEXTS.rejected, ...reasons].join('\n')))
     return { least: rejected.length, lines: () => rejected }
   }
-  const whole = printable(`Everything on ${disk?.path} will be lost:`)
+  const whole = printable(fill(TEXTS.allLostOn, { disk: disk?.path ?? '' }))
   const isShort = whole.length + MARK_WIDTH < columns
-  const [headline = ''] = renderVoice(style, ({ warn }) =>
-    warn(isShort ? whole : 'All of it will be lost:'),
-  )
+  const [headline = ''] = renderVoice(style, ({ warn }) => warn(isShort ? whole : TEXTS.allLost))
   const losses = layLosses(found, drawing, columns)
   return {
     least: Math.min(MIN_ROWS, 1 + losses.length),
@@ -142,7 +145,7 @@ function renderOutcome(
 
 function layLosses(found: Known['disk'], { unicode }: Drawing, columns: number): readonly string[] {
   const parts = found?.parts ?? []
-  if (parts.length === 0) return ['no partitions or file systems found']
+  if (parts.length === 0) return [TEXTS.nothingFound]
   const columnsOfLosses = [
     { title: '' },
     { title: '', side: 'right' as const },
@@ -158,5 +161,6 @@ function fit(lines: readonly string[], rows: number): readonly string[] {
   const shown = lines.slice(0, Math.max(0, rows - 1))
   const rest = lines.length - shown.length
   if (rows < 1) return []
-  return [...shown, shown.length === 0 ? `${rest} partitions` : `and ${rest} more`]
+  const { partitions } = WIZARD_TEXTS.disk
+  return [...shown, fillCount(shown.length === 0 ? partitions : TEXTS.more, rest)]
 }

@@ -1,5 +1,6 @@
 /** The confirm screen: image and disk, what is lost, and whether the flash is possible. */
 import { renderError } from '../../../../core/foundation/fault.ts'
+import { WIZARD_TEXTS } from '../../../../core/texts/wizard/texts.ts'
 import type { MenuKey } from '../../../../terminal/prompt/menu.ts'
 import type { Size } from '../../../../terminal/prompt/painter.ts'
 import { renderConfirm, type Known } from './confirm-text.ts'
@@ -8,6 +9,9 @@ import { choiceOf, type State, type Step } from '../flow/flow.ts'
 import { orderFor } from '../flow/flash-run.ts'
 import { createQuestion } from './screen-frame.ts'
 import { createSubject } from './pending-question.ts'
+
+const TEXTS = WIZARD_TEXTS.confirm
+const { keys: KEYS } = WIZARD_TEXTS
 
 type Learned = { -readonly [Name in keyof Known]: Known[Name] }
 
@@ -42,23 +46,23 @@ async function check(
     const disk = disks.find(({ path }) => path === choice.disk)
     known.disk = disk === undefined ? null : await context.fillContents(disk)
     known.plan = plan.ok ? plan.value : null
-    const rights = context.isRoot ? [] : ['writing to a disk needs root: run it again as root']
+    const rights = context.isRoot ? [] : [TEXTS.rootNeeded]
     known.reasons = [...(plan.ok ? [] : plan.refusal), ...rights]
   } catch (thrown) {
     known.reasons = [renderError(thrown)]
   }
 }
 
-const BACK: MenuKey = { key: 'b', words: ['back', 'n', 'no'], does: 'back' }
-const QUIT: MenuKey = { key: 'q', words: ['quit', 'exit'], does: 'quit' }
+const BACK: MenuKey = { key: 'b', words: ['back', 'n', 'no'], does: KEYS.back }
+const QUIT: MenuKey = { key: 'q', words: ['quit', 'exit'], does: KEYS.quit }
 /** One key, but one that nothing else on the way here asks for. */
-const YES: MenuKey = { key: 'y', words: ['yes'], does: 'ERASE AND FLASH', isInstant: true }
+const YES: MenuKey = { key: 'y', words: ['yes'], does: KEYS.flash, isInstant: true }
 
 function viewOf(state: State, known: Known, { drawing }: WizardContext) {
   const isFree = known.reasons?.length === 0
   return {
     menu: {
-      prompt: isFree ? 'Flash' : 'Back',
+      prompt: isFree ? TEXTS.promptFlash : TEXTS.promptBack,
       columns: [],
       rows: [],
       keys: [...(isFree ? [YES] : []), BACK, QUIT],

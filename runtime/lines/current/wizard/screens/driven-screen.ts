@@ -1,5 +1,6 @@
 /** The terminal while a server drives: lines below the header, and its flashes on the flashing screen. */
 import { printable } from '../../../../core/foundation/printable.ts'
+import { WIZARD_TEXTS } from '../../../../core/texts/wizard/texts.ts'
 import { renderVoice } from '../../../../terminal/text/voice.ts'
 import type { WizardContext } from './wizard-context.ts'
 import { openState, type State } from '../flow/flow.ts'
@@ -7,7 +8,7 @@ import { frameOf } from './screen-frame.ts'
 import type { FlashChoice, DrivenScreen } from '../flow/start.ts'
 
 /** In place of a catalog: the image is of the server's choice. */
-const PLANNED = "the server's plan"
+const { catalog: PLANNED } = WIZARD_TEXTS.driven
 
 /** As many of the last lines as any terminal shows. */
 const MAX_LINES = 12

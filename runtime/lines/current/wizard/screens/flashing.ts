@@ -1,8 +1,13 @@
 /** The flashing screen: a bar with progress, rate and time left; Ctrl-C cancels. */
+import {
+  renderPhase,
+  renderReadSoFar,
+  renderWaiting,
+} from '../../../../core/flash/progress-text.ts'
 import type { FlashEvent, FlashPlan, WriteProgress } from '../../../../core/flash/flash.ts'
 import { printable } from '../../../../core/foundation/printable.ts'
 import { renderDuration } from '../../../../core/foundation/rate.ts'
-import { renderPartOf, renderSize } from '../../../../core/foundation/size.ts'
+import { WIZARD_TEXTS } from '../../../../core/texts/wizard/texts.ts'
 import { renderBar } from '../../../../terminal/text/bar.ts'
 import { HELP_KEY } from '../../../../terminal/prompt/question.ts'
 import { holdKeyboard, INTERRUPT } from '../../../../terminal/prompt/keyboard.ts'
@@ -13,6 +18,8 @@ import { renderHelp } from './help.ts'
 import { fitted, frameOf } from './screen-frame.ts'
 import { runChoice } from '../flow/flash-run.ts'
 import type { FlashChoice, Flashed, Hooks } from '../flow/start.ts'
+
+const TEXTS = WIZARD_TEXTS.flashing
 
 /** What is shown. */
 interface Shown {
@@ -39,7 +46,7 @@ export async function runFlash(
   const signal = AbortSignal.any([context.signal, cancelling.signal])
   const shown: Shown = {
     storedBytes: null,
-    phase: 'checking image and disk ...',
+    phase: TEXTS.checking,
     progress: null,
     isReporting: false,
     said: [],
@@ -54,7 +61,7 @@ export async function runFlash(
       return
     }
     shown.page = null
-    if (!shown.isReporting) shown.phase = 'cancelling ...'
+    if (!shown.isReporting) shown.phase = TEXTS.cancelling
     screen.draw()
     ;(shown.isReporting ? leaving : cancelling).abort()
   })
@@ -76,13 +83,10 @@ export async function runFlash(
   return { end, ...(await hooks.onEnd(end, choice, say, leaving.signal)) }
 }
 
-const CANCEL = 'Ctrl-C cancels; what is half written cannot boot. ? shows help.'
-const STOP_REPORTING = 'Ctrl-C goes on without waiting. ? shows help.'
-
 const PHASES: { readonly [Name in FlashEvent['event']]?: string } = {
-  started: 'preparing the disk ...',
-  synced: 'the kernel reads the new partitions ...',
-  partprobed: 'done',
+  started: TEXTS.preparing,
+  synced: TEXTS.partitions,
+  partprobed: TEXTS.done,
 }
 
 function take(event: FlashEvent, shown: Shown) {
@@ -92,16 +96,6 @@ function take(event: FlashEvent, shown: Shown) {
   } else {
     shown.phase = PHASES[event.event] ?? shown.phase
   }
-}
-
-/** What begins with this event; `before`: where the phase before it ended. */
-export function renderPhase(
-  { phase, total_bytes }: WriteProgress,
-  before: WriteProgress | null,
-): string {
-  if (phase === 'write') return 'writing'
-  const isLess = total_bytes !== null && total_bytes < (before?.bytes_written ?? 0)
-  return `reading back what was written${isLess ? ', samples of its zeros' : ''}`
 }
 
 interface Screen extends Disposable {
@@ -182,23 +176,10 @@ function renderBody(
     '',
     bar,
     '',
-    printable(phase) + waitsFor(progress),
-    ink.faint([readSoFar(progress, storedBytes), `${renderDuration(seconds)} so far`].join('')),
+    renderWaiting(printable(phase), progress),
+    ink.faint(renderReadSoFar(progress, storedBytes, renderDuration(seconds))),
     '',
     ...said.slice(-4).map(printable),
-    ink.faint(isReporting ? STOP_REPORTING : CANCEL),
+    ink.faint(isReporting ? TEXTS.stopReporting : TEXTS.cancel),
   ]
-}
-
-/** Where it would have to be made faster. */
-function waitsFor(progress: WriteProgress | null): string {
-  const { bottleneck } = progress ?? {}
-  return bottleneck === null || bottleneck === undefined ? '' : `, waiting for the ${bottleneck}`
-}
-
-function readSoFar(progress: WriteProgress | null, storedBytes: number | null): string {
-  if (progress === null || progress.phase !== 'write') return ''
-  const { bytes_read: read } = progress
-  const amount = storedBytes === null ? renderSize(read) : renderPartOf(read, storedBytes)
-  return `${amount} of the image read, `
 }

@@ -1,10 +1,15 @@
 /** The top of every screen: the program, this machine, the step, and what is chosen so far. Pure. */
 import { displayWidth, printable } from '../../../../core/foundation/printable.ts'
+import { fill } from '../../../../core/texts/text.ts'
+import { WIZARD_TEXTS } from '../../../../core/texts/wizard/texts.ts'
 import { clip, pad } from '../../../../terminal/text/clip.ts'
 import type { Ink } from '../../../../terminal/text/ink.ts'
 import { wrap } from '../../../../terminal/text/wrap.ts'
 import { STEP_OF, STEPS, type DiskChoice, type State } from '../flow/flow.ts'
 import type { Identity } from '../flow/start.ts'
+
+const TEXTS = WIZARD_TEXTS.header
+const { labels: LABELS } = TEXTS
 
 /** What does not change while the wizard runs. */
 export interface Setting {
@@ -38,12 +43,14 @@ export function renderHeader(
   const fit = (text: string) => clip(printable(text), width, { cut: 'middle', unicode })
   const { mac, server, address } = identity
   const right = [mac, address].filter((part) => part !== null).join('  ')
-  const left = `flasher ${version}  ${server ?? 'standalone'}`
+  const left = `flasher ${version}  ${server ?? TEXTS.standalone}`
   const steps = reboots ? STEPS : STEPS.slice(0, -1)
   const step = steps.indexOf(STEP_OF[state.screen])
-  const title = steps.at(step) ?? ''
-  const count = ` ${step === -1 ? steps.length : step + 1} of ${steps.length}`
-  const trail = steps.map((name) => (name === title ? `[${name}]` : name)).join(' > ')
+  const titles = steps.map((name) => TEXTS.steps[name])
+  const title = titles.at(step) ?? ''
+  const at = step === -1 ? steps.length : step + 1
+  const count = ` ${fill(TEXTS.step, { at, count: steps.length })}`
+  const trail = titles.map((name) => (name === title ? `[${name}]` : name)).join(' > ')
   const where = [
     ink.strong(between(fit(left), printable(right), width, unicode)),
     ink.here(title) + ink.faint(between(count, trail, width - title.length, unicode)),
@@ -52,14 +59,18 @@ export function renderHeader(
   if (rows < MIN_ROWS) return [...where, ...notice]
   return [
     ...where,
-    fit(`image_root: ${imageRoot}`),
-    fit(`catalog:    ${state.source ?? 'local only'}`),
-    ...(state.image === null ? [] : [fit(`image:      ${state.image.name}`)]),
-    ...(state.disk === null ? [] : [fit(`disk:       ${diskInWords(state.disk)}`)]),
+    fit(labelled('imageRoot', imageRoot)),
+    fit(labelled('catalog', state.source ?? TEXTS.localOnly)),
+    ...(state.image === null ? [] : [fit(labelled('image', state.image.name))]),
+    ...(state.disk === null ? [] : [fit(labelled('disk', diskInWords(state.disk)))]),
     ...notice,
     '',
   ]
 }
+
+/** The values are below each other. */
+const labelled = (label: keyof typeof LABELS, value: string) =>
+  `${pad(LABELS[label], Math.max(...Object.values(LABELS).map(displayWidth)))} ${value}`
 
 const diskInWords = ({ path, words }: DiskChoice) => (words === '' ? path : `${path}, ${words}`)
 

@@ -1,6 +1,7 @@
 /** The two screens after a flash: success, or why it failed. */
-import { renderDuration } from '../../../../core/foundation/rate.ts'
-import { renderExactSize } from '../../../../core/foundation/size.ts'
+import { renderSuccess } from '../../../../core/flash/progress-text.ts'
+import { fill } from '../../../../core/texts/text.ts'
+import { WIZARD_TEXTS } from '../../../../core/texts/wizard/texts.ts'
 import type { Size } from '../../../../terminal/prompt/painter.ts'
 import { renderVoice, type Voice } from '../../../../terminal/text/voice.ts'
 import type { WizardContext } from './wizard-context.ts'
@@ -9,6 +10,8 @@ import { createChoice, type NextChoice } from './screen-frame.ts'
 import type { FlashOutcome } from '../../../../core/flash/outcome.ts'
 import { stillSubject } from './pending-question.ts'
 
+const TEXTS = WIZARD_TEXTS.outcome
+
 const choiceOf = (key: string, does: string, ...words: readonly string[]): NextChoice => ({
   key,
   words,
@@ -16,10 +19,10 @@ const choiceOf = (key: string, does: string, ...words: readonly string[]): NextC
   refusal: null,
 })
 
-const REBOOT = choiceOf('r', 'reboot', 'reboot', 'y', 'yes')
-const BACK = choiceOf('b', 'back to the disks', 'back', 'disk')
-const AGAIN = choiceOf('b', 'another disk, same image', 'back', 'disk')
-const QUIT = choiceOf('q', 'quit', 'quit', 'exit', 'n', 'no')
+const REBOOT = choiceOf('r', TEXTS.choices.reboot, 'reboot', 'y', 'yes')
+const BACK = choiceOf('b', TEXTS.choices.disks, 'back', 'disk')
+const AGAIN = choiceOf('b', TEXTS.choices.again, 'back', 'disk')
+const QUIT = choiceOf('q', TEXTS.choices.quit, 'quit', 'exit', 'n', 'no')
 
 export async function showFailure(state: State, context: WizardContext): Promise<Step> {
   const key = await askNext(state, context, [BACK, QUIT], (voice) => explain(state.end, voice))
@@ -29,7 +32,7 @@ export async function showFailure(state: State, context: WizardContext): Promise
 export async function showDone(state: State, context: WizardContext): Promise<Step> {
   const choices = context.reboot === null ? [QUIT, AGAIN] : [REBOOT, AGAIN, QUIT]
   const key = await askNext(state, context, choices, (voice) => {
-    voice.success(`Done. ${renderEnd(state.end)}`)
+    voice.success(renderSuccess(state.end))
     if (state.bootEntry !== null) voice.info(state.bootEntry)
   })
   if (key === 'r') return { step: 'reboot' }
@@ -45,8 +48,8 @@ async function askNext(
 ): Promise<string> {
   const { ink, unicode } = context.drawing
   const view = {
-    prompt: 'Next',
-    message: 'What next?',
+    prompt: TEXTS.prompt,
+    message: TEXTS.question,
     columns: [{ title: '' }],
     choices,
     intro: ({ columns }: Size) => [...renderVoice({ ink, unicode, columns }, speak), ''],
@@ -58,16 +61,8 @@ async function askNext(
 
 function explain(end: FlashOutcome | null, voice: Voice): void {
   if (end === null || end.kind === 'done') return
-  if (end.kind === 'cancelled') voice.warn('Cancelled.')
-  else voice.fail(`The flash failed: ${end.reason}`)
+  if (end.kind === 'cancelled') voice.warn(TEXTS.cancelled)
+  else voice.fail(fill(TEXTS.failed, { reason: end.reason }))
   if (end.hint !== null) voice.info(end.hint)
   voice.warn(end.leaves)
-}
-
-function renderEnd(end: FlashOutcome | null): string {
-  if (end?.kind !== 'done') return ''
-  const { plan, bytesWritten, seconds, verified } = end
-  const readBack = verified ? 'verified' : 'not verified'
-  const digest = plan.sha256 === null ? '' : ' The checksum of the image matches.'
-  return `Wrote ${renderExactSize(bytesWritten)} to ${plan.target.path} in ${renderDuration(seconds)}, ${readBack}.${digest}`
 }

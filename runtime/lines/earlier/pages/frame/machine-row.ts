@@ -7,24 +7,21 @@ import { shareOf } from '../../../../core/machine/run-view.ts'
 import { badge, middle, progress, tag, type Tone } from '../../../../web/ui/elements.ts'
 import { html, type Content, type Html } from '../../../../web/ui/html.ts'
 import { renderTime, type Clock } from '../../../../web/ui/times.ts'
-import { isArmed, type BootPolicy, type Machine } from '../../rules/machine.ts'
+import { isArmed, type Machine } from '../../rules/machine.ts'
+import { PAGES } from '../../../../core/texts/pages/texts.ts'
+
+const t = PAGES.earlier.machines
 
 export const machinePath = (mac: string): string => `/ui/machines/${mac}`
 
 export const COLUMNS = [
-  { title: 'Boot', className: 'state' },
-  { title: 'Machine', className: 'name', key: 'name' },
-  { title: 'Provisioning', className: 'will' },
-  { title: 'Image', className: 'image', key: 'image' },
-  { title: 'Last flashed', className: 'disk', key: 'flashed' },
-  { title: 'Seen', className: 'seen', key: 'seen' },
+  { title: t.columns.boot, className: 'state' },
+  { title: t.columns.machine, className: 'name', key: 'name' },
+  { title: t.columns.provisioning, className: 'will' },
+  { title: t.columns.image, className: 'image', key: 'image' },
+  { title: t.columns.flashed, className: 'disk', key: 'flashed' },
+  { title: t.columns.seen, className: 'seen', key: 'seen' },
 ] as const
-
-const POLICY_TEXTS: Readonly<Record<BootPolicy, string>> = {
-  local: 'own disk',
-  flash: 'flash',
-  tui: 'ask',
-}
 
 export const renderMachineRow = (machine: Machine, run: Run | null, clock: Clock): Html =>
   html`<tr id="row-${renderHyphens(machine.mac)}">
@@ -39,10 +36,10 @@ export const renderMachineRow = (machine: Machine, run: Run | null, clock: Clock
     </th>
     <td class="will">${run === null ? renderProvisioning(machine) : renderBar(run)}</td>
     <td class="image">
-      ${machine.image === null ? tag('discovered') : middle(printable(machine.image))}
+      ${machine.image === null ? tag(t.discovered) : middle(printable(machine.image))}
     </td>
-    <td class="disk">${renderTime(machine.last_flashed_at, clock, 'never')}</td>
-    <td class="seen">${renderTime(machine.last_seen_at, clock, 'never')}</td>
+    <td class="disk">${renderTime(machine.last_flashed_at, clock, t.never)}</td>
+    <td class="seen">${renderTime(machine.last_seen_at, clock, t.never)}</td>
   </tr>`
 
 const renderPolicy = (machine: Machine, run: Run | null): Html => {
@@ -54,7 +51,7 @@ const renderPolicy = (machine: Machine, run: Run | null): Html => {
         : isArmed(machine)
           ? 'armed'
           : 'ready'
-  return badge(tone, run === null ? POLICY_TEXTS[machine.boot_policy] : 'flashing')
+  return badge(tone, run === null ? t.policies[machine.boot_policy] : t.flashing)
 }
 
 const renderProvisioning = ({ provisioning_mode, last_workflow_status }: Machine): Content =>

@@ -1,5 +1,8 @@
 /** A form that uploads files with progress; it needs the page's script. */
 import { html, type Html } from '../../../../web/ui/html.ts'
+import { PAGES } from '../../../../core/texts/pages/texts.ts'
+
+const t = PAGES.earlier.upload
 
 interface Upload {
   /** The address below which each file gets its own name. */
@@ -17,6 +20,6 @@ export const renderUpload = ({ to, page, label }: Upload): Html =>
       data-done="${page}?uploaded="
     >
       <input type="file" name="file" required aria-label="${label}" />
-      <button class="primary">Upload</button>
+      <button class="primary">${t.button}</button>
     </form>
-    <noscript><p>Uploading from a browser needs JavaScript.</p></noscript>`
+    <noscript><p>${t.unscripted}</p></noscript>`

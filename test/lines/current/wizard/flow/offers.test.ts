@@ -2,13 +2,10 @@ import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
 import type { CatalogImage } from '../../../../../runtime/core/catalog/catalog-source.ts'
 import type { DiskUse, SurveyedDisk } from '../../../../../runtime/core/disk/disk.ts'
+import { offerDisk, renderLosses } from '../../../../../runtime/core/flash/disk-offer.ts'
 import type { ImageFacts } from '../../../../../runtime/core/image/image.ts'
 import { refOf } from '../../../../../runtime/core/image/ref.ts'
-import {
-  offerDisk,
-  renderDiskRow,
-  renderLosses,
-} from '../../../../../runtime/lines/current/wizard/flow/disk-offers.ts'
+import { renderDiskRow } from '../../../../../runtime/lines/current/wizard/flow/disk-offers.ts'
 import {
   imageColumns,
   listImageOffers,

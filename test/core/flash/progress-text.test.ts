@@ -1,9 +1,9 @@
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
-import type { WriteProgress } from '../../../../../runtime/core/flash/flash.ts'
-import { renderPhase } from '../../../../../runtime/lines/current/wizard/screens/flashing.ts'
+import type { WriteProgress } from '../../../runtime/core/flash/flash.ts'
+import { renderPhase } from '../../../runtime/core/flash/progress-text.ts'
 
-const test = suite('wizard flashing')
+const test = suite('progress in words')
 
 const at = (phase: WriteProgress['phase'], bytes_written: number, total_bytes: number | null) => ({
   phase,

@@ -1,0 +1,11 @@
+/** `flasher-tui`: the two panes of the earlier line. Started through flasher-tui.mjs. */
+import process from 'node:process'
+import { leave, openProcess } from './open-process.ts'
+
+// As in flasher.ts: threads for the disk.
+process.env['UV_THREADPOOL_SIZE'] ??= '16'
+
+const environment = openProcess('flasher-tui', ['SIGINT', 'SIGTERM', 'SIGHUP'])
+const { tui } = await import('../lines/earlier/programs.ts')
+const code = await tui({ ...environment, now: () => performance.now() / 1000 })
+await leave(environment.interruptedCode() ?? code)

@@ -1,0 +1,50 @@
+/** Says how far a flash is, and how it ended, in the words that every screen for people uses. Pure. */
+import { renderDuration } from '../foundation/rate.ts'
+import { renderExactSize, renderPartOf, renderSize } from '../foundation/size.ts'
+import { fill } from '../texts/text.ts'
+import { WIZARD_TEXTS } from '../texts/wizard/texts.ts'
+import type { WriteProgress } from './flash.ts'
+import type { FlashOutcome } from './outcome.ts'
+
+const { flashing: TEXTS, outcome: ENDS } = WIZARD_TEXTS
+
+/** What begins with this event; `before`: where the phase before it ended. */
+export function renderPhase(
+  { phase, total_bytes }: WriteProgress,
+  before: WriteProgress | null,
+): string {
+  if (phase === 'write') return TEXTS.writing
+  const isLess = total_bytes !== null && total_bytes < (before?.bytes_written ?? 0)
+  return isLess ? TEXTS.readingBackSamples : TEXTS.readingBack
+}
+
+/** The phase, and where it would have to be made faster. */
+export function renderWaiting(phase: string, progress: WriteProgress | null): string {
+  const bottleneck = progress?.bottleneck ?? null
+  if (bottleneck === null) return phase
+  return fill(TEXTS.waitingFor, { phase, part: TEXTS.parts[bottleneck] })
+}
+
+/** `1.2 of 3.4 GB of the image read, 12 s so far`; `time` alone where nothing is read. */
+export function renderReadSoFar(
+  progress: WriteProgress | null,
+  storedBytes: number | null,
+  time: string,
+): string {
+  if (progress === null || progress.phase !== 'write') return fill(TEXTS.soFar, { time })
+  const { bytes_read: read } = progress
+  const amount = storedBytes === null ? renderSize(read) : renderPartOf(read, storedBytes)
+  return fill(TEXTS.readSoFar, { amount, time })
+}
+
+/** What was written, and whether it is right; empty where the flash did not succeed. */
+export function renderSuccess(end: FlashOutcome | null): string {
+  if (end?.kind !== 'done') return ''
+  const { plan, bytesWritten, seconds, verified } = end
+  const written = fill(verified ? ENDS.verified : ENDS.notVerified, {
+    size: renderExactSize(bytesWritten),
+    disk: plan.target.path,
+    time: renderDuration(seconds),
+  })
+  return plan.sha256 === null ? written : `${written} ${ENDS.checksumMatches}`
+}

@@ -1,0 +1,30 @@
+/** The texts of the pages in English, by area; a file each in the folder of the same name. */
+import { ACCOUNT } from './english/account.ts'
+import { BACKUPS } from './english/backups.ts'
+import { DASHBOARD } from './english/dashboard.ts'
+import { EARLIER } from './english/earlier.ts'
+import { EVENTS } from './english/events.ts'
+import { FRAME } from './english/frame.ts'
+import { IMAGES } from './english/images.ts'
+import { MACHINE } from './english/machine.ts'
+import { MACHINES } from './english/machines.ts'
+import { NETBOOT } from './english/netboot.ts'
+import { RUNS } from './english/runs.ts'
+import { SETTINGS } from './english/settings.ts'
+import { VIEW } from './english/view.ts'
+
+export const ENGLISH = {
+  frame: FRAME,
+  dashboard: DASHBOARD,
+  netboot: NETBOOT,
+  images: IMAGES,
+  backups: BACKUPS,
+  earlier: EARLIER,
+  machines: MACHINES,
+  machine: MACHINE,
+  runs: RUNS,
+  view: VIEW,
+  settings: SETTINGS,
+  account: ACCOUNT,
+  events: EVENTS,
+} as const

@@ -1,0 +1,143 @@
+/** The pages of the image cache, and the way to it, in English. */
+export const IMAGES = {
+  title: 'Images',
+  login: {
+    heading: 'Image cache',
+    label: 'Password',
+    help: 'Run {command} on the server to set a new password. The cache uses the password of flasher-web when both run on the same machine.',
+  },
+  account: { title: 'Account', text: 'You are logged in as the operator.', logOut: 'Log out' },
+  list: {
+    caption: 'Images',
+    state: 'State',
+    name: 'Name',
+    size: 'Size',
+    added: 'Added',
+    digest: 'SHA-256',
+    usedBy: 'Used by',
+    reload: '{link} to update the progress.',
+    reloadLink: 'Reload',
+  },
+  states: {
+    ready: 'ready',
+    receiving: 'downloading',
+    queued: 'waiting',
+    checking: 'checking',
+    failed: 'failed',
+    absent: 'not here',
+  },
+  space: {
+    used: '{part} used by downloads',
+    free: '{size} free on the disk.',
+    manual: 'Images are only removed manually.',
+    automatic:
+      'When space runs out, the least recently used images are removed, except those in use by machines.',
+  },
+  uploads: {
+    title: 'Unfinished uploads',
+    hint: 'To continue one, select the same file below. Uploads are removed after a day.',
+    discard: 'Discard',
+  },
+  origin: {
+    folder: 'in the folder',
+    downloaded: 'downloaded',
+    used: 'downloaded, last used {time}',
+  },
+  uses: {
+    some: 'machines',
+    none: 'none',
+    count: { one: '1 machine', other: '{count} machines' },
+  },
+  progress: {
+    reading: 'reading',
+    rate: '{amount}, {rate}',
+    left: '{amount}, {rate}, {time} left',
+  },
+  actions: {
+    remove: 'Remove',
+    download: 'Download',
+    downloadAgain: 'Download again',
+  },
+  add: {
+    title: 'Add an image',
+    first: 'No images yet: add the first one',
+    introduction: 'Machines are flashed with images from this page.',
+    address: {
+      title: 'From an address',
+      label: 'URL',
+      hint: 'Of an image, or of a catalog (.toml, oras://…/catalog:tag) to add all its images.',
+      details: 'Name and checksum',
+      name: 'Name',
+      nameHint: 'Leave empty to use the last part of the URL.',
+      digest: 'SHA-256',
+      digestHint: 'Of the downloaded file. A file with another checksum is discarded.',
+      button: 'Add and download',
+    },
+    upload: {
+      title: 'From your computer',
+      label: 'Image file',
+      hint: 'A raw image (.img), also compressed (.img.zst, .img.xz, .img.gz, .img.bz2), or .qcow2. An upload that is interrupted continues where it stopped.',
+      details: 'Checksum',
+      digest: 'SHA-256',
+      digestHint: 'A file with another checksum is discarded.',
+      button: 'Upload',
+      unscripted:
+        'Uploading here needs JavaScript. Without it, copy the file into the folder, or add it from an address.',
+    },
+    copy: {
+      title: 'Copy it into the folder',
+      text: 'On the host of the cache:',
+      label: 'A command that copies an image',
+      hint: 'A file is offered a few seconds after it is complete. A {sums} file beside it is checked.',
+    },
+    taken: 'another image is called {name}',
+  },
+  messages: {
+    failed: 'Nothing was added: {errors}. {link}',
+    form: 'Back to the form',
+    added: '{name} is being downloaded. You need not wait for it.',
+    uploaded: '{name} was uploaded.',
+    removed: '{name} was removed.',
+    listed: {
+      one: '1 image of the catalog added',
+      other: '{count} images of the catalog added',
+    },
+    known: '{count} already listed',
+    skipped: '{count} skipped (see the log)',
+    dashboard: 'Back to the dashboard',
+    machines: 'Assign it to machines',
+  },
+  removal: {
+    title: 'Remove an image',
+    /** `{image}`: its name and size. */
+    file: 'The file {image} will be deleted from the folder.',
+    stored:
+      '{image} will be removed from the list, and its data from the disk unless another entry shares it.',
+    listed: '{image} will be removed from the list.',
+    inUse: 'In use by machines, which cannot be flashed without it.',
+    force: 'Remove anyway',
+    button: 'Remove {name}',
+  },
+  connection: {
+    connected: {
+      title: 'Connected',
+      text: 'The cache service answers.',
+      open: 'Open the images',
+    },
+    unset: {
+      title: 'Connect a cache service',
+      text: 'Images are kept by {program}, which downloads each once and serves it to all machines. Start it here or on another host:',
+    },
+    silent: {
+      title: 'Cache service',
+      error: 'The cache service is unavailable: {error}.',
+      text: 'Is it running? This command starts it:',
+      again: 'Try again',
+      open: 'Open its page anyway',
+    },
+    command: 'The command that starts the cache service',
+    fixed: 'The address of the cache service is set by {variable}.',
+    label: 'Address of the cache service',
+    button: 'Connect',
+  },
+} as const

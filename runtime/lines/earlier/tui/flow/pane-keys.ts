@@ -1,0 +1,98 @@
+/** What each key does while the panes have it. Pure. */
+import { decideChoice, findMarked } from './rows.ts'
+import { ensureMark, moveMark, type Move } from './marks.ts'
+import { signalDone } from './dialog-keys.ts'
+import type { Next, PaneName, State } from './state.ts'
+
+const stay = (state: State): Next => ({ state, effects: [] })
+
+const MOVES = ['up', 'down', 'pageup', 'pagedown', 'home', 'end'] as const satisfies readonly Move[]
+
+/** A message is for the key that caused it; the next one takes it away. */
+export function pressInPanes(from: State, key: string, pageRows: number): Next {
+  const state: State = { ...from, status: null }
+  if (state.isTyping) return type(state, key, pageRows)
+  const move = MOVES.find((name) => name === key)
+  if (move !== undefined) return stay(moveMark(state, move, pageRows))
+  const act = KEYS.get(key.toLowerCase())
+  return act === undefined ? stay(from) : act(state)
+}
+
+const otherPane = ({ focus }: State): PaneName => (focus === 'images' ? 'disks' : 'images')
+
+/** The pane gets a mark once a person is in it, so that no disk is marked by nobody. */
+const goTo = (state: State, focus: PaneName): Next => stay(ensureMark({ ...state, focus }, focus))
+
+const quit = (state: State): Next =>
+  state.signal.kind === 'sending' && !state.isLeaving
+    ? stay({ ...state, isLeaving: true })
+    : { state, effects: [{ effect: 'quit' }] }
+
+const refresh = (state: State): Next => ({
+  state: { ...state, status: { tone: 'plain', text: 'Refreshed.' } },
+  effects: [{ effect: 'list-images' }, { effect: 'list-disks' }],
+})
+
+const help = (state: State): Next => stay({ ...state, dialog: { kind: 'help' } })
+
+function flash(state: State): Next {
+  const choice = decideChoice(state)
+  const refusal = typeof choice === 'string' ? choice : null
+  const text = state.setting.isRoot ? refusal : ROOT
+  if (typeof choice === 'string' || text !== null) {
+    return stay({ ...state, status: { tone: 'danger', text: text ?? '' } })
+  }
+  return {
+    state: { ...state, dialog: { kind: 'checking', choice } },
+    effects: [{ effect: 'check', choice }],
+  }
+}
+
+export const ROOT = 'Writing to a disk needs root: start flasher-tui again with sudo.'
+
+/** Enter goes on: from the images to the disks, from the disks to the question. */
+const enter = (state: State): Next =>
+  state.focus === 'images' ? goTo(state, 'disks') : flash(state)
+
+const KEYS: ReadonlyMap<string, (state: State) => Next> = new Map([
+  ['tab', (state) => goTo(state, otherPane(state))],
+  ['left', (state) => goTo(state, 'images')],
+  ['right', (state) => goTo(state, 'disks')],
+  ['return', enter],
+  ['f', flash],
+  ['r', refresh],
+  ['f5', refresh],
+  ['/', (state) => stay({ ...state, isTyping: true })],
+  ['escape', (state) => stay(filterBy(state, ''))],
+  ['d', (state) => (state.signal.kind === 'failed' ? signalDone(state) : stay(state))],
+  ['?', help],
+  ['f1', help],
+  ['q', quit],
+  ['f10', quit],
+  ['ctrl-c', quit],
+  ['ctrl-d', quit],
+  ['ctrl-l', (state) => ({ state, effects: [{ effect: 'redraw' }] })],
+])
+
+/** The longest that anybody searches for. */
+const MAX_FILTER = 60
+
+function type(state: State, key: string, pageRows: number): Next {
+  const filter = state.filter[state.focus]
+  const move = MOVES.find((name) => name === key)
+  if (move !== undefined) return stay(moveMark(state, move, pageRows))
+  if (key === 'ctrl-c') return quit(state)
+  if (key === 'escape') return stay(filterBy({ ...state, isTyping: false }, ''))
+  if (key === 'return') return stay({ ...state, isTyping: false })
+  if (key === 'tab') return goTo({ ...state, isTyping: false }, otherPane(state))
+  if (key === 'backspace') return stay(filterBy(state, [...filter].slice(0, -1).join('')))
+  const isText = [...key].length === 1 && filter.length < MAX_FILTER
+  return stay(isText ? filterBy(state, filter + key) : state)
+}
+
+/** A mark that the filter hides goes to the first row that is left. */
+function filterBy(state: State, text: string): State {
+  const { focus, filter } = state
+  const next = { ...state, filter: { ...filter, [focus]: text } }
+  return findMarked(next, focus) === null ? ensureMark(next, focus) : next
+}

@@ -1,0 +1,193 @@
+/** The same flash line by line, for terminals that cannot redraw: image, disk, question, log. */
+import type { FlashOutcome } from '../../../core/flash/outcome.ts'
+import { renderSuccess } from '../../../core/flash/progress-text.ts'
+import { printable } from '../../../core/foundation/printable.ts'
+import { askPlain } from '../../../terminal/prompt/ask-plain.ts'
+import { renderRows, renderPrompt } from '../../../terminal/prompt/menu-lines.ts'
+import { createPainter } from '../../../terminal/prompt/painter.ts'
+import type { Menu, MenuKey } from '../../../terminal/prompt/menu.ts'
+import type { Asked, Question } from '../../../terminal/prompt/question.ts'
+import { createInk } from '../../../terminal/text/ink.ts'
+import { createProgress } from '../../../terminal/text/progress.ts'
+import type { Output, TerminalStyle } from '../../../terminal/text/terminal-style.ts'
+import { ROOT } from './flow/pane-keys.ts'
+import { mark, takeDisks, takeImages } from './flow/marks.ts'
+import { decideChoice, listRows } from './flow/rows.ts'
+import type { Choice, PaneName, State } from './flow/state.ts'
+import { renderDialog } from './screens/dialogs.ts'
+import { DISK_COLUMNS, IMAGE_COLUMNS } from './screens/panes.ts'
+import { runFlash, type TuiServices } from './services.ts'
+
+interface PlainTerminal {
+  readonly stdin: NodeJS.ReadStream
+  readonly stdout: Output
+  readonly style: TerminalStyle
+  /** Aborted when the process is asked to end. */
+  readonly signal: AbortSignal
+  /** Seconds on a steady clock. */
+  readonly now: () => number
+}
+
+const SUCCESS = 0
+const CANCELLED = 130
+
+/** Returns the exit code. */
+export async function runPlain(
+  opening: State,
+  services: TuiServices,
+  terminal: PlainTerminal,
+): Promise<number> {
+  const { stdout, signal } = terminal
+  const say = (text: string) => stdout.write(`${printable(text)}\n`)
+  const { version, server, isRoot } = opening.setting
+  say(`flasher-tui ${version}  ${server ?? 'standalone'}`)
+  if (opening.status !== null) say(opening.status.text)
+  if (!isRoot) say(ROOT)
+  let state = opening
+  while (!signal.aborted) {
+    state = await lookAround(state, services)
+    const chosen = await choose(state, terminal)
+    if (chosen === 'leave') return signal.aborted ? CANCELLED : SUCCESS
+    if (chosen !== 'again') await begin(chosen, services, terminal, say)
+    if (chosen !== 'again') state = chosen
+  }
+  return CANCELLED
+}
+
+type Chosen = State | 'again' | 'leave'
+
+async function choose(state: State, terminal: PlainTerminal): Promise<Chosen> {
+  const marked = await askPane(state, 'images', terminal)
+  return typeof marked === 'string' ? marked : await askPane(marked, 'disks', terminal)
+}
+
+async function begin(
+  state: State,
+  services: TuiServices,
+  terminal: PlainTerminal,
+  say: (text: string) => void,
+): Promise<void> {
+  const choice = decideChoice(state)
+  if (typeof choice === 'string') say(choice)
+  else if (!state.setting.isRoot) say(ROOT)
+  else await flashOnce(choice, services, terminal, say)
+}
+
+async function lookAround(state: State, services: TuiServices): Promise<State> {
+  let now = takeImages(state, await services.listImages())
+  await services.listDisks((listing) => {
+    now = takeDisks(now, listing)
+  })
+  return now
+}
+
+const REFRESH: MenuKey = { key: 'r', words: ['refresh'], does: 'refresh' }
+const QUIT: MenuKey = { key: 'q', words: ['quit', 'exit'], does: 'quit' }
+
+async function askPane(state: State, pane: PaneName, terminal: PlainTerminal): Promise<Chosen> {
+  const rows = listRows(state, pane)
+  const { trouble } = state[pane]
+  const title = pane === 'images' ? `Images @ ${state.setting.source}` : 'Disks'
+  const menu: Menu = {
+    prompt: pane === 'images' ? 'Image' : 'Disk',
+    columns: pane === 'images' ? IMAGE_COLUMNS : DISK_COLUMNS,
+    rows: rows.map(({ cells, refusal }) => ({ cells, refusal })),
+    keys: [REFRESH, QUIT],
+    enter: 'r',
+  }
+  const asked = await askMenu(menu, [title, ...(trouble === null ? [] : [trouble])], terminal)
+  if (asked.kind === 'row') return mark(state, pane, rows[asked.index]?.key ?? null)
+  return asked.kind === 'key' && asked.key === 'r' ? 'again' : 'leave'
+}
+
+async function askMenu(
+  menu: Menu,
+  intro: readonly string[],
+  { stdin, stdout, style, signal }: PlainTerminal,
+): Promise<Asked> {
+  const ink = createInk(style)
+  const painter = createPainter(stdout)
+  const question: Question = {
+    menu,
+    help: () => [],
+    pageRows: () => menu.rows.length,
+    frame(state, { columns, rows }) {
+      const room = { columns, rows, unicode: style.unicode, live: style.live }
+      const above = [...intro.map(printable), ...renderRows(menu, state, room, ink), '']
+      const prompt = renderPrompt(menu, state, room, ink)
+      const cursor = { row: above.length + prompt.row, column: prompt.column }
+      return { lines: [...above, ...prompt.lines], cursor }
+    },
+  }
+  const subject = { now: () => question, onChange: () => () => {}, settled: Promise.resolve() }
+  return await askPlain(subject, { stdin, stdout, look: style, painter }, signal)
+}
+
+/** The question, the write, the end, and the done signal, which is tried again as often as wanted. */
+async function flashOnce(
+  choice: Choice,
+  services: TuiServices,
+  terminal: PlainTerminal,
+  say: (text: string) => void,
+): Promise<void> {
+  const { style, signal } = terminal
+  say('checking ...')
+  const checked = await services.check(choice, signal)
+  const room = { width: 78, height: 1000, seconds: 0 }
+  const look = { ink: createInk(style), unicode: style.unicode }
+  const view = renderDialog({ kind: 'confirm', choice, checked }, room, look)
+  for (const text of ['', view.title, '', ...view.lines.map((line) => line.text)]) say(text)
+  if (checked.reasons.length > 0) return
+  const menu: Menu = { prompt: 'Flash', columns: [], rows: [], keys: [ERASE, BACK], enter: 'n' }
+  const asked = await askMenu(menu, [], terminal)
+  if (asked.kind !== 'key' || asked.key !== 'y') return
+  const outcome = await write(choice, services, terminal)
+  if (outcome.kind !== 'done') {
+    const { hint } = outcome
+    const title =
+      outcome.kind === 'cancelled' ? 'Cancelled.' : `The flash failed: ${outcome.reason}`
+    for (const text of ['', title, ...(hint === null ? [] : [hint]), outcome.leaves]) say(text)
+    return
+  }
+  say(renderSuccess(outcome))
+  await notify(services, terminal, say)
+}
+
+const ERASE: MenuKey = { key: 'y', words: ['yes'], does: 'ERASE AND FLASH' }
+const BACK: MenuKey = { key: 'n', words: ['no', 'back'], does: 'back' }
+const AGAIN: MenuKey = { key: 'd', words: ['again'], does: 'notify the server once more' }
+
+async function notify(
+  services: TuiServices,
+  terminal: PlainTerminal,
+  say: (text: string) => void,
+): Promise<void> {
+  for (;;) {
+    const refusal = await services.sendDone()
+    if (refusal === null) return
+    say(`Flash done, but the server could not be notified: ${refusal}.`)
+    const menu: Menu = { prompt: 'Next', columns: [], rows: [], keys: [AGAIN, BACK], enter: 'n' }
+    const asked = await askMenu(menu, [], terminal)
+    if (asked.kind !== 'key' || asked.key !== 'd') return
+  }
+}
+
+async function write(
+  choice: Choice,
+  services: TuiServices,
+  { stdout, style, signal, now }: PlainTerminal,
+): Promise<FlashOutcome> {
+  let stored: number | null = null
+  const storedBytes = () => stored
+  const progress = createProgress('text', {
+    stdout,
+    stderr: stdout,
+    look: style,
+    now,
+    storedBytes,
+  })
+  return await runFlash(await services.loadFlasher(), choice, signal, (event, { image }) => {
+    stored = image.sizeBytes
+    progress.show(event)
+  })
+}

@@ -1,0 +1,63 @@
+/** Reads the string literals of a TypeScript file, without its imports and comments. */
+
+interface Literal {
+  readonly line: number
+  /** As it is written, without quotes, escapes and what stands in `${}`. */
+  readonly text: string
+}
+
+const TOKEN =
+  /\/\/.*|\/\*[^]*?\*\/|'(?:[^'\\\n]|\\.)*'|"(?:[^"\\\n]|\\.)*"|[`{}]|\/(?![*/\s])(?:[^/\\\n[]|\\.|\[(?:[^\]\\\n]|\\.)*\])+\/[a-z]*(?=[\s.,;)\]])/g
+/** The next place in a template at which it is more than text. */
+const TEMPLATE = /\\u\{\w+\}|\\[^]|`|\$\{/g
+const ESCAPE = /\\(?:u\{\w+\}|u\w{4}|x\w{2}|[^])/g
+const IMPORT = /^(?:import\b[^;]*?from '[^']*'|.*\bimport\('[^']*'\))/gm
+
+/** In the order in which they end. */
+export function listLiterals(source: string): readonly Literal[] {
+  const code = source.replace(IMPORT, (found) => found.replace(/[^\n]/g, ' '))
+  const found: Literal[] = []
+  const add = (from: number, raw: string) => {
+    const line = code.slice(0, from).split('\n').length
+    found.push({ line, text: raw.replaceAll(ESCAPE, ' ') })
+  }
+
+  /** From behind the opening brace to behind its closing one. */
+  function skipCode(from: number): number {
+    let depth = 1
+    let at = from
+    while (depth > 0) {
+      TOKEN.lastIndex = at
+      const hit = TOKEN.exec(code)
+      if (hit === null) return code.length
+      const [token] = hit
+      at = TOKEN.lastIndex
+      if (token === '{') depth += 1
+      else if (token === '}') depth -= 1
+      else if (token === '`') at = readTemplate(at)
+      else if (token.startsWith("'") || token.startsWith('"')) add(hit.index, token.slice(1, -1))
+    }
+    return at
+  }
+
+  /** From behind the opening backquote to behind the closing one. */
+  function readTemplate(from: number): number {
+    let text = ''
+    let at = from
+    for (;;) {
+      TEMPLATE.lastIndex = at
+      const hit = TEMPLATE.exec(code)
+      if (hit === null) return code.length
+      text += code.slice(at, hit.index)
+      at = TEMPLATE.lastIndex
+      if (hit[0] === '`') break
+      if (hit[0] === '${') at = skipCode(at)
+    }
+    add(from, text)
+    return at
+  }
+
+  // The file as a whole is like the inside of a brace that never closes.
+  skipCode(0)
+  return found
+}
