@@ -36,9 +36,7 @@ export function workflowCard(context: PageContext, machine: Machine): Content {
   return html`<div ${refreshOnNews('workflow', machinePath(mac), 1000)}>
     ${card({
       title: 'Workflow after the flash',
-      body: html`${
-        obstacle === null ? null : banner('needs-you', obstacle)
-      }
+      body: html`${obstacle === null ? null : banner('needs-you', obstacle)}
       ${factList([
         ['Status', last_workflow_status],
         ['Started', renderTime(machine.last_workflow_run_at, clock, 'never')],
