@@ -5,7 +5,7 @@ import { setTimeout as pause } from 'node:timers/promises'
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
 import { createServerHome, findPort, login } from '../support/server/flasher-web.ts'
-import { createSystemAccount, hashOf } from '../support/server/system-account.ts'
+import { createSystemAccount, hashOf } from '../support/system/system-account.ts'
 
 const test = suite('flasher-web of the earlier line')
 type Home = Awaited<ReturnType<typeof createServerHome>>

@@ -3,7 +3,7 @@ import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
 import { readFile } from 'node:fs/promises'
 import { createServerHome, findPort, login } from '../support/server/flasher-web.ts'
-import { createSystemAccount, hashOf } from '../support/server/system-account.ts'
+import { createSystemAccount, hashOf } from '../support/system/system-account.ts'
 
 const test = suite('the operating-system password')
 const NAME = 'flasher-test'

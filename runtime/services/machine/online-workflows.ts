@@ -3,7 +3,7 @@ import { access, writeFile } from 'node:fs/promises'
 import { isAbsolute, join } from 'node:path'
 import { z } from 'zod'
 import { cijoeArgv } from '../../core/flash/provisioning.ts'
-import { Fault } from '../../core/foundation/fault.ts'
+import { Fault, hintOf, renderError } from '../../core/foundation/fault.ts'
 import { printable } from '../../core/foundation/printable.ts'
 import { renderHyphens, type Mac } from '../../core/machine/mac.ts'
 import { chooseVariables, renderTransport } from '../../core/machine/online-workflow.ts'
@@ -36,7 +36,7 @@ export type WorkflowState = Readonly<z.infer<typeof WorkflowStateSchema>>
 export const parseWorkflowState = (found: unknown): WorkflowState | null =>
   WorkflowStateSchema.safeParse(found).data ?? null
 
-export interface WorkflowOrder {
+interface WorkflowOrder {
   readonly mac: Mac
   readonly run: string
   /** The path of the workflow on this server. */
@@ -148,7 +148,8 @@ async function execute(parts: OnlineWorkflowsDependencies, order: Execution): Pr
     const argv = [tool, ...cijoeArgv(workflow, config).slice(1)]
     await inTurn(() => runTool(parts, { argv, folder, timeLimit, signal, log, say }))
   } catch (thrown) {
-    await say(thrown instanceof Error ? thrown.message : String(thrown))
+    const hint = hintOf(thrown)
+    await say(`${renderError(thrown)}${hint === undefined ? '' : `. ${hint}`}`)
     throw thrown
   }
 }

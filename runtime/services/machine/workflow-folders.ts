@@ -6,7 +6,7 @@ import type { Mac } from '../../core/machine/mac.ts'
 import { listOldRuns } from '../../core/machine/online-workflow.ts'
 import { makeFolder } from '../host/folders.ts'
 
-export const WORKFLOW_LOG = 'workflow.log'
+const WORKFLOW_LOG = 'workflow.log'
 
 /** The newest runs of a machine that are kept. */
 const MAX_RUNS = 10

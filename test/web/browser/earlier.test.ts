@@ -6,7 +6,7 @@ import type { Browser, Page } from 'playwright-core'
 import { addAxe, listViolations } from '../../support/browser/axe.ts'
 import { openBrowser, openContext, PASSWORD } from '../../support/browser/browser.ts'
 import { createServerHome } from '../../support/server/flasher-web.ts'
-import { createSystemAccount, hashOf } from '../../support/server/system-account.ts'
+import { createSystemAccount, hashOf } from '../../support/system/system-account.ts'
 
 const test = suite('the earlier line in a browser')
 const MAC = '52:54:00:12:34:56'
@@ -93,8 +93,14 @@ for (const colorScheme of ['light', 'dark'] as const) {
     await page.getByLabel('Image').selectOption(long)
     await page.getByLabel('Host name').fill('host-'.repeat(40))
     await page.getByRole('radio', { name: /^Flash at every network boot/ }).check()
+    await page.getByLabel('After the flash').selectOption('cijoe-online')
+    await page.getByLabel('cijoe workflow').fill(`/srv/${'a-long-workflow-<b>-'.repeat(20)}.yaml`)
     await page.getByRole('button', { name: 'Save', exact: true }).click()
-    for (const path of PAGES) {
+    // Its workflow is not there, so that the run fails at once; the page learns of it.
+    await page.getByText('Saved.').waitFor()
+    await fetch(`${site.url}/pxe/${MAC}/done`, { method: 'POST' })
+    const run = await page.locator('#workflow a').getAttribute('href')
+    for (const path of [...PAGES, run?.slice('/ui/'.length) ?? '']) {
       await page.goto(`/ui/${path}`)
       assert.equal(await listViolations(page), [], path)
       for (const width of [1280, 390]) {
@@ -102,7 +108,7 @@ for (const colorScheme of ['light', 'dark'] as const) {
         const wide = await page.evaluate(() => document.documentElement.scrollWidth)
         assert.ok(wide <= width, `${path}: ${wide} at ${width}`)
         if (SHOTS !== undefined) {
-          const name = `${path.replace(/\/.*/, '-one')}-${colorScheme}-${width}`
+          const name = `${path.replace(/\/.*workflows.*/, '-workflow').replace(/\/.*/, '-one')}-${colorScheme}-${width}`
           await page.screenshot({ path: `${SHOTS}/${name}.png`, fullPage: true })
         }
       }

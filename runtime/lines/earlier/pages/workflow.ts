@@ -28,18 +28,15 @@ const runPath = (mac: Mac, run: string) => `${machinePath(mac)}/workflows/${run}
 
 /** Nothing for a machine that has to do with none. */
 export function workflowCard(context: PageContext, machine: Machine): Content {
-  const { mac, provisioning_mode, last_workflow_status, cijoe_workflow_ref } = machine
+  const { mac, provisioning_mode, last_workflow_status } = machine
   if (provisioning_mode !== 'cijoe-online' && last_workflow_status === null) return null
   const runs = context.services.workflows.runs.list(mac).slice(0, MAX_SHOWN_RUNS)
   const clock = context.clock()
+  const obstacle = findObstacle(machine)
   return html`<div ${refreshOnNews('workflow', machinePath(mac), 1000)}>
     ${card({
       title: 'Workflow after the flash',
-      body: html`${
-        provisioning_mode === 'cijoe-online' && cijoe_workflow_ref === null
-          ? banner('needs-you', 'No workflow is set, so none will run.')
-          : null
-      }
+      body: html`${obstacle === null ? null : banner('needs-you', obstacle)}
       ${factList([
         ['Status', last_workflow_status],
         ['Started', renderTime(machine.last_workflow_run_at, clock, 'never')],
@@ -57,6 +54,15 @@ export function workflowCard(context: PageContext, machine: Machine): Content {
       }`,
     })}
   </div>`
+}
+
+/** What keeps the next run from starting, or from reaching the machine. */
+function findObstacle(machine: Machine): string | null {
+  if (machine.provisioning_mode !== 'cijoe-online') return null
+  if (machine.cijoe_workflow_ref === null) return 'No workflow is set, so none will run.'
+  return machine.hostname === null && machine.boot_policy !== 'local'
+    ? 'Set a host name: the server learns the address of the flashed system only when the policy is local.'
+    : null
 }
 
 const renderRun = (mac: Mac, { run, status, started_at, error }: WorkflowState, clock: Clock) =>
@@ -115,13 +121,16 @@ async function show(context: PageContext, event: H3Event): Promise<HTTPResponse>
   })
 }
 
+const renderTarget = ({ host, finished_at }: WorkflowState): Content =>
+  host === null ? (finished_at === null ? 'not answering yet' : null) : copyable(printable(host))
+
 const renderFacts = (run: WorkflowState, clock: Clock): Html =>
   card({
     title: renderStatus(run.status),
     body: html`${run.error === null ? null : banner('failed', printable(run.error))}
     ${factList([
       ['Workflow', copyable(printable(run.workflow))],
-      ['Target', run.host === null ? 'not answering yet' : copyable(printable(run.host))],
+      ['Target', renderTarget(run)],
       ['Started', renderTime(run.started_at, clock, 'waiting')],
       ['Ended', run.finished_at === null ? null : renderTime(run.finished_at, clock, '')],
     ])}`,

@@ -10,7 +10,7 @@ import type { Workflows } from '../assembly/workflows.ts'
 import type { Machine } from '../rules/machine.ts'
 
 /** What is read of a log: its end. */
-export const MAX_LOG_TAIL = 256 * 1024
+const MAX_LOG_TAIL = 256 * 1024
 
 const TEXT = { type: 'string', contentMediaType: 'text/plain' }
 

@@ -20,7 +20,7 @@ const next = ({ last_workflow_status: status }: Machine, signal: WorkflowSignal)
   NEXT_STATUS[status ?? 'none'][signal]
 
 /** A run that the record names. */
-export interface WorkflowRun {
+interface WorkflowRun {
   readonly id: string
   readonly workflow: string
 }
