@@ -3,7 +3,8 @@ import { mkdir, readdir } from 'node:fs/promises'
 import { DatabaseSync } from 'node:sqlite'
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
-import { createServerHome, login, passwordIn } from '../../support/server/flasher-web.ts'
+import { createServerHome, login } from '../../support/server/flasher-web.ts'
+import { createSystemAccount, hashOf } from '../../support/system/system-account.ts'
 
 const test = suite('the state of a deployed server')
 
@@ -17,7 +18,8 @@ const TABLE = `CREATE TABLE machines (
 const AT = '2026-05-08T10:00:00.123456+00:00'
 
 test('its machines go on with their policies, and its file is kept', async () => {
-  await using home = await createServerHome()
+  await using account = await createSystemAccount({ shadow: hashOf('a password') })
+  await using home = await createServerHome({ prefix: account.prefix })
   await mkdir(home.at('state'))
   const file = new DatabaseSync(home.at('state/state.db'))
   file.exec(TABLE)
@@ -47,7 +49,7 @@ test('its machines go on with their policies, and its file is kept', async () =>
     FLASHER_LINE: 'earlier',
     FLASHER_IMAGE_ROOT: home.at('images'),
   })
-  const { cookie } = await login(server.url, passwordIn(server.stdout()))
+  const { cookie } = await login(server.url, 'a password')
   const ask = async (path: string) =>
     (await fetch(`${server.url}${path}`, { headers: { cookie } })).json()
   const [first, second, ...more] = await ask('/machines')

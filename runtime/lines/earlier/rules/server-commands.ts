@@ -34,6 +34,7 @@ export const SERVER_LINE: CommandLine = {
     ['FLASHER_WEB_HOST, FLASHER_WEB_PORT', 'where to listen (default: 0.0.0.0 and 8080)'],
     ['FLASHER_BOOT_RELEASE_REPO', 'owner/name of the repository whose releases are fetched'],
     ['FLASHER_RELEASES_BASE_URL', 'the site that hosts those releases'],
+    ['FLASHER_WORKFLOW_PROGRAM', 'what runs the workflows of cijoe-online (default: cijoe)'],
     ...SERVER_ENVIRONMENT,
     ...SOURCE_ENVIRONMENT,
   ],
