@@ -2,7 +2,9 @@
 import { fileURLToPath } from 'node:url'
 import { openTerminal, type Terminal, type TerminalOptions } from './tmux.ts'
 
-const PROGRAM = fileURLToPath(new URL('../../../runtime/bin/flasher-tui.mjs', import.meta.url))
+export const TUI_PROGRAM = fileURLToPath(
+  new URL('../../../runtime/bin/flasher-tui.mjs', import.meta.url),
+)
 
 interface TuiOptions extends TerminalOptions {
   readonly imageRoot: string
@@ -12,7 +14,7 @@ interface TuiOptions extends TerminalOptions {
 }
 
 export const openTui = ({ imageRoot, disk, argv = [], env = {}, ...more }: TuiOptions) =>
-  openTerminal([process.execPath, PROGRAM, ...argv], {
+  openTerminal([process.execPath, TUI_PROGRAM, ...argv], {
     ...more,
     env: { FLASHER_IMAGE_ROOT: imageRoot, FLASHER_OFFER_LOOP: disk, ...env },
   })
