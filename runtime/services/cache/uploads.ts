@@ -60,7 +60,7 @@ interface Context extends UploadsDependencies {
   readonly signal: AbortSignal
 }
 
-export type Uploads = Awaited<ReturnType<typeof createUploads>>
+type Uploads = Awaited<ReturnType<typeof createUploads>>
 
 const MAX_UPLOADS = 32
 const ABANDONED_MS = 24 * 3_600_000

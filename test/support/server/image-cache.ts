@@ -174,7 +174,7 @@ async function freePort(): Promise<number> {
 
 /** Waits until something is so, however long that takes within reason. */
 export async function until(isSo: () => boolean | Promise<boolean>): Promise<void> {
-  for (let tries = 0; tries < 3000; tries += 1) {
+  for (let tries = 0; tries < 12_000; tries += 1) {
     if (await isSo()) return
     await sleep(10)
   }
