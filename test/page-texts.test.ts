@@ -17,7 +17,7 @@ const VALUE = '\u0000'
 /** What literals are given to that no page shows, or that is no text. */
 const ELSEWHERE = [
   // Programs get the same refusals, and faults are for logs.
-  /\brefuse\(\d+, $/,
+  /\brefuse\(\d+, (?:`.*`, \{\s+hint: )?$/,
   /\bTypeError\($/,
   // Events are stored in the words of their time.
   /\bsummary(?:: | = )$/,

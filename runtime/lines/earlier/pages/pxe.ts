@@ -14,6 +14,10 @@ import { badge, banner, card, factList } from '../../../web/ui/elements.ts'
 import { postButton, selectField, textField } from '../../../web/ui/fields.ts'
 import { html, type Content, type Html } from '../../../web/ui/html.ts'
 import { buttonRoute, formRoute, goBack, type PageContext } from './frame/page-context.ts'
+import { PAGES } from '../../../core/texts/pages/texts.ts'
+import { fill } from '../../../core/texts/text.ts'
+
+const t = PAGES.earlier.pxe
 
 const PATH = '/ui/settings'
 const HERE = `${PATH}#pxe`
@@ -26,7 +30,7 @@ export const pxePages = (context: PageContext): readonly Route[] => [
       kind: 'netboot.pxe.deactivated',
       summary: 'PXE proxy-DHCP was deactivated',
       details: null,
-      failed: 'PXE was not deactivated',
+      failed: t.notDeactivated,
     })
   }),
 ]
@@ -36,12 +40,9 @@ export async function renderPxeCard(context: PageContext): Promise<Html> {
   const active = await pxe.readActive()
   const obstacle = findObstacle(context) ?? (await pxe.findObstacle())
   return card({
-    title: 'PXE proxy-DHCP',
+    title: t.title,
     id: 'pxe',
-    body: html`<p>
-        dnsmasq on this host can tell machines what to boot, beside the DHCP server that gives them
-        their addresses.
-      </p>
+    body: html`<p>${t.text}</p>
       ${active === null ? null : renderActive(active, pxe.port())}
       ${obstacle === null ? renderForm(context, active) : html`<p class="dim">${obstacle}</p>`}`,
   })
@@ -49,23 +50,18 @@ export async function renderPxeCard(context: PageContext): Promise<Html> {
 
 function renderActive({ device, network, port }: ActiveProxy, own: number): Content {
   return html`${factList([
-    ['State', badge('done', 'active')],
-    ['Interface', html`<code>${printable(device)}</code>`],
-    ['Subnet', html`<code>${network}</code>`],
-    ['Port', port === null ? null : html`<code>${port}</code>`],
+    [t.state, badge('done', t.active)],
+    [t.interface, html`<code>${printable(device)}</code>`],
+    [t.subnet, html`<code>${network}</code>`],
+    [t.port, port === null ? null : html`<code>${port}</code>`],
   ])}
-  ${
-    port === null || port === own
-      ? null
-      : banner('needs-you', `This server listens on port ${own}. Activate PXE again to use it.`)
-  }
-  ${postButton({ action: `${PATH}/pxe-deactivate`, label: 'Deactivate PXE' })}`
+  ${port === null || port === own ? null : banner('needs-you', fill(t.otherPort, { port: own }))}
+  ${postButton({ action: `${PATH}/pxe-deactivate`, label: t.deactivate })}`
 }
 
 function renderForm({ services: { pxe } }: PageContext, active: ActiveProxy | null): Html {
   const usable = pxe.listAddresses().filter((each) => renderNetwork(each) !== null)
-  if (usable.length === 0)
-    return html`<p class="dim">No interface of this host has an IPv4 address.</p>`
+  if (usable.length === 0) return html`<p class="dim">${t.noAddress}</p>`
   const devices = [...new Set(usable.map(({ device }) => device))]
   const networksOf = (name: string) =>
     usable
@@ -75,19 +71,22 @@ function renderForm({ services: { pxe } }: PageContext, active: ActiveProxy | nu
   return html`<form method="post" action="${PATH}/pxe-activate">
     ${selectField({
       name: 'interface',
-      label: 'Interface',
+      label: t.interface,
       value: active?.device ?? devices[0] ?? '',
-      options: devices.map((name) => ({ value: name, text: `${name} (${networksOf(name)})` })),
+      options: devices.map((name) => ({
+        value: name,
+        text: fill(t.option, { name, networks: networksOf(name) }),
+      })),
     })}
     ${textField({
       name: 'subnet',
-      label: 'Subnet',
-      placeholder: 'a.b.c.d or a.b.c.d/nn',
+      label: t.subnet,
+      placeholder: t.subnetExample,
       maxLength: 18,
       mono: true,
-      hint: 'Empty: the network of the interface.',
+      hint: t.subnetHint,
     })}
-    <button class="primary">Activate PXE</button>
+    <button class="primary">${t.activate}</button>
   </form>`
 }
 
@@ -105,7 +104,7 @@ async function activate(context: PageContext, event: H3Event, form: URLSearchPar
       context,
       event,
       PATH,
-      `PXE was not activated: ${describeRefusal(planned.refusal)}.`,
+      fill(t.invalid, { reason: describeRefusal(planned.refusal) }),
     )
   const { network, prefix } = planned.value.target
   const given = { device, subnet: `${network}/${prefix}`, port }
@@ -113,7 +112,7 @@ async function activate(context: PageContext, event: H3Event, form: URLSearchPar
     kind: 'netboot.pxe.activated',
     summary: `PXE proxy-DHCP was activated on ${device}, ${given.subnet}`,
     details: given,
-    failed: 'PXE was not activated',
+    failed: t.notActivated,
   })
 }
 
@@ -128,18 +127,16 @@ const findSubnet = ({ services: { pxe } }: PageContext, device: string): string 
 function findObstacle({ services: { config } }: PageContext): string | null {
   const { host, tls_cert: certificate } = config.current().server
   if (/^(localhost|127\.|::1)/.test(host)) {
-    return `This server listens on ${host} only, where machines cannot reach it.`
+    return fill(t.loopback, { host })
   }
-  return certificate === ''
-    ? null
-    : 'This server speaks HTTPS, but machines fetch their first script by HTTP.'
+  return certificate === '' ? null : t.https
 }
 
 interface Said {
   readonly kind: string
   readonly summary: string
   readonly details: Readonly<Record<string, unknown>> | null
-  readonly failed: string
+  readonly failed: typeof t.notActivated | typeof t.notDeactivated
 }
 
 async function answer(
@@ -149,7 +146,8 @@ async function answer(
   { failed, ...note }: Said,
 ) {
   const { site } = context
-  if (!outcome.ok) return goBack(context, event, PATH, `${failed}: ${printable(outcome.refusal)}`)
+  if (!outcome.ok)
+    return goBack(context, event, PATH, fill(failed, { reason: printable(outcome.refusal) }))
   await site.noteAll([{ ...note, subject_kind: 'netboot' }], {
     subject_id: null,
     ...site.by(event),

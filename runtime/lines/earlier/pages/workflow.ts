@@ -6,14 +6,25 @@ import type { WorkflowState } from '../../../services/machine/online-workflows.t
 import { readMac } from '../../../web/http/checked.ts'
 import { refuse } from '../../../web/http/faults.ts'
 import type { Route } from '../../../web/http/route.ts'
-import { badge, banner, card, copyable, copyBlock, factList } from '../../../web/ui/elements.ts'
-import { html, type Content, type Html } from '../../../web/ui/html.ts'
+import {
+  badge,
+  banner,
+  card,
+  copyable,
+  copyBlock,
+  factList,
+  type Tone,
+} from '../../../web/ui/elements.ts'
+import { fillHtml, html, type Content, type Html } from '../../../web/ui/html.ts'
 import { refreshEvery, refreshOnNews } from '../../../web/ui/refresh.ts'
 import { renderTime, type Clock } from '../../../web/ui/times.ts'
 import { readRun } from '../routes/workflows.ts'
 import type { Machine } from '../rules/machine.ts'
 import { machinePath } from './frame/machine-row.ts'
 import { pageRoute, type PageContext } from './frame/page-context.ts'
+import { PAGES } from '../../../core/texts/pages/texts.ts'
+
+const t = PAGES.earlier.workflow
 
 /** Of a log, on a page. */
 const MAX_SHOWN_LOG = 64 * 1024
@@ -35,13 +46,13 @@ export function workflowCard(context: PageContext, machine: Machine): Content {
   const obstacle = findObstacle(machine)
   return html`<div ${refreshOnNews('workflow', machinePath(mac), 1000)}>
     ${card({
-      title: 'Workflow after the flash',
+      title: t.card,
       body: html`${obstacle === null ? null : banner('needs-you', obstacle)}
       ${factList([
-        ['Status', last_workflow_status],
-        ['Started', renderTime(machine.last_workflow_run_at, clock, 'never')],
+        [t.status, last_workflow_status],
+        [t.started, renderTime(machine.last_workflow_run_at, clock, t.never)],
         [
-          'Output',
+          t.output,
           machine.last_workflow_output_path && copyable(machine.last_workflow_output_path),
         ],
       ])}
@@ -59,32 +70,27 @@ export function workflowCard(context: PageContext, machine: Machine): Content {
 /** What keeps the next run from starting, or from reaching the machine. */
 function findObstacle(machine: Machine): string | null {
   if (machine.provisioning_mode !== 'cijoe-online') return null
-  if (machine.cijoe_workflow_ref === null) return 'No workflow is set, so none will run.'
-  return machine.hostname === null && machine.boot_policy !== 'local'
-    ? 'Set a host name: the server learns the address of the flashed system only when the policy is local.'
-    : null
+  if (machine.cijoe_workflow_ref === null) return t.unset
+  return machine.hostname === null && machine.boot_policy !== 'local' ? t.noHostname : null
 }
 
 const renderRun = (mac: Mac, { run, status, started_at, error }: WorkflowState, clock: Clock) =>
   html`<li>
     ${renderStatus(status)}
-    <a href="${runPath(mac, run)}">${renderTime(started_at, clock, 'waiting')}</a>
+    <a href="${runPath(mac, run)}">${renderTime(started_at, clock, t.waiting)}</a>
     ${error === null ? null : html`<span class="dim">${printable(error)}</span>`}
   </li>`
 
-const renderStatus = (status: WorkflowState['status']): Html => {
-  switch (status) {
-    case 'queued':
-      return badge('ready', 'waiting')
-    case 'running':
-      return badge('running', 'running')
-    case 'completed':
-      return badge('done', 'success')
-    case 'failed':
-    case 'cancelled':
-      return badge('failed', 'failed')
-  }
-}
+const TONES = {
+  queued: 'ready',
+  running: 'running',
+  completed: 'done',
+  failed: 'failed',
+  cancelled: 'failed',
+} as const satisfies Record<WorkflowState['status'], Tone>
+
+const renderStatus = (status: WorkflowState['status']): Html =>
+  badge(TONES[status], t.states[status])
 
 async function show(context: PageContext, event: H3Event): Promise<HTTPResponse> {
   const { runs, folders } = context.services.workflows
@@ -99,22 +105,23 @@ async function show(context: PageContext, event: H3Event): Promise<HTTPResponse>
   }
   const isLive = run?.status === 'queued' || run?.status === 'running'
   return await context.show(event, {
-    title: 'Workflow run',
+    title: t.title,
     section: '/ui/machines',
-    trail: html`<a href="/ui/machines">Machines</a> / <a href="${machinePath(mac)}">${mac}</a>`,
+    trail: html`<a href="/ui/machines">${PAGES.frame.titles.machines}</a> /
+      <a href="${machinePath(mac)}">${mac}</a>`,
     body: html`<div
       class="stack"
       ${refreshEvery('workflow-run', runPath(mac, id), isLive ? 2 : null)}
     >
       ${run === null ? null : renderFacts(run, context.clock())}
       ${card({
-        title: 'Log',
+        title: t.log,
         body:
           log === null || log === ''
-            ? html`<p class="dim">Nothing yet.</p>`
-            : html`${copyBlock(printableText(log), 'Log')}
+            ? html`<p class="dim">${t.empty}</p>`
+            : html`${copyBlock(printableText(log), t.log)}
                 <p class="hint">
-                  <a href="/machines/${mac}/workflows/${id}/log">Plain text</a>, the last 256 KiB.
+                  ${fillHtml(t.rest, { link: html`<a href="/machines/${mac}/workflows/${id}/log">${t.plain}</a>` })}
                 </p>`,
       })}
     </div>`,
@@ -122,16 +129,16 @@ async function show(context: PageContext, event: H3Event): Promise<HTTPResponse>
 }
 
 const renderTarget = ({ host, finished_at }: WorkflowState): Content =>
-  host === null ? (finished_at === null ? 'not answering yet' : null) : copyable(printable(host))
+  host === null ? (finished_at === null ? t.silent : null) : copyable(printable(host))
 
 const renderFacts = (run: WorkflowState, clock: Clock): Html =>
   card({
     title: renderStatus(run.status),
     body: html`${run.error === null ? null : banner('failed', printable(run.error))}
     ${factList([
-      ['Workflow', copyable(printable(run.workflow))],
-      ['Target', renderTarget(run)],
-      ['Started', renderTime(run.started_at, clock, 'waiting')],
-      ['Ended', run.finished_at === null ? null : renderTime(run.finished_at, clock, '')],
+      [t.workflow, copyable(printable(run.workflow))],
+      [t.target, renderTarget(run)],
+      [t.started, renderTime(run.started_at, clock, t.waiting)],
+      [t.ended, run.finished_at === null ? null : renderTime(run.finished_at, clock, '')],
     ])}`,
   })
