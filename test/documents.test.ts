@@ -9,6 +9,7 @@ import { completeArguments } from '../runtime/core/command/server-command.ts'
 import { WIZARD } from '../runtime/lines/current/wizard/options.ts'
 import { COMMAND_LINE as WEB } from '../runtime/lines/current/rules/commands.ts'
 import { COMMAND_LINE as FLASHER } from '../runtime/lines/earlier/rules/commands.ts'
+import { TUI_LINE as TUI } from '../runtime/lines/earlier/rules/tui-commands.ts'
 import { readTexts } from './support/arrows.ts'
 
 const pages = readTexts(['*.md', 'docs/**/*.md'])
@@ -100,7 +101,8 @@ test('scripts that documents say to run exist', () => {
 test('commands and options that documents name exist', () => {
   const bad = code.flatMap(({ page, line }) => {
     const [, program = '', rest = ''] =
-      /^(?:npx pnpm |sudo |\$ |# )*(flasher(?:-web|-cache)?)((?: [^\s|#;&>]+)*)/.exec(line) ?? []
+      /^(?:npx pnpm |sudo |\$ |# )*(flasher(?:-web|-cache|-tui)?)((?: [^\s|#;&>]+)*)/.exec(line) ??
+      []
     const wrong =
       program === '' || NAMES.has(line) ? null : misuseOf(program, rest.trim().split(' '))
     return wrong === null ? [] : [`${page}: ${line}: ${wrong}`]
@@ -115,6 +117,7 @@ const PROGRAMS = {
   flasher: { ...FLASHER, main: WIZARD },
   'flasher-web': WEB,
   'flasher-cache': CACHE,
+  'flasher-tui': TUI,
 }
 /** A command's name alone is no mistake: what it needs is left to the reader. */
 const WRONG: ReadonlySet<string> = new Set(['unknown-command', 'unknown-flag', 'bad-choice'])
@@ -125,7 +128,7 @@ function misuseOf(program: string, given: readonly string[]): string | null {
     .filter((word) => /\w/.test(word))
   const [, line] = Object.entries(PROGRAMS).find(([name]) => name === program) ?? []
   if (line === undefined || words.includes('COMMAND')) return null
-  const argv = program === 'flasher' ? words : completeArguments(line, words)
+  const argv = line.main !== undefined ? words : completeArguments(line, words)
   const reading = parseArguments(line, argv)
   return reading.ok || !WRONG.has(reading.refusal.why) ? null : renderMisuse(reading.refusal)
 }

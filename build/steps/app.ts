@@ -6,6 +6,7 @@ import { programStep, type Step } from './step.ts'
 /** What the live system starts; npm packages that none of them imports are left out. */
 const LIVE_PROGRAMS = [
   'runtime/bin/flasher.mjs',
+  'runtime/bin/flasher-tui.mjs',
   'runtime/bin/flasher-live.mjs',
   'runtime/bin/flasher-grow.mjs',
 ] as const

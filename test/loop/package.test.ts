@@ -71,7 +71,13 @@ test('holds compiled programs and types, and no source that Node would have to s
     files.filter((name) => /\.[cm]?tsx?$/.test(name) && !name.endsWith('.d.ts')),
     [],
   )
-  for (const name of ['LICENSE', 'README.md', 'docs/library.md', 'docs/flasher.1']) {
+  for (const name of [
+    'LICENSE',
+    'README.md',
+    'docs/library.md',
+    'docs/flasher.1',
+    'docs/flasher-tui.1',
+  ]) {
     assert.ok(files.includes(name), name)
   }
   const strange = files.filter(
@@ -126,7 +132,7 @@ test('its types are right for the examples, with everything checked', async () =
 
 test('the programs run', async () => {
   const { version } = JSON.parse(await readFile('package.json', 'utf8'))
-  for (const name of ['flasher', 'flasher-web', 'flasher-cache']) {
+  for (const name of ['flasher', 'flasher-tui', 'flasher-web', 'flasher-cache']) {
     const program = join('node_modules/.bin', name)
     const { stdout, stderr, exitCode } = await runScript(program, ['--version'])
     assert.equal([exitCode, stdout, stderr], [0, `${name} ${version}\n`, ''])

@@ -1,10 +1,16 @@
 /** Reads the string literals of a TypeScript file, without its imports and comments. */
 
-interface Literal {
+export interface Literal {
   readonly line: number
   /** As it is written, without quotes, escapes and what stands in `${}`. */
   readonly text: string
+  /** The same in pieces: between two of them stands a `${}`. */
+  readonly pieces: readonly string[]
+  /** The code before it, back to some line above: what it is given to. */
+  readonly before: string
 }
+
+const MAX_BEFORE = 80
 
 const TOKEN =
   /\/\/.*|\/\*[^]*?\*\/|'(?:[^'\\\n]|\\.)*'|"(?:[^"\\\n]|\\.)*"|[`{}]|\/(?![*/\s])(?:[^/\\\n[]|\\.|\[(?:[^\]\\\n]|\\.)*\])+\/[a-z]*(?=[\s.,;)\]])/g
@@ -17,9 +23,12 @@ const IMPORT = /^(?:import\b[^;]*?from '[^']*'|.*\bimport\('[^']*'\))/gm
 export function listLiterals(source: string): readonly Literal[] {
   const code = source.replace(IMPORT, (found) => found.replace(/[^\n]/g, ' '))
   const found: Literal[] = []
-  const add = (from: number, raw: string) => {
-    const line = code.slice(0, from).split('\n').length
-    found.push({ line, text: raw.replaceAll(ESCAPE, ' ') })
+  /** `from`: where its quote stands. */
+  const add = (from: number, raw: readonly string[]) => {
+    const line = code.slice(0, from + 1).split('\n').length
+    const pieces = raw.map((piece) => piece.replaceAll(ESCAPE, ' '))
+    const before = code.slice(Math.max(0, from - MAX_BEFORE), from)
+    found.push({ line, text: pieces.join(''), pieces, before })
   }
 
   /** From behind the opening brace to behind its closing one. */
@@ -35,25 +44,28 @@ export function listLiterals(source: string): readonly Literal[] {
       if (token === '{') depth += 1
       else if (token === '}') depth -= 1
       else if (token === '`') at = readTemplate(at)
-      else if (token.startsWith("'") || token.startsWith('"')) add(hit.index, token.slice(1, -1))
+      else if (token.startsWith("'") || token.startsWith('"')) add(hit.index, [token.slice(1, -1)])
     }
     return at
   }
 
   /** From behind the opening backquote to behind the closing one. */
   function readTemplate(from: number): number {
-    let text = ''
+    const pieces = ['']
     let at = from
     for (;;) {
       TEMPLATE.lastIndex = at
       const hit = TEMPLATE.exec(code)
       if (hit === null) return code.length
-      text += code.slice(at, hit.index)
+      pieces.push(`${pieces.pop()}${code.slice(at, hit.index)}`)
       at = TEMPLATE.lastIndex
       if (hit[0] === '`') break
-      if (hit[0] === '${') at = skipCode(at)
+      if (hit[0] === '${') {
+        at = skipCode(at)
+        pieces.push('')
+      }
     }
-    add(from, text)
+    add(from - 1, pieces)
     return at
   }
 

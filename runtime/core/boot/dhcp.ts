@@ -139,11 +139,12 @@ const dnsmasqHttp = (target: DhcpTarget): readonly string[] => [
   `dhcp-boot=tag:ipxe,${scriptOf(target)},,${target.address}`,
 ]
 
+const renderProxy = (target: DhcpTarget): string => `port=0\n${renderProxyDhcp(target)}`
+
 /** A proxy must use `pxe-service`: PXE firmware takes no `dhcp-boot` from it. */
-function renderProxy(target: DhcpTarget): string {
+export function renderProxyDhcp(target: DhcpTarget): string {
   const { address, network, prefix } = target
   return lines(
-    'port=0',
     `dhcp-range=${network},proxy,${toAddress(maskOf(prefix))}`,
     ...dnsmasqTags,
     '# Firmware loads iPXE by TFTP',

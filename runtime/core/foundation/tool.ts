@@ -3,6 +3,7 @@
 const PACKAGES: Readonly<Record<string, string>> = {
   btrfs: 'btrfs-progs',
   bzip2: 'bzip2',
+  dnsmasq: 'dnsmasq',
   lbzip2: 'lbzip2',
   lvs: 'lvm2',
   mount: 'mount',
@@ -10,6 +11,8 @@ const PACKAGES: Readonly<Record<string, string>> = {
   'qemu-img': 'qemu-utils',
   sgdisk: 'gdisk',
   'ssh-keygen': 'openssh-client',
+  sudo: 'sudo',
+  systemctl: 'systemd',
   umount: 'mount',
   unix_chkpwd: 'libpam-modules-bin',
   vgchange: 'lvm2',

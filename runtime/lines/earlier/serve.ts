@@ -29,12 +29,15 @@ export async function serve(environment: ProcessEnvironment, given: Arguments): 
   const release = await readVersion()
   const password = await openPassword(config, environment.env, log)
   await using state = await openState({ config, release, log })
-  const parts = { environment, config, state, log, release, password }
+  const bound = { port: config.current().server.port }
+  const port = () => bound.port
+  const parts = { environment, config, state, log, release, password, port }
   await using server = await createMachineServer(parts)
   const listening = await listen(environment, createEntrance(server.app, log), {
     ...config.current().server,
     settingHint: 'Set them with FLASHER_WEB_HOST and FLASHER_WEB_PORT.',
   })
+  bound.port = listening.port
   const closing = watchRequests(listening.server)
   log.info(`flasher-web ${release} (earlier line) listens on ${listening.urls.join(' ')}`)
   announce(environment, config, listening, password.user)

@@ -6,8 +6,11 @@ import { openSignedOut } from '../../program/signed-out.ts'
 import type { ProcessEnvironment } from '../../program/process-environment.ts'
 import { createSecret, deriveSecret } from '../../services/access/secret.ts'
 import type { Catalog } from '../../services/catalog/catalogs.ts'
+import { createPxeHelper } from '../../services/boot/pxe-helper.ts'
 import { createProvisionFiles, type ProvisionFiles } from '../../services/flash/provision-files.ts'
 import { createAssets } from '../../services/host/assets.ts'
+import { listLanAddresses } from '../../services/host/host-addresses.ts'
+import { createShell } from '../../services/host/shell.ts'
 import { createImageShelf } from '../../services/image/image-shelf.ts'
 import { watchSpace } from '../../services/state/disk-space.ts'
 import type { ServerLog } from '../../terminal/text/server-log.ts'
@@ -19,6 +22,7 @@ import type { PasswordCheck } from './assembly/password.ts'
 import type { State } from './assembly/state.ts'
 import { openWorkflows } from './assembly/workflows.ts'
 import { createMachineLine, provesBoot } from './machine-line.ts'
+import type { PxeServices } from './pages/frame/page-context.ts'
 import { createPages } from './pages/site-pages.ts'
 import { imageRoutes } from './routes/images.ts'
 import { provisionRoutes } from './routes/provision.ts'
@@ -27,12 +31,14 @@ import { SCHEMAS } from './rules/api-schema.ts'
 import type { Machine } from './rules/machine.ts'
 
 interface MachineServerDependencies {
-  readonly environment: Pick<ProcessEnvironment, 'env'>
+  readonly environment: Pick<ProcessEnvironment, 'env' | 'isRoot'>
   readonly config: LineConfig
   readonly state: State
   readonly log: ServerLog
   readonly release: string
   readonly password: PasswordCheck
+  /** The one that the server listens on. */
+  port(): number
   readonly now?: () => Date
 }
 
@@ -55,7 +61,7 @@ export async function createMachineServer(
     version: release,
     user: password.user,
     assets: await createAssets(),
-    services: { config, shelf, files, workflows, ...netboot },
+    services: { config, shelf, files, workflows, ...netboot, pxe: createPxe(given) },
     zone: () => settings().display.timezone,
     now,
     findRun: state.runs.findLive,
@@ -101,6 +107,16 @@ export async function createMachineServer(
     [Symbol.asyncDispose]: () => held.disposeAsync(),
   }
 }
+
+const createPxe = ({ environment, config, port }: MachineServerDependencies): PxeServices => ({
+  ...createPxeHelper({
+    shell: createShell(environment),
+    isRoot: environment.isRoot,
+    path: () => config.current().paths.pxe_helper,
+  }),
+  listAddresses: listLanAddresses,
+  port,
+})
 
 /** Services that only a running server needs; `opened` ends them, the last one first. */
 async function openServices(

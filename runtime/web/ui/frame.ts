@@ -4,6 +4,7 @@ import { icon } from './elements.ts'
 import { SPRITE, type IconName } from './sprite.ts'
 import { themeSwitch, type Theme } from './theme.ts'
 import { PAGES } from '../../core/texts/pages/texts.ts'
+import { fill } from '../../core/texts/text.ts'
 
 const t = PAGES.frame
 
@@ -100,7 +101,7 @@ const renderHead = ({ assetUrl }: FrameDependencies, title: string, isScripted: 
     <meta name="viewport" content="width=device-width, initial-scale=1" />
     <meta name="color-scheme" content="light dark" />
     ${isScripted ? html`<meta name="htmx-config" content="${HTMX_CONFIG}" />` : null}
-    <title>${title} · flasher</title>
+    <title>${fill(t.window, { title })}</title>
     <link rel="icon" href="${assetUrl('icon.svg')}" type="image/svg+xml" />
     <link rel="stylesheet" href="${assetUrl('open-props.min.css')}" />
     <link rel="stylesheet" href="${assetUrl('flasher.css')}" />

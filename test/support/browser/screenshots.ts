@@ -1,135 +1,105 @@
-/** `pnpm docs:pictures [NAME…]`: the pages as they are, with a fleet in every state, into docs/pictures. */
-import { mkdir, writeFile } from 'node:fs/promises'
+/**
+ * `pnpm docs:pictures [NAME…]`: the pages as they are, with a fleet in every state, into docs/pictures.
+ * `pnpm docs:pictures --all FOLDER [NAME…]`: every page, whole, in every size, to look at.
+ */
+import { mkdir, truncate, writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
-import type { Page } from 'playwright-core'
+import { parseArgs } from 'node:util'
+import type { Browser, Page } from 'playwright-core'
 import { logIn, openBrowser, openContext, startSite } from './browser.ts'
+import { openImages, openLab, startFreshLab, type FreshLab } from './fresh-lab.ts'
+import { FIRST_RUN, FLEET, IMAGES, SIZES, type Picture } from './pictures.ts'
 import { shrinkPng } from '../vm/png.ts'
-import { macOf } from '../server/web-machines.ts'
 import { settleFleet } from '../server/web-fleet.ts'
+import { JAPANESE_IMAGE, LONG_IMAGE, NAMED_IMAGES } from '../server/web-names.ts'
 
-const FOLDER = fileURLToPath(new URL('../../../docs/pictures/', import.meta.url))
 const MAX_BYTES = 150_000
-/** None: all. */
-const WANTED = process.argv.slice(2)
-const isWanted = (name: string) => WANTED.length === 0 || WANTED.includes(name)
+const { values, positionals } = parseArgs({
+  options: { all: { type: 'string' } },
+  allowPositionals: true,
+})
+const FOLDER = values.all ?? fileURLToPath(new URL('../../../docs/pictures/', import.meta.url))
 
-const ARMED = macOf(4)
-const RUNNING = macOf(10)
-
-interface Picture {
-  readonly name: string
-  readonly path: string
-  /** Before it is taken. */
-  readonly prepare?: (page: Page) => Promise<void>
-}
-
-const PICTURES: readonly Picture[] = [
-  { name: 'dashboard', path: '/ui/dashboard' },
-  { name: 'machines', path: '/ui/machines' },
-  {
-    name: 'machines-bulk',
-    path: '/ui/machines?q=state:done',
-    async prepare(page) {
-      await page.getByLabel('Select all on this page').check()
-      await page.getByRole('button', { name: 'Preview' }).click()
-      await page.getByRole('dialog').waitFor()
-    },
-  },
-  { name: 'machines-wall', path: '/ui/machines?view=wall' },
-  { name: 'machine', path: `/ui/machines/${ARMED}` },
-  {
-    name: 'machine-script',
-    path: `/ui/machines/${ARMED}`,
-    prepare: (page) => page.getByText('Reason and boot script').click(),
-  },
-  {
-    name: 'machine-confirm',
-    path: `/ui/machines/${ARMED}`,
-    async prepare(page) {
-      await page.getByRole('radio', { name: /^debian-13-generic-amd64/ }).check()
-      await page.getByRole('button', { name: 'Review and arm…' }).click()
-      await page.getByRole('dialog').waitFor()
-    },
-  },
-  { name: 'runs', path: '/ui/runs' },
-  {
-    name: 'run-failed',
-    path: '/ui/runs?state=failed',
-    async prepare(page) {
-      await page.locator('.runs').getByRole('link', { name: 'failed' }).first().click()
-      await page.getByText('Failed to write').waitFor()
-    },
-  },
-  { name: 'machine-running', path: `/ui/machines/${RUNNING}` },
-  { name: 'netboot', path: '/ui/netboot' },
-  { name: 'backups', path: '/ui/backups' },
-  { name: 'events', path: '/ui/events' },
-  { name: 'settings', path: '/ui/settings' },
-  {
-    name: 'settings-dhcp',
-    path: '/ui/settings',
-    async prepare(page) {
-      const card = page.locator('#dhcp-pxe')
-      await card.locator('summary').first().click()
-      await card.scrollIntoViewIfNeeded()
-      await card.evaluate((element) => element.scrollIntoView())
-    },
-  },
-  { name: 'account', path: '/ui/account' },
-]
-
-const SIZES = [
-  { suffix: '', width: 1280, height: 800, scheme: 'light', only: null },
-  {
-    suffix: '-dark',
-    width: 1280,
-    height: 800,
-    scheme: 'dark',
-    only: ['machines', 'machine', 'dashboard'],
-  },
-  { suffix: '-wide', width: 1920, height: 1080, scheme: 'light', only: ['machines'] },
-  {
-    suffix: '-narrow',
-    width: 390,
-    height: 844,
-    scheme: 'light',
-    only: ['machines', 'machine', 'dashboard'],
-  },
-] as const
+const isWanted = (name: string, suffix: string, kept: readonly string[]) =>
+  (values.all !== undefined || kept.includes(name)) &&
+  (positionals.length === 0 || positionals.includes(`${name}${suffix}`))
 
 await mkdir(FOLDER, { recursive: true })
 const browser = await openBrowser()
 try {
-  await using site = await startSite({ FLASHER_PXE_RUN_PATIENCE: '1h' })
-  let isSettled = false
-  for (const { suffix, width, height, scheme, only } of SIZES) {
-    await using opened = await openContext(browser, site, {
+  await takeFleet(browser)
+  await takeFirstRun(browser)
+} finally {
+  await browser.close()
+}
+
+async function takeFleet(shown: Browser): Promise<void> {
+  await using site = await startSite({ FLASHER_PXE_RUN_PATIENCE: '1h' }, NAMED_IMAGES)
+  await using opened = await openContext(shown, site)
+  const page = await opened.context.newPage()
+  await page.goto('/ui/login')
+  if (positionals.length === 0 || positionals.includes('login')) await save(page, 'login')
+  await logIn(page)
+  await settleFleet(site, page.request)
+  await takeAll(shown, site, FLEET)
+}
+
+async function takeFirstRun(shown: Browser): Promise<void> {
+  await using lab = await startFreshLab()
+  await takeAll(shown, lab, FIRST_RUN)
+  await putImages(shown, lab)
+  await takeAll(shown, lab, IMAGES)
+}
+
+/** Empty files with names and sizes; the last one cannot be downloaded. */
+async function putImages(shown: Browser, lab: FreshLab): Promise<void> {
+  for (const [name, bytes] of [
+    ['debian-13-generic-amd64.img.zst', 41_200_000],
+    ['fedora-43-server.qcow2', 12_800_000],
+    [JAPANESE_IMAGE, 2_400_000],
+    [LONG_IMAGE, 68_700_000],
+  ] as const) {
+    await writeFile(join(lab.folder, name), name)
+    await truncate(join(lab.folder, name), bytes)
+  }
+  await using opened = await openLab(shown, lab)
+  await openImages(opened.page, lab)
+  // Nobody listens there.
+  await opened.page.getByLabel('URL').fill('http://127.0.0.1:9/images/alpine-3.24.img.xz')
+  await opened.page.getByRole('button', { name: 'Add and download' }).click()
+  await opened.page.locator('.badge.failed').waitFor()
+}
+
+async function takeAll(
+  shown: Browser,
+  site: Readonly<{ url: string }>,
+  pictures: readonly Picture[],
+): Promise<void> {
+  for (const { suffix, width, height, scale, scheme, kept } of SIZES) {
+    const wanted = pictures.filter(({ name }) => isWanted(name, suffix, kept))
+    if (wanted.length === 0) continue
+    await using opened = await openContext(shown, site, {
       viewport: { width, height },
+      deviceScaleFactor: scale ?? 1,
       colorScheme: scheme,
     })
+    opened.context.setDefaultTimeout(20_000)
     const page = await opened.context.newPage()
-    if (!isSettled) {
-      await page.goto('/ui/login')
-      if (isWanted('login')) await save(page, 'login')
-    }
     await logIn(page)
-    if (!isSettled) await settleFleet(site, page.request)
-    isSettled = true
-    for (const { name, path, prepare } of PICTURES) {
-      if (only !== null && !only.some((each) => each === name)) continue
-      if (!isWanted(`${name}${suffix}`)) continue
+    for (const { name, path, prepare } of wanted) {
       await page.goto(path)
       await prepare?.(page)
       await save(page, `${name}${suffix}`)
     }
   }
-} finally {
-  await browser.close()
 }
 
 async function save(page: Page, name: string): Promise<void> {
-  const bytes = shrinkPng(await page.screenshot({ animations: 'disabled' }))
-  if (bytes.length > MAX_BYTES) throw new Error(`${name}.png has ${bytes.length} bytes`)
-  await writeFile(`${FOLDER}${name}.png`, bytes)
+  const isWhole = values.all !== undefined
+  const taken = await page.screenshot({ animations: 'disabled', fullPage: isWhole })
+  const bytes = isWhole ? taken : shrinkPng(taken)
+  if (!isWhole && bytes.length > MAX_BYTES) throw new Error(`${name}.png has ${bytes.length} bytes`)
+  await writeFile(join(FOLDER, `${name}.png`), bytes)
   console.log(`${name}.png ${Math.round(bytes.length / 1000)} kB`)
 }

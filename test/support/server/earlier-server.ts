@@ -37,6 +37,7 @@ export async function createEarlierServer(options: EarlierServerOptions = {}) {
     log,
     release: '1.2.3',
     password: { user: 'flasher', verifyPassword: async (given) => given === PASSWORD },
+    port: () => 8080,
     ...(options.now === undefined ? {} : { now: options.now }),
   })
 

@@ -182,7 +182,7 @@ export async function createTestServer(options: TestServerOptions = {}) {
 export type TestServer = Awaited<ReturnType<typeof createTestServer>>
 
 /** The same server behind a real socket. */
-export async function listen(server: TestServer) {
+export async function listen(server: Pick<TestServer, 'app' | 'log'>) {
   const http = createHttpServer(
     createEntrance(server.app, { error: (message) => void server.log.push(message) }),
   )

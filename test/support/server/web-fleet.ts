@@ -3,6 +3,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import type { APIRequestContext } from 'playwright-core'
 import type { WebSite } from '../browser/browser.ts'
 import { disksOf, macOf, serialOf } from './web-machines.ts'
+import { LONG_MODEL, NAMES } from './web-names.ts'
 
 interface Listed {
   readonly name: string
@@ -17,20 +18,23 @@ const FAILED = 3
 const LOCKED = 16
 const DISCOVERED = [5, 11]
 const GONE = 20
+/** Its disk has the longest model. */
+const LONG_DISK = 6
+/** Image by machine, where it is not an ordinary one: the longest, a foreign one. */
+const IMAGE_STARTS: Readonly<Record<number, string>> = { 4: 'company-workstation', 9: '工場' }
 
 export async function settleFleet({ boxes }: WebSite, request: APIRequestContext): Promise<void> {
   const images: readonly Listed[] = await (await request.get('/images')).json()
   const refOf = (start: string) => images.find(({ name }) => name.startsWith(start))?.ref ?? null
   for (let box = 1; box <= BOXES; box += 1) {
     await boxes.boot(box)
-    await boxes.tellDisks(box)
+    await boxes.tellDisks(box, namedDisksOf(box))
     if (DISCOVERED.includes(box)) continue
     const data = {
+      name: NAMES[box] ?? null,
       labels: box % 4 === 0 ? [`bench-${box}`] : [`rack-${box % 2}`, `slot-${box}`],
       boot_mode: modeOf(box),
-      bty_image_ref: refOf(
-        box % 3 === 0 ? 'fedora' : box % 2 === 0 ? 'ubuntu' : 'debian-13-generic-amd64',
-      ),
+      bty_image_ref: refOf(IMAGE_STARTS[box] ?? startOf(box)),
       target_disk_serial: box === GONE ? 'WD-WX12A80F4LAT' : serialOf(box),
     }
     await request.put(`/machines/${macOf(box)}`, { data })
@@ -47,6 +51,14 @@ export async function settleFleet({ boxes }: WebSite, request: APIRequestContext
   await failRun(boxes, FAILED)
   await request.post(`/ui/machines/${macOf(LOCKED)}/do/lock`)
   await request.post('/workers/backups', { data: {} })
+}
+
+const startOf = (box: number) =>
+  box % 3 === 0 ? 'fedora' : box % 2 === 0 ? 'ubuntu' : 'debian-13-generic-amd64'
+
+const namedDisksOf = (box: number) => {
+  const [first, ...others] = disksOf(box)
+  return [{ ...first, ...(box === LONG_DISK ? { model: LONG_MODEL } : {}) }, ...others]
 }
 
 type Boxes = WebSite['boxes']

@@ -5,6 +5,7 @@ import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
 import { SHELLS } from '../../../runtime/core/command/command.ts'
 import { COMMAND_LINE } from '../../../runtime/lines/earlier/rules/commands.ts'
+import { TUI_LINE as TUI } from '../../../runtime/lines/earlier/rules/tui-commands.ts'
 import { createShell } from '../../../runtime/services/host/shell.ts'
 import { COMMAND_LINE as CACHE } from '../../../runtime/cache/rules/commands.ts'
 import { COMMAND_LINE as WEB } from '../../../runtime/lines/current/rules/commands.ts'
@@ -22,7 +23,7 @@ async function createFixture() {
     await writeFile(join(folder, name), '')
   }
   for (const name of SHELLS) {
-    for (const line of [{ ...COMMAND_LINE, main: WIZARD }, WEB, CACHE]) {
+    for (const line of [{ ...COMMAND_LINE, main: WIZARD }, WEB, CACHE, TUI]) {
       await writeFile(join(folder, scriptOf(line.program, name)), renderCompletion(line, name))
     }
   }
@@ -75,6 +76,8 @@ test('bash: commands, flags, choices, files', async () => {
     ['flasher-web |config|show|--js', ['--json']],
     ['flasher-cache |completion|f', ['fish']],
     ['flasher-cache |add|--ca', ['--catalog']],
+    ['flasher-tui |--', ['--help', '--mac', '--server', '--version']],
+    ['flasher-tui |completion|z', ['zsh']],
   ]
   for (const [line, words] of rows) {
     const found = await offered(
@@ -92,7 +95,7 @@ test('every shell that is here reads its script', async () => {
   await using fixture = await createFixture()
   for (const name of SHELLS) {
     if (!(await shell.has(name))) continue
-    for (const program of ['flasher', 'flasher-web', 'flasher-cache']) {
+    for (const program of ['flasher', 'flasher-web', 'flasher-cache', 'flasher-tui']) {
       const script = join(fixture.folder, scriptOf(program, name))
       const { exitCode, stderr } = await shell.run([name, '-n', script])
       assert.equal({ script, exitCode, stderr }, { script, exitCode: 0, stderr: '' })

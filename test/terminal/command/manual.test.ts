@@ -6,6 +6,7 @@ import { COMMAND_LINE as CACHE } from '../../../runtime/cache/rules/commands.ts'
 import { COMMAND_LINE as WEB } from '../../../runtime/lines/current/rules/commands.ts'
 import { WIZARD } from '../../../runtime/lines/current/wizard/options.ts'
 import { COMMAND_LINE } from '../../../runtime/lines/earlier/rules/commands.ts'
+import { TUI_LINE as TUI } from '../../../runtime/lines/earlier/rules/tui-commands.ts'
 import { createShell } from '../../../runtime/services/host/shell.ts'
 import { renderManual } from '../../../runtime/terminal/command/manual.ts'
 
@@ -21,6 +22,9 @@ const page = renderManual({
 test('docs/flasher.1 is fresh: pnpm docs:manual makes it', async () => {
   assert.is(await readFile('docs/flasher.1', 'utf8'), page)
 })
+test('docs/flasher-tui.1 is fresh: pnpm docs:manual makes it', async () => {
+  assert.is(await readFile('docs/flasher-tui.1', 'utf8'), renderManual(TUI))
+})
 test('docs/cli.md names every command and every flag', async () => {
   const text = await readFile('docs/cli.md', 'utf8')
   for (const { words, flags } of COMMAND_LINE.commands) {
@@ -35,7 +39,7 @@ test('groff and mandoc, where they are here, have nothing against it', async () 
   ] as const
   for (const argv of tools) {
     if (!(await shell.has(argv[0]))) continue
-    for (const input of [page, renderManual(WEB), renderManual(CACHE)]) {
+    for (const input of [page, renderManual(TUI), renderManual(WEB), renderManual(CACHE)]) {
       const { exitCode, stdout, stderr } = await shell.run(argv, { input })
       assert.equal({ argv, exitCode, said: stdout + stderr }, { argv, exitCode: 0, said: '' })
     }

@@ -169,6 +169,28 @@ test('quick filters are counted, the active one is marked, and counts follow the
     await views.getByText(/^Discovered\s+2$/).waitFor()
   }))
 
+test('what is open looks so: section, quick filter and saved search', () =>
+  withPage(async (page) => {
+    for (const q of ['state:failed', 'rack']) {
+      await page.goto(`/ui/machines?q=${q}`)
+      await page.getByText('Saved searches', { exact: true }).click()
+      await page.getByLabel('Save this search as').fill(q)
+      await page.getByRole('button', { name: 'Save', exact: true }).click()
+      await page.getByRole('link', { name: q, exact: true }).waitFor({ state: 'attached' })
+    }
+    await page.goto('/ui/machines?q=state:armed')
+    const weigh = (selector: string) =>
+      page
+        .locator(selector)
+        .evaluateAll((found) => found.map((each) => getComputedStyle(each).fontWeight))
+    assert.equal(await weigh('.side nav [aria-current]'), ['600'])
+    assert.equal(await weigh('.views [aria-current]'), ['600'])
+    assert.not((await weigh('.views :not([aria-current]):not(.count)')).includes('600'))
+    await page.goto('/ui/machines?q=state:failed')
+    assert.equal(await weigh('.menu li a[aria-current]'), ['600'])
+    assert.equal(await weigh('.menu li a:not([aria-current])'), ['400'])
+  }))
+
 test('a term that is not understood is named, with what may be meant', () =>
   withPage(async (page) => {
     await page.goto('/ui/machines?q=rack+stat:failed')

@@ -81,7 +81,7 @@ test('a text that is shortened keeps its end, and is whole on hover and while it
     const link = row.locator('th a')
     const full = await link.getAttribute('title')
     assert.is(await link.innerText(), full)
-    assert.ok((await listCut(page, '#rows tr:first-child th a')).length > 0)
+    assert.ok((await listCut(page, '#rows tr:first-child th bdi')).length > 0)
     await page.keyboard.press('j')
     assert.ok(await link.evaluate((each) => each === document.activeElement))
     assert.equal(
@@ -119,13 +119,9 @@ test('on a phone rows are cards, with everything that a list can do', () =>
   }))
 
 for (const colorScheme of ['light', 'dark'] as const) {
-  test(`axe finds nothing in lists, menus, cards and questions, ${colorScheme}`, async () => {
+  test(`axe finds nothing in menus and questions of lists, ${colorScheme}`, async () => {
     for (const [name, options] of [WINDOWS[1], WINDOWS[3]]) {
       await withPage({ ...options, colorScheme }, async (page) => {
-        for (const path of [...PAGES, '/ui/machines?q=stat:failed+rack']) {
-          await page.goto(path)
-          assert.equal(await listViolations(page), [], `${path} ${name}`)
-        }
         await page.goto('/ui/machines?q=lab')
         for (const menu of ['Saved searches', 'Columns']) {
           await page.getByText(menu, { exact: true }).click()

@@ -1,5 +1,8 @@
-/** Which table the pages take their texts from. */
+/** The pages' texts in the language that is in use; another language is one more table, named here. */
+import type { Translated } from '../shape/translated.ts'
 import { ENGLISH } from './english.ts'
 
-/** A second language is one more table of this shape, chosen here. */
-export const PAGES = ENGLISH
+/** What the table of any language satisfies; that its placeholders are known is checked at each use. */
+export type Translation = Translated<typeof ENGLISH>
+
+export const PAGES = ENGLISH satisfies Translation

@@ -11,6 +11,8 @@ import { messageOf, pageRoute, type PageContext } from './frame/page-context.ts'
 import { PAGES } from '../../../core/texts/pages/texts.ts'
 import { fill } from '../../../core/texts/text.ts'
 
+import { renderPxeCard } from './pxe.ts'
+
 const t = PAGES.earlier.settings
 
 const PATH = '/ui/settings'
@@ -27,10 +29,10 @@ async function showSettings(context: PageContext, event: H3Event): Promise<HTTPR
     title: t.title,
     section: PATH,
     messages: messageOf(context, event),
-    body: html`${renderAuthentication(context)}
+    body: html`${renderAuthentication(context)} ${await renderPxeCard(context)}
     ${card({
       title: t.boot.title,
-      id: 'pxe',
+      id: 'bootstrap',
       body: html`<p>${t.boot.text}</p>
         <p>${copyable(`${context.site.contact(event).baseUrl}/pxe-bootstrap.ipxe`)}</p>`,
     })}

@@ -16,6 +16,7 @@ import { renderError, renderLogin } from './frame/standing-pages.ts'
 import { imagePages } from './images.ts'
 import { machinePages } from './machine.ts'
 import { provisionPages } from './provision.ts'
+import { pxePages } from './pxe.ts'
 import { settingsPages } from './settings.ts'
 import { workflowPages } from './workflow.ts'
 import { PAGES } from '../../../core/texts/pages/texts.ts'
@@ -69,6 +70,7 @@ export function createPages(parts: PagesDependencies): Pages {
       ...bootPages(context),
       ...settingsPages(context),
       ...workflowPages(context),
+      ...pxePages(context),
     ]
     return { routes }
   }

@@ -54,6 +54,9 @@ export const SETTINGS = {
       env: 'FLASHER_BOOT_DIR',
       fallbackWords: '`<paths.state_dir>/boot`',
     }),
+    pxe_helper: setting(path, '', 'The program that activates PXE proxy-DHCP, run by sudo.', {
+      fallbackWords: '`flasher-web-activate-pxe` in `/usr/local/sbin` or `/usr/sbin`',
+    }),
   },
   ...RELEASE_SETTINGS,
   pxe: { run_patience: RUN_PATIENCE, ...DISCOVERY_SETTINGS },

@@ -109,7 +109,7 @@ async function askMenu(
   const painter = createPainter(stdout)
   const question: Question = {
     menu,
-    help: () => [],
+    help: () => [{ lines: [HELP, ''], cursor: null }],
     pageRows: () => menu.rows.length,
     frame(state, { columns, rows }) {
       const room = { columns, rows, unicode: style.unicode, live: style.live }
@@ -122,6 +122,8 @@ async function askMenu(
   const subject = { now: () => question, onChange: () => () => {}, settled: Promise.resolve() }
   return await askPlain(subject, { stdin, stdout, look: style, painter }, signal)
 }
+
+const HELP = 'Type the number of a row, or one of the letters, then press Enter.'
 
 /** The question, the write, the end, and the done signal, which is tried again as often as wanted. */
 async function flashOnce(
@@ -181,7 +183,8 @@ async function write(
   const storedBytes = () => stored
   const progress = createProgress('text', {
     stdout,
-    stderr: stdout,
+    // What goes there is for the person.
+    stderr: { write: (text) => stdout.write(text), isTTY: true },
     look: style,
     now,
     storedBytes,

@@ -6,34 +6,12 @@ import * as assert from 'uvu/assert'
 import {
   fill,
   pluralOf,
-  splitText,
   type Placeholder,
   type PluralText,
 } from '../../../../runtime/core/texts/text.ts'
 import { ENGLISH } from '../../../../runtime/core/texts/wizard/english.ts'
+import { listMalformed, listTexts, shapeOf } from '../../../support/text-tables.ts'
 import { WIZARD_TEXTS, type Translation } from '../../../../runtime/core/texts/wizard/texts.ts'
-
-interface Text {
-  /** `disk.refused.mounted`. */
-  readonly key: string
-  readonly text: string
-}
-
-const listTexts = (table: object, above = ''): readonly Text[] =>
-  Object.entries(table).flatMap(([name, value]: [string, unknown]) => {
-    const key = `${above}${name}`
-    if (typeof value === 'string') return [{ key, text: value }]
-    return typeof value === 'object' && value !== null ? listTexts(value, `${key}.`) : []
-  })
-
-/** `a, b` of `{b} of {a}`. */
-const placeholdersOf = (text: string) =>
-  [...new Set(splitText(text).filter((_piece, at) => at % 2 === 1))].toSorted().join(', ')
-
-const shapeOf = (table: object) =>
-  listTexts(table)
-    .map(({ key, text }) => `${key}: ${placeholdersOf(text)}`)
-    .toSorted()
 
 /** Every table beside the English one, too: each file exports one. */
 const tables = await Promise.all(
@@ -61,14 +39,7 @@ test('every language has the same texts with the same placeholders', () => {
 
 test('no text is empty, has superfluous blanks, or a brace that is no placeholder', () => {
   for (const { file, table } of tables) {
-    const bad = listTexts(table).filter(
-      ({ text }) =>
-        text === '' ||
-        text !== text.trim() ||
-        /\s\s|[\n\t]/.test(text) ||
-        /[{}]/.test(text.replaceAll(/\{[a-zA-Z]+\}/g, '')),
-    )
-    assert.equal(bad, [], file)
+    assert.equal(listMalformed(table), [], file)
   }
 })
 

@@ -2,6 +2,8 @@
 export const FRAME = {
   /** The tag of the language, for screen readers and hyphenation. */
   language: 'en',
+  /** In the title bar of the browser. */
+  window: '{title} · flasher',
   skip: 'Skip to content',
   sections: 'Sections',
   version: 'Version of this server',

@@ -28,10 +28,10 @@ export const renderStored = (stored: readonly StoredBackup[], clock: Clock): Htm
           <th scope="row">
             <code>${id}</code> ${manifest === null ? badge('ready', t.hardware) : null}
           </th>
-          <td class="nowrap">${renderTime(timeOf(id), clock)}</td>
-          <td class="number">${manifest?.machines ?? '–'}</td>
-          <td class="number">${renderBytes(bytes)}</td>
-          <td>${manifest?.release ?? '–'}</td>
+          <td class="nowrap" data-label="Created">${renderTime(timeOf(id), clock)}</td>
+          <td class="number" data-label="Machines">${manifest?.machines ?? '–'}</td>
+          <td class="number" data-label="Size">${renderBytes(bytes)}</td>
+          <td data-label="Release">${manifest?.release ?? '–'}</td>
           <td>
             <div class="row">
               <a class="button" href="${PATH}/${id}/download">${t.download}</a>

@@ -114,7 +114,11 @@ export function renderPreview(preview: {
       fields: html`${keptOf(form)} ${wanted === null ? hidden({ sure: '' }) : textField(typed)}`,
       cancel: backOf(form),
       button:
-        going === 0 ? null : html`<button class="primary">${titleOf(action)} (${going})</button>`,
+        going === 0
+          ? null
+          : html`<button class="${arms > 0 || action === 'delete' ? 'danger' : 'primary'}">
+              ${titleOf(action)} (${going})
+            </button>`,
     },
   })
 }

@@ -67,10 +67,16 @@ function listCards(
   }
   return [
     ...(isGone ? [gone] : []),
-    ...images.map((image) => renderCard(machine, image)),
+    ...inOrder(images, machine.bty_image_ref).map((image) => renderCard(machine, image)),
     { value: '', title: t.none, keywords: t.noneKeywords },
   ]
 }
+
+/** Where the list is scrolled, what is in force comes first. */
+const inOrder = (images: readonly CatalogEntry[], stored: string | null) =>
+  images.length > MAX_WITHOUT_SEARCH
+    ? images.toSorted((a, b) => Number(b.ref === stored) - Number(a.ref === stored))
+    : images
 
 function renderCard(machine: Machine, image: CatalogEntry): RadioCard {
   const { ref, name, format, arch } = image

@@ -20,10 +20,9 @@ export const renderEventList = (
     : html`<ul class="rows">
         ${events.map(
           (event) =>
-            html`<li>
+            html`<li title="${event.kind}">
               <span class="grow"
-                >${isAlarm(event.kind) ? html`<span class="badge failed" title="${t.failed}">${icon('failed')}</span> ` : null}${renderSummary(event, withoutSubject)}
-                <span class="small dim">${event.kind}</span></span
+                >${isAlarm(event.kind) ? html`<span class="badge failed" title="${t.failed}">${icon('failed')}</span> ` : null}${renderSummary(event, withoutSubject)}</span
               >
               <span class="when">${renderTime(event.ts, clock)}</span>
             </li>`,

@@ -137,7 +137,7 @@ export const renderTile = ({ machine, view, run }: MachineView, clock: Clock): H
   >
     ${badge(view.state)}
     <b><bdi>${nameOf(machine)}</bdi></b>
-    <span class="mono">${machine.mac}</span>
+    ${nameOf(machine) === machine.mac ? null : html`<span class="mono">${machine.mac}</span>`}
     ${
       run === null
         ? html`<span class="dim"

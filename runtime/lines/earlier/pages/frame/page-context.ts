@@ -2,6 +2,8 @@
 import type { H3Event, HTTPResponse } from 'h3'
 import type { ImageShelf } from '../../../../services/image/image-shelf.ts'
 import type { ProvisionFiles } from '../../../../services/flash/provision-files.ts'
+import type { InterfaceAddress } from '../../../../core/boot/pxe-activation.ts'
+import type { PxeHelper } from '../../../../services/boot/pxe-helper.ts'
 import type { LiveFiles } from '../../../../services/boot/live-files.ts'
 import type { ReleaseFetches } from '../../../../services/boot/releases.ts'
 import { page, seeOther } from '../../../../web/http/answers.ts'
@@ -16,6 +18,12 @@ import type { LineConfig } from '../../assembly/configuration.ts'
 import type { Workflows } from '../../assembly/workflows.ts'
 import type { Machine } from '../../rules/machine.ts'
 
+export interface PxeServices extends PxeHelper {
+  listAddresses(): readonly InterfaceAddress[]
+  /** The one that the server listens on. */
+  port(): number
+}
+
 export interface PageDependencies {
   readonly frame: Frame
   readonly services: {
@@ -25,6 +33,7 @@ export interface PageDependencies {
     readonly workflows: Workflows
     readonly bootFiles: LiveFiles
     readonly releases: ReleaseFetches
+    readonly pxe: PxeServices
   }
   /** Who runs the server; its password is the operator's. */
   readonly user: string

@@ -56,11 +56,13 @@ function renderPane(state: State, pane: PaneName, room: FrameRoom, look: Look): 
   return renderFrame(titleOf(state, pane), listLines(state, pane, room, look), room, isActive, look)
 }
 
+/** A filter takes the place of the address: it must be seen whole while it is typed. */
 function titleOf({ setting, filter, isTyping, focus }: State, pane: PaneName): string {
-  const name = pane === 'images' ? `Images @ ${setting.source}` : 'Disks'
+  const name = pane === 'images' ? 'Images' : 'Disks'
   const isOpen = isTyping && focus === pane
-  const cursor = isOpen ? '_' : ''
-  return printable(filter[pane] === '' && !isOpen ? name : `${name} /${filter[pane]}${cursor}`)
+  if (filter[pane] !== '' || isOpen)
+    return printable(`${name} /${filter[pane]}${isOpen ? '_' : ''}`)
+  return pane === 'images' ? printable(`${name} @ ${setting.source}`) : name
 }
 
 function listLines(

@@ -1,0 +1,158 @@
+/** The card of /ui/settings that makes this host a DHCP proxy for network boots, and its two posts. */
+import type { H3Event } from 'h3'
+import {
+  describeRefusal,
+  planActivation,
+  renderNetwork,
+  type ActiveProxy,
+} from '../../../core/boot/pxe-activation.ts'
+import { printable } from '../../../core/foundation/printable.ts'
+import type { Result } from '../../../core/foundation/result.ts'
+import { seeOther } from '../../../web/http/answers.ts'
+import type { Route } from '../../../web/http/route.ts'
+import { badge, banner, card, factList } from '../../../web/ui/elements.ts'
+import { postButton, selectField, textField } from '../../../web/ui/fields.ts'
+import { html, type Content, type Html } from '../../../web/ui/html.ts'
+import { buttonRoute, formRoute, goBack, type PageContext } from './frame/page-context.ts'
+
+const PATH = '/ui/settings'
+const HERE = `${PATH}#pxe`
+
+export const pxePages = (context: PageContext): readonly Route[] => [
+  formRoute(`${PATH}/pxe-activate`, (event, form) => activate(context, event, form)),
+  buttonRoute(`${PATH}/pxe-deactivate`, async (event) => {
+    const outcome = await context.services.pxe.deactivate()
+    return answer(context, event, outcome, {
+      kind: 'netboot.pxe.deactivated',
+      summary: 'PXE proxy-DHCP was deactivated',
+      details: null,
+      failed: 'PXE was not deactivated',
+    })
+  }),
+]
+
+export async function renderPxeCard(context: PageContext): Promise<Html> {
+  const { pxe } = context.services
+  const active = await pxe.readActive()
+  const obstacle = findObstacle(context) ?? (await pxe.findObstacle())
+  return card({
+    title: 'PXE proxy-DHCP',
+    id: 'pxe',
+    body: html`<p>
+        dnsmasq on this host can tell machines what to boot, beside the DHCP server that gives them
+        their addresses.
+      </p>
+      ${active === null ? null : renderActive(active, pxe.port())}
+      ${obstacle === null ? renderForm(context, active) : html`<p class="dim">${obstacle}</p>`}`,
+  })
+}
+
+function renderActive({ device, network, port }: ActiveProxy, own: number): Content {
+  return html`${factList([
+    ['State', badge('done', 'active')],
+    ['Interface', html`<code>${printable(device)}</code>`],
+    ['Subnet', html`<code>${network}</code>`],
+    ['Port', port === null ? null : html`<code>${port}</code>`],
+  ])}
+  ${
+    port === null || port === own
+      ? null
+      : banner('needs-you', `This server listens on port ${own}. Activate PXE again to use it.`)
+  }
+  ${postButton({ action: `${PATH}/pxe-deactivate`, label: 'Deactivate PXE' })}`
+}
+
+function renderForm({ services: { pxe } }: PageContext, active: ActiveProxy | null): Html {
+  const usable = pxe.listAddresses().filter((each) => renderNetwork(each) !== null)
+  if (usable.length === 0)
+    return html`<p class="dim">No interface of this host has an IPv4 address.</p>`
+  const devices = [...new Set(usable.map(({ device }) => device))]
+  const networksOf = (name: string) =>
+    usable
+      .filter(({ device }) => device === name)
+      .map(renderNetwork)
+      .join(', ')
+  return html`<form method="post" action="${PATH}/pxe-activate">
+    ${selectField({
+      name: 'interface',
+      label: 'Interface',
+      value: active?.device ?? devices[0] ?? '',
+      options: devices.map((name) => ({ value: name, text: `${name} (${networksOf(name)})` })),
+    })}
+    ${textField({
+      name: 'subnet',
+      label: 'Subnet',
+      placeholder: 'a.b.c.d or a.b.c.d/nn',
+      maxLength: 18,
+      mono: true,
+      hint: 'Empty: the network of the interface.',
+    })}
+    <button class="primary">Activate PXE</button>
+  </form>`
+}
+
+async function activate(context: PageContext, event: H3Event, form: URLSearchParams) {
+  const { pxe } = context.services
+  const device = form.get('interface') ?? ''
+  const port = pxe.port()
+  const subnet = form.get('subnet')?.trim() || findSubnet(context, device)
+  // The helper checks all of it again.
+  const planned = planActivation({ device, subnet, port: String(port) }, pxe.listAddresses())
+  const obstacle = findObstacle(context)
+  if (obstacle !== null) return goBack(context, event, PATH, obstacle)
+  if (!planned.ok)
+    return goBack(
+      context,
+      event,
+      PATH,
+      `PXE was not activated: ${describeRefusal(planned.refusal)}.`,
+    )
+  const { network, prefix } = planned.value.target
+  const given = { device, subnet: `${network}/${prefix}`, port }
+  return answer(context, event, await pxe.activate(given), {
+    kind: 'netboot.pxe.activated',
+    summary: `PXE proxy-DHCP was activated on ${device}, ${given.subnet}`,
+    details: given,
+    failed: 'PXE was not activated',
+  })
+}
+
+const findSubnet = ({ services: { pxe } }: PageContext, device: string): string =>
+  pxe
+    .listAddresses()
+    .filter((each) => each.device === device)
+    .map(renderNetwork)
+    .find((network) => network !== null) ?? ''
+
+/** Why machines could not follow what dnsmasq says. */
+function findObstacle({ services: { config } }: PageContext): string | null {
+  const { host, tls_cert: certificate } = config.current().server
+  if (/^(localhost|127\.|::1)/.test(host)) {
+    return `This server listens on ${host} only, where machines cannot reach it.`
+  }
+  return certificate === ''
+    ? null
+    : 'This server speaks HTTPS, but machines fetch their first script by HTTP.'
+}
+
+interface Said {
+  readonly kind: string
+  readonly summary: string
+  readonly details: Readonly<Record<string, unknown>> | null
+  readonly failed: string
+}
+
+async function answer(
+  context: PageContext,
+  event: H3Event,
+  outcome: Result<null, string>,
+  { failed, ...note }: Said,
+) {
+  const { site } = context
+  if (!outcome.ok) return goBack(context, event, PATH, `${failed}: ${printable(outcome.refusal)}`)
+  await site.noteAll([{ ...note, subject_kind: 'netboot' }], {
+    subject_id: null,
+    ...site.by(event),
+  })
+  return seeOther(HERE)
+}

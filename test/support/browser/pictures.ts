@@ -1,0 +1,178 @@
+/** The pages that pictures are taken of, and what is done on each before. */
+import type { Page } from 'playwright-core'
+import { macOf } from '../server/web-machines.ts'
+
+export interface Picture {
+  readonly name: string
+  readonly path: string
+  /** Before it is taken. */
+  readonly prepare?: (page: Page) => Promise<void>
+}
+
+const [DONE, FAILED, ARMED, DISCOVERED, LONG, RUNNING] = [1, 3, 4, 5, 6, 10].map(
+  (box) => `/ui/machines/${macOf(box)}`,
+)
+
+const openQuestion = (button: string) => async (page: Page) => {
+  await page.getByRole('button', { name: button }).click()
+  await page.getByRole('dialog').waitFor()
+}
+
+/** Of a server with a fleet in every state. */
+export const FLEET: readonly Picture[] = [
+  { name: 'dashboard', path: '/ui/dashboard' },
+  { name: 'machines', path: '/ui/machines' },
+  { name: 'machines-none', path: '/ui/machines?q=stat:failed+nothing' },
+  {
+    name: 'machines-bulk',
+    path: '/ui/machines?q=state:done',
+    async prepare(page) {
+      await page.getByLabel('Select all on this page').check()
+      await openQuestion('Preview')(page)
+    },
+  },
+  { name: 'machines-wall', path: '/ui/machines?view=wall' },
+  { name: 'machine', path: `${ARMED}` },
+  {
+    name: 'machine-script',
+    path: `${ARMED}`,
+    prepare: (page) => page.getByText('Reason and boot script').click(),
+  },
+  { name: 'machine-discovered', path: `${DISCOVERED}` },
+  {
+    name: 'machine-steps',
+    path: `${DISCOVERED}`,
+    async prepare(page) {
+      await page.getByRole('radio', { name: /^debian-13-generic-amd64/ }).check()
+      await page.getByRole('radio', { name: /^Samsung/ }).check()
+      await page.locator('#intent').evaluate((card) => card.scrollIntoView())
+    },
+  },
+  {
+    name: 'machine-confirm',
+    path: `${ARMED}`,
+    async prepare(page) {
+      await page.getByRole('radio', { name: /^debian-13-generic-amd64/ }).check()
+      await openQuestion('Review and arm…')(page)
+    },
+  },
+  { name: 'machine-long', path: `${LONG}` },
+  { name: 'machine-running', path: `${RUNNING}` },
+  { name: 'machine-failed', path: `${FAILED}` },
+  { name: 'machine-done', path: `${DONE}` },
+  {
+    name: 'machine-delete',
+    path: `${DONE}`,
+    async prepare(page) {
+      await page.getByText('Delete this machine').click()
+      await openQuestion('Delete machine…')(page)
+    },
+  },
+  { name: 'runs', path: '/ui/runs' },
+  {
+    name: 'run-failed',
+    path: '/ui/runs?state=failed',
+    async prepare(page) {
+      await page.locator('.runs').getByRole('link', { name: 'failed' }).first().click()
+      await page.getByText('Failed to write').waitFor()
+    },
+  },
+  { name: 'netboot', path: '/ui/netboot' },
+  { name: 'backups', path: '/ui/backups' },
+  { name: 'events', path: '/ui/events' },
+  { name: 'settings', path: '/ui/settings' },
+  {
+    name: 'settings-dhcp',
+    path: '/ui/settings',
+    async prepare(page) {
+      const card = page.locator('#dhcp-pxe')
+      await card.locator('summary').first().click()
+      await card.evaluate((element) => element.scrollIntoView())
+    },
+  },
+  { name: 'account', path: '/ui/account' },
+  { name: 'error', path: '/ui/machines/52:54:00:00:00:99' },
+]
+
+/** Of a server and a cache where nobody has done anything yet. */
+export const FIRST_RUN: readonly Picture[] = [
+  { name: 'first-run', path: '/ui/dashboard' },
+  { name: 'first-run-machines', path: '/ui/machines' },
+  { name: 'first-run-images', path: '/ui/cache' },
+  { name: 'first-run-netboot', path: '/ui/netboot' },
+]
+
+/** Of a cache with images. */
+export const IMAGES: readonly Picture[] = [
+  {
+    name: 'images',
+    path: '/ui/cache',
+    async prepare(page) {
+      await page.locator('.badge.done').nth(3).waitFor()
+      await page.locator('.badge.failed').waitFor()
+    },
+  },
+  {
+    name: 'images-remove',
+    path: '/ui/cache',
+    prepare: (page) => page.getByRole('link', { name: 'Remove' }).first().click(),
+  },
+]
+
+interface Size {
+  readonly suffix: string
+  readonly width: number
+  readonly height: number
+  readonly scale?: number
+  readonly scheme: 'light' | 'dark'
+  /** The pictures of this size that the documents use. */
+  readonly kept: readonly string[]
+}
+
+/** A window of 1280 pixels at 200 % has 640 of its own. */
+export const SIZES: readonly Size[] = [
+  {
+    suffix: '',
+    width: 1280,
+    height: 800,
+    scheme: 'light',
+    kept: [
+      'dashboard',
+      'machines',
+      'machines-bulk',
+      'machines-wall',
+      'machine',
+      'machine-script',
+      'machine-steps',
+      'machine-confirm',
+      'machine-running',
+      'runs',
+      'run-failed',
+      'netboot',
+      'backups',
+      'events',
+      'settings',
+      'settings-dhcp',
+      'account',
+      'first-run',
+      'images',
+    ],
+  },
+  {
+    suffix: '-dark',
+    width: 1280,
+    height: 800,
+    scheme: 'dark',
+    kept: ['machines', 'machine', 'dashboard'],
+  },
+  { suffix: '-wide', width: 1920, height: 1080, scheme: 'light', kept: ['machines'] },
+  {
+    suffix: '-narrow',
+    width: 390,
+    height: 844,
+    scheme: 'light',
+    kept: ['machines', 'machine', 'dashboard'],
+  },
+  { suffix: '-narrow-dark', width: 390, height: 844, scheme: 'dark', kept: [] },
+  { suffix: '-zoom', width: 640, height: 400, scale: 2, scheme: 'light', kept: [] },
+]

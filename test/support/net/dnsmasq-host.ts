@@ -1,0 +1,135 @@
+/** A host with a dnsmasq of its own and a machine on its wire: two network namespaces, and an /etc that is a copy. */
+import { spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { chmod, cp, mkdir, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { $ } from 'zx'
+
+/** Of the host, on the interface `lan0`. */
+export const HOST_ADDRESS = '192.168.98.1'
+const HELPER = fileURLToPath(
+  new URL('../../../runtime/bin/flasher-web-activate-pxe.mjs', import.meta.url),
+)
+const CLIENT = fileURLToPath(new URL('pxe-client.ts', import.meta.url))
+const run = $({ quiet: true, verbose: false })
+let made = 0
+
+/** Asks the loop below, as systemctl asks systemd: what it starts is not in the caller's sandbox. */
+const renderSystemctl = (folder: string) => `#!/bin/sh
+set -eu
+[ "$*" = 'restart dnsmasq.service' ] || exit 64
+echo restart > ${folder}/request
+read -r code said < ${folder}/result
+[ "$code" = 0 ] || echo "$said" >&2
+exit "$code"
+`
+
+/** Restarts dnsmasq with Debian's way to start it; `fail-once` has it fail. */
+const renderInit = (folder: string) => `#!/bin/sh
+stop() {
+  [ -e ${folder}/pid ] || return 0
+  pid=$(cat ${folder}/pid)
+  kill "$pid"
+  while kill -0 "$pid" 2>/dev/null; do sleep 0.05; done
+  rm -f ${folder}/pid
+}
+echo ready
+while read -r _ < ${folder}/request; do
+  echo restart >> ${folder}/restarts
+  stop
+  if [ -e ${folder}/fail-once ]; then
+    rm ${folder}/fail-once
+    echo '1 Job for dnsmasq.service failed.' > ${folder}/result
+  else
+    said=$(dnsmasq -x ${folder}/pid -u root -7 /etc/dnsmasq.d,.dpkg-dist,.dpkg-old,.dpkg-new 2>&1 >/dev/null)
+    echo "$? $said" > ${folder}/result
+  fi
+done
+`
+
+/** Needs root. `await using`. */
+export async function createDnsmasqHost() {
+  made += 1
+  const [host, machine] = [
+    `flasher-dns-${process.pid}-${made}`,
+    `flasher-box-${process.pid}-${made}`,
+  ]
+  await using undo = new AsyncDisposableStack()
+  const folder = await mkdtemp(join(tmpdir(), 'flasher-dnsmasq-'))
+  undo.defer(() => rm(folder, { recursive: true, force: true }))
+  for (const name of [host, machine]) {
+    await run`ip netns add ${name}`
+    undo.defer(async () => void (await run`ip netns del ${name}`))
+  }
+  await run`ip link add lan0 netns ${host} type veth peer name eth0 netns ${machine}`
+  for (const [name, card, address] of [
+    [host, 'lan0', `${HOST_ADDRESS}/24`],
+    [machine, 'eth0', '192.168.98.50/24'],
+  ] as const) {
+    await run`ip -n ${name} link set lo up`
+    await run`ip -n ${name} addr add ${address} dev ${card}`
+    await run`ip -n ${name} link set ${card} up`
+  }
+  await run`ip -n ${machine} route add 255.255.255.255 dev eth0`
+
+  const etc = join(folder, 'etc')
+  const conf = join(etc, 'dnsmasq.d')
+  await cp('/etc', etc, { recursive: true, verbatimSymlinks: true })
+  await rm(conf, { recursive: true, force: true })
+  await mkdir(conf)
+  await mkdir(join(folder, 'tftp'))
+  const base = `port=0\nenable-tftp\ntftp-root=${folder}/tftp\n`
+  await writeFile(join(conf, 'flasher-pxe.conf'), base)
+  const [systemctl, init] = [join(folder, 'systemctl'), join(folder, 'init')]
+  await writeFile(systemctl, renderSystemctl(folder))
+  await writeFile(init, renderInit(folder))
+  await chmod(systemctl, 0o755)
+  await run`mkfifo -m 600 ${join(folder, 'request')} ${join(folder, 'result')}`
+  const mounts = `mount --bind ${etc} /etc && mount --bind ${systemctl} /usr/bin/systemctl`
+  const enter = ['netns', 'exec', host, 'sh', '-c', `${mounts} && exec "$@"`, 'sh']
+  undo.defer(async () => {
+    const pid = await readFile(join(folder, 'pid'), 'utf8').catch(() => '')
+    if (pid !== '') process.kill(Number(pid))
+  })
+  const loop = spawn('ip', [...enter, 'sh', init], { stdio: ['ignore', 'pipe', 'inherit'] })
+  undo.defer(async () => {
+    const ended = once(loop, 'exit')
+    loop.kill('SIGKILL')
+    await ended
+  })
+  await once(loop.stdout, 'data')
+
+  const held = undo.move()
+  return {
+    folder,
+    /** Where the helper's file comes to be. */
+    active: join(conf, 'flasher-pxe-active.conf'),
+    conf,
+    /** What a program on the host is started with. */
+    enter: ['ip', ...enter],
+    /** Runs the helper as root, as sudo would. */
+    async help(...args: readonly string[]) {
+      const words = [...this.enter, process.execPath, HELPER, ...args]
+      const { exitCode, stdout, stderr } = await run({ nothrow: true })`umask 077; ${words}`
+      return { exitCode, stdout, stderr }
+    },
+    /** What a machine on the wire is offered; null: nothing. */
+    async ask(arch: number, who: 'firmware' | 'ipxe'): Promise<unknown> {
+      const words = ['ip', 'netns', 'exec', machine, process.execPath, CLIENT, String(arch), who]
+      const { stdout } = await run`${words}`
+      return JSON.parse(stdout)
+    },
+    /** Runs a module's text on the host; what it printed. */
+    async evaluate(text: string, ...args: readonly string[]): Promise<string> {
+      const words = [...this.enter, process.execPath, '--input-type=module', '-e', text, ...args]
+      return (await run`${words}`).stdout
+    },
+    async countRestarts() {
+      const text = await readFile(join(folder, 'restarts'), 'utf8').catch(() => '')
+      return text.split('\n').length - 1
+    },
+    [Symbol.asyncDispose]: () => held.disposeAsync(),
+  }
+}
