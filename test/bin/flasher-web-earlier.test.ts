@@ -1,5 +1,5 @@
 /** `FLASHER_LINE=earlier flasher-web`, as a process: its variables, its state, and what a crash leaves. */
-import { mkdir, readdir, stat, writeFile } from 'node:fs/promises'
+import { mkdir, readdir, rm, stat, writeFile } from 'node:fs/promises'
 import { request } from 'node:http'
 import { setTimeout as pause } from 'node:timers/promises'
 import { suite } from 'uvu'
@@ -55,6 +55,33 @@ test('it listens where the variables say, and keeps its state there', async () =
   await using again = await home.start([], env)
   const script = await (await fetch(`${again.url}/pxe/52-54-00-12-34-56`)).text()
   assert.match(script, `flasher.image_url=${again.url}/images/a.img`)
+})
+
+test('deleting the key file and restarting ends all sessions; an empty one is refused', async () => {
+  await using home = await createHome()
+  const env = await variables(home)
+  const key = home.at('earlier/session-secret')
+  const ask = async (url: string, cookie: string) =>
+    (await fetch(`${url}/machines`, { headers: { cookie } })).status
+  let cookie = ''
+  {
+    await using server = await home.start([], env)
+    cookie = (await login(server.url, PASSWORD)).cookie
+    assert.is((await stat(key)).mode & 0o777, 0o600)
+  }
+  {
+    await using server = await home.start([], env)
+    assert.is(await ask(server.url, cookie), 200)
+  }
+  await rm(key)
+  {
+    await using server = await home.start([], env)
+    assert.is(await ask(server.url, cookie), 401)
+  }
+  await writeFile(key, '')
+  const refused = await home.run([], env)
+  assert.is(refused.code, 2)
+  assert.match(refused.stderr, /session-secret/)
 })
 
 test('the state of one line is refused by the other, and stays as it is', async () => {
