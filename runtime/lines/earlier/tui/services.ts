@@ -127,7 +127,7 @@ async function listServed(
   const { fetchServedImages } = await import('../../../services/net/served-image-list.ts')
   const images = await fetchServedImages(base, { env, signal })
   if (!images.ok) {
-    const trouble = `The images of ${base} cannot be listed: ${images.refusal}. Press r to try again.`
+    const trouble = `The images cannot be listed: ${images.refusal}. Press r to try again.`
     return { rows: null, trouble }
   }
   const rows = images.value.map(({ url, ...image }) => ({ ...image, location: url }))

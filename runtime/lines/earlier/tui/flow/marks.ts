@@ -1,7 +1,14 @@
 /** The marked row of each pane: how it moves, and what becomes of it when the lists change. Pure. */
 import { isSameDisk } from '../../../../core/disk/disk.ts'
 import { listRows } from './rows.ts'
-import type { Listing, ListedImage, PaneName, State } from './state.ts'
+import {
+  REFRESHING,
+  type Listing,
+  type ListedImage,
+  type PaneName,
+  type State,
+  type Status,
+} from './state.ts'
 import type { SurveyedDisk } from '../../../../core/disk/disk.ts'
 
 export type Move = 'up' | 'down' | 'pageup' | 'pagedown' | 'home' | 'end'
@@ -36,8 +43,13 @@ export function ensureMark(state: State, pane: PaneName): State {
   return mark(state, pane, row?.key ?? null)
 }
 
-export const takeImages = (state: State, images: Listing<ListedImage>): State =>
-  ensureMark({ ...state, images }, 'images')
+export function takeImages(state: State, images: Listing<ListedImage>): State {
+  const refreshed = images.trouble === null ? REFRESHED : null
+  const status = state.status === REFRESHING ? refreshed : state.status
+  return ensureMark({ ...state, images, status }, 'images')
+}
+
+const REFRESHED: Status = { tone: 'plain', text: 'Refreshed.' }
 
 /** No other disk takes the place of a marked one that is gone: the person may be about to press a key. */
 export function takeDisks(state: State, disks: Listing<SurveyedDisk>): State {

@@ -2,7 +2,7 @@
 import { decideChoice, findMarked } from './rows.ts'
 import { ensureMark, moveMark, type Move } from './marks.ts'
 import { signalDone } from './dialog-keys.ts'
-import type { Next, PaneName, State } from './state.ts'
+import { REFRESHING, type Next, type PaneName, type State } from './state.ts'
 
 const stay = (state: State): Next => ({ state, effects: [] })
 
@@ -29,7 +29,7 @@ const quit = (state: State): Next =>
     : { state, effects: [{ effect: 'quit' }] }
 
 const refresh = (state: State): Next => ({
-  state: { ...state, status: { tone: 'plain', text: 'Refreshed.' } },
+  state: { ...state, status: REFRESHING },
   effects: [{ effect: 'list-images' }, { effect: 'list-disks' }],
 })
 

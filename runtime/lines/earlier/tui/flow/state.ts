@@ -131,6 +131,9 @@ export interface Next {
 
 const LOOKING = { rows: null, trouble: null } as const
 
+/** Until the images were listed again. */
+export const REFRESHING: Status = { tone: 'plain', text: 'Looking again ...' }
+
 /** What the program opens with. */
 export const openState = (setting: Setting, reason: string | null): Next => ({
   state: {

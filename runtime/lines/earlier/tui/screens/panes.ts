@@ -130,12 +130,13 @@ function explainEmpty(state: State, pane: PaneName, width: number): readonly Lin
   return [...fold(text, width), 'Press r to look again.'].map((line) => ({ text: line }))
 }
 
-/** At any character: addresses have no blanks. */
-function fold(text: string, width: number): readonly string[] {
-  const shown = printable(text)
-  const count = Math.ceil(shown.length / width)
-  return Array.from({ length: count }, (_, line) => shown.slice(line * width, (line + 1) * width))
-}
+/** At blanks; an address, which has none, at any character. */
+const fold = (text: string, width: number): readonly string[] =>
+  wrap(printable(text), width).flatMap((line) =>
+    Array.from({ length: Math.max(1, Math.ceil(line.length / width)) }, (_, at) =>
+      line.slice(at * width, (at + 1) * width),
+    ),
+  )
 
 /** What is marked in both panes, in full. */
 export function renderMarked(state: State, width: number, { ink, unicode }: Look) {
@@ -146,11 +147,14 @@ export function renderMarked(state: State, width: number, { ink, unicode }: Look
     ['Image', image === null ? 'none chosen' : (image.words[0] ?? '')],
     ['Disk', disk === null ? 'none chosen' : (disk.words[0] ?? '')],
   ] as const
-  const refusals = [image, disk].flatMap((row) => (row === null ? [] : [row.refusal]))
-  const refusal = refusals.find((text) => text !== null) ?? null
-  const last = refusal === null ? (disk?.words[1] ?? '') : `cannot be chosen: ${refusal}`
+  const refusals = [...describeRefusal('image', image), ...describeRefusal('disk', disk)]
+  const [refusal = null] = refusals
+  const last = refusal ?? disk?.words[1] ?? ''
   return [
     ...labels.map(([label, text]) => fit(` ${label.padEnd(6)} ${text}`)),
     (refusal === null ? ink.faint : ink.danger)(fit(`        ${last}`)),
   ]
 }
+
+const describeRefusal = (noun: string, row: PaneRow | null): readonly string[] =>
+  row === null || row.refusal === null ? [] : [`the ${noun} cannot be chosen: ${row.refusal}`]
