@@ -44,6 +44,16 @@ export async function createEarlierServer(options: EarlierServerOptions = {}) {
   // The server's own timers keep no process alive; without a socket nothing else does.
   const alive = setInterval(() => {}, 1000)
 
+  const running = new AsyncDisposableStack()
+  running.use(state)
+  running.use(server)
+  running.defer(() => {
+    clearInterval(alive)
+    server.endChannels()
+  })
+  /** Its folder stays. */
+  const stop = () => running.disposeAsync()
+
   async function request(path: string, init: RequestInit = {}): Promise<Response> {
     const headers = new Headers(init.headers)
     if (!headers.has('host')) headers.set('host', 'flasher.test:8080')
@@ -72,11 +82,9 @@ export async function createEarlierServer(options: EarlierServerOptions = {}) {
     },
     putImage: (name: string, bytes: string | Uint8Array) => writeFile(join(images, name), bytes),
     putBootFile: (name: string, bytes: string | Uint8Array) => writeFile(join(boot, name), bytes),
+    stop,
     async [Symbol.asyncDispose]() {
-      clearInterval(alive)
-      server.endChannels()
-      await server[Symbol.asyncDispose]()
-      await state[Symbol.asyncDispose]()
+      await stop()
       await rm(dir, { recursive: true })
     },
   }

@@ -35,14 +35,35 @@ const EXPORT = {
 
 const IMPORT = {
   words: ['import'],
-  summary: 'import the machines of an export bundle',
+  summary: 'import machines: an export bundle, or the state of the earlier line',
   about: [
     'Every machine of the bundle starts over: mode flasher-inventory, no image, no disk, no labels; its name stays unless the bundle has another. Other machines are kept. Works while the server is running.',
+    'With --from earlier, DIR is the state folder of a server of the earlier line, which is only read. Its machines come in as flasher-inventory, with their host names as names, and with their images where the catalog has one image of that file name. Machines that are here already are kept. What does not come along is listed.',
   ],
-  positionals: [{ value: FOLDER, help: 'the folder with inventory.json' }],
-  flags: [CONFIG],
+  positionals: [
+    { value: FOLDER, help: 'the folder with inventory.json, or with state.db of the earlier line' },
+  ],
+  flags: [
+    {
+      name: 'from',
+      value: {
+        name: 'KIND',
+        completes: 'choices',
+        choices: ['bundle', 'earlier'],
+        default: 'bundle',
+      },
+      help: 'what DIR is',
+    },
+    { name: 'dry-run', value: null, help: 'with --from earlier: change nothing, only list' },
+    { name: 'json', value: null, help: 'with --from earlier: print one JSON document on stdout' },
+    CONFIG,
+  ],
   examples: [
     { line: 'flasher-web import /srv/fleet', does: 'import what another server exported' },
+    {
+      line: 'flasher-web import --from earlier --dry-run /mnt/old/var/lib/flasher',
+      does: 'list what would come along from an earlier server',
+    },
   ],
 } as const satisfies Command
 

@@ -1,6 +1,6 @@
 /** Earlier line: stores and parses a machine's record, also as older releases stored it. */
 import { z } from 'zod'
-import { parseJson } from '../../../core/foundation/json-reader.ts'
+import { decodeDeployedRow } from '../../../core/machine/deployed-row.ts'
 import { parseMac } from '../../../core/machine/mac.ts'
 import {
   BOOT_POLICIES,
@@ -58,15 +58,5 @@ export function parseRecord(stored: unknown): Machine | null {
 }
 
 /** A row of the deployed server's table; null when it cannot be a machine. */
-export function parseDeployedRow(row: Readonly<Record<string, unknown>>): Machine | null {
-  const fields = Object.entries(row).map(([name, value]) => [name, toOurs(name, value)])
-  return parseRecord(Object.fromEntries(fields))
-}
-
-/** Its times have an offset and microseconds; the object that it keeps as text is one here. */
-function toOurs(name: string, value: unknown): unknown {
-  if (typeof value !== 'string') return value
-  if (name === 'last_known_good') return parseJson(value)
-  if (!name.endsWith('_at') || !time.safeParse(value).success) return value
-  return Temporal.Instant.from(value).toString({ fractionalSecondDigits: 3 })
-}
+export const parseDeployedRow = (row: Readonly<Record<string, unknown>>): Machine | null =>
+  parseRecord(decodeDeployedRow(row))
