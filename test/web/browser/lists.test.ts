@@ -176,7 +176,7 @@ test('what is open looks so: section, quick filter and saved search', () =>
       await page.getByText('Saved searches', { exact: true }).click()
       await page.getByLabel('Save this search as').fill(q)
       await page.getByRole('button', { name: 'Save', exact: true }).click()
-      await page.getByRole('link', { name: q, exact: true }).waitFor({ state: 'attached' })
+      await page.locator('.menu li a', { hasText: q }).waitFor({ state: 'attached' })
     }
     await page.goto('/ui/machines?q=state:armed')
     const weigh = (selector: string) =>
