@@ -60,8 +60,6 @@ interface Context extends UploadsDependencies {
   readonly signal: AbortSignal
 }
 
-type Uploads = Awaited<ReturnType<typeof createUploads>>
-
 const MAX_UPLOADS = 32
 const ABANDONED_MS = 24 * 3_600_000
 const SWEEP_MS = 600_000

@@ -23,7 +23,7 @@ export interface FrameRoom {
 /** Of the frame, left and right. */
 export const FRAME_WIDTH = 4
 
-/** The one that has the keys is told apart by its brackets, too: colours may be off. */
+/** Brackets mark the pane that has the keys, too: colours may be off. */
 export function renderFrame(
   title: string,
   lines: readonly Line[],
