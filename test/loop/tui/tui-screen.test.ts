@@ -23,7 +23,7 @@ function expectAligned(screen: readonly string[], columns: number, edge: string)
   assert.is(middles.size, 1, screen.join('\n'))
 }
 
-test('80x25, 200x50 and back: both panes are aligned, the reason is told in full', async () => {
+test('80x25, 200x50 and back: both panes are aligned, the reason stands in full', async () => {
   await using fixture = await createWizardFixture({
     'debian-13-amd64.img': 'x',
     'größe-東京-with-a-name-that-is-far-too-long-for-its-column.img': 'x',

@@ -158,8 +158,7 @@ export const listSetAside = (
     .filter((name) => NETBOOT_NAMES.includes(name))
     .map((name) => ({
       what: `boot/${name}`,
-      reason:
-        'its name holds no version, so it cannot be told from another release: fetch a release',
+      reason: 'its name holds no version, so it looks like any other release: fetch a release',
     })),
   ...entries.flatMap((what) => {
     const reason = FOLDERS[what]
