@@ -103,7 +103,8 @@ export async function openContext(
     baseURL: site.url,
     ...options,
   })
-  context.setDefaultTimeout(5000)
+  // Long enough that a loaded machine decides no test.
+  context.setDefaultTimeout(30_000)
   const complaints: string[] = []
   context.on('request', (request) => {
     const { origin } = new URL(request.url())
