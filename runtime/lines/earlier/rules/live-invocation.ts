@@ -38,13 +38,13 @@ export function parseLiveOrder(line: string): LiveOrder | null {
 }
 
 /** A file that is fetched before anything is written, and the flag of `flasher flash` that takes it. */
-export interface Fetched {
+interface Fetched {
   readonly file: ProvisionFile
   readonly url: string
   readonly isRequired: boolean
 }
 
-export type LiveInvocation =
+type LiveInvocation =
   /** `flasher-tui`; `reason`: why a person is asked, null where that was ordered. */
   | { readonly kind: 'tui'; readonly argv: readonly string[]; readonly reason: string | null }
   /** `flasher`, with the flags of the files that were fetched; then the done signal, then a restart. */

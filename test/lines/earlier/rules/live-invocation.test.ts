@@ -20,8 +20,16 @@ function offer(path: string, refusal: string | null = null, removable = false): 
   const identity = { serial: 'S5GX', wwn: null, sizeBytes: 500e9, diskseq: null }
   const zeros = { isLoop: false, writeZeroesMaxBytes: 0, discardMaxBytes: 0 }
   const device: SurveyedDisk['device'] = {
-    ...{ node: path, type: 'disk', sectorBytes: 512, readonly: false, vendor: 'ATA' },
-    ...{ model: 'SSD', tran: 'sata', identity, zeros, uses: [] },
+    node: path,
+    type: 'disk',
+    sectorBytes: 512,
+    readonly: false,
+    vendor: 'ATA',
+    model: 'SSD',
+    tran: 'sata',
+    identity,
+    zeros,
+    uses: [],
   }
   return { disk: { path, removable, device, parts: [] }, refusal }
 }
@@ -55,13 +63,14 @@ test('flash: the image is streamed to the only suitable disk', () => {
   assert.equal(decide(`${FLASH} flasher.provisioning=none`), flash)
 })
 
+const filesOf = (mode: string) => {
+  const invocation = decide(`${FLASH} flasher.provisioning=${mode} flasher.token=abc`)
+  if (invocation.kind !== 'flash') throw new Error(invocation.reason ?? '')
+  return invocation.fetched
+}
+
 test('files of the provisioning are fetched from the server, only one of them must be there', () => {
   const base = `${SERVER}/pxe/${MAC}/provision`
-  const filesOf = (mode: string) => {
-    const invocation = decide(`${FLASH} flasher.provisioning=${mode} flasher.token=abc`)
-    if (invocation.kind !== 'flash') throw new Error(invocation.reason ?? '')
-    return invocation.fetched
-  }
   assert.equal(filesOf('cloud-init'), [
     { file: 'user-data', url: `${base}/user-data`, isRequired: true },
     { file: 'meta-data', url: `${base}/meta-data`, isRequired: false },

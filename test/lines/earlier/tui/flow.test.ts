@@ -32,8 +32,17 @@ function disk(path: string, more: Partial<SurveyedDisk['device']> = {}): Surveye
   const identity = { serial: `S-${path}`, wwn: null, sizeBytes: 500 * GB, diskseq: 1 }
   const zeros = { isLoop: false, writeZeroesMaxBytes: 0, discardMaxBytes: 0 }
   const device = {
-    ...{ node: path, type: 'disk', sectorBytes: 512, readonly: false, vendor: 'ATA' },
-    ...{ model: 'Samsung SSD 980', tran: 'sata', identity, zeros, uses: [], ...more },
+    node: path,
+    type: 'disk',
+    sectorBytes: 512,
+    readonly: false,
+    vendor: 'ATA',
+    model: 'Samsung SSD 980',
+    tran: 'sata',
+    identity,
+    zeros,
+    uses: [],
+    ...more,
   }
   return { path, removable: false, device, parts: [] }
 }
@@ -87,12 +96,19 @@ const DONE: FlashOutcome = {
   kind: 'done',
   plan: {
     image: {
-      ...{ name: 'debian.img', path: null, url: null, format: 'img', sizeBytes: 1 },
+      name: 'debian.img',
+      path: null,
+      url: null,
+      format: 'img',
+      sizeBytes: 1,
       virtual: { kind: 'exact', bytes: 1 },
     },
     target: {
-      ...{ path: '/dev/sdb', node: '/dev/sdb', identity: FREE.device.identity },
-      ...{ sectorBytes: 512, allowPartition: false },
+      path: '/dev/sdb',
+      node: '/dev/sdb',
+      identity: FREE.device.identity,
+      sectorBytes: 512,
+      allowPartition: false,
     },
     zeros: 'write',
     verify: 'data',

@@ -25,7 +25,7 @@ interface DialogRoom {
   readonly seconds: number
 }
 
-export interface DialogView {
+interface DialogView {
   readonly title: string
   readonly lines: readonly Line[]
 }
