@@ -63,12 +63,12 @@ test('deleting the key file and restarting ends all sessions; an empty one is re
   const key = home.at('earlier/session-secret')
   const ask = async (url: string, cookie: string) =>
     (await fetch(`${url}/machines`, { headers: { cookie } })).status
-  let cookie = ''
-  {
+  const logIn = async () => {
     await using server = await home.start([], env)
-    cookie = (await login(server.url, PASSWORD)).cookie
-    assert.is((await stat(key)).mode & 0o777, 0o600)
+    return (await login(server.url, PASSWORD)).cookie
   }
+  const cookie = await logIn()
+  assert.is((await stat(key)).mode & 0o777, 0o600)
   {
     await using server = await home.start([], env)
     assert.is(await ask(server.url, cookie), 200)
