@@ -19,6 +19,9 @@ async function createHome() {
   return { ...home, [Symbol.asyncDispose]: () => stack.disposeAsync() }
 }
 
+const askAs = async (url: string, cookie: string) =>
+  (await fetch(`${url}/machines`, { headers: { cookie } })).status
+
 /** The variables of the specification, and no others. */
 async function variables(home: Home) {
   const port = String(await findPort())
@@ -61,22 +64,20 @@ test('deleting the key file and restarting ends all sessions; an empty one is re
   await using home = await createHome()
   const env = await variables(home)
   const key = home.at('earlier/session-secret')
-  const ask = async (url: string, cookie: string) =>
-    (await fetch(`${url}/machines`, { headers: { cookie } })).status
-  let cookie = ''
-  {
+  const logIn = async () => {
     await using server = await home.start([], env)
-    cookie = (await login(server.url, PASSWORD)).cookie
-    assert.is((await stat(key)).mode & 0o777, 0o600)
+    return (await login(server.url, PASSWORD)).cookie
   }
+  const cookie = await logIn()
+  assert.is((await stat(key)).mode & 0o777, 0o600)
   {
     await using server = await home.start([], env)
-    assert.is(await ask(server.url, cookie), 200)
+    assert.is(await askAs(server.url, cookie), 200)
   }
   await rm(key)
   {
     await using server = await home.start([], env)
-    assert.is(await ask(server.url, cookie), 401)
+    assert.is(await askAs(server.url, cookie), 401)
   }
   await writeFile(key, '')
   const refused = await home.run([], env)
