@@ -11,7 +11,7 @@ const spoken = document.querySelector('#spoken')
 async function copy(button) {
   await navigator.clipboard.writeText(button.dataset.copy)
   button.classList.add('copied')
-  spoken.textContent = 'Copied'
+  spoken.textContent = spoken.dataset.copied
   setTimeout(() => button.classList.remove('copied'), 1500)
 }
 
@@ -19,7 +19,7 @@ async function copy(button) {
 function select(button) {
   const code = button.parentElement?.querySelector('code')
   if (code) getSelection().selectAllChildren(code)
-  spoken.textContent = 'Selected'
+  spoken.textContent = spoken.dataset.selected
 }
 
 /** Switches at once and sets the cookie; without a script the form does the same. */

@@ -111,7 +111,9 @@ function showSilence() {
   banner.hidden = lostAt === null || Date.now() - lostAt < SILENT_MS
   if (banner.hidden) return
   const at = new Date(lostAt)
-  banner.textContent = `No connection to the server since ${at.toLocaleTimeString()} (${age(at.toISOString())}). This page may be out of date. Retrying; reload the page if this persists.`
+  banner.textContent = banner.dataset.text
+    .replace('{time}', at.toLocaleTimeString())
+    .replace('{age}', age(at.toISOString()))
 }
 
 /** A hidden tab closes its connection: browsers allow six for all tabs of a site. */

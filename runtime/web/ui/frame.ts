@@ -77,7 +77,12 @@ export function createFrame(parts: FrameDependencies): Frame {
               <a class="skip" href="#content">${t.skip}</a>
               ${renderSide(parts, view)} ${renderMain(view)}
               <dialog id="dialog" aria-labelledby="dialog-title"></dialog>
-              <div id="spoken" class="spoken" aria-live="polite"></div>
+              <div
+                id="spoken"
+                class="spoken"
+                aria-live="polite"
+                ${attributes({ 'data-copied': t.spoken.copied, 'data-selected': t.spoken.selected })}
+              ></div>
             </body>
           </html> `,
       ),
@@ -150,7 +155,7 @@ function renderMain(view: PageView): Html {
       <h1>${heading}${count === undefined ? null : html` <span class="count">${count}</span>`}</h1>
       <div class="actions">${actions}</div>
     </div>
-    <div id="stale" class="banner needs-you" role="status" hidden></div>
+    <div id="stale" class="banner needs-you" role="status" data-text="${t.lost}" hidden></div>
     ${messages} ${body}
   </main>`
 }

@@ -57,6 +57,9 @@ export const FRAME = {
     cancelled: 'cancelled',
   },
   copy: { title: 'Copy', text: 'Copy {text}', long: 'Copy this' },
+  /** What scripts say. */
+  spoken: { copied: 'Copied', selected: 'Selected' },
+  lost: 'No connection to the server since {time} ({age}). This page may be out of date. Retrying; reload the page if this persists.',
   tabs: 'On this page',
   login: {
     title: 'Log in',
