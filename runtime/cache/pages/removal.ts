@@ -1,16 +1,15 @@
 /** The question before an image is removed: what is deleted, and whether machines use it. */
 import type { CacheRow } from '../../services/cache/cache-rows.ts'
-import { renderExactSize } from '../../core/foundation/size.ts'
+import { renderSize } from '../../core/foundation/size.ts'
 import { banner, card } from '../../web/ui/elements.ts'
 import { checkField, hidden } from '../../web/ui/fields.ts'
 import { fillHtml, html, type Html } from '../../web/ui/html.ts'
 import { PAGES } from '../../core/texts/pages/texts.ts'
-import { fill } from '../../core/texts/text.ts'
 
 const t = PAGES.images.removal
 
 export function renderRemoval({ entry, kind, state, isPinned }: CacheRow): Html {
-  const size = entry.size_bytes === null ? '' : ` (${renderExactSize(entry.size_bytes)})`
+  const size = entry.size_bytes === null ? '' : ` (${renderSize(entry.size_bytes)})`
   const name = html`<strong>${entry.name}</strong>`
   const image = html`${name}${size}`
   const consequence =
@@ -26,7 +25,7 @@ export function renderRemoval({ entry, kind, state, isPinned }: CacheRow): Html 
         ${hidden({ name: entry.name })}
         ${isPinned ? checkField({ name: 'force', label: t.force, checked: false }) : null}
         <div class="row">
-          <button class="danger">${fill(t.button, { name: entry.name })}</button>
+          <button class="danger">${t.button}</button>
           <a class="button" href="/ui/dashboard">${PAGES.frame.cancel}</a>
         </div>
       </form>`,

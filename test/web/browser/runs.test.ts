@@ -140,4 +140,32 @@ test('the history is found by words, and taken along', async () => {
   assert.equal(opened.complaints, [])
 })
 
+test('the page of a machine says what was flashed to which disk', async () => {
+  await using opened = await openContext(browser, site)
+  await addAxe(opened.context)
+  const page = await opened.context.newPage()
+  await logIn(page)
+  const { boxes } = site
+  await boxes.boot(5)
+  await boxes.tellDisks(5)
+  const [image]: readonly { ref: string }[] = await (await page.request.get('/images')).json()
+  const data = {
+    boot_mode: 'flasher-flash-once',
+    bty_image_ref: image?.ref,
+    target_disk_serial: serialOf(5),
+  }
+  await page.request.put(`/machines/${macOf(5)}`, { data })
+  await boxes.boot(5)
+  await boxes.fetchKernel(5)
+  await boxes.plan(5)
+  await report(5, { phase: 'started', image: IMAGE, disk: diskOf(5) })
+  await report(5, { phase: 'done', bytes_written: 1, verified: true })
+  await boxes.done(5)
+  await page.goto(`/ui/machines/${macOf(5)}`)
+  const sentence = `Flashed debian-13.img.zst to Samsung SSD 980, ${serialOf(5)}, /dev/sda, verified`
+  await page.getByText(sentence).waitFor()
+  await checkAxe(page)
+  assert.equal(opened.complaints, [])
+})
+
 test.run()

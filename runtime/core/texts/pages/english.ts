@@ -123,8 +123,8 @@ export const ENGLISH = {
       title: 'Setup: {done} of {total} done',
       states: {
         ready: 'ready',
-        attention: 'attention',
-        missing: 'missing',
+        attention: 'needs attention',
+        missing: 'to do',
         unknown: 'not seen yet',
       },
     },
@@ -319,7 +319,7 @@ export const ENGLISH = {
       listed: '{image} will be removed from the list.',
       inUse: 'In use by machines, which cannot be flashed without it.',
       force: 'Remove anyway',
-      button: 'Remove {name}',
+      button: 'Remove image',
     },
     connection: {
       connected: {
@@ -877,6 +877,8 @@ export const ENGLISH = {
       failed: 'The flash failed.',
       failedImage: 'The flash of {image} failed.',
       failedDisk: 'The flash of {image} to {disk} failed.',
+      verified: 'Flashed {image} to {disk}, verified {time}.',
+      unverified: 'Flashed {image} to {disk}, not verified, {time}.',
       noReason: 'The machine gave no reason.',
       showLog: 'Show the log',
       showRun: 'Show the run',
@@ -1446,7 +1448,7 @@ export const ENGLISH = {
     },
     tokens: {
       title: 'API tokens',
-      api: 'API',
+      api: 'API documentation',
       created: 'Token created. Copy it now, it will not be shown again: {token}',
       empty: {
         title: 'No tokens',

@@ -29,7 +29,7 @@ export function renderReadiness(rows: readonly ReadinessRow[]): Html {
 const TONES = {
   ready: 'done',
   attention: 'needs-you',
-  missing: 'failed',
+  missing: 'needs-you',
   unknown: 'ready',
 } as const satisfies Record<ReadinessRow['state'], Tone>
 

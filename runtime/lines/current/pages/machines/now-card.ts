@@ -7,6 +7,7 @@ import { fill } from '../../../../core/texts/text.ts'
 import { badge, banner, copyBlock } from '../../../../web/ui/elements.ts'
 import { postButton } from '../../../../web/ui/fields.ts'
 import { attributes, fillHtml, html, type Content, type Html } from '../../../../web/ui/html.ts'
+import { renderTime } from '../../../../web/ui/times.ts'
 import { refreshOnNews } from '../../../../web/ui/refresh.ts'
 import { isFlashMode } from '../../rules/machine.ts'
 import type { PageContext } from '../frame/page-context.ts'
@@ -39,7 +40,7 @@ export const renderNow = (
     ${refreshOnNews('now', here, 1000)}
   >
     ${badge(view.view.state)}
-    ${view.view.state === 'failed' ? renderFailure(view, lastRun) : renderState(view, lastRun)}
+    ${view.view.state === 'failed' ? renderFailure(view, lastRun) : renderState(context, view, lastRun)}
     ${renderButtons(view, here)}
     <details id="reason">
       <summary>${t.reason}</summary>
@@ -55,11 +56,27 @@ export const renderNow = (
     </details>
   </section>`
 
-function renderState(view: MachineView, lastRun: Run | null): Html {
+function renderState(context: PageContext, view: MachineView, lastRun: Run | null): Html {
+  const flashed = view.view.state === 'done' ? renderFlashed(context, lastRun) : null
+  if (flashed !== null)
+    return html`${flashed}
+      <p class="dim">${view.view.next}</p>`
   const hasTrouble = view.view.state === 'needs-you' && view.machine.cycle.offers > 0
   return html`${renderSentence(view)}
   ${view.run === null ? null : html`<div class="wide-bar">${renderBar(view.run)}</div>`}
   ${hasTrouble && lastRun !== null && isBad(lastRun) ? renderReason(lastRun.reason, lastRun) : null}`
+}
+
+/** What the last flash wrote; null where the record of the run does not say it. */
+function renderFlashed(context: PageContext, run: Run | null): Html | null {
+  if (run?.result !== 'done' || run.image === null || run.disk === null) return null
+  return html`<p class="sentence">
+    ${fillHtml(run.verified === true ? t.verified : t.unverified, {
+      image: html`<strong><bdi>${run.image.name}</bdi></strong>`,
+      disk: html`<strong>${nameDisk(run.disk)}</strong>`,
+      time: renderTime(run.ended_at, context.clock()),
+    })}
+  </p>`
 }
 
 const isBad = ({ result }: Run) => result !== null && result !== 'done'
