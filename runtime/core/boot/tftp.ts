@@ -83,7 +83,7 @@ function renderFinding(finding: TftpFinding, host: string): readonly [string, st
     case 'refused':
       return [
         `Nothing listens on UDP port 69 of ${host}.`,
-        'Start the TFTP daemon there, or name its host in netboot.tftp_probe_host.',
+        'Start the TFTP daemon there, or change the TFTP server to check under Settings.',
       ]
     case 'silent':
       return [
@@ -93,7 +93,7 @@ function renderFinding(finding: TftpFinding, host: string): readonly [string, st
     case 'unreachable':
       return [
         `${host} cannot be asked: ${printable(finding.why)}.`,
-        'Look at netboot.tftp_probe_host.',
+        'Correct the TFTP server to check under Settings.',
       ]
   }
 }

@@ -2,7 +2,7 @@
 import { getRouterParam, type H3Event, type HTTPResponse } from 'h3'
 import { banner, card, copyable, emptyState, factList, tag } from '../../../../web/ui/elements.ts'
 import { checkField, postButton, selectField, textField } from '../../../../web/ui/fields.ts'
-import { fillHtml, html, type Content, type Html } from '../../../../web/ui/html.ts'
+import { attributes, fillHtml, html, type Content, type Html } from '../../../../web/ui/html.ts'
 import type { Route } from '../../../../web/http/route.ts'
 import { renderTime, type Clock } from '../../../../web/ui/times.ts'
 import { createToken, revokeToken, type TokenRefusal } from '../../../../web/fleet/tokens.ts'
@@ -45,6 +45,7 @@ async function show(
   const { site } = context
   const caller = site.caller(event)
   const clock = context.clock()
+  const tokens = await site.tokens.list()
   const until =
     caller.kind === 'session' ? renderTime(new Date(caller.expiresAt).toISOString(), clock) : null
   return await context.show(event, {
@@ -64,8 +65,8 @@ async function show(
       title: t.tokens.title,
       id: 'tokens',
       aside: html`<a class="small" href="/docs/api">${t.tokens.api}</a>`,
-      body: html`${renderTokens(await site.tokens.list(), clock)}
-        <details>
+      body: html`${renderTokens(tokens, clock)}
+        <details ${attributes({ open: tokens.length === 0 })}>
           <summary>${t.tokens.create}</summary>
           ${renderForm(site.notices.read(event)?.typed['name'] ?? '')}
         </details>`,
