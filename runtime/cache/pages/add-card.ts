@@ -1,4 +1,5 @@
 /** Three ways to add an image: from an address, by an upload, and by a copy into the folder. */
+import { UPLOAD_TEXTS } from '../../web/ui/upload-texts.ts'
 import { MAX_PART_BYTES } from '../../core/catalog/image-upload.ts'
 import { card, copyBlock } from '../../web/ui/elements.ts'
 import { textField } from '../../web/ui/fields.ts'
@@ -86,6 +87,7 @@ const renderUploadForm = (): Html =>
   html`<form
       class="scripted-only"
       data-upload="image"
+      data-texts="${UPLOAD_TEXTS}"
       data-part="${MAX_PART_BYTES}"
       data-done="/ui/dashboard?uploaded="
     >

@@ -6,6 +6,11 @@ const PAUSES = [1, 2, 4, 8, 15]
 const PASSING = new Set([0, 408, 429, 500, 502, 503, 504])
 const UNITS = ['B', 'kB', 'MB', 'GB', 'TB']
 
+/** What is said to people: of the form's `data-texts`, the same on all forms of a page. */
+let texts = {}
+
+const fill = (text, values) => text.replace(/\{(\w+)\}/g, (_, name) => values[name] ?? '')
+
 /** A refusal in the words of the server. */
 class Refusal extends Error {}
 
@@ -47,11 +52,14 @@ const capitalize = (text) => text.charAt(0).toUpperCase() + text.slice(1)
 
 /** The sentence for a person. */
 function explain({ status, text }, name) {
-  if (status === 0) return 'The connection was lost.'
-  if (status === 401) return 'Your session has ended. Log in again, then select the file once more.'
+  if (status === 0) return texts.lost
+  if (status === 401) return texts.loggedOut
   const { detail } = parse(text)
-  if (Array.isArray(detail)) return `${name} ${detail[0]?.msg ?? 'was refused'}.`
-  if (typeof detail !== 'string') return `The server answered with status ${status}.`
+  if (Array.isArray(detail)) {
+    const reason = detail[0]?.msg
+    return reason ? fill(texts.invalid, { name, reason }) : fill(texts.refused, { name })
+  }
+  if (typeof detail !== 'string') return fill(texts.status, { status })
   return `${detail.startsWith(name) ? detail : capitalize(detail)}.`
 }
 
@@ -65,9 +73,9 @@ function createView(form) {
     document.createElement(name),
   )
   cancel.type = 'button'
-  cancel.textContent = 'Cancel'
+  cancel.textContent = texts.cancel
   message.setAttribute('role', 'status')
-  bar.setAttribute('aria-label', 'Upload')
+  bar.setAttribute('aria-label', texts.label)
   view.append(bar, text, cancel, message)
   form.after(view)
   const samples = []
@@ -90,8 +98,15 @@ function createView(form) {
       const rate = ((done - before) * 1000) / Math.max(1, now - since)
       bar.max = total
       bar.value = done
-      const left = rate > 0 ? `, ${size(rate)}/s, ${duration((total - done) / rate)} left` : ''
-      text.textContent = `${size(done)} of ${size(total)}${left}`
+      const amounts = { done: size(done), total: size(total) }
+      text.textContent =
+        rate > 0
+          ? fill(texts.pace, {
+              ...amounts,
+              rate: size(rate),
+              time: duration((total - done) / rate),
+            })
+          : fill(texts.progress, amounts)
     },
   }
 }
@@ -109,12 +124,12 @@ const isPassingPart = ({ status }) => status === 409 || PASSING.has(status)
 async function insist(upload, name, attempt, mayPass = isPassing) {
   for (let tries = 0; ; tries += 1) {
     const answer = await attempt(tries)
-    if (upload.isCancelled) throw new Refusal('Cancelled.')
+    if (upload.isCancelled) throw new Refusal(texts.cancelled)
     if (isGood(answer)) return answer
     if (!mayPass(answer)) throw new Refusal(explain(answer, name))
-    upload.view.say('The connection was lost. The upload continues as soon as it is back.')
+    upload.view.say(texts.continues)
     await pause(PAUSES[Math.min(tries, PAUSES.length - 1)])
-    if (upload.isCancelled) throw new Refusal('Cancelled.')
+    if (upload.isCancelled) throw new Refusal(texts.cancelled)
   }
 }
 
@@ -172,7 +187,7 @@ async function uploadImage(upload, form) {
   upload.url = `/uploads/${id}`
   const length = Number(form.dataset.part)
   for (let at = offset; at < file.size;) at = await sendPart(upload, file, at, length)
-  upload.view.say('Checking…')
+  upload.view.say(texts.checking)
   await complete(upload, file)
   return file.name
 }
@@ -192,7 +207,7 @@ async function uploadFiles(upload, form) {
       body: file,
       onProgress: (loaded) => upload.view.progress(done + loaded, total),
     })
-    if (upload.isCancelled) throw new Refusal('Cancelled.')
+    if (upload.isCancelled) throw new Refusal(texts.cancelled)
     if (!isGood(answer)) throw new Refusal(explain(answer, file.name))
     done += file.size
   }
@@ -219,7 +234,7 @@ function start(form) {
     } catch (error) {
       running = null
       view.show(false)
-      view.say(error instanceof Refusal ? error.message : 'The file cannot be read.', true)
+      view.say(error instanceof Refusal ? error.message : texts.unreadable, true)
       if (upload.isCancelled && upload.url !== null) await discard(upload)
     }
   }
@@ -248,5 +263,8 @@ async function discard(upload) {
 }
 
 export function startUploads() {
-  for (const form of document.querySelectorAll('form[data-upload]')) start(form)
+  for (const form of document.querySelectorAll('form[data-upload]')) {
+    texts = JSON.parse(form.dataset.texts)
+    start(form)
+  }
 }

@@ -11,6 +11,22 @@ export const ENGLISH = {
     version: 'Version of this server',
     alarms: 'Events that need attention',
     cancel: 'Cancel',
+    /** What the script of uploads says. */
+    uploads: {
+      label: 'Upload',
+      cancel: 'Cancel',
+      cancelled: 'Cancelled.',
+      checking: 'Checking…',
+      progress: '{done} of {total}',
+      pace: '{done} of {total}, {rate}/s, {time} left',
+      lost: 'The connection was lost.',
+      continues: 'The connection was lost. The upload continues as soon as it is back.',
+      loggedOut: 'Your session has ended. Log in again, then select the file once more.',
+      refused: '{name} was refused.',
+      invalid: '{name} {reason}.',
+      status: 'The server answered with status {status}.',
+      unreadable: 'The file cannot be read.',
+    },
     titles: {
       dashboard: 'Dashboard',
       machines: 'Machines',

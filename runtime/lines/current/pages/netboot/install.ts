@@ -1,4 +1,5 @@
 /** Three ways to install a live system on the Netboot page: fetch a release, upload its files, or build it. */
+import { UPLOAD_TEXTS } from '../../../../web/ui/upload-texts.ts'
 import type { H3Event } from 'h3'
 import type { ShownSetting } from '../../../../core/config/shown-setting.ts'
 import { card, copyBlock } from '../../../../web/ui/elements.ts'
@@ -94,6 +95,7 @@ const renderUpload = (): Html =>
   html`<form
       class="scripted-only"
       data-upload="files"
+      data-texts="${UPLOAD_TEXTS}"
       data-to="/boot/"
       data-done="${PATH}?uploaded="
     >

@@ -1,4 +1,5 @@
 /** A form that uploads files with progress; it needs the page's script. */
+import { UPLOAD_TEXTS } from '../../../../web/ui/upload-texts.ts'
 import { html, type Html } from '../../../../web/ui/html.ts'
 import { PAGES } from '../../../../core/texts/pages/texts.ts'
 
@@ -16,6 +17,7 @@ export const renderUpload = ({ to, page, label }: Upload): Html =>
   html`<form
       class="row scripted-only"
       data-upload="files"
+      data-texts="${UPLOAD_TEXTS}"
       data-to="${to}"
       data-done="${page}?uploaded="
     >
