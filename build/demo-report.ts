@@ -172,17 +172,18 @@ function renderFlashed({ bytesWritten, averageRate, isVerified }: Run): string {
 function renderTask(isAgain: boolean, url: string, image: string): readonly string[] {
   const { mac, serial } = MACHINE
   const open = `1. Open ${url}/${mac}`
+  const typed = serial.slice(-4)
   return isAgain
     ? [
         open,
-        `2. Choose Flash again, and confirm that its disk is erased: type ${serial}`,
+        `2. Choose Flash again, and confirm that its disk is erased: type ${typed}`,
         '',
         'To begin with a new machine: npx pnpm demo --fresh',
       ]
     : [
         open,
-        `2. Select the image ${image}, the disk ${serial} and Flash once`,
-        `3. Save, and confirm that its disk is erased: type ${serial}`,
+        `2. Select the image ${image} and the disk ${serial}; Flash once is then selected`,
+        `3. Choose Review and arm, and confirm that its disk is erased: type ${typed}`,
       ]
 }
 

@@ -7,7 +7,7 @@ export const MACHINE = {
   /** In QEMU's own range, and no one else's here. */
   mac: '52:54:00:de:30:01',
   /** Short: the page asks for it before the disk is erased. */
-  serial: 'DEMO1',
+  serial: 'FLASHER-DEMO',
   megabytes: 1024,
   diskBytes: 16 * 2 ** 30,
 } as const
