@@ -111,7 +111,7 @@ const renderUploadForm = (): Html =>
           hint: t.upload.digestHint,
         })}
       </details>
-      <button>${t.upload.button}</button>
+      <button disabled>${t.upload.button}</button>
     </form>
     <p class="unscripted-only">${t.upload.unscripted}</p>`
 

@@ -219,6 +219,7 @@ const KINDS = { image: uploadImage, files: uploadFiles }
 function start(form) {
   const view = createView(form)
   let running = null
+  // Enables the button, too, which is disabled until this script has the form.
   view.show(false)
 
   async function run() {

@@ -273,4 +273,14 @@ test('a silent cache, or none, has a page with the field that connects one', asy
   await page.waitForURL(`${lab.cacheUrl}/ui/dashboard`)
 })
 
+test('the button that uploads waits for the script that does it', async () => {
+  await using lab = await startFreshLab()
+  await using opened = await openLab(browser, lab)
+  const { page } = opened
+  await page.route('**/uploads.js*', (route) => route.abort())
+  await page.getByRole('link', { name: 'Add an image' }).click()
+  await page.getByText('No images yet').waitFor()
+  assert.ok(await page.getByRole('button', { name: 'Upload' }).isDisabled())
+})
+
 test.run()

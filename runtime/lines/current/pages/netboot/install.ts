@@ -116,7 +116,7 @@ const renderUpload = (): Html =>
           })}
         </p>
       </div>
-      <button>${t.upload.button}</button>
+      <button disabled>${t.upload.button}</button>
       <div class="upload-status" role="status"></div>
     </form>
     <p class="unscripted-only">${t.upload.unscripted}</p>`

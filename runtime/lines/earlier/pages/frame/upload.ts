@@ -22,6 +22,6 @@ export const renderUpload = ({ to, page, label }: Upload): Html =>
       data-done="${page}?uploaded="
     >
       <input type="file" name="file" required aria-label="${label}" />
-      <button class="primary">${t.button}</button>
+      <button class="primary" disabled>${t.button}</button>
     </form>
     <noscript><p>${t.unscripted}</p></noscript>`
