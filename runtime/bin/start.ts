@@ -26,6 +26,8 @@ const START_MS = 10_000
 const environment = openProcess('flasher-web')
 const { stderr } = environment
 let child: ChildProcess | null = null
+/** The server has ended; the cache ends with it. */
+let isEnding = false
 
 const { web } = await loadLine(environment)
 const code = await web({ ...environment, listen, startCache, builtDir: BUILT_DIR })
@@ -55,7 +57,9 @@ async function startCache({ host, port, stateDir, named }: CacheOptions): Promis
     stderr.write(`flasher-web: flasher-cache: ${renderError(error)}\n`),
   )
   started.once('exit', () => {
-    if (!environment.signal.aborted) stderr.write('flasher-web: flasher-cache has ended\n')
+    if (!isEnding && !environment.signal.aborted) {
+      stderr.write('flasher-web: flasher-cache has ended\n')
+    }
   })
   const url = renderOrigin(host, free)
   return (await answers(url, started)) ? url : null
@@ -83,6 +87,7 @@ async function answers(url: string, started: ChildProcess): Promise<boolean> {
 }
 
 async function endCache(): Promise<void> {
+  isEnding = true
   const started = child
   if (started === null || started.exitCode !== null || started.signalCode !== null) return
   const ended = new Promise<void>((resolve) => {
