@@ -34,6 +34,11 @@ export interface RunFacts {
   readonly disk: InventoryDisk | null
 }
 
+/** How it ended, as far as the last report says it. */
+export type ReportedEnd =
+  | Pick<Extract<FlashOutcome, { kind: 'done' }>, 'kind' | 'bytesWritten' | 'verified'>
+  | Pick<Extract<FlashOutcome, { kind: 'failed' | 'cancelled' }>, 'kind' | 'reason'>
+
 const NOTHING = {
   bytes_read: 0,
   bytes_written: 0,
@@ -67,7 +72,7 @@ export const reportPhase = (before: ProgressPost, phase: 'sync' | 'uefi'): Progr
 })
 
 /** The last report of a run; it holds all that is known, in case the others were lost. */
-export function endReport(facts: RunFacts, before: ProgressPost, end: FlashOutcome): ProgressPost {
+export function endReport(facts: RunFacts, before: ProgressPost, end: ReportedEnd): ProgressPost {
   const { run, bytes_read } = before
   const counted = { ...NOTHING, run, bytes_read, ...describe(facts) }
   if (end.kind === 'done') {

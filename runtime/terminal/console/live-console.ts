@@ -21,7 +21,7 @@ export interface LiveConsole {
 }
 
 /** Both return the exit code. */
-export interface ConsolePrograms {
+interface ConsolePrograms {
   /** Needs nobody, and runs on one console only; null: the server asks for nothing. */
   readonly drive: (() => Promise<number>) | null
   /** For the person at this console. */
