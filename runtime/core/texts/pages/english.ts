@@ -1088,12 +1088,45 @@ export const ENGLISH = {
         text: 'Remove a term or clear the search.',
         link: 'Show all runs',
       },
+      selectPage: 'Select all on this page',
+      select: 'Select the run of {machine}, {time}',
+      running: 'A run that is still running cannot be removed.',
+      selected: 'Selected runs',
+      /** A script counts. */
+      countSelected: '{count} selected',
+      clear: 'Clear',
+    },
+    removal: {
+      ask: 'Remove…',
+      title: { one: 'Remove this run?', other: 'Remove {count} runs?' },
+      consequence: {
+        one: 'It is removed from the history for good, with its log. No machine and no disk is changed. An event records who removed it.',
+        other:
+          'They are removed from the history for good, with their logs. No machine and no disk is changed. Events record who removed them.',
+      },
+      stay: {
+        one: '1 selected run is still running and stays.',
+        other: '{count} selected runs are still running and stay.',
+      },
+      more: 'and {count} more',
+      button: { one: 'Remove run', other: 'Remove {count} runs' },
+      removed: { one: '1 run was removed.', other: '{count} runs were removed.' },
+      skipped: {
+        one: '1 run is still running and was not removed.',
+        other: '{count} runs are still running and were not removed.',
+      },
+      empty: { title: 'No runs selected', text: 'Select runs in the list and try again.' },
+      running: {
+        title: 'Still running',
+        text: 'A run can be removed once it has ended.',
+      },
+      back: 'Back to the runs',
     },
     run: {
       title: 'Run of {machine}',
       trail: 'Runs',
       missing: '{mac} has no such run',
-      missingHint: 'Old runs are removed after a while.',
+      missingHint: 'It was removed, or it was older than the history that is kept.',
       sentences: {
         running: 'Writing {image} to {disk}.',
         done: 'Wrote {image} to {disk}.',
