@@ -32,6 +32,7 @@ import {
 import type { Source } from '../image/source.ts'
 import { bytesToVerify, verifyWritten } from './verifier.ts'
 import { createWaits, type Waits } from './wait-times.ts'
+import type { BeforeEnds } from './seed-writer.ts'
 import { createDeadline, settle, untilAborted, watch } from '../host/watch.ts'
 import { createZeroer } from './zeroer.ts'
 
@@ -41,6 +42,12 @@ interface WriterTools {
   readonly disks: Pick<Disks, 'probe'>
 }
 
+interface WriteOptions {
+  readonly signal: AbortSignal
+  /** Null: nothing comes between the image and its ends. */
+  readonly beforeEnds?: BeforeEnds | null
+}
+
 /** Between two `writing` events. */
 const TICK_MS = 250
 /** How long a cancelled or failed flash waits for what is still under way. */
@@ -48,18 +55,19 @@ const CLEANUP_MS = 500
 
 /**
  * Writes the plan's image: `started`, `writing` again and again (the first one when the first byte is
- * written), `synced`, `partprobed`. Whatever goes wrong is thrown, as a Fault, after the disk was left
+ * written), `provisioning` where something comes before the ends, `synced`, `partprobed`. Whatever goes wrong is thrown, as a Fault, after the disk was left
  * without partition table and boot code; so is a cancel through `signal` (`cancelled`).
  */
 export async function* writeImage(
   tools: WriterTools,
   plan: FlashPlan,
   source: Source,
-  signal: AbortSignal,
+  options: WriteOptions,
 ): AsyncGenerator<FlashEvent> {
+  const { signal } = options
   yield { event: 'started', total_bytes: exactBytes(plan.image.virtual) }
   try {
-    yield* write(tools, plan, source, signal)
+    yield* write(tools, plan, source, options)
   } catch (thrown) {
     throw signal.aborted ? cancelled(plan, thrown) : thrown
   }
@@ -80,6 +88,8 @@ interface Run {
   /** What the table becomes with --fix-gpt. */
   readonly moved: MovedBackup | null
   readonly device: Device
+  /** Comes between the image and its ends; null: nothing does. */
+  readonly beforeEnds: ((signal: AbortSignal) => Promise<void>) | null
   readonly tasks: TaskGroup
   readonly slots: Slots
   readonly waits: Waits
@@ -90,7 +100,7 @@ async function* write(
   { shell, decoders, disks }: WriterTools,
   plan: FlashPlan,
   given: Source,
-  signal: AbortSignal,
+  { signal, beforeEnds: planned = null }: WriteOptions,
 ): AsyncGenerator<FlashEvent> {
   const { image, target } = plan
   const isOutOfOrder = image.format === 'qcow2'
@@ -109,13 +119,14 @@ async function* write(
     const head = await untilAborted(signal, readHead(filler, plan))
     const facts = { ...target, sizeBytes: target.identity.sizeBytes }
     const moved = plan.fixGpt ? fixBackup(head, facts) : null
+    const beforeEnds = planned?.plan(head, facts) ?? null
     holding = openDevice(facts)
     const device = await untilAborted(signal, holding)
     const race = decideRace(plan, await untilAborted(signal, disks.probe(target.path, image.path)))
     if (race !== null) throw new Fault('target-raced', race)
     signal.throwIfAborted()
-    const run = { plan, counted, filler, head, moved, device, tasks, slots, waits, signal }
-    yield* overwrite(run, shell)
+    const run = { plan, counted, filler, head, moved, device, beforeEnds, tasks, slots, waits }
+    yield* overwrite({ ...run, signal }, shell)
   } finally {
     await withinDeadline(close(opening))
     // The disk stays open for writes that are still under way after the deadline.
@@ -131,7 +142,7 @@ async function close(opening: Promise<AsyncDisposable> | null) {
 }
 
 async function* overwrite(run: Run, shell: Shell): AsyncGenerator<FlashEvent> {
-  const { plan, device, head, moved, counted, tasks, signal } = run
+  const { plan, device, head, moved, counted, beforeEnds, tasks, signal } = run
   const verifies = plan.verify !== 'none'
   let parts: readonly EndPart[] = []
   // From here on the disk's old content is lost.
@@ -145,6 +156,11 @@ async function* overwrite(run: Run, shell: Shell): AsyncGenerator<FlashEvent> {
     counted.checkDigest()
     await untilAborted(signal, device.flush())
     if (verifies) yield* verify(run, written)
+    if (beforeEnds !== null) {
+      yield { event: 'provisioning', note: 'first-boot' }
+      await beforeEnds(signal)
+      await device.flush()
+    }
     parts = planEnds(device, head, tail, moved)
     onEnds = writeEnds(device, parts, verifies, signal)
     await untilAborted(signal, onEnds)

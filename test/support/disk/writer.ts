@@ -53,7 +53,7 @@ async function plan(order: FlashOrder): Promise<FlashPlan> {
 /** Plans and flashes, and tells each event as it comes. */
 export async function* execute(order: FlashOrder): AsyncGenerator<FlashEvent> {
   const { source, signal = new AbortController().signal } = order
-  yield* writeImage({ shell, disks, decoders }, await plan(order), source, signal)
+  yield* writeImage({ shell, disks, decoders }, await plan(order), source, { signal })
 }
 
 /** The events of a flash that succeeds; a failed one throws. */
