@@ -1,6 +1,6 @@
 /** Current line: the actions of operators on one machine or on many, apart from replacing its record. */
 import { z } from 'zod'
-import { SERIAL_CONSOLES } from '../../../core/boot/boot-script.ts'
+import { SERIAL_CONSOLES } from '../../../core/boot/boot-decision.ts'
 import { listFieldErrors, type FieldError } from '../../../core/foundation/field-error.ts'
 import { accept, refuse, type Result } from '../../../core/foundation/result.ts'
 import { adjust, allowDisk, applyUpsert, flashAgain, refreshInventory } from './operator-edits.ts'
