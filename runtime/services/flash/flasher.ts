@@ -7,6 +7,7 @@ import {
   type FlashFindings,
   type FlashOptions,
   type FlashPlan,
+  type FlashRefusal,
 } from '../../core/flash/flash.ts'
 import { describeFailure, type FlashOutcome, type FlashStage } from '../../core/flash/outcome.ts'
 import type { Provisioning } from '../../core/flash/provisioning.ts'
@@ -91,7 +92,9 @@ export function createFlasher(given: FlasherOptions) {
       const target = await untilAborted(signal, disks.probe(order.target, image.path))
       const options = { ...order.options, sha256 }
       const planned = planFlash(image, target, options, order.chosen)
-      const refusals = planned.ok ? [] : planned.refusal
+      const refusals = planned.ok
+        ? await refuseGrowth(tools, source, planned.value, signal)
+        : planned.refusal
       const findings = { image, imageProblem, target, options, refusals }
       const reasons = renderReasons(findings)
       const plan = planned.ok && reasons.length === 0 ? planned : refuse(reasons)
@@ -136,6 +139,7 @@ function createTools(given: FlasherOptions) {
   const decoders = createDecoders({ shell })
   return {
     shell,
+    env,
     isRoot,
     disks,
     decoders,
@@ -147,6 +151,19 @@ function createTools(given: FlasherOptions) {
       return createProvisioner({ shell, env })
     },
   }
+}
+
+/** The image is looked into only where nothing else speaks against the flash. */
+async function refuseGrowth(
+  tools: ReturnType<typeof createTools>,
+  source: Source,
+  plan: FlashPlan,
+  signal: AbortSignal,
+): Promise<readonly FlashRefusal[]> {
+  if (!plan.grow) return []
+  const { findGrowthProblem } = await import('./growth-check.ts')
+  const reason = await findGrowthProblem(tools, source, plan, signal)
+  return reason === null ? [] : [{ why: 'cannot-grow', reason }]
 }
 
 /** How far a flash came. */

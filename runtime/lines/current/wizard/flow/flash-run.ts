@@ -38,6 +38,12 @@ export const orderFor = ({ image, disk, identity }: FlashChoice): FlashOrder => 
   image: image.location,
   format: image.format,
   target: disk,
-  options: { verify: 'data', sha256: image.sha256, allowPartition: false, fixGpt: false },
+  options: {
+    verify: 'data',
+    sha256: image.sha256,
+    allowPartition: false,
+    fixGpt: false,
+    grow: false,
+  },
   chosen: identity,
 })
