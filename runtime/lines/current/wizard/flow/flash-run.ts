@@ -33,8 +33,8 @@ export async function runChoice(
   }
 }
 
-/** Everything is read back; the target is a whole disk; the image stays as it is, byte for byte. */
-export const orderFor = ({ image, disk, identity }: FlashChoice): FlashOrder => ({
+/** Everything is read back; the target is a whole disk; the image stays as it is unless it shall grow. */
+export const orderFor = ({ image, disk, identity, grow = false }: FlashChoice): FlashOrder => ({
   image: image.location,
   format: image.format,
   target: disk,
@@ -43,7 +43,7 @@ export const orderFor = ({ image, disk, identity }: FlashChoice): FlashOrder => 
     sha256: image.sha256,
     allowPartition: false,
     fixGpt: false,
-    grow: false,
+    grow,
   },
   chosen: identity,
 })
