@@ -104,6 +104,13 @@ export const ACTIONS = {
     schema: z.strictObject({ serial_console: z.enum(SERIAL_CONSOLES) }),
     apply: (machine, fields, now) => accept(adjust(machine, fields, now)),
   }),
+  grow: action({
+    title: 'Set growth',
+    past: 'is grown or left as it is when it is flashed',
+    scope: 'machines',
+    schema: z.strictObject({ grow: z.boolean() }),
+    apply: (machine, fields, now) => accept(adjust(machine, fields, now)),
+  }),
 } as const satisfies Readonly<Record<string, MachineAction>>
 
 interface ActionRow<Schema extends z.ZodType> extends Pick<
