@@ -1,6 +1,13 @@
 /** Plans a build: the steps that make the wanted products, and the files to hand over. */
 import { ARCHS, type Appliance, type Arch } from '../appliance/appliance.ts'
-import { checksumsOf, ipxeFile, netbootStem, netbootTrio, usbIso } from '../appliance/assets.ts'
+import {
+  checksumsOf,
+  ipxeFile,
+  netbootStem,
+  netbootTrio,
+  stemOf,
+  usbIso,
+} from '../appliance/assets.ts'
 import { ownerOf } from './cache/key.ts'
 import { appStep, nodeStep } from './steps/app.ts'
 import { initrdStep } from './steps/initrd.ts'
@@ -59,7 +66,7 @@ export function planImages(options: PlanOptions): Plan {
   return { steps: pick(allSteps(options), wanted), bundles }
 }
 
-const MKOSI = packagesStep({
+export const MKOSI = packagesStep({
   name: 'mkosi',
   says: 'mkosi, which builds root trees',
   suite: 'forky',
@@ -185,7 +192,7 @@ const LOADERS = {
 
 const single = (appliance: string, asset: string, files: Bundle['files']) => ({
   appliance,
-  stem: asset.replace(/\.[a-z]+$/, ''),
+  stem: stemOf(asset),
   checksums: checksumsOf(asset),
   files,
 })
