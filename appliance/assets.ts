@@ -22,6 +22,22 @@ export const usbIso = (arch: Arch, version: string) => `flasher-usbboot-pc-${arc
 
 export const ipxeFile = (arch: Arch, version: string) => `flasher-ipxe-${arch}-v${version}.efi`
 
+/** The disk of the machine server, the same name in every release. */
+export const serverImage = (arch: Arch) => `flasher-server-${arch}.img.zst`
+
+/** What an installed server updates itself with: the root for a slot, its kernel and its initrd. */
+export const serverUpdate = (arch: Arch, version: string) => {
+  const stem = `flasher-server-${arch}-v${version}`
+  return { kernel: `${stem}.vmlinuz`, initrd: `${stem}.initrd`, squashfs: `${stem}.squashfs` }
+}
+
+/** The Debian package; its version and its names of processors are Debian's. */
+export const debFile = (arch: Arch, version: string) =>
+  `flasher-lab_${version}_${DEBIAN_ARCHS[arch]}.deb`
+
+/** As Debian names them. */
+export const DEBIAN_ARCHS: Readonly<Record<Arch, string>> = { x86_64: 'amd64', arm64: 'arm64' }
+
 /** Checksums beside a file, or over the files that share a stem, as `sha256sum -c` reads them. */
 export const checksumsOf = (name: string) => `${name}.sha256`
 

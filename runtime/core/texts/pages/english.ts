@@ -925,7 +925,7 @@ export const ENGLISH = {
       labels: 'Labels',
       labelsPlaceholder: 'rack-1, bench 4',
       labelsHint: 'Separate with commas; at most {count}. Letters A to Z, digits, spaces and . _ -',
-      bootOptions: 'Boot drive and serial console',
+      bootOptions: 'Boot drive, serial console and last partition',
       drive: 'BIOS drive of its disk',
       driveHint: 'The drive that a legacy BIOS boots. UEFI machines follow their own boot order.',
       console: 'Serial console',
@@ -934,6 +934,9 @@ export const ENGLISH = {
         ttyS0: 'ttyS0, the first port',
         ttyS1: 'ttyS1, for some management controllers',
       },
+      grow: 'Last partition',
+      growHint: 'ext4, XFS, btrfs and NTFS can be grown while the disk is flashed.',
+      growths: { no: 'As in the image', yes: 'Grow to fill the disk' },
       stale:
         'The machine was changed in the meantime. Your entries are still here: check them and save again.',
       noTarget: 'Select the disk to flash.',
@@ -1088,12 +1091,45 @@ export const ENGLISH = {
         text: 'Remove a term or clear the search.',
         link: 'Show all runs',
       },
+      selectPage: 'Select all on this page',
+      select: 'Select the run of {machine}, {time}',
+      running: 'A run that is still running cannot be removed.',
+      selected: 'Selected runs',
+      /** A script counts. */
+      countSelected: '{count} selected',
+      clear: 'Clear',
+    },
+    removal: {
+      ask: 'Remove…',
+      title: { one: 'Remove this run?', other: 'Remove {count} runs?' },
+      consequence: {
+        one: 'It is removed from the history for good, with its log. No machine and no disk is changed. An event records who removed it.',
+        other:
+          'They are removed from the history for good, with their logs. No machine and no disk is changed. Events record who removed them.',
+      },
+      stay: {
+        one: '1 selected run is still running and stays.',
+        other: '{count} selected runs are still running and stay.',
+      },
+      more: 'and {count} more',
+      button: { one: 'Remove run', other: 'Remove {count} runs' },
+      removed: { one: '1 run was removed.', other: '{count} runs were removed.' },
+      skipped: {
+        one: '1 run is still running and was not removed.',
+        other: '{count} runs are still running and were not removed.',
+      },
+      empty: { title: 'No runs selected', text: 'Select runs in the list and try again.' },
+      running: {
+        title: 'Still running',
+        text: 'A run can be removed once it has ended.',
+      },
+      back: 'Back to the runs',
     },
     run: {
       title: 'Run of {machine}',
       trail: 'Runs',
       missing: '{mac} has no such run',
-      missingHint: 'Old runs are removed after a while.',
+      missingHint: 'It was removed, or it was older than the history that is kept.',
       sentences: {
         running: 'Writing {image} to {disk}.',
         done: 'Wrote {image} to {disk}.',
@@ -1589,6 +1625,7 @@ export const ENGLISH = {
         target_disk_serial: 'Target disk',
         sanboot_drive: 'BIOS boot drive',
         serial_console: 'Serial console',
+        grow: 'Grows to fill the disk',
         locked: 'Locked',
       },
     },

@@ -1,6 +1,6 @@
 /** Current line: the actions of operators on one machine or on many, apart from replacing its record. */
 import { z } from 'zod'
-import { SERIAL_CONSOLES } from '../../../core/boot/boot-script.ts'
+import { SERIAL_CONSOLES } from '../../../core/boot/boot-decision.ts'
 import { listFieldErrors, type FieldError } from '../../../core/foundation/field-error.ts'
 import { accept, refuse, type Result } from '../../../core/foundation/result.ts'
 import { adjust, allowDisk, applyUpsert, flashAgain, refreshInventory } from './operator-edits.ts'
@@ -102,6 +102,13 @@ export const ACTIONS = {
     past: 'got another serial console',
     scope: 'machines',
     schema: z.strictObject({ serial_console: z.enum(SERIAL_CONSOLES) }),
+    apply: (machine, fields, now) => accept(adjust(machine, fields, now)),
+  }),
+  grow: action({
+    title: 'Set growth',
+    past: 'is grown or left as it is when it is flashed',
+    scope: 'machines',
+    schema: z.strictObject({ grow: z.boolean() }),
     apply: (machine, fields, now) => accept(adjust(machine, fields, now)),
   }),
 } as const satisfies Readonly<Record<string, MachineAction>>
