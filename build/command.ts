@@ -73,7 +73,7 @@ function unknownImage(name: string, names: readonly string[]): UsageError {
   return new UsageError(`there is no image ${name}${hint} (images: ${names.join(', ')})`)
 }
 
-function readLevel(text = ''): Level {
+export function readLevel(text = ''): Level {
   const level = LEVELS.find((one) => one === text)
   if (level !== undefined) return level
   const nearest = suggest(text, LEVELS)

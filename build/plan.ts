@@ -9,6 +9,7 @@ import {
   netbootTrio,
   serverImage,
   serverUpdate,
+  stemOf,
   usbIso,
 } from '../appliance/assets.ts'
 import { ownerOf } from './cache/key.ts'
@@ -71,7 +72,7 @@ export function planImages(options: PlanOptions): Plan {
   return { steps: pick(allSteps(options), wanted), bundles }
 }
 
-const MKOSI = packagesStep({
+export const MKOSI = packagesStep({
   name: 'mkosi',
   says: 'mkosi, which builds root trees',
   suite: 'forky',
@@ -249,7 +250,7 @@ const LOADERS = {
 
 const single = (appliance: string, asset: string, files: Bundle['files']) => ({
   appliance,
-  stem: asset.replace(/(?:\.img)?\.[a-z]+$/, ''),
+  stem: stemOf(asset),
   checksums: checksumsOf(asset),
   files,
 })
