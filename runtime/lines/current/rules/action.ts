@@ -83,6 +83,13 @@ export const ACTIONS = {
       return accept(adjust(machine, { labels: next }, now))
     },
   }),
+  'first-boot': action({
+    title: 'Set first-boot template',
+    past: 'got another first-boot template',
+    scope: 'machines',
+    schema: z.strictObject({ first_boot: asked.first_boot.unwrap() }),
+    apply: (machine, fields, now) => accept(adjust(machine, fields, now)),
+  }),
   lock: action({
     title: 'Lock',
     past: 'was locked',
