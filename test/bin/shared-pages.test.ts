@@ -5,6 +5,8 @@ import { createServerHome, login } from '../support/server/flasher-web.ts'
 import { readEvents } from '../support/server/event-reader.ts'
 import { createSystemAccount, hashOf } from '../support/system/system-account.ts'
 
+const isShown = ({ data }: { data: string }) => /52[:-]54[:-]00[:-]ab[:-]cd[:-]ef/.test(data)
+
 const PASSWORD = 'a password of the tests'
 const MAC = '52:54:00:ab:cd:ef'
 
@@ -74,7 +76,6 @@ for (const line of LINES) {
     await using server = await startServer(line)
     const { ask, read, post, url } = server
     const events = readEvents(await ask('/events/machines'))
-    const isShown = ({ data }: { data: string }) => /52[:-]54[:-]00[:-]ab[:-]cd[:-]ef/.test(data)
     await (await fetch(`${url}/pxe/${MAC}`)).text()
     assert.ok(await events.until(isShown), 'discovery')
     assert.match(await read('/ui/machines'), /discovered/i)

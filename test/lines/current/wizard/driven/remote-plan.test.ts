@@ -29,6 +29,7 @@ test('reads what the deployed servers send', () => {
       sha256: SHA.toLowerCase(),
       registerUefiBoot: false,
       grow: false,
+      firstBoot: null,
     },
   })
 })
