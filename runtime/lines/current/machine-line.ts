@@ -166,7 +166,6 @@ function withToken(
 }
 
 const toAction = (name: string, action: MachineAction): Action<Machine> => ({
-  title: action.title,
   scope: action.scope,
   check: (parameters) => action.check(parameters),
   apply(machine, parameters, by) {

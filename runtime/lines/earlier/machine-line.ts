@@ -145,7 +145,6 @@ const describeImage = ({ image }: Machine) =>
   image === null ? null : { ...GONE, name: plainWords(image), format: detectFormat(image) }
 
 const toAction = (name: string, action: PolicyAction): Action<Machine> => ({
-  title: action.title,
   scope: name === 'flash' ? 'flash' : 'machines',
   check(parameters) {
     const checked = NoParameters.safeParse(parameters)

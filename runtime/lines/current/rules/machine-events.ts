@@ -21,6 +21,7 @@ export const describe = (machine: Machine): Readonly<Record<string, unknown>> =>
   target_disk_serial: machine.target_disk_serial,
   locked: machine.locked,
   serial_console: machine.serial_console,
+  grow: machine.grow,
 })
 
 const OFFER_TEXTS = {

@@ -77,6 +77,8 @@ export interface Machine extends MachineBase {
   readonly locked: boolean
   /** Which UART the live system speaks on. */
   readonly serial_console: SerialConsole
+  /** Whether a flash has the image's last partition and its file system fill the disk. */
+  readonly grow: boolean
   /** Architecture as the last iPXE contact named it (`buildarch`); null until then. */
   readonly arch: string | null
   /** Its host name as DHCP told the last iPXE contact; null until then. */
@@ -130,6 +132,7 @@ export function createMachine(mac: Mac, bootMode: BootMode, now: string): Machin
     planned_at: null,
     locked: false,
     serial_console: 'ttyS0',
+    grow: false,
     arch: null,
     hostname: null,
   }

@@ -100,6 +100,7 @@ export const refreshInventory = (machine: Machine, now: string): Result<Machine,
 interface Adjustment {
   readonly locked?: boolean
   readonly serial_console?: SerialConsole
+  readonly grow?: boolean
   readonly labels?: readonly string[]
 }
 

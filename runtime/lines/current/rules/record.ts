@@ -55,6 +55,7 @@ const RecordSchema = z.object({
   planned_at: maybeTime,
   locked: flag,
   serial_console: z.enum(SERIAL_CONSOLES).catch('ttyS0'),
+  grow: flag,
   arch: z.string().nullable().catch(null),
   hostname: z.string().nullable().catch(null),
 })
