@@ -279,7 +279,7 @@ export const ENGLISH = {
       inactive: 'inactive',
       unchecked: 'not checked yet',
       note: 'This page only checks the daemon; start and stop it on its host. To check another host, change {setting}.',
-      help: 'BIOS machines and most UEFI firmware load iPXE by TFTP. These commands set it up on a Debian host; UEFI HTTP Boot needs none of it.',
+      help: 'BIOS machines and most UEFI firmware load their first file by TFTP. These commands set it up on a Debian host; UEFI HTTP Boot needs none of it.',
       label: 'Commands that set up a TFTP daemon',
       /** What the check found, and what to do. */
       findings: {
@@ -1618,8 +1618,15 @@ export const ENGLISH = {
       title: 'DHCP and network boot',
       server: 'TFTP server (option 66)',
       bios: 'Boot file for BIOS (67)',
-      uefi: 'Boot file for UEFI (67)',
-      http: 'UEFI HTTP boot (60 = HTTPClient, 67)',
+      uefi: 'Boot file for UEFI, x86-64 (7, 9)',
+      arm: 'Boot file for UEFI, arm64 (11)',
+      http: 'UEFI HTTP boot, x86-64 (16; 60 = HTTPClient)',
+      httpArm: 'UEFI HTTP boot, arm64 (19; 60 = HTTPClient)',
+      loaders: {
+        label: 'What UEFI machines load',
+        grub: 'Signed GRUB, also with Secure Boot',
+        ipxe: 'iPXE, without Secure Boot',
+      },
       script: 'iPXE script',
       recipe: '{title}: {place}',
       /** By the DHCP server: its name, the file or menu that the block belongs to, and a note. */
