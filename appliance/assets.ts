@@ -25,15 +25,26 @@ export const usbIso = (arch: Arch, version: string) => `flasher-usbboot-pc-${arc
 
 export const ipxeFile = (arch: Arch, version: string) => `flasher-ipxe-${arch}-v${version}.efi`
 
+/** What an installed server updates itself with: the root for a slot, its kernel and its initrd. */
+export const serverUpdate = (arch: Arch, version: string) => {
+  const stem = `flasher-server-${arch}-v${version}`
+  return { kernel: `${stem}.vmlinuz`, initrd: `${stem}.initrd`, squashfs: `${stem}.squashfs` }
+}
+
+/** The Debian package; its version and its names of processors are Debian's. */
+export const debFile = (arch: Arch, version: string) =>
+  `flasher-lab_${version}_${DEBIAN_ARCHS[arch]}.deb`
+
+/** As Debian names them. */
+export const DEBIAN_ARCHS: Readonly<Record<Arch, string>> = { x86_64: 'amd64', arm64: 'arm64' }
 /** The single-board computers that have images of their own: Raspberry Pi 4 and 5. */
 const BOARD = 'rpi-arm64'
 
 export const boardImage = (version: string) => `flasher-usbboot-${BOARD}-v${version}.img.gz`
 
-/** Server appliances, of both lines; the same names in every release. */
-export const SERVER_TARGETS = ['x86_64', BOARD] as const
-export const serverImage = (target: (typeof SERVER_TARGETS)[number]) =>
-  `flasher-server-${target}.img.zst`
+/** The disk of the machine server, of both lines; the same names in every release. */
+export const serverImage = (arch: Arch) =>
+  `flasher-server-${arch === 'arm64' ? BOARD : arch}.img.zst`
 
 /** The documentation as a PDF. */
 export const documentsFile = (version: string) => `flasher-docs-v${version}.pdf`
@@ -66,4 +77,4 @@ export const SIGNATURE_NAMESPACE = 'flasher-release'
 
 /** What a file name loses for the names of its lists: `flasher-usbboot-pc-x86_64-v1.2.0` of an ISO. */
 export const stemOf = (name: string) =>
-  name.replace(/\.(efi|iso|pdf|tgz|tar\.gz|img\.gz|img\.zst)$/, '')
+  name.replace(/\.(deb|efi|iso|pdf|tgz|tar\.gz|img\.gz|img\.zst)$/, '')

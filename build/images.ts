@@ -1,7 +1,7 @@
 /** `pnpm build:images [NAME…]`: makes what we ship into `dist/`. */
 import { resolve } from 'node:path'
 import process from 'node:process'
-import { APPLIANCES } from '../appliance/all.ts'
+import { APPLIANCES, NAMED_APPLIANCES } from '../appliance/all.ts'
 import { readBuild, type BuildOptions } from './command.ts'
 import { CHECKOUT, cacheFolder, readEpoch, readVersion } from './facts.ts'
 import { compare, make } from './make.ts'
@@ -16,14 +16,14 @@ const version = readVersion(CHECKOUT)
 
 await runScript({
   name: 'build:images',
-  read: (argv) => readBuild(argv, APPLIANCES, version),
+  read: (argv) => readBuild(argv, APPLIANCES, version, NAMED_APPLIANCES),
   run: build,
 })
 
 async function build(options: BuildOptions, { voice, signal }: Context): Promise<number> {
   const { names, level, ipxeServer, ipxeSource, json } = options
   const facts = { version, epoch: readEpoch(CHECKOUT, level, process.env), level }
-  const appliances = APPLIANCES.filter(({ name }) => names.includes(name))
+  const appliances = [...APPLIANCES, ...NAMED_APPLIANCES].filter(({ name }) => names.includes(name))
   const source = ipxeSource === null ? null : resolve(ipxeSource)
   const plan = planImages({ appliances, facts, ipxeServer, ipxeSource: source })
   if (options.plan) {
@@ -35,7 +35,7 @@ async function build(options: BuildOptions, { voice, signal }: Context): Promise
   const { steps } = plan
   const title = `Flasher ${version}: ${appliances.map(({ name }) => name).join(', ')} at level ${level}`
   const report = json ? createJsonReport() : createTextReport({ voice, title, steps, durations })
-  const makesTree = steps.some(({ name }) => name === 'tree')
+  const makesTree = steps.some(({ name }) => name.endsWith('tree'))
   const obstacle = await prepareHost({ compilesIpxe: source !== null, makesTree }, report.note)
   if (obstacle !== null) {
     report.fail(obstacle)
