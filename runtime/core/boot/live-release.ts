@@ -2,13 +2,8 @@
 import { LIVE_SUMS, LIVE_TRIO } from '../../../appliance/assets.ts'
 import { parseSha256For } from '../foundation/checksum.ts'
 import { accept, refuse, type Result } from '../foundation/result.ts'
-<<<<<<< HEAD
-import type { LiveSet } from './boot-script.ts'
-import { LATEST, type Artifact, type Release, type ReleasePlan } from './release.ts'
-=======
 import type { LiveSet } from './boot-decision.ts'
-import type { Artifact, ReleasePlan } from './release.ts'
->>>>>>> main
+import { LATEST, type Artifact, type Release, type ReleasePlan } from './release.ts'
 
 /** The digest of the squashfs is in its initrd: the files are one set. */
 export const LIVE_SET: LiveSet = { ...LIVE_TRIO, squashfsSha256: null }
