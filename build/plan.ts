@@ -5,6 +5,10 @@ import {
   debFile,
   DEBIAN_ARCHS,
   ipxeFile,
+  LIVE_STEM,
+  LIVE_SUMS,
+  LIVE_TRIO,
+  LIVE_USB,
   netbootStem,
   netbootTrio,
   serverImage,
@@ -24,6 +28,7 @@ import { squashfsStep } from './steps/squashfs.ts'
 import type { BuildFacts, Step } from './steps/step.ts'
 import { toolsStep, withTools } from './steps/tools.ts'
 import { baseStep, SERVER_ROOT, treeStep } from './steps/tree.ts'
+import { zstdStep } from './steps/zstd.ts'
 
 interface PlanOptions {
   readonly appliances: readonly Appliance[]
@@ -129,6 +134,19 @@ function allSteps({ facts, ipxeServer, ipxeSource }: PlanOptions): readonly Step
     initrdStep({ ...root, name: 'initrd-media', kind: 'media', squashfsName: 'root.squashfs' }),
     BOOT_PACKAGES,
     isoStep({ ...media, name: 'iso', packages: '@boot-packages/root' }),
+    initrdStep({
+      ...root,
+      name: 'initrd-live',
+      kind: 'netboot',
+      squashfsName: LIVE_TRIO.squashfs,
+    }),
+    isoStep({ ...media, name: 'live-usb', packages: '@boot-packages/root', asks: 'panes' }),
+    zstdStep({
+      name: 'live-usb-zst',
+      says: 'the stick of the earlier line, compressed',
+      from: '@live-usb/image.iso',
+      makes: 'image.img.zst',
+    }),
     IPXE_PACKAGES,
     ...serverSteps(facts),
     ...ARCHS.map((arch) => {
@@ -189,6 +207,22 @@ const BUNDLES: Readonly<Record<Appliance['shape'], MakeBundle>> = {
     ]
     return { appliance, stem, checksums: checksumsOf(stem), files, ...LIVE }
   },
+  live: (appliance) => ({
+    appliance,
+    stem: LIVE_STEM,
+    checksums: LIVE_SUMS,
+    files: [
+      { asset: LIVE_TRIO.vmlinuz, from: '@base/vmlinuz' },
+      { asset: LIVE_TRIO.initrd, from: '@initrd-live/initrd' },
+      { asset: LIVE_TRIO.squashfs, from: '@squashfs/root.squashfs' },
+    ],
+    ...LIVE,
+  }),
+  'live-usb': (appliance) => ({
+    ...single(appliance, LIVE_USB, [{ asset: LIVE_USB, from: '@live-usb-zst/image.img.zst' }]),
+    ...LIVE,
+    packages: [...LIVE.packages, LOADERS],
+  }),
   usb: (appliance, arch, { facts: { version } }) => {
     const asset = usbIso(arch, version)
     const files = [{ asset, from: '@iso/image.iso' }]
