@@ -36,6 +36,8 @@ interface CopyOrder {
   readonly signal: AbortSignal
   /** Called with the number of image bytes that came to rest. */
   readonly onWritten: (bytes: number) => void
+  /** Called with the number of image bytes that lay there already. */
+  readonly onKept: (bytes: number) => void
 }
 
 /** One run at a time is at most so long, so that speeds are known soon and a cancel never waits. */
@@ -81,7 +83,10 @@ export async function copyBody(order: CopyOrder): Promise<{ end: number; written
     const bytes = rest + (await filler.fill(slot.subarray(rest, room)))
     if (bytes === 0) {
       slots.give(slot)
-      break
+      const kept = takeKept(order)
+      if (kept === 0) break
+      offset += kept
+      continue
     }
     const length = roundUp(bytes, device.sectorBytes)
     slot.fill(0, bytes, length)
@@ -101,10 +106,20 @@ export async function copyBody(order: CopyOrder): Promise<{ end: number; written
       }
     })
     offset += bytes
-    if (bytes < room) break
+    if (bytes >= room) continue
+    const kept = takeKept(order)
+    if (kept === 0) break
+    offset += kept
   }
   await zeros.flush()
   return { end: offset, written: recorder.written }
+}
+
+/** The bytes that come next and that the disk already holds. */
+function takeKept({ filler, onKept }: CopyOrder): number {
+  const kept = filler.takeKept()
+  if (kept > 0) onKept(kept)
+  return kept
 }
 
 type Recorder = ReturnType<typeof createRecorder>

@@ -4,7 +4,10 @@ import { Fault } from '../../core/foundation/fault.ts'
 import type { MovedBackup } from '../../core/disk/gpt.ts'
 import { decideRace, exactBytes, type FlashEvent, type FlashPlan } from '../../core/flash/flash.ts'
 import { copyBody, type Written } from './copier.ts'
-import { checkDigestFirst, countSource, type Counted } from './counted-source.ts'
+import type { Counted } from './counted-source.ts'
+import { planDelta, type Delta } from './delta-flash.ts'
+import { openImage } from './image-blocks.ts'
+import type { Blocks } from '../image/blocks.ts'
 import type { Decoders } from '../image/decoders.ts'
 import type { Disks } from '../disk/disks.ts'
 import { createSlot, openDevice, type Device } from '../disk/device.ts'
@@ -75,6 +78,7 @@ const cancelled = ({ target }: FlashPlan, cause: unknown) =>
 interface Run {
   readonly plan: FlashPlan
   readonly counted: Counted
+  readonly delta: Delta
   readonly filler: Filler
   readonly head: Buffer
   /** What the table becomes with --fix-gpt. */
@@ -93,28 +97,33 @@ async function* write(
   signal: AbortSignal,
 ): AsyncGenerator<FlashEvent> {
   const { image, target } = plan
-  const isOutOfOrder = image.format === 'qcow2'
-  if (plan.sha256 !== null && isOutOfOrder) {
-    await untilAborted(signal, checkDigestFirst(given, plan.sha256, signal))
-  }
   const waits = createWaits()
-  const counted = countSource(given, isOutOfOrder ? null : plan.sha256, waits)
-  const opening = decoders.open(counted.source, image.format)
+  const opened = await untilAborted(signal, openImage(decoders, plan, given, { waits, signal }))
+  const { counted } = opened
   const tasks = createTaskGroup()
   const slots = createSlots(countSlots(image.format))
   const withinDeadline = createDeadline(CLEANUP_MS)
+  const facts = { ...target, sizeBytes: target.identity.sizeBytes }
+  let opening: Promise<Blocks> | null = null
   let holding: Promise<Device> | null = null
-  try {
-    const filler = createFiller(await untilAborted(signal, opening))
-    const head = await untilAborted(signal, readHead(filler, plan))
-    const facts = { ...target, sizeBytes: target.identity.sizeBytes }
-    const moved = plan.fixGpt ? fixBackup(head, facts) : null
+  async function hold() {
     holding = openDevice(facts)
     const device = await untilAborted(signal, holding)
     const race = decideRace(plan, await untilAborted(signal, disks.probe(target.path, image.path)))
     if (race !== null) throw new Fault('target-raced', race)
+    return device
+  }
+  try {
+    // What is compared must not change any more.
+    const compared = plan.delta && opened.map !== null ? await hold() : null
+    const delta = planDelta(plan, opened.map, compared)
+    opening = opened.open(delta.comparison?.compare)
+    const filler = createFiller(await untilAborted(signal, opening))
+    const head = await untilAborted(signal, readHead(filler, plan))
+    const moved = plan.fixGpt ? fixBackup(head, facts) : null
+    const device = compared ?? (await hold())
     signal.throwIfAborted()
-    const run = { plan, counted, filler, head, moved, device, tasks, slots, waits, signal }
+    const run = { plan, counted, delta, filler, head, moved, device, tasks, slots, waits, signal }
     yield* overwrite(run, shell)
   } finally {
     await withinDeadline(close(opening))
@@ -167,16 +176,17 @@ async function* writeBody(
   shell: Shell,
   cleared: Promise<void>,
 ): AsyncGenerator<FlashEvent, Body> {
-  const { plan, counted, head, device, tasks, slots, waits, signal, filler } = run
+  const { plan, counted, delta, head, device, tasks, slots, waits, signal, filler } = run
   const meter = createMeter({
     phase: 'write',
     totalBytes: exactBytes(plan.image.virtual),
     sourceBytes: counted.source.sizeBytes,
     bytesRead: counted.bytesRead,
     bytesDone: head.length,
+    isDelta: delta.comparison !== null,
     bottleneck: () => decideBottleneck(waits.look(), originOf(plan)),
   })
-  yield meter.look(plan.image.format)
+  yield { ...meter.look(plan.image.format), ...delta.report() }
   await untilAborted(signal, cleared)
   const { headBytes, tailStart } = locateEnds(device.sizeBytes)
   const zeroer = createZeroer(shell, device, plan.zeros)
@@ -193,6 +203,7 @@ async function* writeBody(
       to: head.length < headBytes ? head.length : tailStart,
       signal,
       onWritten: meter.add,
+      onKept: meter.keep,
     })
     await tasks.land()
     return { ...written, end }

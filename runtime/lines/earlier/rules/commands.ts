@@ -130,6 +130,16 @@ const FLASH_FLAGS = [
     value: SHA256,
     help: 'expected digest of the image file (default: from IMAGE.sha256 if it exists)',
   },
+  {
+    name: 'index-sha256',
+    value: SHA256,
+    help: 'expected digest of the index of an image that was packed; with it, --sha256 needs no whole read',
+  },
+  {
+    name: 'delta',
+    value: null,
+    help: 'read the disk and write only what differs; needs an image that was packed',
+  },
   { name: 'no-verify', value: null, help: 'do not verify what was written' },
   {
     name: 'verify-all',

@@ -66,6 +66,8 @@ const parseOptions = ({ values, switches }: FlashArguments): FlashOptions => ({
   sha256: values['sha256']?.toLowerCase() ?? null,
   allowPartition: switches.has('allow-partition'),
   fixGpt: switches.has('fix-gpt'),
+  indexSha256: values['index-sha256']?.toLowerCase() ?? null,
+  delta: switches.has('delta'),
 })
 
 const NO_CONSENT: FlashMisuse = {
