@@ -2,7 +2,7 @@
 import { accept, refuse, type Result } from '../foundation/result.ts'
 import type { FrameMap } from './frame-map.ts'
 
-export interface Pins {
+interface Pins {
   /** Of the file as stored; null: not known. */
   readonly sha256: string | null
   /** Of the body of its index; null: not known. */

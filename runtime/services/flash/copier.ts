@@ -81,30 +81,8 @@ export async function copyBody(order: CopyOrder): Promise<{ end: number; written
     const rest = skipped - whole
     slot.fill(0, 0, rest)
     const bytes = rest + (await filler.fill(slot.subarray(rest, room)))
-    if (bytes === 0) {
-      slots.give(slot)
-      const kept = takeKept(order)
-      if (kept === 0) break
-      offset += kept
-      continue
-    }
-    const length = roundUp(bytes, device.sectorBytes)
-    slot.fill(0, bytes, length)
-    const split = order.skipZeros
-      ? splitZeros(length, (at, size) => isZeroRange(slot, at, size))
-      : { data: [{ offset: 0, bytes: length }], zeros: [] }
-    for (const run of split.zeros) await zeros.add(offset + run.offset, run.bytes)
-    const at = offset
-    tasks.launch(async () => {
-      try {
-        for (const extent of split.data) {
-          const part = slot.subarray(extent.offset, extent.offset + extent.bytes)
-          await recorder.write(part, at + extent.offset, crc32)
-        }
-      } finally {
-        slots.give(slot)
-      }
-    })
+    if (bytes === 0) slots.give(slot)
+    else await writePart(slot, offset, bytes)
     offset += bytes
     if (bytes >= room) continue
     const kept = takeKept(order)
@@ -113,6 +91,26 @@ export async function copyBody(order: CopyOrder): Promise<{ end: number; written
   }
   await zeros.flush()
   return { end: offset, written: recorder.written }
+
+  /** Launches the writing of what was filled into the slot, which is given back then. */
+  async function writePart(slot: Buffer, start: number, bytes: number) {
+    const length = roundUp(bytes, device.sectorBytes)
+    slot.fill(0, bytes, length)
+    const split = order.skipZeros
+      ? splitZeros(length, (at, size) => isZeroRange(slot, at, size))
+      : { data: [{ offset: 0, bytes: length }], zeros: [] }
+    for (const run of split.zeros) await zeros.add(start + run.offset, run.bytes)
+    tasks.launch(async () => {
+      try {
+        for (const extent of split.data) {
+          const part = slot.subarray(extent.offset, extent.offset + extent.bytes)
+          await recorder.write(part, start + extent.offset, crc32)
+        }
+      } finally {
+        slots.give(slot)
+      }
+    })
+  }
 }
 
 /** The bytes that come next and that the disk already holds. */

@@ -20,7 +20,7 @@ import { createFiller } from '../image/filler.ts'
 import { readHead } from '../image/image-head.ts'
 import { createImages } from '../image/images.ts'
 import type { Source } from '../image/source.ts'
-import { createSources, type SourcesOptions } from '../image/sources.ts'
+import { createSources, type Sources, type SourcesOptions } from '../image/sources.ts'
 import { checkImage, type CheckedImage, type ImageRequest } from './image-checks.ts'
 import { writeImage } from './writer.ts'
 
@@ -28,6 +28,8 @@ export interface FlashOrder {
   /** A path, `-`, an http(s) URL or an oras reference. */
   readonly image: string
   readonly format: ImageRequest['format']
+  /** Further places of the same image: they serve frames where it has an index. */
+  readonly mirrors?: readonly string[]
   /** A block device. */
   readonly target: string
   readonly options: FlashOptions
@@ -39,7 +41,7 @@ export interface FlashOrder {
 
 /** A flash that `run` can carry out. */
 interface ReadyFlash {
-  readonly order: Pick<FlashOrder, 'image' | 'target' | 'provisioning'>
+  readonly order: Pick<FlashOrder, 'image' | 'mirrors' | 'target' | 'provisioning'>
   /** Refused with every reason against it. */
   readonly plan: Result<FlashPlan, readonly string[]>
   /** The opened image, which stays open; absent: `run` opens it. */
@@ -166,8 +168,9 @@ async function carryOut(
   const { provisioning = NOTHING } = order
   const plan = planned.value
   await using source = opened ? borrow(opened) : await tools.sources.open(order.image, { signal })
+  await using mirrors = await openMirrors(tools.sources, order.mirrors ?? [], signal)
   const before = performance.now()
-  for await (const event of writeImage(tools, plan, source, signal)) {
+  for await (const event of writeImage(tools, plan, source, signal, mirrors.sources)) {
     note(event, reached)
     onEvent(event, plan)
   }
@@ -179,6 +182,16 @@ async function carryOut(
   }
   const { bytesWritten } = reached
   return { kind: 'done', plan, bytesWritten, seconds, verified: plan.verify !== 'none' }
+}
+
+/** Those that can be opened: the image itself is elsewhere as well. */
+async function openMirrors(sources: Sources, locations: readonly string[], signal: AbortSignal) {
+  await using undo = new AsyncDisposableStack()
+  const opening = await Promise.allSettled(locations.map((at) => sources.open(at, { signal })))
+  const opened = opening.flatMap((one) => (one.status === 'fulfilled' ? [one.value] : []))
+  for (const source of opened) undo.use(source)
+  const held = undo.move()
+  return { sources: opened, [Symbol.asyncDispose]: () => held.disposeAsync() }
 }
 
 /** Whoever opened it closes it. */

@@ -4,6 +4,7 @@ import type { FlashPlan } from '../../core/flash/flash.ts'
 import { decideEntry } from '../../core/image/entry.ts'
 import type { FrameMap } from '../../core/image/frame-map.ts'
 import { openFrames, type Compare } from '../frame/frame-blocks.ts'
+import type { FrameSource } from '../frame/frame-loader.ts'
 import type { Blocks } from '../image/blocks.ts'
 import type { Decoders } from '../image/decoders.ts'
 import { readFrameMap } from '../image/frame-maps.ts'
@@ -11,7 +12,7 @@ import type { Source } from '../image/source.ts'
 import { checkDigestFirst, countSource, type Counted } from './counted-source.ts'
 import type { Waits } from './wait-times.ts'
 
-export interface OpenedImage {
+interface OpenedImage {
   readonly counted: Counted
   /** Null: the image is read from start to end. */
   readonly map: FrameMap | null
@@ -19,39 +20,53 @@ export interface OpenedImage {
   open(compare?: Compare): Promise<Blocks>
 }
 
+interface Opening {
+  readonly waits: Waits
+  readonly signal: AbortSignal
+  /** Further sources of the same image, which serve frames as well. */
+  readonly mirrors: readonly Source[]
+}
+
 /** Reads no more of the image than its tables, unless its digest must be known first. */
 export async function openImage(
   decoders: Decoders,
-  { image, sha256, indexSha256 }: FlashPlan,
+  plan: FlashPlan,
   source: Source,
-  { waits, signal }: { readonly waits: Waits; readonly signal: AbortSignal },
+  { waits, signal, mirrors }: Opening,
 ): Promise<OpenedImage> {
+  const { image, sha256 } = plan
   const isOutOfOrder = image.format === 'qcow2'
   if (sha256 !== null && isOutOfOrder) await checkDigestFirst(source, sha256, signal)
-  const isMapped = image.format === 'img.zst' && (sha256 === null || indexSha256 !== null)
-  const found = isMapped ? await findFrames(source) : null
-  // A source that cannot be read here and there is read whole where its digest is known.
-  const isWhole = source.readAt === null && sha256 !== null
-  const entry = decideEntry(found, { sha256, indexSha256: isWhole ? null : indexSha256 })
-  if (!entry.ok) throw otherIndex(image.name, entry.refusal)
-  const map = entry.value
+  const map = await findFrames(plan, source)
   const counted = countSource(source, isOutOfOrder || map !== null ? null : sha256, waits)
   return {
     counted,
     map,
     async open(compare) {
-      const { readAt } = counted.source
-      if (map === null || readAt === null) return await decoders.open(counted.source, image.format)
-      const sources = [{ ...counted.source, readAt }] as const
+      const first = frameSourceOf(counted.source)
+      if (map === null || first === null) return decoders.open(counted.source, image.format)
+      const { sizeBytes } = source
+      const others = mirrors.map(frameSourceOf).filter((one) => one?.sizeBytes === sizeBytes)
+      const sources = [first, ...others.filter((one) => one !== null)] as const
       return openFrames({ map, sources, ...(compare === undefined ? {} : { compare }) })
     },
   }
 }
 
-const findFrames = async (source: Source): Promise<FrameMap | null> =>
-  source.readAt === null ? null : await readFrameMap({ ...source, readAt: source.readAt })
-
-const otherIndex = (name: string, why: string) =>
-  new Fault('digest-mismatch', `${name} ${why}`, {
+/** Null where the image is to be read from start to end. */
+async function findFrames(plan: FlashPlan, source: Source): Promise<FrameMap | null> {
+  const { image, sha256 } = plan
+  const readable = frameSourceOf(source)
+  // A source that cannot be read here and there is read whole where its digest is known.
+  const indexSha256 = readable === null && sha256 !== null ? null : plan.indexSha256
+  const isEntered = image.format === 'img.zst' && (sha256 === null || indexSha256 !== null)
+  const found = isEntered && readable !== null ? await readFrameMap(readable) : null
+  const entry = decideEntry(found, { sha256, indexSha256 })
+  if (entry.ok) return entry.value
+  throw new Fault('digest-mismatch', `${image.name} ${entry.refusal}`, {
     hint: 'Correct the digest of the index, or leave it out to have the whole image read.',
   })
+}
+
+const frameSourceOf = (source: Source): FrameSource | null =>
+  source.readAt === null ? null : { ...source, readAt: source.readAt }

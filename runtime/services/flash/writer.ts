@@ -53,16 +53,18 @@ const CLEANUP_MS = 500
  * Writes the plan's image: `started`, `writing` again and again (the first one when the first byte is
  * written), `synced`, `partprobed`. Whatever goes wrong is thrown, as a Fault, after the disk was left
  * without partition table and boot code; so is a cancel through `signal` (`cancelled`).
+ * `mirrors`: further sources of the same image; they serve frames where it has an index.
  */
 export async function* writeImage(
   tools: WriterTools,
   plan: FlashPlan,
   source: Source,
   signal: AbortSignal,
+  mirrors: readonly Source[] = [],
 ): AsyncGenerator<FlashEvent> {
   yield { event: 'started', total_bytes: exactBytes(plan.image.virtual) }
   try {
-    yield* write(tools, plan, source, signal)
+    yield* write(tools, plan, [source, ...mirrors], signal)
   } catch (thrown) {
     throw signal.aborted ? cancelled(plan, thrown) : thrown
   }
@@ -93,12 +95,13 @@ interface Run {
 async function* write(
   { shell, decoders, disks }: WriterTools,
   plan: FlashPlan,
-  given: Source,
+  [given, ...mirrors]: readonly [Source, ...Source[]],
   signal: AbortSignal,
 ): AsyncGenerator<FlashEvent> {
   const { image, target } = plan
   const waits = createWaits()
-  const opened = await untilAborted(signal, openImage(decoders, plan, given, { waits, signal }))
+  const around = { waits, signal, mirrors }
+  const opened = await untilAborted(signal, openImage(decoders, plan, given, around))
   const { counted } = opened
   const tasks = createTaskGroup()
   const slots = createSlots(countSlots(image.format))

@@ -4,7 +4,7 @@ import type { Blocks, Piece } from '../image/blocks.ts'
 import { createFrameLoader, type FrameSource } from './frame-loader.ts'
 import { createFrameWorkers, createSharedSlot, type FrameWorkers } from './frame-workers.ts'
 
-export interface FrameReading {
+interface FrameReading {
   readonly map: FrameMap
   /** The same image in several places; at least one. */
   readonly sources: readonly [FrameSource, ...FrameSource[]]
@@ -52,11 +52,11 @@ export function openFrames(reading: FrameReading, count?: number): Blocks {
   }))
   const steps = listSteps(map)
   const ahead: Coming[] = []
-  let isClosed = false
+  const closing = { isClosed: false }
   let served = 0
 
   function lookAhead() {
-    while (!isClosed && free.length > 0 && ahead.length < depth * 2) {
+    while (!closing.isClosed && free.length > 0 && ahead.length < depth * 2) {
       const step = steps.next()
       if (step.done === true) return
       if (step.value.kind === 'zeros') {
@@ -100,7 +100,7 @@ export function openFrames(reading: FrameReading, count?: number): Blocks {
       return { kind: 'data', bytes }
     },
     async [Symbol.asyncDispose]() {
-      isClosed = true
+      closing.isClosed = true
       // Ends what the threads are doing; what is still being read has its own end.
       await workers[Symbol.asyncDispose]()
       await Promise.allSettled(ahead.map((one) => (one.kind === 'frame' ? one.loaded : null)))

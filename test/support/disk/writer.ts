@@ -33,6 +33,7 @@ export interface FlashOrder extends Partial<FlashOptions> {
   readonly device: string
   readonly format?: ImageFormat
   readonly signal?: AbortSignal
+  readonly mirrors?: readonly Source[]
   /** Called with each event as it comes. */
   readonly onEvent?: (event: FlashEvent) => void
   /** Changes the plan between the check and the execution, as the environment might. */
@@ -52,8 +53,8 @@ async function plan(order: FlashOrder): Promise<FlashPlan> {
 
 /** Plans and flashes, and tells each event as it comes. */
 export async function* execute(order: FlashOrder): AsyncGenerator<FlashEvent> {
-  const { source, signal = new AbortController().signal } = order
-  yield* writeImage({ shell, disks, decoders }, await plan(order), source, signal)
+  const { source, signal = new AbortController().signal, mirrors } = order
+  yield* writeImage({ shell, disks, decoders }, await plan(order), source, signal, mirrors)
 }
 
 /** The events of a flash that succeeds; a failed one throws. */

@@ -113,6 +113,12 @@ const FLASH_FLAGS = [
     help: 'image to write: a path, an http(s) URL, an oras reference, or - for standard input',
   },
   {
+    name: 'mirror',
+    value: { name: 'IMAGE', completes: 'image' },
+    repeatable: true,
+    help: 'another place of the same image; it serves frames of an image that was packed',
+  },
+  {
     name: 'target',
     value: { name: 'DISK', completes: 'disk' },
     required: true,
