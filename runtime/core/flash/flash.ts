@@ -33,6 +33,8 @@ export interface FlashOptions {
   readonly indexSha256?: string | null
   /** Write only what differs from the disk, where that can be known. */
   readonly delta?: boolean
+  /** Have the image's last partition and its file system fill the disk; a GPT's backup moves with it. */
+  readonly grow: boolean
 }
 
 /** A flash that may go ahead: everything the writer needs, nothing left to decide. */
@@ -52,6 +54,7 @@ export interface FlashPlan {
   readonly fixGpt: boolean
   readonly indexSha256: string | null
   readonly delta: boolean
+  readonly grow: boolean
 }
 
 /** What image and disk are, and what speaks against a flash. */
@@ -83,6 +86,7 @@ export type FlashRefusal =
       readonly isDoubtful: boolean
     }
   | { readonly why: 'target-empty'; readonly target: string }
+  | { readonly why: 'cannot-grow'; readonly reason: string }
 
 /** The names are the spec's closed list ("Flash lifecycle events"). */
 export type FlashEvent =
@@ -94,10 +98,13 @@ export type FlashEvent =
   | { readonly event: 'done' }
   | { readonly event: 'failed'; readonly note: string }
 
+/** The note of the `writing` event with which the growth begins, after everything was read back. */
+export const GROWING = 'grow'
+
 /** Where a write stands. Bytes read are the image's as stored, bytes written the disk's. */
 export interface WriteProgress {
   readonly phase: 'write' | 'verify'
-  /** The image's format, on the first event of a phase. */
+  /** The image's format or `verify`, on the first event of a phase; `grow` when the growth begins. */
   readonly note?: string
   readonly bytes_read: number
   /** In phase `verify`: bytes read back. */
@@ -212,6 +219,7 @@ export function planFlash(
     fixGpt: options.fixGpt,
     indexSha256: options.indexSha256 ?? null,
     delta: options.delta ?? false,
+    grow: options.grow,
   })
 }
 
@@ -245,6 +253,7 @@ const MESSAGES: Cases<'why', FlashRefusal, string> = {
   'image-too-big': ({ needs, has, isDoubtful }) =>
     `image (${needs} bytes) is larger than target (${has} bytes)${isDoubtful ? CUT_OFF : ''}`,
   'target-empty': ({ target }) => `target has no medium or no size: ${target}`,
+  'cannot-grow': ({ reason }) => `the image cannot be grown: ${reason}`,
 }
 
 const CUT_OFF =

@@ -10,7 +10,7 @@ import { openImage } from './image-blocks.ts'
 import type { Blocks } from '../image/blocks.ts'
 import type { Decoders } from '../image/decoders.ts'
 import type { Disks } from '../disk/disks.ts'
-import { createSlot, openDevice, type Device } from '../disk/device.ts'
+import { openDevice, type Device } from '../disk/device.ts'
 import {
   clearEnds,
   eraseEnds,
@@ -21,10 +21,12 @@ import {
   type EndPart,
 } from '../disk/disk-ends.ts'
 import { createFiller, type Filler } from '../image/filler.ts'
-import { readHead } from '../image/image-head.ts'
+import { readHead, readTail } from '../image/image-head.ts'
+import { planGrowth, prepareGrowth } from './grower.ts'
+import type { LastGrowth } from '../../core/flash/last-partition.ts'
 import { createMeter } from './meter.ts'
 import { rereadPartitions } from '../disk/partition-table.ts'
-import type { Shell } from '../host/shell.ts'
+import type { MountTools } from '../disk/mounts.ts'
 import {
   countSlots,
   createTaskGroup,
@@ -35,13 +37,21 @@ import {
 import type { Source } from '../image/source.ts'
 import { bytesToVerify, verifyWritten } from './verifier.ts'
 import { createWaits, type Waits } from './wait-times.ts'
+import type { BeforeEnds } from './seed-writer.ts'
 import { createDeadline, settle, untilAborted, watch } from '../host/watch.ts'
 import { createZeroer } from './zeroer.ts'
 
-interface WriterTools {
-  readonly shell: Shell
+interface WriterTools extends MountTools {
   readonly decoders: Decoders
   readonly disks: Pick<Disks, 'probe'>
+}
+
+interface WriteOptions {
+  readonly signal: AbortSignal
+  /** Null: nothing comes between the image and its ends. */
+  readonly beforeEnds?: BeforeEnds | null
+  /** Further sources of the same image; they serve frames where it has an index. */
+  readonly mirrors?: readonly Source[]
 }
 
 /** Between two `writing` events. */
@@ -51,20 +61,19 @@ const CLEANUP_MS = 500
 
 /**
  * Writes the plan's image: `started`, `writing` again and again (the first one when the first byte is
- * written), `synced`, `partprobed`. Whatever goes wrong is thrown, as a Fault, after the disk was left
+ * written), `provisioning` where something comes before the ends, `synced`, `partprobed`. Whatever goes wrong is thrown, as a Fault, after the disk was left
  * without partition table and boot code; so is a cancel through `signal` (`cancelled`).
- * `mirrors`: further sources of the same image; they serve frames where it has an index.
  */
 export async function* writeImage(
   tools: WriterTools,
   plan: FlashPlan,
   source: Source,
-  signal: AbortSignal,
-  mirrors: readonly Source[] = [],
+  options: WriteOptions,
 ): AsyncGenerator<FlashEvent> {
+  const { signal } = options
   yield { event: 'started', total_bytes: exactBytes(plan.image.virtual) }
   try {
-    yield* write(tools, plan, [source, ...mirrors], signal)
+    yield* write(tools, plan, source, options)
   } catch (thrown) {
     throw signal.aborted ? cancelled(plan, thrown) : thrown
   }
@@ -85,7 +94,11 @@ interface Run {
   readonly head: Buffer
   /** What the table becomes with --fix-gpt. */
   readonly moved: MovedBackup | null
+  /** What becomes of the last partition with --grow. */
+  readonly growth: LastGrowth | null
   readonly device: Device
+  /** Comes between the image and its ends; null: nothing does. */
+  readonly beforeEnds: ((signal: AbortSignal) => Promise<void>) | null
   readonly tasks: TaskGroup
   readonly slots: Slots
   readonly waits: Waits
@@ -93,11 +106,12 @@ interface Run {
 }
 
 async function* write(
-  { shell, decoders, disks }: WriterTools,
+  tools: WriterTools,
   plan: FlashPlan,
-  [given, ...mirrors]: readonly [Source, ...Source[]],
-  signal: AbortSignal,
+  given: Source,
+  { signal, beforeEnds: planned = null, mirrors = [] }: WriteOptions,
 ): AsyncGenerator<FlashEvent> {
+  const { decoders, disks } = tools
   const { image, target } = plan
   const waits = createWaits()
   const around = { waits, signal, mirrors }
@@ -123,11 +137,11 @@ async function* write(
     opening = opened.open(delta.comparison?.compare)
     const filler = createFiller(await untilAborted(signal, opening))
     const head = await untilAborted(signal, readHead(filler, plan))
-    const moved = plan.fixGpt ? fixBackup(head, facts) : null
+    const changes = planChanges(plan, head, facts, planned)
     const device = compared ?? (await hold())
     signal.throwIfAborted()
-    const run = { plan, counted, delta, filler, head, moved, device, tasks, slots, waits, signal }
-    yield* overwrite(run, shell)
+    const parts = { plan, counted, delta, filler, head, device, tasks, slots, waits, signal }
+    yield* overwrite({ ...parts, ...changes }, tools)
   } finally {
     await withinDeadline(close(opening))
     // The disk stays open for writes that are still under way after the deadline.
@@ -136,14 +150,26 @@ async function* write(
   }
 }
 
+/** What is changed besides the image's own content; a Fault where it cannot be. */
+function planChanges(
+  plan: FlashPlan,
+  head: Buffer,
+  facts: Parameters<typeof openDevice>[0],
+  planned: BeforeEnds | null,
+): Pick<Run, 'growth' | 'moved' | 'beforeEnds'> {
+  const growth = plan.grow ? planGrowth(head, facts) : null
+  const moved = growth?.moved ?? (plan.fixGpt ? fixBackup(head, facts) : null)
+  return { growth, moved, beforeEnds: planned?.plan(head, facts) ?? null }
+}
+
 /** Also what is still being opened. */
 async function close(opening: Promise<AsyncDisposable> | null) {
   const opened = await opening
   await opened?.[Symbol.asyncDispose]()
 }
 
-async function* overwrite(run: Run, shell: Shell): AsyncGenerator<FlashEvent> {
-  const { plan, device, head, moved, counted, tasks, signal } = run
+async function* overwrite(run: Run, tools: WriterTools): AsyncGenerator<FlashEvent> {
+  const { plan, device, moved, growth, counted, beforeEnds, tasks, signal } = run
   const verifies = plan.verify !== 'none'
   let parts: readonly EndPart[] = []
   // From here on the disk's old content is lost.
@@ -152,12 +178,19 @@ async function* overwrite(run: Run, shell: Shell): AsyncGenerator<FlashEvent> {
   onEnds.catch(() => undefined)
   let isWhole = false
   try {
-    const written = yield* writeBody(run, shell, onEnds)
-    const tail = await untilAborted(signal, readTail(run, written.end))
+    const written = yield* writeBody(run, tools, onEnds)
+    const tail = await untilAborted(signal, readTail(run.filler, plan, written.end))
     counted.checkDigest()
     await untilAborted(signal, device.flush())
+    const grow = await prepareGrowth(tools, run)
     if (verifies) yield* verify(run, written)
-    parts = planEnds(device, head, tail, moved)
+    if (beforeEnds !== null) {
+      yield { event: 'provisioning', note: 'first-boot' }
+      await beforeEnds(signal)
+      await device.flush()
+    }
+    yield* grow({ bytesRead: counted.bytesRead(), bytesWritten: written.end })
+    parts = planEnds(device, growth?.head ?? run.head, tail, moved)
     onEnds = writeEnds(device, parts, verifies, signal)
     await untilAborted(signal, onEnds)
     isWhole = true
@@ -176,7 +209,7 @@ interface Body extends Written {
 /** `cleared`: the disk's ends are, which is the first thing that is written. */
 async function* writeBody(
   run: Run,
-  shell: Shell,
+  { shell }: WriterTools,
   cleared: Promise<void>,
 ): AsyncGenerator<FlashEvent, Body> {
   const { plan, counted, delta, head, device, tasks, slots, waits, signal, filler } = run
@@ -239,19 +272,4 @@ async function* verify(run: Run, written: Written): AsyncGenerator<FlashEvent> {
   const reading = verifyWritten(order)
   yield* watch(untilAborted(signal, reading), TICK_MS, () => meter.look())
   yield meter.look()
-}
-
-/** The image's part of the disk's last MiB; a Fault when the image goes on behind the disk's end. */
-async function readTail({ filler, device, plan }: Run, bodyEnd: number): Promise<Buffer> {
-  const { tailStart } = locateEnds(device.sizeBytes)
-  const whole = createSlot(bodyEnd < tailStart ? 0 : device.sizeBytes - tailStart)
-  const tail = whole.subarray(0, await filler.fill(whole))
-  if (tail.length === whole.length && (await filler.fill(createSlot(1))) > 0) {
-    throw new Fault(
-      'write-failed',
-      `${plan.image.name} is larger than ${plan.target.path}: the disk ends at byte ${device.sizeBytes}`,
-      { hint: 'Use a larger disk.' },
-    )
-  }
-  return tail
 }

@@ -16,7 +16,13 @@ import { IMAGE_FORMATS, type ImageFacts } from '../../../runtime/core/image/imag
 const test = suite('flash')
 
 const MIB = 2 ** 20
-const OPTIONS: FlashOptions = { verify: 'data', sha256: null, allowPartition: false, fixGpt: false }
+const OPTIONS: FlashOptions = {
+  verify: 'data',
+  sha256: null,
+  allowPartition: false,
+  fixGpt: false,
+  grow: false,
+}
 const IMAGE: ImageFacts = {
   name: 'debian.img.zst',
   path: '/images/debian.img.zst',
@@ -173,6 +179,7 @@ test('a plan has all that the writer needs', () => {
     fixGpt: false,
     indexSha256: null,
     delta: false,
+    grow: false,
   })
 })
 

@@ -36,6 +36,7 @@ test('what is asked for, with what holds when nothing is said', () => {
         fixGpt: false,
         indexSha256: null,
         delta: false,
+        grow: false,
       },
       provisioning: { mode: 'none' },
     },
@@ -82,7 +83,7 @@ test('what cannot be meant', () => {
 })
 test('options', () => {
   const digests = { sha256: 'AB'.repeat(32), 'index-sha256': 'CD'.repeat(32) }
-  const found = ask('yes verify-all allow-partition fix-gpt delta', digests)
+  const found = ask('yes verify-all allow-partition fix-gpt grow delta', digests)
   assert.ok(found.ok)
   assert.equal(found.value.options, {
     verify: 'all',
@@ -91,6 +92,7 @@ test('options', () => {
     fixGpt: true,
     indexSha256: 'cd'.repeat(32),
     delta: true,
+    grow: true,
   })
   const off = ask('yes no-verify', { format: 'img.xz' })
   assert.ok(off.ok)

@@ -16,6 +16,8 @@ export type Plan =
       readonly serial: string
       /** Whether the client shall have the firmware boot the disk once, next time. */
       readonly registerUefiBoot: boolean
+      /** Whether the image's last partition and its file system shall fill the disk. */
+      readonly grow: boolean
     }
   /** `reason` is for the person in front of the machine; null: nothing is wrong. */
   | { readonly mode: 'interactive'; readonly reason: string | null }
@@ -76,7 +78,8 @@ function planFlash(machine: Machine, surroundings: Surroundings): PlanRuling {
     return { ...interactive(mismatch.why, renderDiskMismatch(mismatch, serial)), mismatch }
   const registerUefiBoot =
     boot_mode === 'flasher-flash-always' && surroundings.settings.boot_disk_once_after_flash
-  return { rule: 'flash', plan: { mode: 'flash', image, serial, registerUefiBoot }, mismatch: null }
+  const plan = { mode: 'flash', image, serial, registerUefiBoot, grow: machine.grow } as const
+  return { rule: 'flash', plan, mismatch: null }
 }
 
 /** Null: the cycle goes on. */
@@ -110,6 +113,7 @@ function renderFlat(plan: Plan, base: string): Readonly<Record<string, unknown>>
         ...(plan.image.sha256 === null ? {} : { disk_image_sha: plan.image.sha256 }),
         ...(plan.image.format === '' ? {} : { format: plan.image.format }),
         ...(plan.registerUefiBoot ? { register_uefi_boot: true } : {}),
+        ...(plan.grow ? { grow: true } : {}),
       }
     case 'interactive': {
       const catalog = `${base}/catalog.toml`

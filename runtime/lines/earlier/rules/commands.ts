@@ -159,6 +159,11 @@ const FLASH_FLAGS = [
     help: 'move the backup GPT to the end of a disk that is larger than the image',
   },
   {
+    name: 'grow',
+    value: null,
+    help: 'have the last partition and its file system (ext4, XFS, btrfs, NTFS) fill the disk; includes --fix-gpt',
+  },
+  {
     name: 'provision',
     value: {
       name: 'MODE',

@@ -72,6 +72,7 @@ const parseOptions = ({ values, switches }: FlashArguments): FlashOptions => ({
   fixGpt: switches.has('fix-gpt'),
   indexSha256: values['index-sha256']?.toLowerCase() ?? null,
   delta: switches.has('delta'),
+  grow: switches.has('grow'),
 })
 
 const NO_CONSENT: FlashMisuse = {

@@ -116,6 +116,7 @@ const DONE: FlashOutcome = {
     fixGpt: false,
     indexSha256: null,
     delta: false,
+    grow: false,
   },
   bytesWritten: 1,
   seconds: 1,

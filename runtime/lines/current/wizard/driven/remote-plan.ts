@@ -20,6 +20,7 @@ export type RemotePlan =
       /** Of the stored bytes, lower case. */
       readonly sha256: string | null
       readonly registerUefiBoot: boolean
+      readonly grow: boolean
     }
   /** `catalog` null: the server's own. */
   | {
@@ -75,6 +76,7 @@ function readFlash(fields: Fields): Result<RemotePlan, string> {
     format: IMAGE_FORMATS.find((format) => format === fields['format']) ?? null,
     sha256,
     registerUefiBoot: fields['register_uefi_boot'] === true,
+    grow: fields['grow'] === true,
   })
 }
 

@@ -28,6 +28,7 @@ test('reads what the deployed servers send', () => {
       format: 'img.gz',
       sha256: SHA.toLowerCase(),
       registerUefiBoot: false,
+      grow: false,
     },
   })
 })

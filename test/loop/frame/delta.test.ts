@@ -2,13 +2,13 @@
 import { open } from 'node:fs/promises'
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
-import type { FlashEvent } from '../../runtime/core/flash/flash.ts'
-import { createSources } from '../../runtime/services/image/sources.ts'
-import { makeDiskImage, makeNoise } from '../support/disk/disk-images.ts'
-import { createLoop, type Loop } from '../support/disk/loop.ts'
-import { packBuffer, type PackedImage } from '../support/disk/packed-image.ts'
-import { sendFile, startHostileServer } from '../support/http/hostile-server.ts'
-import { assertSame, flash, makeStale, readDisk } from '../support/disk/writer.ts'
+import type { FlashEvent } from '../../../runtime/core/flash/flash.ts'
+import { createSources } from '../../../runtime/services/image/sources.ts'
+import { makeDiskImage, makeNoise } from '../../support/disk/disk-images.ts'
+import { createLoop, type Loop } from '../../support/disk/loop.ts'
+import { packBuffer, type PackedImage } from '../../support/disk/packed-image.ts'
+import { sendFile, startHostileServer } from '../../support/http/hostile-server.ts'
+import { assertSame, flash, makeStale, readDisk } from '../../support/disk/writer.ts'
 
 const test = suite('delta')
 const MIB = 1 << 20

@@ -4,12 +4,12 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
-import { createSources } from '../../runtime/services/image/sources.ts'
-import { faultOf } from '../support/collect.ts'
-import { seekable } from '../support/disk/compressed.ts'
-import { makeDiskImage, makeNoise } from '../support/disk/disk-images.ts'
-import { createLoop } from '../support/disk/loop.ts'
-import { packBuffer } from '../support/disk/packed-image.ts'
+import { createSources } from '../../../runtime/services/image/sources.ts'
+import { faultOf } from '../../support/collect.ts'
+import { seekable } from '../../support/disk/compressed.ts'
+import { makeDiskImage, makeNoise } from '../../support/disk/disk-images.ts'
+import { createLoop } from '../../support/disk/loop.ts'
+import { packBuffer } from '../../support/disk/packed-image.ts'
 import {
   assertBlank,
   assertSame,
@@ -18,8 +18,12 @@ import {
   makeStale,
   readDisk,
   type FlashOrder,
-} from '../support/disk/writer.ts'
-import { sendFile, startHostileServer, type FileBehaviour } from '../support/http/hostile-server.ts'
+} from '../../support/disk/writer.ts'
+import {
+  sendFile,
+  startHostileServer,
+  type FileBehaviour,
+} from '../../support/http/hostile-server.ts'
 
 const test = suite('frames onto disks')
 const MIB = 1 << 20
