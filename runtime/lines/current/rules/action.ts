@@ -94,7 +94,6 @@ export const ACTIONS = {
     apply: (machine, fields, now) => accept(adjust(machine, fields, now)),
   }),
   grow: action({
-    title: 'Set growth',
     past: 'is grown or left as it is when it is flashed',
     scope: 'machines',
     schema: z.strictObject({ grow: z.boolean() }),
