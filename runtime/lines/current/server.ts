@@ -71,7 +71,7 @@ export async function createMachineServer(
   const rules: LineDependencies = {
     findImage: createFinder(catalog),
     sets: bootFiles.active,
-    settings: () => settings().pxe,
+    settings: () => ({ ...settings().pxe, delta: settings().flash.delta }),
     placeOf: gate.placeOf,
     bootKey: deriveSecret(secret, 'boot tokens'),
   }

@@ -126,7 +126,7 @@ export function createFlasher(given: FlasherOptions) {
 
     /** Writes the image, unless the disk is another one by now, then provisions it. Never throws. */
     async run(flash: ReadyFlash, options: RunOptions): Promise<FlashOutcome> {
-      const reached: Reached = { stage: 'checking', bytesWritten: 0 }
+      const reached: Reached = { stage: 'checking', bytesWritten: 0, bytesKept: null }
       try {
         return await carryOut(tools, flash, options, reached)
       } catch (thrown) {
@@ -184,6 +184,8 @@ async function refuseGrowth(
 interface Reached {
   stage: FlashStage
   bytesWritten: number
+  /** Null: nothing is compared. */
+  bytesKept: number | null
 }
 
 async function carryOut(
@@ -212,8 +214,9 @@ async function carryOut(
     const provisioner = await tools.loadProvisioner()
     await provisioner.apply(provisioning, plan.target.node, { signal })
   }
-  const { bytesWritten } = reached
-  return { kind: 'done', plan, bytesWritten, seconds, verified: plan.verify !== 'none' }
+  const { bytesWritten, bytesKept } = reached
+  const verified = plan.verify !== 'none'
+  return { kind: 'done', plan, bytesWritten, bytesKept, seconds, verified }
 }
 
 /** Those that can be opened: the image itself is elsewhere as well. */
@@ -233,7 +236,9 @@ function note(event: FlashEvent, reached: Reached) {
   if (event.event === 'synced') reached.stage = 'written'
   if (event.event !== 'writing') return
   reached.stage = 'writing'
-  if (event.phase === 'write') reached.bytesWritten = event.bytes_written
+  if (event.phase !== 'write') return
+  reached.bytesWritten = event.bytes_written
+  reached.bytesKept = event.bytes_kept ?? null
 }
 
 const NOTHING: Provisioning = { mode: 'none' }

@@ -18,6 +18,8 @@ export type Plan =
       readonly registerUefiBoot: boolean
       /** Whether the image's last partition and its file system shall fill the disk. */
       readonly grow: boolean
+      /** Only what differs from the disk shall be written; absent: all of the image. */
+      readonly delta?: true
     }
   /** `reason` is for the person in front of the machine; null: nothing is wrong. */
   | { readonly mode: 'interactive'; readonly reason: string | null }
@@ -78,7 +80,9 @@ function planFlash(machine: Machine, surroundings: Surroundings): PlanRuling {
     return { ...interactive(mismatch.why, renderDiskMismatch(mismatch, serial)), mismatch }
   const registerUefiBoot =
     boot_mode === 'flasher-flash-always' && surroundings.settings.boot_disk_once_after_flash
-  const plan = { mode: 'flash', image, serial, registerUefiBoot, grow: machine.grow } as const
+  const delta = surroundings.settings.delta === true ? ({ delta: true } as const) : {}
+  const { grow } = machine
+  const plan = { mode: 'flash', image, serial, registerUefiBoot, grow, ...delta } as const
   return { rule: 'flash', plan, mismatch: null }
 }
 
@@ -102,19 +106,23 @@ export function renderPlan(plan: Plan, base: string): Readonly<Record<string, un
   return { ...flat, plan: flat }
 }
 
+const renderFlash = (plan: Extract<Plan, { mode: 'flash' }>, base: string) => ({
+  mode: plan.mode,
+  image: reachableUrl(plan.image, base),
+  target_disk_serial: plan.serial,
+  name: plan.image.name,
+  ...(plan.image.sha256 === null ? {} : { disk_image_sha: plan.image.sha256 }),
+  ...(plan.image.indexSha256 ? { index_sha256: plan.image.indexSha256 } : {}),
+  ...(plan.image.format === '' ? {} : { format: plan.image.format }),
+  ...(plan.registerUefiBoot ? { register_uefi_boot: true } : {}),
+  ...(plan.grow ? { grow: true } : {}),
+  ...(plan.delta === true ? { delta: true } : {}),
+})
+
 function renderFlat(plan: Plan, base: string): Readonly<Record<string, unknown>> {
   switch (plan.mode) {
     case 'flash':
-      return {
-        mode: plan.mode,
-        image: reachableUrl(plan.image, base),
-        target_disk_serial: plan.serial,
-        name: plan.image.name,
-        ...(plan.image.sha256 === null ? {} : { disk_image_sha: plan.image.sha256 }),
-        ...(plan.image.format === '' ? {} : { format: plan.image.format }),
-        ...(plan.registerUefiBoot ? { register_uefi_boot: true } : {}),
-        ...(plan.grow ? { grow: true } : {}),
-      }
+      return renderFlash(plan, base)
     case 'interactive': {
       const catalog = `${base}/catalog.toml`
       return { mode: plan.mode, catalog, ...(plan.reason === null ? {} : { reason: plan.reason }) }

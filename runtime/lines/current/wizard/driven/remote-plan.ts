@@ -21,6 +21,9 @@ export type RemotePlan =
       readonly sha256: string | null
       readonly registerUefiBoot: boolean
       readonly grow: boolean
+      readonly delta: boolean
+      /** Of the image's index, lower case. */
+      readonly indexSha256: string | null
     }
   /** `catalog` null: the server's own. */
   | {
@@ -77,6 +80,9 @@ function readFlash(fields: Fields): Result<RemotePlan, string> {
     sha256,
     registerUefiBoot: fields['register_uefi_boot'] === true,
     grow: fields['grow'] === true,
+    delta: fields['delta'] === true,
+    // One that is none only costs the entry by frames.
+    indexSha256: readDigest(fields['index_sha256']) ?? null,
   })
 }
 
