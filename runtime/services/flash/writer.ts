@@ -137,11 +137,12 @@ async function* write(
     opening = opened.open(delta.comparison?.compare)
     const filler = createFiller(await untilAborted(signal, opening))
     const head = await untilAborted(signal, readHead(filler, plan))
-    const changes = planChanges(plan, head, facts, planned)
+    const changes = planChanges(plan, head, facts)
+    const beforeEnds = planned?.plan(head, facts) ?? null
     const device = compared ?? (await hold())
     signal.throwIfAborted()
-    const parts = { plan, counted, delta, filler, head, device, tasks, slots, waits, signal }
-    yield* overwrite({ ...parts, ...changes }, tools)
+    const parts = { plan, counted, delta, filler, head, ...changes, device }
+    yield* overwrite({ ...parts, beforeEnds, tasks, slots, waits, signal }, tools)
   } finally {
     await withinDeadline(close(opening))
     // The disk stays open for writes that are still under way after the deadline.
@@ -150,16 +151,17 @@ async function* write(
   }
 }
 
-/** What is changed besides the image's own content; a Fault where it cannot be. */
+/** What becomes of the image's table on this disk. */
 function planChanges(
   plan: FlashPlan,
   head: Buffer,
-  facts: Parameters<typeof openDevice>[0],
-  planned: BeforeEnds | null,
-): Pick<Run, 'growth' | 'moved' | 'beforeEnds'> {
-  const growth = plan.grow ? planGrowth(head, facts) : null
-  const moved = growth?.moved ?? (plan.fixGpt ? fixBackup(head, facts) : null)
-  return { growth, moved, beforeEnds: planned?.plan(head, facts) ?? null }
+  disk: Pick<Device, 'sizeBytes' | 'sectorBytes'>,
+): Pick<Run, 'growth' | 'moved'> {
+  if (plan.grow) {
+    const growth = planGrowth(head, disk)
+    return { growth, moved: growth.moved }
+  }
+  return { growth: null, moved: plan.fixGpt ? fixBackup(head, disk) : null }
 }
 
 /** Also what is still being opened. */

@@ -41,6 +41,7 @@ export const orderFor = ({
   grow = false,
   delta = false,
   indexSha256 = null,
+  firstBoot = null,
 }: FlashChoice): FlashOrder => ({
   image: image.location,
   format: image.format,
@@ -55,4 +56,5 @@ export const orderFor = ({
     indexSha256,
   },
   chosen: identity,
+  firstBoot,
 })
