@@ -3,9 +3,8 @@ import { decideBottleneck } from '../../core/flash/bottleneck.ts'
 import { Fault } from '../../core/foundation/fault.ts'
 import type { MovedBackup } from '../../core/disk/gpt.ts'
 import { decideRace, exactBytes, type FlashEvent, type FlashPlan } from '../../core/flash/flash.ts'
-import { copyBody, type Written } from './copier.ts'
-import { checkDigestFirst, countSource, type Counted } from './counted-source.ts'
-import type { Decoders } from '../image/decoders.ts'
+import type { Written } from './copier.ts'
+import type { Feed, OpenFeed } from './feed.ts'
 import type { Disks } from '../disk/disks.ts'
 import { createSlot, openDevice, type Device } from '../disk/device.ts'
 import {
@@ -17,7 +16,6 @@ import {
   writeEnds,
   type EndPart,
 } from '../disk/disk-ends.ts'
-import { createFiller, type Filler } from '../image/filler.ts'
 import { readHead } from '../image/image-head.ts'
 import { planGrowth, prepareGrowth } from './grower.ts'
 import type { LastGrowth } from '../../core/flash/last-partition.ts'
@@ -31,14 +29,12 @@ import {
   type TaskGroup,
   type Slots,
 } from './write-slots.ts'
-import type { Source } from '../image/source.ts'
 import { bytesToVerify, verifyWritten } from './verifier.ts'
 import { createWaits, type Waits } from './wait-times.ts'
 import { createDeadline, settle, untilAborted, watch } from '../host/watch.ts'
 import { createZeroer } from './zeroer.ts'
 
 interface WriterTools extends MountTools {
-  readonly decoders: Decoders
   readonly disks: Pick<Disks, 'probe'>
 }
 
@@ -55,12 +51,12 @@ const CLEANUP_MS = 500
 export async function* writeImage(
   tools: WriterTools,
   plan: FlashPlan,
-  source: Source,
+  openFeed: OpenFeed,
   signal: AbortSignal,
 ): AsyncGenerator<FlashEvent> {
   yield { event: 'started', total_bytes: exactBytes(plan.image.virtual) }
   try {
-    yield* write(tools, plan, source, signal)
+    yield* write(tools, plan, openFeed, signal)
   } catch (thrown) {
     throw signal.aborted ? cancelled(plan, thrown) : thrown
   }
@@ -75,8 +71,7 @@ const cancelled = ({ target }: FlashPlan, cause: unknown) =>
 /** One flash under way. */
 interface Run {
   readonly plan: FlashPlan
-  readonly counted: Counted
-  readonly filler: Filler
+  readonly feed: Feed
   readonly head: Buffer
   /** What the table becomes with --fix-gpt. */
   readonly moved: MovedBackup | null
@@ -92,25 +87,20 @@ interface Run {
 async function* write(
   tools: WriterTools,
   plan: FlashPlan,
-  given: Source,
+  openFeed: OpenFeed,
   signal: AbortSignal,
 ): AsyncGenerator<FlashEvent> {
-  const { decoders, disks } = tools
+  const { disks } = tools
   const { image, target } = plan
-  const isOutOfOrder = image.format === 'qcow2'
-  if (plan.sha256 !== null && isOutOfOrder) {
-    await untilAborted(signal, checkDigestFirst(given, plan.sha256, signal))
-  }
   const waits = createWaits()
-  const counted = countSource(given, isOutOfOrder ? null : plan.sha256, waits)
-  const opening = decoders.open(counted.source, image.format)
+  const opening = openFeed(waits, signal)
   const tasks = createTaskGroup()
   const slots = createSlots(countSlots(image.format))
   const withinDeadline = createDeadline(CLEANUP_MS)
   let holding: Promise<Device> | null = null
   try {
-    const filler = createFiller(await untilAborted(signal, opening))
-    const head = await untilAborted(signal, readHead(filler, plan))
+    const feed = await untilAborted(signal, opening)
+    const head = await untilAborted(signal, readHead(feed.filler, plan))
     const facts = { ...target, sizeBytes: target.identity.sizeBytes }
     const growth = plan.grow ? planGrowth(head, facts) : null
     const moved = growth?.moved ?? (plan.fixGpt ? fixBackup(head, facts) : null)
@@ -119,7 +109,7 @@ async function* write(
     const race = decideRace(plan, await untilAborted(signal, disks.probe(target.path, image.path)))
     if (race !== null) throw new Fault('target-raced', race)
     signal.throwIfAborted()
-    const run = { plan, counted, filler, head, moved, growth, device, tasks, slots, waits, signal }
+    const run = { plan, feed, head, moved, growth, device, tasks, slots, waits, signal }
     yield* overwrite(run, tools)
   } finally {
     await withinDeadline(close(opening))
@@ -136,7 +126,8 @@ async function close(opening: Promise<AsyncDisposable> | null) {
 }
 
 async function* overwrite(run: Run, tools: WriterTools): AsyncGenerator<FlashEvent> {
-  const { plan, device, moved, growth, counted, tasks, signal } = run
+  const { plan, device, moved, growth, tasks, signal } = run
+  const { counted } = run.feed
   const verifies = plan.verify !== 'none'
   let parts: readonly EndPart[] = []
   // From here on the disk's old content is lost.
@@ -174,7 +165,8 @@ async function* writeBody(
   { shell }: WriterTools,
   cleared: Promise<void>,
 ): AsyncGenerator<FlashEvent, Body> {
-  const { plan, counted, head, device, tasks, slots, waits, signal, filler } = run
+  const { plan, head, device, tasks, slots, waits, signal, feed } = run
+  const { counted, filler } = feed
   const meter = createMeter({
     phase: 'write',
     totalBytes: exactBytes(plan.image.virtual),
@@ -188,7 +180,7 @@ async function* writeBody(
   const { headBytes, tailStart } = locateEnds(device.sizeBytes)
   const zeroer = createZeroer(shell, device, plan.zeros)
   async function copy(): Promise<Body> {
-    const { end, written } = await copyBody({
+    const { end, written } = await feed.copy({
       filler: { ...filler, fill: (into) => waits.during('filling', filler.fill(into)) },
       device,
       zeroer,
@@ -219,7 +211,8 @@ const originOf = ({ image }: FlashPlan) => ({
 })
 
 async function* verify(run: Run, written: Written): AsyncGenerator<FlashEvent> {
-  const { plan, counted, device, tasks, slots, signal } = run
+  const { plan, feed, device, tasks, slots, signal } = run
+  const { counted } = feed
   const all = plan.verify === 'all'
   const meter = createMeter({
     phase: 'verify',
@@ -235,7 +228,7 @@ async function* verify(run: Run, written: Written): AsyncGenerator<FlashEvent> {
 }
 
 /** The image's part of the disk's last MiB; a Fault when the image goes on behind the disk's end. */
-async function readTail({ filler, device, plan }: Run, bodyEnd: number): Promise<Buffer> {
+async function readTail({ feed: { filler }, device, plan }: Run, bodyEnd: number): Promise<Buffer> {
   const { tailStart } = locateEnds(device.sizeBytes)
   const whole = createSlot(bodyEnd < tailStart ? 0 : device.sizeBytes - tailStart)
   const tail = whole.subarray(0, await filler.fill(whole))
