@@ -70,15 +70,6 @@ const TAIL = `## When it does not work
 `
 
 const renderRecipe = ({ title, where, note, text }: DhcpRecipe): string =>
-  [
-    `## ${title}`,
-    '',
-    ...(note === null ? [] : [note, '']),
-    `In: ${where}`,
-    '',
-    '```',
-    `${text}\`\`\``,
-    '',
-  ].join('\n')
+  [`## ${title}`, '', note, '', `In: ${where}`, '', '```', `${text}\`\`\``, ''].join('\n')
 
 if (import.meta.main) writeFileSync(DHCP_DOCUMENT, renderDhcpDocument())

@@ -1,5 +1,6 @@
 /** Configuration of DHCP servers that makes machines boot from this server, as blocks to paste. */
 import { accept, refuse, type Result } from '../foundation/result.ts'
+import { PAGES } from '../texts/pages/texts.ts'
 
 /** This server as its machines reach it. */
 export interface DhcpTarget {
@@ -12,13 +13,14 @@ export interface DhcpTarget {
   readonly prefix: number
 }
 
+type RecipeName = keyof typeof PAGES.settings.dhcp.recipes
+
 export interface DhcpRecipe {
   readonly id: string
   readonly title: string
   /** The file or menu that it belongs to. */
   readonly where: string
-  /** A word on it, or null. */
-  readonly note: string | null
+  readonly note: string
   readonly text: string
 }
 
@@ -49,56 +51,20 @@ export function planDhcp(
 }
 
 export const renderDhcpRecipes = (target: DhcpTarget): readonly DhcpRecipe[] => [
-  {
-    id: 'dnsmasq',
-    title: 'dnsmasq',
-    where: '/etc/dnsmasq.d/flasher.conf',
-    note: 'For a dnsmasq that gives out the addresses. Its own TFTP daemon can serve the files.',
-    text: renderDnsmasq(target),
-  },
-  {
-    id: 'dnsmasq-proxy',
-    title: 'dnsmasq, beside another DHCP server',
-    where: '/etc/dnsmasq.d/flasher.conf',
-    note: 'Gives out no addresses: it only adds what to boot. It must be in the same network.',
-    text: renderProxy(target),
-  },
-  {
-    id: 'kea',
-    title: 'Kea',
-    where: '/etc/kea/kea-dhcp4.conf',
-    note: 'Add the client classes to yours; the classes are what counts, not the subnet.',
-    text: renderKea(target),
-  },
-  {
-    id: 'isc',
-    title: 'ISC dhcpd',
-    where: '/etc/dhcp/dhcpd.conf',
-    note: 'Before the subnets.',
-    text: renderIsc(target),
-  },
-  {
-    id: 'opnsense',
-    title: 'OPNsense',
-    where: 'Services: ISC DHCPv4: (your network): Network Booting',
-    note: 'With Kea or Dnsmasq as its DHCP server, use their blocks above.',
-    text: renderOpnsense(target),
-  },
-  {
-    id: 'mikrotik',
-    title: 'MikroTik RouterOS 7',
-    where: 'a terminal of the router',
-    note: 'The matchers need RouterOS 7.4 or newer; name your own server instead of defconf.',
-    text: renderMikrotik(target),
-  },
-  {
-    id: 'unifi',
-    title: 'UniFi Network',
-    where: 'Settings: Networks: (your network): DHCP Service Management',
-    note: 'It has one answer for all: use an iPXE of ours, which finds the server itself, or dnsmasq as a proxy beside it.',
-    text: renderUnifi(target),
-  },
+  recipe('dnsmasq', renderDnsmasq(target)),
+  recipe('dnsmasq-proxy', renderProxy(target)),
+  recipe('kea', renderKea(target)),
+  recipe('isc', renderIsc(target)),
+  recipe('opnsense', renderOpnsense(target)),
+  recipe('mikrotik', renderMikrotik(target)),
+  recipe('unifi', renderUnifi(target)),
 ]
+
+const recipe = (id: RecipeName, text: string): DhcpRecipe => ({
+  id,
+  ...PAGES.settings.dhcp.recipes[id],
+  text,
+})
 
 const scriptOf = ({ baseUrl }: DhcpTarget) => `${baseUrl}/pxe-bootstrap.ipxe`
 const httpOf = ({ baseUrl }: DhcpTarget, file: string) => `${baseUrl}/boot/${file}`

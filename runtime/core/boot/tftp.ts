@@ -1,5 +1,9 @@
 /** The part of TFTP that requests one file from a daemon (RFC 1350), and the meaning of its response. */
 import { printable } from '../foundation/printable.ts'
+import { PAGES } from '../texts/pages/texts.ts'
+import { fill } from '../texts/text.ts'
+
+const t = PAGES.netboot.tftp.findings
 
 /** What firmware asks for first, so a daemon that has it is one that machines can boot from. */
 export const PROBED_FILE = 'ipxe.efi'
@@ -65,35 +69,24 @@ export function describeTftp(finding: TftpFinding, host: string): TftpState {
 }
 
 function renderFinding(finding: TftpFinding, host: string): readonly [string, string?] {
+  const file = PROBED_FILE
   switch (finding.kind) {
     case 'unasked':
-      return [`The TFTP daemon on ${host} is being checked.`]
+      return [fill(t.unasked.text, { host })]
     case 'serves':
-      return [`The TFTP daemon on ${host} serves ${PROBED_FILE}.`]
+      return [fill(t.serves.text, { host, file })]
     case 'file-missing':
-      return [
-        `The TFTP daemon on ${host} answers, but has no ${PROBED_FILE}.`,
-        `Put ${PROBED_FILE} (and undionly.kpxe for BIOS machines) into its folder.`,
-      ]
+      return [fill(t.fileMissing.text, { host, file }), fill(t.fileMissing.hint, { file })]
     case 'error':
-      return [
-        `The TFTP daemon on ${host} answers with an error: ${finding.says}.`,
-        `Look whether it may read ${PROBED_FILE} in its folder.`,
-      ]
+      return [fill(t.error.text, { host, error: finding.says }), fill(t.error.hint, { file })]
     case 'refused':
-      return [
-        `Nothing listens on UDP port 69 of ${host}.`,
-        'Start the TFTP daemon there, or change the TFTP server to check under Settings.',
-      ]
+      return [fill(t.refused.text, { host }), t.refused.hint]
     case 'silent':
-      return [
-        `${host} gave no TFTP answer within ${finding.seconds} s.`,
-        'Is it running, and does a firewall let UDP port 69 and what follows it through?',
-      ]
+      return [fill(t.silent.text, { host, seconds: finding.seconds }), t.silent.hint]
     case 'unreachable':
       return [
-        `${host} cannot be asked: ${printable(finding.why)}.`,
-        'Correct the TFTP server to check under Settings.',
+        fill(t.unreachable.text, { host, reason: printable(finding.why) }),
+        t.unreachable.hint,
       ]
   }
 }

@@ -28,6 +28,7 @@ import { backupRoutes } from './routes/backups.ts'
 import { cacheRoutes } from './routes/cache.ts'
 import { imageRoutes } from './routes/images.ts'
 import { releaseRoutes } from './routes/releases.ts'
+import { runRemovalRoutes } from './routes/runs.ts'
 import type { Machine } from './rules/machine.ts'
 import { SCHEMAS } from './rules/api-schema.ts'
 import type { State } from './assembly/state.ts'
@@ -94,7 +95,7 @@ export async function createMachineServer(
       () => ({ schemas: SCHEMAS }),
       (site) => measureQueue(site.metrics, gate),
       (site) => ({ routes: imageRoutes(site) }),
-      (site) => ({ routes: cacheRoutes(site) }),
+      (site) => ({ routes: [...cacheRoutes(site), ...runRemovalRoutes(site)] }),
       (site) => ({
         routes: releaseRoutes(site, {
           releases,

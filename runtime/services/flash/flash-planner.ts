@@ -8,6 +8,7 @@ import {
   type FlashPlan,
   type FlashRefusal,
 } from '../../core/flash/flash.ts'
+import type { FirstBoot } from '../../core/first-boot/seed.ts'
 import type { Provisioning } from '../../core/flash/provisioning.ts'
 import { refuse, type Result } from '../../core/foundation/result.ts'
 import { createDisks } from '../disk/disks.ts'
@@ -31,11 +32,13 @@ export interface FlashOrder {
   readonly chosen?: DiskIdentity | null
   /** The step after the write; absent: none. */
   readonly provisioning?: Provisioning
+  /** Written before the disk can boot; absent or null: nothing is. */
+  readonly firstBoot?: FirstBoot | null
 }
 
 /** A flash that `run` can carry out. */
 export interface ReadyFlash {
-  readonly order: Pick<FlashOrder, 'image' | 'target' | 'provisioning'>
+  readonly order: Pick<FlashOrder, 'image' | 'target' | 'provisioning' | 'firstBoot'>
   /** Refused with every reason against it. */
   readonly plan: Result<FlashPlan, readonly string[]>
   /** The opened image, which stays open; absent: `run` opens it. */
@@ -80,6 +83,14 @@ export function createTools(given: FlasherOptions) {
       const { createProvisioner } = await import('./provisioner.ts')
       return createProvisioner({ shell, env })
     },
+    /** Loaded only for a flash with a first-boot configuration. */
+    async loadSeedWriter() {
+      const { checkSeedTools, createSeedWriter } = await import('./seed-writer.ts')
+      return {
+        check: () => checkSeedTools({ shell, env }),
+        create: (firstBoot: FirstBoot) => createSeedWriter({ shell, env }, firstBoot),
+      }
+    },
   }
 }
 
@@ -90,14 +101,15 @@ export interface OpenedImage extends CheckedImage, AsyncDisposable {
 
 /** Opens the image and looks at it, then at the files and tools of the later steps. */
 export async function openImage(
-  { sources, images, decoders, loadProvisioner }: FlashTools,
-  { image: location, format, options, provisioning = NOTHING }: FlashOrder,
+  { sources, images, decoders, loadProvisioner, loadSeedWriter }: FlashTools,
+  { image: location, format, options, provisioning = NOTHING, firstBoot = null }: FlashOrder,
   signal: AbortSignal,
 ): Promise<OpenedImage> {
   await using undo = new AsyncDisposableStack()
   const source = undo.use(await sources.open(location, { signal }))
   const checked = await checkImage(source, { format, sha256: options.sha256 }, images, signal)
   if (provisioning.mode !== 'none') await (await loadProvisioner()).check(provisioning)
+  if (firstBoot !== null) await (await loadSeedWriter()).check()
   if (checked.image.format !== null) await decoders.check(checked.image.format)
   const held = undo.move()
   return { ...checked, source, [Symbol.asyncDispose]: () => held.disposeAsync() }

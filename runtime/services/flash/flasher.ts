@@ -124,9 +124,11 @@ async function carryOut(
   const { provisioning = NOTHING } = order
   const plan = planned.value
   await using source = opened ? borrow(opened) : await tools.sources.open(order.image, { signal })
+  const { firstBoot = null } = order
+  const beforeEnds = firstBoot === null ? null : (await tools.loadSeedWriter()).create(firstBoot)
   const before = performance.now()
   const feed = openFeed ?? ownFeed(tools.decoders, plan, source)
-  for await (const event of writeImage(tools, plan, feed, signal)) {
+  for await (const event of writeImage(tools, plan, feed, { signal, beforeEnds })) {
     note(event, reached)
     onEvent(event, plan)
   }

@@ -57,60 +57,21 @@ function keepOutcome(act: () => void): () => void {
   }
 }
 
-function createShared({ open, enter, signal }: SharedOptions) {
+function createShared(options: SharedOptions) {
   const slots = createSharedSlots(BUFFER_SLOTS)
   const lanes = new Set<Lane>()
   const { promise: ended, resolve: end } = Promise.withResolvers<void>()
   let failure: { readonly thrown: unknown } | null = null
   let isEnded = false
   let pumping: Promise<void> | null = null
-  let isStarved = false
+  const starving = createStarving(options, lanes, slots)
 
   const wakeAll = () => {
     for (const lane of lanes) lane.wake()
   }
 
-  /** Lanes that have nothing left to write wait for those that hold the whole buffer. */
-  function detachSlow() {
-    if (enter === null || !isStarved) return
-    const fastest = Math.max(0, ...[...lanes].filter(isIdle).map(({ rate }) => rate()))
-    for (const lane of lanes) {
-      // One that has not written anything yet has the rate 0.
-      if (isIdle(lane) || lane.rate() * SLOWER >= fastest) continue
-      lanes.delete(lane)
-      lane.detach()
-    }
-  }
-
-  async function takeSlot() {
-    const slot = slots.tryTake()
-    if (slot !== null) return slot
-    isStarved = true
-    const freed = slots.untilFree()
-    detachSlow()
-    const taken = await untilAborted(signal, freed)
-    isStarved = false
-    return taken
-  }
-
-  function push(piece: Omit<SharedPiece, 'users'>) {
-    const shared: SharedPiece = { ...piece, users: lanes.size }
-    for (const lane of lanes) lane.push(shared)
-  }
-
-  async function pump() {
-    await using blocks = await open()
-    const filler = createFiller(blocks)
-    for (let offset = 0; lanes.size > 0;) {
-      signal.throwIfAborted()
-      const bytes = await readPiece(filler, offset, takeSlot, push)
-      if (bytes === 0) return
-      offset += bytes
-    }
-  }
-
   function start() {
-    pumping ??= pump()
+    pumping ??= pump(options, lanes, starving.takeSlot)
       .catch((thrown: unknown) => {
         failure = { thrown }
       })
@@ -123,7 +84,7 @@ function createShared({ open, enter, signal }: SharedOptions) {
 
   const shared: SharedContent = {
     ended,
-    enter,
+    enter: options.enter,
     release: slots.release,
     async take(lane) {
       start()
@@ -132,7 +93,7 @@ function createShared({ open, enter, signal }: SharedOptions) {
         if (piece !== null) return piece
         if (failure !== null) throw failure.thrown
         if (isEnded || lane.isDetached()) return null
-        detachSlow()
+        starving.detachSlow()
         await lane.untilWoken()
       }
     },
@@ -146,6 +107,61 @@ function createShared({ open, enter, signal }: SharedOptions) {
       const lane = createLane(shared)
       lanes.add(lane)
       return lane
+    },
+  }
+}
+
+/** Reads the image to its end, or until no disk wants more of it. */
+async function pump(
+  { open, signal }: SharedOptions,
+  lanes: ReadonlySet<Lane>,
+  takeSlot: () => Promise<Buffer>,
+) {
+  await using blocks = await open()
+  const filler = createFiller(blocks)
+  function push(piece: Omit<SharedPiece, 'users'>) {
+    const shared: SharedPiece = { ...piece, users: lanes.size }
+    for (const lane of lanes) lane.push(shared)
+  }
+  for (let offset = 0; lanes.size > 0;) {
+    signal.throwIfAborted()
+    const bytes = await readPiece(filler, offset, takeSlot, push)
+    if (bytes === 0) return
+    offset += bytes
+  }
+}
+
+/** Waits for slots, and leaves slow disks behind meanwhile. */
+function createStarving(
+  { enter, signal }: SharedOptions,
+  lanes: Set<Lane>,
+  slots: ReturnType<typeof createSharedSlots>,
+) {
+  let isStarved = false
+
+  /** Lanes that have nothing left to write wait for those that hold the whole buffer. */
+  function detachSlow() {
+    if (enter === null || !isStarved) return
+    const fastest = Math.max(0, ...[...lanes].filter(isIdle).map(({ rate }) => rate()))
+    for (const lane of lanes) {
+      // One that has not written anything yet has the rate 0.
+      if (isIdle(lane) || lane.rate() * SLOWER >= fastest) continue
+      lanes.delete(lane)
+      lane.detach()
+    }
+  }
+
+  return {
+    detachSlow,
+    async takeSlot() {
+      const slot = slots.tryTake()
+      if (slot !== null) return slot
+      isStarved = true
+      const freed = slots.untilFree()
+      detachSlow()
+      const taken = await untilAborted(signal, freed)
+      isStarved = false
+      return taken
     },
   }
 }

@@ -39,97 +39,34 @@ const roundUp = (bytes: number, unit: number) => Math.ceil(bytes / unit) * unit
 
 export function createLane(shared: SharedContent) {
   const queue: SharedPiece[] = []
-  let current: { readonly piece: SharedPiece; taken: number } | null = null
   let isDetached = false
   let woken = Promise.withResolvers<void>()
   let recorder: Recorder | null = null
-  let position = 0
-  let own: { readonly blocks: Blocks; readonly filler: Filler } | null = null
-
   const wake = () => {
     woken.resolve()
     woken = Promise.withResolvers<void>()
   }
+  const parts = createParts(() => shared.take(lane), shared.release)
+  const rest = createRest(shared, () => (isDetached ? parts.position() : null))
 
-  /** The next part of at most `limit` bytes; null: nothing is left for this lane here. */
-  async function takePart(limit: number): Promise<Part | null> {
-    if (current === null) {
-      const piece = await shared.take(lane)
-      if (piece === null) return null
-      current = { piece, taken: 0 }
-    }
-    const { piece, taken } = current
-    const bytes = Math.min(limit, piece.bytes - taken)
-    current.taken += bytes
-    position += bytes
-    // The lane's own hold goes over to the last part.
-    if (current.taken === piece.bytes) current = null
-    else piece.users += 1
-    return { piece, from: taken, bytes }
+  function drop() {
+    parts.drop()
+    for (const piece of queue.splice(0)) shared.release(piece)
   }
-
-  /** Null: the lane was not detached. */
-  async function openOwn(): Promise<Filler | null> {
-    if (!isDetached || shared.enter === null) return null
-    if (own === null) {
-      await shared.ended
-      const blocks = await shared.enter(position)
-      own = { blocks, filler: createFiller(blocks) }
-    }
-    return own.filler
-  }
-
-  async function fill(into: Buffer): Promise<number> {
-    let at = 0
-    while (at < into.length) {
-      const part = await takePart(into.length - at)
-      if (part === null) break
-      copyPart(part, into.subarray(at))
-      shared.release(part.piece)
-      at += part.bytes
-    }
-    const rest = at < into.length ? await openOwn() : null
-    return at + ((await rest?.fill(into.subarray(at))) ?? 0)
-  }
-
-  async function copy(order: CopyOrder): Promise<Awaited<ReturnType<typeof copyBody>>> {
-    const { from, to, signal, tasks } = order
-    recorder = createRecorder(order)
-    const zeros = createZeroRuns(order, recorder)
-    let offset = from
-    while (offset < to) {
-      signal.throwIfAborted()
-      tasks.check()
-      const part = await takePart(to - offset)
-      if (part === null) break
-      await writePart({ part, offset, order, recorder, zeros, release: shared.release })
-      offset += part.bytes
-    }
-    await zeros.flush()
-    const filler = offset < to ? await openOwn() : null
-    if (filler === null) return { end: offset, written: recorder.written }
-    return await copyBody({ ...order, filler, from: offset }, recorder)
-  }
-
   function leave() {
     shared.leave(lane)
     drop()
   }
 
-  function drop() {
-    if (current !== null) shared.release(current.piece)
-    current = null
-    for (const piece of queue.splice(0)) shared.release(piece)
-  }
-
   const feed: Omit<Feed, 'counted'> = {
-    filler: { fill, takeZeros: () => 0 },
-    copy,
+    filler: { fill: (into) => fillFrom(parts, rest, into), takeZeros: () => 0 },
+    copy(order) {
+      recorder = createRecorder(order)
+      return copyParts(parts, rest, order, recorder)
+    },
     async [Symbol.asyncDispose]() {
       leave()
-      const opened = own
-      own = null
-      await opened?.blocks[Symbol.asyncDispose]()
+      await rest.close()
     },
   }
   const lane = {
@@ -156,15 +93,102 @@ export function createLane(shared: SharedContent) {
   return lane
 }
 
-function copyPart({ piece, from, bytes }: Part, into: Buffer) {
-  if (piece.slot === null) into.fill(0, 0, bytes)
-  else piece.slot.copy(into, 0, from, from + bytes)
+type Parts = ReturnType<typeof createParts>
+
+/** Cuts the pieces as the disk needs them. */
+function createParts(
+  takePiece: () => Promise<SharedPiece | null>,
+  release: (piece: SharedPiece) => void,
+) {
+  let current: { readonly piece: SharedPiece; taken: number } | null = null
+  let position = 0
+  return {
+    release,
+    /** Where the next part begins, in the image. */
+    position: () => position,
+    /** The next part of at most `limit` bytes; null: nothing is left for this lane here. */
+    async take(limit: number): Promise<Part | null> {
+      if (current === null) {
+        const piece = await takePiece()
+        if (piece === null) return null
+        current = { piece, taken: 0 }
+      }
+      const { piece, taken } = current
+      const bytes = Math.min(limit, piece.bytes - taken)
+      current.taken += bytes
+      position += bytes
+      // The lane's own hold goes over to the last part.
+      if (current.taken === piece.bytes) current = null
+      else piece.users += 1
+      return { piece, from: taken, bytes }
+    },
+    drop() {
+      if (current !== null) release(current.piece)
+      current = null
+    },
+  }
 }
 
-interface WriteOrder {
-  readonly part: Part
-  /** On the disk. */
-  readonly offset: number
+type Rest = ReturnType<typeof createRest>
+
+/** What a detached lane reads by itself, once the others need the source no more. */
+function createRest({ ended, enter }: SharedContent, position: () => number | null) {
+  let own: { readonly blocks: Blocks; readonly filler: Filler } | null = null
+  return {
+    /** Null: the lane was not detached. */
+    async open(): Promise<Filler | null> {
+      const from = position()
+      if (from === null || enter === null) return null
+      if (own === null) {
+        await ended
+        const blocks = await enter(from)
+        own = { blocks, filler: createFiller(blocks) }
+      }
+      return own.filler
+    },
+    async close() {
+      const opened = own
+      own = null
+      await opened?.blocks[Symbol.asyncDispose]()
+    },
+  }
+}
+
+async function fillFrom(parts: Parts, rest: Rest, into: Buffer): Promise<number> {
+  let at = 0
+  while (at < into.length) {
+    const part = await parts.take(into.length - at)
+    if (part === null) break
+    const { piece, from, bytes } = part
+    if (piece.slot === null) into.fill(0, at, at + bytes)
+    else piece.slot.copy(into, at, from, from + bytes)
+    parts.release(piece)
+    at += bytes
+  }
+  const filler = at < into.length ? await rest.open() : null
+  return at + ((await filler?.fill(into.subarray(at))) ?? 0)
+}
+
+async function copyParts(parts: Parts, rest: Rest, order: CopyOrder, recorder: Recorder) {
+  const { from, to, signal, tasks } = order
+  const zeros = createZeroRuns(order, recorder)
+  const writing = { order, recorder, zeros, release: parts.release }
+  let offset = from
+  while (offset < to) {
+    signal.throwIfAborted()
+    tasks.check()
+    const part = await parts.take(to - offset)
+    if (part === null) break
+    await writePart(part, offset, writing)
+    offset += part.bytes
+  }
+  await zeros.flush()
+  const filler = offset < to ? await rest.open() : null
+  if (filler === null) return { end: offset, written: recorder.written }
+  return await copyBody({ ...order, filler, from: offset }, recorder)
+}
+
+interface Writing {
   readonly order: CopyOrder
   readonly recorder: Recorder
   readonly zeros: ReturnType<typeof createZeroRuns>
@@ -172,19 +196,18 @@ interface WriteOrder {
 }
 
 /** Launches the write; a slot of the lane's own stands for it, so that only so many are under way. */
-async function writePart({ part, offset, order, recorder, zeros, release }: WriteOrder) {
+async function writePart(part: Part, offset: number, writing: Writing) {
+  const { order, recorder, zeros, release } = writing
   const { piece, from, bytes } = part
   if (piece.slot === null) {
     await zeros.add(offset, bytes)
     release(piece)
     return
   }
-  const isWhole = from === 0 && bytes === piece.bytes && piece.split !== null
-  const split = isWhole && order.skipZeros ? piece.split : null
+  const slot = piece.slot.subarray(from, from + roundUp(bytes, order.device.sectorBytes))
+  const split = splitOf(part, order)
   for (const run of split?.zeros ?? []) await zeros.add(offset + run.offset, run.bytes)
-  const length = roundUp(bytes, order.device.sectorBytes)
-  const slot = piece.slot.subarray(from, from + length)
-  const data = split?.data ?? [{ offset: 0, bytes: length, crc32: null }]
+  const data = split?.data ?? [{ offset: 0, bytes: slot.length, crc32: null }]
   const place = await order.slots.take()
   order.tasks.launch(async () => {
     try {
@@ -198,3 +221,7 @@ async function writePart({ part, offset, order, recorder, zeros, release }: Writ
     }
   })
 }
+
+/** Null: a part of a piece is written as it is. */
+const splitOf = ({ piece, from, bytes }: Part, { skipZeros }: CopyOrder) =>
+  skipZeros && from === 0 && bytes === piece.bytes ? piece.split : null

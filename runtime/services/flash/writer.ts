@@ -31,11 +31,18 @@ import {
 } from './write-slots.ts'
 import { bytesToVerify, verifyWritten } from './verifier.ts'
 import { createWaits, type Waits } from './wait-times.ts'
+import type { BeforeEnds } from './seed-writer.ts'
 import { createDeadline, settle, untilAborted, watch } from '../host/watch.ts'
 import { createZeroer } from './zeroer.ts'
 
 interface WriterTools extends MountTools {
   readonly disks: Pick<Disks, 'probe'>
+}
+
+interface WriteOptions {
+  readonly signal: AbortSignal
+  /** Null: nothing comes between the image and its ends. */
+  readonly beforeEnds?: BeforeEnds | null
 }
 
 /** Between two `writing` events. */
@@ -45,18 +52,19 @@ const CLEANUP_MS = 500
 
 /**
  * Writes the plan's image: `started`, `writing` again and again (the first one when the first byte is
- * written), `synced`, `partprobed`. Whatever goes wrong is thrown, as a Fault, after the disk was left
+ * written), `provisioning` where something comes before the ends, `synced`, `partprobed`. Whatever goes wrong is thrown, as a Fault, after the disk was left
  * without partition table and boot code; so is a cancel through `signal` (`cancelled`).
  */
 export async function* writeImage(
   tools: WriterTools,
   plan: FlashPlan,
   openFeed: OpenFeed,
-  signal: AbortSignal,
+  options: WriteOptions,
 ): AsyncGenerator<FlashEvent> {
+  const { signal } = options
   yield { event: 'started', total_bytes: exactBytes(plan.image.virtual) }
   try {
-    yield* write(tools, plan, openFeed, signal)
+    yield* write(tools, plan, openFeed, options)
   } catch (thrown) {
     throw signal.aborted ? cancelled(plan, thrown) : thrown
   }
@@ -78,6 +86,8 @@ interface Run {
   /** What becomes of the last partition with --grow. */
   readonly growth: LastGrowth | null
   readonly device: Device
+  /** Comes between the image and its ends; null: nothing does. */
+  readonly beforeEnds: ((signal: AbortSignal) => Promise<void>) | null
   readonly tasks: TaskGroup
   readonly slots: Slots
   readonly waits: Waits
@@ -88,7 +98,7 @@ async function* write(
   tools: WriterTools,
   plan: FlashPlan,
   openFeed: OpenFeed,
-  signal: AbortSignal,
+  { signal, beforeEnds: planned = null }: WriteOptions,
 ): AsyncGenerator<FlashEvent> {
   const { disks } = tools
   const { image, target } = plan
@@ -104,13 +114,14 @@ async function* write(
     const facts = { ...target, sizeBytes: target.identity.sizeBytes }
     const growth = plan.grow ? planGrowth(head, facts) : null
     const moved = growth?.moved ?? (plan.fixGpt ? fixBackup(head, facts) : null)
+    const beforeEnds = planned?.plan(head, facts) ?? null
     holding = openDevice(facts)
     const device = await untilAborted(signal, holding)
     const race = decideRace(plan, await untilAborted(signal, disks.probe(target.path, image.path)))
     if (race !== null) throw new Fault('target-raced', race)
     signal.throwIfAborted()
-    const run = { plan, feed, head, moved, growth, device, tasks, slots, waits, signal }
-    yield* overwrite(run, tools)
+    const parts = { plan, feed, head, moved, growth, device }
+    yield* overwrite({ ...parts, beforeEnds, tasks, slots, waits, signal }, tools)
   } finally {
     await withinDeadline(close(opening))
     // The disk stays open for writes that are still under way after the deadline.
@@ -126,7 +137,7 @@ async function close(opening: Promise<AsyncDisposable> | null) {
 }
 
 async function* overwrite(run: Run, tools: WriterTools): AsyncGenerator<FlashEvent> {
-  const { plan, device, moved, growth, tasks, signal } = run
+  const { plan, device, moved, growth, beforeEnds, tasks, signal } = run
   const { counted } = run.feed
   const verifies = plan.verify !== 'none'
   let parts: readonly EndPart[] = []
@@ -142,6 +153,11 @@ async function* overwrite(run: Run, tools: WriterTools): AsyncGenerator<FlashEve
     await untilAborted(signal, device.flush())
     const grow = await prepareGrowth(tools, run)
     if (verifies) yield* verify(run, written)
+    if (beforeEnds !== null) {
+      yield { event: 'provisioning', note: 'first-boot' }
+      await beforeEnds(signal)
+      await device.flush()
+    }
     yield* grow({ bytesRead: counted.bytesRead(), bytesWritten: written.end })
     parts = planEnds(device, growth?.head ?? run.head, tail, moved)
     onEnds = writeEnds(device, parts, verifies, signal)

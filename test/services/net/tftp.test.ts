@@ -69,7 +69,7 @@ test('nobody there, somebody silent, and no such host', async () => {
   await using babbling = await startDaemon(Buffer.from('hello'))
   assert.match((await ask(babbling.port, 300)).text, /no TFTP answer/)
   const nowhere = createTftpProbe({ host: () => 'no-such-host.invalid', port: 1 })
-  assert.match((await nowhere.look()).text, /cannot be asked/)
+  assert.match((await nowhere.look()).text, /cannot be reached/)
 })
 
 test('pages never wait: they get what was found last, and a look begins', async () => {

@@ -62,7 +62,7 @@ export async function* execute(order: FlashOrder): AsyncGenerator<FlashEvent> {
   const { source, signal = new AbortController().signal } = order
   const planned = await plan(order)
   const feed = ownFeed(decoders, planned, source)
-  yield* writeImage({ shell, env: process.env, disks }, planned, feed, signal)
+  yield* writeImage({ shell, env: process.env, disks }, planned, feed, { signal })
 }
 
 /** The events of a flash that succeeds; a failed one throws. */

@@ -12,7 +12,8 @@ import { startQemu, type Processor, type Qemu } from '../vm/qemu.ts'
 
 export const LAB_MAC = '52:54:00:12:34:56'
 export const LAB_SERVER = `http://${LAB_ADDRESS}:8080`
-const PASSWORD = 'a password of the tests'
+/** Of the operator. */
+export const LAB_PASSWORD = 'a password of the tests'
 const PATIENCE_MS = 60_000
 
 const PROGRAMS = fileURLToPath(new URL('../../../runtime/bin/', import.meta.url))
@@ -23,11 +24,13 @@ export type Way = 'bios-rom' | 'uefi-pxe' | 'uefi-http' | 'arm64-pxe'
 export interface LabOptions {
   /** Files of a release, for the boot directory. */
   readonly boot: readonly string[]
-  /** Our iPXE for UEFI, which firmware loads by TFTP or HTTP. */
-  readonly ipxe: { readonly x86_64: string; readonly arm64?: string }
+  /** Our iPXE for UEFI, which firmware loads by TFTP or HTTP; absent: no machine boots that way. */
+  readonly ipxe?: { readonly x86_64: string; readonly arm64?: string }
   /** Images that lie in the cache's folder. */
   readonly images?: readonly string[]
   readonly env?: Readonly<Record<string, string>>
+  /** Before the machine server's own words: what it is started by. */
+  readonly prefix?: readonly string[]
 }
 
 export interface Lab extends AsyncDisposable {
@@ -35,7 +38,7 @@ export interface Lab extends AsyncDisposable {
   readonly namespace: Namespace
   /** The server's address on this host, for a browser. */
   readonly url: string
-  /** As the operator: a JSON answer, or an Error with the server's words. */
+  /** As the operator: a JSON answer, or an Error with the server's words. A text is sent as it is. */
   ask(path: string, body?: unknown, method?: string): Promise<unknown>
   /** A machine with a disk, if one is named. It ends when it is restarted. */
   start(way: Way, options?: MachineOptions): Promise<Qemu>
@@ -57,7 +60,13 @@ export interface MachineOptions {
 export const DISK_SERIAL = 'FLASHER0001'
 
 /** Needs root, and the packages dnsmasq-base, iproute2, ovmf and ipxe-qemu; for arm64 qemu-efi-aarch64. */
-export async function startLab({ boot, ipxe, images = [], env = {} }: LabOptions): Promise<Lab> {
+export async function startLab({
+  boot,
+  ipxe,
+  images = [],
+  env = {},
+  prefix = [],
+}: LabOptions): Promise<Lab> {
   const folder = await mkdtemp(join(tmpdir(), 'flasher-lab-'))
   await using undo = new AsyncDisposableStack()
   undo.defer(() => rm(folder, { recursive: true, force: true }))
@@ -66,25 +75,25 @@ export async function startLab({ boot, ipxe, images = [], env = {} }: LabOptions
   for (const each of ['state/boot', 'state/cache', 'tftp', 'home']) {
     await mkdir(join(folder, each), { recursive: true, mode: 0o700 })
   }
-  const programs = Object.values(ipxe)
+  const programs = Object.values(ipxe ?? {})
   for (const path of [...boot, ...programs])
     await copyFile(path, join(state, 'boot', basename(path)))
   for (const path of images) await copyFile(path, join(state, 'cache', basename(path)))
-  await copyFile(ipxe.x86_64, join(folder, 'tftp/ipxe.efi'))
-  if (ipxe.arm64 !== undefined) await copyFile(ipxe.arm64, join(folder, 'tftp/ipxe-arm64.efi'))
+  await placeTftp(join(folder, 'tftp'), ipxe)
 
   const environment = {
     HOME: join(folder, 'home'),
     FLASHER_PATHS_STATE_DIR: state,
     FLASHER_CONFIG_FILE: '/dev/null',
-    FLASHER_ADMIN_PASSWORD: PASSWORD,
+    FLASHER_ADMIN_PASSWORD: LAB_PASSWORD,
     FLASHER_SERVER_HOST: LAB_ADDRESS,
     FLASHER_CACHE_HOST: LAB_ADDRESS,
     FLASHER_WITHCACHE_URL: `http://${LAB_ADDRESS}:8081`,
     ...env,
   }
-  const startProgram = (name: string) => {
-    const child = namespace.spawn([process.execPath, join(PROGRAMS, name)], environment)
+  const startProgram = (name: string, by: readonly string[] = []) => {
+    const words = [...by, process.execPath, join(PROGRAMS, name)]
+    const child = namespace.spawn(words, environment)
     return { child, said: collect(child) }
   }
   await startDnsmasq(namespace, folder)
@@ -93,10 +102,10 @@ export async function startLab({ boot, ipxe, images = [], env = {} }: LabOptions
   const cacheUrl = await namespace.openDoor(8081)
   await waitUntil(() => isUp(cacheUrl), cache.said)
 
-  let server = startProgram('flasher-web.ts')
+  let server = startProgram('flasher-web.ts', prefix)
   const waitForServer = () => waitUntil(() => isUp(url), server.said)
   await waitForServer()
-  const { cookie } = await login(url, PASSWORD)
+  const { cookie } = await login(url, LAB_PASSWORD)
 
   const held = undo.move()
   return {
@@ -104,10 +113,12 @@ export async function startLab({ boot, ipxe, images = [], env = {} }: LabOptions
     namespace,
     url,
     async ask(path, body, method = body === undefined ? 'GET' : 'POST') {
+      const isText = typeof body === 'string'
+      const type = isText ? 'text/plain' : 'application/json'
       const answer = await fetch(`${url}${path}`, {
         method,
-        headers: { cookie, 'content-type': 'application/json' },
-        ...(body === undefined ? {} : { body: JSON.stringify(body) }),
+        headers: { cookie, 'content-type': type },
+        ...(body === undefined ? {} : { body: isText ? body : JSON.stringify(body) }),
       })
       const text = await answer.text()
       if (!answer.ok) throw new Error(`${method} ${path}: ${answer.status} ${text}`)
@@ -120,11 +131,17 @@ export async function startLab({ boot, ipxe, images = [], env = {} }: LabOptions
       await waitUntil(async () => !(await isUp(url)), server.said)
     },
     async startServer() {
-      server = startProgram('flasher-web.ts')
+      server = startProgram('flasher-web.ts', prefix)
       await waitForServer()
     },
     [Symbol.asyncDispose]: () => held.disposeAsync(),
   }
+}
+
+async function placeTftp(folder: string, ipxe: LabOptions['ipxe']): Promise<void> {
+  if (ipxe === undefined) return
+  await copyFile(ipxe.x86_64, join(folder, 'ipxe.efi'))
+  if (ipxe.arm64 !== undefined) await copyFile(ipxe.arm64, join(folder, 'ipxe-arm64.efi'))
 }
 
 /** The documented recipe, and what makes it a DHCP and TFTP server of this wire. */

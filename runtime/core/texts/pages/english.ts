@@ -143,6 +143,66 @@ export const ENGLISH = {
         missing: 'to do',
         unknown: 'not seen yet',
       },
+      /** What network boot requires: its name, why it matters, its button, and what is true of it. */
+      rows: {
+        catalog: {
+          title: 'Images',
+          why: 'Machines are flashed with images from the cache.',
+          actions: {
+            add: 'Add an image',
+            connect: 'Connect a cache',
+            check: 'Check the cache',
+          },
+          texts: {
+            unset: 'No cache service is configured, so there are no images.',
+            none: 'There are no images yet.',
+            unavailable: 'The cache service is unavailable.',
+            ready: { one: '1 image in the catalog.', other: '{count} images in the catalog.' },
+            stale: {
+              one: '1 image known, but the cache service is unavailable.',
+              other: '{count} images known, but the cache service is unavailable.',
+            },
+          },
+        },
+        netboot: {
+          title: 'Live system',
+          why: 'Machines boot it from the network to be flashed. Without it they can only boot their own disks.',
+          action: 'Install a live system',
+          texts: {
+            none: 'No live system is installed.',
+            /** One live system for each architecture; `{first}` and `{second}` are such as `system`. */
+            single: 'Machines boot {first}.',
+            both: 'Machines boot {first} and {second}.',
+            system: '{version} ({arch})',
+            unnamed: 'an uploaded version',
+          },
+        },
+        dhcp: {
+          title: 'DHCP',
+          why: 'Your DHCP server must tell machines to boot from this server.',
+          action: 'Set up DHCP',
+          texts: {
+            ready: 'Machines find this server.',
+            unknown: 'No machine has booted from this server yet.',
+          },
+        },
+        /** What is true of it comes from the check (`netboot.tftp.findings`). */
+        tftp: {
+          title: 'TFTP daemon',
+          why: 'BIOS machines and most UEFI firmware load their first file by TFTP. UEFI HTTP Boot needs none.',
+          action: 'Set up TFTP',
+        },
+        disk: {
+          title: 'Disk space',
+          why: 'The server stops accepting changes when its disk is full.',
+          action: 'Check storage',
+          texts: {
+            unknown: 'Free space unknown.',
+            low: "Only {size} free. Free up space on the server's disk.",
+            ready: '{size} free.',
+          },
+        },
+      },
     },
   },
   /** The page of the live system, and of its installation. */
@@ -215,6 +275,31 @@ export const ENGLISH = {
       note: 'This server only checks it; the service manager of its host starts and stops it. The host that is checked: {setting}.',
       help: 'BIOS machines and most UEFI firmware load iPXE by TFTP. These commands set it up on a Debian host; UEFI HTTP Boot needs none of it.',
       label: 'Commands that set up a TFTP daemon',
+      /** What the check found, and what to do. */
+      findings: {
+        unasked: { text: 'The TFTP daemon on {host} is being checked.' },
+        serves: { text: 'The TFTP daemon on {host} serves {file}.' },
+        fileMissing: {
+          text: 'The TFTP daemon on {host} answers, but has no {file}.',
+          hint: 'Put {file} (and undionly.kpxe for BIOS machines) into its folder.',
+        },
+        error: {
+          text: 'The TFTP daemon on {host} answers with an error: {error}.',
+          hint: 'Check that it may read {file} in its folder.',
+        },
+        refused: {
+          text: 'Nothing listens on UDP port 69 of {host}.',
+          hint: 'Start the TFTP daemon there, or change the TFTP server to check under Settings.',
+        },
+        silent: {
+          text: '{host} gave no TFTP answer within {seconds} s.',
+          hint: 'Check that it is running, and that no firewall blocks UDP port 69 or the replies to it.',
+        },
+        unreachable: {
+          text: '{host} cannot be reached: {reason}.',
+          hint: 'Correct the TFTP server to check under Settings.',
+        },
+      },
     },
   },
   /** The pages of the image cache, and the way to it. */
@@ -1091,12 +1176,45 @@ export const ENGLISH = {
         text: 'Remove a term or clear the search.',
         link: 'Show all runs',
       },
+      selectPage: 'Select all on this page',
+      select: 'Select the run of {machine}, {time}',
+      running: 'A run that is still running cannot be removed.',
+      selected: 'Selected runs',
+      /** A script counts. */
+      countSelected: '{count} selected',
+      clear: 'Clear',
+    },
+    removal: {
+      ask: 'Remove…',
+      title: { one: 'Remove this run?', other: 'Remove {count} runs?' },
+      consequence: {
+        one: 'It is removed from the history for good, with its log. No machine and no disk is changed. An event records who removed it.',
+        other:
+          'They are removed from the history for good, with their logs. No machine and no disk is changed. Events record who removed them.',
+      },
+      stay: {
+        one: '1 selected run is still running and stays.',
+        other: '{count} selected runs are still running and stay.',
+      },
+      more: 'and {count} more',
+      button: { one: 'Remove run', other: 'Remove {count} runs' },
+      removed: { one: '1 run was removed.', other: '{count} runs were removed.' },
+      skipped: {
+        one: '1 run is still running and was not removed.',
+        other: '{count} runs are still running and were not removed.',
+      },
+      empty: { title: 'No runs selected', text: 'Select runs in the list and try again.' },
+      running: {
+        title: 'Still running',
+        text: 'A run can be removed once it has ended.',
+      },
+      back: 'Back to the runs',
     },
     run: {
       title: 'Run of {machine}',
       trail: 'Runs',
       missing: '{mac} has no such run',
-      missingHint: 'Old runs are removed after a while.',
+      missingHint: 'It was removed, or it was older than the history that is kept.',
       sentences: {
         running: 'Writing {image} to {disk}.',
         done: 'Wrote {image} to {disk}.',
@@ -1183,6 +1301,121 @@ export const ENGLISH = {
       discovered: 'discovered',
       goneImage: '{ref} (gone)',
       goneImageHint: 'Not in the catalog',
+    },
+    /** What is true of a machine, and what happens next or what to do. */
+    machineState: {
+      flashing: { is: 'Being flashed.', next: 'Nothing to do: it reports when it is done.' },
+      stalled: {
+        is: 'Stopped responding during a flash.',
+        next: 'Check its screen and network cable; a network boot tries again.',
+      },
+      failed: {
+        is: 'The flash failed.',
+        isWithReason: 'The flash failed: {reason}',
+        startsDisk: 'Its next network boot starts its own disk. Choose Flash again to retry.',
+        triesAgain: 'Its next network boot tries again.',
+        inWizard: 'The wizard is open on its screen.',
+      },
+      loopSuspected: 'Find out why, then flash it again or change its mode.',
+      otherDisk: 'Select its disk. Until then it opens the wizard.',
+      unassigned: {
+        is: 'New machine, not configured.',
+        next: 'Select an image and a disk. Until then it boots its own disk.',
+      },
+      /** The place first: rows of a table show the beginning. */
+      waiting: {
+        is: 'Position {place} of {waiting} in the queue.',
+        next: 'It is flashed when another machine is done; nothing to do.',
+      },
+      /** Once the machine has fetched the live system; by the rule that chose its script. */
+      running: {
+        'disks-wanted': {
+          is: 'Listing its disks.',
+          next: 'Nothing to do: it reports when it is done.',
+        },
+        flash: {
+          is: 'Started the live system.',
+          next: 'Nothing to do: it reports when it is done.',
+        },
+        'flash-retry': {
+          is: 'Started to flash and has not reported the end.',
+          next: 'If it boots from the network again, it is flashed again.',
+        },
+      },
+      /** By the rule that chose its script. */
+      usual: {
+        'ipxe-exit': { is: 'Boots its own disk.', next: 'Choose a flash mode to flash it.' },
+        wizard: {
+          is: 'Opens the wizard.',
+          next: 'The person in front of it chooses image and disk.',
+        },
+        'disks-wanted': {
+          is: 'Disks not listed yet.',
+          next: 'Its next network boot lists them, then it boots its own disk.',
+        },
+        'disks-stale': {
+          is: 'The list of its disks is out of date.',
+          next: 'Its next network boot lists them again, then it boots its own disk.',
+        },
+        'disks-known': { is: 'Disks listed.', next: 'Choose a flash mode to flash it.' },
+        flash: { is: 'Ready to be flashed.', next: 'Its next network boot flashes it.' },
+        'flash-retry': {
+          is: 'Started to flash and has not reported the end.',
+          next: 'Its next network boot flashes it again.',
+        },
+        flashed: {
+          is: 'Flashed.',
+          next: 'From now on it boots its disk. Choose Flash again to repeat.',
+        },
+        'disk-allowed': {
+          is: 'Boots its own disk, as an operator chose after a flash whose end was never reported.',
+          next: 'Choose Flash again to flash it.',
+        },
+        'disk-after-flash': {
+          is: 'Flashed.',
+          next: 'Its next network boot starts its disk; the one after that flashes it again.',
+        },
+        'loop-to-disk': {
+          is: 'Started the live system too often without finishing; nothing was written.',
+          next: 'It boots its own disk.',
+        },
+        'loop-to-person': {
+          is: 'Its flash never finished; the disk may be half written.',
+          next: 'Its next network boot opens the wizard.',
+        },
+        'no-live-system': {
+          is: 'The server has no live system for this machine.',
+          next: 'Fetch one on the Netboot page. Until then it boots its own disk.',
+        },
+        'half-written': {
+          is: 'Waiting: its disk may be half written, because a flash never reported its end, and the server has no live system to flash it again.',
+          next: 'Fetch one on the Netboot page, or boot the disk anyway if you know that it is good.',
+        },
+        queued: {
+          is: 'Ready to be flashed.',
+          next: 'Its next network boot waits for its turn, then flashes it.',
+        },
+        locked: {
+          is: 'Locked, but in a flash mode.',
+          next: 'Unlock it, or change its mode. Until then it boots its own disk.',
+        },
+        'no-image': {
+          is: 'No image assigned.',
+          next: 'Select one. Until then it boots its own disk.',
+        },
+        'unknown-image': {
+          is: 'Its image is not in the catalog.',
+          next: 'Select another, or download it in the cache. Until then it boots its own disk.',
+        },
+        'not-an-image': {
+          is: 'Its image is not a disk image.',
+          next: 'Select another. Until then it boots its own disk.',
+        },
+        'no-target': {
+          is: 'No target disk selected.',
+          next: 'Select one. Until then it boots its own disk.',
+        },
+      },
     },
     disk: {
       about: '{size}, {transport}',
@@ -1357,6 +1590,44 @@ export const ENGLISH = {
       http: 'UEFI HTTP boot (60 = HTTPClient, 67)',
       script: 'iPXE script',
       recipe: '{title}: {place}',
+      /** By the DHCP server: its name, the file or menu that the block belongs to, and a note. */
+      recipes: {
+        dnsmasq: {
+          title: 'dnsmasq',
+          where: '/etc/dnsmasq.d/flasher.conf',
+          note: 'For a dnsmasq that assigns the addresses. Its own TFTP daemon can serve the files.',
+        },
+        'dnsmasq-proxy': {
+          title: 'dnsmasq, beside another DHCP server',
+          where: '/etc/dnsmasq.d/flasher.conf',
+          note: 'Assigns no addresses and only adds what to boot. It must be in the same network.',
+        },
+        kea: {
+          title: 'Kea',
+          where: '/etc/kea/kea-dhcp4.conf',
+          note: 'Add the client classes to your configuration; the subnet is only an example.',
+        },
+        isc: {
+          title: 'ISC dhcpd',
+          where: '/etc/dhcp/dhcpd.conf',
+          note: 'Insert it before the subnets.',
+        },
+        opnsense: {
+          title: 'OPNsense',
+          where: 'Services: ISC DHCPv4: (your network): Network Booting',
+          note: 'If its DHCP server is Kea or Dnsmasq, use their blocks above.',
+        },
+        mikrotik: {
+          title: 'MikroTik RouterOS 7',
+          where: 'a terminal of the router',
+          note: 'The matchers require RouterOS 7.4 or newer. Replace defconf with the name of your DHCP server.',
+        },
+        unifi: {
+          title: 'UniFi Network',
+          where: 'Settings: Networks: (your network): DHCP Service Management',
+          note: 'It gives every machine the same answer: use the iPXE of a release, which finds the server itself, or dnsmasq as a proxy beside it.',
+        },
+      },
     },
     errors: { environment: 'it is set by the environment variable {variable}' },
     titles: {

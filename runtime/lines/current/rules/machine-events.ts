@@ -30,7 +30,12 @@ const OFFER_TEXTS = {
   'to-wait': 'has to wait',
 } as const
 
-export function noteScript(machine: Machine, ruling: BootRuling): readonly MachineNote[] {
+/** `isRepeat`: the same was offered in this boot already. */
+export function noteScript(
+  machine: Machine,
+  ruling: BootRuling,
+  isRepeat: boolean,
+): readonly MachineNote[] {
   const { rule, reason, decision, alarms } = ruling
   const { mac, boot_mode, cycle } = machine
   // In line it asks three times a minute; that it began to wait is worth a note.
@@ -40,7 +45,7 @@ export function noteScript(machine: Machine, ruling: BootRuling): readonly Machi
     summary: `${mac} ${OFFER_TEXTS[decision.kind]}: ${reason}`,
     details: { boot_mode, offer: decision.kind, rule },
   }
-  if (!alarms) return [offered]
+  if (!alarms) return isRepeat ? [] : [offered]
   const loop = {
     kind: 'netboot.loop.suspected',
     summary: `${mac} was sent to the live system ${cycle.offers} times and never finished`,

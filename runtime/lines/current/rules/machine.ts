@@ -1,5 +1,5 @@
 /** Current line: the machine record ("Machine"), and the cycle, which separates intent from state. */
-import type { SerialConsole } from '../../../core/boot/boot-script.ts'
+import type { SerialConsole } from '../../../core/boot/boot-decision.ts'
 import type { Mac } from '../../../core/machine/mac.ts'
 import type { InventoryDisk, MachineBase } from '../../../core/machine/machine.ts'
 import type { Armer } from '../../../core/machine/run.ts'

@@ -1,8 +1,9 @@
 /** `flasher flash` with several targets: checks all of them, then writes to all of them at once. */
 import { Fault } from '../../../core/foundation/fault.ts'
-import type { FlashPlan } from '../../../core/flash/flash.ts'
 import type { FlashOutcome } from '../../../core/flash/outcome.ts'
-import { createFlasher } from '../../../services/flash/flasher.ts'
+import type { Result } from '../../../core/foundation/result.ts'
+import type { ManyFlashes } from '../../../services/flash/flash-planner.ts'
+import { createFlasher, type Flasher } from '../../../services/flash/flasher.ts'
 import { createManyProgress, type ManyProgress } from '../../../terminal/text/many-progress.ts'
 import { errorFields, type Fields } from '../rules/envelope.ts'
 import { EXIT, FAILED, SUCCESS } from '../rules/exit-codes.ts'
@@ -35,32 +36,54 @@ export async function flashMany(request: FlashRequest, session: ManySession): Pr
     if (!(dryRun && json)) say(`${renderFindings(findings)}\n`)
     return { findings, outcome: null }
   })
-  const refused = planned.flashes.find(({ plan }) => !plan.ok)
-  if (refused !== undefined && !refused.plan.ok) {
-    const reasons = planned.flashes.flatMap(({ plan }) => (plan.ok ? [] : plan.refusal))
-    const thrown = new Fault('plan-refused', [...new Set(reasons)].join('; '), {
-      hint: hintAgainst(refused),
-    })
-    return session.fail(thrown, { known: manyFields(all, dryRun) })
-  }
+  const refused = findRefusal(planned.flashes)
+  if (refused !== null) return session.fail(refused, { known: manyFields(all, dryRun) })
   if (dryRun) {
     for (const flash of planned.flashes.slice(0, 1)) await flasher.checkContent(flash, signal)
     if (json) session.document(manyFields(all, dryRun))
     else say('Dry run: these flashes would go ahead. Nothing was written.\n')
     return SUCCESS
   }
-  for (const { findings } of all) say(renderLoss(findings), 'bold')
-  const progress = openProgress(request, session, planned.flashes[0]?.image.sizeBytes ?? null)
-  const onEvent = (event: Parameters<ManyProgress['show']>[0], { target }: FlashPlan) =>
-    progress.show(event, target.path)
-  const outcomes = await flasher.runMany(planned, { signal, onEvent })
-  for (const [index, outcome] of outcomes.entries()) {
-    const target = all[index]
-    if (target !== undefined) target.outcome = outcome
-    report(outcome, targets[index] ?? '', progress, session)
-  }
+  const outcomes = await runAll(request, session, { flasher, planned, all })
   if (json) session.document(manyFields(all, dryRun))
   return exitCode(outcomes)
+}
+
+interface Ready {
+  readonly flasher: Flasher
+  readonly planned: Pick<ManyFlashes, 'flashes'>
+  readonly all: readonly Target[]
+}
+
+async function runAll(
+  request: FlashRequest,
+  session: ManySession,
+  { flasher, planned, all }: Ready,
+): Promise<readonly FlashOutcome[]> {
+  for (const { findings } of all) session.say(renderLoss(findings), 'bold')
+  const progress = openProgress(request, session, planned.flashes[0]?.image.sizeBytes ?? null)
+  const outcomes = await flasher.runMany(planned, {
+    signal: session.environment.signal,
+    onEvent: (event, { target }) => progress.show(event, target.path),
+  })
+  for (const [index, target] of all.entries()) {
+    target.outcome = outcomes[index] ?? null
+    if (target.outcome === null) continue
+    report(target.outcome, target.findings.target.path, progress, session)
+  }
+  return outcomes
+}
+
+/** Every reason against any of them; null: all may go ahead. */
+function findRefusal(
+  flashes: readonly (Pick<Findings, 'refusals'> & {
+    readonly plan: Result<unknown, readonly string[]>
+  })[],
+): Fault | null {
+  const reasons = flashes.flatMap(({ plan }) => (plan.ok ? [] : plan.refusal))
+  if (reasons.length === 0) return null
+  const hint = flashes.map(hintAgainst).find((found) => found !== undefined)
+  return new Fault('plan-refused', [...new Set(reasons)].join('; '), { hint })
 }
 
 const openProgress = (request: FlashRequest, session: Session, storedBytes: number | null) =>

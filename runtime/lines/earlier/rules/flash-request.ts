@@ -43,9 +43,9 @@ export function parseFlashRequest(given: FlashArguments): Result<FlashRequest, F
   if (!provisioning.ok) return provisioning
   const image = parseImage(values)
   if (!image.ok) return image
-  if (switches.has('no-verify') && switches.has('verify-all')) return refuse(VERIFY_TWICE)
   const targets = lists['target'] ?? []
-  if (targets.length > 1 && provisioning.value.mode !== 'none') return refuse(PROVISION_MANY)
+  const clash = findClash(given, provisioning.value, targets)
+  if (clash !== null) return refuse(clash)
   return accept({
     ...image.value,
     target: targets[0] ?? '',
@@ -54,6 +54,16 @@ export function parseFlashRequest(given: FlashArguments): Result<FlashRequest, F
     options: parseOptions(given),
     provisioning: provisioning.value,
   })
+}
+
+/** Flags that do not go together. */
+function findClash(
+  { switches }: FlashArguments,
+  { mode }: Provisioning,
+  targets: readonly string[],
+): FlashMisuse | null {
+  if (switches.has('no-verify') && switches.has('verify-all')) return VERIFY_TWICE
+  return targets.length > 1 && mode !== 'none' ? PROVISION_MANY : null
 }
 
 function parseImage({

@@ -1,5 +1,5 @@
 /** The form of a machine: parses its fields, redisplays them after a refusal, and builds the request body. */
-import { SERIAL_CONSOLES, type SerialConsole } from '../../../../core/boot/boot-script.ts'
+import { SERIAL_CONSOLES, type SerialConsole } from '../../../../core/boot/boot-decision.ts'
 import { renderFieldErrors, type FieldError } from '../../../../core/foundation/field-error.ts'
 import { printable } from '../../../../core/foundation/printable.ts'
 import { accept, refuse, type Result } from '../../../../core/foundation/result.ts'

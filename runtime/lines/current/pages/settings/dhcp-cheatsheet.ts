@@ -32,6 +32,6 @@ export async function renderDhcp(context: PageContext, event: H3Event): Promise<
 const renderRecipe = ({ id, title, where, note, text }: DhcpRecipe): Html =>
   html`<details id="dhcp-${id}">
     <summary>${title}</summary>
-    <p class="small dim">${where}${note === null ? null : html`<br />${note}`}</p>
+    <p class="small dim">${where}<br />${note}</p>
     ${copyBlock(text, fill(t.recipe, { title, place: where }))}
   </details>`

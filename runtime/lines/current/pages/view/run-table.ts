@@ -2,6 +2,8 @@
 import type { Machine } from '../../rules/machine.ts'
 import { renderRate } from '../../../../core/foundation/rate.ts'
 import { printable } from '../../../../core/foundation/printable.ts'
+import { renderHyphens } from '../../../../core/machine/mac.ts'
+import type { RunColumn } from '../../../../core/machine/run-order.ts'
 import type { Run } from '../../../../core/machine/run.ts'
 import {
   averageRateOf,
@@ -12,14 +14,23 @@ import {
 import { PAGES } from '../../../../core/texts/pages/texts.ts'
 import { fill } from '../../../../core/texts/text.ts'
 import { badge, middle, type Tone } from '../../../../web/ui/elements.ts'
-import { DIM, fillHtml, html, type Content, type Html } from '../../../../web/ui/html.ts'
-import { numberColumn, renderTable } from '../../../../web/ui/tables.ts'
-import { renderSpan, renderTime, type Clock } from '../../../../web/ui/times.ts'
+import {
+  attributes,
+  DIM,
+  fillHtml,
+  html,
+  type Content,
+  type Html,
+} from '../../../../web/ui/html.ts'
+import type { ListQuery } from '../../../../web/ui/search.ts'
+import { numberColumn, pickColumn, renderTable, type Column } from '../../../../web/ui/tables.ts'
+import { renderExact, renderSpan, renderTime, type Clock } from '../../../../web/ui/times.ts'
 import { stemOf } from './next-boot.ts'
 import { nameDisk, renderBar, shortDisk } from './run-bar.ts'
 
 const t = PAGES.view.run
 const titles = PAGES.view.runTable
+const list = PAGES.runs.list
 
 export const runPath = ({ mac, id }: Pick<Run, 'mac' | 'id'>): string =>
   `/ui/machines/${mac}/runs/${id}`
@@ -66,30 +77,57 @@ export function renderRateOf(run: Run): Content {
 interface RunTable {
   readonly runs: readonly Run[]
   readonly clock: Clock
+  /** The page, whose address has the order. */
+  readonly path: string
+  readonly query: ListQuery
+  /** The value by which a row is selected. */
+  valueOf(run: Run): string
   /** The name of a machine by its MAC, which a deleted one has instead. */
   nameOf(mac: Run['mac']): string
 }
 
-export const renderRunTable = ({ runs, clock, nameOf }: RunTable): Html =>
+/** The first click sorts from the longest, the fastest, the newest. */
+const COLUMNS: readonly (Column & { readonly key: `${'' | '-'}${RunColumn}` })[] = [
+  { key: 'state', title: titles.state, className: 'state' },
+  { key: 'machine', title: titles.machine, className: 'name' },
+  { key: 'image', title: titles.image, className: 'image' },
+  { key: 'disk', title: titles.disk, className: 'disk' },
+  { ...numberColumn(titles.duration), key: '-duration' },
+  { ...numberColumn(titles.rate), key: '-rate' },
+  { key: 'verified', title: titles.verified, className: 'verified' },
+  { key: 'armer', title: titles.armer, className: 'armer' },
+  { key: '-started', title: titles.started, className: 'time' },
+]
+
+export const renderRunTable = ({ runs, clock, path, query, ...row }: RunTable): Html =>
   renderTable({
     caption: titles.caption,
     className: 'runs',
-    columns: [
-      { title: titles.state, className: 'state' },
-      { title: titles.machine, className: 'name' },
-      { title: titles.image, className: 'image' },
-      { title: titles.disk, className: 'disk' },
-      numberColumn(titles.duration),
-      numberColumn(titles.rate),
-      { title: titles.verified, className: 'verified' },
-      { title: titles.armer, className: 'armer' },
-      { title: titles.started, className: 'time' },
-    ],
-    rows: runs.map((run) => renderRow(run, nameOf(run.mac), clock)),
+    path,
+    query,
+    columns: [pickColumn(list.selectPage), ...COLUMNS],
+    body: { id: 'rows' },
+    rows: runs.map((run) => renderRow(run, row, clock)),
   })
 
-const renderRow = (run: Run, name: string, clock: Clock): Html =>
-  html`<tr>
+const renderPick = (run: Run, name: string, value: string, clock: Clock): Html => {
+  const time = renderExact(new Date(run.started_at ?? run.updated_at), clock.zone)
+  return html`<td class="pick">
+    <input
+      type="checkbox"
+      name="runs"
+      form="bulk"
+      value="${value}"
+      aria-label="${fill(list.select, { machine: name, time })}"
+      ${attributes(run.result === null ? { disabled: true, title: list.running } : {})}
+    />
+  </td>`
+}
+
+const renderRow = (run: Run, row: Pick<RunTable, 'nameOf' | 'valueOf'>, clock: Clock): Html => {
+  const name = row.nameOf(run.mac)
+  return html`<tr id="r-${renderHyphens(run.mac)}-${run.id}">
+    ${renderPick(run, name, row.valueOf(run), clock)}
     <td class="state"><a href="${runPath(run)}">${renderRunState(run)}</a></td>
     <th scope="row" class="name">${renderMachine(run.mac, name)}</th>
     ${
@@ -106,6 +144,7 @@ const renderRow = (run: Run, name: string, clock: Clock): Html =>
       ${renderTime(run.started_at ?? run.updated_at, clock)}
     </td>
   </tr>`
+}
 
 const renderMachine = (mac: string, name: string): Html =>
   name === mac
