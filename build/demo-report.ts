@@ -9,7 +9,7 @@ import type { Need } from './demo/needs.ts'
 import type { Snapshot, Run, DemoEvent } from './demo/machine-progress.ts'
 import type { Outcome } from './demo/watch.ts'
 import { renderBytes, renderSeconds } from './progress.ts'
-import type { Voice } from './voice.ts'
+import type { Voice } from './voice/voice.ts'
 
 /** From the first check to the end. */
 export interface FullReport extends DemoReport {

@@ -279,7 +279,7 @@ export const ENGLISH = {
       inactive: 'inactive',
       unchecked: 'not checked yet',
       note: 'This page only checks the daemon; start and stop it on its host. To check another host, change {setting}.',
-      help: 'BIOS machines and most UEFI firmware load iPXE by TFTP. These commands set it up on a Debian host; UEFI HTTP Boot needs none of it.',
+      help: 'BIOS machines and most UEFI firmware load their first file by TFTP. These commands set it up on a Debian host; UEFI HTTP Boot needs none of it.',
       label: 'Commands that set up a TFTP daemon',
       /** What the check found, and what to do. */
       findings: {
@@ -1021,7 +1021,7 @@ export const ENGLISH = {
       labels: 'Labels',
       labelsPlaceholder: 'rack-1, bench 4',
       labelsHint: 'Separate with commas; at most {count}. Letters A to Z, digits, spaces and . _ -',
-      bootOptions: 'Boot drive and serial console',
+      bootOptions: 'Boot drive, serial console and last partition',
       drive: 'BIOS drive of its disk',
       driveHint: 'The drive that a legacy BIOS boots. UEFI machines follow their own boot order.',
       console: 'Serial console',
@@ -1030,6 +1030,9 @@ export const ENGLISH = {
         ttyS0: 'ttyS0, the first port',
         ttyS1: 'ttyS1, for some management controllers',
       },
+      grow: 'Last partition',
+      growHint: 'ext4, XFS, btrfs and NTFS can be grown while the disk is flashed.',
+      growths: { no: 'As in the image', yes: 'Grow to fill the disk' },
       stale:
         'The machine was changed in the meantime. Your entries are still here: check them and save again.',
       noTarget: 'Select the disk to flash.',
@@ -1615,8 +1618,15 @@ export const ENGLISH = {
       title: 'DHCP and network boot',
       server: 'TFTP server (option 66)',
       bios: 'Boot file for BIOS (67)',
-      uefi: 'Boot file for UEFI (67)',
-      http: 'UEFI HTTP boot (60 = HTTPClient, 67)',
+      uefi: 'Boot file for UEFI, x86-64 (7, 9)',
+      arm: 'Boot file for UEFI, arm64 (11)',
+      http: 'UEFI HTTP boot, x86-64 (16; 60 = HTTPClient)',
+      httpArm: 'UEFI HTTP boot, arm64 (19; 60 = HTTPClient)',
+      loaders: {
+        label: 'What UEFI machines load',
+        grub: 'Signed GRUB, also with Secure Boot',
+        ipxe: 'iPXE, without Secure Boot',
+      },
       script: 'iPXE script',
       recipe: '{title}: {place}',
       /** By the DHCP server: its name, the file or menu that the block belongs to, and a note. */
@@ -1890,6 +1900,7 @@ export const ENGLISH = {
         target_disk_serial: 'Target disk',
         sanboot_drive: 'BIOS boot drive',
         serial_console: 'Serial console',
+        grow: 'Grows to fill the disk',
         locked: 'Locked',
       },
     },

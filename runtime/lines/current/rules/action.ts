@@ -1,6 +1,6 @@
 /** Current line: the actions of operators on one machine or on many, apart from replacing its record. */
 import { z } from 'zod'
-import { SERIAL_CONSOLES } from '../../../core/boot/boot-script.ts'
+import { SERIAL_CONSOLES } from '../../../core/boot/boot-decision.ts'
 import { listFieldErrors, type FieldError } from '../../../core/foundation/field-error.ts'
 import { accept, refuse, type Result } from '../../../core/foundation/result.ts'
 import { adjust, allowDisk, applyUpsert, flashAgain, refreshInventory } from './operator-edits.ts'
@@ -75,6 +75,12 @@ export const ACTIONS = {
       return accept(adjust(machine, { labels: next }, now))
     },
   }),
+  'first-boot': action({
+    past: 'got another first-boot template',
+    scope: 'machines',
+    schema: z.strictObject({ first_boot: asked.first_boot.unwrap() }),
+    apply: (machine, fields, now) => accept(adjust(machine, fields, now)),
+  }),
   lock: action({
     past: 'was locked',
     scope: 'machines',
@@ -91,6 +97,12 @@ export const ACTIONS = {
     past: 'got another serial console',
     scope: 'machines',
     schema: z.strictObject({ serial_console: z.enum(SERIAL_CONSOLES) }),
+    apply: (machine, fields, now) => accept(adjust(machine, fields, now)),
+  }),
+  grow: action({
+    past: 'is grown or left as it is when it is flashed',
+    scope: 'machines',
+    schema: z.strictObject({ grow: z.boolean() }),
     apply: (machine, fields, now) => accept(adjust(machine, fields, now)),
   }),
 } as const satisfies Readonly<Record<string, MachineAction>>

@@ -28,6 +28,8 @@ test('reads what the deployed servers send', () => {
       format: 'img.gz',
       sha256: SHA.toLowerCase(),
       registerUefiBoot: false,
+      grow: false,
+      firstBoot: null,
     },
   })
 })
