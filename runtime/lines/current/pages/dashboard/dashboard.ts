@@ -124,7 +124,7 @@ function renderWaiting(context: PageContext, { machine, view }: MachineView): Ht
       >${failed === undefined ? null : html`<br />${renderWhat(failed.run)}`}<br /><span
         class="small dim"
         >${view.is}</span
-      >${failed === undefined ? null : html` <a class="small" href="${runPath(failed.run)}">${t.attention.run}</a>`}</span
+      >${failed === undefined ? null : html` <a class="small nowrap" href="${runPath(failed.run)}">${t.attention.run}</a>`}</span
     >
     <span class="when"
       >${renderTime(machine.last_seen_at, context.clock(), t.attention.neverSeen)}</span
