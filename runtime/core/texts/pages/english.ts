@@ -1782,7 +1782,7 @@ export const ENGLISH = {
       title: 'API tokens',
       api: 'API documentation',
       created: 'Token created. Copy it now, it will not be shown again: {token}',
-      empty: 'There are none yet. A token gives a program limited access without your password.',
+      empty: 'No tokens yet. A token gives a program limited access without your password.',
       dates: 'created {created}, used {used}, expires {expires}',
       never: 'never',
       revoke: 'Revoke…',

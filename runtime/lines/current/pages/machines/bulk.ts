@@ -21,7 +21,7 @@ import {
   type Verdict,
 } from './bulk-question.ts'
 import type { PageContext } from '../frame/page-context.ts'
-import { formRoute } from '../frame/page-routes.ts'
+import { formRoute } from '../../../../web/ui/page-routes.ts'
 import { renderFlashQuestion } from './flash-question.ts'
 import { machinePath } from '../view/machine-row.ts'
 

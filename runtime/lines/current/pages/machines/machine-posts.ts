@@ -13,7 +13,7 @@ import type { Machine } from '../../rules/machine.ts'
 import type { MachineUpsert } from '../../rules/upsert.ts'
 import { goBack, goTo } from '../frame/form-answer.ts'
 import type { PageContext } from '../frame/page-context.ts'
-import { buttonRoute, formRoute } from '../frame/page-routes.ts'
+import { buttonRoute, formRoute } from '../../../../web/ui/page-routes.ts'
 import { isAsked, renderRemoval } from '../frame/question.ts'
 import { renderDiskQuestion } from './disk-question.ts'
 import {
