@@ -7,6 +7,7 @@ import { createSystemAccount, hashOf } from '../support/system/system-account.ts
 
 const PASSWORD = 'a password of the tests'
 const MAC = '52:54:00:ab:cd:ef'
+const isShown = ({ data }: { data: string }) => /52[:-]54[:-]00[:-]ab[:-]cd[:-]ef/.test(data)
 
 interface LinePages {
   readonly name: string
@@ -74,7 +75,6 @@ for (const line of LINES) {
     await using server = await startServer(line)
     const { ask, read, post, url } = server
     const events = readEvents(await ask('/events/machines'))
-    const isShown = ({ data }: { data: string }) => /52[:-]54[:-]00[:-]ab[:-]cd[:-]ef/.test(data)
     await (await fetch(`${url}/pxe/${MAC}`)).text()
     assert.ok(await events.until(isShown), 'discovery')
     assert.match(await read('/ui/machines'), /discovered/i)

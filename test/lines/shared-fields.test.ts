@@ -9,6 +9,8 @@ const MAC = '52:54:00:ab:cd:ef'
 const SPELLINGS = [MAC, MAC.toUpperCase(), MAC.replaceAll(':', '-'), '52-54-00-AB-cd-EF']
 const HOUR = 3_600_000
 const ISO = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?(Z|[+-]\d\d:\d\d)$/
+/** Of the 100 machines below. */
+const isLast = ({ data }: { data: string }) => /52[:-]54[:-]00[:-]00[:-]01[:-]63/.test(data)
 const post: RequestInit = { method: 'POST' }
 const json = async (answer: Promise<Response>) => (await answer).json()
 
@@ -118,7 +120,6 @@ for (const line of LINES) {
       const mac = `52:54:00:00:01:${n.toString(16).padStart(2, '0')}`
       assert.is((await server.request(`/pxe/${mac}`)).status, 200)
     }
-    const isLast = ({ data }: { data: string }) => /52[:-]54[:-]00[:-]00[:-]01[:-]63/.test(data)
     assert.ok(await awake.until(isLast))
     await awake.close()
     const late = readEvents(asleep)
