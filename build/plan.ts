@@ -7,6 +7,8 @@ import {
   ipxeFile,
   netbootStem,
   netbootTrio,
+  secureBootFiles,
+  secureBootStem,
   serverImage,
   serverUpdate,
   stemOf,
@@ -19,6 +21,7 @@ import { initrdStep } from './steps/initrd.ts'
 import { ipxeStep, PROGRAMS } from './steps/ipxe.ts'
 import { isoStep } from './steps/iso.ts'
 import { packagesStep } from './steps/packages.ts'
+import { secureBootStep } from './steps/secureboot.ts'
 import { serverDiskStep } from './steps/server-disk.ts'
 import { squashfsStep } from './steps/squashfs.ts'
 import type { BuildFacts, Step } from './steps/step.ts'
@@ -95,6 +98,21 @@ const BOOT_PACKAGES = packagesStep({
   ],
 })
 
+/** The same loaders for arm64, for the network alone. */
+const BOOT_PACKAGES_ARM = packagesStep({
+  name: 'arm64-packages',
+  says: 'signed boot loaders for arm64',
+  suite: 'trixie',
+  arch: 'arm64',
+  packages: ['grub-efi-arm64-signed', 'shim-signed'],
+})
+
+/** The step with the signed loaders of each architecture. */
+const SIGNED: Readonly<Record<Arch, string>> = {
+  x86_64: BOOT_PACKAGES.name,
+  arm64: BOOT_PACKAGES_ARM.name,
+}
+
 /** One package holds the binaries of all architectures. */
 const IPXE_PACKAGES = packagesStep({
   name: 'ipxe-packages',
@@ -129,6 +147,8 @@ function allSteps({ facts, ipxeServer, ipxeSource }: PlanOptions): readonly Step
     initrdStep({ ...root, name: 'initrd-media', kind: 'media', squashfsName: 'root.squashfs' }),
     BOOT_PACKAGES,
     isoStep({ ...media, name: 'iso', packages: '@boot-packages/root' }),
+    BOOT_PACKAGES_ARM,
+    ...ARCHS.map((arch) => secureBootStep({ arch, packages: SIGNED[arch] })),
     IPXE_PACKAGES,
     ...serverSteps(facts),
     ...ARCHS.map((arch) => {
@@ -239,6 +259,24 @@ const BUNDLES: Readonly<Record<Appliance['shape'], MakeBundle>> = {
         ? { packages: packaged, programs: [] }
         : { packages: [], programs: [`@ipxe-${arch}/${PROGRAMS}`] }
     return { ...single(appliance, asset, files), npm: [], ...from }
+  },
+  secureboot: (appliance, arch, { facts: { version } }) => {
+    const names = secureBootFiles(arch, version)
+    const stem = secureBootStem(arch, version)
+    const from = `@secure-${arch}`
+    return {
+      appliance,
+      stem,
+      checksums: checksumsOf(stem),
+      files: [
+        { asset: names.shim, from: `${from}/shim.efi` },
+        { asset: names.grub, from: `${from}/grub.efi` },
+        { asset: names.config, from: `${from}/grub.cfg` },
+      ],
+      packages: [{ title: 'in it', from: `@${SIGNED[arch]}/packages.json`, within: true }],
+      npm: [],
+      programs: [],
+    }
   },
 }
 
