@@ -5,8 +5,6 @@ import { LINES, type LineServer } from '../support/lines/both-lines.ts'
 import { readEvents } from '../support/server/event-reader.ts'
 import { asJson, cookieOf, PASSWORD } from '../support/server/server.ts'
 
-const isLast = ({ data }: { data: string }) => /52[:-]54[:-]00[:-]00[:-]01[:-]63/.test(data)
-
 const MAC = '52:54:00:ab:cd:ef'
 const SPELLINGS = [MAC, MAC.toUpperCase(), MAC.replaceAll(':', '-'), '52-54-00-AB-cd-EF']
 const HOUR = 3_600_000
