@@ -3,8 +3,11 @@
 export const ARCHS = ['x86_64', 'arm64'] as const
 export type Arch = (typeof ARCHS)[number]
 
-/** How it boots a machine: kernel, initrd and root over the network, a stick or disc, or a UEFI program that chains. */
-type Shape = 'netboot' | 'usb' | 'ipxe'
+/**
+ * How it boots a machine: kernel, initrd and root over the network, a stick or disc, UEFI programs that
+ * chain, or a disk that stays; `deb` boots nothing.
+ */
+type Shape = 'netboot' | 'usb' | 'ipxe' | 'secureboot' | 'server' | 'deb'
 
 export interface Appliance {
   /** The name in `pnpm build:images NAME`. */

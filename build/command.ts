@@ -19,7 +19,7 @@ export interface BuildOptions {
 const SCRIPT = {
   name: 'build:images',
   summary: [
-    'Builds bootable images into dist/: netboot-pc, ipxe-efi and usb-pc, or those that are named.',
+    'Builds images into dist/: netboot-pc, ipxe-efi, secureboot-efi and usb-pc, or those that are named, server among them.',
     'Steps whose inputs have not changed come from the cache.',
   ],
   positionals: 'image',
@@ -39,6 +39,8 @@ const SCRIPT = {
 
 /**
  * @param argv without program and script.
+ * @param known those that are built when none is named.
+ * @param named those that are built only then.
  * @returns null when help or the version was asked for and printed.
  * @throws UsageError
  */
@@ -46,12 +48,14 @@ export function readBuild(
   argv: readonly string[],
   known: readonly Appliance[],
   version: string,
+  named: readonly Appliance[] = [],
 ): BuildOptions | null {
   const given = readArguments({ ...SCRIPT, version }, argv)
   if (given === null) return null
   const { positionals, switches, values } = given
   const names = known.map(({ name }) => name)
-  for (const name of positionals) if (!names.includes(name)) throw unknownImage(name, names)
+  const all = [...names, ...named.map(({ name }) => name)]
+  for (const name of positionals) if (!all.includes(name)) throw unknownImage(name, all)
   return {
     names: positionals.length === 0 ? names : positionals,
     plan: switches.has('plan'),
@@ -69,7 +73,7 @@ function unknownImage(name: string, names: readonly string[]): UsageError {
   return new UsageError(`there is no image ${name}${hint} (images: ${names.join(', ')})`)
 }
 
-function readLevel(text = ''): Level {
+export function readLevel(text = ''): Level {
   const level = LEVELS.find((one) => one === text)
   if (level !== undefined) return level
   const nearest = suggest(text, LEVELS)

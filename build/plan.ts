@@ -1,16 +1,32 @@
 /** Plans a build: the steps that make the wanted products, and the files to hand over. */
 import { ARCHS, type Appliance, type Arch } from '../appliance/appliance.ts'
-import { checksumsOf, ipxeFile, netbootStem, netbootTrio, usbIso } from '../appliance/assets.ts'
+import {
+  checksumsOf,
+  debFile,
+  DEBIAN_ARCHS,
+  ipxeFile,
+  netbootStem,
+  netbootTrio,
+  secureBootFiles,
+  secureBootStem,
+  serverImage,
+  serverUpdate,
+  stemOf,
+  usbIso,
+} from '../appliance/assets.ts'
 import { ownerOf } from './cache/key.ts'
-import { appStep, nodeStep } from './steps/app.ts'
+import { appStep, nodeStep, serverAppStep } from './steps/app.ts'
+import { debStep } from './steps/deb.ts'
 import { initrdStep } from './steps/initrd.ts'
 import { ipxeStep, PROGRAMS } from './steps/ipxe.ts'
 import { isoStep } from './steps/iso.ts'
 import { packagesStep } from './steps/packages.ts'
+import { secureBootStep } from './steps/secureboot.ts'
+import { serverDiskStep } from './steps/server-disk.ts'
 import { squashfsStep } from './steps/squashfs.ts'
 import type { BuildFacts, Step } from './steps/step.ts'
 import { toolsStep, withTools } from './steps/tools.ts'
-import { baseStep, treeStep } from './steps/tree.ts'
+import { baseStep, SERVER_ROOT, treeStep } from './steps/tree.ts'
 
 interface PlanOptions {
   readonly appliances: readonly Appliance[]
@@ -59,7 +75,7 @@ export function planImages(options: PlanOptions): Plan {
   return { steps: pick(allSteps(options), wanted), bundles }
 }
 
-const MKOSI = packagesStep({
+export const MKOSI = packagesStep({
   name: 'mkosi',
   says: 'mkosi, which builds root trees',
   suite: 'forky',
@@ -81,6 +97,21 @@ const BOOT_PACKAGES = packagesStep({
     'shim-signed',
   ],
 })
+
+/** The same loaders for arm64, for the network alone. */
+const BOOT_PACKAGES_ARM = packagesStep({
+  name: 'arm64-packages',
+  says: 'signed boot loaders for arm64',
+  suite: 'trixie',
+  arch: 'arm64',
+  packages: ['grub-efi-arm64-signed', 'shim-signed'],
+})
+
+/** The step with the signed loaders of each architecture. */
+const SIGNED: Readonly<Record<Arch, string>> = {
+  x86_64: BOOT_PACKAGES.name,
+  arm64: BOOT_PACKAGES_ARM.name,
+}
 
 /** One package holds the binaries of all architectures. */
 const IPXE_PACKAGES = packagesStep({
@@ -116,12 +147,34 @@ function allSteps({ facts, ipxeServer, ipxeSource }: PlanOptions): readonly Step
     initrdStep({ ...root, name: 'initrd-media', kind: 'media', squashfsName: 'root.squashfs' }),
     BOOT_PACKAGES,
     isoStep({ ...media, name: 'iso', packages: '@boot-packages/root' }),
+    BOOT_PACKAGES_ARM,
+    ...ARCHS.map((arch) => secureBootStep({ arch, packages: SIGNED[arch] })),
     IPXE_PACKAGES,
+    ...serverSteps(facts),
     ...ARCHS.map((arch) => {
       const binary = `@ipxe-packages/root/usr/lib/ipxe/${IPXE_BINARIES[arch]}`
       return ipxeStep({ ...ipxe, name: `ipxe-${arch}`, arch, binary })
     }),
   ].map(withTools)
+}
+
+function serverSteps(facts: BuildFacts): readonly Step[] {
+  const options = { arch: 'x86_64', facts } as const
+  const tree = '@server-tree/live'
+  const squashfs = '@server-squashfs/root.squashfs'
+  const { squashfs: squashfsName } = serverUpdate('x86_64', facts.version)
+  const says = 'root file system of the server appliance, compressed'
+  const kernel = '@server-base/vmlinuz'
+  const initrd = '@server-initrd/initrd'
+  return [
+    serverAppStep,
+    debStep(DEBIAN_ARCHS.x86_64, facts),
+    baseStep(options, SERVER_ROOT),
+    treeStep(options, SERVER_ROOT),
+    squashfsStep(facts, { name: 'server-squashfs', says, tree }),
+    initrdStep({ ...options, name: 'server-initrd', kind: 'slot', tree, squashfs, squashfsName }),
+    serverDiskStep({ facts, kernel, initrd, squashfs, packages: '@boot-packages/root' }),
+  ]
 }
 
 /** The steps that make `wanted`, and those that they depend on. */
@@ -165,6 +218,38 @@ const BUNDLES: Readonly<Record<Appliance['shape'], MakeBundle>> = {
       packages: [...LIVE.packages, LOADERS],
     }
   },
+  server: (appliance, arch, { facts: { version } }) => {
+    const asset = serverImage(arch)
+    const { kernel, initrd, squashfs } = serverUpdate(arch, version)
+    const files = [
+      { asset, from: '@server-disk/disk.img.zst' },
+      { asset: kernel, from: '@server-base/vmlinuz' },
+      { asset: initrd, from: '@server-initrd/initrd' },
+      { asset: squashfs, from: '@server-squashfs/root.squashfs' },
+    ]
+    const within = {
+      title: 'in the root file system',
+      from: '@server-base/packages.json',
+      within: true,
+    }
+    return {
+      ...single(appliance, asset, files),
+      packages: [within, ...LIVE.packages.filter((list) => !list.within), LOADERS],
+      npm: ['@server-app/packages.json'],
+      programs: [],
+    }
+  },
+  deb: (appliance, arch, { facts: { version } }) => {
+    const asset = debFile(arch, version)
+    const packages = LIVE.packages.filter((list) => !list.within)
+    const files = [{ asset, from: '@deb/flasher.deb' }]
+    return {
+      ...single(appliance, asset, files),
+      packages,
+      npm: ['@server-app/packages.json'],
+      programs: [],
+    }
+  },
   ipxe: (appliance, arch, { facts: { version }, ipxeSource }) => {
     const asset = ipxeFile(arch, version)
     const files = [{ asset, from: `@ipxe-${arch}/ipxe.efi` }]
@@ -174,6 +259,24 @@ const BUNDLES: Readonly<Record<Appliance['shape'], MakeBundle>> = {
         ? { packages: packaged, programs: [] }
         : { packages: [], programs: [`@ipxe-${arch}/${PROGRAMS}`] }
     return { ...single(appliance, asset, files), npm: [], ...from }
+  },
+  secureboot: (appliance, arch, { facts: { version } }) => {
+    const names = secureBootFiles(arch, version)
+    const stem = secureBootStem(arch, version)
+    const from = `@secure-${arch}`
+    return {
+      appliance,
+      stem,
+      checksums: checksumsOf(stem),
+      files: [
+        { asset: names.shim, from: `${from}/shim.efi` },
+        { asset: names.grub, from: `${from}/grub.efi` },
+        { asset: names.config, from: `${from}/grub.cfg` },
+      ],
+      packages: [{ title: 'in it', from: `@${SIGNED[arch]}/packages.json`, within: true }],
+      npm: [],
+      programs: [],
+    }
   },
 }
 
@@ -185,7 +288,7 @@ const LOADERS = {
 
 const single = (appliance: string, asset: string, files: Bundle['files']) => ({
   appliance,
-  stem: asset.replace(/\.[a-z]+$/, ''),
+  stem: stemOf(asset),
   checksums: checksumsOf(asset),
   files,
 })

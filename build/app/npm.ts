@@ -8,30 +8,32 @@ interface NpmPackage {
   readonly version: string
   readonly license: string
   readonly folder: string
+  /** Where it belongs below `node_modules`: its name, unless another version has that place. */
+  readonly place: string
 }
 
 /**
- * `names` and all their dependencies, sorted by name. Throws when two versions of one package are
- * required: the live system holds one version of each.
+ * `names` and all their dependencies, sorted by place. Of two versions of one package the second one lies
+ * below the package that needs it, where Node looks first.
  */
 export async function listPackages(
   names: readonly string[],
   checkout: string,
 ): Promise<readonly NpmPackage[]> {
   const found = new Map<string, NpmPackage>()
-  const wanted = names.map((name) => ({ name, from: join(checkout, 'package.json') }))
-  for (const { name, from } of wanted) {
+  const root = { place: '', from: join(checkout, 'package.json') }
+  const wanted = names.map((name) => ({ name, ...root }))
+  for (const { name, from, place: dependent } of wanted) {
     const folder = await findPackage(name, dirname(from))
     const { version, license, needs } = await readPackage(folder)
-    const known = found.get(name)
-    if (known === undefined) {
-      found.set(name, { name, version, license, folder })
-      wanted.push(...needs.map((need) => ({ name: need, from: join(folder, 'package.json') })))
-    } else if (known.version !== version) {
-      throw new Error(`${name} is needed as ${known.version} and as ${version}`)
-    }
+    const known = [name, join(dependent, 'node_modules', name)].map((place) => found.get(place))
+    if (known.some((each) => each?.version === version)) continue
+    const place = known[0] === undefined ? name : join(dependent, 'node_modules', name)
+    found.set(place, { name, version, license, folder, place })
+    const next = { place, from: join(folder, 'package.json') }
+    wanted.push(...needs.map((need) => ({ name: need, ...next })))
   }
-  return [...found.values()].toSorted((a, b) => (a.name < b.name ? -1 : 1))
+  return [...found.values()].toSorted((a, b) => (a.place < b.place ? -1 : 1))
 }
 
 async function findPackage(name: string, folder: string): Promise<string> {

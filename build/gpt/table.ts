@@ -17,6 +17,10 @@ export const PARTITION_TYPES = {
   efi: 'c12a7328-f81f-11d2-ba4b-00a0c93ec93b',
   /** What Windows, macOS and Linux all mount. */
   data: 'ebd0a0a2-b9e5-4433-87c0-68b6b72699c7',
+  /** Holds the part of GRUB for BIOS that does not fit before the first partition. */
+  bios: '21686148-6449-6e6f-744e-656564454649',
+  /** A root of an x86-64 system, by which systemd-sysupdate knows the slots. */
+  rootX86: '4f68bce3-e8cd-4db1-96e7-fbcaf984b709',
 } as const
 
 interface PartitionSpan {

@@ -2,11 +2,11 @@
 import type { Arch } from '../../appliance/appliance.ts'
 import type { ModuleChoice } from './modules.ts'
 
-export const VARIANTS = ['netboot', 'media'] as const
-/** `netboot` fetches the root over the network; `media` finds it on a stick, on a disc, or in an ISO file on one. */
+export const VARIANTS = ['netboot', 'media', 'slot'] as const
+/** `netboot` fetches the root over the network; `media` finds it on a stick, on a disc, or in an ISO file on one; `slot` in a partition. */
 export type Variant = (typeof VARIANTS)[number]
 
-/** In both variants: buses, keyboards, and what mounting the root requires. */
+/** In all variants: buses, keyboards, and what mounting the root requires. */
 const BASE = [
   'drivers/virtio/*',
   'drivers/hv/*',
@@ -84,8 +84,8 @@ const LEAVE = [
 export const chooseFor = (variant: Variant, arch: Arch): ModuleChoice => ({
   take: [
     ...BASE,
-    ...NETWORK,
-    ...(variant === 'media' ? MEDIA : []),
+    ...(variant === 'slot' ? [] : NETWORK),
+    ...(variant === 'netboot' ? [] : MEDIA),
     ...(arch === 'arm64' ? BOARD : []),
   ],
   leave: LEAVE,

@@ -1,5 +1,5 @@
-/** Gathers our programs for the live system: `app.ts --out DIR --home PATH --list FILE --node FILE --node-package NAME ENTRY…`. */
-import { mkdir, writeFile } from 'node:fs/promises'
+/** Gathers our programs for an image: `app.ts --out DIR --home PATH --list FILE --node FILE --node-package NAME [ENTRY…]`; without an entry, all of them. */
+import { mkdir, readFile, writeFile } from 'node:fs/promises'
 import { basename, join } from 'node:path'
 import { parseArgs } from 'node:util'
 import { layFile, layFolder } from '../app/lay.ts'
@@ -24,9 +24,11 @@ await layFile(values.node, join(home, 'node'), true)
 for (const folder of ['runtime', 'appliance']) await layFolder(folder, join(home, folder))
 await layFile('package.json', join(home, 'package.json'))
 
-const packages = await listPackages(collectImports(positionals).packages, process.cwd())
-for (const { name, folder } of packages) {
-  await layFolder(folder, join(home, 'node_modules', name), { wants: isUseful })
+const wanted =
+  positionals.length === 0 ? await readDependencies() : collectImports(positionals).packages
+const packages = await listPackages(wanted, process.cwd())
+for (const { folder, place } of packages) {
+  await layFolder(folder, join(home, 'node_modules', place), { wants: isUseful })
 }
 const node = await listPackages([values['node-package']], process.cwd())
 const list = [...packages, ...node].map(({ name, version, license }) => ({
@@ -36,3 +38,14 @@ const list = [...packages, ...node].map(({ name, version, license }) => ({
 }))
 const sorted = list.toSorted((a, b) => (a.name < b.name ? -1 : 1))
 await writeFile(values.list, `${JSON.stringify(sorted, null, 2)}\n`)
+
+/** The server reads some packages as files, without importing them. */
+async function readDependencies(): Promise<readonly string[]> {
+  const about: unknown = JSON.parse(await readFile('package.json', 'utf8'))
+  const found =
+    typeof about === 'object' && about !== null && 'dependencies' in about
+      ? about.dependencies
+      : null
+  if (typeof found !== 'object' || found === null) throw new Error('package.json has no packages')
+  return Object.keys(found)
+}

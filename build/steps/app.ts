@@ -31,20 +31,27 @@ export function nodeStep(arch: Arch): Step {
 }
 
 /** `root` is copied over the tree; `packages.json` lists its npm packages, Node's among them. */
-export const appStep: Step = programStep(
-  'app',
-  [
-    '--out=@app/root',
-    `--home=${LIVE_PATHS.home}`,
-    '--list=@app/packages.json',
-    '--node=@node/node',
-    `--node-package=${NODE_PACKAGES.x86_64}`,
-    ...LIVE_PROGRAMS,
-  ],
-  {
-    name: 'app',
-    says: 'flasher and its npm packages',
-    inputs: ['@node/node', 'runtime', 'appliance', 'package.json', 'pnpm-lock.yaml'],
-    makes: ['root', 'packages.json'],
-  },
-)
+export const appStep: Step = gather('app', 'flasher and its npm packages', LIVE_PROGRAMS)
+
+/** The same with all programs and packages, for servers. */
+export const serverAppStep: Step = gather('server-app', 'all programs and their npm packages', [])
+
+function gather(name: string, says: string, entries: readonly string[]): Step {
+  return programStep(
+    'app',
+    [
+      `--out=@${name}/root`,
+      `--home=${LIVE_PATHS.home}`,
+      `--list=@${name}/packages.json`,
+      '--node=@node/node',
+      `--node-package=${NODE_PACKAGES.x86_64}`,
+      ...entries,
+    ],
+    {
+      name,
+      says,
+      inputs: ['@node/node', 'runtime', 'appliance', 'package.json', 'pnpm-lock.yaml'],
+      makes: ['root', 'packages.json'],
+    },
+  )
+}

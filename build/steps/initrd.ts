@@ -19,6 +19,7 @@ const OVERLAY = 'overlays/initrd'
 const SAYS = {
   netboot: 'initrd for booting from the network',
   media: 'initrd for booting from a stick or disc',
+  slot: 'initrd of the server appliance',
 } as const
 /** Levels of zstd; 19 takes some 15 seconds longer and saves a fifth. */
 const LEVELS: Readonly<Record<Level, number>> = { dev: 9, release: 19 }

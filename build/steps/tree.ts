@@ -2,8 +2,6 @@
 import type { Arch } from '../../appliance/appliance.ts'
 import { programStep, type BuildFacts, type Step } from './step.ts'
 
-/** Copied over the tree in this order; later ones win. */
-const OVERLAYS = ['overlays/live', 'overlays/usb'] as const
 const COMMON = ['mkosi.conf.d/00-tools.conf', 'mkosi.conf.d/10-common.conf'] as const
 
 /** For the tree of packages. Fixed, so that a commit does not rebuild it; its times reach no image. */
@@ -12,6 +10,38 @@ const BASE_EPOCH = 1_767_225_600
 interface TreeOptions {
   readonly arch: Arch
   readonly facts: BuildFacts
+}
+
+/** A root of its own, with its packages, settings and files. */
+interface RootPlan {
+  /** Begins the names of its steps; empty: the live system's. */
+  readonly prefix: string
+  readonly says: string
+  /** The profiles of mkosi's configuration: of the packages, and of the whole tree. */
+  readonly profiles: readonly [packages: string, whole: string]
+  /** Of mkosi.conf.d. */
+  readonly packages: readonly string[]
+  readonly settings: readonly string[]
+  /** Copied over the tree in this order; later ones win. */
+  readonly overlays: readonly string[]
+}
+
+const LIVE_ROOT: RootPlan = {
+  prefix: '',
+  says: 'the live system',
+  profiles: ['live-packages', 'live'],
+  packages: ['20-live-packages.conf', '21-live-packages-x86-64.conf'],
+  settings: ['30-live.conf', 'live.finalize'],
+  overlays: ['overlays/live', 'overlays/usb', '@app/root'],
+}
+
+export const SERVER_ROOT: RootPlan = {
+  prefix: 'server-',
+  says: 'the server appliance',
+  profiles: ['server-packages', 'server'],
+  packages: ['40-server-packages.conf', '41-server-packages-x86-64.conf'],
+  settings: ['42-server.conf', 'server.finalize'],
+  overlays: ['overlays/service', 'overlays/server', '@server-app/root'],
 }
 
 const mkosi = (name: string, arch: Arch, epoch: number) => [
@@ -23,31 +53,34 @@ const mkosi = (name: string, arch: Arch, epoch: number) => [
   '--cache=%mkosi',
 ]
 
+const confOf = (name: string) => `mkosi.conf.d/${name}`
+
 /** Makes `base` with all packages installed, their kernel `vmlinuz`, and the list `packages.json`. */
-export const baseStep = (options: TreeOptions): Step =>
-  programStep('tree', ['--profile=live-packages', ...mkosi('base', options.arch, BASE_EPOCH)], {
-    name: 'base',
-    says: 'Debian packages of the live system',
-    inputs: ['@mkosi/root', '@tools/root', ...COMMON, 'mkosi.conf.d/20-live-packages.conf'].concat(
-      options.arch === 'x86_64' ? ['mkosi.conf.d/21-live-packages-x86-64.conf'] : [],
-    ),
+export function baseStep({ arch }: TreeOptions, root: RootPlan = LIVE_ROOT): Step {
+  const name = `${root.prefix}base`
+  const own = root.packages.filter((conf) => arch === 'x86_64' || !conf.includes('x86-64'))
+  return programStep('tree', [`--profile=${root.profiles[0]}`, ...mkosi(name, arch, BASE_EPOCH)], {
+    name,
+    says: `Debian packages of ${root.says}`,
+    inputs: ['@mkosi/root', '@tools/root', ...COMMON, ...own.map(confOf)],
     makes: ['base', 'vmlinuz', 'packages.json'],
   })
+}
 
 /** Makes `live`, the tree that is compressed and booted. */
-export function treeStep(options: TreeOptions): Step {
-  const laid = [...OVERLAYS, '@app/root'].map((tree) => `--overlay=${tree}`)
+export function treeStep({ arch, facts }: TreeOptions, root: RootPlan = LIVE_ROOT): Step {
+  const [name, base] = [`${root.prefix}tree`, `@${root.prefix}base/base`]
   const args = [
-    '--profile=live',
-    '--base=@base/base',
-    ...mkosi('tree', options.arch, options.facts.epoch),
-    ...laid,
+    `--profile=${root.profiles[1]}`,
+    `--base=${base}`,
+    ...mkosi(name, arch, facts.epoch),
+    ...root.overlays.map((tree) => `--overlay=${tree}`),
   ]
-  const confs = [...COMMON, 'mkosi.conf.d/30-live.conf', 'mkosi.conf.d/live.finalize']
+  const confs = [...COMMON, ...root.settings.map(confOf)]
   return programStep('tree', args, {
-    name: 'tree',
-    says: 'root file system of the live system',
-    inputs: ['@mkosi/root', '@tools/root', '@base/base', '@app/root', ...confs, ...OVERLAYS],
+    name,
+    says: `root file system of ${root.says}`,
+    inputs: ['@mkosi/root', '@tools/root', base, ...confs, ...root.overlays],
     makes: ['live'],
   })
 }

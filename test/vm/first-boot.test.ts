@@ -47,7 +47,7 @@ run('host name, user, key and commands are there at the first boot', async () =>
       image: await openCloudImage(),
       format: null,
       target: disk.device,
-      options: { verify: 'data', sha256: null, allowPartition: false, fixGpt: false },
+      options: { verify: 'data', sha256: null, allowPartition: false, fixGpt: false, grow: false },
       firstBoot: renderSeed(),
     },
     signal,

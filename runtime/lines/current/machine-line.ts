@@ -1,6 +1,7 @@
 /** Current line: its rules about machines, behind the interface of the shared server. */
 import { parseBootToken, renderBootToken } from '../../core/boot/boot-token.ts'
-import { renderBoot, type BootDecision, type LiveSets } from '../../core/boot/boot-script.ts'
+import type { BootDecision, LiveSets } from '../../core/boot/boot-decision.ts'
+import { renderBoot } from '../../core/boot/boot-script.ts'
 import { parseFeatures } from '../../core/first-boot/obstacle.ts'
 import { decideIssue, renderSeedToken } from '../../core/first-boot/seed-token.ts'
 import type { CatalogEntry } from '../../core/catalog/catalog.ts'
@@ -155,21 +156,24 @@ function offerBoot(
   contact: Contact,
 ): ScriptTransition<Machine> {
   const { now, query } = contact
-  const seen = contacts.sight(before, now, query)
+  const seen = contacts.takeBackOffer(contacts.sight(before, now, query), query)
   const ruling = decideBoot(seen, gatherSurroundings(site, contact))
   const { decision, rule, reason } = ruling
   const machine = contacts.noteOffer(seen, ruling, now)
   const header = { mac: seen.mac, mode: seen.boot_mode, rule, reason }
+  const { loader = null } = contact
   return {
     machine,
-    notes: notes.noteScript(seen, ruling),
+    notes: notes.noteScript(seen, ruling, query['offered'] === decision.kind),
     slot: decideSlot(ruling),
     script:
       decision.kind === 'to-disk'
-        ? site.keepScript(seen.mac, [...Object.values(decision), ...Object.values(header)], () =>
-            renderBoot(decision, header),
+        ? site.keepScript(
+            seen.mac,
+            [...Object.values(decision), ...Object.values(header), loader],
+            () => renderBoot(decision, header, loader),
           )
-        : renderBoot(withToken(site, decision, machine, now), header),
+        : renderBoot(withToken(site, decision, machine, now), header, loader),
     mode: seen.boot_mode,
     offer: rule,
   }
@@ -201,7 +205,6 @@ const toAction = (
   name: string,
   action: MachineAction,
 ): Action<Machine> => ({
-  title: action.title,
   scope: action.scope,
   check: (parameters) => action.check(parameters),
   apply(machine, parameters, by) {

@@ -29,6 +29,7 @@ import { cacheRoutes } from './routes/cache.ts'
 import { firstBootRoutes } from './routes/seed.ts'
 import { imageRoutes } from './routes/images.ts'
 import { releaseRoutes } from './routes/releases.ts'
+import { runRemovalRoutes } from './routes/runs.ts'
 import type { Machine } from './rules/machine.ts'
 import { SCHEMAS } from './rules/api-schema.ts'
 import type { State } from './assembly/state.ts'
@@ -97,7 +98,7 @@ export async function createMachineServer(
       (site) => measureQueue(site.metrics, gate),
       (site) => ({ routes: imageRoutes(site) }),
       (site) => ({ routes: firstBootRoutes(site, { ...state, ...rules }) }),
-      (site) => ({ routes: cacheRoutes(site) }),
+      (site) => ({ routes: [...cacheRoutes(site), ...runRemovalRoutes(site)] }),
       (site) => ({
         routes: releaseRoutes(site, {
           releases,

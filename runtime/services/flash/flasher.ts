@@ -7,6 +7,7 @@ import {
   type FlashFindings,
   type FlashOptions,
   type FlashPlan,
+  type FlashRefusal,
 } from '../../core/flash/flash.ts'
 import type { FirstBoot } from '../../core/first-boot/seed.ts'
 import { describeFailure, type FlashOutcome, type FlashStage } from '../../core/flash/outcome.ts'
@@ -95,7 +96,9 @@ export function createFlasher(given: FlasherOptions) {
       const target = await untilAborted(signal, disks.probe(order.target, image.path))
       const options = { ...order.options, sha256 }
       const planned = planFlash(image, target, options, order.chosen)
-      const refusals = planned.ok ? [] : planned.refusal
+      const refusals = planned.ok
+        ? await refuseGrowth(tools, source, planned.value, signal)
+        : planned.refusal
       const findings = { image, imageProblem, target, options, refusals }
       const reasons = renderReasons(findings)
       const plan = planned.ok && reasons.length === 0 ? planned : refuse(reasons)
@@ -140,6 +143,7 @@ function createTools(given: FlasherOptions) {
   const decoders = createDecoders({ shell })
   return {
     shell,
+    env,
     isRoot,
     disks,
     decoders,
@@ -159,6 +163,19 @@ function createTools(given: FlasherOptions) {
       }
     },
   }
+}
+
+/** The image is looked into only where nothing else speaks against the flash. */
+async function refuseGrowth(
+  tools: ReturnType<typeof createTools>,
+  source: Source,
+  plan: FlashPlan,
+  signal: AbortSignal,
+): Promise<readonly FlashRefusal[]> {
+  if (!plan.grow) return []
+  const { findGrowthProblem } = await import('./growth-check.ts')
+  const reason = await findGrowthProblem(tools, source, plan, signal)
+  return reason === null ? [] : [{ why: 'cannot-grow', reason }]
 }
 
 /** How far a flash came. */

@@ -34,7 +34,13 @@ interface Flashed {
 }
 
 async function flash(image: string, target: string, firstBoot: FirstBoot = SEED): Promise<Flashed> {
-  const options = { verify: 'data', sha256: null, allowPartition: false, fixGpt: false } as const
+  const options = {
+    verify: 'data',
+    sha256: null,
+    allowPartition: false,
+    fixGpt: false,
+    grow: false,
+  } as const
   await using planned = await flasher.plan(
     { image, format: null, target, options, firstBoot },
     signal,

@@ -6,7 +6,13 @@ import { SEED } from './first-boot-image.ts'
 async function main([image = '', target = '']: readonly string[]) {
   const flasher = createFlasher({ env: process.env })
   const { signal } = new AbortController()
-  const options = { verify: 'data', sha256: null, allowPartition: false, fixGpt: false } as const
+  const options = {
+    verify: 'data',
+    sha256: null,
+    allowPartition: false,
+    fixGpt: false,
+    grow: false,
+  } as const
   const order = { image, format: null, target, options, firstBoot: SEED }
   await using planned = await flasher.plan(order, signal)
   const outcome = await flasher.run(planned, {

@@ -1,6 +1,6 @@
 /** A machine of the current line and all that decides about it, in memory: contacts as function calls. */
 import { parseMac, type Mac } from '../../../runtime/core/machine/mac.ts'
-import type { LiveSet, LiveSets } from '../../../runtime/core/boot/boot-script.ts'
+import type { LiveSet, LiveSets } from '../../../runtime/core/boot/boot-decision.ts'
 import type { CatalogEntry } from '../../../runtime/core/catalog/catalog.ts'
 import type { InventoryDisk } from '../../../runtime/core/machine/machine.ts'
 import { decideBoot, type BootRuling } from '../../../runtime/lines/current/rules/boot.ts'

@@ -3,12 +3,15 @@ import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { join } from 'node:path'
 import type { Arch } from '../../../appliance/appliance.ts'
-import type { APPLIANCES } from '../../../appliance/all.ts'
 import {
   checksumsOf,
+  debFile,
   ipxeFile,
   netbootStem,
   netbootTrio,
+  secureBootFiles,
+  serverImage,
+  serverUpdate,
   usbIso,
 } from '../../../appliance/assets.ts'
 import { readVersion } from '../../../build/facts.ts'
@@ -17,10 +20,8 @@ const CHECKOUT = join(import.meta.dirname, '../../..')
 const DIST = join(CHECKOUT, 'dist')
 const version = readVersion(CHECKOUT)
 
-type Name = (typeof APPLIANCES)[number]['name']
-
 /** One try for all tests of a run. */
-const built = new Map<Name, Promise<string>>()
+const built = new Map<string, Promise<string>>()
 
 /** Why nothing can be built here; null where it can. */
 export function findBuildObstacle(): string | null {
@@ -31,6 +32,25 @@ export function findBuildObstacle(): string | null {
 /** The path of the ISO. */
 export async function openIso(): Promise<string> {
   return join(await build('usb-pc'), usbIso('x86_64', version))
+}
+
+/** The path of the Debian package. */
+export async function openDeb(): Promise<string> {
+  return join(await build('deb'), debFile('x86_64', version))
+}
+
+/** Paths of the server appliance: its disk, and what updates it. */
+export async function openServer() {
+  const folder = await build('server')
+  const update = serverUpdate('x86_64', version)
+  const find = (name: string) => join(folder, name)
+  return {
+    version,
+    image: find(serverImage('x86_64')),
+    kernel: find(update.kernel),
+    initrd: find(update.initrd),
+    squashfs: find(update.squashfs),
+  }
 }
 
 export interface Trio {
@@ -60,8 +80,15 @@ export async function openIpxe(): Promise<{ readonly x86_64: string; readonly ar
   return { x86_64: find('x86_64'), arm64: find('arm64') }
 }
 
+/** Paths of Debian's signed shim and GRUB for a PC, and of their configuration. */
+export async function openSecureBoot(): Promise<ReturnType<typeof secureBootFiles>> {
+  const folder = await build('secureboot-efi')
+  const { shim, grub, config } = secureBootFiles('x86_64', version)
+  return { shim: join(folder, shim), grub: join(folder, grub), config: join(folder, config) }
+}
+
 /** The folder in which its files lie. FLASHER_TEST_DIST names one where they lie already. */
-function build(name: Name): Promise<string> {
+function build(name: string): Promise<string> {
   const given = process.env['FLASHER_TEST_DIST']
   if (given !== undefined && given !== '') return Promise.resolve(given)
   const before = built.get(name)
@@ -71,7 +98,7 @@ function build(name: Name): Promise<string> {
   return building
 }
 
-async function runBuild(name: Name): Promise<string> {
+async function runBuild(name: string): Promise<string> {
   const child = spawn(process.execPath, ['build/images.ts', name, '--level', 'dev'], {
     cwd: CHECKOUT,
     stdio: ['ignore', 'pipe', 'pipe'],

@@ -20,7 +20,7 @@ const flash = (code: string, vars: string): readonly string[] =>
     (file, unit) => ['-drive', `if=pflash,format=raw,unit=${unit},${file}`],
   )
 
-const FIRMWARE: Readonly<Record<Firmware, readonly string[]>> = {
+export const FIRMWARE_ARGS: Readonly<Record<Firmware, readonly string[]>> = {
   bios: [],
   uefi: flash('OVMF_CODE_4M.fd', 'OVMF_VARS_4M.fd'),
   secure: [
@@ -37,7 +37,7 @@ export const startUsbMachine = (options: UsbMachineOptions): Promise<Qemu> =>
   startQemu({
     megabytes: options.megabytes ?? 1024,
     args: [
-      ...FIRMWARE[options.firmware],
+      ...FIRMWARE_ARGS[options.firmware],
       ...COMMON,
       ...planMedium(options.medium),
       ...(options.disk === undefined ? [] : planDisk(options.disk)),

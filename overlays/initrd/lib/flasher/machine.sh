@@ -52,7 +52,7 @@ load_drivers() { modprobe -aq "$@" 2>/dev/null; }
 
 # Only classes of devices that lead to the root file system; udev loads the rest later.
 plug_in() {
-  if param flasher.media; then
+  if param flasher.media || param flasher.slot; then
     classes='bc01|bc0Csc03|bc08sc05|virtio:|usb:|scsi:|vmbus:|xen:|of:|acpi:|mmc:|platform:|sd:'
   else
     classes='bc02|bc0Csc03|virtio:|usb:|vmbus:|xen:|of:|acpi:|platform:|mdio:'

@@ -22,6 +22,7 @@ export const describe = (machine: Machine): Readonly<Record<string, unknown>> =>
   locked: machine.locked,
   first_boot: machine.first_boot,
   serial_console: machine.serial_console,
+  grow: machine.grow,
 })
 
 const OFFER_TEXTS = {
@@ -30,7 +31,12 @@ const OFFER_TEXTS = {
   'to-wait': 'has to wait',
 } as const
 
-export function noteScript(machine: Machine, ruling: BootRuling): readonly MachineNote[] {
+/** `isRepeat`: the same was offered in this boot already. */
+export function noteScript(
+  machine: Machine,
+  ruling: BootRuling,
+  isRepeat: boolean,
+): readonly MachineNote[] {
   const { rule, reason, decision, alarms } = ruling
   const { mac, boot_mode, cycle } = machine
   // In line it asks three times a minute; that it began to wait is worth a note.
@@ -40,7 +46,7 @@ export function noteScript(machine: Machine, ruling: BootRuling): readonly Machi
     summary: `${mac} ${OFFER_TEXTS[decision.kind]}: ${reason}`,
     details: { boot_mode, offer: decision.kind, rule },
   }
-  if (!alarms) return [offered]
+  if (!alarms) return isRepeat ? [] : [offered]
   const loop = {
     kind: 'netboot.loop.suspected',
     summary: `${mac} was sent to the live system ${cycle.offers} times and never finished`,

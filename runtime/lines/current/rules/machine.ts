@@ -1,5 +1,5 @@
 /** Current line: the machine record ("Machine"), and the cycle, which separates intent from state. */
-import type { SerialConsole } from '../../../core/boot/boot-script.ts'
+import type { SerialConsole } from '../../../core/boot/boot-decision.ts'
 import type { Mac } from '../../../core/machine/mac.ts'
 import type { InventoryDisk, MachineBase } from '../../../core/machine/machine.ts'
 import type { Armer } from '../../../core/machine/run.ts'
@@ -81,6 +81,8 @@ export interface Machine extends MachineBase {
   readonly first_boot_taken_at: string | null
   /** Which UART the live system speaks on. */
   readonly serial_console: SerialConsole
+  /** Whether a flash has the image's last partition and its file system fill the disk. */
+  readonly grow: boolean
   /** Architecture as the last iPXE contact named it (`buildarch`); null until then. */
   readonly arch: string | null
   /** Its host name as DHCP told the last iPXE contact; null until then. */
@@ -137,6 +139,7 @@ export function createMachine(mac: Mac, bootMode: BootMode, now: string): Machin
     first_boot: null,
     first_boot_taken_at: null,
     serial_console: 'ttyS0',
+    grow: false,
     arch: null,
     hostname: null,
   }

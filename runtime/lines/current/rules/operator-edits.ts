@@ -1,5 +1,5 @@
 /** Current line: how operators' edits change a machine's record ("Transitions", docs/decisions/0016). */
-import type { SerialConsole } from '../../../core/boot/boot-script.ts'
+import type { SerialConsole } from '../../../core/boot/boot-decision.ts'
 import { fieldError, type FieldError } from '../../../core/foundation/field-error.ts'
 import type { Mac } from '../../../core/machine/mac.ts'
 import { accept, refuse, type Result } from '../../../core/foundation/result.ts'
@@ -101,6 +101,7 @@ export const refreshInventory = (machine: Machine, now: string): Result<Machine,
 interface Adjustment {
   readonly locked?: boolean
   readonly serial_console?: SerialConsole
+  readonly grow?: boolean
   readonly labels?: readonly string[]
   readonly first_boot?: string | null
 }

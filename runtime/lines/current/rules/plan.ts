@@ -17,6 +17,8 @@ export type Plan =
       readonly serial: string
       /** Whether the client shall have the firmware boot the disk once, next time. */
       readonly registerUefiBoot: boolean
+      /** Whether the image's last partition and its file system shall fill the disk. */
+      readonly grow: boolean
       /** Whether the client shall fetch a first-boot configuration and write it with the image. */
       readonly firstBoot?: boolean
     }
@@ -99,7 +101,8 @@ function planFlash(
   const registerUefiBoot =
     boot_mode === 'flasher-flash-always' && surroundings.settings.boot_disk_once_after_flash
   const firstBoot = machine.first_boot !== null
-  const plan: Plan = { mode: 'flash', image, serial, registerUefiBoot, firstBoot }
+  const { grow } = machine
+  const plan: Plan = { mode: 'flash', image, serial, registerUefiBoot, grow, firstBoot }
   return { rule: 'flash', plan, mismatch: null }
 }
 
@@ -144,6 +147,7 @@ function renderFlat(plan: Plan, base: string): Readonly<Record<string, unknown>>
         ...(plan.image.sha256 === null ? {} : { disk_image_sha: plan.image.sha256 }),
         ...(plan.image.format === '' ? {} : { format: plan.image.format }),
         ...(plan.registerUefiBoot ? { register_uefi_boot: true } : {}),
+        ...(plan.grow ? { grow: true } : {}),
       }
     case 'interactive': {
       const catalog = `${base}/catalog.toml`

@@ -1,5 +1,5 @@
 /** Current line: the facts besides the machine's record that decisions about it may use. */
-import type { LiveSets } from '../../../core/boot/boot-script.ts'
+import type { LiveSets } from '../../../core/boot/boot-decision.ts'
 import type { Machine } from './machine.ts'
 import type { QueuePosition } from './queue.ts'
 import type { Template } from '../../../core/first-boot/template.ts'

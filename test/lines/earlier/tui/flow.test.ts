@@ -114,6 +114,7 @@ const DONE: FlashOutcome = {
     verify: 'data',
     sha256: null,
     fixGpt: false,
+    grow: false,
   },
   bytesWritten: 1,
   seconds: 1,

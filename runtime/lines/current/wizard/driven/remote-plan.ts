@@ -20,6 +20,7 @@ export type RemotePlan =
       /** Of the stored bytes, lower case. */
       readonly sha256: string | null
       readonly registerUefiBoot: boolean
+      readonly grow: boolean
       /** For the first-boot configuration, which is fetched once; null: there is none. */
       readonly firstBoot: FirstBootTicket | null
     }
@@ -85,6 +86,7 @@ function readFlash(fields: Fields): Result<RemotePlan, string> {
     format: IMAGE_FORMATS.find((format) => format === fields['format']) ?? null,
     sha256,
     registerUefiBoot: fields['register_uefi_boot'] === true,
+    grow: fields['grow'] === true,
     firstBoot,
   })
 }

@@ -230,6 +230,7 @@ const choiceFor = (
   identity: null,
   ...seen,
   unattended: true,
+  grow: plan.grow,
 })
 
 function renderDisk({ path, size, size_bytes: bytes, model, serial }: InventoryDisk): string {

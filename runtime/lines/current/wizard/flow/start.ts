@@ -55,6 +55,8 @@ export interface FlashChoice {
   readonly firstBoot?: FirstBoot | null
   /** Nobody is there: no key is waited for, whatever happens. */
   readonly unattended: boolean
+  /** Whether the last partition and its file system shall fill the disk; absent: they stay as they are. */
+  readonly grow?: boolean
 }
 
 /** What happens around every flash, an operator's and an unattended one alike. They must not throw. */

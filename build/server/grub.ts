@@ -1,0 +1,84 @@
+/** GRUB's configuration on the server appliance: it starts the version that has proved itself, or one on trial. */
+import { SERVER_ARGS, SERVER_BOOT } from '../../appliance/server.ts'
+import { LIVE_QUIRKS } from '../../appliance/live-boot.ts'
+
+const CONSOLES = ['console=tty0', 'console=ttyS0,115200'] as const
+/** Seconds. */
+const MENU_SECONDS = 3
+const ENVIRONMENT_BYTES = 1024
+
+/** The modules of GRUB for BIOS; the signed one has its own. */
+export const SERVER_BIOS_MODULES = [
+  'biosdisk',
+  'configfile',
+  'echo',
+  'fat',
+  'linux',
+  'loadenv',
+  'normal',
+  'part_gpt',
+  'reboot',
+  'serial',
+  'terminal',
+  'test',
+] as const
+
+/** Where GRUB for BIOS finds its configuration: on the second partition of the disk that it was started from. */
+export const BIOS_PREFIX = '(,gpt2)/boot/grub'
+
+/** The kernel options of all versions; `panic` has a version that hangs tried again. */
+const ARGS = [...LIVE_QUIRKS.map(([name, value]) => `${name}=${value}`), 'panic=30', 'ro']
+
+/**
+ * The same file for all versions: an update does not touch it. `next` is a version on trial: after three
+ * starts without a confirmation the one before it starts again, and `failed` says so.
+ */
+export const SERVER_GRUB_CONFIG: string = [
+  'if serial --unit=0 --speed=115200; then',
+  '  terminal_input console serial',
+  '  terminal_output console serial',
+  'fi',
+  'load_env',
+  'set chosen=$good',
+  'set other=$previous',
+  'if [ -n "$next" ]; then',
+  '  set other=$good',
+  '  if [ "$tries" = 3 ]; then set tries=2; set chosen=$next',
+  '  elif [ "$tries" = 2 ]; then set tries=1; set chosen=$next',
+  '  elif [ "$tries" = 1 ]; then set tries=0; set chosen=$next',
+  '  else set failed=$next; set next=; set other=; fi',
+  '  save_env next tries failed',
+  'fi',
+  `set timeout=${MENU_SECONDS}`,
+  'set default=0',
+  'set menu_color_normal=light-gray/black',
+  'set menu_color_highlight=black/light-gray',
+  ...renderEntry('Flasher server $chosen', '$chosen', []),
+  'if [ -n "$other" ]; then',
+  ...renderEntry('Flasher server $other, the version before', '$other', []),
+  'fi',
+  ...renderEntry('Flasher server $chosen, a shell for repairs', '$chosen', [
+    'systemd.unit=rescue.target',
+  ]),
+  ...renderEntry('Flasher server $chosen, reset: ALL STATE IS LOST', '$chosen', [
+    `${SERVER_ARGS.reset}=1`,
+  ]),
+  '',
+].join('\n')
+
+function renderEntry(title: string, version: string, args: readonly string[]): readonly string[] {
+  const files = `/${SERVER_BOOT.folder}/${version}`
+  const options = [`${SERVER_ARGS.slot}=${version}`, ...ARGS, ...CONSOLES, ...args].join(' ')
+  return [
+    `menuentry "${title}" {`,
+    `  linux ${files}.vmlinuz ${options}`,
+    `  initrd ${files}.initrd`,
+    '}',
+  ]
+}
+
+/** What GRUB reads and writes in place: lines, filled up to a fixed size. */
+export function renderGrubEnvironment(values: Readonly<Record<string, string>>): string {
+  const lines = Object.entries(values).map(([name, value]) => `${name}=${value}\n`)
+  return ['# GRUB Environment Block\n', ...lines].join('').padEnd(ENVIRONMENT_BYTES, '#')
+}
