@@ -15,6 +15,7 @@ import { bulkPages } from './machines/bulk.ts'
 import { dashboardPage } from './dashboard/dashboard.ts'
 import { cachePages } from './images/cache-link.ts'
 import { createPageContext, type PageDependencies } from './frame/page-context.ts'
+import { templatePages } from './first-boot/templates.ts'
 import { eventPages } from './events/events.ts'
 import { createMatch } from './machines/fleet-query.ts'
 import { renderErrorPage } from '../../../web/ui/error-page.ts'
@@ -90,6 +91,7 @@ export function createPages(parts: PagesDependencies): Pages {
       ...machinesPage(context),
       ...bulkPages(context),
       ...machinePages(context),
+      ...templatePages(context),
       ...runPages(context),
       ...cachePages(context),
       ...netbootPages(context),

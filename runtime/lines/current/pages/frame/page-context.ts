@@ -3,6 +3,7 @@ import type { H3Event, HTTPResponse } from 'h3'
 import type { CatalogEntry } from '../../../../core/catalog/catalog.ts'
 import type { Backups } from '../../../../services/backup/backups.ts'
 import type { Config } from '../../../../services/config/config.ts'
+import type { Templates } from '../../../../services/first-boot/templates.ts'
 import type { SettingsStore } from '../../../../services/state/settings-store.ts'
 import { page } from '../../../../web/http/answers.ts'
 import { readPlace, type Frame, type PageView } from '../../../../web/ui/frame.ts'
@@ -27,6 +28,7 @@ export interface PageDependencies {
     readonly store: SettingsStore
     readonly backups: Backups
     readonly netboot: Netboot
+    readonly templates: Templates
   }
   /** What the rules know about a request to this base address. */
   gather(on: { readonly baseUrl: string; readonly now: string }): Surroundings
