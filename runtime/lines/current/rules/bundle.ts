@@ -77,6 +77,7 @@ export const importMachine = (
   // A lock protects a disk, a UART is a fact of the board, a name is a person's: none is a binding.
   name: name || (before?.name ?? null),
   hostname: before?.hostname ?? null,
+  secure_boot: before?.secure_boot ?? null,
   locked: before?.locked ?? false,
   serial_console: before?.serial_console ?? 'ttyS0',
 })

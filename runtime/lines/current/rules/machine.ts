@@ -83,9 +83,11 @@ export interface Machine extends MachineBase {
   readonly arch: string | null
   /** Its host name as DHCP told the last iPXE contact; null until then. */
   readonly hostname: string | null
+  /** Whether it booted with Secure Boot on, as its live system reported last; null: it did not say. */
+  readonly secure_boot: boolean | null
 }
 
-/** The fields of "Machine" in the order in which they are answered, then `name`. */
+/** The fields of "Machine" in the order in which they are answered, then our own. */
 const WIRE_FIELDS = [
   'mac',
   'bty_image_ref',
@@ -102,9 +104,10 @@ const WIRE_FIELDS = [
   'created_at',
   'updated_at',
   'name',
+  'secure_boot',
 ] as const satisfies readonly (keyof Machine)[]
 
-/** "Machine (server responses)": the specified fields, in their order, and the name. */
+/** "Machine (server responses)": the specified fields, in their order, and our own. */
 export const toWire = (machine: Machine): Readonly<Record<string, unknown>> =>
   Object.fromEntries(WIRE_FIELDS.map((field) => [field, machine[field]]))
 
@@ -135,6 +138,7 @@ export function createMachine(mac: Mac, bootMode: BootMode, now: string): Machin
     grow: false,
     arch: null,
     hostname: null,
+    secure_boot: null,
   }
 }
 
