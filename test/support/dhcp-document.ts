@@ -15,20 +15,20 @@ const HEAD = `# DHCP and network boot
 
 <!-- Made by test/support/dhcp-document.ts; do not edit. -->
 
-\`flasher-web\` gives out no addresses and is no TFTP server. A DHCP server that is there anyway says
-where machines find it. The page **Settings, DHCP and network boot** has the blocks below with the
-addresses of your server in them; here it is 192.0.2.10, port 8080.
+\`flasher-web\` assigns no addresses and is not a TFTP server. Your existing DHCP server tells machines
+where to find it. The page **Settings, DHCP and network boot** has the blocks below with the addresses
+of your server; here it is 192.0.2.10, port 8080.
 
 ## What happens
 
-1. The firmware asks for an address, and says what it is (option 93).
+1. The firmware requests an address, and names its kind (option 93).
 2. UEFI loads Debian's signed shim and GRUB, which run with Secure Boot as without it
    ([secure-boot.md](secure-boot.md)): \`shimx64.efi\` by TFTP or, by UEFI HTTP Boot,
-   \`http://192.0.2.10:8080/boot/shimx64.efi\`. HTTP Boot takes an answer only if it carries the vendor
+   \`http://192.0.2.10:8080/boot/shimx64.efi\`. HTTP Boot accepts an answer only with the vendor
    class \`HTTPClient\` (option 60). A BIOS loads iPXE, \`undionly.kpxe\`, by TFTP.
-3. GRUB asks the server what its machine boots (\`/pxe/<mac>.grub\`). iPXE asks DHCP again, with the user
-   class \`iPXE\` (option 77), and gets \`http://192.0.2.10:8080/pxe-bootstrap.ipxe\`, which leads to the
-   script of its machine.
+3. GRUB requests what its machine boots from the server (\`/pxe/<mac>.grub\`). iPXE requests an address
+   again, with the user class \`iPXE\` (option 77), and gets \`http://192.0.2.10:8080/pxe-bootstrap.ipxe\`,
+   which leads to the script of its machine.
 
 | Firmware                  | Option 93         | Gets                          | Without Secure Boot also |
 | ------------------------- | ----------------- | ----------------------------- | ------------------------ |
@@ -39,13 +39,14 @@ addresses of your server in them; here it is 192.0.2.10, port 8080.
 | UEFI HTTP Boot arm64      | 19                | \`/boot/shimaa64.efi\` by HTTP  | \`/boot/ipxe-arm64.efi\`   |
 | iPXE, whatever it runs on | user class \`iPXE\` | \`/pxe-bootstrap.ipxe\` by HTTP |                          |
 
-Without the last row iPXE gets itself again and again. In every block it comes before, or excludes,
-the others. For iPXE on UEFI, replace the names as in the last column, or choose it on the page.
+Without the last row, iPXE would load itself again and again. In every block it comes before the
+others, or excludes them. For iPXE on UEFI, replace the names as in the last column, or choose it on
+the page.
 
 ## The files
 
 \`/boot/shimx64.efi\`, \`/boot/grubx64.efi\` and \`/boot/ipxe.efi\` are the newest of a fetched release, and
-\`shimaa64.efi\`, \`grubaa64.efi\` and \`ipxe-arm64.efi\` those for arm64. By HTTP Boot nothing else is needed.
+\`shimaa64.efi\`, \`grubaa64.efi\` and \`ipxe-arm64.efi\` those for arm64. HTTP Boot needs nothing else.
 The TFTP daemon needs these files in its folder, under these names, because each names the next:
 
 \`\`\`sh
@@ -54,12 +55,12 @@ curl -fO http://192.0.2.10:8080/boot/shimx64.efi -fO http://192.0.2.10:8080/boot
 curl -fo grub/grub.cfg http://192.0.2.10:8080/grub/grub.cfg
 \`\`\`
 
-For machines with a BIOS it needs \`undionly.kpxe\` (Debian: package \`ipxe\`, \`/usr/lib/ipxe/undionly.kpxe\`), for
-iPXE on UEFI \`ipxe.efi\`. The Netboot page and the dashboard ask the daemon for \`shimx64.efi\`,
-\`grubx64.efi\` and \`grub/grub.cfg\`, or for \`ipxe.efi\`, and say what came of it;
-\`netboot.tftp_probe_host\` names its host where that is not the server's own.
+For machines with a BIOS it needs \`undionly.kpxe\` (Debian: package \`ipxe\`,
+\`/usr/lib/ipxe/undionly.kpxe\`), for iPXE on UEFI \`ipxe.efi\`. The Netboot page and the dashboard request
+\`shimx64.efi\`, \`grubx64.efi\` and \`grub/grub.cfg\`, or \`ipxe.efi\`, from the daemon and show the result;
+set \`netboot.tftp_probe_host\` if the daemon runs on another host.
 
-An iPXE that is not ours, from version 2.0 on, looks for \`autoexec.ipxe\` where it came from itself.
+An iPXE from elsewhere, from version 2.0 on, looks for \`autoexec.ipxe\` where it was loaded from.
 The server has one at \`/boot/autoexec.ipxe\`; for TFTP, save that beside \`ipxe.efi\`:
 
 \`\`\`sh
@@ -69,15 +70,14 @@ curl -o /srv/tftp/autoexec.ipxe http://192.0.2.10:8080/boot/autoexec.ipxe
 
 const TAIL = `## When it does not work
 
-- **No offer at all**: DHCP and its answers stay in one network. A relay (\`ip helper-address\`) or a
-  proxy in the machine's own network helps.
-- **\`PXE-E16\`, or "no boot file name"**: the machine's class is in no row; the log of the DHCP server
-  shows its option 93.
-- **HTTP Boot says nothing and goes on**: the answer lacks the vendor class \`HTTPClient\`. In Kea a
-  reservation of the host replaces what its class says, so it must say both options itself.
-- **A proxy beside another DHCP server**: \`dhcp-boot\` does not reach PXE firmware there, which is why
-  that block has \`pxe-service\`.
-- **iPXE loads iPXE**: the user class does not match; some servers want it with a length byte before.
+- **No offer at all**: DHCP stays within one network. Use a relay (\`ip helper-address\`), or a proxy in
+  the network of the machine.
+- **\`PXE-E16\`, or "no boot file name"**: no row matches the class of the machine; the log of the DHCP
+  server shows its option 93.
+- **HTTP Boot continues without a message**: the answer lacks the vendor class \`HTTPClient\`. In Kea, a
+  reservation of the host replaces the options of its class, so it must have both options itself.
+- **A proxy beside another DHCP server**: PXE firmware ignores \`dhcp-boot\` there, so that block has \`pxe-service\`.
+- **iPXE loads iPXE**: the user class does not match; some servers require a length byte in front of it.
 - **Ports**: UDP 67 and 69, UDP 4011 for a proxy, and TCP 8080 from the machines to the server.
 `
 
