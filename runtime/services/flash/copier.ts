@@ -20,7 +20,7 @@ export interface Written {
   readonly zeroed: ExtentLog
 }
 
-interface CopyOrder {
+export interface CopyOrder {
   readonly filler: Filler
   readonly device: Device
   readonly zeroer: Zeroer
@@ -36,6 +36,8 @@ interface CopyOrder {
   readonly signal: AbortSignal
   /** Called with the number of image bytes that came to rest. */
   readonly onWritten: (bytes: number) => void
+  /** Called with the number of image bytes that lay there already. */
+  readonly onKept: (bytes: number) => void
 }
 
 /** One run at a time is at most so long, so that speeds are known soon and a cancel never waits. */
@@ -46,7 +48,7 @@ const MAX_ZEROING = 32
 const now = () => performance.now() / 1000
 
 const ZEROS = createSlot(SLOT_BYTES)
-const isZeroRange = (slot: Buffer, at: number, bytes: number) =>
+export const isZeroRange = (slot: Buffer, at: number, bytes: number) =>
   slot.compare(ZEROS, 0, bytes, at, at + bytes) === 0
 
 /** Most written zeros come in whole slots: their checksum is worked out once. */
@@ -60,9 +62,11 @@ function checksumOfZeros(part: Buffer): number {
 const roundUp = (bytes: number, unit: number) => Math.ceil(bytes / unit) * unit
 
 /** Returns the end of the image, or `to` when the image reaches it; all writes are launched then. */
-export async function copyBody(order: CopyOrder): Promise<{ end: number; written: Written }> {
+export async function copyBody(
+  order: CopyOrder,
+  recorder: Recorder = createRecorder(order),
+): Promise<{ end: number; written: Written }> {
   const { filler, device, slots, tasks, from, to, signal } = order
-  const recorder = createRecorder(order)
   const zeros = createZeroRuns(order, recorder)
   let offset = from
   while (offset < to) {
@@ -79,43 +83,56 @@ export async function copyBody(order: CopyOrder): Promise<{ end: number; written
     const rest = skipped - whole
     slot.fill(0, 0, rest)
     const bytes = rest + (await filler.fill(slot.subarray(rest, room)))
-    if (bytes === 0) {
-      slots.give(slot)
-      break
-    }
+    if (bytes === 0) slots.give(slot)
+    else await writePart(slot, offset, bytes)
+    offset += bytes
+    if (bytes >= room) continue
+    const kept = takeKept(order)
+    if (kept === 0) break
+    offset += kept
+  }
+  await zeros.flush()
+  return { end: offset, written: recorder.written }
+
+  /** Launches the writing of what was filled into the slot, which is given back then. */
+  async function writePart(slot: Buffer, start: number, bytes: number) {
     const length = roundUp(bytes, device.sectorBytes)
     slot.fill(0, bytes, length)
     const split = order.skipZeros
       ? splitZeros(length, (at, size) => isZeroRange(slot, at, size))
       : { data: [{ offset: 0, bytes: length }], zeros: [] }
-    for (const run of split.zeros) await zeros.add(offset + run.offset, run.bytes)
-    const at = offset
+    for (const run of split.zeros) await zeros.add(start + run.offset, run.bytes)
     tasks.launch(async () => {
       try {
         for (const extent of split.data) {
           const part = slot.subarray(extent.offset, extent.offset + extent.bytes)
-          await recorder.write(part, at + extent.offset, crc32)
+          await recorder.write(part, start + extent.offset, crc32)
         }
       } finally {
         slots.give(slot)
       }
     })
-    offset += bytes
-    if (bytes < room) break
   }
-  await zeros.flush()
-  return { end: offset, written: recorder.written }
 }
 
-type Recorder = ReturnType<typeof createRecorder>
+/** The bytes that come next and that the disk already holds. */
+function takeKept({ filler, onKept }: CopyOrder): number {
+  const kept = filler.takeKept()
+  if (kept > 0) onKept(kept)
+  return kept
+}
+
+export type Recorder = ReturnType<typeof createRecorder>
 
 /** Writes, and records what came to lie where. */
-function createRecorder({ device, zeroer, verifies, onWritten }: CopyOrder) {
+export function createRecorder({ device, zeroer, verifies, onWritten }: CopyOrder) {
   const data = createExtentLog()
   const zeroed = createExtentLog()
   const writing = createBusyMeter()
   return {
     written: { data, zeroed },
+    /** Of writing, in bytes per second; null: not yet known. */
+    rate: () => writing.rate,
     decidesByCommand: (bytes: number) =>
       decideByCommand({ writing: writing.rate, zeroing: zeroer.rate }, bytes, verifies),
     async write(part: Buffer, at: number, checksum: (part: Buffer) => number) {
@@ -136,7 +153,7 @@ function createRecorder({ device, zeroer, verifies, onWritten }: CopyOrder) {
 }
 
 /** Collects zeros into runs, and launches the zeroing of each. */
-function createZeroRuns({ tasks, signal, from }: CopyOrder, recorder: Recorder) {
+export function createZeroRuns({ tasks, signal, from }: CopyOrder, recorder: Recorder) {
   let run: Range = { offset: from, bytes: 0 }
   let zeroing = 0
   let lastZeroing: Promise<unknown> = Promise.resolve()

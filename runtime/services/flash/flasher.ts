@@ -1,57 +1,28 @@
 /** Flashes: plans a request, carries out the plan, and reports the outcome. */
-import type { DiskIdentity } from '../../core/disk/disk.ts'
-import {
-  planFlash,
-  renderReasons,
-  type FlashEvent,
-  type FlashFindings,
-  type FlashOptions,
-  type FlashPlan,
-  type FlashRefusal,
-} from '../../core/flash/flash.ts'
+import type { FlashEvent, FlashPlan } from '../../core/flash/flash.ts'
 import type { FirstBoot } from '../../core/first-boot/seed.ts'
 import { describeFailure, type FlashOutcome, type FlashStage } from '../../core/flash/outcome.ts'
-import type { Provisioning } from '../../core/flash/provisioning.ts'
 import { Fault } from '../../core/foundation/fault.ts'
-import { refuse, type Result } from '../../core/foundation/result.ts'
-import { createDisks } from '../disk/disks.ts'
-import { createShell } from '../host/shell.ts'
 import { untilAborted } from '../host/watch.ts'
-import { createDecoders } from '../image/decoders.ts'
 import { createFiller } from '../image/filler.ts'
 import { readHead } from '../image/image-head.ts'
-import { createImages } from '../image/images.ts'
 import type { Source } from '../image/source.ts'
-import { createSources, type SourcesOptions } from '../image/sources.ts'
+import type { Sources } from '../image/sources.ts'
+import { ownFeed } from './feed.ts'
+import {
+  createTools,
+  NOTHING,
+  openImage,
+  planTarget,
+  type FlasherOptions,
+  type FlashOrder,
+  type FlashTools,
+  type ManyFlashes,
+  type PlannedFlash,
+  type ReadyFlash,
+} from './flash-planner.ts'
 import { checkImage, type CheckedImage, type ImageRequest } from './image-checks.ts'
 import { writeImage } from './writer.ts'
-
-export interface FlashOrder {
-  /** A path, `-`, an http(s) URL or an oras reference. */
-  readonly image: string
-  readonly format: ImageRequest['format']
-  /** A block device. */
-  readonly target: string
-  readonly options: FlashOptions
-  /** The disk that was at `target` when a person chose it; absent or null: nobody looked. */
-  readonly chosen?: DiskIdentity | null
-  /** The step after the write; absent: none. */
-  readonly provisioning?: Provisioning
-  /** Written before the disk can boot; absent or null: nothing is. */
-  readonly firstBoot?: FirstBoot | null
-}
-
-/** A flash that `run` can carry out. */
-interface ReadyFlash {
-  readonly order: Pick<FlashOrder, 'image' | 'target' | 'provisioning' | 'firstBoot'>
-  /** Refused with every reason against it. */
-  readonly plan: Result<FlashPlan, readonly string[]>
-  /** The opened image, which stays open; absent: `run` opens it. */
-  readonly source?: Source
-}
-
-/** What became of an order; holds the image open until it is disposed of, for `run` to read it. */
-interface PlannedFlash extends FlashFindings, Required<ReadyFlash>, AsyncDisposable {}
 
 interface RunOptions {
   readonly signal: AbortSignal
@@ -59,18 +30,13 @@ interface RunOptions {
   readonly onEvent: (event: FlashEvent, plan: FlashPlan) => void
 }
 
-interface FlasherOptions extends SourcesOptions {
-  /** Whether this process may write to disks; absent: known only once the disk is opened. */
-  readonly isRoot?: boolean
-}
-
 export type Flasher = ReturnType<typeof createFlasher>
 
 export function createFlasher(given: FlasherOptions) {
   const tools = createTools(given)
-  const { sources, images, decoders, disks } = tools
+  const { sources, images, decoders } = tools
 
-  return {
+  const flasher = {
     /** What an image is; a Fault where it cannot be read. */
     async inspect(
       { image, ...request }: Pick<FlashOrder, 'image'> & ImageRequest,
@@ -85,25 +51,12 @@ export function createFlasher(given: FlasherOptions) {
      * What speaks against the flash is a value; what is missing is a Fault. Nothing is written.
      */
     async plan(order: FlashOrder, signal: AbortSignal): Promise<PlannedFlash> {
-      const { format, provisioning = NOTHING } = order
       await using undo = new AsyncDisposableStack()
-      const source = undo.use(await sources.open(order.image, { signal }))
-      const request = { format, sha256: order.options.sha256 }
-      const { image, imageProblem, sha256 } = await checkImage(source, request, images, signal)
-      if (provisioning.mode !== 'none') await (await tools.loadProvisioner()).check(provisioning)
-      if (order.firstBoot) await (await tools.loadSeedWriter()).check()
-      if (image.format !== null) await decoders.check(image.format)
-      const target = await untilAborted(signal, disks.probe(order.target, image.path))
-      const options = { ...order.options, sha256 }
-      const planned = planFlash(image, target, options, order.chosen)
-      const refusals = planned.ok
-        ? await refuseGrowth(tools, source, planned.value, signal)
-        : planned.refusal
-      const findings = { image, imageProblem, target, options, refusals }
-      const reasons = renderReasons(findings)
-      const plan = planned.ok && reasons.length === 0 ? planned : refuse(reasons)
+      const opened = undo.use(await openImage(tools, order, signal))
+      const planned = await planTarget(tools, opened, order, signal)
+      const { source } = opened
       const held = undo.move()
-      return { ...findings, order, source, plan, [Symbol.asyncDispose]: () => held.disposeAsync() }
+      return { ...planned, order, source, [Symbol.asyncDispose]: () => held.disposeAsync() }
     },
 
     /**
@@ -124,7 +77,7 @@ export function createFlasher(given: FlasherOptions) {
 
     /** Writes the image, unless the disk is another one by now, then provisions it. Never throws. */
     async run(flash: ReadyFlash, options: RunOptions): Promise<FlashOutcome> {
-      const reached: Reached = { stage: 'checking', bytesWritten: 0 }
+      const reached: Reached = { stage: 'checking', bytesWritten: 0, bytesKept: null }
       try {
         return await carryOut(tools, flash, options, reached)
       } catch (thrown) {
@@ -133,72 +86,54 @@ export function createFlasher(given: FlasherOptions) {
         return describeFailure(thrown, { target, stage: reached.stage, isAborted })
       }
     },
-  }
-}
 
-function createTools(given: FlasherOptions) {
-  const { env, isRoot = true } = given
-  const shell = createShell({ env })
-  const disks = createDisks({ shell })
-  const decoders = createDecoders({ shell })
-  return {
-    shell,
-    env,
-    isRoot,
-    disks,
-    decoders,
-    images: createImages({ shell }),
-    sources: createSources(given),
-    /** Loaded only for a flash that provisions. */
-    async loadProvisioner() {
-      const { createProvisioner } = await import('./provisioner.ts')
-      return createProvisioner({ shell, env })
+    /** As `plan`, for several disks: the image is opened and looked at once. */
+    async planMany(
+      order: Omit<FlashOrder, 'target'>,
+      targets: readonly string[],
+      signal: AbortSignal,
+    ): Promise<ManyFlashes> {
+      const { planMany } = await import('./many-flasher.ts')
+      return await planMany(tools, order, targets, signal)
     },
-    /** Loaded only for a flash with a first-boot configuration. */
-    async loadSeedWriter() {
-      const { checkSeedTools, createSeedWriter } = await import('./seed-writer.ts')
-      return {
-        check: () => checkSeedTools({ shell, env }),
-        create: (firstBoot: FirstBoot) => createSeedWriter({ shell, env }, firstBoot),
-      }
+
+    /** As `run`, of several disks at once: one fetch and one decode feed all of them. */
+    async runMany(
+      { flashes }: Pick<ManyFlashes, 'flashes'>,
+      options: RunOptions,
+    ): Promise<readonly FlashOutcome[]> {
+      const { runMany } = await import('./many-flasher.ts')
+      return await runMany(tools, flasher.run, flashes, options)
     },
   }
-}
-
-/** The image is looked into only where nothing else speaks against the flash. */
-async function refuseGrowth(
-  tools: ReturnType<typeof createTools>,
-  source: Source,
-  plan: FlashPlan,
-  signal: AbortSignal,
-): Promise<readonly FlashRefusal[]> {
-  if (!plan.grow) return []
-  const { findGrowthProblem } = await import('./growth-check.ts')
-  const reason = await findGrowthProblem(tools, source, plan, signal)
-  return reason === null ? [] : [{ why: 'cannot-grow', reason }]
+  return flasher
 }
 
 /** How far a flash came. */
 interface Reached {
   stage: FlashStage
   bytesWritten: number
+  /** Null: nothing is compared. */
+  bytesKept: number | null
 }
 
 async function carryOut(
-  tools: ReturnType<typeof createTools>,
-  { order, plan: planned, source: opened }: ReadyFlash,
+  tools: FlashTools,
+  { order, plan: planned, source: opened, openFeed }: ReadyFlash,
   { signal, onEvent }: RunOptions,
   reached: Reached,
 ): Promise<FlashOutcome> {
   if (!planned.ok) throw new Fault('plan-refused', planned.refusal.join('; '))
   if (!tools.isRoot) throw new Fault('root-required', 'writing to a disk needs root', SUDO)
-  const { provisioning = NOTHING } = order
+  const { provisioning = NOTHING, firstBoot = null, mirrors: places = [] } = order
   const plan = planned.value
   await using source = opened ? borrow(opened) : await tools.sources.open(order.image, { signal })
-  const { firstBoot = null } = order
-  const beforeEnds = firstBoot === null ? null : (await tools.loadSeedWriter()).create(firstBoot)
+  const beforeEnds = await createBeforeEnds(tools, firstBoot)
+  await using opening = await openMirrors(tools.sources, places, signal)
+  const { mirrors } = opening
   const before = performance.now()
-  for await (const event of writeImage(tools, plan, source, { signal, beforeEnds })) {
+  const feed = openFeed ?? ownFeed(tools.decoders, plan, source, mirrors)
+  for await (const event of writeImage(tools, plan, feed, { signal, beforeEnds })) {
     note(event, reached)
     onEvent(event, plan)
   }
@@ -208,8 +143,22 @@ async function carryOut(
     const provisioner = await tools.loadProvisioner()
     await provisioner.apply(provisioning, plan.target.node, { signal })
   }
-  const { bytesWritten } = reached
-  return { kind: 'done', plan, bytesWritten, seconds, verified: plan.verify !== 'none' }
+  const { bytesWritten, bytesKept } = reached
+  const verified = plan.verify !== 'none'
+  return { kind: 'done', plan, bytesWritten, bytesKept, seconds, verified }
+}
+
+const createBeforeEnds = async (tools: FlashTools, firstBoot: FirstBoot | null) =>
+  firstBoot === null ? null : (await tools.loadSeedWriter()).create(firstBoot)
+
+/** Those that can be opened: the image itself is elsewhere as well. */
+async function openMirrors(sources: Sources, locations: readonly string[], signal: AbortSignal) {
+  await using undo = new AsyncDisposableStack()
+  const opening = await Promise.allSettled(locations.map((at) => sources.open(at, { signal })))
+  const opened = opening.flatMap((one) => (one.status === 'fulfilled' ? [one.value] : []))
+  for (const source of opened) undo.use(source)
+  const held = undo.move()
+  return { mirrors: opened, [Symbol.asyncDispose]: () => held.disposeAsync() }
 }
 
 /** Whoever opened it closes it. */
@@ -219,8 +168,9 @@ function note(event: FlashEvent, reached: Reached) {
   if (event.event === 'synced') reached.stage = 'written'
   if (event.event !== 'writing') return
   reached.stage = 'writing'
-  if (event.phase === 'write') reached.bytesWritten = event.bytes_written
+  if (event.phase !== 'write') return
+  reached.bytesWritten = event.bytes_written
+  reached.bytesKept = event.bytes_kept ?? null
 }
 
-const NOTHING: Provisioning = { mode: 'none' }
 const SUDO = { hint: 'Run it again as root, for example with sudo.' } as const

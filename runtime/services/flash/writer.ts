@@ -3,11 +3,11 @@ import { decideBottleneck } from '../../core/flash/bottleneck.ts'
 import { Fault } from '../../core/foundation/fault.ts'
 import type { MovedBackup } from '../../core/disk/gpt.ts'
 import { decideRace, exactBytes, type FlashEvent, type FlashPlan } from '../../core/flash/flash.ts'
-import { copyBody, type Written } from './copier.ts'
-import { checkDigestFirst, countSource, type Counted } from './counted-source.ts'
-import type { Decoders } from '../image/decoders.ts'
+import type { Written } from './copier.ts'
+import { planDelta, type Delta } from './delta-flash.ts'
+import type { Feed, OpenFeed } from './feed.ts'
 import type { Disks } from '../disk/disks.ts'
-import { createSlot, openDevice, type Device } from '../disk/device.ts'
+import { openDevice, type Device } from '../disk/device.ts'
 import {
   clearEnds,
   eraseEnds,
@@ -17,8 +17,7 @@ import {
   writeEnds,
   type EndPart,
 } from '../disk/disk-ends.ts'
-import { createFiller, type Filler } from '../image/filler.ts'
-import { readHead } from '../image/image-head.ts'
+import { readHead, readTail } from '../image/image-head.ts'
 import { planGrowth, prepareGrowth } from './grower.ts'
 import type { LastGrowth } from '../../core/flash/last-partition.ts'
 import { createMeter } from './meter.ts'
@@ -31,7 +30,6 @@ import {
   type TaskGroup,
   type Slots,
 } from './write-slots.ts'
-import type { Source } from '../image/source.ts'
 import { bytesToVerify, verifyWritten } from './verifier.ts'
 import { createWaits, type Waits } from './wait-times.ts'
 import type { BeforeEnds } from './seed-writer.ts'
@@ -39,7 +37,6 @@ import { createDeadline, settle, untilAborted, watch } from '../host/watch.ts'
 import { createZeroer } from './zeroer.ts'
 
 interface WriterTools extends MountTools {
-  readonly decoders: Decoders
   readonly disks: Pick<Disks, 'probe'>
 }
 
@@ -62,13 +59,13 @@ const CLEANUP_MS = 500
 export async function* writeImage(
   tools: WriterTools,
   plan: FlashPlan,
-  source: Source,
+  openFeed: OpenFeed,
   options: WriteOptions,
 ): AsyncGenerator<FlashEvent> {
   const { signal } = options
   yield { event: 'started', total_bytes: exactBytes(plan.image.virtual) }
   try {
-    yield* write(tools, plan, source, options)
+    yield* write(tools, plan, openFeed, options)
   } catch (thrown) {
     throw signal.aborted ? cancelled(plan, thrown) : thrown
   }
@@ -83,8 +80,8 @@ const cancelled = ({ target }: FlashPlan, cause: unknown) =>
 /** One flash under way. */
 interface Run {
   readonly plan: FlashPlan
-  readonly counted: Counted
-  readonly filler: Filler
+  readonly feed: Feed
+  readonly delta: Delta
   readonly head: Buffer
   /** What the table becomes with --fix-gpt. */
   readonly moved: MovedBackup | null
@@ -102,34 +99,38 @@ interface Run {
 async function* write(
   tools: WriterTools,
   plan: FlashPlan,
-  given: Source,
+  openFeed: OpenFeed,
   { signal, beforeEnds: planned = null }: WriteOptions,
 ): AsyncGenerator<FlashEvent> {
-  const { decoders, disks } = tools
+  const { disks } = tools
   const { image, target } = plan
-  const isOutOfOrder = image.format === 'qcow2'
-  if (plan.sha256 !== null && isOutOfOrder) {
-    await untilAborted(signal, checkDigestFirst(given, plan.sha256, signal))
-  }
   const waits = createWaits()
-  const counted = countSource(given, isOutOfOrder ? null : plan.sha256, waits)
-  const opening = decoders.open(counted.source, image.format)
+  const opened = await untilAborted(signal, openFeed(waits, signal))
   const tasks = createTaskGroup()
   const slots = createSlots(countSlots(image.format))
   const withinDeadline = createDeadline(CLEANUP_MS)
+  const facts = { ...target, sizeBytes: target.identity.sizeBytes }
+  let opening: Promise<Feed> | null = null
   let holding: Promise<Device> | null = null
-  try {
-    const filler = createFiller(await untilAborted(signal, opening))
-    const head = await untilAborted(signal, readHead(filler, plan))
-    const facts = { ...target, sizeBytes: target.identity.sizeBytes }
-    const changes = planChanges(plan, head, facts)
-    const beforeEnds = planned?.plan(head, facts) ?? null
+  async function hold() {
     holding = openDevice(facts)
     const device = await untilAborted(signal, holding)
     const race = decideRace(plan, await untilAborted(signal, disks.probe(target.path, image.path)))
     if (race !== null) throw new Fault('target-raced', race)
+    return device
+  }
+  try {
+    // What is compared must not change any more.
+    const compared = plan.delta && opened.map !== null ? await hold() : null
+    const delta = planDelta(plan, opened.map, compared)
+    opening = opened.open(delta.comparison?.compare)
+    const feed = await untilAborted(signal, opening)
+    const head = await untilAborted(signal, readHead(feed.filler, plan))
+    const changes = planChanges(plan, head, facts)
+    const beforeEnds = planned?.plan(head, facts) ?? null
+    const device = compared ?? (await hold())
     signal.throwIfAborted()
-    const parts = { plan, counted, filler, head, ...changes, device }
+    const parts = { plan, feed, delta, head, ...changes, device }
     yield* overwrite({ ...parts, beforeEnds, tasks, slots, waits, signal }, tools)
   } finally {
     await withinDeadline(close(opening))
@@ -159,7 +160,8 @@ async function close(opening: Promise<AsyncDisposable> | null) {
 }
 
 async function* overwrite(run: Run, tools: WriterTools): AsyncGenerator<FlashEvent> {
-  const { plan, device, moved, growth, counted, beforeEnds, tasks, signal } = run
+  const { plan, device, moved, growth, beforeEnds, tasks, signal } = run
+  const { counted } = run.feed
   const verifies = plan.verify !== 'none'
   let parts: readonly EndPart[] = []
   // From here on the disk's old content is lost.
@@ -169,7 +171,7 @@ async function* overwrite(run: Run, tools: WriterTools): AsyncGenerator<FlashEve
   let isWhole = false
   try {
     const written = yield* writeBody(run, tools, onEnds)
-    const tail = await untilAborted(signal, readTail(run, written.end))
+    const tail = await untilAborted(signal, readTail(run.feed.filler, plan, written.end))
     counted.checkDigest()
     await untilAborted(signal, device.flush())
     const grow = await prepareGrowth(tools, run)
@@ -202,21 +204,23 @@ async function* writeBody(
   { shell }: WriterTools,
   cleared: Promise<void>,
 ): AsyncGenerator<FlashEvent, Body> {
-  const { plan, counted, head, device, tasks, slots, waits, signal, filler } = run
+  const { plan, delta, head, device, tasks, slots, waits, signal, feed } = run
+  const { counted, filler } = feed
   const meter = createMeter({
     phase: 'write',
     totalBytes: exactBytes(plan.image.virtual),
     sourceBytes: counted.source.sizeBytes,
     bytesRead: counted.bytesRead,
     bytesDone: head.length,
+    isDelta: delta.comparison !== null,
     bottleneck: () => decideBottleneck(waits.look(), originOf(plan)),
   })
-  yield meter.look(plan.image.format)
+  yield { ...meter.look(plan.image.format), ...delta.report() }
   await untilAborted(signal, cleared)
   const { headBytes, tailStart } = locateEnds(device.sizeBytes)
   const zeroer = createZeroer(shell, device, plan.zeros)
   async function copy(): Promise<Body> {
-    const { end, written } = await copyBody({
+    const { end, written } = await feed.copy({
       filler: { ...filler, fill: (into) => waits.during('filling', filler.fill(into)) },
       device,
       zeroer,
@@ -228,6 +232,7 @@ async function* writeBody(
       to: head.length < headBytes ? head.length : tailStart,
       signal,
       onWritten: meter.add,
+      onKept: meter.keep,
     })
     await tasks.land()
     return { ...written, end }
@@ -247,7 +252,8 @@ const originOf = ({ image }: FlashPlan) => ({
 })
 
 async function* verify(run: Run, written: Written): AsyncGenerator<FlashEvent> {
-  const { plan, counted, device, tasks, slots, signal } = run
+  const { plan, feed, device, tasks, slots, signal } = run
+  const { counted } = feed
   const all = plan.verify === 'all'
   const meter = createMeter({
     phase: 'verify',
@@ -260,19 +266,4 @@ async function* verify(run: Run, written: Written): AsyncGenerator<FlashEvent> {
   const reading = verifyWritten(order)
   yield* watch(untilAborted(signal, reading), TICK_MS, () => meter.look())
   yield meter.look()
-}
-
-/** The image's part of the disk's last MiB; a Fault when the image goes on behind the disk's end. */
-async function readTail({ filler, device, plan }: Run, bodyEnd: number): Promise<Buffer> {
-  const { tailStart } = locateEnds(device.sizeBytes)
-  const whole = createSlot(bodyEnd < tailStart ? 0 : device.sizeBytes - tailStart)
-  const tail = whole.subarray(0, await filler.fill(whole))
-  if (tail.length === whole.length && (await filler.fill(createSlot(1))) > 0) {
-    throw new Fault(
-      'write-failed',
-      `${plan.image.name} is larger than ${plan.target.path}: the disk ends at byte ${device.sizeBytes}`,
-      { hint: 'Use a larger disk.' },
-    )
-  }
-  return tail
 }

@@ -10,9 +10,11 @@ const test = suite('parseFlashRequest')
 const ask = (
   switches: string,
   values: Readonly<Record<string, string>> = {},
+  targets: readonly string[] = ['/dev/sdb'],
 ): ReturnType<typeof parseFlashRequest> =>
   parseFlashRequest({
-    values: { image: 'a.img', target: '/dev/sdb', ...values },
+    values: { image: 'a.img', ...values },
+    lists: { target: targets },
     switches: new Set(switches.split(' ').filter(Boolean)),
   })
 const misuse = (...given: Parameters<typeof ask>) => {
@@ -25,13 +27,30 @@ test('what is asked for, with what holds when nothing is said', () => {
     ok: true,
     value: {
       image: 'a.img',
+      mirrors: [],
       target: '/dev/sdb',
+      targets: ['/dev/sdb'],
       format: null,
       dryRun: false,
-      options: { verify: 'data', sha256: null, allowPartition: false, fixGpt: false, grow: false },
+      options: {
+        verify: 'data',
+        sha256: null,
+        allowPartition: false,
+        fixGpt: false,
+        indexSha256: null,
+        delta: false,
+        grow: false,
+      },
       provisioning: { mode: 'none' },
     },
   })
+})
+test('several targets keep their order, and are not provisioned', () => {
+  const targets = ['/dev/sdc', '/dev/sdb']
+  const found = ask('yes', {}, targets)
+  assert.equal(found.ok && found.value.targets, targets)
+  const provisioned = misuse('yes', { provision: 'cloud-init', 'user-data': 'u' }, targets)
+  assert.is(provisioned, '--provision needs exactly one --target')
 })
 test('"flash flags": neither is refused naming both, --dry-run wins', () => {
   const found = ask('')
@@ -73,13 +92,16 @@ test('what cannot be meant', () => {
   )
 })
 test('options', () => {
-  const found = ask('yes verify-all allow-partition fix-gpt grow', { sha256: 'AB'.repeat(32) })
+  const digests = { sha256: 'AB'.repeat(32), 'index-sha256': 'CD'.repeat(32) }
+  const found = ask('yes verify-all allow-partition fix-gpt grow delta', digests)
   assert.ok(found.ok)
   assert.equal(found.value.options, {
     verify: 'all',
     sha256: 'ab'.repeat(32),
     allowPartition: true,
     fixGpt: true,
+    indexSha256: 'cd'.repeat(32),
+    delta: true,
     grow: true,
   })
   const off = ask('yes no-verify', { format: 'img.xz' })
@@ -87,8 +109,7 @@ test('options', () => {
   assert.is(off.value.options.verify, 'none')
   assert.is(off.value.format, 'img.xz')
 })
-const mode = (values: Readonly<Record<string, string>>) =>
-  progressModeOf({ values, switches: new Set() })
+const mode = (values: Readonly<Record<string, string>>) => progressModeOf({ values })
 
 test('progress is text unless something else is asked for', () => {
   assert.equal(

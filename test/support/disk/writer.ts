@@ -20,6 +20,7 @@ import { createDisks } from '../../../runtime/services/disk/disks.ts'
 import { createImages } from '../../../runtime/services/image/images.ts'
 import { createShell } from '../../../runtime/services/host/shell.ts'
 import type { Source } from '../../../runtime/services/image/source.ts'
+import { ownFeed } from '../../../runtime/services/flash/feed.ts'
 import { writeImage } from '../../../runtime/services/flash/writer.ts'
 import { makeNoise, writeGpt } from './disk-images.ts'
 
@@ -33,6 +34,7 @@ export interface FlashOrder extends Partial<FlashOptions> {
   readonly device: string
   readonly format?: ImageFormat
   readonly signal?: AbortSignal
+  readonly mirrors?: readonly Source[]
   /** Called with each event as it comes. */
   readonly onEvent?: (event: FlashEvent) => void
   /** Changes the plan between the check and the execution, as the environment might. */
@@ -58,9 +60,10 @@ async function plan(order: FlashOrder): Promise<FlashPlan> {
 
 /** Plans and flashes, and tells each event as it comes. */
 export async function* execute(order: FlashOrder): AsyncGenerator<FlashEvent> {
-  const { source, signal = new AbortController().signal } = order
-  const tools = { shell, env: process.env, disks, decoders }
-  yield* writeImage(tools, await plan(order), source, { signal })
+  const { source, signal = new AbortController().signal, mirrors = [] } = order
+  const planned = await plan(order)
+  const feed = ownFeed(decoders, planned, source, mirrors)
+  yield* writeImage({ shell, env: process.env, disks }, planned, feed, { signal })
 }
 
 /** The events of a flash that succeeds; a failed one throws. */

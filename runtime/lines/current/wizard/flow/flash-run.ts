@@ -1,7 +1,8 @@
 /** Runs one flash of the wizard, chosen by a person or by the server, from the checks to its end. */
 import type { FlashEvent, FlashPlan } from '../../../../core/flash/flash.ts'
 import { describeFailure, type FlashOutcome } from '../../../../core/flash/outcome.ts'
-import type { Flasher, FlashOrder } from '../../../../services/flash/flasher.ts'
+import type { Flasher } from '../../../../services/flash/flasher.ts'
+import type { FlashOrder } from '../../../../services/flash/flash-planner.ts'
 import type { FlashChoice, Hooks } from './start.ts'
 
 interface FlashRunOptions {
@@ -39,6 +40,8 @@ export const orderFor = ({
   disk,
   identity,
   grow = false,
+  delta = false,
+  indexSha256 = null,
   firstBoot = null,
 }: FlashChoice): FlashOrder => ({
   image: image.location,
@@ -50,6 +53,8 @@ export const orderFor = ({
     allowPartition: false,
     fixGpt: false,
     grow,
+    delta,
+    indexSha256,
   },
   chosen: identity,
   firstBoot,
