@@ -1184,6 +1184,11 @@ export const ENGLISH = {
       mac: 'MAC',
       name: 'Name',
       hostname: 'Host name',
+      secureBoot: {
+        title: 'Secure Boot',
+        on: 'On at its last live boot',
+        off: 'Off at its last live boot',
+      },
       address: 'Address',
       arch: 'Architecture',
       lastSeen: 'Last seen',

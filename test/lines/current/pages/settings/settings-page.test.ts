@@ -109,4 +109,19 @@ test('settings have names, sections of the specification are there, and none is 
   assert.match(page, /<span class="value">200 GiB<\/span>/)
 })
 
+test('DHCP: the file of each architecture, signed ones unless iPXE is chosen', async () => {
+  await using site = await open()
+  await using server = await site.start()
+  const [usual, ipxe] = [await server.page(), await server.page('?loader=ipxe')]
+  for (const name of ['shimx64.efi', 'shimaa64.efi', '/boot/shimx64.efi', '/boot/shimaa64.efi']) {
+    assert.match(usual, name)
+    assert.not.match(ipxe, name)
+  }
+  for (const name of ['ipxe.efi', 'ipxe-arm64.efi', '/boot/ipxe.efi', '/boot/ipxe-arm64.efi']) {
+    assert.match(ipxe, name)
+    assert.not.match(usual, name)
+  }
+  assert.match(usual, /<a\s+href="\?loader=ipxe#dhcp-pxe"/)
+})
+
 test.run()
