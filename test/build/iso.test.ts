@@ -97,7 +97,9 @@ test('the menu: three entries of one medium, on screen and serial line', () => {
 
 test('the stick of the earlier line starts the terminal UI, and the other one does not', () => {
   const args = { version: '1.2.3', media: '1.2.3-abc' }
-  const panes = renderMenu({ ...args, asks: 'panes' }).split('menuentry').slice(1)
+  const panes = renderMenu({ ...args, asks: 'panes' })
+    .split('menuentry')
+    .slice(1)
   assert.is(panes.length, 3)
   for (const entry of panes) assert.match(entry, ' flasher.mode=interactive ')
   assert.not.match(renderMenu({ ...args, asks: 'wizard' }), 'flasher.mode')
