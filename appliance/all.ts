@@ -4,10 +4,11 @@ import { debianPackage } from './debian-package.ts'
 import { earlierLive, earlierUsb } from './earlier.ts'
 import { ipxeEfi } from './ipxe-efi.ts'
 import { netbootPc } from './netboot-pc.ts'
+import { secureBootEfi } from './secureboot-efi.ts'
 import { serverAppliance } from './server.ts'
 import { usbPc } from './usb-pc.ts'
 
-export const APPLIANCES: readonly Appliance[] = [netbootPc, ipxeEfi, usbPc]
+export const APPLIANCES: readonly Appliance[] = [netbootPc, ipxeEfi, secureBootEfi, usbPc]
 
 /** `pnpm build:images server deb`; a release has them, too. */
 export const NAMED_APPLIANCES: readonly Appliance[] = [

@@ -11,6 +11,8 @@ import {
   LIVE_USB,
   netbootStem,
   netbootTrio,
+  secureBootFiles,
+  secureBootStem,
   serverImage,
   serverUpdate,
   stemOf,
@@ -18,17 +20,25 @@ import {
 } from '../appliance/assets.ts'
 import { ownerOf } from './cache/key.ts'
 import { appStep, nodeStep, serverAppStep } from './steps/app.ts'
+import {
+  BOOT_PACKAGES,
+  BOOT_PACKAGES_ARM,
+  IPXE_BINARIES,
+  IPXE_PACKAGES,
+  MKOSI,
+  SIGNED,
+} from './steps/boot-packages.ts'
 import { debStep } from './steps/deb.ts'
+import { earlierSteps } from './steps/earlier.ts'
 import { initrdStep } from './steps/initrd.ts'
 import { ipxeStep, PROGRAMS } from './steps/ipxe.ts'
 import { isoStep } from './steps/iso.ts'
-import { packagesStep } from './steps/packages.ts'
+import { secureBootStep } from './steps/secureboot.ts'
 import { serverDiskStep } from './steps/server-disk.ts'
 import { squashfsStep } from './steps/squashfs.ts'
 import type { BuildFacts, Step } from './steps/step.ts'
 import { toolsStep, withTools } from './steps/tools.ts'
 import { baseStep, SERVER_ROOT, treeStep } from './steps/tree.ts'
-import { zstdStep } from './steps/zstd.ts'
 
 interface PlanOptions {
   readonly appliances: readonly Appliance[]
@@ -77,43 +87,6 @@ export function planImages(options: PlanOptions): Plan {
   return { steps: pick(allSteps(options), wanted), bundles }
 }
 
-export const MKOSI = packagesStep({
-  name: 'mkosi',
-  says: 'mkosi, which builds root trees',
-  suite: 'forky',
-  arch: 'amd64',
-  packages: ['mkosi'],
-})
-
-/** Shim and GRUB as signed by Debian for Secure Boot, and GRUB for BIOS. */
-const BOOT_PACKAGES = packagesStep({
-  name: 'boot-packages',
-  says: 'boot loaders for sticks and discs',
-  suite: 'trixie',
-  arch: 'amd64',
-  packages: [
-    'grub-common',
-    'grub-efi-amd64-signed',
-    'grub-pc-bin',
-    'shim-helpers-amd64-signed',
-    'shim-signed',
-  ],
-})
-
-/** One package holds the binaries of all architectures. */
-const IPXE_PACKAGES = packagesStep({
-  name: 'ipxe-packages',
-  says: 'iPXE from Debian',
-  suite: 'forky',
-  arch: 'amd64',
-  packages: ['ipxe'],
-})
-
-const IPXE_BINARIES: Readonly<Record<Arch, string>> = {
-  x86_64: 'ipxe-amd64.efi',
-  arm64: 'ipxe-arm64.efi',
-}
-
 /** All steps that exist, in an order that their inputs allow. */
 function allSteps({ facts, ipxeServer, ipxeSource }: PlanOptions): readonly Step[] {
   const options = { arch: 'x86_64', facts } as const
@@ -134,19 +107,9 @@ function allSteps({ facts, ipxeServer, ipxeSource }: PlanOptions): readonly Step
     initrdStep({ ...root, name: 'initrd-media', kind: 'media', squashfsName: 'root.squashfs' }),
     BOOT_PACKAGES,
     isoStep({ ...media, name: 'iso', packages: '@boot-packages/root' }),
-    initrdStep({
-      ...root,
-      name: 'initrd-live',
-      kind: 'netboot',
-      squashfsName: LIVE_TRIO.squashfs,
-    }),
-    isoStep({ ...media, name: 'live-usb', packages: '@boot-packages/root', asks: 'panes' }),
-    zstdStep({
-      name: 'live-usb-zst',
-      says: 'the stick of the earlier line, compressed',
-      from: '@live-usb/image.iso',
-      makes: 'image.img.zst',
-    }),
+    ...earlierSteps({ ...root, ...media }),
+    BOOT_PACKAGES_ARM,
+    ...ARCHS.map((arch) => secureBootStep({ arch, packages: SIGNED[arch] })),
     IPXE_PACKAGES,
     ...serverSteps(facts),
     ...ARCHS.map((arch) => {
@@ -273,6 +236,24 @@ const BUNDLES: Readonly<Record<Appliance['shape'], MakeBundle>> = {
         ? { packages: packaged, programs: [] }
         : { packages: [], programs: [`@ipxe-${arch}/${PROGRAMS}`] }
     return { ...single(appliance, asset, files), npm: [], ...from }
+  },
+  secureboot: (appliance, arch, { facts: { version } }) => {
+    const names = secureBootFiles(arch, version)
+    const stem = secureBootStem(arch, version)
+    const from = `@secure-${arch}`
+    return {
+      appliance,
+      stem,
+      checksums: checksumsOf(stem),
+      files: [
+        { asset: names.shim, from: `${from}/shim.efi` },
+        { asset: names.grub, from: `${from}/grub.efi` },
+        { asset: names.config, from: `${from}/grub.cfg` },
+      ],
+      packages: [{ title: 'in it', from: `@${SIGNED[arch]}/packages.json`, within: true }],
+      npm: [],
+      programs: [],
+    }
   },
 }
 

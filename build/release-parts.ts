@@ -6,7 +6,8 @@ import {
   sourceArchive,
   stemOf,
 } from '../appliance/assets.ts'
-import { MKOSI, type Bundle, type Plan } from './plan.ts'
+import type { Bundle, Plan } from './plan.ts'
+import { MKOSI } from './steps/boot-packages.ts'
 import { documentStep, documentToolsStep } from './steps/document.ts'
 import { npmPackageStep } from './steps/npm-package.ts'
 import { sourceStep } from './steps/source.ts'

@@ -122,15 +122,14 @@ async function* write(
     const filler = createFiller(await untilAborted(signal, opening))
     const head = await untilAborted(signal, readHead(filler, plan))
     const facts = { ...target, sizeBytes: target.identity.sizeBytes }
-    const growth = plan.grow ? planGrowth(head, facts) : null
-    const moved = growth?.moved ?? (plan.fixGpt ? fixBackup(head, facts) : null)
+    const changes = planChanges(plan, head, facts)
     const beforeEnds = planned?.plan(head, facts) ?? null
     holding = openDevice(facts)
     const device = await untilAborted(signal, holding)
     const race = decideRace(plan, await untilAborted(signal, disks.probe(target.path, image.path)))
     if (race !== null) throw new Fault('target-raced', race)
     signal.throwIfAborted()
-    const parts = { plan, counted, filler, head, moved, growth, device }
+    const parts = { plan, counted, filler, head, ...changes, device }
     yield* overwrite({ ...parts, beforeEnds, tasks, slots, waits, signal }, tools)
   } finally {
     await withinDeadline(close(opening))
@@ -138,6 +137,19 @@ async function* write(
     const release = () => close(holding)
     await withinDeadline(tasks.land().then(release, release))
   }
+}
+
+/** What becomes of the image's table on this disk. */
+function planChanges(
+  plan: FlashPlan,
+  head: Buffer,
+  disk: Pick<Device, 'sizeBytes' | 'sectorBytes'>,
+): Pick<Run, 'growth' | 'moved'> {
+  if (plan.grow) {
+    const growth = planGrowth(head, disk)
+    return { growth, moved: growth.moved }
+  }
+  return { growth: null, moved: plan.fixGpt ? fixBackup(head, disk) : null }
 }
 
 /** Also what is still being opened. */

@@ -34,7 +34,13 @@ export async function runChoice(
 }
 
 /** Everything is read back; the target is a whole disk; the image stays as it is unless it shall grow. */
-export const orderFor = ({ image, disk, identity, grow = false }: FlashChoice): FlashOrder => ({
+export const orderFor = ({
+  image,
+  disk,
+  identity,
+  grow = false,
+  firstBoot = null,
+}: FlashChoice): FlashOrder => ({
   image: image.location,
   format: image.format,
   target: disk,
@@ -46,4 +52,5 @@ export const orderFor = ({ image, disk, identity, grow = false }: FlashChoice): 
     grow,
   },
   chosen: identity,
+  firstBoot,
 })
