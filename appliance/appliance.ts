@@ -5,8 +5,8 @@ export type Arch = (typeof ARCHS)[number]
 
 /**
  * How it boots a machine: kernel, initrd and root over the network, a stick or disc, UEFI programs that
- * chain, or a disk that stays; `deb` boots nothing. `live` and `live-usb`
- * are netboot and usb of the earlier line.
+ * chain, or a disk that stays; `deb` boots nothing. `live` and `live-usb` are netboot and usb of the
+ * earlier line.
  */
 type Shape = 'netboot' | 'usb' | 'ipxe' | 'secureboot' | 'server' | 'deb' | 'live' | 'live-usb'
 

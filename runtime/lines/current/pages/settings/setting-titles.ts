@@ -67,6 +67,7 @@ export const SETTING_GROUPS: readonly Group[] = [
       {
         title: t.topics.flashing,
         names: [
+          'flash.delta',
           'pxe.max_flashes',
           'pxe.run_patience',
           'pxe.flash_silence',
