@@ -1689,6 +1689,7 @@ export const ENGLISH = {
       'releases.base_url': 'Release site',
       'boot.release_repo': 'Release repository',
       'boot.release_tag': 'Release tag',
+      'releases.public_keys': 'Keys that sign releases',
       'netboot.tftp_probe_host': 'TFTP server to check',
       'pxe.tokens': 'Boot tokens',
       'pxe.tokens_hours': 'Lifetime of boot tokens (hours)',

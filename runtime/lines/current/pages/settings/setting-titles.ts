@@ -61,6 +61,7 @@ export const SETTING_GROUPS: readonly Group[] = [
           'releases.base_url',
           'boot.release_repo',
           'boot.release_tag',
+          'releases.public_keys',
         ],
       },
       {
