@@ -13,6 +13,7 @@ import {
   type DeviceKind,
 } from './devices.ts'
 import { FORMATS, makeInputs, type Inputs } from './inputs.ts'
+import { measureMany } from './many.ts'
 import { measure, median, type Measured } from './measure.ts'
 import {
   changedFrames,
@@ -26,21 +27,25 @@ import { publish } from './publish.ts'
 import { renderChart, renderTable, type Row } from './table.ts'
 
 const { values } = parseArgs({
+  allowNegative: true,
   options: {
     runs: { type: 'string', default: '5' },
     mib: { type: 'string', default: '2048' },
     formats: { type: 'string', default: FORMATS.join(',') },
     devices: { type: 'string', default: 'fast,throttled,memory' },
     against: { type: 'string' },
+    many: { type: 'boolean', default: true },
     write: { type: 'boolean', default: false },
     help: { type: 'boolean', default: false },
   },
 })
 if (values.help) {
   console.log(`pnpm bench:flash [--runs 5] [--mib 2048] [--formats ${FORMATS.join(',')}]
-  [--devices fast,throttled,memory] [--against CHECKOUT] [--write]
+  [--devices fast,throttled,memory] [--against CHECKOUT] [--no-many] [--write]
 
 --against compares with the flasher of another checkout alone: before and after a change.
+
+--no-many leaves out the rows with several disks at once.
 
 --write puts table and chart into docs/performance.md. Needs root, qemu-utils, bmap-tools, lbzip2.`)
   process.exit(0)
@@ -73,6 +78,7 @@ for (const kind of values.devices.split(',') as DeviceKind[]) {
     if (isWanted) rows.push(...(await compete(contest, device)))
   }
 }
+if (values.many) rows.push(...(await measureMany(cache, inputs, runs)))
 const cancelSeconds = await measureCancel()
 console.log(renderTable(rows))
 console.log(`cancel to a closed device: ${cancelSeconds.toFixed(2)} s`)

@@ -87,6 +87,8 @@ export type FlashRefusal =
     }
   | { readonly why: 'target-empty'; readonly target: string }
   | { readonly why: 'cannot-grow'; readonly reason: string }
+  /** `as`: the other name of it, or of the disk that it is part of. */
+  | { readonly why: 'same-disk'; readonly target: string; readonly as: string }
 
 /** The names are the spec's closed list ("Flash lifecycle events"). */
 export type FlashEvent =
@@ -253,6 +255,7 @@ const MESSAGES: Cases<'why', FlashRefusal, string> = {
   'image-too-big': ({ needs, has, isDoubtful }) =>
     `image (${needs} bytes) is larger than target (${has} bytes)${isDoubtful ? CUT_OFF : ''}`,
   'target-empty': ({ target }) => `target has no medium or no size: ${target}`,
+  'same-disk': ({ target, as }) => `target is named twice: ${target} is, or lies on, ${as}`,
   'cannot-grow': ({ reason }) => `the image cannot be grown: ${reason}`,
 }
 

@@ -4,9 +4,10 @@ import { Fault } from '../../core/foundation/fault.ts'
 import { toolMissing, type Finished, type Shell } from '../host/shell.ts'
 
 export interface HeldShell {
-  /** Runs a tool to its end; an abort ends it. */
-  run(argv: readonly string[], signal?: AbortSignal): Promise<Finished>
-  /** As `run`; an exit code that is not among `right` is a Fault `tool-failed` with the tool's own words. */
+  /**
+   * Runs a tool to its end; an abort ends it. An exit code that is not among `right` is a Fault
+   * `tool-failed` with the tool's own words.
+   */
   require(argv: readonly string[], options: RequireOptions): Promise<void>
 }
 
@@ -17,13 +18,13 @@ interface RequireOptions {
 }
 
 export function createHeldShell(shell: Shell, held: readonly number[]): HeldShell {
-  async function run(argv: readonly string[], signal?: AbortSignal): Promise<Finished> {
-    signal?.throwIfAborted()
+  async function run(argv: readonly string[], signal: AbortSignal): Promise<Finished> {
+    signal.throwIfAborted()
     const [tool = ''] = argv
     if (!(await shell.has(tool))) throw toolMissing(tool)
     const child = shell.pipe(argv, held)
     const end = () => void child.kill('SIGTERM')
-    signal?.addEventListener('abort', end)
+    signal.addEventListener('abort', end)
     const stdout: Buffer[] = []
     const stderr: Buffer[] = []
     child.stdout.on('data', (chunk: Buffer) => stdout.push(chunk))
@@ -34,7 +35,7 @@ export function createHeldShell(shell: Shell, held: readonly number[]): HeldShel
     try {
       await once(child, 'close')
     } finally {
-      signal?.removeEventListener('abort', end)
+      signal.removeEventListener('abort', end)
     }
     const exitCode = child.exitCode ?? 1
     return {
@@ -44,7 +45,6 @@ export function createHeldShell(shell: Shell, held: readonly number[]): HeldShel
     }
   }
   return {
-    run,
     async require(argv, { signal, right = [0] }) {
       const { exitCode, stdout, stderr } = await run(argv, signal)
       signal.throwIfAborted()

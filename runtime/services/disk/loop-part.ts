@@ -1,5 +1,7 @@
 /** A part of a disk as a block device of its own, whatever the disk's partition table says. */
-import { constants, open } from 'node:fs/promises'
+import type { ChildProcessWithoutNullStreams } from 'node:child_process'
+import { once } from 'node:events'
+import { createInterface } from 'node:readline'
 import { Fault } from '../../core/foundation/fault.ts'
 import type { Range } from '../../core/image/extents.ts'
 import { createHeldShell, type HeldShell } from './held-shell.ts'
@@ -14,35 +16,46 @@ interface LoopPart extends AsyncDisposable {
 }
 
 /**
- * Attached through a loop device, as the disk's own table is not there yet. It is marked to be
- * detached once nobody has it open, so that it does not outlive us, even when we are killed.
+ * Has the device detached as soon as nobody has it open any more, and holds it open itself until its
+ * input ends: so that it does not outlive us nor the tool that works on it, even when we are killed.
  */
+const KEEPER = `
+trap '' PIPE
+node=$(losetup --find --show "$@") || exit
+exec 9<>"$node"
+losetup --detach "$node"
+echo "$node"
+exec cat >/dev/null
+`
+
+/** Attached through a loop device, as the disk's own table is not there yet. */
 export async function openLoopPart(
   shell: Shell,
   { node: disk, fd, sectorBytes }: Pick<Device, 'node' | 'fd' | 'sectorBytes'>,
   { offset, bytes }: Range,
 ): Promise<LoopPart> {
-  const held = createHeldShell(shell, [fd])
-  await using undo = new AsyncDisposableStack()
-  const node = await attach(held, disk, [
-    `--sector-size=${sectorBytes}`,
-    `--offset=${offset}`,
-    `--sizelimit=${bytes}`,
-  ])
-  const detach = () => held.run(['losetup', '--detach', node])
-  undo.defer(async () => void (await detach()))
-  const file = await open(node, constants.O_RDWR)
-  // Its first opener's end would detach it: from here on it lasts as long as this file is open.
-  undo.defer(() => file.close())
-  await detach()
-  const kept = undo.move()
-  return { node, held, [Symbol.asyncDispose]: () => kept.disposeAsync() }
+  const flags = [`--sector-size=${sectorBytes}`, `--offset=${offset}`, `--sizelimit=${bytes}`]
+  // In a session of its own, which no Ctrl-C reaches.
+  const argv = ['setsid', '/bin/sh', '-c', KEEPER, 'keeper', ...flags, disk]
+  const child = shell.pipe(argv, [fd])
+  return {
+    node: await readNode(child),
+    held: createHeldShell(shell, [fd]),
+    async [Symbol.asyncDispose]() {
+      if (child.exitCode !== null || child.signalCode !== null) return
+      const gone = once(child, 'exit')
+      child.stdin.end()
+      await gone
+    },
+  }
 }
 
-async function attach(held: HeldShell, disk: string, flags: readonly string[]): Promise<string> {
-  const argv = ['losetup', '--find', '--show', ...flags, disk]
-  const { exitCode, stdout, stderr } = await held.run(argv)
-  const node = stdout.trim()
-  if (exitCode === 0 && node.startsWith('/dev/')) return node
-  throw new Fault('tool-failed', `no loop device for ${disk}: ${stderr.trim()}`)
+async function readNode({ stdin, stdout, stderr }: ChildProcessWithoutNullStreams) {
+  const output: Buffer[] = []
+  stderr.on('data', (chunk: Buffer) => output.push(chunk))
+  // A child that has ended shows it by the end of its output.
+  stdin.on('error', () => undefined)
+  for await (const node of createInterface({ input: stdout })) return node
+  const words = Buffer.concat(output).toString().trim() || 'losetup ended'
+  throw new Fault('tool-failed', `no loop device: ${words}`)
 }

@@ -20,7 +20,7 @@ export interface Written {
   readonly zeroed: ExtentLog
 }
 
-interface CopyOrder {
+export interface CopyOrder {
   readonly filler: Filler
   readonly device: Device
   readonly zeroer: Zeroer
@@ -48,7 +48,7 @@ const MAX_ZEROING = 32
 const now = () => performance.now() / 1000
 
 const ZEROS = createSlot(SLOT_BYTES)
-const isZeroRange = (slot: Buffer, at: number, bytes: number) =>
+export const isZeroRange = (slot: Buffer, at: number, bytes: number) =>
   slot.compare(ZEROS, 0, bytes, at, at + bytes) === 0
 
 /** Most written zeros come in whole slots: their checksum is worked out once. */
@@ -62,9 +62,11 @@ function checksumOfZeros(part: Buffer): number {
 const roundUp = (bytes: number, unit: number) => Math.ceil(bytes / unit) * unit
 
 /** Returns the end of the image, or `to` when the image reaches it; all writes are launched then. */
-export async function copyBody(order: CopyOrder): Promise<{ end: number; written: Written }> {
+export async function copyBody(
+  order: CopyOrder,
+  recorder: Recorder = createRecorder(order),
+): Promise<{ end: number; written: Written }> {
   const { filler, device, slots, tasks, from, to, signal } = order
-  const recorder = createRecorder(order)
   const zeros = createZeroRuns(order, recorder)
   let offset = from
   while (offset < to) {
@@ -120,15 +122,17 @@ function takeKept({ filler, onKept }: CopyOrder): number {
   return kept
 }
 
-type Recorder = ReturnType<typeof createRecorder>
+export type Recorder = ReturnType<typeof createRecorder>
 
 /** Writes, and records what came to lie where. */
-function createRecorder({ device, zeroer, verifies, onWritten }: CopyOrder) {
+export function createRecorder({ device, zeroer, verifies, onWritten }: CopyOrder) {
   const data = createExtentLog()
   const zeroed = createExtentLog()
   const writing = createBusyMeter()
   return {
     written: { data, zeroed },
+    /** Of writing, in bytes per second; null: not yet known. */
+    rate: () => writing.rate,
     decidesByCommand: (bytes: number) =>
       decideByCommand({ writing: writing.rate, zeroing: zeroer.rate }, bytes, verifies),
     async write(part: Buffer, at: number, checksum: (part: Buffer) => number) {
@@ -149,7 +153,7 @@ function createRecorder({ device, zeroer, verifies, onWritten }: CopyOrder) {
 }
 
 /** Collects zeros into runs, and launches the zeroing of each. */
-function createZeroRuns({ tasks, signal, from }: CopyOrder, recorder: Recorder) {
+export function createZeroRuns({ tasks, signal, from }: CopyOrder, recorder: Recorder) {
   let run: Range = { offset: from, bytes: 0 }
   let zeroing = 0
   let lastZeroing: Promise<unknown> = Promise.resolve()

@@ -3,12 +3,9 @@ import { decideBottleneck } from '../../core/flash/bottleneck.ts'
 import { Fault } from '../../core/foundation/fault.ts'
 import type { MovedBackup } from '../../core/disk/gpt.ts'
 import { decideRace, exactBytes, type FlashEvent, type FlashPlan } from '../../core/flash/flash.ts'
-import { copyBody, type Written } from './copier.ts'
-import type { Counted } from './counted-source.ts'
+import type { Written } from './copier.ts'
 import { planDelta, type Delta } from './delta-flash.ts'
-import { openImage } from './image-blocks.ts'
-import type { Blocks } from '../image/blocks.ts'
-import type { Decoders } from '../image/decoders.ts'
+import type { Feed, OpenFeed } from './feed.ts'
 import type { Disks } from '../disk/disks.ts'
 import { openDevice, type Device } from '../disk/device.ts'
 import {
@@ -20,7 +17,6 @@ import {
   writeEnds,
   type EndPart,
 } from '../disk/disk-ends.ts'
-import { createFiller, type Filler } from '../image/filler.ts'
 import { readHead, readTail } from '../image/image-head.ts'
 import { planGrowth, prepareGrowth } from './grower.ts'
 import type { LastGrowth } from '../../core/flash/last-partition.ts'
@@ -34,7 +30,6 @@ import {
   type TaskGroup,
   type Slots,
 } from './write-slots.ts'
-import type { Source } from '../image/source.ts'
 import { bytesToVerify, verifyWritten } from './verifier.ts'
 import { createWaits, type Waits } from './wait-times.ts'
 import type { BeforeEnds } from './seed-writer.ts'
@@ -42,7 +37,6 @@ import { createDeadline, settle, untilAborted, watch } from '../host/watch.ts'
 import { createZeroer } from './zeroer.ts'
 
 interface WriterTools extends MountTools {
-  readonly decoders: Decoders
   readonly disks: Pick<Disks, 'probe'>
 }
 
@@ -50,8 +44,6 @@ interface WriteOptions {
   readonly signal: AbortSignal
   /** Null: nothing comes between the image and its ends. */
   readonly beforeEnds?: BeforeEnds | null
-  /** Further sources of the same image; they serve frames where it has an index. */
-  readonly mirrors?: readonly Source[]
 }
 
 /** Between two `writing` events. */
@@ -67,13 +59,13 @@ const CLEANUP_MS = 500
 export async function* writeImage(
   tools: WriterTools,
   plan: FlashPlan,
-  source: Source,
+  openFeed: OpenFeed,
   options: WriteOptions,
 ): AsyncGenerator<FlashEvent> {
   const { signal } = options
   yield { event: 'started', total_bytes: exactBytes(plan.image.virtual) }
   try {
-    yield* write(tools, plan, source, options)
+    yield* write(tools, plan, openFeed, options)
   } catch (thrown) {
     throw signal.aborted ? cancelled(plan, thrown) : thrown
   }
@@ -88,9 +80,8 @@ const cancelled = ({ target }: FlashPlan, cause: unknown) =>
 /** One flash under way. */
 interface Run {
   readonly plan: FlashPlan
-  readonly counted: Counted
+  readonly feed: Feed
   readonly delta: Delta
-  readonly filler: Filler
   readonly head: Buffer
   /** What the table becomes with --fix-gpt. */
   readonly moved: MovedBackup | null
@@ -108,20 +99,18 @@ interface Run {
 async function* write(
   tools: WriterTools,
   plan: FlashPlan,
-  given: Source,
-  { signal, beforeEnds: planned = null, mirrors = [] }: WriteOptions,
+  openFeed: OpenFeed,
+  { signal, beforeEnds: planned = null }: WriteOptions,
 ): AsyncGenerator<FlashEvent> {
-  const { decoders, disks } = tools
+  const { disks } = tools
   const { image, target } = plan
   const waits = createWaits()
-  const around = { waits, signal, mirrors }
-  const opened = await untilAborted(signal, openImage(decoders, plan, given, around))
-  const { counted } = opened
+  const opened = await untilAborted(signal, openFeed(waits, signal))
   const tasks = createTaskGroup()
   const slots = createSlots(countSlots(image.format))
   const withinDeadline = createDeadline(CLEANUP_MS)
   const facts = { ...target, sizeBytes: target.identity.sizeBytes }
-  let opening: Promise<Blocks> | null = null
+  let opening: Promise<Feed> | null = null
   let holding: Promise<Device> | null = null
   async function hold() {
     holding = openDevice(facts)
@@ -135,13 +124,13 @@ async function* write(
     const compared = plan.delta && opened.map !== null ? await hold() : null
     const delta = planDelta(plan, opened.map, compared)
     opening = opened.open(delta.comparison?.compare)
-    const filler = createFiller(await untilAborted(signal, opening))
-    const head = await untilAborted(signal, readHead(filler, plan))
+    const feed = await untilAborted(signal, opening)
+    const head = await untilAborted(signal, readHead(feed.filler, plan))
     const changes = planChanges(plan, head, facts)
     const beforeEnds = planned?.plan(head, facts) ?? null
     const device = compared ?? (await hold())
     signal.throwIfAborted()
-    const parts = { plan, counted, delta, filler, head, ...changes, device }
+    const parts = { plan, feed, delta, head, ...changes, device }
     yield* overwrite({ ...parts, beforeEnds, tasks, slots, waits, signal }, tools)
   } finally {
     await withinDeadline(close(opening))
@@ -171,7 +160,8 @@ async function close(opening: Promise<AsyncDisposable> | null) {
 }
 
 async function* overwrite(run: Run, tools: WriterTools): AsyncGenerator<FlashEvent> {
-  const { plan, device, moved, growth, counted, beforeEnds, tasks, signal } = run
+  const { plan, device, moved, growth, beforeEnds, tasks, signal } = run
+  const { counted } = run.feed
   const verifies = plan.verify !== 'none'
   let parts: readonly EndPart[] = []
   // From here on the disk's old content is lost.
@@ -181,7 +171,7 @@ async function* overwrite(run: Run, tools: WriterTools): AsyncGenerator<FlashEve
   let isWhole = false
   try {
     const written = yield* writeBody(run, tools, onEnds)
-    const tail = await untilAborted(signal, readTail(run.filler, plan, written.end))
+    const tail = await untilAborted(signal, readTail(run.feed.filler, plan, written.end))
     counted.checkDigest()
     await untilAborted(signal, device.flush())
     const grow = await prepareGrowth(tools, run)
@@ -214,7 +204,8 @@ async function* writeBody(
   { shell }: WriterTools,
   cleared: Promise<void>,
 ): AsyncGenerator<FlashEvent, Body> {
-  const { plan, counted, delta, head, device, tasks, slots, waits, signal, filler } = run
+  const { plan, delta, head, device, tasks, slots, waits, signal, feed } = run
+  const { counted, filler } = feed
   const meter = createMeter({
     phase: 'write',
     totalBytes: exactBytes(plan.image.virtual),
@@ -229,7 +220,7 @@ async function* writeBody(
   const { headBytes, tailStart } = locateEnds(device.sizeBytes)
   const zeroer = createZeroer(shell, device, plan.zeros)
   async function copy(): Promise<Body> {
-    const { end, written } = await copyBody({
+    const { end, written } = await feed.copy({
       filler: { ...filler, fill: (into) => waits.during('filling', filler.fill(into)) },
       device,
       zeroer,
@@ -261,7 +252,8 @@ const originOf = ({ image }: FlashPlan) => ({
 })
 
 async function* verify(run: Run, written: Written): AsyncGenerator<FlashEvent> {
-  const { plan, counted, device, tasks, slots, signal } = run
+  const { plan, feed, device, tasks, slots, signal } = run
+  const { counted } = feed
   const all = plan.verify === 'all'
   const meter = createMeter({
     phase: 'verify',

@@ -12,7 +12,7 @@ export type Decoders = ReturnType<typeof createDecoders>
 
 export function createDecoders({ shell }: { readonly shell: Shell }) {
   const open: Readonly<Record<ImageFormat, (source: Source) => Blocks | Promise<Blocks>>> = {
-    img: openRaw,
+    img: (source) => openRaw(source),
     'img.zst': openZstd,
     'img.gz': openGzip,
     'img.xz': (source) => openWithTool(source, 'img.xz', shell),

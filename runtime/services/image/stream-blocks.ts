@@ -39,13 +39,13 @@ const NOTHING: Buffer = Buffer.alloc(0)
 const ZEROS = Buffer.alloc(256 * 1024)
 const isLong = ({ length }: Buffer) => length >= 64 * 1024 && length <= ZEROS.length
 
-/** A raw image: read straight into the caller's buffer where the source allows it. */
-export function openRaw(source: Source): Blocks {
+/** A raw image, from an offset on: read straight into the caller's buffer where the source allows it. */
+export function openRaw(source: Source, from = 0): Blocks {
   const { readAt, sizeBytes } = source
   if (readAt === null || sizeBytes === null || source.path === null) {
-    return blocksOf(source.stream(), 'borrowed')
+    return blocksOf(source.stream(from), 'borrowed')
   }
-  let offset = 0
+  let offset = from
   return {
     async next(into) {
       if (offset >= sizeBytes) return null

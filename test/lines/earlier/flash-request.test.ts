@@ -10,9 +10,11 @@ const test = suite('parseFlashRequest')
 const ask = (
   switches: string,
   values: Readonly<Record<string, string>> = {},
+  targets: readonly string[] = ['/dev/sdb'],
 ): ReturnType<typeof parseFlashRequest> =>
   parseFlashRequest({
-    values: { image: 'a.img', target: '/dev/sdb', ...values },
+    values: { image: 'a.img', ...values },
+    lists: { target: targets },
     switches: new Set(switches.split(' ').filter(Boolean)),
   })
 const misuse = (...given: Parameters<typeof ask>) => {
@@ -27,6 +29,7 @@ test('what is asked for, with what holds when nothing is said', () => {
       image: 'a.img',
       mirrors: [],
       target: '/dev/sdb',
+      targets: ['/dev/sdb'],
       format: null,
       dryRun: false,
       options: {
@@ -41,6 +44,13 @@ test('what is asked for, with what holds when nothing is said', () => {
       provisioning: { mode: 'none' },
     },
   })
+})
+test('several targets keep their order, and are not provisioned', () => {
+  const targets = ['/dev/sdc', '/dev/sdb']
+  const found = ask('yes', {}, targets)
+  assert.equal(found.ok && found.value.targets, targets)
+  const provisioned = misuse('yes', { provision: 'cloud-init', 'user-data': 'u' }, targets)
+  assert.is(provisioned, '--provision needs exactly one --target')
 })
 test('"flash flags": neither is refused naming both, --dry-run wins', () => {
   const found = ask('')
@@ -99,8 +109,7 @@ test('options', () => {
   assert.is(off.value.options.verify, 'none')
   assert.is(off.value.format, 'img.xz')
 })
-const mode = (values: Readonly<Record<string, string>>) =>
-  progressModeOf({ values, switches: new Set() })
+const mode = (values: Readonly<Record<string, string>>) => progressModeOf({ values })
 
 test('progress is text unless something else is asked for', () => {
   assert.equal(

@@ -20,6 +20,7 @@ import { createDisks } from '../../../runtime/services/disk/disks.ts'
 import { createImages } from '../../../runtime/services/image/images.ts'
 import { createShell } from '../../../runtime/services/host/shell.ts'
 import type { Source } from '../../../runtime/services/image/source.ts'
+import { ownFeed } from '../../../runtime/services/flash/feed.ts'
 import { writeImage } from '../../../runtime/services/flash/writer.ts'
 import { makeNoise, writeGpt } from './disk-images.ts'
 
@@ -60,8 +61,9 @@ async function plan(order: FlashOrder): Promise<FlashPlan> {
 /** Plans and flashes, and tells each event as it comes. */
 export async function* execute(order: FlashOrder): AsyncGenerator<FlashEvent> {
   const { source, signal = new AbortController().signal, mirrors = [] } = order
-  const tools = { shell, env: process.env, disks, decoders }
-  yield* writeImage(tools, await plan(order), source, { signal, mirrors })
+  const planned = await plan(order)
+  const feed = ownFeed(decoders, planned, source, mirrors)
+  yield* writeImage({ shell, env: process.env, disks }, planned, feed, { signal })
 }
 
 /** The events of a flash that succeeds; a failed one throws. */

@@ -1,8 +1,5 @@
 /** `flasher flash`: checks everything that can be known, then writes. */
 import { Fault, renderError } from '../../../core/foundation/fault.ts'
-import type { FlashOutcome } from '../../../core/flash/outcome.ts'
-import { renderDuration } from '../../../core/foundation/rate.ts'
-import { renderExactSize } from '../../../core/foundation/size.ts'
 import { createFlasher } from '../../../services/flash/flasher.ts'
 import { emphasise } from '../../../terminal/text/log.ts'
 import { decideTerminalStyle } from '../../../terminal/text/terminal-style.ts'
@@ -11,6 +8,7 @@ import type { Fields } from '../rules/envelope.ts'
 import { SUCCESS } from '../rules/exit-codes.ts'
 import { findingsFields, hintAgainst, renderFindings, renderLoss } from '../rules/flash-report.ts'
 import { parseFlashRequest, progressModeOf, type FlashRequest } from '../rules/flash-request.ts'
+import { renderDone, resultFields } from './flash-result.ts'
 import { asCancel, type Session } from './session.ts'
 
 /** One flash: what it says goes through here. */
@@ -33,7 +31,9 @@ export async function flash(session: Session): Promise<number> {
   try {
     const request = parseFlashRequest(run.given)
     if (!request.ok) throw new Fault('misuse', request.refusal.message, request.refusal)
-    return await carryOut(request.value, run)
+    if (request.value.targets.length === 1) return await carryOut(request.value, run)
+    const { flashMany } = await import('./flash-many.ts')
+    return await flashMany(request.value, run)
   } catch (thrown) {
     return fail(asCancel(thrown, run.environment.signal), run)
   }
@@ -102,27 +102,3 @@ function conclude({ json, known, document }: Run, more: Fields): number {
   if (json) document({ ...known.fields, ...more })
   return SUCCESS
 }
-
-type Done = Extract<FlashOutcome, { kind: 'done' }>
-
-function renderDone({ plan, bytesWritten, bytesKept, seconds, verified }: Done): string {
-  const readBack = verified ? 'verified' : 'not verified'
-  const kept = bytesKept ? ` ${renderExactSize(bytesKept)} of it was already on the disk.` : ''
-  return `Done. Wrote ${renderExactSize(bytesWritten)} to ${plan.target.path} in ${renderDuration(seconds)}, ${readBack}.${kept}\n`
-}
-
-const resultFields = ({
-  plan,
-  bytesWritten,
-  bytesKept = null,
-  seconds,
-  verified,
-}: Done): Fields => ({
-  result: {
-    bytes_written: bytesWritten,
-    ...(bytesKept === null ? {} : { bytes_kept: bytesKept }),
-    seconds: Math.round(seconds * 1000) / 1000,
-    verified,
-    sha256: plan.sha256,
-  },
-})

@@ -30,6 +30,7 @@ const HINTS: { readonly [Why in FlashRefusal['why']]?: string } = {
   'not-a-block-device': '"flasher list disks" shows the disks.',
   'image-too-big': 'Choose a larger disk: "flasher list disks".',
   'cannot-grow': 'Flash without --grow.',
+  'same-disk': 'Name each disk once.',
 }
 
 /** Its last bytes, which say how large it is, may not be its last. */

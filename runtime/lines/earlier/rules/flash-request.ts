@@ -11,7 +11,10 @@ export interface FlashRequest {
   readonly image: string
   /** Further places of the same image. */
   readonly mirrors: readonly string[]
+  /** The first one. */
   readonly target: string
+  /** All of them, in the order given. */
+  readonly targets: readonly string[]
   /** Null: decided by the image's name. */
   readonly format: ImageFormat | null
   readonly dryRun: boolean
@@ -26,31 +29,44 @@ interface FlashMisuse {
 
 interface FlashArguments {
   readonly values: Readonly<Record<string, string>>
-  readonly lists?: Readonly<Record<string, readonly string[]>>
+  readonly lists: Readonly<Record<string, readonly string[]>>
   readonly switches: ReadonlySet<string>
 }
 
-export const progressModeOf = ({ values }: FlashArguments) =>
+export const progressModeOf = ({ values }: Pick<FlashArguments, 'values'>) =>
   PROGRESS_MODES.find((mode) => mode === values['progress']) ?? 'text'
 
 /** In the order of the checks: consent first, then the flags that others need. */
 export function parseFlashRequest(given: FlashArguments): Result<FlashRequest, FlashMisuse> {
-  const { values, switches } = given
+  const { values, lists, switches } = given
   const dryRun = switches.has('dry-run')
   if (!dryRun && !switches.has('yes')) return refuse(NO_CONSENT)
   const provisioning = parseProvisioning(values)
   if (!provisioning.ok) return provisioning
   const image = parseImage(values)
   if (!image.ok) return image
-  if (switches.has('no-verify') && switches.has('verify-all')) return refuse(VERIFY_TWICE)
+  const targets = lists['target'] ?? []
+  const clash = findClash(given, provisioning.value, targets)
+  if (clash !== null) return refuse(clash)
   return accept({
     ...image.value,
-    mirrors: given.lists?.['mirror'] ?? [],
-    target: values['target'] ?? '',
+    mirrors: lists['mirror'] ?? [],
+    target: targets[0] ?? '',
+    targets,
     dryRun,
     options: parseOptions(given),
     provisioning: provisioning.value,
   })
+}
+
+/** Flags that do not go together. */
+function findClash(
+  { switches }: FlashArguments,
+  { mode }: Provisioning,
+  targets: readonly string[],
+): FlashMisuse | null {
+  if (switches.has('no-verify') && switches.has('verify-all')) return VERIFY_TWICE
+  return targets.length > 1 && mode !== 'none' ? PROVISION_MANY : null
 }
 
 function parseImage({
@@ -65,7 +81,7 @@ function parseImage({
     : accept({ image, format })
 }
 
-const parseOptions = ({ values, switches }: FlashArguments): FlashOptions => ({
+const parseOptions = ({ values, switches }: Omit<FlashArguments, 'lists'>): FlashOptions => ({
   verify: decideVerify(switches),
   sha256: values['sha256']?.toLowerCase() ?? null,
   allowPartition: switches.has('allow-partition'),
@@ -82,6 +98,10 @@ const NO_CONSENT: FlashMisuse = {
 const NO_FORMAT: FlashMisuse = {
   message: '--image - needs --format: standard input has no file name',
   hint: `One of: ${IMAGE_FORMATS.join(', ')}`,
+}
+const PROVISION_MANY: FlashMisuse = {
+  message: '--provision needs exactly one --target',
+  hint: 'Flash the disks one after the other.',
 }
 const VERIFY_TWICE: FlashMisuse = {
   message: '--no-verify and --verify-all cannot be used together',

@@ -1,7 +1,8 @@
 /** Runs one flash of the wizard, chosen by a person or by the server, from the checks to its end. */
 import type { FlashEvent, FlashPlan } from '../../../../core/flash/flash.ts'
 import { describeFailure, type FlashOutcome } from '../../../../core/flash/outcome.ts'
-import type { Flasher, FlashOrder } from '../../../../services/flash/flasher.ts'
+import type { Flasher } from '../../../../services/flash/flasher.ts'
+import type { FlashOrder } from '../../../../services/flash/flash-planner.ts'
 import type { FlashChoice, Hooks } from './start.ts'
 
 interface FlashRunOptions {

@@ -1,0 +1,31 @@
+/** What `flasher flash` says of a disk that was flashed. */
+import type { FlashOutcome } from '../../../core/flash/outcome.ts'
+import { renderDuration } from '../../../core/foundation/rate.ts'
+import { renderExactSize } from '../../../core/foundation/size.ts'
+import type { Fields } from '../rules/envelope.ts'
+
+type Done = Extract<FlashOutcome, { kind: 'done' }>
+
+/** One line. */
+export function renderDone({ plan, bytesWritten, bytesKept, seconds, verified }: Done): string {
+  const readBack = verified ? 'verified' : 'not verified'
+  const kept = bytesKept ? ` ${renderExactSize(bytesKept)} of it was already on the disk.` : ''
+  return `Done. Wrote ${renderExactSize(bytesWritten)} to ${plan.target.path} in ${renderDuration(seconds)}, ${readBack}.${kept}\n`
+}
+
+/** The `result` of the JSON document. */
+export const resultFields = ({
+  plan,
+  bytesWritten,
+  bytesKept = null,
+  seconds,
+  verified,
+}: Done): Fields => ({
+  result: {
+    bytes_written: bytesWritten,
+    ...(bytesKept === null ? {} : { bytes_kept: bytesKept }),
+    seconds: Math.round(seconds * 1000) / 1000,
+    verified,
+    sha256: plan.sha256,
+  },
+})

@@ -1,0 +1,156 @@
+/** Plans flashes: looks at an image once, then at each disk that it is meant for. */
+import type { DiskIdentity } from '../../core/disk/disk.ts'
+import {
+  planFlash,
+  renderReasons,
+  type FlashFindings,
+  type FlashOptions,
+  type FlashPlan,
+  type FlashRefusal,
+} from '../../core/flash/flash.ts'
+import type { FirstBoot } from '../../core/first-boot/seed.ts'
+import type { Provisioning } from '../../core/flash/provisioning.ts'
+import { refuse, type Result } from '../../core/foundation/result.ts'
+import { createDisks } from '../disk/disks.ts'
+import { createShell } from '../host/shell.ts'
+import { untilAborted } from '../host/watch.ts'
+import { createDecoders } from '../image/decoders.ts'
+import { createImages } from '../image/images.ts'
+import type { Source } from '../image/source.ts'
+import { createSources, type SourcesOptions } from '../image/sources.ts'
+import type { OpenFeed } from './feed.ts'
+import { checkImage, type CheckedImage, type ImageRequest } from './image-checks.ts'
+
+export interface FlashOrder {
+  /** A path, `-`, an http(s) URL or an oras reference. */
+  readonly image: string
+  readonly format: ImageRequest['format']
+  /** Further places of the same image: they serve frames where it has an index. */
+  readonly mirrors?: readonly string[]
+  /** A block device. */
+  readonly target: string
+  readonly options: FlashOptions
+  /** The disk that was at `target` when a person chose it; absent or null: nobody looked. */
+  readonly chosen?: DiskIdentity | null
+  /** The step after the write; absent: none. */
+  readonly provisioning?: Provisioning
+  /** Written before the disk can boot; absent or null: nothing is. */
+  readonly firstBoot?: FirstBoot | null
+}
+
+/** A flash that `run` can carry out. */
+export interface ReadyFlash {
+  readonly order: Pick<FlashOrder, 'image' | 'mirrors' | 'target' | 'provisioning' | 'firstBoot'>
+  /** Refused with every reason against it. */
+  readonly plan: Result<FlashPlan, readonly string[]>
+  /** The opened image, which stays open; absent: `run` opens it. */
+  readonly source?: Source
+  /** Where its content comes from; absent: from a decoder of its own. */
+  readonly openFeed?: OpenFeed
+}
+
+/** What became of an order; holds the image open until it is disposed of, for `run` to read it. */
+export interface PlannedFlash
+  extends FlashFindings, Required<Pick<ReadyFlash, 'plan' | 'source'>>, AsyncDisposable {
+  readonly order: ReadyFlash['order']
+}
+
+/** Several flashes of one image, in the order of their targets; holds it open until it is disposed of. */
+export interface ManyFlashes extends AsyncDisposable {
+  readonly flashes: readonly PlannedFlash[]
+}
+
+export interface FlasherOptions extends SourcesOptions {
+  /** Whether this process may write to disks; absent: known only once the disk is opened. */
+  readonly isRoot?: boolean
+}
+
+export type FlashTools = ReturnType<typeof createTools>
+
+export function createTools(given: FlasherOptions) {
+  const { env, isRoot = true } = given
+  const shell = createShell({ env })
+  const disks = createDisks({ shell })
+  const decoders = createDecoders({ shell })
+  return {
+    shell,
+    env,
+    isRoot,
+    disks,
+    decoders,
+    images: createImages({ shell }),
+    sources: createSources(given),
+    /** Loaded only for a flash that provisions. */
+    async loadProvisioner() {
+      const { createProvisioner } = await import('./provisioner.ts')
+      return createProvisioner({ shell, env })
+    },
+    /** Loaded only for a flash with a first-boot configuration. */
+    async loadSeedWriter() {
+      const { checkSeedTools, createSeedWriter } = await import('./seed-writer.ts')
+      return {
+        check: () => checkSeedTools({ shell, env }),
+        create: (firstBoot: FirstBoot) => createSeedWriter({ shell, env }, firstBoot),
+      }
+    },
+  }
+}
+
+/** An image that was looked at, and stays open until it is disposed of. */
+export interface OpenedImage extends CheckedImage, AsyncDisposable {
+  readonly source: Source
+}
+
+/** Opens the image and looks at it, then at the files and tools of the later steps. */
+export async function openImage(
+  { sources, images, decoders, loadProvisioner, loadSeedWriter }: FlashTools,
+  { image: location, format, options, provisioning = NOTHING, firstBoot = null }: FlashOrder,
+  signal: AbortSignal,
+): Promise<OpenedImage> {
+  await using undo = new AsyncDisposableStack()
+  const source = undo.use(await sources.open(location, { signal }))
+  const checked = await checkImage(source, { format, sha256: options.sha256 }, images, signal)
+  if (provisioning.mode !== 'none') await (await loadProvisioner()).check(provisioning)
+  if (firstBoot !== null) await (await loadSeedWriter()).check()
+  if (checked.image.format !== null) await decoders.check(checked.image.format)
+  const held = undo.move()
+  return { ...checked, source, [Symbol.asyncDispose]: () => held.disposeAsync() }
+}
+
+interface PlannedTarget extends FlashFindings {
+  /** Refused with every reason against it. */
+  readonly plan: Result<FlashPlan, readonly string[]>
+}
+
+/** What speaks against the flash is a value; nothing is written. */
+export async function planTarget(
+  tools: FlashTools,
+  { image, imageProblem, sha256, source }: OpenedImage,
+  order: FlashOrder,
+  signal: AbortSignal,
+): Promise<PlannedTarget> {
+  const target = await untilAborted(signal, tools.disks.probe(order.target, image.path))
+  const options = { ...order.options, sha256 }
+  const planned = planFlash(image, target, options, order.chosen)
+  const refusals = planned.ok
+    ? await refuseGrowth(tools, source, planned.value, signal)
+    : planned.refusal
+  const findings = { image, imageProblem, target, options, refusals }
+  const reasons = renderReasons(findings)
+  return { ...findings, plan: planned.ok && reasons.length === 0 ? planned : refuse(reasons) }
+}
+
+/** The image is looked into only where nothing else speaks against the flash. */
+async function refuseGrowth(
+  tools: FlashTools,
+  source: Source,
+  plan: FlashPlan,
+  signal: AbortSignal,
+): Promise<readonly FlashRefusal[]> {
+  if (!plan.grow) return []
+  const { findGrowthProblem } = await import('./growth-check.ts')
+  const reason = await findGrowthProblem(tools, source, plan, signal)
+  return reason === null ? [] : [{ why: 'cannot-grow', reason }]
+}
+
+export const NOTHING: Provisioning = { mode: 'none' }

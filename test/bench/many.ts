@@ -1,0 +1,116 @@
+/** Several disks at once against one: 4 throttled ones, and 8 in memory. */
+import { execFileSync } from 'node:child_process'
+import { mkdir, mkdtemp, rm, rmdir, writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { $ } from 'zx'
+import { THROTTLE_MIB } from './devices.ts'
+import type { Inputs } from './inputs.ts'
+import { measure, median, type Measured } from './measure.ts'
+import type { Row } from './table.ts'
+
+interface ManyContest {
+  readonly kind: 'throttled' | 'memory'
+  readonly disks: number
+  readonly bar: number
+}
+
+const MANY: readonly ManyContest[] = [
+  { kind: 'throttled', disks: 4, bar: 1.15 },
+  { kind: 'memory', disks: 8, bar: 1.3 },
+]
+
+/** `folder`: on the disk that the throttled ones lie on. */
+export async function measureMany(folder: string, inputs: Inputs, runs: number): Promise<Row[]> {
+  const rows: Row[] = []
+  for (const contest of MANY) rows.push(...(await compete(contest, folder, inputs, runs)))
+  return rows
+}
+
+async function compete(contest: ManyContest, folder: string, inputs: Inputs, runs: number) {
+  const { kind, disks, bar } = contest
+  await using made = await makeDisks(contest, folder, inputs.bytes + (64 << 20))
+  const counts = [1, disks]
+  const rows: Row[] = []
+  for (const more of ['--no-verify', '']) {
+    const measured = counts.map((): Measured[] => [])
+    for (let run = 0; run < runs; run += 1) {
+      for (const [index, count] of counts.entries()) {
+        const nodes = made.nodes.slice(0, count)
+        const targets = nodes.map((node) => `--target ${node}`).join(' ')
+        const script = `${process.execPath} runtime/bin/flasher.mjs flash --image ${inputs.file.zst} ${targets} --yes --progress none ${more}`
+        measured[index]?.push(await measure(made.within(script), nodes[0] ?? ''))
+        for (const node of nodes)
+          execFileSync('cmp', ['-n', String(inputs.bytes), inputs.raw, node])
+      }
+    }
+    const [base = []] = measured
+    rows.push(
+      ...counts.map((count, index): Row => {
+        const own = measured[index] ?? []
+        const middle = (of: (one: Measured) => number) => median(own.map(of))
+        const pairs = (of: (one: Measured) => number) =>
+          median(own.map((one, run) => of(one) / of(base[run] ?? one)))
+        return {
+          format: 'zst',
+          device: kind,
+          method: `flasher${more === '' ? ' (read back)' : ` ${more}`}, ${count} disk${count === 1 ? '' : 's'}`,
+          median: {
+            seconds: middle((one) => one.seconds),
+            cpuSeconds: middle((one) => one.cpuSeconds),
+            peakMib: middle((one) => one.peakMib),
+            writtenMib: middle((one) => one.writtenMib),
+          },
+          ratio: pairs((one) => one.seconds),
+          cpuRatio: pairs((one) => one.cpuSeconds),
+          bar: count === 1 ? null : bar,
+        }
+      }),
+    )
+  }
+  return rows
+}
+
+const GROUPS = '/sys/fs/cgroup/blkio'
+
+async function makeDisks({ kind, disks }: ManyContest, folder: string, bytes: number) {
+  await using made = new AsyncDisposableStack()
+  const run = $({ quiet: true })
+  const at = await mkdtemp(join(folder, 'flasher-many-'))
+  made.defer(() => rm(at, { recursive: true, force: true }))
+  if (kind === 'memory') {
+    await run`mount -t tmpfs -o size=${disks * bytes + (64 << 20)} tmpfs ${at}`
+    made.defer(async () => void (await run`umount ${at}`))
+  }
+  const nodes: string[] = []
+  for (let disk = 0; disk < disks; disk += 1) {
+    const backing = join(at, `disk${disk}`)
+    await run`truncate -s ${bytes} ${backing}`
+    const directIo = kind === 'memory' ? 'off' : 'on'
+    const node = (await run`losetup --find --show --direct-io=${directIo} ${backing}`).stdout.trim()
+    made.defer(async () => void (await run`losetup -d ${node}`))
+    nodes.push(node)
+  }
+  const group = kind === 'throttled' ? await throttle(nodes) : null
+  if (group !== null) made.defer(() => rmdir(group).catch(() => undefined))
+  const given = made.move()
+  return {
+    nodes,
+    within: (script: string) =>
+      group === null ? script : `echo $$ > ${group}/cgroup.procs; ${script}`,
+    [Symbol.asyncDispose]: () => given.disposeAsync(),
+  }
+}
+
+/** Each disk has the whole rate for itself. */
+async function throttle(nodes: readonly string[]): Promise<string> {
+  const group = join(GROUPS, `flasher-many-${process.pid}`)
+  await mkdir(group)
+  for (const node of nodes) {
+    const numbers = (await $({ quiet: true })`lsblk -dno MAJ:MIN ${node}`).stdout.trim()
+    for (const what of ['read_bps_device', 'write_bps_device']) {
+      const rate = `${numbers} ${THROTTLE_MIB * 1024 * 1024}`
+      await writeFile(join(group, `blkio.throttle.${what}`), rate)
+    }
+  }
+  return group
+}

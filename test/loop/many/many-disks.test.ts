@@ -1,0 +1,143 @@
+/** One image written to several disks at once: each gets it, and each ends for itself. */
+import { mkdtemp, rm, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { suite } from 'uvu'
+import * as assert from 'uvu/assert'
+import { pipeThrough } from '../../support/disk/compressed.ts'
+import { makeDiskImage, makeNoise, writeGpt } from '../../support/disk/disk-images.ts'
+import { createFaultyDisk, inMemory } from '../../support/disk/faulty-disk.ts'
+import { createLoop } from '../../support/disk/loop.ts'
+import { runFlasher } from '../../support/terminal/flasher.ts'
+import {
+  assertBlank,
+  assertSame,
+  expectedDisk,
+  makeStale,
+  readDisk,
+} from '../../support/disk/writer.ts'
+
+const test = suite('an image on several disks')
+const MIB = 1 << 20
+
+async function withImage(name: string, content: Buffer, act: (path: string) => Promise<void>) {
+  const folder = await mkdtemp(join(tmpdir(), 'flasher-many-'))
+  try {
+    const path = join(folder, name)
+    await writeFile(path, content)
+    await act(path)
+  } finally {
+    await rm(folder, { recursive: true, force: true })
+  }
+}
+
+const flash = (image: string, targets: readonly string[], ...more: readonly string[]) =>
+  runFlasher([
+    'flash',
+    `--image=${image}`,
+    ...targets.map((target) => `--target=${target}`),
+    '--json',
+    ...more,
+  ])
+
+const resultsOf = (stdout: string): readonly unknown[] =>
+  [...stdout.matchAll(/"(bytes_written|code)": ?"?([\w-]+)/g)].map(([, , value]) => value)
+
+const RAW = makeDiskImage(21 * MIB + 512)
+
+for (const [name, stored] of [
+  ['disk.img', RAW],
+  ['disk.img.zst', pipeThrough(['zstd', '-qc1'], RAW)],
+] as const) {
+  test(`${name} on disks of different sizes and sectors, one of them as large as the image`, async () => {
+    await withImage(name, stored, async (path) => {
+      await using exact = await createLoop({ sizeBytes: RAW.length })
+      await using larger = await createLoop({ megabytes: 22 })
+      await using largest = await createLoop({ megabytes: 40 })
+      const devices = [exact.device, larger.device, largest.device]
+      const stale = []
+      for (const device of devices) stale.push(await makeStale(device))
+      const { code, stdout, stderr } = await flash(path, devices, '--yes', '--verify-all')
+      assert.is(code, 0, stderr)
+      assert.is(resultsOf(stdout).length, 3)
+      for (const [index, device] of devices.entries()) {
+        const before = stale[index] ?? Buffer.alloc(0)
+        assertSame(await readDisk(device), expectedDisk(before, RAW), device)
+      }
+    })
+  })
+}
+
+test('one that fails ends alone; the exit code and the document tell which', async () => {
+  await withImage('disk.img', RAW, async (path) => {
+    await using good = await createLoop({ megabytes: 24 })
+    await using bad = await createFaultyDisk({
+      nbdkit: [
+        '--filter=error',
+        ...inMemory(24),
+        'error-pwrite=EIO',
+        'error-pwrite-rate=100%',
+        'error-file={}/flag',
+      ],
+    })
+    await makeStale(good.device)
+    bad.setFlag(true)
+    const { code, stdout, stderr } = await flash(path, [bad.device, good.device], '--yes')
+    assert.is(code, 1)
+    assert.equal(resultsOf(stdout), ['write-failed', String(RAW.length)])
+    assert.match(stderr, `${bad.device}: `)
+    assertSame((await readDisk(good.device)).subarray(0, RAW.length), RAW)
+  })
+})
+
+test('a slow disk is finished from the source when it has used up the buffer', async () => {
+  // More than the buffer and what is under way.
+  const image = makeNoise(176 * MIB)
+  writeGpt(image, 512)
+  await withImage('disk.img', image, async (path) => {
+    await using fast = await createLoop({ megabytes: 180 })
+    await using slow = await createFaultyDisk({
+      nbdkit: ['--filter=delay', ...inMemory(180), 'wdelay=20ms'],
+    })
+    const { code, stderr } = await flash(path, [slow.device, fast.device], '--yes')
+    assert.is(code, 0, stderr)
+    for (const { device } of [slow, fast]) {
+      assertSame((await readDisk(device)).subarray(0, image.length), image, device)
+    }
+  })
+})
+
+test('two names of one disk, and a damaged image, leave every disk as it was or blank', async () => {
+  await withImage('disk.img', RAW, async (path) => {
+    await using one = await createLoop({ megabytes: 24 })
+    await using two = await createLoop({ megabytes: 24 })
+    const before = await makeStale(one.device)
+    const again = `/dev/../dev/${one.device.slice(5)}`
+    const { code, stdout } = await flash(path, [one.device, two.device, again], '--yes')
+    assert.is(code, 1)
+    assert.match(stdout, `target is named twice: ${again} is, or lies on, ${one.device}`)
+    assertSame(await readDisk(one.device), before)
+    const damaged = pipeThrough(['zstd', '-qc1'], RAW)
+    damaged.fill(0xff, damaged.length >> 1, (damaged.length >> 1) + 4096)
+    await writeFile(`${path}.zst`, damaged)
+    const broken = await flash(`${path}.zst`, [one.device, two.device], '--yes')
+    assert.is(broken.code, 1)
+    assert.equal(resultsOf(broken.stdout), ['image-broken', 'image-broken'])
+    await assertBlank(one.device)
+    await assertBlank(two.device)
+  })
+})
+
+test('JSON lines name the disk of each event', async () => {
+  await withImage('disk.img', RAW, async (path) => {
+    await using one = await createLoop({ megabytes: 24 })
+    await using two = await createLoop({ megabytes: 24 })
+    const { stdout } = await flash(path, [one.device, two.device], '--yes', '--progress=ndjson')
+    for (const { device } of [one, two]) {
+      const lines = stdout.split('\n').filter((line) => line.includes(`{"target": "${device}"`))
+      assert.match(lines.at(0) ?? '', '"event": "started"')
+      assert.match(lines.at(-1) ?? '', '"event": "done"')
+    }
+  })
+})
+test.run()
