@@ -15,7 +15,14 @@ import {
 import { FORMATS, makeInputs, type Inputs } from './inputs.ts'
 import { measureMany } from './many.ts'
 import { measure, median, type Measured } from './measure.ts'
-import { CONTESTS, contestsAgainst, type Contest, type Method } from './methods.ts'
+import {
+  changedFrames,
+  CONTESTS,
+  contestsAgainst,
+  FRAME_CONTESTS,
+  type Contest,
+  type Method,
+} from './methods.ts'
 import { publish } from './publish.ts'
 import { renderChart, renderTable, type Row } from './table.ts'
 
@@ -60,7 +67,8 @@ const share = Math.round((inputs.nonZeroBytes / inputs.bytes) * 100)
 const about = `${values.mib} MiB image, ${share} % of it data; median of ${runs} runs (xz and bz2: one), interleaved; throttled: ${THROTTLE_MIB} MiB/s`
 console.log(about)
 
-const contests = values.against === undefined ? CONTESTS : contestsAgainst(values.against)
+const contests =
+  values.against === undefined ? [...CONTESTS, ...FRAME_CONTESTS] : contestsAgainst(values.against)
 const rows: Row[] = []
 for (const kind of values.devices.split(',') as DeviceKind[]) {
   await using device = await openBenchDevice(kind, cache, inputs.bytes + (64 << 20))
@@ -86,7 +94,7 @@ async function compete(contest: Contest, device: BenchDevice): Promise<Row[]> {
   const most = Math.min(runs, contest.mostRuns ?? runs)
   for (let run = 0; run < most; run += 1) {
     for (const method of contest.methods) {
-      await device.refill(inputs.stale)
+      await prepare(method, device)
       const result = await measure(device.within(method.script(inputs, device.node)), device.node)
       measured.get(method)?.push(result)
       if (method.leavesStale !== true) compare(inputs, device.node, method)
@@ -117,6 +125,20 @@ async function compete(contest: Contest, device: BenchDevice): Promise<Row[]> {
       bar: method.bar?.[device.kind] ?? null,
     }
   })
+}
+
+/** A disk that holds the image was flashed with it. */
+async function prepare({ holds }: Method, device: BenchDevice) {
+  await device.refill(inputs.stale)
+  if (holds === undefined) return
+  const argv = ['flash', '--image', inputs.file.frames, '--target', device.node, '--yes']
+  execFileSync(process.execPath, ['runtime/bin/flasher.mjs', ...argv], { stdio: 'ignore' })
+  if (holds === 'image') return
+  for (const frame of changedFrames(inputs)) {
+    const seek = `seek=${frame * 1024 + 7}`
+    const from = ['if=/dev/urandom', `of=${device.node}`, 'bs=4096', 'count=1']
+    execFileSync('dd', [...from, seek, 'oflag=direct', 'conv=notrunc', 'status=none'])
+  }
 }
 
 function compare({ raw, bytes }: Inputs, node: string, { name }: Method) {

@@ -3,8 +3,13 @@ import { existsSync } from 'node:fs'
 import { mkdir, rename, rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { $ } from 'zx'
+import { openFileSource } from '../../runtime/services/image/file-source.ts'
+import { readFrameMap } from '../../runtime/services/image/frame-maps.ts'
 
-export const FORMATS = ['zst', 'gz', 'xz', 'bz2', 'qcow2', 'raw'] as const
+export const FILE_FORMATS = ['zst', 'gz', 'xz', 'bz2', 'qcow2', 'raw', 'frames'] as const
+export type FileFormat = (typeof FILE_FORMATS)[number]
+/** `delta`: the image in frames onto a disk that holds it, or most of it, already. */
+export const FORMATS = [...FILE_FORMATS, 'delta'] as const
 export type BenchFormat = (typeof FORMATS)[number]
 
 export interface Inputs {
@@ -14,18 +19,22 @@ export interface Inputs {
   readonly bmap: string
   /** As much random data, to fill a disk with. */
   readonly stale: string
-  readonly file: Readonly<Record<BenchFormat, string>>
+  readonly file: Readonly<Record<FileFormat, string>>
+  /** The frames that hold data, by number. */
+  readonly dataFrames: readonly number[]
 }
 
 const MIB = 1024 * 1024
 
 /** At their compressors' default levels; xz in blocks, as its threads make them. */
-const COMPRESS: Readonly<Record<Exclude<BenchFormat, 'raw'>, (raw: string, to: string) => string>> =
+const COMPRESS: Readonly<Record<Exclude<FileFormat, 'raw'>, (raw: string, to: string) => string>> =
   {
     zst: (raw, to) => `zstd -q -f -3 ${raw} -o ${to}`,
     gz: (raw, to) => `gzip -c ${raw} > ${to}`,
     xz: (raw, to) => `xz -T2 -c ${raw} > ${to}`,
     bz2: (raw, to) => `lbzip2 -n2 -c ${raw} > ${to}`,
+    frames: (raw, to) =>
+      `rm -f ${to}.img.zst && ${process.execPath} runtime/bin/flasher.mjs pack ${raw} --output ${to}.img.zst && mv ${to}.img.zst ${to}`,
     qcow2: (raw, to) => `qemu-img convert -f raw -O qcow2 ${raw} ${to}`,
   }
 
@@ -49,13 +58,14 @@ export async function makeInputs(folder: string, mib: number): Promise<Inputs> {
     await rm(tree, { recursive: true })
     await rename(made, raw)
   }
-  const file: Record<BenchFormat, string> = {
+  const file: Record<FileFormat, string> = {
     raw,
     zst: `${raw}.zst`,
     gz: `${raw}.gz`,
     xz: `${raw}.xz`,
     bz2: `${raw}.bz2`,
     qcow2: join(at, 'disk.qcow2'),
+    frames: join(at, 'frames.img.zst'),
   }
   for (const [format, compress] of Object.entries(COMPRESS)) {
     const to = file[format as keyof typeof COMPRESS]
@@ -76,5 +86,16 @@ export async function makeInputs(folder: string, mib: number): Promise<Inputs> {
   const counted =
     await $$`sh -c ${`cp --sparse=always ${raw} ${raw}.holes; du -B1 ${raw}.holes | cut -f1; rm ${raw}.holes`}`
   const nonZeroBytes = Number(counted.stdout)
-  return { bytes: mib * MIB, nonZeroBytes, raw, bmap, stale, file }
+  const dataFrames = await listDataFrames(file.frames)
+  return { bytes: mib * MIB, nonZeroBytes, raw, bmap, stale, file, dataFrames }
+}
+
+async function listDataFrames(path: string): Promise<readonly number[]> {
+  await using source = await openFileSource(path)
+  const { readAt } = source
+  const map = readAt === null ? null : await readFrameMap({ ...source, readAt })
+  if (map === null) throw new Error(`${path} has no frames`)
+  return Array.from({ length: map.count }, (_, index) => index).filter(
+    (index) => !map.at(index).isZero,
+  )
 }

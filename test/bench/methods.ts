@@ -1,6 +1,9 @@
 /** The ways to write an image that are compared: what a user would run otherwise, and flasher. */
 import type { DeviceKind } from './devices.ts'
-import type { BenchFormat, Inputs } from './inputs.ts'
+import type { BenchFormat, FileFormat, Inputs } from './inputs.ts'
+
+/** The image itself, or with one of 20 frames changed. */
+export type DiskContent = 'image' | 'changed'
 
 export interface Method {
   readonly name: string
@@ -8,6 +11,8 @@ export interface Method {
   readonly script: (inputs: Inputs, node: string) => string
   /** The figure of this method divided by the first method's must not be above it. */
   readonly bar?: Partial<Readonly<Record<DeviceKind, number>>>
+  /** What the disk holds before; absent: an earlier owner's data. */
+  readonly holds?: DiskContent
   /** Leaves what it does not write as it was: not comparable byte for byte. */
   readonly leavesStale?: boolean
 }
@@ -25,13 +30,13 @@ const DD = 'bs=4M oflag=direct conv=fsync status=none'
 const flasher = (file: string, node: string, more = '', checkout = '.') =>
   `${process.execPath} ${checkout}/runtime/bin/flasher.mjs flash --image ${file} --target ${node} --yes --progress none ${more}`
 
-const piped = (format: Exclude<BenchFormat, 'qcow2' | 'raw'>, tool: string): Method => ({
+const piped = (format: Exclude<FileFormat, 'qcow2' | 'raw' | 'frames'>, tool: string): Method => ({
   name: `${tool} -dc | dd ${DD.replace(' status=none', '')}`,
   script: ({ file }, node) => `${tool} -dc ${file[format]} | dd of=${node} ${DD}`,
 })
 
 const ours = (
-  format: BenchFormat,
+  format: FileFormat,
   bar: NonNullable<Method['bar']>,
   verifiedBar: NonNullable<Method['bar']> = {},
 ): readonly Method[] => [
@@ -113,24 +118,97 @@ export const CONTESTS: readonly Contest[] = [
   },
 ]
 
+/** A changed byte in one of 20 frames that hold data. */
+export const changedFrames = ({ dataFrames }: Inputs): readonly number[] =>
+  dataFrames.filter((_, n) => n % 20 === 10)
+
+/** Runs of frames that follow one another: the best that reading them can do. */
+function readFrames({ dataFrames }: Inputs, node: string): string {
+  const starts = dataFrames.filter((frame) => !dataFrames.includes(frame - 1))
+  return starts
+    .map((start) => {
+      let end = start
+      while (dataFrames.includes(end)) end += 1
+      return `dd if=${node} of=/dev/null bs=4M iflag=direct skip=${start} count=${end - start} status=none`
+    })
+    .join(' && ')
+}
+
+const framesAgainstPlain = (more: string, words: string): Contest => ({
+  format: 'frames',
+  devices: ['fast'],
+  methods: [
+    {
+      name: `flasher ${words}, plain .img.zst`,
+      script: ({ file }, node) => flasher(file.zst, node, more),
+    },
+    {
+      name: `flasher ${words}, frames`,
+      script: ({ file }, node) => flasher(file.frames, node, more),
+      bar: { fast: 0.8 },
+    },
+  ],
+})
+
+/** Images in frames: beside the same content in one frame, and onto a disk that holds it already. */
+export const FRAME_CONTESTS: readonly Contest[] = [
+  framesAgainstPlain('--no-verify', '--no-verify'),
+  framesAgainstPlain('', '(read back)'),
+  {
+    format: 'delta',
+    devices: ['fast', 'throttled'],
+    methods: [
+      { name: 'dd iflag=direct of the frames with data', script: readFrames, holds: 'image' },
+      {
+        name: 'flasher --delta, unchanged',
+        script: ({ file }, node) => flasher(file.frames, node, '--delta'),
+        holds: 'image',
+        bar: { fast: 1.5, throttled: 1.1 },
+      },
+    ],
+  },
+  {
+    format: 'delta',
+    devices: ['fast', 'throttled'],
+    methods: [
+      {
+        name: 'flasher (read back), the whole image',
+        script: ({ file }, node) => flasher(file.frames, node),
+      },
+      {
+        name: 'flasher --delta, 5 % of the frames changed',
+        script: ({ file }, node) => flasher(file.frames, node, '--delta'),
+        holds: 'changed',
+        bar: { throttled: 0.55 },
+      },
+    ],
+  },
+]
+
 /** At most so much slower than the checkout that is compared with. */
 const NOT_SLOWER = { fast: 1.05, throttled: 1.05, memory: 1.05 }
 
 /** The same contests between two checkouts of flasher, the other one first: before and after a change. */
 export const contestsAgainst = (checkout: string): readonly Contest[] =>
-  CONTESTS.map(({ format, devices, mostRuns }) => ({
-    format,
-    devices,
-    ...(mostRuns === undefined ? {} : { mostRuns }),
-    methods: [
-      {
-        name: `flasher of ${checkout} (read back)`,
-        script: ({ file }, node) => flasher(file[format], node, '', checkout),
-      },
-      {
-        name: 'flasher (read back)',
-        script: ({ file }, node) => flasher(file[format], node),
-        bar: NOT_SLOWER,
-      },
-    ],
-  }))
+  CONTESTS.flatMap(({ format, devices, mostRuns }) =>
+    format === 'delta'
+      ? []
+      : [
+          {
+            format,
+            devices,
+            ...(mostRuns === undefined ? {} : { mostRuns }),
+            methods: [
+              {
+                name: `flasher of ${checkout} (read back)`,
+                script: ({ file }, node) => flasher(file[format], node, '', checkout),
+              },
+              {
+                name: 'flasher (read back)',
+                script: ({ file }, node) => flasher(file[format], node),
+                bar: NOT_SLOWER,
+              },
+            ],
+          },
+        ],
+  )

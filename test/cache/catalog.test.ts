@@ -2,7 +2,9 @@ import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
 import { refOf } from '../../runtime/core/image/ref.ts'
 import { importCatalog } from '../../runtime/services/cache/catalog-imports.ts'
+import { parseCatalogDocument } from '../../runtime/core/catalog/catalog-document.ts'
 import { makeBytes } from '../support/collect.ts'
+import { packBuffer } from '../support/disk/packed-image.ts'
 import { sendFile, startHostileServer } from '../support/http/hostile-server.ts'
 import {
   asOperator,
@@ -50,6 +52,24 @@ test('adds, downloads, lists and removes as the deployed service does', async ()
     204,
   )
   assert.is((await send('DELETE', one)).status, 404)
+})
+
+test('an image in frames is listed with the digest of its index, which plans then name', async () => {
+  const packed = await packBuffer(BYTES)
+  await using folder = await makeFolder()
+  await using source = await startHostileServer((request, response) =>
+    sendFile(packed.file, request, response),
+  )
+  await using served = await serveCache(folder.path)
+  const entries = `${served.base}/catalog/entries`
+  await send('POST', entries, { name: 'a', src: `${source.origin}/a.img.zst` })
+  await send('POST', `${entries}/a/download`)
+  await until(() => served.cache.rows()[0]?.state === 'ready')
+  const text = await (await fetch(`${served.base}/catalog`)).text()
+  const catalog = parseCatalogDocument(text, served.base)
+  assert.ok(catalog.ok)
+  const [entry] = catalog.value.entries
+  assert.equal([entry?.sha256, entry?.indexSha256], [packed.sha256, packed.indexSha256])
 })
 
 test('the list can be asked for again at no cost, and with all that is not here', async () => {

@@ -71,6 +71,7 @@ function parseEntry(
   const fields = parseCatalogFields(one, index)
   if (!fields.ok) return fields
   const { name, src, resolved_src: resolvedSrc, sha256, size_bytes, description } = fields.value
+  const { index_sha256: indexSha256 } = fields.value
   const ref = refOf(src)
   if (!ref.ok) return refuse({ name, reason: `its source cannot be used: ${src.slice(0, 200)}` })
   const names = [name, resolvedSrc, src]
@@ -81,6 +82,7 @@ function parseEntry(
     format: decideFormat(fields.value.format, names),
     arch: decideArch(fields.value.arch, names),
     sha256,
+    ...(indexSha256 ? { indexSha256 } : {}),
     sizeBytes: size_bytes,
     description,
     ref: ref.value,

@@ -45,6 +45,14 @@ const FieldsSchema = z.object(
         .toLowerCase()
         .regex(/^[0-9a-f]{64}$/, NO_DIGEST),
     ),
+    /** Of the index of an image in frames; what makes no sense only has the image read whole. */
+    index_sha256: z
+      .string()
+      .trim()
+      .toLowerCase()
+      .regex(/^[0-9a-f]{64}$/)
+      .nullish()
+      .catch(null),
     size_bytes: descriptive(z.int().min(0)),
     description: descriptive(text(MAX_TEXT_LENGTH, '')),
     netboot_ref: descriptive(NameSchema),

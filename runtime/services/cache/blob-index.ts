@@ -8,6 +8,11 @@ import { createQueue } from '../host/queue.ts'
 const StoredSourceSchema = z.object({
   sha256: z.string().regex(/^[0-9a-f]{64}$/),
   sizeBytes: z.number(),
+  /** Of the index of an image in frames; absent where there is none, or it was not looked at. */
+  indexSha256: z
+    .string()
+    .regex(/^[0-9a-f]{64}$/)
+    .optional(),
   /** ISO time. */
   fetchedAt: z.string(),
 })

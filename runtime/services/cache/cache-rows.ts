@@ -87,6 +87,7 @@ function describe(entry: CacheEntry): CatalogFields {
 /** What the bytes are, where they are here, rather than what the entry says of them. */
 const bytesOf = (entry: CacheEntry, stored: StoredSource | null, download: Download | null) => ({
   sha256: stored?.sha256 ?? entry.sha256,
+  ...(stored?.indexSha256 === undefined ? {} : { index_sha256: stored.indexSha256 }),
   size_bytes: stored?.sizeBytes ?? download?.growth.total ?? entry.size_bytes,
 })
 

@@ -15,6 +15,7 @@ import { type BlobIndex, createBlobIndex } from './blob-index.ts'
 import { createBlobReaders } from './blob-readers.ts'
 import { type BlobRoom, createBlobRoom } from './blob-room.ts'
 import { type Blobs, createBlobs } from './blobs.ts'
+import { readIndexDigest } from './index-digest.ts'
 import { readBootId } from '../host/boot-id.ts'
 import { listRows } from './cache-rows.ts'
 import { createDownloads, type Download, type Downloads } from './downloads.ts'
@@ -75,7 +76,8 @@ export async function createImageCache(parts: ImageCacheDependencies) {
     bootId: await readBootId(),
     async finished({ key }, downloaded) {
       const before = index.find(key)
-      await index.store(key, { ...downloaded, fetchedAt: now().toISOString() })
+      const stored = { ...downloaded, ...(await readIndexDigest(blobs, downloaded, now())) }
+      await index.store(key, { ...stored, fetchedAt: now().toISOString() })
       used.set(downloaded.sha256, now().getTime())
       if (before !== null) await room.sweep(before.sha256)
     },

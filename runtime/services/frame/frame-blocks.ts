@@ -111,7 +111,7 @@ export function openFrames(reading: FrameReading, count?: number): Blocks {
 /** Enough that every thread has one at hand while others are fetched or written. */
 function decideDepth({ maxBytes, maxStoredBytes }: FrameMap, threads: number): number {
   const fitting = Math.floor(MAX_AHEAD_BYTES / Math.max(1, maxBytes + maxStoredBytes))
-  return Math.max(2, Math.min(threads + 2, fitting))
+  return Math.max(2, Math.min(threads + 1, fitting))
 }
 
 type Step =

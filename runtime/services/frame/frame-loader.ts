@@ -1,12 +1,15 @@
 /** Fetches and decodes single frames, from whichever source of the image has the least to do. */
 import { Fault } from '../../core/foundation/fault.ts'
 import type { Frame } from '../../core/image/frame-map.ts'
+import { findFrameEnd } from '../../core/image/zstd-frame.ts'
 import type { Source } from '../image/source.ts'
 import { damaged } from '../image/stream-blocks.ts'
 import type { FrameWorkers } from './frame-workers.ts'
 
 /** A source that can be read anywhere. */
 export type FrameSource = Source & { readonly readAt: NonNullable<Source['readAt']> }
+
+const WRONG_TABLES = 'its tables do not say where its frames end'
 
 interface Place {
   readonly source: FrameSource
@@ -25,6 +28,7 @@ export function createFrameLoader(sources: readonly FrameSource[], workers: Fram
     try {
       const bytes = await place.source.readAt(into, frame.storedAt)
       if (bytes < into.length) throw damaged(place.source, 'it ends before its last frame does')
+      if (findFrameEnd(into) !== into.length) throw damaged(place.source, WRONG_TABLES)
     } finally {
       place.busy -= 1
     }

@@ -1,16 +1,13 @@
-/** A thread that decodes, hashes and compresses frames in shared memory; started by frame-workers.ts. */
-import { hash } from 'node:crypto'
-import { parentPort } from 'node:worker_threads'
-import { constants, zstdCompressSync, zstdDecompressSync } from 'node:zlib'
-import { renderError } from '../../core/foundation/fault.ts'
-import { findFrameEnd } from '../../core/image/zstd-frame.ts'
-import { release } from '../image/chunks.ts'
+/** What a thread does that decodes, hashes and compresses frames in shared memory. */
+import type crypto from 'node:crypto'
+import type { MessagePort } from 'node:worker_threads'
+import type zlib from 'node:zlib'
 
 /** Buffers travel as the shared memory behind them, so that nothing is copied. */
 export type FrameTask =
   /** The digest of the first `bytes`. */
   | { readonly does: 'hash'; readonly from: SharedArrayBuffer; readonly bytes: number }
-  /** Exactly one frame, which must hold exactly `bytes`, with their digest where it is wanted. */
+  /** One frame, which must hold exactly `bytes`, with their digest where it is wanted. */
   | {
       readonly does: 'decode'
       readonly from: SharedArrayBuffer
@@ -45,65 +42,69 @@ export type FrameAnswer = { readonly id: number } & (
   | { readonly ok: false; readonly reason: string }
 )
 
-parentPort?.on('message', ({ id, task }: FrameRequest) => {
-  parentPort?.postMessage(answer(id, task), [])
-})
+/**
+ * The thread gets this function's own text, so that it need not load what reads TypeScript (13 MiB
+ * each): all that it uses it defines itself, or is given.
+ */
+export function serveFrames(
+  port: MessagePort,
+  { hash }: typeof crypto,
+  { constants, zstdCompressSync, zstdDecompressSync }: typeof zlib,
+): void {
+  const digestOf = (bytes: Buffer) => hash('sha256', bytes, 'hex')
 
-function answer(id: number, task: FrameTask): FrameAnswer {
-  try {
-    return { id, ok: true, result: carryOut(task) }
-  } catch (thrown) {
-    return { id, ok: false, reason: renderError(thrown) }
+  /** Memory is given back at once: several MiB a frame would pile up until they are collected. */
+  // oxlint-disable-next-line unicorn/consistent-function-scoping -- the thread has only this text
+  function putInto(into: SharedArrayBuffer, made: Buffer): number {
+    const room = Buffer.from(into)
+    const { length, buffer } = made
+    if (length > room.length) throw new Error('a frame became larger than its content')
+    made.copy(room)
+    const isOwn = buffer instanceof ArrayBuffer && buffer.byteLength > Buffer.poolSize
+    if (isOwn) buffer.transfer(0)
+    return length
   }
-}
 
-function carryOut(task: FrameTask): FrameResult {
-  switch (task.does) {
-    case 'hash':
-      return { sha256: digestOf(Buffer.from(task.from, 0, task.bytes)), bytes: task.bytes }
-    case 'decode':
-      return decode(task)
-    case 'encode':
-      return encode(task)
+  function decode(task: Extract<FrameTask, { does: 'decode' }>): FrameResult {
+    const { from, storedBytes, into, bytes, hashes } = task
+    // In one piece, with room to see its end: several would be joined by a copy.
+    const size = { chunkSize: bytes + 64, maxOutputLength: bytes + 64 }
+    const content = zstdDecompressSync(Buffer.from(from, 0, storedBytes), size)
+    if (content.length !== bytes) {
+      throw new Error('a frame does not hold as much as its tables say')
+    }
+    putInto(into, content)
+    return { sha256: hashes ? digestOf(Buffer.from(into, 0, bytes)) : '', bytes }
   }
-}
 
-const digestOf = (bytes: Buffer) => hash('sha256', bytes, 'hex')
-
-function decode(task: Extract<FrameTask, { does: 'decode' }>): FrameResult {
-  const stored = Buffer.from(task.from, 0, task.storedBytes)
-  if (findFrameEnd(stored) !== stored.length) {
-    throw new Error('its tables do not say where its frames end')
-  }
-  // In one piece, with room to see its end: several would be joined by a copy.
-  const size = { chunkSize: task.bytes + 64, maxOutputLength: task.bytes + 64 }
-  const content = zstdDecompressSync(stored, size)
-  if (content.length !== task.bytes) {
-    throw new Error('a frame does not hold as much as its tables say')
-  }
-  content.copy(Buffer.from(task.into))
-  release(content)
-  return {
-    sha256: task.hashes ? digestOf(Buffer.from(task.into, 0, task.bytes)) : '',
-    bytes: task.bytes,
-  }
-}
-
-function encode({ from, bytes, into, level }: Extract<FrameTask, { does: 'encode' }>): FrameResult {
-  const content = Buffer.from(from, 0, bytes)
-  const frame = zstdCompressSync(content, {
-    pledgedSrcSize: bytes,
-    chunkSize: into.byteLength,
-    params: {
+  function encode(task: Extract<FrameTask, { does: 'encode' }>): FrameResult {
+    const { from, bytes, into, level } = task
+    const content = Buffer.from(from, 0, bytes)
+    const params = {
       [constants.ZSTD_c_compressionLevel]: level,
       [constants.ZSTD_c_checksumFlag]: 1,
       [constants.ZSTD_c_contentSizeFlag]: 1,
-    },
+    }
+    const options = { pledgedSrcSize: bytes, chunkSize: into.byteLength, params }
+    const stored = putInto(into, zstdCompressSync(content, options))
+    return { sha256: digestOf(content), bytes: stored }
+  }
+
+  function carryOut(task: FrameTask): FrameResult {
+    if (task.does === 'decode') return decode(task)
+    if (task.does === 'encode') return encode(task)
+    return { sha256: digestOf(Buffer.from(task.from, 0, task.bytes)), bytes: task.bytes }
+  }
+
+  function answer({ id, task }: FrameRequest): FrameAnswer {
+    try {
+      return { id, ok: true, result: carryOut(task) }
+    } catch (thrown) {
+      return { id, ok: false, reason: thrown instanceof Error ? thrown.message : String(thrown) }
+    }
+  }
+
+  port.on('message', (request: FrameRequest) => {
+    port.postMessage(answer(request), [])
   })
-  const room = Buffer.from(into)
-  if (frame.length > room.length) throw new Error('a frame became larger than its content')
-  frame.copy(room)
-  const stored = frame.length
-  release(frame)
-  return { sha256: digestOf(content), bytes: stored }
 }

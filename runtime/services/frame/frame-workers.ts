@@ -1,8 +1,13 @@
 /** Threads that work on frames side by side: each task goes to the one that has the least to do. */
 import { availableParallelism } from 'node:os'
-import { extname } from 'node:path'
 import { Worker } from 'node:worker_threads'
-import type { FrameAnswer, FrameRequest, FrameResult, FrameTask } from './frame-worker.ts'
+import {
+  serveFrames,
+  type FrameAnswer,
+  type FrameRequest,
+  type FrameResult,
+  type FrameTask,
+} from './frame-worker.ts'
 
 export interface FrameWorkers extends AsyncDisposable {
   readonly count: number
@@ -11,7 +16,7 @@ export interface FrameWorkers extends AsyncDisposable {
 }
 
 /** Of more threads the memory would add up, and no disk takes what so many decode. */
-const MAX_WORKERS = 8
+const MAX_WORKERS = 6
 
 const countWorkers = (): number => Math.min(MAX_WORKERS, availableParallelism())
 
@@ -38,13 +43,14 @@ export function createFrameWorkers(count = countWorkers()): FrameWorkers {
   }
 }
 
-/** As it is, or as the npm package has it. */
-const CODE = new URL(`./frame-worker${extname(import.meta.url)}`, import.meta.url)
+const CODE = `(${serveFrames.toString()})(
+  require('node:worker_threads').parentPort, require('node:crypto'), require('node:zlib'))`
+
 /** All that is large lies outside of the threads' heaps. */
 const LIMITS = { maxYoungGenerationSizeMb: 2, maxOldGenerationSizeMb: 32 }
 
 function createThread() {
-  const worker = new Worker(CODE, { resourceLimits: LIMITS })
+  const worker = new Worker(CODE, { eval: true, resourceLimits: LIMITS })
   const waiting = new Map<number, Waiting>()
   let lastId = 0
   function fail(reason: Error) {

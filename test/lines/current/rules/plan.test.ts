@@ -2,6 +2,7 @@
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
 import { renderPlan } from '../../../../runtime/lines/current/rules/plan.ts'
+import { parseRemotePlan } from '../../../../runtime/lines/current/wizard/driven/remote-plan.ts'
 import {
   createFixture,
   diskOf,
@@ -165,6 +166,22 @@ test('only flash-always asks for the one-shot boot entry, and only with the sett
     const { plan } = fixture.plan()
     assert.is(plan.mode === 'flash' && plan.registerUefiBoot, asks)
   }
+})
+
+test('flash.delta and a trusted index reach the client', () => {
+  const fixture = createFixture({ settings: { ...PXE_RULES, delta: true } })
+  fixture.put(FLASH)
+  const { plan } = fixture.plan()
+  assert.ok(plan.mode === 'flash')
+  const image = { ...plan.image, indexSha256: 'ef'.repeat(32) }
+  const document = renderPlan({ ...plan, image }, 'http://s')
+  assert.equal([document['delta'], document['index_sha256']], [true, 'ef'.repeat(32)])
+  const read = parseRemotePlan(document)
+  assert.ok(read.ok && read.value.mode === 'flash')
+  assert.equal([read.value.delta, read.value.indexSha256], [true, 'ef'.repeat(32)])
+  const plain = createFixture()
+  plain.put(FLASH)
+  assert.is('delta' in renderPlan(plain.plan().plan, 'http://s'), false)
 })
 
 test.run()
