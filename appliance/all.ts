@@ -1,12 +1,19 @@
 /** All products: what `pnpm build:images` builds by itself, and what it builds when it is named. */
 import type { Appliance } from './appliance.ts'
 import { debianPackage } from './debian-package.ts'
+import { earlierLive, earlierUsb } from './earlier.ts'
 import { ipxeEfi } from './ipxe-efi.ts'
 import { netbootPc } from './netboot-pc.ts'
+import { secureBootEfi } from './secureboot-efi.ts'
 import { serverAppliance } from './server.ts'
 import { usbPc } from './usb-pc.ts'
 
-export const APPLIANCES: readonly Appliance[] = [netbootPc, ipxeEfi, usbPc]
+export const APPLIANCES: readonly Appliance[] = [netbootPc, ipxeEfi, secureBootEfi, usbPc]
 
-/** No boot media: `pnpm build:images server deb`. */
-export const NAMED_APPLIANCES: readonly Appliance[] = [serverAppliance, debianPackage]
+/** `pnpm build:images server deb`; a release has them, too. */
+export const NAMED_APPLIANCES: readonly Appliance[] = [
+  serverAppliance,
+  debianPackage,
+  earlierLive,
+  earlierUsb,
+]

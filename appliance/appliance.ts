@@ -4,10 +4,11 @@ export const ARCHS = ['x86_64', 'arm64'] as const
 export type Arch = (typeof ARCHS)[number]
 
 /**
- * How it boots a machine: kernel, initrd and root over the network, a stick or disc, a UEFI program that
- * chains, or a disk that stays; `deb` boots nothing.
+ * How it boots a machine: kernel, initrd and root over the network, a stick or disc, UEFI programs that
+ * chain, or a disk that stays; `deb` boots nothing. `live` and `live-usb` are netboot and usb of the
+ * earlier line.
  */
-type Shape = 'netboot' | 'usb' | 'ipxe' | 'server' | 'deb'
+type Shape = 'netboot' | 'usb' | 'ipxe' | 'secureboot' | 'server' | 'deb' | 'live' | 'live-usb'
 
 export interface Appliance {
   /** The name in `pnpm build:images NAME`. */

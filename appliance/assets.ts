@@ -25,6 +25,26 @@ export const usbIso = (arch: Arch, version: string) => `flasher-usbboot-pc-${arc
 
 export const ipxeFile = (arch: Arch, version: string) => `flasher-ipxe-${arch}-v${version}.efi`
 
+/** Begins the names of Debian's signed boot loaders and of the lists beside them: `flasher-secureboot-x86_64-v1.2.0`. */
+export const secureBootStem = (arch: Arch, version: string) =>
+  `flasher-secureboot-${arch}-v${version}`
+
+export const secureBootFiles = (arch: Arch, version: string) => {
+  const stem = secureBootStem(arch, version)
+  return { shim: `${stem}.shim.efi`, grub: `${stem}.grub.efi`, config: `${stem}.grub.cfg` }
+}
+
+/** The names that these files must have for firmware, shim and GRUB, by TFTP as by HTTP: each names the next. */
+export const SHIM_FILES = {
+  x86_64: 'shimx64.efi',
+  arm64: 'shimaa64.efi',
+} as const satisfies Record<Arch, string>
+export const GRUB_FILES = {
+  x86_64: 'grubx64.efi',
+  arm64: 'grubaa64.efi',
+} as const satisfies Record<Arch, string>
+export const GRUB_CONFIG = 'grub/grub.cfg'
+
 /** What an installed server updates itself with: the root for a slot, its kernel and its initrd. */
 export const serverUpdate = (arch: Arch, version: string) => {
   const stem = `flasher-server-${arch}-v${version}`

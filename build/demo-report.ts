@@ -159,8 +159,8 @@ function renderEvent(event: Shown, greeting: string | null): string | null {
 
 const PLAIN = {
   discovered: `The server has discovered the machine, ${MACHINE.mac}`,
-  waiting: 'It waits to be armed',
-  restarted: 'Restarted, so that it asks the server again',
+  waiting: 'It is waiting to be armed',
+  restarted: 'Restarted, so that it contacts the server again',
   flashing: 'Flashing',
 } as const
 

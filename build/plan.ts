@@ -1,57 +1,21 @@
 /** Plans a build: the steps that make the wanted products, and the files to hand over. */
-import { ARCHS, type Appliance, type Arch } from '../appliance/appliance.ts'
-import {
-  checksumsOf,
-  debFile,
-  DEBIAN_ARCHS,
-  ipxeFile,
-  netbootStem,
-  netbootTrio,
-  serverImage,
-  serverUpdate,
-  stemOf,
-  usbIso,
-} from '../appliance/assets.ts'
+import { ARCHS, type Arch } from '../appliance/appliance.ts'
+import { DEBIAN_ARCHS, LIVE_TRIO, netbootTrio, serverUpdate } from '../appliance/assets.ts'
+import { BUNDLES, SIGNED, type Bundle, type PlanOptions } from './bundles.ts'
 import { ownerOf } from './cache/key.ts'
 import { appStep, nodeStep, serverAppStep } from './steps/app.ts'
 import { debStep } from './steps/deb.ts'
 import { initrdStep } from './steps/initrd.ts'
-import { ipxeStep, PROGRAMS } from './steps/ipxe.ts'
+import { ipxeStep } from './steps/ipxe.ts'
 import { isoStep } from './steps/iso.ts'
 import { packagesStep } from './steps/packages.ts'
+import { secureBootStep } from './steps/secureboot.ts'
 import { serverDiskStep } from './steps/server-disk.ts'
 import { squashfsStep } from './steps/squashfs.ts'
 import type { BuildFacts, Step } from './steps/step.ts'
 import { toolsStep, withTools } from './steps/tools.ts'
 import { baseStep, SERVER_ROOT, treeStep } from './steps/tree.ts'
-
-interface PlanOptions {
-  readonly appliances: readonly Appliance[]
-  readonly facts: BuildFacts
-  /** The fixed machine server that our iPXE asks; null: the one that DHCP names. */
-  readonly ipxeServer: string | null
-  /** A source tree to compile iPXE from; null: Debian's binary is used. */
-  readonly ipxeSource: string | null
-}
-
-/** Files that belong together: they share a list of checksums and a list of contents. */
-export interface Bundle {
-  readonly appliance: string
-  /** Begins the names of the lists beside them: `flasher-netboot-pc-x86_64-v1.2.0`. */
-  readonly stem: string
-  readonly checksums: string
-  readonly files: readonly { readonly asset: string; readonly from: string }[]
-  /** Lists of the Debian packages in it, and of those that built it, each with a title. */
-  readonly packages: readonly {
-    readonly title: string
-    readonly from: string
-    readonly within: boolean
-  }[]
-  /** Lists of npm packages in it. */
-  readonly npm: readonly string[]
-  /** Lists of programs in it that come from no package. */
-  readonly programs: readonly string[]
-}
+import { zstdStep } from './steps/zstd.ts'
 
 export interface Plan {
   /** In an order that their inputs allow. */
@@ -82,7 +46,7 @@ export const MKOSI = packagesStep({
 
 /** Shim and GRUB as signed by Debian for Secure Boot, and GRUB for BIOS. */
 const BOOT_PACKAGES = packagesStep({
-  name: 'boot-packages',
+  name: SIGNED.x86_64,
   says: 'boot loaders for sticks and discs',
   suite: 'trixie',
   arch: 'amd64',
@@ -93,6 +57,15 @@ const BOOT_PACKAGES = packagesStep({
     'shim-helpers-amd64-signed',
     'shim-signed',
   ],
+})
+
+/** The same loaders for arm64, for the network alone. */
+const BOOT_PACKAGES_ARM = packagesStep({
+  name: SIGNED.arm64,
+  says: 'signed boot loaders for arm64',
+  suite: 'trixie',
+  arch: 'arm64',
+  packages: ['grub-efi-arm64-signed', 'shim-signed'],
 })
 
 /** One package holds the binaries of all architectures. */
@@ -129,6 +102,21 @@ function allSteps({ facts, ipxeServer, ipxeSource }: PlanOptions): readonly Step
     initrdStep({ ...root, name: 'initrd-media', kind: 'media', squashfsName: 'root.squashfs' }),
     BOOT_PACKAGES,
     isoStep({ ...media, name: 'iso', packages: '@boot-packages/root' }),
+    BOOT_PACKAGES_ARM,
+    ...ARCHS.map((arch) => secureBootStep({ arch, packages: SIGNED[arch] })),
+    initrdStep({
+      ...root,
+      name: 'initrd-live',
+      kind: 'netboot',
+      squashfsName: LIVE_TRIO.squashfs,
+    }),
+    isoStep({ ...media, name: 'live-usb', packages: '@boot-packages/root', asks: 'panes' }),
+    zstdStep({
+      name: 'live-usb-zst',
+      says: 'the stick of the earlier line, compressed',
+      from: '@live-usb/image.iso',
+      makes: 'image.img.zst',
+    }),
     IPXE_PACKAGES,
     ...serverSteps(facts),
     ...ARCHS.map((arch) => {
@@ -165,92 +153,3 @@ function pick(steps: readonly Step[], wanted: readonly string[]): readonly Step[
   }
   return steps.filter(({ name }) => names.has(name))
 }
-
-type MakeBundle = (appliance: string, arch: Arch, options: PlanOptions) => Bundle
-
-const LIVE = {
-  packages: [
-    { title: 'in the root file system', from: '@base/packages.json', within: true },
-    { title: 'of the tools that made it', from: '@tools/packages.json', within: false },
-    { title: 'of mkosi, which ran them', from: '@mkosi/packages.json', within: false },
-  ],
-  npm: ['@app/packages.json'],
-  programs: [],
-} as const
-
-const BUNDLES: Readonly<Record<Appliance['shape'], MakeBundle>> = {
-  netboot: (appliance, arch, { facts: { version } }) => {
-    const { kernel, initrd, squashfs } = netbootTrio(arch, version)
-    const stem = netbootStem(arch, version)
-    const files = [
-      { asset: kernel, from: '@base/vmlinuz' },
-      { asset: initrd, from: '@initrd-netboot/initrd' },
-      { asset: squashfs, from: '@squashfs/root.squashfs' },
-    ]
-    return { appliance, stem, checksums: checksumsOf(stem), files, ...LIVE }
-  },
-  usb: (appliance, arch, { facts: { version } }) => {
-    const asset = usbIso(arch, version)
-    const files = [{ asset, from: '@iso/image.iso' }]
-    return {
-      ...single(appliance, asset, files),
-      ...LIVE,
-      packages: [...LIVE.packages, LOADERS],
-    }
-  },
-  server: (appliance, arch, { facts: { version } }) => {
-    const asset = serverImage(arch)
-    const { kernel, initrd, squashfs } = serverUpdate(arch, version)
-    const files = [
-      { asset, from: '@server-disk/disk.img.zst' },
-      { asset: kernel, from: '@server-base/vmlinuz' },
-      { asset: initrd, from: '@server-initrd/initrd' },
-      { asset: squashfs, from: '@server-squashfs/root.squashfs' },
-    ]
-    const within = {
-      title: 'in the root file system',
-      from: '@server-base/packages.json',
-      within: true,
-    }
-    return {
-      ...single(appliance, asset, files),
-      packages: [within, ...LIVE.packages.filter((list) => !list.within), LOADERS],
-      npm: ['@server-app/packages.json'],
-      programs: [],
-    }
-  },
-  deb: (appliance, arch, { facts: { version } }) => {
-    const asset = debFile(arch, version)
-    const packages = LIVE.packages.filter((list) => !list.within)
-    const files = [{ asset, from: '@deb/flasher.deb' }]
-    return {
-      ...single(appliance, asset, files),
-      packages,
-      npm: ['@server-app/packages.json'],
-      programs: [],
-    }
-  },
-  ipxe: (appliance, arch, { facts: { version }, ipxeSource }) => {
-    const asset = ipxeFile(arch, version)
-    const files = [{ asset, from: `@ipxe-${arch}/ipxe.efi` }]
-    const packaged = [{ title: 'in it', from: '@ipxe-packages/packages.json', within: true }]
-    const from =
-      ipxeSource === null
-        ? { packages: packaged, programs: [] }
-        : { packages: [], programs: [`@ipxe-${arch}/${PROGRAMS}`] }
-    return { ...single(appliance, asset, files), npm: [], ...from }
-  },
-}
-
-const LOADERS = {
-  title: 'of the boot loaders',
-  from: '@boot-packages/packages.json',
-  within: true,
-} as const
-
-const single = (appliance: string, asset: string, files: Bundle['files']) => ({
-  appliance,
-  stem: stemOf(asset),
-  checksums: checksumsOf(asset),
-  files,
-})

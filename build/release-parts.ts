@@ -6,7 +6,8 @@ import {
   sourceArchive,
   stemOf,
 } from '../appliance/assets.ts'
-import { MKOSI, type Bundle, type Plan } from './plan.ts'
+import type { Bundle } from './bundles.ts'
+import { MKOSI, type Plan } from './plan.ts'
 import { documentStep, documentToolsStep } from './steps/document.ts'
 import { npmPackageStep } from './steps/npm-package.ts'
 import { sourceStep } from './steps/source.ts'

@@ -1,4 +1,5 @@
 /** Renders what a machine boots as an iPXE script ("GET /pxe/{mac}"). */
+import { SHIM_FILES } from '../../../appliance/assets.ts'
 import {
   DEFAULT_DRIVE,
   type BootDecision,
@@ -84,10 +85,10 @@ function renderToLive(decision: ToLive, header: BootHeader): readonly string[] {
 }
 
 /**
- * Debian's shim, which trusts Debian's kernel where firmware with Secure Boot does not. It is not in a
- * release; iPXE asks for it only if the kernel cannot be started without, and boots on if it is not there.
+ * Debian's shim, which trusts Debian's kernel where firmware with Secure Boot does not. iPXE asks for it
+ * only if the kernel cannot be started without, and boots on if it is not there.
  */
-const SHIM = 'shimx64.efi'
+const SHIM = SHIM_FILES.x86_64
 
 /** The initrd has a name of its own, whatever its URL: the EFI stub asks for it by that. */
 function renderSet(decision: ToLive, arch: LiveArch, set: LiveSet, mac: Mac): readonly string[] {

@@ -58,16 +58,14 @@ function parseEntries(entries: Buffer, entryBytes: number, sectorBytes: number) 
 
 /** The first three groups are stored with their lowest byte first. */
 function renderGuid(bytes: Buffer): string {
-  const hex = (part: Buffer) => part.toString('hex')
-  const reversed = (from: number, to: number) =>
-    hex(Buffer.from(bytes.subarray(from, to)).reverse())
-  return [
-    reversed(0, 4),
-    reversed(4, 6),
-    reversed(6, 8),
-    hex(bytes.subarray(8, 10)),
-    hex(bytes.subarray(10, 16)),
-  ].join('-')
+  const groups = [
+    bytes.subarray(0, 4).toReversed(),
+    bytes.subarray(4, 6).toReversed(),
+    bytes.subarray(6, 8).toReversed(),
+    bytes.subarray(8, 10),
+    bytes.subarray(10, 16),
+  ]
+  return groups.map((group) => Buffer.from(group).toString('hex')).join('-')
 }
 
 /** The four entries of the first sector. */

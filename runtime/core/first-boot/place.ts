@@ -16,7 +16,7 @@ export type SeedPlace =
     }
 
 /** What is held back until everything else is on the medium. */
-export interface HeldBack {
+interface HeldBack {
   readonly headBytes: number
   /** Where the disk's end begins that is held back. */
   readonly tailStart: number

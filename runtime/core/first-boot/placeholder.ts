@@ -58,10 +58,7 @@ function findValue(inner: string, values: PlaceholderValues): Result<string, str
   const [, key] = LABEL.exec(inner) ?? []
   const [, secret] = SECRET.exec(inner) ?? []
   if (key !== undefined) return findLabel(key, values.labels)
-  if (secret !== undefined) {
-    const value = Object.hasOwn(values.secrets, secret) ? values.secrets[secret] : null
-    return value === null || value === undefined ? refuse('the secret has no value') : accept(value)
-  }
+  if (secret !== undefined) return findSecret(secret, values.secrets)
   switch (inner) {
     case 'name':
       return checkValue(values.name, 'the machine has no name')
@@ -72,6 +69,11 @@ function findValue(inner: string, values: PlaceholderValues): Result<string, str
     default:
       return refuse(`there is no such placeholder; there are ${KNOWN}`)
   }
+}
+
+function findSecret(name: string, secrets: PlaceholderValues['secrets']): Result<string, string> {
+  const value = Object.hasOwn(secrets, name) ? (secrets[name] ?? null) : null
+  return value === null ? refuse('the secret has no value') : accept(value)
 }
 
 /** Of the label `rack-12`, `{{label.rack}}` is `12`: labels have no values, so a separator makes one. */

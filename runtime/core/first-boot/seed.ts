@@ -4,7 +4,7 @@ import { printable } from '../foundation/printable.ts'
 import { accept, refuse, type Result } from '../foundation/result.ts'
 import { renderIgnition } from './ignition.ts'
 import { fillPlaceholders, type PlaceholderValues } from './placeholder.ts'
-import { DOTS, isIgnition, type FilledTemplate, type Template } from './template.ts'
+import { hideSecrets, isIgnition, type FilledTemplate, type Template } from './template.ts'
 
 /** The names of the files, as cloud-init reads them. */
 export interface CloudInitSeed {
@@ -40,7 +40,7 @@ export function renderFirstBoot(
   subject: TemplateSubject,
   { instance, secrets }: RenderOptions,
 ): Result<FirstBoot, string> {
-  const shown = secrets === 'filled' ? template.secrets : dotsFor(template)
+  const shown = secrets === 'filled' ? template.secrets : hideSecrets(template).secrets
   const filled = fillTemplate(template, { ...subject, secrets: shown })
   if (!filled.ok) return filled
   const { user_data } = filled.value
@@ -61,9 +61,6 @@ export function renderFirstBoot(
 
 const ONLY_IGNITION = 'its text is for Ignition, which this image does not use'
 const ONLY_CLOUD_INIT = 'its text is for cloud-init, and this image uses Ignition'
-
-const dotsFor = ({ secrets }: Template): Readonly<Record<string, string>> =>
-  Object.fromEntries(Object.keys(secrets).map((name) => [name, DOTS]))
 
 function fillTemplate(
   template: Template,

@@ -26,6 +26,7 @@ import { createMachineLine, gatherSurroundings, type LineDependencies } from './
 import { createPages } from './pages/site-pages.ts'
 import { backupRoutes } from './routes/backups.ts'
 import { cacheRoutes } from './routes/cache.ts'
+import { firstBootRoutes } from './routes/seed.ts'
 import { imageRoutes } from './routes/images.ts'
 import { releaseRoutes } from './routes/releases.ts'
 import { runRemovalRoutes } from './routes/runs.ts'
@@ -70,8 +71,9 @@ export async function createMachineServer(
   })
   const rules: LineDependencies = {
     findImage: createFinder(catalog),
+    findTemplate: (name) => state.templates.find(name)?.template ?? null,
     sets: bootFiles.active,
-    settings: () => settings().pxe,
+    settings: () => ({ ...settings().pxe, delta: settings().flash.delta }),
     placeOf: gate.placeOf,
     bootKey: deriveSecret(secret, 'boot tokens'),
   }
@@ -95,6 +97,7 @@ export async function createMachineServer(
       () => ({ schemas: SCHEMAS }),
       (site) => measureQueue(site.metrics, gate),
       (site) => ({ routes: imageRoutes(site) }),
+      (site) => ({ routes: firstBootRoutes(site, { ...state, ...rules }) }),
       (site) => ({ routes: [...cacheRoutes(site), ...runRemovalRoutes(site)] }),
       (site) => ({
         routes: releaseRoutes(site, {

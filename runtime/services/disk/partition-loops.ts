@@ -11,10 +11,12 @@ import type { FlashedDisk } from './volumes.ts'
 
 /**
  * Arguments: the sector size, then `offset:bytes` of each partition. It detaches them when its input
- * ends, which it also does when we are killed; one that is still mounted then goes with its mount.
+ * ends, which it also does when we are killed (nobody may read its output then); one that is still
+ * mounted goes with its mount.
  */
 const SCRIPT = `
 disk=$0; sector=$1; shift; devices=
+trap '' PIPE
 trap 'for device in $devices; do losetup --detach "$device"; done' EXIT
 for part; do
   device=$(losetup --find --show --sector-size "$sector" --offset "\${part%:*}" --sizelimit "\${part#*:}" "$disk") || exit

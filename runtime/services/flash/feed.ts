@@ -1,47 +1,57 @@
 /** Where a disk gets an image's content from: a decoder of its own, or one that several disks share. */
 import type { FlashPlan } from '../../core/flash/flash.ts'
+import type { FrameMap } from '../../core/image/frame-map.ts'
+import type { Compare } from '../frame/frame-blocks.ts'
 import type { Decoders } from '../image/decoders.ts'
 import { createFiller, type Filler } from '../image/filler.ts'
 import type { Source } from '../image/source.ts'
-import { untilAborted } from '../host/watch.ts'
 import { copyBody } from './copier.ts'
-import { checkDigestFirst, countSource, type Counted } from './counted-source.ts'
+import type { Counted } from './counted-source.ts'
+import { openImage } from './image-blocks.ts'
 import type { Waits } from './wait-times.ts'
 
 export interface Feed extends AsyncDisposable {
-  readonly counted: Counted
   /** What comes next, in order. */
   readonly filler: Filler
   /** Copies a part of the content onto the disk. */
   readonly copy: typeof copyBody
 }
 
-export type OpenFeed = (waits: Waits, signal: AbortSignal) => Promise<Feed>
+interface OpenedFeed {
+  readonly counted: Counted
+  /** Null: the image is read from start to end. */
+  readonly map: FrameMap | null
+  /** `compare` needs a map. */
+  open(compare?: Compare): Promise<Feed>
+}
 
-/** A decoder of the disk's own. */
+interface Around {
+  readonly waits: Waits
+  readonly signal: AbortSignal
+}
+
+export type OpenFeed = (around: Around) => Promise<OpenedFeed>
+
+/** A decoder of the disk's own. `mirrors`: further sources of the same image, which serve frames as well. */
 export const ownFeed =
-  (decoders: Decoders, plan: FlashPlan, given: Source): OpenFeed =>
-  async (waits, signal) => {
-    const counted = await countImage(plan, given, signal, waits)
-    const blocks = await decoders.open(counted.source, plan.image.format)
+  (
+    decoders: Decoders,
+    plan: FlashPlan,
+    source: Source,
+    mirrors: readonly Source[] = [],
+  ): OpenFeed =>
+  async (around) => {
+    const { counted, map, open } = await openImage(decoders, plan, source, { ...around, mirrors })
     return {
       counted,
-      filler: createFiller(blocks),
-      copy: copyBody,
-      [Symbol.asyncDispose]: () => blocks[Symbol.asyncDispose](),
+      map,
+      async open(compare) {
+        const blocks = await open(compare)
+        return {
+          filler: createFiller(blocks),
+          copy: copyBody,
+          [Symbol.asyncDispose]: () => blocks[Symbol.asyncDispose](),
+        }
+      },
     }
   }
-
-/** A qcow2 is read out of order, so its digest is checked before. */
-export async function countImage(
-  { image, sha256 }: Pick<FlashPlan, 'image' | 'sha256'>,
-  given: Source,
-  signal: AbortSignal,
-  waits?: Waits,
-): Promise<Counted> {
-  const isOutOfOrder = image.format === 'qcow2'
-  if (sha256 !== null && isOutOfOrder) {
-    await untilAborted(signal, checkDigestFirst(given, sha256, signal))
-  }
-  return countSource(given, isOutOfOrder ? null : sha256, waits)
-}

@@ -25,6 +25,8 @@ export interface FlashOrder {
   /** A path, `-`, an http(s) URL or an oras reference. */
   readonly image: string
   readonly format: ImageRequest['format']
+  /** Further places of the same image: they serve frames where it has an index. */
+  readonly mirrors?: readonly string[]
   /** A block device. */
   readonly target: string
   readonly options: FlashOptions
@@ -38,7 +40,7 @@ export interface FlashOrder {
 
 /** A flash that `run` can carry out. */
 export interface ReadyFlash {
-  readonly order: Pick<FlashOrder, 'image' | 'target' | 'provisioning' | 'firstBoot'>
+  readonly order: Pick<FlashOrder, 'image' | 'mirrors' | 'target' | 'provisioning' | 'firstBoot'>
   /** Refused with every reason against it. */
   readonly plan: Result<FlashPlan, readonly string[]>
   /** The opened image, which stays open; absent: `run` opens it. */
@@ -100,7 +102,7 @@ export interface OpenedImage extends CheckedImage, AsyncDisposable {
 }
 
 /** Opens the image and looks at it, then at the files and tools of the later steps. */
-export async function openImage(
+export async function lookAtImage(
   { sources, images, decoders, loadProvisioner, loadSeedWriter }: FlashTools,
   { image: location, format, options, provisioning = NOTHING, firstBoot = null }: FlashOrder,
   signal: AbortSignal,

@@ -6,11 +6,12 @@ import { untilAborted } from '../host/watch.ts'
 import { createFiller } from '../image/filler.ts'
 import { readHead } from '../image/image-head.ts'
 import type { Source } from '../image/source.ts'
+import type { Sources } from '../image/sources.ts'
 import { ownFeed } from './feed.ts'
 import {
   createTools,
   NOTHING,
-  openImage,
+  lookAtImage,
   planTarget,
   type FlasherOptions,
   type FlashOrder,
@@ -50,7 +51,7 @@ export function createFlasher(given: FlasherOptions) {
      */
     async plan(order: FlashOrder, signal: AbortSignal): Promise<PlannedFlash> {
       await using undo = new AsyncDisposableStack()
-      const opened = undo.use(await openImage(tools, order, signal))
+      const opened = undo.use(await lookAtImage(tools, order, signal))
       const planned = await planTarget(tools, opened, order, signal)
       const { source } = opened
       const held = undo.move()
@@ -75,7 +76,7 @@ export function createFlasher(given: FlasherOptions) {
 
     /** Writes the image, unless the disk is another one by now, then provisions it. Never throws. */
     async run(flash: ReadyFlash, options: RunOptions): Promise<FlashOutcome> {
-      const reached: Reached = { stage: 'checking', bytesWritten: 0 }
+      const reached: Reached = { stage: 'checking', bytesWritten: 0, bytesKept: null }
       try {
         return await carryOut(tools, flash, options, reached)
       } catch (thrown) {
@@ -111,6 +112,8 @@ export function createFlasher(given: FlasherOptions) {
 interface Reached {
   stage: FlashStage
   bytesWritten: number
+  /** Null: nothing is compared. */
+  bytesKept: number | null
 }
 
 async function carryOut(
@@ -124,10 +127,11 @@ async function carryOut(
   const { provisioning = NOTHING } = order
   const plan = planned.value
   await using source = opened ? borrow(opened) : await tools.sources.open(order.image, { signal })
-  const { firstBoot = null } = order
-  const beforeEnds = firstBoot === null ? null : (await tools.loadSeedWriter()).create(firstBoot)
+  const beforeEnds = await loadBeforeEnds(tools, order)
+  await using opening = await openMirrors(tools.sources, order.mirrors ?? [], signal)
+  const { mirrors } = opening
   const before = performance.now()
-  const feed = openFeed ?? ownFeed(tools.decoders, plan, source)
+  const feed = openFeed ?? ownFeed(tools.decoders, plan, source, mirrors)
   for await (const event of writeImage(tools, plan, feed, { signal, beforeEnds })) {
     note(event, reached)
     onEvent(event, plan)
@@ -138,8 +142,27 @@ async function carryOut(
     const provisioner = await tools.loadProvisioner()
     await provisioner.apply(provisioning, plan.target.node, { signal })
   }
-  const { bytesWritten } = reached
-  return { kind: 'done', plan, bytesWritten, seconds, verified: plan.verify !== 'none' }
+  const { bytesWritten, bytesKept } = reached
+  const verified = plan.verify !== 'none'
+  return { kind: 'done', plan, bytesWritten, bytesKept, seconds, verified }
+}
+
+/** Null: nothing comes between the image and its ends. */
+async function loadBeforeEnds(
+  { loadSeedWriter }: FlashTools,
+  { firstBoot = null }: ReadyFlash['order'],
+) {
+  return firstBoot === null ? null : (await loadSeedWriter()).create(firstBoot)
+}
+
+/** Those that can be opened: the image itself is elsewhere as well. */
+async function openMirrors(sources: Sources, locations: readonly string[], signal: AbortSignal) {
+  await using undo = new AsyncDisposableStack()
+  const opening = await Promise.allSettled(locations.map((at) => sources.open(at, { signal })))
+  const opened = opening.flatMap((one) => (one.status === 'fulfilled' ? [one.value] : []))
+  for (const source of opened) undo.use(source)
+  const held = undo.move()
+  return { mirrors: opened, [Symbol.asyncDispose]: () => held.disposeAsync() }
 }
 
 /** Whoever opened it closes it. */
@@ -149,7 +172,9 @@ function note(event: FlashEvent, reached: Reached) {
   if (event.event === 'synced') reached.stage = 'written'
   if (event.event !== 'writing') return
   reached.stage = 'writing'
-  if (event.phase === 'write') reached.bytesWritten = event.bytes_written
+  if (event.phase !== 'write') return
+  reached.bytesWritten = event.bytes_written
+  reached.bytesKept = event.bytes_kept ?? null
 }
 
 const SUDO = { hint: 'Run it again as root, for example with sudo.' } as const

@@ -64,15 +64,19 @@ async function readSeed({
   userData,
   metaData,
 }: Extract<Provisioning, { mode: 'cloud-init' }>): Promise<Seed> {
-  const generated = () => Buffer.from(renderMetaData(randomBytes(6).toString('hex')))
   return {
     folder: SEED_FOLDER,
     files: [
       { name: 'user-data', content: await readFile(userData) },
-      { name: 'meta-data', content: metaData === null ? generated() : await readFile(metaData) },
+      {
+        name: 'meta-data',
+        content: metaData === null ? generateMetaData() : await readFile(metaData),
+      },
     ],
   }
 }
+
+const generateMetaData = () => Buffer.from(renderMetaData(randomBytes(6).toString('hex')))
 
 async function checkInput({ what, path }: ProvisioningInput) {
   const stats = await stat(path).catch((cause: unknown) => {

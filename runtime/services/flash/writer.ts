@@ -4,9 +4,11 @@ import { Fault } from '../../core/foundation/fault.ts'
 import type { MovedBackup } from '../../core/disk/gpt.ts'
 import { decideRace, exactBytes, type FlashEvent, type FlashPlan } from '../../core/flash/flash.ts'
 import type { Written } from './copier.ts'
+import type { Counted } from './counted-source.ts'
+import { planDelta, type Delta } from './delta-flash.ts'
 import type { Feed, OpenFeed } from './feed.ts'
 import type { Disks } from '../disk/disks.ts'
-import { createSlot, openDevice, type Device } from '../disk/device.ts'
+import { openDevice, type Device } from '../disk/device.ts'
 import {
   clearEnds,
   eraseEnds,
@@ -16,7 +18,7 @@ import {
   writeEnds,
   type EndPart,
 } from '../disk/disk-ends.ts'
-import { readHead } from '../image/image-head.ts'
+import { readHead, readTail } from '../image/image-head.ts'
 import { planGrowth, prepareGrowth } from './grower.ts'
 import type { LastGrowth } from '../../core/flash/last-partition.ts'
 import { createMeter } from './meter.ts'
@@ -79,6 +81,8 @@ const cancelled = ({ target }: FlashPlan, cause: unknown) =>
 /** One flash under way. */
 interface Run {
   readonly plan: FlashPlan
+  readonly counted: Counted
+  readonly delta: Delta
   readonly feed: Feed
   readonly head: Buffer
   /** What the table becomes with --fix-gpt. */
@@ -103,24 +107,33 @@ async function* write(
   const { disks } = tools
   const { image, target } = plan
   const waits = createWaits()
-  const opening = openFeed(waits, signal)
+  const opened = await untilAborted(signal, openFeed({ waits, signal }))
+  const { counted } = opened
   const tasks = createTaskGroup()
   const slots = createSlots(countSlots(image.format))
   const withinDeadline = createDeadline(CLEANUP_MS)
+  const facts = { ...target, sizeBytes: target.identity.sizeBytes }
+  let opening: Promise<Feed> | null = null
   let holding: Promise<Device> | null = null
-  try {
-    const feed = await untilAborted(signal, opening)
-    const head = await untilAborted(signal, readHead(feed.filler, plan))
-    const facts = { ...target, sizeBytes: target.identity.sizeBytes }
-    const growth = plan.grow ? planGrowth(head, facts) : null
-    const moved = growth?.moved ?? (plan.fixGpt ? fixBackup(head, facts) : null)
-    const beforeEnds = planned?.plan(head, facts) ?? null
+  async function hold() {
     holding = openDevice(facts)
     const device = await untilAborted(signal, holding)
     const race = decideRace(plan, await untilAborted(signal, disks.probe(target.path, image.path)))
     if (race !== null) throw new Fault('target-raced', race)
+    return device
+  }
+  try {
+    // What is compared must not change any more.
+    const compared = plan.delta && opened.map !== null ? await hold() : null
+    const delta = planDelta(plan, opened.map, compared)
+    opening = opened.open(delta.comparison?.compare)
+    const feed = await untilAborted(signal, opening)
+    const head = await untilAborted(signal, readHead(feed.filler, plan))
+    const changes = planChanges(plan, head, facts)
+    const beforeEnds = planned?.plan(head, facts) ?? null
+    const device = compared ?? (await hold())
     signal.throwIfAborted()
-    const parts = { plan, feed, head, moved, growth, device }
+    const parts = { plan, counted, delta, feed, head, ...changes, device }
     yield* overwrite({ ...parts, beforeEnds, tasks, slots, waits, signal }, tools)
   } finally {
     await withinDeadline(close(opening))
@@ -130,6 +143,19 @@ async function* write(
   }
 }
 
+/** What becomes of the image's table on this disk. */
+function planChanges(
+  plan: FlashPlan,
+  head: Buffer,
+  disk: Pick<Device, 'sizeBytes' | 'sectorBytes'>,
+): Pick<Run, 'growth' | 'moved'> {
+  if (plan.grow) {
+    const growth = planGrowth(head, disk)
+    return { growth, moved: growth.moved }
+  }
+  return { growth: null, moved: plan.fixGpt ? fixBackup(head, disk) : null }
+}
+
 /** Also what is still being opened. */
 async function close(opening: Promise<AsyncDisposable> | null) {
   const opened = await opening
@@ -137,8 +163,7 @@ async function close(opening: Promise<AsyncDisposable> | null) {
 }
 
 async function* overwrite(run: Run, tools: WriterTools): AsyncGenerator<FlashEvent> {
-  const { plan, device, moved, growth, beforeEnds, tasks, signal } = run
-  const { counted } = run.feed
+  const { plan, device, moved, growth, counted, beforeEnds, tasks, signal } = run
   const verifies = plan.verify !== 'none'
   let parts: readonly EndPart[] = []
   // From here on the disk's old content is lost.
@@ -148,7 +173,7 @@ async function* overwrite(run: Run, tools: WriterTools): AsyncGenerator<FlashEve
   let isWhole = false
   try {
     const written = yield* writeBody(run, tools, onEnds)
-    const tail = await untilAborted(signal, readTail(run, written.end))
+    const tail = await untilAborted(signal, readTail(run.feed.filler, plan, written.end))
     counted.checkDigest()
     await untilAborted(signal, device.flush())
     const grow = await prepareGrowth(tools, run)
@@ -181,17 +206,18 @@ async function* writeBody(
   { shell }: WriterTools,
   cleared: Promise<void>,
 ): AsyncGenerator<FlashEvent, Body> {
-  const { plan, head, device, tasks, slots, waits, signal, feed } = run
-  const { counted, filler } = feed
+  const { plan, counted, delta, head, device, tasks, slots, waits, signal, feed } = run
+  const { filler } = feed
   const meter = createMeter({
     phase: 'write',
     totalBytes: exactBytes(plan.image.virtual),
     sourceBytes: counted.source.sizeBytes,
     bytesRead: counted.bytesRead,
     bytesDone: head.length,
+    isDelta: delta.comparison !== null,
     bottleneck: () => decideBottleneck(waits.look(), originOf(plan)),
   })
-  yield meter.look(plan.image.format)
+  yield { ...meter.look(plan.image.format), ...delta.report() }
   await untilAborted(signal, cleared)
   const { headBytes, tailStart } = locateEnds(device.sizeBytes)
   const zeroer = createZeroer(shell, device, plan.zeros)
@@ -208,6 +234,7 @@ async function* writeBody(
       to: head.length < headBytes ? head.length : tailStart,
       signal,
       onWritten: meter.add,
+      onKept: meter.keep,
     })
     await tasks.land()
     return { ...written, end }
@@ -227,8 +254,7 @@ const originOf = ({ image }: FlashPlan) => ({
 })
 
 async function* verify(run: Run, written: Written): AsyncGenerator<FlashEvent> {
-  const { plan, feed, device, tasks, slots, signal } = run
-  const { counted } = feed
+  const { plan, counted, device, tasks, slots, signal } = run
   const all = plan.verify === 'all'
   const meter = createMeter({
     phase: 'verify',
@@ -241,19 +267,4 @@ async function* verify(run: Run, written: Written): AsyncGenerator<FlashEvent> {
   const reading = verifyWritten(order)
   yield* watch(untilAborted(signal, reading), TICK_MS, () => meter.look())
   yield meter.look()
-}
-
-/** The image's part of the disk's last MiB; a Fault when the image goes on behind the disk's end. */
-async function readTail({ feed: { filler }, device, plan }: Run, bodyEnd: number): Promise<Buffer> {
-  const { tailStart } = locateEnds(device.sizeBytes)
-  const whole = createSlot(bodyEnd < tailStart ? 0 : device.sizeBytes - tailStart)
-  const tail = whole.subarray(0, await filler.fill(whole))
-  if (tail.length === whole.length && (await filler.fill(createSlot(1))) > 0) {
-    throw new Fault(
-      'write-failed',
-      `${plan.image.name} is larger than ${plan.target.path}: the disk ends at byte ${device.sizeBytes}`,
-      { hint: 'Use a larger disk.' },
-    )
-  }
-  return tail
 }

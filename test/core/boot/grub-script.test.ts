@@ -1,4 +1,5 @@
 /** Boot scripts for GRUB: the decision that iPXE gets, in other words. */
+import { readFileSync } from 'node:fs'
 import * as fc from 'fast-check'
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
@@ -190,6 +191,10 @@ test('grub.cfg asks for as long as it takes, at the server that GRUB came from',
     renderGrubConfig(null),
     'for server in "$net_default_server:8080" "$net_default_server:80"; do',
   )
+})
+
+test('the one of a release is the one that the server makes', () => {
+  assert.is(readFileSync('overlays/grub/grub.cfg', 'utf8'), renderGrubConfig(null))
 })
 
 test('the port of the server comes from the query, its host does not', () => {

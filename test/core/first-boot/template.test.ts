@@ -1,7 +1,7 @@
 /** First-boot templates: what is refused, how secrets are hidden and kept, and what is rendered. */
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
-import fc from 'fast-check'
+import * as fc from 'fast-check'
 import { parseMac } from '../../../runtime/core/machine/mac.ts'
 import { renderFirstBoot, type TemplateSubject } from '../../../runtime/core/first-boot/seed.ts'
 import {

@@ -34,6 +34,7 @@ export interface FlashOrder extends Partial<FlashOptions> {
   readonly device: string
   readonly format?: ImageFormat
   readonly signal?: AbortSignal
+  readonly mirrors?: readonly Source[]
   /** Called with each event as it comes. */
   readonly onEvent?: (event: FlashEvent) => void
   /** Changes the plan between the check and the execution, as the environment might. */
@@ -59,9 +60,9 @@ async function plan(order: FlashOrder): Promise<FlashPlan> {
 
 /** Plans and flashes, and tells each event as it comes. */
 export async function* execute(order: FlashOrder): AsyncGenerator<FlashEvent> {
-  const { source, signal = new AbortController().signal } = order
+  const { source, signal = new AbortController().signal, mirrors = [] } = order
   const planned = await plan(order)
-  const feed = ownFeed(decoders, planned, source)
+  const feed = ownFeed(decoders, planned, source, mirrors)
   yield* writeImage({ shell, env: process.env, disks }, planned, feed, { signal })
 }
 

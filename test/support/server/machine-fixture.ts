@@ -103,6 +103,7 @@ export function createFixture(more: Partial<Surroundings> = {}): Fixture {
       base: 'http://10.0.0.1:8080',
       now: iso(start),
       findImage: (ref) => refs.get(ref) ?? null,
+      findTemplate: () => null,
       sets: X86_SETS,
       settings: PXE_RULES,
       placeOf: () => null,

@@ -7,8 +7,12 @@ import {
   checksumsOf,
   debFile,
   ipxeFile,
+  LIVE_SUMS,
+  LIVE_TRIO,
+  LIVE_USB,
   netbootStem,
   netbootTrio,
+  secureBootFiles,
   serverImage,
   serverUpdate,
   usbIso,
@@ -72,11 +76,34 @@ export async function openTrio(): Promise<Trio> {
   }
 }
 
+/** Earlier line: the path of the stick, compressed. */
+export async function openLiveUsb(): Promise<string> {
+  return join(await build('earlier-usb'), LIVE_USB)
+}
+
+/** Earlier line: paths of the files that boot from the network. */
+export async function openLiveTrio(): Promise<Trio> {
+  const folder = await build('earlier-live')
+  return {
+    kernel: join(folder, LIVE_TRIO.vmlinuz),
+    initrd: join(folder, LIVE_TRIO.initrd),
+    squashfs: join(folder, LIVE_TRIO.squashfs),
+    checksums: join(folder, LIVE_SUMS),
+  }
+}
+
 /** The paths of our iPXE for UEFI, by processor. */
 export async function openIpxe(): Promise<{ readonly x86_64: string; readonly arm64: string }> {
   const folder = await build('ipxe-efi')
   const find = (arch: Arch) => join(folder, ipxeFile(arch, version))
   return { x86_64: find('x86_64'), arm64: find('arm64') }
+}
+
+/** Paths of Debian's signed shim and GRUB for a PC, and of their configuration. */
+export async function openSecureBoot(): Promise<ReturnType<typeof secureBootFiles>> {
+  const folder = await build('secureboot-efi')
+  const { shim, grub, config } = secureBootFiles('x86_64', version)
+  return { shim: join(folder, shim), grub: join(folder, grub), config: join(folder, config) }
 }
 
 /** The folder in which its files lie. FLASHER_TEST_DIST names one where they lie already. */

@@ -112,12 +112,12 @@ export const ENGLISH = {
       images: 'Images',
     },
     running: 'Running now',
-    failures: { title: 'Failed in 24 hours', all: 'All failed runs' },
     attention: {
       title: 'Needs attention',
       all: 'All {count}',
       none: 'Nothing needs attention.',
       neverSeen: 'never seen',
+      run: 'Show the run',
       configure: 'Configure',
       open: 'Open',
     },
@@ -137,6 +137,8 @@ export const ENGLISH = {
     setup: {
       done: 'Ready to boot machines',
       title: 'Setup: {done} of {total} done',
+      /** Folded after the first flash. */
+      ready: { one: '1 ready', other: '{count} ready' },
       states: {
         ready: 'ready',
         attention: 'needs attention',
@@ -214,7 +216,7 @@ export const ENGLISH = {
       tftp: 'TFTP daemon',
       activity: 'Activity',
     },
-    activity: { title: 'Activity', all: 'All' },
+    activity: { title: 'Activity', all: 'All netboot events' },
     uploaded: { one: 'The file was uploaded.', other: '{count} files were uploaded.' },
     downloads: {
       title: 'Downloads',
@@ -242,15 +244,19 @@ export const ENGLISH = {
     },
     install: {
       title: 'Install a live system',
+      /** Where machines already boot one. */
+      another: 'Install another version',
       fetch: {
         title: 'Fetch a release',
         site: 'Release site',
+        siteHint: 'Address of GitHub, Gitea or a plain web server with releases.',
         repository: 'Repository',
+        repositoryHint: 'The owner and the name, as in the address of the repository.',
         tag: 'Release',
         tagHint: 'A tag such as {tag}, or {latest}.',
         button: 'Fetch release',
         hint: 'The files are verified before machines boot them.',
-        setBy: 'Set by {variable}.',
+        setBy: 'Set by the environment variable {variable}.',
       },
       upload: {
         title: 'Upload the files',
@@ -272,8 +278,8 @@ export const ENGLISH = {
       active: 'active',
       inactive: 'inactive',
       unchecked: 'not checked yet',
-      note: 'This server only checks it; the service manager of its host starts and stops it. The host that is checked: {setting}.',
-      help: 'BIOS machines and most UEFI firmware load iPXE by TFTP. These commands set it up on a Debian host; UEFI HTTP Boot needs none of it.',
+      note: 'This page only checks the daemon; start and stop it on its host. To check another host, change {setting}.',
+      help: 'BIOS machines and most UEFI firmware load their first file by TFTP. These commands set it up on a Debian host; UEFI HTTP Boot needs none of it.',
       label: 'Commands that set up a TFTP daemon',
       /** What the check found, and what to do. */
       findings: {
@@ -440,7 +446,7 @@ export const ENGLISH = {
         open: 'Open its page anyway',
       },
       command: 'The command that starts the cache service',
-      fixed: 'The address of the cache service is set by {variable}.',
+      fixed: 'The address of the cache service is set by the environment variable {variable}.',
       label: 'Address of the cache service',
       button: 'Connect',
     },
@@ -487,11 +493,16 @@ export const ENGLISH = {
     },
     schedule: {
       title: 'Schedule',
-      enabled: 'Back up on schedule',
-      cadence: 'Frequency',
-      cadences: { daily: 'Daily', weekly: 'Weekly', manual: 'Manual only' },
-      retention: 'Backups to keep',
-      button: 'Save schedule',
+      texts: {
+        daily: 'A backup is made every day.',
+        weekly: 'A backup is made every week.',
+        manual: 'Backups are only made with the button above.',
+      },
+      kept: {
+        one: 'The newest backup is kept.',
+        other: 'The newest {count} backups are kept.',
+      },
+      change: 'Change schedule',
     },
     restore: {
       title: 'Restore {id}',
@@ -1247,6 +1258,7 @@ export const ENGLISH = {
         format: 'Format',
         read: 'Read',
         written: 'Written',
+        kept: 'Already on the disk',
         rate: 'Rate',
         bottleneck: 'Bottleneck',
         verified: 'Verified',
@@ -1515,7 +1527,12 @@ export const ENGLISH = {
   /** The settings page, and what pages call each setting. */
   settings: {
     title: 'Settings',
-    tabs: { cache: 'Cache service', release: 'Release', backups: 'Backups', dhcp: 'DHCP' },
+    tabs: {
+      cache: 'Cache service',
+      release: 'Netboot release',
+      backups: 'Backup schedule',
+      dhcp: 'DHCP',
+    },
     search: {
       label: 'Search settings',
       placeholder: 'Port, time zone, backups…',
@@ -1541,12 +1558,20 @@ export const ENGLISH = {
     },
     refused: '{setting} was not saved: {error}',
     problems: 'Some of the configuration is invalid:',
-    backup: 'Backup schedule',
+    backup: {
+      title: 'Backup schedule',
+      cadence: 'Back up automatically',
+      cadences: { manual: 'Never, only manually', daily: 'Every day', weekly: 'Every week' },
+      retention: 'Backups to keep',
+      retentionHint: 'Older ones are removed after each backup.',
+      button: 'Save schedule',
+      link: 'All backups',
+    },
     cache: {
       title: 'Cache service',
       images: { one: '1 image', other: '{count} images' },
       unavailable: 'unavailable',
-      text: 'The cache service holds the images. Its catalog is read at start and every minute.',
+      text: 'It holds the images. Its catalog is read at start and every minute.',
       address: 'Address of the cache service',
       button: 'Save address',
       read: 'Catalog read',
@@ -1559,21 +1584,29 @@ export const ENGLISH = {
     },
     release: {
       title: 'Netboot release',
-      text: 'Where the Netboot page fetches live systems.',
-      repository: 'Repository, owner/name',
-      tag: 'Tag',
+      text: 'Live systems are fetched from this release on the Netboot page.',
+      link: 'Netboot',
+      repository: 'Repository',
+      tag: 'Release',
+      tagHint: 'A tag such as v1.4.0, or latest.',
       button: 'Save release',
     },
     upstreamHint: 'Leave empty to use the configured value.',
+    upstreamEnvironment: 'Set by the environment variable {variable}.',
     row: {
       restart: 'Takes effect after a restart.',
       unset: 'not set',
       secret: 'set, not shown',
-      changeThere: 'Change it there.',
+      /** Instead of a form: where the setting is changed. */
+      changed: {
+        environment: 'Change it in the environment.',
+        secret: 'Secret: change it in the configuration file.',
+        card: 'Change it above',
+      },
       origin: {
-        environment: 'From the environment variable {variable}',
+        environment: 'Set by the environment variable {variable}',
         page: 'Saved on this page; override with {variable}',
-        file: 'From {path}; override with {variable}',
+        file: 'Set in {path}; override with {variable}',
         default: 'Default; override with {variable} or a file',
       },
       /** The name of the setting is only read out. */
@@ -1586,8 +1619,15 @@ export const ENGLISH = {
       title: 'DHCP and network boot',
       server: 'TFTP server (option 66)',
       bios: 'Boot file for BIOS (67)',
-      uefi: 'Boot file for UEFI (67)',
-      http: 'UEFI HTTP boot (60 = HTTPClient, 67)',
+      uefi: 'Boot file for UEFI, x86-64 (7, 9)',
+      arm: 'Boot file for UEFI, arm64 (11)',
+      http: 'UEFI HTTP boot, x86-64 (16; 60 = HTTPClient)',
+      httpArm: 'UEFI HTTP boot, arm64 (19; 60 = HTTPClient)',
+      loaders: {
+        label: 'What UEFI machines load',
+        grub: 'Signed GRUB, also with Secure Boot',
+        ipxe: 'iPXE, without Secure Boot',
+      },
       script: 'iPXE script',
       recipe: '{title}: {place}',
       /** By the DHCP server: its name, the file or menu that the block belongs to, and a note. */
@@ -1649,6 +1689,7 @@ export const ENGLISH = {
       'releases.base_url': 'Release site',
       'boot.release_repo': 'Release repository',
       'boot.release_tag': 'Release tag',
+      'releases.public_keys': 'Keys that sign releases',
       'netboot.tftp_probe_host': 'TFTP server to check',
       'pxe.tokens': 'Boot tokens',
       'pxe.tokens_hours': 'Lifetime of boot tokens (hours)',
@@ -1657,6 +1698,7 @@ export const ENGLISH = {
       'pxe.inventory_refresh': 'Refresh disk inventory after',
       'pxe.discovery_per_minute': 'New machines per minute',
       'pxe.discovery_rows': 'Unassigned machines at most',
+      'flash.delta': 'Write only what differs',
       'pxe.max_flashes': 'Simultaneous flashes',
       'pxe.flash_silence': 'Free the place of a silent machine after',
       'pxe.run_patience': 'Mark a flash as stalled after',
@@ -1740,10 +1782,7 @@ export const ENGLISH = {
       title: 'API tokens',
       api: 'API documentation',
       created: 'Token created. Copy it now, it will not be shown again: {token}',
-      empty: {
-        title: 'No tokens',
-        text: 'A token gives a program limited access without your password.',
-      },
+      empty: 'There are none yet. A token gives a program limited access without your password.',
       dates: 'created {created}, used {used}, expires {expires}',
       never: 'never',
       revoke: 'Revoke…',
@@ -1804,8 +1843,9 @@ export const ENGLISH = {
     selection: {
       button: 'Acknowledge selected',
       note: {
-        one: '1 on this page needs attention and is selected.',
-        other: '{count} on this page need attention and are selected.',
+        one: '1 event on this page needs attention and is selected. Acknowledge it once you have dealt with it.',
+        other:
+          '{count} events on this page need attention and are selected. Acknowledge them once you have dealt with them.',
       },
       select: 'Select event {id}',
       acknowledged: 'Acknowledged',
@@ -1831,7 +1871,7 @@ export const ENGLISH = {
       views: {
         label: 'Views',
         all: 'All',
-        attention: 'Needs attention ({count})',
+        attention: 'Needs attention',
         failures: 'Failures',
       },
       problems: {

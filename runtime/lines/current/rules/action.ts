@@ -75,6 +75,12 @@ export const ACTIONS = {
       return accept(adjust(machine, { labels: next }, now))
     },
   }),
+  'first-boot': action({
+    past: 'got another first-boot template',
+    scope: 'machines',
+    schema: z.strictObject({ first_boot: asked.first_boot.unwrap() }),
+    apply: (machine, fields, now) => accept(adjust(machine, fields, now)),
+  }),
   lock: action({
     past: 'was locked',
     scope: 'machines',

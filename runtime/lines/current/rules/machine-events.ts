@@ -20,6 +20,7 @@ export const describe = (machine: Machine): Readonly<Record<string, unknown>> =>
   labels: machine.labels,
   target_disk_serial: machine.target_disk_serial,
   locked: machine.locked,
+  first_boot: machine.first_boot,
   serial_console: machine.serial_console,
   grow: machine.grow,
 })
@@ -75,6 +76,13 @@ export const noteUnproven = (mac: string): MachineNote => ({
   kind: 'machine.token.missing',
   summary: `${mac} requested its plan without a boot token`,
   details: null,
+})
+
+/** With the name of the template, never with what it says. */
+export const noteFirstBootFetched = ({ mac, first_boot }: Machine): MachineNote => ({
+  kind: 'machine.first_boot.fetched',
+  summary: `${mac} fetched its first-boot configuration`,
+  details: { first_boot },
 })
 
 /** Only when the bit changes. */

@@ -75,6 +75,10 @@ export interface Machine extends MachineBase {
   readonly planned_at: string | null
   /** A locked machine refuses every flash mode. */
   readonly locked: boolean
+  /** The name of its first-boot template (not in the specification); null: it has none. */
+  readonly first_boot: string | null
+  /** When the newest token was made with which it fetched its first-boot configuration. */
+  readonly first_boot_taken_at: string | null
   /** Which UART the live system speaks on. */
   readonly serial_console: SerialConsole
   /** Whether a flash has the image's last partition and its file system fill the disk. */
@@ -85,7 +89,7 @@ export interface Machine extends MachineBase {
   readonly hostname: string | null
 }
 
-/** The fields of "Machine" in the order in which they are answered, then `name`. */
+/** The fields of "Machine" in the order in which they are answered, then those of ours. */
 const WIRE_FIELDS = [
   'mac',
   'bty_image_ref',
@@ -102,9 +106,10 @@ const WIRE_FIELDS = [
   'created_at',
   'updated_at',
   'name',
+  'first_boot',
 ] as const satisfies readonly (keyof Machine)[]
 
-/** "Machine (server responses)": the specified fields, in their order, and the name. */
+/** "Machine (server responses)": the specified fields, in their order, then ours. */
 export const toWire = (machine: Machine): Readonly<Record<string, unknown>> =>
   Object.fromEntries(WIRE_FIELDS.map((field) => [field, machine[field]]))
 
@@ -131,6 +136,8 @@ export function createMachine(mac: Mac, bootMode: BootMode, now: string): Machin
     armed_by: null,
     planned_at: null,
     locked: false,
+    first_boot: null,
+    first_boot_taken_at: null,
     serial_console: 'ttyS0',
     grow: false,
     arch: null,

@@ -35,8 +35,8 @@ export function startCycle(machine: Machine, now: string): Machine {
 }
 
 /**
- * `PUT /machines/{mac}`: all fields of the body replace those of the record; a name that is left out
- * stays. Only another mode, image or disk starts a new cycle. `before` null: the machine is new.
+ * `PUT /machines/{mac}`: all fields of the body replace those of the record; a name or a
+ * first-boot template that is left out stays. Only another mode, image or disk starts a new cycle. `before` null: the machine is new.
  */
 export function applyUpsert(
   before: Machine | null,
@@ -54,6 +54,7 @@ export function applyUpsert(
     ...begun,
     ...upsert,
     name: upsert.name === undefined ? begun.name : upsert.name,
+    first_boot: upsert.first_boot === undefined ? begun.first_boot : upsert.first_boot,
     labels: sortLabels(upsert.labels),
     updated_at: now,
   })
@@ -102,6 +103,7 @@ interface Adjustment {
   readonly serial_console?: SerialConsole
   readonly grow?: boolean
   readonly labels?: readonly string[]
+  readonly first_boot?: string | null
 }
 
 export function adjust(machine: Machine, adjustment: Adjustment, now: string): Machine {

@@ -1,6 +1,7 @@
 /** Current line: decides the response of `GET /pxe/{mac}/plan` ("Plan", "Wizard plan modes"). */
 import { replaceLoopback } from '../../../core/catalog/blob-address.ts'
 import type { CatalogEntry } from '../../../core/catalog/catalog.ts'
+import { findTemplateObstacle, type LiveFeatures } from '../../../core/first-boot/obstacle.ts'
 import { printable } from '../../../core/foundation/printable.ts'
 import { renderExactDiskSize, renderExactSize } from '../../../core/foundation/size.ts'
 import { isHalfWritten, type BootMode, type Machine } from './machine.ts'
@@ -18,6 +19,10 @@ export type Plan =
       readonly registerUefiBoot: boolean
       /** Whether the image's last partition and its file system shall fill the disk. */
       readonly grow: boolean
+      /** Only what differs from the disk shall be written; absent: all of the image. */
+      readonly delta?: true
+      /** Whether the client shall fetch a first-boot configuration and write it with the image. */
+      readonly firstBoot?: boolean
     }
   /** `reason` is for the person in front of the machine; null: nothing is wrong. */
   | { readonly mode: 'interactive'; readonly reason: string | null }
@@ -32,6 +37,7 @@ type PlanRule =
   | 'flashed'
   | 'disk-allowed'
   | 'loop'
+  | 'first-boot'
   | Unready
   | DiskMismatch['why']
 
@@ -43,10 +49,18 @@ export interface PlanRuling {
 }
 
 /** Pure: `notePlan` (contact.ts) makes the record that follows from it. */
-export const decidePlan = (machine: Machine, surroundings: Surroundings): PlanRuling =>
-  DECIDE[machine.boot_mode](machine, surroundings)
+export const decidePlan = (
+  machine: Machine,
+  surroundings: Surroundings,
+  features: LiveFeatures = NO_FEATURES,
+): PlanRuling => DECIDE[machine.boot_mode](machine, surroundings, features)
 
-const DECIDE: Readonly<Record<BootMode, (m: Machine, s: Surroundings) => PlanRuling>> = {
+/** Of a client that announces nothing. */
+const NO_FEATURES: LiveFeatures = { firstBoot: false }
+
+type Decide = (machine: Machine, surroundings: Surroundings, features: LiveFeatures) => PlanRuling
+
+const DECIDE: Readonly<Record<BootMode, Decide>> = {
   'ipxe-exit': () => exit('ipxe-exit', 'This machine is set to boot its own disk.'),
   'flasher-tui': () => interactive('wizard', null),
   'flasher-inventory': () => ({
@@ -59,7 +73,11 @@ const DECIDE: Readonly<Record<BootMode, (m: Machine, s: Surroundings) => PlanRul
 }
 
 /** A flash is planned only for exactly one disk, and never twice for a finished flash-once. */
-function planFlash(machine: Machine, surroundings: Surroundings): PlanRuling {
+function planFlash(
+  machine: Machine,
+  surroundings: Surroundings,
+  features: LiveFeatures,
+): PlanRuling {
   const disarmed = planDisarmed(machine)
   if (disarmed !== null) return disarmed
   const { boot_mode, cycle, known_disks } = machine
@@ -76,11 +94,23 @@ function planFlash(machine: Machine, surroundings: Surroundings): PlanRuling {
   const mismatch = findDiskMismatch(known_disks, serial, image)
   if (mismatch !== null)
     return { ...interactive(mismatch.why, renderDiskMismatch(mismatch, serial)), mismatch }
+  const obstacle = findTemplateObstacle(machine, {
+    findTemplate: surroundings.findTemplate,
+    tokens: surroundings.settings.tokens,
+    features,
+  })
+  if (obstacle !== null) return interactive('first-boot', obstacle)
   const registerUefiBoot =
     boot_mode === 'flasher-flash-always' && surroundings.settings.boot_disk_once_after_flash
-  const plan = { mode: 'flash', image, serial, registerUefiBoot, grow: machine.grow } as const
+  const firstBoot = machine.first_boot !== null
+  const delta = askDelta(surroundings)
+  const { grow } = machine
+  const plan: Plan = { mode: 'flash', image, serial, registerUefiBoot, grow, firstBoot, ...delta }
   return { rule: 'flash', plan, mismatch: null }
 }
+
+const askDelta = ({ settings }: Surroundings): { readonly delta?: true } =>
+  settings.delta === true ? { delta: true } : {}
 
 /** Null: the cycle goes on. */
 function planDisarmed({ boot_mode, cycle }: Machine): PlanRuling | null {
@@ -96,25 +126,39 @@ function planDisarmed({ boot_mode, cycle }: Machine): PlanRuling | null {
 const isUnwanted = (why: Unready | null): why is 'locked' | 'no-image' =>
   why === 'locked' || why === 'no-image'
 
+/** Where a client fetches its first-boot configuration, once. */
+export interface FirstBootTicket {
+  readonly url: string
+  readonly token: string
+}
+
 /** The flat object of the deployed clients, which also holds itself under `plan`. */
-export function renderPlan(plan: Plan, base: string): Readonly<Record<string, unknown>> {
-  const flat = renderFlat(plan, base)
+export function renderPlan(
+  plan: Plan,
+  base: string,
+  ticket: FirstBootTicket | null = null,
+): Readonly<Record<string, unknown>> {
+  const flat = { ...renderFlat(plan, base), ...(ticket === null ? {} : { first_boot: ticket }) }
   return { ...flat, plan: flat }
 }
+
+const renderFlash = (plan: Extract<Plan, { mode: 'flash' }>, base: string) => ({
+  mode: plan.mode,
+  image: reachableUrl(plan.image, base),
+  target_disk_serial: plan.serial,
+  name: plan.image.name,
+  ...(plan.image.sha256 === null ? {} : { disk_image_sha: plan.image.sha256 }),
+  ...(plan.image.indexSha256 ? { index_sha256: plan.image.indexSha256 } : {}),
+  ...(plan.image.format === '' ? {} : { format: plan.image.format }),
+  ...(plan.registerUefiBoot ? { register_uefi_boot: true } : {}),
+  ...(plan.grow ? { grow: true } : {}),
+  ...(plan.delta === true ? { delta: true } : {}),
+})
 
 function renderFlat(plan: Plan, base: string): Readonly<Record<string, unknown>> {
   switch (plan.mode) {
     case 'flash':
-      return {
-        mode: plan.mode,
-        image: reachableUrl(plan.image, base),
-        target_disk_serial: plan.serial,
-        name: plan.image.name,
-        ...(plan.image.sha256 === null ? {} : { disk_image_sha: plan.image.sha256 }),
-        ...(plan.image.format === '' ? {} : { format: plan.image.format }),
-        ...(plan.registerUefiBoot ? { register_uefi_boot: true } : {}),
-        ...(plan.grow ? { grow: true } : {}),
-      }
+      return renderFlash(plan, base)
     case 'interactive': {
       const catalog = `${base}/catalog.toml`
       return { mode: plan.mode, catalog, ...(plan.reason === null ? {} : { reason: plan.reason }) }

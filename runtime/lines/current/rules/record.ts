@@ -54,6 +54,8 @@ const RecordSchema = z.object({
     .catch(null),
   planned_at: maybeTime,
   locked: flag,
+  first_boot: asked.first_boot.unwrap().catch(null),
+  first_boot_taken_at: maybeTime,
   serial_console: z.enum(SERIAL_CONSOLES).catch('ttyS0'),
   grow: flag,
   arch: z.string().nullable().catch(null),

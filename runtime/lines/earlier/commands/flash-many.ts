@@ -98,7 +98,7 @@ const openProgress = (request: FlashRequest, session: Session, storedBytes: numb
 function report(outcome: FlashOutcome, disk: string, progress: ManyProgress, session: ManySession) {
   if (outcome.kind === 'done') {
     progress.show({ event: 'done' }, disk)
-    session.say(renderDone(outcome.plan, outcome.bytesWritten, outcome.seconds))
+    session.say(renderDone(outcome))
     return
   }
   progress.show({ event: 'failed', note: outcome.reason }, disk)
@@ -118,7 +118,7 @@ function manyFields(all: readonly Target[], dryRun: boolean): Fields {
     const { dry_run: _, ...fields } = findingsFields(findings)
     if (outcome === null) return fields
     if (outcome.kind === 'done') {
-      return { ...fields, ...resultFields(outcome.plan, outcome.bytesWritten, outcome.seconds) }
+      return { ...fields, ...resultFields(outcome) }
     }
     const { code, reason, hint } = outcome
     return {

@@ -1,23 +1,29 @@
 /** Says what a flash has written, for people and as fields of a document. */
-import type { FlashPlan } from '../../../core/flash/flash.ts'
+import type { FlashOutcome } from '../../../core/flash/outcome.ts'
 import { renderDuration } from '../../../core/foundation/rate.ts'
 import { renderExactSize } from '../../../core/foundation/size.ts'
 import type { Fields } from '../rules/envelope.ts'
 
-export function renderDone({ target, verify }: FlashPlan, bytes: number, seconds: number): string {
-  const readBack = verify === 'none' ? 'not verified' : 'verified'
-  return `Done. Wrote ${renderExactSize(bytes)} to ${target.path} in ${renderDuration(seconds)}, ${readBack}.\n`
+type Done = Extract<FlashOutcome, { kind: 'done' }>
+
+export function renderDone({ plan, bytesWritten, bytesKept, seconds, verified }: Done): string {
+  const readBack = verified ? 'verified' : 'not verified'
+  const kept = bytesKept ? ` ${renderExactSize(bytesKept)} of it was already on the disk.` : ''
+  return `Done. Wrote ${renderExactSize(bytesWritten)} to ${plan.target.path} in ${renderDuration(seconds)}, ${readBack}.${kept}\n`
 }
 
-export const resultFields = (
-  { verify, sha256 }: FlashPlan,
-  bytes: number,
-  seconds: number,
-): Fields => ({
+export const resultFields = ({
+  plan,
+  bytesWritten,
+  bytesKept = null,
+  seconds,
+  verified,
+}: Done): Fields => ({
   result: {
-    bytes_written: bytes,
+    bytes_written: bytesWritten,
+    ...(bytesKept === null ? {} : { bytes_kept: bytesKept }),
     seconds: Math.round(seconds * 1000) / 1000,
-    verified: verify !== 'none',
-    sha256,
+    verified,
+    sha256: plan.sha256,
   },
 })

@@ -94,9 +94,8 @@ async function carryOut(request: FlashRequest, run: Run): Promise<number> {
     return code
   }
   progress.show({ event: 'done' })
-  const { plan, bytesWritten, seconds } = outcome
-  run.say(renderDone(plan, bytesWritten, seconds))
-  return conclude(run, resultFields(plan, bytesWritten, seconds))
+  run.say(renderDone(outcome))
+  return conclude(run, resultFields(outcome))
 }
 
 function conclude({ json, known, document }: Run, more: Fields): number {

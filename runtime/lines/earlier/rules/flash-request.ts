@@ -9,6 +9,8 @@ import { PROGRESS_MODES, PROVISIONING_MODES } from './commands.ts'
 export interface FlashRequest {
   /** A path, a URL, or `-` for standard input. */
   readonly image: string
+  /** Further places of the same image. */
+  readonly mirrors: readonly string[]
   /** The first one. */
   readonly target: string
   /** All of them, in the order given. */
@@ -50,6 +52,7 @@ export function parseFlashRequest(given: FlashArguments): Result<FlashRequest, F
     ...image.value,
     target: targets[0] ?? '',
     targets,
+    mirrors: lists['mirror'] ?? [],
     dryRun,
     options: parseOptions(given),
     provisioning: provisioning.value,
@@ -63,7 +66,9 @@ function findClash(
   targets: readonly string[],
 ): FlashMisuse | null {
   if (switches.has('no-verify') && switches.has('verify-all')) return VERIFY_TWICE
-  return targets.length > 1 && mode !== 'none' ? PROVISION_MANY : null
+  if (targets.length < 2) return null
+  if (switches.has('delta')) return DELTA_MANY
+  return mode === 'none' ? null : PROVISION_MANY
 }
 
 function parseImage({
@@ -83,6 +88,8 @@ const parseOptions = ({ values, switches }: Omit<FlashArguments, 'lists'>): Flas
   sha256: values['sha256']?.toLowerCase() ?? null,
   allowPartition: switches.has('allow-partition'),
   fixGpt: switches.has('fix-gpt'),
+  indexSha256: values['index-sha256']?.toLowerCase() ?? null,
+  delta: switches.has('delta'),
   grow: switches.has('grow'),
 })
 
@@ -93,6 +100,10 @@ const NO_CONSENT: FlashMisuse = {
 const NO_FORMAT: FlashMisuse = {
   message: '--image - needs --format: standard input has no file name',
   hint: `One of: ${IMAGE_FORMATS.join(', ')}`,
+}
+const DELTA_MANY: FlashMisuse = {
+  message: '--delta needs exactly one --target',
+  hint: 'Flash the disks one after the other.',
 }
 const PROVISION_MANY: FlashMisuse = {
   message: '--provision needs exactly one --target',

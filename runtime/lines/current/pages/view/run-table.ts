@@ -1,5 +1,4 @@
 /** Runs as a table or a list: image and disk, duration, result, and who armed the machine. */
-import type { Machine } from '../../rules/machine.ts'
 import { renderRate } from '../../../../core/foundation/rate.ts'
 import { printable } from '../../../../core/foundation/printable.ts'
 import { renderHyphens } from '../../../../core/machine/mac.ts'
@@ -170,30 +169,23 @@ function renderDisk({ disk }: Run): Content {
     : html`${model}<span class="serial"><code>${middle(serial)}</code></span>`
 }
 
-/** A short list. `nameOf` null: the page is about one machine, so its name is left out. */
-export const renderRunList = (
-  runs: readonly Run[],
-  clock: Clock,
-  nameOf: ((mac: string) => Content) | null = null,
-): Html =>
+/** A short list on the page of a machine. */
+export const renderRunList = (runs: readonly Run[], clock: Clock): Html =>
   html`<ul class="rows">
     ${runs.map(
       (run) =>
         html`<li>
           <span class="grow"
             ><a href="${runPath(run)}">${renderRunState(run)}</a>
-            ${nameOf === null ? null : html`<a href="/ui/machines/${run.mac}">${nameOf(run.mac)}</a> `}${renderWhat(
-              run,
-              nameOf === null,
-            )}<br /><span class="small dim">${renderHow(run)}</span></span
+            ${renderWhat(run, true)}<br /><span class="small dim">${renderHow(run)}</span></span
           >
           <span class="when">${renderTime(run.started_at ?? run.updated_at, clock)}</span>
         </li>`,
     )}
   </ul>`
 
-/** On the page of its machine the disk is named in full. */
-function renderWhat({ image, disk }: Run, isFull: boolean): Content {
+/** Image and disk; `isFull`: the disk with all that tells it apart. */
+export function renderWhat({ image, disk }: Run, isFull = false): Content {
   const name = html`<bdi>${image?.name ?? t.unknownImage}</bdi>`
   if (disk === null) return name
   const to = isFull ? nameDisk(disk) : shortDisk(disk)
@@ -209,13 +201,4 @@ function renderHow(run: Run): Content {
     ...(reason === null || result === 'done' ? [] : [reason]),
   ]
   return facts.map((fact, at) => (at === 0 ? fact : html`, ${fact}`))
-}
-
-/** Names by MAC; a machine that was deleted has none. */
-export const namesOf = (machines: readonly Machine[], nameOf: (machine: Machine) => string) => {
-  const names = new Map<string, string>(machines.map((machine) => [machine.mac, nameOf(machine)]))
-  return (mac: string): Content => {
-    const name = names.get(mac) ?? mac
-    return name === mac ? html`<span class="mono">${mac}</span>` : name
-  }
 }

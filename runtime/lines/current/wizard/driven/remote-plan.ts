@@ -21,6 +21,11 @@ export type RemotePlan =
       readonly sha256: string | null
       readonly registerUefiBoot: boolean
       readonly grow: boolean
+      readonly delta: boolean
+      /** Of the image's index, lower case. */
+      readonly indexSha256: string | null
+      /** For the first-boot configuration, which is fetched once; null: there is none. */
+      readonly firstBoot: FirstBootTicket | null
     }
   /** `catalog` null: the server's own. */
   | {
@@ -30,6 +35,12 @@ export type RemotePlan =
     }
   | { readonly mode: 'inventory' }
   | { readonly mode: 'exit'; readonly reason: string | null }
+
+/** Where a first-boot configuration is, and what shows that the plan names it. */
+export interface FirstBootTicket {
+  readonly url: string
+  readonly token: string
+}
 
 const TEXTS = WIZARD_TEXTS.plan
 
@@ -68,6 +79,8 @@ function readFlash(fields: Fields): Result<RemotePlan, string> {
   if (sha256 === undefined) {
     return refuse(fill(TEXTS.wrongDigest, { digest: quote(String(digest)) }))
   }
+  const firstBoot = readTicket(fields['first_boot'])
+  if (firstBoot === undefined) return refuse(TEXTS.wrongTicket)
   return accept({
     mode: 'flash',
     image: image.trim(),
@@ -77,6 +90,10 @@ function readFlash(fields: Fields): Result<RemotePlan, string> {
     sha256,
     registerUefiBoot: fields['register_uefi_boot'] === true,
     grow: fields['grow'] === true,
+    delta: fields['delta'] === true,
+    // One that is none only costs the entry by frames.
+    indexSha256: readDigest(fields['index_sha256']) ?? null,
+    firstBoot,
   })
 }
 
@@ -95,6 +112,14 @@ function readDigest(digest: unknown): string | null | undefined {
   if (digest === undefined || digest === null || digest === '') return null
   const hex = /^\s*(?:sha256:)?([0-9a-f]{64})\s*$/i.exec(typeof digest === 'string' ? digest : '')
   return hex?.[1]?.toLowerCase()
+}
+
+/** Null: there is none; undefined: there is one that cannot be used, which must not pass for none. */
+function readTicket(ticket: unknown): FirstBootTicket | null | undefined {
+  if (ticket === undefined || ticket === null) return null
+  if (!isRecord(ticket)) return undefined
+  const { url, token } = ticket
+  return isText(url, MAX_ADDRESS) && isText(token, MAX_IDENTITY) ? { url, token } : undefined
 }
 
 /** A server may send us to other servers, never to files of this machine. */

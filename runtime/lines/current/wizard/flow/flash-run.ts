@@ -35,7 +35,15 @@ export async function runChoice(
 }
 
 /** Everything is read back; the target is a whole disk; the image stays as it is unless it shall grow. */
-export const orderFor = ({ image, disk, identity, grow = false }: FlashChoice): FlashOrder => ({
+export const orderFor = ({
+  image,
+  disk,
+  identity,
+  grow = false,
+  delta = false,
+  indexSha256 = null,
+  firstBoot = null,
+}: FlashChoice): FlashOrder => ({
   image: image.location,
   format: image.format,
   target: disk,
@@ -45,6 +53,9 @@ export const orderFor = ({ image, disk, identity, grow = false }: FlashChoice): 
     allowPartition: false,
     fixGpt: false,
     grow,
+    delta,
+    indexSha256,
   },
   chosen: identity,
+  firstBoot,
 })

@@ -7,11 +7,11 @@ import { fileURLToPath } from 'node:url'
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
 import { $ } from 'zx'
-import type { FlashOutcome } from '../../runtime/core/flash/outcome.ts'
-import type { FirstBoot } from '../../runtime/core/first-boot/seed.ts'
-import { createFlasher } from '../../runtime/services/flash/flasher.ts'
-import { createRandom } from '../support/collect.ts'
-import { createFaultyDisk } from '../support/disk/faulty-disk.ts'
+import type { FlashOutcome } from '../../../runtime/core/flash/outcome.ts'
+import type { FirstBoot } from '../../../runtime/core/first-boot/seed.ts'
+import { createFlasher } from '../../../runtime/services/flash/flasher.ts'
+import { createRandom } from '../../support/collect.ts'
+import { createFaultyDisk } from '../../support/disk/faulty-disk.ts'
 import {
   CLOUD_PARTS,
   createImageFile,
@@ -19,10 +19,10 @@ import {
   ROOT_OFFSET,
   SEED,
   SEED_FOLDER,
-} from '../support/disk/first-boot-image.ts'
-import { makeFolders, type Part } from '../support/disk/flashed-disk.ts'
-import { createLoop } from '../support/disk/loop.ts'
-import { assertBlank, makeStale, readDisk, untilFree } from '../support/disk/writer.ts'
+} from '../../support/disk/first-boot-image.ts'
+import { makeFolders, type Part } from '../../support/disk/flashed-disk.ts'
+import { createLoop } from '../../support/disk/loop.ts'
+import { assertBlank, makeStale, readDisk, untilFree } from '../../support/disk/writer.ts'
 
 const MIB = 2 ** 20
 const flasher = createFlasher({ env: process.env })
@@ -56,6 +56,13 @@ async function listLoops(device: string): Promise<readonly string[]> {
   return stdout.split('\n').filter((line) => line.trim() === device)
 }
 
+/** A partition with one folder. */
+const ext4 = (megabytes: number, name: string): Part => ({
+  megabytes,
+  mkfs: ['mkfs.ext4', '-q'],
+  fill: makeFolders(name),
+})
+
 const test = suite('a first-boot configuration')
 
 test('goes into the root file system, then the disk gets its ends', async () => {
@@ -74,11 +81,6 @@ test('goes into the root file system, then the disk gets its ends', async () => 
 })
 
 test('goes where Fedora CoreOS and Flatcar read Ignition', async () => {
-  const ext4 = (megabytes: number, name: string): Part => ({
-    megabytes,
-    mkfs: ['mkfs.ext4', '-q'],
-    fill: makeFolders(name),
-  })
   const systems = [
     {
       parts: [{ megabytes: 4 }, ext4(16, 'ignition.firstboot'), ext4(8, 'etc')],
@@ -133,7 +135,7 @@ test('that finds no cloud-init leaves a disk that cannot boot', async () => {
   assert.equal(await listLoops(disk.device), [])
 })
 
-const FLASH = fileURLToPath(new URL('../support/disk/first-boot-flash.ts', import.meta.url))
+const FLASH = fileURLToPath(new URL('../../support/disk/first-boot-flash.ts', import.meta.url))
 /** Slow enough that the ends take a share of the time. */
 const SLOW = ['--filter=delay', 'memory', '24M', 'wdelay=8ms', 'rdelay=2ms', 'delay-trim=8ms']
 
