@@ -102,7 +102,7 @@ export interface OpenedImage extends CheckedImage, AsyncDisposable {
 }
 
 /** Opens the image and looks at it, then at the files and tools of the later steps. */
-export async function openImage(
+export async function lookAtImage(
   { sources, images, decoders, loadProvisioner, loadSeedWriter }: FlashTools,
   { image: location, format, options, provisioning = NOTHING, firstBoot = null }: FlashOrder,
   signal: AbortSignal,

@@ -4,9 +4,10 @@ import { renderReasons, type FlashEvent, type FlashPlan } from '../../core/flash
 import type { FlashOutcome } from '../../core/flash/outcome.ts'
 import { refuse } from '../../core/foundation/result.ts'
 import { openRaw } from '../image/stream-blocks.ts'
-import { countImage } from './counted-source.ts'
+import { openImage } from './image-blocks.ts'
+import { createWaits } from './wait-times.ts'
 import {
-  openImage,
+  lookAtImage,
   planTarget,
   type FlashOrder,
   type FlashTools,
@@ -14,7 +15,7 @@ import {
   type PlannedFlash,
   type ReadyFlash,
 } from './flash-planner.ts'
-import { createSharedFeeds, type SharedFeed } from './shared-image.ts'
+import { createSharedFeeds, type SharedFeed } from '../many/shared-image.ts'
 
 /** As the plan of one flash, for each target of the same order. */
 export async function planMany(
@@ -24,7 +25,7 @@ export async function planMany(
   signal: AbortSignal,
 ): Promise<ManyFlashes> {
   await using undo = new AsyncDisposableStack()
-  const opened = undo.use(await openImage(tools, { ...order, target: '' }, signal))
+  const opened = undo.use(await lookAtImage(tools, { ...order, target: '' }, signal))
   const flashes: PlannedFlash[] = []
   for (const target of targets) {
     const one = { ...order, target }
@@ -70,21 +71,16 @@ export async function runMany(
 
 async function shareImage(
   { decoders }: FlashTools,
-  { source, plan, image }: PlannedFlash,
+  { source, plan }: PlannedFlash,
   disks: number,
   signal: AbortSignal,
 ): Promise<readonly SharedFeed[]> {
   if (!plan.ok) return []
-  const { format, ...facts } = plan.value.image
-  const sha256 = plan.value.sha256
-  const counted = await countImage({ image: { ...facts, format }, sha256 }, source, signal)
-  const isSteady = format === 'img' && source.readAt !== null && sha256 === null
-  return createSharedFeeds({
-    disks,
-    counted,
-    open: () => decoders.open(counted.source, image.format ?? format),
-    // Nobody would notice that a pinned image changed between its two readings.
-    enter: isSteady ? (from) => Promise.resolve(openRaw(source, from)) : null,
-    signal,
-  })
+  const { image, sha256 } = plan.value
+  const around = { waits: createWaits(), signal, mirrors: [] }
+  const { counted, open } = await openImage(decoders, plan.value, source, around)
+  // Nobody would notice that a pinned image changed between its two readings.
+  const isSteady = image.format === 'img' && source.readAt !== null && sha256 === null
+  const enter = isSteady ? (from: number) => Promise.resolve(openRaw(source, from)) : null
+  return createSharedFeeds({ disks, counted, open: () => open(), enter, signal })
 }
