@@ -1,5 +1,6 @@
 /** All products: what `pnpm build:images` builds by itself, and what it builds when it is named. */
 import type { Appliance } from './appliance.ts'
+import { containers } from './containers.ts'
 import { debianPackage } from './debian-package.ts'
 import { ipxeEfi } from './ipxe-efi.ts'
 import { netbootPc } from './netboot-pc.ts'
@@ -8,5 +9,5 @@ import { usbPc } from './usb-pc.ts'
 
 export const APPLIANCES: readonly Appliance[] = [netbootPc, ipxeEfi, usbPc]
 
-/** No boot media: `pnpm build:images server deb`. */
-export const NAMED_APPLIANCES: readonly Appliance[] = [serverAppliance, debianPackage]
+/** No boot media: `pnpm build:images server deb containers`. */
+export const NAMED_APPLIANCES: readonly Appliance[] = [serverAppliance, debianPackage, containers]

@@ -5,9 +5,10 @@ export type Arch = (typeof ARCHS)[number]
 
 /**
  * How it boots a machine: kernel, initrd and root over the network, a stick or disc, a UEFI program that
- * chains, or a disk that stays; `deb` boots nothing.
+ * chains, or a disk that stays; `deb` and `containers`
+ * boot nothing.
  */
-type Shape = 'netboot' | 'usb' | 'ipxe' | 'server' | 'deb'
+type Shape = 'netboot' | 'usb' | 'ipxe' | 'server' | 'deb' | 'containers'
 
 export interface Appliance {
   /** The name in `pnpm build:images NAME`. */

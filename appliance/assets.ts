@@ -35,6 +35,10 @@ export const serverUpdate = (arch: Arch, version: string) => {
 export const debFile = (arch: Arch, version: string) =>
   `flasher-lab_${version}_${DEBIAN_ARCHS[arch]}.deb`
 
+/** Container images of the servers, in one archive (OCI). */
+export const containersFile = (arch: Arch, version: string) =>
+  `flasher-containers-${arch}-v${version}.oci.tar`
+
 /** As Debian names them. */
 export const DEBIAN_ARCHS: Readonly<Record<Arch, string>> = { x86_64: 'amd64', arm64: 'arm64' }
 

@@ -2,6 +2,7 @@
 import { ARCHS, type Appliance, type Arch } from '../appliance/appliance.ts'
 import {
   checksumsOf,
+  containersFile,
   debFile,
   DEBIAN_ARCHS,
   ipxeFile,
@@ -13,6 +14,7 @@ import {
 } from '../appliance/assets.ts'
 import { ownerOf } from './cache/key.ts'
 import { appStep, nodeStep, serverAppStep } from './steps/app.ts'
+import { containersStep } from './steps/containers.ts'
 import { debStep } from './steps/deb.ts'
 import { initrdStep } from './steps/initrd.ts'
 import { ipxeStep, PROGRAMS } from './steps/ipxe.ts'
@@ -22,7 +24,7 @@ import { serverDiskStep } from './steps/server-disk.ts'
 import { squashfsStep } from './steps/squashfs.ts'
 import type { BuildFacts, Step } from './steps/step.ts'
 import { toolsStep, withTools } from './steps/tools.ts'
-import { baseStep, SERVER_ROOT, treeStep } from './steps/tree.ts'
+import { baseStep, CONTAINER_ROOT, SERVER_ROOT, treeStep } from './steps/tree.ts'
 
 interface PlanOptions {
   readonly appliances: readonly Appliance[]
@@ -134,6 +136,8 @@ function allSteps({ facts, ipxeServer, ipxeSource }: PlanOptions): readonly Step
       const binary = `@ipxe-packages/root/usr/lib/ipxe/${IPXE_BINARIES[arch]}`
       return ipxeStep({ ...ipxe, name: `ipxe-${arch}`, arch, binary })
     }),
+    baseStep(options, CONTAINER_ROOT),
+    containersStep(DEBIAN_ARCHS.x86_64, facts),
   ].map(withTools)
 }
 
@@ -229,6 +233,21 @@ const BUNDLES: Readonly<Record<Appliance['shape'], MakeBundle>> = {
       programs: [],
     }
   },
+  containers: (appliance, arch, { facts: { version } }) => {
+    const asset = containersFile(arch, version)
+    const files = [{ asset, from: '@containers/images.oci.tar' }]
+    const packages = [
+      { title: 'in the images', from: '@container-base/packages.json', within: true },
+      { title: 'that iPXE comes from', from: '@ipxe-packages/packages.json', within: true },
+      ...LIVE.packages.filter((list) => !list.within),
+    ]
+    return {
+      ...single(appliance, asset, files),
+      packages,
+      npm: ['@server-app/packages.json'],
+      programs: [],
+    }
+  },
   ipxe: (appliance, arch, { facts: { version }, ipxeSource }) => {
     const asset = ipxeFile(arch, version)
     const files = [{ asset, from: `@ipxe-${arch}/ipxe.efi` }]
@@ -249,7 +268,7 @@ const LOADERS = {
 
 const single = (appliance: string, asset: string, files: Bundle['files']) => ({
   appliance,
-  stem: asset.replace(/(?:\.img)?\.[a-z]+$/, ''),
+  stem: asset.replace(/(?:\.(?:img|oci))?\.[a-z]+$/, ''),
   checksums: checksumsOf(asset),
   files,
 })
