@@ -4,10 +4,11 @@ import { containers } from './containers.ts'
 import { debianPackage } from './debian-package.ts'
 import { ipxeEfi } from './ipxe-efi.ts'
 import { netbootPc } from './netboot-pc.ts'
+import { secureBootEfi } from './secureboot-efi.ts'
 import { serverAppliance } from './server.ts'
 import { usbPc } from './usb-pc.ts'
 
-export const APPLIANCES: readonly Appliance[] = [netbootPc, ipxeEfi, usbPc]
+export const APPLIANCES: readonly Appliance[] = [netbootPc, ipxeEfi, secureBootEfi, usbPc]
 
 /** No boot media: `pnpm build:images server deb containers`. */
 export const NAMED_APPLIANCES: readonly Appliance[] = [serverAppliance, debianPackage, containers]

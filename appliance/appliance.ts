@@ -4,11 +4,10 @@ export const ARCHS = ['x86_64', 'arm64'] as const
 export type Arch = (typeof ARCHS)[number]
 
 /**
- * How it boots a machine: kernel, initrd and root over the network, a stick or disc, a UEFI program that
- * chains, or a disk that stays; `deb` and `containers`
- * boot nothing.
+ * How it boots a machine: kernel, initrd and root over the network, a stick or disc, UEFI programs that
+ * chain, or a disk that stays; `deb` and `containers` boot nothing.
  */
-type Shape = 'netboot' | 'usb' | 'ipxe' | 'server' | 'deb' | 'containers'
+type Shape = 'netboot' | 'usb' | 'ipxe' | 'secureboot' | 'server' | 'deb' | 'containers'
 
 export interface Appliance {
   /** The name in `pnpm build:images NAME`. */

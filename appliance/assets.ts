@@ -10,7 +10,7 @@ export const netbootTrio = (arch: Arch, version: string) => {
 }
 
 /** Earlier line: the trio and its checksums, the same names in every release. */
-const LIVE_STEM = 'flasher-live-x86_64'
+export const LIVE_STEM = 'flasher-live-x86_64'
 export const LIVE_TRIO = {
   vmlinuz: `${LIVE_STEM}.vmlinuz`,
   initrd: `${LIVE_STEM}.initrd`,
@@ -18,12 +18,32 @@ export const LIVE_TRIO = {
 } as const
 export const LIVE_SUMS = `${LIVE_STEM}.sha256`
 
+/** Earlier line: the live system on a stick. */
+export const LIVE_USB = 'flasher-usb-x86_64.img.zst'
+
 export const usbIso = (arch: Arch, version: string) => `flasher-usbboot-pc-${arch}-v${version}.iso`
 
 export const ipxeFile = (arch: Arch, version: string) => `flasher-ipxe-${arch}-v${version}.efi`
 
-/** The disk of the machine server, the same name in every release. */
-export const serverImage = (arch: Arch) => `flasher-server-${arch}.img.zst`
+/** Begins the names of Debian's signed boot loaders and of the lists beside them: `flasher-secureboot-x86_64-v1.2.0`. */
+export const secureBootStem = (arch: Arch, version: string) =>
+  `flasher-secureboot-${arch}-v${version}`
+
+export const secureBootFiles = (arch: Arch, version: string) => {
+  const stem = secureBootStem(arch, version)
+  return { shim: `${stem}.shim.efi`, grub: `${stem}.grub.efi`, config: `${stem}.grub.cfg` }
+}
+
+/** The names that these files must have for firmware, shim and GRUB, by TFTP as by HTTP: each names the next. */
+export const SHIM_FILES = {
+  x86_64: 'shimx64.efi',
+  arm64: 'shimaa64.efi',
+} as const satisfies Record<Arch, string>
+export const GRUB_FILES = {
+  x86_64: 'grubx64.efi',
+  arm64: 'grubaa64.efi',
+} as const satisfies Record<Arch, string>
+export const GRUB_CONFIG = 'grub/grub.cfg'
 
 /** What an installed server updates itself with: the root for a slot, its kernel and its initrd. */
 export const serverUpdate = (arch: Arch, version: string) => {
@@ -41,6 +61,24 @@ export const containersFile = (arch: Arch, version: string) =>
 
 /** As Debian names them. */
 export const DEBIAN_ARCHS: Readonly<Record<Arch, string>> = { x86_64: 'amd64', arm64: 'arm64' }
+/** The single-board computers that have images of their own: Raspberry Pi 4 and 5. */
+const BOARD = 'rpi-arm64'
+
+export const boardImage = (version: string) => `flasher-usbboot-${BOARD}-v${version}.img.gz`
+
+/** The disk of the machine server, of both lines; the same names in every release. */
+export const serverImage = (arch: Arch) =>
+  `flasher-server-${arch === 'arm64' ? BOARD : arch}.img.zst`
+
+/** The documentation as a PDF. */
+export const documentsFile = (version: string) => `flasher-docs-v${version}.pdf`
+
+/** The sources of a release, in a folder named like the archive. */
+export const sourceStem = (version: string) => `flasher_lab-${version}`
+export const sourceArchive = (version: string) => `${sourceStem(version)}.tar.gz`
+
+/** What npm installs; earlier line. */
+export const npmTarball = (version: string) => `flasher-lab-${version}.tgz`
 
 /** Checksums beside a file, or over the files that share a stem, as `sha256sum -c` reads them. */
 export const checksumsOf = (name: string) => `${name}.sha256`
@@ -56,3 +94,11 @@ export const ALL_SUMS = 'SHA256SUMS'
 
 /** The version of a release and its files, at an address that stays. */
 export const RELEASE_MANIFEST = 'release.toml'
+
+/** The SSH signature of a file, for this purpose only (`ssh-keygen -Y sign -n …`). */
+export const signatureOf = (name: string) => `${name}.sig`
+export const SIGNATURE_NAMESPACE = 'flasher-release'
+
+/** What a file name loses for the names of its lists: `flasher-usbboot-pc-x86_64-v1.2.0` of an ISO. */
+export const stemOf = (name: string) =>
+  name.replace(/\.(deb|efi|iso|pdf|tgz|tar\.gz|img\.gz|img\.zst|oci\.tar)$/, '')

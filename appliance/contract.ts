@@ -23,6 +23,9 @@ export const KERNEL_ARGS = {
   sshKey: 'flasher.ssh_key',
 } as const
 
+/** What a live system announces when it requests its plan: `GET /pxe/{mac}/plan?features=…`. */
+export const FEATURES = { firstBoot: 'first-boot' } as const
+
 /** exFAT labels hold only 11 characters, so the label is shorter than the partition's name. */
 export const IMAGES_PARTITION = { name: 'FLASHER_IMAGES', label: 'FLASHER_IMG' } as const
 

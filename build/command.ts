@@ -19,7 +19,7 @@ export interface BuildOptions {
 const SCRIPT = {
   name: 'build:images',
   summary: [
-    'Builds images into dist/: netboot-pc, ipxe-efi and usb-pc, or those that are named, server among them.',
+    'Builds images into dist/: netboot-pc, ipxe-efi, secureboot-efi and usb-pc, or those that are named, server among them.',
     'Steps whose inputs have not changed come from the cache.',
   ],
   positionals: 'image',
@@ -73,7 +73,7 @@ function unknownImage(name: string, names: readonly string[]): UsageError {
   return new UsageError(`there is no image ${name}${hint} (images: ${names.join(', ')})`)
 }
 
-function readLevel(text = ''): Level {
+export function readLevel(text = ''): Level {
   const level = LEVELS.find((one) => one === text)
   if (level !== undefined) return level
   const nearest = suggest(text, LEVELS)

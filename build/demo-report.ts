@@ -9,7 +9,7 @@ import type { Need } from './demo/needs.ts'
 import type { Snapshot, Run, DemoEvent } from './demo/machine-progress.ts'
 import type { Outcome } from './demo/watch.ts'
 import { renderBytes, renderSeconds } from './progress.ts'
-import type { Voice } from './voice.ts'
+import type { Voice } from './voice/voice.ts'
 
 /** From the first check to the end. */
 export interface FullReport extends DemoReport {
@@ -159,8 +159,8 @@ function renderEvent(event: Shown, greeting: string | null): string | null {
 
 const PLAIN = {
   discovered: `The server has discovered the machine, ${MACHINE.mac}`,
-  waiting: 'It waits to be armed',
-  restarted: 'Restarted, so that it asks the server again',
+  waiting: 'It is waiting to be armed',
+  restarted: 'Restarted, so that it contacts the server again',
   flashing: 'Flashing',
 } as const
 

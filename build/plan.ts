@@ -1,25 +1,16 @@
 /** Plans a build: the steps that make the wanted products, and the files to hand over. */
 import { ARCHS, type Appliance, type Arch } from '../appliance/appliance.ts'
-import {
-  checksumsOf,
-  containersFile,
-  debFile,
-  DEBIAN_ARCHS,
-  ipxeFile,
-  netbootStem,
-  netbootTrio,
-  serverImage,
-  serverUpdate,
-  usbIso,
-} from '../appliance/assets.ts'
+import { DEBIAN_ARCHS, netbootTrio, serverUpdate } from '../appliance/assets.ts'
+import { planBundle, SIGNED_PACKAGES, type Bundle } from './bundle.ts'
 import { ownerOf } from './cache/key.ts'
 import { appStep, nodeStep, serverAppStep } from './steps/app.ts'
 import { containersStep } from './steps/containers.ts'
 import { debStep } from './steps/deb.ts'
 import { initrdStep } from './steps/initrd.ts'
-import { ipxeStep, PROGRAMS } from './steps/ipxe.ts'
+import { ipxeStep } from './steps/ipxe.ts'
 import { isoStep } from './steps/iso.ts'
 import { packagesStep } from './steps/packages.ts'
+import { secureBootStep } from './steps/secureboot.ts'
 import { serverDiskStep } from './steps/server-disk.ts'
 import { squashfsStep } from './steps/squashfs.ts'
 import type { BuildFacts, Step } from './steps/step.ts'
@@ -35,25 +26,6 @@ interface PlanOptions {
   readonly ipxeSource: string | null
 }
 
-/** Files that belong together: they share a list of checksums and a list of contents. */
-export interface Bundle {
-  readonly appliance: string
-  /** Begins the names of the lists beside them: `flasher-netboot-pc-x86_64-v1.2.0`. */
-  readonly stem: string
-  readonly checksums: string
-  readonly files: readonly { readonly asset: string; readonly from: string }[]
-  /** Lists of the Debian packages in it, and of those that built it, each with a title. */
-  readonly packages: readonly {
-    readonly title: string
-    readonly from: string
-    readonly within: boolean
-  }[]
-  /** Lists of npm packages in it. */
-  readonly npm: readonly string[]
-  /** Lists of programs in it that come from no package. */
-  readonly programs: readonly string[]
-}
-
 export interface Plan {
   /** In an order that their inputs allow. */
   readonly steps: readonly Step[]
@@ -62,7 +34,7 @@ export interface Plan {
 
 export function planImages(options: PlanOptions): Plan {
   const bundles = options.appliances.flatMap((appliance) =>
-    appliance.archs.map((arch) => BUNDLES[appliance.shape](appliance.name, arch, options)),
+    appliance.archs.map((arch) => planBundle(appliance, arch, options)),
   )
   const wanted = bundles.flatMap((bundle) => [
     ...bundle.files.map(({ from }) => from),
@@ -73,7 +45,7 @@ export function planImages(options: PlanOptions): Plan {
   return { steps: pick(allSteps(options), wanted), bundles }
 }
 
-const MKOSI = packagesStep({
+export const MKOSI = packagesStep({
   name: 'mkosi',
   says: 'mkosi, which builds root trees',
   suite: 'forky',
@@ -83,7 +55,7 @@ const MKOSI = packagesStep({
 
 /** Shim and GRUB as signed by Debian for Secure Boot, and GRUB for BIOS. */
 const BOOT_PACKAGES = packagesStep({
-  name: 'boot-packages',
+  name: SIGNED_PACKAGES.x86_64,
   says: 'boot loaders for sticks and discs',
   suite: 'trixie',
   arch: 'amd64',
@@ -94,6 +66,15 @@ const BOOT_PACKAGES = packagesStep({
     'shim-helpers-amd64-signed',
     'shim-signed',
   ],
+})
+
+/** The same loaders for arm64, for the network alone. */
+const BOOT_PACKAGES_ARM = packagesStep({
+  name: SIGNED_PACKAGES.arm64,
+  says: 'signed boot loaders for arm64',
+  suite: 'trixie',
+  arch: 'arm64',
+  packages: ['grub-efi-arm64-signed', 'shim-signed'],
 })
 
 /** One package holds the binaries of all architectures. */
@@ -130,6 +111,8 @@ function allSteps({ facts, ipxeServer, ipxeSource }: PlanOptions): readonly Step
     initrdStep({ ...root, name: 'initrd-media', kind: 'media', squashfsName: 'root.squashfs' }),
     BOOT_PACKAGES,
     isoStep({ ...media, name: 'iso', packages: '@boot-packages/root' }),
+    BOOT_PACKAGES_ARM,
+    ...ARCHS.map((arch) => secureBootStep({ arch, packages: SIGNED_PACKAGES[arch] })),
     IPXE_PACKAGES,
     ...serverSteps(facts),
     ...ARCHS.map((arch) => {
@@ -168,107 +151,3 @@ function pick(steps: readonly Step[], wanted: readonly string[]): readonly Step[
   }
   return steps.filter(({ name }) => names.has(name))
 }
-
-type MakeBundle = (appliance: string, arch: Arch, options: PlanOptions) => Bundle
-
-const LIVE = {
-  packages: [
-    { title: 'in the root file system', from: '@base/packages.json', within: true },
-    { title: 'of the tools that made it', from: '@tools/packages.json', within: false },
-    { title: 'of mkosi, which ran them', from: '@mkosi/packages.json', within: false },
-  ],
-  npm: ['@app/packages.json'],
-  programs: [],
-} as const
-
-const BUNDLES: Readonly<Record<Appliance['shape'], MakeBundle>> = {
-  netboot: (appliance, arch, { facts: { version } }) => {
-    const { kernel, initrd, squashfs } = netbootTrio(arch, version)
-    const stem = netbootStem(arch, version)
-    const files = [
-      { asset: kernel, from: '@base/vmlinuz' },
-      { asset: initrd, from: '@initrd-netboot/initrd' },
-      { asset: squashfs, from: '@squashfs/root.squashfs' },
-    ]
-    return { appliance, stem, checksums: checksumsOf(stem), files, ...LIVE }
-  },
-  usb: (appliance, arch, { facts: { version } }) => {
-    const asset = usbIso(arch, version)
-    const files = [{ asset, from: '@iso/image.iso' }]
-    return {
-      ...single(appliance, asset, files),
-      ...LIVE,
-      packages: [...LIVE.packages, LOADERS],
-    }
-  },
-  server: (appliance, arch, { facts: { version } }) => {
-    const asset = serverImage(arch)
-    const { kernel, initrd, squashfs } = serverUpdate(arch, version)
-    const files = [
-      { asset, from: '@server-disk/disk.img.zst' },
-      { asset: kernel, from: '@server-base/vmlinuz' },
-      { asset: initrd, from: '@server-initrd/initrd' },
-      { asset: squashfs, from: '@server-squashfs/root.squashfs' },
-    ]
-    const within = {
-      title: 'in the root file system',
-      from: '@server-base/packages.json',
-      within: true,
-    }
-    return {
-      ...single(appliance, asset, files),
-      packages: [within, ...LIVE.packages.filter((list) => !list.within), LOADERS],
-      npm: ['@server-app/packages.json'],
-      programs: [],
-    }
-  },
-  deb: (appliance, arch, { facts: { version } }) => {
-    const asset = debFile(arch, version)
-    const packages = LIVE.packages.filter((list) => !list.within)
-    const files = [{ asset, from: '@deb/flasher.deb' }]
-    return {
-      ...single(appliance, asset, files),
-      packages,
-      npm: ['@server-app/packages.json'],
-      programs: [],
-    }
-  },
-  containers: (appliance, arch, { facts: { version } }) => {
-    const asset = containersFile(arch, version)
-    const files = [{ asset, from: '@containers/images.oci.tar' }]
-    const packages = [
-      { title: 'in the images', from: '@container-base/packages.json', within: true },
-      { title: 'that iPXE comes from', from: '@ipxe-packages/packages.json', within: true },
-      ...LIVE.packages.filter((list) => !list.within),
-    ]
-    return {
-      ...single(appliance, asset, files),
-      packages,
-      npm: ['@server-app/packages.json'],
-      programs: [],
-    }
-  },
-  ipxe: (appliance, arch, { facts: { version }, ipxeSource }) => {
-    const asset = ipxeFile(arch, version)
-    const files = [{ asset, from: `@ipxe-${arch}/ipxe.efi` }]
-    const packaged = [{ title: 'in it', from: '@ipxe-packages/packages.json', within: true }]
-    const from =
-      ipxeSource === null
-        ? { packages: packaged, programs: [] }
-        : { packages: [], programs: [`@ipxe-${arch}/${PROGRAMS}`] }
-    return { ...single(appliance, asset, files), npm: [], ...from }
-  },
-}
-
-const LOADERS = {
-  title: 'of the boot loaders',
-  from: '@boot-packages/packages.json',
-  within: true,
-} as const
-
-const single = (appliance: string, asset: string, files: Bundle['files']) => ({
-  appliance,
-  stem: asset.replace(/(?:\.(?:img|oci))?\.[a-z]+$/, ''),
-  checksums: checksumsOf(asset),
-  files,
-})

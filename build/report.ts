@@ -13,9 +13,9 @@ import {
   type Durations,
 } from './progress.ts'
 import type { Step } from './steps/step.ts'
-import { renderTable } from './table.ts'
+import { renderTable } from './voice/table.ts'
 import type { Comparison } from './twice.ts'
-import type { Voice } from './voice.ts'
+import type { Voice } from './voice/voice.ts'
 
 interface ReportOptions {
   readonly voice: Voice

@@ -4,7 +4,7 @@ import process from 'node:process'
 import type { WriteStream } from 'node:tty'
 import { hintOf, renderError } from '../runtime/core/foundation/fault.ts'
 import { UsageError } from './arguments.ts'
-import { createVoice, type Voice } from './voice.ts'
+import { createVoice, type Voice } from './voice/voice.ts'
 
 export interface Context {
   readonly voice: Voice

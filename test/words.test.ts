@@ -1,5 +1,5 @@
 /** One word per thing, and the field's own: words that were replaced stay out of code, pages and documents. */
-import { globSync, readFileSync, statSync } from 'node:fs'
+import { globSync, readFileSync, lstatSync } from 'node:fs'
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
 
@@ -34,7 +34,7 @@ const isLookedAt = (file: string) =>
   file !== OWN &&
   !file.startsWith('docs/decisions/') &&
   !file.startsWith('docs/pictures/') &&
-  statSync(file).isFile()
+  lstatSync(file).isFile()
 
 const CODE = ['{appliance,build,runtime,test}/**/*.{ts,mjs,js,css}']
 const TEXTS = ['docs/**/*.{md,1}', '*.md', 'overlays/**']

@@ -146,6 +146,6 @@ function createStuckCheck({ logs }: Watch) {
     before = now
     if (performance.now() - since < STUCK_MS) return
     const said = await readSerialTail(logs.serialLog)
-    throw new Error(`the machine does nothing any more; it said last:\n${said}`)
+    throw new Error(`the machine has stopped responding; its last lines:\n${said}`)
   }
 }

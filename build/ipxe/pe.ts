@@ -18,6 +18,8 @@ interface Section {
 const MACHINES = { 0x8664: 'x86_64', 0xaa64: 'arm64' } as const
 
 const HEADER_BYTES = 40
+/** In the optional header: the size of the fifth table, that of signatures. */
+const SIGNATURE_BYTES = 112 + 4 * 8 + 4
 /** IMAGE_SCN_CNT_CODE, IMAGE_SCN_MEM_EXECUTE and IMAGE_SCN_MEM_READ. */
 const CODE = 0x60000020
 const PAGE = 4096
@@ -28,6 +30,12 @@ export function readMachine(program: Buffer): (typeof MACHINES)[keyof typeof MAC
   const { machine } = readHeaders(program)
   if (machine === 0x8664 || machine === 0xaa64) return MACHINES[machine]
   throw new Error(`a program for machine 0x${machine.toString(16)}, which is none of ours`)
+}
+
+/** Whether the program has a table of signatures; whose they are, firmware finds out. */
+export function isSigned(program: Buffer): boolean {
+  const { optional } = readHeaders(program)
+  return program.readUInt32LE(optional + SIGNATURE_BYTES) > 0
 }
 
 export function addSection(program: Buffer, { name, render }: Section): Buffer {

@@ -17,10 +17,11 @@ export const toolsStep: Step = programStep(
 
 /** Wraps a step with `tools: true` so that it runs inside the tools tree. */
 export const withTools = (step: Step): Step =>
-  step.tools === undefined
-    ? step
-    : {
-        ...step,
-        argv: ['node', 'build/programs/box.ts', '@mkosi/root', '@tools/root', ...step.argv],
-        inputs: ['build/programs/box.ts', '@mkosi/root', '@tools/root', ...step.inputs],
-      }
+  step.tools === undefined ? step : withToolsOf('@tools/root', step)
+
+/** Wraps a step so that it runs inside a tree of tools. */
+export const withToolsOf = (tree: string, step: Step): Step => ({
+  ...step,
+  argv: ['node', 'build/programs/box.ts', '@mkosi/root', tree, ...step.argv],
+  inputs: ['build/programs/box.ts', '@mkosi/root', tree, ...step.inputs],
+})

@@ -19,7 +19,7 @@ export interface FlashPlan extends Plan {
 /**
  * `sha256`: of the stored bytes, checked while they are read. `verify`: how the disk is read back
  * (default: all that was written). `allowPartition`: the target may be a partition. `fixGpt`: moves the
- * backup GPT to the end of the disk.
+ * backup GPT to the end of the disk. `grow`: has the last partition and its file system fill the disk.
  */
 export interface FlashRequest extends Partial<FlashOptions> {
   /** A path, an http(s) URL or an oras reference. */
@@ -81,6 +81,7 @@ const DEFAULTS: FlashOptions = {
   sha256: null,
   allowPartition: false,
   fixGpt: false,
+  grow: false,
 }
 
 const toError = ({ code, reason, hint, cause }: FlashFailure) =>

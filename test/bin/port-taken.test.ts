@@ -26,6 +26,22 @@ test('flasher-web', async () => {
   assert.match(stderr, 'Set them with FLASHER_SERVER_HOST and FLASHER_SERVER_PORT, or [server]')
   assert.not.match(stderr, /EADDRINUSE|FLASHER_DEBUG/)
 })
+
+test('pnpm start says that one thing, and nothing of the cache that it ended itself', async () => {
+  await using home = await createServerHome()
+  const port = String(await findPort())
+  await using _server = await home.start([], { FLASHER_SERVER_PORT: port })
+  const second = {
+    FLASHER_SERVER_PORT: port,
+    FLASHER_CACHE_PORT: String(await findPort()),
+    FLASHER_PATHS_STATE_DIR: home.at('other'),
+  }
+  const { code, stderr } = await home.run([], second, '', 'start.ts')
+  assert.is(code, 1)
+  assert.match(stderr, sentence('flasher-web', port))
+  assert.not.match(stderr, 'flasher-cache has ended')
+})
+
 test('flasher-cache', async () => {
   await using state = await makeFolder()
   await using other = await makeFolder()
@@ -41,4 +57,5 @@ test('flasher-cache', async () => {
   assert.match(stderr, 'Set them with FLASHER_CACHE_HOST and FLASHER_CACHE_PORT, or [cache]')
   assert.not.match(stderr, /EADDRINUSE|FLASHER_DEBUG/)
 })
+
 test.run()

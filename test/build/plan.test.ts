@@ -31,6 +31,11 @@ test('the specified names are handed over', () => {
     'flasher-netboot-pc-x86_64-v1.2.3.squashfs',
     'flasher-ipxe-x86_64-v1.2.3.efi',
     'flasher-ipxe-arm64-v1.2.3.efi',
+    ...['x86_64', 'arm64'].flatMap((arch) =>
+      ['shim.efi', 'grub.efi', 'grub.cfg'].map(
+        (part) => `flasher-secureboot-${arch}-v1.2.3.${part}`,
+      ),
+    ),
     'flasher-usbboot-pc-x86_64-v1.2.3.iso',
   ])
   assert.equal(
@@ -39,6 +44,8 @@ test('the specified names are handed over', () => {
       'flasher-netboot-pc-x86_64-v1.2.3.sha256',
       'flasher-ipxe-x86_64-v1.2.3.efi.sha256',
       'flasher-ipxe-arm64-v1.2.3.efi.sha256',
+      'flasher-secureboot-x86_64-v1.2.3.sha256',
+      'flasher-secureboot-arm64-v1.2.3.sha256',
       'flasher-usbboot-pc-x86_64-v1.2.3.iso.sha256',
     ],
   )
@@ -136,7 +143,7 @@ function refuse(...argv: readonly string[]): string | null {
 }
 
 test('a refused command line gets the valid choices and a suggestion', () => {
-  const images = '(images: netboot-pc, ipxe-efi, usb-pc)'
+  const images = '(images: netboot-pc, ipxe-efi, secureboot-efi, usb-pc)'
   const server = '--ipxe-server must be like http://HOST:PORT or https://HOST/PATH'
   const rows = [
     [[], null],
@@ -159,7 +166,7 @@ test('a refused command line gets the valid choices and a suggestion', () => {
 
 test('what is given is read, and what is not has its default', () => {
   const usual = {
-    names: ['netboot-pc', 'ipxe-efi', 'usb-pc'],
+    names: ['netboot-pc', 'ipxe-efi', 'secureboot-efi', 'usb-pc'],
     plan: false,
     json: false,
     twice: false,

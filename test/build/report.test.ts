@@ -12,7 +12,7 @@ const urlOf = (file: string) => JSON.stringify(new URL(`../../build/${file}`, im
 
 /** Two steps and a file, reported as by a build; the second step lasts until a line is typed. */
 const PROGRAM = `
-const { createVoice } = await import(${urlOf('voice.ts')})
+const { createVoice } = await import(${urlOf('voice/voice.ts')})
 const { createTextReport } = await import(${urlOf('report.ts')})
 const step = (name, says) => ({ name, says, argv: [], inputs: [], makes: [] })
 const report = createTextReport({

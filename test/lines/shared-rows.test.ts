@@ -2,43 +2,9 @@
 import * as fc from 'fast-check'
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
-import type { Route } from '../../runtime/web/http/route.ts'
-import { createEarlierServer } from '../support/server/earlier-server.ts'
+import { LINES, type LineServer } from '../support/lines/both-lines.ts'
 import { readEvents } from '../support/server/event-reader.ts'
-import { asJson, cookieOf, createTestServer, PASSWORD } from '../support/server/server.ts'
-
-/** What the rows need of a server, whichever line it serves. */
-interface LineServer extends AsyncDisposable {
-  readonly routes: readonly Route[]
-  readonly log: readonly string[]
-  readonly machines: { count(): Promise<number> }
-  request(path: string, init?: RequestInit): Promise<Response>
-  operator(): Promise<(path: string, init?: RequestInit) => Promise<Response>>
-  putBootFile(name: string, bytes: string): Promise<void>
-}
-
-interface Line {
-  readonly name: string
-  create(): Promise<LineServer>
-  /** A valid body of PUT, and one that is refused. */
-  readonly upsert: Readonly<Record<string, unknown>>
-  readonly wrong: Readonly<Record<string, unknown>>
-}
-
-const LINES: readonly Line[] = [
-  {
-    name: 'current',
-    create: () => createTestServer(),
-    upsert: { boot_mode: 'flasher-tui' },
-    wrong: { boot_mode: 'tui' },
-  },
-  {
-    name: 'earlier',
-    create: () => createEarlierServer(),
-    upsert: { boot_policy: 'tui' },
-    wrong: { boot_policy: 'flasher-tui' },
-  },
-]
+import { asJson, cookieOf, PASSWORD } from '../support/server/server.ts'
 
 const MAC = '52:54:00:12:34:56'
 const post: RequestInit = { method: 'POST' }

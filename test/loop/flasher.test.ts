@@ -31,7 +31,7 @@ const orderOf = (target: string, more: Partial<FlashOrder> = {}): FlashOrder => 
   image: context.image,
   format: null,
   target,
-  options: { verify: 'data', sha256: null, allowPartition: false, fixGpt: false },
+  options: { verify: 'data', sha256: null, allowPartition: false, fixGpt: false, grow: false },
   ...more,
 })
 

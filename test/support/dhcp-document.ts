@@ -6,7 +6,7 @@ export const DHCP_DOCUMENT = 'docs/dhcp.md'
 
 /** The blocks name a server at 192.0.2.10, port 8080. */
 export function renderDhcpDocument(): string {
-  const target = planDhcp('192.0.2.10', 24, 'http://192.0.2.10:8080')
+  const target = planDhcp('192.0.2.10', 24, 'http://192.0.2.10:8080', 'grub')
   if (!target.ok) throw new Error(target.refusal)
   return [HEAD, ...renderDhcpRecipes(target.value).map(renderRecipe), TAIL].join('\n')
 }
@@ -15,39 +15,52 @@ const HEAD = `# DHCP and network boot
 
 <!-- Made by test/support/dhcp-document.ts; do not edit. -->
 
-\`flasher-web\` gives out no addresses and is no TFTP server. A DHCP server that is there anyway says
-where machines find it. The page **Settings, DHCP and network boot** has the blocks below with the
-addresses of your server in them; here it is 192.0.2.10, port 8080.
+\`flasher-web\` assigns no addresses and is not a TFTP server. Your existing DHCP server tells machines
+where to find it. The page **Settings, DHCP and network boot** has the blocks below with the addresses
+of your server; here it is 192.0.2.10, port 8080.
 
 ## What happens
 
-1. The firmware asks for an address, and says what it is (option 93).
-2. It loads an iPXE: a BIOS \`undionly.kpxe\`, UEFI \`ipxe.efi\`, both by TFTP; or, by UEFI HTTP Boot,
-   \`http://192.0.2.10:8080/boot/ipxe.efi\`. HTTP Boot takes an answer only if it carries the vendor
-   class \`HTTPClient\` (option 60).
-3. iPXE asks again, with the user class \`iPXE\` (option 77), and gets
-   \`http://192.0.2.10:8080/pxe-bootstrap.ipxe\`. That leads to the script of its machine.
+1. The firmware requests an address, and names its kind (option 93).
+2. UEFI loads Debian's signed shim and GRUB, which run with Secure Boot as without it
+   ([secure-boot.md](secure-boot.md)): \`shimx64.efi\` by TFTP or, by UEFI HTTP Boot,
+   \`http://192.0.2.10:8080/boot/shimx64.efi\`. HTTP Boot accepts an answer only with the vendor
+   class \`HTTPClient\` (option 60). A BIOS loads iPXE, \`undionly.kpxe\`, by TFTP.
+3. GRUB requests what its machine boots from the server (\`/pxe/<mac>.grub\`). iPXE requests an address
+   again, with the user class \`iPXE\` (option 77), and gets \`http://192.0.2.10:8080/pxe-bootstrap.ipxe\`,
+   which leads to the script of its machine.
 
-| Firmware                  | Option 93         | Gets                           |
-| ------------------------- | ----------------- | ------------------------------ |
-| BIOS                      | 0                 | \`undionly.kpxe\` by TFTP        |
-| UEFI x86-64               | 7, 9              | \`ipxe.efi\` by TFTP             |
-| UEFI arm64                | 11                | \`ipxe-arm64.efi\` by TFTP       |
-| UEFI HTTP Boot x86-64     | 16                | \`/boot/ipxe.efi\` by HTTP       |
-| UEFI HTTP Boot arm64      | 19                | \`/boot/ipxe-arm64.efi\` by HTTP |
-| iPXE, whatever it runs on | user class \`iPXE\` | \`/pxe-bootstrap.ipxe\` by HTTP  |
+| Firmware                  | Option 93         | Gets                          | Without Secure Boot also |
+| ------------------------- | ----------------- | ----------------------------- | ------------------------ |
+| BIOS                      | 0                 | \`undionly.kpxe\` by TFTP       |                          |
+| UEFI x86-64               | 7, 9              | \`shimx64.efi\` by TFTP         | \`ipxe.efi\`               |
+| UEFI arm64                | 11                | \`shimaa64.efi\` by TFTP        | \`ipxe-arm64.efi\`         |
+| UEFI HTTP Boot x86-64     | 16                | \`/boot/shimx64.efi\` by HTTP   | \`/boot/ipxe.efi\`         |
+| UEFI HTTP Boot arm64      | 19                | \`/boot/shimaa64.efi\` by HTTP  | \`/boot/ipxe-arm64.efi\`   |
+| iPXE, whatever it runs on | user class \`iPXE\` | \`/pxe-bootstrap.ipxe\` by HTTP |                          |
 
-Without the last row iPXE gets itself again and again. In every block it comes before, or excludes,
-the others.
+Without the last row, iPXE would load itself again and again. In every block it comes before the
+others, or excludes them. For iPXE on UEFI, replace the names as in the last column, or choose it on
+the page.
 
 ## The files
 
-\`/boot/ipxe.efi\` is the newest iPXE of a fetched release. The TFTP daemon needs \`ipxe.efi\` (the
-same file) and, for machines with a BIOS, \`undionly.kpxe\` (Debian: package \`ipxe\`,
-\`/usr/lib/ipxe/undionly.kpxe\`) in its folder. The Netboot page asks the daemon for \`ipxe.efi\` and
-says what came of it; \`netboot.tftp_probe_host\` names its host where that is not the server's own.
+\`/boot/shimx64.efi\`, \`/boot/grubx64.efi\` and \`/boot/ipxe.efi\` are the newest of a fetched release, and
+\`shimaa64.efi\`, \`grubaa64.efi\` and \`ipxe-arm64.efi\` those for arm64. HTTP Boot needs nothing else.
+The TFTP daemon needs these files in its folder, under these names, because each names the next:
 
-An iPXE that is not ours, from version 2.0 on, looks for \`autoexec.ipxe\` where it came from itself.
+\`\`\`sh
+mkdir -p /srv/tftp/grub && cd /srv/tftp
+curl -fO http://192.0.2.10:8080/boot/shimx64.efi -fO http://192.0.2.10:8080/boot/grubx64.efi
+curl -fo grub/grub.cfg http://192.0.2.10:8080/grub/grub.cfg
+\`\`\`
+
+For machines with a BIOS it needs \`undionly.kpxe\` (Debian: package \`ipxe\`,
+\`/usr/lib/ipxe/undionly.kpxe\`), for iPXE on UEFI \`ipxe.efi\`. The Netboot page and the dashboard request
+\`shimx64.efi\`, \`grubx64.efi\` and \`grub/grub.cfg\`, or \`ipxe.efi\`, from the daemon and show the result;
+set \`netboot.tftp_probe_host\` if the daemon runs on another host.
+
+An iPXE from elsewhere, from version 2.0 on, looks for \`autoexec.ipxe\` where it was loaded from.
 The server has one at \`/boot/autoexec.ipxe\`; for TFTP, save that beside \`ipxe.efi\`:
 
 \`\`\`sh
@@ -57,28 +70,18 @@ curl -o /srv/tftp/autoexec.ipxe http://192.0.2.10:8080/boot/autoexec.ipxe
 
 const TAIL = `## When it does not work
 
-- **No offer at all**: DHCP and its answers stay in one network. A relay (\`ip helper-address\`) or a
-  proxy in the machine's own network helps.
-- **\`PXE-E16\`, or "no boot file name"**: the machine's class is in no row; the log of the DHCP server
-  shows its option 93.
-- **HTTP Boot says nothing and goes on**: the answer lacks the vendor class \`HTTPClient\`. In Kea a
-  reservation of the host replaces what its class says, so it must say both options itself.
-- **A proxy beside another DHCP server**: \`dhcp-boot\` does not reach PXE firmware there, which is why
-  that block has \`pxe-service\`.
-- **iPXE loads iPXE**: the user class does not match; some servers want it with a length byte before.
+- **No offer at all**: DHCP stays within one network. Use a relay (\`ip helper-address\`), or a proxy in
+  the network of the machine.
+- **\`PXE-E16\`, or "no boot file name"**: no row matches the class of the machine; the log of the DHCP
+  server shows its option 93.
+- **HTTP Boot continues without a message**: the answer lacks the vendor class \`HTTPClient\`. In Kea, a
+  reservation of the host replaces the options of its class, so it must have both options itself.
+- **A proxy beside another DHCP server**: PXE firmware ignores \`dhcp-boot\` there, so that block has \`pxe-service\`.
+- **iPXE loads iPXE**: the user class does not match; some servers require a length byte in front of it.
 - **Ports**: UDP 67 and 69, UDP 4011 for a proxy, and TCP 8080 from the machines to the server.
 `
 
 const renderRecipe = ({ title, where, note, text }: DhcpRecipe): string =>
-  [
-    `## ${title}`,
-    '',
-    ...(note === null ? [] : [note, '']),
-    `In: ${where}`,
-    '',
-    '```',
-    `${text}\`\`\``,
-    '',
-  ].join('\n')
+  [`## ${title}`, '', note, '', `In: ${where}`, '', '```', `${text}\`\`\``, ''].join('\n')
 
 if (import.meta.main) writeFileSync(DHCP_DOCUMENT, renderDhcpDocument())

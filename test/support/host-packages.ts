@@ -28,6 +28,7 @@ const NEEDED: Readonly<Record<string, string>> = {
   mtools: 'the Debian image: its EFI partition',
   nbdkit: 'disks that fail',
   'nginx-light': 'the documented proxy; a peer in the benchmark',
+  'ntfs-3g': 'NTFS that grows',
   openssl: 'a server with a certificate of its own',
   ovmf: 'UEFI firmware',
   pigz: '.gz images in parallel',

@@ -16,7 +16,9 @@ const MAX_REFS = 10_000
 const BODY = z
   .strictObject({
     holder: z.string().min(1).max(200),
-    refs: z.array(z.string().regex(/^[0-9a-f]{64}$/, 'wants 64 hexadecimal digits')).max(MAX_REFS),
+    refs: z
+      .array(z.string().regex(/^[0-9a-f]{64}$/, 'must be 64 hexadecimal digits'))
+      .max(MAX_REFS),
     machines: z
       .array(z.int().min(0))
       .nullish()

@@ -1,6 +1,13 @@
 /** The files of a live system: their names, which of them form a set, and which set is active. */
 import { z } from 'zod'
-import { checksumsOf, ipxeFile, netbootStem } from '../../../appliance/assets.ts'
+import {
+  checksumsOf,
+  GRUB_FILES,
+  ipxeFile,
+  netbootStem,
+  secureBootFiles,
+  SHIM_FILES,
+} from '../../../appliance/assets.ts'
 import { ROOT_MANIFEST } from '../../../appliance/initrd.ts'
 
 export const BOOT_ARCHS = ['x86_64', 'arm64'] as const
@@ -50,11 +57,23 @@ export function setFileName({ arch, version, part }: SetFile): string {
   return part === 'checksums' ? checksumsOf(stem) : `${stem}.${part}`
 }
 
-/** Null: no iPXE of a release. */
-export function parseIpxeFile(name: string): CompleteSet | null {
-  for (const arch of BOOT_ARCHS) {
-    const version = findVersion(name, (text) => ipxeFile(arch, text))
-    if (version !== null) return { arch, version }
+/** What firmware and shim load from the network. */
+const LOADERS = {
+  ipxe: ipxeFile,
+  shim: (arch: BootArch, version: string) => secureBootFiles(arch, version).shim,
+  grub: (arch: BootArch, version: string) => secureBootFiles(arch, version).grub,
+} as const
+type LoaderKind = keyof typeof LOADERS
+
+/** Null: no boot loader of a release. */
+export function parseLoaderFile(
+  name: string,
+): (CompleteSet & { readonly kind: LoaderKind }) | null {
+  for (const kind of ['ipxe', 'shim', 'grub'] as const) {
+    for (const arch of BOOT_ARCHS) {
+      const version = findVersion(name, (text) => LOADERS[kind](arch, text))
+      if (version !== null) return { kind, arch, version }
+    }
   }
   return null
 }
@@ -66,19 +85,27 @@ function findVersion(name: string, render: (version: string) => string): string 
   return VERSION.test(version) && render(version) === name ? version : null
 }
 
-/** The names that DHCP servers give to firmware, whatever the release. */
-const ALIASES: Readonly<Record<string, BootArch>> = {
-  'ipxe.efi': 'x86_64',
-  'ipxe-x86_64.efi': 'x86_64',
-  'ipxe-arm64.efi': 'arm64',
+/** The names that DHCP servers give to firmware, and that shim loads, whatever the release. */
+const ALIASES: Readonly<Record<string, { readonly kind: LoaderKind; readonly arch: BootArch }>> = {
+  'ipxe.efi': { kind: 'ipxe', arch: 'x86_64' },
+  'ipxe-x86_64.efi': { kind: 'ipxe', arch: 'x86_64' },
+  'ipxe-arm64.efi': { kind: 'ipxe', arch: 'arm64' },
+  ...Object.fromEntries(
+    BOOT_ARCHS.flatMap((arch) => [
+      [SHIM_FILES[arch], { kind: 'shim', arch } as const],
+      [GRUB_FILES[arch], { kind: 'grub', arch } as const],
+    ]),
+  ),
 }
 
-/** The newest iPXE among the names, for a name that stands for it; null: for none, or there is none. */
+/** The newest boot loader among the names, for a name that stands for it; null: for none, or there is none. */
 export function decideAlias(alias: string, names: readonly string[]): string | null {
-  const arch = Object.hasOwn(ALIASES, alias) ? ALIASES[alias] : undefined
+  const meant = Object.hasOwn(ALIASES, alias) ? ALIASES[alias] : undefined
   const found = names.flatMap((name) => {
-    const file = parseIpxeFile(name)
-    return file !== null && file.arch === arch ? [{ name, version: file.version }] : []
+    const file = parseLoaderFile(name)
+    return file !== null && file.kind === meant?.kind && file.arch === meant.arch
+      ? [{ name, version: file.version }]
+      : []
   })
   return newest(found)?.name ?? null
 }

@@ -1,5 +1,5 @@
 /** Chooses the address of this host that DHCP servers should name, from the one that the operator uses. */
-import { planDhcp, type DhcpTarget } from './dhcp.ts'
+import { planDhcp, type DhcpTarget, type FirmwareLoader } from './dhcp.ts'
 
 /** An address of this host. */
 interface HostAddress {
@@ -19,6 +19,7 @@ const UNKNOWN_PREFIX = 24
 export function decideDhcpTarget(
   baseUrl: string,
   addresses: readonly HostAddress[],
+  loader: FirmwareLoader = 'ipxe',
 ): DhcpTarget | null {
   const url = URL.parse(baseUrl)
   if (url === null) return null
@@ -36,6 +37,6 @@ export function decideDhcpTarget(
   const base = LOOPBACK.test(url.hostname)
     ? `${url.protocol}//${chosen.address}${port}${url.pathname.replace(/\/$/, '')}`
     : baseUrl
-  const target = planDhcp(chosen.address, chosen.prefix, base)
+  const target = planDhcp(chosen.address, chosen.prefix, base, loader)
   return target.ok ? target.value : null
 }

@@ -1,5 +1,7 @@
 /** Configuration of DHCP servers that makes machines boot from this server, as blocks to paste. */
+import { SHIM_FILES } from '../../../appliance/assets.ts'
 import { accept, refuse, type Result } from '../foundation/result.ts'
+import { PAGES } from '../texts/pages/texts.ts'
 
 /** This server as its machines reach it. */
 export interface DhcpTarget {
@@ -10,22 +12,30 @@ export interface DhcpTarget {
   /** The network that machines are in, for blocks that need one: `192.0.2.0`, 24. */
   readonly network: string
   readonly prefix: number
+  /** What UEFI loads first. */
+  readonly loader: FirmwareLoader
 }
+
+type RecipeName = keyof typeof PAGES.settings.dhcp.recipes
 
 export interface DhcpRecipe {
   readonly id: string
   readonly title: string
   /** The file or menu that it belongs to. */
   readonly where: string
-  /** A word on it, or null. */
-  readonly note: string | null
+  readonly note: string
   readonly text: string
 }
 
 /** What firmware loads by TFTP; iPXE itself never gets these, or it would load itself for ever. */
 const BIOS_FILE = 'undionly.kpxe'
-const UEFI_FILE = 'ipxe.efi'
-const ARM_FILE = 'ipxe-arm64.efi'
+/** The chain that UEFI takes: Debian's signed shim and GRUB, or iPXE, which Secure Boot refuses. */
+export const FIRMWARE_LOADERS = ['grub', 'ipxe'] as const
+export type FirmwareLoader = (typeof FIRMWARE_LOADERS)[number]
+export const UEFI_FILES = {
+  grub: { uefi: SHIM_FILES.x86_64, arm: SHIM_FILES.arm64 },
+  ipxe: { uefi: 'ipxe.efi', arm: 'ipxe-arm64.efi' },
+} as const satisfies Record<FirmwareLoader, Readonly<Record<'uefi' | 'arm', string>>>
 
 /** Client architectures (RFC 4578 and the registry that follows it). */
 const ARCH = { bios: 0, uefi: 7, uefiOld: 9, arm: 11, http: 16, httpArm: 19 } as const
@@ -37,6 +47,7 @@ export function planDhcp(
   address: string,
   prefix: number,
   baseUrl: string,
+  loader: FirmwareLoader = 'ipxe',
 ): Result<DhcpTarget, DhcpRefusal> {
   const octets = /^\d{1,3}(\.\d{1,3}){3}$/.test(address) ? address.split('.').map(Number) : []
   const isPrefix = Number.isInteger(prefix) && prefix >= 1 && prefix <= 32
@@ -45,60 +56,26 @@ export function planDhcp(
     return refuse('not-a-url')
   }
   const network = toAddress(toNumber(octets) & maskOf(prefix))
-  return accept({ address: octets.join('.'), baseUrl, network, prefix })
+  return accept({ address: octets.join('.'), baseUrl, network, prefix, loader })
 }
 
 export const renderDhcpRecipes = (target: DhcpTarget): readonly DhcpRecipe[] => [
-  {
-    id: 'dnsmasq',
-    title: 'dnsmasq',
-    where: '/etc/dnsmasq.d/flasher.conf',
-    note: 'For a dnsmasq that gives out the addresses. Its own TFTP daemon can serve the files.',
-    text: renderDnsmasq(target),
-  },
-  {
-    id: 'dnsmasq-proxy',
-    title: 'dnsmasq, beside another DHCP server',
-    where: '/etc/dnsmasq.d/flasher.conf',
-    note: 'Gives out no addresses: it only adds what to boot. It must be in the same network.',
-    text: renderProxy(target),
-  },
-  {
-    id: 'kea',
-    title: 'Kea',
-    where: '/etc/kea/kea-dhcp4.conf',
-    note: 'Add the client classes to yours; the classes are what counts, not the subnet.',
-    text: renderKea(target),
-  },
-  {
-    id: 'isc',
-    title: 'ISC dhcpd',
-    where: '/etc/dhcp/dhcpd.conf',
-    note: 'Before the subnets.',
-    text: renderIsc(target),
-  },
-  {
-    id: 'opnsense',
-    title: 'OPNsense',
-    where: 'Services: ISC DHCPv4: (your network): Network Booting',
-    note: 'With Kea or Dnsmasq as its DHCP server, use their blocks above.',
-    text: renderOpnsense(target),
-  },
-  {
-    id: 'mikrotik',
-    title: 'MikroTik RouterOS 7',
-    where: 'a terminal of the router',
-    note: 'The matchers need RouterOS 7.4 or newer; name your own server instead of defconf.',
-    text: renderMikrotik(target),
-  },
-  {
-    id: 'unifi',
-    title: 'UniFi Network',
-    where: 'Settings: Networks: (your network): DHCP Service Management',
-    note: 'It has one answer for all: use an iPXE of ours, which finds the server itself, or dnsmasq as a proxy beside it.',
-    text: renderUnifi(target),
-  },
+  recipe('dnsmasq', renderDnsmasq(target)),
+  recipe('dnsmasq-proxy', renderProxy(target)),
+  recipe('kea', renderKea(target)),
+  recipe('isc', renderIsc(target)),
+  recipe('opnsense', renderOpnsense(target)),
+  recipe('mikrotik', renderMikrotik(target)),
+  recipe('unifi', renderUnifi(target)),
 ]
+
+const uefiOf = ({ loader }: DhcpTarget) => UEFI_FILES[loader].uefi
+const armOf = ({ loader }: DhcpTarget) => UEFI_FILES[loader].arm
+const recipe = (id: RecipeName, text: string): DhcpRecipe => ({
+  id,
+  ...PAGES.settings.dhcp.recipes[id],
+  text,
+})
 
 const scriptOf = ({ baseUrl }: DhcpTarget) => `${baseUrl}/pxe-bootstrap.ipxe`
 const httpOf = ({ baseUrl }: DhcpTarget, file: string) => `${baseUrl}/boot/${file}`
@@ -120,10 +97,10 @@ function renderDnsmasq(target: DhcpTarget): string {
   const { address } = target
   return lines(
     ...dnsmasqTags,
-    '# Firmware loads iPXE by TFTP',
+    '# Firmware loads its first file by TFTP',
     `dhcp-boot=tag:bios,tag:!ipxe,${BIOS_FILE},,${address}`,
-    `dhcp-boot=tag:efi,tag:!ipxe,${UEFI_FILE},,${address}`,
-    `dhcp-boot=tag:arm,tag:!ipxe,${ARM_FILE},,${address}`,
+    `dhcp-boot=tag:efi,tag:!ipxe,${uefiOf(target)},,${address}`,
+    `dhcp-boot=tag:arm,tag:!ipxe,${armOf(target)},,${address}`,
     ...dnsmasqHttp(target),
   )
 }
@@ -132,9 +109,9 @@ function renderDnsmasq(target: DhcpTarget): string {
 const dnsmasqHttp = (target: DhcpTarget): readonly string[] => [
   '# or by UEFI HTTP Boot, which wants its own vendor class back',
   'dhcp-option-force=tag:http,tag:!ipxe,60,HTTPClient',
-  `dhcp-boot=tag:http,tag:!ipxe,${httpOf(target, UEFI_FILE)}`,
+  `dhcp-boot=tag:http,tag:!ipxe,${httpOf(target, uefiOf(target))}`,
   'dhcp-option-force=tag:httparm,tag:!ipxe,60,HTTPClient',
-  `dhcp-boot=tag:httparm,tag:!ipxe,${httpOf(target, ARM_FILE)}`,
+  `dhcp-boot=tag:httparm,tag:!ipxe,${httpOf(target, armOf(target))}`,
   '# iPXE goes on by HTTP',
   `dhcp-boot=tag:ipxe,${scriptOf(target)},,${target.address}`,
 ]
@@ -147,11 +124,11 @@ export function renderProxyDhcp(target: DhcpTarget): string {
   return lines(
     `dhcp-range=${network},proxy,${toAddress(maskOf(prefix))}`,
     ...dnsmasqTags,
-    '# Firmware loads iPXE by TFTP',
+    '# Firmware loads its first file by TFTP',
     `pxe-service=tag:!ipxe,x86PC,"flasher",${BIOS_FILE},${address}`,
-    `pxe-service=tag:!ipxe,X86-64_EFI,"flasher",${UEFI_FILE},${address}`,
-    `pxe-service=tag:!ipxe,BC_EFI,"flasher",${UEFI_FILE},${address}`,
-    `pxe-service=tag:!ipxe,ARM64_EFI,"flasher",${ARM_FILE},${address}`,
+    `pxe-service=tag:!ipxe,X86-64_EFI,"flasher",${uefiOf(target)},${address}`,
+    `pxe-service=tag:!ipxe,BC_EFI,"flasher",${uefiOf(target)},${address}`,
+    `pxe-service=tag:!ipxe,ARM64_EFI,"flasher",${armOf(target)},${address}`,
     ...dnsmasqHttp(target),
   )
 }
@@ -189,10 +166,10 @@ function renderKea(target: DhcpTarget): string {
           'boot-file-name': scriptOf(target),
         },
         byTftp('flasher-bios', BIOS_FILE, ARCH.bios),
-        byTftp('flasher-uefi', UEFI_FILE, ARCH.uefi, ARCH.uefiOld),
-        byTftp('flasher-arm64', ARM_FILE, ARCH.arm),
-        byHttp('flasher-http', UEFI_FILE, ARCH.http),
-        byHttp('flasher-http-arm64', ARM_FILE, ARCH.httpArm),
+        byTftp('flasher-uefi', uefiOf(target), ARCH.uefi, ARCH.uefiOld),
+        byTftp('flasher-arm64', armOf(target), ARCH.arm),
+        byHttp('flasher-http', uefiOf(target), ARCH.http),
+        byHttp('flasher-http-arm64', armOf(target), ARCH.httpArm),
       ],
       subnet4: [{ id: 1, subnet: `${network}/${prefix}` }],
     },
@@ -213,12 +190,12 @@ function renderIsc(target: DhcpTarget): string {
     `next-server ${target.address};`,
     'if exists user-class and option user-class = "iPXE" {',
     `  filename "${scriptOf(target)}";`,
-    ...http(ARCH.http, UEFI_FILE),
-    ...http(ARCH.httpArm, ARM_FILE),
+    ...http(ARCH.http, uefiOf(target)),
+    ...http(ARCH.httpArm, armOf(target)),
     `} elsif ${isIscArch(ARCH.uefi)} or ${isIscArch(ARCH.uefiOld)} {`,
-    `  filename "${UEFI_FILE}";`,
+    `  filename "${uefiOf(target)}";`,
     `} elsif ${isIscArch(ARCH.arm)} {`,
-    `  filename "${ARM_FILE}";`,
+    `  filename "${armOf(target)}";`,
     '} else {',
     `  filename "${BIOS_FILE}";`,
     '}',
@@ -231,9 +208,9 @@ const renderOpnsense = (target: DhcpTarget): string =>
     `Next-server:              ${target.address}`,
     `TFTP server:              ${target.address}`,
     `Default BIOS file name:   ${BIOS_FILE}`,
-    `x64 UEFI file name:       ${UEFI_FILE}`,
-    `arm64 UEFI file name:     ${ARM_FILE}`,
-    `x64 UEFI/HTTPBoot URL:    ${httpOf(target, UEFI_FILE)}`,
+    `x64 UEFI file name:       ${uefiOf(target)}`,
+    `arm64 UEFI file name:     ${armOf(target)}`,
+    `x64 UEFI/HTTPBoot URL:    ${httpOf(target, uefiOf(target))}`,
     `iPXE boot file name:      ${scriptOf(target)}`,
   )
 
@@ -244,10 +221,10 @@ function renderMikrotik(target: DhcpTarget): string {
     routerOption('flasher-class', 60, 'HTTPClient'),
     routerOption('flasher-script', 67, scriptOf(target)),
     routerOption('flasher-bios', 67, BIOS_FILE),
-    routerOption('flasher-uefi', 67, UEFI_FILE),
-    routerOption('flasher-arm64', 67, ARM_FILE),
-    routerOption('flasher-http', 67, httpOf(target, UEFI_FILE)),
-    routerOption('flasher-http-arm64', 67, httpOf(target, ARM_FILE)),
+    routerOption('flasher-uefi', 67, uefiOf(target)),
+    routerOption('flasher-arm64', 67, armOf(target)),
+    routerOption('flasher-http', 67, httpOf(target, uefiOf(target))),
+    routerOption('flasher-http-arm64', 67, httpOf(target, armOf(target))),
     routerSet('flasher-ipxe', 'flasher-server', 'flasher-script'),
     routerSet('flasher-bios', 'flasher-server', 'flasher-bios'),
     routerSet('flasher-uefi', 'flasher-server', 'flasher-uefi'),
@@ -273,12 +250,12 @@ const routerMatch = (name: string, code: number, value: string, sets: string) =>
   `/ip dhcp-server matcher add name=${name} server=defconf code=${code} value="${value}" matching-type=exact option-set=${sets}`
 const hexOf = (code: number) => `0x${code.toString(16).padStart(4, '0')}`
 
-const renderUnifi = ({ address }: DhcpTarget): string =>
+const renderUnifi = (target: DhcpTarget): string =>
   lines(
     'Network Boot:             on',
-    `Server IP:                ${address}`,
-    `Filename (UEFI):          ${UEFI_FILE}`,
-    `TFTP Server (option 66):  ${address}`,
+    `Server IP:                ${target.address}`,
+    `Filename (UEFI):          ${uefiOf(target)}`,
+    `TFTP Server (option 66):  ${target.address}`,
   )
 
 const toNumber = (octets: readonly number[]) => octets.reduce((sum, octet) => (sum << 8) | octet, 0)

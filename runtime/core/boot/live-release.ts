@@ -2,7 +2,7 @@
 import { LIVE_SUMS, LIVE_TRIO } from '../../../appliance/assets.ts'
 import { parseSha256For } from '../foundation/checksum.ts'
 import { accept, refuse, type Result } from '../foundation/result.ts'
-import type { LiveSet } from './boot-script.ts'
+import type { LiveSet } from './boot-decision.ts'
 import type { Artifact, ReleasePlan } from './release.ts'
 
 /** The digest of the squashfs is in its initrd: the files are one set. */

@@ -1,6 +1,10 @@
 /** Lists what network boot and flashing require, and which of it is set up (dashboard). */
 import { renderSize } from '../foundation/size.ts'
+import { PAGES } from '../texts/pages/texts.ts'
+import { fill, fillCount } from '../texts/text.ts'
 import type { TftpState } from './tftp.ts'
+
+const t = PAGES.dashboard.setup.rows
 
 /** `missing`: nothing works without; `attention`: look at it; `unknown`: nothing proves it yet. */
 type ReadinessState = 'ready' | 'attention' | 'missing' | 'unknown'
@@ -20,7 +24,7 @@ export interface ReadinessRow {
 }
 
 export interface ReadinessFacts {
-  /** The sets that scripts name. */
+  /** The sets that scripts name, one for each architecture. */
   readonly sets: readonly { readonly arch: string; readonly version: string | null }[]
   readonly catalog: {
     readonly images: number
@@ -45,65 +49,39 @@ export const listReadiness = (facts: ReadinessFacts): readonly ReadinessRow[] =>
 ]
 
 function judgeCatalog({ catalog }: ReadinessFacts): ReadinessRow {
-  const about = {
-    id: 'catalog',
-    title: 'Images',
-    why: 'Machines are flashed with images from the cache.',
-    href: '/ui/cache#add',
-    action: 'Add an image',
-  } as const
+  const { title, why, texts, actions } = t.catalog
+  const about = { id: 'catalog', title, why, href: '/ui/cache#add', action: actions.add } as const
   const { images, error, isSet } = catalog
-  if (!isSet) {
-    return row(
-      { ...about, action: 'Connect a cache' },
-      'missing',
-      'No cache service is configured, so there are no images.',
-    )
-  }
-  const unavailable = { ...about, href: '/ui/cache', action: 'Check the cache' }
-  const count = images === 1 ? '1 image' : `${images} images`
-  if (images === 0 && error === null) return row(about, 'missing', 'There are no images yet.')
-  if (images === 0) return row(unavailable, 'missing', 'The cache service is unavailable.')
+  if (!isSet) return row({ ...about, action: actions.connect }, 'missing', texts.unset)
+  const unavailable = { ...about, href: '/ui/cache', action: actions.check }
+  if (images === 0 && error === null) return row(about, 'missing', texts.none)
+  if (images === 0) return row(unavailable, 'missing', texts.unavailable)
   return error === null
-    ? row(about, 'ready', `${count} in the catalog.`)
-    : row(unavailable, 'attention', `${count} known, but the cache service is unavailable.`)
+    ? row(about, 'ready', fillCount(texts.ready, images))
+    : row(unavailable, 'attention', fillCount(texts.stale, images))
 }
 
 function judgeNetboot({ sets }: ReadinessFacts): ReadinessRow {
-  const about = {
-    id: 'netboot',
-    title: 'Live system',
-    why: 'Machines boot it from the network to be flashed. Without it they can only boot their own disks.',
-    href: '/ui/netboot#install',
-    action: 'Install a live system',
-  } as const
-  if (sets.length === 0) return row(about, 'missing', 'No live system is installed.')
-  const words = sets.map(({ arch, version }) => `${version ?? 'an uploaded version'} (${arch})`)
-  return row(about, 'ready', `Machines boot ${words.join(' and ')}.`)
+  const { title, why, action, texts } = t.netboot
+  const about = { id: 'netboot', title, why, action, href: '/ui/netboot#install' } as const
+  if (sets.length === 0) return row(about, 'missing', texts.none)
+  const [first = '', second] = sets.map(({ arch, version }) =>
+    fill(texts.system, { version: version ?? texts.unnamed, arch }),
+  )
+  const text =
+    second === undefined ? fill(texts.single, { first }) : fill(texts.both, { first, second })
+  return row(about, 'ready', text)
 }
 
 /** The DHCP server is another's; that a machine found its way here is the only proof. */
 function judgeDhcp({ hasContact }: ReadinessFacts): ReadinessRow {
-  const about = {
-    id: 'dhcp',
-    title: 'DHCP',
-    why: 'Your DHCP server must tell machines to boot from this server.',
-    href: '/ui/settings#dhcp-pxe',
-    action: 'Set up DHCP',
-  } as const
-  return hasContact
-    ? row(about, 'ready', 'Machines find this server.')
-    : row(about, 'unknown', 'No machine has booted from this server yet.')
+  const { title, why, action, texts } = t.dhcp
+  const about = { id: 'dhcp', title, why, action, href: '/ui/settings#dhcp-pxe' } as const
+  return hasContact ? row(about, 'ready', texts.ready) : row(about, 'unknown', texts.unknown)
 }
 
 function judgeTftp({ tftp }: ReadinessFacts): ReadinessRow {
-  const about = {
-    id: 'tftp',
-    title: 'TFTP daemon',
-    why: 'BIOS machines and most UEFI firmware load their first file by TFTP. UEFI HTTP Boot needs none.',
-    href: '/ui/netboot#tftp',
-    action: 'Set up TFTP',
-  } as const
+  const about = { id: 'tftp', ...t.tftp, href: '/ui/netboot#tftp' } as const
   const { text } = tftp
   if (tftp.isReady) return row(about, 'ready', text)
   if (!tftp.isChecked) return row(about, 'unknown', text)
@@ -111,18 +89,13 @@ function judgeTftp({ tftp }: ReadinessFacts): ReadinessRow {
 }
 
 function judgeDisk({ disk }: ReadinessFacts): ReadinessRow {
-  const about = {
-    id: 'disk',
-    title: 'Disk space',
-    why: 'The server stops accepting changes when its disk is full.',
-    href: '/ui/settings#storage',
-    action: 'Check storage',
-  } as const
-  if (disk === null) return row(about, 'attention', 'Free space unknown.')
-  const free = `${renderSize(disk.freeBytes)} free.`
+  const { title, why, action, texts } = t.disk
+  const about = { id: 'disk', title, why, action, href: '/ui/settings#storage' } as const
+  if (disk === null) return row(about, 'attention', texts.unknown)
+  const size = renderSize(disk.freeBytes)
   return disk.isLow
-    ? row(about, 'attention', `Only ${free} Free up space on the server's disk.`)
-    : row(about, 'ready', free)
+    ? row(about, 'attention', fill(texts.low, { size }))
+    : row(about, 'ready', fill(texts.ready, { size }))
 }
 
 const row = (

@@ -3,7 +3,7 @@ import { z } from 'zod'
 import { RELEASE_MANIFEST } from '../../../appliance/assets.ts'
 import {
   BOOT_ARCHS,
-  parseIpxeFile,
+  parseLoaderFile,
   parseSetFile,
   setFileName,
   TRIO,
@@ -103,8 +103,8 @@ export function planRelease(release: Release, tag: string): Result<ReleasePlan, 
     TRIO.map((part) => nameOf(release, arch, part)).filter((name) => find(release, name) === null),
   )
   if (missing.length > 0) return refuse(`it does not list ${missing.join(', ')}`)
-  const ipxe = release.artifacts.filter(({ name }) => parseIpxeFile(name) !== null)
-  const files = [...lists.flatMap((list) => list.files), ...ipxe]
+  const loaders = release.artifacts.filter(({ name }) => parseLoaderFile(name) !== null)
+  const files = [...lists.flatMap((list) => list.files), ...loaders]
   return accept({
     release,
     files,

@@ -1,8 +1,32 @@
 /** The part of TFTP that requests one file from a daemon (RFC 1350), and the meaning of its response. */
+import { GRUB_CONFIG, GRUB_FILES, SHIM_FILES } from '../../../appliance/assets.ts'
 import { printable } from '../foundation/printable.ts'
+import { PAGES } from '../texts/pages/texts.ts'
+import { fill } from '../texts/text.ts'
 
-/** What firmware asks for first, so a daemon that has it is one that machines can boot from. */
-export const PROBED_FILE = 'ipxe.efi'
+const t = PAGES.netboot.tftp.findings
+
+/** What firmware of a PC asks for first; the daemon is asked for it as well. */
+export const FIRST_FILE = SHIM_FILES.x86_64
+const IPXE = 'ipxe.efi'
+
+type Findings = Readonly<Partial<Record<TftpFinding['kind'], string>>>
+
+/** By file and what came of it: the file that is asked for next. UEFI boots by shim and GRUB, or by iPXE. */
+const NEXT: Readonly<Record<string, Findings>> = {
+  [FIRST_FILE]: { serves: GRUB_FILES.x86_64, 'file-missing': IPXE },
+  [GRUB_FILES.x86_64]: { serves: GRUB_CONFIG },
+}
+
+/** Null: the last finding says it all. */
+export const nextProbe = (file: string, { kind }: TftpFinding): string | null =>
+  NEXT[file]?.[kind] ?? null
+
+/** What the last finding is about, where others came before it. */
+const SERVED: Readonly<Record<string, string>> = {
+  [GRUB_CONFIG]: `${FIRST_FILE}, ${GRUB_FILES.x86_64}, ${GRUB_CONFIG}`,
+}
+const MISSING: Readonly<Record<string, string>> = { [IPXE]: `${FIRST_FILE} or ${IPXE}` }
 
 export type TftpFinding =
   | { readonly kind: 'unasked' }
@@ -52,9 +76,13 @@ export function parseTftpAnswer(bytes: Uint8Array): TftpFinding | null {
 
 const ACTIVE: ReadonlySet<TftpFinding['kind']> = new Set(['serves', 'file-missing', 'error'])
 
-/** For a page. `host`: who was asked. */
-export function describeTftp(finding: TftpFinding, host: string): TftpState {
-  const [text, hint = null] = renderFinding(finding, host)
+/** For a page. `host`: who was asked; `file`: for what, last. */
+export function describeTftp(
+  finding: TftpFinding,
+  host: string,
+  file: string = FIRST_FILE,
+): TftpState {
+  const [text, hint = null] = renderFinding(finding, host, file)
   return {
     isChecked: finding.kind !== 'unasked',
     isActive: ACTIVE.has(finding.kind),
@@ -64,47 +92,46 @@ export function describeTftp(finding: TftpFinding, host: string): TftpState {
   }
 }
 
-function renderFinding(finding: TftpFinding, host: string): readonly [string, string?] {
+function renderFinding(
+  finding: TftpFinding,
+  host: string,
+  asked: string,
+): readonly [string, string?] {
+  const file = (finding.kind === 'serves' ? SERVED : MISSING)[asked] ?? asked
   switch (finding.kind) {
     case 'unasked':
-      return [`The TFTP daemon on ${host} is being checked.`]
+      return [fill(t.unasked.text, { host })]
     case 'serves':
-      return [`The TFTP daemon on ${host} serves ${PROBED_FILE}.`]
+      return [fill(t.serves.text, { host, file })]
     case 'file-missing':
-      return [
-        `The TFTP daemon on ${host} answers, but has no ${PROBED_FILE}.`,
-        `Put ${PROBED_FILE} (and undionly.kpxe for BIOS machines) into its folder.`,
-      ]
+      return [fill(t.fileMissing.text, { host, file }), fill(t.fileMissing.hint, { file })]
     case 'error':
-      return [
-        `The TFTP daemon on ${host} answers with an error: ${finding.says}.`,
-        `Look whether it may read ${PROBED_FILE} in its folder.`,
-      ]
+      return [fill(t.error.text, { host, error: finding.says }), fill(t.error.hint, { file })]
     case 'refused':
-      return [
-        `Nothing listens on UDP port 69 of ${host}.`,
-        'Start the TFTP daemon there, or change the TFTP server to check under Settings.',
-      ]
+      return [fill(t.refused.text, { host }), t.refused.hint]
     case 'silent':
-      return [
-        `${host} gave no TFTP answer within ${finding.seconds} s.`,
-        'Is it running, and does a firewall let UDP port 69 and what follows it through?',
-      ]
+      return [fill(t.silent.text, { host, seconds: finding.seconds }), t.silent.hint]
     case 'unreachable':
       return [
-        `${host} cannot be asked: ${printable(finding.why)}.`,
-        'Correct the TFTP server to check under Settings.',
+        fill(t.unreachable.text, { host, reason: printable(finding.why) }),
+        t.unreachable.hint,
       ]
   }
 }
 
-/** Commands that make this host a TFTP server for network boot, with Debian's iPXE. `baseUrl`: no slash at its end. */
+/**
+ * Commands that make this host a TFTP server for network boot, with the boot loaders of the release that
+ * the server has. `baseUrl`: no slash at its end.
+ */
 export const renderTftpSetup = (baseUrl: string): string =>
   [
-    'apt install dnsmasq ipxe',
-    'mkdir -p /srv/tftp',
-    'cp /usr/lib/ipxe/ipxe.efi /usr/lib/ipxe/undionly.kpxe /srv/tftp/',
-    `curl -o /srv/tftp/autoexec.ipxe ${baseUrl}/boot/autoexec.ipxe`,
+    'apt install dnsmasq ipxe curl',
+    `mkdir -p /srv/tftp/${GRUB_CONFIG.replace(/\/.*/, '')}`,
+    'cd /srv/tftp',
+    'cp /usr/lib/ipxe/undionly.kpxe .',
+    `curl -fO ${baseUrl}/boot/${SHIM_FILES.x86_64} -fO ${baseUrl}/boot/${GRUB_FILES.x86_64}`,
+    `curl -fo ${GRUB_CONFIG} ${baseUrl}/${GRUB_CONFIG}`,
+    `curl -fO ${baseUrl}/boot/ipxe.efi -fO ${baseUrl}/boot/autoexec.ipxe`,
     "printf 'port=0\\nenable-tftp\\ntftp-root=/srv/tftp\\n' > /etc/dnsmasq.d/flasher-tftp.conf",
     'systemctl restart dnsmasq',
     '',

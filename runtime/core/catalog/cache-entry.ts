@@ -44,7 +44,7 @@ const BODY = z.strictObject({
   arch: z.string().max(32).nullish(),
   sha256: z
     .string()
-    .regex(/^\s*([0-9a-fA-F]{64})?\s*$/, 'wants 64 hexadecimal digits')
+    .regex(/^\s*([0-9a-fA-F]{64})?\s*$/, 'must be 64 hexadecimal digits')
     .nullish(),
   size_bytes: z.int().min(0).nullish(),
   description: z.string().max(8192).nullish(),

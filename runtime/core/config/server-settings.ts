@@ -12,14 +12,14 @@ export const REACH_SETTINGS = {
   allowed_hosts: setting(
     kinds.hosts,
     [],
-    'Names and addresses that requests may be sent to; empty: any that is well formed.',
+    'The host names and addresses under which the server answers; empty: any valid one.',
   ),
   trusted_proxies: setting(
     kinds.ranges,
     [],
-    'Proxies whose `Forwarded` and `X-Forwarded-*` headers are believed.',
+    'Proxies whose `Forwarded` and `X-Forwarded-*` headers are trusted.',
   ),
-  tls_cert: setting(path, '', 'A PEM certificate (with its chain): the server then speaks HTTPS.', {
+  tls_cert: setting(path, '', 'A PEM certificate with its chain; with it, the server uses HTTPS.', {
     restart,
   }),
   tls_key: setting(path, '', 'The PEM key of that certificate.', { restart }),
@@ -33,7 +33,7 @@ export const RELEASE_SETTINGS = {
       '',
       'The repository, `owner/name`, whose releases the Netboot page fetches.',
     ),
-    release_tag: setting(kinds.tag, 'latest', 'The release that it fetches.'),
+    release_tag: setting(kinds.tag, 'latest', 'The release to fetch: a tag, or `latest`.'),
   },
   releases: {
     base_url: setting(baseUrl, '', 'The site that hosts those releases.'),
@@ -44,41 +44,45 @@ export const RELEASE_SETTINGS = {
 export const RUN_PATIENCE = setting(
   duration,
   30,
-  'How long a flash may not be heard of before it is marked as stalled.',
+  'How long a flash may go without a report before it is marked as stalled.',
 )
 
 export const DISCOVERY_SETTINGS = {
   discovery_per_minute: setting(
     wholeNumber(0, 1_000_000),
     600,
-    'How many unknown machines are taken up in a minute; others boot their own disk.',
+    'How many unknown machines are recorded per minute; others boot their own disk.',
   ),
   discovery_rows: setting(
     wholeNumber(0, 1_000_000),
     20_000,
-    'How many discovered machines may lie unassigned before no more are taken up.',
+    'How many machines may be unassigned before no new ones are recorded.',
   ),
 }
 
 /** Of section `[retention]`. */
 export const HISTORY_SETTINGS = {
-  events: setting(wholeNumber(100, 10_000_000), 100_000, 'How many events are kept.'),
-  event_days: setting(wholeNumber(1, 36_500), 180, 'For how many days they are kept.'),
-  runs: setting(wholeNumber(10, 1_000_000), 10_000, 'How many flash runs are kept.'),
-  run_days: setting(wholeNumber(1, 36_500), 730, 'For how many days they are kept.'),
-  bak_files: setting(wholeNumber(1, 1000), 5, 'How many databases of earlier releases are kept.'),
+  events: setting(wholeNumber(100, 10_000_000), 100_000, 'The number of events to keep.'),
+  event_days: setting(wholeNumber(1, 36_500), 180, 'The number of days to keep them.'),
+  runs: setting(wholeNumber(10, 1_000_000), 10_000, 'The number of flash runs to keep.'),
+  run_days: setting(wholeNumber(1, 36_500), 730, 'The number of days to keep them.'),
+  bak_files: setting(
+    wholeNumber(1, 1000),
+    5,
+    'The number of databases of earlier releases to keep.',
+  ),
 }
 
 export const WARN_FREE_BYTES = setting(
   kinds.bytes,
   2 ** 30,
-  'Below this much free space in the state directory the server warns.',
+  'The server warns when the state directory has less free space than this.',
 )
 
 /** Sections `[display]`, `[metrics]` and `[log]`. */
 export const OUTPUT_SETTINGS = {
   display: {
-    timezone: setting(kinds.timeZone, 'UTC', 'The time zone of the times on pages.', {
+    timezone: setting(kinds.timeZone, 'UTC', 'The time zone in which pages show times.', {
       env: 'FLASHER_DISPLAY_TZ',
     }),
   },
@@ -89,7 +93,7 @@ export const OUTPUT_SETTINGS = {
     level: setting(
       choice(['debug', 'info', 'warn', 'error']),
       'info',
-      'What the server logs at least.',
+      'The lowest level that the server logs.',
     ),
   },
 } as const

@@ -6,18 +6,23 @@ export const ADMIN_SETTINGS = {
   password: setting(
     secretText,
     '',
-    'The administrator password in clear; empty: the one whose hash the state directory holds.',
+    'The administrator password in plain text; empty: the one that was set on the account page or with `flasher-web password`.',
     { secret: true },
   ),
-  password_hash: setting(passwordHash, '', 'A hash of it instead: `$argon2id$…` or `$scrypt$…`.', {
-    secret: true,
-  }),
+  password_hash: setting(
+    passwordHash,
+    '',
+    'A hash of the password, instead of the password itself: `$argon2id$…` or `$scrypt$…`.',
+    {
+      secret: true,
+    },
+  ),
 }
 
 export const STATE_DIR = setting(
   path,
   '',
-  'Where the server keeps its state: database, keys, and what has no place of its own.',
+  'Where the server keeps its database, its keys, and everything without a folder of its own.',
   {
     restart: true,
     fallbackWords:
@@ -28,14 +33,14 @@ export const STATE_DIR = setting(
 export const SESSION_SECRET = setting(
   secretText,
   '',
-  'Signs sessions instead of the key in `<paths.state_dir>/session-secret`.',
+  'Signs sessions, instead of the key in `<paths.state_dir>/session-secret`.',
   { secret: true, restart: true },
 )
 
 export const PUBLIC_URL = setting(
   baseUrl,
   '',
-  'What boot scripts name as this server instead of the `Host` header of the request.',
+  'The address of this server in boot scripts, instead of the `Host` header of the request.',
 )
 
 /** Of `flasher-cache`. */
@@ -51,12 +56,12 @@ export const CACHE_SETTINGS = {
   max_bytes: setting(
     bytes,
     0,
-    'How much `flasher-cache` may keep before it drops what was not used for longest; 0: as much as fits on the disk.',
+    'How much `flasher-cache` may keep before it removes the least recently used images; 0: as much as fits on the disk.',
   ),
   token: setting(
     secretText,
     '',
-    'With this as bearer token, programs may change what `flasher-cache` holds; it makes one of its own, too.',
+    'A bearer token with which programs may change the images of `flasher-cache`, beside the one that it generates.',
     { secret: true },
   ),
 }

@@ -22,8 +22,8 @@ export interface ShownSetting {
   readonly isSecret: boolean
   /** Changed, and in effect from the next start on. */
   readonly isPending: boolean
-  /** Why a page cannot change it; null: it can. */
-  readonly locked: string | null
+  /** A page cannot change it: a secret, or set by the environment. */
+  readonly isLocked: boolean
   readonly reload: 'live' | 'restart'
   /** The variable that sets it. */
   readonly variable: string
@@ -50,7 +50,7 @@ export const describeSettings = (
       origin,
       isSecret: row.isSecret,
       isPending: pending.includes(name),
-      locked: decideLock(row, origin),
+      isLocked: row.isSecret || origin.by === 'environment',
       reload: row.reload,
       variable: variablesOf(section, key, row)[0],
     }
@@ -70,10 +70,4 @@ function renderShown(row: Setting<unknown>, text: string, origin: Origin): strin
   if (row.isSecret) return text === '' ? 'unset' : 'set'
   if (origin.by !== 'default' || text !== '') return text
   return row.fallbackWords?.replaceAll('`', '') ?? ''
-}
-
-function decideLock(row: Setting<unknown>, origin: Origin): string | null {
-  if (row.isSecret) return 'it is a secret: change it where it is written'
-  if (origin.by === 'environment') return `it is set by the environment variable ${origin.variable}`
-  return null
 }

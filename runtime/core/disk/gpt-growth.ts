@@ -1,5 +1,4 @@
 /** Plans the writes that grow the images partition, the last of its disk, to the disk's end. */
-import { crc32 } from 'node:zlib'
 import type { DiskWrite } from './planned-write.ts'
 import {
   GPT_AT,
@@ -11,6 +10,7 @@ import {
   type MovedBackup,
   type Table,
 } from './gpt.ts'
+import { changeLast, parsePartitions, type GptPartition } from './gpt-partitions.ts'
 import { accept, refuse, type Result } from '../foundation/result.ts'
 
 /** Our media have sectors of this size; a disk with larger ones shows no table of ours. */
@@ -19,9 +19,6 @@ const SECTOR = 512
 const ALIGNMENT = 2048
 /** A header and as many entries as a tool may have made, before and behind everything else. */
 export const TABLE_BYTES: number = 64 * SECTOR
-
-/** Offsets in an entry, UEFI specification 2.10, table 5.6. */
-const ENTRY_AT = { first: 32, last: 40, name: 56, end: 128 } as const
 
 export interface TableFacts {
   /** The first and the last `TABLE_BYTES` of the disk. */
@@ -32,13 +29,8 @@ export interface TableFacts {
 
 export type TableRefusal = 'no-table' | 'no-partition' | 'not-last' | 'disk-too-small'
 
-interface Partition {
-  readonly number: number
-  readonly name: string
-  /** Of 512 bytes. */
-  readonly firstSector: number
-  readonly lastSector: number
-}
+/** Its sectors have 512 bytes. */
+type Partition = Pick<GptPartition, 'number' | 'name' | 'firstSector' | 'lastSector'>
 
 interface TableGrowth {
   /** As it will be. */
@@ -62,7 +54,7 @@ export function planTableGrowth(
   if (found === undefined) return refuse('no-partition')
   if (all.some(({ firstSector }) => firstSector > found.firstSector)) return refuse('not-last')
   const partition = { ...found, lastSector: chooseLast(found, table, facts.diskBytes) }
-  const moved = moveBackup(changeLast(head, table, partition), facts.diskBytes, SECTOR)
+  const moved = moveBackup(changeLast(head, table, partition, SECTOR), facts.diskBytes, SECTOR)
   if (!moved.ok) return refuse(moved.refusal === 'disk-too-small' ? 'disk-too-small' : 'no-table')
   return accept({ partition, writes: planWrites(facts, moved.value) })
 }
@@ -83,32 +75,11 @@ function findTable({ head, tail, diskBytes }: TableFacts): Buffer | null {
   return Buffer.concat([head.subarray(0, SECTOR), header, tail.subarray(start, -SECTOR)])
 }
 
-function parsePartitions({ entries, entryBytes }: Table): readonly Partition[] {
-  return Array.from({ length: entries.length / entryBytes }, (_, at) => {
-    const entry = entries.subarray(at * entryBytes, (at + 1) * entryBytes)
-    const [name = ''] = entry.toString('utf16le', ENTRY_AT.name, ENTRY_AT.end).split('\0')
-    const firstSector = Number(entry.readBigUInt64LE(ENTRY_AT.first))
-    const lastSector = Number(entry.readBigUInt64LE(ENTRY_AT.last))
-    return { number: at + 1, name, firstSector, lastSector }
-  }).filter(({ lastSector }) => lastSector > 0)
-}
-
 /** Never before where it ends now; less than a MiB more is not worth a write. */
 function chooseLast(partition: Partition, table: Table, diskBytes: number): number {
   const entriesLba = diskBytes / SECTOR - 1 - Math.ceil(table.entries.length / SECTOR)
   const last = Math.floor(entriesLba / ALIGNMENT) * ALIGNMENT - 1
   return last - partition.lastSector < ALIGNMENT ? partition.lastSector : last
-}
-
-function changeLast(head: Buffer, table: Table, { number, lastSector }: Partition): Buffer {
-  const changed = Buffer.from(head)
-  const header = changed.subarray(SECTOR, SECTOR + table.headerBytes)
-  const start = Number(header.readBigUInt64LE(GPT_AT.entriesLba)) * SECTOR
-  const entries = changed.subarray(start, start + table.entries.length)
-  entries.writeBigUInt64LE(BigInt(lastSector), (number - 1) * table.entryBytes + ENTRY_AT.last)
-  header.writeUInt32LE(crc32(entries), GPT_AT.entriesCrc)
-  seal(header)
-  return changed
 }
 
 function planWrites(

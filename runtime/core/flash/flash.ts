@@ -28,6 +28,8 @@ export interface FlashOptions {
   readonly allowPartition: boolean
   /** Move the GPT's backup to the end of a disk that is larger than the image. */
   readonly fixGpt: boolean
+  /** Have the image's last partition and its file system fill the disk; a GPT's backup moves with it. */
+  readonly grow: boolean
 }
 
 /** A flash that may go ahead: everything the writer needs, nothing left to decide. */
@@ -45,6 +47,7 @@ export interface FlashPlan {
   readonly verify: VerifyLevel
   readonly sha256: string | null
   readonly fixGpt: boolean
+  readonly grow: boolean
 }
 
 /** What image and disk are, and what speaks against a flash. */
@@ -76,6 +79,7 @@ export type FlashRefusal =
       readonly isDoubtful: boolean
     }
   | { readonly why: 'target-empty'; readonly target: string }
+  | { readonly why: 'cannot-grow'; readonly reason: string }
 
 /** The names are the spec's closed list ("Flash lifecycle events"). */
 export type FlashEvent =
@@ -87,10 +91,13 @@ export type FlashEvent =
   | { readonly event: 'done' }
   | { readonly event: 'failed'; readonly note: string }
 
+/** The note of the `writing` event with which the growth begins, after everything was read back. */
+export const GROWING = 'grow'
+
 /** Where a write stands. Bytes read are the image's as stored, bytes written the disk's. */
 export interface WriteProgress {
   readonly phase: 'write' | 'verify'
-  /** The image's format, on the first event of a phase. */
+  /** The image's format or `verify`, on the first event of a phase; `grow` when the growth begins. */
   readonly note?: string
   readonly bytes_read: number
   /** In phase `verify`: bytes read back. */
@@ -199,6 +206,7 @@ export function planFlash(
     verify: options.verify,
     sha256: options.sha256,
     fixGpt: options.fixGpt,
+    grow: options.grow,
   })
 }
 
@@ -232,6 +240,7 @@ const MESSAGES: Cases<'why', FlashRefusal, string> = {
   'image-too-big': ({ needs, has, isDoubtful }) =>
     `image (${needs} bytes) is larger than target (${has} bytes)${isDoubtful ? CUT_OFF : ''}`,
   'target-empty': ({ target }) => `target has no medium or no size: ${target}`,
+  'cannot-grow': ({ reason }) => `the image cannot be grown: ${reason}`,
 }
 
 const CUT_OFF =

@@ -3,16 +3,17 @@ import { renderDuration } from '../foundation/rate.ts'
 import { renderExactSize, renderPartOf, renderSize } from '../foundation/size.ts'
 import { fill } from '../texts/text.ts'
 import { WIZARD_TEXTS } from '../texts/wizard/texts.ts'
-import type { WriteProgress } from './flash.ts'
+import { GROWING, type WriteProgress } from './flash.ts'
 import type { FlashOutcome } from './outcome.ts'
 
 const { flashing: TEXTS, outcome: ENDS } = WIZARD_TEXTS
 
 /** What begins with this event; `before`: where the phase before it ended. */
 export function renderPhase(
-  { phase, total_bytes }: WriteProgress,
+  { phase, note, total_bytes }: WriteProgress,
   before: WriteProgress | null,
 ): string {
+  if (note === GROWING) return TEXTS.growing
   if (phase === 'write') return TEXTS.writing
   const isLess = total_bytes !== null && total_bytes < (before?.bytes_written ?? 0)
   return isLess ? TEXTS.readingBackSamples : TEXTS.readingBack

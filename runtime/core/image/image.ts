@@ -47,6 +47,15 @@ export interface ImageRow {
   readonly size_bytes: number
 }
 
+/** What an index, or at least a seek table, says of the frames of a file. */
+interface FramesInfo {
+  readonly count: number
+  /** The rest is known only where there is an index. */
+  readonly zero_count?: number
+  readonly image_sha256?: string
+  readonly index_sha256?: string
+}
+
 /** What `flasher inspect image` shows of one file; the spelling is the spec's ("Image info"). */
 export interface ImageInfo {
   /** As it was given. */
@@ -58,6 +67,8 @@ export interface ImageInfo {
   readonly virtual_size_bytes: number | null
   /** Only where the file gives no more than a lower bound. */
   readonly virtual_size_at_least_bytes?: number
+  /** Only where the file can be entered at frames of its own (docs/image-format.md). */
+  readonly frames?: FramesInfo
   /** The format's own tool: an object for qcow2, text for zst and xz. */
   readonly detail?: Readonly<Record<string, unknown>> | string
   /** Why there is no detail, or why the file cannot be written. */

@@ -2,60 +2,18 @@
 import { atLeast, known, refused, type RangeStep, UNKNOWN_SIZE } from './range.ts'
 import { accept, refuse, type Result } from '../foundation/result.ts'
 import { createFrameWalker, type FrameWalker } from './zstd-walker.ts'
+import {
+  MAX_SEEK_TABLE_BYTES,
+  parseSeekFooter,
+  parseSeekTable,
+  SEEK_FOOTER_BYTES,
+  type SeekFooter,
+} from './seek-table.ts'
 import { MAX_FRAME_HEADER_BYTES, renderZstdRefusal } from './zstd.ts'
 import { type VirtualSize } from './image.ts'
 
-interface SeekFooter {
-  readonly frames: number
-  readonly entryBytes: 8 | 12
-  /** The whole skippable frame that holds the table, header and footer included. */
-  readonly tableBytes: number
-}
-
-/** What a seek table adds up to. */
-interface SeekTable {
-  /** Of the frames in the file, without the table itself. */
-  readonly frameBytes: number
-  readonly contentBytes: number
-}
-
-/** The seekable format's last bytes. */
-const SEEK_FOOTER_BYTES = 9
-/** Larger tables are not read: some million frames. */
-const MAX_SEEK_TABLE_BYTES = 16 * 1024 * 1024
-
-const SEEK_MAGIC = 0x8f92eab1
-const SEEK_FRAME_MAGIC = 0x184d2a5e
 /** A file as small as this is walked however far away it is. */
 const SMALL_FILE_BYTES = 256 * 1024
-
-/** Reads a file's last nine bytes; `no-table`: this is not the seekable format. */
-export function parseSeekFooter(bytes: Buffer, at: number): Result<SeekFooter, 'no-table'> {
-  if (bytes.length - at < SEEK_FOOTER_BYTES) return refuse('no-table')
-  const descriptor = bytes.readUInt8(at + 4)
-  const isKnown = bytes.readUInt32LE(at + 5) === SEEK_MAGIC && (descriptor & 0x7c) === 0
-  if (!isKnown) return refuse('no-table')
-  const frames = bytes.readUInt32LE(at)
-  const entryBytes = descriptor & 0x80 ? 12 : 8
-  return accept({ frames, entryBytes, tableBytes: 8 + frames * entryBytes + SEEK_FOOTER_BYTES })
-}
-
-/** Reads the skippable frame that holds the table. `bytes`: `footer.tableBytes` of it. */
-export function parseSeekTable(bytes: Buffer, footer: SeekFooter): Result<SeekTable, 'no-table'> {
-  const { frames, entryBytes, tableBytes } = footer
-  const isFrame =
-    bytes.length >= tableBytes &&
-    bytes.readUInt32LE(0) === SEEK_FRAME_MAGIC &&
-    bytes.readUInt32LE(4) === tableBytes - 8
-  if (!isFrame) return refuse('no-table')
-  let frameBytes = 0
-  let contentBytes = 0
-  for (let frame = 0; frame < frames; frame++) {
-    frameBytes += bytes.readUInt32LE(8 + frame * entryBytes)
-    contentBytes += bytes.readUInt32LE(12 + frame * entryBytes)
-  }
-  return accept({ frameBytes, contentBytes })
-}
 
 /**
  * `walk`: reads every block header, which also finds a file that is cut off or followed by

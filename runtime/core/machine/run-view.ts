@@ -7,11 +7,15 @@ export type RunState = (typeof RUN_STATES)[number]
 export const stateOf = (run: Run): RunState => run.result ?? (run.stalled ? 'stalled' : 'running')
 
 /** From its first word to its last, in seconds; null where nobody knows when it began. */
-export const secondsOf = (run: Run): number | null =>
+export const secondsOf = (
+  run: Pick<Run, 'started_at' | 'ended_at' | 'updated_at'>,
+): number | null =>
   run.started_at === null ? null : secondsBetween(run.started_at, run.ended_at ?? run.updated_at)
 
 /** Bytes per second over the whole time in which it wrote, what was flushed included. */
-export function averageRateOf(run: Run): number | null {
+export function averageRateOf(
+  run: Pick<Run, 'steps' | 'bytes_written' | 'ended_at' | 'updated_at'>,
+): number | null {
   const at = run.steps.findIndex(({ phase }) => phase === 'write')
   const began = run.steps[at]
   if (began === undefined) return null

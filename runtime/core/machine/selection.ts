@@ -10,8 +10,8 @@ import {
 } from './query.ts'
 
 export interface Description extends Searchable {
-  /** What the columns sort by; null comes last either way. */
-  readonly order: Readonly<Record<string, string | number | null>>
+  /** By column. */
+  readonly order: Readonly<Record<string, SortKey>>
 }
 
 interface SelectionQuery {
@@ -72,7 +72,9 @@ export function createSelector<Row extends object, Context extends object>({
     described ??= rows.map((row) => ({ row, is: describeOnce(row, on.context) }))
     const found =
       query.length === 0 ? described : described.filter(({ is }) => matchesQuery(query, is, on.now))
-    return (sort === null ? found : sortRows(found, sort)).map(({ row }) => row)
+    const sorted =
+      sort === null ? found : sortRows(found, sort, ({ is }, column) => is.order[column] ?? null)
+    return sorted.map(({ row }) => row)
   }
 
   return (rows, { text, sort }, { context, now }) => {
@@ -100,15 +102,21 @@ interface Described<Row> {
   readonly is: Description
 }
 
-/** Stable: rows that are equal stay in the list's own order. */
-function sortRows<Row>(rows: readonly Described<Row>[], sort: string): readonly Described<Row>[] {
+/** What a column sorts by; null comes last either way. */
+export type SortKey = string | number | null
+
+/** `sort` as in `SelectionQuery`. Stable: rows that are equal stay in the list's own order. */
+export function sortRows<Row>(
+  rows: readonly Row[],
+  sort: string,
+  keyOf: (row: Row, column: string) => SortKey,
+): readonly Row[] {
   const isDown = sort.startsWith('-')
   const column = isDown ? sort.slice(1) : sort
-  const valueOf = ({ is }: Described<Row>) => is.order[column] ?? null
-  return rows.toSorted((a, b) => compare(valueOf(a), valueOf(b), isDown))
+  return rows.toSorted((a, b) => compare(keyOf(a, column), keyOf(b, column), isDown))
 }
 
-function compare(a: string | number | null, b: string | number | null, isDown: boolean): number {
+function compare(a: SortKey, b: SortKey, isDown: boolean): number {
   if (a === b) return 0
   if (a === null) return 1
   if (b === null) return -1

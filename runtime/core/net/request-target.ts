@@ -41,6 +41,6 @@ function splitTarget(
   return host.ok ? { rest, host: host.value } : null
 }
 
-/** shim asks for `/boot//grubx64.efi`: it appends a name with a slash to a folder that ends in one. */
+/** shim asks for `/boot//grubx64.efi`: it appends a name with a slash to a folder that ends in one. So may GRUB. */
 const mergeSlashes = (path: string) =>
-  path.startsWith('/boot/') ? path.replaceAll(/\/{2,}/g, '/') : path
+  /^\/(?:boot|grub|pxe)\//.test(path) ? path.replaceAll(/\/{2,}/g, '/') : path

@@ -1,7 +1,11 @@
 /** Current line: its rules about machines, behind the interface of the shared server. */
 import { parseBootToken, renderBootToken } from '../../core/boot/boot-token.ts'
-import { renderBoot, type BootDecision, type LiveSets } from '../../core/boot/boot-script.ts'
+import type { BootDecision, LiveSets } from '../../core/boot/boot-decision.ts'
+import { renderBoot } from '../../core/boot/boot-script.ts'
+import { parseFeatures } from '../../core/first-boot/obstacle.ts'
+import { decideIssue, renderSeedToken } from '../../core/first-boot/seed-token.ts'
 import type { CatalogEntry } from '../../core/catalog/catalog.ts'
+import { fieldError } from '../../core/foundation/field-error.ts'
 import { compareFields } from '../../core/state/event-changes.ts'
 import type { Mac } from '../../core/machine/mac.ts'
 import { accept, refuse } from '../../core/foundation/result.ts'
@@ -15,7 +19,7 @@ import { applyUpsert } from './rules/operator-edits.ts'
 import { parseInventory } from '../../core/machine/inventory.ts'
 import { isUnassigned, toWire, type Machine } from './rules/machine.ts'
 import * as notes from './rules/machine-events.ts'
-import { decidePlan, renderPlan } from './rules/plan.ts'
+import { decidePlan, renderPlan, type FirstBootTicket } from './rules/plan.ts'
 import type { QueuePosition } from './rules/queue.ts'
 import { noteArmer, originOf, whoseEnd } from './rules/run.ts'
 import type { PxeRules, Surroundings } from './rules/surroundings.ts'
@@ -34,6 +38,8 @@ import { applySignal } from './signals.ts'
 /** Getters that answer from memory, at each contact anew. */
 export interface LineDependencies {
   findImage(ref: string): CatalogEntry | null
+  /** A first-boot template by its name, with its secrets. */
+  findTemplate: Surroundings['findTemplate']
   sets(): LiveSets
   settings(): PxeRules & TokenRules
   /** Where a machine stands in line for its flash; null: it may flash now. Asking changes nothing. */
@@ -44,12 +50,13 @@ export interface LineDependencies {
 
 /** What `decideBoot` and `decidePlan` ask for, at this contact. */
 export const gatherSurroundings = (
-  { findImage, sets, settings, placeOf }: Omit<LineDependencies, 'bootKey'>,
+  { findImage, findTemplate, sets, settings, placeOf }: Omit<LineDependencies, 'bootKey'>,
   { baseUrl, now }: Pick<Contact, 'baseUrl' | 'now'>,
 ): Surroundings => ({
   base: baseUrl,
   now,
   findImage,
+  findTemplate,
   sets: sets(),
   settings: settings(),
   placeOf: (machine) => placeOf(machine, now),
@@ -74,6 +81,8 @@ export function createMachineLine(site: LineDependencies): ServerLine<Machine> {
     toWire,
     parseUpsert(body, before, { mac, by }) {
       const parsed = parseUpsert(body)
+      const unknown = parsed.ok ? findUnknownTemplate(site, parsed.value.first_boot) : null
+      if (unknown !== null) return refuse([fieldError(['first_boot'], unknown)])
       const applied = parsed.ok ? applyUpsert(before, mac, parsed.value, by.at) : parsed
       return applied.ok ? accept(noteArmer(before, applied.value, by)) : applied
     },
@@ -91,7 +100,11 @@ export function createMachineLine(site: LineDependencies): ServerLine<Machine> {
     },
     decideBoot: (machine, contact) => offerBoot(kept, machine, contact),
     decidePlan(machine, contact) {
-      const ruling = decidePlan(machine, gatherSurroundings(site, contact))
+      const ruling = decidePlan(
+        machine,
+        gatherSurroundings(site, contact),
+        parseFeatures(contact.query),
+      )
       const { plan } = ruling
       const { mode } = plan
       const { baseUrl } = contact
@@ -99,9 +112,13 @@ export function createMachineLine(site: LineDependencies): ServerLine<Machine> {
         machine: contacts.notePlan(machine, ruling.plan, contact.now),
         notes: notes.notePlanned(machine, ruling),
         slot: mode === 'flash' ? 'planned' : 'released',
-        plan: keepPlan(machine.mac, [baseUrl, ...Object.values(plan)], () =>
-          renderPlan(plan, baseUrl),
-        ),
+        // With a ticket it is another one each time.
+        plan:
+          plan.mode === 'flash' && plan.firstBoot === true
+            ? renderPlan(plan, baseUrl, issueTicket(site, machine, contact))
+            : keepPlan(machine.mac, [baseUrl, ...Object.values(plan)], () =>
+                renderPlan(plan, baseUrl),
+              ),
         mode,
       }
     },
@@ -113,12 +130,22 @@ export function createMachineLine(site: LineDependencies): ServerLine<Machine> {
       return { origin: originOf(machine, findImage), ...which }
     },
     actions: Object.fromEntries(
-      Object.entries(ACTIONS).map(([name, action]) => [name, toAction(name, action)]),
+      Object.entries(ACTIONS).map(([name, action]) => [name, toAction(site, name, action)]),
     ),
   }
 }
 
 const LET_IN = accept([])
+
+/** The plan names an address and a token, never the content: plans are logged and shown. */
+function issueTicket(
+  { bootKey }: LineDependencies,
+  { mac, first_boot_taken_at: takenAt }: Machine,
+  { baseUrl, now }: Contact,
+): FirstBootTicket {
+  const token = renderSeedToken(mac, decideIssue(takenAt, now), bootKey.sign)
+  return { url: `${baseUrl}/pxe/${mac}/first-boot`, token }
+}
 
 type KeepScript = ReturnType<typeof createKeptAnswers<string>>
 
@@ -129,21 +156,24 @@ function offerBoot(
   contact: Contact,
 ): ScriptTransition<Machine> {
   const { now, query } = contact
-  const seen = contacts.sight(before, now, query)
+  const seen = contacts.takeBackOffer(contacts.sight(before, now, query), query)
   const ruling = decideBoot(seen, gatherSurroundings(site, contact))
   const { decision, rule, reason } = ruling
   const machine = contacts.noteOffer(seen, ruling, now)
   const header = { mac: seen.mac, mode: seen.boot_mode, rule, reason }
+  const { loader = null } = contact
   return {
     machine,
-    notes: notes.noteScript(seen, ruling),
+    notes: notes.noteScript(seen, ruling, query['offered'] === decision.kind),
     slot: decideSlot(ruling),
     script:
       decision.kind === 'to-disk'
-        ? site.keepScript(seen.mac, [...Object.values(decision), ...Object.values(header)], () =>
-            renderBoot(decision, header),
+        ? site.keepScript(
+            seen.mac,
+            [...Object.values(decision), ...Object.values(header), loader],
+            () => renderBoot(decision, header, loader),
           )
-        : renderBoot(withToken(site, decision, machine, now), header),
+        : renderBoot(withToken(site, decision, machine, now), header, loader),
     mode: seen.boot_mode,
     offer: rule,
   }
@@ -161,13 +191,27 @@ function withToken(
   return { ...decision, token: renderBootToken(machine.mac, token, bootKey.sign) }
 }
 
-const toAction = (name: string, action: MachineAction): Action<Machine> => ({
-  title: action.title,
+/** Null: there is such a template, or none is assigned. */
+function findUnknownTemplate(
+  { findTemplate }: Pick<LineDependencies, 'findTemplate'>,
+  name: string | null | undefined,
+): string | null {
+  if (name === null || name === undefined || findTemplate(name) !== null) return null
+  return `There is no first-boot template ${name}.`
+}
+
+const toAction = (
+  site: LineDependencies,
+  name: string,
+  action: MachineAction,
+): Action<Machine> => ({
   scope: action.scope,
   check: (parameters) => action.check(parameters),
   apply(machine, parameters, by) {
     const applied = action.apply(machine, parameters, by.at)
     if (!applied.ok) return applied
+    const unknown = findUnknownTemplate(site, newTemplate(machine, applied.value))
+    if (unknown !== null) return refuse(unknown)
     const summary = `${machine.mac} ${action.past}`
     const after = notes.describe(applied.value)
     const changes = compareFields(notes.describe(machine), after)
@@ -178,3 +222,7 @@ const toAction = (name: string, action: MachineAction): Action<Machine> => ({
     })
   },
 })
+
+/** Null: it stays the one that it was. */
+const newTemplate = (before: Machine, { first_boot }: Machine): string | null =>
+  first_boot === before.first_boot ? null : first_boot

@@ -26,8 +26,10 @@ import { createMachineLine, gatherSurroundings, type LineDependencies } from './
 import { createPages } from './pages/site-pages.ts'
 import { backupRoutes } from './routes/backups.ts'
 import { cacheRoutes } from './routes/cache.ts'
+import { firstBootRoutes } from './routes/seed.ts'
 import { imageRoutes } from './routes/images.ts'
 import { releaseRoutes } from './routes/releases.ts'
+import { runRemovalRoutes } from './routes/runs.ts'
 import type { Machine } from './rules/machine.ts'
 import { SCHEMAS } from './rules/api-schema.ts'
 import type { State } from './assembly/state.ts'
@@ -69,6 +71,7 @@ export async function createMachineServer(
   })
   const rules: LineDependencies = {
     findImage: createFinder(catalog),
+    findTemplate: (name) => state.templates.find(name)?.template ?? null,
     sets: bootFiles.active,
     settings: () => settings().pxe,
     placeOf: gate.placeOf,
@@ -94,7 +97,8 @@ export async function createMachineServer(
       () => ({ schemas: SCHEMAS }),
       (site) => measureQueue(site.metrics, gate),
       (site) => ({ routes: imageRoutes(site) }),
-      (site) => ({ routes: cacheRoutes(site) }),
+      (site) => ({ routes: firstBootRoutes(site, { ...state, ...rules }) }),
+      (site) => ({ routes: [...cacheRoutes(site), ...runRemovalRoutes(site)] }),
       (site) => ({
         routes: releaseRoutes(site, {
           releases,

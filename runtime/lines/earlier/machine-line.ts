@@ -80,8 +80,9 @@ function offerBoot(
   const mode = before.boot_policy
   return {
     machine: noteBoot(noteOffer(before, ruling, now), decision.kind === 'to-disk', contact),
-    notes: [notes.noteScript(before, ruling)],
-    script: renderBoot(decision, { mac: before.mac, mode, rule, reason }),
+    // GRUB asks again within one boot where it could start nothing.
+    notes: contact.query['offered'] === decision.kind ? [] : [notes.noteScript(before, ruling)],
+    script: renderBoot(decision, { mac: before.mac, mode, rule, reason }, contact.loader),
     mode,
     offer: rule,
   }
@@ -144,7 +145,6 @@ const describeImage = ({ image }: Machine) =>
   image === null ? null : { ...GONE, name: plainWords(image), format: detectFormat(image) }
 
 const toAction = (name: string, action: PolicyAction): Action<Machine> => ({
-  title: action.title,
   scope: name === 'flash' ? 'flash' : 'machines',
   check(parameters) {
     const checked = NoParameters.safeParse(parameters)

@@ -17,6 +17,7 @@ const COMMANDS: Readonly<Record<CommandName, () => Promise<Run<ProcessEnvironmen
   'list-disks': async () => inSession((await import('./commands/list.ts')).listDisks),
   'list-images': async () => inSession((await import('./commands/list.ts')).listImages),
   'inspect-image': async () => inSession((await import('./commands/inspect.ts')).inspectImage),
+  pack: async () => inSession((await import('./commands/pack.ts')).pack),
   flash: async () => inSession((await import('./commands/flash.ts')).flash),
   completion: async () => inSession((await import('./commands/texts.ts')).completion),
   manual: async () => inSession((await import('./commands/texts.ts')).manual),

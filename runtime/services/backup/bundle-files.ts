@@ -2,10 +2,12 @@
 import { readFile, stat } from 'node:fs/promises'
 import { join } from 'node:path'
 import { Fault } from '../../core/foundation/fault.ts'
+import type { NamedTemplate } from '../../core/first-boot/template.ts'
 import type { Mac } from '../../core/machine/mac.ts'
 import type { MachineBase } from '../../core/machine/machine.ts'
 import type { Result } from '../../core/foundation/result.ts'
 import { replaceFile } from '../host/atomic-file.ts'
+import type { Templates } from '../first-boot/templates.ts'
 import type { Feed } from '../host/feed.ts'
 import type { Hardware } from '../state/hardware-trees.ts'
 import type { Machines } from '../state/machines.ts'
@@ -16,15 +18,28 @@ export const INVENTORY = 'inventory.json'
 export interface BundleRules<Machine extends MachineBase, Item extends { readonly mac: Mac }> {
   build(machine: Machine, hardware: Hardware | null): Item
   /** The whole document: an object whose last member is `machines`. */
-  render(items: readonly Item[], about: { readonly version: string; readonly now: string }): string
-  /** Refused in words. */
-  parse(text: string): Result<readonly Item[], string>
+  render(
+    items: readonly Item[],
+    about: {
+      readonly version: string
+      readonly now: string
+      readonly templates: readonly NamedTemplate[]
+    },
+  ): string
+  /** Refused in words. Templates come without their secrets. */
+  parse(text: string): Result<BundleContent<Item>, string>
   toMachine(item: Item, before: Machine | null, now: string): Machine
   toHardware(item: Item): Hardware | null
 }
 
+export interface BundleContent<Item> {
+  readonly machines: readonly Item[]
+  readonly templates: readonly NamedTemplate[]
+}
+
 interface BundleDependencies<Machine extends MachineBase, Item extends { readonly mac: Mac }> {
   readonly machines: Machines<Machine>
+  readonly templates: Templates
   readonly rules: BundleRules<Machine, Item>
   readonly feed: Feed
   /** Of this program, for `exported_by_bty_version`. */
@@ -40,12 +55,12 @@ const MAX_BYTES = 384 * 2 ** 20
 export function createBundles<Machine extends MachineBase, Item extends { readonly mac: Mac }>(
   parts: BundleDependencies<Machine, Item>,
 ) {
-  const { machines, rules, feed, version } = parts
+  const { machines, templates, rules, feed, version } = parts
   const now = () => (parts.now?.() ?? new Date()).toISOString()
 
   /** The document in pieces, one machine at a time: it can be larger than memory. */
   async function* render() {
-    const frame = rules.render([], { version, now: now() })
+    const frame = rules.render([], { version, now: now(), templates: templates.list() })
     const at = frame.lastIndexOf('[]')
     const fleet = await machines.list()
     if (fleet.length === 0) {
@@ -62,21 +77,24 @@ export function createBundles<Machine extends MachineBase, Item extends { readon
     yield `\n  ]${frame.slice(at + 2)}`
   }
 
-  /** Takes all machines of a bundle in, or none; returns how many. `name` names the text in errors. */
+  /** Takes all machines of a bundle in, or none, and templates that are not here; returns how many machines. `name` names the text in errors. */
   async function importText(text: string, name: string) {
     const parsed = rules.parse(text)
     if (!parsed.ok)
       throw new Fault('input-invalid', `${name}: ${parsed.refusal}`, { hint: NOTHING })
     const at = now()
     await machines.updateMany(
-      parsed.value.map((item) => ({
+      parsed.value.machines.map((item) => ({
         mac: item.mac,
         change: (before) => rules.toMachine(item, before, at),
         hardware: rules.toHardware(item),
       })),
     )
-    for (const { mac } of parsed.value) feed.announce({ topic: 'machine', mac })
-    return parsed.value.length
+    for (const one of parsed.value.templates) {
+      await templates.save(one.name, (before) => before ?? one.template)
+    }
+    for (const { mac } of parsed.value.machines) feed.announce({ topic: 'machine', mac })
+    return parsed.value.machines.length
   }
 
   return {

@@ -1,6 +1,7 @@
 /** Copies live systems that were built in a checkout into the boot directory. */
 import { constants, copyFile, rename, rm, stat, utimes } from 'node:fs/promises'
 import { join } from 'node:path'
+import { GRUB_FILES, SHIM_FILES } from '../../../appliance/assets.ts'
 import {
   BOOT_ARCHS,
   decideAlias,
@@ -20,11 +21,16 @@ interface BuiltFolders {
   readonly to: string
 }
 
-/** Firmware asks for iPXE by these names. */
-const IPXE_ALIASES = ['ipxe-x86_64.efi', 'ipxe-arm64.efi']
+/** Firmware and shim ask for boot loaders by these names. */
+const LOADERS = [
+  'ipxe-x86_64.efi',
+  'ipxe-arm64.efi',
+  ...Object.values(SHIM_FILES),
+  ...Object.values(GRUB_FILES),
+]
 
 /**
- * The newest complete set of each architecture, and the newest iPXE; files that are there already,
+ * The newest complete set of each architecture, and the newest boot loaders; files that are there already,
  * as they were built, are left alone. Call it before the boot directory is opened.
  */
 export async function copyBuiltSets({ from, to }: BuiltFolders): Promise<readonly CompleteSet[]> {
@@ -38,7 +44,7 @@ export async function copyBuiltSets({ from, to }: BuiltFolders): Promise<readonl
     ...sets.flatMap(({ arch, version }) =>
       [...TRIO, 'checksums' as const].map((part) => setFileName({ arch, version, part })),
     ),
-    ...IPXE_ALIASES.flatMap((alias) => decideAlias(alias, names) ?? []),
+    ...LOADERS.flatMap((alias) => decideAlias(alias, names) ?? []),
   ])
   for (const file of files.filter(({ name }) => wanted.has(name))) await copy(file, { from, to })
   return sets

@@ -7,7 +7,9 @@ import {
   type FlashFindings,
   type FlashOptions,
   type FlashPlan,
+  type FlashRefusal,
 } from '../../core/flash/flash.ts'
+import type { FirstBoot } from '../../core/first-boot/seed.ts'
 import { describeFailure, type FlashOutcome, type FlashStage } from '../../core/flash/outcome.ts'
 import type { Provisioning } from '../../core/flash/provisioning.ts'
 import { Fault } from '../../core/foundation/fault.ts'
@@ -35,11 +37,13 @@ export interface FlashOrder {
   readonly chosen?: DiskIdentity | null
   /** The step after the write; absent: none. */
   readonly provisioning?: Provisioning
+  /** Written before the disk can boot; absent or null: nothing is. */
+  readonly firstBoot?: FirstBoot | null
 }
 
 /** A flash that `run` can carry out. */
 interface ReadyFlash {
-  readonly order: Pick<FlashOrder, 'image' | 'target' | 'provisioning'>
+  readonly order: Pick<FlashOrder, 'image' | 'target' | 'provisioning' | 'firstBoot'>
   /** Refused with every reason against it. */
   readonly plan: Result<FlashPlan, readonly string[]>
   /** The opened image, which stays open; absent: `run` opens it. */
@@ -87,11 +91,14 @@ export function createFlasher(given: FlasherOptions) {
       const request = { format, sha256: order.options.sha256 }
       const { image, imageProblem, sha256 } = await checkImage(source, request, images, signal)
       if (provisioning.mode !== 'none') await (await tools.loadProvisioner()).check(provisioning)
+      if (order.firstBoot) await (await tools.loadSeedWriter()).check()
       if (image.format !== null) await decoders.check(image.format)
       const target = await untilAborted(signal, disks.probe(order.target, image.path))
       const options = { ...order.options, sha256 }
       const planned = planFlash(image, target, options, order.chosen)
-      const refusals = planned.ok ? [] : planned.refusal
+      const refusals = planned.ok
+        ? await refuseGrowth(tools, source, planned.value, signal)
+        : planned.refusal
       const findings = { image, imageProblem, target, options, refusals }
       const reasons = renderReasons(findings)
       const plan = planned.ok && reasons.length === 0 ? planned : refuse(reasons)
@@ -136,6 +143,7 @@ function createTools(given: FlasherOptions) {
   const decoders = createDecoders({ shell })
   return {
     shell,
+    env,
     isRoot,
     disks,
     decoders,
@@ -146,7 +154,28 @@ function createTools(given: FlasherOptions) {
       const { createProvisioner } = await import('./provisioner.ts')
       return createProvisioner({ shell, env })
     },
+    /** Loaded only for a flash with a first-boot configuration. */
+    async loadSeedWriter() {
+      const { checkSeedTools, createSeedWriter } = await import('./seed-writer.ts')
+      return {
+        check: () => checkSeedTools({ shell, env }),
+        create: (firstBoot: FirstBoot) => createSeedWriter({ shell, env }, firstBoot),
+      }
+    },
   }
+}
+
+/** The image is looked into only where nothing else speaks against the flash. */
+async function refuseGrowth(
+  tools: ReturnType<typeof createTools>,
+  source: Source,
+  plan: FlashPlan,
+  signal: AbortSignal,
+): Promise<readonly FlashRefusal[]> {
+  if (!plan.grow) return []
+  const { findGrowthProblem } = await import('./growth-check.ts')
+  const reason = await findGrowthProblem(tools, source, plan, signal)
+  return reason === null ? [] : [{ why: 'cannot-grow', reason }]
 }
 
 /** How far a flash came. */
@@ -166,8 +195,10 @@ async function carryOut(
   const { provisioning = NOTHING } = order
   const plan = planned.value
   await using source = opened ? borrow(opened) : await tools.sources.open(order.image, { signal })
+  const { firstBoot = null } = order
+  const beforeEnds = firstBoot === null ? null : (await tools.loadSeedWriter()).create(firstBoot)
   const before = performance.now()
-  for await (const event of writeImage(tools, plan, source, signal)) {
+  for await (const event of writeImage(tools, plan, source, { signal, beforeEnds })) {
     note(event, reached)
     onEvent(event, plan)
   }

@@ -1,8 +1,11 @@
 /** Checks and runs the step after a write: a cloud-init seed or a cijoe workflow. */
-import { constants, access, stat } from 'node:fs/promises'
+import { randomBytes } from 'node:crypto'
+import { constants, access, readFile, stat } from 'node:fs/promises'
 import { Fault, renderError } from '../../core/foundation/fault.ts'
 import {
   listInputs,
+  renderMetaData,
+  SEED_FOLDER,
   TOOLS,
   type Provisioning,
   type ProvisioningInput,
@@ -10,7 +13,7 @@ import {
 import type { MountTools } from '../disk/mounts.ts'
 import { openVolumes } from '../disk/volumes.ts'
 import { toolMissing } from '../host/shell.ts'
-import { writeSeed } from './seeder.ts'
+import { writeSeed, type Seed } from './seeder.ts'
 import { runWorkflow } from './workflows.ts'
 
 /** Far more than cloud-init accepts; a disk image named by mistake is not copied into the target. */
@@ -24,7 +27,7 @@ export function createProvisioner(tools: MountTools) {
     signal?.throwIfAborted()
     await using disk = await openVolumes(shell, node, signal)
     if (provisioning.mode === 'cloud-init') {
-      await writeSeed(tools, provisioning, node, disk, signal)
+      await writeSeed(tools, await readSeed(provisioning), node, disk, signal)
     } else await runWorkflow(tools, provisioning, node, disk, signal)
   }
 
@@ -56,6 +59,24 @@ export function createProvisioner(tools: MountTools) {
     },
   }
 }
+
+async function readSeed({
+  userData,
+  metaData,
+}: Extract<Provisioning, { mode: 'cloud-init' }>): Promise<Seed> {
+  return {
+    folder: SEED_FOLDER,
+    files: [
+      { name: 'user-data', content: await readFile(userData) },
+      {
+        name: 'meta-data',
+        content: metaData === null ? generateMetaData() : await readFile(metaData),
+      },
+    ],
+  }
+}
+
+const generateMetaData = () => Buffer.from(renderMetaData(randomBytes(6).toString('hex')))
 
 async function checkInput({ what, path }: ProvisioningInput) {
   const stats = await stat(path).catch((cause: unknown) => {

@@ -1,6 +1,4 @@
 /** Writes a cloud-init seed to the root file system of a disk that was just flashed. */
-import { randomBytes } from 'node:crypto'
-import { readFile } from 'node:fs/promises'
 import { Fault } from '../../core/foundation/fault.ts'
 import { decideVolumeFolder, parseFstab, type VolumeFolder } from '../../core/disk/fstab.ts'
 import {
@@ -8,18 +6,20 @@ import {
   CLOUD_INIT_SWITCHED_OFF,
   findFolderReadFirst,
   renderExaminations,
-  renderMetaData,
   SEED_FILES,
-  SEED_FOLDER,
   type Examination,
-  type Provisioning,
 } from '../../core/flash/provisioning.ts'
 import { existsInside, isFolderInside, readInside, writeInside } from '../disk/mounted-tree.ts'
 import type { MountTools } from '../disk/mounts.ts'
 import { findRoot, mountVolume, type Root } from '../disk/root-file-systems.ts'
 import type { FlashedDisk } from '../disk/volumes.ts'
 
-type CloudInit = Extract<Provisioning, { mode: 'cloud-init' }>
+/** What is written, and where cloud-init looks for it. */
+export interface Seed {
+  /** Without a leading slash. */
+  readonly folder: string
+  readonly files: readonly { readonly name: string; readonly content: Buffer }[]
+}
 
 /** What counts of an image with cloud-init. */
 interface Seen {
@@ -34,7 +34,7 @@ const SEED_MODE = 0o600
 /** Fault `provision-failed` where no volume holds a cloud-init that would read the seed. */
 export async function writeSeed(
   tools: MountTools,
-  cloudInit: CloudInit,
+  seed: Seed,
   node: string,
   disk: FlashedDisk,
   signal?: AbortSignal,
@@ -46,7 +46,7 @@ export async function writeSeed(
     const found = refused === undefined ? await findRoot(tools, volume, see) : null
     if (found?.ok === true) {
       signal?.throwIfAborted()
-      return write(tools, choosePlace(found.value, disk), cloudInit)
+      return write(tools, choosePlace(found.value, disk, seed), seed)
     }
     const why = refused ?? found?.refusal ?? ''
     looks.push({ ...volume, type: volume.contents.type, why })
@@ -58,19 +58,15 @@ export async function writeSeed(
   )
 }
 
-async function write(tools: MountTools, place: VolumeFolder, cloudInit: CloudInit) {
+async function write(tools: MountTools, place: VolumeFolder, { files }: Seed) {
   const outcome = await mountVolume(tools, place.volume, place.subvolume, 'write')
   if (!outcome.ok) throw new Fault('provision-failed', `${place.volume.node}: ${outcome.refusal}`)
   await using mounted = outcome.value
-  const contents = {
-    'user-data': await readFile(cloudInit.userData),
-    'meta-data': await readMetaData(cloudInit),
-  }
   const first = findFolderReadFirst(place.folder)
-  const folders = (await hasSeed(mounted.root, first)) ? [place.folder, first] : [place.folder]
-  for (const folder of folders) {
-    for (const name of SEED_FILES) {
-      await writeInside(mounted.root, { folder, name, content: contents[name], mode: SEED_MODE })
+  const others = (await hasSeed(mounted.root, first)) ? [first] : []
+  for (const folder of new Set([place.folder, ...others])) {
+    for (const file of files) {
+      await writeInside(mounted.root, { ...file, folder, mode: SEED_MODE })
     }
   }
   await mounted.sync()
@@ -85,14 +81,18 @@ async function see(root: string): Promise<Seen | null> {
 }
 
 /** Only where cloud-init will find it; an unread seed is worse than an error. */
-function choosePlace({ volume, subvolume, seen }: Root<Seen>, disk: FlashedDisk): VolumeFolder {
+function choosePlace(
+  { volume, subvolume, seen }: Root<Seen>,
+  disk: FlashedDisk,
+  { folder }: Seed,
+): VolumeFolder {
   if (seen.switchedOff) {
     throw new Fault(
       'provision-failed',
       `cloud-init is switched off in the image on ${volume.node} (/${CLOUD_INIT_SWITCHED_OFF} exists)`,
     )
   }
-  const place = decideVolumeFolder(parseFstab(seen.fstab), SEED_FOLDER, disk.volumes)
+  const place = decideVolumeFolder(parseFstab(seen.fstab), folder, disk.volumes)
   if (!place.ok) {
     const { point, spec } = place.refusal
     throw new Fault(
@@ -100,15 +100,10 @@ function choosePlace({ volume, subvolume, seen }: Root<Seen>, disk: FlashedDisk)
       `the image on ${volume.node} mounts ${point} from ${spec}, which is not on this disk: cloud-init would not see a seed`,
     )
   }
-  return place.value ?? { volume, subvolume, folder: SEED_FOLDER }
+  return place.value ?? { volume, subvolume, folder }
 }
 
 async function hasSeed(root: string, folder: string): Promise<boolean> {
   const there = await Promise.all(SEED_FILES.map((name) => existsInside(root, `${folder}/${name}`)))
   return there.every(Boolean)
 }
-
-const readMetaData = ({ metaData }: CloudInit): Promise<Buffer> =>
-  metaData === null
-    ? Promise.resolve(Buffer.from(renderMetaData(randomBytes(6).toString('hex'))))
-    : readFile(metaData)

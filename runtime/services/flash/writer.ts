@@ -19,9 +19,11 @@ import {
 } from '../disk/disk-ends.ts'
 import { createFiller, type Filler } from '../image/filler.ts'
 import { readHead } from '../image/image-head.ts'
+import { planGrowth, prepareGrowth } from './grower.ts'
+import type { LastGrowth } from '../../core/flash/last-partition.ts'
 import { createMeter } from './meter.ts'
 import { rereadPartitions } from '../disk/partition-table.ts'
-import type { Shell } from '../host/shell.ts'
+import type { MountTools } from '../disk/mounts.ts'
 import {
   countSlots,
   createTaskGroup,
@@ -32,13 +34,19 @@ import {
 import type { Source } from '../image/source.ts'
 import { bytesToVerify, verifyWritten } from './verifier.ts'
 import { createWaits, type Waits } from './wait-times.ts'
+import type { BeforeEnds } from './seed-writer.ts'
 import { createDeadline, settle, untilAborted, watch } from '../host/watch.ts'
 import { createZeroer } from './zeroer.ts'
 
-interface WriterTools {
-  readonly shell: Shell
+interface WriterTools extends MountTools {
   readonly decoders: Decoders
   readonly disks: Pick<Disks, 'probe'>
+}
+
+interface WriteOptions {
+  readonly signal: AbortSignal
+  /** Null: nothing comes between the image and its ends. */
+  readonly beforeEnds?: BeforeEnds | null
 }
 
 /** Between two `writing` events. */
@@ -48,18 +56,19 @@ const CLEANUP_MS = 500
 
 /**
  * Writes the plan's image: `started`, `writing` again and again (the first one when the first byte is
- * written), `synced`, `partprobed`. Whatever goes wrong is thrown, as a Fault, after the disk was left
+ * written), `provisioning` where something comes before the ends, `synced`, `partprobed`. Whatever goes wrong is thrown, as a Fault, after the disk was left
  * without partition table and boot code; so is a cancel through `signal` (`cancelled`).
  */
 export async function* writeImage(
   tools: WriterTools,
   plan: FlashPlan,
   source: Source,
-  signal: AbortSignal,
+  options: WriteOptions,
 ): AsyncGenerator<FlashEvent> {
+  const { signal } = options
   yield { event: 'started', total_bytes: exactBytes(plan.image.virtual) }
   try {
-    yield* write(tools, plan, source, signal)
+    yield* write(tools, plan, source, options)
   } catch (thrown) {
     throw signal.aborted ? cancelled(plan, thrown) : thrown
   }
@@ -79,7 +88,11 @@ interface Run {
   readonly head: Buffer
   /** What the table becomes with --fix-gpt. */
   readonly moved: MovedBackup | null
+  /** What becomes of the last partition with --grow. */
+  readonly growth: LastGrowth | null
   readonly device: Device
+  /** Comes between the image and its ends; null: nothing does. */
+  readonly beforeEnds: ((signal: AbortSignal) => Promise<void>) | null
   readonly tasks: TaskGroup
   readonly slots: Slots
   readonly waits: Waits
@@ -87,11 +100,12 @@ interface Run {
 }
 
 async function* write(
-  { shell, decoders, disks }: WriterTools,
+  tools: WriterTools,
   plan: FlashPlan,
   given: Source,
-  signal: AbortSignal,
+  { signal, beforeEnds: planned = null }: WriteOptions,
 ): AsyncGenerator<FlashEvent> {
+  const { decoders, disks } = tools
   const { image, target } = plan
   const isOutOfOrder = image.format === 'qcow2'
   if (plan.sha256 !== null && isOutOfOrder) {
@@ -108,14 +122,15 @@ async function* write(
     const filler = createFiller(await untilAborted(signal, opening))
     const head = await untilAborted(signal, readHead(filler, plan))
     const facts = { ...target, sizeBytes: target.identity.sizeBytes }
-    const moved = plan.fixGpt ? fixBackup(head, facts) : null
+    const changes = planChanges(plan, head, facts)
+    const beforeEnds = planned?.plan(head, facts) ?? null
     holding = openDevice(facts)
     const device = await untilAborted(signal, holding)
     const race = decideRace(plan, await untilAborted(signal, disks.probe(target.path, image.path)))
     if (race !== null) throw new Fault('target-raced', race)
     signal.throwIfAborted()
-    const run = { plan, counted, filler, head, moved, device, tasks, slots, waits, signal }
-    yield* overwrite(run, shell)
+    const parts = { plan, counted, filler, head, ...changes, device }
+    yield* overwrite({ ...parts, beforeEnds, tasks, slots, waits, signal }, tools)
   } finally {
     await withinDeadline(close(opening))
     // The disk stays open for writes that are still under way after the deadline.
@@ -124,14 +139,27 @@ async function* write(
   }
 }
 
+/** What becomes of the image's table on this disk. */
+function planChanges(
+  plan: FlashPlan,
+  head: Buffer,
+  disk: Pick<Device, 'sizeBytes' | 'sectorBytes'>,
+): Pick<Run, 'growth' | 'moved'> {
+  if (plan.grow) {
+    const growth = planGrowth(head, disk)
+    return { growth, moved: growth.moved }
+  }
+  return { growth: null, moved: plan.fixGpt ? fixBackup(head, disk) : null }
+}
+
 /** Also what is still being opened. */
 async function close(opening: Promise<AsyncDisposable> | null) {
   const opened = await opening
   await opened?.[Symbol.asyncDispose]()
 }
 
-async function* overwrite(run: Run, shell: Shell): AsyncGenerator<FlashEvent> {
-  const { plan, device, head, moved, counted, tasks, signal } = run
+async function* overwrite(run: Run, tools: WriterTools): AsyncGenerator<FlashEvent> {
+  const { plan, device, moved, growth, counted, beforeEnds, tasks, signal } = run
   const verifies = plan.verify !== 'none'
   let parts: readonly EndPart[] = []
   // From here on the disk's old content is lost.
@@ -140,12 +168,19 @@ async function* overwrite(run: Run, shell: Shell): AsyncGenerator<FlashEvent> {
   onEnds.catch(() => undefined)
   let isWhole = false
   try {
-    const written = yield* writeBody(run, shell, onEnds)
+    const written = yield* writeBody(run, tools, onEnds)
     const tail = await untilAborted(signal, readTail(run, written.end))
     counted.checkDigest()
     await untilAborted(signal, device.flush())
+    const grow = await prepareGrowth(tools, run)
     if (verifies) yield* verify(run, written)
-    parts = planEnds(device, head, tail, moved)
+    if (beforeEnds !== null) {
+      yield { event: 'provisioning', note: 'first-boot' }
+      await beforeEnds(signal)
+      await device.flush()
+    }
+    yield* grow({ bytesRead: counted.bytesRead(), bytesWritten: written.end })
+    parts = planEnds(device, growth?.head ?? run.head, tail, moved)
     onEnds = writeEnds(device, parts, verifies, signal)
     await untilAborted(signal, onEnds)
     isWhole = true
@@ -164,7 +199,7 @@ interface Body extends Written {
 /** `cleared`: the disk's ends are, which is the first thing that is written. */
 async function* writeBody(
   run: Run,
-  shell: Shell,
+  { shell }: WriterTools,
   cleared: Promise<void>,
 ): AsyncGenerator<FlashEvent, Body> {
   const { plan, counted, head, device, tasks, slots, waits, signal, filler } = run

@@ -1,6 +1,6 @@
-/** Creates a folder with its parents, and fails rather than hangs where the file system permits none. */
-import { mkdir, stat } from 'node:fs/promises'
-import { dirname } from 'node:path'
+/** Creates a folder with its parents, failing where it could hang, and says what lies below a folder. */
+import { mkdir, realpath, stat } from 'node:fs/promises'
+import { dirname, sep } from 'node:path'
 
 /**
  * With the folders above it, one level at a time: Node's own way never ends where a file system says
@@ -17,6 +17,14 @@ export async function makeFolder(path: string, mode = 0o777): Promise<void> {
     // Another process may have been faster.
     if (!(await isFolder(path))) throw thrown
   }
+}
+
+/** Whether a file that exists lies below one of the folders, whatever links lead there. */
+export async function isBelow(path: string, folders: readonly string[]): Promise<boolean> {
+  const real = await realpath(path)
+  // A folder that does not exist holds nothing.
+  const roots = await Promise.all(folders.map((folder) => realpath(folder).catch(() => null)))
+  return roots.some((root) => root !== null && real.startsWith(root === sep ? root : root + sep))
 }
 
 const isFolder = (path: string): Promise<boolean> =>

@@ -14,11 +14,13 @@ import {
   renderMismatch,
   type VirtualSize,
 } from '../../core/image/image.ts'
+import { describeFrames, type FrameMap } from '../../core/image/frame-map.ts'
 import { planInspection } from '../../core/image/inspection.ts'
 import { measureImage, MEASURE_HEAD_BYTES } from '../../core/image/measure.ts'
 import { type RangeStep, UNKNOWN_SIZE } from '../../core/image/range.ts'
 import { accept, refuse, type Result } from '../../core/foundation/result.ts'
 import { isMissing } from '../../core/foundation/system-error.ts'
+import { readFrameMap } from './frame-maps.ts'
 import { listImages } from './image-folder.ts'
 import type { Shell } from '../host/shell.ts'
 import type { Source } from './source.ts'
@@ -42,9 +44,12 @@ async function inspectImage(path: string, shell: Shell): Promise<ImageInfo> {
   await using handle = await attempt(path, () =>
     open(path, constants.O_RDONLY | constants.O_NONBLOCK),
   )
-  const found = await examine(readableOf(handle, path, file.size), format)
+  const readable = readableOf(handle, path, file.size)
+  const found = await examine(readable, format)
   if (!found.ok) return { ...info, virtual_size_bytes: null, detail_error: found.refusal.message }
-  return { ...info, ...sizeFields(found.value), ...(await readDetail(format, path, shell)) }
+  const { virtual, map } = found.value
+  const frames = map === null ? {} : { frames: describeFrames(map) }
+  return { ...info, ...sizeFields(virtual), ...frames, ...(await readDetail(format, path, shell)) }
 }
 
 /** What it is instead of an image. */
@@ -94,8 +99,9 @@ async function probeImage(source: Source, format: ImageFormat | null): Promise<I
   const isNear = path !== null
   const found = await examine({ name, sizeBytes, readAt, isNear }, format)
   if (!found.ok) throw new Fault(found.refusal.code, found.refusal.message)
-  if (exactBytes(found.value) === 0) throw new Fault('plan-refused', `${name} holds an empty image`)
-  return { ...facts, virtual: found.value }
+  const { virtual } = found.value
+  if (exactBytes(virtual) === 0) throw new Fault('plan-refused', `${name} holds an empty image`)
+  return { ...facts, virtual }
 }
 
 /** What reading here and there takes. */
@@ -118,19 +124,45 @@ interface Unfit {
   readonly message: string
 }
 
+interface Examined {
+  readonly virtual: VirtualSize
+  /** Null where the file has no frames that can be entered. */
+  readonly map: FrameMap | null
+}
+
 /** Whether the content is what the format says, and how much it holds. */
-async function examine(file: Readable, format: ImageFormat): Promise<Result<VirtualSize, Unfit>> {
+async function examine(file: Readable, format: ImageFormat): Promise<Result<Examined, Unfit>> {
   const windows = createWindows(file)
   const head = await windows.read(0, Math.min(MEASURE_HEAD_BYTES, file.sizeBytes ?? Infinity))
   const content = checkContent(format, head)
   if (!content.ok) {
     return refuse({ code: 'plan-refused', message: renderMismatch(file.name, content.refusal) })
   }
+  const map = format === 'img.zst' ? await tryFrameMap(file, windows) : accept(null)
+  if (!map.ok) return map
   const { sizeBytes: fileBytes, isNear } = file
+  // An index covers the whole file, so that there is nothing to walk; far away a table must do.
+  if (map.value !== null && (map.value.indexSha256 !== null || !isNear)) {
+    return accept({ virtual: { kind: 'exact', bytes: map.value.bytes }, map: map.value })
+  }
   const found = await follow(measureImage(format, { head, fileBytes, isNear }), windows)
   return found.ok
-    ? found
+    ? accept({ virtual: found.value, map: map.value })
     : refuse({ code: 'image-broken', message: `${file.name}: ${found.refusal}` })
+}
+
+async function tryFrameMap(
+  { name, sizeBytes }: Readable,
+  windows: Windows,
+): Promise<Result<FrameMap | null, Unfit>> {
+  const readAt = async (into: Buffer, at: number) =>
+    (await windows.read(at, into.length)).copy(into)
+  try {
+    return accept(await readFrameMap({ name, sizeBytes, readAt }))
+  } catch (thrown) {
+    if (!(thrown instanceof Fault) || thrown.code !== 'image-broken') throw thrown
+    return refuse({ code: thrown.code, message: thrown.message })
+  }
 }
 
 /** Reads what each step asks for, as long as that is worth its time. */

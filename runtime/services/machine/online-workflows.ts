@@ -15,6 +15,7 @@ import {
   type Job,
   type JobRecords,
 } from '../host/jobs.ts'
+import { isBelow } from '../host/folders.ts'
 import { createQueue } from '../host/queue.ts'
 import type { Environment, Shell } from '../host/shell.ts'
 import type { SshKeys } from './ssh-key.ts'
@@ -63,6 +64,8 @@ interface OnlineWorkflowsDependencies {
   readonly env: Environment
   settings(): WorkflowSettings
   readonly records: JobRecords<WorkflowState>
+  /** Folders that clients of the server write to: nothing below them is run. */
+  readonly uploads: readonly string[]
   now(): Date
   /** The run's turn has come. */
   onStart(state: WorkflowState): Promise<void>
@@ -138,7 +141,7 @@ async function execute(parts: OnlineWorkflowsDependencies, order: Execution): Pr
   const say = (text: string) => log.write(`flasher: ${printable(text)}\n`)
   try {
     const tool = program || 'cijoe'
-    await checkInputs(parts.shell, tool, workflow)
+    await checkInputs(parts, tool, workflow)
     const { path: key } = await parts.keys.ensure()
     const host = await waitForMachine({ findHost, sshPort, timeLimit, signal, say })
     job.state = { ...job.state, host }
@@ -154,7 +157,13 @@ async function execute(parts: OnlineWorkflowsDependencies, order: Execution): Pr
   }
 }
 
-async function checkInputs(shell: Shell, tool: string, workflow: string): Promise<void> {
+type Checks = Pick<OnlineWorkflowsDependencies, 'shell' | 'uploads'>
+
+async function checkInputs(
+  { shell, uploads }: Checks,
+  tool: string,
+  workflow: string,
+): Promise<void> {
   if (!(await shell.has(tool))) {
     throw new Fault('tool-missing', `${tool} is not installed on this server`, {
       hint: 'Install it, or set [workflow] program to its path.',
@@ -166,6 +175,12 @@ async function checkInputs(shell: Shell, tool: string, workflow: string): Promis
   await access(workflow).catch((cause: unknown) => {
     throw new Fault('input-missing', `the workflow cannot be read: ${workflow}`, { cause })
   })
+  // Whoever may upload would run programs on the server.
+  if (await isBelow(workflow, uploads)) {
+    throw new Fault('input-invalid', `the workflow lies where uploads go: ${workflow}`, {
+      hint: 'Keep workflows where only administrators of this host can write.',
+    })
+  }
 }
 
 interface Waiting {

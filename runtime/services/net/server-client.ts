@@ -1,5 +1,6 @@
 /** A client for the machine server's API for machines: disks, plan, progress, log, the end. */
 import { setTimeout as sleep } from 'node:timers/promises'
+import { FEATURES } from '../../../appliance/contract.ts'
 import type { InventoryDisk } from '../../core/machine/machine.ts'
 import type { Mac } from '../../core/machine/mac.ts'
 import { accept, type Result } from '../../core/foundation/result.ts'
@@ -19,6 +20,8 @@ export interface ServerClient {
   sendInventory(body: InventoryBody, time?: RetryTime): Promise<Delivery>
   /** The plan as it came; anything at all. */
   fetchPlan(time?: RetryTime): Promise<Result<unknown, Rejection>>
+  /** The first-boot configuration that the plan names, which is handed out once; anything at all. */
+  fetchFirstBoot(token: string, time?: RetryTime): Promise<Result<unknown, Rejection>>
   sendProgress(report: ProgressPost): Promise<Delivery>
   /** Plain text; its tail is what counts. */
   sendLog(run: string, text: string): Promise<Delivery>
@@ -94,7 +97,9 @@ export function createServerClient(options: ServerClientOptions): ServerClient {
     base,
     sendInventory: async (body, time = once) =>
       toDelivery(await insist(() => post('/inventory', body), time)),
-    fetchPlan: (time = once) => insist(() => ask('/plan'), time),
+    fetchPlan: (time = once) => insist(() => ask(`/plan?features=${FEATURES.firstBoot}`), time),
+    fetchFirstBoot: (given, time = once) =>
+      insist(() => post('/first-boot', { token: given }), time),
     sendProgress: async (report) => toDelivery(await post('/progress', report)),
     sendLog: async (run, text) =>
       toDelivery(await post(`/log?run=${encodeURIComponent(run)}`, text)),

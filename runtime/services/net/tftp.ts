@@ -5,8 +5,9 @@ import { renderError } from '../../core/foundation/fault.ts'
 import { systemCodeOf } from '../../core/foundation/system-error.ts'
 import {
   describeTftp,
+  FIRST_FILE,
+  nextProbe,
   parseTftpAnswer,
-  PROBED_FILE,
   renderReadRequest,
   renderTftpError,
   type TftpFinding,
@@ -31,18 +32,21 @@ export function createTftpProbe(dependencies: TftpProbeDependencies) {
   const { port = 69, waitMs = 1500, keepMs = 10_000 } = dependencies
   let found: TftpFinding = { kind: 'unasked' }
   let host = dependencies.host() || '127.0.0.1'
+  let file: string = FIRST_FILE
   let lookedAt = -Infinity
   let looking: Promise<TftpState> | null = null
 
   async function ask(): Promise<TftpState> {
     const asked = dependencies.host() || '127.0.0.1'
-    const answer = await probe(asked, port, waitMs)
-    const isNew = asked !== host || JSON.stringify(answer) !== JSON.stringify(found)
+    const { file: last, finding: answer } = await probe(asked, port, waitMs)
+    const isNew =
+      asked !== host || last !== file || JSON.stringify(answer) !== JSON.stringify(found)
     host = asked
+    file = last
     found = answer
     lookedAt = performance.now()
     if (isNew) dependencies.changed?.()
-    return describeTftp(found, host)
+    return describeTftp(found, host, file)
   }
 
   /** Looks now. */
@@ -60,19 +64,30 @@ export function createTftpProbe(dependencies: TftpProbeDependencies) {
         performance.now() - lookedAt > keepMs || (dependencies.host() || '127.0.0.1') !== host
       // It never rejects: whatever happens is a finding.
       if (isOld) void look()
-      return describeTftp(found, host)
+      return describeTftp(found, host, file)
     },
     look,
   }
 }
 
-async function probe(host: string, port: number, waitMs: number): Promise<TftpFinding> {
+interface Probe {
+  /** That was asked for last. */
+  readonly file: string
+  readonly finding: TftpFinding
+}
+
+async function probe(host: string, port: number, waitMs: number): Promise<Probe> {
   try {
     const { address, family } = await lookup(host)
     const type = family === 6 ? 'udp6' : 'udp4'
-    return await exchange({ address, port, type, waitMs })
+    for (let file: string = FIRST_FILE; ;) {
+      const finding = await exchange({ address, port, type, waitMs, file })
+      const next = nextProbe(file, finding)
+      if (next === null) return { file, finding }
+      file = next
+    }
   } catch (thrown) {
-    return { kind: 'unreachable', why: renderError(thrown) }
+    return { file: FIRST_FILE, finding: { kind: 'unreachable', why: renderError(thrown) } }
   }
 }
 
@@ -81,6 +96,7 @@ interface Peer {
   readonly port: number
   readonly type: 'udp4' | 'udp6'
   readonly waitMs: number
+  readonly file: string
 }
 
 /**
@@ -88,7 +104,7 @@ interface Peer {
  * one receives a refusal. So there are two.
  */
 async function exchange(peer: Peer): Promise<TftpFinding> {
-  const { address, port, type, waitMs } = peer
+  const { address, port, type, waitMs, file } = peer
   const [asking, hearing] = [createSocket(type), createSocket(type)]
   const timers: NodeJS.Timeout[] = []
   try {
@@ -101,7 +117,7 @@ async function exchange(peer: Peer): Promise<TftpFinding> {
         if (finding.kind === 'serves') asking.send(renderTftpError(), from.port, address)
         resolve(finding)
       })
-      asking.send(renderReadRequest(PROBED_FILE), port, address, (error) => {
+      asking.send(renderReadRequest(file), port, address, (error) => {
         if (error !== null) fail(error)
       })
       timers.push(setTimeout(() => listenForRefusal(hearing, peer, resolve), HEAR_MS))
@@ -117,7 +133,7 @@ async function exchange(peer: Peer): Promise<TftpFinding> {
 
 function listenForRefusal(
   hearing: Socket,
-  { address, port }: Peer,
+  { address, port, file }: Peer,
   resolve: (finding: TftpFinding) => void,
 ): void {
   hearing.on('error', (error) => {
@@ -125,7 +141,7 @@ function listenForRefusal(
   })
   hearing.connect(port, address, () => {
     try {
-      hearing.send(renderReadRequest(PROBED_FILE))
+      hearing.send(renderReadRequest(file))
     } catch {
       // Closed meanwhile: the answer came after all.
     }

@@ -1,8 +1,10 @@
 /** Stores runs as rows: the record as JSON, and columns that lists filter by. */
 import { parseJson } from '../../core/foundation/json-reader.ts'
+import { parseMac } from '../../core/machine/mac.ts'
+import { RUN_FIGURES, type RunColumn, type RunSortRow } from '../../core/machine/run-order.ts'
 import { parseRun } from '../../core/machine/run-record.ts'
-import type { Run, RunResult } from '../../core/machine/run.ts'
-import { readNumber, readText, type Row, type Sql } from './sqlite.ts'
+import { RUN_RESULTS, type Run, type RunResult } from '../../core/machine/run.ts'
+import { readNumber, readText, readTextOrNull, type Row, type Sql } from './sqlite.ts'
 import { condition, flag, renderWhere, search } from './where.ts'
 
 /** A run and its number: later ones have higher ones. */
@@ -57,6 +59,54 @@ export function listRuns(sql: Sql, filter: RunCondition, limit: number): readonl
   const { text, values } = renderRunWhere(filter)
   const query = `SELECT n, record FROM runs ${text} ORDER BY n DESC LIMIT ?`
   return sql.all(query, ...values, limit).flatMap((row) => readRow(row) ?? [])
+}
+
+const FIGURES = `json_extract(record, ${RUN_FIGURES.map((name) => `'$.${name}'`).join(', ')})`
+
+const SORTED_BY: Readonly<Record<RunColumn, string>> = {
+  state: 'NULL',
+  machine: 'NULL',
+  image: 'coalesce(image, image_ref)',
+  disk: 'coalesce(model, serial)',
+  duration: FIGURES,
+  rate: FIGURES,
+  verified: FIGURES,
+  armer: 'actor',
+  started: 'began',
+}
+
+/** All that the filter finds, newest first, with what the column is sorted by. */
+export function listSortRows(
+  sql: Sql,
+  filter: RunCondition,
+  column: RunColumn,
+): readonly RunSortRow[] {
+  const { text, values } = renderRunWhere(filter)
+  const query = `SELECT n, mac, result, ${SORTED_BY[column]} AS value FROM runs ${text} ORDER BY n DESC`
+  return sql.all(query, ...values).flatMap((row) => {
+    const mac = parseMac(readText(row, 'mac'))
+    const result = readTextOrNull(row, 'result')
+    return mac.ok
+      ? {
+          n: readNumber(row, 'n'),
+          mac: mac.value,
+          result: RUN_RESULTS.find((each) => each === result) ?? null,
+          value: readTextOrNull(row, 'value'),
+        }
+      : []
+  })
+}
+
+/** Those with these numbers, in this order; what is gone is left out. */
+export const readRuns = (sql: Sql, numbers: readonly number[]): readonly NumberedRun[] =>
+  numbers.flatMap((n) => readRow(sql.get('SELECT n, record FROM runs WHERE n = ?', n)) ?? [])
+
+/** With its log; one that goes on stays. False: nothing was removed. */
+export function deleteRun(sql: Sql, mac: string, id: string): boolean {
+  const text = 'DELETE FROM runs WHERE mac = ? AND id = ? AND result IS NOT NULL'
+  const isGone = sql.run(text, mac, id) > 0
+  if (isGone) sql.run('DELETE FROM run_logs WHERE mac = ? AND id = ?', mac, id)
+  return isGone
 }
 
 export function countRuns(sql: Sql, filter: RunCondition): number {

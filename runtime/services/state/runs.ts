@@ -1,13 +1,23 @@
 /** The runs of all machines: current ones in memory, every change of phase on disk at once. */
+import { accept, refuse, type Result } from '../../core/foundation/result.ts'
+import type { RunColumn, RunSortRow } from '../../core/machine/run-order.ts'
 import type { Run } from '../../core/machine/run.ts'
 import type { Database } from './database.ts'
 import type { Feed } from '../host/feed.ts'
 import { HOUR_MS, pruneRows, type Retention } from './pruning.ts'
 import { createRunLogs } from './run-logs.ts'
 import { createRunPosts } from './run-posts.ts'
-import { countRuns, listRuns, type NumberedRun, type RunCondition } from './run-rows.ts'
+import {
+  countRuns,
+  deleteRun,
+  listRuns,
+  listSortRows,
+  readRuns,
+  type NumberedRun,
+  type RunCondition,
+} from './run-rows.ts'
 import { createRunWatch } from './run-watch.ts'
-import { createRunningRuns, MAX_OPEN } from './running-runs.ts'
+import { createRunningRuns, MAX_OPEN, type RunningRuns } from './running-runs.ts'
 import { readNumber } from './sqlite.ts'
 
 export interface RunFilter extends RunCondition {
@@ -57,17 +67,9 @@ export function createRuns(database: Database, options: RunsOptions = {}) {
   database.repeat(SWEEP_MS, watch.sweep)
   database.repeat(HOUR_MS, prune)
 
-  const renew = ({ n, run }: NumberedRun): NumberedRun => {
-    const present = running.entries().get(run.mac)?.run
-    return { n, run: present?.id === run.id ? present : run }
-  }
-  const listOpen = (condition: RunCondition, stalled?: boolean): readonly NumberedRun[] =>
-    listRuns(database.sql, { ...condition, open: true }, MAX_OPEN)
-      .map(renew)
-      .filter(({ run }) => stalled === undefined || run.stalled === stalled)
-
   return {
     ...createRunPosts({ database, running, now, onBegun }),
+    ...createRunLists(database, running),
     ...watch,
     /** The run of this machine that goes on, from memory. Another object after every change. */
     findLive: (mac: string): Run | null => goesOn(running.entries().get(mac)?.run ?? null),
@@ -75,19 +77,6 @@ export function createRuns(database: Database, options: RunsOptions = {}) {
     listLive: (): readonly Run[] =>
       [...running.entries().values()].flatMap(({ run }) => goesOn(run) ?? []),
     find: (mac: string, id: string): Run | null => running.find(mac, id)?.run ?? null,
-    /** Newest first. */
-    list({ stalled, limit, ...condition }: RunFilter): readonly NumberedRun[] {
-      const count = Math.min(Math.max(1, Math.trunc(limit)), 1000)
-      if (condition.open !== true && stalled === undefined) {
-        return listRuns(database.sql, condition, count).map(renew)
-      }
-      return listOpen(condition, stalled).slice(0, count)
-    },
-    /** All that the filter finds, however many pages they fill. */
-    count: ({ stalled, ...condition }: Omit<RunFilter, 'limit'>): number =>
-      stalled === undefined
-        ? countRuns(database.sql, condition)
-        : listOpen(condition, stalled).length,
     /** False when there is no such run. At most the tail of `MAX_LOG_BYTES` is kept. */
     async saveLog(mac: string, id: string, text: Uint8Array): Promise<boolean> {
       if (running.find(mac, id) === null) return false
@@ -99,8 +88,58 @@ export function createRuns(database: Database, options: RunsOptions = {}) {
       return true
     },
     findLog: logs.find,
+    /** With its log. Refused: there is none, or it goes on. Resolves to what it was. */
+    async remove(mac: string, id: string): Promise<Result<Run, 'unknown' | 'running'>> {
+      const run = running.find(mac, id)?.run
+      if (run === undefined) return refuse('unknown')
+      if (run.result === null) return refuse('running')
+      const isGone = await database.write((sql) => deleteRun(sql, mac, id))
+      if (!isGone) return refuse('unknown')
+      feed?.announce({ topic: 'machine', mac: run.mac })
+      return accept(run)
+    },
     /** Removes what retention no longer keeps; also runs every hour. */
     prune,
+  }
+}
+
+type SortFilter = Omit<RunFilter, 'limit'>
+
+/** What goes on is as it is in memory. */
+function createRunLists(database: Database, running: RunningRuns) {
+  const renew = ({ n, run }: NumberedRun): NumberedRun => {
+    const present = running.entries().get(run.mac)?.run
+    return { n, run: present?.id === run.id ? present : run }
+  }
+  const listOpen = (condition: RunCondition, stalled?: boolean): readonly NumberedRun[] =>
+    listRuns(database.sql, { ...condition, open: true }, MAX_OPEN)
+      .map(renew)
+      .filter(({ run }) => stalled === undefined || run.stalled === stalled)
+
+  return {
+    /** Newest first. */
+    list({ stalled, limit, ...condition }: RunFilter): readonly NumberedRun[] {
+      const count = Math.min(Math.max(1, Math.trunc(limit)), 1000)
+      if (condition.open !== true && stalled === undefined) {
+        return listRuns(database.sql, condition, count).map(renew)
+      }
+      return listOpen(condition, stalled).slice(0, count)
+    },
+    /** All that the filter finds, with what the column is sorted by. */
+    listSortRows({ stalled, ...condition }: SortFilter, column: RunColumn): readonly RunSortRow[] {
+      const rows = listSortRows(database.sql, condition, column)
+      if (stalled === undefined) return rows
+      const open = new Set(listOpen(condition, stalled).map(({ n }) => n))
+      return rows.filter(({ n }) => open.has(n))
+    },
+    /** In this order. */
+    read: (numbers: readonly number[]): readonly NumberedRun[] =>
+      readRuns(database.sql, numbers).map(renew),
+    /** All that the filter finds, however many pages they fill. */
+    count: ({ stalled, ...condition }: SortFilter): number =>
+      stalled === undefined
+        ? countRuns(database.sql, condition)
+        : listOpen(condition, stalled).length,
   }
 }
 

@@ -2,7 +2,7 @@
 import { readNumber, readText, type SqliteFile } from './sqlite.ts'
 
 /** Grows when a table changes its shape; a release that changes none keeps it. */
-export const SCHEMA = 2
+export const SCHEMA = 3
 
 /** Who wrote a file: the program's release, the release line, the shape of its tables. */
 export interface Marker {
@@ -12,7 +12,15 @@ export interface Marker {
 }
 
 /** What is taken into a fresh file after an upgrade. */
-export const CARRIED = ['machines', 'hardware', 'settings', 'tokens', 'runs', 'run_logs'] as const
+export const CARRIED = [
+  'machines',
+  'hardware',
+  'settings',
+  'templates',
+  'tokens',
+  'runs',
+  'run_logs',
+] as const
 
 const TABLES = `
 CREATE TABLE flasher_state (
@@ -34,6 +42,11 @@ CREATE TABLE hardware (
 CREATE TABLE settings (
   name TEXT PRIMARY KEY,
   value TEXT NOT NULL,
+  updated_at TEXT NOT NULL
+);
+CREATE TABLE templates (
+  name TEXT PRIMARY KEY,
+  template TEXT NOT NULL,
   updated_at TEXT NOT NULL
 );
 CREATE TABLE tokens (

@@ -1,5 +1,5 @@
 /** Shows the events of a flash: lines and a live bar, JSON lines, or nothing ("Flash lifecycle events"). */
-import type { FlashEvent, WriteProgress } from '../../core/flash/flash.ts'
+import { GROWING, type FlashEvent, type WriteProgress } from '../../core/flash/flash.ts'
 import { type Cases, decideCase } from '../../core/foundation/cases.ts'
 import { renderJsonLine } from '../../core/foundation/json-text.ts'
 import { printable } from '../../core/foundation/printable.ts'
@@ -66,6 +66,7 @@ const NOTES: Cases<'event', FlashEvent, string> = {
       ? TEXTS.started
       : fill(TEXTS.startedWithSize, { size: renderSize(total_bytes) }),
   writing: ({ phase, note }) => {
+    if (note === GROWING) return TEXTS.growing
     if (phase === 'verify') return TEXTS.readingBack
     return note === undefined ? TEXTS.writing : fill(TEXTS.writingNote, { note })
   },

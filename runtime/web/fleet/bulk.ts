@@ -26,7 +26,7 @@ const BULK_BODY = z.strictObject({
   macs: z.array(z.string().max(40)).max(LIMITS.bulkMachines).optional(),
   q: z.string().max(1000).optional().describe('Instead of macs: all that this search finds'),
   parameters: z.record(z.string(), z.unknown()).optional(),
-  dry_run: z.boolean().optional().describe('Only say what would be done'),
+  dry_run: z.boolean().optional().describe('Only report what would be done'),
 })
 
 const BULK_ANSWER = z.object({
@@ -68,7 +68,7 @@ export function bulkRoutes<M extends MachineBase>(site: Site<M>): readonly Route
       access: 'machines',
       takes: 'json',
       doc: {
-        summary: 'Does one thing to many machines',
+        summary: 'Applies one action to many machines',
         body: renderSchema(BULK_BODY, 'input'),
         answers: { 200: renderSchema(BULK_ANSWER, 'output') },
       },

@@ -94,7 +94,7 @@ export function eventRoutes<M extends MachineBase>(site: Site<M>): readonly Rout
         query: {
           ...FILTERS,
           before_id: 'The next page: the last id of this one',
-          limit: '1 to 500, 50 unless said',
+          limit: '1 to 500; default 50',
         },
         answers: { 200: { type: 'object', properties: { events: { type: 'array' } } } },
         refuses: [422],

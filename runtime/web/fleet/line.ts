@@ -18,8 +18,6 @@ import type { RunEnd } from '../../core/machine/run-transition.ts'
 
 /** What an operator can do to one machine or many: `flash`, `mode`, `label`, `lock`… */
 export interface Action<M> {
-  /** For people: "Flash again". */
-  readonly title: string
   /** The scope that a token needs. */
   readonly scope: Scope
   /** Null: the parameters are valid. */

@@ -2,8 +2,9 @@
 import type { H3Event } from 'h3'
 import { after, recover, type Eventual } from '../../core/foundation/eventual.ts'
 import { renderError } from '../../core/foundation/fault.ts'
-import { EXIT_SCRIPT } from '../../core/boot/boot-script.ts'
+import { renderExit } from '../../core/boot/boot-script.ts'
 import { renderBootstrap } from '../../core/boot/bootstrap.ts'
+import { decideGrubServer, renderGrubConfig } from '../../core/boot/grub-config.ts'
 import { isStation, parseMac, type Mac } from '../../core/machine/mac.ts'
 import type { MachineBase } from '../../core/machine/machine.ts'
 import { keptJson, text, type Answer } from '../http/answers.ts'
@@ -14,6 +15,9 @@ import { createContactRecorder } from './contacts.ts'
 import type { Route } from '../http/route.ts'
 import { leaveStalled } from './run-ends.ts'
 
+/** Where GRUB looks on the server that firmware loaded it from. */
+const GRUB_CONFIG = '/grub/grub.cfg'
+
 function createHandlers<M extends MachineBase>(site: Site<M>) {
   const { line, metrics } = site
   const recordContact = createContactRecorder(site)
@@ -22,25 +26,26 @@ function createHandlers<M extends MachineBase>(site: Site<M>) {
     const decide = (machine: M) => line.decideBoot(machine, contact)
     return after(recordContact(mac, contact, decide), (decided) =>
       after(leaveStalled(site, mac, contact), () => {
-        const { mode, offer, script } = decided ?? NOT_ADMITTED
+        // Who is not let in boots its own disk.
+        const { mode, offer } = decided ?? { mode: 'none', offer: 'not-admitted' }
+        const script = decided?.script ?? exitOf(contact)
         metrics.count('flasher_pxe_requests_total', { mode, offer })
         return text(script)
       }),
     )
   }
 
-  function answerScript(event: H3Event): Eventual<Answer> {
+  function answerScript(event: H3Event, contact: Contact): Eventual<Answer> {
     const mac = readMac(event)
-    const contact = site.contact(event)
     const work = () =>
       event.req.method === 'HEAD'
         ? text(previewScript(site, mac, contact))
         : offerScript(mac, contact)
     return recover(work, (error) => {
-      // iPXE stops at an error of ours, with nobody there to type: the box boots its own disk instead.
+      // Boot loaders stop at an error of ours, with nobody there to type: the box boots its own disk instead.
       site.log.error(`script for ${mac}: ${renderError(error)}`)
       metrics.count('flasher_pxe_requests_total', { mode: 'none', offer: 'fault' })
-      return text(EXIT_SCRIPT)
+      return text(exitOf(contact))
     })
   }
 
@@ -85,7 +90,34 @@ export function pxeRoutes<M extends MachineBase>(site: Site<M>): readonly Route[
         answers: { 200: TEXT },
         isNeverMissing: true,
       },
-      handle: answerScript,
+      handle: (event) => answerScript(event, site.contact(event)),
+    },
+    {
+      method: 'GET',
+      path: '/pxe/:mac.grub',
+      access: 'open',
+      doc: {
+        summary: "The same decision as a script of Debian's signed GRUB, for Secure Boot",
+        query: {
+          buildarch: "GRUB's $grub_cpu",
+          platform: "GRUB's $grub_platform",
+          server: 'Host and port by which GRUB reaches this server: its Host header has no port',
+          offered: 'What the script before has offered in this boot; the same again is no new boot',
+        },
+        answers: { 200: TEXT },
+        isNeverMissing: true,
+      },
+      handle: (event) => answerScript(event, readGrubContact(site, event)),
+    },
+    {
+      method: 'GET',
+      path: GRUB_CONFIG,
+      access: 'open',
+      doc: {
+        summary: 'The configuration of the signed GRUB: it asks for the script of its machine',
+        answers: { 200: TEXT },
+      },
+      handle: (event) => text(renderGrubConfig(readGrubContact(site, event).loader)),
     },
     {
       method: 'GET',
@@ -103,8 +135,13 @@ export function pxeRoutes<M extends MachineBase>(site: Site<M>): readonly Route[
   ]
 }
 
-/** Who is not let in boots its own disk. */
-const NOT_ADMITTED = { mode: 'none', offer: 'not-admitted', script: EXIT_SCRIPT }
+function readGrubContact<M extends MachineBase>(site: Site<M>, event: H3Event) {
+  const loader = decideGrubServer(event.url.searchParams.get('server'), site.peer(event).host)
+  const baseUrl = site.settings().publicUrl ?? `http://${loader}`
+  return { ...site.contact(event), baseUrl, loader }
+}
+
+const exitOf = ({ loader = null }: Contact) => renderExit(loader)
 
 /** For its headers: the decision is made, and nothing follows from it. */
 function previewScript<M extends MachineBase>(
@@ -113,7 +150,7 @@ function previewScript<M extends MachineBase>(
   contact: Contact,
 ): string {
   const known = machines.peek(mac)
-  if (known === null && !isStation(mac)) return EXIT_SCRIPT
+  if (known === null && !isStation(mac)) return exitOf(contact)
   return line.decideBoot(known ?? line.discover(mac, contact.now), contact).script
 }
 

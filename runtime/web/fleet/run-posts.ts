@@ -83,7 +83,7 @@ export function runPostRoutes<M extends MachineBase>(site: Site<M>): readonly Ro
       seconds: LIMITS.bodySeconds,
       doc: {
         summary: `The log of a run; its last ${MAX_LOG_BYTES / 1024} KiB are kept`,
-        query: { run: 'The run that it is of' },
+        query: { run: 'The run that it belongs to' },
         body: { type: 'string', contentMediaType: 'text/plain' },
         answers: { 204: null },
         refuses: [401],

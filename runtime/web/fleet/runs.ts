@@ -51,13 +51,13 @@ const FILTERS = {
   state: 'running, stalled, done, failed, cancelled or lost',
   image: 'Exactly this name or ref',
   serial: 'Exactly this disk',
-  since: 'Begun at this time or later',
-  until: 'Begun before this time',
-  q: 'Words that are looked for in machine, image, disk and who armed it',
+  since: 'Started at this time or later',
+  until: 'Started before this time',
+  q: 'Words, each of which must occur in machine, image, disk or who armed it',
 }
 const PAGING = {
-  before: 'The next page: next of this one',
-  limit: '1 to 500, 50 unless said',
+  before: 'The next of a page, to get the following one',
+  limit: '1 to 500; default 50',
 }
 const CSV = { type: 'string', contentMediaType: 'text/csv' }
 const PLAIN = { type: 'string', contentMediaType: 'text/plain' }

@@ -103,7 +103,7 @@ export function tokenRoutes<M extends MachineBase>(site: Site<M>): readonly Rout
       path: '/tokens',
       access: 'admin',
       doc: {
-        summary: 'API tokens, without what they are',
+        summary: 'API tokens, without their text',
         answers: { 200: { type: 'array', items: renderSchema(TOKEN, 'output') } },
       },
       handle: () => tokens.list(),
@@ -114,7 +114,7 @@ export function tokenRoutes<M extends MachineBase>(site: Site<M>): readonly Rout
       access: 'admin',
       takes: 'json',
       doc: {
-        summary: 'Makes a token; its text is in this answer and nowhere else',
+        summary: 'Creates a token; its text is only in this response',
         body: renderSchema(TOKEN_BODY, 'input'),
         answers: { 201: renderSchema(TOKEN.extend({ token: z.string() }), 'output') },
         refuses: [409],
@@ -136,7 +136,7 @@ function asError(refusal: TokenRefusal): HTTPError {
     case 'fields':
       return refuseFields(refusal.fields)
     case 'name-taken':
-      return refuse(409, `there is a token ${refusal.name} already`)
+      return refuse(409, `a token named ${refusal.name} already exists`)
     case 'too-many':
       return refuse(409, `there are ${refusal.most} tokens already`)
   }

@@ -1,5 +1,6 @@
 /** The change of a machine's record by one request, and its consequences. */
 import type { Note } from '../http/event-note.ts'
+import type { BootLoader } from '../../core/boot/boot-script.ts'
 import type { FlashSlot, Inventory } from '../../core/machine/machine.ts'
 
 /** What a rule may know of one request of a machine (or of an operator, where it renders a script). */
@@ -13,6 +14,8 @@ export interface Contact {
   readonly bearer: string | null
   /** What the box says of itself in the query (`buildarch`, `platform`…): hostile, bounded in length. */
   readonly query: Readonly<Record<string, string>>
+  /** Whose words its script is rendered in; iPXE's when absent. */
+  readonly loader?: BootLoader
 }
 
 /** What a machine reports, beside asking for its script and its plan. */
@@ -40,7 +43,7 @@ export interface Transition<M> {
 }
 
 export interface ScriptTransition<M> extends Transition<M> {
-  /** The whole iPXE script. */
+  /** The whole script, in the words of the contact's boot loader. */
   readonly script: string
   /** Both from short closed lists: labels of a metric. */
   readonly mode: string

@@ -5,7 +5,6 @@ import { checkLength, createBodyReader, streamBody, type BodyReader } from './bo
 import { answerFailure, isPage, refuse, type FailureContext } from './faults.ts'
 import type { Guard } from './guard.ts'
 import { compressAnswer, compresses } from './compression.ts'
-import { addHeaders } from './headers.ts'
 import { LIMITS } from './limits.ts'
 import type { Peer, RecordTime } from './caller.ts'
 import { renderResponse } from './response.ts'
@@ -25,10 +24,8 @@ export function createApp(parts: AppDependencies): H3 {
   const app = new H3({
     silent: true,
     onError(error, event) {
-      const response = answerFailure(error, event, parts.failures)
-      addHeaders(response.headers, event.context.isPrivate)
       recordTime(event, error.status)
-      return response
+      return renderResponse(answerFailure(error, event, parts.failures), event)
     },
   })
   for (const [path, routes] of Map.groupBy(parts.routes, (route) => route.path)) {

@@ -1,9 +1,10 @@
 /** Maps faults and refusals to HTTP responses: JSON, or a page under /ui. */
-import { HTTPError, HTTPResponse, type H3Event } from 'h3'
+import { HTTPError, type H3Event } from 'h3'
 import { STATUS_CODES } from 'node:http'
 import { renderFieldErrors, type FieldError } from '../../core/foundation/field-error.ts'
 import { Fault, renderError, type FaultCode } from '../../core/foundation/fault.ts'
 import { isFull } from '../../core/foundation/system-error.ts'
+import { answer, type Answer } from './answers.ts'
 import { type ErrorView, type Log, callerOf } from './caller.ts'
 
 const STATUS = {
@@ -67,21 +68,12 @@ export interface FailureContext {
 }
 
 /** Answers every error: logs our own faults, and hides what is not the caller's business. */
-export function answerFailure(
-  error: HTTPError,
-  event: H3Event,
-  failures: FailureContext,
-): HTTPResponse {
+export function answerFailure(error: HTTPError, event: H3Event, failures: FailureContext): Answer {
   const { status, text, headers } = judge(error, event, failures)
   const [body, type] = isPage(event)
     ? [renderPage(event, status, text, failures, error.message), 'text/html; charset=utf-8']
     : [JSON.stringify({ detail: text.detail }), 'application/json']
-  // The length as well, which the answer to HEAD names, too.
-  const length = String(Buffer.byteLength(body))
-  return new HTTPResponse(body, {
-    status,
-    headers: { ...headers, 'content-type': type, 'content-length': length },
-  })
+  return answer(status, { ...headers, 'content-type': type }, body)
 }
 
 const renderPage = (

@@ -3,6 +3,7 @@ import type { H3Event } from 'h3'
 import { decideFileAnswer } from '../../core/net/byte-range.ts'
 import type { ServedFile } from '../../services/host/served-files.ts'
 import { answer, type Answer, type Parts } from './answers.ts'
+import { CONTENT_LENGTH } from './headers.ts'
 
 /** Bytes of one read: fewer turns between disk and network than Node's 64 KiB. */
 const READ_BYTES = 256 * 1024
@@ -52,7 +53,7 @@ function planPart(event: H3Event, name: string, file: ServedFile) {
   }
   // While nobody knows what the bytes will be, a part of them could be of another file.
   if (sizeBytes === null || etag === null) {
-    const length = sizeBytes === null ? {} : { 'content-length': String(sizeBytes) }
+    const length = sizeBytes === null ? {} : { [CONTENT_LENGTH]: String(sizeBytes) }
     return { status: 200, headers: { ...headers, ...length }, from: 0, end: sizeBytes }
   }
   const part = decideFileAnswer(readConditions(event), { sizeBytes, etag, lastModified })
@@ -65,7 +66,7 @@ function planPart(event: H3Event, name: string, file: ServedFile) {
   const isWhole = part.status === 200
   const [from, end] = isWhole ? [0, sizeBytes] : [part.from, part.to + 1]
   const range = isWhole ? {} : { 'content-range': `bytes ${from}-${part.to}/${sizeBytes}` }
-  const length = { 'content-length': String(end - from) }
+  const length = { [CONTENT_LENGTH]: String(end - from) }
   return { status: part.status, headers: { ...described, ...range, ...length }, from, end }
 }
 

@@ -9,6 +9,9 @@ const PAGE_POLICY = [
   "frame-ancestors 'none'",
 ].join('; ')
 
+/** GRUB and shim compare this name byte by byte: without it they take a file for an empty or a broken one. */
+export const CONTENT_LENGTH = 'Content-Length'
+
 export const NOSNIFF = { 'x-content-type-options': 'nosniff' } as const
 
 const DATA_HEADERS = {

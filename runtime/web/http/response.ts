@@ -2,7 +2,7 @@
 import { HTTPResponse, type H3Event } from 'h3'
 import { FastResponse } from 'srvx'
 import { answer, isAnswer, jsonAnswer, streamOf, type Answer, type Parts } from './answers.ts'
-import { addHeaders, commonHeaders, NOSNIFF } from './headers.ts'
+import { addHeaders, commonHeaders, CONTENT_LENGTH, NOSNIFF } from './headers.ts'
 
 /** A response as the entrance sends it itself, in one write or part by part. */
 interface WholeResponse {
@@ -48,7 +48,7 @@ function respond({ status, headers: own, body }: Answer, event: H3Event, isHead:
   }
   // Also for HEAD: boot loaders ask for it.
   if (typeof body === 'string' || body instanceof Uint8Array)
-    headers['content-length'] ??= String(Buffer.byteLength(body))
+    headers[CONTENT_LENGTH] ??= String(Buffer.byteLength(body))
   return respondWhole({ status, headers, body: isHead ? null : body })
 }
 

@@ -1,4 +1,4 @@
-/** Keyboard shortcuts of the machines table; Tab and Enter do the same. */
+/** Keyboard shortcuts of the tables of machines and runs; Tab and Enter do the same. */
 import { clear, closeMenus, show } from './selection.js'
 
 const links = () => [...document.querySelectorAll('#rows th a')]
@@ -17,7 +17,7 @@ function move(by) {
 
 function toggle() {
   const box = row()?.querySelector('.pick input')
-  if (!box) return
+  if (!box || box.disabled) return
   box.checked = !box.checked
   show()
 }
@@ -25,7 +25,7 @@ function toggle() {
 /** The selected rows, else the row with the focus. */
 function flash() {
   const form = document.querySelector('#bulk')
-  if (form === null) return
+  if (form?.elements.action === undefined) return
   if (document.querySelector('#rows .pick :checked, .bulk [name=all]:checked') === null) toggle()
   if (document.querySelector('#rows .pick :checked, .bulk [name=all]:checked') === null) return
   form.elements.action.value = 'flash'

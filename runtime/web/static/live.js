@@ -11,9 +11,10 @@ let latest = null
 let bars = ''
 
 /** Elements that a person is using are not replaced, save for lists that follow what machines report. */
-function isInUse(node) {
+function isInUse(node, fresh) {
   if (!(node instanceof Element)) return false
-  if (node.matches('.pick input, .follows:has([type=text]:focus)')) return true
+  if (node.matches('.pick input') && node.value === fresh.value) return true
+  if (node.matches('.follows:has([type=text]:focus)')) return true
   const isEdited = node.closest('form[data-dirty]') !== null
   const follows = node.closest('.follows') !== null || node.querySelector('.follows') !== null
   if (isEdited && !follows) return true
@@ -32,7 +33,7 @@ function keepEntries(old, fresh) {
 function keepWhatIsInUse() {
   const { callbacks } = globalThis.Idiomorph.defaults
   callbacks.beforeNodeMorphed = (old, fresh) => {
-    if (isInUse(old)) return false
+    if (isInUse(old, fresh)) return false
     if (old instanceof Element) keepEntries(old, fresh)
     if (old instanceof HTMLDetailsElement && fresh instanceof Element) {
       fresh.toggleAttribute('open', old.open)

@@ -1,5 +1,5 @@
 /** Selected rows, and the bar of actions on them. */
-const boxes = () => [...document.querySelectorAll('#rows .pick input')]
+const boxes = () => [...document.querySelectorAll('#rows .pick input:enabled')]
 const selected = () => boxes().filter(({ checked }) => checked)
 
 let last = null
@@ -56,5 +56,6 @@ export function startSelection() {
   document.addEventListener('click', closeMenus)
   document.querySelector('.bulk [type=reset]')?.addEventListener('click', () => setTimeout(show))
   document.addEventListener('flasher:rows', show)
+  document.addEventListener('htmx:afterSettle', show)
   show()
 }

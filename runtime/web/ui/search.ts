@@ -70,9 +70,13 @@ export const renderSearch = ({
 function renderView(path: string, query: ListQuery, [title, view, count]: View): Html {
   const [href, here] = [address(path, view), address(path, query)]
   return html`<a href="${href}" ${attributes({ 'aria-current': href === here ? 'true' : null })}
-    >${title}${count === undefined ? null : html` <span class="count">${count}</span>`}</a
+    >${title}${renderCount(count)}</a
   >`
 }
+
+/** How many rows a view has. */
+export const renderCount = (count: number | undefined): Content =>
+  count === undefined ? null : html` <span class="count">${count}</span>`
 
 /** By the oldest row that is shown, so that new rows do not push others onto the next page. */
 export const renderOlder = (list: {

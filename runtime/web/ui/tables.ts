@@ -47,6 +47,16 @@ export const renderTable = (table: Table): Html =>
 
 export const numberColumn = (title: string): Column => ({ title, className: 'number' })
 
+/** The column of checkboxes; the one in its head selects all rows of the page. */
+export const pickColumn = (label: string): Column => ({
+  className: 'pick',
+  title: html`<label class="scripted-only check"
+    ><input type="checkbox" id="pick-page" aria-label="${label}" /><span class="narrow-only"
+      >${label}</span
+    ></label
+  >`,
+})
+
 /** The column of buttons. */
 export const ACTIONS: Column = { title: html`<span class="spoken">${t.actions}</span>` }
 

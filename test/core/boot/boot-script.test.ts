@@ -3,16 +3,17 @@ import * as fc from 'fast-check'
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
 import {
-  EXIT_SCRIPT,
   isBootable,
-  renderBoot,
   type BootDecision,
   type BootHeader,
   type LiveSets,
   type ToDisk,
-} from '../../../runtime/core/boot/boot-script.ts'
+} from '../../../runtime/core/boot/boot-decision.ts'
+import { renderBoot } from '../../../runtime/core/boot/boot-script.ts'
 import { renderAutoexec, renderBootstrap } from '../../../runtime/core/boot/bootstrap.ts'
+import { IPXE_EXIT } from '../../../runtime/core/boot/ipxe-script.ts'
 import { parseHost } from '../../../runtime/core/net/host-header.ts'
+import { anyDecision, anyText } from '../../support/boot/decisions.ts'
 import { MAC, setOf } from '../../support/server/machine-fixture.ts'
 
 const test = suite('boot scripts')
@@ -47,7 +48,7 @@ test('the disk: exit on UEFI, sanboot and then exit on a BIOS', () => {
     'iseq ${platform} efi && exit ||',
     'sanboot --no-describe --drive 0x81 || exit',
   ])
-  assert.equal(linesOf(EXIT_SCRIPT).slice(-2), [
+  assert.equal(linesOf(IPXE_EXIT).slice(-2), [
     'iseq ${platform} efi && exit ||',
     'sanboot --no-describe --drive 0x80 || exit',
   ])
@@ -137,50 +138,6 @@ test('scripts that firmware started leave with an error on UEFI; one that ours s
   assert.equal(endOf(renderAutoexec(BASE)), leave)
   assert.equal(endOf(renderBootstrap(BASE, MAC)), ['exit'])
 })
-
-const anyText = fc.oneof(
-  fc.string({ unit: 'binary', maxLength: 300 }),
-  fc
-    .array(
-      fc.constantFrom(
-        ' && ',
-        '||',
-        '${net0/mac}',
-        '\n',
-        '\r',
-        ';',
-        '#',
-        ' -n',
-        'reboot',
-        '"',
-        '\\',
-      ),
-    )
-    .map((parts) => parts.join('')),
-)
-const anyName = fc.oneof(anyText, fc.stringMatching(/^[\w.-]{1,80}$/))
-const anySet = fc.record({
-  vmlinuz: anyName,
-  initrd: anyName,
-  squashfs: anyName,
-  squashfsSha256: fc.oneof(fc.constant('d'.repeat(64)), fc.constant(null), anyText),
-})
-const anyHost = fc.oneof(fc.stringMatching(/^[a-z]{1,60}(\.[a-z]{1,60}){0,4}$/), fc.domain())
-const usable = (set: ReturnType<typeof setOf> | null) =>
-  set !== null && isBootable(set) ? set : null
-const anyDecision: fc.Arbitrary<BootDecision> = fc
-  .record({ host: anyHost, x86_64: anySet, arm64: anySet, drive: anyText, saying: anyText })
-  .map(({ host, x86_64, arm64, drive, saying }) => {
-    const named = parseHost(host)
-    const toDisk = { kind: 'to-disk', drive } as const
-    if (!named.ok) return toDisk
-    const base = `http://${named.value}`
-    const toWait = { kind: 'to-wait', base, seconds: 20, saying } as const
-    const sets = { x86_64: usable(x86_64), arm64: usable(arm64) }
-    if (sets.x86_64 === null && sets.arm64 === null) return toWait
-    const token = drive.length % 2 === 0 ? null : 'monkruo0.mom5bzbn.QkoN095_O5YnwmCI-Wa0cZtn'
-    return { ...LIVE, kind: 'to-live', base, sets, token, otherwise: toWait } as const
-  })
 
 /** Commands and operators that our scripts consist of; every other word must be a value. */
 const COMMANDS =

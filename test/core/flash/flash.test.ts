@@ -16,7 +16,13 @@ import { IMAGE_FORMATS, type ImageFacts } from '../../../runtime/core/image/imag
 const test = suite('flash')
 
 const MIB = 2 ** 20
-const OPTIONS: FlashOptions = { verify: 'data', sha256: null, allowPartition: false, fixGpt: false }
+const OPTIONS: FlashOptions = {
+  verify: 'data',
+  sha256: null,
+  allowPartition: false,
+  fixGpt: false,
+  grow: false,
+}
 const IMAGE: ImageFacts = {
   name: 'debian.img.zst',
   path: '/images/debian.img.zst',
@@ -171,6 +177,7 @@ test('a plan has all that the writer needs', () => {
     verify: 'data',
     sha256: null,
     fixGpt: false,
+    grow: false,
   })
 })
 

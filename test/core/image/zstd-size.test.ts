@@ -1,11 +1,8 @@
 import * as fc from 'fast-check'
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
-import {
-  measureZstd,
-  parseSeekFooter,
-  parseSeekTable,
-} from '../../../runtime/core/image/zstd-size.ts'
+import { parseSeekFooter, parseSeekTable } from '../../../runtime/core/image/seek-table.ts'
+import { measureZstd } from '../../../runtime/core/image/zstd-size.ts'
 import {
   damaged,
   followSteps,

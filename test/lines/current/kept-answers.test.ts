@@ -41,6 +41,7 @@ test('a plan and a script follow record, settings, catalog and address', () => {
   const site = { image: entryOf(REF), once: false }
   const line = createMachineLine({
     findImage: () => site.image,
+    findTemplate: () => null,
     sets: () => X86_SETS,
     settings: () => ({ ...PXE_RULES, boot_disk_once_after_flash: site.once }),
     placeOf: () => null,

@@ -28,6 +28,7 @@ const CONTACT: Contact = {
 const BY = { actor: 'operator', ip: '10.0.0.3', at: CONTACT.now }
 const GETTERS: LineDependencies = {
   findImage: (ref) => (ref === REF ? entryOf(ref) : null),
+  findTemplate: () => null,
   sets: () => X86_SETS,
   settings: () => PXE_RULES,
   placeOf: () => null,

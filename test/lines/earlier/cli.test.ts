@@ -152,7 +152,7 @@ test('whatever is typed: 0, 1, 2 or 4 and something said, never a crash', async 
 test('whatever the values are, a command gets them as they were typed', () => {
   const value = fc.string({ minLength: 1, unit: 'binary' })
   const files = ['image', 'target', 'user-data', 'meta-data', 'cijoe-config'] as const
-  const switches = ['yes', 'dry-run', 'no-verify', 'fix-gpt', 'json'] as const
+  const switches = ['yes', 'dry-run', 'no-verify', 'fix-gpt', 'grow', 'json'] as const
   fc.assert(
     fc.property(
       fc.tuple(value, value, value, value, value),

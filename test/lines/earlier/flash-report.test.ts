@@ -40,7 +40,7 @@ const found = (image: ImageFacts, target: TargetFacts, more: Partial<Findings> =
   dryRun: true,
   image,
   target,
-  options: { verify: 'data', sha256: null, allowPartition: false, fixGpt: false },
+  options: { verify: 'data', sha256: null, allowPartition: false, fixGpt: false, grow: false },
   provisioning: { mode: 'none' },
   imageProblem: null,
   refusals: decideRefusals(image, target, { allowPartition: false }),
@@ -123,7 +123,13 @@ test('notes, later steps, digests and refusals have their lines', () => {
   const text = renderFindings(
     found(packed, NULL, {
       provisioning: { mode: 'cijoe', workflow: 'w.yaml', config: null },
-      options: { verify: 'none', sha256: 'ab'.repeat(32), allowPartition: false, fixGpt: false },
+      options: {
+        verify: 'none',
+        sha256: 'ab'.repeat(32),
+        allowPartition: false,
+        fixGpt: false,
+        grow: false,
+      },
     }),
   )
   assert.match(text, /^Image .*1\.05 MB, at least 2\.00 MB unpacked$/m)

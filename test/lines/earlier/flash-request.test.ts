@@ -28,7 +28,7 @@ test('what is asked for, with what holds when nothing is said', () => {
       target: '/dev/sdb',
       format: null,
       dryRun: false,
-      options: { verify: 'data', sha256: null, allowPartition: false, fixGpt: false },
+      options: { verify: 'data', sha256: null, allowPartition: false, fixGpt: false, grow: false },
       provisioning: { mode: 'none' },
     },
   })
@@ -73,13 +73,14 @@ test('what cannot be meant', () => {
   )
 })
 test('options', () => {
-  const found = ask('yes verify-all allow-partition fix-gpt', { sha256: 'AB'.repeat(32) })
+  const found = ask('yes verify-all allow-partition fix-gpt grow', { sha256: 'AB'.repeat(32) })
   assert.ok(found.ok)
   assert.equal(found.value.options, {
     verify: 'all',
     sha256: 'ab'.repeat(32),
     allowPartition: true,
     fixGpt: true,
+    grow: true,
   })
   const off = ask('yes no-verify', { format: 'img.xz' })
   assert.ok(off.ok)

@@ -90,7 +90,7 @@ run('a failure needs no key: the server hears of it, the wizard shows why', asyn
   await fixture.server.arm({ boot_mode: 'flasher-flash-once', ...fixture.target })
   await fixture.spoil()
   await using terminal = await fixture.open()
-  const screen = await terminal.waitFor(/The flash that the server asked for failed/)
+  const screen = await terminal.waitFor(/The flash that the server requested failed/)
   const text = screen.join('\n')
   assert.match(text, /Image 2 of 4/)
   assert.ok(text.includes(`catalog:    ${fixture.server.url}/catalog.toml`))
@@ -132,7 +132,7 @@ run('without a terminal: a flash in plain lines, to the restart', async () => {
   assert.is(stderr, '')
   assert.is(code, 0)
   assert.not.ok(stdout.includes('\u001b'))
-  assert.match(stdout, /^The server has .+ flashed to .+\n(.+\n)+\[started\]/m)
+  assert.match(stdout, /^Flashing .+ to .+, as the server requested\.\n(.+\n)+\[started\]/m)
   assert.match(stdout, /\nRebooting…\n$/)
   assert.match(await fixture.restarts(), /systemctl reboot\n$/)
   assert.ok((await readDisk(fixture.loop.device, 0, IMAGE.length)).equals(IMAGE))
@@ -146,14 +146,14 @@ run('without a terminal: what would end in the wizard is said, and is a failure'
   assert.is(asked.code, 1)
   assert.match(
     asked.stderr,
-    /^flasher: .+\n  The wizard, which goes on from here, needs a terminal\.\n$/,
+    /^flasher: .+\n  The wizard, which would continue here, needs a terminal\.\n$/,
   )
 
   await fixture.server.arm({ boot_mode: 'flasher-flash-once', ...fixture.target })
   await fixture.spoil()
   const failed = await fixture.run()
   assert.is(failed.code, 1)
-  assert.match(failed.stderr, /^flasher: The flash that the server asked for failed: /)
+  assert.match(failed.stderr, /^flasher: The flash that the server requested failed: /)
   assert.is(await fixture.restarts(), '')
   assert.is.not((await fixture.server.machines.find(MAC))?.cycle.failure, null)
 })

@@ -61,7 +61,9 @@ run('flash: written, told, rebooted', async () => {
   assert.is.not(machine?.last_flashed_at, null)
   assert.is(machine?.known_disks?.[0]?.by_path, PLACE)
   assert.ok(box.marks.includes('auto-flash starting'))
-  assert.ok(box.said.includes(`The server has debian.img flashed to ${loop.device}, 16.8 MB.`))
+  assert.ok(
+    box.said.includes(`Flashing debian.img to ${loop.device}, 16.8 MB, as the server requested.`),
+  )
   assert.ok(box.marks.includes('flash complete; rebooting'))
   assert.ok(box.marks.includes('download 100%'))
   const told = await runOf(server)
@@ -149,7 +151,7 @@ run('a failed write is reported at once, and the wizard opens', async () => {
   await using loop = await createLoop({ megabytes: 16 })
   await server.arm({ boot_mode: 'flasher-flash-once', ...TARGET })
   const box = await driveMachine({ server: server.url, places: { [PLACE]: loop.device } })
-  assert.match(noticeOf(box), /^The flash that the server asked for failed: .*debian\.img/)
+  assert.match(noticeOf(box), /^The flash that the server requested failed: .*debian\.img/)
   assert.is(catalogOf(box), `${server.url}/catalog.toml`)
   assert.is(box.reboots, 0)
   const machine = await server.machines.find(MAC)
@@ -158,10 +160,7 @@ run('a failed write is reported at once, and the wizard opens', async () => {
   const told = await runOf(server)
   assert.is(told.phases, 'started write failed')
   assert.match(told.reason ?? '', /debian\.img/)
-  assert.match(
-    told.log,
-    /^failed: .*\n\n--- the last lines on the screen\nThe server has debian\.img/,
-  )
+  assert.match(told.log, /^failed: .*\n\n--- the last lines on the screen\nFlashing debian\.img/)
   assert.match(told.log, /\[1\.0\] kernel: hello\n$/)
   assert.ok((await readDisk(loop.device, 0, 4096)).every((byte) => byte === 0))
 })

@@ -33,7 +33,7 @@ for (const count of [0, 1, 3]) {
         buildBundleMachine(machine, await state.machines.findHardware(machine.mac)),
       ),
     )
-    const about = { version: RELEASE, now: NOW().toISOString() }
+    const about = { version: RELEASE, now: NOW().toISOString(), templates: [] }
     const text = await readFile(join(out, 'inventory.json'), 'utf8')
     assert.is(text, renderBundle(buildBundle(items, about)))
   })

@@ -191,4 +191,24 @@ test('ipxe.efi stands for the newest iPXE of a release', async () => {
   assert.is(files.alias?.('constructor'), null)
 })
 
+test('the names of shim and GRUB stand for the newest of a release', async () => {
+  await using folder = await makeBootFolder()
+  await folder.put('flasher-secureboot-x86_64-v1.9.0.shim.efi', 'x')
+  await folder.put('flasher-secureboot-x86_64-v1.10.0.shim.efi', 'x')
+  await folder.put('flasher-secureboot-x86_64-v1.10.0.grub.efi', 'x')
+  await folder.put('flasher-secureboot-arm64-v1.10.0.shim.efi', 'x')
+  await using files = await folder.open()
+  assert.equal(
+    ['shimx64.efi', 'grubx64.efi', 'shimaa64.efi', 'grubaa64.efi'].map((name) =>
+      files.alias?.(name),
+    ),
+    [
+      'flasher-secureboot-x86_64-v1.10.0.shim.efi',
+      'flasher-secureboot-x86_64-v1.10.0.grub.efi',
+      'flasher-secureboot-arm64-v1.10.0.shim.efi',
+      null,
+    ],
+  )
+})
+
 test.run()

@@ -43,7 +43,12 @@ test('a daemon that has the file', async () => {
   await using daemon = await startDaemon(Buffer.from('\0\x03\0\x01MZ', 'latin1'))
   const state = await ask(daemon.port)
   assert.equal([state.isActive, state.isReady, state.hint], [true, true, null])
-  assert.is(daemon.asked[0], '\0\x01ipxe.efi\0octet\0')
+  assert.equal(daemon.asked, [
+    '\0\x01shimx64.efi\0octet\0',
+    '\0\x01grubx64.efi\0octet\0',
+    '\0\x01grub/grub.cfg\0octet\0',
+  ])
+  assert.match(state.text, 'serves shimx64.efi, grubx64.efi, grub/grub.cfg')
   while (daemon.said.length === 0) await new Promise((resolve) => setTimeout(resolve, 5))
   assert.ok(daemon.said[0]?.startsWith('\0\x05'), 'the transfer is ended')
 })
@@ -52,7 +57,7 @@ test('a daemon without it, and one with a grudge', async () => {
   await using without = await startDaemon(Buffer.from('\0\x05\0\x01File not found\0', 'latin1'))
   const missing = await ask(without.port)
   assert.equal([missing.isActive, missing.isReady], [true, false])
-  assert.match(missing.text, /no ipxe.efi/)
+  assert.match(missing.text, /no shimx64\.efi or ipxe\.efi/)
   await using grim = await startDaemon(Buffer.from('\0\x05\0\x02<b>\x1b[1mno\0', 'latin1'))
   const refusing = await ask(grim.port)
   assert.is(refusing.isReady, false)
@@ -69,7 +74,7 @@ test('nobody there, somebody silent, and no such host', async () => {
   await using babbling = await startDaemon(Buffer.from('hello'))
   assert.match((await ask(babbling.port, 300)).text, /no TFTP answer/)
   const nowhere = createTftpProbe({ host: () => 'no-such-host.invalid', port: 1 })
-  assert.match((await nowhere.look()).text, /cannot be asked/)
+  assert.match((await nowhere.look()).text, /cannot be reached/)
 })
 
 test('pages never wait: they get what was found last, and a look begins', async () => {
@@ -81,7 +86,7 @@ test('pages never wait: they get what was found last, and a look begins', async 
   await probe.look()
   assert.match(probe.state().text, /serves/)
   probe.state()
-  assert.is(daemon.asked.length, 1)
+  assert.is(daemon.asked.length, 3)
   assert.is(changes, 1)
 })
 

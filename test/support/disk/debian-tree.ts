@@ -92,15 +92,25 @@ export async function readCodename(): Promise<string> {
   return /^VERSION_CODENAME=(\w+)$/m.exec(release)?.[1] ?? 'unknown'
 }
 
+/** What a tree has beside that of every other. */
+interface TreeOptions {
+  readonly packages?: readonly string[]
+  /** By their paths in the tree. */
+  readonly files?: Readonly<Record<string, string>>
+}
+
 /** Fills the folder, which must not exist. Needs root, mmdebstrap, and apt lists. */
-export async function makeDebianTree(tree: string): Promise<void> {
+export async function makeDebianTree(
+  tree: string,
+  { packages = [], files = {} }: TreeOptions = {},
+): Promise<void> {
   const codename = await readCodename()
   const options = [
     '--mode=root',
     '--variant=apt',
     '--quiet',
     '--hook-dir=/usr/share/mmdebstrap/hooks/merged-usr',
-    `--include=${PACKAGES.join(',')}`,
+    `--include=${[...PACKAGES, ...packages].join(',')}`,
     ...['Acquire::Languages "none"', 'Acquire::Retries "4"'].map((line) => `--aptopt=${line}`),
     ...['force-unsafe-io', ...UNWANTED.map((path) => `path-exclude=${path}`)].map(
       (line) => `--dpkgopt=${line}`,
@@ -111,7 +121,7 @@ export async function makeDebianTree(tree: string): Promise<void> {
   const environment = { ...process.env, INITRD: 'No', LC_ALL: 'C.UTF-8' }
   const debootstrap = $({ quiet: true, verbose: false, env: environment, input: sources })
   await debootstrap`mmdebstrap ${options} ${codename} ${tree} -`
-  await configure(tree)
+  await configure(tree, { ...FILES, ...files })
 }
 
 /** Where the host takes its own release from, as lines of a sources.list. */
@@ -134,9 +144,9 @@ async function readSources(codename: string): Promise<string> {
   return `${lines.join('\n')}\n`
 }
 
-async function configure(tree: string) {
+async function configure(tree: string, files: Readonly<Record<string, string>>) {
   const run = $({ quiet: true, verbose: false })
-  for (const [path, text] of Object.entries(FILES)) {
+  for (const [path, text] of Object.entries(files)) {
     await mkdir(dirname(join(tree, path)), { recursive: true })
     await writeFile(join(tree, path), text)
   }

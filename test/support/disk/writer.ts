@@ -42,7 +42,13 @@ export interface FlashOrder extends Partial<FlashOptions> {
 /** The plan, or a Fault `plan-refused` with the refusals in words. */
 async function plan(order: FlashOrder): Promise<FlashPlan> {
   const { source, device, format = detectFormat(source.fileName) } = order
-  const options = { verify: 'data', sha256: null, allowPartition: false, fixGpt: false } as const
+  const options = {
+    verify: 'data',
+    sha256: null,
+    allowPartition: false,
+    fixGpt: false,
+    grow: false,
+  } as const
   const image = await images.probe(source, format)
   const target = await disks.probe(device, image.path)
   const planned = planFlash(image, target, { ...options, ...order })
@@ -53,7 +59,8 @@ async function plan(order: FlashOrder): Promise<FlashPlan> {
 /** Plans and flashes, and tells each event as it comes. */
 export async function* execute(order: FlashOrder): AsyncGenerator<FlashEvent> {
   const { source, signal = new AbortController().signal } = order
-  yield* writeImage({ shell, disks, decoders }, await plan(order), source, signal)
+  const tools = { shell, env: process.env, disks, decoders }
+  yield* writeImage(tools, await plan(order), source, { signal })
 }
 
 /** The events of a flash that succeeds; a failed one throws. */

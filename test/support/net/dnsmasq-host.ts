@@ -9,6 +9,7 @@ import { $ } from 'zx'
 
 /** Of the host, on the interface `lan0`. */
 export const HOST_ADDRESS = '192.168.98.1'
+const MACHINE_ADDRESS = '192.168.98.50'
 const HELPER = fileURLToPath(
   new URL('../../../runtime/bin/flasher-web-activate-pxe.mjs', import.meta.url),
 )
@@ -66,7 +67,7 @@ export async function createDnsmasqHost() {
   await run`ip link add lan0 netns ${host} type veth peer name eth0 netns ${machine}`
   for (const [name, card, address] of [
     [host, 'lan0', `${HOST_ADDRESS}/24`],
-    [machine, 'eth0', '192.168.98.50/24'],
+    [machine, 'eth0', `${MACHINE_ADDRESS}/24`],
   ] as const) {
     await run`ip -n ${name} link set lo up`
     await run`ip -n ${name} addr add ${address} dev ${card}`
@@ -120,6 +121,33 @@ export async function createDnsmasqHost() {
       const words = ['ip', 'netns', 'exec', machine, process.execPath, CLIENT, String(arch), who]
       const { stdout } = await run`${words}`
       return JSON.parse(stdout)
+    },
+    /** Puts a machine in QEMU on the wire, beside a DHCP server that gives out addresses and nothing else. */
+    async openWire() {
+      const within = run({ prefix: `ip -n ${machine} ` })
+      await within`link add br0 type bridge`
+      await within`link set eth0 master br0`
+      await within`addr flush dev eth0`
+      await within`addr add ${MACHINE_ADDRESS}/24 dev br0`
+      await within`tuntap add tap0 mode tap`
+      await within`link set tap0 master br0`
+      for (const card of ['br0', 'tap0']) await within`link set ${card} up`
+      const leases = join(folder, 'leases')
+      const range = `${MACHINE_ADDRESS.replace(/\d+$/, '60')},${MACHINE_ADDRESS.replace(/\d+$/, '99')}`
+      const mortal = ['netns', 'exec', machine, 'setpriv', '--pdeathsig', 'KILL']
+      const options = ['--keep-in-foreground', '--conf-file=/dev/null', '--port=0', '--user=root']
+      const wire = ['--interface=br0', '--bind-interfaces', '--log-facility=-']
+      const addresses = [`--dhcp-range=${range},255.255.255.0,1h`, `--dhcp-leasefile=${leases}`]
+      const router = spawn('ip', [...mortal, 'dnsmasq', ...options, ...wire, ...addresses], {
+        stdio: ['ignore', 'ignore', 'pipe'],
+      })
+      held.defer(async () => {
+        const ended = once(router, 'exit')
+        router.kill('SIGKILL')
+        await ended
+      })
+      await once(router.stderr, 'data')
+      return { namespace: machine, netdev: 'tap,id=net,ifname=tap0,script=no,downscript=no' }
     },
     /** Runs a module's text on the host; what it printed. */
     async evaluate(text: string, ...args: readonly string[]): Promise<string> {

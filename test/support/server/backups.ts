@@ -5,6 +5,7 @@ import { accept } from '../../../runtime/core/foundation/result.ts'
 import {
   buildBundle,
   buildBundleMachine,
+  contentOf,
   importMachine,
   parseBundle,
   renderBundle,
@@ -19,6 +20,7 @@ import {
   type BackupStorage,
 } from '../../../runtime/services/backup/backup-store.ts'
 import { createBackups } from '../../../runtime/services/backup/backups.ts'
+import { createTemplates } from '../../../runtime/services/first-boot/templates.ts'
 import { createBundles, type BundleRules } from '../../../runtime/services/backup/bundle-files.ts'
 import { openJobRecords } from '../../../runtime/services/host/job-records.ts'
 import { createRecords } from '../../../runtime/services/host/records.ts'
@@ -38,7 +40,7 @@ const RULES: BundleRules<Machine, BundleMachine> = {
   render: (items, about) => renderBundle(buildBundle(items, about)),
   parse(text) {
     const parsed = parseBundle(text)
-    return parsed.ok ? accept(parsed.value.machines) : parsed
+    return parsed.ok ? accept(contentOf(parsed.value)) : parsed
   },
   toMachine: importMachine,
   toHardware: ({ hw_lshw, hw_lshw_at }) =>
@@ -60,7 +62,13 @@ export interface BackupDeskOptions {
 }
 
 export const bundlesOf = (state: StateServices, now = () => new Date()) =>
-  createBundles({ ...state, rules: RULES, version: RELEASE, now })
+  createBundles({
+    ...state,
+    templates: createTemplates(state.database),
+    rules: RULES,
+    version: RELEASE,
+    now,
+  })
 
 /** State and backups over an existing folder; `settings` can be changed. */
 export async function openBackupFixture(

@@ -33,10 +33,11 @@ export async function createServerHome(as: Pick<StartOptions, 'prefix' | 'uid'> 
       argv: readonly string[],
       more: Readonly<Record<string, string>> = {},
       input = '',
+      program = 'flasher-web.ts',
     ): Promise<Ended> =>
       runFlasher(argv, {
         ...as,
-        program: programOf('flasher-web.ts'),
+        program: programOf(program),
         env: { ...env, ...more },
         input,
       }),

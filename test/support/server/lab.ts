@@ -2,32 +2,45 @@
 import { copyFile, mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises'
 import type { ChildProcess } from 'node:child_process'
 import { tmpdir } from 'node:os'
-import { basename, join } from 'node:path'
+import { basename, dirname, join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
-import { planDhcp, renderDhcpRecipes } from '../../../runtime/core/boot/dhcp.ts'
+import { GRUB_CONFIG, GRUB_FILES, SHIM_FILES } from '../../../appliance/assets.ts'
+import {
+  planDhcp,
+  renderDhcpRecipes,
+  type FirmwareLoader,
+} from '../../../runtime/core/boot/dhcp.ts'
 import { login } from './flasher-web.ts'
 import { createNamespace, LAB_ADDRESS, LAB_PREFIX, type Namespace } from '../http/namespace.ts'
 import { startQemu, type Processor, type Qemu } from '../vm/qemu.ts'
 
 export const LAB_MAC = '52:54:00:12:34:56'
 export const LAB_SERVER = `http://${LAB_ADDRESS}:8080`
-const PASSWORD = 'a password of the tests'
+/** Of the operator. */
+export const LAB_PASSWORD = 'a password of the tests'
 const PATIENCE_MS = 60_000
 
 const PROGRAMS = fileURLToPath(new URL('../../../runtime/bin/', import.meta.url))
 
-/** How a machine gets to iPXE: by the ROM of its card, or by its firmware over TFTP or HTTP. */
-export type Way = 'bios-rom' | 'uefi-pxe' | 'uefi-http' | 'arm64-pxe'
+/**
+ * How a machine gets to its boot loader: by the ROM of its card, or by its firmware over TFTP or HTTP.
+ * `secure-…`: firmware that starts nothing but what Microsoft's keys have signed.
+ */
+export type Way = 'bios-rom' | 'uefi-pxe' | 'uefi-http' | 'arm64-pxe' | 'secure-pxe' | 'secure-http'
 
 export interface LabOptions {
   /** Files of a release, for the boot directory. */
   readonly boot: readonly string[]
-  /** Our iPXE for UEFI, which firmware loads by TFTP or HTTP. */
-  readonly ipxe: { readonly x86_64: string; readonly arm64?: string }
+  /** Our iPXE for UEFI, which firmware loads by TFTP or HTTP; absent: no machine boots that way. */
+  readonly ipxe?: { readonly x86_64: string; readonly arm64?: string }
+  /** Debian's signed shim and GRUB of a release, instead. */
+  readonly secureBoot?: { readonly shim: string; readonly grub: string; readonly config: string }
   /** Images that lie in the cache's folder. */
   readonly images?: readonly string[]
   readonly env?: Readonly<Record<string, string>>
+  /** Before the machine server's own words: what it is started by. */
+  readonly prefix?: readonly string[]
 }
 
 export interface Lab extends AsyncDisposable {
@@ -35,7 +48,7 @@ export interface Lab extends AsyncDisposable {
   readonly namespace: Namespace
   /** The server's address on this host, for a browser. */
   readonly url: string
-  /** As the operator: a JSON answer, or an Error with the server's words. */
+  /** As the operator: a JSON answer, or an Error with the server's words. A text is sent as it is. */
   ask(path: string, body?: unknown, method?: string): Promise<unknown>
   /** A machine with a disk, if one is named. It ends when it is restarted. */
   start(way: Way, options?: MachineOptions): Promise<Qemu>
@@ -57,7 +70,8 @@ export interface MachineOptions {
 export const DISK_SERIAL = 'FLASHER0001'
 
 /** Needs root, and the packages dnsmasq-base, iproute2, ovmf and ipxe-qemu; for arm64 qemu-efi-aarch64. */
-export async function startLab({ boot, ipxe, images = [], env = {} }: LabOptions): Promise<Lab> {
+export async function startLab(options: LabOptions): Promise<Lab> {
+  const { boot, ipxe, secureBoot, images = [], env = {}, prefix = [] } = options
   const folder = await mkdtemp(join(tmpdir(), 'flasher-lab-'))
   await using undo = new AsyncDisposableStack()
   undo.defer(() => rm(folder, { recursive: true, force: true }))
@@ -66,37 +80,37 @@ export async function startLab({ boot, ipxe, images = [], env = {} }: LabOptions
   for (const each of ['state/boot', 'state/cache', 'tftp', 'home']) {
     await mkdir(join(folder, each), { recursive: true, mode: 0o700 })
   }
-  const programs = Object.values(ipxe)
+  const programs = [...Object.values(ipxe ?? {}), ...Object.values(secureBoot ?? {})]
   for (const path of [...boot, ...programs])
     await copyFile(path, join(state, 'boot', basename(path)))
   for (const path of images) await copyFile(path, join(state, 'cache', basename(path)))
-  await copyFile(ipxe.x86_64, join(folder, 'tftp/ipxe.efi'))
-  if (ipxe.arm64 !== undefined) await copyFile(ipxe.arm64, join(folder, 'tftp/ipxe-arm64.efi'))
+  await fillTftp(join(folder, 'tftp'), options)
 
   const environment = {
     HOME: join(folder, 'home'),
     FLASHER_PATHS_STATE_DIR: state,
     FLASHER_CONFIG_FILE: '/dev/null',
-    FLASHER_ADMIN_PASSWORD: PASSWORD,
+    FLASHER_ADMIN_PASSWORD: LAB_PASSWORD,
     FLASHER_SERVER_HOST: LAB_ADDRESS,
     FLASHER_CACHE_HOST: LAB_ADDRESS,
     FLASHER_WITHCACHE_URL: `http://${LAB_ADDRESS}:8081`,
     ...env,
   }
-  const startProgram = (name: string) => {
-    const child = namespace.spawn([process.execPath, join(PROGRAMS, name)], environment)
+  const startProgram = (name: string, by: readonly string[] = []) => {
+    const words = [...by, process.execPath, join(PROGRAMS, name)]
+    const child = namespace.spawn(words, environment)
     return { child, said: collect(child) }
   }
-  await startDnsmasq(namespace, folder)
+  await startDnsmasq(namespace, folder, secureBoot === undefined ? 'ipxe' : 'grub')
   const cache = startProgram('flasher-cache.ts')
   const url = await namespace.openDoor(8080)
   const cacheUrl = await namespace.openDoor(8081)
   await waitUntil(() => isUp(cacheUrl), cache.said)
 
-  let server = startProgram('flasher-web.ts')
+  let server = startProgram('flasher-web.ts', prefix)
   const waitForServer = () => waitUntil(() => isUp(url), server.said)
   await waitForServer()
-  const { cookie } = await login(url, PASSWORD)
+  const { cookie } = await login(url, LAB_PASSWORD)
 
   const held = undo.move()
   return {
@@ -104,32 +118,53 @@ export async function startLab({ boot, ipxe, images = [], env = {} }: LabOptions
     namespace,
     url,
     async ask(path, body, method = body === undefined ? 'GET' : 'POST') {
+      const isText = typeof body === 'string'
+      const type = isText ? 'text/plain' : 'application/json'
       const answer = await fetch(`${url}${path}`, {
         method,
-        headers: { cookie, 'content-type': 'application/json' },
-        ...(body === undefined ? {} : { body: JSON.stringify(body) }),
+        headers: { cookie, 'content-type': type },
+        ...(body === undefined ? {} : { body: isText ? body : JSON.stringify(body) }),
       })
       const text = await answer.text()
       if (!answer.ok) throw new Error(`${method} ${path}: ${answer.status} ${text}`)
       return text === '' ? null : JSON.parse(text)
     },
-    start: (way, options) => startMachine(namespace, way, options),
+    start: (way, machine) => startMachine(namespace, way, machine),
     said: () => server.said(),
     async stopServer() {
       server.child.kill('SIGKILL')
       await waitUntil(async () => !(await isUp(url)), server.said)
     },
     async startServer() {
-      server = startProgram('flasher-web.ts')
+      server = startProgram('flasher-web.ts', prefix)
       await waitForServer()
     },
     [Symbol.asyncDispose]: () => held.disposeAsync(),
   }
 }
 
+/** As the documentation says; the folder's own files are small. */
+async function fillTftp(tftp: string, { ipxe, secureBoot }: LabOptions): Promise<void> {
+  await mkdir(join(tftp, dirname(GRUB_CONFIG)))
+  const files = {
+    'ipxe.efi': ipxe?.x86_64,
+    'ipxe-arm64.efi': ipxe?.arm64,
+    [SHIM_FILES.x86_64]: secureBoot?.shim,
+    [GRUB_FILES.x86_64]: secureBoot?.grub,
+    [GRUB_CONFIG]: secureBoot?.config,
+  }
+  for (const [name, path] of Object.entries(files)) {
+    if (path !== undefined) await copyFile(path, join(tftp, name))
+  }
+}
+
 /** The documented recipe, and what makes it a DHCP and TFTP server of this wire. */
-async function startDnsmasq(namespace: Namespace, folder: string): Promise<void> {
-  const target = planDhcp(LAB_ADDRESS, LAB_PREFIX, LAB_SERVER)
+async function startDnsmasq(
+  namespace: Namespace,
+  folder: string,
+  loader: FirmwareLoader,
+): Promise<void> {
+  const target = planDhcp(LAB_ADDRESS, LAB_PREFIX, LAB_SERVER, loader)
   if (!target.ok) throw new Error(target.refusal)
   const recipe = renderDhcpRecipes(target.value).find(({ id }) => id === 'dnsmasq')
   const config = join(folder, 'dnsmasq.conf')
@@ -161,6 +196,14 @@ const planFirmware = (...files: readonly string[]) =>
     `if=pflash,format=raw,unit=${unit},${unit === 0 ? 'readonly' : 'snapshot'}=on,file=/usr/share/${file}`,
   ])
 const FIRMWARE = planFirmware('OVMF/OVMF_CODE_4M.fd', 'OVMF/OVMF_VARS_4M.fd')
+/** Needs SMM: without it anybody could write to the keys. */
+const SECURE_FIRMWARE = [
+  '-machine',
+  'smm=on',
+  '-global',
+  'driver=cfi.pflash01,property=secure,value=on',
+  ...planFirmware('OVMF/OVMF_CODE_4M.ms.fd', 'OVMF/OVMF_VARS_4M.ms.fd'),
+]
 const ARM_FIRMWARE = planFirmware('AAVMF/AAVMF_CODE.fd', 'AAVMF/AAVMF_VARS.fd')
 
 /** OVMF tries IPv4 PXE, IPv6 PXE, then HTTP, each for a minute: what is not wanted is switched off. */
@@ -179,6 +222,8 @@ const WAY: Readonly<Record<Way, WayOptions>> = {
   'bios-rom': { card: '', args: [] },
   'uefi-pxe': { card: ',romfile=', args: FIRMWARE },
   'uefi-http': { card: ',romfile=', args: [...FIRMWARE, ...NOT_BY_PXE] },
+  'secure-pxe': { card: ',romfile=', args: SECURE_FIRMWARE },
+  'secure-http': { card: ',romfile=', args: [...SECURE_FIRMWARE, ...NOT_BY_PXE] },
   'arm64-pxe': { card: ',romfile=', args: ARM_FIRMWARE, processor: 'aarch64' },
 }
 /** A board of ours for arm64 has no graphics that could be switched off. */

@@ -22,4 +22,5 @@ export const anySettings = fc.record({
   loop_limit: fc.integer({ min: 1, max: 5 }),
   inventory_refresh: fc.constantFrom(0, 3600, 86_400, Infinity),
   boot_disk_once_after_flash: fc.boolean(),
+  tokens: fc.constant('off' as const),
 })

@@ -1,6 +1,6 @@
 /** A machine of the current line and all that decides about it, in memory: contacts as function calls. */
 import { parseMac, type Mac } from '../../../runtime/core/machine/mac.ts'
-import type { LiveSet, LiveSets } from '../../../runtime/core/boot/boot-script.ts'
+import type { LiveSet, LiveSets } from '../../../runtime/core/boot/boot-decision.ts'
 import type { CatalogEntry } from '../../../runtime/core/catalog/catalog.ts'
 import type { InventoryDisk } from '../../../runtime/core/machine/machine.ts'
 import { decideBoot, type BootRuling } from '../../../runtime/lines/current/rules/boot.ts'
@@ -103,6 +103,7 @@ export function createFixture(more: Partial<Surroundings> = {}): Fixture {
       base: 'http://10.0.0.1:8080',
       now: iso(start),
       findImage: (ref) => refs.get(ref) ?? null,
+      findTemplate: () => null,
       sets: X86_SETS,
       settings: PXE_RULES,
       placeOf: () => null,

@@ -9,8 +9,9 @@ import { createFeed } from '../../../runtime/services/host/feed.ts'
 import { createJournal } from '../../../runtime/services/state/journal.ts'
 import { createMachines } from '../../../runtime/services/state/machines.ts'
 import { createRuns } from '../../../runtime/services/state/runs.ts'
-import { createSecret, deriveSecret } from '../../../runtime/services/access/secret.ts'
+import { createSecret, deriveSecret, type Secret } from '../../../runtime/services/access/secret.ts'
 import { createSignedOut } from '../../../runtime/services/access/signed-out.ts'
+import { createTemplates, type Templates } from '../../../runtime/services/first-boot/templates.ts'
 import { createTokens } from '../../../runtime/services/access/tokens.ts'
 import type { CatalogEntry } from '../../../runtime/core/catalog/catalog.ts'
 import { createFlashGate } from '../../../runtime/lines/current/flash-gate.ts'
@@ -31,12 +32,19 @@ import { createBootFolder } from './twins.ts'
 
 export const PASSWORD = 'correct horse ünicode'
 
+/** What routes of the line need besides the site. */
+interface TestRules {
+  readonly templates: Templates
+  readonly bootKey: Secret
+  settings(): typeof PXE_RULES
+}
+
 export interface TestServerOptions {
   readonly settings?: Partial<WebSettings>
   readonly catalog?: readonly CatalogEntry[]
   readonly line?: Partial<ServerLine<Machine>>
   readonly views?: Partial<ServerViews<Machine>>
-  routes?(site: Site<Machine>): readonly Route[]
+  routes?(site: Site<Machine>, rules: TestRules): readonly Route[]
   readonly checkPassword?: ServerOptions<Machine>['checkPassword']
   readonly now?: () => Date
   readonly pxe?: Partial<typeof PXE_RULES>
@@ -93,6 +101,7 @@ export async function createTestServer(options: TestServerOptions = {}) {
   const machines = createMachines<Machine>(database, { parseRecord })
   const journal = createJournal(database, { feed, now })
   const runs = createRuns(database, { feed, now })
+  const templates = createTemplates(database, { now })
   const snapshot = { entries, skipped: [], fetchedAt: null, error: null, isStale: false }
   const bootFiles = createBootFolder(boot)
   const secret = await createSecret({ path: join(dir, 'session-secret'), configured: '' })
@@ -103,17 +112,22 @@ export async function createTestServer(options: TestServerOptions = {}) {
     fleet: await machines.list(),
   })
   const { routes = dashboardAlone } = options
+  const bootKey = deriveSecret(secret, 'boot tokens')
   const line = createMachineLine({
     findImage: (ref) => entries.find((entry) => entry.ref === ref) ?? null,
+    findTemplate: (name) => templates.find(name)?.template ?? null,
     sets: bootFiles.active,
     settings: pxe,
     placeOf: gate.placeOf,
-    bootKey: deriveSecret(secret, 'boot tokens'),
+    bootKey,
   })
   const server = createServer<Machine>({
     line: { ...line, ...options.line },
     views: { ...VIEWS, ...options.views },
-    plugins: [() => ({ schemas: SCHEMAS }), (site) => ({ routes: routes(site) })],
+    plugins: [
+      () => ({ schemas: SCHEMAS }),
+      (site) => ({ routes: routes(site, { templates, bootKey, settings: pxe }) }),
+    ],
     checkPassword: options.checkPassword ?? (async (given) => given === password.current),
     async setPassword(given) {
       password.current = given

@@ -10,6 +10,7 @@ import {
   ipxeFile,
   netbootStem,
   netbootTrio,
+  secureBootFiles,
   serverImage,
   serverUpdate,
   usbIso,
@@ -83,6 +84,13 @@ export async function openIpxe(): Promise<{ readonly x86_64: string; readonly ar
   const folder = await build('ipxe-efi')
   const find = (arch: Arch) => join(folder, ipxeFile(arch, version))
   return { x86_64: find('x86_64'), arm64: find('arm64') }
+}
+
+/** Paths of Debian's signed shim and GRUB for a PC, and of their configuration. */
+export async function openSecureBoot(): Promise<ReturnType<typeof secureBootFiles>> {
+  const folder = await build('secureboot-efi')
+  const { shim, grub, config } = secureBootFiles('x86_64', version)
+  return { shim: join(folder, shim), grub: join(folder, grub), config: join(folder, config) }
 }
 
 /** The folder in which its files lie. FLASHER_TEST_DIST names one where they lie already. */

@@ -14,7 +14,7 @@ const PFLASH = [
 ]
 
 /** Without a graphics card a BIOS and its iPXE speak on the serial line; UEFI does so anyway. */
-const FIRMWARE: Readonly<Record<Firmware, readonly string[]>> = {
+export const FIRMWARE: Readonly<Record<Firmware, readonly string[]>> = {
   bios: ['-machine', 'graphics=off'],
   uefi: PFLASH.flatMap((file, unit) => ['-drive', `if=pflash,format=raw,unit=${unit},${file}`]),
 }

@@ -12,6 +12,7 @@ import {
   startLab,
   waitUntil,
   type Lab,
+  type LabOptions,
   type MachineOptions,
   type Way,
 } from '../server/lab.ts'
@@ -25,6 +26,7 @@ const MachineSchema = z.object({
   boot_mode: z.string(),
   known_disks: z.array(z.object({ serial: z.string().nullable(), size: z.string() })).nullable(),
   last_flashed_at: z.string().nullable(),
+  secure_boot: z.boolean().nullable().optional(),
 })
 const ImagesSchema = z.array(z.object({ name: z.string(), ref: z.string() }))
 const RunsSchema = z.object({
@@ -57,11 +59,20 @@ export interface PxeLab extends AsyncDisposable {
 }
 
 /** Server and cache with a built release and the Debian image; a machine whose disk has an earlier owner's data. */
-export async function startPxeLab(): Promise<PxeLab> {
+export const startPxeLab = async (): Promise<PxeLab> =>
+  openPxeLab({
+    ipxe: await openIpxe(),
+    images: [await (await openDebianImage()).file('img.zst')],
+  })
+
+/** `images`: the first is the one that is bound. */
+export async function openPxeLab(
+  options: Omit<LabOptions, 'boot'> & { readonly images: readonly [string] },
+): Promise<PxeLab> {
   const trio = await openTrio()
-  const image = await (await openDebianImage()).file('img.zst')
+  const [image] = options.images
   const boot = [trio.kernel, trio.initrd, trio.squashfs, trio.checksums]
-  const lab = await startLab({ boot, ipxe: await openIpxe(), images: [image] })
+  const lab = await startLab({ ...options, boot })
   const disk = join(lab.folder, 'disk')
   await using file = await open(disk, 'wx')
   await file.truncate(DISK_BYTES)
@@ -72,7 +83,7 @@ export async function startPxeLab(): Promise<PxeLab> {
     disk,
     readMachine: async () => MachineSchema.parse(await lab.ask(machine)),
     readRuns: async () => RunsSchema.parse(await lab.ask(`${machine}/runs`)).runs,
-    start: (way, options) => lab.start(way, { disk, ...options }),
+    start: (way, machine) => lab.start(way, { disk, ...machine }),
     async bind() {
       let bty_image_ref: string | undefined
       await waitUntil(

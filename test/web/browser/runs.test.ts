@@ -168,4 +168,83 @@ test('the page of a machine says what was flashed to which disk', async () => {
   assert.equal(opened.complaints, [])
 })
 
+test('a click sorts the history, and another one turns it round', async () => {
+  await using opened = await openContext(browser, site)
+  const page = await opened.context.newPage()
+  await logIn(page)
+  for (const [box, name] of [
+    [7, 'sorted-10.img'],
+    [8, 'sorted-9.img'],
+  ] as const) {
+    await site.boxes.boot(box)
+    await report(box, { phase: 'started', image: { name }, disk: diskOf(box) })
+    await report(box, { phase: 'done', bytes_written: 1 })
+  }
+  await page.goto('/ui/runs?q=sorted')
+  const read = () => page.locator('.runs tbody .image').allTextContents()
+  const names = async () => (await read()).map((text) => /sorted-\d+/.exec(text)?.[0])
+  for (const [sort, expected] of [
+    ['image', ['sorted-9', 'sorted-10']],
+    ['-image', ['sorted-10', 'sorted-9']],
+  ] as const) {
+    await page.locator('.runs thead').getByRole('link', { name: 'Image' }).click()
+    await page.waitForURL(`**/ui/runs?q=sorted&sort=${sort}`)
+    assert.equal(await names(), expected)
+  }
+  assert.is(await page.locator('[aria-sort]').getAttribute('aria-sort'), 'descending')
+  assert.equal(opened.complaints, [])
+})
+
+test('selected runs are removed after a question, and one that is running cannot be', async () => {
+  await using opened = await openContext(browser, site)
+  await addAxe(opened.context)
+  const page = await opened.context.newPage()
+  await logIn(page)
+  for (const box of [11, 12, 13]) {
+    await site.boxes.boot(box)
+    await report(box, { phase: 'started', image: { name: 'removed.img' }, disk: diskOf(box) })
+    if (box !== 13) await report(box, { phase: 'done', bytes_written: 1 })
+  }
+  await page.goto('/ui/runs?q=removed')
+  const boxes = page.locator('#rows .pick input')
+  assert.is(await boxes.count(), 3)
+  assert.is(await page.locator('#rows .pick input:disabled').count(), 1)
+  await page.getByLabel('Select all on this page').check()
+  await page.getByText('2 selected').waitFor()
+  await page.getByRole('button', { name: 'Remove…' }).click()
+  await page.getByRole('dialog').getByText('Remove 2 runs?').waitFor()
+  await checkAxe(page)
+  await page.getByRole('link', { name: 'Cancel' }).click()
+  assert.is(await boxes.count(), 3)
+  await page.getByRole('button', { name: 'Remove…' }).click()
+  await page.getByRole('dialog').getByRole('button', { name: 'Remove 2 runs' }).click()
+  await page.getByText('2 runs were removed.').waitFor()
+  assert.is(await boxes.count(), 1)
+  assert.ok(page.url().includes('q=removed'), 'the search stays')
+  await report(13, { phase: 'failed', reason: 'enough' })
+  await page.goto(`/ui/machines/${macOf(13)}/runs/${runIdOf(13)}`)
+  await page.getByRole('button', { name: 'Remove…' }).click()
+  await page.getByRole('button', { name: 'Remove run' }).click()
+  await page.getByText('1 run was removed.').waitFor()
+  await page.goto('/ui/events?q=run_deleted')
+  await page.getByText('was removed from the history').first().waitFor()
+  assert.is(await page.getByText('was removed from the history').count(), 3)
+  assert.equal(opened.complaints, [])
+})
+
+test('without scripts, too', async () => {
+  await using opened = await openContext(browser, site, { javaScriptEnabled: false })
+  const page = await opened.context.newPage()
+  await logIn(page)
+  await site.boxes.boot(14)
+  await report(14, { phase: 'started', image: { name: 'unscripted.img' }, disk: diskOf(14) })
+  await report(14, { phase: 'done', bytes_written: 1 })
+  await page.goto('/ui/runs?q=unscripted')
+  await page.locator('#rows .pick input').check()
+  await page.getByRole('button', { name: 'Remove…' }).click()
+  await page.getByRole('button', { name: 'Remove run' }).click()
+  await page.getByText('1 run was removed.').waitFor()
+  assert.equal(opened.complaints, [])
+})
+
 test.run()

@@ -1,4 +1,4 @@
-# A first login on the console is told what to do.
+# A first login on the console learns what to do.
 if [ -f /var/lib/flasher-server/initialised ] && ! [ -s "$HOME/.ssh/authorized_keys" ]; then
   echo 'Set up line, password and SSH key with: sudo flasher-setup'
 fi

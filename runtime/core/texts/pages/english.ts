@@ -112,12 +112,12 @@ export const ENGLISH = {
       images: 'Images',
     },
     running: 'Running now',
-    failures: { title: 'Failed in 24 hours', all: 'All failed runs' },
     attention: {
       title: 'Needs attention',
       all: 'All {count}',
       none: 'Nothing needs attention.',
       neverSeen: 'never seen',
+      run: 'Show the run',
       configure: 'Configure',
       open: 'Open',
     },
@@ -137,11 +137,73 @@ export const ENGLISH = {
     setup: {
       done: 'Ready to boot machines',
       title: 'Setup: {done} of {total} done',
+      /** Folded after the first flash. */
+      ready: { one: '1 ready', other: '{count} ready' },
       states: {
         ready: 'ready',
         attention: 'needs attention',
         missing: 'to do',
         unknown: 'not seen yet',
+      },
+      /** What network boot requires: its name, why it matters, its button, and what is true of it. */
+      rows: {
+        catalog: {
+          title: 'Images',
+          why: 'Machines are flashed with images from the cache.',
+          actions: {
+            add: 'Add an image',
+            connect: 'Connect a cache',
+            check: 'Check the cache',
+          },
+          texts: {
+            unset: 'No cache service is configured, so there are no images.',
+            none: 'There are no images yet.',
+            unavailable: 'The cache service is unavailable.',
+            ready: { one: '1 image in the catalog.', other: '{count} images in the catalog.' },
+            stale: {
+              one: '1 image known, but the cache service is unavailable.',
+              other: '{count} images known, but the cache service is unavailable.',
+            },
+          },
+        },
+        netboot: {
+          title: 'Live system',
+          why: 'Machines boot it from the network to be flashed. Without it they can only boot their own disks.',
+          action: 'Install a live system',
+          texts: {
+            none: 'No live system is installed.',
+            /** One live system for each architecture; `{first}` and `{second}` are such as `system`. */
+            single: 'Machines boot {first}.',
+            both: 'Machines boot {first} and {second}.',
+            system: '{version} ({arch})',
+            unnamed: 'an uploaded version',
+          },
+        },
+        dhcp: {
+          title: 'DHCP',
+          why: 'Your DHCP server must tell machines to boot from this server.',
+          action: 'Set up DHCP',
+          texts: {
+            ready: 'Machines find this server.',
+            unknown: 'No machine has booted from this server yet.',
+          },
+        },
+        /** What is true of it comes from the check (`netboot.tftp.findings`). */
+        tftp: {
+          title: 'TFTP daemon',
+          why: 'BIOS machines and most UEFI firmware load their first file by TFTP. UEFI HTTP Boot needs none.',
+          action: 'Set up TFTP',
+        },
+        disk: {
+          title: 'Disk space',
+          why: 'The server stops accepting changes when its disk is full.',
+          action: 'Check storage',
+          texts: {
+            unknown: 'Free space unknown.',
+            low: "Only {size} free. Free up space on the server's disk.",
+            ready: '{size} free.',
+          },
+        },
       },
     },
   },
@@ -154,7 +216,7 @@ export const ENGLISH = {
       tftp: 'TFTP daemon',
       activity: 'Activity',
     },
-    activity: { title: 'Activity', all: 'All' },
+    activity: { title: 'Activity', all: 'All netboot events' },
     uploaded: { one: 'The file was uploaded.', other: '{count} files were uploaded.' },
     downloads: {
       title: 'Downloads',
@@ -182,15 +244,19 @@ export const ENGLISH = {
     },
     install: {
       title: 'Install a live system',
+      /** Where machines already boot one. */
+      another: 'Install another version',
       fetch: {
         title: 'Fetch a release',
         site: 'Release site',
+        siteHint: 'Address of GitHub, Gitea or a plain web server with releases.',
         repository: 'Repository',
+        repositoryHint: 'The owner and the name, as in the address of the repository.',
         tag: 'Release',
         tagHint: 'A tag such as {tag}, or {latest}.',
         button: 'Fetch release',
         hint: 'The files are verified before machines boot them.',
-        setBy: 'Set by {variable}.',
+        setBy: 'Set by the environment variable {variable}.',
       },
       upload: {
         title: 'Upload the files',
@@ -212,9 +278,34 @@ export const ENGLISH = {
       active: 'active',
       inactive: 'inactive',
       unchecked: 'not checked yet',
-      note: 'This server only checks it; the service manager of its host starts and stops it. The host that is checked: {setting}.',
-      help: 'BIOS machines and most UEFI firmware load iPXE by TFTP. These commands set it up on a Debian host; UEFI HTTP Boot needs none of it.',
+      note: 'This page only checks the daemon; start and stop it on its host. To check another host, change {setting}.',
+      help: 'BIOS machines and most UEFI firmware load their first file by TFTP. These commands set it up on a Debian host; UEFI HTTP Boot needs none of it.',
       label: 'Commands that set up a TFTP daemon',
+      /** What the check found, and what to do. */
+      findings: {
+        unasked: { text: 'The TFTP daemon on {host} is being checked.' },
+        serves: { text: 'The TFTP daemon on {host} serves {file}.' },
+        fileMissing: {
+          text: 'The TFTP daemon on {host} answers, but has no {file}.',
+          hint: 'Put {file} (and undionly.kpxe for BIOS machines) into its folder.',
+        },
+        error: {
+          text: 'The TFTP daemon on {host} answers with an error: {error}.',
+          hint: 'Check that it may read {file} in its folder.',
+        },
+        refused: {
+          text: 'Nothing listens on UDP port 69 of {host}.',
+          hint: 'Start the TFTP daemon there, or change the TFTP server to check under Settings.',
+        },
+        silent: {
+          text: '{host} gave no TFTP answer within {seconds} s.',
+          hint: 'Check that it is running, and that no firewall blocks UDP port 69 or the replies to it.',
+        },
+        unreachable: {
+          text: '{host} cannot be reached: {reason}.',
+          hint: 'Correct the TFTP server to check under Settings.',
+        },
+      },
     },
   },
   /** The pages of the image cache, and the way to it. */
@@ -355,7 +446,7 @@ export const ENGLISH = {
         open: 'Open its page anyway',
       },
       command: 'The command that starts the cache service',
-      fixed: 'The address of the cache service is set by {variable}.',
+      fixed: 'The address of the cache service is set by the environment variable {variable}.',
       label: 'Address of the cache service',
       button: 'Connect',
     },
@@ -402,11 +493,16 @@ export const ENGLISH = {
     },
     schedule: {
       title: 'Schedule',
-      enabled: 'Back up on schedule',
-      cadence: 'Frequency',
-      cadences: { daily: 'Daily', weekly: 'Weekly', manual: 'Manual only' },
-      retention: 'Backups to keep',
-      button: 'Save schedule',
+      texts: {
+        daily: 'A backup is made every day.',
+        weekly: 'A backup is made every week.',
+        manual: 'Backups are only made with the button above.',
+      },
+      kept: {
+        one: 'The newest backup is kept.',
+        other: 'The newest {count} backups are kept.',
+      },
+      change: 'Change schedule',
     },
     restore: {
       title: 'Restore {id}',
@@ -925,7 +1021,7 @@ export const ENGLISH = {
       labels: 'Labels',
       labelsPlaceholder: 'rack-1, bench 4',
       labelsHint: 'Separate with commas; at most {count}. Letters A to Z, digits, spaces and . _ -',
-      bootOptions: 'Boot drive and serial console',
+      bootOptions: 'Boot drive, serial console and last partition',
       drive: 'BIOS drive of its disk',
       driveHint: 'The drive that a legacy BIOS boots. UEFI machines follow their own boot order.',
       console: 'Serial console',
@@ -934,6 +1030,9 @@ export const ENGLISH = {
         ttyS0: 'ttyS0, the first port',
         ttyS1: 'ttyS1, for some management controllers',
       },
+      grow: 'Last partition',
+      growHint: 'ext4, XFS, btrfs and NTFS can be grown while the disk is flashed.',
+      growths: { no: 'As in the image', yes: 'Grow to fill the disk' },
       stale:
         'The machine was changed in the meantime. Your entries are still here: check them and save again.',
       noTarget: 'Select the disk to flash.',
@@ -1088,12 +1187,45 @@ export const ENGLISH = {
         text: 'Remove a term or clear the search.',
         link: 'Show all runs',
       },
+      selectPage: 'Select all on this page',
+      select: 'Select the run of {machine}, {time}',
+      running: 'A run that is still running cannot be removed.',
+      selected: 'Selected runs',
+      /** A script counts. */
+      countSelected: '{count} selected',
+      clear: 'Clear',
+    },
+    removal: {
+      ask: 'Remove…',
+      title: { one: 'Remove this run?', other: 'Remove {count} runs?' },
+      consequence: {
+        one: 'It is removed from the history for good, with its log. No machine and no disk is changed. An event records who removed it.',
+        other:
+          'They are removed from the history for good, with their logs. No machine and no disk is changed. Events record who removed them.',
+      },
+      stay: {
+        one: '1 selected run is still running and stays.',
+        other: '{count} selected runs are still running and stay.',
+      },
+      more: 'and {count} more',
+      button: { one: 'Remove run', other: 'Remove {count} runs' },
+      removed: { one: '1 run was removed.', other: '{count} runs were removed.' },
+      skipped: {
+        one: '1 run is still running and was not removed.',
+        other: '{count} runs are still running and were not removed.',
+      },
+      empty: { title: 'No runs selected', text: 'Select runs in the list and try again.' },
+      running: {
+        title: 'Still running',
+        text: 'A run can be removed once it has ended.',
+      },
+      back: 'Back to the runs',
     },
     run: {
       title: 'Run of {machine}',
       trail: 'Runs',
       missing: '{mac} has no such run',
-      missingHint: 'Old runs are removed after a while.',
+      missingHint: 'It was removed, or it was older than the history that is kept.',
       sentences: {
         running: 'Writing {image} to {disk}.',
         done: 'Wrote {image} to {disk}.',
@@ -1180,6 +1312,121 @@ export const ENGLISH = {
       discovered: 'discovered',
       goneImage: '{ref} (gone)',
       goneImageHint: 'Not in the catalog',
+    },
+    /** What is true of a machine, and what happens next or what to do. */
+    machineState: {
+      flashing: { is: 'Being flashed.', next: 'Nothing to do: it reports when it is done.' },
+      stalled: {
+        is: 'Stopped responding during a flash.',
+        next: 'Check its screen and network cable; a network boot tries again.',
+      },
+      failed: {
+        is: 'The flash failed.',
+        isWithReason: 'The flash failed: {reason}',
+        startsDisk: 'Its next network boot starts its own disk. Choose Flash again to retry.',
+        triesAgain: 'Its next network boot tries again.',
+        inWizard: 'The wizard is open on its screen.',
+      },
+      loopSuspected: 'Find out why, then flash it again or change its mode.',
+      otherDisk: 'Select its disk. Until then it opens the wizard.',
+      unassigned: {
+        is: 'New machine, not configured.',
+        next: 'Select an image and a disk. Until then it boots its own disk.',
+      },
+      /** The place first: rows of a table show the beginning. */
+      waiting: {
+        is: 'Position {place} of {waiting} in the queue.',
+        next: 'It is flashed when another machine is done; nothing to do.',
+      },
+      /** Once the machine has fetched the live system; by the rule that chose its script. */
+      running: {
+        'disks-wanted': {
+          is: 'Listing its disks.',
+          next: 'Nothing to do: it reports when it is done.',
+        },
+        flash: {
+          is: 'Started the live system.',
+          next: 'Nothing to do: it reports when it is done.',
+        },
+        'flash-retry': {
+          is: 'Started to flash and has not reported the end.',
+          next: 'If it boots from the network again, it is flashed again.',
+        },
+      },
+      /** By the rule that chose its script. */
+      usual: {
+        'ipxe-exit': { is: 'Boots its own disk.', next: 'Choose a flash mode to flash it.' },
+        wizard: {
+          is: 'Opens the wizard.',
+          next: 'The person in front of it chooses image and disk.',
+        },
+        'disks-wanted': {
+          is: 'Disks not listed yet.',
+          next: 'Its next network boot lists them, then it boots its own disk.',
+        },
+        'disks-stale': {
+          is: 'The list of its disks is out of date.',
+          next: 'Its next network boot lists them again, then it boots its own disk.',
+        },
+        'disks-known': { is: 'Disks listed.', next: 'Choose a flash mode to flash it.' },
+        flash: { is: 'Ready to be flashed.', next: 'Its next network boot flashes it.' },
+        'flash-retry': {
+          is: 'Started to flash and has not reported the end.',
+          next: 'Its next network boot flashes it again.',
+        },
+        flashed: {
+          is: 'Flashed.',
+          next: 'From now on it boots its disk. Choose Flash again to repeat.',
+        },
+        'disk-allowed': {
+          is: 'Boots its own disk, as an operator chose after a flash whose end was never reported.',
+          next: 'Choose Flash again to flash it.',
+        },
+        'disk-after-flash': {
+          is: 'Flashed.',
+          next: 'Its next network boot starts its disk; the one after that flashes it again.',
+        },
+        'loop-to-disk': {
+          is: 'Started the live system too often without finishing; nothing was written.',
+          next: 'It boots its own disk.',
+        },
+        'loop-to-person': {
+          is: 'Its flash never finished; the disk may be half written.',
+          next: 'Its next network boot opens the wizard.',
+        },
+        'no-live-system': {
+          is: 'The server has no live system for this machine.',
+          next: 'Fetch one on the Netboot page. Until then it boots its own disk.',
+        },
+        'half-written': {
+          is: 'Waiting: its disk may be half written, because a flash never reported its end, and the server has no live system to flash it again.',
+          next: 'Fetch one on the Netboot page, or boot the disk anyway if you know that it is good.',
+        },
+        queued: {
+          is: 'Ready to be flashed.',
+          next: 'Its next network boot waits for its turn, then flashes it.',
+        },
+        locked: {
+          is: 'Locked, but in a flash mode.',
+          next: 'Unlock it, or change its mode. Until then it boots its own disk.',
+        },
+        'no-image': {
+          is: 'No image assigned.',
+          next: 'Select one. Until then it boots its own disk.',
+        },
+        'unknown-image': {
+          is: 'Its image is not in the catalog.',
+          next: 'Select another, or download it in the cache. Until then it boots its own disk.',
+        },
+        'not-an-image': {
+          is: 'Its image is not a disk image.',
+          next: 'Select another. Until then it boots its own disk.',
+        },
+        'no-target': {
+          is: 'No target disk selected.',
+          next: 'Select one. Until then it boots its own disk.',
+        },
+      },
     },
     disk: {
       about: '{size}, {transport}',
@@ -1279,7 +1526,12 @@ export const ENGLISH = {
   /** The settings page, and what pages call each setting. */
   settings: {
     title: 'Settings',
-    tabs: { cache: 'Cache service', release: 'Release', backups: 'Backups', dhcp: 'DHCP' },
+    tabs: {
+      cache: 'Cache service',
+      release: 'Netboot release',
+      backups: 'Backup schedule',
+      dhcp: 'DHCP',
+    },
     search: {
       label: 'Search settings',
       placeholder: 'Port, time zone, backups…',
@@ -1305,12 +1557,20 @@ export const ENGLISH = {
     },
     refused: '{setting} was not saved: {error}',
     problems: 'Some of the configuration is invalid:',
-    backup: 'Backup schedule',
+    backup: {
+      title: 'Backup schedule',
+      cadence: 'Back up automatically',
+      cadences: { manual: 'Never, only manually', daily: 'Every day', weekly: 'Every week' },
+      retention: 'Backups to keep',
+      retentionHint: 'Older ones are removed after each backup.',
+      button: 'Save schedule',
+      link: 'All backups',
+    },
     cache: {
       title: 'Cache service',
       images: { one: '1 image', other: '{count} images' },
       unavailable: 'unavailable',
-      text: 'The cache service holds the images. Its catalog is read at start and every minute.',
+      text: 'It holds the images. Its catalog is read at start and every minute.',
       address: 'Address of the cache service',
       button: 'Save address',
       read: 'Catalog read',
@@ -1323,21 +1583,29 @@ export const ENGLISH = {
     },
     release: {
       title: 'Netboot release',
-      text: 'Where the Netboot page fetches live systems.',
-      repository: 'Repository, owner/name',
-      tag: 'Tag',
+      text: 'Live systems are fetched from this release on the Netboot page.',
+      link: 'Netboot',
+      repository: 'Repository',
+      tag: 'Release',
+      tagHint: 'A tag such as v1.4.0, or latest.',
       button: 'Save release',
     },
     upstreamHint: 'Leave empty to use the configured value.',
+    upstreamEnvironment: 'Set by the environment variable {variable}.',
     row: {
       restart: 'Takes effect after a restart.',
       unset: 'not set',
       secret: 'set, not shown',
-      changeThere: 'Change it there.',
+      /** Instead of a form: where the setting is changed. */
+      changed: {
+        environment: 'Change it in the environment.',
+        secret: 'Secret: change it in the configuration file.',
+        card: 'Change it above',
+      },
       origin: {
-        environment: 'From the environment variable {variable}',
+        environment: 'Set by the environment variable {variable}',
         page: 'Saved on this page; override with {variable}',
-        file: 'From {path}; override with {variable}',
+        file: 'Set in {path}; override with {variable}',
         default: 'Default; override with {variable} or a file',
       },
       /** The name of the setting is only read out. */
@@ -1350,10 +1618,55 @@ export const ENGLISH = {
       title: 'DHCP and network boot',
       server: 'TFTP server (option 66)',
       bios: 'Boot file for BIOS (67)',
-      uefi: 'Boot file for UEFI (67)',
-      http: 'UEFI HTTP boot (60 = HTTPClient, 67)',
+      uefi: 'Boot file for UEFI, x86-64 (7, 9)',
+      arm: 'Boot file for UEFI, arm64 (11)',
+      http: 'UEFI HTTP boot, x86-64 (16; 60 = HTTPClient)',
+      httpArm: 'UEFI HTTP boot, arm64 (19; 60 = HTTPClient)',
+      loaders: {
+        label: 'What UEFI machines load',
+        grub: 'Signed GRUB, also with Secure Boot',
+        ipxe: 'iPXE, without Secure Boot',
+      },
       script: 'iPXE script',
       recipe: '{title}: {place}',
+      /** By the DHCP server: its name, the file or menu that the block belongs to, and a note. */
+      recipes: {
+        dnsmasq: {
+          title: 'dnsmasq',
+          where: '/etc/dnsmasq.d/flasher.conf',
+          note: 'For a dnsmasq that assigns the addresses. Its own TFTP daemon can serve the files.',
+        },
+        'dnsmasq-proxy': {
+          title: 'dnsmasq, beside another DHCP server',
+          where: '/etc/dnsmasq.d/flasher.conf',
+          note: 'Assigns no addresses and only adds what to boot. It must be in the same network.',
+        },
+        kea: {
+          title: 'Kea',
+          where: '/etc/kea/kea-dhcp4.conf',
+          note: 'Add the client classes to your configuration; the subnet is only an example.',
+        },
+        isc: {
+          title: 'ISC dhcpd',
+          where: '/etc/dhcp/dhcpd.conf',
+          note: 'Insert it before the subnets.',
+        },
+        opnsense: {
+          title: 'OPNsense',
+          where: 'Services: ISC DHCPv4: (your network): Network Booting',
+          note: 'If its DHCP server is Kea or Dnsmasq, use their blocks above.',
+        },
+        mikrotik: {
+          title: 'MikroTik RouterOS 7',
+          where: 'a terminal of the router',
+          note: 'The matchers require RouterOS 7.4 or newer. Replace defconf with the name of your DHCP server.',
+        },
+        unifi: {
+          title: 'UniFi Network',
+          where: 'Settings: Networks: (your network): DHCP Service Management',
+          note: 'It gives every machine the same answer: use the iPXE of a release, which finds the server itself, or dnsmasq as a proxy beside it.',
+        },
+      },
     },
     errors: { environment: 'it is set by the environment variable {variable}' },
     titles: {
@@ -1466,10 +1779,7 @@ export const ENGLISH = {
       title: 'API tokens',
       api: 'API documentation',
       created: 'Token created. Copy it now, it will not be shown again: {token}',
-      empty: {
-        title: 'No tokens',
-        text: 'A token gives a program limited access without your password.',
-      },
+      empty: 'There are none yet. A token gives a program limited access without your password.',
       dates: 'created {created}, used {used}, expires {expires}',
       never: 'never',
       revoke: 'Revoke…',
@@ -1530,8 +1840,9 @@ export const ENGLISH = {
     selection: {
       button: 'Acknowledge selected',
       note: {
-        one: '1 on this page needs attention and is selected.',
-        other: '{count} on this page need attention and are selected.',
+        one: '1 event on this page needs attention and is selected. Acknowledge it once you have dealt with it.',
+        other:
+          '{count} events on this page need attention and are selected. Acknowledge them once you have dealt with them.',
       },
       select: 'Select event {id}',
       acknowledged: 'Acknowledged',
@@ -1557,7 +1868,7 @@ export const ENGLISH = {
       views: {
         label: 'Views',
         all: 'All',
-        attention: 'Needs attention ({count})',
+        attention: 'Needs attention',
         failures: 'Failures',
       },
       problems: {
@@ -1589,6 +1900,7 @@ export const ENGLISH = {
         target_disk_serial: 'Target disk',
         sanboot_drive: 'BIOS boot drive',
         serial_console: 'Serial console',
+        grow: 'Grows to fill the disk',
         locked: 'Locked',
       },
     },

@@ -15,6 +15,7 @@ import { createRecords } from '../../../services/host/records.ts'
 import { decideFolders, type LineConfig } from './configuration.ts'
 import {
   buildBundle,
+  contentOf,
   buildBundleMachine,
   importMachine,
   parseBundle,
@@ -29,7 +30,7 @@ const BUNDLE_RULES: BundleRules<Machine, BundleMachine> = {
   render: (items, about) => renderBundle(buildBundle(items, about)),
   parse(text) {
     const parsed = parseBundle(text)
-    return parsed.ok ? accept(parsed.value.machines) : parsed
+    return parsed.ok ? accept(contentOf(parsed.value)) : parsed
   },
   toMachine: importMachine,
   toHardware: ({ hw_lshw, hw_lshw_at }) =>
@@ -38,8 +39,8 @@ const BUNDLE_RULES: BundleRules<Machine, BundleMachine> = {
       : { json: JSON.stringify(hw_lshw), at: hw_lshw_at },
 }
 
-export const openBundles = ({ machines, feed }: State, version: string): Bundles =>
-  createBundles({ machines, rules: BUNDLE_RULES, feed, version })
+export const openBundles = ({ machines, templates, feed }: State, version: string): Bundles =>
+  createBundles({ machines, templates, rules: BUNDLE_RULES, feed, version })
 
 /** With the driver that the configuration names. */
 export async function openBackups(

@@ -1,6 +1,5 @@
 /** Current line: opens what machines boot from: the boot directory and the fetches that fill it. */
 import { BOOT_ARCHS } from '../../../core/boot/boot-set.ts'
-import { renderDhcpRecipes, type DhcpRecipe } from '../../../core/boot/dhcp.ts'
 import { decideDhcpTarget } from '../../../core/boot/dhcp-target.ts'
 import { listReadiness, type ReadinessRow } from '../../../core/boot/readiness.ts'
 import type { TftpState } from '../../../core/boot/tftp.ts'
@@ -27,8 +26,6 @@ export interface Netboot extends AsyncDisposable {
   readiness(): Promise<readonly ReadinessRow[]>
   /** The address that machines can use for a server that is reached at `baseUrl`. */
   reachedAt(baseUrl: string): string
-  /** For a server that is reached there; empty where this host has no address for machines. */
-  recipes(baseUrl: string): readonly DhcpRecipe[]
 }
 
 interface NetbootDependencies {
@@ -82,10 +79,6 @@ export async function openNetboot(parts: NetbootDependencies): Promise<Netboot> 
       })
     },
     reachedAt: (baseUrl) => decideDhcpTarget(baseUrl, listLanAddresses())?.baseUrl ?? baseUrl,
-    recipes(baseUrl) {
-      const target = decideDhcpTarget(baseUrl, listLanAddresses())
-      return target === null ? [] : renderDhcpRecipes(target)
-    },
     async [Symbol.asyncDispose]() {
       await releases[Symbol.asyncDispose]()
       await bootFiles[Symbol.asyncDispose]()

@@ -1,10 +1,13 @@
 /** Current line: opens the database and everything stored in it, for the server or for one command. */
 import { openFleetState, type FleetState } from '../../../program/fleet-state.ts'
+import { createTemplates, type Templates } from '../../../services/first-boot/templates.ts'
 import type { LineConfig } from './configuration.ts'
 import type { Machine } from '../rules/machine.ts'
 import { parseRecord } from '../rules/record.ts'
 
-export type State = FleetState<Machine>
+export interface State extends FleetState<Machine> {
+  readonly templates: Templates
+}
 
 interface StateOptions {
   readonly config: LineConfig
@@ -15,5 +18,8 @@ interface StateOptions {
 }
 
 /** Makes the state directory and the database where they are missing. */
-export const openState = (options: StateOptions): Promise<State> =>
-  openFleetState({ ...options, settings: options.config.current, line: 'current', parseRecord })
+export async function openState(options: StateOptions): Promise<State> {
+  const settings = options.config.current
+  const state = await openFleetState({ ...options, settings, line: 'current', parseRecord })
+  return { ...state, templates: createTemplates(state.database) }
+}

@@ -54,7 +54,7 @@ function jobRoutes(
       access: 'admin',
       takes: 'json',
       doc: {
-        summary: 'Begins a backup',
+        summary: 'Starts a backup',
         body: renderSchema(BackupRequestSchema, 'input'),
         answers: { 202: { type: 'object' } },
       },
@@ -98,7 +98,7 @@ function storedRoutes(
       method: 'POST',
       path: '/workers/backups/:id/restore',
       access: 'admin',
-      doc: doc('Puts a stored backup in force', 409),
+      doc: doc('Restores a stored backup', 409),
       handle: (event) => backups.restore(readId(event), by(event)),
     },
     {
@@ -107,7 +107,7 @@ function storedRoutes(
       access: 'admin',
       doc: {
         summary: 'A file of a stored backup',
-        query: { file: 'inventory.json (unless said) or state.db' },
+        query: { file: 'inventory.json (the default) or state.db' },
         answers: { 200: { type: 'string', contentMediaType: 'application/octet-stream' } },
       },
       async handle(event) {

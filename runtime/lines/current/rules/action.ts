@@ -1,6 +1,6 @@
 /** Current line: the actions of operators on one machine or on many, apart from replacing its record. */
 import { z } from 'zod'
-import { SERIAL_CONSOLES } from '../../../core/boot/boot-script.ts'
+import { SERIAL_CONSOLES } from '../../../core/boot/boot-decision.ts'
 import { listFieldErrors, type FieldError } from '../../../core/foundation/field-error.ts'
 import { accept, refuse, type Result } from '../../../core/foundation/result.ts'
 import { adjust, allowDisk, applyUpsert, flashAgain, refreshInventory } from './operator-edits.ts'
@@ -9,8 +9,6 @@ import { BOOT_MODES, type Machine } from './machine.ts'
 import { MachineUpsertSchema, type MachineUpsert } from './upsert.ts'
 
 export interface MachineAction {
-  /** On the button. */
-  readonly title: string
   /** For the record: `… was locked`. */
   readonly past: string
   readonly scope: 'machines' | 'flash'
@@ -34,7 +32,6 @@ const FieldsSchema = z.strictObject({
 
 export const ACTIONS = {
   flash: action({
-    title: 'Flash again',
     past: 'was armed to be flashed',
     scope: 'flash',
     schema: FieldsSchema.nullish(),
@@ -44,35 +41,30 @@ export const ACTIONS = {
     },
   }),
   'boot-disk': action({
-    title: 'Boot its disk anyway',
     past: 'is to boot its disk, although the end of a flash was never reported',
     scope: 'machines',
     schema: nothing,
     apply: (machine, _, now) => allowDisk(machine, now),
   }),
   refresh: action({
-    title: 'Refresh inventory',
     past: 'is to list its disks anew',
     scope: 'machines',
     schema: nothing,
     apply: (machine, _, now) => refreshInventory(machine, now),
   }),
   mode: action({
-    title: 'Set boot mode',
     past: 'got another boot mode',
     scope: 'machines',
     schema: z.strictObject({ boot_mode: z.enum(BOOT_MODES) }),
     apply: edit,
   }),
   image: action({
-    title: 'Assign image',
     past: 'got another image',
     scope: 'machines',
     schema: z.strictObject({ bty_image_ref: asked.bty_image_ref.unwrap() }),
     apply: edit,
   }),
   label: action({
-    title: 'Label',
     past: 'was labelled',
     scope: 'machines',
     schema: z.strictObject({ add: labels, remove: labels }),
@@ -83,33 +75,39 @@ export const ACTIONS = {
       return accept(adjust(machine, { labels: next }, now))
     },
   }),
+  'first-boot': action({
+    past: 'got another first-boot template',
+    scope: 'machines',
+    schema: z.strictObject({ first_boot: asked.first_boot.unwrap() }),
+    apply: (machine, fields, now) => accept(adjust(machine, fields, now)),
+  }),
   lock: action({
-    title: 'Lock',
     past: 'was locked',
     scope: 'machines',
     schema: nothing,
     apply: (machine, _, now) => accept(adjust(machine, { locked: true }, now)),
   }),
   unlock: action({
-    title: 'Unlock',
     past: 'was unlocked',
     scope: 'machines',
     schema: nothing,
     apply: (machine, _, now) => accept(adjust(machine, { locked: false }, now)),
   }),
   console: action({
-    title: 'Set serial console',
     past: 'got another serial console',
     scope: 'machines',
     schema: z.strictObject({ serial_console: z.enum(SERIAL_CONSOLES) }),
     apply: (machine, fields, now) => accept(adjust(machine, fields, now)),
   }),
+  grow: action({
+    past: 'is grown or left as it is when it is flashed',
+    scope: 'machines',
+    schema: z.strictObject({ grow: z.boolean() }),
+    apply: (machine, fields, now) => accept(adjust(machine, fields, now)),
+  }),
 } as const satisfies Readonly<Record<string, MachineAction>>
 
-interface ActionRow<Schema extends z.ZodType> extends Pick<
-  MachineAction,
-  'title' | 'past' | 'scope'
-> {
+interface ActionRow<Schema extends z.ZodType> extends Pick<MachineAction, 'past' | 'scope'> {
   readonly schema: Schema
   apply(machine: Machine, parameters: z.output<Schema>, now: string): Result<Machine, string>
 }

@@ -40,6 +40,7 @@ const MachineSchema = z.object({
   target_disk_serial: asked.target_disk_serial.unwrap(),
   created_at: time,
   updated_at: time,
+  first_boot: asked.first_boot.unwrap(),
 })
 
 const FlatPlanSchema = z.object({
@@ -50,6 +51,7 @@ const FlatPlanSchema = z.object({
   disk_image_sha: z.string().optional(),
   format: z.string().optional(),
   register_uefi_boot: z.boolean().optional(),
+  first_boot: z.object({ url: z.url(), token: z.string() }).optional(),
   catalog: z.string().optional(),
   reason: z.string().optional(),
 })

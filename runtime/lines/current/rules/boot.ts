@@ -7,7 +7,7 @@ import {
   type LiveSets,
   type ToDisk,
   type ToWait,
-} from '../../../core/boot/boot-script.ts'
+} from '../../../core/boot/boot-decision.ts'
 import type { FlashSlot } from '../../../core/machine/machine.ts'
 import { renderQueuePosition, WAIT_SECONDS, type QueuePosition } from './queue.ts'
 import { isHalfWritten, type BootMode, type Machine } from './machine.ts'

@@ -1,5 +1,13 @@
 /** Current line: the export bundle, `inventory.json` version 3 ("Export bundle"). */
 import { z } from 'zod'
+import {
+  hideSecrets,
+  MAX_TEMPLATES,
+  keepSecrets,
+  TemplateNameSchema,
+  TemplateSchema,
+  type NamedTemplate,
+} from '../../../core/first-boot/template.ts'
 import type { InventoryDisk } from '../../../core/machine/machine.ts'
 import { parseMac, type Mac } from '../../../core/machine/mac.ts'
 import { parseJson } from '../../../core/foundation/json-reader.ts'
@@ -42,11 +50,29 @@ export const buildBundleMachine = (
 /** Sorted by MAC. */
 export const buildBundle = (
   machines: readonly BundleMachine[],
-  { version, now }: { readonly version: string; readonly now: string },
+  {
+    version,
+    now,
+    templates,
+  }: {
+    readonly version: string
+    readonly now: string
+    readonly templates: readonly NamedTemplate[]
+  },
 ): Bundle => ({
   bty_export_version: BUNDLE_VERSION,
   exported_at: now,
   exported_by_bty_version: version,
+  // Not in the specification; an export is read by many, so it has no secrets.
+  ...(templates.length === 0
+    ? {}
+    : {
+        first_boot_templates: templates.map(({ name, template, updated_at }) => ({
+          name,
+          ...hideSecrets(template),
+          updated_at,
+        })),
+      }),
   machines: machines.toSorted((a, b) => (a.mac < b.mac ? -1 : 1)),
 })
 
@@ -64,6 +90,22 @@ export function parseBundle(text: string): Result<Bundle, string> {
   if (!parsed.success) return refuse(describeIssue(parsed.error))
   return checkMachines(parsed.data)
 }
+
+/** Templates that cannot be read are left out; secrets are to be entered anew. */
+export const contentOf = ({ machines, first_boot_templates = [] }: Bundle) => ({
+  machines,
+  templates: first_boot_templates.flatMap((listed): readonly NamedTemplate[] => {
+    const parsed = BundleTemplateSchema.safeParse(listed)
+    if (!parsed.success) return []
+    const { name, updated_at, ...template } = parsed.data
+    return [{ name, updated_at, template: keepSecrets(template, null) }]
+  }),
+})
+
+const BundleTemplateSchema = TemplateSchema.safeExtend({
+  name: TemplateNameSchema,
+  updated_at: z.iso.datetime(),
+})
 
 /** An imported machine: its hardware, and nothing that was decided about it ("bundle import"). */
 export const importMachine = (
@@ -110,6 +152,7 @@ const BundleSchema = z.object({
   bty_export_version: z.literal(BUNDLE_VERSION),
   exported_at: z.string().max(64),
   exported_by_bty_version: z.string().max(64),
+  first_boot_templates: z.array(z.unknown()).max(MAX_TEMPLATES).optional().catch([]),
   machines: z.array(
     z.object({
       mac: z.string().max(32),

@@ -17,10 +17,11 @@ export const discover = (mac: Mac, now: string): Machine => ({
   discovered_at: now,
 })
 
-/** What iPXE says of its machine in the query; hostile. */
+/** What the boot loader says of its machine in the query; hostile. */
 interface Introduction {
   readonly buildarch?: string | undefined
   readonly hostname?: string | undefined
+  readonly offered?: string | undefined
 }
 
 /** `GET /pxe/{mac}`, before the decision. */
@@ -36,6 +37,15 @@ export function sight(
     hostname: parseHostname(hostname) ?? machine.hostname,
   })
 }
+
+/**
+ * GRUB asks again within one boot where it could start nothing, and says what it was offered
+ * (`offered`). A live boot that never began is not counted; what this contact is offered may be.
+ */
+export const takeBackOffer = (machine: Machine, { offered }: Introduction): Machine =>
+  offered === 'to-live' && machine.cycle.offers > 0
+    ? { ...machine, cycle: { ...machine.cycle, offers: machine.cycle.offers - 1 } }
+    : machine
 
 /** The script was answered. */
 export function noteOffer(machine: Machine, ruling: BootRuling, now: string): Machine {

@@ -20,7 +20,9 @@ export const describe = (machine: Machine): Readonly<Record<string, unknown>> =>
   labels: machine.labels,
   target_disk_serial: machine.target_disk_serial,
   locked: machine.locked,
+  first_boot: machine.first_boot,
   serial_console: machine.serial_console,
+  grow: machine.grow,
 })
 
 const OFFER_TEXTS = {
@@ -29,7 +31,12 @@ const OFFER_TEXTS = {
   'to-wait': 'has to wait',
 } as const
 
-export function noteScript(machine: Machine, ruling: BootRuling): readonly MachineNote[] {
+/** `isRepeat`: the same was offered in this boot already. */
+export function noteScript(
+  machine: Machine,
+  ruling: BootRuling,
+  isRepeat: boolean,
+): readonly MachineNote[] {
   const { rule, reason, decision, alarms } = ruling
   const { mac, boot_mode, cycle } = machine
   // In line it asks three times a minute; that it began to wait is worth a note.
@@ -39,7 +46,7 @@ export function noteScript(machine: Machine, ruling: BootRuling): readonly Machi
     summary: `${mac} ${OFFER_TEXTS[decision.kind]}: ${reason}`,
     details: { boot_mode, offer: decision.kind, rule },
   }
-  if (!alarms) return [offered]
+  if (!alarms) return isRepeat ? [] : [offered]
   const loop = {
     kind: 'netboot.loop.suspected',
     summary: `${mac} was sent to the live system ${cycle.offers} times and never finished`,
@@ -69,6 +76,13 @@ export const noteUnproven = (mac: string): MachineNote => ({
   kind: 'machine.token.missing',
   summary: `${mac} requested its plan without a boot token`,
   details: null,
+})
+
+/** With the name of the template, never with what it says. */
+export const noteFirstBootFetched = ({ mac, first_boot }: Machine): MachineNote => ({
+  kind: 'machine.first_boot.fetched',
+  summary: `${mac} fetched its first-boot configuration`,
+  details: { first_boot },
 })
 
 /** Only when the bit changes. */

@@ -1,5 +1,5 @@
 /** Current line: the machine record ("Machine"), and the cycle, which separates intent from state. */
-import type { SerialConsole } from '../../../core/boot/boot-script.ts'
+import type { SerialConsole } from '../../../core/boot/boot-decision.ts'
 import type { Mac } from '../../../core/machine/mac.ts'
 import type { InventoryDisk, MachineBase } from '../../../core/machine/machine.ts'
 import type { Armer } from '../../../core/machine/run.ts'
@@ -75,15 +75,21 @@ export interface Machine extends MachineBase {
   readonly planned_at: string | null
   /** A locked machine refuses every flash mode. */
   readonly locked: boolean
+  /** The name of its first-boot template (not in the specification); null: it has none. */
+  readonly first_boot: string | null
+  /** When the newest token was made with which it fetched its first-boot configuration. */
+  readonly first_boot_taken_at: string | null
   /** Which UART the live system speaks on. */
   readonly serial_console: SerialConsole
+  /** Whether a flash has the image's last partition and its file system fill the disk. */
+  readonly grow: boolean
   /** Architecture as the last iPXE contact named it (`buildarch`); null until then. */
   readonly arch: string | null
   /** Its host name as DHCP told the last iPXE contact; null until then. */
   readonly hostname: string | null
 }
 
-/** The fields of "Machine" in the order in which they are answered, then `name`. */
+/** The fields of "Machine" in the order in which they are answered, then those of ours. */
 const WIRE_FIELDS = [
   'mac',
   'bty_image_ref',
@@ -100,9 +106,10 @@ const WIRE_FIELDS = [
   'created_at',
   'updated_at',
   'name',
+  'first_boot',
 ] as const satisfies readonly (keyof Machine)[]
 
-/** "Machine (server responses)": the specified fields, in their order, and the name. */
+/** "Machine (server responses)": the specified fields, in their order, then ours. */
 export const toWire = (machine: Machine): Readonly<Record<string, unknown>> =>
   Object.fromEntries(WIRE_FIELDS.map((field) => [field, machine[field]]))
 
@@ -129,7 +136,10 @@ export function createMachine(mac: Mac, bootMode: BootMode, now: string): Machin
     armed_by: null,
     planned_at: null,
     locked: false,
+    first_boot: null,
+    first_boot_taken_at: null,
     serial_console: 'ttyS0',
+    grow: false,
     arch: null,
     hostname: null,
   }

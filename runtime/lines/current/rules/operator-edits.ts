@@ -1,5 +1,5 @@
 /** Current line: how operators' edits change a machine's record ("Transitions", docs/decisions/0016). */
-import type { SerialConsole } from '../../../core/boot/boot-script.ts'
+import type { SerialConsole } from '../../../core/boot/boot-decision.ts'
 import { fieldError, type FieldError } from '../../../core/foundation/field-error.ts'
 import type { Mac } from '../../../core/machine/mac.ts'
 import { accept, refuse, type Result } from '../../../core/foundation/result.ts'
@@ -35,8 +35,8 @@ export function startCycle(machine: Machine, now: string): Machine {
 }
 
 /**
- * `PUT /machines/{mac}`: all fields of the body replace those of the record; a name that is left out
- * stays. Only another mode, image or disk starts a new cycle. `before` null: the machine is new.
+ * `PUT /machines/{mac}`: all fields of the body replace those of the record; a name or a
+ * first-boot template that is left out stays. Only another mode, image or disk starts a new cycle. `before` null: the machine is new.
  */
 export function applyUpsert(
   before: Machine | null,
@@ -54,6 +54,7 @@ export function applyUpsert(
     ...begun,
     ...upsert,
     name: upsert.name === undefined ? begun.name : upsert.name,
+    first_boot: upsert.first_boot === undefined ? begun.first_boot : upsert.first_boot,
     labels: sortLabels(upsert.labels),
     updated_at: now,
   })
@@ -100,7 +101,9 @@ export const refreshInventory = (machine: Machine, now: string): Result<Machine,
 interface Adjustment {
   readonly locked?: boolean
   readonly serial_console?: SerialConsole
+  readonly grow?: boolean
   readonly labels?: readonly string[]
+  readonly first_boot?: string | null
 }
 
 export function adjust(machine: Machine, adjustment: Adjustment, now: string): Machine {

@@ -1,6 +1,7 @@
 /** Current line: decides the response of `GET /pxe/{mac}/plan` ("Plan", "Wizard plan modes"). */
 import { replaceLoopback } from '../../../core/catalog/blob-address.ts'
 import type { CatalogEntry } from '../../../core/catalog/catalog.ts'
+import { findTemplateObstacle, type LiveFeatures } from '../../../core/first-boot/obstacle.ts'
 import { printable } from '../../../core/foundation/printable.ts'
 import { renderExactDiskSize, renderExactSize } from '../../../core/foundation/size.ts'
 import { isHalfWritten, type BootMode, type Machine } from './machine.ts'
@@ -16,6 +17,10 @@ export type Plan =
       readonly serial: string
       /** Whether the client shall have the firmware boot the disk once, next time. */
       readonly registerUefiBoot: boolean
+      /** Whether the image's last partition and its file system shall fill the disk. */
+      readonly grow: boolean
+      /** Whether the client shall fetch a first-boot configuration and write it with the image. */
+      readonly firstBoot?: boolean
     }
   /** `reason` is for the person in front of the machine; null: nothing is wrong. */
   | { readonly mode: 'interactive'; readonly reason: string | null }
@@ -30,6 +35,7 @@ type PlanRule =
   | 'flashed'
   | 'disk-allowed'
   | 'loop'
+  | 'first-boot'
   | Unready
   | DiskMismatch['why']
 
@@ -41,10 +47,18 @@ export interface PlanRuling {
 }
 
 /** Pure: `notePlan` (contact.ts) makes the record that follows from it. */
-export const decidePlan = (machine: Machine, surroundings: Surroundings): PlanRuling =>
-  DECIDE[machine.boot_mode](machine, surroundings)
+export const decidePlan = (
+  machine: Machine,
+  surroundings: Surroundings,
+  features: LiveFeatures = NO_FEATURES,
+): PlanRuling => DECIDE[machine.boot_mode](machine, surroundings, features)
 
-const DECIDE: Readonly<Record<BootMode, (m: Machine, s: Surroundings) => PlanRuling>> = {
+/** Of a client that announces nothing. */
+const NO_FEATURES: LiveFeatures = { firstBoot: false }
+
+type Decide = (machine: Machine, surroundings: Surroundings, features: LiveFeatures) => PlanRuling
+
+const DECIDE: Readonly<Record<BootMode, Decide>> = {
   'ipxe-exit': () => exit('ipxe-exit', 'This machine is set to boot its own disk.'),
   'flasher-tui': () => interactive('wizard', null),
   'flasher-inventory': () => ({
@@ -57,7 +71,11 @@ const DECIDE: Readonly<Record<BootMode, (m: Machine, s: Surroundings) => PlanRul
 }
 
 /** A flash is planned only for exactly one disk, and never twice for a finished flash-once. */
-function planFlash(machine: Machine, surroundings: Surroundings): PlanRuling {
+function planFlash(
+  machine: Machine,
+  surroundings: Surroundings,
+  features: LiveFeatures,
+): PlanRuling {
   const disarmed = planDisarmed(machine)
   if (disarmed !== null) return disarmed
   const { boot_mode, cycle, known_disks } = machine
@@ -74,9 +92,18 @@ function planFlash(machine: Machine, surroundings: Surroundings): PlanRuling {
   const mismatch = findDiskMismatch(known_disks, serial, image)
   if (mismatch !== null)
     return { ...interactive(mismatch.why, renderDiskMismatch(mismatch, serial)), mismatch }
+  const obstacle = findTemplateObstacle(machine, {
+    findTemplate: surroundings.findTemplate,
+    tokens: surroundings.settings.tokens,
+    features,
+  })
+  if (obstacle !== null) return interactive('first-boot', obstacle)
   const registerUefiBoot =
     boot_mode === 'flasher-flash-always' && surroundings.settings.boot_disk_once_after_flash
-  return { rule: 'flash', plan: { mode: 'flash', image, serial, registerUefiBoot }, mismatch: null }
+  const firstBoot = machine.first_boot !== null
+  const { grow } = machine
+  const plan: Plan = { mode: 'flash', image, serial, registerUefiBoot, grow, firstBoot }
+  return { rule: 'flash', plan, mismatch: null }
 }
 
 /** Null: the cycle goes on. */
@@ -93,9 +120,19 @@ function planDisarmed({ boot_mode, cycle }: Machine): PlanRuling | null {
 const isUnwanted = (why: Unready | null): why is 'locked' | 'no-image' =>
   why === 'locked' || why === 'no-image'
 
+/** Where a client fetches its first-boot configuration, once. */
+export interface FirstBootTicket {
+  readonly url: string
+  readonly token: string
+}
+
 /** The flat object of the deployed clients, which also holds itself under `plan`. */
-export function renderPlan(plan: Plan, base: string): Readonly<Record<string, unknown>> {
-  const flat = renderFlat(plan, base)
+export function renderPlan(
+  plan: Plan,
+  base: string,
+  ticket: FirstBootTicket | null = null,
+): Readonly<Record<string, unknown>> {
+  const flat = { ...renderFlat(plan, base), ...(ticket === null ? {} : { first_boot: ticket }) }
   return { ...flat, plan: flat }
 }
 
@@ -110,6 +147,7 @@ function renderFlat(plan: Plan, base: string): Readonly<Record<string, unknown>>
         ...(plan.image.sha256 === null ? {} : { disk_image_sha: plan.image.sha256 }),
         ...(plan.image.format === '' ? {} : { format: plan.image.format }),
         ...(plan.registerUefiBoot ? { register_uefi_boot: true } : {}),
+        ...(plan.grow ? { grow: true } : {}),
       }
     case 'interactive': {
       const catalog = `${base}/catalog.toml`

@@ -1,6 +1,6 @@
 /** Current line: stores and parses a machine's record, also as older releases stored it. */
 import { z } from 'zod'
-import { SERIAL_CONSOLES } from '../../../core/boot/boot-script.ts'
+import { SERIAL_CONSOLES } from '../../../core/boot/boot-decision.ts'
 import { parseMac } from '../../../core/machine/mac.ts'
 import { InventoryDiskSchema, toDisk } from '../../../core/machine/inventory.ts'
 import { BOOT_MODES, createCycle, createMachine, type Machine } from './machine.ts'
@@ -54,7 +54,10 @@ const RecordSchema = z.object({
     .catch(null),
   planned_at: maybeTime,
   locked: flag,
+  first_boot: asked.first_boot.unwrap().catch(null),
+  first_boot_taken_at: maybeTime,
   serial_console: z.enum(SERIAL_CONSOLES).catch('ttyS0'),
+  grow: flag,
   arch: z.string().nullable().catch(null),
   hostname: z.string().nullable().catch(null),
 })

@@ -40,7 +40,7 @@ export const SETTINGS = {
   },
   paths: {
     state_dir: STATE_DIR,
-    boot_dir: setting(path, '', 'Files of the live environment, served below `/boot/`.', {
+    boot_dir: setting(path, '', 'The files of live systems, served below `/boot/`.', {
       restart,
       fallbackWords: '`<paths.state_dir>/boot`',
     }),
@@ -50,11 +50,15 @@ export const SETTINGS = {
     }),
   },
   withcache: {
-    url: setting(baseUrl, '', 'The cache service whose catalog is offered; empty: none.'),
+    url: setting(
+      baseUrl,
+      '',
+      'The address of the cache service that holds the images; empty: none.',
+    ),
     token: setting(
       kinds.secretText,
       '',
-      'The `cache.token` of that service. With it, the server reports which images machines are bound to, and the cache keeps them.',
+      'The `cache.token` of that service. With it, the server reports which images machines use, and the cache keeps them.',
       { secret: true },
     ),
   },
@@ -64,33 +68,33 @@ export const SETTINGS = {
     tokens: setting(
       choice(TOKEN_POLICIES),
       'off',
-      'Whether machines prove by a token of their boot script that the server booted them; `prefer`: those that can.',
+      'Whether machines must prove with a token from their boot script that this server booted them; `prefer`: only machines that can.',
     ),
     tokens_hours: setting(
       wholeNumber(1, 8760),
       24,
-      'How long such a token holds: longer than a flash takes, or a person in front of the wizard.',
+      'How long such a token is valid: longer than a flash takes, or a person at the wizard.',
     ),
     max_flashes: setting(
       wholeNumber(0, 100_000),
       0,
-      'How many machines may flash at a time, the others wait in line; 0: any number.',
+      'How many machines may flash at the same time, while the others wait in line; 0: no limit.',
     ),
     flash_silence: setting(
       duration,
       1800,
-      'How long a flashing machine may not be heard of before its place goes to the next in line.',
+      'How long a flashing machine may go without a report before its place goes to the next in line.',
     ),
     run_patience: RUN_PATIENCE,
     inventory_refresh: setting(
       duration,
       86_400,
-      'How old a disk inventory may get before the live environment takes a new one; `0`: at every second boot.',
+      'How old a disk inventory may be before the live system takes a new one; `0`: at every second boot.',
     ),
     loop_limit: setting(
       wholeNumber(1, 1000),
       5,
-      'How many live boots that do not finish are offered before a machine counts as looping.',
+      'How many unfinished live boots in a row count as a boot loop.',
     ),
     boot_disk_once_after_flash: setting(
       toggle,
@@ -103,18 +107,22 @@ export const SETTINGS = {
     tftp_probe_host: setting(
       kinds.hostOrNone,
       '',
-      'The host whose TFTP daemon the Netboot page asks.',
+      'The host whose TFTP daemon the Netboot page checks.',
       { fallbackWords: '`127.0.0.1`' },
     ),
   },
   backup: {
     enabled: setting(toggle, false, 'Whether backups are made on schedule.'),
-    cadence: setting(choice(['daily', 'weekly', 'manual']), 'manual', 'How often.'),
-    retention: setting(wholeNumber(1, 10_000), 7, 'How many backups are kept.'),
+    cadence: setting(
+      choice(['daily', 'weekly', 'manual']),
+      'manual',
+      'How often backups are made.',
+    ),
+    retention: setting(wholeNumber(1, 10_000), 7, 'The number of backups to keep.'),
     driver: setting(
       text,
       'fs',
-      'Where they go: `fs`, or the name of another unstorage driver, like `s3`.',
+      'Where backups are stored: `fs`, or the name of another unstorage driver, such as `s3`.',
       { restart },
     ),
     driver_options: setting(kinds.options, {}, 'Options of that driver.', {
@@ -127,7 +135,7 @@ export const SETTINGS = {
     boot_sets: setting(
       wholeNumber(1, 100),
       2,
-      'How many netboot file sets are kept for roll-back.',
+      'The number of live systems to keep for a roll-back.',
     ),
     warn_free_bytes: WARN_FREE_BYTES,
   },
@@ -135,7 +143,7 @@ export const SETTINGS = {
     max_upload_bytes: setting(
       kinds.bytes,
       200 * 2 ** 30,
-      'The largest file that `PUT /boot/…` takes.',
+      'The largest file that `PUT /boot/…` accepts.',
     ),
   },
   ...OUTPUT_SETTINGS,

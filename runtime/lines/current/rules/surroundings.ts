@@ -1,7 +1,9 @@
 /** Current line: the facts besides the machine's record that decisions about it may use. */
-import type { LiveSets } from '../../../core/boot/boot-script.ts'
+import type { LiveSets } from '../../../core/boot/boot-decision.ts'
 import type { Machine } from './machine.ts'
 import type { QueuePosition } from './queue.ts'
+import type { Template } from '../../../core/first-boot/template.ts'
+import type { TokenPolicy } from './token.ts'
 import type { CatalogEntry } from '../../../core/catalog/catalog.ts'
 
 /** The settings of section `[pxe]` that decide what is booted; the names are theirs. */
@@ -11,6 +13,8 @@ export interface PxeRules {
   /** Age in seconds at which the disks are listed anew; 0: at every second boot, Infinity: never. */
   readonly inventory_refresh: number
   readonly boot_disk_once_after_flash: boolean
+  /** Which machines must prove that this server booted them. */
+  readonly tokens: TokenPolicy
 }
 
 export interface Surroundings {
@@ -19,6 +23,8 @@ export interface Surroundings {
   /** ISO time. */
   readonly now: string
   findImage(ref: string): CatalogEntry | null
+  /** A first-boot template by its name, with its secrets. */
+  findTemplate(name: string): Template | null
   readonly sets: LiveSets
   readonly settings: PxeRules
   /** Where a machine stands that would be flashed now; null: it is its turn. */

@@ -3,12 +3,13 @@ import { z } from 'zod'
 import { listFieldErrors, type FieldError } from '../../../core/foundation/field-error.ts'
 import { accept, refuse, type Result } from '../../../core/foundation/result.ts'
 import { MAX_SERIAL_CHARACTERS } from '../../../core/machine/inventory.ts'
+import { TemplateNameSchema } from '../../../core/first-boot/template.ts'
 import { LabelsSchema, NameSchema, sortLabels } from './label.ts'
 import { BOOT_MODES, isFlashMode } from './machine.ts'
 
 /**
- * Unknown keys are refused; what is left out has its default, whatever was there before. Only the
- * name stays: clients of the specification do not know it.
+ * Unknown keys are refused; what is left out has its default, whatever was there before. Only name
+ * and first-boot template stay: clients of the specification do not know them.
  */
 export const MachineUpsertSchema = z.strictObject({
   bty_image_ref: z
@@ -17,6 +18,7 @@ export const MachineUpsertSchema = z.strictObject({
     .nullable()
     .default(null),
   name: NameSchema.optional(),
+  first_boot: TemplateNameSchema.nullable().optional(),
   labels: LabelsSchema.default([]),
   boot_mode: z.enum(BOOT_MODES).default('ipxe-exit'),
   sanboot_drive: z

@@ -49,6 +49,7 @@ export async function openWorkflows(parts: WorkflowsDependencies): Promise<Workf
     keys,
     shell,
     env,
+    uploads: [folders.provision, folders.images, folders.boot],
     records: await openJobRecords(records, parseWorkflowState, now()),
     settings() {
       const { program, time_limit, parallel, ssh_port } = config.current().workflow

@@ -82,7 +82,8 @@ async function carryOut(request: FlashRequest, run: Run): Promise<number> {
   }
   const outcome = await flasher.run(planned, {
     signal,
-    onEvent(event) {
+    onEvent(event, plan) {
+      environment.onEvent?.(event, plan)
       if (event.event === 'started') run.say(renderLoss(findings), 'bold')
       progress.show(event)
     },

@@ -1,6 +1,7 @@
 /** One run of a command: its arguments, its output, and its exit code on failure. */
 import type { Arguments } from '../../../core/command/arguments.ts'
 import type { CommandLine } from '../../../core/command/command.ts'
+import type { FlashEvent, FlashPlan } from '../../../core/flash/flash.ts'
 import { Fault, hintOf, renderError } from '../../../core/foundation/fault.ts'
 import { printableLines } from '../../../core/foundation/printable.ts'
 import type { Environment } from '../../../services/host/shell.ts'
@@ -28,6 +29,8 @@ export interface ProcessEnvironment {
   readonly signal: AbortSignal
   /** Seconds on a steady clock. */
   readonly now: () => number
+  /** Follows a flash, for who starts it in the same process. */
+  onEvent?(event: FlashEvent, plan: FlashPlan): void
 }
 
 export interface Session {

@@ -6,7 +6,6 @@ import type { BootPolicy, Machine } from './machine.ts'
 import { arm } from './upsert.ts'
 
 export interface PolicyAction {
-  readonly title: string
   /** For the event, after the MAC. */
   readonly past: string
   apply(machine: Machine, by: Armer): Result<Machine, string>
@@ -14,10 +13,10 @@ export interface PolicyAction {
 
 export const NoParameters = z.strictObject({}).nullish()
 
-const TEXTS: Readonly<Record<BootPolicy, Pick<PolicyAction, 'title' | 'past'>>> = {
-  local: { title: 'Boot its own disk', past: 'boots its own disk from now on' },
-  flash: { title: 'Flash at the next network boot', past: 'is flashed at its next network boot' },
-  tui: { title: 'Ask at the machine', past: 'asks the person in front of it from now on' },
+const PASTS: Readonly<Record<BootPolicy, string>> = {
+  local: 'boots its own disk from now on',
+  flash: 'is flashed at its next network boot',
+  tui: 'asks the person in front of it from now on',
 }
 
 /** By policy; the same policy again begins a new cycle. */
@@ -29,7 +28,7 @@ export const POLICY_ACTIONS: Readonly<Record<BootPolicy, PolicyAction>> = {
 
 function toAction(policy: BootPolicy): PolicyAction {
   return {
-    ...TEXTS[policy],
+    past: PASTS[policy],
     apply: (machine, by) =>
       policy === 'flash' && machine.image === null
         ? refuse('No image is assigned.')

@@ -1,6 +1,6 @@
 /** Earlier line: decides the response of `GET /pxe/{mac}` ("boot_policy and the script returned"). */
 import { KERNEL_ARGS } from '../../../../appliance/contract.ts'
-import { DEFAULT_DRIVE, type BootDecision, type ToDisk } from '../../../core/boot/boot-script.ts'
+import { DEFAULT_DRIVE, type BootDecision, type ToDisk } from '../../../core/boot/boot-decision.ts'
 import { LIVE_SET } from '../../../core/boot/live-release.ts'
 import { segment } from '../../../core/boot/ipxe.ts'
 import type { KernelArg } from '../../../core/boot/kernel-args.ts'

@@ -59,6 +59,52 @@ const INSPECT_IMAGE = {
   ],
 } as const satisfies Command
 
+const SHA256: Value = {
+  name: 'HEX',
+  completes: 'nothing',
+  shape: { pattern: /^[0-9a-f]{64}$/i, words: '64 hexadecimal digits' },
+}
+
+const PACK = {
+  words: ['pack'],
+  summary: 'compress an image so that it can be entered anywhere',
+  about: [
+    'Writes the image as a .img.zst of independent frames of 4 MiB with an index. "zstd -d" unpacks it like any other. flasher decodes its frames on all cores, fetches no zeros, and with "flash --delta" fetches and writes only what differs from the disk.',
+    'All formats that flasher writes can be packed. The file gets its name when it is complete; a name that exists is refused.',
+  ],
+  positionals: [{ value: { name: 'IMAGE', completes: 'image' }, help: 'image to pack' }],
+  flags: [
+    {
+      name: 'output',
+      value: { name: 'FILE', completes: 'file' },
+      required: true,
+      help: 'file to write; its name ends in .img.zst',
+    },
+    {
+      name: 'level',
+      value: {
+        name: 'N',
+        completes: 'nothing',
+        default: '3',
+        shape: { pattern: /^([1-9]|1[0-9]|2[0-2])$/, words: 'a number from 1 to 22' },
+      },
+      help: 'compression level of zstd, 1 to 22',
+    },
+    {
+      name: 'format',
+      value: { name: 'FORMAT', completes: 'choices', choices: IMAGE_FORMATS },
+      help: 'format of the image, overriding its name',
+    },
+    {
+      name: 'sha256',
+      value: SHA256,
+      help: 'expected digest of the image file (default: from IMAGE.sha256 if it exists)',
+    },
+    JSON_FLAG,
+  ],
+  examples: [{ line: 'flasher pack debian.qcow2 --output debian.img.zst', does: 'pack an image' }],
+} as const satisfies Command
+
 const FLASH_FLAGS = [
   {
     name: 'image',
@@ -81,11 +127,7 @@ const FLASH_FLAGS = [
   },
   {
     name: 'sha256',
-    value: {
-      name: 'HEX',
-      completes: 'nothing',
-      shape: { pattern: /^[0-9a-f]{64}$/i, words: '64 hexadecimal digits' },
-    },
+    value: SHA256,
     help: 'expected digest of the image file (default: from IMAGE.sha256 if it exists)',
   },
   { name: 'no-verify', value: null, help: 'do not verify what was written' },
@@ -99,6 +141,11 @@ const FLASH_FLAGS = [
     name: 'fix-gpt',
     value: null,
     help: 'move the backup GPT to the end of a disk that is larger than the image',
+  },
+  {
+    name: 'grow',
+    value: null,
+    help: 'have the last partition and its file system (ext4, XFS, btrfs, NTFS) fill the disk; includes --fix-gpt',
   },
   {
     name: 'provision',
@@ -158,6 +205,7 @@ export const COMMANDS = [
   LIST_DISKS,
   LIST_IMAGES,
   INSPECT_IMAGE,
+  PACK,
   FLASH,
   TEXTS.completion,
   TEXTS.manual,

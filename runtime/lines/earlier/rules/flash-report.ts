@@ -29,6 +29,7 @@ const HINTS: { readonly [Why in FlashRefusal['why']]?: string } = {
   'target-missing': '"flasher list disks" shows the disks.',
   'not-a-block-device': '"flasher list disks" shows the disks.',
   'image-too-big': 'Choose a larger disk: "flasher list disks".',
+  'cannot-grow': 'Flash without --grow.',
 }
 
 /** Its last bytes, which say how large it is, may not be its last. */
@@ -61,6 +62,7 @@ export function findingsFields(findings: Findings): Fields {
       notes: decideNotes(image),
       verify: options.verify,
       sha256: options.sha256,
+      ...(options.grow ? { grow: true } : {}),
     },
     errors,
     ok: errors.length === 0,
@@ -89,6 +91,9 @@ export function renderFindings(findings: Findings): string {
     ['Image', renderImage(image)],
     ['Target', describeTarget(target)],
     ['Checks', renderChecks(options)],
+    ...(options.grow
+      ? [['Grow', 'the last partition and its file system fill the disk'] as const]
+      : []),
     ...(provisioning.mode === 'none' ? [] : [['Then', describeStep(provisioning)] as const]),
     ...decideNotes(image).map((note) => ['Note', note] as const),
     ...renderReasons(findings).map((error) => ['Refused', error] as const),

@@ -66,6 +66,7 @@ const parseOptions = ({ values, switches }: FlashArguments): FlashOptions => ({
   sha256: values['sha256']?.toLowerCase() ?? null,
   allowPartition: switches.has('allow-partition'),
   fixGpt: switches.has('fix-gpt'),
+  grow: switches.has('grow'),
 })
 
 const NO_CONSENT: FlashMisuse = {

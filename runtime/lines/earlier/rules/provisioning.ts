@@ -21,6 +21,8 @@ const FETCHED: Readonly<Record<MachineProvisioning, readonly ProvisionFile[]>> =
   'cijoe-online': [],
 }
 
+export const listFetched = (mode: MachineProvisioning): readonly ProvisionFile[] => FETCHED[mode]
+
 export const isFetched = (mode: MachineProvisioning, file: ProvisionFile): boolean =>
   FETCHED[mode].includes(file)
 

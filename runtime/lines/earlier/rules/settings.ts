@@ -49,7 +49,7 @@ export const SETTINGS = {
       restart,
       env: 'FLASHER_IMAGE_ROOT',
     }),
-    boot_dir: setting(path, '', 'Files of the live environment, served below `/boot/`.', {
+    boot_dir: setting(path, '', 'The files of live systems, served below `/boot/`.', {
       restart,
       env: 'FLASHER_BOOT_DIR',
       fallbackWords: '`<paths.state_dir>/boot`',

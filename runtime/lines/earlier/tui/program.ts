@@ -32,6 +32,8 @@ export interface TuiEnvironment {
   readonly now: () => number
   /** Why a person is asked, for the status bar; absent: the person asked for it. */
   readonly reason?: string | null
+  /** Why the server was not notified of a flash that was done before; it can be notified from here. */
+  readonly unsent?: string
 }
 
 const SUCCESS = 0
@@ -45,7 +47,7 @@ export async function tui(
   given: Arguments,
   { program }: CommandLine,
 ): Promise<number> {
-  const { env, stdin, stdout, stderr, isRoot, signal, now, reason = null } = environment
+  const { env, stdin, stdout, stderr, isRoot, signal, now, reason = null, unsent } = environment
   const { bases, mac } = readOptions(given)
   if (!stdin.isTTY || !stdout.isTTY) {
     const hint = 'Without one: "flasher flash --image IMAGE --target DISK --yes".'
@@ -64,7 +66,7 @@ export async function tui(
   const services = createTuiServices({ env, isRoot, signal, imageRoot, server, mac })
   const style = decideTerminalStyle(env, stdout.isTTY)
   const ink = createInk(style)
-  const opening = openState(setting, reason)
+  const opening = openState(setting, { reason, unsent })
   if (!style.live) {
     const { runPlain } = await import('./plain.ts')
     const out = encodeOutput(stdout, env)

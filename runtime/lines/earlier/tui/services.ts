@@ -100,7 +100,7 @@ const orderFor = ({ image, disk }: Choice): FlashOrder => ({
   image: image.location,
   format: image.format,
   target: disk.path,
-  options: { verify: 'data', sha256: null, allowPartition: false, fixGpt: false },
+  options: { verify: 'data', sha256: null, allowPartition: false, fixGpt: false, grow: false },
   chosen: disk.device.identity,
 })
 

@@ -24,7 +24,7 @@ function makeBundle() {
     buildBundleMachine(fixture.machine, { json: '{"id":"core"}', at: NOW }),
     buildBundleMachine(createMachine(OTHER, 'ipxe-exit', NOW), null),
   ]
-  return { fixture, bundle: buildBundle(machines, { version: '0.1.0', now: NOW }) }
+  return { fixture, bundle: buildBundle(machines, { version: '0.1.0', now: NOW, templates: [] }) }
 }
 
 test('the layout: native objects, sorted by MAC, nothing of what operators decided', () => {
@@ -80,7 +80,11 @@ test('what was exported is imported, as flasher-inventory with its bindings clea
 
 test('a name goes with its machine; a bundle without one leaves the name that is there', () => {
   const named = { ...createMachine(MAC, 'ipxe-exit', NOW), name: 'Rack 1' }
-  const bundle = buildBundle([buildBundleMachine(named, null)], { version: '0.1.0', now: NOW })
+  const bundle = buildBundle([buildBundleMachine(named, null)], {
+    version: '0.1.0',
+    now: NOW,
+    templates: [],
+  })
   const [machine] = bundle.machines
   assert.ok(machine)
   assert.is(machine.name, 'Rack 1')

@@ -95,7 +95,13 @@ test('disks without a serial are known by their WWN, else by where they are plug
 
 test('the JSON is flat and holds itself under plan, keys in the deployed order', () => {
   const image = entryOf(REF)
-  const flash = { mode: 'flash', image, serial: 'S1', registerUefiBoot: false } as const
+  const flash = {
+    mode: 'flash',
+    image,
+    serial: 'S1',
+    registerUefiBoot: false,
+    grow: false,
+  } as const
   const flat = {
     mode: 'flash',
     image: image.url,
@@ -114,6 +120,8 @@ test('the JSON is flat and holds itself under plan, keys in the deployed order',
     'plan',
   ])
   assert.is(renderPlan({ ...flash, registerUefiBoot: true }, BASE)['register_uefi_boot'], true)
+  assert.is('grow' in renderPlan(flash, BASE), false)
+  assert.is(renderPlan({ ...flash, grow: true }, BASE)['grow'], true)
   const catalog = `${BASE}/catalog.toml`
   const wizard = { mode: 'interactive', catalog }
   assert.equal(renderPlan({ mode: 'interactive', reason: null }, BASE), { ...wizard, plan: wizard })
@@ -130,6 +138,7 @@ const flashOf = (url: string) => ({
   image: { ...entryOf(REF), url },
   serial: 'S1',
   registerUefiBoot: false,
+  grow: false,
 })
 
 const imageOf = (url: string, base: string) => renderPlan(flashOf(url), base)['image']

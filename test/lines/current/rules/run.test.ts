@@ -68,7 +68,13 @@ test('who armed it outlives every flash of flash-always, and a restart', () => {
 
 test('plans after which something is flashed are remembered, others are not', () => {
   const machine = machineWith('flasher-flash-once', { planned_at: THEN })
-  const flash = { mode: 'flash', image: ENTRY, serial: 'S1', registerUefiBoot: false } as const
+  const flash = {
+    mode: 'flash',
+    image: ENTRY,
+    serial: 'S1',
+    registerUefiBoot: false,
+    grow: false,
+  } as const
   assert.is(notePlan(machine, flash, NOW).planned_at, NOW)
   assert.is(notePlan(machine, { mode: 'interactive', reason: null }, NOW).planned_at, NOW)
   assert.is(notePlan(machine, { mode: 'inventory' }, NOW), machine)

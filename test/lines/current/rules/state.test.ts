@@ -156,6 +156,8 @@ test('labels are added and taken away, to sixteen', () => {
   assert.match(act(fixture, 'label', { add: many }), 'more than 16')
   assert.is(act(fixture, 'console', { serial_console: 'ttyS1' }), '')
   assert.is(fixture.machine.serial_console, 'ttyS1')
+  assert.is(act(fixture, 'grow', { grow: true }), '')
+  assert.is(fixture.machine.grow, true)
 })
 
 test('parameters are checked before, and once more', () => {

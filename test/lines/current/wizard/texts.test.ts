@@ -6,6 +6,7 @@ import { listLiterals } from '../../../support/literals.ts'
 
 const FILES = [
   'runtime/lines/current/wizard/**/*.ts',
+  'runtime/terminal/console/*.ts',
   'runtime/terminal/prompt/*.ts',
   'runtime/terminal/text/{bar,progress}.ts',
 ]

@@ -79,7 +79,7 @@ const listed = (disks: readonly SurveyedDisk[] = [SYSTEM, FREE]): readonly Input
 ]
 
 const open = (setting: Partial<Setting> = {}, reason: string | null = null) =>
-  ({ ...openState({ ...SETTING, ...setting }, reason), effects: [] }) satisfies Next
+  ({ ...openState({ ...SETTING, ...setting }, { reason }), effects: [] }) satisfies Next
 
 const CHECKED: Input = { input: 'checked', checked: { findings: null, reasons: [], disk: FREE } }
 const statusOf = ({ status }: State) => status?.text ?? null
@@ -114,6 +114,7 @@ const DONE: FlashOutcome = {
     verify: 'data',
     sha256: null,
     fixGpt: false,
+    grow: false,
   },
   bytesWritten: 1,
   seconds: 1,
@@ -278,6 +279,14 @@ test('a screen is never wider or higher than the terminal, and is plain without 
       )
     }
   }
+})
+
+test('a flash that the server does not know of is reported with d', () => {
+  const unsent = { reason: 'The disk is flashed.', unsent: 'HTTP 503' }
+  const { state } = openState({ ...SETTING, server: 'http://a', mac: '52:54:00:12:34:56' }, unsent)
+  assert.equal(state.signal, { kind: 'failed', reason: 'HTTP 503' })
+  const pressed = next(state, { input: 'key', key: 'd', pageRows: 10 })
+  assert.equal(pressed.effects, [{ effect: 'send-done' }])
 })
 
 test.run()

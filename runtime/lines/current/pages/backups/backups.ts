@@ -3,13 +3,7 @@ import { getRouterParam, type H3Event, type HTTPResponse } from 'h3'
 import { readBackupTime } from '../../../../core/state/backup.ts'
 import { Fault } from '../../../../core/foundation/fault.ts'
 import { banner, card, emptyState, progress, renderBytes } from '../../../../web/ui/elements.ts'
-import {
-  checkField,
-  hidden,
-  postButton,
-  selectField,
-  textField,
-} from '../../../../web/ui/fields.ts'
+import { postButton, textField } from '../../../../web/ui/fields.ts'
 import { refuse } from '../../../../web/http/faults.ts'
 import { address, fillHtml, html, type Content, type Html } from '../../../../web/ui/html.ts'
 import { refreshEvery } from '../../../../web/ui/refresh.ts'
@@ -151,21 +145,13 @@ const renderActive = (
     }
   </ul>`
 
-/** The same form as on the settings page. */
-export function renderSchedule({ services }: PageContext): Html {
+/** The settings page changes it. */
+function renderSchedule({ services }: PageContext): Html {
   const { enabled, cadence, retention } = services.config.current().backup
-  return html`<form method="post" action="/ui/settings/backup">
-    ${checkField({ name: 'backup_enabled', label: t.schedule.enabled, checked: enabled })}
-    ${selectField({
-      name: 'backup_cadence',
-      label: t.schedule.cadence,
-      value: cadence,
-      options: Object.entries(t.schedule.cadences).map(([value, text]) => ({ value, text })),
-    })}
-    ${textField({ name: 'backup_retention_count', label: t.schedule.retention, type: 'number', value: String(retention), min: 1, max: 10_000, required: true })}
-    ${hidden({ back: PATH })}
-    <button>${t.schedule.button}</button>
-  </form>`
+  const isOff = !enabled || cadence === 'manual'
+  const text = isOff ? t.schedule.texts.manual : t.schedule.texts[cadence]
+  return html`<p>${text} ${fillCount(t.schedule.kept, retention)}</p>
+    <p><a class="button" href="/ui/settings#backup-schedule">${t.schedule.change}</a></p>`
 }
 
 async function ask(

@@ -4,8 +4,8 @@ import { badge, card, emptyState, progress } from '../../../../web/ui/elements.t
 import { address, html, type Html } from '../../../../web/ui/html.ts'
 import type { Route } from '../../../../web/http/route.ts'
 import { refreshOnNews } from '../../../../web/ui/refresh.ts'
-import { renderTime, type Clock } from '../../../../web/ui/times.ts'
-import { isUnassigned, type Machine } from '../../rules/machine.ts'
+import { renderTime } from '../../../../web/ui/times.ts'
+import { isUnassigned } from '../../rules/machine.ts'
 import { messageOf, type PageContext } from '../frame/page-context.ts'
 import { pageRoute } from '../frame/page-routes.ts'
 import { renderEventList } from '../view/event-list.ts'
@@ -14,7 +14,7 @@ import { nameOf, type MachineView } from '../view/machine-view.ts'
 import { machinePath } from '../view/machine-row.ts'
 import { renderReadiness } from './setup-list.ts'
 import { renderBar } from '../view/run-bar.ts'
-import { namesOf, renderRunList } from '../view/run-table.ts'
+import { renderWhat, runPath } from '../view/run-table.ts'
 import { PAGES } from '../../../../core/texts/pages/texts.ts'
 import { fill } from '../../../../core/texts/text.ts'
 
@@ -71,11 +71,10 @@ async function show(context: PageContext, event: H3Event): Promise<HTTPResponse>
         ],
         [t.numbers.images, context.images().length, '/ui/cache'],
       ])}
-      ${renderReadiness(readiness)}
+      ${renderReadiness(readiness, flashed.length > 0)}
       <div class="columns">
         <div>
           ${running.length === 0 ? null : card({ title: t.running, body: renderRunning(running) })}
-          ${renderFailures(context, machines, since)}
           ${card({
             title: t.attention.title,
             aside:
@@ -88,7 +87,7 @@ async function show(context: PageContext, event: H3Event): Promise<HTTPResponse>
               waiting.length === 0
                 ? renderCalm(machines.length)
                 : html`<ul class="rows">
-                    ${waiting.slice(0, MAX_ROWS).map((view) => renderWaiting(view, clock))}
+                    ${waiting.slice(0, MAX_ROWS).map((view) => renderWaiting(context, view))}
                   </ul>`,
           })}
         </div>
@@ -112,30 +111,28 @@ const renderNumbers = (
     ${numbers.map(([title, count, href]) => html`<a class="card" href="${href}"><strong>${count}</strong><span class="dim">${title}</span></a>`)}
   </div>`
 
-function renderFailures(context: PageContext, machines: readonly Machine[], since: string) {
-  const found = context.site.runs.list({ result: 'failed', since, limit: MAX_ROWS })
-  if (found.length === 0) return null
-  const runs = found.map(({ run }) => run)
-  return card({
-    title: t.failures.title,
-    aside: html`<a class="small" href="/ui/runs?state=failed">${t.failures.all}</a>`,
-    body: renderRunList(runs, context.clock(), namesOf(machines, nameOf)),
-  })
-}
-
-const renderWaiting = ({ machine, view }: MachineView, clock: Clock): Html =>
-  html`<li>
+/** A failed machine shows what it was to write as well, and leads to its run. */
+function renderWaiting(context: PageContext, { machine, view }: MachineView): Html {
+  const [failed] =
+    view.state === 'failed'
+      ? context.site.runs.list({ mac: machine.mac, result: 'failed', limit: 1 })
+      : []
+  return html`<li>
     <span class="grow"
-      >${badge(view.state)} <a href="${machinePath(machine.mac)}">${nameOf(machine)}</a><br /><span
+      >${badge(view.state)} <a href="${machinePath(machine.mac)}"><bdi>${nameOf(machine)}</bdi></a
+      >${failed === undefined ? null : html`<br />${renderWhat(failed.run)}`}<br /><span
         class="small dim"
         >${view.is}</span
-      ></span
+      >${failed === undefined ? null : html` <a class="small" href="${runPath(failed.run)}">${t.attention.run}</a>`}</span
     >
-    <span class="when">${renderTime(machine.last_seen_at, clock, t.attention.neverSeen)}</span>
+    <span class="when"
+      >${renderTime(machine.last_seen_at, context.clock(), t.attention.neverSeen)}</span
+    >
     <a class="button" href="${machinePath(machine.mac)}#intent"
       >${isUnassigned(machine) ? t.attention.configure : t.attention.open}</a
     >
   </li>`
+}
 
 const renderRunning = (views: readonly MachineView[]): Html =>
   html`<ul class="rows">

@@ -3,27 +3,35 @@ import type { ReadinessRow } from '../../../../core/boot/readiness.ts'
 import { badge, card, icon, type Tone } from '../../../../web/ui/elements.ts'
 import { html, type Html } from '../../../../web/ui/html.ts'
 import { PAGES } from '../../../../core/texts/pages/texts.ts'
-import { fill } from '../../../../core/texts/text.ts'
+import { fill, fillCount } from '../../../../core/texts/text.ts'
 
 const t = PAGES.dashboard.setup
 
-/** Folded once everything is ready. */
-export function renderReadiness(rows: readonly ReadinessRow[]): Html {
-  const done = rows.filter(({ ok }) => ok).length
-  const next = rows.find(({ ok }) => !ok)
-  const list = html`<ul class="rows setup">
-    ${rows.map((row) => renderRow(row, row === next))}
-  </ul>`
-  return done === rows.length
-    ? html`<details class="card" id="readiness">
-        <summary>${icon('done')} ${t.done}</summary>
-        ${list}
-      </details>`
-    : card({
-        title: fill(t.title, { done, total: rows.length }),
-        id: 'readiness',
-        body: list,
-      })
+/** Folded once everything is ready; after the first flash, what is ready is folded in any case. */
+export function renderReadiness(rows: readonly ReadinessRow[], hasFlashed: boolean): Html {
+  const [ready, open] = [rows.filter(({ ok }) => ok), rows.filter(({ ok }) => !ok)]
+  const list = (shown: readonly ReadinessRow[]) =>
+    html`<ul class="rows setup">
+      ${shown.map((row) => renderRow(row, row === open[0]))}
+    </ul>`
+  if (open.length === 0) {
+    return html`<details class="card" id="readiness">
+      <summary>${icon('done')} ${t.done}</summary>
+      ${list(rows)}
+    </details>`
+  }
+  const isFolded = hasFlashed && ready.length > 0
+  return card({
+    title: fill(t.title, { done: ready.length, total: rows.length }),
+    id: 'readiness',
+    body: isFolded
+      ? html`${list(open)}
+          <details>
+            <summary>${fillCount(t.ready, ready.length)}</summary>
+            ${list(ready)}
+          </details>`
+      : list(rows),
+  })
 }
 
 const TONES = {

@@ -11,10 +11,9 @@ import {
   type Content,
   type Html,
 } from '../../../../web/ui/html.ts'
-import { readListQuery, type ListQuery } from '../../../../web/ui/search.ts'
+import { readListQuery, type ListQuery, renderCount } from '../../../../web/ui/search.ts'
 import { startOfDay } from '../../../../web/ui/times.ts'
 import { PAGES } from '../../../../core/texts/pages/texts.ts'
-import { fill } from '../../../../core/texts/text.ts'
 
 const t = PAGES.events.filter
 
@@ -91,7 +90,7 @@ export function renderFilters({ query, problem }: EventView, alarms: number): Ht
       </form>
       <nav class="views" aria-label="${t.views.label}">
         ${renderView(t.views.all, query, {})}
-        ${renderView(fill(t.views.attention, { count: alarms }), query, { unacknowledged: '1' })}
+        ${renderView(t.views.attention, query, { unacknowledged: '1' }, alarms)}
         ${renderView(t.views.failures, query, { failed: '1' })}
       </nav>
     </div>
@@ -125,12 +124,12 @@ const renderDay = (
   /></label>`
 
 /** Keeps the other filters. */
-function renderView(title: string, query: ListQuery, view: ListQuery): Html {
+function renderView(title: string, query: ListQuery, view: ListQuery, count?: number): Html {
   const { failed: _, unacknowledged: __, ...others } = query
   const href = address(PATH, { ...others, ...view })
   const isHere = href === address(PATH, { ...others, ...pickView(query) })
   return html`<a href="${href}" ${attributes({ 'aria-current': isHere ? 'true' : null })}
-    >${title}</a
+    >${title}${renderCount(count)}</a
   >`
 }
 

@@ -37,16 +37,18 @@ interface Removal {
   readonly action: string
   readonly cancel: string
   readonly button: Content
+  /** What is sent on, beside the confirmation. */
+  readonly fields?: Content
 }
 
 /** The question before something is removed for good. */
-export const renderRemoval = ({ title, body, action, cancel, button }: Removal): Html =>
+export const renderRemoval = ({ title, body, action, cancel, button, fields }: Removal): Html =>
   renderQuestion({
     title,
     body,
     form: {
       action,
-      fields: hidden({ confirm: 'yes' }),
+      fields: html`${fields}${hidden({ confirm: 'yes' })}`,
       cancel,
       button: html`<button class="danger">${button}</button>`,
     },

@@ -103,5 +103,15 @@ const renderBootOptions = (form: ConfigurationForm): Html =>
         ],
         hint: t.consoleHint,
       })}
+      ${selectField({
+        name: 'grow',
+        label: t.grow,
+        value: form.values.grow,
+        options: [
+          { value: 'false', text: t.growths.no },
+          { value: 'true', text: t.growths.yes },
+        ],
+        hint: t.growHint,
+      })}
     </div>
   </details>`

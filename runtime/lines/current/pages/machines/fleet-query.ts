@@ -77,8 +77,7 @@ function describe(view: MachineView): Description {
     times: { seen, flashed, discovered },
     order: {
       state: URGENCY[view.view.state],
-      // Machines without a name come after all that have one.
-      name: nameOf(machine) === machine.mac ? `\uffff${machine.mac}` : naturalKey(nameOf(machine)),
+      name: nameKeyOf(machine.mac, nameOf(machine)),
       next: BOOT_MODES.indexOf(machine.boot_mode),
       mac: machine.mac,
       image: naturalOrNull(imageName(view)),
@@ -92,6 +91,10 @@ function describe(view: MachineView): Description {
     },
   }
 }
+
+/** Machines without a name come after all that have one. */
+export const nameKeyOf = (mac: string, name: string): string =>
+  name === mac ? `\uffff${mac}` : naturalKey(name)
 
 const naturalOrNull = (text: string | null) =>
   text === null || text === '' ? null : naturalKey(text)

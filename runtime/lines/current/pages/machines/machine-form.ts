@@ -1,5 +1,5 @@
 /** The form of a machine: parses its fields, redisplays them after a refusal, and builds the request body. */
-import { SERIAL_CONSOLES, type SerialConsole } from '../../../../core/boot/boot-script.ts'
+import { SERIAL_CONSOLES, type SerialConsole } from '../../../../core/boot/boot-decision.ts'
 import { renderFieldErrors, type FieldError } from '../../../../core/foundation/field-error.ts'
 import { printable } from '../../../../core/foundation/printable.ts'
 import { accept, refuse, type Result } from '../../../../core/foundation/result.ts'
@@ -11,7 +11,7 @@ import { lacksTarget, parseUpsert, type MachineUpsert } from '../../rules/upsert
 
 const t = PAGES.machine.form
 
-/** As the deployed server names them; `name` and `serial_console` are ours. */
+/** As the deployed server names them; `name`, `serial_console` and `grow` are ours. */
 export const FIELDS = [
   'name',
   'bty_image_ref',
@@ -20,6 +20,7 @@ export const FIELDS = [
   'sanboot_drive',
   'target_disk_serial',
   'serial_console',
+  'grow',
 ] as const
 export type FormValues = Readonly<Record<(typeof FIELDS)[number], string>>
 
@@ -36,6 +37,7 @@ export const valuesOf = (machine: Machine): FormValues => ({
   sanboot_drive: machine.sanboot_drive ?? '',
   target_disk_serial: machine.target_disk_serial ?? '',
   serial_console: machine.serial_console,
+  grow: String(machine.grow),
 })
 
 /** What was typed, else what is stored: a refused form comes back as it was posted. */
@@ -49,6 +51,7 @@ export function readValues(given: URLSearchParams, stored: FormValues): FormValu
     sanboot_drive: read('sanboot_drive'),
     target_disk_serial: read('target_disk_serial'),
     serial_console: read('serial_console'),
+    grow: read('grow'),
   }
 }
 
@@ -61,6 +64,7 @@ export const EMPTY: FormValues = {
   sanboot_drive: '',
   target_disk_serial: '',
   serial_console: '',
+  grow: '',
 }
 
 /** Why a form was refused. */

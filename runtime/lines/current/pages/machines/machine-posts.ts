@@ -113,6 +113,7 @@ async function save(
     return fail(saved.refusal.why === 'stale' ? STALE : describeRefusal(saved.refusal.fields, []))
   }
   await saveConsole(context, event, saved.value, values.serial_console)
+  await saveGrowth(context, event, saved.value, values.grow)
   if (confirm === null) return goTo(event, localPath(form.get('back'), '/ui/machines'))
   const note = armed === null ? { saved: 1 } : { armed: 1 }
   return goTo(event, address(machinePath(mac), { ...note, back: form.get('back') }))
@@ -238,4 +239,12 @@ async function saveConsole(context: PageContext, event: H3Event, machine: Machin
   const { site } = context
   const request = { action: 'console', parameters: { serial_console } }
   await site.fleet.act(machine.mac, request, site.by(event))
+}
+
+/** A post without the field leaves it as it is. */
+async function saveGrowth(context: PageContext, event: H3Event, machine: Machine, text: string) {
+  const grow = text === 'true'
+  if (text === '' || grow === machine.grow) return
+  const request = { action: 'grow', parameters: { grow } }
+  await context.site.fleet.act(machine.mac, request, context.site.by(event))
 }

@@ -18,7 +18,7 @@ import { cutPage, PAGE_ROWS, type Page } from '../../../../web/ui/paging.ts'
 import type { Route } from '../../../../web/http/route.ts'
 import { readListQuery, type ListQuery } from '../../../../web/ui/search.ts'
 import { refreshOnNews } from '../../../../web/ui/refresh.ts'
-import { renderPager, renderTable, type Column } from '../../../../web/ui/tables.ts'
+import { pickColumn, renderPager, renderTable, type Column } from '../../../../web/ui/tables.ts'
 import { renderBulkBar } from './bulk-bar.ts'
 import { goBack } from '../frame/form-answer.ts'
 import { messageOf, type PageContext } from '../frame/page-context.ts'
@@ -39,15 +39,6 @@ const KEPT = ['q', 'filter', 'sort', 'page', 'view', 'columns'] as const
 
 /** Columns that a window of 1280 pixels holds. */
 const MAX_BESIDE = 7
-
-const PICK: Column = {
-  className: 'pick',
-  title: html`<label class="scripted-only check"
-    ><input type="checkbox" id="pick-page" aria-label="${t.selectPage}" /><span class="narrow-only"
-      >${t.selectPage}</span
-    ></label
-  >`,
-}
 
 const columnOf = (name: ColumnName): Column => {
   const { title, sort } = FLEET_COLUMNS[name]
@@ -181,7 +172,7 @@ function renderFleet(
         className: columns.length > MAX_BESIDE ? 'fleet many' : 'fleet',
         path: PATH,
         query,
-        columns: [PICK, ...columns.map(columnOf)],
+        columns: [pickColumn(t.selectPage), ...columns.map(columnOf)],
         body: { id: 'rows', 'sse-swap': 'machines-update', 'hx-swap': 'morph:innerHTML' },
         rows: page.rows.map((machine) =>
           renderMachineRow(context.view(machine, event), clock, columns),

@@ -12,25 +12,31 @@ const t = PAGES.netboot.install
 
 const PATH = '/ui/netboot'
 
-export const renderInstall = (context: PageContext, event: H3Event): Html =>
-  card({
-    title: t.title,
-    id: 'install',
-    body: html`<div class="ways">
-      <section>
-        <h3>${t.fetch.title}</h3>
-        ${renderFetch(context, event)}
-      </section>
-      <section>
-        <h3>${t.upload.title}</h3>
-        ${renderUpload()}
-      </section>
-      <section>
-        <h3>${t.build.title}</h3>
-        ${renderBuild(context)}
-      </section>
-    </div>`,
-  })
+/** Folded once machines boot one; the address of the card opens it. */
+export function renderInstall(context: PageContext, event: H3Event): Html {
+  const ways = html`<div class="ways">
+    <section>
+      <h3>${t.fetch.title}</h3>
+      ${renderFetch(context, event)}
+    </section>
+    <section>
+      <h3>${t.upload.title}</h3>
+      ${renderUpload()}
+    </section>
+    <section>
+      <h3>${t.build.title}</h3>
+      ${renderBuild(context)}
+    </section>
+  </div>`
+  const isInstalled = Object.values(context.services.netboot.bootFiles.active()).some(Boolean)
+  const isRefused = context.site.notices.read(event) !== null
+  return isInstalled && !isRefused
+    ? html`<details class="card">
+        <summary>${t.another}</summary>
+        <div id="install">${ways}</div>
+      </details>`
+    : card({ title: t.title, id: 'install', body: ways })
+}
 
 /** One button saves where releases are and fetches one. */
 function renderFetch({ services, site }: PageContext, event: H3Event): Html {
@@ -41,12 +47,14 @@ function renderFetch({ services, site }: PageContext, event: H3Event): Html {
       name: 'site',
       label: t.fetch.site,
       placeholder: 'https://github.com',
+      hint: t.fetch.siteHint,
       typed,
     })}
     ${sourceField(find(rows, 'boot', 'release_repo'), {
       name: 'repository',
       label: t.fetch.repository,
       placeholder: 'owner/name',
+      hint: t.fetch.repositoryHint,
       typed,
     })}
     ${textField({
@@ -70,13 +78,14 @@ interface SourceField {
   readonly name: 'site' | 'repository'
   readonly label: string
   readonly placeholder: string
+  readonly hint: string
   readonly typed: Readonly<Record<string, string>>
 }
 
 /** What the environment sets cannot be changed here. */
 function sourceField(
   row: ShownSetting | undefined,
-  { name, label, placeholder, typed }: SourceField,
+  { name, label, placeholder, hint, typed }: SourceField,
 ): Content {
   if (row?.origin.by === 'environment') {
     return html`<div class="field">
@@ -87,7 +96,14 @@ function sourceField(
       </p>
     </div>`
   }
-  return textField({ name, label, placeholder, mono: true, value: typed[name] ?? row?.text ?? '' })
+  return textField({
+    name,
+    label,
+    placeholder,
+    hint,
+    mono: true,
+    value: typed[name] ?? row?.text ?? '',
+  })
 }
 
 /** The script sends each file by `PUT /boot/<name>`; checksums go first, so that the others are checked. */

@@ -195,7 +195,9 @@ function renderTftp({ services, site }: PageContext, event: H3Event): Html {
       ${isReady ? null : renderTftpHelp(services.netboot.reachedAt(site.contact(event).baseUrl))}
       <p class="dim small">
         ${fillHtml(t.tftp.note, {
-          setting: html`<a href="/ui/settings#netboot.tftp_probe_host">netboot.tftp_probe_host</a>`,
+          setting: html`<a href="/ui/settings#netboot.tftp_probe_host"
+            >${PAGES.settings.titles['netboot.tftp_probe_host']}</a
+          >`,
         })}
       </p>`,
   })

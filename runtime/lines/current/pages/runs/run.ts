@@ -24,6 +24,7 @@ import { renderExact, renderTime, type Clock } from '../../../../web/ui/times.ts
 import type { PageContext } from '../frame/page-context.ts'
 import { pageRoute } from '../frame/page-routes.ts'
 import { nameOf } from '../view/machine-view.ts'
+import { renderRemovalButton } from './run-removal.ts'
 import { renderBar } from '../view/run-bar.ts'
 import {
   renderArmer,
@@ -56,6 +57,7 @@ async function show(context: PageContext, event: H3Event): Promise<HTTPResponse>
     }),
     section: '/ui/runs',
     trail: html`<a href="/ui/runs">${t.trail}</a> / <a href="${machinePath(mac)}">${mac}</a>`,
+    actions: run.result === null ? null : renderRemovalButton(run),
     live: address('/events/machines', { q: `mac:${mac}` }),
     body: html`<div class="stack" ${refreshOnNews('run', runPath(run), 1000)}>
       <section class="card stack">

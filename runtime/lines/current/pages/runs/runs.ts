@@ -1,7 +1,14 @@
-/** /ui/runs: every flash, newest first, with a search and exports. */
+/** /ui/runs: every flash, newest first or sorted by a column, with a search, exports and removal. */
 import type { H3Event, HTTPResponse } from 'h3'
 import { PAGES } from '../../../../core/texts/pages/texts.ts'
+import { fill } from '../../../../core/texts/text.ts'
+import { parseRunColumn, RUN_KEYS } from '../../../../core/machine/run-order.ts'
+import { sortRows } from '../../../../core/machine/selection.ts'
+import type { RunFilter, Runs } from '../../../../services/state/runs.ts'
 import { emptyState } from '../../../../web/ui/elements.ts'
+import { hidden } from '../../../../web/ui/fields.ts'
+import { cutPage, PAGE_ROWS } from '../../../../web/ui/paging.ts'
+import { renderPager } from '../../../../web/ui/tables.ts'
 import { address, html, type Html } from '../../../../web/ui/html.ts'
 import { refreshOnNews } from '../../../../web/ui/refresh.ts'
 import {
@@ -16,14 +23,16 @@ import { parseRunFilter, readRunPage } from '../../../../web/fleet/runs.ts'
 import type { PageContext } from '../frame/page-context.ts'
 import { pageRoute } from '../frame/page-routes.ts'
 import { nameOf } from '../view/machine-view.ts'
+import { opensQuestion } from '../frame/question.ts'
+import { nameKeyOf } from '../machines/fleet-query.ts'
 import { runPage } from './run.ts'
+import { renderRemoved, renderRunValue, RUN_REMOVAL_PATH, runRemovalPage } from './run-removal.ts'
 import { renderRunTable } from '../view/run-table.ts'
 
 const t = PAGES.runs.list
 
 const PATH = '/ui/runs'
-const ROWS = 100
-const KEPT = ['q', 'state', 'mac', 'image', 'serial', 'since', 'until'] as const
+const KEPT = ['q', 'state', 'mac', 'image', 'serial', 'since', 'until', 'sort'] as const
 
 const VIEWS = [
   [t.filters.all, ''],
@@ -37,57 +46,119 @@ const VIEWS = [
 export const runPages = (context: PageContext): readonly Route[] => [
   pageRoute(PATH, (event) => show(context, event)),
   runPage(context),
+  runRemovalPage(context),
 ]
 
 async function show(context: PageContext, event: H3Event): Promise<HTTPResponse> {
   const { site } = context
   const { searchParams } = event.url
-  const filter = { ...parseRunFilter(searchParams), limit: ROWS }
-  const { before } = filter
-  const { shown, next, total } = readRunPage(site.runs, filter)
   const query = readListQuery(searchParams, KEPT, 300)
-  const nameOfMac = (mac: Run['mac']) => {
-    const machine = site.machines.peek(mac)
-    return machine === null ? mac : nameOf(machine)
-  }
+  const found = readShown(context, searchParams, query)
   return await context.show(event, {
     title: t.title,
     section: PATH,
-    count: String(total),
+    count: String(found.total),
     live: address('/events/machines', { q: 'mac:none', bars: 'all' }),
+    messages: renderRemoved(searchParams),
     actions: html`<a class="button" href="${address('/runs.csv', query)}">${t.csv}</a
       ><a class="button" href="${address('/runs.json', query)}">${t.json}</a>`,
     body: html`${renderSearch({
-        path: PATH,
-        query,
-        name: 'q',
-        label: t.search,
-        placeholder: t.placeholder,
-        views: VIEWS.map(([title, state]) => [
-          title,
-          { ...query, state },
-          countRuns(site.runs, { ...query, state }),
-        ]),
-      })}
-      <div ${refreshOnNews('runs', address(PATH, { ...query, before }), 2000)}>
-        ${
-          shown.length === 0
-            ? renderNothing(query)
-            : renderRunTable({
-                runs: shown.map(({ run }) => run),
-                clock: context.clock(),
-                nameOf: nameOfMac,
-              })
-        }
-      </div>
-      ${renderOlder({
-        path: PATH,
-        query,
-        shown: shown.length,
-        isNewest: before === undefined,
-        next: next === null ? null : { before: next },
-      })}`,
+      path: PATH,
+      query,
+      name: 'q',
+      label: t.search,
+      placeholder: t.placeholder,
+      views: VIEWS.map(([title, state]) => [
+        title,
+        { ...query, state },
+        countRuns(site.runs, { ...query, state }),
+      ]),
+    })}
+    ${found.runs.length === 0 ? renderNothing(query) : renderRuns(context, event, query, found)}`,
   })
+}
+
+function renderRuns(
+  context: PageContext,
+  { url: { pathname, searchParams, search } }: H3Event,
+  query: ListQuery,
+  { runs, pager }: Shown,
+): Html {
+  const here = address(PATH, {
+    ...query,
+    page: searchParams.get('page'),
+    before: searchParams.get('before'),
+  })
+  return html`<form id="bulk" hx-disinherit="*" ${opensQuestion(RUN_REMOVAL_PATH)}>
+    <div ${refreshOnNews('runs', here, 2000)}>
+      ${renderRunTable({
+        runs,
+        clock: context.clock(),
+        path: PATH,
+        query,
+        nameOf: (mac) => nameOfMac(context, mac),
+        valueOf: renderRunValue,
+      })}
+      ${pager}
+    </div>
+    <div class="bulk" role="group" aria-label="${t.selected}">
+      <output data-text="${t.countSelected}">${fill(t.countSelected, { count: 0 })}</output>
+      ${hidden({ confirm: 'ask', back: `${pathname}${search}` })}
+      <button class="danger">${PAGES.runs.removal.ask}</button>
+      <button type="reset">${t.clear}</button>
+    </div>
+  </form>`
+}
+
+function nameOfMac({ site }: PageContext, mac: Run['mac']): string {
+  const machine = site.machines.peek(mac)
+  return machine === null ? mac : nameOf(machine)
+}
+
+interface Shown {
+  readonly runs: readonly Run[]
+  readonly total: number
+  readonly pager: Html
+}
+
+/** Newest first by their numbers, so that new runs move no page; else page by page in the order of a column. */
+function readShown(context: PageContext, params: URLSearchParams, query: ListQuery): Shown {
+  const { runs } = context.site
+  const filter = { ...parseRunFilter(params), limit: PAGE_ROWS }
+  const column = parseRunColumn(query['sort'])
+  if (column === null) return readNewest(runs, filter, query)
+  const { limit: _limit, before: _before, ...condition } = filter
+  const surroundings = {
+    nameKeyOf: (mac: Run['mac']) => nameKeyOf(mac, nameOfMac(context, mac)),
+    isStalled: (mac: Run['mac']) => runs.findLive(mac)?.stalled === true,
+  }
+  const rows = runs
+    .listSortRows(condition, column)
+    .map((row) => ({ n: row.n, key: RUN_KEYS[column](row, surroundings) }))
+  const page = cutPage(
+    sortRows(rows, query['sort'] ?? '', ({ key }) => key),
+    params,
+  )
+  return {
+    runs: runs.read(page.rows.map(({ n }) => n)).map(({ run }) => run),
+    total: page.total,
+    pager: renderPager(PATH, query, page, (page.page - 1) * PAGE_ROWS + 1),
+  }
+}
+
+function readNewest(runs: Runs, filter: RunFilter, query: ListQuery): Shown {
+  const { shown, next, total } = readRunPage(runs, filter)
+  return {
+    runs: shown.map(({ run }) => run),
+    total,
+    pager: renderOlder({
+      path: PATH,
+      query,
+      shown: shown.length,
+      isNewest: filter.before === undefined,
+      next: next === null ? null : { before: next },
+    }),
+  }
 }
 
 /** An index of the database counts them; of a search, it reads the history, which is limited. */
@@ -101,7 +172,7 @@ function countRuns(runs: PageContext['site']['runs'], query: ListQuery): number 
 }
 
 const renderNothing = (query: ListQuery): Html =>
-  Object.keys(query).length === 0
+  Object.keys(query).every((name) => name === 'sort')
     ? emptyState(
         t.none.title,
         t.none.text,

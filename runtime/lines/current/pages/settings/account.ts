@@ -1,6 +1,6 @@
 /** /ui/account: the session, how to change the password, and API tokens. */
 import { getRouterParam, type H3Event, type HTTPResponse } from 'h3'
-import { banner, card, copyable, emptyState, factList, tag } from '../../../../web/ui/elements.ts'
+import { banner, card, copyable, factList, tag } from '../../../../web/ui/elements.ts'
 import { checkField, postButton, selectField, textField } from '../../../../web/ui/fields.ts'
 import { attributes, fillHtml, html, type Content, type Html } from '../../../../web/ui/html.ts'
 import type { Route } from '../../../../web/http/route.ts'
@@ -53,24 +53,30 @@ async function show(
     section: PATH,
     actions: postButton({ action: '/ui/logout', label: t.logOut }),
     messages: html`${messageOf(context, event)}${renderChanged(event)}${fresh === null ? null : renderFresh(fresh)}`,
-    body: html`${card({
-      title: t.session.title,
-      body: factList([
-        [t.session.address, site.peer(event).ip],
-        [t.session.end, fillHtml(t.session.extended, { time: until })],
-      ]),
-    })}
-    ${renderPassword(context, event)}
-    ${card({
-      title: t.tokens.title,
-      id: 'tokens',
-      aside: html`<a class="small" href="/docs/api">${t.tokens.api}</a>`,
-      body: html`${renderTokens(tokens, clock)}
-        <details ${attributes({ open: tokens.length === 0 })}>
-          <summary>${t.tokens.create}</summary>
-          ${renderForm(site.notices.read(event)?.typed['name'] ?? '')}
-        </details>`,
-    })}`,
+    body: html`<div class="columns even">
+      <div>
+        ${card({
+          title: t.session.title,
+          body: factList([
+            [t.session.address, site.peer(event).ip],
+            [t.session.end, fillHtml(t.session.extended, { time: until })],
+          ]),
+        })}
+        ${renderPassword(context, event)}
+      </div>
+      <div>
+        ${card({
+          title: t.tokens.title,
+          id: 'tokens',
+          aside: html`<a class="small" href="/docs/api">${t.tokens.api}</a>`,
+          body: html`${renderTokens(tokens, clock)}
+            <details ${attributes({ open: tokens.length === 0 })}>
+              <summary>${t.tokens.create}</summary>
+              ${renderForm(site.notices.read(event)?.typed['name'] ?? '')}
+            </details>`,
+        })}
+      </div>
+    </div>`,
   })
 }
 
@@ -82,7 +88,7 @@ const renderFresh = (token: string): Html =>
 
 function renderTokens(tokens: readonly TokenRecord[], clock: Clock): Content {
   if (tokens.length === 0) {
-    return emptyState(t.tokens.empty.title, t.tokens.empty.text)
+    return html`<p class="dim">${t.tokens.empty}</p>`
   }
   return html`<ul class="rows">
     ${tokens.map(

@@ -1,6 +1,12 @@
 /** The DHCP options that make machines boot from this server, and recipes for DHCP servers. */
 import type { H3Event } from 'h3'
-import { renderDhcpRecipes, type DhcpRecipe } from '../../../../core/boot/dhcp.ts'
+import {
+  FIRMWARE_LOADERS,
+  renderDhcpRecipes,
+  UEFI_FILES,
+  type DhcpRecipe,
+  type FirmwareLoader,
+} from '../../../../core/boot/dhcp.ts'
 import { decideDhcpTarget } from '../../../../core/boot/dhcp-target.ts'
 import { listLanAddresses } from '../../../../services/host/host-addresses.ts'
 import { card, copyable, copyBlock, factList } from '../../../../web/ui/elements.ts'
@@ -13,25 +19,42 @@ const t = PAGES.settings.dhcp
 
 export async function renderDhcp(context: PageContext, event: H3Event): Promise<Html> {
   const { baseUrl } = context.site.contact(event)
-  const target = decideDhcpTarget(baseUrl, listLanAddresses())
+  const said = event.url.searchParams.get('loader')
+  const loader = FIRMWARE_LOADERS.find((one) => one === said) ?? 'grub'
+  const files = UEFI_FILES[loader]
+  const target = decideDhcpTarget(baseUrl, listLanAddresses(), loader)
   const server = target?.address ?? new URL(baseUrl).hostname
   const base = target?.baseUrl ?? baseUrl
   return card({
     title: t.title,
     id: 'dhcp-pxe',
-    body: html`${factList([
+    body: html`${renderChoice(loader)}${factList([
       [t.server, copyable(server)],
       [t.bios, copyable('undionly.kpxe')],
-      [t.uefi, copyable('ipxe.efi')],
-      [t.http, copyable(`${base}/boot/ipxe.efi`)],
+      [t.uefi, copyable(files.uefi)],
+      [t.arm, copyable(files.arm)],
+      [t.http, copyable(`${base}/boot/${files.uefi}`)],
+      [t.httpArm, copyable(`${base}/boot/${files.arm}`)],
       [t.script, copyable(`${base}/pxe-bootstrap.ipxe`)],
     ])}${target === null ? null : renderDhcpRecipes(target).map(renderRecipe)}`,
   })
 }
 
+const renderChoice = (chosen: FirmwareLoader): Html =>
+  html`<nav class="tabs" aria-label="${t.loaders.label}">
+    ${FIRMWARE_LOADERS.map(
+      (loader) =>
+        html`<a
+          href="?loader=${loader}#dhcp-pxe"
+          ${loader === chosen ? html`aria-current="true"` : null}
+          >${t.loaders[loader]}</a
+        >`,
+    )}
+  </nav>`
+
 const renderRecipe = ({ id, title, where, note, text }: DhcpRecipe): Html =>
   html`<details id="dhcp-${id}">
     <summary>${title}</summary>
-    <p class="small dim">${where}${note === null ? null : html`<br />${note}`}</p>
+    <p class="small dim">${where}<br />${note}</p>
     ${copyBlock(text, fill(t.recipe, { title, place: where }))}
   </details>`

@@ -5,7 +5,6 @@ import { findSetting } from '../../../../core/config/setting.ts'
 import { compareFields } from '../../../../core/state/event-changes.ts'
 import { Fault } from '../../../../core/foundation/fault.ts'
 import { refuse } from '../../../../web/http/faults.ts'
-import { localPath } from '../../../../web/http/local-path.ts'
 import type { Route } from '../../../../web/http/route.ts'
 import { renderEditRefusal } from '../../../../services/config/config-editor.ts'
 import { SETTING_TITLES } from './setting-titles.ts'
@@ -89,16 +88,13 @@ async function saveBackup(
   event: H3Event,
   form: URLSearchParams,
 ): Promise<HTTPResponse> {
-  checkFields(form, ['backup_enabled', 'backup_cadence', 'backup_retention_count', 'back'])
+  checkFields(form, ['backup_enabled', 'backup_cadence', 'backup_retention_count'])
   const refusal = await saveAll(context, event, 'backup', [
     { name: 'backup.enabled', text: form.has('backup_enabled') ? 'true' : 'false' },
     { name: 'backup.cadence', text: form.get('backup_cadence') ?? 'manual' },
     { name: 'backup.retention', text: form.get('backup_retention_count') ?? '' },
   ])
-  if (refusal === null) {
-    const back = form.get('back')
-    return goTo(event, back === null ? `${PATH}?saved=backup#backup-schedule` : localPath(back))
-  }
+  if (refusal === null) return goTo(event, `${PATH}?saved=backup#backup-schedule`)
   const isPerson = event.req.headers.get('accept')?.includes('text/html') === true
   if (!isPerson) throw refuse(422, `${refusal.at} ${refusal.error}`)
   return goBack(context.site, event, PATH, asRefused(refusal, 'backup-schedule'))

@@ -52,9 +52,7 @@ export function renderSetting(row: ShownSetting, view: SettingView): Html {
       ${row.isPending ? html`<p class="small warning">${t.restart}</p>` : null}
       <p class="small dim">${sourceOf(row)}</p>
     </div>
-    <div>
-      ${row.locked === null ? renderEdit(row, mine) : html`<span class="small dim">${lockOf(row)}</span>`}
-    </div>
+    <div>${renderChange(row, mine)}</div>
   </li>`
 }
 
@@ -64,9 +62,27 @@ function renderShown({ shown, isSecret }: ShownSetting): Content {
   return isSecret ? t.secret : shown
 }
 
-/** The source stands beside it already. */
-const lockOf = ({ locked, origin }: ShownSetting): string =>
-  origin.by === 'environment' ? t.changeThere : `${upperFirst(locked ?? '')}.`
+/** Settings that a form above the list changes, by its anchor; a line of a file is edited in the list. */
+const CARDS: Readonly<Record<string, string>> = {
+  'withcache.url': '#ramboot',
+  'boot.release_repo': '#netboot-release',
+  'boot.release_tag': '#netboot-release',
+  'backup.enabled': '#backup-schedule',
+  'backup.cadence': '#backup-schedule',
+  'backup.retention': '#backup-schedule',
+}
+
+function renderChange(row: ShownSetting, refused: Refused | null): Html {
+  const { origin, isLocked } = row
+  if (isLocked) {
+    const text = origin.by === 'environment' ? t.changed.environment : t.changed.secret
+    return html`<span class="small dim">${text}</span>`
+  }
+  const anchor = CARDS[nameOf(row)]
+  return anchor === undefined || origin.by === 'file' || refused !== null
+    ? renderEdit(row, refused)
+    : html`<a href="${anchor}">${t.changed.card}</a>`
+}
 
 function sourceOf({ origin, variable }: ShownSetting): Content {
   const code = html`<code>${variable}</code>`
@@ -110,5 +126,3 @@ const renderEdit = (row: ShownSetting, refused: Refused | null): Html => {
 /** Names between backticks are rendered as code. */
 const renderHelp = (text: string): Content =>
   text.split('`').map((part, at) => (at % 2 === 0 ? part : html`<code>${part}</code>`))
-
-const upperFirst = (text: string) => text.charAt(0).toUpperCase() + text.slice(1)

@@ -11,11 +11,10 @@ import {
   icon,
   renderTabs,
 } from '../../../../web/ui/elements.ts'
-import { postButton, textField } from '../../../../web/ui/fields.ts'
+import { hidden, postButton, selectField, textField } from '../../../../web/ui/fields.ts'
 import { attributes, fillHtml, html, type Content, type Html } from '../../../../web/ui/html.ts'
 import type { Route } from '../../../../web/http/route.ts'
 import { renderTime } from '../../../../web/ui/times.ts'
-import { renderSchedule } from '../backups/backups.ts'
 import { messageOf, type PageContext } from '../frame/page-context.ts'
 import { pageRoute } from '../frame/page-routes.ts'
 import { renderDhcp } from './dhcp-cheatsheet.ts'
@@ -58,16 +57,7 @@ async function show(context: PageContext, event: H3Event): Promise<HTTPResponse>
             ${search.wrap(t.keywords.cache, renderCache(context, rows, refused))}
             ${search.wrap(t.keywords.release, renderRelease(rows, refused))}
           </div>
-          <div>
-            ${search.wrap(
-              t.keywords.backup,
-              card({
-                title: t.backup,
-                id: 'backup-schedule',
-                body: renderSchedule(context),
-              }),
-            )}
-          </div>
+          <div>${search.wrap(t.keywords.backup, renderBackup(context))}</div>
         </div>
         ${SETTING_GROUPS.map((group) => renderGroup(group, rows, { search, refused }))}
         ${search.wrap(t.keywords.dhcp, await renderDhcp(context, event))}
@@ -200,8 +190,8 @@ function renderCache(
     body: html`
       <p class="dim">${t.cache.text}</p>
       <form method="post" action="/ui/settings/upstream">
-        ${upstreamField(row, 'catalog_url', t.cache.address, refused)}
-        ${row?.locked == null ? html`<button>${t.cache.button}</button>` : null}
+        ${upstreamField(row, { name: 'catalog_url', label: t.cache.address }, refused)}
+        ${row?.isLocked === true ? null : html`<button>${t.cache.button}</button>`}
       </form>
       ${factList([
         [t.cache.read, renderTime(fetchedAt, context.clock(), t.cache.never)],
@@ -226,34 +216,76 @@ const renderRelease = (rows: readonly ShownSetting[], refused: Refused | null): 
   card({
     title: t.release.title,
     id: 'netboot-release',
+    aside: html`<a class="small" href="/ui/netboot#install">${t.release.link}</a>`,
     body: html`<p class="dim">${t.release.text}</p>
       <form method="post" action="/ui/settings/upstream">
-        ${upstreamField(find(rows, 'boot.release_repo'), 'netboot_repo', t.release.repository, refused)}
-        ${upstreamField(find(rows, 'boot.release_tag'), 'netboot_tag', t.release.tag, refused)}
+        ${upstreamField(
+          find(rows, 'boot.release_repo'),
+          { name: 'netboot_repo', label: t.release.repository, placeholder: 'owner/name' },
+          refused,
+        )}
+        ${upstreamField(
+          find(rows, 'boot.release_tag'),
+          { name: 'netboot_tag', label: t.release.tag, hint: t.release.tagHint },
+          refused,
+        )}
         <button>${t.release.button}</button>
       </form>`,
   })
 
+/** No backups at all and a schedule without an interval are the same to a person: one choice. */
+function renderBackup({ services }: PageContext): Html {
+  const { enabled, cadence, retention } = services.config.current().backup
+  return card({
+    title: t.backup.title,
+    id: 'backup-schedule',
+    aside: html`<a class="small" href="/ui/backups">${t.backup.link}</a>`,
+    body: html`<form method="post" action="/ui/settings/backup">
+      ${hidden({ backup_enabled: 'on' })}
+      ${selectField({
+        name: 'backup_cadence',
+        label: t.backup.cadence,
+        value: enabled ? cadence : 'manual',
+        options: Object.entries(t.backup.cadences).map(([value, text]) => ({ value, text })),
+      })}
+      ${textField({ name: 'backup_retention_count', label: t.backup.retention, type: 'number', value: String(retention), min: 1, max: 10_000, required: true, hint: t.backup.retentionHint })}
+      <button>${t.backup.button}</button>
+    </form>`,
+  })
+}
+
 /** Saved by this page; only the environment has precedence. */
 function upstreamField(
   row: ShownSetting | undefined,
-  name: string,
-  label: string,
+  { name, label, hint, placeholder = row?.shown ?? '' }: UpstreamField,
   refused: Refused | null,
 ): Content {
   if (row === undefined) return null
   if (row.origin.by === 'environment') {
     return factList([
-      [label, html`<strong>${row.shown}</strong> <span class="small dim">${row.locked}</span>`],
+      [
+        label,
+        html`<strong>${row.shown}</strong>
+          <span class="small dim"
+            >${fillHtml(t.upstreamEnvironment, { variable: html`<code>${row.origin.variable}</code>` })}</span
+          >`,
+      ],
     ])
   }
-  const mine = refused?.name === nameOf(row) ? refused : null
+  const typed = refused?.name === nameOf(row) ? refused : { text: row.text, error: null }
   return textField({
     name,
     label,
-    value: mine?.text ?? row.text,
-    error: mine?.error ?? null,
-    placeholder: row.shown,
-    hint: t.upstreamHint,
+    value: typed.text,
+    error: typed.error,
+    placeholder,
+    hint: hint === undefined ? t.upstreamHint : `${hint} ${t.upstreamHint}`,
   })
+}
+
+interface UpstreamField {
+  readonly name: string
+  readonly label: string
+  readonly hint?: string
+  readonly placeholder?: string
 }

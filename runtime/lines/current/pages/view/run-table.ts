@@ -1,7 +1,8 @@
 /** Runs as a table or a list: image and disk, duration, result, and who armed the machine. */
-import type { Machine } from '../../rules/machine.ts'
 import { renderRate } from '../../../../core/foundation/rate.ts'
 import { printable } from '../../../../core/foundation/printable.ts'
+import { renderHyphens } from '../../../../core/machine/mac.ts'
+import type { RunColumn } from '../../../../core/machine/run-order.ts'
 import type { Run } from '../../../../core/machine/run.ts'
 import {
   averageRateOf,
@@ -12,14 +13,23 @@ import {
 import { PAGES } from '../../../../core/texts/pages/texts.ts'
 import { fill } from '../../../../core/texts/text.ts'
 import { badge, middle, type Tone } from '../../../../web/ui/elements.ts'
-import { DIM, fillHtml, html, type Content, type Html } from '../../../../web/ui/html.ts'
-import { numberColumn, renderTable } from '../../../../web/ui/tables.ts'
-import { renderSpan, renderTime, type Clock } from '../../../../web/ui/times.ts'
+import {
+  attributes,
+  DIM,
+  fillHtml,
+  html,
+  type Content,
+  type Html,
+} from '../../../../web/ui/html.ts'
+import type { ListQuery } from '../../../../web/ui/search.ts'
+import { numberColumn, pickColumn, renderTable, type Column } from '../../../../web/ui/tables.ts'
+import { renderExact, renderSpan, renderTime, type Clock } from '../../../../web/ui/times.ts'
 import { stemOf } from './next-boot.ts'
 import { nameDisk, renderBar, shortDisk } from './run-bar.ts'
 
 const t = PAGES.view.run
 const titles = PAGES.view.runTable
+const list = PAGES.runs.list
 
 export const runPath = ({ mac, id }: Pick<Run, 'mac' | 'id'>): string =>
   `/ui/machines/${mac}/runs/${id}`
@@ -66,30 +76,57 @@ export function renderRateOf(run: Run): Content {
 interface RunTable {
   readonly runs: readonly Run[]
   readonly clock: Clock
+  /** The page, whose address has the order. */
+  readonly path: string
+  readonly query: ListQuery
+  /** The value by which a row is selected. */
+  valueOf(run: Run): string
   /** The name of a machine by its MAC, which a deleted one has instead. */
   nameOf(mac: Run['mac']): string
 }
 
-export const renderRunTable = ({ runs, clock, nameOf }: RunTable): Html =>
+/** The first click sorts from the longest, the fastest, the newest. */
+const COLUMNS: readonly (Column & { readonly key: `${'' | '-'}${RunColumn}` })[] = [
+  { key: 'state', title: titles.state, className: 'state' },
+  { key: 'machine', title: titles.machine, className: 'name' },
+  { key: 'image', title: titles.image, className: 'image' },
+  { key: 'disk', title: titles.disk, className: 'disk' },
+  { ...numberColumn(titles.duration), key: '-duration' },
+  { ...numberColumn(titles.rate), key: '-rate' },
+  { key: 'verified', title: titles.verified, className: 'verified' },
+  { key: 'armer', title: titles.armer, className: 'armer' },
+  { key: '-started', title: titles.started, className: 'time' },
+]
+
+export const renderRunTable = ({ runs, clock, path, query, ...row }: RunTable): Html =>
   renderTable({
     caption: titles.caption,
     className: 'runs',
-    columns: [
-      { title: titles.state, className: 'state' },
-      { title: titles.machine, className: 'name' },
-      { title: titles.image, className: 'image' },
-      { title: titles.disk, className: 'disk' },
-      numberColumn(titles.duration),
-      numberColumn(titles.rate),
-      { title: titles.verified, className: 'verified' },
-      { title: titles.armer, className: 'armer' },
-      { title: titles.started, className: 'time' },
-    ],
-    rows: runs.map((run) => renderRow(run, nameOf(run.mac), clock)),
+    path,
+    query,
+    columns: [pickColumn(list.selectPage), ...COLUMNS],
+    body: { id: 'rows' },
+    rows: runs.map((run) => renderRow(run, row, clock)),
   })
 
-const renderRow = (run: Run, name: string, clock: Clock): Html =>
-  html`<tr>
+const renderPick = (run: Run, name: string, value: string, clock: Clock): Html => {
+  const time = renderExact(new Date(run.started_at ?? run.updated_at), clock.zone)
+  return html`<td class="pick">
+    <input
+      type="checkbox"
+      name="runs"
+      form="bulk"
+      value="${value}"
+      aria-label="${fill(list.select, { machine: name, time })}"
+      ${attributes(run.result === null ? { disabled: true, title: list.running } : {})}
+    />
+  </td>`
+}
+
+const renderRow = (run: Run, row: Pick<RunTable, 'nameOf' | 'valueOf'>, clock: Clock): Html => {
+  const name = row.nameOf(run.mac)
+  return html`<tr id="r-${renderHyphens(run.mac)}-${run.id}">
+    ${renderPick(run, name, row.valueOf(run), clock)}
     <td class="state"><a href="${runPath(run)}">${renderRunState(run)}</a></td>
     <th scope="row" class="name">${renderMachine(run.mac, name)}</th>
     ${
@@ -106,6 +143,7 @@ const renderRow = (run: Run, name: string, clock: Clock): Html =>
       ${renderTime(run.started_at ?? run.updated_at, clock)}
     </td>
   </tr>`
+}
 
 const renderMachine = (mac: string, name: string): Html =>
   name === mac
@@ -131,30 +169,23 @@ function renderDisk({ disk }: Run): Content {
     : html`${model}<span class="serial"><code>${middle(serial)}</code></span>`
 }
 
-/** A short list. `nameOf` null: the page is about one machine, so its name is left out. */
-export const renderRunList = (
-  runs: readonly Run[],
-  clock: Clock,
-  nameOf: ((mac: string) => Content) | null = null,
-): Html =>
+/** A short list on the page of a machine. */
+export const renderRunList = (runs: readonly Run[], clock: Clock): Html =>
   html`<ul class="rows">
     ${runs.map(
       (run) =>
         html`<li>
           <span class="grow"
             ><a href="${runPath(run)}">${renderRunState(run)}</a>
-            ${nameOf === null ? null : html`<a href="/ui/machines/${run.mac}">${nameOf(run.mac)}</a> `}${renderWhat(
-              run,
-              nameOf === null,
-            )}<br /><span class="small dim">${renderHow(run)}</span></span
+            ${renderWhat(run, true)}<br /><span class="small dim">${renderHow(run)}</span></span
           >
           <span class="when">${renderTime(run.started_at ?? run.updated_at, clock)}</span>
         </li>`,
     )}
   </ul>`
 
-/** On the page of its machine the disk is named in full. */
-function renderWhat({ image, disk }: Run, isFull: boolean): Content {
+/** Image and disk; `isFull`: the disk with all that tells it apart. */
+export function renderWhat({ image, disk }: Run, isFull = false): Content {
   const name = html`<bdi>${image?.name ?? t.unknownImage}</bdi>`
   if (disk === null) return name
   const to = isFull ? nameDisk(disk) : shortDisk(disk)
@@ -170,13 +201,4 @@ function renderHow(run: Run): Content {
     ...(reason === null || result === 'done' ? [] : [reason]),
   ]
   return facts.map((fact, at) => (at === 0 ? fact : html`, ${fact}`))
-}
-
-/** Names by MAC; a machine that was deleted has none. */
-export const namesOf = (machines: readonly Machine[], nameOf: (machine: Machine) => string) => {
-  const names = new Map<string, string>(machines.map((machine) => [machine.mac, nameOf(machine)]))
-  return (mac: string): Content => {
-    const name = names.get(mac) ?? mac
-    return name === mac ? html`<span class="mono">${mac}</span>` : name
-  }
 }

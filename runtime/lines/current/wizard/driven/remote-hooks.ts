@@ -23,7 +23,7 @@ import {
   reportPhase,
   startReport,
   type RunFacts,
-} from './remote-report.ts'
+} from '../../../../core/flash/run-report.ts'
 import { NO_AFTERMATH, type FlashChoice, type Hooks } from '../flow/start.ts'
 
 const TEXTS = WIZARD_TEXTS.report

@@ -20,6 +20,9 @@ export type RemotePlan =
       /** Of the stored bytes, lower case. */
       readonly sha256: string | null
       readonly registerUefiBoot: boolean
+      readonly grow: boolean
+      /** For the first-boot configuration, which is fetched once; null: there is none. */
+      readonly firstBoot: FirstBootTicket | null
     }
   /** `catalog` null: the server's own. */
   | {
@@ -29,6 +32,12 @@ export type RemotePlan =
     }
   | { readonly mode: 'inventory' }
   | { readonly mode: 'exit'; readonly reason: string | null }
+
+/** Where a first-boot configuration is, and what shows that the plan names it. */
+export interface FirstBootTicket {
+  readonly url: string
+  readonly token: string
+}
 
 const TEXTS = WIZARD_TEXTS.plan
 
@@ -67,6 +76,8 @@ function readFlash(fields: Fields): Result<RemotePlan, string> {
   if (sha256 === undefined) {
     return refuse(fill(TEXTS.wrongDigest, { digest: quote(String(digest)) }))
   }
+  const firstBoot = readTicket(fields['first_boot'])
+  if (firstBoot === undefined) return refuse(TEXTS.wrongTicket)
   return accept({
     mode: 'flash',
     image: image.trim(),
@@ -75,6 +86,8 @@ function readFlash(fields: Fields): Result<RemotePlan, string> {
     format: IMAGE_FORMATS.find((format) => format === fields['format']) ?? null,
     sha256,
     registerUefiBoot: fields['register_uefi_boot'] === true,
+    grow: fields['grow'] === true,
+    firstBoot,
   })
 }
 
@@ -93,6 +106,14 @@ function readDigest(digest: unknown): string | null | undefined {
   if (digest === undefined || digest === null || digest === '') return null
   const hex = /^\s*(?:sha256:)?([0-9a-f]{64})\s*$/i.exec(typeof digest === 'string' ? digest : '')
   return hex?.[1]?.toLowerCase()
+}
+
+/** Null: there is none; undefined: there is one that cannot be used, which must not pass for none. */
+function readTicket(ticket: unknown): FirstBootTicket | null | undefined {
+  if (ticket === undefined || ticket === null) return null
+  if (!isRecord(ticket)) return undefined
+  const { url, token } = ticket
+  return isText(url, MAX_ADDRESS) && isText(token, MAX_IDENTITY) ? { url, token } : undefined
 }
 
 /** A server may send us to other servers, never to files of this machine. */

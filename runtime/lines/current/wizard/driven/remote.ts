@@ -12,6 +12,7 @@ import { settle } from '../../../../services/host/watch.ts'
 import type { DiskChoice } from '../flow/flow.ts'
 import { createHooks, type RemoteDependencies } from './remote-hooks.ts'
 import { openRemoteMachine, type RemoteMachine } from './remote-machine.ts'
+import { fetchFirstBoot } from './remote-first-boot.ts'
 import { findDisk, parseRemotePlan, type RemotePlan } from './remote-plan.ts'
 import { describeFailure, type FlashFailure } from '../../../../core/flash/outcome.ts'
 import { Fault, renderError } from '../../../../core/foundation/fault.ts'
@@ -172,20 +173,31 @@ async function flash(plan: FlashPlan, session: Following): Promise<RemoteOutcome
   const { machine, screen, given } = session
   const hooks = hooksFor(session, 'flash', plan.registerUefiBoot)
   const disk = await findAgain(plan, machine)
-  if (!disk.ok) {
-    const refused = new Fault('plan-refused', disk.refusal)
-    const end = describeFailure(refused, { target: plan.disk, stage: 'checking', isAborted: false })
-    await hooks.onEnd(end, choiceFor(plan, { path: plan.disk }), machine.say)
-    return open(session, renderFailure(end))
-  }
+  if (!disk.ok) return await giveUp(plan, session, hooks, disk.refusal)
+  const firstBoot = await fetchFirstBoot(plan.firstBoot, machine)
+  if (!firstBoot.ok) return await giveUp(plan, session, hooks, firstBoot.refusal)
   await given.marks.mark('auto-flash starting')
   const { path } = disk.value
-  const choice = choiceFor(plan, machine.choose(path) ?? { path })
+  const chosen = choiceFor(plan, machine.choose(path) ?? { path })
+  const choice = { ...chosen, firstBoot: firstBoot.value }
   machine.say(fill(TEXTS.flashing, { image: choice.image.name, disk: renderDisk(disk.value) }))
   const { end, notice } = await screen.runFlash(choice, hooks)
   if (end.kind !== 'done') return open(session, renderFailure(end))
   if (notice !== null) return open(session, notice)
   return await restart(session, 'flash complete; rebooting')
+}
+
+/** Before anything was written: the server learns why, and a person may go on. */
+async function giveUp(
+  plan: FlashPlan,
+  session: Following,
+  hooks: Hooks,
+  reason: string,
+): Promise<RemoteOutcome> {
+  const refused = new Fault('plan-refused', reason)
+  const end = describeFailure(refused, { target: plan.disk, stage: 'checking', isAborted: false })
+  await hooks.onEnd(end, choiceFor(plan, { path: plan.disk }), session.machine.say)
+  return open(session, renderFailure(end))
 }
 
 /** Once more, right before the write: another disk may have come under the same name. */
@@ -218,6 +230,7 @@ const choiceFor = (
   identity: null,
   ...seen,
   unattended: true,
+  grow: plan.grow,
 })
 
 function renderDisk({ path, size, size_bytes: bytes, model, serial }: InventoryDisk): string {

@@ -33,11 +33,24 @@ export async function runChoice(
   }
 }
 
-/** Everything is read back; the target is a whole disk; the image stays as it is, byte for byte. */
-export const orderFor = ({ image, disk, identity }: FlashChoice): FlashOrder => ({
+/** Everything is read back; the target is a whole disk; the image stays as it is unless it shall grow. */
+export const orderFor = ({
+  image,
+  disk,
+  identity,
+  grow = false,
+  firstBoot = null,
+}: FlashChoice): FlashOrder => ({
   image: image.location,
   format: image.format,
   target: disk,
-  options: { verify: 'data', sha256: image.sha256, allowPartition: false, fixGpt: false },
+  options: {
+    verify: 'data',
+    sha256: image.sha256,
+    allowPartition: false,
+    fixGpt: false,
+    grow,
+  },
   chosen: identity,
+  firstBoot,
 })

@@ -1,5 +1,6 @@
 /** The start of a wizard, and the hooks around its flashes, for the screens and the server-driven mode. */
 import type { DiskIdentity } from '../../../../core/disk/disk.ts'
+import type { FirstBoot } from '../../../../core/first-boot/seed.ts'
 import type { FlashEvent, FlashPlan } from '../../../../core/flash/flash.ts'
 import type { FlashOutcome } from '../../../../core/flash/outcome.ts'
 import type { ImageFormat } from '../../../../core/image/image.ts'
@@ -50,8 +51,12 @@ export interface FlashChoice {
   readonly identity: DiskIdentity | null
   /** What distinguishes it from others, for the header: `DiskChoice.words`. */
   readonly words?: string
+  /** Written with the image, before the disk can boot; absent: nothing is. */
+  readonly firstBoot?: FirstBoot | null
   /** Nobody is there: no key is waited for, whatever happens. */
   readonly unattended: boolean
+  /** Whether the last partition and its file system shall fill the disk; absent: they stay as they are. */
+  readonly grow?: boolean
 }
 
 /** What happens around every flash, an operator's and an unattended one alike. They must not throw. */

@@ -85,6 +85,7 @@ export async function runFlash(
 
 const PHASES: { readonly [Name in FlashEvent['event']]?: string } = {
   started: TEXTS.preparing,
+  provisioning: TEXTS.firstBoot,
   synced: TEXTS.partitions,
   partprobed: TEXTS.done,
 }

@@ -134,8 +134,15 @@ const LOOKING = { rows: null, trouble: null } as const
 /** Until the images were listed again. */
 export const REFRESHING: Status = { tone: 'plain', text: 'Looking again ...' }
 
+interface Opening {
+  /** Why a person is asked; null: the person asked for it. */
+  readonly reason: string | null
+  /** Why the server was not notified of an earlier flash; absent: it was, or there was none. */
+  readonly unsent?: string | undefined
+}
+
 /** What the program opens with. */
-export const openState = (setting: Setting, reason: string | null): Next => ({
+export const openState = (setting: Setting, { reason, unsent }: Opening): Next => ({
   state: {
     setting,
     focus: 'images',
@@ -146,7 +153,7 @@ export const openState = (setting: Setting, reason: string | null): Next => ({
     isTyping: false,
     dialog: null,
     status: reason === null ? null : { tone: 'danger', text: reason },
-    signal: { kind: 'off' },
+    signal: unsent === undefined ? { kind: 'off' } : { kind: 'failed', reason: unsent },
     isLeaving: false,
   },
   effects: [{ effect: 'list-images' }, { effect: 'list-disks' }],

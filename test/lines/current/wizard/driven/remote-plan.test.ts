@@ -28,6 +28,8 @@ test('reads what the deployed servers send', () => {
       format: 'img.gz',
       sha256: SHA.toLowerCase(),
       registerUefiBoot: false,
+      grow: false,
+      firstBoot: null,
     },
   })
 })
@@ -53,22 +55,22 @@ test('reads what our own server renders', () => {
 })
 
 const BAD: readonly (readonly [string, unknown, RegExp])[] = [
-  ['null', null, /no JSON object/],
-  ['a list', [FLASH], /no JSON object/],
-  ['a text', 'flash', /no JSON object/],
+  ['null', null, /not a JSON object/],
+  ['a list', [FLASH], /not a JSON object/],
+  ['a text', 'flash', /not a JSON object/],
   ['an empty object', {}, /names no mode/],
   ['a mode of another kind', { mode: 1 }, /names no mode/],
   ['an unknown mode', { mode: 'ram\u001b[2Jboot' }, /unknown mode ram\\x1b\[2Jboot/],
   ['a mode of every object', { mode: 'constructor' }, /unknown mode/],
   ['no image', { ...FLASH, image: '  ' }, /no image/],
   ['an endless image', { ...FLASH, image: `http://a/${'b'.repeat(5000)}` }, /no image/],
-  ['a file of this machine', { ...FLASH, image: '/etc/shadow' }, /nothing that a server has/],
-  ['a file URL', { ...FLASH, image: 'file:///etc/shadow' }, /nothing that a server has/],
-  ['standard input', { ...FLASH, image: '-' }, /nothing that a server has/],
+  ['a file of this machine', { ...FLASH, image: '/etc/shadow' }, /not at the address of a server/],
+  ['a file URL', { ...FLASH, image: 'file:///etc/shadow' }, /not at the address of a server/],
+  ['standard input', { ...FLASH, image: '-' }, /not at the address of a server/],
   ['no disk', { ...FLASH, target_disk_serial: null }, /no disk/],
   ['an empty disk', { ...FLASH, target_disk_serial: ' ' }, /no disk/],
-  ['half a digest', { ...FLASH, disk_image_sha: 'abc' }, /no SHA-256: abc/],
-  ['a digest of another kind', { ...FLASH, disk_image_sha: 7 }, /no SHA-256/],
+  ['half a digest', { ...FLASH, disk_image_sha: 'abc' }, /not a SHA-256: abc/],
+  ['a digest of another kind', { ...FLASH, disk_image_sha: 7 }, /not a SHA-256/],
 ]
 for (const [what, document, reason] of BAD) {
   test(`refuses ${what}`, () => {

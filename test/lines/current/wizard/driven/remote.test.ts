@@ -18,7 +18,7 @@ const noticeOf = ({ outcome }: Driven) =>
 const planned =
   (plan: Answer): Answer =>
   (request, response, count) => {
-    if (request.url?.endsWith('/plan') === true) plan(request, response, count)
+    if (request.url?.endsWith('/plan?features=first-boot') === true) plan(request, response, count)
     else response.writeHead(204).end()
   }
 const json =
@@ -27,27 +27,31 @@ const json =
     response.end(JSON.stringify(document))
 
 const NONSENSE: readonly (readonly [string, Answer, RegExp])[] = [
-  ['a list', json([]), /cannot be followed: it is no JSON object\.$/],
-  ['a word', json('flash'), /cannot be followed: it is no JSON object\.$/],
-  ['nothing', (_, response) => response.writeHead(204).end(), /cannot be followed: it is no JSON/],
+  ['a list', json([]), /cannot be followed: it is not a JSON object\.$/],
+  ['a word', json('flash'), /cannot be followed: it is not a JSON object\.$/],
+  [
+    'nothing',
+    (_, response) => response.writeHead(204).end(),
+    /cannot be followed: it is not a JSON object/,
+  ],
   [
     'an unknown mode',
     json({ mode: 'ramboot' }),
     /cannot be followed: it names the unknown mode ramboot/,
   ],
   ['a flash without a disk', json({ mode: 'flash', image: 'http://a/b.img' }), /names no disk/],
-  ['a page', (_, response) => response.end('<html>'), /gave no plan: its answer is not JSON\.$/],
+  ['a page', (_, response) => response.end('<html>'), /sent no plan: its answer is not JSON\.$/],
   [
     'another address',
     (_, response) => response.writeHead(307, { location: 'http://127.0.0.1:2/' }).end(),
-    /gave no plan: it sends us elsewhere \(HTTP 307\)\.$/,
+    /sent no plan: it sends us elsewhere \(HTTP 307\)\.$/,
   ],
   [
     'a refusal',
     (_, response) => response.writeHead(401).end('{"detail":"the boot token expired"}'),
-    /gave no plan: HTTP 401: the boot token expired\.$/,
+    /sent no plan: HTTP 401: the boot token expired\.$/,
   ],
-  ['an error', (_, response) => response.writeHead(500).end(), /gave no plan: HTTP 500\.$/],
+  ['an error', (_, response) => response.writeHead(500).end(), /sent no plan: HTTP 500\.$/],
 ]
 for (const [what, plan, notice] of NONSENSE) {
   test(`${what} for a plan`, async () => {
@@ -79,7 +83,7 @@ test('an interactive plan with a catalog and words of its own', async () => {
 
 test('a server that is not there', async () => {
   const box = await driveMachine({ server: 'http://127.0.0.1:2' })
-  assert.match(noticeOf(box), /^The server gave no plan: connection refused\.$/)
+  assert.match(noticeOf(box), /^The server sent no plan: connection refused\.$/)
   assert.ok(box.said.some((line) => line.includes('does not answer (connection refused)')))
 })
 
@@ -125,12 +129,15 @@ test('https with an authority of its own', async () => {
 
 test('an unreadable file of authorities is reported on the screen', async () => {
   const box = await driveMachine({ server: 'https://lab', env: { FLASHER_CA_FILE: '/nowhere' } })
-  assert.match(noticeOf(box), /^Here the server cannot be followed: FLASHER_CA_FILE cannot be read/)
+  assert.match(
+    noticeOf(box),
+    /^This machine cannot follow the server: FLASHER_CA_FILE cannot be read/,
+  )
 })
 
 for (const [server, mac, notice] of [
-  ['ftp://lab', MAC, /^"ftp:\/\/lab" is no address of a server\.$/],
-  ['lab', 'eth0\u001b', /^"eth0\\\\x1b" is no MAC address\.$/],
+  ['ftp://lab', MAC, /^"ftp:\/\/lab" is not the address of a server\.$/],
+  ['lab', 'eth0\u001b', /^"eth0\\\\x1b" is not a MAC address\.$/],
 ] as const) {
   test(`a kernel command line with ${JSON.stringify([server, mac])}`, async () => {
     assert.match(noticeOf(await driveMachine({ server, mac })), notice)

@@ -59,14 +59,15 @@ test('without a terminal a MAC address must be one', async () => {
   assert.equal(await runFlasher(['--server', 'lab', '--mac', 'zz\u001b[2J']), {
     code: 2,
     stdout: '',
-    stderr: 'flasher: --mac "zz\\u001b[2J" is no MAC address\n  Write it like 52:54:00:12:34:56.\n',
+    stderr:
+      'flasher: --mac "zz\\u001b[2J" is not a MAC address\n  Write it like 52:54:00:12:34:56.\n',
   })
 })
 test('without a terminal a server must be one', async () => {
   assert.equal(await runFlasher(['--server', '://x', '--mac', '52:54:00:12:34:56']), {
     code: 2,
     stdout: '',
-    stderr: 'flasher: --server "://x" is no address\n  Write it like http://10.0.0.1:8080.\n',
+    stderr: 'flasher: --server "://x" is not an address\n  Write it like http://10.0.0.1:8080.\n',
   })
 })
 test('misuse of its options: 2, with what was wrong', async () => {
@@ -101,7 +102,7 @@ const MENU: Menu = {
   enter: null,
 }
 const identity = { mac: '52:54:00:12:34:56', server: 'http://lab:8080', address: '192.0.2.17' }
-const NOTICE = `The server gave no plan: ${'it does not answer, '.repeat(20)}so choose yourself.`
+const NOTICE = `The server sent no plan: ${'it does not answer, '.repeat(20)}so choose yourself.`
 const state = openState({
   screen: 'image',
   catalog: `http://lab/${'x'.repeat(90)}`,
@@ -123,7 +124,7 @@ test('whatever the size, the frame fits, and the image root, the reason and the 
       assert.ok(lines.length <= rows, `${lines.length} lines in ${rows}`)
       for (const line of lines) assert.ok(line.length < columns, line)
       assert.ok(lines.includes('image_root: /var/lib/flasher/images'))
-      assert.ok(lines.some((line) => line.startsWith('The server gave no plan')))
+      assert.ok(lines.some((line) => line.startsWith('The server sent no plan')))
       assert.is(lines[cursor?.row ?? 0], '> Image: ')
     }
   }

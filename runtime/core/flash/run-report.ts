@@ -1,22 +1,43 @@
 /** Turns the events of a flash into progress posts for the server, and into milestones. */
-import type { FlashEvent, FlashPlan } from '../../../../core/flash/flash.ts'
-import { identifyDisk, type InventoryDisk } from '../../../../core/machine/machine.ts'
-import { renderSafeUrl } from '../../../../core/net/image-location.ts'
-import type { ProgressPost, RunMode } from '../../../../core/machine/run.ts'
-import type { FlashOutcome } from '../../../../core/flash/outcome.ts'
-import type { FlashChoice } from '../flow/start.ts'
+import type { FlashEvent, FlashPlan } from './flash.ts'
+import { identifyDisk, type InventoryDisk } from '../machine/machine.ts'
+import type { ImageFormat } from '../image/image.ts'
+import { renderSafeUrl } from '../net/image-location.ts'
+import type { ProgressPost, RunMode } from '../machine/run.ts'
+import type { FlashOutcome } from './outcome.ts'
+
+/** What a flash was ordered to do. */
+interface ReportedChoice {
+  readonly image: {
+    readonly name: string
+    readonly location: string
+    readonly format: ImageFormat | null
+    /** Of the image file; null: not known. */
+    readonly sizeBytes: number | null
+    readonly sha256: string | null
+    /** Of the catalog; null: not from one. */
+    readonly ref: string | null
+  }
+  /** `/dev/sda`, or the serial number of a disk that is not there. */
+  readonly disk: string
+}
 
 /** What is flashed, where to, and who ordered it: the first post says it, the last one repeats it. */
 export interface RunFacts {
   /** Made anew for each attempt. */
   readonly run: string
   readonly mode: RunMode
-  readonly choice: FlashChoice
+  readonly choice: ReportedChoice
   /** Null: its checks refused it. */
   readonly plan: FlashPlan | null
   /** The disk as the inventory has it; null: not in it. */
   readonly disk: InventoryDisk | null
 }
+
+/** How it ended, as far as the last report says it. */
+export type ReportedEnd =
+  | Pick<Extract<FlashOutcome, { kind: 'done' }>, 'kind' | 'bytesWritten' | 'verified'>
+  | Pick<Extract<FlashOutcome, { kind: 'failed' | 'cancelled' }>, 'kind' | 'reason'>
 
 const NOTHING = {
   bytes_read: 0,
@@ -51,7 +72,7 @@ export const reportPhase = (before: ProgressPost, phase: 'sync' | 'uefi'): Progr
 })
 
 /** The last report of a run; it holds all that is known, in case the others were lost. */
-export function endReport(facts: RunFacts, before: ProgressPost, end: FlashOutcome): ProgressPost {
+export function endReport(facts: RunFacts, before: ProgressPost, end: ReportedEnd): ProgressPost {
   const { run, bytes_read } = before
   const counted = { ...NOTHING, run, bytes_read, ...describe(facts) }
   if (end.kind === 'done') {

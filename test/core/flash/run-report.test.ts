@@ -1,7 +1,7 @@
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
-import type { FlashEvent } from '../../../../../runtime/core/flash/flash.ts'
-import { ProgressSchema } from '../../../../../runtime/core/machine/run.ts'
+import type { FlashEvent } from '../../../runtime/core/flash/flash.ts'
+import { ProgressSchema } from '../../../runtime/core/machine/run.ts'
 import {
   endReport,
   milestone,
@@ -9,7 +9,7 @@ import {
   reportPhase,
   startReport,
   type RunFacts,
-} from '../../../../../runtime/lines/current/wizard/driven/remote-report.ts'
+} from '../../../runtime/core/flash/run-report.ts'
 
 const test = suite('remote report')
 
@@ -39,8 +39,6 @@ const FACTS: RunFacts = {
       ref: 'a'.repeat(64),
     },
     disk: '/dev/sda',
-    identity: null,
-    unattended: true,
   },
 }
 const writing = (phase: 'write' | 'verify', bytes_written: number): FlashEvent => ({

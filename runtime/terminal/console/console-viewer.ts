@@ -1,8 +1,8 @@
 /** Shows the status of the driven wizard on another console, until a key is pressed there. */
-import { printable } from '../../../../core/foundation/printable.ts'
-import { WIZARD_TEXTS } from '../../../../core/texts/wizard/texts.ts'
-import { followLines } from '../../../../services/host/line-follower.ts'
-import type { Output } from '../../../../terminal/text/terminal-style.ts'
+import { printable } from '../../core/foundation/printable.ts'
+import { WIZARD_TEXTS } from '../../core/texts/wizard/texts.ts'
+import { followLines } from '../../services/host/line-follower.ts'
+import type { Output } from '../text/terminal-style.ts'
 
 /** What a terminal's input can do; a pipe has no raw mode. */
 export interface Keys {

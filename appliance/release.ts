@@ -1,0 +1,75 @@
+/** What a release of each line consists of ("Release artifacts"). */
+import {
+  boardImage,
+  checksumsOf,
+  documentsFile,
+  ipxeFile,
+  LIVE_STEM,
+  LIVE_SUMS,
+  LIVE_TRIO,
+  LIVE_USB,
+  netbootStem,
+  netbootTrio,
+  npmTarball,
+  serverImage,
+  sourceArchive,
+  stemOf,
+  usbIso,
+} from './assets.ts'
+import { ARCHS } from './appliance.ts'
+
+export const RELEASE_LINES = ['current', 'earlier'] as const
+export type ReleaseLine = (typeof RELEASE_LINES)[number]
+
+/** Files that share a list of checksums, a bill of materials and a list of packages. */
+export interface AssetGroup {
+  readonly files: readonly string[]
+  readonly checksums: string
+  /** Begins the names of the bill and of the list. */
+  readonly stem: string
+  /** False: it comes along where it was built, and nobody misses it otherwise. */
+  readonly isSpecified: boolean
+}
+
+export const RELEASES: Readonly<Record<ReleaseLine, (version: string) => readonly AssetGroup[]>> = {
+  current: (version) => [
+    alone(usbIso('x86_64', version)),
+    alone(boardImage(version)),
+    ...ARCHS.map((arch) => alone(ipxeFile(arch, version))),
+    netbootGroup('x86_64', version),
+    beside(netbootGroup('arm64', version)),
+    ...ARCHS.map((arch) => beside(alone(serverImage(arch)))),
+    alone(documentsFile(version)),
+    alone(sourceArchive(version)),
+  ],
+  earlier: (version) => [
+    alone(LIVE_USB),
+    ...ARCHS.map((arch) => alone(serverImage(arch))),
+    liveGroup(),
+    alone(documentsFile(version)),
+    alone(npmTarball(version)),
+    alone(sourceArchive(version)),
+  ],
+}
+
+const alone = (file: string): AssetGroup => ({
+  files: [file],
+  checksums: checksumsOf(file),
+  stem: stemOf(file),
+  isSpecified: true,
+})
+
+const beside = (group: AssetGroup): AssetGroup => ({ ...group, isSpecified: false })
+
+function netbootGroup(arch: (typeof ARCHS)[number], version: string): AssetGroup {
+  const stem = netbootStem(arch, version)
+  const files = Object.values(netbootTrio(arch, version))
+  return { files, checksums: checksumsOf(stem), stem, isSpecified: true }
+}
+
+const liveGroup = (): AssetGroup => ({
+  files: Object.values(LIVE_TRIO),
+  checksums: LIVE_SUMS,
+  stem: LIVE_STEM,
+  isSpecified: true,
+})

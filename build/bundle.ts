@@ -1,0 +1,174 @@
+/** What is handed over of each product: its files, and what their lists of contents tell. */
+import type { Appliance, Arch } from '../appliance/appliance.ts'
+import {
+  checksumsOf,
+  containersFile,
+  debFile,
+  ipxeFile,
+  netbootStem,
+  netbootTrio,
+  secureBootFiles,
+  secureBootStem,
+  serverImage,
+  serverUpdate,
+  stemOf,
+  usbIso,
+} from '../appliance/assets.ts'
+import { PROGRAMS } from './steps/ipxe.ts'
+import type { BuildFacts } from './steps/step.ts'
+
+/** Files that belong together: they share a list of checksums and a list of contents. */
+export interface Bundle {
+  readonly appliance: string
+  /** Begins the names of the lists beside them: `flasher-netboot-pc-x86_64-v1.2.0`. */
+  readonly stem: string
+  readonly checksums: string
+  readonly files: readonly { readonly asset: string; readonly from: string }[]
+  /** Lists of the Debian packages in it, and of those that built it, each with a title. */
+  readonly packages: readonly {
+    readonly title: string
+    readonly from: string
+    readonly within: boolean
+  }[]
+  /** Lists of npm packages in it. */
+  readonly npm: readonly string[]
+  /** Lists of programs in it that come from no package. */
+  readonly programs: readonly string[]
+}
+
+/** The steps with the signed loaders of each architecture. */
+export const SIGNED_PACKAGES: Readonly<Record<Arch, string>> = {
+  x86_64: 'boot-packages',
+  arm64: 'arm64-packages',
+}
+
+interface BundleOptions {
+  readonly facts: BuildFacts
+  /** A source tree to compile iPXE from; null: Debian's binary is used. */
+  readonly ipxeSource: string | null
+}
+
+export const planBundle = (appliance: Appliance, arch: Arch, options: BundleOptions): Bundle =>
+  BUNDLES[appliance.shape](appliance.name, arch, options)
+
+type MakeBundle = (appliance: string, arch: Arch, options: BundleOptions) => Bundle
+
+const LIVE = {
+  packages: [
+    { title: 'in the root file system', from: '@base/packages.json', within: true },
+    { title: 'of the tools that made it', from: '@tools/packages.json', within: false },
+    { title: 'of mkosi, which ran them', from: '@mkosi/packages.json', within: false },
+  ],
+  npm: ['@app/packages.json'],
+  programs: [],
+} as const
+
+const BUNDLES: Readonly<Record<Appliance['shape'], MakeBundle>> = {
+  netboot: (appliance, arch, { facts: { version } }) => {
+    const { kernel, initrd, squashfs } = netbootTrio(arch, version)
+    const stem = netbootStem(arch, version)
+    const files = [
+      { asset: kernel, from: '@base/vmlinuz' },
+      { asset: initrd, from: '@initrd-netboot/initrd' },
+      { asset: squashfs, from: '@squashfs/root.squashfs' },
+    ]
+    return { appliance, stem, checksums: checksumsOf(stem), files, ...LIVE }
+  },
+  usb: (appliance, arch, { facts: { version } }) => {
+    const asset = usbIso(arch, version)
+    const files = [{ asset, from: '@iso/image.iso' }]
+    return {
+      ...single(appliance, asset, files),
+      ...LIVE,
+      packages: [...LIVE.packages, LOADERS],
+    }
+  },
+  server: (appliance, arch, { facts: { version } }) => {
+    const asset = serverImage(arch)
+    const { kernel, initrd, squashfs } = serverUpdate(arch, version)
+    const files = [
+      { asset, from: '@server-disk/disk.img.zst' },
+      { asset: kernel, from: '@server-base/vmlinuz' },
+      { asset: initrd, from: '@server-initrd/initrd' },
+      { asset: squashfs, from: '@server-squashfs/root.squashfs' },
+    ]
+    const within = {
+      title: 'in the root file system',
+      from: '@server-base/packages.json',
+      within: true,
+    }
+    return {
+      ...single(appliance, asset, files),
+      packages: [within, ...LIVE.packages.filter((list) => !list.within), LOADERS],
+      npm: ['@server-app/packages.json'],
+      programs: [],
+    }
+  },
+  deb: (appliance, arch, { facts: { version } }) => {
+    const asset = debFile(arch, version)
+    const packages = LIVE.packages.filter((list) => !list.within)
+    const files = [{ asset, from: '@deb/flasher.deb' }]
+    return {
+      ...single(appliance, asset, files),
+      packages,
+      npm: ['@server-app/packages.json'],
+      programs: [],
+    }
+  },
+  containers: (appliance, arch, { facts: { version } }) => {
+    const asset = containersFile(arch, version)
+    const files = [{ asset, from: '@containers/images.oci.tar' }]
+    const packages = [
+      { title: 'in the images', from: '@container-base/packages.json', within: true },
+      { title: 'that iPXE comes from', from: '@ipxe-packages/packages.json', within: true },
+      ...LIVE.packages.filter((list) => !list.within),
+    ]
+    return {
+      ...single(appliance, asset, files),
+      packages,
+      npm: ['@server-app/packages.json'],
+      programs: [],
+    }
+  },
+  ipxe: (appliance, arch, { facts: { version }, ipxeSource }) => {
+    const asset = ipxeFile(arch, version)
+    const files = [{ asset, from: `@ipxe-${arch}/ipxe.efi` }]
+    const packaged = [{ title: 'in it', from: '@ipxe-packages/packages.json', within: true }]
+    const from =
+      ipxeSource === null
+        ? { packages: packaged, programs: [] }
+        : { packages: [], programs: [`@ipxe-${arch}/${PROGRAMS}`] }
+    return { ...single(appliance, asset, files), npm: [], ...from }
+  },
+  secureboot: (appliance, arch, { facts: { version } }) => {
+    const names = secureBootFiles(arch, version)
+    const stem = secureBootStem(arch, version)
+    const from = `@secure-${arch}`
+    return {
+      appliance,
+      stem,
+      checksums: checksumsOf(stem),
+      files: [
+        { asset: names.shim, from: `${from}/shim.efi` },
+        { asset: names.grub, from: `${from}/grub.efi` },
+        { asset: names.config, from: `${from}/grub.cfg` },
+      ],
+      packages: [{ title: 'in it', from: `@${SIGNED_PACKAGES[arch]}/packages.json`, within: true }],
+      npm: [],
+      programs: [],
+    }
+  },
+}
+
+const LOADERS = {
+  title: 'of the boot loaders',
+  from: '@boot-packages/packages.json',
+  within: true,
+} as const
+
+const single = (appliance: string, asset: string, files: Bundle['files']) => ({
+  appliance,
+  stem: stemOf(asset),
+  checksums: checksumsOf(asset),
+  files,
+})

@@ -1,0 +1,20 @@
+/** Copies signed UEFI programs, never an unsigned one: `signed-loaders.ts --arch A --shim FILE --grub FILE --config FILE --out DIR`. */
+import { copyFile, readFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { parseArgs } from 'node:util'
+import { isSigned, readMachine } from '../ipxe/pe.ts'
+
+const text = { type: 'string', default: '' } as const
+const { values } = parseArgs({
+  options: { arch: text, shim: text, grub: text, config: text, out: text },
+})
+const { arch, shim, grub, config, out } = values
+
+for (const [name, from] of Object.entries({ 'shim.efi': shim, 'grub.efi': grub })) {
+  const program = await readFile(from)
+  if (readMachine(program) !== arch) throw new Error(`${from} is no program for ${arch}`)
+  if (!isSigned(program)) throw new Error(`${from} is not signed: Secure Boot would refuse it`)
+  await copyFile(from, join(out, name))
+  console.log(`${name}: ${program.length} bytes, signed`)
+}
+await copyFile(config, join(out, 'grub.cfg'))

@@ -1,0 +1,83 @@
+/** Writes the folder of a release: assets with their checksums and lists, the manifest, `SHA256SUMS`, signatures. */
+import { constants, copyFile, mkdir, rename, rm, stat, writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { ALL_SUMS, RELEASE_MANIFEST, signatureOf } from '../../appliance/assets.ts'
+import type { AssetGroup, ReleaseLine } from '../../appliance/release.ts'
+import { digestFile } from '../cache/digest.ts'
+import { renderSums } from '../pack/sums.ts'
+import { listsOf } from './collect.ts'
+import { renderManifest, type HashedFile } from './manifest.ts'
+import { signFile } from './signature.ts'
+
+interface FolderOptions {
+  readonly line: ReleaseLine
+  readonly version: string
+  readonly tag: string
+  /** Seconds since 1970. */
+  readonly epoch: number
+  readonly groups: readonly AssetGroup[]
+  /** Where the files were built. */
+  readonly from: string
+  /** Replaced by the release as a whole. */
+  readonly to: string
+  /** The text of `release.toml.in`. */
+  readonly template: string
+  /** An SSH key; null: the release is not signed. */
+  readonly key: string | null
+}
+
+/** @returns all files of the folder, sorted by name. A rename completes the folder. */
+export async function writeFolder(options: FolderOptions): Promise<readonly HashedFile[]> {
+  const { groups, from, to, template, key } = options
+  const part = `${to}.${process.pid}.part`
+  await rm(part, { recursive: true, force: true })
+  await mkdir(part, { recursive: true })
+  try {
+    const assets: HashedFile[] = []
+    const beside: HashedFile[] = []
+    for (const group of groups) {
+      const files: HashedFile[] = []
+      for (const name of group.files) files.push(await take(from, part, name))
+      for (const name of listsOf(group)) beside.push(await take(from, part, name))
+      beside.push(await put(part, group.checksums, renderSums(files.map(asSum))))
+      assets.push(...files)
+    }
+    const manifest = renderManifest(template, { ...options, files: assets })
+    beside.push(await put(part, RELEASE_MANIFEST, manifest))
+    const all = [...assets, ...beside].toSorted((a, b) => (a.name < b.name ? -1 : 1))
+    const sums = await put(part, ALL_SUMS, renderSums(all.map(asSum)))
+    const signed = key === null ? [] : await sign(part, key)
+    await rm(to, { recursive: true, force: true })
+    await rename(part, to)
+    return [...all, sums, ...signed].toSorted((a, b) => (a.name < b.name ? -1 : 1))
+  } finally {
+    await rm(part, { recursive: true, force: true })
+  }
+}
+
+const asSum = ({ name, digest }: HashedFile) => ({ file: name, digest })
+
+/** The manifest, which says what the tag is, and the checksums of everything. */
+async function sign(folder: string, key: string): Promise<readonly HashedFile[]> {
+  const signatures: HashedFile[] = []
+  for (const name of [RELEASE_MANIFEST, ALL_SUMS]) {
+    await signFile(join(folder, name), key)
+    signatures.push(await look(folder, signatureOf(name)))
+  }
+  return signatures
+}
+
+async function take(from: string, to: string, name: string): Promise<HashedFile> {
+  await copyFile(join(from, name), join(to, name), constants.COPYFILE_FICLONE)
+  return await look(to, name)
+}
+
+async function put(folder: string, name: string, text: string): Promise<HashedFile> {
+  await writeFile(join(folder, name), text)
+  return await look(folder, name)
+}
+
+async function look(folder: string, name: string): Promise<HashedFile> {
+  const path = join(folder, name)
+  return { name, bytes: (await stat(path)).size, digest: await digestFile(path) }
+}

@@ -1,0 +1,142 @@
+/** Renders what a machine boots as a script of Debian's signed GRUB, which Secure Boot lets run ("/pxe/{mac}.grub"). */
+import type { BootDecision, BootHeader, LiveSet, ToDisk, ToLive, ToWait } from './boot-decision.ts'
+import { comment, prose, word } from './ipxe.ts'
+import { renderKernelArgs } from './kernel-args.ts'
+import { planKernel, type LiveArch } from './live-kernel.ts'
+import type { Mac } from '../machine/mac.ts'
+
+/** How GRUB reaches this server: `10.0.0.1:8080`. It knows HTTP only, whatever machines use later. */
+export type GrubServer = string
+
+/** Under 4 KB, whatever is in it. A script that ends has booted nothing: `grub.cfg` asks again. */
+export const renderGrub = (
+  decision: BootDecision,
+  header: BootHeader,
+  server: GrubServer,
+): string =>
+  renderLines([
+    comment(`flasher: ${header.mac}, mode ${header.mode}`),
+    comment(`${header.rule}: ${header.reason}`),
+    // Told with the next request: what is offered again was not booted, and counts as one boot.
+    `set offered=${decision.kind}`,
+    ...renderDecision(decision, header, server),
+  ])
+
+const renderLines = (lines: readonly string[]): string => `${lines.join('\n')}\n`
+
+function renderDecision(
+  decision: BootDecision,
+  header: BootHeader,
+  server: GrubServer,
+): readonly string[] {
+  switch (decision.kind) {
+    case 'to-disk':
+      return renderToDisk(decision, header)
+    case 'to-wait':
+      return renderToWait(decision, header)
+    case 'to-live':
+      return renderToLive(decision, header, server)
+  }
+}
+
+const renderToDisk = (_: ToDisk, { mac, rule }: BootHeader): readonly string[] => [
+  `echo "flasher: ${mac} boots its own disk (${prose(rule)})"`,
+  ...BOOT_DISK,
+]
+
+/** Where boot loaders are on an EFI partition, by GRUB's name of the processor. `fbx64.efi` makes the last one restart. */
+const LOADERS = {
+  x86_64: [
+    ...['debian', 'ubuntu', 'fedora', 'redhat', 'centos', 'rocky', 'almalinux'].map(
+      (name) => `/EFI/${name}/shimx64.efi`,
+    ),
+    ...['opensuse', 'sles'].map((name) => `/EFI/${name}/shim.efi`),
+    '/EFI/systemd/systemd-bootx64.efi',
+    '/EFI/Microsoft/Boot/bootmgfw.efi',
+    '/EFI/BOOT/BOOTX64.EFI',
+  ],
+  arm64: [
+    ...['debian', 'ubuntu', 'fedora', 'redhat', 'centos', 'rocky', 'almalinux'].map(
+      (name) => `/EFI/${name}/shimaa64.efi`,
+    ),
+    ...['opensuse', 'sles'].map((name) => `/EFI/${name}/shim.efi`),
+    '/EFI/systemd/systemd-bootaa64.efi',
+    '/EFI/Microsoft/Boot/bootmgfw.efi',
+    '/EFI/BOOT/BOOTAA64.EFI',
+  ],
+} as const satisfies Record<LiveArch, readonly string[]>
+
+/**
+ * GRUB cannot return to the firmware's boot order: what `exit` leads to is the firmware's menu. So it
+ * starts the boot loader of the first disk that has one (its own files it finds on `root`); the machine
+ * asks again where none has.
+ */
+const BOOT_DISK: readonly string[] = [
+  'if [ "$grub_cpu" = arm64 ]; then',
+  `  set loaders="${LOADERS.arm64.join(' ')}"`,
+  'else',
+  `  set loaders="${LOADERS.x86_64.join(' ')}"`,
+  'fi',
+  'for disk in (hd*,*); do',
+  '  for loader in $loaders; do',
+  '    if [ -f "$disk$loader" ]; then',
+  '      echo "flasher: starts $disk$loader"',
+  '      set root="$disk"',
+  '      if chainloader "$disk$loader"; then boot; fi',
+  '    fi',
+  '  done',
+  'done',
+  'echo "flasher: no disk has a boot loader that could be started"',
+]
+
+/** For a machine of which nothing is known, or for which nothing could be decided. */
+export const GRUB_EXIT = renderLines([
+  comment('flasher: nothing is known or decided about this machine'),
+  ...BOOT_DISK,
+])
+
+const renderToWait = ({ seconds, saying }: ToWait, { mac }: BootHeader): readonly string[] => [
+  `echo "flasher: ${mac} waits: ${prose(saying)}"`,
+  `sleep ${Math.max(1, Math.trunc(seconds))}`,
+]
+
+function renderToLive(decision: ToLive, header: BootHeader, server: GrubServer): readonly string[] {
+  const { x86_64, arm64 } = decision.sets
+  const set = (arch: LiveArch, each: LiveSet | null) =>
+    each === null ? [] : renderSet(decision, arch, each, { mac: header.mac, server })
+  const [pc, arm] = [set('x86_64', x86_64), set('arm64', arm64)]
+  const hasBoth = pc.length > 0 && arm.length > 0
+  return [
+    `echo "flasher: ${header.mac} starts the live system (${prose(header.rule)})"`,
+    'for pause in 1 2 4 8 16 0; do',
+    ...(hasBoth
+      ? ['  if [ "$grub_cpu" = arm64 ]; then', ...arm, '  else', ...pc, '  fi']
+      : [...pc, ...arm]),
+    '  if [ $pause != 0 ]; then',
+    '    echo "flasher: the live system is unavailable, next try in $pause s"',
+    '    sleep $pause',
+    '  fi',
+    'done',
+    ...renderDecision(decision.otherwise, header, server),
+  ]
+}
+
+function renderSet(
+  decision: ToLive,
+  arch: LiveArch,
+  set: LiveSet,
+  { mac, server }: { readonly mac: Mac; readonly server: GrubServer },
+): readonly string[] {
+  const { vmlinuz, initrd, args } = planKernel(decision, arch, set, mac)
+  const line = renderKernelArgs(args).split(' ').map(quote).join(' ')
+  return [
+    `    if linux ${fileOf(server, vmlinuz)} ${line}; then`,
+    `      if initrd ${fileOf(server, initrd)}; then boot; fi`,
+    '    fi',
+  ]
+}
+
+const fileOf = (server: GrubServer, path: string) => `"(http,${word(server)})${word(path)}"`
+
+/** GRUB expands `?`, `*` and brackets where they name files, and `&` separates commands. */
+const quote = (text: string) => (/^[\w.:/=,@+-]+$/.test(text) ? text : `"${text}"`)

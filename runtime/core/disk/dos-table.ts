@@ -1,0 +1,55 @@
+/** The four primary entries of an MBR. */
+
+const TABLE_AT = 446
+const ENTRY_BYTES = 16
+const ENTRIES = [1, 2, 3, 4] as const
+/** Offsets in an entry. */
+const AT = { status: 0, type: 4, lastChs: 5, first: 8, sectors: 12 } as const
+/** Of a GPT's protective entry. */
+const PROTECTIVE = 0xee
+
+interface DosEntry {
+  readonly number: number
+  readonly type: number
+  /** In sectors of the disk. */
+  readonly first: number
+  readonly sectors: number
+}
+
+/** The entries in use; null where these bytes are no MBR of their own. */
+export function parseDosTable(head: Buffer): readonly DosEntry[] | null {
+  if (head.length < 512 || head.readUInt16LE(510) !== 0xaa55 || isBootSector(head)) return null
+  const all = ENTRIES.map((number) => ({ number, entry: entryOf(head, number) }))
+  if (all.some(({ entry }) => (entry.readUInt8(AT.status) & 0x7f) !== 0)) return null
+  const used = all.filter(({ entry }) => entry.readUInt8(AT.type) !== 0)
+  if (used.length === 0 || used.some(({ entry }) => entry.readUInt8(AT.type) === PROTECTIVE)) {
+    return null
+  }
+  return used.map(({ number, entry }) => ({
+    number,
+    type: entry.readUInt8(AT.type),
+    first: entry.readUInt32LE(AT.first),
+    sectors: entry.readUInt32LE(AT.sectors),
+  }))
+}
+
+/** A copy of the first sectors in which an entry has so many sectors. */
+export function changeDosLast(head: Buffer, number: number, sectors: number): Buffer {
+  const changed = Buffer.from(head)
+  const entry = entryOf(changed, number)
+  entry.writeUInt32LE(sectors, AT.sectors)
+  // No cylinder, head and sector reach so far: what every tool writes instead.
+  entry.set([0xfe, 0xff, 0xff], AT.lastChs)
+  return changed
+}
+
+const entryOf = (head: Buffer, number: number) => {
+  const at = TABLE_AT + (number - 1) * ENTRY_BYTES
+  return head.subarray(at, at + ENTRY_BYTES)
+}
+
+/** A file system on the whole disk has the same signature at the end of its first sector. */
+const isBootSector = (head: Buffer) =>
+  ['NTFS    ', 'EXFAT   '].includes(head.toString('latin1', 3, 11)) ||
+  head.toString('latin1', 54, 57) === 'FAT' ||
+  head.toString('latin1', 82, 87) === 'FAT32'

@@ -1,0 +1,43 @@
+/** The partitions of a GUID partition table, and a table in which one of them ends elsewhere. */
+import { crc32 } from 'node:zlib'
+import { GPT_AT, seal, type Table } from './gpt.ts'
+
+/** Offsets in an entry, UEFI specification 2.10, table 5.6. */
+const ENTRY_AT = { type: 0, own: 16, first: 32, last: 40, name: 56, end: 128 } as const
+
+export interface GptPartition {
+  readonly number: number
+  /** The type's GUID, in hexadecimal as it is stored. */
+  readonly type: string
+  readonly name: string
+  readonly firstSector: number
+  readonly lastSector: number
+}
+
+export function parsePartitions({ entries, entryBytes }: Table): readonly GptPartition[] {
+  return Array.from({ length: Math.floor(entries.length / entryBytes) }, (_, at) => {
+    const entry = entries.subarray(at * entryBytes, (at + 1) * entryBytes)
+    const [name = ''] = entry.toString('utf16le', ENTRY_AT.name, ENTRY_AT.end).split('\0')
+    const type = entry.toString('hex', ENTRY_AT.type, ENTRY_AT.own)
+    const firstSector = Number(entry.readBigUInt64LE(ENTRY_AT.first))
+    const lastSector = Number(entry.readBigUInt64LE(ENTRY_AT.last))
+    return { number: at + 1, type, name, firstSector, lastSector }
+  }).filter(({ lastSector }) => lastSector > 0)
+}
+
+/** A copy of the disk's first sectors in which the partition ends at `lastSector`. */
+export function changeLast(
+  head: Buffer,
+  table: Table,
+  { number, lastSector }: Pick<GptPartition, 'number' | 'lastSector'>,
+  sectorBytes: number,
+): Buffer {
+  const changed = Buffer.from(head)
+  const header = changed.subarray(sectorBytes, sectorBytes + table.headerBytes)
+  const start = Number(header.readBigUInt64LE(GPT_AT.entriesLba)) * sectorBytes
+  const entries = changed.subarray(start, start + table.entries.length)
+  entries.writeBigUInt64LE(BigInt(lastSector), (number - 1) * table.entryBytes + ENTRY_AT.last)
+  header.writeUInt32LE(crc32(entries), GPT_AT.entriesCrc)
+  seal(header)
+  return changed
+}

@@ -1,0 +1,55 @@
+/** Recognises the file systems that can be grown by their first bytes, and names the tools for it. */
+import { accept, refuse, type Result } from '../foundation/result.ts'
+
+const GROWABLE = ['ext', 'xfs', 'btrfs', 'ntfs'] as const
+export type Growable = (typeof GROWABLE)[number]
+
+/** So many first bytes hold every signature. */
+export const SIGNATURE_BYTES: number = 128 * 1024
+
+interface Signature {
+  readonly at: number
+  readonly bytes: Buffer
+}
+
+const latin1 = (at: number, text: string): Signature => ({ at, bytes: Buffer.from(text, 'latin1') })
+const hex = (at: number, text: string): Signature => ({ at, bytes: Buffer.from(text, 'hex') })
+
+const SIGNATURES: Readonly<Record<Growable, Signature>> = {
+  ext: hex(1080, '53ef'),
+  xfs: latin1(0, 'XFSB'),
+  btrfs: latin1(0x1_0040, '_BHRfS_M'),
+  ntfs: latin1(3, 'NTFS    '),
+}
+
+/** What else lies in last partitions, and what to call it. */
+const OTHERS: readonly (readonly [Signature, string])[] = [
+  [latin1(0, 'LUKS\u00ba\u00be'), 'an encrypted volume'],
+  [latin1(512, 'LABELONE'), 'an LVM physical volume'],
+  [latin1(4086, 'SWAPSPACE2'), 'swap space'],
+  [latin1(3, 'EXFAT   '), 'exFAT'],
+  [latin1(82, 'FAT32'), 'FAT'],
+  [latin1(54, 'FAT'), 'FAT'],
+  [hex(1024, '1020f5f2'), 'F2FS'],
+  [latin1(0, 'hsqs'), 'squashfs'],
+  [hex(1024, 'e2e1f5e0'), 'EROFS'],
+]
+
+/** `first`: the partition's first bytes. Refused with what it holds instead. */
+export function detectGrowable(first: Buffer): Result<Growable, string> {
+  const found = GROWABLE.find((kind) => isThere(first, SIGNATURES[kind]))
+  if (found !== undefined) return accept(found)
+  const other = OTHERS.find(([signature]) => isThere(first, signature))
+  return refuse(other?.[1] ?? 'no file system that is known')
+}
+
+const isThere = (first: Buffer, { at, bytes }: Signature) =>
+  first.subarray(at, at + bytes.length).equals(bytes)
+
+/** All that must be installed to grow it. */
+export const GROW_TOOLS: Readonly<Record<Growable, readonly string[]>> = {
+  ext: ['losetup', 'e2fsck', 'resize2fs'],
+  xfs: ['losetup', 'mount', 'unshare', 'xfs_growfs'],
+  btrfs: ['losetup', 'mount', 'unshare', 'btrfs'],
+  ntfs: ['losetup', 'ntfsresize'],
+}

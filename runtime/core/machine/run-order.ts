@@ -1,0 +1,109 @@
+/** What the list of runs is sorted by: a key for each column, made of what the database holds. */
+import { z } from 'zod'
+import { parseJson } from '../foundation/json-reader.ts'
+import type { Mac } from './mac.ts'
+import { naturalKey } from './natural-order.ts'
+import { RunSchema, type RunResult } from './run.ts'
+import { averageRateOf, secondsOf, type RunState } from './run-view.ts'
+import type { SortKey } from './selection.ts'
+
+const RUN_COLUMNS = [
+  'state',
+  'machine',
+  'image',
+  'disk',
+  'duration',
+  'rate',
+  'verified',
+  'armer',
+  'started',
+] as const
+export type RunColumn = (typeof RUN_COLUMNS)[number]
+
+/** The column that `sort` of an address names, with or without `-`; null: none. */
+export function parseRunColumn(sort: string | undefined): RunColumn | null {
+  const name = sort?.replace(/^-/, '')
+  return RUN_COLUMNS.find((column) => column === name) ?? null
+}
+
+/** Parts of the record that are read as JSON, in this order. */
+export const RUN_FIGURES = [
+  'started_at',
+  'ended_at',
+  'updated_at',
+  'bytes_written',
+  'steps',
+  'reported',
+  'verified',
+] as const
+
+/** A run in a list that is to be sorted. */
+export interface RunSortRow {
+  readonly n: number
+  readonly mac: Mac
+  readonly result: RunResult | null
+  /** What its column is sorted by: a text, or `RUN_FIGURES`. */
+  readonly value: string | null
+}
+
+interface Surroundings {
+  /** The key of a machine's name. */
+  nameKeyOf(mac: Mac): SortKey
+  /** Of a run that goes on. */
+  isStalled(mac: Mac): boolean
+}
+
+/** What needs attention comes first. */
+const URGENCY = {
+  stalled: 0,
+  lost: 1,
+  failed: 2,
+  running: 3,
+  cancelled: 4,
+  done: 5,
+} as const satisfies Record<RunState, number>
+
+type KeyOf = (row: RunSortRow, surroundings: Surroundings) => SortKey
+
+const textKey: KeyOf = ({ value }) => (value === null ? null : naturalKey(value))
+
+/** By column; as the table shows it, and null where it shows a dash. */
+export const RUN_KEYS: Readonly<Record<RunColumn, KeyOf>> = {
+  state: ({ mac, result }, { isStalled }) =>
+    URGENCY[result ?? (isStalled(mac) ? 'stalled' : 'running')],
+  machine: ({ mac }, { nameKeyOf }) => nameKeyOf(mac),
+  image: textKey,
+  disk: textKey,
+  armer: textKey,
+  started: ({ value }) => value,
+  duration(row) {
+    const run = readFigures(row)
+    return run === null || row.result === 'lost' ? null : secondsOf(run)
+  },
+  rate(row) {
+    const run = readFigures(row)
+    return run?.reported === true ? averageRateOf(run) || null : null
+  },
+  verified(row) {
+    const isVerified = readFigures(row)?.verified ?? null
+    return isVerified === null ? null : Number(isVerified)
+  },
+}
+
+const { shape } = RunSchema
+const FiguresSchema = z.tuple([
+  shape.started_at,
+  shape.ended_at,
+  shape.updated_at,
+  shape.bytes_written,
+  shape.steps,
+  shape.reported,
+  shape.verified,
+])
+
+function readFigures({ value }: RunSortRow) {
+  const read = FiguresSchema.safeParse(value === null ? null : parseJson(value))
+  if (!read.success) return null
+  const [started_at, ended_at, updated_at, bytes_written, steps, reported, verified] = read.data
+  return { started_at, ended_at, updated_at, bytes_written, steps, reported, verified }
+}

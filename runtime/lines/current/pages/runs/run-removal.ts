@@ -1,0 +1,150 @@
+/** POST /ui/runs/remove: asks which runs are removed, then removes them. */
+import type { H3Event, HTTPResponse } from 'h3'
+import { parseMac } from '../../../../core/machine/mac.ts'
+import type { Run } from '../../../../core/machine/run.ts'
+import { PAGES } from '../../../../core/texts/pages/texts.ts'
+import { fill, fillCount, pluralOf } from '../../../../core/texts/text.ts'
+import { localPath } from '../../../../web/http/local-path.ts'
+import type { Route } from '../../../../web/http/route.ts'
+import { banner } from '../../../../web/ui/elements.ts'
+import { hidden } from '../../../../web/ui/fields.ts'
+import { address, html, type Content, type Html } from '../../../../web/ui/html.ts'
+import { renderTime } from '../../../../web/ui/times.ts'
+import { removeRun } from '../../routes/runs.ts'
+import { goTo } from '../frame/form-answer.ts'
+import type { PageContext } from '../frame/page-context.ts'
+import { formRoute } from '../frame/page-routes.ts'
+import { isAsked, opensQuestion, renderAnswer, renderRemoval } from '../frame/question.ts'
+import { nameOf } from '../view/machine-view.ts'
+import { renderRunState } from '../view/run-table.ts'
+
+const t = PAGES.runs.removal
+
+const LIST = '/ui/runs'
+export const RUN_REMOVAL_PATH = `${LIST}/remove`
+/** Runs of a page of the list. */
+const MAX_RUNS = 100
+const MAX_SHOWN = 12
+
+/** The value of a selected run. */
+export const renderRunValue = ({ mac, id }: Pick<Run, 'mac' | 'id'>): string => `${mac}/${id}`
+
+export const runRemovalPage = (context: PageContext): Route =>
+  formRoute(RUN_REMOVAL_PATH, (event, form) =>
+    isAsked(form) ? ask(context, event, form) : remove(context, event, form),
+  )
+
+/** On the page of a run. */
+export const renderRemovalButton = (run: Run): Html =>
+  html`<form class="inline" ${opensQuestion(RUN_REMOVAL_PATH)}>
+    ${hidden({ confirm: 'ask', runs: renderRunValue(run) })}
+    <button class="danger">${t.ask}</button>
+  </form>`
+
+/** What was done, on the list. */
+export function renderRemoved(query: URLSearchParams): Content {
+  const [removed, skipped] = ['removed', 'skipped'].map((name) => {
+    const given = query.get(name) ?? ''
+    return /^\d{1,3}$/.test(given) ? Number(given) : 0
+  })
+  return html`${removed ? banner('done', fillCount(t.removed, removed)) : null}
+  ${skipped ? banner('needs-you', fillCount(t.skipped, skipped)) : null}`
+}
+
+/** Those that exist; a value that names none is left out. */
+function listSelected({ site }: PageContext, form: URLSearchParams): readonly Run[] {
+  const values = [...new Set(form.getAll('runs'))].slice(0, MAX_RUNS)
+  return values.flatMap((value) => {
+    const [text = '', id = ''] = value.split('/')
+    const mac = parseMac(text)
+    return mac.ok ? (site.runs.find(mac.value, id) ?? []) : []
+  })
+}
+
+const backOf = (form: URLSearchParams): string => localPath(form.get('back'), LIST)
+
+async function ask(
+  context: PageContext,
+  event: H3Event,
+  form: URLSearchParams,
+): Promise<HTTPResponse> {
+  const selected = listSelected(context, form)
+  const ended = selected.filter(({ result }) => result !== null)
+  const cancel = backOf(form)
+  const show = (title: string, body: Html) =>
+    context.show(event, {
+      title,
+      section: LIST,
+      trail: html`<a href="${cancel}">${PAGES.runs.list.title}</a>`,
+      body,
+    })
+  if (ended.length === 0) {
+    const { title, text } = selected.length === 0 ? t.empty : t.running
+    const back = html`<a class="button" href="${cancel}" data-close>${t.back}</a>`
+    return await show(
+      title,
+      renderAnswer(
+        title,
+        html`<p>${text}</p>
+          ${back}`,
+      ),
+    )
+  }
+  const title = fillCount(t.title, ended.length)
+  return await show(
+    title,
+    renderRemoval({
+      title,
+      body: html`${renderList(context, ended)}${
+          ended.length === selected.length
+            ? null
+            : banner('needs-you', fillCount(t.stay, selected.length - ended.length))
+        }
+        <p>${pluralOf(t.consequence, ended.length)}</p>`,
+      fields: html`${ended.map((run) => hidden({ runs: renderRunValue(run) }))}${hidden({ back: form.get('back') })}`,
+      action: RUN_REMOVAL_PATH,
+      cancel,
+      button: fillCount(t.button, ended.length),
+    }),
+  )
+}
+
+function renderList({ site, clock }: PageContext, runs: readonly Run[]): Html {
+  const nameIt = ({ mac }: Run) => {
+    const machine = site.machines.peek(mac)
+    return machine === null ? mac : nameOf(machine)
+  }
+  return html`<ul class="rows">
+    ${runs.slice(0, MAX_SHOWN).map(
+      (run) =>
+        html`<li>
+          <span class="grow"
+            >${renderRunState(run)} <bdi>${nameIt(run)}</bdi>
+            <span class="small dim"
+              ><bdi>${run.image?.name ?? PAGES.view.run.unknownImage}</bdi></span
+            ></span
+          ><span class="when">${renderTime(run.started_at ?? run.updated_at, clock())}</span>
+        </li>`,
+    )}
+    ${runs.length > MAX_SHOWN ? html`<li class="dim">${fill(t.more, { count: runs.length - MAX_SHOWN })}</li>` : null}
+  </ul>`
+}
+
+async function remove(
+  context: PageContext,
+  event: H3Event,
+  form: URLSearchParams,
+): Promise<HTTPResponse> {
+  const runs = listSelected(context, form)
+  let removed = 0
+  for (const { mac, id } of runs) {
+    if ((await removeRun(context.site, event, mac, id)).ok) removed += 1
+  }
+  const back = new URL(backOf(form), 'http://localhost')
+  const query = Object.fromEntries(back.searchParams)
+  const skipped = runs.length - removed
+  return goTo(
+    event,
+    address(back.pathname, { ...query, removed, skipped: skipped === 0 ? null : skipped }),
+  )
+}

@@ -1,0 +1,200 @@
+/** `/first-boot`: the first-boot templates, and what they are for one machine. */
+import { getRouterParam, type H3Event } from 'h3'
+import {
+  DocumentSchema,
+  NamedTemplateSchema,
+  renderDocument,
+} from '../../../core/first-boot/document.ts'
+import { subjectOf } from '../../../core/first-boot/obstacle.ts'
+import { renderFirstBoot, type FirstBoot } from '../../../core/first-boot/seed.ts'
+import {
+  hideSecrets,
+  keepSecrets,
+  MAX_TEMPLATES,
+  TemplateNameSchema,
+  TemplateSchema,
+  type NamedTemplate,
+  type Template,
+} from '../../../core/first-boot/template.ts'
+import type { Result } from '../../../core/foundation/result.ts'
+import { parseHardware } from '../../../core/machine/hardware.ts'
+import type { Mac } from '../../../core/machine/mac.ts'
+import type { Templates } from '../../../services/first-boot/templates.ts'
+import type { Site } from '../../../web/fleet/site.ts'
+import { nothing } from '../../../web/http/answers.ts'
+import { checked, readMac, renderSchema } from '../../../web/http/checked.ts'
+import { refuse } from '../../../web/http/faults.ts'
+import type { Route } from '../../../web/http/route.ts'
+import type { Machine } from '../rules/machine.ts'
+
+type TemplateSite = Pick<Site<Machine>, 'machines' | 'by' | 'noteAll'>
+
+interface TemplateDependencies {
+  readonly templates: Templates
+}
+
+export const templateRoutes = (
+  site: Site<Machine>,
+  given: TemplateDependencies,
+): readonly Route[] => [...readingRoutes(site, given), ...changingRoutes(site, given)]
+
+function readingRoutes(site: Site<Machine>, { templates }: TemplateDependencies): readonly Route[] {
+  return [
+    {
+      method: 'GET',
+      path: '/first-boot',
+      access: 'read',
+      doc: {
+        summary: 'All first-boot templates, by name; secrets are dots',
+        answers: { 200: { type: 'array', items: renderSchema(NamedTemplateSchema, 'output') } },
+      },
+      handle: () => templates.list().map((template) => toWire(site, template)),
+    },
+    {
+      method: 'GET',
+      path: '/first-boot/:name',
+      access: 'read',
+      doc: {
+        summary: 'One first-boot template; secrets are dots',
+        answers: { 200: renderSchema(NamedTemplateSchema, 'output') },
+      },
+      handle: (event) => toWire(site, findTemplate(templates, readName(event))),
+    },
+    {
+      method: 'GET',
+      path: '/machines/:mac/first-boot',
+      access: 'read',
+      doc: {
+        summary: 'What its first-boot template is for this machine; secrets are dots',
+        answers: { 200: renderSchema(DocumentSchema, 'output') },
+        refuses: [409],
+      },
+      async handle(event) {
+        const machine = findMachine(site, readMac(event))
+        const rendered = await previewFirstBoot(site, templates, machine)
+        if (rendered === null) throw refuse(404, `${machine.mac} has no first-boot template`)
+        if (!rendered.ok) throw refuse(409, rendered.refusal)
+        return renderDocument(rendered.value)
+      },
+    },
+  ]
+}
+
+function changingRoutes(site: TemplateSite, { templates }: TemplateDependencies): readonly Route[] {
+  return [
+    {
+      method: 'PUT',
+      path: '/first-boot/:name',
+      access: 'admin',
+      takes: 'json',
+      doc: {
+        summary: 'Creates or replaces a first-boot template; a secret of dots keeps its value',
+        body: renderSchema(TemplateSchema, 'input'),
+        answers: { 200: renderSchema(NamedTemplateSchema, 'output') },
+        refuses: [409],
+        isNeverMissing: true,
+      },
+      async handle(event, body) {
+        const name = checked(TemplateNameSchema, readName(event), 'query')
+        const saved = await saveTemplate(site, templates, event, {
+          name,
+          template: checked(TemplateSchema, body),
+        })
+        if (saved === null) throw refuse(409, `there are ${MAX_TEMPLATES} templates already`)
+        return toWire(site, saved)
+      },
+    },
+    {
+      method: 'DELETE',
+      path: '/first-boot/:name',
+      access: 'admin',
+      doc: {
+        summary: 'Removes a first-boot template that no machine has',
+        answers: { 204: null },
+        refuses: [409],
+      },
+      async handle(event) {
+        const { name } = findTemplate(templates, readName(event))
+        const count = countMachines(site, name)
+        if (count > 0) throw refuse(409, `${count} machines have the template ${name}`)
+        await removeTemplate(site, templates, event, name)
+        return nothing()
+      },
+    },
+  ]
+}
+
+const readName = (event: H3Event): string => getRouterParam(event, 'name', { decode: true }) ?? ''
+
+function findTemplate(templates: Templates, name: string): NamedTemplate {
+  const found = templates.find(name)
+  if (found === null) throw refuse(404, 'no such first-boot template')
+  return found
+}
+
+export function findMachine({ machines }: Pick<Site<Machine>, 'machines'>, mac: Mac): Machine {
+  const machine = machines.peek(mac)
+  if (machine === null) throw refuse(404, `no machine record for ${mac}`)
+  return machine
+}
+
+export const countMachines = (
+  { machines }: Pick<Site<Machine>, 'machines'>,
+  name: string,
+): number => machines.peekAll().filter(({ first_boot }) => first_boot === name).length
+
+const toWire = (site: Pick<Site<Machine>, 'machines'>, kept: NamedTemplate) => ({
+  name: kept.name,
+  ...hideSecrets(kept.template),
+  updated_at: kept.updated_at,
+  machines: countMachines(site, kept.name),
+})
+
+/** Puts the change on record, without what the template says. Null: there are too many. */
+export async function saveTemplate(
+  { noteAll, by }: TemplateSite,
+  templates: Templates,
+  event: H3Event,
+  { name, template }: { readonly name: string; readonly template: Template },
+): Promise<NamedTemplate | null> {
+  const saved = await templates.save(name, (before) => keepSecrets(template, before))
+  if (!saved.ok) return null
+  const kind = 'settings.first_boot.saved'
+  const summary = `The first-boot template ${name} was saved`
+  const on = { subject_id: name, ...by(event) }
+  await noteAll([{ kind, subject_kind: 'settings', summary, details: null }], on)
+  return saved.value
+}
+
+export async function removeTemplate(
+  { noteAll, by }: TemplateSite,
+  templates: Templates,
+  event: H3Event,
+  name: string,
+): Promise<void> {
+  if (!(await templates.remove(name))) return
+  const kind = 'settings.first_boot.removed'
+  const summary = `The first-boot template ${name} was removed`
+  const on = { subject_id: name, ...by(event) }
+  await noteAll([{ kind, subject_kind: 'settings', summary, details: null }], on)
+}
+
+/** As operators see it, with dots for secrets. Null: it has no template. */
+export async function previewFirstBoot(
+  site: Pick<Site<Machine>, 'machines'>,
+  templates: Templates,
+  machine: Machine,
+): Promise<Result<FirstBoot, string> | null> {
+  const kept = machine.first_boot === null ? null : templates.find(machine.first_boot)
+  if (kept === null) return null
+  const subject = subjectOf(machine, await readSerial(site, machine.mac))
+  return renderFirstBoot(kept.template, subject, { instance: 'flasher-…', secrets: 'hidden' })
+}
+
+export async function readSerial(
+  { machines }: Pick<Site<Machine>, 'machines'>,
+  mac: Mac,
+): Promise<string | null> {
+  const hardware = await machines.findHardware(mac)
+  return hardware === null ? null : (parseHardware(hardware.json)?.serial ?? null)
+}

@@ -1,0 +1,62 @@
+/** `DELETE /machines/{mac}/runs/{id}`, and the one rule by which runs are removed. */
+import { getRouterParam, type H3Event } from 'h3'
+import type { Result } from '../../../core/foundation/result.ts'
+import type { Run } from '../../../core/machine/run.ts'
+import { stateOf } from '../../../core/machine/run-view.ts'
+import { nothing } from '../../../web/http/answers.ts'
+import { readMac } from '../../../web/http/checked.ts'
+import type { Note } from '../../../web/http/event-note.ts'
+import { refuse } from '../../../web/http/faults.ts'
+import type { Site } from '../../../web/fleet/site.ts'
+import type { Route } from '../../../web/http/route.ts'
+import type { Machine } from '../rules/machine.ts'
+
+type RunSite = Pick<Site<Machine>, 'runs' | 'noteAll' | 'by'>
+
+export const runRemovalRoutes = (site: RunSite): readonly Route[] => [
+  {
+    method: 'DELETE',
+    path: '/machines/:mac/runs/:id',
+    access: 'admin',
+    doc: {
+      summary: 'Removes a run and its log from the history, unless it is still running',
+      answers: { 204: null },
+      refuses: [409],
+    },
+    async handle(event) {
+      const mac = readMac(event)
+      const removed = await removeRun(site, event, mac, getRouterParam(event, 'id') ?? '')
+      if (removed.ok) return nothing()
+      throw removed.refusal === 'running'
+        ? refuse(409, 'this run is still running')
+        : refuse(404, `${mac} has no such run`)
+    },
+  },
+]
+
+/** For programs and pages; the event keeps who removed what. */
+export async function removeRun(
+  site: RunSite,
+  event: H3Event,
+  mac: string,
+  id: string,
+): Promise<Result<Run, 'unknown' | 'running'>> {
+  const removed = await site.runs.remove(mac, id)
+  if (removed.ok) {
+    await site.noteAll([renderRemoved(removed.value)], { subject_id: mac, ...site.by(event) })
+  }
+  return removed
+}
+
+const renderRemoved = (run: Run): Note => ({
+  kind: 'machine.run_deleted',
+  summary: `A run of ${run.mac} was removed from the history: ${run.image?.name ?? 'unknown image'}, ${stateOf(run)}`,
+  details: {
+    run: run.id,
+    state: stateOf(run),
+    started_at: run.started_at,
+    image: run.image?.name ?? null,
+    serial: run.disk?.serial ?? null,
+    armed_by: run.armed_by?.actor ?? null,
+  },
+})

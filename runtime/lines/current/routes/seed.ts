@@ -1,0 +1,83 @@
+/** `POST /pxe/{mac}/first-boot`: hands a live system the first-boot configuration of its plan, once. */
+import type { H3Event } from 'h3'
+import { DocumentSchema, renderDocument, TicketSchema } from '../../../core/first-boot/document.ts'
+import { subjectOf } from '../../../core/first-boot/obstacle.ts'
+import { parseSeedToken, SEED_TOKEN_REFUSALS } from '../../../core/first-boot/seed-token.ts'
+import { renderFirstBoot } from '../../../core/first-boot/seed.ts'
+import { hasSecrets } from '../../../core/first-boot/template.ts'
+import type { Secret } from '../../../services/access/secret.ts'
+import { makeInstance, type Templates } from '../../../services/first-boot/templates.ts'
+import type { Site } from '../../../web/fleet/site.ts'
+import { json } from '../../../web/http/answers.ts'
+import { checked, readMac, renderSchema } from '../../../web/http/checked.ts'
+import { refuse } from '../../../web/http/faults.ts'
+import type { Route } from '../../../web/http/route.ts'
+import { noteFirstBootFetched } from '../rules/machine-events.ts'
+import type { Machine } from '../rules/machine.ts'
+import type { TokenPolicy } from '../rules/token.ts'
+import { findMachine, readSerial, templateRoutes } from './first-boot.ts'
+
+interface SeedDependencies {
+  readonly templates: Templates
+  /** Verifies the tokens of plans. */
+  readonly bootKey: Pick<Secret, 'verify'>
+  settings(): { readonly tokens: TokenPolicy }
+}
+
+const NO_STORE = { 'cache-control': 'no-store' }
+
+const NEEDS_TOKENS = 'the template has secrets, which need [pxe] tokens = require'
+
+export const firstBootRoutes = (site: Site<Machine>, given: SeedDependencies): readonly Route[] => [
+  ...templateRoutes(site, given),
+  {
+    method: 'POST',
+    path: '/pxe/:mac/first-boot',
+    access: 'open',
+    takes: 'json',
+    doc: {
+      summary: 'The first-boot configuration that the plan names, once',
+      body: renderSchema(TicketSchema, 'input'),
+      answers: { 200: renderSchema(DocumentSchema, 'output') },
+      refuses: [401, 409],
+    },
+    handle: (event, body) => fetchOnce(site, given, event, body),
+  },
+]
+
+/** The token is used up in the transaction that stores when it was made. */
+async function fetchOnce(
+  site: Site<Machine>,
+  { templates, bootKey, settings }: SeedDependencies,
+  event: H3Event,
+  body: unknown,
+): Promise<unknown> {
+  const mac = readMac(event)
+  const contact = site.contact(event)
+  await site.admitMachine(mac, 'plan', contact)
+  const machine = findMachine(site, mac)
+  const { token } = checked(TicketSchema, body)
+  const kept = machine.first_boot === null ? null : templates.find(machine.first_boot)
+  if (kept === null) throw refuse(409, `${mac} has no first-boot template`)
+  if (hasSecrets(kept.template) && settings().tokens !== 'require') throw refuse(409, NEEDS_TOKENS)
+  const subject = subjectOf(machine, await readSerial(site, mac))
+  const rendered = renderFirstBoot(kept.template, subject, {
+    instance: makeInstance(),
+    secrets: 'filled',
+  })
+  const who = { actor: 'pxe-client', ip: contact.ip } as const
+  const { now } = contact
+  let refusal: string | null = null
+  await site.fleet.update(mac, who, (before) => {
+    if (before === null) return null
+    const shown = { mac, now, takenAt: before.first_boot_taken_at }
+    const issued = parseSeedToken(token, shown, bootKey.verify)
+    refusal = issued.ok ? null : SEED_TOKEN_REFUSALS[issued.refusal]
+    if (!issued.ok || !rendered.ok) return { machine: before, notes: [] }
+    const taken = { ...before, first_boot_taken_at: issued.value }
+    return { machine: taken, notes: [noteFirstBootFetched(taken)] }
+  })
+  if (refusal !== null) throw refuse(401, refusal)
+  if (!rendered.ok) throw refuse(409, `the template ${kept.name}: ${rendered.refusal}`)
+  return json(renderDocument(rendered.value), 200, NO_STORE)
+}

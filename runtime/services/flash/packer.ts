@@ -1,0 +1,163 @@
+/** Packs an image of any format into a `.img.zst` of independent frames: written whole or not at all. */
+import { randomUUID } from 'node:crypto'
+import { open, rename, rm, stat } from 'node:fs/promises'
+import { dirname } from 'node:path'
+import { Fault, renderError } from '../../core/foundation/fault.ts'
+import { isMissing } from '../../core/foundation/system-error.ts'
+import { exactBytes, type WriteProgress } from '../../core/flash/flash.ts'
+import type { ImageFacts, ImageFormat } from '../../core/image/image.ts'
+import { createShell } from '../host/shell.ts'
+import { untilAborted, watch } from '../host/watch.ts'
+import { createDecoders } from '../image/decoders.ts'
+import { createFiller } from '../image/filler.ts'
+import { createFrameWorkers } from '../frame/frame-workers.ts'
+import { writeFrames, type WrittenFrames } from '../frame/frame-writer.ts'
+import { createImages } from '../image/images.ts'
+import type { Source } from '../image/source.ts'
+import { createSources, type SourcesOptions } from '../image/sources.ts'
+import { checkDigestFirst, countSource } from './counted-source.ts'
+import { checkImage } from './image-checks.ts'
+import { createMeter } from './meter.ts'
+
+export interface PackOrder {
+  /** A path, `-`, an http(s) URL or an oras reference. */
+  readonly image: string
+  readonly format: ImageFormat | null
+  readonly sha256: string | null
+  /** Where the packed image goes; nothing may be there. */
+  readonly output: string
+  readonly level: number
+}
+
+interface PackOptions {
+  readonly signal: AbortSignal
+  readonly onProgress: (progress: { readonly event: 'writing' } & WriteProgress) => void
+}
+
+export interface Packed extends WrittenFrames {
+  readonly image: ImageFacts
+  readonly seconds: number
+}
+
+const TICK_MS = 250
+
+/** A Fault where the image is damaged or the output cannot be written; then nothing is left of it. */
+export async function packImage(
+  given: SourcesOptions,
+  order: PackOrder,
+  { signal, onProgress }: PackOptions,
+): Promise<Packed> {
+  const before = performance.now()
+  const shell = createShell(given)
+  const decoders = createDecoders({ shell })
+  await checkOutput(order.output)
+  await using source = await createSources(given).open(order.image, { signal })
+  const { image, imageProblem, sha256 } = await checkImage(
+    source,
+    order,
+    createImages({ shell }),
+    signal,
+  )
+  if (imageProblem !== null) throw new Fault('plan-refused', imageProblem)
+  if (image.format === null) throw unknownFormat(image)
+  await decoders.check(image.format)
+  const isOutOfOrder = image.format === 'qcow2'
+  if (isOutOfOrder && sha256 !== null) await checkDigestFirst(source, sha256, signal)
+  const counted = countSource(source, isOutOfOrder ? null : sha256)
+  const format = image.format
+  const written = await writeWhole(order.output, async (write) => {
+    await using blocks = await untilAborted(signal, decoders.open(counted.source, format))
+    await using workers = createFrameWorkers()
+    const meter = createPackMeter(image, counted.source, counted.bytesRead)
+    const { fill } = createFiller(blocks)
+    const { level } = order
+    const writing = writeFrames({ fill, write, workers, level, signal, onWritten: meter.add })
+    onProgress(meter.look(format))
+    const frames = await drain(
+      watch(untilAborted(signal, writing), TICK_MS, meter.look),
+      onProgress,
+    )
+    counted.checkDigest()
+    if (frames.imageBytes === 0) throw new Fault('plan-refused', `${image.name} holds no image`)
+    return frames
+  })
+  return { ...written, image, seconds: (performance.now() - before) / 1000 }
+}
+
+const createPackMeter = (image: ImageFacts, { sizeBytes }: Source, bytesRead: () => number) =>
+  createMeter({
+    phase: 'write',
+    totalBytes: exactBytes(image.virtual),
+    sourceBytes: sizeBytes,
+    bytesRead,
+  })
+
+/** Hands on what is yielded; what is returned is the result. */
+async function drain<Seen, Result>(
+  steps: AsyncGenerator<Seen, Result>,
+  onStep: (seen: Seen) => void,
+): Promise<Result> {
+  for (;;) {
+    const step = await steps.next()
+    if (step.done === true) return step.value
+    onStep(step.value)
+  }
+}
+
+async function checkOutput(path: string): Promise<void> {
+  const there = await stat(path).catch((thrown: unknown) => {
+    if (isMissing(thrown)) return null
+    throw cannotWrite(path, thrown)
+  })
+  if (there === null) return
+  throw new Fault('conflict', `${path} exists already`, {
+    hint: 'Choose another name, or remove it first.',
+  })
+}
+
+/** The file gets its name when all of it is on the disk. */
+async function writeWhole<Result>(
+  path: string,
+  act: (write: (bytes: Buffer) => Promise<void>) => Promise<Result>,
+): Promise<Result> {
+  const part = `${path}.${randomUUID().slice(0, 8)}.part`
+  const attempt = async <Value>(work: Promise<Value>) =>
+    await work.catch((cause: unknown) => {
+      throw cannotWrite(path, cause)
+    })
+  const file = await attempt(open(part, 'wx'))
+  let isWhole = false
+  try {
+    const result = await act(async (bytes) => {
+      for (let at = 0; at < bytes.length;) {
+        at += (await attempt(file.write(bytes, at))).bytesWritten
+      }
+    })
+    await attempt(file.sync())
+    await attempt(rename(part, path))
+    isWhole = true
+    await syncFolder(dirname(path))
+    return result
+  } finally {
+    await file.close()
+    if (!isWhole) await rm(part, { force: true })
+  }
+}
+
+/** So that the name survives a power cut, too; not every file system can. */
+async function syncFolder(path: string): Promise<void> {
+  try {
+    await using folder = await open(path)
+    await folder.sync()
+  } catch {
+    // The file is whole anyway.
+  }
+}
+
+const cannotWrite = (path: string, cause: unknown) =>
+  new Fault('write-failed', `${path} cannot be written: ${renderError(cause)}`, { cause })
+
+const unknownFormat = ({ name }: ImageFacts) =>
+  new Fault('plan-refused', `image format not recognised: ${name}`, {
+    hint: 'Name its format with --format.',
+  })

@@ -1,0 +1,175 @@
+/** Writes an image as independent frames with their index, compressed on all cores (docs/image-format.md). */
+import { createHash, type Hash } from 'node:crypto'
+import { Fault } from '../../core/foundation/fault.ts'
+import {
+  digestOfZeros,
+  encodeFrameIndex,
+  FRAME_BYTES,
+  MAX_FRAMES,
+  MAX_STORED_BYTES,
+  SKIPPABLE_HEAD_BYTES,
+  type IndexEntry,
+} from '../../core/image/frame-index.ts'
+import { encodeSeekTable } from '../../core/image/seek-table.ts'
+import { createSharedSlot, type FrameWorkers } from './frame-workers.ts'
+
+interface FrameWriting {
+  /** Fills the buffer from the image's next bytes; fewer than its length only at the image's end. */
+  readonly fill: (into: Buffer) => Promise<number>
+  /** Takes the file's next bytes, which are its own until it resolves. */
+  readonly write: (bytes: Buffer) => Promise<void>
+  readonly workers: FrameWorkers
+  readonly level: number
+  readonly signal: AbortSignal
+  /** Called with the image bytes of each frame that was written. */
+  readonly onWritten: (bytes: number) => void
+}
+
+export interface WrittenFrames {
+  readonly imageBytes: number
+  readonly storedBytes: number
+  readonly frames: number
+  readonly zeroFrames: number
+  /** Hexadecimal digests: of the image, of the index's body, of the whole file. */
+  readonly imageSha256: string
+  readonly indexSha256: string
+  readonly sha256: string
+}
+
+/** One frame under way. */
+interface Station {
+  readonly raw: SharedArrayBuffer
+  readonly stored: SharedArrayBuffer
+}
+
+interface Pending {
+  readonly station: Station
+  readonly bytes: number
+  readonly entry: Promise<IndexEntry>
+}
+
+export async function writeFrames(writing: FrameWriting): Promise<WrittenFrames> {
+  const { fill, workers, signal } = writing
+  const free = Array.from({ length: workers.count + 2 }, createStation)
+  const pending: Pending[] = []
+  const output = createOutput(writing)
+  const encode = createEncoder(writing)
+  const image = createHash('sha256')
+  const finishFirst = async () => {
+    const first = pending.shift()
+    if (first !== undefined) free.push(await output.add(first))
+  }
+  try {
+    for (let isOver = false; !isOver;) {
+      signal.throwIfAborted()
+      const station = free.pop() ?? createStation()
+      const raw = Buffer.from(station.raw)
+      const bytes = await fill(raw)
+      isOver = bytes < raw.length
+      if (bytes === 0) break
+      const entry = encode(station, bytes)
+      // Its failure is thrown when its turn comes.
+      entry.catch(() => undefined)
+      pending.push({ station, bytes, entry })
+      image.update(raw.subarray(0, bytes))
+      if (free.length === 0) await finishFirst()
+    }
+    while (pending.length > 0) await finishFirst()
+  } finally {
+    await Promise.allSettled(pending.map(({ entry }) => entry))
+  }
+  return await output.end(image)
+}
+
+const createStation = (): Station => ({
+  raw: createSharedSlot(FRAME_BYTES),
+  stored: createSharedSlot(MAX_STORED_BYTES),
+})
+
+const ZEROS = Buffer.alloc(64 * 1024)
+function isZero(bytes: Buffer): boolean {
+  for (let at = 0; at < bytes.length; at += ZEROS.length) {
+    const end = Math.min(at + ZEROS.length, bytes.length)
+    if (bytes.compare(ZEROS, 0, end - at, at, end) !== 0) return false
+  }
+  return true
+}
+
+/** A whole frame of zeros is compressed once. */
+function createEncoder({ workers, level }: FrameWriting) {
+  let zeroFrame: Promise<Buffer> | null = null
+  async function run({ raw, stored }: Station, bytes: number) {
+    return workers.run({ does: 'encode', from: raw, bytes, into: stored, level })
+  }
+  async function encodeZeros(station: Station, bytes: number): Promise<IndexEntry> {
+    const frame =
+      bytes === FRAME_BYTES
+        ? await (zeroFrame ??= run(station, bytes).then(({ bytes: storedBytes }) =>
+            Buffer.copyBytesFrom(new Uint8Array(station.stored), 0, storedBytes),
+          ))
+        : null
+    frame?.copy(Buffer.from(station.stored))
+    const storedBytes = frame?.length ?? (await run(station, bytes)).bytes
+    return { storedBytes, isZero: true, sha256: digestOfZeros(bytes) }
+  }
+  return async (station: Station, bytes: number): Promise<IndexEntry> => {
+    if (isZero(Buffer.from(station.raw, 0, bytes))) return encodeZeros(station, bytes)
+    const { bytes: storedBytes, sha256 } = await run(station, bytes)
+    return { storedBytes, isZero: false, sha256: Buffer.from(sha256, 'hex') }
+  }
+}
+
+function createOutput({ write, onWritten }: FrameWriting) {
+  const file = createHash('sha256')
+  const entries: IndexEntry[] = []
+  const sizes = { image: 0, stored: 0 }
+  async function put(bytes: Buffer) {
+    file.update(bytes)
+    sizes.stored += bytes.length
+    await write(bytes)
+  }
+  return {
+    /** Writes the frame when it is ready; its station is free again then. */
+    async add({ station, bytes, entry: encoding }: Pending): Promise<Station> {
+      const entry = await encoding
+      if (entries.length >= MAX_FRAMES) throw tooLarge()
+      await put(Buffer.from(station.stored, 0, entry.storedBytes))
+      entries.push(entry)
+      sizes.image += bytes
+      onWritten(bytes)
+      return station
+    },
+    async end(image: Hash): Promise<WrittenFrames> {
+      const imageSha256 = image.digest()
+      const index = encodeFrameIndex({ imageBytes: sizes.image, imageSha256, entries })
+      await put(index)
+      await put(encodeSeekTable([...listSeekEntries(entries, sizes.image), endOf(index)]))
+      return {
+        imageBytes: sizes.image,
+        storedBytes: sizes.stored,
+        frames: entries.length,
+        zeroFrames: entries.filter((entry) => entry.isZero).length,
+        imageSha256: imageSha256.toString('hex'),
+        indexSha256: digestOfBody(index),
+        sha256: file.digest('hex'),
+      }
+    },
+  }
+}
+
+const listSeekEntries = (entries: readonly IndexEntry[], imageBytes: number) =>
+  entries.map(({ storedBytes }, index) => ({
+    storedBytes,
+    contentBytes: Math.min(FRAME_BYTES, imageBytes - index * FRAME_BYTES),
+  }))
+
+/** The index is a frame of the file that holds nothing. */
+const endOf = (index: Buffer) => ({ storedBytes: index.length, contentBytes: 0 })
+
+const digestOfBody = (index: Buffer) =>
+  createHash('sha256').update(index.subarray(SKIPPABLE_HEAD_BYTES)).digest('hex')
+
+const tooLarge = () =>
+  new Fault('too-large', `the image holds more than ${(MAX_FRAMES * FRAME_BYTES) / 2 ** 40} TiB`, {
+    hint: 'Such an image can only be compressed with zstd itself.',
+  })

@@ -1,0 +1,66 @@
+/** The program that runs the tests: one that fails by chance is named, one that fails is listed last. */
+import { spawnSync } from 'node:child_process'
+import fs from 'node:fs'
+import os from 'node:os'
+import path from 'node:path'
+import { suite } from 'uvu'
+import * as assert from 'uvu/assert'
+
+const test = suite('test runner')
+const folder = fs.mkdtempSync(path.join(os.tmpdir(), 'flasher-runner-'))
+test.after(() => fs.rmSync(folder, { recursive: true, force: true }))
+
+const FILES: Record<string, string> = {
+  passes: '',
+  chance: `const seen = import.meta.filename + '.seen'
+    if (!fs.existsSync(seen)) { fs.writeFileSync(seen, ''); throw new Error('only once') }`,
+  fails: `throw new Error('each time')`,
+  breaks: `setTimeout(() => { throw new Error('outside of any test') }, 1)
+    await new Promise((resolve) => setTimeout(resolve, 60_000))`,
+}
+
+test.before(() => {
+  for (const [name, body] of Object.entries(FILES)) {
+    const text = `import fs from 'node:fs'
+      import { suite } from ${JSON.stringify(import.meta.resolve('uvu'))}
+      const test = suite('${name}')
+      test('of ${name}', async () => { ${body} })
+      test.run()`
+    fs.writeFileSync(path.join(folder, `${name}.test.ts`), text)
+  }
+})
+
+function run(...patterns: string[]) {
+  const program = path.join(import.meta.dirname, 'support/runner/run.ts')
+  const cwd = path.join(import.meta.dirname, '..')
+  const { status, stdout } = spawnSync(process.execPath, [program, folder, ...patterns], { cwd })
+  return { status, lines: stdout.toString().trimEnd().split('\n') }
+}
+
+test('what passes when it is run alone is named and does not fail the run', () => {
+  const { status, lines } = run('^passes', '^chance')
+  assert.is(status, 0)
+  assert.is(lines.at(-1), '2 passed, 0 failed')
+  assert.ok(lines.includes('FLAKY chance.test.ts: it passed when run alone'))
+})
+
+test('what fails again is listed at the end, after the other patterns had their turn', () => {
+  const { status, lines } = run('^fails', '^passes')
+  assert.is(status, 1)
+  assert.is(lines.at(-1), '1 passed, 1 failed')
+  const end = lines.slice(lines.indexOf('FAILED fails.test.ts')).join('\n')
+  assert.match(end, 'each time')
+})
+
+test('a file that ends the run of all others is never taken for chance', () => {
+  const { status, lines } = run('^(breaks|passes)')
+  assert.is(status, 1)
+  assert.is(lines.at(-1), '0 passed, 1 failed')
+  assert.ok(lines.includes('FAILED breaks.test.ts'))
+})
+
+test('a pattern that no file matches is not a success', () => {
+  assert.is(run('^none').status, 1)
+})
+
+test.run()

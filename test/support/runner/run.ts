@@ -1,0 +1,84 @@
+/**
+ * Runs the tests whose path matches each of the patterns, one pattern after another even where one
+ * fails, and ends with what failed. A file that failed is run once more, alone: what passes then is
+ * named, for a test that passes only sometimes is to be mended, but does not fail the run.
+ */
+import { spawn } from 'node:child_process'
+import path from 'node:path'
+import { readResults, type FileFailure } from './results.ts'
+
+/** More failures than this are not chance: they are not run again. */
+const MAX_RETRIED_FILES = 4
+
+const [folder = 'test', ...patterns] = process.argv.slice(2)
+
+interface Outcome {
+  readonly total: number
+  readonly failures: readonly FileFailure[]
+  /** Whether a file ended the run before the others had their turn, twice. */
+  readonly isBrokenOff: boolean
+}
+
+const outcomes: Outcome[] = []
+for (const pattern of patterns) outcomes.push(await runPattern(pattern))
+report(outcomes, await listLasting(outcomes))
+
+/** A run that broke off is repeated whole: what came after the file that ended it had no turn. */
+async function runPattern(pattern: string): Promise<Outcome> {
+  const first = await runUvu(pattern)
+  const run = first.results.total === null ? await runUvu(pattern) : first
+  const { total, failures } = run.results
+  const text = total === 0 ? 'no test matches' : `uvu ended with code ${run.code}`
+  const isUnexplained = failures.length === 0 && (run.code !== 0 || total === 0)
+  return {
+    total: total ?? 0,
+    failures: isUnexplained ? [{ file: pattern, text, failed: 1 }] : failures,
+    isBrokenOff: total === null,
+  }
+}
+
+async function listLasting(ended: readonly Outcome[]): Promise<FileFailure[]> {
+  const failures = ended.flatMap((outcome) => outcome.failures)
+  const isChance = failures.length <= MAX_RETRIED_FILES && !ended.some((run) => run.isBrokenOff)
+  if (!isChance) return failures
+  const lasting: FileFailure[] = []
+  for (const failure of failures) {
+    write(`\nRunning ${failure.file} once more, alone\n`)
+    const { code, results } = await runUvu(`^${RegExp.escape(failure.file)}$`)
+    if (code !== 0 || results.total === 0) lasting.push(failure)
+    else write(`\nFLAKY ${failure.file}: it passed when run alone\n${failure.text}\n`)
+  }
+  return lasting
+}
+
+function report(ended: readonly Outcome[], lasting: readonly FileFailure[]) {
+  const total = ended.reduce((sum, outcome) => sum + outcome.total, 0)
+  const failed = lasting.reduce((sum, failure) => sum + failure.failed, 0)
+  for (const { file, text } of lasting) write(`\nFAILED ${file}\n${text}\n`)
+  write(`\n${Math.max(0, total - failed)} passed, ${failed} failed\n`)
+  if (lasting.length > 0) process.exitCode = 1
+}
+
+async function runUvu(pattern: string) {
+  const program = path.resolve('node_modules/uvu/bin.js')
+  const child = spawn(process.execPath, [program, folder, pattern], {
+    stdio: ['inherit', 'pipe', 'pipe'],
+  })
+  const printed: Buffer[] = []
+  child.stdout.on('data', (chunk: Buffer) => {
+    printed.push(chunk)
+    process.stdout.write(chunk)
+  })
+  child.stderr.on('data', (chunk: Buffer) => {
+    printed.push(chunk)
+    process.stderr.write(chunk)
+  })
+  const { promise, resolve } = Promise.withResolvers<number>()
+  child.on('close', (code) => resolve(code ?? 1))
+  const code = await promise
+  return { code, results: readResults(Buffer.concat(printed).toString()) }
+}
+
+function write(text: string) {
+  process.stdout.write(text)
+}

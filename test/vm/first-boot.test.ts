@@ -1,0 +1,65 @@
+/** A machine that is ready after its first boot: a template, written by the engine, read by the real cloud-init. */
+import { suite } from 'uvu'
+import * as assert from 'uvu/assert'
+import { parseMac } from '../../runtime/core/machine/mac.ts'
+import { renderFirstBoot } from '../../runtime/core/first-boot/seed.ts'
+import { parseTemplate } from '../../runtime/core/first-boot/template.ts'
+import { createFlasher } from '../../runtime/services/flash/flasher.ts'
+import { findImageObstacle } from '../support/disk/debian-image.ts'
+import { createLoop } from '../support/disk/loop.ts'
+import { openCloudImage } from '../support/vm/cloud-image.ts'
+import { startQemu } from '../support/vm/qemu.ts'
+
+const test = suite('first boot')
+const obstacle = findImageObstacle()
+if (obstacle !== null) console.log(`skipped: ${obstacle}`)
+const run = obstacle === null ? test : test.skip
+
+/** Seconds, ten times what a free machine needs. */
+const PATIENCE = 900
+const KEY =
+  'ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIBf6Hq7lBqJUV0n0qv3n4l5w8y2Y1x0c9d8e7f6a5b4c ada@lab'
+const REPORT =
+  'echo "{{label.rack}}: $(hostname) $(sudo -u ada sudo -n id -un) $(cat /home/ada/.ssh/authorized_keys)" >/dev/console'
+
+function renderSeed() {
+  const mac = parseMac('52:54:00:12:34:56')
+  const template = parseTemplate({
+    hostname: 'web-{{label.rack}}',
+    users: [{ name: 'ada', ssh_keys: [KEY], sudo: true }],
+    commands: [REPORT],
+    network: 'version: 2\nethernets: {}\n',
+  })
+  if (!mac.ok || !template.ok) throw new Error('the template is refused')
+  const subject = { mac: mac.value, name: null, serial: null, labels: ['rack-7'] }
+  const options = { instance: 'flasher-test', secrets: 'filled' } as const
+  const rendered = renderFirstBoot(template.value, subject, options)
+  if (!rendered.ok) throw new Error(rendered.refusal)
+  return rendered.value
+}
+
+run('host name, user, key and commands are there at the first boot', async () => {
+  await using disk = await createLoop({ megabytes: 1024 })
+  const flasher = createFlasher({ env: process.env })
+  const { signal } = new AbortController()
+  await using planned = await flasher.plan(
+    {
+      image: await openCloudImage(),
+      format: null,
+      target: disk.device,
+      options: { verify: 'data', sha256: null, allowPartition: false, fixGpt: false, grow: false },
+      firstBoot: renderSeed(),
+    },
+    signal,
+  )
+  const outcome = await flasher.run(planned, { signal, onEvent: () => {} })
+  assert.is(outcome.kind, 'done', outcome.kind === 'done' ? '' : outcome.reason)
+
+  const drive = `if=none,id=disk,format=raw,snapshot=on,file=${disk.device}`
+  const args = ['-drive', drive, '-device', 'virtio-blk-pci,drive=disk']
+  await using machine = await startQemu({ megabytes: 1024, args })
+  const said = await machine.waitFor(/7: web-7 root ssh-ed25519 \S+ ada@lab/, PATIENCE)
+  assert.match(said, KEY)
+})
+
+test.run()
