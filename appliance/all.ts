@@ -2,6 +2,7 @@
 import type { Appliance } from './appliance.ts'
 import { containers } from './containers.ts'
 import { debianPackage } from './debian-package.ts'
+import { earlierLive, earlierUsb } from './earlier.ts'
 import { ipxeEfi } from './ipxe-efi.ts'
 import { netbootPc } from './netboot-pc.ts'
 import { secureBootEfi } from './secureboot-efi.ts'
@@ -10,5 +11,11 @@ import { usbPc } from './usb-pc.ts'
 
 export const APPLIANCES: readonly Appliance[] = [netbootPc, ipxeEfi, secureBootEfi, usbPc]
 
-/** No boot media: `pnpm build:images server deb containers`. */
-export const NAMED_APPLIANCES: readonly Appliance[] = [serverAppliance, debianPackage, containers]
+/** `pnpm build:images server deb containers`; a release has them, too. */
+export const NAMED_APPLIANCES: readonly Appliance[] = [
+  serverAppliance,
+  debianPackage,
+  containers,
+  earlierLive,
+  earlierUsb,
+]

@@ -1,7 +1,7 @@
 /** Plans a build: the steps that make the wanted products, and the files to hand over. */
-import { ARCHS, type Appliance, type Arch } from '../appliance/appliance.ts'
-import { DEBIAN_ARCHS, netbootTrio, serverUpdate } from '../appliance/assets.ts'
-import { planBundle, SIGNED_PACKAGES, type Bundle } from './bundle.ts'
+import { ARCHS, type Arch } from '../appliance/appliance.ts'
+import { DEBIAN_ARCHS, LIVE_TRIO, netbootTrio, serverUpdate } from '../appliance/assets.ts'
+import { BUNDLES, SIGNED, type Bundle, type PlanOptions } from './bundles.ts'
 import { ownerOf } from './cache/key.ts'
 import { appStep, nodeStep, serverAppStep } from './steps/app.ts'
 import { containersStep } from './steps/containers.ts'
@@ -16,15 +16,7 @@ import { squashfsStep } from './steps/squashfs.ts'
 import type { BuildFacts, Step } from './steps/step.ts'
 import { toolsStep, withTools } from './steps/tools.ts'
 import { baseStep, CONTAINER_ROOT, SERVER_ROOT, treeStep } from './steps/tree.ts'
-
-interface PlanOptions {
-  readonly appliances: readonly Appliance[]
-  readonly facts: BuildFacts
-  /** The fixed machine server that our iPXE asks; null: the one that DHCP names. */
-  readonly ipxeServer: string | null
-  /** A source tree to compile iPXE from; null: Debian's binary is used. */
-  readonly ipxeSource: string | null
-}
+import { zstdStep } from './steps/zstd.ts'
 
 export interface Plan {
   /** In an order that their inputs allow. */
@@ -34,7 +26,7 @@ export interface Plan {
 
 export function planImages(options: PlanOptions): Plan {
   const bundles = options.appliances.flatMap((appliance) =>
-    appliance.archs.map((arch) => planBundle(appliance, arch, options)),
+    appliance.archs.map((arch) => BUNDLES[appliance.shape](appliance.name, arch, options)),
   )
   const wanted = bundles.flatMap((bundle) => [
     ...bundle.files.map(({ from }) => from),
@@ -55,7 +47,7 @@ export const MKOSI = packagesStep({
 
 /** Shim and GRUB as signed by Debian for Secure Boot, and GRUB for BIOS. */
 const BOOT_PACKAGES = packagesStep({
-  name: SIGNED_PACKAGES.x86_64,
+  name: SIGNED.x86_64,
   says: 'boot loaders for sticks and discs',
   suite: 'trixie',
   arch: 'amd64',
@@ -70,7 +62,7 @@ const BOOT_PACKAGES = packagesStep({
 
 /** The same loaders for arm64, for the network alone. */
 const BOOT_PACKAGES_ARM = packagesStep({
-  name: SIGNED_PACKAGES.arm64,
+  name: SIGNED.arm64,
   says: 'signed boot loaders for arm64',
   suite: 'trixie',
   arch: 'arm64',
@@ -112,7 +104,20 @@ function allSteps({ facts, ipxeServer, ipxeSource }: PlanOptions): readonly Step
     BOOT_PACKAGES,
     isoStep({ ...media, name: 'iso', packages: '@boot-packages/root' }),
     BOOT_PACKAGES_ARM,
-    ...ARCHS.map((arch) => secureBootStep({ arch, packages: SIGNED_PACKAGES[arch] })),
+    ...ARCHS.map((arch) => secureBootStep({ arch, packages: SIGNED[arch] })),
+    initrdStep({
+      ...root,
+      name: 'initrd-live',
+      kind: 'netboot',
+      squashfsName: LIVE_TRIO.squashfs,
+    }),
+    isoStep({ ...media, name: 'live-usb', packages: '@boot-packages/root', asks: 'panes' }),
+    zstdStep({
+      name: 'live-usb-zst',
+      says: 'the stick of the earlier line, compressed',
+      from: '@live-usb/image.iso',
+      makes: 'image.img.zst',
+    }),
     IPXE_PACKAGES,
     ...serverSteps(facts),
     ...ARCHS.map((arch) => {

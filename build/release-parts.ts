@@ -6,7 +6,7 @@ import {
   sourceArchive,
   stemOf,
 } from '../appliance/assets.ts'
-import type { Bundle } from './bundle.ts'
+import type { Bundle } from './bundles.ts'
 import { MKOSI, type Plan } from './plan.ts'
 import { documentStep, documentToolsStep } from './steps/document.ts'
 import { npmPackageStep } from './steps/npm-package.ts'

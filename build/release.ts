@@ -2,7 +2,7 @@
 import { readdir, readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import process from 'node:process'
-import { APPLIANCES } from '../appliance/all.ts'
+import { APPLIANCES, NAMED_APPLIANCES } from '../appliance/all.ts'
 import { RELEASE_LINES, type ReleaseLine } from '../appliance/release.ts'
 import { CHECKOUT, cacheFolder, listFiles, readEpoch, readVersion } from './facts.ts'
 import { compare, DIST, make } from './make.ts'
@@ -51,7 +51,7 @@ function planAll({ buildsImages }: ReleaseOptions, facts: BuildFacts): Plan {
   const sources = new Set(listFiles(CHECKOUT).map((path) => path.split('/')[0] ?? path))
   const parts = planParts(facts, [...sources].toSorted())
   if (!buildsImages) return parts
-  const appliances = APPLIANCES
+  const appliances = [...APPLIANCES, ...NAMED_APPLIANCES]
   return joinPlans(planImages({ appliances, facts, ipxeServer: null, ipxeSource: null }), parts)
 }
 

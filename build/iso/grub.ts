@@ -7,10 +7,19 @@ const CONSOLES = ['console=tty0', 'console=ttyS0,115200'] as const
 /** Seconds: enough to press a key, not long enough to wait for. */
 const MENU_SECONDS = 3
 
+/** How the live system asks a person: by the wizard, or by the two panes of the earlier line. */
+export type Asks = 'wizard' | 'panes'
+
+const ASKING: Readonly<Record<Asks, readonly string[]>> = {
+  wizard: [],
+  panes: [`${KERNEL_ARGS.mode}=interactive`],
+}
+
 interface MenuPlan {
   readonly version: string
   /** Identifies the medium to the initrd. */
   readonly media: string
+  readonly asks: Asks
 }
 
 interface Entry {
@@ -28,10 +37,10 @@ const ENTRIES: readonly Entry[] = [
 ]
 
 /** The menu. A machine without a serial port keeps its screen. */
-export function renderMenu({ version, media }: MenuPlan): string {
+export function renderMenu({ version, media, asks }: MenuPlan): string {
   const quirks = LIVE_QUIRKS.map(([name, value]) => `${name}=${value}`)
   // gpt: use the backup table when a power cut during growth has damaged the first one.
-  const common = [`${KERNEL_ARGS.media}=${media}`, 'gpt', ...quirks, ...CONSOLES]
+  const common = [`${KERNEL_ARGS.media}=${media}`, ...ASKING[asks], 'gpt', ...quirks, ...CONSOLES]
   return [
     'if serial --unit=0 --speed=115200; then',
     '  terminal_input console serial',

@@ -21,6 +21,7 @@ import { IMAGES_PARTITION } from '../../appliance/contract.ts'
 import { renderVolume } from '../exfat/volume.ts'
 import { PARTITION_TYPES, SECTOR_BYTES } from '../gpt/table.ts'
 import {
+  type Asks,
   BIOS_MODULES,
   renderEarly,
   renderMark,
@@ -37,6 +38,7 @@ interface Job {
   readonly squashfs: string
   /** The files of Debian's signed shim and GRUB, and of GRUB for a BIOS, below one root. */
   readonly packages: string
+  readonly asks: Asks
   readonly version: string
   /** Seconds since 1970: the time of everything on the medium. */
   readonly epoch: number
@@ -59,7 +61,9 @@ const readWhole = async (path: string, bytes: number) => {
 async function makeIso(job: Job): Promise<void> {
   const folder = await mkdtemp(`${job.out}.`)
   try {
-    const media = `${job.version}-${(await digestOf(job.squashfs)).slice(0, 12)}`
+    // Sticks of both lines in one machine must not start each other's menu.
+    const kind = job.asks === 'wizard' ? '' : `-${job.asks}`
+    const media = `${job.version}-${(await digestOf(job.squashfs)).slice(0, 12)}${kind}`
     const iso = join(folder, 'iso')
     const parts = {
       efi: await makeEfi(job, folder, media),
@@ -108,11 +112,11 @@ async function makeEfi({ packages, epoch }: Job, folder: string, media: string):
 
 /** The source of each file of the ISO, by its path on the ISO. */
 async function makeFiles(
-  { kernel, initrd, squashfs, packages, version }: Job,
+  { kernel, initrd, squashfs, packages, version, asks }: Job,
   folder: string,
   media: string,
 ) {
-  const menu = renderMenu({ version, media })
+  const menu = renderMenu({ version, media, asks })
   const texts = {
     '.disk/info': `Flasher ${media}\n`,
     [renderMark(media)]: '',
@@ -212,6 +216,7 @@ if (import.meta.main) {
       initrd: text,
       squashfs: text,
       packages: text,
+      asks: text,
       version: text,
       epoch: text,
       out: text,
@@ -220,5 +225,6 @@ if (import.meta.main) {
   const missing = Object.entries(values).filter(([, value]) => value === '')
   if (missing.length > 0)
     throw new Error(`these options are missing: ${missing.map(([name]) => `--${name}`).join(' ')}`)
-  await makeIso({ ...values, out: resolve(values.out), epoch: Number(values.epoch) })
+  const asks = values.asks === 'panes' ? 'panes' : 'wizard'
+  await makeIso({ ...values, asks, out: resolve(values.out), epoch: Number(values.epoch) })
 }

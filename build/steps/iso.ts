@@ -1,5 +1,6 @@
 /** The hybrid ISO: stick and disc in one file. */
 import type { Arch } from '../../appliance/appliance.ts'
+import type { Asks } from '../iso/grub.ts'
 import { programStep, type BuildFacts, type Step } from './step.ts'
 
 interface IsoOptions {
@@ -10,6 +11,8 @@ interface IsoOptions {
   readonly squashfs: string
   /** The root below which the files of Debian's boot packages lie. */
   readonly packages: string
+  /** How a person is asked; default: by the wizard. */
+  readonly asks?: Asks
   readonly facts: BuildFacts
 }
 
@@ -20,6 +23,7 @@ export function isoStep({
   initrd,
   squashfs,
   packages,
+  asks = 'wizard',
   facts,
 }: IsoOptions): Step {
   return programStep(
@@ -29,6 +33,7 @@ export function isoStep({
       initrd,
       squashfs,
       packages,
+      asks,
       version: facts.version,
       epoch: String(facts.epoch),
       out: `@${name}/image.iso`,

@@ -79,7 +79,7 @@ test('an ISO of another shape is an error', () => {
 })
 
 test('the menu: three entries of one medium, on screen and serial line', () => {
-  const menu = renderMenu({ version: '1.2.3', media: '1.2.3-abc' })
+  const menu = renderMenu({ version: '1.2.3', media: '1.2.3-abc', asks: 'wizard' })
   const entries = menu.split('menuentry').slice(1)
   assert.is(entries.length, 3)
   assert.match(menu, 'menuentry "Flasher 1.2.3" {')
@@ -93,6 +93,16 @@ test('the menu: three entries of one medium, on screen and serial line', () => {
   assert.match(entries[2] ?? '', 'flasher.onfail=shell')
   // A machine without a serial port keeps its screen.
   assert.match(menu, /^if serial .*; then\n(  terminal.*\n){2}fi\n/)
+})
+
+test('the stick of the earlier line starts the terminal UI, and the other one does not', () => {
+  const args = { version: '1.2.3', media: '1.2.3-abc' }
+  const panes = renderMenu({ ...args, asks: 'panes' })
+    .split('menuentry')
+    .slice(1)
+  assert.is(panes.length, 3)
+  for (const entry of panes) assert.match(entry, ' flasher.mode=interactive ')
+  assert.not.match(renderMenu({ ...args, asks: 'wizard' }), 'flasher.mode')
 })
 
 test('GRUB looks for a file that lies on this medium alone', () => {

@@ -23,20 +23,24 @@ export function decideDhcpTarget(
 ): DhcpTarget | null {
   const url = URL.parse(baseUrl)
   if (url === null) return null
-  const usable = addresses.filter(({ family }) => family === 4)
-  const own = usable.find(({ address }) => address === url.hostname)
-  const [first] = usable
-  const isElsewhere = own === undefined && /^\d+(\.\d+){3}$/.test(url.hostname)
-  // Behind an address translation or a proxy: what the operator used is what machines see.
-  const chosen =
-    isElsewhere && !LOOPBACK.test(url.hostname)
-      ? { address: url.hostname, prefix: UNKNOWN_PREFIX }
-      : (own ?? first)
-  if (chosen === undefined) return null
+  const chosen = chooseAddress(url, addresses)
+  if (chosen === null) return null
   const port = url.port === '' ? '' : `:${url.port}`
   const base = LOOPBACK.test(url.hostname)
     ? `${url.protocol}//${chosen.address}${port}${url.pathname.replace(/\/$/, '')}`
     : baseUrl
   const target = planDhcp(chosen.address, chosen.prefix, base, loader)
   return target.ok ? target.value : null
+}
+
+function chooseAddress(
+  { hostname }: URL,
+  addresses: readonly HostAddress[],
+): Pick<HostAddress, 'address' | 'prefix'> | null {
+  const usable = addresses.filter(({ family }) => family === 4)
+  const own = usable.find(({ address }) => address === hostname)
+  const isElsewhere = own === undefined && /^\d+(\.\d+){3}$/.test(hostname)
+  // Behind an address translation or a proxy: what the operator used is what machines see.
+  if (isElsewhere && !LOOPBACK.test(hostname)) return { address: hostname, prefix: UNKNOWN_PREFIX }
+  return own ?? usable[0] ?? null
 }

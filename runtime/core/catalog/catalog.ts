@@ -17,6 +17,8 @@ export interface CatalogEntry {
   readonly arch: string | null
   /** Of the stored bytes; null when not known. */
   readonly sha256: string | null
+  /** Of the image's index, where somebody vouches for it; absent or null: not known. */
+  readonly indexSha256?: string | null
   readonly sizeBytes: number | null
   readonly description: string | null
 }

@@ -37,6 +37,11 @@ export const RELEASE_SETTINGS = {
   },
   releases: {
     base_url: setting(baseUrl, '', 'The site that hosts those releases.'),
+    public_keys: setting(
+      kinds.publicKeys,
+      [],
+      'SSH keys of which one must have signed a release before it is fetched; empty: none need have.',
+    ),
   },
 }
 

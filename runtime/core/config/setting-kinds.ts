@@ -1,6 +1,7 @@
 /** The types of settings: texts, numbers, addresses, durations, lists. */
 import { z } from 'zod'
 import { parseJson } from '../foundation/json-reader.ts'
+import { PUBLIC_KEY } from '../access/ssh-signature.ts'
 import { parsePasswordHash } from '../access/password-hash.ts'
 import type { Kind, TomlValue } from './setting.ts'
 
@@ -95,6 +96,17 @@ export const hosts = listOf(
 export const ranges = listOf(
   z.union([z.ipv4(), z.ipv6(), z.cidrv4(), z.cidrv6()]),
   'a list of addresses and ranges like 10.0.0.0/8',
+)
+
+/** As `.pub` files have them; commas between them in a text. */
+export const publicKeys: Kind<readonly string[]> = plain(
+  z.array(line.regex(PUBLIC_KEY)).max(100).readonly(),
+  'a list of keys like ssh-ed25519 AAAA… name',
+  (given) =>
+    given
+      .split(',')
+      .map((key) => key.trim())
+      .filter(Boolean),
 )
 
 const UNITS: Readonly<Record<string, number>> = { s: 1, m: 60, h: 3600, d: 86_400, w: 604_800 }

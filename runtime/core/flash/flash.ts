@@ -1,5 +1,6 @@
 /** Plans a flash: from facts to a plan or the reasons against it, and the events while it runs. */
 import type { Bottleneck } from './bottleneck.ts'
+import type { DeltaState } from './delta.ts'
 import { type Cases, decideCase } from '../foundation/cases.ts'
 import {
   isSameDisk,
@@ -28,6 +29,10 @@ export interface FlashOptions {
   readonly allowPartition: boolean
   /** Move the GPT's backup to the end of a disk that is larger than the image. */
   readonly fixGpt: boolean
+  /** Of the index of an image in frames, in lower case; null or absent: not known. */
+  readonly indexSha256?: string | null
+  /** Write only what differs from the disk, where that can be known. */
+  readonly delta?: boolean
   /** Have the image's last partition and its file system fill the disk; a GPT's backup moves with it. */
   readonly grow: boolean
 }
@@ -47,6 +52,8 @@ export interface FlashPlan {
   readonly verify: VerifyLevel
   readonly sha256: string | null
   readonly fixGpt: boolean
+  readonly indexSha256: string | null
+  readonly delta: boolean
   readonly grow: boolean
 }
 
@@ -102,6 +109,10 @@ export interface WriteProgress {
   readonly bytes_read: number
   /** In phase `verify`: bytes read back. */
   readonly bytes_written: number
+  /** Of bytes_written, what lay on the disk already; only where it was compared. */
+  readonly bytes_kept?: number
+  /** On the first event of a write that was to compare: what became of that. */
+  readonly delta?: DeltaState
   /** What bytes_written counts up to; null where the image's size is not known before its end. */
   readonly total_bytes: number | null
   /** Bytes per second over the last moments. */
@@ -206,6 +217,8 @@ export function planFlash(
     verify: options.verify,
     sha256: options.sha256,
     fixGpt: options.fixGpt,
+    indexSha256: options.indexSha256 ?? null,
+    delta: options.delta ?? false,
     grow: options.grow,
   })
 }

@@ -9,6 +9,8 @@ export type FlashOutcome =
       readonly bytesWritten: number
       readonly seconds: number
       readonly verified: boolean
+      /** Of bytesWritten, what was on the disk already; null or absent: nothing was compared. */
+      readonly bytesKept?: number | null
     }
   | FlashFailure
 

@@ -41,11 +41,15 @@ export function renderReadSoFar(
 /** What was written, and whether it is right; empty where the flash did not succeed. */
 export function renderSuccess(end: FlashOutcome | null): string {
   if (end?.kind !== 'done') return ''
-  const { plan, bytesWritten, seconds, verified } = end
+  const { plan, bytesWritten, bytesKept, seconds, verified } = end
   const written = fill(verified ? ENDS.verified : ENDS.notVerified, {
     size: renderExactSize(bytesWritten),
     disk: plan.target.path,
     time: renderDuration(seconds),
   })
-  return plan.sha256 === null ? written : `${written} ${ENDS.checksumMatches}`
+  return [
+    written,
+    ...(bytesKept ? [fill(ENDS.kept, { size: renderExactSize(bytesKept) })] : []),
+    ...(plan.sha256 === null ? [] : [ENDS.checksumMatches]),
+  ].join(' ')
 }

@@ -36,7 +36,10 @@ export interface RunFacts {
 
 /** How it ended, as far as the last report says it. */
 export type ReportedEnd =
-  | Pick<Extract<FlashOutcome, { kind: 'done' }>, 'kind' | 'bytesWritten' | 'verified'>
+  | Pick<
+      Extract<FlashOutcome, { kind: 'done' }>,
+      'kind' | 'bytesWritten' | 'bytesKept' | 'verified'
+    >
   | Pick<Extract<FlashOutcome, { kind: 'failed' | 'cancelled' }>, 'kind' | 'reason'>
 
 const NOTHING = {
@@ -60,8 +63,18 @@ export function nextReport(before: ProgressPost, event: FlashEvent): ProgressPos
   if (event.event !== 'writing') return null
   const { phase, bytes_read, bytes_written, total_bytes, rate, eta_seconds, bottleneck } = event
   const counts = { bytes_read, bytes_written, total_bytes, rate, eta_seconds }
-  return { run: before.run, phase, ...counts, bottleneck: bottleneck ?? null }
+  return {
+    run: before.run,
+    phase,
+    ...counts,
+    ...keptOf(event.bytes_kept),
+    bottleneck: bottleneck ?? null,
+  }
 }
+
+/** Said only where the disk was compared with the image. */
+const keptOf = (bytes: number | null | undefined) =>
+  bytes === null || bytes === undefined ? {} : { bytes_kept: bytes }
 
 /** A step in which no bytes are counted. */
 export const reportPhase = (before: ProgressPost, phase: 'sync' | 'uefi'): ProgressPost => ({
@@ -76,11 +89,12 @@ export function endReport(facts: RunFacts, before: ProgressPost, end: ReportedEn
   const { run, bytes_read } = before
   const counted = { ...NOTHING, run, bytes_read, ...describe(facts) }
   if (end.kind === 'done') {
-    const { bytesWritten, verified } = end
+    const { bytesWritten, bytesKept, verified } = end
     return {
       ...counted,
       phase: 'done',
       bytes_written: bytesWritten,
+      ...keptOf(bytesKept),
       total_bytes: bytesWritten,
       verified,
     }

@@ -153,6 +153,7 @@ function count(run: Run, post: Progress): Partial<Run> {
   return {
     bytes_read: Math.max(run.bytes_read, post.bytes_read),
     bytes_written: isRead ? run.bytes_written : Math.max(run.bytes_written, post.bytes_written),
+    bytes_kept: post.bytes_kept ?? run.bytes_kept,
     total_bytes: isCounting ? (post.total_bytes ?? run.total_bytes) : run.total_bytes,
   }
 }
@@ -183,6 +184,7 @@ function complete(run: Run, post: Progress): Run {
   const isKnown =
     last.bytes_read === run.bytes_read &&
     last.bytes_written === run.bytes_written &&
+    last.bytes_kept === run.bytes_kept &&
     last.verified === run.verified &&
     reason === run.reason
   return isKnown ? run : { ...run, ...last, reason }

@@ -72,6 +72,8 @@ export const ProgressSchema = z.object({
   bytes_read: bytes,
   /** Of the disk; in phase `verify`, how much was read back. */
   bytes_written: bytes,
+  /** Of `bytes_written`, what was on the disk already; absent where it was not compared. */
+  bytes_kept: size,
   /** What `bytes_written` counts up to; null where the image's size is not known before its end. */
   total_bytes: bytes.nullable(),
   /** Bytes per second over the last moments. */
@@ -111,6 +113,8 @@ export const RunSchema = z.object({
   ended_at: time.nullable(),
   bytes_read: bytes,
   bytes_written: bytes,
+  /** Of them, what was on the disk already; null: not compared. */
+  bytes_kept: bytes.nullable().default(null),
   total_bytes: bytes.nullable(),
   /** How far the present phase is, and what it counts up to. */
   step_bytes: bytes,
@@ -172,6 +176,7 @@ export const createRun = (id: string, origin: RunOrigin, now: string): Run => ({
   ended_at: null,
   bytes_read: 0,
   bytes_written: 0,
+  bytes_kept: null,
   total_bytes: null,
   step_bytes: 0,
   step_total: null,

@@ -73,7 +73,7 @@ export async function createMachineServer(
     findImage: createFinder(catalog),
     findTemplate: (name) => state.templates.find(name)?.template ?? null,
     sets: bootFiles.active,
-    settings: () => settings().pxe,
+    settings: () => ({ ...settings().pxe, delta: settings().flash.delta }),
     placeOf: gate.placeOf,
     bootKey: deriveSecret(secret, 'boot tokens'),
   }

@@ -3,7 +3,6 @@ import { RELEASE_MANIFEST } from '../../../appliance/assets.ts'
 import { BOOT_ARCHS, setFileName, type BootArch } from '../../core/boot/boot-set.ts'
 import { Fault, renderError } from '../../core/foundation/fault.ts'
 import { parseJson } from '../../core/foundation/json-reader.ts'
-import { parseHttpTarget, renderSafeUrl, type HttpTarget } from '../../core/net/image-location.ts'
 import {
   describeBareRelease,
   LATEST,
@@ -11,28 +10,35 @@ import {
   listReleaseBases,
   parseLatestTag,
   parseRedirectedTag,
-  parseRelease,
   planRelease,
   versionOfTag,
   type Artifact,
+  type Release,
   type ReleasePlan,
 } from '../../core/boot/release.ts'
-import { fetchDocument, isAnswered } from '../net/http-documents.ts'
+import { isAnswered } from '../net/http-documents.ts'
 import { askOnce } from '../net/json-client.ts'
-import type { Environment } from '../host/shell.ts'
 import type { Sources } from '../image/sources.ts'
+import {
+  MAX_TEXT_BYTES,
+  readManifestText,
+  readReleaseText,
+  targetOf,
+  TEXT_MS,
+  verifyManifest,
+  wrongRelease,
+  type ReleaseTexts,
+  type SignedQuery,
+} from './release-manifest-reader.ts'
 
-export interface ReleaseFinderDependencies {
+export interface ReleaseFinderDependencies extends ReleaseTexts {
   readonly sources: Pick<Sources, 'open'>
-  /** Names proxies and FLASHER_CA_FILE. */
-  readonly env: Environment
 }
 
-export interface ReleaseQuery {
+export interface ReleaseQuery extends SignedQuery {
   readonly site: string
   readonly repository: string
   readonly tag: string
-  readonly signal: AbortSignal
 }
 
 export interface FoundRelease {
@@ -41,23 +47,18 @@ export interface FoundRelease {
   readonly plan: ReleasePlan
 }
 
-const MAX_TEXT_BYTES = 1024 * 1024
-const TEXT_MS = 30_000
-
 /** Tries the places where the site may keep the tag. A Fault `upstream-failed` where none has it. */
 export async function findRelease(
   parts: ReleaseFinderDependencies,
   query: ReleaseQuery,
 ): Promise<FoundRelease> {
-  const { site, repository, tag, signal } = query
+  const { tag } = query
   let first: unknown = null
-  for (const base of listReleaseBases(site, repository, tag)) {
-    const url = `${base}${RELEASE_MANIFEST}`
-    const text = await orNull(signal, readReleaseText(parts, query, url), (thrown) => {
-      first ??= thrown
-    })
-    if (text !== null) return { base, plan: planFrom(text, url, tag) }
-  }
+  const found = await findManifest(parts, query, (thrown) => {
+    first ??= thrown
+  })
+  if (found !== null) return { base: found.base, plan: planFrom(found.release, found.base, tag) }
+  requireManifest(query, first)
   // Where no server answered at all, none would answer for other names either.
   const bare = isAnswered(first) ? await findBareRelease(parts, query) : null
   if (bare !== null) return bare
@@ -79,12 +80,38 @@ export const orNull = <T>(
     return null
   })
 
-function planFrom(text: string, url: string, tag: string): ReleasePlan {
-  const release = parseRelease(text)
-  if (!release.ok) throw wrongRelease(url, release.refusal)
-  const plan = planRelease(release.value, tag)
-  if (!plan.ok) throw wrongRelease(url, plan.refusal)
+function planFrom(release: Release, base: string, tag: string): ReleasePlan {
+  const plan = planRelease(release, tag)
+  if (!plan.ok) throw wrongRelease(`${base}${RELEASE_MANIFEST}`, plan.refusal)
   return plan.value
+}
+
+/** Where the manifest lies, its text verified. Null: at none of the places; `onFailure` learns why, place by place. */
+export async function findManifest(
+  parts: ReleaseFinderDependencies,
+  query: ReleaseQuery,
+  onFailure: (thrown: unknown) => void,
+): Promise<{ readonly base: string; readonly release: Release } | null> {
+  const { site, repository, tag, signal } = query
+  for (const base of listReleaseBases(site, repository, tag)) {
+    const text = await orNull(signal, readManifestText(parts, query, base), onFailure)
+    if (text === null) continue
+    return { base, release: await verifyManifest(parts, query, base, text) }
+  }
+  return null
+}
+
+/** What was signed is the manifest: without one nothing can be trusted where keys are configured. */
+export function requireManifest({ keys, tag }: ReleaseQuery, first: unknown): void {
+  if (keys.length === 0 || !isAnswered(first)) return
+  throw new Fault(
+    'upstream-failed',
+    `release ${tag} has no signed manifest: ${renderError(first)}`,
+    {
+      cause: first,
+      hint: 'releases.public_keys requires release.toml and release.toml.sig; without it neither is needed.',
+    },
+  )
 }
 
 /** Null: no place has the list of checksums that the trio of this tag would have. */
@@ -180,32 +207,3 @@ async function readRedirect(
   })
   return headers.location ?? null
 }
-
-/** A small text of the release, or about it. */
-export async function readReleaseText(
-  { env }: ReleaseFinderDependencies,
-  { signal }: Pick<ReleaseQuery, 'signal'>,
-  url: string,
-): Promise<string> {
-  const answer = await fetchDocument({
-    target: targetOf(url),
-    name: renderSafeUrl(url),
-    env,
-    maxBytes: MAX_TEXT_BYTES,
-    timeoutMs: TEXT_MS,
-    etag: null,
-    signal,
-  })
-  return answer?.text ?? ''
-}
-
-function targetOf(url: string): HttpTarget {
-  const target = parseHttpTarget(url)
-  if (target !== null) return target
-  throw new Fault('misuse', `[releases] base_url must be an http(s) address`)
-}
-
-export const wrongRelease = (url: string, reason: string) =>
-  new Fault('upstream-failed', `${renderSafeUrl(url)} cannot be used: ${reason}`, {
-    hint: 'Nothing was changed; the release itself must be put right.',
-  })

@@ -6,13 +6,8 @@ import { renderSafeUrl } from '../../core/net/image-location.ts'
 import { findDisagreement, type Artifact, type ReleasePlan } from '../../core/boot/release.ts'
 import type { BootFolder } from './boot-files.ts'
 import { describeFullDisk, requireSpace } from '../state/disk-space.ts'
-import {
-  findRelease,
-  readReleaseText,
-  wrongRelease,
-  type ReleaseFinderDependencies,
-  type ReleaseQuery,
-} from './release-finder.ts'
+import { findRelease, type ReleaseFinderDependencies, type ReleaseQuery } from './release-finder.ts'
+import { readReleaseText, wrongRelease } from './release-manifest-reader.ts'
 import { openReleaseParts, type PartFiles } from './release-parts.ts'
 
 export interface ReleaseRunDependencies extends ReleaseFinderDependencies {

@@ -15,6 +15,8 @@ export interface ReleaseSettings {
   readonly repository: string
   /** The tag that is fetched unless another is named. */
   readonly tag: string
+  /** SSH keys of which one must have signed the manifest; empty: it need not be signed. */
+  readonly keys: readonly string[]
   /** Earlier sets that stay for a roll-back. */
   readonly keep: number
 }

@@ -36,6 +36,8 @@ interface CopyOrder {
   readonly signal: AbortSignal
   /** Called with the number of image bytes that came to rest. */
   readonly onWritten: (bytes: number) => void
+  /** Called with the number of image bytes that lay there already. */
+  readonly onKept: (bytes: number) => void
 }
 
 /** One run at a time is at most so long, so that speeds are known soon and a cancel never waits. */
@@ -79,32 +81,43 @@ export async function copyBody(order: CopyOrder): Promise<{ end: number; written
     const rest = skipped - whole
     slot.fill(0, 0, rest)
     const bytes = rest + (await filler.fill(slot.subarray(rest, room)))
-    if (bytes === 0) {
-      slots.give(slot)
-      break
-    }
+    if (bytes === 0) slots.give(slot)
+    else await writePart(slot, offset, bytes)
+    offset += bytes
+    if (bytes >= room) continue
+    const kept = takeKept(order)
+    if (kept === 0) break
+    offset += kept
+  }
+  await zeros.flush()
+  return { end: offset, written: recorder.written }
+
+  /** Launches the writing of what was filled into the slot, which is given back then. */
+  async function writePart(slot: Buffer, start: number, bytes: number) {
     const length = roundUp(bytes, device.sectorBytes)
     slot.fill(0, bytes, length)
     const split = order.skipZeros
       ? splitZeros(length, (at, size) => isZeroRange(slot, at, size))
       : { data: [{ offset: 0, bytes: length }], zeros: [] }
-    for (const run of split.zeros) await zeros.add(offset + run.offset, run.bytes)
-    const at = offset
+    for (const run of split.zeros) await zeros.add(start + run.offset, run.bytes)
     tasks.launch(async () => {
       try {
         for (const extent of split.data) {
           const part = slot.subarray(extent.offset, extent.offset + extent.bytes)
-          await recorder.write(part, at + extent.offset, crc32)
+          await recorder.write(part, start + extent.offset, crc32)
         }
       } finally {
         slots.give(slot)
       }
     })
-    offset += bytes
-    if (bytes < room) break
   }
-  await zeros.flush()
-  return { end: offset, written: recorder.written }
+}
+
+/** The bytes that come next and that the disk already holds. */
+function takeKept({ filler, onKept }: CopyOrder): number {
+  const kept = filler.takeKept()
+  if (kept > 0) onKept(kept)
+  return kept
 }
 
 type Recorder = ReturnType<typeof createRecorder>

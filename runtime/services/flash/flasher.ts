@@ -22,7 +22,7 @@ import { createFiller } from '../image/filler.ts'
 import { readHead } from '../image/image-head.ts'
 import { createImages } from '../image/images.ts'
 import type { Source } from '../image/source.ts'
-import { createSources, type SourcesOptions } from '../image/sources.ts'
+import { createSources, type Sources, type SourcesOptions } from '../image/sources.ts'
 import { checkImage, type CheckedImage, type ImageRequest } from './image-checks.ts'
 import { writeImage } from './writer.ts'
 
@@ -30,6 +30,8 @@ export interface FlashOrder {
   /** A path, `-`, an http(s) URL or an oras reference. */
   readonly image: string
   readonly format: ImageRequest['format']
+  /** Further places of the same image: they serve frames where it has an index. */
+  readonly mirrors?: readonly string[]
   /** A block device. */
   readonly target: string
   readonly options: FlashOptions
@@ -43,7 +45,7 @@ export interface FlashOrder {
 
 /** A flash that `run` can carry out. */
 interface ReadyFlash {
-  readonly order: Pick<FlashOrder, 'image' | 'target' | 'provisioning' | 'firstBoot'>
+  readonly order: Pick<FlashOrder, 'image' | 'mirrors' | 'target' | 'provisioning' | 'firstBoot'>
   /** Refused with every reason against it. */
   readonly plan: Result<FlashPlan, readonly string[]>
   /** The opened image, which stays open; absent: `run` opens it. */
@@ -124,7 +126,7 @@ export function createFlasher(given: FlasherOptions) {
 
     /** Writes the image, unless the disk is another one by now, then provisions it. Never throws. */
     async run(flash: ReadyFlash, options: RunOptions): Promise<FlashOutcome> {
-      const reached: Reached = { stage: 'checking', bytesWritten: 0 }
+      const reached: Reached = { stage: 'checking', bytesWritten: 0, bytesKept: null }
       try {
         return await carryOut(tools, flash, options, reached)
       } catch (thrown) {
@@ -182,6 +184,8 @@ async function refuseGrowth(
 interface Reached {
   stage: FlashStage
   bytesWritten: number
+  /** Null: nothing is compared. */
+  bytesKept: number | null
 }
 
 async function carryOut(
@@ -197,8 +201,10 @@ async function carryOut(
   await using source = opened ? borrow(opened) : await tools.sources.open(order.image, { signal })
   const { firstBoot = null } = order
   const beforeEnds = firstBoot === null ? null : (await tools.loadSeedWriter()).create(firstBoot)
+  await using opening = await openMirrors(tools.sources, order.mirrors ?? [], signal)
+  const { mirrors } = opening
   const before = performance.now()
-  for await (const event of writeImage(tools, plan, source, { signal, beforeEnds })) {
+  for await (const event of writeImage(tools, plan, source, { signal, beforeEnds, mirrors })) {
     note(event, reached)
     onEvent(event, plan)
   }
@@ -208,8 +214,19 @@ async function carryOut(
     const provisioner = await tools.loadProvisioner()
     await provisioner.apply(provisioning, plan.target.node, { signal })
   }
-  const { bytesWritten } = reached
-  return { kind: 'done', plan, bytesWritten, seconds, verified: plan.verify !== 'none' }
+  const { bytesWritten, bytesKept } = reached
+  const verified = plan.verify !== 'none'
+  return { kind: 'done', plan, bytesWritten, bytesKept, seconds, verified }
+}
+
+/** Those that can be opened: the image itself is elsewhere as well. */
+async function openMirrors(sources: Sources, locations: readonly string[], signal: AbortSignal) {
+  await using undo = new AsyncDisposableStack()
+  const opening = await Promise.allSettled(locations.map((at) => sources.open(at, { signal })))
+  const opened = opening.flatMap((one) => (one.status === 'fulfilled' ? [one.value] : []))
+  for (const source of opened) undo.use(source)
+  const held = undo.move()
+  return { mirrors: opened, [Symbol.asyncDispose]: () => held.disposeAsync() }
 }
 
 /** Whoever opened it closes it. */
@@ -219,7 +236,9 @@ function note(event: FlashEvent, reached: Reached) {
   if (event.event === 'synced') reached.stage = 'written'
   if (event.event !== 'writing') return
   reached.stage = 'writing'
-  if (event.phase === 'write') reached.bytesWritten = event.bytes_written
+  if (event.phase !== 'write') return
+  reached.bytesWritten = event.bytes_written
+  reached.bytesKept = event.bytes_kept ?? null
 }
 
 const NOTHING: Provisioning = { mode: 'none' }

@@ -13,6 +13,8 @@ interface MeterOptions {
   readonly bytesRead: () => number
   /** Of the disk, before anything was added; absent: 0. */
   readonly bytesDone?: number
+  /** Whether bytes that are there already are counted apart; absent: no. */
+  readonly isDelta?: boolean
   /** Asked at each look; absent: progress does not mention it. */
   readonly bottleneck?: () => Bottleneck | null
 }
@@ -20,11 +22,17 @@ interface MeterOptions {
 export function createMeter(options: MeterOptions) {
   const { phase, totalBytes, sourceBytes, bottleneck } = options
   let { bytesDone = 0 } = options
+  let bytesKept = options.isDelta === true ? 0 : null
   const reading = createPace()
   const doing = createPace()
   return {
     add(bytes: number) {
       bytesDone += bytes
+    },
+    /** As `add`, of bytes that lay there already. */
+    keep(bytes: number) {
+      bytesDone += bytes
+      bytesKept = (bytesKept ?? 0) + bytes
     },
     /** The progress by now. */
     look(note?: string): { readonly event: 'writing' } & WriteProgress {
@@ -44,6 +52,7 @@ export function createMeter(options: MeterOptions) {
         total_bytes: totalBytes,
         rate: Math.round(doing.rate),
         eta_seconds: eta === null ? null : Math.ceil(eta),
+        ...(bytesKept === null ? {} : { bytes_kept: bytesKept }),
         ...(bottleneck === undefined ? {} : { bottleneck: bottleneck() }),
       }
     },

@@ -4,10 +4,13 @@ import { Fault } from '../../core/foundation/fault.ts'
 import type { MovedBackup } from '../../core/disk/gpt.ts'
 import { decideRace, exactBytes, type FlashEvent, type FlashPlan } from '../../core/flash/flash.ts'
 import { copyBody, type Written } from './copier.ts'
-import { checkDigestFirst, countSource, type Counted } from './counted-source.ts'
+import type { Counted } from './counted-source.ts'
+import { planDelta, type Delta } from './delta-flash.ts'
+import { openImage } from './image-blocks.ts'
+import type { Blocks } from '../image/blocks.ts'
 import type { Decoders } from '../image/decoders.ts'
 import type { Disks } from '../disk/disks.ts'
-import { createSlot, openDevice, type Device } from '../disk/device.ts'
+import { openDevice, type Device } from '../disk/device.ts'
 import {
   clearEnds,
   eraseEnds,
@@ -18,7 +21,7 @@ import {
   type EndPart,
 } from '../disk/disk-ends.ts'
 import { createFiller, type Filler } from '../image/filler.ts'
-import { readHead } from '../image/image-head.ts'
+import { readHead, readTail } from '../image/image-head.ts'
 import { planGrowth, prepareGrowth } from './grower.ts'
 import type { LastGrowth } from '../../core/flash/last-partition.ts'
 import { createMeter } from './meter.ts'
@@ -47,6 +50,8 @@ interface WriteOptions {
   readonly signal: AbortSignal
   /** Null: nothing comes between the image and its ends. */
   readonly beforeEnds?: BeforeEnds | null
+  /** Further sources of the same image; they serve frames where it has an index. */
+  readonly mirrors?: readonly Source[]
 }
 
 /** Between two `writing` events. */
@@ -84,6 +89,7 @@ const cancelled = ({ target }: FlashPlan, cause: unknown) =>
 interface Run {
   readonly plan: FlashPlan
   readonly counted: Counted
+  readonly delta: Delta
   readonly filler: Filler
   readonly head: Buffer
   /** What the table becomes with --fix-gpt. */
@@ -103,33 +109,39 @@ async function* write(
   tools: WriterTools,
   plan: FlashPlan,
   given: Source,
-  { signal, beforeEnds: planned = null }: WriteOptions,
+  { signal, beforeEnds: planned = null, mirrors = [] }: WriteOptions,
 ): AsyncGenerator<FlashEvent> {
   const { decoders, disks } = tools
   const { image, target } = plan
-  const isOutOfOrder = image.format === 'qcow2'
-  if (plan.sha256 !== null && isOutOfOrder) {
-    await untilAborted(signal, checkDigestFirst(given, plan.sha256, signal))
-  }
   const waits = createWaits()
-  const counted = countSource(given, isOutOfOrder ? null : plan.sha256, waits)
-  const opening = decoders.open(counted.source, image.format)
+  const around = { waits, signal, mirrors }
+  const opened = await untilAborted(signal, openImage(decoders, plan, given, around))
+  const { counted } = opened
   const tasks = createTaskGroup()
   const slots = createSlots(countSlots(image.format))
   const withinDeadline = createDeadline(CLEANUP_MS)
+  const facts = { ...target, sizeBytes: target.identity.sizeBytes }
+  let opening: Promise<Blocks> | null = null
   let holding: Promise<Device> | null = null
-  try {
-    const filler = createFiller(await untilAborted(signal, opening))
-    const head = await untilAborted(signal, readHead(filler, plan))
-    const facts = { ...target, sizeBytes: target.identity.sizeBytes }
-    const changes = planChanges(plan, head, facts)
-    const beforeEnds = planned?.plan(head, facts) ?? null
+  async function hold() {
     holding = openDevice(facts)
     const device = await untilAborted(signal, holding)
     const race = decideRace(plan, await untilAborted(signal, disks.probe(target.path, image.path)))
     if (race !== null) throw new Fault('target-raced', race)
+    return device
+  }
+  try {
+    // What is compared must not change any more.
+    const compared = plan.delta && opened.map !== null ? await hold() : null
+    const delta = planDelta(plan, opened.map, compared)
+    opening = opened.open(delta.comparison?.compare)
+    const filler = createFiller(await untilAborted(signal, opening))
+    const head = await untilAborted(signal, readHead(filler, plan))
+    const changes = planChanges(plan, head, facts)
+    const beforeEnds = planned?.plan(head, facts) ?? null
+    const device = compared ?? (await hold())
     signal.throwIfAborted()
-    const parts = { plan, counted, filler, head, ...changes, device }
+    const parts = { plan, counted, delta, filler, head, ...changes, device }
     yield* overwrite({ ...parts, beforeEnds, tasks, slots, waits, signal }, tools)
   } finally {
     await withinDeadline(close(opening))
@@ -169,7 +181,7 @@ async function* overwrite(run: Run, tools: WriterTools): AsyncGenerator<FlashEve
   let isWhole = false
   try {
     const written = yield* writeBody(run, tools, onEnds)
-    const tail = await untilAborted(signal, readTail(run, written.end))
+    const tail = await untilAborted(signal, readTail(run.filler, plan, written.end))
     counted.checkDigest()
     await untilAborted(signal, device.flush())
     const grow = await prepareGrowth(tools, run)
@@ -202,16 +214,17 @@ async function* writeBody(
   { shell }: WriterTools,
   cleared: Promise<void>,
 ): AsyncGenerator<FlashEvent, Body> {
-  const { plan, counted, head, device, tasks, slots, waits, signal, filler } = run
+  const { plan, counted, delta, head, device, tasks, slots, waits, signal, filler } = run
   const meter = createMeter({
     phase: 'write',
     totalBytes: exactBytes(plan.image.virtual),
     sourceBytes: counted.source.sizeBytes,
     bytesRead: counted.bytesRead,
     bytesDone: head.length,
+    isDelta: delta.comparison !== null,
     bottleneck: () => decideBottleneck(waits.look(), originOf(plan)),
   })
-  yield meter.look(plan.image.format)
+  yield { ...meter.look(plan.image.format), ...delta.report() }
   await untilAborted(signal, cleared)
   const { headBytes, tailStart } = locateEnds(device.sizeBytes)
   const zeroer = createZeroer(shell, device, plan.zeros)
@@ -228,6 +241,7 @@ async function* writeBody(
       to: head.length < headBytes ? head.length : tailStart,
       signal,
       onWritten: meter.add,
+      onKept: meter.keep,
     })
     await tasks.land()
     return { ...written, end }
@@ -260,19 +274,4 @@ async function* verify(run: Run, written: Written): AsyncGenerator<FlashEvent> {
   const reading = verifyWritten(order)
   yield* watch(untilAborted(signal, reading), TICK_MS, () => meter.look())
   yield meter.look()
-}
-
-/** The image's part of the disk's last MiB; a Fault when the image goes on behind the disk's end. */
-async function readTail({ filler, device, plan }: Run, bodyEnd: number): Promise<Buffer> {
-  const { tailStart } = locateEnds(device.sizeBytes)
-  const whole = createSlot(bodyEnd < tailStart ? 0 : device.sizeBytes - tailStart)
-  const tail = whole.subarray(0, await filler.fill(whole))
-  if (tail.length === whole.length && (await filler.fill(createSlot(1))) > 0) {
-    throw new Fault(
-      'write-failed',
-      `${plan.image.name} is larger than ${plan.target.path}: the disk ends at byte ${device.sizeBytes}`,
-      { hint: 'Use a larger disk.' },
-    )
-  }
-  return tail
 }

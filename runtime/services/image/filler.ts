@@ -5,12 +5,16 @@ export type Filler = ReturnType<typeof createFiller>
 
 export function createFiller(blocks: Blocks) {
   let zeros = 0
+  let kept = 0
   let ended = false
   return {
-    /** Fills the buffer from the image's next bytes; fewer than its length only at the image's end. */
+    /**
+     * Fills the buffer from the image's next bytes; fewer than its length only at the image's end and
+     * before bytes that are kept.
+     */
     async fill(into: Buffer): Promise<number> {
       let at = 0
-      while (at < into.length && !(ended && zeros === 0)) {
+      while (at < into.length && kept === 0 && !(ended && zeros === 0)) {
         if (zeros > 0) {
           const bytes = Math.min(zeros, into.length - at)
           into.fill(0, at, at + bytes)
@@ -21,9 +25,17 @@ export function createFiller(blocks: Blocks) {
         const piece = await blocks.next(at === 0 ? into : into.subarray(at))
         if (piece === null) ended = true
         else if (piece.kind === 'zeros') zeros += piece.bytes
+        else if (piece.kind === 'kept') kept += piece.bytes
         else at += piece.bytes
       }
       return at
+    },
+    /** Takes the bytes that come next and that the disk already holds; 0: none known. */
+    takeKept(): number {
+      // Zeros that are known already come before them.
+      const bytes = zeros > 0 ? 0 : kept
+      kept -= bytes
+      return bytes
     },
     /** Takes the part of a known run of zeros that comes next, at most `limit` bytes; 0: none known. */
     takeZeros(limit: number): number {

@@ -1,4 +1,4 @@
-/** Reads an image's first decoded MiB, and refuses what is no disk image or has the wrong sector size. */
+/** Reads an image's first decoded MiB, and its part of the disk's last; refuses what does not fit the disk. */
 import { Fault } from '../../core/foundation/fault.ts'
 import type { FlashPlan } from '../../core/flash/flash.ts'
 import { checkHead } from '../../core/image/image-head.ts'
@@ -14,4 +14,24 @@ export async function readHead(filler: Filler, { image, target }: FlashPlan): Pr
   const checked = checkHead(image.name, head, target.sectorBytes)
   if (!checked.ok) throw new Fault('plan-refused', checked.refusal)
   return head
+}
+
+/** The image's part of the disk's last MiB; a Fault when the image goes on behind the disk's end. */
+export async function readTail(
+  filler: Filler,
+  { image, target }: FlashPlan,
+  bodyEnd: number,
+): Promise<Buffer> {
+  const { sizeBytes } = target.identity
+  const { tailStart } = locateEnds(sizeBytes)
+  const whole = createSlot(bodyEnd < tailStart ? 0 : sizeBytes - tailStart)
+  const tail = whole.subarray(0, await filler.fill(whole))
+  if (tail.length === whole.length && (await filler.fill(createSlot(1))) > 0) {
+    throw new Fault(
+      'write-failed',
+      `${image.name} is larger than ${target.path}: the disk ends at byte ${sizeBytes}`,
+      { hint: 'Use a larger disk.' },
+    )
+  }
+  return tail
 }

@@ -65,7 +65,8 @@ const NOTES: Cases<'event', FlashEvent, string> = {
     total_bytes === null
       ? TEXTS.started
       : fill(TEXTS.startedWithSize, { size: renderSize(total_bytes) }),
-  writing: ({ phase, note }) => {
+  writing: ({ phase, note, delta }) => {
+    if (delta !== undefined) return TEXTS.delta[delta]
     if (note === GROWING) return TEXTS.growing
     if (phase === 'verify') return TEXTS.readingBack
     return note === undefined ? TEXTS.writing : fill(TEXTS.writingNote, { note })

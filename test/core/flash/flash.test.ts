@@ -177,6 +177,8 @@ test('a plan has all that the writer needs', () => {
     verify: 'data',
     sha256: null,
     fixGpt: false,
+    indexSha256: null,
+    delta: false,
     grow: false,
   })
 })

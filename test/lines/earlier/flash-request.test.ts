@@ -25,10 +25,19 @@ test('what is asked for, with what holds when nothing is said', () => {
     ok: true,
     value: {
       image: 'a.img',
+      mirrors: [],
       target: '/dev/sdb',
       format: null,
       dryRun: false,
-      options: { verify: 'data', sha256: null, allowPartition: false, fixGpt: false, grow: false },
+      options: {
+        verify: 'data',
+        sha256: null,
+        allowPartition: false,
+        fixGpt: false,
+        indexSha256: null,
+        delta: false,
+        grow: false,
+      },
       provisioning: { mode: 'none' },
     },
   })
@@ -73,13 +82,16 @@ test('what cannot be meant', () => {
   )
 })
 test('options', () => {
-  const found = ask('yes verify-all allow-partition fix-gpt grow', { sha256: 'AB'.repeat(32) })
+  const digests = { sha256: 'AB'.repeat(32), 'index-sha256': 'CD'.repeat(32) }
+  const found = ask('yes verify-all allow-partition fix-gpt grow delta', digests)
   assert.ok(found.ok)
   assert.equal(found.value.options, {
     verify: 'all',
     sha256: 'ab'.repeat(32),
     allowPartition: true,
     fixGpt: true,
+    indexSha256: 'cd'.repeat(32),
+    delta: true,
     grow: true,
   })
   const off = ask('yes no-verify', { format: 'img.xz' })

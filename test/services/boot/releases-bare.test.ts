@@ -30,7 +30,13 @@ async function fetchOnce(options: SiteOptions, tag: string) {
     bootFiles,
     sources: createSources({ env: {}, retryMs: 1 }),
     env: {},
-    settings: () => ({ site: site.origin, repository: REPOSITORY, tag: 'latest', keep: 1 }),
+    settings: () => ({
+      site: site.origin,
+      repository: REPOSITORY,
+      tag: 'latest',
+      keys: [],
+      keep: 1,
+    }),
     now,
   })
   await releases.start(tag, { actor: 'operator', ip: null })

@@ -33,6 +33,7 @@ export interface FlashOrder extends Partial<FlashOptions> {
   readonly device: string
   readonly format?: ImageFormat
   readonly signal?: AbortSignal
+  readonly mirrors?: readonly Source[]
   /** Called with each event as it comes. */
   readonly onEvent?: (event: FlashEvent) => void
   /** Changes the plan between the check and the execution, as the environment might. */
@@ -58,9 +59,9 @@ async function plan(order: FlashOrder): Promise<FlashPlan> {
 
 /** Plans and flashes, and tells each event as it comes. */
 export async function* execute(order: FlashOrder): AsyncGenerator<FlashEvent> {
-  const { source, signal = new AbortController().signal } = order
+  const { source, signal = new AbortController().signal, mirrors = [] } = order
   const tools = { shell, env: process.env, disks, decoders }
-  yield* writeImage(tools, await plan(order), source, { signal })
+  yield* writeImage(tools, await plan(order), source, { signal, mirrors })
 }
 
 /** The events of a flash that succeeds; a failed one throws. */

@@ -28,7 +28,14 @@ export async function openReleaseFixture(
     env: {},
     journal: services.journal,
     feed: services.feed,
-    settings: () => ({ site: '', repository: REPOSITORY, tag: 'latest', keep: 1, ...settings }),
+    settings: () => ({
+      site: '',
+      repository: REPOSITORY,
+      tag: 'latest',
+      keys: [],
+      keep: 1,
+      ...settings,
+    }),
     now,
     records,
   })

@@ -8,6 +8,9 @@ import {
   containersFile,
   debFile,
   ipxeFile,
+  LIVE_SUMS,
+  LIVE_TRIO,
+  LIVE_USB,
   netbootStem,
   netbootTrio,
   secureBootFiles,
@@ -76,6 +79,22 @@ export async function openTrio(): Promise<Trio> {
     initrd: join(folder, initrd),
     squashfs: join(folder, squashfs),
     checksums: join(folder, checksumsOf(netbootStem('x86_64', version))),
+  }
+}
+
+/** Earlier line: the path of the stick, compressed. */
+export async function openLiveUsb(): Promise<string> {
+  return join(await build('earlier-usb'), LIVE_USB)
+}
+
+/** Earlier line: paths of the files that boot from the network. */
+export async function openLiveTrio(): Promise<Trio> {
+  const folder = await build('earlier-live')
+  return {
+    kernel: join(folder, LIVE_TRIO.vmlinuz),
+    initrd: join(folder, LIVE_TRIO.initrd),
+    squashfs: join(folder, LIVE_TRIO.squashfs),
+    checksums: join(folder, LIVE_SUMS),
   }
 }
 

@@ -1,14 +1,13 @@
 /** A server of the earlier line on the lab's wire, with one live system, one image, and a machine with a disk. */
 import { randomBytes } from 'node:crypto'
-import { copyFile, mkdir, mkdtemp, open, rm } from 'node:fs/promises'
+import { mkdir, mkdtemp, open, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { z } from 'zod'
 import { $ } from 'zx'
-import { LIVE_SUMS, LIVE_TRIO } from '../../../appliance/assets.ts'
 import { LAB_MAC, LAB_PASSWORD, startLab, type Lab } from '../server/lab.ts'
 import { createSystemAccount, hashOf } from '../system/system-account.ts'
-import { openTrio } from './built-images.ts'
+import { openLiveTrio } from './built-images.ts'
 import { openCloudImage } from './cloud-image.ts'
 import type { Qemu } from './qemu.ts'
 
@@ -47,7 +46,7 @@ export async function startEarlierLab(): Promise<EarlierLab> {
   const account = undo.use(await createSystemAccount({ shadow: hashOf(LAB_PASSWORD) }))
   const lab = undo.use(
     await startLab({
-      boot: await nameLiveSystem(folder),
+      boot: Object.values(await openLiveTrio()),
       prefix: account.prefix,
       env: { FLASHER_LINE: 'earlier', FLASHER_IMAGE_ROOT: images },
     }),
@@ -67,17 +66,4 @@ export async function startEarlierLab(): Promise<EarlierLab> {
     start: () => lab.start('bios-rom', { disk }),
     [Symbol.asyncDispose]: () => held.disposeAsync(),
   }
-}
-
-/** The netboot release under the names of this line. */
-async function nameLiveSystem(folder: string): Promise<readonly string[]> {
-  const trio = await openTrio()
-  const files = [
-    [trio.kernel, LIVE_TRIO.vmlinuz],
-    [trio.initrd, LIVE_TRIO.initrd],
-    [trio.squashfs, LIVE_TRIO.squashfs],
-    [trio.checksums, LIVE_SUMS],
-  ] as const
-  await Promise.all(files.map(([from, name]) => copyFile(from, join(folder, name))))
-  return files.map(([, name]) => join(folder, name))
 }

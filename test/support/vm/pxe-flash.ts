@@ -83,7 +83,7 @@ export async function openPxeLab(
     disk,
     readMachine: async () => MachineSchema.parse(await lab.ask(machine)),
     readRuns: async () => RunsSchema.parse(await lab.ask(`${machine}/runs`)).runs,
-    start: (way, machine) => lab.start(way, { disk, ...machine }),
+    start: (way, more) => lab.start(way, { disk, ...more }),
     async bind() {
       let bty_image_ref: string | undefined
       await waitUntil(

@@ -262,6 +262,13 @@ export const ENGLISH = {
     startedWithSize: 'preparing the disk, {size} to write',
     writing: 'the image',
     writingNote: 'the image ({note})',
+    /** Where only what differs from the disk shall be written. */
+    delta: {
+      compared: 'what differs from the image; the rest stays on the disk',
+      'mostly-different': 'the whole image; the disk holds something else',
+      'no-index': 'the whole image; it has no index to compare the disk with',
+      untrusted: 'the whole image; the digest of its index is not known',
+    },
     readingBack: 'reading back what was written',
     growing: 'growing the last partition and its file system',
     synced: 'everything is on the disk',
@@ -283,6 +290,7 @@ export const ENGLISH = {
     failed: 'The flash failed: {reason}',
     verified: 'Done. Wrote {size} to {disk} in {time}, verified.',
     notVerified: 'Done. Wrote {size} to {disk} in {time}, not verified.',
+    kept: '{size} of it was already on the disk.',
     checksumMatches: 'The checksum of the image matches.',
   },
   /** What a machine says that its server drives. */

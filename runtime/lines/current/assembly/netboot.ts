@@ -96,6 +96,7 @@ function toReleaseSettings(config: LineConfig) {
     site: releases.base_url,
     repository: boot.release_repo,
     tag: boot.release_tag,
+    keys: releases.public_keys,
     keep: retention.boot_sets,
   }
 }

@@ -19,6 +19,8 @@ export type Plan =
       readonly registerUefiBoot: boolean
       /** Whether the image's last partition and its file system shall fill the disk. */
       readonly grow: boolean
+      /** Only what differs from the disk shall be written; absent: all of the image. */
+      readonly delta?: true
       /** Whether the client shall fetch a first-boot configuration and write it with the image. */
       readonly firstBoot?: boolean
     }
@@ -101,10 +103,14 @@ function planFlash(
   const registerUefiBoot =
     boot_mode === 'flasher-flash-always' && surroundings.settings.boot_disk_once_after_flash
   const firstBoot = machine.first_boot !== null
+  const delta = askDelta(surroundings)
   const { grow } = machine
-  const plan: Plan = { mode: 'flash', image, serial, registerUefiBoot, grow, firstBoot }
+  const plan: Plan = { mode: 'flash', image, serial, registerUefiBoot, grow, firstBoot, ...delta }
   return { rule: 'flash', plan, mismatch: null }
 }
+
+const askDelta = ({ settings }: Surroundings): { readonly delta?: true } =>
+  settings.delta === true ? { delta: true } : {}
 
 /** Null: the cycle goes on. */
 function planDisarmed({ boot_mode, cycle }: Machine): PlanRuling | null {
@@ -136,19 +142,23 @@ export function renderPlan(
   return { ...flat, plan: flat }
 }
 
+const renderFlash = (plan: Extract<Plan, { mode: 'flash' }>, base: string) => ({
+  mode: plan.mode,
+  image: reachableUrl(plan.image, base),
+  target_disk_serial: plan.serial,
+  name: plan.image.name,
+  ...(plan.image.sha256 === null ? {} : { disk_image_sha: plan.image.sha256 }),
+  ...(plan.image.indexSha256 ? { index_sha256: plan.image.indexSha256 } : {}),
+  ...(plan.image.format === '' ? {} : { format: plan.image.format }),
+  ...(plan.registerUefiBoot ? { register_uefi_boot: true } : {}),
+  ...(plan.grow ? { grow: true } : {}),
+  ...(plan.delta === true ? { delta: true } : {}),
+})
+
 function renderFlat(plan: Plan, base: string): Readonly<Record<string, unknown>> {
   switch (plan.mode) {
     case 'flash':
-      return {
-        mode: plan.mode,
-        image: reachableUrl(plan.image, base),
-        target_disk_serial: plan.serial,
-        name: plan.image.name,
-        ...(plan.image.sha256 === null ? {} : { disk_image_sha: plan.image.sha256 }),
-        ...(plan.image.format === '' ? {} : { format: plan.image.format }),
-        ...(plan.registerUefiBoot ? { register_uefi_boot: true } : {}),
-        ...(plan.grow ? { grow: true } : {}),
-      }
+      return renderFlash(plan, base)
     case 'interactive': {
       const catalog = `${base}/catalog.toml`
       return { mode: plan.mode, catalog, ...(plan.reason === null ? {} : { reason: plan.reason }) }

@@ -18,6 +18,7 @@ const ABOUT: Readonly<Record<keyof typeof SETTINGS, string>> = {
   cache: 'Read by `flasher-cache`, from the same files.',
   boot: 'Which release of the live environment machines boot.',
   releases: 'Where releases are.',
+  flash: 'How machines flash themselves.',
   pxe: 'What machines are offered.',
   netboot: 'What else network boot needs.',
   backup: 'Backups; the settings page saves the first three.',

@@ -64,6 +64,13 @@ export const SETTINGS = {
   },
   cache: CACHE_SETTINGS,
   ...RELEASE_SETTINGS,
+  flash: {
+    delta: setting(
+      toggle,
+      false,
+      'Whether machines read their disks and write only what differs, where the image has an index (`flasher pack`).',
+    ),
+  },
   pxe: {
     tokens: setting(
       choice(TOKEN_POLICIES),

@@ -6,13 +6,15 @@ import type { Template } from '../../../core/first-boot/template.ts'
 import type { TokenPolicy } from './token.ts'
 import type { CatalogEntry } from '../../../core/catalog/catalog.ts'
 
-/** The settings of section `[pxe]` that decide what is booted; the names are theirs. */
+/** The settings of section `[pxe]` that decide what is booted, and `[flash]`; the names are theirs. */
 export interface PxeRules {
   /** Live boots of one cycle that may go by without an end before the guard steps in. */
   readonly loop_limit: number
   /** Age in seconds at which the disks are listed anew; 0: at every second boot, Infinity: never. */
   readonly inventory_refresh: number
   readonly boot_disk_once_after_flash: boolean
+  /** `flash.delta`; absent: no. */
+  readonly delta?: boolean
   /** Which machines must prove that this server booted them. */
   readonly tokens: TokenPolicy
 }

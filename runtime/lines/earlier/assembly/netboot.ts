@@ -44,6 +44,7 @@ export async function openNetboot({
         site: site.base_url,
         repository: boot.release_repo,
         tag: boot.release_tag,
+        keys: site.public_keys,
         keep: 0,
       }
     },

@@ -1,6 +1,6 @@
 /** `flasher flash`: checks everything that can be known, then writes. */
 import { Fault, renderError } from '../../../core/foundation/fault.ts'
-import type { FlashPlan } from '../../../core/flash/flash.ts'
+import type { FlashOutcome } from '../../../core/flash/outcome.ts'
 import { renderDuration } from '../../../core/foundation/rate.ts'
 import { renderExactSize } from '../../../core/foundation/size.ts'
 import { createFlasher } from '../../../services/flash/flasher.ts'
@@ -94,9 +94,8 @@ async function carryOut(request: FlashRequest, run: Run): Promise<number> {
     return code
   }
   progress.show({ event: 'done' })
-  const { plan, bytesWritten, seconds } = outcome
-  run.say(renderDone(plan, bytesWritten, seconds))
-  return conclude(run, resultFields(plan, bytesWritten, seconds))
+  run.say(renderDone(outcome))
+  return conclude(run, resultFields(outcome))
 }
 
 function conclude({ json, known, document }: Run, more: Fields): number {
@@ -104,16 +103,26 @@ function conclude({ json, known, document }: Run, more: Fields): number {
   return SUCCESS
 }
 
-function renderDone({ target, verify }: FlashPlan, bytes: number, seconds: number): string {
-  const readBack = verify === 'none' ? 'not verified' : 'verified'
-  return `Done. Wrote ${renderExactSize(bytes)} to ${target.path} in ${renderDuration(seconds)}, ${readBack}.\n`
+type Done = Extract<FlashOutcome, { kind: 'done' }>
+
+function renderDone({ plan, bytesWritten, bytesKept, seconds, verified }: Done): string {
+  const readBack = verified ? 'verified' : 'not verified'
+  const kept = bytesKept ? ` ${renderExactSize(bytesKept)} of it was already on the disk.` : ''
+  return `Done. Wrote ${renderExactSize(bytesWritten)} to ${plan.target.path} in ${renderDuration(seconds)}, ${readBack}.${kept}\n`
 }
 
-const resultFields = ({ verify, sha256 }: FlashPlan, bytes: number, seconds: number): Fields => ({
+const resultFields = ({
+  plan,
+  bytesWritten,
+  bytesKept = null,
+  seconds,
+  verified,
+}: Done): Fields => ({
   result: {
-    bytes_written: bytes,
+    bytes_written: bytesWritten,
+    ...(bytesKept === null ? {} : { bytes_kept: bytesKept }),
     seconds: Math.round(seconds * 1000) / 1000,
-    verified: verify !== 'none',
-    sha256,
+    verified,
+    sha256: plan.sha256,
   },
 })

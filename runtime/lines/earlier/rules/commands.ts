@@ -113,6 +113,12 @@ const FLASH_FLAGS = [
     help: 'image to write: a path, an http(s) URL, an oras reference, or - for standard input',
   },
   {
+    name: 'mirror',
+    value: { name: 'IMAGE', completes: 'image' },
+    repeatable: true,
+    help: 'another place of the same image; it serves frames of an image that was packed',
+  },
+  {
     name: 'target',
     value: { name: 'DISK', completes: 'disk' },
     required: true,
@@ -129,6 +135,16 @@ const FLASH_FLAGS = [
     name: 'sha256',
     value: SHA256,
     help: 'expected digest of the image file (default: from IMAGE.sha256 if it exists)',
+  },
+  {
+    name: 'index-sha256',
+    value: SHA256,
+    help: 'expected digest of the index of an image that was packed; with it, --sha256 needs no whole read',
+  },
+  {
+    name: 'delta',
+    value: null,
+    help: 'read the disk and write only what differs; needs an image that was packed',
   },
   { name: 'no-verify', value: null, help: 'do not verify what was written' },
   {

@@ -9,6 +9,8 @@ import { PROGRESS_MODES, PROVISIONING_MODES } from './commands.ts'
 export interface FlashRequest {
   /** A path, a URL, or `-` for standard input. */
   readonly image: string
+  /** Further places of the same image. */
+  readonly mirrors: readonly string[]
   readonly target: string
   /** Null: decided by the image's name. */
   readonly format: ImageFormat | null
@@ -24,6 +26,7 @@ interface FlashMisuse {
 
 interface FlashArguments {
   readonly values: Readonly<Record<string, string>>
+  readonly lists?: Readonly<Record<string, readonly string[]>>
   readonly switches: ReadonlySet<string>
 }
 
@@ -42,6 +45,7 @@ export function parseFlashRequest(given: FlashArguments): Result<FlashRequest, F
   if (switches.has('no-verify') && switches.has('verify-all')) return refuse(VERIFY_TWICE)
   return accept({
     ...image.value,
+    mirrors: given.lists?.['mirror'] ?? [],
     target: values['target'] ?? '',
     dryRun,
     options: parseOptions(given),
@@ -66,6 +70,8 @@ const parseOptions = ({ values, switches }: FlashArguments): FlashOptions => ({
   sha256: values['sha256']?.toLowerCase() ?? null,
   allowPartition: switches.has('allow-partition'),
   fixGpt: switches.has('fix-gpt'),
+  indexSha256: values['index-sha256']?.toLowerCase() ?? null,
+  delta: switches.has('delta'),
   grow: switches.has('grow'),
 })
 

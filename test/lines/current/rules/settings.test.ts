@@ -15,6 +15,7 @@ const OTHERS: readonly (readonly [wants: RegExp, text: string])[] = [
   [/^an address or a host name/, '192.0.2.9'],
   [/^an address like http/, 'http://cache.example:99'],
   [/^a list of host names/, 'a.example, b.example'],
+  [/^a list of keys/, `ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAI${'B'.repeat(43)} two words`],
   [/^a list of addresses and ranges/, '10.0.0.0/8, ::1'],
   [/^seconds, a span/, '7m'],
   [/^bytes, or a size/, '12345'],

@@ -114,6 +114,8 @@ const DONE: FlashOutcome = {
     verify: 'data',
     sha256: null,
     fixGpt: false,
+    indexSha256: null,
+    delta: false,
     grow: false,
   },
   bytesWritten: 1,

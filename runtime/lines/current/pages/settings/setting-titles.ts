@@ -61,11 +61,13 @@ export const SETTING_GROUPS: readonly Group[] = [
           'releases.base_url',
           'boot.release_repo',
           'boot.release_tag',
+          'releases.public_keys',
         ],
       },
       {
         title: t.topics.flashing,
         names: [
+          'flash.delta',
           'pxe.max_flashes',
           'pxe.run_patience',
           'pxe.flash_silence',

@@ -21,6 +21,9 @@ export type RemotePlan =
       readonly sha256: string | null
       readonly registerUefiBoot: boolean
       readonly grow: boolean
+      readonly delta: boolean
+      /** Of the image's index, lower case. */
+      readonly indexSha256: string | null
       /** For the first-boot configuration, which is fetched once; null: there is none. */
       readonly firstBoot: FirstBootTicket | null
     }
@@ -87,6 +90,9 @@ function readFlash(fields: Fields): Result<RemotePlan, string> {
     sha256,
     registerUefiBoot: fields['register_uefi_boot'] === true,
     grow: fields['grow'] === true,
+    delta: fields['delta'] === true,
+    // One that is none only costs the entry by frames.
+    indexSha256: readDigest(fields['index_sha256']) ?? null,
     firstBoot,
   })
 }

@@ -231,6 +231,8 @@ const choiceFor = (
   ...seen,
   unattended: true,
   grow: plan.grow,
+  delta: plan.delta,
+  indexSha256: plan.indexSha256,
 })
 
 function renderDisk({ path, size, size_bytes: bytes, model, serial }: InventoryDisk): string {

@@ -39,6 +39,8 @@ export const orderFor = ({
   disk,
   identity,
   grow = false,
+  delta = false,
+  indexSha256 = null,
   firstBoot = null,
 }: FlashChoice): FlashOrder => ({
   image: image.location,
@@ -50,6 +52,8 @@ export const orderFor = ({
     allowPartition: false,
     fixGpt: false,
     grow,
+    delta,
+    indexSha256,
   },
   chosen: identity,
   firstBoot,

@@ -57,6 +57,10 @@ export interface FlashChoice {
   readonly unattended: boolean
   /** Whether the last partition and its file system shall fill the disk; absent: they stay as they are. */
   readonly grow?: boolean
+  /** Whether only what differs from the disk shall be written; absent: all is. */
+  readonly delta?: boolean
+  /** Of the image's index; absent or null: not known. */
+  readonly indexSha256?: string | null
 }
 
 /** What happens around every flash, an operator's and an unattended one alike. They must not throw. */

@@ -38,6 +38,7 @@ const RUN: Run = {
   has_log: false,
   bytes_read: 0,
   bytes_written: 0,
+  bytes_kept: null,
   rate: null,
   eta_seconds: null,
   image: null,

@@ -1,10 +1,14 @@
-/** What is handed over of each product: its files, and what their lists of contents tell. */
+/** The files that a build hands over, by what each product is, with the lists of what is in them. */
 import type { Appliance, Arch } from '../appliance/appliance.ts'
 import {
   checksumsOf,
   containersFile,
   debFile,
   ipxeFile,
+  LIVE_STEM,
+  LIVE_SUMS,
+  LIVE_TRIO,
+  LIVE_USB,
   netbootStem,
   netbootTrio,
   secureBootFiles,
@@ -16,6 +20,15 @@ import {
 } from '../appliance/assets.ts'
 import { PROGRAMS } from './steps/ipxe.ts'
 import type { BuildFacts } from './steps/step.ts'
+
+export interface PlanOptions {
+  readonly appliances: readonly Appliance[]
+  readonly facts: BuildFacts
+  /** The fixed machine server that our iPXE asks; null: the one that DHCP names. */
+  readonly ipxeServer: string | null
+  /** A source tree to compile iPXE from; null: Debian's binary is used. */
+  readonly ipxeSource: string | null
+}
 
 /** Files that belong together: they share a list of checksums and a list of contents. */
 export interface Bundle {
@@ -36,22 +49,13 @@ export interface Bundle {
   readonly programs: readonly string[]
 }
 
-/** The steps with the signed loaders of each architecture. */
-export const SIGNED_PACKAGES: Readonly<Record<Arch, string>> = {
+/** The step with the signed loaders of each architecture. */
+export const SIGNED: Readonly<Record<Arch, string>> = {
   x86_64: 'boot-packages',
   arm64: 'arm64-packages',
 }
 
-interface BundleOptions {
-  readonly facts: BuildFacts
-  /** A source tree to compile iPXE from; null: Debian's binary is used. */
-  readonly ipxeSource: string | null
-}
-
-export const planBundle = (appliance: Appliance, arch: Arch, options: BundleOptions): Bundle =>
-  BUNDLES[appliance.shape](appliance.name, arch, options)
-
-type MakeBundle = (appliance: string, arch: Arch, options: BundleOptions) => Bundle
+type MakeBundle = (appliance: string, arch: Arch, options: PlanOptions) => Bundle
 
 const LIVE = {
   packages: [
@@ -63,7 +67,7 @@ const LIVE = {
   programs: [],
 } as const
 
-const BUNDLES: Readonly<Record<Appliance['shape'], MakeBundle>> = {
+export const BUNDLES: Readonly<Record<Appliance['shape'], MakeBundle>> = {
   netboot: (appliance, arch, { facts: { version } }) => {
     const { kernel, initrd, squashfs } = netbootTrio(arch, version)
     const stem = netbootStem(arch, version)
@@ -74,6 +78,22 @@ const BUNDLES: Readonly<Record<Appliance['shape'], MakeBundle>> = {
     ]
     return { appliance, stem, checksums: checksumsOf(stem), files, ...LIVE }
   },
+  live: (appliance) => ({
+    appliance,
+    stem: LIVE_STEM,
+    checksums: LIVE_SUMS,
+    files: [
+      { asset: LIVE_TRIO.vmlinuz, from: '@base/vmlinuz' },
+      { asset: LIVE_TRIO.initrd, from: '@initrd-live/initrd' },
+      { asset: LIVE_TRIO.squashfs, from: '@squashfs/root.squashfs' },
+    ],
+    ...LIVE,
+  }),
+  'live-usb': (appliance) => ({
+    ...single(appliance, LIVE_USB, [{ asset: LIVE_USB, from: '@live-usb-zst/image.img.zst' }]),
+    ...LIVE,
+    packages: [...LIVE.packages, LOADERS],
+  }),
   usb: (appliance, arch, { facts: { version } }) => {
     const asset = usbIso(arch, version)
     const files = [{ asset, from: '@iso/image.iso' }]
@@ -153,7 +173,7 @@ const BUNDLES: Readonly<Record<Appliance['shape'], MakeBundle>> = {
         { asset: names.grub, from: `${from}/grub.efi` },
         { asset: names.config, from: `${from}/grub.cfg` },
       ],
-      packages: [{ title: 'in it', from: `@${SIGNED_PACKAGES[arch]}/packages.json`, within: true }],
+      packages: [{ title: 'in it', from: `@${SIGNED[arch]}/packages.json`, within: true }],
       npm: [],
       programs: [],
     }

@@ -1,0 +1,30 @@
+/** What becomes of the wish to write only what differs, for one flash. */
+import type { DeltaState } from '../../core/flash/delta.ts'
+import type { FlashPlan } from '../../core/flash/flash.ts'
+import type { FrameMap } from '../../core/image/frame-map.ts'
+import type { Device } from '../disk/device.ts'
+import { createComparison, type Comparison } from './comparison.ts'
+
+export interface Delta {
+  /** Null: nothing is compared. */
+  readonly comparison: Comparison | null
+  /** For the first event of the write; empty where nobody asked. */
+  report(): { readonly delta?: DeltaState }
+}
+
+/** `held`: the disk, where it can be compared. */
+export function planDelta(plan: FlashPlan, map: FrameMap | null, held: Device | null): Delta {
+  if (!plan.delta) return { comparison: null, report: () => ({}) }
+  if (map === null || map.sha256 === null || held === null) {
+    const isUntrusted = plan.sha256 !== null && plan.indexSha256 === null
+    const delta = isUntrusted && plan.image.format === 'img.zst' ? 'untrusted' : 'no-index'
+    return { comparison: null, report: () => ({ delta }) }
+  }
+  const comparison = createComparison(held, map)
+  return {
+    comparison,
+    report: () => ({
+      delta: comparison.isWorthwhile() === false ? 'mostly-different' : 'compared',
+    }),
+  }
+}

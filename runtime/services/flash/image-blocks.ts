@@ -1,0 +1,72 @@
+/** Opens what a flash writes: by the image's frames where they can be trusted, else from start to end. */
+import { Fault } from '../../core/foundation/fault.ts'
+import type { FlashPlan } from '../../core/flash/flash.ts'
+import { decideEntry } from '../../core/image/entry.ts'
+import type { FrameMap } from '../../core/image/frame-map.ts'
+import { openFrames, type Compare } from '../frame/frame-blocks.ts'
+import type { FrameSource } from '../frame/frame-loader.ts'
+import type { Blocks } from '../image/blocks.ts'
+import type { Decoders } from '../image/decoders.ts'
+import { readFrameMap } from '../image/frame-maps.ts'
+import type { Source } from '../image/source.ts'
+import { checkDigestFirst, countSource, type Counted } from './counted-source.ts'
+import type { Waits } from './wait-times.ts'
+
+interface OpenedImage {
+  readonly counted: Counted
+  /** Null: the image is read from start to end. */
+  readonly map: FrameMap | null
+  /** Opens it; `compare` needs a map. */
+  open(compare?: Compare): Promise<Blocks>
+}
+
+interface Opening {
+  readonly waits: Waits
+  readonly signal: AbortSignal
+  /** Further sources of the same image, which serve frames as well. */
+  readonly mirrors: readonly Source[]
+}
+
+/** Reads no more of the image than its tables, unless its digest must be known first. */
+export async function openImage(
+  decoders: Decoders,
+  plan: FlashPlan,
+  source: Source,
+  { waits, signal, mirrors }: Opening,
+): Promise<OpenedImage> {
+  const { image, sha256 } = plan
+  const isOutOfOrder = image.format === 'qcow2'
+  if (sha256 !== null && isOutOfOrder) await checkDigestFirst(source, sha256, signal)
+  const map = await findFrames(plan, source)
+  const counted = countSource(source, isOutOfOrder || map !== null ? null : sha256, waits)
+  return {
+    counted,
+    map,
+    async open(compare) {
+      const first = frameSourceOf(counted.source)
+      if (map === null || first === null) return decoders.open(counted.source, image.format)
+      const { sizeBytes } = source
+      const others = mirrors.map(frameSourceOf).filter((one) => one?.sizeBytes === sizeBytes)
+      const sources = [first, ...others.filter((one) => one !== null)] as const
+      return openFrames({ map, sources, ...(compare === undefined ? {} : { compare }) })
+    },
+  }
+}
+
+/** Null where the image is to be read from start to end. */
+async function findFrames(plan: FlashPlan, source: Source): Promise<FrameMap | null> {
+  const { image, sha256 } = plan
+  const readable = frameSourceOf(source)
+  // A source that cannot be read here and there is read whole where its digest is known.
+  const indexSha256 = readable === null && sha256 !== null ? null : plan.indexSha256
+  const isEntered = image.format === 'img.zst' && (sha256 === null || indexSha256 !== null)
+  const found = isEntered && readable !== null ? await readFrameMap(readable) : null
+  const entry = decideEntry(found, { sha256, indexSha256 })
+  if (entry.ok) return entry.value
+  throw new Fault('digest-mismatch', `${image.name} ${entry.refusal}`, {
+    hint: 'Correct the digest of the index, or leave it out to have the whole image read.',
+  })
+}
+
+const frameSourceOf = (source: Source): FrameSource | null =>
+  source.readAt === null ? null : { ...source, readAt: source.readAt }

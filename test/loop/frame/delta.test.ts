@@ -1,0 +1,128 @@
+/** Only what differs is fetched and written: the result is the same as that of a whole flash. */
+import { open } from 'node:fs/promises'
+import { suite } from 'uvu'
+import * as assert from 'uvu/assert'
+import type { FlashEvent } from '../../../runtime/core/flash/flash.ts'
+import { createSources } from '../../../runtime/services/image/sources.ts'
+import { makeDiskImage, makeNoise } from '../../support/disk/disk-images.ts'
+import { createLoop, type Loop } from '../../support/disk/loop.ts'
+import { packBuffer, type PackedImage } from '../../support/disk/packed-image.ts'
+import { sendFile, startHostileServer } from '../../support/http/hostile-server.ts'
+import { assertSame, flash, makeStale, readDisk } from '../../support/disk/writer.ts'
+
+const test = suite('delta')
+const MIB = 1 << 20
+const FRAME = 4 * MIB
+const sources = createSources({ env: {} })
+/** Frames 0 to 2, zeros in 3 and 4, data in 5 to 9. */
+const IMAGE = Buffer.concat([
+  makeDiskImage(12 * MIB),
+  Buffer.alloc(8 * MIB),
+  makeNoise(20 * MIB, 7),
+])
+const PACKED = await packBuffer(IMAGE)
+
+async function serve({ file }: PackedImage) {
+  const sent = { bytes: 0 }
+  const server = await startHostileServer((request, response) => {
+    const [, from, last] = /bytes=(\d+)-(\d+)/.exec(request.headers.range ?? '') ?? []
+    if (request.method === 'GET') sent.bytes += Number(last ?? file.length) - Number(from ?? 0)
+    sendFile(file, request, response)
+  })
+  return {
+    url: `${server.origin}/a.img.zst`,
+    sent,
+    [Symbol.asyncDispose]: () => server[Symbol.asyncDispose](),
+  }
+}
+
+type More = Omit<Partial<Parameters<typeof flash>[0]>, 'source' | 'device'>
+
+async function deltaTo(loop: Loop, packed: PackedImage, more: More = {}) {
+  await using server = await serve(packed)
+  await using source = await sources.open(server.url)
+  const events = await flash({ source, device: loop.device, delta: true, ...more })
+  return { ...summarize(events), fetched: server.sent.bytes }
+}
+
+/** What became of the comparison, and how much was there already. */
+function summarize(events: readonly FlashEvent[]) {
+  const writes = events.flatMap((one) =>
+    one.event === 'writing' && one.phase === 'write' ? [one] : [],
+  )
+  return {
+    delta: writes[0]?.delta,
+    kept: writes.at(-1)?.bytes_kept,
+    written: writes.at(-1)?.bytes_written,
+  }
+}
+
+async function putImage(loop: Loop, content: Buffer) {
+  const file = await open(loop.device, 'r+')
+  await file.write(content, 0, content.length, 0)
+  await file.sync()
+  await file.close()
+}
+
+test('an unchanged disk: nothing but the index is fetched, frames of data are kept', async () => {
+  await using loop = await createLoop({ megabytes: 48 })
+  await putImage(loop, IMAGE)
+  const found = await deltaTo(loop, PACKED)
+  assert.is(found.delta, 'compared')
+  // Frames 1, 2 and 5 to 9; frame 0 is read from the disk and written again.
+  assert.is(found.kept, 7 * FRAME)
+  assert.is(found.written, IMAGE.length)
+  assert.ok(found.fetched < 200_000, `${found.fetched} bytes fetched`)
+  assertSame((await readDisk(loop.device)).subarray(0, IMAGE.length), IMAGE)
+})
+
+test('some frames changed: these are fetched and written, and the disk is what it should be', async () => {
+  for (const verify of ['data', 'none', 'all'] as const) {
+    await using loop = await createLoop({ megabytes: 48 })
+    const before = Buffer.from(IMAGE)
+    // Frame 0, zeros in 3, and one byte each of 6 and 9.
+    before.fill(1, 3 * MIB, 3 * MIB + 10)
+    before.fill(2, 3 * FRAME, 3 * FRAME + 10)
+    before.fill(3, 6 * FRAME, 6 * FRAME + 1)
+    before.fill(4, 10 * FRAME - 1)
+    await putImage(loop, before)
+    const found = await deltaTo(loop, PACKED, { verify })
+    assert.equal([found.delta, found.kept], ['compared', 5 * FRAME])
+    assert.ok(found.fetched < 3 * FRAME + 300_000)
+    assertSame((await readDisk(loop.device)).subarray(0, IMAGE.length), IMAGE)
+  }
+})
+
+test('a disk that is as large as the image, and one whose zeros must be written', async () => {
+  for (const change of [{}, { zeros: 'write' }] as const) {
+    await using loop = await createLoop({ megabytes: 40 })
+    await putImage(loop, IMAGE)
+    const found = await deltaTo(loop, PACKED, { change: (plan) => ({ ...plan, ...change }) })
+    // The last frame reaches into the disk's last MiB, which is written last.
+    assert.ok((found.kept ?? 0) >= 6 * FRAME)
+    assertSame(await readDisk(loop.device), IMAGE)
+  }
+})
+
+test('a disk that holds something else is not read to its end, and said so', async () => {
+  await using loop = await createLoop({ megabytes: 48 })
+  await makeStale(loop.device)
+  const found = await deltaTo(loop, PACKED)
+  assert.equal([found.delta, found.kept], ['mostly-different', 0])
+  assertSame((await readDisk(loop.device)).subarray(0, IMAGE.length), IMAGE)
+})
+
+test('without an index, or without trust in it, the whole image is written, and said so', async () => {
+  await using loop = await createLoop({ megabytes: 48 })
+  await putImage(loop, IMAGE)
+  const { sha256, indexSha256 } = PACKED
+  assert.is((await deltaTo(loop, PACKED, { sha256 })).delta, 'untrusted')
+  const trusted = await deltaTo(loop, PACKED, { sha256, indexSha256 })
+  assert.equal([trusted.delta, trusted.kept], ['compared', 7 * FRAME])
+  const plain = { ...PACKED, file: PACKED.file.subarray(0, PACKED.file.indexOf('flashidx') - 8) }
+  const found = await deltaTo(loop, plain)
+  assert.equal([found.delta, found.kept], ['no-index', undefined])
+  assertSame((await readDisk(loop.device)).subarray(0, IMAGE.length), IMAGE)
+})
+
+test.run()
