@@ -39,7 +39,7 @@ const server = (program: string, port: number): Start => ({
 })
 
 /** By the name of each image. */
-export const CONTAINER_IMAGES: Readonly<Record<string, Start>> = {
+const CONTAINER_IMAGES: Readonly<Record<string, Start>> = {
   'flasher-web': server('flasher-web', 8080),
   'flasher-cache': server('flasher-cache', 8081),
   'flasher-tftp': {
