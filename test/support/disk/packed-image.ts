@@ -2,7 +2,7 @@
 import { mkdtempDisposable, readFile, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { packImage } from '../../../runtime/services/flash/packer.ts'
+import { packImage } from '../../../runtime/services/pack/packer.ts'
 
 export interface PackedImage {
   readonly file: Buffer

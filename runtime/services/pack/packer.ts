@@ -15,9 +15,9 @@ import { writeFrames, type WrittenFrames } from '../frame/frame-writer.ts'
 import { createImages } from '../image/images.ts'
 import type { Source } from '../image/source.ts'
 import { createSources, type SourcesOptions } from '../image/sources.ts'
-import { checkDigestFirst, countSource } from './counted-source.ts'
-import { checkImage } from './image-checks.ts'
-import { createMeter } from './meter.ts'
+import { checkDigestFirst, countSource } from '../flash/counted-source.ts'
+import { checkImage } from '../flash/image-checks.ts'
+import { createMeter } from '../flash/meter.ts'
 
 export interface PackOrder {
   /** A path, `-`, an http(s) URL or an oras reference. */

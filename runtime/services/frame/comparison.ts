@@ -3,8 +3,8 @@ import { chooseSamples, isWorthwhile } from '../../core/flash/delta.ts'
 import type { Frame, FrameMap } from '../../core/image/frame-map.ts'
 import type { Device } from '../disk/device.ts'
 import { locateEnds } from '../disk/disk-ends.ts'
-import type { Compare } from '../frame/frame-blocks.ts'
-import { createSharedSlot, type FrameWorkers } from '../frame/frame-workers.ts'
+import type { Compare } from './frame-blocks.ts'
+import { createSharedSlot, type FrameWorkers } from './frame-workers.ts'
 
 export interface Comparison {
   readonly compare: Compare
