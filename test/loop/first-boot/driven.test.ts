@@ -66,7 +66,7 @@ test('the configuration is on the disk when it is done', async () => {
   assert.is((await runOf(lab.server)).result, 'done')
 })
 
-test('a template that does not fit the machine: nothing is written, a person is told why', async () => {
+test('a template that does not fit the machine: nothing is written, a person learns why', async () => {
   await using lab = await openLab()
   await lab.server.arm(ORDER)
   const box = await lab.drive()

@@ -106,7 +106,7 @@ export const ENGLISH = {
     one: 'First-boot template {name}',
     list: 'Templates',
     introduction:
-      'A template sets up a machine at the first boot after a flash, through cloud-init or Ignition. It is written with the image, before the disk can boot. Placeholders stand for the values of each machine: {{name}}, {{mac}}, {{serial}}, {{label.rack}} (12 for the label rack-12) and {{secret.…}}.',
+      'A template sets up a machine at the first boot after a flash, through cloud-init or Ignition. It is written with the image, before the disk can boot. Placeholders stand for the values of each machine: {name}, {mac}, {serial}, {label} (12 for the label rack-12) and {secret}.',
     empty: {
       title: 'No templates',
       text: 'Create one below, then assign it on the page of a machine or to a selection of machines.',
@@ -135,7 +135,7 @@ export const ENGLISH = {
         'Network configuration of cloud-init, version 1 or 2. Leave empty for DHCP as the image has it.',
       userData: 'User data',
       userDataHint:
-        'A whole text instead of users, packages and commands: #cloud-config, a script, or an Ignition configuration (JSON, version 3). Write \\{{ for braces that are not a placeholder.',
+        'A whole text instead of users, packages and commands: #cloud-config, a script, or an Ignition configuration (JSON, version 3). Write {braces} for braces that are not a placeholder.',
       secrets: 'Secrets',
       secretsHint:
         'One per line: name=value. Use {placeholder} in the texts above. Values are shown as dots here and appear in no event, export or log. Machines get them only with {setting}.',

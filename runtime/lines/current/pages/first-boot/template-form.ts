@@ -124,5 +124,5 @@ export const renderFields = (texts: TemplateTexts): Html =>
   ${areaField({ name: 'packages', label: t.packages, value: texts.packages, rows: 2, hint: t.packagesHint })}
   ${areaField({ name: 'commands', label: t.commands, value: texts.commands, rows: 3, hint: t.commandsHint })}
   ${areaField({ name: 'network', label: t.network, value: texts.network, rows: 4, hint: t.networkHint })}
-  ${areaField({ name: 'user_data', label: t.userData, value: texts.user_data, rows: 6, hint: t.userDataHint })}
+  ${areaField({ name: 'user_data', label: t.userData, value: texts.user_data, rows: 6, hint: fillHtml(t.userDataHint, { braces: html`<code>\\{{</code>` }) })}
   ${areaField({ name: 'secrets', label: t.secrets, value: texts.secrets, rows: 2, hint: fillHtml(t.secretsHint, { placeholder: html`<code>{{secret.name}}</code>`, setting: html`<code>[pxe] tokens = require</code>` }) })}`

@@ -56,7 +56,7 @@ async function showAll(context: PageContext, event: H3Event): Promise<HTTPRespon
     body: html`${card({
       title: t.list,
       id: 'templates',
-      body: html`<p class="hint">${t.introduction}</p>
+      body: html`<p class="hint">${introduction()}</p>
         ${renderList(context, listed)}`,
     })}
     ${card({
@@ -74,6 +74,18 @@ async function showAll(context: PageContext, event: H3Event): Promise<HTTPRespon
     ${renderTokens(context)}`,
   })
 }
+
+/** In the notation of templates. */
+const placeholder = (name: string): Html => html`<code>{{${name}}}</code>`
+
+const introduction = (): Html =>
+  fillHtml(t.introduction, {
+    name: placeholder('name'),
+    mac: placeholder('mac'),
+    serial: placeholder('serial'),
+    label: placeholder('label.rack'),
+    secret: placeholder('secret.…'),
+  })
 
 function renderList(context: PageContext, listed: readonly NamedTemplate[]): Content {
   if (listed.length === 0) return emptyState(t.empty.title, t.empty.text)
@@ -160,7 +172,7 @@ async function show(context: PageContext, event: H3Event): Promise<HTTPResponse>
     body: html`${card({
       title: fillCount(t.machines, count),
       id: 'template',
-      body: html`<p class="hint">${t.introduction}</p>
+      body: html`<p class="hint">${introduction()}</p>
         <form method="post" action="${path}">
           ${renderFields(readTexts(typedIn(context, event), textsOf(template)))}
           <button class="primary">${t.saveButton}</button>
