@@ -7,7 +7,7 @@ import { createFiller } from '../image/filler.ts'
 import { readHead } from '../image/image-head.ts'
 import type { Source } from '../image/source.ts'
 import type { Sources } from '../image/sources.ts'
-import { ownFeed } from './feed.ts'
+import { ownFeed } from './image-feed.ts'
 import {
   createTools,
   NOTHING,
@@ -16,7 +16,6 @@ import {
   type FlasherOptions,
   type FlashOrder,
   type FlashTools,
-  type ManyFlashes,
   type PlannedFlash,
   type ReadyFlash,
 } from './flash-planner.ts'
@@ -35,7 +34,7 @@ export function createFlasher(given: FlasherOptions) {
   const tools = createTools(given)
   const { sources, images, decoders } = tools
 
-  const flasher = {
+  return {
     /** What an image is; a Fault where it cannot be read. */
     async inspect(
       { image, ...request }: Pick<FlashOrder, 'image'> & ImageRequest,
@@ -85,27 +84,7 @@ export function createFlasher(given: FlasherOptions) {
         return describeFailure(thrown, { target, stage: reached.stage, isAborted })
       }
     },
-
-    /** As `plan`, for several disks: the image is opened and looked at once. */
-    async planMany(
-      order: Omit<FlashOrder, 'target'>,
-      targets: readonly string[],
-      signal: AbortSignal,
-    ): Promise<ManyFlashes> {
-      const { planMany } = await import('./many-flasher.ts')
-      return await planMany(tools, order, targets, signal)
-    },
-
-    /** As `run`, of several disks at once: one fetch and one decode feed all of them. */
-    async runMany(
-      { flashes }: Pick<ManyFlashes, 'flashes'>,
-      options: RunOptions,
-    ): Promise<readonly FlashOutcome[]> {
-      const { runMany } = await import('./many-flasher.ts')
-      return await runMany(tools, flasher.run, flashes, options)
-    },
   }
-  return flasher
 }
 
 /** How far a flash came. */

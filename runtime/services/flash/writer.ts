@@ -6,7 +6,7 @@ import { decideRace, exactBytes, type FlashEvent, type FlashPlan } from '../../c
 import type { Written } from './copier.ts'
 import type { Counted } from './counted-source.ts'
 import { planDelta, type Delta } from '../frame/delta-flash.ts'
-import type { Feed, OpenFeed } from './feed.ts'
+import type { Feed, OpenFeed } from './image-feed.ts'
 import type { Disks } from '../disk/disks.ts'
 import { openDevice, type Device } from '../disk/device.ts'
 import {

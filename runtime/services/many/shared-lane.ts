@@ -9,7 +9,7 @@ import {
   type CopyOrder,
   type Recorder,
 } from '../flash/copier.ts'
-import type { Feed } from '../flash/feed.ts'
+import type { Feed } from '../flash/image-feed.ts'
 import type { SharedPiece } from './shared-buffer.ts'
 
 export type Lane = ReturnType<typeof createLane>

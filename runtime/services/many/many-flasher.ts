@@ -4,21 +4,46 @@ import { renderReasons, type FlashEvent, type FlashPlan } from '../../core/flash
 import type { FlashOutcome } from '../../core/flash/outcome.ts'
 import { refuse } from '../../core/foundation/result.ts'
 import { openRaw } from '../image/stream-blocks.ts'
-import { openImage } from './image-blocks.ts'
-import { createWaits } from './wait-times.ts'
+import { openImage } from '../flash/image-blocks.ts'
+import { createWaits } from '../flash/wait-times.ts'
+import { createFlasher } from '../flash/flasher.ts'
 import {
+  createTools,
   lookAtImage,
   planTarget,
+  type FlasherOptions,
   type FlashOrder,
   type FlashTools,
   type ManyFlashes,
   type PlannedFlash,
   type ReadyFlash,
-} from './flash-planner.ts'
-import { createSharedFeeds, type SharedFeed } from '../many/shared-image.ts'
+} from '../flash/flash-planner.ts'
+import { createSharedFeeds, type SharedFeed } from './shared-image.ts'
 
-/** As the plan of one flash, for each target of the same order. */
-export async function planMany(
+export type ManyFlasher = ReturnType<typeof createManyFlasher>
+
+export function createManyFlasher(given: FlasherOptions) {
+  const tools = createTools(given)
+  const { run, checkContent } = createFlasher(given)
+  return {
+    checkContent,
+
+    /** The image is opened and looked at once; what speaks against a flash is a value. */
+    plan: (
+      order: Omit<FlashOrder, 'target'>,
+      targets: readonly string[],
+      signal: AbortSignal,
+    ): Promise<ManyFlashes> => planMany(tools, order, targets, signal),
+
+    /** Each disk ends for itself; never throws. In the order of the flashes, which all may go ahead. */
+    run: (
+      { flashes }: Pick<ManyFlashes, 'flashes'>,
+      options: RunManyOptions,
+    ): Promise<readonly FlashOutcome[]> => runMany(tools, run, flashes, options),
+  }
+}
+
+async function planMany(
   tools: FlashTools,
   order: Omit<FlashOrder, 'target'>,
   targets: readonly string[],
@@ -48,8 +73,7 @@ interface RunManyOptions {
   readonly onEvent: (event: FlashEvent, plan: FlashPlan) => void
 }
 
-/** Each disk ends for itself; never throws. In the order of the flashes, which all may go ahead. */
-export async function runMany(
+async function runMany(
   tools: FlashTools,
   run: (flash: ReadyFlash, options: RunManyOptions) => Promise<FlashOutcome>,
   flashes: readonly PlannedFlash[],
