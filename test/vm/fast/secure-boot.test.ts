@@ -52,9 +52,8 @@ run("an unknown machine starts the live system's kernel, locked down", async () 
   await fillTftp(tftp.path, station)
   await using machine = await start(tftp.path)
   await machine.waitFor(/starts the live system \(disks-wanted\)/, PATIENCE)
-  const said = await machine.waitFor(LOCKED_DOWN, PATIENCE)
+  await machine.waitFor(LOCKED_DOWN, PATIENCE)
   const server = `${HOST_SEEN_BY_GUESTS}:${station.port}`
-  assert.match(said, ` flasher.server=http://${server} flasher.mac=${MAC} `)
   assert.equal(station.requests, [
     `GET /pxe/${MAC}.grub?buildarch=x86_64&platform=efi&server=${server}&offered=`,
     `GET /boot/${KERNEL}?mac=${MAC}`,
