@@ -1,5 +1,6 @@
 /** All products: what `pnpm build:images` builds by itself, and what it builds when it is named. */
 import type { Appliance } from './appliance.ts'
+import { containers } from './containers.ts'
 import { debianPackage } from './debian-package.ts'
 import { earlierLive, earlierUsb } from './earlier.ts'
 import { ipxeEfi } from './ipxe-efi.ts'
@@ -10,10 +11,11 @@ import { usbPc } from './usb-pc.ts'
 
 export const APPLIANCES: readonly Appliance[] = [netbootPc, ipxeEfi, secureBootEfi, usbPc]
 
-/** `pnpm build:images server deb`; a release has them, too. */
+/** `pnpm build:images server deb containers`; a release has them, too. */
 export const NAMED_APPLIANCES: readonly Appliance[] = [
   serverAppliance,
   debianPackage,
+  containers,
   earlierLive,
   earlierUsb,
 ]

@@ -5,10 +5,19 @@ export type Arch = (typeof ARCHS)[number]
 
 /**
  * How it boots a machine: kernel, initrd and root over the network, a stick or disc, UEFI programs that
- * chain, or a disk that stays; `deb` boots nothing. `live` and `live-usb` are netboot and usb of the
+ * chain, or a disk that stays; `deb` and `containers` boot nothing. `live` and `live-usb` are netboot and usb of the
  * earlier line.
  */
-type Shape = 'netboot' | 'usb' | 'ipxe' | 'secureboot' | 'server' | 'deb' | 'live' | 'live-usb'
+type Shape =
+  | 'netboot'
+  | 'usb'
+  | 'ipxe'
+  | 'secureboot'
+  | 'server'
+  | 'deb'
+  | 'containers'
+  | 'live'
+  | 'live-usb'
 
 export interface Appliance {
   /** The name in `pnpm build:images NAME`. */

@@ -55,6 +55,10 @@ export const serverUpdate = (arch: Arch, version: string) => {
 export const debFile = (arch: Arch, version: string) =>
   `flasher-lab_${version}_${DEBIAN_ARCHS[arch]}.deb`
 
+/** Container images of the servers, in one archive (OCI). */
+export const containersFile = (arch: Arch, version: string) =>
+  `flasher-containers-${arch}-v${version}.oci.tar`
+
 /** As Debian names them. */
 export const DEBIAN_ARCHS: Readonly<Record<Arch, string>> = { x86_64: 'amd64', arm64: 'arm64' }
 /** The single-board computers that have images of their own: Raspberry Pi 4 and 5. */
@@ -97,4 +101,4 @@ export const SIGNATURE_NAMESPACE = 'flasher-release'
 
 /** What a file name loses for the names of its lists: `flasher-usbboot-pc-x86_64-v1.2.0` of an ISO. */
 export const stemOf = (name: string) =>
-  name.replace(/\.(deb|efi|iso|pdf|tgz|tar\.gz|img\.gz|img\.zst)$/, '')
+  name.replace(/\.(deb|efi|iso|pdf|tgz|tar\.gz|img\.gz|img\.zst|oci\.tar)$/, '')

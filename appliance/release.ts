@@ -2,6 +2,7 @@
 import {
   boardImage,
   checksumsOf,
+  debFile,
   documentsFile,
   ipxeFile,
   LIVE_STEM,
@@ -11,7 +12,10 @@ import {
   netbootStem,
   netbootTrio,
   npmTarball,
+  secureBootFiles,
+  secureBootStem,
   serverImage,
+  serverUpdate,
   sourceArchive,
   stemOf,
   usbIso,
@@ -25,8 +29,8 @@ export type ReleaseLine = (typeof RELEASE_LINES)[number]
 export interface AssetGroup {
   readonly files: readonly string[]
   readonly checksums: string
-  /** Begins the names of the bill and of the list. */
-  readonly stem: string
+  /** Begins the names of the bill and of the list; null: another group's tell of these files, too. */
+  readonly stem: string | null
   /** False: it comes along where it was built, and nobody misses it otherwise. */
   readonly isSpecified: boolean
 }
@@ -38,13 +42,17 @@ export const RELEASES: Readonly<Record<ReleaseLine, (version: string) => readonl
     ...ARCHS.map((arch) => alone(ipxeFile(arch, version))),
     netbootGroup('x86_64', version),
     beside(netbootGroup('arm64', version)),
+    ...ARCHS.map((arch) => beside(secureBootGroup(arch, version))),
     ...ARCHS.map((arch) => beside(alone(serverImage(arch)))),
+    ...ARCHS.map((arch) => beside(updateGroup(arch, version))),
+    ...ARCHS.map((arch) => beside(alone(debFile(arch, version)))),
     alone(documentsFile(version)),
     alone(sourceArchive(version)),
   ],
   earlier: (version) => [
     alone(LIVE_USB),
     ...ARCHS.map((arch) => alone(serverImage(arch))),
+    ...ARCHS.map((arch) => beside(updateGroup(arch, version))),
     liveGroup(),
     alone(documentsFile(version)),
     alone(npmTarball(version)),
@@ -65,6 +73,19 @@ function netbootGroup(arch: (typeof ARCHS)[number], version: string): AssetGroup
   const stem = netbootStem(arch, version)
   const files = Object.values(netbootTrio(arch, version))
   return { files, checksums: checksumsOf(stem), stem, isSpecified: true }
+}
+
+function secureBootGroup(arch: (typeof ARCHS)[number], version: string): AssetGroup {
+  const stem = secureBootStem(arch, version)
+  const files = Object.values(secureBootFiles(arch, version))
+  return { files, checksums: checksumsOf(stem), stem, isSpecified: true }
+}
+
+/** What an installed server updates itself with. */
+function updateGroup(arch: (typeof ARCHS)[number], version: string): AssetGroup {
+  const { kernel, initrd, squashfs } = serverUpdate(arch, version)
+  const checksums = checksumsOf(kernel.replace(/\.vmlinuz$/, ''))
+  return { files: [kernel, initrd, squashfs], checksums, stem: null, isSpecified: true }
 }
 
 const liveGroup = (): AssetGroup => ({

@@ -2,6 +2,7 @@
 import type { Appliance, Arch } from '../appliance/appliance.ts'
 import {
   checksumsOf,
+  containersFile,
   debFile,
   ipxeFile,
   LIVE_STEM,
@@ -127,6 +128,21 @@ export const BUNDLES: Readonly<Record<Appliance['shape'], MakeBundle>> = {
     const asset = debFile(arch, version)
     const packages = LIVE.packages.filter((list) => !list.within)
     const files = [{ asset, from: '@deb/flasher.deb' }]
+    return {
+      ...single(appliance, asset, files),
+      packages,
+      npm: ['@server-app/packages.json'],
+      programs: [],
+    }
+  },
+  containers: (appliance, arch, { facts: { version } }) => {
+    const asset = containersFile(arch, version)
+    const files = [{ asset, from: '@containers/images.oci.tar' }]
+    const packages = [
+      { title: 'in the images', from: '@container-base/packages.json', within: true },
+      { title: 'that iPXE comes from', from: '@ipxe-packages/packages.json', within: true },
+      ...LIVE.packages.filter((list) => !list.within),
+    ]
     return {
       ...single(appliance, asset, files),
       packages,

@@ -4,6 +4,7 @@ import { DEBIAN_ARCHS, LIVE_TRIO, netbootTrio, serverUpdate } from '../appliance
 import { BUNDLES, SIGNED, type Bundle, type PlanOptions } from './bundles.ts'
 import { ownerOf } from './cache/key.ts'
 import { appStep, nodeStep, serverAppStep } from './steps/app.ts'
+import { containersStep } from './steps/containers.ts'
 import { debStep } from './steps/deb.ts'
 import { initrdStep } from './steps/initrd.ts'
 import { ipxeStep } from './steps/ipxe.ts'
@@ -14,7 +15,7 @@ import { serverDiskStep } from './steps/server-disk.ts'
 import { squashfsStep } from './steps/squashfs.ts'
 import type { BuildFacts, Step } from './steps/step.ts'
 import { toolsStep, withTools } from './steps/tools.ts'
-import { baseStep, SERVER_ROOT, treeStep } from './steps/tree.ts'
+import { baseStep, CONTAINER_ROOT, SERVER_ROOT, treeStep } from './steps/tree.ts'
 import { zstdStep } from './steps/zstd.ts'
 
 export interface Plan {
@@ -123,6 +124,8 @@ function allSteps({ facts, ipxeServer, ipxeSource }: PlanOptions): readonly Step
       const binary = `@ipxe-packages/root/usr/lib/ipxe/${IPXE_BINARIES[arch]}`
       return ipxeStep({ ...ipxe, name: `ipxe-${arch}`, arch, binary })
     }),
+    baseStep(options, CONTAINER_ROOT),
+    containersStep(DEBIAN_ARCHS.x86_64, facts),
   ].map(withTools)
 }
 

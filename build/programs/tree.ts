@@ -1,4 +1,5 @@
 /** Builds a root tree with mkosi: `tree.ts --profile P --arch A --epoch S --out DIR --mkosi DIR --tools DIR --cache DIR [--base DIR] [--overlay DIR]…`. */
+import { existsSync } from 'node:fs'
 import { readFile, rename, rm } from 'node:fs/promises'
 import { join } from 'node:path'
 import { parseArgs } from 'node:util'
@@ -57,7 +58,9 @@ await rm(sandbox, { recursive: true })
 await rm(laid, { recursive: true, force: true })
 
 const name = base.length === 0 ? 'base' : 'live'
-await rename(join(out, `${name}.vmlinuz`), join(out, 'vmlinuz'))
+const kernel = join(out, `${name}.vmlinuz`)
+// A container has none.
+if (existsSync(kernel)) await rename(kernel, join(out, 'vmlinuz'))
 if (base.length === 0) {
   const manifest = parseManifest(await readFile(join(out, 'base.manifest'), 'utf8'))
   await writeList(join(out, 'packages.json'), manifest)

@@ -26,7 +26,5 @@ export function collectAssets(
 }
 
 /** What describes the files of a group. */
-export const listsOf = ({ stem }: AssetGroup): readonly string[] => [
-  billOf(stem),
-  packageListOf(stem),
-]
+export const listsOf = ({ stem }: AssetGroup): readonly string[] =>
+  stem === null ? [] : [billOf(stem), packageListOf(stem)]

@@ -31,7 +31,7 @@ const ARGS = [...LIVE_QUIRKS.map(([name, value]) => `${name}=${value}`), 'panic=
 
 /**
  * The same file for all versions: an update does not touch it. `next` is a version on trial: after three
- * starts without a confirmation the one before it starts again, and `failed` says so.
+ * starts without a confirmation the one before it starts again, and `failed` says so. (`chosen` is GRUB's own.)
  */
 export const SERVER_GRUB_CONFIG: string = [
   'if serial --unit=0 --speed=115200; then',
@@ -39,13 +39,13 @@ export const SERVER_GRUB_CONFIG: string = [
   '  terminal_output console serial',
   'fi',
   'load_env',
-  'set chosen=$good',
+  'set slot=$good',
   'set other=$previous',
   'if [ -n "$next" ]; then',
   '  set other=$good',
-  '  if [ "$tries" = 3 ]; then set tries=2; set chosen=$next',
-  '  elif [ "$tries" = 2 ]; then set tries=1; set chosen=$next',
-  '  elif [ "$tries" = 1 ]; then set tries=0; set chosen=$next',
+  '  if [ "$tries" = 3 ]; then set tries=2; set slot=$next',
+  '  elif [ "$tries" = 2 ]; then set tries=1; set slot=$next',
+  '  elif [ "$tries" = 1 ]; then set tries=0; set slot=$next',
   '  else set failed=$next; set next=; set other=; fi',
   '  save_env next tries failed',
   'fi',
@@ -53,14 +53,14 @@ export const SERVER_GRUB_CONFIG: string = [
   'set default=0',
   'set menu_color_normal=light-gray/black',
   'set menu_color_highlight=black/light-gray',
-  ...renderEntry('Flasher server $chosen', '$chosen', []),
+  ...renderEntry('Flasher server $slot', '$slot', []),
   'if [ -n "$other" ]; then',
   ...renderEntry('Flasher server $other, the version before', '$other', []),
   'fi',
-  ...renderEntry('Flasher server $chosen, a shell for repairs', '$chosen', [
+  ...renderEntry('Flasher server $slot, a shell for repairs', '$slot', [
     'systemd.unit=rescue.target',
   ]),
-  ...renderEntry('Flasher server $chosen, reset: ALL STATE IS LOST', '$chosen', [
+  ...renderEntry('Flasher server $slot, reset: ALL STATE IS LOST', '$slot', [
     `${SERVER_ARGS.reset}=1`,
   ]),
   '',

@@ -44,6 +44,16 @@ export const SERVER_ROOT: RootPlan = {
   overlays: ['overlays/service', 'overlays/server', '@server-app/root'],
 }
 
+/** Packages alone: the programs lie over it as a layer. */
+export const CONTAINER_ROOT: RootPlan = {
+  prefix: 'container-',
+  says: 'the container images',
+  profiles: ['container-packages', 'container'],
+  packages: ['50-container-packages.conf'],
+  settings: [],
+  overlays: [],
+}
+
 const mkosi = (name: string, arch: Arch, epoch: number) => [
   `--arch=${arch}`,
   `--epoch=${epoch}`,
@@ -63,7 +73,7 @@ export function baseStep({ arch }: TreeOptions, root: RootPlan = LIVE_ROOT): Ste
     name,
     says: `Debian packages of ${root.says}`,
     inputs: ['@mkosi/root', '@tools/root', ...COMMON, ...own.map(confOf)],
-    makes: ['base', 'vmlinuz', 'packages.json'],
+    makes: ['base', ...(root === CONTAINER_ROOT ? [] : ['vmlinuz']), 'packages.json'],
   })
 }
 

@@ -5,10 +5,9 @@ import { createServerHome, login } from '../support/server/flasher-web.ts'
 import { readEvents } from '../support/server/event-reader.ts'
 import { createSystemAccount, hashOf } from '../support/system/system-account.ts'
 
-const isShown = ({ data }: { data: string }) => /52[:-]54[:-]00[:-]ab[:-]cd[:-]ef/.test(data)
-
 const PASSWORD = 'a password of the tests'
 const MAC = '52:54:00:ab:cd:ef'
+const isShown = ({ data }: { data: string }) => /52[:-]54[:-]00[:-]ab[:-]cd[:-]ef/.test(data)
 
 interface LinePages {
   readonly name: string

@@ -5,12 +5,12 @@ import { LINES, type LineServer } from '../support/lines/both-lines.ts'
 import { readEvents } from '../support/server/event-reader.ts'
 import { asJson, cookieOf, PASSWORD } from '../support/server/server.ts'
 
-const isLast = ({ data }: { data: string }) => /52[:-]54[:-]00[:-]00[:-]01[:-]63/.test(data)
-
 const MAC = '52:54:00:ab:cd:ef'
 const SPELLINGS = [MAC, MAC.toUpperCase(), MAC.replaceAll(':', '-'), '52-54-00-AB-cd-EF']
 const HOUR = 3_600_000
 const ISO = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?(Z|[+-]\d\d:\d\d)$/
+/** Of the 100 machines below. */
+const isLast = ({ data }: { data: string }) => /52[:-]54[:-]00[:-]00[:-]01[:-]63/.test(data)
 const post: RequestInit = { method: 'POST' }
 const json = async (answer: Promise<Response>) => (await answer).json()
 

@@ -47,8 +47,10 @@ const NEEDED: Readonly<Record<string, string>> = {
 const NEEDED_FOR_VM: Readonly<Record<string, string>> = {
   efibootmgr: 'boot entries of UEFI firmware',
   'openssh-client': 'SSH into the live system',
+  podman: 'the container images',
   'qemu-efi-aarch64': 'UEFI firmware of arm64 machines',
   'qemu-system-arm': 'iPXE on arm64',
+  runc: 'the container images, on any kind of cgroups',
   xorriso: 'kernel and initrd out of our ISO',
 }
 

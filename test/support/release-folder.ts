@@ -37,7 +37,8 @@ export async function makeReleaseFolder(options: ReleaseFolderOptions) {
     }
     const contents = { debian: [], npm: [], programs: [] }
     const rest = { folder: from, version, epoch: EPOCH, contents }
-    await writeRelease({ ...rest, stem: group.stem, checksums: group.checksums, files })
+    const stem = group.stem ?? group.checksums
+    await writeRelease({ ...rest, stem, checksums: group.checksums, files })
   }
   const { groups } = collectAssets(line, version, new Set(await readdir(from)))
   const template = await readFile('release.toml.in', 'utf8')

@@ -1,9 +1,9 @@
 /** Three ways to add an image: from an address, by an upload, and by a copy into the folder. */
-import { UPLOAD_TEXTS } from '../../web/ui/upload-texts.ts'
 import { MAX_PART_BYTES } from '../../core/catalog/image-upload.ts'
 import { card, copyBlock } from '../../web/ui/elements.ts'
 import { textField } from '../../web/ui/fields.ts'
 import { attributes, fillHtml, html, type Html } from '../../web/ui/html.ts'
+import { renderUploadForm } from '../../web/ui/upload-form.ts'
 import { PAGES } from '../../core/texts/pages/texts.ts'
 
 const t = PAGES.images.add
@@ -29,7 +29,7 @@ export const renderAddCard = (form: AddForm, folder: string, isFirst: boolean): 
         </section>
         <section>
           <h3>${t.upload.title}</h3>
-          ${renderUploadForm()}
+          ${renderUpload()}
         </section>
         <section>
           <h3>${t.copy.title}</h3>
@@ -82,38 +82,26 @@ const typed = ({ values, errors }: AddForm, name: string) => ({
   error: errors[name] ?? null,
 })
 
-/** A form alone cannot resume, so without a script there is none. */
-const renderUploadForm = (): Html =>
-  html`<form
-      class="scripted-only"
-      data-upload="image"
-      data-texts="${UPLOAD_TEXTS}"
-      data-part="${MAX_PART_BYTES}"
-      data-done="/ui/dashboard?uploaded="
-    >
-      <div class="field">
-        <label for="image-file">${t.upload.label}</label>
-        <input
-          id="image-file"
-          type="file"
-          required
-          accept=".img,.zst,.xz,.gz,.bz2,.qcow2"
-          aria-describedby="image-file-hint"
-        />
-        <p class="hint" id="image-file-hint">${t.upload.hint}</p>
-      </div>
-      <details>
-        <summary>${t.upload.details}</summary>
-        ${textField({
-          name: 'upload-sha256',
-          label: t.upload.digest,
-          mono: true,
-          hint: t.upload.digestHint,
-        })}
-      </details>
-      <button disabled>${t.upload.button}</button>
-    </form>
-    <p class="unscripted-only">${t.upload.unscripted}</p>`
+const renderUpload = (): Html =>
+  renderUploadForm({
+    kind: { name: 'image', partBytes: MAX_PART_BYTES },
+    done: '/ui/dashboard?uploaded=',
+    id: 'image-file',
+    label: t.upload.label,
+    hint: t.upload.hint,
+    accept: '.img,.zst,.xz,.gz,.bz2,.qcow2',
+    fields: html`<details>
+      <summary>${t.upload.details}</summary>
+      ${textField({
+        name: 'upload-sha256',
+        label: t.upload.digest,
+        mono: true,
+        hint: t.upload.digestHint,
+      })}
+    </details>`,
+    button: t.upload.button,
+    unscripted: t.upload.unscripted,
+  })
 
 /** For a shell, where it must be. */
 const quote = (path: string): string =>

@@ -2,13 +2,12 @@
 import type { H3Event } from 'h3'
 import type { Assets } from '../../services/host/assets.ts'
 import { peerOf } from '../../web/http/caller.ts'
-import { createFrame, type NavLink, type PageView } from '../../web/ui/frame.ts'
+import { createFrame, readPlace, type NavLink, type PageView } from '../../web/ui/frame.ts'
 import { fillHtml, html } from '../../web/ui/html.ts'
 import { renderLoginPage } from '../../web/ui/login-page.ts'
 import { IMAGES, SECTIONS } from '../../web/ui/sections.ts'
 import type { LoginView } from '../../web/fleet/views.ts'
 import type { ErrorView } from '../../web/http/caller.ts'
-import { readTheme } from '../../web/ui/theme.ts'
 import { linkToServer, parseServerLink, readServerCookie } from '../rules/server-link.ts'
 import { PAGES } from '../../core/texts/pages/texts.ts'
 
@@ -69,8 +68,7 @@ export function createCachePages(parts: CachePagesDependencies): CachePages {
       const server = findServer(event)
       return frame.page({
         ...view,
-        theme: readTheme(event),
-        here: `${event.url.pathname}${event.url.search}`,
+        ...readPlace(event),
         alarms: 0,
         ...(server === null ? {} : { nav: SECTIONS.map((each) => toLink(each, server)) }),
       })

@@ -19,7 +19,7 @@ const UNKNOWN_PREFIX = 24
 export function decideDhcpTarget(
   baseUrl: string,
   addresses: readonly HostAddress[],
-  loader: FirmwareLoader = 'ipxe',
+  loader: FirmwareLoader,
 ): DhcpTarget | null {
   const url = URL.parse(baseUrl)
   if (url === null) return null

@@ -53,15 +53,17 @@ const HardwareSchema = z.union([z.record(z.string(), z.unknown()), z.array(z.unk
 export const InventorySchema = z.strictObject({
   disks: z.array(InventoryDiskSchema).max(MAX_DISKS),
   lshw: HardwareSchema.nullish(),
+  /** Not in the specification: clients of ours say whether firmware enforced Secure Boot. */
+  secure_boot: z.boolean().nullish().catch(null),
 })
 
 export function parseInventory(body: unknown): Result<Inventory, readonly FieldError[]> {
   const parsed = InventorySchema.safeParse(body)
   if (!parsed.success) return refuse(listFieldErrors(parsed.error))
-  const { disks, lshw } = parsed.data
+  const { disks, lshw, secure_boot: secureBoot = null } = parsed.data
   const hardware = lshw === undefined || lshw === null ? null : JSON.stringify(lshw)
   const fits = hardware !== null && Buffer.byteLength(hardware) <= MAX_HARDWARE_BYTES
-  return accept({ disks: disks.map(toDisk), hardware: fits ? hardware : null })
+  return accept({ disks: disks.map(toDisk), hardware: fits ? hardware : null, secureBoot })
 }
 
 /** The specified fields always, those of our own clients where they were given. */

@@ -33,6 +33,8 @@ export interface Inventory {
   readonly disks: readonly InventoryDisk[]
   /** The hardware tree as JSON text; null: absent, or over the limit. */
   readonly hardware: string | null
+  /** Whether firmware enforced Secure Boot; null: it did not say. */
+  readonly secureBoot: boolean | null
 }
 
 /**

@@ -81,7 +81,7 @@ export async function createMachineServer(
     runs: state.runs,
     version: release,
     assets: await createAssets(),
-    services: { config, store: state.store, backups, netboot },
+    services: { config, store: state.store, backups, netboot, templates: state.templates },
     images: () => catalog.snapshot().entries,
     gather: (on) => gatherSurroundings(rules, on),
     cacheUrl: () => settings().withcache.url || cacheBeside,

@@ -57,7 +57,7 @@ function takeFailure(
 
 function takeInventory(
   machine: Machine,
-  { disks, hardware }: Inventory,
+  { disks, hardware, secureBoot }: Inventory,
   now: string,
   match: MatchToken,
 ): Transition<Machine> {
@@ -67,7 +67,7 @@ function takeInventory(
     return { machine, notes: hardware === null ? [] : [notes.noteLateHardware(machine)] }
   }
   return {
-    machine: contacts.noteDisks(machine, disks, now),
+    machine: contacts.noteDisks(machine, disks, now, secureBoot),
     notes: [notes.noteInventory(machine, disks, hardware !== null)],
   }
 }

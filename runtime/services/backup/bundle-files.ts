@@ -32,7 +32,7 @@ export interface BundleRules<Machine extends MachineBase, Item extends { readonl
   toHardware(item: Item): Hardware | null
 }
 
-export interface BundleContent<Item> {
+interface BundleContent<Item> {
   readonly machines: readonly Item[]
   readonly templates: readonly NamedTemplate[]
 }

@@ -195,14 +195,14 @@ async function findLatestTag(
 
 /** Null: the server does not redirect this address. */
 async function readRedirect(
-  { env }: ReleaseFinderDependencies,
+  { env, textMs = TEXT_MS }: ReleaseFinderDependencies,
   query: ReleaseQuery,
   url: string,
 ): Promise<string | null> {
   const { headers } = await askOnce(env, targetOf(url), {
     redirects: 'answer',
     maxBytes: MAX_TEXT_BYTES,
-    timeoutMs: TEXT_MS,
+    timeoutMs: textMs,
     signal: query.signal,
   })
   return headers.location ?? null

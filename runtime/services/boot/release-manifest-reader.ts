@@ -10,6 +10,8 @@ import { fetchDocument } from '../net/http-documents.ts'
 export interface ReleaseTexts {
   /** Names proxies and FLASHER_CA_FILE. */
   readonly env: Environment
+  /** How long a small text may take, in milliseconds; default: 30,000. */
+  readonly textMs?: number
 }
 
 export interface SignedQuery {
@@ -65,7 +67,7 @@ async function requireSignature(
 
 /** A small text of the release, or about it. */
 export async function readReleaseText(
-  { env }: ReleaseTexts,
+  { env, textMs = TEXT_MS }: ReleaseTexts,
   { signal }: Pick<SignedQuery, 'signal'>,
   url: string,
 ): Promise<string> {
@@ -74,7 +76,7 @@ export async function readReleaseText(
     name: renderSafeUrl(url),
     env,
     maxBytes: MAX_TEXT_BYTES,
-    timeoutMs: TEXT_MS,
+    timeoutMs: textMs,
     etag: null,
     signal,
   })

@@ -1,26 +1,10 @@
 /** Counts the bytes of a source, and computes their digest on the way if one is expected. */
 import { createHash } from 'node:crypto'
-import type { FlashPlan } from '../../core/flash/flash.ts'
 import { Fault } from '../../core/foundation/fault.ts'
-import { untilAborted } from '../host/watch.ts'
 import type { Source } from '../image/source.ts'
 import type { Waits } from './wait-times.ts'
 
 export type Counted = ReturnType<typeof countSource>
-
-/** A qcow2 is read out of order, so its digest is checked before. */
-export async function countImage(
-  { image, sha256 }: Pick<FlashPlan, 'image' | 'sha256'>,
-  given: Source,
-  signal: AbortSignal,
-  waits?: Waits,
-): Promise<Counted> {
-  const isOutOfOrder = image.format === 'qcow2'
-  if (sha256 !== null && isOutOfOrder) {
-    await untilAborted(signal, checkDigestFirst(given, sha256, signal))
-  }
-  return countSource(given, isOutOfOrder ? null : sha256, waits)
-}
 
 /** With `sha256` the bytes must come in order: random access is taken away. */
 export function countSource(source: Source, sha256: string | null, waits?: Waits) {

@@ -18,7 +18,7 @@ import { createDecoders } from '../image/decoders.ts'
 import { createImages } from '../image/images.ts'
 import type { Source } from '../image/source.ts'
 import { createSources, type SourcesOptions } from '../image/sources.ts'
-import type { OpenFeed } from './feed.ts'
+import type { OpenFeed } from './image-feed.ts'
 import { checkImage, type CheckedImage, type ImageRequest } from './image-checks.ts'
 
 export interface FlashOrder {
@@ -97,12 +97,12 @@ export function createTools(given: FlasherOptions) {
 }
 
 /** An image that was looked at, and stays open until it is disposed of. */
-export interface OpenedImage extends CheckedImage, AsyncDisposable {
+interface OpenedImage extends CheckedImage, AsyncDisposable {
   readonly source: Source
 }
 
 /** Opens the image and looks at it, then at the files and tools of the later steps. */
-export async function openImage(
+export async function lookAtImage(
   { sources, images, decoders, loadProvisioner, loadSeedWriter }: FlashTools,
   { image: location, format, options, provisioning = NOTHING, firstBoot = null }: FlashOrder,
   signal: AbortSignal,

@@ -1,6 +1,5 @@
 /** Flashes: plans a request, carries out the plan, and reports the outcome. */
 import type { FlashEvent, FlashPlan } from '../../core/flash/flash.ts'
-import type { FirstBoot } from '../../core/first-boot/seed.ts'
 import { describeFailure, type FlashOutcome, type FlashStage } from '../../core/flash/outcome.ts'
 import { Fault } from '../../core/foundation/fault.ts'
 import { untilAborted } from '../host/watch.ts'
@@ -8,16 +7,15 @@ import { createFiller } from '../image/filler.ts'
 import { readHead } from '../image/image-head.ts'
 import type { Source } from '../image/source.ts'
 import type { Sources } from '../image/sources.ts'
-import { ownFeed } from './feed.ts'
+import { ownFeed } from './image-feed.ts'
 import {
   createTools,
   NOTHING,
-  openImage,
+  lookAtImage,
   planTarget,
   type FlasherOptions,
   type FlashOrder,
   type FlashTools,
-  type ManyFlashes,
   type PlannedFlash,
   type ReadyFlash,
 } from './flash-planner.ts'
@@ -36,7 +34,7 @@ export function createFlasher(given: FlasherOptions) {
   const tools = createTools(given)
   const { sources, images, decoders } = tools
 
-  const flasher = {
+  return {
     /** What an image is; a Fault where it cannot be read. */
     async inspect(
       { image, ...request }: Pick<FlashOrder, 'image'> & ImageRequest,
@@ -52,7 +50,7 @@ export function createFlasher(given: FlasherOptions) {
      */
     async plan(order: FlashOrder, signal: AbortSignal): Promise<PlannedFlash> {
       await using undo = new AsyncDisposableStack()
-      const opened = undo.use(await openImage(tools, order, signal))
+      const opened = undo.use(await lookAtImage(tools, order, signal))
       const planned = await planTarget(tools, opened, order, signal)
       const { source } = opened
       const held = undo.move()
@@ -86,27 +84,7 @@ export function createFlasher(given: FlasherOptions) {
         return describeFailure(thrown, { target, stage: reached.stage, isAborted })
       }
     },
-
-    /** As `plan`, for several disks: the image is opened and looked at once. */
-    async planMany(
-      order: Omit<FlashOrder, 'target'>,
-      targets: readonly string[],
-      signal: AbortSignal,
-    ): Promise<ManyFlashes> {
-      const { planMany } = await import('./many-flasher.ts')
-      return await planMany(tools, order, targets, signal)
-    },
-
-    /** As `run`, of several disks at once: one fetch and one decode feed all of them. */
-    async runMany(
-      { flashes }: Pick<ManyFlashes, 'flashes'>,
-      options: RunOptions,
-    ): Promise<readonly FlashOutcome[]> {
-      const { runMany } = await import('./many-flasher.ts')
-      return await runMany(tools, flasher.run, flashes, options)
-    },
   }
-  return flasher
 }
 
 /** How far a flash came. */
@@ -125,11 +103,11 @@ async function carryOut(
 ): Promise<FlashOutcome> {
   if (!planned.ok) throw new Fault('plan-refused', planned.refusal.join('; '))
   if (!tools.isRoot) throw new Fault('root-required', 'writing to a disk needs root', SUDO)
-  const { provisioning = NOTHING, firstBoot = null, mirrors: places = [] } = order
+  const { provisioning = NOTHING } = order
   const plan = planned.value
   await using source = opened ? borrow(opened) : await tools.sources.open(order.image, { signal })
-  const beforeEnds = await createBeforeEnds(tools, firstBoot)
-  await using opening = await openMirrors(tools.sources, places, signal)
+  const beforeEnds = await loadBeforeEnds(tools, order)
+  await using opening = await openMirrors(tools.sources, order.mirrors ?? [], signal)
   const { mirrors } = opening
   const before = performance.now()
   const feed = openFeed ?? ownFeed(tools.decoders, plan, source, mirrors)
@@ -148,8 +126,13 @@ async function carryOut(
   return { kind: 'done', plan, bytesWritten, bytesKept, seconds, verified }
 }
 
-const createBeforeEnds = async (tools: FlashTools, firstBoot: FirstBoot | null) =>
-  firstBoot === null ? null : (await tools.loadSeedWriter()).create(firstBoot)
+/** Null: nothing comes between the image and its ends. */
+async function loadBeforeEnds(
+  { loadSeedWriter }: FlashTools,
+  { firstBoot = null }: ReadyFlash['order'],
+) {
+  return firstBoot === null ? null : (await loadSeedWriter()).create(firstBoot)
+}
 
 /** Those that can be opened: the image itself is elsewhere as well. */
 async function openMirrors(sources: Sources, locations: readonly string[], signal: AbortSignal) {

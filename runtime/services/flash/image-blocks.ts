@@ -9,7 +9,7 @@ import type { Blocks } from '../image/blocks.ts'
 import type { Decoders } from '../image/decoders.ts'
 import { readFrameMap } from '../image/frame-maps.ts'
 import type { Source } from '../image/source.ts'
-import { countImage, type Counted } from './counted-source.ts'
+import { checkDigestFirst, countSource, type Counted } from './counted-source.ts'
 import type { Waits } from './wait-times.ts'
 
 interface OpenedImage {
@@ -35,9 +35,10 @@ export async function openImage(
   { waits, signal, mirrors }: Opening,
 ): Promise<OpenedImage> {
   const { image, sha256 } = plan
+  const isOutOfOrder = image.format === 'qcow2'
+  if (sha256 !== null && isOutOfOrder) await checkDigestFirst(source, sha256, signal)
   const map = await findFrames(plan, source)
-  const pinned = { image, sha256: map === null ? sha256 : null }
-  const counted = await countImage(pinned, source, signal, waits)
+  const counted = countSource(source, isOutOfOrder || map !== null ? null : sha256, waits)
   return {
     counted,
     map,

@@ -4,8 +4,9 @@ import { Fault } from '../../core/foundation/fault.ts'
 import type { MovedBackup } from '../../core/disk/gpt.ts'
 import { decideRace, exactBytes, type FlashEvent, type FlashPlan } from '../../core/flash/flash.ts'
 import type { Written } from './copier.ts'
+import type { Counted } from './counted-source.ts'
 import { planDelta, type Delta } from '../frame/delta-flash.ts'
-import type { Feed, OpenFeed } from './feed.ts'
+import type { Feed, OpenFeed } from './image-feed.ts'
 import type { Disks } from '../disk/disks.ts'
 import { openDevice, type Device } from '../disk/device.ts'
 import {
@@ -80,8 +81,9 @@ const cancelled = ({ target }: FlashPlan, cause: unknown) =>
 /** One flash under way. */
 interface Run {
   readonly plan: FlashPlan
-  readonly feed: Feed
+  readonly counted: Counted
   readonly delta: Delta
+  readonly feed: Feed
   readonly head: Buffer
   /** What the table becomes with --fix-gpt. */
   readonly moved: MovedBackup | null
@@ -105,7 +107,8 @@ async function* write(
   const { disks } = tools
   const { image, target } = plan
   const waits = createWaits()
-  const opened = await untilAborted(signal, openFeed(waits, signal))
+  const opened = await untilAborted(signal, openFeed({ waits, signal }))
+  const { counted } = opened
   const tasks = createTaskGroup()
   const slots = createSlots(countSlots(image.format))
   const withinDeadline = createDeadline(CLEANUP_MS)
@@ -130,7 +133,7 @@ async function* write(
     const beforeEnds = planned?.plan(head, facts) ?? null
     const device = compared ?? (await hold())
     signal.throwIfAborted()
-    const parts = { plan, feed, delta, head, ...changes, device }
+    const parts = { plan, counted, delta, feed, head, ...changes, device }
     yield* overwrite({ ...parts, beforeEnds, tasks, slots, waits, signal }, tools)
   } finally {
     await withinDeadline(close(opening))
@@ -160,8 +163,7 @@ async function close(opening: Promise<AsyncDisposable> | null) {
 }
 
 async function* overwrite(run: Run, tools: WriterTools): AsyncGenerator<FlashEvent> {
-  const { plan, device, moved, growth, beforeEnds, tasks, signal } = run
-  const { counted } = run.feed
+  const { plan, device, moved, growth, counted, beforeEnds, tasks, signal } = run
   const verifies = plan.verify !== 'none'
   let parts: readonly EndPart[] = []
   // From here on the disk's old content is lost.
@@ -204,8 +206,8 @@ async function* writeBody(
   { shell }: WriterTools,
   cleared: Promise<void>,
 ): AsyncGenerator<FlashEvent, Body> {
-  const { plan, delta, head, device, tasks, slots, waits, signal, feed } = run
-  const { counted, filler } = feed
+  const { plan, counted, delta, head, device, tasks, slots, waits, signal, feed } = run
+  const { filler } = feed
   const meter = createMeter({
     phase: 'write',
     totalBytes: exactBytes(plan.image.virtual),
@@ -252,8 +254,7 @@ const originOf = ({ image }: FlashPlan) => ({
 })
 
 async function* verify(run: Run, written: Written): AsyncGenerator<FlashEvent> {
-  const { plan, feed, device, tasks, slots, signal } = run
-  const { counted } = feed
+  const { plan, counted, device, tasks, slots, signal } = run
   const all = plan.verify === 'all'
   const meter = createMeter({
     phase: 'verify',

@@ -34,6 +34,8 @@ interface InventoryBody {
   readonly disks: readonly InventoryDisk[]
   /** The tree of `lshw -json`. */
   readonly lshw?: object
+  /** Absent on a BIOS. */
+  readonly secure_boot?: boolean
 }
 
 /** For how long a call is tried again while that can help. */

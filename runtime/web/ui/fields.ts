@@ -57,6 +57,28 @@ export const textField = (field: TextField): Html =>
     })} />`,
   )
 
+interface AreaField extends FieldBase {
+  readonly value: string
+  readonly rows: number
+}
+
+/** Several lines of text, for programs rather than people. */
+export const areaField = (field: AreaField): Html =>
+  wrap(
+    field,
+    // The first line break behind the tag is not part of the text.
+    html`<textarea${attributes({
+      id: field.name,
+      name: field.name,
+      rows: field.rows,
+      class: 'mono',
+      spellcheck: 'false',
+      autocomplete: 'off',
+      'aria-describedby': describedBy(field) || null,
+    })}>
+${field.value}</textarea>`,
+  )
+
 interface Option {
   readonly value: string
   readonly text: string

@@ -2,6 +2,8 @@
 import { randomBytes } from 'node:crypto'
 import type { H3Event } from 'h3'
 import { callerOf } from '../http/caller.ts'
+import { banner } from './elements.ts'
+import type { Content } from './html.ts'
 
 export interface Notice {
   readonly error: string
@@ -16,6 +18,15 @@ const KEPT_MS = 15 * 60_000
 /** Of all sessions; the oldest are forgotten first. */
 const MAX = 200
 const LONGEST = { error: 500, typed: 2000 } as const
+
+/** Why the form that led here was refused, as a banner. */
+export function messageOf(
+  { site }: { readonly site: { readonly notices: Pick<Notices, 'read'> } },
+  event: H3Event,
+): Content {
+  const notice = site.notices.read(event)
+  return notice === null ? null : banner('failed', notice.error)
+}
 
 export function createNotices(now: () => Date) {
   const kept = new Map<string, Notice & { readonly session: string; readonly until: number }>()

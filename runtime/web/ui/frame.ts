@@ -1,8 +1,9 @@
 /** The frame of every page: document head, side bar, title line and messages. */
+import type { H3Event } from 'h3'
 import { attributes, html, type Content, type Html } from './html.ts'
 import { icon } from './elements.ts'
 import { SPRITE, type IconName } from './sprite.ts'
-import { themeSwitch, type Theme } from './theme.ts'
+import { readTheme, themeSwitch, type Theme } from './theme.ts'
 import { PAGES } from '../../core/texts/pages/texts.ts'
 import { fill } from '../../core/texts/text.ts'
 
@@ -44,6 +45,12 @@ export interface PageView {
   /** Other links than the usual ones, where the page is not the server's own. */
   readonly nav?: readonly NavLink[]
 }
+
+/** What a page takes from its request. */
+export const readPlace = (event: H3Event): Pick<PageView, 'theme' | 'here'> => ({
+  theme: readTheme(event),
+  here: `${event.url.pathname}${event.url.search}`,
+})
 
 export interface Frame {
   page(view: PageView): string

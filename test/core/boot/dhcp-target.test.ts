@@ -20,15 +20,15 @@ test('the address that the operator used, where machines can use it', () => {
     ['http://203.0.113.7:80', '203.0.113.7', 24, 'http://203.0.113.7:80'],
   ] as const
   for (const [base, address, prefix, baseUrl] of rows) {
-    const target = decideDhcpTarget(base, HOST)
+    const target = decideDhcpTarget(base, HOST, 'ipxe')
     assert.equal([target?.address, target?.prefix, target?.baseUrl], [address, prefix, baseUrl])
   }
 })
 
 test('nothing where there is nothing to tell', () => {
-  assert.is(decideDhcpTarget('http://localhost:8080', []), null)
-  assert.is(decideDhcpTarget('http://h/"', HOST), null)
-  assert.is(decideDhcpTarget('no address', HOST), null)
+  assert.is(decideDhcpTarget('http://localhost:8080', [], 'ipxe'), null)
+  assert.is(decideDhcpTarget('http://h/"', HOST, 'ipxe'), null)
+  assert.is(decideDhcpTarget('no address', HOST, 'ipxe'), null)
 })
 
 test.run()

@@ -101,7 +101,14 @@ test('provisioning that is impossible is found out before anything is written', 
     await machine.start()
     assert.equal(machine.asked[0]?.argv, ['--server', lab.url])
     assert.match(machine.asked[0]?.reason ?? '', reason)
-    assert.match(machine.asked[0]?.reason ?? '', /the server is not notified of it\.$/)
+    const shown = machine.asked[0]?.reason ?? ''
+    assert.match(
+      shown,
+      /^[^]+\. A flash from here is not provisioned, so the server is not notified/,
+    )
+    assert.is(shown.split('not notified').length, 2, shown)
+    const [event] = await lab.server.journal.list({ kind: 'machine.flash_failed', limit: 1 })
+    assert.not.match(JSON.stringify(event), 'not notified')
     assert.is((await run`sha256sum ${target.backing}`).stdout, before.stdout)
     assert.is((await lab.readMachine()).last_flashed_at, null)
   }

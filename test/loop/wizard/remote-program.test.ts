@@ -121,7 +121,7 @@ run('nothing to do: a word, and the end', async () => {
   await fixture.server.arm({ boot_mode: 'ipxe-exit' })
   await using terminal = await fixture.open()
   const screen = await terminal.waitFor('exit code 0')
-  assert.match(screen.join('\n'), /goes on with its own disk/)
+  assert.match(screen.join('\n'), /continues with its own disk/)
   assert.is(await fixture.restarts(), '')
 })
 
@@ -165,7 +165,7 @@ run('a screen without a keyboard: the reason stands below what was drawn', async
   await using terminal = await fixture.open({}, ['sh', '-c', 'exec "$0" "$@" </dev/null'])
   const screen = await terminal.waitFor('exit code 1')
   const said = screen.findIndex((line) =>
-    line.startsWith('flasher: The flash that the server asked'),
+    line.startsWith('flasher: The flash that the server requested'),
   )
   assert.ok(said > 0, screen.join('\n'))
   assert.match(screen[said - 1] ?? '', /^(Ctrl-C .*\.|)$/, screen.join('\n'))
@@ -177,7 +177,7 @@ run('without a terminal: nothing to do is no failure', async () => {
   await fixture.server.arm({ boot_mode: 'ipxe-exit' })
   const { code, stdout, stderr } = await fixture.run()
   assert.equal({ code, stderr }, { code: 0, stderr: '' })
-  assert.match(stdout, /goes on with its own disk/)
+  assert.match(stdout, /continues with its own disk/)
 })
 
 test.run()

@@ -20,7 +20,7 @@ import { createDisks } from '../../../runtime/services/disk/disks.ts'
 import { createImages } from '../../../runtime/services/image/images.ts'
 import { createShell } from '../../../runtime/services/host/shell.ts'
 import type { Source } from '../../../runtime/services/image/source.ts'
-import { ownFeed } from '../../../runtime/services/flash/feed.ts'
+import { ownFeed } from '../../../runtime/services/flash/image-feed.ts'
 import { writeImage } from '../../../runtime/services/flash/writer.ts'
 import { makeNoise, writeGpt } from './disk-images.ts'
 

@@ -37,7 +37,10 @@ process.stdout.write(await (await fetch(base + path, { headers: { cookie } })).t
  * The server as the unit runs it: its own user, the documented sudoers line, and the capabilities that
  * the drop-in leaves. Needs the packages sudo and dnsmasq-base.
  */
-export async function startPxeServer(host: Awaited<ReturnType<typeof createDnsmasqHost>>) {
+export async function startPxeServer(
+  host: Awaited<ReturnType<typeof createDnsmasqHost>>,
+  port: string = PXE_PORT,
+) {
   const [, capabilities = ''] = /^CapabilityBoundingSet=(.*)$/m.exec(DROP_IN) ?? []
   const bounds = capabilities.split(' ').map((name) => `+${name.replace('CAP_', '').toLowerCase()}`)
   const sbin = join(host.folder, 'sbin')
@@ -77,7 +80,7 @@ export async function startPxeServer(host: Awaited<ReturnType<typeof createDnsma
       FLASHER_STATE_DIR: state,
       FLASHER_CONFIG_FILE: '/dev/null',
       FLASHER_ADMIN_PASSWORD: PASSWORD,
-      FLASHER_WEB_PORT: PXE_PORT,
+      FLASHER_WEB_PORT: port,
     },
   })
   const ended = once(child, 'exit')
@@ -95,16 +98,10 @@ export async function startPxeServer(host: Awaited<ReturnType<typeof createDnsma
   return {
     /** As the operator: posts a form, and gives the status and the page that it leads to. */
     post: (path: string, form: Readonly<Record<string, string>> = {}): Promise<string> =>
-      host.evaluate(
-        POST,
-        `http://${HOST_ADDRESS}:${PXE_PORT}`,
-        PASSWORD,
-        path,
-        JSON.stringify(form),
-      ),
+      host.evaluate(POST, `http://${HOST_ADDRESS}:${port}`, PASSWORD, path, JSON.stringify(form)),
     /** As the operator: the body of an answer. */
     get: (path: string): Promise<string> =>
-      host.evaluate(GET, `http://${HOST_ADDRESS}:${PXE_PORT}`, PASSWORD, path),
+      host.evaluate(GET, `http://${HOST_ADDRESS}:${port}`, PASSWORD, path),
     async [Symbol.asyncDispose]() {
       child.kill('SIGTERM')
       await ended

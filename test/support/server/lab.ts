@@ -14,6 +14,7 @@ import {
 import { login } from './flasher-web.ts'
 import { createNamespace, LAB_ADDRESS, LAB_PREFIX, type Namespace } from '../http/namespace.ts'
 import { startQemu, type Processor, type Qemu } from '../vm/qemu.ts'
+import { SECURE_FIRMWARE } from '../vm/secure-firmware.ts'
 
 export const LAB_MAC = '52:54:00:12:34:56'
 export const LAB_SERVER = `http://${LAB_ADDRESS}:8080`
@@ -196,14 +197,6 @@ const planFirmware = (...files: readonly string[]) =>
     `if=pflash,format=raw,unit=${unit},${unit === 0 ? 'readonly' : 'snapshot'}=on,file=/usr/share/${file}`,
   ])
 const FIRMWARE = planFirmware('OVMF/OVMF_CODE_4M.fd', 'OVMF/OVMF_VARS_4M.fd')
-/** Needs SMM: without it anybody could write to the keys. */
-const SECURE_FIRMWARE = [
-  '-machine',
-  'smm=on',
-  '-global',
-  'driver=cfi.pflash01,property=secure,value=on',
-  ...planFirmware('OVMF/OVMF_CODE_4M.ms.fd', 'OVMF/OVMF_VARS_4M.ms.fd'),
-]
 const ARM_FIRMWARE = planFirmware('AAVMF/AAVMF_CODE.fd', 'AAVMF/AAVMF_VARS.fd')
 
 /** OVMF tries IPv4 PXE, IPv6 PXE, then HTTP, each for a minute: what is not wanted is switched off. */

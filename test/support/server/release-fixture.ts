@@ -18,14 +18,16 @@ export async function openReleaseFixture(
   dir: string,
   settings: Partial<ReleaseSettings>,
   records?: Awaited<ReturnType<typeof openFetchRecords>>,
+  limits: { readonly textMs?: number; readonly stallMs?: number } = {},
 ) {
   const state = await createStateFolder()
   const services = await state.open()
   const bootFiles = await createBootFiles({ dir, now })
   const releases = createReleases({
     bootFiles,
-    sources: createSources({ env: {}, retryMs: 1 }),
+    sources: createSources({ env: {}, retryMs: 1, ...limits }),
     env: {},
+    ...limits,
     journal: services.journal,
     feed: services.feed,
     settings: () => ({

@@ -49,22 +49,24 @@ export const entryOf = (url: string, more: Partial<CatalogEntry> = {}): CatalogE
 /** A server on a socket, and what its operator does there. */
 export async function openServer(
   catalog: readonly CatalogEntry[],
-  options: Pick<TestServerOptions, 'pxe'> = {},
+  options: Pick<TestServerOptions, 'pxe' | 'routes'> = {},
 ) {
   const server = await createTestServer({ ...options, catalog })
   const open = await listen(server)
+  async function put(path: string, body: Readonly<Record<string, unknown>>) {
+    const ask = await server.operator()
+    const answer = await ask(path, asJson(body, 'PUT'))
+    if (answer.status !== 200) throw new Error(`${answer.status} ${await answer.text()}`)
+  }
   return {
     url: open.url,
     machines: server.machines,
     request: server.request,
     log: server.log,
     close: () => open[Symbol.asyncDispose](),
+    put,
     /** Sets what the machine shall do. */
-    async arm(fields: Readonly<Record<string, unknown>>) {
-      const ask = await server.operator()
-      const answer = await ask(`/machines/${MAC}`, asJson(fields, 'PUT'))
-      if (answer.status !== 200) throw new Error(`${answer.status} ${await answer.text()}`)
-    },
+    arm: (fields: Readonly<Record<string, unknown>>) => put(`/machines/${MAC}`, fields),
     ask: async (path: string) => {
       const ask = await server.operator()
       return await ask(path)

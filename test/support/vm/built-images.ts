@@ -5,6 +5,7 @@ import { join } from 'node:path'
 import type { Arch } from '../../../appliance/appliance.ts'
 import {
   checksumsOf,
+  containersFile,
   debFile,
   ipxeFile,
   LIVE_SUMS,
@@ -40,6 +41,11 @@ export async function openIso(): Promise<string> {
 /** The path of the Debian package. */
 export async function openDeb(): Promise<string> {
   return join(await build('deb'), debFile('x86_64', version))
+}
+
+/** The archive of the container images. */
+export async function openContainers() {
+  return { version, archive: join(await build('containers'), containersFile('x86_64', version)) }
 }
 
 /** Paths of the server appliance: its disk, and what updates it. */

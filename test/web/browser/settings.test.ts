@@ -49,6 +49,38 @@ test('settings are filtered while somebody types, and headings without any go', 
   })
 })
 
+test('the schedule of backups is changed in one place, to which its page leads', async () => {
+  await using site = await startSite()
+  await withPage(site, async (page) => {
+    await logIn(page)
+    await page.goto('/ui/backups')
+    await page.getByText('Backups are only made with the button above.').waitFor()
+    await page.getByRole('link', { name: 'Change schedule' }).click()
+    await page.getByLabel('Back up automatically').selectOption('Every day')
+    await page.getByLabel('Backups to keep').fill('3')
+    await page.getByRole('button', { name: 'Save schedule' }).click()
+    await page.getByText('Schedule saved.').waitFor()
+    await page.getByRole('link', { name: 'All backups' }).click()
+    await page.getByText('A backup is made every day. The newest 3 backups are kept.').waitFor()
+  })
+})
+
+test('while machines boot a live system, the ways to another one open by their link', async () => {
+  await using site = await startSite()
+  await withPage(
+    site,
+    async (page) => {
+      await logIn(page)
+      await page.goto('/ui/netboot')
+      const field = page.locator('#install').getByLabel('Release', { exact: true })
+      assert.is(await field.isVisible(), false)
+      await page.getByRole('link', { name: 'Install a live system' }).click()
+      await field.waitFor()
+    },
+    { javaScriptEnabled: false },
+  )
+})
+
 test('events: from a filter to the file, by fields and links alone', async () => {
   await using site = await startSite()
   await site.boxes.boot(1)

@@ -173,6 +173,25 @@ test('at the limit the last boot may repeat its attempts, and the next one is st
   assert.is(kinds.filter((kind) => kind === 'netboot.loop.suspected').length, 1)
 })
 
+test('whether Secure Boot was on is what the last list of disks said of it', async () => {
+  await using server = await startServer()
+  const post = (more: object) =>
+    server.request(`/pxe/${MAC}/inventory`, asJson({ disks: [diskOf('S1')], ...more }))
+  const read = async () => (await server.machines.find(MAC))?.secure_boot
+  assert.is(await read(), null)
+  for (const [said, expected] of [
+    [{ secure_boot: true }, true],
+    [{}, true],
+    [{ secure_boot: false }, false],
+    [{ secure_boot: 'yes' }, false],
+  ] as const) {
+    assert.is((await post(said)).status, 204)
+    assert.is(await read(), expected, JSON.stringify(said))
+  }
+  const ask = await server.operator()
+  assert.is((await (await ask(`/machines/${MAC}`)).json()).secure_boot, false)
+})
+
 test('an unknown machine is discovered by GRUB; one that names itself badly is a 400', async () => {
   await using server = await startServer()
   const got = bodyOf(await server.send('GET', '/pxe/52:54:00:00:00:77.grub?buildarch=x86_64'))

@@ -37,9 +37,7 @@ find_partition() { # NAME [DISK]
 }
 
 # The tools of the root are used: this initrd has no file system's.
-in_root() {
-  chroot "$folder/ro" "$@" </dev/null
-}
+in_root() { PATH=/usr/sbin:/usr/bin /bin/chroot "$folder/ro" "$@"; }
 
 # The state partition is the last one: it takes what the disk has, and its file system follows.
 grow_state() {
@@ -50,7 +48,7 @@ grow_state() {
   if [ "$(free_behind "$state")" -gt 4096 ]; then
     # Moves the backup table to the end of the disk first.
     in_root sfdisk --relocate gpt-bak-std "$disk" >/dev/null 2>&1
-    echo ', +' | chroot "$folder/ro" sfdisk --no-reread --force --quiet -N "$number" "$disk" >/dev/null 2>&1
+    echo ', +' | in_root sfdisk --no-reread --force --quiet -N "$number" "$disk" >/dev/null 2>&1
     in_root partx --update --nr "$number" "$disk" 2>/dev/null
     say "the state partition has $(mib $(($(cat "/sys/class/block/$state/size") * 512))) MiB"
   fi

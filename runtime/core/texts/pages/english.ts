@@ -100,6 +100,88 @@ export const ENGLISH = {
       description: 'Description',
     },
   },
+  /** First-boot templates: their list, the page of each, and the card on a machine's page. */
+  firstBoot: {
+    title: 'First-boot templates',
+    one: 'First-boot template {name}',
+    list: 'Templates',
+    introduction:
+      'A template sets up a machine at the first boot after a flash, through cloud-init or Ignition. It is written with the image, before the disk can boot. Placeholders stand for the values of each machine: {name}, {mac}, {serial}, {label} (12 for the label rack-12) and {secret}.',
+    empty: {
+      title: 'No templates',
+      text: 'Create one below, then assign it on the page of a machine or to a selection of machines.',
+    },
+    machines: { one: '{count} machine', other: '{count} machines' },
+    saved: 'saved {time}',
+    isSaved: 'Saved. Machines get it with their next flash.',
+    create: 'New template',
+    createButton: 'Create template',
+    saveButton: 'Save',
+    form: {
+      name: 'Name',
+      nameHint: 'Letters, digits and . _ - of your choice.',
+      hostname: 'Host name',
+      hostnameHint: 'A MAC address is written with hyphens here.',
+      users: 'Users',
+      usersHint:
+        'A user per line, with sudo behind the name for administrators; their SSH keys in the lines below. Passwords are locked.',
+      packages: 'Packages',
+      packagesHint:
+        'Separate with spaces. They need a network and a package source; Ignition cannot install any.',
+      commands: 'Commands',
+      commandsHint: 'One per line, run as root at the end of the first boot.',
+      network: 'Network',
+      networkHint:
+        'Network configuration of cloud-init, version 1 or 2. Leave empty for DHCP as the image has it.',
+      userData: 'User data',
+      userDataHint:
+        'A whole text instead of users, packages and commands: #cloud-config, a script, or an Ignition configuration (JSON, version 3). Write {braces} for braces that are not a placeholder.',
+      secrets: 'Secrets',
+      secretsHint:
+        'One per line: name=value. Use {placeholder} in the texts above. Values are shown as dots here and appear in no event, export or log. Machines get them only with {setting}.',
+    },
+    errors: {
+      name: 'Enter a name of letters, digits and . _ - that begins with a letter or a digit.',
+      taken: 'There already is a template {name}.',
+      refused: 'Not saved: {reason}.',
+      tooMany: 'Not saved: there are {count} templates already.',
+      missing: 'no such first-boot template',
+    },
+    removal: {
+      title: 'Delete template',
+      inUse: {
+        one: 'In use by {count} machine. Assign it another template first.',
+        other: 'In use by {count} machines. Assign them another template first.',
+      },
+      button: 'Delete template',
+      question: 'Delete the template {name}?',
+      consequence: 'It is gone for good. Machines that were set up with it stay as they are.',
+    },
+    tokens: {
+      title: 'Secrets and boot tokens',
+      required: 'Machines must show a boot token, so templates with secrets can be used.',
+      missing:
+        'Templates with secrets are not given to machines: boot tokens are not required. Set [pxe] tokens to require on the Settings page.',
+      limits:
+        'A boot token proves that this server booted the machine, and is void when the machine gets something else to do. It does not stop anyone on the boot network from requesting the boot script in the name of a machine that is to be flashed, and then its template. It does not encrypt the transfer either, unless machines use the server by HTTPS. Put into templates what such a person may know for a short time: keys that register a machine once rather than passwords of people.',
+    },
+    card: {
+      title: 'First boot',
+      all: 'Templates',
+      template: 'Template',
+      none: 'None',
+      hint: 'Written with each flash that this server starts; a flash by hand in the wizard leaves it out.',
+      assign: 'Assign',
+      preview: 'Preview for this machine',
+      removed:
+        'The template {name} no longer exists. This machine is not flashed until another one or none is assigned.',
+      refused:
+        'The template {template} does not fit this machine: {reason}. It is not flashed until it does.',
+      needsTokens:
+        'The template has secrets, and this machine is not flashed without {setting}: nothing would show that it is the one to get them.',
+      noIgnition: 'Not for images that use Ignition: {reason}.',
+    },
+  },
   /** The dashboard. */
   dashboard: {
     title: 'Dashboard',
@@ -897,6 +979,18 @@ export const ENGLISH = {
             other: 'Set the network boot of {count} machines',
           },
         },
+        'first-boot': {
+          menu: 'Set first-boot template…',
+          title: 'Set first-boot template',
+          before: {
+            one: 'Set the first-boot template of {count} machine',
+            other: 'Set the first-boot template of {count} machines',
+          },
+          after: {
+            one: 'Set the first-boot template of {count} machine',
+            other: 'Set the first-boot template of {count} machines',
+          },
+        },
         label: {
           menu: 'Label…',
           title: 'Label',
@@ -1090,6 +1184,11 @@ export const ENGLISH = {
       mac: 'MAC',
       name: 'Name',
       hostname: 'Host name',
+      secureBoot: {
+        title: 'Secure Boot',
+        on: 'On at its last live boot',
+        off: 'Off at its last live boot',
+      },
       address: 'Address',
       arch: 'Architecture',
       lastSeen: 'Last seen',
@@ -1782,7 +1881,7 @@ export const ENGLISH = {
       title: 'API tokens',
       api: 'API documentation',
       created: 'Token created. Copy it now, it will not be shown again: {token}',
-      empty: 'There are none yet. A token gives a program limited access without your password.',
+      empty: 'No tokens yet. A token gives a program limited access without your password.',
       dates: 'created {created}, used {used}, expires {expires}',
       never: 'never',
       revoke: 'Revoke…',
@@ -1902,6 +2001,7 @@ export const ENGLISH = {
         bty_image_ref: 'Image',
         target_disk_serial: 'Target disk',
         sanboot_drive: 'BIOS boot drive',
+        first_boot: 'First-boot template',
         serial_console: 'Serial console',
         grow: 'Grows to fill the disk',
         locked: 'Locked',

@@ -78,7 +78,8 @@ export async function openNetboot(parts: NetbootDependencies): Promise<Netboot> 
         disk: await readDisk(config),
       })
     },
-    reachedAt: (baseUrl) => decideDhcpTarget(baseUrl, listLanAddresses())?.baseUrl ?? baseUrl,
+    reachedAt: (baseUrl) =>
+      decideDhcpTarget(baseUrl, listLanAddresses(), 'grub')?.baseUrl ?? baseUrl,
     async [Symbol.asyncDispose]() {
       await releases[Symbol.asyncDispose]()
       await bootFiles[Symbol.asyncDispose]()

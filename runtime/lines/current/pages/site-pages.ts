@@ -15,9 +15,11 @@ import { bulkPages } from './machines/bulk.ts'
 import { dashboardPage } from './dashboard/dashboard.ts'
 import { cachePages } from './images/cache-link.ts'
 import { createPageContext, type PageDependencies } from './frame/page-context.ts'
+import { templatePages } from './first-boot/templates.ts'
 import { eventPages } from './events/events.ts'
 import { createMatch } from './machines/fleet-query.ts'
-import { renderError, renderLogin } from './frame/login.ts'
+import { renderErrorPage } from '../../../web/ui/error-page.ts'
+import { renderLogin } from './frame/login.ts'
 import { machinePages } from './machines/machine.ts'
 import { parseColumns, renderColumns } from './view/fleet-columns.ts'
 import { viewMachine } from './view/machine-view.ts'
@@ -76,7 +78,7 @@ export function createPages(parts: PagesDependencies): Pages {
       ),
     renderBar: (run) => String(renderBar(run)),
     renderLogin: (given) => renderLogin(frame, given),
-    renderError: (given) => renderError(frame, given),
+    renderError: (given) => renderErrorPage(frame, given),
     // Readers of the API document may not be logged in, so they see no count of failures.
     renderDocument: (given) => frame.page({ ...given, section: given.here, alarms: 0 }),
   }
@@ -89,6 +91,7 @@ export function createPages(parts: PagesDependencies): Pages {
       ...machinesPage(context),
       ...bulkPages(context),
       ...machinePages(context),
+      ...templatePages(context),
       ...runPages(context),
       ...cachePages(context),
       ...netbootPages(context),

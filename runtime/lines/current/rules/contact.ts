@@ -105,8 +105,20 @@ export function noteRunBegan(machine: Machine, now: string): Machine {
 }
 
 /** `POST /pxe/{mac}/inventory`: the list is replaced as a whole. */
-export function noteDisks(machine: Machine, disks: readonly InventoryDisk[], now: string): Machine {
-  const known = { ...machine, known_disks: disks, known_disks_at: now, updated_at: now }
+export function noteDisks(
+  machine: Machine,
+  disks: readonly InventoryDisk[],
+  now: string,
+  secureBoot: boolean | null = null,
+): Machine {
+  const secure_boot = secureBoot ?? machine.secure_boot
+  const known = {
+    ...machine,
+    known_disks: disks,
+    known_disks_at: now,
+    updated_at: now,
+    secure_boot,
+  }
   const isAwaited = machine.boot_mode === 'flasher-inventory' && machine.cycle.finished_at === null
   return isAwaited ? changeCycle(known, now, { finished_at: now, owes_disk_boot: true }) : known
 }

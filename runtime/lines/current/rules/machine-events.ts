@@ -1,15 +1,14 @@
 /** Current line: the events that changes of a machine record in the journal ("Recorded system events"). */
+import {
+  noteDisks,
+  noteDone,
+  noteFailed,
+  type MachineNote,
+} from '../../../core/machine/flash-notes.ts'
 import type { InventoryDisk } from '../../../core/machine/machine.ts'
 import type { BootRuling } from './boot.ts'
 import type { Machine } from './machine.ts'
 import { renderDiskMismatch, type PlanRuling } from './plan.ts'
-
-/** The server adds subject, actor, address and time. */
-interface MachineNote {
-  readonly kind: string
-  readonly summary: string
-  readonly details: Readonly<Record<string, unknown>> | null
-}
 
 /** The fields that lifecycle events carry. */
 export const describe = (machine: Machine): Readonly<Record<string, unknown>> => ({
@@ -101,15 +100,12 @@ export const noteInventory = (
   { mac }: Machine,
   disks: readonly InventoryDisk[],
   hasHardware: boolean,
-): MachineNote => ({
-  kind: 'machine.inventory',
-  summary: `${mac} reported ${disks.length} ${disks.length === 1 ? 'disk' : 'disks'}`,
-  details: {
+): MachineNote =>
+  noteDisks(mac, {
     count: disks.length,
     serials: disks.map(({ serial }) => serial).filter((serial) => serial !== null),
     lshw: hasHardware,
-  },
-})
+  })
 
 /** Read beside a flash that was the faster one. */
 export const noteLateHardware = ({ mac }: Machine): MachineNote => ({
@@ -118,14 +114,8 @@ export const noteLateHardware = ({ mac }: Machine): MachineNote => ({
   details: { lshw: true },
 })
 
-export const noteFlashed = (machine: Machine): MachineNote => ({
-  kind: 'machine.flashed',
-  summary: `${machine.mac} reported that its flash is done`,
-  details: describe(machine),
-})
+export const noteFlashed = (machine: Machine): MachineNote =>
+  noteDone(machine.mac, describe(machine))
 
-export const noteFlashFailed = ({ mac }: Machine, reason: string | null): MachineNote => ({
-  kind: 'machine.flash_failed',
-  summary: `${mac} reported that its flash failed${reason === null ? '' : `: ${reason}`}`,
-  details: reason === null ? null : { reason },
-})
+export const noteFlashFailed = ({ mac }: Machine, reason: string | null): MachineNote =>
+  noteFailed(mac, reason)

@@ -87,6 +87,8 @@ export interface Machine extends MachineBase {
   readonly arch: string | null
   /** Its host name as DHCP told the last iPXE contact; null until then. */
   readonly hostname: string | null
+  /** Whether it booted with Secure Boot on, as its live system reported last; null: it did not say. */
+  readonly secure_boot: boolean | null
 }
 
 /** The fields of "Machine" in the order in which they are answered, then those of ours. */
@@ -107,6 +109,7 @@ const WIRE_FIELDS = [
   'updated_at',
   'name',
   'first_boot',
+  'secure_boot',
 ] as const satisfies readonly (keyof Machine)[]
 
 /** "Machine (server responses)": the specified fields, in their order, then ours. */
@@ -142,6 +145,7 @@ export function createMachine(mac: Mac, bootMode: BootMode, now: string): Machin
     grow: false,
     arch: null,
     hostname: null,
+    secure_boot: null,
   }
 }
 

@@ -60,6 +60,7 @@ const RecordSchema = z.object({
   grow: flag,
   arch: z.string().nullable().catch(null),
   hostname: z.string().nullable().catch(null),
+  secure_boot: z.boolean().nullable().catch(null),
 })
 
 /** Null when it cannot be a machine. */

@@ -3,7 +3,7 @@ import { Fault } from '../../../core/foundation/fault.ts'
 import type { FlashOutcome } from '../../../core/flash/outcome.ts'
 import type { Result } from '../../../core/foundation/result.ts'
 import type { ManyFlashes } from '../../../services/flash/flash-planner.ts'
-import { createFlasher, type Flasher } from '../../../services/flash/flasher.ts'
+import { createManyFlasher, type ManyFlasher } from '../../../services/many/many-flasher.ts'
 import { createManyProgress, type ManyProgress } from '../../../terminal/text/many-progress.ts'
 import { errorFields, type Fields } from '../rules/envelope.ts'
 import { EXIT, FAILED, SUCCESS } from '../rules/exit-codes.ts'
@@ -29,8 +29,8 @@ export async function flashMany(request: FlashRequest, session: ManySession): Pr
   const { environment, json, say } = session
   const { signal } = environment
   const { dryRun, provisioning, targets, ...order } = request
-  const flasher = createFlasher(environment)
-  await using planned = await flasher.planMany(order, targets, signal)
+  const flasher = createManyFlasher(environment)
+  await using planned = await flasher.plan(order, targets, signal)
   const all = planned.flashes.map((flash): Target => {
     const findings = { ...flash, dryRun, provisioning }
     if (!(dryRun && json)) say(`${renderFindings(findings)}\n`)
@@ -50,7 +50,7 @@ export async function flashMany(request: FlashRequest, session: ManySession): Pr
 }
 
 interface Ready {
-  readonly flasher: Flasher
+  readonly flasher: ManyFlasher
   readonly planned: Pick<ManyFlashes, 'flashes'>
   readonly all: readonly Target[]
 }
@@ -62,7 +62,7 @@ async function runAll(
 ): Promise<readonly FlashOutcome[]> {
   for (const { findings } of all) session.say(renderLoss(findings), 'bold')
   const progress = openProgress(request, session, planned.flashes[0]?.image.sizeBytes ?? null)
-  const outcomes = await flasher.runMany(planned, {
+  const outcomes = await flasher.run(planned, {
     signal: session.environment.signal,
     onEvent: (event, { target }) => progress.show(event, target.path),
   })

@@ -1,4 +1,4 @@
-/** What `flasher flash` says of a disk that was flashed. */
+/** Says what a flash has written, for people and as fields of a document. */
 import type { FlashOutcome } from '../../../core/flash/outcome.ts'
 import { renderDuration } from '../../../core/foundation/rate.ts'
 import { renderExactSize } from '../../../core/foundation/size.ts'
@@ -6,14 +6,12 @@ import type { Fields } from '../rules/envelope.ts'
 
 type Done = Extract<FlashOutcome, { kind: 'done' }>
 
-/** One line. */
 export function renderDone({ plan, bytesWritten, bytesKept, seconds, verified }: Done): string {
   const readBack = verified ? 'verified' : 'not verified'
   const kept = bytesKept ? ` ${renderExactSize(bytesKept)} of it was already on the disk.` : ''
   return `Done. Wrote ${renderExactSize(bytesWritten)} to ${plan.target.path} in ${renderDuration(seconds)}, ${readBack}.${kept}\n`
 }
 
-/** The `result` of the JSON document. */
 export const resultFields = ({
   plan,
   bytesWritten,

@@ -42,11 +42,11 @@ const LAST_REPORTS_MS = 3000
 /** Never throws: a machine that nobody watches must not stop at an error. Returns the exit code. */
 export async function carryOut(given: LiveOrder, console: EarlierConsole): Promise<number> {
   const session = await openSession(given, console)
-  if (!session.ok) return await ask(session.refusal.session, session.refusal.reason)
+  if (!session.ok) return await refuseOrder(session.refusal.session, session.refusal.reason)
   try {
     return await follow(session.value)
   } catch (thrown) {
-    return await ask(session.value, `${renderError(thrown)}.`)
+    return await refuseOrder(session.value, `${renderError(thrown)}.`)
   }
 }
 
@@ -106,9 +106,9 @@ async function follow(session: Session): Promise<number> {
   const [disks, hasCijoe] = await Promise.all([services.listDisks(), services.hasCijoe()])
   const offers = disks.map((disk) => offerDisk(disk, null))
   const invocation = decideInvocation(order, { disks: offers, hasCijoe })
-  if (invocation.kind === 'tui') return await ask(session, invocation.reason)
+  if (invocation.kind === 'tui') return await ask(session, invocation)
   const failure = await flash(session, invocation)
-  if (failure !== null) return await ask(session, failure)
+  if (failure !== null) return await refuseOrder(session, failure)
   const unsent = await report.sendDone()
   if (unsent !== null) return await askUnsent(session, unsent)
   return await restart(session)
@@ -138,15 +138,17 @@ async function flash(
 
 const renderFailure = (reason: string) => `The flash failed: ${reason.replace(/\.$/, '')}.`
 
+const refuseOrder = (session: Session, refusal: string): Promise<number> =>
+  ask(session, askPerson(session.order, refusal))
+
 /** A person, at this console; the server learns why its order was not carried out. */
-async function ask(session: Session, reason: string | null): Promise<number> {
-  const { order, console, marks, report } = session
-  const opening = askPerson(order, reason ?? '')
-  if (reason !== null) {
-    void marks.status(opening.reason ?? '')
-    await report.sendFailure(reason)
-  }
-  return await console.tui(opening.argv, { reason: opening.reason })
+async function ask(
+  { console, marks, report }: Session,
+  { argv, reason, refusal }: Extract<LiveInvocation, { kind: 'tui' }>,
+): Promise<number> {
+  if (reason !== null) void marks.status(reason)
+  if (refusal !== null) await report.sendFailure(refusal)
+  return await console.tui(argv, { reason })
 }
 
 /** The flash is done, whatever the mode: all that is missing is that the server knows. */

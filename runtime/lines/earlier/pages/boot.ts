@@ -13,8 +13,10 @@ import { refreshEvery } from '../../../web/ui/refresh.ts'
 import { numberColumn, renderTable } from '../../../web/ui/tables.ts'
 import { renderTime, type Clock } from '../../../web/ui/times.ts'
 import type { Route } from '../../../web/http/route.ts'
-import { formRoute, goBack, messageOf, pageRoute, type PageContext } from './frame/page-context.ts'
-import { renderUpload } from './frame/upload.ts'
+import { goBack, type PageContext } from './frame/page-context.ts'
+import { messageOf } from '../../../web/ui/form-notices.ts'
+import { formRoute, pageRoute } from '../../../web/ui/page-routes.ts'
+import { renderUploadForm } from '../../../web/ui/upload-form.ts'
 import { PAGES } from '../../../core/texts/pages/texts.ts'
 import { fill } from '../../../core/texts/text.ts'
 
@@ -70,7 +72,17 @@ async function show(context: PageContext, event: H3Event): Promise<HTTPResponse>
       }),
     })}
     ${card({ title: t.fetch.title, body: renderFetch(context) })}
-    ${card({ title: t.upload.title, body: renderUpload({ to: '/boot/', page: PATH, label: t.upload.label }) })}`,
+    ${card({
+      title: t.upload.title,
+      body: renderUploadForm({
+        kind: { name: 'files', to: '/boot/' },
+        done: `${PATH}?uploaded=`,
+        id: 'upload-file',
+        label: t.upload.label,
+        button: PAGES.earlier.upload.button,
+        unscripted: PAGES.earlier.upload.unscripted,
+      }),
+    })}`,
   })
 }
 

@@ -5,8 +5,10 @@ import { card, copyBlock, emptyState, middle, renderBytes, tag } from '../../../
 import { fillHtml, html } from '../../../web/ui/html.ts'
 import { numberColumn, renderTable } from '../../../web/ui/tables.ts'
 import type { Route } from '../../../web/http/route.ts'
-import { messageOf, pageRoute, type PageContext } from './frame/page-context.ts'
-import { renderUpload } from './frame/upload.ts'
+import type { PageContext } from './frame/page-context.ts'
+import { messageOf } from '../../../web/ui/form-notices.ts'
+import { pageRoute } from '../../../web/ui/page-routes.ts'
+import { renderUploadForm } from '../../../web/ui/upload-form.ts'
 import { PAGES } from '../../../core/texts/pages/texts.ts'
 
 const t = PAGES.earlier.images
@@ -49,7 +51,14 @@ async function show(context: PageContext, event: H3Event): Promise<HTTPResponse>
     }
     ${card({
       title: t.upload.title,
-      body: html`${renderUpload({ to: '/images/', page: '/ui/images', label: t.upload.label })}
+      body: html`${renderUploadForm({
+          kind: { name: 'files', to: '/images/' },
+          done: '/ui/images?uploaded=',
+          id: 'upload-file',
+          label: t.upload.label,
+          button: PAGES.earlier.upload.button,
+          unscripted: PAGES.earlier.upload.unscripted,
+        })}
         <details>
           <summary>${t.upload.commands}</summary>
           ${copyBlock(renderCommands(baseUrl), t.upload.command)}

@@ -15,14 +15,9 @@ import type { Route } from '../../../web/http/route.ts'
 import { BOOT_POLICIES, MACHINE_PROVISIONING, type Machine } from '../rules/machine.ts'
 import { findMissing, parseProvisionFile, type ProvisionFile } from '../rules/provisioning.ts'
 import { machinePath } from './frame/machine-row.ts'
-import {
-  buttonRoute,
-  formRoute,
-  goBack,
-  messageOf,
-  pageRoute,
-  type PageContext,
-} from './frame/page-context.ts'
+import { goBack, type PageContext } from './frame/page-context.ts'
+import { messageOf } from '../../../web/ui/form-notices.ts'
+import { buttonRoute, formRoute, pageRoute } from '../../../web/ui/page-routes.ts'
 import { provisioningCard } from './provision.ts'
 import { PAGES } from '../../../core/texts/pages/texts.ts'
 import { fill } from '../../../core/texts/text.ts'

@@ -12,7 +12,8 @@ import { createMatch } from './fleet-query.ts'
 import { fleetPages } from './fleet.ts'
 import { renderBar, renderMachineRow } from './frame/machine-row.ts'
 import { createPageContext, type PageDependencies } from './frame/page-context.ts'
-import { renderError, renderLogin } from './frame/standing-pages.ts'
+import { renderErrorPage } from '../../../web/ui/error-page.ts'
+import { renderLogin } from './frame/login.ts'
 import { imagePages } from './images.ts'
 import { machinePages } from './machine.ts'
 import { provisionPages } from './provision.ts'
@@ -55,7 +56,7 @@ export function createPages(parts: PagesDependencies): Pages {
       String(renderMachineRow(machine, findRun(machine.mac), { now: now(), zone: zone() })),
     renderBar: (run) => String(renderBar(run)),
     renderLogin: (given) => renderLogin(frame, parts.user, given),
-    renderError: (given) => renderError(frame, given),
+    renderError: (given) => renderErrorPage(frame, given),
     renderDocument: (given) => frame.page({ ...given, section: given.here, alarms: 0 }),
   }
   const plugin: ServerPlugin<Machine> = (site) => {

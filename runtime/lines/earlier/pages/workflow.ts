@@ -21,7 +21,8 @@ import { renderTime, type Clock } from '../../../web/ui/times.ts'
 import { readRun } from '../routes/workflows.ts'
 import type { Machine } from '../rules/machine.ts'
 import { machinePath } from './frame/machine-row.ts'
-import { pageRoute, type PageContext } from './frame/page-context.ts'
+import type { PageContext } from './frame/page-context.ts'
+import { pageRoute } from '../../../web/ui/page-routes.ts'
 import { PAGES } from '../../../core/texts/pages/texts.ts'
 
 const t = PAGES.earlier.workflow

@@ -50,9 +50,9 @@ export function parseFlashRequest(given: FlashArguments): Result<FlashRequest, F
   if (clash !== null) return refuse(clash)
   return accept({
     ...image.value,
-    mirrors: lists['mirror'] ?? [],
     target: targets[0] ?? '',
     targets,
+    mirrors: lists['mirror'] ?? [],
     dryRun,
     options: parseOptions(given),
     provisioning: provisioning.value,
@@ -66,7 +66,9 @@ function findClash(
   targets: readonly string[],
 ): FlashMisuse | null {
   if (switches.has('no-verify') && switches.has('verify-all')) return VERIFY_TWICE
-  return targets.length > 1 && mode !== 'none' ? PROVISION_MANY : null
+  if (targets.length < 2) return null
+  if (switches.has('delta')) return DELTA_MANY
+  return mode === 'none' ? null : PROVISION_MANY
 }
 
 function parseImage({
@@ -98,6 +100,10 @@ const NO_CONSENT: FlashMisuse = {
 const NO_FORMAT: FlashMisuse = {
   message: '--image - needs --format: standard input has no file name',
   hint: `One of: ${IMAGE_FORMATS.join(', ')}`,
+}
+const DELTA_MANY: FlashMisuse = {
+  message: '--delta needs exactly one --target',
+  hint: 'Flash the disks one after the other.',
 }
 const PROVISION_MANY: FlashMisuse = {
   message: '--provision needs exactly one --target',

@@ -52,9 +52,18 @@ interface LiveMachine {
   readonly hasCijoe: boolean
 }
 
+interface TuiInvocation {
+  readonly kind: 'tui'
+  readonly argv: readonly string[]
+  /** Why a person is asked, as that person sees it; null where that was ordered. */
+  readonly reason: string | null
+  /** Why the order is not carried out, as the server learns it. */
+  readonly refusal: string | null
+}
+
 export type LiveInvocation =
-  /** `flasher-tui`; `reason`: why a person is asked, null where that was ordered. */
-  | { readonly kind: 'tui'; readonly argv: readonly string[]; readonly reason: string | null }
+  /** `flasher-tui`. */
+  | TuiInvocation
   /** `flasher`, with the flags of the files that were fetched; then the done signal, then a restart. */
   | {
       readonly kind: 'flash'
@@ -70,7 +79,9 @@ export type LiveInvocation =
  * otherwise a person is asked, and sees why.
  */
 export function decideInvocation(order: LiveOrder, machine: LiveMachine): LiveInvocation {
-  if (order.isInteractive) return { kind: 'tui', argv: renderTuiArgs(order), reason: null }
+  if (order.isInteractive) {
+    return { kind: 'tui', argv: renderTuiArgs(order), reason: null, refusal: null }
+  }
   const flash = planFlash(order, machine)
   return flash.ok ? flash.value : askPerson(order, flash.refusal)
 }
@@ -79,13 +90,11 @@ export function decideInvocation(order: LiveOrder, machine: LiveMachine): LiveIn
  * What happens when the flash that was ordered is impossible or has failed. A machine that is flashed
  * but not provisioned must not report that it is done.
  */
-export function askPerson(
-  order: LiveOrder,
-  refusal: string,
-): Extract<LiveInvocation, { kind: 'tui' }> {
+export function askPerson(order: LiveOrder, refusal: string): TuiInvocation {
   const isWhole = findMode(order) === 'none'
   const reason = isWhole ? refusal : `${refusal} ${NOT_REPORTED}`
-  return { kind: 'tui', argv: renderTuiArgs(isWhole ? order : { ...order, mac: null }), reason }
+  const argv = renderTuiArgs(isWhole ? order : { ...order, mac: null })
+  return { kind: 'tui', argv, reason, refusal }
 }
 
 const NOT_REPORTED = 'A flash from here is not provisioned, so the server is not notified of it.'

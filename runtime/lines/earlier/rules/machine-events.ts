@@ -1,13 +1,12 @@
 /** Earlier line: the events that changes of a machine record in the journal. */
+import {
+  noteDisks,
+  noteDone,
+  noteFailed,
+  type MachineNote,
+} from '../../../core/machine/flash-notes.ts'
 import type { BootRuling } from './boot.ts'
 import type { Machine } from './machine.ts'
-
-/** The server adds subject, actor, address and time. */
-interface MachineNote {
-  readonly kind: string
-  readonly summary: string
-  readonly details: Readonly<Record<string, unknown>> | null
-}
 
 /** The fields that lifecycle events carry. */
 export const describe = (machine: Machine): Readonly<Record<string, unknown>> => ({
@@ -26,23 +25,14 @@ export const noteScript = (
   details: { boot_policy, offer: kind, rule },
 })
 
-export const noteInventory = ({ mac }: Machine, count: number): MachineNote => ({
-  kind: 'machine.inventory',
-  summary: `${mac} reported ${count} ${count === 1 ? 'disk' : 'disks'}`,
-  details: { count },
-})
+export const noteInventory = ({ mac }: Machine, count: number): MachineNote =>
+  noteDisks(mac, { count })
 
-export const noteFlashed = (machine: Machine): MachineNote => ({
-  kind: 'machine.flashed',
-  summary: `${machine.mac} reported that its flash is done`,
-  details: describe(machine),
-})
+export const noteFlashed = (machine: Machine): MachineNote =>
+  noteDone(machine.mac, describe(machine))
 
-export const noteFlashFailed = ({ mac }: Machine, reason: string | null): MachineNote => ({
-  kind: 'machine.flash_failed',
-  summary: `${mac} reported that its flash failed${reason === null ? '' : `: ${reason}`}`,
-  details: reason === null ? null : { reason },
-})
+export const noteFlashFailed = ({ mac }: Machine, reason: string | null): MachineNote =>
+  noteFailed(mac, reason)
 
 interface EndedWorkflow {
   readonly run: string

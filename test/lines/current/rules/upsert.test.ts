@@ -187,6 +187,7 @@ test('a machine that was only put has no sightings, and the fields in their orde
     ['created_at', NOW],
     ['updated_at', NOW],
     ['name', null],
+    ['first_boot', null],
   ])
 })
 

@@ -1,11 +1,13 @@
 /** What somebody on the network, or with a token that may do little, tries against a server of the earlier line. */
+import { once } from 'node:events'
 import { mkdir, readdir } from 'node:fs/promises'
+import { request } from 'node:http'
 import { join } from 'node:path'
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
 import { $ } from 'zx'
 import { createEarlierServer } from '../../../support/server/earlier-server.ts'
-import { asJson } from '../../../support/server/server.ts'
+import { asJson, listen } from '../../../support/server/server.ts'
 import { createWorkflowFixture, eventually } from '../../../support/system/workflow-fixture.ts'
 
 const test = suite('the earlier line: hostile use')
@@ -140,6 +142,20 @@ test('a folder that bears the name of an image is neither served nor replaced', 
   assert.is((await ask('/images/folder.img')).status, 404)
   assert.is((await ask('/images/folder.img', put('x'))).status, 409)
   assert.equal(await readdir(server.images), ['folder.img'])
+})
+
+test('whoever may not upload is refused before the body has come', async () => {
+  await using server = await createEarlierServer()
+  await using socket = await listen(server)
+  for (const path of ['/images/a.img', '/boot/a', `/machines/${MAC}/provision/user-data`]) {
+    const asked = request(`${socket.url}${path}`, { method: 'PUT' })
+    asked.on('error', () => {}) // The server may hang up: it does not want the rest.
+    asked.write('the first of very many bytes')
+    const [answer] = await once(asked, 'response')
+    assert.is(answer.statusCode, 401, path)
+    asked.destroy()
+  }
+  assert.equal(await readdir(server.images), [])
 })
 
 test.run()

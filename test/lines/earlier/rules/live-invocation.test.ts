@@ -51,7 +51,8 @@ test('a boot of the current line, or of a stick, is none of ours', () => {
 })
 
 test('interactive: the panes, with server and MAC address, whatever else there is', () => {
-  const tui = { kind: 'tui', argv: ['--server', SERVER, '--mac', MAC], reason: null }
+  const asked = { reason: null, refusal: null }
+  const tui = { kind: 'tui', argv: ['--server', SERVER, '--mac', MAC], ...asked }
   assert.equal(decide(`${BOOT} flasher.mode=interactive`), tui)
   assert.equal(decide(`${FLASH} flasher.mode=interactive`, []), tui)
   assert.equal(decide('flasher.mode=interactive flasher.mac=nonsense'), { ...tui, argv: [] })

@@ -6,8 +6,9 @@ import type { Route } from '../../../../web/http/route.ts'
 import { refreshOnNews } from '../../../../web/ui/refresh.ts'
 import { renderTime } from '../../../../web/ui/times.ts'
 import { isUnassigned } from '../../rules/machine.ts'
-import { messageOf, type PageContext } from '../frame/page-context.ts'
-import { pageRoute } from '../frame/page-routes.ts'
+import type { PageContext } from '../frame/page-context.ts'
+import { messageOf } from '../../../../web/ui/form-notices.ts'
+import { pageRoute } from '../../../../web/ui/page-routes.ts'
 import { renderEventList } from '../view/event-list.ts'
 import { countDays, renderDays } from './flash-chart.ts'
 import { nameOf, type MachineView } from '../view/machine-view.ts'
@@ -123,7 +124,7 @@ function renderWaiting(context: PageContext, { machine, view }: MachineView): Ht
       >${failed === undefined ? null : html`<br />${renderWhat(failed.run)}`}<br /><span
         class="small dim"
         >${view.is}</span
-      >${failed === undefined ? null : html` <a class="small" href="${runPath(failed.run)}">${t.attention.run}</a>`}</span
+      >${failed === undefined ? null : html` <a class="small nowrap" href="${runPath(failed.run)}">${t.attention.run}</a>`}</span
     >
     <span class="when"
       >${renderTime(machine.last_seen_at, context.clock(), t.attention.neverSeen)}</span

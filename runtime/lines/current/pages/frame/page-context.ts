@@ -3,13 +3,11 @@ import type { H3Event, HTTPResponse } from 'h3'
 import type { CatalogEntry } from '../../../../core/catalog/catalog.ts'
 import type { Backups } from '../../../../services/backup/backups.ts'
 import type { Config } from '../../../../services/config/config.ts'
+import type { Templates } from '../../../../services/first-boot/templates.ts'
 import type { SettingsStore } from '../../../../services/state/settings-store.ts'
 import { page } from '../../../../web/http/answers.ts'
-import { banner } from '../../../../web/ui/elements.ts'
-import type { Frame, PageView } from '../../../../web/ui/frame.ts'
-import type { Content } from '../../../../web/ui/html.ts'
+import { readPlace, type Frame, type PageView } from '../../../../web/ui/frame.ts'
 import type { Site } from '../../../../web/fleet/site.ts'
-import { readTheme } from '../../../../web/ui/theme.ts'
 import type { Clock } from '../../../../web/ui/times.ts'
 import type { Machine } from '../../rules/machine.ts'
 import type { SETTINGS } from '../../rules/settings.ts'
@@ -30,6 +28,7 @@ export interface PageDependencies {
     readonly store: SettingsStore
     readonly backups: Backups
     readonly netboot: Netboot
+    readonly templates: Templates
   }
   /** What the rules know about a request to this base address. */
   gather(on: { readonly baseUrl: string; readonly now: string }): Surroundings
@@ -63,21 +62,9 @@ export function createPageContext(site: Site<Machine>, parts: PageDependencies):
     view: (machine, event) =>
       viewMachine(machine, parts.gather(site.contact(event)), site.runs.findLive(machine.mac)),
     async show(event, view, status = 200) {
-      const { pathname, search } = event.url
       const alarms = await site.journal.countAlarms()
-      const text = parts.frame.page({
-        ...view,
-        theme: readTheme(event),
-        here: `${pathname}${search}`,
-        alarms,
-      })
+      const text = parts.frame.page({ ...view, ...readPlace(event), alarms })
       return page(text, status, { vary: 'cookie' })
     },
   }
-}
-
-/** Why the form that led here was refused, as a banner. */
-export function messageOf({ site }: PageContext, event: H3Event): Content {
-  const notice = site.notices.read(event)
-  return notice === null ? null : banner('failed', notice.error)
 }

@@ -12,8 +12,9 @@ import { address, fillHtml, html, type Content, type Html } from '../../../../we
 import { IMAGES } from '../../../../web/ui/sections.ts'
 import { saveSettings } from '../../assembly/saved-settings.ts'
 import { goBack, goTo } from '../frame/form-answer.ts'
-import { messageOf, type PageContext } from '../frame/page-context.ts'
-import { formRoute, pageRoute } from '../frame/page-routes.ts'
+import type { PageContext } from '../frame/page-context.ts'
+import { messageOf } from '../../../../web/ui/form-notices.ts'
+import { formRoute, pageRoute } from '../../../../web/ui/page-routes.ts'
 import { PAGES } from '../../../../core/texts/pages/texts.ts'
 
 const t = PAGES.images.connection

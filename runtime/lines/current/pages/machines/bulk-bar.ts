@@ -12,6 +12,7 @@ export const BULK_ACTIONS = [
   'flash',
   'image',
   'mode',
+  'first-boot',
   'label',
   'refresh',
   'lock',

@@ -2,7 +2,7 @@
 import { isFlashable, type CatalogEntry } from '../../../../core/catalog/catalog.ts'
 import { PAGES } from '../../../../core/texts/pages/texts.ts'
 import { fill, pluralOf } from '../../../../core/texts/text.ts'
-import { radioCards, textField } from '../../../../web/ui/fields.ts'
+import { radioCards, selectField, textField } from '../../../../web/ui/fields.ts'
 import { html, type Html } from '../../../../web/ui/html.ts'
 import { splitLabels } from '../../rules/label.ts'
 import { renderQuestion } from '../frame/question.ts'
@@ -29,6 +29,10 @@ const PARAMETERS: Partial<Readonly<Record<BulkAction, (form: URLSearchParams) =>
       const boot_mode = form.get('boot_mode')
       return boot_mode === null ? null : { boot_mode }
     },
+    'first-boot'(form) {
+      const name = form.get('first_boot')
+      return name === null ? null : { first_boot: name || null }
+    },
     label(form) {
       const [add, remove] = [form.get('add'), form.get('remove')]
       if (add === null) return null
@@ -36,18 +40,24 @@ const PARAMETERS: Partial<Readonly<Record<BulkAction, (form: URLSearchParams) =>
     },
   }
 
+/** What there is to choose from. */
+interface BulkChoices {
+  readonly images: readonly CatalogEntry[]
+  readonly templates: readonly { readonly value: string; readonly text: string }[]
+}
+
 export const renderParameterForm = (
   action: BulkAction,
   count: number,
   form: URLSearchParams,
-  images: readonly CatalogEntry[],
+  choices: BulkChoices,
 ): Html =>
   renderQuestion({
     title: fill(pluralOf(t.parameters.title, count), { action: titleOf(action), count }),
     form: {
       action: BULK_PATH,
       opensQuestion: true,
-      fields: html`${keptOf(form, 'bty_image_ref')} ${renderFields(action, form, images)}`,
+      fields: html`${keptOf(form, 'bty_image_ref')} ${renderFields(action, form, choices)}`,
       cancel: backOf(form),
       button: html`<button class="primary">${t.preview}</button>`,
     },
@@ -56,8 +66,16 @@ export const renderParameterForm = (
 function renderFields(
   action: BulkAction,
   form: URLSearchParams,
-  images: readonly CatalogEntry[],
+  { images, templates }: BulkChoices,
 ): Html {
+  if (action === 'first-boot') {
+    return selectField({
+      name: 'first_boot',
+      label: PAGES.firstBoot.card.template,
+      value: '',
+      options: templates,
+    })
+  }
   if (action === 'image') return renderPicker(form, images.filter(isFlashable))
   if (action === 'mode') {
     return radioCards({

@@ -20,8 +20,9 @@ import {
   type Done,
   type Verdict,
 } from './bulk-question.ts'
+import { listOptions } from '../first-boot/machine-card.ts'
 import type { PageContext } from '../frame/page-context.ts'
-import { formRoute } from '../frame/page-routes.ts'
+import { formRoute } from '../../../../web/ui/page-routes.ts'
 import { renderFlashQuestion } from './flash-question.ts'
 import { machinePath } from '../view/machine-row.ts'
 
@@ -46,7 +47,8 @@ async function handle(
     context.show(event, { title: titleOf(action), section: '/ui/machines', body })
   if (machines.length === 0) return await show(renderResult(action, [], form))
   if (parameters === null) {
-    return await show(renderParameterForm(action, machines.length, form, context.images()))
+    const choices = { images: context.images(), templates: listOptions(context, null) }
+    return await show(renderParameterForm(action, machines.length, form, choices))
   }
   checkParameters(context, action, parameters)
   const verdicts = machines.map((machine) => judge(context, event, machine, action, parameters))

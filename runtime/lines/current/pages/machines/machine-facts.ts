@@ -42,6 +42,7 @@ function renderIdentity({ machine, clock }: Facts): Html {
       [t.hostname, machine.hostname],
       [t.address, ip === null ? null : copyable(ip)],
       [t.arch, machine.arch],
+      [t.secureBoot.title, renderSecureBoot(machine)],
       [t.lastSeen, renderTime(machine.last_seen_at, clock, t.never)],
       [t.discovered, renderTime(machine.discovered_at, clock, t.addedManually)],
       [armedTitle, armer === null ? null : renderArmed(armer, clock)],
@@ -49,6 +50,11 @@ function renderIdentity({ machine, clock }: Facts): Html {
       [t.disksListed, renderTime(machine.known_disks_at, clock, t.never)],
     ]),
   })
+}
+
+function renderSecureBoot({ secure_boot: isOn }: Machine): string | null {
+  if (isOn === null) return null
+  return isOn ? t.secureBoot.on : t.secureBoot.off
 }
 
 function renderHardwareCard({ machine, posted }: Facts): Html {

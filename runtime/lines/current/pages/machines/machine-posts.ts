@@ -13,7 +13,7 @@ import type { Machine } from '../../rules/machine.ts'
 import type { MachineUpsert } from '../../rules/upsert.ts'
 import { goBack, goTo } from '../frame/form-answer.ts'
 import type { PageContext } from '../frame/page-context.ts'
-import { buttonRoute, formRoute } from '../frame/page-routes.ts'
+import { buttonRoute, formRoute } from '../../../../web/ui/page-routes.ts'
 import { isAsked, renderRemoval } from '../frame/question.ts'
 import { renderDiskQuestion } from './disk-question.ts'
 import {
@@ -48,6 +48,10 @@ export const machinePosts = (context: PageContext): readonly Route[] => [
   buttonRoute('/ui/machines/:mac/do/disarm', (event) =>
     act(context, event, readMac(event), 'mode', { saved: 1 }, { boot_mode: 'ipxe-exit' }),
   ),
+  formRoute('/ui/machines/:mac/do/first-boot', (event, form) => {
+    const parameters = { first_boot: form.get('first_boot') || null }
+    return act(context, event, readMac(event), 'first-boot', { saved: 1 }, parameters)
+  }),
   ...BUTTONS.map((action) =>
     buttonRoute(`/ui/machines/:mac/do/${action}`, (event) =>
       act(context, event, readMac(event), action, { saved: 1 }),

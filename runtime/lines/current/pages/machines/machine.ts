@@ -11,11 +11,13 @@ import type { Notice } from '../../../../web/ui/form-notices.ts'
 import type { Route } from '../../../../web/http/route.ts'
 import { localPath } from '../../../../web/http/local-path.ts'
 import type { Machine } from '../../rules/machine.ts'
-import { messageOf, type PageContext } from '../frame/page-context.ts'
+import type { PageContext } from '../frame/page-context.ts'
+import { messageOf } from '../../../../web/ui/form-notices.ts'
 import { renderConfigurationForm } from './configuration-form.ts'
 import { renderFacts } from './machine-facts.ts'
 import { machinePosts } from './machine-posts.ts'
-import { pageRoute } from '../frame/page-routes.ts'
+import { pageRoute } from '../../../../web/ui/page-routes.ts'
+import { renderFirstBootCard } from '../first-boot/machine-card.ts'
 import { readValues, valuesOf, WRONG_FIELD, type FormValues } from './machine-form.ts'
 import { renderDone, renderNow } from './now-card.ts'
 import { nameOf } from '../view/machine-view.ts'
@@ -67,6 +69,7 @@ async function show(context: PageContext, event: H3Event): Promise<HTTPResponse>
     messages: html`${messageOf(context, event)}${renderDone(event.url.searchParams, view)}`,
     body: html`${renderNow(context, view, machinePath(mac), runs[0] ?? null)}
     ${card({ title: PAGES.machine.form.title, id: 'intent', body: form })}
+    ${await renderFirstBootCard(context, machine)}
     ${renderFacts({ machine, posted, runs, events, clock: context.clock() })}`,
   })
 }

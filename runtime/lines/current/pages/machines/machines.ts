@@ -1,5 +1,6 @@
 /** /ui/machines: the fleet in one live table, with a search and a bar of actions. */
 import type { H3Event, HTTPResponse } from 'h3'
+import { TEMPLATES_PATH } from '../first-boot/template-path.ts'
 import { parseMac } from '../../../../core/machine/mac.ts'
 import { PAGES } from '../../../../core/texts/pages/texts.ts'
 import { fill } from '../../../../core/texts/text.ts'
@@ -21,8 +22,9 @@ import { refreshOnNews } from '../../../../web/ui/refresh.ts'
 import { pickColumn, renderPager, renderTable, type Column } from '../../../../web/ui/tables.ts'
 import { renderBulkBar } from './bulk-bar.ts'
 import { goBack } from '../frame/form-answer.ts'
-import { messageOf, type PageContext } from '../frame/page-context.ts'
-import { formRoute, pageRoute } from '../frame/page-routes.ts'
+import type { PageContext } from '../frame/page-context.ts'
+import { messageOf } from '../../../../web/ui/form-notices.ts'
+import { formRoute, pageRoute } from '../../../../web/ui/page-routes.ts'
 import { opensQuestion } from '../frame/question.ts'
 import { keysDialog } from './keys-dialog.ts'
 import { listChoiceRoutes, readColumns, readSaved } from './list-choices.ts'
@@ -105,6 +107,7 @@ async function show(context: PageContext, event: H3Event): Promise<HTTPResponse>
       <button type="button" class="scripted-only wide-only" data-open="#keys">
         ${t.shortcuts}
       </button>
+      <a class="button wide-only" href="${TEMPLATES_PATH}">${PAGES.firstBoot.title}</a>
       <a
         class="button"
         href="${address(PATH, { ...query, page: null, view: isWall ? null : 'wall' })}"

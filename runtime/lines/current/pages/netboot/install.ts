@@ -1,9 +1,9 @@
 /** Three ways to install a live system on the Netboot page: fetch a release, upload its files, or build it. */
-import { UPLOAD_TEXTS } from '../../../../web/ui/upload-texts.ts'
 import type { H3Event } from 'h3'
 import type { ShownSetting } from '../../../../core/config/shown-setting.ts'
 import { card, copyBlock } from '../../../../web/ui/elements.ts'
 import { textField } from '../../../../web/ui/fields.ts'
+import { renderUploadForm } from '../../../../web/ui/upload-form.ts'
 import { fillHtml, html, type Content, type Html } from '../../../../web/ui/html.ts'
 import type { PageContext } from '../frame/page-context.ts'
 import { PAGES } from '../../../../core/texts/pages/texts.ts'
@@ -108,34 +108,20 @@ function sourceField(
 
 /** The script sends each file by `PUT /boot/<name>`; checksums go first, so that the others are checked. */
 const renderUpload = (): Html =>
-  html`<form
-      class="scripted-only"
-      data-upload="files"
-      data-texts="${UPLOAD_TEXTS}"
-      data-to="/boot/"
-      data-done="${PATH}?uploaded="
-    >
-      <div class="field">
-        <label for="boot-files">${t.upload.label}</label>
-        <input
-          id="boot-files"
-          type="file"
-          multiple
-          required
-          accept=".vmlinuz,.initrd,.squashfs,.sha256,.efi"
-          aria-describedby="boot-files-hint"
-        />
-        <p class="hint" id="boot-files-hint">
-          ${fillHtml(t.upload.hint, {
-            name: html`<code>flasher-netboot-pc-x86_64-v1.4.0.vmlinuz</code>`,
-            sums: html`<code>.sha256</code>`,
-          })}
-        </p>
-      </div>
-      <button disabled>${t.upload.button}</button>
-      <div class="upload-status" role="status"></div>
-    </form>
-    <p class="unscripted-only">${t.upload.unscripted}</p>`
+  renderUploadForm({
+    kind: { name: 'files', to: '/boot/' },
+    done: `${PATH}?uploaded=`,
+    id: 'boot-files',
+    label: t.upload.label,
+    hint: fillHtml(t.upload.hint, {
+      name: html`<code>flasher-netboot-pc-x86_64-v1.4.0.vmlinuz</code>`,
+      sums: html`<code>.sha256</code>`,
+    }),
+    accept: '.vmlinuz,.initrd,.squashfs,.sha256,.efi',
+    isMultiple: true,
+    button: t.upload.button,
+    unscripted: t.upload.unscripted,
+  })
 
 const renderBuild = ({ services }: PageContext): Html => {
   const { dir } = services.netboot.bootFiles

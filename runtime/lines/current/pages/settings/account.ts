@@ -12,8 +12,9 @@ import {
   type TokenScope,
 } from '../../../../services/access/tokens.ts'
 import { goBack, goTo } from '../frame/form-answer.ts'
-import { messageOf, type PageContext } from '../frame/page-context.ts'
-import { formRoute, pageRoute } from '../frame/page-routes.ts'
+import type { PageContext } from '../frame/page-context.ts'
+import { messageOf } from '../../../../web/ui/form-notices.ts'
+import { formRoute, pageRoute } from '../../../../web/ui/page-routes.ts'
 import { isAsked, questionButton, renderRemoval } from '../frame/question.ts'
 import { changePassword, renderPassword } from './password-form.ts'
 import { PAGES } from '../../../../core/texts/pages/texts.ts'

@@ -10,7 +10,7 @@ import {
 import { decideDhcpTarget } from '../../../../core/boot/dhcp-target.ts'
 import { listLanAddresses } from '../../../../services/host/host-addresses.ts'
 import { card, copyable, copyBlock, factList } from '../../../../web/ui/elements.ts'
-import { html, type Html } from '../../../../web/ui/html.ts'
+import { attributes, html, type Html } from '../../../../web/ui/html.ts'
 import type { PageContext } from '../frame/page-context.ts'
 import { PAGES } from '../../../../core/texts/pages/texts.ts'
 import { fill } from '../../../../core/texts/text.ts'
@@ -46,7 +46,7 @@ const renderChoice = (chosen: FirmwareLoader): Html =>
       (loader) =>
         html`<a
           href="?loader=${loader}#dhcp-pxe"
-          ${loader === chosen ? html`aria-current="true"` : null}
+          ${attributes({ 'aria-current': loader === chosen ? 'true' : null })}
           >${t.loaders[loader]}</a
         >`,
     )}

@@ -138,6 +138,7 @@ export const renderTile = ({ machine, view, run }: MachineView, clock: Clock): H
     ${badge(view.state)}
     <b><bdi>${nameOf(machine)}</bdi></b>
     ${nameOf(machine) === machine.mac ? null : html`<span class="mono">${machine.mac}</span>`}
+    ${view.state === 'failed' || view.state === 'needs-you' ? html`<span>${view.is}</span>` : null}
     ${
       run === null
         ? html`<span class="dim"

@@ -43,6 +43,8 @@ export interface RemoteDependencies {
   /** Loop devices count as disks; where disks are named by place. For trying things out. */
   readonly loops?: boolean
   readonly placeNames?: string
+  /** The file of UEFI's variable `SecureBoot`; the kernel's own when absent. */
+  readonly secureBoot?: string
   readonly times?: Partial<RemoteTimes>
 }
 

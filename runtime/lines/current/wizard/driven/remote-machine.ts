@@ -16,6 +16,7 @@ import {
 } from '../../../../services/net/server-client.ts'
 import { readAuthorities } from '../../../../services/net/authorities.ts'
 import type { Rejection } from '../../../../services/net/server-exchange.ts'
+import { readSecureBoot } from '../../../../services/boot/secure-boot.ts'
 import { linger } from '../../../../services/host/watch.ts'
 import { chooseDisk } from '../flow/disk-offers.ts'
 import type { DiskChoice } from '../flow/flow.ts'
@@ -86,11 +87,17 @@ function createRemoteMachine({ given, client, log, deadline, tree }: MachineDepe
   let found: readonly SurveyedDisk[] = []
   let disks: readonly InventoryDisk[] = []
   let isListed = false
+  let secureBoot: boolean | null = null
   let sending: Promise<void> | null = null
+
+  const inventory = () => ({
+    disks,
+    ...(secureBoot === null ? {} : { secure_boot: secureBoot }),
+  })
 
   async function sendTree() {
     const lshw = await tree
-    if (lshw !== null && disks.length > 0) await client.sendInventory({ disks, lshw })
+    if (lshw !== null && disks.length > 0) await client.sendInventory({ ...inventory(), lshw })
   }
 
   return {
@@ -106,6 +113,7 @@ function createRemoteMachine({ given, client, log, deadline, tree }: MachineDepe
       const names = await readPlaceNames(given.placeNames)
       found = await given.disks.survey({ loops: given.loops ?? false })
       disks = listInventory(found, names)
+      secureBoot = await readSecureBoot(given.secureBoot)
       return disks
     },
     /** A disk as it was when it was looked at last. */
@@ -115,7 +123,7 @@ function createRemoteMachine({ given, client, log, deadline, tree }: MachineDepe
     },
     /** Sends the server what `look` found; null: it took the list. */
     async sendDisks(retry: RetryTime): Promise<Rejection | null> {
-      const sent = await client.sendInventory({ disks }, retry)
+      const sent = await client.sendInventory(inventory(), retry)
       isListed = sent.ok
       return sent.ok ? null : sent.refusal
     },

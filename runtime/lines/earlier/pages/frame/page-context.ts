@@ -1,4 +1,4 @@
-/** The context of every page of this line, and the kinds of their routes. */
+/** The context of every page of this line: the site, its services, and the frame. */
 import type { H3Event, HTTPResponse } from 'h3'
 import type { ImageShelf } from '../../../../services/image/image-shelf.ts'
 import type { ProvisionFiles } from '../../../../services/flash/provision-files.ts'
@@ -7,11 +7,8 @@ import type { PxeHelper } from '../../../../services/boot/pxe-helper.ts'
 import type { LiveFiles } from '../../../../services/boot/live-files.ts'
 import type { ReleaseFetches } from '../../../../services/boot/releases.ts'
 import { page, seeOther } from '../../../../web/http/answers.ts'
-import type { Route } from '../../../../web/http/route.ts'
-import { banner } from '../../../../web/ui/elements.ts'
-import type { Frame, PageView } from '../../../../web/ui/frame.ts'
-import { address, type Content } from '../../../../web/ui/html.ts'
-import { readTheme } from '../../../../web/ui/theme.ts'
+import { readPlace, type Frame, type PageView } from '../../../../web/ui/frame.ts'
+import { address } from '../../../../web/ui/html.ts'
 import type { Clock } from '../../../../web/ui/times.ts'
 import type { Site } from '../../../../web/fleet/site.ts'
 import type { LineConfig } from '../../assembly/configuration.ts'
@@ -56,23 +53,11 @@ export function createPageContext(site: Site<Machine>, parts: PageDependencies):
     site,
     clock: () => ({ now: site.now(), zone: parts.zone() }),
     async show(event, view) {
-      const { pathname, search } = event.url
-      const text = parts.frame.page({
-        ...view,
-        theme: readTheme(event),
-        here: `${pathname}${search}`,
-        // This line has no page of events.
-        alarms: 0,
-      })
+      // This line has no page of events.
+      const text = parts.frame.page({ ...view, ...readPlace(event), alarms: 0 })
       return page(text, 200, { vary: 'cookie' })
     },
   }
-}
-
-/** Why the form that led here was refused, as a banner. */
-export function messageOf({ site }: PageContext, event: H3Event): Content {
-  const notice = site.notices.read(event)
-  return notice === null ? null : banner('failed', notice.error)
 }
 
 /** Back to a page, which then says why. */
@@ -82,32 +67,3 @@ export const goBack = (
   path: string,
   error: string,
 ): HTTPResponse => seeOther(address(path, { notice: site.notices.keep(event, error) }))
-
-type Handle = (event: H3Event) => unknown
-
-export const pageRoute = (path: string, handle: Handle): Route => ({
-  method: 'GET',
-  path,
-  access: 'page',
-  handle,
-})
-
-export const buttonRoute = (path: string, handle: Handle): Route => ({
-  method: 'POST',
-  path,
-  access: 'page',
-  handle,
-})
-
-export const formRoute = (
-  path: string,
-  handle: (event: H3Event, form: URLSearchParams) => unknown,
-  most?: number,
-): Route => ({
-  method: 'POST',
-  path,
-  access: 'page',
-  takes: 'form',
-  handle,
-  ...(most === undefined ? {} : { most }),
-})

@@ -82,7 +82,7 @@ const shownIn = (page: string) =>
 test('a search without a script shows what it finds, by name, key, variable or help', async () => {
   await using site = await open()
   await using server = await site.start()
-  assert.is(shownIn(await server.page()).length, 51)
+  assert.is(shownIn(await server.page()).length, 52)
   for (const [query, names] of [
     ['time+zone', ['display.timezone']],
     ['pxe.loop_limit', ['pxe.loop_limit']],
@@ -107,6 +107,21 @@ test('settings have names, sections of the specification are there, and none is 
   assert.not.match(page, /<ul class="settings">\s*<\/ul>/)
   assert.match(page, /<strong>Time zone<\/strong>\s*<code class="key">display\.timezone<\/code>/)
   assert.match(page, /<span class="value">200 GiB<\/span>/)
+})
+
+test('DHCP: the file of each architecture, signed ones unless iPXE is chosen', async () => {
+  await using site = await open()
+  await using server = await site.start()
+  const [usual, ipxe] = [await server.page(), await server.page('?loader=ipxe')]
+  for (const name of ['shimx64.efi', 'shimaa64.efi', '/boot/shimx64.efi', '/boot/shimaa64.efi']) {
+    assert.match(usual, name)
+    assert.not.match(ipxe, name)
+  }
+  for (const name of ['ipxe.efi', 'ipxe-arm64.efi', '/boot/ipxe.efi', '/boot/ipxe-arm64.efi']) {
+    assert.match(ipxe, name)
+    assert.not.match(usual, name)
+  }
+  assert.match(usual, /<a\s+href="\?loader=ipxe#dhcp-pxe"/)
 })
 
 test.run()

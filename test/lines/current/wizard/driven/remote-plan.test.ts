@@ -30,6 +30,8 @@ test('reads what the deployed servers send', () => {
       registerUefiBoot: false,
       grow: false,
       firstBoot: null,
+      delta: false,
+      indexSha256: null,
     },
   })
 })

@@ -8,8 +8,9 @@ write_issue() {
   {
     echo "Flasher server $(sed -n 's/^IMAGE_VERSION=//p' /usr/lib/os-release | tr -d \"), $line line"
     echo
-    echo "  Web interface  http://\\4:${port:-8080}"
-    [ "$line" = earlier ] || echo '  Image cache    http://\4:8081'
+    # echo of dash would take \4 for a character.
+    printf '%s\n' "  Web interface  http://\\4:${port:-8080}"
+    [ "$line" = earlier ] || printf '%s\n' '  Image cache    http://\4:8081'
     if [ -f "$home/password" ]; then
       echo "  Password       $(cat "$home/password")"
       echo

@@ -4,27 +4,53 @@ import { renderReasons, type FlashEvent, type FlashPlan } from '../../core/flash
 import type { FlashOutcome } from '../../core/flash/outcome.ts'
 import { refuse } from '../../core/foundation/result.ts'
 import { openRaw } from '../image/stream-blocks.ts'
-import { countImage } from './counted-source.ts'
+import { openImage } from '../flash/image-blocks.ts'
+import { createWaits } from '../flash/wait-times.ts'
+import { createFlasher } from '../flash/flasher.ts'
 import {
-  openImage,
+  createTools,
+  lookAtImage,
   planTarget,
+  type FlasherOptions,
   type FlashOrder,
   type FlashTools,
   type ManyFlashes,
   type PlannedFlash,
   type ReadyFlash,
-} from './flash-planner.ts'
+} from '../flash/flash-planner.ts'
 import { createSharedFeeds, type SharedFeed } from './shared-image.ts'
 
-/** As the plan of one flash, for each target of the same order. */
-export async function planMany(
+export type ManyFlasher = ReturnType<typeof createManyFlasher>
+
+export function createManyFlasher(given: FlasherOptions) {
+  const tools = createTools(given)
+  const { run, checkContent } = createFlasher(given)
+  return {
+    checkContent,
+
+    /** The image is opened and looked at once; what speaks against a flash is a value. */
+    plan: (
+      order: Omit<FlashOrder, 'target'>,
+      targets: readonly string[],
+      signal: AbortSignal,
+    ): Promise<ManyFlashes> => planMany(tools, order, targets, signal),
+
+    /** Each disk ends for itself; never throws. In the order of the flashes, which all may go ahead. */
+    run: (
+      { flashes }: Pick<ManyFlashes, 'flashes'>,
+      options: RunManyOptions,
+    ): Promise<readonly FlashOutcome[]> => runMany(tools, run, flashes, options),
+  }
+}
+
+async function planMany(
   tools: FlashTools,
   order: Omit<FlashOrder, 'target'>,
   targets: readonly string[],
   signal: AbortSignal,
 ): Promise<ManyFlashes> {
   await using undo = new AsyncDisposableStack()
-  const opened = undo.use(await openImage(tools, { ...order, target: '' }, signal))
+  const opened = undo.use(await lookAtImage(tools, { ...order, target: '' }, signal))
   const flashes: PlannedFlash[] = []
   for (const target of targets) {
     const one = { ...order, target }
@@ -47,8 +73,7 @@ interface RunManyOptions {
   readonly onEvent: (event: FlashEvent, plan: FlashPlan) => void
 }
 
-/** Each disk ends for itself; never throws. In the order of the flashes, which all may go ahead. */
-export async function runMany(
+async function runMany(
   tools: FlashTools,
   run: (flash: ReadyFlash, options: RunManyOptions) => Promise<FlashOutcome>,
   flashes: readonly PlannedFlash[],
@@ -70,21 +95,16 @@ export async function runMany(
 
 async function shareImage(
   { decoders }: FlashTools,
-  { source, plan, image }: PlannedFlash,
+  { source, plan }: PlannedFlash,
   disks: number,
   signal: AbortSignal,
 ): Promise<readonly SharedFeed[]> {
   if (!plan.ok) return []
-  const { format, ...facts } = plan.value.image
-  const sha256 = plan.value.sha256
-  const counted = await countImage({ image: { ...facts, format }, sha256 }, source, signal)
-  const isSteady = format === 'img' && source.readAt !== null && sha256 === null
-  return createSharedFeeds({
-    disks,
-    counted,
-    open: () => decoders.open(counted.source, image.format ?? format),
-    // Nobody would notice that a pinned image changed between its two readings.
-    enter: isSteady ? (from) => Promise.resolve(openRaw(source, from)) : null,
-    signal,
-  })
+  const { image, sha256 } = plan.value
+  const around = { waits: createWaits(), signal, mirrors: [] }
+  const { counted, open } = await openImage(decoders, plan.value, source, around)
+  // Nobody would notice that a pinned image changed between its two readings.
+  const isSteady = image.format === 'img' && source.readAt !== null && sha256 === null
+  const enter = isSteady ? (from: number) => Promise.resolve(openRaw(source, from)) : null
+  return createSharedFeeds({ disks, counted, open: () => open(), enter, signal })
 }

@@ -11,37 +11,44 @@ import { openImage } from './image-blocks.ts'
 import type { Waits } from './wait-times.ts'
 
 export interface Feed extends AsyncDisposable {
-  readonly counted: Counted
   /** What comes next, in order. */
   readonly filler: Filler
   /** Copies a part of the content onto the disk. */
   readonly copy: typeof copyBody
 }
 
-/** An image whose tables were read, and no more. */
-export interface OpenedFeed {
+interface OpenedFeed {
+  readonly counted: Counted
   /** Null: the image is read from start to end. */
   readonly map: FrameMap | null
   /** `compare` needs a map. */
   open(compare?: Compare): Promise<Feed>
 }
 
-export type OpenFeed = (waits: Waits, signal: AbortSignal) => Promise<OpenedFeed>
+interface Around {
+  readonly waits: Waits
+  readonly signal: AbortSignal
+}
 
-/** A decoder of the disk's own; `mirrors` are further sources of the same image. */
+export type OpenFeed = (around: Around) => Promise<OpenedFeed>
+
+/** A decoder of the disk's own. `mirrors`: further sources of the same image, which serve frames as well. */
 export const ownFeed =
-  (decoders: Decoders, plan: FlashPlan, given: Source, mirrors: readonly Source[] = []): OpenFeed =>
-  async (waits, signal) => {
-    const opened = await openImage(decoders, plan, given, { waits, signal, mirrors })
-    const { counted, map } = opened
+  (
+    decoders: Decoders,
+    plan: FlashPlan,
+    source: Source,
+    mirrors: readonly Source[] = [],
+  ): OpenFeed =>
+  async (around) => {
+    const { counted, map, open } = await openImage(decoders, plan, source, { ...around, mirrors })
     return {
+      counted,
       map,
       async open(compare) {
-        const blocks = await opened.open(compare)
-        const filler = createFiller(blocks)
+        const blocks = await open(compare)
         return {
-          counted,
-          filler,
+          filler: createFiller(blocks),
           copy: copyBody,
           [Symbol.asyncDispose]: () => blocks[Symbol.asyncDispose](),
         }

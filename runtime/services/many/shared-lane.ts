@@ -8,8 +8,8 @@ import {
   createZeroRuns,
   type CopyOrder,
   type Recorder,
-} from './copier.ts'
-import type { Feed } from './feed.ts'
+} from '../flash/copier.ts'
+import type { Feed } from '../flash/image-feed.ts'
 import type { SharedPiece } from './shared-buffer.ts'
 
 export type Lane = ReturnType<typeof createLane>
@@ -58,12 +58,8 @@ export function createLane(shared: SharedContent) {
     drop()
   }
 
-  const feed: Omit<Feed, 'counted'> = {
-    filler: {
-      fill: (into) => fillFrom(parts, rest, into),
-      takeKept: () => 0,
-      takeZeros: () => 0,
-    },
+  const feed: Feed = {
+    filler: { fill: (into) => fillFrom(parts, rest, into), takeZeros: () => 0, takeKept: () => 0 },
     copy(order) {
       recorder = createRecorder(order)
       return copyParts(parts, rest, order, recorder)

@@ -1,6 +1,6 @@
 /** The routes of pages, by kind: a page, a button without fields, a form. */
 import type { H3Event } from 'h3'
-import type { Route } from '../../../../web/http/route.ts'
+import type { Route } from '../http/route.ts'
 
 type Handle = (event: H3Event) => unknown
 
@@ -18,7 +18,16 @@ export const buttonRoute = (path: string, handle: Handle): Route => ({
   handle,
 })
 
+/** `most`: bytes, where a form may be longer than usual. */
 export const formRoute = (
   path: string,
   handle: (event: H3Event, form: URLSearchParams) => unknown,
-): Route => ({ method: 'POST', path, access: 'page', takes: 'form', handle })
+  most?: number,
+): Route => ({
+  method: 'POST',
+  path,
+  access: 'page',
+  takes: 'form',
+  handle,
+  ...(most === undefined ? {} : { most }),
+})

@@ -2,11 +2,11 @@
 import { createFiller, type Filler } from '../image/filler.ts'
 import type { Blocks } from '../image/blocks.ts'
 import { untilAborted } from '../host/watch.ts'
-import type { Counted } from './counted-source.ts'
-import type { Feed, OpenFeed } from './feed.ts'
+import type { Counted } from '../flash/counted-source.ts'
+import type { OpenFeed } from '../flash/image-feed.ts'
 import { createSharedSlots, splitPiece, wholeGrains, type SharedPiece } from './shared-buffer.ts'
 import { createLane, type Lane, type SharedContent } from './shared-lane.ts'
-import { SLOT_BYTES } from './write-slots.ts'
+import { SLOT_BYTES } from '../flash/write-slots.ts'
 
 interface SharedOptions {
   readonly disks: number
@@ -40,10 +40,12 @@ export function createSharedFeeds(options: SharedOptions): readonly SharedFeed[]
   }
   const lanes = Array.from({ length: disks }, () => shared.open())
   return lanes.map((lane) => ({
-    open: () => {
-      const feed: Feed = { ...lane.feed, counted: { ...counted, checkDigest } }
-      return Promise.resolve({ map: null, open: () => Promise.resolve(feed) })
-    },
+    open: () =>
+      Promise.resolve({
+        counted: { ...counted, checkDigest },
+        map: null,
+        open: () => Promise.resolve(lane.feed),
+      }),
     leave: lane.leave,
   }))
 }

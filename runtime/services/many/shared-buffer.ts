@@ -2,8 +2,8 @@
 import { crc32 } from 'node:zlib'
 import { splitZeros, type Range } from '../../core/image/extents.ts'
 import { createSlot } from '../disk/device.ts'
-import { isZeroRange } from './copier.ts'
-import { SLOT_BYTES } from './write-slots.ts'
+import { isZeroRange } from '../flash/copier.ts'
+import { SLOT_BYTES } from '../flash/write-slots.ts'
 
 interface DataExtent extends Range {
   readonly crc32: number
