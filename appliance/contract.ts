@@ -46,8 +46,10 @@ export const LIVE_PATHS = {
 
 /** Keys of the lines in `LIVE_PATHS.bootFacts`; a value that does not apply is missing or empty. */
 export const BOOT_FACTS = {
-  /** The origin of the root: `http`, `medium`, or `handed-over` by the boot loader. */
+  /** The origin of the root: `http`, `medium`, `slot` of a server, or `handed-over` by the boot loader. */
   origin: 'origin',
+  /** The whole disk that holds the slot. */
+  slotDisk: 'slot_disk',
   url: 'url',
   /** The device with the file system that holds the root, and its whole disk. */
   medium: 'medium',

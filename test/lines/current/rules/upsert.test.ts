@@ -188,6 +188,7 @@ test('a machine that was only put has no sightings, and the fields in their orde
     ['updated_at', NOW],
     ['name', null],
     ['first_boot', null],
+    ['secure_boot', null],
   ])
 })
 
