@@ -22,7 +22,12 @@ export const THROTTLE_MIB = 200
 const CGROUP = '/sys/fs/cgroup/blkio'
 
 /** Those that are open, or being opened. */
-const open = new Set<Promise<BenchDevice>>()
+const open = new Set<Promise<AsyncDisposable>>()
+
+/** To be given back where a signal is the end. */
+export function giveBackAtEnd(opening: Promise<AsyncDisposable>): void {
+  open.add(opening)
+}
 
 /** `await using`: given back at the end, also where a signal is the end (see `endBySignals`). */
 export async function openBenchDevice(

@@ -3,7 +3,7 @@ import { execFileSync } from 'node:child_process'
 import { mkdir, mkdtemp, rm, rmdir, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { $ } from 'zx'
-import { THROTTLE_MIB } from './devices.ts'
+import { giveBackAtEnd, THROTTLE_MIB } from './devices.ts'
 import type { Inputs } from './inputs.ts'
 import { measure, median, type Measured } from './measure.ts'
 import type { Row } from './table.ts'
@@ -28,7 +28,9 @@ export async function measureMany(folder: string, inputs: Inputs, runs: number):
 
 async function compete(contest: ManyContest, folder: string, inputs: Inputs, runs: number) {
   const { kind, disks, bar } = contest
-  await using made = await makeDisks(contest, folder, inputs.bytes + (64 << 20))
+  const making = makeDisks(contest, folder, inputs.bytes + (64 << 20))
+  giveBackAtEnd(making)
+  await using made = await making
   const counts = [1, disks]
   const rows: Row[] = []
   for (const more of ['--no-verify', '']) {
@@ -93,11 +95,13 @@ async function makeDisks({ kind, disks }: ManyContest, folder: string, bytes: nu
   const group = kind === 'throttled' ? await throttle(nodes) : null
   if (group !== null) made.defer(() => rmdir(group).catch(() => undefined))
   const given = made.move()
+  let giving: Promise<void> | null = null
   return {
     nodes,
     within: (script: string) =>
       group === null ? script : `echo $$ > ${group}/cgroup.procs; ${script}`,
-    [Symbol.asyncDispose]: () => given.disposeAsync(),
+    // Once, whoever asks first, and awaited by all.
+    [Symbol.asyncDispose]: () => (giving ??= given.disposeAsync()),
   }
 }
 
