@@ -42,6 +42,8 @@ export async function createBlobs(folder: string) {
         throw thrown
       }
     },
+    /** One that was just published, to be read by the cache itself: that is no use of it. */
+    peek: (sha256: string) => openExisting(pathOf(sha256), constants.O_NOATIME),
     remove: (sha256: string) => rm(pathOf(sha256), { force: true }),
     /** The part that has come so far, made where there is none; for reading and appending. */
     openPart: (key: string) => open(partOf(key), 'a+', 0o600),
@@ -90,9 +92,9 @@ function checked(name: string): string {
   throw new Fault('input-invalid', 'not a digest')
 }
 
-async function openExisting(path: string): Promise<FileHandle> {
+async function openExisting(path: string, more = 0): Promise<FileHandle> {
   try {
-    return await open(path, constants.O_RDONLY | constants.O_NOFOLLOW)
+    return await open(path, constants.O_RDONLY | constants.O_NOFOLLOW | more)
   } catch (cause) {
     if (!isMissing(cause)) throw cause
     throw new Fault('not-found', 'the image is not in the cache', { cause })

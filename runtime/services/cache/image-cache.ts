@@ -76,7 +76,7 @@ export async function createImageCache(parts: ImageCacheDependencies) {
     bootId: await readBootId(),
     async finished({ key }, downloaded) {
       const before = index.find(key)
-      const stored = { ...downloaded, ...(await readIndexDigest(blobs, downloaded, now())) }
+      const stored = { ...downloaded, ...(await readIndexDigest(blobs, downloaded)) }
       await index.store(key, { ...stored, fetchedAt: now().toISOString() })
       used.set(downloaded.sha256, now().getTime())
       if (before !== null) await room.sweep(before.sha256)

@@ -6,11 +6,10 @@ import type { Blobs } from './blobs.ts'
 
 /** Empty where the blob has no index, or one that is damaged: then it is read from start to end. */
 export async function readIndexDigest(
-  blobs: Pick<Blobs, 'open'>,
+  blobs: Pick<Blobs, 'peek'>,
   { sha256, sizeBytes }: Pick<StoredSource, 'sha256' | 'sizeBytes'>,
-  usedAt: Date,
 ): Promise<Pick<StoredSource, 'indexSha256'>> {
-  const handle = await blobs.open(sha256, usedAt)
+  const handle = await blobs.peek(sha256)
   try {
     const readAt = async (into: Buffer, at: number) =>
       (await handle.read(into, 0, into.length, at)).bytesRead
