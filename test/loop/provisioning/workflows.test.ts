@@ -106,7 +106,7 @@ flows('speaks on standard error as it goes, and leaves nothing when we are kille
   await using fixture = await createFixture()
   await using disk = await createFlashedDisk([{ megabytes: 16, mkfs: EXT4 }])
   await fixture.installCijoe(`echo spoken; touch ${fixture.at('started')}; sleep 1000`)
-  const services = new URL('../../../../runtime/services/', import.meta.url).href
+  const services = new URL('../../../runtime/services/', import.meta.url).href
   const program = `
     import { createProvisioner } from '${services}flash/provisioner.ts'
     import { createShell } from '${services}host/shell.ts'

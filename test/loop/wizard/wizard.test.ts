@@ -247,21 +247,19 @@ test('a terminal that is not for UTF-8 gets names in ASCII', async () => {
   }
 })
 
-test('a server that is not followed is named, with the reason', async () => {
+test('a server that is not used is named, with the reason', async () => {
   await using fixture = await createWizardFixture()
   const argv = ['--server=http://127.0.0.1:2', `--catalog=${fixture.folder}/none.toml`]
   const named = /^flasher \S+ {2}http:\/\/127\.0\.0\.1:2 /m
   await using alone = await fixture.open({ argv, columns: 200 })
   await alone.waitFor(named)
-  await alone.waitFor(
-    /^The server http:\/\/127\.0\.0\.1:2 is not followed.*: .*MAC.*flasher\.mac=/m,
-  )
+  await alone.waitFor(/^The server http:\/\/127\.0\.0\.1:2 is not used.*: .*MAC.*flasher\.mac=/m)
   // Another console of this machine follows it.
   const env = { FLASHER_LIVE_MAC: '52:54:00:00:00:01', FLASHER_LIVE_SERVER: 'http://127.0.0.1:2' }
   await using beside = await fixture.open({ argv, env, columns: 200 })
   await beside.waitFor(named)
   const screen = await beside.waitFor('> Image:')
-  assert.not.ok(screen.some((line) => line.includes('is not followed')))
+  assert.not.ok(screen.some((line) => line.includes('is not used')))
 })
 
 test('a terminal that changes its size is drawn anew, with what was typed', async () => {

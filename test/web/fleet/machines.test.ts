@@ -29,6 +29,8 @@ test('put creates and replaces, get and list answer it, delete removes it', asyn
     'created_at',
     'updated_at',
     'name',
+    'first_boot',
+    'secure_boot',
   ])
   assert.is(machine.mac, MAC)
   assert.equal(machine.labels, ['a', 'b'])
