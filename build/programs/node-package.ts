@@ -14,7 +14,10 @@ const archive = join(cache, `${name}-${locked.version}.tgz`)
 if ((await readIntegrity(archive)) !== locked.integrity) await fetchPackage(locked)
 const folder = join(out, 'node_modules', name)
 await mkdir(folder, { recursive: true })
-await $({ quiet: true })`tar -xzf ${archive} -C ${folder} --strip-components=1 --no-same-owner`
+// Headers and manual pages are not needed.
+const parts = ['package/package.json', 'package/bin/node']
+const place = ['-C', folder, '--strip-components=1', '--no-same-owner']
+await $({ quiet: true })`tar -xzf ${archive} ${place} ${parts}`
 
 /** Kept only when it is what the lock file says. */
 async function fetchPackage({ version, integrity }: LockedPackage): Promise<void> {
