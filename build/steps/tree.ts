@@ -40,7 +40,7 @@ export const LIVE_ROOTS: Readonly<Record<Arch, RootPlan>> = {
   arm64: {
     ...LIVE_ROOT,
     prefix: 'arm64-',
-    says: 'the live system (arm64)',
+    says: 'the arm64 system',
     packages: ['20-live-packages.conf', '21-live-packages-arm64.conf'],
     settings: ['30-live.conf', '31-live-arm64.conf', 'live.finalize'],
     overlays: ['overlays/live', 'overlays/usb', '@arm64-app/root'],
