@@ -12,7 +12,7 @@ import { createHeldShell, type HeldShell } from './held-shell.ts'
 import type { FlashedDisk } from './volumes.ts'
 
 /** A disk that we hold. */
-export type HeldDisk = Pick<Device, 'node' | 'fd' | 'sectorBytes'>
+type HeldDisk = Pick<Device, 'node' | 'fd' | 'sectorBytes'>
 
 interface LoopPart extends AsyncDisposable {
   /** `/dev/loopN`. */
