@@ -145,7 +145,7 @@ export const BUNDLES: Readonly<Record<Appliance['shape'], MakeBundle>> = {
     }
     return {
       ...single(appliance, asset, files),
-      packages: [within, ...LIVE.packages.filter((list) => !list.within), LOADERS],
+      packages: [within, ...LIVE.packages.filter((list) => !list.within), ...TFTP],
       npm: ['@server-app/packages.json'],
       programs: [],
     }
@@ -166,7 +166,7 @@ export const BUNDLES: Readonly<Record<Appliance['shape'], MakeBundle>> = {
     const files = [{ asset, from: '@containers/images.oci.tar' }]
     const packages = [
       { title: 'in the images', from: '@container-base/packages.json', within: true },
-      { title: 'that iPXE comes from', from: '@ipxe-packages/packages.json', within: true },
+      ...TFTP,
       ...LIVE.packages.filter((list) => !list.within),
     ]
     return {
@@ -211,6 +211,13 @@ const LOADERS = {
   from: '@boot-packages/packages.json',
   within: true,
 } as const
+
+/** Where the boot loaders for TFTP come from. */
+const TFTP = [
+  LOADERS,
+  { title: 'of those for arm64', from: `@${SIGNED.arm64}/packages.json`, within: true },
+  { title: 'that iPXE comes from', from: '@ipxe-packages/packages.json', within: true },
+]
 
 const single = (appliance: string, asset: string, files: Bundle['files']) => ({
   appliance,

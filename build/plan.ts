@@ -15,6 +15,7 @@ import { secureBootStep } from './steps/secureboot.ts'
 import { serverDiskStep } from './steps/server-disk.ts'
 import { squashfsStep } from './steps/squashfs.ts'
 import type { BuildFacts, Step } from './steps/step.ts'
+import { tftpStep } from './steps/tftp.ts'
 import { toolsStep, withTools } from './steps/tools.ts'
 import { baseStep, CONTAINER_ROOT, LIVE_ROOTS, SERVER_ROOT, treeStep } from './steps/tree.ts'
 import { zstdStep } from './steps/zstd.ts'
@@ -135,11 +136,12 @@ function allSteps({ facts, ipxeServer, ipxeSource }: PlanOptions): readonly Step
       makes: 'image.img.zst',
     }),
     IPXE_PACKAGES,
-    ...serverSteps(facts),
     ...ARCHS.map((arch) => {
       const binary = `@ipxe-packages/root/usr/lib/ipxe/${IPXE_BINARIES[arch]}`
       return ipxeStep({ ...ipxe, name: `ipxe-${arch}`, arch, binary })
     }),
+    tftpStep,
+    ...serverSteps(facts),
     baseStep(options, CONTAINER_ROOT),
     containersStep(DEBIAN_ARCHS.x86_64, facts),
   ].map(withTools)

@@ -53,7 +53,7 @@ export const SERVER_ROOT: RootPlan = {
   profiles: ['server-packages', 'server'],
   packages: ['40-server-packages.conf', '41-server-packages-x86-64.conf'],
   settings: ['42-server.conf', 'server.finalize'],
-  overlays: ['overlays/service', 'overlays/server', '@server-app/root'],
+  overlays: ['overlays/service', 'overlays/server', '@server-app/root', '@tftp/root'],
 }
 
 /** Packages alone: the programs lie over it as a layer. */
