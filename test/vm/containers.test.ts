@@ -1,11 +1,11 @@
 /** The container images run with podman: both servers answer, and TFTP sends our boot file. */
-import { spawn, spawnSync } from 'node:child_process'
-import { once } from 'node:events'
+import { spawnSync } from 'node:child_process'
 import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
+import { runLabelledScript } from '../support/system/labelled-script.ts'
 import { findBuildObstacle, openContainers } from '../support/vm/built-images.ts'
 
 const test = suite('container images')
@@ -66,25 +66,16 @@ run('flasher-web, flasher-cache and the TFTP sidecar start without privileges', 
   const { archive, version } = await openContainers()
   const folder = await mkdtemp(join(tmpdir(), 'flasher-podman-'))
   try {
-    const child = spawn(
-      'unshare',
-      ['--net', 'sh', '-c', SCRIPT, 'sh', folder, archive, version, FILES.join(' ')],
-      {
-        stdio: ['ignore', 'pipe', 'pipe'],
-      },
-    )
-    const said: string[] = []
-    for (const stream of [child.stdout, child.stderr]) {
-      stream.on('data', (chunk: Buffer) => said.push(chunk.toString()))
-    }
-    await once(child, 'close')
-    const text = said.join('')
-    assert.is(child.exitCode, 0, text)
-    const lineOf = (name: string) => new RegExp(`^${name}: (.*)$`, 'm').exec(text)?.[1]
-    assert.match(lineOf('health 8080') ?? '', /"ok"/)
-    assert.match(lineOf('health 8081') ?? '', /"ok"/)
-    assert.match(lineOf('user') ?? '', /^flasher flasher:600/)
+    const { text, lineOf } = await runLabelledScript({
+      namespaces: ['--net'],
+      script: SCRIPT,
+      operands: [folder, archive, version, FILES.join(' ')],
+    })
+    assert.match(lineOf('health 8080'), /"ok"/)
+    assert.match(lineOf('health 8081'), /"ok"/)
+    assert.match(lineOf('user'), /^flasher flasher:600/)
     for (const file of FILES) {
+      assert.match(lineOf(file), /^[0-9a-f]{64}$/, text)
       assert.is(lineOf(file), lineOf(`wanted ${file}`), text)
     }
   } finally {

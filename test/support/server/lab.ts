@@ -3,10 +3,12 @@ import { copyFile, mkdir, mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { basename, dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
+import type { Arch } from '../../../appliance/appliance.ts'
 import { GRUB_CONFIG, GRUB_FILES, SHIM_FILES } from '../../../appliance/assets.ts'
 import { login } from './flasher-web.ts'
 import { createNamespace, LAB_ADDRESS, type Namespace } from '../http/namespace.ts'
 import { startDhcp } from '../net/lab-dhcp.ts'
+import { ARM_FIRMWARE } from '../vm/arm64-machine.ts'
 import { collectWords, waitUntil } from '../waiting.ts'
 import { startQemu, type Processor, type Qemu } from '../vm/qemu.ts'
 import { SECURE_FIRMWARE } from '../vm/secure-firmware.ts'
@@ -20,9 +22,16 @@ const PROGRAMS = fileURLToPath(new URL('../../../runtime/bin/', import.meta.url)
 
 /**
  * How a machine gets to its boot loader: by the ROM of its card, or by its firmware over TFTP or HTTP.
- * `secure-…`: firmware that starts nothing but what Microsoft's keys have signed.
+ * `…secure-…`: firmware that starts nothing but what Microsoft's keys have signed.
  */
-export type Way = 'bios-rom' | 'uefi-pxe' | 'uefi-http' | 'arm64-pxe' | 'secure-pxe' | 'secure-http'
+export type Way =
+  | 'bios-rom'
+  | 'uefi-pxe'
+  | 'uefi-http'
+  | 'secure-pxe'
+  | 'secure-http'
+  | 'arm64-pxe'
+  | 'arm64-secure-pxe'
 
 export interface LabOptions {
   /** Files of a release, for the boot directory. */
@@ -31,6 +40,8 @@ export interface LabOptions {
   readonly ipxe?: { readonly x86_64: string; readonly arm64?: string }
   /** Debian's signed shim and GRUB of a release, instead. */
   readonly secureBoot?: { readonly shim: string; readonly grub: string; readonly config: string }
+  /** Of those; a PC's when absent. */
+  readonly arch?: Arch
   /** Images that lie in the cache's folder. */
   readonly images?: readonly string[]
   readonly env?: Readonly<Record<string, string>>
@@ -149,13 +160,16 @@ export const createAsk =
   }
 
 /** As the documentation says; the folder's own files are small. */
-async function fillTftp(tftp: string, { ipxe, secureBoot }: LabOptions): Promise<void> {
+async function fillTftp(
+  tftp: string,
+  { ipxe, secureBoot, arch = 'x86_64' }: LabOptions,
+): Promise<void> {
   await mkdir(join(tftp, dirname(GRUB_CONFIG)))
   const files = {
     'ipxe.efi': ipxe?.x86_64,
     'ipxe-arm64.efi': ipxe?.arm64,
-    [SHIM_FILES.x86_64]: secureBoot?.shim,
-    [GRUB_FILES.x86_64]: secureBoot?.grub,
+    [SHIM_FILES[arch]]: secureBoot?.shim,
+    [GRUB_FILES[arch]]: secureBoot?.grub,
     [GRUB_CONFIG]: secureBoot?.config,
   }
   for (const [name, path] of Object.entries(files)) {
@@ -169,7 +183,6 @@ const planFirmware = (...files: readonly string[]) =>
     `if=pflash,format=raw,unit=${unit},${unit === 0 ? 'readonly' : 'snapshot'}=on,file=/usr/share/${file}`,
   ])
 const FIRMWARE = planFirmware('OVMF/OVMF_CODE_4M.fd', 'OVMF/OVMF_VARS_4M.fd')
-const ARM_FIRMWARE = planFirmware('AAVMF/AAVMF_CODE.fd', 'AAVMF/AAVMF_VARS.fd')
 
 /** OVMF tries IPv4 PXE, IPv6 PXE, then HTTP, each for a minute: what is not wanted is switched off. */
 const NOT_BY_PXE = ['IPv4PXESupport', 'IPv6PXESupport'].flatMap((name) => [
@@ -189,7 +202,8 @@ const WAY: Readonly<Record<Way, WayOptions>> = {
   'uefi-http': { card: ',romfile=', args: [...FIRMWARE, ...NOT_BY_PXE] },
   'secure-pxe': { card: ',romfile=', args: SECURE_FIRMWARE },
   'secure-http': { card: ',romfile=', args: [...SECURE_FIRMWARE, ...NOT_BY_PXE] },
-  'arm64-pxe': { card: ',romfile=', args: ARM_FIRMWARE, processor: 'aarch64' },
+  'arm64-pxe': { card: ',romfile=', args: ARM_FIRMWARE.uefi, processor: 'aarch64' },
+  'arm64-secure-pxe': { card: ',romfile=', args: ARM_FIRMWARE.secure, processor: 'aarch64' },
 }
 /** A board of ours for arm64 has no graphics that could be switched off. */
 const planScreen = (hasScreen: boolean, { processor = 'x86_64' }: WayOptions) => {

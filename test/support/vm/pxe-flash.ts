@@ -72,7 +72,7 @@ export const startPxeLab = async (): Promise<PxeLab> =>
 export async function openPxeLab(
   options: Omit<LabOptions, 'boot'> & { readonly images: readonly [string] },
 ): Promise<PxeLab> {
-  const trio = await openTrio()
+  const trio = await openTrio(options.arch)
   const [image] = options.images
   const boot = [trio.kernel, trio.initrd, trio.squashfs, trio.checksums]
   return openMachine(await startLab({ ...options, boot }), basename(image))
