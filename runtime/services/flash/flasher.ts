@@ -3,9 +3,7 @@ import type { DeltaState } from '../../core/flash/delta.ts'
 import type { FlashEvent, FlashPlan } from '../../core/flash/flash.ts'
 import { describeFailure, type FlashOutcome, type FlashStage } from '../../core/flash/outcome.ts'
 import { Fault } from '../../core/foundation/fault.ts'
-import { untilAborted } from '../host/watch.ts'
-import { createFiller } from '../image/filler.ts'
-import { readHead } from '../image/image-head.ts'
+import { lookInto } from '../image/image-look.ts'
 import type { Source } from '../image/source.ts'
 import { ownFeed } from './image-feed.ts'
 import {
@@ -64,14 +62,7 @@ export function createFlasher(given: FlasherOptions) {
      * input stays unread.
      */
     async checkContent({ plan, source }: PlannedFlash, signal: AbortSignal): Promise<void> {
-      if (!plan.ok || (source.path === null && source.url === null)) return
-      const opening = decoders.open(source, plan.value.image.format)
-      try {
-        const blocks = await untilAborted(signal, opening)
-        await untilAborted(signal, readHead(createFiller(blocks), plan.value))
-      } finally {
-        await (await opening)[Symbol.asyncDispose]()
-      }
+      if (plan.ok) await lookInto(decoders, { source, plan: plan.value }, signal, async () => null)
     },
 
     /** Writes the image, unless the disk is another one by now, then provisions it. Never throws. */

@@ -91,7 +91,7 @@ interface Run {
   readonly growth: LastGrowth | null
   readonly device: Device
   /** Comes between the image and its ends; null: nothing does. */
-  readonly beforeEnds: ((signal: AbortSignal) => Promise<void>) | null
+  readonly beforeEnds: ReturnType<BeforeEnds['plan']> | null
   readonly tasks: TaskGroup
   readonly slots: Slots
   readonly waits: Waits
@@ -180,7 +180,7 @@ async function* overwrite(run: Run, tools: WriterTools): AsyncGenerator<FlashEve
     if (verifies) yield* verify(run, written)
     if (beforeEnds !== null) {
       yield { event: 'provisioning', note: 'first-boot' }
-      await beforeEnds(signal)
+      await beforeEnds({ device, verifies, signal })
       await device.flush()
     }
     yield* grow({ bytesRead: counted.bytesRead(), bytesWritten: written.end })

@@ -10,6 +10,8 @@ import { createLoop, type Loop } from './loop.ts'
 
 export interface FaultyDisk extends AsyncDisposable {
   readonly device: string
+  /** `{}` of its scripts. */
+  readonly folder: string
   /** The requests since the last call, in order; needs `log`. */
   takeRequests(): readonly DiskRequest[]
   /** Makes or removes the file `flag` in the disk's folder, which scripts and filters look at. */
@@ -109,6 +111,7 @@ export async function createFaultyDisk(options: FaultyDiskOptions): Promise<Faul
     loop = await createLoop({ ...options, backing: disk, directIo: true })
     return {
       device: loop.device,
+      folder,
       takeRequests() {
         const lines = readFileSync(log, 'utf8').split('\n')
         const fresh = lines.slice(seenLines)
