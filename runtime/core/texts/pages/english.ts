@@ -1416,6 +1416,13 @@ export const ENGLISH = {
         read: 'Read',
         written: 'Written',
         kept: 'Already on the disk',
+        delta: 'Only what differs',
+        deltaStates: {
+          compared: 'yes',
+          'mostly-different': 'no, the disk held something else',
+          'no-index': 'no, the image has no index',
+          untrusted: "no, the digest of the image's index is not known",
+        },
         rate: 'Rate',
         bottleneck: 'Bottleneck',
         verified: 'Verified',
