@@ -285,6 +285,7 @@ export const ENGLISH = {
     startedWithSize: 'preparing the disk, {size} to write',
     writing: 'the image',
     writingNote: 'the image ({note})',
+    capturing: 'the image of the disk',
     /** Where only what differs from the disk shall be written. */
     delta: {
       compared: 'what differs from the image; the rest stays on the disk',
