@@ -1,8 +1,11 @@
 /** PXE proxy-DHCP, activated on the settings page: real firmware beside a DHCP server that knows nothing of it. */
+import { copyFile } from 'node:fs/promises'
+import { join } from 'node:path'
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
 import { createDnsmasqHost, HOST_ADDRESS } from '../support/net/dnsmasq-host.ts'
 import { PXE_PORT, startPxeServer } from '../support/net/pxe-server.ts'
+import { findBuildObstacle, openIpxe } from '../support/vm/built-images.ts'
 import { DISK_SAYS, FIRMWARE, makeTalkingDisk } from '../support/vm/ipxe.ts'
 import { startQemu } from '../support/vm/qemu.ts'
 
@@ -56,6 +59,17 @@ test("a BIOS with iPXE in its card's ROM", async () => {
   await machine.waitFor(new RegExp(RegExp.escape(chained)), PATIENCE)
   await machine.waitFor(new RegExp(`${MAC} boots its own disk`), PATIENCE)
   await machine.waitFor(new RegExp(DISK_SAYS), PATIENCE)
+  await lan.assertSeen()
+})
+
+const builds = findBuildObstacle() === null ? test : test.skip
+
+builds('UEFI firmware, which fetches our iPXE by TFTP first', async () => {
+  // The port that our iPXE looks on: it knows the proxy, not what the proxy would tell another iPXE.
+  await using lan = await startHost('8080')
+  await copyFile((await openIpxe()).x86_64, join(lan.host.folder, 'tftp/ipxe.efi'))
+  await using machine = await lan.start('uefi', ',romfile=')
+  await machine.waitFor(new RegExp(`${MAC} boots its own disk`), PATIENCE)
   await lan.assertSeen()
 })
 

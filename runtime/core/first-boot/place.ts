@@ -1,5 +1,5 @@
 /** Decides where on an image the first-boot configuration goes, from the partition table alone. */
-import type { Partition } from '../disk/partitions.ts'
+import { parsePartitions, type Partition } from '../disk/partitions.ts'
 import { printable } from '../foundation/printable.ts'
 import { accept, refuse, type Result } from '../foundation/result.ts'
 import type { FirstBoot } from './seed.ts'
@@ -43,6 +43,32 @@ const LINUX_TYPES: ReadonlySet<string> = new Set([
   '0x83',
 ])
 
+/** Where a configuration goes on an image, and all partitions of it. */
+interface SeedPlan {
+  readonly place: SeedPlace
+  readonly partitions: readonly Partition[]
+}
+
+type Outline = Pick<FirstBoot, 'cloudInit' | 'ignition' | 'reason'>
+
+/** `head`: the image's first MiB. Refused in words, as `decideSeedPlace` does. */
+export function planSeed(
+  head: Buffer,
+  { sectorBytes, ...held }: HeldBack & { readonly sectorBytes: number },
+  firstBoot: Outline,
+): Result<SeedPlan, string> {
+  const partitions = parsePartitions(head, sectorBytes)
+  if (!partitions.ok) {
+    return refuse(
+      partitions.refusal === 'no-table'
+        ? 'the image has no partition table'
+        : 'the partition table of the image is damaged',
+    )
+  }
+  const place = decideSeedPlace(partitions.value, held, firstBoot)
+  return place.ok ? accept({ place: place.value, partitions: partitions.value }) : place
+}
+
 /**
  * Refused in words, before anything is written: an image that has no place for it, and one whose place
  * touches what is held back, where it could not be written before the disk can boot.
@@ -50,7 +76,7 @@ const LINUX_TYPES: ReadonlySet<string> = new Set([
 export function decideSeedPlace(
   partitions: readonly Partition[],
   held: HeldBack,
-  firstBoot: Pick<FirstBoot, 'cloudInit' | 'ignition' | 'reason'>,
+  firstBoot: Outline,
 ): Result<SeedPlace, string> {
   const system = IGNITION_SYSTEMS.find(({ names }) =>
     names.every((name) => partitions.some((partition) => partition.name === name)),

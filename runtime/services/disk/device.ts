@@ -118,10 +118,10 @@ function hasNoSize(node: string): boolean {
 
 /** What was read back is not what was written. */
 export const notHeld = (node: string, { offset, bytes }: Range): Fault =>
-  new Fault(
-    'verify-failed',
-    `${node} does not hold what was written, between byte ${offset} and ${offset + bytes}`,
-    {
-      hint: 'The disk, its cable or its reader is failing, or it is smaller than it says: do not use it.',
-    },
-  )
+  notWhatWasWritten(node, `between byte ${offset} and ${offset + bytes}`)
+
+/** The same, where `place` says in words where. */
+export const notWhatWasWritten = (node: string, place: string): Fault =>
+  new Fault('verify-failed', `${node} does not hold what was written, ${place}`, {
+    hint: 'The disk, its cable or its reader is failing, or it is smaller than it says: do not use it.',
+  })

@@ -1,12 +1,18 @@
-/** A part of a disk as a block device of its own, whatever the disk's partition table says. */
+/** Parts of a disk as block devices of their own, whatever the disk's partition table says. */
 import type { ChildProcessWithoutNullStreams } from 'node:child_process'
 import { once } from 'node:events'
 import { createInterface } from 'node:readline'
 import { Fault } from '../../core/foundation/fault.ts'
+import type { Partition } from '../../core/disk/partitions.ts'
 import type { Range } from '../../core/image/extents.ts'
-import { createHeldShell, type HeldShell } from './held-shell.ts'
 import type { Shell } from '../host/shell.ts'
 import type { Device } from './device.ts'
+import { probeContents } from './disk-contents.ts'
+import { createHeldShell, type HeldShell } from './held-shell.ts'
+import type { FlashedDisk } from './volumes.ts'
+
+/** A disk that we hold. */
+type HeldDisk = Pick<Device, 'node' | 'fd' | 'sectorBytes'>
 
 interface LoopPart extends AsyncDisposable {
   /** `/dev/loopN`. */
@@ -20,7 +26,7 @@ interface LoopPart extends AsyncDisposable {
  * input ends: so that it does not outlive us nor the tool that works on it, even when we are killed.
  */
 const KEEPER = `
-trap '' PIPE
+trap '' PIPE HUP INT TERM
 node=$(losetup --find --show "$@") || exit
 exec 9<>"$node"
 losetup --detach "$node"
@@ -28,10 +34,10 @@ echo "$node"
 exec cat >/dev/null
 `
 
-/** Attached through a loop device, as the disk's own table is not there yet. */
+/** The disk stays held for as long as its part is attached. */
 export async function openLoopPart(
   shell: Shell,
-  { node: disk, fd, sectorBytes }: Pick<Device, 'node' | 'fd' | 'sectorBytes'>,
+  { node: disk, fd, sectorBytes }: HeldDisk,
   { offset, bytes }: Range,
 ): Promise<LoopPart> {
   const flags = [`--sector-size=${sectorBytes}`, `--offset=${offset}`, `--sizelimit=${bytes}`]
@@ -48,6 +54,25 @@ export async function openLoopPart(
       await gone
     },
   }
+}
+
+/** Partitions as volumes, in their order, while the disk's own table is not written yet. */
+export async function openPartVolumes(
+  shell: Shell,
+  disk: HeldDisk,
+  partitions: readonly Partition[],
+): Promise<FlashedDisk> {
+  await using undo = new AsyncDisposableStack()
+  const volumes = []
+  for (const partition of partitions) {
+    const { node } = undo.use(await openLoopPart(shell, disk, partition))
+    const contents = await probeContents(shell, node)
+    const { uuid: partuuid, name: partlabel, bytes: sizeBytes } = partition
+    const kind = 'part' as const
+    volumes.push({ node, kind, sizeBytes, contents: { ...contents, partuuid, partlabel } })
+  }
+  const held = undo.move()
+  return { volumes, refused: new Map(), [Symbol.asyncDispose]: () => held.disposeAsync() }
 }
 
 async function readNode({ stdin, stdout, stderr }: ChildProcessWithoutNullStreams) {

@@ -131,26 +131,40 @@ export async function planTarget(
 ): Promise<PlannedTarget> {
   const target = await untilAborted(signal, tools.disks.probe(order.target, image.path))
   const options = { ...order.options, sha256 }
+  const { firstBoot = null } = order
   const planned = planFlash(image, target, options, order.chosen)
   const refusals = planned.ok
-    ? await refuseGrowth(tools, source, planned.value, signal)
+    ? await refuseContent(tools, source, { plan: planned.value, firstBoot }, signal)
     : planned.refusal
   const findings = { image, imageProblem, target, options, refusals }
   const reasons = renderReasons(findings)
   return { ...findings, plan: planned.ok && reasons.length === 0 ? planned : refuse(reasons) }
 }
 
+interface ContentOrder {
+  readonly plan: FlashPlan
+  readonly firstBoot: FirstBoot | null
+}
+
 /** The image is looked into only where nothing else speaks against the flash. */
-async function refuseGrowth(
+async function refuseContent(
   tools: FlashTools,
   source: Source,
-  plan: FlashPlan,
+  { plan, firstBoot }: ContentOrder,
   signal: AbortSignal,
 ): Promise<readonly FlashRefusal[]> {
-  if (!plan.grow) return []
-  const { findGrowthProblem } = await import('./growth-check.ts')
-  const reason = await findGrowthProblem(tools, source, plan, signal)
-  return reason === null ? [] : [{ why: 'cannot-grow', reason }]
+  const refusals: FlashRefusal[] = []
+  if (plan.grow) {
+    const { findGrowthProblem } = await import('./growth-check.ts')
+    const reason = await findGrowthProblem(tools, source, plan, signal)
+    if (reason !== null) refusals.push({ why: 'cannot-grow', reason })
+  }
+  if (firstBoot !== null) {
+    const { findSeedProblem } = await import('./seed-check.ts')
+    const reason = await findSeedProblem(tools, source, { plan, firstBoot }, signal)
+    if (reason !== null) refusals.push({ why: 'no-first-boot', reason })
+  }
+  return refusals
 }
 
 export const NOTHING: Provisioning = { mode: 'none' }

@@ -1,19 +1,29 @@
 /** Writes a first-boot configuration into an image that lies on a disk which cannot boot yet. */
-import { Fault } from '../../core/foundation/fault.ts'
-import { parsePartitions } from '../../core/disk/partitions.ts'
-import { decideSeedPlace, type SeedPlace } from '../../core/first-boot/place.ts'
+import { CIDATA_PREFERRED, isCidata, LABEL_BYTES } from '../../core/first-boot/cidata.ts'
+import { planSeed, type SeedPlace } from '../../core/first-boot/place.ts'
 import type { CloudInitSeed, FirstBoot } from '../../core/first-boot/seed.ts'
+import type { Partition } from '../../core/disk/partitions.ts'
+import { Fault } from '../../core/foundation/fault.ts'
+import { createSlot, notWhatWasWritten, type Device } from '../disk/device.ts'
 import { locateEnds } from '../disk/disk-ends.ts'
-import type { Device } from '../disk/device.ts'
-import { existsInside, writeInside } from '../disk/mounted-tree.ts'
+import { openPartVolumes } from '../disk/loop-part.ts'
+import { existsInside, readInside, writeInside } from '../disk/mounted-tree.ts'
 import type { MountTools } from '../disk/mounts.ts'
-import { openPartitionLoops } from '../disk/partition-loops.ts'
 import { mountVolume } from '../disk/root-file-systems.ts'
 import type { FlashedDisk } from '../disk/volumes.ts'
 import { toolMissing } from '../host/shell.ts'
-import { writeSeed } from './seeder.ts'
+import { writeSeed, type WrittenSeed } from './seeder.ts'
 
-const TOOLS = ['blkid', 'losetup', 'mount', 'umount', 'nsenter', 'setsid', 'unshare']
+const TOOLS = [
+  'blkid',
+  'blockdev',
+  'losetup',
+  'mount',
+  'umount',
+  'nsenter',
+  'setsid',
+  'unshare',
+] as const
 
 /** Read at the stage before the network, unlike `nocloud-net`. */
 const SEED_FOLDER = 'var/lib/cloud/seed/nocloud'
@@ -22,7 +32,12 @@ const MODE = 0o600
 /** In the boot partition of a Fedora CoreOS that was never booted. */
 const NEVER_BOOTED = 'ignition.firstboot'
 
-type DiskFacts = Pick<Device, 'node' | 'sizeBytes' | 'sectorBytes'>
+interface WorkOptions {
+  readonly device: Device
+  /** Whether what is written is read back from the medium. */
+  readonly verifies: boolean
+  readonly signal: AbortSignal
+}
 
 /** Work between the write of an image and that of its first and its last MiB. */
 export interface BeforeEnds {
@@ -30,7 +45,10 @@ export interface BeforeEnds {
    * Called with the image's first MiB before the disk is touched; returns the work. A Fault
    * `plan-refused` where the work cannot be done.
    */
-  plan(head: Buffer, disk: DiskFacts): (signal: AbortSignal) => Promise<void>
+  plan(
+    head: Buffer,
+    disk: Pick<Device, 'sizeBytes' | 'sectorBytes'>,
+  ): (options: WorkOptions) => Promise<void>
 }
 
 /** Fault `tool-missing`. */
@@ -39,79 +57,71 @@ export async function checkSeedTools({ shell }: MountTools): Promise<void> {
 }
 
 export const createSeedWriter = (tools: MountTools, firstBoot: FirstBoot): BeforeEnds => ({
-  plan(head, disk) {
-    const place = planPlace(head, disk, firstBoot)
-    return (signal) => writeFirstBoot(tools, { place, disk, firstBoot }, signal)
+  plan(head, { sizeBytes, sectorBytes }) {
+    const planned = planSeed(head, { ...locateEnds(sizeBytes), sectorBytes }, firstBoot)
+    if (!planned.ok) {
+      throw new Fault(
+        'plan-refused',
+        `the first-boot template cannot be written: ${planned.refusal}`,
+        { hint: 'Use another image, a larger disk, or no template for this machine.' },
+      )
+    }
+    const { place, partitions } = planned.value
+    return async (options) => {
+      options.signal.throwIfAborted()
+      if (place.kind === 'cloud-init') await refuseCidata(options.device, partitions)
+      await writeFirstBoot(tools, place, firstBoot, options)
+    }
   },
 })
 
-function planPlace(head: Buffer, { sizeBytes, sectorBytes }: DiskFacts, firstBoot: FirstBoot) {
-  const partitions = parsePartitions(head, sectorBytes)
-  if (!partitions.ok) {
-    throw planRefused(
-      partitions.refusal === 'no-table'
-        ? 'the image has no partition table'
-        : 'the partition table of the image is damaged',
-    )
+/** What could not be looked into before it was written. */
+async function refuseCidata(device: Device, partitions: readonly Partition[]): Promise<void> {
+  for (const { offset, bytes } of partitions) {
+    if (offset + bytes > device.sizeBytes) continue
+    const first = createSlot(Math.min(LABEL_BYTES, bytes))
+    await device.read(first, offset)
+    if (isCidata(first)) throw new Fault('provision-failed', CIDATA_PREFERRED)
   }
-  const place = decideSeedPlace(partitions.value, locateEnds(sizeBytes), firstBoot)
-  if (!place.ok) throw planRefused(place.refusal)
-  return place.value
-}
-
-const planRefused = (reason: string) =>
-  new Fault('plan-refused', `the first-boot template cannot be written: ${reason}`, {
-    hint: 'Use another image, a larger disk, or no template for this machine.',
-  })
-
-interface SeedOrder {
-  readonly place: SeedPlace
-  readonly disk: DiskFacts
-  readonly firstBoot: FirstBoot
 }
 
 async function writeFirstBoot(
   tools: MountTools,
-  { place, disk, firstBoot }: SeedOrder,
-  signal: AbortSignal,
+  place: SeedPlace,
+  { cloudInit, ignition }: FirstBoot,
+  { device, verifies, signal }: WorkOptions,
 ): Promise<void> {
-  signal.throwIfAborted()
   const partitions = place.kind === 'ignition' ? [place.partition] : place.partitions
-  await using opened = await openPartitionLoops(tools.shell, disk, partitions)
-  if (place.kind === 'ignition') await writeIgnition(tools, place, opened, firstBoot.ignition ?? '')
-  else if (firstBoot.cloudInit !== null) {
-    refuseLabelled(opened)
-    const seed = { folder: SEED_FOLDER, files: listFiles(firstBoot.cloudInit) }
-    await writeSeed(tools, seed, disk.node, opened, signal)
-  }
+  await using disk = await openPartVolumes(tools.shell, device, partitions)
+  const written =
+    place.kind === 'ignition'
+      ? await writeIgnition(tools, place, disk, ignition ?? '')
+      : await writeSeed(
+          tools,
+          { folder: SEED_FOLDER, files: listFiles(cloudInit) },
+          device.node,
+          disk,
+          signal,
+        )
+  if (verifies) await readBack(tools, device.node, written)
 }
 
-const listFiles = (seed: CloudInitSeed) =>
-  Object.entries(seed).flatMap(([name, text]: [string, string | null]) =>
+const listFiles = (seed: CloudInitSeed | null) =>
+  Object.entries(seed ?? {}).flatMap(([name, text]: [string, string | null]) =>
     text === null ? [] : [{ name, content: Buffer.from(text) }],
   )
-
-/** cloud-init prefers such a partition to what lies in the root file system. */
-function refuseLabelled({ volumes }: FlashedDisk): void {
-  if (volumes.every(({ contents }) => contents.label?.toLowerCase() !== 'cidata')) return
-  throw new Fault(
-    'provision-failed',
-    'the image has a partition labelled CIDATA, which cloud-init reads instead of a seed in its root file system',
-  )
-}
 
 async function writeIgnition(
   tools: MountTools,
   { folder, file, partition }: Extract<SeedPlace, { kind: 'ignition' }>,
   { volumes }: FlashedDisk,
   text: string,
-): Promise<void> {
+): Promise<WrittenSeed> {
   const [volume] = volumes
   const named = `partition ${partition.number} (${partition.name})`
-  const mounted = volume === undefined ? null : await mountVolume(tools, volume, null, 'write')
-  if (mounted === null || !mounted.ok) {
-    throw new Fault('provision-failed', `${named}: ${mounted?.refusal ?? 'it is not there'}`)
-  }
+  if (volume === undefined) throw new Fault('provision-failed', `${named}: it is not there`)
+  const mounted = await mountVolume(tools, volume, null, 'write')
+  if (!mounted.ok) throw new Fault('provision-failed', `${named}: ${mounted.refusal}`)
   await using tree = mounted.value
   if (partition.name === 'boot' && !(await existsInside(tree.root, NEVER_BOOTED))) {
     throw new Fault(
@@ -119,6 +129,28 @@ async function writeIgnition(
       `${named} has no /${NEVER_BOOTED}: the image was booted before, so Ignition would not run`,
     )
   }
-  await writeInside(tree.root, { folder, name: file, content: Buffer.from(text), mode: MODE })
+  const content = Buffer.from(text)
+  await writeInside(tree.root, { folder, name: file, content, mode: MODE })
   await tree.sync()
+  const path = folder === '' ? file : `${folder}/${file}`
+  return { volume, subvolume: null, files: [{ path, content }] }
+}
+
+/** From the medium: what the kernel remembers of the volume and of the disk is given up first. */
+async function readBack(
+  tools: MountTools,
+  node: string,
+  { volume, subvolume, files }: WrittenSeed,
+): Promise<void> {
+  for (const cached of [volume.node, node]) {
+    await tools.shell.require(['blockdev', '--flushbufs', cached])
+  }
+  const mounted = await mountVolume(tools, volume, subvolume, 'look')
+  if (!mounted.ok) throw notWhatWasWritten(node, `in its first-boot files: ${mounted.refusal}`)
+  await using tree = mounted.value
+  for (const { path, content } of files) {
+    // A medium that does not hold a file may fail to read it.
+    const found = await readInside(tree.root, path, content.length).catch(() => null)
+    if (found !== content.toString()) throw notWhatWasWritten(node, `in /${path}`)
+  }
 }

@@ -12,6 +12,7 @@ import {
 import { existsInside, isFolderInside, readInside, writeInside } from '../disk/mounted-tree.ts'
 import type { MountTools } from '../disk/mounts.ts'
 import { findRoot, mountVolume, type Root } from '../disk/root-file-systems.ts'
+import type { FilledVolume } from '../../core/disk/volume.ts'
 import type { FlashedDisk } from '../disk/volumes.ts'
 
 /** What is written, and where cloud-init looks for it. */
@@ -19,6 +20,13 @@ export interface Seed {
   /** Without a leading slash. */
   readonly folder: string
   readonly files: readonly { readonly name: string; readonly content: Buffer }[]
+}
+
+/** Where a seed was written, to be read back. */
+export interface WrittenSeed {
+  readonly volume: FilledVolume
+  readonly subvolume: string | null
+  readonly files: readonly { readonly path: string; readonly content: Buffer }[]
 }
 
 /** What counts of an image with cloud-init. */
@@ -38,7 +46,7 @@ export async function writeSeed(
   node: string,
   disk: FlashedDisk,
   signal?: AbortSignal,
-): Promise<void> {
+): Promise<WrittenSeed> {
   const looks: Examination[] = []
   for (const volume of disk.volumes) {
     signal?.throwIfAborted()
@@ -58,18 +66,25 @@ export async function writeSeed(
   )
 }
 
-async function write(tools: MountTools, place: VolumeFolder, { files }: Seed) {
+async function write(
+  tools: MountTools,
+  place: VolumeFolder,
+  { files }: Seed,
+): Promise<WrittenSeed> {
   const outcome = await mountVolume(tools, place.volume, place.subvolume, 'write')
   if (!outcome.ok) throw new Fault('provision-failed', `${place.volume.node}: ${outcome.refusal}`)
   await using mounted = outcome.value
   const first = findFolderReadFirst(place.folder)
   const others = (await hasSeed(mounted.root, first)) ? [first] : []
+  const written = []
   for (const folder of new Set([place.folder, ...others])) {
     for (const file of files) {
       await writeInside(mounted.root, { ...file, folder, mode: SEED_MODE })
+      written.push({ path: `${folder}/${file.name}`, content: file.content })
     }
   }
   await mounted.sync()
+  return { volume: place.volume, subvolume: place.subvolume, files: written }
 }
 
 async function see(root: string): Promise<Seen | null> {

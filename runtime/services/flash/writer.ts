@@ -91,7 +91,7 @@ interface Run {
   readonly growth: LastGrowth | null
   readonly device: Device
   /** Comes between the image and its ends; null: nothing does. */
-  readonly beforeEnds: ((signal: AbortSignal) => Promise<void>) | null
+  readonly beforeEnds: ReturnType<BeforeEnds['plan']> | null
   readonly tasks: TaskGroup
   readonly slots: Slots
   readonly waits: Waits
@@ -110,7 +110,7 @@ async function* write(
   const opened = await untilAborted(signal, openFeed({ waits, signal }))
   const { counted } = opened
   const tasks = createTaskGroup()
-  const slots = createSlots(countSlots(image.format))
+  const slots = createSlots(countSlots(image.format), opened.pool)
   const withinDeadline = createDeadline(CLEANUP_MS)
   const facts = { ...target, sizeBytes: target.identity.sizeBytes }
   let opening: Promise<Feed> | null = null
@@ -180,7 +180,7 @@ async function* overwrite(run: Run, tools: WriterTools): AsyncGenerator<FlashEve
     if (verifies) yield* verify(run, written)
     if (beforeEnds !== null) {
       yield { event: 'provisioning', note: 'first-boot' }
-      await beforeEnds(signal)
+      await beforeEnds({ device, verifies, signal })
       await device.flush()
     }
     yield* grow({ bytesRead: counted.bytesRead(), bytesWritten: written.end })
@@ -227,7 +227,11 @@ async function* writeBody(
       device,
       zeroer,
       tasks,
-      slots: { ...slots, take: () => waits.during('disk', slots.take()) },
+      slots: {
+        ...slots,
+        enter: () => waits.during('disk', slots.enter()),
+        take: () => waits.during('disk', slots.take()),
+      },
       skipZeros: plan.zeros !== 'write',
       verifies: plan.verify !== 'none',
       from: head.length,

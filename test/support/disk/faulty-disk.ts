@@ -10,6 +10,8 @@ import { createLoop, type Loop } from './loop.ts'
 
 export interface FaultyDisk extends AsyncDisposable {
   readonly device: string
+  /** `{}` of its scripts. */
+  readonly folder: string
   /** The requests since the last call, in order; needs `log`. */
   takeRequests(): readonly DiskRequest[]
   /** Makes or removes the file `flag` in the disk's folder, which scripts and filters look at. */
@@ -35,6 +37,12 @@ export interface FaultyDiskOptions {
 
 /** A disk in memory. */
 export const inMemory = (megabytes: number): readonly string[] => ['memory', `${megabytes}M`]
+
+/** A disk whose writes from an offset on wait as long as the flag is set. */
+export const gated = (megabytes: number, from: number): readonly string[] =>
+  scripted(megabytes, {
+    pwrite: `while [ "$4" -ge ${from} ] && [ -e "{}/flag" ]; do sleep 0.05; done`,
+  })
 
 /**
  * A disk in a file, whose requests go through shell scripts: `$3` is the length and `$4` the offset
@@ -103,6 +111,7 @@ export async function createFaultyDisk(options: FaultyDiskOptions): Promise<Faul
     loop = await createLoop({ ...options, backing: disk, directIo: true })
     return {
       device: loop.device,
+      folder,
       takeRequests() {
         const lines = readFileSync(log, 'utf8').split('\n')
         const fresh = lines.slice(seenLines)

@@ -1,9 +1,10 @@
-/** A flash with a first-boot configuration as a process of its own, which can be killed: `node … IMAGE DEVICE`. */
+/** A flash with a first-boot configuration as a process of its own, which can be killed: `node … IMAGE DEVICE GATE COUNT`. */
+import { writeFileSync } from 'node:fs'
 import { createFlasher } from '../../../runtime/services/flash/flasher.ts'
 import { SEED } from './first-boot-image.ts'
 
-/** Each event is a line. */
-async function main([image = '', target = '']: readonly string[]) {
+/** COUNT goes into the file GATE before anything of the configuration is written. */
+async function main([image = '', target = '', gate = '', count = '']: readonly string[]) {
   const flasher = createFlasher({ env: process.env })
   const { signal } = new AbortController()
   const options = {
@@ -15,11 +16,12 @@ async function main([image = '', target = '']: readonly string[]) {
   } as const
   const order = { image, format: null, target, options, firstBoot: SEED }
   await using planned = await flasher.plan(order, signal)
-  const outcome = await flasher.run(planned, {
+  await flasher.run(planned, {
     signal,
-    onEvent: ({ event }) => void process.stdout.write(`${event}\n`),
+    onEvent({ event }) {
+      if (event === 'provisioning') writeFileSync(gate, count)
+    },
   })
-  process.stdout.write(`${outcome.kind} ${outcome.kind === 'done' ? '' : outcome.reason}\n`)
 }
 
 await main(process.argv.slice(2))

@@ -1,10 +1,10 @@
 /** Small images with a root file system that cloud-init or Ignition would look into, and what a flash put there. */
-import { copyFile, mkdtemp, readFile, rm } from 'node:fs/promises'
+import { copyFile, mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { $ } from 'zx'
 import type { FirstBoot } from '../../../runtime/core/first-boot/seed.ts'
-import { createFlashedDisk, makeFolders, withMounted, type Part } from './flashed-disk.ts'
+import { createFlashedDisk, makeFolders, type Part } from './flashed-disk.ts'
 
 export const SEED: FirstBoot = {
   cloudInit: {
@@ -48,24 +48,17 @@ export async function createImageFile(
   return { path, [Symbol.asyncDispose]: () => rm(folder, { recursive: true }) }
 }
 
-/** A file of a partition of a disk, whatever its table says; null: it is not there. */
+/**
+ * A file of an ext4 partition of a disk, whatever its table says; null: it is not there. Without a loop
+ * device or a mount, which another program's mount namespace could keep; a journal that was cut off is
+ * not replayed: what it holds does not count as written.
+ */
 export async function readPartFile(
   device: string,
   offset: number,
   path: string,
 ): Promise<string | null> {
   const run = $({ quiet: true })
-  const loop = (
-    await run`losetup --find --show --read-only --offset ${offset} ${device}`
-  ).stdout.trim()
-  try {
-    return await withMounted(
-      loop,
-      (root) => readFile(join(root, path), 'utf8').catch(() => null),
-      // A journal that was cut off is not replayed: what it holds does not count as written.
-      'ro,noload',
-    )
-  } finally {
-    await run`losetup --detach ${loop}`
-  }
+  const { stdout, stderr } = await run`debugfs -R ${`cat /${path}`} ${device}?offset=${offset}`
+  return /File not found|not a regular|Bad magic/.test(stderr) ? null : stdout
 }

@@ -38,6 +38,7 @@ export const ENGLISH = {
       image: 'image:',
       disk: 'disk:',
     },
+    disks: '{count}: {disks}',
     localOnly: 'local only',
   },
   /** What lists and choices say about themselves. */
@@ -59,6 +60,9 @@ export const ENGLISH = {
       choose: '[{keys}] choose',
       arrows: 'arrows',
       number: 'number',
+      several: '[{keys}] tick several',
+      space: 'space',
+      numbers: '1 2',
       filter: '[/] filter',
       help: '[?] help',
     },
@@ -94,7 +98,7 @@ export const ENGLISH = {
         'Type the location of a catalog: a file, an http(s) address, or an oras reference. Enter alone means no catalog.',
       image:
         'Choose the image to write. Images of this machine come first, then those of the catalog. A row that begins with - cannot be chosen; the reason is in brackets.',
-      disk: 'Choose the disk to write to. Everything on it will be lost. A row that begins with - cannot be chosen; the reason is in brackets. Tell equal disks apart by their serial numbers.',
+      disk: 'Choose the disk to write to. Everything on it will be lost. Tick several to write the image to all of them. A row that begins with - cannot be chosen; the reason is in brackets. Tell equal disks apart by their serial numbers.',
       confirm:
         'Check the image and the disk, and what will be lost. Nothing has been written yet: only y starts the flash.',
       flash:
@@ -108,6 +112,8 @@ export const ENGLISH = {
       arrowsPlain: 'Up Down',
       pages: '{arrows} PgUp PgDn',
       numbers: '1, 2, ...',
+      space: 'Space',
+      several: '1 2',
       filter: '/ and text',
       letter: 'a letter',
       number: 'a number',
@@ -117,11 +123,13 @@ export const ENGLISH = {
     does: {
       moveInList: 'move the mark; Enter chooses the marked row',
       markByNumber: 'mark the row with that number; Enter chooses it',
+      tick: 'tick the marked row, or take its tick away; Enter goes on with all ticked rows',
       filter: 'show only the rows with that text; Esc shows all',
       move: 'move the mark; Enter chooses',
       markNumber: 'mark the row with that number',
       markLetter: 'mark the row with that letter in brackets',
       chooseNumber: 'chooses that row; Enter after each input',
+      chooseSeveral: 'chooses several rows, by their numbers',
       chooseText: 'chooses the first row with that text',
       takeText: 'takes what was typed',
       cancel: 'cancels the flash',
@@ -225,10 +233,18 @@ export const ENGLISH = {
     rootNeeded: 'writing to a disk needs root: run it again as root',
     allLostOn: 'Everything on {disk} will be lost:',
     allLost: 'All of it will be lost:',
+    allLostOnAll: {
+      one: 'Everything on {count} disk will be lost:',
+      other: 'Everything on these {count} disks will be lost:',
+    },
     nothingFound: 'no partitions or file systems found',
     more: { one: 'and {count} more', other: 'and {count} more' },
   },
   flashing: {
+    onto: {
+      one: '{image} -> {count} disk',
+      other: '{image} -> {count} disks',
+    },
     checking: 'checking image and disk ...',
     cancelling: 'cancelling ...',
     preparing: 'preparing the disk ...',
@@ -290,6 +306,9 @@ export const ENGLISH = {
     failed: 'The flash failed: {reason}',
     verified: 'Done. Wrote {size} to {disk} in {time}, verified.',
     notVerified: 'Done. Wrote {size} to {disk} in {time}, not verified.',
+    failedOn: '{disk}: {reason}',
+    allVerified: 'Done and verified: {disks}.',
+    allNotVerified: 'Done, not verified: {disks}.',
     kept: '{size} of it was already on the disk.',
     checksumMatches: 'The checksum of the image matches.',
   },

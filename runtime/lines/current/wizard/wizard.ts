@@ -46,9 +46,9 @@ async function restart({ reboot }: WizardContext): Promise<string | null> {
 }
 
 async function flash(state: State, context: WizardContext): Promise<Step> {
-  const choice = choiceOf(state)
-  if (choice === null) return { step: 'back' }
+  const choices = choiceOf(state)
+  if (choices === null) return { step: 'back' }
   const { runFlash } = await import('./screens/flashing.ts')
-  const flashed = await runFlash(state, choice, await context.loadHooks(), context)
+  const flashed = await runFlash(state, choices, await context.loadHooks(), context)
   return { step: 'ended', ...flashed }
 }

@@ -63,7 +63,13 @@ export interface FlashChoice {
   readonly indexSha256?: string | null
 }
 
-/** What happens around every flash, an operator's and an unattended one alike. They must not throw. */
+/** One image for one disk or several. */
+export type FlashChoices = readonly [FlashChoice, ...FlashChoice[]]
+
+/**
+ * What happens around every flash, an operator's and an unattended one alike. They must not throw.
+ * Of an operator's flash of several disks they see the first disk, and the end of all.
+ */
 export interface Hooks {
   /** Each event of the write, as it comes; `started` comes before the first byte. Not waited for. */
   onEvent(event: FlashEvent, choice: FlashChoice, plan: FlashPlan): void
@@ -90,7 +96,10 @@ interface Aftermath {
 
 /** What the flashing screen ends with. */
 export interface Flashed extends Aftermath {
+  /** Of several disks the first that failed decides. */
   readonly end: FlashOutcome
+  /** On each of the disks, in the order of their choice; absent: there is one. */
+  readonly ends?: readonly FlashOutcome[]
 }
 
 export const NO_AFTERMATH: Aftermath = { notice: null, bootEntry: null }
