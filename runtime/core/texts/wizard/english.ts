@@ -84,6 +84,8 @@ export const ENGLISH = {
     refresh: 'refresh',
     leave: 'leave it as it is',
     flash: 'ERASE AND FLASH',
+    withTemplate: 'with template',
+    withoutTemplate: 'without template',
     quit: 'quit',
   },
   help: {
@@ -133,6 +135,7 @@ export const ENGLISH = {
       b: 'back to the step before',
       r: 'look again at files, catalog or disks',
       y: 'erase the disk and flash it, at once',
+      t: 'write the first-boot template with the image, or not',
       q: 'quit; nothing more is written',
     },
     more: 'Any key: more help.',
@@ -226,6 +229,8 @@ export const ENGLISH = {
     allLostOn: 'Everything on {disk} will be lost:',
     allLost: 'All of it will be lost:',
     nothingFound: 'no partitions or file systems found',
+    withTemplate: 'The first-boot template {name} is written with the image.',
+    withoutTemplate: 'The first-boot template {name} is not written.',
     more: { one: 'and {count} more', other: 'and {count} more' },
   },
   flashing: {
@@ -317,6 +322,7 @@ export const ENGLISH = {
     flashing: 'Flashing {image} to {disk}, as the server requested.',
     noFirstBoot: 'The server did not provide the first-boot configuration: {reason}.',
     wrongFirstBoot: 'it cannot be read',
+    noTemplate: 'No first-boot template: {reason}.',
     namelessImage: 'image',
     flashCancelled: 'The flash that the server requested was cancelled.',
     flashFailed: 'The flash that the server requested failed: {reason}.',

@@ -48,7 +48,6 @@ async function restart({ reboot }: WizardContext): Promise<string | null> {
 async function flash(state: State, context: WizardContext): Promise<Step> {
   const choice = choiceOf(state)
   if (choice === null) return { step: 'back' }
-  const { runFlash } = await import('./screens/flashing.ts')
-  const flashed = await runFlash(state, choice, await context.loadHooks(), context)
-  return { step: 'ended', ...flashed }
+  const { runChosen } = await import('./screens/flashing.ts')
+  return { step: 'ended', ...(await runChosen(state, choice, context)) }
 }

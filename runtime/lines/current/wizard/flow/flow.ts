@@ -2,7 +2,7 @@
 import { type Cases, decideCase } from '../../../../core/foundation/cases.ts'
 import type { DiskIdentity } from '../../../../core/disk/disk.ts'
 import type { FlashOutcome } from '../../../../core/flash/outcome.ts'
-import type { FlashChoice, Flashed, ImageChoice, Start } from './start.ts'
+import type { FlashChoice, Flashed, ImageChoice, Start, TemplateOffer } from './start.ts'
 
 export const SCREENS = [
   'catalog',
@@ -30,6 +30,8 @@ export interface State {
   readonly source: string | null
   readonly image: ImageChoice | null
   readonly disk: DiskChoice | null
+  /** What is written for the first boot; null: nothing is. */
+  readonly template: WrittenTemplate | null
   /** How the last flash ended. */
   readonly end: FlashOutcome | null
   /** What became of the UEFI boot entry; null: none was asked for. */
@@ -38,9 +40,12 @@ export interface State {
   readonly notice: string | null
 }
 
+export type WrittenTemplate = Extract<TemplateOffer, { kind: 'template' }>
+
 /** What an operator, or a flash, did. */
 export type Step =
-  | { readonly step: 'back' | 'refresh' | 'ask-source' | 'flash' | 'quit' | 'reboot' }
+  | { readonly step: 'back' | 'refresh' | 'ask-source' | 'quit' | 'reboot' }
+  | { readonly step: 'flash'; readonly template: WrittenTemplate | null }
   | { readonly step: 'source'; readonly source: string | null }
   | { readonly step: 'image'; readonly image: ImageChoice }
   | { readonly step: 'disk'; readonly disk: DiskChoice }
@@ -79,6 +84,7 @@ export const openState = ({ screen, catalog, notice }: Start): State => ({
   source: catalog,
   image: null,
   disk: null,
+  template: null,
   end: null,
   bootEntry: null,
   notice,
@@ -102,7 +108,7 @@ const NEXT: Cases<'step', Move, Next> = {
   source: ({ from, source }) => goTo({ ...from, source }, 'image'),
   image: ({ from, image }) => ({ ...goTo(from, 'disk'), image }),
   disk: ({ from, disk }) => ({ ...goTo(from, 'confirm'), disk }),
-  flash: ({ from }) => goTo(from, 'flash'),
+  flash: ({ from, template }) => ({ ...goTo(from, 'flash'), template }),
   ended: ({ from, end, notice, bootEntry }) => ({
     ...goTo(from, end.kind === 'done' ? 'done' : 'failed'),
     end,

@@ -15,7 +15,7 @@ import { MARK_WIDTH, renderVoice } from '../../../../terminal/text/voice.ts'
 import { wrap } from '../../../../terminal/text/wrap.ts'
 import type { State } from '../flow/flow.ts'
 import type { Drawing } from './screen-frame.ts'
-import type { ImageChoice } from '../flow/start.ts'
+import type { ImageChoice, TemplateOffer } from '../flow/start.ts'
 
 const TEXTS = WIZARD_TEXTS.confirm
 
@@ -25,6 +25,9 @@ export interface Known {
   readonly disk: Pick<SurveyedDisk, 'parts'> | null
   /** Null: still being looked for. */
   readonly reasons: readonly string[] | null
+  /** What the server has for the first boot; null: nothing. */
+  readonly template: TemplateOffer | null
+  readonly isTemplateWritten: boolean
 }
 
 interface ConfirmRoom extends Pick<Size, 'columns'> {
@@ -118,12 +121,8 @@ interface Outcome {
   lines(rows: number): readonly string[]
 }
 
-function renderOutcome(
-  { disk }: State,
-  { disk: found, reasons }: Known,
-  drawing: Drawing,
-  columns: number,
-): Outcome {
+function renderOutcome({ disk }: State, known: Known, drawing: Drawing, columns: number): Outcome {
+  const { disk: found, reasons } = known
   const { ink, unicode } = drawing
   const style = { ink, unicode, columns }
   if (reasons === null) {
@@ -137,10 +136,23 @@ function renderOutcome(
   const isShort = whole.length + MARK_WIDTH < columns
   const [headline = ''] = renderVoice(style, ({ warn }) => warn(isShort ? whole : TEXTS.allLost))
   const losses = layLosses(found, drawing, columns)
+  const template = renderTemplate(known)
+  const said = template === null ? [] : renderVoice(style, ({ info }) => info(template))
   return {
-    least: Math.min(MIN_ROWS, 1 + losses.length),
-    lines: (rows) => [headline, ...fit(losses, rows - 1).map((line) => ink.strong(`  ${line}`))],
+    least: said.length + Math.min(MIN_ROWS, 1 + losses.length),
+    lines: (rows) => [
+      ...said,
+      headline,
+      ...fit(losses, rows - said.length - 1).map((line) => ink.strong(`  ${line}`)),
+    ],
   }
+}
+
+function renderTemplate({ template, isTemplateWritten }: Known): string | null {
+  if (template === null) return null
+  if (template.kind === 'unavailable') return printable(template.reason)
+  const text = isTemplateWritten ? TEXTS.withTemplate : TEXTS.withoutTemplate
+  return fill(text, { name: printable(template.name) })
 }
 
 function layLosses(found: Known['disk'], { unicode }: Drawing, columns: number): readonly string[] {

@@ -5,6 +5,8 @@ import {
   renderWaiting,
 } from '../../../../core/flash/progress-text.ts'
 import type { FlashEvent, FlashPlan, WriteProgress } from '../../../../core/flash/flash.ts'
+import { describeFailure } from '../../../../core/flash/outcome.ts'
+import { Fault } from '../../../../core/foundation/fault.ts'
 import { printable } from '../../../../core/foundation/printable.ts'
 import { renderDuration } from '../../../../core/foundation/rate.ts'
 import { WIZARD_TEXTS } from '../../../../core/texts/wizard/texts.ts'
@@ -17,7 +19,7 @@ import type { State } from '../flow/flow.ts'
 import { renderHelp } from './help.ts'
 import { fitted, frameOf } from './screen-frame.ts'
 import { runChoice } from '../flow/flash-run.ts'
-import type { FlashChoice, Flashed, Hooks } from '../flow/start.ts'
+import { NO_AFTERMATH, type FlashChoice, type Flashed, type Hooks } from '../flow/start.ts'
 
 const TEXTS = WIZARD_TEXTS.flashing
 
@@ -32,6 +34,23 @@ interface Shown {
   readonly said: string[]
   /** The page of the help that is shown; null: none. */
   page: number | null
+}
+
+/** What a person chose; the template is fetched now, and nothing is written where that fails. */
+export async function runChosen(
+  state: State,
+  choice: FlashChoice,
+  context: WizardContext,
+): Promise<Flashed> {
+  const hooks = await context.loadHooks()
+  const fetched = state.template === null ? null : await state.template.fetch()
+  if (fetched?.ok === false) {
+    const refused = new Fault('plan-refused', fetched.refusal)
+    const point = { target: choice.disk, stage: 'checking', isAborted: false } as const
+    return { end: describeFailure(refused, point), ...NO_AFTERMATH }
+  }
+  const firstBoot = fetched?.value ?? null
+  return await runFlash(state, { ...choice, firstBoot }, hooks, context)
 }
 
 /** From the checks to the end, hooks included; asks nothing. */
