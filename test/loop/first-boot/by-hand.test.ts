@@ -53,7 +53,7 @@ async function openLab() {
 
 const TUI = { boot_mode: 'flasher-tui', name: 'web-1', first_boot: 'web' }
 
-test('it is written, unless the person says no', async () => {
+test('it is written, unless the person leaves it out', async () => {
   await using lab = await openLab()
   await lab.server.arm(TUI)
   {
@@ -86,7 +86,7 @@ test('why there is none is said before anything is written', async () => {
   assert.not.match(text, '[t]')
 })
 
-test('a template that changed since, so that it cannot be had: nothing is written', async () => {
+test('a template that changed since, so that it no longer fits: nothing is written', async () => {
   await using lab = await openLab()
   await lab.server.arm(TUI)
   const { terminal } = await lab.openConfirm()

@@ -24,7 +24,7 @@ import {
   startReport,
   type RunFacts,
 } from '../../../../core/flash/run-report.ts'
-import { findTemplate } from './remote-first-boot.ts'
+import { findTemplate } from './template-offer.ts'
 import { NO_AFTERMATH, type FlashChoice, type Hooks } from '../flow/start.ts'
 
 const TEXTS = WIZARD_TEXTS.report

@@ -40,7 +40,7 @@ export interface State {
   readonly notice: string | null
 }
 
-export type WrittenTemplate = Extract<TemplateOffer, { kind: 'template' }>
+type WrittenTemplate = Extract<TemplateOffer, { kind: 'template' }>
 
 /** What an operator, or a flash, did. */
 export type Step =
