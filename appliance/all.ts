@@ -4,10 +4,12 @@ import { containers } from './containers.ts'
 import { debianPackage } from './debian-package.ts'
 import { earlierLive, earlierUsb } from './earlier.ts'
 import { ipxeEfi } from './ipxe-efi.ts'
+import { netbootArm64 } from './netboot-arm64.ts'
 import { netbootPc } from './netboot-pc.ts'
 import { secureBootEfi } from './secureboot-efi.ts'
 import { serverAppliance } from './server.ts'
 import { usbPc } from './usb-pc.ts'
+import { usbRpi } from './usb-rpi.ts'
 
 export const APPLIANCES: readonly Appliance[] = [netbootPc, ipxeEfi, secureBootEfi, usbPc]
 
@@ -18,4 +20,6 @@ export const NAMED_APPLIANCES: readonly Appliance[] = [
   containers,
   earlierLive,
   earlierUsb,
+  netbootArm64,
+  usbRpi,
 ]

@@ -13,6 +13,3 @@ export const CONTAINER_USER = 990
 
 /** Where the state of flasher-web and flasher-cache is mounted. */
 export const CONTAINER_STATE = '/var/lib/flasher'
-
-/** What the sidecar serves by TFTP. */
-export const CONTAINER_TFTP = '/usr/share/flasher/tftp'

@@ -44,6 +44,9 @@ export const LIVE_PATHS = {
   status: '/run/flasher.status',
 } as const
 
+/** What machines load by TFTP lies here, on servers that we ship. */
+export const TFTP_FOLDER = '/var/lib/tftpboot'
+
 /** Keys of the lines in `LIVE_PATHS.bootFacts`; a value that does not apply is missing or empty. */
 export const BOOT_FACTS = {
   /** The origin of the root: `http`, `medium`, `slot` of a server, or `handed-over` by the boot loader. */

@@ -1,6 +1,7 @@
 /** The files that a build hands over, by what each product is, with the lists of what is in them. */
 import type { Appliance, Arch } from '../appliance/appliance.ts'
 import {
+  boardImage,
   checksumsOf,
   containersFile,
   debFile,
@@ -57,26 +58,42 @@ export const SIGNED: Readonly<Record<Arch, string>> = {
 
 type MakeBundle = (appliance: string, arch: Arch, options: PlanOptions) => Bundle
 
-const LIVE = {
+/** What the names of the steps of a live system begin with. */
+export const LIVE_PREFIX: Readonly<Record<Arch, string>> = { x86_64: '', arm64: 'arm64-' }
+
+/** Names of steps are short: they stand in a column. */
+export const INITRDS = {
+  x86_64: { netboot: 'initrd-netboot', media: 'initrd-media' },
+  arm64: { netboot: 'arm64-netboot', media: 'arm64-media' },
+} as const satisfies Record<Arch, object>
+
+const liveOf = (arch: Arch) => ({
   packages: [
-    { title: 'in the root file system', from: '@base/packages.json', within: true },
+    {
+      title: 'in the root file system',
+      from: `@${LIVE_PREFIX[arch]}base/packages.json`,
+      within: true,
+    },
     { title: 'of the tools that made it', from: '@tools/packages.json', within: false },
     { title: 'of mkosi, which ran them', from: '@mkosi/packages.json', within: false },
   ],
-  npm: ['@app/packages.json'],
+  npm: [`@${LIVE_PREFIX[arch]}app/packages.json`],
   programs: [],
-} as const
+})
+
+const LIVE = liveOf('x86_64')
 
 export const BUNDLES: Readonly<Record<Appliance['shape'], MakeBundle>> = {
   netboot: (appliance, arch, { facts: { version } }) => {
     const { kernel, initrd, squashfs } = netbootTrio(arch, version)
     const stem = netbootStem(arch, version)
+    const prefix = LIVE_PREFIX[arch]
     const files = [
-      { asset: kernel, from: '@base/vmlinuz' },
-      { asset: initrd, from: '@initrd-netboot/initrd' },
-      { asset: squashfs, from: '@squashfs/root.squashfs' },
+      { asset: kernel, from: `@${prefix}base/vmlinuz` },
+      { asset: initrd, from: `@${INITRDS[arch].netboot}/initrd` },
+      { asset: squashfs, from: `@${prefix}squashfs/root.squashfs` },
     ]
-    return { appliance, stem, checksums: checksumsOf(stem), files, ...LIVE }
+    return { appliance, stem, checksums: checksumsOf(stem), files, ...liveOf(arch) }
   },
   live: (appliance) => ({
     appliance,
@@ -103,6 +120,15 @@ export const BUNDLES: Readonly<Record<Appliance['shape'], MakeBundle>> = {
       packages: [...LIVE.packages, LOADERS],
     }
   },
+  board: (appliance, arch, { facts: { version } }) => {
+    const asset = boardImage(version)
+    const live = liveOf(arch)
+    return {
+      ...single(appliance, asset, [{ asset, from: '@board/image.img.gz' }]),
+      ...live,
+      packages: [...live.packages, { ...LOADERS, from: '@board-packages/packages.json' }],
+    }
+  },
   server: (appliance, arch, { facts: { version } }) => {
     const asset = serverImage(arch)
     const { kernel, initrd, squashfs } = serverUpdate(arch, version)
@@ -119,7 +145,7 @@ export const BUNDLES: Readonly<Record<Appliance['shape'], MakeBundle>> = {
     }
     return {
       ...single(appliance, asset, files),
-      packages: [within, ...LIVE.packages.filter((list) => !list.within), LOADERS],
+      packages: [within, ...LIVE.packages.filter((list) => !list.within), ...TFTP],
       npm: ['@server-app/packages.json'],
       programs: [],
     }
@@ -140,7 +166,7 @@ export const BUNDLES: Readonly<Record<Appliance['shape'], MakeBundle>> = {
     const files = [{ asset, from: '@containers/images.oci.tar' }]
     const packages = [
       { title: 'in the images', from: '@container-base/packages.json', within: true },
-      { title: 'that iPXE comes from', from: '@ipxe-packages/packages.json', within: true },
+      ...TFTP,
       ...LIVE.packages.filter((list) => !list.within),
     ]
     return {
@@ -185,6 +211,13 @@ const LOADERS = {
   from: '@boot-packages/packages.json',
   within: true,
 } as const
+
+/** Where the boot loaders for TFTP come from. */
+const TFTP = [
+  LOADERS,
+  { title: 'of those for arm64', from: `@${SIGNED.arm64}/packages.json`, within: true },
+  { title: 'that iPXE comes from', from: '@ipxe-packages/packages.json', within: true },
+]
 
 const single = (appliance: string, asset: string, files: Bundle['files']) => ({
   appliance,

@@ -21,19 +21,27 @@ const SCRIPT = {
   name: 'build:doctor',
   summary: ['Checks what this host lacks to build images, and says how to get it.'],
   version: readVersion(CHECKOUT),
-  options: { 'ipxe-src': { help: 'Also checks what compiling iPXE requires' } },
+  options: {
+    arm64: { help: 'Also checks what images of arm64 require' },
+    'ipxe-src': { help: 'Also checks what compiling iPXE requires' },
+  },
 }
 
-async function examine(compilesIpxe: boolean): Promise<readonly Finding[]> {
+interface Needs {
+  readonly compilesIpxe: boolean
+  readonly makesArm64: boolean
+}
+
+async function examine(needs: Needs): Promise<readonly Finding[]> {
   return [
-    readMachine(compilesIpxe),
+    readMachine(needs),
     {
       well: isRoot(),
       name: 'root',
       says: 'owns the files of a tree; ipxe-efi is built without',
       advice: 'Run it as root; ipxe-efi is built without.',
     },
-    ...readNeeds(compilesIpxe),
+    ...readNeeds(needs),
     {
       well: await knowsDebian(),
       name: 'Debian package sources',
@@ -58,14 +66,14 @@ function report(findings: readonly Finding[], { say }: Context['voice']): number
   return missing.length === 0 ? 0 : 1
 }
 
-function readMachine(compilesIpxe: boolean): Finding {
+function readMachine({ compilesIpxe }: Needs): Finding {
   const obstacle = findObstacle({ compilesIpxe, makesTree: true })
   const says = obstacle ?? 'runs the programs that build images'
   return { well: obstacle === null, name: 'Linux on x86-64', says }
 }
 
-function readNeeds(compilesIpxe: boolean): readonly Finding[] {
-  const host = readHost({ compilesIpxe })
+function readNeeds(needs: Needs): readonly Finding[] {
+  const host = readHost(needs)
   const missing = findMissing(host)
   const advice = missing.length === 0 ? {} : { advice: `As root: ${renderInstall(missing)}` }
   return needsFor(host).map((need) => ({
@@ -91,5 +99,8 @@ function readRoom(folder: string): Finding {
 await runScript({
   name: SCRIPT.name,
   read: (argv) => readArguments(SCRIPT, argv),
-  run: async ({ switches }, { voice }) => report(await examine(switches.has('ipxe-src')), voice),
+  run: async ({ switches }, { voice }) => {
+    const [compilesIpxe, makesArm64] = [switches.has('ipxe-src'), switches.has('arm64')]
+    return report(await examine({ compilesIpxe, makesArm64 }), voice)
+  },
 })

@@ -6,14 +6,18 @@ interface Need {
   /** The Debian package that brings it. */
   readonly package: string
   readonly why: string
-  /** Always, or only to compile iPXE. */
-  readonly when: 'always' | 'ipxe-source'
+  /** Always, only to compile iPXE, or only for images of arm64. */
+  readonly when: 'always' | 'ipxe-source' | 'arm64'
 }
 
 export interface HostFacts {
   readonly compilesIpxe: boolean
+  readonly makesArm64: boolean
   readonly has: (thing: string) => boolean
 }
+
+/** The line by which the kernel runs programs of arm64 in QEMU (binfmt.d(5)). */
+export const ARM64_PROGRAMS = '/usr/lib/binfmt.d/qemu-aarch64.conf'
 
 export const NEEDS: readonly Need[] = [
   { thing: 'apt-get', package: 'apt', why: 'fetches packages', when: 'always' },
@@ -47,13 +51,21 @@ export const NEEDS: readonly Need[] = [
     why: 'compiles iPXE for arm64',
     when: 'ipxe-source',
   },
+  {
+    thing: ARM64_PROGRAMS,
+    package: 'qemu-user-static',
+    why: 'runs programs of arm64',
+    when: 'arm64',
+  },
 ]
 
 /** Free bytes that a first build requires for trees, packages and images. */
 export const ROOM_BYTES = 6 * 2 ** 30
 
-export const needsFor = ({ compilesIpxe }: HostFacts): readonly Need[] =>
-  NEEDS.filter(({ when }) => when === 'always' || compilesIpxe)
+export function needsFor({ compilesIpxe, makesArm64 }: HostFacts): readonly Need[] {
+  const isNeeded = { always: true, 'ipxe-source': compilesIpxe, arm64: makesArm64 }
+  return NEEDS.filter(({ when }) => isNeeded[when])
+}
 
 export const findMissing = (facts: HostFacts): readonly Need[] =>
   needsFor(facts).filter(({ thing }) => !facts.has(thing))

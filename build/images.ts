@@ -36,7 +36,9 @@ async function build(options: BuildOptions, { voice, signal }: Context): Promise
   const title = `Flasher ${version}: ${appliances.map(({ name }) => name).join(', ')} at level ${level}`
   const report = json ? createJsonReport() : createTextReport({ voice, title, steps, durations })
   const makesTree = steps.some(({ name }) => name.endsWith('tree'))
-  const obstacle = await prepareHost({ compilesIpxe: source !== null, makesTree }, report.note)
+  const makesArm64 = steps.some(({ name }) => name === 'arm64-base')
+  const needs = { compilesIpxe: source !== null, makesTree, makesArm64 }
+  const obstacle = await prepareHost(needs, report.note)
   if (obstacle !== null) {
     report.fail(obstacle)
     return 1

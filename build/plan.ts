@@ -1,9 +1,10 @@
 /** Plans a build: the steps that make the wanted products, and the files to hand over. */
 import { ARCHS, type Arch } from '../appliance/appliance.ts'
 import { DEBIAN_ARCHS, LIVE_TRIO, netbootTrio, serverUpdate } from '../appliance/assets.ts'
-import { BUNDLES, SIGNED, type Bundle, type PlanOptions } from './bundles.ts'
+import { BUNDLES, INITRDS, LIVE_PREFIX, SIGNED, type Bundle, type PlanOptions } from './bundles.ts'
 import { ownerOf } from './cache/key.ts'
-import { appStep, nodeStep, serverAppStep } from './steps/app.ts'
+import { appStep, ARM64_APP_STEPS, nodeStep, serverAppStep } from './steps/app.ts'
+import { boardStep } from './steps/board.ts'
 import { containersStep } from './steps/containers.ts'
 import { debStep } from './steps/deb.ts'
 import { initrdStep } from './steps/initrd.ts'
@@ -14,8 +15,9 @@ import { secureBootStep } from './steps/secureboot.ts'
 import { serverDiskStep } from './steps/server-disk.ts'
 import { squashfsStep } from './steps/squashfs.ts'
 import type { BuildFacts, Step } from './steps/step.ts'
+import { tftpStep } from './steps/tftp.ts'
 import { toolsStep, withTools } from './steps/tools.ts'
-import { baseStep, CONTAINER_ROOT, SERVER_ROOT, treeStep } from './steps/tree.ts'
+import { baseStep, CONTAINER_ROOT, LIVE_ROOTS, SERVER_ROOT, treeStep } from './steps/tree.ts'
 import { zstdStep } from './steps/zstd.ts'
 
 export interface Plan {
@@ -69,6 +71,15 @@ const BOOT_PACKAGES_ARM = packagesStep({
   packages: ['grub-efi-arm64-signed', 'shim-signed'],
 })
 
+/** What starts a board: the loaders for UEFI, and the firmware of a Raspberry Pi. */
+const BOARD_PACKAGES = packagesStep({
+  name: 'board-packages',
+  says: 'boot loaders and firmware for boards',
+  suite: 'trixie',
+  arch: 'arm64',
+  packages: ['grub-efi-arm64-signed', 'raspi-firmware', 'shim-helpers-arm64-signed', 'shim-signed'],
+})
+
 /** One package holds the binaries of all architectures. */
 const IPXE_PACKAGES = packagesStep({
   name: 'ipxe-packages',
@@ -88,22 +99,28 @@ function allSteps({ facts, ipxeServer, ipxeSource }: PlanOptions): readonly Step
   const options = { arch: 'x86_64', facts } as const
   const squashfs = '@squashfs/root.squashfs'
   const root = { ...options, tree: '@tree/live', squashfs }
-  const squashfsName = netbootTrio('x86_64', facts.version).squashfs
   const media = { ...options, kernel: '@base/vmlinuz', initrd: '@initrd-media/initrd', squashfs }
   const ipxe = { facts, server: ipxeServer, source: ipxeSource }
   return [
     MKOSI,
     toolsStep,
-    nodeStep('x86_64'),
+    nodeStep,
     appStep,
-    baseStep(options),
-    treeStep(options),
-    squashfsStep(facts),
-    initrdStep({ ...root, name: 'initrd-netboot', kind: 'netboot', squashfsName }),
-    initrdStep({ ...root, name: 'initrd-media', kind: 'media', squashfsName: 'root.squashfs' }),
+    ...liveSteps('x86_64', facts),
     BOOT_PACKAGES,
     isoStep({ ...media, name: 'iso', packages: '@boot-packages/root' }),
     BOOT_PACKAGES_ARM,
+    ...ARM64_APP_STEPS,
+    ...liveSteps('arm64', facts),
+    BOARD_PACKAGES,
+    boardStep({
+      kernel: '@arm64-base/vmlinuz',
+      initrd: '@arm64-media/initrd',
+      squashfs: '@arm64-squashfs/root.squashfs',
+      tree: '@arm64-base/base',
+      packages: '@board-packages/root',
+      facts,
+    }),
     ...ARCHS.map((arch) => secureBootStep({ arch, packages: SIGNED[arch] })),
     initrdStep({
       ...root,
@@ -119,14 +136,34 @@ function allSteps({ facts, ipxeServer, ipxeSource }: PlanOptions): readonly Step
       makes: 'image.img.zst',
     }),
     IPXE_PACKAGES,
-    ...serverSteps(facts),
     ...ARCHS.map((arch) => {
       const binary = `@ipxe-packages/root/usr/lib/ipxe/${IPXE_BINARIES[arch]}`
       return ipxeStep({ ...ipxe, name: `ipxe-${arch}`, arch, binary })
     }),
+    tftpStep,
+    ...serverSteps(facts),
     baseStep(options, CONTAINER_ROOT),
     containersStep(DEBIAN_ARCHS.x86_64, facts),
   ].map(withTools)
+}
+
+/** Root and initrds of the live system. */
+function liveSteps(arch: Arch, facts: BuildFacts): readonly Step[] {
+  const options = { arch, facts }
+  const prefix = LIVE_PREFIX[arch]
+  const tree = `@${prefix}tree/live`
+  const says = 'root file system, compressed'
+  const squashfs = `@${prefix}squashfs/root.squashfs`
+  const root = { ...options, tree, squashfs }
+  const netboot = { name: INITRDS[arch].netboot, kind: 'netboot' } as const
+  const media = { name: INITRDS[arch].media, kind: 'media' } as const
+  return [
+    baseStep(options, LIVE_ROOTS[arch]),
+    treeStep(options, LIVE_ROOTS[arch]),
+    squashfsStep(facts, { name: `${prefix}squashfs`, says, tree }),
+    initrdStep({ ...root, ...netboot, squashfsName: netbootTrio(arch, facts.version).squashfs }),
+    initrdStep({ ...root, ...media, squashfsName: 'root.squashfs' }),
+  ]
 }
 
 function serverSteps(facts: BuildFacts): readonly Step[] {

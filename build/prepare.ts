@@ -1,11 +1,13 @@
 /** Installs what a host lacks before a build begins, where it may. */
 import { accessSync, constants, existsSync } from 'node:fs'
+import { readFile, writeFile } from 'node:fs/promises'
 import { delimiter, isAbsolute, join } from 'node:path'
 import process from 'node:process'
 import { $, quote } from 'zx/core'
 import { readHostSources } from './debian/apt.ts'
 import { findArchive, NO_ARCHIVE } from './debian/sources.ts'
 import {
+  ARM64_PROGRAMS,
   findMachineObstacle,
   findMissing,
   renderInstall,
@@ -17,17 +19,26 @@ interface HostOptions {
   readonly compilesIpxe: boolean
   /** The files of a tree have owners, which only root can set. */
   readonly makesTree: boolean
+  /** Programs of arm64 run while its packages are installed. */
+  readonly makesArm64: boolean
 }
 
 export const isRoot = () => process.getuid?.() === 0
 
-export const readHost = ({ compilesIpxe }: Pick<HostOptions, 'compilesIpxe'>): HostFacts => ({
+export const readHost = ({
   compilesIpxe,
+  makesArm64,
+}: Omit<HostOptions, 'makesTree'>): HostFacts => ({
+  compilesIpxe,
+  makesArm64,
   has: (thing) => (isAbsolute(thing) ? existsSync(thing) : isProgram(thing)),
 })
 
 /** Null when images can be built on this machine; else the reason, for people. */
-export const findObstacle = ({ compilesIpxe, makesTree }: HostOptions): string | null =>
+export const findObstacle = ({
+  compilesIpxe,
+  makesTree,
+}: Omit<HostOptions, 'makesArm64'>): string | null =>
   findMachineObstacle({
     platform: process.platform,
     arch: process.arch,
@@ -50,7 +61,11 @@ export async function prepareHost(
   if (obstacle !== null) return obstacle
   if (options.makesTree && !isRoot())
     return 'this image contains files that belong to root: build it as root'
-  return (await installMissing(readHost(options), say)) ?? (await prepareSources(say))
+  return (
+    (await installMissing(readHost(options), say)) ??
+    (options.makesArm64 ? await registerArm64(say) : null) ??
+    (await prepareSources(say))
+  )
 }
 
 async function installMissing(
@@ -69,6 +84,25 @@ async function installMissing(
   if (left.length === 0) return null
   const said = renderTail(`${update}\n${install}`)
   return `apt-get did not install ${left.join(', ')}:\n${said}\nTry: ${command}`
+}
+
+const FORMATS = '/proc/sys/fs/binfmt_misc'
+
+/** Where systemd runs, it has done so when the package was installed. */
+async function registerArm64(say: (line: string) => void): Promise<string | null> {
+  if (existsSync(join(FORMATS, 'qemu-aarch64'))) return null
+  say('Registering QEMU for programs of arm64')
+  try {
+    if (!existsSync(join(FORMATS, 'register'))) {
+      await $({ quiet: true })`mount -t binfmt_misc binfmt_misc ${FORMATS}`
+    }
+    const row = await readFile(ARM64_PROGRAMS, 'utf8')
+    await writeFile(join(FORMATS, 'register'), row.trim())
+    return null
+  } catch (thrown) {
+    const why = thrown instanceof Error ? thrown.message : String(thrown)
+    return `images of arm64 require binfmt_misc, and QEMU could not be registered with it:\n${why}`
+  }
 }
 
 async function prepareSources(say: (line: string) => void): Promise<string | null> {

@@ -35,7 +35,10 @@ async function release(options: ReleaseOptions, { voice, signal }: Context): Pro
   const durations = await readDurations({ cache, pace: level })
   const title = `Flasher ${version}: release ${options.tag} at level ${level}`
   const report = createTextReport({ voice, title, steps: plan.steps, durations })
-  const obstacle = await prepareHost({ compilesIpxe: false, makesTree: true }, report.note)
+  const obstacle = await prepareHost(
+    { compilesIpxe: false, makesTree: true, makesArm64: options.buildsImages },
+    report.note,
+  )
   if (obstacle !== null) {
     report.fail(obstacle)
     return 1

@@ -60,6 +60,20 @@ function leads(page: string, target: string): boolean {
   return anchor === '' || anchorsOf(readFileSync(file, 'utf8')).has(anchor)
 }
 
+test('what is installed by its version has the version of this checkout', () => {
+  const { version } = JSON.parse(readFileSync('package.json', 'utf8'))
+  const files = ['docs/appliance.md', ...globSync('docs/containers/*')]
+  const named =
+    /\bflasher(?:-\w+:|_|-lab_|-containers-x86_64-v| server )(\d+\.\d+\.\d+)|\$name:(\d\S*)/g
+  const bad = files.flatMap((file) =>
+    [...readFileSync(file, 'utf8').matchAll(named)]
+      .filter(([, one, other]) => (one ?? other) !== version)
+      .map(([text]) => `${file}: ${text}`),
+  )
+  assert.equal(bad, [])
+  assert.ok(files.length > 4)
+})
+
 /** Of another project. */
 const OTHERS: ReadonlySet<string> = new Set(['docs/interop/qcow2'])
 

@@ -1,6 +1,7 @@
 /** Container images as an OCI layout: several images over the same layers (OCI image format 1.1). */
 import { createHash } from 'node:crypto'
-import { CONTAINER_STATE, CONTAINER_TFTP, CONTAINER_USER } from '../../appliance/containers.ts'
+import { CONTAINER_STATE, CONTAINER_USER } from '../../appliance/containers.ts'
+import { TFTP_FOLDER } from '../../appliance/contract.ts'
 
 /** A compressed archive of files, and what it is when unpacked. */
 export interface Layer {
@@ -51,7 +52,7 @@ const CONTAINER_IMAGES: Readonly<Record<string, Start>> = {
       '--port=0',
       '--user=root',
       '--enable-tftp',
-      `--tftp-root=${CONTAINER_TFTP}`,
+      `--tftp-root=${TFTP_FOLDER}`,
     ],
     Env: [PATH],
     ExposedPorts: { '69/udp': {} },

@@ -65,6 +65,16 @@ export function renderTable({ id, diskSectors, partitions }: TablePlan): readonl
   ]
 }
 
+/** The boot sector before a table: its one entry covers a disk of any size, because images are written to larger ones. */
+export function renderProtective(): Buffer {
+  const sector = Buffer.alloc(SECTOR_BYTES)
+  sector.set([0, 0, 2, 0, 0xee, 0xff, 0xff, 0xff], 446)
+  sector.writeUInt32LE(1, 446 + 8)
+  sector.writeUInt32LE(0xffffffff, 446 + 12)
+  sector.writeUInt16LE(0xaa55, 510)
+  return sector
+}
+
 /** Where the partitions of a table begin and end; `head`: the disk's first sectors. */
 export function parseSpans(head: Buffer): readonly PartitionSpan[] {
   const start = 2 * SECTOR_BYTES
@@ -114,12 +124,20 @@ function renderEntry(id: string, { type, name, firstSector, lastSector }: Partit
   return entry
 }
 
-/** A version 4 GUID derived from a text, in the byte order of the disk. */
-function makeGuid(text: string): Buffer {
+/** A version 4 GUID derived from a text, as people write it. */
+export const renderGuid = (text: string): string =>
+  deriveGuid(text)
+    .toString('hex')
+    .replace(/^(.{8})(.{4})(.{4})(.{4})/, '$1-$2-$3-$4-')
+
+/** The same in the byte order of the disk. */
+const makeGuid = (text: string): Buffer => swapGuid(deriveGuid(text))
+
+function deriveGuid(text: string): Buffer {
   const guid = createHash('sha256').update(text).digest().subarray(0, 16)
   guid.writeUInt8(((guid[6] ?? 0) & 0x0f) | 0x40, 6)
   guid.writeUInt8(((guid[8] ?? 0) & 0x3f) | 0x80, 8)
-  return swapGuid(guid)
+  return guid
 }
 
 /** The first three fields are little-endian numbers. */

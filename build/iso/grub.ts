@@ -2,8 +2,34 @@
 import { KERNEL_ARGS } from '../../appliance/contract.ts'
 import { LIVE_QUIRKS } from '../../appliance/live-boot.ts'
 
-const PATHS = { kernel: '/live/vmlinuz', initrd: '/live/initrd' } as const
-const CONSOLES = ['console=tty0', 'console=ttyS0,115200'] as const
+/** What differs between media. */
+interface MenuPlace {
+  /** Where kernel and initrd lie; empty: at the top. */
+  readonly folder: string
+  readonly consoles: readonly string[]
+  /** How GRUB itself uses a serial line, where the firmware's console does not include it. */
+  readonly terminal: readonly string[]
+}
+
+/** A machine without a serial port keeps its screen. */
+const ISO_MENU: MenuPlace = {
+  folder: '/live',
+  consoles: ['console=tty0', 'console=ttyS0,115200'],
+  terminal: [
+    'if serial --unit=0 --speed=115200; then',
+    '  terminal_input console serial',
+    '  terminal_output console serial',
+    'fi',
+  ],
+}
+
+/** UEFI on arm64. */
+export const BOARD_MENU: MenuPlace = {
+  folder: '',
+  consoles: ['console=tty0', 'console=ttyAMA0'],
+  terminal: [],
+}
+
 /** Seconds: enough to press a key, not long enough to wait for. */
 const MENU_SECONDS = 3
 
@@ -20,6 +46,8 @@ interface MenuPlan {
   /** Identifies the medium to the initrd. */
   readonly media: string
   readonly asks: Asks
+  /** Default: the ISO's. */
+  readonly place?: MenuPlace
 }
 
 interface Entry {
@@ -36,16 +64,13 @@ const ENTRIES: readonly Entry[] = [
   },
 ]
 
-/** The menu. A machine without a serial port keeps its screen. */
-export function renderMenu({ version, media, asks }: MenuPlan): string {
+export function renderMenu({ version, media, asks, place = ISO_MENU }: MenuPlan): string {
+  const { folder, consoles, terminal } = place
   const quirks = LIVE_QUIRKS.map(([name, value]) => `${name}=${value}`)
   // gpt: use the backup table when a power cut during growth has damaged the first one.
-  const common = [`${KERNEL_ARGS.media}=${media}`, ...ASKING[asks], 'gpt', ...quirks, ...CONSOLES]
+  const common = [`${KERNEL_ARGS.media}=${media}`, ...ASKING[asks], 'gpt', ...quirks, ...consoles]
   return [
-    'if serial --unit=0 --speed=115200; then',
-    '  terminal_input console serial',
-    '  terminal_output console serial',
-    'fi',
+    ...terminal,
     `set timeout=${MENU_SECONDS}`,
     'set default=0',
     'set menu_color_normal=light-gray/black',
@@ -53,8 +78,8 @@ export function renderMenu({ version, media, asks }: MenuPlan): string {
     '',
     ...ENTRIES.flatMap(({ title, args }, at) => [
       `menuentry "${at === 0 ? `${title} ${version}` : title}" {`,
-      `  linux ${PATHS.kernel} ${[...common, ...args].join(' ')}`,
-      `  initrd ${PATHS.initrd}`,
+      `  linux ${folder}/vmlinuz ${[...common, ...args].join(' ')}`,
+      `  initrd ${folder}/initrd`,
       '}',
     ]),
     '',

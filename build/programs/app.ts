@@ -1,4 +1,4 @@
-/** Gathers our programs for an image: `app.ts --out DIR --home PATH --list FILE --node FILE --node-package NAME [ENTRY…]`; without an entry, all of them. */
+/** Gathers our programs for an image: `app.ts --out DIR --home PATH --list FILE --node FILE --node-package NAME [--node-folder DIR] [ENTRY…]`; without an entry, all of them. */
 import { mkdir, readFile, writeFile } from 'node:fs/promises'
 import { basename, join } from 'node:path'
 import { parseArgs } from 'node:util'
@@ -13,7 +13,15 @@ const LEGAL = /^(licen[cs]e|copying|notice)/i
 
 const text = { type: 'string', default: '' } as const
 const { values, positionals } = parseArgs({
-  options: { out: text, home: text, list: text, node: text, 'node-package': text },
+  options: {
+    out: text,
+    home: text,
+    list: text,
+    node: text,
+    'node-package': text,
+    /** Where that package lies; default: where this checkout has it. */
+    'node-folder': { ...text, default: process.cwd() },
+  },
   allowPositionals: true,
 })
 const home = join(values.out, values.home)
@@ -30,7 +38,7 @@ const packages = await listPackages(wanted, process.cwd())
 for (const { folder, place } of packages) {
   await layFolder(folder, join(home, 'node_modules', place), { wants: isUseful })
 }
-const node = await listPackages([values['node-package']], process.cwd())
+const node = await listPackages([values['node-package']], values['node-folder'])
 const list = [...packages, ...node].map(({ name, version, license }) => ({
   name,
   version,

@@ -1,4 +1,4 @@
-/** Builds the container images: `containers.ts --arch A --version V --epoch S --level N --base DIR --tree DIR… --tftp NAME=FILE… --out FILE`. */
+/** Builds the container images: `containers.ts --arch A --version V --epoch S --level N --base DIR --tree DIR… --out FILE`. */
 import {
   chmod,
   chown,
@@ -15,14 +15,14 @@ import {
 import { join } from 'node:path'
 import { parseArgs } from 'node:util'
 import { $ } from 'zx/core'
-import { CONTAINER_STATE, CONTAINER_TFTP, CONTAINER_USER } from '../../appliance/containers.ts'
-import { layFile, layFolder } from '../app/lay.ts'
+import { CONTAINER_STATE, CONTAINER_USER } from '../../appliance/containers.ts'
+import { layFolder } from '../app/lay.ts'
 import { digestFile } from '../cache/digest.ts'
 import { renderLayout, type Layer } from '../containers/layout.ts'
 
 const text = { type: 'string', default: '' } as const
 const list = { type: 'string', multiple: true, default: [] as string[] } as const
-const { arch, version, epoch, level, base, tree, tftp, out } = parseArgs({
+const { arch, version, epoch, level, base, tree, out } = parseArgs({
   options: {
     arch: text,
     version: text,
@@ -30,7 +30,6 @@ const { arch, version, epoch, level, base, tree, tftp, out } = parseArgs({
     level: text,
     base: text,
     tree: list,
-    tftp: list,
     out: text,
   },
 }).values
@@ -54,18 +53,12 @@ try {
   await rm(scratch, { recursive: true })
 }
 
-/** Our programs, the files for TFTP, the account, and the folder of the state. */
+/** Our programs and files, the account, and the folder of the state. */
 async function makeOwn(folder: string): Promise<string> {
   for (const each of tree) await layFolder(each, folder)
   // Units and their settings mean nothing here.
   for (const path of ['usr/lib/systemd', 'usr/lib/sysusers.d', 'etc']) {
     await rm(join(folder, path), { recursive: true, force: true })
-  }
-  const files = join(folder, CONTAINER_TFTP)
-  await mkdir(files, { recursive: true })
-  for (const pair of tftp) {
-    const [name = '', from = ''] = pair.split('=')
-    await layFile(from, join(files, name))
   }
   await mkdir(join(folder, 'etc'))
   for (const [name, line] of [

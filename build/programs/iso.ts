@@ -1,24 +1,11 @@
 /** Builds the hybrid ISO that boots PCs from a stick or disc, with a partition for images. */
 import { createHash } from 'node:crypto'
-import { createReadStream } from 'node:fs'
-import {
-  cp,
-  mkdir,
-  mkdtemp,
-  open,
-  readdir,
-  rename,
-  rm,
-  stat,
-  utimes,
-  writeFile,
-} from 'node:fs/promises'
+import { cp, mkdir, mkdtemp, open, rename, rm, writeFile } from 'node:fs/promises'
 import { dirname, join, resolve } from 'node:path'
-import { pipeline } from 'node:stream/promises'
 import { parseArgs } from 'node:util'
 import { $ } from 'zx/core'
-import { IMAGES_PARTITION } from '../../appliance/contract.ts'
-import { renderVolume } from '../exfat/volume.ts'
+import { digestFile } from '../cache/digest.ts'
+import { IMAGES_SECTORS, MEDIA_SERIAL, renderImages } from '../exfat/images.ts'
 import { PARTITION_TYPES, SECTOR_BYTES } from '../gpt/table.ts'
 import {
   type Asks,
@@ -30,7 +17,7 @@ import {
   SIGNED_CONFIG_PATH,
 } from '../iso/grub.ts'
 import { planHybrid } from '../iso/partitions.ts'
-import { renderReadme } from '../iso/readme.ts'
+import { writeFatVolume } from '../volumes/fat.ts'
 
 interface Job {
   readonly kernel: string
@@ -45,12 +32,8 @@ interface Job {
   readonly out: string
 }
 
-/** 32 MiB: as small as possible with a volume that can grow. */
-const IMAGES_SECTORS = 65_536
 /** Of the EFI partition: 6 MiB. */
 const EFI_SECTORS = 12_288
-/** The serial number of FAT and exFAT volumes; fixed, so that builds are reproducible. */
-const SERIAL = 0x464c4153
 
 const readWhole = async (path: string, bytes: number) => {
   await using file = await open(path)
@@ -63,7 +46,7 @@ async function makeIso(job: Job): Promise<void> {
   try {
     // Sticks of both lines in one machine must not start each other's menu.
     const kind = job.asks === 'wizard' ? '' : `-${job.asks}`
-    const media = `${job.version}-${(await digestOf(job.squashfs)).slice(0, 12)}${kind}`
+    const media = `${job.version}-${(await digestFile(job.squashfs)).slice(0, 12)}${kind}`
     const iso = join(folder, 'iso')
     const parts = {
       efi: await makeEfi(job, folder, media),
@@ -91,22 +74,9 @@ async function makeEfi({ packages, epoch }: Job, folder: string, media: string):
     await cp(join(packages, from), join(root, 'EFI/BOOT', name))
   }
   await writeFile(join(root, SIGNED_CONFIG_PATH), renderEarly(media))
-  for (const path of await readdir(root, { recursive: true })) {
-    await utimes(join(root, path), epoch, epoch)
-  }
   const image = join(folder, 'efi.img')
-  await using file = await open(image, 'w')
-  await file.truncate(EFI_SECTORS * SECTOR_BYTES)
-  const size = ['-T', String(EFI_SECTORS), '-h', '64', '-s', '32']
-  const label = ['-v', 'FLASHER_EFI', '-N', SERIAL.toString(16)]
-  const run = toolsWith({ SOURCE_DATE_EPOCH: String(epoch) })
-  await run`mformat -i ${image} ${label} ${size} ::`
-  // Sorted by name: `mcopy -s` copies in whatever order the host's file system lists.
-  for (const path of (await readdir(root, { recursive: true })).toSorted()) {
-    const from = join(root, path)
-    if ((await stat(from)).isDirectory()) await run`mmd -i ${image} ${`::${path}`}`
-    else await run`mcopy -Q -m -i ${image} ${from} ${`::${path}`}`
-  }
+  const volume = { sectors: EFI_SECTORS, label: 'FLASHER_EFI', serial: MEDIA_SERIAL }
+  await writeFatVolume({ ...volume, root, image, epoch })
   return image
 }
 
@@ -130,7 +100,7 @@ async function makeFiles(
   await writeFile(early, renderEarly(media))
   const modules = join(packages, 'usr/lib/grub/i386-pc')
   const what = ['-O', 'i386-pc-eltorito', '-d', modules, '-p', '/boot/grub', '-c', early]
-  await toolsWith()`grub-mkimage ${what} -o ${eltorito} ${[...BIOS_MODULES]}`
+  await run`grub-mkimage ${what} -o ${eltorito} ${[...BIOS_MODULES]}`
   const made: Record<string, string> = {
     'live/vmlinuz': kernel,
     'live/initrd': initrd,
@@ -168,7 +138,7 @@ async function runXorriso({ packages, epoch }: Job, { efi, files, iso, media }: 
     ['-eltorito-alt-boot', '-e', '--interval:appended_partition_2:all::', '-no-emul-boot'],
     Object.entries(files).map(([path, file]) => `${path}=${file}`),
   ]
-  await toolsWith()`xorriso ${words.flat()}`
+  await run`xorriso ${words.flat()}`
 }
 
 /** Appends the images partition, and writes a partition table that covers both. */
@@ -180,14 +150,7 @@ async function addImages({ version, epoch }: Job, iso: string, media: string) {
   // Cuts off xorriso's backup table, which would now lie in the middle.
   await file.truncate(Math.min(size, hybrid.imagesStart * SECTOR_BYTES))
   await file.truncate(hybrid.sectors * SECTOR_BYTES)
-  const volume = renderVolume({
-    sectors: IMAGES_SECTORS,
-    label: IMAGES_PARTITION.label,
-    serial: SERIAL,
-    time: new Date(epoch * 1000),
-    files: [{ name: 'README.txt', content: Buffer.from(renderReadme(version)) }],
-  })
-  for (const { offset, bytes } of volume) {
+  for (const { offset, bytes } of renderImages({ version, epoch })) {
     await file.write(bytes, 0, bytes.length, hybrid.imagesStart * SECTOR_BYTES + offset)
   }
   for (const { sector, bytes } of hybrid.pieces) {
@@ -195,18 +158,8 @@ async function addImages({ version, epoch }: Job, iso: string, media: string) {
   }
 }
 
-async function digestOf(path: string): Promise<string> {
-  const hash = createHash('sha256')
-  await pipeline(createReadStream(path), hash)
-  return hash.digest('hex')
-}
-
-/** zx with the settings of every tool; a tool that fails throws with its output. */
-const toolsWith = (more: NodeJS.ProcessEnv = {}) =>
-  $({
-    quiet: true,
-    env: { ...process.env, TZ: 'UTC', LC_ALL: 'C.UTF-8', MTOOLS_SKIP_CHECK: '1', ...more },
-  })
+/** A tool that fails throws with its output. */
+const run = $({ quiet: true, env: { ...process.env, TZ: 'UTC', LC_ALL: 'C.UTF-8' } })
 
 if (import.meta.main) {
   const text = { type: 'string', default: '' } as const

@@ -1,6 +1,5 @@
 /** Builds the disk of the server appliance: `server-disk.ts --kernel FILE --initrd FILE --squashfs FILE --packages DIR --version V --epoch S --level N --out FILE`. */
-import { mkdtemp, open, readFile, rm, stat, type FileHandle } from 'node:fs/promises'
-import { createReadStream } from 'node:fs'
+import { mkdtemp, open, readFile, rm, stat } from 'node:fs/promises'
 import { join, resolve } from 'node:path'
 import { parseArgs } from 'node:util'
 import { $ } from 'zx/core'
@@ -9,6 +8,7 @@ import { planBios } from '../server/bios.ts'
 import { makeEfiVolume } from '../server/efi.ts'
 import { BIOS_PREFIX, SERVER_BIOS_MODULES } from '../server/grub.ts'
 import { planServerDisk, SLOT_SECTORS } from '../server/layout.ts'
+import { copyInto } from '../volumes/copy.ts'
 
 interface Job {
   readonly kernel: string
@@ -68,16 +68,6 @@ async function makeBios(
     sector: bios,
     sectors: efi - bios,
   })
-}
-
-/** Zeros are left out, so that the file stays sparse. */
-async function copyInto(disk: FileHandle, from: string, sector: number): Promise<void> {
-  let at = sector * SECTOR_BYTES
-  for await (const piece of createReadStream(from, { highWaterMark: 2 ** 20 })) {
-    if (!Buffer.isBuffer(piece)) throw new Error(`${from} is read as text`)
-    if (piece.some((byte) => byte !== 0)) await disk.write(piece, 0, piece.length, at)
-    at += piece.length
-  }
 }
 
 if (import.meta.main) {

@@ -1,15 +1,12 @@
 /** GRUB for BIOS on a disk with a GUID partition table: its boot sector, and its core in a partition of its own. */
-import { SECTOR_BYTES } from '../gpt/table.ts'
+import { renderProtective, SECTOR_BYTES } from '../gpt/table.ts'
 
 /** Offsets that GRUB's own installer fills in (`grub/i386/pc/boot.h`). */
-const BOOT_AT = { driveCheck: 0x66, kernelSector: 0x5c, partitions: 446, signature: 510 } as const
+const BOOT_AT = { driveCheck: 0x66, kernelSector: 0x5c, partitions: 446 } as const
 /** The last entry of the core's list of its own sectors: first sector, how many, and the segment to load them to. */
 const LIST_AT = SECTOR_BYTES - 12
 const LOAD_SEGMENT = 0x820
 const NO_OPERATION = 0x90
-const PROTECTIVE = 0xee
-/** Covers a disk of any size, because the image is written to larger ones. */
-const WHATEVER = 0xffffffff
 
 interface BiosPlan {
   /** Debian's `boot.img`, one sector. */
@@ -26,25 +23,15 @@ export function planBios({ boot, core, sector, sectors }: BiosPlan) {
   const used = Math.ceil(core.length / SECTOR_BYTES)
   if (used > sectors)
     throw new Error(`GRUB takes ${used} sectors, and its partition has ${sectors}`)
-  const first = Buffer.alloc(SECTOR_BYTES)
+  const first = renderProtective()
   boot.copy(first, 0, 0, BOOT_AT.partitions)
   first.writeBigUInt64LE(BigInt(sector), BOOT_AT.kernelSector)
   // The drive that the BIOS names is right, as it is a hard disk.
   first.fill(NO_OPERATION, BOOT_AT.driveCheck, BOOT_AT.driveCheck + 2)
-  renderProtective().copy(first, BOOT_AT.partitions)
-  first.writeUInt16LE(0xaa55, BOOT_AT.signature)
   const placed = Buffer.alloc(used * SECTOR_BYTES)
   core.copy(placed)
   placed.writeBigUInt64LE(BigInt(sector + 1), LIST_AT)
   placed.writeUInt16LE(used - 1, LIST_AT + 8)
   placed.writeUInt16LE(LOAD_SEGMENT, LIST_AT + 10)
   return { first, core: placed }
-}
-
-function renderProtective(): Buffer {
-  const entry = Buffer.alloc(16)
-  entry.set([0, 0, 2, 0, PROTECTIVE, 0xff, 0xff, 0xff])
-  entry.writeUInt32LE(1, 8)
-  entry.writeUInt32LE(WHATEVER, 12)
-  return entry
 }

@@ -1,10 +1,9 @@
 /** The EFI partition of the server appliance: Debian's signed loaders, a version's kernel and initrd. */
-import { copyFile, mkdir, open, readdir, stat, utimes, writeFile } from 'node:fs/promises'
+import { copyFile, mkdir, writeFile } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
-import { $ } from 'zx/core'
 import { SERVER_BOOT } from '../../appliance/server.ts'
-import { SECTOR_BYTES } from '../gpt/table.ts'
 import { SIGNED_CONFIG, SIGNED_CONFIG_PATH } from '../iso/grub.ts'
+import { writeFatVolume } from '../volumes/fat.ts'
 import { renderGrubEnvironment, SERVER_GRUB_CONFIG } from './grub.ts'
 import { EFI_SECTORS } from './layout.ts'
 
@@ -21,7 +20,7 @@ interface EfiOptions {
 }
 
 /** The volume's serial number; fixed, so that builds are reproducible. */
-const SERIAL = '464c5356'
+const SERIAL = 0x464c5356
 
 /** Returns the path of the volume. */
 export async function makeEfiVolume(options: EfiOptions): Promise<string> {
@@ -45,24 +44,8 @@ export async function makeEfiVolume(options: EfiOptions): Promise<string> {
     [SIGNED_CONFIG_PATH]: SIGNED_CONFIG,
   }
   for (const [path, text] of Object.entries(texts)) await writeFile(await place(path), text)
-  return await writeVolume(root, join(scratch, 'efi.img'), epoch)
-}
-
-/** By mtools: no file system is mounted. */
-async function writeVolume(root: string, image: string, epoch: number): Promise<string> {
-  const env = { ...process.env, TZ: 'UTC', LC_ALL: 'C.UTF-8', MTOOLS_SKIP_CHECK: '1' }
-  const run = $({ quiet: true, env: { ...env, SOURCE_DATE_EPOCH: String(epoch) } })
-  // Sorted by name: what a folder lists first depends on the host's file system.
-  const paths = (await readdir(root, { recursive: true })).toSorted()
-  for (const path of paths) await utimes(join(root, path), epoch, epoch)
-  await using file = await open(image, 'w')
-  await file.truncate(EFI_SECTORS * SECTOR_BYTES)
-  const size = ['-F', '-c', '1', '-T', String(EFI_SECTORS), '-h', '64', '-s', '32']
-  await run`mformat -i ${image} -v FLASHER_EFI -N ${SERIAL} ${size} ::`
-  for (const path of paths) {
-    const from = join(root, path)
-    if ((await stat(from)).isDirectory()) await run`mmd -i ${image} ${`::${path}`}`
-    else await run`mcopy -Q -m -i ${image} ${from} ${`::${path}`}`
-  }
+  const image = join(scratch, 'efi.img')
+  const volume = { sectors: EFI_SECTORS, label: 'FLASHER_EFI', serial: SERIAL, clusterSectors: 1 }
+  await writeFatVolume({ ...volume, root, image, epoch })
   return image
 }

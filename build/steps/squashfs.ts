@@ -8,19 +8,13 @@ interface SquashfsOptions {
   readonly tree: string
 }
 
-const LIVE: SquashfsOptions = {
-  name: 'squashfs',
-  says: 'root file system, compressed',
-  tree: '@tree/live',
-}
-
 /** Levels of zstd: 15 makes files a tenth larger than 19, in a quarter of the time. */
 const EFFORT: Readonly<Record<Level, string>> = { dev: '15', release: '19' }
 
 /** The kernel is a file of its own. */
 export function squashfsStep(
   { epoch, level }: BuildFacts,
-  { name, says, tree }: SquashfsOptions = LIVE,
+  { name, says, tree }: SquashfsOptions,
 ): Step {
   const times = ['-all-time', String(epoch), '-mkfs-time', String(epoch)]
   const quiet = ['-noappend', '-quiet', '-no-progress', '-no-exports']

@@ -35,13 +35,25 @@ const LIVE_ROOT: RootPlan = {
   overlays: ['overlays/live', 'overlays/usb', '@app/root'],
 }
 
+export const LIVE_ROOTS: Readonly<Record<Arch, RootPlan>> = {
+  x86_64: LIVE_ROOT,
+  arm64: {
+    ...LIVE_ROOT,
+    prefix: 'arm64-',
+    says: 'the arm64 system',
+    packages: ['20-live-packages.conf', '21-live-packages-arm64.conf'],
+    settings: ['30-live.conf', '31-live-arm64.conf', 'live.finalize'],
+    overlays: ['overlays/live', 'overlays/usb', '@arm64-app/root'],
+  },
+}
+
 export const SERVER_ROOT: RootPlan = {
   prefix: 'server-',
   says: 'the server appliance',
   profiles: ['server-packages', 'server'],
   packages: ['40-server-packages.conf', '41-server-packages-x86-64.conf'],
   settings: ['42-server.conf', 'server.finalize'],
-  overlays: ['overlays/service', 'overlays/server', '@server-app/root'],
+  overlays: ['overlays/service', 'overlays/server', '@server-app/root', '@tftp/root'],
 }
 
 /** Packages alone: the programs lie over it as a layer. */
@@ -66,19 +78,18 @@ const mkosi = (name: string, arch: Arch, epoch: number) => [
 const confOf = (name: string) => `mkosi.conf.d/${name}`
 
 /** Makes `base` with all packages installed, their kernel `vmlinuz`, and the list `packages.json`. */
-export function baseStep({ arch }: TreeOptions, root: RootPlan = LIVE_ROOT): Step {
+export function baseStep({ arch }: TreeOptions, root: RootPlan): Step {
   const name = `${root.prefix}base`
-  const own = root.packages.filter((conf) => arch === 'x86_64' || !conf.includes('x86-64'))
   return programStep('tree', [`--profile=${root.profiles[0]}`, ...mkosi(name, arch, BASE_EPOCH)], {
     name,
     says: `Debian packages of ${root.says}`,
-    inputs: ['@mkosi/root', '@tools/root', ...COMMON, ...own.map(confOf)],
+    inputs: ['@mkosi/root', '@tools/root', ...COMMON, ...root.packages.map(confOf)],
     makes: ['base', ...(root === CONTAINER_ROOT ? [] : ['vmlinuz']), 'packages.json'],
   })
 }
 
 /** Makes `live`, the tree that is compressed and booted. */
-export function treeStep({ arch, facts }: TreeOptions, root: RootPlan = LIVE_ROOT): Step {
+export function treeStep({ arch, facts }: TreeOptions, root: RootPlan): Step {
   const [name, base] = [`${root.prefix}tree`, `@${root.prefix}base/base`]
   const args = [
     `--profile=${root.profiles[1]}`,

@@ -14,6 +14,7 @@ const COMMANDS: Readonly<
   list: async () => (await import('./commands/operator.ts')).list,
   fetch: async () => (await import('./commands/operator.ts')).fetchImage,
   remove: async () => (await import('./commands/operator.ts')).remove,
+  token: async () => (await import('./commands/operator.ts')).makeToken,
 }
 /** Returns the exit code. */
 export const cache = (environment: ProcessEnvironment<CacheHandler>): Promise<number> =>

@@ -9,6 +9,7 @@ import {
   NEEDS,
   renderInstall,
   renderTail,
+  type HostFacts,
 } from '../../build/host.ts'
 import { parseManifest } from '../../build/debian/package-list.ts'
 import { planImages } from '../../build/plan.ts'
@@ -24,11 +25,12 @@ import {
 const test = suite('host')
 
 test('a host that has all lacks nothing', () => {
-  assert.equal(findMissing({ compilesIpxe: true, has: () => true }), [])
+  assert.equal(findMissing({ compilesIpxe: true, makesArm64: true, has: () => true }), [])
 })
 
 test('one command brings all that is missing, each package once', () => {
-  const missing = findMissing({ compilesIpxe: true, has: (thing) => thing === 'make' })
+  const needs = { compilesIpxe: true, makesArm64: true }
+  const missing = findMissing({ ...needs, has: (thing) => thing === 'make' })
   assert.is(missing.length, NEEDS.length - 1)
   assert.is(
     renderInstall(missing.filter(({ package: name }) => name === 'git' || name === 'gcc')),
@@ -36,9 +38,12 @@ test('one command brings all that is missing, each package once', () => {
   )
 })
 
-test('a compiler is asked of those alone who compile', () => {
-  const missing = findMissing({ compilesIpxe: false, has: () => false })
-  assert.not.ok(missing.some(({ thing }) => thing === 'gcc'))
+test('a compiler is asked of those alone who compile, and QEMU for images of arm64', () => {
+  const needs = { compilesIpxe: false, makesArm64: false, has: () => false }
+  const listPackages = (more: Partial<HostFacts>) =>
+    findMissing({ ...needs, ...more }).map((need) => need.package)
+  assert.not.ok(listPackages({}).some((name) => name === 'gcc' || name === 'qemu-user-static'))
+  assert.ok(listPackages({ makesArm64: true }).includes('qemu-user-static'))
 })
 
 test('a machine that cannot build images is refused before anything is fetched', () => {

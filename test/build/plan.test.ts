@@ -2,7 +2,7 @@
 import { existsSync, globSync, readFileSync } from 'node:fs'
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
-import { APPLIANCES } from '../../appliance/all.ts'
+import { APPLIANCES, NAMED_APPLIANCES } from '../../appliance/all.ts'
 import { ownerOf } from '../../build/cache/key.ts'
 import { UsageError } from '../../build/arguments.ts'
 import { readBuild } from '../../build/command.ts'
@@ -51,9 +51,26 @@ test('the specified names are handed over', () => {
   )
 })
 
+const everything = planImages({ ...options, appliances: [...APPLIANCES, ...NAMED_APPLIANCES] })
+
+test('the specified names of arm64 are handed over', () => {
+  const arm = everything.bundles.filter(({ appliance }) => /arm64$|rpi$/.test(appliance))
+  assert.equal(
+    arm.flatMap(({ files, checksums }) => [...files.map(({ asset }) => asset), checksums]),
+    [
+      'flasher-netboot-pc-arm64-v1.2.3.vmlinuz',
+      'flasher-netboot-pc-arm64-v1.2.3.initrd',
+      'flasher-netboot-pc-arm64-v1.2.3.squashfs',
+      'flasher-netboot-pc-arm64-v1.2.3.sha256',
+      'flasher-usbboot-rpi-arm64-v1.2.3.img.gz',
+      'flasher-usbboot-rpi-arm64-v1.2.3.img.gz.sha256',
+    ],
+  )
+})
+
 test('every step runs after those that it reads from', () => {
   const before = new Set<string>()
-  for (const step of plan.steps) {
+  for (const step of everything.steps) {
     for (const input of step.inputs) {
       const owner = ownerOf(input)
       assert.ok(owner === null || before.has(owner), `${step.name} reads ${input}`)
@@ -63,7 +80,7 @@ test('every step runs after those that it reads from', () => {
 })
 
 test('what a step reads is among its inputs, or its key would lie', () => {
-  for (const step of plan.steps) {
+  for (const step of everything.steps) {
     const inputs = step.inputs.map(ownerOf)
     for (const token of tokensOf(step)) {
       const name = token.slice(1)
@@ -74,15 +91,15 @@ test('what a step reads is among its inputs, or its key would lie', () => {
 
 test('what a step reads is promised by the one that makes it', () => {
   const made = new Set(
-    plan.steps.flatMap(({ name, makes }) => makes.map((path) => `@${name}/${path}`)),
+    everything.steps.flatMap(({ name, makes }) => makes.map((path) => `@${name}/${path}`)),
   )
-  const wanted = plan.bundles.flatMap((bundle) => [
+  const wanted = everything.bundles.flatMap((bundle) => [
     ...bundle.files.map(({ from }) => from),
     ...bundle.packages.map(({ from }) => from),
     ...bundle.npm,
     ...bundle.programs,
   ])
-  const inputs = plan.steps.flatMap((step) =>
+  const inputs = everything.steps.flatMap((step) =>
     step.inputs.filter((input) => ownerOf(input) !== null),
   )
   for (const path of [...inputs, ...wanted]) {
@@ -92,7 +109,7 @@ test('what a step reads is promised by the one that makes it', () => {
 })
 
 test('no step knows where the checkout lies, and none has an absolute path', () => {
-  const words = plan.steps.flatMap(({ argv, inputs }) => [...argv, ...inputs])
+  const words = everything.steps.flatMap(({ argv, inputs }) => [...argv, ...inputs])
   assert.equal(
     words.filter((word) => word.startsWith('/') || word.includes(process.cwd())),
     [],
@@ -207,7 +224,9 @@ test('iPXE that was compiled is not said to be of Debian, and takes none of its 
 })
 
 test('every file of the checkout that a step reads is there', () => {
-  const inputs = plan.steps.flatMap((step) => step.inputs).filter((one) => ownerOf(one) === null)
+  const inputs = everything.steps
+    .flatMap((step) => step.inputs)
+    .filter((one) => ownerOf(one) === null)
   assert.equal(
     inputs.filter((path) => !existsSync(path)),
     [],

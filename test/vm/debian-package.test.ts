@@ -1,8 +1,7 @@
 /** The Debian package is installed, its programs run as its units say, and it goes without a trace. */
-import { spawn } from 'node:child_process'
-import { once } from 'node:events'
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
+import { runLabelledScript } from '../support/system/labelled-script.ts'
 import { findBuildObstacle, openDeb } from '../support/vm/built-images.ts'
 
 const test = suite('Debian package')
@@ -69,27 +68,20 @@ echo "user: $(within getent passwd flasher || echo none)"
 
 run('is installed, started and purged', async () => {
   const deb = await openDeb()
-  const own = ['--mount', '--net', '--pid', '--fork', '--kill-child', '--mount-proc']
-  const child = spawn('unshare', [...own, 'sh', '-c', SCRIPT, 'sh', deb], {
-    stdio: ['ignore', 'pipe', 'pipe'],
+  const { text, lineOf } = await runLabelledScript({
+    namespaces: ['--mount', '--net', '--pid', '--fork', '--kill-child', '--mount-proc'],
+    script: SCRIPT,
+    operands: [deb],
   })
-  const said: string[] = []
-  for (const stream of [child.stdout, child.stderr]) {
-    stream.on('data', (chunk: Buffer) => said.push(chunk.toString()))
-  }
-  await once(child, 'close')
-  const text = said.join('')
-  assert.is(child.exitCode, 0, text)
-  const lineOf = (name: string) => new RegExp(`^${name}: (.*)$`, 'm').exec(text)?.[1]
   assert.is(lineOf('installed'), 'install ok installed', text)
   assert.is(lineOf('enabled'), 'flasher-cache.service flasher-web.service', text)
   assert.is(lineOf('owner'), 'root:flasher 640')
   assert.is(lineOf('units'), 'fine', text)
-  assert.match(lineOf('version') ?? '', /\d+\.\d+\.\d+/)
-  assert.match(lineOf('health 8080') ?? '', /"ok"/)
-  assert.match(lineOf('health 8081') ?? '', /"ok"/)
+  assert.match(lineOf('version'), /\d+\.\d+\.\d+/)
+  assert.match(lineOf('health 8080'), /"ok"/)
+  assert.match(lineOf('health 8081'), /"ok"/)
   assert.is(lineOf('page'), '1')
-  assert.is(lineOf('left')?.trim(), '')
+  assert.is(lineOf('left').trim(), '')
   assert.is(lineOf('user'), 'none')
 })
 

@@ -6,7 +6,16 @@ import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
 import { findBuildObstacle, openServer } from '../support/vm/built-images.ts'
 import type { Qemu } from '../support/vm/qemu.ts'
-import { startAppliance, writeSeed, writeServerDisk } from '../support/vm/server-appliance.ts'
+import {
+  login,
+  readPassword,
+  runAsRoot,
+  startAppliance,
+  waitForHealth,
+  waitForLogin,
+  writeSeed,
+  writeServerDisk,
+} from '../support/vm/server-appliance.ts'
 import { serveRelease } from '../support/vm/server-release.ts'
 
 const test = suite('server appliance')
@@ -20,25 +29,6 @@ const MINUTE = 60
 /** What the boot loader starts after the update. */
 const NEXT = '99.0.0'
 
-/** What the login screen shows, up to where it asks. */
-const waitForLogin = (qemu: Qemu) => qemu.waitFor(/flasher-server login: /, 10 * MINUTE)
-
-async function login(qemu: Qemu, password: string): Promise<void> {
-  qemu.send('admin\r')
-  await qemu.waitFor(/Password: /, MINUTE)
-  qemu.send(`${password}\r`)
-  await qemu.waitFor(/admin@flasher-server:~\$ /, 2 * MINUTE)
-}
-
-/** Runs a command as root on the console; what it said. */
-async function runAsRoot(qemu: Qemu, password: string, command: string): Promise<string> {
-  // Not in the echo of the line itself.
-  qemu.send(`echo '${password}' | sudo -S -p '' sh -c '${command}'; echo en""ded $?\r`)
-  const said = await qemu.waitFor(/ended \d+/, 5 * MINUTE)
-  assert.match(said, /ended 0/, said)
-  return said
-}
-
 const restart = (qemu: Qemu, password: string) =>
   qemu.send(`echo '${password}' | sudo -S -p '' systemctl reboot\r`)
 
@@ -47,13 +37,12 @@ run('a fresh disk boots by BIOS, is updated and rolled back, and keeps its state
   const { version, ...files } = await openServer()
   await using site = await serveRelease({ ...files, version: NEXT })
   await using machine = await startAppliance({ firmware: 'bios', disk, restarts: true })
-  const { qemu, url } = machine
+  const { qemu } = machine
   await qemu.waitFor(/the state partition has [23]\d{3} MiB/, 5 * MINUTE)
   const screen = await waitForLogin(qemu)
   assert.match(screen, new RegExp(`Flasher server ${version}, current line`))
-  const [, password = ''] = /Password +([a-z0-9-]+)/.exec(screen) ?? []
-  assert.match(password, /^\w{4}(-\w{4}){4}$/, screen)
-  assert.equal(await (await fetch(`${url}/healthz`)).json(), { status: 'ok' })
+  const password = readPassword(screen)
+  await waitForHealth(machine)
 
   await login(qemu, password)
   await runAsRoot(qemu, password, `flasher-setup --releases http://10.0.2.2:${site.port}`)
@@ -75,7 +64,7 @@ run('a fresh disk boots by BIOS, is updated and rolled back, and keeps its state
     5 * MINUTE,
   )
   assert.match(await waitForLogin(qemu), new RegExp(`Password +${password}`))
-  assert.equal(await (await fetch(`${url}/healthz`)).json(), { status: 'ok' })
+  await waitForHealth(machine)
 })
 
 run('a seed chooses the earlier line and its password, under Secure Boot', async () => {
@@ -94,7 +83,7 @@ run('a seed chooses the earlier line and its password, under Secure Boot', async
   const { qemu, url } = machine
   const screen = await waitForLogin(qemu)
   assert.match(screen, /earlier line/, screen)
-  assert.equal(await (await fetch(`${url}/healthz`)).json(), { status: 'ok' })
+  await waitForHealth(machine)
   const answer = await fetch(`${url}/ui/login`, {
     method: 'POST',
     headers: { 'content-type': 'application/x-www-form-urlencoded', origin: url },

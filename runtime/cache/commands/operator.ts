@@ -1,4 +1,4 @@
-/** `flasher-cache add`, `list`, `fetch`, `remove`: commands for a running cache. */
+/** `flasher-cache add`, `list`, `fetch`, `remove`, `token`: commands for a running cache. */
 import { Fault } from '../../core/foundation/fault.ts'
 import { isRecord } from '../../core/foundation/shape.ts'
 import { renderJson } from '../../core/foundation/json-text.ts'
@@ -26,8 +26,8 @@ export async function add(environment: Here, given: Arguments): Promise<number> 
   const client = await connect(environment, given)
   const [src = ''] = given.positionals
   if (given.switches.has('catalog') || isManifestUrl(src)) return addAll(environment, client, src)
-  const { name, sha256 } = given.values
-  const added = await client.add({ src, name, sha256 })
+  const { name, sha256, 'index-sha256': index_sha256 } = given.values
+  const added = await client.add({ src, name, sha256, index_sha256 })
   const called = nameIn(added)
   openVoice(environment.stdout, environment.env).success(`${called} added`)
   if (given.switches.has('no-fetch')) return SUCCESS
@@ -61,6 +61,19 @@ export async function remove(environment: Here, given: Arguments): Promise<numbe
   const [name = ''] = given.positionals
   await client.remove(name, { force: given.switches.has('force') })
   openVoice(environment.stdout, environment.env).success(`${name} removed`)
+  return SUCCESS
+}
+
+export async function makeToken(environment: Here, given: Arguments): Promise<number> {
+  const client = await connect(environment, given)
+  const [name = ''] = given.positionals
+  const made = await client.makeUploadToken(name)
+  const token = isRecord(made) ? made['token'] : null
+  if (typeof token !== 'string') {
+    throw new Fault('upstream-failed', 'the cache sent an invalid response')
+  }
+  // Alone on its line, for a script.
+  environment.stdout.write(given.switches.has('json') ? `${renderJson(made)}\n` : `${token}\n`)
   return SUCCESS
 }
 

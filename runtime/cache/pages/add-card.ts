@@ -58,7 +58,7 @@ const renderAddressForm = (form: AddForm): Html =>
   </form>`
 
 function renderDetails(form: AddForm): Html {
-  const names = ['name', 'sha256']
+  const names = ['name', 'sha256', 'index_sha256']
   const open = names.some((name) => form.values[name] || form.errors[name])
   return html`<details${attributes({ open })}>
     <summary>${t.address.details}</summary>
@@ -72,6 +72,12 @@ function renderDetails(form: AddForm): Html {
       label: t.address.digest,
       mono: true,
       hint: t.address.digestHint,
+    })}
+    ${textField({
+      ...typed(form, 'index_sha256'),
+      label: t.address.indexDigest,
+      mono: true,
+      hint: t.address.indexDigestHint,
     })}
   </details>`
 }

@@ -1,6 +1,7 @@
 /** The page of the cache: its images with their downloads, unfinished uploads, and free space. */
 import type { Space } from '../../services/cache/blob-room.ts'
 import type { CacheRow, RowState } from '../../services/cache/cache-rows.ts'
+import type { Capture } from '../../services/cache/capture-states.ts'
 import type { Upload } from '../../services/cache/uploads.ts'
 import { blobKeyOf } from '../../core/catalog/cache-entry.ts'
 import { renderDuration, renderRate } from '../../core/foundation/rate.ts'
@@ -20,6 +21,7 @@ import { refreshEvery } from '../../web/ui/refresh.ts'
 import { ACTIONS, numberColumn, renderTable } from '../../web/ui/tables.ts'
 import { renderTime, type Clock } from '../../web/ui/times.ts'
 import { type AddForm, renderAddCard } from './add-card.ts'
+import { renderCaptures } from './captures.ts'
 import type { ServerLink } from './messages.ts'
 import { PAGES } from '../../core/texts/pages/texts.ts'
 import { fill, fillCount } from '../../core/texts/text.ts'
@@ -29,6 +31,7 @@ const t = PAGES.images
 interface ImagesView {
   readonly rows: readonly CacheRow[]
   readonly uploads: readonly Upload[]
+  readonly captures: readonly Capture[]
   readonly space: Space
   readonly folder: string
   readonly clock: Clock
@@ -37,10 +40,12 @@ interface ImagesView {
 }
 
 export function renderImages(view: ImagesView): Html {
-  const { rows, folder, form } = view
-  const isBusy = rows.some(({ state, download }) => isMoving(state) || download !== null)
+  const { rows, captures, folder, form, clock } = view
+  const isBusy =
+    rows.some(({ state, download }) => isMoving(state) || download !== null) ||
+    captures.some(({ status }) => status !== 'waiting')
   return html`<div class="stack" ${refreshEvery('images', '/ui/dashboard', isBusy ? 1 : 10)}>
-      ${renderSpace(view)} ${renderUploads(view)}
+      ${renderCaptures(captures, clock)} ${renderSpace(view)} ${renderUploads(view)}
       ${
         rows.length === 0
           ? null

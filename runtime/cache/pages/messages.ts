@@ -35,7 +35,7 @@ export function messagesOf(
 }
 
 function messageOf(query: URLSearchParams, serverLink: ServerLink): Content {
-  const [added, uploaded, removed, listed] = ['added', 'uploaded', 'removed', 'listed'].map(
+  const [added, uploaded, accepted, listed] = ['added', 'uploaded', 'accepted', 'listed'].map(
     (name) => query.get(name)?.slice(0, MAX_LENGTH),
   )
   const next = renderNext(serverLink)
@@ -48,8 +48,15 @@ function messageOf(query: URLSearchParams, serverLink: ServerLink): Content {
       'done',
       html`${fillHtml(t.uploaded, { name: html`<strong>${uploaded}</strong>` })} ${next}`,
     )
-  if (removed)
-    return banner('done', fillHtml(t.removed, { name: html`<strong>${removed}</strong>` }))
+  if (accepted)
+    return banner(
+      'done',
+      html`${fillHtml(t.accepted, { name: html`<strong>${accepted}</strong>` })} ${next}`,
+    )
+  for (const gone of ['removed', 'rejected'] as const) {
+    const name = query.get(gone)?.slice(0, MAX_LENGTH)
+    if (name) return banner('done', fillHtml(t[gone], { name: html`<strong>${name}</strong>` }))
+  }
   if (listed === undefined) return null
   return banner('done', html`${renderListed(Number(listed), query)}. ${next}`)
 }

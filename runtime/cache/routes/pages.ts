@@ -104,6 +104,7 @@ async function showImages(
     body: renderImages({
       rows,
       uploads,
+      captures: cache.captures.list(),
       space: await cache.space(),
       folder,
       clock,
@@ -158,7 +159,7 @@ const nameIn = (form: URLSearchParams): string => form.get('name') ?? ''
 /** Empty fields are as good as none. */
 const valuesOf = (form: URLSearchParams): Readonly<Record<string, string>> =>
   Object.fromEntries(
-    ['src', 'name', 'sha256'].flatMap((name) => {
+    ['src', 'name', 'sha256', 'index_sha256'].flatMap((name) => {
       const value = form.get(name)?.trim() ?? ''
       return value === '' ? [] : [[name, value]]
     }),

@@ -1,9 +1,10 @@
 /** The cache service: every URL that it answers, in one table. */
 import type { H3 } from 'h3'
+import { UPLOAD_KEY } from '../../core/capture/upload-token.ts'
 import type { Assets } from '../../services/host/assets.ts'
 import type { ImageCache } from '../../services/cache/image-cache.ts'
 import type { SignedOut } from '../../services/access/signed-out.ts'
-import type { Secret } from '../../services/access/secret.ts'
+import { deriveSecret, type Secret } from '../../services/access/secret.ts'
 import type { Environment } from '../../services/host/shell.ts'
 import type { TokenRecord } from '../../services/access/tokens.ts'
 import { assetRoute } from '../../web/ui/assets.ts'
@@ -22,6 +23,8 @@ import { themeRoute } from '../../web/ui/theme.ts'
 import { createTokenCheck } from '../../web/http/token-check.ts'
 import { createCachePages } from '../pages/frame.ts'
 import { blobRoutes } from './blobs.ts'
+import { capturePageRoutes } from './capture-pages.ts'
+import { captureRoutes } from './captures.ts'
 import { catalogRoutes } from './catalog.ts'
 import { pageRoutes } from './pages.ts'
 import { uploadRoutes } from './uploads.ts'
@@ -62,7 +65,8 @@ export function createCacheServer(parts: CacheServerDependencies): { readonly ap
     noteAll,
   })
   const guard = createGuard({ sessions, tokens, now })
-  const site: CacheSite = { cache, now, log, version, folder, env }
+  const uploadKey = deriveSecret(parts.secret, UPLOAD_KEY)
+  const site: CacheSite = { cache, now, log, version, folder, env, uploadKey }
   const pages = createCachePages(parts)
   const check = createPasswordCheck({ attempts, checkPassword: parts.checkPassword })
   const login = { sessions, views: pages, check, noteAll }
@@ -72,8 +76,10 @@ export function createCacheServer(parts: CacheServerDependencies): { readonly ap
     ...blobRoutes(site), //             /b/:token /files/:name /blob
     ...catalogRoutes(site), //          /catalog /catalog/entries /pins
     ...uploadRoutes(site), //           /uploads
+    ...captureRoutes(site), //          /captures
     ...loginRoutes(login), // / /ui /ui/login /ui/logout
     ...pageRoutes(site, pages), // /ui/dashboard and its forms
+    ...capturePageRoutes(site, pages), // /ui/capture
     themeRoute, //                      /ui/theme
     assetRoute(parts.assets), //        /static/…
   ]

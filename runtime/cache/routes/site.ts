@@ -1,6 +1,7 @@
 /** The services that the cache's routes and pages share. */
 import type { ImageCache } from '../../services/cache/image-cache.ts'
 import type { CacheRow } from '../../services/cache/cache-rows.ts'
+import type { Secret } from '../../services/access/secret.ts'
 import type { Environment } from '../../services/host/shell.ts'
 import type { Log } from '../../web/http/caller.ts'
 import type { Shown } from '../rules/catalog.ts'
@@ -14,6 +15,8 @@ export interface CacheSite {
   readonly folder: string
   /** Names proxies and FLASHER_CA_FILE. */
   readonly env: Environment
+  /** Signs and verifies the tokens of captures; a server with the same key does, too. */
+  readonly uploadKey: Secret
 }
 
 export const toShown = ({ download, ...row }: CacheRow): Shown => ({

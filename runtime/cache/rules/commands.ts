@@ -41,6 +41,15 @@ const ADD = {
       },
       help: 'expected digest; an image with another one is not offered',
     },
+    {
+      name: 'index-sha256',
+      value: {
+        name: 'HEX',
+        completes: 'nothing',
+        shape: { pattern: /^[0-9a-fA-F]{64}$/, words: '64 hexadecimal digits' },
+      },
+      help: 'digest of the frame index of an .img.zst, beside --sha256; "flasher inspect image" shows it',
+    },
     { name: 'no-fetch', value: null, help: 'do not download it until it is requested' },
     { name: 'catalog', value: null, help: 'treat URL as a catalog, whatever its name' },
     CONFIG,
@@ -86,12 +95,24 @@ const REMOVE = {
   examples: [{ line: 'flasher-cache remove debian-12.img.zst', does: 'remove an old image' }],
 } as const satisfies Command
 
+const TOKEN = {
+  words: ['token'],
+  summary: 'make a one-time token for uploading a captured image',
+  about: [
+    'Prints the token, which is good for one upload under NAME and must be used within a day. The image is offered after an operator has accepted it. The cache must be running.',
+  ],
+  positionals: [{ value: NAME, help: 'name of the image; it must end in .img.zst' }],
+  flags: [JSON_FLAG, CONFIG],
+  examples: [{ line: 'flasher-cache token web-42.img.zst', does: 'print a token' }],
+} as const satisfies Command
+
 export const COMMANDS = {
   serve: SERVE,
   add: ADD,
   list: LIST,
   fetch: FETCH,
   remove: REMOVE,
+  token: TOKEN,
 } as const
 export type CommandName = keyof typeof COMMANDS
 

@@ -36,16 +36,19 @@ export function blobKeyOf(source: string): string | null {
   return ref.ok ? ref.value : null
 }
 
+const digest = z
+  .string()
+  .regex(/^\s*([0-9a-fA-F]{64})?\s*$/, 'must be 64 hexadecimal digits')
+  .nullish()
+
 const BODY = z.strictObject({
   name: z.string().max(MAX_NAME_LENGTH).nullish(),
   src: z.string().min(1).max(8192),
   resolved_src: z.string().max(8192).nullish(),
   format: z.string().max(32).nullish(),
   arch: z.string().max(32).nullish(),
-  sha256: z
-    .string()
-    .regex(/^\s*([0-9a-fA-F]{64})?\s*$/, 'must be 64 hexadecimal digits')
-    .nullish(),
+  sha256: digest,
+  index_sha256: digest,
   size_bytes: z.int().min(0).nullish(),
   description: z.string().max(8192).nullish(),
   netboot_ref: z.string().max(MAX_NAME_LENGTH).nullish(),
@@ -61,7 +64,10 @@ export function parseCacheEntry(
   const { src, resolved_src: resolved } = checked.data
   const main = splitUser(src.trim())
   const other = resolved ? splitUser(resolved.trim()) : null
-  const wrong = findWrongSource('src', main.url) ?? findWrongSource('resolved_src', other?.url)
+  const wrong =
+    findWrongSource('src', main.url) ??
+    findWrongSource('resolved_src', other?.url) ??
+    findLooseIndex(checked.data)
   if (wrong !== null) return refuse([wrong])
   const name = pickName(checked.data.name, main.url, isTaken)
   const given = { ...checked.data, name, src: main.url, resolved_src: other?.url }
@@ -106,6 +112,14 @@ function splitUser(url: string) {
     ? { url, user: null }
     : { url: `${scheme}${rest}`, user: user ?? null }
 }
+
+/** What the index belongs to is pinned by the digest of the file alone. */
+const findLooseIndex = ({ sha256, index_sha256: index }: Pick<z.infer<typeof BODY>, DigestField>) =>
+  index?.trim() && !sha256?.trim()
+    ? fieldError(['index_sha256'], 'needs the SHA-256 of the file as well')
+    : null
+
+type DigestField = 'sha256' | 'index_sha256'
 
 const NOT_A_SOURCE = 'must be an http://, https:// or oras:// address'
 

@@ -15,11 +15,14 @@ export const MAX_PART_BYTES = 8 * 2 ** 20
 /** What file systems take. */
 const MAX_NAME_BYTES = 255
 
+/** A name under which an image file can be stored. */
+export const ImageNameSchema = z.string().superRefine((name, context) => {
+  const message = whyNoName(name)
+  if (message !== null) context.addIssue({ code: 'custom', message })
+})
+
 const BODY = z.strictObject({
-  name: z.string().superRefine((name, context) => {
-    const message = whyNoName(name)
-    if (message !== null) context.addIssue({ code: 'custom', message })
-  }),
+  name: ImageNameSchema,
   size_bytes: z.int().min(1, 'must not be empty').max(MAX_UPLOAD_BYTES),
   sha256: z
     .string()

@@ -120,6 +120,7 @@ function rowOfFile(
       format: decideFormat(null, names) || null,
       arch: decideArch(null, names),
       sha256: file.sha256,
+      ...(file.indexSha256 === null ? {} : { index_sha256: file.indexSha256 }),
       size_bytes: sizeBytes,
       description: null,
       netboot_ref: null,

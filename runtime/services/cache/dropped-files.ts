@@ -6,9 +6,11 @@ import type { Storage } from 'unstorage'
 import { type FileStamp, isSameStamp, whyNotAnImage } from '../../core/catalog/dropped-file.ts'
 import { Fault, renderError } from '../../core/foundation/fault.ts'
 import { hashStart } from '../host/file-hash.ts'
+import { detectFormat } from '../../core/image/image.ts'
 import { placeNewFile } from './file-placing.ts'
 import { createDigests, isStill, openStamped, readStamp } from './file-stamps.ts'
 import { makeFolder } from '../host/folders.ts'
+import { readIndexDigest } from './index-digest.ts'
 import { readSidecar } from '../image/sidecars.ts'
 import { pause } from '../host/watch.ts'
 
@@ -16,6 +18,8 @@ export interface DroppedFile {
   readonly stamp: FileStamp
   /** Lower case; null until it is known. */
   readonly sha256: string | null
+  /** Of its index, lower case; null: it is not in frames, or `sha256` is not known yet. */
+  readonly indexSha256: string | null
   /** Why it is not offered, in words; null where it is, or will be. */
   readonly refusal: string | null
   /** Of the hashing, 0 to 1. */
@@ -149,11 +153,25 @@ async function lookAt({ folder, seen, digests }: Scanned, name: string) {
   let file = seen.get(name)
   if (file === undefined || !isSameStamp(file.stamp, stamp)) {
     const sha256 = refusal === null ? await digests.find(stamp) : null
-    file = { stamp, since: performance.now(), sha256, refusal, progress: 0 }
+    const indexSha256 = sha256 === null ? null : await readIndex(folder, stamp)
+    file = { stamp, since: performance.now(), sha256, indexSha256, refusal, progress: 0 }
     seen.set(name, file)
   }
   if (file.sha256 !== null) file.refusal = await compare(folder, file)
 }
+
+/** Of the version whose digest is known; a file that cannot be read has none. */
+async function readIndex(folder: string, stamp: FileStamp): Promise<string | null> {
+  if (!isFramed(stamp)) return null
+  try {
+    await using handle = await openStamped(folder, stamp)
+    return await readIndexDigest(handle, stamp)
+  } catch {
+    return null // The next look finds another version, or says why.
+  }
+}
+
+const isFramed = ({ name }: FileStamp) => detectFormat(name) === 'img.zst'
 
 async function compare(folder: string, { stamp, sha256 }: Seen): Promise<string | null> {
   try {
@@ -186,6 +204,7 @@ async function hash({ folder, digests, signal }: Scanned, file: Seen) {
   const started = await hashStart(handle, stamp.sizeBytes, signal, (bytes) => {
     file.progress = bytes / stamp.sizeBytes
   })
+  const indexSha256 = isFramed(stamp) ? await readIndexDigest(handle, stamp) : null
   const after = await readStamp(folder, stamp.name)
   // It changed meanwhile: the next look finds it new.
   if (after === null || !isSameStamp(after, stamp)) {
@@ -195,6 +214,7 @@ async function hash({ folder, digests, signal }: Scanned, file: Seen) {
   const sha256 = started.digest('hex')
   await digests.save(stamp, sha256)
   file.sha256 = sha256
+  file.indexSha256 = indexSha256
   file.refusal = await compare(folder, file)
 }
 

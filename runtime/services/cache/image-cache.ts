@@ -11,13 +11,14 @@ import { decideArch } from '../../core/catalog/catalog.ts'
 import { Fault } from '../../core/foundation/fault.ts'
 import type { FieldError } from '../../core/foundation/field-error.ts'
 import { accept, refuse, type Result } from '../../core/foundation/result.ts'
-import { type BlobIndex, createBlobIndex } from './blob-index.ts'
+import { type BlobIndex, createBlobIndex, type StoredSource } from './blob-index.ts'
 import { createBlobReaders } from './blob-readers.ts'
 import { type BlobRoom, createBlobRoom } from './blob-room.ts'
 import { type Blobs, createBlobs } from './blobs.ts'
 import { readIndexDigest } from './index-digest.ts'
 import { readBootId } from '../host/boot-id.ts'
 import { listRows } from './cache-rows.ts'
+import { createCaptures } from './captures.ts'
 import { createDownloads, type Download, type Downloads } from './downloads.ts'
 import { createDroppedFiles } from './dropped-files.ts'
 import { makeFolder } from '../host/folders.ts'
@@ -76,8 +77,8 @@ export async function createImageCache(parts: ImageCacheDependencies) {
     bootId: await readBootId(),
     async finished({ key }, downloaded) {
       const before = index.find(key)
-      const stored = { ...downloaded, ...(await readIndexDigest(blobs, downloaded)) }
-      await index.store(key, { ...stored, fetchedAt: now().toISOString() })
+      const indexed = await readIndex(blobs, downloaded)
+      await index.store(key, { ...downloaded, ...indexed, fetchedAt: now().toISOString() })
       used.set(downloaded.sha256, now().getTime())
       if (before !== null) await room.sweep(before.sha256)
     },
@@ -90,11 +91,13 @@ export async function createImageCache(parts: ImageCacheDependencies) {
   const rows = () => listRows({ index, downloads, dropped, used, pins })
   const isTaken = (name: string) => hasEntry(index, name) || dropped.find(name) !== null
   const uploads = await createUploads({ data, records, room, dropped, isTaken, now, log })
+  const captures = await createCaptures({ data, records, room, dropped, isTaken, now, log })
 
   return {
     ...readers,
     rows,
     uploads,
+    captures,
     space: room.space,
     pin: pins.pin,
     scan: dropped.scan,
@@ -123,12 +126,19 @@ export async function createImageCache(parts: ImageCacheDependencies) {
     /** Why the latest download of an entry failed. */
     failureOf: (name: string) => downloads.failureOf(keyOf(findEntry(index, name))),
     async [Symbol.asyncDispose]() {
-      await downloads[Symbol.asyncDispose]()
-      await uploads[Symbol.asyncDispose]()
-      await dropped[Symbol.asyncDispose]()
+      for (const part of [downloads, uploads, captures, dropped]) await part[Symbol.asyncDispose]()
       lock[Symbol.dispose]()
     },
   }
+}
+
+async function readIndex(
+  blobs: Pick<Blobs, 'peek'>,
+  { sha256, sizeBytes }: Pick<StoredSource, 'sha256' | 'sizeBytes'>,
+): Promise<Pick<StoredSource, 'indexSha256'>> {
+  await using handle = await blobs.peek(sha256)
+  const indexSha256 = await readIndexDigest(handle, { name: sha256, sizeBytes })
+  return indexSha256 === null ? {} : { indexSha256 }
 }
 
 async function lockFolder(folder: string, data: string): Promise<Disposable> {

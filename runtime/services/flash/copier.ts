@@ -45,6 +45,9 @@ const LONGEST_ZERO_RUN = 128 * 1024 * 1024
 /** Zeroing commands that wait their turn; the reading stops when there are more. */
 const MAX_ZEROING = 32
 
+/** Enough to even out single writes, little enough to show a disk whose cache is full. */
+const RECENT_BYTES = 64 * 1024 * 1024
+
 const now = () => performance.now() / 1000
 
 const ZEROS = createSlot(SLOT_BYTES)
@@ -129,17 +132,18 @@ export function createRecorder({ device, zeroer, verifies, onWritten }: CopyOrde
   const data = createExtentLog()
   const zeroed = createExtentLog()
   const writing = createBusyMeter()
+  const recent = createBusyMeter(RECENT_BYTES)
   return {
     written: { data, zeroed },
-    /** Of writing, in bytes per second; null: not yet known. */
-    rate: () => writing.rate,
+    /** Of the last writes and those under way, in bytes per second; null: not yet known. */
+    recentRate: () => recent.rateAt(now()),
     decidesByCommand: (bytes: number) =>
       decideByCommand({ writing: writing.rate, zeroing: zeroer.rate }, bytes, verifies),
     async write(part: Buffer, at: number, checksum: (part: Buffer) => number) {
       data.add(at, part.length, verifies ? checksum(part) : 0)
-      writing.begin(now())
+      for (const meter of [writing, recent]) meter.begin(now())
       await device.write(part, at)
-      writing.end(now(), part.length)
+      for (const meter of [writing, recent]) meter.end(now(), part.length)
       onWritten(part.length)
     },
     /** False: the device would not do it. */

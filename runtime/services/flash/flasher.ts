@@ -4,7 +4,6 @@ import { describeFailure, type FlashOutcome, type FlashStage } from '../../core/
 import { Fault } from '../../core/foundation/fault.ts'
 import { lookInto } from '../image/image-look.ts'
 import type { Source } from '../image/source.ts'
-import type { Sources } from '../image/sources.ts'
 import { ownFeed } from './image-feed.ts'
 import {
   createTools,
@@ -18,6 +17,7 @@ import {
   type ReadyFlash,
 } from './flash-planner.ts'
 import { checkImage, type CheckedImage, type ImageRequest } from './image-checks.ts'
+import { openMirrors } from './mirrors.ts'
 import { writeImage } from './writer.ts'
 
 interface RunOptions {
@@ -98,10 +98,11 @@ async function carryOut(
   const plan = planned.value
   await using source = opened ? borrow(opened) : await tools.sources.open(order.image, { signal })
   const beforeEnds = await loadBeforeEnds(tools, order)
-  await using opening = await openMirrors(tools.sources, order.mirrors ?? [], signal)
-  const { mirrors } = opening
+  // Whoever gives a feed has opened them.
+  const places = openFeed === undefined ? order.mirrors : []
+  await using opening = await openMirrors(tools.sources, places ?? [], signal)
   const before = performance.now()
-  const feed = openFeed ?? ownFeed(tools.decoders, plan, source, mirrors)
+  const feed = openFeed ?? ownFeed(tools.decoders, plan, source, opening.mirrors)
   for await (const event of writeImage(tools, plan, feed, { signal, beforeEnds })) {
     note(event, reached)
     onEvent(event, plan)
@@ -123,16 +124,6 @@ async function loadBeforeEnds(
   { firstBoot = null }: ReadyFlash['order'],
 ) {
   return firstBoot === null ? null : (await loadSeedWriter()).create(firstBoot)
-}
-
-/** Those that can be opened: the image itself is elsewhere as well. */
-async function openMirrors(sources: Sources, locations: readonly string[], signal: AbortSignal) {
-  await using undo = new AsyncDisposableStack()
-  const opening = await Promise.allSettled(locations.map((at) => sources.open(at, { signal })))
-  const opened = opening.flatMap((one) => (one.status === 'fulfilled' ? [one.value] : []))
-  for (const source of opened) undo.use(source)
-  const held = undo.move()
-  return { mirrors: opened, [Symbol.asyncDispose]: () => held.disposeAsync() }
 }
 
 /** Whoever opened it closes it. */

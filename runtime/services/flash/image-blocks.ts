@@ -1,6 +1,7 @@
 /** Opens what a flash writes: by the image's frames where they can be trusted, else from start to end. */
 import { Fault } from '../../core/foundation/fault.ts'
 import type { FlashPlan } from '../../core/flash/flash.ts'
+import { canBeEnteredAgain } from '../../core/flash/left-behind.ts'
 import { decideEntry } from '../../core/image/entry.ts'
 import type { FrameMap } from '../../core/image/frame-map.ts'
 import { openFrames, type Compare } from '../frame/frame-blocks.ts'
@@ -9,6 +10,7 @@ import type { Blocks } from '../image/blocks.ts'
 import type { Decoders } from '../image/decoders.ts'
 import { readFrameMap } from '../image/frame-maps.ts'
 import type { Source } from '../image/source.ts'
+import { openRaw } from '../image/stream-blocks.ts'
 import { checkDigestFirst, countSource, type Counted } from './counted-source.ts'
 import type { Waits } from './wait-times.ts'
 
@@ -18,6 +20,8 @@ interface OpenedImage {
   readonly map: FrameMap | null
   /** Opens it; `compare` needs a map. */
   open(compare?: Compare): Promise<Blocks>
+  /** Opens it once more, from an offset on; null: it can only be read from its beginning. */
+  readonly enter: ((from: number) => Blocks) | null
 }
 
 interface Opening {
@@ -39,18 +43,30 @@ export async function openImage(
   if (sha256 !== null && isOutOfOrder) await checkDigestFirst(source, sha256, signal)
   const map = await findFrames(plan, source)
   const counted = countSource(source, isOutOfOrder || map !== null ? null : sha256, waits)
+  // What other places hold is known to be the same by the digests of the frames alone.
+  const places = listPlaces(counted.source, map === null || map.sha256 === null ? [] : mirrors)
+  const frames = map === null || places === null ? null : { map, sources: places }
+  const access = { format: image.format, isSeekable: places !== null, hasFrames: frames !== null }
   return {
     counted,
     map,
     async open(compare) {
-      const first = frameSourceOf(counted.source)
-      if (map === null || first === null) return decoders.open(counted.source, image.format)
-      const { sizeBytes } = source
-      const others = mirrors.map(frameSourceOf).filter((one) => one?.sizeBytes === sizeBytes)
-      const sources = [first, ...others.filter((one) => one !== null)] as const
-      return openFrames({ map, sources, ...(compare === undefined ? {} : { compare }) })
+      if (frames === null) return decoders.open(counted.source, image.format)
+      return openFrames({ ...frames, ...(compare === undefined ? {} : { compare }) })
     },
+    enter: canBeEnteredAgain({ ...access, sha256 })
+      ? (from) =>
+          frames === null ? openRaw(counted.source, from) : openFrames({ ...frames, from })
+      : null,
   }
+}
+
+/** Null where the image cannot be read here and there. */
+function listPlaces(source: Source, mirrors: readonly Source[]) {
+  const first = frameSourceOf(source)
+  if (first === null) return null
+  const others = mirrors.map(frameSourceOf).filter((one) => one?.sizeBytes === source.sizeBytes)
+  return [first, ...others.filter((one) => one !== null)] as const
 }
 
 /** Null where the image is to be read from start to end. */

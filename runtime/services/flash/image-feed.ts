@@ -9,6 +9,7 @@ import { copyBody } from './copier.ts'
 import type { Counted } from './counted-source.ts'
 import { openImage } from './image-blocks.ts'
 import type { Waits } from './wait-times.ts'
+import type { SlotPool } from './write-slots.ts'
 
 export interface Feed extends AsyncDisposable {
   /** What comes next, in order. */
@@ -21,6 +22,8 @@ interface OpenedFeed {
   readonly counted: Counted
   /** Null: the image is read from start to end. */
   readonly map: FrameMap | null
+  /** Shared with other disks; absent: the disk has its own. */
+  readonly pool?: SlotPool
   /** `compare` needs a map. */
   open(compare?: Compare): Promise<Feed>
 }

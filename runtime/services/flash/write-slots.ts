@@ -1,4 +1,4 @@
-/** A fixed set of aligned buffers: a slot is free again once its last user has returned it. */
+/** So many writes under way at once, and the aligned buffers for them. */
 import type { ImageFormat } from '../../core/image/image.ts'
 import { createSlot } from '../disk/device.ts'
 
@@ -10,25 +10,47 @@ const DEPTH = 4
 export const countSlots = (format: ImageFormat): number =>
   format === 'img.xz' || format === 'img.bz2' ? 3 : DEPTH + 1
 
+/** Where buffers come from. */
+export interface SlotPool {
+  take(): Promise<Buffer>
+  give(slot: Buffer): void
+}
+
+/** Made when they are first needed, and used again. */
+function createOwnPool(): SlotPool {
+  const free: Buffer[] = []
+  return {
+    take: () => Promise.resolve(free.pop() ?? createSlot(SLOT_BYTES)),
+    give: (slot) => void free.push(slot),
+  }
+}
+
 export type Slots = ReturnType<typeof createSlots>
 
-export function createSlots(count: number) {
-  const free = Array.from({ length: count }, () => createSlot(SLOT_BYTES))
-  const waiting: ((slot: Buffer) => void)[] = []
+export function createSlots(count: number, pool = createOwnPool()) {
+  let free = count
+  const waiting: (() => void)[] = []
+  async function enter(): Promise<void> {
+    if (free > 0) free -= 1
+    else await new Promise<void>((resolve) => waiting.push(resolve))
+  }
+  function leave() {
+    const next = waiting.shift()
+    if (next === undefined) free += 1
+    else next()
+  }
   return {
-    /** Waits for a free slot. */
-    take(): Promise<Buffer> {
-      const slot = free.pop()
-      return slot === undefined
-        ? new Promise((resolve) => {
-            waiting.push(resolve)
-          })
-        : Promise.resolve(slot)
+    /** Waits for a place; what is written there has memory of its own. */
+    enter,
+    leave,
+    /** Waits for a place, and for a buffer. */
+    async take(): Promise<Buffer> {
+      await enter()
+      return await pool.take()
     },
     give(slot: Buffer) {
-      const next = waiting.shift()
-      if (next === undefined) free.push(slot)
-      else next(slot)
+      pool.give(slot)
+      leave()
     },
   }
 }

@@ -110,7 +110,7 @@ async function* write(
   const opened = await untilAborted(signal, openFeed({ waits, signal }))
   const { counted } = opened
   const tasks = createTaskGroup()
-  const slots = createSlots(countSlots(image.format))
+  const slots = createSlots(countSlots(image.format), opened.pool)
   const withinDeadline = createDeadline(CLEANUP_MS)
   const facts = { ...target, sizeBytes: target.identity.sizeBytes }
   let opening: Promise<Feed> | null = null
@@ -227,7 +227,11 @@ async function* writeBody(
       device,
       zeroer,
       tasks,
-      slots: { ...slots, take: () => waits.during('disk', slots.take()) },
+      slots: {
+        ...slots,
+        enter: () => waits.during('disk', slots.enter()),
+        take: () => waits.during('disk', slots.take()),
+      },
       skipZeros: plan.zeros !== 'write',
       verifies: plan.verify !== 'none',
       from: head.length,

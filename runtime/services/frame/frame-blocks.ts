@@ -1,5 +1,5 @@
 /** The frames of an image as blocks in image order: fetched and decoded side by side, zeros never fetched. */
-import type { Frame, FrameMap } from '../../core/image/frame-map.ts'
+import { framesBetween, type Frame, type FrameMap } from '../../core/image/frame-map.ts'
 import type { Blocks, Piece } from '../image/blocks.ts'
 import { createFrameLoader, type FrameSource } from './frame-loader.ts'
 import { createFrameWorkers, createSharedSlot, type FrameWorkers } from './frame-workers.ts'
@@ -10,6 +10,8 @@ interface FrameReading {
   readonly sources: readonly [FrameSource, ...FrameSource[]]
   /** Absent: nothing is compared with what a disk holds. */
   readonly compare?: Compare
+  /** Where in the image to begin; absent: at its beginning. */
+  readonly from?: number
 }
 
 /**
@@ -42,7 +44,7 @@ type Coming =
 const MAX_AHEAD_BYTES = 96 * 1024 * 1024
 
 export function openFrames(reading: FrameReading, count?: number): Blocks {
-  const { map } = reading
+  const { map, from = 0 } = reading
   const workers = createFrameWorkers(count)
   const load = createLoad(reading, workers)
   const depth = decideDepth(map, workers.count)
@@ -50,10 +52,11 @@ export function openFrames(reading: FrameReading, count?: number): Blocks {
     stored: createSharedSlot(Math.max(1, map.maxStoredBytes)),
     content: createSharedSlot(Math.max(1, map.maxBytes)),
   }))
-  const steps = listSteps(map)
+  const steps = listSteps(map, from)
   const ahead: Coming[] = []
   const closing = { isClosed: false }
-  let served = 0
+  /** Of the frame that comes next. */
+  let served = skippedOf(map, from)
 
   function lookAhead() {
     while (!closing.isClosed && free.length > 0 && ahead.length < depth * 2) {
@@ -118,13 +121,18 @@ type Step =
   | { readonly kind: 'zeros'; readonly bytes: number }
   | { readonly kind: 'frame'; readonly frame: Frame }
 
+/** What lies before `from` in its frame, if that holds data: zeros are cut. */
+function skippedOf(map: FrameMap, from: number): number {
+  const [first] = framesBetween(map, from, map.bytes)
+  return first === undefined || first.isZero ? 0 : from - first.offset
+}
+
 /** Frames of zeros that follow one another are one run. */
-function* listSteps(map: FrameMap): Generator<Step, undefined> {
+function* listSteps(map: FrameMap, from: number): Generator<Step, undefined> {
   let zeros = 0
-  for (let index = 0; index < map.count; index += 1) {
-    const frame = map.at(index)
+  for (const frame of framesBetween(map, from, map.bytes)) {
     if (frame.isZero) {
-      zeros += frame.bytes
+      zeros += frame.bytes - Math.max(0, from - frame.offset)
       continue
     }
     if (zeros > 0) yield { kind: 'zeros', bytes: zeros }

@@ -1,12 +1,13 @@
 /** Flashes one image to several disks at once: one fetch and one decode feed all of them. */
 import { findSameDisk } from '../../core/flash/many-disks.ts'
 import { renderReasons, type FlashEvent, type FlashPlan } from '../../core/flash/flash.ts'
-import type { FlashOutcome } from '../../core/flash/outcome.ts'
+import { describeFailure, type FlashOutcome } from '../../core/flash/outcome.ts'
 import { refuse } from '../../core/foundation/result.ts'
-import { openRaw } from '../image/stream-blocks.ts'
 import { openImage } from '../flash/image-blocks.ts'
+import { openMirrors } from '../flash/mirrors.ts'
 import { createWaits } from '../flash/wait-times.ts'
 import { createFlasher } from '../flash/flasher.ts'
+import type { Source } from '../image/source.ts'
 import {
   createTools,
   lookAtImage,
@@ -22,6 +23,10 @@ import { createSharedFeeds, type SharedFeed } from './shared-image.ts'
 
 export type ManyFlasher = ReturnType<typeof createManyFlasher>
 
+type ManyOrder = Omit<FlashOrder, keyof ManyTarget>
+/** One of the disks, and which one was chosen. */
+type ManyTarget = Pick<FlashOrder, 'target' | 'chosen'>
+
 export function createManyFlasher(given: FlasherOptions) {
   const tools = createTools(given)
   const { run, checkContent } = createFlasher(given)
@@ -30,8 +35,8 @@ export function createManyFlasher(given: FlasherOptions) {
 
     /** The image is opened and looked at once; what speaks against a flash is a value. */
     plan: (
-      order: Omit<FlashOrder, 'target'>,
-      targets: readonly string[],
+      order: ManyOrder,
+      targets: readonly ManyTarget[],
       signal: AbortSignal,
     ): Promise<ManyFlashes> => planMany(tools, order, targets, signal),
 
@@ -45,15 +50,15 @@ export function createManyFlasher(given: FlasherOptions) {
 
 async function planMany(
   tools: FlashTools,
-  order: Omit<FlashOrder, 'target'>,
-  targets: readonly string[],
+  order: ManyOrder,
+  targets: readonly ManyTarget[],
   signal: AbortSignal,
 ): Promise<ManyFlashes> {
   await using undo = new AsyncDisposableStack()
   const opened = undo.use(await lookAtImage(tools, { ...order, target: '' }, signal))
   const flashes: PlannedFlash[] = []
   for (const target of targets) {
-    const one = { ...order, target }
+    const one = { ...order, ...target }
     const planned = await planTarget(tools, opened, one, signal)
     const same = findSameDisk(
       planned.target,
@@ -70,6 +75,8 @@ async function planMany(
 
 interface RunManyOptions {
   readonly signal: AbortSignal
+  /** Called when a disk is done with; `disk`: as the user named it. */
+  readonly onEnd?: (end: FlashOutcome, disk: string) => void
   readonly onEvent: (event: FlashEvent, plan: FlashPlan) => void
 }
 
@@ -77,34 +84,46 @@ async function runMany(
   tools: FlashTools,
   run: (flash: ReadyFlash, options: RunManyOptions) => Promise<FlashOutcome>,
   flashes: readonly PlannedFlash[],
-  { signal, onEvent }: RunManyOptions,
+  { onEnd, ...options }: RunManyOptions,
 ): Promise<readonly FlashOutcome[]> {
+  const { signal } = options
   const [first] = flashes
   if (first === undefined) return []
-  const feeds = await shareImage(tools, first, flashes.length, signal)
-  const runs = flashes.map(async (flash, index) => {
-    const feed = feeds[index]
-    if (feed === undefined) return await run(flash, { signal, onEvent })
-    const outcome = await run({ ...flash, openFeed: feed.open }, { signal, onEvent })
-    // A disk that failed before its feed was opened must not hold up the others.
-    feed.leave()
-    return outcome
-  })
-  return await Promise.all(runs)
+  try {
+    const { mirrors: places = [] } = first.order
+    await using opened = await openMirrors(tools.sources, places, signal)
+    const feeds = await shareImage(tools, first, { disks: flashes.length, ...opened }, signal)
+    const runs = flashes.map(async (flash, index) => {
+      const feed = feeds[index]
+      const fed = feed === undefined ? flash : { ...flash, openFeed: feed.open }
+      const end = await run(fed, options)
+      // A disk that failed before its feed was opened must not hold up the others.
+      feed?.leave()
+      onEnd?.(end, flash.order.target)
+      return end
+    })
+    return await Promise.all(runs)
+  } catch (thrown) {
+    const isAborted = signal.aborted
+    return flashes.map(({ order: { target } }) =>
+      describeFailure(thrown, { target, stage: 'checking', isAborted }),
+    )
+  }
+}
+
+interface Sharing {
+  readonly disks: number
+  readonly mirrors: readonly Source[]
 }
 
 async function shareImage(
   { decoders }: FlashTools,
   { source, plan }: PlannedFlash,
-  disks: number,
+  { disks, mirrors }: Sharing,
   signal: AbortSignal,
 ): Promise<readonly SharedFeed[]> {
   if (!plan.ok) return []
-  const { image, sha256 } = plan.value
-  const around = { waits: createWaits(), signal, mirrors: [] }
-  const { counted, open } = await openImage(decoders, plan.value, source, around)
-  // Nobody would notice that a pinned image changed between its two readings.
-  const isSteady = image.format === 'img' && source.readAt !== null && sha256 === null
-  const enter = isSteady ? (from: number) => Promise.resolve(openRaw(source, from)) : null
+  const around = { waits: createWaits(), signal, mirrors }
+  const { counted, open, enter } = await openImage(decoders, plan.value, source, around)
   return createSharedFeeds({ disks, counted, open: () => open(), enter, signal })
 }

@@ -3,7 +3,7 @@ import { crc32 } from 'node:zlib'
 import { splitZeros, type Range } from '../../core/image/extents.ts'
 import { createSlot } from '../disk/device.ts'
 import { isZeroRange } from '../flash/copier.ts'
-import { SLOT_BYTES } from '../flash/write-slots.ts'
+import { SLOT_BYTES, type SlotPool } from '../flash/write-slots.ts'
 
 interface DataExtent extends Range {
   readonly crc32: number
@@ -35,29 +35,43 @@ export function splitPiece(slot: Buffer, bytes: number): SharedPiece['split'] {
 
 export const wholeGrains = (bytes: number): number => bytes - (bytes % GRAIN)
 
-/** Slots that are given back by their last user. */
-export function createSharedSlots(count: number) {
-  let made = 0
+/** How much the fastest disk may be ahead of the slowest: 96 MiB. */
+const BUFFER_SLOTS = 24
+/** All memory of slots, for however many disks: 128 MiB. */
+const ALL_SLOTS = 32
+
+/** Slots that are given back by their last user. */ export function createSharedSlots() {
   const free: Buffer[] = []
-  const waiting: ((slot: Buffer) => void)[] = []
-  const give = (slot: Buffer) => {
-    const next = waiting.shift()
-    if (next === undefined) free.push(slot)
-    else next(slot)
+  const waiting: { readonly most: number; readonly resolve: (slot: Buffer) => void }[] = []
+  let used = 0
+
+  /** Null: `most` are in use. */
+  function tryTake(most: number): Buffer | null {
+    if (used >= most) return null
+    used += 1
+    return free.pop() ?? createSlot(SLOT_BYTES)
+  }
+  const untilFree = (most: number): Promise<Buffer> =>
+    new Promise((resolve) => {
+      waiting.push({ most, resolve })
+    })
+  function give(slot: Buffer) {
+    used -= 1
+    free.push(slot)
+    const at = waiting.findIndex(({ most }) => used < most)
+    const [next] = at === -1 ? [] : waiting.splice(at, 1)
+    const taken = next === undefined ? null : tryTake(next.most)
+    if (taken !== null) next?.resolve(taken)
   }
   return {
-    /** Null: all are in use. */
-    tryTake(): Buffer | null {
-      if (free.length === 0 && made < count) {
-        made += 1
-        return createSlot(SLOT_BYTES)
-      }
-      return free.pop() ?? null
-    },
-    untilFree: (): Promise<Buffer> =>
-      new Promise((resolve) => {
-        waiting.push(resolve)
-      }),
+    /** For what is decoded; null: all are in use. */
+    tryTakeDecoded: () => tryTake(BUFFER_SLOTS),
+    untilDecoded: () => untilFree(BUFFER_SLOTS),
+    /** What a disk reads back, or reads alone from the source; some are left for it at any time. */
+    pool: {
+      take: async () => tryTake(ALL_SLOTS) ?? (await untilFree(ALL_SLOTS)),
+      give,
+    } satisfies SlotPool,
     /** One user less. */
     release(piece: SharedPiece) {
       piece.users -= 1

@@ -1,4 +1,5 @@
 /** One fetch and one decode of an image that feed several disks through a bounded buffer. */
+import { decideLeftBehind } from '../../core/flash/left-behind.ts'
 import { createFiller, type Filler } from '../image/filler.ts'
 import type { Blocks } from '../image/blocks.ts'
 import { untilAborted } from '../host/watch.ts'
@@ -14,12 +15,9 @@ interface SharedOptions {
   /** Opens the image's decoded content, once. */
   readonly open: () => Promise<Blocks>
   /** Opens it again from an offset on; null: it can only be read from its beginning. */
-  readonly enter: ((from: number) => Promise<Blocks>) | null
+  readonly enter: ((from: number) => Blocks) | null
   readonly signal: AbortSignal
 }
-
-/** How much the fastest disk may be ahead of the slowest: 96 MiB. */
-const BUFFER_SLOTS = 24
 
 /** One disk's share. */
 export interface SharedFeed {
@@ -44,6 +42,7 @@ export function createSharedFeeds(options: SharedOptions): readonly SharedFeed[]
       Promise.resolve({
         counted: { ...counted, checkDigest },
         map: null,
+        pool: shared.pool,
         open: () => Promise.resolve(lane.feed),
       }),
     leave: lane.leave,
@@ -62,7 +61,7 @@ function keepOutcome(act: () => void): () => void {
 }
 
 function createShared(options: SharedOptions) {
-  const slots = createSharedSlots(BUFFER_SLOTS)
+  const slots = createSharedSlots()
   const lanes = new Set<Lane>()
   const { promise: ended, resolve: end } = Promise.withResolvers<void>()
   let failure: { readonly thrown: unknown } | null = null
@@ -107,6 +106,7 @@ function createShared(options: SharedOptions) {
     },
   }
   return {
+    pool: slots.pool,
     open() {
       const lane = createLane(shared)
       lanes.add(lane)
@@ -146,10 +146,11 @@ function createStarving(
   /** Lanes that have nothing left to write wait for those that hold the whole buffer. */
   function detachSlow() {
     if (enter === null || !isStarved) return
-    const fastest = Math.max(0, ...[...lanes].filter(isIdle).map(({ rate }) => rate()))
-    for (const lane of lanes) {
-      // One that has not written anything yet has the rate 0.
-      if (isIdle(lane) || lane.rate() * SLOWER >= fastest) continue
+    const all = [...lanes]
+    const fed = all.map(({ backlog, rate }) => ({ backlog: backlog(), rate: rate() }))
+    for (const index of decideLeftBehind(fed)) {
+      const lane = all[index]
+      if (lane === undefined) continue
       lanes.delete(lane)
       lane.detach()
     }
@@ -158,22 +159,25 @@ function createStarving(
   return {
     detachSlow,
     async takeSlot() {
-      const slot = slots.tryTake()
+      const slot = slots.tryTakeDecoded()
       if (slot !== null) return slot
       isStarved = true
-      const freed = slots.untilFree()
+      const freed = slots.untilDecoded()
       detachSlow()
-      const taken = await untilAborted(signal, freed)
-      isStarved = false
-      return taken
+      // A disk that hangs says nothing: only its time goes by.
+      const looking = setInterval(detachSlow, LOOK_MS)
+      try {
+        return await untilAborted(signal, freed)
+      } finally {
+        clearInterval(looking)
+        isStarved = false
+      }
     },
   }
 }
 
-/** A disk at less than half of the speed of another one is left behind when it has used up the buffer. */
-const SLOWER = 2
-
-const isIdle = (lane: Lane) => lane.backlog() === 0
+/** Between two looks at the speeds of the disks while they wait for one another. */
+const LOOK_MS = 250
 
 /** Reads what comes next and hands it on; how many bytes it was, 0 at the end. */
 async function readPiece(

@@ -22,7 +22,7 @@ export interface SharedContent {
   /** Resolves when nothing more will be decoded. */
   readonly ended: Promise<void>
   /** Opens the image once more from an offset on; null: it can only be read from its beginning. */
-  readonly enter: ((from: number) => Promise<Blocks>) | null
+  readonly enter: ((from: number) => Blocks) | null
   /** The lane needs nothing more. */
   leave(lane: Lane): void
 }
@@ -78,7 +78,8 @@ export function createLane(shared: SharedContent) {
       wake()
     },
     shift: () => queue.shift() ?? null,
-    backlog: () => queue.length,
+    /** Pieces in memory that it has yet to write. */
+    backlog: () => queue.filter(({ slot }) => slot !== null).length,
     untilWoken: () => woken.promise,
     isDetached: () => isDetached,
     /** What is being written is written; the rest is read once more from the source. */
@@ -87,8 +88,8 @@ export function createLane(shared: SharedContent) {
       drop()
       wake()
     },
-    /** Bytes per second while it writes; 0: not yet known. */
-    rate: () => recorder?.rate() ?? 0,
+    /** Of late, in bytes per second while it writes; null: not yet known. */
+    rate: () => recorder?.recentRate() ?? null,
   }
   return lane
 }
@@ -141,7 +142,7 @@ function createRest({ ended, enter }: SharedContent, position: () => number | nu
       if (from === null || enter === null) return null
       if (own === null) {
         await ended
-        const blocks = await enter(from)
+        const blocks = enter(from)
         own = { blocks, filler: createFiller(blocks) }
       }
       return own.filler
@@ -195,7 +196,7 @@ interface Writing {
   readonly release: (piece: SharedPiece) => void
 }
 
-/** Launches the write; a slot of the lane's own stands for it, so that only so many are under way. */
+/** Launches the write when there is a place for it, so that only so many are under way. */
 async function writePart(part: Part, offset: number, writing: Writing) {
   const { order, recorder, zeros, release } = writing
   const { piece, from, bytes } = part
@@ -208,7 +209,7 @@ async function writePart(part: Part, offset: number, writing: Writing) {
   const split = splitOf(part, order)
   for (const run of split?.zeros ?? []) await zeros.add(offset + run.offset, run.bytes)
   const data = split?.data ?? [{ offset: 0, bytes: slot.length, crc32: null }]
-  const place = await order.slots.take()
+  await order.slots.enter()
   order.tasks.launch(async () => {
     try {
       for (const extent of data) {
@@ -216,7 +217,7 @@ async function writePart(part: Part, offset: number, writing: Writing) {
         await recorder.write(cut, offset + extent.offset, () => extent.crc32 ?? crc32(cut))
       }
     } finally {
-      order.slots.give(place)
+      order.slots.leave()
       release(piece)
     }
   })

@@ -15,6 +15,8 @@ export interface CacheClient {
   add(entry: object): Promise<unknown>
   download(name: string, options: { readonly force: boolean }): Promise<void>
   remove(name: string, options: { readonly force: boolean }): Promise<void>
+  /** A one-time token for the upload of a captured image, as it came. */
+  makeUploadToken(name: string): Promise<unknown>
   /** `machines`: how many are bound to each. A refusal is returned: not every cache knows pins. */
   pin(
     holder: string,
@@ -73,6 +75,7 @@ export function createCacheClient(options: CacheClientOptions): CacheClient {
     async remove(name, { force }) {
       await obtain('DELETE', `${entry(name)}${forced(force)}`)
     },
+    makeUploadToken: (name) => obtain('POST', '/captures/tokens', { name }),
     async pin(holder, refs, machines) {
       const answer = await ask('POST', '/pins', { holder, refs, machines })
       return answer.ok ? accept(null) : answer

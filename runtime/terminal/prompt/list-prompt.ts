@@ -2,15 +2,15 @@
 import { createPrompt, isEnterKey, useEffect, useKeypress, useState } from '@inquirer/core'
 import { HELP_KEY, type Asked, type Subject } from './question.ts'
 import {
+  cleared,
   complained,
   decideAnswer,
   findInstant,
-  moved,
+  pressed,
   renewed,
   typed,
   UNTOUCHED,
   type MenuState,
-  type Move,
 } from './menu.ts'
 import type { Painter } from './painter.ts'
 
@@ -21,13 +21,6 @@ interface ListPrompt {
   readonly resized: EventTarget
   /** Called after each change of the typed line. */
   onLine(line: string): void
-}
-
-const MOVES: Readonly<Record<string, Move>> = {
-  up: 'up',
-  down: 'down',
-  pageup: 'page-up',
-  pagedown: 'page-down',
 }
 
 export const listPrompt = createPrompt<Asked, ListPrompt>(
@@ -61,7 +54,7 @@ export const listPrompt = createPrompt<Asked, ListPrompt>(
     const turnPage = () => {
       const next = page === null ? 0 : page + 1
       setPage(next < question.help(painter.size()).length ? next : null)
-      update(UNTOUCHED)
+      update(cleared(state))
     }
     useKeypress((key, rl) => {
       const { menu } = question
@@ -74,9 +67,8 @@ export const listPrompt = createPrompt<Asked, ListPrompt>(
         submit()
         return
       }
-      const move = MOVES[key.name]
-      if (move !== undefined || key.name === 'escape') {
-        const next = move === undefined ? UNTOUCHED : moved(menu, state, move, pageRows())
+      const next = pressed(menu, state, key.name, pageRows())
+      if (next !== null) {
         rl.clearLine(0)
         rl.write(next.line)
         update(next)

@@ -47,10 +47,12 @@ export function renderRows(
   )
   const rows = page.indexes.map((index) => {
     const isMarked = index === state.marked
+    const isTicked = state.ticked.includes(index)
     const isFree = menu.rows[index]?.refusal === null
     const sign = isMarked ? '>' : isFree ? ' ' : '-'
-    const line = ` ${sign} ${String(index + 1).padStart(digits)}  ${layout.lines[index] ?? ''}`
-    return dyeOf(ink, isMarked, isFree)(line)
+    const tick = isTicked ? (room.unicode ? '✔' : '*') : ' '
+    const line = `${tick}${sign} ${String(index + 1).padStart(digits)}  ${layout.lines[index] ?? ''}`
+    return dyeOf(ink, { isMarked, isTicked, isFree })(line)
   })
   return [
     ink.faint(`   ${'#'.padStart(digits)}  ${layout.head}`),
@@ -59,9 +61,16 @@ export function renderRows(
   ]
 }
 
-function dyeOf(ink: Ink, isMarked: boolean, isFree: boolean) {
+interface RowState {
+  readonly isMarked: boolean
+  readonly isTicked: boolean
+  readonly isFree: boolean
+}
+
+function dyeOf(ink: Ink, { isMarked, isTicked, isFree }: RowState) {
   if (!isFree) return ink.faint
-  return isMarked ? ink.here : (line: string) => line
+  if (isMarked) return ink.here
+  return isTicked ? ink.strong : (line: string) => line
 }
 
 interface Page {
@@ -106,11 +115,10 @@ export function renderPrompt(
       ink.danger(clip(trouble, columns - 1, { cut: 'end', unicode })),
       `${ink.strong(lead)}${text}`,
       ink.faint(
-        clip(
-          keysInWords(menu, columns - 1, live ? (unicode ? '↑↓' : FOOTER.arrows) : FOOTER.number),
-          columns - 1,
-          { cut: 'end', unicode },
-        ),
+        clip(keysInWords(menu, columns - 1, waysOf(live, unicode)), columns - 1, {
+          cut: 'end',
+          unicode,
+        }),
       ),
     ],
     row: 1,
@@ -118,9 +126,20 @@ export function renderPrompt(
   }
 }
 
+/** How rows are chosen: one, and several. */
+interface Ways {
+  readonly one: string
+  readonly several: string
+}
+
+const waysOf = (live: boolean, unicode: boolean): Ways =>
+  live
+    ? { one: unicode ? '↑↓' : FOOTER.arrows, several: FOOTER.space }
+    : { one: FOOTER.number, several: FOOTER.numbers }
+
 /** As many keys as there is room for; the rest is in the help. */
-function keysInWords(menu: Menu, width: number, choosing: string): string {
-  const keys = listKeys(menu, choosing)
+function keysInWords(menu: Menu, width: number, ways: Ways): string {
+  const keys = listKeys(menu, ways)
   const ordered = keys.toSorted((one, two) => one.rank - two.rank)
   const fitting = ordered.findIndex((_key, at) => {
     const shown = ordered.slice(0, at + 1)
@@ -139,16 +158,21 @@ interface ShownKey {
   readonly rank: number
 }
 
-function listKeys({ rows, keys, takesText, enter }: Menu, choosing: string): readonly ShownKey[] {
+function listKeys(menu: Menu, ways: Ways): readonly ShownKey[] {
+  const { rows, keys, takesText, takesSeveral, enter } = menu
   const free = rows.filter(({ refusal }) => refusal === null).length
   const isList = takesText !== true && free > 0
-  const list = isList ? [{ text: fill(FOOTER.choose, { keys: choosing }), rank: 0 }] : []
-  const filter = isList && rows.length > 1 ? [{ text: FOOTER.filter, rank: 2 }] : []
+  const list = isList ? [{ text: fill(FOOTER.choose, { keys: ways.one }), rank: 0 }] : []
+  const more =
+    takesSeveral === true && free > 1
+      ? [{ text: fill(FOOTER.several, { keys: ways.several }), rank: 2 }]
+      : []
+  const filter = isList && rows.length > 1 ? [{ text: FOOTER.filter, rank: 3 }] : []
   // In a list the letters are the same everywhere; what Enter alone does as well goes first.
   const letters = keys.flatMap(({ key, does }, at) =>
     does === null
       ? []
       : [{ text: `[${key}] ${does}`, rank: isList ? (key === enter ? 20 : 10 + at) : at / 100 }],
   )
-  return [...list, ...filter, ...letters, { text: FOOTER.help, rank: 1 }]
+  return [...list, ...more, ...filter, ...letters, { text: FOOTER.help, rank: 1 }]
 }

@@ -33,10 +33,14 @@ export interface Menu {
   readonly enter: string | null
   /** Any other line is an answer too. */
   readonly takesText?: true
+  /** Several rows may be ticked: the answer is all of them. */
+  readonly takesSeveral?: true
 }
 
 export type MenuAnswer =
   | { readonly kind: 'row'; readonly index: number }
+  /** In the order of the list; only of a menu that takes several. */
+  | { readonly kind: 'rows'; readonly indexes: readonly number[] }
   | { readonly kind: 'key'; readonly key: string }
   | { readonly kind: 'text'; readonly text: string }
 
@@ -47,15 +51,26 @@ export interface MenuState {
   readonly at: number
   /** The row that Enter would choose; null: none yet. */
   readonly marked: number | null
+  /** The rows that were ticked, where several can be. */
+  readonly ticked: readonly number[]
   /** What was wrong with the last answer. */
   readonly complaint: string | null
   /** The answer that it was about. */
   readonly refused?: Answered
 }
 
-type Answered = Pick<MenuState, 'line' | 'marked'>
+type Answered = Pick<MenuState, 'line' | 'marked' | 'ticked'>
 
-export const UNTOUCHED: MenuState = { line: '', at: 0, marked: null, complaint: null }
+export const UNTOUCHED: MenuState = {
+  line: '',
+  at: 0,
+  marked: null,
+  ticked: [],
+  complaint: null,
+}
+
+/** As in the beginning, except for what was ticked. */
+export const cleared = (state: MenuState): MenuState => ({ ...UNTOUCHED, ticked: state.ticked })
 
 /** The rows that the typed filter leaves, by index; all of them where none is typed. */
 export function listShown({ rows, takesText }: Menu, line: string): readonly number[] {
@@ -75,7 +90,7 @@ const canChoose =
 /** The line is another now. A number marks its row, a filter the first row that it leaves. */
 export function typed(menu: Menu, state: MenuState, line: string, at: number): MenuState {
   if (line === state.line) return { ...state, at }
-  return { line, at, marked: markOf(menu, line), complaint: null }
+  return { ...cleared(state), line, at, marked: markOf(menu, line) }
 }
 
 function markOf(menu: Menu, line: string): number | null {
@@ -88,7 +103,30 @@ function markOf(menu: Menu, line: string): number | null {
 /** From 1 on the screen, from 0 here. */
 const numberOf = (line: string) => (/^\s*\d{1,6}\s*$/.test(line) ? Number(line) - 1 : null)
 
-export type Move = 'up' | 'down' | 'page-up' | 'page-down'
+type Move = 'up' | 'down' | 'page-up' | 'page-down'
+
+/** By Node's names of the keys. */
+const MOVES: Readonly<Record<string, Move>> = {
+  up: 'up',
+  down: 'down',
+  pageup: 'page-up',
+  pagedown: 'page-down',
+}
+
+/** What a key does that types nothing; null: it types. */
+export function pressed(
+  menu: Menu,
+  state: MenuState,
+  key: string,
+  pageRows: number,
+): MenuState | null {
+  const move = MOVES[key]
+  if (move !== undefined) return moved(menu, state, move, pageRows)
+  if (key === 'escape') return escaped(state)
+  // In a filter it stands between words.
+  const ticks = menu.takesSeveral === true && key === 'space' && !state.line.startsWith('/')
+  return ticks ? ticked(menu, state) : null
+}
 
 /** The mark goes to another row that can be chosen; what was typed goes, unless it is a filter. */
 export function moved(menu: Menu, state: MenuState, move: Move, pageRows: number): MenuState {
@@ -97,8 +135,21 @@ export function moved(menu: Menu, state: MenuState, move: Move, pageRows: number
   const free = shown.filter(canChoose(menu))
   const marked =
     state.marked === null ? startOf(free, move) : stepOf(free, state.marked, move, pageRows)
-  return { line, at: line.length, marked: marked ?? state.marked, complaint: null }
+  return { ...cleared(state), line, at: line.length, marked: marked ?? state.marked }
 }
+
+/** Ticks the marked row or takes its tick away; where none is marked, the first that can be chosen. */
+function ticked(menu: Menu, state: MenuState): MenuState {
+  const marked = state.marked ?? menu.rows.findIndex(({ refusal }) => refusal === null)
+  const answer = decideRow(menu, marked, String(marked + 1))
+  if (!answer.ok) return complained(state, answer.refusal)
+  const others = state.ticked.filter((index) => index !== marked)
+  const isTicked = others.length < state.ticked.length
+  return { ...UNTOUCHED, marked, ticked: isTicked ? others : [...others, marked] }
+}
+
+/** What was typed goes; where nothing was, what was ticked. */
+const escaped = (state: MenuState): MenuState => (state.line === '' ? UNTOUCHED : cleared(state))
 
 const startOf = (free: readonly number[], move: Move) => (move === 'up' ? free.at(-1) : free.at(0))
 
@@ -122,14 +173,35 @@ export function decideAnswer(menu: Menu, state: MenuState): Result<MenuAnswer, s
   const key = menu.takesText === true && text === '' ? menu.enter : findKey(menu, text)
   if (key !== null) return accept({ kind: 'key', key })
   if (menu.takesText === true) return accept({ kind: 'text', text })
-  return decideChoice(menu, text, state.marked)
+  return menu.takesSeveral === true
+    ? decideSeveral(menu, text, state)
+    : decideChoice(menu, text, state.marked)
 }
 
+/** What is ticked and what was typed; else the marked row. */
+function decideSeveral(menu: Menu, text: string, state: MenuState): Result<MenuAnswer, string> {
+  const numbers = /^\d{1,6}(?:[ ,]+\d{1,6})*$/.test(text) ? text.split(/[ ,]+/) : []
+  const named = [...state.ticked, ...numbers.map((number) => Number(number) - 1)]
+  const isUnclear = text !== '' && !text.startsWith('/') && numbers.length === 0
+  if (isUnclear || named.length === 0) return several(decideChoice(menu, text, state.marked))
+  const indexes = [...new Set(named)].toSorted((one, other) => one - other)
+  for (const index of indexes) {
+    const row = decideRow(menu, index, String(index + 1))
+    if (!row.ok) return row
+  }
+  return accept({ kind: 'rows', indexes })
+}
+
+const several = (answer: Result<MenuAnswer, string>): Result<MenuAnswer, string> =>
+  answer.ok && answer.value.kind === 'row'
+    ? accept({ kind: 'rows', indexes: [answer.value.index] })
+    : answer
+
 /** After a refused answer: the line is empty again, with the complaint above it. */
-export const complained = ({ line, marked }: MenuState, complaint: string): MenuState => ({
-  ...UNTOUCHED,
+export const complained = (state: MenuState, complaint: string): MenuState => ({
+  ...cleared(state),
   complaint,
-  refused: { line, marked },
+  refused: { line: state.line, marked: state.marked, ticked: state.ticked },
 })
 
 /** After a change of the menu, the complaint about the last answer is decided anew. */

@@ -23,7 +23,8 @@ interface ManyProgressOptions {
   readonly stderr: Output
   /** Of stderr. */
   readonly look: TerminalStyle
-  readonly storedBytes: number | null
+  /** The image's bytes as stored; null where they are not known. */
+  readonly storedBytes: () => number | null
   /** Seconds on any steady clock. */
   readonly now: () => number
 }
@@ -61,7 +62,7 @@ function createText({ disks, stderr, look, storedBytes, now }: ManyProgressOptio
 
   function draw() {
     const columns = columnsOf(stderr.columns) - width - 1
-    const style = { columns, unicode: look.unicode, storedBytes }
+    const style = { columns, unicode: look.unicode, storedBytes: storedBytes() }
     const lines = disks.flatMap((disk) => {
       const progress = bars.get(disk)
       return progress === undefined ? [] : [`${head(disk)} ${renderBar(progress, style)}\n`]
@@ -92,7 +93,7 @@ function createText({ disks, stderr, look, storedBytes, now }: ManyProgressOptio
         if (now() - drawnAt >= REDRAW_SECONDS) draw()
       } else if (now() - (logged.get(disk) ?? -Infinity) >= LOG_SECONDS) {
         logged.set(disk, now())
-        stderr.write(`${head(disk)} [writing] ${renderStatus(event, storedBytes).trimStart()}\n`)
+        stderr.write(`${head(disk)} [writing] ${renderStatus(event, storedBytes()).trimStart()}\n`)
       }
     },
   }

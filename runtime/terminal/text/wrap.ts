@@ -1,4 +1,5 @@
 /** Wraps paragraphs into lines. */
+import { displayWidth, printable } from '../../core/foundation/printable.ts'
 
 /** Breaks at blanks so that no line is wider than `width`; a longer word stays whole. */
 export function wrap(text: string, width: number): readonly string[] {
@@ -29,4 +30,24 @@ export function wrapColumns(
       ? [head, `${' '.repeat(left)}${first}`, ...tail]
       : [`${head.padEnd(left)}${first}`, ...tail]
   })
+}
+
+/** Nothing is lost: a word alone (a serial number) that is too wide for a line goes on in the next one. */
+export function wrapInFull(text: string, width: number): readonly string[] {
+  const shown = printable(text)
+  const lines = wrap(shown, width)
+  return lines.every((line) => displayWidth(line) <= width) ? lines : breakUp(shown, width)
+}
+
+function breakUp(text: string, width: number): readonly string[] {
+  const lines: string[] = []
+  let last = ''
+  for (const character of text) {
+    if (displayWidth(last + character) > width) {
+      lines.push(last)
+      last = ''
+    }
+    last += character
+  }
+  return [...lines, last]
 }

@@ -26,7 +26,7 @@ export const answer = (status: number, headers: Headers, body: Answer['body']): 
 export const isAnswer = (value: object): value is Answer => ANSWER in value
 
 /** 204. */
-export const nothing = () => answer(204, {}, null)
+export const nothing = (headers: Headers = {}) => answer(204, headers, null)
 
 /** 303 to a local path. */
 export const seeOther = (location: string, headers: Headers = {}) =>

@@ -8,7 +8,7 @@ import { $ } from 'zx'
 import { createFlashedDisk, makeFolders } from '../../support/disk/flashed-disk.ts'
 import { createLoop } from '../../support/disk/loop.ts'
 import { readSeed } from '../../support/disk/provisioning-fixture.ts'
-import { waitUntil } from '../../support/server/lab.ts'
+import { waitUntil } from '../../support/waiting.ts'
 import { createLiveLab, LIVE_MAC } from '../../support/system/live-boot.ts'
 
 const test = suite('a live system of the earlier line')

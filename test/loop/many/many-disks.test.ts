@@ -6,9 +6,10 @@ import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
 import { pipeThrough } from '../../support/disk/compressed.ts'
 import { makeDiskImage, makeNoise, writeGpt } from '../../support/disk/disk-images.ts'
-import { createFaultyDisk, inMemory } from '../../support/disk/faulty-disk.ts'
+import { createFaultyDisk, gated, inMemory } from '../../support/disk/faulty-disk.ts'
 import { createLoop } from '../../support/disk/loop.ts'
-import { runFlasher } from '../../support/terminal/flasher.ts'
+import { packBuffer } from '../../support/disk/packed-image.ts'
+import { runFlasher, startFlasher } from '../../support/terminal/flasher.ts'
 import {
   assertBlank,
   assertSame,
@@ -90,22 +91,39 @@ test('one that fails ends alone; the exit code and the document tell which', asy
   })
 })
 
-test('a slow disk is finished from the source when it has used up the buffer', async () => {
-  // More than the buffer and what is under way.
-  const image = makeNoise(176 * MIB)
-  writeGpt(image, 512)
-  await withImage('disk.img', image, async (path) => {
-    await using fast = await createLoop({ megabytes: 180 })
-    await using slow = await createFaultyDisk({
-      nbdkit: ['--filter=delay', ...inMemory(180), 'wdelay=20ms'],
+/** More than the buffer and what is under way. */
+const LARGE = makeNoise(140 * MIB)
+writeGpt(LARGE, 512)
+
+for (const [name, stored, from] of [
+  ['disk.img', LARGE, 0],
+  // In the middle of a frame.
+  ['disk.img.zst', (await packBuffer(LARGE)).file, 21 * MIB],
+] as const) {
+  test(`${name}: a disk that hangs until the other one is done has the rest from the source`, async () => {
+    await withImage(name, stored, async (path) => {
+      await using fast = await createLoop({ megabytes: 144 })
+      await using slow = await createFaultyDisk({ nbdkit: gated(144, from) })
+      // From here on its writes wait until the other disk has everything.
+      slow.setFlag(true)
+      const targets = [slow.device, fast.device].map((device) => `--target=${device}`)
+      const { ended, saw } = startFlasher([
+        'flash',
+        `--image=${path}`,
+        ...targets,
+        '--yes',
+        '--progress=ndjson',
+      ])
+      await saw(`{"target": "${fast.device}", "event": "partprobed"`)
+      slow.setFlag(false)
+      const { code, stderr } = await ended
+      assert.is(code, 0, stderr)
+      for (const { device } of [slow, fast]) {
+        assertSame((await readDisk(device)).subarray(0, LARGE.length), LARGE, device)
+      }
     })
-    const { code, stderr } = await flash(path, [slow.device, fast.device], '--yes')
-    assert.is(code, 0, stderr)
-    for (const { device } of [slow, fast]) {
-      assertSame((await readDisk(device)).subarray(0, image.length), image, device)
-    }
   })
-})
+}
 
 test('two names of one disk, and a damaged image, leave every disk as it was or blank', async () => {
   await withImage('disk.img', RAW, async (path) => {

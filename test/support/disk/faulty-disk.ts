@@ -38,6 +38,12 @@ export interface FaultyDiskOptions {
 /** A disk in memory. */
 export const inMemory = (megabytes: number): readonly string[] => ['memory', `${megabytes}M`]
 
+/** A disk whose writes from an offset on wait as long as the flag is set. */
+export const gated = (megabytes: number, from: number): readonly string[] =>
+  scripted(megabytes, {
+    pwrite: `while [ "$4" -ge ${from} ] && [ -e "{}/flag" ]; do sleep 0.05; done`,
+  })
+
 /**
  * A disk in a file, whose requests go through shell scripts: `$3` is the length and `$4` the offset
  * in bytes. A script is run first and may end the request; else it is done as usual.

@@ -1,4 +1,4 @@
-/** A network of its own with one wire, for machines, servers and a DHCP server that nobody else meets. */
+/** A network of its own, for machines, servers and a DHCP server that nobody else meets. */
 import { spawn, type ChildProcess } from 'node:child_process'
 import { once } from 'node:events'
 import { existsSync } from 'node:fs'
@@ -6,10 +6,12 @@ import { createServer } from 'node:net'
 import { fileURLToPath } from 'node:url'
 import { $ } from 'zx'
 
-/** Where our end of the wire is. */
+/** Where our end of the network is. */
 export const LAB_ADDRESS = '192.168.99.1'
 export const LAB_PREFIX = 24
-const WIRE = 'tap0'
+/** Our interface to it. */
+export const LAB_INTERFACE = 'lan0'
+const CARDS = ['tap0', 'tap1'] as const
 
 const DOOR = fileURLToPath(new URL('namespace-door.ts', import.meta.url))
 const run = $({ quiet: true, verbose: false })
@@ -17,12 +19,12 @@ let made = 0
 
 export interface Namespace extends AsyncDisposable {
   readonly name: string
-  /** Of QEMU, for a card on the wire. */
-  readonly netdev: string
+  /** Of QEMU, for the card of a machine, and of a second one beside it. */
+  readonly netdevs: readonly [string, string]
   /** Starts a program in it; it dies with us, and at the end at the latest. */
   spawn(argv: readonly string[], env?: Readonly<Record<string, string>>): ChildProcess
-  /** An address on the host's loopback that leads to `port` in the namespace. */
-  openDoor(port: number): Promise<string>
+  /** An address on the host's loopback that leads to `port` in the namespace, of our end unless `host` says otherwise. */
+  openDoor(port: number, host?: string): Promise<string>
 }
 
 /** Needs root. */
@@ -37,9 +39,13 @@ export async function createNamespace(): Promise<Namespace> {
   })
   const within = run({ prefix: `ip netns exec ${name} ` })
   await within`ip link set lo up`
-  await within`ip tuntap add ${WIRE} mode tap`
-  await within`ip addr add ${LAB_ADDRESS}/${LAB_PREFIX} dev ${WIRE}`
-  await within`ip link set ${WIRE} up`
+  await within`ip link add ${LAB_INTERFACE} type bridge`
+  await within`ip addr add ${LAB_ADDRESS}/${LAB_PREFIX} dev ${LAB_INTERFACE}`
+  for (const card of CARDS) {
+    await within`ip tuntap add ${card} mode tap`
+    await within`ip link set ${card} master ${LAB_INTERFACE}`
+  }
+  for (const card of [LAB_INTERFACE, ...CARDS]) await within`ip link set ${card} up`
   const children = undo.use(new AsyncDisposableStack())
 
   const start: Namespace['spawn'] = (argv, env = {}) => {
@@ -59,15 +65,15 @@ export async function createNamespace(): Promise<Namespace> {
   const held = undo.move()
   return {
     name,
-    netdev: `tap,id=net,ifname=${WIRE},script=no,downscript=no`,
+    netdevs: [planNetdev(CARDS[0]), planNetdev(CARDS[1])],
     spawn: start,
-    async openDoor(port) {
+    async openDoor(port, host = LAB_ADDRESS) {
       const server = createServer()
       server.listen(0, '127.0.0.1')
       await once(server, 'listening')
       const address = server.address()
       if (address === null || typeof address === 'string') throw new Error('no port')
-      const door = start([process.execPath, DOOR, LAB_ADDRESS, String(port)])
+      const door = start([process.execPath, DOOR, host, String(port)])
       door.send('listen', server)
       await once(door, 'message')
       server.close()
@@ -76,6 +82,8 @@ export async function createNamespace(): Promise<Namespace> {
     [Symbol.asyncDispose]: () => held.disposeAsync(),
   }
 }
+
+const planNetdev = (card: string) => `tap,id=net,ifname=${card},script=no,downscript=no`
 
 /** Of test runs that were killed. */
 async function removeLeftOvers(): Promise<void> {

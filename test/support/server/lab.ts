@@ -1,18 +1,15 @@
 /** A small lab: a wire, DHCP and TFTP by dnsmasq, the machine server, the cache, and machines that boot from them. */
-import { copyFile, mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises'
-import type { ChildProcess } from 'node:child_process'
+import { copyFile, mkdir, mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { basename, dirname, join } from 'node:path'
-import { setTimeout as sleep } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
+import type { Arch } from '../../../appliance/appliance.ts'
 import { GRUB_CONFIG, GRUB_FILES, SHIM_FILES } from '../../../appliance/assets.ts'
-import {
-  planDhcp,
-  renderDhcpRecipes,
-  type FirmwareLoader,
-} from '../../../runtime/core/boot/dhcp.ts'
 import { login } from './flasher-web.ts'
-import { createNamespace, LAB_ADDRESS, LAB_PREFIX, type Namespace } from '../http/namespace.ts'
+import { createNamespace, LAB_ADDRESS, type Namespace } from '../http/namespace.ts'
+import { startDhcp } from '../net/lab-dhcp.ts'
+import { ARM_FIRMWARE } from '../vm/arm64-machine.ts'
+import { collectWords, waitUntil } from '../waiting.ts'
 import { startQemu, type Processor, type Qemu } from '../vm/qemu.ts'
 import { SECURE_FIRMWARE } from '../vm/secure-firmware.ts'
 
@@ -20,15 +17,21 @@ export const LAB_MAC = '52:54:00:12:34:56'
 export const LAB_SERVER = `http://${LAB_ADDRESS}:8080`
 /** Of the operator. */
 export const LAB_PASSWORD = 'a password of the tests'
-const PATIENCE_MS = 60_000
 
 const PROGRAMS = fileURLToPath(new URL('../../../runtime/bin/', import.meta.url))
 
 /**
  * How a machine gets to its boot loader: by the ROM of its card, or by its firmware over TFTP or HTTP.
- * `secure-…`: firmware that starts nothing but what Microsoft's keys have signed.
+ * `…secure-…`: firmware that starts nothing but what Microsoft's keys have signed.
  */
-export type Way = 'bios-rom' | 'uefi-pxe' | 'uefi-http' | 'arm64-pxe' | 'secure-pxe' | 'secure-http'
+export type Way =
+  | 'bios-rom'
+  | 'uefi-pxe'
+  | 'uefi-http'
+  | 'secure-pxe'
+  | 'secure-http'
+  | 'arm64-pxe'
+  | 'arm64-secure-pxe'
 
 export interface LabOptions {
   /** Files of a release, for the boot directory. */
@@ -37,6 +40,8 @@ export interface LabOptions {
   readonly ipxe?: { readonly x86_64: string; readonly arm64?: string }
   /** Debian's signed shim and GRUB of a release, instead. */
   readonly secureBoot?: { readonly shim: string; readonly grub: string; readonly config: string }
+  /** Of those; a PC's when absent. */
+  readonly arch?: Arch
   /** Images that lie in the cache's folder. */
   readonly images?: readonly string[]
   readonly env?: Readonly<Record<string, string>>
@@ -100,9 +105,14 @@ export async function startLab(options: LabOptions): Promise<Lab> {
   const startProgram = (name: string, by: readonly string[] = []) => {
     const words = [...by, process.execPath, join(PROGRAMS, name)]
     const child = namespace.spawn(words, environment)
-    return { child, said: collect(child) }
+    return { child, said: collectWords(child) }
   }
-  await startDnsmasq(namespace, folder, secureBoot === undefined ? 'ipxe' : 'grub')
+  await startDhcp(namespace, {
+    folder,
+    server: LAB_ADDRESS,
+    loader: secureBoot === undefined ? 'ipxe' : 'grub',
+    own: ['enable-tftp', `tftp-root=${join(folder, 'tftp')}`],
+  })
   const cache = startProgram('flasher-cache.ts')
   const url = await namespace.openDoor(8080)
   const cacheUrl = await namespace.openDoor(8081)
@@ -118,18 +128,7 @@ export async function startLab(options: LabOptions): Promise<Lab> {
     folder,
     namespace,
     url,
-    async ask(path, body, method = body === undefined ? 'GET' : 'POST') {
-      const isText = typeof body === 'string'
-      const type = isText ? 'text/plain' : 'application/json'
-      const answer = await fetch(`${url}${path}`, {
-        method,
-        headers: { cookie, 'content-type': type },
-        ...(body === undefined ? {} : { body: isText ? body : JSON.stringify(body) }),
-      })
-      const text = await answer.text()
-      if (!answer.ok) throw new Error(`${method} ${path}: ${answer.status} ${text}`)
-      return text === '' ? null : JSON.parse(text)
-    },
+    ask: createAsk(url, cookie),
     start: (way, machine) => startMachine(namespace, way, machine),
     said: () => server.said(),
     async stopServer() {
@@ -144,51 +143,38 @@ export async function startLab(options: LabOptions): Promise<Lab> {
   }
 }
 
+/** What asks a server as the operator whose session `cookie` is. */
+export const createAsk =
+  (url: string, cookie: string): Lab['ask'] =>
+  async (path, body, method = body === undefined ? 'GET' : 'POST') => {
+    const isText = typeof body === 'string'
+    const type = isText ? 'text/plain' : 'application/json'
+    const answer = await fetch(`${url}${path}`, {
+      method,
+      headers: { cookie, 'content-type': type },
+      ...(body === undefined ? {} : { body: isText ? body : JSON.stringify(body) }),
+    })
+    const text = await answer.text()
+    if (!answer.ok) throw new Error(`${method} ${path}: ${answer.status} ${text}`)
+    return text === '' ? null : JSON.parse(text)
+  }
+
 /** As the documentation says; the folder's own files are small. */
-async function fillTftp(tftp: string, { ipxe, secureBoot }: LabOptions): Promise<void> {
+async function fillTftp(
+  tftp: string,
+  { ipxe, secureBoot, arch = 'x86_64' }: LabOptions,
+): Promise<void> {
   await mkdir(join(tftp, dirname(GRUB_CONFIG)))
   const files = {
     'ipxe.efi': ipxe?.x86_64,
     'ipxe-arm64.efi': ipxe?.arm64,
-    [SHIM_FILES.x86_64]: secureBoot?.shim,
-    [GRUB_FILES.x86_64]: secureBoot?.grub,
+    [SHIM_FILES[arch]]: secureBoot?.shim,
+    [GRUB_FILES[arch]]: secureBoot?.grub,
     [GRUB_CONFIG]: secureBoot?.config,
   }
   for (const [name, path] of Object.entries(files)) {
     if (path !== undefined) await copyFile(path, join(tftp, name))
   }
-}
-
-/** The documented recipe, and what makes it a DHCP and TFTP server of this wire. */
-async function startDnsmasq(
-  namespace: Namespace,
-  folder: string,
-  loader: FirmwareLoader,
-): Promise<void> {
-  const target = planDhcp(LAB_ADDRESS, LAB_PREFIX, LAB_SERVER, loader)
-  if (!target.ok) throw new Error(target.refusal)
-  const recipe = renderDhcpRecipes(target.value).find(({ id }) => id === 'dnsmasq')
-  const config = join(folder, 'dnsmasq.conf')
-  const own = [
-    'port=0',
-    'interface=tap0',
-    'bind-interfaces',
-    'dhcp-range=192.168.99.50,192.168.99.99,1h',
-    `dhcp-leasefile=${join(folder, 'leases')}`,
-    'user=root',
-    'enable-tftp',
-    `tftp-root=${join(folder, 'tftp')}`,
-  ]
-  await writeFile(config, [...own, recipe?.text ?? '', ''].join('\n'))
-  const child = namespace.spawn([
-    'dnsmasq',
-    '--keep-in-foreground',
-    '--log-facility=-',
-    '-C',
-    config,
-  ])
-  const said = collect(child)
-  await waitUntil(async () => said().includes('DHCP, IP range'), said)
 }
 
 const planFirmware = (...files: readonly string[]) =>
@@ -197,7 +183,6 @@ const planFirmware = (...files: readonly string[]) =>
     `if=pflash,format=raw,unit=${unit},${unit === 0 ? 'readonly' : 'snapshot'}=on,file=/usr/share/${file}`,
   ])
 const FIRMWARE = planFirmware('OVMF/OVMF_CODE_4M.fd', 'OVMF/OVMF_VARS_4M.fd')
-const ARM_FIRMWARE = planFirmware('AAVMF/AAVMF_CODE.fd', 'AAVMF/AAVMF_VARS.fd')
 
 /** OVMF tries IPv4 PXE, IPv6 PXE, then HTTP, each for a minute: what is not wanted is switched off. */
 const NOT_BY_PXE = ['IPv4PXESupport', 'IPv6PXESupport'].flatMap((name) => [
@@ -217,7 +202,8 @@ const WAY: Readonly<Record<Way, WayOptions>> = {
   'uefi-http': { card: ',romfile=', args: [...FIRMWARE, ...NOT_BY_PXE] },
   'secure-pxe': { card: ',romfile=', args: SECURE_FIRMWARE },
   'secure-http': { card: ',romfile=', args: [...SECURE_FIRMWARE, ...NOT_BY_PXE] },
-  'arm64-pxe': { card: ',romfile=', args: ARM_FIRMWARE, processor: 'aarch64' },
+  'arm64-pxe': { card: ',romfile=', args: ARM_FIRMWARE.uefi, processor: 'aarch64' },
+  'arm64-secure-pxe': { card: ',romfile=', args: ARM_FIRMWARE.secure, processor: 'aarch64' },
 }
 /** A board of ours for arm64 has no graphics that could be switched off. */
 const planScreen = (hasScreen: boolean, { processor = 'x86_64' }: WayOptions) => {
@@ -225,7 +211,7 @@ const planScreen = (hasScreen: boolean, { processor = 'x86_64' }: WayOptions) =>
   return processor === 'x86_64' ? ['-machine', 'graphics=off'] : []
 }
 
-function startMachine(
+export function startMachine(
   namespace: Namespace,
   way: Way,
   { disk, megabytes = 1024, hasScreen = false }: MachineOptions = {},
@@ -239,7 +225,7 @@ function startMachine(
       ...args,
       ...planScreen(hasScreen, WAY[way]),
       '-netdev',
-      namespace.netdev,
+      namespace.netdevs[0],
       '-device',
       `virtio-net-pci,netdev=net,mac=${LAB_MAC},bootindex=1${card}`,
       '-device',
@@ -257,28 +243,5 @@ const planDisk = (path: string): readonly string[] => [
   `virtio-blk-pci,drive=disk,serial=${DISK_SERIAL},bootindex=2`,
 ]
 
-function collect(child: ChildProcess): () => string {
-  let said = ''
-  for (const stream of [child.stdout, child.stderr]) {
-    stream?.setEncoding('utf8').on('data', (text: string) => {
-      said += text
-    })
-  }
-  return () => said
-}
-
 const isUp = async (url: string): Promise<boolean> =>
   (await fetch(`${url}/healthz`).catch(() => null))?.ok === true
-
-/** `said` stands in the error when it never comes to be. */
-export async function waitUntil(
-  isSo: () => Promise<boolean>,
-  said: () => string,
-  patienceMs = PATIENCE_MS,
-): Promise<void> {
-  const deadline = performance.now() + patienceMs
-  while (!(await isSo())) {
-    if (performance.now() > deadline) throw new Error(`it never came to be: ${said()}`)
-    await sleep(200)
-  }
-}

@@ -10,7 +10,7 @@ import { parseMac, type Mac } from '../../../runtime/core/machine/mac.ts'
 import type { CatalogEntry } from '../../../runtime/core/catalog/catalog.ts'
 import { drive } from '../../../runtime/lines/current/wizard/driven/remote.ts'
 import type { RemoteDependencies } from '../../../runtime/lines/current/wizard/driven/remote-hooks.ts'
-import { runChoice } from '../../../runtime/lines/current/wizard/flow/flash-run.ts'
+import { runChoices } from '../../../runtime/lines/current/wizard/flow/flash-run.ts'
 import type {
   DrivenScreen,
   FlashChoice,
@@ -21,6 +21,7 @@ import type {
 import { createDisks } from '../../../runtime/services/disk/disks.ts'
 import { createShell } from '../../../runtime/services/host/shell.ts'
 import { createFlasher } from '../../../runtime/services/flash/flasher.ts'
+import { createManyFlasher } from '../../../runtime/services/many/many-flasher.ts'
 import { asJson, createTestServer, listen, type TestServerOptions } from '../server/server.ts'
 
 export const MAC = mac('52:54:00:00:00:01')
@@ -199,7 +200,13 @@ async function runFlash(
   say: (line: string) => void,
 ): Promise<Flashed> {
   const onEvent = ({ event }: FlashEvent) => (event === 'writing' ? onWrite?.() : undefined)
-  const flasher = createFlasher({ env: {}, retryMs: 1 })
-  const end = await runChoice(choice, hooks, { flasher, signal, onEvent })
-  return { end, ...(await hooks.onEnd(end, choice, say)) }
+  const options = { env: {}, retryMs: 1 }
+  const ended = await runChoices([choice], hooks, {
+    loadFlasher: () => Promise.resolve(createFlasher(options)),
+    loadManyFlasher: () => Promise.resolve(createManyFlasher(options)),
+    signal,
+    onEvent,
+    onEnd: () => undefined,
+  })
+  return { ...ended, ...(await hooks.onEnd(ended.end, choice, say)) }
 }

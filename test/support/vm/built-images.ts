@@ -4,6 +4,7 @@ import { once } from 'node:events'
 import { join } from 'node:path'
 import type { Arch } from '../../../appliance/appliance.ts'
 import {
+  boardImage,
   checksumsOf,
   containersFile,
   debFile,
@@ -38,6 +39,11 @@ export async function openIso(): Promise<string> {
   return join(await build('usb-pc'), usbIso('x86_64', version))
 }
 
+/** The path of the stick for boards, compressed. */
+export async function openBoard(): Promise<string> {
+  return join(await build('usb-rpi'), boardImage(version))
+}
+
 /** The path of the Debian package. */
 export async function openDeb(): Promise<string> {
   return join(await build('deb'), debFile('x86_64', version))
@@ -70,15 +76,18 @@ export interface Trio {
   readonly checksums: string
 }
 
+/** The product with the trio of each architecture. */
+const TRIOS: Readonly<Record<Arch, string>> = { x86_64: 'netboot-pc', arm64: 'netboot-arm64' }
+
 /** Paths of the files that boot from the network. */
-export async function openTrio(): Promise<Trio> {
-  const folder = await build('netboot-pc')
-  const { kernel, initrd, squashfs } = netbootTrio('x86_64', version)
+export async function openTrio(arch: Arch = 'x86_64'): Promise<Trio> {
+  const folder = await build(TRIOS[arch])
+  const { kernel, initrd, squashfs } = netbootTrio(arch, version)
   return {
     kernel: join(folder, kernel),
     initrd: join(folder, initrd),
     squashfs: join(folder, squashfs),
-    checksums: join(folder, checksumsOf(netbootStem('x86_64', version))),
+    checksums: join(folder, checksumsOf(netbootStem(arch, version))),
   }
 }
 
@@ -105,10 +114,12 @@ export async function openIpxe(): Promise<{ readonly x86_64: string; readonly ar
   return { x86_64: find('x86_64'), arm64: find('arm64') }
 }
 
-/** Paths of Debian's signed shim and GRUB for a PC, and of their configuration. */
-export async function openSecureBoot(): Promise<ReturnType<typeof secureBootFiles>> {
+/** Paths of Debian's signed shim and GRUB, and of their configuration. */
+export async function openSecureBoot(
+  arch: Arch = 'x86_64',
+): Promise<ReturnType<typeof secureBootFiles>> {
   const folder = await build('secureboot-efi')
-  const { shim, grub, config } = secureBootFiles('x86_64', version)
+  const { shim, grub, config } = secureBootFiles(arch, version)
   return { shim: join(folder, shim), grub: join(folder, grub), config: join(folder, config) }
 }
 

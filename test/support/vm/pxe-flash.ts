@@ -10,12 +10,12 @@ import {
   DISK_SERIAL,
   LAB_MAC,
   startLab,
-  waitUntil,
   type Lab,
   type LabOptions,
   type MachineOptions,
   type Way,
 } from '../server/lab.ts'
+import { waitUntil } from '../waiting.ts'
 import type { Qemu } from './qemu.ts'
 
 /** Seconds, ten times what a free machine needs. */
@@ -45,8 +45,11 @@ const RunsSchema = z.object({
 })
 export type SeenRun = z.infer<typeof RunsSchema>['runs'][number]
 
-export interface PxeLab extends AsyncDisposable {
-  readonly lab: Lab
+/** The part of a lab that a machine needs. */
+export type MachineLab = Pick<Lab, 'folder' | 'ask' | 'start' | 'said'> & AsyncDisposable
+
+export interface PxeLab<L extends MachineLab = Lab> extends AsyncDisposable {
+  readonly lab: L
   /** The machine's disk, as a file. */
   readonly disk: string
   readMachine(): Promise<z.infer<typeof MachineSchema>>
@@ -69,10 +72,14 @@ export const startPxeLab = async (): Promise<PxeLab> =>
 export async function openPxeLab(
   options: Omit<LabOptions, 'boot'> & { readonly images: readonly [string] },
 ): Promise<PxeLab> {
-  const trio = await openTrio()
+  const trio = await openTrio(options.arch)
   const [image] = options.images
   const boot = [trio.kernel, trio.initrd, trio.squashfs, trio.checksums]
-  const lab = await startLab({ ...options, boot })
+  return openMachine(await startLab({ ...options, boot }), basename(image))
+}
+
+/** A machine of this lab, and the name of the image that is bound to it. */
+export async function openMachine<L extends MachineLab>(lab: L, image: string): Promise<PxeLab<L>> {
   const disk = join(lab.folder, 'disk')
   await using file = await open(disk, 'wx')
   await file.truncate(DISK_BYTES)
@@ -89,7 +96,7 @@ export async function openPxeLab(
       await waitUntil(
         async () => {
           const images = ImagesSchema.parse(await lab.ask('/images'))
-          bty_image_ref = images.find(({ name }) => name === basename(image))?.ref
+          bty_image_ref = images.find(({ name }) => name === image)?.ref
           return bty_image_ref !== undefined
         },
         () => 'the image is not offered',
@@ -102,7 +109,7 @@ export async function openPxeLab(
 }
 
 /** Boots an unknown machine until the server knows its disks and it has restarted. */
-export async function discover(pxe: PxeLab, way: Way): Promise<void> {
+export async function discover(pxe: PxeLab<MachineLab>, way: Way): Promise<void> {
   await using machine = await pxe.start(way)
   await machine.waitFor(/flasher: digest verified/, PATIENCE)
   await waitFor(pxe, async () => ((await pxe.readMachine()).known_disks?.length ?? 0) > 0)
@@ -110,7 +117,7 @@ export async function discover(pxe: PxeLab, way: Way): Promise<void> {
 }
 
 /** Boots it until it has flashed its disk and restarted. */
-export async function flash(pxe: PxeLab, way: Way): Promise<void> {
+export async function flash(pxe: PxeLab<MachineLab>, way: Way): Promise<void> {
   await using machine = await startFlash(pxe, way)
   await waitForEnd(machine)
 }
@@ -123,14 +130,14 @@ export async function waitForEnd(machine: Qemu): Promise<void> {
 }
 
 /** What a firmware would boot is not there: a flash writes it last. */
-export async function isBlank({ disk }: PxeLab): Promise<boolean> {
+export async function isBlank({ disk }: PxeLab<MachineLab>): Promise<boolean> {
   await using file = await open(disk)
   const { buffer } = await file.read(Buffer.alloc(4096), 0, 4096, 0)
   return buffer.every((byte) => byte === 0)
 }
 
 /** Boots it until the server has seen bytes being written. */
-export async function startFlash(pxe: PxeLab, way: Way): Promise<Qemu> {
+export async function startFlash(pxe: PxeLab<MachineLab>, way: Way): Promise<Qemu> {
   const machine = await pxe.start(way)
   await waitFor(pxe, async () => {
     const [run] = await pxe.readRuns()
@@ -139,5 +146,5 @@ export async function startFlash(pxe: PxeLab, way: Way): Promise<Qemu> {
   return machine
 }
 
-export const waitFor = (pxe: PxeLab, isSo: () => Promise<boolean>): Promise<void> =>
+export const waitFor = (pxe: PxeLab<MachineLab>, isSo: () => Promise<boolean>): Promise<void> =>
   waitUntil(isSo, () => pxe.lab.said(), PATIENCE * 1000)

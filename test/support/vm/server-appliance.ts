@@ -3,6 +3,9 @@ import { execFileSync } from 'node:child_process'
 import { createServer } from 'node:net'
 import { once } from 'node:events'
 import { join } from 'node:path'
+import * as assert from 'uvu/assert'
+import type { Namespace } from '../http/namespace.ts'
+import { waitUntil } from '../waiting.ts'
 import { openServer } from './built-images.ts'
 import { FIRMWARE_ARGS, type Firmware } from './usb-machine.ts'
 import { startQemu, type Qemu } from './qemu.ts'
@@ -14,7 +17,8 @@ export interface ApplianceOptions {
   readonly seed?: string
   /** A restart of the system starts the machine again; else it ends it. */
   readonly restarts?: boolean
-  readonly args?: readonly string[]
+  /** A network with a DHCP server that gives this address to `APPLIANCE_MAC`; else one of its own, to this host. */
+  readonly lan?: { readonly namespace: Namespace; readonly address: string }
 }
 
 export interface Appliance extends AsyncDisposable {
@@ -23,9 +27,12 @@ export interface Appliance extends AsyncDisposable {
   readonly url: string
 }
 
+export const APPLIANCE_MAC = '52:54:00:12:34:01'
 /** Ends where the settings of `-netdev` follow. */
-const NETWORK =
-  '-vga std -device virtio-rng-pci -device virtio-net-pci,netdev=net,romfile= -netdev'.split(' ')
+const DEVICES =
+  `-vga std -device virtio-rng-pci -device virtio-net-pci,netdev=net,mac=${APPLIANCE_MAC},romfile= -netdev`.split(
+    ' ',
+  )
 
 /** A disk of 4 GiB in `folder` with the image on it, as somebody would write it. */
 export async function writeServerDisk(folder: string): Promise<string> {
@@ -48,30 +55,76 @@ export function writeSeed(folder: string, files: Readonly<Record<string, string>
 }
 
 export async function startAppliance(options: ApplianceOptions): Promise<Appliance> {
-  const { firmware, disk, seed, restarts = false, args = [] } = options
-  const port = await findPort()
+  const { firmware, disk, seed, restarts = false, lan } = options
   const drives = [disk, ...(seed === undefined ? [] : [seed])].flatMap((file, at) => [
     '-drive',
     `if=none,id=disk${at},format=raw,file=${file}`,
     '-device',
     `virtio-blk-pci,drive=disk${at}${at === 0 ? ',bootindex=0' : ''}`,
   ])
+  const { netdev, url } = await planNetwork(lan)
   const qemu = await startQemu({
     megabytes: 1024,
+    ...(lan === undefined ? {} : { namespace: lan.namespace.name }),
     args: [
       ...FIRMWARE_ARGS[firmware],
       ...drives,
-      ...NETWORK,
-      `user,id=net,hostfwd=tcp:127.0.0.1:${port}-:8080`,
+      ...DEVICES,
+      netdev,
       ...(restarts ? ['-action', 'reboot=reset'] : []),
-      ...args,
     ],
   })
-  return {
-    qemu,
-    url: `http://127.0.0.1:${port}`,
-    [Symbol.asyncDispose]: () => qemu[Symbol.asyncDispose](),
+  return { qemu, url, [Symbol.asyncDispose]: () => qemu[Symbol.asyncDispose]() }
+}
+
+async function planNetwork(lan: ApplianceOptions['lan']) {
+  if (lan !== undefined) {
+    const url = await lan.namespace.openDoor(8080, lan.address)
+    return { netdev: lan.namespace.netdevs[1], url }
   }
+  const port = await findPort()
+  const netdev = `user,id=net,hostfwd=tcp:127.0.0.1:${port}-:8080`
+  return { netdev, url: `http://127.0.0.1:${port}` }
+}
+
+const MINUTE = 60
+
+/** What the login screen shows, up to where it asks. */
+export const waitForLogin = (qemu: Qemu): Promise<string> =>
+  qemu.waitFor(/flasher-server login: /, 10 * MINUTE)
+
+/** The login screen comes before the servers answer. */
+export const waitForHealth = ({ url, qemu }: Appliance): Promise<void> =>
+  waitUntil(
+    async () => {
+      const answer = await fetch(`${url}/healthz`).catch(() => null)
+      return answer?.ok === true && (await answer.text()) === '{"status":"ok"}'
+    },
+    () => `the serial log is ${qemu.keepLog()}`,
+    5 * MINUTE * 1000,
+  )
+
+/** The generated password on a login screen. */
+export function readPassword(screen: string): string {
+  const [, password = ''] = /Password +([a-z0-9-]+)/.exec(screen) ?? []
+  assert.match(password, /^\w{4}(-\w{4}){4}$/, screen)
+  return password
+}
+
+export async function login(qemu: Qemu, password: string): Promise<void> {
+  qemu.send('admin\r')
+  await qemu.waitFor(/Password: /, MINUTE)
+  qemu.send(`${password}\r`)
+  await qemu.waitFor(/admin@flasher-server:~\$ /, 2 * MINUTE)
+}
+
+/** Runs a command as root on the console; what it said. */
+export async function runAsRoot(qemu: Qemu, password: string, command: string): Promise<string> {
+  // Not in the echo of the line itself.
+  qemu.send(`echo '${password}' | sudo -S -p '' sh -c '${command}'; echo en""ded $?\r`)
+  const said = await qemu.waitFor(/ended \d+/, 5 * MINUTE)
+  assert.match(said, /ended 0/, said)
+  return said
 }
 
 /** A port that is free now; QEMU takes a number only. */

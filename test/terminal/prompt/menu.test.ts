@@ -7,6 +7,7 @@ import {
   findInstant,
   listShown,
   moved,
+  pressed,
   renewed,
   typed,
   UNTOUCHED,
@@ -96,6 +97,52 @@ test('a number and a filter mark their row, and arrows go where something can be
   assert.equal(moved(MENU, type(MENU, '3'), 'down', 2).line, '')
   const chosen = decideAnswer(MENU, moved(MENU, UNTOUCHED, 'down', 2))
   assert.equal(chosen, { ok: true, value: { kind: 'row', index: 1 } })
+})
+const rows = (...indexes: readonly number[]) => ({ kind: 'rows', indexes })
+test('several rows: ticked with the space bar, or typed with blanks or commas between', () => {
+  const many: Menu = { ...MENU, takesSeveral: true }
+  const press = (keys: readonly string[], start = UNTOUCHED) =>
+    keys.reduce<MenuState>((state, key) => pressed(many, state, key, 2) ?? state, start)
+  const found = (state: MenuState) => {
+    const decided = decideAnswer(many, state)
+    return decided.ok ? decided.value : decided.refusal
+  }
+  // One row as ever: by number, by arrow, by filter; Enter alone is still a key.
+  assert.equal(found(type(many, '2')), rows(1))
+  assert.equal(found(press(['down', 'down'])), rows(2))
+  assert.equal(found(type(many, '/nvme')), rows(4))
+  assert.equal(found(UNTOUCHED), { kind: 'key', key: 'r' })
+  assert.equal(found(press(['space', 'down', 'down', 'space'])), rows(1, 4))
+  assert.equal(found(press(['down', 'space', 'space'])), rows(1))
+  // A row that is marked besides counts for nothing, one that was typed besides does.
+  assert.equal(found(press(['down', 'space', 'down'])), rows(1))
+  const two = press(['space'], type(many, '3'))
+  assert.equal([two.line, two.ticked], ['', [2]])
+  assert.equal(found(type(many, '5', two)), rows(2, 4))
+  for (const line of ['2 5', '5,2', ' 2 , 5 ', '5 2 2']) {
+    assert.equal(found(type(many, line)), rows(1, 4), line)
+  }
+  assert.is(found(type(many, '2 4')), 'Number 4 cannot be chosen: read-only.')
+  assert.is(found(type(many, '2 9')), '"9" is out of range; valid disk numbers are 1..5.')
+  assert.match(String(found(type(many, '2 b'))), /^Unrecognised choice "2 b"/)
+  assert.equal(found(type(many, 'b', two)), { kind: 'key', key: 'b' })
+  // What cannot be chosen cannot be ticked.
+  const refused = press(['space'], type(many, '4', two))
+  assert.equal(refused.ticked, [2])
+  assert.is(refused.complaint, 'Number 4 cannot be chosen: read-only.')
+  // Escape takes the line away first, then the ticks.
+  assert.equal(press(['escape'], type(many, '/sam', two)).ticked, [2])
+  assert.equal(press(['escape', 'escape'], type(many, '/sam', two)), UNTOUCHED)
+  // In a filter, and where one row is asked for, it is a character.
+  assert.is(pressed(many, type(many, '/sam'), 'space', 2), null)
+  assert.is(pressed(MENU, UNTOUCHED, 'space', 2), null)
+})
+test('a ticked row that cannot be chosen any more is refused', () => {
+  const many: Menu = { ...MENU, takesSeveral: true }
+  const state = { ...UNTOUCHED, ticked: [1, 2] }
+  const small = MENU.rows.map((row) => ({ ...row, refusal: 'too small' }))
+  const decided = decideAnswer({ ...many, rows: small }, state)
+  assert.is(decided.ok ? '' : decided.refusal, 'Number 2 cannot be chosen: too small.')
 })
 test('news leaves what was wrong with an answer standing, unless that is right now', () => {
   const refusal = 'Number 4 cannot be chosen: read-only.'

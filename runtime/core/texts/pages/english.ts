@@ -430,6 +430,59 @@ export const ENGLISH = {
       hint: 'To continue one, select the same file below. Uploads are removed after a day.',
       discard: 'Discard',
     },
+    captures: {
+      title: 'Captured images',
+      hint: 'Images of machines’ disks. They are offered after you have accepted them.',
+      states: {
+        receiving: 'uploading',
+        verifying: 'being verified',
+        waiting: 'waiting for you',
+      },
+      /** `{machine}`: its MAC address or host name. */
+      from: 'from {machine}',
+      byHand: 'captured manually',
+      review: 'Review',
+      received: '{size} received',
+    },
+    capture: {
+      title: 'Captured image',
+      facts: {
+        name: 'Name',
+        state: 'State',
+        size: 'Size',
+        digest: 'SHA-256',
+        indexDigest: 'SHA-256 of the frame index',
+        machine: 'Machine',
+        host: 'Host name',
+        disk: 'Disk',
+        serial: 'Serial number',
+        diskSize: 'Size of the disk',
+        generalized: 'Generalized',
+        begun: 'Started',
+      },
+      yes: 'Yes',
+      no: 'No',
+      unknown: 'unknown',
+      warnings: {
+        title: 'In this image',
+        hint: 'Machines that are flashed with it share what is listed here.',
+      },
+      accept: {
+        title: 'Accept',
+        name: 'Name in the catalog',
+        nameHint: 'Must end in .img.zst. An existing image is never replaced.',
+        button: 'Accept and offer it',
+      },
+      reject: {
+        title: 'Reject…',
+        text: '{name} will be deleted from the cache. The machine’s disk is not changed.',
+        button: 'Reject and delete',
+      },
+      unfinished: 'It can be accepted once it is complete and verified.',
+      nameWrong: 'Must be a file name that ends in .img.zst',
+      nameTaken: 'Another image has this name',
+      gone: 'It was accepted or removed.',
+    },
     origin: {
       folder: 'in the folder',
       downloaded: 'downloaded',
@@ -463,6 +516,9 @@ export const ENGLISH = {
         nameHint: 'Leave empty to use the last part of the URL.',
         digest: 'SHA-256',
         digestHint: 'Of the downloaded file. A file with another checksum is discarded.',
+        indexDigest: 'SHA-256 of the frame index',
+        indexDigestHint:
+          'Only for an .img.zst in frames, beside the SHA-256 of the file. The cache finds it by itself once the image is downloaded.',
         button: 'Add and download',
       },
       upload: {
@@ -490,6 +546,8 @@ export const ENGLISH = {
       added: '{name} is being downloaded. You need not wait for it.',
       uploaded: '{name} was uploaded.',
       removed: '{name} was removed.',
+      accepted: '{name} was accepted.',
+      rejected: '{name} was rejected and deleted.',
       listed: {
         one: '1 image of the catalog added',
         other: '{count} images of the catalog added',

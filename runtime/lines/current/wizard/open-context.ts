@@ -103,6 +103,10 @@ export async function openWizardContext(
       const { createFlasher } = await import('../../../services/flash/flasher.ts')
       return createFlasher({ env, isRoot })
     }),
+    loadManyFlasher: once(async () => {
+      const { createManyFlasher } = await import('../../../services/many/many-flasher.ts')
+      return createManyFlasher({ env, isRoot })
+    }),
   }
 }
 

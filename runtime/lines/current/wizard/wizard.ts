@@ -46,8 +46,8 @@ async function restart({ reboot }: WizardContext): Promise<string | null> {
 }
 
 async function flash(state: State, context: WizardContext): Promise<Step> {
-  const choice = choiceOf(state)
-  if (choice === null) return { step: 'back' }
+  const choices = choiceOf(state)
+  if (choices === null) return { step: 'back' }
   const { runChosen } = await import('./screens/flashing.ts')
-  return { step: 'ended', ...(await runChosen(state, choice, context)) }
+  return { step: 'ended', ...(await runChosen(state, choices, context)) }
 }

@@ -30,7 +30,8 @@ export async function flashMany(request: FlashRequest, session: ManySession): Pr
   const { signal } = environment
   const { dryRun, provisioning, targets, ...order } = request
   const flasher = createManyFlasher(environment)
-  await using planned = await flasher.plan(order, targets, signal)
+  const disks = targets.map((target) => ({ target }))
+  await using planned = await flasher.plan(order, disks, signal)
   const all = planned.flashes.map((flash): Target => {
     const findings = { ...flash, dryRun, provisioning }
     if (!(dryRun && json)) say(`${renderFindings(findings)}\n`)
@@ -65,12 +66,9 @@ async function runAll(
   const outcomes = await flasher.run(planned, {
     signal: session.environment.signal,
     onEvent: (event, { target }) => progress.show(event, target.path),
+    onEnd: (end, disk) => report(end, disk, progress, session),
   })
-  for (const [index, target] of all.entries()) {
-    target.outcome = outcomes[index] ?? null
-    if (target.outcome === null) continue
-    report(target.outcome, target.findings.target.path, progress, session)
-  }
+  for (const [index, target] of all.entries()) target.outcome = outcomes[index] ?? null
   return outcomes
 }
 
@@ -92,7 +90,7 @@ const openProgress = (request: FlashRequest, session: Session, storedBytes: numb
     mode: progressModeOf(session.given),
     disks: request.targets,
     look: session.look,
-    storedBytes,
+    storedBytes: () => storedBytes,
   })
 
 function report(outcome: FlashOutcome, disk: string, progress: ManyProgress, session: ManySession) {

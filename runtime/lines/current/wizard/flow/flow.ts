@@ -2,7 +2,14 @@
 import { type Cases, decideCase } from '../../../../core/foundation/cases.ts'
 import type { DiskIdentity } from '../../../../core/disk/disk.ts'
 import type { FlashOutcome } from '../../../../core/flash/outcome.ts'
-import type { FlashChoice, Flashed, ImageChoice, Start, TemplateOffer } from './start.ts'
+import type {
+  FlashChoice,
+  FlashChoices,
+  Flashed,
+  ImageChoice,
+  Start,
+  TemplateOffer,
+} from './start.ts'
 
 export const SCREENS = [
   'catalog',
@@ -29,11 +36,14 @@ export interface State {
   /** Where the catalog is; null: only images of this machine. */
   readonly source: string | null
   readonly image: ImageChoice | null
-  readonly disk: DiskChoice | null
+  /** All of them get the image; none: not chosen yet. */
+  readonly disks: readonly DiskChoice[]
   /** What is written for the first boot; null: nothing is. */
   readonly template: WrittenTemplate | null
-  /** How the last flash ended. */
+  /** How the last flash ended; where it had several disks, as the first that failed did. */
   readonly end: FlashOutcome | null
+  /** How it ended on each of the disks. */
+  readonly ends: readonly FlashOutcome[]
   /** What became of the UEFI boot entry; null: none was asked for. */
   readonly bootEntry: string | null
   /** What the operator must know, in red until he goes on. */
@@ -48,7 +58,7 @@ export type Step =
   | { readonly step: 'flash'; readonly template: WrittenTemplate | null }
   | { readonly step: 'source'; readonly source: string | null }
   | { readonly step: 'image'; readonly image: ImageChoice }
-  | { readonly step: 'disk'; readonly disk: DiskChoice }
+  | { readonly step: 'disks'; readonly disks: readonly DiskChoice[] }
   | ({ readonly step: 'ended' } & Flashed)
 
 /** The next screen, or how the wizard ends. */
@@ -83,18 +93,19 @@ export const openState = ({ screen, catalog, notice }: Start): State => ({
   screen,
   source: catalog,
   image: null,
-  disk: null,
+  disks: [],
   template: null,
   end: null,
+  ends: [],
   bootEntry: null,
   notice,
 })
 
 /** What is not chosen yet on the way back is forgotten, so that no header shows it as chosen. */
 const CLEARED: { readonly [Name in ScreenName]?: Partial<State> } = {
-  catalog: { image: null, disk: null, end: null },
-  image: { image: null, disk: null, end: null },
-  disk: { disk: null, end: null },
+  catalog: { image: null, disks: [], end: null, ends: [] },
+  image: { image: null, disks: [], end: null, ends: [] },
+  disk: { disks: [], end: null, ends: [] },
 }
 
 type Move = Step & { readonly from: State }
@@ -107,11 +118,12 @@ const NEXT: Cases<'step', Move, Next> = {
   'ask-source': ({ from }) => goTo(from, 'source'),
   source: ({ from, source }) => goTo({ ...from, source }, 'image'),
   image: ({ from, image }) => ({ ...goTo(from, 'disk'), image }),
-  disk: ({ from, disk }) => ({ ...goTo(from, 'confirm'), disk }),
+  disks: ({ from, disks }) => ({ ...goTo(from, 'confirm'), disks }),
   flash: ({ from, template }) => ({ ...goTo(from, 'flash'), template }),
-  ended: ({ from, end, notice, bootEntry }) => ({
+  ended: ({ from, end, ends = [end], notice, bootEntry }) => ({
     ...goTo(from, end.kind === 'done' ? 'done' : 'failed'),
     end,
+    ends,
     bootEntry,
     notice,
   }),
@@ -127,8 +139,15 @@ const goTo = (state: State, screen: ScreenName): State => ({
   notice: null,
 })
 
-/** What to write where; null until both are chosen. */
-export function choiceOf({ image, disk }: State): FlashChoice | null {
-  if (image === null || disk === null) return null
-  return { image, disk: disk.path, identity: disk.identity, unattended: false }
+/** What to write where, disk by disk; null until both are chosen. */
+export function choiceOf({ image, disks }: State): FlashChoices | null {
+  if (image === null) return null
+  const choices = disks.map(({ path: disk, identity }): FlashChoice => ({
+    image,
+    disk,
+    identity,
+    unattended: false,
+  }))
+  const [first, ...more] = choices
+  return first === undefined ? null : [first, ...more]
 }

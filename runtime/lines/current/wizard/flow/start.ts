@@ -64,6 +64,9 @@ export interface FlashChoice {
   readonly indexSha256?: string | null
 }
 
+/** One image for one disk or several. */
+export type FlashChoices = readonly [FlashChoice, ...FlashChoice[]]
+
 /** What the server has for the first boot of what a person flashes here. */
 export type TemplateOffer =
   | {
@@ -75,7 +78,10 @@ export type TemplateOffer =
   /** In a sentence. */
   | { readonly kind: 'unavailable'; readonly reason: string }
 
-/** What happens around every flash, an operator's and an unattended one alike. They must not throw. */
+/**
+ * What happens around every flash, an operator's and an unattended one alike. They must not throw.
+ * Of an operator's flash of several disks they see the first disk, and the end of all.
+ */
 export interface Hooks {
   /** Null: this machine has no template, or no server. */
   findTemplate(): Promise<TemplateOffer | null>
@@ -104,7 +110,10 @@ interface Aftermath {
 
 /** What the flashing screen ends with. */
 export interface Flashed extends Aftermath {
+  /** Of several disks the first that failed decides. */
   readonly end: FlashOutcome
+  /** On each of the disks, in the order of their choice; absent: there is one. */
+  readonly ends?: readonly FlashOutcome[]
 }
 
 export const NO_AFTERMATH: Aftermath = { notice: null, bootEntry: null }

@@ -1,4 +1,4 @@
-/** The disk screen: every disk, and why some cannot be chosen, also by the image's size once it is known. */
+/** The disk screen: one disk or several, and why some cannot be chosen, also by the image's size once it is known. */
 import type { SurveyedDisk } from '../../../../core/disk/disk.ts'
 import { offerDisk, type DiskOffer } from '../../../../core/flash/disk-offer.ts'
 import { renderError } from '../../../../core/foundation/fault.ts'
@@ -41,11 +41,11 @@ export async function chooseTarget(state: State, context: WizardContext): Promis
   const asked = await context.ask(subject)
   const offers = listOffers(known)
   leaving.abort()
-  if (asked.kind === 'row') {
-    const offer = offers[asked.index]
-    return offer === undefined
-      ? { step: 'refresh' }
-      : { step: 'disk', disk: chooseDisk(offer.disk) }
+  if (asked.kind === 'rows') {
+    const chosen = asked.indexes.flatMap((index) => offers[index] ?? [])
+    return chosen.length === asked.indexes.length
+      ? { step: 'disks', disks: chosen.map(({ disk }) => chooseDisk(disk)) }
+      : { step: 'refresh' }
   }
   if (asked.kind === 'key' && asked.key === 'b') return { step: 'back' }
   return { step: asked.kind === 'key' && asked.key === 'r' ? 'refresh' : 'quit' }
@@ -95,6 +95,7 @@ function build(state: State, known: Known, context: WizardContext) {
         { key: 'q', words: ['quit', 'exit'], does: KEYS.quit },
       ],
       enter: 'r',
+      takesSeveral: true as const,
     },
     intro: (size: Size) => introduce(known, context, size),
   }

@@ -1,10 +1,10 @@
-/** The text of the confirm screen: framed if there is room, otherwise disk and loss first. Pure. */
+/** The text of the confirm screen: framed if there is room, otherwise disks and loss first. Pure. */
 import type { SurveyedDisk } from '../../../../core/disk/disk.ts'
 import { decideNotes, type FlashPlan } from '../../../../core/flash/flash.ts'
 import { renderLosses } from '../../../../core/flash/disk-offer.ts'
 import { renderChecks, renderImage } from '../../../../core/flash/flash-text.ts'
 import { renderSafeUrl } from '../../../../core/net/image-location.ts'
-import { displayWidth, printable } from '../../../../core/foundation/printable.ts'
+import { printable } from '../../../../core/foundation/printable.ts'
 import { fill, fillCount } from '../../../../core/texts/text.ts'
 import { WIZARD_TEXTS } from '../../../../core/texts/wizard/texts.ts'
 import { clip } from '../../../../terminal/text/clip.ts'
@@ -12,8 +12,9 @@ import { layOut } from '../../../../terminal/text/columns.ts'
 import type { Size } from '../../../../terminal/prompt/painter.ts'
 import { boxWidth, innerWidth } from '../../../../terminal/text/box.ts'
 import { MARK_WIDTH, renderVoice } from '../../../../terminal/text/voice.ts'
-import { wrap } from '../../../../terminal/text/wrap.ts'
+import { wrapInFull } from '../../../../terminal/text/wrap.ts'
 import type { State } from '../flow/flow.ts'
+import { headlineOf, listForms } from './confirm-disks.ts'
 import type { Drawing } from './screen-frame.ts'
 import type { ImageChoice, TemplateOffer } from '../flow/start.ts'
 
@@ -22,7 +23,8 @@ const TEXTS = WIZARD_TEXTS.confirm
 /** What is known by now. */
 export interface Known {
   readonly plan: FlashPlan | null
-  readonly disk: Pick<SurveyedDisk, 'parts'> | null
+  /** In the order of the disks that were chosen; null: nobody could look. */
+  readonly found: readonly (Pick<SurveyedDisk, 'parts'> | null)[]
   /** Null: still being looked for. */
   readonly reasons: readonly string[] | null
   /** What the server has for the first boot; null: nothing. */
@@ -44,6 +46,7 @@ export function renderConfirm(
   drawing: Drawing,
   { columns, room }: ConfirmRoom,
 ): readonly string[] {
+  if (state.disks.length > 1) return renderSeveral(state, known, drawing, { columns, room })
   const outcome = renderOutcome(state, known, drawing, columns)
   const boxes = renderBoxes(state, known, drawing, columns)
   const left = room - boxes.length
@@ -54,20 +57,66 @@ export function renderConfirm(
   return [...facts, ...outcome.lines(Math.max(1, room - facts.length))]
 }
 
-function renderBoxes(
-  { image, disk }: State,
+/** All disks are named, however little room is left for the image. */
+function renderSeveral(
+  state: State,
+  known: Known,
+  drawing: Drawing,
+  { columns, room }: ConfirmRoom,
+): readonly string[] {
+  const { disks } = state
+  const lost = { disks, found: known.found }
+  const headline = renderState(known, drawing, columns) ?? headlineOf(lost, drawing, columns)
+  const above = [...renderTemplate(known, drawing, columns), ...headline]
+  const forms = listForms(lost, drawing, columns)
+  const images = [renderImageBox(state, known, drawing, columns), renderImageLine(state, columns)]
+  const all = forms.flatMap((form) => [...images, []].map((image) => [...image, ...above, ...form]))
+  return all.find(({ length }) => length <= room) ?? [...headline, ...(forms.at(-1) ?? [])]
+}
+
+/** Null: the flash may go ahead. */
+function renderState(
+  { reasons }: Known,
+  { ink, unicode }: Drawing,
+  columns: number,
+): readonly string[] | null {
+  if (reasons?.length === 0) return null
+  return renderVoice({ ink, unicode, columns }, ({ start, fail }) => {
+    if (reasons === null) start(TEXTS.checking)
+    else fail([TEXTS.rejected, ...reasons].join('\n'))
+  })
+}
+
+const renderImageLine = ({ image }: State, columns: number): readonly string[] =>
+  wrapInFull(image?.name ?? '', columns - 1)
+
+function renderImageBox(
+  { image }: State,
   { plan }: Known,
   { ink, unicode }: Drawing,
   columns: number,
 ): readonly string[] {
   const source = image === null ? [] : describe(image, plan).map(printable)
-  const target = inFull(`${disk?.path}: ${disk?.words}`, innerWidth(columns))
+  return renderVoice({ ink, unicode, columns }, ({ box }) =>
+    box({ title: TEXTS.image, message: source.join('\n') }),
+  )
+}
+
+function renderBoxes(
+  state: State,
+  known: Known,
+  drawing: Drawing,
+  columns: number,
+): readonly string[] {
+  const { ink, unicode } = drawing
+  const [disk] = state.disks
+  const target = wrapInFull(`${disk?.path}: ${disk?.words}`, innerWidth(columns))
   const arrow = ' '.repeat(Math.floor(boxWidth(columns) / 2)) + (unicode ? '▼' : 'v')
-  return renderVoice({ ink, unicode, columns }, (voice) => {
-    voice.box({ title: TEXTS.image, message: source.join('\n') })
+  const below = renderVoice({ ink, unicode, columns }, (voice) => {
     voice.log(arrow)
     voice.box({ title: TEXTS.disk, message: target.join('\n') })
   })
+  return [...renderImageBox(state, known, drawing, columns), ...below]
 }
 
 function describe({ name, location }: ImageChoice, plan: FlashPlan | null): readonly string[] {
@@ -81,7 +130,7 @@ function describe({ name, location }: ImageChoice, plan: FlashPlan | null): read
 
 /** The image in one line, then everything that identifies the disk. */
 function renderBriefly(
-  { image, disk }: State,
+  { image, disks: [disk] }: State,
   { ink, unicode }: Drawing,
   columns: number,
 ): readonly string[] {
@@ -90,28 +139,8 @@ function renderBriefly(
   const arrow = ` -> ${path}`
   return [
     clip(name, Math.max(8, width - arrow.length), { cut: 'middle', unicode }) + arrow,
-    ...inFull(disk?.words ?? '', width).map(ink.strong),
+    ...wrapInFull(disk?.words ?? '', width).map(ink.strong),
   ]
-}
-
-/** At blanks, unless a word alone (a serial number) is too wide for a line. */
-function inFull(text: string, width: number): readonly string[] {
-  const shown = printable(text)
-  const lines = wrap(shown, width)
-  return lines.every((line) => displayWidth(line) <= width) ? lines : breakUp(shown, width)
-}
-
-function breakUp(text: string, width: number): readonly string[] {
-  const lines: string[] = []
-  let last = ''
-  for (const character of text) {
-    if (displayWidth(last + character) > width) {
-      lines.push(last)
-      last = ''
-    }
-    last += character
-  }
-  return [...lines, last]
 }
 
 /** What comes of it. */
@@ -121,41 +150,47 @@ interface Outcome {
   lines(rows: number): readonly string[]
 }
 
-function renderOutcome({ disk }: State, known: Known, drawing: Drawing, columns: number): Outcome {
-  const { disk: found, reasons } = known
+function renderOutcome(
+  { disks: [disk] }: State,
+  known: Known,
+  drawing: Drawing,
+  columns: number,
+): Outcome {
   const { ink, unicode } = drawing
   const style = { ink, unicode, columns }
-  if (reasons === null) {
-    return { least: 1, lines: () => renderVoice(style, ({ start }) => start(TEXTS.checking)) }
-  }
-  if (reasons.length > 0) {
-    const rejected = renderVoice(style, ({ fail }) => fail([TEXTS.rejected, ...reasons].join('\n')))
-    return { least: rejected.length, lines: () => rejected }
-  }
+  const stopped = renderState(known, drawing, columns)
+  if (stopped !== null) return { least: stopped.length, lines: () => stopped }
   const whole = printable(fill(TEXTS.allLostOn, { disk: disk?.path ?? '' }))
   const isShort = whole.length + MARK_WIDTH < columns
   const [headline = ''] = renderVoice(style, ({ warn }) => warn(isShort ? whole : TEXTS.allLost))
-  const losses = layLosses(found, drawing, columns)
-  const template = renderTemplate(known)
-  const said = template === null ? [] : renderVoice(style, ({ info }) => info(template))
+  const losses = layLosses(known.found[0] ?? null, drawing, columns)
+  const template = renderTemplate(known, drawing, columns)
   return {
-    least: said.length + Math.min(MIN_ROWS, 1 + losses.length),
+    least: template.length + Math.min(MIN_ROWS, 1 + losses.length),
     lines: (rows) => [
-      ...said,
+      ...template,
       headline,
-      ...fit(losses, rows - said.length - 1).map((line) => ink.strong(`  ${line}`)),
+      ...fit(losses, rows - template.length - 1).map((line) => ink.strong(`  ${line}`)),
     ],
   }
 }
 
-function renderTemplate({ template, isTemplateWritten }: Known): string | null {
-  if (template === null) return null
-  if (template.kind === 'unavailable') return printable(template.reason)
+function renderTemplate(
+  { template, isTemplateWritten }: Known,
+  { ink, unicode }: Drawing,
+  columns: number,
+): readonly string[] {
+  if (template === null) return []
   const text = isTemplateWritten ? TEXTS.withTemplate : TEXTS.withoutTemplate
-  return fill(text, { name: printable(template.name) })
+  const said = template.kind === 'template' ? fill(text, { name: template.name }) : template.reason
+  return renderVoice({ ink, unicode, columns }, ({ info }) => info(printable(said)))
 }
 
-function layLosses(found: Known['disk'], { unicode }: Drawing, columns: number): readonly string[] {
+function layLosses(
+  found: Known['found'][number],
+  { unicode }: Drawing,
+  columns: number,
+): readonly string[] {
   const parts = found?.parts ?? []
   if (parts.length === 0) return [TEXTS.nothingFound]
   const columnsOfLosses = [

@@ -1,12 +1,14 @@
-/** The confirm screen: image and disk, what is lost, and whether the flash is possible. */
+/** The confirm screen: image and disks, what is lost, and whether the flash is possible. */
 import { renderError } from '../../../../core/foundation/fault.ts'
 import { WIZARD_TEXTS } from '../../../../core/texts/wizard/texts.ts'
 import type { MenuKey } from '../../../../terminal/prompt/menu.ts'
 import type { Size } from '../../../../terminal/prompt/painter.ts'
+import type { PlannedFlash } from '../../../../services/flash/flash-planner.ts'
 import { renderConfirm, type Known } from './confirm-text.ts'
 import type { WizardContext } from './wizard-context.ts'
 import { choiceOf, type State, type Step } from '../flow/flow.ts'
 import { orderFor } from '../flow/flash-run.ts'
+import type { FlashChoices, TemplateOffer } from '../flow/start.ts'
 import { createQuestion } from './screen-frame.ts'
 import { createSubject, stillSubject } from './pending-question.ts'
 
@@ -18,7 +20,7 @@ type Learned = { -readonly [Name in keyof Known]: Known[Name] }
 export async function confirm(state: State, context: WizardContext): Promise<Step> {
   const known: Learned = {
     plan: null,
-    disk: null,
+    found: [],
     reasons: null,
     template: null,
     isTemplateWritten: true,
@@ -48,24 +50,49 @@ async function check(
   context: WizardContext,
   signal: AbortSignal,
 ): Promise<void> {
-  const choice = choiceOf(state)
-  if (choice === null) return
+  const choices = choiceOf(state)
+  if (choices === null) return
   try {
     const hooks = await context.loadHooks()
     const offering = hooks.findTemplate()
-    const flasher = await context.loadFlasher()
-    await using flash = await flasher.plan(orderFor(choice), signal)
-    const { plan } = flash
+    const plans = await planAll(choices, context, signal)
     const disks = await context.surveyDisks()
-    const disk = disks.find(({ path }) => path === choice.disk)
-    known.disk = disk === undefined ? null : await context.fillContents(disk)
-    known.plan = plan.ok ? plan.value : null
-    known.template = await offering
+    known.found = await Promise.all(
+      choices.map(async (choice) => {
+        const disk = disks.find(({ path }) => path === choice.disk)
+        return disk === undefined ? null : await context.fillContents(disk)
+      }),
+    )
+    known.plan = plans.flatMap((plan) => (plan.ok ? [plan.value] : []))[0] ?? null
+    known.template = decideTemplate(await offering, choices.length)
     const rights = context.isRoot ? [] : [TEXTS.rootNeeded]
-    known.reasons = [...(plan.ok ? [] : plan.refusal), ...rights]
+    const refusals = plans.flatMap((plan) => (plan.ok ? [] : plan.refusal))
+    known.reasons = [...new Set(refusals), ...rights]
   } catch (thrown) {
     known.reasons = [renderError(thrown)]
   }
+}
+
+/** A template is for one machine, and several disks are for several. */
+const decideTemplate = (offer: TemplateOffer | null, disks: number): TemplateOffer | null =>
+  offer?.kind === 'template' && disks > 1
+    ? { kind: 'unavailable', reason: TEXTS.templateForOne }
+    : offer
+
+async function planAll(
+  choices: FlashChoices,
+  context: WizardContext,
+  signal: AbortSignal,
+): Promise<readonly PlannedFlash['plan'][]> {
+  const [first, ...more] = choices
+  if (more.length === 0) {
+    const flasher = await context.loadFlasher()
+    await using flash = await flasher.plan(orderFor(first), signal)
+    return [flash.plan]
+  }
+  const flasher = await context.loadManyFlasher()
+  await using all = await flasher.plan(orderFor(first), choices.map(orderFor), signal)
+  return all.flashes.map(({ plan }) => plan)
 }
 
 const BACK: MenuKey = { key: 'b', words: ['back', 'n', 'no'], does: KEYS.back }

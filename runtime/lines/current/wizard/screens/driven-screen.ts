@@ -31,7 +31,7 @@ export function createDrivenScreen(given: WizardContext, server: string): Driven
     ...state,
     source: PLANNED,
     image,
-    disk: seen === null ? null : { path, identity: seen, words },
+    disks: seen === null ? [] : [{ path, identity: seen, words }],
   })
 
   function draw() {
@@ -51,7 +51,7 @@ export function createDrivenScreen(given: WizardContext, server: string): Driven
     },
     async runFlash(choice, hooks) {
       const { runFlash } = await import('./flashing.ts')
-      const flashed = await runFlash(stateOf(choice), choice, hooks, context)
+      const flashed = await runFlash(stateOf(choice), [choice], hooks, context)
       painter.forget()
       return flashed
     },

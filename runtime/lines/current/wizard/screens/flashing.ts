@@ -1,34 +1,49 @@
-/** The flashing screen: a bar with progress, rate and time left; Ctrl-C cancels. */
+/** The flashing screen: a bar with progress, rate and time left for each disk; Ctrl-C cancels. */
 import {
   renderPhase,
   renderReadSoFar,
   renderWaiting,
 } from '../../../../core/flash/progress-text.ts'
 import type { FlashEvent, FlashPlan, WriteProgress } from '../../../../core/flash/flash.ts'
-import { describeFailure } from '../../../../core/flash/outcome.ts'
 import { Fault } from '../../../../core/foundation/fault.ts'
-import { printable } from '../../../../core/foundation/printable.ts'
+import { displayWidth, printable } from '../../../../core/foundation/printable.ts'
 import { renderDuration } from '../../../../core/foundation/rate.ts'
+import {
+  describeFailure,
+  type FlashFailure,
+  type FlashOutcome,
+} from '../../../../core/flash/outcome.ts'
+import { fill, pluralOf } from '../../../../core/texts/text.ts'
 import { WIZARD_TEXTS } from '../../../../core/texts/wizard/texts.ts'
 import { renderBar } from '../../../../terminal/text/bar.ts'
+import { pad } from '../../../../terminal/text/clip.ts'
 import { HELP_KEY } from '../../../../terminal/prompt/question.ts'
 import { holdKeyboard, INTERRUPT } from '../../../../terminal/prompt/keyboard.ts'
+import { createManyProgress } from '../../../../terminal/text/many-progress.ts'
 import { createProgress } from '../../../../terminal/text/progress.ts'
 import type { WizardContext } from './wizard-context.ts'
 import type { State } from '../flow/flow.ts'
 import { renderHelp } from './help.ts'
 import { fitted, frameOf } from './screen-frame.ts'
-import { runChoice } from '../flow/flash-run.ts'
-import { NO_AFTERMATH, type FlashChoice, type Flashed, type Hooks } from '../flow/start.ts'
+import { runChoices } from '../flow/flash-run.ts'
+import { NO_AFTERMATH, type FlashChoices, type Flashed, type Hooks } from '../flow/start.ts'
 
 const TEXTS = WIZARD_TEXTS.flashing
+
+/** What is shown of one disk. */
+interface DiskShown {
+  phase: string
+  progress: WriteProgress | null
+  /** Null: it goes on. */
+  end: FlashOutcome | null
+}
 
 /** What is shown. */
 interface Shown {
   /** Of the image as stored; null where they are not known, or not yet. */
   storedBytes: number | null
-  phase: string
-  progress: WriteProgress | null
+  /** By their paths. */
+  readonly disks: ReadonlyMap<string, DiskShown>
   /** The disk is done with; the hooks report the end. */
   isReporting: boolean
   readonly said: string[]
@@ -39,24 +54,24 @@ interface Shown {
 /** What a person chose; the template is fetched now, and nothing is written where that fails. */
 export async function runChosen(
   state: State,
-  choice: FlashChoice,
+  [first, ...more]: FlashChoices,
   context: WizardContext,
 ): Promise<Flashed> {
   const hooks = await context.loadHooks()
   const fetched = state.template === null ? null : await state.template.fetch()
   if (fetched?.ok === false) {
     const refused = new Fault('plan-refused', fetched.refusal)
-    const point = { target: choice.disk, stage: 'checking', isAborted: false } as const
+    const point = { target: first.disk, stage: 'checking', isAborted: false } as const
     return { end: describeFailure(refused, point), ...NO_AFTERMATH }
   }
   const firstBoot = fetched?.value ?? null
-  return await runFlash(state, { ...choice, firstBoot }, hooks, context)
+  return await runFlash(state, [{ ...first, firstBoot }, ...more], hooks, context)
 }
 
 /** From the checks to the end, hooks included; asks nothing. */
 export async function runFlash(
   state: State,
-  choice: FlashChoice,
+  choices: FlashChoices,
   hooks: Hooks,
   context: WizardContext,
 ): Promise<Flashed> {
@@ -65,14 +80,15 @@ export async function runFlash(
   const signal = AbortSignal.any([context.signal, cancelling.signal])
   const shown: Shown = {
     storedBytes: null,
-    phase: TEXTS.checking,
-    progress: null,
+    disks: new Map(
+      choices.map(({ disk }) => [disk, { phase: TEXTS.checking, progress: null, end: null }]),
+    ),
     isReporting: false,
     said: [],
     page: null,
   }
   const screen = context.look.live
-    ? liveScreen(state, choice, shown, context)
+    ? liveScreen(state, choices, shown, context)
     : logScreen(shown, context)
   using keyboard = holdKeyboard(context.stdin, (chunk) => {
     if (!chunk.includes(INTERRUPT)) {
@@ -80,27 +96,33 @@ export async function runFlash(
       return
     }
     shown.page = null
-    if (!shown.isReporting) shown.phase = TEXTS.cancelling
+    if (!shown.isReporting) for (const disk of shown.disks.values()) disk.phase = TEXTS.cancelling
     screen.draw()
     ;(shown.isReporting ? leaving : cancelling).abort()
   })
   void keyboard.drained
   using drawing = screen
   drawing.draw()
-  const onEvent = (event: FlashEvent, { image }: FlashPlan) => {
+  const onEvent = (event: FlashEvent, { image, target }: FlashPlan) => {
     shown.storedBytes = image.sizeBytes
-    take(event, shown)
-    screen.event(event)
+    take(event, shown.disks.get(target.path))
+    screen.event(event, target.path)
   }
-  const flasher = await context.loadFlasher()
-  const end = await runChoice(choice, hooks, { flasher, signal, onEvent })
+  const onEnd = (end: FlashOutcome, disk: string) => {
+    const known = shown.disks.get(disk)
+    if (known !== undefined) known.end = end
+    screen.event(end.kind === 'done' ? { event: 'done' } : failedBy(end), disk)
+  }
+  const ended = await runChoices(choices, hooks, { ...context, signal, onEvent, onEnd })
   const say = (line: string) => {
     shown.said.push(line)
     screen.said(line)
   }
   shown.isReporting = true
-  return { end, ...(await hooks.onEnd(end, choice, say, leaving.signal)) }
+  return { ...ended, ...(await hooks.onEnd(ended.end, choices[0], say, leaving.signal)) }
 }
+
+const failedBy = ({ reason }: FlashFailure) => ({ event: 'failed', note: reason }) as const
 
 const PHASES: { readonly [Name in FlashEvent['event']]?: string } = {
   started: TEXTS.preparing,
@@ -109,7 +131,8 @@ const PHASES: { readonly [Name in FlashEvent['event']]?: string } = {
   partprobed: TEXTS.done,
 }
 
-function take(event: FlashEvent, shown: Shown) {
+function take(event: FlashEvent, shown: DiskShown | undefined) {
+  if (shown === undefined) return
   if (event.event === 'writing') {
     if (event.phase !== shown.progress?.phase) shown.phase = renderPhase(event, shown.progress)
     shown.progress = event
@@ -120,7 +143,7 @@ function take(event: FlashEvent, shown: Shown) {
 
 interface Screen extends Disposable {
   draw(): void
-  event(event: FlashEvent): void
+  event(event: FlashEvent, disk: string): void
   said(line: string): void
   /** Something was typed: `?`, or any key while the help is shown. */
   help(typed: string): void
@@ -131,7 +154,7 @@ const REDRAW_MS = 250
 
 function liveScreen(
   state: State,
-  choice: FlashChoice,
+  choices: FlashChoices,
   shown: Shown,
   context: WizardContext,
 ): Screen {
@@ -145,7 +168,7 @@ function liveScreen(
       painter.paint(help)
       return
     }
-    const body = renderBody(choice, shown, now() - before, context, size.columns)
+    const body = renderBody(choices, shown, now() - before, context, size.columns)
     painter.paint(frameOf(state, fitted(body, size, drawing), drawing, size))
   }
   painter.forget()
@@ -170,11 +193,18 @@ function liveScreen(
 
 /** One line at a time, for terminals that cannot redraw. */
 function logScreen(shown: Shown, { stdout, look, now }: WizardContext): Screen {
-  const storedBytes = () => shown.storedBytes
-  const progress = createProgress('text', { stdout, stderr: stdout, look, now, storedBytes })
+  const disks = [...shown.disks.keys()]
+  const common = { stdout, stderr: stdout, look, now, storedBytes: () => shown.storedBytes }
+  const progress =
+    disks.length === 1
+      ? createProgress('text', common)
+      : createManyProgress({ ...common, mode: 'text', disks })
   return {
-    draw: () => stdout.write(`${shown.phase}\n`),
-    event: (event) => progress.show(event),
+    draw() {
+      const [first] = shown.disks.values()
+      stdout.write(`${first?.phase ?? ''}\n`)
+    },
+    event: (event, disk) => progress.show(event, disk),
     said: (line) => stdout.write(`${printable(line)}\n`),
     help: () => {},
     [Symbol.dispose]: () => {},
@@ -182,24 +212,65 @@ function logScreen(shown: Shown, { stdout, look, now }: WizardContext): Screen {
 }
 
 function renderBody(
-  choice: FlashChoice,
-  { storedBytes, phase, progress, said, isReporting }: Shown,
+  choices: FlashChoices,
+  shown: Shown,
   seconds: number,
-  { drawing, look }: WizardContext,
+  context: WizardContext,
   columns: number,
 ): readonly string[] {
-  const { ink } = drawing
+  const { said, isReporting } = shown
+  const { ink } = context.drawing
+  const time = renderDuration(seconds)
+  return [
+    ...(shown.disks.size === 1
+      ? renderOne(choices, shown, time, context, columns)
+      : renderSeveral(choices, shown, time, context, columns)),
+    '',
+    ...said.slice(-4).map(printable),
+    ink.faint(isReporting ? TEXTS.stopReporting : TEXTS.cancel),
+  ]
+}
+
+function renderOne(
+  [{ image, disk }]: FlashChoices,
+  { disks, storedBytes }: Shown,
+  time: string,
+  { drawing: { ink }, look }: WizardContext,
+  columns: number,
+): readonly string[] {
+  const { phase = '', progress = null } = disks.get(disk) ?? {}
   const bar =
     progress === null ? '' : renderBar(progress, { columns, unicode: look.unicode, storedBytes })
   return [
-    ink.strong(printable(`${choice.image.name} -> ${choice.disk}`)),
+    ink.strong(printable(`${image.name} -> ${disk}`)),
     '',
     bar,
     '',
     renderWaiting(printable(phase), progress),
-    ink.faint(renderReadSoFar(progress, storedBytes, renderDuration(seconds))),
+    ink.faint(renderReadSoFar(progress, storedBytes, time)),
+  ]
+}
+
+function renderSeveral(
+  [{ image }]: FlashChoices,
+  { disks, storedBytes }: Shown,
+  time: string,
+  { drawing: { ink }, look }: WizardContext,
+  columns: number,
+): readonly string[] {
+  const width = Math.max(...[...disks.keys()].map((disk) => displayWidth(printable(disk))))
+  const style = { columns: columns - width - 1, unicode: look.unicode, storedBytes }
+  const count = disks.size
+  return [
+    ink.strong(printable(fill(pluralOf(TEXTS.onto, count), { image: image.name, count }))),
     '',
-    ...said.slice(-4).map(printable),
-    ink.faint(isReporting ? TEXTS.stopReporting : TEXTS.cancel),
+    ...[...disks].map(([disk, { phase, progress, end }]) => {
+      const head = pad(printable(disk), width)
+      if (end?.kind === 'done') return `${head} ${ink.good(TEXTS.done)}`
+      if (end !== null) return `${head} ${ink.danger(printable(end.reason))}`
+      return `${head} ${progress === null ? printable(phase) : renderBar(progress, style)}`
+    }),
+    '',
+    ink.faint(fill(TEXTS.soFar, { time })),
   ]
 }

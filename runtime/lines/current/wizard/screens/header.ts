@@ -62,7 +62,7 @@ export function renderHeader(
     fit(labelled('imageRoot', imageRoot)),
     fit(labelled('catalog', state.source ?? TEXTS.localOnly)),
     ...(state.image === null ? [] : [fit(labelled('image', state.image.name))]),
-    ...(state.disk === null ? [] : [fit(labelled('disk', diskInWords(state.disk)))]),
+    ...(state.disks.length === 0 ? [] : [fit(labelled('disk', disksInWords(state.disks)))]),
     ...notice,
     '',
   ]
@@ -72,7 +72,13 @@ export function renderHeader(
 const labelled = (label: keyof typeof LABELS, value: string) =>
   `${pad(LABELS[label], Math.max(...Object.values(LABELS).map(displayWidth)))} ${value}`
 
-const diskInWords = ({ path, words }: DiskChoice) => (words === '' ? path : `${path}, ${words}`)
+function disksInWords(disks: readonly DiskChoice[]): string {
+  const [first, ...more] = disks
+  if (first === undefined) return ''
+  if (more.length === 0) return first.words === '' ? first.path : `${first.path}, ${first.words}`
+  const paths = disks.map(({ path }) => path).join(', ')
+  return fill(TEXTS.disks, { count: disks.length, disks: paths })
+}
 
 /** One text at each side; where there is no room for both, the left one stays. */
 function between(left: string, right: string, width: number, unicode: boolean): string {

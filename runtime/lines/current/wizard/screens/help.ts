@@ -13,13 +13,23 @@ import { renderHeader, type Setting } from './header.ts'
 const TEXTS = WIZARD_TEXTS.help
 
 /** What there is to do besides letters. */
-export type HelpKind = 'list' | 'choices' | 'plain' | 'text' | 'letters' | 'none'
+export type HelpKind =
+  | 'list'
+  | 'several'
+  | 'choices'
+  | 'plain'
+  | 'plainSeveral'
+  | 'text'
+  | 'letters'
+  | 'none'
 
 /** Where no mark can be moved. */
 const PLAIN: Readonly<Record<HelpKind, HelpKind>> = {
   list: 'plain',
+  several: 'plainSeveral',
   choices: 'plain',
   plain: 'plain',
+  plainSeveral: 'plainSeveral',
   text: 'text',
   letters: 'letters',
   none: 'none',
@@ -85,12 +95,14 @@ function listKeys(kind: HelpKind, keys: readonly MenuKey[], unicode: boolean): r
 function listMoves(kind: HelpKind, unicode: boolean): readonly KeyRow[] {
   const { names, does } = TEXTS
   const arrows = unicode ? names.arrows : names.arrowsPlain
+  const inList: readonly KeyRow[] = [
+    [fill(names.pages, { arrows }), does.moveInList],
+    [names.numbers, does.markByNumber],
+  ]
+  const filter: KeyRow = [names.filter, does.filter]
   const moves: Readonly<Record<HelpKind, readonly KeyRow[]>> = {
-    list: [
-      [fill(names.pages, { arrows }), does.moveInList],
-      [names.numbers, does.markByNumber],
-      [names.filter, does.filter],
-    ],
+    list: [...inList, filter],
+    several: [...inList, [names.space, does.tick], filter],
     choices: [
       [arrows, does.move],
       [names.numbers, does.markNumber],
@@ -98,6 +110,11 @@ function listMoves(kind: HelpKind, unicode: boolean): readonly KeyRow[] {
     ],
     plain: [
       [names.number, does.chooseNumber],
+      [names.filter, does.chooseText],
+    ],
+    plainSeveral: [
+      [names.number, does.chooseNumber],
+      [names.several, does.chooseSeveral],
       [names.filter, does.chooseText],
     ],
     text: [[names.enter, does.takeText]],

@@ -25,14 +25,14 @@ const AGAIN = choiceOf('b', TEXTS.choices.again, 'back', 'disk')
 const QUIT = choiceOf('q', TEXTS.choices.quit, 'quit', 'exit', 'n', 'no')
 
 export async function showFailure(state: State, context: WizardContext): Promise<Step> {
-  const key = await askNext(state, context, [BACK, QUIT], (voice) => explain(state.end, voice))
+  const key = await askNext(state, context, [BACK, QUIT], (voice) => explain(state, voice))
   return { step: key === 'b' ? 'back' : 'quit' }
 }
 
 export async function showDone(state: State, context: WizardContext): Promise<Step> {
   const choices = context.reboot === null ? [QUIT, AGAIN] : [REBOOT, AGAIN, QUIT]
   const key = await askNext(state, context, choices, (voice) => {
-    voice.success(renderSuccess(state.end))
+    praise(state.ends, voice)
     if (state.bootEntry !== null) voice.info(state.bootEntry)
   })
   if (key === 'r') return { step: 'reboot' }
@@ -59,10 +59,41 @@ async function askNext(
   return asked.kind === 'key' ? asked.key : 'q'
 }
 
-function explain(end: FlashOutcome | null, voice: Voice): void {
+function explain(state: State, voice: Voice): void {
+  const { disks, end } = state
   if (end === null || end.kind === 'done') return
   if (end.kind === 'cancelled') voice.warn(TEXTS.cancelled)
-  else voice.fail(fill(TEXTS.failed, { reason: end.reason }))
+  if (disks.length > 1) {
+    explainEach(state, voice)
+    return
+  }
+  if (end.kind === 'failed') voice.fail(fill(TEXTS.failed, { reason: end.reason }))
   if (end.hint !== null) voice.info(end.hint)
   voice.warn(end.leaves)
+}
+
+function explainEach({ disks, ends }: State, voice: Voice): void {
+  // What went wrong comes first: there may not be room for all.
+  for (const [index, one] of ends.entries()) {
+    const disk = disks[index]?.path ?? ''
+    if (one.kind === 'done') continue
+    if (one.kind === 'cancelled') voice.warn(one.leaves)
+    else voice.fail(`${fill(TEXTS.failedOn, { disk, reason: one.reason })}\n${one.leaves}`)
+  }
+  praise(ends, voice)
+}
+
+/** More than these are one message. */
+const MAX_MESSAGES = 4
+
+/** Which disks are ready. */
+function praise(ends: readonly FlashOutcome[], voice: Voice): void {
+  const done = ends.flatMap((end) => (end.kind === 'done' ? [end] : []))
+  if (done.length <= MAX_MESSAGES) {
+    for (const end of done) voice.success(renderSuccess(end))
+    return
+  }
+  const disks = done.map(({ plan }) => plan.target.path).join(', ')
+  const isVerified = done.every(({ verified }) => verified)
+  voice.success(fill(isVerified ? TEXTS.allVerified : TEXTS.allNotVerified, { disks }))
 }

@@ -60,9 +60,10 @@ export function createQuestion(state: State, view: View, drawing: Drawing): Ques
   }
 }
 
-function kindOf({ rows, takesText }: Menu): HelpKind {
+function kindOf({ rows, takesText, takesSeveral }: Menu): HelpKind {
   if (takesText === true) return 'text'
-  return rows.length === 0 ? 'letters' : 'list'
+  if (rows.length === 0) return 'letters'
+  return takesSeveral === true ? 'several' : 'list'
 }
 
 /** One of a few things that come next. */

@@ -7,6 +7,7 @@ import type { Asked, Subject } from '../../../../terminal/prompt/question.ts'
 import type { TerminalStyle, Output } from '../../../../terminal/text/terminal-style.ts'
 import type { Painter } from '../../../../terminal/prompt/painter.ts'
 import type { Flasher } from '../../../../services/flash/flasher.ts'
+import type { ManyFlasher } from '../../../../services/many/many-flasher.ts'
 import type { RemoteDependencies } from '../driven/remote-hooks.ts'
 import type { Drawing } from './screen-frame.ts'
 import type { Hooks } from '../flow/start.ts'
@@ -39,4 +40,6 @@ export interface WizardContext {
   fillContents(disk: SurveyedDisk): Promise<SurveyedDisk>
   /** Loaded once, when an image or a disk is first looked at. */
   loadFlasher(): Promise<Flasher>
+  /** Loaded when several disks were chosen. */
+  loadManyFlasher(): Promise<ManyFlasher>
 }

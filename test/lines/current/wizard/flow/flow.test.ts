@@ -53,7 +53,7 @@ const noticeOf = (state: Next) => (typeof state === 'string' ? null : state.noti
 const WAY: readonly Step[] = [
   { step: 'source', source: 'http://lab/catalog.toml' },
   { step: 'image', image: IMAGE },
-  { step: 'disk', disk: DISK },
+  { step: 'disks', disks: [DISK] },
   { step: 'flash', template: null },
 ]
 
@@ -79,7 +79,7 @@ test('back leads one step back, from a flash that ended to the disks, with the s
     { step: 'back' },
   ])
   assert.ok(typeof after !== 'string')
-  assert.equal([after.image, after.disk, after.end], [IMAGE, null, null])
+  assert.equal([after.image, after.disks, after.end], [IMAGE, [], null])
 })
 test('a reason stays until the operator goes on; looking again is not going on', () => {
   assert.is(noticeOf(go([{ step: 'refresh' }])), START.notice)
@@ -97,12 +97,17 @@ test('only what is chosen is flashed', () => {
   assert.is(choiceOf(START), null)
   const chosen = go(WAY)
   assert.ok(typeof chosen !== 'string')
-  assert.equal(choiceOf(chosen), {
+  const choice = {
     image: IMAGE,
     disk: '/dev/sda',
     identity: DISK.identity,
     unattended: false,
-  })
+  }
+  assert.equal(choiceOf(chosen), [choice])
+  const other = { ...DISK, path: '/dev/sdb' }
+  const both = next(chosen, { step: 'disks', disks: [DISK, other] })
+  assert.ok(typeof both !== 'string')
+  assert.equal(choiceOf(both), [choice, { ...choice, disk: '/dev/sdb' }])
 })
 test('every screen belongs to a step that the header counts', () => {
   for (const screen of SCREENS) assert.ok(STEPS.includes(STEP_OF[screen]))
@@ -120,7 +125,7 @@ test('whatever is pressed, nothing is chosen on a screen that comes before the c
       const state = go(taken)
       if (typeof state === 'string') return
       if (['catalog', 'image'].includes(state.screen)) assert.is(state.image, null)
-      if (['catalog', 'image', 'disk'].includes(state.screen)) assert.is(state.disk, null)
+      if (['catalog', 'image', 'disk'].includes(state.screen)) assert.equal(state.disks, [])
     }),
   )
 })

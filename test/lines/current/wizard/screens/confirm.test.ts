@@ -30,9 +30,10 @@ const state: State = {
     sha256: null,
     ref: null,
   },
-  disk: { path: '/dev/nvme0n1', identity, words: WORDS },
+  disks: [{ path: '/dev/nvme0n1', identity, words: WORDS }],
   template: null,
   end: null,
+  ends: [],
   bootEntry: null,
   notice: null,
 }
@@ -56,15 +57,20 @@ const PARTS = Array.from({ length: 6 }, (_, at) => ({
 }))
 const known: Known = {
   plan: null,
-  disk: { parts: PARTS },
+  found: [{ parts: PARTS }],
   reasons: [],
   template: null,
   isTemplateWritten: true,
 }
 const KEYS = '[y] ERASE AND FLASH  [b] back  [q] quit'
 
-function show(columns: number, rows: number, of = known, words = WORDS) {
-  const asked = { ...state, disk: { path: '/dev/nvme0n1', identity, words } }
+function show(
+  columns: number,
+  rows: number,
+  of = known,
+  disks = [{ path: '/dev/nvme0n1', identity, words: WORDS }],
+) {
+  const asked = { ...state, disks }
   const keys = [
     { key: 'y', words: [], does: 'ERASE AND FLASH' },
     { key: 'b', words: [], does: 'back' },
@@ -116,10 +122,11 @@ test('on 40x12', () => {
 
 test('a disk with a long name leaves the image out, and one that goes on for ever ends', () => {
   const serial = 'X'.repeat(120)
-  const lines = show(40, 12, known, `Model, serial ${serial}, 1.00 TB`)
+  const disk = { path: '/dev/nvme0n1', identity }
+  const lines = show(40, 12, known, [{ ...disk, words: `Model, serial ${serial}, 1.00 TB` }])
   assert.ok(lines.join('').includes(serial), lines.join('\n'))
   assert.ok(lines.includes('! All of it will be lost:'), lines.join('\n'))
-  show(40, 12, known, '日本'.repeat(400))
+  show(40, 12, known, [{ ...disk, words: '日本'.repeat(400) }])
 })
 
 test('why it is rejected comes before frames', () => {
@@ -133,6 +140,64 @@ test('why it is rejected comes before frames', () => {
     )
   }
   assert.ok(show(40, 12, { ...known, reasons: null }).includes('- checking ...'))
+})
+
+const serialOf = (at: number) => `S5GX-${String(at).padStart(4, '0')}`
+const pathOf = (at: number) => `/dev/sd${String.fromCharCode(97 + at)}`
+const several = (count: number, of = known) => ({
+  disks: Array.from({ length: count }, (_, at) => ({
+    path: pathOf(at),
+    identity: { ...identity, serial: serialOf(at) },
+    words: `ATA Samsung SSD 980, serial ${serialOf(at)}, 500 GB`,
+  })),
+  known: { ...of, found: Array.from({ length: count }, () => ({ parts: PARTS.slice(0, 2) })) },
+})
+
+test('several disks: each by its name and what tells it apart, whatever the size', () => {
+  for (const [columns, rows] of [
+    [80, 24],
+    [80, 25],
+    [132, 43],
+    [200, 50],
+    [40, 12],
+  ] as const) {
+    for (const count of [2, 3, 4, 8, 11]) {
+      const { disks, known: of } = several(count)
+      // A small screen has room for a few.
+      if (columns === 40 && count > 4) continue
+      const lines = show(columns, rows, of, disks)
+      const text = lines.join('\n')
+      for (let at = 0; at < count; at += 1) {
+        assert.ok(text.includes(pathOf(at)), text)
+        assert.ok(text.replaceAll(/\n */g, ' ').includes(serialOf(at)), text)
+      }
+      assert.match(text.replaceAll(/\s+/g, ' '), new RegExp(`these ${count} disks will be lost:`))
+      assert.match(text, /ERASE AND FLASH/)
+      if (columns >= 80) assert.is(text.match(/500 GB/g)?.length, count)
+      if (columns === 200) assert.is(text.match(/data-1, data-2/g)?.length, count)
+    }
+  }
+})
+
+test('several disks on 80x25', () => {
+  const { disks, known: of } = several(3)
+  assert.equal(show(80, 25, of, disks).slice(-11), [
+    '! Everything on these 3 disks will be lost:',
+    ...disks.flatMap(({ path }, at) => [
+      `  ${path}: ATA Samsung SSD 980, serial ${serialOf(at)}, 500 GB`,
+      '    data-1, data-2',
+    ]),
+    '',
+    '',
+    '> Flash: ',
+    `${KEYS}  [?] help`,
+  ])
+})
+
+test('why several disks are rejected stands above them', () => {
+  const { disks, known: of } = several(2, { ...known, reasons: ['reason 1', 'reason 2'] })
+  const text = show(80, 25, of, disks).join('\n')
+  assert.match(text, /x Rejected:\n +reason 1\n +reason 2\n +\/dev\/sda: [^]*\/dev\/sdb: /)
 })
 
 test('what is written for the first boot is said before what is lost, whatever the size', () => {

@@ -1,0 +1,153 @@
+/** Builds the stick for boards: `board.ts --kernel FILE --initrd FILE --squashfs FILE --tree DIR --packages DIR --version V --epoch S --level N --out FILE`. */
+import { createReadStream, createWriteStream } from 'node:fs'
+import { copyFile, glob, mkdir, mkdtemp, open, rm, stat, utimes, writeFile } from 'node:fs/promises'
+import { basename, dirname, join, resolve } from 'node:path'
+import { pipeline } from 'node:stream/promises'
+import { parseArgs } from 'node:util'
+import { createGzip } from 'node:zlib'
+import {
+  BOARD_FILES,
+  isBoardTree,
+  PI_CONFIG,
+  PI_FIRMWARE,
+  renderPiCommandLine,
+  SIGNED_ARM64_CONFIG_PATH,
+  UEFI_LOADERS,
+} from '../board/firmware.ts'
+import { planBoard } from '../board/layout.ts'
+import { digestFile } from '../cache/digest.ts'
+import { MEDIA_SERIAL, renderImages } from '../exfat/images.ts'
+import { SECTOR_BYTES } from '../gpt/table.ts'
+import { BOARD_MENU, renderEarly, renderMark, renderMenu } from '../iso/grub.ts'
+import { copyInto } from '../volumes/copy.ts'
+import { writeExt4Volume } from '../volumes/ext4.ts'
+import { writeFatVolume } from '../volumes/fat.ts'
+
+interface Job {
+  readonly kernel: string
+  readonly initrd: string
+  readonly squashfs: string
+  /** The tree of packages: the kernel's device trees lie in it. */
+  readonly tree: string
+  /** The files of Debian's boot packages, below one root. */
+  readonly packages: string
+  readonly version: string
+  /** Seconds since 1970: the time of everything on the medium. */
+  readonly epoch: number
+  /** Of gzip. */
+  readonly level: number
+  readonly out: string
+}
+
+async function makeBoard(job: Job): Promise<void> {
+  const { squashfs, version, epoch, level, out } = job
+  const scratch = await mkdtemp(`${out}.`)
+  try {
+    const media = `${version}-${(await digestFile(squashfs)).slice(0, 12)}`
+    const { size } = await stat(squashfs)
+    const layout = planBoard({ id: media, squashfsBytes: size })
+    const volumes = {
+      firmware: await makeFirmware(job, scratch, { media, ...layout.firmware }),
+      live: await makeLive(job, scratch, { media, ...layout.live }),
+    }
+    const image = join(scratch, 'disk')
+    await using disk = await open(image, 'w')
+    await disk.truncate(layout.sectors * SECTOR_BYTES)
+    for (const { sector, bytes } of layout.pieces) {
+      await disk.write(bytes, 0, bytes.length, sector * SECTOR_BYTES)
+    }
+    await copyInto(disk, volumes.firmware, layout.firmware.first)
+    await copyInto(disk, volumes.live, layout.live.first)
+    for (const { offset, bytes } of renderImages({ version, epoch })) {
+      await disk.write(bytes, 0, bytes.length, layout.images.first * SECTOR_BYTES + offset)
+    }
+    await pipeline(createReadStream(image), createGzip({ level }), createWriteStream(out))
+  } finally {
+    await rm(scratch, { recursive: true })
+  }
+}
+
+interface Volume {
+  readonly media: string
+  readonly sectors: number
+}
+
+/** Returns the path of the volume. */
+async function makeFirmware(job: Job, scratch: string, { media, sectors }: Volume) {
+  const { kernel, initrd, packages, tree, version, epoch } = job
+  const root = join(scratch, 'firmware')
+  const trees = await listTrees(tree)
+  const files = {
+    [BOARD_FILES.kernel]: kernel,
+    [BOARD_FILES.initrd]: initrd,
+    ...Object.fromEntries(trees.map((path) => [basename(path), path])),
+    ...Object.fromEntries(
+      PI_FIRMWARE.map((name) => [name, join(packages, 'usr/lib/raspi-firmware', name)]),
+    ),
+    ...Object.fromEntries(
+      Object.entries(UEFI_LOADERS).map(([path, from]) => [path, join(packages, from)]),
+    ),
+  }
+  const texts = {
+    'config.txt': PI_CONFIG,
+    'cmdline.txt': renderPiCommandLine(media),
+    '.disk/info': `Flasher ${media}\n`,
+    [renderMark(media)]: '',
+    'boot/grub/grub.cfg': renderMenu({ version, media, asks: 'wizard', place: BOARD_MENU }),
+    [SIGNED_ARM64_CONFIG_PATH]: renderEarly(media),
+  }
+  for (const [path, from] of Object.entries(files)) await copyFile(from, await placeOf(root, path))
+  for (const [path, text] of Object.entries(texts)) await writeFile(await placeOf(root, path), text)
+  const image = join(scratch, 'firmware.img')
+  const volume = { sectors, label: 'FLASHER_FW', serial: MEDIA_SERIAL, clusterSectors: 1 }
+  await writeFatVolume({ ...volume, root, image, epoch })
+  return image
+}
+
+async function listTrees(tree: string): Promise<readonly string[]> {
+  const found: string[] = []
+  for await (const path of glob(join(tree, 'usr/lib/linux-image-*/broadcom/*.dtb'))) {
+    if (isBoardTree(basename(path))) found.push(path)
+  }
+  if (found.length === 0) throw new Error(`${tree} has no device tree of a Raspberry Pi 4 or 5`)
+  return found.toSorted()
+}
+
+/** Returns the path of the volume. */
+async function makeLive(job: Job, scratch: string, { media, sectors }: Volume) {
+  const { squashfs, epoch } = job
+  const root = join(scratch, 'live')
+  await copyFile(squashfs, await placeOf(root, 'live/root.squashfs'))
+  await writeFile(await placeOf(root, 'live/id'), `${media}\n`)
+  for (const path of ['live/root.squashfs', 'live/id', 'live', '.']) {
+    await utimes(join(root, path), epoch, epoch)
+  }
+  const image = join(scratch, 'live.img')
+  await writeExt4Volume({ root, image, sectors, label: 'FLASHER_LIVE', id: media, epoch })
+  return image
+}
+
+async function placeOf(root: string, path: string): Promise<string> {
+  const place = join(root, path)
+  await mkdir(dirname(place), { recursive: true })
+  return place
+}
+
+if (import.meta.main) {
+  const text = { type: 'string', default: '' } as const
+  const { values } = parseArgs({
+    options: {
+      kernel: text,
+      initrd: text,
+      squashfs: text,
+      tree: text,
+      packages: text,
+      version: text,
+      epoch: text,
+      level: text,
+      out: text,
+    },
+  })
+  const { epoch, level, out } = values
+  await makeBoard({ ...values, epoch: Number(epoch), level: Number(level), out: resolve(out) })
+}

@@ -1,0 +1,85 @@
+/** The page on which an operator accepts or rejects a captured image. */
+import type { H3Event } from 'h3'
+import { AcceptSchema } from '../../core/capture/capture-upload.ts'
+import { Fault } from '../../core/foundation/fault.ts'
+import { PAGES } from '../../core/texts/pages/texts.ts'
+import type { Capture } from '../../services/cache/capture-states.ts'
+import { page, seeOther } from '../../web/http/answers.ts'
+import { address } from '../../web/ui/html.ts'
+import type { Route } from '../../web/http/route.ts'
+import { CAPTURE_PAGE, renderCapture } from '../pages/captures.ts'
+import { HOME, type CachePages } from '../pages/frame.ts'
+import { renderActor } from './actor.ts'
+import type { CacheSite } from './site.ts'
+
+const t = PAGES.images.capture
+
+export function capturePageRoutes(site: CacheSite, pages: CachePages): readonly Route[] {
+  const { cache, log, now } = site
+  const { captures } = cache
+
+  function show(
+    event: H3Event,
+    capture: Capture,
+    typed: { readonly name: string; readonly error: string } | null,
+  ) {
+    const serverLink = (path: string) => pages.serverLink(event, path)
+    const clock = { now: now(), zone: 'UTC' } as const
+    const body = renderCapture({ capture, clock, typed, serverLink })
+    const view = { title: t.title, section: HOME, body }
+    return page(pages.render(event, view), typed === null ? 200 : 422)
+  }
+
+  async function accept(event: H3Event, form: URLSearchParams) {
+    const id = form.get('id') ?? ''
+    const name = form.get('name')?.trim() ?? ''
+    const capture = find(site, id)
+    const refuse = (error: string) => show(event, capture, { name, error })
+    if (!AcceptSchema.safeParse({ name }).success) return refuse(t.nameWrong)
+    try {
+      await captures.accept(id, name)
+    } catch (thrown) {
+      if (thrown instanceof Fault && thrown.code === 'conflict') return refuse(t.nameTaken)
+      throw thrown
+    }
+    log.info(`the captured image ${name} was accepted (${renderActor(event)})`)
+    return seeOther(address(HOME, { accepted: name }))
+  }
+
+  return [
+    {
+      method: 'GET',
+      path: CAPTURE_PAGE,
+      access: 'page',
+      handle: (event) => show(event, find(site, event.url.searchParams.get('id') ?? ''), null),
+    },
+    {
+      method: 'POST',
+      path: `${CAPTURE_PAGE}/accept`,
+      access: 'page',
+      takes: 'form',
+      handle: accept,
+    },
+    {
+      method: 'POST',
+      path: `${CAPTURE_PAGE}/reject`,
+      access: 'page',
+      takes: 'form',
+      async handle(event, form) {
+        const { id, name } = find(site, form.get('id') ?? '')
+        await captures.reject(id)
+        log.info(`the captured image ${name} was rejected (${renderActor(event)})`)
+        return seeOther(address(HOME, { rejected: name }))
+      },
+    },
+  ]
+}
+
+/** In words for the person who came too late. */
+function find({ cache }: CacheSite, id: string): Capture {
+  try {
+    return cache.captures.find(id)
+  } catch (cause) {
+    throw new Fault('not-found', t.gone, { cause })
+  }
+}

@@ -1,0 +1,112 @@
+/** Checks what clients and operators send about captured images, and how large these may become. */
+import { z } from 'zod'
+import { fieldError, listFieldErrors, type FieldError } from '../foundation/field-error.ts'
+import { plainWords } from '../foundation/printable.ts'
+import { accept, refuse, type Result } from '../foundation/result.ts'
+import { ImageNameSchema, MAX_UPLOAD_BYTES } from '../catalog/image-upload.ts'
+import { parseMac, type Mac } from '../machine/mac.ts'
+import { RunIdSchema } from '../machine/run.ts'
+
+/** Of one PATCH: what a client keeps in memory until it is on the disk of the cache. */
+export const MAX_CAPTURE_PART_BYTES = 64 * 2 ** 20
+const MAX_WARNINGS = 32
+const MAX_WARNING_LENGTH = 500
+const ENDING = '.img.zst'
+
+/** A name under which a captured image can be stored: it is in frames. */
+export const CaptureNameSchema = ImageNameSchema.refine(
+  (name) => name.toLowerCase().endsWith(ENDING),
+  `must end in ${ENDING}`,
+)
+
+/** It only describes: too long is cut. */
+const words = (most: number) =>
+  z
+    .string()
+    .transform((text) => plainWords(text.slice(0, most)))
+    .nullish()
+    .transform((text) => text || null)
+    .catch(null)
+
+const SourceSchema = z.object({
+  /** Of the machine that the server has captured; absent: a person captures. */
+  mac: z.string().nullish(),
+  hostname: words(255),
+  run: RunIdSchema.nullish()
+    .transform((run) => run ?? null)
+    .catch(null),
+  disk: z.object({
+    path: words(255),
+    model: words(128),
+    serial: words(256),
+    size_bytes: z.int().min(1).max(MAX_UPLOAD_BYTES),
+  }),
+  /** Whether what identifies the machine was removed from the image. */
+  generalized: z.boolean().default(false).catch(false),
+})
+
+/** Where a captured image came from. Every text is the machine's own and hostile. */
+export interface CaptureSource extends Omit<z.output<typeof SourceSchema>, 'mac'> {
+  readonly mac: Mac | null
+}
+
+const CaptureSchema = z.object({ name: CaptureNameSchema, source: SourceSchema })
+
+interface CaptureRequest {
+  readonly name: string
+  readonly source: CaptureSource
+}
+
+/** The body of `POST /captures`. Unknown fields are left out: a newer client may say more. */
+export function parseCaptureRequest(body: unknown): Result<CaptureRequest, readonly FieldError[]> {
+  const checked = CaptureSchema.safeParse(body)
+  if (!checked.success) return refuse(listFieldErrors(checked.error))
+  const { name, source } = checked.data
+  const mac = parseSourceMac(source.mac)
+  if (mac === undefined) return refuse([fieldError(['source', 'mac'], 'not a MAC address')])
+  return accept({ name, source: { ...source, mac } })
+}
+
+/** Null: there is none; undefined: it is not a MAC address. */
+function parseSourceMac(text: string | null | undefined): Mac | null | undefined {
+  if (text === null || text === undefined) return null
+  const mac = parseMac(text)
+  return mac.ok ? mac.value : undefined
+}
+
+const digest = z
+  .string()
+  .trim()
+  .toLowerCase()
+  .regex(/^[0-9a-f]{64}$/, 'must be 64 hexadecimal digits')
+
+/** The body of `POST /captures/{id}/finish`. */
+export const CaptureEndSchema = z.object({
+  bytes: z.int().min(1),
+  sha256: digest,
+  index_sha256: digest,
+  /** What the image holds that should not be on two machines, such as SSH host keys. */
+  warnings: z
+    .array(z.string().transform((text) => plainWords(text.slice(0, MAX_WARNING_LENGTH))))
+    .max(MAX_WARNINGS)
+    .default([]),
+})
+export type CaptureEnd = Readonly<z.output<typeof CaptureEndSchema>>
+
+/** The body of `POST /captures/{id}/accept`; the name of the order unless it says another. */
+export const AcceptSchema = z.strictObject({ name: CaptureNameSchema.nullish() })
+
+/** The body of `POST /captures/tokens`. */
+export const TokenRequestSchema = z.strictObject({ name: CaptureNameSchema })
+
+const OVERHEAD_BYTES = 64 * 2 ** 20
+
+/** What cannot be compressed becomes a little larger, and the index comes to it. */
+export const maxBytesOf = ({ disk: { size_bytes: bytes } }: Pick<CaptureSource, 'disk'>): number =>
+  bytes + Math.ceil(bytes / 64) + OVERHEAD_BYTES
+
+/** The header `Upload-Offset`; null for what is no number of bytes. */
+export function parseUploadOffset(text: string | null): number | null {
+  const offset = /^\d{1,16}$/.test(text ?? '') ? Number(text) : Number.NaN
+  return Number.isSafeInteger(offset) ? offset : null
+}

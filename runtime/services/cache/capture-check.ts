@@ -1,0 +1,31 @@
+/** Verifies a captured image by what is stored of it: its SHA-256, and the index of its frames. */
+import { open } from 'node:fs/promises'
+import { basename } from 'node:path'
+import type { CaptureEnd } from '../../core/capture/capture-upload.ts'
+import { Fault } from '../../core/foundation/fault.ts'
+import { hashStart } from '../host/file-hash.ts'
+import { readIndexDigest } from './index-digest.ts'
+
+/** Throws a Fault where it differs; otherwise the file is on the disk, for everybody to read. */
+export async function checkCapture(
+  path: string,
+  { bytes, sha256, index_sha256: indexSha256 }: CaptureEnd,
+  signal: AbortSignal,
+): Promise<void> {
+  await using handle = await open(path, 'r+')
+  const { size: sizeBytes } = await handle.stat()
+  if (sizeBytes !== bytes) throw differs(`${sizeBytes} bytes`, `${bytes} bytes`)
+  const index = await readIndexDigest(handle, { name: basename(path), sizeBytes })
+  if (index !== indexSha256) {
+    throw differs(index === null ? 'no frame index' : `an index with SHA-256 ${index}`, indexSha256)
+  }
+  const found = (await hashStart(handle, bytes, signal)).digest('hex')
+  if (found !== sha256) throw differs(`the SHA-256 ${found}`, sha256)
+  await handle.chmod(0o644)
+  await handle.sync()
+}
+
+const differs = (found: string, expected: string) =>
+  new Fault('digest-mismatch', `what arrived has ${found}, but ${expected} was announced`, {
+    hint: 'Nothing was kept. Capture the disk again.',
+  })

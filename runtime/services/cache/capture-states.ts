@@ -1,0 +1,146 @@
+/** What the cache knows of each captured image, in memory and on disk, from its first byte to its end. */
+import { readdir, rm, stat } from 'node:fs/promises'
+import { join } from 'node:path'
+import type { Storage } from 'unstorage'
+import type { CaptureEnd, CaptureSource } from '../../core/capture/capture-upload.ts'
+import { Fault } from '../../core/foundation/fault.ts'
+import type { BlobRoom } from './blob-room.ts'
+import type { CaptureRecord, CaptureRecords, createUsedOrders } from './capture-records.ts'
+import type { DroppedFiles } from './dropped-files.ts'
+
+export interface Capture {
+  readonly id: string
+  readonly name: string
+  readonly source: CaptureSource
+  readonly status: 'receiving' | 'verifying' | 'waiting'
+  /** So many bytes are here for sure. */
+  readonly offset: number
+  readonly createdAt: string
+  /** ISO time of the last byte. */
+  readonly touchedAt: string
+  /** What was verified; null: it is not complete. */
+  readonly end: CaptureEnd | null
+}
+
+export interface CapturesDependencies {
+  /** The cache's own folder: `.cache`. */
+  readonly data: string
+  readonly records: Storage
+  readonly room: Pick<BlobRoom, 'reserve' | 'release' | 'space'>
+  readonly dropped: Pick<DroppedFiles, 'place'>
+  /** Whether an image has that name. */
+  isTaken(name: string): boolean
+  now(): Date
+  readonly log: { info(message: string): void; warn(message: string): void }
+}
+
+export interface CaptureState {
+  readonly id: string
+  record: CaptureRecord
+  /** A part is being received, or the image is being moved. */
+  isBusy: boolean
+  isGone: boolean
+  /** Of what was announced, while it is verified; what went wrong, or null. */
+  check: { readonly end: CaptureEnd; readonly done: Promise<unknown> } | null
+  /** Why nothing was kept of it, for a client that asks again. */
+  failure: Fault | null
+}
+
+export interface CapturesContext extends CapturesDependencies {
+  readonly folder: string
+  readonly notes: CaptureRecords
+  readonly used: Awaited<ReturnType<typeof createUsedOrders>>
+  readonly states: Map<string, CaptureState>
+  /** Aborted when the cache is closed. */
+  readonly signal: AbortSignal
+}
+
+export const toCapture = ({ id, record, check }: CaptureState): Capture => {
+  const { name, source, durableBytes: offset, createdAt, touchedAt, end } = record
+  const status = end !== null ? 'waiting' : check !== null ? 'verifying' : 'receiving'
+  return { id, name, source, status, offset, createdAt, touchedAt, end }
+}
+
+export function findCapture({ states }: CapturesContext, id: string): CaptureState {
+  const state = states.get(id)
+  if (state === undefined) throw new Fault('not-found', 'there is no such capture')
+  return state
+}
+
+export const createCapture = (id: string, record: CaptureRecord): CaptureState => ({
+  id,
+  record,
+  isBusy: false,
+  isGone: false,
+  check: null,
+  failure: null,
+})
+
+export async function saveCapture(
+  context: CapturesContext,
+  state: CaptureState,
+  news: Partial<CaptureRecord>,
+): Promise<void> {
+  const { notes, now } = context
+  const record = { ...state.record, ...news, touchedAt: now().toISOString() }
+  await notes.write(state.id, record)
+  state.record = record
+  if (state.isGone) await notes.remove(state.id)
+}
+
+/** Its order is used up from now on. */
+export async function closeCapture(context: CapturesContext, state: CaptureState): Promise<void> {
+  await context.used.add(state.record.order)
+  await dropCapture(context, state)
+}
+
+export async function dropCapture(context: CapturesContext, state: CaptureState): Promise<void> {
+  state.isGone = true
+  context.states.delete(state.id)
+  await context.notes.remove(state.id)
+  await rm(join(context.folder, state.id), { force: true })
+}
+
+/** The state stays, so that the client learns why, however often it asks. */
+export async function forgetCapture(
+  context: CapturesContext,
+  { id, record }: CaptureState,
+): Promise<void> {
+  await context.used.add(record.order)
+  await context.notes.remove(id)
+  await rm(join(context.folder, id), { force: true })
+}
+
+/** Finds the captures of the process before, and removes files that belong to none. */
+export async function restoreCaptures(context: CapturesContext): Promise<void> {
+  const { folder, notes, states, log } = context
+  for (const [id, record] of await notes.list()) {
+    const state = createCapture(id, record)
+    const file = await stat(join(folder, id)).catch(() => null)
+    states.set(id, state)
+    // It was being moved into the folder of the cache, and is there.
+    if (record.end !== null && (file === null || file.nlink > 1)) await closeCapture(context, state)
+    else if (file === null || file.size < record.durableBytes) {
+      log.warn(`the unfinished capture ${record.name} is damaged: it was removed`)
+      await dropCapture(context, state)
+    }
+  }
+  for (const name of await readdir(folder)) {
+    if (!states.has(name)) await rm(join(folder, name), { force: true })
+  }
+}
+
+const ABANDONED_MS = 24 * 3_600_000
+
+/** Those that nobody continued for a day. */
+export async function removeAbandoned(context: CapturesContext): Promise<void> {
+  const { states, used, now, log } = context
+  await used.sweep()
+  for (const state of states.values()) {
+    const { name, touchedAt, end } = state.record
+    const isLeft = now().getTime() - Date.parse(touchedAt) > ABANDONED_MS
+    if (end !== null || state.isBusy || state.check !== null || !isLeft) continue
+    await dropCapture(context, state)
+    log.info(`removed the unfinished capture ${name}: nobody continued it for a day`)
+  }
+}

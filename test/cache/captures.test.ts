@@ -1,0 +1,201 @@
+import { readdir, readFile, stat, writeFile } from 'node:fs/promises'
+import { request } from 'node:http'
+import { join } from 'node:path'
+import { suite } from 'uvu'
+import * as assert from 'uvu/assert'
+import {
+  captureClient,
+  makeCapture,
+  openCaptureLab,
+  SOURCE,
+  uploadCapture,
+} from '../support/capture/uploads.ts'
+import { until } from '../support/server/image-cache.ts'
+
+const test = suite('cache: captured images')
+const IMAGE = await makeCapture()
+const { file: FILE, end: END } = IMAGE
+const PART = 1_000_000
+const NAME = 'web-42.img.zst'
+
+test('an image in parts is verified, waits, and is offered once it is accepted', async () => {
+  await using lab = await openCaptureLab()
+  const machine = lab.machine()
+  const begun = await machine.begin(NAME)
+  assert.equal(
+    [begun.status, begun.body['status'], begun.headers.get('upload-offset')],
+    [201, 'receiving', '0'],
+  )
+  const id = String(begun.body['id'])
+  for (let from = 0; from < FILE.length; from += PART) {
+    const part = FILE.subarray(from, from + PART)
+    const sent = await machine.send(id, from, part)
+    assert.equal(
+      [sent.status, sent.headers.get('upload-offset')],
+      [204, String(from + part.length)],
+    )
+  }
+  const finished = await machine.finish(id, { ...END, warnings: ['/etc/machine-id\u202e'] })
+  assert.equal([finished.status, finished.body['status']], [200, 'waiting'])
+  assert.is(lab.cache.rows().length, 0, 'nothing is offered before somebody has accepted it')
+  const { captures } = Object((await lab.operator.ask('GET', '/captures')).body)
+  const [{ source, created_at: _, touched_at: __, ...listed }] = captures
+  assert.equal(listed, {
+    id,
+    name: NAME,
+    status: 'waiting',
+    offset: FILE.length,
+    size_bytes: FILE.length,
+    sha256: END.sha256,
+    index_sha256: END.index_sha256,
+    warnings: ['/etc/machine-id\ufffd'],
+  })
+  assert.equal(source, { ...SOURCE, generalized: false })
+  const accepted = await lab.operator.post(`/captures/${id}/accept`, {})
+  assert.is(accepted.status, 201)
+  const [row] = lab.cache.rows()
+  assert.equal(
+    [row?.entry.name, row?.state, row?.entry.sha256, row?.entry.index_sha256],
+    [NAME, 'ready', END.sha256, END.index_sha256],
+  )
+  assert.ok((await readFile(join(lab.folder, NAME))).equals(FILE))
+  assert.equal(await readdir(join(lab.folder, '.cache/captures')), [])
+  const { entries } = Object(await (await fetch(`${lab.base}/catalog`)).json())
+  assert.is(entries[0].index_sha256, END.index_sha256)
+  assert.is((await machine.ask('GET', `/captures/${id}`)).status, 404)
+})
+
+test('a rejected image is deleted, and its token begins no other', async () => {
+  await using lab = await openCaptureLab()
+  const machine = lab.machine()
+  const id = await uploadCapture(machine, NAME, IMAGE)
+  assert.is((await lab.operator.ask('DELETE', `/captures/${id}`)).status, 204)
+  assert.equal(await readdir(join(lab.folder, '.cache/captures')), [])
+  assert.is((await machine.begin(NAME)).status, 401)
+  const later = lab.machine(lab.sign(NAME, { issuedAt: Date.now() + 1000 }))
+  assert.is((await later.begin(NAME)).status, 401, 'its order is used up')
+  assert.is((await lab.machine(lab.sign(NAME, { order: 'order-0002' })).begin(NAME)).status, 201)
+})
+
+test('the same request begins the same capture, and finishing is repeatable', async () => {
+  await using lab = await openCaptureLab()
+  const machine = lab.machine()
+  const [first, second] = await Promise.all([machine.begin(NAME), machine.begin(NAME)])
+  assert.equal([first.status, second.status].toSorted(), [200, 201])
+  assert.is(first.body['id'], second.body['id'])
+  const id = String(first.body['id'])
+  await machine.send(id, 0, FILE)
+  const answers = await Promise.all([machine.finish(id, END), machine.finish(id, END)])
+  assert.equal(
+    answers.map(({ status, body }) => [status, body['status']]),
+    [
+      [200, 'waiting'],
+      [200, 'waiting'],
+    ],
+  )
+  assert.is((await machine.finish(id, END)).status, 200)
+  assert.is((await machine.finish(id, { ...END, sha256: '0'.repeat(64) })).status, 409)
+  assert.is((await machine.send(id, FILE.length, FILE)).status, 409)
+})
+
+test('a machine that starts over replaces what its older token began', async () => {
+  await using lab = await openCaptureLab()
+  const at = Date.now()
+  const [older, newer] = [at, at + 1].map((issuedAt) => lab.machine(lab.sign(NAME, { issuedAt })))
+  assert.ok(older && newer)
+  const first = (await older.begin(NAME)).body['id']
+  await older.send(first, 0, FILE.subarray(0, PART))
+  const second = await newer.begin(NAME)
+  assert.equal([second.status, second.headers.get('upload-offset')], [201, '0'])
+  assert.is((await older.send(first, PART, FILE.subarray(PART))).status, 404)
+  assert.is((await older.begin(NAME)).status, 401)
+  assert.equal(await readdir(join(lab.folder, '.cache/captures')), [second.body['id']])
+})
+
+test('a part that breaks off stays as far as it came', async () => {
+  await using lab = await openCaptureLab()
+  const token = lab.sign(NAME)
+  const machine = lab.machine(token)
+  const id = String((await machine.begin(NAME)).body['id'])
+  const cut = request(`${lab.base}/captures/${id}`, {
+    method: 'PATCH',
+    headers: {
+      authorization: `Bearer ${token}`,
+      'upload-offset': 0,
+      'content-length': FILE.length,
+    },
+  })
+  const ended = new Promise<void>((resolve) => {
+    cut.on('close', resolve).on('error', () => undefined)
+  })
+  cut.write(FILE.subarray(0, PART))
+  const file = join(lab.folder, '.cache/captures', id)
+  await until(async () => (await stat(file).catch(() => null))?.size === PART)
+  const busy = await machine.send(id, 0, FILE)
+  assert.equal([busy.status, busy.headers.get('retry-after')], [409, '2'])
+  assert.is(await machine.offset(id), '0', 'not durable yet')
+  cut.destroy()
+  await ended
+  await until(async () => (await machine.offset(id)) === String(PART))
+  const wrong = await machine.send(id, 0, FILE)
+  assert.equal([wrong.status, wrong.headers.get('upload-offset')], [409, String(PART)])
+  const early = await machine.finish(id, END)
+  assert.equal([early.status, early.headers.get('upload-offset')], [409, String(PART)])
+  assert.is((await machine.send(id, PART, FILE.subarray(PART))).status, 204)
+  assert.is((await machine.finish(id, END)).status, 200)
+})
+
+test('a token by hand is good for one upload with its name', async () => {
+  await using lab = await openCaptureLab()
+  const { status, body } = await lab.operator.post('/captures/tokens', { name: NAME })
+  assert.equal([status, body['url']], [201, `${lab.base}/captures/${NAME}`])
+  assert.is((await lab.operator.post('/captures/tokens', { name: 'x' })).status, 422)
+  const person = captureClient(lab.base, String(body['token']))
+  const { mac: _, ...byHand } = SOURCE
+  assert.is((await person.begin('other.img.zst', byHand)).status, 401)
+  assert.is((await person.begin(NAME, SOURCE)).status, 401, 'it is no machine of the server')
+  const begun = await person.begin(NAME, byHand)
+  assert.is(begun.status, 201)
+  assert.is(Object(begun.body['source']).mac, null)
+})
+
+test('an image is never replaced, and is accepted under another name', async () => {
+  await using lab = await openCaptureLab()
+  await writeFile(join(lab.folder, 'taken.img.zst'), 'theirs')
+  await lab.cache.scan()
+  const blocked = lab.machine(lab.sign('taken.img.zst'))
+  assert.is((await blocked.begin('taken.img.zst')).status, 409)
+  const id = await uploadCapture(lab.machine(), NAME, IMAGE)
+  const accept = (body: object) => lab.operator.post(`/captures/${id}/accept`, body)
+  assert.is((await accept({ name: 'taken.img.zst' })).status, 409)
+  for (const name of ['../x.img.zst', 'x.img'])
+    assert.is((await accept({ name })).status, 422, name)
+  assert.is(await readFile(join(lab.folder, 'taken.img.zst'), 'utf8'), 'theirs')
+  const both = await Promise.all([accept({ name: 'b.img.zst' }), accept({ name: 'c.img.zst' })])
+  assert.equal(both.map(({ status }) => status).toSorted(), [201, 409])
+  const names = lab.cache.rows().map(({ entry }) => entry.name)
+  assert.is(names.filter((name) => name !== 'taken.img.zst').length, 1)
+})
+
+test('captures are limited in number, removed after a day, and kept while they wait', async () => {
+  let now = new Date('2026-11-22T10:00:00Z')
+  await using lab = await openCaptureLab({ now: () => now })
+  const issuedAt = now.getTime()
+  const begin = (at: number) => {
+    const name = `${at}.img.zst`
+    return lab.machine(lab.sign(name, { order: `order-${100 + at}`, issuedAt })).begin(name)
+  }
+  const waiting = lab.machine(lab.sign(NAME, { issuedAt }))
+  await uploadCapture(waiting, NAME, IMAGE)
+  const statuses = []
+  for (let at = 0; at < 32; at += 1) statuses.push((await begin(at)).status)
+  assert.equal([statuses[30], statuses[31]], [201, 503])
+  now = new Date('2026-11-23T10:30:00Z')
+  await lab.cache.captures.sweep()
+  assert.equal(
+    lab.cache.captures.list().map(({ name }) => name),
+    [NAME],
+  )
+})
+
+test.run()
