@@ -871,6 +871,9 @@ export const ENGLISH = {
       option: '{name} ({networks})',
       subnetExample: 'a.b.c.d or a.b.c.d/nn',
       subnetHint: 'Empty: the network of the interface.',
+      secureBoot: 'Secure Boot',
+      secureBootHint:
+        'UEFI machines load shimx64.efi and the signed GRUB instead of ipxe.efi. BIOS machines load iPXE as before.',
       invalid: 'PXE was not activated: {reason}.',
       notActivated: 'PXE was not activated: {reason}',
       notDeactivated: 'PXE was not deactivated: {reason}',
