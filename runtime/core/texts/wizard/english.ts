@@ -256,6 +256,13 @@ export const ENGLISH = {
     preparing: 'preparing the disk ...',
     firstBoot: 'writing the first-boot configuration ...',
     writing: 'writing',
+    /** Where only what differs from the disk shall be written. */
+    delta: {
+      compared: 'writing what differs',
+      'mostly-different': 'writing the whole image, as the disk holds something else',
+      'no-index': 'writing the whole image, as it has no index',
+      untrusted: 'writing the whole image, as the digest of its index is not known',
+    },
     readingBack: 'reading back what was written',
     readingBackSamples: 'reading back what was written, samples of its zeros',
     growing: 'growing the last partition and its file system ...',
@@ -284,6 +291,7 @@ export const ENGLISH = {
     startedWithSize: 'preparing the disk, {size} to write',
     writing: 'the image',
     writingNote: 'the image ({note})',
+    capturing: 'the image of the disk',
     /** Where only what differs from the disk shall be written. */
     delta: {
       compared: 'what differs from the image; the rest stays on the disk',
@@ -316,6 +324,12 @@ export const ENGLISH = {
     allVerified: 'Done and verified: {disks}.',
     allNotVerified: 'Done, not verified: {disks}.',
     kept: '{size} of it was already on the disk.',
+    /** Why not only what differs was written. */
+    whole: {
+      'mostly-different': 'All of it was written: the disk held something else.',
+      'no-index': 'All of it was written: the image has no index to compare the disk with.',
+      untrusted: "All of it was written: the digest of the image's index is not known.",
+    },
     checksumMatches: 'The checksum of the image matches.',
   },
   /** What a machine says that its server drives. */
