@@ -22,6 +22,8 @@ export interface UploadOrder {
   /** Names proxies and FLASHER_CA_FILE. */
   readonly env: Environment
   readonly signal: AbortSignal
+  /** Called when all is sent, before the cache verifies it. */
+  readonly onSent?: () => void
   /** Milliseconds before the first repeat. */
   readonly retryMs?: number
   /** For how long a cache that does not answer is asked again. */
@@ -64,6 +66,7 @@ async function beginUpload(order: UploadOrder): Promise<Upload> {
     put: parts.put,
     async finish(frames, warnings) {
       await parts.flush()
+      order.onSent?.()
       const { storedBytes: bytes, sha256, indexSha256: index_sha256 } = frames
       await ask.json(`${url}/finish`, { bytes, sha256, index_sha256, warnings })
     },
