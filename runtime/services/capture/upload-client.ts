@@ -1,4 +1,5 @@
 /** Uploads a captured image to flasher-cache in parts, and goes on where a connection broke (docs/decisions/0022). */
+import { hostname } from 'node:os'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { parseUploadOffset, type CaptureSource } from '../../core/capture/capture-upload.ts'
 import { Fault } from '../../core/foundation/fault.ts'
@@ -13,7 +14,7 @@ import type { CaptureSink } from './capturer.ts'
 import type { Environment } from '../host/shell.ts'
 import { createHttpClient, type HttpClient, type HttpRequest } from '../net/http-client.ts'
 
-export interface UploadOrder {
+interface UploadOrder {
   /** `http://cache:8081/captures`, without a slash at its end. */
   readonly base: string
   readonly token: string
@@ -56,7 +57,10 @@ async function beginUpload(order: UploadOrder): Promise<Upload> {
   await using undo = new AsyncDisposableStack()
   undo.use(client)
   const ask = createAsking(client, order)
-  const { name, source } = order
+  const { name } = order
+  // The live system of a machine that a server drives has no name of its own.
+  const source =
+    order.source.mac === undefined ? { hostname: hostname(), ...order.source } : order.source
   const begun = await ask.json(order.base, { name, source })
   const id = readId(begun)
   const url = `${order.base}/${encodeURIComponent(id)}`

@@ -1,5 +1,4 @@
 /** `flasher capture`: makes an image of a disk. */
-import { hostname } from 'node:os'
 import { parseUploadPlace, warnOfIdentity } from '../../../core/capture/capture.ts'
 import { Fault } from '../../../core/foundation/fault.ts'
 import {
@@ -91,7 +90,6 @@ async function chooseOutput({ given, environment }: Session): Promise<Output> {
         const { node, model, identity } = disk
         const { serial, sizeBytes: size_bytes } = identity
         const source = {
-          hostname: hostname(),
           disk: { path: node, model, serial, size_bytes },
           generalized: generalize,
         }
