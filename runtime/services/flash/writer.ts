@@ -245,7 +245,8 @@ async function* writeBody(
   }
   try {
     const body = yield* watch(untilAborted(signal, copy()), TICK_MS, () => meter.look())
-    yield meter.look()
+    // Where an image begins with zeros, it is decided later than at the first event.
+    yield { ...meter.look(), ...delta.report() }
     return body
   } finally {
     await settle(zeroer[Symbol.asyncDispose](), CLEANUP_MS)

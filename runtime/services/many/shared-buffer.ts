@@ -35,10 +35,10 @@ export function splitPiece(slot: Buffer, bytes: number): SharedPiece['split'] {
 
 export const wholeGrains = (bytes: number): number => bytes - (bytes % GRAIN)
 
-/** How much the fastest disk may be ahead of the slowest: 96 MiB. */
-const BUFFER_SLOTS = 24
-/** All memory of slots, for however many disks: 128 MiB. */
-const ALL_SLOTS = 32
+/** How much the fastest disk may be ahead of the slowest: 80 MiB. */
+const BUFFER_SLOTS = 20
+/** All memory of slots, for however many disks: 104 MiB. */
+const ALL_SLOTS = 26
 
 /** Slots that are given back by their last user. */ export function createSharedSlots() {
   const free: Buffer[] = []

@@ -871,6 +871,9 @@ export const ENGLISH = {
       option: '{name} ({networks})',
       subnetExample: 'a.b.c.d or a.b.c.d/nn',
       subnetHint: 'Empty: the network of the interface.',
+      secureBoot: 'Secure Boot',
+      secureBootHint:
+        'UEFI machines load shimx64.efi and the signed GRUB instead of ipxe.efi. BIOS machines load iPXE as before.',
       invalid: 'PXE was not activated: {reason}.',
       notActivated: 'PXE was not activated: {reason}',
       notDeactivated: 'PXE was not deactivated: {reason}',
@@ -1452,6 +1455,13 @@ export const ENGLISH = {
         written: 'Written',
         captured: 'Captured',
         kept: 'Already on the disk',
+        delta: 'Only what differs',
+        deltaStates: {
+          compared: 'yes',
+          'mostly-different': 'no, the disk held something else',
+          'no-index': 'no, the image has no index',
+          untrusted: "no, the digest of the image's index is not known",
+        },
         rate: 'Rate',
         bottleneck: 'Bottleneck',
         verified: 'Verified',
