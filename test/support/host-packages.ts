@@ -31,6 +31,7 @@ const NEEDED: Readonly<Record<string, string>> = {
   'ntfs-3g': 'NTFS that grows',
   openssl: 'a server with a certificate of its own',
   ovmf: 'UEFI firmware',
+  partclone: 'used blocks of disks that are captured',
   pigz: '.gz images in parallel',
   'qemu-system-x86': 'booting what was written',
   'qemu-utils': '.qcow2 images',

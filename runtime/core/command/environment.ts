@@ -21,6 +21,7 @@ export const COMMAND_ENVIRONMENT: readonly Entry[] = [
     'FLASHER_IMAGE_ROOT',
     `the image folder, unless --image-root is given (default: ${DEFAULT_IMAGE_ROOT})`,
   ],
+  ['FLASHER_UPLOAD_TOKEN', 'the token of "capture" for an upload, unless --token is given'],
   DEBUG_ENVIRONMENT,
   ...SOURCE_ENVIRONMENT,
   ['NO_COLOR, TERM, LC_ALL', 'control colours and line drawing'],

@@ -9,12 +9,18 @@ import { hasSecrets, type Template } from './template.ts'
 export interface LiveFeatures {
   /** Whether it writes first-boot configurations. */
   readonly firstBoot: boolean
+  /** Whether it captures disks. */
+  readonly capture: boolean
 }
 
-/** As clients announce them: `?features=first-boot`; hostile. */
-export const parseFeatures = (query: Readonly<Record<string, string>>): LiveFeatures => ({
-  firstBoot: (query['features'] ?? '').split(',').includes(FEATURES.firstBoot),
-})
+/** As clients announce them: `?features=first-boot,capture`; hostile. */
+export function parseFeatures(query: Readonly<Record<string, string>>): LiveFeatures {
+  const names = (query['features'] ?? '').split(',')
+  return {
+    firstBoot: names.includes(FEATURES.firstBoot),
+    capture: names.includes(FEATURES.capture),
+  }
+}
 
 /** A machine, as far as templates are about it. */
 interface TemplateMachine {
@@ -35,7 +41,7 @@ interface TemplateSurroundings {
   findTemplate(name: string): Template | null
   /** `[pxe] tokens`: whether machines must prove that the server booted them. */
   readonly tokens: 'off' | 'prefer' | 'require'
-  readonly features: LiveFeatures
+  readonly features: Pick<LiveFeatures, 'firstBoot'>
 }
 
 /** Stands for a serial number, which is looked up only when the configuration is fetched. */

@@ -3,6 +3,7 @@
 const PACKAGES: Readonly<Record<string, string>> = {
   btrfs: 'btrfs-progs',
   bzip2: 'bzip2',
+  debugfs: 'e2fsprogs',
   dnsmasq: 'dnsmasq',
   e2fsck: 'e2fsprogs',
   lbzip2: 'lbzip2',

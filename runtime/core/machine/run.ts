@@ -21,7 +21,7 @@ export type RunPhase = (typeof RUN_PHASES)[number]
 export const RUN_RESULTS = ['done', 'failed', 'cancelled', 'lost'] as const
 export type RunResult = (typeof RUN_RESULTS)[number]
 
-const RUN_MODES = ['flash', 'interactive'] as const
+const RUN_MODES = ['flash', 'interactive', 'capture'] as const
 export type RunMode = (typeof RUN_MODES)[number]
 
 /** Of a progress post. */

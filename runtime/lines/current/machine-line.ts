@@ -5,7 +5,10 @@ import { renderBoot } from '../../core/boot/boot-script.ts'
 import { parseFeatures } from '../../core/first-boot/obstacle.ts'
 import { decideIssue, renderSeedToken } from '../../core/first-boot/seed-token.ts'
 import type { CatalogEntry } from '../../core/catalog/catalog.ts'
+import { nameOrder } from '../../core/capture/order.ts'
+import { renderUploadToken } from '../../core/capture/upload-token.ts'
 import { fieldError } from '../../core/foundation/field-error.ts'
+import { epochOf } from '../../core/foundation/instants.ts'
 import { compareFields } from '../../core/state/event-changes.ts'
 import type { Mac } from '../../core/machine/mac.ts'
 import { accept, refuse } from '../../core/foundation/result.ts'
@@ -19,7 +22,7 @@ import { applyUpsert } from './rules/operator-edits.ts'
 import { parseInventory } from '../../core/machine/inventory.ts'
 import { isUnassigned, toWire, type Machine } from './rules/machine.ts'
 import * as notes from './rules/machine-events.ts'
-import { decidePlan, renderPlan, type FirstBootTicket } from './rules/plan.ts'
+import { decidePlan, renderPlan, renderUploadUrl, type Plan } from './rules/plan.ts'
 import type { QueuePosition } from './rules/queue.ts'
 import { noteArmer, originOf, whoseEnd } from './rules/run.ts'
 import type { PxeRules, Surroundings } from './rules/surroundings.ts'
@@ -46,20 +49,25 @@ export interface LineDependencies {
   placeOf(machine: Machine, now: string): QueuePosition | null
   /** Signs what machines show that were booted from here. */
   readonly bootKey: Pick<Secret, 'sign' | 'verify'>
+  /** Signs the tokens with which captured images are uploaded; the cache has the same key. */
+  readonly uploadKey: Pick<Secret, 'sign'>
+  /** The address of the cache service; null: there is none. */
+  cacheUrl(): string | null
 }
 
 /** What `decideBoot` and `decidePlan` ask for, at this contact. */
 export const gatherSurroundings = (
-  { findImage, findTemplate, sets, settings, placeOf }: Omit<LineDependencies, 'bootKey'>,
+  site: Omit<LineDependencies, 'bootKey' | 'uploadKey'>,
   { baseUrl, now }: Pick<Contact, 'baseUrl' | 'now'>,
 ): Surroundings => ({
   base: baseUrl,
   now,
-  findImage,
-  findTemplate,
-  sets: sets(),
-  settings: settings(),
-  placeOf: (machine) => placeOf(machine, now),
+  findImage: site.findImage,
+  findTemplate: site.findTemplate,
+  cacheUrl: site.cacheUrl(),
+  sets: site.sets(),
+  settings: site.settings(),
+  placeOf: (machine) => site.placeOf(machine, now),
 })
 
 export function createMachineLine(site: LineDependencies): ServerLine<Machine> {
@@ -108,17 +116,19 @@ export function createMachineLine(site: LineDependencies): ServerLine<Machine> {
       const { plan } = ruling
       const { mode } = plan
       const { baseUrl } = contact
+      const after = contacts.notePlan(machine, plan, contact.now)
+      // With a ticket it is another one each time.
+      const tickets = issueTickets(site, plan, after, contact)
       return {
-        machine: contacts.notePlan(machine, ruling.plan, contact.now),
+        machine: after,
         notes: notes.notePlanned(machine, ruling),
         slot: mode === 'flash' ? 'planned' : 'released',
-        // With a ticket it is another one each time.
         plan:
-          plan.mode === 'flash' && plan.firstBoot === true
-            ? renderPlan(plan, baseUrl, issueTicket(site, machine, contact))
-            : keepPlan(machine.mac, [baseUrl, ...Object.values(plan)], () =>
+          tickets === null
+            ? keepPlan(machine.mac, [baseUrl, ...Object.values(plan)], () =>
                 renderPlan(plan, baseUrl),
-              ),
+              )
+            : renderPlan(plan, baseUrl, tickets),
         mode,
       }
     },
@@ -138,13 +148,20 @@ export function createMachineLine(site: LineDependencies): ServerLine<Machine> {
 const LET_IN = accept([])
 
 /** The plan names an address and a token, never the content: plans are logged and shown. */
-function issueTicket(
-  { bootKey }: LineDependencies,
-  { mac, first_boot_taken_at: takenAt }: Machine,
+function issueTickets(
+  { bootKey, uploadKey }: LineDependencies,
+  plan: Plan,
+  { mac, first_boot_taken_at: takenAt, capture }: Machine,
   { baseUrl, now }: Contact,
-): FirstBootTicket {
-  const token = renderSeedToken(mac, decideIssue(takenAt, now), bootKey.sign)
-  return { url: `${baseUrl}/pxe/${mac}/first-boot`, token }
+): Parameters<typeof renderPlan>[2] | null {
+  if (plan.mode === 'flash' && plan.firstBoot === true) {
+    const token = renderSeedToken(mac, decideIssue(takenAt, now), bootKey.sign)
+    return { first_boot: { url: `${baseUrl}/pxe/${mac}/first-boot`, token } }
+  }
+  if (plan.mode !== 'capture' || capture === null) return null
+  const issued = { order: nameOrder(mac, capture), issuedAt: epochOf(capture.planned_at ?? now) }
+  const token = renderUploadToken(issued, { mac, name: plan.name }, uploadKey.sign)
+  return { upload: { url: renderUploadUrl(plan.cacheUrl, baseUrl), token } }
 }
 
 type KeepScript = ReturnType<typeof createKeptAnswers<string>>
@@ -164,7 +181,10 @@ function offerBoot(
   const { loader = null } = contact
   return {
     machine,
-    notes: notes.noteScript(seen, ruling, query['offered'] === decision.kind),
+    notes: [
+      ...notes.noteScript(seen, ruling, query['offered'] === decision.kind),
+      ...(ruling.givesUpCapture ? notes.listCaptureEnds(machine) : []),
+    ],
     slot: decideSlot(ruling),
     script:
       decision.kind === 'to-disk'

@@ -1,5 +1,6 @@
 /** Current line: its machine server, assembled from the services, its rules, routes and pages. */
 import type { H3 } from 'h3'
+import { UPLOAD_KEY } from '../../core/capture/upload-token.ts'
 import type { PerArch } from '../../core/boot/boot-set.ts'
 import type { ActiveSets } from '../../services/boot/boot-files.ts'
 import type { CatalogEntry, CatalogSnapshot } from '../../core/catalog/catalog.ts'
@@ -10,7 +11,7 @@ import { createCatalog, type Catalog } from '../../services/catalog/catalogs.ts'
 import { watchSpace } from '../../services/state/disk-space.ts'
 import { createKeptCatalogs } from '../../services/catalog/kept-catalogs.ts'
 import type { Passwords } from '../../services/access/passwords.ts'
-import { createSecret, deriveSecret } from '../../services/access/secret.ts'
+import { createSecret, deriveSecret, type Secret } from '../../services/access/secret.ts'
 import { openSignedOut } from '../../program/signed-out.ts'
 import type { Metrics } from '../../web/http/metrics.ts'
 import { createServer } from '../../web/fleet/server.ts'
@@ -26,6 +27,7 @@ import { createMachineLine, gatherSurroundings, type LineDependencies } from './
 import { createPages } from './pages/site-pages.ts'
 import { backupRoutes } from './routes/backups.ts'
 import { cacheRoutes } from './routes/cache.ts'
+import { captureRoutes } from './routes/captures.ts'
 import { firstBootRoutes } from './routes/seed.ts'
 import { imageRoutes } from './routes/images.ts'
 import { releaseRoutes } from './routes/releases.ts'
@@ -58,7 +60,7 @@ interface MachineServer extends AsyncDisposable {
 export async function createMachineServer(
   given: MachineServerDependencies,
 ): Promise<MachineServer> {
-  const { environment, config, state, log, release, passwords, cacheBeside } = given
+  const { environment, config, state, log, release, passwords } = given
   const settings = () => config.current()
   const { signedOut } = decideFolders(config)
   await using opened = new AsyncDisposableStack()
@@ -69,14 +71,7 @@ export async function createMachineServer(
     settings: () => settings().pxe,
     fleet: await state.machines.list(),
   })
-  const rules: LineDependencies = {
-    findImage: createFinder(catalog),
-    findTemplate: (name) => state.templates.find(name)?.template ?? null,
-    sets: bootFiles.active,
-    settings: () => ({ ...settings().pxe, delta: settings().flash.delta }),
-    placeOf: gate.placeOf,
-    bootKey: deriveSecret(secret, 'boot tokens'),
-  }
+  const rules = createRules(given, { secret, catalog, sets: bootFiles.active, gate })
   const { views, plugin: pages } = createPages({
     runs: state.runs,
     version: release,
@@ -84,7 +79,7 @@ export async function createMachineServer(
     services: { config, store: state.store, backups, netboot, templates: state.templates },
     images: () => catalog.snapshot().entries,
     gather: (on) => gatherSurroundings(rules, on),
-    cacheUrl: () => settings().withcache.url || cacheBeside,
+    cacheUrl: rules.cacheUrl,
     zone: () => settings().display.timezone,
     queue: () => countQueue(gate, settings().pxe.max_flashes),
     now,
@@ -98,7 +93,9 @@ export async function createMachineServer(
       (site) => measureQueue(site.metrics, gate),
       (site) => ({ routes: imageRoutes(site) }),
       (site) => ({ routes: firstBootRoutes(site, { ...state, ...rules }) }),
-      (site) => ({ routes: [...cacheRoutes(site), ...runRemovalRoutes(site)] }),
+      (site) => ({
+        routes: [...cacheRoutes(site), ...captureRoutes(site), ...runRemovalRoutes(site)],
+      }),
       (site) => ({
         routes: releaseRoutes(site, {
           releases,
@@ -132,6 +129,30 @@ export async function createMachineServer(
     endChannels: server.close,
     active: () => versionsOf(bootFiles.active()),
     [Symbol.asyncDispose]: () => held.disposeAsync(),
+  }
+}
+
+interface RuleSources {
+  readonly secret: Secret
+  readonly catalog: Catalog
+  readonly sets: LineDependencies['sets']
+  readonly gate: FlashGate
+}
+
+function createRules(
+  { config, state, cacheBeside }: MachineServerDependencies,
+  { secret, catalog, sets, gate }: RuleSources,
+): LineDependencies {
+  const settings = () => config.current()
+  return {
+    findImage: createFinder(catalog),
+    findTemplate: (name) => state.templates.find(name)?.template ?? null,
+    sets,
+    settings: () => ({ ...settings().pxe, delta: settings().flash.delta }),
+    placeOf: gate.placeOf,
+    bootKey: deriveSecret(secret, 'boot tokens'),
+    uploadKey: deriveSecret(secret, UPLOAD_KEY),
+    cacheUrl: () => settings().withcache.url || cacheBeside,
   }
 }
 

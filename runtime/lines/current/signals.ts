@@ -32,13 +32,27 @@ export function applySignal(
         notes: signal.result === 'failed' ? [notes.noteFlashFailed(machine, signal.reason)] : [],
         slot: 'released',
       }
-    case 'done': {
-      const after = contacts.noteDone(machine, now, isFormer(match))
-      return { machine: after, notes: after === machine ? [] : [notes.noteFlashed(machine)] }
-    }
+    case 'capture-ended':
+      return endCapture(machine, signal, now)
+    case 'done':
+      return takeDone(machine, now, match)
     case 'failed':
       return takeFailure(machine, signal.reason, now, match)
   }
+}
+
+function takeDone(machine: Machine, now: string, match: MatchToken): Transition<Machine> {
+  const after = contacts.noteDone(machine, now, isFormer(match))
+  return { machine: after, notes: after === machine ? [] : [notes.noteFlashed(machine)] }
+}
+
+function endCapture(
+  machine: Machine,
+  signal: Extract<Signal, { kind: 'capture-ended' }>,
+  now: string,
+): Transition<Machine> {
+  const after = contacts.noteCaptureEnded(machine, signal, now)
+  return { machine: after, notes: after === machine ? [] : notes.listCaptureEnds(after) }
 }
 
 function takeFailure(

@@ -135,6 +135,8 @@ function applySignal(
       return { machine, notes: [notes.noteInventory(machine, signal.inventory.disks.length)] }
     case 'boot-file':
     case 'run-began':
+    // Its machines are never captured.
+    case 'capture-ended':
       return { machine, notes: [] }
   }
 }

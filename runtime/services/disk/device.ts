@@ -12,6 +12,8 @@ interface DeviceFacts {
   readonly node: string
   readonly sizeBytes: number
   readonly sectorBytes: number
+  /** `read`: it cannot be written through this; absent: `write`. */
+  readonly access?: 'read' | 'write'
 }
 
 /** Memory that direct I/O accepts: a resizable ArrayBuffer begins on a page, unlike `Buffer.alloc`. */
@@ -33,10 +35,11 @@ const CLOSE_MS = 500
  * somebody has, this fails with `target-raced`. Offsets and lengths are bytes, multiples of the
  * sector; buffers come from `createSlot`.
  */
-export async function openDevice({ node, sizeBytes, sectorBytes }: DeviceFacts) {
-  const { O_RDWR, O_EXCL, O_DIRECT } = constants
-  const file = await open(node, O_RDWR | O_EXCL | O_DIRECT).catch((cause: unknown) => {
-    throw openingFault(node, cause)
+export async function openDevice({ node, sizeBytes, sectorBytes, access = 'write' }: DeviceFacts) {
+  const { O_RDONLY, O_RDWR, O_EXCL, O_DIRECT } = constants
+  const mode = access === 'read' ? O_RDONLY : O_RDWR
+  const file = await open(node, mode | O_EXCL | O_DIRECT).catch((cause: unknown) => {
+    throw openingFault(node, access, cause)
   })
 
   async function transfer(doing: 'write' | 'read', slot: Buffer, offset: number) {
@@ -47,7 +50,7 @@ export async function openDevice({ node, sizeBytes, sectorBytes }: DeviceFacts) 
         at += bytes
       } catch (cause) {
         if (tries >= TRIES || LOST.has(codeOf(cause))) {
-          throw ioFault(doing, node, offset + at, cause)
+          throw ioFault(access === 'read' ? 'source' : doing, node, offset + at, cause)
         }
         tries += 1
       }
@@ -86,7 +89,7 @@ const TRANSFERS = {
     (await file.read(slot, at, slot.length - at, offset)).bytesRead,
 }
 
-function openingFault(node: string, cause: unknown) {
+function openingFault(node: string, access: 'read' | 'write', cause: unknown) {
   const code = codeOf(cause)
   if (code === 'EBUSY') {
     return new Fault('target-raced', `${node} is in use by another program`, {
@@ -95,15 +98,23 @@ function openingFault(node: string, cause: unknown) {
     })
   }
   if (code === 'EACCES' || code === 'EPERM') {
-    return new Fault('root-required', `${node} can only be written as root`, { cause })
+    const what = access === 'read' ? 'read' : 'written'
+    return new Fault('root-required', `${node} can only be ${what} as root`, { cause })
   }
   return new Fault('target-raced', `${node} cannot be opened (${code})`, { cause })
 }
 
-function ioFault(doing: 'write' | 'read', node: string, offset: number, cause: unknown) {
+const FAULTS = {
+  write: ['write-failed', 'write error'],
+  read: ['verify-failed', 'read error'],
+  /** Of a disk that is only read. */
+  source: ['source-broken', 'read error'],
+} as const
+
+function ioFault(doing: keyof typeof FAULTS, node: string, offset: number, cause: unknown) {
   const code = codeOf(cause)
-  const what = LOST.has(code) || hasNoSize(node) ? 'the disk is gone' : `${doing} error`
-  const fault = doing === 'write' ? 'write-failed' : 'verify-failed'
+  const [fault, error] = FAULTS[doing]
+  const what = LOST.has(code) || hasNoSize(node) ? 'the disk is gone' : error
   return new Fault(fault, `${node}: ${what} at byte ${offset} (${code})`, { cause })
 }
 

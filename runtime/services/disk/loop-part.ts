@@ -28,7 +28,7 @@ interface LoopPart extends AsyncDisposable {
 const KEEPER = `
 trap '' PIPE HUP INT TERM
 node=$(losetup --find --show "$@") || exit
-exec 9<>"$node"
+case " $* " in *' --read-only '*) exec 9<"$node" ;; *) exec 9<>"$node" ;; esac
 losetup --detach "$node"
 echo "$node"
 exec cat >/dev/null
@@ -39,8 +39,10 @@ export async function openLoopPart(
   shell: Shell,
   { node: disk, fd, sectorBytes }: HeldDisk,
   { offset, bytes }: Range,
+  access: 'read' | 'write' = 'write',
 ): Promise<LoopPart> {
-  const flags = [`--sector-size=${sectorBytes}`, `--offset=${offset}`, `--sizelimit=${bytes}`]
+  const part = [`--sector-size=${sectorBytes}`, `--offset=${offset}`, `--sizelimit=${bytes}`]
+  const flags = access === 'read' ? ['--read-only', ...part] : part
   // In a session of its own, which no Ctrl-C reaches.
   const argv = ['setsid', '/bin/sh', '-c', KEEPER, 'keeper', ...flags, disk]
   const child = shell.pipe(argv, [fd])

@@ -63,6 +63,18 @@ export async function* watch<T, Seen>(
   return await work
 }
 
+/** Hands on what is yielded; what is returned is the result. */
+export async function drain<Seen, Result>(
+  steps: AsyncGenerator<Seen, Result>,
+  onStep: (seen: Seen) => void,
+): Promise<Result> {
+  for (;;) {
+    const step = await steps.next()
+    if (step.done === true) return step.value
+    onStep(step.value)
+  }
+}
+
 /** Resolves once the signal is aborted. */
 export const awaitEnding = (signal: AbortSignal): Promise<void> =>
   new Promise((resolve) => {

@@ -1,13 +1,9 @@
 /** Packs an image of any format into a `.img.zst` of independent frames: written whole or not at all. */
-import { randomUUID } from 'node:crypto'
-import { open, rename, rm, stat } from 'node:fs/promises'
-import { dirname } from 'node:path'
-import { Fault, renderError } from '../../core/foundation/fault.ts'
-import { isMissing } from '../../core/foundation/system-error.ts'
+import { Fault } from '../../core/foundation/fault.ts'
 import { exactBytes, type WriteProgress } from '../../core/flash/flash.ts'
 import type { ImageFacts, ImageFormat } from '../../core/image/image.ts'
 import { createShell } from '../host/shell.ts'
-import { untilAborted, watch } from '../host/watch.ts'
+import { drain, untilAborted, watch } from '../host/watch.ts'
 import { createDecoders } from '../image/decoders.ts'
 import { createFiller } from '../image/filler.ts'
 import { createFrameWorkers } from '../frame/frame-workers.ts'
@@ -18,6 +14,7 @@ import { createSources, type SourcesOptions } from '../image/sources.ts'
 import { checkDigestFirst, countSource } from '../flash/counted-source.ts'
 import { checkImage } from '../flash/image-checks.ts'
 import { createMeter } from '../flash/meter.ts'
+import { checkNothingThere, writeWhole } from './whole-file.ts'
 
 export interface PackOrder {
   /** A path, `-`, an http(s) URL or an oras reference. */
@@ -50,7 +47,7 @@ export async function packImage(
   const before = performance.now()
   const shell = createShell(given)
   const decoders = createDecoders({ shell })
-  await checkOutput(order.output)
+  await checkNothingThere(order.output)
   await using source = await createSources(given).open(order.image, { signal })
   const { image, imageProblem, sha256 } = await checkImage(
     source,
@@ -91,71 +88,6 @@ const createPackMeter = (image: ImageFacts, { sizeBytes }: Source, bytesRead: ()
     sourceBytes: sizeBytes,
     bytesRead,
   })
-
-/** Hands on what is yielded; what is returned is the result. */
-async function drain<Seen, Result>(
-  steps: AsyncGenerator<Seen, Result>,
-  onStep: (seen: Seen) => void,
-): Promise<Result> {
-  for (;;) {
-    const step = await steps.next()
-    if (step.done === true) return step.value
-    onStep(step.value)
-  }
-}
-
-async function checkOutput(path: string): Promise<void> {
-  const there = await stat(path).catch((thrown: unknown) => {
-    if (isMissing(thrown)) return null
-    throw cannotWrite(path, thrown)
-  })
-  if (there === null) return
-  throw new Fault('conflict', `${path} exists already`, {
-    hint: 'Choose another name, or remove it first.',
-  })
-}
-
-/** The file gets its name when all of it is on the disk. */
-async function writeWhole<Result>(
-  path: string,
-  act: (write: (bytes: Buffer) => Promise<void>) => Promise<Result>,
-): Promise<Result> {
-  const part = `${path}.${randomUUID().slice(0, 8)}.part`
-  const attempt = async <Value>(work: Promise<Value>) =>
-    await work.catch((cause: unknown) => {
-      throw cannotWrite(path, cause)
-    })
-  const file = await attempt(open(part, 'wx'))
-  let isWhole = false
-  try {
-    const result = await act(async (bytes) => {
-      for (let at = 0; at < bytes.length;) {
-        at += (await attempt(file.write(bytes, at))).bytesWritten
-      }
-    })
-    await attempt(file.sync())
-    await attempt(rename(part, path))
-    isWhole = true
-    await syncFolder(dirname(path))
-    return result
-  } finally {
-    await file.close()
-    if (!isWhole) await rm(part, { force: true })
-  }
-}
-
-/** So that the name survives a power cut, too; not every file system can. */
-async function syncFolder(path: string): Promise<void> {
-  try {
-    await using folder = await open(path)
-    await folder.sync()
-  } catch {
-    // The file is whole anyway.
-  }
-}
-
-const cannotWrite = (path: string, cause: unknown) =>
-  new Fault('write-failed', `${path} cannot be written: ${renderError(cause)}`, { cause })
 
 const unknownFormat = ({ name }: ImageFacts) =>
   new Fault('plan-refused', `image format not recognised: ${name}`, {

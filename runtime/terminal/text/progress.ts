@@ -1,4 +1,5 @@
 /** Shows the events of a flash: lines and a live bar, JSON lines, or nothing ("Flash lifecycle events"). */
+import { CAPTURING } from '../../core/capture/capture.ts'
 import { GROWING, type FlashEvent, type WriteProgress } from '../../core/flash/flash.ts'
 import { type Cases, decideCase } from '../../core/foundation/cases.ts'
 import { renderJsonLine } from '../../core/foundation/json-text.ts'
@@ -68,6 +69,7 @@ const NOTES: Cases<'event', FlashEvent, string> = {
   writing: ({ phase, note, delta }) => {
     if (delta !== undefined) return TEXTS.delta[delta]
     if (note === GROWING) return TEXTS.growing
+    if (note === CAPTURING) return TEXTS.capturing
     if (phase === 'verify') return TEXTS.readingBack
     return note === undefined ? TEXTS.writing : fill(TEXTS.writingNote, { note })
   },

@@ -12,17 +12,29 @@ export function listNotes({ run, isNew, hasEnded, lost }: RunUpdate): readonly N
   const notes: Note[] = []
   if (lost !== null) notes.push(renderLost(lost))
   if (isNew) notes.push(renderStarted(run))
-  if (hasEnded && run.result === 'cancelled') notes.push(renderCancelled(run))
+  // How a capture ends is noted with its order.
+  if (hasEnded && run.result === 'cancelled' && run.mode !== 'capture')
+    notes.push(renderCancelled(run))
   return notes
 }
 
-const renderStarted = ({ mac, id, mode, image, disk }: Run): Note => ({
-  kind: 'machine.flash_started',
-  summary: `${mac} started to flash ${image?.name ?? 'an image'}${
-    disk === null ? '' : ` to ${disk.model ?? disk.path ?? 'a disk'}`
-  }`,
-  details: { run: id, mode, image: image?.name ?? null, serial: disk?.serial ?? null },
+const renderStarted = (run: Run): Note => ({
+  kind: run.mode === 'capture' ? 'machine.capture_started' : 'machine.flash_started',
+  summary: `${run.mac} started to ${describeStart(run)}`,
+  details: {
+    run: run.id,
+    mode: run.mode,
+    image: run.image?.name ?? null,
+    serial: run.disk?.serial ?? null,
+  },
 })
+
+function describeStart({ mode, image, disk }: Run): string {
+  const name = image?.name ?? 'an image'
+  const on = disk?.model ?? disk?.path ?? 'a disk'
+  if (mode === 'capture') return `capture ${on} as ${name}`
+  return disk === null ? `flash ${name}` : `flash ${name} to ${on}`
+}
 
 const renderCancelled = ({ mac, id, reason }: Run): Note => ({
   kind: 'machine.flash_cancelled',
@@ -41,15 +53,16 @@ export const isOnRecord = (
 ): boolean => result === 'failed' && !ended.hasEnded && ended.run.result === result
 
 /** A run that nobody will end any more. */
-export const renderLost = ({ mac, id, reason }: Run): Note => ({
-  kind: 'machine.flash_lost',
-  summary: `${mac} never finished a flash: ${reason ?? 'it stopped responding'}`,
+export const renderLost = ({ mac, id, mode, reason }: Run): Note => ({
+  kind: mode === 'capture' ? 'machine.capture_lost' : 'machine.flash_lost',
+  summary: `${mac} never finished a ${mode === 'capture' ? 'capture' : 'flash'}: ${reason ?? 'it stopped responding'}`,
   details: { run: id },
 })
 
 /** A run has ended; called once a run. */
 export function countRun(metrics: Metrics, run: Run): void {
   const result = run.result ?? 'lost'
+  if (run.mode === 'capture') return metrics.count('flasher_capture_total', { result })
   const format = IMAGE_FORMATS.find((each) => each === run.image?.format) ?? 'other'
   metrics.count('flasher_flash_total', { result, format })
   metrics.count('flasher_flash_bytes_total', {}, run.bytes_written)

@@ -1,6 +1,7 @@
 /** Receives the reports of a flashing machine: its progress, and its log after a failure. */
 import type { H3Event } from 'h3'
 import { hideBootTokens } from '../../core/boot/boot-token.ts'
+import type { Eventual } from '../../core/foundation/eventual.ts'
 import type { Mac } from '../../core/machine/mac.ts'
 import type { MachineBase } from '../../core/machine/machine.ts'
 import {
@@ -8,6 +9,7 @@ import {
   MAX_PROGRESS_BYTES,
   ProgressSchema,
   RunIdSchema,
+  type Run,
 } from '../../core/machine/run.ts'
 import type { RunUpdate } from '../../services/state/run-posts.ts'
 import { nothing } from '../http/answers.ts'
@@ -116,10 +118,20 @@ async function settle<M extends MachineBase>(
   await noteAll(listNotes({ run, lost, ...update }), { subject_id: mac, ...on })
   if (!update.hasEnded) return
   countRun(metrics, run)
+  if (run.mode === 'capture') return await endCapture(run, transition)
   // `status` may never come; where it does, it is not recorded again.
   if (result === 'failed' || result === 'cancelled') {
     await transition({ kind: 'run-stopped', result, reason })
   }
+}
+
+/** No other report follows: its last post is repeated until it is answered. */
+async function endCapture(
+  { result, reason, started_at: startedAt }: Run,
+  transition: (signal: Signal) => Eventual<unknown>,
+): Promise<void> {
+  if (result === null || result === 'lost') return
+  await transition({ kind: 'capture-ended', result, reason, startedAt })
 }
 
 /** The end of a log says why. */

@@ -31,6 +31,14 @@ export type Signal =
       readonly result: 'failed' | 'cancelled'
       readonly reason: string | null
     }
+  /** The run of a capture ended by its own post. */
+  | {
+      readonly kind: 'capture-ended'
+      readonly result: 'done' | 'failed' | 'cancelled'
+      readonly reason: string | null
+      /** ISO time when it was first heard of; null: not known. */
+      readonly startedAt: string | null
+    }
   | { readonly kind: 'done' }
   | { readonly kind: 'failed'; readonly reason: string | null }
 

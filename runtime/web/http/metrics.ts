@@ -27,6 +27,7 @@ const HELP: Readonly<Record<string, string>> = {
   flasher_boot_bytes_total: 'Bytes of boot files that were asked for.',
   flasher_boot_tokens_refused_total:
     'Requests of machines refused for their boot token, by what they asked for.',
+  flasher_capture_total: 'Captures of disks by how they ended.',
   flasher_catalog_age_seconds: 'Age of the catalog snapshot.',
   flasher_flash_bytes_total: 'Bytes that flashes wrote, as machines reported it.',
   flasher_flash_seconds: 'How long flashes took.',

@@ -46,6 +46,8 @@ test('a plan and a script follow record, settings, catalog and address', () => {
     settings: () => ({ ...PXE_RULES, boot_disk_once_after_flash: site.once }),
     placeOf: () => null,
     bootKey: { sign: () => 's'.repeat(43), verify: () => true },
+    uploadKey: { sign: () => 'u'.repeat(43) },
+    cacheUrl: () => 'http://127.0.0.1:8081',
   })
   const machine: Machine = {
     ...createMachine(MAC, 'flasher-flash-always', CONTACT.now),

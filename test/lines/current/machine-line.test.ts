@@ -33,6 +33,8 @@ const GETTERS: LineDependencies = {
   settings: () => PXE_RULES,
   placeOf: () => null,
   bootKey: { sign: () => 's'.repeat(43), verify: () => true },
+  uploadKey: { sign: () => 'u'.repeat(43) },
+  cacheUrl: () => 'http://127.0.0.1:8081',
 }
 const line = createMachineLine(GETTERS)
 const FLASH = { boot_mode: 'flasher-flash-once', bty_image_ref: REF, target_disk_serial: 'S1' }

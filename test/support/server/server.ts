@@ -1,4 +1,5 @@
 /** A machine server for tests: the real services in a temporary state directory, driven in process. */
+import { UPLOAD_KEY } from '../../../runtime/core/capture/upload-token.ts'
 import { mkdtemp, mkdir, rm, writeFile } from 'node:fs/promises'
 import { createServer as createHttpServer } from 'node:http'
 import { tmpdir } from 'node:os'
@@ -120,6 +121,8 @@ export async function createTestServer(options: TestServerOptions = {}) {
     settings: pxe,
     placeOf: gate.placeOf,
     bootKey,
+    uploadKey: deriveSecret(secret, UPLOAD_KEY),
+    cacheUrl: () => 'http://127.0.0.1:8081',
   })
   const server = createServer<Machine>({
     line: { ...line, ...options.line },

@@ -63,6 +63,7 @@ const PROBES: readonly Probe[] = [
   { headers: JSON_TYPE, body: '{"status":"done"}' },
   { headers: JSON_TYPE, body: '{"status":"done"}', named: UNKNOWN },
   { headers: JSON_TYPE, body: '{"disks":[]}', named: UNKNOWN },
+  { headers: JSON_TYPE, body: '{"name":"x.img.zst"}', named: UNKNOWN },
   { headers: JSON_TYPE, body: '{"name":"x","scopes":["read"]}' },
   { headers: { 'content-type': 'image/png' }, body: 'x' },
   // Refused before a byte of it is read.

@@ -871,6 +871,9 @@ export const ENGLISH = {
       option: '{name} ({networks})',
       subnetExample: 'a.b.c.d or a.b.c.d/nn',
       subnetHint: 'Empty: the network of the interface.',
+      secureBoot: 'Secure Boot',
+      secureBootHint:
+        'UEFI machines load shimx64.efi and the signed GRUB instead of ipxe.efi. BIOS machines load iPXE as before.',
       invalid: 'PXE was not activated: {reason}.',
       notActivated: 'PXE was not activated: {reason}',
       notDeactivated: 'PXE was not deactivated: {reason}',
@@ -1133,6 +1136,32 @@ export const ENGLISH = {
       unlock: 'Unlock',
       changed: 'The machine was changed in the meantime: please check again.',
     },
+    capture: {
+      title: 'Capture',
+      text: 'Makes an image of one of its disks at the next network boot and uploads it to the cache. The disk is only read.',
+      /** `{disk}`: the serial number. */
+      pending: 'The disk {disk} is captured as {name}.',
+      cancel: 'Cancel the capture',
+      done: '{name} was captured {time}. It is offered after somebody has accepted it under {images}.',
+      images: 'Images',
+      failed: 'The capture of {name} failed {time}: {reason}',
+      cancelled: 'The capture of {name} was cancelled {time}.',
+      noReason: 'the machine gave no reason',
+      name: 'Name of the image',
+      nameHint: 'Must end in .img.zst.',
+      disk: 'Disk',
+      /** `{model}`, `{serial}`: of a disk. */
+      diskOption: '{model} ({serial})',
+      selected: 'The selected disk',
+      generalize: 'Remove what identifies the machine from the image',
+      generalizeHint:
+        'Such as SSH host keys and the machine ID. Otherwise all machines that are flashed with it share them.',
+      button: 'Capture at next boot',
+      nameWrong: 'The name of a captured image must be a file name that ends in .img.zst.',
+      noCache: 'Captured images are uploaded to the image cache, and none is connected.',
+      ordered: 'The capture was ordered.',
+      stopped: 'The capture was cancelled.',
+    },
     now: {
       reason: 'Reason and boot script',
       /** The names of the rules that decided. */
@@ -1383,6 +1412,13 @@ export const ENGLISH = {
       trail: 'Runs',
       missing: '{mac} has no such run',
       missingHint: 'It was removed, or it was older than the history that is kept.',
+      captureSentences: {
+        running: 'Capturing {disk} as {image}.',
+        done: 'Captured {disk} as {image}.',
+        failed: 'Failed to capture {disk} as {image}.',
+        cancelled: 'Cancelled while capturing {disk} as {image}.',
+        lost: 'Lost contact while capturing {disk} as {image}.',
+      },
       sentences: {
         running: 'Writing {image} to {disk}.',
         done: 'Wrote {image} to {disk}.',
@@ -1396,6 +1432,8 @@ export const ENGLISH = {
       steps: {
         title: 'Steps',
         none: 'No steps were reported.',
+        /** Of a capture, where it is called otherwise. */
+        captureNames: { write: 'Capture', verify: 'Verify in the cache' },
         names: {
           started: 'Started',
           write: 'Write',
@@ -1415,6 +1453,7 @@ export const ENGLISH = {
         format: 'Format',
         read: 'Read',
         written: 'Written',
+        captured: 'Captured',
         kept: 'Already on the disk',
         delta: 'Only what differs',
         deltaStates: {
@@ -1436,6 +1475,7 @@ export const ENGLISH = {
         connection: 'Connection',
         mode: 'Mode',
         byServer: 'started by the server',
+        capture: 'capture',
         inWizard: 'started in the wizard',
         armedBy: 'Armed by',
         /** `{dim}` to `{end}` is shown less prominently. */
@@ -1481,6 +1521,11 @@ export const ENGLISH = {
     /** What is true of a machine, and what happens next or what to do. */
     machineState: {
       flashing: { is: 'Being flashed.', next: 'Nothing to do: it reports when it is done.' },
+      capturing: { is: 'Being captured.', next: 'Nothing to do: it reports when it is done.' },
+      stalledCapture: {
+        is: 'Stopped responding during a capture.',
+        next: 'Check its screen and network cable; a network boot tries again.',
+      },
       stalled: {
         is: 'Stopped responding during a flash.',
         next: 'Check its screen and network cable; a network boot tries again.',
@@ -1505,6 +1550,10 @@ export const ENGLISH = {
       },
       /** Once the machine has fetched the live system; by the rule that chose its script. */
       running: {
+        capture: {
+          is: 'Started the live system.',
+          next: 'Nothing to do: it reports when it is done.',
+        },
         'disks-wanted': {
           is: 'Listing its disks.',
           next: 'Nothing to do: it reports when it is done.',
@@ -1534,6 +1583,10 @@ export const ENGLISH = {
           next: 'Its next network boot lists them again, then it boots its own disk.',
         },
         'disks-known': { is: 'Disks listed.', next: 'Choose a flash mode to flash it.' },
+        capture: {
+          is: 'Ready to be captured.',
+          next: 'Its next network boot makes the image and uploads it.',
+        },
         flash: { is: 'Ready to be flashed.', next: 'Its next network boot flashes it.' },
         'flash-retry': {
           is: 'Started to flash and has not reported the end.',
@@ -1621,6 +1674,7 @@ export const ENGLISH = {
     /** What a machine does at its next network boot: a phrase for a row, a sentence for a page. */
     nextBoot: {
       flash: 'flash {image} to {disk}',
+      capture: 'capture {disk} as {image}',
       bootDisk: 'boot its disk',
       wizard: 'open the wizard',
       listDisks: 'list its disks, then boot its disk',
@@ -1634,6 +1688,8 @@ export const ENGLISH = {
       subjectImage: 'Image: {image}',
       subjectDisk: 'Disk to erase: {disk}',
       subjectUnknown: 'unknown',
+      capturing: 'This machine is being captured as {image}.',
+      capturingFrom: '{disk} of this machine is being captured as {image}.',
       flashing: 'This machine is flashing {image}.',
       flashingTo: 'This machine is flashing {image} to {disk}.',
     },
@@ -1641,6 +1697,8 @@ export const ENGLISH = {
       progress: '{phase} {percent}',
       stalled: '{progress}, not responding',
       timeLeft: '{time} left',
+      /** Of a capture, where it is called otherwise. */
+      capturePhases: { write: 'capturing' },
       phases: {
         started: 'starting',
         write: 'writing',

@@ -88,6 +88,8 @@ export const ENGLISH = {
     refresh: 'refresh',
     leave: 'leave it as it is',
     flash: 'ERASE AND FLASH',
+    withTemplate: 'with template',
+    withoutTemplate: 'without template',
     quit: 'quit',
   },
   help: {
@@ -141,6 +143,7 @@ export const ENGLISH = {
       b: 'back to the step before',
       r: 'look again at files, catalog or disks',
       y: 'erase the disk and flash it, at once',
+      t: 'write the first-boot template with the image, or not',
       q: 'quit; nothing more is written',
     },
     more: 'Any key: more help.',
@@ -238,6 +241,9 @@ export const ENGLISH = {
       other: 'Everything on these {count} disks will be lost:',
     },
     nothingFound: 'no partitions or file systems found',
+    withTemplate: 'The first-boot template {name} is written with the image.',
+    withoutTemplate: 'The first-boot template {name} is not written.',
+    templateForOne: 'No first-boot template: it is only written where one disk is flashed.',
     more: { one: 'and {count} more', other: 'and {count} more' },
   },
   flashing: {
@@ -285,6 +291,7 @@ export const ENGLISH = {
     startedWithSize: 'preparing the disk, {size} to write',
     writing: 'the image',
     writingNote: 'the image ({note})',
+    capturing: 'the image of the disk',
     /** Where only what differs from the disk shall be written. */
     delta: {
       compared: 'what differs from the image; the rest stays on the disk',
@@ -349,6 +356,7 @@ export const ENGLISH = {
     flashing: 'Flashing {image} to {disk}, as the server requested.',
     noFirstBoot: 'The server did not provide the first-boot configuration: {reason}.',
     wrongFirstBoot: 'it cannot be read',
+    noTemplate: 'No first-boot template: {reason}.',
     namelessImage: 'image',
     flashCancelled: 'The flash that the server requested was cancelled.',
     flashFailed: 'The flash that the server requested failed: {reason}.',

@@ -1,9 +1,18 @@
 /** Current line: the actions of operators on one machine or on many, apart from replacing its record. */
 import { z } from 'zod'
 import { SERIAL_CONSOLES } from '../../../core/boot/boot-decision.ts'
+import { CaptureNameSchema } from '../../../core/capture/capture-upload.ts'
 import { listFieldErrors, type FieldError } from '../../../core/foundation/field-error.ts'
 import { accept, refuse, type Result } from '../../../core/foundation/result.ts'
-import { adjust, allowDisk, applyUpsert, flashAgain, refreshInventory } from './operator-edits.ts'
+import {
+  adjust,
+  allowDisk,
+  applyUpsert,
+  cancelCapture,
+  flashAgain,
+  orderCapture,
+  refreshInventory,
+} from './operator-edits.ts'
 import { LabelSchema, MAX_LABELS, sortLabels } from './label.ts'
 import { BOOT_MODES, type Machine } from './machine.ts'
 import { MachineUpsertSchema, type MachineUpsert } from './upsert.ts'
@@ -28,6 +37,15 @@ const FieldsSchema = z.strictObject({
   bty_image_ref: asked.bty_image_ref.unwrap().optional(),
   boot_mode: z.enum(BOOT_MODES).optional(),
   target_disk_serial: asked.target_disk_serial.unwrap().optional(),
+})
+
+/** The body of `POST /machines/{mac}/capture`. */
+export const CaptureFieldsSchema = z.strictObject({
+  /** Of the image that is made. */
+  name: CaptureNameSchema,
+  /** Absent: the selected disk, or the only one. */
+  disk_serial: asked.target_disk_serial.unwrap().default(null),
+  generalize: z.boolean().default(false),
 })
 
 export const ACTIONS = {
@@ -104,6 +122,18 @@ export const ACTIONS = {
     scope: 'machines',
     schema: z.strictObject({ grow: z.boolean() }),
     apply: (machine, fields, now) => accept(adjust(machine, fields, now)),
+  }),
+  capture: action({
+    past: 'is to be captured',
+    scope: 'flash',
+    schema: CaptureFieldsSchema,
+    apply: (machine, fields, now) => orderCapture(machine, fields, now),
+  }),
+  'cancel-capture': action({
+    past: 'is not captured any more',
+    scope: 'flash',
+    schema: nothing,
+    apply: (machine, _, now) => cancelCapture(machine, now),
   }),
 } as const satisfies Readonly<Record<string, MachineAction>>
 

@@ -1,5 +1,6 @@
 /** Current line: its resources as JSON Schema for the API document, generated from the validators. */
 import { z } from 'zod'
+import { CaptureOrderSchema } from '../../../core/capture/order.ts'
 import { InventorySchema } from '../../../core/machine/inventory.ts'
 import { BOOT_MODES } from './machine.ts'
 import { NameSchema } from './label.ts'
@@ -41,6 +42,7 @@ const MachineSchema = z.object({
   created_at: time,
   updated_at: time,
   first_boot: asked.first_boot.unwrap(),
+  capture: CaptureOrderSchema.nullable(),
 })
 
 const FlatPlanSchema = z.object({
@@ -52,6 +54,9 @@ const FlatPlanSchema = z.object({
   format: z.string().optional(),
   register_uefi_boot: z.boolean().optional(),
   first_boot: z.object({ url: z.url(), token: z.string() }).optional(),
+  source_disk_serial: z.string().optional(),
+  generalize: z.boolean().optional(),
+  upload: z.object({ url: z.url(), token: z.string() }).optional(),
   catalog: z.string().optional(),
   reason: z.string().optional(),
 })

@@ -8,6 +8,7 @@ import {
   type ToDisk,
   type ToWait,
 } from '../../../core/boot/boot-decision.ts'
+import { isPending } from '../../../core/capture/order.ts'
 import type { FlashSlot } from '../../../core/machine/machine.ts'
 import { renderQueuePosition, WAIT_SECONDS, type QueuePosition } from './queue.ts'
 import { isHalfWritten, type BootMode, type Machine } from './machine.ts'
@@ -30,6 +31,7 @@ export type BootRule =
   | 'no-live-system'
   | 'half-written'
   | 'queued'
+  | 'capture'
   | Unready
 
 export interface BootRuling {
@@ -45,11 +47,14 @@ export interface BootRuling {
   readonly restarts: boolean
   /** The guard steps in with this very contact: `netboot.loop.suspected`. */
   readonly alarms: boolean
+  /** A capture was ordered and started the live system too often: it is given up with this contact. */
+  readonly givesUpCapture: boolean
 }
 
 /** What the machine gets now. Pure: `noteOffer` (contact.ts) makes the record that follows from it. */
 export function decideBoot(machine: Machine, surroundings: Surroundings): BootRuling {
-  const rule = DECIDE[machine.boot_mode](machine, surroundings)
+  const capture = decideCapture(machine, surroundings)
+  const rule = capture === 'due' ? 'capture' : DECIDE[machine.boot_mode](machine, surroundings)
   const sets = pickSets(surroundings.sets, machine.arch)
   const isLive = GOES_LIVE.has(rule)
   const ruling = {
@@ -59,6 +64,7 @@ export function decideBoot(machine: Machine, surroundings: Surroundings): BootRu
     alarms:
       (rule === 'loop-to-disk' || rule === 'loop-to-person') &&
       machine.cycle.loop_suspected_at === null,
+    givesUpCapture: capture === 'looping',
   }
   const escape = chooseEscape(machine, surroundings)
   if (!isLive) return { ...ruling, rule, counts: false, decision: toDisk(machine) }
@@ -80,7 +86,7 @@ export function decideBoot(machine: Machine, surroundings: Surroundings): BootRu
   return {
     ...ruling,
     rule,
-    counts: rule !== 'wizard',
+    counts: rule !== 'wizard' && rule !== 'capture',
     decision: {
       kind: 'to-live',
       base,
@@ -90,6 +96,13 @@ export function decideBoot(machine: Machine, surroundings: Surroundings): BootRu
       otherwise: escape,
     },
   }
+}
+
+/** A capture comes before the mode, but never before the end of a flash (docs/decisions/0022). */
+function decideCapture(machine: Machine, { settings }: Surroundings): 'due' | 'looping' | null {
+  const { capture } = machine
+  if (!isPending(capture) || isHalfWritten(machine)) return null
+  return capture.offers >= settings.loop_limit ? 'looping' : 'due'
 }
 
 /** A disk is written without a person there: where there is a limit, one after the other. */
@@ -119,6 +132,7 @@ const REASONS: Readonly<Record<BootRule, string>> = {
   'no-live-system': 'The server has no live system for this machine.',
   'half-written':
     'The end of a flash was never reported: the disk may be half written; no live system can flash it again.',
+  capture: 'A capture of one of its disks was ordered.',
   queued: 'max_flashes machines are being flashed already: it waits for its turn.',
   locked: 'Locked, so it is not flashed.',
   'no-image': 'No image is assigned.',
@@ -135,6 +149,7 @@ const GOES_LIVE: ReadonlySet<BootRule> = new Set([
   'flash',
   'flash-retry',
   'loop-to-person',
+  'capture',
 ])
 
 const DECIDE: Readonly<Record<BootMode, (m: Machine, s: Surroundings) => BootRule>> = {

@@ -1,4 +1,5 @@
 /** Current line: how a machine's own contacts change its record ("Transitions"). */
+import { endOrder, isPending, planOrder, type CaptureResult } from '../../../core/capture/order.ts'
 import { epochOf } from '../../../core/foundation/instants.ts'
 import type { InventoryDisk } from '../../../core/machine/machine.ts'
 import type { Mac } from '../../../core/machine/mac.ts'
@@ -42,13 +43,22 @@ export function sight(
  * GRUB asks again within one boot where it could start nothing, and says what it was offered
  * (`offered`). A live boot that never began is not counted; what this contact is offered may be.
  */
-export const takeBackOffer = (machine: Machine, { offered }: Introduction): Machine =>
-  offered === 'to-live' && machine.cycle.offers > 0
-    ? { ...machine, cycle: { ...machine.cycle, offers: machine.cycle.offers - 1 } }
-    : machine
+export function takeBackOffer(machine: Machine, { offered }: Introduction): Machine {
+  const { capture, cycle } = machine
+  if (offered !== 'to-live') return machine
+  if (isPending(capture) && capture.offers > 0) {
+    return { ...machine, capture: { ...capture, offers: capture.offers - 1 } }
+  }
+  return cycle.offers > 0 ? { ...machine, cycle: { ...cycle, offers: cycle.offers - 1 } } : machine
+}
 
 /** The script was answered. */
 export function noteOffer(machine: Machine, ruling: BootRuling, now: string): Machine {
+  if (ruling.rule === 'capture') return noteCaptureOffer(machine, ruling, now)
+  return noteModeOffer(ruling.givesUpCapture ? giveUpCapture(machine, now) : machine, ruling, now)
+}
+
+function noteModeOffer(machine: Machine, ruling: BootRuling, now: string): Machine {
   if (ruling.rule === 'queued') {
     return changeCycle(machine, now, { queued_at: decideQueuedAt(machine, now) })
   }
@@ -65,6 +75,42 @@ export function noteOffer(machine: Machine, ruling: BootRuling, now: string): Ma
   })
 }
 
+/** Only where it is booted: where there is no live system, nothing was offered. */
+function noteCaptureOffer(machine: Machine, { decision }: BootRuling, now: string): Machine {
+  const { capture } = machine
+  if (!isPending(capture) || decision.kind !== 'to-live') return machine
+  return change(machine, now, { capture: { ...capture, offers: capture.offers + 1 } })
+}
+
+function giveUpCapture(machine: Machine, now: string): Machine {
+  const { capture } = machine
+  if (!isPending(capture)) return machine
+  return change(machine, now, { capture: endOrder(capture, 'failed', CAPTURE_LOOP, now) })
+}
+
+const CAPTURE_LOOP =
+  'It started the live system too often without reporting the end of the capture.'
+
+/** The last report of a capture; one that began before the order is another's. */
+export function noteCaptureEnded(
+  machine: Machine,
+  { result, reason, startedAt }: CaptureEnded,
+  now: string,
+): Machine {
+  const { capture } = machine
+  const isOwn = startedAt === null || (capture !== null && startedAt >= capture.ordered_at)
+  return isPending(capture) && isOwn
+    ? change(machine, now, { capture: endOrder(capture, result, reason, now) })
+    : machine
+}
+
+interface CaptureEnded {
+  readonly result: CaptureResult
+  readonly reason: string | null
+  /** When its run was first heard of; null: not known. */
+  readonly startedAt: string | null
+}
+
 const isFlashOffer = ({ rule }: BootRuling) => rule === 'flash' || rule === 'flash-retry'
 
 /** `GET /boot/{name}?mac=`, of a file that exists: the machine is on its way into the live system. */
@@ -76,12 +122,19 @@ export const noteBootFile = (machine: Machine, now: string): Machine =>
 /** `GET /pxe/{mac}/plan` was answered. To be on disk before the answer is out. */
 export function notePlan(machine: Machine, plan: Plan, now: string): Machine {
   if (plan.mode === 'interactive') return change(machine, now, { planned_at: now })
+  if (plan.mode === 'capture') return noteCapturePlan(machine, now)
   if (plan.mode !== 'flash') return machine
   const planned = changeCycle(machine, now, { planned: true, failure: null, queued_at: null })
   // It asks again at once: a client that repeats itself, or somebody else, costs no write.
   return planned === machine && isJustPlanned(machine, now)
     ? machine
     : change(planned, now, { planned_at: now })
+}
+
+function noteCapturePlan(machine: Machine, now: string): Machine {
+  const { capture } = machine
+  const planned = capture === null ? null : planOrder(capture, now)
+  return planned === capture ? machine : change(machine, now, { capture: planned })
 }
 
 const AGAIN_MS = 1000

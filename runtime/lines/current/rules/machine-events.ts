@@ -22,6 +22,7 @@ export const describe = (machine: Machine): Readonly<Record<string, unknown>> =>
   first_boot: machine.first_boot,
   serial_console: machine.serial_console,
   grow: machine.grow,
+  capture: machine.capture?.name ?? null,
 })
 
 const OFFER_TEXTS = {
@@ -106,6 +107,21 @@ export const noteInventory = (
     serials: disks.map(({ serial }) => serial).filter((serial) => serial !== null),
     lshw: hasHardware,
   })
+
+/** How the newest capture ended; none while it goes on. */
+export function listCaptureEnds({ mac, capture }: Machine): readonly MachineNote[] {
+  if (capture === null || capture.result === null) return []
+  const { name, result, reason } = capture
+  const why = reason === null ? '' : `: ${reason}`
+  const { kind, words } = CAPTURE_ENDS[result]
+  return [{ kind, summary: `${mac} ${words} ${name}${why}`, details: { name, reason } }]
+}
+
+const CAPTURE_ENDS = {
+  done: { kind: 'machine.captured', words: 'was captured as' },
+  failed: { kind: 'machine.capture_failed', words: 'could not be captured as' },
+  cancelled: { kind: 'machine.capture_cancelled', words: 'was no longer captured as' },
+} as const
 
 /** Read beside a flash that was the faster one. */
 export const noteLateHardware = ({ mac }: Machine): MachineNote => ({

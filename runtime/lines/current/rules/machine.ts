@@ -1,4 +1,5 @@
 /** Current line: the machine record ("Machine"), and the cycle, which separates intent from state. */
+import type { CaptureOrder } from '../../../core/capture/order.ts'
 import type { SerialConsole } from '../../../core/boot/boot-decision.ts'
 import type { Mac } from '../../../core/machine/mac.ts'
 import type { InventoryDisk, MachineBase } from '../../../core/machine/machine.ts'
@@ -83,6 +84,8 @@ export interface Machine extends MachineBase {
   readonly serial_console: SerialConsole
   /** Whether a flash has the image's last partition and its file system fill the disk. */
   readonly grow: boolean
+  /** The newest order to capture a disk of it (not in the specification); null: there was none. */
+  readonly capture: CaptureOrder | null
   /** Architecture as the last iPXE contact named it (`buildarch`); null until then. */
   readonly arch: string | null
   /** Its host name as DHCP told the last iPXE contact; null until then. */
@@ -110,6 +113,7 @@ const WIRE_FIELDS = [
   'name',
   'first_boot',
   'secure_boot',
+  'capture',
 ] as const satisfies readonly (keyof Machine)[]
 
 /** "Machine (server responses)": the specified fields, in their order, then ours. */
@@ -143,6 +147,7 @@ export function createMachine(mac: Mac, bootMode: BootMode, now: string): Machin
     first_boot_taken_at: null,
     serial_console: 'ttyS0',
     grow: false,
+    capture: null,
     arch: null,
     hostname: null,
     secure_boot: null,

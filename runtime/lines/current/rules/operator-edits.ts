@@ -1,4 +1,5 @@
 /** Current line: how operators' edits change a machine's record ("Transitions", docs/decisions/0016). */
+import { createOrder, endOrder, isPending, type CaptureOrder } from '../../../core/capture/order.ts'
 import type { SerialConsole } from '../../../core/boot/boot-decision.ts'
 import { fieldError, type FieldError } from '../../../core/foundation/field-error.ts'
 import type { Mac } from '../../../core/machine/mac.ts'
@@ -12,6 +13,9 @@ import {
   type Machine,
 } from './machine.ts'
 import { sortLabels } from './label.ts'
+import { identifyDisk } from '../../../core/machine/machine.ts'
+import { renderDiskMismatch } from './plan.ts'
+import { findDiskMismatch } from './target.ts'
 import type { MachineUpsert } from './upsert.ts'
 
 /**
@@ -46,9 +50,8 @@ export function applyUpsert(
 ): Result<Machine, readonly FieldError[]> {
   const machine = before ?? createMachine(mac, upsert.boot_mode, now)
   const isSame = isSameIntent(machine, upsert)
-  if (machine.locked && isFlashMode(upsert.boot_mode) && !isSame) {
-    return refuse([fieldError(['boot_mode'], LOCKED, 'locked')])
-  }
+  const refusal = isSame || !isFlashMode(upsert.boot_mode) ? null : findArmRefusal(machine)
+  if (refusal !== null) return refuse([refusal])
   const begun = isSame ? machine : startCycle(machine, now)
   return accept({
     ...begun,
@@ -60,9 +63,18 @@ export function applyUpsert(
   })
 }
 
+/** Null: it may be given something to flash. */
+const findArmRefusal = ({ locked, capture }: Machine): FieldError | null =>
+  locked
+    ? fieldError(['boot_mode'], LOCKED, 'locked')
+    : isPending(capture)
+      ? fieldError(['boot_mode'], CAPTURING, 'capture')
+      : null
+
 /** Arms a finished (or any) flash again, now. */
 export function flashAgain(machine: Machine, now: string): Result<Machine, string> {
   if (machine.locked) return refuse(LOCKED)
+  if (isPending(machine.capture)) return refuse(CAPTURING)
   if (!isFlashMode(machine.boot_mode)) return refuse('Not in a flash mode.')
   if (machine.bty_image_ref === null) return refuse('No image assigned.')
   if (machine.target_disk_serial === null) return refuse('No target disk selected.')
@@ -97,6 +109,54 @@ export const refreshInventory = (machine: Machine, now: string): Result<Machine,
     ? accept(startCycle(machine, now))
     : refuse('Its boot mode is not flasher-inventory; flash modes list the disks each time.')
 
+interface CaptureFields extends Pick<CaptureOrder, 'name' | 'generalize'> {
+  /** Null: the disk that is selected, or the only one. */
+  readonly disk_serial: string | null
+}
+
+/** Orders a capture. What would be flashed is not captured: a failure must not cost its content. */
+export function orderCapture(
+  machine: Machine,
+  { disk_serial, ...fields }: CaptureFields,
+  now: string,
+): Result<Machine, string> {
+  const { known_disks: disks } = machine
+  const refusal = findCaptureRefusal(machine)
+  if (refusal !== null) return refuse(refusal)
+  const serial = (disk_serial ?? machine.target_disk_serial ?? findOnlyDisk(disks))?.trim() || null
+  if (serial === null) return refuse('Select the disk to capture.')
+  const mismatch = findDiskMismatch(disks, serial, null)
+  if (mismatch !== null) return refuse(renderDiskMismatch(mismatch, serial))
+  const capture = createOrder({ ...fields, disk_serial: serial }, now)
+  return accept({ ...machine, capture, updated_at: now })
+}
+
+/** Null: it may be captured. */
+function findCaptureRefusal(machine: Machine): string | null {
+  const { boot_mode, cycle, capture } = machine
+  if (isPending(capture)) return 'A capture is ordered already: cancel it first.'
+  if (isHalfWritten(machine)) return 'A flash of it never finished: its disk may be half written.'
+  const isOver = boot_mode === 'flasher-flash-once' && cycle.finished_at !== null
+  return isFlashMode(boot_mode) && !isOver && cycle.disk_allowed_at === null
+    ? 'It is set to be flashed: choose another boot mode first.'
+    : null
+}
+
+function findOnlyDisk(disks: Machine['known_disks']): string | null {
+  const [disk, ...others] = disks ?? []
+  return disk === undefined || others.length > 0 ? null : identifyDisk(disk)
+}
+
+/** An upload that is under way goes on until its machine asks the server again. */
+export const cancelCapture = (machine: Machine, now: string): Result<Machine, string> =>
+  isPending(machine.capture)
+    ? accept({
+        ...machine,
+        capture: endOrder(machine.capture, 'cancelled', 'An operator cancelled it.', now),
+        updated_at: now,
+      })
+    : refuse('No capture is ordered.')
+
 /** What operators set beside the specified fields; an absent one stays. */
 interface Adjustment {
   readonly locked?: boolean
@@ -111,6 +171,8 @@ export function adjust(machine: Machine, adjustment: Adjustment, now: string): M
   return { ...machine, ...adjustment, labels, updated_at: now }
 }
 
+const CAPTURING =
+  'A capture is ordered: cancel it, or wait for its end, before the machine is flashed.'
 const LOCKED = 'Locked: unlock the machine to flash it.'
 
 const isSameIntent = (machine: Machine, upsert: MachineUpsert): boolean =>

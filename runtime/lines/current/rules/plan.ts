@@ -1,5 +1,6 @@
 /** Current line: decides the response of `GET /pxe/{mac}/plan` ("Plan", "Wizard plan modes"). */
-import { replaceLoopback } from '../../../core/catalog/blob-address.ts'
+import { renderCacheBase, replaceLoopback } from '../../../core/catalog/blob-address.ts'
+import { isPending } from '../../../core/capture/order.ts'
 import type { CatalogEntry } from '../../../core/catalog/catalog.ts'
 import { findTemplateObstacle, type LiveFeatures } from '../../../core/first-boot/obstacle.ts'
 import { printable } from '../../../core/foundation/printable.ts'
@@ -8,7 +9,7 @@ import { isHalfWritten, type BootMode, type Machine } from './machine.ts'
 import type { Surroundings } from './surroundings.ts'
 import { checkReadiness, findDiskMismatch, type DiskMismatch, type Unready } from './target.ts'
 
-export const PLAN_MODES = ['flash', 'interactive', 'inventory', 'exit'] as const
+export const PLAN_MODES = ['flash', 'interactive', 'inventory', 'exit', 'capture'] as const
 
 export type Plan =
   | {
@@ -28,6 +29,16 @@ export type Plan =
   | { readonly mode: 'interactive'; readonly reason: string | null }
   | { readonly mode: 'inventory' }
   | { readonly mode: 'exit'; readonly reason: string }
+  | {
+      readonly mode: 'capture'
+      /** Of the one disk that is read. */
+      readonly serial: string
+      /** Of the image. */
+      readonly name: string
+      readonly generalize: boolean
+      /** Of the cache service. */
+      readonly cacheUrl: string
+    }
 
 type PlanRule =
   | 'flash'
@@ -38,6 +49,7 @@ type PlanRule =
   | 'disk-allowed'
   | 'loop'
   | 'first-boot'
+  | 'capture'
   | Unready
   | DiskMismatch['why']
 
@@ -53,10 +65,12 @@ export const decidePlan = (
   machine: Machine,
   surroundings: Surroundings,
   features: LiveFeatures = NO_FEATURES,
-): PlanRuling => DECIDE[machine.boot_mode](machine, surroundings, features)
+): PlanRuling =>
+  planCapture(machine, surroundings, features) ??
+  DECIDE[machine.boot_mode](machine, surroundings, features)
 
 /** Of a client that announces nothing. */
-const NO_FEATURES: LiveFeatures = { firstBoot: false }
+const NO_FEATURES: LiveFeatures = { firstBoot: false, capture: false }
 
 type Decide = (machine: Machine, surroundings: Surroundings, features: LiveFeatures) => PlanRuling
 
@@ -71,6 +85,30 @@ const DECIDE: Readonly<Record<BootMode, Decide>> = {
   'flasher-flash-always': planFlash,
   'flasher-flash-once': planFlash,
 }
+
+/** Null: no capture is to be done, or the disk may be half written, which comes first. */
+function planCapture(
+  machine: Machine,
+  { cacheUrl }: Surroundings,
+  features: LiveFeatures,
+): PlanRuling | null {
+  const { capture, known_disks } = machine
+  if (!isPending(capture) || isHalfWritten(machine)) return null
+  if (!features.capture) return interactive('capture', OLD_CAPTURE_CLIENT)
+  if (cacheUrl === null) return interactive('capture', NO_CACHE)
+  const { disk_serial: serial, name, generalize } = capture
+  const mismatch = findDiskMismatch(known_disks, serial, null)
+  if (mismatch !== null) {
+    return { ...interactive(mismatch.why, renderDiskMismatch(mismatch, serial)), mismatch }
+  }
+  const plan: Plan = { mode: 'capture', serial, name, generalize, cacheUrl }
+  return { rule: 'capture', plan, mismatch: null }
+}
+
+const OLD_CAPTURE_CLIENT =
+  'A capture of this machine was ordered, and its live system cannot capture disks: install a newer live system on the server.'
+const NO_CACHE =
+  'A capture of this machine was ordered, and the server has no cache service to upload the image to.'
 
 /** A flash is planned only for exactly one disk, and never twice for a finished flash-once. */
 function planFlash(
@@ -126,21 +164,32 @@ function planDisarmed({ boot_mode, cycle }: Machine): PlanRuling | null {
 const isUnwanted = (why: Unready | null): why is 'locked' | 'no-image' =>
   why === 'locked' || why === 'no-image'
 
-/** Where a client fetches its first-boot configuration, once. */
-export interface FirstBootTicket {
+/** An address, and the token that is good for one use of it. */
+interface PlanTicket {
   readonly url: string
   readonly token: string
+}
+
+/** What a plan brings that is good for one use. */
+interface PlanTickets {
+  readonly first_boot?: PlanTicket
+  /** Where a captured image is uploaded. */
+  readonly upload?: PlanTicket
 }
 
 /** The flat object of the deployed clients, which also holds itself under `plan`. */
 export function renderPlan(
   plan: Plan,
   base: string,
-  ticket: FirstBootTicket | null = null,
+  tickets: PlanTickets = {},
 ): Readonly<Record<string, unknown>> {
-  const flat = { ...renderFlat(plan, base), ...(ticket === null ? {} : { first_boot: ticket }) }
+  const flat = { ...renderFlat(plan, base), ...tickets }
   return { ...flat, plan: flat }
 }
+
+/** Where the image of a capture is uploaded, as the machine reaches it. */
+export const renderUploadUrl = (cacheUrl: string, base: string): string =>
+  replaceLoopback(`${renderCacheBase(cacheUrl)}/captures`, new URL(base).hostname)
 
 const renderFlash = (plan: Extract<Plan, { mode: 'flash' }>, base: string) => ({
   mode: plan.mode,
@@ -167,6 +216,10 @@ function renderFlat(plan: Plan, base: string): Readonly<Record<string, unknown>>
       return { mode: plan.mode }
     case 'exit':
       return { mode: plan.mode, reason: plan.reason }
+    case 'capture': {
+      const { mode, serial: source_disk_serial, name, generalize } = plan
+      return { mode, source_disk_serial, name, ...(generalize ? { generalize } : {}) }
+    }
   }
 }
 

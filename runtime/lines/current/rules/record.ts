@@ -1,6 +1,7 @@
 /** Current line: stores and parses a machine's record, also as older releases stored it. */
 import { z } from 'zod'
 import { SERIAL_CONSOLES } from '../../../core/boot/boot-decision.ts'
+import { CaptureOrderSchema } from '../../../core/capture/order.ts'
 import { parseMac } from '../../../core/machine/mac.ts'
 import { InventoryDiskSchema, toDisk } from '../../../core/machine/inventory.ts'
 import { BOOT_MODES, createCycle, createMachine, type Machine } from './machine.ts'
@@ -58,6 +59,7 @@ const RecordSchema = z.object({
   first_boot_taken_at: maybeTime,
   serial_console: z.enum(SERIAL_CONSOLES).catch('ttyS0'),
   grow: flag,
+  capture: CaptureOrderSchema.nullable().catch(null),
   arch: z.string().nullable().catch(null),
   hostname: z.string().nullable().catch(null),
   secure_boot: z.boolean().nullable().catch(null),

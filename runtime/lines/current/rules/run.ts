@@ -1,4 +1,5 @@
 /** Current line: the origin of a run, who armed its machine, and which flash a reported end belongs to. */
+import { isPending } from '../../../core/capture/order.ts'
 import type { CatalogEntry } from '../../../core/catalog/catalog.ts'
 import { identifyDisk, type InventoryDisk } from '../../../core/machine/machine.ts'
 import { plainWords } from '../../../core/foundation/printable.ts'
@@ -11,12 +12,22 @@ export function originOf(
   machine: Machine,
   findImage: (ref: string) => CatalogEntry | null,
 ): RunOrigin {
-  const { mac, boot_mode, bty_image_ref: ref, armed_by } = machine
+  const { mac, boot_mode, bty_image_ref: ref, armed_by, capture, target_disk_serial } = machine
+  if (isPending(capture)) {
+    const image = { ...GONE, name: plainWords(capture.name), ref: null, format: 'img.zst' }
+    return {
+      mac,
+      mode: 'capture',
+      image,
+      disk: describeDisk(machine, capture.disk_serial),
+      armed_by,
+    }
+  }
   if (!isFlashMode(boot_mode)) {
     return { mac, mode: 'interactive', image: null, disk: null, armed_by }
   }
   const image = ref === null ? null : describeImage(ref, findImage(ref))
-  return { mac, mode: 'flash', image, disk: describeDisk(machine), armed_by }
+  return { mac, mode: 'flash', image, disk: describeDisk(machine, target_disk_serial), armed_by }
 }
 
 /**
@@ -25,7 +36,9 @@ export function originOf(
  */
 export function noteArmer(before: Machine | null, after: Machine, by: Armer): Machine {
   const isPerson = by.actor !== 'pxe-client' && by.actor !== 'system'
-  const isBegun = before?.cycle !== after.cycle && after.cycle.disk_allowed_at === null
+  const isCapture = isPending(after.capture) && before?.capture !== after.capture
+  const isBegun =
+    isCapture || (before?.cycle !== after.cycle && after.cycle.disk_allowed_at === null)
   return isPerson && isBegun ? { ...after, armed_by: by } : after
 }
 
@@ -59,7 +72,7 @@ function describeImage(ref: string, entry: CatalogEntry | null): RunImage {
   return { name: plainWords(name), src, ref, sha256, format: format || null, size_bytes }
 }
 
-function describeDisk({ known_disks, target_disk_serial: serial }: Machine): RunDisk | null {
+function describeDisk({ known_disks }: Machine, serial: string | null): RunDisk | null {
   if (serial === null) return null
   const disk: InventoryDisk | undefined = known_disks?.find((each) => identifyDisk(each) === serial)
   const { path = null, model = null, tran = null, size_bytes = null } = disk ?? {}

@@ -1,4 +1,5 @@
 /** Current line: derives the state of a machine in one word, its conditions, and what happens next. */
+import type { RunMode } from '../../../core/machine/run.ts'
 import type { BootRule, BootRuling } from './boot.ts'
 import type { QueuePosition } from './queue.ts'
 import { isFlashMode, isUnassigned, type Machine } from './machine.ts'
@@ -23,6 +24,7 @@ export interface StateView {
 export interface RunView {
   /** Nothing was heard of it for a while. */
   readonly stalled: boolean
+  readonly mode: RunMode
 }
 
 /**
@@ -34,18 +36,33 @@ export function decideState(
   rulings: { readonly boot: BootRuling; readonly plan: PlanRuling },
   run: RunView | null = null,
 ): StateView {
-  if (run !== null && !run.stalled) return FLASHING
-  // The machine asked for its script since; its screen says the same.
-  if (run !== null && rulings.boot.rule !== 'half-written') return STALLED
+  // Since a stalled one, the machine asked for its script; its screen says the same.
+  if (run !== null && (!run.stalled || rulings.boot.rule !== 'half-written')) return viewRun(run)
+  if (rulings.boot.rule === 'capture') return decideCapture(machine, rulings.plan)
   return decideTrouble(machine, rulings) ?? decideUsual(machine, rulings.boot)
 }
 
+const viewRun = ({ mode, stalled }: RunView): StateView =>
+  mode === 'capture' ? (stalled ? STALLED_CAPTURE : CAPTURING) : stalled ? STALLED : FLASHING
+
 const FLASHING: StateView = { state: 'running', ...t.flashing }
+const CAPTURING: StateView = { state: 'running', ...t.capturing }
+const STALLED_CAPTURE: StateView = { state: 'needs-you', ...t.stalledCapture }
 const STALLED: StateView = { state: 'needs-you', ...t.stalled }
 
 interface Rulings {
   readonly boot: BootRuling
   readonly plan: PlanRuling
+}
+
+/** What stands in its way comes from the plan: its disk, or the cache service. */
+function decideCapture({ capture }: Machine, { plan, mismatch }: PlanRuling): StateView {
+  if (plan.mode === 'interactive' && plan.reason !== null) {
+    const next = mismatch === null ? t.usual.capture.next : t.otherDisk
+    return { state: 'needs-you', is: plan.reason, next }
+  }
+  const isStarted = capture !== null && capture.offers > 0 && capture.planned_at !== null
+  return isStarted ? { state: 'running', ...t.running.capture } : usual('capture')
 }
 
 /** What a person must look at first. */
@@ -110,6 +127,7 @@ const USUAL: Readonly<Record<BootRule, MachineState>> = {
   'no-live-system': 'needs-you',
   'half-written': 'needs-you',
   queued: 'armed',
+  capture: 'ready',
   locked: 'needs-you',
   'no-image': 'needs-you',
   'unknown-image': 'needs-you',

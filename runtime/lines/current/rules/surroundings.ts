@@ -27,6 +27,8 @@ export interface Surroundings {
   findImage(ref: string): CatalogEntry | null
   /** A first-boot template by its name, with its secrets. */
   findTemplate(name: string): Template | null
+  /** Where captured images are uploaded: the address of the cache service; null: there is none. */
+  readonly cacheUrl: string | null
   readonly sets: LiveSets
   readonly settings: PxeRules
   /** Where a machine stands that would be flashed now; null: it is its turn. */

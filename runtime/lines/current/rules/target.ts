@@ -29,16 +29,20 @@ export type DiskMismatch =
   | { readonly why: 'disk-read-only' }
   | { readonly why: 'disk-too-small'; readonly needs: number; readonly has: number }
 
-/** Null: it is exactly one disk, or no inventory has come yet (clients post theirs first). */
+/**
+ * Null: it is exactly one disk, or no inventory has come yet (clients post theirs first). `image`
+ * null: the disk is only read.
+ */
 export function findDiskMismatch(
   disks: readonly InventoryDisk[] | null,
   serial: string,
-  image: CatalogEntry,
+  image: CatalogEntry | null,
 ): DiskMismatch | null {
   if (disks === null) return null
   const [disk, ...others] = disks.filter((known) => identifyDisk(known) === serial)
   if (disk === undefined) return { why: 'disk-missing' }
   if (others.length > 0) return { why: 'disk-ambiguous', count: others.length + 1 }
+  if (image === null) return null
   if (disk.readonly) return { why: 'disk-read-only' }
   const [needs, has] = [leastBytes(image), disk.size_bytes ?? null]
   return has !== null && needs > has ? { why: 'disk-too-small', needs, has } : null

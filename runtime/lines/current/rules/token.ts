@@ -1,5 +1,6 @@
 /** Current line: which boot token a machine must present, and what it permits (`[pxe] tokens`). */
 import type { BootToken, TokenDefect } from '../../../core/boot/boot-token.ts'
+import { isPending } from '../../../core/capture/order.ts'
 import { accept, refuse, type Result } from '../../../core/foundation/result.ts'
 import { isFlashMode, type Machine } from './machine.ts'
 
@@ -76,8 +77,8 @@ export function isLateHardware(machine: Machine, match: TokenMatch, now: string)
   return match === 'before' && offers === 0 && isMomentAgo(before?.finished_at ?? null, now)
 }
 
-const isOver = ({ boot_mode, cycle }: Machine): boolean =>
-  isFlashMode(boot_mode) && cycle.finished_at !== null
+const isOver = ({ boot_mode, cycle, capture }: Machine): boolean =>
+  isFlashMode(boot_mode) && cycle.finished_at !== null && !isPending(capture)
 
 /** `lshw` is given 30 seconds, and a server that is busy is asked again. */
 const MOMENT_SECONDS = 120

@@ -8,6 +8,7 @@ import {
 import { COMMAND_ENVIRONMENT } from '../../../core/command/environment.ts'
 import { DEFAULT_IMAGE_ROOT, IMAGE_FORMATS } from '../../../core/image/image.ts'
 import { createTextCommands } from '../../../core/command/text-commands.ts'
+import { createCaptureCommand } from './capture-command.ts'
 import { EXIT_CODES } from './exit-codes.ts'
 
 export const PROVISIONING_MODES = ['none', 'cloud-init', 'cijoe'] as const
@@ -65,6 +66,17 @@ const SHA256: Value = {
   shape: { pattern: /^[0-9a-f]{64}$/i, words: '64 hexadecimal digits' },
 }
 
+const LEVEL_FLAG = {
+  name: 'level',
+  value: {
+    name: 'N',
+    completes: 'nothing',
+    default: '3',
+    shape: { pattern: /^([1-9]|1[0-9]|2[0-2])$/, words: 'a number from 1 to 22' },
+  },
+  help: 'compression level of zstd, 1 to 22',
+} as const satisfies Flag
+
 const PACK = {
   words: ['pack'],
   summary: 'compress an image so that it can be entered anywhere',
@@ -80,16 +92,7 @@ const PACK = {
       required: true,
       help: 'file to write; its name ends in .img.zst',
     },
-    {
-      name: 'level',
-      value: {
-        name: 'N',
-        completes: 'nothing',
-        default: '3',
-        shape: { pattern: /^([1-9]|1[0-9]|2[0-2])$/, words: 'a number from 1 to 22' },
-      },
-      help: 'compression level of zstd, 1 to 22',
-    },
+    LEVEL_FLAG,
     {
       name: 'format',
       value: { name: 'FORMAT', completes: 'choices', choices: IMAGE_FORMATS },
@@ -223,6 +226,7 @@ export const COMMANDS = [
   LIST_IMAGES,
   INSPECT_IMAGE,
   PACK,
+  createCaptureCommand(JSON_FLAG, LEVEL_FLAG),
   FLASH,
   TEXTS.completion,
   TEXTS.manual,

@@ -66,8 +66,8 @@ test('what went wrong is said in its words, and what is next with it', () => {
     is: 'The flash failed: no space',
     next: 'Its next network boot tries again.',
   })
-  assert.is(stateOf(fixture, { stalled: false }).state, 'running')
-  assert.is(stateOf(fixture, { stalled: true }).state, 'needs-you')
+  assert.is(stateOf(fixture, { stalled: false, mode: 'flash' }).state, 'running')
+  assert.is(stateOf(fixture, { stalled: true, mode: 'flash' }).state, 'needs-you')
 })
 
 test('a doubtful disk, a loop and a lock need a person', () => {
@@ -99,8 +99,12 @@ test('what waits with its disk says why, and what an operator said about it', ()
   assert.is(waiting.state, 'needs-you')
   assert.match(waiting.is, /^Waiting: its disk may be half written, .* never reported/)
   assert.match(waiting.next, 'boot the disk anyway')
-  assert.is(stateOf(fixture, { stalled: true }).is, waiting.is, 'whatever was posted before')
-  assert.is(stateOf(fixture, { stalled: false }).state, 'running')
+  assert.is(
+    stateOf(fixture, { stalled: true, mode: 'flash' }).is,
+    waiting.is,
+    'whatever was posted before',
+  )
+  assert.is(stateOf(fixture, { stalled: false, mode: 'flash' }).state, 'running')
   assert.is(act(fixture, 'boot-disk', null), '')
   assert.is(stateOf(fixture).state, 'ready')
   assert.match(stateOf(fixture).is, 'as an operator chose')

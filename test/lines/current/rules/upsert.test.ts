@@ -189,6 +189,7 @@ test('a machine that was only put has no sightings, and the fields in their orde
     ['name', null],
     ['first_boot', null],
     ['secure_boot', null],
+    ['capture', null],
   ])
 })
 

@@ -8,6 +8,7 @@ import { address, fillHtml, html } from '../../../../web/ui/html.ts'
 import { localPath } from '../../../../web/http/local-path.ts'
 import { readMac } from '../../../../web/http/checked.ts'
 import type { Route } from '../../../../web/http/route.ts'
+import { CaptureFieldsSchema } from '../../rules/action.ts'
 import { allowDisk, applyUpsert, flashAgain } from '../../rules/operator-edits.ts'
 import type { Machine } from '../../rules/machine.ts'
 import type { MachineUpsert } from '../../rules/upsert.ts'
@@ -15,6 +16,7 @@ import { goBack, goTo } from '../frame/form-answer.ts'
 import type { PageContext } from '../frame/page-context.ts'
 import { buttonRoute, formRoute } from '../../../../web/ui/page-routes.ts'
 import { isAsked, renderRemoval } from '../frame/question.ts'
+import { readCapture, typedCapture } from './capture-card.ts'
 import { renderDiskQuestion } from './disk-question.ts'
 import {
   describeRefusal,
@@ -52,6 +54,10 @@ export const machinePosts = (context: PageContext): readonly Route[] => [
     const parameters = { first_boot: form.get('first_boot') || null }
     return act(context, event, readMac(event), 'first-boot', { saved: 1 }, parameters)
   }),
+  formRoute('/ui/machines/:mac/do/capture', (event, form) => capture(context, event, form)),
+  buttonRoute('/ui/machines/:mac/do/cancel-capture', (event) =>
+    act(context, event, readMac(event), 'cancel-capture', { uncaptured: 1 }),
+  ),
   ...BUTTONS.map((action) =>
     buttonRoute(`/ui/machines/:mac/do/${action}`, (event) =>
       act(context, event, readMac(event), action, { saved: 1 }),
@@ -219,6 +225,19 @@ async function bootDisk(
     section: '/ui/machines',
     body: renderDiskQuestion(question, context.clock()),
   })
+}
+
+async function capture(
+  context: PageContext,
+  event: H3Event,
+  form: URLSearchParams,
+): Promise<HTTPResponse> {
+  const mac = readMac(event)
+  const typed = readCapture(form)
+  const fields = CaptureFieldsSchema.safeParse(typed)
+  if (fields.success) return act(context, event, mac, 'capture', { captured: 1 }, fields.data)
+  const refused = { error: t.capture.nameWrong, typed: typedCapture(typed), anchor: 'capture' }
+  return goBack(context.site, event, machinePath(mac), refused)
 }
 
 async function act(

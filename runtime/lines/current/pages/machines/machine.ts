@@ -10,15 +10,17 @@ import { readMac } from '../../../../web/http/checked.ts'
 import type { Notice } from '../../../../web/ui/form-notices.ts'
 import type { Route } from '../../../../web/http/route.ts'
 import { localPath } from '../../../../web/http/local-path.ts'
+import type { Run } from '../../../../core/machine/run.ts'
 import type { Machine } from '../../rules/machine.ts'
 import type { PageContext } from '../frame/page-context.ts'
 import { messageOf } from '../../../../web/ui/form-notices.ts'
+import { renderCaptureCard } from './capture-card.ts'
 import { renderConfigurationForm } from './configuration-form.ts'
 import { renderFacts } from './machine-facts.ts'
 import { machinePosts } from './machine-posts.ts'
 import { pageRoute } from '../../../../web/ui/page-routes.ts'
 import { renderFirstBootCard } from '../first-boot/machine-card.ts'
-import { readValues, valuesOf, WRONG_FIELD, type FormValues } from './machine-form.ts'
+import { FIELDS, readValues, valuesOf, WRONG_FIELD, type FormValues } from './machine-form.ts'
 import { renderDone, renderNow } from './now-card.ts'
 import { nameOf } from '../view/machine-view.ts'
 import { machinePath } from '../view/machine-row.ts'
@@ -56,7 +58,7 @@ async function show(context: PageContext, event: H3Event): Promise<HTTPResponse>
     catalogError: error,
     values: shownValues(event, machine, notice),
     back,
-    isTyped: notice !== null && Object.keys(notice.typed).length > 0,
+    isTyped: FIELDS.some((name) => notice?.typed[name] !== undefined),
     refused: refusedIn(notice),
   })
   return await context.show(event, {
@@ -67,12 +69,14 @@ async function show(context: PageContext, event: H3Event): Promise<HTTPResponse>
     live: address('/events/machines', { q: `mac:${mac}` }),
     actions: renderLock(machine),
     messages: html`${messageOf(context, event)}${renderDone(event.url.searchParams, view)}`,
-    body: html`${renderNow(context, view, machinePath(mac), runs[0] ?? null)}
+    body: html`${renderNow(context, view, machinePath(mac), runs.find(isFlash) ?? null)}
     ${card({ title: PAGES.machine.form.title, id: 'intent', body: form })}
-    ${await renderFirstBootCard(context, machine)}
+    ${await renderFirstBootCard(context, machine)} ${renderCaptureCard(context, machine, notice)}
     ${renderFacts({ machine, posted, runs, events, clock: context.clock() })}`,
   })
 }
+
+const isFlash = ({ mode }: Run) => mode !== 'capture'
 
 /**
  * A refused form comes back as it was typed. A page that refreshes itself while its form is edited

@@ -155,9 +155,16 @@ function renderScript(context: PageContext, { machine, boot }: MachineView): str
   return renderBoot(shown, { mac: machine.mac, mode: machine.boot_mode, rule, reason })
 }
 
+const DONE = [
+  ['disk', t.savedDisk],
+  ['captured', PAGES.machine.capture.ordered],
+  ['uncaptured', PAGES.machine.capture.stopped],
+] as const
+
 /** What the form or the button that led here did. Only what erases a disk is called armed. */
 export function renderDone(query: URLSearchParams, view: MachineView): Content {
-  if (query.has('disk')) return banner('done', t.savedDisk)
+  const done = DONE.find(([name]) => query.has(name))
+  if (done !== undefined) return banner('done', done[1])
   if (query.has('armed')) {
     if (!willFlash(view) && !isWaiting(view)) {
       return banner('needs-you', fill(t.notArmed, { reason: `${view.view.is} ${view.view.next}` }))

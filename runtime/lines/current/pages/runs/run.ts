@@ -2,7 +2,7 @@
 import { getRouterParam, type H3Event, type HTTPResponse } from 'h3'
 import { printable, printableLines } from '../../../../core/foundation/printable.ts'
 import { renderDuration } from '../../../../core/foundation/rate.ts'
-import type { Run, RunDisk, RunPhase } from '../../../../core/machine/run.ts'
+import type { Run, RunDisk, RunMode, RunPhase } from '../../../../core/machine/run.ts'
 import { secondsOf } from '../../../../core/machine/run-view.ts'
 import { PAGES } from '../../../../core/texts/pages/texts.ts'
 import { fill } from '../../../../core/texts/text.ts'
@@ -76,8 +76,9 @@ async function show(context: PageContext, event: H3Event): Promise<HTTPResponse>
   })
 }
 
-function renderSentence({ image, disk, result }: Run): Html {
-  const sentence = fillHtml(t.sentences[result ?? 'running'], {
+function renderSentence({ image, disk, result, mode }: Run): Html {
+  const sentences = mode === 'capture' ? t.captureSentences : t.sentences
+  const sentence = fillHtml(sentences[result ?? 'running'], {
     image: html`<strong><bdi>${image?.name ?? t.unknownImage}</bdi></strong>`,
     disk: disk === null ? t.unknownDisk : renderTarget(disk),
   })
@@ -95,12 +96,13 @@ function renderSteps(run: Run, zone: string): Html {
     return { ...step, seconds: Math.max(0, (Date.parse(next) - Date.parse(step.at)) / 1000) }
   })
   if (steps.length === 0) return html`<p class="dim">${t.steps.none}</p>`
+  const names = run.mode === 'capture' ? CAPTURE_NAMES : NAMES
   const whole = Math.max(secondsOf(run) ?? 0, 0.001)
   return html`<ol class="steps">
     ${steps.map(
       ({ phase, at, seconds }) =>
         html`<li class="${phase}">
-          <span class="what">${NAMES[phase]}</span>
+          <span class="what">${names[phase]}</span>
           ${
             isEnd(phase)
               ? html`<span class="grow"></span>`
@@ -108,7 +110,7 @@ function renderSteps(run: Run, zone: string): Html {
                   class="grow"
                   max="1"
                   value="${(seconds / whole).toFixed(4)}"
-                  aria-label="${NAMES[phase]}"
+                  aria-label="${names[phase]}"
                 ></meter>`
           }
           <span class="number">${isEnd(phase) ? null : renderDuration(seconds)}</span>
@@ -121,18 +123,25 @@ function renderSteps(run: Run, zone: string): Html {
 const isEnd = (phase: RunPhase) => phase === 'done' || phase === 'failed' || phase === 'cancelled'
 
 const NAMES: Readonly<Record<RunPhase, string>> = t.steps.names
+const CAPTURE_NAMES = { ...NAMES, ...t.steps.captureNames }
 
 const renderFacts = (context: PageContext, run: Run): Html =>
   html`${card({ title: t.data.title, body: factList(listWritten(run)) })}
   ${card({ title: t.target.title, body: factList(listPlace(run, context.clock())) })}`
 
+const MODES: Readonly<Record<RunMode, string>> = {
+  flash: t.target.byServer,
+  interactive: t.target.inWizard,
+  capture: t.target.capture,
+}
+
 type Facts = readonly (readonly [string, Content])[]
 
 function listWritten(run: Run): Facts {
-  const { image, bottleneck } = run
+  const { image, bottleneck, mode } = run
   const counted: Facts = [
     [t.data.read, renderBytes(run.bytes_read)],
-    [t.data.written, renderBytes(run.bytes_written)],
+    [mode === 'capture' ? t.data.captured : t.data.written, renderBytes(run.bytes_written)],
     ...(run.delta === null ? [] : [[t.data.delta, t.data.deltaStates[run.delta]] as const]),
     ...(run.bytes_kept === null ? [] : [[t.data.kept, renderBytes(run.bytes_kept)] as const]),
     [t.data.rate, renderRateOf(run)],
@@ -163,7 +172,7 @@ function listPlace(run: Run, clock: Clock): Facts {
     [t.target.size, disk?.size_bytes ? renderDiskBytes(disk.size_bytes) : null],
     [t.target.path, copied(disk?.path)],
     [t.target.connection, disk?.tran],
-    [t.target.mode, mode === 'flash' ? t.target.byServer : t.target.inWizard],
+    [t.target.mode, MODES[mode]],
     ...armed,
     [t.target.run, copied(id)],
   ]

@@ -27,7 +27,7 @@ export function viewMachine(
   run: Run | null,
 ): MachineView {
   const boot = decideBoot(machine, surroundings)
-  const plan = decidePlan(machine, surroundings, { firstBoot: true })
+  const plan = decidePlan(machine, surroundings, { firstBoot: true, capture: true })
   const { bty_image_ref: ref, target_disk_serial: serial } = machine
   const disks = (machine.known_disks ?? []).filter((disk) => identifyDisk(disk) === serial)
   return {

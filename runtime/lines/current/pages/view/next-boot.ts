@@ -6,6 +6,7 @@ import { PAGES } from '../../../../core/texts/pages/texts.ts'
 import { renderBytes, shorten } from '../../../../web/ui/elements.ts'
 import { fillHtml, html, type Content, type Html } from '../../../../web/ui/html.ts'
 import type { BootRule } from '../../rules/boot.ts'
+import type { MachineState } from '../../rules/state.ts'
 import { aboutDisk, modelOf } from './disk-text.ts'
 import { isWaiting, willFlash, type MachineView } from './machine-view.ts'
 import { nameDisk } from './run-bar.ts'
@@ -18,7 +19,8 @@ const LONGEST_NAME = 26
 export function renderWill(view: MachineView): Content {
   const { state, is } = view.view
   if (isWaiting(view)) return is
-  if (state === 'failed' || state === 'needs-you' || state === 'running') return is
+  if (SHOWN.has(state)) return is
+  if (view.boot.rule === 'capture') return renderCaptureOf(view.machine) ?? is
   if (willFlash(view)) {
     const serial = printable(view.machine.target_disk_serial ?? '')
     const image = shorten(stemOf(view.image?.name ?? ''), LONGEST_NAME)
@@ -28,6 +30,17 @@ export function renderWill(view: MachineView): Content {
     })
   }
   return WILL[view.boot.rule] ?? is
+}
+
+/** States in which what is true counts more than what comes. */
+const SHOWN: ReadonlySet<MachineState> = new Set(['failed', 'needs-you', 'running'])
+
+function renderCaptureOf({ capture }: MachineView['machine']): Content {
+  if (capture === null) return null
+  return fillHtml(t.capture, {
+    image: html`<em><bdi>${shorten(stemOf(capture.name), LONGEST_NAME)}</bdi></em>`,
+    disk: html`<em>${printable(capture.disk_serial)}</em>`,
+  })
 }
 
 /** Rules that need no attention; for others the row says what is wrong. */
@@ -80,18 +93,20 @@ const renderSubjects = (image: string, disk: Content): Html =>
   </p>`
 
 /** What is being flashed, as reported by the machine. */
-function renderRunning({ image, disk, stalled }: Run, is: string, next: string): Html {
+function renderRunning({ image, disk, stalled, mode }: Run, is: string, next: string): Html {
   if (image === null) return html`<p class="sentence">${is} ${next}</p>`
-  if (stalled) {
+  if (stalled && mode !== 'capture') {
     return html`<p class="sentence">${is} ${next}</p>
       ${renderSubjects(image.name, disk === null ? t.subjectUnknown : nameDisk(disk))}`
   }
   const name = html`<strong><bdi>${image.name}</bdi></strong>`
+  const [alone, both] =
+    mode === 'capture' ? [t.capturing, t.capturingFrom] : [t.flashing, t.flashingTo]
   const sentence =
     disk === null
-      ? fillHtml(t.flashing, { image: name })
-      : fillHtml(t.flashingTo, { image: name, disk: html`<strong>${nameDisk(disk)}</strong>` })
-  return html`<p class="sentence">${sentence} ${next}</p>`
+      ? fillHtml(alone, { image: name })
+      : fillHtml(both, { image: name, disk: html`<strong>${nameDisk(disk)}</strong>` })
+  return html`<p class="sentence">${stalled ? is : sentence} ${next}</p>`
 }
 
 /** "a1b2c3d4e5f6, 412 MB". */

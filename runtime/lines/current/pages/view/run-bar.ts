@@ -13,6 +13,9 @@ const t = PAGES.view.run
 
 /** What a run is doing. */
 const PHASES: Readonly<Record<RunPhase, string>> = t.phases
+const CAPTURE_PHASES = { ...PHASES, ...t.capturePhases }
+
+const phasesOf = ({ mode }: Run) => (mode === 'capture' ? CAPTURE_PHASES : PHASES)
 
 /** Its model, else its serial number or path. */
 export const shortDisk = ({ model, serial, path }: RunDisk): string =>
@@ -28,7 +31,7 @@ export const nameDisk = (disk: RunDisk): string => {
 /** For example `writing 41%`. */
 function renderPhase(run: Run): string {
   const share = shareOf(run)
-  const phase = PHASES[run.phase]
+  const phase = phasesOf(run)[run.phase]
   return share === null ? phase : fill(t.progress, { phase, percent: renderPercent(share) })
 }
 

@@ -1,0 +1,76 @@
+/** Divides a disk into its partitions and what lies between them, for a capture. */
+import { parseDosTable } from '../disk/dos-table.ts'
+import { hasHeader, parseTable } from '../disk/gpt.ts'
+import { parsePartitions } from '../disk/gpt-partitions.ts'
+import type { Range } from '../image/extents.ts'
+
+/** So many first bytes of a disk hold its table. */
+export const TABLE_BYTES: number = 1024 * 1024
+/** What boot loaders and RAID controllers write into gaps, and the backup GPT, is within so much of their ends. */
+const EDGE_BYTES = 1024 * 1024
+/** Gaps up to this size are read whole. */
+const SMALL_GAP_BYTES = 16 * 1024 * 1024
+
+export interface Area extends Range {
+  /** From 1, as in `/dev/sda1`; 0: the whole disk, which has no table; null: no partition. */
+  readonly number: number | null
+}
+
+interface AreaDisk {
+  readonly sizeBytes: number
+  readonly sectorBytes: number
+}
+
+/**
+ * The disk's parts in their order, which cover all that is to be read: of large gaps only the ends
+ * are. Null: the table cannot be relied on, so that everything is to be read. `head`: the disk's
+ * first MiB.
+ */
+export function planAreas(head: Buffer, disk: AreaDisk): readonly Area[] | null {
+  const found = listPartitions(head, disk)
+  if (found === null) return null
+  if (found.length === 0) return [{ number: 0, offset: 0, bytes: disk.sizeBytes }]
+  const partitions = found.toSorted((one, two) => one.offset - two.offset)
+  const areas: Area[] = []
+  let end = 0
+  for (const partition of partitions) {
+    if (partition.offset < end || partition.bytes <= 0) return null
+    areas.push(...listGap(end, partition.offset, end === 0), partition)
+    end = partition.offset + partition.bytes
+  }
+  return end > disk.sizeBytes ? null : [...areas, ...listGap(end, disk.sizeBytes, false)]
+}
+
+/** What lies before the first partition is always read whole. */
+function listGap(from: number, to: number, isFirst: boolean): readonly Area[] {
+  if (from === to) return []
+  if (isFirst || to - from <= SMALL_GAP_BYTES) return [gap(from, to)]
+  return [gap(from, from + EDGE_BYTES), gap(to - EDGE_BYTES, to)]
+}
+
+const gap = (offset: number, end: number): Area => ({ number: null, offset, bytes: end - offset })
+
+/** Without a table: none. Null: there is one, but it is damaged, or not the only one. */
+function listPartitions(head: Buffer, { sectorBytes }: AreaDisk): readonly Area[] | null {
+  const place = (number: number, first: number, last: number): Area => ({
+    number,
+    offset: first * sectorBytes,
+    bytes: (last - first + 1) * sectorBytes,
+  })
+  if (hasHeader(head, sectorBytes)) {
+    const table = parseTable(head, sectorBytes)
+    if (table === null || hasOtherEntries(head)) return null
+    return parsePartitions(table).map(({ number, firstSector, lastSector }) =>
+      place(number, firstSector, lastSector),
+    )
+  }
+  return (parseDosTable(head) ?? []).map(({ number, first, sectors }) =>
+    place(number, first, first + sectors - 1),
+  )
+}
+
+/** Hybrid tables have partitions in the MBR that the GPT may not know. */
+function hasOtherEntries(head: Buffer): boolean {
+  const types = [446, 462, 478, 494].map((at) => head[at + 4] ?? 0)
+  return types.some((type) => type !== 0 && type !== 0xee)
+}

@@ -1,0 +1,67 @@
+/** Decides whether a disk may be captured, and says what a capture reads and writes. */
+import {
+  isSameDisk,
+  renderMountPoint,
+  renderUse,
+  type DiskIdentity,
+  type TargetDevice,
+  type TargetFacts,
+} from '../disk/disk.ts'
+import { FRAME_BYTES, MAX_FRAMES } from '../image/frame-index.ts'
+import { accept, refuse, type Result } from '../foundation/result.ts'
+
+/** The note of the first `writing` event of a capture. */
+export const CAPTURING = 'capture'
+
+/** What counts as a whole disk, as for a flash. */
+const WHOLE_TYPES = ['disk', 'loop', 'mpath']
+const MAX_DISK_BYTES = FRAME_BYTES * MAX_FRAMES
+
+/**
+ * The disk, or all reasons against a capture of it, as clauses. `chosen`: the disk that was there when
+ * somebody chose it; null where nobody did.
+ */
+export function decideSource(
+  { path, exists, device }: TargetFacts,
+  chosen: DiskIdentity | null,
+): Result<TargetDevice, readonly string[]> {
+  if (!exists) return refuse([`source does not exist: ${path}`])
+  if (device === null) return refuse([`source is not a block device: ${path}`])
+  const { uses, type, identity } = device
+  const points = uses.flatMap((use) => (use.kind === 'mounted' ? [renderMountPoint(use)] : []))
+  const users = uses.flatMap((use) => (use.kind === 'mounted' ? [] : [renderUse(use)]))
+  const isOther = chosen !== null && !isSameDisk(chosen, identity)
+  const checks: readonly (readonly [boolean, string])[] = [
+    [isOther, `${path} is another disk now than the one that was chosen`],
+    [points.length > 0, `source has mounted partitions: ${points.join(', ')}`],
+    [users.length > 0, `source is in use: ${users.join(', ')}`],
+    [!WHOLE_TYPES.includes(type), `source is not a whole disk: ${path} is of type ${type}`],
+    [identity.sizeBytes === 0, `source has no medium or no size: ${path}`],
+    [identity.sizeBytes > MAX_DISK_BYTES, `source is larger than an image can be: 4 TiB`],
+  ]
+  const reasons = checks.flatMap(([hit, reason]) => (hit ? [reason] : []))
+  return reasons.length === 0 ? accept(device) : refuse(reasons)
+}
+
+/** How one partition is captured. */
+export interface CapturedPart {
+  /** From 1; 0: the disk without partitions. */
+  readonly number: number
+  /** As blkid names it: `ext4`; null where nothing is known. */
+  readonly type: string | null
+  readonly bytes: number
+  readonly usedBytes: number
+  /** Why all of it is read; null where only used blocks are. */
+  readonly whole: string | null
+}
+
+/** The best compression of a system's files that zstd is known for: less room cannot be enough. */
+const MIN_SHARE = 1 / 4
+
+type Room = 'enough' | 'doubtful' | 'too-little'
+
+/** Whether a capture of so many used bytes fits where so many are free. */
+export function decideRoom(usedBytes: number, freeBytes: number): Room {
+  if (freeBytes >= usedBytes) return 'enough'
+  return freeBytes >= usedBytes * MIN_SHARE ? 'doubtful' : 'too-little'
+}

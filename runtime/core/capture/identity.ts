@@ -1,0 +1,68 @@
+/** The files by which machines know each other or themselves, and debugfs's words about them. */
+
+interface IdentityFolder {
+  /** From the root of the file system; also that of a partition mounted at /var. */
+  readonly folder: string
+  readonly names: RegExp
+}
+
+const SYSTEM: readonly IdentityFolder[] = [
+  { folder: '/etc', names: /^machine-id$/ },
+  { folder: '/etc/ssh', names: /^ssh_host_[a-z0-9]+_key(\.pub)?$/ },
+]
+
+/** Below /var, which may be a partition of its own. */
+const VARIABLE: readonly IdentityFolder[] = [
+  { folder: '/lib/systemd', names: /^random-seed$/ },
+  { folder: '/lib/dhcp', names: /^dhclient[\w.-]*\.leases?$/ },
+  { folder: '/lib/dhcpcd', names: /^(duid|secret|[\w.-]+\.lease6?)$/ },
+  { folder: '/lib/NetworkManager', names: /^(secret_key|[\w.-]+\.lease)$/ },
+]
+
+export const IDENTITY_FOLDERS: readonly IdentityFolder[] = [
+  ...SYSTEM,
+  ...VARIABLE.map(({ folder, names }) => ({ folder: `/var${folder}`, names })),
+  ...VARIABLE,
+]
+
+export interface FoundFile {
+  readonly inode: number
+  /** From the root of its file system. */
+  readonly path: string
+}
+
+const REGULAR = 0o10
+
+/** Reads debugfs's `ls -p`: `/inode/mode/uid/gid/name/size/`, a line each. Only files count that hold something. */
+export function parseListing(
+  text: string,
+  { folder, names }: IdentityFolder,
+): readonly FoundFile[] {
+  return text.split('\n').flatMap((line) => {
+    const found = /^\/(\d{1,10})\/(\d{6})\/\d+\/\d+\/([^/]{1,255})\/(\d+)\/$/.exec(line.trim())
+    const [, inode = '', mode = '', name = '', size = ''] = found ?? []
+    const isFile = Number.parseInt(mode.slice(0, 2), 8) === REGULAR
+    if (!isFile || Number(size) === 0 || !names.test(name)) return []
+    return [{ inode: Number(inode), path: `${folder}/${name}` }]
+  })
+}
+
+/** Reads debugfs's `imap`: where an inode lies. Null: it said something else. */
+export function parseInodePlace(
+  text: string,
+  { blockBytes, inodeBytes }: { readonly blockBytes: number; readonly inodeBytes: number },
+): { readonly offset: number; readonly bytes: number } | null {
+  const found = /located at block (\d{1,15}), offset 0x([0-9a-fA-F]{1,8})\b/.exec(text)
+  if (found === null) return null
+  const [, block = '', within = ''] = found
+  return { offset: Number(block) * blockBytes + Number.parseInt(within, 16), bytes: inodeBytes }
+}
+
+/** File systems of partitions that hold no system, or none that has such files. */
+const WITHOUT_IDENTITY = ['vfat', 'exfat', 'swap']
+
+/** Why the partition cannot be generalized, in words; null where it can, or need not. `whole`: why its used blocks are not known. */
+export function decideGeneralizing(type: string | null, whole: string | null): string | null {
+  if (type === null || WITHOUT_IDENTITY.includes(type)) return null
+  return /^ext[234]$/.test(type) ? whole : `only ext4 can be, and there is a partition with ${type}`
+}

@@ -1,0 +1,104 @@
+/** Earlier line: what `flasher capture` says of a disk and its image, as text and as fields of the document. */
+import type { CapturedPart } from '../../../core/capture/capture.ts'
+import type { FoundFile } from '../../../core/capture/identity.ts'
+import { renderDuration } from '../../../core/foundation/rate.ts'
+import { printable } from '../../../core/foundation/printable.ts'
+import { renderExactSize, renderSize } from '../../../core/foundation/size.ts'
+import type { Fields } from './envelope.ts'
+
+type Part = CapturedPart & { readonly files: readonly FoundFile[] }
+
+/** What is to be captured. */
+export interface CaptureFindings {
+  readonly source: string
+  readonly output: string
+  readonly sizeBytes: number
+  readonly usedBytes: number
+  readonly generalize: boolean
+  readonly parts: readonly Part[]
+  readonly warnings: readonly string[]
+}
+
+interface CapturedFields {
+  readonly storedBytes: number
+  readonly imageBytes: number
+  readonly frames: number
+  readonly zeroFrames: number
+  readonly sha256: string
+  readonly indexSha256: string
+  readonly imageSha256: string
+  readonly seconds: number
+}
+
+const listPaths = (parts: readonly Part[]) =>
+  parts.flatMap(({ files }) => files.map(({ path }) => path))
+
+/** The image makes another machine look like this one. */
+export function warnOfIdentity(parts: readonly Part[], generalize: boolean): string | null {
+  if (generalize) return null
+  const paths = listPaths(parts)
+  if (paths.length > 0) {
+    return `the image holds this machine's identity: ${paths.join(', ')} (--generalize clears them in the image)`
+  }
+  const isKnown = parts.every(({ type }) => type !== null && /^(ext[234]|vfat|swap)$/.test(type))
+  return isKnown
+    ? null
+    : 'the image may hold the identity of this machine: SSH host keys, machine-id, random seed, leases'
+}
+
+export const findingsFields = (findings: CaptureFindings): Fields => ({
+  source: findings.source,
+  output: findings.output,
+  disk_size_bytes: findings.sizeBytes,
+  used_bytes: findings.usedBytes,
+  parts: findings.parts.map(({ number, type, bytes, usedBytes, whole }) => ({
+    number,
+    type,
+    size_bytes: bytes,
+    used_bytes: usedBytes,
+    whole,
+  })),
+  generalized: findings.generalize ? listPaths(findings.parts) : null,
+  warnings: findings.warnings,
+})
+
+export const capturedFields = (output: string, captured: CapturedFields): Fields => ({
+  captured: {
+    path: output,
+    size_bytes: captured.storedBytes,
+    virtual_size_bytes: captured.imageBytes,
+    frames: captured.frames,
+    zero_frames: captured.zeroFrames,
+    sha256: captured.sha256,
+    index_sha256: captured.indexSha256,
+    image_sha256: captured.imageSha256,
+    seconds: Math.round(captured.seconds * 1000) / 1000,
+  },
+})
+
+export function renderFindings(findings: CaptureFindings): string {
+  const { source, sizeBytes, usedBytes, parts, generalize } = findings
+  const lines = parts.map((part) => printable(`  ${renderPart(part)}`))
+  const cleared = generalize
+    ? listPaths(parts).map((path) => `  cleared in the image: ${path}`)
+    : []
+  return [
+    `${source}: ${renderExactSize(sizeBytes)}, ${renderSize(usedBytes)} to read`,
+    ...lines,
+    ...cleared.map(printable),
+    '',
+  ].join('\n')
+}
+
+function renderPart({ number, type, bytes, usedBytes, whole }: Part): string {
+  const what = `${number === 0 ? 'no partitions' : `partition ${number}`}: ${type ?? 'unknown'}`
+  return whole === null
+    ? `${what}, ${renderSize(usedBytes)} used of ${renderSize(bytes)}`
+    : `${what}, ${renderSize(bytes)}, read whole: ${whole}`
+}
+
+export const renderCaptured = (output: string, captured: CapturedFields): string => `\
+${output}: ${renderExactSize(captured.storedBytes)}, ${renderExactSize(captured.imageBytes)} unpacked, in ${renderDuration(captured.seconds)}
+sha256        ${captured.sha256}
+index_sha256  ${captured.indexSha256}
+`

@@ -1,0 +1,134 @@
+/** Finds out what one partition holds, which of its blocks are used, and which files name the machine. */
+import { decideGeneralizing, type FoundFile } from '../../core/capture/identity.ts'
+import { addUnion, listRanges, type RangeList } from '../../core/capture/range-list.ts'
+import { decideReading, SUPERBLOCK_BYTES, type Reading } from '../../core/capture/used-blocks.ts'
+import type { CapturedPart } from '../../core/capture/capture.ts'
+import type { Area } from '../../core/capture/areas.ts'
+import { addMirrors, type Mirror } from '../../core/capture/mirrors.ts'
+import { Fault } from '../../core/foundation/fault.ts'
+import { accept, refuse, type Result } from '../../core/foundation/result.ts'
+import { createSlot, type Device } from '../disk/device.ts'
+import { probeContents } from '../disk/disk-contents.ts'
+import { openLoopPart } from '../disk/loop-part.ts'
+import type { Shell } from '../host/shell.ts'
+import type { Patch } from './disk-reader.ts'
+import { emptyIdentityFiles, listIdentityFiles, type ExtPart } from './identity-files.ts'
+import { readUsedMap } from './used-map.ts'
+
+export interface PartOrder {
+  readonly device: Device
+  readonly area: Area & { readonly number: number }
+  readonly generalize: boolean
+  readonly signal: AbortSignal
+}
+
+export interface PartFindings extends CapturedPart {
+  readonly files: readonly FoundFile[]
+  readonly patches: readonly Patch[]
+}
+
+/** Adds the ranges that are to be read to `ranges`. */
+export async function readPart(
+  shell: Shell,
+  { device, area, generalize, signal }: PartOrder,
+  ranges: RangeList,
+): Promise<PartFindings> {
+  const first = createSlot(Math.min(SUPERBLOCK_BYTES, area.bytes))
+  await device.read(first, area.offset)
+  await using loop = await openLoopPart(shell, device, area, 'read')
+  signal.throwIfAborted()
+  const { node } = loop
+  const { type } = await probeContents(shell, node)
+  const before = ranges.totalBytes
+  const whole = await addUsed(shell, { type, first, node, area, signal }, ranges)
+  const usedBytes = ranges.totalBytes - before
+  const part = { node, place: area, first }
+  const identity = await lookForIdentity(shell, device, { part, type, whole, generalize, signal })
+  return { number: area.number, type, bytes: area.bytes, usedBytes, whole, ...identity }
+}
+
+interface Contents {
+  readonly type: string | null
+  readonly first: Buffer
+  readonly node: string
+  readonly area: Area
+  readonly signal: AbortSignal
+}
+
+/** Returns why all of it is read; null where only what is used is. */
+async function addUsed(
+  shell: Shell,
+  { type, first, node, area, signal }: Contents,
+  ranges: RangeList,
+): Promise<string | null> {
+  const { offset, bytes } = area
+  const reading = decideReading(type, first, bytes)
+  const addAll = (why: string) => {
+    ranges.add({ offset, bytes })
+    return why
+  }
+  if (reading.by === 'whole') return addAll(reading.why)
+  if (reading.by === 'ranges') {
+    addUnion(ranges, listRanges(reading.ranges), NONE, offset)
+    return null
+  }
+  const mirrors = await check(shell, reading, node, signal)
+  if (!mirrors.ok) return addAll(mirrors.refusal)
+  const map = await readUsedMap(shell, { tool: reading.tool, node, bytes, signal })
+  if (!map.ok) return addAll(map.refusal)
+  const used = addMirrors(map.value, mirrors.value)
+  if (used.count > 0 && endOf(used) > bytes) return addAll('its chunks go beyond the partition')
+  addUnion(ranges, used, listRanges(reading.always), offset)
+  return null
+}
+
+const NONE = listRanges([])
+
+/** Refused with why the map would not be right. */
+async function check(
+  shell: Shell,
+  { check: asked }: Extract<Reading, { by: 'map' }>,
+  node: string,
+  signal: AbortSignal,
+): Promise<Result<readonly Mirror[], string>> {
+  if (asked === undefined) return accept([])
+  const [tool = ''] = asked.argv
+  if (!(await shell.has(tool))) return refuse(`${tool} is not installed`)
+  return asked.judge(await shell.run([...asked.argv, node], { signal, timeout: TIMEOUT_MS }))
+}
+
+const endOf = (used: RangeList) => {
+  const { offset, bytes } = used.at(used.count - 1)
+  return offset + bytes
+}
+
+const TIMEOUT_MS = 60_000
+
+interface IdentitySearch {
+  readonly part: ExtPart
+  readonly type: string | null
+  readonly whole: string | null
+  readonly generalize: boolean
+  readonly signal: AbortSignal
+}
+
+async function lookForIdentity(
+  shell: Shell,
+  device: Device,
+  { part, type, whole, generalize, signal }: IdentitySearch,
+): Promise<Pick<PartFindings, 'files' | 'patches'>> {
+  const problem = decideGeneralizing(type, whole)
+  if (generalize && problem !== null) throw cannotGeneralize(problem)
+  if (problem !== null || type === null || !type.startsWith('ext')) return NOTHING
+  if (generalize && !(await shell.has('debugfs'))) throw cannotGeneralize('debugfs is missing')
+  const files = await listIdentityFiles(shell, part, signal)
+  if (!generalize) return { files, patches: [] }
+  return { files, patches: await emptyIdentityFiles(shell, device, part, files, signal) }
+}
+
+const NOTHING = { files: [], patches: [] } as const
+
+const cannotGeneralize = (reason: string) =>
+  new Fault('plan-refused', `the image cannot be generalized: ${reason}`, {
+    hint: 'Capture without --generalize.',
+  })

@@ -1,0 +1,67 @@
+/** Asks partclone which blocks of a partition are used. */
+import { once } from 'node:events'
+import {
+  createDomainParser,
+  MAX_MAP_LINE,
+  renderMapDefect,
+  type DomainParser,
+} from '../../core/capture/domain-map.ts'
+import type { RangeList } from '../../core/capture/range-list.ts'
+import { accept, refuse, type Result } from '../../core/foundation/result.ts'
+import type { Shell } from '../host/shell.ts'
+
+interface MapOrder {
+  readonly tool: string
+  /** A device of just the partition. */
+  readonly node: string
+  readonly bytes: number
+  readonly signal: AbortSignal
+}
+
+/** Refused with the reason in words, where the tool is missing, fails, or says what cannot be. */
+export async function readUsedMap(
+  shell: Shell,
+  { tool, node, bytes, signal }: MapOrder,
+): Promise<Result<RangeList, string>> {
+  if (!(await shell.has(tool))) return refuse(`${tool} is not installed`)
+  signal.throwIfAborted()
+  const child = shell.pipe([tool, ...ARGUMENTS, '--source', node])
+  const parser = createDomainParser(bytes)
+  const end = () => void child.kill('SIGKILL')
+  signal.addEventListener('abort', end)
+  try {
+    child.stdin.on('error', () => undefined)
+    child.stdin.end()
+    child.stderr.resume()
+    const closed = once(child, 'close')
+    for await (const line of splitLines(child.stdout)) if (!parser.take(line)) end()
+    await closed
+  } finally {
+    signal.removeEventListener('abort', end)
+  }
+  signal.throwIfAborted()
+  return judge(tool, child.exitCode, parser)
+}
+
+/** The map goes to standard output; its log, which nobody reads, to nowhere. */
+const ARGUMENTS = ['--domain', '--quiet', '--output', '-', '--logfile', '/dev/null']
+
+function judge(tool: string, exitCode: number | null, parser: DomainParser) {
+  const used = parser.end()
+  if (!used.ok && used.refusal !== 'empty') {
+    return refuse(`the map of ${tool} is wrong: ${renderMapDefect(used.refusal)}`)
+  }
+  if (exitCode !== 0) return refuse(`${tool} refused it`)
+  return used.ok ? accept(used.value) : refuse(`${tool}: ${renderMapDefect(used.refusal)}`)
+}
+
+/** A line that does not end is cut, so that it is not taken for one of a map. */
+async function* splitLines(output: AsyncIterable<Buffer>): AsyncGenerator<string> {
+  let rest = ''
+  for await (const chunk of output) {
+    const lines = (rest + chunk.toString('latin1')).split('\n')
+    rest = (lines.pop() ?? '').slice(0, MAX_MAP_LINE)
+    yield* lines
+  }
+  if (rest !== '') yield rest
+}

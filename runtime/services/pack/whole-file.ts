@@ -1,0 +1,60 @@
+/** Writes a file under a temporary name, which becomes its own when all of it is on the disk. */
+import { randomUUID } from 'node:crypto'
+import { open, rename, rm, stat } from 'node:fs/promises'
+import { dirname } from 'node:path'
+import { Fault, renderError } from '../../core/foundation/fault.ts'
+import { isMissing } from '../../core/foundation/system-error.ts'
+
+/** A Fault `conflict` where something has this name. */
+export async function checkNothingThere(path: string): Promise<void> {
+  const there = await stat(path).catch((thrown: unknown) => {
+    if (isMissing(thrown)) return null
+    throw cannotWrite(path, thrown)
+  })
+  if (there === null) return
+  throw new Fault('conflict', `${path} exists already`, {
+    hint: 'Choose another name, or remove it first.',
+  })
+}
+
+/** The file gets its name when all of it is on the disk; until then, and after a failure, nothing has it. */
+export async function writeWhole<Result>(
+  path: string,
+  act: (write: (bytes: Buffer) => Promise<void>) => Promise<Result>,
+): Promise<Result> {
+  const part = `${path}.${randomUUID().slice(0, 8)}.part`
+  const attempt = async <Value>(work: Promise<Value>) =>
+    await work.catch((cause: unknown) => {
+      throw cannotWrite(path, cause)
+    })
+  const file = await attempt(open(part, 'wx'))
+  let isWhole = false
+  try {
+    const result = await act(async (bytes) => {
+      for (let at = 0; at < bytes.length;) {
+        at += (await attempt(file.write(bytes, at))).bytesWritten
+      }
+    })
+    await attempt(file.sync())
+    await attempt(rename(part, path))
+    isWhole = true
+    await syncFolder(dirname(path))
+    return result
+  } finally {
+    await file.close()
+    if (!isWhole) await rm(part, { force: true })
+  }
+}
+
+/** So that the name survives a power cut, too; not every file system can. */
+async function syncFolder(path: string): Promise<void> {
+  try {
+    await using folder = await open(path)
+    await folder.sync()
+  } catch {
+    // The file is whole anyway.
+  }
+}
+
+const cannotWrite = (path: string, cause: unknown) =>
+  new Fault('write-failed', `${path} cannot be written: ${renderError(cause)}`, { cause })

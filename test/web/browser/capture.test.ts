@@ -1,0 +1,173 @@
+/** A capture as people use it: ordered on the machine's page, watched, accepted or rejected at the cache. */
+import { suite } from 'uvu'
+import * as assert from 'uvu/assert'
+import type { Browser, Page } from 'playwright-core'
+import { addAxe, listViolations } from '../../support/browser/axe.ts'
+import {
+  logIn,
+  openBrowser,
+  openContext,
+  PASSWORD,
+  startSite,
+} from '../../support/browser/browser.ts'
+import { captureClient, makeCapture, SOURCE } from '../../support/capture/uploads.ts'
+import { makeFolder, startCache } from '../../support/server/image-cache.ts'
+import { macOf, serialOf } from '../../support/server/web-machines.ts'
+
+const MACHINE = `/ui/machines/${macOf(1)}`
+const NAME = 'wéb-42 (日本語) golden image of the second rack.img.zst'
+const SECRET = 'a session secret that both know'
+const { SHOTS } = process.env
+
+const test = suite('the browser: captures')
+let browser: Browser
+const image = await makeCapture(100_000)
+test.before(async () => {
+  browser = await openBrowser()
+})
+test.after(() => browser.close())
+
+/** Server and cache with one key, as in production. */
+async function openLab() {
+  const stack = new AsyncDisposableStack()
+  const folder = stack.use(await makeFolder())
+  const site = stack.use(await startSite({ FLASHER_SERVER_SESSION_SECRET: SECRET }))
+  const cache = stack.use(
+    await startCache(folder.path, {
+      FLASHER_SERVER_SESSION_SECRET: SECRET,
+      FLASHER_ADMIN_PASSWORD: PASSWORD,
+      FLASHER_SERVER_PUBLIC_URL: site.url,
+    }),
+  )
+  await site.boxes.boot(1)
+  await site.boxes.tellDisks(1)
+  return { site, cache, [Symbol.asyncDispose]: () => stack.disposeAsync() }
+}
+
+/** Looks at a page in both widths and themes where somebody asked for pictures. */
+async function check(page: Page, name: string) {
+  assert.equal(await listViolations(page), [])
+  if (SHOTS === undefined) return
+  for (const width of [1280, 390]) {
+    for (const colorScheme of ['light', 'dark'] as const) {
+      await page.emulateMedia({ colorScheme })
+      await page.setViewportSize({ width, height: 900 })
+      await page.screenshot({
+        path: `${SHOTS}/${name}-${width}-${colorScheme}.png`,
+        fullPage: true,
+      })
+    }
+  }
+  await page.setViewportSize({ width: 1280, height: 800 })
+}
+
+async function order(page: Page, name: string) {
+  const card = page.locator('#capture')
+  await card.getByLabel('Name of the image').fill(name)
+  await card.getByLabel('Disk').selectOption(serialOf(1))
+  await card.getByRole('button', { name: 'Capture at next boot' }).click()
+}
+
+/** What the machine gets for its plan, as the program that captures. */
+async function fetchUpload(url: string) {
+  const plan = await fetch(`${url}/pxe/${macOf(1)}/plan?features=first-boot,capture`)
+  const { mode, upload } = Object(await plan.json())
+  assert.is(mode, 'capture')
+  return String(upload.token)
+}
+
+test('a capture is ordered, cancelled, watched and accepted', async () => {
+  await using lab = await openLab()
+  const { site, cache } = lab
+  await using opened = await openContext(browser, site)
+  await addAxe(opened.context)
+  const page = await opened.context.newPage()
+  await logIn(page)
+  await page.goto(MACHINE)
+  const card = page.locator('#capture')
+  await order(page, 'x.img')
+  await card.getByText('must be a file name that ends in .img.zst').waitFor()
+  assert.is(await card.getByLabel('Name of the image').inputValue(), 'x.img')
+  await order(page, NAME)
+  await page.getByText('The capture was ordered.').waitFor()
+  await page.getByText('Ready to be captured.').waitFor()
+  await check(page, 'ordered')
+  await card.getByRole('button', { name: 'Cancel the capture' }).click()
+  await card.getByText(/The capture of .* was cancelled/).waitFor()
+  await order(page, NAME)
+  await card.getByText(/is captured as/).waitFor()
+
+  assert.match(await site.boxes.boot(1), '# capture: ')
+  const token = await fetchUpload(site.url)
+  const run = { run: 'capture-0001', mode: 'capture' }
+  await site.boxes.report(1, { ...run, phase: 'started' })
+  const half = { bytes_written: 50e9, total_bytes: 100e9, rate: 4e8, eta_seconds: 125 }
+  await site.boxes.report(1, { ...run, phase: 'write', ...half })
+  // By the live channel, without a reload.
+  await page.getByText('is being captured as').waitFor()
+  await page.getByText('capturing 50%').first().waitFor()
+  await check(page, 'running')
+  await page.goto(`${MACHINE}/runs/capture-0001`)
+  await page.getByText('Capturing').first().waitFor()
+  await check(page, 'run')
+
+  const machine = captureClient(cache.base, token)
+  const begun = await machine.begin(NAME, { ...SOURCE, mac: macOf(1) })
+  const id = String(begun.body['id'])
+  await machine.send(id, 0, image.file)
+  const warnings = ['SSH host keys: /etc/ssh/ssh_host_ed25519_key', '/etc/machine-id']
+  assert.is((await machine.finish(id, { ...image.end, warnings })).status, 200)
+  await site.boxes.report(1, { ...run, phase: 'done', bytes_written: 100e9, total_bytes: 100e9 })
+  await page.goto(MACHINE)
+  await page
+    .locator('#capture')
+    .getByText(/was captured/)
+    .waitFor()
+  await check(page, 'done')
+  assert.equal(opened.complaints, [])
+
+  await page.goto(`${cache.base}/ui/dashboard`)
+  await page.getByText('waiting for you').waitFor()
+  await check(page, 'waiting')
+  await page.getByRole('link', { name: 'Review' }).click()
+  await page.getByText('/etc/machine-id').waitFor()
+  await check(page, 'review')
+  await page.getByLabel('Name in the catalog').fill('../x.img.zst')
+  await page.getByRole('button', { name: 'Accept and offer it' }).click()
+  await page.getByText('Must be a file name that ends in .img.zst').waitFor()
+  assert.equal(await listViolations(page), [])
+  await page.getByLabel('Name in the catalog').fill('golden.img.zst')
+  await page.getByRole('button', { name: 'Accept and offer it' }).click()
+  await page.getByText('golden.img.zst was accepted.').waitFor()
+  const { entries } = Object(await (await fetch(`${cache.base}/catalog`)).json())
+  assert.equal(
+    [entries[0].name, entries[0].sha256, entries[0].index_sha256],
+    ['golden.img.zst', image.end.sha256, image.end.index_sha256],
+  )
+})
+
+test('a captured image is rejected on its page, without scripts', async () => {
+  await using lab = await openLab()
+  const { site, cache } = lab
+  await using opened = await openContext(browser, site, { javaScriptEnabled: false })
+  const page = await opened.context.newPage()
+  await logIn(page)
+  await page.goto(MACHINE)
+  await order(page, 'web.img.zst')
+  await page.getByText('The capture was ordered.').waitFor()
+  const machine = captureClient(cache.base, await fetchUpload(site.url))
+  const { body } = await machine.begin('web.img.zst', { ...SOURCE, mac: macOf(1) })
+  await machine.send(body['id'], 0, image.file)
+  await page.goto(`${cache.base}/ui/dashboard`)
+  await page.getByText('uploading', { exact: true }).waitFor()
+  await page.getByRole('link', { name: 'Review' }).click()
+  await page.getByText('once it is complete and verified').waitFor()
+  assert.is((await machine.finish(body['id'], image.end)).status, 200)
+  await page.reload()
+  await page.getByText('Reject…').click()
+  await page.getByRole('button', { name: 'Reject and delete' }).click()
+  await page.getByText('web.img.zst was rejected and deleted.').waitFor()
+  assert.is((await machine.finish(body['id'], image.end)).status, 404)
+})
+
+test.run()
