@@ -56,7 +56,10 @@ export async function openImage(
     },
     enter: canBeEnteredAgain({ ...access, sha256 })
       ? (from) =>
-          frames === null ? openRaw(counted.source, from) : openFrames({ ...frames, from })
+          frames === null
+            ? openRaw(counted.source, from)
+            : // One thread each: several disks may be left behind, and each is slow.
+              openFrames({ ...frames, from }, 1)
       : null,
   }
 }

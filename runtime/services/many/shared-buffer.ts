@@ -16,6 +16,10 @@ export interface SharedPiece extends Range {
   /** Of a whole number of 4096 bytes: its data and its zeros, within the slot; else null. */
   readonly split: { readonly data: readonly DataExtent[]; readonly zeros: readonly Range[] } | null
   users: number
+  /** Of those, disks that were left behind: they may hang for long. */
+  abandoned: number
+  /** Whether its slot counts among those in use. */
+  isCounted: boolean
 }
 
 /** Sectors are not larger: what ends on a multiple of it ends on a whole sector of every disk. */
@@ -37,10 +41,11 @@ export const wholeGrains = (bytes: number): number => bytes - (bytes % GRAIN)
 
 /** How much the fastest disk may be ahead of the slowest: 64 MiB. */
 const BUFFER_SLOTS = 16
-/** All memory of slots, for however many disks: 80 MiB. */
+/** All memory of slots, for however many disks: 80 MiB, and at most 24 MiB for each that hangs. */
 const ALL_SLOTS = 20
 
-/** Slots that are given back by their last user. */ export function createSharedSlots() {
+/** Slots that are given back by their last user. */
+export function createSharedSlots() {
   const free: Buffer[] = []
   const waiting: { readonly most: number; readonly resolve: (slot: Buffer) => void }[] = []
   let used = 0
@@ -55,13 +60,27 @@ const ALL_SLOTS = 20
     new Promise((resolve) => {
       waiting.push({ most, resolve })
     })
-  function give(slot: Buffer) {
-    used -= 1
-    free.push(slot)
+  function serveNext() {
     const at = waiting.findIndex(({ most }) => used < most)
     const [next] = at === -1 ? [] : waiting.splice(at, 1)
     const taken = next === undefined ? null : tryTake(next.most)
     if (taken !== null) next?.resolve(taken)
+  }
+  function give(slot: Buffer) {
+    used -= 1
+    free.push(slot)
+    serveNext()
+  }
+  /** What only disks hold that were left behind is replaced: nobody else waits for them. */
+  function settle(piece: SharedPiece) {
+    if (piece.slot === null || !piece.isCounted || piece.users > piece.abandoned) return
+    piece.isCounted = false
+    if (piece.users === 0) {
+      give(piece.slot)
+      return
+    }
+    used -= 1
+    serveNext()
   }
   return {
     /** For what is decoded; null: all are in use. */
@@ -72,10 +91,16 @@ const ALL_SLOTS = 20
       take: async () => tryTake(ALL_SLOTS) ?? (await untilFree(ALL_SLOTS)),
       give,
     } satisfies SlotPool,
-    /** One user less. */
-    release(piece: SharedPiece) {
+    /** One user less; `isAbandoned`: one of those that were left behind. */
+    release(piece: SharedPiece, isAbandoned = false) {
       piece.users -= 1
-      if (piece.users === 0 && piece.slot !== null) give(piece.slot)
+      if (isAbandoned) piece.abandoned -= 1
+      settle(piece)
+    },
+    /** One of its users was left behind. */
+    abandon(piece: SharedPiece) {
+      piece.abandoned += 1
+      settle(piece)
     },
   }
 }

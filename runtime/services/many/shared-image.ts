@@ -91,6 +91,7 @@ function createShared(options: SharedOptions) {
     ended,
     enter: options.enter,
     release: slots.release,
+    abandon: slots.abandon,
     async take(lane) {
       start()
       for (;;) {
@@ -126,7 +127,7 @@ async function pump(
   await using blocks = await open()
   const filler = createFiller(blocks)
   function push(piece: Piece) {
-    const shared: SharedPiece = { ...piece, users: lanes.size }
+    const shared = { ...piece, users: lanes.size, abandoned: 0, isCounted: true }
     for (const lane of lanes) lane.push(shared)
   }
   for (let offset = 0; lanes.size > 0;) {
@@ -181,7 +182,7 @@ function createStarving(
 /** Between two looks at the speeds of the disks while they wait for one another. */
 const LOOK_MS = 250
 
-type Piece = Omit<SharedPiece, 'users'>
+type Piece = Pick<SharedPiece, 'offset' | 'bytes' | 'slot' | 'split'>
 
 interface PieceReading {
   readonly filler: Filler

@@ -1,4 +1,5 @@
 /** One disk's way through an image that several disks share. */
+import { Fault } from '../../core/foundation/fault.ts'
 import { sumUp } from '../flash/checksum.ts'
 import type { Blocks } from '../image/blocks.ts'
 import { createFiller, type Filler } from '../image/filler.ts'
@@ -18,7 +19,9 @@ export type Lane = ReturnType<typeof createLane>
 export interface SharedContent {
   /** The next piece of a lane; null: none is left. A Fault where the image cannot be read. */
   take(lane: Lane): Promise<SharedPiece | null>
-  readonly release: (piece: SharedPiece) => void
+  readonly release: (piece: SharedPiece, isAbandoned?: boolean) => void
+  /** A lane that was detached still writes it. */
+  readonly abandon: (piece: SharedPiece) => void
   /** Resolves when nothing more will be decoded. */
   readonly ended: Promise<void>
   /** Opens the image once more from an offset on; null: it can only be read from its beginning. */
@@ -46,7 +49,17 @@ export function createLane(shared: SharedContent) {
     woken.resolve()
     woken = Promise.withResolvers<void>()
   }
-  const parts = createParts(() => shared.take(lane), shared.release)
+  /** Pieces of which parts are under way, one for each part. */
+  const held: SharedPiece[] = []
+  function hold(piece: SharedPiece) {
+    held.push(piece)
+  }
+  function release(piece: SharedPiece) {
+    held.splice(held.indexOf(piece), 1)
+    shared.release(piece, isDetached)
+  }
+  const takePiece = () => shared.take(lane)
+  const parts = createParts({ takePiece, drop: shared.release, hold, release })
   const rest = createRest(shared, () => (isDetached ? parts.position() : null))
 
   function drop() {
@@ -84,8 +97,9 @@ export function createLane(shared: SharedContent) {
     isDetached: () => isDetached,
     /** What is being written is written; the rest is read once more from the source. */
     detach() {
-      isDetached = true
       drop()
+      isDetached = true
+      for (const piece of held) shared.abandon(piece)
       wake()
     },
     /** Of late, in bytes per second while it writes; null: not yet known. */
@@ -96,11 +110,17 @@ export function createLane(shared: SharedContent) {
 
 type Parts = ReturnType<typeof createParts>
 
+interface PartSource {
+  readonly takePiece: () => Promise<SharedPiece | null>
+  /** Of a piece that is not taken to its end. */
+  readonly drop: (piece: SharedPiece) => void
+  /** A part of it is under way until it is released. */
+  readonly hold: (piece: SharedPiece) => void
+  readonly release: (piece: SharedPiece) => void
+}
+
 /** Cuts the pieces as the disk needs them. */
-function createParts(
-  takePiece: () => Promise<SharedPiece | null>,
-  release: (piece: SharedPiece) => void,
-) {
+function createParts({ takePiece, drop, hold, release }: PartSource) {
   let current: { readonly piece: SharedPiece; taken: number } | null = null
   let position = 0
   return {
@@ -121,10 +141,11 @@ function createParts(
       // The lane's own hold goes over to the last part.
       if (current.taken === piece.bytes) current = null
       else piece.users += 1
+      hold(piece)
       return { piece, from: taken, bytes }
     },
     drop() {
-      if (current !== null) release(current.piece)
+      if (current !== null) drop(current.piece)
       current = null
     },
   }
@@ -135,6 +156,7 @@ type Rest = ReturnType<typeof createRest>
 /** What a detached lane reads by itself, once the others need the source no more. */
 function createRest({ ended, enter }: SharedContent, position: () => number | null) {
   let own: { readonly blocks: Blocks; readonly filler: Filler } | null = null
+  let isClosed = false
   return {
     /** Null: the lane was not detached. */
     async open(): Promise<Filler | null> {
@@ -142,12 +164,14 @@ function createRest({ ended, enter }: SharedContent, position: () => number | nu
       if (from === null || enter === null) return null
       if (own === null) {
         await ended
+        if (isClosed) throw new Fault('cancelled', 'cancelled')
         const blocks = enter(from)
         own = { blocks, filler: createFiller(blocks) }
       }
       return own.filler
     },
     async close() {
+      isClosed = true
       const opened = own
       own = null
       await opened?.blocks[Symbol.asyncDispose]()

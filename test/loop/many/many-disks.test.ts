@@ -125,6 +125,29 @@ for (const [name, stored, from] of [
   })
 }
 
+test('disks that hang, each in another place, hold up none of the others', async () => {
+  await withImage('disk.img', LARGE, async (path) => {
+    await using undo = new AsyncDisposableStack()
+    const fast = undo.use(await createLoop({ megabytes: 144 }))
+    const hanging = []
+    for (const from of [0, 48, 96]) {
+      const disk = undo.use(await createFaultyDisk({ nbdkit: gated(144, from * MIB) }))
+      disk.setFlag(true)
+      hanging.push(disk)
+    }
+    const targets = [fast, ...hanging].map(({ device }) => `--target=${device}`)
+    const more = ['--yes', '--no-verify', '--progress=ndjson']
+    const { ended, saw } = startFlasher(['flash', `--image=${path}`, ...targets, ...more])
+    await saw(`{"target": "${fast.device}", "event": "partprobed"`)
+    for (const disk of hanging) disk.setFlag(false)
+    const { code, stderr } = await ended
+    assert.is(code, 0, stderr)
+    for (const { device } of [fast, ...hanging]) {
+      assertSame((await readDisk(device)).subarray(0, LARGE.length), LARGE, device)
+    }
+  })
+})
+
 test('two names of one disk, and a damaged image, leave every disk as it was or blank', async () => {
   await withImage('disk.img', RAW, async (path) => {
     await using one = await createLoop({ megabytes: 24 })
