@@ -63,7 +63,7 @@ async function check(page: Page, name: string) {
 
 async function order(page: Page, name: string) {
   const card = page.locator('#capture')
-  await card.getByLabel('Name of the image').fill(name)
+  await card.getByLabel('New image').fill(name)
   await card.getByLabel('Disk').selectOption(serialOf(1))
   await card.getByRole('button', { name: 'Capture at next boot' }).click()
 }
@@ -87,7 +87,7 @@ test('a capture is ordered, cancelled, watched and accepted', async () => {
   const card = page.locator('#capture')
   await order(page, 'x.img')
   await card.getByText('must be a file name that ends in .img.zst').waitFor()
-  assert.is(await card.getByLabel('Name of the image').inputValue(), 'x.img')
+  assert.is(await card.getByLabel('New image').inputValue(), 'x.img')
   await order(page, NAME)
   await page.getByText('The capture was ordered.').waitFor()
   await page.getByText('Ready to be captured.').waitFor()

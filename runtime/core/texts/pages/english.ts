@@ -1145,11 +1145,11 @@ export const ENGLISH = {
       failed: 'The capture of {name} failed {time}: {reason}',
       cancelled: 'The capture of {name} was cancelled {time}.',
       noReason: 'the machine gave no reason',
-      name: 'Name of the image',
+      name: 'New image',
       nameHint: 'Must end in .img.zst.',
       disk: 'Disk',
-      /** `{model}`, `{serial}`: of a disk. */
-      diskOption: '{model} ({serial})',
+      /** `{path}`, `{serial}`: of a disk. */
+      diskOption: '{serial} ({path})',
       selected: 'The selected disk',
       generalize: 'Remove what identifies the machine from the image',
       generalizeHint:

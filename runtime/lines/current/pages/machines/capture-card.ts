@@ -12,7 +12,6 @@ import { IMAGES } from '../../../../web/ui/sections.ts'
 import { renderTime, type Clock } from '../../../../web/ui/times.ts'
 import type { Machine } from '../../rules/machine.ts'
 import type { PageContext } from '../frame/page-context.ts'
-import { modelOf } from '../view/disk-text.ts'
 import { nameOf } from '../view/machine-view.ts'
 import { machinePath } from '../view/machine-row.ts'
 
@@ -128,7 +127,7 @@ function listDisks({ known_disks: disks, target_disk_serial: serial }: Machine) 
 }
 
 const nameDisk = (disk: InventoryDisk, serial: string): string =>
-  fill(t.diskOption, { model: modelOf(disk), serial: printable(serial) })
+  fill(t.diskOption, { path: printable(disk.path), serial: printable(serial) })
 
 /** `web-42.img.zst`; a MAC address has no place in a file name. */
 const suggestName = (machine: Machine): string =>
