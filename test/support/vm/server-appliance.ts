@@ -88,6 +88,7 @@ async function planNetwork(lan: ApplianceOptions['lan']) {
 }
 
 const MINUTE = 60
+const MAX_LOGINS = 5
 
 /** What the login screen shows, up to where it asks. */
 export const waitForLogin = (qemu: Qemu): Promise<string> =>
@@ -111,11 +112,17 @@ export function readPassword(screen: string): string {
   return password
 }
 
+/** On the login screen. `login` gives up after a minute, which a busy host may take for the session alone. */
 export async function login(qemu: Qemu, password: string): Promise<void> {
-  qemu.send('admin\r')
-  await qemu.waitFor(/Password: /, MINUTE)
-  qemu.send(`${password}\r`)
-  await qemu.waitFor(/admin@flasher-server:~\$ /, 2 * MINUTE)
+  for (let tries = 0; tries < MAX_LOGINS; tries += 1) {
+    qemu.send('admin\r')
+    await qemu.waitFor(/Password: /, 2 * MINUTE)
+    qemu.send(`${password}\r`)
+    const said = await qemu.waitFor(/admin@flasher-server:~\$ |timed out after/, 5 * MINUTE)
+    if (said.endsWith('$ ')) return
+    await waitForLogin(qemu)
+  }
+  throw new Error(`the serial log is ${qemu.keepLog()}: nobody could log in`)
 }
 
 /** Runs a command as root on the console; what it said. */
