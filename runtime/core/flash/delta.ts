@@ -1,14 +1,6 @@
 /** Decides whether it is worthwhile to compare a disk with an image, frame by frame, before writing. */
 import type { Frame, FrameMap } from '../image/frame-map.ts'
 
-/**
- * What becomes of the wish to write only what differs. `compared`: it is done; `mostly-different`: the
- * disk holds something else, so reading it would only cost time; `no-index`: nothing says what the
- * frames hold; `untrusted`: the image has a digest, its index has none.
- */
-export const DELTA_STATES = ['compared', 'mostly-different', 'no-index', 'untrusted'] as const
-export type DeltaState = (typeof DELTA_STATES)[number]
-
 /** Frames that are read before it is decided; those that match are not read again. */
 const MAX_SAMPLES = 16
 

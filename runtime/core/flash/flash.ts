@@ -1,6 +1,6 @@
 /** Plans a flash: from facts to a plan or the reasons against it, and the events while it runs. */
 import type { Bottleneck } from './bottleneck.ts'
-import type { DeltaState } from './delta.ts'
+import type { DeltaState } from '../machine/run.ts'
 import { type Cases, decideCase } from '../foundation/cases.ts'
 import {
   isSameDisk,

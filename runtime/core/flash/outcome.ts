@@ -1,6 +1,6 @@
 /** The outcome of a flash, and the state in which it left the disk. */
 import { Fault, renderError, type FaultCode } from '../foundation/fault.ts'
-import type { DeltaState } from './delta.ts'
+import type { DeltaState } from '../machine/run.ts'
 import type { FlashPlan } from './flash.ts'
 
 export type FlashOutcome =

@@ -1,5 +1,5 @@
 /** Turns the events of a flash into progress posts for the server, and into milestones. */
-import type { DeltaState } from './delta.ts'
+import type { DeltaState } from '../machine/run.ts'
 import type { FlashEvent, FlashPlan } from './flash.ts'
 import { identifyDisk, type InventoryDisk } from '../machine/machine.ts'
 import type { ImageFormat } from '../image/image.ts'

@@ -1,7 +1,6 @@
 /** A flash as its machine reports it: the posts, and the run that the server keeps. */
 import { z } from 'zod'
 import type { Mac } from './mac.ts'
-import { DELTA_STATES } from '../flash/delta.ts'
 import { plainWords } from '../foundation/printable.ts'
 
 /** In the order in which a flash goes through them; a client leaves out what it does not do. */
@@ -23,6 +22,14 @@ export type RunResult = (typeof RUN_RESULTS)[number]
 
 const RUN_MODES = ['flash', 'interactive', 'capture'] as const
 export type RunMode = (typeof RUN_MODES)[number]
+
+/**
+ * What becomes of the wish to write only what differs. `compared`: it is done; `mostly-different`: the
+ * disk holds something else, so reading it would only cost time; `no-index`: nothing says what the
+ * frames hold; `untrusted`: the image has a digest, its index has none.
+ */
+const DELTA_STATES = ['compared', 'mostly-different', 'no-index', 'untrusted'] as const
+export type DeltaState = (typeof DELTA_STATES)[number]
 
 /** Of a progress post. */
 export const MAX_PROGRESS_BYTES = 16 * 1024

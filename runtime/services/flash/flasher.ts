@@ -1,5 +1,5 @@
 /** Flashes: plans a request, carries out the plan, and reports the outcome. */
-import type { DeltaState } from '../../core/flash/delta.ts'
+import type { DeltaState } from '../../core/machine/run.ts'
 import type { FlashEvent, FlashPlan } from '../../core/flash/flash.ts'
 import { describeFailure, type FlashOutcome, type FlashStage } from '../../core/flash/outcome.ts'
 import { Fault } from '../../core/foundation/fault.ts'

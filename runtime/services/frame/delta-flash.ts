@@ -1,5 +1,5 @@
 /** What becomes of the wish to write only what differs, for one flash. */
-import type { DeltaState } from '../../core/flash/delta.ts'
+import type { DeltaState } from '../../core/machine/run.ts'
 import type { FlashPlan } from '../../core/flash/flash.ts'
 import type { FrameMap } from '../../core/image/frame-map.ts'
 import type { Device } from '../disk/device.ts'
