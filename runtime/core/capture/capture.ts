@@ -60,8 +60,16 @@ const MIN_SHARE = 1 / 4
 
 type Room = 'enough' | 'doubtful' | 'too-little'
 
-/** Whether a capture of so many used bytes fits where so many are free. */
-export function decideRoom(usedBytes: number, freeBytes: number): Room {
+/**
+ * Whether a capture of so many used bytes fits where so many are free. What is read whole may be
+ * mostly zeros: it never shows that there is too little.
+ */
+export function decideRoom(
+  parts: readonly Pick<CapturedPart, 'usedBytes' | 'whole'>[],
+  usedBytes: number,
+  freeBytes: number,
+): Room {
   if (freeBytes >= usedBytes) return 'enough'
-  return freeBytes >= usedBytes * MIN_SHARE ? 'doubtful' : 'too-little'
+  const filled = parts.reduce((sum, part) => sum + (part.whole === null ? part.usedBytes : 0), 0)
+  return freeBytes >= filled * MIN_SHARE ? 'doubtful' : 'too-little'
 }

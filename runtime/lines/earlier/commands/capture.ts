@@ -7,6 +7,7 @@ import {
   runCapture,
   toFile,
   type CaptureSink,
+  type OpenedCapture,
 } from '../../../services/capture/capturer.ts'
 import { createProgress } from '../../../terminal/text/progress.ts'
 import {
@@ -21,8 +22,8 @@ import { SUCCESS } from '../rules/exit-codes.ts'
 import type { Session } from './session.ts'
 
 interface Output {
-  /** Looks whether so many used bytes can be taken; what should be known of it. */
-  readonly check: (usedBytes: number) => string | null
+  /** Looks whether what was found can be taken; what should be known of it. */
+  readonly check: (opened: OpenedCapture) => string | null
   readonly sink: CaptureSink
 }
 
@@ -34,7 +35,7 @@ export async function capture(session: Session): Promise<number> {
   const output = await openOutput(path)
   await using opened = await openCapture(environment, { source, generalize }, signal)
   const { parts, ranges, device } = opened
-  const room = output.check(ranges.totalBytes)
+  const room = output.check(opened)
   const warnings = [room, warnOfIdentity(parts, generalize)].flatMap((one) => one ?? [])
   const findings: CaptureFindings = {
     source,
@@ -71,5 +72,5 @@ async function openOutput(path: string): Promise<Output> {
     })
   }
   const { freeBytes } = await checkFile(path)
-  return { check: (usedBytes) => checkRoom(usedBytes, freeBytes), sink: toFile(path) }
+  return { check: (opened) => checkRoom(opened, freeBytes), sink: toFile(path) }
 }

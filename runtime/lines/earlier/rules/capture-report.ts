@@ -6,7 +6,7 @@ import { printable } from '../../../core/foundation/printable.ts'
 import { renderExactSize, renderSize } from '../../../core/foundation/size.ts'
 import type { Fields } from './envelope.ts'
 
-type Part = CapturedPart & { readonly files: readonly FoundFile[] }
+type Part = CapturedPart & { readonly files: readonly FoundFile[] | null }
 
 /** What is to be captured. */
 export interface CaptureFindings {
@@ -31,7 +31,7 @@ interface CapturedFields {
 }
 
 const listPaths = (parts: readonly Part[]) =>
-  parts.flatMap(({ files }) => files.map(({ path }) => path))
+  parts.flatMap(({ files }) => (files ?? []).map(({ path }) => path))
 
 /** The image makes another machine look like this one. */
 export function warnOfIdentity(parts: readonly Part[], generalize: boolean): string | null {
@@ -40,8 +40,9 @@ export function warnOfIdentity(parts: readonly Part[], generalize: boolean): str
   if (paths.length > 0) {
     return `the image holds this machine's identity: ${paths.join(', ')} (--generalize clears them in the image)`
   }
-  const isKnown = parts.every(({ type }) => type !== null && /^(ext[234]|vfat|swap)$/.test(type))
-  return isKnown
+  const isKnown = ({ type, files }: Part) =>
+    files !== null || (type !== null && /^(vfat|swap)$/.test(type))
+  return parts.every(isKnown)
     ? null
     : 'the image may hold the identity of this machine: SSH host keys, machine-id, random seed, leases'
 }
