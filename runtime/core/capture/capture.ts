@@ -73,3 +73,44 @@ export function decideRoom(
   const filled = parts.reduce((sum, part) => sum + (part.whole === null ? part.usedBytes : 0), 0)
   return freeBytes >= filled * MIN_SHARE ? 'doubtful' : 'too-little'
 }
+
+interface LookedAt extends Pick<CapturedPart, 'type'> {
+  /** Null: nobody looked for them. */
+  readonly files: readonly { readonly path: string }[] | null
+}
+
+/** The image makes another machine look like this one; null where it surely does not. */
+export function warnOfIdentity(parts: readonly LookedAt[], generalize: boolean): string | null {
+  if (generalize) return null
+  const paths = parts.flatMap(({ files }) => (files ?? []).map(({ path }) => path))
+  if (paths.length > 0) {
+    return `the image holds this machine's identity: ${paths.join(', ')} (--generalize clears them in the image)`
+  }
+  const isKnown = ({ type, files }: LookedAt) =>
+    files !== null || (type !== null && /^(vfat|swap)$/.test(type))
+  return parts.every(isKnown)
+    ? null
+    : 'the image may hold the identity of this machine: SSH host keys, machine-id, random seed, leases'
+}
+
+interface UploadPlace {
+  readonly base: string
+  readonly name: string
+}
+
+/** `http://cache:8081/captures/NAME`: where uploads are begun, and the image's name; null: no URL. */
+export function parseUploadPlace(text: string): UploadPlace | null {
+  if (!/^https?:\/\//i.test(text) || !URL.canParse(text)) return null
+  const { origin, pathname } = new URL(text)
+  const at = pathname.lastIndexOf('/')
+  return { base: `${origin}${pathname.slice(0, at)}`, name: decode(pathname.slice(at + 1)) }
+}
+
+function decode(segment: string): string {
+  try {
+    return decodeURIComponent(segment)
+  } catch {
+    // The cache says what is wrong with such a name.
+    return segment
+  }
+}

@@ -7,7 +7,7 @@ const MAX_PIECES = 4_000_000
 /** No line of such a file is nearly as long. */
 export const MAX_MAP_LINE = 256
 
-export type MapDefect = 'not-a-map' | 'not-in-order' | 'outside' | 'too-many' | 'empty'
+type MapDefect = 'not-a-map' | 'not-in-order' | 'outside' | 'too-many' | 'empty'
 
 export interface DomainParser {
   /** Takes the next line; false: the rest is of no interest. */

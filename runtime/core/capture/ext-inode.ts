@@ -1,5 +1,5 @@
 /** Empties a file of an ext4 file system in the bytes of its inode: length 0, its blocks kept but unwritten. */
-import { crc32c } from '../foundation/crc32c.ts'
+import { crc32c } from './crc32c.ts'
 import { accept, refuse, type Result } from '../foundation/result.ts'
 import type { Range } from '../image/extents.ts'
 
@@ -67,7 +67,7 @@ interface EmptiedFile {
   readonly content: readonly Range[]
 }
 
-export type InodeRefusal = 'not-a-file' | 'no-extents' | 'too-large'
+type InodeRefusal = 'not-a-file' | 'no-extents' | 'too-large'
 
 /** `number`: the inode's, from 1. */
 export function emptyFile(

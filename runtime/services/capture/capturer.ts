@@ -19,7 +19,7 @@ import { checkNothingThere, writeWhole } from '../pack/whole-file.ts'
 import { createDiskReader, type Patch } from './disk-reader.ts'
 import { readPart, readWhole, type PartFindings } from './part-reading.ts'
 
-export interface CaptureOrder {
+interface CaptureOrder {
   /** A whole disk. */
   readonly source: string
   /** The disk that was at `source` when a person chose it; absent or null: nobody looked. */

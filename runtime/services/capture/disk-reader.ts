@@ -14,7 +14,7 @@ const NEAR_BYTES = 256 * 1024
 /** What direct reads are aligned to, for every sector size. */
 const ALIGNMENT = 4096
 
-export interface DiskReader {
+interface DiskReader {
   /** Fills the buffer from the image's next bytes; fewer than its length only at the disk's end. */
   readonly fill: (into: Buffer) => Promise<number>
   /** How many wanted bytes were in the first buffers; the oldest is forgotten. */

@@ -17,7 +17,7 @@ import type { Patch } from './disk-reader.ts'
 import { emptyIdentityFiles, listIdentityFiles, type ExtPart } from './identity-files.ts'
 import { readUsedMap } from './used-map.ts'
 
-export interface PartOrder {
+interface PartOrder {
   readonly device: Device
   readonly area: Area & { readonly number: number }
   readonly generalize: boolean

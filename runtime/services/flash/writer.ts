@@ -180,8 +180,10 @@ async function* overwrite(run: Run, tools: WriterTools): AsyncGenerator<FlashEve
     if (verifies) yield* verify(run, written)
     if (beforeEnds !== null) {
       yield { event: 'provisioning', note: 'first-boot' }
-      await beforeEnds({ device, verifies, signal })
-      await device.flush()
+      const preparing = beforeEnds({ device, verifies, signal }).then(() => device.flush())
+      // A cancel does not wait for it, but the disk stays open until its tools have ended.
+      tasks.launch(() => preparing)
+      await untilAborted(signal, preparing)
     }
     yield* grow({ bytesRead: counted.bytesRead(), bytesWritten: written.end })
     parts = planEnds(device, growth?.head ?? run.head, tail, moved)

@@ -10,9 +10,9 @@ import { readAuthorities } from './authorities.ts'
 import type { Environment } from '../host/shell.ts'
 
 export interface HttpRequest {
-  readonly method: 'GET' | 'HEAD' | 'POST' | 'DELETE'
+  readonly method: 'GET' | 'HEAD' | 'POST' | 'PATCH' | 'DELETE'
   readonly headers?: Readonly<Record<string, string>>
-  readonly body?: string
+  readonly body?: string | Buffer
   /** `answer`: a redirect is the answer, and no other address is asked. */
   readonly redirects?: 'follow' | 'answer'
   /** Ends this request alone. */

@@ -17,6 +17,7 @@ type Delivery = Result<null, Rejection>
 export interface ServerClient {
   /** `http://host:port`, as everything is asked from it. */
   readonly base: string
+  readonly mac: Mac
   sendInventory(body: InventoryBody, time?: RetryTime): Promise<Delivery>
   /** The plan as it came; anything at all. */
   fetchPlan(time?: RetryTime): Promise<Result<unknown, Rejection>>
@@ -99,9 +100,11 @@ export function createServerClient(options: ServerClientOptions): ServerClient {
 
   return {
     base,
+    mac,
     sendInventory: async (body, time = once) =>
       toDelivery(await insist(() => post('/inventory', body), time)),
-    fetchPlan: (time = once) => insist(() => ask(`/plan?features=${FEATURES.firstBoot}`), time),
+    fetchPlan: (time = once) =>
+      insist(() => ask(`/plan?features=${Object.values(FEATURES).join(',')}`), time),
     offerFirstBoot: () => ask('/first-boot'),
     fetchFirstBoot: (given, time = once) =>
       insist(() => post('/first-boot', { token: given }), time),

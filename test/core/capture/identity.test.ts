@@ -1,10 +1,9 @@
 /** What of a partition's identity is known, and where an image cannot be generalized. */
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
-import { decideRoom } from '../../../runtime/core/capture/capture.ts'
+import { decideRoom, warnOfIdentity } from '../../../runtime/core/capture/capture.ts'
 import { decideGeneralizing, parseListing } from '../../../runtime/core/capture/identity.ts'
 import { decideReading, SUPERBLOCK_BYTES } from '../../../runtime/core/capture/used-blocks.ts'
-import { warnOfIdentity } from '../../../runtime/lines/earlier/rules/capture-report.ts'
 
 const test = suite('identity of a captured system')
 const MIB = 1 << 20

@@ -132,6 +132,19 @@ test('what cannot be looked into before is refused once it is written, and the d
   await assertBlank(device)
 })
 
+test('a btrfs grows on several disks at once, though they all have its UUID', async () => {
+  await using image = await makeGrowingImage('btrfs')
+  const sizeBytes = image.bytes + 301 * MIB
+  await using one = await createLoop({ sizeBytes })
+  await using other = await createLoop({ sizeBytes })
+  const { code, stderr } = await grow(image, one.device, '--target', other.device, '--yes')
+  assert.is(code, 0, stderr)
+  for (const { device } of [one, other]) {
+    assert.ok((await readSize(device, 'btrfs')) > image.bytes)
+    await checkFileSystem(device, 'btrfs')
+  }
+})
+
 test('a damaged file system is no reason to leave half a system', async () => {
   await using image = await makeGrowingImage('ext4')
   await run`dd if=/dev/zero of=${image.path} bs=4096 seek=513 count=64 conv=notrunc`

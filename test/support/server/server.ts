@@ -49,6 +49,8 @@ export interface TestServerOptions {
   readonly checkPassword?: ServerOptions<Machine>['checkPassword']
   readonly now?: () => Date
   readonly pxe?: Partial<typeof PXE_RULES>
+  /** Absent: one that nobody asks. */
+  readonly cacheUrl?: () => string
 }
 
 const SETTINGS: WebSettings = {
@@ -122,7 +124,7 @@ export async function createTestServer(options: TestServerOptions = {}) {
     placeOf: gate.placeOf,
     bootKey,
     uploadKey: deriveSecret(secret, UPLOAD_KEY),
-    cacheUrl: () => 'http://127.0.0.1:8081',
+    cacheUrl: options.cacheUrl ?? (() => 'http://127.0.0.1:8081'),
   })
   const server = createServer<Machine>({
     line: { ...line, ...options.line },

@@ -50,7 +50,7 @@ export const entryOf = (url: string, more: Partial<CatalogEntry> = {}): CatalogE
 /** A server on a socket, and what its operator does there. */
 export async function openServer(
   catalog: readonly CatalogEntry[],
-  options: Pick<TestServerOptions, 'pxe' | 'routes'> = {},
+  options: Pick<TestServerOptions, 'pxe' | 'routes' | 'cacheUrl'> = {},
 ) {
   const server = await createTestServer({ ...options, catalog })
   const open = await listen(server)
@@ -61,6 +61,7 @@ export async function openServer(
   }
   return {
     url: open.url,
+    dir: server.dir,
     machines: server.machines,
     request: server.request,
     log: server.log,
@@ -68,9 +69,9 @@ export async function openServer(
     put,
     /** Sets what the machine shall do. */
     arm: (fields: Readonly<Record<string, unknown>>) => put(`/machines/${MAC}`, fields),
-    ask: async (path: string) => {
+    ask: async (path: string, body?: Readonly<Record<string, unknown>>) => {
       const ask = await server.operator()
-      return await ask(path)
+      return await (body === undefined ? ask(path) : ask(path, asJson(body)))
     },
     async [Symbol.asyncDispose]() {
       await open[Symbol.asyncDispose]()

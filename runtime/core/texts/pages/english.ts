@@ -1,4 +1,14 @@
 /** The texts of the pages in English, by area: the frame, each page, and what several of them show. */
+/** The same before and after it was done. */
+const SET_NETWORK_BOOT = {
+  one: 'Set the network boot of {count} machine',
+  other: 'Set the network boot of {count} machines',
+} as const
+const SET_TEMPLATE = {
+  one: 'Set the first-boot template of {count} machine',
+  other: 'Set the first-boot template of {count} machines',
+} as const
+
 export const ENGLISH = {
   /** What stands around and between the pages: navigation, search, tables, login, errors. */
   frame: {
@@ -1031,26 +1041,14 @@ export const ENGLISH = {
         mode: {
           menu: 'Set network boot…',
           title: 'Set network boot',
-          before: {
-            one: 'Set the network boot of {count} machine',
-            other: 'Set the network boot of {count} machines',
-          },
-          after: {
-            one: 'Set the network boot of {count} machine',
-            other: 'Set the network boot of {count} machines',
-          },
+          before: SET_NETWORK_BOOT,
+          after: SET_NETWORK_BOOT,
         },
         'first-boot': {
           menu: 'Set first-boot template…',
           title: 'Set first-boot template',
-          before: {
-            one: 'Set the first-boot template of {count} machine',
-            other: 'Set the first-boot template of {count} machines',
-          },
-          after: {
-            one: 'Set the first-boot template of {count} machine',
-            other: 'Set the first-boot template of {count} machines',
-          },
+          before: SET_TEMPLATE,
+          after: SET_TEMPLATE,
         },
         label: {
           menu: 'Label…',

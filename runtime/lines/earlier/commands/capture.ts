@@ -1,4 +1,5 @@
 /** `flasher capture`: makes an image of a disk. */
+import { parseUploadPlace, warnOfIdentity } from '../../../core/capture/capture.ts'
 import { Fault } from '../../../core/foundation/fault.ts'
 import {
   checkFile,
@@ -15,7 +16,6 @@ import {
   findingsFields,
   renderCaptured,
   renderFindings,
-  warnOfIdentity,
   type CaptureFindings,
 } from '../rules/capture-report.ts'
 import { SUCCESS } from '../rules/exit-codes.ts'
@@ -24,16 +24,15 @@ import type { Session } from './session.ts'
 interface Output {
   /** Looks whether what was found can be taken; what should be known of it. */
   readonly check: (opened: OpenedCapture) => string | null
-  readonly sink: CaptureSink
+  readonly open: (opened: OpenedCapture, findings: CaptureFindings) => Promise<CaptureSink>
 }
 
 export async function capture(session: Session): Promise<number> {
-  const { given, environment, json, look, log, document } = session
-  const { source = '', output: path = '', level = '' } = given.values
-  const { signal } = environment
+  const { given, environment, json, log, document } = session
+  const { source = '', output: path = '' } = given.values
   const generalize = given.switches.has('generalize')
-  const output = await openOutput(path)
-  await using opened = await openCapture(environment, { source, generalize }, signal)
+  const output = await chooseOutput(session)
+  await using opened = await openCapture(environment, { source, generalize }, environment.signal)
   const { parts, ranges, device } = opened
   const room = output.check(opened)
   const warnings = [room, warnOfIdentity(parts, generalize)].flatMap((one) => one ?? [])
@@ -54,23 +53,52 @@ export async function capture(session: Session): Promise<number> {
     else environment.stdout.write('Dry run: nothing was written.\n')
     return SUCCESS
   }
-  const progress = createProgress('text', { ...environment, look, storedBytes: () => null })
-  const captured = await runCapture(opened, output.sink, {
-    level: Number(level),
-    signal,
-    onProgress: progress.show,
-  }).finally(progress.clear)
+  const captured = await run(session, opened, await output.open(opened, findings))
   if (json) document({ ...fields, ...capturedFields(path, captured) })
   else environment.stdout.write(renderCaptured(path, captured))
   return SUCCESS
 }
 
-async function openOutput(path: string): Promise<Output> {
+async function run(
+  { given, environment, look }: Session,
+  opened: OpenedCapture,
+  sink: CaptureSink,
+) {
+  const progress = createProgress('text', { ...environment, look, storedBytes: () => null })
+  const level = Number(given.values['level'])
+  const { signal } = environment
+  const options = { level, signal, onProgress: progress.show }
+  return await runCapture(opened, sink, options).finally(progress.clear)
+}
+
+async function chooseOutput({ given, environment }: Session): Promise<Output> {
+  const { output: path = '' } = given.values
   if (!path.endsWith('.img.zst')) {
     throw new Fault('misuse', `--output ${path} must end in .img.zst`, {
       hint: 'The name tells every program what the file holds.',
     })
   }
+  const place = parseUploadPlace(path)
+  if (place !== null) {
+    const { env, signal } = environment
+    const token = given.values['token'] ?? env['FLASHER_UPLOAD_TOKEN'] ?? ''
+    if (token === '') throw new Fault('misuse', 'an upload needs a --token', { hint: TOKEN })
+    return {
+      check: () => null,
+      async open({ disk }, { generalize, warnings }) {
+        const { toUpload } = await import('../../../services/capture/upload-client.ts')
+        const { node, model, identity } = disk
+        const { serial, sizeBytes: size_bytes } = identity
+        const source = {
+          disk: { path: node, model, serial, size_bytes },
+          generalized: generalize,
+        }
+        return toUpload({ ...place, token, source, env, signal }, warnings)
+      },
+    }
+  }
   const { freeBytes } = await checkFile(path)
-  return { check: (opened) => checkRoom(opened, freeBytes), sink: toFile(path) }
+  return { check: (opened) => checkRoom(opened, freeBytes), open: async () => toFile(path) }
 }
+
+const TOKEN = 'Put it into FLASHER_UPLOAD_TOKEN. The cache makes one: "flasher-cache token NAME", or its page of captures.'

@@ -33,20 +33,6 @@ interface CapturedFields {
 const listPaths = (parts: readonly Part[]) =>
   parts.flatMap(({ files }) => (files ?? []).map(({ path }) => path))
 
-/** The image makes another machine look like this one. */
-export function warnOfIdentity(parts: readonly Part[], generalize: boolean): string | null {
-  if (generalize) return null
-  const paths = listPaths(parts)
-  if (paths.length > 0) {
-    return `the image holds this machine's identity: ${paths.join(', ')} (--generalize clears them in the image)`
-  }
-  const isKnown = ({ type, files }: Part) =>
-    files !== null || (type !== null && /^(vfat|swap)$/.test(type))
-  return parts.every(isKnown)
-    ? null
-    : 'the image may hold the identity of this machine: SSH host keys, machine-id, random seed, leases'
-}
-
 export const findingsFields = (findings: CaptureFindings): Fields => ({
   source: findings.source,
   output: findings.output,

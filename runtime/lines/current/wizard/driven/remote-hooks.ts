@@ -1,7 +1,6 @@
 /** Runs around every flash: reports it to the server, and has the firmware boot the disk once if asked. */
 import type { FlashPlan } from '../../../../core/flash/flash.ts'
 import type { InventoryDisk } from '../../../../core/machine/machine.ts'
-import { printable } from '../../../../core/foundation/printable.ts'
 import { renderDuration } from '../../../../core/foundation/rate.ts'
 import { fill } from '../../../../core/texts/text.ts'
 import { WIZARD_TEXTS } from '../../../../core/texts/wizard/texts.ts'
@@ -26,6 +25,7 @@ import {
 } from '../../../../core/flash/run-report.ts'
 import { findTemplate } from './template-offer.ts'
 import { NO_AFTERMATH, type FlashChoice, type Hooks } from '../flow/start.ts'
+import { renderLog } from './remote-log.ts'
 
 const TEXTS = WIZARD_TEXTS.report
 
@@ -207,25 +207,3 @@ const NOT_WAITED_FOR = { reason: TEXTS.notWaitedFor }
 
 const renderUnreported = ({ reason }: Pick<Rejection, 'reason'>) =>
   fill(TEXTS.notReported, { reason })
-
-/** Enough for anybody; the server keeps the tail of what is longer. */
-const MAX_LOG_CHARACTERS = 200_000
-
-async function renderLog(
-  { hardware, transcript }: HookDependencies,
-  steps: readonly string[],
-  reason: string,
-): Promise<string> {
-  const kernel = await hardware.readKernelLog()
-  const lines = [
-    `failed: ${reason}`,
-    '',
-    '--- the last lines on the screen',
-    ...transcript(),
-    ...steps,
-    '',
-    '--- the last lines of the kernel',
-    ...kernel,
-  ]
-  return `${lines.map(printable).join('\n')}\n`.slice(-MAX_LOG_CHARACTERS)
-}

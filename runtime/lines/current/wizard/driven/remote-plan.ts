@@ -1,6 +1,6 @@
 /** Parses and checks the server's plan, `GET /pxe/{mac}/plan` ("Wizard plan modes"). */
 import { IMAGE_FORMATS, type ImageFormat } from '../../../../core/image/image.ts'
-import { parseLocation } from '../../../../core/net/image-location.ts'
+import { parseHttpTarget, parseLocation } from '../../../../core/net/image-location.ts'
 import { identifyDisk, type InventoryDisk } from '../../../../core/machine/machine.ts'
 import { printable } from '../../../../core/foundation/printable.ts'
 import { isRecord } from '../../../../core/foundation/shape.ts'
@@ -26,6 +26,16 @@ export type RemotePlan =
       readonly indexSha256: string | null
       /** For the first-boot configuration, which is fetched once; null: there is none. */
       readonly firstBoot: FirstBootTicket | null
+    }
+  | {
+      readonly mode: 'capture'
+      /** As `identifyDisk` spells it. */
+      readonly disk: string
+      /** Of the image that is made. */
+      readonly name: string
+      readonly generalize: boolean
+      /** Where the image goes, without a slash at its end, and what it is begun with. */
+      readonly upload: { readonly base: string; readonly token: string }
     }
   /** `catalog` null: the server's own. */
   | {
@@ -65,6 +75,7 @@ type Fields = Readonly<Record<string, unknown>>
 
 const READ: ReadonlyMap<string, (fields: Fields) => Result<RemotePlan, string>> = new Map([
   ['flash', readFlash],
+  ['capture', readCapture],
   ['interactive', readInteractive],
   ['inventory', () => accept({ mode: 'inventory' } as const)],
   ['exit', (fields) => accept({ mode: 'exit', reason: wordsOf(fields['reason']) } as const)],
@@ -96,6 +107,24 @@ function readFlash(fields: Fields): Result<RemotePlan, string> {
     firstBoot,
   })
 }
+
+function readCapture(fields: Fields): Result<RemotePlan, string> {
+  const { source_disk_serial: disk, name, generalize, upload } = fields
+  if (!isText(disk, MAX_IDENTITY)) return refuse(TEXTS.noDisk)
+  if (!isText(name, MAX_IDENTITY)) return refuse(TEXTS.noName)
+  const { url, token } = isRecord(upload) ? upload : NO_UPLOAD
+  const isUsable = isText(url, MAX_ADDRESS) && parseHttpTarget(url.trim()) !== null
+  if (!isUsable || !isText(token, MAX_ADDRESS)) return refuse(TEXTS.wrongUpload)
+  return accept({
+    mode: 'capture',
+    disk: disk.trim(),
+    name: name.trim(),
+    generalize: generalize === true,
+    upload: { base: url.trim().replace(/\/+$/, ''), token: token.trim() },
+  })
+}
+
+const NO_UPLOAD: Fields = {}
 
 /** A catalog that cannot be one is as good as none: the server's own does as well. */
 function readInteractive({ catalog, reason }: Fields): Result<RemotePlan, string> {

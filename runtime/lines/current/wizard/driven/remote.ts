@@ -88,6 +88,8 @@ async function act(plan: RemotePlan, session: Following): Promise<RemoteOutcome>
   switch (plan.mode) {
     case 'flash':
       return flash(plan, session)
+    case 'capture':
+      return capture(plan, session)
     case 'interactive':
       return open(session, plan.reason, plan.catalog)
     case 'inventory':
@@ -187,6 +189,22 @@ async function flash(plan: FlashPlan, session: Following): Promise<RemoteOutcome
   return await restart(session, 'flash complete; rebooting')
 }
 
+async function capture(
+  plan: Extract<RemotePlan, { mode: 'capture' }>,
+  session: Following,
+): Promise<RemoteOutcome> {
+  const { machine, given } = session
+  const disk = await findAgain(plan, machine)
+  const shown = disk.ok ? renderDisk(disk.value) : plan.disk
+  const { captureDisk } = await import('./remote-capture.ts')
+  machine.say(fill(TEXTS.capturing, { image: printable(plan.name), disk: printable(shown) }))
+  await given.marks.mark('capture starting')
+  const captured = await captureDisk({ plan, machine, given, disk })
+  if (captured.ok) return await restart(session, 'capture complete; rebooting')
+  const reason = captured.refusal.replace(/\.$/, '')
+  return open(session, fill(TEXTS.captureFailed, { reason }))
+}
+
 /** Before anything was written: the server learns why, and a person may go on. */
 async function giveUp(
   plan: FlashPlan,
@@ -202,7 +220,7 @@ async function giveUp(
 
 /** Once more, right before the write: another disk may have come under the same name. */
 async function findAgain(
-  plan: FlashPlan,
+  plan: Pick<FlashPlan, 'disk'>,
   machine: RemoteMachine,
 ): Promise<Result<InventoryDisk, string>> {
   try {

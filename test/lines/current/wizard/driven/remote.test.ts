@@ -18,7 +18,8 @@ const noticeOf = ({ outcome }: Driven) =>
 const planned =
   (plan: Answer): Answer =>
   (request, response, count) => {
-    if (request.url?.endsWith('/plan?features=first-boot') === true) plan(request, response, count)
+    if (request.url?.endsWith('/plan?features=first-boot,capture') === true)
+      plan(request, response, count)
     else response.writeHead(204).end()
   }
 const json =
