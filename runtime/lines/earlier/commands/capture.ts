@@ -101,4 +101,5 @@ async function chooseOutput({ given, environment }: Session): Promise<Output> {
   return { check: (opened) => checkRoom(opened, freeBytes), open: async () => toFile(path) }
 }
 
-const TOKEN = 'Put it into FLASHER_UPLOAD_TOKEN. The cache makes one: "flasher-cache token NAME", or its page of captures.'
+const TOKEN =
+  'Put it into FLASHER_UPLOAD_TOKEN. The cache makes one: "flasher-cache token NAME", or its page of captures.'
