@@ -1,7 +1,7 @@
 /** Divides a disk into its partitions and what lies between them, for a capture. */
-import { parseDosTable } from '../disk/dos-table.ts'
+import { isExtendedType, parseDosTable } from '../disk/dos-table.ts'
 import { hasHeader, parseTable } from '../disk/gpt.ts'
-import { parsePartitions } from '../disk/gpt-partitions.ts'
+import { isBootLoaderType, parsePartitions } from '../disk/gpt-partitions.ts'
 import type { Range } from '../image/extents.ts'
 
 /** So many first bytes of a disk hold its table. */
@@ -14,6 +14,8 @@ const SMALL_GAP_BYTES = 16 * 1024 * 1024
 export interface Area extends Range {
   /** From 1, as in `/dev/sda1`; 0: the whole disk, which has no table; null: no partition. */
   readonly number: number | null
+  /** What the table's type says, whatever lies there: other partitions, or only boot loaders. */
+  readonly role: 'extended' | 'boot-loader' | null
 }
 
 interface AreaDisk {
@@ -29,7 +31,7 @@ interface AreaDisk {
 export function planAreas(head: Buffer, disk: AreaDisk): readonly Area[] | null {
   const found = listPartitions(head, disk)
   if (found === null) return null
-  if (found.length === 0) return [{ number: 0, offset: 0, bytes: disk.sizeBytes }]
+  if (found.length === 0) return [{ number: 0, role: null, offset: 0, bytes: disk.sizeBytes }]
   const partitions = found.toSorted((one, two) => one.offset - two.offset)
   const areas: Area[] = []
   let end = 0
@@ -48,25 +50,33 @@ function listGap(from: number, to: number, isFirst: boolean): readonly Area[] {
   return [gap(from, from + EDGE_BYTES), gap(to - EDGE_BYTES, to)]
 }
 
-const gap = (offset: number, end: number): Area => ({ number: null, offset, bytes: end - offset })
+const gap = (offset: number, end: number): Area => ({
+  number: null,
+  role: null,
+  offset,
+  bytes: end - offset,
+})
 
 /** Without a table: none. Null: there is one, but it is damaged, or not the only one. */
 function listPartitions(head: Buffer, { sectorBytes }: AreaDisk): readonly Area[] | null {
-  const place = (number: number, first: number, last: number): Area => ({
-    number,
+  const place = (first: number, sectors: number): Range => ({
     offset: first * sectorBytes,
-    bytes: (last - first + 1) * sectorBytes,
+    bytes: sectors * sectorBytes,
   })
   if (hasHeader(head, sectorBytes)) {
     const table = parseTable(head, sectorBytes)
     if (table === null || hasOtherEntries(head)) return null
-    return parsePartitions(table).map(({ number, firstSector, lastSector }) =>
-      place(number, firstSector, lastSector),
-    )
+    return parsePartitions(table).map(({ number, type, firstSector, lastSector }) => ({
+      number,
+      role: isBootLoaderType(type) ? 'boot-loader' : null,
+      ...place(firstSector, lastSector - firstSector + 1),
+    }))
   }
-  return (parseDosTable(head) ?? []).map(({ number, first, sectors }) =>
-    place(number, first, first + sectors - 1),
-  )
+  return (parseDosTable(head) ?? []).map(({ number, type, first, sectors }) => ({
+    number,
+    role: isExtendedType(type) ? 'extended' : null,
+    ...place(first, sectors),
+  }))
 }
 
 /** Hybrid tables have partitions in the MBR that the GPT may not know. */

@@ -60,25 +60,35 @@ const MIN_SHARE = 1 / 4
 
 type Room = 'enough' | 'doubtful' | 'too-little'
 
-/** Whether a capture of so many used bytes fits where so many are free. */
-export function decideRoom(usedBytes: number, freeBytes: number): Room {
+/**
+ * Whether a capture of so many used bytes fits where so many are free. What is read whole may be
+ * mostly zeros: it never shows that there is too little.
+ */
+export function decideRoom(
+  parts: readonly Pick<CapturedPart, 'usedBytes' | 'whole'>[],
+  usedBytes: number,
+  freeBytes: number,
+): Room {
   if (freeBytes >= usedBytes) return 'enough'
-  return freeBytes >= usedBytes * MIN_SHARE ? 'doubtful' : 'too-little'
+  const filled = parts.reduce((sum, part) => sum + (part.whole === null ? part.usedBytes : 0), 0)
+  return freeBytes >= filled * MIN_SHARE ? 'doubtful' : 'too-little'
 }
 
 interface LookedAt extends Pick<CapturedPart, 'type'> {
-  readonly files: readonly { readonly path: string }[]
+  /** Null: nobody looked for them. */
+  readonly files: readonly { readonly path: string }[] | null
 }
 
 /** The image makes another machine look like this one; null where it surely does not. */
 export function warnOfIdentity(parts: readonly LookedAt[], generalize: boolean): string | null {
   if (generalize) return null
-  const paths = parts.flatMap(({ files }) => files.map(({ path }) => path))
+  const paths = parts.flatMap(({ files }) => (files ?? []).map(({ path }) => path))
   if (paths.length > 0) {
     return `the image holds this machine's identity: ${paths.join(', ')} (--generalize clears them in the image)`
   }
-  const isKnown = parts.every(({ type }) => type !== null && /^(ext[234]|vfat|swap)$/.test(type))
-  return isKnown
+  const isKnown = ({ type, files }: LookedAt) =>
+    files !== null || (type !== null && /^(vfat|swap)$/.test(type))
+  return parts.every(isKnown)
     ? null
     : 'the image may hold the identity of this machine: SSH host keys, machine-id, random seed, leases'
 }

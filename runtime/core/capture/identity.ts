@@ -33,12 +33,27 @@ export interface FoundFile {
 
 const REGULAR = 0o10
 
-/** Reads debugfs's `ls -p`: `/inode/mode/uid/gid/name/size/`, a line each. Only files count that hold something. */
+/** What debugfs ended with: its exit code is 0 for most of what it cannot read. */
+interface Listing {
+  readonly exitCode: number
+  readonly stdout: string
+  readonly stderr: string
+}
+
+/** Every folder has an entry of itself. */
+const ITSELF = /^\/\d+\/\d{6}\/\d+\/\d+\/\.\/\d*\/\s*$/m
+const ABSENT = /: File not found by ext2_lookup\s*$/m
+
+/**
+ * Reads debugfs's `ls -p`: `/inode/mode/uid/gid/name/size/`, a line each. Only files count that hold
+ * something. Null: the folder could not be read.
+ */
 export function parseListing(
-  text: string,
+  { exitCode, stdout, stderr }: Listing,
   { folder, names }: IdentityFolder,
-): readonly FoundFile[] {
-  return text.split('\n').flatMap((line) => {
+): readonly FoundFile[] | null {
+  if (exitCode !== 0 || (!ITSELF.test(stdout) && !ABSENT.test(stderr))) return null
+  return stdout.split('\n').flatMap((line) => {
     const found = /^\/(\d{1,10})\/(\d{6})\/\d+\/\d+\/([^/]{1,255})\/(\d+)\/$/.exec(line.trim())
     const [, inode = '', mode = '', name = '', size = ''] = found ?? []
     const isFile = Number.parseInt(mode.slice(0, 2), 8) === REGULAR
@@ -58,11 +73,14 @@ export function parseInodePlace(
   return { offset: Number(block) * blockBytes + Number.parseInt(within, 16), bytes: inodeBytes }
 }
 
-/** File systems of partitions that hold no system, or none that has such files. */
-const WITHOUT_IDENTITY = ['vfat', 'exfat', 'swap']
+/** File systems that hold no system, or none that has such files. */
+const WITHOUT_IDENTITY = ['vfat', 'exfat']
 
 /** Why the partition cannot be generalized, in words; null where it can, or need not. `whole`: why its used blocks are not known. */
 export function decideGeneralizing(type: string | null, whole: string | null): string | null {
-  if (type === null || WITHOUT_IDENTITY.includes(type)) return null
-  return /^ext[234]$/.test(type) ? whole : `only ext4 can be, and there is a partition with ${type}`
+  if (type === null) return 'there is a partition whose contents are not known'
+  if (WITHOUT_IDENTITY.includes(type)) return null
+  return /^(ext[234]|swap)$/.test(type)
+    ? whole
+    : `only ext4 can be, and there is a partition with ${type}`
 }

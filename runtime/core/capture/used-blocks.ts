@@ -1,5 +1,6 @@
 /** Decides from the first bytes of a partition how its used blocks are found, or that it is read whole. */
 import { accept, refuse, type Result } from '../foundation/result.ts'
+import type { Contents } from '../disk/volume.ts'
 import type { Range } from '../image/extents.ts'
 import { parseChunks, type Mirror } from './mirrors.ts'
 
@@ -96,9 +97,20 @@ const NAMES: { readonly [Type in string]?: string } = {
   swsuspend: 'a suspended system',
 }
 
-/** `type`: as blkid names it; `first`: the partition's first bytes; `bytes`: its size. */
-export function decideReading(type: string | null, first: Buffer, bytes: number): Reading {
+/** Their boot sectors end as a partition table does. */
+const BOOT_SECTORS = ['vfat', 'exfat', 'ntfs']
+const isTable = (type: string, table: string | null) =>
+  table !== null && !BOOT_SECTORS.includes(type)
+
+/** `first`: the partition's first bytes; `bytes`: its size. */
+export function decideReading(
+  { type, table }: Pick<Contents, 'type' | 'table'>,
+  first: Buffer,
+  bytes: number,
+): Reading {
   if (type === null) return whole('no file system that is known')
+  // Which of the two is older is not known.
+  if (isTable(type, table)) return whole('a partition table lies in it as well')
   if (type === 'swap') return readSwap(first, bytes)
   const kind = KINDS[type]
   if (kind === undefined) return whole(NAMES[type] ?? `no used blocks are known of ${type}`)

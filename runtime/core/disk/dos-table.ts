@@ -8,6 +8,9 @@ const AT = { status: 0, type: 4, lastChs: 5, first: 8, sectors: 12 } as const
 /** Of a GPT's protective entry. */
 const PROTECTIVE = 0xee
 
+/** Of extended partitions, which hold logical ones: of DOS, of Windows 95, and of Linux. */
+const EXTENDED: readonly number[] = [0x05, 0x0f, 0x85]
+
 interface DosEntry {
   readonly number: number
   readonly type: number
@@ -32,6 +35,8 @@ export function parseDosTable(head: Buffer): readonly DosEntry[] | null {
     sectors: entry.readUInt32LE(AT.sectors),
   }))
 }
+
+export const isExtendedType = (type: number): boolean => EXTENDED.includes(type)
 
 /** A copy of the first sectors in which an entry has so many sectors. */
 export function changeDosLast(head: Buffer, number: number, sectors: number): Buffer {

@@ -5,6 +5,13 @@ import { GPT_AT, seal, type Table } from './gpt.ts'
 /** Offsets in an entry, UEFI specification 2.10, table 5.6. */
 const ENTRY_AT = { type: 0, own: 16, first: 32, last: 40, name: 56, end: 128 } as const
 
+/** Of partitions that hold no file system: BIOS boot, PReP boot, and Microsoft's reserved one. */
+const BOOT_LOADERS: readonly string[] = [
+  '4861682149646f6e744e656564454649',
+  '382d1a9e12c61643aa268b49521e5a8b',
+  '16e3c9e35c0bb84d817df92df00215ae',
+]
+
 export interface GptPartition {
   readonly number: number
   /** The type's GUID, in hexadecimal as it is stored. */
@@ -24,6 +31,8 @@ export function parsePartitions({ entries, entryBytes }: Table): readonly GptPar
     return { number: at + 1, type, name, firstSector, lastSector }
   }).filter(({ lastSector }) => lastSector > 0)
 }
+
+export const isBootLoaderType = (type: string): boolean => BOOT_LOADERS.includes(type)
 
 /** A copy of the disk's first sectors in which the partition ends at `lastSector`. */
 export function changeLast(

@@ -5,9 +5,9 @@ import { basename, dirname, join } from 'node:path'
 import type { Storage } from 'unstorage'
 import { type FileStamp, isSameStamp, whyNotAnImage } from '../../core/catalog/dropped-file.ts'
 import { Fault, renderError } from '../../core/foundation/fault.ts'
+import { placeNewFile, syncFolder } from '../host/atomic-file.ts'
 import { hashStart } from '../host/file-hash.ts'
 import { detectFormat } from '../../core/image/image.ts'
-import { placeNewFile } from './file-placing.ts'
 import { createDigests, isStill, openStamped, readStamp } from './file-stamps.ts'
 import { makeFolder } from '../host/folders.ts'
 import { readIndexDigest } from './index-digest.ts'
@@ -111,6 +111,7 @@ export async function createDroppedFiles(parts: DroppedFilesDependencies) {
       // Known before the file is seen, so that it is not hashed again.
       await scanned.digests.save({ ...stamp, name }, sha256)
       await placeNewFile(path, join(folder, name))
+      await syncFolder(folder)
       await scanning
       await scan()
     },

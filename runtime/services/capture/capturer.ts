@@ -17,7 +17,7 @@ import { createShell, type Environment, type Shell } from '../host/shell.ts'
 import { drain, untilAborted, watch } from '../host/watch.ts'
 import { checkNothingThere, writeWhole } from '../pack/whole-file.ts'
 import { createDiskReader, type Patch } from './disk-reader.ts'
-import { readPart, type PartFindings } from './part-reading.ts'
+import { readPart, readWhole, type PartFindings } from './part-reading.ts'
 
 interface CaptureOrder {
   /** A whole disk. */
@@ -87,8 +87,7 @@ async function readParts(
   const areas = planAreas(head, device)
   if (areas === null) {
     if (generalize) throw unclear()
-    ranges.add({ offset: 0, bytes: sizeBytes })
-    return [UNCLEAR(sizeBytes)]
+    return [readWhole({ number: 0, offset: 0, bytes: sizeBytes }, UNCLEAR, ranges)]
   }
   const parts: PartFindings[] = []
   for (const area of areas) {
@@ -100,15 +99,7 @@ async function readParts(
 
 const isPartition = (area: Area): area is Area & { readonly number: number } => area.number !== null
 
-const UNCLEAR = (bytes: number): PartFindings => ({
-  number: 0,
-  type: null,
-  bytes,
-  usedBytes: bytes,
-  whole: 'its partition table is damaged, or there are two',
-  files: [],
-  patches: [],
-})
+const UNCLEAR = 'its partition table is damaged, or there are two'
 
 const unclear = () =>
   new Fault('plan-refused', 'the image cannot be generalized: the partition table is unclear', {
@@ -182,8 +173,12 @@ export async function checkFile(path: string): Promise<{ readonly freeBytes: num
 }
 
 /** What should be known of the room; null where there is plenty. A Fault where it is surely too little. */
-export function checkRoom(usedBytes: number, freeBytes: number): string | null {
-  const room = decideRoom(usedBytes, freeBytes)
+export function checkRoom(
+  { parts, ranges }: Pick<OpenedCapture, 'parts' | 'ranges'>,
+  freeBytes: number,
+): string | null {
+  const usedBytes = ranges.totalBytes
+  const room = decideRoom(parts, usedBytes, freeBytes)
   if (room === 'enough') return null
   const words = `${renderSize(freeBytes)} free for an image of ${renderSize(usedBytes)} before compression`
   if (room === 'doubtful') return `${words}: it may not fit`

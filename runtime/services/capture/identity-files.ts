@@ -27,17 +27,18 @@ export interface ExtPart {
 
 const TIMEOUT_MS = 60_000
 
-/** None where debugfs is missing or cannot read it. */
+/** Null where debugfs is missing or cannot read it. */
 export async function listIdentityFiles(
   shell: Shell,
   { node }: Pick<ExtPart, 'node'>,
   signal: AbortSignal,
-): Promise<readonly FoundFile[]> {
-  if (!(await shell.has('debugfs'))) return []
+): Promise<readonly FoundFile[] | null> {
+  if (!(await shell.has('debugfs'))) return null
   const found = new Map<number, FoundFile>()
   for (const place of IDENTITY_FOLDERS) {
-    const { stdout } = await debug(shell, `ls -p ${place.folder}`, node, signal)
-    for (const file of parseListing(stdout, place)) found.set(file.inode, file)
+    const files = parseListing(await debug(shell, `ls -p ${place.folder}`, node, signal), place)
+    if (files === null) return null
+    for (const file of files) found.set(file.inode, file)
   }
   return [...found.values()]
 }

@@ -4,12 +4,14 @@ import { addUnion, listRanges, type RangeList } from '../../core/capture/range-l
 import { decideReading, SUPERBLOCK_BYTES, type Reading } from '../../core/capture/used-blocks.ts'
 import type { CapturedPart } from '../../core/capture/capture.ts'
 import type { Area } from '../../core/capture/areas.ts'
+import type { Contents } from '../../core/disk/volume.ts'
 import { addMirrors, type Mirror } from '../../core/capture/mirrors.ts'
 import { Fault } from '../../core/foundation/fault.ts'
 import { accept, refuse, type Result } from '../../core/foundation/result.ts'
 import { createSlot, type Device } from '../disk/device.ts'
 import { probeContents } from '../disk/disk-contents.ts'
 import { openLoopPart } from '../disk/loop-part.ts'
+import { isZero } from '../frame/frame-writer.ts'
 import type { Shell } from '../host/shell.ts'
 import type { Patch } from './disk-reader.ts'
 import { emptyIdentityFiles, listIdentityFiles, type ExtPart } from './identity-files.ts'
@@ -23,9 +25,22 @@ interface PartOrder {
 }
 
 export interface PartFindings extends CapturedPart {
-  readonly files: readonly FoundFile[]
+  /** Of the machine's identity; null: nobody looked for them. */
+  readonly files: readonly FoundFile[] | null
   readonly patches: readonly Patch[]
 }
+
+/** Without a look at what lies there. */
+export function readWhole(
+  { number, offset, bytes }: Pick<PartOrder['area'], 'number' | 'offset' | 'bytes'>,
+  why: string,
+  ranges: RangeList,
+): PartFindings {
+  ranges.add({ offset, bytes })
+  return { number, type: null, bytes, usedBytes: bytes, whole: why, ...NOT_LOOKED }
+}
+
+const LOGICAL = 'logical partitions are not looked into'
 
 /** Adds the ranges that are to be read to `ranges`. */
 export async function readPart(
@@ -33,22 +48,33 @@ export async function readPart(
   { device, area, generalize, signal }: PartOrder,
   ranges: RangeList,
 ): Promise<PartFindings> {
+  if (area.role === 'extended') {
+    // Their table fills one sector: what blkid finds behind it is older.
+    if (generalize) throw cannotGeneralize(LOGICAL)
+    return readWhole(area, `its ${LOGICAL}`, ranges)
+  }
   const first = createSlot(Math.min(SUPERBLOCK_BYTES, area.bytes))
   await device.read(first, area.offset)
   await using loop = await openLoopPart(shell, device, area, 'read')
   signal.throwIfAborted()
   const { node } = loop
-  const { type } = await probeContents(shell, node)
+  const contents = await probeContents(shell, node)
+  const { type } = contents
   const before = ranges.totalBytes
-  const whole = await addUsed(shell, { type, first, node, area, signal }, ranges)
+  const whole = await addUsed(shell, { contents, first, node, area, signal }, ranges)
   const usedBytes = ranges.totalBytes - before
   const part = { node, place: area, first }
-  const identity = await lookForIdentity(shell, device, { part, type, whole, generalize, signal })
+  const search = { part, type, whole, generalize, signal }
+  const holdsNothing =
+    type === null &&
+    generalize &&
+    (area.role === 'boot-loader' || (await isBlank(device, area, signal)))
+  const identity = holdsNothing ? NOT_LOOKED : await lookForIdentity(shell, device, search)
   return { number: area.number, type, bytes: area.bytes, usedBytes, whole, ...identity }
 }
 
-interface Contents {
-  readonly type: string | null
+interface Contained {
+  readonly contents: Contents
   readonly first: Buffer
   readonly node: string
   readonly area: Area
@@ -58,11 +84,11 @@ interface Contents {
 /** Returns why all of it is read; null where only what is used is. */
 async function addUsed(
   shell: Shell,
-  { type, first, node, area, signal }: Contents,
+  { contents, first, node, area, signal }: Contained,
   ranges: RangeList,
 ): Promise<string | null> {
   const { offset, bytes } = area
-  const reading = decideReading(type, first, bytes)
+  const reading = decideReading(contents, first, bytes)
   const addAll = (why: string) => {
     ranges.add({ offset, bytes })
     return why
@@ -119,14 +145,29 @@ async function lookForIdentity(
 ): Promise<Pick<PartFindings, 'files' | 'patches'>> {
   const problem = decideGeneralizing(type, whole)
   if (generalize && problem !== null) throw cannotGeneralize(problem)
-  if (problem !== null || type === null || !type.startsWith('ext')) return NOTHING
-  if (generalize && !(await shell.has('debugfs'))) throw cannotGeneralize('debugfs is missing')
+  if (problem !== null || type === null || !type.startsWith('ext')) return NOT_LOOKED
   const files = await listIdentityFiles(shell, part, signal)
-  if (!generalize) return { files, patches: [] }
+  if (generalize && files === null) throw cannotGeneralize(UNREADABLE)
+  if (!generalize || files === null) return { files, patches: [] }
   return { files, patches: await emptyIdentityFiles(shell, device, part, files, signal) }
 }
 
-const NOTHING = { files: [], patches: [] } as const
+const UNREADABLE = 'debugfs is missing, or cannot read a file system'
+const NOT_LOOKED = { files: null, patches: [] } as const
+
+/** Whether it is nothing but zeros. */
+async function isBlank(device: Device, { offset, bytes }: Area, signal: AbortSignal) {
+  const slot = createSlot(Math.min(bytes, BLANK_BYTES))
+  for (let at = 0; at < bytes; at += slot.length) {
+    signal.throwIfAborted()
+    const read = slot.subarray(0, bytes - at)
+    await device.read(read, offset + at)
+    if (!isZero(read)) return false
+  }
+  return true
+}
+
+const BLANK_BYTES = 1024 * 1024
 
 const cannotGeneralize = (reason: string) =>
   new Fault('plan-refused', `the image cannot be generalized: ${reason}`, {

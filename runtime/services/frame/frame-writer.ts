@@ -87,7 +87,7 @@ const createStation = (): Station => ({
 })
 
 const ZEROS = Buffer.alloc(64 * 1024)
-function isZero(bytes: Buffer): boolean {
+export function isZero(bytes: Buffer): boolean {
   for (let at = 0; at < bytes.length; at += ZEROS.length) {
     const end = Math.min(at + ZEROS.length, bytes.length)
     if (bytes.compare(ZEROS, 0, end - at, at, end) !== 0) return false

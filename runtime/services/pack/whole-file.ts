@@ -1,9 +1,10 @@
 /** Writes a file under a temporary name, which becomes its own when all of it is on the disk. */
 import { randomUUID } from 'node:crypto'
-import { open, rename, rm, stat } from 'node:fs/promises'
+import { open, rm, stat } from 'node:fs/promises'
 import { dirname } from 'node:path'
 import { Fault, renderError } from '../../core/foundation/fault.ts'
 import { isMissing } from '../../core/foundation/system-error.ts'
+import { placeNewFile, syncFolder } from '../host/atomic-file.ts'
 
 /** A Fault `conflict` where something has this name. */
 export async function checkNothingThere(path: string): Promise<void> {
@@ -25,7 +26,7 @@ export async function writeWhole<Result>(
   const part = `${path}.${randomUUID().slice(0, 8)}.part`
   const attempt = async <Value>(work: Promise<Value>) =>
     await work.catch((cause: unknown) => {
-      throw cannotWrite(path, cause)
+      throw cause instanceof Fault ? cause : cannotWrite(path, cause)
     })
   const file = await attempt(open(part, 'wx'))
   let isWhole = false
@@ -36,23 +37,14 @@ export async function writeWhole<Result>(
       }
     })
     await attempt(file.sync())
-    await attempt(rename(part, path))
+    await attempt(placeNewFile(part, path))
     isWhole = true
-    await syncFolder(dirname(path))
+    // Best effort, as not every file system can: the file is whole anyway.
+    await syncFolder(dirname(path)).catch(() => undefined)
     return result
   } finally {
     await file.close()
     if (!isWhole) await rm(part, { force: true })
-  }
-}
-
-/** So that the name survives a power cut, too; not every file system can. */
-async function syncFolder(path: string): Promise<void> {
-  try {
-    await using folder = await open(path)
-    await folder.sync()
-  } catch {
-    // The file is whole anyway.
   }
 }
 

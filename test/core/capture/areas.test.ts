@@ -73,4 +73,31 @@ test('a table that is damaged, hybrid, or goes beyond the disk is not relied on'
   overlapping.writeUInt32LE(4096, 446 + 16 + 8)
   assert.is(plan(overlapping), null)
 })
+
+const rolesOf = (head: Buffer) =>
+  planAreas(head, { sizeBytes: SIZE, sectorBytes: 512 })?.flatMap(({ number, role }) =>
+    number === null ? [] : [role],
+  )
+
+test('the table says which partitions hold others, and which only boot loaders', async () => {
+  for (const type of ['5', 'f', '85']) {
+    const head = await makeHead(
+      `label: dos\nstart=2048,size=2048,type=83\nstart=4096,size=20480,type=${type}\n`,
+    )
+    assert.equal(rolesOf(head), [null, 'extended'], type)
+  }
+  const types = [
+    '21686148-6449-6E6F-744E-656564454649',
+    'E3C9E316-0B5C-4DB8-817D-F92DF00215AE',
+    '9E1A2D38-C612-4316-AA26-8B49521E5A8B',
+    '0FC63DAF-8483-4772-8E79-3D69D8477DE4',
+  ]
+  const lines = types.map((type, at) => `start=${2048 * (at + 1)},size=2048,type=${type}`)
+  assert.equal(rolesOf(await makeHead(`label: gpt\n${lines.join('\n')}\n`)), [
+    'boot-loader',
+    'boot-loader',
+    'boot-loader',
+    null,
+  ])
+})
 test.run()

@@ -6,6 +6,7 @@ import { join } from 'node:path'
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
 import { $ } from 'zx'
+import { makeCaptureDisk } from '../../support/disk/capture-disks.ts'
 import { makeNoise } from '../../support/disk/disk-images.ts'
 import { listLoopsOn } from '../../support/disk/growing-images.ts'
 import { createLoop } from '../../support/disk/loop.ts'
@@ -70,15 +71,18 @@ test('a file that is there stays as it is, and its name says what it holds', asy
 
 test('too little room is refused before anything is written, and a full disk leaves nothing', async () => {
   await using folder = await scratch()
-  await using source = await createLoop({ megabytes: 64 })
-  await writeFile(source.backing, makeNoise(64 * MIB, 4))
-  for (const [size, words] of [
-    ['8m', /it cannot fit/],
-    ['40m', /it may not fit[^]*cannot be written/],
+  await using used = await makeCaptureDisk('ext4')
+  await using known = await createLoop({ backing: used.path })
+  await using unknown = await createLoop({ megabytes: 64 })
+  await writeFile(unknown.backing, makeNoise(64 * MIB, 4))
+  for (const [{ device }, size, words] of [
+    [known, '1m', /it cannot fit/],
+    [unknown, '8m', /it may not fit[^]*cannot be written/],
+    [unknown, '40m', /it may not fit[^]*cannot be written/],
   ] as const) {
     await run`mount -t tmpfs -o size=${size} none ${folder.path}`
     try {
-      const ended = await runFlasher(argv(source.device, join(folder.path, 'a.img.zst')))
+      const ended = await runFlasher(argv(device, join(folder.path, 'a.img.zst')))
       assert.is(ended.code, 1)
       assert.match(ended.stderr, words)
       assert.equal(await readdir(folder.path), [])

@@ -22,8 +22,8 @@ import { SUCCESS } from '../rules/exit-codes.ts'
 import type { Session } from './session.ts'
 
 interface Output {
-  /** Looks whether so many used bytes can be taken; what should be known of it. */
-  readonly check: (usedBytes: number) => string | null
+  /** Looks whether what was found can be taken; what should be known of it. */
+  readonly check: (opened: OpenedCapture) => string | null
   readonly open: (opened: OpenedCapture, findings: CaptureFindings) => Promise<CaptureSink>
 }
 
@@ -34,7 +34,7 @@ export async function capture(session: Session): Promise<number> {
   const output = await chooseOutput(session)
   await using opened = await openCapture(environment, { source, generalize }, environment.signal)
   const { parts, ranges, device } = opened
-  const room = output.check(ranges.totalBytes)
+  const room = output.check(opened)
   const warnings = [room, warnOfIdentity(parts, generalize)].flatMap((one) => one ?? [])
   const findings: CaptureFindings = {
     source,
@@ -98,7 +98,8 @@ async function chooseOutput({ given, environment }: Session): Promise<Output> {
     }
   }
   const { freeBytes } = await checkFile(path)
-  return { check: (usedBytes) => checkRoom(usedBytes, freeBytes), open: async () => toFile(path) }
+  return { check: (opened) => checkRoom(opened, freeBytes), open: async () => toFile(path) }
 }
 
-const TOKEN = 'The cache makes one: "flasher-cache token NAME", or its page of captures.'
+const TOKEN =
+  'Put it into FLASHER_UPLOAD_TOKEN. The cache makes one: "flasher-cache token NAME", or its page of captures.'

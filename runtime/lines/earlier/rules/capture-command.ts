@@ -33,7 +33,7 @@ export const createCaptureCommand = (jsonFlag: Flag, levelFlag: Flag) =>
       {
         name: 'token',
         value: { name: 'TOKEN', completes: 'nothing' },
-        help: 'one-time token for the upload (default: FLASHER_UPLOAD_TOKEN)',
+        help: 'one-time token for the upload, which others on this machine can see (default: FLASHER_UPLOAD_TOKEN, which they cannot)',
       },
       { name: 'dry-run', value: null, help: 'show what would be read but write nothing' },
       {
@@ -49,8 +49,8 @@ export const createCaptureCommand = (jsonFlag: Flag, levelFlag: Flag) =>
         does: 'make an image of a disk',
       },
       {
-        line: 'flasher capture --source /dev/sda --output http://cache:8081/captures/web.img.zst --token TOKEN',
-        does: 'upload it to a cache, where an operator accepts it',
+        line: 'flasher capture --source /dev/sda --output http://cache:8081/captures/web.img.zst',
+        does: 'upload it to a cache with the token in FLASHER_UPLOAD_TOKEN; an operator accepts it there',
       },
     ],
   }) as const satisfies Command

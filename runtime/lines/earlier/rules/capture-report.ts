@@ -6,7 +6,7 @@ import { printable } from '../../../core/foundation/printable.ts'
 import { renderExactSize, renderSize } from '../../../core/foundation/size.ts'
 import type { Fields } from './envelope.ts'
 
-type Part = CapturedPart & { readonly files: readonly FoundFile[] }
+type Part = CapturedPart & { readonly files: readonly FoundFile[] | null }
 
 /** What is to be captured. */
 export interface CaptureFindings {
@@ -31,7 +31,7 @@ interface CapturedFields {
 }
 
 const listPaths = (parts: readonly Part[]) =>
-  parts.flatMap(({ files }) => files.map(({ path }) => path))
+  parts.flatMap(({ files }) => (files ?? []).map(({ path }) => path))
 
 export const findingsFields = (findings: CaptureFindings): Fields => ({
   source: findings.source,
